@@ -1,0 +1,127 @@
+#include "base/cgroup.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+namespace st::os {
+namespace {
+
+/// Where a hierarchy is mounted, and which of its groups shows there as the top.
+struct Mount {
+  std::string point, top;
+  std::string controllers;  // of version 1: the super options, "rw,cpu,cpuacct"; empty: version 2
+};
+
+bool lists(std::string_view commas, std::string_view word) {
+  while (!commas.empty()) {
+    const auto end = std::min(commas.find(','), commas.size());
+    if (commas.substr(0, end) == word) return true;
+    commas.remove_prefix(std::min(end + 1, commas.size()));
+  }
+  return false;
+}
+
+std::vector<Mount> mounts_of(const std::string& root) {
+  std::vector<Mount> mounts;
+  std::ifstream file(root + "/proc/self/mountinfo");
+  for (std::string line; std::getline(file, line);) {
+    // id parent major:minor top point options [optional...] - type source super-options
+    std::istringstream words(line);
+    std::string skip, type, options;
+    Mount mount;
+    words >> skip >> skip >> skip >> mount.top >> mount.point;
+    while (words >> skip && skip != "-") {
+    }
+    words >> type >> skip >> options;
+    if (type == "cgroup") mount.controllers = options;
+    if (type == "cgroup" || type == "cgroup2") mounts.push_back(std::move(mount));
+  }
+  return mounts;
+}
+
+/// Our group's path for a controller; `controller` empty: version 2.
+std::string group_of(const std::string& root, std::string_view controller) {
+  std::ifstream file(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const auto first = line.find(':');
+    const auto second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string_view controllers = std::string_view(line).substr(first + 1, second - first - 1);
+    if (controller.empty() ? controllers.empty() : lists(controllers, controller)) return line.substr(second + 1);
+  }
+  return "/";
+}
+
+/// The folders of our group and its parents within the mount. A container may see only the mount's top.
+std::vector<std::string> folders_of(const std::string& root, const Mount& mount, std::string group) {
+  if (mount.top != "/" && group.starts_with(mount.top)) group.erase(0, mount.top.size());
+  std::vector<std::string> folders;
+  for (; !group.empty() && group != "/"; group.erase(group.rfind('/')))
+    if (group.front() == '/')
+      folders.push_back(root + mount.point + group);
+    else
+      break;
+  folders.push_back(root + mount.point);
+  return folders;
+}
+
+/// A file with one number; -1 when it is not there or says "max".
+int64_t number_in(const std::string& path) {
+  std::ifstream file(path);
+  int64_t value = -1;
+  return file >> value ? value : -1;
+}
+
+int64_t stat_in(const std::string& path, const std::string& key) {
+  std::ifstream file(path);
+  std::string name;
+  for (int64_t value = 0; file >> name >> value;)
+    if (name == key) return value;
+  return 0;
+}
+
+struct Limits : CgroupLimits {
+  void cap_cores(double quota, double period) {
+    if (quota > 0 && period > 0) cores = cores > 0 ? std::min(cores, quota / period) : quota / period;
+  }
+  void cap_memory(int64_t limit, int64_t used, int64_t droppable) {
+    constexpr int64_t kUnlimited = int64_t{1} << 60;  // version 1 says "no limit" with a number near 2^63
+    if (limit < 0 || limit >= kUnlimited) return;
+    const int64_t left = std::max<int64_t>(limit - std::max<int64_t>(used - droppable, 0), 0);
+    memory_free = memory_free >= 0 ? std::min(memory_free, left) : left;
+  }
+};
+
+void read_version_2(const std::string& folder, Limits& limits) {
+  std::ifstream file(folder + "/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (file >> quota >> period && quota != "max") limits.cap_cores(std::atof(quota.c_str()), period);
+  limits.cap_memory(number_in(folder + "/memory.max"), number_in(folder + "/memory.current"),
+                    stat_in(folder + "/memory.stat", "inactive_file"));
+}
+
+}  // namespace
+
+CgroupLimits cgroup_limits(const std::string& root) {
+  Limits limits;
+  for (const auto& mount : mounts_of(root)) {
+    if (mount.controllers.empty())
+      for (const auto& folder : folders_of(root, mount, group_of(root, ""))) read_version_2(folder, limits);
+    if (lists(mount.controllers, "cpu"))
+      for (const auto& folder : folders_of(root, mount, group_of(root, "cpu")))
+        limits.cap_cores(static_cast<double>(number_in(folder + "/cpu.cfs_quota_us")),
+                         static_cast<double>(number_in(folder + "/cpu.cfs_period_us")));
+    if (lists(mount.controllers, "memory"))
+      for (const auto& folder : folders_of(root, mount, group_of(root, "memory")))
+        limits.cap_memory(number_in(folder + "/memory.limit_in_bytes"), number_in(folder + "/memory.usage_in_bytes"),
+                          stat_in(folder + "/memory.stat", "total_inactive_file"));
+  }
+  return limits;
+}
+
+}  // namespace st::os

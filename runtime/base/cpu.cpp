@@ -1,0 +1,123 @@
+// Which processor this is, for os.h. An instruction set counts only when the operating system saves its registers too.
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+
+#include "base/os.h"
+#include "base/text.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace st::os {
+namespace {
+
+#if defined(__x86_64__)
+
+struct Registers {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+};
+
+Registers cpuid(unsigned leaf, unsigned subleaf = 0) {
+  Registers r;
+  if (__get_cpuid_count(leaf, subleaf, &r.a, &r.b, &r.c, &r.d) == 0) return {};
+  return r;
+}
+
+constexpr bool bit(unsigned word, int i) { return ((word >> i) & 1) != 0; }
+
+// By hand: the intrinsic asks for -mxsave in the whole file.
+uint64_t saved_states() {
+  unsigned low = 0, high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (uint64_t{high} << 32) | low;
+}
+
+void append_register(std::string& out, unsigned word) {
+  std::array<char, 4> bytes;
+  std::memcpy(bytes.data(), &word, sizeof word);
+  for (const char c : bytes)
+    if (c != '\0') out += c;
+}
+
+void name_x86(CpuIdentity& cpu) {
+  const Registers zero = cpuid(0);
+  for (const unsigned word : {zero.b, zero.d, zero.c}) append_register(cpu.vendor, word);
+  if (cpuid(0x80000000).a >= 0x80000004)
+    for (unsigned leaf = 0x80000002; leaf <= 0x80000004; ++leaf) {
+      const Registers r = cpuid(leaf);
+      for (const unsigned word : {r.a, r.b, r.c, r.d}) append_register(cpu.brand, word);
+    }
+  while (cpu.brand.ends_with(' ')) cpu.brand.pop_back();
+  const unsigned signature = cpuid(1).a;
+  const unsigned family = (signature >> 8) & 15;
+  cpu.family = static_cast<int>(family == 15 ? family + ((signature >> 20) & 255) : family);
+  cpu.model = static_cast<int>(((signature >> 4) & 15) + (family == 6 || family == 15 ? ((signature >> 16) & 15) << 4 : 0));
+}
+
+void read_features(CpuIdentity& cpu) {
+  const Registers one = cpuid(1);
+  if (!bit(one.c, 27)) return;  // OSXSAVE: without it no state beyond SSE is saved
+  const uint64_t states = saved_states();
+  const auto saves = [&](uint64_t mask) { return (states & mask) == mask; };
+  const Registers seven = cpuid(7);
+  const Registers seven_one = seven.a >= 1 ? cpuid(7, 1) : Registers{};
+  cpu.avx2_fma = saves(0x6) && bit(seven.b, 5) && bit(one.c, 12) && bit(one.c, 28);
+  cpu.avx512 = cpu.avx2_fma && saves(0xE6) && bit(seven.b, 16) && bit(seven.b, 17) && bit(seven.b, 30) && bit(seven.b, 31);
+  cpu.avx512_bf16 = cpu.avx512 && bit(seven_one.a, 5);
+  // Linux grants the tile registers to a process that asks (ARCH_REQ_XCOMP_PERM); whoever uses them asks.
+  cpu.amx_bf16 = cpu.avx512 && saves(0x60000) && bit(seven.d, 22) && bit(seven.d, 24);
+}
+
+#endif
+
+/// A data cache of the first core by sysfs, for systems whose sysconf knows none.
+int64_t sysfs_cache(int wanted) {
+  for (int i = 0; i < 8; ++i) {
+    const std::string folder = text("/sys/devices/system/cpu/cpu0/cache/index", i, "/");
+    std::string type;
+    int level = 0;
+    int64_t size = 0;
+    char unit = 0;
+    std::ifstream(folder + "type") >> type;
+    std::ifstream(folder + "level") >> level;
+    std::ifstream(folder + "size") >> size >> unit;
+    if (level == wanted && type != "Instruction") return unit == 'M' ? size << 20 : unit == 'K' ? size << 10 : size;
+  }
+  return 0;
+}
+
+int64_t cache_bytes(int name, int level) {
+  const int64_t size = sysconf(name);
+  return size > 0 ? size : sysfs_cache(level);
+}
+
+CpuIdentity identify() {
+  CpuIdentity cpu;
+#if defined(__x86_64__)
+  name_x86(cpu);
+  read_features(cpu);
+#endif
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+  cpu.l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 1);
+  cpu.l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 2);
+  cpu.l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 3);
+#else
+  cpu.l1_bytes = sysfs_cache(1);
+  cpu.l2_bytes = sysfs_cache(2);
+  cpu.l3_bytes = sysfs_cache(3);
+#endif
+  return cpu;
+}
+
+}  // namespace
+
+const CpuIdentity& cpu() {
+  static const CpuIdentity identity = identify();
+  return identity;
+}
+
+}  // namespace st::os

@@ -1,0 +1,101 @@
+#include "base/os.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/cgroup.h"
+#include "base/error.h"
+
+namespace st::os {
+namespace {
+
+int affinity_cores() {
+  // The kernel refuses a mask smaller than its own, so it grows until it fits.
+  for (size_t cores = 1024; cores <= (1U << 18); cores *= 2) {
+    std::vector<cpu_set_t> mask(CPU_ALLOC_SIZE(cores) / sizeof(cpu_set_t) + 1);
+    const size_t bytes = mask.size() * sizeof(cpu_set_t);
+    if (sched_getaffinity(0, bytes, mask.data()) == 0) return CPU_COUNT_S(bytes, mask.data());
+    if (errno != EINVAL) break;
+  }
+  return static_cast<int>(std::thread::hardware_concurrency());
+}
+
+/// A line "name:  123 kB" of a file under /proc, in bytes; -1 when it is not there.
+int64_t kilobytes_of(const char* path, const std::string& name) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(name)) return std::atoll(line.c_str() + name.size()) * 1024;
+  return -1;
+}
+
+constexpr int64_t kHugePage = int64_t{2} << 20;
+
+}  // namespace
+
+int available_cores() {
+  int cores = affinity_cores();
+  if (const double quota = cgroup_limits("").cores; quota > 0) cores = std::min(cores, static_cast<int>(std::ceil(quota)));
+  return std::max(cores, 1);
+}
+
+int64_t available_memory() {
+  int64_t available = kilobytes_of("/proc/meminfo", "MemAvailable:");
+  if (available < 0) available = int64_t{sysconf(_SC_AVPHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  if (const auto free = cgroup_limits("").memory_free; free >= 0) available = std::min(available, free);
+  return available;
+}
+
+int64_t resident_memory() { return std::max<int64_t>(kilobytes_of("/proc/self/status", "VmRSS:"), 0); }
+
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+int64_t process_id() { return getpid(); }
+
+Pages::Pages(int64_t bytes) : size_(bytes) {
+  check(bytes >= 0, "pages: ", bytes, " bytes were asked for");
+  if (bytes == 0) return;
+  const auto refuse = [&](const char* why) {
+    fail(Code::out_of_memory, text("pages: ", text_of_bytes(bytes), " (", bytes, " bytes) were asked for, ",
+                                   text_of_bytes(available_memory()), " can be had", why));
+  };
+  // Linux hands out more than it has and kills later; a large request is held against what there is. Small ones are not worth the look.
+  if (bytes >= (int64_t{64} << 20) && bytes > available_memory() + kilobytes_of("/proc/meminfo", "SwapFree:")) refuse("");
+  void* memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) refuse((": " + std::generic_category().message(errno)).c_str());
+#ifdef MADV_HUGEPAGE
+  if (bytes >= 2 * kHugePage) madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // advice: a refusal changes nothing
+#endif
+  data_ = static_cast<std::byte*>(memory);
+}
+
+Pages::~Pages() {
+  if (data_) munmap(data_, static_cast<size_t>(size_));
+}
+
+Pages::Pages(Pages&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+Pages& Pages::operator=(Pages&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+}  // namespace st::os

@@ -1,0 +1,67 @@
+// Calls to the operating system: the only place that knows which one it is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace st::os {
+
+/// Cores this process may use: its affinity mask, lowered by a cgroup quota (v1 and v2), at least 1.
+int available_cores();
+/// Memory of this machine that can still be had, bytes: MemAvailable, lowered by a cgroup limit.
+int64_t available_memory();
+/// Resident memory of this process, bytes.
+int64_t resident_memory();
+double seconds();  // monotonic
+std::string host_name();
+int64_t process_id();
+
+struct CpuIdentity {
+  std::string vendor;   // "AuthenticAMD"
+  std::string brand;    // "AMD EPYC ..."
+  int family = 0, model = 0;
+  bool avx2_fma = false, avx512 = false /* F, BW, DQ, VL */, avx512_bf16 = false, amx_bf16 = false;
+  int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;  // data caches as the OS reports them; 0: unknown
+};
+const CpuIdentity& cpu();
+
+/// A whole file mapped read-only. Throws io with path and reason (not_found when it is not there).
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&&) = delete;
+  MappedFile(const MappedFile&) = delete;
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+/// Anonymous memory straight from the OS, page-aligned and zero. Throws out_of_memory with the size asked for and what there is.
+class Pages {
+ public:
+  Pages() = default;
+  explicit Pages(int64_t bytes);
+  ~Pages();
+  Pages(Pages&& other) noexcept;
+  Pages& operator=(Pages&& other) noexcept;
+  Pages(const Pages&) = delete;
+  std::byte* data() const { return data_; }
+  int64_t size() const { return size_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  int64_t size_ = 0;
+};
+
+/// Writes `path` so that a kill or a full disk leaves the old file or the new one, never a part: temporary name, fsync, rename, fsync of the folder.
+/// `fill` gets a writer that throws io with path, offset and reason.
+void write_file_atomically(const std::string& path, const std::function<void(const std::function<void(std::span<const std::byte>)>& write)>& fill);
+
+}  // namespace st::os

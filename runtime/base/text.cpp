@@ -1,0 +1,71 @@
+#include "base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <vector>
+
+namespace st {
+
+void append_text(std::string& out, double part) {
+  std::array<char, 32> buffer;
+  const int length = std::snprintf(buffer.data(), buffer.size(), "%.9g", part);
+  out.append(buffer.data(), static_cast<size_t>(length));
+}
+
+void append_text(std::string& out, std::span<const int64_t> part) {
+  out += '[';
+  for (size_t i = 0; i < part.size(); ++i) {
+    if (i > 0) out += ", ";
+    out += std::to_string(part[i]);
+  }
+  out += ']';
+}
+
+std::string text_of_bytes(int64_t bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) return text(bytes, " B");
+  auto size = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (size >= 1024 && unit + 1 < kUnits.size()) {
+    size /= 1024;
+    ++unit;
+  }
+  std::array<char, 32> buffer;
+  const int length = std::snprintf(buffer.data(), buffer.size(), "%.2f %s", size, kUnits[unit]);
+  return {buffer.data(), static_cast<size_t>(length)};
+}
+
+namespace {
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string nearest(std::string_view word, std::span<const std::string> candidates) {
+  std::string best;
+  size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
+  for (const auto& candidate : candidates) {
+    const size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+}  // namespace st

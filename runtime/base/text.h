@@ -1,0 +1,37 @@
+// Joins values into text for messages: text("rows ", 3, ", rate ", 0.5). Overload append_text to teach it a type.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace st {
+
+inline void append_text(std::string& out, std::string_view part) { out += part; }
+inline void append_text(std::string& out, const char* part) { out += part; }  // else a literal would be taken as a bool
+inline void append_text(std::string& out, char part) { out += part; }
+inline void append_text(std::string& out, bool part) { out += part ? "true" : "false"; }
+void append_text(std::string& out, double part);  // 9 significant digits, shortest form
+void append_text(std::string& out, std::span<const int64_t> part);  // [2, 3]
+
+template <std::integral T>
+void append_text(std::string& out, T part) {
+  out += std::to_string(part);
+}
+
+template <class... Parts>
+std::string text(const Parts&... parts) {
+  std::string out;
+  (append_text(out, parts), ...);
+  return out;
+}
+
+/// "1.50 GiB", "12 B": for people; machines get the integer.
+std::string text_of_bytes(int64_t bytes);
+
+/// The candidate nearest to `word` by edit distance, or empty when none is near enough to be a slip of the finger.
+std::string nearest(std::string_view word, std::span<const std::string> candidates);
+
+}  // namespace st

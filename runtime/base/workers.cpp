@@ -1,0 +1,248 @@
+#include "base/workers.h"
+
+#include <atomic>
+#include <cassert>
+#include <chrono>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/os.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace st {
+namespace {
+
+// Long enough to bridge the gap between two kernels of a step, short enough that an idle trainer costs nothing.
+constexpr auto kSpin = std::chrono::microseconds(30);
+
+// Threads of all pools of this process, callers counted: ranks as threads share the cores, and a spinning thread of one rank would take the
+// core that another needs.
+std::atomic<int> all_threads{0};
+
+thread_local bool inside_task = false;
+
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+/// Waits for `word` to differ from `old`: first awake, then asleep.
+void wait_while(const std::atomic<uint32_t>& word, uint32_t old, bool spin) {
+  if (spin) {
+    const auto end = std::chrono::steady_clock::now() + kSpin;
+    do {
+      for (int i = 0; i < 32; ++i) {
+        if (word.load(std::memory_order_acquire) != old) return;
+        pause();
+      }
+    } while (std::chrono::steady_clock::now() < end);
+  }
+  word.wait(old, std::memory_order_acquire);
+}
+
+/// Keeps the exception of the lowest task, so that the error a caller sees does not depend on the number of threads.
+class FirstError {
+ public:
+  void keep(int64_t task) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (task >= task_) return;
+    task_ = task;
+    error_ = std::current_exception();
+  }
+  void rethrow() {
+    if (!error_) return;
+    task_ = std::numeric_limits<int64_t>::max();
+    std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+
+ private:
+  std::mutex mutex_;
+  int64_t task_ = std::numeric_limits<int64_t>::max();
+  std::exception_ptr error_;
+};
+
+class InsideTask {
+ public:
+  InsideTask() : outer_(std::exchange(inside_task, true)) {}
+  ~InsideTask() { inside_task = outer_; }
+  InsideTask(const InsideTask&) = delete;
+  InsideTask& operator=(const InsideTask&) = delete;
+
+ private:
+  bool outer_;
+};
+
+struct Job {
+  int64_t tasks = 0;
+  void (*task)(void* arg, int64_t i) = nullptr;
+  void* arg = nullptr;
+};
+
+void call(const Job& job, int64_t i, FirstError& error) {
+  try {
+    job.task(job.arg, i);
+  } catch (...) {
+    error.keep(i);
+  }
+}
+
+void run_serially(const Job& job) {
+  const InsideTask inside;
+  FirstError error;
+  for (int64_t i = 0; i < job.tasks; ++i) call(job, i, error);
+  error.rethrow();
+}
+
+struct HostJob {
+  const Job& job;
+  FirstError& error;
+};
+
+// An exception must not pass through the host's frames, and the host's threads have a floating-point mode of their own.
+void host_task(void* arg, int64_t i) {
+  const FloatMode mode;
+  const InsideTask inside;
+  const auto& host = *static_cast<HostJob*>(arg);
+  call(host.job, i, host.error);
+}
+
+void run_by_host(const HostParallel& host, const Job& job) {
+  FirstError error;
+  HostJob wrapped{job, error};
+  host.run(host.user, job.tasks, host_task, &wrapped);
+  error.rethrow();
+}
+
+}  // namespace
+
+// A job is published through a gate: an `open` bit and the number of workers inside. Workers enter only while it is open, the caller closes
+// it when the tasks are claimed and waits for those inside. So a worker that wakes late is not waited for, and the job's fields change only
+// while the gate is shut and empty.
+struct Workers::Pool {
+  static constexpr uint32_t kOpen = 1U << 31;
+
+  explicit Pool(int helpers) : counted(helpers + 1) {
+    spin = all_threads.fetch_add(counted) + counted <= os::available_cores();
+    try {
+      threads.reserve(static_cast<size_t>(helpers));
+      for (int i = 0; i < helpers; ++i) threads.emplace_back([this] { work(); });
+    } catch (const std::system_error& refusal) {
+      const auto started = threads.size();
+      stop();
+      fail(Code::unavailable, text("workers: thread ", started + 1, " of ", helpers, " could not be started (", refusal.what(),
+                                   "); ask for fewer threads or raise the process limit"));
+    }
+  }
+  ~Pool() { stop(); }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  void run(const Job& next_job) {
+    assert(gate.load() == 0 && "one caller at a time");
+    job = next_job;
+    next.store(0, std::memory_order_relaxed);
+    gate.store(kOpen);
+    round.fetch_add(1);
+    wake(job.tasks - 1);
+    {
+      const InsideTask inside;
+      claim();
+    }
+    for (uint32_t now = gate.fetch_and(~kOpen) & ~kOpen; now != 0; now = gate.load(std::memory_order_acquire))
+      wait_while(gate, now, spins());
+    error.rethrow();
+  }
+
+ private:
+  void work() {
+    const FloatMode mode;
+    inside_task = true;
+    for (uint32_t seen = 0;;) {
+      wait_while(round, seen, spins());
+      seen = round.load(std::memory_order_acquire);
+      if (stopping.load(std::memory_order_acquire)) return;
+      if (!enter()) continue;
+      claim();
+      if (gate.fetch_sub(1) == 1) gate.notify_one();  // shut and now empty: the caller may be asleep at the join
+    }
+  }
+
+  bool enter() {
+    uint32_t now = gate.load(std::memory_order_acquire);
+    while ((now & kOpen) != 0)
+      if (gate.compare_exchange_weak(now, now + 1)) return true;
+    return false;
+  }
+
+  void claim() {
+    for (int64_t i = next.fetch_add(1, std::memory_order_relaxed); i < job.tasks; i = next.fetch_add(1, std::memory_order_relaxed))
+      call(job, i, error);
+  }
+
+  void wake(int64_t wanted) {
+    if (wanted >= static_cast<int64_t>(threads.size())) return round.notify_all();
+    for (int64_t i = 0; i < wanted; ++i) round.notify_one();
+  }
+
+  bool spins() const { return spin.load(std::memory_order_relaxed); }
+
+  void stop() {
+    stopping.store(true);
+    round.fetch_add(1);
+    round.notify_all();
+    for (auto& thread : threads) thread.join();
+    all_threads.fetch_sub(counted);
+  }
+
+  // A line each for what many threads write.
+  alignas(64) std::atomic<uint32_t> round{0};  // jobs published so far
+  alignas(64) std::atomic<uint32_t> gate{0};
+  alignas(64) std::atomic<int64_t> next{0};
+  alignas(64) Job job;
+  FirstError error;
+  std::atomic<bool> stopping{false};
+  std::atomic<bool> spin{false};
+  int counted;
+  std::vector<std::thread> threads;
+};
+
+Workers::Workers(int threads, HostParallel host) : host_(host), threads_(threads) {
+  check(threads >= 1 && threads <= 4096, "workers: threads must be 1 to 4096, got ", threads);
+  if (!host_.run && threads > 1) pool_ = std::make_unique<Pool>(threads - 1);
+}
+
+Workers::~Workers() = default;
+
+void Workers::run_raw(int64_t tasks, void (*task)(void* arg, int64_t i), void* arg) {
+  const Job job{tasks, task, arg};
+  if (tasks <= 1 || inside_task || (!pool_ && !host_.run)) return run_serially(job);
+  if (host_.run) return run_by_host(host_, job);
+  pool_->run(job);
+}
+
+#if defined(__x86_64__)
+
+// All exceptions masked, round to nearest, flush-to-zero (bit 15) and denormals-are-zero (bit 6).
+FloatMode::FloatMode() : saved_(_mm_getcsr()) { _mm_setcsr(0x1F80 | 0x8000 | 0x0040); }
+FloatMode::~FloatMode() { _mm_setcsr(saved_); }
+
+#else
+
+FloatMode::FloatMode() : saved_(0) {}
+FloatMode::~FloatMode() { saved_ = 0; }
+
+#endif
+
+}  // namespace st

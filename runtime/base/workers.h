@@ -1,0 +1,65 @@
+// Worker threads of one rank. Work is cut into tasks by the size of the problem, never by the number of threads: so bits do not depend on it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace st {
+
+/// The host's own parallel-for: calls task(arg, i) for every i < n in any order on any threads, returns when all are done.
+struct HostParallel {
+  void (*run)(void* user, int64_t n, void (*task)(void* arg, int64_t i), void* arg) = nullptr;
+  void* user = nullptr;
+};
+
+class Workers {
+ public:
+  /// threads >= 1 counts the caller, which works too. With `host`, no thread is started and `threads` is only a hint for task sizes.
+  explicit Workers(int threads, HostParallel host = {});
+  ~Workers();
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  int threads() const { return threads_; }
+
+  /// Calls body(i) for i in [0, tasks), each once; returns when all are done. A task's exception is rethrown here after the others ended.
+  /// No task may wait for another. Allocates nothing. One caller at a time; nested calls run serially in the calling task.
+  template <class Body>
+  void run(int64_t tasks, Body&& body) {
+    using Plain = std::remove_reference_t<Body>;
+    run_raw(tasks, [](void* arg, int64_t i) { (*static_cast<Plain*>(arg))(i); }, const_cast<void*>(static_cast<const void*>(&body)));
+  }
+
+  /// Cuts [0, n) into pieces of `grain` and calls body(begin, end) for each. The pieces depend on n and grain only.
+  template <class Body>
+  void run_range(int64_t n, int64_t grain, Body&& body) {
+    run((n + grain - 1) / grain, [&](int64_t i) {
+      const int64_t begin = i * grain;
+      body(begin, begin + grain < n ? begin + grain : n);
+    });
+  }
+
+ private:
+  void run_raw(int64_t tasks, void (*task)(void* arg, int64_t i), void* arg);
+
+  struct Pool;
+  std::unique_ptr<Pool> pool_;
+  HostParallel host_;
+  int threads_;
+};
+
+/// Sets flush-to-zero, denormals-are-zero and round-to-nearest for its lifetime; restores the caller's floating-point state as it was.
+/// Every thread that computes holds one: one floating-point mode everywhere.
+class FloatMode {
+ public:
+  FloatMode();
+  ~FloatMode();
+  FloatMode(const FloatMode&) = delete;
+  FloatMode& operator=(const FloatMode&) = delete;
+
+ private:
+  uint32_t saved_;
+};
+
+}  // namespace st

@@ -1,0 +1,233 @@
+#include "base/os.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "base/cgroup.h"
+#include "base/error.h"
+
+namespace st::os {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder of this test's own, gone at its end.
+class Os : public testing::Test {
+ protected:
+  Os() : folder_(fs::path(testing::TempDir()) / text("st_os_", process_id(), "_", testing::UnitTest::GetInstance()->random_seed())) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~Os() override { fs::remove_all(folder_); }
+
+  std::string put(const std::string& name, const std::string& content) const {
+    const fs::path path = folder_ / name;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << content;
+    return path.string();
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  size_t files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), {})); }
+
+  fs::path folder_;
+};
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream out;
+  out << file.rdbuf();
+  return out.str();
+}
+
+std::span<const std::byte> bytes_of_text(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
+
+TEST_F(Os, CountsTheCoresOfTheAffinityMask) {
+  EXPECT_GE(available_cores(), 1);
+  EXPECT_LE(available_cores(), static_cast<int>(std::thread::hardware_concurrency()));
+  int narrowed = 0;
+  std::thread([&] {
+    cpu_set_t all, one;
+    sched_getaffinity(0, sizeof all, &all);
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i)
+      if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    narrowed = available_cores();
+  }).join();
+  EXPECT_EQ(narrowed, 1);
+}
+
+TEST_F(Os, KnowsItsMemory) {
+  const int64_t before = resident_memory();
+  EXPECT_GT(before, 0);
+  EXPECT_GT(available_memory(), 0);
+  const Pages pages(int64_t{64} << 20);
+  std::memset(pages.data(), 1, static_cast<size_t>(pages.size()));
+  EXPECT_GE(resident_memory() - before, int64_t{60} << 20);
+}
+
+TEST_F(Os, ReadsTheQuotaOfCgroup2AndOfItsParents) {
+  put("proc/self/cgroup", "0::/job/step\n");
+  put("proc/self/mountinfo",
+      "22 1 0:20 / /proc rw - proc proc rw\n30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n");
+  put("sys/fs/cgroup/job/step/cpu.max", "max 100000\n");
+  put("sys/fs/cgroup/job/cpu.max", "250000 100000\n");
+  put("sys/fs/cgroup/job/step/memory.max", "max\n");
+  put("sys/fs/cgroup/job/memory.max", "1000000\n");
+  put("sys/fs/cgroup/job/memory.current", "600000\n");
+  put("sys/fs/cgroup/job/memory.stat", "anon 1\ninactive_file 100000\nslab 7\n");
+  const CgroupLimits limits = cgroup_limits(folder_.string());
+  EXPECT_DOUBLE_EQ(limits.cores, 2.5);
+  EXPECT_EQ(limits.memory_free, 500000);
+}
+
+TEST_F(Os, ReadsTheQuotaOfCgroup1InsideAContainer) {
+  put("proc/self/cgroup", "7:memory:/docker/abc\n4:cpuacct,cpu:/docker/abc\n1:name=systemd:/docker/abc\n");
+  put("proc/self/mountinfo",
+      "40 30 0:31 /docker/abc /sys/fs/cgroup/cpu ro master:11 - cgroup cgroup rw,cpu,cpuacct\n"
+      "41 30 0:32 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
+  put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "150000\n");
+  put("sys/fs/cgroup/cpu/cpu.cfs_period_us", "50000\n");
+  put("sys/fs/cgroup/memory/memory.limit_in_bytes", "4096\n");
+  put("sys/fs/cgroup/memory/memory.usage_in_bytes", "8192\n");
+  const CgroupLimits limits = cgroup_limits(folder_.string());
+  EXPECT_DOUBLE_EQ(limits.cores, 3.0);
+  EXPECT_EQ(limits.memory_free, 0);
+}
+
+TEST_F(Os, TakesNoLimitForNone) {
+  EXPECT_EQ(cgroup_limits(folder_.string()).cores, 0);
+  put("proc/self/cgroup", "4:cpu:/\n3:memory:/\n");
+  put("proc/self/mountinfo",
+      "40 30 0:31 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n41 30 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+  put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  put("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  const CgroupLimits limits = cgroup_limits(folder_.string());
+  EXPECT_EQ(limits.cores, 0);
+  EXPECT_EQ(limits.memory_free, -1);
+}
+
+TEST_F(Os, NamesTheProcessorAsTheKernelDoes) {
+  const CpuIdentity& identity = cpu();
+  std::string flags, vendor;
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (flags.empty() && line.starts_with("flags")) flags = line + " ";
+    if (vendor.empty() && line.starts_with("vendor_id")) vendor = line.substr(line.find(':') + 2);
+  }
+  if (flags.empty()) GTEST_SKIP() << "no flags in /proc/cpuinfo";
+  const auto has = [&](const std::string& flag) { return flags.find(" " + flag + " ") != std::string::npos; };
+  EXPECT_EQ(identity.vendor, vendor);
+  EXPECT_EQ(identity.avx2_fma, has("avx2") && has("fma") && has("avx"));
+  EXPECT_EQ(identity.avx512, has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl"));
+  EXPECT_EQ(identity.avx512_bf16, identity.avx512 && has("avx512_bf16"));
+  EXPECT_EQ(identity.amx_bf16, identity.avx512 && has("amx_bf16") && has("amx_tile"));
+}
+
+TEST_F(Os, MapsAWholeFile) {
+  const std::string file = put("a", "hello");
+  MappedFile mapped(file);
+  MappedFile moved(std::move(mapped));
+  ASSERT_EQ(moved.bytes().size(), 5U);
+  EXPECT_EQ(std::memcmp(moved.bytes().data(), "hello", 5), 0);
+  EXPECT_TRUE(MappedFile(put("empty", "")).bytes().empty());
+}
+
+TEST_F(Os, SaysWhichFileCannotBeMapped) {
+  try {
+    const MappedFile mapped(path("missing"));
+    FAIL() << "a missing file was mapped";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::not_found);
+    EXPECT_EQ(error.place.file, path("missing"));
+    EXPECT_NE(error.message().find(path("missing")), std::string::npos);
+  }
+  try {
+    const MappedFile mapped(folder_.string());
+    FAIL() << "a folder was mapped";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::io);
+  }
+}
+
+TEST_F(Os, GivesZeroedPagesAndSaysWhatThereIsWhenItCannot) {
+  Pages pages(100000);
+  EXPECT_TRUE(std::all_of(pages.data(), pages.data() + pages.size(), [](std::byte byte) { return byte == std::byte{0}; }));
+  Pages taken(std::move(pages));
+  EXPECT_EQ(pages.data(), nullptr);
+  EXPECT_EQ(taken.size(), 100000);
+  taken = Pages();
+  EXPECT_EQ(Pages(0).data(), nullptr);
+  try {
+    const Pages many(int64_t{1} << 46);
+    FAIL() << "64 TiB were given";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::out_of_memory);
+    EXPECT_NE(error.message().find("64.00 TiB"), std::string::npos);
+    EXPECT_NE(error.message().find("can be had"), std::string::npos);
+  }
+}
+
+TEST_F(Os, ReplacesAFileAsAWhole) {
+  const std::string file = put("state", "old");
+  write_file_atomically(file, [](const auto& write) {
+    write(bytes_of_text("ne"));
+    write(bytes_of_text("w"));
+  });
+  EXPECT_EQ(content_of(file), "new");
+  EXPECT_EQ(files(), 1U);
+}
+
+TEST_F(Os, KeepsTheOldFileWhenWritingFails) {
+  const std::string file = put("state", "old");
+  EXPECT_THROW(write_file_atomically(file,
+                                     [](const auto& write) {
+                                       write(bytes_of_text("half"));
+                                       throw std::runtime_error("the writer gave up");
+                                     }),
+               std::runtime_error);
+  EXPECT_EQ(content_of(file), "old");
+  EXPECT_EQ(files(), 1U) << "the temporary file was left";
+  EXPECT_THROW(write_file_atomically(path("missing/state"), [](const auto&) {}), Error);
+}
+
+TEST_F(Os, SaysWhereWritingStopped) {
+  // A limit on file sizes stands for the full disk: the same failed write, without a disk to fill.
+  const std::string file = put("state", "old");
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{1000, before.rlim_max};
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  Code code = Code::ok;
+  ErrorPlace place;
+  try {
+    const std::string much(4096, 'x');
+    write_file_atomically(file, [&](const auto& write) { write(bytes_of_text(much)); });
+  } catch (const Error& error) {
+    code = error.code();
+    place = error.place;
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, ignored);
+  EXPECT_EQ(code, Code::io);
+  EXPECT_EQ(place.file, file);
+  EXPECT_EQ(place.offset, 1000);
+  EXPECT_EQ(content_of(file), "old");
+  EXPECT_EQ(files(), 1U);
+}
+
+}  // namespace
+}  // namespace st::os

@@ -1,0 +1,213 @@
+#include "base/workers.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "allocations.h"
+#include "base/error.h"
+
+namespace st {
+namespace {
+
+TEST(Workers, CallEveryTaskOnce) {
+  for (const int threads : {1, 2, 3, 8}) {
+    Workers workers(threads);
+    EXPECT_EQ(workers.threads(), threads);
+    for (const int64_t tasks : {0, 1, 2, 7, 1000}) {
+      std::vector<std::atomic<int>> calls(static_cast<size_t>(tasks));
+      workers.run(tasks, [&](int64_t i) { calls[static_cast<size_t>(i)].fetch_add(1); });
+      for (const auto& count : calls) EXPECT_EQ(count.load(), 1) << threads << " threads, " << tasks << " tasks";
+    }
+  }
+}
+
+TEST(Workers, SeeWhatTheCallerWroteAndShowWhatTheyWrote) {
+  // Plain memory on purpose: under ThreadSanitizer this proves that run() orders it.
+  Workers workers(4);
+  std::vector<int64_t> in(64), out(64);
+  for (int64_t round = 0; round < 5000; ++round) {
+    std::iota(in.begin(), in.end(), round);
+    workers.run(64, [&](int64_t i) { out[static_cast<size_t>(i)] = 2 * in[static_cast<size_t>(i)]; });
+    ASSERT_EQ(std::accumulate(out.begin(), out.end(), int64_t{0}), 64 * 2 * round + 64 * 63);
+  }
+}
+
+TEST(Workers, WakeAfterSleeping) {
+  Workers workers(3);
+  for (int round = 0; round < 20; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // far longer than they spin
+    std::atomic<int64_t> sum{0};
+    workers.run(100, [&](int64_t i) { sum += i; });
+    ASSERT_EQ(sum.load(), 4950);
+  }
+}
+
+TEST(Workers, ShareTheTasks) {
+  Workers workers(2);
+  // Neither task ends before the other has begun (for up to 30 s): a pool that ran both on one thread would never see it.
+  std::atomic<int> begun{0};
+  std::atomic<int> met{0};
+  workers.run(2, [&](int64_t) {
+    ++begun;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (begun.load() < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    met += begun.load() == 2;
+  });
+  EXPECT_EQ(met.load(), 2);
+}
+
+TEST(Workers, CutPiecesBySizeAlone) {
+  for (const int threads : {1, 3}) {
+    Workers workers(threads);
+    std::vector<std::pair<int64_t, int64_t>> pieces(4);
+    workers.run_range(10, 3, [&](int64_t begin, int64_t end) { pieces[static_cast<size_t>(begin / 3)] = {begin, end}; });
+    const std::vector<std::pair<int64_t, int64_t>> expected = {{0, 3}, {3, 6}, {6, 9}, {9, 10}};
+    EXPECT_EQ(pieces, expected);
+  }
+}
+
+TEST(Workers, RethrowTheLowestTasksErrorAfterAllEnded) {
+  for (const int threads : {1, 2, 5}) {
+    Workers workers(threads);
+    for (int round = 0; round < 50; ++round) {
+      std::atomic<int> ended{0};
+      try {
+        workers.run(40, [&](int64_t i) {
+          ++ended;
+          if (i % 10 == 3) throw std::runtime_error(std::to_string(i));
+        });
+        FAIL() << "nothing was thrown";
+      } catch (const std::runtime_error& error) {
+        EXPECT_STREQ(error.what(), "3");
+        EXPECT_EQ(ended.load(), 40);
+      }
+    }
+    std::atomic<int> calls{0};
+    workers.run(10, [&](int64_t) { ++calls; });  // the pool goes on, and the old error is gone
+    EXPECT_EQ(calls.load(), 10);
+  }
+}
+
+TEST(Workers, RunNestedCallsInTheCallingTask) {
+  Workers workers(4);
+  Workers others(4);
+  std::atomic<int> inner{0};
+  std::atomic<int> elsewhere{0};
+  workers.run(16, [&](int64_t) {
+    const auto thread = std::this_thread::get_id();
+    const auto body = [&](int64_t) {
+      ++inner;
+      elsewhere += std::this_thread::get_id() != thread;
+    };
+    workers.run(5, body);
+    others.run(5, body);
+  });
+  EXPECT_EQ(inner.load(), 160);
+  EXPECT_EQ(elsewhere.load(), 0);
+}
+
+TEST(Workers, AllocateNothingInRun) {
+  Workers workers(3);
+  std::atomic<int64_t> sum{0};
+  const auto body = [&](int64_t i) { sum += i; };
+  workers.run(100, body);
+  const int64_t before = allocations();
+  for (int round = 0; round < 200; ++round) workers.run(100, body);
+  EXPECT_EQ(allocations(), before);
+  EXPECT_EQ(sum.load(), 201 * 4950);
+}
+
+TEST(Workers, RefuseNoThreads) {
+  EXPECT_THROW(Workers(0), Error);
+  EXPECT_THROW(Workers(-3), Error);
+}
+
+// A host whose parallel-for runs backwards on a thread of its own.
+struct Host {
+  int64_t calls = 0;
+  static void run(void* user, int64_t n, void (*task)(void* arg, int64_t i), void* arg) {
+    ++static_cast<Host*>(user)->calls;
+    std::thread([&] {
+      for (int64_t i = n; i-- > 0;) task(arg, i);
+    }).join();
+  }
+};
+
+TEST(HostParallel, RunsTheTasks) {
+  Host host;
+  Workers workers(8, {Host::run, &host});
+  std::vector<int> calls(100);
+  workers.run(100, [&](int64_t i) { ++calls[static_cast<size_t>(i)]; });
+  EXPECT_EQ(calls, std::vector<int>(100, 1));
+  EXPECT_EQ(host.calls, 1);
+}
+
+TEST(HostParallel, IsNeverPassedByAnException) {
+  Host host;
+  Workers workers(8, {Host::run, &host});
+  int calls = 0;
+  try {
+    workers.run(10, [&](int64_t i) {
+      ++calls;
+      if (i > 3) throw std::runtime_error(std::to_string(i));
+    });
+    FAIL() << "nothing was thrown";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "4");
+  }
+  EXPECT_EQ(calls, 10);
+}
+
+#if defined(__x86_64__)
+
+/// Half of the least normal number, at run time: a denormal, or zero where denormals are flushed.
+float half_of_least() {
+  volatile float least = 0x1p-126F;
+  volatile float half = 0.5F;
+  return least * half;
+}
+
+TEST(FloatMode, HoldsInEveryTask) {
+  Host host;
+  Workers threads(4);
+  Workers hosted(4, {Host::run, &host});
+  for (Workers* workers : {&threads, &hosted}) {
+    const FloatMode mode;  // the caller's own
+    std::atomic<int> kept{0};
+    workers->run(64, [&](int64_t) {
+      kept += half_of_least() != 0;
+      std::this_thread::sleep_for(std::chrono::microseconds(100));  // so that every thread gets some
+    });
+    EXPECT_EQ(kept.load(), 0);
+  }
+}
+
+TEST(FloatMode, GivesTheCallersModeBack) {
+  EXPECT_NE(half_of_least(), 0);
+  {
+    const FloatMode mode;
+    EXPECT_EQ(half_of_least(), 0);
+    const FloatMode nested;
+    EXPECT_EQ(half_of_least(), 0);
+  }
+  EXPECT_NE(half_of_least(), 0);
+  Workers workers(2, {[](void*, int64_t n, void (*task)(void*, int64_t), void* arg) {
+                        for (int64_t i = 0; i < n; ++i) task(arg, i);
+                      },
+                      nullptr});
+  workers.run(2, [](int64_t) {});
+  EXPECT_NE(half_of_least(), 0);  // a host that runs tasks on the calling thread keeps its mode
+}
+
+#endif
+
+}  // namespace
+}  // namespace st
