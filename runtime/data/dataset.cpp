@@ -1,0 +1,76 @@
+#include "data/dataset.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace st {
+
+void Dataset::fill(std::span<const int64_t> rows, std::span<const FieldView> out) const {
+  const auto wanted = fields();
+  check(out.size() == wanted.size(), "data: ", out.size(), " views were given for ", wanted.size(), " fields");
+  const auto n = static_cast<int64_t>(rows.size());
+  for (size_t i = 0; i < out.size(); ++i)
+    check(!out[i].data || out[i].bytes >= n * wanted[i].row_bytes(), "data: field \"", wanted[i].name, "\": ", n, " rows of ",
+          wanted[i].row_bytes(), " bytes do not fit ", out[i].bytes);
+  for (const int64_t row : rows) check(row >= 0 && row < this->rows(), "data: row ", row, " is not among the ", this->rows(), " there are");
+  fill_checked(rows, out);
+}
+
+TokenWindows::TokenWindows(std::shared_ptr<const TokenSource> source, TokenRange range, int64_t context)
+    : source_(std::move(source)),
+      range_(range),
+      context_(context),
+      fields_({{"tokens", DType::i32, Shape{context}}, {"targets", DType::i32, Shape{context}}}) {
+  check(context >= 1, "data: a context is at least one token, got ", context);
+  check(range.first >= 0 && range.count >= 0 && range.count <= source_->size() - range.first, "data: tokens [", range.first, ", ",
+        range.first, " + ", range.count, ") are not within the ", source_->size(), " of ", source_->path());
+}
+
+void TokenWindows::fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const {
+  for (size_t shift = 0; shift < 2; ++shift) {
+    auto* at = reinterpret_cast<int32_t*>(out[shift].data);
+    if (!at) continue;
+    for (const int64_t row : rows) {
+      source_->read(range_.first + row * context_ + static_cast<int64_t>(shift), {at, static_cast<size_t>(context_)});
+      at += context_;
+    }
+  }
+}
+
+HostArrays::HostArrays(int64_t rows, std::vector<HostArray> arrays, void (*release)(void* user), void* user)
+    : rows_(rows), release_(release), user_(user) {
+  check(rows >= 1, "data: arrays need rows, got ", rows);
+  check(!arrays.empty(), "data: no array was given");
+  for (auto& array : arrays) {
+    Field& field = array.field;
+    check(array.data, "data: array \"", field.name, "\" is null");
+    check(std::ranges::none_of(field.shape, [](int64_t dim) { return dim < 0; }), "data: array \"", field.name, "\": a row's shape ",
+          field.shape, " has a dimension below 0");
+    check(std::ranges::none_of(fields_, [&](const Field& other) { return other.name == field.name; }), "data: array \"", field.name,
+          "\" is given twice");
+    check(field.row_bytes() == 0 || rows <= INT64_MAX / field.row_bytes(), "data: array \"", field.name, "\": ", rows, " rows of ",
+          field.row_bytes(), " bytes do not fit 64 bits");
+    data_.push_back(static_cast<const std::byte*>(array.data));
+    fields_.push_back(std::move(field));
+  }
+}
+
+HostArrays::~HostArrays() {
+  if (release_) release_(user_);
+}
+
+void HostArrays::fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const {
+  for (size_t i = 0; i < out.size(); ++i) {
+    std::byte* at = out[i].data;
+    const int64_t bytes = fields_[i].row_bytes();
+    if (!at || bytes == 0) continue;
+    for (const int64_t row : rows) {
+      std::memcpy(at, data_[i] + row * bytes, static_cast<size_t>(bytes));
+      at += bytes;
+    }
+  }
+}
+
+}  // namespace st

@@ -1,0 +1,115 @@
+#include "data/prefetch.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace st {
+namespace {
+
+constexpr int64_t kAlign = 64;
+constexpr int64_t kMaxBytes = int64_t{1} << 48;  // of a field in a batch: beyond any memory, and sums of it do not overflow
+
+int64_t aligned(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+}  // namespace
+
+Prefetcher::Prefetcher(const Dataset& data, const DataStream& stream, const MicroBatches& batches, int64_t cursor, int64_t depth)
+    : data_(data), stream_(stream), batches_(batches), cursor_(cursor) {
+  check(depth >= 0 && depth <= 1024, "prefetch: the depth is 0 to 1024 batches, got ", depth);
+  check(cursor >= 0, "prefetch: the data cursor is ", cursor, ", below 0");
+  check(batches.rows >= 1 && batches.per_step >= 1, "prefetch: ", batches.per_step, " micro-batches of ", batches.rows,
+        " rows were asked for, both must be positive");
+  check(batches.rank >= 0 && batches.rank < batches.ranks && batches.own() >= 1, "prefetch: rank ", batches.rank, " of ", batches.ranks,
+        " has none of the ", batches.per_step, " micro-batches of a step");
+  for (const auto& field : data.fields()) {
+    check(field.row_bytes() <= kMaxBytes / batches.rows, "prefetch: ", batches.rows, " rows of field \"", field.name, "\" (",
+          field.row_bytes(), " bytes each) are too many for a batch");
+    slot_bytes_ += aligned(batches.rows * field.row_bytes());
+  }
+  slots_.resize(static_cast<size_t>(depth + 1));
+  memory_ = os::Pages(slot_bytes_ * (depth + 1));
+  std::byte* at = memory_.data();
+  for (auto& slot : slots_) {
+    slot.rows.resize(static_cast<size_t>(batches.rows));
+    for (const auto& field : data.fields()) {
+      slot.fields.push_back({at, batches.rows * field.row_bytes()});
+      at += aligned(slot.fields.back().bytes);
+    }
+    slot.batch.rows = slot.rows;
+    slot.batch.fields = slot.fields;
+  }
+  if (depth == 0) return;
+  try {
+    thread_ = std::thread([this] { fill_ahead(); });
+  } catch (const std::system_error& error) {
+    fail(Code::unavailable, text("prefetch: its thread could not be started (", error.what(), "); a depth of 0 needs none"));
+  }
+}
+
+Prefetcher::~Prefetcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  taken_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+const Batch& Prefetcher::next() {
+  if (!thread_.joinable()) {
+    if (error_) std::rethrow_exception(error_);
+    try {
+      fill(taken_count_);
+    } catch (...) {
+      error_ = std::current_exception();
+      throw;
+    }
+    return slot_of(taken_count_++).batch;
+  }
+  std::unique_lock lock(mutex_);
+  filled_.wait(lock, [&] { return filled_count_ > taken_count_ || error_; });
+  if (filled_count_ == taken_count_) std::rethrow_exception(error_);
+  const Batch& batch = slot_of(taken_count_++).batch;
+  lock.unlock();
+  taken_.notify_one();
+  return batch;
+}
+
+void Prefetcher::fill_ahead() {
+  const auto slots = static_cast<int64_t>(slots_.size());
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    // The batch handed out last keeps its slot until the next one is asked for.
+    taken_.wait(lock, [&] { return stopping_ || filled_count_ - std::max<int64_t>(taken_count_ - 1, 0) < slots; });
+    if (stopping_) return;
+    const int64_t number = filled_count_;
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      fill(number);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    if (error) {
+      error_ = std::move(error);
+    } else {
+      ++filled_count_;
+    }
+    filled_.notify_one();
+    if (error_) return;
+  }
+}
+
+void Prefetcher::fill(int64_t number) {
+  Slot& slot = slot_of(number);
+  const int64_t step = number / batches_.own();
+  slot.batch.micro_batch = batches_.own(number % batches_.own());
+  slot.batch.cursor = cursor_ + step * batches_.items_per_step();
+  stream_.fill(batches_.first_item(slot.batch.cursor, slot.batch.micro_batch), slot.rows);
+  data_.fill(slot.rows, slot.fields);
+}
+
+}  // namespace st

@@ -1,0 +1,189 @@
+#include "data/tokens.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <limits>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "data/token_header.h"
+
+namespace st {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail_in(const std::string& file, Code code, std::string message, int64_t offset = -1) {
+  Error error(code, std::move(message));
+  error.place.file = file;
+  error.place.offset = offset;
+  throw error;
+}
+
+std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+bool is_skipped(const fs::directory_entry& entry) {
+  const std::string name = entry.path().filename().string();
+  return name.starts_with('.') || (name == "build" && entry.is_directory());
+}
+
+std::vector<std::string> files_below(const std::string& folder) {
+  std::vector<std::string> files;
+  try {
+    for (fs::recursive_directory_iterator entry(folder), end; entry != end; ++entry) {
+      if (is_skipped(*entry)) {
+        entry.disable_recursion_pending();
+      } else if (entry->is_regular_file()) {
+        files.push_back(entry->path().lexically_relative(folder).generic_string());
+      }
+    }
+  } catch (const fs::filesystem_error& error) {
+    fail_in(folder, Code::io, text("data: folder ", folder, " cannot be read: ", error.what()));
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+bool is_text(std::string_view content) {
+  return content.find('\0') == std::string_view::npos && utf8_valid_until(content) == content.size();
+}
+
+int32_t id_at(const std::byte* bytes, int64_t width) {
+  uint32_t id = 0;
+  for (int64_t i = 0; i < width; ++i) id |= static_cast<uint32_t>(bytes[i]) << (8 * i);
+  // An id above int32 is turned into one that no vocabulary has.
+  return static_cast<int32_t>(std::min<uint32_t>(id, std::numeric_limits<int32_t>::max()));
+}
+
+}  // namespace
+
+TokenSource::TokenSource(const std::string& path) : path_(path) {
+  std::error_code reason;
+  const fs::file_status status = fs::status(path, reason);
+  if (status.type() == fs::file_type::not_found) fail_in(path, Code::not_found, text("data: ", path, " does not exist"));
+  if (reason) fail_in(path, Code::io, text("data: ", path, " cannot be read: ", reason.message()));
+  if (status.type() == fs::file_type::directory) {
+    open_folder(path);
+    return;
+  }
+  // Opening a pipe would wait for its writer, and neither it nor a device can be mapped.
+  if (status.type() != fs::file_type::regular)
+    fail_in(path, Code::invalid_argument, text("data: ", path, " is neither a file nor a folder"));
+  mapped_.emplace(path);
+  if (mapped_->bytes().empty()) fail_in(path, Code::invalid_argument, text("data: ", path, " is empty"));
+  if (TokenHeader::is_at(mapped_->bytes())) {
+    open_token_file(path);
+  } else {
+    open_text(path);
+  }
+}
+
+void TokenSource::open_text(const std::string& path) {
+  data_ = mapped_->bytes();
+  if (path.ends_with(".bin"))
+    fail_in(path, Code::invalid_argument,
+            text("data: ", path, " is no token file: it does not start with \"STTOKENS\" (the format is in runtime/data/README.md)"), 0);
+  if (const size_t wrong = utf8_valid_until(text_of(data_)); wrong < data_.size())
+    fail_in(path, Code::invalid_argument,
+            text("data: ", path, " is not UTF-8 text: byte ", wrong, " of ", data_.size(), " is part of no character"),
+            static_cast<int64_t>(wrong));
+  size_ = static_cast<int64_t>(data_.size());
+  pieces_.push_back({0, path});
+}
+
+void TokenSource::open_folder(const std::string& path) {
+  int64_t skipped = 0;
+  for (const auto& name : files_below(path)) {
+    const std::string file = (fs::path(path) / name).string();
+    const os::MappedFile mapped(file);
+    const std::string_view content = text_of(mapped.bytes());
+    if (content.empty() || !is_text(content)) {
+      ++skipped;
+      continue;
+    }
+    if (!joined_.empty()) joined_ += '\n';
+    pieces_.push_back({static_cast<int64_t>(joined_.size()), file});
+    joined_ += content;
+  }
+  if (joined_.empty())
+    fail_in(
+        path, Code::invalid_argument,
+        text("data: folder ", path, " holds no text (", skipped, " files were empty or not UTF-8 text; hidden ones are not looked at)"));
+  data_ = std::as_bytes(std::span(joined_));
+  size_ = static_cast<int64_t>(joined_.size());
+}
+
+void TokenSource::open_token_file(const std::string& path) {
+  const TokenHeader header = TokenHeader::read(mapped_->bytes(), path);
+  data_ = mapped_->bytes().subspan(TokenHeader::kBytes);
+  size_ = header.count;
+  vocabulary_ = header.vocabulary;
+  width_ = header.width;
+  pieces_.push_back({0, path});
+}
+
+std::string TokenSource::place_of(int64_t position) const {
+  const auto after = std::ranges::upper_bound(pieces_, position, {}, &Piece::first);
+  const Piece& piece = *(after - 1);
+  return text(piece.path, ", position ", position - piece.first);
+}
+
+void TokenSource::check_vocabulary(int64_t vocabulary) const {
+  if (vocabulary >= vocabulary_) return;
+  if (width_ > 1)
+    fail_in(path_, Code::invalid_argument,
+            text("data: ", path_, " has tokens of a vocabulary of ", vocabulary_, ", the model's is ", vocabulary,
+                 "; build it with --vocabulary ", vocabulary_));
+  for (int64_t i = 0; i < size_; ++i)
+    if (const auto byte = std::to_integer<int64_t>(data_[static_cast<size_t>(i)]); byte >= vocabulary)
+      fail_in(path_, Code::invalid_argument,
+              text("data: ", place_of(i), ": byte ", byte, " is outside the model's vocabulary of ", vocabulary, "; text needs 256"), i);
+}
+
+void TokenSource::read(int64_t first, std::span<int32_t> out) const {
+  check(first >= 0 && static_cast<int64_t>(out.size()) <= size_ - first, "data: positions [", first, ", ", first, " + ", out.size(),
+        ") were asked of ", path_, ", which has ", size_, " tokens");
+  const std::byte* from = data_.data() + first * width_;
+  if (width_ == 1) {
+    std::ranges::transform(std::span(from, out.size()), out.begin(), [](std::byte byte) { return std::to_integer<int32_t>(byte); });
+    return;
+  }
+  const auto limit = static_cast<int32_t>(std::min<int64_t>(vocabulary_, std::numeric_limits<int32_t>::max()));
+  for (size_t i = 0; i < out.size(); ++i, from += width_) {
+    out[i] = id_at(from, width_);
+    if (out[i] < limit) continue;
+    const int64_t position = first + static_cast<int64_t>(i);
+    fail_in(
+        path_, Code::corrupt,
+        text("data: ", path_, ", position ", position, ": id ", out[i], " is outside the vocabulary of ", vocabulary_, " in its header"),
+        TokenHeader::kBytes + position * width_);
+  }
+}
+
+void write_tokens(const std::string& path, int64_t vocabulary, std::span<const int32_t> tokens) {
+  TokenHeader header;
+  header.width = vocabulary <= 65536 ? 2 : 4;
+  header.vocabulary = vocabulary;
+  header.count = static_cast<int64_t>(tokens.size());
+  check(vocabulary >= 1 && vocabulary <= TokenHeader::kMaxVocabulary, "tokens: a vocabulary is 1 to ", TokenHeader::kMaxVocabulary,
+        ", got ", vocabulary);
+  for (size_t i = 0; i < tokens.size(); ++i)
+    check(tokens[i] >= 0 && tokens[i] < vocabulary, "tokens: id ", tokens[i], " at position ", i, " is outside the vocabulary of ",
+          vocabulary);
+  os::write_file_atomically(path, [&](const auto& write) {
+    write(header.bytes());
+    std::array<std::byte, 1 << 14> buffer;
+    const auto width = static_cast<size_t>(header.width);
+    for (size_t at = 0; at < tokens.size();) {
+      const size_t n = std::min(buffer.size() / width, tokens.size() - at);
+      for (size_t i = 0; i < n * width; ++i)
+        buffer[i] = static_cast<std::byte>(static_cast<uint32_t>(tokens[at + i / width]) >> (8 * (i % width)));
+      write(std::span(buffer).first(n * width));
+      at += n;
+    }
+  });
+}
+
+}  // namespace st

@@ -1,0 +1,145 @@
+#include "data/prefetch.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+
+#include "../base/allocations.h"
+#include "base/error.h"
+
+namespace st {
+namespace {
+
+/// Row r holds r and -r; fails on one row, and says how often it was asked.
+class Counting final : public Dataset {
+ public:
+  explicit Counting(int64_t rows, int64_t bad_row = -1) : rows_(rows), bad_row_(bad_row) {}
+  int64_t rows() const override { return rows_; }
+  std::span<const Field> fields() const override { return fields_; }
+  int64_t fills() const { return fills_.load(); }
+
+ protected:
+  void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const override {
+    fills_.fetch_add(1);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i] == bad_row_) fail(Code::corrupt, text("row ", rows[i], " is broken"));
+      reinterpret_cast<int64_t*>(out[0].data)[i] = rows[i];
+      reinterpret_cast<float*>(out[1].data)[i] = -static_cast<float>(rows[i]);
+    }
+  }
+
+ private:
+  int64_t rows_, bad_row_;
+  std::vector<Field> fields_ = {{"row", DType::i64, {}}, {"minus", DType::f32, {}}};
+  mutable std::atomic<int64_t> fills_{0};
+};
+
+void expect_batch(const Batch& batch, const DataStream& stream, int64_t first) {
+  for (size_t i = 0; i < batch.rows.size(); ++i) {
+    const int64_t row = stream[first + static_cast<int64_t>(i)];
+    ASSERT_EQ(batch.rows[i], row);
+    ASSERT_EQ(reinterpret_cast<const int64_t*>(batch.fields[0].data)[i], row);
+    ASSERT_EQ(reinterpret_cast<const float*>(batch.fields[1].data)[i], -static_cast<float>(row));
+  }
+}
+
+TEST(Prefetcher, GivesTheStreamInOrderAtEveryDepth) {
+  const Counting data(101);
+  const DataStream stream(101, 9);
+  for (const int64_t depth : {0, 1, 2, 7}) {
+    Prefetcher prefetcher(data, stream, {3, 4}, 24, depth);
+    for (int64_t i = 0; i < 400; ++i) {
+      const Batch& batch = prefetcher.next();
+      ASSERT_EQ(batch.cursor, 24 + i / 4 * 12);
+      ASSERT_EQ(batch.micro_batch, i % 4);
+      expect_batch(batch, stream, 24 + 3 * i);
+      for (const auto& field : batch.fields) EXPECT_EQ(reinterpret_cast<uintptr_t>(field.data) % 64, 0U);
+    }
+  }
+}
+
+TEST(Prefetcher, GivesARankItsOwnMicroBatches) {
+  const Counting data(50);
+  const DataStream stream(50, 9);
+  // 5 micro-batches on 3 ranks: rank 1 computes 1 and 4, rank 2 computes 2.
+  Prefetcher one(data, stream, {2, 5, 3, 1}, 0, 2);
+  Prefetcher two(data, stream, {2, 5, 3, 2}, 0, 2);
+  for (int64_t step = 0; step < 20; ++step) {
+    for (const int64_t k : {1, 4}) {
+      const Batch& batch = one.next();
+      ASSERT_EQ(batch.micro_batch, k);
+      expect_batch(batch, stream, step * 10 + k * 2);
+    }
+    ASSERT_EQ(two.next().micro_batch, 2);
+  }
+}
+
+TEST(Prefetcher, FillsAheadButNotFurtherThanItsDepth) {
+  const Counting data(1000);
+  Prefetcher prefetcher(data, DataStream(1000, 1), {4, 1}, 0, 3);
+  prefetcher.next();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (data.fills() < 4 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(data.fills(), 4);  // the one in our hands and three ahead
+}
+
+TEST(Prefetcher, KeepsTheBatchUntilTheNextCall) {
+  const Counting data(1000);
+  const DataStream stream(1000, 1);
+  Prefetcher prefetcher(data, stream, {8, 1}, 0, 1);
+  for (int64_t i = 0; i < 200; ++i) {
+    const Batch& batch = prefetcher.next();
+    std::this_thread::sleep_for(std::chrono::microseconds(200));  // long enough for the thread to spoil it, if it would
+    expect_batch(batch, stream, 8 * i);
+  }
+}
+
+TEST(Prefetcher, ThrowsAnErrorWhenItsBatchIsDue) {
+  const DataStream stream(100, 4);
+  const Counting data(100, stream[3 * 10 + 5]);  // in the fourth batch
+  for (const int64_t depth : {0, 1, 5}) {
+    Prefetcher prefetcher(data, stream, {10, 1}, 0, depth);
+    for (int64_t i = 0; i < 3; ++i) expect_batch(prefetcher.next(), stream, 10 * i);
+    for (int again = 0; again < 3; ++again) {
+      try {
+        prefetcher.next();
+        FAIL() << "the broken batch was given";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::corrupt);
+        EXPECT_NE(error.message().find("is broken"), std::string::npos);
+      }
+    }
+  }
+}
+
+TEST(Prefetcher, StopsWhenItIsNotWantedAnyMore) {
+  const Counting data(100);
+  for (int round = 0; round < 100; ++round) {
+    Prefetcher prefetcher(data, DataStream(100, 1), {5, 2}, 0, 4);
+    for (int i = 0; i < round % 7; ++i) prefetcher.next();
+  }
+}
+
+TEST(Prefetcher, AllocatesNothingABatch) {
+  const Counting data(100);
+  Prefetcher prefetcher(data, DataStream(100, 1), {5, 2}, 0, 2);
+  prefetcher.next();
+  const int64_t before = allocations();
+  for (int i = 0; i < 200; ++i) prefetcher.next();
+  EXPECT_EQ(allocations(), before);
+}
+
+TEST(Prefetcher, RefusesWhatCannotBe) {
+  const Counting data(100);
+  const DataStream stream(100, 1);
+  EXPECT_THROW(Prefetcher(data, stream, {5, 2}, 0, -1), Error);
+  EXPECT_THROW(Prefetcher(data, stream, {5, 2}, -1, 1), Error);
+  EXPECT_THROW(Prefetcher(data, stream, {0, 2}, 0, 1), Error);
+  EXPECT_THROW(Prefetcher(data, stream, {5, 2, 3, 2}, 0, 1), Error);  // a rank without a micro-batch
+  EXPECT_THROW(Prefetcher(data, stream, {int64_t{1} << 60, 2}, 0, 1), Error);
+}
+
+}  // namespace
+}  // namespace st
