@@ -1,0 +1,68 @@
+#include "ir/attrs.h"
+
+#include "base/error.h"
+
+namespace st {
+
+Attrs::Attrs(std::initializer_list<std::pair<std::string_view, AttrValue>> values) {
+  for (const auto& [name, value] : values) set(name, value);
+}
+
+const AttrValue* Attrs::find(std::string_view name) const {
+  for (const auto& [known, value] : values_)
+    if (known == name) return &value;
+  return nullptr;
+}
+
+const AttrValue& Attrs::at(std::string_view name) const {
+  const AttrValue* value = find(name);
+  require(value != nullptr, Code::internal, "attributes: no \"", name, "\" here; the op's row of ops.def does not have it");
+  return *value;
+}
+
+namespace {
+
+template <class T>
+const T& typed(const AttrValue& value, std::string_view name) {
+  const T* typed_value = std::get_if<T>(&value);
+  require(typed_value != nullptr, Code::internal, "attributes: ", name, " is ", text_of(value), ", of another type than the one read");
+  return *typed_value;
+}
+
+}  // namespace
+
+bool Attrs::flag(std::string_view name) const { return typed<bool>(at(name), name); }
+
+int64_t Attrs::integer(std::string_view name) const { return typed<int64_t>(at(name), name); }
+
+double Attrs::real(std::string_view name) const {
+  const AttrValue& value = at(name);
+  if (const auto* integer = std::get_if<int64_t>(&value)) return static_cast<double>(*integer);
+  return typed<double>(value, name);
+}
+
+const Ints& Attrs::ints(std::string_view name) const { return typed<Ints>(at(name), name); }
+
+const std::string& Attrs::word(std::string_view name) const { return typed<std::string>(at(name), name); }
+
+void Attrs::set(std::string_view name, AttrValue value) {
+  for (auto& [known, old] : values_) {
+    if (known != name) continue;
+    old = std::move(value);
+    return;
+  }
+  values_.emplace_back(name, std::move(value));
+}
+
+std::string text_of(const AttrValue& value) {
+  return std::visit(
+      [](const auto& held) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, Ints>)
+          return text(std::span<const int64_t>(held));
+        else
+          return text(held);
+      },
+      value);
+}
+
+}  // namespace st

@@ -1,0 +1,167 @@
+#include "ir/build.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ir/rules.h"
+
+namespace st {
+
+namespace {
+
+const Slot& slot_of(const Program& program, std::string_view op, SlotId slot) {
+  check(slot >= 0 && static_cast<size_t>(slot) < program.slots.size(), op, ": slot ", slot, " is not one of the program's ",
+        program.slots.size());
+  return program.slots[static_cast<size_t>(slot)];
+}
+
+// A slot is written with its own type; an optimizer's states have the gradient's shape, whatever their dtype.
+void check_writes(const Program& program, const Graph& graph, const Node& node) {
+  for (const SlotId id : node.writes) {
+    const Slot& slot = program.slots[static_cast<size_t>(id)];
+    const Type& value = graph.type(node.in[0]);
+    if (node.op == Op::store || node.op == Op::accumulate)
+      check(value == slot.type, name_of(node.op), ": the value is ", value, ", slot \"", slot.name, "\" is ", slot.type,
+            "; both must have one dtype, shape and layout");
+    else
+      check(value.shape == slot.type.shape, name_of(node.op), ": the gradient is ", value, ", slot \"", slot.name, "\" is ", slot.type,
+            "; both must have one shape");
+  }
+}
+
+}  // namespace
+
+std::vector<Value> Builder::push(Node node) {
+  Graph& own = graph();
+  node.region = region_;
+  try {
+    for (const Value value : node.in)
+      check(
+          value.node >= 0 && value.node < own.size() && value.output >= 0 && static_cast<size_t>(value.output) < own[value.node].out.size(),
+          name_of(node.op), ": value %", value.node, ".", value.output,
+          " is not of this section; store it to a slot there and load it here");
+    node.attrs = make_attrs(node.op, node.attrs);
+    node.out = infer(program_, own, node);
+    check_writes(program_, own, node);
+  } catch (const Error& error) {
+    rethrow_in_scope(error, node.op);
+  }
+  std::vector<Value> values;
+  for (size_t i = 0; i < node.out.size(); ++i) values.push_back({.node = own.size(), .output = static_cast<int32_t>(i)});
+  own.nodes.push_back(std::move(node));
+  return values;
+}
+
+void Builder::rethrow_in_scope(const Error& error, Op op) const {
+  const auto& scope = program_.regions[static_cast<size_t>(region_)].name;
+  Error named(error.code(), scope.empty() ? error.message() : text(scope, ": ", error.message()));
+  named.place = error.place;
+  named.place.op = name_of(op);
+  throw named;
+}
+
+std::vector<Value> Builder::append(Op op, std::vector<Value> in, const Attrs& attrs) {
+  check(op != Op::load && op != Op::store && op != Op::accumulate, name_of(op), ": needs a slot; use Builder::", name_of(op));
+  check(info_of(op).shape_rule != "optimizer", name_of(op), ": needs slots; use Builder::update");
+  return push({.op = op, .in = std::move(in), .out = {}, .reads = {}, .writes = {}, .attrs = attrs});
+}
+
+// --- slots
+
+Value Builder::load(SlotId slot) {
+  slot_of(program_, "load", slot);
+  return push({.op = Op::load, .in = {}, .out = {}, .reads = {slot}, .writes = {}, .attrs = {}})[0];
+}
+
+void Builder::write(Op op, Value value, SlotId slot, When when) {
+  slot_of(program_, name_of(op), slot);
+  push({.op = op, .in = {value}, .out = {}, .reads = {}, .writes = {slot}, .attrs = {}, .when = when});
+}
+
+void Builder::store(Value value, SlotId slot, When when) { write(Op::store, value, slot, when); }
+
+void Builder::accumulate(Value value, SlotId slot, When when) { write(Op::accumulate, value, slot, when); }
+
+void Builder::update(Op op, std::vector<Value> in, std::vector<SlotId> slots, const Attrs& attrs) {
+  check(info_of(op).shape_rule == "optimizer", name_of(op), ": is not an optimizer; use Builder::append");
+  check(!slots.empty(), name_of(op), ": needs its slots, the parameter first");
+  check(!in.empty(), name_of(op), ": needs its inputs, the gradient first");
+  for (const SlotId slot : slots) slot_of(program_, name_of(op), slot);
+  push({.op = op, .in = std::move(in), .out = {}, .reads = slots, .writes = slots, .attrs = attrs});
+}
+
+// --- notation
+
+namespace {
+
+Ints ints_of(const Shape& shape) { return Ints(shape.begin(), shape.end()); }
+
+}  // namespace
+
+Value Builder::fill(const Shape& shape, double value, DType dtype) {
+  return (*this)(Op::fill, {}, {{"shape", ints_of(shape)}, {"value", value}, {"dtype", std::string(name_of(dtype))}});
+}
+
+Value Builder::reshape(Value x, const Shape& shape) { return (*this)(Op::reshape, {x}, {{"shape", ints_of(shape)}}); }
+
+Value Builder::sum_to(Value x, const Shape& shape) {
+  const Shape from = this->shape(x);
+  if (from == shape) return x;
+  const int32_t missing = from.rank() - shape.rank();
+  bool fits = missing >= 0, stretched = false;
+  Ints axes;
+  for (int32_t i = 0; fits && i < from.rank(); ++i) {
+    if (i >= missing && from[i] == shape[i - missing]) continue;
+    fits = i < missing || shape[i - missing] == 1;
+    stretched |= i >= missing;
+    axes.push_back(i);
+  }
+  check(fits, "sum_to: ", type(x), " was not broadcast from shape ", shape);
+  // With nothing but leading dimensions to remove one op does it.
+  if (missing == 0 || !stretched) return sum(x, axes, missing == 0);
+  return reshape(sum(x, axes, true), shape);
+}
+
+// --- model building
+
+Value Builder::input(const std::string& name, DType dtype, const Shape& shape) {
+  for (int32_t i = 1; i < shape.rank(); ++i)
+    check(shape[i] >= 0, "input: \"", name, "\" has shape ", shape, "; only the first dimension may be the batch");
+  return load(program_.add_slot({.name = name, .type = {.dtype = dtype, .shape = shape, .layout = {}}, .role = Role::input, .init = {}}));
+}
+
+Value Builder::parameter(const std::string& name, const Shape& shape, Initializer init, DType dtype) {
+  const auto full = scoped(name);
+  check(!shape.is_symbolic(), "parameter: \"", full, "\" has shape ", shape, "; a parameter's dimensions do not depend on the batch");
+  check(is_floating(dtype), "parameter: \"", full, "\" must be floating, got ", dtype);
+  check(init.kind != Init::values || static_cast<int64_t>(init.values.size()) == shape.elements(), "parameter: \"", full, "\" has shape ",
+        shape, " but ", init.values.size(), " values");
+  Slot slot{.name = full, .type = {.dtype = dtype, .shape = shape, .layout = {}}, .role = Role::parameter, .init = std::move(init)};
+  return load(program_.add_slot(std::move(slot)));
+}
+
+void Builder::enter(const std::string& scope, bool boundary) {
+  check(!scope.empty(), "scope: needs a name");
+  const auto full = scoped(scope);
+  auto& regions = program_.regions;
+  const auto known = std::ranges::find(regions, full, &Region::name);
+  const auto parent = region_;
+  region_ = static_cast<RegionId>(known - regions.begin());
+  if (known == regions.end()) return regions.push_back({.name = full, .parent = parent, .boundary = boundary});
+  // The same scope again, as from a loop over time steps: one region, so its nodes are recomputed and cut together.
+  const bool same = known->boundary == boundary && known->parent == parent;
+  if (!same) region_ = parent;
+  check(same, "scope: \"", full, "\" was entered before as another kind of scope; a boundary stays one, choose another name");
+}
+
+void Builder::leave() {
+  require(region_ > 0, Code::wrong_state, "scope: leave without enter");
+  region_ = program_.regions[static_cast<size_t>(region_)].parent;
+}
+
+std::string Builder::scoped(const std::string& name) const {
+  const auto& scope = program_.regions[static_cast<size_t>(region_)].name;
+  return scope.empty() ? name : scope + "." + name;
+}
+
+}  // namespace st

@@ -1,0 +1,66 @@
+// Appends checked nodes to a section: types are inferred by the op's shape rule and layout rule. Used by model builders and by passes.
+#pragma once
+
+#include "base/error.h"
+#include "ir/program.h"
+
+namespace st {
+
+class Builder {
+ public:
+  /// Appends to `program.sections[section]`. Borrows the program.
+  Builder(Program& program, int32_t section) : program_(program), section_(section) {}
+
+  /// Any op of ops.def. Throws invalid_argument that names the op, the values' shapes, and the scope.
+  std::vector<Value> append(Op op, std::vector<Value> in, const Attrs& attrs = {});
+  Value operator()(Op op, std::vector<Value> in, const Attrs& attrs = {}) { return append(op, std::move(in), attrs)[0]; }
+
+  /// Each call is a node of its own: a tied weight is loaded again in each scope that uses it, so that each use has its own gradient.
+  Value load(SlotId slot);
+  /// The value's type must be the slot's. The node's `writes` names the slot.
+  void store(Value value, SlotId slot, When when = When::every);
+  void accumulate(Value value, SlotId slot, When when = When::rest);
+  /// An optimizer's update: op reads and writes `slots`, the parameter first.
+  void update(Op op, std::vector<Value> in, std::vector<SlotId> slots, const Attrs& attrs);
+  Value fill(const Shape& shape, double value, DType dtype = DType::f32);
+
+  // The textbook's notation, for models and gradients.
+  Value add(Value a, Value b) { return (*this)(Op::add, {a, b}); }
+  Value sub(Value a, Value b) { return (*this)(Op::sub, {a, b}); }
+  Value mul(Value a, Value b) { return (*this)(Op::mul, {a, b}); }
+  Value div(Value a, Value b) { return (*this)(Op::div, {a, b}); }
+  Value scale(Value x, double by) { return (*this)(Op::affine, {x}, {{"scale", by}}); }
+  Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false) {
+    return (*this)(Op::matmul, {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
+  }
+  Value reshape(Value x, const Shape& shape);
+  Value sum(Value x, const Ints& axes, bool keep_dims = false) { return (*this)(Op::sum, {x}, {{"axes", axes}, {"keep_dims", keep_dims}}); }
+  /// Sums `x` down to `shape`: the gradient of a broadcast.
+  Value sum_to(Value x, const Shape& shape);
+
+  // Model building.
+  Value input(const std::string& name, DType dtype, const Shape& shape);
+  Value parameter(const std::string& name, const Shape& shape, Initializer init, DType dtype = DType::f32);
+  void enter(const std::string& scope, bool boundary = true);
+  void leave();
+  RegionId region() const { return region_; }
+  void set_region(RegionId region) { region_ = region; }
+  std::string scoped(const std::string& name) const;  // "block.3.attention" + "." + name
+
+  const Type& type(Value v) const { return graph().type(v); }
+  const Shape& shape(Value v) const { return type(v).shape; }
+  Graph& graph() { return program_.sections[static_cast<size_t>(section_)].graph; }
+  const Graph& graph() const { return program_.sections[static_cast<size_t>(section_)].graph; }
+  Program& program() { return program_; }
+
+ private:
+  std::vector<Value> push(Node node);  // infers the types; every node of ours comes through here
+  void write(Op op, Value value, SlotId slot, When when);
+  [[noreturn]] void rethrow_in_scope(const Error& error, Op op) const;
+
+  Program& program_;
+  int32_t section_;
+  RegionId region_ = 0;
+};
+
+}  // namespace st

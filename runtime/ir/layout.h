@@ -1,0 +1,51 @@
+// Layout: where a value's elements are, for each axis of the mesh of ranks. It is part of the type; the verifier refuses a sum of
+// mismatched layouts, so that ZeRO, clipping, loss reduction and tensor parallelism compose.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace st {
+
+enum class MeshAxis : int32_t { data = 0, tensor = 1, stage = 2 };
+constexpr int32_t kMeshAxes = 3;
+std::string_view name_of(MeshAxis axis);
+
+/// Ranks along each axis; their product is all ranks.
+struct Mesh {
+  int32_t data = 1, tensor = 1, stage = 1;
+  int32_t size(MeshAxis axis) const { return axis == MeshAxis::data ? data : axis == MeshAxis::tensor ? tensor : stage; }
+  bool operator==(const Mesh&) const = default;
+};
+
+struct AxisLayout {
+  enum class Kind : int32_t {
+    replicated,  // each rank has all of it
+    partial,     // the value is the sum over ranks
+    sharded,     // each rank has a slice along dimension `where`; the type's shape is the slice's
+    flat,        // each rank has the piece at `offset` of flattened bucket `where`: how ZeRO owns state
+  };
+  Kind kind = Kind::replicated;
+  int32_t where = 0;   // sharded: tensor dimension; flat: bucket
+  int64_t offset = 0;  // flat: elements from the bucket's start
+  bool operator==(const AxisLayout&) const = default;
+};
+
+struct Layout {
+  std::array<AxisLayout, kMeshAxes> axes;
+
+  AxisLayout& operator[](MeshAxis axis) { return axes[static_cast<size_t>(axis)]; }
+  const AxisLayout& operator[](MeshAxis axis) const { return axes[static_cast<size_t>(axis)]; }
+  bool is_replicated() const { return *this == Layout{}; }
+  bool operator==(const Layout&) const = default;
+
+  static Layout sharded(MeshAxis axis, int32_t dimension);
+  static Layout partial(MeshAxis axis);
+};
+
+std::string text_of(const AxisLayout& layout);
+std::string text_of(const Layout& layout);  // "" when replicated everywhere, else "data:sharded(0)" and the like
+
+}  // namespace st

@@ -1,0 +1,436 @@
+// Layout rules: where an op's outputs are, given where its inputs are, for one axis of the mesh. A rule says yes only when each rank's
+// kernel, seeing its own slices alone, computes its own piece of the answer; everything else is refused and a pass must exchange first.
+#include <algorithm>
+#include <array>
+
+#include "ir/shape_rules.h"
+
+namespace st::layout_rule {
+namespace {
+
+using Kind = AxisLayout::Kind;
+constexpr AxisLayout kReplicated{};
+constexpr AxisLayout kPartial{.kind = Kind::partial, .where = 0, .offset = 0};
+
+AxisLayout sharded(int32_t dimension) { return {.kind = Kind::sharded, .where = dimension, .offset = 0}; }
+
+/// One op on one axis of the mesh. `out` has the shapes.
+struct Case {
+  const OpTypes& op;
+  std::span<const Type> out;
+  MeshAxis axis;
+
+  size_t inputs() const { return op.in.size(); }
+  const AxisLayout& in(size_t input) const { return op.in[input].layout[axis]; }
+  const Shape& shape(size_t input) const { return op.in[input].shape; }
+  int32_t rank(size_t input) const { return shape(input).rank(); }
+  bool is(size_t input, Kind kind) const { return in(input).kind == kind; }
+  bool is_replicated(size_t input) const { return is(input, Kind::replicated); }
+  bool is_partial(size_t input) const { return is(input, Kind::partial); }
+  bool is_sharded(size_t input) const { return is(input, Kind::sharded); }
+  bool all(Kind kind) const {
+    for (size_t i = 0; i < inputs(); ++i)
+      if (!is(i, kind)) return false;
+    return true;
+  }
+};
+
+[[noreturn]] void refuse(const Case& on, std::string_view why) {
+  std::string message = text(name_of(on.op.op), ": layouts do not fit along the ", name_of(on.axis), " axis");
+  for (size_t i = 0; i < on.inputs(); ++i)
+    message += text(i == 0 ? ": " : ", ", shape_rule::input_name(on.op, i), " is ", on.op.in[i], on.is_replicated(i) ? " replicated" : "");
+  fail(Code::invalid_argument, text(message, "; ", why));
+}
+
+constexpr std::string_view kReduceFirst = "a partial value must be summed over the ranks first";
+constexpr std::string_view kGatherFirst = "the sharded dimension must be gathered first";
+
+void need_replicated(const Case& on, size_t input) {
+  if (on.is_replicated(input)) return;
+  refuse(on, text(shape_rule::input_name(on.op, input), " must be replicated: ", on.is_partial(input) ? kReduceFirst : kGatherFirst));
+}
+
+void need_equal(const Case& on, size_t a, size_t b) {
+  if (!(on.in(a) == on.in(b)))
+    refuse(on, text(shape_rule::input_name(on.op, a), " and ", shape_rule::input_name(on.op, b), " must have one layout"));
+}
+
+using Layouts = std::vector<AxisLayout>;
+Layouts every_output(const Case& on, AxisLayout layout) { return Layouts(on.out.size(), layout); }
+
+// The operand's layout as the output counts dimensions: broadcasting aligns at the right.
+AxisLayout aligned(const Case& on, size_t input) {
+  AxisLayout layout = on.in(input);
+  if (layout.kind == Kind::sharded) layout.where += on.out[0].shape.rank() - on.rank(input);
+  return layout;
+}
+
+// A replicated operand meets a sharded one only where it stretches: missing or of size 1 in that dimension.
+bool stretches(const Case& on, size_t input, int32_t dimension) {
+  const int32_t own = dimension - (on.out[0].shape.rank() - on.rank(input));
+  return own < 0 || on.shape(input)[own] == 1;
+}
+
+bool is_scalar(const Shape& shape) {
+  return std::ranges::all_of(shape, [](int64_t dim) { return dim == 1; });
+}
+
+}  // namespace
+
+// --- slots and constants
+
+static Layouts slot(const Case& on) { refuse(on, "a load has its slot's layout"); }
+
+static Layouts any(const Case& on) { return every_output(on, kReplicated); }
+
+static Layouts replicate(const Case& on) {
+  for (size_t i = 0; i < on.inputs(); ++i) need_replicated(on, i);
+  return every_output(on, kReplicated);
+}
+
+// --- elementwise
+
+static Layouts elementwise(const Case& on) {
+  AxisLayout found = kReplicated;
+  for (size_t i = 0; i < on.inputs(); ++i) {
+    if (on.is_partial(i)) refuse(on, kReduceFirst);
+    if (found.kind == Kind::replicated) found = aligned(on, i);
+  }
+  if (found.kind == Kind::replicated) return every_output(on, found);
+  for (size_t i = 0; i < on.inputs(); ++i) {
+    if (aligned(on, i) == found) continue;
+    const bool fits = found.kind == Kind::flat ? is_scalar(on.shape(i)) : stretches(on, i, found.where);
+    if (!on.is_replicated(i) || !fits) refuse(on, "operands must be cut alike; gather one, or slice the other");
+  }
+  return every_output(on, found);
+}
+
+static Layouts linear2(const Case& on) {
+  if (on.all(Kind::partial)) return every_output(on, kPartial);
+  if (on.is_partial(0) || on.is_partial(1))
+    refuse(on, "the operand that is not partial would count once for each rank; sum the partial one over the ranks first");
+  return elementwise(on);
+}
+
+static Layouts product(const Case& on) {
+  for (const size_t i : {size_t{0}, size_t{1}})
+    if (on.is_partial(i) && on.is_replicated(1 - i)) return every_output(on, kPartial);
+  return elementwise(on);  // refuses partial times partial and partial times a slice
+}
+
+static Layouts quotient(const Case& on) {
+  if (on.is_partial(0) && on.is_replicated(1)) return every_output(on, kPartial);
+  return elementwise(on);
+}
+
+static Layouts scaled(const Case& on) {
+  if (!on.is_partial(0)) return elementwise(on);
+  if (on.op.op == Op::affine && on.op.attrs.real("shift") != 0)
+    refuse(on, "the shift would count once for each rank; sum over the ranks first");
+  if (on.op.op == Op::cast && !is_floating(on.out[0].dtype)) refuse(on, kReduceFirst);
+  return every_output(on, kPartial);
+}
+
+// The mask is that of (sample, element in the sample): a cut through samples would repeat the first elements' mask on every rank.
+static Layouts dropout(const Case& on) {
+  need_replicated(on, 1);
+  if (on.is_partial(0)) refuse(on, kReduceFirst);
+  if (!on.is_replicated(0) && !(on.in(0) == sharded(0))) refuse(on, "only whole samples, dimension 0, may be cut");
+  return every_output(on, on.in(0));
+}
+
+// --- matrix product
+
+namespace {
+
+enum class Part { batch, rows, inner, columns };  // of a (M) and b (N), or of both
+
+struct Cut {
+  Part part;
+  int32_t out;  // the output's dimension; inner: none
+};
+
+Cut cut_of_a(const Case& on) {
+  const int32_t rank = on.rank(0), d = on.in(0).where, out = on.out[0].shape.rank();
+  const bool transposed = on.op.op == Op::matmul && on.op.attrs.flag("transpose_a");
+  if (on.op.op == Op::linear) return d == rank - 1 ? Cut{Part::inner, -1} : Cut{Part::rows, d};
+  if (d < rank - 2) return {Part::batch, d + out - rank};
+  return d == (transposed ? rank - 2 : rank - 1) ? Cut{Part::inner, -1} : Cut{Part::rows, out - 2};
+}
+
+Cut cut_of_b(const Case& on) {
+  const int32_t rank = on.rank(1), d = on.in(1).where, out = on.out[0].shape.rank();
+  const bool transposed = on.op.attrs.flag(on.op.op == Op::linear ? "transpose_weight" : "transpose_b");
+  if (d < rank - 2) return {Part::batch, d + out - rank};
+  return d == (transposed ? rank - 1 : rank - 2) ? Cut{Part::inner, -1} : Cut{Part::columns, out - 1};
+}
+
+AxisLayout product_of(const Case& on) {
+  if (on.is(0, Kind::flat) || on.is(1, Kind::flat)) refuse(on, kGatherFirst);
+  if (on.is_partial(0) && on.is_replicated(1)) return kPartial;
+  if (on.is_partial(1) && on.is_replicated(0)) return kPartial;
+  if (on.is_partial(0) || on.is_partial(1)) refuse(on, kReduceFirst);
+  if (on.is_replicated(0) && on.is_replicated(1)) return kReplicated;
+  if (on.is_sharded(0) && on.is_sharded(1)) {
+    const Cut a = cut_of_a(on), b = cut_of_b(on);
+    if (a.part == Part::inner && b.part == Part::inner) return kPartial;
+    if (a.part == Part::batch && b.part == Part::batch && a.out == b.out) return sharded(a.out);
+    refuse(on, "both operands are cut, but not along the same dimension");
+  }
+  const size_t whole = on.is_sharded(0) ? 1 : 0;
+  const Cut cut = whole == 1 ? cut_of_a(on) : cut_of_b(on);
+  if (cut.part == Part::inner) refuse(on, "the inner dimension is cut in one operand only; cut it in both, or gather it");
+  if (cut.part == Part::batch && !stretches(on, whole, cut.out)) refuse(on, "a leading dimension is cut in one operand only");
+  return sharded(cut.out);
+}
+
+}  // namespace
+
+static Layouts matmul(const Case& on) {
+  const AxisLayout out = product_of(on);
+  if (on.op.op != Op::linear) return {out};
+  if (out.kind == Kind::partial) {
+    if (!on.is_partial(2)) refuse(on, "the bias would count once for each rank; use matmul, sum over the ranks, then add");
+    return {out};
+  }
+  const bool columns_cut = out == sharded(on.out[0].shape.rank() - 1) && on.is_sharded(1);
+  if (columns_cut && !(on.in(2) == sharded(0))) refuse(on, "the bias must be cut like the weight's columns");
+  if (!columns_cut) need_replicated(on, 2);
+  return {out};
+}
+
+// --- rows: each row of an axis is one unit of work
+
+namespace {
+
+AxisLayout rows_of(const Case& on, int32_t axis) {
+  if (on.is_partial(0)) refuse(on, kReduceFirst);
+  if (on.is(0, Kind::flat) || (on.is_sharded(0) && on.in(0).where == axis)) refuse(on, kGatherFirst);
+  return on.in(0);
+}
+
+}  // namespace
+
+static Layouts rows(const Case& on) {
+  const int32_t rank = on.rank(0);
+  const int32_t axis = on.op.attrs.has("axis") ? shape_rule::axis_of(on.op, on.shape(0)) : rank - 1;
+  const AxisLayout out = rows_of(on, axis);
+  const bool with_x = on.op.op == Op::softmax_backward || on.op.op == Op::log_softmax_backward;  // dy; a norm's gamma and beta are whole
+  for (size_t i = 1; i < on.inputs(); ++i) with_x ? need_equal(on, 0, i) : need_replicated(on, i);
+  return every_output(on, out);  // statistics keep the leading dimensions' numbers
+}
+
+static Layouts rows2(const Case& on) {
+  const AxisLayout out = rows_of(on, shape_rule::axis_of(on.op, on.shape(0)));
+  need_equal(on, 0, 1);
+  return every_output(on, out);
+}
+
+static Layouts norm_backward(const Case& on) {  // x gamma statistics... dy -> dx, then the gradients of gamma and beta
+  const AxisLayout x = rows_of(on, on.rank(0) - 1);
+  need_replicated(on, 1);
+  for (size_t i = 2; i < on.inputs(); ++i) need_equal(on, 0, i);
+  Layouts out = every_output(on, x.kind == Kind::sharded ? kPartial : kReplicated);
+  out[0] = x;
+  return out;
+}
+
+// --- attention: samples and heads are independent, positions and the elements of a head are not
+
+namespace {
+
+// The dimension of each operand that is cut: [B, T, H, D], but the row statistics are [B, H, T].
+AxisLayout heads_or_samples(AxisLayout cut, const Shape& shape) {
+  return cut.kind == Kind::sharded && cut.where == 2 && shape.rank() == 3 ? sharded(1) : cut;
+}
+
+}  // namespace
+
+static Layouts batched(const Case& on) {
+  const AxisLayout cut = on.in(0);
+  if (cut.kind == Kind::partial) refuse(on, kReduceFirst);
+  if (cut.kind == Kind::flat || (cut.kind == Kind::sharded && cut.where != 0 && cut.where != 2))
+    refuse(on, "only samples (dimension 0) or heads (dimension 2) may be cut");
+  for (size_t i = 1; i < on.inputs(); ++i)
+    if (!(on.in(i) == heads_or_samples(cut, on.shape(i)))) refuse(on, "all operands must be cut alike");
+  Layouts out;
+  for (const Type& type : on.out) out.push_back(heads_or_samples(cut, type.shape));
+  return out;
+}
+
+// --- indexing
+
+static Layouts embedding(const Case& on) {  // weight [V, C], tokens [...]
+  if (on.is_partial(1) || on.is(0, Kind::flat) || on.is(1, Kind::flat))
+    refuse(on, "tokens must be replicated or cut, weight must be whole rows");
+  if (on.is_replicated(0)) return {on.in(1)};
+  need_replicated(on, 1);
+  if (on.is_partial(0)) return {kPartial};
+  if (on.in(0).where == 0) refuse(on, "a token's row may be on another rank; cut weight along dimension 1");
+  return {sharded(on.out[0].shape.rank() - 1)};
+}
+
+static Layouts weight_backward(const Case& on) {  // tokens [...], dy [..., C] -> dweight [rows, C]
+  if (on.is_partial(0) || on.is(0, Kind::flat) || on.is(1, Kind::flat)) refuse(on, kGatherFirst);
+  if (on.is_sharded(0)) {
+    need_equal(on, 0, 1);
+    return {kPartial};  // each rank sums its own tokens
+  }
+  if (!on.is_sharded(1)) return {on.in(1)};
+  if (on.in(1).where != on.rank(1) - 1) refuse(on, "tokens must be cut like dy");
+  return {sharded(1)};
+}
+
+// --- losses: sums over samples, so a cut through samples gives partial sums
+
+namespace {
+
+AxisLayout samples_of(const Case& on) {
+  const bool classes = on.op.op == Op::cross_entropy || on.op.op == Op::cross_entropy_backward;
+  return rows_of(on, classes ? on.rank(0) - 1 : on.rank(0));
+}
+
+}  // namespace
+
+static Layouts loss(const Case& on) {
+  const AxisLayout cut = samples_of(on);
+  for (size_t i = 1; i < on.inputs(); ++i) need_equal(on, 0, i);
+  Layouts out = every_output(on, cut.kind == Kind::sharded ? kPartial : kReplicated);
+  if (on.op.op == Op::cross_entropy) out[2] = cut;
+  return out;
+}
+
+static Layouts loss_backward(const Case& on) {
+  const AxisLayout cut = samples_of(on);
+  const size_t dsum = on.op.op == Op::cross_entropy_backward ? 3 : 2;
+  for (size_t i = 1; i < on.inputs(); ++i) i == dsum ? need_replicated(on, i) : need_equal(on, 0, i);
+  return {cut};
+}
+
+// --- reductions and shapes
+
+namespace {
+
+bool is_reduced(const Case& on, int32_t dimension) {
+  if (on.op.attrs.has("axis")) return shape_rule::axis_of(on.op, on.shape(0)) == dimension;
+  const Ints& axes = on.op.attrs.ints("axes");
+  const auto names = [&](int64_t axis) { return normalize_axis(name_of(on.op.op), axis, on.rank(0)) == dimension; };
+  return axes.empty() || std::ranges::any_of(axes, names);
+}
+
+AxisLayout kept(const Case& on) {  // the cut of a dimension that stays
+  int32_t out = on.in(0).where;
+  if (!on.op.attrs.flag("keep_dims"))
+    for (int32_t i = 0; i < on.in(0).where; ++i) out -= is_reduced(on, i) ? 1 : 0;
+  return sharded(out);
+}
+
+}  // namespace
+
+static Layouts reduce(const Case& on) {
+  if (on.is_replicated(0)) return {kReplicated};
+  if (on.is_partial(0) && on.op.op == Op::mean) return {kPartial};
+  if (on.is_partial(0)) refuse(on, kReduceFirst);
+  if (on.is(0, Kind::flat) || is_reduced(on, on.in(0).where)) refuse(on, kGatherFirst);
+  return {kept(on)};
+}
+
+static Layouts reduce_sum(const Case& on) {
+  if (on.is(0, Kind::flat)) refuse(on, kGatherFirst);
+  if (!on.is_sharded(0)) return {on.in(0)};
+  return {is_reduced(on, on.in(0).where) ? kPartial : kept(on)};
+}
+
+// Row-major order: the cut moves to a dimension with as many elements before it, so that each rank still holds one run per leading index.
+static Layouts reshape(const Case& on) {
+  if (on.is(0, Kind::flat)) refuse(on, kGatherFirst);
+  if (!on.is_sharded(0)) return {on.in(0)};
+  const Shape &x = on.shape(0), &y = on.out[0].shape;
+  const int32_t cut = on.in(0).where;
+  const auto before = shape_rule::count_of(on.op, x, 0, cut);
+  int32_t found = -1;
+  for (int32_t i = 0; i < y.rank(); ++i) {
+    if (!(shape_rule::count_of(on.op, y, 0, i) == before)) continue;
+    if (found < 0 || y[found] == 1) found = i;  // of several, the first that is more than a 1
+    if (y[i] == x[cut]) {
+      found = i;
+      break;
+    }
+  }
+  if (found < 0) refuse(on, text("dimension ", cut, " is cut and becomes part of another one in ", on.out[0].shape, "; ", kGatherFirst));
+  return {sharded(found)};
+}
+
+static Layouts broadcast_to(const Case& on) {
+  if (on.is(0, Kind::flat)) refuse(on, kGatherFirst);
+  if (!on.is_sharded(0)) return {on.in(0)};
+  const AxisLayout out = aligned(on, 0);
+  if (on.shape(0)[on.in(0).where] != on.out[0].shape[out.where]) refuse(on, "a cut dimension cannot stretch");
+  return {out};
+}
+
+static Layouts transpose(const Case& on) {
+  if (on.is(0, Kind::flat)) refuse(on, kGatherFirst);
+  if (!on.is_sharded(0)) return {on.in(0)};
+  const Ints& order = on.op.attrs.ints("order");
+  return {sharded(static_cast<int32_t>(std::ranges::find(order, on.in(0).where) - order.begin()))};
+}
+
+static Layouts pieces(const Case& on) {  // slice, pad, split, concat: linear, and rows of other dimensions stay whole
+  for (size_t i = 1; i < on.inputs(); ++i) need_equal(on, 0, i);
+  if (on.is_partial(0)) return every_output(on, kPartial);
+  return every_output(on, rows_of(on, shape_rule::axis_of(on.op, on.shape(0))));
+}
+
+// The norm of pieces: the executor combines the subtrees of the ranks that own them, so each rank gets the whole norm.
+static Layouts reduce_all(const Case& on) {
+  for (size_t i = 0; i < on.inputs(); ++i)
+    if (on.is_partial(i)) refuse(on, kReduceFirst);
+  return every_output(on, kReplicated);
+}
+
+namespace {
+
+using Rule = Layouts (*)(const Case&);
+constexpr std::array<Rule, kOps> kRules = {
+#define ST_OP(name, inputs, outputs, attrs, shape_rule, layout_rule, ...) &layout_rule,
+#include "ir/ops.def"
+#undef ST_OP
+};
+
+}  // namespace
+
+static void infer_axis(const OpTypes& op, MeshAxis axis, std::vector<Type>& out) {
+  const Layouts layouts = kRules[static_cast<size_t>(op.op)]({.op = op, .out = out, .axis = axis});
+  for (size_t i = 0; i < out.size(); ++i) out[i].layout[axis] = layouts[i];
+}
+
+}  // namespace st::layout_rule
+
+namespace st {
+
+void infer_layouts(const OpTypes& op, const Mesh& mesh, std::vector<Type>& out) {
+  for (int32_t i = 0; i < kMeshAxes; ++i) {
+    const auto axis = static_cast<MeshAxis>(i);
+    if (mesh.size(axis) > 1) layout_rule::infer_axis(op, axis, out);
+  }
+}
+
+std::vector<Type> infer(const OpTypes& op, const Mesh& mesh) {
+  auto out = infer_shapes(op);
+  infer_layouts(op, mesh, out);
+  return out;
+}
+
+std::vector<Type> infer(const Program& program, const Graph& graph, const Node& node) {
+  if (node.op == Op::load) {
+    require(node.reads.size() == 1, Code::internal, "load: reads one slot, this one names ", node.reads.size());
+    return {program.slots.at(static_cast<size_t>(node.reads[0])).type};
+  }
+  std::vector<Type> in;
+  in.reserve(node.in.size());
+  for (const Value value : node.in) in.push_back(graph.type(value));
+  return infer({.op = node.op, .in = in, .attrs = node.attrs}, program.mesh);
+}
+
+}  // namespace st

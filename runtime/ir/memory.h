@@ -1,0 +1,40 @@
+// Where every value and slot of a program lies: what memory_plan decides, the plan prints and the executor allocates.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace st {
+
+/// One arena a role; the names are those of `scaletrain plan --json`.
+enum class Arena : int32_t { parameters, gradients, optimizer, activations, stash, buckets, packed, workspace, control, host };
+constexpr int32_t kArenas = 10;
+std::string_view name_of(Arena arena);
+
+/// `host` has no offset here: the memory is bound to each micro-batch (inputs).
+struct Place {
+  Arena arena = Arena::host;
+  int64_t offset = 0;
+  bool operator==(const Place&) const = default;
+};
+
+constexpr int64_t kAlignment = 64;
+constexpr int64_t align_up(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+struct MemoryLayout {
+  std::array<int64_t, kArenas> bytes{};                 // size of each arena; host: 0
+  std::vector<Place> slots;                             // by slot
+  std::vector<std::vector<std::vector<Place>>> values;  // by section, node, output
+  int64_t no_reuse_bytes = 0;                           // activations, stash and workspace if nothing shared memory
+
+  int64_t total() const {
+    int64_t sum = 0;
+    for (const int64_t b : bytes) sum += b;
+    return sum;
+  }
+  int64_t of(Arena arena) const { return bytes[static_cast<size_t>(arena)]; }
+};
+
+}  // namespace st

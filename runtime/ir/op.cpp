@@ -1,0 +1,193 @@
+#include "ir/op.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "base/dtype.h"
+#include "base/error.h"
+
+namespace st {
+namespace {
+
+/// A row as ops.def spells it.
+struct Row {
+  std::string_view name, inputs, outputs, attrs, shape_rule, layout_rule, gradient, help;
+};
+
+constexpr std::array<Row, kOps> kRows = {{
+#define ST_OP(name, inputs, outputs, attrs, shape_rule, layout_rule, gradient, help) \
+  {#name, inputs, outputs, attrs, #shape_rule, #layout_rule, #gradient, help},
+#include "ir/ops.def"
+#undef ST_OP
+}};
+
+std::vector<std::string> split(std::string_view line, char by) {
+  std::vector<std::string> parts;
+  while (!line.empty()) {
+    const auto end = std::min(line.find(by), line.size());
+    if (end > 0) parts.emplace_back(line.substr(0, end));
+    line.remove_prefix(std::min(end + 1, line.size()));
+  }
+  return parts;
+}
+
+// A row that does not parse is our mistake, found by the first use of any op.
+[[noreturn]] void broken_row(const Row& row, std::string_view part) {
+  fail(Code::internal, text("ops.def: row ", row.name, ": cannot read \"", part, "\""));
+}
+
+std::vector<OpInput> inputs_of(const Row& row) {
+  std::vector<OpInput> inputs;
+  for (auto& word : split(row.inputs, ' ')) {
+    OpInput input{.name = word, .optional = word.back() == '?', .variadic = word.back() == '*'};
+    if (input.optional || input.variadic) input.name.pop_back();
+    const bool after = !inputs.empty() && (inputs.back().variadic || (inputs.back().optional && !input.optional));
+    if (after) broken_row(row, word);
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
+
+template <class Number>
+Number number_of(const Row& row, std::string_view word) {
+  Number number{};
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);  // not strtod: the host's locale
+  if (error != std::errc{} || end != word.data() + word.size()) broken_row(row, word);
+  return number;
+}
+
+// "=default", of the type that the row names; without it the type's empty value, which says the type only.
+AttrValue standard_of(const Row& row, std::string_view type, std::string_view standard) {
+  const bool empty = standard.empty();
+  if (type == "bool" && (empty || standard == "true" || standard == "false")) return standard == "true";
+  if (type == "int") return empty ? int64_t{0} : number_of<int64_t>(row, standard);
+  if (type == "real") return empty ? 0.0 : number_of<double>(row, standard);
+  if (type == "word") return std::string(standard.substr(0, standard.find('|')));
+  if (type == "ints") {
+    Ints ints;
+    for (const auto& word : split(standard, ',')) ints.push_back(number_of<int64_t>(row, word));
+    return ints;
+  }
+  broken_row(row, type);
+}
+
+OpAttr attr_of(const Row& row, const std::string& word) {
+  const auto colon = word.find(':');
+  if (colon == std::string::npos) broken_row(row, word);
+  const auto equals = std::min(word.find('='), word.size());
+  const auto standard = std::string_view(word).substr(std::min(equals + 1, word.size()));
+  OpAttr attr{.name = word.substr(0, colon), .standard = {}, .required = equals == word.size(), .words = {}};
+  attr.standard = standard_of(row, std::string_view(word).substr(colon + 1, equals - colon - 1), standard);
+  if (standard.find('|') != std::string_view::npos) attr.words = split(standard, '|');
+  return attr;
+}
+
+OpInfo info_of(const Row& row, Op op) {
+  OpInfo info;
+  info.op = op;
+  info.name = row.name;
+  info.help = row.help;
+  info.inputs = inputs_of(row);
+  if (row.outputs != "-") info.outputs = split(row.outputs, ' ');
+  for (const auto& word : split(row.attrs, ' ')) info.attrs.push_back(attr_of(row, word));
+  info.shape_rule = row.shape_rule;
+  info.layout_rule = row.layout_rule;
+  info.gradient = row.gradient;
+  info.differentiable = row.gradient != "none";
+  // These layout rules are for ops whose output element depends on the same element of each operand of the output's type.
+  constexpr std::array<std::string_view, 6> kElementwise = {"elementwise", "linear2", "product", "quotient", "scaled", "dropout"};
+  for (const auto rule : kElementwise) info.elementwise |= row.layout_rule == rule;
+  info.view = op == Op::load || op == Op::reshape;
+  return info;
+}
+
+std::array<OpInfo, kOps> all_infos() {
+  std::array<OpInfo, kOps> infos;
+  for (size_t i = 0; i < infos.size(); ++i) infos[i] = info_of(kRows[i], static_cast<Op>(i));
+  return infos;
+}
+
+std::string_view type_name_of(const AttrValue& value) {
+  constexpr std::array<std::string_view, 5> kNames = {"bool", "int", "real", "ints", "word"};
+  return kNames[value.index()];
+}
+
+// What was given, as the row's type; an integer may stand for a real.
+AttrValue typed(const OpInfo& info, const OpAttr& attr, const AttrValue& given) {
+  if (std::holds_alternative<double>(attr.standard) && std::holds_alternative<int64_t>(given))
+    return static_cast<double>(std::get<int64_t>(given));
+  check(given.index() == attr.standard.index(), info.name, ": attribute ", attr.name, " is ", type_name_of(attr.standard), ", got ",
+        type_name_of(given), " ", text_of(given));
+  return given;
+}
+
+void check_word(const OpInfo& info, const OpAttr& attr, const std::string& word) {
+  if (attr.name == "dtype") {
+    try {
+      dtype_named(word);
+    } catch (const Error& error) {
+      throw Error(error.code(), text(info.name, ": ", error.message()));
+    }
+  }
+  if (attr.words.empty()) return;
+  std::string choices;
+  for (const auto& choice : attr.words) {
+    if (choice == word) return;
+    choices += choices.empty() ? choice : ", " + choice;
+  }
+  fail(Code::invalid_argument, text(info.name, ": attribute ", attr.name, " is \"", word, "\"; use one of ", choices));
+}
+
+void check_names(const OpInfo& info, const Attrs& given) {
+  std::vector<std::string> known;
+  for (const auto& attr : info.attrs) known.push_back(attr.name);
+  for (const auto& [name, value] : given.all()) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const auto near = nearest(name, known);
+    std::string all;
+    for (const auto& one : known) all += all.empty() ? one : ", " + one;
+    const auto way_out = !near.empty() ? text("did you mean \"", near, "\"?") : all.empty() ? "it has none" : text("it has ", all);
+    fail(Code::invalid_argument, text(info.name, ": no attribute \"", name, "\"; ", way_out));
+  }
+}
+
+}  // namespace
+
+const OpInfo& info_of(Op op) {
+  static const auto kInfos = all_infos();
+  const auto index = static_cast<size_t>(op);
+  check(index < kInfos.size(), "op: ", static_cast<int32_t>(op), " is not an op; there are ", kOps);
+  return kInfos[index];
+}
+
+std::string_view name_of(Op op) { return info_of(op).name; }
+
+bool is_view(Op op) { return info_of(op).view; }
+
+Op op_named(std::string_view name) {
+  std::vector<std::string> known;
+  for (size_t i = 0; i < kRows.size(); ++i) {
+    if (kRows[i].name == name) return static_cast<Op>(i);
+    known.emplace_back(kRows[i].name);
+  }
+  const auto near = nearest(name, known);
+  fail(Code::not_found, near.empty() ? text("op: \"", name, "\" is unknown; `ops.def` lists all ", kOps)
+                                     : text("op: \"", name, "\" is unknown; did you mean \"", near, "\"?"));
+}
+
+Attrs make_attrs(Op op, const Attrs& given) {
+  const auto& info = info_of(op);
+  check_names(info, given);
+  Attrs attrs;
+  for (const auto& attr : info.attrs) {
+    const AttrValue* value = given.find(attr.name);
+    check(value != nullptr || !attr.required, info.name, ": attribute ", attr.name, " (", type_name_of(attr.standard), ") must be given");
+    attrs.set(attr.name, value != nullptr ? typed(info, attr, *value) : attr.standard);
+    if (std::holds_alternative<std::string>(attr.standard)) check_word(info, attr, attrs.word(attr.name));
+  }
+  return attrs;
+}
+
+}  // namespace st

@@ -1,0 +1,89 @@
+#include "ir/program.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "ir/rules.h"
+
+namespace st {
+
+std::string_view name_of(Role role) {
+  constexpr std::array<std::string_view, 8> kNames = {"parameter", "gradient", "optimizer", "stash",
+                                                      "input",     "control",  "report",    "output"};
+  return kNames[static_cast<size_t>(role)];
+}
+
+std::string_view name_of(Phase phase) {
+  constexpr std::array<std::string_view, 5> kNames = {"forward", "backward", "backward_input", "backward_weight", "update"};
+  return kNames[static_cast<size_t>(phase)];
+}
+
+const Section* Program::find(Phase phase, int32_t stage, int32_t chunk) const {
+  for (const auto& section : sections)
+    if (section.phase == phase && section.stage == stage && section.chunk == chunk) return &section;
+  return nullptr;
+}
+
+Section* Program::find(Phase phase, int32_t stage, int32_t chunk) {
+  return const_cast<Section*>(std::as_const(*this).find(phase, stage, chunk));
+}
+
+SlotId Program::slot_named(std::string_view name) const {
+  for (size_t i = 0; i < slots.size(); ++i)
+    if (slots[i].name == name) return static_cast<SlotId>(i);
+  return -1;
+}
+
+SlotId Program::add_slot(Slot slot) {
+  check(!slot.name.empty(), "slot: a ", name_of(slot.role), " needs a name");
+  check(slot_named(slot.name) < 0, "slot: the name \"", slot.name, "\" is taken; names are unique over the program, choose another");
+  slots.push_back(std::move(slot));
+  return static_cast<SlotId>(slots.size()) - 1;
+}
+
+RegionId Program::boundary_of(RegionId region) const {
+  while (region > 0 && !regions[static_cast<size_t>(region)].boundary) region = regions[static_cast<size_t>(region)].parent;
+  return std::max(region, 0);
+}
+
+namespace {
+
+// The shape attribute of fill, reshape and broadcast_to; elements per sample of a dropout whose samples are counted by the batch.
+void bind_attrs(Node& node, const Graph& graph, int64_t batch) {
+  const AttrValue* shape = node.attrs.find("shape");
+  if (shape != nullptr) {
+    const Shape bound = Shape(std::get<Ints>(*shape)).bind(batch);
+    node.attrs.set("shape", Ints(bound.begin(), bound.end()));
+  }
+  if (node.op != Op::dropout) return;
+  const Shape& x = graph.type(node.in[0]).shape;
+  if (x.is_symbolic()) node.attrs.set("sample_elements", x.elements() < 0 ? -x.elements() : x.elements());
+}
+
+}  // namespace
+
+Program bind(const Program& program, int64_t batch) {
+  check(batch > 0, "bind: the batch must be positive, got ", batch);
+  check(program.batch == 0 || program.batch == batch, "bind: the program is bound to a batch of ", program.batch, ", asked for ", batch,
+        "; bind the symbolic program");
+  if (program.batch != 0) return program;
+  Program bound = program;
+  bound.batch = batch;
+  for (auto& slot : bound.slots) slot.type.shape = slot.type.shape.bind(batch);
+  for (size_t s = 0; s < bound.sections.size(); ++s) {
+    Graph& graph = bound.sections[s].graph;
+    for (auto& node : graph.nodes) {
+      bind_attrs(node, program.sections[s].graph, batch);
+      try {
+        node.out = infer(bound, graph, node);
+      } catch (const Error& error) {
+        const auto& scope = bound.regions[static_cast<size_t>(node.region)].name;
+        fail(error.code(), text(scope, scope.empty() ? "" : ": ", error.message(), " (with a batch of ", batch, ")"));
+      }
+    }
+  }
+  return bound;
+}
+
+}  // namespace st

@@ -1,0 +1,86 @@
+// A program: what every pass takes, and leaves verified. Sections over shared slots; the plan lays sections x micro-batches out in time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace st {
+
+/// What a slot is for. It says which arena holds it, who writes it and whether a checkpoint keeps it.
+enum class Role : int32_t {
+  parameter,  // written by update sections only
+  gradient,   // of a parameter or of one use of it; lives from the first micro-batch to the update
+  optimizer,  // moments; created zero
+  stash,      // an activation kept from a forward section for the backward of the same micro-batch
+  input,      // bound to the host's memory for each micro-batch
+  control,    // a few numbers that the host writes before a step (learning rate, step counts)
+  report,     // a few numbers that the host reads after a step (loss, norm)
+  output,     // a forward output that the host reads after the run
+};
+std::string_view name_of(Role role);
+
+enum class Init : int32_t { zeros, ones, normal, uniform, xavier, kaiming, values };
+
+/// How a parameter's first values are made, from (seed, name, element) alone.
+struct Initializer {
+  Init kind = Init::zeros;
+  double scale = 1;           // normal: standard deviation; uniform: half-width around 0; xavier, kaiming: gain
+  std::vector<float> values;  // kind values: all elements, row-major
+  bool operator==(const Initializer&) const = default;
+};
+
+struct Slot {  // lives across micro-batches or steps
+  std::string name;
+  Type type;
+  Role role = Role::parameter;
+  Initializer init;       // parameters
+  SlotId of = -1;         // gradient, optimizer: the parameter's slot
+  bool trainable = true;  // parameters
+};
+
+/// A scope of the model: "block.3". A boundary (block, attention, mlp) is where fusion stops and where recompute, gather and cut may stand;
+/// a layer's own scope only names.
+struct Region {
+  std::string name;  // full: "block.3.attention"
+  RegionId parent = -1;
+  bool boundary = true;
+};
+
+enum class Phase : int32_t { forward, backward, backward_input, backward_weight, update };
+std::string_view name_of(Phase phase);
+
+struct Section {
+  Graph graph;
+  Phase phase = Phase::forward;
+  int32_t stage = 0, chunk = 0;
+};
+
+struct Output {
+  std::string name;
+  Value value;  // in the forward section of the last stage
+};
+
+struct Program {
+  std::vector<Section> sections;
+  std::vector<Slot> slots;
+  std::vector<Region> regions = {Region{}};
+  std::vector<Output> outputs;
+  Value loss_sum, loss_count;  // in the forward section; no count: the loss counts once per micro-batch
+  double loss_seed = 1;        // what backward is seeded with, a power of two (scale_loss)
+  Mesh mesh;
+  int64_t batch = 0;  // what kBatch is bound to; 0: still symbolic
+
+  Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0);
+  const Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0) const;
+  SlotId slot_named(std::string_view name) const;  // -1: none
+  SlotId add_slot(Slot slot);
+  RegionId boundary_of(RegionId region) const;  // the nearest boundary scope that holds it
+};
+
+/// Puts the batch into every symbolic shape and attribute and infers all types anew. Throws invalid_argument naming the op that cannot.
+Program bind(const Program& program, int64_t batch);
+
+}  // namespace st

@@ -1,0 +1,301 @@
+// Shape rules of arithmetic: elementwise ops, products, normalisation, attention, losses, the update. Rules of ops that move elements
+// stand in movement_rules.cpp. Each answers: what are the outputs of these inputs, and why not.
+#include "ir/shape_rules.h"
+
+#include <array>
+
+namespace st::shape_rule {
+
+// A rule has the name that ops.def gives it; a row with an unknown rule does not compile.
+#define ST_OP(name, inputs, outputs, attrs, rule, ...) Outputs rule(const OpTypes& op);
+#include "ir/ops.def"
+#undef ST_OP
+
+namespace {
+
+using Rule = Outputs (*)(const OpTypes&);
+constexpr std::array<Rule, kOps> kRules = {
+#define ST_OP(name, inputs, outputs, attrs, rule, ...) &rule,
+#include "ir/ops.def"
+#undef ST_OP
+};
+
+// Arithmetic that integers can do too.
+bool takes_integers(Op op) {
+  return op == Op::add || op == Op::sub || op == Op::mul || op == Op::minimum || op == Op::maximum || op == Op::compare || op == Op::where;
+}
+
+void check_numbers(const OpTypes& op, size_t a, size_t b) {
+  const auto dtype = op.in[a].dtype;
+  if (takes_integers(op.op))
+    check(is_floating(dtype) || dtype == DType::i32 || dtype == DType::i64, name(op), ": ", input_name(op, a),
+          " must be floating, i32 or i64, got ", op.in[a], "; cast it first");
+  else
+    check_floating(op, a);
+  check_same_dtype(op, a, b);
+}
+
+Shape broadcast_shapes(const OpTypes& op, size_t a, size_t b) {
+  try {
+    return st::broadcast(name(op), op.in[a].shape, op.in[b].shape);
+  } catch (const Error&) {
+    fail(Code::invalid_argument,
+         text(name(op), ": shapes do not broadcast, ", input_name(op, a), " is ", op.in[a], ", ", input_name(op, b), " is ", op.in[b]));
+  }
+}
+
+}  // namespace
+
+// --- slots and constants
+
+Outputs slot(const OpTypes& op) { fail(Code::internal, text(name(op), ": its type is its slot's; no shape rule knows it")); }
+
+Outputs nothing(const OpTypes&) { return {}; }
+
+Outputs fill(const OpTypes& op) { return {typed(dtype_named(op.attrs.word("dtype")), Shape(op.attrs.ints("shape")))}; }
+
+// --- elementwise
+
+Outputs same(const OpTypes& op) {
+  check_floating(op);
+  return {typed(op.in[0].dtype, op.in[0].shape)};
+}
+
+Outputs same2(const OpTypes& op) {
+  check_floating(op);
+  check_same_type(op, 0, 1);
+  if (op.attrs.has("axis")) axis_of(op, op.in[0].shape);
+  return {typed(op.in[0].dtype, op.in[0].shape)};
+}
+
+Outputs axis(const OpTypes& op) {
+  axis_of(op, op.in[0].shape);
+  return same(op);
+}
+
+Outputs broadcast(const OpTypes& op) {
+  check_numbers(op, 0, 1);
+  return {typed(op.in[0].dtype, broadcast_shapes(op, 0, 1))};
+}
+
+Outputs compare(const OpTypes& op) {
+  check_numbers(op, 0, 1);
+  return {typed(DType::boolean, broadcast_shapes(op, 0, 1))};
+}
+
+Outputs where(const OpTypes& op) {
+  check(op.in[0].dtype == DType::boolean, name(op), ": condition must be bool, got ", op.in[0], "; use compare or cast");
+  check_numbers(op, 1, 2);
+  const Shape chosen = broadcast_shapes(op, 1, 2);
+  return {typed(op.in[1].dtype, st::broadcast("where: condition against a and b", op.in[0].shape, chosen))};
+}
+
+Outputs cast(const OpTypes& op) { return {typed(dtype_named(op.attrs.word("dtype")), op.in[0].shape)}; }
+
+Outputs dropout(const OpTypes& op) {
+  check_floating(op, 0);
+  check_is(op, 1, DType::i64, {2});
+  const double rate = op.attrs.real("rate");
+  check(rate >= 0 && rate < 1, "dropout: rate must be in [0, 1), got ", rate);
+  return {typed(op.in[0].dtype, op.in[0].shape)};
+}
+
+// --- matrix product
+
+namespace {
+
+void check_inner(const OpTypes& op, int64_t inner_a, int64_t inner_b) {
+  check(inner_a == inner_b, name(op), ": inner dimensions differ, ", input_name(op, 0), " is ", op.in[0], ", ", input_name(op, 1), " is ",
+        op.in[1]);
+}
+
+}  // namespace
+
+Outputs matmul(const OpTypes& op) {
+  check_floating(op);
+  check_rank(op, 0, 2);
+  check_rank(op, 1, 2);
+  const Shape &a = op.in[0].shape, &b = op.in[1].shape;
+  const bool ta = op.attrs.flag("transpose_a"), tb = op.attrs.flag("transpose_b");
+  const int32_t ra = a.rank(), rb = b.rank();
+  check_inner(op, a[ta ? ra - 2 : ra - 1], b[tb ? rb - 1 : rb - 2]);
+  Shape out = st::broadcast("matmul: leading dimensions", part(a, 0, ra - 2), part(b, 0, rb - 2));
+  out.push_back(a[ta ? ra - 1 : ra - 2]);
+  out.push_back(b[tb ? rb - 2 : rb - 1]);
+  return {typed(op.in[0].dtype, out)};
+}
+
+Outputs linear(const OpTypes& op) {
+  check_floating(op);
+  check_rank(op, 0, 1);
+  const Shape& weight = op.in[1].shape;
+  check(weight.rank() == 2, "linear: weight needs 2 dimensions, got ", op.in[1]);
+  const bool transposed = op.attrs.flag("transpose_weight");
+  check_inner(op, op.in[0].shape.last(), weight[transposed ? 1 : 0]);
+  const int64_t columns = weight[transposed ? 0 : 1];
+  check_is(op, 2, op.in[0].dtype, {columns});
+  Shape out = op.in[0].shape;
+  out[out.rank() - 1] = columns;
+  return {typed(op.in[0].dtype, out)};
+}
+
+// --- normalisation
+
+namespace {
+
+// x [..., C] and gamma (and beta) [C]: what both norms ask. Returns the type of the rows' statistics.
+Type check_norm(const OpTypes& op, size_t scales) {
+  check_rank(op, 0, 1);
+  check_floating(op, 0);
+  for (size_t i = 1; i <= scales; ++i) check_is(op, i, op.in[0].dtype, {op.in[0].shape.last()});
+  return typed(statistic_of(op.in[0].dtype), without_last(op.in[0].shape));
+}
+
+Type plain(const Type& type) { return typed(type.dtype, type.shape); }
+
+}  // namespace
+
+Outputs layer_norm(const OpTypes& op) {
+  const Type statistic = check_norm(op, 2);
+  return {plain(op.in[0]), statistic, statistic};
+}
+
+Outputs layer_norm_backward(const OpTypes& op) {
+  const Type statistic = check_norm(op, 1);
+  check_is(op, 2, statistic.dtype, statistic.shape);
+  check_is(op, 3, statistic.dtype, statistic.shape);
+  check_same_type(op, 0, 4);
+  return {plain(op.in[0]), plain(op.in[1]), plain(op.in[1])};
+}
+
+Outputs rms_norm(const OpTypes& op) {
+  const Type statistic = check_norm(op, 1);
+  return {plain(op.in[0]), statistic};
+}
+
+Outputs rms_norm_backward(const OpTypes& op) {
+  const Type statistic = check_norm(op, 1);
+  check_is(op, 2, statistic.dtype, statistic.shape);
+  check_same_type(op, 0, 3);
+  return {plain(op.in[0]), plain(op.in[1])};
+}
+
+// --- attention
+
+Outputs attention(const OpTypes& op) {
+  for (size_t i = 0; i < 3; ++i) {
+    check_floating(op, i);
+    check_same_dtype(op, 0, i);
+    check(op.in[i].shape.rank() == 4, name(op), ": ", input_name(op, i), " needs 4 dimensions [B, T, H, D], got ", op.in[i]);
+  }
+  const Shape &q = op.in[0].shape, &k = op.in[1].shape;
+  check_same_type(op, 1, 2);
+  check(q[0] == k[0] && q[3] == k[3], name(op), ": q and k differ in batch or head size, q is ", op.in[0], ", k is ", op.in[1]);
+  check(q[2] >= 0 && k[2] > 0 && q[2] % k[2] == 0, name(op), ": the key heads must divide the query heads, q is ", op.in[0], ", k is ",
+        op.in[1]);
+  check(q[3] > 0, name(op), ": a head needs elements, q is ", op.in[0]);
+  return {plain(op.in[0]), typed(statistic_of(op.in[0].dtype), {q[0], q[2], q[1]})};
+}
+
+Outputs attention_backward(const OpTypes& op) {
+  const Type lse = attention(op)[1];
+  check_same_type(op, 0, 3);
+  check_is(op, 4, lse.dtype, lse.shape);
+  check_same_type(op, 0, 5);
+  return {plain(op.in[0]), plain(op.in[1]), plain(op.in[2])};
+}
+
+Outputs rope(const OpTypes& op) {
+  const Shape& x = op.in[0].shape;
+  check(x.rank() == 4 && x[3] >= 0 && x[3] % 2 == 0, "rope: x must be [B, T, H, D] with an even D, got ", op.in[0]);
+  return same(op);
+}
+
+// --- losses
+
+namespace {
+
+const Type kScalar = {.dtype = DType::f64, .shape = {}, .layout = {}};
+
+void check_cross_entropy(const OpTypes& op, size_t weights) {
+  check_floating(op, 0);
+  check_rank(op, 0, 1);
+  check(op.in[0].shape.last() > 0, name(op), ": logits need at least one class in the last dimension, got ", op.in[0]);
+  check_index(op, 1);
+  const Shape rows = without_last(op.in[0].shape);
+  check(op.in[1].shape == rows, name(op), ": targets must have the shape of logits' rows, logits is ", op.in[0], ", targets is ", op.in[1]);
+  if (op.in.size() > weights) check_is(op, weights, op.in[0].dtype, rows);
+}
+
+void check_pair(const OpTypes& op, size_t weights) {
+  check_floating(op, 0);
+  check_same_type(op, 0, 1);
+  if (op.in.size() > weights) check_same_type(op, 0, weights);
+}
+
+}  // namespace
+
+Outputs cross_entropy(const OpTypes& op) {
+  check_cross_entropy(op, 2);
+  return {kScalar, kScalar, typed(statistic_of(op.in[0].dtype), op.in[1].shape)};
+}
+
+Outputs cross_entropy_backward(const OpTypes& op) {
+  check_cross_entropy(op, 4);
+  check_is(op, 2, statistic_of(op.in[0].dtype), op.in[1].shape);
+  check_is(op, 3, DType::f64, {});
+  return {plain(op.in[0])};
+}
+
+Outputs pair_loss(const OpTypes& op) {
+  check_pair(op, 2);
+  return {kScalar, kScalar};
+}
+
+Outputs pair_loss_backward(const OpTypes& op) {
+  check_pair(op, 3);
+  check_is(op, 2, DType::f64, {});
+  return {plain(op.in[0])};
+}
+
+// --- the update section
+
+Outputs gradient_norm(const OpTypes& op) {
+  for (size_t i = 0; i < op.in.size(); ++i) check_floating(op, i);
+  return {kScalar, typed(DType::boolean, {})};
+}
+
+Outputs step_factor(const OpTypes& op) {
+  check_is(op, 0, DType::f64, {});
+  check_is(op, 1, DType::boolean, {});
+  check_is(op, 2, DType::f64, {});
+  check(op.attrs.real("seed") > 0, "step_factor: seed must be positive, got ", op.attrs.real("seed"));
+  check(op.attrs.real("max_norm") >= 0, "step_factor: max_norm must not be negative (0: no clip), got ", op.attrs.real("max_norm"));
+  return {typed(DType::f32, {}), kScalar, typed(DType::boolean, {})};
+}
+
+Outputs optimizer(const OpTypes& op) {
+  check_floating(op, 0);
+  check_is(op, 1, DType::f32, {});
+  check_is(op, 2, DType::boolean, {});
+  check_is(op, 3, DType::f64, {2});
+  return {};
+}
+
+}  // namespace st::shape_rule
+
+namespace st {
+
+std::vector<Type> infer_shapes(const OpTypes& op) {
+  const auto& inputs = info_of(op.op).inputs;
+  size_t least = inputs.size(), most = inputs.size();
+  for (const auto& input : inputs) {
+    if (input.optional || input.variadic) --least;
+    if (input.variadic) most = SIZE_MAX;
+  }
+  check(op.in.size() >= least && op.in.size() <= most, name_of(op.op), ": ", op.in.size(), " inputs given, ",
+        least == most ? text(least) : text("at least ", least), " needed");
+  return shape_rule::kRules[static_cast<size_t>(op.op)](op);
+}
+
+}  // namespace st

@@ -1,0 +1,252 @@
+#include "ir/verify.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "base/error.h"
+#include "ir/print.h"
+#include "ir/rules.h"
+
+namespace st {
+namespace {
+
+/// A node that uses a slot.
+struct Use {
+  const Section* section;
+  int32_t node;
+
+  const Node& get() const { return section->graph[node]; }
+
+  // Within a micro-batch. Which stage of a phase runs first is the schedule's to say, and the plan's prover checks it.
+  bool may_precede(const Use& other) const {
+    if (section == other.section) return node < other.node;
+    return section->phase <= other.section->phase;
+  }
+};
+
+class Verifier {
+ public:
+  Verifier(const Program& program, std::string_view after) : program_(program), after_(after) {}
+
+  void run() {
+    check_slots();
+    check_regions();
+    check_sections();
+    for (const auto& section : program_.sections)
+      for (int32_t i = 0; i < section.graph.size(); ++i) check_node(section, i);
+    collect_uses();
+    for (size_t i = 0; i < program_.slots.size(); ++i) check_uses(static_cast<SlotId>(i));
+    check_outputs();
+  }
+
+ private:
+  template <class... Parts>
+  void hold(bool holds, const Parts&... parts) const {
+    if (!holds) fail(Code::internal, text("after ", after_, ": ", parts...));
+  }
+  template <class... Parts>
+  void hold_at(const Section& section, int32_t node, bool holds, const Parts&... parts) const {
+    if (!holds)
+      fail(Code::internal, text("after ", after_, ": ", name_of(section.phase), ": ", print(program_, section, node), ": ", parts...));
+  }
+  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+  bool is_slot(SlotId id) const { return id >= 0 && static_cast<size_t>(id) < program_.slots.size(); }
+
+  void check_slots() const {
+    std::set<std::string_view> names;
+    for (const auto& slot : program_.slots) {
+      hold(!slot.name.empty(), "a ", name_of(slot.role), " slot has no name");
+      hold(names.insert(slot.name).second, "two slots are named \"", slot.name, "\"");
+      check_symbols(slot);
+      const bool has_parameter = is_slot(slot.of) && this->slot(slot.of).role == Role::parameter;
+      hold(has_parameter || (slot.of == -1 && slot.role != Role::gradient), "slot \"", slot.name, "\", a ", name_of(slot.role),
+           ", names no parameter that it is of");
+    }
+  }
+
+  void check_symbols(const Slot& slot) const {
+    if (!slot.type.shape.is_symbolic()) return;
+    hold(program_.batch == 0, "slot \"", slot.name, "\" is ", slot.type, " in a program that is bound to a batch of ", program_.batch);
+    hold(slot.role == Role::input || slot.role == Role::stash, "slot \"", slot.name, "\" is ", slot.type, ", but a ", name_of(slot.role),
+         " does not depend on the batch");
+  }
+
+  void check_regions() const {
+    hold(!program_.regions.empty() && program_.regions[0].name.empty(), "region 0 is not the root");
+    std::set<std::string_view> names;
+    for (size_t i = 0; i < program_.regions.size(); ++i) {
+      const auto& region = program_.regions[i];
+      hold(names.insert(region.name).second, "two regions are named \"", region.name, "\"");
+      hold(i == 0 || (region.parent >= 0 && static_cast<size_t>(region.parent) < i), "region \"", region.name,
+           "\" is not inside an earlier one");
+    }
+  }
+
+  void check_sections() const {
+    std::set<std::tuple<Phase, int32_t, int32_t>> seen;
+    for (const auto& section : program_.sections)
+      hold(seen.insert({section.phase, section.stage, section.chunk}).second, "two sections are ", name_of(section.phase), " of stage ",
+           section.stage, ", chunk ", section.chunk);
+  }
+
+  void check_node(const Section& section, int32_t i) const {
+    const Graph& graph = section.graph;
+    const Node& node = graph[i];
+    for (const Value in : node.in) {
+      hold_at(section, i, in.node >= 0 && in.node < i, "input %", in.node, " does not come before it");
+      hold_at(section, i, in.output >= 0 && static_cast<size_t>(in.output) < graph[in.node].out.size(), "input %", in.node,
+              " has no output ", in.output);
+    }
+    hold_at(section, i, node.region >= 0 && static_cast<size_t>(node.region) < program_.regions.size(), "region ", node.region,
+            " does not exist");
+    hold_at(section, i, section.phase != Phase::update || node.when == When::every, "an update runs once a step, not by micro-batch");
+    check_slots_of(section, i);
+    check_types(section, i);
+  }
+
+  // Which slots the op names: load one to read, store and accumulate one to write, an optimizer its own in both, others none.
+  void check_slots_of(const Section& section, int32_t i) const {
+    const Node& node = section.graph[i];
+    for (const auto& slots : {node.reads, node.writes})
+      for (const SlotId id : slots) hold_at(section, i, is_slot(id), "slot ", id, " does not exist");
+    const bool writes_one = node.op == Op::store || node.op == Op::accumulate;
+    const bool optimizer = info_of(node.op).shape_rule == "optimizer";
+    if (optimizer) return hold_at(section, i, !node.writes.empty() && node.reads == node.writes, "an optimizer reads and writes its slots");
+    hold_at(section, i, node.reads.size() == (node.op == Op::load ? 1 : 0), "it reads ", node.reads.size(), " slots");
+    hold_at(section, i, node.writes.size() == (writes_one ? 1 : 0), "it writes ", node.writes.size(), " slots");
+  }
+
+  void check_types(const Section& section, int32_t i) const {
+    const Node& node = section.graph[i];
+    std::vector<Type> out;
+    try {
+      hold_at(section, i, make_attrs(node.op, node.attrs) == node.attrs,
+              "its attributes are not those of the op's row, in the row's order");
+      out = infer(program_, section.graph, node);
+    } catch (const Error& error) {
+      if (error.code() == Code::internal) throw;
+      hold_at(section, i, false, error.message());
+    }
+    hold_at(section, i, out.size() == node.out.size(), "it has ", node.out.size(), " outputs, the rules give ", out.size());
+    for (size_t o = 0; o < out.size(); ++o) hold_at(section, i, out[o] == node.out[o], "output ", o, " should be ", out[o]);
+    for (const SlotId id : node.writes) {
+      const Type& value = section.graph.type(node.in[0]);
+      const bool optimizer = node.op != Op::store && node.op != Op::accumulate;
+      hold_at(section, i, optimizer ? value.shape == slot(id).type.shape : value == slot(id).type, "the value is ", value, ", slot \"",
+              slot(id).name, "\" is ", slot(id).type);
+    }
+  }
+
+  // --- how slots are used over the sections
+
+  struct Uses {
+    std::vector<Use> reads, writes;
+  };
+
+  std::vector<const Section*> sections_in_order() const {
+    std::vector<const Section*> order;
+    for (const auto& section : program_.sections) order.push_back(&section);
+    std::ranges::stable_sort(order, {}, &Section::phase);
+    return order;
+  }
+
+  void collect_uses() {
+    uses_.assign(program_.slots.size(), {});
+    for (const Section* section : sections_in_order())
+      for (int32_t i = 0; i < section->graph.size(); ++i) {
+        const Node& node = section->graph[i];
+        const Use place{.section = section, .node = i};
+        for (const SlotId id : node.reads) uses_[static_cast<size_t>(id)].reads.push_back(place);
+        for (const SlotId id : node.writes) uses_[static_cast<size_t>(id)].writes.push_back(place);
+      }
+  }
+
+  void check_uses(SlotId id) const {
+    const Uses& uses = uses_[static_cast<size_t>(id)];
+    const Slot& it = slot(id);
+    const bool lives_over_steps = it.role == Role::parameter || it.role == Role::optimizer;
+    for (const auto& write : uses.writes) {
+      hold_at(*write.section, write.node, !lives_over_steps || write.section->phase == Phase::update, "only update sections write \"",
+              it.name, "\", a ", name_of(it.role));
+      hold_at(*write.section, write.node, it.role != Role::input && it.role != Role::control, "\"", it.name, "\" is a ", name_of(it.role),
+              ", which the host writes");
+    }
+    for (const auto& read : uses.reads)
+      hold_at(*read.section, read.node, read.section->phase != Phase::update || (it.role != Role::stash && it.role != Role::input), "\"",
+              it.name, "\" is a ", name_of(it.role), ", which lives in a micro-batch, not in the update");
+    if (it.role == Role::stash) check_stash(it, uses);
+    if (it.role == Role::gradient) check_gradient(it, uses);
+  }
+
+  void check_stash(const Slot& it, const Uses& uses) const {
+    for (size_t i = 0; i < uses.writes.size(); ++i)
+      hold_at(*uses.writes[i].section, uses.writes[i].node, i == 0 && uses.writes[i].get().op == Op::store, "stash \"", it.name,
+              "\" must be stored once");
+    check_written_first(it, uses);
+  }
+
+  void check_gradient(const Slot& it, const Uses& uses) const {
+    if (!uses.writes.empty()) {
+      const Use& first = uses.writes[0];
+      const Node& node = first.get();
+      hold_at(*first.section, first.node, node.op == Op::store && (node.when == When::every || node.when == When::first),
+              "the first write of \"", it.name, "\" must be a store of the first micro-batch, or it adds to what the last step left");
+    }
+    check_written_first(it, uses);
+  }
+
+  void check_written_first(const Slot& it, const Uses& uses) const {
+    for (const auto& read : uses.reads)
+      hold_at(*read.section, read.node, !uses.writes.empty() && uses.writes[0].may_precede(read), "\"", it.name,
+              "\" is loaded before it is stored");
+  }
+
+  // --- outputs and the loss
+
+  const Section* last_forward() const {
+    const Section* last = nullptr;
+    for (const auto& section : program_.sections) {
+      if (section.phase != Phase::forward) continue;
+      if (last == nullptr || std::tie(section.chunk, section.stage) > std::tie(last->chunk, last->stage)) last = &section;
+    }
+    return last;
+  }
+
+  const Type& output_type(std::string_view what, Value value) const {
+    const Section* section = last_forward();
+    hold(section != nullptr, what, " is set, but there is no forward section");
+    hold(value.node >= 0 && value.node < section->graph.size(), what, " is %", value.node,
+         ", which the last forward section does not have");
+    const auto outputs = section->graph[value.node].out.size();
+    hold(value.output >= 0 && static_cast<size_t>(value.output) < outputs, what, " is output ", value.output, " of %", value.node,
+         ", which has ", outputs);
+    return section->graph.type(value);
+  }
+
+  void check_outputs() const {
+    std::set<std::string_view> names;
+    for (const auto& output : program_.outputs) {
+      hold(!output.name.empty() && names.insert(output.name).second, "two outputs are named \"", output.name, "\", or one has no name");
+      output_type(text("output ", output.name), output.value);
+    }
+    hold(program_.loss_sum || !program_.loss_count, "the loss has a count but no sum");
+    if (program_.loss_sum) check_loss("the loss", program_.loss_sum);
+    if (program_.loss_count) check_loss("the loss's count", program_.loss_count);
+  }
+
+  void check_loss(std::string_view what, Value value) const {
+    const Type& type = output_type(what, value);
+    hold(type.shape.rank() == 0 && is_floating(type.dtype), what, " must be a floating scalar, it is ", type);
+  }
+
+  const Program& program_;
+  std::string_view after_;
+  std::vector<Uses> uses_;
+};
+
+}  // namespace
+
+void verify(const Program& program, std::string_view after) { Verifier(program, after).run(); }
+
+}  // namespace st

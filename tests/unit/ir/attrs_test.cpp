@@ -1,0 +1,77 @@
+#include "ir/attrs.h"
+
+#include "ir/op.h"
+#include "refusal.h"
+
+namespace st {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(Attrs, SetReplacesAndKeepsThePlace) {
+  Attrs attrs{{"a", 1}, {"b", 2.5}};
+  attrs.set("a", int64_t{7});
+  EXPECT_EQ(attrs.integer("a"), 7);
+  EXPECT_EQ(attrs.all()[0].first, "a");
+  EXPECT_EQ(attrs.all().size(), 2U);
+  EXPECT_FALSE(attrs.has("c"));
+}
+
+TEST(Attrs, AnIntegerReadsAsReal) { EXPECT_EQ(Attrs({{"scale", 3}}).real("scale"), 3.0); }
+
+TEST(Attrs, ReadingWhatIsNotThereIsOurMistake) {
+  const Attrs attrs{{"a", true}};
+  EXPECT_THAT(refusal(Code::internal, [&] { attrs.integer("b"); }), HasSubstr("no \"b\""));
+  EXPECT_THAT(refusal(Code::internal, [&] { attrs.integer("a"); }), HasSubstr("another type"));
+}
+
+TEST(Attrs, TextShowsEveryType) {
+  EXPECT_EQ(text_of(AttrValue(true)), "true");
+  EXPECT_EQ(text_of(AttrValue(int64_t{-3})), "-3");
+  EXPECT_EQ(text_of(AttrValue(0.5)), "0.5");
+  EXPECT_EQ(text_of(AttrValue(Ints{1, 2})), "[1, 2]");
+  EXPECT_EQ(text_of(AttrValue(std::string("erf"))), "erf");
+}
+
+TEST(MakeAttrs, FillsDefaultsInTheRowsOrderWhateverOrderIsGiven) {
+  const Attrs attrs = make_attrs(Op::adamw, {{"weight_decay", 0.1}, {"beta1", 0.8}});
+  EXPECT_EQ(attrs.real("beta1"), 0.8);
+  EXPECT_EQ(attrs.real("beta2"), 0.999);
+  EXPECT_EQ(attrs.real("epsilon"), 1e-8);
+  EXPECT_EQ(attrs.real("weight_decay"), 0.1);
+  EXPECT_EQ(attrs, make_attrs(Op::adamw, {{"beta1", 0.8}, {"weight_decay", 0.1}}));
+}
+
+TEST(MakeAttrs, MadeAttributesAreUnchangedByMakingThemAgain) {
+  const Attrs attrs = make_attrs(Op::affine, {{"scale", 2}});
+  EXPECT_TRUE(std::holds_alternative<double>(*attrs.find("scale")));
+  EXPECT_EQ(make_attrs(Op::affine, attrs), attrs);
+}
+
+TEST(MakeAttrs, AnUnknownNameNamesTheNearest) {
+  EXPECT_THAT(refusal([] {
+                make_attrs(Op::matmul, {{"transpos_a", true}});
+              }),
+              AllOf(HasSubstr("matmul"), HasSubstr("did you mean \"transpose_a\"?")));
+  EXPECT_THAT(refusal([] { make_attrs(Op::affine, {{"completely_else", 1}}); }), HasSubstr("it has scale, shift"));
+  EXPECT_THAT(refusal([] { make_attrs(Op::exp, {{"axis", 1}}); }), HasSubstr("it has none"));
+}
+
+TEST(MakeAttrs, AWrongTypeNamesBothTypes) {
+  EXPECT_THAT(refusal([] { make_attrs(Op::softmax, {{"axis", 1.5}}); }), HasSubstr("axis is int, got real 1.5"));
+  EXPECT_THAT(refusal([] { make_attrs(Op::matmul, {{"transpose_a", 1}}); }), HasSubstr("transpose_a is bool, got int 1"));
+}
+
+TEST(MakeAttrs, AMissingRequiredOneIsNamed) {
+  EXPECT_THAT(refusal([] { make_attrs(Op::dropout, {}); }), HasSubstr("dropout: attribute rate (real) must be given"));
+}
+
+TEST(MakeAttrs, AWordMustBeOneOfItsChoices) {
+  EXPECT_THAT(refusal([] { make_attrs(Op::gelu, {{"approximate", "none"}}); }), HasSubstr("\"none\"; use one of tanh, erf"));
+  EXPECT_THAT(refusal([] { make_attrs(Op::compare, {{"test", "=="}}); }), HasSubstr("use one of equal, not_equal, less"));
+  EXPECT_THAT(refusal([] { make_attrs(Op::cast, {{"dtype", "float"}}); }), AllOf(HasSubstr("cast: "), HasSubstr("\"float\" is unknown")));
+}
+
+}  // namespace
+}  // namespace st

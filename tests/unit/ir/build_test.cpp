@@ -1,0 +1,155 @@
+#include "ir/build.h"
+
+#include "ir/verify.h"
+#include "refusal.h"
+
+namespace st {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Build : testing::Test {
+  Program program;
+  Builder b;
+  Build() : program(one_section()), b(program, 0) {}
+
+  static Program one_section() {
+    Program program;
+    program.sections.emplace_back();
+    return program;
+  }
+};
+
+TEST_F(Build, InfersTypesAsNodesAreAppended) {
+  const Value x = b.input("x", DType::f32, {kBatch, 3});
+  const Value w = b.parameter("w", {3, 5}, {.kind = Init::normal, .scale = 0.02, .values = {}});
+  const Value y = b.add(b.matmul(x, w), b.fill({}, 1));
+  EXPECT_EQ(b.shape(y), Shape({kBatch, 5}));
+  verify(program, "build");
+}
+
+TEST_F(Build, MistakesNameTheScopeTheOpAndTheTypes) {
+  const Value x = b.input("x", DType::f32, {kBatch, 3});
+  b.enter("block.3");
+  b.enter("mlp");
+  EXPECT_EQ(refusal([&] {
+              b.matmul(x, b.fill({4, 5}, 0));
+            }),
+            "block.3.mlp: matmul: inner dimensions differ, a is f32[batch, 3], b is f32[4, 5]");
+  EXPECT_THAT(refusal([&] { b(Op::gelu, {x}, {{"aproximate", "erf"}}); }), StartsWith("block.3.mlp: gelu: no attribute \"aproximate\""));
+  try {
+    b.matmul(x, x);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.place.op, "matmul");
+  }
+}
+
+TEST_F(Build, ARefusedNodeLeavesNothingBehind) {
+  const Value x = b.input("x", DType::f32, {3});
+  const SlotId slot = program.add_slot({.name = "s", .type = {DType::f32, {4}, {}}, .role = Role::report, .init = {}});
+  const auto before = b.graph().size();
+  refusal([&] { b.matmul(x, x); });
+  refusal([&] { b.store(x, slot); });
+  EXPECT_EQ(b.graph().size(), before);
+}
+
+TEST_F(Build, AValueMustBeOfThisSection) {
+  EXPECT_THAT(refusal([&] { b.add({7, 0}, {7, 0}); }), HasSubstr("value %7.0 is not of this section"));
+  EXPECT_THAT(refusal([&] { b.add({}, {}); }), HasSubstr("is not of this section"));
+  const Value x = b.input("x", DType::f32, {3});
+  EXPECT_THAT(refusal([&] { b.add({x.node, 1}, x); }), HasSubstr("is not of this section"));
+}
+
+TEST_F(Build, ParametersAreNamedByScopeAndOnce) {
+  b.enter("head");
+  b.parameter("weight", {2}, {});
+  EXPECT_EQ(program.slots[0].name, "head.weight");
+  EXPECT_EQ(program.slot_named("head.weight"), 0);
+  EXPECT_THAT(refusal([&] { b.parameter("weight", {2}, {}); }), HasSubstr("\"head.weight\" is taken"));
+  b.leave();
+  EXPECT_THAT(refusal([&] { b.parameter("p", {kBatch}, {}); }), HasSubstr("do not depend on the batch"));
+  EXPECT_THAT(refusal([&] { b.parameter("p", {2}, {}, DType::i32); }), HasSubstr("must be floating, got i32"));
+  EXPECT_THAT(refusal([&] { b.parameter("p", {2}, {.kind = Init::values, .values = {1, 2, 3}}); }), HasSubstr("but 3 values"));
+  EXPECT_THAT(refusal([&] { b.input("x", DType::f32, {3, kBatch}); }), HasSubstr("only the first dimension may be the batch"));
+}
+
+TEST_F(Build, EachLoadOfATiedWeightIsANodeOfItsOwn) {
+  const Value first = b.parameter("w", {2}, {});
+  b.enter("head");
+  const Value second = b.load(program.slot_named("w"));
+  EXPECT_NE(first, second);
+  EXPECT_NE(b.graph()[first.node].region, b.graph()[second.node].region);
+  EXPECT_THAT(refusal([&] { b.load(9); }), HasSubstr("slot 9 is not one of the program's 1"));
+}
+
+TEST_F(Build, ScopesNestAndKnowTheirBoundary) {
+  b.enter("block.0");
+  const RegionId block = b.region();
+  b.enter("attention");
+  b.enter("query", false);
+  EXPECT_EQ(b.scoped("weight"), "block.0.attention.query.weight");
+  EXPECT_EQ(program.regions[static_cast<size_t>(program.boundary_of(b.region()))].name, "block.0.attention");
+  b.leave();
+  b.leave();
+  EXPECT_EQ(b.region(), block);
+  EXPECT_EQ(program.boundary_of(block), block);
+  b.leave();
+  EXPECT_THAT(refusal(Code::wrong_state, [&] { b.leave(); }), HasSubstr("leave without enter"));
+}
+
+TEST_F(Build, AScopeEnteredAgainIsTheSameRegion) {
+  b.enter("cell");
+  const RegionId cell = b.region();
+  b.leave();
+  b.enter("cell");
+  EXPECT_EQ(b.region(), cell);
+  b.leave();
+  EXPECT_THAT(refusal([&] { b.enter("cell", false); }), HasSubstr("another kind of scope"));
+  EXPECT_EQ(b.region(), 0);
+}
+
+TEST_F(Build, SlotsAreWrittenThroughTheirOwnCallsAndWithTheirOwnType) {
+  const Value x = b.input("x", DType::f32, {3});
+  const SlotId slot = program.add_slot({.name = "s", .type = {DType::f64, {3}, {}}, .role = Role::report, .init = {}});
+  EXPECT_EQ(refusal([&] { b.store(x, slot); }),
+            "store: the value is f32[3], slot \"s\" is f64[3]; both must have one dtype, shape and layout");
+  EXPECT_THAT(refusal([&] { b.accumulate(x, slot); }), StartsWith("accumulate: the value is f32[3]"));
+  EXPECT_THAT(refusal([&] { b.append(Op::store, {x}); }), HasSubstr("use Builder::store"));
+  EXPECT_THAT(refusal([&] { b.append(Op::adamw, {x, x, x, x}); }), HasSubstr("use Builder::update"));
+  b.store(b(Op::cast, {x}, {{"dtype", "f64"}}), slot, When::first);
+  const Node& node = b.graph().nodes.back();
+  EXPECT_EQ(node.when, When::first);
+  EXPECT_THAT(node.writes, ElementsAre(slot));
+  EXPECT_THAT(node.reads, ElementsAre());
+}
+
+TEST_F(Build, AnOptimizerReadsAndWritesSlotsOfTheGradientsShape) {
+  const auto slot = [&](const char* name, const Shape& shape) {
+    return program.add_slot({.name = name, .type = {DType::f32, shape, {}}, .role = Role::parameter, .init = {}});
+  };
+  const SlotId w = slot("w", {3}), m = slot("m", {3}), v = slot("v", {4});
+  const Value g = b.fill({3}, 0), factor = b.fill({}, 1), skip = b.fill({}, 0, DType::boolean), rates = b.fill({2}, 1, DType::f64);
+  EXPECT_THAT(refusal([&] {
+                b.update(Op::adamw, {g, factor, skip, rates}, {w, m, v}, {});
+              }),
+              HasSubstr("the gradient is f32[3], slot \"v\" is f32[4]"));
+  EXPECT_THAT(refusal([&] { b.update(Op::add, {g, g}, {w}, {}); }), HasSubstr("not an optimizer"));
+  b.update(Op::adamw, {g, factor, skip, rates}, {w, m}, {});
+  EXPECT_EQ(b.graph().nodes.back().reads, b.graph().nodes.back().writes);
+}
+
+TEST_F(Build, SumToUndoesABroadcast) {
+  const Value x = b.input("x", DType::f32, {kBatch, 3, 4});
+  EXPECT_EQ(b.sum_to(x, {kBatch, 3, 4}), x);
+  for (const Shape& shape : {Shape{4}, Shape{}, Shape{3, 1}, Shape{1, 1, 4}, Shape{kBatch, 1, 1}, Shape{1, 3, 4}, Shape{1}})
+    EXPECT_EQ(b.shape(b.sum_to(x, shape)), shape) << text(shape);
+  EXPECT_THAT(refusal([&] { b.sum_to(x, {3}); }), HasSubstr("was not broadcast from shape [3]"));
+  EXPECT_THAT(refusal([&] { b.sum_to(x, {2, kBatch, 3, 4}); }), HasSubstr("was not broadcast"));
+}
+
+}  // namespace
+}  // namespace st

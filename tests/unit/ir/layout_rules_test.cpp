@@ -1,0 +1,214 @@
+#include "ir/rules.h"
+#include "refusal.h"
+
+namespace st {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr Mesh kTwo{.data = 2, .tensor = 1, .stage = 1};
+
+const Layout kWhole{};
+const Layout kPartial = Layout::partial(MeshAxis::data);
+Layout cut(int32_t dimension) { return Layout::sharded(MeshAxis::data, dimension); }
+Layout flat(int32_t bucket, int64_t offset) {
+  Layout layout;
+  layout[MeshAxis::data] = {.kind = AxisLayout::Kind::flat, .where = bucket, .offset = offset};
+  return layout;
+}
+
+Type f32(const Shape& shape, const Layout& layout = {}) { return {DType::f32, shape, layout}; }
+Type of(DType dtype, const Shape& shape, const Layout& layout = {}) { return {dtype, shape, layout}; }
+
+std::vector<Layout> infer(Op op, const std::vector<Type>& in, const Attrs& attrs = {}, const Mesh& mesh = kTwo) {
+  const Attrs made = make_attrs(op, attrs);
+  std::vector<Layout> layouts;
+  for (const auto& type : st::infer({.op = op, .in = in, .attrs = made}, mesh)) layouts.push_back(type.layout);
+  return layouts;
+}
+
+std::string refused(Op op, const std::vector<Type>& in, const Attrs& attrs = {}) {
+  return refusal([&] { infer(op, in, attrs); });
+}
+
+using Layouts = std::vector<Layout>;
+
+TEST(LayoutRules, ASumOfMismatchedLayoutsIsRefused) {
+  EXPECT_EQ(refused(Op::add, {f32({4, 3}, cut(0)), f32({4, 3})}),
+            "add: layouts do not fit along the data axis: a is f32[4, 3]{data:sharded(0)}, b is f32[4, 3] replicated; operands must be cut "
+            "alike; gather one, or slice the other");
+  EXPECT_THAT(refused(Op::add, {f32({4, 4}, cut(0)), f32({4, 4}, cut(1))}), HasSubstr("cut alike"));
+  EXPECT_THAT(refused(Op::add, {f32({4}, kPartial), f32({4})}), HasSubstr("would count once for each rank"));
+  EXPECT_THAT(refused(Op::sub, {f32({4}), f32({4}, kPartial)}), HasSubstr("would count once for each rank"));
+  EXPECT_THAT(refused(Op::add, {f32({4}, kPartial), f32({4}, cut(0))}), HasSubstr("sum the partial one over the ranks first"));
+}
+
+TEST(LayoutRules, SumsOfEqualLayoutsKeepThem) {
+  for (const Layout& layout : {kWhole, kPartial, cut(0), flat(1, 64)})
+    EXPECT_EQ(infer(Op::add, {f32({4}, layout), f32({4}, layout)}), Layouts{layout});
+}
+
+TEST(LayoutRules, AnAxisOfOneRankIsReplicatedByDefinition) {
+  EXPECT_EQ(infer(Op::add, {f32({4}, cut(0)), f32({4})}, {}, Mesh{}), Layouts{kWhole});
+}
+
+TEST(LayoutRules, TheAxesOfTheMeshAreJudgedApart) {
+  const Mesh mesh{.data = 2, .tensor = 2, .stage = 1};
+  Layout both = cut(0);
+  both[MeshAxis::tensor] = Layout::sharded(MeshAxis::tensor, 1)[MeshAxis::tensor];
+  Layout out = cut(0);
+  out[MeshAxis::tensor].kind = AxisLayout::Kind::partial;
+  // x cut in samples over data and in columns over tensor, the weight's rows cut over tensor: a partial sum over tensor.
+  EXPECT_EQ(infer(Op::matmul, {f32({4, 3}, both), f32({3, 5}, Layout::sharded(MeshAxis::tensor, 0))}, {}, mesh), Layouts{out});
+}
+
+TEST(LayoutRules, AStretchedOperandMeetsASlice) {
+  EXPECT_EQ(infer(Op::mul, {f32({4, 3}, cut(0)), f32({3})}), Layouts{cut(0)});
+  EXPECT_EQ(infer(Op::mul, {f32({3}), f32({4, 3}, cut(0))}), Layouts{cut(0)});
+  EXPECT_EQ(infer(Op::add, {f32({4, 3}, cut(0)), f32({1, 3})}), Layouts{cut(0)});
+  EXPECT_EQ(infer(Op::add, {f32({2, 4, 1}), f32({3}, cut(0))}), Layouts{cut(2)});
+  EXPECT_THAT(refused(Op::mul, {f32({4, 3}, cut(1)), f32({3})}), HasSubstr("cut alike"));
+}
+
+TEST(LayoutRules, FlatPiecesTakeElementwiseOpsAndScalars) {
+  EXPECT_EQ(infer(Op::mul, {f32({9}, flat(0, 7)), f32({})}), Layouts{flat(0, 7)});
+  EXPECT_THAT(refused(Op::add, {f32({9}, flat(0, 7)), f32({9}, flat(0, 16))}), HasSubstr("cut alike"));
+  EXPECT_THAT(refused(Op::add, {f32({9}, flat(0, 7)), f32({9})}), HasSubstr("cut alike"));
+  EXPECT_THAT(refused(Op::sum, {f32({9}, flat(0, 7))}), HasSubstr("gathered first"));
+  EXPECT_THAT(refused(Op::reshape, {f32({9}, flat(0, 7))}, {{"shape", Ints{3, 3}}}), HasSubstr("gathered first"));
+  EXPECT_EQ(infer(Op::gradient_norm, {f32({9}, flat(0, 7)), f32({4}, cut(0))}), (Layouts{kWhole, kWhole}));
+}
+
+TEST(LayoutRules, ProductsAndScalesArePartialInOneOperand) {
+  EXPECT_EQ(infer(Op::mul, {f32({4}, kPartial), f32({4})}), Layouts{kPartial});
+  EXPECT_EQ(infer(Op::mul, {f32({4}), f32({4}, kPartial)}), Layouts{kPartial});
+  EXPECT_THAT(refused(Op::mul, {f32({4}, kPartial), f32({4}, kPartial)}), HasSubstr("summed over the ranks first"));
+  EXPECT_EQ(infer(Op::div, {f32({4}, kPartial), f32({4})}), Layouts{kPartial});
+  EXPECT_THAT(refused(Op::div, {f32({4}), f32({4}, kPartial)}), HasSubstr("summed over the ranks first"));
+  EXPECT_EQ(infer(Op::affine, {f32({4}, kPartial)}, {{"scale", 2}}), Layouts{kPartial});
+  EXPECT_THAT(refused(Op::affine, {f32({4}, kPartial)}, {{"shift", 2}}), HasSubstr("shift would count once for each rank"));
+  EXPECT_EQ(infer(Op::neg, {f32({4}, kPartial)}), Layouts{kPartial});
+  EXPECT_EQ(infer(Op::cast, {f32({4}, kPartial)}, {{"dtype", "bf16"}}), Layouts{kPartial});
+  EXPECT_THAT(refused(Op::cast, {f32({4}, kPartial)}, {{"dtype", "i32"}}), HasSubstr("summed over the ranks first"));
+  EXPECT_THAT(refused(Op::exp, {f32({4}, kPartial)}), HasSubstr("summed over the ranks first"));
+}
+
+TEST(LayoutRules, DropoutCutsWholeSamplesOnly) {
+  const Type counters = of(DType::i64, {2});
+  EXPECT_EQ(infer(Op::dropout, {f32({4, 2}, cut(0)), counters}, {{"rate", 0.5}}), Layouts{cut(0)});
+  EXPECT_THAT(refused(Op::dropout, {f32({4, 2}, cut(1)), counters}, {{"rate", 0.5}}), HasSubstr("only whole samples"));
+}
+
+TEST(MatmulLayout, SamplesColumnsAndHeadsPassThrough) {
+  EXPECT_EQ(infer(Op::matmul, {f32({4, 3}, cut(0)), f32({3, 5})}), Layouts{cut(0)});
+  EXPECT_EQ(infer(Op::matmul, {f32({2, 4, 3}, cut(0)), f32({3, 5})}), Layouts{cut(0)});
+  EXPECT_EQ(infer(Op::matmul, {f32({4, 3}), f32({3, 5}, cut(1))}), Layouts{cut(1)});
+  EXPECT_EQ(infer(Op::matmul, {f32({4, 3}), f32({5, 3}, cut(0))}, {{"transpose_b", true}}), Layouts{cut(1)});
+  EXPECT_EQ(infer(Op::matmul, {f32({2, 4, 3}, cut(0)), f32({2, 3, 5}, cut(0))}), Layouts{cut(0)});
+  EXPECT_EQ(infer(Op::matmul, {f32({7, 2, 4, 3}, cut(1)), f32({2, 3, 5}, cut(0))}), Layouts{cut(1)});
+}
+
+TEST(MatmulLayout, ACutInnerDimensionGivesPartialSums) {
+  EXPECT_EQ(infer(Op::matmul, {f32({4, 3}, cut(1)), f32({3, 5}, cut(0))}), Layouts{kPartial});
+  // The gradient of a weight over cut samples.
+  EXPECT_EQ(infer(Op::matmul, {f32({8, 3}, cut(0)), f32({8, 5}, cut(0))}, {{"transpose_a", true}}), Layouts{kPartial});
+  EXPECT_EQ(infer(Op::matmul, {f32({4, 3}, kPartial), f32({3, 5})}), Layouts{kPartial});
+  EXPECT_THAT(refused(Op::matmul, {f32({4, 3}, cut(1)), f32({3, 5})}), HasSubstr("inner dimension is cut in one operand only"));
+  EXPECT_THAT(refused(Op::matmul, {f32({4, 3}, cut(0)), f32({3, 5}, cut(1))}), HasSubstr("not along the same dimension"));
+  EXPECT_THAT(refused(Op::matmul, {f32({2, 4, 3}, cut(0)), f32({2, 3, 5})}), HasSubstr("leading dimension is cut in one operand only"));
+  EXPECT_THAT(refused(Op::matmul, {f32({4, 3}, kPartial), f32({3, 5}, cut(1))}), HasSubstr("summed over the ranks first"));
+}
+
+TEST(MatmulLayout, ABiasIsAddedOnce) {
+  EXPECT_EQ(infer(Op::linear, {f32({4, 3}, cut(0)), f32({3, 5}), f32({5})}), Layouts{cut(0)});
+  EXPECT_EQ(infer(Op::linear, {f32({4, 3}), f32({3, 5}, cut(1)), f32({5}, cut(0))}), Layouts{cut(1)});
+  EXPECT_THAT(refused(Op::linear, {f32({4, 3}), f32({3, 5}, cut(1)), f32({5})}), HasSubstr("bias must be cut"));
+  EXPECT_THAT(refused(Op::linear, {f32({4, 3}, cut(1)), f32({3, 5}, cut(0)), f32({5})}), HasSubstr("bias would count once for each rank"));
+}
+
+TEST(RowLayout, LeadingDimensionsPassAndTheRowsOwnIsRefused) {
+  EXPECT_EQ(infer(Op::softmax, {f32({4, 3}, cut(0))}), Layouts{cut(0)});
+  EXPECT_THAT(refused(Op::softmax, {f32({4, 3}, cut(1))}), HasSubstr("gathered first"));
+  EXPECT_EQ(infer(Op::layer_norm, {f32({4, 3}, cut(0)), f32({3}), f32({3})}), (Layouts{cut(0), cut(0), cut(0)}));
+  EXPECT_THAT(refused(Op::layer_norm, {f32({4, 3}), f32({3}, cut(0)), f32({3})}), HasSubstr("gamma must be replicated"));
+  EXPECT_THAT(refused(Op::softmax_backward, {f32({4, 3}, cut(0)), f32({4, 3})}), HasSubstr("y and dy must have one layout"));
+}
+
+TEST(RowLayout, GradientsOfGammaAndBetaArePartialOverCutSamples) {
+  const Type x = f32({4, 3}, cut(0)), row = f32({4}, cut(0));
+  EXPECT_EQ(infer(Op::layer_norm_backward, {x, f32({3}), row, row, x}), (Layouts{cut(0), kPartial, kPartial}));
+  EXPECT_EQ(infer(Op::rms_norm_backward, {f32({4, 3}), f32({3}), f32({4}), f32({4, 3})}), (Layouts{kWhole, kWhole}));
+}
+
+TEST(AttentionLayout, SamplesAndHeadsMayBeCutPositionsNot) {
+  const auto operand = [](const Layout& layout) { return f32({2, 4, 6, 8}, layout); };
+  EXPECT_EQ(infer(Op::attention, {operand(cut(0)), operand(cut(0)), operand(cut(0))}), (Layouts{cut(0), cut(0)}));
+  EXPECT_EQ(infer(Op::attention, {operand(cut(2)), operand(cut(2)), operand(cut(2))}), (Layouts{cut(2), cut(1)}));
+  const Type q = operand(cut(2));
+  EXPECT_EQ(infer(Op::attention_backward, {q, q, q, q, f32({2, 6, 4}, cut(1)), q}), (Layouts{cut(2), cut(2), cut(2)}));
+  EXPECT_THAT(refused(Op::attention, {operand(cut(1)), operand(cut(1)), operand(cut(1))}), HasSubstr("only samples"));
+  EXPECT_THAT(refused(Op::attention, {operand(cut(2)), operand(kWhole), operand(kWhole)}), HasSubstr("cut alike"));
+  EXPECT_THAT(refused(Op::rope, {operand(cut(3))}), HasSubstr("only samples"));
+}
+
+TEST(IndexLayout, EmbeddingFollowsTokensOrColumns) {
+  const auto tokens = [](const Layout& layout) { return of(DType::i32, {4, 5}, layout); };
+  EXPECT_EQ(infer(Op::embedding, {f32({9, 3}), tokens(cut(0))}), Layouts{cut(0)});
+  EXPECT_EQ(infer(Op::embedding, {f32({9, 3}, cut(1)), tokens(kWhole)}), Layouts{cut(2)});
+  EXPECT_THAT(refused(Op::embedding, {f32({9, 3}, cut(0)), tokens(kWhole)}), HasSubstr("row may be on another rank"));
+  EXPECT_EQ(infer(Op::embedding_backward, {tokens(cut(0)), f32({4, 5, 3}, cut(0))}, {{"rows", 9}}), Layouts{kPartial});
+  EXPECT_EQ(infer(Op::embedding_backward, {tokens(kWhole), f32({4, 5, 3}, cut(2))}, {{"rows", 9}}), Layouts{cut(1)});
+  EXPECT_THAT(refused(Op::embedding_backward, {tokens(kWhole), f32({4, 5, 3}, cut(0))}, {{"rows", 9}}),
+              HasSubstr("tokens must be cut like dy"));
+}
+
+TEST(LossLayout, CutSamplesGivePartialSums) {
+  const Type logits = f32({4, 9}, cut(0)), targets = of(DType::i64, {4}, cut(0));
+  EXPECT_EQ(infer(Op::cross_entropy, {logits, targets}), (Layouts{kPartial, kPartial, cut(0)}));
+  EXPECT_EQ(infer(Op::cross_entropy_backward, {logits, targets, f32({4}, cut(0)), of(DType::f64, {})}), Layouts{cut(0)});
+  EXPECT_EQ(infer(Op::mse, {f32({4}, cut(0)), f32({4}, cut(0))}), (Layouts{kPartial, kPartial}));
+  EXPECT_THAT(refused(Op::cross_entropy, {logits, of(DType::i64, {4})}), HasSubstr("must have one layout"));
+  EXPECT_THAT(refused(Op::cross_entropy, {f32({4, 9}, cut(1)), of(DType::i64, {4})}), HasSubstr("gathered first"));
+  EXPECT_THAT(refused(Op::mse_backward, {f32({4}), f32({4}), of(DType::f64, {}, kPartial)}), HasSubstr("dsum must be replicated"));
+}
+
+TEST(LossLayout, TheFactorOfAStepTakesNoPartialCount) {
+  EXPECT_THAT(refused(Op::step_factor, {of(DType::f64, {}), of(DType::boolean, {}), of(DType::f64, {}, kPartial)}),
+              HasSubstr("count must be replicated"));
+  EXPECT_THAT(refused(Op::gradient_norm, {f32({4}, kPartial)}), HasSubstr("summed over the ranks first"));
+}
+
+TEST(ReductionLayout, ASumOverACutDimensionIsPartial) {
+  EXPECT_EQ(infer(Op::sum, {f32({4, 3}, cut(0))}), Layouts{kPartial});
+  EXPECT_EQ(infer(Op::sum, {f32({4, 3}, cut(1))}, {{"axes", Ints{0}}}), Layouts{cut(0)});
+  EXPECT_EQ(infer(Op::sum, {f32({4, 3}, cut(1))}, {{"axes", Ints{0}}, {"keep_dims", true}}), Layouts{cut(1)});
+  EXPECT_EQ(infer(Op::mean, {f32({4, 3}, cut(1))}, {{"axes", Ints{-2}}}), Layouts{cut(0)});
+  EXPECT_EQ(infer(Op::mean, {f32({4, 3}, kPartial)}), Layouts{kPartial});
+  EXPECT_EQ(infer(Op::argmax, {f32({4, 3}, cut(0))}), Layouts{cut(0)});
+  EXPECT_THAT(refused(Op::mean, {f32({4, 3}, cut(0))}), HasSubstr("gathered first"));
+  EXPECT_THAT(refused(Op::max, {f32({4, 3}, kPartial)}), HasSubstr("summed over the ranks first"));
+}
+
+TEST(MovementLayout, ReshapeKeepsALeadingCut) {
+  EXPECT_EQ(infer(Op::reshape, {f32({4, 6}, cut(0))}, {{"shape", Ints{24}}}), Layouts{cut(0)});
+  EXPECT_EQ(infer(Op::reshape, {f32({24}, cut(0))}, {{"shape", Ints{1, 24}}}), Layouts{cut(1)});
+  EXPECT_EQ(infer(Op::reshape, {f32({2, 4, 6}, cut(2))}, {{"shape", Ints{8, 3, 2}}}), Layouts{cut(1)});
+  EXPECT_EQ(infer(Op::reshape, {f32({-4, 6}, cut(1))}, {{"shape", Ints{-1, 4, 6}}}), Layouts{cut(2)});
+  EXPECT_EQ(infer(Op::reshape, {f32({4, 6}, kPartial)}, {{"shape", Ints{24}}}), Layouts{kPartial});
+  EXPECT_THAT(refused(Op::reshape, {f32({4, 6}, cut(1))}, {{"shape", Ints{24}}}),
+              HasSubstr("dimension 1 is cut and becomes part of another"));
+}
+
+TEST(MovementLayout, CutsMoveWithTheirDimension) {
+  EXPECT_EQ(infer(Op::transpose, {f32({2, 3, 4}, cut(0))}, {{"order", Ints{1, 2, 0}}}), Layouts{cut(2)});
+  EXPECT_EQ(infer(Op::broadcast_to, {f32({3, 1}, cut(0))}, {{"shape", Ints{2, 3, 5}}}), Layouts{cut(1)});
+  EXPECT_THAT(refused(Op::broadcast_to, {f32({1}, cut(0))}, {{"shape", Ints{5}}}), HasSubstr("cannot stretch"));
+  EXPECT_EQ(infer(Op::split, {f32({4, 6}, cut(0))}, {{"sizes", Ints{2, 4}}}), (Layouts{cut(0), cut(0)}));
+  EXPECT_EQ(infer(Op::concat, {f32({4}, kPartial), f32({4}, kPartial)}), Layouts{kPartial});
+  EXPECT_THAT(refused(Op::concat, {f32({4, 2}, cut(0)), f32({4, 2})}), HasSubstr("must have one layout"));
+  EXPECT_THAT(refused(Op::slice, {f32({4, 6}, cut(1))}, {{"axis", 1}, {"end", 2}}), HasSubstr("gathered first"));
+}
+
+}  // namespace
+}  // namespace st
