@@ -1,0 +1,67 @@
+// A backend: memory of a device and a table of kernels, one per op. Nothing above asks which backend is there.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/workers.h"
+#include "ir/graph.h"
+
+namespace st {
+
+/// An operand of a kernel: contiguous, row-major, 64-byte aligned unless it is the host's own memory. Borrowed during the call.
+struct Operand {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+  Shape shape;
+
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
+  int64_t elements() const { return shape.elements(); }
+};
+
+/// What a kernel is given. Outputs do not overlap inputs, except that an elementwise op's out may be one of its inputs exactly.
+struct Call {
+  std::span<const Operand> in, out, reads, writes;  // reads, writes: slots (optimizer ops have the same slots in both)
+  const Attrs* attrs = nullptr;
+  std::span<std::byte> workspace;  // as many bytes as the row's workspace() asked for, 64-byte aligned, not cleared
+  Workers* workers = nullptr;
+};
+
+/// One op on one backend.
+struct Kernel {
+  void (*run)(const Call& call) = nullptr;  // allocates nothing; may throw Error for bad data (a token outside the vocabulary)
+  int64_t (*workspace)(std::span<const Type> in, std::span<const Type> out, const Attrs& attrs, int threads) = nullptr;  // null: 0
+};
+
+using OpTable = std::array<Kernel, kOps>;
+
+/// Memory of one arena. Freed by its destructor, counted by its backend.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual std::byte* data() const = 0;
+  virtual int64_t size() const = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;          // "cpu", "reference"
+  virtual std::string_view kernel_class() const = 0;  // what the bits depend on: "avx512"; part of the job hash
+  virtual const OpTable& kernels() const = 0;
+  /// Zeroed, 64-byte aligned. Throws out_of_memory with the size and what there is.
+  virtual std::unique_ptr<Buffer> allocate(int64_t bytes) = 0;
+  virtual int64_t allocated_bytes() const = 0;  // now, over all buffers
+  virtual void to_host(void* host, const std::byte* device, int64_t bytes) = 0;
+  virtual void to_device(std::byte* device, const void* host, int64_t bytes) = 0;
+};
+
+std::unique_ptr<Backend> make_reference_backend();
+std::unique_ptr<Backend> make_cpu_backend();
+
+}  // namespace st

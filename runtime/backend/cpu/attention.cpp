@@ -1,0 +1,122 @@
+// o = softmax(scale q k^T) v for each head, and the log of each row's sum. One task is a head of a sequence: its keys and values are packed
+// once, then each block of queries passes over the blocks of keys it sees with a running maximum m, sum l and unnormalised output:
+//   m' = max(m, max_s x_s);  p_s = e^(x_s - m');  l = l e^(m - m') + sum p_s;  o = o e^(m - m') + sum p_s v_s;  at the end o / l.
+// Causal blocks that no query sees are skipped. The order over keys is fixed by kBlock.
+#include "backend/cpu/attention_block.h"
+#include "backend/cpu/kernels.h"
+
+namespace st::cpu::ST_ISA {
+namespace {
+
+using micro::kWidth;
+using micro::Lanes;
+
+struct ForwardScratch {
+  float *keys, *values, *queries, *block, *sums, *peak, *total, *rescale;
+  int64_t floats;
+
+  ForwardScratch(const Heads& shape, float* data) {
+    Scratch scratch(data);
+    keys = scratch.take(shape.keys * shape.width);
+    values = scratch.take(shape.keys * padded_width(shape));
+    queries = scratch.take(kBlock * shape.width);
+    block = scratch.take(kBlock * kBlock);
+    sums = scratch.take(kBlock * padded_width(shape));
+    peak = scratch.take(kBlock);
+    total = scratch.take(kBlock);
+    rescale = scratch.take(kBlock);
+    floats = scratch.used();
+  }
+};
+
+/// Turns a block of scores into e^(score - maximum), moves the running maximum and sum on, and leaves in `rescale` what earlier sums
+/// shrink by. A query that has seen nothing keeps the maximum -inf; 0 then stands in for it, so that e^(-inf - 0) is 0 and not NaN.
+void soften(int64_t rows, const ForwardScratch& x) {
+  const Lanes none = micro::broadcast(-std::numeric_limits<float>::infinity());
+  for (int64_t c = 0; c < kBlock; c += kWidth) {
+    float* column = x.block + c;
+    const Lanes before = micro::load(x.peak + c);
+    Lanes peak = before;
+    for (int64_t r = 0; r < rows; ++r) {
+      const Lanes score = micro::load(column + r * kBlock);
+      peak = score > peak ? score : peak;
+    }
+    const Lanes stand_in = peak == none ? Lanes{} : peak;
+    Lanes total = {};
+    for (int64_t r = 0; r < rows; ++r) {
+      const Lanes p = exp_of(micro::load(column + r * kBlock) - stand_in);
+      micro::store(column + r * kBlock, p);
+      total = total + p;
+    }
+    const Lanes rescale = exp_of(before - stand_in);
+    micro::store(x.rescale + c, rescale);
+    micro::store(x.total + c, micro::load(x.total + c) * rescale + total);
+    micro::store(x.peak + c, peak);
+  }
+}
+
+void shrink_rows(const float* by, int64_t rows, int64_t padded, float* sums) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const Lanes factor = micro::broadcast(by[r]);
+    for (int64_t d = 0; d < padded; d += kWidth) micro::store(sums + r * padded + d, micro::load(sums + r * padded + d) * factor);
+  }
+}
+
+template <class T>
+void run_head(const Call& call, const Heads& shape, int64_t b, int64_t h, const ForwardScratch& x) {
+  const T *q = call.in[0].as<T>(), *k = call.in[1].as<T>(), *v = call.in[2].as<T>();
+  T* o = call.out[0].as<T>();
+  float* lse = call.out[1].as<float>() + (b * shape.heads + h) * shape.queries;
+  const int64_t group = h / shape.heads_per_group(), padded = padded_width(shape);
+  const int64_t key_stride = shape.groups * shape.width, query_stride = shape.heads * shape.width;
+  const int64_t seen_at_all = shape.keys_seen(shape.queries);
+  for (int64_t s = 0; s < seen_at_all; s += kBlock) {
+    const int64_t rows = std::min(kBlock, seen_at_all - s);
+    pack_rows(k + shape.key(b, s, group), key_stride, rows, shape.width, x.keys + s * shape.width);
+    pack_columns(v + shape.key(b, s, group), key_stride, rows, shape.width, x.values + s * padded);
+  }
+  for (int64_t t = 0; t < shape.queries; t += kBlock) {
+    const int64_t queries = std::min(kBlock, shape.queries - t);
+    pack_transposed(q + shape.query(b, t, h), query_stride, queries, shape.width, x.queries);
+    std::fill_n(x.sums, kBlock * padded, 0.0F);
+    std::fill_n(x.total, kBlock, 0.0F);
+    std::fill_n(x.peak, kBlock, -std::numeric_limits<float>::infinity());
+    // The blocks' edges are the packed ones; a block that ends past what these queries see is masked.
+    const int64_t seen = shape.keys_seen(t + queries);
+    for (int64_t s = 0; s < seen; s += kBlock) {
+      const int64_t rows = std::min(kBlock, seen_at_all - s);
+      multiply_heads(x.keys + s * shape.width, rows, x.queries, shape.width, shape.scale, x.block);
+      if (shape.first_query(s + rows - 1) > t) mask_block(shape, s, rows, t, x.block);
+      soften(rows, x);
+      if (s > 0) shrink_rows(x.rescale, queries, padded, x.sums);
+      add_product<false>(x.block, queries, rows, x.values + s * padded, shape.width, x.sums);
+    }
+    for (int64_t r = 0; r < queries; ++r) {
+      const float total = x.total[r];
+      const float inverse = total == 0 ? 0.0F : 1 / total;
+      T* row = o + shape.query(b, t + r, h);
+      for (int64_t d = 0; d < shape.width; ++d) row[d] = narrow<T>(x.sums[r * padded + d] * inverse);
+      lse[t + r] = total == 0 ? -std::numeric_limits<float>::infinity() : x.peak[r] + std::log(total);
+    }
+  }
+}
+
+int64_t workspace_of_attention(std::span<const Type> in, std::span<const Type>, const Attrs& attrs, int threads) {
+  return ForwardScratch(Heads(in[0].shape, in[1].shape, attrs), nullptr).floats * 4 * threads;
+}
+
+void run_attention(const Call& call) {
+  const Heads shape(call.in[0].shape, call.in[1].shape, *call.attrs);
+  with_attention_type("attention", call.in[0].dtype, [&](auto element) {
+    run_with_scratch(*call.workers, shape.batch * shape.heads, call.workspace, ForwardScratch(shape, nullptr).floats,
+                     [&](int64_t task, float* scratch) {
+                       run_head<decltype(element)>(call, shape, task / shape.heads, task % shape.heads, ForwardScratch(shape, scratch));
+                     });
+  });
+}
+
+}  // namespace
+
+const Kernel kernel_attention = {run_attention, workspace_of_attention};
+
+}  // namespace st::cpu::ST_ISA

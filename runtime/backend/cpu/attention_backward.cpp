@@ -1,0 +1,142 @@
+// Gradients of attention. One task is a group of a sequence, with all the query heads that read it, so dk and dv have one writer and a
+// fixed order: heads, then blocks of queries, then blocks of keys. With p remade from the scores and lse, and delta_t = sum_d do_td o_td:
+//   dv = p^T do;  dp = do v^T;  ds = p (dp - delta) scale;  dq = ds k;  dk = ds^T q.
+#include "backend/cpu/attention_block.h"
+#include "backend/cpu/kernels.h"
+
+namespace st::cpu::ST_ISA {
+namespace {
+
+using micro::kWidth;
+using micro::Lanes;
+
+struct BackwardScratch {
+  float *key_rows, *value_rows, *key_columns;                    // packed once for the group
+  float *q_transposed, *do_transposed, *q_columns, *do_columns;  // of a block of queries
+  float *p, *ds;                                                 // blocks, [keys][queries]
+  float *dq, *dk, *dv;                                           // sums: dq of a block of queries, dk and dv of the whole group
+  float *lse, *delta;
+  int64_t floats;
+
+  BackwardScratch(const Heads& shape, float* data) {
+    Scratch scratch(data);
+    const int64_t padded = padded_width(shape);
+    key_rows = scratch.take(shape.keys * shape.width);
+    value_rows = scratch.take(shape.keys * shape.width);
+    key_columns = scratch.take(shape.keys * padded);
+    q_transposed = scratch.take(kBlock * shape.width);
+    do_transposed = scratch.take(kBlock * shape.width);
+    q_columns = scratch.take(kBlock * padded);
+    do_columns = scratch.take(kBlock * padded);
+    p = scratch.take(kBlock * kBlock);
+    ds = scratch.take(kBlock * kBlock);
+    dq = scratch.take(kBlock * padded);
+    dk = scratch.take(shape.keys * padded);
+    dv = scratch.take(shape.keys * padded);
+    lse = scratch.take(kBlock);
+    delta = scratch.take(kBlock);
+    floats = scratch.used();
+  }
+};
+
+/// From scores and dp to p and ds, in place.
+void soften_backward(int64_t rows, float scale, const BackwardScratch& x) {
+  const Lanes factor = micro::broadcast(scale);
+  for (int64_t c = 0; c < kBlock; c += kWidth) {
+    const Lanes lse = micro::load(x.lse + c), delta = micro::load(x.delta + c);
+    for (int64_t r = 0; r < rows; ++r) {
+      float *p_at = x.p + r * kBlock + c, *ds_at = x.ds + r * kBlock + c;
+      const Lanes p = exp_of(micro::load(p_at) - lse);
+      micro::store(p_at, p);
+      micro::store(ds_at, p * (micro::load(ds_at) - delta) * factor);
+    }
+  }
+}
+
+/// lse and delta of the queries t .. t + n of a head. Where there is no query, or one that sees nothing, lse is +inf: its p are 0.
+template <class T>
+void prepare_rows(const T* o, const T* d_o, int64_t stride, const float* lse, int64_t n, int64_t width, const BackwardScratch& x) {
+  for (int64_t r = 0; r < kBlock; ++r) {
+    const bool sees = r < n && lse[r] != -std::numeric_limits<float>::infinity();
+    x.lse[r] = sees ? lse[r] : std::numeric_limits<float>::infinity();
+    float delta = 0;
+    for (int64_t d = 0; sees && d < width; ++d)
+      delta += static_cast<float>(widen(o[r * stride + d])) * static_cast<float>(widen(d_o[r * stride + d]));
+    x.delta[r] = delta;
+  }
+}
+
+template <class T>
+void copy_rows(const float* sums, int64_t n, int64_t width, T* to, int64_t stride) {
+  const int64_t padded = rounded_up(width, kWidth);
+  for (int64_t r = 0; r < n; ++r) {
+    for (int64_t d = 0; d < width; ++d) to[r * stride + d] = narrow<T>(sums[r * padded + d]);
+  }
+}
+
+template <class T>
+void run_block(const Call& call, const Heads& shape, int64_t b, int64_t h, int64_t t, int64_t packed_keys, const BackwardScratch& x) {
+  const T *q = call.in[0].as<T>(), *o = call.in[3].as<T>(), *d_o = call.in[5].as<T>();
+  const float* lse = call.in[4].as<float>() + (b * shape.heads + h) * shape.queries + t;
+  const int64_t at = shape.query(b, t, h), stride = shape.heads * shape.width, padded = padded_width(shape);
+  const int64_t queries = std::min(kBlock, shape.queries - t);
+  pack_transposed(q + at, stride, queries, shape.width, x.q_transposed);
+  pack_transposed(d_o + at, stride, queries, shape.width, x.do_transposed);
+  pack_columns(q + at, stride, queries, shape.width, x.q_columns);
+  pack_columns(d_o + at, stride, queries, shape.width, x.do_columns);
+  prepare_rows(o + at, d_o + at, stride, lse, queries, shape.width, x);
+  std::fill_n(x.dq, kBlock * padded, 0.0F);
+
+  const int64_t seen = shape.keys_seen(t + queries);
+  for (int64_t s = 0; s < seen; s += kBlock) {
+    const int64_t rows = std::min(kBlock, packed_keys - s);
+    multiply_heads(x.key_rows + s * shape.width, rows, x.q_transposed, shape.width, shape.scale, x.p);
+    multiply_heads(x.value_rows + s * shape.width, rows, x.do_transposed, shape.width, 1, x.ds);
+    if (shape.first_query(s + rows - 1) > t) mask_block(shape, s, rows, t, x.p);
+    soften_backward(rows, shape.scale, x);
+    add_product<true>(x.p, rows, queries, x.do_columns, shape.width, x.dv + s * padded);
+    add_product<true>(x.ds, rows, queries, x.q_columns, shape.width, x.dk + s * padded);
+    add_product<false>(x.ds, queries, rows, x.key_columns + s * padded, shape.width, x.dq);
+  }
+  copy_rows(x.dq, queries, shape.width, call.out[0].as<T>() + at, stride);
+}
+
+template <class T>
+void run_group(const Call& call, const Heads& shape, int64_t b, int64_t g, const BackwardScratch& x) {
+  const T *k = call.in[1].as<T>(), *v = call.in[2].as<T>();
+  const int64_t stride = shape.groups * shape.width, padded = padded_width(shape);
+  const int64_t seen = shape.keys_seen(shape.queries);
+  for (int64_t s = 0; s < seen; s += kBlock) {
+    const int64_t rows = std::min(kBlock, seen - s), at = shape.key(b, s, g);
+    pack_rows(k + at, stride, rows, shape.width, x.key_rows + s * shape.width);
+    pack_rows(v + at, stride, rows, shape.width, x.value_rows + s * shape.width);
+    pack_columns(k + at, stride, rows, shape.width, x.key_columns + s * padded);
+  }
+  std::fill_n(x.dk, shape.keys * padded, 0.0F);
+  std::fill_n(x.dv, shape.keys * padded, 0.0F);
+  for (int64_t h = g * shape.heads_per_group(); h < (g + 1) * shape.heads_per_group(); ++h) {
+    for (int64_t t = 0; t < shape.queries; t += kBlock) run_block<T>(call, shape, b, h, t, seen, x);
+  }
+  copy_rows(x.dk, shape.keys, shape.width, call.out[1].as<T>() + shape.key(b, 0, g), stride);
+  copy_rows(x.dv, shape.keys, shape.width, call.out[2].as<T>() + shape.key(b, 0, g), stride);
+}
+
+int64_t workspace_of_attention_backward(std::span<const Type> in, std::span<const Type>, const Attrs& attrs, int threads) {
+  return BackwardScratch(Heads(in[0].shape, in[1].shape, attrs), nullptr).floats * 4 * threads;
+}
+
+void run_attention_backward(const Call& call) {
+  const Heads shape(call.in[0].shape, call.in[1].shape, *call.attrs);
+  with_attention_type("attention_backward", call.in[0].dtype, [&](auto element) {
+    run_with_scratch(*call.workers, shape.batch * shape.groups, call.workspace, BackwardScratch(shape, nullptr).floats,
+                     [&](int64_t task, float* scratch) {
+                       run_group<decltype(element)>(call, shape, task / shape.groups, task % shape.groups, BackwardScratch(shape, scratch));
+                     });
+  });
+}
+
+}  // namespace
+
+const Kernel kernel_attention_backward = {run_attention_backward, workspace_of_attention_backward};
+
+}  // namespace st::cpu::ST_ISA

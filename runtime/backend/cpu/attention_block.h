@@ -1,0 +1,159 @@
+// What attention's forward and backward share: the shape, a block of scores, and products of packed heads with it.
+//
+// Scores are kept transposed, [keys, queries]: then each query is a lane, and its maximum and its sum over the keys are plain vertical
+// operations. A block of kBlock x kBlock scores is all that exists of the score matrix at a time (Dao et al., "FlashAttention", 2022).
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+#include "backend/cpu/convert.h"
+#include "backend/cpu/gemm/micro.h"
+#include "backend/cpu/gemm/pack.h"
+#include "backend/cpu/vector_exp.h"
+
+namespace st::cpu::ST_ISA {
+
+// A multiple of the tile's rows and of a vector: scores serve as either operand's side without a ragged edge.
+constexpr int64_t kBlock = micro::kTileRows == 14 ? 112 : micro::kTileColumns == 16 ? 96 : 48;
+static_assert(kBlock % micro::kTileRows == 0 && kBlock % micro::kWidth == 0);
+
+/// q, o [B, T, H, D]; k, v [B, S, G, D]; head h reads group h / (H / G). Causal: query t sees keys 0 .. t + S - T.
+struct Heads {
+  int64_t batch, queries, heads, width, keys, groups;
+  bool causal;
+  float scale;
+
+  Heads(const Shape& q, const Shape& k, const Attrs& attrs)
+      : batch(q[0]), queries(q[1]), heads(q[2]), width(q[3]), keys(k[1]), groups(k[2]), causal(attrs.flag("causal")) {
+    const double given = attrs.real("scale");
+    scale = static_cast<float>(given == 0 ? 1 / std::sqrt(static_cast<double>(width)) : given);
+  }
+
+  int64_t heads_per_group() const { return heads / groups; }
+  int64_t query(int64_t b, int64_t t, int64_t h) const { return ((b * queries + t) * heads + h) * width; }
+  int64_t key(int64_t b, int64_t s, int64_t g) const { return ((b * keys + s) * groups + g) * width; }
+  /// Keys that some query before t_end sees.
+  int64_t keys_seen(int64_t t_end) const { return causal ? std::clamp<int64_t>(t_end + keys - queries, 0, keys) : keys; }
+  /// The first query that sees key s.
+  int64_t first_query(int64_t s) const { return causal ? s - (keys - queries) : 0; }
+};
+
+inline int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+/// Columns of a head's sums and packed panels: whole vectors.
+inline int64_t padded_width(const Heads& shape) { return rounded_up(shape.width, micro::kWidth); }
+
+/// Rows `n` of a head (`row_stride` apart) as panels of the left operand: [panel][element of head][row].
+template <class T>
+void pack_rows(const T* from, int64_t row_stride, int64_t n, int64_t width, float* to) {
+  for (int64_t r = 0; r < n; r += micro::kTileRows) {
+    const int64_t rows = std::min<int64_t>(micro::kTileRows, n - r);
+    micro::pack_panel(micro::PanelSource<T>{from + r * row_stride, row_stride, 1}, rows, rows, width, to + r * width);
+  }
+}
+
+/// The same rows as panels of the right operand whose columns are the head's elements: [panel][row][kTileColumns].
+template <class T>
+void pack_columns(const T* from, int64_t row_stride, int64_t n, int64_t width, float* to) {
+  for (int64_t c = 0; c < width; c += micro::kTileColumns) {
+    const int64_t columns = std::min<int64_t>(micro::kTileColumns, width - c);
+    micro::pack_panel(micro::PanelSource<T>{from + c, 1, row_stride}, columns, rounded_up(columns, micro::kWidth), n, to + c * n);
+  }
+}
+
+/// The same rows transposed, as panels of the right operand whose columns are the rows, filled up to kBlock with zeros.
+template <class T>
+void pack_transposed(const T* from, int64_t row_stride, int64_t n, int64_t width, float* to) {
+  for (int64_t c = 0; c < kBlock; c += micro::kTileColumns) {
+    const int64_t panel = std::min<int64_t>(micro::kTileColumns, kBlock - c);
+    const int64_t rows = std::clamp<int64_t>(n - c, 0, panel);
+    micro::pack_panel(micro::PanelSource<T>{from + c * row_stride, row_stride, 1}, rows, panel, width, to + c * width);
+  }
+}
+
+/// block[key][query] = alpha * rows . transposed, for n rows packed by pack_rows and a block packed by pack_transposed.
+inline void multiply_heads(const float* rows, int64_t n, const float* transposed, int64_t width, float alpha, float* block) {
+  for (int64_t c = 0; c < kBlock; c += micro::kTileColumns) {
+    const int64_t columns = std::min<int64_t>(micro::kTileColumns, kBlock - c);
+    for (int64_t r = 0; r < n; r += micro::kTileRows) {
+      const int64_t tile = std::min<int64_t>(micro::kTileRows, n - r);
+      micro::TileOut out{.c = block + r * kBlock + c, .stride = kBlock, .columns = columns, .alpha = alpha};
+      micro::packed_kernel(tile, columns / micro::kWidth)(width, rows + r * width, transposed + c * width, columns, out);
+    }
+  }
+}
+
+/// sums[n][padded] += block' . columns, where block' is the block [keys][queries] seen by its keys (kByKey: n keys, depth queries) or by
+/// its queries (n queries, depth keys); `columns` is packed by pack_columns with `depth` rows.
+template <bool kByKey>
+void add_product(const float* block, int64_t n, int64_t depth, const float* columns, int64_t width, float* sums) {
+  constexpr int64_t kRow = kByKey ? kBlock : 1, kStep = kByKey ? 1 : kBlock;
+  const int64_t padded = rounded_up(width, micro::kWidth);
+  for (int64_t c = 0; c < padded; c += micro::kTileColumns) {
+    const int64_t panel = std::min<int64_t>(micro::kTileColumns, padded - c);
+    for (int64_t r = 0; r < n; r += micro::kTileRows) {
+      const int64_t tile = std::min<int64_t>(micro::kTileRows, n - r);
+      float* to = sums + r * padded + c;
+      micro::TileOut out{.c = to, .stride = padded, .columns = panel, .sum = to, .sum_stride = padded, .finish = false};
+      micro::strided_kernel<kRow, kStep>(tile, panel / micro::kWidth)(depth, block + r * kRow, columns + c * depth, panel, out);
+    }
+  }
+}
+
+/// Puts -inf where query t0 + column does not see key s0 + row.
+inline void mask_block(const Heads& shape, int64_t s0, int64_t rows, int64_t t0, float* block) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t hidden = std::clamp<int64_t>(shape.first_query(s0 + r) - t0, 0, kBlock);
+    std::fill_n(block + r * kBlock, hidden, -std::numeric_limits<float>::infinity());
+  }
+}
+
+/// e^x: vector_exp.h's, so that attention and softmax agree.
+ST_MICRO micro::Lanes exp_of(micro::Lanes x) { return exp_of<float>(F32(x)).data; }
+
+/// Runs body(task, scratch) for every task, with one piece of scratch a thread. Which thread takes which task changes no bit.
+template <class Body>
+void run_with_scratch(Workers& workers, int64_t tasks, std::span<std::byte> workspace, int64_t floats, const Body& body) {
+  std::atomic<int64_t> next = 0;
+  workers.run(std::min<int64_t>(workers.threads(), tasks), [&](int64_t lane) {
+    float* scratch = reinterpret_cast<float*>(workspace.data()) + lane * floats;
+    for (int64_t task = next++; task < tasks; task = next++) body(task, scratch);
+  });
+}
+
+/// Hands out consecutive pieces of one task's scratch, each a multiple of 64 bytes; with no memory behind it, it only counts.
+class Scratch {
+ public:
+  explicit Scratch(float* data) : data_(data) {}
+  float* take(int64_t floats) {
+    float* piece = data_ == nullptr ? nullptr : data_ + used_;
+    used_ += rounded_up(floats, 16);
+    return piece;
+  }
+  int64_t used() const { return used_; }
+
+ private:
+  float* data_;
+  int64_t used_ = 0;
+};
+
+/// The element types attention computes; f64 is the reference's.
+template <class Body>
+void with_attention_type(const char* op, DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::f32:
+      return body(float{});
+    case DType::bf16:
+      return body(bf16{});
+    case DType::f16:
+      return body(f16{});
+    default:
+      fail(Code::unsupported,
+           text(op, ": the cpu backend computes it for f32, bf16 and f16, not ", dtype, "; cast first, or run on the reference backend"));
+  }
+}
+
+}  // namespace st::cpu::ST_ISA

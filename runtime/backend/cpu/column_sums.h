@@ -1,0 +1,32 @@
+// Sums over rows, column by column: the shape of every bias gradient. Blocks of kRowBlock rows are added in order into one partial row
+// each, in the workspace; the partial rows are then added in double, in order. So the order depends on the number of rows only.
+#pragma once
+
+#include "backend/cpu/convert.h"
+#include "backend/cpu/kernels.h"
+
+namespace st::cpu::ST_ISA {
+
+inline int64_t row_blocks(int64_t rows) { return (rows + kRowBlock - 1) / kRowBlock; }
+inline int64_t bytes_of_compute(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
+
+/// out[c] = scale * sum over blocks of partial[block * stride + c], c < columns.
+template <class T>
+void add_partials(Workers& workers, const Compute<T>* partial, int64_t blocks, int64_t stride, int64_t columns, T* out, double scale = 1) {
+  constexpr int64_t kTile = 256;
+  const int64_t tiles_per_task = std::max<int64_t>(1, kGrain / (kTile * std::max<int64_t>(1, blocks)));
+  workers.run_range(columns, kTile * tiles_per_task, [&](int64_t begin, int64_t end) {
+    double sum[kTile];
+    for (int64_t from = begin; from < end; from += kTile) {
+      const int64_t n = std::min(kTile, end - from);
+      std::fill(sum, sum + n, 0.0);
+      for (int64_t b = 0; b < blocks; ++b) {
+        const Compute<T>* const row = partial + b * stride + from;
+        for (int64_t c = 0; c < n; ++c) sum[c] += static_cast<double>(row[c]);
+      }
+      for (int64_t c = 0; c < n; ++c) out[from + c] = narrow<T>(static_cast<Compute<T>>(scale * sum[c]));
+    }
+  });
+}
+
+}  // namespace st::cpu::ST_ISA

@@ -1,0 +1,198 @@
+// Between storage and compute types. Kernels load bf16 and f16 into float vectors and round on store.
+#pragma once
+
+#include <bit>
+#include <limits>
+
+#include "backend/backend.h"
+#include "backend/cpu/simd.h"
+#include "base/error.h"
+#include "base/float16.h"
+
+namespace st::cpu::ST_ISA {
+
+struct bf16 {
+  uint16_t bits;
+};
+struct f16 {
+  uint16_t bits;
+};
+
+template <class T>
+constexpr bool kIsHalf = std::is_same_v<T, bf16> || std::is_same_v<T, f16>;
+template <class T>
+constexpr bool kIsFloat = std::is_same_v<T, float> || std::is_same_v<T, double> || kIsHalf<T>;
+
+/// The type that T is computed in.
+template <class T>
+using Compute = std::conditional_t<kIsHalf<T>, float, T>;
+
+inline float widen(bf16 x) { return f32_of_bf16(x.bits); }
+inline float widen(f16 x) { return f32_of_f16(x.bits); }
+template <class T>
+T widen(T x) {
+  return x;
+}
+
+/// From a compute type; rounds to nearest even.
+template <class T>
+T narrow(Compute<T> x) {
+  if constexpr (std::is_same_v<T, bf16>) {
+    return {bf16_of(x)};
+  } else if constexpr (std::is_same_v<T, f16>) {
+    return {f16_of(x)};
+  } else {
+    return x;
+  }
+}
+
+// Vectors of 16-bit storage, computed in float.
+inline F32 load(const bf16* p) {
+#ifdef __AVX512F__
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16));
+#elif defined(__AVX2__)
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
+#else
+  alignas(64) float image[F32::size];
+  for (size_t i = 0; i < F32::size; ++i) image[i] = widen(p[i]);
+  return F32::load_aligned(image);
+#endif
+}
+inline F32 load(const f16* p) {
+#ifdef __AVX512F__
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+#elif defined(__F16C__)
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+#else
+  alignas(64) float image[F32::size];
+  for (size_t i = 0; i < F32::size; ++i) image[i] = widen(p[i]);
+  return F32::load_aligned(image);
+#endif
+}
+template <class T>
+requires kIsHalf<T>
+void store(T* p, const F32& v) {
+  alignas(64) float image[F32::size];
+  v.store_aligned(image);
+#ifdef __F16C__
+  if constexpr (std::is_same_v<T, f16>) {
+    for (size_t i = 0; i < F32::size; i += 8) {
+      const __m128i half = _mm256_cvtps_ph(_mm256_load_ps(image + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(p + i), half);
+    }
+    return;
+  }
+#endif
+  for (size_t i = 0; i < F32::size; ++i) p[i] = narrow<T>(image[i]);
+}
+template <class T>
+requires kIsHalf<T> F32 load_tail(const T* p, int64_t n, float fill = 0) {
+  alignas(64) float image[F32::size];
+  for (int64_t i = 0; i < kLanes<float>; ++i) image[i] = i < n ? widen(p[i]) : fill;
+  return F32::load_aligned(image);
+}
+template <class T>
+requires kIsHalf<T>
+void store_tail(T* p, const F32& v, int64_t n) {
+  alignas(64) float image[F32::size];
+  v.store_aligned(image);
+  for (int64_t i = 0; i < n; ++i) p[i] = narrow<T>(image[i]);
+}
+
+/// `count` elements, the rest filled; with count == kLanes known when compiled it is a plain load.
+template <class T>
+Batch<Compute<T>> load_part(const T* p, int64_t count, Compute<T> fill = 0) {
+  return count == kLanes<Compute<T>> ? load(p) : load_tail(p, count, fill);
+}
+template <class T>
+void store_part(T* p, const Batch<Compute<T>>& v, int64_t count) {
+  if (count == kLanes<Compute<T>>) {
+    store(p, v);
+  } else {
+    store_tail(p, v, count);
+  }
+}
+
+/// body(i, count) for each vector of n elements; the last may be short.
+template <class C, class Body>
+void each_vector(int64_t n, const Body& body) {
+  int64_t i = 0;
+  for (; i + kLanes<C> <= n; i += kLanes<C>) body(i, kLanes<C>);
+  if (i < n) body(i, n - i);
+}
+
+template <class T>
+double sum_of(const T* x, int64_t n) {
+  using C = Compute<T>;
+  return sum_blocks<C, 1>(n, [&](int64_t i, int64_t count) { return std::array{load_part(x + i, count)}; })[0];
+}
+
+/// The largest element; NaN when there is one.
+template <class T>
+Compute<T> max_of(const T* x, int64_t n) {
+  using C = Compute<T>;
+  constexpr C lowest = -std::numeric_limits<C>::infinity();
+  Batch<C> best(lowest);
+  auto nan = xsimd::isnan(best);
+  each_vector<C>(n, [&](int64_t i, int64_t count) {
+    const Batch<C> v = load_part(x + i, count, lowest);
+    nan = nan | xsimd::isnan(v);
+    best = xsimd::select(v > best, v, best);
+  });
+  return xsimd::any(nan) ? std::numeric_limits<C>::quiet_NaN() : max_lanes<C>(best);
+}
+
+/// A double as a float rounded to odd, so that rounding it on to 16 bits is the same as rounding the double once.
+inline float odd_float_of(double value) {
+  const auto nearest = static_cast<float>(value);
+  const auto bits = std::bit_cast<uint32_t>(nearest);
+  if (value != value || static_cast<double>(nearest) == value || (bits & 1) != 0) return nearest;
+  const bool away = (static_cast<double>(nearest) > value) == (value > 0);
+  return std::bit_cast<float>(away ? bits - 1 : bits + 1);
+}
+
+/// The integer part of `value`, held to T's range; 0 of NaN. A plain conversion would be undefined outside the range.
+template <class T>
+T truncate_to(double value) {
+  constexpr T low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
+  if (value != value) return 0;
+  if (value <= static_cast<double>(low)) return low;
+  if (value >= static_cast<double>(high)) return high;
+  return static_cast<T>(value);
+}
+
+/// Calls body(T{}) with the storage type of `dtype`.
+template <class Body>
+void with_type(DType dtype, Body&& body) {
+  switch (dtype) {
+    case DType::f32:
+      return body(float{});
+    case DType::f64:
+      return body(double{});
+    case DType::bf16:
+      return body(bf16{});
+    case DType::f16:
+      return body(f16{});
+    case DType::i32:
+      return body(int32_t{});
+    case DType::i64:
+      return body(int64_t{});
+    case DType::u8:
+      return body(uint8_t{});
+    case DType::boolean:
+      return body(bool{});
+  }
+}
+
+template <class Body>
+void with_float(std::string_view op, DType dtype, Body&& body) {
+  with_type(dtype, [&](auto t) {
+    if constexpr (kIsFloat<decltype(t)>) {
+      body(t);
+    } else {
+      fail(Code::unsupported, text(op, ": the cpu backend computes it in floating point only, got ", dtype, "; cast first"));
+    }
+  });
+}
+
+}  // namespace st::cpu::ST_ISA

@@ -1,0 +1,68 @@
+// Chooses the instruction set once, by the CPU's identity and never by timing: the choice is the kernel class of the job hash.
+#include <cstdlib>
+#include <string>
+
+#include "backend/cpu/table.h"
+#include "backend/host_memory.h"
+#include "base/error.h"
+#include "base/os.h"
+
+namespace st {
+namespace {
+
+struct InstructionSet {
+  std::string_view name;
+  const OpTable* (*table)();
+  bool (*runs_on)(const os::CpuIdentity& cpu);
+};
+
+// From the widest to the one that runs everywhere.
+constexpr InstructionSet kInstructionSets[] = {
+#ifdef ST_CPU_HAS_AVX512
+    {"avx512", st_cpu_table_avx512, [](const os::CpuIdentity& cpu) { return cpu.avx512; }},
+#endif
+#ifdef ST_CPU_HAS_AVX2
+    {"avx2", st_cpu_table_avx2, [](const os::CpuIdentity& cpu) { return cpu.avx2_fma; }},
+#endif
+    {"portable", st_cpu_table_portable, [](const os::CpuIdentity&) { return true; }},
+};
+
+std::string known_names() {
+  std::string names;
+  for (const InstructionSet& set : kInstructionSets) names += (names.empty() ? "" : ", ") + std::string(set.name);
+  return names;
+}
+
+const InstructionSet& choose() {
+  const os::CpuIdentity& cpu = os::cpu();
+  const char* forced = std::getenv("SCALETRAIN_ISA");
+  if (forced == nullptr || *forced == '\0') {
+    for (const InstructionSet& set : kInstructionSets) {
+      if (set.runs_on(cpu)) return set;
+    }
+  }
+  for (const InstructionSet& set : kInstructionSets) {
+    if (set.name != forced) continue;
+    require(set.runs_on(cpu), Code::unavailable, "cpu backend: SCALETRAIN_ISA=", set.name, " was asked for but this CPU (", cpu.brand,
+            ") lacks it; unset it, or choose a narrower one of ", known_names());
+    return set;
+  }
+  fail(Code::unavailable, text("cpu backend: SCALETRAIN_ISA=", forced, " is not an instruction set of this build; it has ", known_names()));
+}
+
+class CpuBackend final : public HostBackend {
+ public:
+  explicit CpuBackend(const InstructionSet& set) : set_(set) {}
+  std::string_view name() const override { return "cpu"; }
+  std::string_view kernel_class() const override { return set_.name; }
+  const OpTable& kernels() const override { return *set_.table(); }
+
+ private:
+  const InstructionSet& set_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(choose()); }
+
+}  // namespace st

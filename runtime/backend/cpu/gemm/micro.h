@@ -1,0 +1,150 @@
+// The micro-kernel: an R x (V vectors) tile of C in registers, updated once for every k by the outer product of a column of A (each element
+// broadcast) and a row of B. 14 x 2 vectors take 28 of AVX-512's 32 registers, 6 x 2 take 12 of AVX2's 16: enough independent sums to hide
+// the latency of a fused multiply-add. Rows and vectors are template arguments so that every sum is a register of its own.
+#pragma once
+
+#include <utility>
+
+#include "backend/cpu/gemm/lanes.h"
+
+namespace st::cpu::ST_ISA::micro {
+
+/// Where a tile goes, and what happens to it on the way.
+struct TileOut {
+  float* c;
+  int64_t stride;                 // elements between rows of c
+  int64_t columns;                // valid ones, up to V * kWidth; the rest is neither read nor written
+  const float* resume = nullptr;  // whole vectors the sums start from: a piece of K left off here before
+  int64_t resume_stride = 0;
+  const float* sum = nullptr;  // partial sums of earlier pieces of K, added first; often c itself
+  int64_t sum_stride = 0;
+  bool finish = true;  // the last piece of K: apply alpha, beta and bias
+  float alpha = 1, beta = 0;
+  const float* bias = nullptr;  // of these columns
+};
+
+/// Sum over k of a(r, k) * b(k, :): a(r, k) = a[r * kRowStride + k * kStep], row k of B starts at b + k * b_stride.
+using MicroKernel = void (*)(int64_t k, const float* a, const float* b, int64_t b_stride, const TileOut& out);
+
+namespace detail {
+
+template <int V>
+struct TileRow {
+  Lanes v[V];
+};
+
+template <int V>
+ST_MICRO void update_row(TileRow<V>& row, Lanes a, const TileRow<V>& b) {
+  row.v[0] = fma(a, b.v[0], row.v[0]);
+  if constexpr (V > 1) row.v[1] = fma(a, b.v[1], row.v[1]);
+}
+
+template <int V>
+ST_MICRO TileRow<V> load_row(const float* p) {
+  TileRow<V> row;
+  row.v[0] = load(p);
+  if constexpr (V > 1) row.v[1] = load(p + kWidth);
+  return row;
+}
+
+template <int V>
+ST_MICRO TileRow<V> load_row(const float* p, int64_t columns) {
+  TileRow<V> row;
+  row.v[0] = load(p, V > 1 ? kWidth : columns);
+  if constexpr (V > 1) row.v[1] = load(p + kWidth, columns - kWidth);
+  return row;
+}
+
+template <int V>
+ST_MICRO void store_row(float* p, const TileRow<V>& row, int64_t columns) {
+  if (columns == V * kWidth) {
+    store(p, row.v[0]);
+    if constexpr (V > 1) store(p + kWidth, row.v[1]);
+  } else {
+    if constexpr (V > 1) {
+      store(p, row.v[0]);
+      store(p + kWidth, row.v[1], columns - kWidth);
+    } else {
+      store(p, row.v[0], columns);
+    }
+  }
+}
+
+template <int V>
+ST_MICRO void finish_row(int64_t r, TileRow<V>& row, const TileOut& out) {
+  const bool full = out.columns == V * kWidth;
+  const auto read = [&](const float* p) __attribute__((always_inline)) { return full ? load_row<V>(p) : load_row<V>(p, out.columns); };
+  if (out.sum != nullptr) {
+    const TileRow<V> sum = read(out.sum + r * out.sum_stride);
+    for (int v = 0; v < V; ++v) row.v[v] = sum.v[v] + row.v[v];
+  }
+  if (out.finish) {
+    if (out.alpha != 1) {
+      for (int v = 0; v < V; ++v) row.v[v] = row.v[v] * broadcast(out.alpha);
+    }
+    if (out.beta != 0) {
+      const TileRow<V> c = read(out.c + r * out.stride);
+      for (int v = 0; v < V; ++v) row.v[v] = row.v[v] + c.v[v] * broadcast(out.beta);
+    }
+    if (out.bias != nullptr) {
+      const TileRow<V> bias = read(out.bias);
+      for (int v = 0; v < V; ++v) row.v[v] = row.v[v] + bias.v[v];
+    }
+  }
+  store_row<V>(out.c + r * out.stride, row, out.columns);
+}
+
+template <int V, int64_t kRowStride, int64_t kStep, size_t... R>
+ST_MICRO void tile(std::index_sequence<R...>, int64_t k, const float* a, const float* b, int64_t b_stride, const TileOut& out) {
+  (__builtin_prefetch(out.c + static_cast<int64_t>(R) * out.stride, 1), ...);
+  if constexpr (V > 1) (__builtin_prefetch(out.c + static_cast<int64_t>(R) * out.stride + kWidth, 1), ...);
+  TileRow<V> sums[sizeof...(R)] = {};
+  if (out.resume != nullptr) ((sums[R] = load_row<V>(out.resume + static_cast<int64_t>(R) * out.resume_stride)), ...);
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < k; ++i) {
+    const TileRow<V> row = load_row<V>(b);
+    (update_row<V>(sums[R], broadcast(a[static_cast<int64_t>(R) * kRowStride]), row), ...);
+    a += kStep;
+    b += b_stride;
+  }
+  (finish_row<V>(static_cast<int64_t>(R), sums[R], out), ...);
+}
+
+}  // namespace detail
+
+template <int R, int V, int64_t kRowStride, int64_t kStep>
+void micro_kernel(int64_t k, const float* a, const float* b, int64_t b_stride, const TileOut& out) {
+  detail::tile<V, kRowStride, kStep>(std::make_index_sequence<R>(), k, a, b, b_stride, out);
+}
+
+namespace detail {
+
+template <size_t... R>
+constexpr MicroKernel packed_kernel(std::index_sequence<R...>, int rows, int vectors) {
+  constexpr MicroKernel kOne[] = {micro_kernel<static_cast<int>(R) + 1, 1, 1, static_cast<int64_t>(R) + 1>...};
+  constexpr MicroKernel kTwo[] = {micro_kernel<static_cast<int>(R) + 1, 2, 1, static_cast<int64_t>(R) + 1>...};
+  return vectors == 1 ? kOne[rows - 1] : kTwo[rows - 1];
+}
+
+template <int64_t kRowStride, int64_t kStep, size_t... R>
+constexpr MicroKernel strided_kernel(std::index_sequence<R...>, int rows, int vectors) {
+  constexpr MicroKernel kOne[] = {micro_kernel<static_cast<int>(R) + 1, 1, kRowStride, kStep>...};
+  constexpr MicroKernel kTwo[] = {micro_kernel<static_cast<int>(R) + 1, 2, kRowStride, kStep>...};
+  return vectors == 1 ? kOne[rows - 1] : kTwo[rows - 1];
+}
+
+}  // namespace detail
+
+/// The kernel for a packed panel of A: `rows` (1..kTileRows) elements for each k, one after the other.
+inline MicroKernel packed_kernel(int64_t rows, int64_t vectors) {
+  return detail::packed_kernel(std::make_index_sequence<kTileRows>(), static_cast<int>(rows), static_cast<int>(vectors));
+}
+
+/// The kernel for A read where it lies, strides known when compiling.
+template <int64_t kRowStride, int64_t kStep>
+MicroKernel strided_kernel(int64_t rows, int64_t vectors) {
+  return detail::strided_kernel<kRowStride, kStep>(std::make_index_sequence<kTileRows>(), static_cast<int>(rows),
+                                                   static_cast<int>(vectors));
+}
+
+}  // namespace st::cpu::ST_ISA::micro

@@ -1,0 +1,127 @@
+// Packing: a panel is `width` rows of op(A) (or columns of op(B)) laid out so that the micro-kernel reads it straight through:
+// all of the panel's elements for k = 0, then for k = 1, ... Elements of 16 bits are widened on the way.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "backend/cpu/convert.h"
+#include "backend/cpu/gemm/lanes.h"
+
+namespace st::cpu::ST_ISA::micro {
+
+/// One operand seen from its panels: element (across, k) stands at across * across_stride + k * k_stride.
+template <class T>
+struct PanelSource {
+  const T* data;
+  int64_t across_stride, k_stride;
+  PanelSource at(int64_t across, int64_t k) const { return {data + across * across_stride + k * k_stride, across_stride, k_stride}; }
+};
+
+constexpr int64_t kLine = 64, kRowsAhead = 16, kLinesAhead = 4;
+
+namespace detail {
+
+template <class T>
+ST_MICRO Lanes load_widened(const T* p) {
+  if constexpr (std::is_same_v<T, float>) {
+    return load(p);
+  } else {
+    return st::cpu::ST_ISA::load(p);
+  }
+}
+
+template <class T>
+ST_MICRO Lanes load_widened(const T* p, int64_t n) {
+  if constexpr (std::is_same_v<T, float>) {
+    return load(p, n);
+  } else {
+    float lanes[kWidth] = {};
+    for (int64_t i = 0; i < n; ++i) lanes[i] = widen(p[i]);
+    return load(lanes);
+  }
+}
+
+template <size_t... I>
+ST_MICRO Lanes interleave_low(Lanes a, Lanes b, std::index_sequence<I...>) {
+  return __builtin_shufflevector(a, b, static_cast<int>(I % 2 * kWidth + I / 2)...);
+}
+template <size_t... I>
+ST_MICRO Lanes interleave_high(Lanes a, Lanes b, std::index_sequence<I...>) {
+  return __builtin_shufflevector(a, b, static_cast<int>(I % 2 * kWidth + I / 2 + kWidth / 2)...);
+}
+
+/// A perfect shuffle of whole rows, log2(kWidth) times, is a transpose.
+template <size_t... I>
+ST_MICRO void shuffle_once(Lanes (&rows)[kWidth], std::index_sequence<I...>) {
+  const Lanes next[kWidth] = {(I % 2 == 0 ? interleave_low(rows[I / 2], rows[I / 2 + kWidth / 2], std::make_index_sequence<kWidth>())
+                                          : interleave_high(rows[I / 2], rows[I / 2 + kWidth / 2], std::make_index_sequence<kWidth>()))...};
+  ((rows[I] = next[I]), ...);
+}
+
+ST_MICRO void transpose(Lanes (&rows)[kWidth]) {
+  constexpr auto kAll = std::make_index_sequence<kWidth>();
+  shuffle_once(rows, kAll);
+  shuffle_once(rows, kAll);
+  if constexpr (kWidth > 4) shuffle_once(rows, kAll);
+  if constexpr (kWidth > 8) shuffle_once(rows, kAll);
+}
+
+}  // namespace detail
+
+/// Packs `valid` <= width elements for each k; the panel's other elements become zero. `to` has room for width * k floats.
+template <class T>
+void pack_panel(const PanelSource<T>& from, int64_t valid, int64_t width, int64_t k, float* to) {
+  // A whole vector may be stored where the rest of it falls on rows of this panel that are written later; the neighbour's is never touched.
+  float* const end = to + k * width;
+  const auto put = [end](float* at, Lanes v, int64_t n) {
+    if (at + kWidth <= end) {
+      store(at, v);
+    } else {
+      store(at, v, n);
+    }
+  };
+  if (from.across_stride == 1) {
+    for (int64_t i = 0; i < k; ++i) {
+      const T* row = from.data + i * from.k_stride;
+      float* out = to + i * width;
+      // Rows are far apart, so the hardware sees no stream to run ahead on.
+      for (int64_t j = 0; j < valid; j += kLine / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(row + kRowsAhead * from.k_stride + j);
+      for (int64_t w = 0; w < width; w += 16) __builtin_prefetch(out + kRowsAhead * width + w, 1);
+      int64_t j = 0;
+      for (; j + kWidth <= valid; j += kWidth) store(out + j, detail::load_widened(row + j));
+      if (j < valid) put(out + j, detail::load_widened(row + j, valid - j), width - j);
+      for (j = (valid + kWidth - 1) / kWidth * kWidth; j < width; j += kWidth) put(out + j, Lanes{}, width - j);
+    }
+    return;
+  }
+  int64_t done = 0;
+  if (from.k_stride == 1) {  // square blocks are transposed in registers
+    for (; done + kWidth <= k; done += kWidth) {
+      for (int64_t j = 0; j < width; j += kWidth) {
+        Lanes rows[kWidth];
+        for (int64_t r = 0; r < kWidth; ++r) {
+          const T* at = from.data + (j + r) * from.across_stride + done;
+          __builtin_prefetch(at + kLinesAhead * kLine / static_cast<int64_t>(sizeof(T)));
+          rows[r] = j + r < valid ? detail::load_widened(at) : Lanes{};
+        }
+        detail::transpose(rows);
+        for (int64_t r = 0; r < kWidth; ++r) {
+          float* at = to + (done + r) * width + j;
+          if (width <= kWidth) {
+            put(at, rows[r], width);
+          } else {
+            store(at, rows[r], std::min<int64_t>(kWidth, width - j));
+          }
+        }
+      }
+    }
+  }
+  for (; done < k; ++done) {
+    for (int64_t j = 0; j < width; ++j) {
+      to[done * width + j] = j < valid ? static_cast<float>(widen(from.data[j * from.across_stride + done * from.k_stride])) : 0.0F;
+    }
+  }
+}
+
+}  // namespace st::cpu::ST_ISA::micro

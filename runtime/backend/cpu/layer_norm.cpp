@@ -1,0 +1,106 @@
+// y = (x - mean) rstd gamma + beta over rows of C elements. Two passes over a row that stays in L1: the mean, then squares around it.
+// Backward, with n = (x - mean) rstd and g = dy gamma: dx = rstd (g - sum(g) / C - n sum(g n) / C); dgamma = sum_rows dy n and
+// dbeta = sum_rows dy ride on the same pass, as partial rows (column_sums.h).
+#include <cmath>
+
+#include "backend/cpu/column_sums.h"
+
+namespace st::cpu::ST_ISA {
+namespace {
+
+template <class T>
+void layer_norm_of(const Call& call) {
+  using C = Compute<T>;
+  using B = Batch<C>;
+  const T* const x = call.in[0].as<const T>();
+  const T* const gamma = call.in[1].as<const T>();
+  const T* const beta = call.in[2].as<const T>();
+  T* const y = call.out[0].as<T>();
+  C* const means = call.out[1].as<C>();
+  C* const rstds = call.out[2].as<C>();
+  const double epsilon = call.attrs->real("epsilon");
+  const int64_t columns = call.in[0].shape.last();
+  const auto size = static_cast<double>(columns);
+
+  call.workers->run_range(call.out[1].elements(), rows_per_task(columns), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* const row = x + r * columns;
+      // Far from zero, sums of the elements themselves lose what tells them apart: a second pass, around the first mean, also mends it.
+      const auto mean = static_cast<C>(sum_of(row, columns) / size);
+      const auto sums = sum_blocks<C, 2>(columns, [&](int64_t i, int64_t count) {
+        const B d = load_part(row + i, count, mean) - B(mean);
+        return std::array{d, B(d * d)};
+      });
+      const double shift = sums[0] / size;
+      const double variance = sums[1] / size - shift * shift;
+      const auto rstd = static_cast<C>(1 / std::sqrt((variance < 0 ? 0 : variance) + epsilon));
+      const B scaled_shift(static_cast<C>(-shift) * rstd);
+      each_vector<C>(columns, [&](int64_t i, int64_t count) {
+        const B normal = fma(load_part(row + i, count) - B(mean), B(rstd), scaled_shift);
+        store_part(y + r * columns + i, fma(normal, load_part(gamma + i, count), load_part(beta + i, count)), count);
+      });
+      means[r] = static_cast<C>(static_cast<double>(mean) + shift);
+      rstds[r] = rstd;
+    }
+  });
+}
+
+template <class T>
+void layer_norm_backward_of(const Call& call) {
+  using C = Compute<T>;
+  using B = Batch<C>;
+  const T* const x = call.in[0].as<const T>();
+  const T* const gamma = call.in[1].as<const T>();
+  const C* const means = call.in[2].as<const C>();
+  const C* const rstds = call.in[3].as<const C>();
+  const T* const dy = call.in[4].as<const T>();
+  T* const dx = call.out[0].as<T>();
+  const int64_t columns = call.in[0].shape.last(), rows = call.in[2].elements();
+  const auto size = static_cast<double>(columns);
+  C* const partial = reinterpret_cast<C*>(call.workspace.data());  // [blocks][dgamma, dbeta][columns]
+
+  call.workers->run_range(rows, kRowBlock, [&](int64_t begin, int64_t end) {
+    C* const of_gamma = partial + begin / kRowBlock * 2 * columns;
+    C* const of_beta = of_gamma + columns;
+    std::fill(of_gamma, of_gamma + 2 * columns, C(0));
+    for (int64_t r = begin; r < end; ++r) {
+      const T* const row = x + r * columns;
+      const T* const up = dy + r * columns;
+      const B mean(means[r]), rstd(rstds[r]);
+      const auto sums = sum_blocks<C, 2>(columns, [&](int64_t i, int64_t count) {
+        const B d = load_part(up + i, count), normal = (load_part(row + i, count, means[r]) - mean) * rstd;
+        const B g = d * load_part(gamma + i, count);
+        store_part(of_gamma + i, fma(d, normal, load_part(of_gamma + i, count)), count);
+        store_part(of_beta + i, d + load_part(of_beta + i, count), count);
+        return std::array{g, B(g * normal)};
+      });
+      const B along_one(static_cast<C>(sums[0] / size)), along_normal(static_cast<C>(sums[1] / size));
+      each_vector<C>(columns, [&](int64_t i, int64_t count) {
+        const B normal = (load_part(row + i, count) - mean) * rstd;
+        const B g = load_part(up + i, count) * load_part(gamma + i, count);
+        store_part(dx + r * columns + i, rstd * (g - along_one - normal * along_normal), count);
+      });
+    }
+  });
+  add_partials(*call.workers, partial, row_blocks(rows), 2 * columns, columns, call.out[1].as<T>());
+  add_partials(*call.workers, partial + columns, row_blocks(rows), 2 * columns, columns, call.out[2].as<T>());
+}
+
+int64_t workspace_of_layer_norm_backward(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
+  return row_blocks(in[2].shape.elements()) * 2 * in[0].shape.last() * bytes_of_compute(in[0].dtype);
+}
+
+void run_layer_norm(const Call& call) {
+  with_float("layer_norm", call.out[0].dtype, [&](auto t) { layer_norm_of<decltype(t)>(call); });
+}
+
+void run_layer_norm_backward(const Call& call) {
+  with_float("layer_norm_backward", call.out[0].dtype, [&](auto t) { layer_norm_backward_of<decltype(t)>(call); });
+}
+
+}  // namespace
+
+const Kernel kernel_layer_norm = {run_layer_norm, nullptr};
+const Kernel kernel_layer_norm_backward = {run_layer_norm_backward, workspace_of_layer_norm_backward};
+
+}  // namespace st::cpu::ST_ISA

@@ -1,0 +1,39 @@
+// y = x op(weight) + bias: the tiled product over all leading dimensions as rows, the bias added in its last write.
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/kernels.h"
+
+namespace st::cpu::ST_ISA {
+namespace {
+
+GemmProblem problem_of(const Shape& x, const Shape& weight, DType dtype, DType weight_type, const Attrs& attrs) {
+  const bool transposed = attrs.flag("transpose_weight");
+  GemmProblem p;
+  p.m = x.elements(0, x.rank() - 1);
+  p.k = x.last();
+  p.n = weight[transposed ? 0 : 1];
+  p.a = {p.k, 1};
+  p.b = transposed ? MatrixStrides{1, p.k} : MatrixStrides{p.n, 1};
+  p.c = {p.n, 1};
+  p.a_type = p.c_type = dtype;
+  p.b_type = weight_type;
+  p.bias = true;
+  check_problem(p, "linear");
+  return p;
+}
+
+int64_t workspace_of_linear(std::span<const Type> in, std::span<const Type>, const Attrs& attrs, int threads) {
+  const GemmProblem p = problem_of(in[0].shape, in[1].shape, in[0].dtype, in[1].dtype, attrs);
+  return gemm_workspace(p, gemm_schedule(p), threads);
+}
+
+void run_linear(const Call& call) {
+  const Operand &x = call.in[0], &weight = call.in[1], &bias = call.in[2], &y = call.out[0];
+  const GemmProblem p = problem_of(x.shape, weight.shape, x.dtype, weight.dtype, *call.attrs);
+  gemm(p, gemm_schedule(p), {x.data, weight.data, y.data, bias.data}, call.workspace, *call.workers);
+}
+
+}  // namespace
+
+const Kernel kernel_linear = {run_linear, workspace_of_linear};
+
+}  // namespace st::cpu::ST_ISA

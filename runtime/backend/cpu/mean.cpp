@@ -1,0 +1,17 @@
+// y = mean of x over axes; of nothing: NaN
+#include "backend/cpu/reduce_axes.h"
+
+namespace st::cpu::ST_ISA {
+namespace {
+
+void run_mean(const Call& call) {
+  const ReduceAxes axes("mean", call.in[0].shape, call.attrs->ints("axes"));
+  const double scale = 1 / static_cast<double>(axes.removed);  // of nothing: 0 * infinity
+  with_float("mean", call.in[0].dtype, [&](auto t) { sum_axes<decltype(t)>(call, axes, scale); });
+}
+
+}  // namespace
+
+const Kernel kernel_mean = {run_mean, workspace_of_sum};
+
+}  // namespace st::cpu::ST_ISA

@@ -1,0 +1,28 @@
+// sum w (x - t)^2
+#include "backend/cpu/paired_loss.h"
+
+namespace st::cpu::ST_ISA {
+namespace {
+
+struct Mse {
+  template <class B>
+  B operator()(const B& x, const B& target) const {
+    const B d = x - target;
+    return d * d;
+  }
+};
+
+struct MseSlope {
+  template <class B>
+  B operator()(const B& x, const B& target) const {
+    const B d = x - target;
+    return d + d;
+  }
+};
+
+}  // namespace
+
+const Kernel kernel_mse = {[](const Call& call) { paired_loss("mse", call, Mse{}); }, workspace_of_pairs};
+const Kernel kernel_mse_backward = {[](const Call& call) { paired_loss_backward("mse_backward", call, MseSlope{}); }, nullptr};
+
+}  // namespace st::cpu::ST_ISA

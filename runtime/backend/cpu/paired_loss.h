@@ -1,0 +1,84 @@
+// Losses over pairs (x, target) of one shape: sum = sum w f(x, t), count = sum w, and dx = dsum w f'(x, t). A loss is two functors on
+// vectors. Tasks of kGrain elements leave their sums in the workspace; these are added in order.
+#pragma once
+
+#include "backend/cpu/convert.h"
+#include "backend/cpu/kernels.h"
+
+namespace st::cpu::ST_ISA {
+
+inline int64_t workspace_of_pairs(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
+  return (in[0].shape.elements() + kGrain - 1) / kGrain * 2 * static_cast<int64_t>(sizeof(double));
+}
+
+template <class T, class Loss>
+void paired_loss_of(const Call& call, const Loss& loss) {
+  using C = Compute<T>;
+  using B = Batch<C>;
+  const T* const x = call.in[0].as<const T>();
+  const T* const target = call.in[1].as<const T>();
+  const T* const weights = call.in.size() > 2 ? call.in[2].as<const T>() : nullptr;
+  const int64_t n = call.in[0].elements();
+  double* const partial = reinterpret_cast<double*>(call.workspace.data());  // [tasks][sum, count]
+
+  call.workers->run_range(n, kGrain, [&](int64_t begin, int64_t end) {
+    double* const mine = partial + begin / kGrain * 2;
+    // Missing lanes hold weight 0 next to a loss of (0, 0), which is finite.
+    const auto value = [&](int64_t i, int64_t count) {
+      return B(loss(load_part(x + begin + i, count), load_part(target + begin + i, count)));
+    };
+    if (weights != nullptr) {
+      const auto sums = sum_blocks<C, 2>(end - begin, [&](int64_t i, int64_t count) {
+        const B w = load_part(weights + begin + i, count);
+        return std::array{B(w * value(i, count)), w};
+      });
+      mine[0] = sums[0];
+      mine[1] = sums[1];
+      return;
+    }
+    alignas(64) C ones[B::size];
+    std::fill(ones, ones + B::size, C(1));
+    mine[0] =
+        sum_blocks<C, 1>(end - begin, [&](int64_t i, int64_t count) { return std::array{B(load_part(ones, count) * value(i, count))}; })[0];
+    mine[1] = static_cast<double>(end - begin);
+  });
+
+  double sum = 0, count = 0;
+  for (int64_t task = 0; task * kGrain < n; ++task) {
+    sum += partial[2 * task];
+    count += partial[2 * task + 1];
+  }
+  *call.out[0].as<double>() = sum;
+  *call.out[1].as<double>() = count;
+}
+
+template <class T, class Slope>
+void paired_loss_backward_of(const Call& call, const Slope& slope) {
+  using C = Compute<T>;
+  using B = Batch<C>;
+  const T* const x = call.in[0].as<const T>();
+  const T* const target = call.in[1].as<const T>();
+  const T* const weights = call.in.size() > 3 ? call.in[3].as<const T>() : nullptr;
+  T* const dx = call.out[0].as<T>();
+  const B seed(static_cast<C>(*call.in[2].as<const double>()));
+
+  call.workers->run_range(call.in[0].elements(), kGrain, [&](int64_t begin, int64_t end) {
+    each_vector<C>(end - begin, [&](int64_t i, int64_t count) {
+      const int64_t at = begin + i;
+      const B d = slope(load_part(x + at, count), load_part(target + at, count));
+      store_part(dx + at, (weights == nullptr ? seed : seed * load_part(weights + at, count)) * d, count);
+    });
+  });
+}
+
+template <class Loss>
+void paired_loss(std::string_view op, const Call& call, const Loss& loss) {
+  with_float(op, call.in[0].dtype, [&](auto t) { paired_loss_of<decltype(t)>(call, loss); });
+}
+
+template <class Slope>
+void paired_loss_backward(std::string_view op, const Call& call, const Slope& slope) {
+  with_float(op, call.in[0].dtype, [&](auto t) { paired_loss_backward_of<decltype(t)>(call, slope); });
+}
+
+}  // namespace st::cpu::ST_ISA

@@ -1,0 +1,88 @@
+// y = x rstd gamma, rstd = 1 / sqrt(mean(x^2) + epsilon) over rows of C elements.
+// Backward, with n = x rstd and g = dy gamma: dx = rstd (g - n sum(g n) / C); dgamma = sum_rows dy n rides along (column_sums.h).
+#include <cmath>
+
+#include "backend/cpu/column_sums.h"
+
+namespace st::cpu::ST_ISA {
+namespace {
+
+template <class T>
+void rms_norm_of(const Call& call) {
+  using C = Compute<T>;
+  using B = Batch<C>;
+  const T* const x = call.in[0].as<const T>();
+  const T* const gamma = call.in[1].as<const T>();
+  T* const y = call.out[0].as<T>();
+  C* const rstds = call.out[1].as<C>();
+  const double epsilon = call.attrs->real("epsilon");
+  const int64_t columns = call.in[0].shape.last();
+
+  call.workers->run_range(call.out[1].elements(), rows_per_task(columns), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* const row = x + r * columns;
+      const double squares = sum_blocks<C, 1>(columns, [&](int64_t i, int64_t count) {
+        const B v = load_part(row + i, count);
+        return std::array{B(v * v)};
+      })[0];
+      const auto rstd = static_cast<C>(1 / std::sqrt(squares / static_cast<double>(columns) + epsilon));
+      each_vector<C>(columns, [&](int64_t i, int64_t count) {
+        store_part(y + r * columns + i, load_part(row + i, count) * B(rstd) * load_part(gamma + i, count), count);
+      });
+      rstds[r] = rstd;
+    }
+  });
+}
+
+template <class T>
+void rms_norm_backward_of(const Call& call) {
+  using C = Compute<T>;
+  using B = Batch<C>;
+  const T* const x = call.in[0].as<const T>();
+  const T* const gamma = call.in[1].as<const T>();
+  const C* const rstds = call.in[2].as<const C>();
+  const T* const dy = call.in[3].as<const T>();
+  T* const dx = call.out[0].as<T>();
+  const int64_t columns = call.in[0].shape.last(), rows = call.in[2].elements();
+  C* const partial = reinterpret_cast<C*>(call.workspace.data());  // [blocks][columns]
+
+  call.workers->run_range(rows, kRowBlock, [&](int64_t begin, int64_t end) {
+    C* const of_gamma = partial + begin / kRowBlock * columns;
+    std::fill(of_gamma, of_gamma + columns, C(0));
+    for (int64_t r = begin; r < end; ++r) {
+      const T* const row = x + r * columns;
+      const T* const up = dy + r * columns;
+      const B rstd(rstds[r]);
+      const double sum = sum_blocks<C, 1>(columns, [&](int64_t i, int64_t count) {
+        const B d = load_part(up + i, count), normal = load_part(row + i, count) * rstd;
+        store_part(of_gamma + i, fma(d, normal, load_part(of_gamma + i, count)), count);
+        return std::array{B(d * load_part(gamma + i, count) * normal)};
+      })[0];
+      const B along_normal(static_cast<C>(sum / static_cast<double>(columns)));
+      each_vector<C>(columns, [&](int64_t i, int64_t count) {
+        const B g = load_part(up + i, count) * load_part(gamma + i, count), normal = load_part(row + i, count) * rstd;
+        store_part(dx + r * columns + i, rstd * (g - normal * along_normal), count);
+      });
+    }
+  });
+  add_partials(*call.workers, partial, row_blocks(rows), columns, columns, call.out[1].as<T>());
+}
+
+int64_t workspace_of_rms_norm_backward(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
+  return row_blocks(in[2].shape.elements()) * in[0].shape.last() * bytes_of_compute(in[0].dtype);
+}
+
+void run_rms_norm(const Call& call) {
+  with_float("rms_norm", call.out[0].dtype, [&](auto t) { rms_norm_of<decltype(t)>(call); });
+}
+
+void run_rms_norm_backward(const Call& call) {
+  with_float("rms_norm_backward", call.out[0].dtype, [&](auto t) { rms_norm_backward_of<decltype(t)>(call); });
+}
+
+}  // namespace
+
+const Kernel kernel_rms_norm = {run_rms_norm, nullptr};
+const Kernel kernel_rms_norm_backward = {run_rms_norm_backward, workspace_of_rms_norm_backward};
+
+}  // namespace st::cpu::ST_ISA

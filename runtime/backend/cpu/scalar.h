@@ -1,0 +1,20 @@
+// One element of an operand, whatever floating dtype it has: the seeds, rates and counters that kernels read once.
+#pragma once
+
+#include "backend/cpu/convert.h"
+
+namespace st::cpu::ST_ISA {
+
+inline double scalar_of(const Operand& x, int64_t i = 0) {
+  double value = 0;
+  with_type(x.dtype, [&](auto t) { value = static_cast<double>(widen(x.as<const decltype(t)>()[i])); });
+  return value;
+}
+
+inline int64_t integer_of(const Operand& x, int64_t i) {
+  return x.dtype == DType::i64   ? x.as<const int64_t>()[i]
+         : x.dtype == DType::i32 ? x.as<const int32_t>()[i]
+                                 : static_cast<int64_t>(scalar_of(x, i));
+}
+
+}  // namespace st::cpu::ST_ISA

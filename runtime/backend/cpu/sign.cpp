@@ -1,0 +1,19 @@
+// y = -1, 0 or 1; NaN stays
+#include "backend/cpu/pointwise.h"
+
+namespace st::cpu::ST_ISA {
+namespace {
+
+struct Sign {
+  template <class B>
+  B operator()(const B& x) const {
+    using T = typename B::value_type;
+    return xsimd::select(x > B(T(0)), B(T(1)), xsimd::select(x < B(T(0)), B(T(-1)), x));
+  }
+};
+
+}  // namespace
+
+const Kernel kernel_sign = {[](const Call& call) { pointwise<1>("sign", call, Sign{}); }, nullptr};
+
+}  // namespace st::cpu::ST_ISA

@@ -1,0 +1,24 @@
+// Gradients were seeded with `seed` per unit of loss: true = g / (seed count). factor = min(1, max_norm / (norm_true + 1e-6)) / (seed
+// count) in double, rounded once; skip when a gradient is not finite or nothing was counted.
+#include "backend/cpu/convert.h"
+#include "backend/cpu/kernels.h"
+
+namespace st::cpu::ST_ISA {
+namespace {
+
+void run_step_factor(const Call& call) {
+  const double norm = *call.in[0].as<const double>(), count = *call.in[2].as<const double>();
+  const bool finite = *call.in[1].as<const uint8_t>() != 0;
+  const double scale = call.attrs->real("seed") * count, max_norm = call.attrs->real("max_norm");
+  const double true_norm = norm / scale;
+  const double clip = max_norm == 0 ? 1 : std::min(1.0, max_norm / (true_norm + 1e-6));
+  *call.out[0].as<float>() = static_cast<float>(clip / scale);
+  *call.out[1].as<double>() = true_norm;
+  *call.out[2].as<uint8_t>() = !finite || count == 0 ? 1 : 0;
+}
+
+}  // namespace
+
+const Kernel kernel_step_factor = {run_step_factor, nullptr};
+
+}  // namespace st::cpu::ST_ISA

@@ -1,0 +1,16 @@
+// y = sum of x over axes
+#include "backend/cpu/reduce_axes.h"
+
+namespace st::cpu::ST_ISA {
+namespace {
+
+void run_sum(const Call& call) {
+  const ReduceAxes axes("sum", call.in[0].shape, call.attrs->ints("axes"));
+  with_float("sum", call.in[0].dtype, [&](auto t) { sum_axes<decltype(t)>(call, axes, 1); });
+}
+
+}  // namespace
+
+const Kernel kernel_sum = {run_sum, workspace_of_sum};
+
+}  // namespace st::cpu::ST_ISA

@@ -1,0 +1,10 @@
+// The kernel tables, one per instruction set: the only symbols that leave the objects of a set.
+#pragma once
+
+#include "backend/backend.h"
+
+#define ST_CPU_TABLE(isa) extern "C" const st::OpTable* st_cpu_table_##isa()
+
+ST_CPU_TABLE(portable);
+ST_CPU_TABLE(avx2);
+ST_CPU_TABLE(avx512);

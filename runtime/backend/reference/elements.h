@@ -1,0 +1,41 @@
+// One element of an operand as a double or an int64, whatever its storage.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "backend/backend.h"
+#include "base/float16.h"
+
+namespace st::reference {
+
+/// To f32 by rounding to odd: an inexact result takes the neighbour whose last bit is 1. Rounding that to the nearest bf16 or f16 is then
+/// the same as rounding the double once, since f32 has more than two bits to spare.
+inline float odd_float_of(double value) {
+  const auto nearest = static_cast<float>(value);
+  const auto bits = std::bit_cast<uint32_t>(nearest);
+  if (std::isnan(value) || static_cast<double>(nearest) == value || (bits & 1) != 0) return nearest;
+  const bool away = std::fabs(static_cast<double>(nearest)) > std::fabs(value);
+  return std::bit_cast<float>(away ? bits - 1 : bits + 1);
+}
+
+/// A 64-bit integer that double cannot hold exactly keeps its upper 52 bits, rounded to odd for the same reason.
+inline double odd_double_of(int64_t value) {
+  constexpr int64_t kExact = int64_t{1} << 53;
+  if (value >= -kExact && value <= kExact) return static_cast<double>(value);
+  const bool inexact = (value & 0xFFF) != 0;
+  const int64_t upper = (value >> 12) | (inexact ? 1 : 0);
+  return static_cast<double>(upper) * 4096.0;
+}
+
+// Out of line on purpose: inlined, the compiler made a copy of every loop for every storage type of every operand.
+double get(const Operand& x, int64_t i);
+int64_t get_integer(const Operand& x, int64_t i);              // of an integer or boolean operand
+void set_integer(const Operand& y, int64_t i, int64_t value);  // integers wrap around
+void set(const Operand& y, int64_t i, double value);           // rounds once, to nearest even; to an integer it truncates
+
+/// Integers and booleans are computed in int64, which doubles cannot hold.
+inline bool is_whole(DType dtype) { return !is_floating(dtype); }
+
+}  // namespace st::reference

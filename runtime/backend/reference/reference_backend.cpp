@@ -1,0 +1,25 @@
+#include "backend/host_memory.h"
+#include "backend/reference/reference_kernels.h"
+
+namespace st {
+namespace {
+
+class ReferenceBackend : public HostBackend {
+ public:
+  std::string_view name() const override { return "reference"; }
+  std::string_view kernel_class() const override { return "reference"; }
+  const OpTable& kernels() const override { return kernels_; }
+
+ private:
+  const OpTable kernels_ = {
+#define ST_OP(name, ...) reference::kernel_##name,
+#include "ir/ops.def"
+#undef ST_OP
+  };
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_reference_backend() { return std::make_unique<ReferenceBackend>(); }
+
+}  // namespace st

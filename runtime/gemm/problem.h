@@ -1,0 +1,32 @@
+// A matrix product as a value: C = alpha * op(A) op(B) + beta * C, for one matrix or a batch of them. Transposes and layouts are strides.
+#pragma once
+
+#include <cstdint>
+
+#include "base/dtype.h"
+
+namespace st {
+
+/// Where element (i, j) stands: i * row + j * column elements from the start. Row-major: {columns, 1}; its transpose: {1, columns}.
+struct MatrixStrides {
+  int64_t row = 0, column = 1;
+  MatrixStrides transposed() const { return {column, row}; }
+  bool operator==(const MatrixStrides&) const = default;
+};
+
+/// op(A) is [m, k], op(B) [k, n], C [m, n]; each of `batch` problems starts *_batch elements after the one before (0: shared).
+/// Products are summed in fp32 whatever the operands are; the result is rounded once. beta 0 never reads C.
+struct GemmProblem {
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  MatrixStrides a, b, c;
+  int64_t a_batch = 0, b_batch = 0, c_batch = 0;
+  DType a_type = DType::f32, b_type = DType::f32, c_type = DType::f32;  // f32, bf16 or f16 each
+  float alpha = 1, beta = 0;
+  bool bias = false;  // a vector of n, of C's type, is added to every row of the finished product
+  bool operator==(const GemmProblem&) const = default;
+};
+
+/// Throws invalid_argument or unsupported naming `op` and the numbers: negative sizes, element types a product has no kernel for.
+void check_problem(const GemmProblem& problem, const char* op);
+
+}  // namespace st

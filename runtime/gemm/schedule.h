@@ -1,0 +1,59 @@
+// The tile schedule of a product: which pieces of A, B and C a kernel works on, and in which order. A value that can be read, set and
+// printed.
+//
+// Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): packed pieces of A and B stay in cache while a
+// micro-kernel keeps an mr x nr tile of C in registers. Three levels here: a *block* (block_m x kc of A, kc x block_n of B) is packed at a
+// time and shared by all threads; a *task* (mc x nc of C) is what one thread takes; a *tile* (mr x nr) is what the registers hold.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "gemm/problem.h"
+
+namespace st {
+
+enum class InstructionSet : int32_t { portable, avx2, avx512 };
+
+/// Which of the two packed operands stays while the other moves on. Both leave the bits alone.
+enum class LoopOrder : int32_t {
+  n_k_m,  // B is packed once; C is visited once for each piece of K
+  n_m_k,  // a block of C is finished before the next begins: partial sums may stay apart from C
+};
+
+/// Sizes in elements; 0 means "choose". Only kc decides bits: the sum over K is cut there, and never across threads.
+struct TileSchedule {
+  int64_t mr = 0, nr = 0;            // registers
+  int64_t mc = 0, nc = 0, kc = 0;    // one task, one piece of K
+  int64_t block_m = 0, block_n = 0;  // packed at a time
+  LoopOrder order = LoopOrder::n_k_m;
+  bool pack_b = true;  // false: B is read where it lies (few rows: each element is used once or twice)
+  bool operator==(const TileSchedule&) const = default;
+};
+
+/// Up to so many rows B is not packed: a copy would cost as much as the product.
+constexpr int64_t kRowsInPlace = 16;
+
+/// Cache sizes a schedule is made for. By default a fixed table by instruction set: the same bits and tasks on every machine of a class.
+struct CacheSizes {
+  int64_t l1 = 32 << 10, l2 = 1 << 20, l3 = 16 << 20;
+};
+
+/// Fills in what is 0 in `wanted`, rounds what is not to the micro-kernel's multiples. A pure function of its arguments.
+TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, const CacheSizes& caches = {}, TileSchedule wanted = {});
+
+/// Scratch bytes one problem of the batch needs under `schedule`, a multiple of 64.
+int64_t scratch_bytes(const GemmProblem& problem, const TileSchedule& schedule);
+
+/// How one product of the batch lays its scratch out: offsets in bytes, multiples of 64.
+struct ScratchLayout {
+  int64_t a = 0, b = 0, sums = 0, bytes = 0;  // packed A, packed B, partial sums of a block of C (where C itself cannot hold them)
+};
+ScratchLayout scratch_layout(const GemmProblem& problem, const TileSchedule& schedule);
+
+/// Whether partial sums over the pieces of K need room of their own: C is of 16 bits, is added to, or does not have unit columns.
+bool sums_apart(const GemmProblem& problem, const TileSchedule& schedule);
+
+std::string text_of(const TileSchedule& schedule);  // "tile 14x32, task 112x256, k 1024, block 2016x2048, order n k m"
+
+}  // namespace st

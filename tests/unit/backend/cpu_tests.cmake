@@ -1,0 +1,11 @@
+# Included by CMakeLists.txt of this folder: the cpu kernels by themselves, on every instruction set of this machine.
+foreach(name matmul attention backend)
+  st_add_test(backend_cpu_${name}_test SUITE unit SOURCES cpu_${name}_test.cpp LIBRARIES st_backend_cpu)
+endforeach()
+st_add_test(backend_cpu_ops_test SUITE unit SOURCES cpu_op_cases.cpp cpu_ops_test.cpp reference_run.cpp
+  LIBRARIES st_backend_cpu st_backend_reference)
+
+get_target_property(cpu_objects st_backend_cpu ST_JOINED_OBJECTS)
+add_test(NAME backend_cpu_symbols COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} "-DOBJECTS=${cpu_objects}"
+  -P ${CMAKE_CURRENT_SOURCE_DIR}/cpu_symbols.cmake)
+set_tests_properties(backend_cpu_symbols PROPERTIES LABELS unit)

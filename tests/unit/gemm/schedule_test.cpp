@@ -1,0 +1,94 @@
+// The tile schedule: a pure function that shares rows out evenly, cuts K evenly, and says its scratch up front.
+#include "gemm/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace st {
+namespace {
+
+GemmProblem row_major(int64_t m, int64_t n, int64_t k) {
+  GemmProblem p;
+  p.m = m, p.n = n, p.k = k;
+  p.a = {k, 1}, p.b = {n, 1}, p.c = {n, 1};
+  return p;
+}
+
+constexpr InstructionSet kSets[] = {InstructionSet::portable, InstructionSet::avx2, InstructionSet::avx512};
+
+TEST(TileSchedule, FillsEverySizeWithMultiplesOfTheTile) {
+  for (const InstructionSet set : kSets) {
+    for (const int64_t size : {0, 1, 37, 512, 50257}) {
+      const TileSchedule s = choose_schedule(row_major(size, size, size), set);
+      ASSERT_GT(s.mr, 0);
+      ASSERT_GT(s.kc, 0);
+      EXPECT_EQ(s.mc % s.mr, 0) << text_of(s);
+      EXPECT_EQ(s.block_m % s.mc, 0) << text_of(s);
+      EXPECT_EQ(s.nc % s.nr, 0) << text_of(s);
+      EXPECT_EQ(s.block_n % s.nc, 0) << text_of(s);
+    }
+  }
+}
+
+TEST(TileSchedule, SharesFewRowsOutEvenly) {
+  EXPECT_EQ(choose_schedule(row_major(16, 768, 768), InstructionSet::avx512).mr, 8);
+  EXPECT_EQ(choose_schedule(row_major(14, 768, 768), InstructionSet::avx512).mr, 14);
+  EXPECT_EQ(choose_schedule(row_major(8, 768, 768), InstructionSet::avx2).mr, 4);
+}
+
+TEST(TileSchedule, CutsLongSumsIntoEvenPiecesThatDependOnKAlone) {
+  const int64_t kc = choose_schedule(row_major(100, 100, 3000), InstructionSet::avx512).kc;
+  EXPECT_EQ(kc, 1000);
+  for (const int64_t m : {1, 16, 5000}) EXPECT_EQ(choose_schedule(row_major(m, 7, 3000), InstructionSet::avx512).kc, kc);
+}
+
+TEST(TileSchedule, ReadsBInPlaceForFewRowsOnly) {
+  EXPECT_FALSE(choose_schedule(row_major(8, 3072, 768), InstructionSet::avx512).pack_b);
+  EXPECT_TRUE(choose_schedule(row_major(512, 3072, 768), InstructionSet::avx512).pack_b);
+  GemmProblem transposed = row_major(8, 3072, 768);
+  transposed.b = {1, 768};
+  EXPECT_TRUE(choose_schedule(transposed, InstructionSet::avx512).pack_b);
+}
+
+TEST(TileSchedule, KeepsTheSizesThatWereAskedFor) {
+  TileSchedule wanted;
+  wanted.kc = 256;
+  wanted.mc = 50;
+  const TileSchedule s = choose_schedule(row_major(1024, 1024, 1024), InstructionSet::avx512, {}, wanted);
+  EXPECT_EQ(s.kc, 256);
+  EXPECT_EQ(s.mc, 56);  // rounded up to whole tiles of 14
+}
+
+TEST(TileSchedule, KeepsPartialSumsApartWhereCCannotHoldThem) {
+  GemmProblem p = row_major(100, 100, 5000);
+  const auto apart = [&] { return sums_apart(p, choose_schedule(p, InstructionSet::avx512)); };
+  EXPECT_FALSE(apart());
+  p.beta = 1;
+  EXPECT_TRUE(apart());
+  p.beta = 0;
+  p.c_type = DType::bf16;
+  EXPECT_TRUE(apart());
+  p.k = 100;
+  EXPECT_FALSE(apart());
+}
+
+TEST(TileSchedule, BoundsScratchWhateverTheProblem) {
+  const GemmProblem huge = row_major(100000, 50257, 100000);
+  const int64_t bytes = scratch_bytes(huge, choose_schedule(huge, InstructionSet::avx512));
+  EXPECT_GT(bytes, 0);
+  EXPECT_LE(bytes, int64_t{40} << 20);
+}
+
+TEST(GemmProblem, RefusesWhatNoKernelMultiplies) {
+  GemmProblem p = row_major(2, 2, 2);
+  EXPECT_NO_THROW(check_problem(p, "matmul"));
+  p.k = -1;
+  EXPECT_THROW(check_problem(p, "matmul"), Error);
+  p.k = 2;
+  p.b_type = DType::f64;
+  EXPECT_THROW(check_problem(p, "matmul"), Error);
+}
+
+}  // namespace
+}  // namespace st
