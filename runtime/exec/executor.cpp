@@ -1,0 +1,135 @@
+#include "exec/executor.h"
+
+#include <map>
+#include <tuple>
+
+#include "base/error.h"
+
+namespace st {
+
+Executor::Executor(Plan plan, Storage& storage, Workers& workers, std::atomic<bool>* cancelled)
+    : plan_(std::move(plan)), storage_(storage), workers_(workers), cancelled_(cancelled) {
+  allocate();
+  resolve();
+}
+
+void Executor::allocate() {
+  for (int32_t a = 0; a < kArenas; ++a) {
+    const auto arena = static_cast<Arena>(a);
+    const int64_t bytes = plan_.memory.of(arena);
+    if (bytes == 0) continue;
+    if (Storage::holds(arena))
+      storage_.arena(arena, bytes);
+    else
+      own_[static_cast<size_t>(a)] = storage_.backend().allocate(bytes);
+  }
+}
+
+std::byte* Executor::address(const Place& place) const {
+  if (place.arena == Arena::host) return nullptr;
+  const auto& own = own_[static_cast<size_t>(place.arena)];
+  std::byte* base = own ? own->data() : storage_.data(place.arena);
+  return base == nullptr ? nullptr : base + place.offset;
+}
+
+Operand Executor::operand(int32_t section, Value v) const {
+  const auto s = static_cast<size_t>(section);
+  const Type& type = plan_.program.sections[s].graph.type(v);
+  return {address(plan_.memory.values[s][static_cast<size_t>(v.node)][static_cast<size_t>(v.output)]), type.dtype, type.shape};
+}
+
+void Executor::resolve() {
+  const Program& program = plan_.program;
+  for (size_t s = 0; s < program.slots.size(); ++s)
+    slots_.push_back({address(plan_.memory.slots[s]), program.slots[s].type.dtype, program.slots[s].type.shape});
+  bound_.resize(program.slots.size());
+
+  // A node that runs in several micro-batches has one call: only the inputs' addresses change, and bind() changes them.
+  size_t count = 0, nodes = 0;
+  for (const Section& section : program.sections) {
+    nodes += section.graph.nodes.size();
+    for (const Node& node : section.graph.nodes) count += node.in.size() + node.out.size() + node.reads.size() + node.writes.size();
+  }
+  operands_.reserve(count);
+  calls_.reserve(nodes);
+  steps_.reserve(plan_.instructions.size());
+
+  const auto input_slot = [&](int32_t section, Value v) -> SlotId {
+    const Graph& graph = program.sections[static_cast<size_t>(section)].graph;
+    while (graph[v.node].op == Op::reshape) v = graph[v.node].in[0];
+    const Node& source = graph[v.node];
+    return source.op == Op::load && program.slots[static_cast<size_t>(source.reads[0])].role == Role::input ? source.reads[0] : -1;
+  };
+
+  std::map<std::pair<int32_t, int32_t>, const Call*> calls;
+  const OpTable& kernels = storage_.backend().kernels();
+  for (const Instruction& at : plan_.instructions) {
+    const Node& node = program.sections[static_cast<size_t>(at.section)].graph[at.node];
+    const Kernel& kernel = kernels[static_cast<size_t>(node.op)];
+    require(kernel.run != nullptr, Code::unsupported, "backend ", storage_.backend().name(), ": no kernel for ", name_of(node.op));
+    auto found = calls.find({at.section, at.node});
+    if (found == calls.end()) {
+      Call& call = calls_.emplace_back();
+      const auto extend = [&](const auto& list, const auto& make) {
+        const size_t begin = operands_.size();
+        for (const auto& item : list) operands_.push_back(make(item));
+        return std::span<const Operand>(operands_.data() + begin, list.size());
+      };
+      call.in = extend(node.in, [&](Value v) { return operand(at.section, v); });
+      for (size_t i = 0; i < node.in.size(); ++i)
+        if (const SlotId slot = input_slot(at.section, node.in[i]); slot >= 0)
+          bound_[static_cast<size_t>(slot)].push_back(const_cast<Operand*>(&call.in[i]));
+      std::vector<Value> outputs;
+      for (int32_t i = 0; i < static_cast<int32_t>(node.out.size()); ++i) outputs.push_back({at.node, i});
+      call.out = extend(outputs, [&](Value v) { return operand(at.section, v); });
+      call.reads = extend(node.reads, [&](SlotId slot) { return slots_[static_cast<size_t>(slot)]; });
+      call.writes = extend(node.writes, [&](SlotId slot) { return slots_[static_cast<size_t>(slot)]; });
+      call.attrs = &node.attrs;
+      call.workers = &workers_;
+      if (const auto& workspace = own_[static_cast<size_t>(Arena::workspace)])
+        call.workspace = {workspace->data(), static_cast<size_t>(workspace->size())};
+      found = calls.emplace(std::make_pair(at.section, at.node), &call).first;
+    }
+    steps_.push_back({kernel.run, found->second, at});
+  }
+}
+
+void Executor::bind(SlotId input, const void* data) {
+  // Kernels take inputs as const; the operand's pointer is not.
+  for (Operand* operand : bound_[static_cast<size_t>(input)]) operand->data = const_cast<void*>(data);
+}
+
+void Executor::run(const BeforeMicroBatch& before) {
+  const FloatMode mode;
+  int32_t micro_batch = -1;
+  for (const Step& step : steps_) {
+    const bool updates = plan_.program.sections[static_cast<size_t>(step.at.section)].phase == Phase::update;
+    if (!updates && cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed) && cancelled_->exchange(false))
+      fail(Code::cancelled, "step: cancelled; the state is that of the last whole step");
+    if (step.at.micro_batch != micro_batch) {
+      micro_batch = step.at.micro_batch;
+      if (before) before(micro_batch);
+    }
+    execute(step);
+  }
+}
+
+void Executor::execute(const Step& step) {
+  try {
+    step.run(*step.call);
+  } catch (Error& error) {
+    const Node& node = plan_.program.sections[static_cast<size_t>(step.at.section)].graph[step.at.node];
+    const std::string& scope = plan_.program.regions[static_cast<size_t>(node.region)].name;
+    Error named(error.code(), scope.empty() ? error.message() : text(scope, ": ", error.message()));
+    named.place = error.place;
+    named.place.op = std::string(name_of(node.op));
+    throw named;
+  }
+}
+
+int64_t Executor::allocated(Arena arena) const {
+  if (const auto& own = own_[static_cast<size_t>(arena)]) return own->size();
+  return Storage::holds(arena) && storage_.data(arena) != nullptr ? plan_.memory.of(arena) : 0;
+}
+
+}  // namespace st

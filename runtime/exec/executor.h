@@ -1,0 +1,61 @@
+// The executor: a flat loop over a plan. Everything is resolved when it is made, so that a step allocates nothing.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/workers.h"
+#include "exec/storage.h"
+#include "plan/plan.h"
+
+namespace st {
+
+class Executor {
+ public:
+  /// Allocates the plan's arenas; those that outlive it come from `storage`. Borrows storage and workers; `cancelled` (may be null) is
+  /// looked at before each instruction up to the update, and taken back when seen. Throws unsupported for an op that the backend has no
+  /// kernel for, naming it.
+  Executor(Plan plan, Storage& storage, Workers& workers, std::atomic<bool>* cancelled);
+
+  /// Called before the first instruction of each micro-batch: binds inputs and writes counters.
+  using BeforeMicroBatch = std::function<void(int64_t micro_batch)>;
+  /// Runs the whole plan. Throws what a kernel throws, with op and scope in the message; cancelled when the flag was seen. State of
+  /// parameters and optimizer is that of the last whole step then, since no instruction of the update has run.
+  void run(const BeforeMicroBatch& before);
+
+  /// Where an input is read from, until bound anew. Borrowed.
+  void bind(SlotId input, const void* data);
+  /// A slot's memory: control slots are written and report slots read through this, between runs or in BeforeMicroBatch.
+  const Operand& slot(SlotId slot) const { return slots_[static_cast<size_t>(slot)]; }
+  const Plan& plan() const { return plan_; }
+  /// Bytes allocated for an arena: the plan's, exactly. Those of storage count once for all executors.
+  int64_t allocated(Arena arena) const;
+
+ private:
+  struct Step {
+    void (*run)(const Call& call);
+    const Call* call;
+    Instruction at;
+  };
+
+  void allocate();
+  void resolve();
+  Operand operand(int32_t section, Value v) const;
+  std::byte* address(const Place& place) const;
+  void execute(const Step& step);
+
+  Plan plan_;
+  Storage& storage_;
+  Workers& workers_;
+  std::atomic<bool>* cancelled_;
+  std::array<std::unique_ptr<Buffer>, kArenas> own_;
+  std::vector<Operand> slots_;
+  std::vector<Operand> operands_;  // of all calls, one after the other
+  std::vector<Call> calls_;        // one a node, however many micro-batches it runs in
+  std::vector<Step> steps_;
+  std::vector<std::vector<Operand*>> bound_;  // by slot: operands that read an input
+};
+
+}  // namespace st

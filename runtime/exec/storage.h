@@ -1,0 +1,34 @@
+// What outlives a plan: parameters, gradients and optimizer state. Every plan of one model places them alike, whatever its batch. A model's
+// storage has its parameters; a trainer's has the same ones, and gradients and optimizer state of its own.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "backend/backend.h"
+#include "ir/memory.h"
+
+namespace st {
+
+class Storage {
+ public:
+  explicit Storage(Backend& backend) : backend_(backend) {}
+
+  /// A storage with the same parameters and nothing else yet: two trainers of one model do not share moments.
+  Storage with_same_parameters() const;
+
+  /// The arena's buffer, made zero on first use. Throws wrong_state when it stands with another size.
+  Buffer& arena(Arena arena, int64_t bytes);
+  /// Where an arena begins; null while it has not been made.
+  std::byte* data(Arena arena) const;
+  int64_t bytes() const;
+  Backend& backend() const { return backend_; }
+
+  static bool holds(Arena arena) { return arena == Arena::parameters || arena == Arena::gradients || arena == Arena::optimizer; }
+
+ private:
+  Backend& backend_;
+  std::array<std::shared_ptr<Buffer>, kArenas> buffers_;
+};
+
+}  // namespace st

@@ -1,0 +1,193 @@
+#include "passes/autodiff.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "passes/gradients.h"
+
+namespace st {
+namespace {
+
+/// All uses of one parameter within one boundary scope: one gradient slot.
+struct Use {
+  SlotId parameter;
+  int32_t first_consumer;  // in graph order: complete, and stored, when backward has passed it
+  Value gradient;
+  SlotId slot = -1;  // where it is stored; none: nothing came
+};
+
+class Differentiation final : public Chain {
+ public:
+  Differentiation(Program& program, int32_t forward, Builder& builder) : Chain(builder), program_(program), forward_(forward) {
+    find_needs();
+    find_uses();
+  }
+
+  void run() {
+    const Value loss = program_.loss_sum;
+    check(needs_value(loss), "autodiff: the loss does not depend on any trainable parameter");
+    gradients_[loss] = b.fill(graph().type(loss).shape, program_.loss_seed, graph().type(loss).dtype);
+    for (at_ = loss.node; at_ >= 0; --at_) {
+      if (!needs_[static_cast<size_t>(at_)] || graph()[at_].op == Op::load) continue;
+      node_ = graph()[at_];  // a copy: recalling its operands appends to the graph that it stands in
+      b.set_region(node().region);
+      if (has_gradient()) differentiate(*this);
+      store_complete_uses();
+    }
+    name_gradients();
+  }
+
+  const Node& node() const override { return node_; }
+  Value in(int32_t i) override { return recall(node().in[static_cast<size_t>(i)]); }
+  Value out(int32_t i) override { return recall({at_, i}); }
+  Value d(int32_t i) override {
+    const auto found = gradients_.find({at_, i});
+    return found == gradients_.end() ? Value{} : found->second;
+  }
+  bool needs(int32_t i) const override {
+    return i < static_cast<int32_t>(node().in.size()) && needs_value(node().in[static_cast<size_t>(i)]);
+  }
+  Type in_type(int32_t i) const override { return graph().type(node().in[static_cast<size_t>(i)]); }
+  Type out_type(int32_t i) const override { return node().out[static_cast<size_t>(i)]; }
+
+  void give(int32_t i, Value gradient) override {
+    if (!needs(i)) return;
+    const Value target = node().in[static_cast<size_t>(i)];
+    Value& sum = is_parameter(target) ? use_of(target, at_).gradient : gradients_[target];
+    sum = sum ? b.add(sum, gradient) : gradient;
+  }
+
+ private:
+  // Stashing appends stores to the forward graph while we walk it; indices stay valid, references do not.
+  Graph& graph() const { return program_.sections[static_cast<size_t>(forward_)].graph; }
+
+  bool needs_value(Value v) const { return needs_[static_cast<size_t>(v.node)] && is_floating(graph().type(v).dtype); }
+
+  bool is_parameter(Value v) const {
+    const Node& source = graph()[v.node];
+    return source.op == Op::load && program_.slots[static_cast<size_t>(source.reads[0])].role == Role::parameter;
+  }
+
+  bool has_gradient() {
+    for (int32_t i = 0; i < static_cast<int32_t>(node().out.size()); ++i)
+      if (d(i)) return true;
+    return false;
+  }
+
+  /// A node needs a gradient when a trainable parameter reaches it and it reaches the loss.
+  void find_needs() {
+    const auto count = static_cast<size_t>(graph().size());
+    needs_.assign(count, false);
+    std::vector<bool> reaches(count, false);
+    reaches[static_cast<size_t>(program_.loss_sum.node)] = true;
+    for (int32_t n = graph().size() - 1; n >= 0; --n)
+      if (reaches[static_cast<size_t>(n)])
+        for (const Value v : graph()[n].in) reaches[static_cast<size_t>(v.node)] = true;
+    for (int32_t n = 0; n < graph().size(); ++n) {
+      const Node& at = graph()[n];
+      bool depends = false;
+      if (at.op == Op::load) {
+        const Slot& slot = program_.slots[static_cast<size_t>(at.reads[0])];
+        depends = slot.role == Role::parameter && slot.trainable && is_floating(slot.type.dtype);
+      }
+      for (const Value v : at.in) depends = depends || needs_value(v);
+      needs_[static_cast<size_t>(n)] = depends && reaches[static_cast<size_t>(n)] && info_of(at.op).differentiable | (at.op == Op::load);
+    }
+  }
+
+  void find_uses() {
+    for (int32_t n = 0; n < graph().size(); ++n) {
+      if (!needs_[static_cast<size_t>(n)]) continue;
+      for (const Value v : graph()[n].in)
+        if (is_parameter(v) && needs_value(v)) {
+          const auto key = use_key(v, n);
+          if (uses_.emplace(key, Use{key.first, n, {}}).second) order_.push_back(key);
+        }
+    }
+  }
+
+  using UseKey = std::pair<SlotId, RegionId>;
+  UseKey use_key(Value parameter, int32_t consumer) const {
+    return {graph()[parameter.node].reads[0], program_.boundary_of(graph()[consumer].region)};
+  }
+  Use& use_of(Value parameter, int32_t consumer) { return uses_.at(use_key(parameter, consumer)); }
+
+  void store_complete_uses() {
+    for (auto& key : order_) {
+      Use& use = uses_.at(key);
+      if (use.first_consumer != at_ || !use.gradient) continue;
+      use.slot = program_.add_slot({.name = text("gradient of use ", use.first_consumer, " of ", parameter_name(key.first)),
+                                    .type = b.type(use.gradient),
+                                    .role = Role::gradient,
+                                    .init = {},
+                                    .of = key.first});
+      b.store(use.gradient, use.slot);
+    }
+  }
+
+  /// Only now is it known which uses have a gradient: those are counted, in graph order.
+  void name_gradients() {
+    std::map<SlotId, int> count;
+    for (const auto& key : order_) {
+      const Use& use = uses_.at(key);
+      if (use.slot < 0) continue;
+      const int index = count[key.first]++;
+      const std::string name = text("gradient.", parameter_name(key.first), index > 0 ? text(".use", index) : "");
+      check(program_.slot_named(name) < 0, "autodiff: the slot name \"", name, "\" is taken; rename the parameter or input");
+      program_.slots[static_cast<size_t>(use.slot)].name = name;
+    }
+  }
+
+  const std::string& parameter_name(SlotId parameter) const { return program_.slots[static_cast<size_t>(parameter)].name; }
+
+  /// A forward value, seen from backward: read again where it lies anyway, made again where that is free, else stashed.
+  Value recall(Value v) {
+    if (const auto found = recalled_.find(v); found != recalled_.end()) return found->second;
+    const Node source = graph()[v.node];
+    Value here;
+    if (source.op == Op::load) {
+      here = b.load(source.reads[0]);
+    } else if (source.op == Op::fill) {
+      here = b.append(source.op, {}, source.attrs)[0];
+    } else if (source.op == Op::reshape) {
+      here = b.reshape(recall(source.in[0]), source.out[0].shape);
+    } else {
+      here = b.load(stash(v));
+    }
+    recalled_[v] = here;
+    return here;
+  }
+
+  SlotId stash(Value v) {
+    const SlotId slot =
+        program_.add_slot({.name = text("stash.", v.node, ".", v.output), .type = graph().type(v), .role = Role::stash, .init = {}});
+    Builder forward(program_, forward_);
+    forward.set_region(graph()[v.node].region);
+    forward.store(v, slot);
+    return slot;
+  }
+
+  Program& program_;
+  int32_t forward_;
+  int32_t at_ = 0;
+  Node node_{};
+  std::vector<bool> needs_;
+  std::map<Value, Value> gradients_, recalled_;  // by forward value
+  std::map<UseKey, Use> uses_;
+  std::vector<UseKey> order_;  // graph order of first use
+};
+
+}  // namespace
+
+void autodiff(Program& program) {
+  check(static_cast<bool>(program.loss_sum), "autodiff: the program has no loss; mark one with st_graph_loss");
+  const Section* forward = program.find(Phase::forward);
+  const auto index = static_cast<int32_t>(forward - program.sections.data());
+  program.sections.push_back({.graph = {}, .phase = Phase::backward, .stage = forward->stage, .chunk = forward->chunk});
+  Builder builder(program, static_cast<int32_t>(program.sections.size()) - 1);
+  Differentiation(program, index, builder).run();
+}
+
+}  // namespace st

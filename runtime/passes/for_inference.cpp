@@ -1,0 +1,59 @@
+#include "passes/for_inference.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ir/build.h"
+#include "passes/rewrite.h"
+#include "passes/scale_loss.h"
+
+namespace st {
+namespace {
+
+void remove_dropout(Program& program, Section& section) {
+  Rewrite rewrite(program, section);
+  for (int32_t n = 0; n < rewrite.old().size(); ++n) {
+    const Node& node = rewrite.old()[n];
+    if (node.op == Op::dropout)
+      rewrite.map({n, 0}, rewrite.at(node.in[0]));
+    else
+      rewrite.keep(n);
+  }
+  rewrite.finish();
+}
+
+/// Keeps what a store depends on.
+void drop_dead(Program& program, Section& section) {
+  std::vector<bool> live(static_cast<size_t>(section.graph.size()), false);
+  for (int32_t n = section.graph.size() - 1; n >= 0; --n) {
+    if (!section.graph[n].writes.empty()) live[static_cast<size_t>(n)] = true;
+    if (live[static_cast<size_t>(n)])
+      for (const Value v : section.graph[n].in) live[static_cast<size_t>(v.node)] = true;
+  }
+  const auto dead = [&](Value v) { return v && !live[static_cast<size_t>(v.node)]; };
+  std::erase_if(program.outputs, [&](const Output& output) { return dead(output.value); });
+  if (dead(program.loss_sum)) program.loss_sum = program.loss_count = {};
+  if (dead(program.loss_count)) program.loss_count = {};
+
+  Rewrite rewrite(program, section);
+  for (int32_t n = 0; n < rewrite.old().size(); ++n)
+    if (live[static_cast<size_t>(n)]) rewrite.keep(n);
+  rewrite.finish();
+}
+
+}  // namespace
+
+void for_inference(Program& program, std::span<const std::string> outputs, bool loss) {
+  Section& section = *program.find(Phase::forward);
+  remove_dropout(program, section);
+  if (loss) scale_loss(program, 1);
+  Builder b(program, static_cast<int32_t>(&section - program.sections.data()));
+  for (const auto& name : outputs) {
+    const auto found = std::ranges::find(program.outputs, name, &Output::name);
+    require(found != program.outputs.end(), Code::not_found, "predict: the model has no output named \"", name, "\"");
+    b.store(found->value, program.add_slot({.name = "output." + name, .type = b.type(found->value), .role = Role::output, .init = {}}));
+  }
+  drop_dead(program, section);
+}
+
+}  // namespace st

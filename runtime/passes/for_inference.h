@@ -1,0 +1,15 @@
+// The forward-only program of a model: for evaluation, prediction and generation.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "ir/program.h"
+
+namespace st {
+
+/// Takes dropout out, stores each output named in `outputs` in a slot "output.<name>" and, with `loss`, the loss's sum and count in
+/// "loss_sum" and "loss_count"; then drops what none of them needs, inputs too. Throws not_found for an unknown output.
+void for_inference(Program& program, std::span<const std::string> outputs, bool loss);
+
+}  // namespace st

@@ -1,0 +1,230 @@
+#include "passes/memory_plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "base/error.h"
+
+namespace st {
+
+std::string_view name_of(Arena arena) {
+  constexpr std::array<std::string_view, kArenas> kNames = {"parameters", "gradients", "optimizer", "activations", "stash",
+                                                            "buckets",    "packed",    "workspace", "control",     "host"};
+  return kNames[static_cast<size_t>(arena)];
+}
+
+namespace {
+
+Arena arena_of(Role role) {
+  switch (role) {
+    case Role::parameter: return Arena::parameters;
+    case Role::gradient: return Arena::gradients;
+    case Role::optimizer: return Arena::optimizer;
+    case Role::stash:
+    case Role::output: return Arena::stash;
+    case Role::input: return Arena::host;
+    case Role::control:
+    case Role::report: return Arena::control;
+  }
+  fail(Code::internal, "memory_plan: unknown role");
+}
+
+constexpr int32_t kEnd = std::numeric_limits<int32_t>::max();  // outputs are read after the last node
+
+/// A piece of memory with a lifetime: positions of nodes counted through all sections, both ends included.
+struct Block {
+  int64_t bytes = 0;
+  int32_t from = std::numeric_limits<int32_t>::max(), to = -1;
+  std::optional<SlotId> slot;  // lies in this slot
+  Place place;
+};
+
+class Planner {
+ public:
+  Planner(const Program& program, const WorkspaceNeed& need) : program_(program), need_(need) {}
+
+  MemoryLayout run() {
+    place_lasting_slots();
+    find_last_uses();
+    find_blocks();
+    adopt_stores();
+    pack(Arena::activations, [](const Block& block) { return !block.slot; });
+    pack(Arena::stash, [&](const Block& block) { return block.slot && arena_of(role(*block.slot)) == Arena::stash; });
+    fill_in();
+    return layout_;
+  }
+
+ private:
+  Role role(SlotId slot) const { return program_.slots[static_cast<size_t>(slot)].role; }
+  int64_t bytes_of_slot(SlotId slot) const { return program_.slots[static_cast<size_t>(slot)].type.bytes(); }
+
+  void place_lasting_slots() {
+    layout_.slots.resize(program_.slots.size());
+    for (size_t s = 0; s < program_.slots.size(); ++s) {
+      const Arena arena = arena_of(program_.slots[s].role);
+      if (arena == Arena::stash || arena == Arena::host) {
+        layout_.slots[s] = {arena, 0};
+        continue;
+      }
+      int64_t& size = layout_.bytes[static_cast<size_t>(arena)];
+      layout_.slots[s] = {arena, size};
+      size += align_up(program_.slots[s].type.bytes());
+    }
+  }
+
+  /// Position after which a node's output is not read by a node of its section; stored and named outputs count as read by their store.
+  void find_last_uses() {
+    int32_t position = 0;
+    for (const Section& section : program_.sections) {
+      starts_.push_back(position);
+      auto& last = last_use_.emplace_back();
+      for (const Node& node : section.graph.nodes) last.emplace_back(node.out.size(), position++);
+      for (int32_t n = 0; n < section.graph.size(); ++n)
+        for (const Value v : section.graph[n].in) last_use(section_index(section), v) = starts_.back() + n;
+    }
+  }
+
+  size_t section_index(const Section& section) const { return static_cast<size_t>(&section - program_.sections.data()); }
+  int32_t& last_use(size_t section, Value v) { return last_use_[section][static_cast<size_t>(v.node)][static_cast<size_t>(v.output)]; }
+  size_t& block_of(size_t section, Value v) { return block_of_[section][static_cast<size_t>(v.node)][static_cast<size_t>(v.output)]; }
+
+  void touch(size_t block, int32_t position) {
+    blocks_[block].from = std::min(blocks_[block].from, position);
+    blocks_[block].to = std::max(blocks_[block].to, position);
+  }
+
+  void find_blocks() {
+    // One block for each slot, first: block index = slot index.
+    for (size_t s = 0; s < program_.slots.size(); ++s)
+      blocks_.push_back({.bytes = bytes_of_slot(static_cast<SlotId>(s)), .slot = static_cast<SlotId>(s), .place = {}});
+    for (const Section& section : program_.sections) {
+      const size_t s = section_index(section);
+      auto& of = block_of_.emplace_back();
+      for (const Node& node : section.graph.nodes) of.emplace_back(node.out.size(), 0);
+      for (int32_t n = 0; n < section.graph.size(); ++n) place_node(s, section.graph, n);
+    }
+  }
+
+  void place_node(size_t s, const Graph& graph, int32_t n) {
+    const Node& node = graph[n];
+    const int32_t position = starts_[s] + n;
+    for (const SlotId slot : node.reads) touch(static_cast<size_t>(slot), position);
+    for (const SlotId slot : node.writes) touch(static_cast<size_t>(slot), role(slot) == Role::output ? kEnd : position);
+    for (int32_t i = 0; i < static_cast<int32_t>(node.out.size()); ++i) {
+      size_t& block = block_of(s, {n, i});
+      if (node.op == Op::load) {
+        block = static_cast<size_t>(node.reads[0]);
+      } else if (is_view(node.op)) {
+        block = block_of(s, node.in[0]);
+      } else if (const Value dying = operand_to_overwrite(s, graph, n); dying) {
+        block = block_of(s, dying);
+      } else {
+        block = blocks_.size();
+        blocks_.push_back({.bytes = node.out[static_cast<size_t>(i)].bytes(), .slot = {}, .place = {}});
+      }
+      touch(block, position);
+      touch(block, last_use(s, {n, i}));
+    }
+  }
+
+  /// An elementwise node may write over an operand of its own type that nobody reads afterwards. What is stored is read by its store.
+  Value operand_to_overwrite(size_t s, const Graph& graph, int32_t n) {
+    const Node& node = graph[n];
+    if (!info_of(node.op).elementwise || node.out.size() != 1) return {};
+    for (const Value v : node.in) {
+      if (graph.type(v).dtype != node.out[0].dtype || graph.type(v).shape != node.out[0].shape) continue;
+      const Block& block = blocks_[block_of(s, v)];
+      if (block.slot || block.to > starts_[s] + n) continue;
+      const auto reads_it_too = [&](Value other) { return other != v && block_of(s, other) == block_of(s, v) && graph.type(other).shape != node.out[0].shape; };
+      if (std::ranges::any_of(node.in, reads_it_too)) continue;
+      return v;
+    }
+    return {};
+  }
+
+  /// A value that is stored once, always, is made in its slot, and the store has nothing left to do. Not when the slot is read or written
+  /// between the value's making and its store: then the old content is still wanted.
+  void adopt_stores() {
+    for (const Section& section : program_.sections) {
+      const size_t s = section_index(section);
+      for (int32_t n = 0; n < section.graph.size(); ++n) {
+        const Node& node = section.graph[n];
+        if (node.op != Op::store || node.when != When::every) continue;
+        const size_t block = block_of(s, node.in[0]);
+        const Arena arena = arena_of(role(node.writes[0]));
+        if (blocks_[block].slot || (arena != Arena::stash && arena != Arena::gradients)) continue;
+        if (blocks_[block].bytes != bytes_of_slot(node.writes[0])) continue;
+        Block& slot = blocks_[static_cast<size_t>(node.writes[0])];
+        if (slot.from < starts_[s] + n || (arena == Arena::gradients && blocks_[block].to > starts_[s] + n)) continue;
+        slot.from = std::min(slot.from, blocks_[block].from);
+        slot.to = std::max(slot.to, blocks_[block].to);
+        blocks_[block].slot = node.writes[0];
+        blocks_[block].bytes = 0;  // no memory of its own
+      }
+    }
+  }
+
+  /// Largest first, each at the lowest offset where nothing alive at the same time lies.
+  template <class Chosen>
+  void pack(Arena arena, const Chosen& chosen) {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < blocks_.size(); ++i)
+      if (blocks_[i].to >= 0 && blocks_[i].bytes > 0 && chosen(blocks_[i])) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return blocks_[a].bytes > blocks_[b].bytes; });
+    int64_t& size = layout_.bytes[static_cast<size_t>(arena)];
+    std::vector<size_t> placed;  // by offset
+    for (const size_t i : order) {
+      Block& block = blocks_[i];
+      int64_t offset = 0;
+      for (const size_t other : placed) {
+        const Block& there = blocks_[other];
+        if (there.to < block.from || there.from > block.to) continue;
+        if (offset + align_up(block.bytes) <= there.place.offset) break;
+        offset = std::max(offset, there.place.offset + align_up(there.bytes));
+      }
+      block.place = {arena, offset};
+      const auto before = [&](size_t a, size_t b) { return blocks_[a].place.offset < blocks_[b].place.offset; };
+      placed.insert(std::upper_bound(placed.begin(), placed.end(), i, before), i);
+      size = std::max(size, offset + align_up(block.bytes));
+      layout_.no_reuse_bytes += align_up(block.bytes);
+    }
+  }
+
+  void fill_in() {
+    for (size_t s = 0; s < program_.slots.size(); ++s) {
+      if (layout_.slots[s].arena == Arena::stash) layout_.slots[s] = {Arena::stash, blocks_[s].place.offset};
+      blocks_[s].place = layout_.slots[s];
+    }
+    int64_t& workspace = layout_.bytes[static_cast<size_t>(Arena::workspace)];
+    for (const Section& section : program_.sections) {
+      const size_t s = section_index(section);
+      auto& values = layout_.values.emplace_back();
+      for (int32_t n = 0; n < section.graph.size(); ++n) {
+        auto& places = values.emplace_back();
+        for (int32_t i = 0; i < static_cast<int32_t>(section.graph[n].out.size()); ++i) {
+          const Block& block = blocks_[block_of(s, {n, i})];
+          places.push_back(block.slot ? layout_.slots[static_cast<size_t>(*block.slot)] : block.place);
+        }
+        const int64_t bytes = align_up(need_(program_, section, section.graph[n]));
+        workspace = std::max(workspace, bytes);
+        layout_.no_reuse_bytes += bytes;
+      }
+    }
+  }
+
+  const Program& program_;
+  const WorkspaceNeed& need_;
+  MemoryLayout layout_;
+  std::vector<Block> blocks_;
+  std::vector<int32_t> starts_;                              // by section
+  std::vector<std::vector<std::vector<int32_t>>> last_use_;  // by section, node, output
+  std::vector<std::vector<std::vector<size_t>>> block_of_;
+};
+
+}  // namespace
+
+MemoryLayout memory_plan(const Program& program, const WorkspaceNeed& need) { return Planner(program, need).run(); }
+
+}  // namespace st

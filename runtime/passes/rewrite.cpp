@@ -1,0 +1,53 @@
+#include "passes/rewrite.h"
+
+#include <utility>
+
+namespace st {
+
+int32_t Rewrite::append(Node node) {
+  new_.nodes.push_back(std::move(node));
+  return new_.size() - 1;
+}
+
+int32_t Rewrite::keep(int32_t node) {
+  Node copy = old()[node];
+  for (Value& v : copy.in) v = at(v);
+  return replace(node, std::move(copy));
+}
+
+int32_t Rewrite::replace(int32_t node, Node by) {
+  const int32_t index = append(std::move(by));
+  const auto outputs = static_cast<int32_t>(old()[node].out.size());
+  for (int32_t i = 0; i < outputs; ++i) map_[{node, i}] = {index, i};
+  return index;
+}
+
+void Rewrite::finish() {
+  const bool forward = section_.phase == Phase::forward;
+  section_.graph = std::move(new_);
+  if (!forward) return;
+  const auto carry = [&](Value& v) {
+    if (v) v = map_.at(v);
+  };
+  for (Output& output : program_.outputs) carry(output.value);
+  carry(program_.loss_sum);
+  carry(program_.loss_count);
+}
+
+std::vector<std::vector<int32_t>> uses_of(const Program& program, const Section& section) {
+  std::vector<std::vector<int32_t>> uses;
+  for (const Node& node : section.graph.nodes) uses.emplace_back(node.out.size(), 0);
+  const auto use = [&](Value v) {
+    if (v) ++uses[static_cast<size_t>(v.node)][static_cast<size_t>(v.output)];
+  };
+  for (const Node& node : section.graph.nodes)
+    for (const Value v : node.in) use(v);
+  if (section.phase == Phase::forward) {
+    for (const Output& output : program.outputs) use(output.value);
+    use(program.loss_sum);
+    use(program.loss_count);
+  }
+  return uses;
+}
+
+}  // namespace st

@@ -1,0 +1,38 @@
+// Copies a section's graph node by node, so that a pass can leave out, replace or insert nodes in an append-only graph.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace st {
+
+class Rewrite {
+ public:
+  /// Borrows the program; the section's graph is replaced by finish().
+  Rewrite(Program& program, Section& section) : program_(program), section_(section) {}
+
+  const Graph& old() const { return section_.graph; }
+  /// The new value that stands for an old one.
+  Value at(Value old) const { return map_.at(old); }
+  /// Copies an old node; its outputs are mapped one to one.
+  int32_t keep(int32_t node);
+  /// Appends a new node whose inputs are new values; the old node's outputs map to its.
+  int32_t replace(int32_t node, Node by);
+  int32_t append(Node node);
+  void map(Value old, Value by) { map_[old] = by; }
+  /// Puts the new graph in place and carries outputs and loss over.
+  void finish();
+
+ private:
+  Program& program_;
+  Section& section_;
+  Graph new_;
+  std::map<Value, Value> map_;
+};
+
+/// How often each value of a graph is used as an input; outputs and the loss count as uses in a forward section.
+std::vector<std::vector<int32_t>> uses_of(const Program& program, const Section& section);
+
+}  // namespace st

@@ -1,0 +1,26 @@
+#include "passes/runner.h"
+
+#include <algorithm>
+
+#include "base/os.h"
+#include "ir/print.h"
+#include "ir/verify.h"
+
+namespace st {
+
+void Runner::run(const std::string& name, const std::function<void(Program&)>& pass) {
+  PassRecord record{.name = name};
+  if (std::ranges::find(skip_, name) != skip_.end()) {
+    record.skipped = true;
+  } else {
+    const double start = os::seconds();
+    pass(program_);
+    verify(program_, name);
+    record.seconds = os::seconds() - start;
+    if (print_) print_(name, print(program_));
+  }
+  for (const Section& section : program_.sections) record.nodes += section.graph.size();
+  records_.push_back(record);
+}
+
+}  // namespace st

@@ -1,0 +1,35 @@
+// Runs a list of passes: verifies the program after each, times it, can skip one by name and print what it left.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace st {
+
+struct PassRecord {
+  std::string name;
+  double seconds = 0;
+  bool skipped = false;
+  int32_t nodes = 0;  // over all sections, afterwards
+};
+
+class Runner {
+ public:
+  /// `skip`: names of passes not to run. `print`: called with the pass's name and the program's text after each pass; may be empty.
+  Runner(Program& program, std::vector<std::string> skip, std::function<void(const std::string& pass, const std::string& text)> print)
+      : program_(program), skip_(std::move(skip)), print_(std::move(print)) {}
+
+  void run(const std::string& name, const std::function<void(Program&)>& pass);
+  const std::vector<PassRecord>& records() const { return records_; }
+
+ private:
+  Program& program_;
+  std::vector<std::string> skip_;
+  std::function<void(const std::string&, const std::string&)> print_;
+  std::vector<PassRecord> records_;
+};
+
+}  // namespace st

@@ -1,0 +1,47 @@
+#include <array>
+#include <cstdio>
+#include <map>
+
+#include "ir/print.h"
+#include "plan/plan.h"
+
+namespace st {
+namespace {
+
+template <class... Values>
+std::string line(const char* format, Values... values) {
+  std::array<char, 200> buffer;
+  std::snprintf(buffer.data(), buffer.size(), format, values...);
+  return std::string(buffer.data()) + "\n";
+}
+
+std::string explain_memory(const MemoryLayout& memory) {
+  std::string out = "memory\n";
+  for (int32_t a = 0; a < kArenas; ++a)
+    if (const int64_t bytes = memory.bytes[static_cast<size_t>(a)]; bytes > 0)
+      out += line("  %-12s %14lld  %s", std::string(name_of(static_cast<Arena>(a))).c_str(), static_cast<long long>(bytes),
+                  text_of_bytes(bytes).c_str());
+  out += line("  %-12s %14lld  %s", "total", static_cast<long long>(memory.total()), text_of_bytes(memory.total()).c_str());
+  const int64_t shared = memory.of(Arena::activations) + memory.of(Arena::stash) + memory.of(Arena::workspace);
+  out += line("  activations, stash and workspace take %.1f %% of what they would without sharing memory",
+              memory.no_reuse_bytes > 0 ? 100.0 * static_cast<double>(shared) / static_cast<double>(memory.no_reuse_bytes) : 0.0);
+  return out;
+}
+
+}  // namespace
+
+std::string explain(const Plan& plan) {
+  std::string out = "passes\n";
+  for (const PassRecord& pass : plan.passes)
+    out += line("  %-16s %8.3f ms  %6d nodes%s", pass.name.c_str(), pass.seconds * 1e3, pass.nodes, pass.skipped ? "  skipped" : "");
+  out += "\n" + print(plan.program) + "\n" + explain_memory(plan.memory) + "\n";
+
+  std::map<std::string_view, int64_t> counts;
+  for (const Instruction& i : plan.instructions)
+    ++counts[name_of(plan.program.sections[static_cast<size_t>(i.section)].graph[i.node].op)];
+  out += text("instructions ", plan.instructions.size(), " in ", plan.micro_batches, " micro-batches\n");
+  for (const auto& [op, count] : counts) out += line("  %-24s %6lld", std::string(op).c_str(), static_cast<long long>(count));
+  return out;
+}
+
+}  // namespace st

@@ -1,0 +1,50 @@
+#include "program_run.h"
+
+#include <random>
+
+#include "base/error.h"
+#include "models/initialize.h"
+#include "passes/memory_plan.h"
+
+namespace st {
+
+Plan plan_for_reference(Program program, int64_t micro_batches) {
+  const auto backend = make_reference_backend();
+  const OpTable kernels = backend->kernels();
+  MemoryLayout memory = memory_plan(program, [&](const Program&, const Section& section, const Node& node) -> int64_t {
+    const auto& ask = kernels[static_cast<size_t>(node.op)].workspace;
+    if (ask == nullptr) return 0;
+    std::vector<Type> in;
+    for (const Value v : node.in) in.push_back(section.graph.type(v));
+    return ask(in, node.out, node.attrs, 1);
+  });
+  return make_plan(std::move(program), std::move(memory), micro_batches);
+}
+
+ProgramRun::ProgramRun(Program program, int64_t micro_batches)
+    : executor_(plan_for_reference(std::move(program), micro_batches), storage_, workers_, nullptr) {
+  for (const Slot& slot : this->program().slots)
+    if (slot.role == Role::parameter) initialize({data<float>(slot.name), static_cast<size_t>(slot.type.shape.elements())}, slot, 7);
+  if (this->program().slot_named("rates") >= 0) data<double>("rates")[1] = 1;
+}
+
+SlotId ProgramRun::slot(const std::string& name) const {
+  const SlotId id = program().slot_named(name);
+  require(id >= 0, Code::not_found, "the program has no slot \"", name, "\"");
+  return id;
+}
+
+std::vector<float> ProgramRun::floats(const std::string& name) const {
+  const Operand& operand = executor_.slot(slot(name));
+  return {operand.as<float>(), operand.as<float>() + operand.elements()};
+}
+
+std::vector<float> some_floats(int64_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<float> between(-1, 1);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& v : values) v = between(random);
+  return values;
+}
+
+}  // namespace st

@@ -1,0 +1,177 @@
+#include "passes/autodiff.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.h"
+#include "ir/build.h"
+#include "ir/verify.h"
+#include "models/gpt.h"
+#include "passes/scale_loss.h"
+#include "random_program.h"
+
+namespace st {
+namespace {
+
+/// A program under construction: an input "x" [2, 3] and a scalar loss.
+struct Small {
+  Program program;
+  Builder b{start(program), 0};
+  Value x = b.input("x", DType::f32, {2, 3});
+
+  static Program& start(Program& program) {
+    program.sections.push_back({{}, Phase::forward, 0, 0});
+    program.batch = 1;
+    return program;
+  }
+  Value parameter(const std::string& name, const Shape& shape) { return b.parameter(name, shape, {.kind = Init::ones, .values = {}}); }
+  void differentiate(Value loss) {
+    program.loss_sum = loss;
+    autodiff(program);
+    verify(program, "autodiff");
+  }
+  bool has(const std::string& slot) const { return program.slot_named(slot) >= 0; }
+};
+
+std::string refusal_of(Small& small, Value loss, Code code) {
+  try {
+    small.differentiate(loss);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.message();
+    return error.message();
+  }
+  return "";
+}
+
+Program differentiated_gpt(double dropout = 0) {
+  Program program = bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17, .dropout = dropout}), 3);
+  scale_loss(program, 1);
+  autodiff(program);
+  verify(program, "autodiff");
+  return program;
+}
+
+TEST(Autodiff, ATiedWeightHasOneGradientAScopeInGraphOrder) {
+  const Program program = differentiated_gpt();
+  const SlotId weight = program.slot_named("token_embedding.weight");
+  const SlotId embedding = program.slot_named("gradient.token_embedding.weight");
+  const SlotId head = program.slot_named("gradient.token_embedding.weight.use1");
+  ASSERT_GE(embedding, 0);
+  ASSERT_GE(head, 0);
+  EXPECT_EQ(program.slots[static_cast<size_t>(embedding)].of, weight);
+  EXPECT_EQ(program.slots[static_cast<size_t>(head)].of, weight);
+  EXPECT_LT(program.slot_named("gradient.token_embedding.weight.use2"), 0);
+  const Graph& backward = program.find(Phase::backward)->graph;
+  for (const Node& node : backward.nodes) {
+    if (node.op != Op::store) continue;
+    const Op source = backward[node.in[0].node].op;
+    if (node.writes[0] == embedding) {
+      EXPECT_EQ(source, Op::embedding_backward);
+    }
+    if (node.writes[0] == head) {
+      EXPECT_EQ(source, Op::matmul);
+    }
+  }
+}
+
+TEST(Autodiff, TwoUsesInOneScopeAreOneGradient) {
+  Small s;
+  const Value w = s.parameter("w", {3, 3});
+  s.differentiate(s.b.sum(s.b.matmul(s.b.matmul(s.x, w), s.b.load(s.program.slot_named("w"))), {}));
+  EXPECT_TRUE(s.has("gradient.w"));
+  EXPECT_FALSE(s.has("gradient.w.use1"));
+}
+
+TEST(Autodiff, AUseWithoutGradientIsNotCounted) {
+  Small s;
+  s.b.enter("first");
+  const Value w = s.parameter("w", {3});
+  const Value sign = s.b(Op::sign, {w});  // reaches the loss, but its gradient is zero
+  s.b.leave();
+  s.b.enter("second");
+  const Value y = s.b.mul(s.b.mul(s.x, s.b.load(s.program.slot_named("first.w"))), sign);
+  s.b.leave();
+  s.differentiate(s.b.sum(y, {}));
+  EXPECT_TRUE(s.has("gradient.first.w"));
+  EXPECT_FALSE(s.has("gradient.first.w.use1"));
+}
+
+TEST(Autodiff, AParameterThatTheLossDoesNotSeeGetsNoGradient) {
+  Small s;
+  const Value w = s.parameter("used", {3});
+  const Value unused = s.parameter("unused", {3});
+  s.b.mul(s.x, unused);
+  s.parameter("never", {3});
+  s.differentiate(s.b.sum(s.b.mul(s.x, w), {}));
+  EXPECT_TRUE(s.has("gradient.used"));
+  EXPECT_FALSE(s.has("gradient.unused"));
+  EXPECT_FALSE(s.has("gradient.never"));
+}
+
+TEST(Autodiff, AFrozenParameterGetsNoGradientAndPassesItOn) {
+  Small s;
+  const Value below = s.parameter("below", {3, 3}), frozen = s.parameter("frozen", {3, 3});
+  s.program.slots[static_cast<size_t>(s.program.slot_named("frozen"))].trainable = false;
+  s.differentiate(s.b.sum(s.b.matmul(s.b.matmul(s.x, below), frozen), {}));
+  EXPECT_TRUE(s.has("gradient.below"));
+  EXPECT_FALSE(s.has("gradient.frozen"));
+}
+
+TEST(Autodiff, StashesOnlyWhatWasComputedAndNothingTwice) {
+  std::vector<Program> programs = {differentiated_gpt(0), differentiated_gpt(0.1)};
+  for (uint64_t seed = 0; seed < 20; ++seed) programs.push_back(training_program(random_program(seed, 25), 3, 1));
+  for (const Program& program : programs) {
+    const Graph& forward = program.find(Phase::forward)->graph;
+    std::set<Value> stashed;
+    for (const Node& node : forward.nodes) {
+      if (node.op != Op::store || program.slots[static_cast<size_t>(node.writes[0])].role != Role::stash) continue;
+      const Op source = forward[node.in[0].node].op;
+      EXPECT_TRUE(source != Op::load && source != Op::fill && source != Op::reshape) << name_of(source);
+      EXPECT_TRUE(stashed.insert(node.in[0]).second);
+    }
+    EXPECT_FALSE(stashed.empty());
+  }
+}
+
+TEST(Autodiff, LeavesTheForwardGraphAsItWas) {
+  Program before = bind(random_program(3, 30), 3);
+  scale_loss(before, 1);
+  Program after = before;
+  autodiff(after);
+  EXPECT_EQ(after.loss_sum, before.loss_sum);
+  const auto& old_nodes = before.find(Phase::forward)->graph.nodes;
+  const auto& new_nodes = after.find(Phase::forward)->graph.nodes;
+  ASSERT_LE(old_nodes.size(), new_nodes.size());
+  for (size_t n = 0; n < new_nodes.size(); ++n) {
+    if (n < old_nodes.size()) {
+      EXPECT_TRUE(old_nodes[n].op == new_nodes[n].op && old_nodes[n].in == new_nodes[n].in && old_nodes[n].attrs == new_nodes[n].attrs);
+    } else {
+      EXPECT_EQ(new_nodes[n].op, Op::store);
+    }
+  }
+}
+
+TEST(Autodiff, RefusesALossWithoutParameters) {
+  Small s;
+  EXPECT_NE(refusal_of(s, s.b.sum(s.x, {}), Code::invalid_argument).find("does not depend on any trainable parameter"), std::string::npos);
+  Program none;
+  none.sections.push_back({{}, Phase::forward, 0, 0});
+  EXPECT_THROW(autodiff(none), Error);
+}
+
+TEST(Autodiff, RefusesTheGradientOfAStatistic) {
+  Small s;
+  const auto norm = s.b.append(Op::layer_norm, {s.x, s.parameter("gamma", {3}), s.parameter("beta", {3})});
+  EXPECT_NE(refusal_of(s, s.b.sum(norm[1], {}), Code::unsupported).find("output \"mean\" of layer_norm"), std::string::npos);
+}
+
+TEST(Autodiff, RefusesTrainableWeightsOfALossNamingIt) {
+  Small s;
+  const Value weights = s.parameter("weights", {2, 3});
+  const auto loss = s.b.append(Op::mse, {s.b.mul(s.x, s.parameter("w", {3})), s.x, weights});
+  EXPECT_NE(refusal_of(s, loss[0], Code::unsupported).find("mse"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace st

@@ -1,0 +1,77 @@
+#include "passes/for_inference.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "ir/verify.h"
+#include "models/gpt.h"
+
+namespace st {
+namespace {
+
+const std::vector<std::string> kLogits = {"logits"}, kNothing = {};
+
+Program gpt(double dropout, std::span<const std::string> outputs, bool loss) {
+  Program program = bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17, .dropout = dropout}), 2);
+  for_inference(program, outputs, loss);
+  verify(program, "for_inference");
+  return program;
+}
+
+std::set<std::string> slots_read(const Program& program) {
+  std::set<std::string> names;
+  for (const Node& node : program.sections.at(0).graph.nodes)
+    for (const SlotId slot : node.reads) names.insert(program.slots[static_cast<size_t>(slot)].name);
+  return names;
+}
+
+int64_t count_of(const Program& program, Op op) { return std::ranges::count(program.sections.at(0).graph.nodes, op, &Node::op); }
+
+TEST(ForInference, TakesDropoutOut) {
+  const Program program = gpt(0.5, kLogits, true);
+  EXPECT_EQ(count_of(program, Op::dropout), 0);
+  EXPECT_FALSE(slots_read(program).contains("counters"));
+}
+
+TEST(ForInference, IsTheSameProgramWithAndWithoutDropout) {
+  const Program with = gpt(0.5, kLogits, true), without = gpt(0, kLogits, true);
+  ASSERT_EQ(with.sections[0].graph.size(), without.sections[0].graph.size());
+  for (int32_t n = 0; n < with.sections[0].graph.size(); ++n) {
+    EXPECT_EQ(with.sections[0].graph[n].op, without.sections[0].graph[n].op);
+    EXPECT_EQ(with.sections[0].graph[n].in, without.sections[0].graph[n].in);
+  }
+}
+
+TEST(ForInference, DropsInputsThatNothingNeeds) {
+  EXPECT_FALSE(slots_read(gpt(0, kLogits, false)).contains("targets"));
+  EXPECT_TRUE(slots_read(gpt(0, kLogits, false)).contains("tokens"));
+  EXPECT_TRUE(slots_read(gpt(0, kLogits, true)).contains("targets"));
+}
+
+TEST(ForInference, StoresOnlyWhatWasAskedFor) {
+  const Program logits = gpt(0, kLogits, false), loss = gpt(0, kNothing, true);
+  EXPECT_GE(logits.slot_named("output.logits"), 0);
+  EXPECT_LT(logits.slot_named("loss_sum"), 0);
+  EXPECT_EQ(count_of(logits, Op::cross_entropy), 0);
+  EXPECT_FALSE(logits.loss_sum);
+  EXPECT_LT(loss.slot_named("output.logits"), 0);
+  EXPECT_GE(loss.slot_named("loss_sum"), 0);
+  EXPECT_GE(loss.slot_named("loss_count"), 0);
+}
+
+TEST(ForInference, RefusesAnUnknownOutputByName) {
+  const std::vector<std::string> outputs = {"logit"};
+  try {
+    gpt(0, outputs, false);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::not_found);
+    EXPECT_NE(error.message().find("\"logit\""), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace st

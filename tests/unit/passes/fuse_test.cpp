@@ -1,0 +1,140 @@
+#include "passes/fuse.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "ir/build.h"
+#include "ir/verify.h"
+#include "models/gpt.h"
+#include "passes/for_inference.h"
+#include "program_run.h"
+#include "random_program.h"
+
+namespace st {
+namespace {
+
+int64_t count_of(const Program& program, Op op) {
+  int64_t count = 0;
+  for (const Section& section : program.sections)
+    for (const Node& node : section.graph.nodes) count += node.op == op;
+  return count;
+}
+
+/// y = f(x) stored as an output, from an input x [2, 3]; fused.
+Program fused(const std::function<Value(Builder&, Value x)>& f) {
+  Program program;
+  program.sections.push_back({{}, Phase::forward, 0, 0});
+  program.batch = 1;
+  Builder b(program, 0);
+  program.outputs.push_back({"y", f(b, b.input("x", DType::f32, {2, 3}))});
+  const std::vector<std::string> outputs = {"y"};
+  for_inference(program, outputs, false);
+  fuse(program);
+  verify(program, "fuse");
+  return program;
+}
+
+Value weight(Builder& b, const Shape& shape) { return b.parameter("w", shape, {.kind = Init::uniform, .values = {}}); }
+Value bias(Builder& b, const Shape& shape) { return b.parameter("b", shape, {.kind = Init::uniform, .values = {}}); }
+
+TEST(Fuse, AProductPlusABiasBecomesLinear) {
+  for (const bool transposed : {false, true}) {
+    const Program program = fused([&](Builder& b, Value x) {
+      return b.add(b.matmul(x, weight(b, transposed ? Shape{4, 3} : Shape{3, 4}), false, transposed), bias(b, {4}));
+    });
+    EXPECT_EQ(count_of(program, Op::linear), 1);
+    EXPECT_EQ(count_of(program, Op::matmul) + count_of(program, Op::add), 0);
+    for (const Node& node : program.sections[0].graph.nodes)
+      if (node.op == Op::linear) {
+        EXPECT_EQ(node.attrs.flag("transpose_weight"), transposed);
+      }
+  }
+}
+
+TEST(Fuse, StopsAtABoundaryScope) {
+  for (const bool boundary : {true, false}) {
+    const Program program = fused([&](Builder& b, Value x) {
+      const Value w = weight(b, {3, 4}), v = bias(b, {4});
+      b.enter("layer", boundary);
+      const Value product = b.matmul(x, w);
+      b.leave();
+      return b.add(product, v);
+    });
+    EXPECT_EQ(count_of(program, Op::linear), boundary ? 0 : 1);
+  }
+}
+
+TEST(Fuse, KeepsAProductThatIsReadElsewhere) {
+  const Program program = fused([](Builder& b, Value x) {
+    const Value product = b.matmul(x, weight(b, {3, 4}));
+    return b.mul(b.add(product, bias(b, {4})), product);
+  });
+  EXPECT_EQ(count_of(program, Op::linear), 0);
+}
+
+TEST(Fuse, KeepsAProductThatIsAnOutput) {
+  Program program;
+  program.sections.push_back({{}, Phase::forward, 0, 0});
+  program.batch = 1;
+  Builder b(program, 0);
+  const Value product = b.matmul(b.input("x", DType::f32, {2, 3}), weight(b, {3, 4}));
+  const Value sum = b.add(product, bias(b, {4}));
+  program.outputs = {{"product", product}, {"sum", sum}};
+  fuse(program);
+  EXPECT_EQ(count_of(program, Op::linear), 0);
+}
+
+TEST(Fuse, TakesOnlyABiasAsLongAsARow) {
+  const auto linears = [](const Shape& shape) {
+    return count_of(fused([&](Builder& b, Value x) { return b.add(b.matmul(x, weight(b, {3, 4})), bias(b, shape)); }), Op::linear);
+  };
+  EXPECT_EQ(linears({4}), 1);
+  EXPECT_EQ(linears({1}), 0);
+  EXPECT_EQ(linears({2, 4}), 0);
+  EXPECT_EQ(linears({2, 1}), 0);
+}
+
+TEST(Fuse, LeavesTransposedRowsAndBatchedWeightsAlone) {
+  EXPECT_EQ(count_of(fused([](Builder& b, Value x) { return b.add(b.matmul(x, weight(b, {2, 4}), true), bias(b, {4})); }), Op::linear), 0);
+  EXPECT_EQ(count_of(fused([](Builder& b, Value x) { return b.add(b.matmul(x, weight(b, {5, 3, 4})), bias(b, {4})); }), Op::linear), 0);
+}
+
+TEST(Fuse, TakesEveryProjectionOfAGptAndNoHead) {
+  const Program program =
+      training_program(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17, .dropout = 0}), 2, 1);
+  EXPECT_EQ(count_of(program, Op::linear), 2 * 4);  // qkv, projection, expand, contract
+}
+
+// One rounding between product and sum is what may differ: some units in the last place of values near 1.
+TEST(Fuse, ChangesNumbersByNoMoreThanARounding) {
+  const auto build = [](bool fuse_it) {
+    Program program;
+    program.sections.push_back({{}, Phase::forward, 0, 0});
+    program.batch = 1;
+    Builder b(program, 0);
+    program.outputs.push_back({"y", b.add(b.matmul(b.input("x", DType::f32, {37, 19}), weight(b, {19, 13})), bias(b, {13}))});
+    const std::vector<std::string> outputs = {"y"};
+    for_inference(program, outputs, false);
+    if (fuse_it) fuse(program);
+    return program;
+  };
+  ProgramRun apart(build(false)), together(build(true));
+  const auto x = some_floats(37 * 19, 3);
+  for (ProgramRun* run : {&apart, &together}) {
+    run->bind("x", x.data());
+    run->run();
+  }
+  const auto a = apart.floats("output.y"), b = together.floats("output.y");
+  ASSERT_EQ(a.size(), 37U * 13U);
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_NEAR(a[i], b[i], 1e-6);
+    sum += std::abs(a[i]);
+  }
+  EXPECT_GT(sum, 1);
+}
+
+}  // namespace
+}  // namespace st

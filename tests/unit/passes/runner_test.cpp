@@ -1,0 +1,61 @@
+#include "passes/runner.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "ir/build.h"
+#include "ir/print.h"
+#include "random_program.h"
+
+namespace st {
+namespace {
+
+void add_a_slot(Program& program) { program.add_slot({.name = "more", .type = {}, .role = Role::report, .init = {}}); }
+
+TEST(Runner, VerifiesAfterEachPassAndNamesTheOneThatBroke) {
+  Program program = bind(random_program(1, 5), 2);
+  Runner runner(program, {}, {});
+  runner.run("harmless", add_a_slot);
+  try {
+    runner.run("vandal", [](Program& p) { p.sections[0].graph.nodes.back().out[0].shape.push_back(3); });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::internal);
+    EXPECT_NE(error.message().find("after vandal"), std::string::npos) << error.message();
+  }
+}
+
+TEST(Runner, SkipsByName) {
+  Program program = bind(random_program(1, 5), 2);
+  Runner runner(program, {"second"}, {});
+  int calls = 0;
+  for (const char* name : {"first", "second", "third"}) runner.run(name, [&](Program&) { ++calls; });
+  EXPECT_EQ(calls, 2);
+  ASSERT_EQ(runner.records().size(), 3U);
+  for (const PassRecord& record : runner.records()) EXPECT_EQ(record.skipped, record.name == "second");
+}
+
+TEST(Runner, RecordsNamesTimesAndNodes) {
+  Program program = bind(random_program(1, 5), 2);
+  const int32_t before = program.sections[0].graph.size();
+  Runner runner(program, {}, {});
+  runner.run("grow", [](Program& p) { Builder(p, 0).fill({2}, 1); });
+  EXPECT_EQ(runner.records()[0].name, "grow");
+  EXPECT_EQ(runner.records()[0].nodes, before + 1);
+  EXPECT_GT(runner.records()[0].seconds, 0);
+}
+
+TEST(Runner, PrintsWhatEachPassLeft) {
+  Program program = bind(random_program(1, 5), 2);
+  std::vector<std::pair<std::string, std::string>> printed;
+  Runner runner(program, {"skipped"}, [&](const std::string& pass, const std::string& text) { printed.emplace_back(pass, text); });
+  runner.run("add", add_a_slot);
+  runner.run("skipped", add_a_slot);
+  ASSERT_EQ(printed.size(), 1U);
+  EXPECT_EQ(printed[0].first, "add");
+  EXPECT_EQ(printed[0].second, print(program));
+  EXPECT_NE(printed[0].second.find("more"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace st

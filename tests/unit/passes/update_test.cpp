@@ -1,0 +1,58 @@
+#include "passes/update.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "ir/build.h"
+#include "ir/verify.h"
+#include "passes/autodiff.h"
+#include "passes/clip.h"
+#include "passes/scale_loss.h"
+#include "random_program.h"
+
+namespace st {
+namespace {
+
+TEST(Update, EveryParameterWithAGradientHasOneOptimizerNodeAndItsMoments) {
+  const Program program = training_program(random_program(5, 30), 3, 1);
+  verify(program, "update");
+  int64_t gradients = 0, updates = 0;
+  for (const Slot& slot : program.slots) gradients += slot.role == Role::gradient && slot.name.find(".use") == std::string::npos;
+  for (const Node& node : program.find(Phase::update)->graph.nodes) {
+    if (node.op != Op::adamw) continue;
+    ++updates;
+    ASSERT_EQ(node.writes.size(), 3U);
+    const Slot& parameter = program.slots[static_cast<size_t>(node.writes[0])];
+    EXPECT_EQ(parameter.role, Role::parameter);
+    for (size_t m = 1; m < 3; ++m) {
+      const Slot& moment = program.slots[static_cast<size_t>(node.writes[m])];
+      EXPECT_EQ(moment.name, text("moment", m, ".", parameter.name));
+      EXPECT_EQ(moment.role, Role::optimizer);
+      EXPECT_EQ(moment.type, parameter.type);
+      EXPECT_EQ(moment.of, node.writes[0]);
+    }
+  }
+  EXPECT_EQ(updates, gradients);
+  EXPECT_GT(updates, 0);
+}
+
+TEST(Update, AParameterWithoutAGradientIsLeftAlone) {
+  Program model = random_program(5, 10);
+  Builder(model, 0).parameter("unused", {4}, {.kind = Init::ones, .values = {}});
+  const Program program = training_program(model, 3, 1);
+  EXPECT_LT(program.slot_named("moment1.unused"), 0);
+  const SlotId unused = program.slot_named("unused");
+  for (const Section& section : program.sections)
+    for (const Node& node : section.graph.nodes)
+      for (const SlotId slot : node.writes) EXPECT_NE(slot, unused);
+}
+
+TEST(Update, NeedsClipBefore) {
+  Program program = bind(random_program(5, 10), 3);
+  scale_loss(program, 1);
+  autodiff(program);
+  EXPECT_THROW(update(program, {.op = Op::adamw, .attrs = {}, .moments = {"m", "v"}}), Error);
+}
+
+}  // namespace
+}  // namespace st
