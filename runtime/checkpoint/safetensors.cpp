@@ -1,0 +1,134 @@
+#include "checkpoint/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cassert>
+#include <utility>
+
+#include "base/error.h"
+
+namespace st {
+
+static_assert(std::endian::native == std::endian::little, "tensors are written as they lie in memory, and the format is little-endian");
+
+namespace {
+
+constexpr int64_t kLengthBytes = 8;
+constexpr size_t kPiece = 1 << 16;
+
+[[noreturn]] void refuse(const std::string& file, std::string message, int64_t offset = -1) {
+  Error error(Code::corrupt, file + ": " + std::move(message));
+  error.place.file = file;
+  error.place.offset = offset;
+  throw error;
+}
+
+int64_t header_length(std::span<const std::byte> bytes, const std::string& file) {
+  uint64_t length = 0;
+  for (size_t i = 0; i < 8; ++i) length |= std::to_integer<uint64_t>(bytes[i]) << (8 * i);
+  if (length > kMaxHeaderBytes)
+    refuse(file, text("says its header has ", length, " bytes, the format allows ", kMaxHeaderBytes, ": not a safetensors file"), 0);
+  return static_cast<int64_t>(length);
+}
+
+std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+/// Reads until `out` is full or the stream ends; how much came.
+size_t read_up_to(const ReadBytes& read, std::span<std::byte> out) {
+  size_t done = 0;
+  while (done < out.size()) {
+    const size_t got = read(out.subspan(done));
+    if (got == 0) break;
+    check(got <= out.size() - done, "safetensors: the read callback was asked for ", out.size() - done, " bytes and says it gave ", got);
+    done += got;
+  }
+  return done;
+}
+
+}  // namespace
+
+void write_safetensors(const WriteBytes& write, std::vector<TensorRecord> tensors, Metadata metadata, const FillTensor& fill) {
+  const SafetensorsHeader header = arrange(std::move(tensors), std::move(metadata));
+  const std::string head = print_header(header);
+  write(std::as_bytes(std::span(head)));
+  for (const TensorRecord& tensor : header.tensors) {
+    int64_t written = 0;
+    fill(tensor, [&](std::span<const std::byte> piece) {
+      written += static_cast<int64_t>(piece.size());
+      check(written <= tensor.bytes(), "safetensors: ", tensor.name, " has ", tensor.bytes(), " bytes, ", written, " were written");
+      if (!piece.empty()) write(piece);
+    });
+    check(written == tensor.bytes(), "safetensors: ", tensor.name, " has ", tensor.bytes(), " bytes, only ", written, " were written");
+  }
+}
+
+void write_safetensors_file(const std::string& path, std::vector<TensorRecord> tensors, Metadata metadata, const FillTensor& fill) {
+  os::write_file_atomically(path,
+                            [&](const WriteBytes& write) { write_safetensors(write, std::move(tensors), std::move(metadata), fill); });
+}
+
+SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)), file_(path_) {
+  const auto all = file_.bytes();
+  const auto size = static_cast<int64_t>(all.size());
+  if (size < kLengthBytes) refuse(path_, text("has ", size, " bytes, too few for a safetensors file"), size);
+  const int64_t length = header_length(all, path_);
+  if (length > size - kLengthBytes) refuse(path_, text("says its header has ", length, " bytes, the whole file has ", size), 0);
+
+  header_ = parse_header(text_of(all.subspan(kLengthBytes, static_cast<size_t>(length))), path_);
+  data_ = all.subspan(static_cast<size_t>(kLengthBytes + length));
+  if (header_.data_bytes != static_cast<int64_t>(data_.size()))
+    refuse(path_, text("the tensors take ", header_.data_bytes, " bytes, the file has ", data_.size(), " after its header"), size);
+}
+
+std::span<const std::byte> SafetensorsFile::bytes(const TensorRecord& record) const {
+  assert(record.offset >= 0 && record.offset + record.bytes() <= static_cast<int64_t>(data_.size()));
+  return data_.subspan(static_cast<size_t>(record.offset), static_cast<size_t>(record.bytes()));
+}
+
+const TensorRecord& SafetensorsFile::record(std::string_view name) const {
+  if (const TensorRecord* found = header_.find(name)) return *found;
+  std::vector<std::string> names;
+  for (const TensorRecord& tensor : header_.tensors) names.push_back(tensor.name);
+  const std::string near = nearest(name, names);
+  Error error(Code::not_found,
+              text(path_, ": no tensor is called ", name, near.empty() ? "" : "; did you mean ", near, near.empty() ? "" : "?"));
+  error.place.file = path_;
+  error.place.tensor = name;
+  throw error;
+}
+
+SafetensorsStream::SafetensorsStream(ReadBytes read, std::string source) : read_(std::move(read)), source_(std::move(source)) {
+  std::array<std::byte, kLengthBytes> start{};
+  if (read_up_to(read_, start) != start.size()) refuse(source_, "ends before the header's length");
+  const auto length = static_cast<size_t>(header_length(start, source_));
+
+  // In pieces: a length that lies must not cost its memory.
+  std::string json;
+  while (json.size() < length) {
+    const size_t had = json.size(), want = std::min(kPiece, length - had);
+    json.resize(had + want);
+    const size_t got = read_up_to(read_, std::as_writable_bytes(std::span(json).subspan(had)));
+    if (got < want) refuse(source_, text("ends in its header, after ", had + got, " of ", length, " bytes"));
+  }
+  header_ = parse_header(json, source_);
+}
+
+void SafetensorsStream::read(std::span<std::byte> out) {
+  check(static_cast<int64_t>(out.size()) <= header_.data_bytes - position_, "safetensors: ", out.size(), " bytes asked for, ",
+        header_.data_bytes - position_, " of ", source_, " are left");
+  const auto got = static_cast<int64_t>(read_up_to(read_, out));
+  position_ += got;
+  if (got < static_cast<int64_t>(out.size()))
+    refuse(source_, text("ends after ", position_, " of ", header_.data_bytes, " bytes of tensors"), position_);
+}
+
+void SafetensorsStream::skip(int64_t bytes) {
+  std::vector<std::byte> piece(std::min<size_t>(kPiece, static_cast<size_t>(std::max<int64_t>(bytes, 0))));
+  for (; bytes > 0; bytes -= static_cast<int64_t>(piece.size())) {
+    if (bytes < static_cast<int64_t>(piece.size())) piece.resize(static_cast<size_t>(bytes));
+    read(piece);
+  }
+}
+
+}  // namespace st

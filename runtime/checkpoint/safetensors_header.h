@@ -1,0 +1,50 @@
+// The header of a safetensors file (https://huggingface.co/docs/safetensors): 8 bytes little-endian length N, N bytes of JSON, then the
+// data.
+//   {"__metadata__": {"key": "text"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}}
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/shape.h"
+
+namespace st {
+
+struct TensorRecord {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+  int64_t offset = 0;  // from the start of the data; set by arrange()
+  int64_t bytes() const { return shape.elements() * bytes_of(dtype); }
+};
+
+using Metadata = std::map<std::string, std::string>;
+
+struct SafetensorsHeader {
+  std::vector<TensorRecord> tensors;  // in the order of the data, without gaps
+  Metadata metadata;
+  int64_t data_bytes = 0;
+
+  const TensorRecord* find(std::string_view name) const;  // nullptr: none
+};
+
+constexpr int64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
+
+/// Orders tensors by size of element, widest first, then by name, and lays them out without gaps: so each is aligned to its element and
+/// the same tensors make the same file. Throws invalid_argument: a name twice, "__metadata__" as a name, a size past int64.
+SafetensorsHeader arrange(std::vector<TensorRecord> tensors, Metadata metadata);
+
+/// The 8 bytes of length and the JSON, padded with spaces so that the data starts at a multiple of 8. Throws invalid_argument on text that
+/// is not UTF-8.
+std::string print_header(const SafetensorsHeader& header);
+
+/// Trusts nothing: throws corrupt, with `file` and the tensor's name in message and place, on anything but flat JSON of the form above
+/// with known dtypes, at most 8 dimensions, sizes that match their offsets, and offsets that tile the data without overlap or gap.
+SafetensorsHeader parse_header(std::string_view json, std::string_view file);
+
+}  // namespace st

@@ -1,0 +1,180 @@
+#include "models/gpt.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "ir/build.h"
+
+namespace st {
+namespace {
+
+constexpr double kDeviation = 0.02;  // GPT-2's for every weight
+constexpr int64_t kMaxLayers = 4096;
+constexpr Initializer kZeros{Init::zeros, 1, {}};
+
+Initializer normal(double deviation) { return {Init::normal, deviation, {}}; }
+Initializer ones() { return {Init::ones, 1, {}}; }
+
+/// Writes the forward pass down in the order a paper tells it. Between blocks activations are [B*T, C]: each matrix product is one
+/// product over all tokens, and so is each weight's gradient.
+class GptBuilder {
+ public:
+  GptBuilder(Program& program, const GptOptions& options) : options_(options), program_(program), b_(program, 0) {}
+
+  void build() {
+    tokens_ = b_.input("tokens", DType::i32, {kBatch, options_.context});
+    targets_ = b_.input("targets", DType::i32, {kBatch, options_.context});
+    if (options_.dropout > 0) add_counters();
+
+    Value x = embedding();
+    for (int64_t i = 0; i < options_.layers; ++i) x = block(x, i);
+    head(x);
+  }
+
+ private:
+  Value embedding() {
+    b_.enter("embedding");
+    const Value weight = parameter("token_embedding.weight", {options_.vocabulary, options_.width}, normal(kDeviation));
+    const Value positions = parameter("position_embedding.weight", {options_.context, options_.width}, normal(kDeviation));
+    const Value x = b_.add(b_(Op::embedding, {weight, tokens_}), positions);
+    const Value y = dropout(b_.reshape(x, tokens_by(options_.width)));
+    b_.leave();
+    return y;
+  }
+
+  Value block(Value x, int64_t i) {
+    const std::string name = text("block.", i);
+    b_.enter(name);
+    x = b_.add(x, dropout(attention(layer_norm(x, name + ".attention_norm"), name + ".attention")));
+    x = b_.add(x, dropout(mlp(layer_norm(x, name + ".mlp_norm"), name + ".mlp")));
+    b_.leave();
+    return x;
+  }
+
+  Value attention(Value x, const std::string& name) {
+    const int64_t width = options_.width;
+    const Shape by_head{kBatch, options_.context, options_.heads, width / options_.heads};
+    b_.enter("attention");
+    const Value qkv = linear(x, name + ".qkv", width, 3 * width, kDeviation);
+    auto pieces = b_.append(Op::split, {qkv}, {{"axis", int64_t{-1}}, {"sizes", Ints{width, width, width}}});
+    for (Value& piece : pieces) piece = b_.reshape(piece, by_head);
+    const Value o = b_(Op::attention, pieces, {{"causal", true}});
+    const Value y = linear(b_.reshape(o, tokens_by(width)), name + ".projection", width, width, residual_deviation());
+    b_.leave();
+    return y;
+  }
+
+  Value mlp(Value x, const std::string& name) {
+    const int64_t width = options_.width;
+    b_.enter("mlp");
+    const Value h = b_(Op::gelu, {linear(x, name + ".expand", width, 4 * width, kDeviation)}, {{"approximate", std::string("tanh")}});
+    const Value y = linear(h, name + ".contract", 4 * width, width, residual_deviation());
+    b_.leave();
+    return y;
+  }
+
+  void head(Value x) {
+    b_.enter("head");
+    x = layer_norm(x, "final_norm");
+    // The tied weight is loaded anew: a use in another scope is a gradient of its own until the boundary.
+    const Value weight = b_.load(program_.slot_named("token_embedding.weight"));
+    const Value flat = b_.matmul(x, weight, false, true);
+    const Value logits = b_.reshape(flat, {kBatch, options_.context, options_.vocabulary});
+    const auto loss = b_.append(Op::cross_entropy, {logits, targets_});
+    b_.leave();
+
+    program_.outputs.push_back({"logits", logits});
+    program_.loss_sum = loss[0];
+    program_.loss_count = loss[1];
+  }
+
+  Value linear(Value x, const std::string& name, int64_t in, int64_t out, double deviation) {
+    const Value weight = parameter(name + ".weight", {in, out}, normal(deviation));
+    const Value bias = parameter(name + ".bias", {out}, kZeros);
+    return b_.add(b_.matmul(x, weight), bias);
+  }
+
+  Value layer_norm(Value x, const std::string& name) {
+    const Value gamma = parameter(name + ".gamma", {options_.width}, ones());
+    const Value beta = parameter(name + ".beta", {options_.width}, kZeros);
+    return b_(Op::layer_norm, {x, gamma, beta});
+  }
+
+  // By full name: what checkpoints call a weight does not follow from the scope that first uses it.
+  Value parameter(const std::string& name, const Shape& shape, Initializer init) {
+    Slot slot;
+    slot.name = name;
+    slot.type.shape = shape;
+    slot.init = std::move(init);
+    return b_.load(program_.add_slot(std::move(slot)));
+  }
+
+  Value dropout(Value x) {
+    if (options_.dropout == 0) return x;
+    const Attrs attrs{{"rate", options_.dropout}, {"site", site_++}};
+    return b_(Op::dropout, {x, b_.load(counters_)}, attrs);
+  }
+
+  void add_counters() {
+    Slot slot;
+    slot.name = "counters";  // step attempts; the micro-batch's first sample in the global batch
+    slot.type = {DType::i64, {2}, {}};
+    slot.role = Role::control;
+    counters_ = program_.add_slot(std::move(slot));
+  }
+
+  Shape tokens_by(int64_t columns) const { return {kBatch * options_.context, columns}; }
+
+  // Each block adds two projections to the residual stream: their variance is divided by how many there are.
+  double residual_deviation() const { return kDeviation / std::sqrt(2.0 * static_cast<double>(options_.layers)); }
+
+  const GptOptions& options_;
+  Program& program_;
+  Builder b_;
+  Value tokens_, targets_;
+  SlotId counters_ = -1;
+  int64_t site_ = 0;  // in the order of the forward pass, so that a site's numbers do not depend on passes
+};
+
+}  // namespace
+
+void check_options(const GptOptions& o) {
+  const auto at_least_one = [](std::string_view key, int64_t value) {
+    check(value >= 1, "gpt: ", key, " must be at least 1, got ", value);
+  };
+  at_least_one("layers", o.layers);
+  at_least_one("width", o.width);
+  at_least_one("heads", o.heads);
+  at_least_one("context", o.context);
+  at_least_one("vocabulary", o.vocabulary);
+  check(o.width % o.heads == 0, "gpt: width must be divisible by heads, got width ", o.width, " and heads ", o.heads,
+        "; the nearest width that fits is ", std::max<int64_t>(1, (o.width + o.heads / 2) / o.heads) * o.heads);
+  check(o.dropout >= 0 && o.dropout < 1, "gpt: dropout is the share of activations set to zero and must be in [0, 1), got ", o.dropout);
+  // The graph grows with the layers, whatever their width: a slip of the finger is refused before it fills the memory.
+  check(o.layers <= kMaxLayers, "gpt: layers can be at most ", kMaxLayers, ", got ", o.layers);
+  // Ids are i32, and an id past 2^31 - 1 could not be written down.
+  check(o.vocabulary <= INT32_MAX, "gpt: token ids are i32, so vocabulary can be at most 2147483647, got ", o.vocabulary);
+}
+
+int64_t parameter_count(const GptOptions& o) {
+  check_options(o);
+  // Doubles first: they say "too many" where int64 would wrap around.
+  const double width = static_cast<double>(o.width), rows = static_cast<double>(o.vocabulary) + static_cast<double>(o.context);
+  const double estimate = rows * width + static_cast<double>(o.layers) * (12 * width * width + 13 * width) + 2 * width;
+  check(estimate < 0x1p53, "gpt: these options ask for about ", estimate, " parameters: layers ", o.layers, ", width ", o.width,
+        ", context ", o.context, ", vocabulary ", o.vocabulary);
+  return (o.vocabulary + o.context) * o.width + o.layers * (12 * o.width * o.width + 13 * o.width) + 2 * o.width;
+}
+
+Program build_gpt(const GptOptions& options) {
+  parameter_count(options);  // checks
+  Program program;
+  program.sections.push_back({{}, Phase::forward, 0, 0});
+  GptBuilder(program, options).build();
+  return program;
+}
+
+}  // namespace st

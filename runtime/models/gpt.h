@@ -1,0 +1,38 @@
+// GPT-2 (Radford et al. 2019, "Language models are unsupervised multitask learners"): pre-norm blocks, learned positions, tanh GELU, a head
+// tied to the token embedding, its initialisation with residual scaling.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/program.h"
+
+namespace st {
+
+struct GptOptions {
+  int64_t layers = 4;
+  int64_t width = 128;       // C
+  int64_t heads = 4;         // divides width
+  int64_t context = 64;      // T: tokens in a sequence
+  int64_t vocabulary = 256;  // V: bytes
+  double dropout = 0;        // in [0, 1); 0 leaves no node behind
+};
+
+/// Throws invalid_argument: a size below 1, more than 4096 layers, a width that the heads do not divide, a rate outside [0, 1), sizes that
+/// overflow.
+void check_options(const GptOptions& options);
+
+/// Scalars in all parameters, the tied weight once. Cheap: a host asks before it builds. Checks the options.
+int64_t parameter_count(const GptOptions& options);
+
+/// One forward section. Inputs "tokens" and "targets", i32 [batch, T], a target of -100 is ignored; output "logits" [batch, T, V]; the loss
+/// is cross-entropy's sum and count. Weights are [in, out]: y = x W + b. Parameters, in this order:
+///   token_embedding.weight [V, C]   position_embedding.weight [T, C]
+///   block.<i>.attention_norm.gamma .beta   block.<i>.attention.qkv.weight [C, 3C] .bias   block.<i>.attention.projection.weight [C, C]
+///   .bias block.<i>.mlp_norm.gamma .beta   block.<i>.mlp.expand.weight [C, 4C] .bias   block.<i>.mlp.contract.weight [4C, C] .bias
+///   final_norm.gamma .beta
+/// Boundary scopes: embedding, block.<i>, in it attention and mlp, head.
+/// With dropout: after the embedding and before each residual sum, and a control slot "counters" i64[2]. Attention's own probabilities are
+/// not dropped: the fused op never has them in memory. The sites' seed is 0 here; the trainer puts its own in.
+Program build_gpt(const GptOptions& options);
+
+}  // namespace st

@@ -1,0 +1,109 @@
+#include "models/mlp.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "ir/build.h"
+
+namespace st {
+namespace {
+
+struct Activation {
+  std::string name;
+  Op op;
+  double gain;  // keeps the variance of a layer's output that of its input (torch.nn.init.calculate_gain; gelu and silu taken as relu)
+};
+
+const std::vector<Activation>& activations() {
+  static const std::vector<Activation> table = {{"gelu", Op::gelu, std::sqrt(2.0)},
+                                                {"relu", Op::relu, std::sqrt(2.0)},
+                                                {"silu", Op::silu, std::sqrt(2.0)},
+                                                {"tanh", Op::tanh, 5.0 / 3}};
+  return table;
+}
+
+const std::vector<std::string>& losses() {
+  static const std::vector<std::string> table = {"mse", "cross_entropy"};
+  return table;
+}
+
+const Activation* activation_named(const std::string& name) {
+  const auto& table = activations();
+  const auto found = std::find_if(table.begin(), table.end(), [&](const Activation& a) { return a.name == name; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+void check_word(std::string_view key, const std::string& word, const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  std::string all;
+  for (const std::string& k : known) all += (all.empty() ? "" : ", ") + k;
+  const std::string near = nearest(word, known);
+  fail(Code::invalid_argument,
+       text("mlp: no ", key, " is called ", word, near.empty() ? "" : "; did you mean " + near + "?", " There are: ", all));
+}
+
+std::vector<int64_t> widths_of(const MlpOptions& options) {
+  std::vector<int64_t> widths = {options.inputs};
+  widths.insert(widths.end(), options.hidden.begin(), options.hidden.end());
+  widths.push_back(options.outputs);
+  return widths;
+}
+
+}  // namespace
+
+void check_options(const MlpOptions& options) {
+  check(options.inputs >= 1, "mlp: inputs must be at least 1, got ", options.inputs);
+  check(options.outputs >= 1, "mlp: outputs must be at least 1, got ", options.outputs);
+  for (size_t i = 0; i < options.hidden.size(); ++i)
+    check(options.hidden[i] >= 1, "mlp: hidden widths must be at least 1, hidden[", i, "] is ", options.hidden[i]);
+  std::vector<std::string> names;
+  for (const Activation& a : activations()) names.push_back(a.name);
+  check_word("activation", options.activation, names);
+  check_word("loss", options.loss, losses());
+}
+
+int64_t parameter_count(const MlpOptions& options) {
+  check_options(options);
+  const auto widths = widths_of(options);
+  double estimate = 0;  // a double says "too many" where int64 would wrap around
+  for (size_t i = 0; i + 1 < widths.size(); ++i) estimate += (static_cast<double>(widths[i]) + 1) * static_cast<double>(widths[i + 1]);
+  check(estimate < 0x1p53, "mlp: these widths ask for about ", estimate, " parameters: ", std::span<const int64_t>(widths));
+  int64_t count = 0;
+  for (size_t i = 0; i + 1 < widths.size(); ++i) count += (widths[i] + 1) * widths[i + 1];
+  return count;
+}
+
+Program build_mlp(const MlpOptions& options) {
+  parameter_count(options);  // checks
+  const bool classes = options.loss == "cross_entropy";
+  const Activation& activation = *activation_named(options.activation);
+  const auto widths = widths_of(options);
+
+  Program program;
+  program.sections.push_back({{}, Phase::forward, 0, 0});
+  Builder b(program, 0);
+  Value x = b.input("x", DType::f32, {kBatch, options.inputs});
+  const Value y = classes ? b.input("y", DType::i32, {kBatch}) : b.input("y", DType::f32, {kBatch, options.outputs});
+
+  std::vector<Value> loss;
+  for (size_t i = 0; i + 1 < widths.size(); ++i) {
+    const bool last = i + 2 == widths.size();
+    b.enter(text("layer.", i));
+    const Initializer init = last ? Initializer{Init::xavier, 1, {}} : Initializer{Init::kaiming, activation.gain, {}};
+    const Value weight = b.parameter("weight", {widths[i], widths[i + 1]}, init);
+    const Value bias = b.parameter("bias", {widths[i + 1]}, Initializer{});
+    x = b.add(b.matmul(x, weight), bias);
+    if (last)
+      loss = b.append(classes ? Op::cross_entropy : Op::mse, {x, y});
+    else
+      x = b(activation.op, {x});
+    b.leave();
+  }
+  program.outputs.push_back({classes ? "logits" : "prediction", x});
+  program.loss_sum = loss[0];
+  program.loss_count = loss[1];
+  return program;
+}
+
+}  // namespace st

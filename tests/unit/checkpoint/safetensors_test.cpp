@@ -1,0 +1,300 @@
+#include "checkpoint/safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "base/error.h"
+
+namespace st {
+namespace {
+
+using Contents = std::map<std::string, std::string>;  // raw bytes by name
+
+std::vector<TensorRecord> records() {
+  return {{"flag", DType::boolean, {3}, 0}, {"weight", DType::f32, {2, 3}, 0}, {"none", DType::f32, {0, 5}, 0},
+          {"step", DType::i64, {}, 0},      {"half", DType::bf16, {5}, 0},     {"bias", DType::f32, {1}, 0}};
+}
+
+Contents contents() {
+  Contents bytes;
+  char next = 1;
+  for (const TensorRecord& record : records())
+    for (int64_t i = 0; i < record.bytes(); ++i) bytes[record.name] += next++;
+  return bytes;
+}
+
+FillTensor fill_with(const Contents& all) {
+  return [&all](const TensorRecord& record, const WriteBytes& write) {
+    const auto found = all.find(record.name);
+    if (found == all.end()) return;
+    for (const char c : found->second) write(std::as_bytes(std::span(&c, 1)));  // in as many pieces as there can be
+  };
+}
+
+std::string written(std::vector<TensorRecord> tensors, const Metadata& metadata = {}) {
+  std::string out;
+  const Contents all = contents();
+  write_safetensors([&](std::span<const std::byte> piece) { out.append(reinterpret_cast<const char*>(piece.data()), piece.size()); },
+                    std::move(tensors), metadata, fill_with(all));
+  return out;
+}
+
+ReadBytes reader_of(const std::string& bytes, size_t most) {
+  return [&bytes, most, at = size_t{0}](std::span<std::byte> out) mutable {
+    const size_t size = std::min({most, out.size(), bytes.size() - at});
+    std::memcpy(out.data(), bytes.data() + at, size);
+    at += size;
+    return size;
+  };
+}
+
+struct Scratch {  // a file that goes when the test ends
+  std::string path = testing::TempDir() + "safetensors_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+  ~Scratch() { std::filesystem::remove(path); }
+  void put(const std::string& bytes) const { std::ofstream(path, std::ios::binary) << bytes; }
+};
+
+std::string with_length(const std::string& json, const std::string& data = "") {
+  std::string file(8, '\0');
+  for (size_t i = 0; i < 8; ++i) file[i] = static_cast<char>(json.size() >> (8 * i) & 0xFF);
+  return file + json + data;
+}
+
+/// The message with which a file of these bytes is refused; empty when it is taken.
+std::string refusal_of(const std::string& bytes) {
+  const Scratch scratch;
+  scratch.put(bytes);
+  try {
+    const SafetensorsFile file(scratch.path);
+    return "";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::corrupt) << error.message();
+    EXPECT_EQ(error.place.file, scratch.path);
+    EXPECT_NE(error.message().find(scratch.path), std::string::npos);
+    return error.message();
+  }
+}
+
+TEST(Safetensors, ReadsBackWhatItWrote) {
+  const Scratch scratch;
+  const Contents all = contents();
+  write_safetensors_file(scratch.path, records(), {{"format", "pt"}, {"who \"said\"", "line\nbreak \xC3\xA9"}}, fill_with(all));
+
+  const SafetensorsFile file(scratch.path);
+  EXPECT_EQ(file.header().metadata.at("format"), "pt");
+  EXPECT_EQ(file.header().metadata.at("who \"said\""), "line\nbreak \xC3\xA9");
+  ASSERT_EQ(file.header().tensors.size(), records().size());
+  for (const TensorRecord& expected : records()) {
+    const TensorRecord& record = file.record(expected.name);
+    EXPECT_EQ(record.dtype, expected.dtype) << expected.name;
+    EXPECT_EQ(record.shape, expected.shape) << expected.name;
+    const auto bytes = file.bytes(record);
+    const std::string got(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    EXPECT_EQ(got, expected.shape.elements() == 0 ? "" : all.at(expected.name)) << expected.name;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes.data()) % static_cast<uintptr_t>(bytes_of(record.dtype)), 0U) << expected.name;
+  }
+}
+
+TEST(Safetensors, WritesTheBytesOfTheFormat) {
+  // Spelt out from the format's description; the header is padded so that the data starts at a multiple of 8.
+  const std::string json = R"({"__metadata__":{"a":"b"},"bias":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  const std::string file = written({{"bias", DType::f32, {1}, 0}}, {{"a", "b"}});
+  const std::string padded = json + std::string((8 - json.size() % 8) % 8, ' ');
+  EXPECT_EQ(file, with_length(padded, contents()["bias"]));
+}
+
+TEST(Safetensors, IsTheSameFileInAnyOrderOfTensors) {
+  auto tensors = records();
+  const std::string file = written(tensors);
+  std::reverse(tensors.begin(), tensors.end());
+  EXPECT_EQ(written(tensors), file);
+}
+
+TEST(Safetensors, StreamsThroughSmallReads) {
+  const std::string file = written(records(), {{"k", "v"}});
+  for (const size_t most : {1, 7, 100000}) {
+    SafetensorsStream stream(reader_of(file, most), "a socket");
+    EXPECT_EQ(stream.header().metadata.at("k"), "v");
+    for (const TensorRecord& record : stream.header().tensors) {
+      if (record.name == "half") {
+        stream.skip(record.bytes());
+        continue;
+      }
+      std::string bytes(static_cast<size_t>(record.bytes()), '\0');
+      stream.read(std::as_writable_bytes(std::span(bytes)));
+      EXPECT_EQ(bytes, contents()[record.name]);
+    }
+    std::byte more{};
+    EXPECT_THROW(stream.read({&more, 1}), Error);
+  }
+}
+
+TEST(Safetensors, RefusesAFileCutAnywhere) {
+  const std::string file = written(records(), {{"k", "v"}});
+  for (size_t size = 0; size < file.size(); ++size) {
+    const std::string cut = file.substr(0, size);
+    EXPECT_NE(refusal_of(cut), "") << size;
+    const auto read_all = [&] {
+      SafetensorsStream stream(reader_of(cut, 1000), "a socket");
+      stream.skip(stream.header().data_bytes);
+    };
+    EXPECT_THROW(read_all(), Error) << size;
+  }
+  EXPECT_NE(refusal_of(file + "x"), "");
+}
+
+TEST(Safetensors, NeverReadsOutsideAFileWithAnyByteChanged) {
+  // Not every flip can be seen (a name is as good as another): what is taken must lie within the file. The sanitizers watch.
+  const std::string file = written(records(), {{"k", "v"}});
+  const Scratch scratch;
+  int64_t refused = 0;
+  const auto try_it = [&](const auto& read) {
+    try {
+      read();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::corrupt);
+      ++refused;
+    }
+  };
+  for (size_t at = 0; at < file.size(); ++at) {
+    for (const int flip : {0x01, 0x10, 0x80, 0xFF}) {
+      std::string changed = file;
+      changed[at] = static_cast<char>(changed[at] ^ flip);
+      try_it([&] {
+        SafetensorsStream stream(reader_of(changed, 1000), "a socket");
+        for (const TensorRecord& record : stream.header().tensors) stream.skip(record.bytes());
+      });
+      if (at % 8 != 0) continue;  // a file each time takes longer
+      scratch.put(changed);
+      try_it([&] {
+        const SafetensorsFile taken(scratch.path);
+        int64_t sum = 0;
+        for (const TensorRecord& record : taken.header().tensors)
+          for (const std::byte b : taken.bytes(record)) sum += std::to_integer<int64_t>(b);
+        EXPECT_GT(sum, 0);
+      });
+    }
+  }
+  EXPECT_GT(refused, 0);
+}
+
+TEST(Safetensors, RefusesHostileHeaders) {
+  const auto tensor = [](const std::string& dtype, const std::string& shape, const std::string& offsets) {
+    return R"({"t":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
+  };
+  EXPECT_EQ(refusal_of(with_length(tensor("F32", "[2]", "[0,8]"), "12345678")), "");  // the others differ from this one in one thing
+
+  const std::map<std::string, std::string> hostile = {
+      {"unknown dtype", with_length(tensor("F8_E4M3", "[8]", "[0,8]"), "12345678")},
+      {"do not hold", with_length(tensor("F32", "[3]", "[0,8]"), "12345678")},
+      {"do not hold ", with_length(tensor("F32", "[2]", "[8,0]"), "12345678")},
+      {"there is a gap", with_length(tensor("F32", "[2]", "[4,12]"), "123456789012")},
+      {"the tensors take", with_length(tensor("F32", "[4]", "[0,16]"), "12345678")},
+      {"overflows 64 bits", with_length(tensor("F32", "[4294967296,4294967296]", "[0,8]"), "12345678")},
+      {"is too large", with_length(tensor("F32", "[18446744073709551615]", "[0,8]"), "12345678")},
+      {"the number -2", with_length(tensor("F32", "[-2]", "[0,8]"), "12345678")},
+      {"the number 2.0", with_length(tensor("F32", "[2.0]", "[0,8]"), "12345678")},
+      {"more than 8 dimensions", with_length(tensor("F32", "[1,1,1,1,1,1,1,1,2]", "[0,8]"), "12345678")},
+      {"more than two numbers", with_length(tensor("F32", "[2]", "[0,8,8]"), "12345678")},
+      {"two data_offsets", with_length(tensor("F32", "[2]", "[0]"), "12345678")},
+      {"a list", with_length(tensor("F32", "[[2]]", "[0,8]"), "12345678")},
+      {"an object", with_length(tensor("F32", "{}", "[0,8]"), "12345678")},
+      {"null", with_length(tensor("F32", "null", "[0,8]"), "12345678")},
+      {"not valid JSON", with_length(R"({"t":)")},
+      {"not valid JSON ", with_length("{\"t\xFF\":{}}")},
+      {"a list ", with_length("{\"t\":" + std::string(100000, '['))},
+      {"an object ", with_length("{\"t\":{\"dtype\":" + std::string(100000, '{'))},
+      {"does not start with {", with_length("[]")},
+      {"does not start with { ", with_length("")},
+      {"unknown key", with_length(R"({"t":{"dtype":"F32","shape":[0],"data_offsets":[0,0],"more":"x"}})")},
+      {"needs dtype, shape", with_length(R"({"t":{"dtype":"F32","data_offsets":[0,0]}})")},
+      {"the key shape twice", with_length(R"({"t":{"dtype":"F32","shape":[0],"shape":[0],"data_offsets":[0,0]}})")},
+      {"stands there twice",
+       with_length(R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"t":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", "12")},
+      {"it overlaps another",
+       with_length(R"({"t":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"u":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})", "123")},
+      {"the number 1", with_length(R"({"__metadata__":{"a":1}})")},
+      {"the format allows", std::string(7, '\xFF') + "\x7F{}"},
+      {"the whole file has", std::string("\x00\x00\x10\x00\x00\x00\x00\x00{}", 10)},
+      {"too few", "1234567"},
+      {"too few ", ""},
+  };
+  for (const auto& [reason, bytes] : hostile) {
+    const std::string wanted = reason.substr(0, reason.find_last_not_of(' ') + 1);  // blanks only tell keys of this table apart
+    EXPECT_NE(refusal_of(bytes).find(wanted), std::string::npos) << reason << " | " << refusal_of(bytes);
+  }
+}
+
+TEST(Safetensors, NamesTheTensorInItsErrors) {
+  const Scratch scratch;
+  scratch.put(with_length(R"({"block.3.bias":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "1234"));
+  try {
+    const SafetensorsFile file(scratch.path);
+    FAIL() << "taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.place.tensor, "block.3.bias");
+    EXPECT_NE(error.message().find("block.3.bias"), std::string::npos);
+  }
+  scratch.put(written(records()));
+  const SafetensorsFile file(scratch.path);
+  try {
+    file.record("wieght");
+    FAIL() << "found";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::not_found);
+    EXPECT_NE(error.message().find("did you mean weight?"), std::string::npos) << error.message();
+  }
+}
+
+TEST(Safetensors, ALyingLengthCostsNoMemory) {
+  // The stream says 100 MB and ends: only the pieces that came were held.
+  std::string start(8, '\0');
+  const int64_t length = kMaxHeaderBytes;
+  std::memcpy(start.data(), &length, sizeof length);
+  size_t largest = 0;
+  const ReadBytes inner = reader_of(start, 1000);
+  const ReadBytes read = [&](std::span<std::byte> out) {
+    largest = std::max(largest, out.size());
+    return inner(out);
+  };
+  EXPECT_THROW(SafetensorsStream(read, "a socket"), Error);
+  EXPECT_LE(largest, size_t{1} << 16);
+}
+
+TEST(Safetensors, RefusesToWriteWhatCannotBeRead) {
+  const auto refused = [](std::vector<TensorRecord> tensors, const Metadata& metadata = {}) {
+    try {
+      written(std::move(tensors), metadata);
+    } catch (const Error& error) {
+      return error.code() == Code::invalid_argument;
+    }
+    return false;
+  };
+  EXPECT_FALSE(refused(records()));
+  EXPECT_TRUE(refused({{"bias", DType::f32, {1}, 0}, {"bias", DType::f32, {1}, 0}}));
+  EXPECT_TRUE(refused({{"__metadata__", DType::f32, {0}, 0}}));
+  EXPECT_TRUE(refused({{"bias", DType::f32, {2}, 0}}));    // less is written
+  EXPECT_TRUE(refused({{"weight", DType::f32, {1}, 0}}));  // more is written
+  EXPECT_TRUE(refused({{"x\xFF", DType::f32, {0}, 0}}));
+  EXPECT_TRUE(refused({{"x", DType::f32, {0}, 0}}, {{"k", "\xFF"}}));
+  EXPECT_TRUE(refused({{"x", DType::f32, {kBatch}, 0}}));
+}
+
+TEST(Safetensors, AFailedWriteLeavesTheOldFile) {
+  const Scratch scratch;
+  scratch.put("old");
+  const Contents none;
+  EXPECT_THROW(write_safetensors_file(scratch.path, records(), {}, fill_with(none)), Error);
+  std::ifstream file(scratch.path);
+  std::string left;
+  file >> left;
+  EXPECT_EQ(left, "old");
+}
+
+}  // namespace
+}  // namespace st
