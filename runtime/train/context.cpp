@@ -1,0 +1,44 @@
+#include "train/context.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/error.h"
+#include "base/os.h"
+
+namespace st {
+namespace {
+
+std::unique_ptr<Backend> make_backend(const std::string& device) {
+  if (device == "cpu") return make_cpu_backend();
+  if (device == "reference") return make_reference_backend();
+  const std::array<std::string, 2> known = {"cpu", "reference"};
+  const std::string near = nearest(device, known);
+  fail(Code::invalid_argument, text("context: unknown device \"", device, "\"; use ", near.empty() ? "cpu or reference" : near));
+}
+
+}  // namespace
+
+Context::Context(ContextOptions options)
+    : options_(std::move(options)),
+      backend_(make_backend(options_.device)),
+      threads_(options_.threads > 0 ? options_.threads : os::available_cores()) {
+  check(options_.threads >= 0, "context: threads is ", options_.threads, "; give a positive number, or 0 for this process's cores");
+  check(options_.memory_limit >= 0, "context: memory_limit is ", options_.memory_limit,
+        " bytes; give a positive number, or 0 for no limit");
+}
+
+int64_t Context::available_memory() const {
+  const int64_t there = os::available_memory();
+  if (options_.memory_limit == 0) return there;
+  return std::max<int64_t>(0, std::min(there, options_.memory_limit - backend_->allocated_bytes()));
+}
+
+void Context::require_memory(const std::string& what, int64_t bytes) const {
+  const int64_t there = available_memory();
+  require(bytes <= there, Code::out_of_memory, what, " needs ", text_of_bytes(bytes), " (", bytes, " bytes), there is ",
+          text_of_bytes(there), "; use a smaller model, batch or context", options_.memory_limit > 0 ? ", or raise memory_limit" : "");
+}
+
+}  // namespace st

@@ -1,0 +1,28 @@
+#include "train/feed.h"
+
+namespace st {
+namespace {
+
+constexpr int64_t kBatchesAhead = 2;
+
+Shape with_rows(int64_t rows, const Shape& row) {
+  Shape shape{rows};
+  for (const int64_t dim : row) shape.push_back(dim);
+  return shape;
+}
+
+}  // namespace
+
+Feed::Feed(std::shared_ptr<const Dataset> data, uint64_t seed, int64_t batch, int64_t micro_batches, int64_t cursor)
+    : data_(std::move(data)),
+      prefetcher_(*data_, DataStream(data_->rows(), seed), {.rows = batch, .per_step = micro_batches}, cursor, kBatchesAhead) {
+  for (const Field& field : data_->fields()) views_.push_back({field.name, field.dtype, with_rows(batch, field.shape), nullptr});
+}
+
+std::span<const NamedView> Feed::next() {
+  const Batch& batch = prefetcher_.next();
+  for (size_t i = 0; i < views_.size(); ++i) views_[i].data = batch.fields[i].data;
+  return views_;
+}
+
+}  // namespace st

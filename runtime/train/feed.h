@@ -1,0 +1,27 @@
+// Draws a trainer's micro-batches from a dataset, in the order of the endless stream, filled ahead on a thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "data/prefetch.h"
+#include "train/named_view.h"
+
+namespace st {
+
+class Feed {
+ public:
+  /// Starts at item `cursor`. Keeps the dataset alive.
+  Feed(std::shared_ptr<const Dataset> data, uint64_t seed, int64_t batch, int64_t micro_batches, int64_t cursor);
+
+  /// The next micro-batch of `batch` rows; valid until the next call.
+  std::span<const NamedView> next();
+  int64_t buffer_bytes() const { return prefetcher_.buffer_bytes(); }
+
+ private:
+  std::shared_ptr<const Dataset> data_;
+  Prefetcher prefetcher_;
+  std::vector<NamedView> views_;
+};
+
+}  // namespace st

@@ -1,0 +1,96 @@
+#include "train/generate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/philox.h"
+#include "train/recipe.h"
+
+namespace st {
+namespace {
+
+/// Draws from softmax(logits / temperature) over the k likeliest; ties go to the lower token.
+int32_t draw(std::span<const float> logits, const GenerateOptions& options, uint32_t random) {
+  std::vector<int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto likelier = [&](int32_t a, int32_t b) {
+    const float la = logits[static_cast<size_t>(a)], lb = logits[static_cast<size_t>(b)];
+    return la != lb ? la > lb : a < b;
+  };
+  if (options.temperature == 0) return *std::ranges::min_element(order, likelier);
+  const size_t kept = options.top_k > 0 ? std::min<size_t>(static_cast<size_t>(options.top_k), order.size()) : order.size();
+  std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(kept), order.end(), likelier);
+  order.resize(kept);
+
+  std::vector<double> weights;
+  const double top = logits[static_cast<size_t>(order[0])];
+  for (const int32_t token : order) weights.push_back(std::exp((logits[static_cast<size_t>(token)] - top) / options.temperature));
+  double left = static_cast<double>(uniform_of(random)) * std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (size_t i = 0; i < kept; ++i) {
+    left -= weights[i];
+    if (left < 0) return order[i];
+  }
+  return order.back();
+}
+
+}  // namespace
+
+Generator::Generator(std::shared_ptr<Model> model) : model_(std::move(model)) {
+  Context& context = model_->context();
+  Plan plan = plan_inference(model_->program(), 1, {"logits"}, false, context.backend(), context.threads());
+  context.require_memory("generate: a forward pass", plan.memory.total() - plan.memory.of(Arena::parameters));
+  workers_ = context.make_workers(context.threads());
+  executor_ = std::make_unique<Executor>(std::move(plan), model_->storage(), *workers_, nullptr);
+  const Program& program = executor_->plan().program;
+  tokens_ = program.slot_named("tokens");
+  logits_ = program.slot_named("output.logits");
+  check(tokens_ >= 0, "generate: the model has no input \"tokens\"");
+  const Type& logits = program.slots[static_cast<size_t>(logits_)].type;
+  check(logits.shape.rank() == 3 && logits.dtype == DType::f32, "generate: output \"logits\" is ", logits,
+        ", f32 [batch, context, vocabulary] is needed");
+  context_ = logits.shape[1];
+  vocabulary_ = logits.shape[2];
+  const Type& tokens = program.slots[static_cast<size_t>(tokens_)].type;
+  check(tokens.dtype == DType::i32 && tokens.shape == Shape{1, context_}, "generate: input \"tokens\" is ", tokens, ", i32 [batch, ",
+        context_, "] is needed");
+  for (const Node& node : program.sections[0].graph.nodes) {
+    if (node.op != Op::load) continue;
+    const Slot& slot = program.slots[static_cast<size_t>(node.reads[0])];
+    check(slot.role != Role::input || slot.name == "tokens", "generate: the logits depend on input \"", slot.name,
+          "\"; only \"tokens\" can be given");
+  }
+}
+
+std::vector<int32_t> Generator::run(std::span<const int32_t> prompt, const GenerateOptions& options,
+                                    const std::function<bool(int32_t)>& on_token) {
+  check(!prompt.empty(), "generate: the prompt is empty; give at least one token");
+  check(options.tokens >= 0, "generate: tokens is ", options.tokens);
+  check(options.temperature >= 0 && std::isfinite(options.temperature), "generate: temperature is ", options.temperature,
+        "; give 0 or more");
+  check(options.top_k >= 0, "generate: top_k is ", options.top_k, "; give 0 (all) or more");
+  for (const int32_t token : prompt)
+    check(token >= 0 && token < vocabulary_, "generate: token ", token, " is outside the vocabulary of ", vocabulary_);
+
+  std::vector<int32_t> all(prompt.begin(), prompt.end()), made;
+  std::vector<int32_t> window(static_cast<size_t>(context_));
+  executor_->bind(tokens_, window.data());
+  const auto* logits = executor_->slot(logits_).as<float>();
+  for (int64_t i = 0; i < options.tokens; ++i) {
+    // Attention is causal, so what stands behind the last token does not matter.
+    const auto seen = std::min<int64_t>(context_, static_cast<int64_t>(all.size()));
+    std::ranges::fill(window, 0);
+    std::copy(all.end() - seen, all.end(), window.begin());
+    executor_->run({});
+    const auto n = static_cast<uint32_t>(i);
+    const uint32_t random = philox_of(mix(options.seed, hash_name("generate")))({n, 0, 0, 0})[0];
+    const int32_t token = draw({logits + (seen - 1) * vocabulary_, static_cast<size_t>(vocabulary_)}, options, random);
+    all.push_back(token);
+    made.push_back(token);
+    if (on_token && !on_token(token)) break;
+  }
+  return made;
+}
+
+}  // namespace st

@@ -1,0 +1,39 @@
+// Text from a trained token model: one token after the other, each from the logits of the last one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "exec/executor.h"
+#include "train/model.h"
+
+namespace st {
+
+struct GenerateOptions {
+  int64_t tokens = 200;      // to generate at most
+  double temperature = 0.8;  // 0: always the likeliest
+  int64_t top_k = 40;        // 0: all
+  uint64_t seed = 0;         // token i is drawn with Philox of (seed, i)
+};
+
+/// Plans once, then generates as often as asked. The model has an input "tokens" i32 [batch, T] and an output "logits" [batch, T, V].
+class Generator {
+ public:
+  explicit Generator(std::shared_ptr<Model> model);
+
+  /// Continues `prompt` (at least one token; of a longer one than the context the last T are seen). Calls on_token for each new one; its
+  /// false ends the run. Throws invalid_argument for an empty prompt or a token outside the vocabulary.
+  std::vector<int32_t> run(std::span<const int32_t> prompt, const GenerateOptions& options, const std::function<bool(int32_t)>& on_token = {});
+
+ private:
+  std::shared_ptr<Model> model_;
+  std::unique_ptr<Workers> workers_;
+  std::unique_ptr<Executor> executor_;
+  SlotId tokens_ = -1, logits_ = -1;
+  int64_t context_ = 0, vocabulary_ = 0;
+};
+
+}  // namespace st

@@ -1,0 +1,95 @@
+#include "train/metrics.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+#include "base/error.h"
+#include "base/os.h"
+
+namespace st {
+namespace {
+
+constexpr std::string_view kStepKey = "{\"step\":";  // log_line() puts it first
+
+/// The step of a line of ours; nothing for other kinds.
+std::optional<int64_t> step_of(std::string_view line) {
+  if (!line.starts_with(kStepKey)) return std::nullopt;
+  int64_t step = 0;
+  const char* begin = line.data() + kStepKey.size();
+  const auto [end, error] = std::from_chars(begin, line.data() + line.size(), step);
+  if (error != std::errc() || end == begin) return std::nullopt;
+  return step;
+}
+
+[[noreturn]] void fail_io(const std::string& path, const char* verb) {
+  Error error(Code::io, text("log: cannot ", verb, " ", path, ": ", std::strerror(errno)));
+  error.place.file = path;
+  throw error;
+}
+
+bool exists(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return false;
+  std::fclose(file);
+  return true;
+}
+
+}  // namespace
+
+const std::string& log_line(JsonLine& line, const StepReport& r) {
+  line.start();
+  line.add("step", r.step).add("loss", r.loss).add("lr", r.lr).add("grad_norm", r.grad_norm).add("loss_scale", r.loss_scale);
+  line.add("skipped", r.skipped).add("tokens", r.tokens).add("tokens_per_second", r.tokens_per_second);
+  line.add("milliseconds", r.milliseconds).add("memory_bytes", r.memory_bytes);
+  return line.finish();
+}
+
+const std::string& log_line(JsonLine& line, std::string_view state, double validation_loss) {
+  line.start();
+  line.add("state", state).add("validation_loss", validation_loss);
+  return line.finish();
+}
+
+MetricsLog::MetricsLog(const std::string& path) : path_(path) { open("wb"); }
+
+MetricsLog::MetricsLog(const std::string& path, int64_t resumed) : path_(path) {
+  if (exists(path)) {
+    std::string kept;
+    {
+      const os::MappedFile file(path);
+      const auto bytes = file.bytes();
+      kept = log_until({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, resumed);
+    }
+    os::write_file_atomically(path, [&](const auto& write) { write(std::as_bytes(std::span(kept))); });
+  }
+  open("ab");
+}
+
+void MetricsLog::open(const char* mode) {
+  file_.reset(std::fopen(path_.c_str(), mode));
+  if (!file_) fail_io(path_, "open");
+}
+
+void MetricsLog::append(std::string_view json) {
+  // A line is far smaller than stdio's buffer, which is empty here: the flush hands it over in one write.
+  const bool written = std::fwrite(json.data(), 1, json.size(), file_.get()) == json.size();
+  if (!written || std::fflush(file_.get()) != 0) fail_io(path_, "write to");
+}
+
+std::string_view log_until(std::string_view log, int64_t step) {
+  size_t kept = 0;
+  for (size_t begin = 0; begin < log.size();) {
+    const size_t end = log.find('\n', begin);
+    if (end == std::string_view::npos) break;
+    if (const auto at = step_of(log.substr(begin, end - begin))) {
+      if (*at > step) break;
+      kept = end + 1;
+    }
+    begin = end + 1;
+  }
+  return log.substr(0, kept);
+}
+
+}  // namespace st

@@ -1,0 +1,63 @@
+// What a step tells, and the log that keeps it: one JSON object a line.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/json_line.h"
+
+namespace st {
+
+struct StepReport {
+  int64_t step = 0;  // attempts from 1, skipped ones too
+  double loss = 0;   // token mean over the step's global batch, before its update
+  double lr = 0;
+  double grad_norm = 0;  // before clipping
+  double loss_scale = 1;
+  bool skipped = false;  // the gradient was not finite: nothing was updated
+  int64_t tokens = 0;    // since step 1
+  double tokens_per_second = 0;
+  double milliseconds = 0;
+  int64_t memory_bytes = 0;
+};
+
+/// {"step":12,"loss":3.21,...}: keys in this order, 9 significant digits, null for what is not finite. Ends with a newline; `line` is
+/// started anew and keeps its memory, so that a step allocates nothing.
+const std::string& log_line(JsonLine& line, const StepReport& report);
+
+/// The last line of a run: {"state":"<hex>","validation_loss":2.9}; without validation (NaN) null.
+const std::string& log_line(JsonLine& line, std::string_view state, double validation_loss);
+
+/// Appends lines to a file. Each reaches the operating system whole, in one write, before write() returns: a kill leaves whole lines.
+class MetricsLog {
+ public:
+  /// Starts the file anew. Throws io with path and reason.
+  explicit MetricsLog(const std::string& path);
+  /// Goes on after step `resumed`: keeps the lines up to the one of that step and drops the others, a torn one too. A file that is not
+  /// there is started.
+  MetricsLog(const std::string& path, int64_t resumed);
+
+  void write(const StepReport& report) { append(log_line(line_, report)); }
+  void finish(std::string_view state, double validation_loss) { append(log_line(line_, state, validation_loss)); }
+  /// Any other line; `json` ends with a newline.
+  void append(std::string_view json);
+
+ private:
+  void open(const char* mode);
+
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  JsonLine line_;
+};
+
+/// The part of a log that ends with the line of the last step <= `step`. What follows (later steps, a run's last line, a torn line) is not
+/// in it.
+std::string_view log_until(std::string_view log, int64_t step);
+
+}  // namespace st

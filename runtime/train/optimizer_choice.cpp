@@ -1,0 +1,36 @@
+#include "train/optimizer_choice.h"
+
+#include <sstream>
+
+#include "base/error.h"
+
+namespace st {
+namespace {
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+/// The op's attributes that the recipe has keys for.
+Attrs attrs_from(const Recipe& recipe, Op op) {
+  Attrs attrs;
+  for (const OpAttr& attr : info_of(op).attrs)
+    for (const RecipeKey& key : recipe_keys())
+      if (key.name == attr.name) attrs.set(attr.name, std::stod(recipe.get(key.name)));
+  return attrs;
+}
+
+}  // namespace
+
+OptimizerChoice optimizer_choice(const Recipe& recipe) {
+#define ST_OPTIMIZER(name, op, moments, help) \
+  if (recipe.optimizer == #name) return {Op::op, attrs_from(recipe, Op::op), words_of(moments)};
+#include "ir/optimizers.def"
+#undef ST_OPTIMIZER
+  fail(Code::internal, text("recipe: optimizer \"", recipe.optimizer, "\" has no row in optimizers.def"));
+}
+
+}  // namespace st

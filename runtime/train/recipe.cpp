@@ -1,0 +1,64 @@
+#include "train/recipe.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "passes/accumulate.h"
+#include "passes/autodiff.h"
+#include "passes/clip.h"
+#include "passes/for_inference.h"
+#include "passes/fuse.h"
+#include "passes/memory_plan.h"
+#include "passes/scale_loss.h"
+#include "passes/seed_dropout.h"
+#include "passes/update.h"
+#include "train/optimizer_choice.h"
+
+namespace st {
+namespace {
+
+WorkspaceNeed workspace_of(const Backend& backend, int threads) {
+  return [&backend, threads](const Program&, const Section& section, const Node& node) -> int64_t {
+    const auto& ask = backend.kernels()[static_cast<size_t>(node.op)].workspace;
+    if (ask == nullptr) return 0;
+    std::vector<Type> in;
+    for (const Value v : node.in) in.push_back(section.graph.type(v));
+    return ask(in, node.out, node.attrs, threads);
+  };
+}
+
+/// Takes the program over from `runner`, which looks at it until then.
+Plan finish(Program& program, Runner& runner, const Backend& backend, int threads, int64_t micro_batches) {
+  MemoryLayout memory;
+  runner.run("memory_plan", [&](Program& p) { memory = memory_plan(p, workspace_of(backend, threads)); });
+  Plan plan = make_plan(std::move(program), std::move(memory), micro_batches);
+  plan.passes = runner.records();
+  return plan;
+}
+
+}  // namespace
+
+Plan plan_training(const Program& model, const Recipe& recipe, const Backend& backend, int threads, const PlanOptions& options) {
+  const int64_t micro_batches = recipe.step_micro_batches();
+  Program program = bind(model, recipe.batch);
+  Runner runner(program, options.skip, options.print);
+  runner.run("seed_dropout", [&](Program& p) { seed_dropout(p, recipe.seed); });
+  runner.run("scale_loss", [&](Program& p) { scale_loss(p, micro_batches); });
+  runner.run("autodiff", [](Program& p) { autodiff(p); });                         // gradients are ordinary values
+  runner.run("accumulate", [&](Program& p) { accumulate(p, micro_batches); });     // the first micro-batch writes, the others add
+  runner.run("clip", [&](Program& p) { clip(p, recipe.clip); });                   // norm, finite check, one factor
+  runner.run("update", [&](Program& p) { update(p, optimizer_choice(recipe)); });  // on the layout found
+  runner.run("fuse", [](Program& p) { fuse(p); });
+  return finish(program, runner, backend, threads, micro_batches);
+}
+
+Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const Backend& backend,
+                    int threads, const PlanOptions& options) {
+  Program program = bind(model, batch);
+  Runner runner(program, options.skip, options.print);
+  runner.run("for_inference", [&](Program& p) { for_inference(p, outputs, loss); });
+  runner.run("fuse", [](Program& p) { fuse(p); });
+  return finish(program, runner, backend, threads, 1);
+}
+
+}  // namespace st

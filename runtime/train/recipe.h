@@ -1,0 +1,49 @@
+// The recipe: how to train. One table, recipe.def, makes its keys; one list, recipe.cpp, makes a plan of a model and it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/backend.h"
+#include "plan/plan.h"
+
+namespace st {
+
+struct Recipe {
+#define ST_RECIPE(type, name, standard, allowed, help) type name = standard;
+#include "train/recipe.def"
+#undef ST_RECIPE
+
+  /// Takes every key of a JSON object. Throws invalid_argument: unknown key (the nearest is named), wrong type, value out of range.
+  void merge(std::string_view json);
+  /// One key; `value` is JSON ("12", "\"adamw\"").
+  void set(std::string_view key, std::string_view value);
+  std::string get(std::string_view key) const;
+  std::string json() const;
+
+  /// K: micro-batches of one optimizer step. Throws invalid_argument when accumulate and micro_batches contradict each other.
+  int64_t step_micro_batches() const;
+};
+
+struct RecipeKey {
+  std::string name, type, standard, allowed, help;  // type: "text", "integer" or "real"; standard: JSON
+};
+const std::vector<RecipeKey>& recipe_keys();
+
+/// What planning may be asked besides: passes to leave out, and where each pass's result is printed.
+struct PlanOptions {
+  std::vector<std::string> skip;
+  std::function<void(const std::string& pass, const std::string& text)> print;
+};
+
+/// The plan of one training step of `model` (symbolic) with micro-batches of recipe.batch.
+Plan plan_training(const Program& model, const Recipe& recipe, const Backend& backend, int threads, const PlanOptions& options = {});
+
+/// The plan of a forward pass over `batch` rows that leaves the named outputs and, if asked for, the loss.
+Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const Backend& backend, int threads,
+                    const PlanOptions& options = {});
+
+}  // namespace st

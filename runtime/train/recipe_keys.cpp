@@ -1,0 +1,127 @@
+// Keys of the recipe: parsing, ranges, JSON in and out, all from recipe.def.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "train/recipe.h"
+
+namespace st {
+namespace {
+
+std::string json_of(const std::string& value) { return Json(value).dump(); }
+std::string json_of(int64_t value) { return std::to_string(value); }
+std::string json_of(double value) { return Json(value).dump(); }
+
+const char* type_name(const std::string&) { return "text"; }
+const char* type_name(int64_t) { return "integer"; }
+const char* type_name(double) { return "real"; }
+
+/// "[0,1)": whether the number is inside.
+bool is_inside(double value, const std::string& interval) {
+  const size_t comma = interval.find(',');
+  const auto bound = [](const std::string& number) {
+    return number == "inf" ? std::numeric_limits<double>::infinity() : std::strtod(number.c_str(), nullptr);
+  };
+  const double low = bound(interval.substr(1, comma - 1));
+  const double high = bound(interval.substr(comma + 1, interval.size() - comma - 2));
+  return (interval.front() == '[' ? value >= low : value > low) && (interval.back() == ']' ? value <= high : value < high);
+}
+
+std::vector<std::string> words_of(const std::string& allowed) {
+  std::istringstream stream(allowed);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+void take(std::string& to, const Json& value, const std::string& key, const std::string& allowed) {
+  check(value.is_string(), "recipe: ", key, " is text, got ", value.dump());
+  const auto word = value.get<std::string>();
+  const auto words = words_of(allowed);
+  check(words.empty() || std::ranges::find(words, word) != words.end(), "recipe: ", key, " cannot be \"", word, "\" here; use ",
+        words.size() > 1 ? "one of " : "", allowed);
+  to = word;
+}
+
+void take(double& to, const Json& value, const std::string& key, const std::string& allowed) {
+  check(value.is_number(), "recipe: ", key, " is a number, got ", value.dump());
+  const auto number = value.get<double>();
+  check(is_inside(number, allowed), "recipe: ", key, " is ", number, ", allowed is ", allowed);
+  to = number;
+}
+
+void take(int64_t& to, const Json& value, const std::string& key, const std::string& allowed) {
+  const bool fits = value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX});
+  check(fits, "recipe: ", key, " is a whole number, got ", value.dump());
+  const auto number = value.get<int64_t>();
+  check(is_inside(static_cast<double>(number), allowed), "recipe: ", key, " is ", number, ", allowed is ", allowed);
+  to = number;
+}
+
+[[noreturn]] void refuse_key(std::string_view key) {
+  std::vector<std::string> names;
+  for (const RecipeKey& row : recipe_keys()) names.push_back(row.name);
+  const std::string near = nearest(key, names);
+  fail(Code::invalid_argument, text("recipe: unknown key \"", key, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
+}
+
+void take_key(Recipe& recipe, const std::string& key, const Json& value) {
+#define ST_RECIPE(type, name, standard, allowed, help) \
+  if (key == #name) return take(recipe.name, value, key, allowed);
+#include "train/recipe.def"
+#undef ST_RECIPE
+  refuse_key(key);
+}
+
+}  // namespace
+
+const std::vector<RecipeKey>& recipe_keys() {
+  static const std::vector<RecipeKey> keys = {
+#define ST_RECIPE(type, name, standard, allowed, help) {#name, type_name(type{}), json_of(type{standard}), allowed, help},
+#include "train/recipe.def"
+#undef ST_RECIPE
+  };
+  return keys;
+}
+
+void Recipe::merge(std::string_view json) {
+  if (json.empty()) return;
+  const Json object = parse_json(json, "recipe");
+  check(object.is_object(), "recipe: a JSON object is needed, got ", object.dump());
+  Recipe merged = *this;  // all keys or none
+  for (const auto& [key, value] : object.items()) take_key(merged, key, value);
+  *this = merged;
+}
+
+void Recipe::set(std::string_view key, std::string_view value) {
+  take_key(*this, std::string(key), parse_json(value, text("recipe: ", key)));
+}
+
+std::string Recipe::get(std::string_view key) const {
+#define ST_RECIPE(type, name, standard, allowed, help) \
+  if (key == #name) return json_of(name);
+#include "train/recipe.def"
+#undef ST_RECIPE
+  refuse_key(key);
+}
+
+std::string Recipe::json() const {
+  Json object;
+#define ST_RECIPE(type, name, standard, allowed, help) object[#name] = name;
+#include "train/recipe.def"
+#undef ST_RECIPE
+  return object.dump();
+}
+
+int64_t Recipe::step_micro_batches() const {
+  if (micro_batches == 0) return accumulate;
+  check(accumulate == 1 || accumulate == micro_batches, "recipe: accumulate ", accumulate, " on 1 rank makes ", accumulate,
+        " micro-batches a step, but micro_batches is ", micro_batches, "; give one of the two");
+  return micro_batches;
+}
+
+}  // namespace st

@@ -1,0 +1,137 @@
+#include "train/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "base/error.h"
+
+namespace st {
+namespace {
+
+struct Scratch {  // a file that goes when the test ends
+  std::string path = testing::TempDir() + "metrics_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+  ~Scratch() { std::filesystem::remove(path); }
+  std::string text() const {
+    std::stringstream out;
+    out << std::ifstream(path).rdbuf();
+    return out.str();
+  }
+};
+
+StepReport report_of(int64_t step) {
+  StepReport report;
+  report.step = step;
+  return report;
+}
+
+std::string line_of(int64_t step) {
+  JsonLine line;
+  return log_line(line, report_of(step));
+}
+
+TEST(Metrics, WriteTheLineOfTheContract) {
+  JsonLine line;
+  const StepReport report{.step = 12,
+                          .loss = 3.21,
+                          .lr = 0.0003,
+                          .grad_norm = 1.7,
+                          .loss_scale = 65536,
+                          .skipped = false,
+                          .tokens = 24576,
+                          .tokens_per_second = 9000,
+                          .milliseconds = 120,
+                          .memory_bytes = 123};
+  EXPECT_EQ(log_line(line, report),
+            "{\"step\":12,\"loss\":3.21,\"lr\":0.0003,\"grad_norm\":1.7,\"loss_scale\":65536,\"skipped\":false,\"tokens\":24576,"
+            "\"tokens_per_second\":9000,\"milliseconds\":120,\"memory_bytes\":123}\n");
+  EXPECT_EQ(log_line(line, "00ff", 2.9), "{\"state\":\"00ff\",\"validation_loss\":2.9}\n");
+}
+
+TEST(Metrics, WriteNineDigitsAndNullForWhatIsNotFinite) {
+  JsonLine line;
+  StepReport report = report_of(1);
+  report.loss = 1.0 / 3;
+  report.grad_norm = std::numeric_limits<double>::infinity();
+  report.skipped = true;
+  const std::string& text = log_line(line, report);
+  EXPECT_NE(text.find("\"loss\":0.333333333,"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"grad_norm\":null,"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"skipped\":true,"), std::string::npos) << text;
+  EXPECT_EQ(log_line(line, "00", std::nan("")), "{\"state\":\"00\",\"validation_loss\":null}\n");
+}
+
+TEST(Metrics, EachLineIsInTheFileWhenWriteReturns) {
+  const Scratch scratch;
+  MetricsLog log(scratch.path);
+  std::string expected;
+  for (int64_t step = 1; step <= 3; ++step) {
+    log.write(report_of(step));
+    expected += line_of(step);
+    EXPECT_EQ(scratch.text(), expected);
+  }
+  log.finish("ab", 2.5);
+  EXPECT_EQ(scratch.text(), expected + "{\"state\":\"ab\",\"validation_loss\":2.5}\n");
+}
+
+TEST(Metrics, ANewRunStartsItsLogAnew) {
+  const Scratch scratch;
+  MetricsLog(scratch.path).write(report_of(7));
+  MetricsLog(scratch.path).write(report_of(1));
+  EXPECT_EQ(scratch.text(), line_of(1));
+}
+
+TEST(Metrics, AResumedRunDropsWhatCameAfterItsStep) {
+  const Scratch scratch;
+  {
+    MetricsLog log(scratch.path);
+    log.append("{\"model\":\"gpt\"}\n");
+    for (int64_t step = 1; step <= 5; ++step) log.write(report_of(step));
+    log.finish("ab", 2.5);
+    log.append("{\"step\":6,\"lo");  // as a disk that fills up leaves it
+  }
+  {
+    MetricsLog log(scratch.path, 3);
+    EXPECT_EQ(scratch.text(), "{\"model\":\"gpt\"}\n" + line_of(1) + line_of(2) + line_of(3));
+    log.write(report_of(4));
+  }
+  MetricsLog(scratch.path, 4).finish("cd", 1);
+  EXPECT_EQ(scratch.text(),
+            "{\"model\":\"gpt\"}\n" + line_of(1) + line_of(2) + line_of(3) + line_of(4) + "{\"state\":\"cd\",\"validation_loss\":1}\n");
+}
+
+TEST(Metrics, AResumedRunWithoutALogStartsOne) {
+  const Scratch scratch;
+  MetricsLog(scratch.path, 3).write(report_of(4));
+  EXPECT_EQ(scratch.text(), line_of(4));
+}
+
+TEST(Metrics, ALogIsCutAfterTheLastWholeStep) {
+  const std::string log = line_of(1) + line_of(2);
+  EXPECT_EQ(log_until(log, 2), log);
+  EXPECT_EQ(log_until(log, 9), log);
+  EXPECT_EQ(log_until(log, 1), line_of(1));
+  EXPECT_EQ(log_until(log, 0), "");
+  EXPECT_EQ(log_until("", 5), "");
+  EXPECT_EQ(log_until(log.substr(0, log.size() - 1), 2), line_of(1));  // torn
+  EXPECT_EQ(log_until(line_of(1) + "{\"state\":\"x\"}\n", 1), line_of(1));
+}
+
+TEST(Metrics, NameThePathThatCannotBeWritten) {
+  const std::string path = testing::TempDir() + "no/such/folder/log.jsonl";
+  try {
+    MetricsLog log(path);
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::io);
+    EXPECT_EQ(error.place.file, path);
+    EXPECT_NE(error.message().find(path), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace st

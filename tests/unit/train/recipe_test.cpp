@@ -1,0 +1,187 @@
+#include "train/recipe.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "models/gpt.h"
+#include "training.h"
+
+namespace st {
+namespace {
+
+std::string refusal_of(const std::string& key, const std::string& value) {
+  Recipe recipe;
+  try {
+    recipe.set(key, value);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_EQ(recipe.json(), Recipe{}.json()) << "a refused value changes nothing";
+    return error.message();
+  }
+  return "";
+}
+
+/// Bounds of "[0,1)" and whether they belong to it.
+struct Interval {
+  double low, high;
+  bool low_inside, high_inside;
+  explicit Interval(const std::string& text) {
+    const size_t comma = text.find(',');
+    low = std::stod(text.substr(1, comma - 1));
+    high = std::stod(text.substr(comma + 1));
+    low_inside = text.front() == '[';
+    high_inside = text.back() == ']';
+  }
+};
+
+TEST(Recipe, EveryKeyRefusesWhatIsOutOfItsRangeNamingKeyAndValue) {
+  int checked = 0;
+  for (const RecipeKey& key : recipe_keys()) {
+    if (key.type == "text") continue;
+    const Interval range(key.allowed);
+    const auto wanted = [&](double value) {
+      const std::string text = key.type == "integer" ? std::to_string(static_cast<int64_t>(value)) : Json(value).dump();
+      const std::string refusal = refusal_of(key.name, text);
+      EXPECT_NE(refusal.find(key.name + " is "), std::string::npos) << key.name << " " << text << ": \"" << refusal << "\"";
+      EXPECT_NE(refusal.find(key.allowed), std::string::npos) << refusal;
+      ++checked;
+    };
+    wanted(range.low - 1);
+    if (!range.low_inside) wanted(range.low);
+    if (std::isinf(range.high)) continue;
+    wanted(range.high + 1);
+    if (!range.high_inside) wanted(range.high);
+  }
+  EXPECT_GE(checked, 15);
+  EXPECT_NE(refusal_of("lr", "-0.25").find("-0.25"), std::string::npos);
+}
+
+TEST(Recipe, EveryWordKeyTakesItsWordsAndNoOther) {
+  int words = 0;
+  for (const RecipeKey& key : recipe_keys()) {
+    if (key.type != "text") continue;
+    const std::string refusal = refusal_of(key.name, "\"no such word\"");
+    EXPECT_NE(refusal.find(key.name), std::string::npos) << refusal;
+    EXPECT_NE(refusal.find(key.allowed), std::string::npos) << refusal;
+    EXPECT_NE(refusal_of(key.name, "3"), "") << "a number is not a word";
+    std::istringstream stream(key.allowed);
+    for (std::string word; stream >> word; ++words) {
+      Recipe recipe;
+      recipe.set(key.name, "\"" + word + "\"");
+      EXPECT_EQ(recipe.get(key.name), "\"" + word + "\"");
+    }
+  }
+  EXPECT_GE(words, 5);
+}
+
+TEST(Recipe, RefusesNumbersOfTheWrongKind) {
+  EXPECT_NE(refusal_of("batch", "2.5").find("whole number"), std::string::npos);
+  EXPECT_NE(refusal_of("batch", "\"8\"").find("whole number"), std::string::npos);
+  EXPECT_NE(refusal_of("batch", "9223372036854775808").find("9223372036854775808"), std::string::npos);
+  EXPECT_NE(refusal_of("lr", "\"fast\"").find("number"), std::string::npos);
+  EXPECT_NE(refusal_of("lr", "nonsense"), "");
+}
+
+TEST(Recipe, AnUnknownKeyNamesTheNearest) {
+  EXPECT_NE(refusal_of("acumulate", "2").find("did you mean \"accumulate\"?"), std::string::npos);
+  EXPECT_NE(refusal_of("weight-decay", "0").find("did you mean \"weight_decay\"?"), std::string::npos);
+  EXPECT_THROW(Recipe{}.get("zzz"), Error);
+}
+
+TEST(Recipe, JsonComesBackAsItWentOut) {
+  Recipe recipe;
+  recipe.merge(R"({"batch": 3, "accumulate": 4, "lr": 0.1, "epsilon": 1e-12, "clip": 0, "seed": 9007199254740993, "device": "reference"})");
+  EXPECT_EQ(recipe.batch, 3);
+  EXPECT_EQ(recipe.lr, 0.1);
+  EXPECT_EQ(recipe.epsilon, 1e-12);
+  EXPECT_EQ(recipe.seed, 9007199254740993);
+  EXPECT_EQ(recipe.device, "reference");
+  Recipe again;
+  again.merge(recipe.json());
+  EXPECT_EQ(again.json(), recipe.json());
+  for (const RecipeKey& key : recipe_keys()) {
+    Recipe one;
+    one.set(key.name, recipe.get(key.name));
+    EXPECT_EQ(one.get(key.name), recipe.get(key.name));
+    EXPECT_EQ(Recipe{}.get(key.name), key.standard);
+  }
+}
+
+TEST(Recipe, MergeTakesAllKeysOrNone) {
+  Recipe recipe;
+  EXPECT_THROW(recipe.merge(R"({"batch": 3, "lr": -1})"), Error);
+  EXPECT_EQ(recipe.json(), Recipe{}.json());
+  EXPECT_THROW(recipe.merge("[1]"), Error);
+  EXPECT_THROW(recipe.merge("{"), Error);
+  EXPECT_NO_THROW(recipe.merge(""));
+}
+
+TEST(Recipe, MicroBatchesAndAccumulateMustNotContradict) {
+  Recipe recipe;
+  EXPECT_EQ(recipe.step_micro_batches(), 1);
+  recipe.accumulate = 3;
+  EXPECT_EQ(recipe.step_micro_batches(), 3);
+  recipe.micro_batches = 3;
+  EXPECT_EQ(recipe.step_micro_batches(), 3);
+  recipe.accumulate = 1;
+  EXPECT_EQ(recipe.step_micro_batches(), 3);
+  recipe.accumulate = 2;
+  try {
+    recipe.step_micro_batches();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_NE(error.message().find("accumulate 2"), std::string::npos);
+    EXPECT_NE(error.message().find("micro_batches is 3"), std::string::npos);
+  }
+}
+
+TEST(Recipe, PlansRunItsPassesInOrderAndSkipByName) {
+  const auto backend = make_reference_backend();
+  const Program model = build_gpt(odd_gpt());
+  const Plan plan = plan_training(model, {.batch = 2}, *backend, 1);
+  std::vector<std::string> names;
+  for (const PassRecord& pass : plan.passes) names.push_back(pass.name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"seed_dropout", "scale_loss", "autodiff", "accumulate", "clip", "update", "fuse", "memory_plan"}));
+
+  std::vector<std::string> printed;
+  const Plan bare =
+      plan_training(model, {.batch = 2}, *backend, 1,
+                    {.skip = {"fuse"}, .print = [&](const std::string& pass, const std::string&) { printed.push_back(pass); }});
+  EXPECT_TRUE(bare.passes[6].skipped);
+  EXPECT_EQ(printed.size(), 7U);
+  EXPECT_GT(bare.instructions.size(), plan.instructions.size());
+}
+
+TEST(Recipe, OptimizerKeysReachTheOptimizersOp) {
+  const auto backend = make_reference_backend();
+  const Plan plan = plan_training(build_gpt(odd_gpt()), {.beta1 = 0.5, .beta2 = 0.75, .epsilon = 0.125, .weight_decay = 0.25}, *backend, 1);
+  int updates = 0;
+  for (const Node& node : plan.program.find(Phase::update)->graph.nodes) {
+    if (node.op != Op::adamw) continue;
+    ++updates;
+    EXPECT_EQ(node.attrs.real("beta1"), 0.5);
+    EXPECT_EQ(node.attrs.real("beta2"), 0.75);
+    EXPECT_EQ(node.attrs.real("epsilon"), 0.125);
+    EXPECT_EQ(node.attrs.real("weight_decay"), 0.25);
+  }
+  EXPECT_GT(updates, 10);
+}
+
+// Issue 3's bound, with the kernels' own workspace.
+TEST(Recipe, ATwelveLayerGptTakesAtMostSixtyPercentOfTheNoReuseSumOnBothBackends) {
+  const Program model = build_gpt({.layers = 12, .width = 64, .heads = 4, .context = 64, .vocabulary = 256, .dropout = 0});
+  for (const auto& backend : {make_reference_backend().release(), make_cpu_backend().release()}) {
+    const std::unique_ptr<Backend> owned(backend);
+    const MemoryLayout m = plan_training(model, {.batch = 8}, *owned, 2).memory;
+    const int64_t shared = m.of(Arena::activations) + m.of(Arena::stash) + m.of(Arena::workspace);
+    EXPECT_LE(static_cast<double>(shared), 0.6 * static_cast<double>(m.no_reuse_bytes)) << owned->name();
+  }
+}
+
+}  // namespace
+}  // namespace st

@@ -1,0 +1,147 @@
+#include "train/report.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "train/line_chart.h"
+
+namespace st {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+RunSummary run_of(int64_t steps) {
+  RunSummary run;
+  run.title = "gpt, 4 layers of width 128";
+  for (int64_t i = 1; i <= steps; ++i) {
+    StepReport step;
+    step.step = i;
+    step.loss = 2 + 4 / std::sqrt(static_cast<double>(i)) + 0.1 * std::sin(static_cast<double>(i * i));
+    step.lr = 1e-3;
+    step.grad_norm = 1 + 0.3 * std::cos(static_cast<double>(3 * i));
+    step.tokens = i * 768;
+    step.tokens_per_second = 9000 + 100 * std::sin(static_cast<double>(7 * i));
+    run.steps.push_back(step);
+    if (i % 100 == 0) run.validation.push_back({i, 2.1 + 4 / std::sqrt(static_cast<double>(i))});
+  }
+  run.memory = {{"parameters", 3 << 20}, {"activations", 20 << 20}};
+  run.facts = {{"Machine", {{"threads", "2"}}}};
+  return run;
+}
+
+TEST(Report, StandsAlone) {
+  const std::string page = html_report(run_of(300));
+  EXPECT_TRUE(page.starts_with("<!doctype html>"));
+  for (const std::string outside : {"http:", "https:", "//cdn", " src=", "<link", "@import", "url(h"})
+    EXPECT_FALSE(contains(page, outside)) << outside;
+  EXPECT_EQ(count(page, "<svg "), count(page, "</svg>"));
+  EXPECT_EQ(count(page, "<div"), count(page, "</div>"));
+  EXPECT_EQ(count(page, "<figure"), count(page, "</figure>"));
+  EXPECT_EQ(count(page, "<section"), count(page, "</section>"));
+  for (const std::string title : {"Loss", "Learning rate", "Gradient norm", "Speed", "Memory", "Machine"})
+    EXPECT_TRUE(contains(page, "<h2>" + title + "</h2>")) << title;
+}
+
+TEST(Report, IsSmallForALongRun) {
+  const std::string ten_thousand = html_report(run_of(10000));
+  EXPECT_LT(ten_thousand.size(), 100'000U);
+  // Longer runs are thinned to the same number of points.
+  EXPECT_LT(html_report(run_of(100000)).size(), ten_thousand.size() + 10'000);
+}
+
+TEST(Report, EscapesAllText) {
+  RunSummary run = run_of(3);
+  const std::string evil = "<script>\"&'";
+  run.title = run.subtitle = run.prompt = run.sample = run.state = evil;
+  run.facts = {{evil, {{evil, evil}}}};
+  run.memory = {{evil, 5}};
+  const std::string page = html_report(run);
+  EXPECT_FALSE(contains(page, evil));
+  EXPECT_EQ(count(page, "<script>"), 1U);  // ours
+  // Title twice (head and heading), subtitle, prompt, sample, state, group, fact's name and value, memory.
+  EXPECT_EQ(count(page, "&lt;script&gt;&quot;&amp;&#39;"), 10U);
+}
+
+TEST(Report, ComparesWithTheBigramTable) {
+  RunSummary run = run_of(200);
+  EXPECT_FALSE(contains(html_report(run), "bigram"));
+  run.validation.back().loss = 2;
+  run.bigram_loss = 2.5;
+  EXPECT_TRUE(contains(html_report(run), "<b>0.500</b> nats a token below"));
+  run.bigram_loss = 1.75;
+  EXPECT_TRUE(contains(html_report(run), "<b>0.250</b> nats a token above"));
+}
+
+TEST(Report, ShowsARunWhateverHappenedToIt) {
+  EXPECT_TRUE(contains(html_report(RunSummary{}), "No step was taken"));
+  EXPECT_TRUE(contains(html_report(run_of(1)), "lone"));
+
+  RunSummary run = run_of(50);
+  run.steps[10].skipped = true;
+  for (StepReport& step : run.steps) step.loss = step.grad_norm = std::numeric_limits<double>::quiet_NaN();
+  const std::string page = html_report(run);
+  EXPECT_TRUE(contains(page, "1 step skipped"));
+  EXPECT_TRUE(contains(page, "not finite"));
+  EXPECT_FALSE(contains(page, ">nan<"));
+  EXPECT_FALSE(contains(page, "\"nan"));
+}
+
+TEST(LineChart, ThinningKeepsEveryPeak) {
+  std::vector<ChartPoint> points;
+  for (int i = 0; i < 10000; ++i) points.push_back({static_cast<double>(i), i == 1234 ? 50.0 : i == 9876 ? -50.0 : std::sin(i)});
+  const auto thinned = thin(points, 100);
+  EXPECT_LE(thinned.size(), 200U);
+  const auto has = [&](double x, double y) {
+    return std::any_of(thinned.begin(), thinned.end(), [&](const ChartPoint& p) { return p.x == x && p.y == y; });
+  };
+  EXPECT_TRUE(has(1234, 50));
+  EXPECT_TRUE(has(9876, -50));
+  EXPECT_TRUE(std::is_sorted(thinned.begin(), thinned.end(), [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; }));
+  EXPECT_EQ(thin({{1, 2}, {2, 3}}, 1).size(), 2U);  // short ones stay as they are
+}
+
+TEST(LineChart, SmoothingNeitherLagsNorBends) {
+  std::vector<ChartPoint> line, noisy;
+  for (int i = 0; i < 100; ++i) {
+    line.push_back({static_cast<double>(i), 7 - 0.5 * i});
+    noisy.push_back({static_cast<double>(i), i % 2 == 0 ? 1.0 : -1.0});
+  }
+  for (const ChartPoint& point : smooth(line, 8)) EXPECT_NEAR(point.y, 7 - 0.5 * point.x, 1e-9);
+  // Away from the ends the mean of 17 alternating values is 1/17.
+  const auto smoothed = smooth(noisy, 8);
+  for (size_t i = 8; i < 92; ++i) EXPECT_NEAR(std::abs(smoothed[i].y), 1.0 / 17, 1e-9);
+}
+
+TEST(LineChart, BreaksWhereAValueIsNotFinite) {
+  LineChart chart;
+  chart.series = {{"a", "loss", {{1, 1}, {2, 2}, {3, std::nan("")}, {4, 1}, {5, 2}}}};
+  const std::string drawn = svg(chart);
+  const size_t begin = drawn.find(" d=\"") + 4;
+  const std::string d = drawn.substr(begin, drawn.find('"', begin) - begin);
+  EXPECT_EQ(std::count(d.begin(), d.end(), 'M'), 2);
+  EXPECT_EQ(std::count(d.begin(), d.end(), 'L'), 2);
+}
+
+TEST(LineChart, WritesShortNumbers) {
+  EXPECT_EQ(short_number(0), "0");
+  EXPECT_EQ(short_number(0.0003), "0.0003");
+  EXPECT_EQ(short_number(1250), "1,250");
+  EXPECT_EQ(short_number(-1250), "-1,250");
+  EXPECT_EQ(short_number(99999), "99,999");
+  EXPECT_EQ(short_number(124439808), "124.4M");
+  EXPECT_EQ(short_number(843776), "843.8k");
+  EXPECT_EQ(short_number(0.1 + 0.2), "0.3");
+  EXPECT_EQ(short_number(std::nan("")), "n/a");
+}
+
+}  // namespace
+}  // namespace st

@@ -1,0 +1,330 @@
+#include "train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "base/error.h"
+#include "ir/build.h"
+#include "models/mlp.h"
+#include "training.h"
+
+namespace st {
+namespace {
+
+constexpr auto kNaN = std::numeric_limits<float>::quiet_NaN();
+
+/// Rows of a dataset by hand, in the order given.
+struct Rows {
+  std::vector<Field> fields;  // their names outlive the dataset here
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<NamedView> views;
+  Rows(const Rows&) = delete;
+  Rows(const Dataset& data, const std::vector<int64_t>& rows) : fields(data.fields().begin(), data.fields().end()) {
+    std::vector<FieldView> room;
+    for (const Field& field : fields) {
+      memory.emplace_back(static_cast<size_t>(field.row_bytes()) * rows.size());
+      room.push_back({memory.back().data(), static_cast<int64_t>(memory.back().size())});
+    }
+    data.fill(rows, room);
+    for (size_t i = 0; i < room.size(); ++i) {
+      Shape shape{static_cast<int64_t>(rows.size())};
+      for (const int64_t dim : fields[i].shape) shape.push_back(dim);
+      views.push_back({fields[i].name, fields[i].dtype, shape, room[i].data});
+    }
+  }
+};
+
+template <class Call>
+Error error_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return {Code::ok, ""};
+}
+
+testing::AssertionResult says(const Error& error, const std::string& part) {
+  if (error.message().find(part) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "\"" << error.message() << "\" does not say \"" << part << "\"";
+}
+
+TEST(Trainer, LossFallsOnBothBackends) {
+  for (const char* device : {"reference", "cpu"}) {
+    const auto trainer = Training{.device = device, .recipe = {.batch = 5, .lr = 1e-2}}.trainer();
+    const auto losses = losses_of(*trainer, 40);
+    EXPECT_NEAR(losses[0], std::log(17.0), 0.1) << "an untrained model knows nothing";
+    EXPECT_LT(losses[39], 0.6 * losses[0]) << device;
+  }
+}
+
+// 1e-5: fp32 against double-accumulating arithmetic over 20 updates.
+TEST(Trainer, CpuFollowsReference) {
+  const auto reference = losses_of(*Training{.device = "reference", .recipe = {.batch = 3, .accumulate = 2}}.trainer(), 20);
+  const auto cpu = losses_of(*Training{.device = "cpu", .threads = 2, .recipe = {.batch = 3, .accumulate = 2}}.trainer(), 20);
+  for (size_t i = 0; i < 20; ++i) EXPECT_NEAR(cpu[i], reference[i], 1e-5 * reference[i]) << i;
+}
+
+TEST(Trainer, DataDrivenStepEqualsTheSameRowsGivenByHand) {
+  const Training training{.recipe = {.batch = 3, .accumulate = 2, .seed = 5}};
+  const auto driven = training.trainer(), given = training.trainer(false);
+  const auto data = training.data();
+  const DataStream stream(data->rows(), 5);
+  for (int64_t step = 0; step < 4; ++step) {
+    std::vector<int64_t> rows(6);
+    stream.fill(step * 6, rows);
+    const Rows batch(*data, rows);
+    EXPECT_EQ(driven->step().loss, given->step(batch.views).loss);
+  }
+  EXPECT_EQ(driven->state_digest(), given->state_digest());
+}
+
+TEST(Trainer, TheSameSeedGivesTheSameStateAndAnotherAnother) {
+  const auto digest = [](int64_t seed) {
+    const auto trainer = Training{.recipe = {.batch = 3, .seed = seed}}.trainer();
+    losses_of(*trainer, 3);
+    return trainer->state_digest();
+  };
+  EXPECT_EQ(digest(1), digest(1));
+  EXPECT_NE(digest(1), digest(2));
+}
+
+TEST(Trainer, EvaluatingRaggedRowsEqualsTheWholeAndChangesNothing) {
+  for (const char* device : {"reference", "cpu"}) {
+    const Training three{.device = device, .recipe = {.batch = 3}, .ignored = true},
+        all{.device = device, .recipe = {.batch = 11}, .ignored = true};
+    const auto a = three.trainer(), b = all.trainer();
+    const Sequences rows(11, 7, 17, true);
+    const std::string before = a->state_digest();
+    const Evaluation ragged = a->evaluate(rows), whole = b->evaluate(rows);
+    EXPECT_EQ(ragged.count, whole.count);
+    EXPECT_EQ(ragged.count, 11 * 7 - (0 + 1 + 2 + 3) * 2 - (0 + 1 + 2));
+    // A row's numbers do not depend on its neighbours; only the f64 sum of 11 rows has another order.
+    EXPECT_NEAR(ragged.loss, whole.loss, 1e-6 * whole.loss) << device;
+    EXPECT_EQ(a->state_digest(), before);
+  }
+}
+
+TEST(Trainer, EvaluatingBetweenStepsDoesNotChangeTheTraining) {
+  Training training{.recipe = {.batch = 3}};
+  training.options.dropout = 0.1;
+  const auto plain = training.trainer(), interrupted = training.trainer();
+  for (int i = 0; i < 3; ++i) {
+    plain->step();
+    interrupted->evaluate(Sequences(5, 7, 17));
+    interrupted->step();
+  }
+  EXPECT_EQ(plain->state_digest(), interrupted->state_digest());
+}
+
+TEST(Trainer, EvaluatesManyShapesWithinItsCache) {
+  const auto trainer = Training{.recipe = {.batch = 20}}.trainer();
+  for (int64_t rows = 1; rows <= 20; ++rows) EXPECT_EQ(trainer->evaluate(Sequences(rows, 7, 17)).count, rows * 7);
+}
+
+TEST(Trainer, DropoutIsNewInEveryStepAndOffInEvaluation) {
+  Training training{.recipe = {.batch = 3, .lr = 0}};
+  training.options.dropout = 0.3;
+  const auto trainer = training.trainer(false);
+  const Rows batch(*training.data(), {1, 2, 3});
+  std::set<double> losses;
+  for (int i = 0; i < 5; ++i) losses.insert(trainer->step(batch.views).loss);
+  EXPECT_EQ(losses.size(), 5U) << "the learning rate is 0: only the masks differ";
+  training.options.dropout = 0;
+  const Sequences rows(5, 7, 17);
+  EXPECT_EQ(trainer->evaluate(rows).loss, training.trainer()->evaluate(rows).loss);
+}
+
+TEST(Trainer, DropoutDependsOnTheRowInTheStepNotOnTheMicroBatch) {
+  Training one{.recipe = {.batch = 6}}, three{.recipe = {.batch = 2, .accumulate = 3}};
+  one.options.dropout = three.options.dropout = 0.3;
+  const double a = one.trainer()->step().loss, b = three.trainer()->step().loss;
+  EXPECT_NEAR(a, b, 1e-6 * a);  // other masks would change the loss in its second digit
+}
+
+TEST(Trainer, ASkippedStepChangesNothingButTheAttempts) {
+  const auto trainer = Training{.recipe = {.batch = 3}}.trainer();
+  trainer->step();
+  Model& model = trainer->model();
+  auto* gamma = reinterpret_cast<float*>(model.data(model.parameter_named("final_norm.gamma")));
+  const float kept = gamma[0];
+  gamma[0] = std::numeric_limits<float>::infinity();
+  const std::string before = trainer->state_digest();
+  const StepReport skipped = trainer->step();
+  EXPECT_TRUE(skipped.skipped);
+  EXPECT_EQ(skipped.step, 2);
+  EXPECT_EQ(trainer->state_digest(), before);
+  gamma[0] = kept;
+  const StepReport next = trainer->step();
+  EXPECT_FALSE(next.skipped);
+  EXPECT_EQ(next.step, 3);
+  EXPECT_EQ(next.lr, 2 * 1e-3 / 20) << "the second successful step";
+  EXPECT_NE(trainer->state_digest(), before);
+}
+
+TEST(Trainer, TwoTrainersOfOneModelDoNotShareMoments) {
+  const Training training{.recipe = {.batch = 3}};
+  const auto model = training.model();
+  Recipe recipe = training.recipe;
+  recipe.device = "reference";
+  Trainer first(model, recipe, training.data());
+  losses_of(first, 3);
+  Trainer second(model, recipe, training.data());
+  const auto& slot = second.executor().slot(second.plan().program.slot_named("moment2.final_norm.gamma"));
+  for (int64_t i = 0; i < slot.elements(); ++i) EXPECT_EQ(slot.as<float>()[i], 0);
+  EXPECT_EQ(first.executor().slot(model->parameters()[0]).data, second.executor().slot(model->parameters()[0]).data);
+}
+
+TEST(Trainer, CancelEndsOneStepAndKeepsTheState) {
+  const Training training{.recipe = {.batch = 3}};
+  const auto cancelled = training.trainer(), plain = training.trainer();
+  for (const auto* t : {&cancelled, &plain}) (*t)->step();
+  const std::string before = cancelled->state_digest();
+  cancelled->cancel();
+  EXPECT_EQ(error_of([&] { cancelled->step(); }).code(), Code::cancelled);
+  EXPECT_EQ(cancelled->state_digest(), before);
+  for (const auto* t : {&cancelled, &plain}) (*t)->step();
+  EXPECT_EQ(cancelled->state_digest(), plain->state_digest()) << "and the rows of the cancelled step come again";
+}
+
+TEST(Trainer, ATokenOutsideTheVocabularyIsNamedWithScopeAndPlace) {
+  const Training training{.recipe = {.batch = 2}};
+  const auto trainer = training.trainer(false);
+  Rows batch(*training.data(), {1, 2});
+  reinterpret_cast<int32_t*>(batch.memory[0].data())[7 + 3] = 17;
+  const std::string before = trainer->state_digest();
+  const Error error = error_of([&] { trainer->step(batch.views); });
+  EXPECT_EQ(error.code(), Code::invalid_argument);
+  EXPECT_EQ(error.place.op, "embedding");
+  EXPECT_TRUE(says(error, "embedding: "));
+  EXPECT_TRUE(says(error, "17"));
+  EXPECT_TRUE(says(error, "[1, 3]"));
+  EXPECT_EQ(trainer->state_digest(), before);
+}
+
+struct Regression {
+  std::shared_ptr<Context> context = Training{}.context();
+  std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8}, y = {1, 2, 3, 4};
+  Recipe recipe = {.device = "reference", .batch = 2, .accumulate = 2};
+  Trainer trainer{
+      std::make_shared<Model>(context, build_mlp({.inputs = 2, .hidden = {3}, .outputs = 1, .activation = "tanh", .loss = "mse"}), 1),
+      recipe, nullptr};
+  std::vector<NamedView> batch() const { return {{"x", DType::f32, {4, 2}, x.data()}, {"y", DType::f32, {4, 1}, y.data()}}; }
+};
+
+TEST(Trainer, RefusesNaNWithTheInputAndThePlace) {
+  Regression r;
+  const std::string before = r.trainer.state_digest();
+  r.x[5] = kNaN;
+  const Error error = error_of([&] { r.trainer.step(r.batch()); });
+  EXPECT_EQ(error.code(), Code::not_finite);
+  EXPECT_TRUE(says(error, "\"x\" holds NaN in row 2, element 1"));
+  EXPECT_EQ(r.trainer.state_digest(), before);
+  r.x[5] = 6;
+  EXPECT_FALSE(r.trainer.step(r.batch()).skipped);
+}
+
+TEST(Trainer, SkipsForAnInfInAnyMicroBatch) {
+  for (const size_t row : {0U, 1U, 2U, 3U}) {  // two micro-batches of two rows
+    Regression r;
+    r.trainer.step(r.batch());
+    const std::string before = r.trainer.state_digest();
+    r.x[2 * row] = std::numeric_limits<float>::infinity();
+    const StepReport report = r.trainer.step(r.batch());
+    EXPECT_TRUE(report.skipped) << row;
+    EXPECT_EQ(report.step, 2);
+    EXPECT_EQ(r.trainer.state_digest(), before) << row;
+  }
+}
+
+TEST(Trainer, RefusesABatchThatDoesNotFitWithBothSides) {
+  Regression r;
+  auto batch = r.batch();
+  batch[0].shape = {3, 2};
+  EXPECT_TRUE(says(error_of([&] { r.trainer.step(batch); }), "\"x\" wants shape [4, 2], the batch gives [3, 2]"));
+  batch = r.batch();
+  batch[1].dtype = DType::f64;
+  EXPECT_TRUE(says(error_of([&] { r.trainer.step(batch); }), "\"y\" is f32, the batch gives f64"));
+  batch = r.batch();
+  batch.pop_back();
+  EXPECT_TRUE(says(error_of([&] { r.trainer.step(batch); }), "\"y\" is missing"));
+  batch = r.batch();
+  batch[0].data = nullptr;
+  EXPECT_TRUE(says(error_of([&] { r.trainer.step(batch); }), "NULL"));
+  EXPECT_EQ(error_of([&] { r.trainer.step(); }).code(), Code::wrong_state);
+  EXPECT_FALSE(r.trainer.step(r.batch()).skipped);
+}
+
+// An input without a batch dimension is the same for every micro-batch; one of several times the batch is cut where the micro-batch ends.
+TEST(Trainer, CutsOnlyInputsThatGrowWithTheBatch) {
+  const auto train = [](int64_t batch, int64_t micro_batches) {
+    Program program;
+    program.sections.push_back({{}, Phase::forward, 0, 0});
+    Builder b(program, 0);
+    const Value x = b.input("x", DType::f32, {2 * kBatch, 3}), scale = b.input("scale", DType::f32, {3});
+    const auto loss = b.append(Op::mse, {b.mul(x, b.parameter("w", {3}, {.kind = Init::ones, .values = {}})), b.mul(x, scale)});
+    program.loss_sum = loss[0];
+    program.loss_count = loss[1];
+    Trainer trainer(std::make_shared<Model>(Training{}.context(), program, 1),
+                    {.device = "reference", .batch = batch, .accumulate = micro_batches}, nullptr);
+    std::vector<float> rows(24);
+    std::iota(rows.begin(), rows.end(), 1.0F);
+    const std::vector<float> scales = {2, 3, 4};
+    const std::vector<NamedView> views = {{"x", DType::f32, {8, 3}, rows.data()}, {"scale", DType::f32, {3}, scales.data()}};
+    return trainer.step(views).loss;
+  };
+  const double whole = train(4, 1);
+  EXPECT_NEAR(train(1, 4), whole, 1e-6 * whole);
+  EXPECT_NEAR(train(2, 2), whole, 1e-6 * whole);
+}
+
+TEST(Trainer, TrainsAndReadsParametersInDoublePrecision) {
+  Program program;
+  program.sections.push_back({{}, Phase::forward, 0, 0});
+  Builder b(program, 0);
+  const Value x = b.input("x", DType::f64, {kBatch, 3});
+  const auto loss = b.append(Op::mse, {b.matmul(x, b.parameter("w", {3, 1}, {.kind = Init::normal, .values = {}}, DType::f64)),
+                                       b.input("y", DType::f64, {kBatch, 1})});
+  program.loss_sum = loss[0];
+  program.loss_count = loss[1];
+  const auto model = std::make_shared<Model>(Training{}.context(), program, 1);
+  const auto* w = reinterpret_cast<const double*>(model->data(model->parameters()[0]));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(w[i] != 0 && std::abs(w[i]) < 6) << w[i];
+  Trainer trainer(model, {.device = "reference", .batch = 2, .lr = 0.1, .warmup = 0}, nullptr);
+  const std::vector<double> rows = {1, 0, 2, 0, 1, 1}, targets = {1, -1};
+  const std::vector<NamedView> views = {{"x", DType::f64, {2, 3}, rows.data()}, {"y", DType::f64, {2, 1}, targets.data()}};
+  const double first = trainer.step(views).loss;
+  double last = 0;
+  for (int i = 0; i < 50; ++i) last = trainer.step(views).loss;
+  EXPECT_LT(last, 0.1 * first);
+}
+
+TEST(Trainer, RefusesWhatDoesNotFitTheMemoryBeforeTouchingIt) {
+  const auto context =
+      std::make_shared<Context>(ContextOptions{.device = "reference", .threads = 1, .memory_limit = 1 << 16, .log = {}, .parallel = {}});
+  const auto model = std::make_shared<Model>(context, build_gpt(odd_gpt()), 1);
+  const int64_t before = context->backend().allocated_bytes();
+  const Error error = error_of([&] { Trainer(model, {.device = "reference", .batch = 64}, nullptr); });
+  EXPECT_EQ(error.code(), Code::out_of_memory);
+  EXPECT_TRUE(says(error, "needs"));
+  EXPECT_TRUE(says(error, "memory_limit"));
+  EXPECT_EQ(context->backend().allocated_bytes(), before);
+}
+
+TEST(Trainer, ReportsExactlyTheBytesOfItsArenas) {
+  const Training training{.recipe = {.batch = 3, .accumulate = 2}};
+  const auto trainer = training.trainer(false);
+  EXPECT_EQ(trainer->memory_bytes(), trainer->plan().memory.total());
+  EXPECT_EQ(trainer->model().context().backend().allocated_bytes(), trainer->plan().memory.total());
+  trainer->evaluate(Sequences(3, 7, 17));
+  EXPECT_EQ(trainer->memory_bytes(), trainer->model().context().backend().allocated_bytes());
+}
+
+}  // namespace
+}  // namespace st
