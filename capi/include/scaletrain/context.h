@@ -1,0 +1,50 @@
+/* A context: where computing happens, and what the host lends for it. Graphs, models, data and trainers keep theirs alive. */
+#ifndef SCALETRAIN_CONTEXT_H
+#define SCALETRAIN_CONTEXT_H
+
+#include <scaletrain/error.h>
+
+ST_BEGIN
+
+typedef struct st_context st_context;
+
+enum { ST_LOG_ERROR = 0, ST_LOG_WARNING = 1, ST_LOG_INFO = 2, ST_LOG_DEBUG = 3 };
+
+/* One call a record, from any thread; text without a newline, borrowed during the call. */
+typedef void (*st_log_fn)(void* user, int32_t level, const char* area, const char* text);
+
+/* The host's parallel-for: calls task(arg, i) for every 0 <= i < n, in any order, on any threads, and returns when all are done. No task
+ * waits for another, so a pool of one thread will do. */
+typedef void (*st_task_fn)(void* arg, int64_t i);
+typedef void (*st_parallel_fn)(void* user, int64_t n, st_task_fn task, void* arg);
+
+typedef struct st_context_options {
+  uint32_t struct_size;
+  int32_t threads;      /* per trainer, at most 4096; 0: this process's cores (affinity and cgroup quota) */
+  const char* device;   /* "cpu" (default) or "reference": slow, double-accumulating */
+  int64_t memory_limit; /* bytes of all buffers together; 0: what the machine has */
+  st_log_fn log;        /* NULL: silent; nothing is ever printed */
+  void* log_user;
+  st_parallel_fn parallel; /* NULL: threads of the library's own */
+  void* parallel_user;
+} st_context_options;
+
+ST_API st_status st_context_options_init(st_context_options* options, size_t size);
+
+/* options NULL: all defaults. */
+ST_API st_status st_context_create(const st_context_options* options, st_context** context);
+ST_API st_status st_context_destroy(st_context* context);
+
+typedef struct st_memory_stats {
+  uint32_t struct_size;
+  int32_t reserved;
+  int64_t allocated_bytes; /* of buffers on the device, now */
+  int64_t available_bytes; /* on this machine, lowered by a cgroup's limit and memory_limit */
+  int64_t resident_bytes;  /* of this process */
+} st_memory_stats;
+
+ST_API st_status st_memory_stats_init(st_memory_stats* stats, size_t size);
+ST_API st_status st_context_memory(st_context* context, st_memory_stats* stats);
+
+ST_END
+#endif

@@ -1,0 +1,26 @@
+/* What every header of the C ABI begins with: calling convention, visibility, version. C99; also valid C++. */
+#ifndef SCALETRAIN_EXPORT_H
+#define SCALETRAIN_EXPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ST_VERSION_MAJOR 0
+#define ST_VERSION_MINOR 1
+#define ST_VERSION_PATCH 0
+
+#ifdef ST_BUILDING
+#define ST_API __attribute__((visibility("default")))
+#else
+#define ST_API
+#endif
+
+#ifdef __cplusplus
+#define ST_BEGIN extern "C" {
+#define ST_END }
+#else
+#define ST_BEGIN
+#define ST_END
+#endif
+
+#endif

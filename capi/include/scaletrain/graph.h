@@ -1,0 +1,54 @@
+/* A graph: a model as ops over values. A value is an id; 0 is invalid and carries the first error on, so a host may build a whole graph
+ * and look at one status, st_model_create's, which names the call that was wrong. Ops, their inputs, attributes and shapes: st_features
+ * lists them ("ops"), runtime/ir/ops.def says what they compute. */
+#ifndef SCALETRAIN_GRAPH_H
+#define SCALETRAIN_GRAPH_H
+
+#include <scaletrain/context.h>
+#include <scaletrain/view.h>
+
+ST_BEGIN
+
+typedef struct st_graph st_graph;
+typedef int32_t st_value;
+
+#define ST_BATCH (-1) /* an input's first dimension, bound by each call's data; -n is n times the batch */
+
+ST_API st_status st_graph_create(st_context* context, st_graph** graph);
+ST_API st_status st_graph_destroy(st_graph* graph);
+
+ST_API st_status st_graph_input(st_graph* graph, const char* name, st_dtype dtype, int32_t rank, const int64_t* dims, st_value* value);
+
+/* How a parameter begins: from (seed, name, element) alone, so equal everywhere. */
+enum {
+  ST_INIT_ZEROS = 0,
+  ST_INIT_ONES = 1,
+  ST_INIT_NORMAL = 2,  /* scale: standard deviation */
+  ST_INIT_UNIFORM = 3, /* scale: half the width around 0 */
+  ST_INIT_XAVIER = 4,  /* scale: gain (Glorot and Bengio 2010), uniform */
+  ST_INIT_KAIMING = 5  /* scale: gain (He et al. 2015), normal over the inputs */
+};
+
+/* dims [in, out] for a matrix. The name is prefixed by the open scopes and must be new. */
+ST_API st_status st_graph_parameter(st_graph* graph, const char* name, int32_t rank, const int64_t* dims, int32_t init, double scale,
+                                    st_value* value);
+
+/* Any op: n inputs, attributes as a JSON object or NULL, room for m values, which may be the inputs' own. Ops with several results fill the
+ * first m; what is left of the room becomes 0. */
+ST_API st_status st_graph_op(st_graph* graph, const char* op, int32_t n, const st_value* inputs, const char* attributes, int32_t m,
+                             st_value* values);
+
+/* Names what follows "name." and makes it a block that recompute, gathering and pipelines may cut at. */
+ST_API st_status st_graph_scope(st_graph* graph, const char* name);
+ST_API st_status st_graph_scope_end(st_graph* graph);
+
+ST_API st_status st_graph_output(st_graph* graph, const char* name, st_value value);
+/* A floating scalar. The first result of cross_entropy, mse, huber and bce_with_logits is a sum whose count is known: then the loss is the
+ * mean over all counted rows of a step. */
+ST_API st_status st_graph_loss(st_graph* graph, st_value value);
+
+/* The graph as text, a node a line. Owned by the graph until its next call. */
+ST_API st_status st_graph_text(st_graph* graph, const char** text);
+
+ST_END
+#endif

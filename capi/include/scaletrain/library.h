@@ -1,0 +1,22 @@
+/* The library itself: version, features, live handles. */
+#ifndef SCALETRAIN_LIBRARY_H
+#define SCALETRAIN_LIBRARY_H
+
+#include <scaletrain/error.h>
+
+ST_BEGIN
+
+/* Fails with ST_UNSUPPORTED when this library cannot serve a program written for major.minor. Call it first. */
+ST_API st_status st_require(int32_t major, int32_t minor);
+
+/* "0.1.0"; valid for ever. */
+ST_API st_status st_version(const char** text);
+
+/* JSON: version, devices and why one is missing, instruction sets, cores, memory. Valid until this thread's next st_features. */
+ST_API st_status st_features(const char** json);
+
+/* Handles of a kind ("context", "graph", "model", "data", "recipe", "trainer", "predictor"; NULL: all) that are not destroyed. */
+ST_API st_status st_live_handles(const char* kind, int64_t* count);
+
+ST_END
+#endif

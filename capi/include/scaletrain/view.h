@@ -1,0 +1,36 @@
+/* Views of arrays: the host's memory, described. Both structs are frozen: they never grow. */
+#ifndef SCALETRAIN_VIEW_H
+#define SCALETRAIN_VIEW_H
+
+#include <scaletrain/error.h>
+
+ST_BEGIN
+
+typedef int32_t st_dtype;
+enum {
+  ST_F32 = 1,
+  ST_F64 = 2,
+  ST_BF16 = 3,
+  ST_F16 = 4,
+  ST_I32 = 5,
+  ST_I64 = 6,
+  ST_U8 = 7,
+  ST_BOOL = 8 /* one byte, 0 or 1 */
+};
+
+typedef struct st_view {
+  st_dtype dtype;
+  int32_t rank;           /* at most 8 */
+  const int64_t* dims;    /* rank of them */
+  const int64_t* strides; /* in elements; NULL: row-major without gaps, the only layout taken so far */
+  void* data;
+  int64_t bytes; /* room behind data, at least what the dims need */
+} st_view;
+
+typedef struct st_named_view {
+  const char* name;
+  st_view view;
+} st_named_view;
+
+ST_END
+#endif

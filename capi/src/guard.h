@@ -1,0 +1,81 @@
+// The one line that every C entry begins with: what is thrown inside becomes a status and a message outside.
+#pragma once
+
+#include <scaletrain/error.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "base/error.h"
+#include "base/workers.h"
+
+namespace st::capi {
+
+void remember(const Error& error) noexcept;
+/// Of the exception being handled. `call` goes before messages that say only what is wrong with a handle.
+st_status remember_current(const char* call) noexcept;
+
+template <class Body>
+st_status guard(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
+  try {
+    body();
+    return ST_OK;
+  } catch (...) {
+    return remember_current(call);
+  }
+}
+
+/// An out pointer or a borrowed one that must be there.
+template <class T>
+T& given(T* pointer, const char* name) {
+  check(pointer != nullptr, name, " is NULL");
+  return *pointer;
+}
+
+/// A text that must be there.
+inline std::string text_given(const char* text, const char* name) {
+  check(text != nullptr, name, " is NULL");
+  return text;
+}
+
+/// Structs begin with their size: smaller than version 1 is an error; larger than ours is fine while the tail we do not know is zero.
+template <class T>
+T take(const T* theirs, const char* name) {
+  given(theirs, name);
+  const uint32_t size = theirs->struct_size;
+  check(size >= sizeof(T), name, ": struct_size is ", size, ", at least ", sizeof(T), " is needed; fill it with its _init function");
+  const auto* bytes = reinterpret_cast<const unsigned char*>(theirs);
+  check(size <= (1U << 20), name, ": struct_size is ", size, "; fill it with its _init function");
+  for (uint32_t i = sizeof(T); i < size; ++i)
+    require(bytes[i] == 0, Code::unsupported, name, ": byte ", i, " is set, but this library knows only ", sizeof(T),
+            " bytes of it; it is older than the program");
+  T ours;
+  std::memcpy(&ours, theirs, sizeof(T));
+  return ours;
+}
+
+/// Writes at most their size; struct_size stays theirs. Calls that change something look at the struct with take() first.
+template <class T>
+void give(T* theirs, const T& ours, const char* name) {
+  take(theirs, name);
+  const uint32_t size = theirs->struct_size;
+  std::memcpy(theirs, &ours, sizeof(T));
+  theirs->struct_size = size;
+}
+
+template <class T>
+st_status init(T* theirs, size_t size, const T& defaults, const char* call = __builtin_FUNCTION()) noexcept {
+  const auto fill = [&] {
+    check(theirs != nullptr, call, ": the struct is NULL");
+    check(size >= sizeof(T), call, ": size is ", size, ", at least ", sizeof(T), " is needed; pass sizeof of the struct");
+    require(size <= (1U << 20), Code::unsupported, call, ": size is ", size, "; pass sizeof of the struct");
+    std::memset(theirs, 0, size);  // a program newer than this library: what we do not know is zero
+    std::memcpy(theirs, &defaults, sizeof(T));
+    theirs->struct_size = static_cast<uint32_t>(size);
+  };
+  return guard(fill, call);
+}
+
+}  // namespace st::capi

@@ -1,0 +1,114 @@
+// What stands behind each kind of handle.
+#pragma once
+
+#include <scaletrain/scaletrain.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "handles.h"
+#include "ir/build.h"
+#include "train/context.h"
+#include "train/generate.h"
+#include "train/model.h"
+#include "train/recipe.h"
+#include "train/trainer.h"
+
+namespace st::capi {
+
+struct ContextObject final : Object {
+  std::shared_ptr<Context> context;
+};
+
+/// The graph as the host builds it. Host ids are positions in `values`, from 1.
+struct GraphObject final : Object {
+  std::shared_ptr<Context> context;
+  Program program;
+  std::vector<RegionId> scopes;
+  std::vector<Value> values;
+  double parameter_elements = 0;  // a double says "too many" where int64 would wrap around
+  std::optional<Error> first_error;
+};
+
+/// A step, a generation and a copy of a weight each hold the model's lease: none sees the weights half written.
+struct ModelObject final : Object {
+  std::shared_ptr<Model> model;
+};
+
+struct DataObject final : Object {
+  std::shared_ptr<const TokenSource> source;
+  TokenRange range;
+  int64_t context = 0;
+  std::shared_ptr<const Dataset> dataset;
+};
+
+struct RecipeObject final : Object {
+  Recipe recipe;
+};
+
+struct TrainerObject final : Object {
+  std::shared_ptr<ModelObject> model;
+  std::unique_ptr<Trainer> trainer;
+  std::unique_ptr<MetricsLog> log;
+  std::vector<NamedView> views;   // of the step's batch; kept so that a step allocates nothing
+  std::vector<StepReport> steps;  // for the report page: every stride-th, and the first
+  int64_t stride = 1;
+  std::vector<std::pair<int64_t, double>> evaluations;
+  std::atomic<bool> stop{false};
+  double started = 0;
+};
+
+struct PredictorObject final : Object {
+  std::shared_ptr<ModelObject> model;
+  std::unique_ptr<Generator> generator;
+};
+
+template <class Handle>
+struct HandleTraits;
+
+#define ST_HANDLE(type, kind_name, object)        \
+  template <>                                     \
+  struct HandleTraits<type> {                     \
+    using Object = object;                        \
+    static constexpr Kind kind = Kind::kind_name; \
+  };
+ST_HANDLE(st_context, context, ContextObject)
+ST_HANDLE(st_graph, graph, GraphObject)
+ST_HANDLE(st_model, model, ModelObject)
+ST_HANDLE(st_data, data, DataObject)
+ST_HANDLE(st_recipe, recipe, RecipeObject)
+ST_HANDLE(st_trainer, trainer, TrainerObject)
+ST_HANDLE(st_predictor, predictor, PredictorObject)
+#undef ST_HANDLE
+
+/// The object behind a handle, for calls that may come from any thread at any time.
+template <class Handle>
+auto peek(const Handle* handle) {
+  using Traits = HandleTraits<Handle>;
+  return std::static_pointer_cast<typename Traits::Object>(look_up(Traits::kind, handle));
+}
+
+/// The object behind a handle, for this call alone.
+template <class Handle>
+auto find(const Handle* handle) {
+  using Traits = HandleTraits<Handle>;
+  return Lease<typename Traits::Object>(Traits::kind, peek(handle));
+}
+
+/// Hands a new object out.
+template <class Handle, class T>
+void hand_out(Handle** handle, std::shared_ptr<T> object) {
+  static_assert(std::is_same_v<T, typename HandleTraits<Handle>::Object>);
+  Handle*& out = given(handle, "the out pointer for the new handle");  // before add(), or the handle would live and be lost
+  out = static_cast<Handle*>(add(HandleTraits<Handle>::kind, std::move(object)));
+}
+
+template <class Handle>
+void drop(const Handle* handle) {
+  remove(HandleTraits<Handle>::kind, handle);
+}
+
+}  // namespace st::capi

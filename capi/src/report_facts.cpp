@@ -1,0 +1,85 @@
+#include "report_facts.h"
+
+#include "base/json.h"
+#include "base/os.h"
+
+namespace st::capi {
+namespace {
+
+std::string plain(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+void take_facts(RunSummary& run, std::string_view facts) {
+  if (facts.empty()) return;
+  const Json object = parse_json(facts, "report: facts");
+  check(object.is_object(), "report: facts are a JSON object, got ", object.dump());
+  for (const auto& [key, value] : object.items()) {
+    if (key == "title") {
+      run.title = plain(value);
+    } else if (key == "subtitle") {
+      run.subtitle = plain(value);
+    } else if (key == "prompt") {
+      run.prompt = plain(value);
+    } else if (key == "sample") {
+      run.sample = plain(value);
+    } else if (key == "bigram_loss" && value.is_number()) {
+      run.bigram_loss = value.get<double>();
+    } else if (value.is_object()) {
+      FactGroup group{key, {}};
+      for (const auto& [name, text] : value.items()) group.facts.push_back({name, plain(text)});
+      run.facts.push_back(group);
+    }
+  }
+}
+
+FactGroup recipe_facts(const Recipe& recipe) {
+  FactGroup group{"Recipe", {}};
+  for (const RecipeKey& key : recipe_keys()) group.facts.push_back({key.name, plain(Json::parse(recipe.get(key.name)))});
+  return group;
+}
+
+FactGroup machine_facts(const TrainerObject& t) {
+  const Context& context = t.trainer->model().context();
+  return {"Machine",
+          {{"processor", os::cpu().brand},
+           {"device", std::string(context.backend().name())},
+           {"kernels", std::string(context.backend().kernel_class())},
+           {"threads", std::to_string(context.threads())}}};
+}
+
+}  // namespace
+
+RunSummary summary_of(const TrainerObject& t, std::string_view facts) {
+  RunSummary run;
+  run.title = "Training run";
+  run.steps = t.steps;
+  for (const auto& [step, loss] : t.evaluations) run.validation.push_back({step, loss});
+  const MemoryLayout& memory = t.trainer->plan().memory;
+  for (int32_t a = 0; a < kArenas; ++a)
+    if (memory.bytes[static_cast<size_t>(a)] > 0)
+      run.memory.push_back({std::string(name_of(static_cast<Arena>(a))), memory.bytes[static_cast<size_t>(a)]});
+  run.parameters = t.trainer->model().elements();
+  run.seconds = os::seconds() - t.started;
+  run.state = t.trainer->state_digest();
+  take_facts(run, facts);
+  run.facts.push_back(recipe_facts(t.trainer->recipe()));
+  run.facts.push_back(machine_facts(t));
+  return run;
+}
+
+std::string plan_json(const Plan& plan) {
+  const MemoryLayout& memory = plan.memory;
+  Json bytes;
+  for (int32_t a = 0; a < static_cast<int32_t>(Arena::host); ++a)
+    bytes[std::string(name_of(static_cast<Arena>(a)))] = memory.bytes[static_cast<size_t>(a)];
+  bytes["device_total"] = memory.total();
+  bytes["host_total"] = 0;
+  bytes["no_reuse"] = memory.no_reuse_bytes;
+  Json rank = {{"memory", bytes},
+               {"wire_bytes", 0},
+               {"collectives", 0},
+               {"micro_batches", plan.micro_batches},
+               {"instructions", plan.instructions.size()}};
+  return Json{{"ranks", Json::array({rank})}}.dump();
+}
+
+}  // namespace st::capi

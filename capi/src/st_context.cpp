@@ -1,0 +1,57 @@
+#include "base/os.h"
+#include "guard.h"
+#include "objects.h"
+
+using namespace st;
+using namespace st::capi;
+
+namespace {
+
+constexpr int32_t kMaxThreads = 4096;  // more is a slip of the finger, and would drown the machine
+
+}  // namespace
+
+st_status st_context_options_init(st_context_options* options, size_t size) {
+  st_context_options defaults{};
+  defaults.device = "cpu";
+  return init(options, size, defaults);
+}
+
+st_status st_context_create(const st_context_options* options, st_context** context) {
+  return guard([&] {
+    given(context, "st_context_create: context");
+    ContextOptions ours;
+    if (options != nullptr) {
+      const st_context_options theirs = take(options, "st_context_create: options");
+      if (theirs.device != nullptr) ours.device = theirs.device;
+      check(theirs.threads >= 0 && theirs.threads <= kMaxThreads, "st_context_create: threads is ", theirs.threads, ", allowed is 0 to ",
+            kMaxThreads, "; 0 takes this process's cores");
+      ours.threads = theirs.threads;
+      ours.memory_limit = theirs.memory_limit;
+      ours.log.write = theirs.log;
+      ours.log.user = theirs.log_user;
+      ours.parallel.run = theirs.parallel;
+      ours.parallel.user = theirs.parallel_user;
+    }
+    auto object = std::make_shared<ContextObject>();
+    object->context = std::make_shared<Context>(ours);
+    hand_out(context, std::move(object));
+  });
+}
+
+st_status st_context_destroy(st_context* context) {
+  return guard([&] { drop(context); });
+}
+
+st_status st_memory_stats_init(st_memory_stats* stats, size_t size) { return init(stats, size, st_memory_stats{}); }
+
+st_status st_context_memory(st_context* context, st_memory_stats* stats) {
+  return guard([&] {
+    const auto object = peek(context);
+    st_memory_stats ours{};
+    ours.allocated_bytes = object->context->backend().allocated_bytes();
+    ours.available_bytes = object->context->available_memory();
+    ours.resident_bytes = os::resident_memory();
+    give(stats, ours, "st_context_memory: stats");
+  });
+}

@@ -1,0 +1,53 @@
+#include "base/json.h"
+#include "guard.h"
+#include "objects.h"
+
+using namespace st;
+using namespace st::capi;
+
+st_status st_recipe_create(const char* json, st_recipe** recipe) {
+  return guard([&] {
+    given(recipe, "st_recipe_create: recipe");
+    auto object = std::make_shared<RecipeObject>();
+    object->recipe.merge(json == nullptr ? "" : json);
+    hand_out(recipe, std::move(object));
+  });
+}
+
+st_status st_recipe_destroy(st_recipe* recipe) {
+  return guard([&] { drop(recipe); });
+}
+
+st_status st_recipe_set(st_recipe* recipe, const char* key, const char* json_value) {
+  return guard(
+      [&] { find(recipe)->recipe.set(text_given(key, "st_recipe_set: key"), text_given(json_value, "st_recipe_set: json_value")); });
+}
+
+st_status st_recipe_get(st_recipe* recipe, const char* key, const char** json_value) {
+  return guard([&] {
+    const auto object = find(recipe);
+    object->answer = object->recipe.get(text_given(key, "st_recipe_get: key"));
+    given(json_value, "st_recipe_get: json_value") = object->answer.c_str();
+  });
+}
+
+st_status st_recipe_json(st_recipe* recipe, const char** json) {
+  return guard([&] {
+    const auto object = find(recipe);
+    object->answer = object->recipe.json();
+    given(json, "st_recipe_json: json") = object->answer.c_str();
+  });
+}
+
+st_status st_recipe_keys(const char** json) {
+  return guard([&] {
+    static const std::string answer = [] {
+      Json list = Json::array();
+      for (const RecipeKey& key : recipe_keys())
+        list.push_back(
+            {{"name", key.name}, {"type", key.type}, {"default", Json::parse(key.standard)}, {"allowed", key.allowed}, {"help", key.help}});
+      return list.dump();
+    }();
+    given(json, "st_recipe_keys: json") = answer.c_str();
+  });
+}

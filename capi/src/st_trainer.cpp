@@ -1,0 +1,243 @@
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "base/json.h"
+#include "base/os.h"
+#include "guard.h"
+#include "objects.h"
+#include "plan/plan.h"
+#include "report_facts.h"
+
+using namespace st;
+using namespace st::capi;
+
+namespace {
+
+constexpr double kMaxElements = 0x1p48;
+constexpr size_t kKeptSteps = 8192;
+
+NamedView view_of(const st_named_view& theirs) {
+  check(theirs.name != nullptr, "st_trainer_step: a view has no name (NULL)");
+  const st_view& v = theirs.view;
+  static_cast<void>(name_of(static_cast<DType>(v.dtype)));  // throws when it is none
+  check(v.rank >= 0 && v.rank <= kMaxDims && (v.rank == 0 || v.dims != nullptr), "st_trainer_step: view \"", theirs.name, "\" has rank ",
+        v.rank, v.dims == nullptr ? " and no dims (NULL)" : "; allowed is 0 to 8");
+  require(v.strides == nullptr, Code::unsupported, "st_trainer_step: view \"", theirs.name,
+          "\" has strides, which are not taken yet; pass NULL for row-major");
+  const Shape shape(std::span<const int64_t>(v.dims, static_cast<size_t>(v.rank)));
+  check(std::ranges::all_of(shape.dims(), [](int64_t dim) { return dim >= 0; }), "st_trainer_step: view \"", theirs.name, "\" has shape ",
+        shape);
+  double elements = 1;  // a double says "too many" where int64 would wrap around
+  for (const int64_t dim : shape) elements *= static_cast<double>(dim);
+  check(elements <= kMaxElements, "st_trainer_step: view \"", theirs.name, "\" has shape ", shape, ", which no memory holds");
+  const int64_t bytes = shape.elements() * bytes_of(static_cast<DType>(v.dtype));
+  check(v.bytes >= bytes, "st_trainer_step: view \"", theirs.name, "\" of shape ", shape, " needs ", bytes, " bytes, it has ", v.bytes);
+  return {theirs.name, static_cast<DType>(v.dtype), shape, v.data};
+}
+
+void take_views(std::vector<NamedView>& views, int64_t n, const st_named_view* batch) {
+  check(n >= 0 && n <= 1024, "st_trainer_step: ", n, " views");
+  views.clear();
+  for (int64_t i = 0; i < n; ++i) views.push_back(view_of(batch[i]));
+}
+
+/// A long run keeps every second, fourth, ... report, so that history costs a fixed amount of memory and a step allocates nothing.
+void keep(TrainerObject& t, const StepReport& report) {
+  const auto is_kept = [&](const StepReport& r) { return r.step == 1 || r.step % t.stride == 0; };
+  if (t.steps.size() == kKeptSteps) {
+    t.stride *= 2;
+    std::erase_if(t.steps, [&](const StepReport& r) { return !is_kept(r); });
+  }
+  if (is_kept(report)) t.steps.push_back(report);
+}
+
+void give_report(st_step_report* theirs, const StepReport& r) {
+  st_step_report ours{};
+  ours.skipped = r.skipped ? 1 : 0;
+  ours.step = r.step;
+  ours.loss = r.loss;
+  ours.lr = r.lr;
+  ours.grad_norm = r.grad_norm;
+  ours.loss_scale = r.loss_scale;
+  ours.tokens = r.tokens;
+  ours.tokens_per_second = r.tokens_per_second;
+  ours.milliseconds = r.milliseconds;
+  ours.memory_bytes = r.memory_bytes;
+  give(theirs, ours, "st_trainer_step: report");
+}
+
+/// A slip of the finger in batch or accumulate would make a plan that cannot be counted, or that fills the memory by itself. In doubles,
+/// which say "too many" where int64 would wrap around; a plan that passes here is weighed exactly by the trainer.
+void require_countable(const Model& model, const Recipe& recipe) {
+  constexpr double kInstructionBytes = 256;
+  double values = 0, nodes = 0;
+  for (const Section& section : model.program().sections)
+    for (const Node& node : section.graph.nodes) {
+      ++nodes;
+      for (const Type& type : node.out) values += 8 * std::abs(static_cast<double>(type.shape.elements()));
+    }
+  const int64_t micro_batches = recipe.step_micro_batches(), there = model.context().available_memory();
+  const double bytes = values * static_cast<double>(recipe.batch), plan = nodes * kInstructionBytes * static_cast<double>(micro_batches);
+  require(bytes < 0x1p56 && plan < static_cast<double>(there), Code::out_of_memory, "st_trainer_create: a step of ", micro_batches,
+          " micro-batches of ", recipe.batch, " rows needs about ", bytes + plan, " bytes, there is ", text_of_bytes(there),
+          "; use a smaller batch");
+}
+
+/// A cancel ends one call and is then used up.
+template <class Call>
+auto cancellable(TrainerObject& t, const Call& call) {
+  const Lease weights(Kind::model, t.model);
+  const FloatMode mode;  // the host's rounding must not reach the learning rate or a mean
+  try {
+    return call();
+  } catch (const Error& error) {
+    if (error.code() == Code::cancelled) t.trainer->take_cancel();
+    throw;
+  }
+}
+
+StepReport step(TrainerObject& t, int64_t n, const st_named_view* batch) {
+  if (batch != nullptr) take_views(t.views, n, batch);
+  const StepReport report = cancellable(t, [&] { return batch == nullptr ? t.trainer->step() : t.trainer->step(t.views); });
+  keep(t, report);
+  if (t.log) t.log->write(report);
+  return report;
+}
+
+/// While it lives, calls from other threads are BUSY; between two steps the callback may evaluate, read weights or write the report.
+class Run {
+ public:
+  explicit Run(TrainerObject& trainer) : trainer_(trainer) {
+    require(trainer_.begin_run(), Code::busy, "trainer: another call on this handle is running; wait, or end it with st_trainer_stop");
+  }
+  ~Run() { trainer_.end_run(); }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+ private:
+  TrainerObject& trainer_;
+};
+
+}  // namespace
+
+st_status st_step_report_init(st_step_report* report, size_t size) { return init(report, size, st_step_report{}); }
+
+st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, st_trainer** trainer) {
+  return guard([&] {
+    given(trainer, "st_trainer_create: trainer");
+    auto object = std::make_shared<TrainerObject>();
+    object->model = peek(model);
+    const Recipe chosen = find(recipe)->recipe;
+    const auto rows = data == nullptr ? nullptr : peek(data)->dataset;
+    const Lease weights(Kind::model, object->model);
+    require_countable(*object->model->model, chosen);
+    object->steps.reserve(kKeptSteps);
+    object->trainer = std::make_unique<Trainer>(object->model->model, chosen, rows);
+    object->started = os::seconds();
+    hand_out(trainer, std::move(object));
+  });
+}
+
+st_status st_trainer_destroy(st_trainer* trainer) {
+  return guard([&] { drop(trainer); });
+}
+
+st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_view* batch, st_step_report* report) {
+  return guard([&] {
+    if (report != nullptr) take(report, "st_trainer_step: report");
+    check(batch != nullptr || n == 0, "st_trainer_step: batch is NULL with n = ", n,
+          " views; give the views, or n = 0 for the data's rows");
+    const StepReport made = step(*find(trainer), n, batch);
+    if (report != nullptr) give_report(report, made);
+  });
+}
+
+st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_fn on_step, void* user) {
+  return guard([&] {
+    check(steps >= 1, "st_trainer_run: steps is ", steps, "; give at least 1");
+    const auto t = peek(trainer);
+    const Run run(*t);
+    t->stop = false;
+    while (t->trainer->steps() < steps && !t->stop) {
+      st_step_report report{};
+      report.struct_size = sizeof report;
+      give_report(&report, step(*find(trainer), 0, nullptr));
+      if (on_step == nullptr) continue;
+      const st_status status = on_step(user, &report);
+      require(status == ST_OK, Code::callback, "st_trainer_run: on_step returned ", status, " after step ", report.step);
+    }
+  });
+}
+
+st_status st_trainer_stop(st_trainer* trainer) {
+  return guard([&] { peek(trainer)->stop = true; });
+}
+
+st_status st_trainer_cancel(st_trainer* trainer) {
+  return guard([&] { peek(trainer)->trainer->cancel(); });
+}
+
+st_status st_evaluation_init(st_evaluation* evaluation, size_t size) { return init(evaluation, size, st_evaluation{}); }
+
+st_status st_trainer_evaluate(st_trainer* trainer, st_data* data, st_evaluation* evaluation) {
+  return guard([&] {
+    take(evaluation, "st_trainer_evaluate: evaluation");
+    const auto t = find(trainer);
+    const auto rows = peek(data)->dataset;
+    const Evaluation made = cancellable(*t, [&] { return t->trainer->evaluate(*rows); });
+    t->evaluations.emplace_back(t->trainer->steps(), made.loss);
+    st_evaluation ours{};
+    ours.loss = made.loss;
+    ours.count = made.count;
+    give(evaluation, ours, "st_trainer_evaluate: evaluation");
+  });
+}
+
+st_status st_trainer_digest(st_trainer* trainer, const char** hex) {
+  return guard([&] {
+    const auto t = find(trainer);
+    const Lease weights(Kind::model, t->model);
+    t->answer = t->trainer->state_digest();
+    given(hex, "st_trainer_digest: hex") = t->answer.c_str();
+  });
+}
+
+st_status st_trainer_plan(st_trainer* trainer, const char** json) {
+  return guard([&] {
+    const auto t = find(trainer);
+    t->answer = plan_json(t->trainer->plan());
+    given(json, "st_trainer_plan: json") = t->answer.c_str();
+  });
+}
+
+st_status st_trainer_explain(st_trainer* trainer, const char** out) {
+  return guard([&] {
+    const auto t = find(trainer);
+    t->answer = explain(t->trainer->plan());
+    given(out, "st_trainer_explain: text") = t->answer.c_str();
+  });
+}
+
+st_status st_trainer_log(st_trainer* trainer, const char* path) {
+  return guard([&] { find(trainer)->log = std::make_unique<MetricsLog>(text_given(path, "st_trainer_log: path")); });
+}
+
+st_status st_trainer_log_end(st_trainer* trainer, double validation_loss) {
+  return guard([&] {
+    const auto t = find(trainer);
+    require(t->log != nullptr, Code::wrong_state, "st_trainer_log_end: there is no log; call st_trainer_log first");
+    const Lease weights(Kind::model, t->model);
+    t->log->finish(t->trainer->state_digest(), validation_loss);
+  });
+}
+
+st_status st_trainer_write_report(st_trainer* trainer, const char* path, const char* facts) {
+  return guard([&] {
+    const auto t = find(trainer);
+    const Lease weights(Kind::model, t->model);
+    const std::string page = html_report(summary_of(*t, facts == nullptr ? "" : facts));
+    os::write_file_atomically(text_given(path, "st_trainer_write_report: path"),
+                              [&](const auto& write) { write(std::as_bytes(std::span(page))); });
+  });
+}

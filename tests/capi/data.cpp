@@ -1,0 +1,80 @@
+// Data: what cannot be trained on says so when it is opened.
+#include <cmath>
+#include <limits>
+
+#include "small_run.h"
+
+namespace {
+
+using namespace st::test;
+
+class Data : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(works(st_context_create(nullptr, context.out()))); }
+  st_status open(const std::string& path, const char* json = R"({"context": 4})") {
+    return st_data_files(context, path.c_str(), json, data.out());
+  }
+  int64_t rows(st_data* of) {
+    int64_t count = -1;
+    EXPECT_TRUE(works(st_data_rows(of, &count)));
+    return count;
+  }
+  HeldContext context;
+  HeldData data;
+};
+
+TEST_F(Data, HasAVocabularyOfBytesAndRowsOfTheContext) {
+  ASSERT_TRUE(works(open(text_file("rows.txt", 41))));
+  int64_t vocabulary = 0;
+  EXPECT_TRUE(works(st_data_vocabulary(data, &vocabulary)));
+  EXPECT_EQ(vocabulary, 256);
+  EXPECT_EQ(rows(data), 10);  // 41 bytes: 10 windows of 4, and the last one's last target
+}
+
+TEST_F(Data, ThatIsNotThereOrTooLittleIsRefused) {
+  EXPECT_TRUE(fails(ST_NOT_FOUND, open("/no/such/file"), {"/no/such/file"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(file_of("empty.txt", "")), {"empty.txt", "empty"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(file_of("short.txt", "abcd")), {"short.txt", "4 tokens", "context 4", "needs 5"}));
+  EXPECT_TRUE(works(open(file_of("enough.txt", "abcde"))));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open("/dev/null"), {"/dev/null"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(file_of("tokens.bin", "no token file")), {"tokens.bin", "STTOKENS"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(file_of("binary.txt", "ab\xC3\x28 cdefgh")), {"UTF-8", "byte 2"}));
+}
+
+TEST_F(Data, OptionsAreChecked) {
+  const std::string path = text_file("options.txt", 100);
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, "{}"), {"context"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, ""), {"st_data_files"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, R"({"context": 0})"), {"context is 0"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, R"({"context": -3})"), {"-3"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, R"({"context": 9223372036854775807})"), {"9223372036854775807"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, R"({"context": 4.5})"), {"context"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, R"({"contxt": 4})"), {"contxt", "context"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, R"({"context": 4, "context": 5})")));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, "[4]"), {"JSON object"}));
+}
+
+TEST_F(Data, IsSplitWithoutOverlap) {
+  ASSERT_TRUE(works(open(text_file("split.txt", 1000))));
+  HeldData train, validation;
+  ASSERT_TRUE(works(st_data_split(data, 0.25, train.out(), validation.out())));
+  EXPECT_EQ(rows(train), (750 - 1) / 4);
+  EXPECT_EQ(rows(validation), (250 - 1) / 4);
+  data.reset();  // the parts keep the text
+  double loss = 0;
+  EXPECT_TRUE(works(st_data_bigram_loss(train, validation, &loss)));
+  EXPECT_GT(loss, 0);
+  EXPECT_LT(loss, std::log(256));
+}
+
+TEST_F(Data, FractionsThatLeaveNothingAreRefused) {
+  ASSERT_TRUE(works(open(file_of("small.txt", "0123456789"))));
+  for (const double fraction : {0.0, 1.0, -0.5, 2.0, std::numeric_limits<double>::quiet_NaN()}) {
+    HeldData train, validation;
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_data_split(data, fraction, train.out(), validation.out()), {"fraction"})) << fraction;
+  }
+  HeldData train, validation;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_data_split(data, 0.9, train.out(), validation.out()), {"small.txt", "10 tokens", "context 4"}));
+}
+
+}  // namespace

@@ -1,0 +1,92 @@
+// Errors: a status, a message that helps, and the same as data. Of this thread alone.
+#include <cstring>
+#include <thread>
+
+#include "small_run.h"
+
+namespace {
+
+using namespace st::test;
+
+TEST(Errors, AreEmptyInAThreadThatMadeNone) {
+  EXPECT_NE(st_recipe_keys(nullptr), ST_OK);
+  std::thread([] {
+    EXPECT_STREQ(st_last_error(), "");
+    auto info = filled(st_error_info_init);
+    EXPECT_TRUE(works(st_last_error_info(&info)));
+    EXPECT_EQ(info.status, ST_OK);
+  }).join();
+  EXPECT_STRNE(st_last_error(), "");
+}
+
+TEST(Errors, OfAThreadAreNotAnothers) {
+  EXPECT_TRUE(fails(ST_UNSUPPORTED, st_require(99, 0), {"99"}));
+  std::thread([] { EXPECT_TRUE(fails(ST_UNSUPPORTED, st_require(77, 0), {"77"})); }).join();
+  EXPECT_NE(std::strstr(st_last_error(), "99"), nullptr);
+}
+
+TEST(Errors, OutliveCallsThatWork) {
+  EXPECT_TRUE(fails(ST_UNSUPPORTED, st_require(99, 0)));
+  const char* text = nullptr;
+  EXPECT_TRUE(works(st_version(&text)));
+  EXPECT_NE(std::strstr(st_last_error(), "99"), nullptr);
+}
+
+TEST(Errors, AreThereAsData) {
+  HeldContext context;
+  st_data* data = nullptr;
+  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+  EXPECT_TRUE(fails(ST_NOT_FOUND, st_data_files(context, "/no/such/text", R"({"context": 4})", &data), {"/no/such/text", "exist"}));
+  auto info = filled(st_error_info_init);
+  EXPECT_EQ(info.offset, -1);
+  EXPECT_TRUE(works(st_last_error_info(&info)));
+  EXPECT_EQ(info.status, ST_NOT_FOUND);
+  EXPECT_STREQ(info.file, "/no/such/text");
+  EXPECT_EQ(info.op, nullptr);
+  EXPECT_EQ(info.tensor, nullptr);
+  EXPECT_EQ(info.host, nullptr);
+  EXPECT_EQ(info.collective, nullptr);
+  EXPECT_EQ(info.step, -1);
+  EXPECT_EQ(info.rank, -1);
+}
+
+TEST(Errors, NameTheOffsetInAFile) {
+  HeldContext context;
+  st_data* data = nullptr;
+  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+  const std::string path = file_of("not_utf8.txt", std::string("abc\xFF"
+                                                               "def and more"));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_data_files(context, path.c_str(), R"({"context": 4})", &data), {"UTF-8", path}));
+  auto info = filled(st_error_info_init);
+  EXPECT_TRUE(works(st_last_error_info(&info)));
+  EXPECT_EQ(info.offset, 3);
+  EXPECT_EQ(info.file, path);
+}
+
+TEST(Errors, OfAnOpNameIt) {
+  SmallRun run;
+  TokenBatch batch(6, 1);
+  batch.tokens[19] = 256;  // row 2, place 3; in the model's vocabulary are 0 to 255
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_step(run.trainer, 2, batch.views(), nullptr), {"embedding", "256"}));
+  auto info = filled(st_error_info_init);
+  EXPECT_TRUE(works(st_last_error_info(&info)));
+  EXPECT_STREQ(info.op, "embedding");
+}
+
+TEST(Library, TellsItsVersionAndFeatures) {
+  const char *version = nullptr, *features = nullptr;
+  ASSERT_TRUE(works(st_version(&version)));
+  ASSERT_TRUE(works(st_features(&features)));
+  EXPECT_EQ(std::string(version),
+            std::to_string(ST_VERSION_MAJOR) + "." + std::to_string(ST_VERSION_MINOR) + "." + std::to_string(ST_VERSION_PATCH));
+  for (const char* word : {"\"version\"", "\"devices\"", "\"reference\"", "\"matmul\"", "\"transpose_a\"", "\"cores\"", "\"memory_bytes\""})
+    EXPECT_NE(std::strstr(features, word), nullptr) << word;
+}
+
+TEST(Library, ServesItsOwnVersionOnly) {
+  EXPECT_TRUE(works(st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR)));
+  EXPECT_TRUE(fails(ST_UNSUPPORTED, st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR + 1), {"0.2", "0.1.0"}));
+  EXPECT_TRUE(fails(ST_UNSUPPORTED, st_require(ST_VERSION_MAJOR + 1, 0)));
+}
+
+}  // namespace

@@ -1,0 +1,165 @@
+// A graph may be built without a look at any status: st_model_create tells what was wrong first.
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "small_run.h"
+
+namespace {
+
+using namespace st::test;
+
+class Graph : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+    ASSERT_TRUE(works(st_graph_create(context, graph.out())));
+    const std::array<int64_t, 2> dims = {ST_BATCH, 3};
+    ASSERT_TRUE(works(st_graph_input(graph, "x", ST_F32, 2, dims.data(), &x)));
+  }
+  st_value parameter(const char* name, int64_t rows, int64_t columns) {
+    const std::array<int64_t, 2> dims = {rows, columns};
+    st_value value = 0;
+    EXPECT_TRUE(works(st_graph_parameter(graph, name, 2, dims.data(), ST_INIT_NORMAL, 0.1, &value)));
+    return value;
+  }
+  st_status op(const char* name, std::initializer_list<st_value> in, const char* attributes, st_value* out) {
+    return st_graph_op(graph, name, static_cast<int32_t>(in.size()), in.begin(), attributes, 1, out);
+  }
+  st_status create() { return st_model_create(graph, 0, model.out()); }
+
+  HeldContext context;
+  HeldGraph graph;
+  HeldModel model;
+  st_value x = 0, y = 7;
+};
+
+TEST_F(Graph, ShapesThatDoNotFitAreNamedWithTheirOp) {
+  const st_value w = parameter("w", 4, 5);
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op("matmul", {x, w}, nullptr, &y), {"st_graph_op", "matmul", "[batch, 3]", "[4, 5]"}));
+  EXPECT_EQ(y, 0);
+  auto info = filled(st_error_info_init);
+  EXPECT_TRUE(works(st_last_error_info(&info)));
+  EXPECT_STREQ(info.op, "matmul");
+}
+
+TEST_F(Graph, ModelCreateNamesTheFirstCallThatWasWrong) {
+  const st_value w = parameter("w", 4, 5);
+  op("matmul", {x, w}, nullptr, &y);   // wrong
+  op("gelu", {y}, nullptr, &y);        // carries it on
+  op("no_such_op", {x}, nullptr, &y);  // wrong too, but later
+  EXPECT_NE(st_graph_loss(graph, y), ST_OK);
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(), {"st_graph_op", "matmul", "[4, 5]"}));
+  EXPECT_EQ(std::strstr(st_last_error(), "no_such_op"), nullptr);
+}
+
+TEST_F(Graph, AnErrorInAScopeNamesTheScope) {
+  const st_value w = parameter("w", 4, 5);
+  ASSERT_TRUE(works(st_graph_scope(graph, "encoder")));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op("matmul", {x, w}, nullptr, &y), {"encoder", "matmul"}));
+}
+
+TEST_F(Graph, UnknownOpsAndAttributesNameTheNearest) {
+  EXPECT_TRUE(fails(ST_NOT_FOUND, op("geluu", {x}, nullptr, &y), {"geluu", "gelu"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op("gelu", {x}, R"({"aproximate": "erf"})", &y), {"gelu", "aproximate", "approximate"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op("gelu", {x}, R"({"approximate": "maybe"})", &y), {"gelu", "approximate", "maybe"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op("gelu", {x}, "{\"approximate\": ", &y), {"attributes"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op("gelu", {x}, "[1]", &y), {"JSON object"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op("sum", {x}, R"({"axes": [0.5]})", &y), {"axes"}));
+}
+
+TEST_F(Graph, OpsOfTheRuntimeAreNotAHosts) {
+  for (const char* name : {"load", "store", "accumulate", "adamw"})
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op(name, {x}, nullptr, &y), {name})) << name;
+}
+
+TEST_F(Graph, WrongNumbersOfInputsAndValuesAreRefused) {
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op("gelu", {}, nullptr, &y), {"gelu"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op("gelu", {x, x}, nullptr, &y), {"gelu"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_op(graph, "gelu", -1, &x, nullptr, 1, &y), {"-1"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_op(graph, "gelu", 1, &x, nullptr, 0, &y), {"room"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_op(graph, "gelu", 1, &x, nullptr, -1, &y), {"room"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op("gelu", {99}, nullptr, &y), {"value 99"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op("gelu", {-5}, nullptr, &y)));
+}
+
+TEST_F(Graph, ValuesOfAnotherGraphAreRefusedOrTheirOwn) {
+  HeldGraph other;
+  ASSERT_TRUE(works(st_graph_create(context, other.out())));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_op(other, "gelu", 1, &x, nullptr, 1, &y), {"not one of this graph's"}));
+}
+
+TEST_F(Graph, OpsWithSeveralResultsFillTheRoomThereIs) {
+  std::array<st_value, 5> pieces = {9, 9, 9, 9, 9};
+  EXPECT_TRUE(works(st_graph_op(graph, "split", 1, &x, R"({"axis": 1, "sizes": [1, 2]})", 4, pieces.data())));
+  EXPECT_GT(pieces[0], 0);
+  EXPECT_GT(pieces[1], 0);
+  EXPECT_EQ(pieces[2], 0);
+  EXPECT_EQ(pieces[4], 9) << "written past the room";
+}
+
+TEST_F(Graph, BadShapesOfInputsAndParametersAreRefused) {
+  constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+  const std::array<int64_t, 9> dims = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+  const std::array<int64_t, 2> batch_inside = {3, ST_BATCH}, symbolic = {ST_BATCH, 3}, huge = {kHuge, 2},
+                               wide = {int64_t{1} << 31, int64_t{1} << 31};
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_input(graph, "a", ST_F32, 9, dims.data(), &y), {"rank", "9"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_input(graph, "a", ST_F32, -1, dims.data(), &y), {"rank", "-1"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_input(graph, "a", 0, 1, dims.data(), &y), {"st_graph_input"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_input(graph, "a", 99, 1, dims.data(), &y), {"99"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_input(graph, "a", ST_F32, 2, batch_inside.data(), &y), {"batch"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_input(graph, "a", ST_F32, 2, wide.data(), &y), {"2147483648"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_input(graph, "x", ST_F32, 1, dims.data(), &y), {"x"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_input(graph, "", ST_F32, 1, dims.data(), &y), {"name"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_parameter(graph, "w", 2, symbolic.data(), ST_INIT_ZEROS, 1, &y), {"batch"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_parameter(graph, "w", 2, huge.data(), ST_INIT_ZEROS, 1, &y)));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_parameter(graph, "w", 2, wide.data(), ST_INIT_ZEROS, 1, &y), {"2147483648"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_parameter(graph, "w", 1, dims.data(), 6, 1, &y), {"init", "6"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_parameter(graph, "w", 1, dims.data(), -1, 1, &y), {"init"}));
+}
+
+TEST_F(Graph, NamesAreGivenOnce) {
+  parameter("w", 3, 3);
+  const std::array<int64_t, 1> dims = {3};
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_parameter(graph, "w", 1, dims.data(), ST_INIT_ZEROS, 1, &y), {"\"w\""}));
+  EXPECT_TRUE(works(st_graph_output(graph, "out", x)));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_output(graph, "out", x), {"\"out\""}));
+}
+
+TEST_F(Graph, ScopesNameParametersAndMustBeOpenToEnd) {
+  EXPECT_TRUE(works(st_graph_scope(graph, "a")));
+  EXPECT_TRUE(works(st_graph_scope(graph, "b")));
+  parameter("w", 2, 2);
+  EXPECT_TRUE(works(st_graph_scope_end(graph)));
+  EXPECT_TRUE(works(st_graph_scope_end(graph)));
+  const char* text = nullptr;
+  ASSERT_TRUE(works(st_graph_text(graph, &text)));
+  EXPECT_NE(std::strstr(text, "a.b.w"), nullptr) << text;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_scope_end(graph), {"st_graph_scope_end", "scope"}));
+}
+
+TEST_F(Graph, ALossIsAFloatingScalar) {
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_loss(graph, x), {"st_graph_loss", "scalar"}));
+  std::array<st_value, 2> loss = {0, 0};
+  const std::array<st_value, 2> pair = {x, x};
+  EXPECT_TRUE(works(st_graph_op(graph, "mse", 2, pair.data(), nullptr, 2, loss.data())));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_loss(graph, loss[1]), {"first result"}));
+}
+
+TEST_F(Graph, AModelIsACopyOfTheGraph) {
+  HeldContext own;
+  HeldGraph sine;
+  ASSERT_TRUE(works(st_context_create(nullptr, own.out())));
+  ASSERT_TRUE(works(st_graph_create(own, sine.out())));
+  sine_graph(sine);
+  ASSERT_TRUE(works(st_model_create(sine, 1, model.out())));
+  int64_t before = 0, after = 0;
+  ASSERT_TRUE(works(st_model_parameter_count(model, &before)));
+  const std::array<int64_t, 1> dims = {3};
+  EXPECT_TRUE(works(st_graph_parameter(sine, "later", 1, dims.data(), ST_INIT_ZEROS, 1, &y)));
+  ASSERT_TRUE(works(st_model_parameter_count(model, &after)));
+  EXPECT_EQ(before, 4);
+  EXPECT_EQ(after, 4);
+}
+
+}  // namespace

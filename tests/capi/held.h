@@ -1,0 +1,68 @@
+// What the tests of the C ABI hold and say: a handle that is destroyed with its scope, and a check of a call that must fail.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <scaletrain/scaletrain.h>
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace st::test {
+
+/// Owns a handle: Held<st_context, st_context_destroy>.
+template <class Handle, st_status (*destroy)(Handle*)>
+class Held {
+ public:
+  Held() = default;
+  ~Held() { destroy(handle_); }
+  Held(Held&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Held& operator=(Held&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  operator Handle*() const { return handle_; }
+  Handle** out() { return &handle_; }
+  void reset() {
+    destroy(handle_);
+    handle_ = nullptr;
+  }
+
+ private:
+  Handle* handle_ = nullptr;
+};
+
+using HeldContext = Held<st_context, st_context_destroy>;
+using HeldGraph = Held<st_graph, st_graph_destroy>;
+using HeldModel = Held<st_model, st_model_destroy>;
+using HeldData = Held<st_data, st_data_destroy>;
+using HeldRecipe = Held<st_recipe, st_recipe_destroy>;
+using HeldTrainer = Held<st_trainer, st_trainer_destroy>;
+using HeldPredictor = Held<st_predictor, st_predictor_destroy>;
+
+/// EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_call(...), {"matmul", "[3, 4]"})): the status, and a message with all these words.
+inline testing::AssertionResult fails(st_status wanted, st_status got, std::initializer_list<std::string_view> words = {}) {
+  const std::string message = st_last_error();
+  if (got != wanted) return testing::AssertionFailure() << "status is " << got << ", wanted " << wanted << ": " << message;
+  for (const std::string_view word : words)
+    if (message.find(word) == std::string::npos) return testing::AssertionFailure() << "no \"" << word << "\" in: " << message;
+  if (message.empty()) return testing::AssertionFailure() << "the message is empty";
+  return testing::AssertionSuccess();
+}
+
+/// A call that must succeed.
+inline testing::AssertionResult works(st_status got) {
+  if (got == ST_OK) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "status " << got << ": " << st_last_error();
+}
+
+/// A struct filled by its _init function.
+template <class Struct>
+Struct filled(st_status (*init)(Struct*, size_t)) {
+  Struct made;
+  EXPECT_TRUE(works(init(&made, sizeof made)));
+  return made;
+}
+
+}  // namespace st::test

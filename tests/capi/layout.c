@@ -1,0 +1,132 @@
+/* The layout of every public struct and the value of every pinned enum, held by the compiler: a change that breaks programs built against
+ * the header before does not compile. Structs grow at the end only: new lines may be added, standing ones are never changed. For LP64. */
+#include <scaletrain/scaletrain.h>
+
+#define HOLDS(name, condition) typedef char name[(condition) ? 1 : -1]
+#define SIZE(type, bytes) HOLDS(size_of_##type, sizeof(type) == (bytes))
+#define AT(type, field, offset) HOLDS(offset_of_##type##_##field, offsetof(type, field) == (offset))
+#define VALUE(constant, number) HOLDS(value_of_##constant, (constant) == (number))
+
+HOLDS(lp64, sizeof(void*) == 8 && sizeof(st_status) == 4 && sizeof(st_dtype) == 4 && sizeof(st_value) == 4);
+
+SIZE(st_error_info, 72);
+AT(st_error_info, struct_size, 0);
+AT(st_error_info, status, 4);
+AT(st_error_info, op, 8);
+AT(st_error_info, tensor, 16);
+AT(st_error_info, file, 24);
+AT(st_error_info, host, 32);
+AT(st_error_info, collective, 40);
+AT(st_error_info, offset, 48);
+AT(st_error_info, step, 56);
+AT(st_error_info, rank, 64);
+AT(st_error_info, reserved, 68);
+
+SIZE(st_context_options, 56);
+AT(st_context_options, struct_size, 0);
+AT(st_context_options, threads, 4);
+AT(st_context_options, device, 8);
+AT(st_context_options, memory_limit, 16);
+AT(st_context_options, log, 24);
+AT(st_context_options, log_user, 32);
+AT(st_context_options, parallel, 40);
+AT(st_context_options, parallel_user, 48);
+
+SIZE(st_memory_stats, 32);
+AT(st_memory_stats, struct_size, 0);
+AT(st_memory_stats, reserved, 4);
+AT(st_memory_stats, allocated_bytes, 8);
+AT(st_memory_stats, available_bytes, 16);
+AT(st_memory_stats, resident_bytes, 24);
+
+SIZE(st_view, 40); /* frozen */
+AT(st_view, dtype, 0);
+AT(st_view, rank, 4);
+AT(st_view, dims, 8);
+AT(st_view, strides, 16);
+AT(st_view, data, 24);
+AT(st_view, bytes, 32);
+
+SIZE(st_named_view, 48); /* frozen */
+AT(st_named_view, name, 0);
+AT(st_named_view, view, 8);
+
+SIZE(st_parameter_info, 88);
+AT(st_parameter_info, struct_size, 0);
+AT(st_parameter_info, dtype, 4);
+AT(st_parameter_info, name, 8);
+AT(st_parameter_info, rank, 16);
+AT(st_parameter_info, trainable, 20);
+AT(st_parameter_info, dims, 24);
+
+SIZE(st_generate_options, 40);
+AT(st_generate_options, struct_size, 0);
+AT(st_generate_options, reserved, 4);
+AT(st_generate_options, tokens, 8);
+AT(st_generate_options, temperature, 16);
+AT(st_generate_options, top_k, 24);
+AT(st_generate_options, seed, 32);
+
+SIZE(st_step_report, 80);
+AT(st_step_report, struct_size, 0);
+AT(st_step_report, skipped, 4);
+AT(st_step_report, step, 8);
+AT(st_step_report, loss, 16);
+AT(st_step_report, lr, 24);
+AT(st_step_report, grad_norm, 32);
+AT(st_step_report, loss_scale, 40);
+AT(st_step_report, tokens, 48);
+AT(st_step_report, tokens_per_second, 56);
+AT(st_step_report, milliseconds, 64);
+AT(st_step_report, memory_bytes, 72);
+
+SIZE(st_evaluation, 24);
+AT(st_evaluation, struct_size, 0);
+AT(st_evaluation, reserved, 4);
+AT(st_evaluation, loss, 8);
+AT(st_evaluation, count, 16);
+
+VALUE(ST_OK, 0);
+VALUE(ST_INVALID_ARGUMENT, 1);
+VALUE(ST_INVALID_HANDLE, 2);
+VALUE(ST_WRONG_STATE, 3);
+VALUE(ST_NOT_FOUND, 4);
+VALUE(ST_OUT_OF_MEMORY, 5);
+VALUE(ST_UNAVAILABLE, 6);
+VALUE(ST_UNSUPPORTED, 7);
+VALUE(ST_CANCELLED, 8);
+VALUE(ST_BUSY, 9);
+VALUE(ST_TIMEOUT, 10);
+VALUE(ST_RANK_FAILED, 11);
+VALUE(ST_RANK_MISMATCH, 12);
+VALUE(ST_CORRUPT, 13);
+VALUE(ST_IO, 14);
+VALUE(ST_NOT_FINITE, 15);
+VALUE(ST_CALLBACK, 16);
+VALUE(ST_INTERNAL, 17);
+
+VALUE(ST_F32, 1);
+VALUE(ST_F64, 2);
+VALUE(ST_BF16, 3);
+VALUE(ST_F16, 4);
+VALUE(ST_I32, 5);
+VALUE(ST_I64, 6);
+VALUE(ST_U8, 7);
+VALUE(ST_BOOL, 8);
+
+VALUE(ST_INIT_ZEROS, 0);
+VALUE(ST_INIT_ONES, 1);
+VALUE(ST_INIT_NORMAL, 2);
+VALUE(ST_INIT_UNIFORM, 3);
+VALUE(ST_INIT_XAVIER, 4);
+VALUE(ST_INIT_KAIMING, 5);
+
+VALUE(ST_LOG_ERROR, 0);
+VALUE(ST_LOG_WARNING, 1);
+VALUE(ST_LOG_INFO, 2);
+VALUE(ST_LOG_DEBUG, 3);
+
+HOLDS(value_of_ST_BATCH, ST_BATCH == -1);
+
+/* One place for the linker to see that this file was compiled. */
+int layout_holds(void) { return 1; }

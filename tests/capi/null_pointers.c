@@ -1,0 +1,298 @@
+/* Every function with NULL for each of its pointers, and a plain walk through the library, as a C99 program sees it. */
+#include <scaletrain/scaletrain.h>
+#include <stdio.h>
+#include <string.h>
+
+int layout_holds(void); /* layout.c */
+
+static int checks = 0, failures = 0;
+
+/* The status, and a message that names the call. */
+static void expect(st_status wanted, st_status got, const char* call, int line) {
+  char name[64];
+  size_t length = strcspn(call, "(");
+  ++checks;
+  if (length >= sizeof name) length = sizeof name - 1;
+  memcpy(name, call, length);
+  name[length] = '\0';
+  if (got == wanted && (wanted == ST_OK || strstr(st_last_error(), name) != NULL)) return;
+  ++failures;
+  fprintf(stderr, "null_pointers.c:%d: %s is %d, wanted %d; message: %s\n", line, call, (int)got, (int)wanted, st_last_error());
+}
+
+static void expect_number(int64_t wanted, int64_t got, const char* what, int line) {
+  ++checks;
+  if (got == wanted) return;
+  ++failures;
+  fprintf(stderr, "null_pointers.c:%d: %s: %ld, wanted %ld\n", line, what, (long)got, (long)wanted);
+}
+
+#define EXPECT(wanted, call) expect(wanted, call, #call, __LINE__)
+#define WORKS(call) EXPECT(ST_OK, call)
+#define REFUSES(call) EXPECT(ST_INVALID_ARGUMENT, call)
+#define NO_HANDLE(call) EXPECT(ST_INVALID_HANDLE, call)
+
+static st_status on_token(void* user, int32_t token) {
+  (void)user;
+  (void)token;
+  return ST_OK;
+}
+
+static void library_and_structs(void) {
+  int64_t count = -1;
+  REFUSES(st_version(NULL));
+  REFUSES(st_features(NULL));
+  REFUSES(st_live_handles(NULL, NULL));
+  WORKS(st_live_handles(NULL, &count));
+  REFUSES(st_live_handles("nothing", &count));
+  REFUSES(st_recipe_keys(NULL));
+  REFUSES(st_last_error_info(NULL));
+  REFUSES(st_error_info_init(NULL, sizeof(st_error_info)));
+  REFUSES(st_context_options_init(NULL, sizeof(st_context_options)));
+  REFUSES(st_memory_stats_init(NULL, sizeof(st_memory_stats)));
+  REFUSES(st_parameter_info_init(NULL, sizeof(st_parameter_info)));
+  REFUSES(st_generate_options_init(NULL, sizeof(st_generate_options)));
+  REFUSES(st_step_report_init(NULL, sizeof(st_step_report)));
+  REFUSES(st_evaluation_init(NULL, sizeof(st_evaluation)));
+  WORKS(st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR));
+  EXPECT(ST_UNSUPPORTED, st_require(ST_VERSION_MAJOR + 1, 0));
+  EXPECT(ST_UNSUPPORTED, st_require(-1, 0));
+}
+
+static void destroying_nothing_is_fine(void) {
+  WORKS(st_context_destroy(NULL));
+  WORKS(st_graph_destroy(NULL));
+  WORKS(st_model_destroy(NULL));
+  WORKS(st_data_destroy(NULL));
+  WORKS(st_recipe_destroy(NULL));
+  WORKS(st_trainer_destroy(NULL));
+  WORKS(st_predictor_destroy(NULL));
+}
+
+static void no_handle(void) {
+  const int64_t dims[] = {2};
+  float values[2] = {0, 0};
+  const st_view view = {ST_F32, 1, dims, NULL, values, sizeof values};
+  st_memory_stats stats;
+  st_parameter_info parameter;
+  st_evaluation evaluation;
+  st_graph* graph = NULL;
+  st_model* model = NULL;
+  st_data *data = NULL, *other = NULL;
+  st_trainer* trainer = NULL;
+  st_predictor* predictor = NULL;
+  const char* text = NULL;
+  const int32_t token = 1;
+  int64_t n = 0;
+  double loss = 0;
+  st_value value = 7;
+
+  WORKS(st_memory_stats_init(&stats, sizeof stats));
+  WORKS(st_parameter_info_init(&parameter, sizeof parameter));
+  WORKS(st_evaluation_init(&evaluation, sizeof evaluation));
+  NO_HANDLE(st_context_memory(NULL, &stats));
+  NO_HANDLE(st_graph_create(NULL, &graph));
+  NO_HANDLE(st_graph_input(NULL, "x", ST_F32, 1, dims, &value));
+  expect_number(0, value, "value of a failed st_graph_input", __LINE__);
+  NO_HANDLE(st_graph_parameter(NULL, "w", 1, dims, ST_INIT_ZEROS, 1, &value));
+  NO_HANDLE(st_graph_op(NULL, "gelu", 1, &value, NULL, 1, &value));
+  NO_HANDLE(st_graph_scope(NULL, "block"));
+  NO_HANDLE(st_graph_scope_end(NULL));
+  NO_HANDLE(st_graph_output(NULL, "y", 1));
+  NO_HANDLE(st_graph_loss(NULL, 1));
+  NO_HANDLE(st_graph_text(NULL, &text));
+  NO_HANDLE(st_model_create(NULL, 0, &model));
+  NO_HANDLE(st_model_builtin(NULL, "mlp", NULL, 0, &model));
+  NO_HANDLE(st_model_parameter_count(NULL, &n));
+  NO_HANDLE(st_model_parameter(NULL, 0, &parameter));
+  NO_HANDLE(st_model_get(NULL, "w", &view));
+  NO_HANDLE(st_model_set(NULL, "w", &view));
+  NO_HANDLE(st_model_write_file(NULL, "w.safetensors"));
+  NO_HANDLE(st_model_read_file(NULL, "w.safetensors"));
+  NO_HANDLE(st_data_files(NULL, "text", "{\"context\": 1}", &data));
+  NO_HANDLE(st_data_split(NULL, 0.1, &data, &other));
+  NO_HANDLE(st_data_rows(NULL, &n));
+  NO_HANDLE(st_data_vocabulary(NULL, &n));
+  NO_HANDLE(st_data_bigram_loss(NULL, NULL, &loss));
+  NO_HANDLE(st_recipe_set(NULL, "lr", "1"));
+  NO_HANDLE(st_recipe_get(NULL, "lr", &text));
+  NO_HANDLE(st_recipe_json(NULL, &text));
+  NO_HANDLE(st_trainer_create(NULL, NULL, NULL, &trainer));
+  NO_HANDLE(st_trainer_step(NULL, 0, NULL, NULL));
+  NO_HANDLE(st_trainer_run(NULL, 1, NULL, NULL));
+  NO_HANDLE(st_trainer_stop(NULL));
+  NO_HANDLE(st_trainer_cancel(NULL));
+  NO_HANDLE(st_trainer_evaluate(NULL, NULL, &evaluation));
+  NO_HANDLE(st_trainer_digest(NULL, &text));
+  NO_HANDLE(st_trainer_plan(NULL, &text));
+  NO_HANDLE(st_trainer_explain(NULL, &text));
+  NO_HANDLE(st_trainer_log(NULL, "log.jsonl"));
+  NO_HANDLE(st_trainer_log_end(NULL, 0));
+  NO_HANDLE(st_trainer_write_report(NULL, "report.html", NULL));
+  NO_HANDLE(st_predictor_create(NULL, &predictor));
+  NO_HANDLE(st_predictor_generate(NULL, 1, &token, NULL, on_token, NULL));
+}
+
+static void arguments_of_context_and_graph(st_context* context) {
+  const int64_t dims[] = {ST_BATCH, 2};
+  const char* text = NULL;
+  st_graph* graph = NULL;
+  st_model* model = NULL;
+  st_value x = 0, y = 0;
+
+  REFUSES(st_context_create(NULL, NULL));
+  REFUSES(st_context_memory(context, NULL));
+  REFUSES(st_graph_create(context, NULL));
+  WORKS(st_graph_create(context, &graph));
+  WORKS(st_graph_input(graph, "x", ST_F32, 2, dims, &x));
+  REFUSES(st_graph_input(graph, NULL, ST_F32, 2, dims, &y));
+  REFUSES(st_graph_input(graph, "z", ST_F32, 2, NULL, &y));
+  REFUSES(st_graph_input(graph, "z", ST_F32, 2, dims, NULL));
+  REFUSES(st_graph_parameter(graph, NULL, 1, dims + 1, ST_INIT_ZEROS, 1, &y));
+  REFUSES(st_graph_parameter(graph, "w", 1, NULL, ST_INIT_ZEROS, 1, &y));
+  REFUSES(st_graph_parameter(graph, "w", 1, dims + 1, ST_INIT_ZEROS, 1, NULL));
+  REFUSES(st_graph_op(graph, NULL, 1, &x, NULL, 1, &y));
+  REFUSES(st_graph_op(graph, "gelu", 1, NULL, NULL, 1, &y));
+  REFUSES(st_graph_op(graph, "gelu", 1, &x, NULL, 1, NULL));
+  REFUSES(st_graph_scope(graph, NULL));
+  REFUSES(st_graph_output(graph, NULL, x));
+  REFUSES(st_graph_text(graph, NULL));
+  WORKS(st_graph_text(graph, &text));
+  REFUSES(st_model_create(graph, 0, NULL));
+  expect(ST_INVALID_ARGUMENT, st_model_create(graph, 0, &model), "st_graph_input", __LINE__); /* the first wrong call is named */
+  WORKS(st_graph_destroy(graph));
+}
+
+static void arguments_of_model(st_context* context, st_model* model) {
+  const int64_t dims[] = {1, 64};
+  float values[64] = {0};
+  st_view view = {ST_F32, 2, dims, NULL, values, sizeof values};
+  const char* const name = "layer.0.weight";
+
+  REFUSES(st_model_builtin(context, NULL, NULL, 0, &model));
+  REFUSES(st_model_builtin(context, "mlp", NULL, 0, NULL));
+  REFUSES(st_model_parameter_count(model, NULL));
+  REFUSES(st_model_parameter(model, 0, NULL));
+  WORKS(st_model_get(model, name, &view));
+  WORKS(st_model_set(model, name, &view));
+  REFUSES(st_model_get(model, NULL, &view));
+  REFUSES(st_model_get(model, name, NULL));
+  REFUSES(st_model_set(model, NULL, &view));
+  REFUSES(st_model_set(model, name, NULL));
+  view.dims = NULL;
+  REFUSES(st_model_get(model, name, &view));
+  view.dims = dims;
+  view.data = NULL;
+  REFUSES(st_model_get(model, name, &view));
+  REFUSES(st_model_set(model, name, &view));
+  REFUSES(st_model_write_file(model, NULL));
+  REFUSES(st_model_read_file(model, NULL));
+}
+
+static void arguments_of_data(st_context* context, const char* file) {
+  st_data *data = NULL, *train = NULL, *validation = NULL;
+  int64_t handles = 0, after = 0;
+
+  REFUSES(st_data_files(context, NULL, "{\"context\": 4}", &data));
+  REFUSES(st_data_files(context, file, NULL, &data));
+  REFUSES(st_data_files(context, file, "{\"context\": 4}", NULL));
+  WORKS(st_data_files(context, file, "{\"context\": 4}", &data));
+  WORKS(st_live_handles("data", &handles));
+  REFUSES(st_data_split(data, 0.5, NULL, &validation));
+  REFUSES(st_data_split(data, 0.5, &train, NULL));
+  WORKS(st_live_handles("data", &after));
+  expect_number(handles, after, "handles after a failed st_data_split", __LINE__);
+  REFUSES(st_data_rows(data, NULL));
+  REFUSES(st_data_vocabulary(data, NULL));
+  REFUSES(st_data_bigram_loss(data, data, NULL));
+  WORKS(st_data_destroy(data));
+}
+
+static void arguments_of_recipe(st_recipe* recipe) {
+  const char* text = NULL;
+  REFUSES(st_recipe_create(NULL, NULL));
+  REFUSES(st_recipe_set(recipe, NULL, "1"));
+  REFUSES(st_recipe_set(recipe, "lr", NULL));
+  REFUSES(st_recipe_get(recipe, NULL, &text));
+  REFUSES(st_recipe_get(recipe, "lr", NULL));
+  REFUSES(st_recipe_json(recipe, NULL));
+}
+
+static void arguments_of_trainer(st_model* model, st_recipe* recipe) {
+  const int64_t dims[] = {8, 1};
+  float x[8] = {0}, y[8] = {0};
+  st_named_view batch[] = {{"x", {ST_F32, 2, dims, NULL, x, sizeof x}}, {"y", {ST_F32, 2, dims, NULL, y, sizeof y}}};
+  st_trainer* trainer = NULL;
+  st_evaluation evaluation;
+
+  REFUSES(st_trainer_create(model, recipe, NULL, NULL));
+  NO_HANDLE(st_trainer_create(model, NULL, NULL, &trainer));
+  WORKS(st_trainer_create(model, recipe, NULL, &trainer)); /* no data is no error */
+  WORKS(st_trainer_step(trainer, 2, batch, NULL));         /* nor is no report */
+  EXPECT(ST_INVALID_ARGUMENT, st_trainer_step(trainer, 2, NULL, NULL));
+  batch[0].name = NULL;
+  REFUSES(st_trainer_step(trainer, 2, batch, NULL));
+  batch[0].name = "x";
+  batch[0].view.dims = NULL;
+  REFUSES(st_trainer_step(trainer, 2, batch, NULL));
+  batch[0].view.dims = dims;
+  batch[0].view.data = NULL;
+  expect(ST_INVALID_ARGUMENT, st_trainer_step(trainer, 2, batch, NULL), "step: input \"x\"", __LINE__);
+  expect(ST_WRONG_STATE, st_trainer_step(trainer, 0, NULL, NULL), "step", __LINE__); /* there is no data to take it from */
+
+  WORKS(st_evaluation_init(&evaluation, sizeof evaluation));
+  NO_HANDLE(st_trainer_evaluate(trainer, NULL, &evaluation));
+  REFUSES(st_trainer_evaluate(trainer, NULL, NULL));
+  REFUSES(st_trainer_digest(trainer, NULL));
+  REFUSES(st_trainer_plan(trainer, NULL));
+  REFUSES(st_trainer_explain(trainer, NULL));
+  REFUSES(st_trainer_log(trainer, NULL));
+  EXPECT(ST_WRONG_STATE, st_trainer_log_end(trainer, 0));
+  REFUSES(st_trainer_write_report(trainer, NULL, NULL));
+  WORKS(st_trainer_destroy(trainer));
+}
+
+static void arguments_of_predictor(st_context* context) {
+  const int32_t token = 1;
+  st_model* gpt = NULL;
+  st_predictor* predictor = NULL;
+  WORKS(st_model_builtin(context, "gpt", "{\"layers\":1,\"width\":8,\"heads\":1,\"context\":4}", 0, &gpt));
+  REFUSES(st_predictor_create(gpt, NULL));
+  WORKS(st_predictor_create(gpt, &predictor));
+  WORKS(st_predictor_generate(predictor, 1, &token, NULL, on_token, NULL)); /* no options: the defaults */
+  REFUSES(st_predictor_generate(predictor, 1, NULL, NULL, on_token, NULL));
+  REFUSES(st_predictor_generate(predictor, 0, &token, NULL, on_token, NULL));
+  REFUSES(st_predictor_generate(predictor, 1, &token, NULL, NULL, NULL));
+  WORKS(st_predictor_destroy(predictor));
+  WORKS(st_model_destroy(gpt));
+}
+
+int main(int argc, char** argv) {
+  int64_t live = -1;
+  st_context* context = NULL;
+  st_model* model = NULL;
+  st_recipe* recipe = NULL;
+  if (argc != 2) return 2;
+
+  library_and_structs();
+  destroying_nothing_is_fine();
+  no_handle();
+  WORKS(st_context_create(NULL, &context));
+  WORKS(st_model_builtin(context, "mlp", NULL, 0, &model));
+  WORKS(st_recipe_create(NULL, &recipe));
+  arguments_of_context_and_graph(context);
+  arguments_of_model(context, model);
+  arguments_of_data(context, argv[1]);
+  arguments_of_recipe(recipe);
+  arguments_of_trainer(model, recipe);
+  arguments_of_predictor(context);
+  WORKS(st_recipe_destroy(recipe));
+  WORKS(st_model_destroy(model));
+  WORKS(st_context_destroy(context));
+
+  /* A call that failed for a NULL left no handle behind. */
+  WORKS(st_live_handles(NULL, &live));
+  expect_number(0, live, "live handles at the end", __LINE__);
+  printf("%d checks, %d failed\n", checks, failures);
+  return layout_holds() && checks > 100 && failures == 0 ? 0 : 1;
+}

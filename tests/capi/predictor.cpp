@@ -1,0 +1,81 @@
+// A predictor: text from a model, the same for the same seed.
+#include <vector>
+
+#include "small_run.h"
+
+namespace {
+
+using namespace st::test;
+
+class Predictor : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(works(st_predictor_create(run.model, predictor.out()))); }
+  std::vector<int32_t> write(const st_generate_options& options, std::vector<int32_t> prompt = {1, 2, 3}) {
+    std::vector<int32_t> tokens;
+    const auto add = [](void* user, int32_t token) {
+      static_cast<std::vector<int32_t>*>(user)->push_back(token);
+      return st_status{ST_OK};
+    };
+    EXPECT_TRUE(works(st_predictor_generate(predictor, static_cast<int64_t>(prompt.size()), prompt.data(), &options, add, &tokens)));
+    return tokens;
+  }
+  SmallRun run;
+  HeldPredictor predictor;
+};
+
+TEST_F(Predictor, WritesTheSameTextForTheSameSeed) {
+  auto options = filled(st_generate_options_init);
+  options.tokens = 20;
+  const auto text = write(options);
+  EXPECT_EQ(text.size(), 20U);
+  EXPECT_EQ(write(options), text);
+  options.seed = 1;
+  EXPECT_NE(write(options), text);
+}
+
+TEST_F(Predictor, AnswersWithTheWeightsOfNow) {
+  auto options = filled(st_generate_options_init);
+  options.tokens = 12;
+  options.temperature = 0;
+  const auto before = write(options);
+  ASSERT_TRUE(works(st_recipe_set(run.recipe, "lr", "0.05")));
+  ASSERT_TRUE(works(st_trainer_create(run.model, run.recipe, nullptr, run.trainer.out())));
+  TokenBatch batch(6, 9);  // the token after t is t + 1
+  for (int i = 0; i < 60; ++i) ASSERT_TRUE(works(st_trainer_step(run.trainer, 2, batch.views(), nullptr)));
+  EXPECT_NE(write(options), before);
+}
+
+TEST_F(Predictor, TheHostMayEndTheText) {
+  int left = 3;
+  const auto count = [](void* user, int32_t) { return --*static_cast<int*>(user) > 0 ? st_status{ST_OK} : st_status{ST_CANCELLED}; };
+  const int32_t prompt = 1;
+  EXPECT_TRUE(works(st_predictor_generate(predictor, 1, &prompt, nullptr, count, &left)));
+  EXPECT_EQ(left, 0);
+}
+
+TEST_F(Predictor, AskedForWhatCannotBeItSaysSo) {
+  const auto ignore = [](void*, int32_t) { return st_status{ST_OK}; };
+  const int32_t prompt[] = {1, 256};
+  auto options = filled(st_generate_options_init);
+  const auto generate = [&](int64_t n) { return st_predictor_generate(predictor, n, prompt, &options, ignore, nullptr); };
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, generate(2), {"token 256", "vocabulary of 256"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, generate(-1), {"-1 tokens"}));
+  options.tokens = -1;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, generate(1), {"tokens is -1"}));
+  options = filled(st_generate_options_init);
+  options.temperature = -1;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, generate(1), {"temperature is -1"}));
+  options = filled(st_generate_options_init);
+  options.top_k = -1;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, generate(1), {"top_k is -1"}));
+}
+
+TEST_F(Predictor, AModelThatWritesNoTextIsRefused) {
+  HeldModel mlp;
+  HeldPredictor none;
+  ASSERT_TRUE(works(st_model_builtin(run.context, "mlp", nullptr, 0, mlp.out())));
+  EXPECT_NE(st_predictor_create(mlp, none.out()), ST_OK);
+  EXPECT_TRUE(std::string(st_last_error()).find("logits") != std::string::npos) << st_last_error();
+}
+
+}  // namespace

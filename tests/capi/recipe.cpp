@@ -1,0 +1,76 @@
+// A recipe: keys by name, each checked when it is set.
+#include <cstring>
+
+#include "small_run.h"
+
+namespace {
+
+using namespace st::test;
+
+class Recipe : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(works(st_recipe_create(nullptr, recipe.out()))); }
+  std::string get(const char* key) {
+    const char* value = "";
+    EXPECT_TRUE(works(st_recipe_get(recipe, key, &value)));
+    return value;
+  }
+  std::string json() {
+    const char* text = "";
+    EXPECT_TRUE(works(st_recipe_json(recipe, &text)));
+    return text;
+  }
+  HeldRecipe recipe;
+};
+
+TEST_F(Recipe, GivesBackWhatWasSet) {
+  EXPECT_TRUE(works(st_recipe_set(recipe, "batch", "12")));
+  EXPECT_EQ(get("batch"), "12");
+  EXPECT_TRUE(works(st_recipe_set(recipe, "optimizer", "\"adamw\"")));
+  EXPECT_EQ(get("optimizer"), "\"adamw\"");
+  HeldRecipe copy;
+  EXPECT_TRUE(works(st_recipe_create(json().c_str(), copy.out()))) << "its own JSON makes a recipe";
+}
+
+TEST_F(Recipe, UnknownKeysNameTheNearest) {
+  const char* value = nullptr;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "batsch", "1"), {"batsch", "batch"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_get(recipe, "wieght_decay", &value), {"weight_decay"}));
+  st_recipe* made = nullptr;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_create(R"({"lrr": 1})", &made), {"lrr", "lr"}));
+  EXPECT_EQ(made, nullptr);
+}
+
+TEST_F(Recipe, ValuesOutOfRangeAreRefusedAndChangeNothing) {
+  const std::string before = json();
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "lr", "-0.001"), {"lr", "-0.001", "[0,inf)"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "lr", "\"fast\""), {"lr", "number", "fast"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "batch", "0"), {"batch", "0"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "batch", "1.5"), {"whole number"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "beta1", "1"), {"beta1"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "optimizer", "\"adam\""), {"adam", "adamw"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "seed", "18446744073709551615"), {"seed"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "lr", ""), {"lr"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "lr", "1 2"), {"lr"}));
+  st_recipe* made = nullptr;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_create(R"({"batch": 2, "lr": -1})", &made), {"lr", "-1"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_create("[]", &made), {"JSON object"}));
+  EXPECT_EQ(json(), before);
+}
+
+TEST_F(Recipe, IsCopiedByItsTrainer) {
+  SineRun run;
+  ASSERT_TRUE(works(st_recipe_set(run.recipe, "lr", "123")));
+  auto report = filled(st_step_report_init);
+  ASSERT_TRUE(works(run.step(&report)));
+  EXPECT_EQ(report.lr, 1e-3);
+}
+
+TEST(RecipeKeys, AreListedWithDefaultsAndHelp) {
+  const char* keys = nullptr;
+  ASSERT_TRUE(works(st_recipe_keys(&keys)));
+  for (const char* word : {"\"name\":\"lr\"", "\"default\":0.001", "\"allowed\":\"[0,inf)\"", "\"help\":", "\"name\":\"batch\""})
+    EXPECT_NE(std::strstr(keys, word), nullptr) << word;
+}
+
+}  // namespace

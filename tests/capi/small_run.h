@@ -1,0 +1,70 @@
+// A small model and what it is trained on, for tests that need a run that stands.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "held.h"
+
+namespace st::test {
+
+/// A GPT of a few thousand parameters, context 8; dropout, so that a step that was undone must give its random numbers back too.
+extern const char* const kSmallGpt;
+constexpr int64_t kSmallContext = 8;
+
+/// A text of `bytes` bytes, different enough to learn from and the same in every run. The path of its file.
+std::string text_file(const std::string& name, int64_t bytes);
+
+/// A file of these bytes under the test's own folder.
+std::string file_of(const std::string& name, const std::string& bytes);
+
+/// A trainer of the GPT with all that it was made of; with `text` it has data.
+struct SmallRun {
+  explicit SmallRun(const std::string& text = {}, const st_context_options* options = nullptr,
+                    const char* recipe_json = R"({"batch": 3, "accumulate": 2, "warmup": 2})");
+
+  std::string digest() const;
+  HeldContext context;
+  HeldModel model;
+  HeldRecipe recipe;
+  HeldData data;
+  HeldTrainer trainer;
+};
+
+/// A batch of `rows` rows for the GPT, made from `seed`.
+class TokenBatch {
+ public:
+  TokenBatch(int64_t rows, uint32_t seed);
+  TokenBatch(const TokenBatch&) = delete;
+  TokenBatch& operator=(const TokenBatch&) = delete;
+
+  const st_named_view* views() const { return views_; }
+  st_named_view* views() { return views_; }
+  std::vector<int32_t> tokens, targets;
+
+ private:
+  int64_t dims_[2];
+  st_named_view views_[2];
+};
+
+/// y = sin x by one hidden layer, made op by op: the same each time.
+struct SineRun {
+  explicit SineRun(const char* recipe_json = R"({"batch": 4, "accumulate": 2, "warmup": 0})");
+  st_status step(st_step_report* report = nullptr) { return st_trainer_step(trainer, 2, views, report); }
+  std::string digest() const;
+
+  HeldContext context;
+  HeldGraph graph;
+  HeldModel model;
+  HeldRecipe recipe;
+  HeldTrainer trainer;
+  std::vector<float> x, y;  // 8 rows
+  int64_t dims[2] = {8, 1};
+  st_named_view views[2];
+};
+
+/// The graph of SineRun; the value that the loss is of.
+st_value sine_graph(st_graph* graph);
+
+}  // namespace st::test

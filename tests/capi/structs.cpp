@@ -1,0 +1,114 @@
+// Structs that grow: a program may be older or newer than the library.
+#include <cstring>
+
+#include "small_run.h"
+
+namespace {
+
+using namespace st::test;
+
+/// A struct as a newer header would have it: 16 bytes more.
+template <class Struct>
+struct Newer {
+  Struct known;
+  uint8_t tail[16];
+};
+
+template <class Struct>
+void expect_sizes_checked(st_status (*init)(Struct*, size_t)) {
+  Newer<Struct> made;
+  std::memset(&made, 0xAB, sizeof made);
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, init(&made.known, 0), {"_init", "size is 0"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, init(&made.known, sizeof(Struct) - 1), {"sizeof"}));
+  EXPECT_TRUE(fails(ST_UNSUPPORTED, init(&made.known, size_t{1} << 40), {"_init"}));
+  EXPECT_EQ(made.known.struct_size, 0xABABABABU) << "a failed init wrote";
+
+  EXPECT_TRUE(works(init(&made.known, sizeof made)));
+  EXPECT_EQ(made.known.struct_size, sizeof made);
+  for (const uint8_t byte : made.tail) EXPECT_EQ(byte, 0) << "what this library does not know is zero";
+
+  std::memset(&made, 0xAB, sizeof made);
+  EXPECT_TRUE(works(init(&made.known, sizeof(Struct))));
+  EXPECT_EQ(made.known.struct_size, sizeof(Struct));
+  for (const uint8_t byte : made.tail) EXPECT_EQ(byte, 0xAB) << "init wrote past the size it was given";
+}
+
+TEST(Structs, AreInitializedToTheSizeGiven) {
+  expect_sizes_checked(st_error_info_init);
+  expect_sizes_checked(st_context_options_init);
+  expect_sizes_checked(st_memory_stats_init);
+  expect_sizes_checked(st_parameter_info_init);
+  expect_sizes_checked(st_generate_options_init);
+  expect_sizes_checked(st_step_report_init);
+  expect_sizes_checked(st_evaluation_init);
+}
+
+TEST(Structs, HaveTheDefaultsTheHeaderTells) {
+  const auto options = filled(st_context_options_init);
+  EXPECT_STREQ(options.device, "cpu");
+  EXPECT_EQ(options.threads, 0);
+  EXPECT_EQ(options.memory_limit, 0);
+  EXPECT_EQ(options.log, nullptr);
+  EXPECT_EQ(options.parallel, nullptr);
+  const auto generate = filled(st_generate_options_init);
+  EXPECT_EQ(generate.tokens, 200);
+  EXPECT_EQ(generate.temperature, 0.8);
+  EXPECT_EQ(generate.top_k, 40);
+  EXPECT_EQ(generate.seed, 0);
+}
+
+/// `call` takes the struct, in or out. Sizes it must refuse, and what it must take.
+template <class Struct, class Call>
+void expect_taken(st_status (*init)(Struct*, size_t), const Call& call) {
+  Newer<Struct> made;
+  for (const uint32_t size : {0U, 4U, static_cast<uint32_t>(sizeof(Struct)) - 1}) {
+    ASSERT_TRUE(works(init(&made.known, sizeof made)));
+    made.known.struct_size = size;
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, call(&made.known), {"struct_size", "_init"})) << size;
+  }
+  ASSERT_TRUE(works(init(&made.known, sizeof made)));
+  made.known.struct_size = 0xFFFFFFFF;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, call(&made.known), {"struct_size"}));
+
+  ASSERT_TRUE(works(init(&made.known, sizeof made)));
+  made.tail[15] = 1;
+  EXPECT_TRUE(fails(ST_UNSUPPORTED, call(&made.known), {"older than the program"}));
+  EXPECT_EQ(made.tail[15], 1);
+
+  ASSERT_TRUE(works(init(&made.known, sizeof made)));
+  EXPECT_TRUE(works(call(&made.known))) << "an unknown tail of zeros is fine";
+  EXPECT_EQ(made.known.struct_size, sizeof made) << "struct_size stays the program's";
+  for (const uint8_t byte : made.tail) EXPECT_EQ(byte, 0);
+}
+
+TEST(Structs, FromAnOlderOrNewerProgramAreToldApart) {
+  const std::string text = text_file("structs.txt", 1000);
+  SmallRun run(text);
+  HeldPredictor predictor;
+  ASSERT_TRUE(works(st_predictor_create(run.model, predictor.out())));
+  const int32_t prompt = 1;
+  const auto stop = [](void*, int32_t) { return st_status{ST_CANCELLED}; };
+
+  expect_taken(st_context_options_init, [&](st_context_options* options) {
+    HeldContext context;
+    return st_context_create(options, context.out());
+  });
+  expect_taken(st_error_info_init, st_last_error_info);
+  expect_taken(st_memory_stats_init, [&](st_memory_stats* stats) { return st_context_memory(run.context, stats); });
+  expect_taken(st_parameter_info_init, [&](st_parameter_info* info) { return st_model_parameter(run.model, 0, info); });
+  expect_taken(st_generate_options_init,
+               [&](st_generate_options* options) { return st_predictor_generate(predictor, 1, &prompt, options, stop, nullptr); });
+  expect_taken(st_evaluation_init, [&](st_evaluation* evaluation) { return st_trainer_evaluate(run.trainer, run.data, evaluation); });
+  expect_taken(st_step_report_init, [&](st_step_report* report) { return st_trainer_step(run.trainer, 0, nullptr, report); });
+}
+
+TEST(Structs, ThatAreWrongStopAStepBeforeItHappens) {
+  SineRun run;
+  const std::string before = run.digest();
+  auto report = filled(st_step_report_init);
+  report.struct_size = 8;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, run.step(&report), {"st_trainer_step", "struct_size is 8"}));
+  EXPECT_EQ(run.digest(), before);
+}
+
+}  // namespace

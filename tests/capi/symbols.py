@@ -1,0 +1,41 @@
+"""What libscaletrain.so shows and needs: the symbols of the golden list and no other, and nothing but the C and C++ runtime.
+
+The list only grows: a symbol that is gone breaks the programs that use it. A new one is added to the list by hand, with its function.
+usage: symbols.py LIBRARY GOLDEN [--needed]
+"""
+import re
+import subprocess
+import sys
+
+RUNTIME = re.compile(r"(libc|libm|libstdc\+\+|libgcc_s|ld-linux[^.]*)\.so")
+
+
+def output(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def exported(library):
+    lines = (line.split() for line in output("nm", "-D", "--defined-only", library).splitlines())
+    return sorted(fields[2].split("@")[0] for fields in lines if len(fields) == 3 and fields[1] != "A")
+
+
+def needed(library):
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-d", library))
+
+
+def main(library, golden, *options):
+    with open(golden, encoding="utf-8") as file:
+        listed = file.read().split()
+    found = exported(library)
+    wrong = [f"{s} is gone; programs use it, so it stays" for s in listed if s not in found]
+    wrong += [f"{s} is exported and not listed; add it to {golden}, or hide it" for s in found if s not in listed]
+    wrong += [f"{s} is not st_*" for s in found if not s.startswith("st_")]
+    if listed != sorted(set(listed)):
+        wrong.append(f"{golden} is not sorted, or lists a symbol twice")
+    if "--needed" in options:
+        wrong += [f"{name} is needed; only the C and C++ runtime may be" for name in needed(library) if not RUNTIME.match(name)]
+    print("\n".join(wrong) or f"{len(found)} symbols, as listed")
+    return 1 if wrong or not found else 0
+
+
+sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,300 @@
+// A trainer: a step happens whole or not at all.
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "small_run.h"
+
+namespace {
+
+using namespace st::test;
+
+int64_t number_in(const std::string& json, const std::string& key) {
+  const size_t at = json.find("\"" + key + "\":");
+  EXPECT_NE(at, std::string::npos) << key << " in " << json;
+  return at == std::string::npos ? -1 : std::stoll(json.substr(at + key.size() + 3));
+}
+
+std::string plan_of(st_trainer* trainer) {
+  const char* json = "";
+  EXPECT_TRUE(works(st_trainer_plan(trainer, &json)));
+  return json;
+}
+
+TEST(Trainer, ReportsWhatAStepDid) {
+  SineRun run(R"({"batch": 4, "accumulate": 2, "warmup": 0, "lr": 0.01})");
+  auto report = filled(st_step_report_init);
+  double first = 0;
+  for (int i = 1; i <= 200; ++i) {
+    ASSERT_TRUE(works(run.step(&report)));
+    EXPECT_EQ(report.step, i);
+    EXPECT_EQ(report.skipped, 0);
+    if (i == 1) first = report.loss;
+  }
+  EXPECT_LT(report.loss, 0.5 * first);
+  EXPECT_EQ(report.lr, 0.01);
+  EXPECT_EQ(report.loss_scale, 1);
+  EXPECT_GT(report.grad_norm, 0);
+  EXPECT_GT(report.milliseconds, 0);
+  EXPECT_EQ(report.tokens, 200 * 8);
+}
+
+// The first loss of the model, by hand: mean (prediction - y)^2 with the parameters as st_model_get gives them.
+TEST(Trainer, TheFirstLossIsTheModelsOwn) {
+  SineRun run;
+  std::vector<float> w1(16), b1(16), w2(16), b2(1);
+  const int64_t row[] = {1, 16}, column[] = {16, 1}, one[] = {1}, sixteen[] = {16};
+  const st_view to[] = {{ST_F32, 2, row, nullptr, w1.data(), 64},
+                        {ST_F32, 1, sixteen, nullptr, b1.data(), 64},
+                        {ST_F32, 2, column, nullptr, w2.data(), 64},
+                        {ST_F32, 1, one, nullptr, b2.data(), 4}};
+  ASSERT_TRUE(works(st_model_get(run.model, "first.weight", &to[0])));
+  ASSERT_TRUE(works(st_model_get(run.model, "first.bias", &to[1])));
+  ASSERT_TRUE(works(st_model_get(run.model, "second.weight", &to[2])));
+  ASSERT_TRUE(works(st_model_get(run.model, "second.bias", &to[3])));
+  double loss = 0;
+  for (size_t r = 0; r < 8; ++r) {
+    double prediction = b2[0];
+    for (size_t h = 0; h < 16; ++h) {
+      const double u = static_cast<double>(run.x[r]) * w1[h] + b1[h];
+      prediction += w2[h] * 0.5 * u * (1 + std::tanh(std::sqrt(2 / M_PI) * (u + 0.044715 * u * u * u)));
+    }
+    loss += (prediction - run.y[r]) * (prediction - run.y[r]) / 8;
+  }
+  auto report = filled(st_step_report_init);
+  ASSERT_TRUE(works(run.step(&report)));
+  EXPECT_NEAR(report.loss, loss, 1e-5 * loss);  // fp32 arithmetic against fp64
+}
+
+TEST(Trainer, NanInABatchIsRefusedAndNothingIsLost) {
+  SineRun run, undisturbed;
+  for (SineRun* r : {&run, &undisturbed}) ASSERT_TRUE(works(r->step()));
+  const std::string before = run.digest();
+  // Row 6 is in the second micro-batch: gradients of the first have been added up by then.
+  const float good = std::exchange(run.x[6], std::numeric_limits<float>::quiet_NaN());
+  EXPECT_TRUE(fails(ST_NOT_FINITE, run.step(), {"\"x\"", "row 6", "NaN"}));
+  EXPECT_EQ(run.digest(), before);
+  run.x[6] = good;
+  auto report = filled(st_step_report_init);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(works(run.step(&report)));
+    ASSERT_TRUE(works(undisturbed.step()));
+  }
+  EXPECT_EQ(report.step, 4) << "a refused batch is no attempt";
+  EXPECT_EQ(run.digest(), undisturbed.digest());
+}
+
+TEST(Trainer, ATokenOutsideTheVocabularyIsRefusedAndNothingIsLost) {
+  SmallRun run, undisturbed;
+  TokenBatch batch(6, 3);
+  for (SmallRun* r : {&run, &undisturbed}) ASSERT_TRUE(works(st_trainer_step(r->trainer, 2, batch.views(), nullptr)));
+  for (const int32_t wrong : {-1, 256, std::numeric_limits<int32_t>::max()}) {
+    const int32_t good = std::exchange(batch.tokens[40], wrong);
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_step(run.trainer, 2, batch.views(), nullptr), {"embedding", std::to_string(wrong)}));
+    batch.tokens[40] = good;
+    const int32_t target = std::exchange(batch.targets[40], wrong);
+    EXPECT_TRUE(
+        fails(ST_INVALID_ARGUMENT, st_trainer_step(run.trainer, 2, batch.views(), nullptr), {"cross_entropy", std::to_string(wrong)}));
+    batch.targets[40] = target;
+  }
+  for (SmallRun* r : {&run, &undisturbed}) ASSERT_TRUE(works(st_trainer_step(r->trainer, 2, batch.views(), nullptr)));
+  EXPECT_EQ(run.digest(), undisturbed.digest());
+}
+
+TEST(Trainer, ViewsThatAreNotTheModelsInputsAreRefused) {
+  SineRun run;
+  const std::string before = run.digest();
+  const st_named_view good = run.views[0];
+  const int64_t seven[] = {7, 1}, flat[] = {8}, negative[] = {-8, 1}, strides[] = {1, 1};
+  const int64_t huge[] = {int64_t{1} << 40, int64_t{1} << 40}, large[] = {int64_t{1} << 62, 1};
+  const auto expect_refused = [&](st_status status, std::initializer_list<std::string_view> words, const auto& change) {
+    change(run.views[0]);
+    EXPECT_TRUE(fails(status, run.step(), words));
+    run.views[0] = good;
+  };
+  const auto bad = ST_INVALID_ARGUMENT;
+  expect_refused(bad, {"\"x\"", "missing"}, [&](st_named_view& v) { v.name = "z"; });
+  expect_refused(bad, {"\"x\"", "f32", "i32"}, [&](st_named_view& v) { v.view.dtype = ST_I32; });
+  expect_refused(bad, {"99"}, [&](st_named_view& v) { v.view.dtype = 99; });
+  expect_refused(bad, {"\"x\"", "[8, 1]", "[7, 1]"}, [&](st_named_view& v) { v.view.dims = seven; });
+  expect_refused(bad, {"\"x\"", "[8, 1]", "[8]"}, [&](st_named_view& v) { v.view.dims = flat, v.view.rank = 1; });
+  expect_refused(bad, {"\"x\"", "-8"}, [&](st_named_view& v) { v.view.dims = negative; });
+  expect_refused(bad, {"\"x\"", "1099511627776"}, [&](st_named_view& v) { v.view.dims = huge; });
+  expect_refused(bad, {"\"x\"", "4611686018427387904"}, [&](st_named_view& v) { v.view.dims = large; });
+  expect_refused(bad, {"\"x\"", "rank"}, [&](st_named_view& v) { v.view.rank = 9; });
+  expect_refused(bad, {"\"x\"", "rank"}, [&](st_named_view& v) { v.view.rank = -1; });
+  expect_refused(bad, {"\"x\"", "32 bytes", "31"}, [&](st_named_view& v) { v.view.bytes = 31; });
+  expect_refused(bad, {"\"x\"", "-1"}, [&](st_named_view& v) { v.view.bytes = -1; });
+  expect_refused(ST_UNSUPPORTED, {"\"x\"", "strides"}, [&](st_named_view& v) { v.view.strides = strides; });
+  EXPECT_TRUE(fails(bad, st_trainer_step(run.trainer, 1, run.views, nullptr), {"\"y\"", "missing"}));
+  EXPECT_TRUE(fails(bad, st_trainer_step(run.trainer, -1, run.views, nullptr), {"-1"}));
+  EXPECT_EQ(run.digest(), before);
+  EXPECT_TRUE(works(run.step()));
+}
+
+TEST(Trainer, DataThatDoesNotFitTheModelIsRefused) {
+  SmallRun run;
+  HeldData other;
+  ASSERT_TRUE(works(st_data_files(run.context, text_file("context12.txt", 500).c_str(), R"({"context": 12})", other.out())));
+  auto evaluation = filled(st_evaluation_init);
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_evaluate(run.trainer, other, &evaluation), {"tokens", "8", "12"}));
+  HeldModel mlp;
+  HeldTrainer trainer;
+  ASSERT_TRUE(works(st_model_builtin(run.context, "mlp", nullptr, 0, mlp.out())));
+  // Told when it is made or at the first step, but told.
+  st_status status = st_trainer_create(mlp, run.recipe, other, trainer.out());
+  if (status == ST_OK) status = st_trainer_step(trainer, 0, nullptr, nullptr);
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, status, {"\"x\""}));
+}
+
+TEST(Trainer, TextOutsideTheModelsVocabularyIsRefused) {
+  HeldContext context;
+  HeldModel model;
+  HeldRecipe recipe;
+  HeldData data;
+  HeldTrainer trainer;
+  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+  ASSERT_TRUE(works(st_model_builtin(context, "gpt", R"({"layers":1,"width":8,"heads":1,"context":8,"vocabulary":50})", 0, model.out())));
+  ASSERT_TRUE(works(st_recipe_create(nullptr, recipe.out())));
+  ASSERT_TRUE(works(st_data_files(context, text_file("letters.txt", 300).c_str(), R"({"context": 8})", data.out())));
+  st_status status = st_trainer_create(model, recipe, data, trainer.out());
+  if (status == ST_OK) status = st_trainer_step(trainer, 0, nullptr, nullptr);
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, status, {"embedding", "0..49"}));
+}
+
+TEST(Trainer, RunsUntilSoManyStepsInAll) {
+  SmallRun run(text_file("run.txt", 3000));
+  std::vector<int64_t> seen;
+  const auto note = [](void* user, const st_step_report* report) {
+    static_cast<std::vector<int64_t>*>(user)->push_back(report->step);
+    return st_status{ST_OK};
+  };
+  EXPECT_TRUE(works(st_trainer_run(run.trainer, 3, note, &seen)));
+  EXPECT_TRUE(works(st_trainer_run(run.trainer, 5, note, &seen)));
+  EXPECT_TRUE(works(st_trainer_run(run.trainer, 5, note, &seen)));
+  EXPECT_EQ(seen, (std::vector<int64_t>{1, 2, 3, 4, 5}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_run(run.trainer, 0, nullptr, nullptr), {"st_trainer_run", "steps is 0"}));
+  SmallRun no_data;
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_run(no_data.trainer, 1, nullptr, nullptr), {"data", "batch"}));
+}
+
+TEST(Trainer, ACallbacksErrorEndsTheRunAfterAWholeStep) {
+  const std::string text = text_file("callback.txt", 3000);
+  SmallRun run(text), undisturbed(text);
+  const auto refuse = [](void*, const st_step_report* report) { return report->step == 2 ? st_status{42} : st_status{ST_OK}; };
+  EXPECT_TRUE(fails(ST_CALLBACK, st_trainer_run(run.trainer, 9, refuse, nullptr), {"on_step", "42", "step 2"}));
+  ASSERT_TRUE(works(st_trainer_run(undisturbed.trainer, 2, nullptr, nullptr)));
+  EXPECT_EQ(run.digest(), undisturbed.digest());
+  EXPECT_TRUE(works(st_trainer_run(run.trainer, 4, nullptr, nullptr)));
+  EXPECT_TRUE(works(st_trainer_run(undisturbed.trainer, 4, nullptr, nullptr)));
+  EXPECT_EQ(run.digest(), undisturbed.digest());
+}
+
+TEST(Trainer, ACallbackMayLookAtEverythingBetweenSteps) {
+  const std::string text = text_file("between.txt", 3000);
+  SmallRun run(text), undisturbed(text);
+  const auto look = [](void* user, const st_step_report*) {
+    auto& r = *static_cast<SmallRun*>(user);
+    auto evaluation = filled(st_evaluation_init);
+    const char* plan = nullptr;
+    std::vector<float> bias(16);
+    const int64_t dims[] = {16};
+    const st_view to = {ST_F32, 1, dims, nullptr, bias.data(), 64};
+    EXPECT_TRUE(works(st_trainer_evaluate(r.trainer, r.data, &evaluation)));
+    EXPECT_GT(evaluation.count, 0);
+    EXPECT_TRUE(works(st_model_get(r.model, "final_norm.beta", &to)));
+    EXPECT_TRUE(works(st_trainer_plan(r.trainer, &plan)));
+    EXPECT_TRUE(fails(ST_BUSY, st_trainer_run(r.trainer, 99, nullptr, nullptr), {"st_trainer_run"}));
+    EXPECT_TRUE(fails(ST_BUSY, st_trainer_destroy(r.trainer), {"st_trainer_destroy"}));
+    return st_status{ST_OK};
+  };
+  ASSERT_TRUE(works(st_trainer_run(run.trainer, 3, look, &run)));
+  ASSERT_TRUE(works(st_trainer_run(undisturbed.trainer, 3, nullptr, nullptr)));
+  EXPECT_EQ(run.digest(), undisturbed.digest());
+}
+
+TEST(Trainer, StopFromTheCallbackEndsTheRunWithoutError) {
+  SmallRun run(text_file("stop.txt", 3000));
+  const auto stop = [](void* user, const st_step_report* report) {
+    return report->step == 2 ? st_trainer_stop(static_cast<SmallRun*>(user)->trainer) : st_status{ST_OK};
+  };
+  ASSERT_TRUE(works(st_trainer_run(run.trainer, 9, stop, &run)));
+  auto report = filled(st_step_report_init);
+  ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, &report)));
+  EXPECT_EQ(report.step, 3);
+}
+
+TEST(Trainer, ACancelEndsOneCallAndIsThenUsedUp) {
+  const std::string text = text_file("cancel.txt", 3000);
+  SmallRun run(text), undisturbed(text);
+  for (SmallRun* r : {&run, &undisturbed}) ASSERT_TRUE(works(st_trainer_run(r->trainer, 2, nullptr, nullptr)));
+  const std::string before = run.digest();
+  auto evaluation = filled(st_evaluation_init);
+  ASSERT_TRUE(works(st_trainer_cancel(run.trainer)));  // no call is running: the next one ends
+  EXPECT_TRUE(fails(ST_CANCELLED, st_trainer_run(run.trainer, 5, nullptr, nullptr), {"cancelled", "last whole step"}));
+  EXPECT_EQ(run.digest(), before);
+  ASSERT_TRUE(works(st_trainer_cancel(run.trainer)));
+  EXPECT_TRUE(fails(ST_CANCELLED, st_trainer_evaluate(run.trainer, run.data, &evaluation)));
+  for (SmallRun* r : {&run, &undisturbed}) ASSERT_TRUE(works(st_trainer_run(r->trainer, 5, nullptr, nullptr)));
+  EXPECT_EQ(run.digest(), undisturbed.digest()) << "the same rows, the same random numbers";
+}
+
+TEST(Trainer, ReportsTheBytesThatWerePlannedAndAllocated) {
+  SmallRun run;
+  TokenBatch batch(6, 1);
+  auto report = filled(st_step_report_init);
+  ASSERT_TRUE(works(st_trainer_step(run.trainer, 2, batch.views(), &report)));
+  EXPECT_EQ(report.memory_bytes, number_in(plan_of(run.trainer), "device_total"));
+  auto stats = filled(st_memory_stats_init);
+  ASSERT_TRUE(works(st_context_memory(run.context, &stats)));
+  EXPECT_EQ(report.memory_bytes, stats.allocated_bytes);
+}
+
+// With data, three micro-batches lie in the host's memory: the one in use and two ahead. Each field of each begins on a cache line:
+// 3 rows x 8 tokens x 4 bytes are 96, in 128.
+TEST(Trainer, CountsThePrefetchBuffersOfDataBesides) {
+  SmallRun run(text_file("prefetch.txt", 3000));
+  auto report = filled(st_step_report_init);
+  ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, &report)));
+  EXPECT_EQ(report.memory_bytes, number_in(plan_of(run.trainer), "device_total") + 3 * 2 * 128);
+}
+
+TEST(Trainer, ASecondTrainerOfAModelBeginsWithoutTheFirstOnesMoments) {
+  SineRun run, other;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(works(run.step()));
+  const std::string path = file_of("moments.safetensors", "");
+  ASSERT_TRUE(works(st_model_write_file(run.model, path.c_str())));
+  ASSERT_TRUE(works(st_model_read_file(other.model, path.c_str())));
+  run.trainer.reset();
+  ASSERT_TRUE(works(st_trainer_create(run.model, run.recipe, nullptr, run.trainer.out())));
+  EXPECT_EQ(run.digest(), other.digest());
+  for (SineRun* r : {&run, &other}) ASSERT_TRUE(works(r->step()));
+  EXPECT_EQ(run.digest(), other.digest());
+}
+
+TEST(Trainer, KeepsALogAndWritesAReport) {
+  SmallRun run(text_file("log.txt", 3000));
+  const std::string log = file_of("log.jsonl", ""), page = file_of("report.html", "");
+  ASSERT_TRUE(works(st_trainer_log(run.trainer, log.c_str())));
+  ASSERT_TRUE(works(st_trainer_run(run.trainer, 3, nullptr, nullptr)));
+  ASSERT_TRUE(works(st_trainer_log_end(run.trainer, std::numeric_limits<double>::quiet_NaN())));
+  std::vector<std::string> lines;
+  std::ifstream file(log);
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(number_in(lines[2], "step"), 3);
+  EXPECT_NE(lines[3].find("\"state\":\"" + run.digest() + "\""), std::string::npos) << lines[3];
+  EXPECT_NE(lines[3].find("\"validation_loss\":null"), std::string::npos) << lines[3];
+
+  ASSERT_TRUE(works(st_trainer_write_report(run.trainer, page.c_str(), R"({"title": "A <small> run"})")));
+  std::ostringstream html;
+  html << std::ifstream(page).rdbuf();
+  EXPECT_NE(html.str().find("A &lt;small&gt; run"), std::string::npos);
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_write_report(run.trainer, page.c_str(), "{"), {"facts"}));
+  const st_status status = st_trainer_log(run.trainer, "/no/such/folder/log.jsonl");
+  EXPECT_TRUE(fails(ST_IO, status, {"/no/such/folder/log.jsonl"}));
+}
+
+}  // namespace
