@@ -1,0 +1,41 @@
+// How a command ends badly: one line on stderr and an exit status.
+#pragma once
+
+#include <scaletrain/scaletrain.h>
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace cli {
+
+constexpr int kDone = 0;
+constexpr int kRefused = 2;  // the request was wrong or cannot be met here
+constexpr int kFailed = 3;   // it failed while running
+
+struct Failure : std::runtime_error {
+  Failure(int status, const std::string& message) : std::runtime_error(message), exit_status(status) {}
+  int exit_status;
+};
+
+template <class... Parts>
+[[noreturn]] void refuse(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  throw Failure(kRefused, out.str());
+}
+
+/// A call made before anything runs: most of what can be wrong is the request.
+inline void ask(st_status status) {
+  if (status == ST_OK) return;
+  const bool defect = status == ST_INTERNAL || status == ST_INVALID_HANDLE || status == ST_WRONG_STATE || status == ST_BUSY;
+  throw Failure(defect ? kFailed : kRefused, st_last_error());
+}
+
+/// A call while training: only what the request named (an id outside the vocabulary, a token file that is not true) is still its fault.
+inline void run(st_status status) {
+  if (status == ST_OK) return;
+  throw Failure(status == ST_INVALID_ARGUMENT || status == ST_CORRUPT ? kRefused : kFailed, st_last_error());
+}
+
+}  // namespace cli

@@ -1,0 +1,45 @@
+// Handles of the C ABI as owned values.
+#pragma once
+
+#include <memory>
+
+#include "failure.h"
+
+namespace cli {
+
+template <class T, st_status (*Destroy)(T*)>
+struct Destroyer {
+  void operator()(T* handle) const { Destroy(handle); }
+};
+
+using Context = std::unique_ptr<st_context, Destroyer<st_context, st_context_destroy>>;
+using Data = std::unique_ptr<st_data, Destroyer<st_data, st_data_destroy>>;
+using Model = std::unique_ptr<st_model, Destroyer<st_model, st_model_destroy>>;
+using Predictor = std::unique_ptr<st_predictor, Destroyer<st_predictor, st_predictor_destroy>>;
+using Recipe = std::unique_ptr<st_recipe, Destroyer<st_recipe, st_recipe_destroy>>;
+using Trainer = std::unique_ptr<st_trainer, Destroyer<st_trainer, st_trainer_destroy>>;
+
+/// make<Model>(st_model_builtin, context, "gpt", json, seed): the handle that the call puts into its last argument.
+template <class Handle, class Create, class... Arguments>
+Handle make(Create create, Arguments... arguments) {
+  typename Handle::pointer handle = nullptr;
+  ask(create(arguments..., &handle));
+  return Handle(handle);
+}
+
+/// text(st_recipe_json, recipe): a text or number that the call puts into its last argument.
+template <class Get, class... Arguments>
+const char* text(Get get, Arguments... arguments) {
+  const char* answer = nullptr;
+  ask(get(arguments..., &answer));
+  return answer;
+}
+
+template <class Get, class... Arguments>
+int64_t number(Get get, Arguments... arguments) {
+  int64_t answer = 0;
+  ask(get(arguments..., &answer));
+  return answer;
+}
+
+}  // namespace cli

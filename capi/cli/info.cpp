@@ -1,0 +1,52 @@
+// scaletrain info: what this machine offers, and why something is missing.
+#include <cstdio>
+#include <memory>
+
+#include "options.h"
+
+namespace cli {
+namespace {
+
+std::string extensions(const Json& cpu) {
+  std::string list;
+  for (const auto& [key, name] :
+       {std::pair{"avx2_fma", "AVX2+FMA"}, {"avx512", "AVX-512"}, {"avx512_bf16", "AVX-512 BF16"}, {"amx_bf16", "AMX BF16"}})
+    if (cpu.value(key, false)) list += (list.empty() ? "" : ", ") + std::string(name);
+  return list.empty() ? "none of AVX2, AVX-512" : list;
+}
+
+void print(const Json& features) {
+  const Json& cpu = features["cpu"];
+  std::printf("scaletrain  %s\n", features["version"].get<std::string>().c_str());
+  std::printf("processor   %s (family %d, model %d)\n", cpu["brand"].get<std::string>().c_str(), cpu["family"].get<int>(),
+              cpu["model"].get<int>());
+  std::printf("vectors     %s\n", extensions(cpu).c_str());
+  std::printf("caches      %lld KiB L1, %lld KiB L2, %lld KiB L3\n", cpu["l1_bytes"].get<long long>() / 1024,
+              cpu["l2_bytes"].get<long long>() / 1024, cpu["l3_bytes"].get<long long>() / 1024);
+  std::printf("cores       %d for this process\n", features["cores"].get<int>());
+  std::printf("memory      %.1f GiB available\n", features["memory_bytes"].get<double>() / double(1 << 30));
+  for (const Json& device : features["devices"]) {
+    const bool there = device["available"].get<bool>();
+    std::printf(
+        "device      %-10s %s\n", device["name"].get<std::string>().c_str(),
+        there ? ("kernels: " + device["kernels"].get<std::string>()).c_str() : ("missing: " + device["why"].get<std::string>()).c_str());
+  }
+}
+
+}  // namespace
+
+Command info_command(CLI::App& app) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("info", "devices and why one is missing, versions, processor, kernels chosen");
+  command->add_flag("--json", *json, "one JSON object");
+  return {command, [json] {
+            const Json features = Json::parse(text(st_features));
+            if (*json)
+              std::printf("%s\n", features.dump(2).c_str());
+            else
+              print(features);
+            return kDone;
+          }};
+}
+
+}  // namespace cli

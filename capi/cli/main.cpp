@@ -1,0 +1,75 @@
+// scaletrain: reads the command line, runs one command, and turns whatever went wrong into one line on stderr and an exit status.
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <string>
+
+#include "options.h"
+
+namespace {
+
+using namespace cli;
+
+constexpr const char* kExitStatus =
+    "Exit status: 0 done; 2 the request was wrong or cannot be met here; 3 it failed while running;\n"
+    "130 or 143 ended by Ctrl-C (SIGINT) or SIGTERM after the running step, with the log whole.";
+
+// Commands of the contract that later versions bring.
+const std::vector<std::string> kNotYet = {"plan", "checkpoint", "launch"};
+
+std::string one_line(std::string message) {
+  while (!message.empty() && message.back() == '\n') message.pop_back();
+  std::ranges::replace(message, '\n', ' ');
+  return message;
+}
+
+[[noreturn]] void refuse_command(const std::vector<std::string>& words, const std::vector<Command>& commands) {
+  if (words.empty()) refuse("no command; use info, train or bench (scaletrain --help)");
+  if (std::ranges::find(kNotYet, words.front()) != kNotYet.end())
+    refuse(words.front(), " is not in this version yet; use info, train or bench");
+  std::vector<std::string> known;
+  for (const Command& command : commands) known.push_back(command.app->get_name());
+  const std::string near = nearest(words.front(), known);
+  refuse("unknown ", words.front().starts_with("-") ? "option " : "command ", words.front(),
+         near.empty() ? "; use info, train or bench" : "; did you mean " + near + "?");
+}
+
+int execute(int argc, char** argv) {
+  ask(st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR));
+  CLI::App app("ScaleTrain trains neural networks.", "scaletrain");
+  app.set_version_flag("--version", text(st_version));
+  app.footer(kExitStatus);
+  app.allow_extras();
+  const std::vector<Command> commands = {info_command(app), train_command(app), bench_command(app)};
+  for (const Command& command : commands) command.app->allow_extras()->footer(kExitStatus);
+  app.require_subcommand(0, 1);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // help and version
+    throw Failure(kRefused, error.what());
+  }
+  for (const Command& command : commands) {
+    if (!command.app->parsed()) continue;
+    refuse_extras(*command.app);
+    return command.run();
+  }
+  refuse_command(app.remaining(), commands);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto end = [](int exit_status, const std::string& message) {
+    std::cout.flush();
+    std::cerr << "scaletrain: " << one_line(message) << '\n';
+    return exit_status;
+  };
+  try {
+    return execute(argc, argv);
+  } catch (const Failure& failure) {
+    return end(failure.exit_status, failure.what());
+  } catch (const std::exception& error) {
+    return end(kFailed, error.what());
+  }
+}

@@ -1,0 +1,138 @@
+#include "options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <numeric>
+
+namespace cli {
+namespace {
+
+// In the contract of the command line, but of later versions.
+const std::map<std::string, std::string> kNotYet = {
+    {"--checkpoint", "checkpoints"}, {"--every", "checkpoints"},  {"--keep", "checkpoints"},     {"--resume", "checkpoints"},
+    {"--trace", "traces"},           {"--find-nan", "find-nan"},  {"--recompute", "recompute"},  {"--tune", "tuning"},
+    {"--ranks", "several ranks"},    {"--zero", "several ranks"}, {"--bucket", "several ranks"}, {"--reduce", "several ranks"},
+    {"--stages", "pipelines"},       {"--tensor", "tensor ranks"}};
+
+size_t distance(const std::string& a, const std::string& b) {  // Levenshtein's
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row.back();
+}
+
+std::string hyphens(std::string key) {
+  std::ranges::replace(key, '_', '-');
+  return "--" + key;
+}
+
+std::string help_of(const Json& key) {
+  const auto allowed = key["allowed"].get<std::string>();
+  const Json& standard = key["default"];
+  std::string help = key["help"].get<std::string>() + " [" + (standard.is_string() ? standard.get<std::string>() : standard.dump()) + "]";
+  if (key["type"] == "text" && !allowed.empty()) help += " (" + allowed + ")";
+  return help;
+}
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  if (!file || !text) refuse("--recipe: cannot read ", path);
+  return text.str();
+}
+
+Json value_of(const std::string& option, const std::string& type, const std::string& value) {
+  if (type == "text") return value;
+  if (type == "integer") return whole_number(option, value);
+  return real_number(option, value);
+}
+
+}  // namespace
+
+CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value, const std::string& help) {
+  return app.add_option(name, value, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+int64_t whole_number(const std::string& option, const std::string& value) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size()) refuse(option, " is \"", value, "\"; give a whole number");
+  return number;
+}
+
+double real_number(const std::string& option, const std::string& value) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size() || !std::isfinite(number))
+    refuse(option, " is \"", value, "\"; give a number");
+  return number;
+}
+
+std::string nearest(const std::string& word, const std::vector<std::string>& known) {
+  std::string best;
+  size_t least = std::max<size_t>(3, word.size() / 2);  // further away is another word
+  for (const std::string& k : known) {
+    const size_t d = distance(word, k);
+    if (d < least) least = d, best = k;
+  }
+  return best;
+}
+
+void refuse_extras(const CLI::App& command) {
+  const auto extras = command.remaining();
+  if (extras.empty()) return;
+  const auto dashed = std::ranges::find_if(extras, [](const std::string& extra) { return extra.starts_with("-"); });
+  if (dashed == extras.end()) refuse(command.get_name(), ": unexpected argument \"", extras.front(), "\"");
+  const std::string option = dashed->substr(0, dashed->find('='));
+  if (const auto later = kNotYet.find(option); later != kNotYet.end())
+    refuse(command.get_name(), ": unknown option ", option, "; ", later->second, " are not in this version yet");
+  std::vector<std::string> known;
+  for (const CLI::Option* known_option : command.get_options())
+    for (const std::string& name : known_option->get_lnames()) known.push_back("--" + name);
+  const std::string near = nearest(option, known);
+  refuse(command.get_name(), ": unknown option ", option,
+         near.empty() ? "; scaletrain " + command.get_name() + " --help lists them" : "; did you mean " + near + "?");
+}
+
+void RecipeOptions::add(CLI::App& app) {
+  for (const Json& row : Json::parse(text(st_recipe_keys))) {
+    const auto name = row["name"].get<std::string>();
+    Key& key = keys_[name];
+    key.name = name;
+    key.type = row["type"].get<std::string>();
+    key.option = add_text(app, hyphens(name), key.value, help_of(row))->group("Recipe");
+  }
+  add_text(app, "--recipe", file_, "file of recipe keys, {\"lr\": 0.001, ...}; options beat it")->group("Recipe");
+}
+
+Recipe RecipeOptions::recipe() const {
+  const std::string base = file_.empty() ? "{}" : contents(file_);
+  st_recipe* made = nullptr;
+  if (st_recipe_create(base.c_str(), &made) != ST_OK) refuse(file_.empty() ? "" : "--recipe " + file_ + ": ", st_last_error());
+  Recipe recipe(made);
+  for (const auto& [name, key] : keys_)
+    if (key.option->count() > 0)
+      ask(st_recipe_set(made, name.c_str(),
+                        value_of(hyphens(name), key.type, key.value).dump(-1, ' ', false, Json::error_handler_t::replace).c_str()));
+  return recipe;
+}
+
+std::string recipe_text(const Recipe& recipe, const char* key) {
+  const Json value = Json::parse(text(st_recipe_get, recipe.get(), key));
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+int64_t recipe_whole(const Recipe& recipe, const char* key) { return Json::parse(text(st_recipe_get, recipe.get(), key)).get<int64_t>(); }
+
+}  // namespace cli

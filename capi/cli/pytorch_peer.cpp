@@ -1,0 +1,83 @@
+#include "pytorch_peer.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+
+namespace cli {
+namespace {
+
+std::string interpreter() {
+  const char* named = std::getenv("SCALETRAIN_PYTHON");
+  const std::string python = named != nullptr ? named : ST_SOURCE_DIR "/.venv/bin/python";
+  if (access(python.c_str(), X_OK) != 0) throw std::runtime_error("no " + python + "; name a python with torch in SCALETRAIN_PYTHON");
+  return python;
+}
+
+std::string script() {
+  const std::string path = ST_SOURCE_DIR "/tests/bench/step_pytorch.py";
+  if (access(path.c_str(), R_OK) != 0) throw std::runtime_error("no " + path);
+  return path;
+}
+
+}  // namespace
+
+PytorchPeer::PytorchPeer() {
+  const std::string python = interpreter(), program = script();
+  int down[2], up[2];
+  if (pipe(down) != 0 || pipe(up) != 0) throw std::runtime_error("cannot make a pipe");
+  std::signal(SIGPIPE, SIG_IGN);  // a child that died is an answer that does not come
+  child_ = fork();
+  if (child_ < 0) throw std::runtime_error("cannot fork");
+  if (child_ == 0) {
+    dup2(down[0], STDIN_FILENO);
+    dup2(up[1], STDOUT_FILENO);
+    for (const int fd : {down[0], down[1], up[0], up[1]}) close(fd);
+    execl(python.c_str(), python.c_str(), program.c_str(), nullptr);
+    _exit(127);
+  }
+  close(down[0]);
+  close(up[1]);
+  to_ = fdopen(down[1], "w");
+  from_ = fdopen(up[0], "r");
+  version_ = ask_child({{"do", "hello"}})["torch"].get<std::string>();
+}
+
+PytorchPeer::~PytorchPeer() {
+  if (to_ != nullptr) std::fclose(to_);  // the end of its input ends the child
+  if (from_ != nullptr) std::fclose(from_);
+  if (child_ > 0) waitpid(child_, nullptr, 0);
+}
+
+std::vector<std::string> PytorchPeer::open(const Json& request, std::map<std::string, std::string>& absent) {
+  Json message = request;
+  message["do"] = "open";
+  const Json answer = ask_child(message);
+  for (const auto& [mode, reason] : answer["absent"].items()) absent["pytorch-" + mode] = reason.get<std::string>();
+  return answer["modes"].get<std::vector<std::string>>();
+}
+
+PytorchPeer::Step PytorchPeer::step(const std::string& mode) {
+  const Json answer = ask_child({{"do", "step"}, {"mode", mode}});
+  return {answer["loss"].get<double>(), answer["seconds"].get<double>()};
+}
+
+Json PytorchPeer::ask_child(const Json& request) {
+  const std::string line = request.dump() + "\n";
+  std::fwrite(line.data(), 1, line.size(), to_);
+  std::fflush(to_);
+  char* text = nullptr;
+  size_t room = 0;
+  const ssize_t length = getline(&text, &room, from_);
+  const std::string answer = length > 0 ? std::string(text, static_cast<size_t>(length)) : "";
+  std::free(text);
+  if (answer.empty()) throw std::runtime_error("the PyTorch process ended without an answer");
+  const Json json = Json::parse(answer);
+  if (json.contains("error")) throw std::runtime_error(json["error"].get<std::string>());
+  return json;
+}
+
+}  // namespace cli

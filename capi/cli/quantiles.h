@@ -1,0 +1,21 @@
+// Medians and spreads of per-round samples.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace cli {
+
+/// 0 <= q <= 1, linear between neighbours. At least one sample.
+double quantile(std::vector<double> samples, double q);
+
+struct Ratio {
+  double median = 0, p10 = 0, p90 = 0;
+};
+
+/// Of own[i] / peer[i], round by round.
+Ratio ratio_of(std::span<const double> own, std::span<const double> peer);
+
+double geometric_mean(std::span<const double> values);
+
+}  // namespace cli

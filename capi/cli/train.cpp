@@ -1,0 +1,189 @@
+// scaletrain train: from options to a model, its data and a trainer.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "progress.h"
+#include "training_run.h"
+
+namespace cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TrainOptions {
+  std::string model = "gpt", layers = "4", width = "128", heads = "4", context = "64", vocabulary, dropout = "0";
+  std::string data, validation = "0.1";
+  std::string steps, log, report, sample;
+  bool explain = false;
+  RecipeOptions recipe;
+};
+
+void add_options(CLI::App& app, TrainOptions& o) {
+  const auto add = [&app](const char* group, const char* name, std::string& value, const std::string& help) {
+    add_text(app, name, value, help + (value.empty() ? "" : " [" + value + "]"))->group(group);
+  };
+  add("Model", "--model", o.model, "gpt: GPT-2's architecture");
+  add("Model", "--layers", o.layers, "blocks");
+  add("Model", "--width", o.width, "of the residual stream");
+  add("Model", "--heads", o.heads, "of attention; they divide the width");
+  add("Model", "--context", o.context, "tokens in a row");
+  add("Model", "--vocabulary", o.vocabulary, "token ids; default: the data's, 256 for text");
+  add("Model", "--dropout", o.dropout, "share of activations set to zero while training");
+  add("Data", "--data", o.data, "a UTF-8 text file or a folder of them (bytes are tokens), or a .bin token file");
+  add("Data", "--validation", o.validation, "share of the data, from its end, that validates; 0: none");
+  o.recipe.add(app);
+  add("Run", "--steps", o.steps, "optimizer steps");
+  add("Run", "--log", o.log, "file for one JSON object a step, and one with the final state");
+  add("Run", "--report", o.report, "file for an HTML page about the run");
+  add("Run", "--sample", o.sample, "text that the trained model continues");
+  app.add_flag("--explain", o.explain, "print the passes, the program and the memory plan, and go on")->group("Run");
+}
+
+int64_t at_least_one(const std::string& option, const std::string& value) {
+  const int64_t number = whole_number(option, value);
+  if (number < 1) refuse(option, " is ", number, "; give at least 1");
+  return number;
+}
+
+/// An hour of training must not end in a file that cannot be written, nor begin by emptying its own data.
+void check_output(const std::string& option, const std::string& path, const std::string& data) {
+  if (path.empty()) return;
+  std::error_code ignored;
+  const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
+  if (fs::is_directory(path, ignored)) refuse(option, ": ", path, " is a folder; name a file");
+  if (!fs::is_directory(folder, ignored)) refuse(option, ": there is no folder ", folder.string());
+  if (fs::exists(path, ignored) && fs::equivalent(path, data, ignored)) refuse(option, ": ", path, " is the data; name another file");
+  if (access(fs::exists(path, ignored) ? path.c_str() : folder.c_str(), W_OK) != 0) refuse(option, ": cannot write ", path);
+}
+
+RunOptions run_options(const TrainOptions& o) {
+  if (o.data.empty()) refuse("train: --data is missing; give a text file, a folder of them or a .bin token file");
+  if (o.steps.empty()) refuse("train: --steps is missing; give how many optimizer steps to make");
+  RunOptions run;
+  run.steps = at_least_one("--steps", o.steps);
+  run.log = o.log;
+  run.report = o.report;
+  run.prompt = o.sample;
+  check_output("--log", o.log, o.data);
+  check_output("--report", o.report, o.data);
+  std::error_code ignored;
+  if (!o.log.empty() && !o.report.empty() && fs::weakly_canonical(o.log, ignored) == fs::weakly_canonical(o.report, ignored))
+    refuse("--log and --report are both ", o.log, "; name two files");
+  return run;
+}
+
+Context make_context(const Recipe& recipe) {
+  const std::string device = recipe_text(recipe, "device");
+  st_context_options options;
+  ask(st_context_options_init(&options, sizeof options));
+  options.device = device.c_str();
+  options.threads = static_cast<int32_t>(std::min<int64_t>(recipe_whole(recipe, "threads"), INT32_MAX));
+  return make<Context>(st_context_create, &options);
+}
+
+Json model_json(const TrainOptions& o, int64_t data_vocabulary) {
+  const int64_t vocabulary = o.vocabulary.empty() ? data_vocabulary : at_least_one("--vocabulary", o.vocabulary);
+  if (vocabulary < data_vocabulary)
+    refuse("--vocabulary ", vocabulary, " is too small: ", o.data, " has token ids up to ", data_vocabulary - 1, "; give at least ",
+           data_vocabulary);
+  return {{"layers", whole_number("--layers", o.layers)},
+          {"width", whole_number("--width", o.width)},
+          {"heads", whole_number("--heads", o.heads)},
+          {"context", whole_number("--context", o.context)},
+          {"vocabulary", vocabulary},
+          {"dropout", real_number("--dropout", o.dropout)}};
+}
+
+int64_t parameters_of(const Model& model) {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < number(st_model_parameter_count, model.get()); ++i) {
+    st_parameter_info info;
+    ask(st_parameter_info_init(&info, sizeof info));
+    ask(st_model_parameter(model.get(), i, &info));
+    int64_t elements = 1;
+    for (int32_t d = 0; d < info.rank; ++d) elements *= info.dims[d];
+    sum += elements;
+  }
+  return sum;
+}
+
+int64_t threads_of(const Recipe& recipe) {
+  const int64_t chosen = recipe_whole(recipe, "threads");
+  return chosen > 0 ? chosen : Json::parse(text(st_features))["cores"].get<int64_t>();
+}
+
+std::string shape_text(const Json& model) {
+  return model["layers"].dump() + " layers, width " + model["width"].dump() + ", " + model["heads"].dump() + " heads, context " +
+         model["context"].dump() + ", vocabulary " + model["vocabulary"].dump();
+}
+
+std::string rows_text(int64_t rows, int64_t context) { return with_commas(rows) + " rows (" + with_commas(rows * context) + " tokens)"; }
+
+/// The start of every run, and the facts of its report.
+void summarize(RunParts& parts, const TrainOptions& o, const Json& model, const Recipe& recipe) {
+  const std::string parameters = with_commas(parameters_of(parts.model));
+  const std::string training = rows_text(number(st_data_rows, parts.train.get()), parts.context);
+  const std::string validation = parts.validation ? rows_text(number(st_data_rows, parts.validation.get()), parts.context) : "none";
+  const std::string device = recipe_text(recipe, "device") + ", " + std::to_string(threads_of(recipe)) + " threads";
+  const Json plan = Json::parse(text(st_trainer_plan, parts.trainer.get()));
+  const std::string memory = bytes_text(plan["ranks"][0]["memory"]["device_total"].get<double>());
+
+  std::printf("model            %s: %s; %s parameters\n", o.model.c_str(), shape_text(model).c_str(), parameters.c_str());
+  std::printf("data             %s: %s to train on, %s to validate\n", o.data.c_str(), training.c_str(), validation.c_str());
+  std::printf("device           %s; %s planned\n", device.c_str(), memory.c_str());
+  std::printf("steps            %s of %s rows\n", o.steps.c_str(), with_commas(parts.rows_per_step).c_str());
+  std::fflush(stdout);
+
+  parts.title = o.model + ", " + model["layers"].dump() + " layers of width " + model["width"].dump();
+  parts.subtitle = "on " + o.data + ", " + device;
+  parts.facts["Model"] = model;
+  parts.facts["Model"]["parameters"] = parameters;
+  parts.facts["Data"] = {{"path", o.data}, {"training", training}, {"validation", validation}};
+}
+
+int run_train(const TrainOptions& o) {
+  if (o.model != "gpt") refuse("--model ", o.model, " does not train on text; use gpt");
+  const RunOptions options = run_options(o);
+  const Recipe recipe = o.recipe.recipe();
+  const Context context = make_context(recipe);
+
+  RunParts parts;
+  parts.context = at_least_one("--context", o.context);
+  const double fraction = real_number("--validation", o.validation);
+  if (fraction < 0 || fraction >= 1) refuse("--validation is ", o.validation, "; give a share from 0 up to but not 1");
+  Data data = make<Data>(st_data_files, context.get(), o.data.c_str(), Json{{"context", parts.context}}.dump().c_str());
+  const int64_t vocabulary = number(st_data_vocabulary, data.get());
+  if (!o.sample.empty() && vocabulary != 256) refuse("--sample: the data's tokens are not bytes, so there is no text to continue");
+  if (fraction > 0) {
+    st_data *train = nullptr, *validation = nullptr;
+    ask(st_data_split(data.get(), fraction, &train, &validation));
+    parts.train.reset(train);
+    parts.validation.reset(validation);
+  } else {
+    parts.train = std::move(data);
+  }
+
+  const Json model = model_json(o, vocabulary);
+  parts.model = make<Model>(st_model_builtin, context.get(), o.model.c_str(), model.dump().c_str(), recipe_whole(recipe, "seed"));
+  parts.trainer = make<Trainer>(st_trainer_create, parts.model.get(), recipe.get(), parts.train.get());
+  const Json plan = Json::parse(text(st_trainer_plan, parts.trainer.get()));
+  parts.rows_per_step = plan["ranks"][0]["micro_batches"].get<int64_t>() * recipe_whole(recipe, "batch");
+  summarize(parts, o, model, recipe);
+  if (o.explain) std::printf("%s\n", text(st_trainer_explain, parts.trainer.get()));
+  return train(parts, options);
+}
+
+}  // namespace
+
+Command train_command(CLI::App& app) {
+  auto options = std::make_shared<TrainOptions>();
+  CLI::App* command = app.add_subcommand("train", "train a model; a progress bar on a terminal, one line a step elsewhere");
+  add_options(*command, *options);
+  return {command, [options] { return run_train(*options); }};
+}
+
+}  // namespace cli

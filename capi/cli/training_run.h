@@ -1,0 +1,31 @@
+// One run of `scaletrain train`: the steps, the evaluations between them, log, report and sample.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "options.h"
+
+namespace cli {
+
+struct RunOptions {
+  int64_t steps = 0;
+  std::string log, report;  // paths; "" for none
+  std::string prompt;       // "" for none
+};
+
+/// What the run is of.
+struct RunParts {
+  Model model;
+  Data train, validation;  // validation may be null
+  Trainer trainer;
+  int64_t context = 0;  // tokens in a row
+  int64_t rows_per_step = 0;
+  std::string title, subtitle;  // of the report
+  Json facts;                   // groups of facts for it
+};
+
+/// Returns the exit status. Throws Failure.
+int train(const RunParts& parts, const RunOptions& options);
+
+}  // namespace cli

@@ -1,0 +1,128 @@
+"""A wrong request ends with status 2 and one line on stderr that says what was wrong and how to go on."""
+
+import os
+import struct
+import unittest
+
+from command_line import TINY, CommandLineTest, run
+
+
+class BadInput(CommandLineTest):
+    def refused(self, *arguments, words):
+        done = run(*arguments)
+        self.assertEqual(done.returncode, 2, (arguments, done.stdout, done.stderr))
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertTrue(done.stderr.startswith("scaletrain: "), done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def train_refused(self, *arguments, words):
+        self.refused("train", "--data", self.text, "--steps", 3, *TINY, *arguments, words=words)
+
+    def test_commands_that_are_not_there_are_named(self):
+        self.refused(words=["no command", "train"])
+        self.refused("trian", words=["trian", "did you mean train?"])
+        self.refused("launch", words=["launch", "not in this version"])
+        self.refused("--verbose", words=["unknown option --verbose"])
+        self.refused("bench", "gemm", words=["gemm", "step"])
+        self.refused("bench", words=["step"])
+        self.refused("bench", "step", "--rounds", 0, words=["--rounds", "0"])
+        self.refused("bench", "step", "--against", "mkl", words=["mkl", "pytorch"])
+
+    def test_an_unknown_option_names_the_nearest(self):
+        self.train_refused("--widht", 32, words=["--widht", "did you mean --width?"])
+        self.train_refused("--learning-rat=1", words=["--learning-rat"])
+        self.train_refused("--batchsize", 3, words=["--batchsize", "did you mean --batch?"])
+        self.refused("info", "--jason", words=["--jason", "did you mean --json?"])
+
+    def test_options_of_later_versions_say_so(self):
+        for option in ("--checkpoint", "--every", "--keep", "--resume", "--trace", "--find-nan"):
+            self.train_refused(option, 1, words=["unknown option " + option, "not in this version yet"])
+
+    def test_values_that_are_no_numbers_are_shown(self):
+        self.train_refused("--batch", "many", words=["--batch", '"many"', "whole number"])
+        self.train_refused("--batch", "1.5", words=["--batch", '"1.5"', "whole number"])
+        self.train_refused("--lr", "fast", words=["--lr", '"fast"', "number"])
+        self.train_refused("--lr", "nan", words=["--lr", '"nan"', "number"])
+        self.train_refused("--layers", "99999999999999999999", words=["--layers", "whole number"])
+
+    def test_a_missing_value_and_a_stray_word_are_refused(self):
+        self.refused("train", "--data", self.text, "--steps", words=["--steps"])
+        self.train_refused("quickly", words=["quickly"])
+
+    def test_steps_are_at_least_one(self):
+        self.train_refused("--steps", 0, words=["--steps", "0", "at least 1"])
+        self.train_refused("--steps", -3, words=["--steps", "-3", "at least 1"])
+        self.refused("train", "--data", self.text, words=["--steps is missing"])
+
+    def test_recipe_values_out_of_range_name_the_range(self):
+        self.train_refused("--lr", -0.1, words=["lr", "-0.1", "[0,inf)"])
+        self.train_refused("--batch", 0, words=["batch", "0", "[1,inf)"])
+        self.train_refused("--clip", -1, words=["clip", "-1"])
+        self.train_refused("--optimizer", "adamww", words=["optimizer", "adamww", "adamw"])
+        self.train_refused("--precision", "fp8", words=["precision", "fp8", "fp32"])
+        self.train_refused("--device", "tpu", words=["device", "tpu", "cpu"])
+
+    def test_contradictions_are_refused(self):
+        self.train_refused("--accumulate", 2, "--micro-batches", 3, words=["accumulate", "micro_batches"])
+
+    def test_models_that_cannot_be_are_refused(self):
+        self.train_refused("--width", 18, "--heads", 4, words=["width", "18", "heads", "4"])
+        self.train_refused("--layers", 0, words=["layers", "0"])
+        self.train_refused("--context", 0, words=["--context", "0"])
+        self.train_refused("--dropout", 1.5, words=["dropout", "1.5"])
+        self.train_refused("--vocabulary", 100, words=["--vocabulary 100", "255", "256"])
+        self.train_refused("--model", "gtp", words=["gtp", "gpt"])
+
+    def test_a_model_that_does_not_fit_says_what_it_needs_and_what_there_is(self):
+        self.train_refused("--layers", 100, "--width", 65536, "--heads", 64, words=["needs", "there is"])
+
+    def test_a_context_longer_than_the_data_says_how_much_there_is(self):
+        self.train_refused("--context", 1000000, words=["tokens", "1000001", "text.txt"])
+
+    def test_data_that_cannot_be_read_is_named(self):
+        self.refused("train", "--steps", 1, words=["--data is missing"])
+        self.refused("train", "--steps", 1, "--data", self.folder / "absent.txt", words=["absent.txt"])
+        self.refused("train", "--steps", 1, "--data", self.file("empty.txt", ""), words=["empty.txt", "empty"])
+        self.refused("train", "--steps", 1, "--data", self.file("short.txt", "short"), words=["short.txt", "5 tokens"])
+        self.refused("train", "--steps", 1, "--data", self.file("latin.txt", b"caf\xe9 " * 100), words=["latin.txt", "UTF-8"])
+        empty = self.folder / "folder"
+        empty.mkdir()
+        self.refused("train", "--steps", 1, "--data", empty, words=["folder"])
+
+    @unittest.skipIf(os.geteuid() == 0, "root reads everything")
+    def test_unreadable_data_is_named(self):
+        self.text.chmod(0)
+        self.train_refused(words=["text.txt"])
+
+    def test_the_split_is_a_share(self):
+        self.train_refused("--validation", 1, words=["--validation", "1"])
+        self.train_refused("--validation", -0.5, words=["--validation", "-0.5"])
+
+    def test_recipe_files_that_are_wrong_are_named(self):
+        self.train_refused("--recipe", self.folder / "absent.json", words=["absent.json"])
+        self.train_refused("--recipe", self.file("broken.json", "{"), words=["broken.json"])
+        self.train_refused("--recipe", self.file("typo.json", '{"btach": 3}'), words=["typo.json", "btach", '"batch"'])
+        self.train_refused("--recipe", self.file("list.json", "[1]"), words=["list.json", "object"])
+
+    def test_files_that_cannot_be_written_are_refused_before_training(self):
+        for option in ("--log", "--report"):
+            self.train_refused(option, self.folder / "absent" / "file", words=[option, "absent"])
+            self.train_refused(option, self.folder, words=[option, "folder"])
+            before = self.text.read_bytes()
+            self.train_refused(option, self.text, words=[option, "is the data"])
+            self.assertEqual(self.text.read_bytes(), before)
+        both = self.folder / "both"
+        self.train_refused("--log", both, "--report", both, words=["--log", "--report", "both"])
+
+    def test_a_token_file_with_false_ids_names_the_token(self):
+        # runtime/data/README.md: magic, version, bytes of an id, vocabulary, count.
+        ids = [i % 300 for i in range(400)]
+        ids[7] = 301
+        path = self.file("false.bin", b"STTOKENS" + struct.pack("<IIQQ400H", 1, 2, 300, 400, *ids))
+        self.refused("train", "--steps", 200, "--data", path, *TINY, words=["301", "false.bin"])
+        self.refused("train", "--steps", 1, "--data", path, *TINY, "--sample", "text", words=["--sample", "not bytes"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,46 @@
+"""What `scaletrain info`, --help and --version say."""
+
+import json
+import unittest
+
+from command_line import CommandLineTest, run
+
+
+class Info(CommandLineTest):
+    def said(self, *arguments):
+        done = run(*arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def test_json_lists_devices_and_why_one_is_missing(self):
+        features = json.loads(self.said("info", "--json"))
+        devices = {device["name"]: device for device in features["devices"]}
+        self.assertTrue(devices["cpu"]["available"])
+        self.assertTrue(devices["reference"]["available"])
+        for device in devices.values():
+            self.assertTrue(device["kernels"] if device["available"] else device["why"])
+        self.assertGreaterEqual(features["cores"], 1)
+        self.assertGreater(features["memory_bytes"], 0)
+
+    def test_text_names_what_the_json_names(self):
+        features = json.loads(self.said("info", "--json"))
+        text = self.said("info")
+        self.assertIn(features["version"], text)
+        self.assertIn(features["cpu"]["brand"], text)
+        for device in features["devices"]:
+            self.assertIn(device["name"], text)
+
+    def test_version_is_the_libraries(self):
+        self.assertEqual(self.said("--version").strip(), json.loads(self.said("info", "--json"))["version"])
+
+    def test_help_has_every_recipe_key_and_the_exit_statuses(self):
+        text = self.said("train", "--help")
+        for option in ("--device", "--batch", "--micro-batches", "--lr-schedule", "--weight-decay", "--recipe", "--seed", "--log"):
+            self.assertIn(option, text)
+        for status in ("2 ", "3 ", "130"):
+            self.assertIn(status, text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,153 @@
+"""What `scaletrain train` promises: equal runs, the log, precedence of options, a clean end on Ctrl-C, the bar."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+from command_line import PROGRAM, ROOT, TINY, CommandLineTest, log_lines
+
+KEYS = ["step", "loss", "lr", "grad_norm", "loss_scale", "skipped", "tokens", "tokens_per_second", "milliseconds", "memory_bytes"]
+TIMES = {"tokens_per_second", "milliseconds"}
+
+
+def without_times(line):
+    return {key: value for key, value in line.items() if key not in TIMES}
+
+
+class Train(CommandLineTest):
+    def tiny(self, *arguments, steps=6):
+        return self.train("--data", self.text, *TINY, "--steps", steps, *arguments)
+
+    def test_runs_are_equal_to_the_bit_whatever_the_threads(self):
+        show = "--model gpt --layers 4 --width 128 --heads 4 --context 64 --batch 12 --steps 20 --seed 1".split()
+        readme = self.file("README.md", (ROOT / "README.md").read_bytes())  # a copy: nobody edits it between the runs
+        logs = [self.train(*show, "--data", readme, "--threads", threads) for threads in (1, 1, 2)]
+        self.assertEqual(len(logs[0]), 21)
+        for other in logs[1:]:
+            # Digits as written, but memory: a thread more has its own workspace.
+            strip = lambda log: [{k: v for k, v in without_times(line).items() if k != "memory_bytes"} for line in log]
+            self.assertEqual(strip(logs[0]), strip(other))
+        self.assertLess(logs[0][19]["loss"], logs[0][0]["loss"] - 1, "it learns")
+
+    def test_another_seed_is_another_run(self):
+        self.assertNotEqual(self.tiny("--seed", 1)[-1]["state"], self.tiny("--seed", 2)[-1]["state"])
+
+    def test_reference_has_the_same_losses(self):
+        cpu, reference = (self.tiny("--device", device, steps=20)[:20] for device in ("cpu", "reference"))
+        for a, b in zip(cpu, reference):
+            # Single against double accumulation over sums of a few hundred terms.
+            self.assertLessEqual(abs(a["loss"] - b["loss"]), 1e-5 * abs(b["loss"]), (a["step"], a["loss"], b["loss"]))
+
+    def test_accumulated_micro_batches_read_the_same_rows(self):
+        whole = self.train("--data", self.text, *TINY, "--steps", 4, "--batch", 6)
+        parts = self.train("--data", self.text, *TINY, "--steps", 4, "--batch", 2, "--accumulate", 3)
+        for a, b in zip(whole[:4], parts[:4]):
+            self.assertEqual(a["tokens"], b["tokens"])
+            self.assertLessEqual(abs(a["loss"] - b["loss"]), 1e-5 * abs(b["loss"]))
+
+    def test_log_has_its_keys_in_order_and_ends_with_the_state(self):
+        log = self.tiny()
+        self.assertEqual([list(line) for line in log[:-1]], [KEYS] * 6)
+        self.assertEqual([line["step"] for line in log[:-1]], [1, 2, 3, 4, 5, 6])
+        self.assertEqual([line["tokens"] for line in log[:-1]], [16 * n for n in range(1, 7)])
+        self.assertEqual(list(log[-1]), ["state", "validation_loss"])
+        self.assertRegex(log[-1]["state"], "^[0-9a-f]{32}$")
+        self.assertGreater(log[-1]["validation_loss"], 0)
+        self.assertIn(log[-1]["state"], self.output)
+
+    def test_warm_up_is_as_the_contract_says(self):
+        for k, line in enumerate(self.tiny("--lr", 0.5, "--warmup", 4)[:-1]):
+            self.assertEqual(line["lr"], 0.5 * min(1, (k + 1) / 4))
+
+    def test_without_validation_its_loss_is_null(self):
+        self.assertIsNone(self.tiny("--validation", 0)[-1]["validation_loss"])
+
+    def test_an_option_given_twice_counts_the_last_time(self):
+        self.assertEqual(len(self.tiny("--steps", 2, "--batch", 3, "--batch", 1)), 3)
+        self.assertEqual(self.tiny("--batch", 3, "--batch", 1)[0]["tokens"], 8)
+
+    def test_options_beat_the_recipe_file_which_beats_defaults(self):
+        recipe = self.file("recipe.json", json.dumps({"lr": 0.25, "warmup": 1, "seed": 3}))
+        self.assertEqual(self.tiny("--recipe", recipe)[0]["lr"], 0.25)
+        self.assertEqual(self.tiny("--recipe", recipe, "--lr", 0.125)[0]["lr"], 0.125)
+        self.assertEqual(self.tiny("--lr", 0.125, "--recipe", recipe)[0]["lr"], 0.125)
+        self.assertEqual(self.tiny("--recipe", recipe)[-1]["state"], self.tiny("--lr", 0.25, "--warmup", 1, "--seed", 3)[-1]["state"])
+
+    def test_output_has_a_line_a_step_and_the_bigram_table(self):
+        self.tiny()
+        for step in range(1, 7):
+            self.assertRegex(self.output, rf"(?m)^step {step}/6  loss \d")
+        self.assertRegex(self.output, r"validation loss +\d")
+        self.assertRegex(self.output, r"bigram table +\d")
+        self.assertNotIn("\x1b", self.output)
+
+    def test_explain_prints_the_program(self):
+        self.tiny("--explain")
+        for word in ("autodiff", "memory_plan", "matmul"):
+            self.assertIn(word, self.output)
+
+    def test_report_and_sample_are_made(self):
+        report = self.folder / "report.html"
+        self.tiny("--report", report, "--sample", "the <red> ")
+        self.assertIn("the <red> ", self.output)
+        page = report.read_text()
+        self.assertIn("the &lt;red&gt; ", page)
+        self.assertNotIn("http://", re.sub(r"http://www\.w3\.org/\S*", "", page))
+
+    def interrupt(self, signal_number):
+        log = self.folder / f"interrupted-{int(signal_number)}.jsonl"
+        arguments = ["train", "--data", self.text, *TINY, "--steps", "100000000", "--log", log]
+        process = subprocess.Popen([PROGRAM, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 60
+        while not (log.exists() and log.read_bytes().count(b"\n") >= 3):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        process.send_signal(signal_number)
+        error = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 128 + signal_number)
+        self.assertEqual(error, b"")
+        return log_lines(log)
+
+    def test_a_signal_ends_the_run_after_a_step_with_the_log_whole(self):
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            lines = self.interrupt(signal_number)
+            self.assertEqual([line["step"] for line in lines[:-1]], list(range(1, len(lines))))
+            self.assertRegex(lines[-1]["state"], "^[0-9a-f]{32}$")
+            self.assertIsNone(lines[-1]["validation_loss"])
+
+    def test_an_interrupted_run_is_the_beginning_of_a_whole_one(self):
+        lines = self.interrupt(signal.SIGINT)
+        steps = len(lines) - 1
+        if steps <= 20000:
+            self.assertEqual(self.tiny(steps=steps)[-1]["state"], lines[-1]["state"])
+
+    def test_a_terminal_gets_a_bar(self):
+        ours, theirs = pty.openpty()
+        arguments = [PROGRAM, "train", "--data", str(self.text), *TINY, "--steps", "300"]
+        process = subprocess.Popen(arguments, stdout=theirs, stderr=subprocess.PIPE)
+        os.close(theirs)
+        screen = b""
+        while True:
+            try:
+                piece = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            screen += piece
+        self.assertEqual(process.wait(timeout=60), 0, process.stderr.read())
+        process.stderr.close()
+        os.close(ours)
+        text = screen.decode()
+        self.assertRegex(text, r"\r\[#+\] 300/300  loss \d")
+        self.assertIn("tokens/s", text)
+        self.assertNotRegex(text, r"(?m)^step 1/")
+
+
+if __name__ == "__main__":
+    unittest.main()
