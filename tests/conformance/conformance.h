@@ -1,0 +1,99 @@
+// The conformance suite's driver. Each <op>_test.cpp declares cases of its op; conformance_test.cpp runs every case on every backend:
+// against `reference`, on other numbers of threads, in place, in other dtypes, and its gradient against finite differences.
+// pytorch_test.cpp does the same with PyTorch's values.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "interpreter.h"
+#include "ir/build.h"
+#include "tensor.h"
+
+namespace st::conformance {
+
+using MakeBackend = std::unique_ptr<Backend> (*)();
+
+struct BackendUnderTest {
+  std::string name;
+  MakeBackend make;
+};
+
+/// Every backend that is compared with `reference`. A new device joins here.
+const std::vector<BackendUnderTest>& backends();
+std::vector<BackendUnderTest> backends_and_reference();
+
+/// One op on fixed operands.
+struct OpCase {
+  Op op{};
+  std::string name;  // unique, fit for GoogleTest
+  std::vector<Tensor> in = {};
+  std::vector<Tensor> slots = {};  // of ops that write slots
+  Attrs attrs = {};
+  Tolerance tolerance = {};              // between a backend and `reference`, both from the same inputs
+  std::vector<int32_t> parameters = {};  // inputs whose gradient is checked by finite differences; none: not smooth here
+  std::vector<int32_t> seeded = {0};     // outputs that the loss is made of
+  std::vector<DType> dtypes = {DType::f32, DType::f64, DType::bf16, DType::f16};  // storage of the f32 inputs
+  std::vector<int32_t> statistics = {};  // inputs that 16-bit storage keeps in f32: mean, rstd, lse
+};
+
+/// What one op's file declares.
+class Suite {
+ public:
+  Suite(Op op, Tolerance tolerance, std::vector<OpCase>& cases);
+
+  /// Differentiable ops get their gradient checked for each floating input, when all are together small enough.
+  OpCase& add(std::vector<Tensor> in, const Attrs& attrs = {});
+  /// Values at which the op is not smooth, or not finite: forward only.
+  OpCase& add_special(std::vector<Tensor> in, const Attrs& attrs = {});
+
+  // Fixed pseudo-random operands, new ones at each call.
+  Tensor normal(const Shape& shape, double deviation = 1, double mean = 0);
+  Tensor uniform(const Shape& shape, double low, double high);
+  Tensor integers(const Shape& shape, int64_t high, DType dtype = DType::i32);  // 0..high-1
+  Tensor flags(const Shape& shape);
+
+ private:
+  uint64_t next_key();
+
+  Op op_;
+  Tolerance tolerance_;
+  std::vector<OpCase>& cases_;
+  uint64_t drawn_ = 0;
+};
+
+/// Registers an op's cases; `declare` runs when the list is first asked for.
+class Cases {
+ public:
+  Cases(Op op, Tolerance tolerance, std::function<void(Suite&)> declare);
+};
+
+const std::vector<OpCase>& all_cases();
+
+/// Whether the op's row names a gradient rule that is not zero.
+bool has_gradient(Op op);
+
+/// {}, {1}, {3}, {37}, {129}, empty ones, several dimensions, and one of many tasks.
+const std::vector<Shape>& shapes();
+/// Two shapes that stretch to each other: rows, columns, scalars, both ways, empty ones.
+const std::vector<std::pair<Shape, Shape>>& broadcast_pairs();
+/// NaN, infinities, zeros of both signs, large and small ones.
+Tensor special_values();
+
+/// The case with its floating inputs in another dtype.
+OpCase in_dtype(const OpCase& c, DType dtype);
+
+struct Result {
+  std::vector<Tensor> out, slots;
+};
+/// Runs the op straight through the backend's table. alias >= 0: output 0 shares memory with that input.
+Result run(Backend& backend, const OpCase& c, int threads = 2, int32_t alias = -1);
+
+/// loss = sum over `seeded` outputs of sum(output * seed), with autodiff's backward section. Slots "in.<i>", "seed.<i>"; outputs "out.<i>".
+/// The floating inputs in `parameters` are parameters, so that their gradients end in "gradient.in.<i>".
+Program loss_program(const OpCase& c, const std::vector<Tensor>& seeds);
+
+}  // namespace st::conformance

@@ -1,0 +1,175 @@
+// Every case of every op: the backends against `reference`, and the gradients against finite differences.
+#include "conformance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "comparison.h"
+#include "ir/verify.h"
+
+namespace st::conformance {
+namespace {
+
+// One suite for each property, of the cases that can show it.
+class Kernels : public ::testing::TestWithParam<const OpCase*> {};
+class Elementwise : public ::testing::TestWithParam<const OpCase*> {};
+class Gradients : public ::testing::TestWithParam<const OpCase*> {};
+
+template <class Takes>
+std::vector<const OpCase*> cases_that(const Takes& takes) {
+  std::vector<const OpCase*> all;
+  for (const OpCase& c : all_cases())
+    if (takes(c)) all.push_back(&c);
+  return all;
+}
+
+bool has_kernel(const OpCase& c) { return !is_view(c.op); }
+bool may_run_in_place(const OpCase& c) { return has_kernel(c) && info_of(c.op).elementwise && !c.in.empty(); }
+bool is_smooth(const OpCase& c) { return !c.parameters.empty(); }
+
+void expect_near(const std::vector<Tensor>& got, const std::vector<Tensor>& want, const Tolerance& tolerance, DType computed_in) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(near(got[i], want[i], tolerance, computed_in)) << "output " << i;
+}
+
+/// A backend may leave f64 to `reference` by saying so; nothing else.
+std::optional<Result> run_unless_refused(Backend& backend, const OpCase& c, DType dtype) {
+  try {
+    return run(backend, c);
+  } catch (const Error& error) {
+    if (dtype != DType::f64 || error.code() != Code::unsupported) throw;
+    return {};
+  }
+}
+
+std::vector<DType> dtypes_of(const OpCase& c) {
+  if (c.dtypes.size() == 1) return c.dtypes;  // made for this storage
+  const bool floating = std::any_of(c.in.begin(), c.in.end(), [](const Tensor& x) { return x.dtype() == DType::f32; });
+  if (!floating) return {DType::f32};
+  return c.dtypes;
+}
+
+TEST(Conformance, EveryOpHasACase) {
+  std::set<Op> seen;
+  for (const OpCase& c : all_cases()) seen.insert(c.op);
+  for (int32_t op = 0; op < kOps; ++op) {
+    EXPECT_TRUE(seen.contains(static_cast<Op>(op)))
+        << name_of(static_cast<Op>(op)) << " is in ops.def but no file of tests/conformance has a case";
+  }
+}
+
+TEST(Conformance, EveryGradientIsCheckedByFiniteDifferences) {
+  std::set<Op> seen;
+  for (const OpCase& c : all_cases())
+    if (is_smooth(c)) seen.insert(c.op);
+  for (int32_t i = 0; i < kOps; ++i) {
+    const Op op = static_cast<Op>(i);
+    EXPECT_TRUE(!has_gradient(op) || seen.contains(op)) << name_of(op);
+  }
+}
+
+TEST_P(Kernels, AgreeWithReference) {
+  const auto reference = make_reference_backend();
+  if (is_view(GetParam()->op)) GTEST_SKIP() << "a view: it has no kernel; its values are in pytorch_test.cpp";
+  for (const BackendUnderTest& candidate : backends()) {
+    const auto backend = candidate.make();
+    for (const DType dtype : dtypes_of(*GetParam())) {
+      SCOPED_TRACE(text(candidate.name, " in ", dtype));
+      const OpCase c = in_dtype(*GetParam(), dtype);
+      const std::optional<Result> got = run_unless_refused(*backend, c, dtype);
+      if (!got) continue;
+      const Result want = run(*reference, c);
+      expect_near(got->out, want.out, c.tolerance, dtype);
+      expect_near(got->slots, want.slots, c.tolerance, dtype);
+    }
+  }
+}
+
+TEST_P(Kernels, HaveTheSameBitsOnAnyNumberOfThreads) {
+  for (const BackendUnderTest& candidate : backends()) {
+    const auto backend = candidate.make();
+    const Result one = run(*backend, *GetParam(), 1);
+    for (const int threads : {2, 3}) {
+      const Result many = run(*backend, *GetParam(), threads);
+      EXPECT_EQ(many.out, one.out) << candidate.name << " with " << threads << " threads";
+      EXPECT_EQ(many.slots, one.slots) << candidate.name << " with " << threads << " threads";
+    }
+  }
+}
+
+TEST_P(Elementwise, GivesTheSameBitsInPlace) {
+  const OpCase& c = *GetParam();
+  for (const BackendUnderTest& candidate : backends_and_reference()) {
+    const auto backend = candidate.make();
+    const Result apart = run(*backend, c);
+    for (size_t i = 0; i < c.in.size(); ++i) {
+      if (apart.out.size() != 1 || c.in[i].dtype() != apart.out[0].dtype() || c.in[i].shape() != apart.out[0].shape()) continue;
+      EXPECT_EQ(run(*backend, c, 2, static_cast<int32_t>(i)).out, apart.out) << candidate.name << ", output in input " << i;
+    }
+  }
+}
+
+/// d loss / d element by central differences, in fp64 on `reference`.
+Tensor central_differences(Interpreter& interpreter, const Program& program, const std::string& slot, const Tensor& at) {
+  // The step balances the rounding of the loss (1e-16 / h) against the cubic term (h^2): both stay below 1e-8 of the largest here.
+  constexpr double kStep = 1e-5;
+  Tensor gradient(DType::f64, at.shape());
+  const auto loss_at = [&](const Tensor& x) {
+    interpreter.set(slot, x);
+    interpreter.run(Phase::forward);
+    return interpreter.value(program.loss_sum).at(0);
+  };
+  for (int64_t i = 0; i < at.elements(); ++i) {
+    Tensor above = at, below = at;
+    above.set(i, at.at(i) + kStep);
+    below.set(i, at.at(i) - kStep);
+    gradient.set(i, (loss_at(above) - loss_at(below)) / (2 * kStep));
+  }
+  interpreter.set(slot, at);
+  return gradient;
+}
+
+TEST_P(Gradients, AreThoseOfFiniteDifferences) {
+  const OpCase c = in_dtype(*GetParam(), DType::f64);
+  const auto reference = make_reference_backend();
+
+  std::vector<Tensor> seeds;
+  std::vector<OpCase> no_cases;
+  Suite random(c.op, {}, no_cases);
+  const std::vector<Tensor> out =
+      is_view(c.op) ? std::vector<Tensor>{c.in[0].reshaped(Shape(c.attrs.ints("shape")))} : run(*reference, c).out;
+  for (const int32_t i : c.seeded) {
+    const Tensor& y = out[static_cast<size_t>(i)];
+    seeds.push_back(random.normal(y.shape()).to(y.dtype()));
+  }
+  const Program program = loss_program(c, seeds);
+  verify(program, "autodiff");
+  Interpreter interpreter(*reference, program);
+  for (size_t i = 0; i < c.in.size(); ++i) interpreter.set(text("in.", i), c.in[i]);
+  for (size_t i = 0; i < seeds.size(); ++i) interpreter.set(text("seed.", c.seeded[i]), seeds[i]);
+  interpreter.run(Phase::forward);
+  interpreter.run(Phase::backward);
+
+  for (const int32_t i : c.parameters) {
+    const Tensor got = interpreter.get(text("gradient.in.", i));
+    const Tensor want = central_differences(interpreter, program, text("in.", i), c.in[static_cast<size_t>(i)]);
+    // Differences are good to some 1e-9 here; the kernels work in fp64 throughout (mean, rstd and lse too) and are far better.
+    double largest = 1;
+    for (int64_t k = 0; k < want.elements(); ++k) largest = std::max(largest, std::abs(want.at(k)));
+    for (int64_t k = 0; k < want.elements(); ++k) {
+      EXPECT_NEAR(got.at(k), want.at(k), 1e-7 * largest) << "d loss / d input " << i << " element " << k;
+    }
+  }
+}
+
+std::string name_of_case(const ::testing::TestParamInfo<const OpCase*>& tested) { return tested.param->name; }
+
+INSTANTIATE_TEST_SUITE_P(All, Kernels, ::testing::ValuesIn(cases_that(has_kernel)), name_of_case);
+INSTANTIATE_TEST_SUITE_P(All, Elementwise, ::testing::ValuesIn(cases_that(may_run_in_place)), name_of_case);
+INSTANTIATE_TEST_SUITE_P(All, Gradients, ::testing::ValuesIn(cases_that(is_smooth)), name_of_case);
+
+}  // namespace
+}  // namespace st::conformance

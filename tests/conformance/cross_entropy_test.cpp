@@ -1,0 +1,50 @@
+#include "conformance.h"
+
+namespace st::conformance {
+namespace {
+
+struct Rows {
+  Shape logits;
+  Shape targets;
+};
+const Rows kAll[] = {{{37}, {}}, {{5, 37}, {5}}, {{2, 3, 9}, {2, 3}}, {{3, 1}, {3}}, {{1, 129}, {1}}, {{0, 5}, {0}}, {{300, 517}, {300}}};
+
+Tensor targets(Suite& s, const Rows& rows, DType dtype, double ignored) {
+  Tensor t = s.integers(rows.targets, rows.logits.last(), dtype);
+  for (int64_t i = 0; i < t.elements(); i += 3)
+    if (t.elements() > 1) t.set(i, ignored);
+  return t;
+}
+
+// Each row is log sum exp less a logit, which cancels; the sum is fp64.
+const Cases cases(Op::cross_entropy, {.each = 4, .largest = 4}, [](Suite& s) {
+  for (const DType dtype : {DType::i32, DType::i64})
+    for (const Rows& rows : kAll) {
+      s.add({s.normal(rows.logits, 3), targets(s, rows, dtype, -100)});
+      s.add({s.normal(rows.logits, 3), targets(s, rows, dtype, 0)}, {{"ignore_index", int64_t{0}}});
+      auto& weighted = s.add({s.normal(rows.logits, 3), targets(s, rows, dtype, -100), s.uniform(rows.targets, 0.1, 2)});
+      if (!weighted.parameters.empty()) weighted.parameters = {0};
+    }
+});
+
+// p - 1 cancels: relative to the largest. Reference makes lse anew from the logits, so each storage gets the lse of its own logits.
+const Cases backward(Op::cross_entropy_backward, {.each = 8, .largest = 8}, [](Suite& s) {
+  const auto reference = make_reference_backend();
+  for (const DType index : {DType::i32, DType::i64})
+    for (const Rows& rows : kAll)
+      for (const bool weighted : {false, true}) {
+        OpCase forward{.op = Op::cross_entropy, .name = "forward", .in = {s.normal(rows.logits, 3), targets(s, rows, index, -100)}};
+        if (weighted) forward.in.push_back(s.uniform(rows.targets, 0.1, 2));
+        for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
+          const OpCase stored = in_dtype(forward, dtype);
+          std::vector<Tensor> in = {stored.in[0], stored.in[1], run(*reference, stored).out[2], Tensor::scalar(0.37, DType::f64)};
+          if (weighted) in.push_back(stored.in[2]);
+          OpCase& c = s.add(in);
+          c.statistics = {2};
+          c.dtypes = {dtype};
+        }
+      }
+});
+
+}  // namespace
+}  // namespace st::conformance

@@ -1,0 +1,84 @@
+#include "base/error.h"
+#include "comparison.h"
+#include "conformance.h"
+
+namespace st::conformance {
+namespace {
+
+Tensor counters(int64_t attempt, int64_t first_sample) {
+  return Tensor::of({2}, {static_cast<double>(attempt), static_cast<double>(first_sample)}, DType::i64);
+}
+
+/// A sample is a slice along the first dimension.
+int64_t sample_elements(const Shape& shape) { return shape.rank() < 2 || shape.elements() == 0 ? 1 : shape.elements(1, shape.rank()); }
+
+// The mask is the same everywhere; 1 / (1 - rate) is rounded to fp32 first, or not.
+const Cases cases(Op::dropout, {.each = 2}, [](Suite& s) {
+  for (const double rate : {0.0, 0.1, 0.5, 0.9}) {
+    const auto attrs = [&](const Shape& shape) {
+      return Attrs{{"rate", rate}, {"site", int64_t{3}}, {"seed", int64_t{11}}, {"sample_elements", sample_elements(shape)}};
+    };
+    for (const Shape& shape : shapes()) s.add({s.normal(shape), counters(5, 0)}, attrs(shape));
+    s.add({s.normal({4, 7, 9}), counters(5, 40)}, attrs({4, 7, 9}));
+  }
+  s.add({s.normal({3, 37}), counters(1, 2)}, {{"rate", 0.5}, {"sample_elements", int64_t{37}}});
+  s.add({s.normal({12, 37}), counters(1, 2)}, {{"rate", 0.5}, {"sample_elements", int64_t{111}}});
+});
+
+class Dropout : public ::testing::TestWithParam<BackendUnderTest> {
+ protected:
+  Tensor mask(const Shape& shape, int64_t attempt, int64_t first_sample, int64_t site = 3, double rate = 0.25) {
+    return mask(shape, attempt, first_sample, site, rate, sample_elements(shape));
+  }
+  Tensor mask(const Shape& shape, int64_t attempt, int64_t first_sample, int64_t site, double rate, int64_t per_sample) {
+    Tensor ones(DType::f32, shape);
+    for (int64_t i = 0; i < ones.elements(); ++i) ones.set(i, 1);
+    const OpCase c{.op = Op::dropout,
+                   .name = "mask",
+                   .in = {ones, counters(attempt, first_sample)},
+                   .attrs = {{"rate", rate}, {"site", site}, {"seed", int64_t{11}}, {"sample_elements", per_sample}}};
+    return run(*backend_, c).out[0];
+  }
+
+ private:
+  std::unique_ptr<Backend> backend_ = GetParam().make();
+};
+
+TEST_P(Dropout, KeepsItsShareAndScalesIt) {
+  const Tensor y = mask({100, 1000}, 1, 0);
+  int64_t kept = 0;
+  for (int64_t i = 0; i < y.elements(); ++i) {
+    if (y.at(i) == 0) continue;
+    ++kept;
+    ASSERT_NEAR(y.at(i), 4.0 / 3, 1e-6);
+  }
+  // Binomial of 100,000 at 0.75: a standard deviation of 137; six of them.
+  EXPECT_NEAR(static_cast<double>(kept), 75000, 6 * 137);
+}
+
+TEST_P(Dropout, GivesASampleTheSameMaskInWhicheverMicroBatchItLies) {
+  const Tensor whole = mask({4, 37}, 1, 0);
+  for (int64_t half = 0; half < 2; ++half) {
+    const Tensor part = mask({2, 37}, 1, 2 * half);
+    for (int64_t i = 0; i < part.elements(); ++i) ASSERT_EQ(part.at(i), whole.at(half * 74 + i)) << i;
+  }
+}
+
+TEST_P(Dropout, TakesSlicesOfTheFirstDimensionForSamplesUnlessTold) {
+  for (const Shape& shape : {Shape{4, 3, 5}, Shape{7}, Shape{}, Shape{0, 3}, Shape{3, 0}}) {
+    EXPECT_EQ(mask(shape, 1, 6, 3, 0.5, 0), mask(shape, 1, 6, 3, 0.5, sample_elements(shape))) << text(shape);
+  }
+}
+
+TEST_P(Dropout, DrawsAnotherMaskForEachStepAndSite) {
+  const Tensor first = mask({4, 129}, 1, 0);
+  EXPECT_NE(mask({4, 129}, 2, 0), first);
+  EXPECT_NE(mask({4, 129}, 1, 0, 4), first);
+  EXPECT_NE(mask({4, 129}, 1, 4), first);
+  EXPECT_EQ(mask({4, 129}, 1, 0), first);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Dropout, ::testing::ValuesIn(backends_and_reference()), [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace st::conformance

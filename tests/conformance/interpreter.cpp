@@ -1,0 +1,137 @@
+#include "interpreter.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace st::conformance {
+namespace {
+
+constexpr int64_t kGuard = 64;
+constexpr std::byte kRubbish{0xCB};  // as a float -2.7e7, as an index far outside
+
+std::vector<std::byte> rubbish(int64_t bytes) { return std::vector<std::byte>(static_cast<size_t>(bytes), kRubbish); }
+
+bool is_rubbish(Backend& backend, const std::byte* from) {
+  std::vector<std::byte> guard(kGuard);
+  backend.to_host(guard.data(), from, kGuard);
+  return std::all_of(guard.begin(), guard.end(), [](std::byte b) { return b == kRubbish; });
+}
+
+std::vector<Operand> operands(const Blocks& blocks) {
+  std::vector<Operand> result;
+  for (const auto& block : blocks) result.push_back(block->operand());
+  return result;
+}
+
+std::vector<Type> types(const std::vector<Operand>& operands) {
+  std::vector<Type> result;
+  for (const Operand& operand : operands) result.push_back({.dtype = operand.dtype, .shape = operand.shape, .layout = {}});
+  return result;
+}
+
+}  // namespace
+
+Block::Block(Backend& backend, const Type& type) : backend_(&backend), type_(type), buffer_(backend.allocate(type.bytes() + kGuard)) {
+  fill_rubbish();
+}
+
+Block::Block(Backend& backend, const Tensor& value) : Block(backend, Type{.dtype = value.dtype(), .shape = value.shape(), .layout = {}}) {
+  write(value);
+}
+
+void Block::fill_rubbish() {
+  const std::vector<std::byte> bytes = rubbish(type_.bytes() + kGuard);
+  backend_->to_device(buffer_->data(), bytes.data(), static_cast<int64_t>(bytes.size()));
+}
+
+Operand Block::operand() const { return {.data = buffer_->data(), .dtype = type_.dtype, .shape = type_.shape}; }
+
+Tensor Block::read() const {
+  Tensor value(type_.dtype, type_.shape);
+  backend_->to_host(value.bytes().data(), buffer_->data(), type_.bytes());
+  return value;
+}
+
+void Block::write(const Tensor& value) {
+  check(value.dtype() == type_.dtype && value.elements() == type_.shape.elements(), "Block::write: the value is ", value.dtype(),
+        value.shape(), ", the memory ", type_.dtype, type_.shape);
+  backend_->to_device(buffer_->data(), value.bytes().data(), type_.bytes());
+}
+
+bool Block::guard_holds() const { return is_rubbish(*backend_, buffer_->data() + type_.bytes()); }
+
+void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks& in, const Blocks& out, const Blocks& slots) {
+  const auto where = [&] { return text(name_of(node.op), " on ", backend.name()); };
+  const Kernel& kernel = backend.kernels()[static_cast<size_t>(node.op)];
+  require(kernel.run != nullptr, Code::internal, where(), ": no kernel");
+
+  const auto in_operands = operands(in), out_operands = operands(out), slot_operands = operands(slots);
+  const int64_t bytes =
+      kernel.workspace == nullptr ? 0 : kernel.workspace(types(in_operands), types(out_operands), node.attrs, workers.threads());
+  const std::unique_ptr<Buffer> workspace = backend.allocate(bytes + kGuard);
+  const std::vector<std::byte> filled = rubbish(bytes + kGuard);
+  backend.to_device(workspace->data(), filled.data(), bytes + kGuard);
+
+  std::vector<Tensor> before;
+  for (const auto& block : in) before.push_back(block->read());
+  {
+    const FloatMode mode;
+    kernel.run({.in = in_operands,
+                .out = out_operands,
+                .reads = node.reads.empty() ? std::span<const Operand>{} : slot_operands,
+                .writes = node.writes.empty() ? std::span<const Operand>{} : slot_operands,
+                .attrs = &node.attrs,
+                .workspace = {workspace->data(), static_cast<size_t>(bytes)},
+                .workers = &workers});
+  }
+  require(is_rubbish(backend, workspace->data() + bytes), Code::internal, where(), ": wrote past its ", bytes, " bytes of workspace");
+  for (const Blocks* blocks : {&in, &out, &slots})
+    for (size_t i = 0; i < blocks->size(); ++i) require((*blocks)[i]->guard_holds(), Code::internal, where(), ": wrote past operand ", i);
+  for (size_t i = 0; i < in.size(); ++i) {
+    const bool also_output = std::find(out.begin(), out.end(), in[i]) != out.end();
+    require(also_output || in[i]->read() == before[i], Code::internal, where(), ": changed its input ", i);
+  }
+}
+
+Interpreter::Interpreter(Backend& backend, const Program& program, int threads) : backend_(backend), program_(program), workers_(threads) {
+  for (const Slot& slot : program.slots) slots_.push_back(std::make_shared<Block>(backend, Tensor(slot.type.dtype, slot.type.shape)));
+}
+
+void Interpreter::set(SlotId slot, const Tensor& value) { slot_block(slot)->write(value); }
+void Interpreter::set(std::string_view slot, const Tensor& value) { slot_named(slot)->write(value); }
+Tensor Interpreter::get(std::string_view slot) const { return slot_named(slot)->read(); }
+
+void Interpreter::run(Phase phase) {
+  const Section* section = program_.find(phase);
+  require(section != nullptr, Code::not_found, "Interpreter: the program has no ", name_of(phase), " section");
+  values_.assign(section->graph.nodes.size(), {});
+  for (size_t n = 0; n < values_.size(); ++n) {
+    const Node& node = section->graph.nodes[n];
+    if (node.when != When::rest) run(node, values_[n]);
+  }
+}
+
+Tensor Interpreter::value(Value v) const { return values_[static_cast<size_t>(v.node)][static_cast<size_t>(v.output)]->read(); }
+
+std::shared_ptr<Block> Interpreter::slot_named(std::string_view name) const {
+  const SlotId slot = program_.slot_named(name);
+  require(slot >= 0, Code::not_found, "Interpreter: the program has no slot named ", name);
+  return slots_[static_cast<size_t>(slot)];
+}
+
+void Interpreter::run(const Node& node, Blocks& out) {
+  Blocks in, slots;
+  for (const Value v : node.in) in.push_back(values_[static_cast<size_t>(v.node)][static_cast<size_t>(v.output)]);
+  for (const SlotId slot : node.writes.empty() ? node.reads : node.writes) slots.push_back(slot_block(slot));
+  if (is_view(node.op)) {
+    // A copy stands for the view: same bits, and a kernel that writes where it may not is still found out.
+    const Tensor source = (node.op == Op::load ? slots : in)[0]->read();
+    out.push_back(std::make_shared<Block>(backend_, source.reshaped(node.out[0].shape)));
+    return;
+  }
+  for (const Type& type : node.out) out.push_back(std::make_shared<Block>(backend_, type));
+  run_node(backend_, workers_, node, in, out, slots);
+}
+
+}  // namespace st::conformance

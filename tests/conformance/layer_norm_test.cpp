@@ -1,0 +1,29 @@
+#include "conformance.h"
+
+namespace st::conformance {
+namespace {
+
+// x - mean cancels and rstd multiplies all of a row's elements: relative to the largest. Rows of 0 and 1 elements, and of many.
+const Cases cases(Op::layer_norm, {.each = 4, .largest = 8}, [](Suite& s) {
+  const Shape inputs[] = {{37}, {3, 37}, {2, 3, 16}, {129, 1}, {1, 129}, {0, 37}, {70, 513}, {2, 3, 4}};
+  for (const Shape& x : inputs) {
+    const Shape width = {x.last()};
+    s.add({s.normal(x, 2, 1), s.normal(width), s.normal(width)});
+    s.add({s.normal(x, 2, 1), s.normal(width), s.normal(width)}, {{"epsilon", 0.1}});
+  }
+});
+
+// dgamma and dbeta sum over rows: some units of the largest element.
+const Cases backward(Op::layer_norm_backward, {.each = 4, .largest = 16}, [](Suite& s) {
+  const auto reference = make_reference_backend();
+  const Shape inputs[] = {{37}, {3, 37}, {2, 3, 16}, {1, 129}, {0, 37}, {300, 129}};
+  for (const Shape& x : inputs) {
+    const Shape width = {x.last()};
+    const OpCase forward{.op = Op::layer_norm, .name = "forward", .in = {s.normal(x, 2, 1), s.normal(width), s.normal(width)}};
+    const auto out = run(*reference, forward).out;
+    s.add({forward.in[0], forward.in[1], out[1], out[2], s.normal(x)}).statistics = {2, 3};
+  }
+});
+
+}  // namespace
+}  // namespace st::conformance

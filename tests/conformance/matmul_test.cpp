@@ -1,0 +1,36 @@
+#include <utility>
+
+#include "conformance.h"
+
+namespace st::conformance {
+namespace {
+
+// fp32 sums of up to 300 random terms, in any order: some units of the largest element (its terms add up, theirs cancel).
+const Cases cases(Op::matmul, {.largest = 8}, [](Suite& s) {
+  struct Product {
+    Shape a, b;  // not transposed
+  };
+  const Product products[] = {
+      {{1, 1}, {1, 1}},       {{1, 37}, {37, 1}},         {{3, 37}, {37, 5}},  {{37, 3}, {3, 129}}, {{129, 1}, {1, 129}},
+      {{17, 129}, {129, 37}}, {{65, 300}, {300, 33}},     {{0, 3}, {3, 5}},    {{3, 0}, {0, 5}},    {{3, 5}, {5, 0}},
+      {{2, 3, 4}, {2, 4, 5}}, {{2, 1, 3, 4}, {3, 4, 5}},  {{2, 3, 4}, {4, 5}}, {{3, 4}, {2, 4, 5}}, {{0, 3, 4}, {0, 4, 5}},
+      {{130, 70}, {70, 90}},  {{3, 1, 37, 9}, {2, 9, 7}},
+  };
+  const auto swapped = [](Shape shape) {
+    std::swap(shape[shape.rank() - 1], shape[shape.rank() - 2]);
+    return shape;
+  };
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true})
+      for (const auto& [a, b] : products)
+        s.add({s.normal(ta ? swapped(a) : a), s.normal(tb ? swapped(b) : b)}, {{"transpose_a", ta}, {"transpose_b", tb}});
+});
+
+// Large enough for several tiles in each dimension of the fast kernels.
+const Cases large(Op::matmul, {.largest = 16}, [](Suite& s) {
+  s.add({s.normal({259, 517}), s.normal({517, 131})}).dtypes = {DType::f32};
+  s.add({s.normal({517, 259}), s.normal({131, 517})}, {{"transpose_a", true}, {"transpose_b", true}}).dtypes = {DType::f32};
+});
+
+}  // namespace
+}  // namespace st::conformance

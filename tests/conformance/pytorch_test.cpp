@@ -1,0 +1,113 @@
+// Forward and backward against the values PyTorch gave, on every backend and on `reference`.
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "comparison.h"
+#include "ir/verify.h"
+#include "pytorch_fixture.h"
+
+namespace st::conformance {
+namespace {
+
+const TorchFixture& fixture() {
+  static const TorchFixture file(ST_FIXTURES "/ops.safetensors");
+  return file;
+}
+
+const std::vector<TorchCase>& torch_cases() {
+  static const std::vector<TorchCase> all = fixture().cases();
+  return all;
+}
+
+std::vector<const TorchCase*> pointers() {
+  std::vector<const TorchCase*> all;
+  for (const TorchCase& c : torch_cases()) all.push_back(&c);
+  return all;
+}
+
+/// Expected values are fp64 rounded once. Sums of up to 129 random terms in fp32 are off by some units of the largest element; inputs of 50
+/// to 500 under an exponential magnify their own rounding: 1e-5 holds all of that, and a wrong formula misses it by far. In fp64 the same
+/// reasoning gives 1e-12. A loss's sum is fp64, of fp32 terms.
+double tolerance_of(const TorchCase& c, const Tensor& got) {
+  if (!is_floating(got.dtype())) return 0;
+  if (c.tolerance > 0) return c.tolerance;
+  return got.dtype() == DType::f64 && c.op_case.in[0].dtype() == DType::f64 ? 1e-12 : 1e-5;
+}
+
+/// A backend may leave f64 to `reference` by saying so; nothing else. False: it did.
+bool run_unless_refused(Interpreter& interpreter, Phase phase, const TorchCase& c) {
+  try {
+    interpreter.run(phase);
+    return true;
+  } catch (const Error& error) {
+    if (c.op_case.in[0].dtype() != DType::f64 || error.code() != Code::unsupported) throw;
+    return false;
+  }
+}
+
+class PyTorch : public ::testing::TestWithParam<const TorchCase*> {};
+
+TEST_P(PyTorch, AgreesForwardAndBackward) {
+  const TorchCase& c = *GetParam();
+  const Program program = loss_program(c.op_case, c.seeds);
+  if (!c.gradients.empty()) verify(program, "autodiff");
+  for (const BackendUnderTest& candidate : backends_and_reference()) {
+    SCOPED_TRACE(candidate.name);
+    const auto backend = candidate.make();
+    Interpreter interpreter(*backend, program);
+    for (size_t i = 0; i < c.op_case.in.size(); ++i) interpreter.set(text("in.", i), c.op_case.in[i]);
+    for (size_t i = 0; i < c.seeds.size(); ++i) interpreter.set(text("seed.", c.op_case.seeded[i]), c.seeds[i]);
+    if (!run_unless_refused(interpreter, Phase::forward, c)) continue;
+    for (size_t i = 0; i < c.out.size(); ++i) {
+      const Tensor got = interpreter.value(program.outputs[i].value);
+      EXPECT_TRUE(near(got, c.out[i], tolerance_of(c, got))) << "output " << i;
+    }
+    if (c.gradients.empty()) continue;
+    if (!run_unless_refused(interpreter, Phase::backward, c)) continue;
+    for (size_t i = 0; i < c.gradients.size(); ++i) {
+      const Tensor got = interpreter.get(text("gradient.in.", c.op_case.parameters[i]));
+      EXPECT_TRUE(near(got, c.gradients[i], tolerance_of(c, got))) << "d loss / d input " << c.op_case.parameters[i];
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PyTorch, ::testing::ValuesIn(pointers()), [](const auto& tested) { return tested.param->op_case.name; });
+
+TEST(PyTorchFixture, SaysWhichPyTorchMadeIt) { EXPECT_TRUE(fixture().torch_version().starts_with("2.")) << fixture().torch_version(); }
+
+// Ten steps on recorded gradients whose magnitudes go down to 1e-9, so that the place of epsilon shows. PyTorch ran in fp64; the tolerance
+// is 1e-5 of the largest displacement, plus two roundings of the parameter per step: the decay and the step.
+TEST(AdamW, FollowsPyTorch) {
+  for (const TorchAdamw& want : fixture().adamw()) {
+    for (const BackendUnderTest& candidate : backends_and_reference()) {
+      SCOPED_TRACE(want.name + " on " + candidate.name);
+      const auto backend = candidate.make();
+      const int64_t n = want.first.elements();
+      OpCase c{.op = Op::adamw,
+               .name = "adamw",
+               .in = {},
+               .slots = {want.first, Tensor(DType::f32, {n}), Tensor(DType::f32, {n})},
+               .attrs = want.attrs};
+      for (int64_t step = 0; step < want.steps; ++step) {
+        Tensor gradient(DType::f32, {n});
+        for (int64_t i = 0; i < n; ++i) gradient.set(i, want.gradients.at(step * n + i));
+        c.in = {gradient, Tensor::scalar(want.factor, DType::f32), Tensor::scalar(0, DType::boolean),
+                Tensor::of({2}, {want.rates.at(step), static_cast<double>(step + 1)}, DType::f64)};
+        c.slots = run(*backend, c).slots;
+        double largest = 0;
+        for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(want.parameters.at(step * n + i) - want.first.at(i)));
+        for (int64_t i = 0; i < n; ++i) {
+          const double parameter = want.parameters.at(step * n + i);
+          const double rounding = 0x1p-23 * std::abs(parameter) * static_cast<double>(step + 1);
+          ASSERT_NEAR(c.slots[0].at(i), parameter, 1e-5 * largest + rounding) << "step " << step << " element " << i;
+        }
+      }
+      EXPECT_TRUE(near(c.slots[1], want.m, 1e-6));
+      EXPECT_TRUE(near(c.slots[2], want.v, 1e-6));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace st::conformance

@@ -1,0 +1,50 @@
+// The number of threads is no part of the result: every bit of the state is the same.
+#include <gtest/gtest.h>
+
+#include "training.h"
+
+namespace st {
+namespace {
+
+struct Trained {
+  std::vector<double> losses;
+  std::string digest;
+  double evaluated = 0;
+};
+
+Trained train(const GptOptions& options, const Recipe& recipe, int threads) {
+  const Training training{.device = "cpu", .threads = threads, .options = options, .recipe = recipe, .ignored = true};
+  const auto trainer = training.trainer();
+  Trained result{.losses = losses_of(*trainer, 5), .digest = trainer->state_digest(), .evaluated = 0};
+  result.evaluated = trainer->evaluate(Sequences(11, options.context, options.vocabulary)).loss;
+  return result;
+}
+
+void expect_equal_for_one_to_four_threads(const GptOptions& options, const Recipe& recipe) {
+  const Trained one = train(options, recipe, 1);
+  for (const int threads : {2, 3, 4}) {
+    const Trained many = train(options, recipe, threads);
+    EXPECT_EQ(many.losses, one.losses) << threads << " threads";
+    EXPECT_EQ(many.digest, one.digest) << threads << " threads";
+    EXPECT_EQ(many.evaluated, one.evaluated) << threads << " threads";
+  }
+}
+
+TEST(Threads, LeaveEveryBitOfAGptWithOddSizes) {
+  expect_equal_for_one_to_four_threads({.layers = 2, .width = 39, .heads = 3, .context = 37, .vocabulary = 129, .dropout = 0},
+                                       {.batch = 5});
+}
+
+TEST(Threads, LeaveEveryBitWithDropoutAndAccumulation) {
+  expect_equal_for_one_to_four_threads({.layers = 2, .width = 12, .heads = 3, .context = 7, .vocabulary = 17, .dropout = 0.2},
+                                       {.batch = 3, .accumulate = 3});
+}
+
+// Wide enough that products are cut into many tiles and gradients into many blocks of 1024.
+TEST(Threads, LeaveEveryBitOfAWiderGpt) {
+  expect_equal_for_one_to_four_threads({.layers = 1, .width = 131, .heads = 1, .context = 65, .vocabulary = 301, .dropout = 0},
+                                       {.batch = 7});
+}
+
+}  // namespace
+}  // namespace st
