@@ -1,0 +1,245 @@
+#!/usr/bin/python3
+"""Holds the source tree to its floor plan.
+
+The plan is runtime/README.md: its tables say which room may include which, and who may see a library's or the system's headers.
+Also refused: a conditional above the backends, a file name that says nothing or is taken, a room the plan does not know.
+
+Usage: floors.py REPOSITORY     prints one line per finding; exits 0 when there is none, 1 otherwise.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path, PurePosixPath
+
+SOURCE = {".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".cuh", ".def", ".inc", ".inl"}
+SKIPPED_FOLDERS = {".git", ".venv", "build", "__pycache__", "node_modules"}
+
+# POSIX and Linux headers, and those of other systems that must not slip in either. <csignal> and friends are the language's own.
+SYSTEM = re.compile(
+    r"(sys|linux|netinet|arpa|net|asm|mach|bits)/.*|"
+    r"(unistd|fcntl|sched|pthread|dlfcn|dirent|poll|termios|pwd|grp|netdb|semaphore|ucontext|execinfo|mntent|glob|ftw|libgen|"
+    r"spawn|syslog|getopt|fnmatch|wordexp|numa|numaif|link|elf|strings|windows|io|process|direct)\.h"
+)
+INTRINSICS = re.compile(r"(.*intrin|cpuid|arm_neon|arm_sve|x86gprintrin)\.h")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
+CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b.*$", re.MULTILINE)
+DEVICE_OR_LIBRARY = re.compile(r"cuda|nvcc|nccl|gloo|\bmpi|_mpi|hip|rocm|mkl|onednn|dnnl|openblas|cublas|cudnn", re.IGNORECASE)
+EMPTY_WORDS = {"util", "utils", "utility", "utilities", "helper", "helpers", "common", "misc", "stuff"}
+
+# Rooms below or beside the devices, where a conditional on the processor or the compiler may stand.
+LOW_ROOMS = ("base", "ir", "gemm", "backend", "comm")
+FACES = ("capi/include/", "capi/src/", "samples/", "tests/capi/", "tests/conformance/", "bindings/")
+NAMES_OF_FOLDERS = {"CMakeLists.txt", "README.md", ".gitignore", "__init__.py"}
+
+
+class Plan:
+    """What runtime/README.md says."""
+
+    def __init__(self, text):
+        self.findings = []
+        self.rooms = {row[0][0]: set(row[1]) for row in self._table(text, "rooms")}
+        self.planned = {row[0][0]: set(row[1]) for row in self._table(text, "planned")}
+        self.doors = {self._door_name(row[0], row[2]): set(row[1]) for row in self._table(text, "doors")}
+        seen = set()
+        for room, allowed in self.rooms.items():
+            for name in sorted(allowed - seen):
+                self.findings.append(f"runtime/README.md: room {room} may include {name}, which is no room above its row")
+            seen.add(room)
+
+    def _table(self, text, name):
+        found = re.search(rf"<!-- floors: {name} -->\n(.*?)<!-- floors: end -->", text, re.DOTALL)
+        rows = []
+        for line in found.group(1).splitlines()[2:] if found else []:
+            cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+            rows.append((re.findall(r"`([^`]+)`", cells[0]), re.findall(r"`([^`]+)`", cells[1]), cells[0]))
+        if not rows:
+            self.findings.append(f"runtime/README.md: the table '{name}' is missing or empty")
+        return [row for row in rows if row[0] or name == "doors"]
+
+    @staticmethod
+    def _door_name(quoted, plain):
+        return quoted[0] if quoted else plain
+
+    def room_of(self, path):
+        """The room of a path relative to runtime/: the longest room name that holds it; None: it stands in no room."""
+        parts = path.split("/")[:-1]
+        for depth in range(len(parts), 0, -1):
+            name = "/".join(parts[:depth])
+            if name in self.rooms or name in self.planned:
+                return name
+        return None
+
+
+def check(root):
+    root = Path(root)
+    plan_file = root / "runtime" / "README.md"
+    if not plan_file.is_file():
+        return ["runtime/README.md: the floor plan is missing"]
+    plan = Plan(plan_file.read_text())
+    files = list(repository_files(root))
+    findings = plan.findings
+    findings += check_rooms_stand(plan, root, files)
+    findings += check_names(files)
+    for name in files:
+        if PurePosixPath(name).suffix in SOURCE and name.startswith(("runtime/", "capi/")):
+            text = without_comments((root / name).read_text(errors="replace"))
+            findings += check_includes(plan, name, text)
+            findings += check_conditionals(name, text)
+            findings += check_devices_unnamed(name, text)
+        elif name.startswith("runtime/") and name.endswith("CMakeLists.txt"):
+            findings += check_links(plan, name, (root / name).read_text())
+    return sorted(findings)
+
+
+def repository_files(root):
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(f for f in folders if f not in SKIPPED_FOLDERS)
+        for name in sorted(names):
+            yield (Path(folder) / name).relative_to(root).as_posix()
+
+
+def without_comments(text):
+    """Blanks comments, keeps line numbers and the text of includes."""
+    blank = lambda found: re.sub(r"[^\n]", " ", found.group(0))
+    text = re.sub(r"/\*.*?\*/", blank, text, flags=re.DOTALL)
+    return re.sub(r"(?m)(?<![:\"])//[^\n]*", blank, text)
+
+
+def line_of(text, position):
+    return text.count("\n", 0, position) + 1
+
+
+def check_rooms_stand(plan, root, files):
+    for room in plan.rooms:
+        if not any(f.startswith(f"runtime/{room}/") for f in files):
+            yield f"runtime/README.md: room {room} is in the table but runtime/{room}/ has no file; move it to 'Not built yet'"
+    for room in plan.planned:
+        if any(f.startswith(f"runtime/{room}/") for f in files):
+            yield f"runtime/README.md: runtime/{room}/ stands; move its row from 'Not built yet' to 'Rooms'"
+    reported = set()
+    for name in files:
+        inside = name.removeprefix("runtime/")
+        top = "/".join(inside.split("/")[:-1])
+        if name.startswith("runtime/") and "/" in inside and plan.room_of(inside) is None and top not in reported:
+            reported.add(top)
+            yield f"runtime/{top}/: a folder that runtime/README.md has no row for"
+
+
+def check_includes(plan, name, text):
+    for found in INCLUDE.finditer(text):
+        quoted, header = found.group(1) == '"', found.group(2)
+        why = refusal(plan, name, header, quoted)
+        if why:
+            yield f"{name}:{line_of(text, found.start())}: includes {header}: {why}"
+
+
+def refusal(plan, name, header, quoted):
+    """Why `name` must not include `header`, or None."""
+    door = door_of(plan, header)
+    if door is not None:
+        if any(stands_in(name, place) for place in plan.doors[door]):
+            return None
+        return f"headers '{door}' are for {', '.join(sorted(plan.doors[door]))} only"
+    if not quoted:
+        if "/" in header and not (header.startswith("scaletrain/") and name.startswith("capi/")):
+            return "a library that runtime/README.md has no door for"
+        return None
+    if name.startswith("capi/include/"):
+        return None if header.startswith("scaletrain/") else "public headers include only public headers"
+    if name.startswith("capi/cli/"):
+        target = plan.room_of(header)
+        return None if target is None else "the command line is written against the public header only"
+    if name.startswith("capi/"):
+        return None
+    here, there = plan.room_of(name.removeprefix("runtime/")), plan.room_of(header)
+    if there is None:
+        return "an include names its room: \"room/file.h\""
+    if here is None or here == there or there in plan.rooms.get(here, ()):
+        return None
+    return f"the floor plan does not let {here} see {there}"
+
+
+def door_of(plan, header):
+    if SYSTEM.fullmatch(header):
+        return "operating system"
+    if INTRINSICS.fullmatch(header):
+        return "intrinsics"
+    return next((door for door in plan.doors if header.startswith(door)), None)
+
+
+def stands_in(name, place):
+    """`base/os` is a folder or the file base/os.*; places are under runtime/ unless they start with capi/."""
+    full = place if place.startswith("capi/") else f"runtime/{place}"
+    return name.startswith(full + "/") or name.startswith(full + ".")
+
+
+def check_conditionals(name, text):
+    if not name.startswith(("runtime/", "capi/src/")):
+        return
+    low = name.startswith(tuple(f"runtime/{room}/" for room in LOW_ROOMS))
+    device_room = name.startswith(("runtime/backend/", "runtime/comm/"))
+    for found in CONDITIONAL.finditer(text):
+        line = found.group(0).strip()
+        if not low:
+            yield f"{name}:{line_of(text, found.start())}: '{line}': nothing above backend and comm holds a conditional"
+        elif not device_room and DEVICE_OR_LIBRARY.search(line):
+            yield f"{name}:{line_of(text, found.start())}: '{line}': asks for a device or a library outside backend and comm"
+
+
+def check_devices_unnamed(name, text):
+    if not name.startswith("runtime/passes/"):
+        return
+    for found in re.finditer(r"\b(cuda|nccl|gloo|mpi|onednn|openblas|mkl)\b", text, re.IGNORECASE):
+        yield f"{name}:{line_of(text, found.start())}: names '{found.group(0)}': a pass never asks which device or library is there"
+
+
+def check_links(plan, name, text):
+    """A room's library links what its row allows, so that the linker holds the plan too."""
+    here = plan.room_of(name.removeprefix("runtime/"))
+    for call in re.finditer(r"target_link_libraries\s*\(\s*st_\w+(.*?)\)", text, re.DOTALL):
+        for target in re.findall(r"\bst_(\w+)", call.group(1)):
+            there = next((r for r in plan.rooms if target in (r, r.replace("/", "_"))), None)
+            seen = (here, *plan.rooms.get(here, ()))  # whoever may see an interface may link what stands behind it
+            if here and there and there not in seen and there.split("/")[0] not in seen:
+                yield f"{name}:{line_of(text, call.start())}: links st_{target}: the floor plan does not let {here} see {there}"
+
+
+def check_names(files):
+    taken = {}
+    for name in files:
+        path = PurePosixPath(name)
+        words = set(re.split(r"[^a-z0-9]+", path.name.lower()))
+        if words & EMPTY_WORDS:
+            yield f"{name}: a file is named for the thing it holds, not '{', '.join(sorted(words & EMPTY_WORDS))}'"
+        if path.name in NAMES_OF_FOLDERS or name.startswith(".ci/"):
+            continue
+        for other in taken.get(path.name, ()):
+            if not may_share_name(name, other):
+                yield f"{name}: the name is taken by {other}"
+        taken.setdefault(path.name, []).append(name)
+
+
+def may_share_name(a, b):
+    backend = lambda name: name.split("/")[2] if name.startswith("runtime/backend/") and name.count("/") >= 3 else None
+    if backend(a) and backend(b):
+        return backend(a) != backend(b)  # an op's file has one name in every backend
+    if "runtime/passes/" in (a[:15], b[:15]) and (backend(a) or backend(b)):
+        return True  # a pass is called as the op it places: accumulate
+    face = lambda name: next((f for f in FACES if name.startswith(f)), None)
+    return face(a) != face(b)  # the C ABI has the runtime's nouns again, conformance the ops' names
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    findings = check(sys.argv[1])
+    for finding in findings:
+        print(finding)
+    print(f"floors: {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+#!/usr/bin/python3
+"""The floor check must refuse what it claims to refuse: a small tree that keeps the plan, then one broken thing at a time."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+import floors  # noqa: E402
+
+PLAN = """
+<!-- floors: rooms -->
+| room | may include | what it holds |
+|---|---|---|
+| `base` | | |
+| `ir` | `base` | |
+| `backend` | `base` `ir` | |
+| `backend/cpu` | `base` `ir` `backend` | |
+| `backend/reference` | `base` `ir` `backend` | |
+| `passes` | `base` `ir` | |
+<!-- floors: end -->
+<!-- floors: doors -->
+| headers | allowed in | why there |
+|---|---|---|
+| `xsimd/` | `backend/cpu` | |
+| operating system | `base/os` `capi/cli` | |
+| intrinsics | `backend/cpu` | |
+<!-- floors: end -->
+<!-- floors: planned -->
+| room | may include | what it will hold |
+|---|---|---|
+| `comm` | `base` `backend` | |
+<!-- floors: end -->
+"""
+
+GOOD = {
+    "runtime/README.md": PLAN,
+    "runtime/base/error.h": "#pragma once\n#include <string>\n",
+    "runtime/base/os.cpp": '#include <unistd.h>\n#include <sys/mman.h>\n#include "base/error.h"\n',
+    "runtime/ir/graph.h": '#pragma once\n#include "base/error.h"\n',
+    "runtime/backend/backend.h": '#include "ir/graph.h"\n',
+    "runtime/backend/cpu/matmul.cpp": '#include <immintrin.h>\n#include <xsimd/xsimd.hpp>\n#include "backend/backend.h"\n#ifdef __AVX2__\n#endif\n',
+    "runtime/backend/reference/matmul.cpp": '#include "backend/backend.h"\n',
+    "runtime/passes/clip.cpp": '// the cuda kernels do this too; #include "exec/executor.h"\n#include "ir/graph.h"\n',
+    "runtime/passes/CMakeLists.txt": "add_library(st_passes STATIC clip.cpp)\ntarget_link_libraries(st_passes PUBLIC st_ir)\n",
+    "capi/include/scaletrain/error.h": "#ifdef __cplusplus\n#endif\n#include <scaletrain/graph.h>\n",
+    "capi/include/scaletrain/graph.h": "#include <stdint.h>\n",
+    "capi/src/guard.cpp": '#include "passes/clip.h"\n#include "scaletrain/error.h"\n',
+    "capi/cli/main.cpp": '#include <scaletrain/error.h>\n#include <unistd.h>\n#include "bar.h"\n',
+}
+
+# What is broken -> (the file, its text, what the finding must say).
+BAD = {
+    "a pass sees a backend": ("runtime/passes/fuse.cpp", '#include "backend/backend.h"\n', "does not let passes see backend"),
+    "rooms on one floor see each other": ("runtime/backend/cpu/add.cpp", '#include "backend/reference/add.h"\n', "does not let backend/cpu see"),
+    "base looks up": ("runtime/base/json.h", '  #  include "ir/graph.h"\n', "does not let base see ir"),
+    "a room is bypassed by a relative path": ("runtime/passes/fuse.cpp", '#include "../backend/backend.h"\n', "names its room"),
+    "a system header above base/os": ("runtime/ir/print.cpp", "#include <sys/stat.h>\n", "headers 'operating system'"),
+    "another file of base calls the system": ("runtime/base/osprey.cpp", "#include <fcntl.h>\n", "headers 'operating system'"),
+    "vectors outside the cpu backend": ("runtime/ir/print.cpp", "#include <xsimd/xsimd.hpp>\n", "headers 'xsimd/'"),
+    "intrinsics outside the cpu backend": ("runtime/ir/print.cpp", "#include <immintrin.h>\n", "headers 'intrinsics'"),
+    "an unknown library": ("runtime/ir/print.cpp", "#include <boost/any.hpp>\n", "no door for"),
+    "a conditional above the backends": ("runtime/passes/fuse.cpp", "#ifdef NDEBUG\n#endif\n", "holds a conditional"),
+    "a conditional in the ABI": ("capi/src/model.cpp", "#if ST_FAST\n#endif\n", "holds a conditional"),
+    "a device named in a low conditional": ("runtime/ir/print.cpp", "#ifdef ST_CUDA\n#endif\n", "asks for a device"),
+    "a pass names a device": ("runtime/passes/fuse.cpp", 'bool f(int d) { return d == id("cuda"); }\n', "names 'cuda'"),
+    "the command line reaches into the runtime": ("capi/cli/train.cpp", '#include "ir/graph.h"\n', "public header only"),
+    "a public header shows an inner one": ("capi/include/scaletrain/model.h", '#include "ir/graph.h"\n', "only public headers"),
+    "a file named utils": ("runtime/ir/graph_utils.h", "#pragma once\n", "named for the thing it holds"),
+    "a file name used twice": ("runtime/passes/graph.h", "#pragma once\n", "the name is taken by"),
+    "an op's name twice in one backend": ("runtime/backend/cpu/deep/matmul.cpp", "\n", "the name is taken by"),
+    "a folder without a row": ("runtime/attic/old.cpp", "\n", "no row for"),
+    "a planned room that stands": ("runtime/comm/ring.cpp", "\n", "move its row"),
+    "a library linked against the plan": ("runtime/ir/CMakeLists.txt", "target_link_libraries(st_ir PUBLIC st_passes)\n", "links st_passes"),
+    "a room in the table that is not there": (
+        "runtime/README.md", PLAN.replace("| `passes` | `base` `ir` | |", "| `passes` | `base` `ir` | |\n| `cellar` | `base` | |"), "has no file"),
+    "a row that allows an unknown room": ("runtime/README.md", PLAN.replace("| `passes` | `base`", "| `passes` | `cellar` `base`"), "is no room above"),
+    "a row that allows a later room": ("runtime/README.md", PLAN.replace("| `ir` | `base` |", "| `ir` | `base` `passes` |"), "is no room above"),
+    "a plan without its table": ("runtime/README.md", PLAN.replace("floors: rooms", "rooms"), "missing or empty"),
+}
+
+
+def findings_in(tree):
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in tree.items():
+            path = Path(root) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return floors.check(root)
+
+
+class Floors(unittest.TestCase):
+    def test_a_tree_that_keeps_the_plan_passes(self):
+        self.assertEqual(findings_in(GOOD), [])
+
+    def test_each_broken_thing_is_found_and_named(self):
+        for what, (name, text, says) in BAD.items():
+            with self.subTest(what):
+                found = findings_in({**GOOD, name: text})
+                self.assertTrue(any(name.rsplit("/", 1)[0] in f and says in f for f in found), f"{what}: found only {found}")
+
+    def test_a_missing_plan_is_a_finding(self):
+        self.assertEqual(len(findings_in({"runtime/base/error.h": ""})), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
