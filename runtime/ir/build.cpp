@@ -82,7 +82,7 @@ void Builder::store(Value value, SlotId slot, When when) { write(Op::store, valu
 
 void Builder::accumulate(Value value, SlotId slot, When when) { write(Op::accumulate, value, slot, when); }
 
-void Builder::update(Op op, std::vector<Value> in, std::vector<SlotId> slots, const Attrs& attrs) {
+void Builder::update(Op op, std::vector<Value> in, const std::vector<SlotId>& slots, const Attrs& attrs) {
   check(info_of(op).shape_rule == "optimizer", name_of(op), ": is not an optimizer; use Builder::append");
   check(!slots.empty(), name_of(op), ": needs its slots, the parameter first");
   check(!in.empty(), name_of(op), ": needs its inputs, the gradient first");
@@ -125,6 +125,7 @@ Value Builder::sum_to(Value x, const Shape& shape) {
 // --- model building
 
 Value Builder::input(const std::string& name, DType dtype, const Shape& shape) {
+  check(shape.rank() == 0 || shape[0] > INT64_MIN, "input: \"", name, "\" has shape ", shape, "; -n is n times the batch");
   for (int32_t i = 1; i < shape.rank(); ++i)
     check(shape[i] >= 0, "input: \"", name, "\" has shape ", shape, "; only the first dimension may be the batch");
   return load(program_.add_slot({.name = name, .type = {.dtype = dtype, .shape = shape, .layout = {}}, .role = Role::input, .init = {}}));

@@ -21,7 +21,7 @@ class Builder {
   void store(Value value, SlotId slot, When when = When::every);
   void accumulate(Value value, SlotId slot, When when = When::rest);
   /// An optimizer's update: op reads and writes `slots`, the parameter first.
-  void update(Op op, std::vector<Value> in, std::vector<SlotId> slots, const Attrs& attrs);
+  void update(Op op, std::vector<Value> in, const std::vector<SlotId>& slots, const Attrs& attrs);
   Value fill(const Shape& shape, double value, DType dtype = DType::f32);
 
   // The textbook's notation, for models and gradients.

@@ -25,7 +25,7 @@ struct Type {
   Shape shape;
   Layout layout;
   bool operator==(const Type&) const = default;
-  int64_t bytes() const { return shape.elements() * bytes_of(dtype); }
+  int64_t bytes() const;  // throws invalid_argument past int64
 };
 
 std::string text_of(const Type& type);  // "f32[8, 64]{data:sharded(0)}"; symbolic: "f32[batch, 64]", flattened "f32[64*batch]"

@@ -93,7 +93,8 @@ class Differentiation final : public Chain {
         depends = slot.role == Role::parameter && slot.trainable && is_floating(slot.type.dtype);
       }
       for (const Value v : at.in) depends = depends || needs_value(v);
-      needs_[static_cast<size_t>(n)] = depends && reaches[static_cast<size_t>(n)] && info_of(at.op).differentiable | (at.op == Op::load);
+      needs_[static_cast<size_t>(n)] =
+          depends && reaches[static_cast<size_t>(n)];  // an op without a gradient is refused when its turn comes
     }
   }
 

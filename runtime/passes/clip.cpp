@@ -28,8 +28,7 @@ void clip(Program& program, double max_norm) {
 
   const auto norm = b.append(Op::gradient_norm, gradients);
   const Value loss_count = b.load(program.slot_named("loss_count"));
-  const auto factor =
-      b.append(Op::step_factor, {norm[0], norm[1], loss_count}, {{"seed", program.loss_seed}, {"max_norm", max_norm}});
+  const auto factor = b.append(Op::step_factor, {norm[0], norm[1], loss_count}, {{"seed", program.loss_seed}, {"max_norm", max_norm}});
   const char* names[] = {"factor", "grad_norm", "skipped"};
   for (size_t i = 0; i < 3; ++i)
     b.store(factor[i], program.add_slot({.name = names[i], .type = b.type(factor[i]), .role = Role::report, .init = {}}));

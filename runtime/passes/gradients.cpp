@@ -1,6 +1,7 @@
 #include "passes/gradients.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -8,6 +9,8 @@
 #include "base/error.h"
 
 // One rule an op, in the order of ops.def. y is the op's result, dy the gradient that came for it; sum_to undoes broadcasting.
+// C++ leaves the order of arguments open, and recalling a value or building a node appends to a graph: where a call would have two such
+// arguments they are named first, so that every compiler makes the same program.
 namespace st {
 namespace {
 
@@ -24,7 +27,8 @@ Value rows_of(Chain& c, Value x) {
 
 /// dW of y = x W with one W for all rows: x^T dy over all rows at once, so it is whole before anyone adds to it.
 Value weight_gradient(Chain& c, Value x, Value dy, bool transposed) {
-  return transposed ? c.b.matmul(rows_of(c, dy), rows_of(c, x), true, false) : c.b.matmul(rows_of(c, x), rows_of(c, dy), true, false);
+  const Value all_x = rows_of(c, x), all_dy = rows_of(c, dy);
+  return transposed ? c.b.matmul(all_dy, all_x, true, false) : c.b.matmul(all_x, all_dy, true, false);
 }
 
 void gradient_matmul(Chain& c) {
@@ -45,7 +49,10 @@ void gradient_matmul(Chain& c) {
 
 void gradient_linear(Chain& c) {
   const bool transposed = c.node().attrs.flag("transpose_weight");
-  if (c.needs(0)) c.give(0, c.b.reshape(c.b.matmul(rows_of(c, c.d(0)), c.in(1), false, !transposed), c.in_type(0).shape));
+  if (c.needs(0)) {
+    const Value dy = rows_of(c, c.d(0)), weight = c.in(1);
+    c.give(0, c.b.reshape(c.b.matmul(dy, weight, false, !transposed), c.in_type(0).shape));
+  }
   if (c.needs(1)) c.give(1, weight_gradient(c, c.in(0), c.d(0), transposed));
   if (c.needs(2)) c.give(2, c.b.sum_to(c.d(0), c.in_type(2).shape));
 }
@@ -73,17 +80,22 @@ void gradient_mul(Chain& c) {
 }
 
 void gradient_div(Chain& c) {
-  if (c.needs(0)) give_summed(c, 0, c.b.div(c.d(0), c.in(1)));
-  if (c.needs(1)) give_summed(c, 1, c.b(Op::neg, {c.b.div(c.b.mul(c.d(0), c.out(0)), c.in(1))}));
+  const Value b = c.in(1);
+  if (c.needs(0)) give_summed(c, 0, c.b.div(c.d(0), b));
+  if (!c.needs(1)) return;
+  const Value product = c.b.mul(c.d(0), c.out(0));
+  give_summed(c, 1, c.b(Op::neg, {c.b.div(product, b)}));
 }
 
 /// dy where operand i wins, half of it on ties.
 void gradient_extremum(Chain& c, const char* wins) {
   const Value half = c.b.scale(c.d(0), 0.5), zero = constant(c, 0, c.out_type(0));
+  const std::array<Value, 2> operands = {c.in(0), c.in(1)};
   for (int32_t i = 0; i < 2; ++i) {
     if (!c.needs(i)) continue;
-    const Value tied = choose(c, test(c, c.in(i), "equal", c.in(1 - i)), half, zero);
-    give_summed(c, i, choose(c, test(c, c.in(i), wins, c.in(1 - i)), c.d(0), tied));
+    const Value own = operands[static_cast<size_t>(i)], other = operands[static_cast<size_t>(1 - i)];
+    const Value tied = choose(c, test(c, own, "equal", other), half, zero);
+    give_summed(c, i, choose(c, test(c, own, wins, other), c.d(0), tied));
   }
 }
 
@@ -95,10 +107,12 @@ void gradient_pow(Chain& c) {
   const Value zero = constant(c, 0, c.out_type(0)), a = c.in(0), b = c.in(1);
   if (c.needs(0)) {
     const Value slope = c.b.mul(b, c.b(Op::pow, {a, c.b(Op::affine, {b}, {{"shift", -1.0}})}));
-    give_summed(c, 0, choose(c, test(c, b, "equal", zero), zero, c.b.mul(c.d(0), slope)));
+    const Value da = c.b.mul(c.d(0), slope);
+    give_summed(c, 0, choose(c, test(c, b, "equal", zero), zero, da));
   }
   if (c.needs(1)) {
-    const Value slope = c.b.mul(c.d(0), c.b.mul(c.out(0), c.b(Op::log, {a})));
+    const Value y = c.out(0), log_a = c.b(Op::log, {a});
+    const Value slope = c.b.mul(c.d(0), c.b.mul(y, log_a));
     const Value at_zero = choose(c, test(c, b, "greater_equal", zero), zero, slope);
     give_summed(c, 1, choose(c, test(c, a, "equal", zero), at_zero, slope));
   }
@@ -123,8 +137,9 @@ void gradient_clamp(Chain& c) {
   const double low = c.node().attrs.real("low"), high = c.node().attrs.real("high");
   const Value zero = constant(c, 0, c.out_type(0));
   Value dx = c.d(0);
-  if (std::isfinite(low)) dx = choose(c, test(c, c.in(0), "greater_equal", constant(c, low, c.in_type(0))), dx, zero);
-  if (std::isfinite(high)) dx = choose(c, test(c, c.in(0), "less_equal", constant(c, high, c.in_type(0))), dx, zero);
+  const Value x = c.in(0);
+  if (std::isfinite(low)) dx = choose(c, test(c, x, "greater_equal", constant(c, low, c.in_type(0))), dx, zero);
+  if (std::isfinite(high)) dx = choose(c, test(c, x, "less_equal", constant(c, high, c.in_type(0))), dx, zero);
   c.give(0, dx);
 }
 
@@ -228,10 +243,12 @@ void gradient_mean(Chain& c) {
 }
 
 void gradient_max(Chain& c) {
-  const Value is_max = c.b(Op::cast, {test(c, c.in(0), "equal", c.b.reshape(c.out(0), kept_shape(c)))},
-                           {{"dtype", std::string(name_of(c.in_type(0).dtype))}});
+  const Shape kept = kept_shape(c);
+  const Value x = c.in(0), y = c.b.reshape(c.out(0), kept);
+  const Value is_max = c.b(Op::cast, {test(c, x, "equal", y)}, {{"dtype", std::string(name_of(c.in_type(0).dtype))}});
   const Value ties = c.b.sum(is_max, c.node().attrs.ints("axes"), true);
-  c.give(0, c.b.mul(is_max, c.b.div(c.b.reshape(c.d(0), kept_shape(c)), c.b.reshape(ties, kept_shape(c)))));
+  const Value dy = c.b.reshape(c.d(0), kept);
+  c.give(0, c.b.mul(is_max, c.b.div(dy, c.b.reshape(ties, kept))));
 }
 
 void gradient_reshape(Chain& c) { c.give(0, c.b.reshape(c.d(0), c.in_type(0).shape)); }

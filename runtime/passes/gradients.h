@@ -12,10 +12,10 @@ class Chain {
  public:
   virtual ~Chain() = default;
   virtual const Node& node() const = 0;
-  virtual Value in(int32_t i) = 0;             // the forward input, recalled in backward
-  virtual Value out(int32_t i) = 0;            // the forward output, recalled
-  virtual Value d(int32_t i) = 0;              // gradient of output i; no value when nothing depends on it
-  virtual bool needs(int32_t i) const = 0;     // whether input i leads to a trainable parameter
+  virtual Value in(int32_t i) = 0;          // the forward input, recalled in backward
+  virtual Value out(int32_t i) = 0;         // the forward output, recalled
+  virtual Value d(int32_t i) = 0;           // gradient of output i; no value when nothing depends on it
+  virtual bool needs(int32_t i) const = 0;  // whether input i leads to a trainable parameter
   virtual void give(int32_t i, Value gradient) = 0;
   virtual Type in_type(int32_t i) const = 0;
   virtual Type out_type(int32_t i) const = 0;

@@ -19,14 +19,20 @@ namespace {
 
 Arena arena_of(Role role) {
   switch (role) {
-    case Role::parameter: return Arena::parameters;
-    case Role::gradient: return Arena::gradients;
-    case Role::optimizer: return Arena::optimizer;
+    case Role::parameter:
+      return Arena::parameters;
+    case Role::gradient:
+      return Arena::gradients;
+    case Role::optimizer:
+      return Arena::optimizer;
     case Role::stash:
-    case Role::output: return Arena::stash;
-    case Role::input: return Arena::host;
+    case Role::output:
+      return Arena::stash;
+    case Role::input:
+      return Arena::host;
     case Role::control:
-    case Role::report: return Arena::control;
+    case Role::report:
+      return Arena::control;
   }
   fail(Code::internal, "memory_plan: unknown role");
 }
@@ -46,6 +52,7 @@ class Planner {
   Planner(const Program& program, const WorkspaceNeed& need) : program_(program), need_(need) {}
 
   MemoryLayout run() {
+    require_countable();
     place_lasting_slots();
     find_last_uses();
     find_blocks();
@@ -57,6 +64,16 @@ class Planner {
   }
 
  private:
+  /// Sums below stay far from the end of int64; nobody has an exabyte.
+  void require_countable() const {
+    double bytes = 0;
+    for (const Slot& slot : program_.slots) bytes += static_cast<double>(slot.type.bytes());
+    for (const Section& section : program_.sections)
+      for (const Node& node : section.graph.nodes)
+        for (const Type& type : node.out) bytes += static_cast<double>(type.bytes());
+    require(bytes < 0x1p60, Code::out_of_memory, "memory_plan: the program's values take ", bytes, " bytes");
+  }
+
   Role role(SlotId slot) const { return program_.slots[static_cast<size_t>(slot)].role; }
   int64_t bytes_of_slot(SlotId slot) const { return program_.slots[static_cast<size_t>(slot)].type.bytes(); }
 
@@ -137,7 +154,9 @@ class Planner {
       if (graph.type(v).dtype != node.out[0].dtype || graph.type(v).shape != node.out[0].shape) continue;
       const Block& block = blocks_[block_of(s, v)];
       if (block.slot || block.to > starts_[s] + n) continue;
-      const auto reads_it_too = [&](Value other) { return other != v && block_of(s, other) == block_of(s, v) && graph.type(other).shape != node.out[0].shape; };
+      const auto reads_it_too = [&](Value other) {
+        return other != v && block_of(s, other) == block_of(s, v) && graph.type(other).shape != node.out[0].shape;
+      };
       if (std::ranges::any_of(node.in, reads_it_too)) continue;
       return v;
     }

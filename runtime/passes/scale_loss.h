@@ -7,9 +7,9 @@
 
 namespace st {
 
-/// Sets loss_seed to 1 / 2^ceil(log2(nominal rows of a step)), so that gradients have the size of a mean's while the exact count, known only
-/// after the last micro-batch, enters once in step_factor (traps.md, order of sums 5). Stores the loss's sum and count in the report slots
-/// "loss_sum" and "loss_count". Numerics: a power of two, exact. Call before autodiff().
+/// Sets loss_seed to 1 / 2^ceil(log2(nominal rows of a step)), so that gradients have the size of a mean's while the exact count, known
+/// only after the last micro-batch, enters once in step_factor (traps.md, order of sums 5). Stores the loss's sum and count in the report
+/// slots "loss_sum" and "loss_count". Numerics: a power of two, exact. Call before autodiff().
 void scale_loss(Program& program, int64_t micro_batches);
 
 /// Rows that the loss of one micro-batch counts when none is ignored: tokens of a language model.

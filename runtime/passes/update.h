@@ -7,9 +7,9 @@
 
 namespace st {
 
-/// One optimizer node a parameter, on the layout found: op, its attributes, and the names of its moments (each a slot "<moment>.<parameter>"
-/// like the parameter, created zero). Adds the control slot "rates", f64 [learning rate, number of this update from 1], which the host writes
-/// before each step. Call after clip().
+/// One optimizer node a parameter, on the layout found: op, its attributes, and the names of its moments (each a slot
+/// "<moment>.<parameter>" like the parameter, created zero). Adds the control slot "rates", f64 [learning rate, number of this update from
+/// 1], which the host writes before each step. Call after clip().
 struct OptimizerChoice {
   Op op = Op::adamw;
   Attrs attrs;
