@@ -62,7 +62,7 @@ std::vector<std::string> folders_of(const std::string& root, const Mount& mount,
   std::vector<std::string> folders;
   for (; !group.empty() && group != "/"; group.erase(group.rfind('/')))
     if (group.front() == '/')
-      folders.push_back(root + mount.point + group);
+      folders.push_back(std::string(root).append(mount.point).append(group));
     else
       break;
   folders.push_back(root + mount.point);
@@ -102,7 +102,7 @@ void read_version_2(const std::string& folder, Limits& limits) {
   double period = 0;
   if (file >> quota >> period && quota != "max") limits.cap_cores(std::atof(quota.c_str()), period);
   limits.cap_memory(number_in(folder + "/memory.max"), number_in(folder + "/memory.current"),
-                    stat_in(folder + "/memory.stat", "inactive_file"));
+                    stat_in(folder + "/memory.stat", "inactive_file") + stat_in(folder + "/memory.stat", "active_file"));
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ CgroupLimits cgroup_limits(const std::string& root) {
     if (lists(mount.controllers, "memory"))
       for (const auto& folder : folders_of(root, mount, group_of(root, "memory")))
         limits.cap_memory(number_in(folder + "/memory.limit_in_bytes"), number_in(folder + "/memory.usage_in_bytes"),
-                          stat_in(folder + "/memory.stat", "total_inactive_file"));
+                          stat_in(folder + "/memory.stat", "total_inactive_file") + stat_in(folder + "/memory.stat", "total_active_file"));
   }
   return limits;
 }

@@ -65,7 +65,8 @@ void read_features(CpuIdentity& cpu) {
   const auto saves = [&](uint64_t mask) { return (states & mask) == mask; };
   const Registers seven = cpuid(7);
   const Registers seven_one = seven.a >= 1 ? cpuid(7, 1) : Registers{};
-  cpu.avx2_fma = saves(0x6) && bit(seven.b, 5) && bit(one.c, 12) && bit(one.c, 28);
+  const bool helpers = bit(one.c, 29) && bit(seven.b, 8);  // F16C and BMI2, which the kernels of both sets are compiled with
+  cpu.avx2_fma = saves(0x6) && bit(seven.b, 5) && bit(one.c, 12) && bit(one.c, 28) && helpers;
   cpu.avx512 = cpu.avx2_fma && saves(0xE6) && bit(seven.b, 16) && bit(seven.b, 17) && bit(seven.b, 30) && bit(seven.b, 31);
   cpu.avx512_bf16 = cpu.avx512 && bit(seven_one.a, 5);
   // Linux grants the tile registers to a process that asks (ARCH_REQ_XCOMP_PERM); whoever uses them asks.

@@ -40,9 +40,7 @@ DType dtype_named(std::string_view name) {
   fail(Code::invalid_argument, text("dtype: \"", name, "\" is unknown; use f32, f64, bf16, f16, i32, i64, u8 or bool"));
 }
 
-bool is_floating(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16 || dtype == DType::f16;
-}
+bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16 || dtype == DType::f16; }
 
 bool is_integer(DType dtype) { return dtype == DType::i32 || dtype == DType::i64 || dtype == DType::u8; }
 

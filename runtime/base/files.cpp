@@ -60,16 +60,27 @@ void sync_folder_of(const std::string& path) {
   if (fsync(descriptor.get()) != 0 && errno != EINVAL) fail_file("sync folder", folder, errno);
 }
 
-/// Removes the temporary file unless the rename has taken it.
+/// A file under a name of its own, removed unless the rename has taken it.
 class Temporary {
  public:
-  explicit Temporary(std::string path) : path_(std::move(path)) {}
+  /// Opens the first free name. One that is taken belongs to a killed save or to a process of the same number on another host: not ours.
+  explicit Temporary(const std::string& target) {
+    static std::atomic<uint64_t> number{0};  // threads of one process may write the same file: the last rename wins
+    for (;;) {
+      path_ = text(target, ".tmp-", process_id(), "-", number.fetch_add(1));
+      file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (file_ >= 0) return;
+      if (errno != EEXIST) fail_file("create", path_, errno);
+    }
+  }
   ~Temporary() {
+    if (file_ >= 0) ::close(file_);
     if (!taken_) ::unlink(path_.c_str());
   }
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
-  const std::string& path() const { return path_; }
+  int file() const { return file_; }
+  int close() { return ::close(std::exchange(file_, -1)); }
   void rename_to(const std::string& path) {
     if (::rename(path_.c_str(), path.c_str()) != 0) fail_file("rename to", path, errno);
     taken_ = true;
@@ -77,16 +88,18 @@ class Temporary {
 
  private:
   std::string path_;
+  int file_ = -1;
   bool taken_ = false;
 };
 
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) {
-  const Descriptor descriptor("open", path, O_RDONLY);
+  const Descriptor descriptor("open", path, O_RDONLY | O_NONBLOCK);  // a pipe would wait for a writer
   struct stat status {};
   if (fstat(descriptor.get(), &status) != 0) fail_file("stat", path, errno);
   if (S_ISDIR(status.st_mode)) fail_file("map", path, EISDIR);
+  if (!S_ISREG(status.st_mode)) fail_file("map (it is a device or a pipe, not a file)", path, ENODEV);
   const auto size = static_cast<size_t>(status.st_size);
   if (size == 0) return;  // an empty mapping is refused by the system
   void* memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
@@ -102,13 +115,11 @@ MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other
 
 void write_file_atomically(const std::string& path,
                            const std::function<void(const std::function<void(std::span<const std::byte>)>& write)>& fill) {
-  static std::atomic<uint64_t> number{0};  // threads of one process may write the same file: the last rename wins
-  Temporary temporary(text(path, ".tmp-", process_id(), "-", number.fetch_add(1)));
-  Descriptor descriptor("create", temporary.path(), O_WRONLY | O_CREAT | O_EXCL);
+  Temporary temporary(path);
   int64_t offset = 0;
-  fill([&](std::span<const std::byte> bytes) { write_all(descriptor.get(), bytes, path, offset); });
-  if (fsync(descriptor.get()) != 0) fail_file("sync", path, errno, offset);
-  if (descriptor.close() != 0) fail_file("close", path, errno, offset);
+  fill([&](std::span<const std::byte> bytes) { write_all(temporary.file(), bytes, path, offset); });
+  if (fsync(temporary.file()) != 0) fail_file("sync", path, errno, offset);
+  if (temporary.close() != 0) fail_file("close", path, errno, offset);
   temporary.rename_to(path);
   sync_folder_of(path);
 }

@@ -21,8 +21,8 @@ std::string host_name();
 int64_t process_id();
 
 struct CpuIdentity {
-  std::string vendor;   // "AuthenticAMD"
-  std::string brand;    // "AMD EPYC ..."
+  std::string vendor;  // "AuthenticAMD"
+  std::string brand;   // "AMD EPYC ..."
   int family = 0, model = 0;
   bool avx2_fma = false, avx512 = false /* F, BW, DQ, VL */, avx512_bf16 = false, amx_bf16 = false;
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;  // data caches as the OS reports them; 0: unknown
@@ -60,8 +60,9 @@ class Pages {
   int64_t size_ = 0;
 };
 
-/// Writes `path` so that a kill or a full disk leaves the old file or the new one, never a part: temporary name, fsync, rename, fsync of the folder.
-/// `fill` gets a writer that throws io with path, offset and reason.
-void write_file_atomically(const std::string& path, const std::function<void(const std::function<void(std::span<const std::byte>)>& write)>& fill);
+/// Writes `path` so that a kill or a full disk leaves the old file or the new one, never a part: temporary name, fsync, rename, fsync of
+/// the folder. `fill` gets a writer that throws io with path, offset and reason.
+void write_file_atomically(const std::string& path,
+                           const std::function<void(const std::function<void(std::span<const std::byte>)>& write)>& fill);
 
 }  // namespace st::os

@@ -13,7 +13,7 @@ inline void append_text(std::string& out, std::string_view part) { out += part; 
 inline void append_text(std::string& out, const char* part) { out += part; }  // else a literal would be taken as a bool
 inline void append_text(std::string& out, char part) { out += part; }
 inline void append_text(std::string& out, bool part) { out += part ? "true" : "false"; }
-void append_text(std::string& out, double part);  // 9 significant digits, shortest form
+void append_text(std::string& out, double part);                    // 9 significant digits, shortest form
 void append_text(std::string& out, std::span<const int64_t> part);  // [2, 3]
 
 template <std::integral T>

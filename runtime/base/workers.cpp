@@ -134,7 +134,7 @@ struct Workers::Pool {
   static constexpr uint32_t kOpen = 1U << 31;
 
   explicit Pool(int helpers) : counted(helpers + 1) {
-    spin = all_threads.fetch_add(counted) + counted <= os::available_cores();
+    all_threads.fetch_add(counted);
     try {
       threads.reserve(static_cast<size_t>(helpers));
       for (int i = 0; i < helpers; ++i) threads.emplace_back([this] { work(); });
@@ -143,6 +143,9 @@ struct Workers::Pool {
       stop();
       fail(Code::unavailable, text("workers: thread ", started + 1, " of ", helpers, " could not be started (", refusal.what(),
                                    "); ask for fewer threads or raise the process limit"));
+    } catch (...) {
+      stop();  // no memory for a thread: those that run are ended before their handles are
+      throw;
     }
   }
   ~Pool() { stop(); }
@@ -196,7 +199,7 @@ struct Workers::Pool {
     for (int64_t i = 0; i < wanted; ++i) round.notify_one();
   }
 
-  bool spins() const { return spin.load(std::memory_order_relaxed); }
+  bool spins() const { return all_threads.load(std::memory_order_relaxed) <= cores; }
 
   void stop() {
     stopping.store(true);
@@ -213,8 +216,8 @@ struct Workers::Pool {
   alignas(64) Job job;
   FirstError error;
   std::atomic<bool> stopping{false};
-  std::atomic<bool> spin{false};
-  int counted;
+  const int cores = os::available_cores();
+  const int counted;
   std::vector<std::thread> threads;
 };
 

@@ -1,4 +1,5 @@
-// Worker threads of one rank. Work is cut into tasks by the size of the problem, never by the number of threads: so bits do not depend on it.
+// Worker threads of one rank. Work is cut into tasks by the size of the problem, never by the number of threads: so bits do not depend on
+// it.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ class Workers {
   template <class Body>
   void run(int64_t tasks, Body&& body) {
     using Plain = std::remove_reference_t<Body>;
-    run_raw(tasks, [](void* arg, int64_t i) { (*static_cast<Plain*>(arg))(i); }, const_cast<void*>(static_cast<const void*>(&body)));
+    run_raw(
+        tasks, [](void* arg, int64_t i) { (*static_cast<Plain*>(arg))(i); }, const_cast<void*>(static_cast<const void*>(&body)));
   }
 
   /// Cuts [0, n) into pieces of `grain` and calls body(begin, end) for each. The pieces depend on n and grain only.
