@@ -30,7 +30,9 @@ Context::Context(ContextOptions options)
 }
 
 int64_t Context::available_memory() const {
-  const int64_t there = os::available_memory();
+  // Arenas count from their first touch on; until then the system does not know that they are promised.
+  const int64_t promised = std::max<int64_t>(0, backend_->allocated_bytes() - os::resident_memory());
+  const int64_t there = std::max<int64_t>(0, os::available_memory() - promised);
   if (options_.memory_limit == 0) return there;
   return std::max<int64_t>(0, std::min(there, options_.memory_limit - backend_->allocated_bytes()));
 }

@@ -83,9 +83,12 @@ std::vector<int32_t> Generator::run(std::span<const int32_t> prompt, const Gener
     std::ranges::fill(window, 0);
     std::copy(all.end() - seen, all.end(), window.begin());
     executor_->run({});
+    const std::span<const float> row(logits + (seen - 1) * vocabulary_, static_cast<size_t>(vocabulary_));
+    require(std::ranges::none_of(row, [](float logit) { return std::isnan(logit); }), Code::not_finite,
+            "generate: the model's logits are NaN after token ", all.size() - 1, "; its training has diverged");
     const auto n = static_cast<uint32_t>(i);
     const uint32_t random = philox_of(mix(options.seed, hash_name("generate")))({n, 0, 0, 0})[0];
-    const int32_t token = draw({logits + (seen - 1) * vocabulary_, static_cast<size_t>(vocabulary_)}, options, random);
+    const int32_t token = draw(row, options, random);
     all.push_back(token);
     made.push_back(token);
     if (on_token && !on_token(token)) break;

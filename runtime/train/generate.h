@@ -26,7 +26,8 @@ class Generator {
 
   /// Continues `prompt` (at least one token; of a longer one than the context the last T are seen). Calls on_token for each new one; its
   /// false ends the run. Throws invalid_argument for an empty prompt or a token outside the vocabulary.
-  std::vector<int32_t> run(std::span<const int32_t> prompt, const GenerateOptions& options, const std::function<bool(int32_t)>& on_token = {});
+  std::vector<int32_t> run(std::span<const int32_t> prompt, const GenerateOptions& options,
+                           const std::function<bool(int32_t)>& on_token = {});
 
  private:
   std::shared_ptr<Model> model_;

@@ -123,7 +123,13 @@ void Model::read(const std::string& path) {
           slot(id).type.shape);
     check(is_floating(record.dtype), "read: tensor \"", record.name, "\" in ", path, " is ", record.dtype, ", a floating type is needed");
   }
+  for (const TensorRecord& record : file.header().tensors)
+    check(std::ranges::any_of(parameters_, [&](SlotId id) { return slot(id).name == record.name; }), "read: ", path, " holds tensor \"",
+          record.name, "\", which the model does not have");
+  int64_t largest = 0;
+  for (const SlotId id : parameters_) largest = std::max(largest, slot(id).type.shape.elements());
   std::vector<float> values;
+  values.reserve(static_cast<size_t>(largest));  // before anything changes: running out of memory halfway would leave a mixture
   for (const SlotId id : parameters_) {
     const TensorRecord& record = file.record(slot(id).name);
     if (record.dtype == slot(id).type.dtype) {  // as they are: a write and a read lose no bit of any dtype

@@ -23,9 +23,9 @@ class Model {
   /// Slots of role parameter, in graph order.
   const std::vector<SlotId>& parameters() const { return parameters_; }
   const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
-  int64_t elements() const;                         // of all parameters
+  int64_t elements() const;                             // of all parameters
   SlotId parameter_named(std::string_view name) const;  // throws not_found, names the nearest
-  std::byte* data(SlotId parameter) const;          // device memory, row-major
+  std::byte* data(SlotId parameter) const;              // device memory, row-major
 
   /// One safetensors file; names and shapes as in the graph.
   void write(const std::string& path) const;

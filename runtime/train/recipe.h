@@ -43,7 +43,7 @@ struct PlanOptions {
 Plan plan_training(const Program& model, const Recipe& recipe, const Backend& backend, int threads, const PlanOptions& options = {});
 
 /// The plan of a forward pass over `batch` rows that leaves the named outputs and, if asked for, the loss.
-Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const Backend& backend, int threads,
-                    const PlanOptions& options = {});
+Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const Backend& backend,
+                    int threads, const PlanOptions& options = {});
 
 }  // namespace st

@@ -34,10 +34,19 @@ int64_t first_nan(const T* values, int64_t count) {
   return -1;
 }
 
+/// Of bf16 or f16, by the bits of infinity: NaN is beyond it.
+int64_t first_nan16(const uint16_t* values, int64_t count, uint16_t infinity) {
+  for (int64_t i = 0; i < count; ++i)
+    if ((values[i] & 0x7FFF) > infinity) return i;
+  return -1;
+}
+
 void refuse_nan(const NamedView& view, const Part& part) {
   int64_t at = -1;
   if (view.dtype == DType::f32) at = first_nan(static_cast<const float*>(view.data) + part.first, part.count);
   if (view.dtype == DType::f64) at = first_nan(static_cast<const double*>(view.data) + part.first, part.count);
+  if (view.dtype == DType::bf16) at = first_nan16(static_cast<const uint16_t*>(view.data) + part.first, part.count, 0x7F80);
+  if (view.dtype == DType::f16) at = first_nan16(static_cast<const uint16_t*>(view.data) + part.first, part.count, 0x7C00);
   if (at < 0) return;
   at += part.first;
   const int64_t row_elements = view.shape.rank() == 0 ? 1 : view.shape.elements(1, view.shape.rank());
@@ -63,14 +72,11 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   workers_ = context.make_workers(threads);
   train_ = std::make_unique<Executor>(std::move(plan), storage_, *workers_, &cancelled_);
   data_ = std::move(data);
-  open_feed();
+  if (data_) open_feed();
 }
 
 void Trainer::open_feed() {
-  if (!data_) return;
-  feed_.reset();  // its thread ends before the next begins
-  feed_ =
-      std::make_unique<Feed>(data_, static_cast<uint64_t>(recipe_.seed), recipe_.batch, plan().micro_batches, attempts_ * rows_per_step());
+  feed_ = std::make_unique<Feed>(data_, static_cast<uint64_t>(recipe_.seed), recipe_.batch, plan().micro_batches, items_taken_);
 }
 
 template <class T>
@@ -87,15 +93,18 @@ StepReport Trainer::step(std::span<const NamedView> batch) {
 }
 
 StepReport Trainer::step() {
-  require(feed_ != nullptr, Code::wrong_state, "step: this trainer was made without data; give the step a batch");
+  require(data_ != nullptr, Code::wrong_state, "step: this trainer was made without data; give the step a batch");
+  if (!feed_) open_feed();
   try {
-    return run_step([&](int64_t) {
+    const StepReport report = run_step([&](int64_t) {
       const auto batch = feed_->next();
       check_batch(batch, recipe_.batch);
       bind_rows(*train_, batch, 0, recipe_.batch);
     });
+    items_taken_ += rows_per_step();
+    return report;
   } catch (...) {
-    open_feed();  // back to the first row of the step that did not happen
+    feed_.reset();  // the next step opens it again, at the first row of the one that did not happen
     throw;
   }
 }

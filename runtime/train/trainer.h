@@ -80,6 +80,7 @@ class Trainer {
   std::map<int64_t, std::unique_ptr<Executor>> inference_;  // by rows; plans are cached by shape
   int64_t tokens_per_step_ = 0;
   int64_t attempts_ = 0, updates_ = 0, tokens_ = 0;
+  int64_t items_taken_ = 0;  // of the data's stream
 };
 
 }  // namespace st
