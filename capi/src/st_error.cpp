@@ -16,6 +16,14 @@ Error in_call(const Error& error, const char* call) noexcept {
   }
 }
 
+Error internal_error(const char* what) noexcept {
+  try {
+    return {Code::internal, text("internal error, please report it: ", what)};
+  } catch (...) {
+    return {Code::internal, ""};
+  }
+}
+
 const char* text_or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
 }  // namespace
@@ -40,9 +48,9 @@ st_status remember_current(const char* call) noexcept {
   } catch (const std::bad_alloc&) {
     remember(Error(Code::out_of_memory, "out of memory"));
   } catch (const std::exception& error) {
-    remember(Error(Code::internal, text("internal error, please report it: ", error.what())));
+    remember(internal_error(error.what()));
   } catch (...) {
-    remember(Error(Code::internal, "internal error of an unknown kind, please report it"));
+    remember(internal_error("an exception of an unknown kind"));
   }
   return static_cast<st_status>(last.code());
 }

@@ -166,7 +166,7 @@ st_status st_graph_loss(st_graph* graph, st_value value) {
   return build(graph, "st_graph_loss", 0, nullptr, [&](GraphObject& g, Builder& b) {
     const Value loss = value_of(g, value);
     const Type& type = b.type(loss);
-    check(is_floating(type.dtype) && type.shape.elements() == 1, "the loss is ", text_of(type), "; a floating scalar is needed");
+    check(is_floating(type.dtype) && type.shape.rank() == 0, "the loss is ", text_of(type), "; a floating scalar of shape [] is needed");
     const Op op = b.graph()[loss.node].op;
     const bool counted = op == Op::cross_entropy || op == Op::mse || op == Op::huber || op == Op::bce_with_logits;
     check(!counted || loss.output == 0, "the loss of ", name_of(op), " is its first result");

@@ -84,6 +84,8 @@ void require_countable(const Model& model, const Recipe& recipe) {
           "; use a smaller batch");
 }
 
+const Logger& logger(const TrainerObject& t) { return t.model->model->context().options().log; }
+
 /// A cancel ends one call and is then used up.
 template <class Call>
 auto cancellable(TrainerObject& t, const Call& call) {
@@ -101,8 +103,20 @@ StepReport step(TrainerObject& t, int64_t n, const st_named_view* batch) {
   if (batch != nullptr) take_views(t.views, n, batch);
   const StepReport report = cancellable(t, [&] { return batch == nullptr ? t.trainer->step() : t.trainer->step(t.views); });
   keep(t, report);
-  if (t.log) t.log->write(report);
+  if (report.skipped) logger(t).warning("trainer", "step ", report.step, " was skipped: its gradient is not finite");
   return report;
+}
+
+/// After the report was given: the step is done, whatever becomes of its line.
+void write_log(TrainerObject& t, const StepReport& report) {
+  if (!t.log) return;
+  try {
+    t.log->write(report);
+  } catch (const Error& error) {
+    t.log.reset();
+    fail(error.code(),
+         text("trainer: step ", report.step, " is done, but its line could not be logged, and the log is closed: ", error.message()));
+  }
 }
 
 /// While it lives, calls from other threads are BUSY; between two steps the callback may evaluate, read weights or write the report.
@@ -111,7 +125,10 @@ class Run {
   explicit Run(TrainerObject& trainer) : trainer_(trainer) {
     require(trainer_.begin_run(), Code::busy, "trainer: another call on this handle is running; wait, or end it with st_trainer_stop");
   }
-  ~Run() { trainer_.end_run(); }
+  ~Run() {
+    trainer_.stop = false;  // used up by the run that it ended
+    trainer_.end_run();
+  }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
@@ -135,6 +152,9 @@ st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, s
     object->steps.reserve(kKeptSteps);
     object->trainer = std::make_unique<Trainer>(object->model->model, chosen, rows);
     object->started = os::seconds();
+    logger(*object).info("trainer", "planned ", object->trainer->plan().instructions.size(), " instructions and ",
+                         text_of_bytes(object->trainer->plan().memory.total()), " for a step of ", object->trainer->rows_per_step(),
+                         " rows");
     hand_out(trainer, std::move(object));
   });
 }
@@ -148,8 +168,10 @@ st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_view* b
     if (report != nullptr) take(report, "st_trainer_step: report");
     check(batch != nullptr || n == 0, "st_trainer_step: batch is NULL with n = ", n,
           " views; give the views, or n = 0 for the data's rows");
-    const StepReport made = step(*find(trainer), n, batch);
+    const auto t = find(trainer);
+    const StepReport made = step(*t, n, batch);
     if (report != nullptr) give_report(report, made);
+    write_log(*t, made);
   });
 }
 
@@ -158,13 +180,13 @@ st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_fn on_st
     check(steps >= 1, "st_trainer_run: steps is ", steps, "; give at least 1");
     const auto t = peek(trainer);
     const Run run(*t);
-    t->stop = false;
     while (t->trainer->steps() < steps && !t->stop) {
       st_step_report report{};
       report.struct_size = sizeof report;
-      give_report(&report, step(*find(trainer), 0, nullptr));
-      if (on_step == nullptr) continue;
-      const st_status status = on_step(user, &report);
+      const StepReport made = step(*find(trainer), 0, nullptr);
+      give_report(&report, made);
+      const st_status status = on_step == nullptr ? ST_OK : on_step(user, &report);
+      write_log(*find(trainer), made);
       require(status == ST_OK, Code::callback, "st_trainer_run: on_step returned ", status, " after step ", report.step);
     }
   });
@@ -220,7 +242,10 @@ st_status st_trainer_explain(st_trainer* trainer, const char** out) {
 }
 
 st_status st_trainer_log(st_trainer* trainer, const char* path) {
-  return guard([&] { find(trainer)->log = std::make_unique<MetricsLog>(text_given(path, "st_trainer_log: path")); });
+  return guard([&] {
+    const auto t = find(trainer);  // before the file: opening it starts it anew
+    t->log = std::make_unique<MetricsLog>(text_given(path, "st_trainer_log: path"));
+  });
 }
 
 st_status st_trainer_log_end(st_trainer* trainer, double validation_loss) {

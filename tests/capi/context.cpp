@@ -49,6 +49,24 @@ TEST(Context, TellsItsMemory) {
   EXPECT_EQ(stats.allocated_bytes, 0);
 }
 
+TEST(Context, TheHostsLogGetsOneCallARecord) {
+  struct Record {
+    int32_t level;
+    std::string area, text;
+  };
+  std::vector<Record> records;
+  auto options = filled(st_context_options_init);
+  options.log = [](void* user, int32_t level, const char* area, const char* text) {
+    static_cast<std::vector<Record>*>(user)->push_back({level, area, text});
+  };
+  options.log_user = &records;
+  const SmallRun run({}, &options);
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].level, ST_LOG_INFO);
+  EXPECT_EQ(records[0].area, "trainer");
+  EXPECT_NE(records[0].text.find("instructions"), std::string::npos) << records[0].text;
+}
+
 /// What a call did to this process: it came back soon and took no memory to speak of.
 class Untouched {
  public:

@@ -162,4 +162,10 @@ TEST_F(Graph, AModelIsACopyOfTheGraph) {
   EXPECT_EQ(after, 4);
 }
 
+TEST_F(Graph, ALossWithADimensionIsRefusedWhereItIsNamed) {
+  st_value mean = 0;
+  ASSERT_TRUE(works(op("mean", {x}, R"({"axes": [0, 1], "keep_dims": true})", &mean)));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_loss(graph, mean), {"st_graph_loss", "[1, 1]", "scalar"}));
+}
+
 }  // namespace

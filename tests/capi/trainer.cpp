@@ -274,6 +274,41 @@ TEST(Trainer, ASecondTrainerOfAModelBeginsWithoutTheFirstOnesMoments) {
   EXPECT_EQ(run.digest(), other.digest());
 }
 
+TEST(Trainer, ARefusedLogLeavesTheFileAsItWas) {
+  const std::string path = file_of("precious.jsonl", "precious\n");
+  EXPECT_TRUE(fails(ST_INVALID_HANDLE, st_trainer_log(nullptr, path.c_str())));
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line, "precious");
+}
+
+TEST(Trainer, AStepWhoseLogLineIsLostIsDoneAllTheSame) {
+  SineRun run, plain;
+  ASSERT_TRUE(works(st_trainer_log(run.trainer, "/dev/full")));
+  auto report = filled(st_step_report_init);
+  EXPECT_TRUE(fails(ST_IO, run.step(&report), {"step 1 is done"}));
+  EXPECT_EQ(report.step, 1);
+  EXPECT_TRUE(works(run.step(&report)));  // the log is closed
+  EXPECT_EQ(report.step, 2);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(works(plain.step()));
+  EXPECT_EQ(run.digest(), plain.digest());
+}
+
+TEST(Trainer, BatchesGivenByHandTakeNothingFromTheData) {
+  const std::string text = text_file("by_hand.txt", 2000);
+  SmallRun mixed(text), plain(text);
+  const TokenBatch batch(6, 1);
+  ASSERT_TRUE(works(st_trainer_step(mixed.trainer, 2, batch.views(), nullptr)));
+  ASSERT_TRUE(works(st_trainer_cancel(mixed.trainer)));
+  EXPECT_TRUE(fails(ST_CANCELLED, st_trainer_step(mixed.trainer, 0, nullptr, nullptr)));
+  ASSERT_TRUE(works(st_trainer_step(mixed.trainer, 0, nullptr, nullptr)));
+  // The plain one takes the same batch by hand, and then the data's first rows without a cancel between.
+  ASSERT_TRUE(works(st_trainer_step(plain.trainer, 2, batch.views(), nullptr)));
+  ASSERT_TRUE(works(st_trainer_step(plain.trainer, 0, nullptr, nullptr)));
+  EXPECT_EQ(mixed.digest(), plain.digest());
+}
+
 TEST(Trainer, KeepsALogAndWritesAReport) {
   SmallRun run(text_file("log.txt", 3000));
   const std::string log = file_of("log.jsonl", ""), page = file_of("report.html", "");

@@ -35,8 +35,8 @@ ST_API st_status st_model_parameter(st_model* model, int64_t index, st_parameter
 ST_API st_status st_model_get(st_model* model, const char* name, const st_view* to);
 ST_API st_status st_model_set(st_model* model, const char* name, const st_view* from);
 
-/* All parameters as one safetensors file. Writing leaves the old file or the new one, whatever happens; reading needs every parameter with
- * its shape (any floating type) and changes nothing when one does not fit. */
+/* All parameters as one safetensors file. Writing leaves the old file or the new one, whatever happens; reading needs every parameter and
+ * no other, with its shape (any floating type) and changes nothing when one does not fit. */
 ST_API st_status st_model_write_file(st_model* model, const char* path);
 ST_API st_status st_model_read_file(st_model* model, const char* path);
 

@@ -33,7 +33,8 @@ ST_API st_status st_trainer_destroy(st_trainer* trainer);
 
 /* One optimizer step. batch: n named views with micro_batches x batch rows each, borrowed during the call; n 0 and NULL: the data's
  * next rows. report may be NULL. A call that fails or is cancelled leaves the state of the last whole step: the next one sees the same rows
- * and the same random numbers. NaN in a batch is ST_NOT_FINITE. */
+ * and the same random numbers. NaN in a batch is ST_NOT_FINITE. One exception: when only the step's log line could not be written the step
+ * is done, the report is filled, the log is closed, and the status says why. */
 ST_API st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_view* batch, st_step_report* report);
 
 /* Steps until `steps` in all are done, or stopped. on_step may be NULL; anything but ST_OK from it ends the run with ST_CALLBACK. It is
@@ -41,7 +42,7 @@ ST_API st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_
 typedef st_status (*st_on_step_fn)(void* user, const st_step_report* report);
 ST_API st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_fn on_step, void* user);
 
-/* Ends a run after the running step; from any thread. */
+/* Ends a run after the running step; from any thread. When none is running, the next one ends before its first step. */
 ST_API st_status st_trainer_stop(st_trainer* trainer);
 /* Makes the running step or evaluation end with ST_CANCELLED at its next instruction; from any thread. A step that has begun its update
  * ends whole, and the next call is cancelled, as when none is running. One cancel ends one call. */
