@@ -32,7 +32,7 @@ constexpr double kLossTolerance = 1e-3;  // relative; sums in another order move
 constexpr double kBenchRate = 1e-3;
 
 struct BenchOptions {
-  std::string kind, rounds = "15", threads = "0", against, shapes;
+  std::string kind, rounds = "15", threads = "0", against = "pytorch", shapes;
   bool json = false;
 };
 
@@ -134,13 +134,11 @@ class Bench {
     ask(st_context_options_init(&context, sizeof context));
     context.threads = static_cast<int32_t>(threads);
     context_ = make<Context>(st_context_create, &context);
-    if (!options.against.empty()) start_peer();
+    if (options.against == "pytorch") start_peer();
   }
 
   void operator()() {
-    if (!options_.json)
-      std::printf("%lld threads, %s FMA loop, %lld rounds%s\n", (long long)threads_, peak_.kind(), (long long)rounds_,
-                  peer_ ? (", PyTorch " + peer_->version()).c_str() : "");
+    if (!options_.json) print_start();
     for (const Shape& shape : kShapes) add(shape);
     if (options_.shapes == "all")
       for (const Shape& shape : kMoreShapes) add(shape);
@@ -197,17 +195,23 @@ class Bench {
     file.write(reinterpret_cast<const char*>(own.tokens().data()), std::ssize(own.tokens()) * 4);
     file.close();
     if (!file) throw Failure(kFailed, "bench: cannot write " + tokens);
-    return peer_->open({{"layers", shape.layers},
-                        {"width", shape.width},
-                        {"heads", shape.heads},
-                        {"context", shape.context},
-                        {"vocabulary", shape.vocabulary},
-                        {"batch", shape.batch},
-                        {"threads", threads_},
-                        {"lr", kBenchRate},
-                        {"weights", weights},
-                        {"tokens", tokens}},
-                       absent_);
+    try {
+      return peer_->open({{"layers", shape.layers},
+                          {"width", shape.width},
+                          {"heads", shape.heads},
+                          {"context", shape.context},
+                          {"vocabulary", shape.vocabulary},
+                          {"batch", shape.batch},
+                          {"threads", threads_},
+                          {"lr", kBenchRate},
+                          {"weights", weights},
+                          {"tokens", tokens}},
+                         absent_);
+    } catch (const std::runtime_error& error) {  // without the peer there is still our speed
+      absent_["pytorch"] = name_of(shape) + ": " + error.what();
+      peer_.reset();
+      return {};
+    }
   }
 
   /// A speed is worth nothing when the two sides compute different things.
@@ -215,6 +219,13 @@ class Bench {
     if (std::abs(own - theirs) <= kLossTolerance * std::abs(own)) return;
     throw Failure(kFailed, "bench: at step " + std::to_string(step + 1) + " our loss is " + std::to_string(own) + ", that of PyTorch " +
                                mode + " is " + std::to_string(theirs) + "; the two do not train the same model");
+  }
+
+  void print_start() const {
+    std::printf("%lld threads, %s FMA loop, %lld rounds%s\n", (long long)threads_, peak_.kind(), (long long)rounds_,
+                peer_ ? (", PyTorch " + peer_->version()).c_str() : "");
+    for (const auto& [name, reason] : absent_) std::printf("%s is absent: %s\n", name.c_str(), reason.c_str());
+    std::fflush(stdout);
   }
 
   static void print(const Row& row) {
@@ -285,7 +296,8 @@ int run_bench(const BenchOptions& o) {
     const bool later = o.kind == "gemm" || o.kind == "optimizer" || o.kind == "collective" || o.kind == "checkpoint";
     refuse("bench: ", later ? o.kind + " is not in this version yet; there is: step" : "unknown benchmark " + o.kind + "; there is: step");
   }
-  if (!o.against.empty() && o.against != "pytorch") refuse("--against ", o.against, ": the peer of a training step is pytorch");
+  if (o.against != "pytorch" && o.against != "none")
+    refuse("--against is \"", o.against, "\"; the peer of a training step is pytorch, and none turns it off");
   if (!o.shapes.empty() && o.shapes != "all") refuse("--shapes is \"", o.shapes, "\"; it can only be all");
   const int64_t rounds = whole_number("--rounds", o.rounds), threads = whole_number("--threads", o.threads);
   if (rounds < 1) refuse("--rounds is ", rounds, "; give at least 1");
@@ -302,7 +314,8 @@ Command bench_command(CLI::App& app) {
   command->add_option("kind", options->kind, "what to measure: step");
   add_text(*command, "--rounds", options->rounds, "samples of each side, interleaved [15]");
   add_text(*command, "--threads", options->threads, "of each side; 0: this process's cores [0]");
-  add_text(*command, "--against", options->against, "peer: pytorch (from the .venv, or the python named by SCALETRAIN_PYTHON)");
+  add_text(*command, "--against", options->against,
+           "pytorch (from the .venv, or the python named by SCALETRAIN_PYTHON), or none [pytorch]");
   add_text(*command, "--shapes", options->shapes, "all: also GPT-2's vocabulary and a context of 1024");
   command->add_flag("--json", options->json, "one JSON object");
   return {command, [options] { return run_bench(*options); }};

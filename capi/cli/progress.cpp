@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <iterator>
 
@@ -86,7 +87,7 @@ std::string Progress::time_left() const {
   const bool over = last_.step >= steps_;
   const double seconds =
       over ? elapsed : elapsed / static_cast<double>(std::max<int64_t>(1, last_.step)) * static_cast<double>(steps_ - last_.step);
-  const auto whole = static_cast<long long>(seconds + 0.5);
+  const long long whole = std::llround(seconds);
   char text[48];
   if (whole >= 3600)
     std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);

@@ -12,13 +12,13 @@ namespace {
 
 std::string interpreter() {
   const char* named = std::getenv("SCALETRAIN_PYTHON");
-  const std::string python = named != nullptr ? named : ST_SOURCE_DIR "/.venv/bin/python";
+  std::string python = named != nullptr ? named : ST_SOURCE_DIR "/.venv/bin/python";
   if (access(python.c_str(), X_OK) != 0) throw std::runtime_error("no " + python + "; name a python with torch in SCALETRAIN_PYTHON");
   return python;
 }
 
 std::string script() {
-  const std::string path = ST_SOURCE_DIR "/tests/bench/step_pytorch.py";
+  std::string path = ST_SOURCE_DIR "/tests/bench/step_pytorch.py";
   if (access(path.c_str(), R_OK) != 0) throw std::runtime_error("no " + path);
   return path;
 }
@@ -43,10 +43,17 @@ PytorchPeer::PytorchPeer() {
   close(up[1]);
   to_ = fdopen(down[1], "w");
   from_ = fdopen(up[0], "r");
-  version_ = ask_child({{"do", "hello"}})["torch"].get<std::string>();
+  try {
+    version_ = ask_child({{"do", "hello"}})["torch"].get<std::string>();
+  } catch (...) {
+    end_child();
+    throw;
+  }
 }
 
-PytorchPeer::~PytorchPeer() {
+PytorchPeer::~PytorchPeer() { end_child(); }
+
+void PytorchPeer::end_child() {
   if (to_ != nullptr) std::fclose(to_);  // the end of its input ends the child
   if (from_ != nullptr) std::fclose(from_);
   if (child_ > 0) waitpid(child_, nullptr, 0);
@@ -75,7 +82,7 @@ Json PytorchPeer::ask_child(const Json& request) {
   const std::string answer = length > 0 ? std::string(text, static_cast<size_t>(length)) : "";
   std::free(text);
   if (answer.empty()) throw std::runtime_error("the PyTorch process ended without an answer");
-  const Json json = Json::parse(answer);
+  Json json = Json::parse(answer);
   if (json.contains("error")) throw std::runtime_error(json["error"].get<std::string>());
   return json;
 }

@@ -37,6 +37,7 @@ class PytorchPeer {
 
  private:
   Json ask_child(const Json& request);
+  void end_child();
 
   pid_t child_ = -1;
   std::FILE* to_ = nullptr;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 
 #include "progress.h"
@@ -13,6 +14,8 @@ namespace cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int64_t kMostSteps = int64_t{1} << 40;  // more than any run makes; sums of steps stay far from overflow
 
 struct TrainOptions {
   std::string model = "gpt", layers = "4", width = "128", heads = "4", context = "64", vocabulary, dropout = "0";
@@ -49,6 +52,31 @@ int64_t at_least_one(const std::string& option, const std::string& value) {
   return number;
 }
 
+/// Would a file at `path` be read as part of the data folder `folder`? By the rules of TokenSource (runtime/data/tokens.h): all that is
+/// below the folder, but what has a name with a dot in front and what is in a folder named build.
+bool is_read_from(const fs::path& folder, const fs::path& path) {
+  const fs::path below = path.lexically_relative(folder);
+  if (below.empty() || *below.begin() == "..") return false;
+  for (auto name = below.begin(); name != below.end(); ++name) {
+    const bool is_folder = std::next(name) != below.end();
+    if (name->string().starts_with('.') || (is_folder && *name == "build")) return false;
+  }
+  return true;
+}
+
+/// The next run on a folder would train on what this run writes into it, and so not be the same run.
+void check_outside_data(const std::string& option, const fs::path& path, const std::string& data) {
+  std::error_code failed;
+  if (!fs::is_directory(data, failed)) return;
+  const fs::path folder = fs::canonical(data, failed);
+  // A link in the folder to a file elsewhere is read, and so is a file in the folder that is written by way of a link from elsewhere.
+  const fs::path named = fs::weakly_canonical(fs::absolute(path).parent_path(), failed) / path.filename();
+  const fs::path written = fs::weakly_canonical(path, failed);
+  if (is_read_from(folder, named) || is_read_from(folder, written))
+    refuse(option, ": ", path.string(), " is in the data folder ", data,
+           ", and the next run would train on it; name a file outside, or one below a folder named build");
+}
+
 /// An hour of training must not end in a file that cannot be written, nor begin by emptying its own data.
 void check_output(const std::string& option, const std::string& path, const std::string& data) {
   if (path.empty()) return;
@@ -57,6 +85,7 @@ void check_output(const std::string& option, const std::string& path, const std:
   if (fs::is_directory(path, ignored)) refuse(option, ": ", path, " is a folder; name a file");
   if (!fs::is_directory(folder, ignored)) refuse(option, ": there is no folder ", folder.string());
   if (fs::exists(path, ignored) && fs::equivalent(path, data, ignored)) refuse(option, ": ", path, " is the data; name another file");
+  check_outside_data(option, path, data);
   if (access(fs::exists(path, ignored) ? path.c_str() : folder.c_str(), W_OK) != 0) refuse(option, ": cannot write ", path);
 }
 
@@ -65,6 +94,7 @@ RunOptions run_options(const TrainOptions& o) {
   if (o.steps.empty()) refuse("train: --steps is missing; give how many optimizer steps to make");
   RunOptions run;
   run.steps = at_least_one("--steps", o.steps);
+  if (run.steps > kMostSteps) refuse("--steps is ", run.steps, "; give at most ", kMostSteps);
   run.log = o.log;
   run.report = o.report;
   run.prompt = o.sample;

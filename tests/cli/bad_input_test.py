@@ -27,7 +27,8 @@ class BadInput(CommandLineTest):
         self.refused("bench", "gemm", words=["gemm", "step"])
         self.refused("bench", words=["step"])
         self.refused("bench", "step", "--rounds", 0, words=["--rounds", "0"])
-        self.refused("bench", "step", "--against", "mkl", words=["mkl", "pytorch"])
+        self.refused("bench", "step", "--against", "mkl", words=["mkl", "pytorch", "none"])
+        self.refused("bench", "step", "--against", "", words=["--against", "pytorch"])
 
     def test_an_unknown_option_names_the_nearest(self):
         self.train_refused("--widht", 32, words=["--widht", "did you mean --width?"])
@@ -53,6 +54,7 @@ class BadInput(CommandLineTest):
     def test_steps_are_at_least_one(self):
         self.train_refused("--steps", 0, words=["--steps", "0", "at least 1"])
         self.train_refused("--steps", -3, words=["--steps", "-3", "at least 1"])
+        self.train_refused("--steps", 2**40 + 1, words=["--steps", str(2**40 + 1), f"at most {2**40}"])
         self.refused("train", "--data", self.text, words=["--steps is missing"])
 
     def test_recipe_values_out_of_range_name_the_range(self):
@@ -114,6 +116,22 @@ class BadInput(CommandLineTest):
             self.assertEqual(self.text.read_bytes(), before)
         both = self.folder / "both"
         self.train_refused("--log", both, "--report", both, words=["--log", "--report", "both"])
+
+    def test_output_into_the_data_folder_is_refused(self):
+        data = self.folder / "data"
+        for name in ("sub", "sub/build", ".hidden"):
+            (data / name).mkdir(parents=True)
+        (data / "text.txt").write_bytes(self.text.read_bytes())
+        (data / "out").symlink_to(self.folder / "elsewhere")  # the reader of data follows links to files
+        (self.folder / "link").symlink_to(data / "sub")
+        for option in ("--log", "--report"):
+            for path in (data / "new", data / "text.txt", data / "sub" / "new", data / "out", self.folder / "link" / "new"):
+                self.train_refused("--data", data, option, path, words=[option, path.name, "data folder", "would train on it"])
+            # What the reader of data skips, and what only looks like the folder.
+            for path in (data / ".new", data / ".hidden" / "new", data / "sub" / "build" / "new", data / ".." / "new", self.folder / "database"):
+                done = run("train", "--data", data, "--steps", 1, *TINY, option, path)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), path)
+        self.assertEqual((data / "text.txt").read_bytes(), self.text.read_bytes())
 
     def test_a_token_file_with_false_ids_names_the_token(self):
         # runtime/data/README.md: magic, version, bytes of an id, vocabulary, count.

@@ -1,0 +1,67 @@
+"""`scaletrain bench step` measures PyTorch beside us where it is installed, and says why not where it is not."""
+
+import json
+import os
+import subprocess
+import unittest
+
+from command_line import PROGRAM, CommandLineTest
+
+
+class BenchStep(CommandLineTest):
+    def start(self, python, *arguments):
+        # It is stopped before its end: what it leaves lies in the test's own folder.
+        environment = {**os.environ, "SCALETRAIN_PYTHON": str(python), "TMPDIR": str(self.folder)}
+        command = [PROGRAM, "bench", "step", "--rounds", "1", *arguments]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def head(self, python, *arguments):
+        """What it prints before and with the first shape."""
+        process = self.start(python, *arguments)
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("gpt "):
+                break
+        return "".join(lines)
+
+    def interpreter(self, script):
+        path = self.file("python", "#!/bin/sh\n" + script)
+        path.chmod(0o755)
+        return path
+
+    def test_an_interpreter_that_is_not_there_is_the_reason(self):
+        for asked in ([], ["--against", "pytorch"]):
+            self.assertRegex(self.head(self.folder / "nowhere", *asked), r"pytorch is absent: no \S+/nowhere; name a python with torch")
+
+    def test_an_interpreter_without_torch_is_the_reason(self):
+        python = self.interpreter("""read line; echo '{"error": "python has no torch"}'""")
+        self.assertIn("pytorch is absent: python has no torch\n", self.head(python))
+
+    def test_an_interpreter_that_ends_is_the_reason(self):
+        self.assertIn("pytorch is absent: the PyTorch process ended without an answer\n", self.head(self.interpreter("exit 1")))
+
+    def test_a_pytorch_that_cannot_make_the_model_leaves_our_speed(self):
+        answers = """read line; echo '{"torch": "0.1"}'; read line; echo '{"error": "too old"}'"""
+        head = self.head(self.interpreter(answers))
+        self.assertIn(", PyTorch 0.1\n", head)
+        self.assertIn("gpt 128x4", head)
+
+    def test_none_does_not_ask_for_it(self):
+        self.assertNotIn("pytorch", self.head(self.folder / "nowhere", "--against", "none").lower())
+
+    @unittest.skipUnless(os.environ.get("SCALETRAIN_LONG_TESTS") == "1", "half a minute; SCALETRAIN_LONG_TESTS=1 runs it")
+    def test_json_lists_the_absent_peer(self):
+        process = self.start(self.folder / "nowhere", "--json")
+        output, error = process.communicate()
+        self.assertEqual((process.returncode, error), (0, ""))
+        result = json.loads(output)
+        self.assertEqual([row["peers"] for row in result["rows"]], [{}, {}, {}])
+        self.assertIn("nowhere", result["absent"]["pytorch"])
+
+
+if __name__ == "__main__":
+    unittest.main()
