@@ -28,7 +28,7 @@ std::string_view word_of(DType dtype) {
   return std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& row) { return row.first == dtype; })->second;
 }
 
-[[noreturn]] void refuse(std::string_view file, std::string_view tensor, std::string message) {
+[[noreturn]] void refuse(std::string_view file, std::string_view tensor, std::string_view message) {
   Error error(Code::corrupt, text(file, tensor.empty() ? "" : ": tensor ", tensor, ": ", message));
   error.place.file = file;
   error.place.tensor = tensor;

@@ -37,8 +37,7 @@ std::string explain(const Plan& plan) {
   out += "\n" + print(plan.program) + "\n" + explain_memory(plan.memory) + "\n";
 
   std::map<std::string_view, int64_t> counts;
-  for (const Instruction& i : plan.instructions)
-    ++counts[name_of(plan.program.sections[static_cast<size_t>(i.section)].graph[i.node].op)];
+  for (const Instruction& i : plan.instructions) ++counts[name_of(plan.program.sections[static_cast<size_t>(i.section)].graph[i.node].op)];
   out += text("instructions ", plan.instructions.size(), " in ", plan.micro_batches, " micro-batches\n");
   for (const auto& [op, count] : counts) out += line("  %-24s %6lld", std::string(op).c_str(), static_cast<long long>(count));
   return out;

@@ -7,10 +7,14 @@ namespace {
 
 bool runs_in(When when, int64_t micro_batch, int64_t micro_batches) {
   switch (when) {
-    case When::every: return true;
-    case When::first: return micro_batch == 0;
-    case When::rest: return micro_batch > 0;
-    case When::last: return micro_batch + 1 == micro_batches;
+    case When::every:
+      return true;
+    case When::first:
+      return micro_batch == 0;
+    case When::rest:
+      return micro_batch > 0;
+    case When::last:
+      return micro_batch + 1 == micro_batches;
   }
   return false;
 }

@@ -23,8 +23,10 @@ struct CpuSet {
 
 inline std::vector<CpuSet> cpu_sets() {
   std::vector<CpuSet> sets = {{"portable", st_cpu_table_portable(), st_cpu_gemm_portable()}};
-#if defined(__x86_64__)
+#ifdef ST_CPU_HAS_AVX2  // built, and then asked of the machine
   if (os::cpu().avx2_fma) sets.push_back({"avx2", st_cpu_table_avx2(), st_cpu_gemm_avx2()});
+#endif
+#ifdef ST_CPU_HAS_AVX512
   if (os::cpu().avx512) sets.push_back({"avx512", st_cpu_table_avx512(), st_cpu_gemm_avx512()});
 #endif
   return sets;

@@ -5,6 +5,11 @@ endforeach()
 st_add_test(backend_cpu_ops_test SUITE unit SOURCES cpu_op_cases.cpp cpu_ops_test.cpp reference_run.cpp
   LIBRARIES st_backend_cpu st_backend_reference)
 
+# The sets that were built are the backend's own business; these tests look inside.
+foreach(name matmul attention backend ops)
+  target_compile_definitions(backend_cpu_${name}_test PRIVATE $<TARGET_PROPERTY:st_backend_cpu,COMPILE_DEFINITIONS>)
+endforeach()
+
 get_target_property(cpu_objects st_backend_cpu ST_JOINED_OBJECTS)
 add_test(NAME backend_cpu_symbols COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} "-DOBJECTS=${cpu_objects}"
   -P ${CMAKE_CURRENT_SOURCE_DIR}/cpu_symbols.cmake)
