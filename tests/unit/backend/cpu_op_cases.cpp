@@ -205,7 +205,7 @@ OpResult run_on(const CpuSet& set, const CpuOpCase& c, int threads) {
   result.slots = c.slots;
   for (const Type& type : out_types) {
     result.out.emplace_back(type.dtype, type.shape);
-    std::memset(result.out.back().as<void>(), 0xFF, static_cast<size_t>(type.bytes()));
+    if (type.bytes() > 0) std::memset(result.out.back().as<void>(), 0xFF, static_cast<size_t>(type.bytes()));  // none of nothing: NULL
   }
   const Kernel& kernel = (*set.table)[static_cast<size_t>(c.op)];
   GuardedScratch scratch(kernel.workspace == nullptr ? 0 : kernel.workspace(in_types, out_types, attrs, threads));
@@ -218,7 +218,8 @@ OpResult run_on(const CpuSet& set, const CpuOpCase& c, int threads) {
 }
 
 bool same_bits(const Array& a, const Array& b) {
-  return a.type == b.type && std::memcmp(a.as<char>(), b.as<char>(), static_cast<size_t>(a.type.bytes())) == 0;
+  const int64_t bytes = a.type.bytes();
+  return a.type == b.type && (bytes == 0 || std::memcmp(a.as<char>(), b.as<char>(), static_cast<size_t>(bytes)) == 0);
 }
 
 }  // namespace st
