@@ -240,7 +240,8 @@ class Bench {
   }
 
   void print_end() const {
-    for (const auto& [name, mean] : means().items()) std::printf("geometric mean over %s: %.3f x\n", name.c_str(), mean.get<double>());
+    const Json all = means();  // named: a temporary would be gone before its items
+    for (const auto& [name, mean] : all.items()) std::printf("geometric mean over %s: %.3f x\n", name.c_str(), mean.get<double>());
     for (const auto& [name, reason] : absent_) std::printf("absent: %s: %s\n", name.c_str(), reason.c_str());
   }
 
