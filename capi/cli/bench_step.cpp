@@ -2,26 +2,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
-#include <random>
 
 #include "fma_peak.h"
+#include "own_step.h"
 #include "progress.h"
-#include "pytorch_peer.h"
 #include "quantiles.h"
 
 namespace cli {
 namespace {
-
-struct Shape {
-  int64_t layers, width, heads, context, batch, vocabulary;
-};
 
 // Fixed before anything was tuned. The last two, of --shapes all, are GPT-2's vocabulary and a long context.
 constexpr Shape kShapes[] = {{4, 128, 4, 64, 16, 256}, {6, 384, 6, 256, 4, 4096}, {12, 768, 12, 256, 4, 8192}};
@@ -29,36 +23,11 @@ constexpr Shape kMoreShapes[] = {{12, 768, 12, 256, 4, 50257}, {12, 768, 12, 102
 
 constexpr int64_t kWarmUp = 3;           // steps before the first round; their losses are compared
 constexpr double kLossTolerance = 1e-3;  // relative; sums in another order move a loss by 1e-6, a wrong term by far more
-constexpr double kBenchRate = 1e-3;
 
 struct BenchOptions {
   std::string kind, rounds = "15", threads = "0", against = "pytorch", shapes;
   bool json = false;
 };
-
-std::string name_of(const Shape& s) {
-  return "gpt " + std::to_string(s.width) + "x" + std::to_string(s.layers) + " context " + std::to_string(s.context) + " batch " +
-         std::to_string(s.batch) + " vocabulary " + std::to_string(s.vocabulary) + " fp32";
-}
-
-/// The model's matrix products (tied head included) and causal attention, once forward and twice backward.
-double flops_a_token(const Shape& s) {
-  const double weights = double(s.layers) * 12 * double(s.width * s.width) + double(s.vocabulary * s.width);
-  return 6 * weights + 6 * double(s.layers * s.width * s.context);
-}
-
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-/// Fresh tokens for every step. Low ids are frequent, so that there is something to learn and the losses of the first steps differ.
-std::vector<int32_t> draw_tokens(const Shape& s, int64_t steps) {
-  std::mt19937_64 random(7);
-  std::vector<int32_t> tokens(static_cast<size_t>(steps * s.batch * (s.context + 1)));
-  for (int32_t& token : tokens) {
-    const double u = std::generate_canonical<double, 53>(random);
-    token = static_cast<int32_t>(std::min(double(s.vocabulary - 1), u * u * u * double(s.vocabulary)));
-  }
-  return tokens;
-}
 
 /// A folder for weights and tokens that both sides read, gone at the end.
 struct Scratch {
@@ -72,52 +41,6 @@ struct Scratch {
     std::filesystem::remove_all(path, ignored);
   }
   std::filesystem::path path;
-};
-
-/// Our side of a shape.
-class OwnStep {
- public:
-  OwnStep(const Context& context, const Shape& shape, std::vector<int32_t> tokens) : shape_(shape), tokens_(std::move(tokens)) {
-    const Json json = {{"layers", shape.layers},   {"width", shape.width},           {"heads", shape.heads},
-                       {"context", shape.context}, {"vocabulary", shape.vocabulary}, {"dropout", 0}};
-    model_ = make<Model>(st_model_builtin, context.get(), "gpt", json.dump().c_str(), int64_t{1});
-    const Recipe recipe = make<Recipe>(st_recipe_create, Json{{"batch", shape.batch}, {"lr", kBenchRate}}.dump().c_str());
-    trainer_ = make<Trainer>(st_trainer_create, model_.get(), recipe.get(), static_cast<st_data*>(nullptr));
-  }
-
-  void write_weights(const std::string& path) const { ask(st_model_write_file(model_.get(), path.c_str())); }
-  const std::vector<int32_t>& tokens() const { return tokens_; }
-
-  PytorchPeer::Step step() {
-    split_next();
-    const int64_t dims[] = {shape_.batch, shape_.context};
-    const auto view = [&dims](const char* name, std::vector<int32_t>& ids) {
-      return st_named_view{name, {ST_I32, 2, dims, nullptr, ids.data(), std::ssize(ids) * 4}};
-    };
-    const st_named_view batch[] = {view("tokens", inputs_), view("targets", targets_)};
-    st_step_report report;
-    ask(st_step_report_init(&report, sizeof report));
-    const double start = seconds_now();
-    cli::run(st_trainer_step(trainer_.get(), 2, batch, &report));
-    return {report.loss, seconds_now() - start};
-  }
-
- private:
-  void split_next() {
-    inputs_.clear(), targets_.clear();
-    for (int64_t row = 0; row < shape_.batch; ++row) {
-      const auto begin = tokens_.begin() + (steps_ * shape_.batch + row) * (shape_.context + 1);
-      inputs_.insert(inputs_.end(), begin, begin + shape_.context);
-      targets_.insert(targets_.end(), begin + 1, begin + shape_.context + 1);
-    }
-    ++steps_;
-  }
-
-  Shape shape_;
-  std::vector<int32_t> tokens_, inputs_, targets_;
-  Model model_;
-  Trainer trainer_;
-  int64_t steps_ = 0;
 };
 
 struct Row {

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostSteps = int64_t{1} << 40;  // more than any run makes; sums of steps stay far from overflow
 
 struct TrainOptions {
-  std::string model = "gpt", layers = "4", width = "128", heads = "4", context = "64", vocabulary, dropout = "0";
+  std::string model = "gpt", layers = "4", width = "128", heads = "4", context = "64", vocabulary;
   std::string data, validation = "0.1";
   std::string steps, log, report, sample;
   bool explain = false;
@@ -35,7 +35,6 @@ void add_options(CLI::App& app, TrainOptions& o) {
   add("Model", "--heads", o.heads, "of attention; they divide the width");
   add("Model", "--context", o.context, "tokens in a row");
   add("Model", "--vocabulary", o.vocabulary, "token ids; default: the data's, 256 for text");
-  add("Model", "--dropout", o.dropout, "share of activations set to zero while training");
   add("Data", "--data", o.data, "a UTF-8 text file or a folder of them (bytes are tokens), or a .bin token file");
   add("Data", "--validation", o.validation, "share of the data, from its end, that validates; 0: none");
   o.recipe.add(app);
@@ -124,8 +123,7 @@ Json model_json(const TrainOptions& o, int64_t data_vocabulary) {
           {"width", whole_number("--width", o.width)},
           {"heads", whole_number("--heads", o.heads)},
           {"context", whole_number("--context", o.context)},
-          {"vocabulary", vocabulary},
-          {"dropout", real_number("--dropout", o.dropout)}};
+          {"vocabulary", vocabulary}};
 }
 
 int64_t parameters_of(const Model& model) {

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <vector>
+#include <iterator>
+#include <sstream>
 
 namespace st {
 
@@ -20,6 +21,11 @@ void append_text(std::string& out, std::span<const int64_t> part) {
     out += std::to_string(part[i]);
   }
   out += ']';
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::istringstream stream{std::string(text)};
+  return {std::istream_iterator<std::string>(stream), {}};
 }
 
 std::string text_of_bytes(int64_t bytes) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace st {
 
@@ -30,6 +31,9 @@ std::string text(const Parts&... parts) {
 
 /// "1.50 GiB", "12 B": for people; machines get the integer.
 std::string text_of_bytes(int64_t bytes);
+
+/// The words between spaces.
+std::vector<std::string> words_of(std::string_view text);
 
 /// The candidate nearest to `word` by edit distance, or empty when none is near enough to be a slip of the finger.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);

@@ -241,7 +241,7 @@ void Workers::run_raw(int64_t tasks, void (*task)(void* arg, int64_t i), void* a
 FloatMode::FloatMode() : saved_(_mm_getcsr()) { _mm_setcsr(0x1F80 | 0x8000 | 0x0040); }
 FloatMode::~FloatMode() { _mm_setcsr(saved_); }
 
-#else
+#else  // the modes of other processors are not set: bits are the same on one machine, denormals cost what they cost there
 
 FloatMode::FloatMode() : saved_(0) {}
 FloatMode::~FloatMode() { saved_ = 0; }

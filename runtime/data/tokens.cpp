@@ -130,18 +130,6 @@ std::string TokenSource::place_of(int64_t position) const {
   return text(piece.path, ", position ", position - piece.first);
 }
 
-void TokenSource::check_vocabulary(int64_t vocabulary) const {
-  if (vocabulary >= vocabulary_) return;
-  if (width_ > 1)
-    fail_in(path_, Code::invalid_argument,
-            text("data: ", path_, " has tokens of a vocabulary of ", vocabulary_, ", the model's is ", vocabulary,
-                 "; build it with --vocabulary ", vocabulary_));
-  for (int64_t i = 0; i < size_; ++i)
-    if (const auto byte = std::to_integer<int64_t>(data_[static_cast<size_t>(i)]); byte >= vocabulary)
-      fail_in(path_, Code::invalid_argument,
-              text("data: ", place_of(i), ": byte ", byte, " is outside the model's vocabulary of ", vocabulary, "; text needs 256"), i);
-}
-
 void TokenSource::read(int64_t first, std::span<int32_t> out) const {
   check(first >= 0 && static_cast<int64_t>(out.size()) <= size_ - first, "data: positions [", first, ", ", first, " + ", out.size(),
         ") were asked of ", path_, ", which has ", size_, " tokens");

@@ -33,9 +33,6 @@ class TokenSource {
   /// Files that it was read from.
   int64_t files() const { return static_cast<int64_t>(pieces_.size()); }
 
-  /// Refuses tokens that a model of `vocabulary` ids cannot take. Of a token file by what its header claims, of text by what is in it.
-  void check_vocabulary(int64_t vocabulary) const;
-
   /// Copies the ids at [first, first + out.size()). Throws corrupt, with file, position and id, for one that the file's header rules out.
   /// May be called by several threads.
   void read(int64_t first, std::span<int32_t> out) const;

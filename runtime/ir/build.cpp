@@ -122,6 +122,17 @@ Value Builder::sum_to(Value x, const Shape& shape) {
   return reshape(sum(x, axes, true), shape);
 }
 
+Value Builder::dropout(Value x, double rate) {
+  SlotId counters = program_.slot_named("counters");
+  if (counters < 0 || program_.slots[static_cast<size_t>(counters)].role != Role::control)  // a host's slot of that name is refused
+    counters = program_.add_slot({.name = "counters", .type = {DType::i64, {2}, {}}, .role = Role::control, .init = {}});
+  // Numbered in the order of the forward pass, so that a site's numbers do not depend on passes.
+  const auto& nodes = graph().nodes;
+  const auto last = std::ranges::find(nodes.rbegin(), nodes.rend(), Op::dropout, &Node::op);
+  const int64_t site = last == nodes.rend() ? 0 : last->attrs.integer("site") + 1;
+  return (*this)(Op::dropout, {x, load(counters)}, {{"rate", rate}, {"site", site}});
+}
+
 // --- model building
 
 Value Builder::input(const std::string& name, DType dtype, const Shape& shape) {

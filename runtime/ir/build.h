@@ -37,6 +37,9 @@ class Builder {
   Value sum(Value x, const Ints& axes, bool keep_dims = false) { return (*this)(Op::sum, {x}, {{"axes", axes}, {"keep_dims", keep_dims}}); }
   /// Sums `x` down to `shape`: the gradient of a broadcast.
   Value sum_to(Value x, const Shape& shape);
+  /// The next dropout site of the program. Its counters are a control slot "counters" i64[2], made here: step attempts; the micro-batch's
+  /// first sample in the global batch.
+  Value dropout(Value x, double rate = 0);
 
   // Model building.
   Value input(const std::string& name, DType dtype, const Shape& shape);

@@ -95,7 +95,6 @@ OpInfo info_of(const Row& row, Op op) {
   info.shape_rule = row.shape_rule;
   info.layout_rule = row.layout_rule;
   info.gradient = row.gradient;
-  info.differentiable = row.gradient != "none";
   // These layout rules are for ops whose output element depends on the same element of each operand of the output's type.
   constexpr std::array<std::string_view, 6> kElementwise = {"elementwise", "linear2", "product", "quotient", "scaled", "dropout"};
   for (const auto rule : kElementwise) info.elementwise |= row.layout_rule == rule;

@@ -47,7 +47,6 @@ struct OpInfo {
   std::string_view shape_rule, layout_rule, gradient;
   bool elementwise = false;  // out may share memory with an input of the same type
   bool view = false;         // sees its slot's or its input's memory; no kernel runs
-  bool differentiable = false;
 };
 
 const OpInfo& info_of(Op op);

@@ -52,13 +52,6 @@ auto integer(std::string what, int64_t& target) {
   return [what = std::move(what), &target](const Json& value) { target = whole_number(what, value); };
 }
 
-auto real(std::string what, double& target) {
-  return [what = std::move(what), &target](const Json& value) {
-    check(value.is_number(), what, " must be a number, got ", value.dump());
-    target = value.get<double>();
-  };
-}
-
 auto word(std::string what, std::string& target) {
   return [what = std::move(what), &target](const Json& value) {
     check(value.is_string(), what, " must be text, got ", value.dump());
@@ -103,8 +96,7 @@ GptOptions gpt_options(std::string_view json) {
                 {"width", integer("gpt: width", o.width)},
                 {"heads", integer("gpt: heads", o.heads)},
                 {"context", integer("gpt: context", o.context)},
-                {"vocabulary", integer("gpt: vocabulary", o.vocabulary)},
-                {"dropout", real("gpt: dropout", o.dropout)}});
+                {"vocabulary", integer("gpt: vocabulary", o.vocabulary)}});
   check_options(o);
   return o;
 }

@@ -11,7 +11,7 @@
 
 namespace st {
 
-/// {"layers": 4, "width": 128, "heads": 4, "context": 64, "vocabulary": 256, "dropout": 0}; a missing key, or empty text, keeps the
+/// {"layers": 4, "width": 128, "heads": 4, "context": 64, "vocabulary": 256}; a missing key, or empty text, keeps the
 /// default. Throws invalid_argument: an unknown key (the nearest is named), a value of the wrong kind, and what check_options() refuses.
 GptOptions gpt_options(std::string_view json);
 

@@ -27,7 +27,6 @@ class GptBuilder {
   void build() {
     tokens_ = b_.input("tokens", DType::i32, {kBatch, options_.context});
     targets_ = b_.input("targets", DType::i32, {kBatch, options_.context});
-    if (options_.dropout > 0) add_counters();
 
     Value x = embedding();
     for (int64_t i = 0; i < options_.layers; ++i) x = block(x, i);
@@ -40,7 +39,7 @@ class GptBuilder {
     const Value weight = parameter("token_embedding.weight", {options_.vocabulary, options_.width}, normal(kDeviation));
     const Value positions = parameter("position_embedding.weight", {options_.context, options_.width}, normal(kDeviation));
     const Value x = b_.add(b_(Op::embedding, {weight, tokens_}), positions);
-    const Value y = dropout(b_.reshape(x, tokens_by(options_.width)));
+    const Value y = b_.dropout(b_.reshape(x, tokens_by(options_.width)));
     b_.leave();
     return y;
   }
@@ -48,8 +47,8 @@ class GptBuilder {
   Value block(Value x, int64_t i) {
     const std::string name = text("block.", i);
     b_.enter(name);
-    x = b_.add(x, dropout(attention(layer_norm(x, name + ".attention_norm"), name + ".attention")));
-    x = b_.add(x, dropout(mlp(layer_norm(x, name + ".mlp_norm"), name + ".mlp")));
+    x = b_.add(x, b_.dropout(attention(layer_norm(x, name + ".attention_norm"), name + ".attention")));
+    x = b_.add(x, b_.dropout(mlp(layer_norm(x, name + ".mlp_norm"), name + ".mlp")));
     b_.leave();
     return x;
   }
@@ -112,20 +111,6 @@ class GptBuilder {
     return b_.load(program_.add_slot(std::move(slot)));
   }
 
-  Value dropout(Value x) {
-    if (options_.dropout == 0) return x;
-    const Attrs attrs{{"rate", options_.dropout}, {"site", site_++}};
-    return b_(Op::dropout, {x, b_.load(counters_)}, attrs);
-  }
-
-  void add_counters() {
-    Slot slot;
-    slot.name = "counters";  // step attempts; the micro-batch's first sample in the global batch
-    slot.type = {DType::i64, {2}, {}};
-    slot.role = Role::control;
-    counters_ = program_.add_slot(std::move(slot));
-  }
-
   Shape tokens_by(int64_t columns) const { return {kBatch * options_.context, columns}; }
 
   // Each block adds two projections to the residual stream: their variance is divided by how many there are.
@@ -135,8 +120,6 @@ class GptBuilder {
   Program& program_;
   Builder b_;
   Value tokens_, targets_;
-  SlotId counters_ = -1;
-  int64_t site_ = 0;  // in the order of the forward pass, so that a site's numbers do not depend on passes
 };
 
 }  // namespace
@@ -152,7 +135,6 @@ void check_options(const GptOptions& o) {
   at_least_one("vocabulary", o.vocabulary);
   check(o.width % o.heads == 0, "gpt: width must be divisible by heads, got width ", o.width, " and heads ", o.heads,
         "; the nearest width that fits is ", std::max<int64_t>(1, (o.width + o.heads / 2) / o.heads) * o.heads);
-  check(o.dropout >= 0 && o.dropout < 1, "gpt: dropout is the share of activations set to zero and must be in [0, 1), got ", o.dropout);
   // The graph grows with the layers, whatever their width: a slip of the finger is refused before it fills the memory.
   check(o.layers <= kMaxLayers, "gpt: layers can be at most ", kMaxLayers, ", got ", o.layers);
   // Ids are i32, and an id past 2^31 - 1 could not be written down.

@@ -14,11 +14,9 @@ struct GptOptions {
   int64_t heads = 4;         // divides width
   int64_t context = 64;      // T: tokens in a sequence
   int64_t vocabulary = 256;  // V: bytes
-  double dropout = 0;        // in [0, 1); 0 leaves no node behind
 };
 
-/// Throws invalid_argument: a size below 1, more than 4096 layers, a width that the heads do not divide, a rate outside [0, 1), sizes that
-/// overflow.
+/// Throws invalid_argument: a size below 1, more than 4096 layers, a width that the heads do not divide, sizes that overflow.
 void check_options(const GptOptions& options);
 
 /// Scalars in all parameters, the tied weight once. Cheap: a host asks before it builds. Checks the options.
@@ -31,8 +29,8 @@ int64_t parameter_count(const GptOptions& options);
 ///   .bias block.<i>.mlp_norm.gamma .beta   block.<i>.mlp.expand.weight [C, 4C] .bias   block.<i>.mlp.contract.weight [4C, C] .bias
 ///   final_norm.gamma .beta
 /// Boundary scopes: embedding, block.<i>, in it attention and mlp, head.
-/// With dropout: after the embedding and before each residual sum, and a control slot "counters" i64[2]. Attention's own probabilities are
-/// not dropped: the fused op never has them in memory. The sites' seed is 0 here; the trainer puts its own in.
+/// Dropout sites stand after the embedding and before each residual sum. Attention's own probabilities are not dropped: the fused op never
+/// has them in memory. Their rate and seed are 0 here: the recipe's take their place.
 Program build_gpt(const GptOptions& options);
 
 }  // namespace st

@@ -4,23 +4,12 @@
 
 #include "base/error.h"
 #include "ir/build.h"
+#include "passes/dropout.h"
 #include "passes/rewrite.h"
 #include "passes/scale_loss.h"
 
 namespace st {
 namespace {
-
-void remove_dropout(Program& program, Section& section) {
-  Rewrite rewrite(program, section);
-  for (int32_t n = 0; n < rewrite.old().size(); ++n) {
-    const Node& node = rewrite.old()[n];
-    if (node.op == Op::dropout)
-      rewrite.map({n, 0}, rewrite.at(node.in[0]));
-    else
-      rewrite.keep(n);
-  }
-  rewrite.finish();
-}
 
 /// Keeps what a store depends on.
 void drop_dead(Program& program, Section& section) {
@@ -45,7 +34,7 @@ void drop_dead(Program& program, Section& section) {
 
 void for_inference(Program& program, std::span<const std::string> outputs, bool loss) {
   Section& section = *program.find(Phase::forward);
-  remove_dropout(program, section);
+  remove_dropout(program, [](const Node&) { return true; });
   if (loss) scale_loss(program, 1);
   Builder b(program, static_cast<int32_t>(&section - program.sections.data()));
   for (const auto& name : outputs) {

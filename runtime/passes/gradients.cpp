@@ -138,8 +138,8 @@ void gradient_clamp(Chain& c) {
   const Value zero = constant(c, 0, c.out_type(0));
   Value dx = c.d(0);
   const Value x = c.in(0);
-  if (std::isfinite(low)) dx = choose(c, test(c, x, "greater_equal", constant(c, low, c.in_type(0))), dx, zero);
-  if (std::isfinite(high)) dx = choose(c, test(c, x, "less_equal", constant(c, high, c.in_type(0))), dx, zero);
+  if (std::isfinite(low)) dx = choose(c, test(c, x, "greater", constant(c, low, c.in_type(0))), dx, zero);
+  if (std::isfinite(high)) dx = choose(c, test(c, x, "less", constant(c, high, c.in_type(0))), dx, zero);
   c.give(0, dx);
 }
 

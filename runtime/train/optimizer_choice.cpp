@@ -1,18 +1,9 @@
 #include "train/optimizer_choice.h"
 
-#include <sstream>
-
 #include "base/error.h"
 
 namespace st {
 namespace {
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
 
 /// The op's attributes that the recipe has keys for.
 Attrs attrs_from(const Recipe& recipe, Op op) {

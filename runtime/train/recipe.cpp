@@ -6,11 +6,11 @@
 #include "passes/accumulate.h"
 #include "passes/autodiff.h"
 #include "passes/clip.h"
+#include "passes/dropout.h"
 #include "passes/for_inference.h"
 #include "passes/fuse.h"
 #include "passes/memory_plan.h"
 #include "passes/scale_loss.h"
-#include "passes/seed_dropout.h"
 #include "passes/update.h"
 #include "train/optimizer_choice.h"
 
@@ -42,7 +42,7 @@ Plan plan_training(const Program& model, const Recipe& recipe, const Backend& ba
   const int64_t micro_batches = recipe.step_micro_batches();
   Program program = bind(model, recipe.batch);
   Runner runner(program, options.skip, options.print);
-  runner.run("seed_dropout", [&](Program& p) { seed_dropout(p, recipe.seed); });
+  runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
   runner.run("scale_loss", [&](Program& p) { scale_loss(p, micro_batches); });
   runner.run("autodiff", [](Program& p) { autodiff(p); });                         // gradients are ordinary values
   runner.run("accumulate", [&](Program& p) { accumulate(p, micro_batches); });     // the first micro-batch writes, the others add

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -29,13 +28,6 @@ bool is_inside(double value, const std::string& interval) {
   const double low = bound(interval.substr(1, comma - 1));
   const double high = bound(interval.substr(comma + 1, interval.size() - comma - 2));
   return (interval.front() == '[' ? value >= low : value > low) && (interval.back() == ']' ? value <= high : value < high);
-}
-
-std::vector<std::string> words_of(const std::string& allowed) {
-  std::istringstream stream(allowed);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
 }
 
 void take(std::string& to, const Json& value, const std::string& key, const std::string& allowed) {

@@ -188,7 +188,7 @@ TEST(Context, TheHostsOwnThreadsMakeTheSameBits) {
 }
 
 TEST(Context, TheHostsRoundingIsKeptAndChangesNoBit) {
-  const char* json = R"({"batch": 3, "accumulate": 2, "warmup": 3})";  // a third of a learning rate is rounded
+  const char* json = R"({"batch": 3, "accumulate": 2, "warmup": 3, "dropout": 0.1})";  // a third of a learning rate is rounded
   TokenBatch batch(6, 5);
   SmallRun usual({}, nullptr, json);
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(works(st_trainer_step(usual.trainer, 2, batch.views(), nullptr)));
@@ -203,7 +203,7 @@ TEST(Context, TheHostsRoundingIsKeptAndChangesNoBit) {
 TEST(Context, ReferenceIsADevice) {
   auto options = filled(st_context_options_init);
   options.device = "reference";
-  SmallRun slow({}, &options, R"({"device": "reference", "batch": 3, "accumulate": 2, "warmup": 2})"), fast;
+  SmallRun slow({}, &options, R"({"device": "reference", "batch": 3, "accumulate": 2, "warmup": 2, "dropout": 0.1})"), fast;
   TokenBatch batch(6, 5);
   auto a = filled(st_step_report_init), b = filled(st_step_report_init);
   ASSERT_TRUE(works(st_trainer_step(slow.trainer, 2, batch.views(), &a)));

@@ -8,7 +8,7 @@
 
 namespace st::test {
 
-const char* const kSmallGpt = R"({"layers": 2, "width": 16, "heads": 2, "context": 8, "dropout": 0.1})";
+const char* const kSmallGpt = R"({"layers": 2, "width": 16, "heads": 2, "context": 8})";
 
 std::string file_of(const std::string& name, const std::string& bytes) {
   const auto folder = std::filesystem::path(testing::TempDir()) / ("scaletrain_capi_" + std::to_string(getpid()));

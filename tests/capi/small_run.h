@@ -9,7 +9,7 @@
 
 namespace st::test {
 
-/// A GPT of a few thousand parameters, context 8; dropout, so that a step that was undone must give its random numbers back too.
+/// A GPT of a few thousand parameters, context 8.
 extern const char* const kSmallGpt;
 constexpr int64_t kSmallContext = 8;
 
@@ -19,10 +19,11 @@ std::string text_file(const std::string& name, int64_t bytes);
 /// A file of these bytes under the test's own folder.
 std::string file_of(const std::string& name, const std::string& bytes);
 
-/// A trainer of the GPT with all that it was made of; with `text` it has data.
+/// A trainer of the GPT with all that it was made of; with `text` it has data. Dropout, so that a step that was undone must give its random
+/// numbers back too.
 struct SmallRun {
   explicit SmallRun(const std::string& text = {}, const st_context_options* options = nullptr,
-                    const char* recipe_json = R"({"batch": 3, "accumulate": 2, "warmup": 2})");
+                    const char* recipe_json = R"({"batch": 3, "accumulate": 2, "warmup": 2, "dropout": 0.1})");
 
   std::string digest() const;
   HeldContext context;

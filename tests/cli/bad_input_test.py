@@ -61,6 +61,7 @@ class BadInput(CommandLineTest):
         self.train_refused("--lr", -0.1, words=["lr", "-0.1", "[0,inf)"])
         self.train_refused("--batch", 0, words=["batch", "0", "[1,inf)"])
         self.train_refused("--clip", -1, words=["clip", "-1"])
+        self.train_refused("--dropout", 1.5, words=["dropout", "1.5", "[0,1)"])
         self.train_refused("--optimizer", "adamww", words=["optimizer", "adamww", "adamw"])
         self.train_refused("--precision", "fp8", words=["precision", "fp8", "fp32"])
         self.train_refused("--device", "tpu", words=["device", "tpu", "cpu"])
@@ -72,7 +73,6 @@ class BadInput(CommandLineTest):
         self.train_refused("--width", 18, "--heads", 4, words=["width", "18", "heads", "4"])
         self.train_refused("--layers", 0, words=["layers", "0"])
         self.train_refused("--context", 0, words=["--context", "0"])
-        self.train_refused("--dropout", 1.5, words=["dropout", "1.5"])
         self.train_refused("--vocabulary", 100, words=["--vocabulary 100", "255", "256"])
         self.train_refused("--model", "gtp", words=["gtp", "gpt"])
 

@@ -97,6 +97,13 @@ class Train(CommandLineTest):
         self.assertEqual(self.tiny("--lr", 0.125, "--recipe", recipe)[0]["lr"], 0.125)
         self.assertEqual(self.tiny("--recipe", recipe)[-1]["state"], self.tiny("--lr", 0.25, "--warmup", 1, "--seed", 3)[-1]["state"])
 
+    def test_dropout_is_of_the_recipe_and_off_unless_asked_for(self):
+        off = self.tiny()[-1]["state"]
+        self.assertEqual(self.tiny("--dropout", 0)[-1]["state"], off)
+        on = self.tiny("--dropout", 0.25)[-1]["state"]
+        self.assertNotEqual(on, off)
+        self.assertEqual(self.tiny("--recipe", self.file("recipe.json", '{"dropout": 0.25}'))[-1]["state"], on)
+
     def test_output_has_a_line_a_step_and_the_bigram_table(self):
         self.tiny()
         for step in range(1, 7):

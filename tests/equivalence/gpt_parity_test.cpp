@@ -12,6 +12,7 @@
 #include "interpreter.h"
 #include "models/gpt.h"
 #include "passes/autodiff.h"
+#include "passes/dropout.h"
 #include "train/trainer.h"
 
 namespace st {
@@ -78,6 +79,7 @@ class GptParity : public ::testing::TestWithParam<const char*> {
 // with a true gradient near zero is measured against a millionth of the whole gradient instead.
 TEST_P(GptParity, GradientsAreThoseOfPyTorch) {
   Program program = bind(fixture().program(), fixture().number("batch"));
+  set_dropout(program, 0, 0);
   autodiff(program);
   Interpreter interpreter(context_->backend(), program);
   for (const Slot& slot : program.slots)

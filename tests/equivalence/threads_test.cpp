@@ -31,19 +31,17 @@ void expect_equal_for_one_to_four_threads(const GptOptions& options, const Recip
 }
 
 TEST(Threads, LeaveEveryBitOfAGptWithOddSizes) {
-  expect_equal_for_one_to_four_threads({.layers = 2, .width = 39, .heads = 3, .context = 37, .vocabulary = 129, .dropout = 0},
-                                       {.batch = 5});
+  expect_equal_for_one_to_four_threads({.layers = 2, .width = 39, .heads = 3, .context = 37, .vocabulary = 129}, {.batch = 5});
 }
 
 TEST(Threads, LeaveEveryBitWithDropoutAndAccumulation) {
-  expect_equal_for_one_to_four_threads({.layers = 2, .width = 12, .heads = 3, .context = 7, .vocabulary = 17, .dropout = 0.2},
-                                       {.batch = 3, .accumulate = 3});
+  expect_equal_for_one_to_four_threads({.layers = 2, .width = 12, .heads = 3, .context = 7, .vocabulary = 17},
+                                       {.batch = 3, .accumulate = 3, .dropout = 0.2});
 }
 
 // Wide enough that products are cut into many tiles and gradients into many blocks of 1024.
 TEST(Threads, LeaveEveryBitOfAWiderGpt) {
-  expect_equal_for_one_to_four_threads({.layers = 1, .width = 131, .heads = 1, .context = 65, .vocabulary = 301, .dropout = 0},
-                                       {.batch = 7});
+  expect_equal_for_one_to_four_threads({.layers = 1, .width = 131, .heads = 1, .context = 65, .vocabulary = 301}, {.batch = 7});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "passes/accumulate.h"
 #include "passes/autodiff.h"
 #include "passes/clip.h"
+#include "passes/dropout.h"
 #include "passes/scale_loss.h"
 #include "program_run.h"
 
@@ -17,8 +18,8 @@ constexpr int64_t kMicroBatches = 3, kRows = 2, kContext = 7, kVocabulary = 17;
 const std::string kEmbedding = "gradient.token_embedding.weight", kHead = kEmbedding + ".use1";
 
 Program differentiated() {
-  Program program =
-      bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = kContext, .vocabulary = kVocabulary, .dropout = 0}), kRows);
+  Program program = bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = kContext, .vocabulary = kVocabulary}), kRows);
+  set_dropout(program, 0, 0);
   scale_loss(program, kMicroBatches);
   autodiff(program);
   return program;

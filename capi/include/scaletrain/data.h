@@ -9,7 +9,8 @@ ST_BEGIN
 typedef struct st_data st_data;
 
 /* path: a UTF-8 text file, a folder of them (bytes are tokens), or a token file (runtime/data/README.md). json: {"context": 64}: tokens in
- * a row. Fields "tokens" and "targets", i32 [context]. */
+ * a row. Fields "tokens" and "targets", i32 [context]. Files are mapped: while data or a trainer of it lives they may be replaced (renamed
+ * over) but not shortened in place, which the system answers with a SIGBUS. */
 ST_API st_status st_data_files(st_context* context, const char* path, const char* json, st_data** data);
 ST_API st_status st_data_destroy(st_data* data);
 

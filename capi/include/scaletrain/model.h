@@ -12,7 +12,7 @@ typedef struct st_model st_model;
  * before anything is touched. */
 ST_API st_status st_model_create(st_graph* graph, int64_t seed, st_model** model);
 
-/* name "gpt": {"layers":4,"width":128,"heads":4,"context":64,"vocabulary":256,"dropout":0}, GPT-2's architecture, inputs "tokens" and
+/* name "gpt": {"layers":4,"width":128,"heads":4,"context":64,"vocabulary":256}, GPT-2's architecture, inputs "tokens" and
  * "targets" i32 [batch, context], output "logits". name "mlp": {"inputs":1,"hidden":[64,64],"outputs":1,"activation":"gelu","loss":"mse"},
  * inputs "x" and "y". json NULL: the defaults. */
 ST_API st_status st_model_builtin(st_context* context, const char* name, const char* json, int64_t seed, st_model** model);

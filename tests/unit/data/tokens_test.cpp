@@ -174,20 +174,6 @@ TEST_F(Tokens, AboveTheRangeOfIdsAreRefused) {
   EXPECT_EQ(error_of([&] { all_of(source); }).code(), Code::corrupt);
 }
 
-TEST_F(Tokens, MustFitTheModel) {
-  write_tokens(path("t.bin"), 1000, std::vector<int32_t>{1, 2});
-  const TokenSource ids(path("t.bin"));
-  ids.check_vocabulary(1000);
-  EXPECT_TRUE(says(error_of([&] { ids.check_vocabulary(999); }), "vocabulary of 1000, the model's is 999"));
-  put("corpus/a", "plain");
-  put("corpus/b", "caf\xC3\xA9");
-  const TokenSource letters(path("corpus"));
-  letters.check_vocabulary(256);
-  const Error error = error_of([&] { letters.check_vocabulary(128); });
-  EXPECT_TRUE(says(error, path("corpus/b") + ", position 3: byte 195")) << error.message();
-  TokenSource(path("corpus/a")).check_vocabulary(128);
-}
-
 TEST_F(Tokens, AreOnlyReadWhereTheyAre) {
   const TokenSource source(put("a.txt", "hello"));
   std::vector<int32_t> ids(3);

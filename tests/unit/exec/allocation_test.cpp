@@ -28,10 +28,11 @@ class StepAllocations : public ::testing::TestWithParam<const char*> {};
 TEST_P(StepAllocations, NoneAfterTheFirstStepOnAnyThread) {
   const auto context = std::make_shared<Context>(ContextOptions{.device = GetParam(), .threads = 2, .log = {}, .parallel = {}});
   for (const int64_t micro_batches : {1, 3}) {
-    const auto model = std::make_shared<Model>(
-        context, build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17, .dropout = 0.1}), 1);
+    const auto model =
+        std::make_shared<Model>(context, build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 1);
     Recipe recipe;
     recipe.device = GetParam();
+    recipe.dropout = 0.1;
     recipe.batch = 3;
     recipe.accumulate = micro_batches;
     Trainer trainer(model, recipe, std::make_shared<Sequences>(50, 5, 17));

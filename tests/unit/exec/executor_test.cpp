@@ -11,8 +11,7 @@ namespace st {
 namespace {
 
 Program gpt_step(int64_t batch, int64_t micro_batches) {
-  return training_program(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17, .dropout = 0}), batch,
-                          micro_batches);
+  return training_program(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), batch, micro_batches);
 }
 
 std::vector<int32_t> tokens_for(int64_t batch) {

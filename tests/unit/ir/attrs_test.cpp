@@ -64,7 +64,7 @@ TEST(MakeAttrs, AWrongTypeNamesBothTypes) {
 }
 
 TEST(MakeAttrs, AMissingRequiredOneIsNamed) {
-  EXPECT_THAT(refusal([] { make_attrs(Op::dropout, {}); }), HasSubstr("dropout: attribute rate (real) must be given"));
+  EXPECT_THAT(refusal([] { make_attrs(Op::fill, {}); }), HasSubstr("fill: attribute shape (ints) must be given"));
 }
 
 TEST(MakeAttrs, AWordMustBeOneOfItsChoices) {

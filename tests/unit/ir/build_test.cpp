@@ -48,6 +48,32 @@ TEST_F(Build, MistakesNameTheScopeTheOpAndTheTypes) {
   }
 }
 
+TEST_F(Build, DropoutSitesAreNumberedInTheirOrderAndShareTheirCounters) {
+  const Value x = b.input("x", DType::f32, {kBatch, 3});
+  const Value last = b.dropout(b.dropout(b.dropout(x), 0.5));
+  EXPECT_EQ(b.shape(last), Shape({kBatch, 3}));
+  verify(program, "build");
+  std::vector<int64_t> sites;
+  std::vector<double> rates;
+  for (const Node& node : b.graph().nodes) {
+    if (node.op != Op::dropout) continue;
+    sites.push_back(node.attrs.integer("site"));
+    rates.push_back(node.attrs.real("rate"));
+    EXPECT_THAT(b.graph()[node.in[1].node].reads, ElementsAre(program.slot_named("counters")));
+  }
+  EXPECT_THAT(sites, ElementsAre(0, 1, 2));
+  EXPECT_THAT(rates, ElementsAre(0, 0.5, 0));
+  ASSERT_EQ(program.slots.size(), 2U);
+  EXPECT_EQ(program.slots[1].role, Role::control);
+  EXPECT_THAT(refusal([&] { b.dropout(x, 1); }), HasSubstr("rate must be in [0, 1), got 1"));
+}
+
+TEST_F(Build, DropoutDoesNotTakeAHostsSlotForItsCounters) {
+  const Value x = b.input("x", DType::f32, {kBatch, 3});
+  b.input("counters", DType::i64, {2});
+  EXPECT_THAT(refusal([&] { b.dropout(x); }), HasSubstr("the name \"counters\" is taken"));
+}
+
 TEST_F(Build, ARefusedNodeLeavesNothingBehind) {
   const Value x = b.input("x", DType::f32, {3});
   const SlotId slot = program.add_slot({.name = "s", .type = {DType::f32, {4}, {}}, .role = Role::report, .init = {}});

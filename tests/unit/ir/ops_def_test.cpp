@@ -68,12 +68,6 @@ TEST(OpsDef, LoadAndReshapeAreViewsAndNothingElseIs) {
   for (const Op op : all_ops()) EXPECT_EQ(is_view(op), op == Op::load || op == Op::reshape) << name_of(op);
 }
 
-TEST(OpsDef, OpsWithoutAGradientAreNotDifferentiable) {
-  EXPECT_TRUE(info_of(Op::matmul).differentiable);
-  EXPECT_TRUE(info_of(Op::argmax).differentiable);  // its gradient is zero
-  EXPECT_FALSE(info_of(Op::adamw).differentiable);
-}
-
 TEST(OpsDef, AnUnknownOpNamesTheNearest) {
   EXPECT_THAT(refusal(Code::not_found, [] { op_named("matmull"); }), HasSubstr("did you mean \"matmul\"?"));
   EXPECT_THAT(refusal(Code::not_found, [] { op_named("convolution_3d"); }), HasSubstr("unknown"));

@@ -20,13 +20,12 @@ std::string refusal_of(const std::function<void()>& act) {
 }
 
 TEST(Builtin, ReadsOptionsAndKeepsDefaults) {
-  const GptOptions all = gpt_options(R"({"layers":2,"width":64,"heads":8,"context":32,"vocabulary":1000,"dropout":0.25})");
+  const GptOptions all = gpt_options(R"({"layers":2,"width":64,"heads":8,"context":32,"vocabulary":1000})");
   EXPECT_EQ(all.layers, 2);
   EXPECT_EQ(all.width, 64);
   EXPECT_EQ(all.heads, 8);
   EXPECT_EQ(all.context, 32);
   EXPECT_EQ(all.vocabulary, 1000);
-  EXPECT_EQ(all.dropout, 0.25);
   for (const std::string none : {"", "{}"}) {
     EXPECT_EQ(gpt_options(none).width, GptOptions{}.width);
     EXPECT_EQ(gpt_options(none).vocabulary, 256);
@@ -49,12 +48,11 @@ TEST(Builtin, TakesWholeNumbersHoweverTheyAreWritten) {
   EXPECT_NE(refusal_of([] { gpt_options(R"({"width":1e300})"); }), "");
   EXPECT_NE(refusal_of([] { mlp_options(R"({"hidden":8})"); }), "");
   EXPECT_NE(refusal_of([] { mlp_options(R"({"hidden":[8,"x"]})"); }), "");
-  EXPECT_NE(refusal_of([] { gpt_options(R"({"dropout":"0.1"})"); }), "");
 }
 
 TEST(Builtin, NamesTheNearestOfWhatItDoesNotKnow) {
   EXPECT_EQ(refusal_of([] { gpt_options(R"({"layer":2})"); }),
-            "gpt: unknown option layer; did you mean layers? There are: layers, width, heads, context, vocabulary, dropout");
+            "gpt: unknown option layer; did you mean layers? There are: layers, width, heads, context, vocabulary");
   EXPECT_EQ(refusal_of([] { build_builtin("gtp", ""); }), "model: none is called gtp; did you mean gpt? There are: gpt, mlp");
   EXPECT_NE(refusal_of([] { gpt_options("[1]"); }), "");
   EXPECT_NE(refusal_of([] { gpt_options("{"); }), "");

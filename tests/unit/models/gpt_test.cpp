@@ -23,7 +23,7 @@ std::string refusal_of(const GptOptions& options) {
   return "";
 }
 
-GptOptions small() { return {.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17, .dropout = 0}; }
+GptOptions small() { return {.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}; }
 
 const Graph& forward(const Program& program) { return program.find(Phase::forward)->graph; }
 
@@ -51,7 +51,7 @@ TEST(Gpt, IsVerifiedForEveryBatch) {
 
 TEST(Gpt, HasTheParametersOfGpt2) {
   // 124,439,808 is the published size of GPT-2 small.
-  EXPECT_EQ(parameter_count({.layers = 12, .width = 768, .heads = 12, .context = 1024, .vocabulary = 50257, .dropout = 0}), 124439808);
+  EXPECT_EQ(parameter_count({.layers = 12, .width = 768, .heads = 12, .context = 1024, .vocabulary = 50257}), 124439808);
 
   const Program program = build_gpt(small());
   int64_t elements = 0;
@@ -113,20 +113,13 @@ TEST(Gpt, LoadsTheTiedWeightInEachScopeThatUsesIt) {
   EXPECT_EQ(scopes, (std::vector<std::string>{"embedding", "head"}));
 }
 
-TEST(Gpt, DropsOutAtNumberedSitesOnlyWhenAsked) {
-  const Program without = build_gpt(small());
-  EXPECT_TRUE(nodes_of(without, Op::dropout).empty());
-  EXPECT_EQ(without.slot_named("counters"), -1);
-
-  GptOptions options = small();
-  options.dropout = 0.1;
-  const Program program = build_gpt(options);
-  EXPECT_NO_THROW(verify(program, "build_gpt"));
+TEST(Gpt, HasNumberedDropoutSitesThatLeaveTheRateToTheRecipe) {
+  const Program program = build_gpt(small());
   const auto drops = nodes_of(program, Op::dropout);
   ASSERT_EQ(drops.size(), 1U + 2 * 2);
   for (size_t i = 0; i < drops.size(); ++i) {
     EXPECT_EQ(drops[i]->attrs.integer("site"), static_cast<int64_t>(i));
-    EXPECT_EQ(drops[i]->attrs.real("rate"), 0.1);
+    EXPECT_EQ(drops[i]->attrs.real("rate"), 0);
   }
   const SlotId counters = program.slot_named("counters");
   ASSERT_GE(counters, 0);
@@ -157,13 +150,9 @@ TEST(Gpt, RefusesWhatCannotBeBuiltAndSaysWhy) {
   EXPECT_NE(with([](auto& o) { o.width = 0; }), "");
   EXPECT_NE(with([](auto& o) { o.vocabulary = 0; }), "");
   EXPECT_NE(with([](auto& o) { o.vocabulary = int64_t{1} << 40; }), "");
-  EXPECT_NE(with([](auto& o) { o.dropout = 1; }), "");
-  EXPECT_NE(with([](auto& o) { o.dropout = -0.1; }), "");
-  EXPECT_NE(with([](auto& o) { o.dropout = NAN; }), "");
   // Sizes that would wrap around are an error, not a small model.
-  EXPECT_THROW(parameter_count({.layers = 4096, .width = int64_t{1} << 40, .heads = 1, .context = 1, .vocabulary = 1, .dropout = 0}),
-               Error);
-  EXPECT_THROW(build_gpt({.layers = 1, .width = int64_t{1} << 62, .heads = 1, .context = 1, .vocabulary = 4, .dropout = 0}), Error);
+  EXPECT_THROW(parameter_count({.layers = 4096, .width = int64_t{1} << 40, .heads = 1, .context = 1, .vocabulary = 1}), Error);
+  EXPECT_THROW(build_gpt({.layers = 1, .width = int64_t{1} << 62, .heads = 1, .context = 1, .vocabulary = 4}), Error);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "ir/build.h"
 #include "ir/verify.h"
 #include "models/gpt.h"
+#include "passes/dropout.h"
 #include "passes/scale_loss.h"
 #include "random_program.h"
 
@@ -45,7 +46,8 @@ std::string refusal_of(Small& small, Value loss, Code code) {
 }
 
 Program differentiated_gpt(double dropout = 0) {
-  Program program = bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17, .dropout = dropout}), 3);
+  Program program = bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 3);
+  set_dropout(program, dropout, 1);
   scale_loss(program, 1);
   autodiff(program);
   verify(program, "autodiff");

@@ -3,19 +3,23 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "ir/verify.h"
 #include "models/gpt.h"
+#include "passes/dropout.h"
 
 namespace st {
 namespace {
 
 const std::vector<std::string> kLogits = {"logits"}, kNothing = {};
 
-Program gpt(double dropout, std::span<const std::string> outputs, bool loss) {
-  Program program = bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17, .dropout = dropout}), 2);
+/// Dropout sites as the model has them, or with a rate.
+Program gpt(std::optional<double> dropout, std::span<const std::string> outputs, bool loss) {
+  Program program = bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2);
+  if (dropout) set_dropout(program, *dropout, 1);
   for_inference(program, outputs, loss);
   verify(program, "for_inference");
   return program;
@@ -31,9 +35,11 @@ std::set<std::string> slots_read(const Program& program) {
 int64_t count_of(const Program& program, Op op) { return std::ranges::count(program.sections.at(0).graph.nodes, op, &Node::op); }
 
 TEST(ForInference, TakesDropoutOut) {
-  const Program program = gpt(0.5, kLogits, true);
-  EXPECT_EQ(count_of(program, Op::dropout), 0);
-  EXPECT_FALSE(slots_read(program).contains("counters"));
+  for (const auto dropout : {std::optional<double>(), std::optional(0.5)}) {
+    const Program program = gpt(dropout, kLogits, true);
+    EXPECT_EQ(count_of(program, Op::dropout), 0);
+    EXPECT_FALSE(slots_read(program).contains("counters"));
+  }
 }
 
 TEST(ForInference, IsTheSameProgramWithAndWithoutDropout) {
@@ -46,13 +52,13 @@ TEST(ForInference, IsTheSameProgramWithAndWithoutDropout) {
 }
 
 TEST(ForInference, DropsInputsThatNothingNeeds) {
-  EXPECT_FALSE(slots_read(gpt(0, kLogits, false)).contains("targets"));
-  EXPECT_TRUE(slots_read(gpt(0, kLogits, false)).contains("tokens"));
-  EXPECT_TRUE(slots_read(gpt(0, kLogits, true)).contains("targets"));
+  EXPECT_FALSE(slots_read(gpt({}, kLogits, false)).contains("targets"));
+  EXPECT_TRUE(slots_read(gpt({}, kLogits, false)).contains("tokens"));
+  EXPECT_TRUE(slots_read(gpt({}, kLogits, true)).contains("targets"));
 }
 
 TEST(ForInference, StoresOnlyWhatWasAskedFor) {
-  const Program logits = gpt(0, kLogits, false), loss = gpt(0, kNothing, true);
+  const Program logits = gpt({}, kLogits, false), loss = gpt({}, kNothing, true);
   EXPECT_GE(logits.slot_named("output.logits"), 0);
   EXPECT_LT(logits.slot_named("loss_sum"), 0);
   EXPECT_EQ(count_of(logits, Op::cross_entropy), 0);
@@ -65,7 +71,7 @@ TEST(ForInference, StoresOnlyWhatWasAskedFor) {
 TEST(ForInference, RefusesAnUnknownOutputByName) {
   const std::vector<std::string> outputs = {"logit"};
   try {
-    gpt(0, outputs, false);
+    gpt({}, outputs, false);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::not_found);

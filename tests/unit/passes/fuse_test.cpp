@@ -102,8 +102,7 @@ TEST(Fuse, LeavesTransposedRowsAndBatchedWeightsAlone) {
 }
 
 TEST(Fuse, TakesEveryProjectionOfAGptAndNoHead) {
-  const Program program =
-      training_program(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17, .dropout = 0}), 2, 1);
+  const Program program = training_program(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2, 1);
   EXPECT_EQ(count_of(program, Op::linear), 2 * 4);  // qkv, projection, expand, contract
 }
 

@@ -7,9 +7,9 @@
 #include "passes/accumulate.h"
 #include "passes/autodiff.h"
 #include "passes/clip.h"
+#include "passes/dropout.h"
 #include "passes/fuse.h"
 #include "passes/scale_loss.h"
-#include "passes/seed_dropout.h"
 #include "passes/update.h"
 
 namespace st {
@@ -23,8 +23,6 @@ class Growth {
   Growth(Program& program, uint64_t seed) : b_(program, 0), random_(seed) {
     values_.push_back(b_.input("x", DType::f32, {kBatch, kWidth}));
     target_ = b_.input("y", DType::f32, {kBatch, kWidth});
-    counters_ = program.add_slot(
-        {.name = "counters", .type = {.dtype = DType::i64, .shape = {2}, .layout = {}}, .role = Role::control, .init = {}});
     values_.push_back(b_.add(b_.matmul(values_[0], parameter({kWidth, kWidth})), parameter({kWidth})));
   }
 
@@ -50,7 +48,7 @@ class Growth {
       case 8:
         return keep(split_and_join(x));
       case 9:
-        return keep(b_(Op::dropout, {x, b_.load(counters_)}, {{"rate", 0.25}, {"site", site_++}}));
+        return keep(b_.dropout(x, 0.25));
       case 10:
         return keep(b_.sub(x, b_.reshape(b_.sum(x, {1}), {kBatch, 1})));
       case 11:
@@ -96,8 +94,6 @@ class Growth {
   std::mt19937_64 random_;
   std::vector<Value> values_;
   Value target_;
-  SlotId counters_;
-  int64_t site_ = 0;
   int parameters_ = 0, scopes_ = 0;
 };
 
@@ -112,9 +108,9 @@ Program random_program(uint64_t seed, int ops) {
   return program;
 }
 
-Program training_program(const Program& model, int64_t batch, int64_t micro_batches, double max_norm) {
+Program training_program(const Program& model, int64_t batch, int64_t micro_batches, double max_norm, double dropout) {
   Program program = bind(model, batch);
-  seed_dropout(program, 1);
+  set_dropout(program, dropout, 1);
   scale_loss(program, micro_batches);
   autodiff(program);
   accumulate(program, micro_batches);

@@ -7,11 +7,11 @@
 
 namespace st {
 
-/// A forward section with inputs "x" f32 [batch, 6] and "y" f32 [batch, 6], a control slot "counters", some parameters and an mse loss;
-/// `ops` random ops between. The same for the same seed.
+/// A forward section with inputs "x" f32 [batch, 6] and "y" f32 [batch, 6], some parameters and an mse loss; `ops` random ops between. The
+/// same for the same seed.
 Program random_program(uint64_t seed, int ops);
 
-/// seed_dropout to fuse, as train/recipe.cpp lists them, with AdamW.
-Program training_program(const Program& model, int64_t batch, int64_t micro_batches, double clip = 1);
+/// dropout to fuse, as train/recipe.cpp lists them, with AdamW. `dropout` is the rate of sites that name none.
+Program training_program(const Program& model, int64_t batch, int64_t micro_batches, double clip = 1, double dropout = 0);
 
 }  // namespace st

@@ -16,7 +16,7 @@ namespace st {
 namespace {
 
 TEST(ScaleLoss, TheSeedIsThePowerOfTwoBelowTheInverseOfTheRows) {
-  const Program gpt = build_gpt({.layers = 1, .width = 4, .heads = 1, .context = 5, .vocabulary = 7, .dropout = 0});
+  const Program gpt = build_gpt({.layers = 1, .width = 4, .heads = 1, .context = 5, .vocabulary = 7});
   struct Case {
     int64_t batch, micro_batches;
     double seed;

@@ -145,8 +145,7 @@ TEST(Recipe, PlansRunItsPassesInOrderAndSkipByName) {
   const Plan plan = plan_training(model, {.batch = 2}, *backend, 1);
   std::vector<std::string> names;
   for (const PassRecord& pass : plan.passes) names.push_back(pass.name);
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"seed_dropout", "scale_loss", "autodiff", "accumulate", "clip", "update", "fuse", "memory_plan"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"dropout", "scale_loss", "autodiff", "accumulate", "clip", "update", "fuse", "memory_plan"}));
 
   std::vector<std::string> printed;
   const Plan bare =
@@ -155,6 +154,20 @@ TEST(Recipe, PlansRunItsPassesInOrderAndSkipByName) {
   EXPECT_TRUE(bare.passes[6].skipped);
   EXPECT_EQ(printed.size(), 7U);
   EXPECT_GT(bare.instructions.size(), plan.instructions.size());
+}
+
+TEST(Recipe, DropoutAndSeedReachEverySite) {
+  const auto backend = make_reference_backend();
+  const Plan plan = plan_training(build_gpt(odd_gpt()), {.dropout = 0.25, .seed = 9}, *backend, 1);
+  int sites = 0;
+  for (const Section& section : plan.program.sections)
+    for (const Node& node : section.graph.nodes) {
+      if (node.op != Op::dropout) continue;
+      ++sites;
+      EXPECT_EQ(node.attrs.real("rate"), 0.25);
+      EXPECT_EQ(node.attrs.integer("seed"), 9);
+    }
+  EXPECT_EQ(sites, 2 * (1 + 2 * 2)) << "in forward and in backward";
 }
 
 TEST(Recipe, OptimizerKeysReachTheOptimizersOp) {
@@ -174,7 +187,7 @@ TEST(Recipe, OptimizerKeysReachTheOptimizersOp) {
 
 // Issue 3's bound, with the kernels' own workspace.
 TEST(Recipe, ATwelveLayerGptTakesAtMostSixtyPercentOfTheNoReuseSumOnBothBackends) {
-  const Program model = build_gpt({.layers = 12, .width = 64, .heads = 4, .context = 64, .vocabulary = 256, .dropout = 0});
+  const Program model = build_gpt({.layers = 12, .width = 64, .heads = 4, .context = 64, .vocabulary = 256});
   for (const auto& backend : {make_reference_backend().release(), make_cpu_backend().release()}) {
     const std::unique_ptr<Backend> owned(backend);
     const MemoryLayout m = plan_training(model, {.batch = 8}, *owned, 2).memory;

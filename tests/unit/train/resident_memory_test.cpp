@@ -10,7 +10,7 @@ namespace {
 // Issue 3's bound. Some 80 MB are planned, so that the 64 MiB for program, libraries and stacks do not hide the rest.
 TEST(ResidentMemory, OfTheProcessIsThePlansAndSixtyFourMebibytes) {
   Training training{.device = "cpu", .threads = 2, .recipe = {.batch = 4, .accumulate = 2}};
-  training.options = {.layers = 4, .width = 320, .heads = 4, .context = 64, .vocabulary = 256, .dropout = 0};
+  training.options = {.layers = 4, .width = 320, .heads = 4, .context = 64, .vocabulary = 256};
   const auto trainer = training.trainer();
   losses_of(*trainer, 2);
   const auto planned = static_cast<double>(trainer->memory_bytes());

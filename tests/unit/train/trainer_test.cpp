@@ -113,7 +113,7 @@ TEST(Trainer, EvaluatingRaggedRowsEqualsTheWholeAndChangesNothing) {
 
 TEST(Trainer, EvaluatingBetweenStepsDoesNotChangeTheTraining) {
   Training training{.recipe = {.batch = 3}};
-  training.options.dropout = 0.1;
+  training.recipe.dropout = 0.1;
   const auto plain = training.trainer(), interrupted = training.trainer();
   for (int i = 0; i < 3; ++i) {
     plain->step();
@@ -130,20 +130,20 @@ TEST(Trainer, EvaluatesManyShapesWithinItsCache) {
 
 TEST(Trainer, DropoutIsNewInEveryStepAndOffInEvaluation) {
   Training training{.recipe = {.batch = 3, .lr = 0}};
-  training.options.dropout = 0.3;
+  training.recipe.dropout = 0.3;
   const auto trainer = training.trainer(false);
   const Rows batch(*training.data(), {1, 2, 3});
   std::set<double> losses;
   for (int i = 0; i < 5; ++i) losses.insert(trainer->step(batch.views).loss);
   EXPECT_EQ(losses.size(), 5U) << "the learning rate is 0: only the masks differ";
-  training.options.dropout = 0;
+  training.recipe.dropout = 0;
   const Sequences rows(5, 7, 17);
   EXPECT_EQ(trainer->evaluate(rows).loss, training.trainer()->evaluate(rows).loss);
 }
 
 TEST(Trainer, DropoutDependsOnTheRowInTheStepNotOnTheMicroBatch) {
   Training one{.recipe = {.batch = 6}}, three{.recipe = {.batch = 2, .accumulate = 3}};
-  one.options.dropout = three.options.dropout = 0.3;
+  one.recipe.dropout = three.recipe.dropout = 0.3;
   const double a = one.trainer()->step().loss, b = three.trainer()->step().loss;
   EXPECT_NEAR(a, b, 1e-6 * a);  // other masks would change the loss in its second digit
 }

@@ -12,7 +12,7 @@
 namespace st {
 
 /// Odd sizes: nothing is a multiple of a vector, a tile or a grain.
-inline GptOptions odd_gpt() { return {.layers = 2, .width = 12, .heads = 3, .context = 7, .vocabulary = 17, .dropout = 0}; }
+inline GptOptions odd_gpt() { return {.layers = 2, .width = 12, .heads = 3, .context = 7, .vocabulary = 17}; }
 
 struct Training {
   std::string device = "reference";

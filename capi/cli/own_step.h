@@ -1,0 +1,45 @@
+// Our side of `bench step`: a GPT of some size, and its training steps under the clock.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "handle.h"
+#include "pytorch_peer.h"
+
+namespace cli {
+
+constexpr double kBenchRate = 1e-3;
+
+struct Shape {
+  int64_t layers, width, heads, context, batch, vocabulary;
+};
+
+std::string name_of(const Shape& shape);
+
+/// The model's matrix products (tied head included) and causal attention, once forward and twice backward.
+double flops_a_token(const Shape& shape);
+
+/// Fresh tokens for every step. Low ids are frequent, so that there is something to learn and the losses of the first steps differ.
+std::vector<int32_t> draw_tokens(const Shape& shape, int64_t steps);
+
+class OwnStep {
+ public:
+  OwnStep(const Context& context, const Shape& shape, std::vector<int32_t> tokens);
+
+  void write_weights(const std::string& path) const { ask(st_model_write_file(model_.get(), path.c_str())); }
+  const std::vector<int32_t>& tokens() const { return tokens_; }
+  PytorchPeer::Step step();
+
+ private:
+  void split_next();
+
+  Shape shape_;
+  std::vector<int32_t> tokens_, inputs_, targets_;
+  Model model_;
+  Trainer trainer_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace cli
