@@ -5,28 +5,36 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 
 namespace cli {
 namespace {
 
-std::string interpreter() {
-  const char* named = std::getenv("SCALETRAIN_PYTHON");
-  std::string python = named != nullptr ? named : ST_SOURCE_DIR "/.venv/bin/python";
-  if (access(python.c_str(), X_OK) != 0) throw std::runtime_error("no " + python + "; name a python with torch in SCALETRAIN_PYTHON");
-  return python;
+constexpr const char* kScript = "tests/bench/step_pytorch.py";
+
+// The source tree above this program, where it was built: an installed program knows no path of another machine, and has no peer.
+std::filesystem::path source_tree() {
+  std::error_code none;
+  for (auto folder = std::filesystem::read_symlink("/proc/self/exe", none); folder.has_relative_path();) {
+    folder = folder.parent_path();
+    if (std::filesystem::exists(folder / kScript, none)) return folder;
+  }
+  throw std::runtime_error(std::string("no ") + kScript + " above this program; use the one that the source tree's presets build");
 }
 
-std::string script() {
-  std::string path = ST_SOURCE_DIR "/tests/bench/step_pytorch.py";
-  if (access(path.c_str(), R_OK) != 0) throw std::runtime_error("no " + path);
-  return path;
+std::string interpreter(const std::filesystem::path& tree) {
+  const char* named = std::getenv("SCALETRAIN_PYTHON");
+  std::string python = named != nullptr ? named : (tree / ".venv/bin/python").string();
+  if (access(python.c_str(), X_OK) != 0) throw std::runtime_error("no " + python + "; name a python with torch in SCALETRAIN_PYTHON");
+  return python;
 }
 
 }  // namespace
 
 PytorchPeer::PytorchPeer() {
-  const std::string python = interpreter(), program = script();
+  const std::filesystem::path tree = source_tree();
+  const std::string python = interpreter(tree), program = (tree / kScript).string();
   int down[2], up[2];
   if (pipe(down) != 0 || pipe(up) != 0) throw std::runtime_error("cannot make a pipe");
   std::signal(SIGPIPE, SIG_IGN);  // a child that died is an answer that does not come

@@ -188,7 +188,7 @@ int run_train(const TrainOptions& o) {
   if (!o.sample.empty() && vocabulary != 256) refuse("--sample: the data's tokens are not bytes, so there is no text to continue");
   if (fraction > 0) {
     st_data *train = nullptr, *validation = nullptr;
-    ask(st_data_split(data.get(), fraction, &train, &validation));
+    ask(st_data_split(data.get(), fraction, 0, &train, &validation));
     parts.train.reset(train);
     parts.validation.reset(validation);
   } else {

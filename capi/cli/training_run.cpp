@@ -109,7 +109,7 @@ class TrainingRun {
   }
 
   std::string write_sample() const {
-    const Predictor predictor = make<Predictor>(st_predictor_create, parts_.model.get());
+    const Predictor predictor = make<Predictor>(st_predictor_create, parts_.model.get(), nullptr);
     const std::vector<int32_t> tokens = bytes_of(options_.prompt);
     std::string sample;
     const auto on_token = [](void* user, int32_t token) -> st_status {

@@ -17,8 +17,10 @@ void remember(const Error& error) noexcept;
 /// Of the exception being handled. `call` goes before messages that say only what is wrong with a handle.
 st_status remember_current(const char* call) noexcept;
 
+/// Inside, the floating-point mode is the library's, so that the host's rounding reaches no bit of ours, and traps that it set are not met.
 template <class Body>
 st_status guard(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
+  const FloatMode mode;
   try {
     body();
     return ST_OK;

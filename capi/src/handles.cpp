@@ -1,32 +1,70 @@
 #include "handles.h"
 
-#include <atomic>
-#include <mutex>
-#include <vector>
+#include <bit>
+#include <new>
 
 #include "base/os.h"
 
 namespace st::capi {
+
+/// A slot. Never moved and never freed while the library is loaded: a signal handler may be looking at it.
+struct Entry {
+  std::atomic<Object*> live{nullptr};  // null: free; what a Pin goes by
+  std::atomic<uint32_t> generation{0};
+  std::atomic<int32_t> pins{0};
+  std::shared_ptr<Object> object;  // under the table's mutex, as is next_free
+  uint32_t next_free = 0;          // slot + 1; 0: none
+};
+
 namespace {
 
-struct Entry {
-  std::shared_ptr<Object> object;  // null: free
-  uint32_t generation = 0;
-};
+// The first chunk is the library's own data, and each further one doubles the table: a library that is loaded and unloaded again, as
+// plug-ins are, leaves nothing.
+constexpr uint32_t kFirstChunk = 64, kChunks = 18;
 
 struct Table {
   std::mutex mutex;
-  std::vector<Entry> entries;
-  std::vector<uint32_t> free;
+  std::array<Entry, kFirstChunk> first;
+  std::array<std::atomic<Entry*>, kChunks> chunks{};  // further ones; chunk c holds kFirstChunk << c
+  std::atomic<uint32_t> size{0};                      // slots ever used
+  std::atomic<int64_t> live{0};
+  std::atomic<int32_t> pins{0};
+  uint32_t free = 0;  // slot + 1 of the first free one
 };
 
 // A handle's bits: generation (32), slot + 1 (24), kind + 1 (8). Never null, and never the address of anything.
 constexpr uint64_t kKindBits = 8, kSlotBits = 24;
 
-// Never destroyed: a thread of the host's may still be in a call while the process exits.
-Table& table(Kind kind) {
-  static auto& tables = *new std::array<Table, kKinds>;
-  return tables[static_cast<size_t>(kind)];
+/// Never destroyed: a thread of the host's may still be in a call while the process exits.
+struct Tables {
+  union {
+    std::array<Table, kKinds> of_kind;
+  };
+  constexpr Tables() : of_kind{} {}
+  ~Tables() {}  // NOLINT(modernize-use-equals-default): a union with members has no default one
+};
+
+constinit Tables tables;
+constinit std::atomic<int64_t> owner{0};  // the process that made the first handle
+
+Table& table(Kind kind) { return tables.of_kind[static_cast<size_t>(kind)]; }
+
+struct Position {
+  uint32_t chunk, index;  // chunk 0 is Table::first
+};
+
+Position position_of(uint32_t slot) {
+  const auto chunk = static_cast<uint32_t>(std::bit_width(slot / kFirstChunk));
+  return {chunk, chunk == 0 ? slot : slot - (kFirstChunk << (chunk - 1))};
+}
+
+/// Null: no such slot. Lock-free.
+Entry* entry_at(Table& table, uint32_t slot) {
+  if (slot >= table.size.load()) return nullptr;
+  const Position at = position_of(slot);
+  if (at.chunk == 0) return &table.first[at.index];
+  Entry* chunk = table.chunks[at.chunk - 1].load();
+  return chunk == nullptr ? nullptr : chunk + at.index;
 }
 
 void* pack(Kind kind, uint32_t slot, uint32_t generation) {
@@ -35,14 +73,27 @@ void* pack(Kind kind, uint32_t slot, uint32_t generation) {
   return reinterpret_cast<void*>(bits);
 }
 
-/// The child of a fork has none of the parent's threads and perhaps its locked mutexes: calls there must say so, not wait for ever.
+struct Bits {
+  uint64_t kind;  // + 1
+  uint32_t slot;  // + 1
+  uint32_t generation;
+};
+
+Bits bits_of(const void* handle) {
+  const auto bits = reinterpret_cast<uint64_t>(handle);
+  return {bits & 0xFF, static_cast<uint32_t>((bits >> kKindBits) & 0xFFFFFF), static_cast<uint32_t>(bits >> (kKindBits + kSlotBits))};
+}
+
+/// The child of a fork has none of the parent's threads and perhaps its locked mutexes: calls there must say so, not wait for ever. A child
+/// of a process that never had a handle is as good as any other.
+bool is_forked() {
+  const int64_t first = owner.load();
+  return first != 0 && first != os::process_id();
+}
+
 void check_process(Kind kind) {
-  static std::atomic<int64_t> owner{0};
-  const int64_t here = os::process_id();
-  int64_t first = 0;
-  if (owner.compare_exchange_strong(first, here) || first == here) return;
-  fail(Code::wrong_state, text(name_of(kind), ": process ", here, " was forked from ", first,
-                               ", which had handles already; start it with spawn or exec, or fork before the first call"));
+  require(!is_forked(), Code::wrong_state, name_of(kind), ": process ", os::process_id(), " was forked from ", owner.load(),
+          ", which had handles already; start it with spawn or exec, or fork before the first handle is made");
 }
 
 [[noreturn]] void refuse(Kind kind, std::string_view why) {
@@ -52,17 +103,42 @@ void check_process(Kind kind) {
 /// The entry of a live handle; the table's mutex is held.
 Entry& entry_of(Table& table, Kind kind, const void* handle) {
   if (handle == nullptr) refuse(kind, "the handle is NULL");
-  const auto bits = reinterpret_cast<uint64_t>(handle);
-  const uint64_t found_kind = bits & 0xFF, slot = (bits >> kKindBits) & 0xFFFFFF;
-  if (found_kind != static_cast<uint64_t>(kind) + 1) {
-    const bool ours = found_kind >= 1 && found_kind <= kKinds;
-    refuse(kind, ours ? text("this is no such handle (it may be of a ", name_of(static_cast<Kind>(found_kind - 1)), ")")
+  const Bits bits = bits_of(handle);
+  if (bits.kind != static_cast<uint64_t>(kind) + 1) {
+    const bool ours = bits.kind >= 1 && bits.kind <= kKinds;
+    refuse(kind, ours ? text("this is no such handle (it may be of a ", name_of(static_cast<Kind>(bits.kind - 1)), ")")
                       : "this is not a handle of ours");
   }
-  if (slot == 0 || slot > table.entries.size()) refuse(kind, "this is not a handle of ours");
-  Entry& entry = table.entries[slot - 1];
-  if (entry.generation != static_cast<uint32_t>(bits >> (kKindBits + kSlotBits)) || !entry.object) refuse(kind, "the handle was destroyed");
-  return entry;
+  Entry* entry = bits.slot == 0 ? nullptr : entry_at(table, bits.slot - 1);
+  if (entry == nullptr) refuse(kind, "this is not a handle of ours");
+  if (entry->generation.load() != bits.generation || !entry->object) refuse(kind, "the handle was destroyed");
+  return *entry;
+}
+
+/// A slot that no handle has; the table's mutex is held.
+uint32_t free_slot(Table& table, Kind kind) {
+  if (table.free != 0) return table.free - 1;
+  const uint32_t slot = table.size.load();
+  require(slot < 0xFFFFFE && position_of(slot).chunk <= kChunks, Code::out_of_memory, name_of(kind), ": more than ", slot, " live handles");
+  const Position at = position_of(slot);
+  if (at.chunk > 0 && at.index == 0) table.chunks[at.chunk - 1].store(new Entry[size_t{kFirstChunk} << (at.chunk - 1)]);
+  table.size.store(slot + 1);  // after its chunk: what a Pin sees is there
+  table.free = slot + 1;
+  return slot;
+}
+
+/// When the library is unloaded. Tables that hold something stay as they are: at the exit of a process threads may still be at work.
+[[gnu::destructor]] void free_chunks() {
+  for (Table& t : tables.of_kind) {
+    const std::unique_lock lock(t.mutex, std::try_to_lock);
+    if (!lock || t.live != 0) continue;
+    t.size.store(0);
+    t.free = 0;
+    for (auto& chunk : t.chunks) {
+      Entry* entries = chunk.exchange(nullptr);
+      if (t.pins.load() == 0) delete[] entries;
+    }
+  }
 }
 
 }  // namespace
@@ -92,29 +168,30 @@ void Object::end_run() {
 
 bool Object::is_busy() {
   const std::lock_guard lock(mutex_);
-  return inside_ || runner_ != std::thread::id();
+  return inside_ || runner_ != std::thread::id() || users.load() > 0;
 }
 
 std::string_view name_of(Kind kind) {
-  constexpr std::array<std::string_view, kKinds> kNames = {"context", "graph", "model", "data", "recipe", "trainer", "predictor"};
+  constexpr std::array<std::string_view, kKinds> kNames = {"context", "graph", "model", "data", "recipe", "trainer", "predictor", "tensor"};
   return kNames[static_cast<size_t>(kind)];
 }
 
 void* add(Kind kind, std::shared_ptr<Object> object) {
+  int64_t nobody = 0;
+  owner.compare_exchange_strong(nobody, os::process_id());
   check_process(kind);
   Table& t = table(kind);
   const std::lock_guard lock(t.mutex);
-  if (t.free.empty()) {
-    require(t.entries.size() < 0xFFFFFE, Code::out_of_memory, name_of(kind), ": more than 16 million live handles");
-    t.free.reserve(t.entries.size() + 1);  // so that remove() cannot fail
-    t.entries.emplace_back();
-    t.free.push_back(static_cast<uint32_t>(t.entries.size() - 1));
-  }
-  const uint32_t slot = t.free.back();
-  t.free.pop_back();
-  Entry& entry = t.entries[slot];
+  const uint32_t slot = free_slot(t, kind);
+  Entry& entry = *entry_at(t, slot);
+  t.free = entry.next_free;
+  entry.next_free = 0;
+  const uint32_t generation = entry.generation.load() + 1;
   entry.object = std::move(object);
-  return pack(kind, slot, ++entry.generation);
+  entry.generation.store(generation);
+  entry.live.store(entry.object.get());
+  ++t.live;
+  return pack(kind, slot, generation);
 }
 
 std::shared_ptr<Object> look_up(Kind kind, const void* handle) {
@@ -132,15 +209,41 @@ void remove(Kind kind, const void* handle) {
   const std::lock_guard lock(t.mutex);
   Entry& entry = entry_of(t, kind, handle);
   require(!entry.object->is_busy(), Code::busy, name_of(kind), ": a call on this handle is running; destroy it afterwards");
+  entry.live.store(nullptr);
+  while (entry.pins.load() != 0) std::this_thread::yield();  // a cancel in its few instructions
   last = std::move(entry.object);
-  t.free.push_back(static_cast<uint32_t>(&entry - t.entries.data()));
+  entry.next_free = t.free;
+  t.free = bits_of(handle).slot;
+  --t.live;
 }
 
 int64_t live(Kind kind) {
   check_process(kind);
+  return table(kind).live.load();
+}
+
+// Either remove() sees the pin and waits, or the pin sees that nothing is live any more: both stores come before both loads in one order.
+Pin::Pin(Kind kind, const void* handle) noexcept : kind_(kind) {
   Table& t = table(kind);
-  const std::lock_guard lock(t.mutex);
-  return static_cast<int64_t>(t.entries.size() - t.free.size());
+  t.pins.fetch_add(1);
+  if (is_forked()) {
+    code_ = Code::wrong_state;
+    return;
+  }
+  const Bits bits = bits_of(handle);
+  if (bits.kind != static_cast<uint64_t>(kind) + 1 || bits.slot == 0) return;
+  entry_ = entry_at(t, bits.slot - 1);
+  if (entry_ == nullptr) return;
+  entry_->pins.fetch_add(1);
+  Object* object = entry_->live.load();
+  if (object == nullptr || entry_->generation.load() != bits.generation) return;
+  object_ = object;
+  code_ = Code::ok;
+}
+
+Pin::~Pin() {
+  if (entry_ != nullptr) entry_->pins.fetch_sub(1);
+  table(kind_).pins.fetch_sub(1);
 }
 
 }  // namespace st::capi

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -14,8 +15,8 @@
 
 namespace st::capi {
 
-enum class Kind : int32_t { context, graph, model, data, recipe, trainer, predictor };
-constexpr int32_t kKinds = 7;
+enum class Kind : int32_t { context, graph, model, data, recipe, trainer, predictor, tensor };
+constexpr int32_t kKinds = 8;
 std::string_view name_of(Kind kind);
 
 /// What a handle stands for. Children hold their parents by shared_ptr, so any order of destruction is right.
@@ -36,6 +37,9 @@ class Object {
   void end_run();
   bool is_busy();
 
+  /// For calls that may be many at once: they count, so that the handle is not destroyed under one.
+  std::atomic<int64_t> users{0};
+
  private:
   std::mutex mutex_;
   bool inside_ = false;
@@ -49,6 +53,43 @@ std::shared_ptr<Object> look_up(Kind kind, const void* handle);
 /// Takes the object out; BUSY while a call is inside.
 void remove(Kind kind, const void* handle);
 int64_t live(Kind kind);
+
+/// A call among any number at once; while one lives, destroying the handle is BUSY.
+template <class T>
+class Use {
+ public:
+  explicit Use(std::shared_ptr<T> object) : object_(std::move(object)) { object_->users.fetch_add(1); }
+  ~Use() { object_->users.fetch_sub(1); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  T* operator->() const { return object_.get(); }
+
+ private:
+  std::shared_ptr<T> object_;
+};
+
+struct Entry;
+
+/// The object behind a handle for calls that a signal handler may make: no lock, no memory, no message. remove() waits for it, so it is
+/// held for a store or two and never around anything that waits.
+class Pin {
+ public:
+  Pin(Kind kind, const void* handle) noexcept;
+  ~Pin();
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+
+  /// Null: the code says why.
+  Object* object() const noexcept { return object_; }
+  Code code() const noexcept { return code_; }
+
+ private:
+  Kind kind_;
+  Entry* entry_ = nullptr;
+  Object* object_ = nullptr;
+  Code code_ = Code::invalid_handle;
+};
 
 /// One call at a time on an object: BUSY for a second one.
 template <class T>

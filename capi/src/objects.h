@@ -11,9 +11,10 @@
 #include "data/dataset.h"
 #include "handles.h"
 #include "ir/build.h"
+#include "strided_layout.h"
 #include "train/context.h"
-#include "train/generate.h"
 #include "train/model.h"
+#include "train/predictor.h"
 #include "train/recipe.h"
 #include "train/trainer.h"
 
@@ -36,10 +37,12 @@ struct GraphObject final : Object {
 /// A step, a generation and a copy of a weight each hold the model's lease: none sees the weights half written.
 struct ModelObject final : Object {
   std::shared_ptr<Model> model;
+  ReadReport read;  // of the last st_model_read, and its texts as the host sees them
+  std::vector<const char*> missing, unexpected;
 };
 
 struct DataObject final : Object {
-  std::shared_ptr<const TokenSource> source;
+  std::shared_ptr<const TokenSource> source;  // null: not of files, and then there is no range
   TokenRange range;
   int64_t context = 0;
   std::shared_ptr<const Dataset> dataset;
@@ -49,7 +52,9 @@ struct RecipeObject final : Object {
   Recipe recipe;
 };
 
-struct TrainerObject final : Object {
+struct TrainerObject final : Object, Trimmable {
+  void trim() override;
+
   std::shared_ptr<ModelObject> model;
   std::unique_ptr<Trainer> trainer;
   std::unique_ptr<MetricsLog> log;
@@ -59,11 +64,24 @@ struct TrainerObject final : Object {
   std::vector<std::pair<int64_t, double>> evaluations;
   std::atomic<bool> stop{false};
   double started = 0;
+  std::vector<std::vector<int64_t>> output_dims;  // of what forward gave out, in order
+  std::vector<st_named_view> outputs;
+  std::vector<st_metric> metrics;  // of the last evaluation
+  std::vector<std::string> metric_names;
 };
 
-struct PredictorObject final : Object {
+struct PredictorObject final : Object, Trimmable {
+  void trim() override { predictor->trim(); }
+
   std::shared_ptr<ModelObject> model;
-  std::unique_ptr<Generator> generator;
+  std::unique_ptr<Predictor> predictor;
+};
+
+struct TensorObject final : Object {
+  StridedLayout layout;
+  void* data = nullptr;
+  int64_t bytes = 0;
+  std::shared_ptr<void> owner;  // of the memory; shared with each DLPack made of it
 };
 
 template <class Handle>
@@ -82,6 +100,7 @@ ST_HANDLE(st_data, data, DataObject)
 ST_HANDLE(st_recipe, recipe, RecipeObject)
 ST_HANDLE(st_trainer, trainer, TrainerObject)
 ST_HANDLE(st_predictor, predictor, PredictorObject)
+ST_HANDLE(st_tensor, tensor, TensorObject)
 #undef ST_HANDLE
 
 /// The object behind a handle, for calls that may come from any thread at any time.
@@ -104,6 +123,15 @@ void hand_out(Handle** handle, std::shared_ptr<T> object) {
   static_assert(std::is_same_v<T, typename HandleTraits<Handle>::Object>);
   Handle*& out = given(handle, "the out pointer for the new handle");  // before add(), or the handle would live and be lost
   out = static_cast<Handle*>(add(HandleTraits<Handle>::kind, std::move(object)));
+}
+
+/// For calls that signal handlers may make: act(object) is a store or two. A failure is its status alone.
+template <class Handle, class Act>
+st_status signal(const Handle* handle, const Act& act) noexcept {
+  using Traits = HandleTraits<Handle>;
+  const Pin pin(Traits::kind, handle);
+  if (pin.object() != nullptr) act(static_cast<typename Traits::Object&>(*pin.object()));
+  return static_cast<st_status>(pin.code());
 }
 
 template <class Handle>

@@ -32,6 +32,9 @@ st_status st_context_create(const st_context_options* options, st_context** cont
       ours.log.user = theirs.log_user;
       ours.parallel.run = theirs.parallel;
       ours.parallel.user = theirs.parallel_user;
+      check((theirs.alloc == nullptr) == (theirs.free == nullptr), "st_context_create: ", theirs.alloc == nullptr ? "free" : "alloc",
+            " is given without ", theirs.alloc == nullptr ? "alloc" : "free", "; give both or neither");
+      ours.memory = {theirs.alloc, theirs.free, theirs.memory_user};
     }
     auto object = std::make_shared<ContextObject>();
     object->context = std::make_shared<Context>(ours);
@@ -41,6 +44,14 @@ st_status st_context_create(const st_context_options* options, st_context** cont
 
 st_status st_context_destroy(st_context* context) {
   return guard([&] { drop(context); });
+}
+
+st_status st_context_cancel(st_context* context) {
+  return signal(context, [](ContextObject& object) { object.context->cancel(); });
+}
+
+st_status st_context_trim(st_context* context) {
+  return guard([&] { peek(context)->context->trim(); });
 }
 
 st_status st_memory_stats_init(st_memory_stats* stats, size_t size) { return init(stats, size, st_memory_stats{}); }

@@ -1,63 +1,107 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
 #include <exception>
+#include <string_view>
 
 #include "guard.h"
 
 namespace st::capi {
 namespace {
 
-thread_local Error last(Code::ok, "");
-
-/// Errors of handles come from the table, which does not know whom it serves.
-Error in_call(const Error& error, const char* call) noexcept {
-  try {
-    return {error.code(), text(call, ": ", error.message())};
-  } catch (...) {
-    return {error.code(), ""};
+// A thread's last error in memory of the thread's own. It needs none when memory is what is missing, and has no destructor, which would
+// keep the library from being unloaded while a thread lives that called it.
+class LastError {
+ public:
+  void keep(Code code, std::string_view call, std::string_view message, const ErrorPlace& place) noexcept {
+    used_ = 0;
+    status = static_cast<st_status>(code);
+    op = store(place.op, 256);
+    tensor = store(place.tensor, 1024);
+    file = store(place.file, 4096);
+    host = store(place.host, 256);
+    collective = store(place.collective, 256);
+    offset = place.offset;
+    step = place.step;
+    rank = place.rank;
+    message_ = begin();
+    append(call, call.size());
+    append(call.empty() ? "" : ": ", 2);
+    append(message, room());
+    bytes_[used_] = '\0';
   }
-}
+  const char* message() const noexcept { return message_ < 0 ? "" : bytes_.data() + message_; }
+  const char* text(int32_t at) const noexcept { return at < 0 ? nullptr : bytes_.data() + at; }
 
-Error internal_error(const char* what) noexcept {
-  try {
-    return {Code::internal, text("internal error, please report it: ", what)};
-  } catch (...) {
-    return {Code::internal, ""};
+  st_status status = ST_OK;
+  int32_t op = -1, tensor = -1, file = -1, host = -1, collective = -1;  // where in the bytes; -1: unknown
+  int64_t offset = -1, step = -1;
+  int32_t rank = -1;
+
+ private:
+  int32_t begin() const { return static_cast<int32_t>(used_); }
+  size_t room() const { return bytes_.size() - 1 - used_; }
+
+  int32_t store(const std::string& text, size_t most) noexcept {
+    if (text.empty()) return -1;
+    const int32_t at = begin();
+    append(text, most);
+    bytes_[used_++] = '\0';
+    return at;
   }
-}
 
-const char* text_or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+  /// A text that is longer than any message of ours (a host's name of ten thousand letters) loses its middle: what was asked stands at the
+  /// beginning and the way out at the end.
+  void append(std::string_view text, size_t most) noexcept {
+    most = std::min(most, room());
+    constexpr std::string_view kGap = " [...] ";
+    if (text.size() <= most || most < kGap.size()) return copy(text.substr(0, most));
+    const size_t half = (most - kGap.size()) / 2;
+    copy(text.substr(0, half));
+    copy(kGap);
+    copy(text.substr(text.size() - half));
+  }
+
+  void copy(std::string_view text) noexcept {
+    std::memcpy(bytes_.data() + used_, text.data(), text.size());
+    used_ += text.size();
+  }
+
+  int32_t message_ = -1;
+  size_t used_ = 0;
+  std::array<char, 16384> bytes_{};
+};
+
+static_assert(std::is_trivially_destructible_v<LastError>);
+constinit thread_local LastError last;
+
+constexpr const char* kInternal = "internal error, please report it";
 
 }  // namespace
 
-void remember(const Error& error) noexcept {
-  try {
-    last = error;
-  } catch (...) {
-    last = Error(error.code(), "");  // no memory for the message: the status still tells
-  }
-}
+void remember(const Error& error) noexcept { last.keep(error.code(), {}, error.message(), error.place); }
 
 st_status remember_current(const char* call) noexcept {
   try {
     throw;
   } catch (const Error& error) {
+    // Errors of handles come from the table, which does not know whom it serves.
     const bool of_handle = error.code() == Code::invalid_handle || error.code() == Code::busy;
-    if (of_handle)
-      remember(in_call(error, call));
-    else
-      remember(error);
+    const bool named = !of_handle || error.message().starts_with(call);
+    last.keep(error.code(), named ? std::string_view() : call, error.message(), error.place);
   } catch (const std::bad_alloc&) {
-    remember(Error(Code::out_of_memory, "out of memory"));
+    last.keep(Code::out_of_memory, call, "out of memory", {});
   } catch (const std::exception& error) {
-    remember(internal_error(error.what()));
+    last.keep(Code::internal, kInternal, error.what(), {});
   } catch (...) {
-    remember(internal_error("an exception of an unknown kind"));
+    last.keep(Code::internal, kInternal, "an exception of an unknown kind", {});
   }
-  return static_cast<st_status>(last.code());
+  return last.status;
 }
 
 }  // namespace st::capi
 
-const char* st_last_error(void) { return st::capi::last.what(); }
+const char* st_last_error(void) { return st::capi::last.message(); }
 
 st_status st_error_info_init(st_error_info* info, size_t size) {
   st_error_info defaults{};
@@ -67,17 +111,17 @@ st_status st_error_info_init(st_error_info* info, size_t size) {
 
 st_status st_last_error_info(st_error_info* info) {
   using namespace st::capi;
-  const st::Error& e = last;
+  const LastError& e = last;
   const st_error_info ours = {.struct_size = sizeof(st_error_info),
-                              .status = static_cast<st_status>(e.code()),
-                              .op = text_or_null(e.place.op),
-                              .tensor = text_or_null(e.place.tensor),
-                              .file = text_or_null(e.place.file),
-                              .host = text_or_null(e.place.host),
-                              .collective = text_or_null(e.place.collective),
-                              .offset = e.place.offset,
-                              .step = e.place.step,
-                              .rank = e.place.rank,
+                              .status = e.status,
+                              .op = e.text(e.op),
+                              .tensor = e.text(e.tensor),
+                              .file = e.text(e.file),
+                              .host = e.text(e.host),
+                              .collective = e.text(e.collective),
+                              .offset = e.offset,
+                              .step = e.step,
+                              .rank = e.rank,
                               .reserved = 0};
   return guard([&] { give(info, ours, "st_last_error_info: info"); });
 }

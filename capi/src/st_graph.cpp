@@ -1,90 +1,51 @@
 #include <algorithm>
-#include <cmath>
 
-#include "base/json.h"
-#include "guard.h"
+#include "graph_call.h"
+#include "host_face.h"
+#include "host_values.h"
 #include "ir/print.h"
-#include "objects.h"
+#include "named_op.h"
+#include "op_attributes.h"
 
 using namespace st;
 using namespace st::capi;
 
 namespace {
 
-constexpr double kMaxElements = 0x1p48;
-
-/// A call that makes values: on error the ids are 0, the graph keeps the first error, and the status tells too. The values may lie where
-/// the inputs do, so they are written last.
-template <class Body>
-st_status build(st_graph* graph, const char* call, int32_t m, st_value* values, const Body& body) {
-  std::vector<st_value> ids;
-  const st_status status = guard(
-      [&] {
-        const auto g = find(graph);
-        try {
-          check(m == 0 || values != nullptr, "values is NULL");
-          Builder b(g->program, 0);
-          b.set_region(g->scopes.empty() ? 0 : g->scopes.back());
-          const std::vector<Value> made = body(*g, b);
-          for (int32_t i = 0; i < m && i < static_cast<int32_t>(made.size()); ++i) {
-            g->values.push_back(made[static_cast<size_t>(i)]);
-            ids.push_back(static_cast<st_value>(g->values.size()));
-          }
-        } catch (const Error& error) {
-          Error named(error.code(), text(call, ": ", error.message()));
-          named.place = error.place;
-          if (!g->first_error) g->first_error = named;
-          throw named;
-        }
-      },
-      call);
-  for (int32_t i = 0; values != nullptr && i < m; ++i)
-    values[i] = i < static_cast<int32_t>(ids.size()) && status == ST_OK ? ids[static_cast<size_t>(i)] : 0;
-  return status;
+/// Optional inputs stand at the end of an op's; ST_NONE there is none.
+int32_t given_inputs(const OpInfo& op, int32_t n, const st_value* inputs) {
+  while (n > 0 && inputs != nullptr && n <= static_cast<int32_t>(op.inputs.size()) && op.inputs[static_cast<size_t>(n - 1)].optional &&
+         inputs[n - 1] == ST_NONE)
+    --n;
+  return n;
 }
 
-Value value_of(const GraphObject& graph, st_value id) {
-  if (id == 0 && graph.first_error) throw *graph.first_error;  // carried on: the first call that was wrong is the one to name
-  check(id > 0 && id <= static_cast<st_value>(graph.values.size()), "value ", id, " is not one of this graph's");
-  return graph.values[static_cast<size_t>(id - 1)];
+/// A dropout's counters and site are the runtime's: a host names the rate.
+std::vector<Value> dropout(Builder& b, const std::vector<Value>& in, const Attrs& attrs) {
+  check(in.size() == 1, "dropout: ", in.size(), " inputs given, 1 needed");
+  for (const auto& [name, value] : attrs.all()) check(name == "rate", "dropout: no attribute \"", name, "\"; it has rate");
+  if (!attrs.has("rate")) return {b.dropout(in[0])};
+  const AttrValue& rate = *attrs.find("rate");
+  check(std::holds_alternative<double>(rate) || std::holds_alternative<int64_t>(rate), "dropout: attribute rate is real, got ",
+        text_of(rate));
+  return {b.dropout(in[0], attrs.real("rate"))};
 }
 
-Shape shape_of(int32_t rank, const int64_t* dims) {
-  check(rank >= 0 && rank <= kMaxDims, "rank is ", rank, ", allowed is 0 to ", kMaxDims);
-  check(rank == 0 || dims != nullptr, "dims is NULL with rank ", rank);
-  const Shape shape(std::span<const int64_t>(dims, static_cast<size_t>(rank)));
-  double elements = 1;  // of one row when the first dimension is the batch; a double says "too many" where int64 would wrap around
-  for (const int64_t dim : shape) elements *= std::abs(static_cast<double>(dim));
-  check(elements <= kMaxElements, "shape ", shape, " has more elements than any memory holds");
-  return shape;
+std::vector<Value> parameter(GraphObject& g, Builder& b, const std::string& name, const Shape& shape, Initializer init) {
+  check(!shape.is_symbolic(), "a parameter's shape ", shape, " cannot depend on the batch");
+  const size_t slots = g.program.slots.size();
+  const Value value = b.parameter(name, shape, std::move(init));
+  count_parameters(g, slots);
+  return {value};
 }
 
-std::string name_given(const char* name) {
-  check(name != nullptr && *name != '\0', "name is NULL or empty");
-  return name;
-}
-
-AttrValue attr_of(const Json& value, const std::string& key) {
-  if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number_integer()) return value.get<int64_t>();
-  if (value.is_number()) return value.get<double>();
-  if (value.is_string()) return value.get<std::string>();
-  check(value.is_array(), "attribute ", key, " is ", value.dump(), "; a bool, number, text or list of whole numbers is needed");
-  Ints ints;
-  for (const Json& item : value) {
-    check(item.is_number_integer(), "attribute ", key, " holds ", item.dump(), "; whole numbers are needed");
-    ints.push_back(item.get<int64_t>());
-  }
-  return ints;
-}
-
-Attrs attrs_of(const char* json) {
-  Attrs attrs;
-  if (json == nullptr || *json == '\0') return attrs;
-  const Json object = parse_json(json, "attributes");
-  check(object.is_object(), "attributes: a JSON object is needed, got ", object.dump());
-  for (const auto& [key, value] : object.items()) attrs.set(key, attr_of(value, key));
-  return attrs;
+/// What st_graph_op and st_graph_apply have in common.
+std::vector<Value> apply(const GraphObject& g, Builder& b, const char* op, int32_t n, const st_value* inputs, const Attrs& attrs,
+                         int32_t m) {
+  check(m >= 1, "there is room for ", m, " values; at least 1 is needed");
+  const NamedOp found = named_op(*g.context, name_given(op), attrs);
+  const std::vector<Value> in = values_of(g, given_inputs(info_of(found.op), n, inputs), inputs);
+  return found.op == Op::dropout ? dropout(b, in, found.attrs) : b.append(found.op, in, found.attrs);
 }
 
 }  // namespace
@@ -114,25 +75,46 @@ st_status st_graph_parameter(st_graph* graph, const char* name, int32_t rank, co
                              st_value* value) {
   return build(graph, "st_graph_parameter", 1, value, [&](GraphObject& g, Builder& b) {
     check(init >= ST_INIT_ZEROS && init <= ST_INIT_KAIMING, "init is ", init, ", allowed is 0 (zeros) to 5 (kaiming)");
-    const Shape shape = shape_of(rank, dims);
-    check(!shape.is_symbolic(), "a parameter's shape ", shape, " cannot depend on the batch");
-    g.parameter_elements += static_cast<double>(shape.elements());
-    check(g.parameter_elements <= 0x1p53, "the graph's parameters have about ", g.parameter_elements,
-          " elements, more than any memory holds");
-    return std::vector<Value>{b.parameter(name_given(name), shape, {.kind = static_cast<Init>(init), .scale = scale, .values = {}})};
+    return parameter(g, b, name_given(name), shape_of(rank, dims), {.kind = static_cast<Init>(init), .scale = scale, .values = {}});
+  });
+}
+
+st_status st_graph_parameter_values(st_graph* graph, const char* name, const st_view* values, int32_t trainable, st_value* value) {
+  return build(graph, "st_graph_parameter_values", 1, value, [&](GraphObject& g, Builder& b) {
+    const std::string own_name = name_given(name);
+    check(values != nullptr, "values is NULL");
+    check(trainable == 0 || trainable == 1, "trainable is ", trainable, ", allowed is 0 or 1");
+    const Shape shape = shape_of(values->rank, values->dims);
+    Initializer init{.kind = Init::values, .scale = 1, .values = floats_of(*values, shape, text("\"", own_name, "\""))};
+    auto made = parameter(g, b, own_name, shape, std::move(init));
+    g.program.slots.back().trainable = trainable == 1;
+    return made;
   });
 }
 
 st_status st_graph_op(st_graph* graph, const char* op, int32_t n, const st_value* inputs, const char* attributes, int32_t m,
                       st_value* values) {
-  return build(graph, "st_graph_op", m, values, [&](GraphObject& g, Builder& b) {
-    check(n >= 0 && (n == 0 || inputs != nullptr), "inputs is NULL or their number ", n, " negative");
-    check(m >= 1, "there is room for ", m, " values; at least 1 is needed");
-    std::vector<Value> in;
-    for (int32_t i = 0; i < n; ++i) in.push_back(value_of(g, inputs[i]));
-    const Op which = op_named(name_given(op));
-    check(!info_of(which).outputs.empty() || which == Op::split, name_of(which), " is not an op of models");
-    return b.append(which, in, attrs_of(attributes));
+  return build(graph, "st_graph_op", m, values,
+               [&](GraphObject& g, Builder& b) { return apply(g, b, op, n, inputs, attrs_of(attributes), m); });
+}
+
+st_status st_graph_apply(st_graph* graph, const char* op, int32_t n, const st_value* inputs, int32_t attribute_count,
+                         const st_attribute* attributes, int32_t m, st_value* values) {
+  return build(graph, "st_graph_apply", m, values,
+               [&](GraphObject& g, Builder& b) { return apply(g, b, op, n, inputs, attrs_of(attribute_count, attributes), m); });
+}
+
+st_status st_value_info_init(st_value_info* info, size_t size) { return init(info, size, st_value_info{}); }
+
+st_status st_graph_value(st_graph* graph, st_value value, st_value_info* info) {
+  return guard([&] {
+    const auto g = find(graph);
+    const Type& type = g->program.sections[0].graph.type(value_of(*g, value));
+    st_value_info ours{};
+    ours.dtype = static_cast<st_dtype>(type.dtype);
+    ours.rank = type.shape.rank();
+    std::ranges::copy(type.shape.dims(), ours.dims);
+    give(info, ours, "st_graph_value: info");
   });
 }
 

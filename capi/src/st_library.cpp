@@ -1,7 +1,12 @@
+#include <threads.h>
+
+#include <cstdlib>
+#include <cstring>
+
 #include "base/json.h"
 #include "base/os.h"
 #include "guard.h"
-#include "ir/op.h"
+#include "host_face.h"
 #include "objects.h"
 
 using namespace st;
@@ -16,7 +21,7 @@ constexpr const char* kVersion = ST_VERSION_TEXT(ST_VERSION_MAJOR, ST_VERSION_MI
 Json ops() {
   Json list = Json::array();
   for (int32_t i = 0; i < kOps; ++i) {
-    const OpInfo& info = info_of(static_cast<Op>(i));
+    const OpInfo info = host_face(static_cast<Op>(i));
     Json row;
     row["name"] = info.name;
     for (const OpInput& input : info.inputs) row["inputs"].push_back(input.name + (input.optional ? "?" : input.variadic ? "*" : ""));
@@ -34,7 +39,7 @@ Json devices() {
     Json row;
     row["name"] = device;
     try {
-      const Context context({.device = device, .threads = 1, .memory_limit = 0, .log = {}, .parallel = {}});
+      const Context context({.device = device, .threads = 1, .memory_limit = 0, .log = {}, .parallel = {}, .memory = {}});
       row["available"] = true;
       row["kernels"] = context.backend().kernel_class();
     } catch (const Error& error) {
@@ -46,6 +51,36 @@ Json devices() {
   list.push_back({{"name", "cuda"}, {"available", false}, {"why", "this version has no CUDA plug-in yet"}});
   return list;
 }
+
+/// A text of each thread's own. Freed by the C library's free when the thread ends: an object with a destructor of ours would keep the
+/// library from being unloaded while a thread lives that called it.
+class ThreadText {
+ public:
+  const char* keep(const std::string& text) {
+    require(made_, Code::unavailable, "st_features: the process has no thread key left (PTHREAD_KEYS_MAX)");
+    char* copy = strdup(text.c_str());
+    if (copy == nullptr) throw std::bad_alloc();
+    char* old = static_cast<char*>(tss_get(key_));
+    if (tss_set(key_, copy) != thrd_success) {
+      std::free(copy);
+      throw std::bad_alloc();
+    }
+    std::free(old);
+    return copy;
+  }
+  ThreadText() : made_(tss_create(&key_, std::free) == thrd_success) {}
+  ~ThreadText() {
+    if (!made_) return;
+    std::free(tss_get(key_));
+    tss_delete(key_);
+  }
+  ThreadText(const ThreadText&) = delete;
+  ThreadText& operator=(const ThreadText&) = delete;
+
+ private:
+  tss_t key_{};
+  bool made_;
+};
 
 }  // namespace
 
@@ -63,7 +98,7 @@ st_status st_version(const char** out) {
 
 st_status st_features(const char** json) {
   return guard([&] {
-    static thread_local std::string answer;
+    static ThreadText answer;
     const os::CpuIdentity& cpu = os::cpu();
     Json features;
     features["version"] = kVersion;
@@ -74,8 +109,7 @@ st_status st_features(const char** json) {
     features["cores"] = os::available_cores();
     features["memory_bytes"] = os::available_memory();
     features["ops"] = ops();
-    answer = features.dump();
-    given(json, "st_features: json") = answer.c_str();
+    given(json, "st_features: json") = answer.keep(features.dump());
   });
 }
 

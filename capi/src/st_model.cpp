@@ -1,10 +1,12 @@
 #include "train/model.h"
 
-#include <cstring>
+#include <algorithm>
+#include <optional>
 
 #include "guard.h"
 #include "models/builtin.h"
 #include "objects.h"
+#include "views.h"
 
 using namespace st;
 using namespace st::capi;
@@ -18,18 +20,54 @@ std::shared_ptr<ModelObject> make_model(const std::shared_ptr<Context>& context,
   return object;
 }
 
-/// A view that has exactly the parameter's type and room.
-void check_view(const st_view* view, const Slot& slot, const char* call) {
-  check(view != nullptr, call, ": view is NULL");
-  check(view->dtype == static_cast<st_dtype>(slot.type.dtype), call, ": \"", slot.name, "\" is ", slot.type.dtype, ", the view's dtype is ",
-        view->dtype);
-  check(view->rank == slot.type.shape.rank() && (view->rank == 0 || view->dims != nullptr), call, ": \"", slot.name, "\" has shape ",
-        slot.type.shape, ", the view has ", view->rank, " dimensions");
-  const Shape shape(std::span<const int64_t>(view->dims, static_cast<size_t>(view->rank)));
-  check(shape == slot.type.shape, call, ": \"", slot.name, "\" has shape ", slot.type.shape, ", the view's is ", shape);
-  require(view->strides == nullptr, Code::unsupported, call, ": views with strides are not taken yet; pass NULL for row-major");
-  check(view->data != nullptr && view->bytes >= slot.type.bytes(), call, ": \"", slot.name, "\" needs ", slot.type.bytes(),
-        " bytes, the view has ", view->data == nullptr ? 0 : view->bytes);
+SlotId parameter_named(const ModelObject& object, const char* name, const char* what) {
+  return object.model->parameter_named(text_given(name, what));
+}
+
+ReadOptions read_options(const st_read_options* theirs) {
+  ReadOptions ours;
+  if (theirs == nullptr) return ours;
+  const st_read_options taken = take(theirs, "st_model_read: options");
+  check(taken.rename_count >= 0 && taken.rename_count <= (1 << 20) && (taken.rename_count == 0 || taken.renames != nullptr),
+        "st_model_read: options has ", taken.rename_count, " renames", taken.renames == nullptr ? " at NULL" : "");
+  ours.partial = taken.partial != 0;
+  for (int64_t i = 0; i < taken.rename_count; ++i)
+    ours.renames.push_back({text_given(taken.renames[i].from, "st_model_read: a rename's from"),
+                            text_given(taken.renames[i].to, "st_model_read: a rename's to")});
+  return ours;
+}
+
+/// The host's callback as the runtime's: what it says is not believed.
+ReadBytes read_through(st_read_fn read, void* user) {
+  return [read, user](std::span<std::byte> room) {
+    int64_t count = -1;
+    const st_status status = read(user, room.data(), static_cast<int64_t>(room.size()), &count);
+    require(status == ST_OK, Code::callback, "st_model_read: read returned ", status, "; nothing was changed");
+    require(count >= 0 && count <= static_cast<int64_t>(room.size()), Code::callback, "st_model_read: read was given room for ",
+            room.size(), " bytes and says it filled ", count, "; nothing was changed");
+    return static_cast<size_t>(count);
+  };
+}
+
+void keep_report(ModelObject& object, ReadReport made) {
+  object.read = std::move(made);
+  const auto texts = [](const std::vector<std::string>& names, std::vector<const char*>& out) {
+    out.clear();
+    for (const std::string& name : names) out.push_back(name.c_str());
+  };
+  texts(object.read.missing, object.missing);
+  texts(object.read.unexpected, object.unexpected);
+}
+
+void give_report(st_read_report* theirs, const ModelObject& object) {
+  if (theirs == nullptr) return;
+  st_read_report ours{};
+  ours.read = object.read.read;
+  ours.missing_count = static_cast<int64_t>(object.missing.size());
+  ours.unexpected_count = static_cast<int64_t>(object.unexpected.size());
+  ours.missing = object.missing.data();
+  ours.unexpected = object.unexpected.data();
+  give(theirs, ours, "st_model_read: report");
 }
 
 }  // namespace
@@ -80,23 +118,52 @@ st_status st_model_parameter(st_model* model, int64_t index, st_parameter_info* 
   });
 }
 
+st_status st_model_clone(st_model* model, st_model** clone) {
+  return guard([&] {
+    given(clone, "st_model_clone: clone");
+    const auto object = find(model);
+    auto made = std::make_shared<ModelObject>();
+    made->model = object->model->clone();
+    hand_out(clone, std::move(made));
+  });
+}
+
+st_status st_model_blend(st_model* to, st_model* from, double t) {
+  return guard([&] {
+    const auto target = peek(to), source = peek(from);
+    // Leases are never waited for, so no order can deadlock; with one order for all, of two calls that cross one goes through.
+    const auto& [first, second] = std::minmax(target, source);
+    const Lease lease(Kind::model, first);
+    std::optional<Lease<ModelObject>> other;
+    if (first != second) other.emplace(Kind::model, second);
+    target->model->blend(*source->model, t);
+  });
+}
+
+st_status st_model_digest(st_model* model, const char** hex) {
+  return guard([&] {
+    const auto object = find(model);
+    const char*& out = given(hex, "st_model_digest: hex");
+    object->answer = object->model->digest();
+    out = object->answer.c_str();
+  });
+}
+
 st_status st_model_get(st_model* model, const char* name, const st_view* to) {
   return guard([&] {
     const auto object = find(model);  // BUSY while a step is changing the weights
-    const SlotId id = object->model->parameter_named(text_given(name, "st_model_get: name"));
-    const Slot& slot = object->model->slot(id);
-    check_view(to, slot, "st_model_get");
-    object->model->context().backend().to_host(to->data, object->model->data(id), slot.type.bytes());
+    const SlotId id = parameter_named(*object, name, "st_model_get: name");
+    object->model->get(id, written_view(object->model->slot(id).name, to, "st_model_get"));
   });
 }
 
 st_status st_model_set(st_model* model, const char* name, const st_view* from) {
   return guard([&] {
     const auto object = find(model);  // BUSY while a step is changing the weights
-    const SlotId id = object->model->parameter_named(text_given(name, "st_model_set: name"));
-    const Slot& slot = object->model->slot(id);
-    check_view(from, slot, "st_model_set");
-    object->model->context().backend().to_device(object->model->data(id), from->data, slot.type.bytes());
+    const SlotId id = parameter_named(*object, name, "st_model_set: name");
+    const HostView view = read_view(object->model->slot(id).name, from, "st_model_set");
+    require_nested(view, "st_model_set");
+    object->model->set(id, view);
   });
 }
 
@@ -106,4 +173,37 @@ st_status st_model_write_file(st_model* model, const char* path) {
 
 st_status st_model_read_file(st_model* model, const char* path) {
   return guard([&] { find(model)->model->read(text_given(path, "st_model_read_file: path")); });
+}
+
+st_status st_model_write(st_model* model, st_write_fn write, void* user) {
+  return guard([&] {
+    check(write != nullptr, "st_model_write: write is NULL");
+    find(model)->model->write([&](std::span<const std::byte> bytes) {
+      const st_status status = write(user, bytes.data(), static_cast<int64_t>(bytes.size()));
+      require(status == ST_OK, Code::callback, "st_model_write: write returned ", status, "; the stream is not whole");
+    });
+  });
+}
+
+st_status st_read_options_init(st_read_options* options, size_t size) { return init(options, size, st_read_options{}); }
+
+st_status st_read_report_init(st_read_report* report, size_t size) { return init(report, size, st_read_report{}); }
+
+st_status st_model_read(st_model* model, st_read_fn read, void* user, const st_read_options* options, st_read_report* report) {
+  return guard([&] {
+    check(read != nullptr, "st_model_read: read is NULL");
+    if (report != nullptr) take(report, "st_model_read: report");
+    const ReadOptions ours = read_options(options);
+    const auto object = find(model);
+    ReadReport made;
+    try {
+      object->model->read(read_through(read, user), ours, made);
+    } catch (...) {
+      keep_report(*object, std::move(made));
+      give_report(report, *object);
+      throw;
+    }
+    keep_report(*object, std::move(made));
+    give_report(report, *object);
+  });
 }

@@ -1,21 +1,47 @@
 #include "guard.h"
 #include "objects.h"
+#include "views.h"
 
 using namespace st;
 using namespace st::capi;
 
-st_status st_predictor_create(st_model* model, st_predictor** predictor) {
+st_status st_predictor_options_init(st_predictor_options* options, size_t size) {
+  st_predictor_options defaults{};
+  defaults.threads = PredictorOptions{}.threads;
+  return init(options, size, defaults);
+}
+
+st_status st_predictor_create(st_model* model, const st_predictor_options* options, st_predictor** predictor) {
   return guard([&] {
     given(predictor, "st_predictor_create: predictor");
+    PredictorOptions ours;
+    if (options != nullptr) {
+      const st_predictor_options theirs = take(options, "st_predictor_create: options");
+      ours = {theirs.shared != 0, theirs.threads};
+    }
     auto object = std::make_shared<PredictorObject>();
     object->model = peek(model);
-    object->generator = std::make_unique<Generator>(object->model->model);
+    object->predictor = std::make_unique<Predictor>(object->model->model, ours);
+    object->model->model->context().on_trim(object);
     hand_out(predictor, std::move(object));
   });
 }
 
 st_status st_predictor_destroy(st_predictor* predictor) {
   return guard([&] { drop(predictor); });
+}
+
+st_status st_predictor_run(st_predictor* predictor, int64_t n, const st_named_view* inputs, int64_t m, const st_named_view* outputs) {
+  return guard([&] {
+    const Use p(peek(predictor));
+    const ViewList given_inputs(n, inputs, read_view, "st_predictor_run: inputs");
+    const ViewList given_outputs(m, outputs, written_view, "st_predictor_run: outputs");
+    p->predictor->run(given_inputs.views(), given_outputs.views());
+  });
+}
+
+st_status st_predictor_refresh(st_predictor* predictor) {
+  return guard([&] { Use(peek(predictor))->predictor->refresh(); });
 }
 
 st_status st_generate_options_init(st_generate_options* options, size_t size) {
@@ -38,8 +64,10 @@ st_status st_predictor_generate(st_predictor* predictor, int64_t n, const int32_
       const st_generate_options theirs = take(options, "st_predictor_generate: options");
       ours = {theirs.tokens, theirs.temperature, theirs.top_k, static_cast<uint64_t>(theirs.seed)};
     }
-    const auto p = find(predictor);
-    const Lease weights(Kind::model, p->model);
-    p->generator->run({tokens, static_cast<size_t>(n)}, ours, [&](int32_t token) { return on_token(user, token) == ST_OK; });
+    const Use p(peek(predictor));
+    p->predictor->generate({tokens, static_cast<size_t>(n)}, ours, [&](int32_t token) {
+      const HostsFloatMode mode;
+      return on_token(user, token) == ST_OK;
+    });
   });
 }

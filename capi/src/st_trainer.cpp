@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 #include <fstream>
 
@@ -8,64 +7,12 @@
 #include "objects.h"
 #include "plan/plan.h"
 #include "report_facts.h"
+#include "step_calls.h"
 
 using namespace st;
 using namespace st::capi;
 
 namespace {
-
-constexpr double kMaxElements = 0x1p48;
-constexpr size_t kKeptSteps = 8192;
-
-NamedView view_of(const st_named_view& theirs) {
-  check(theirs.name != nullptr, "st_trainer_step: a view has no name (NULL)");
-  const st_view& v = theirs.view;
-  static_cast<void>(name_of(static_cast<DType>(v.dtype)));  // throws when it is none
-  check(v.rank >= 0 && v.rank <= kMaxDims && (v.rank == 0 || v.dims != nullptr), "st_trainer_step: view \"", theirs.name, "\" has rank ",
-        v.rank, v.dims == nullptr ? " and no dims (NULL)" : "; allowed is 0 to 8");
-  require(v.strides == nullptr, Code::unsupported, "st_trainer_step: view \"", theirs.name,
-          "\" has strides, which are not taken yet; pass NULL for row-major");
-  const Shape shape(std::span<const int64_t>(v.dims, static_cast<size_t>(v.rank)));
-  check(std::ranges::all_of(shape.dims(), [](int64_t dim) { return dim >= 0; }), "st_trainer_step: view \"", theirs.name, "\" has shape ",
-        shape);
-  double elements = 1;  // a double says "too many" where int64 would wrap around
-  for (const int64_t dim : shape) elements *= static_cast<double>(dim);
-  check(elements <= kMaxElements, "st_trainer_step: view \"", theirs.name, "\" has shape ", shape, ", which no memory holds");
-  const int64_t bytes = shape.elements() * bytes_of(static_cast<DType>(v.dtype));
-  check(v.bytes >= bytes, "st_trainer_step: view \"", theirs.name, "\" of shape ", shape, " needs ", bytes, " bytes, it has ", v.bytes);
-  return {theirs.name, static_cast<DType>(v.dtype), shape, v.data};
-}
-
-void take_views(std::vector<NamedView>& views, int64_t n, const st_named_view* batch) {
-  check(n >= 0 && n <= 1024, "st_trainer_step: ", n, " views");
-  views.clear();
-  for (int64_t i = 0; i < n; ++i) views.push_back(view_of(batch[i]));
-}
-
-/// A long run keeps every second, fourth, ... report, so that history costs a fixed amount of memory and a step allocates nothing.
-void keep(TrainerObject& t, const StepReport& report) {
-  const auto is_kept = [&](const StepReport& r) { return r.step == 1 || r.step % t.stride == 0; };
-  if (t.steps.size() == kKeptSteps) {
-    t.stride *= 2;
-    std::erase_if(t.steps, [&](const StepReport& r) { return !is_kept(r); });
-  }
-  if (is_kept(report)) t.steps.push_back(report);
-}
-
-void give_report(st_step_report* theirs, const StepReport& r) {
-  st_step_report ours{};
-  ours.skipped = r.skipped ? 1 : 0;
-  ours.step = r.step;
-  ours.loss = r.loss;
-  ours.lr = r.lr;
-  ours.grad_norm = r.grad_norm;
-  ours.loss_scale = r.loss_scale;
-  ours.tokens = r.tokens;
-  ours.tokens_per_second = r.tokens_per_second;
-  ours.milliseconds = r.milliseconds;
-  ours.memory_bytes = r.memory_bytes;
-  give(theirs, ours, "st_trainer_step: report");
-}
 
 /// A slip of the finger in batch or accumulate would make a plan that cannot be counted, or that fills the memory by itself. In doubles,
 /// which say "too many" where int64 would wrap around; a plan that passes here is weighed exactly by the trainer.
@@ -84,39 +31,20 @@ void require_countable(const Model& model, const Recipe& recipe) {
           "; use a smaller batch");
 }
 
-const Logger& logger(const TrainerObject& t) { return t.model->model->context().options().log; }
-
-/// A cancel ends one call and is then used up.
-template <class Call>
-auto cancellable(TrainerObject& t, const Call& call) {
-  const Lease weights(Kind::model, t.model);
-  const FloatMode mode;  // the host's rounding must not reach the learning rate or a mean
-  try {
-    return call();
-  } catch (const Error& error) {
-    if (error.code() == Code::cancelled) t.trainer->take_cancel();
-    throw;
-  }
-}
-
 StepReport step(TrainerObject& t, int64_t n, const st_named_view* batch) {
-  if (batch != nullptr) take_views(t.views, n, batch);
+  if (batch != nullptr) take_views(t.views, n, batch, "st_trainer_step");
   const StepReport report = cancellable(t, [&] { return batch == nullptr ? t.trainer->step() : t.trainer->step(t.views); });
-  keep(t, report);
-  if (report.skipped) logger(t).warning("trainer", "step ", report.step, " was skipped: its gradient is not finite");
+  note(t, report);
   return report;
 }
 
-/// After the report was given: the step is done, whatever becomes of its line.
-void write_log(TrainerObject& t, const StepReport& report) {
-  if (!t.log) return;
-  try {
-    t.log->write(report);
-  } catch (const Error& error) {
-    t.log.reset();
-    fail(error.code(),
-         text("trainer: step ", report.step, " is done, but its line could not be logged, and the log is closed: ", error.message()));
-  }
+void give_metrics(TrainerObject& t, const Evaluation& made, st_evaluation& ours) {
+  t.metrics.clear();
+  t.metric_names.clear();
+  for (const Metric& metric : made.metrics) t.metric_names.push_back(metric.name);
+  for (size_t i = 0; i < made.metrics.size(); ++i) t.metrics.push_back({t.metric_names[i].c_str(), made.metrics[i].mean});
+  ours.metric_count = static_cast<int64_t>(t.metrics.size());
+  ours.metrics = t.metrics.empty() ? nullptr : t.metrics.data();
 }
 
 /// While it lives, calls from other threads are BUSY; between two steps the callback may evaluate, read weights or write the report.
@@ -138,6 +66,12 @@ class Run {
 
 }  // namespace
 
+void st::capi::TrainerObject::trim() {
+  if (!enter()) return;  // a call is on: what it uses stays
+  trainer->trim();
+  leave();
+}
+
 st_status st_step_report_init(st_step_report* report, size_t size) { return init(report, size, st_step_report{}); }
 
 st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, st_trainer** trainer) {
@@ -152,6 +86,7 @@ st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, s
     object->steps.reserve(kKeptSteps);
     object->trainer = std::make_unique<Trainer>(object->model->model, chosen, rows);
     object->started = os::seconds();
+    object->model->model->context().on_trim(object);
     logger(*object).info("trainer", "planned ", object->trainer->plan().instructions.size(), " instructions and ",
                          text_of_bytes(object->trainer->plan().memory.total()), " for a step of ", object->trainer->rows_per_step(),
                          " rows");
@@ -180,24 +115,31 @@ st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_fn on_st
     check(steps >= 1, "st_trainer_run: steps is ", steps, "; give at least 1");
     const auto t = peek(trainer);
     const Run run(*t);
+    find(trainer)->trainer->require_whole_step("st_trainer_run");
+    const std::atomic<uint64_t>& cancels = t->model->model->context().cancels();
+    const uint64_t cancels_before = cancels;  // a step sees those that come while it runs, the run also those between two steps
     while (t->trainer->steps() < steps && !t->stop) {
       st_step_report report{};
       report.struct_size = sizeof report;
       const StepReport made = step(*find(trainer), 0, nullptr);
       give_report(&report, made);
-      const st_status status = on_step == nullptr ? ST_OK : on_step(user, &report);
+      const st_status status = on_step == nullptr ? ST_OK : [&] {
+        const HostsFloatMode mode;
+        return on_step(user, &report);
+      }();
       write_log(*find(trainer), made);
       require(status == ST_OK, Code::callback, "st_trainer_run: on_step returned ", status, " after step ", report.step);
+      require(cancels == cancels_before, Code::cancelled, "st_trainer_run: cancelled after step ", report.step);
     }
   });
 }
 
 st_status st_trainer_stop(st_trainer* trainer) {
-  return guard([&] { peek(trainer)->stop = true; });
+  return signal(trainer, [](TrainerObject& t) { t.stop = true; });
 }
 
 st_status st_trainer_cancel(st_trainer* trainer) {
-  return guard([&] { peek(trainer)->trainer->cancel(); });
+  return signal(trainer, [](TrainerObject& t) { t.trainer->cancel(); });
 }
 
 st_status st_evaluation_init(st_evaluation* evaluation, size_t size) { return init(evaluation, size, st_evaluation{}); }
@@ -212,6 +154,7 @@ st_status st_trainer_evaluate(st_trainer* trainer, st_data* data, st_evaluation*
     st_evaluation ours{};
     ours.loss = made.loss;
     ours.count = made.count;
+    give_metrics(*t, made, ours);
     give(evaluation, ours, "st_trainer_evaluate: evaluation");
   });
 }
@@ -220,6 +163,7 @@ st_status st_trainer_digest(st_trainer* trainer, const char** hex) {
   return guard([&] {
     const auto t = find(trainer);
     const Lease weights(Kind::model, t->model);
+    t->trainer->require_whole_step("st_trainer_digest");
     t->answer = t->trainer->state_digest();
     given(hex, "st_trainer_digest: hex") = t->answer.c_str();
   });
@@ -253,6 +197,7 @@ st_status st_trainer_log_end(st_trainer* trainer, double validation_loss) {
     const auto t = find(trainer);
     require(t->log != nullptr, Code::wrong_state, "st_trainer_log_end: there is no log; call st_trainer_log first");
     const Lease weights(Kind::model, t->model);
+    t->trainer->require_whole_step("st_trainer_log_end");
     t->log->finish(t->trainer->state_digest(), validation_loss);
   });
 }
@@ -261,6 +206,7 @@ st_status st_trainer_write_report(st_trainer* trainer, const char* path, const c
   return guard([&] {
     const auto t = find(trainer);
     const Lease weights(Kind::model, t->model);
+    t->trainer->require_whole_step("st_trainer_write_report");
     const std::string page = html_report(summary_of(*t, facts == nullptr ? "" : facts));
     os::write_file_atomically(text_given(path, "st_trainer_write_report: path"),
                               [&](const auto& write) { write(std::as_bytes(std::span(page))); });

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/memory_source.h"
 #include "base/workers.h"
 #include "ir/graph.h"
 
@@ -61,7 +62,8 @@ class Backend {
   virtual void to_device(std::byte* device, const void* host, int64_t bytes) = 0;
 };
 
-std::unique_ptr<Backend> make_reference_backend();
-std::unique_ptr<Backend> make_cpu_backend();
+/// `memory`: where buffers come from and are counted; null: the system's pages, counted by the backend.
+std::unique_ptr<Backend> make_reference_backend(std::shared_ptr<MemorySource> memory = nullptr);
+std::unique_ptr<Backend> make_cpu_backend(std::shared_ptr<MemorySource> memory = nullptr);
 
 }  // namespace st

@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <charconv>
 #include <iterator>
 #include <sstream>
 
 namespace st {
 
 void append_text(std::string& out, double part) {
+  // Not printf, which writes a comma in a host's locale; this is its %.9g.
   std::array<char, 32> buffer;
-  const int length = std::snprintf(buffer.data(), buffer.size(), "%.9g", part);
-  out.append(buffer.data(), static_cast<size_t>(length));
+  out.append(buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), part, std::chars_format::general, 9).ptr);
 }
 
 void append_text(std::string& out, std::span<const int64_t> part) {
@@ -38,8 +38,8 @@ std::string text_of_bytes(int64_t bytes) {
     ++unit;
   }
   std::array<char, 32> buffer;
-  const int length = std::snprintf(buffer.data(), buffer.size(), "%.2f %s", size, kUnits[unit]);
-  return {buffer.data(), static_cast<size_t>(length)};
+  const char* end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), size, std::chars_format::fixed, 2).ptr;
+  return text(std::string_view(buffer.data(), static_cast<size_t>(end - buffer.data())), " ", kUnits[unit]);
 }
 
 namespace {

@@ -61,7 +61,23 @@ class FloatMode {
   FloatMode& operator=(const FloatMode&) = delete;
 
  private:
+  friend class HostsFloatMode;
   uint32_t saved_;
+  FloatMode* outer_;
+};
+
+/// Gives the caller of the library its own mode back for its lifetime: around a callback on the thread that called. On a thread of the
+/// library's it is the mode that the thread started with.
+class HostsFloatMode {
+ public:
+  HostsFloatMode();
+  ~HostsFloatMode();
+  HostsFloatMode(const HostsFloatMode&) = delete;
+  HostsFloatMode& operator=(const HostsFloatMode&) = delete;
+
+ private:
+  uint32_t saved_;
+  FloatMode* inner_;
 };
 
 }  // namespace st

@@ -7,6 +7,20 @@
 
 namespace st {
 
+void check_fields(std::span<const Field> fields, int64_t rows) {
+  check(!fields.empty(), "data: no field was given");
+  for (auto field = fields.begin(); field != fields.end(); ++field) {
+    check(!field->name.empty(), "data: a field has an empty name");
+    check(std::none_of(fields.begin(), field, [&](const Field& other) { return other.name == field->name; }), "data: field \"", field->name,
+          "\" is given twice");
+    check(std::ranges::none_of(field->shape, [](int64_t dim) { return dim < 0; }), "data: field \"", field->name, "\": a row's shape ",
+          field->shape, " has a dimension below 0");
+    const int64_t elements = field->shape.elements(), bytes = bytes_of(field->dtype);
+    check(elements <= INT64_MAX / bytes && (elements == 0 || rows <= INT64_MAX / (elements * bytes)), "data: field \"", field->name,
+          "\": ", rows, " rows of ", elements, " ", field->dtype, " do not fit 64 bits");
+  }
+}
+
 void Dataset::fill(std::span<const int64_t> rows, std::span<const FieldView> out) const {
   const auto wanted = fields();
   check(out.size() == wanted.size(), "data: ", out.size(), " views were given for ", wanted.size(), " fields");
@@ -39,26 +53,15 @@ void TokenWindows::fill_checked(std::span<const int64_t> rows, std::span<const F
   }
 }
 
-HostArrays::HostArrays(int64_t rows, std::vector<HostArray> arrays, void (*release)(void* user), void* user)
-    : rows_(rows), release_(release), user_(user) {
+HostArrays::HostArrays(int64_t rows, std::vector<HostArray> arrays, std::shared_ptr<void> owner) : rows_(rows), owner_(std::move(owner)) {
   check(rows >= 1, "data: arrays need rows, got ", rows);
-  check(!arrays.empty(), "data: no array was given");
   for (auto& array : arrays) {
-    Field& field = array.field;
-    check(array.data, "data: array \"", field.name, "\" is null");
-    check(std::ranges::none_of(field.shape, [](int64_t dim) { return dim < 0; }), "data: array \"", field.name, "\": a row's shape ",
-          field.shape, " has a dimension below 0");
-    check(std::ranges::none_of(fields_, [&](const Field& other) { return other.name == field.name; }), "data: array \"", field.name,
-          "\" is given twice");
-    check(field.row_bytes() == 0 || rows <= INT64_MAX / field.row_bytes(), "data: array \"", field.name, "\": ", rows, " rows of ",
-          field.row_bytes(), " bytes do not fit 64 bits");
     data_.push_back(static_cast<const std::byte*>(array.data));
-    fields_.push_back(std::move(field));
+    fields_.push_back(std::move(array.field));
   }
-}
-
-HostArrays::~HostArrays() {
-  if (release_) release_(user_);
+  check_fields(fields_, rows);
+  for (size_t i = 0; i < fields_.size(); ++i)
+    check(data_[i] != nullptr || fields_[i].row_bytes() == 0, "data: array \"", fields_[i].name, "\" is null");
 }
 
 void HostArrays::fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const {

@@ -29,6 +29,9 @@ struct FieldView {
   int64_t bytes = 0;
 };
 
+/// Refuses fields without a name or with the same one, dimensions below 0, and `rows` of them that 64 bits cannot count; names the field.
+void check_fields(std::span<const Field> fields, int64_t rows);
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -37,8 +40,12 @@ class Dataset {
   virtual std::span<const Field> fields() const = 0;
 
   /// Writes the rows asked for into out[i], which is for fields()[i], in the order of `rows`; a row may occur twice. Throws what went wrong
-  /// with the data; checks rows and room. Called by one thread at a time.
+  /// with the data; checks rows and room. May be called by several threads: two trainers may draw from one dataset.
   void fill(std::span<const int64_t> rows, std::span<const FieldView> out) const;
+
+  /// True in the thread, and for the time, in which a callback of the host's makes rows of this dataset. Whoever waits for rows then would
+  /// wait for itself.
+  virtual bool is_filling_here() const { return false; }
 
  protected:
   /// The same, for rows in range and views with room enough.
@@ -69,14 +76,10 @@ struct HostArray {
   const void* data = nullptr;
 };
 
-/// Arrays of the host, read in place. They must stay as they are until `release(user)` is called, which happens once, when the dataset
-/// ends; not when the constructor throws.
+/// Arrays of the host, read in place. They must stay as they are while `owner` lives, which the dataset keeps.
 class HostArrays final : public Dataset {
  public:
-  HostArrays(int64_t rows, std::vector<HostArray> arrays, void (*release)(void* user) = nullptr, void* user = nullptr);
-  ~HostArrays() override;
-  HostArrays(const HostArrays&) = delete;
-  HostArrays& operator=(const HostArrays&) = delete;
+  HostArrays(int64_t rows, std::vector<HostArray> arrays, std::shared_ptr<void> owner = nullptr);
 
   int64_t rows() const override { return rows_; }
   std::span<const Field> fields() const override { return fields_; }
@@ -88,8 +91,7 @@ class HostArrays final : public Dataset {
   int64_t rows_;
   std::vector<Field> fields_;
   std::vector<const std::byte*> data_;
-  void (*release_)(void* user);
-  void* user_;
+  std::shared_ptr<void> owner_;
 };
 
 }  // namespace st

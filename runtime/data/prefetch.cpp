@@ -1,9 +1,15 @@
 #include "data/prefetch.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "base/os.h"
 
 namespace st {
 namespace {
@@ -15,59 +21,88 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; 
 
 }  // namespace
 
-Prefetcher::Prefetcher(const Dataset& data, const DataStream& stream, const MicroBatches& batches, int64_t cursor, int64_t depth)
-    : data_(data), stream_(stream), batches_(batches), cursor_(cursor) {
+class Prefetcher::Ahead {
+ public:
+  Ahead(std::shared_ptr<const Dataset> data, const DataStream& stream, const MicroBatches& batches, int64_t cursor, int64_t depth,
+        std::shared_ptr<MemorySource> memory);
+
+  /// The thread's life: fills until told to stop, or until an error.
+  void fill_ahead();
+  /// Fills in the calling thread, when there is no other.
+  const Batch& fill_next();
+  const Batch& wait_next();
+  void stop();
+  bool is_filling_here() const { return data_->is_filling_here(); }
+  int64_t buffer_bytes() const { return static_cast<int64_t>(slots_.size()) * slot_bytes_; }
+
+ private:
+  struct Slot {
+    std::vector<int64_t> rows;
+    std::vector<FieldView> fields;
+    Batch batch;
+  };
+
+  /// Fills the `number`-th micro-batch since the start.
+  void fill(int64_t number);
+  Slot& slot_of(int64_t number) { return slots_[static_cast<size_t>(number) % slots_.size()]; }
+
+  std::shared_ptr<const Dataset> data_;
+  DataStream stream_;
+  MicroBatches batches_;
+  int64_t cursor_;
+  int64_t slot_bytes_ = 0;
+  Memory memory_;
+  std::vector<Slot> slots_;
+
+  std::mutex mutex_;
+  std::condition_variable filled_, taken_;
+  // Under the mutex.
+  int64_t filled_count_ = 0;  // batches ready since the start
+  int64_t taken_count_ = 0;   // batches handed out; the last one is in the trainer's hands
+  std::exception_ptr error_;  // of the batch after the filled ones
+  bool stopping_ = false;
+};
+
+Prefetcher::Ahead::Ahead(std::shared_ptr<const Dataset> data, const DataStream& stream, const MicroBatches& batches, int64_t cursor,
+                         int64_t depth, std::shared_ptr<MemorySource> memory)
+    : data_(std::move(data)), stream_(stream), batches_(batches), cursor_(cursor) {
   check(depth >= 0 && depth <= 1024, "prefetch: the depth is 0 to 1024 batches, got ", depth);
   check(cursor >= 0, "prefetch: the data cursor is ", cursor, ", below 0");
   check(batches.rows >= 1 && batches.per_step >= 1, "prefetch: ", batches.per_step, " micro-batches of ", batches.rows,
         " rows were asked for, both must be positive");
   check(batches.rank >= 0 && batches.rank < batches.ranks && batches.own() >= 1, "prefetch: rank ", batches.rank, " of ", batches.ranks,
         " has none of the ", batches.per_step, " micro-batches of a step");
-  for (const auto& field : data.fields()) {
+  for (const auto& field : data_->fields()) {
     check(field.row_bytes() <= kMaxBytes / batches.rows, "prefetch: ", batches.rows, " rows of field \"", field.name, "\" (",
           field.row_bytes(), " bytes each) are too many for a batch");
     slot_bytes_ += aligned(batches.rows * field.row_bytes());
   }
   slots_.resize(static_cast<size_t>(depth + 1));
-  memory_ = os::Pages(slot_bytes_ * (depth + 1));
+  memory_ = Memory(slot_bytes_ * (depth + 1), std::move(memory));
   std::byte* at = memory_.data();
   for (auto& slot : slots_) {
     slot.rows.resize(static_cast<size_t>(batches.rows));
-    for (const auto& field : data.fields()) {
+    for (const auto& field : data_->fields()) {
       slot.fields.push_back({at, batches.rows * field.row_bytes()});
       at += aligned(slot.fields.back().bytes);
     }
     slot.batch.rows = slot.rows;
     slot.batch.fields = slot.fields;
   }
-  if (depth == 0) return;
+}
+
+const Batch& Prefetcher::Ahead::fill_next() {
+  if (error_) std::rethrow_exception(error_);
   try {
-    thread_ = std::thread([this] { fill_ahead(); });
-  } catch (const std::system_error& error) {
-    fail(Code::unavailable, text("prefetch: its thread could not be started (", error.what(), "); a depth of 0 needs none"));
+    fill(taken_count_);
+  } catch (...) {
+    error_ = std::current_exception();
+    throw;
   }
+  return slot_of(taken_count_++).batch;
 }
 
-Prefetcher::~Prefetcher() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  taken_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
-const Batch& Prefetcher::next() {
-  if (!thread_.joinable()) {
-    if (error_) std::rethrow_exception(error_);
-    try {
-      fill(taken_count_);
-    } catch (...) {
-      error_ = std::current_exception();
-      throw;
-    }
-    return slot_of(taken_count_++).batch;
-  }
+const Batch& Prefetcher::Ahead::wait_next() {
   std::unique_lock lock(mutex_);
   filled_.wait(lock, [&] { return filled_count_ > taken_count_ || error_; });
   if (filled_count_ == taken_count_) std::rethrow_exception(error_);
@@ -77,7 +112,15 @@ const Batch& Prefetcher::next() {
   return batch;
 }
 
-void Prefetcher::fill_ahead() {
+void Prefetcher::Ahead::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  taken_.notify_all();
+}
+
+void Prefetcher::Ahead::fill_ahead() {
   const auto slots = static_cast<int64_t>(slots_.size());
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -103,13 +146,41 @@ void Prefetcher::fill_ahead() {
   }
 }
 
-void Prefetcher::fill(int64_t number) {
+void Prefetcher::Ahead::fill(int64_t number) {
   Slot& slot = slot_of(number);
   const int64_t step = number / batches_.own();
   slot.batch.micro_batch = batches_.own(number % batches_.own());
   slot.batch.cursor = cursor_ + step * batches_.items_per_step();
   stream_.fill(batches_.first_item(slot.batch.cursor, slot.batch.micro_batch), slot.rows);
-  data_.fill(slot.rows, slot.fields);
+  data_->fill(slot.rows, slot.fields);
 }
+
+Prefetcher::Prefetcher(std::shared_ptr<const Dataset> data, const DataStream& stream, const MicroBatches& batches, int64_t cursor,
+                       int64_t depth, std::shared_ptr<MemorySource> memory)
+    : ahead_(std::make_shared<Ahead>(std::move(data), stream, batches, cursor, depth, std::move(memory))) {
+  if (depth == 0) return;
+  try {
+    thread_ = std::thread([ahead = ahead_] { ahead->fill_ahead(); });
+  } catch (const std::system_error& error) {
+    fail(Code::unavailable, text("prefetch: its thread could not be started (", error.what(), "); a depth of 0 needs none"));
+  }
+}
+
+Prefetcher::~Prefetcher() {
+  ahead_->stop();
+  if (!thread_.joinable()) return;
+  if (ahead_->is_filling_here())
+    thread_.detach();  // it is this thread, or one that waits for this one's callback to return
+  else
+    thread_.join();
+}
+
+const Batch& Prefetcher::next() {
+  require(!ahead_->is_filling_here(), Code::busy,
+          "data: a step inside the callback that makes its rows would wait for itself; use other data, or step outside");
+  return thread_.joinable() ? ahead_->wait_next() : ahead_->fill_next();
+}
+
+int64_t Prefetcher::buffer_bytes() const { return ahead_->buffer_bytes(); }
 
 }  // namespace st

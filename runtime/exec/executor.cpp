@@ -1,16 +1,19 @@
 #include "exec/executor.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
 #include "base/error.h"
+#include "base/os.h"
 
 namespace st {
 
-Executor::Executor(Plan plan, Storage& storage, Workers& workers, std::atomic<bool>* cancelled)
+Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled)
     : plan_(std::move(plan)), storage_(storage), workers_(workers), cancelled_(cancelled) {
   allocate();
   resolve();
+  update_ = first_of(Phase::update, plan_.micro_batches - 1);
 }
 
 void Executor::allocate() {
@@ -100,18 +103,32 @@ void Executor::bind(SlotId input, const void* data) {
 }
 
 void Executor::run(const BeforeMicroBatch& before) {
+  Cursor cursor;
+  go_on(cursor, end(), kNoDeadline, before);
+}
+
+bool Executor::go_on(Cursor& cursor, size_t end, double deadline, const BeforeMicroBatch& before) {
   const FloatMode mode;
-  int32_t micro_batch = -1;
-  for (const Step& step : steps_) {
-    const bool updates = plan_.program.sections[static_cast<size_t>(step.at.section)].phase == Phase::update;
-    if (!updates && cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed) && cancelled_->exchange(false))
+  while (cursor.at < end) {
+    const Step& step = steps_[cursor.at];
+    if (cursor.at < update_ && cancelled_ != nullptr && cancelled_->take())
       fail(Code::cancelled, "step: cancelled; the state is that of the last whole step");
-    if (step.at.micro_batch != micro_batch) {
-      micro_batch = step.at.micro_batch;
-      if (before) before(micro_batch);
+    if (step.at.micro_batch != cursor.micro_batch) {
+      cursor.micro_batch = step.at.micro_batch;
+      if (before) before(cursor.micro_batch);
     }
     execute(step);
+    ++cursor.at;
+    if (deadline != kNoDeadline && os::seconds() >= deadline) return cursor.at >= end;
   }
+  return true;
+}
+
+size_t Executor::first_of(Phase phase, int64_t micro_batch) const {
+  const auto is_first = [&](const Step& step) {
+    return step.at.micro_batch == micro_batch && plan_.program.sections[static_cast<size_t>(step.at.section)].phase == phase;
+  };
+  return static_cast<size_t>(std::ranges::find_if(steps_, is_first) - steps_.begin());
 }
 
 void Executor::execute(const Step& step) {

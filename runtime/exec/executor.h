@@ -1,12 +1,13 @@
 // The executor: a flat loop over a plan. Everything is resolved when it is made, so that a step allocates nothing.
 #pragma once
 
-#include <atomic>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <vector>
 
 #include "base/workers.h"
+#include "exec/cancel_token.h"
 #include "exec/storage.h"
 #include "plan/plan.h"
 
@@ -17,13 +18,27 @@ class Executor {
   /// Allocates the plan's arenas; those that outlive it come from `storage`. Borrows storage and workers; `cancelled` (may be null) is
   /// looked at before each instruction up to the update, and taken back when seen. Throws unsupported for an op that the backend has no
   /// kernel for, naming it.
-  Executor(Plan plan, Storage& storage, Workers& workers, std::atomic<bool>* cancelled);
+  Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled);
 
   /// Called before the first instruction of each micro-batch: binds inputs and writes counters.
   using BeforeMicroBatch = std::function<void(int64_t micro_batch)>;
   /// Runs the whole plan. Throws what a kernel throws, with op and scope in the message; cancelled when the flag was seen. State of
   /// parameters and optimizer is that of the last whole step then, since no instruction of the update has run.
   void run(const BeforeMicroBatch& before);
+
+  /// A run in pieces: where it stands. Given up by forgetting it.
+  struct Cursor {
+    size_t at = 0;             // the next instruction
+    int32_t micro_batch = -1;  // the one that `before` was last called for
+  };
+  static constexpr double kNoDeadline = std::numeric_limits<double>::infinity();
+  /// Goes on to instruction `end`, as run() does, or until `deadline` (os::seconds()) has passed, with at least one instruction. Whether it
+  /// got there. After an error the run cannot go on.
+  bool go_on(Cursor& cursor, size_t end, double deadline, const BeforeMicroBatch& before);
+  /// The first instruction of a phase in a micro-batch, or the end of the plan; the update counts as the last micro-batch's.
+  size_t first_of(Phase phase, int64_t micro_batch) const;
+  size_t begin_of_update() const { return update_; }
+  size_t end() const { return steps_.size(); }
 
   /// Where an input is read from, until bound anew. Borrowed.
   void bind(SlotId input, const void* data);
@@ -49,12 +64,14 @@ class Executor {
   Plan plan_;
   Storage& storage_;
   Workers& workers_;
-  std::atomic<bool>* cancelled_;
+  CancelToken* cancelled_;
+  size_t update_ = 0;  // its first instruction
   std::array<std::unique_ptr<Buffer>, kArenas> own_;
   std::vector<Operand> slots_;
   std::vector<Operand> operands_;  // of all calls, one after the other
   std::vector<Call> calls_;        // one a node, however many micro-batches it runs in
   std::vector<Step> steps_;
+  std::function<void(bool begins)> watch_update_;
   std::vector<std::vector<Operand*>> bound_;  // by slot: operands that read an input
 };
 

@@ -4,10 +4,11 @@
 
 namespace st {
 
-Storage Storage::with_same_parameters() const {
+Storage Storage::with_same_parameters() const { return sharing({Arena::parameters}); }
+
+Storage Storage::sharing(std::initializer_list<Arena> arenas) const {
   Storage other(backend_);
-  constexpr auto kParameters = static_cast<size_t>(Arena::parameters);
-  other.buffers_[kParameters] = buffers_[kParameters];
+  for (const Arena arena : arenas) other.buffers_[static_cast<size_t>(arena)] = buffers_[static_cast<size_t>(arena)];
   return other;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <memory>
 
 #include "backend/backend.h"
@@ -16,6 +17,9 @@ class Storage {
 
   /// A storage with the same parameters and nothing else yet: two trainers of one model do not share moments.
   Storage with_same_parameters() const;
+
+  /// A storage that has what this one has in these arenas, and nothing else yet.
+  Storage sharing(std::initializer_list<Arena> arenas) const;
 
   /// The arena's buffer, made zero on first use. Throws wrong_state when it stands with another size.
   Buffer& arena(Arena arena, int64_t bytes);

@@ -124,8 +124,9 @@ Value Builder::sum_to(Value x, const Shape& shape) {
 
 Value Builder::dropout(Value x, double rate) {
   SlotId counters = program_.slot_named("counters");
-  if (counters < 0 || program_.slots[static_cast<size_t>(counters)].role != Role::control)  // a host's slot of that name is refused
-    counters = program_.add_slot({.name = "counters", .type = {DType::i64, {2}, {}}, .role = Role::control, .init = {}});
+  if (counters < 0) counters = program_.add_slot({.name = "counters", .type = {DType::i64, {2}, {}}, .role = Role::control, .init = {}});
+  check(program_.slots[static_cast<size_t>(counters)].role == Role::control,
+        "dropout: keeps its counters in a slot named \"counters\", which is taken; rename the parameter or input");
   // Numbered in the order of the forward pass, so that a site's numbers do not depend on passes.
   const auto& nodes = graph().nodes;
   const auto last = std::ranges::find(nodes.rbegin(), nodes.rend(), Op::dropout, &Node::op);

@@ -35,6 +35,7 @@ std::string attrs_of(const Node& node) {
     const auto& rows = info_of(node.op).attrs;
     const auto row = std::ranges::find(rows, name, &OpAttr::name);
     if (row != rows.end() && !row->required && row->standard == value) continue;
+    if (name == "id") continue;  // of a host's op: another one in each process, and a graph's text is not
     out += text(out.empty() ? " {" : ", ", name);
     if (!(value == AttrValue(true))) out += text("=", st::text_of(value));
   }

@@ -105,6 +105,8 @@ class Verifier {
     check_types(section, i);
   }
 
+  static std::string_view host_name(const Node& node) { return node.op == Op::host ? node.attrs.word("name") : std::string_view(); }
+
   // Which slots the op names: load one to read, store and accumulate one to write, an optimizer its own in both, others none.
   void check_slots_of(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
@@ -125,9 +127,11 @@ class Verifier {
               "its attributes are not those of the op's row, in the row's order");
       out = infer(program_, section.graph, node);
     } catch (const Error& error) {
-      if (error.code() == Code::internal) throw;
+      if (error.code() == Code::internal || error.code() == Code::callback) throw;
       hold_at(section, i, false, error.message());
     }
+    require(node.op != Op::host || out == node.out, Code::callback, "host: the shape callback of \"", host_name(node),
+            "\" gave other types than before for the same inputs; it must be a pure function");
     hold_at(section, i, out.size() == node.out.size(), "it has ", node.out.size(), " outputs, the rules give ", out.size());
     for (size_t o = 0; o < out.size(); ++o) hold_at(section, i, out[o] == node.out[o], "output ", o, " should be ", out[o]);
     for (const SlotId id : node.writes) {

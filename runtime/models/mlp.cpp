@@ -1,46 +1,16 @@
 #include "models/mlp.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/error.h"
 #include "ir/build.h"
+#include "models/activation.h"
+#include "models/json_options.h"
 
 namespace st {
 namespace {
 
-struct Activation {
-  std::string name;
-  Op op;
-  double gain;  // keeps the variance of a layer's output that of its input (torch.nn.init.calculate_gain; gelu and silu taken as relu)
-};
-
-const std::vector<Activation>& activations() {
-  static const std::vector<Activation> table = {{"gelu", Op::gelu, std::sqrt(2.0)},
-                                                {"relu", Op::relu, std::sqrt(2.0)},
-                                                {"silu", Op::silu, std::sqrt(2.0)},
-                                                {"tanh", Op::tanh, 5.0 / 3}};
-  return table;
-}
-
 const std::vector<std::string>& losses() {
   static const std::vector<std::string> table = {"mse", "cross_entropy"};
   return table;
-}
-
-const Activation* activation_named(const std::string& name) {
-  const auto& table = activations();
-  const auto found = std::find_if(table.begin(), table.end(), [&](const Activation& a) { return a.name == name; });
-  return found == table.end() ? nullptr : &*found;
-}
-
-void check_word(std::string_view key, const std::string& word, const std::vector<std::string>& known) {
-  if (std::find(known.begin(), known.end(), word) != known.end()) return;
-  std::string all;
-  for (const std::string& k : known) all += (all.empty() ? "" : ", ") + k;
-  const std::string near = nearest(word, known);
-  fail(Code::invalid_argument,
-       text("mlp: no ", key, " is called ", word, near.empty() ? "" : "; did you mean " + near + "?", " There are: ", all));
 }
 
 std::vector<int64_t> widths_of(const MlpOptions& options) {
@@ -57,10 +27,8 @@ void check_options(const MlpOptions& options) {
   check(options.outputs >= 1, "mlp: outputs must be at least 1, got ", options.outputs);
   for (size_t i = 0; i < options.hidden.size(); ++i)
     check(options.hidden[i] >= 1, "mlp: hidden widths must be at least 1, hidden[", i, "] is ", options.hidden[i]);
-  std::vector<std::string> names;
-  for (const Activation& a : activations()) names.push_back(a.name);
-  check_word("activation", options.activation, names);
-  check_word("loss", options.loss, losses());
+  activation_named("mlp", options.activation);  // checks
+  check_word("mlp", "loss", options.loss, losses());
 }
 
 int64_t parameter_count(const MlpOptions& options) {
@@ -77,7 +45,7 @@ int64_t parameter_count(const MlpOptions& options) {
 Program build_mlp(const MlpOptions& options) {
   parameter_count(options);  // checks
   const bool classes = options.loss == "cross_entropy";
-  const Activation& activation = *activation_named(options.activation);
+  const Activation& activation = activation_named("mlp", options.activation);
   const auto widths = widths_of(options);
 
   Program program;

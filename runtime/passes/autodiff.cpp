@@ -20,16 +20,32 @@ struct Use {
 
 class Differentiation final : public Chain {
  public:
-  Differentiation(Program& program, int32_t forward, Builder& builder) : Chain(builder), program_(program), forward_(forward) {
-    find_needs();
+  Differentiation(Program& program, int32_t forward, Builder& builder, const std::vector<Value>& roots)
+      : Chain(builder), program_(program), forward_(forward) {
+    find_needs(roots);
     find_uses();
   }
 
-  void run() {
+  void seed_loss() {
     const Value loss = program_.loss_sum;
     check(needs_value(loss), "autodiff: the loss does not depend on any trainable parameter");
     gradients_[loss] = b.fill(graph().type(loss).shape, program_.loss_seed, graph().type(loss).dtype);
-    for (at_ = loss.node; at_ >= 0; --at_) {
+  }
+
+  void seed(std::span<const Seed> seeds) {
+    for (const Seed& seed : seeds) {
+      if (!needs_value(seed.value)) continue;
+      Value gradient = b.load(seed.slot);
+      const DType dtype = graph().type(seed.value).dtype;
+      if (b.type(gradient).dtype != dtype) gradient = b(Op::cast, {gradient}, {{"dtype", std::string(name_of(dtype))}});
+      Value& sum = gradients_[seed.value];
+      sum = sum ? b.add(sum, gradient) : gradient;
+    }
+    check(!gradients_.empty(), "autodiff: no output depends on any trainable parameter");
+  }
+
+  void run() {
+    for (at_ = graph().size() - 1; at_ >= 0; --at_) {
       if (!needs_[static_cast<size_t>(at_)] || graph()[at_].op == Op::load) continue;
       node_ = graph()[at_];  // a copy: recalling its operands appends to the graph that it stands in
       b.set_region(node().region);
@@ -76,12 +92,12 @@ class Differentiation final : public Chain {
     return false;
   }
 
-  /// A node needs a gradient when a trainable parameter reaches it and it reaches the loss.
-  void find_needs() {
+  /// A node needs a gradient when a trainable parameter reaches it and it reaches a root.
+  void find_needs(const std::vector<Value>& roots) {
     const auto count = static_cast<size_t>(graph().size());
     needs_.assign(count, false);
     std::vector<bool> reaches(count, false);
-    reaches[static_cast<size_t>(program_.loss_sum.node)] = true;
+    for (const Value root : roots) reaches[static_cast<size_t>(root.node)] = true;
     for (int32_t n = graph().size() - 1; n >= 0; --n)
       if (reaches[static_cast<size_t>(n)])
         for (const Value v : graph()[n].in) reaches[static_cast<size_t>(v.node)] = true;
@@ -180,15 +196,31 @@ class Differentiation final : public Chain {
   std::vector<UseKey> order_;  // graph order of first use
 };
 
+int32_t forward_of(const Program& program) { return static_cast<int32_t>(program.find(Phase::forward) - program.sections.data()); }
+
+Builder open_backward(Program& program) {
+  const Section& forward = *program.find(Phase::forward);
+  program.sections.push_back({.graph = {}, .phase = Phase::backward, .stage = forward.stage, .chunk = forward.chunk});
+  return Builder(program, static_cast<int32_t>(program.sections.size()) - 1);
+}
+
 }  // namespace
 
 void autodiff(Program& program) {
   check(static_cast<bool>(program.loss_sum), "autodiff: the program has no loss; mark one with st_graph_loss");
-  const Section* forward = program.find(Phase::forward);
-  const auto index = static_cast<int32_t>(forward - program.sections.data());
-  program.sections.push_back({.graph = {}, .phase = Phase::backward, .stage = forward->stage, .chunk = forward->chunk});
-  Builder builder(program, static_cast<int32_t>(program.sections.size()) - 1);
-  Differentiation(program, index, builder).run();
+  Builder builder = open_backward(program);
+  Differentiation backward(program, forward_of(program), builder, {program.loss_sum});
+  backward.seed_loss();
+  backward.run();
+}
+
+void autodiff(Program& program, std::span<const Seed> seeds) {
+  std::vector<Value> roots;
+  for (const Seed& seed : seeds) roots.push_back(seed.value);
+  Builder builder = open_backward(program);
+  Differentiation backward(program, forward_of(program), builder, roots);
+  backward.seed(seeds);
+  backward.run();
 }
 
 }  // namespace st

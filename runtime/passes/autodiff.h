@@ -1,6 +1,8 @@
 // Reverse-mode differentiation: gradients are ordinary values.
 #pragma once
 
+#include <span>
+
 #include "ir/program.h"
 
 namespace st {
@@ -10,5 +12,15 @@ namespace st {
 /// the update section adds them (traps.md, order of sums 3). What backward needs of forward becomes a stash slot. A parameter that the loss
 /// does not depend on gets no gradient. Call on a bound program, after scale_loss(), before accumulate(). Leaves the loss unchanged.
 void autodiff(Program& program);
+
+/// A forward value and the slot that its gradient is read from, of its shape; a slot of another floating type is converted.
+struct Seed {
+  Value value;
+  SlotId slot = -1;
+};
+
+/// The same from gradients that come from outside, added up: seed_outputs() makes them. A seed that no trainable parameter reaches is not
+/// read.
+void autodiff(Program& program, std::span<const Seed> seeds);
 
 }  // namespace st

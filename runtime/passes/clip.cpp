@@ -5,7 +5,7 @@
 
 namespace st {
 
-void clip(Program& program, double max_norm) {
+void clip(Program& program, double max_norm, SlotId unit) {
   check(max_norm >= 0, "clip: the largest norm is ", max_norm, "; give a positive number, or 0 for no clipping");
   program.sections.push_back({.graph = {}, .phase = Phase::update});
   Builder b(program, static_cast<int32_t>(program.sections.size()) - 1);
@@ -27,8 +27,9 @@ void clip(Program& program, double max_norm) {
   }
 
   const auto norm = b.append(Op::gradient_norm, gradients);
-  const Value loss_count = b.load(program.slot_named("loss_count"));
-  const auto factor = b.append(Op::step_factor, {norm[0], norm[1], loss_count}, {{"seed", program.loss_seed}, {"max_norm", max_norm}});
+  const Value units = b.load(unit < 0 ? program.slot_named("loss_count") : unit);
+  const double seed = unit < 0 ? program.loss_seed : 1;
+  const auto factor = b.append(Op::step_factor, {norm[0], norm[1], units}, {{"seed", seed}, {"max_norm", max_norm}});
   const char* names[] = {"factor", "grad_norm", "skipped"};
   for (size_t i = 0; i < 3; ++i)
     b.store(factor[i], program.add_slot({.name = names[i], .type = b.type(factor[i]), .role = Role::report, .init = {}}));

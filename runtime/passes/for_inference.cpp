@@ -9,9 +9,7 @@
 #include "passes/scale_loss.h"
 
 namespace st {
-namespace {
 
-/// Keeps what a store depends on.
 void drop_dead(Program& program, Section& section) {
   std::vector<bool> live(static_cast<size_t>(section.graph.size()), false);
   for (int32_t n = section.graph.size() - 1; n >= 0; --n) {
@@ -29,8 +27,6 @@ void drop_dead(Program& program, Section& section) {
     if (live[static_cast<size_t>(n)]) rewrite.keep(n);
   rewrite.finish();
 }
-
-}  // namespace
 
 void for_inference(Program& program, std::span<const std::string> outputs, bool loss) {
   Section& section = *program.find(Phase::forward);

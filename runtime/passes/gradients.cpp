@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "ir/host_op.h"
 
 // One rule an op, in the order of ops.def. y is the op's result, dy the gradient that came for it; sum_to undoes broadcasting.
 // C++ leaves the order of arguments open, and recalling a value or building a node appends to a graph: where a call would have two such
@@ -294,9 +295,35 @@ void gradient_concat(Chain& c) {
   for (int32_t i = 0; i < static_cast<int32_t>(pieces.size()); ++i) c.give(i, pieces[static_cast<size_t>(i)]);
 }
 
+// --- the host's own ---
+
+void gradient_host(Chain& c) {
+  const Attrs& attrs = c.node().attrs;
+  const auto op = host_op_of("autodiff", attrs.integer("id"));
+  require(op->backward != nullptr, Code::unsupported, "autodiff: the host's op \"", op->name,
+          "\" has no backward callback, and a trainable parameter comes before it; register it with one");
+  std::vector<Value> operands, gradients;
+  Ints wanted;
+  const auto inputs = static_cast<int32_t>(c.node().in.size()), outputs = static_cast<int32_t>(c.node().out.size());
+  for (int32_t i = 0; i < inputs; ++i) {
+    operands.push_back(c.in(i));
+    if (c.needs(i)) wanted.push_back(i);
+  }
+  for (int32_t i = 0; i < outputs; ++i) operands.push_back(c.out(i));
+  for (int32_t i = 0; i < outputs; ++i) {
+    const Type type = c.out_type(i);
+    if (!is_floating(type.dtype)) continue;
+    const Value dy = c.d(i);
+    operands.push_back(dy ? dy : c.b.fill(type.shape, 0, type.dtype));
+  }
+  const auto d = c.b.append(Op::host_backward, operands,
+                            {{"name", op->name}, {"id", attrs.integer("id")}, {"inputs", int64_t{inputs}}, {"wanted", wanted}});
+  for (size_t i = 0; i < wanted.size(); ++i) c.give(static_cast<int32_t>(wanted[i]), d[i]);
+}
+
 /// Statistics (mean, log-sum-exp, counts) come beside a result and are constants to us: better no gradient than a wrong one.
 void refuse_other_outputs(Chain& c) {
-  if (c.node().op == Op::split) return;
+  if (c.node().op == Op::split || c.node().op == Op::host) return;  // results all of them
   const auto& outputs = info_of(c.node().op).outputs;
   for (int32_t i = 1; i < static_cast<int32_t>(c.node().out.size()); ++i)
     require(!c.d(i) || outputs[static_cast<size_t>(i)] == "count", Code::unsupported, "autodiff: output \"",

@@ -21,11 +21,20 @@ void update(Program& program, const OptimizerChoice& optimizer) {
     const SlotId gradient = slot.role == Role::parameter ? program.slot_named("gradient." + slot.name) : -1;
     if (gradient < 0) continue;
     std::vector<SlotId> slots = {parameter};
-    for (const auto& moment : optimizer.moments)
-      slots.push_back(
-          program.add_slot({.name = moment + "." + slot.name, .type = slot.type, .role = Role::optimizer, .init = {}, .of = parameter}));
+    for (const auto& moment : optimizer.moments) {
+      const std::string name = moment + "." + slot.name;
+      const SlotId kept = program.slot_named(name);
+      const bool is_kept = kept >= 0 && program.slots[static_cast<size_t>(kept)].role == Role::optimizer;
+      slots.push_back(is_kept ? kept
+                              : program.add_slot({.name = name, .type = slot.type, .role = Role::optimizer, .init = {}, .of = parameter}));
+    }
     b.update(optimizer.op, {b.load(gradient), factor, skip, rate}, slots, optimizer.attrs);
   }
+}
+
+void keep_moments(Program& program, const Program& of) {
+  for (const Slot& slot : of.slots)
+    if (slot.role == Role::optimizer) program.add_slot(slot);
 }
 
 }  // namespace st

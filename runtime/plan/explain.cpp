@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <map>
 
+#include "base/plain_locale.h"
 #include "ir/print.h"
 #include "plan/plan.h"
 
@@ -10,6 +11,7 @@ namespace {
 
 template <class... Values>
 std::string line(const char* format, Values... values) {
+  const PlainLocale locale;
   std::array<char, 200> buffer;
   std::snprintf(buffer.data(), buffer.size(), format, values...);
   return std::string(buffer.data()) + "\n";

@@ -10,9 +10,9 @@
 namespace st {
 namespace {
 
-std::unique_ptr<Backend> make_backend(const std::string& device) {
-  if (device == "cpu") return make_cpu_backend();
-  if (device == "reference") return make_reference_backend();
+std::unique_ptr<Backend> make_backend(const std::string& device, const std::shared_ptr<MemorySource>& memory) {
+  if (device == "cpu") return make_cpu_backend(memory);
+  if (device == "reference") return make_reference_backend(memory);
   const std::array<std::string, 2> known = {"cpu", "reference"};
   const std::string near = nearest(device, known);
   fail(Code::invalid_argument, text("context: unknown device \"", device, "\"; use ", near.empty() ? "cpu or reference" : near));
@@ -22,7 +22,8 @@ std::unique_ptr<Backend> make_backend(const std::string& device) {
 
 Context::Context(ContextOptions options)
     : options_(std::move(options)),
-      backend_(make_backend(options_.device)),
+      memory_(std::make_shared<MemorySource>(options_.memory)),
+      backend_(make_backend(options_.device, memory_)),
       threads_(options_.threads > 0 ? options_.threads : os::available_cores()) {
   check(options_.threads >= 0, "context: threads is ", options_.threads, "; give a positive number, or 0 for this process's cores");
   check(options_.memory_limit >= 0, "context: memory_limit is ", options_.memory_limit,
@@ -38,9 +39,29 @@ int64_t Context::available_memory() const {
 }
 
 void Context::require_memory(const std::string& what, int64_t bytes) const {
-  const int64_t there = available_memory();
+  // What the machine has left says nothing about the host's allocator, which may hold its memory already.
+  if (memory_->is_hosts() && options_.memory_limit == 0) return;
+  const int64_t there =
+      memory_->is_hosts() ? std::max<int64_t>(0, options_.memory_limit - backend_->allocated_bytes()) : available_memory();
   require(bytes <= there, Code::out_of_memory, what, " needs ", text_of_bytes(bytes), " (", bytes, " bytes), there is ",
           text_of_bytes(there), "; use a smaller model, batch or context", options_.memory_limit > 0 ? ", or raise memory_limit" : "");
+}
+
+void Context::on_trim(std::weak_ptr<Trimmable> cache) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(caches_, [](const auto& old) { return old.expired(); });
+  caches_.push_back(std::move(cache));
+}
+
+void Context::trim() {
+  std::vector<std::shared_ptr<Trimmable>> living;
+  {
+    const std::lock_guard lock(mutex_);
+    living.reserve(caches_.size());
+    for (const auto& cache : caches_)
+      if (auto alive = cache.lock()) living.push_back(std::move(alive));
+  }
+  for (const auto& cache : living) cache->trim();  // without the lock: buffers go back through the host's free
 }
 
 }  // namespace st

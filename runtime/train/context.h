@@ -1,12 +1,18 @@
-// Where computing happens and what the host lends for it: one backend, a number of threads, a logger. Models and trainers keep it alive.
+// Where computing happens and what the host lends for it: one backend, its memory, a number of threads, a logger. Models and trainers keep
+// it alive.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "base/log.h"
+#include "base/memory_source.h"
 #include "base/workers.h"
+#include "ir/host_op.h"
 
 namespace st {
 
@@ -16,6 +22,15 @@ struct ContextOptions {
   int64_t memory_limit = 0;    // bytes of all buffers together; 0: what the machine has
   Logger log;
   HostParallel parallel;
+  HostAllocator memory;
+};
+
+/// What keeps buffers only for speed: plans of evaluations, idle executors of predictors.
+class Trimmable {
+ public:
+  virtual ~Trimmable() = default;
+  /// Gives back what no call is using. From any thread at any time, also during a call that uses the rest.
+  virtual void trim() = 0;
 };
 
 class Context {
@@ -28,15 +43,35 @@ class Context {
   const ContextOptions& options() const { return options_; }
   std::unique_ptr<Workers> make_workers(int threads) const { return std::make_unique<Workers>(threads, options_.parallel); }
 
+  /// Ops of the host's own, which graphs of this context may use.
+  HostOps& host_ops() { return host_ops_; }
+  const HostOps& host_ops() const { return host_ops_; }
+
   /// What can still be had: the machine's, lowered by a cgroup's limit and memory_limit.
   int64_t available_memory() const;
+  /// Where the buffers of everything in this context come from.
+  const std::shared_ptr<MemorySource>& memory() const { return memory_; }
   /// Throws out_of_memory with the need, what is there and a way out, before anything is touched.
   void require_memory(const std::string& what, int64_t bytes) const;
 
+  /// Grows with every cancel(): a call that began at another number was cancelled.
+  const std::atomic<uint64_t>& cancels() const { return cancels_; }
+  /// From any thread or signal handler.
+  void cancel() { cancels_.fetch_add(1); }
+
+  /// From now on trim() asks `cache` too, for as long as it lives.
+  void on_trim(std::weak_ptr<Trimmable> cache);
+  void trim();
+
  private:
   ContextOptions options_;
+  std::shared_ptr<MemorySource> memory_;
+  std::atomic<uint64_t> cancels_{0};
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Trimmable>> caches_;
   std::unique_ptr<Backend> backend_;
   int threads_;
+  HostOps host_ops_;
 };
 
 }  // namespace st

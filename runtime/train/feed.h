@@ -11,8 +11,9 @@ namespace st {
 
 class Feed {
  public:
-  /// Starts at item `cursor`. Keeps the dataset alive.
-  Feed(std::shared_ptr<const Dataset> data, uint64_t seed, int64_t batch, int64_t micro_batches, int64_t cursor);
+  /// Starts at item `cursor`. Keeps the dataset alive. Batches are in memory of `memory`.
+  Feed(std::shared_ptr<const Dataset> data, uint64_t seed, int64_t batch, int64_t micro_batches, int64_t cursor,
+       std::shared_ptr<MemorySource> memory = nullptr);
 
   /// The next micro-batch of `batch` rows; valid until the next call.
   std::span<const NamedView> next();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "base/error.h"
 #include "base/philox.h"
@@ -37,12 +38,15 @@ int32_t draw(std::span<const float> logits, const GenerateOptions& options, uint
 
 }  // namespace
 
-Generator::Generator(std::shared_ptr<Model> model) : model_(std::move(model)) {
+Generator::Generator(const std::shared_ptr<Model>& model) : Generator(model, model->storage(), model->context().threads(), nullptr) {}
+
+Generator::Generator(std::shared_ptr<Model> model, Storage& weights, int threads, WeightsGate* gate)
+    : model_(std::move(model)), gate_(gate), cancelled_(&model_->context().cancels()) {
   Context& context = model_->context();
-  Plan plan = plan_inference(model_->program(), 1, {"logits"}, false, context.backend(), context.threads());
+  Plan plan = plan_inference(model_->program(), 1, {"logits"}, false, context.backend(), threads);
   context.require_memory("generate: a forward pass", plan.memory.total() - plan.memory.of(Arena::parameters));
-  workers_ = context.make_workers(context.threads());
-  executor_ = std::make_unique<Executor>(std::move(plan), model_->storage(), *workers_, nullptr);
+  workers_ = threads == 1 ? std::make_unique<Workers>(1) : context.make_workers(threads);  // one is the caller, not the host's pool
+  executor_ = std::make_unique<Executor>(std::move(plan), weights, *workers_, &cancelled_);
   const Program& program = executor_->plan().program;
   tokens_ = program.slot_named("tokens");
   logits_ = program.slot_named("output.logits");
@@ -63,6 +67,12 @@ Generator::Generator(std::shared_ptr<Model> model) : model_(std::move(model)) {
   }
 }
 
+void Generator::forward() {
+  std::optional<WeightsGate::TryReader> reader;
+  if (gate_ != nullptr) reader.emplace(*gate_);
+  executor_->run({});
+}
+
 std::vector<int32_t> Generator::run(std::span<const int32_t> prompt, const GenerateOptions& options,
                                     const std::function<bool(int32_t)>& on_token) {
   check(!prompt.empty(), "generate: the prompt is empty; give at least one token");
@@ -73,6 +83,7 @@ std::vector<int32_t> Generator::run(std::span<const int32_t> prompt, const Gener
   for (const int32_t token : prompt)
     check(token >= 0 && token < vocabulary_, "generate: token ", token, " is outside the vocabulary of ", vocabulary_);
 
+  cancelled_.begin();
   std::vector<int32_t> all(prompt.begin(), prompt.end()), made;
   std::vector<int32_t> window(static_cast<size_t>(context_));
   executor_->bind(tokens_, window.data());
@@ -82,7 +93,7 @@ std::vector<int32_t> Generator::run(std::span<const int32_t> prompt, const Gener
     const auto seen = std::min<int64_t>(context_, static_cast<int64_t>(all.size()));
     std::ranges::fill(window, 0);
     std::copy(all.end() - seen, all.end(), window.begin());
-    executor_->run({});
+    forward();
     const std::span<const float> row(logits + (seen - 1) * vocabulary_, static_cast<size_t>(vocabulary_));
     require(std::ranges::none_of(row, [](float logit) { return std::isnan(logit); }), Code::not_finite,
             "generate: the model's logits are NaN after token ", all.size() - 1, "; its training has diverged");

@@ -22,7 +22,10 @@ struct GenerateOptions {
 /// Plans once, then generates as often as asked. The model has an input "tokens" i32 [batch, T] and an output "logits" [batch, T, V].
 class Generator {
  public:
-  explicit Generator(std::shared_ptr<Model> model);
+  explicit Generator(const std::shared_ptr<Model>& model);
+  /// With other weights of the same model, borrowed, and so many threads. With `gate`, each forward pass reads through it: busy while a
+  /// step writes the weights; nothing is held while on_token runs.
+  Generator(std::shared_ptr<Model> model, Storage& weights, int threads, WeightsGate* gate);
 
   /// Continues `prompt` (at least one token; of a longer one than the context the last T are seen). Calls on_token for each new one; its
   /// false ends the run. Throws invalid_argument for an empty prompt or a token outside the vocabulary.
@@ -30,8 +33,12 @@ class Generator {
                            const std::function<bool(int32_t)>& on_token = {});
 
  private:
+  void forward();
+
   std::shared_ptr<Model> model_;
+  WeightsGate* gate_;
   std::unique_ptr<Workers> workers_;
+  CancelToken cancelled_;
   std::unique_ptr<Executor> executor_;
   SlotId tokens_ = -1, logits_ = -1;
   int64_t context_ = 0, vocabulary_ = 0;

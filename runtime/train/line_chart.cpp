@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/plain_locale.h"
 #include "base/text.h"
 
 namespace st {
@@ -16,6 +17,7 @@ constexpr double kLeft = 66, kRight = 22, kTop = 12, kBottom = 34;  // room for 
 
 template <class... Values>
 std::string format(const char* pattern, Values... values) {
+  const PlainLocale locale;
   std::array<char, 256> line{};
   const int size = std::snprintf(line.data(), line.size(), pattern, values...);
   return {line.data(), static_cast<size_t>(std::clamp(size, 0, static_cast<int>(line.size()) - 1))};

@@ -1,14 +1,15 @@
 #include "train/model.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <cmath>
 
+#include "base/digest.h"
 #include "base/error.h"
-#include "base/float16.h"
-#include "checkpoint/safetensors.h"
 #include "ir/verify.h"
 #include "models/initialize.h"
 #include "passes/memory_plan.h"
+#include "train/element_conversion.h"
 
 namespace st {
 namespace {
@@ -21,50 +22,41 @@ MemoryLayout slot_layout(const Program& program) {
   return memory_plan(slots, [](const Program&, const Section&, const Node&) { return int64_t{0}; });
 }
 
-template <class From, class Convert>
-void convert(std::span<const std::byte> from, std::span<float> to, const Convert& convert_one) {
-  for (size_t i = 0; i < to.size(); ++i) {
-    From value;
-    std::memcpy(&value, from.data() + i * sizeof(From), sizeof value);
-    to[i] = convert_one(value);
-  }
-}
+constexpr int64_t kInitialized = 8192;  // elements that are staged at a time: what is large comes from the context's memory
 
-void to_f32(const TensorRecord& record, std::span<const std::byte> bytes, std::span<float> out, const std::string& file) {
-  switch (record.dtype) {
-    case DType::f32:
-      return convert<float>(bytes, out, [](float v) { return v; });
-    case DType::f64:
-      return convert<double>(bytes, out, [](double v) { return static_cast<float>(v); });
-    case DType::bf16:
-      return convert<uint16_t>(bytes, out, [](uint16_t v) { return f32_of_bf16(v); });
-    case DType::f16:
-      return convert<uint16_t>(bytes, out, [](uint16_t v) { return f32_of_f16(v); });
-    default:
-      fail(Code::invalid_argument,
-           text("read: tensor \"", record.name, "\" in ", file, " is ", record.dtype, ", a floating type is needed"));
-  }
-}
-
-/// Values are made and read as f32; a parameter of another dtype gets them converted.
+/// Values are made as f32; a parameter of another dtype gets them converted. All of the slot or a piece, which `device` begins.
 void put(Backend& backend, std::byte* device, const Slot& slot, std::span<const float> values) {
-  if (slot.type.dtype == DType::f32) return backend.to_device(device, values.data(), slot.type.bytes());
-  std::vector<std::byte> bytes(static_cast<size_t>(slot.type.bytes()));
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (slot.type.dtype == DType::f64) {
-      const double value = values[i];
-      std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value);
-    } else {
-      const uint16_t value = slot.type.dtype == DType::bf16 ? bf16_of(values[i]) : f16_of(values[i]);
-      std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value);
-    }
+  const auto size = static_cast<int64_t>(values.size()) * bytes_of(slot.type.dtype);
+  if (slot.type.dtype == DType::f32) return backend.to_device(device, values.data(), size);
+  std::vector<std::byte> bytes(static_cast<size_t>(size));
+  const auto width = static_cast<size_t>(bytes_of(slot.type.dtype));
+  for (size_t i = 0; i < values.size(); ++i)
+    convert_element(DType::f32, reinterpret_cast<const std::byte*>(&values[i]), slot.type.dtype, bytes.data() + i * width);
+  backend.to_device(device, bytes.data(), size);
+}
+
+/// Row-major tensors of any floating type, converted into `to`, which has `elements` of dtype `as`.
+void convert_all(DType from, const std::byte* source, DType as, std::byte* to, int64_t elements) {
+  if (from == as) {  // a write and a read lose no bit of any dtype
+    std::copy_n(source, elements * bytes_of(as), to);
+    return;
   }
-  backend.to_device(device, bytes.data(), slot.type.bytes());
+  const auto step = static_cast<size_t>(bytes_of(from)), width = static_cast<size_t>(bytes_of(as));
+  for (int64_t i = 0; i < elements; ++i, source += step, to += width) convert_element(from, source, as, to);
+}
+
+constexpr int64_t kChunk = 4096;       // elements that are converted at a time
+constexpr int64_t kPiece = 1LL << 18;  // bytes that a stream is given or asked for at a time
+
+void check_view(const char* what, const Slot& slot, const HostView& view) {
+  check(view.shape == slot.type.shape, what, ": \"", slot.name, "\" has shape ", slot.type.shape, ", the view's is ", view.shape);
+  check(is_floating(view.dtype), what, ": \"", slot.name, "\" is ", slot.type.dtype, ", the view is ", view.dtype,
+        "; it may be f32, f64, bf16 or f16");
 }
 
 }  // namespace
 
-Model::Model(std::shared_ptr<Context> context, Program program, uint64_t seed)
+Model::Model(std::shared_ptr<Context> context, Program program)
     : context_(std::move(context)), program_(std::move(program)), storage_(context_->backend()) {
   verify(program_, "model");
   const MemoryLayout layout = slot_layout(program_);
@@ -75,12 +67,19 @@ Model::Model(std::shared_ptr<Context> context, Program program, uint64_t seed)
   const int64_t bytes = layout.of(Arena::parameters);
   context_->require_memory("model: holding its parameters", bytes);
   if (bytes > 0) storage_.arena(Arena::parameters, bytes);
+}
 
+Model::Model(std::shared_ptr<Context> context, Program program, uint64_t seed) : Model(std::move(context), std::move(program)) {
   std::vector<float> values;
   for (const SlotId id : parameters_) {
-    values.resize(static_cast<size_t>(slot(id).type.shape.elements()));
-    initialize(values, slot(id), seed);
-    put(context_->backend(), data(id), slot(id), values);
+    const int64_t elements = slot(id).type.shape.elements();
+    for (int64_t first = 0; first < elements; first += kInitialized) {
+      values.resize(static_cast<size_t>(std::min(kInitialized, elements - first)));
+      initialize(values, slot(id), seed, first);
+      put(context_->backend(), data(id) + first * bytes_of(slot(id).type.dtype), slot(id), values);
+    }
+    Initializer& init = program_.slots[static_cast<size_t>(id)].init;
+    if (init.kind == Init::values) init = {};  // they are the parameter now; each plan of the model would hold them again
   }
 }
 
@@ -102,43 +101,203 @@ SlotId Model::parameter_named(std::string_view name) const {
   fail(Code::not_found, text("model: no parameter named \"", name, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
 }
 
+void Model::get(SlotId parameter, const HostView& to) const {
+  const Slot& from = slot(parameter);
+  check_view("get", from, to);
+  const WeightsGate::TryReader reader(gate_);
+  Backend& backend = context_->backend();
+  if (to.dtype == from.type.dtype && to.is_plain()) return backend.to_host(to.data, data(parameter), from.type.bytes());
+  const int64_t width = bytes_of(from.type.dtype), elements = from.type.shape.elements();
+  std::vector<std::byte> chunk(static_cast<size_t>(std::min(kChunk, elements) * width));
+  int64_t at = 0;
+  each_element(to, [&](std::byte* place) {
+    if (at % kChunk == 0) backend.to_host(chunk.data(), data(parameter) + at * width, std::min(kChunk, elements - at) * width);
+    convert_element(from.type.dtype, chunk.data() + at++ % kChunk * width, to.dtype, place);
+  });
+}
+
+void Model::set(SlotId parameter, const HostView& from) {
+  const Slot& to = slot(parameter);
+  check_view("set", to, from);
+  if (const int64_t at = first_nan(from); at >= 0)
+    fail(Code::not_finite, text("set: the view for \"", to.name, "\" holds NaN at element ", at, "; nothing was changed"));
+  const FloatMode mode;
+  Backend& backend = context_->backend();
+  const int64_t width = bytes_of(to.type.dtype), elements = to.type.shape.elements();
+  std::vector<std::byte> chunk(static_cast<size_t>(std::min(kChunk, elements) * width));
+  const WeightsGate::Writer writer(gate_);
+  if (from.dtype == to.type.dtype && from.is_plain()) return backend.to_device(data(parameter), from.data, to.type.bytes());
+  int64_t at = 0;
+  each_element(from, [&](const std::byte* place) {
+    convert_element(from.dtype, place, to.type.dtype, chunk.data() + at++ % kChunk * width);
+    const int64_t filled = at % kChunk == 0 ? kChunk : at % kChunk;
+    if (filled == kChunk || at == elements) backend.to_device(data(parameter) + (at - filled) * width, chunk.data(), filled * width);
+  });
+}
+
+void Model::copy_parameters(Storage& to) const {
+  if (storage_.bytes() == 0) return;
+  // Over the host, in pieces that stay in the cache: a backend has no copy within its own memory.
+  std::array<std::byte, 1 << 14> piece;
+  const int64_t bytes = storage_.bytes();
+  std::byte* target = to.arena(Arena::parameters, bytes).data();
+  const std::byte* source = storage_.data(Arena::parameters);
+  for (int64_t at = 0; at < bytes;) {
+    const int64_t count = std::min<int64_t>(static_cast<int64_t>(piece.size()), bytes - at);
+    context_->backend().to_host(piece.data(), source + at, count);
+    to.backend().to_device(target + at, piece.data(), count);
+    at += count;
+  }
+}
+
+std::shared_ptr<Model> Model::clone() const {
+  std::shared_ptr<Model> made(new Model(context_, program_));
+  const WeightsGate::TryReader reader(gate_);
+  copy_parameters(made->storage_);
+  return made;
+}
+
+void Model::blend(const Model& from, double t) {
+  check(std::isfinite(t), "blend: t is ", t, "; give a finite number, usually between 0 and 1");
+  const size_t both = std::min(parameters_.size(), from.parameters_.size());
+  for (size_t i = 0; i < both; ++i) {
+    const Slot& mine = slot(parameters_[i]);
+    const Slot& theirs = from.slot(from.parameters_[i]);
+    check(mine.name == theirs.name && mine.type.shape == theirs.type.shape && mine.type.dtype == theirs.type.dtype, "blend: parameter ", i,
+          " is \"", mine.name, "\" ", mine.type, ", of the model blended from \"", theirs.name, "\" ", theirs.type);
+  }
+  if (parameters_.size() > both)
+    fail(Code::invalid_argument, text("blend: the model blended from has no parameter \"", slot(parameters_[both]).name, "\""));
+  if (from.parameters_.size() > both)
+    fail(Code::invalid_argument,
+         text("blend: the model blended from has a parameter \"", from.slot(from.parameters_[both]).name, "\" that the other has not"));
+  if (&from == this) return;
+  const FloatMode mode;
+  const auto rate = static_cast<float>(t);
+  std::vector<std::byte> a(kChunk * 8), b(kChunk * 8);
+  const WeightsGate::TryReader reader(from.gate_);
+  const WeightsGate::Writer writer(gate_);
+  if (t == 1) return from.copy_parameters(storage_);  // to + 1 (from - to) rounds, a copy does not
+  Backend& backend = context_->backend();
+  for (size_t p = 0; p < parameters_.size(); ++p) {
+    const Type& type = slot(parameters_[p]).type;
+    const int64_t width = bytes_of(type.dtype), elements = type.shape.elements();
+    for (int64_t at = 0; at < elements; at += kChunk) {
+      const int64_t count = std::min(kChunk, elements - at);
+      std::byte* place = data(parameters_[p]) + at * width;
+      backend.to_host(a.data(), place, count * width);
+      from.context_->backend().to_host(b.data(), from.data(from.parameters_[p]) + at * width, count * width);
+      for (int64_t i = 0; i < count; ++i) {
+        float to = 0, other = 0;
+        convert_element(type.dtype, a.data() + i * width, DType::f32, reinterpret_cast<std::byte*>(&to));
+        convert_element(type.dtype, b.data() + i * width, DType::f32, reinterpret_cast<std::byte*>(&other));
+        to += rate * (other - to);
+        convert_element(DType::f32, reinterpret_cast<const std::byte*>(&to), type.dtype, a.data() + i * width);
+      }
+      backend.to_device(place, a.data(), count * width);
+    }
+  }
+}
+
+std::string Model::digest() const {
+  std::vector<SlotId> order = parameters_;
+  std::ranges::sort(order, {}, [&](SlotId id) -> const std::string& { return slot(id).name; });
+  const WeightsGate::TryReader reader(gate_);
+  Digest digest;
+  std::vector<std::byte> room;
+  for (const SlotId id : order) {
+    digest.update_sized(slot(id).name);
+    digest.update_sized(name_of(slot(id).type.dtype));
+    digest.update_sized(text(slot(id).type.shape));
+    digest.update(host_bytes(id, room));
+  }
+  return digest.hex();
+}
+
+std::span<const std::byte> Model::host_bytes(SlotId parameter, std::vector<std::byte>& room) const {
+  room.resize(static_cast<size_t>(slot(parameter).type.bytes()));
+  context_->backend().to_host(room.data(), data(parameter), slot(parameter).type.bytes());
+  return room;
+}
+
 void Model::write(const std::string& path) const {
+  os::write_file_atomically(path, [&](const WriteBytes& write) { this->write(write); });
+}
+
+void Model::write(const WriteBytes& write) const {
+  const WeightsGate::TryReader reader(gate_);
   std::vector<TensorRecord> records;
   for (const SlotId id : parameters_)
     records.push_back({.name = slot(id).name, .dtype = slot(id).type.dtype, .shape = slot(id).type.shape});
-  std::vector<std::byte> host;
-  write_safetensors_file(path, records, {{"format", "scaletrain"}}, [&](const TensorRecord& record, const WriteBytes& put) {
+  std::vector<std::byte> piece(static_cast<size_t>(kPiece));
+  write_safetensors(write, records, {{"format", "scaletrain"}}, [&](const TensorRecord& record, const WriteBytes& put) {
     const SlotId id = parameter_named(record.name);
-    host.resize(static_cast<size_t>(slot(id).type.bytes()));
-    context_->backend().to_host(host.data(), data(id), slot(id).type.bytes());
-    put(host);
+    const int64_t bytes = slot(id).type.bytes();
+    for (int64_t at = 0; at < bytes; at += kPiece) {
+      const int64_t count = std::min(kPiece, bytes - at);
+      context_->backend().to_host(piece.data(), data(id) + at, count);
+      put(std::span(piece).first(static_cast<size_t>(count)));
+    }
   });
 }
 
 void Model::read(const std::string& path) {
   const SafetensorsFile file(path);
-  for (const SlotId id : parameters_) {
-    const TensorRecord& record = file.record(slot(id).name);
-    check(record.shape == slot(id).type.shape, "read: tensor \"", record.name, "\" in ", path, " is ", record.shape, ", the model's is ",
-          slot(id).type.shape);
-    check(is_floating(record.dtype), "read: tensor \"", record.name, "\" in ", path, " is ", record.dtype, ", a floating type is needed");
-  }
-  for (const TensorRecord& record : file.header().tensors)
-    check(std::ranges::any_of(parameters_, [&](SlotId id) { return slot(id).name == record.name; }), "read: ", path, " holds tensor \"",
-          record.name, "\", which the model does not have");
+  ReadReport report;
+  const WeightsMatch match = match_weights(file.header(), program_, parameters_, {}, path, report);
   int64_t largest = 0;
-  for (const SlotId id : parameters_) largest = std::max(largest, slot(id).type.shape.elements());
-  std::vector<float> values;
-  values.reserve(static_cast<size_t>(largest));  // before anything changes: running out of memory halfway would leave a mixture
-  for (const SlotId id : parameters_) {
-    const TensorRecord& record = file.record(slot(id).name);
-    if (record.dtype == slot(id).type.dtype) {  // as they are: a write and a read lose no bit of any dtype
-      context_->backend().to_device(data(id), file.bytes(record).data(), slot(id).type.bytes());
+  for (const SlotId id : parameters_) largest = std::max(largest, slot(id).type.bytes());
+  std::vector<std::byte> values(static_cast<size_t>(largest));  // before anything changes: running out of memory halfway leaves a mixture
+  const FloatMode mode;
+  const WeightsGate::Writer writer(gate_);
+  for (size_t i = 0; i < match.parameters.size(); ++i) {
+    const TensorRecord& record = file.header().tensors[i];
+    const SlotId id = match.parameters[i];
+    convert_all(record.dtype, file.bytes(record).data(), slot(id).type.dtype, values.data(), record.shape.elements());
+    context_->backend().to_device(data(id), values.data(), slot(id).type.bytes());
+  }
+}
+
+void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& report) {
+  const std::string source = "the stream";
+  SafetensorsStream stream(read, source);
+  const WeightsMatch match = match_weights(stream.header(), program_, parameters_, options, source, report);
+
+  // All of it waits here until the stream has given the last byte: a stream that ends in the middle changes nothing.
+  context_->require_memory("read: the weights of a stream, until all have come", storage_.bytes());
+  const auto staged = storage_.bytes() > 0 ? context_->backend().allocate(storage_.bytes()) : nullptr;
+  std::vector<std::byte> piece(static_cast<size_t>(kPiece)), values(static_cast<size_t>(kPiece) * 4);
+  const FloatMode mode;
+  for (size_t i = 0; i < match.parameters.size(); ++i) {
+    const TensorRecord& record = stream.header().tensors[i];
+    const SlotId id = match.parameters[i];
+    if (id < 0) {
+      stream.skip(record.bytes());
       continue;
     }
-    values.resize(static_cast<size_t>(slot(id).type.shape.elements()));
-    to_f32(record, file.bytes(record), values, path);
-    put(context_->backend(), data(id), slot(id), values);
+    const DType as = slot(id).type.dtype;
+    std::byte* place = staged->data() + offsets_[static_cast<size_t>(id)];
+    for (int64_t left = record.bytes(); left > 0;) {
+      const std::span<std::byte> now = std::span(piece).first(static_cast<size_t>(std::min(left, kPiece)));
+      stream.read(now);
+      const int64_t elements = static_cast<int64_t>(now.size()) / bytes_of(record.dtype);
+      convert_all(record.dtype, now.data(), as, values.data(), elements);
+      context_->backend().to_device(place, values.data(), elements * bytes_of(as));
+      place += elements * bytes_of(as);
+      left -= static_cast<int64_t>(now.size());
+    }
+  }
+
+  std::vector<std::byte> room(static_cast<size_t>(kPiece));
+  const WeightsGate::Writer writer(gate_);
+  for (const SlotId id : match.parameters) {
+    if (id < 0) continue;
+    for (int64_t at = 0, bytes = slot(id).type.bytes(); at < bytes; at += kPiece) {
+      const int64_t count = std::min(kPiece, bytes - at);
+      context_->backend().to_host(room.data(), staged->data() + offsets_[static_cast<size_t>(id)] + at, count);
+      context_->backend().to_device(data(id) + at, room.data(), count);
+    }
+    ++report.read;
   }
 }
 

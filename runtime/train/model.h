@@ -3,10 +3,15 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "checkpoint/safetensors.h"
 #include "exec/storage.h"
 #include "ir/program.h"
 #include "train/context.h"
+#include "train/host_view.h"
+#include "train/weights_gate.h"
+#include "train/weights_match.h"
 
 namespace st {
 
@@ -19,6 +24,7 @@ class Model {
   Context& context() const { return *context_; }
   const std::shared_ptr<Context>& shared_context() const { return context_; }
   Storage& storage() { return storage_; }
+  WeightsGate& gate() const { return gate_; }
 
   /// Slots of role parameter, in graph order.
   const std::vector<SlotId>& parameters() const { return parameters_; }
@@ -27,16 +33,39 @@ class Model {
   SlotId parameter_named(std::string_view name) const;  // throws not_found, names the nearest
   std::byte* data(SlotId parameter) const;              // device memory, row-major
 
-  /// One safetensors file; names and shapes as in the graph.
+  /// Copies a whole parameter; the view has exactly its shape and any floating type. set() throws not_finite for NaN, before anything has
+  /// changed. What changes parameters is an update for the gate, what reads them a reader: busy while a step's update is on.
+  void get(SlotId parameter, const HostView& to) const;
+  void set(SlotId parameter, const HostView& from);
+
+  /// The same graph, with its own copy of the parameters.
+  std::shared_ptr<Model> clone() const;
+  /// this += t (from - this), in f32; t = 1 copies the bits. Throws invalid_argument for parameters that differ, naming the first.
+  void blend(const Model& from, double t);
+  /// XXH3-128 over every parameter in name order: name, dtype, shape, bytes. As Trainer::state_digest, without the optimizer's state.
+  std::string digest() const;
+  /// The bytes of all parameters into a storage of the same layout. The caller holds the gate.
+  void copy_parameters(Storage& to) const;
+
+  /// One safetensors file or stream; names and shapes as in the graph, tensors in the order of arrange(). Throws what `write` throws.
   void write(const std::string& path) const;
+  void write(const WriteBytes& write) const;
   /// Every parameter must be there with its shape; converts from the floating types. Throws not_found, corrupt, invalid_argument; then no
   /// parameter has changed.
   void read(const std::string& path);
+  /// From a stream, which is read to the end of its tensors and no further. Waits in memory of the parameters' size until all has come.
+  /// The report's names are filled also when it throws since they did not fit.
+  void read(const ReadBytes& read, const ReadOptions& options, ReadReport& report);
 
  private:
+  Model(std::shared_ptr<Context> context, Program program);  // parameters all zero
+
+  std::span<const std::byte> host_bytes(SlotId parameter, std::vector<std::byte>& room) const;
+
   std::shared_ptr<Context> context_;
   Program program_;
   Storage storage_;
+  mutable WeightsGate gate_;
   std::vector<SlotId> parameters_;
   std::vector<int64_t> offsets_;  // by slot, in the parameter arena
 };

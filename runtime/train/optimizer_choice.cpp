@@ -1,16 +1,25 @@
 #include "train/optimizer_choice.h"
 
+#include <charconv>
+
 #include "base/error.h"
 
 namespace st {
 namespace {
+
+/// Of the recipe's JSON, whatever the host's locale is.
+double real_of(const std::string& json) {
+  double value = 0;
+  std::from_chars(json.data(), json.data() + json.size(), value);
+  return value;
+}
 
 /// The op's attributes that the recipe has keys for.
 Attrs attrs_from(const Recipe& recipe, Op op) {
   Attrs attrs;
   for (const OpAttr& attr : info_of(op).attrs)
     for (const RecipeKey& key : recipe_keys())
-      if (key.name == attr.name) attrs.set(attr.name, std::stod(recipe.get(key.name)));
+      if (key.name == attr.name) attrs.set(attr.name, real_of(recipe.get(key.name)));
   return attrs;
 }
 

@@ -11,6 +11,7 @@
 #include "passes/fuse.h"
 #include "passes/memory_plan.h"
 #include "passes/scale_loss.h"
+#include "passes/seed_outputs.h"
 #include "passes/update.h"
 #include "train/optimizer_choice.h"
 
@@ -50,6 +51,24 @@ Plan plan_training(const Program& model, const Recipe& recipe, const Backend& ba
   runner.run("update", [&](Program& p) { update(p, optimizer_choice(recipe)); });  // on the layout found
   runner.run("fuse", [](Program& p) { fuse(p); });
   return finish(program, runner, backend, threads, micro_batches);
+}
+
+Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, const Plan* beside, const Backend& backend, int threads,
+                    const PlanOptions& options) {
+  constexpr int64_t kFirstAndRest = 2;
+  Program program = bind(model, recipe.batch);
+  Runner runner(program, options.skip, options.print);
+  OutputSeeds outputs;
+  runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
+  if (own_loss) runner.run("scale_loss", [&](Program& p) { scale_loss(p, recipe.step_micro_batches()); });
+  runner.run("seed_outputs", [&](Program& p) { outputs = seed_outputs(p, own_loss); });
+  runner.run("autodiff", [&](Program& p) { autodiff(p, outputs.seeds); });
+  runner.run("accumulate", [&](Program& p) { accumulate(p, kFirstAndRest); });
+  runner.run("clip", [&](Program& p) { clip(p, recipe.clip, outputs.unit); });
+  if (beside != nullptr) runner.run("keep_moments", [&](Program& p) { keep_moments(p, beside->program); });
+  runner.run("update", [&](Program& p) { update(p, optimizer_choice(recipe)); });
+  runner.run("fuse", [](Program& p) { fuse(p); });
+  return finish(program, runner, backend, threads, kFirstAndRest);
 }
 
 Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const Backend& backend,

@@ -42,6 +42,12 @@ struct PlanOptions {
 /// The plan of one training step of `model` (symbolic) with micro-batches of recipe.batch.
 Plan plan_training(const Program& model, const Recipe& recipe, const Backend& backend, int threads, const PlanOptions& options = {});
 
+/// The plan of a step whose loss the host computes from the outputs: micro-batches of recipe.batch, of which the host runs as many as it
+/// likes; the plan's second one stands for all after the first. own_loss: the model's own loss may be used instead (seed_outputs).
+/// `beside`: another training plan of the model, whose moments this one's steps go on with; null: none.
+Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, const Plan* beside, const Backend& backend, int threads,
+                    const PlanOptions& options = {});
+
 /// The plan of a forward pass over `batch` rows that leaves the named outputs and, if asked for, the loss.
 Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const Backend& backend,
                     int threads, const PlanOptions& options = {});

@@ -1,8 +1,7 @@
 // Keys of the recipe: parsing, ranges, JSON in and out, all from recipe.def.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
-#include <limits>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -23,7 +22,9 @@ const char* type_name(double) { return "real"; }
 bool is_inside(double value, const std::string& interval) {
   const size_t comma = interval.find(',');
   const auto bound = [](const std::string& number) {
-    return number == "inf" ? std::numeric_limits<double>::infinity() : std::strtod(number.c_str(), nullptr);
+    double read = 0;
+    std::from_chars(number.data(), number.data() + number.size(), read);  // "inf" too; not strtod: the host's locale
+    return read;
   };
   const double low = bound(interval.substr(1, comma - 1));
   const double high = bound(interval.substr(comma + 1, interval.size() - comma - 2));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/plain_locale.h"
 #include "base/text.h"
 #include "train/line_chart.h"
 #include "train/report_page.h"
@@ -16,6 +17,7 @@ constexpr size_t kBuckets = 320;  // pairs of points a line: more than a screen 
 constexpr size_t kMostDots = 40;  // more validation points are a line without dots
 
 std::string fixed(double value, int digits) {
+  const PlainLocale locale;
   std::array<char, 64> out{};
   std::snprintf(out.data(), out.size(), "%.*f", digits, value);
   return out.data();

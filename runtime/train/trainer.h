@@ -1,33 +1,33 @@
 // The trainer: a model, a recipe, and one optimizer step at a time.
 #pragma once
 
-#include <atomic>
-#include <map>
+#include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "exec/executor.h"
 #include "optim/lr_schedule.h"
+#include "train/evaluation.h"
 #include "train/feed.h"
+#include "train/host_loss.h"
 #include "train/metrics.h"
 #include "train/model.h"
 #include "train/named_view.h"
 #include "train/recipe.h"
+#include "train/step_slots.h"
 
 namespace st {
-
-struct Evaluation {
-  double loss = 0;  // mean over the counted rows
-  double count = 0;
-};
 
 class Trainer {
  public:
   /// Plans the step and allocates all of it: a step allocates nothing. Throws invalid_argument (recipe and model do not fit), out_of_memory
   /// with need and supply before anything is touched.
-  /// data null: each step is given its batch.
+  /// data null: each step is given its batch. A model without a loss is trained by forward, backward and apply alone.
   Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<const Dataset> data, const PlanOptions& options = {});
+  /// Ends an update that advance() left half done: the model's weights are those of a whole step.
+  ~Trainer();
 
   /// One optimizer step on K x batch rows of each input, the micro-batches in order. Throws invalid_argument for views that do not fit the
   /// model's inputs (names both), not_finite for NaN in an input, cancelled; the state is then that of the last whole step.
@@ -36,48 +36,92 @@ class Trainer {
   /// The same on the data's next rows. Throws wrong_state without data.
   StepReport step();
 
-  /// Adds up the loss over all rows of a dataset, with dropout off. Nothing changes.
+  /// The same step in slices: works until `deadline` (os::seconds()) and at least one instruction; the report when the step is done.
+  /// Bitwise step()'s result. Any error before the update undoes the slices so far.
+  std::optional<StepReport> advance(std::span<const NamedView> batch, double deadline);
+  std::optional<StepReport> advance(double deadline);
+
+  /// A step whose loss the host computes (HostLoss). Any error undoes the pairs so far. The outputs are valid until the next forward.
+  std::span<const NamedView> forward(std::span<const NamedView> batch);
+  void backward(std::span<const NamedView> output_gradients);
+  void backward_own_loss();
+  StepReport apply();
+
+  /// The gradient of the last step before clipping, f32, of the mean loss (a host's own loss: of the sum over its backwards). Throws
+  /// wrong_state when no whole step's gradients are there, not_found for what is no trained parameter.
+  void gradient(std::string_view parameter, std::span<float> to) const;
+
+  /// Changes lr, lr_schedule or warmup from the next step on. Throws unsupported for what the plan was made from.
+  void set(std::string_view key, std::string_view json);
+
+  /// Adds up loss and metrics over all rows of a dataset, with dropout off. Nothing changes.
   Evaluation evaluate(const Dataset& data);
 
   /// XXH3-128 over every parameter and optimizer value in name order: name, dtype, shape, bytes.
   std::string state_digest() const;
 
-  /// Makes the running step, or the next, end with cancelled at its next instruction. From any thread or signal handler.
-  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
-  bool take_cancel() { return cancelled_.exchange(false); }
+  /// Throws wrong_state, naming `call`, while a step is under way; cancelled, and undoes it, when it was cancelled in between.
+  void require_whole_step(const char* call);
 
-  int64_t rows_per_step() const { return plan().micro_batches * recipe_.batch; }
-  const Plan& plan() const { return train_->plan(); }
-  const Executor& executor() const { return *train_; }
+  /// Makes the running step, or the next, end with cancelled at its next instruction. From any thread or signal handler.
+  void cancel() { cancelled_.cancel(); }
+  bool take_cancel() { return cancelled_.take(); }
+
+  int64_t rows_per_step() const { return recipe_.step_micro_batches() * recipe_.batch; }
+  /// Of step(); of the host's loss when the graph has none.
+  const Plan& plan() const { return executor().plan(); }
+  const Executor& executor() const { return train_ ? *train_ : host_loss_[0]->executor(); }
   const Recipe& recipe() const { return recipe_; }
   Model& model() const { return *model_; }
   int64_t steps() const { return attempts_; }
   /// Bytes of all arenas that this trainer and its model hold.
   int64_t memory_bytes() const;
+  /// Gives back what only makes the next evaluation quicker.
+  void trim() { evaluator_->trim(); }
 
  private:
-  template <class T>
-  T* control(const char* name) const;
-  double report(const char* name) const;
+  /// A step of our own plan, from its first instruction on.
+  struct OpenStep {
+    Executor::Cursor cursor;
+    double lr = 0, seconds = 0;
+    bool from_data = false;
+  };
+
   void open_feed();
+  void begin_call(const char* call);
+  void begin_step(bool from_data);
   template <class Bind>
-  StepReport run_step(const Bind& bind);
-  void check_batch(std::span<const NamedView> batch, int64_t rows) const;
-  /// Rows from `first_row` on become the executor's inputs. NaN among them is refused before anything is computed of it.
-  void bind_rows(Executor& executor, std::span<const NamedView> batch, int64_t first_row, int64_t rows) const;
-  Executor& inference(int64_t rows);
-  const NamedView& view_of(std::span<const NamedView> batch, const Slot& input) const;
+  bool go_on(double deadline, const Bind& bind);
+  bool go_on_with(std::span<const NamedView> batch, double deadline);
+  bool go_on_with_data(double deadline);
+  void undo();
+  StepReport finish_step();
+  HostLoss& host_loss_for(std::span<const NamedView> batch);
+  template <class Call>
+  auto undoing_on_error(const Call& call);
+  StepReport report_of(const StepSlots& slots, double lr, double seconds, int64_t tokens);
 
   std::shared_ptr<Model> model_;
   Recipe recipe_;
+  PlanOptions options_;
   std::unique_ptr<Workers> workers_;
-  std::atomic<bool> cancelled_{false};
+  CancelToken cancelled_;
   LrSchedule schedule_;
-  Storage storage_;  // the model's parameters; gradients and moments of this trainer
-  std::unique_ptr<Executor> train_;
+  Storage storage_;                  // the model's parameters; gradients and moments of this trainer
+  std::unique_ptr<Executor> train_;  // none: the graph has no loss
+  StepSlots slots_;
+  std::vector<bool> inputs_;
+  std::array<std::unique_ptr<HostLoss>, 2> host_loss_;  // without the graph's own loss, with it; made when first needed
+  std::unique_ptr<Evaluator> evaluator_;
   std::shared_ptr<const Dataset> data_;
   std::unique_ptr<Feed> feed_;
-  std::map<int64_t, std::unique_ptr<Executor>> inference_;  // by rows; plans are cached by shape
+  std::optional<OpenStep> open_;   // step and advance
+  HostLoss* open_host_ = nullptr;  // forward to apply
+  double host_seconds_ = 0;        // when the open one began
+  struct {
+    const Executor* executor = nullptr;  // none: no whole step's gradients are there
+    double unit = 1;
+  } gradients_;
   int64_t tokens_per_step_ = 0;
   int64_t attempts_ = 0, updates_ = 0, tokens_ = 0;
   int64_t items_taken_ = 0;  // of the data's stream

@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   st_data *data = NULL, *train = NULL, *validation = NULL;
   CHECK(st_context_create(NULL, &context));
   CHECK(st_data_files(context, argv[1], "{\"context\": 32}", &data));
-  CHECK(st_data_split(data, 0.1, &train, &validation)); /* the last tenth of the text is not trained on */
+  CHECK(st_data_split(data, 0.1, 0, &train, &validation)); /* the last tenth of the text is not trained on */
 
   st_model* model = NULL;
   st_recipe* recipe = NULL;
@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   st_predictor* predictor = NULL;
   st_generate_options generate;
   const int32_t prompt[] = {'T', 'h', 'e', ' '};
-  CHECK(st_predictor_create(model, &predictor));
+  CHECK(st_predictor_create(model, NULL, &predictor));
   CHECK(st_generate_options_init(&generate, sizeof generate));
   generate.tokens = 60;
   printf("The ");

@@ -57,7 +57,7 @@ TEST_F(Data, OptionsAreChecked) {
 TEST_F(Data, IsSplitWithoutOverlap) {
   ASSERT_TRUE(works(open(text_file("split.txt", 1000))));
   HeldData train, validation;
-  ASSERT_TRUE(works(st_data_split(data, 0.25, train.out(), validation.out())));
+  ASSERT_TRUE(works(st_data_split(data, 0.25, 0, train.out(), validation.out())));
   EXPECT_EQ(rows(train), (750 - 1) / 4);
   EXPECT_EQ(rows(validation), (250 - 1) / 4);
   data.reset();  // the parts keep the text
@@ -71,10 +71,11 @@ TEST_F(Data, FractionsThatLeaveNothingAreRefused) {
   ASSERT_TRUE(works(open(file_of("small.txt", "0123456789"))));
   for (const double fraction : {0.0, 1.0, -0.5, 2.0, std::numeric_limits<double>::quiet_NaN()}) {
     HeldData train, validation;
-    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_data_split(data, fraction, train.out(), validation.out()), {"fraction"})) << fraction;
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_data_split(data, fraction, 0, train.out(), validation.out()), {"fraction"})) << fraction;
   }
   HeldData train, validation;
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_data_split(data, 0.9, train.out(), validation.out()), {"small.txt", "10 tokens", "context 4"}));
+  EXPECT_TRUE(
+      fails(ST_INVALID_ARGUMENT, st_data_split(data, 0.9, 0, train.out(), validation.out()), {"small.txt", "10 tokens", "context 4"}));
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ TEST(Handles, OfAPredictorKeepItsModel) {
   HeldPredictor predictor;
   {
     SmallRun run;
-    ASSERT_TRUE(works(st_predictor_create(run.model, predictor.out())));
+    ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
   }
   const int32_t prompt = 5;
   const auto count = [](void* user, int32_t) { return ++*static_cast<int*>(user), st_status{ST_OK}; };

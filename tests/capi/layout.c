@@ -22,7 +22,7 @@ AT(st_error_info, step, 56);
 AT(st_error_info, rank, 64);
 AT(st_error_info, reserved, 68);
 
-SIZE(st_context_options, 56);
+SIZE(st_context_options, 80);
 AT(st_context_options, struct_size, 0);
 AT(st_context_options, threads, 4);
 AT(st_context_options, device, 8);
@@ -31,6 +31,9 @@ AT(st_context_options, log, 24);
 AT(st_context_options, log_user, 32);
 AT(st_context_options, parallel, 40);
 AT(st_context_options, parallel_user, 48);
+AT(st_context_options, alloc, 56);
+AT(st_context_options, free, 64);
+AT(st_context_options, memory_user, 72);
 
 SIZE(st_memory_stats, 32);
 AT(st_memory_stats, struct_size, 0);
@@ -80,11 +83,76 @@ AT(st_step_report, tokens_per_second, 56);
 AT(st_step_report, milliseconds, 64);
 AT(st_step_report, memory_bytes, 72);
 
-SIZE(st_evaluation, 24);
+SIZE(st_evaluation, 40);
 AT(st_evaluation, struct_size, 0);
 AT(st_evaluation, reserved, 4);
 AT(st_evaluation, loss, 8);
 AT(st_evaluation, count, 16);
+AT(st_evaluation, metric_count, 24);
+AT(st_evaluation, metrics, 32);
+
+SIZE(st_field, 24);
+AT(st_field, name, 0);
+AT(st_field, dtype, 8);
+AT(st_field, rank, 12);
+AT(st_field, dims, 16);
+
+SIZE(st_attribute, 48);
+AT(st_attribute, name, 0);
+AT(st_attribute, type, 8);
+AT(st_attribute, count, 12);
+AT(st_attribute, integer, 16);
+AT(st_attribute, real, 24);
+AT(st_attribute, integers, 32);
+AT(st_attribute, word, 40);
+
+SIZE(st_value_info, 80);
+AT(st_value_info, struct_size, 0);
+AT(st_value_info, dtype, 4);
+AT(st_value_info, rank, 8);
+AT(st_value_info, reserved, 12);
+AT(st_value_info, dims, 16);
+
+SIZE(st_op_type, 72);
+AT(st_op_type, dtype, 0);
+AT(st_op_type, rank, 4);
+AT(st_op_type, dims, 8);
+
+SIZE(st_op_callbacks, 32);
+AT(st_op_callbacks, struct_size, 0);
+AT(st_op_callbacks, outputs, 4);
+AT(st_op_callbacks, shape, 8);
+AT(st_op_callbacks, forward, 16);
+AT(st_op_callbacks, backward, 24);
+
+SIZE(st_rename, 16);
+AT(st_rename, from, 0);
+AT(st_rename, to, 8);
+
+SIZE(st_read_options, 24);
+AT(st_read_options, struct_size, 0);
+AT(st_read_options, partial, 4);
+AT(st_read_options, rename_count, 8);
+AT(st_read_options, renames, 16);
+
+SIZE(st_read_report, 48);
+AT(st_read_report, struct_size, 0);
+AT(st_read_report, reserved, 4);
+AT(st_read_report, read, 8);
+AT(st_read_report, missing_count, 16);
+AT(st_read_report, unexpected_count, 24);
+AT(st_read_report, missing, 32);
+AT(st_read_report, unexpected, 40);
+
+SIZE(st_predictor_options, 16);
+AT(st_predictor_options, struct_size, 0);
+AT(st_predictor_options, shared, 4);
+AT(st_predictor_options, threads, 8);
+AT(st_predictor_options, reserved, 12);
+
+SIZE(st_metric, 16);
+AT(st_metric, name, 0);
+AT(st_metric, mean, 8);
 
 VALUE(ST_OK, 0);
 VALUE(ST_INVALID_ARGUMENT, 1);
@@ -125,6 +193,12 @@ VALUE(ST_LOG_ERROR, 0);
 VALUE(ST_LOG_WARNING, 1);
 VALUE(ST_LOG_INFO, 2);
 VALUE(ST_LOG_DEBUG, 3);
+
+VALUE(ST_ATTRIBUTE_BOOL, 1);
+VALUE(ST_ATTRIBUTE_INT, 2);
+VALUE(ST_ATTRIBUTE_REAL, 3);
+VALUE(ST_ATTRIBUTE_INTS, 4);
+VALUE(ST_ATTRIBUTE_WORD, 5);
 
 HOLDS(value_of_ST_BATCH, ST_BATCH == -1);
 

@@ -101,13 +101,13 @@ TEST_F(Model, RefusesViewsThatAreNotTheParameter) {
   const auto before = parameters_of(model);
   auto all = before;
   const char* name = "layer.0.weight";
-  const std::array<int64_t, 2> turned = {3, 2}, strides = {3, 1};
+  const std::array<int64_t, 2> turned = {3, 2};
   const auto expect_refused = [&](st_view view, st_status status, std::initializer_list<std::string_view> words) {
     EXPECT_TRUE(fails(status, st_model_get(model, name, &view), words));
     EXPECT_TRUE(fails(status, st_model_set(model, name, &view), words));
   };
   st_view v = all[0].view();
-  v.dtype = ST_F64;
+  v.dtype = ST_I32;
   expect_refused(v, ST_INVALID_ARGUMENT, {name, "f32"});
   v = all[0].view();
   v.dims = turned.data();
@@ -122,9 +122,6 @@ TEST_F(Model, RefusesViewsThatAreNotTheParameter) {
   v = all[0].view();
   v.bytes = 23;
   expect_refused(v, ST_INVALID_ARGUMENT, {name, "24 bytes", "23"});
-  v = all[0].view();
-  v.strides = strides.data();
-  expect_refused(v, ST_UNSUPPORTED, {"strides"});
   v = all[0].view();
   EXPECT_TRUE(fails(ST_NOT_FOUND, st_model_get(model, "layer.0.wieght", &v), {"layer.0.wieght", "layer.0.weight"}));
   EXPECT_TRUE(equal(parameters_of(model), before));

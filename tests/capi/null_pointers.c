@@ -38,6 +38,21 @@ static st_status on_token(void* user, int32_t token) {
   return ST_OK;
 }
 
+static st_status write_bytes(void* user, const void* bytes, int64_t count) {
+  (void)user;
+  (void)bytes;
+  (void)count;
+  return ST_OK;
+}
+
+static st_status read_bytes(void* user, void* bytes, int64_t room, int64_t* count) {
+  (void)user;
+  (void)bytes;
+  (void)room;
+  *count = 0;
+  return ST_OK;
+}
+
 static void library_and_structs(void) {
   int64_t count = -1;
   REFUSES(st_version(NULL));
@@ -51,7 +66,12 @@ static void library_and_structs(void) {
   REFUSES(st_context_options_init(NULL, sizeof(st_context_options)));
   REFUSES(st_memory_stats_init(NULL, sizeof(st_memory_stats)));
   REFUSES(st_parameter_info_init(NULL, sizeof(st_parameter_info)));
+  REFUSES(st_read_options_init(NULL, sizeof(st_read_options)));
+  REFUSES(st_read_report_init(NULL, sizeof(st_read_report)));
+  REFUSES(st_predictor_options_init(NULL, sizeof(st_predictor_options)));
+  REFUSES(st_value_info_init(NULL, sizeof(st_value_info)));
   REFUSES(st_generate_options_init(NULL, sizeof(st_generate_options)));
+  REFUSES(st_op_callbacks_init(NULL, sizeof(st_op_callbacks)));
   REFUSES(st_step_report_init(NULL, sizeof(st_step_report)));
   REFUSES(st_evaluation_init(NULL, sizeof(st_evaluation)));
   WORKS(st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR));
@@ -67,14 +87,30 @@ static void destroying_nothing_is_fine(void) {
   WORKS(st_recipe_destroy(NULL));
   WORKS(st_trainer_destroy(NULL));
   WORKS(st_predictor_destroy(NULL));
+  WORKS(st_tensor_destroy(NULL));
+}
+
+static st_status fill_nothing(void* user, int64_t k, const int64_t* row_ids, int64_t n, const st_view* views) {
+  (void)user;
+  (void)k;
+  (void)row_ids;
+  (void)n;
+  (void)views;
+  return ST_OK;
 }
 
 static void no_handle(void) {
   const int64_t dims[] = {2};
   float values[2] = {0, 0};
   const st_view view = {ST_F32, 1, dims, NULL, values, sizeof values};
+  const st_named_view named = {"x", {ST_F32, 1, dims, NULL, values, sizeof values}};
+  const st_field field = {"x", ST_F32, 0, NULL};
+  st_view out;
+  st_tensor* tensor = NULL;
+  struct DLManagedTensor* managed = NULL;
   st_memory_stats stats;
   st_parameter_info parameter;
+  st_value_info info;
   st_evaluation evaluation;
   st_graph* graph = NULL;
   st_model* model = NULL;
@@ -83,34 +119,61 @@ static void no_handle(void) {
   st_predictor* predictor = NULL;
   const char* text = NULL;
   const int32_t token = 1;
-  int64_t n = 0;
+  int64_t n = 0, m = 0;
+  int32_t done = 0;
+  const st_named_view* outputs = NULL;
   double loss = 0;
   st_value value = 7;
 
   WORKS(st_memory_stats_init(&stats, sizeof stats));
   WORKS(st_parameter_info_init(&parameter, sizeof parameter));
+  WORKS(st_value_info_init(&info, sizeof info));
   WORKS(st_evaluation_init(&evaluation, sizeof evaluation));
   NO_HANDLE(st_context_memory(NULL, &stats));
+  NO_HANDLE(st_context_trim(NULL));
   NO_HANDLE(st_graph_create(NULL, &graph));
   NO_HANDLE(st_graph_input(NULL, "x", ST_F32, 1, dims, &value));
   expect_number(0, value, "value of a failed st_graph_input", __LINE__);
   NO_HANDLE(st_graph_parameter(NULL, "w", 1, dims, ST_INIT_ZEROS, 1, &value));
   NO_HANDLE(st_graph_op(NULL, "gelu", 1, &value, NULL, 1, &value));
+  NO_HANDLE(st_graph_apply(NULL, "gelu", 1, &value, 0, NULL, 1, &value));
+  NO_HANDLE(st_graph_value(NULL, 1, &info));
+  NO_HANDLE(st_graph_parameter_values(NULL, "w", &view, 1, &value));
+  expect_number(0, st_op_gelu(NULL, 1, NULL), "value of a wrapper without a graph", __LINE__);
+  NO_HANDLE(st_layer_linear(NULL, "l", 1, "{\"outputs\": 1}", &value));
+  NO_HANDLE(st_layer_embedding(NULL, "l", 1, "{\"vocabulary\": 1, \"width\": 1}", &value));
+  NO_HANDLE(st_layer_norm(NULL, "l", 1, NULL, &value));
+  NO_HANDLE(st_layer_attention(NULL, "l", 1, "{\"heads\": 1}", &value));
+  NO_HANDLE(st_layer_mlp(NULL, "l", 1, "{\"outputs\": 1}", &value));
+  NO_HANDLE(st_layer_dropout(NULL, "l", 1, NULL, &value));
   NO_HANDLE(st_graph_scope(NULL, "block"));
   NO_HANDLE(st_graph_scope_end(NULL));
   NO_HANDLE(st_graph_output(NULL, "y", 1));
   NO_HANDLE(st_graph_loss(NULL, 1));
   NO_HANDLE(st_graph_text(NULL, &text));
+  NO_HANDLE(st_op_register(NULL, "square", NULL, NULL));
   NO_HANDLE(st_model_create(NULL, 0, &model));
   NO_HANDLE(st_model_builtin(NULL, "mlp", NULL, 0, &model));
   NO_HANDLE(st_model_parameter_count(NULL, &n));
   NO_HANDLE(st_model_parameter(NULL, 0, &parameter));
   NO_HANDLE(st_model_get(NULL, "w", &view));
   NO_HANDLE(st_model_set(NULL, "w", &view));
+  NO_HANDLE(st_model_clone(NULL, &model));
+  NO_HANDLE(st_model_blend(NULL, NULL, 0.5));
+  NO_HANDLE(st_model_digest(NULL, &text));
+  NO_HANDLE(st_model_write(NULL, write_bytes, NULL));
+  NO_HANDLE(st_model_read(NULL, read_bytes, NULL, NULL, NULL));
   NO_HANDLE(st_model_write_file(NULL, "w.safetensors"));
   NO_HANDLE(st_model_read_file(NULL, "w.safetensors"));
   NO_HANDLE(st_data_files(NULL, "text", "{\"context\": 1}", &data));
-  NO_HANDLE(st_data_split(NULL, 0.1, &data, &other));
+  NO_HANDLE(st_data_arrays(NULL, 2, 1, &named, NULL, NULL, &data));
+  NO_HANDLE(st_data_callback(NULL, 2, 1, &field, fill_nothing, NULL, NULL, &data));
+  NO_HANDLE(st_tensor_create(NULL, ST_F32, 1, dims, &tensor));
+  NO_HANDLE(st_tensor_wrap(NULL, &view, NULL, NULL, &tensor));
+  NO_HANDLE(st_tensor_view(NULL, &out));
+  NO_HANDLE(st_tensor_from_dlpack(NULL, NULL, &tensor));
+  NO_HANDLE(st_tensor_to_dlpack(NULL, &managed));
+  NO_HANDLE(st_data_split(NULL, 0.1, 0, &data, &other));
   NO_HANDLE(st_data_rows(NULL, &n));
   NO_HANDLE(st_data_vocabulary(NULL, &n));
   NO_HANDLE(st_data_bigram_loss(NULL, NULL, &loss));
@@ -120,8 +183,9 @@ static void no_handle(void) {
   NO_HANDLE(st_trainer_create(NULL, NULL, NULL, &trainer));
   NO_HANDLE(st_trainer_step(NULL, 0, NULL, NULL));
   NO_HANDLE(st_trainer_run(NULL, 1, NULL, NULL));
-  NO_HANDLE(st_trainer_stop(NULL));
-  NO_HANDLE(st_trainer_cancel(NULL));
+  expect_number(ST_INVALID_HANDLE, st_trainer_stop(NULL), "st_trainer_stop(NULL)", __LINE__); /* for signal handlers: no message */
+  expect_number(ST_INVALID_HANDLE, st_trainer_cancel(NULL), "st_trainer_cancel(NULL)", __LINE__);
+  expect_number(ST_INVALID_HANDLE, st_context_cancel(NULL), "st_context_cancel(NULL)", __LINE__);
   NO_HANDLE(st_trainer_evaluate(NULL, NULL, &evaluation));
   NO_HANDLE(st_trainer_digest(NULL, &text));
   NO_HANDLE(st_trainer_plan(NULL, &text));
@@ -129,12 +193,23 @@ static void no_handle(void) {
   NO_HANDLE(st_trainer_log(NULL, "log.jsonl"));
   NO_HANDLE(st_trainer_log_end(NULL, 0));
   NO_HANDLE(st_trainer_write_report(NULL, "report.html", NULL));
-  NO_HANDLE(st_predictor_create(NULL, &predictor));
+  NO_HANDLE(st_trainer_advance(NULL, 0, NULL, 0, &done, NULL));
+  NO_HANDLE(st_trainer_forward(NULL, 0, NULL, &m, &outputs));
+  NO_HANDLE(st_trainer_backward(NULL, 0, NULL));
+  NO_HANDLE(st_trainer_apply(NULL, NULL));
+  NO_HANDLE(st_trainer_gradient(NULL, "w", NULL));
+  NO_HANDLE(st_trainer_set(NULL, "lr", "1"));
+  NO_HANDLE(st_trainer_get(NULL, "lr", &text));
+  NO_HANDLE(st_predictor_create(NULL, NULL, &predictor));
+  NO_HANDLE(st_predictor_run(NULL, 0, NULL, 0, NULL));
+  NO_HANDLE(st_predictor_refresh(NULL));
   NO_HANDLE(st_predictor_generate(NULL, 1, &token, NULL, on_token, NULL));
 }
 
 static void arguments_of_context_and_graph(st_context* context) {
-  const int64_t dims[] = {ST_BATCH, 2};
+  const int64_t dims[] = {ST_BATCH, 2}, two[] = {2};
+  float values[2] = {0, 0};
+  st_view view = {ST_F32, 1, two, NULL, values, sizeof values};
   const char* text = NULL;
   st_graph* graph = NULL;
   st_model* model = NULL;
@@ -142,6 +217,8 @@ static void arguments_of_context_and_graph(st_context* context) {
 
   REFUSES(st_context_create(NULL, NULL));
   REFUSES(st_context_memory(context, NULL));
+  REFUSES(st_op_register(context, NULL, NULL, NULL));
+  REFUSES(st_op_register(context, "square", NULL, NULL));
   REFUSES(st_graph_create(context, NULL));
   WORKS(st_graph_create(context, &graph));
   WORKS(st_graph_input(graph, "x", ST_F32, 2, dims, &x));
@@ -154,6 +231,24 @@ static void arguments_of_context_and_graph(st_context* context) {
   REFUSES(st_graph_op(graph, NULL, 1, &x, NULL, 1, &y));
   REFUSES(st_graph_op(graph, "gelu", 1, NULL, NULL, 1, &y));
   REFUSES(st_graph_op(graph, "gelu", 1, &x, NULL, 1, NULL));
+  REFUSES(st_graph_apply(graph, NULL, 1, &x, 0, NULL, 1, &y));
+  REFUSES(st_graph_apply(graph, "gelu", 1, NULL, 0, NULL, 1, &y));
+  REFUSES(st_graph_apply(graph, "gelu", 1, &x, 1, NULL, 1, &y));
+  REFUSES(st_graph_apply(graph, "gelu", 1, &x, 0, NULL, 1, NULL));
+  REFUSES(st_graph_value(graph, x, NULL));
+  REFUSES(st_graph_parameter_values(graph, NULL, &view, 1, &y));
+  REFUSES(st_graph_parameter_values(graph, "w", NULL, 1, &y));
+  REFUSES(st_graph_parameter_values(graph, "w", &view, 1, NULL));
+  view.dims = NULL;
+  REFUSES(st_graph_parameter_values(graph, "w", &view, 1, &y));
+  REFUSES(st_layer_linear(graph, NULL, x, "{\"outputs\": 1}", &y));
+  REFUSES(st_layer_linear(graph, "l", x, NULL, &y));
+  REFUSES(st_layer_linear(graph, "l", x, "{\"outputs\": 1}", NULL));
+  REFUSES(st_layer_embedding(graph, NULL, x, NULL, &y));
+  REFUSES(st_layer_norm(graph, NULL, x, NULL, &y));
+  REFUSES(st_layer_attention(graph, NULL, x, NULL, &y));
+  REFUSES(st_layer_mlp(graph, NULL, x, NULL, &y));
+  REFUSES(st_layer_dropout(graph, NULL, x, NULL, &y));
   REFUSES(st_graph_scope(graph, NULL));
   REFUSES(st_graph_output(graph, NULL, x));
   REFUSES(st_graph_text(graph, NULL));
@@ -185,6 +280,13 @@ static void arguments_of_model(st_context* context, st_model* model) {
   view.data = NULL;
   REFUSES(st_model_get(model, name, &view));
   REFUSES(st_model_set(model, name, &view));
+  REFUSES(st_model_clone(model, NULL));
+  NO_HANDLE(st_model_blend(model, NULL, 0.5));
+  REFUSES(st_model_digest(model, NULL));
+  REFUSES(st_model_write(model, NULL, NULL));
+  REFUSES(st_model_read(model, NULL, NULL, NULL, NULL));
+  WORKS(st_model_write(model, write_bytes, NULL));
+  expect(ST_CORRUPT, st_model_read(model, read_bytes, NULL, NULL, NULL), "the stream", __LINE__); /* it is empty */
   REFUSES(st_model_write_file(model, NULL));
   REFUSES(st_model_read_file(model, NULL));
 }
@@ -198,14 +300,59 @@ static void arguments_of_data(st_context* context, const char* file) {
   REFUSES(st_data_files(context, file, "{\"context\": 4}", NULL));
   WORKS(st_data_files(context, file, "{\"context\": 4}", &data));
   WORKS(st_live_handles("data", &handles));
-  REFUSES(st_data_split(data, 0.5, NULL, &validation));
-  REFUSES(st_data_split(data, 0.5, &train, NULL));
+  REFUSES(st_data_split(data, 0.5, 0, NULL, &validation));
+  REFUSES(st_data_split(data, 0.5, 0, &train, NULL));
   WORKS(st_live_handles("data", &after));
   expect_number(handles, after, "handles after a failed st_data_split", __LINE__);
   REFUSES(st_data_rows(data, NULL));
   REFUSES(st_data_vocabulary(data, NULL));
   REFUSES(st_data_bigram_loss(data, data, NULL));
   WORKS(st_data_destroy(data));
+}
+
+static void arguments_of_host_data(st_context* context) {
+  const int64_t dims[] = {2};
+  float values[2] = {0, 0};
+  st_named_view array = {"x", {ST_F32, 1, dims, NULL, values, sizeof values}};
+  st_field field = {"x", ST_F32, 0, NULL};
+  st_data* data = NULL;
+
+  REFUSES(st_data_arrays(context, 2, 1, NULL, NULL, NULL, &data));
+  REFUSES(st_data_arrays(context, 2, 1, &array, NULL, NULL, NULL));
+  WORKS(st_data_arrays(context, 2, 1, &array, NULL, NULL, &data)); /* nobody waits for the release */
+  WORKS(st_data_destroy(data));
+  array.view.dims = NULL;
+  REFUSES(st_data_arrays(context, 2, 1, &array, NULL, NULL, &data));
+  array.view.dims = dims;
+  array.view.data = NULL;
+  REFUSES(st_data_arrays(context, 2, 1, &array, NULL, NULL, &data));
+  array.name = NULL;
+  REFUSES(st_data_arrays(context, 2, 1, &array, NULL, NULL, &data));
+
+  REFUSES(st_data_callback(context, 2, 1, NULL, fill_nothing, NULL, NULL, &data));
+  REFUSES(st_data_callback(context, 2, 1, &field, NULL, NULL, NULL, &data));
+  REFUSES(st_data_callback(context, 2, 1, &field, fill_nothing, NULL, NULL, NULL));
+  field.name = NULL;
+  REFUSES(st_data_callback(context, 2, 1, &field, fill_nothing, NULL, NULL, &data));
+}
+
+static void arguments_of_tensor(st_context* context) {
+  const int64_t dims[] = {2};
+  float values[2] = {0, 0};
+  st_view view = {ST_F32, 1, dims, NULL, values, sizeof values};
+  st_tensor* tensor = NULL;
+
+  REFUSES(st_tensor_create(context, ST_F32, 1, NULL, &tensor));
+  REFUSES(st_tensor_create(context, ST_F32, 1, dims, NULL));
+  REFUSES(st_tensor_wrap(context, NULL, NULL, NULL, &tensor));
+  REFUSES(st_tensor_wrap(context, &view, NULL, NULL, NULL));
+  REFUSES(st_tensor_from_dlpack(context, NULL, &tensor));
+  WORKS(st_tensor_wrap(context, &view, NULL, NULL, &tensor));
+  REFUSES(st_tensor_view(tensor, NULL));
+  REFUSES(st_tensor_to_dlpack(tensor, NULL));
+  WORKS(st_tensor_destroy(tensor));
+  view.data = NULL;
+  REFUSES(st_tensor_wrap(context, &view, NULL, NULL, &tensor));
 }
 
 static void arguments_of_recipe(st_recipe* recipe) {
@@ -224,6 +371,9 @@ static void arguments_of_trainer(st_model* model, st_recipe* recipe) {
   st_named_view batch[] = {{"x", {ST_F32, 2, dims, NULL, x, sizeof x}}, {"y", {ST_F32, 2, dims, NULL, y, sizeof y}}};
   st_trainer* trainer = NULL;
   st_evaluation evaluation;
+  const st_named_view* outputs = NULL;
+  const char* text = NULL;
+  int64_t m = 0;
 
   REFUSES(st_trainer_create(model, recipe, NULL, NULL));
   NO_HANDLE(st_trainer_create(model, NULL, NULL, &trainer));
@@ -249,6 +399,15 @@ static void arguments_of_trainer(st_model* model, st_recipe* recipe) {
   REFUSES(st_trainer_log(trainer, NULL));
   EXPECT(ST_WRONG_STATE, st_trainer_log_end(trainer, 0));
   REFUSES(st_trainer_write_report(trainer, NULL, NULL));
+  REFUSES(st_trainer_advance(trainer, 0, NULL, 0, NULL, NULL));
+  REFUSES(st_trainer_forward(trainer, 0, NULL, NULL, &outputs));
+  REFUSES(st_trainer_forward(trainer, 0, NULL, &m, NULL));
+  REFUSES(st_trainer_backward(trainer, 1, NULL));
+  REFUSES(st_trainer_gradient(trainer, NULL, NULL));
+  REFUSES(st_trainer_set(trainer, NULL, "1"));
+  REFUSES(st_trainer_set(trainer, "lr", NULL));
+  REFUSES(st_trainer_get(trainer, NULL, &text));
+  REFUSES(st_trainer_get(trainer, "lr", NULL));
   WORKS(st_trainer_destroy(trainer));
 }
 
@@ -257,9 +416,12 @@ static void arguments_of_predictor(st_context* context) {
   st_model* gpt = NULL;
   st_predictor* predictor = NULL;
   WORKS(st_model_builtin(context, "gpt", "{\"layers\":1,\"width\":8,\"heads\":1,\"context\":4}", 0, &gpt));
-  REFUSES(st_predictor_create(gpt, NULL));
-  WORKS(st_predictor_create(gpt, &predictor));
+  REFUSES(st_predictor_create(gpt, NULL, NULL));
+  WORKS(st_predictor_create(gpt, NULL, &predictor));
   WORKS(st_predictor_generate(predictor, 1, &token, NULL, on_token, NULL)); /* no options: the defaults */
+  REFUSES(st_predictor_run(predictor, 1, NULL, 0, NULL));
+  REFUSES(st_predictor_run(predictor, 0, NULL, 1, NULL));
+  WORKS(st_predictor_refresh(predictor));
   REFUSES(st_predictor_generate(predictor, 1, NULL, NULL, on_token, NULL));
   REFUSES(st_predictor_generate(predictor, 0, &token, NULL, on_token, NULL));
   REFUSES(st_predictor_generate(predictor, 1, &token, NULL, NULL, NULL));
@@ -283,6 +445,8 @@ int main(int argc, char** argv) {
   arguments_of_context_and_graph(context);
   arguments_of_model(context, model);
   arguments_of_data(context, argv[1]);
+  arguments_of_host_data(context);
+  arguments_of_tensor(context);
   arguments_of_recipe(recipe);
   arguments_of_trainer(model, recipe);
   arguments_of_predictor(context);

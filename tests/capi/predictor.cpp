@@ -9,7 +9,7 @@ using namespace st::test;
 
 class Predictor : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(works(st_predictor_create(run.model, predictor.out()))); }
+  void SetUp() override { ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out()))); }
   std::vector<int32_t> write(const st_generate_options& options, std::vector<int32_t> prompt = {1, 2, 3}) {
     std::vector<int32_t> tokens;
     const auto add = [](void* user, int32_t token) {
@@ -33,7 +33,7 @@ TEST_F(Predictor, WritesTheSameTextForTheSameSeed) {
   EXPECT_NE(write(options), text);
 }
 
-TEST_F(Predictor, AnswersWithTheWeightsOfNow) {
+TEST_F(Predictor, WritesWithTheWeightsOfItsLastRefresh) {
   auto options = filled(st_generate_options_init);
   options.tokens = 12;
   options.temperature = 0;
@@ -42,7 +42,34 @@ TEST_F(Predictor, AnswersWithTheWeightsOfNow) {
   ASSERT_TRUE(works(st_trainer_create(run.model, run.recipe, nullptr, run.trainer.out())));
   TokenBatch batch(6, 9);  // the token after t is t + 1
   for (int i = 0; i < 60; ++i) ASSERT_TRUE(works(st_trainer_step(run.trainer, 2, batch.views(), nullptr)));
+  EXPECT_EQ(write(options), before);
+  ASSERT_TRUE(works(st_predictor_refresh(predictor)));
   EXPECT_NE(write(options), before);
+}
+
+TEST_F(Predictor, ACancelOfItsContextEndsTheText) {
+  const auto cancel = [](void* context, int32_t) { return st_context_cancel(static_cast<st_context*>(context)); };
+  const int32_t prompt = 1;
+  const st_context* context = run.context;
+  EXPECT_TRUE(
+      fails(ST_CANCELLED, st_predictor_generate(predictor, 1, &prompt, nullptr, cancel, const_cast<st_context*>(context)), {"cancelled"}));
+  EXPECT_EQ(write(filled(st_generate_options_init)).size(), 200U) << "a cancel is not meant for what begins after it";
+}
+
+TEST_F(Predictor, GivesIdleBuffersBackWhenItsContextIsTrimmed) {
+  const auto allocated = [&] {
+    auto stats = filled(st_memory_stats_init);
+    EXPECT_TRUE(works(st_context_memory(run.context, &stats)));
+    return stats.allocated_bytes;
+  };
+  auto options = filled(st_generate_options_init);
+  options.tokens = 4;
+  const int64_t before = allocated();
+  const auto text = write(options);
+  EXPECT_GT(allocated(), before);
+  ASSERT_TRUE(works(st_context_trim(run.context)));
+  EXPECT_EQ(allocated(), before);
+  EXPECT_EQ(write(options), text);
 }
 
 TEST_F(Predictor, TheHostMayEndTheText) {
@@ -74,7 +101,10 @@ TEST_F(Predictor, AModelThatWritesNoTextIsRefused) {
   HeldModel mlp;
   HeldPredictor none;
   ASSERT_TRUE(works(st_model_builtin(run.context, "mlp", nullptr, 0, mlp.out())));
-  EXPECT_NE(st_predictor_create(mlp, none.out()), ST_OK);
+  ASSERT_TRUE(works(st_predictor_create(mlp, nullptr, none.out()))) << "it may have other outputs to run";
+  const int32_t prompt = 1;
+  const auto ignore = [](void*, int32_t) { return st_status{ST_OK}; };
+  EXPECT_NE(st_predictor_generate(none, 1, &prompt, nullptr, ignore, nullptr), ST_OK);
   EXPECT_TRUE(std::string(st_last_error()).find("logits") != std::string::npos) << st_last_error();
 }
 

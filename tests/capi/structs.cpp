@@ -38,6 +38,10 @@ TEST(Structs, AreInitializedToTheSizeGiven) {
   expect_sizes_checked(st_context_options_init);
   expect_sizes_checked(st_memory_stats_init);
   expect_sizes_checked(st_parameter_info_init);
+  expect_sizes_checked(st_read_options_init);
+  expect_sizes_checked(st_read_report_init);
+  expect_sizes_checked(st_predictor_options_init);
+  expect_sizes_checked(st_value_info_init);
   expect_sizes_checked(st_generate_options_init);
   expect_sizes_checked(st_step_report_init);
   expect_sizes_checked(st_evaluation_init);
@@ -85,7 +89,7 @@ TEST(Structs, FromAnOlderOrNewerProgramAreToldApart) {
   const std::string text = text_file("structs.txt", 1000);
   SmallRun run(text);
   HeldPredictor predictor;
-  ASSERT_TRUE(works(st_predictor_create(run.model, predictor.out())));
+  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
   const int32_t prompt = 1;
   const auto stop = [](void*, int32_t) { return st_status{ST_CANCELLED}; };
 
@@ -96,6 +100,31 @@ TEST(Structs, FromAnOlderOrNewerProgramAreToldApart) {
   expect_taken(st_error_info_init, st_last_error_info);
   expect_taken(st_memory_stats_init, [&](st_memory_stats* stats) { return st_context_memory(run.context, stats); });
   expect_taken(st_parameter_info_init, [&](st_parameter_info* info) { return st_model_parameter(run.model, 0, info); });
+  expect_taken(st_predictor_options_init, [&](st_predictor_options* options) {
+    HeldPredictor made;
+    return st_predictor_create(run.model, options, made.out());
+  });
+  const auto nothing = [](void* bytes, void* room, int64_t most, int64_t* count) {  // a header without tensors
+    auto& left = *static_cast<std::string*>(bytes);
+    *count = std::min<int64_t>(most, static_cast<int64_t>(left.size()));
+    std::memcpy(room, left.data(), static_cast<size_t>(*count));
+    left.erase(0, static_cast<size_t>(*count));
+    return st_status{ST_OK};
+  };
+  std::string stream;
+  auto partial = filled(st_read_options_init);
+  partial.partial = 1;
+  const auto read = [&](const st_read_options* options, st_read_report* report) {
+    stream = std::string("\x08\0\0\0\0\0\0\0{}      ", 16);
+    return st_model_read(run.model, nothing, &stream, options, report);
+  };
+  expect_taken(st_read_report_init, [&](st_read_report* report) { return read(&partial, report); });
+  expect_taken(st_read_options_init, [&](st_read_options* options) {
+    options->partial = 1;
+    return read(options, nullptr);
+  });
+  SineRun sine;
+  expect_taken(st_value_info_init, [&](st_value_info* info) { return st_graph_value(sine.graph, 1, info); });
   expect_taken(st_generate_options_init,
                [&](st_generate_options* options) { return st_predictor_generate(predictor, 1, &prompt, options, stop, nullptr); });
   expect_taken(st_evaluation_init, [&](st_evaluation* evaluation) { return st_trainer_evaluate(run.trainer, run.data, evaluation); });

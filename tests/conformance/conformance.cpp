@@ -74,7 +74,7 @@ bool has_gradient(Op op) {
 
 const std::vector<BackendUnderTest>& backends() {
   static const std::vector<BackendUnderTest> all = [] {
-    std::vector<BackendUnderTest> list = {{"cpu", make_cpu_backend}};
+    std::vector<BackendUnderTest> list = {{"cpu", [] { return make_cpu_backend(); }}};
     if (std::getenv(kInstructionSet) != nullptr) return list;  // the caller asks for one set
     const std::string chosen(make_cpu_backend()->kernel_class());
     const BackendUnderTest narrower[] = {{"cpu_avx2", [] { return make_cpu_with("avx2"); }},
@@ -88,7 +88,7 @@ const std::vector<BackendUnderTest>& backends() {
 
 std::vector<BackendUnderTest> backends_and_reference() {
   std::vector<BackendUnderTest> all = backends();
-  all.push_back({"reference", make_reference_backend});
+  all.push_back({"reference", [] { return make_reference_backend(); }});
   return all;
 }
 

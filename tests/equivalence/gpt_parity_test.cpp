@@ -72,7 +72,7 @@ Tensor whole_gradient(const Interpreter& interpreter, const Program& program, Sl
 class GptParity : public ::testing::TestWithParam<const char*> {
  protected:
   std::shared_ptr<Context> context_ =
-      std::make_shared<Context>(ContextOptions{.device = GetParam(), .threads = 2, .log = {}, .parallel = {}});
+      std::make_shared<Context>(ContextOptions{.device = GetParam(), .threads = 2, .log = {}, .parallel = {}, .memory = {}});
 };
 
 // fp32 against PyTorch in fp64: 4e-7 was the worst tensor's L2 error; 1e-5 leaves room for other instruction sets and devices. A tensor

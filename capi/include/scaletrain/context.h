@@ -18,6 +18,12 @@ typedef void (*st_log_fn)(void* user, int32_t level, const char* area, const cha
 typedef void (*st_task_fn)(void* arg, int64_t i);
 typedef void (*st_parallel_fn)(void* user, int64_t n, st_task_fn task, void* arg);
 
+/* Memory of all buffers: parameters, gradients, optimizer state, activations, workspace, batches, snapshots, tensors. bytes > 0, align a
+ * power of two of at least 64; NULL from alloc is ST_OUT_OF_MEMORY for the call that needed it. Called from any thread; must not call the
+ * library. */
+typedef void* (*st_alloc_fn)(void* user, size_t bytes, size_t align);
+typedef void (*st_free_fn)(void* user, void* memory);
+
 typedef struct st_context_options {
   uint32_t struct_size;
   int32_t threads;      /* per trainer, at most 4096; 0: this process's cores (affinity and cgroup quota) */
@@ -27,6 +33,9 @@ typedef struct st_context_options {
   void* log_user;
   st_parallel_fn parallel; /* NULL: threads of the library's own */
   void* parallel_user;
+  st_alloc_fn alloc; /* both or neither: where all buffers come from; NULL: the system */
+  st_free_fn free;
+  void* memory_user;
 } st_context_options;
 
 ST_API st_status st_context_options_init(st_context_options* options, size_t size);
@@ -34,6 +43,14 @@ ST_API st_status st_context_options_init(st_context_options* options, size_t siz
 /* options NULL: all defaults. */
 ST_API st_status st_context_create(const st_context_options* options, st_context** context);
 ST_API st_status st_context_destroy(st_context* context);
+
+/* Ends every step, evaluation, prediction and run of this context that is running, each with ST_CANCELLED at its next instruction; a step
+ * that has begun its update ends whole first. What starts afterwards is not touched. Async-signal-safe, from any thread: a
+ * failure is its status alone, and st_last_error stays as it was. */
+ST_API st_status st_context_cancel(st_context* context);
+
+/* Gives back what is only kept for speed: idle predictors' and evaluations' buffers. */
+ST_API st_status st_context_trim(st_context* context);
 
 typedef struct st_memory_stats {
   uint32_t struct_size;

@@ -29,7 +29,7 @@ enum {
   ST_INTERNAL = 17  /* a defect of ours: please report it */
 };
 
-/* This thread's last error, complete; "" when there was none. Never NULL; valid until this thread's next call. */
+/* This thread's last error; "" when there was none. Beyond 8 KB it loses its middle. Never NULL; valid until this thread's next call. */
 ST_API const char* st_last_error(void);
 
 /* The same as data. Texts are NULL and numbers -1 where unknown; texts are valid until this thread's next call. */

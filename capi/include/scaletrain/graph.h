@@ -12,7 +12,8 @@ ST_BEGIN
 typedef struct st_graph st_graph;
 typedef int32_t st_value;
 
-#define ST_BATCH (-1) /* an input's first dimension, bound by each call's data; -n is n times the batch */
+#define ST_BATCH (-1)             /* an input's first dimension, bound by each call's data; -n is n times the batch */
+#define ST_NONE (-2147483647 - 1) /* for an optional input of an op: none (0 carries an error on) */
 
 ST_API st_status st_graph_create(st_context* context, st_graph** graph);
 ST_API st_status st_graph_destroy(st_graph* graph);
@@ -37,6 +38,34 @@ ST_API st_status st_graph_parameter(st_graph* graph, const char* name, int32_t r
  * first m; what is left of the room becomes 0. */
 ST_API st_status st_graph_op(st_graph* graph, const char* op, int32_t n, const st_value* inputs, const char* attributes, int32_t m,
                              st_value* values);
+
+/* The same with typed attributes, in any order and without text: what the wrappers of ops.h call. */
+enum { ST_ATTRIBUTE_BOOL = 1, ST_ATTRIBUTE_INT = 2, ST_ATTRIBUTE_REAL = 3, ST_ATTRIBUTE_INTS = 4, ST_ATTRIBUTE_WORD = 5 };
+typedef struct st_attribute {
+  const char* name;
+  int32_t type;
+  int32_t count;   /* of integers */
+  int64_t integer; /* bool: 0 or 1 */
+  double real;
+  const int64_t* integers;
+  const char* word;
+} st_attribute;
+ST_API st_status st_graph_apply(st_graph* graph, const char* op, int32_t n, const st_value* inputs, int32_t attribute_count,
+                                const st_attribute* attributes, int32_t m, st_value* values);
+
+/* What a value is: dims[0] < 0 is that many times the batch. */
+typedef struct st_value_info {
+  uint32_t struct_size;
+  st_dtype dtype;
+  int32_t rank;
+  int32_t reserved;
+  int64_t dims[8];
+} st_value_info;
+ST_API st_status st_value_info_init(st_value_info* info, size_t size);
+ST_API st_status st_graph_value(st_graph* graph, st_value value, st_value_info* info);
+
+/* A parameter that begins as the host's values, copied: f32, any strides. trainable 0: gradients stop there and no step changes it. */
+ST_API st_status st_graph_parameter_values(st_graph* graph, const char* name, const st_view* values, int32_t trainable, st_value* value);
 
 /* Names what follows "name." and makes it a block that recompute, gathering and pipelines may cut at. */
 ST_API st_status st_graph_scope(st_graph* graph, const char* name);

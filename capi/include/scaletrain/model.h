@@ -31,7 +31,15 @@ ST_API st_status st_parameter_info_init(st_parameter_info* info, size_t size);
 ST_API st_status st_model_parameter_count(st_model* model, int64_t* count);
 ST_API st_status st_model_parameter(st_model* model, int64_t index, st_parameter_info* info);
 
-/* Copy a whole parameter out of or into the model; f32, of exactly its shape. Not while a step runs (ST_BUSY). */
+/* A new model with the same graph and its own copy of the parameters. */
+ST_API st_status st_model_clone(st_model* model, st_model** clone);
+/* to += t (from - to), in f32, for every parameter: target networks (t = 1 - tau), averages; t 1 copies. Both have the same parameters. */
+ST_API st_status st_model_blend(st_model* to, st_model* from, double t);
+/* 32 hex digits: XXH3-128 over every parameter in name order (name, dtype, shape, bytes). Owned by the model until its next call. */
+ST_API st_status st_model_digest(st_model* model, const char** hex);
+
+/* Copy a whole parameter out of or into the model, of exactly its shape, any strides; converts from and to f32, f64, bf16 and f16. Not
+ * while a step runs (ST_BUSY). Setting refuses NaN and overlapping strides. */
 ST_API st_status st_model_get(st_model* model, const char* name, const st_view* to);
 ST_API st_status st_model_set(st_model* model, const char* name, const st_view* from);
 
@@ -39,6 +47,41 @@ ST_API st_status st_model_set(st_model* model, const char* name, const st_view* 
  * no other, with its shape (any floating type) and changes nothing when one does not fit. */
 ST_API st_status st_model_write_file(st_model* model, const char* path);
 ST_API st_status st_model_read_file(st_model* model, const char* path);
+
+/* The same through callbacks, front to back without seeking: a file, memory, a socket, an object store. Anything but ST_OK from a callback
+ * ends the call with ST_CALLBACK. */
+typedef st_status (*st_write_fn)(void* user, const void* bytes, int64_t count);
+ST_API st_status st_model_write(st_model* model, st_write_fn write, void* user);
+
+/* Fills at most `room` bytes and says how many; 0 is the end. */
+typedef st_status (*st_read_fn)(void* user, void* bytes, int64_t room, int64_t* count);
+
+typedef struct st_rename {
+  const char* from; /* in the stream: a name, or with a final "*" all names that begin so */
+  const char* to;   /* in the model, "*" standing for what from's stood for */
+} st_rename;
+typedef struct st_read_options {
+  uint32_t struct_size;
+  int32_t partial; /* 0: every parameter must be there and nothing else; 1: what fits by name is read, the rest is reported */
+  int64_t rename_count;
+  const st_rename* renames; /* the first that fits counts */
+} st_read_options;
+ST_API st_status st_read_options_init(st_read_options* options, size_t size);
+
+typedef struct st_read_report { /* texts are owned by the model until its next call */
+  uint32_t struct_size;
+  int32_t reserved;
+  int64_t read;
+  int64_t missing_count;    /* parameters of the model that the stream does not have */
+  int64_t unexpected_count; /* tensors of the stream that the model does not have */
+  const char* const* missing;
+  const char* const* unexpected;
+} st_read_report;
+ST_API st_status st_read_report_init(st_read_report* report, size_t size);
+
+/* options NULL: strict, no renames. report may be NULL; it is filled also when names did not fit. A tensor of another shape is refused,
+ * also when partial. Nothing is changed unless all of it could be read. */
+ST_API st_status st_model_read(st_model* model, st_read_fn read, void* user, const st_read_options* options, st_read_report* report);
 
 ST_END
 #endif

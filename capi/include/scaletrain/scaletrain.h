@@ -12,10 +12,14 @@
 #include <scaletrain/data.h>
 #include <scaletrain/error.h>
 #include <scaletrain/graph.h>
+#include <scaletrain/host_op.h>
+#include <scaletrain/layer.h>
 #include <scaletrain/library.h>
 #include <scaletrain/model.h>
+#include <scaletrain/ops.h>
 #include <scaletrain/predictor.h>
 #include <scaletrain/recipe.h>
+#include <scaletrain/tensor.h>
 #include <scaletrain/trainer.h>
 #include <scaletrain/view.h>
 

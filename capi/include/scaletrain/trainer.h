@@ -42,17 +42,50 @@ ST_API st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_
 typedef st_status (*st_on_step_fn)(void* user, const st_step_report* report);
 ST_API st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_fn on_step, void* user);
 
+/* The same step in slices: works for about `nanoseconds` and says in `done` whether the step is finished; call it again, with the same
+ * batch (borrowed until then) or n 0 for the data's rows, until it is. Overruns by at most one instruction. The bits are those of
+ * st_trainer_step. Until it is done, the trainer's step, run, evaluate, digest, gradient and forward are ST_WRONG_STATE; a cancel undoes
+ * the slices of a step whose update has not begun. report may be NULL and is filled when done. */
+ST_API st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t nanoseconds, int32_t* done,
+                                    st_step_report* report);
+
+/* A step whose loss the host computes: forward, the host's loss, backward, apply. forward runs one micro-batch of `batch` rows of the
+ * recipe, dropout on, and gives the graph's outputs (owned by the trainer until its next call); inputs that only the graph's loss reads may
+ * be left out. backward takes the loss's gradients by output name (outputs left out count as 0, those named "metric.*" get none); NULL: the
+ * graph's own loss. More pairs of forward and backward add up; what the host gives is divided by nothing. apply clips and updates by the
+ * sum, and ends the step; its report's loss is NaN unless the graph's own loss was used. The pairs of a step that was begun are undone by a
+ * cancel or an error of these three. Without a loss in the graph only these three train. */
+ST_API st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t* m, const st_named_view** outputs);
+ST_API st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_view* output_gradients);
+ST_API st_status st_trainer_apply(st_trainer* trainer, st_step_report* report);
+
+/* Copies a parameter's gradient of the last step, before clipping, of the mean loss (after apply: of what the host gave); f32, of the
+ * parameter's shape, row-major. ST_WRONG_STATE before the first step and while, or after, a step was begun that did not end. */
+ST_API st_status st_trainer_gradient(st_trainer* trainer, const char* name, const st_view* to);
+/* Changes a key of the recipe from the next step on: lr, lr_schedule, warmup. What the plan was made from is ST_UNSUPPORTED, and says so.
+ */
+ST_API st_status st_trainer_set(st_trainer* trainer, const char* key, const char* json_value);
+/* A key of the recipe as it is now. Owned by the trainer until its next call. */
+ST_API st_status st_trainer_get(st_trainer* trainer, const char* key, const char** json_value);
+
 /* Ends a run after the running step; from any thread. When none is running, the next one ends before its first step. */
 ST_API st_status st_trainer_stop(st_trainer* trainer);
 /* Makes the running step or evaluation end with ST_CANCELLED at its next instruction; from any thread. A step that has begun its update
  * ends whole, and the next call is cancelled, as when none is running. One cancel ends one call. */
 ST_API st_status st_trainer_cancel(st_trainer* trainer);
 
+typedef struct st_metric {
+  const char* name;
+  double mean;
+} st_metric;
 typedef struct st_evaluation {
   uint32_t struct_size;
   int32_t reserved;
   double loss;  /* mean over the counted rows, dropout off */
   double count; /* rows counted */
+  int64_t metric_count;
+  const st_metric*
+      metrics; /* of each output named "metric.*": the mean over its elements and all rows; owned by the trainer until its next call */
 } st_evaluation;
 
 ST_API st_status st_evaluation_init(st_evaluation* evaluation, size_t size);

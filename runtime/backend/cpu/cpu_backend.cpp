@@ -52,7 +52,7 @@ const InstructionSet& choose() {
 
 class CpuBackend final : public HostBackend {
  public:
-  explicit CpuBackend(const InstructionSet& set) : set_(set) {}
+  CpuBackend(const InstructionSet& set, std::shared_ptr<MemorySource> memory) : HostBackend(std::move(memory)), set_(set) {}
   std::string_view name() const override { return "cpu"; }
   std::string_view kernel_class() const override { return set_.name; }
   const OpTable& kernels() const override { return *set_.table(); }
@@ -63,6 +63,8 @@ class CpuBackend final : public HostBackend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(choose()); }
+std::unique_ptr<Backend> make_cpu_backend(std::shared_ptr<MemorySource> memory) {
+  return std::make_unique<CpuBackend>(choose(), std::move(memory));
+}
 
 }  // namespace st

@@ -6,6 +6,7 @@ namespace {
 
 class ReferenceBackend : public HostBackend {
  public:
+  using HostBackend::HostBackend;
   std::string_view name() const override { return "reference"; }
   std::string_view kernel_class() const override { return "reference"; }
   const OpTable& kernels() const override { return kernels_; }
@@ -20,6 +21,8 @@ class ReferenceBackend : public HostBackend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_reference_backend() { return std::make_unique<ReferenceBackend>(); }
+std::unique_ptr<Backend> make_reference_backend(std::shared_ptr<MemorySource> memory) {
+  return std::make_unique<ReferenceBackend>(std::move(memory));
+}
 
 }  // namespace st

@@ -207,6 +207,29 @@ TEST(FloatMode, GivesTheCallersModeBack) {
   EXPECT_NE(half_of_least(), 0);  // a host that runs tasks on the calling thread keeps its mode
 }
 
+TEST(HostsFloatMode, IsTheOneThatTheHostCalledWith) {
+  {
+    const HostsFloatMode nothing_to_undo;
+    EXPECT_NE(half_of_least(), 0);
+  }
+  const FloatMode entry;
+  {
+    const FloatMode executor;
+    const HostsFloatMode callback;
+    EXPECT_NE(half_of_least(), 0);
+    {
+      const FloatMode called_back;
+      EXPECT_EQ(half_of_least(), 0);
+      const HostsFloatMode its_callback;
+      EXPECT_NE(half_of_least(), 0);
+    }
+    EXPECT_NE(half_of_least(), 0);
+  }
+  EXPECT_EQ(half_of_least(), 0);
+  const HostsFloatMode later;
+  EXPECT_NE(half_of_least(), 0);
+}
+
 #endif
 
 }  // namespace

@@ -35,6 +35,9 @@ class Counting final : public Dataset {
   mutable std::atomic<int64_t> fills_{0};
 };
 
+/// A dataset that outlives its prefetcher anyway.
+std::shared_ptr<const Dataset> lent(const Dataset& data) { return {std::shared_ptr<void>(), &data}; }
+
 void expect_batch(const Batch& batch, const DataStream& stream, int64_t first) {
   for (size_t i = 0; i < batch.rows.size(); ++i) {
     const int64_t row = stream[first + static_cast<int64_t>(i)];
@@ -48,7 +51,7 @@ TEST(Prefetcher, GivesTheStreamInOrderAtEveryDepth) {
   const Counting data(101);
   const DataStream stream(101, 9);
   for (const int64_t depth : {0, 1, 2, 7}) {
-    Prefetcher prefetcher(data, stream, {3, 4}, 24, depth);
+    Prefetcher prefetcher(lent(data), stream, {3, 4}, 24, depth);
     for (int64_t i = 0; i < 400; ++i) {
       const Batch& batch = prefetcher.next();
       ASSERT_EQ(batch.cursor, 24 + i / 4 * 12);
@@ -63,8 +66,8 @@ TEST(Prefetcher, GivesARankItsOwnMicroBatches) {
   const Counting data(50);
   const DataStream stream(50, 9);
   // 5 micro-batches on 3 ranks: rank 1 computes 1 and 4, rank 2 computes 2.
-  Prefetcher one(data, stream, {2, 5, 3, 1}, 0, 2);
-  Prefetcher two(data, stream, {2, 5, 3, 2}, 0, 2);
+  Prefetcher one(lent(data), stream, {2, 5, 3, 1}, 0, 2);
+  Prefetcher two(lent(data), stream, {2, 5, 3, 2}, 0, 2);
   for (int64_t step = 0; step < 20; ++step) {
     for (const int64_t k : {1, 4}) {
       const Batch& batch = one.next();
@@ -77,7 +80,7 @@ TEST(Prefetcher, GivesARankItsOwnMicroBatches) {
 
 TEST(Prefetcher, FillsAheadButNotFurtherThanItsDepth) {
   const Counting data(1000);
-  Prefetcher prefetcher(data, DataStream(1000, 1), {4, 1}, 0, 3);
+  Prefetcher prefetcher(lent(data), DataStream(1000, 1), {4, 1}, 0, 3);
   prefetcher.next();
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (data.fills() < 4 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
@@ -88,7 +91,7 @@ TEST(Prefetcher, FillsAheadButNotFurtherThanItsDepth) {
 TEST(Prefetcher, KeepsTheBatchUntilTheNextCall) {
   const Counting data(1000);
   const DataStream stream(1000, 1);
-  Prefetcher prefetcher(data, stream, {8, 1}, 0, 1);
+  Prefetcher prefetcher(lent(data), stream, {8, 1}, 0, 1);
   for (int64_t i = 0; i < 200; ++i) {
     const Batch& batch = prefetcher.next();
     std::this_thread::sleep_for(std::chrono::microseconds(200));  // long enough for the thread to spoil it, if it would
@@ -100,7 +103,7 @@ TEST(Prefetcher, ThrowsAnErrorWhenItsBatchIsDue) {
   const DataStream stream(100, 4);
   const Counting data(100, stream[3 * 10 + 5]);  // in the fourth batch
   for (const int64_t depth : {0, 1, 5}) {
-    Prefetcher prefetcher(data, stream, {10, 1}, 0, depth);
+    Prefetcher prefetcher(lent(data), stream, {10, 1}, 0, depth);
     for (int64_t i = 0; i < 3; ++i) expect_batch(prefetcher.next(), stream, 10 * i);
     for (int again = 0; again < 3; ++again) {
       try {
@@ -117,14 +120,14 @@ TEST(Prefetcher, ThrowsAnErrorWhenItsBatchIsDue) {
 TEST(Prefetcher, StopsWhenItIsNotWantedAnyMore) {
   const Counting data(100);
   for (int round = 0; round < 100; ++round) {
-    Prefetcher prefetcher(data, DataStream(100, 1), {5, 2}, 0, 4);
+    Prefetcher prefetcher(lent(data), DataStream(100, 1), {5, 2}, 0, 4);
     for (int i = 0; i < round % 7; ++i) prefetcher.next();
   }
 }
 
 TEST(Prefetcher, AllocatesNothingABatch) {
   const Counting data(100);
-  Prefetcher prefetcher(data, DataStream(100, 1), {5, 2}, 0, 2);
+  Prefetcher prefetcher(lent(data), DataStream(100, 1), {5, 2}, 0, 2);
   prefetcher.next();
   const int64_t before = allocations();
   for (int i = 0; i < 200; ++i) prefetcher.next();
@@ -134,11 +137,11 @@ TEST(Prefetcher, AllocatesNothingABatch) {
 TEST(Prefetcher, RefusesWhatCannotBe) {
   const Counting data(100);
   const DataStream stream(100, 1);
-  EXPECT_THROW(Prefetcher(data, stream, {5, 2}, 0, -1), Error);
-  EXPECT_THROW(Prefetcher(data, stream, {5, 2}, -1, 1), Error);
-  EXPECT_THROW(Prefetcher(data, stream, {0, 2}, 0, 1), Error);
-  EXPECT_THROW(Prefetcher(data, stream, {5, 2, 3, 2}, 0, 1), Error);  // a rank without a micro-batch
-  EXPECT_THROW(Prefetcher(data, stream, {int64_t{1} << 60, 2}, 0, 1), Error);
+  EXPECT_THROW(Prefetcher(lent(data), stream, {5, 2}, 0, -1), Error);
+  EXPECT_THROW(Prefetcher(lent(data), stream, {5, 2}, -1, 1), Error);
+  EXPECT_THROW(Prefetcher(lent(data), stream, {0, 2}, 0, 1), Error);
+  EXPECT_THROW(Prefetcher(lent(data), stream, {5, 2, 3, 2}, 0, 1), Error);  // a rank without a micro-batch
+  EXPECT_THROW(Prefetcher(lent(data), stream, {int64_t{1} << 60, 2}, 0, 1), Error);
 }
 
 }  // namespace

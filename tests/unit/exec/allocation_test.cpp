@@ -26,7 +26,8 @@ TEST(AllocationCount, SeesNewAndMallocOfAnyKind) {  // the counter can count
 class StepAllocations : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(StepAllocations, NoneAfterTheFirstStepOnAnyThread) {
-  const auto context = std::make_shared<Context>(ContextOptions{.device = GetParam(), .threads = 2, .log = {}, .parallel = {}});
+  const auto context =
+      std::make_shared<Context>(ContextOptions{.device = GetParam(), .threads = 2, .log = {}, .parallel = {}, .memory = {}});
   for (const int64_t micro_batches : {1, 3}) {
     const auto model =
         std::make_shared<Model>(context, build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 1);
@@ -48,7 +49,25 @@ TEST_P(StepAllocations, NoneAfterTheFirstStepOnAnyThread) {
     trainer.step(batch);
     const int64_t again = allocation_count();
     for (int i = 0; i < 20; ++i) trainer.step(batch);
-    EXPECT_EQ(allocation_count(), again) << micro_batches << " micro-batches, from the host";
+    for (int i = 0; i < 20; ++i)
+      while (!trainer.advance(batch, 0)) {
+      }
+    EXPECT_EQ(allocation_count(), again) << micro_batches << " micro-batches, from the host, whole and in slices";
+
+    const auto pair = [&] {
+      const Shape one{recipe.batch, 5};
+      const NamedView inputs[] = {{"tokens", DType::i32, one, tokens.data()}, {"targets", DType::i32, one, targets.data()}};
+      trainer.forward(inputs);
+      trainer.backward_own_loss();
+    };
+    pair();
+    trainer.apply();
+    const int64_t last = allocation_count();
+    for (int i = 0; i < 20; ++i) {
+      for (int64_t k = 0; k < micro_batches; ++k) pair();
+      trainer.apply();
+    }
+    EXPECT_EQ(allocation_count(), last) << micro_batches << " pairs of forward and backward";
   }
 }
 

@@ -101,7 +101,7 @@ TEST(Executor, CancelledBeforeTheUpdateLeavesParametersAndMoments) {
   const auto backend = make_reference_backend();
   Storage storage(*backend);
   Workers workers(1);
-  std::atomic<bool> cancelled{false};
+  CancelToken cancelled;
   Executor executor(plan_for_reference(gpt_step(3, 3), 3), storage, workers, &cancelled);
   const auto tokens = tokens_for(3);
   const auto& program = executor.plan().program;
@@ -115,7 +115,7 @@ TEST(Executor, CancelledBeforeTheUpdateLeavesParametersAndMoments) {
   const auto bind = [&](int64_t micro_batch) {
     executor.bind(program.slot_named("tokens"), tokens.data());
     executor.bind(program.slot_named("targets"), tokens.data());
-    if (micro_batch == 2) cancelled = true;
+    if (micro_batch == 2) cancelled.cancel();
   };
   try {
     executor.run(bind);
@@ -124,7 +124,7 @@ TEST(Executor, CancelledBeforeTheUpdateLeavesParametersAndMoments) {
     EXPECT_EQ(error.code(), Code::cancelled);
   }
   EXPECT_EQ(state(), before);
-  EXPECT_FALSE(cancelled) << "a cancel ends one run";
+  EXPECT_FALSE(cancelled.is_set()) << "a cancel ends one run";
 }
 
 TEST(Executor, RunsAgainAfterAnErrorAsIfNothingHadHappened) {

@@ -71,7 +71,7 @@ TEST_F(Build, DropoutSitesAreNumberedInTheirOrderAndShareTheirCounters) {
 TEST_F(Build, DropoutDoesNotTakeAHostsSlotForItsCounters) {
   const Value x = b.input("x", DType::f32, {kBatch, 3});
   b.input("counters", DType::i64, {2});
-  EXPECT_THAT(refusal([&] { b.dropout(x); }), HasSubstr("the name \"counters\" is taken"));
+  EXPECT_THAT(refusal([&] { b.dropout(x); }), HasSubstr("a slot named \"counters\", which is taken"));
 }
 
 TEST_F(Build, ARefusedNodeLeavesNothingBehind) {

@@ -132,8 +132,8 @@ TEST_F(ModelFile, AMissingOrTornFileIsNamed) {
 }
 
 TEST_F(ModelInit, IsRefusedBeforeMemoryIsTouchedWhenItDoesNotFit) {
-  const auto small =
-      std::make_shared<Context>(ContextOptions{.device = "reference", .threads = 1, .memory_limit = 4096, .log = {}, .parallel = {}});
+  const auto small = std::make_shared<Context>(
+      ContextOptions{.device = "reference", .threads = 1, .memory_limit = 4096, .log = {}, .parallel = {}, .memory = {}});
   try {
     Model(small, build_gpt(odd_gpt()), 1);
     FAIL();

@@ -306,8 +306,8 @@ TEST(Trainer, TrainsAndReadsParametersInDoublePrecision) {
 }
 
 TEST(Trainer, RefusesWhatDoesNotFitTheMemoryBeforeTouchingIt) {
-  const auto context =
-      std::make_shared<Context>(ContextOptions{.device = "reference", .threads = 1, .memory_limit = 1 << 16, .log = {}, .parallel = {}});
+  const auto context = std::make_shared<Context>(
+      ContextOptions{.device = "reference", .threads = 1, .memory_limit = 1 << 16, .log = {}, .parallel = {}, .memory = {}});
   const auto model = std::make_shared<Model>(context, build_gpt(odd_gpt()), 1);
   const int64_t before = context->backend().allocated_bytes();
   const Error error = error_of([&] { Trainer(model, {.device = "reference", .batch = 64}, nullptr); });

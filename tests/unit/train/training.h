@@ -22,7 +22,7 @@ struct Training {
   bool ignored = false;  // some targets are left out of the loss
 
   std::shared_ptr<Context> context() const {
-    return std::make_shared<Context>(ContextOptions{.device = device, .threads = threads, .log = {}, .parallel = {}});
+    return std::make_shared<Context>(ContextOptions{.device = device, .threads = threads, .log = {}, .parallel = {}, .memory = {}});
   }
   std::shared_ptr<Model> model() const { return std::make_shared<Model>(context(), build_gpt(options), 1); }
   std::shared_ptr<const Dataset> data() const { return std::make_shared<Sequences>(50, options.context, options.vocabulary, ignored); }

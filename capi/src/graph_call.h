@@ -1,0 +1,51 @@
+// What calls that build a graph have in common: how a host's ids, shapes and names become ours, and how an error is carried on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "guard.h"
+#include "objects.h"
+
+namespace st::capi {
+
+/// The value behind an id. Of 0: throws the graph's first error, so that it is carried on.
+Value value_of(const GraphObject& graph, st_value id);
+std::vector<Value> values_of(const GraphObject& graph, int32_t n, const st_value* ids);
+Shape shape_of(int32_t rank, const int64_t* dims);
+std::string name_given(const char* name);
+
+/// Counts the elements of parameters among the slots from `first_slot` on: a graph that no memory holds is refused while it is built.
+void count_parameters(GraphObject& graph, size_t first_slot);
+
+/// A call that makes values: on error the ids are 0, the graph keeps the first error, and the status tells too. The values may lie where
+/// the inputs do, so they are written last.
+template <class Body>
+st_status build(st_graph* graph, const char* call, int32_t m, st_value* values, const Body& body) {
+  std::vector<st_value> ids;
+  const st_status status = guard(
+      [&] {
+        const auto g = find(graph);
+        try {
+          check(m == 0 || values != nullptr, "values is NULL");
+          Builder b(g->program, 0);
+          b.set_region(g->scopes.empty() ? 0 : g->scopes.back());
+          const std::vector<Value> made = body(*g, b);
+          for (int32_t i = 0; i < m && i < static_cast<int32_t>(made.size()); ++i) {
+            g->values.push_back(made[static_cast<size_t>(i)]);
+            ids.push_back(static_cast<st_value>(g->values.size()));
+          }
+        } catch (const Error& error) {
+          Error named(error.code(), text(call, ": ", error.message()));
+          named.place = error.place;
+          if (!g->first_error) g->first_error = named;
+          throw named;
+        }
+      },
+      call);
+  for (int32_t i = 0; values != nullptr && i < m; ++i)
+    values[i] = i < static_cast<int32_t>(ids.size()) && status == ST_OK ? ids[static_cast<size_t>(i)] : 0;
+  return status;
+}
+
+}  // namespace st::capi

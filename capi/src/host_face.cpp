@@ -1,0 +1,19 @@
+#include "host_face.h"
+
+namespace st::capi {
+
+bool is_for_models(Op op) {
+  const OpInfo& info = info_of(op);
+  return info.gradient != "none" && info.name != "host";  // an op that the host registered is called by its own name
+}
+
+OpInfo host_face(Op op) {
+  OpInfo face = info_of(op);
+  if (op != Op::dropout) return face;
+  std::erase_if(face.inputs, [](const OpInput& input) { return input.name != "x"; });
+  std::erase_if(face.attrs, [](const OpAttr& attr) { return attr.name != "rate"; });
+  face.help = "y = x * keep / (1 - rate), keep drawn anew for each element and step; rate 0: the recipe's; y = x outside training";
+  return face;
+}
+
+}  // namespace st::capi

@@ -1,0 +1,125 @@
+// A step in the host's hands: in slices of time, or with a loss that the host computes; and what can be asked and set between steps.
+#include "base/os.h"
+#include "guard.h"
+#include "objects.h"
+#include "step_calls.h"
+
+using namespace st;
+using namespace st::capi;
+
+namespace {
+
+/// A whole step is done.
+void finish(TrainerObject& t, const StepReport& made, st_step_report* report) {
+  note(t, made);
+  if (report != nullptr) give_report(report, made);
+  write_log(t, made);
+}
+
+/// What a forward leaves, as views of the host's; they are filled in place once they were made.
+void give_outputs(TrainerObject& t, std::span<const NamedView> made) {
+  t.outputs.resize(made.size());
+  t.output_dims.resize(made.size());
+  for (size_t i = 0; i < made.size(); ++i) {
+    const NamedView& view = made[i];
+    t.output_dims[i].assign(view.shape.begin(), view.shape.end());
+    t.outputs[i] = {view.name.data(),
+                    {.dtype = static_cast<st_dtype>(view.dtype),
+                     .rank = view.shape.rank(),
+                     .dims = t.output_dims[i].data(),
+                     .strides = nullptr,
+                     .data = const_cast<void*>(view.data),
+                     .bytes = view.shape.elements() * bytes_of(view.dtype)}};
+  }
+}
+
+/// Room for a parameter's gradient.
+std::span<float> room_for(const st_view* to, const Slot& parameter) {
+  const st_view& view = given(to, "st_trainer_gradient: to");
+  check(view.dtype == ST_F32, "st_trainer_gradient: gradients are f32, the view's dtype is ", view.dtype);
+  check(view.rank == parameter.type.shape.rank() && (view.rank == 0 || view.dims != nullptr), "st_trainer_gradient: \"", parameter.name,
+        "\" has shape ", parameter.type.shape, ", the view has ", view.rank, " dimensions");
+  const Shape shape(std::span<const int64_t>(view.dims, static_cast<size_t>(view.rank)));
+  check(shape == parameter.type.shape, "st_trainer_gradient: \"", parameter.name, "\" has shape ", parameter.type.shape, ", the view's is ",
+        shape);
+  require(view.strides == nullptr, Code::unsupported, "st_trainer_gradient: views with strides are not taken yet; pass NULL for row-major");
+  const int64_t bytes = shape.elements() * static_cast<int64_t>(sizeof(float));
+  check(view.data != nullptr && view.bytes >= bytes, "st_trainer_gradient: \"", parameter.name, "\" needs ", bytes, " bytes, the view has ",
+        view.data == nullptr ? 0 : view.bytes);
+  return {static_cast<float*>(view.data), static_cast<size_t>(shape.elements())};
+}
+
+}  // namespace
+
+st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t nanoseconds, int32_t* done,
+                             st_step_report* report) {
+  return guard([&] {
+    const double deadline = os::seconds() + static_cast<double>(nanoseconds) * 1e-9;
+    given(done, "st_trainer_advance: done") = 0;
+    if (report != nullptr) take(report, "st_trainer_advance: report");
+    check(nanoseconds >= 0, "st_trainer_advance: nanoseconds is ", nanoseconds, "; give 0 for one instruction, or more");
+    const auto t = find(trainer);
+    take_views(t->views, n, batch, "st_trainer_advance");
+    const auto made =
+        cancellable(*t, [&] { return batch == nullptr ? t->trainer->advance(deadline) : t->trainer->advance(t->views, deadline); });
+    if (!made) return;
+    *done = 1;
+    finish(*t, *made, report);
+  });
+}
+
+st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t* m, const st_named_view** outputs) {
+  return guard([&] {
+    given(m, "st_trainer_forward: m") = 0;
+    given(outputs, "st_trainer_forward: outputs") = nullptr;
+    const auto t = find(trainer);
+    take_views(t->views, n, batch, "st_trainer_forward");
+    give_outputs(*t, cancellable(*t, [&] { return t->trainer->forward(t->views); }));
+    *m = static_cast<int64_t>(t->outputs.size());
+    *outputs = t->outputs.data();
+  });
+}
+
+st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_view* output_gradients) {
+  return guard([&] {
+    check(output_gradients != nullptr || m == 0, "st_trainer_backward: output_gradients is NULL with m = ", m,
+          " views; give the views, or m = 0 for the graph's own loss");
+    const auto t = find(trainer);
+    take_views(t->views, m, output_gradients, "st_trainer_backward");
+    cancellable(*t, [&] { output_gradients == nullptr ? t->trainer->backward_own_loss() : t->trainer->backward(t->views); });
+  });
+}
+
+st_status st_trainer_apply(st_trainer* trainer, st_step_report* report) {
+  return guard([&] {
+    if (report != nullptr) take(report, "st_trainer_apply: report");
+    const auto t = find(trainer);
+    finish(*t, cancellable(*t, [&] { return t->trainer->apply(); }), report);
+  });
+}
+
+st_status st_trainer_gradient(st_trainer* trainer, const char* name, const st_view* to) {
+  return guard([&] {
+    const auto t = find(trainer);
+    const Model& model = *t->model->model;
+    const SlotId parameter = model.parameter_named(text_given(name, "st_trainer_gradient: name"));
+    const FloatMode mode;  // the host's rounding must not reach the mean
+    t->trainer->gradient(name, room_for(to, model.slot(parameter)));
+  });
+}
+
+st_status st_trainer_set(st_trainer* trainer, const char* key, const char* json_value) {
+  return guard([&] {
+    const auto t = find(trainer);
+    t->trainer->set(text_given(key, "st_trainer_set: key"), text_given(json_value, "st_trainer_set: json_value"));
+  });
+}
+
+st_status st_trainer_get(st_trainer* trainer, const char* key, const char** json_value) {
+  return guard([&] {
+    const auto t = find(trainer);
+    given(json_value, "st_trainer_get: json_value");
+    t->answer = t->trainer->recipe().get(text_given(key, "st_trainer_get: key"));
+    *json_value = t->answer.c_str();
+  });
+}

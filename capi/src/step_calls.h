@@ -1,0 +1,35 @@
+// What the calls that make a step have in common: views in, a report out, a log line, a cancel that is used up.
+#pragma once
+
+#include "guard.h"
+#include "objects.h"
+
+namespace st::capi {
+
+constexpr size_t kKeptSteps =
+    512;  // reports that a trainer keeps for its page: a chart shows no more, and they are not of the host's memory
+
+/// Checks n views of the host's and describes them; `call` is named in errors.
+void take_views(std::vector<NamedView>& views, int64_t n, const st_named_view* batch, const char* call);
+void give_report(st_step_report* theirs, const StepReport& report);
+const Logger& logger(const TrainerObject& trainer);
+
+/// A step is done: what the report page and the logger are told of it.
+void note(TrainerObject& trainer, const StepReport& report);
+/// After the report was given: the step is done, whatever becomes of its line.
+void write_log(TrainerObject& trainer, const StepReport& report);
+
+/// A cancel ends one call and is then used up.
+template <class Call>
+auto cancellable(TrainerObject& t, const Call& call) {
+  const Lease weights(Kind::model, t.model);
+  const FloatMode mode;  // the host's rounding must not reach the learning rate or a mean
+  try {
+    return call();
+  } catch (const Error& error) {
+    if (error.code() == Code::cancelled) t.trainer->take_cancel();
+    throw;
+  }
+}
+
+}  // namespace st::capi

@@ -1,0 +1,71 @@
+#include "views.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace st::capi {
+namespace {
+
+constexpr int64_t kMaxViews = 1024;
+
+}  // namespace
+
+HostView read_view(std::string_view name, const st_view* view, const char* call) {
+  check(view != nullptr, call, ": the view of \"", name, "\" is NULL");
+  HostView ours;
+  ours.name = name;
+  ours.dtype = static_cast<DType>(view->dtype);
+  check(view->dtype >= ST_F32 && view->dtype <= ST_BOOL, call, ": \"", name, "\" has dtype ", view->dtype,
+        "; use one of ST_F32 to ST_BOOL");
+  check(view->rank >= 0 && view->rank <= kMaxDims && (view->rank == 0 || view->dims != nullptr), call, ": \"", name, "\" has rank ",
+        view->rank, view->dims == nullptr ? " and no dims (NULL)" : "; allowed is 0 to 8");
+  ours.shape = Shape(std::span<const int64_t>(view->dims, static_cast<size_t>(view->rank)));
+  int64_t elements = 1;
+  for (const int64_t dim : ours.shape) {
+    check(dim >= 0, call, ": \"", name, "\" has shape ", ours.shape, "; dims are not negative");
+    check(!__builtin_mul_overflow(elements, std::max<int64_t>(dim, 1), &elements) && elements <= INT64_MAX / 8, call, ": \"", name,
+          "\" has shape ", ours.shape, ", which no memory holds");
+  }
+  if (view->strides == nullptr) {
+    ours.strides = row_major(ours.shape);
+  } else {
+    for (int32_t d = 0; d < view->rank; ++d) {
+      check(view->strides[d] >= 0, call, ": \"", name, "\" has stride ", view->strides[d], " in dimension ", d,
+            "; strides are not negative: let data be the lowest address");
+      ours.strides[static_cast<size_t>(d)] = view->strides[d];
+    }
+  }
+  const int64_t need = extent_bytes(ours.dtype, ours.shape, ours.strides);
+  check(need >= 0, call, ": \"", name, "\" of shape ", ours.shape, " reaches further than any memory by its strides");
+  check(need == 0 || view->data != nullptr, call, ": \"", name, "\" has no data (NULL)");
+  check(view->bytes >= need, call, ": \"", name, "\" of shape ", ours.shape, " needs ", need, " bytes, it has ", view->bytes);
+  ours.data = view->data;
+  return ours;
+}
+
+void require_nested(const HostView& view, const char* call) {
+  check(is_nested(view.shape, view.strides), call, ": elements of \"", view.name, "\" of shape ", view.shape,
+        " share memory by its strides ", std::span<const int64_t>(view.strides.data(), static_cast<size_t>(view.shape.rank())),
+        "; give each a place of its own");
+}
+
+HostView written_view(std::string_view name, const st_view* view, const char* call) {
+  const HostView ours = read_view(name, view, call);
+  require_nested(ours, call);
+  return ours;
+}
+
+ViewList::ViewList(int64_t n, const st_named_view* views, Look look, const char* call) {
+  check(n >= 0 && n <= kMaxViews, call, ": ", n, " views; allowed is 0 to ", kMaxViews);
+  check(n == 0 || views != nullptr, call, " is NULL with ", n, " views");
+  count_ = static_cast<size_t>(n);
+  if (count_ > few_.size()) more_.resize(count_);
+  HostView* out = more_.empty() ? few_.data() : more_.data();
+  for (int64_t i = 0; i < n; ++i) {
+    check(views[i].name != nullptr, call, ": view ", i, " has no name (NULL)");
+    out[i] = look(views[i].name, &views[i].view, call);
+  }
+}
+
+}  // namespace st::capi

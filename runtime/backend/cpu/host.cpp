@@ -1,0 +1,10 @@
+// the host's own op: its callbacks compute, on any instruction set the same
+#include "backend/cpu/kernels.h"
+#include "backend/host_call.h"
+
+namespace st::cpu::ST_ISA {
+
+const Kernel kernel_host = {call_host_forward, nullptr};
+const Kernel kernel_host_backward = {call_host_backward, nullptr};
+
+}  // namespace st::cpu::ST_ISA

@@ -1,0 +1,69 @@
+#include "backend/host_call.h"
+
+#include <array>
+
+#include "base/error.h"
+#include "ir/host_op.h"
+
+namespace st {
+namespace {
+
+OpView view_of(const Operand& operand, bool with_data = true) {
+  return {.dtype = operand.dtype,
+          .dims = operand.shape.dims(),
+          .data = with_data ? operand.data : nullptr,
+          .bytes = operand.elements() * bytes_of(operand.dtype)};
+}
+
+/// Views of a few operands, on the stack.
+template <size_t kMost>
+class Views {
+ public:
+  Views() = default;
+  explicit Views(std::span<const Operand> operands) {
+    for (const Operand& operand : operands) add(view_of(operand));
+  }
+  void add(const OpView& view) { views_[count_++] = view; }  // the shape rule has counted
+  OpView& operator[](size_t i) { return views_[i]; }
+  operator std::span<const OpView>() const { return {views_.data(), count_}; }
+
+ private:
+  std::array<OpView, kMost> views_{};
+  size_t count_ = 0;
+};
+
+using Inputs = Views<kMaxHostInputs>;
+using Outputs = Views<kMaxHostOutputs>;
+
+void require_ok(const HostOp& op, const char* callback, int32_t status) {
+  require(status == 0, Code::callback, "host: the ", callback, " callback of \"", op.name, "\" returned ", status);
+}
+
+}  // namespace
+
+void call_host_forward(const Call& call) {
+  const auto op = host_op_of("host", call.attrs->integer("id"));
+  const Inputs in(call.in);
+  const Outputs out(call.out);
+  const HostsFloatMode mode;
+  require_ok(*op, "forward", op->forward(in, out));
+}
+
+// Operands are xs, ys, and dy of each floating y. Results are the gradients of the wanted xs, in their order.
+void call_host_backward(const Call& call) {
+  const auto op = host_op_of("host_backward", call.attrs->integer("id"));
+  const auto n = static_cast<size_t>(call.attrs->integer("inputs")), m = static_cast<size_t>(op->outputs);
+  const Inputs in(call.in.first(n));
+  const Outputs out(call.in.subspan(n, m));
+  Outputs d_out;
+  size_t gradient = n + m;
+  for (const Operand& y : call.in.subspan(n, m)) d_out.add(is_floating(y.dtype) ? view_of(call.in[gradient++]) : view_of(y, false));
+  Inputs d_in;
+  for (const Operand& x : call.in.first(n)) d_in.add(view_of(x, false));
+  const Ints& wanted = call.attrs->ints("wanted");
+  for (size_t i = 0; i < wanted.size(); ++i) d_in[static_cast<size_t>(wanted[i])].data = call.out[i].data;
+  const HostsFloatMode mode;
+  require_ok(*op, "backward", op->backward(in, out, d_out, d_in));
+}
+
+}  // namespace st

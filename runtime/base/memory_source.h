@@ -1,0 +1,60 @@
+// Where buffers come from: the host's allocator, or the system's pages; and how much of it is out.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/os.h"
+
+namespace st {
+
+/// The host's own allocator: both functions or neither. Called from any thread.
+struct HostAllocator {
+  void* (*alloc)(void* user, size_t bytes, size_t align) = nullptr;
+  void (*free)(void* user, void* memory) = nullptr;
+  void* user = nullptr;
+};
+
+/// One for all buffers of a context. Safe to call from several threads.
+class MemorySource {
+ public:
+  static constexpr size_t kAlign = 64;
+
+  MemorySource() = default;
+  /// Throws invalid_argument when only one of the two functions is there.
+  explicit MemorySource(const HostAllocator& host);
+
+  const HostAllocator& host() const { return host_; }
+  bool is_hosts() const { return host_.alloc != nullptr; }
+  int64_t allocated_bytes() const { return allocated_; }  // now, as they were asked for
+
+ private:
+  friend class Memory;
+  HostAllocator host_;
+  std::atomic<int64_t> allocated_{0};
+};
+
+/// One piece of memory, zeroed and 64-byte aligned. It keeps its source alive, so it may outlive the backend or context that asked.
+class Memory {
+ public:
+  Memory() = default;
+  /// Throws out_of_memory with the size, callback for an answer that is not aligned. 0 bytes are null.
+  Memory(int64_t bytes, std::shared_ptr<MemorySource> source);
+  ~Memory();
+  Memory(Memory&& other) noexcept;
+  Memory& operator=(Memory&& other) noexcept;
+  Memory(const Memory&) = delete;
+
+  std::byte* data() const { return hosts_ != nullptr ? hosts_ : pages_.data(); }
+  int64_t size() const { return size_; }  // as asked for: planned and counted bytes are equal, whatever the system rounds up to
+
+ private:
+  std::shared_ptr<MemorySource> source_;
+  os::Pages pages_;
+  std::byte* hosts_ = nullptr;
+  int64_t size_ = 0;
+};
+
+}  // namespace st

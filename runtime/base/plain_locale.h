@@ -1,0 +1,21 @@
+// A host may call setlocale(LC_ALL, "de_DE.UTF-8"): printf then writes "0,5", which is no number in a page, a plan or an SVG path.
+#pragma once
+
+#include <clocale>
+
+namespace st {
+
+/// For its lifetime this thread, and no other, formats in the C locale. Where a whole line is formatted; single numbers take std::to_chars
+/// and std::from_chars, which know no locale.
+class PlainLocale {
+ public:
+  PlainLocale();
+  ~PlainLocale();
+  PlainLocale(const PlainLocale&) = delete;
+  PlainLocale& operator=(const PlainLocale&) = delete;
+
+ private:
+  locale_t saved_;
+};
+
+}  // namespace st

@@ -1,0 +1,29 @@
+// Options of models and layers, read from a JSON object.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace st {
+
+/// Where the value of a key goes; what stands there already is the default.
+struct Option {
+  std::string name;
+  std::variant<bool*, int64_t*, double*, std::string*, std::vector<int64_t>*> target;
+};
+
+/// Empty text: the defaults. Throws invalid_argument that begins with `what`: an unknown key (the nearest is named), a value of the wrong
+/// kind. Whole numbers may be written as 128.0 and 1.28e2.
+void read_options(std::string_view what, std::string_view json, const std::vector<Option>& options);
+
+/// Throws invalid_argument when `word` is none of `known`: "mlp: no loss is called mze; did you mean mse? There are: mse, cross_entropy".
+void check_word(std::string_view what, std::string_view key, std::string_view word, const std::vector<std::string>& known);
+
+/// "; did you mean layers? There are: layers, width"
+std::string suggestion(std::string_view word, const std::vector<std::string>& known);
+
+}  // namespace st

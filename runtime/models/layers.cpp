@@ -1,0 +1,118 @@
+#include "models/layers.h"
+
+#include <algorithm>
+#include <array>
+
+#include "models/activation.h"
+#include "models/json_options.h"
+
+namespace st {
+namespace {
+
+void check_positive(std::string_view layer, std::string_view key, int64_t value) {
+  check(value >= 1, layer, ": ", key, " must be at least 1, got ", value);
+}
+
+Init init_named(const std::string& name) {
+  static const std::vector<std::string> names = {"xavier", "kaiming", "normal", "zeros"};
+  constexpr std::array<Init, 4> kInits = {Init::xavier, Init::kaiming, Init::normal, Init::zeros};
+  check_word("linear", "init", name, names);
+  return kInits[static_cast<size_t>(std::ranges::find(names, name) - names.begin())];
+}
+
+/// All rows of x as one matrix: one product over all of them, and one for the weight's gradient.
+Value as_matrix(Builder& b, Value x) {
+  const Shape shape = b.shape(x);
+  return shape.rank() == 2 ? x : b.reshape(x, {shape.elements(0, shape.rank() - 1), shape.last()});
+}
+
+Value with_last(Builder& b, Value y, Shape shape) {
+  shape[shape.rank() - 1] = b.shape(y).last();
+  return b.reshape(y, shape);
+}
+
+}  // namespace
+
+Value linear_layer(Builder& b, const std::string& name, Value x, const LinearOptions& options) {
+  check_positive("linear", "outputs", options.outputs);
+  const Shape shape = b.shape(x);
+  check(shape.rank() >= 1, "linear: x is ", text_of(b.type(x)), ", [..., K] is needed");
+  b.enter(name, false);
+  const Value weight = b.parameter("weight", {shape.last(), options.outputs}, {init_named(options.init), options.scale, {}});
+  Value y = b.matmul(as_matrix(b, x), weight);
+  if (options.bias) y = b.add(y, b.parameter("bias", {options.outputs}, Initializer{}));
+  if (shape.rank() != 2) y = with_last(b, y, shape);
+  b.leave();
+  return y;
+}
+
+Value embedding_layer(Builder& b, const std::string& name, Value tokens, const EmbeddingOptions& options) {
+  check_positive("embedding", "vocabulary", options.vocabulary);
+  check_positive("embedding", "width", options.width);
+  b.enter(name, false);
+  const Value weight = b.parameter("weight", {options.vocabulary, options.width}, {Init::normal, options.scale, {}});
+  const Value y = b(Op::embedding, {weight, tokens});
+  b.leave();
+  return y;
+}
+
+Value norm_layer(Builder& b, const std::string& name, Value x, const NormOptions& options) {
+  check_word("norm", "kind", options.kind, {"layer", "rms"});
+  const Shape shape = b.shape(x);
+  check(shape.rank() >= 1, "norm: x is ", text_of(b.type(x)), ", [..., C] is needed");
+  b.enter(name, false);
+  const Value gamma = b.parameter("gamma", {shape.last()}, {Init::ones, 1, {}});
+  const Attrs epsilon = {{"epsilon", options.epsilon}};
+  const Value y = options.kind == "rms" ? b(Op::rms_norm, {x, gamma}, epsilon)
+                                        : b(Op::layer_norm, {x, gamma, b.parameter("beta", {shape.last()}, Initializer{})}, epsilon);
+  b.leave();
+  return y;
+}
+
+Value attention_layer(Builder& b, const std::string& name, Value x, const AttentionOptions& options) {
+  const int64_t heads = options.heads, groups = options.groups == 0 ? heads : options.groups;
+  check_positive("attention", "heads", heads);
+  check_positive("attention", "groups", groups);
+  const Shape shape = b.shape(x);
+  check(shape.rank() == 3, "attention: x is ", text_of(b.type(x)), ", [batch, T, C] is needed");
+  const int64_t time = shape[1], width = shape[2];
+  check(width > 0 && width % heads == 0, "attention: heads must divide C, got ", heads, " heads for x ", text_of(b.type(x)));
+  check(heads % groups == 0, "attention: groups must divide heads, got ", groups, " groups and ", heads, " heads");
+  const int64_t size = width / heads, group_width = size * groups;
+  check(width <= INT64_MAX / 4, "attention: C is ", width, ", too wide for any memory");
+
+  b.enter(name);
+  const Value qkv = linear_layer(b, "qkv", x, {.outputs = width + 2 * group_width, .bias = options.bias});
+  auto pieces = b.append(Op::split, {qkv}, {{"axis", int64_t{-1}}, {"sizes", Ints{width, group_width, group_width}}});
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    pieces[i] = b.reshape(pieces[i], {shape[0], time, i == 0 ? heads : groups, size});
+    if (options.rope && i < 2) pieces[i] = b(Op::rope, {pieces[i]});
+  }
+  const Value o = b(Op::attention, pieces, {{"causal", options.causal}});
+  const Value y = linear_layer(b, "projection", b.reshape(o, shape), {.outputs = width, .bias = options.bias});
+  b.leave();
+  return y;
+}
+
+Value mlp_layer(Builder& b, const std::string& name, Value x, const MlpLayerOptions& options) {
+  const Activation& activation = activation_named("mlp", options.activation);
+  for (const int64_t width : options.hidden) check_positive("mlp", "each of hidden", width);
+  check_positive("mlp", "outputs", options.outputs);
+  b.enter(name);
+  for (size_t i = 0; i < options.hidden.size(); ++i) {
+    x = linear_layer(b, text(i), x, {.outputs = options.hidden[i], .init = "kaiming", .scale = activation.gain});
+    x = b(activation.op, {x});
+  }
+  x = linear_layer(b, text(options.hidden.size()), x, {.outputs = options.outputs});
+  b.leave();
+  return x;
+}
+
+Value dropout_layer(Builder& b, const std::string& name, Value x, const DropoutOptions& options) {
+  b.enter(name, false);
+  const Value y = b.dropout(x, options.rate);
+  b.leave();
+  return y;
+}
+
+}  // namespace st

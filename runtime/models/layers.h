@@ -1,0 +1,59 @@
+// Layers: parameters and their ops under one scope. Parameters are f32; shapes and options that do not fit throw invalid_argument.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/build.h"
+
+namespace st {
+
+struct LinearOptions {
+  int64_t outputs = 0;
+  bool bias = true;
+  std::string init = "xavier";  // xavier, kaiming, normal, zeros
+  double scale = 1;             // as in Initializer
+};
+/// x [..., K] -> [..., outputs]. Parameters name.weight [K, outputs], name.bias [outputs].
+Value linear_layer(Builder& b, const std::string& name, Value x, const LinearOptions& options);
+
+struct EmbeddingOptions {
+  int64_t vocabulary = 0, width = 0;
+  double scale = 0.02;  // standard deviation, GPT-2's
+};
+/// tokens [...] -> [..., width]. Parameter name.weight [vocabulary, width].
+Value embedding_layer(Builder& b, const std::string& name, Value tokens, const EmbeddingOptions& options);
+
+struct NormOptions {
+  std::string kind = "layer";  // layer, rms
+  double epsilon = 1e-5;
+};
+/// Over the last dimension. Parameters name.gamma, ones, and of kind layer name.beta, zeros.
+Value norm_layer(Builder& b, const std::string& name, Value x, const NormOptions& options);
+
+struct AttentionOptions {
+  int64_t heads = 0;
+  int64_t groups = 0;  // of keys and values (Ainslie et al. 2023, arXiv:2305.13245); 0: as many as heads
+  bool causal = true;
+  bool rope = false;  // turns queries and keys by their place (Su et al. 2021, arXiv:2104.09864)
+  bool bias = true;
+};
+/// Self-attention, x [B, T, C] -> [B, T, C]. Parameters name.qkv and name.projection, each a linear layer, Xavier. A boundary scope.
+Value attention_layer(Builder& b, const std::string& name, Value x, const AttentionOptions& options);
+
+struct MlpLayerOptions {
+  std::vector<int64_t> hidden;
+  int64_t outputs = 0;
+  std::string activation = "gelu";  // gelu, relu, silu, tanh
+};
+/// x [..., K] -> [..., outputs]. Parameters name.<i>, each a linear layer, He-initialised for the activation, the last Xavier. A boundary
+/// scope.
+Value mlp_layer(Builder& b, const std::string& name, Value x, const MlpLayerOptions& options);
+
+struct DropoutOptions {
+  double rate = 0;  // 0: the recipe's
+};
+Value dropout_layer(Builder& b, const std::string& name, Value x, const DropoutOptions& options);
+
+}  // namespace st

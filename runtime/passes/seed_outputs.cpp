@@ -1,0 +1,41 @@
+#include "passes/seed_outputs.h"
+
+#include "ir/build.h"
+#include "passes/for_inference.h"
+
+namespace st {
+namespace {
+
+SlotId add_number(Program& program, const char* name) {
+  return program.add_slot({.name = name, .type = {.dtype = DType::f64, .shape = {}, .layout = {}}, .role = Role::control, .init = {}});
+}
+
+}  // namespace
+
+bool is_metric(std::string_view output) { return output.starts_with("metric."); }
+
+OutputSeeds seed_outputs(Program& program, bool own_loss) {
+  Section& forward = *program.find(Phase::forward);
+  Builder b(program, static_cast<int32_t>(&forward - program.sections.data()));
+  for (Output& output : program.outputs) {
+    // A parameter that is an output itself has no op that a gradient could come from.
+    const bool is_bare = b.graph()[output.value.node].op == Op::load && is_floating(b.type(output.value).dtype);
+    if (is_bare) output.value = b.scale(output.value, 1);
+    b.store(output.value,
+            program.add_slot({.name = "output." + output.name, .type = b.type(output.value), .role = Role::output, .init = {}}));
+  }
+  if (!own_loss) drop_dead(program, forward);
+
+  OutputSeeds made;
+  for (const Output& output : program.outputs) {
+    const Type& type = b.type(output.value);
+    if (is_metric(output.name) || !is_floating(type.dtype)) continue;
+    const SlotId slot = program.add_slot({.name = "output_gradient." + output.name, .type = type, .role = Role::input, .init = {}});
+    made.seeds.push_back({output.value, slot});
+  }
+  if (own_loss) made.seeds.push_back({program.loss_sum, add_number(program, "own_loss_seed")});
+  made.unit = add_number(program, "gradient_unit");
+  return made;
+}
+
+}  // namespace st

@@ -1,0 +1,133 @@
+#include "train/evaluation.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/float16.h"
+#include "passes/seed_outputs.h"
+#include "train/batch_binding.h"
+#include "train/recipe.h"
+
+namespace st {
+namespace {
+
+constexpr size_t kCachedPlans = 8;
+
+template <class T, class Widen>
+double mean_of(const T* values, int64_t count, const Widen& widen) {
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(widen(values[i]));
+  return sum / static_cast<double>(count);
+}
+
+double mean_of(const Operand& output) {
+  const int64_t n = output.elements();
+  const auto as_is = [](auto value) { return value; };
+  switch (output.dtype) {
+    case DType::f32:
+      return mean_of(output.as<const float>(), n, as_is);
+    case DType::f64:
+      return mean_of(output.as<const double>(), n, as_is);
+    case DType::bf16:
+      return mean_of(output.as<const uint16_t>(), n, f32_of_bf16);
+    case DType::f16:
+      return mean_of(output.as<const uint16_t>(), n, f32_of_f16);
+    case DType::i32:
+      return mean_of(output.as<const int32_t>(), n, as_is);
+    case DType::i64:
+      return mean_of(output.as<const int64_t>(), n, as_is);
+    case DType::u8:
+    case DType::boolean:
+      return mean_of(output.as<const uint8_t>(), n, as_is);
+  }
+  fail(Code::internal, "evaluate: unknown dtype");
+}
+
+}  // namespace
+
+int64_t own_bytes(const Executor& executor) {
+  int64_t sum = 0;
+  for (int32_t a = 0; a < kArenas; ++a)
+    if (!Storage::holds(static_cast<Arena>(a))) sum += executor.allocated(static_cast<Arena>(a));
+  return sum;
+}
+
+Evaluator::Evaluator(Model& model, Storage& storage, Workers& workers, CancelToken& cancelled, int64_t batch)
+    : model_(model), storage_(storage), workers_(workers), cancelled_(cancelled), batch_(batch), inputs_(inputs_read_by(model.program())) {
+  for (const Output& output : model.program().outputs)
+    if (is_metric(output.name)) metrics_.push_back(output.name);
+}
+
+Evaluation Evaluator::run(const Dataset& data) {
+  const bool has_loss = static_cast<bool>(model_.program().loss_sum);
+  require(has_loss || !metrics_.empty(), Code::wrong_state,
+          "evaluate: the graph has no loss and no output named \"metric.*\"; add one, or compare predictions in the host");
+  Evaluation made;
+  for (const std::string& name : metrics_) made.metrics.push_back({name, 0});
+  const int64_t all = data.rows();
+  double loss = 0;
+  for (int64_t first = 0; first < all; first += batch_) {
+    const int64_t count = std::min(batch_, all - first);
+    fill(data, first, count);
+    check_batch(model_.program(), inputs_, views_, count);
+    Executor& forward = plan_for(count);
+    const WeightsGate::Reader whole_step(model_.gate());
+    forward.run([&](int64_t) { bind_rows(model_.program(), inputs_, views_, 0, count, forward); });
+    const auto slot = [&](const std::string& name) -> const Operand& { return forward.slot(forward.plan().program.slot_named(name)); };
+    if (has_loss) {
+      loss += *slot("loss_sum").as<double>();
+      made.count += *slot("loss_count").as<double>();
+    }
+    // By rows: an output that is a mean over its batch already counts for as many rows as it was made of.
+    for (Metric& metric : made.metrics) metric.mean += static_cast<double>(count) * mean_of(slot("output." + metric.name));
+  }
+  made.loss = has_loss ? loss / made.count : std::numeric_limits<double>::quiet_NaN();
+  if (!has_loss) made.count = static_cast<double>(all);
+  for (Metric& metric : made.metrics) metric.mean /= static_cast<double>(all);
+  return made;
+}
+
+void Evaluator::fill(const Dataset& data, int64_t first, int64_t count) {
+  std::vector<int64_t> rows(static_cast<size_t>(count));
+  std::iota(rows.begin(), rows.end(), first);
+  memory_.resize(data.fields().size());
+  views_.clear();
+  std::vector<FieldView> room;
+  for (size_t i = 0; i < memory_.size(); ++i) {
+    const Field& field = data.fields()[i];
+    const int64_t bytes = field.row_bytes() * batch_;
+    if (memory_[i].size() != bytes) memory_[i] = Memory(bytes, model_.context().memory());
+    room.push_back({memory_[i].data(), bytes});
+    Shape shape{count};
+    for (const int64_t dim : field.shape) shape.push_back(dim);
+    views_.push_back({field.name, field.dtype, shape, memory_[i].data()});
+  }
+  data.fill(rows, room);
+}
+
+Executor& Evaluator::plan_for(int64_t rows) {
+  if (const auto found = plans_.find(rows); found != plans_.end()) return *found->second;
+  Context& context = model_.context();
+  Plan plan =
+      plan_inference(model_.program(), rows, metrics_, static_cast<bool>(model_.program().loss_sum), context.backend(), workers_.threads());
+  context.require_memory("evaluate: a forward pass", plan.memory.total() - plan.memory.of(Arena::parameters));
+  Executor& made = *plans_.emplace(rows, std::make_unique<Executor>(std::move(plan), storage_, workers_, &cancelled_)).first->second;
+  if (plans_.size() > kCachedPlans) plans_.erase(plans_.begin()->first == rows ? std::next(plans_.begin()) : plans_.begin());
+  return made;
+}
+
+void Evaluator::trim() {
+  plans_.clear();
+  memory_.clear();
+}
+
+int64_t Evaluator::own_bytes() const {
+  int64_t sum = 0;
+  for (const auto& [rows, executor] : plans_) sum += st::own_bytes(*executor);
+  for (const Memory& rows : memory_) sum += rows.size();
+  return sum;
+}
+
+}  // namespace st

@@ -1,0 +1,59 @@
+// Measures a model on a dataset, dropout off: the loss, and the outputs that the graph calls metrics.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/memory_source.h"
+#include "data/dataset.h"
+#include "exec/executor.h"
+#include "train/model.h"
+#include "train/named_view.h"
+
+namespace st {
+
+struct Metric {
+  std::string name;
+  double mean = 0;  // over the output's elements and all rows
+};
+
+struct Evaluation {
+  double loss = 0;   // mean over the counted rows; NaN without a loss in the graph
+  double count = 0;  // rows counted; without a loss, all
+  std::vector<Metric> metrics;
+};
+
+class Evaluator {
+ public:
+  /// Borrows all of them. Plans are made when they are needed, one for each number of rows.
+  Evaluator(Model& model, Storage& storage, Workers& workers, CancelToken& cancelled, int64_t batch);
+
+  /// Adds up over all rows of the dataset, `batch` at a time. Throws wrong_state when the graph has neither a loss nor metrics.
+  Evaluation run(const Dataset& data);
+  /// Bytes of the plans' own arenas and of a batch.
+  int64_t own_bytes() const;
+  /// Gives back plans and buffers: the next run makes them anew.
+  void trim();
+
+ private:
+  Executor& plan_for(int64_t rows);
+  void fill(const Dataset& data, int64_t first, int64_t count);
+
+  Model& model_;
+  Storage& storage_;
+  Workers& workers_;
+  CancelToken& cancelled_;
+  int64_t batch_;
+  std::vector<std::string> metrics_;
+  std::vector<bool> inputs_;
+  std::map<int64_t, std::unique_ptr<Executor>> plans_;  // by rows
+  std::vector<Memory> memory_;                          // of one batch, a field each
+  std::vector<NamedView> views_;
+};
+
+/// Bytes of the arenas that an executor has for itself alone.
+int64_t own_bytes(const Executor& executor);
+
+}  // namespace st

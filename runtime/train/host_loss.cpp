@@ -1,0 +1,170 @@
+#include "train/host_loss.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "passes/seed_outputs.h"
+#include "train/batch_binding.h"
+#include "train/evaluation.h"
+
+namespace st {
+namespace {
+
+constexpr std::string_view kOutput = "output.", kOutputGradient = "output_gradient.";
+
+/// Moments lie at the same places in both plans, or a step of one kind could not go on where the other stopped.
+void require_same_moments(const Program& program, const Program& beside) {
+  for (const Slot& slot : program.slots)
+    require(slot.role != Role::optimizer || beside.slot_named(slot.name) >= 0, Code::unsupported, "forward: an output depends on \"",
+            slot.of < 0 ? slot.name : program.slots[static_cast<size_t>(slot.of)].name,
+            "\", which the graph's own loss does not train; make the model from a graph without a loss, or without that output");
+}
+
+}  // namespace
+
+HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options) : parts_(parts) {
+  Context& context = parts.model.context();
+  check(!parts.model.program().outputs.empty(), "forward: the graph has no output to compute a loss of; name one with st_graph_output");
+  Plan plan =
+      plan_host_loss(parts.model.program(), parts.recipe, own_loss, parts.beside, context.backend(), parts.workers.threads(), options);
+  Storage* storage = &parts_.storage;
+  int64_t need = plan.memory.total() - plan.memory.of(Arena::parameters);
+  if (parts.beside != nullptr) {
+    require_same_moments(plan.program, parts.beside->program);
+    need -= plan.memory.of(Arena::optimizer);
+    if (plan.memory.of(Arena::gradients) == parts.beside->memory.of(Arena::gradients))
+      need -= plan.memory.of(Arena::gradients);  // no step of the other kind is under way while these are in use
+    else
+      storage = &apart_.emplace(parts.storage.sharing({Arena::parameters, Arena::optimizer}));
+  }
+  context.require_memory("forward: a step with the host's loss", need);
+  executor_ = std::make_unique<Executor>(std::move(plan), *storage, parts.workers, &parts.cancelled);
+  find_slots();
+}
+
+void HostLoss::find_slots() {
+  const Program& program = executor_->plan().program;
+  slots_ = StepSlots(*executor_);
+  own_seed_ = StepSlots::find<double>(*executor_, "own_loss_seed");
+  unit_ = StepSlots::find<double>(*executor_, "gradient_unit");
+  inputs_ = inputs_read_by(program);
+  inputs_.resize(parts_.model.program().slots.size());  // the model's own; output gradients are bound by backward
+  for (size_t s = parts_.model.program().slots.size(); s < program.slots.size(); ++s)
+    if (program.slots[s].role == Role::input)
+      gradients_.push_back({program.slots[s].name.substr(kOutputGradient.size()), static_cast<SlotId>(s)});
+  names_.reserve(parts_.model.program().outputs.size());  // views point at them
+  for (const Output& output : parts_.model.program().outputs) {
+    const Operand& slot = executor_->slot(program.slot_named(std::string(kOutput) + output.name));
+    outputs_.push_back({names_.emplace_back(output.name), slot.dtype, slot.shape, slot.data});
+  }
+  for (const int64_t k : {0, 1}) {
+    const size_t backward = executor_->first_of(Phase::backward, k);
+    begins_[k][0] = executor_->first_of(Phase::forward, k);
+    ends_[k][0] = begins_[k][1] = backward;
+    ends_[k][1] = k == 0 ? executor_->first_of(Phase::forward, 1) : executor_->begin_of_update();
+  }
+}
+
+void HostLoss::begin() {
+  pairs_ = 0;
+  is_forward_done_ = false;
+}
+
+void HostLoss::forward(std::span<const NamedView> batch, int64_t attempts) {
+  const Program& model = parts_.model.program();
+  const int64_t rows = parts_.recipe.batch;
+  is_forward_done_ = false;
+  restore_loss();
+  check_batch(model, inputs_, batch, rows);
+  bind_rows(model, inputs_, batch, 0, rows, *executor_);
+  if (slots_.counters != nullptr) {
+    slots_.counters[0] = attempts;
+    slots_.counters[1] = pairs_ * rows;
+  }
+  const size_t later = pairs_ == 0 ? 0 : 1;
+  Executor::Cursor cursor{.at = begins_[later][0]};
+  executor_->go_on(cursor, ends_[later][0], Executor::kNoDeadline, {});
+  is_forward_done_ = true;
+}
+
+void HostLoss::backward(std::span<const NamedView> gradients) {
+  require(is_forward_done_, Code::wrong_state, "backward: there is no forward to go back from; call st_trainer_forward first");
+  const Program& program = executor_->plan().program;
+  for (const NamedView& gradient : gradients) {
+    const auto found = std::ranges::find(gradients_, gradient.name, &OutputGradient::name);
+    check(found != gradients_.end(), "backward: \"", gradient.name,
+          is_metric(gradient.name) ? "\" is a metric, which gets no gradient" : "\" is no floating output of the graph");
+    const Type& type = program.slots[static_cast<size_t>(found->slot)].type;
+    check(gradient.dtype == type.dtype, "backward: output \"", gradient.name, "\" is ", type.dtype, ", its gradient is ", gradient.dtype);
+    check(gradient.shape == type.shape, "backward: output \"", gradient.name, "\" has shape ", type.shape, ", its gradient ",
+          gradient.shape);
+    check(gradient.data != nullptr || type.bytes() == 0, "backward: the gradient of \"", gradient.name, "\" has no data (NULL)");
+  }
+  for (const OutputGradient& output : gradients_) {
+    const auto found = std::ranges::find(gradients, output.name, &NamedView::name);
+    const void* data = found == gradients.end() ? zeros(program.slots[static_cast<size_t>(output.slot)].type.bytes()) : found->data;
+    executor_->bind(output.slot, data);
+  }
+  if (own_seed_ != nullptr) *own_seed_ = 0;
+  run_backward(Kind::host);
+}
+
+void HostLoss::backward_own_loss() {
+  require(is_forward_done_, Code::wrong_state, "backward: there is no forward to go back from; call st_trainer_forward first");
+  require(own_loss(), Code::wrong_state,
+          "backward: the graph's own loss was not computed, since the graph has none or forward was not given all of its inputs; give the "
+          "gradients of the outputs");
+  const Program& program = executor_->plan().program;
+  for (const OutputGradient& output : gradients_)
+    executor_->bind(output.slot, zeros(program.slots[static_cast<size_t>(output.slot)].type.bytes()));
+  *own_seed_ = program.loss_seed;
+  run_backward(Kind::own);
+}
+
+void HostLoss::run_backward(Kind kind) {
+  require(pairs_ == 0 || kind == kind_, Code::wrong_state,
+          "backward: a step's gradients come either from the host or from the graph's own loss, which is a mean over the step; apply in "
+          "between");
+  is_forward_done_ = false;
+  const size_t later = pairs_ == 0 ? 0 : 1;
+  Executor::Cursor cursor{.at = begins_[later][1]};
+  executor_->go_on(cursor, ends_[later][1], Executor::kNoDeadline, {});
+  kind_ = kind;
+  ++pairs_;
+  if (slots_.loss_sum == nullptr) return;
+  loss_sum_ = *slots_.loss_sum;
+  loss_count_ = *slots_.loss_count;
+}
+
+/// What a forward without its backward has added does not count.
+void HostLoss::restore_loss() {
+  if (slots_.loss_sum == nullptr || pairs_ == 0) return;
+  *slots_.loss_sum = loss_sum_;
+  *slots_.loss_count = loss_count_;
+}
+
+void HostLoss::update(double lr, int64_t number) {
+  restore_loss();
+  slots_.rates[0] = lr;
+  slots_.rates[1] = static_cast<double>(number);
+  *unit_ = kind_ == Kind::own ? executor_->plan().program.loss_seed * *slots_.loss_count : 1;
+  Executor::Cursor cursor{.at = executor_->begin_of_update()};
+  executor_->go_on(cursor, executor_->end(), Executor::kNoDeadline, {});
+}
+
+const void* HostLoss::zeros(int64_t bytes) {
+  if (!zeros_ || zeros_->size() < bytes) {
+    int64_t room = 1;
+    for (const OutputGradient& output : gradients_)
+      room = std::max(room, executor_->plan().program.slots[static_cast<size_t>(output.slot)].type.bytes());
+    zeros_ = parts_.model.context().backend().allocate(room);
+  }
+  return zeros_->data();
+}
+
+int64_t HostLoss::own_bytes() const {
+  const int64_t gradients = apart_ ? executor_->allocated(Arena::gradients) : 0;
+  return st::own_bytes(*executor_) + gradients + (zeros_ ? zeros_->size() : 0);
+}
+
+}  // namespace st

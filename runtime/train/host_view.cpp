@@ -1,0 +1,120 @@
+#include "train/host_view.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+namespace st {
+namespace {
+
+template <class T, class IsNan>
+int64_t first_nan_of(const HostView& view, const IsNan& is_nan) {
+  int64_t at = 0, found = -1;
+  if (view.is_plain()) {  // the usual case, which a compiler makes fast
+    const auto* values = static_cast<const T*>(view.data);
+    const int64_t count = view.shape.elements();
+    while (at < count && !is_nan(values[at])) ++at;
+    return at < count ? at : -1;
+  }
+  each_element(view, [&](const std::byte* place) {
+    T value;
+    std::memcpy(&value, place, sizeof value);
+    if (found < 0 && is_nan(value)) found = at;
+    ++at;
+  });
+  return found;
+}
+
+}  // namespace
+
+std::array<int64_t, kMaxDims> row_major(const Shape& shape) {
+  std::array<int64_t, kMaxDims> strides{};
+  int64_t stride = 1;
+  for (int32_t d = shape.rank() - 1; d >= 0; --d) {
+    strides[static_cast<size_t>(d)] = stride;
+    stride *= std::max<int64_t>(shape[d], 1);
+  }
+  return strides;
+}
+
+bool HostView::is_plain() const {
+  if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(bytes_of(dtype)) != 0) return false;
+  int64_t stride = 1;
+  for (int32_t d = shape.rank() - 1; d >= 0; --d) {
+    if (shape[d] != 1 && strides[static_cast<size_t>(d)] != stride) return false;  // of one element the stride does not matter
+    stride *= std::max<int64_t>(shape[d], 1);
+  }
+  return true;
+}
+
+int64_t extent_bytes(DType dtype, const Shape& shape, const std::array<int64_t, kMaxDims>& strides) {
+  int64_t last = 1, bytes = 0;
+  for (int32_t d = 0; d < shape.rank(); ++d) {
+    if (shape[d] == 0) return 0;
+    int64_t step = 0;
+    if (__builtin_mul_overflow(shape[d] - 1, strides[static_cast<size_t>(d)], &step) || __builtin_add_overflow(last, step, &last))
+      return -1;
+  }
+  return __builtin_mul_overflow(last, bytes_of(dtype), &bytes) ? -1 : bytes;
+}
+
+bool is_nested(const Shape& shape, const std::array<int64_t, kMaxDims>& strides) {
+  std::array<std::pair<int64_t, int64_t>, kMaxDims> axes;  // stride, elements; the shortest stride first
+  size_t count = 0;
+  for (int32_t d = 0; d < shape.rank(); ++d) {
+    if (shape[d] == 0) return true;
+    if (shape[d] == 1) continue;
+    size_t place = count++;
+    const std::pair axis{strides[static_cast<size_t>(d)], shape[d]};
+    for (; place > 0 && axes[place - 1] > axis; --place) axes[place] = axes[place - 1];
+    axes[place] = axis;
+  }
+  int64_t reach = 0;  // the last element of the axes so far
+  for (size_t i = 0; i < count; ++i) {
+    if (axes[i].first <= reach) return false;
+    reach += axes[i].first * (axes[i].second - 1);
+  }
+  return true;
+}
+
+void gather(const HostView& from, std::byte* to) {
+  const auto width = static_cast<size_t>(bytes_of(from.dtype));
+  if (from.is_plain()) {
+    if (from.bytes() > 0) std::memcpy(to, from.data, static_cast<size_t>(from.bytes()));
+    return;
+  }
+  each_element(from, [&](const std::byte* place) {
+    std::memcpy(to, place, width);
+    to += width;
+  });
+}
+
+void scatter(const std::byte* from, const HostView& to) {
+  const auto width = static_cast<size_t>(bytes_of(to.dtype));
+  if (to.is_plain()) {
+    if (to.bytes() > 0) std::memcpy(to.data, from, static_cast<size_t>(to.bytes()));
+    return;
+  }
+  each_element(to, [&](std::byte* place) {
+    std::memcpy(place, from, width);
+    from += width;
+  });
+}
+
+int64_t first_nan(const HostView& view) {
+  switch (view.dtype) {
+    case DType::f32:
+      return first_nan_of<float>(view, [](float v) { return std::isnan(v); });
+    case DType::f64:
+      return first_nan_of<double>(view, [](double v) { return std::isnan(v); });
+    case DType::bf16:  // by the bits of infinity: NaN is beyond it
+      return first_nan_of<uint16_t>(view, [](uint16_t v) { return (v & 0x7FFF) > 0x7F80; });
+    case DType::f16:
+      return first_nan_of<uint16_t>(view, [](uint16_t v) { return (v & 0x7FFF) > 0x7C00; });
+    default:
+      return -1;
+  }
+}
+
+}  // namespace st

@@ -1,0 +1,62 @@
+// An array of the host's, with strides: how weights and predictions go in and out of memory that is not ours.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/dtype.h"
+#include "base/shape.h"
+
+namespace st {
+
+struct HostView {
+  std::string_view name;
+  DType dtype = DType::f32;
+  Shape shape;
+  std::array<int64_t, kMaxDims> strides{};  // in elements, none negative
+  void* data = nullptr;
+
+  /// Without gaps, and aligned to its elements: what a kernel may read where it lies.
+  bool is_plain() const;
+  int64_t bytes() const { return shape.elements() * bytes_of(dtype); }
+};
+
+/// The strides of a row-major array without gaps.
+std::array<int64_t, kMaxDims> row_major(const Shape& shape);
+
+/// Bytes from the first element to the end of the last; -1 when that is past int64.
+int64_t extent_bytes(DType dtype, const Shape& shape, const std::array<int64_t, kMaxDims>& strides);
+
+/// True when no two elements share an address. Strides that interleave in other ways than nesting count as overlapping: telling them apart
+/// is not worth its price, and no array library makes them.
+bool is_nested(const Shape& shape, const std::array<int64_t, kMaxDims>& strides);
+
+/// Copies between a view and row-major memory of the same type.
+void gather(const HostView& from, std::byte* to);
+void scatter(const std::byte* from, const HostView& to);
+
+/// The place of the first NaN in row-major order, -1: none.
+int64_t first_nan(const HostView& view);
+
+/// Calls visit(address) for every element in row-major order.
+template <class Visit>
+void each_element(const HostView& view, Visit&& visit) {
+  const int64_t width = bytes_of(view.dtype), count = view.shape.elements();
+  const int32_t rank = view.shape.rank();
+  std::array<int64_t, kMaxDims> at{};
+  auto* place = static_cast<std::byte*>(view.data);
+  for (int64_t i = 0; i < count; ++i) {
+    visit(place);
+    for (int32_t d = rank - 1; d >= 0; --d) {
+      const auto axis = static_cast<size_t>(d);
+      place += view.strides[axis] * width;
+      if (++at[axis] < view.shape[d]) break;
+      place -= view.strides[axis] * width * view.shape[d];
+      at[axis] = 0;
+    }
+  }
+}
+
+}  // namespace st

@@ -1,0 +1,35 @@
+#include "train/input_fields.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace st {
+namespace {
+
+std::string names_of(std::span<const Field> fields) {
+  std::string names;
+  for (const Field& field : fields) names += text(names.empty() ? "\"" : ", \"", field.name, "\"");
+  return names;
+}
+
+}  // namespace
+
+void check_input_fields(const Program& model, std::span<const Field> fields, int64_t batch) {
+  for (const Slot& slot : model.slots) {
+    if (slot.role != Role::input) continue;
+    const auto field = std::ranges::find(fields, slot.name, &Field::name);
+    check(field != fields.end(), "trainer: the model's input \"", slot.name, "\" is no field of the data, which has ", names_of(fields),
+          "; name one of them so");
+    check(field->dtype == slot.type.dtype, "trainer: the model's input \"", slot.name, "\" is ", slot.type.dtype, ", the data's field is ",
+          field->dtype, "; make it ", slot.type.dtype);
+    check(field->shape.rank() < kMaxDims, "trainer: field \"", slot.name, "\" has rows of ", field->shape.rank(), " dimensions");
+    Shape given{batch};
+    for (const int64_t dim : field->shape) given.push_back(dim);
+    const Shape wanted = slot.type.shape.bind(batch);
+    check(given == wanted, "trainer: for ", batch, " rows the model's input \"", slot.name, "\" has shape ", wanted, ", the data's field ",
+          given);
+  }
+}
+
+}  // namespace st

@@ -1,0 +1,355 @@
+#include "train/predictor.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "exec/executor.h"
+#include "train/recipe.h"
+
+namespace st {
+namespace {
+
+constexpr size_t kCachedForms = 8;
+constexpr int64_t kMaxRows = int64_t{1} << 40;
+
+/// Of the views that were given, the one with this name.
+const HostView* view_named(std::span<const HostView> views, std::string_view name) {
+  const auto found = std::ranges::find(views, name, &HostView::name);
+  return found == views.end() ? nullptr : &*found;
+}
+
+void require_distinct(std::span<const HostView> views, const char* what) {
+  for (size_t i = 1; i < views.size(); ++i)
+    check(view_named(views.first(i), views[i].name) == nullptr, "predict: ", what, " \"", views[i].name, "\" is given twice");
+}
+
+/// Two arrays without gaps that share memory would hold a mixture; of ones with gaps the columns of one table are meant.
+void require_apart(std::span<const HostView> outputs) {
+  for (size_t i = 1; i < outputs.size(); ++i)
+    for (size_t j = 0; j < i; ++j) {
+      const HostView &a = outputs[i], &b = outputs[j];
+      if (!a.is_plain() || !b.is_plain()) continue;
+      const auto at = reinterpret_cast<uintptr_t>(a.data), other = reinterpret_cast<uintptr_t>(b.data);
+      const bool apart = at + static_cast<uintptr_t>(a.bytes()) <= other || other + static_cast<uintptr_t>(b.bytes()) <= at;
+      check(apart, "predict: the views for outputs \"", b.name, "\" and \"", a.name, "\" share memory; give each its own");
+    }
+}
+
+template <class Names>
+[[noreturn]] void refuse_name(const char* what, std::string_view name, const Names& names) {
+  const std::vector<std::string> known(names.begin(), names.end());
+  const std::string near = nearest(name, known);
+  fail(Code::not_found,
+       text("predict: the model has no ", what, " named \"", name, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
+}
+
+/// How many rows a view of a symbolic shape has: -1 when the shape has none or does not fit.
+std::optional<int64_t> rows_by(const Shape& symbolic, const Shape& given) {
+  if (symbolic.rank() != given.rank()) return std::nullopt;
+  int64_t rows = -1;
+  for (int32_t d = 0; d < given.rank(); ++d) {
+    if (symbolic[d] >= 0 ? symbolic[d] != given[d] : given[d] % -symbolic[d] != 0) return std::nullopt;
+    if (symbolic[d] >= 0) continue;
+    const int64_t here = given[d] / -symbolic[d];
+    if (rows >= 0 && rows != here) return std::nullopt;
+    rows = here;
+  }
+  return rows;
+}
+
+void refuse_nan(const HostView& view) {
+  const int64_t at = first_nan(view);
+  if (at < 0) return;
+  const int64_t row_elements = view.shape.rank() == 0 ? 1 : view.shape.elements(1, view.shape.rank());
+  fail(Code::not_finite, text("predict: input \"", view.name, "\" holds NaN in row ", at / row_elements, ", element ", at % row_elements));
+}
+
+}  // namespace
+
+struct Predictor::Form {
+  int64_t rows = 0;
+  std::vector<std::string> outputs;
+  Plan plan;
+  std::vector<SlotId> inputs, results;  // slots of the plan's program; results in the order of `outputs`
+  uint64_t used = 0;
+  bool dropped = false;  // no longer in forms_: a pass that comes back is not kept
+
+  bool answers(int64_t other_rows, std::span<const HostView> views) const {
+    return rows == other_rows && std::ranges::equal(outputs, views, {}, {}, &HostView::name);
+  }
+  const Slot& slot(SlotId id) const { return plan.program.slots[static_cast<size_t>(id)]; }
+};
+
+struct Predictor::Pass {
+  std::shared_ptr<Form> form;
+  std::unique_ptr<Workers> workers;
+  std::optional<CancelToken> cancelled;
+  std::unique_ptr<Executor> executor;
+  std::vector<std::vector<std::byte>> gathered;  // by input of the form: rows of views that a kernel cannot read where they lie
+};
+
+struct Predictor::Snapshot {
+  explicit Snapshot(Storage weights) : storage(std::move(weights)) {}
+
+  Storage storage;
+  std::vector<std::unique_ptr<Pass>> idle;
+  std::vector<std::unique_ptr<Generator>> writers;  // idle ones
+  int64_t users = 0;                                // runs that read it now
+};
+
+class Predictor::Turn {
+ public:
+  explicit Turn(Predictor& predictor) : predictor_(predictor) {
+    const std::lock_guard lock(predictor_.mutex_);
+    snapshot_ = predictor_.current_;
+    ++snapshot_->users;
+  }
+  ~Turn() {
+    // What is not kept is destroyed after the lock: buffers take their time.
+    std::unique_ptr<Generator> writer = std::move(writer_);
+    std::unique_ptr<Pass> pass = std::move(pass_);
+    const std::lock_guard lock(predictor_.mutex_);
+    --snapshot_->users;
+    if (pass && !pass->form->dropped) snapshot_->idle.push_back(std::move(pass));  // there is room: see below
+    if (writer) snapshot_->writers.push_back(std::move(writer));
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  Pass& pass(const std::shared_ptr<Form>& form) {
+    const auto idle_one = [&]() -> std::unique_ptr<Pass> {
+      const std::lock_guard lock(predictor_.mutex_);
+      auto& idle = snapshot_->idle;
+      const auto found = std::ranges::find_if(idle, [&](const auto& pass) { return pass->form == form; });
+      if (found == idle.end()) {
+        idle.reserve(idle.size() + static_cast<size_t>(snapshot_->users));  // so that none that comes back must allocate, or can fail
+        return nullptr;
+      }
+      auto pass = std::move(*found);
+      *found = std::move(idle.back());
+      idle.pop_back();
+      return pass;
+    };
+    pass_ = idle_one();
+    if (!pass_) pass_ = make(form);
+    return *pass_;
+  }
+
+  Generator& writer() {
+    const auto idle_one = [&]() -> std::unique_ptr<Generator> {
+      const std::lock_guard lock(predictor_.mutex_);
+      auto& idle = snapshot_->writers;
+      idle.reserve(idle.size() + static_cast<size_t>(snapshot_->users));
+      if (idle.empty()) return nullptr;
+      auto writer = std::move(idle.back());
+      idle.pop_back();
+      return writer;
+    };
+    writer_ = idle_one();
+    if (!writer_)
+      writer_ = std::make_unique<Generator>(predictor_.model_, snapshot_->storage, predictor_.options_.threads,
+                                            predictor_.options_.shared ? &predictor_.model_->gate() : nullptr);
+    return *writer_;
+  }
+
+ private:
+  std::unique_ptr<Pass> make(const std::shared_ptr<Form>& form) {
+    Context& context = predictor_.model_->context();
+    const MemoryLayout& memory = form->plan.memory;
+    context.require_memory(text("predict: a forward pass of ", form->rows, " rows"), memory.total() - memory.of(Arena::parameters));
+    const int threads = predictor_.options_.threads;
+    auto pass = std::make_unique<Pass>();
+    pass->form = form;
+    pass->workers = threads == 1 ? std::make_unique<Workers>(1) : context.make_workers(threads);  // one is the caller, not the host's pool
+    pass->cancelled.emplace(&context.cancels());
+    pass->executor = std::make_unique<Executor>(form->plan, snapshot_->storage, *pass->workers, &*pass->cancelled);
+    pass->gathered.resize(form->inputs.size());
+    return pass;
+  }
+
+  Predictor& predictor_;
+  std::shared_ptr<Snapshot> snapshot_;
+  std::unique_ptr<Pass> pass_;
+  std::unique_ptr<Generator> writer_;
+};
+
+Predictor::Predictor(std::shared_ptr<Model> model, PredictorOptions options) : model_(std::move(model)), options_(options) {
+  check(options_.threads >= 1 && options_.threads <= 4096, "predictor: threads is ", options_.threads, "; give 1 to 4096");
+  current_ = make_snapshot();
+  if (options_.shared) return;
+  const WeightsGate::Reader reader(model_->gate());
+  model_->copy_parameters(current_->storage);
+}
+
+Predictor::~Predictor() = default;
+
+std::shared_ptr<Predictor::Snapshot> Predictor::make_snapshot() const {
+  if (options_.shared) return std::make_shared<Snapshot>(model_->storage().with_same_parameters());
+  const int64_t bytes = model_->storage().bytes();
+  model_->context().require_memory("predictor: a snapshot of the weights", bytes);
+  auto made = std::make_shared<Snapshot>(Storage(model_->context().backend()));
+  if (bytes > 0) made->storage.arena(Arena::parameters, bytes);
+  return made;
+}
+
+void Predictor::refresh() {
+  if (options_.shared) return;
+  const std::lock_guard one(refreshing_);
+  std::shared_ptr<Snapshot> next;
+  {
+    const std::lock_guard lock(mutex_);
+    if (spare_ && spare_->users == 0) next = spare_;  // nobody can begin with it: runs take the current one
+  }
+  if (!next) next = make_snapshot();
+  {
+    const WeightsGate::Reader reader(model_->gate());
+    model_->copy_parameters(next->storage);
+  }
+  std::shared_ptr<Snapshot> gone;
+  const std::lock_guard lock(mutex_);
+  gone = std::exchange(spare_, std::exchange(current_, std::move(next)));
+}
+
+void Predictor::trim() {
+  std::vector<std::unique_ptr<Pass>> passes;
+  std::vector<std::unique_ptr<Generator>> writers;
+  std::shared_ptr<Snapshot> gone;
+  const std::lock_guard one(refreshing_);
+  const std::lock_guard lock(mutex_);
+  gone = std::move(spare_);
+  std::ranges::move(current_->idle, std::back_inserter(passes));  // the lists keep their room: passes that run now come back to them
+  std::ranges::move(current_->writers, std::back_inserter(writers));
+  current_->idle.clear();
+  current_->writers.clear();
+}
+
+int64_t Predictor::rows_of(std::span<const HostView> inputs, std::span<const HostView> outputs) const {
+  const Program& program = model_->program();
+  int64_t rows = -1;
+  std::string_view first;
+  const auto look = [&](const char* what, const HostView& view, const Type& type) {
+    check(view.dtype == type.dtype, "predict: ", what, " \"", view.name, "\" is ", type.dtype, ", the view is ", view.dtype);
+    const auto here = rows_by(type.shape, view.shape);
+    check(here.has_value(), "predict: ", what, " \"", view.name, "\" is ", type.shape, " (-1: as many as rows), the view has shape ",
+          view.shape);
+    check(view.data != nullptr || view.shape.elements() == 0, "predict: ", what, " \"", view.name, "\" has no data (NULL)");
+    if (*here < 0) return;
+    check(rows < 0 || rows == *here, "predict: ", what, " \"", view.name, "\" has ", *here, " rows, \"", first, "\" has ", rows);
+    rows = *here;
+    first = view.name;
+  };
+  for (const HostView& view : inputs) {
+    const auto found = std::ranges::find_if(program.slots, [&](const Slot& s) { return s.role == Role::input && s.name == view.name; });
+    if (found == program.slots.end()) {
+      std::vector<std::string> names;
+      for (const Slot& slot : program.slots)
+        if (slot.role == Role::input) names.push_back(slot.name);
+      refuse_name("input", view.name, names);
+    }
+    look("input", view, found->type);
+  }
+  const Section& forward = *program.find(Phase::forward);
+  for (const HostView& view : outputs) {
+    const auto found = std::ranges::find(program.outputs, view.name, &Output::name);
+    if (found == program.outputs.end()) {
+      std::vector<std::string> names;
+      for (const Output& output : program.outputs) names.push_back(output.name);
+      refuse_name("output", view.name, names);
+    }
+    look("output", view, forward.graph.type(found->value));
+  }
+  check(rows != 0 && rows <= kMaxRows, "predict: \"", first, "\" has ", rows, " rows; give at least one");
+  return rows < 0 ? 1 : rows;
+}
+
+std::shared_ptr<Predictor::Form> Predictor::find_form(int64_t rows, std::span<const HostView> outputs) {
+  for (const auto& form : forms_)
+    if (form->answers(rows, outputs)) {
+      form->used = ++clock_;
+      return form;
+    }
+  return nullptr;
+}
+
+std::shared_ptr<Predictor::Form> Predictor::form_of(int64_t rows, std::span<const HostView> outputs) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto found = find_form(rows, outputs)) return found;
+  }
+  auto made = plan(rows, outputs);
+  std::vector<std::unique_ptr<Pass>> gone;  // destroyed after the lock
+  const std::lock_guard lock(mutex_);
+  if (auto found = find_form(rows, outputs)) return found;  // another thread planned the same meanwhile
+  if (forms_.size() == kCachedForms) {
+    const auto oldest = std::ranges::min_element(forms_, {}, [](const auto& form) { return form->used; });
+    (*oldest)->dropped = true;
+    for (const auto& snapshot : {current_, spare_}) {
+      if (!snapshot) continue;
+      auto& idle = snapshot->idle;
+      const auto kept = std::partition(idle.begin(), idle.end(), [](const auto& pass) { return !pass->form->dropped; });
+      std::move(kept, idle.end(), std::back_inserter(gone));
+      idle.erase(kept, idle.end());
+    }
+    forms_.erase(oldest);
+  }
+  made->used = ++clock_;
+  forms_.push_back(made);
+  return made;
+}
+
+std::shared_ptr<Predictor::Form> Predictor::plan(int64_t rows, std::span<const HostView> outputs) const {
+  auto form = std::make_shared<Form>();
+  form->rows = rows;
+  for (const HostView& view : outputs) form->outputs.emplace_back(view.name);
+  form->plan = plan_inference(model_->program(), rows, form->outputs, false, model_->context().backend(), options_.threads);
+  for (const std::string& name : form->outputs) form->results.push_back(form->plan.program.slot_named("output." + name));
+  for (const Section& section : form->plan.program.sections)
+    for (const Node& node : section.graph.nodes)
+      if (node.op == Op::load && form->slot(node.reads[0]).role == Role::input && std::ranges::count(form->inputs, node.reads[0]) == 0)
+        form->inputs.push_back(node.reads[0]);
+  return form;
+}
+
+void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> outputs) {
+  check(!outputs.empty(), "predict: no output is asked for; give at least one");
+  require_distinct(inputs, "input");
+  require_distinct(outputs, "output");
+  require_apart(outputs);
+  const auto form = form_of(rows_of(inputs, outputs), outputs);
+
+  Turn turn(*this);
+  Pass& pass = turn.pass(form);
+  pass.cancelled->begin();
+  for (size_t i = 0; i < form->inputs.size(); ++i) {
+    const SlotId slot = form->inputs[i];
+    const HostView* view = view_named(inputs, form->slot(slot).name);
+    check(view != nullptr, "predict: output \"", outputs[0].name, "\"", outputs.size() > 1 ? " or another" : "", " depends on input \"",
+          form->slot(slot).name, "\", which is not given");
+    refuse_nan(*view);
+    const void* data = view->data;
+    if (!view->is_plain()) {
+      pass.gathered[i].resize(static_cast<size_t>(view->bytes()));
+      gather(*view, pass.gathered[i].data());
+      data = pass.gathered[i].data();
+    }
+    pass.executor->bind(slot, data);
+  }
+  {
+    std::optional<WeightsGate::TryReader> reader;
+    if (options_.shared) reader.emplace(model_->gate());
+    pass.executor->run({});
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) scatter(pass.executor->slot(form->results[i]).as<std::byte>(), outputs[i]);
+}
+
+std::vector<int32_t> Predictor::generate(std::span<const int32_t> prompt, const GenerateOptions& options,
+                                         const std::function<bool(int32_t)>& on_token) {
+  Turn turn(*this);
+  return turn.writer().run(prompt, options, on_token);
+}
+
+}  // namespace st

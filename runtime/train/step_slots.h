@@ -1,0 +1,36 @@
+// The few numbers that the host writes before a step and reads after it, found once by name.
+#pragma once
+
+#include "exec/executor.h"
+
+namespace st {
+
+struct StepSlots {
+  double* rates = nullptr;       // learning rate, number of this update from 1
+  int64_t* counters = nullptr;   // attempts, first row of the micro-batch; none without dropout
+  double* loss_sum = nullptr;    // none without a loss in the program
+  double* loss_count = nullptr;  // likewise
+  double* grad_norm = nullptr;
+  bool* skipped = nullptr;
+
+  StepSlots() = default;
+  explicit StepSlots(const Executor& executor)
+      : rates(find<double>(executor, "rates")),
+        counters(find<int64_t>(executor, "counters")),
+        loss_sum(find<double>(executor, "loss_sum")),
+        loss_count(find<double>(executor, "loss_count")),
+        grad_norm(find<double>(executor, "grad_norm")),
+        skipped(find<bool>(executor, "skipped")) {}
+
+  /// Null: the program has no such slot; a parameter or an input of the host's may have the name.
+  template <class T>
+  static T* find(const Executor& executor, std::string_view name) {
+    const Program& program = executor.plan().program;
+    const SlotId slot = program.slot_named(name);
+    if (slot < 0) return nullptr;
+    const Role role = program.slots[static_cast<size_t>(slot)].role;
+    return role == Role::control || role == Role::report ? executor.slot(slot).as<T>() : nullptr;
+  }
+};
+
+}  // namespace st

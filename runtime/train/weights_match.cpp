@@ -1,0 +1,102 @@
+#include "train/weights_match.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace st {
+namespace {
+
+int64_t stars(std::string_view text) { return std::ranges::count(text, '*'); }
+
+void check_rename(const Rename& rename) {
+  const auto& [from, to] = rename;
+  check(!from.empty() && !to.empty(), "read: a rename from \"", from, "\" to \"", to, "\" has no name on one side");
+  check(stars(from) == 0 || (stars(from) == 1 && from.back() == '*'), "read: rename from \"", from,
+        "\": \"*\" may stand only once, at the end");
+  check(stars(to) == stars(from), "read: rename from \"", from, "\" to \"", to, "\": give \"*\" once on both sides, or on none");
+}
+
+std::string renamed(const std::string& name, const std::vector<Rename>& renames) {
+  for (const auto& [from, to] : renames) {
+    if (from.back() != '*') {
+      if (name == from) return to;
+      continue;
+    }
+    const std::string_view start = std::string_view(from).substr(0, from.size() - 1);
+    if (!name.starts_with(start)) continue;
+    const size_t star = to.find('*');
+    return to.substr(0, star) + name.substr(start.size()) + to.substr(star + 1);
+  }
+  return name;
+}
+
+[[noreturn]] void refuse(Code code, const std::string& source, const std::string& tensor, std::string message) {
+  Error error(code, std::move(message));
+  error.place.file = source;
+  error.place.tensor = tensor;
+  throw error;
+}
+
+/// What belongs together, before the rest is called missing or unexpected: a shape that differs is the better news.
+void check_fit(const TensorRecord& record, const Slot& slot, const std::string& source) {
+  const std::string as = record.name == slot.name ? "" : text(" (read as \"", slot.name, "\")");
+  if (record.shape != slot.type.shape)
+    refuse(Code::invalid_argument, source, record.name,
+           text("read: tensor \"", record.name, "\"", as, " in ", source, " is ", record.shape, ", the model's is ", slot.type.shape));
+  if (!is_floating(record.dtype))
+    refuse(Code::invalid_argument, source, record.name,
+           text("read: tensor \"", record.name, "\"", as, " in ", source, " is ", record.dtype, ", a floating type is needed"));
+}
+
+}  // namespace
+
+WeightsMatch match_weights(const SafetensorsHeader& header, const Program& program, const std::vector<SlotId>& parameters,
+                           const ReadOptions& options, const std::string& source, ReadReport& report) {
+  for (const Rename& rename : options.renames) check_rename(rename);
+  const auto slot = [&](SlotId id) -> const Slot& { return program.slots[static_cast<size_t>(id)]; };
+  std::map<std::string_view, SlotId> by_name;
+  for (const SlotId id : parameters) by_name.emplace(slot(id).name, id);
+
+  WeightsMatch match;
+  std::map<SlotId, const TensorRecord*> taken;
+  const TensorRecord* twice = nullptr;
+  for (const TensorRecord& record : header.tensors) {
+    const auto found = by_name.find(renamed(record.name, options.renames));
+    match.parameters.push_back(found == by_name.end() ? -1 : found->second);
+    if (found == by_name.end())
+      report.unexpected.push_back(record.name);
+    else if (!taken.emplace(found->second, &record).second && twice == nullptr)
+      twice = &record;
+  }
+  for (const SlotId id : parameters)
+    if (!taken.contains(id)) report.missing.push_back(slot(id).name);
+
+  if (twice != nullptr) {
+    const SlotId id = match.parameters[static_cast<size_t>(twice - header.tensors.data())];
+    refuse(Code::invalid_argument, source, twice->name,
+           text("read: ", source, " has two tensors for parameter \"", slot(id).name, "\": \"", taken[id]->name, "\" and \"", twice->name,
+                "\"; rename one away"));
+  }
+  for (size_t i = 0; i < header.tensors.size(); ++i)
+    if (match.parameters[i] >= 0) check_fit(header.tensors[i], slot(match.parameters[i]), source);
+  if (options.partial) return match;
+  if (!report.missing.empty()) {
+    std::vector<std::string> names;
+    for (const TensorRecord& record : header.tensors) names.push_back(record.name);
+    const std::string& first = report.missing.front();
+    const std::string near = nearest(first, names);
+    refuse(Code::not_found, source, first,
+           text("read: ", source, " has no tensor \"", first, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?"), " (",
+                report.missing.size(), " missing, ", report.unexpected.size(), " unexpected); rename, or read with partial"));
+  }
+  if (!report.unexpected.empty())
+    refuse(Code::invalid_argument, source, report.unexpected.front(),
+           text("read: ", source, " holds tensor \"", report.unexpected.front(), "\", which the model does not have (",
+                report.unexpected.size(), " unexpected); rename, or read with partial"));
+  return match;
+}
+
+}  // namespace st

@@ -1,0 +1,39 @@
+// Which tensor of a safetensors header goes into which parameter of a model: renames, what is missing, what is left over.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "checkpoint/safetensors_header.h"
+#include "ir/program.h"
+
+namespace st {
+
+struct Rename {
+  std::string from;  // in the stream: a name, or with a final "*" all names that begin so
+  std::string to;    // in the model, "*" standing for what from's stood for
+};
+
+struct ReadOptions {
+  bool partial = false;         // what fits by name is read; else every parameter must be there and nothing else
+  std::vector<Rename> renames;  // the first that fits counts
+};
+
+struct ReadReport {
+  int64_t read = 0;
+  std::vector<std::string> missing;     // parameters, in the model's order
+  std::vector<std::string> unexpected;  // tensors as the stream calls them, in its order
+};
+
+struct WeightsMatch {
+  std::vector<SlotId> parameters;  // by tensor of the header; -1: none takes it
+};
+
+/// Fills the report's names, also when it then throws: invalid_argument for renames that cannot be, two tensors for one parameter, another
+/// shape or a dtype that is not floating; not_found for a missing parameter and invalid_argument for an unexpected tensor unless partial.
+/// `source` names the stream in messages.
+WeightsMatch match_weights(const SafetensorsHeader& header, const Program& program, const std::vector<SlotId>& parameters,
+                           const ReadOptions& options, const std::string& source, ReadReport& report);
+
+}  // namespace st

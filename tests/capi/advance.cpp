@@ -1,0 +1,190 @@
+// A step in slices: the same bits as a whole one, and undone as a whole one.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "small_run.h"
+
+namespace {
+
+using namespace st::test;
+
+/// Slices of one instruction until the step is done; how many there were.
+int slice(st_trainer* trainer, int64_t n, const st_named_view* batch, st_step_report* report) {
+  int32_t done = 0;
+  int slices = 0;
+  while (done == 0 && slices < 100000) {
+    EXPECT_TRUE(works(st_trainer_advance(trainer, n, batch, 0, &done, report)));
+    if (testing::Test::HasFailure()) return slices;
+    ++slices;
+  }
+  return slices;
+}
+
+/// The n-th slice (from 1) of a step is done, and the step is not.
+void begin_slices(st_trainer* trainer, int64_t n, const st_named_view* batch, int slices) {
+  int32_t done = 0;
+  for (int i = 0; i < slices && done == 0; ++i) ASSERT_TRUE(works(st_trainer_advance(trainer, n, batch, 0, &done, nullptr)));
+  ASSERT_EQ(done, 0);
+}
+
+TEST(Advance, SlicesHaveTheBitsOfTheWholeStep) {
+  SineRun sliced, whole;
+  auto mine = filled(st_step_report_init), theirs = filled(st_step_report_init);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_GT(slice(sliced.trainer, 2, sliced.views, &mine), 10);
+    ASSERT_TRUE(works(whole.step(&theirs)));
+    EXPECT_EQ(mine.loss, theirs.loss);
+    EXPECT_EQ(mine.step, theirs.step);
+    EXPECT_EQ(mine.grad_norm, theirs.grad_norm);
+    EXPECT_EQ(mine.tokens, theirs.tokens);
+    EXPECT_EQ(sliced.digest(), whole.digest());
+  }
+}
+
+TEST(Advance, SlicesOfTheDatasRowsHaveTheBitsOfTheWholeStep) {
+  const std::string text = text_file("slices.txt", 3000);
+  SmallRun sliced(text), whole(text);  // with dropout
+  for (int i = 0; i < 3; ++i) {
+    slice(sliced.trainer, 0, nullptr, nullptr);
+    ASSERT_TRUE(works(st_trainer_step(whole.trainer, 0, nullptr, nullptr)));
+  }
+  EXPECT_EQ(sliced.digest(), whole.digest());
+}
+
+TEST(Advance, AGenerousSliceIsTheWholeStep) {
+  SineRun sliced, whole;
+  int32_t done = 0;
+  auto report = filled(st_step_report_init);
+  ASSERT_TRUE(works(st_trainer_advance(sliced.trainer, 2, sliced.views, std::numeric_limits<int64_t>::max(), &done, &report)));
+  EXPECT_EQ(done, 1);
+  EXPECT_EQ(report.step, 1);
+  ASSERT_TRUE(works(whole.step()));
+  EXPECT_EQ(sliced.digest(), whole.digest());
+}
+
+TEST(Advance, UntilItIsDoneOtherCallsAreInTheWrongState) {
+  const std::string text = text_file("unfinished.txt", 3000);
+  SmallRun run(text);
+  begin_slices(run.trainer, 0, nullptr, 3);
+  const TokenBatch batch(3, 1);
+  auto evaluation = filled(st_evaluation_init);
+  const char* hex = nullptr;
+  int64_t m = 0;
+  const st_named_view* outputs = nullptr;
+  float bias[16];
+  const int64_t dims[] = {16};
+  const st_view to = {ST_F32, 1, dims, nullptr, bias, sizeof bias};
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_step(run.trainer, 0, nullptr, nullptr), {"st_trainer_advance"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_run(run.trainer, 1, nullptr, nullptr), {"st_trainer_advance"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_evaluate(run.trainer, run.data, &evaluation), {"st_trainer_advance"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_digest(run.trainer, &hex), {"st_trainer_advance"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_forward(run.trainer, 2, batch.views(), &m, &outputs), {"st_trainer_advance"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_backward(run.trainer, 0, nullptr), {"st_trainer_advance"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_apply(run.trainer, nullptr), {"st_trainer_advance"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_gradient(run.trainer, "final_norm.beta", &to)));
+  slice(run.trainer, 0, nullptr, nullptr);
+  SmallRun whole(text);
+  ASSERT_TRUE(works(st_trainer_step(whole.trainer, 0, nullptr, nullptr)));
+  EXPECT_EQ(run.digest(), whole.digest()) << "refused calls disturb nothing";
+}
+
+TEST(Advance, ACancelBeforeTheUpdateUndoesTheSlices) {
+  const std::string text = text_file("undone.txt", 3000);
+  SmallRun run(text), undisturbed(text);
+  for (SmallRun* r : {&run, &undisturbed}) ASSERT_TRUE(works(st_trainer_step(r->trainer, 0, nullptr, nullptr)));
+  const std::string before = run.digest();
+  int32_t done = 0;
+  for (const int slices : {1, 7, 40}) {
+    begin_slices(run.trainer, 0, nullptr, slices);
+    ASSERT_TRUE(works(st_trainer_cancel(run.trainer)));
+    EXPECT_TRUE(fails(ST_CANCELLED, st_trainer_advance(run.trainer, 0, nullptr, 0, &done, nullptr), {"last whole step"}));
+    EXPECT_EQ(run.digest(), before);
+  }
+  begin_slices(run.trainer, 0, nullptr, 5);
+  ASSERT_TRUE(works(st_trainer_cancel(run.trainer)));
+  EXPECT_TRUE(fails(ST_CANCELLED, st_trainer_step(run.trainer, 0, nullptr, nullptr), {"last whole step"})) << "any call takes it";
+  for (SmallRun* r : {&run, &undisturbed}) ASSERT_TRUE(works(st_trainer_step(r->trainer, 0, nullptr, nullptr)));
+  EXPECT_EQ(run.digest(), undisturbed.digest()) << "the same rows, the same random numbers";
+}
+
+TEST(Advance, AnUpdateThatHasBegunEndsWholeAndTheCancelIsForTheNextStep) {
+  SineRun run, undisturbed;
+  const int slices = slice(run.trainer, 2, run.views, nullptr);
+  ASSERT_TRUE(works(undisturbed.step()));
+  int32_t done = 0;
+  begin_slices(run.trainer, 2, run.views, slices - 1);  // the last instruction is a parameter's update
+  ASSERT_TRUE(works(st_trainer_cancel(run.trainer)));
+  ASSERT_TRUE(works(st_trainer_advance(run.trainer, 0, nullptr, 0, &done, nullptr))) << "an update needs no rows";
+  EXPECT_EQ(done, 1);
+  ASSERT_TRUE(works(undisturbed.step()));
+  EXPECT_EQ(run.digest(), undisturbed.digest());
+  EXPECT_TRUE(fails(ST_CANCELLED, run.step()));
+  for (SineRun* r : {&run, &undisturbed}) ASSERT_TRUE(works(r->step()));
+  EXPECT_EQ(run.digest(), undisturbed.digest());
+}
+
+TEST(Advance, NanInALaterSlicesRowsUndoesTheStep) {
+  SineRun run, undisturbed;
+  const std::string before = run.digest();
+  const float good = std::exchange(run.x[6], std::numeric_limits<float>::quiet_NaN());  // in the second micro-batch
+  int32_t done = 0;
+  st_status status = ST_OK;
+  int slices = 0;
+  for (; status == ST_OK && done == 0; ++slices) status = st_trainer_advance(run.trainer, 2, run.views, 0, &done, nullptr);
+  EXPECT_TRUE(fails(ST_NOT_FINITE, status, {"row 6"}));
+  EXPECT_GT(slices, 3);
+  EXPECT_EQ(run.digest(), before);
+  run.x[6] = good;
+  for (SineRun* r : {&run, &undisturbed}) ASSERT_TRUE(works(r->step()));
+  EXPECT_EQ(run.digest(), undisturbed.digest());
+}
+
+TEST(Advance, GoingOnWithoutTheBatchUndoesTheStep) {
+  SineRun run, undisturbed;
+  int32_t done = 0;
+  begin_slices(run.trainer, 2, run.views, 3);
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_advance(run.trainer, 0, nullptr, 0, &done, nullptr), {"same", "undone"}));
+  begin_slices(run.trainer, 2, run.views, 3);
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_advance(run.trainer, 1, run.views, 0, &done, nullptr), {"\"y\"", "missing"}));
+  for (SineRun* r : {&run, &undisturbed}) ASSERT_TRUE(works(r->step()));
+  EXPECT_EQ(run.digest(), undisturbed.digest());
+}
+
+TEST(Advance, AnotherTrainerIsBusyWhileAnUpdateIsHalfDone) {
+  SineRun run;
+  HeldTrainer other;
+  ASSERT_TRUE(works(st_trainer_create(run.model, run.recipe, nullptr, other.out())));
+  const int slices = slice(run.trainer, 2, run.views, nullptr);
+  begin_slices(run.trainer, 2, run.views, slices - 1);
+  EXPECT_TRUE(fails(ST_BUSY, st_trainer_step(other, 2, run.views, nullptr), {"half done"}));
+  slice(run.trainer, 2, run.views, nullptr);
+  EXPECT_TRUE(works(st_trainer_step(other, 2, run.views, nullptr)));
+}
+
+TEST(Advance, ATrainerDestroyedInItsUpdateLeavesTheWeightsOfAWholeStep) {
+  SineRun run, undisturbed;
+  const int slices = slice(run.trainer, 2, run.views, nullptr);
+  ASSERT_TRUE(works(undisturbed.step()));
+  begin_slices(run.trainer, 2, run.views, slices - 1);
+  run.trainer.reset();
+  ASSERT_TRUE(works(undisturbed.step()));
+  float mine[16], theirs[16];
+  const int64_t dims[] = {16, 1};
+  const st_view to_mine = {ST_F32, 2, dims, nullptr, mine, sizeof mine}, to_theirs = {ST_F32, 2, dims, nullptr, theirs, sizeof theirs};
+  ASSERT_TRUE(works(st_model_get(run.model, "second.weight", &to_mine)));
+  ASSERT_TRUE(works(st_model_get(undisturbed.model, "second.weight", &to_theirs)));
+  for (size_t i = 0; i < 16; ++i) EXPECT_EQ(mine[i], theirs[i]);
+}
+
+TEST(Advance, RefusesWhatIsNoArgument) {
+  SineRun run;
+  int32_t done = 7;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_advance(run.trainer, 2, run.views, -1, &done, nullptr), {"nanoseconds", "-1"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_advance(run.trainer, 2, run.views, 0, nullptr, nullptr), {"done"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_advance(run.trainer, 2, nullptr, 0, &done, nullptr), {"batch is NULL"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_advance(run.trainer, 0, nullptr, 0, &done, nullptr), {"without data"}));
+  EXPECT_TRUE(works(run.step()));
+}
+
+}  // namespace

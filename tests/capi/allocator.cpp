@@ -1,0 +1,276 @@
+// The host's allocator: every buffer comes from it and goes back to it, and one that fails at any of its calls, as the C++ runtime's may,
+// costs that call and nothing else.
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include "small_run.h"
+
+namespace {
+
+constexpr size_t kLarge = size_t{64} << 10;  // beyond the tables of a small plan, which are no buffers
+
+// What operator new of this whole process, the library's included, is to do and has done.
+std::atomic<bool> watched{false};
+std::atomic<int64_t> large_news{0};
+std::atomic<int64_t> news_until_failure{-1};  // below 0: none fails
+
+void* made(size_t bytes, size_t align) {
+  if (watched && bytes >= kLarge) ++large_news;
+  if (news_until_failure.load() >= 0 && news_until_failure.fetch_sub(1) == 0) return nullptr;
+  const size_t rounded = (std::max<size_t>(bytes, 1) + align - 1) / align * align;
+  return align <= alignof(std::max_align_t) ? std::malloc(rounded) : std::aligned_alloc(align, rounded);
+}
+
+void* made_or_thrown(size_t bytes, size_t align) {
+  void* memory = made(bytes, align);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(size_t bytes) { return made_or_thrown(bytes, alignof(std::max_align_t)); }
+void* operator new[](size_t bytes) { return made_or_thrown(bytes, alignof(std::max_align_t)); }
+void* operator new(size_t bytes, std::align_val_t align) { return made_or_thrown(bytes, static_cast<size_t>(align)); }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return made(bytes, alignof(std::max_align_t)); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+
+namespace {
+
+using namespace st::test;
+
+/// The host's allocator with its books: what is out, and which call is to fail.
+class Ledger {
+ public:
+  st_context_options options() {
+    auto made = filled(st_context_options_init);
+    made.threads = 2;
+    made.alloc = [](void* user, size_t bytes, size_t align) { return static_cast<Ledger*>(user)->take(bytes, align); };
+    made.free = [](void* user, void* memory) { static_cast<Ledger*>(user)->give_back(memory); };
+    made.memory_user = this;
+    return made;
+  }
+  int64_t bytes() const { return bytes_; }
+  int64_t calls() const { return calls_; }
+  /// Counts anew; the `call`-th from now gives NULL, below 0 none.
+  void fail_at(int64_t call) {
+    calls_ = 0;
+    fail_at_ = call;
+  }
+  size_t skew = 0;  // bytes past the alignment that answers are
+
+ private:
+  void* take(size_t bytes, size_t align) {
+    const std::lock_guard lock(mutex_);
+    if (calls_++ == fail_at_) return nullptr;
+    EXPECT_GT(bytes, 0U);
+    EXPECT_GE(align, 64U);
+    auto* memory = static_cast<char*>(std::aligned_alloc(align, (bytes + 2 * align - 1) / align * align));
+    std::fill_n(memory, bytes, '\x5A');  // nothing may count on zeros
+    out_[memory + skew] = bytes;
+    bytes_ += static_cast<int64_t>(bytes);
+    return memory + skew;
+  }
+  void give_back(void* memory) {
+    const std::lock_guard lock(mutex_);
+    const auto found = out_.find(static_cast<char*>(memory));
+    ASSERT_NE(found, out_.end()) << "freed what was not handed out";
+    bytes_ -= static_cast<int64_t>(found->second);
+    std::free(found->first - skew);
+    out_.erase(found);
+  }
+
+  std::mutex mutex_;
+  std::map<char*, size_t> out_;
+  int64_t bytes_ = 0, calls_ = 0, fail_at_ = -1;
+};
+
+int64_t allocated(st_context* context) {
+  auto stats = filled(st_memory_stats_init);
+  EXPECT_TRUE(works(st_context_memory(context, &stats)));
+  return stats.allocated_bytes;
+}
+
+int64_t live_handles() {
+  int64_t count = -1;
+  EXPECT_TRUE(works(st_live_handles(nullptr, &count)));
+  return count;
+}
+
+/// All that a host does with a model, up to the first call that fails.
+class Life {
+ public:
+  Life(const st_context_options* options, const std::string& text) : options_(options), text_(text) {}
+  st_status create(const char* model_json = R"({"layers": 1, "width": 16, "heads": 2, "context": 8})") {
+    if (const st_status status = st_context_create(options_, context.out()); status != ST_OK) return status;
+    if (const st_status status = st_model_builtin(context, "gpt", model_json, 1, model.out()); status != ST_OK) return status;
+    if (const st_status status = st_recipe_create(R"({"batch": 3, "warmup": 0})", recipe.out()); status != ST_OK) return status;
+    if (const st_status status = st_data_files(context, text_.c_str(), R"({"context": 8})", data.out()); status != ST_OK) return status;
+    return st_trainer_create(model, recipe, data, trainer.out());
+  }
+  st_status step() { return st_trainer_step(trainer, 0, nullptr, nullptr); }
+  st_status evaluate() {
+    auto evaluation = filled(st_evaluation_init);
+    return st_trainer_evaluate(trainer, data, &evaluation);
+  }
+  st_status work() {
+    for (int i = 0; i < 2; ++i)
+      if (const st_status status = step(); status != ST_OK) return status;
+    return evaluate();
+  }
+  HeldContext context;
+  HeldModel model;
+  HeldRecipe recipe;
+  HeldData data;
+  HeldTrainer trainer;
+
+ private:
+  const st_context_options* options_;
+  const std::string& text_;
+};
+
+TEST(Allocator, EveryBufferIsTheHostsAndGoesBack) {
+  const std::string text = text_file("allocator.txt", 2000);
+  Ledger ledger;
+  const auto options = ledger.options();
+  {
+    Life life(&options, text);
+    watched = true;
+    EXPECT_TRUE(works(life.create(R"({"layers": 1, "width": 128, "heads": 4, "context": 8})")));
+    EXPECT_GT(ledger.bytes(), int64_t{1} << 20);
+    EXPECT_EQ(allocated(life.context), ledger.bytes());
+    EXPECT_TRUE(works(life.work()));
+    EXPECT_EQ(allocated(life.context), ledger.bytes());
+    const int64_t calls = ledger.calls();
+    for (int i = 0; i < 5; ++i) EXPECT_TRUE(works(life.step()));
+    EXPECT_EQ(ledger.calls(), calls) << "a step allocates nothing";
+    const char* hex = nullptr;
+    EXPECT_TRUE(works(st_trainer_digest(life.trainer, &hex)));
+    watched = false;
+    EXPECT_EQ(large_news, 0) << "of 64 KiB and more, past the host's allocator";
+  }
+  EXPECT_EQ(ledger.bytes(), 0);
+}
+
+TEST(Allocator, TheHostsMemoryAndTheSystemsMakeTheSameBits) {
+  const std::string text = text_file("allocator.txt", 2000);
+  Ledger ledger;
+  const auto options = ledger.options();
+  Life hosts(&options, text), systems(nullptr, text);
+  ASSERT_TRUE(works(hosts.create()));
+  ASSERT_TRUE(works(systems.create()));
+  ASSERT_TRUE(works(hosts.work()));
+  ASSERT_TRUE(works(systems.work()));
+  const char *a = nullptr, *b = nullptr;
+  ASSERT_TRUE(works(st_trainer_digest(hosts.trainer, &a)));
+  ASSERT_TRUE(works(st_trainer_digest(systems.trainer, &b)));
+  EXPECT_STREQ(a, b);
+}
+
+TEST(Allocator, IsGivenWholeOrNotAtAll) {
+  Ledger ledger;
+  HeldContext context;
+  auto options = ledger.options();
+  options.free = nullptr;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_context_create(&options, context.out()), {"alloc", "free", "both or neither"}));
+  options = ledger.options();
+  options.alloc = nullptr;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_context_create(&options, context.out()), {"alloc", "free", "both or neither"}));
+}
+
+TEST(Allocator, AnAnswerThatIsNotAlignedIsGivenBackAndRefused) {
+  Ledger ledger;
+  ledger.skew = 16;
+  const auto options = ledger.options();
+  HeldContext context;
+  HeldModel model;
+  ASSERT_TRUE(works(st_context_create(&options, context.out())));
+  EXPECT_TRUE(fails(ST_CALLBACK, st_model_builtin(context, "mlp", nullptr, 1, model.out()), {"alloc", "16 bytes past", "64"}));
+  EXPECT_EQ(ledger.bytes(), 0);
+}
+
+TEST(Allocator, FailingAtAnyCallOfCreationLeavesNothing) {
+  const std::string text = text_file("allocator.txt", 2000);
+  const int64_t handles = live_handles();
+  Ledger ledger;
+  const auto options = ledger.options();
+  int64_t failures = 0;
+  for (;; ++failures) {
+    Life life(&options, text);
+    ledger.fail_at(failures);
+    const st_status status = life.create();
+    if (ledger.calls() <= failures) {
+      EXPECT_TRUE(works(status));
+      break;
+    }
+    ASSERT_TRUE(fails(ST_OUT_OF_MEMORY, status, {"alloc", "NULL", "bytes"})) << "call " << failures;
+    ledger.fail_at(-1);
+    Life next(&options, text);
+    ASSERT_TRUE(works(next.create())) << "the next try";
+  }
+  EXPECT_GE(failures, 5) << "parameters, gradients, moments, activations, batches";
+  EXPECT_EQ(ledger.bytes(), 0);
+  EXPECT_EQ(live_handles(), handles);
+}
+
+TEST(Allocator, FailingAtAnyCallOfAnEvaluationLeavesTheTrainerWhole) {
+  const std::string text = text_file("allocator.txt", 2000);
+  Ledger ledger;
+  const auto options = ledger.options();
+  int64_t failures = 0;
+  for (;; ++failures) {
+    Life life(&options, text);
+    ASSERT_TRUE(works(life.create()));
+    ASSERT_TRUE(works(life.step()));
+    const int64_t before = ledger.bytes();
+    ledger.fail_at(failures);
+    const st_status status = life.evaluate();
+    const bool failed = ledger.calls() > failures;
+    ledger.fail_at(-1);
+    if (!failed) {
+      EXPECT_TRUE(works(status));
+      break;
+    }
+    ASSERT_TRUE(fails(ST_OUT_OF_MEMORY, status, {"alloc", "NULL"})) << "call " << failures;
+    EXPECT_GE(ledger.bytes(), before);
+    ASSERT_TRUE(works(life.evaluate())) << "the next try";
+    ASSERT_TRUE(works(life.step()));
+  }
+  EXPECT_GE(failures, 2);
+  EXPECT_EQ(ledger.bytes(), 0);
+}
+
+TEST(Allocator, TheRuntimesNewFailingAtAnyCallOfAStepLosesNothing) {
+  const std::string text = text_file("allocator.txt", 600);
+  Ledger ledger;
+  const auto options = ledger.options();
+  Life life(&options, text), undisturbed(&options, text);
+  ASSERT_TRUE(works(life.create()));
+  ASSERT_TRUE(works(undisturbed.create()));
+  int64_t steps = 0;
+  for (int64_t n = 0; n < 20; ++n) {
+    news_until_failure = n;
+    const st_status step = life.step();
+    news_until_failure = -1;
+    ASSERT_TRUE(step == ST_OK || step == ST_OUT_OF_MEMORY) << st_last_error();
+    steps += step == ST_OK;
+  }
+  ASSERT_GT(steps, 0);
+  for (int64_t i = 0; i < steps; ++i) ASSERT_TRUE(works(undisturbed.step()));
+  const char *a = nullptr, *b = nullptr;
+  ASSERT_TRUE(works(st_trainer_digest(life.trainer, &a)));
+  ASSERT_TRUE(works(st_trainer_digest(undisturbed.trainer, &b)));
+  EXPECT_STREQ(a, b);
+}
+
+}  // namespace

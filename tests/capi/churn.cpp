@@ -1,0 +1,56 @@
+// Thousands of every noun made and destroyed: what is left is nothing.
+#include <cstdlib>
+
+#include "small_run.h"
+
+namespace {
+
+using namespace st::test;
+
+int64_t resident_bytes(st_context* context) {
+  auto stats = filled(st_memory_stats_init);
+  EXPECT_TRUE(works(st_context_memory(context, &stats)));
+  return stats.resident_bytes;
+}
+
+TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr int kRounds = 200;  // a sanitizer keeps what was freed, so memory is not looked at, and is slow
+#else
+  constexpr int kRounds = 2000;
+#endif
+  auto options = filled(st_context_options_init);
+  options.threads = 1;
+  HeldContext watch;
+  ASSERT_TRUE(works(st_context_create(nullptr, watch.out())));
+  int64_t handles = 0, after = 0, resident = 0;
+  ASSERT_TRUE(works(st_live_handles(nullptr, &handles)));
+  const std::string text = text_file("churn.txt", 300);
+  for (int i = 0; i < kRounds; ++i) {
+    HeldContext context;
+    HeldGraph graph;
+    HeldModel model, gpt;
+    HeldRecipe recipe;
+    HeldData data;
+    HeldTrainer trainer;
+    HeldPredictor predictor;
+    ASSERT_TRUE(works(st_context_create(&options, context.out())));
+    ASSERT_TRUE(works(st_graph_create(context, graph.out())));
+    sine_graph(graph);
+    ASSERT_TRUE(works(st_model_create(graph, 1, model.out())));
+    ASSERT_TRUE(works(st_recipe_create(nullptr, recipe.out())));
+    ASSERT_TRUE(works(st_data_files(context, text.c_str(), R"({"context": 8})", data.out())));
+    ASSERT_TRUE(works(st_trainer_create(model, recipe, nullptr, trainer.out())));
+    ASSERT_TRUE(works(st_model_builtin(context, "gpt", R"({"layers": 1, "width": 8, "heads": 1, "context": 4})", 1, gpt.out())));
+    ASSERT_TRUE(works(st_predictor_create(gpt, nullptr, predictor.out())));
+    if (i == kRounds / 10) resident = resident_bytes(watch);
+  }
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LE(resident_bytes(watch), resident + (int64_t{1} << 20));
+#endif
+  EXPECT_GT(resident, 0);
+  ASSERT_TRUE(works(st_live_handles(nullptr, &after)));
+  EXPECT_EQ(after, handles);
+}
+
+}  // namespace

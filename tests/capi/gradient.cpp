@@ -1,0 +1,207 @@
+// What a trainer can be asked and told between steps: gradients, the learning rate, metrics.
+#include <cmath>
+#include <vector>
+
+#include "small_run.h"
+
+namespace {
+
+using namespace st::test;
+
+std::vector<float> gradient_of(st_trainer* trainer, const char* name, std::vector<int64_t> dims) {
+  int64_t count = 1;
+  for (const int64_t dim : dims) count *= dim;
+  std::vector<float> values(static_cast<size_t>(count), NAN);
+  const st_view to = {ST_F32, static_cast<int32_t>(dims.size()), dims.data(), nullptr, values.data(), count * 4};
+  EXPECT_TRUE(works(st_trainer_gradient(trainer, name, &to)));
+  return values;
+}
+
+// d mean (prediction - y)^2 / d bias = mean 2 (prediction - y), by hand from the outputs of the step's own rows; lr 0 keeps the weights.
+TEST(Gradient, IsThatOfTheMeanLossBeforeClipping) {
+  SineRun run(R"({"batch": 4, "accumulate": 2, "warmup": 0, "lr": 0, "clip": 0.001})");
+  double bias = 0;
+  for (const int64_t k : {0, 1}) {
+    const int64_t dims[] = {4, 1};
+    const st_named_view x = {"x", {ST_F32, 2, dims, nullptr, run.x.data() + 4 * k, 16}};
+    int64_t m = 0;
+    const st_named_view* outputs = nullptr;
+    ASSERT_TRUE(works(st_trainer_forward(run.trainer, 1, &x, &m, &outputs)));
+    for (size_t i = 0; i < 4; ++i)
+      bias += 2 * (static_cast<double>(static_cast<const float*>(outputs[0].view.data)[i]) - run.y[4 * static_cast<size_t>(k) + i]) / 8;
+  }
+  ASSERT_TRUE(works(st_trainer_cancel(run.trainer)));
+  EXPECT_TRUE(fails(ST_CANCELLED, run.step()));
+  auto report = filled(st_step_report_init);
+  ASSERT_TRUE(works(run.step(&report)));
+  EXPECT_NEAR(gradient_of(run.trainer, "second.bias", {1})[0], bias, 1e-6 * std::abs(bias) + 1e-7);  // fp32 sums of 8 rows
+  double squares = 0;
+  for (const float g : gradient_of(run.trainer, "first.weight", {1, 16})) squares += static_cast<double>(g) * g;
+  for (const float g : gradient_of(run.trainer, "first.bias", {16})) squares += static_cast<double>(g) * g;
+  for (const float g : gradient_of(run.trainer, "second.weight", {16, 1})) squares += static_cast<double>(g) * g;
+  for (const float g : gradient_of(run.trainer, "second.bias", {1})) squares += static_cast<double>(g) * g;
+  EXPECT_NEAR(std::sqrt(squares), report.grad_norm, 1e-6 * report.grad_norm);  // each element rounded once to fp32
+}
+
+// GPT-2's embedding is its output layer too: two uses, one gradient. Against differences of the loss, which has fp32 noise of about 1e-7.
+TEST(Gradient, OfATiedWeightIsTheSumOverItsUses) {
+  const char* recipe = R"({"batch": 6, "warmup": 0, "lr": 0})";
+  SmallRun run({}, nullptr, recipe);
+  HeldModel model;
+  HeldTrainer trainer;
+  ASSERT_TRUE(works(st_model_builtin(run.context, "gpt", R"({"layers": 1, "width": 16, "heads": 2, "context": 8})", 1, model.out())));
+  ASSERT_TRUE(works(st_trainer_create(model, run.recipe, nullptr, trainer.out())));
+  TokenBatch batch(6, 3);
+  auto report = filled(st_step_report_init);
+  ASSERT_TRUE(works(st_trainer_step(trainer, 2, batch.views(), &report)));
+  int64_t count = 0;
+  std::string name;
+  ASSERT_TRUE(works(st_model_parameter_count(model, &count)));
+  for (int64_t i = 0; i < count && name.empty(); ++i) {
+    auto info = filled(st_parameter_info_init);
+    ASSERT_TRUE(works(st_model_parameter(model, i, &info)));
+    if (info.rank == 2 && info.dims[0] == 256 && info.dims[1] == 16) name = info.name;
+  }
+  ASSERT_FALSE(name.empty());
+  const auto gradient = gradient_of(trainer, name.c_str(), {256, 16});
+  const int64_t dims[] = {256, 16};
+  std::vector<float> weights(256 * 16);
+  const st_view view = {ST_F32, 2, dims, nullptr, weights.data(), 256 * 16 * 4};
+  ASSERT_TRUE(works(st_model_get(model, name.c_str(), &view)));
+  const auto loss_with = [&](size_t at, float by) {
+    const float before = weights[at];
+    weights[at] += by;
+    EXPECT_TRUE(works(st_model_set(model, name.c_str(), &view)));
+    EXPECT_TRUE(works(st_trainer_step(trainer, 2, batch.views(), &report)));
+    weights[at] = before;
+    EXPECT_TRUE(works(st_model_set(model, name.c_str(), &view)));
+    return report.loss;
+  };
+  const size_t row = static_cast<size_t>(batch.tokens[0]) * 16;  // read by the embedding as well as by the output layer
+  for (size_t i = row; i < row + 16; i += 5) {
+    constexpr float kStep = 0.01F;
+    const double difference = (loss_with(i, kStep) - loss_with(i, -kStep)) / (2.0 * kStep);
+    EXPECT_NEAR(gradient[i], difference, 2e-4 + 1e-2 * std::abs(difference)) << i;
+  }
+}
+
+TEST(Gradient, IsThereOnlyAfterAWholeStep) {
+  SineRun run;
+  float bias = 0;
+  const int64_t one[] = {1}, two[] = {2};
+  const st_view to = {ST_F32, 1, one, nullptr, &bias, 4};
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_gradient(run.trainer, "second.bias", &to), {"step"}));
+  ASSERT_TRUE(works(run.step()));
+  EXPECT_TRUE(works(st_trainer_gradient(run.trainer, "second.bias", &to)));
+  EXPECT_TRUE(fails(ST_NOT_FOUND, st_trainer_gradient(run.trainer, "second.bia", &to), {"second.bias"}));
+  st_view bad = to;
+  bad.dims = two;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_gradient(run.trainer, "second.bias", &bad), {"[1]", "[2]"}));
+  bad = to;
+  bad.dtype = ST_F64;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_gradient(run.trainer, "second.bias", &bad), {"f32"}));
+  bad = to;
+  bad.bytes = 3;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_gradient(run.trainer, "second.bias", &bad), {"4 bytes", "3"}));
+  ASSERT_TRUE(works(st_trainer_cancel(run.trainer)));
+  EXPECT_TRUE(fails(ST_CANCELLED, run.step()));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_gradient(run.trainer, "second.bias", &to), {"undone"}));
+}
+
+TEST(TrainerSet, ChangesTheLearningRateFromTheNextStepOn) {
+  SineRun run(R"({"batch": 4, "accumulate": 2, "warmup": 0, "lr": 0.01})");
+  auto report = filled(st_step_report_init);
+  ASSERT_TRUE(works(run.step(&report)));
+  EXPECT_EQ(report.lr, 0.01);
+  ASSERT_TRUE(works(st_trainer_set(run.trainer, "lr", "0.002")));
+  const char* text = nullptr;
+  ASSERT_TRUE(works(st_trainer_get(run.trainer, "lr", &text)));
+  EXPECT_STREQ(text, "0.002");
+  ASSERT_TRUE(works(run.step(&report)));
+  EXPECT_EQ(report.lr, 0.002);
+  ASSERT_TRUE(works(st_trainer_set(run.trainer, "warmup", "4")));
+  ASSERT_TRUE(works(run.step(&report)));
+  EXPECT_EQ(report.lr, 0.002 * 3 / 4);
+}
+
+TEST(TrainerSet, RefusesWhatThePlanWasMadeFrom) {
+  SineRun run;
+  for (const char* key : {"batch", "clip", "weight_decay", "optimizer", "seed", "dropout", "threads"})
+    EXPECT_TRUE(fails(ST_UNSUPPORTED, st_trainer_set(run.trainer, key, "1"), {key, "fixed in the plan", "new trainer"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_set(run.trainer, "lrr", "1"), {"lrr", "\"lr\""}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_set(run.trainer, "lr", "-1"), {"lr", "-1"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_set(run.trainer, "lr", "\"fast\""), {"lr", "number"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_set(run.trainer, nullptr, "1"), {"key"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_set(run.trainer, "lr", nullptr), {"json_value"}));
+  const char* text = nullptr;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_get(run.trainer, "bach", &text), {"\"batch\""}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_get(run.trainer, "batch", nullptr), {"json_value"}));
+  ASSERT_TRUE(works(st_trainer_get(run.trainer, "batch", &text)));
+  EXPECT_STREQ(text, "4");
+}
+
+// Over a text of windows that 8 does not divide: the mean of the targets themselves, and of whether the last target is even, by the host's
+// own count; also of a scalar that is a mean already, whose ragged last batch must count for fewer rows.
+TEST(Metrics, AreMeansOverAllRowsAlsoWithARaggedLastBatch) {
+  HeldContext context;
+  HeldGraph graph;
+  HeldModel model;
+  HeldRecipe recipe;
+  HeldTrainer trainer;
+  HeldData data;
+  const std::string path = text_file("metrics.txt", 4 * 11 + 1);  // 11 windows of 4
+  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+  ASSERT_TRUE(works(st_data_files(context, path.c_str(), R"({"context": 4})", data.out())));
+  ASSERT_TRUE(works(st_graph_create(context, graph.out())));
+  const int64_t tokens[] = {ST_BATCH, 4}, table[] = {256, 1};
+  st_value t = 0, y = 0, w = 0, e = 0, real = 0, mean = 0, zero = 0, space = 0;
+  ASSERT_TRUE(works(st_graph_input(graph, "tokens", ST_I32, 2, tokens, &t)));
+  ASSERT_TRUE(works(st_graph_input(graph, "targets", ST_I32, 2, tokens, &y)));
+  ASSERT_TRUE(works(st_graph_parameter(graph, "w", 2, table, ST_INIT_ONES, 0, &w)));
+  const st_value look_up[] = {w, t};
+  ASSERT_TRUE(works(st_graph_op(graph, "embedding", 2, look_up, nullptr, 1, &e)));
+  ASSERT_TRUE(works(st_graph_op(graph, "cast", 1, &y, R"({"dtype": "f32"})", 1, &real)));
+  ASSERT_TRUE(works(st_graph_op(graph, "mean", 1, &real, nullptr, 1, &mean)));
+  ASSERT_TRUE(works(st_graph_op(graph, "fill", 0, nullptr, R"({"shape": [1], "value": 32})", 1, &zero)));
+  const st_value pair[] = {real, zero};
+  ASSERT_TRUE(works(st_graph_op(graph, "compare", 2, pair, R"({"test": "equal"})", 1, &space)));
+  ASSERT_TRUE(works(st_graph_output(graph, "seen", e)));
+  ASSERT_TRUE(works(st_graph_output(graph, "metric.target", y)));
+  ASSERT_TRUE(works(st_graph_output(graph, "metric.mean", mean)));
+  ASSERT_TRUE(works(st_graph_output(graph, "metric.spaces", space)));
+  ASSERT_TRUE(works(st_model_create(graph, 1, model.out())));
+  ASSERT_TRUE(works(st_recipe_create(R"({"batch": 4})", recipe.out())));
+  ASSERT_TRUE(works(st_trainer_create(model, recipe, nullptr, trainer.out())));
+  auto evaluation = filled(st_evaluation_init);
+  ASSERT_TRUE(works(st_trainer_evaluate(trainer, data, &evaluation)));
+
+  FILE* file = std::fopen(path.c_str(), "rb");
+  ASSERT_NE(file, nullptr);
+  double sum = 0, spaces = 0;
+  for (int i = 0; i < 45; ++i) {
+    const int byte = std::fgetc(file);
+    if (i == 0) continue;  // never a target
+    sum += byte;
+    spaces += byte == ' ' ? 1 : 0;
+  }
+  std::fclose(file);
+  ASSERT_EQ(evaluation.metric_count, 3);
+  EXPECT_STREQ(evaluation.metrics[0].name, "metric.target");
+  EXPECT_STREQ(evaluation.metrics[2].name, "metric.spaces");
+  EXPECT_NEAR(evaluation.metrics[0].mean, sum / 44, 1e-9);
+  EXPECT_NEAR(evaluation.metrics[1].mean, sum / 44, 1e-4) << "fp32 means of 16 and 12 targets";
+  EXPECT_NEAR(evaluation.metrics[2].mean, spaces / 44, 1e-9);
+  EXPECT_GT(spaces, 0);
+  EXPECT_EQ(evaluation.count, 11);
+  EXPECT_TRUE(std::isnan(evaluation.loss)) << "the graph has none";
+}
+
+TEST(Metrics, AGraphWithoutAnyHasNone) {
+  SmallRun run(text_file("no_metrics.txt", 500));
+  auto evaluation = filled(st_evaluation_init);
+  ASSERT_TRUE(works(st_trainer_evaluate(run.trainer, run.data, &evaluation)));
+  EXPECT_EQ(evaluation.metric_count, 0);
+  EXPECT_EQ(evaluation.metrics, nullptr);
+}
+
+}  // namespace

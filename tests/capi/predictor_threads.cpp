@@ -1,0 +1,156 @@
+// Many threads predict while one trains and all refresh: each answer is that of one whole step, never of a half.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "small_run.h"
+
+namespace {
+
+using namespace st::test;
+
+constexpr int kThreads = 8;
+
+/// Logits of the small GPT for one row, as bits.
+class Asker {
+ public:
+  explicit Asker(st_predictor* predictor) : predictor_(predictor) {}
+  std::string answer() {
+    const int64_t in_dims[] = {1, kSmallContext}, out_dims[] = {1, kSmallContext, 256};
+    const auto bytes = static_cast<int64_t>(logits_.size() * 4);
+    const st_named_view in = {"tokens", {ST_I32, 2, in_dims, nullptr, tokens_.data(), kSmallContext * 4}};
+    const st_named_view out = {"logits", {ST_F32, 3, out_dims, nullptr, logits_.data(), bytes}};
+    EXPECT_TRUE(works(st_predictor_run(predictor_, 1, &in, 1, &out)));
+    return {reinterpret_cast<const char*>(logits_.data()), static_cast<size_t>(bytes)};
+  }
+
+ private:
+  st_predictor* predictor_;
+  std::vector<int32_t> tokens_ = {1, 2, 3, 4, 5, 6, 7, 8};
+  std::vector<float> logits_ = std::vector<float>(kSmallContext * 256);
+};
+
+struct Whole {  // what the net answers after each whole step
+  st_predictor* own;
+  std::set<std::string> answers;
+  static st_status keep(void* user, const st_step_report*) {
+    auto& self = *static_cast<Whole*>(user);
+    EXPECT_TRUE(works(st_predictor_refresh(self.own)));
+    self.answers.insert(Asker(self.own).answer());
+    return ST_OK;
+  }
+};
+
+TEST(PredictorThreads, EachAnswerIsThatOfOneWholeStep) {
+  SmallRun run(text_file("predictor_threads.txt", 3000));
+  HeldPredictor predictor, own;
+  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
+  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, own.out())));
+  Whole whole{own, {Asker(own).answer()}};
+  std::atomic<bool> training{true};
+  std::vector<std::set<std::string>> seen(kThreads);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      Asker asker(predictor);
+      for (int i = 0; training || i < 3; ++i) {
+        if (i % 16 == t) {  // a sanitizer makes a new snapshot dear
+          EXPECT_TRUE(works(st_predictor_refresh(predictor)));
+        }
+        seen[static_cast<size_t>(t)].insert(asker.answer());
+      }
+    });
+  EXPECT_TRUE(works(st_trainer_run(run.trainer, 10, Whole::keep, &whole)));
+  training = false;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(whole.answers.size(), 11U) << "every step changed the answer";
+  std::set<std::string> all;
+  for (const auto& mine : seen) {
+    EXPECT_TRUE(std::ranges::includes(whole.answers, mine)) << "an answer of no whole step";
+    all.insert(mine.begin(), mine.end());
+  }
+  EXPECT_GT(all.size(), 1U) << "nobody ever saw new weights";
+}
+
+TEST(PredictorThreads, SharedWeightsAnswerOrAreBusy) {
+  SmallRun run(text_file("predictor_shared.txt", 3000));
+  HeldPredictor shared, own;
+  auto options = filled(st_predictor_options_init);
+  options.shared = 1;
+  ASSERT_TRUE(works(st_predictor_create(run.model, &options, shared.out())));
+  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, own.out())));
+  Whole whole{own, {Asker(own).answer()}};
+  std::atomic<bool> training{true};
+  std::vector<std::set<std::string>> seen(3);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      const int32_t row[] = {1, 2, 3, 4, 5, 6, 7, 8};
+      std::vector<float> logits(kSmallContext * 256);
+      const int64_t in_dims[] = {1, kSmallContext}, out_dims[] = {1, kSmallContext, 256};
+      const st_named_view in = {"tokens", {ST_I32, 2, in_dims, nullptr, const_cast<int32_t*>(row), sizeof row}};
+      const st_named_view out = {"logits", {ST_F32, 3, out_dims, nullptr, logits.data(), kSmallContext * 256 * 4}};
+      while (training) {
+        const st_status status = st_predictor_run(shared, 1, &in, 1, &out);
+        EXPECT_TRUE(status == ST_OK || status == ST_BUSY) << st_last_error();
+        if (status == ST_OK) seen[t].insert({reinterpret_cast<const char*>(logits.data()), logits.size() * 4});
+      }
+    });
+  EXPECT_TRUE(works(st_trainer_run(run.trainer, 15, Whole::keep, &whole)));
+  training = false;
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& mine : seen) EXPECT_TRUE(std::ranges::includes(whole.answers, mine)) << "an answer of no whole step";
+}
+
+TEST(PredictorThreads, WriteTextsBesideTraining) {
+  SmallRun run(text_file("predictor_texts.txt", 3000));
+  HeldPredictor predictor;
+  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
+  const auto write = [&] {
+    std::vector<int32_t> text;
+    const auto add = [](void* user, int32_t token) {
+      static_cast<std::vector<int32_t>*>(user)->push_back(token);
+      return st_status{ST_OK};
+    };
+    const int32_t prompt[] = {1, 2, 3};
+    auto options = filled(st_generate_options_init);
+    options.tokens = 12;
+    EXPECT_TRUE(works(st_predictor_generate(predictor, 3, prompt, &options, add, &text)));
+    return text;
+  };
+  const auto alone = write();
+  std::thread training([&] { EXPECT_TRUE(works(st_trainer_run(run.trainer, 10, nullptr, nullptr))); });
+  std::vector<std::thread> writers;
+  for (int t = 0; t < 4; ++t)
+    writers.emplace_back([&] {
+      for (int i = 0; i < 3; ++i) EXPECT_EQ(write(), alone) << "the snapshot was not refreshed";
+    });
+  for (std::thread& writer : writers) writer.join();
+  training.join();
+}
+
+TEST(PredictorThreads, RunsOfManyShapesShareOneCache) {
+  SineRun run;
+  HeldPredictor predictor;
+  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int64_t i = 0; i < 60; ++i) {
+        const int64_t rows = 1 + (i + t) % 12;  // more than are kept
+        std::vector<float> x(static_cast<size_t>(rows), 0.5F), y(static_cast<size_t>(rows), -99);
+        const int64_t dims[] = {rows, 1};
+        const st_named_view in = {"x", {ST_F32, 2, dims, nullptr, x.data(), rows * 4}};
+        const st_named_view out = {"prediction", {ST_F32, 2, dims, nullptr, y.data(), rows * 4}};
+        EXPECT_TRUE(works(st_predictor_run(predictor, 1, &in, 1, &out)));
+        for (const float v : y) EXPECT_NEAR(v, y[0], 1e-6);
+        EXPECT_NE(y[0], -99);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace

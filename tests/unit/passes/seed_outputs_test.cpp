@@ -1,0 +1,138 @@
+#include "passes/seed_outputs.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "ir/build.h"
+#include "ir/verify.h"
+#include "passes/scale_loss.h"
+#include "program_run.h"
+
+namespace st {
+namespace {
+
+/// p = x w, x [batch, 2], w [2, 3]; loss mse(p, y).
+Program product() {
+  Program program;
+  program.sections.emplace_back();
+  Builder b(program, 0);
+  const Value x = b.input("x", DType::f32, {-1, 2}), y = b.input("y", DType::f32, {-1, 3});
+  const Value w = b.parameter("w", {2, 3}, {.kind = Init::normal, .scale = 1, .values = {}});
+  const Value p = b.matmul(x, w);
+  const auto loss = b.append(Op::mse, {p, y});
+  program.loss_sum = loss[0];
+  program.loss_count = loss[1];
+  program.outputs.push_back({"p", p});
+  return bind(program, 2);
+}
+
+const std::vector<float> kX = {1, 2, 3, 4}, kG = {1, 0, -1, 2, 0.5F, 0};
+
+/// w's gradient, x^T g, by hand.
+std::vector<float> expected(const std::vector<float>& g, float times = 1) {
+  std::vector<float> dw(6);
+  for (size_t k = 0; k < 2; ++k)
+    for (size_t c = 0; c < 3; ++c) dw[3 * k + c] = times * (kX[k] * g[c] + kX[2 + k] * g[3 + c]);
+  return dw;
+}
+
+TEST(SeedOutputs, BackwardBeginsFromTheHostsGradients) {
+  Program program = product();
+  const OutputSeeds made = seed_outputs(program, false);
+  autodiff(program, made.seeds);
+  verify(program, "autodiff");
+  ProgramRun run(std::move(program));
+  run.bind("x", kX.data());
+  run.bind("output_gradient.p", kG.data());
+  run.run();
+  EXPECT_EQ(run.floats("gradient.w"), expected(kG));
+}
+
+TEST(SeedOutputs, GradientsOfSeveralOutputsAddUp) {
+  Program program = product();
+  Builder b(program, 0);
+  const Value p = program.outputs[0].value;
+  program.outputs.push_back({"twice", b.scale(p, 2)});
+  program.outputs.push_back({"again", p});
+  const OutputSeeds made = seed_outputs(program, false);
+  EXPECT_EQ(made.seeds.size(), 3U);
+  autodiff(program, made.seeds);
+  verify(program, "autodiff");
+  ProgramRun run(std::move(program));
+  run.bind("x", kX.data());
+  for (const char* name : {"p", "twice", "again"}) run.bind(std::string("output_gradient.") + name, kG.data());
+  run.run();
+  EXPECT_EQ(run.floats("gradient.w"), expected(kG, 4));
+  EXPECT_EQ(run.floats("output.p"), run.floats("output.again"));
+}
+
+TEST(SeedOutputs, WithoutTheOwnLossItsInputsAreNotRead) {
+  Program program = product();
+  seed_outputs(program, false);
+  EXPECT_FALSE(program.loss_sum);
+  const SlotId y = program.slot_named("y");
+  for (const Node& node : program.sections[0].graph.nodes)
+    for (const SlotId slot : node.reads) EXPECT_NE(slot, y);
+}
+
+TEST(SeedOutputs, TheOwnLossIsOneMoreRoot) {
+  Program own = product(), seeded = product();
+  for (Program* program : {&own, &seeded}) scale_loss(*program, 1);
+  autodiff(own);
+  const OutputSeeds made = seed_outputs(seeded, true);
+  autodiff(seeded, made.seeds);
+  verify(seeded, "autodiff");
+  const double seed = seeded.loss_seed;
+  ProgramRun a(std::move(own)), b(std::move(seeded));
+  const std::vector<float> zeros(6);
+  for (ProgramRun* run : {&a, &b}) {
+    run->bind("x", kX.data());
+    run->bind("y", kG.data());
+  }
+  b.bind("output_gradient.p", zeros.data());
+  *b.data<double>("own_loss_seed") = seed;
+  a.run();
+  b.run();
+  EXPECT_EQ(a.floats("gradient.w"), b.floats("gradient.w"));
+  *b.data<double>("own_loss_seed") = 0;
+  b.bind("output_gradient.p", kG.data());
+  b.run();
+  EXPECT_EQ(b.floats("gradient.w"), expected(kG));
+}
+
+TEST(SeedOutputs, AParameterMayBeAnOutputItself) {
+  Program program = product();
+  Builder b(program, 0);
+  program.outputs = {{"w", b.load(program.slot_named("w"))}};
+  const OutputSeeds made = seed_outputs(program, false);
+  autodiff(program, made.seeds);
+  verify(program, "autodiff");
+  ProgramRun run(std::move(program));
+  run.bind("output_gradient.w", kG.data());
+  run.run();
+  EXPECT_EQ(run.floats("gradient.w"), kG);
+}
+
+TEST(SeedOutputs, MetricsAndWholeNumbersGetNoGradient) {
+  Program program = product();
+  Builder b(program, 0);
+  const Value p = program.outputs[0].value;
+  program.outputs.push_back({"metric.mean", b(Op::mean, {p})});
+  program.outputs.push_back({"class", b(Op::argmax, {p})});
+  const OutputSeeds made = seed_outputs(program, false);
+  EXPECT_EQ(made.seeds.size(), 1U);
+  EXPECT_GE(program.slot_named("output.metric.mean"), 0);
+  EXPECT_LT(program.slot_named("output_gradient.metric.mean"), 0);
+  EXPECT_LT(program.slot_named("output_gradient.class"), 0);
+}
+
+TEST(SeedOutputs, OutputsThatNoParameterReachesAreNothingToTrainOn) {
+  Program program = product();
+  Builder b(program, 0);
+  program.outputs = {{"x", b.load(program.slot_named("x"))}};
+  const OutputSeeds made = seed_outputs(program, false);
+  EXPECT_THROW(autodiff(program, made.seeds), Error);
+}
+
+}  // namespace
+}  // namespace st
