@@ -1,0 +1,119 @@
+// Data: rows that training draws from, in an endless shuffled stream that is a function of the seed alone.
+#pragma once
+
+#include <scaletrain/data.h>
+
+#include <scaletrain/context.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace scaletrain {
+
+/// A field of rows that the host makes: its dims are of one row.
+struct Field {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<int64_t> dims;
+};
+
+/// Writes rows row_ids[0..count) into the views, in the order of the fields, each [count, dims...]. An exception ends the step that wanted
+/// the rows and is rethrown there.
+using FillFunction = std::function<void(const int64_t* row_ids, int64_t count, const std::vector<View>& views)>;
+
+namespace detail {
+
+/// What the library holds of the host's until it is released.
+struct Loan {
+  std::function<void()> release;
+  FillFunction fill;
+  std::shared_ptr<Fault> fault = std::make_shared<Fault>();
+  std::vector<View> views;  // kept for its room: fills come one at a time
+
+  static void end(void* user) {
+    const std::unique_ptr<Loan> loan(static_cast<Loan*>(user));
+    Fault unseen;  // there is no call left that could throw it
+    if (loan->release) shielded(unseen, [&] { loan->release(); });
+  }
+  static st_status rows(void* user, int64_t k, const int64_t* row_ids, int64_t n, const st_view* raw) {
+    Loan& loan = *static_cast<Loan*>(user);
+    return shielded(*loan.fault, [&] {
+      loan.views.clear();
+      for (int64_t i = 0; i < n; ++i) loan.views.emplace_back(raw[i]);
+      loan.fill(row_ids, k, loan.views);
+    });
+  }
+};
+
+}  // namespace detail
+
+class Data : public detail::Handle<st_data, st_data_destroy> {
+ public:
+  /// A text file, a folder of them or a token file. json: {"context": 64}.
+  static Data files(const Context& context, const std::string& path, const std::string& json) {
+    Data data(detail::Access::host(context));
+    data.done(st_data_files(context.get(), path.c_str(), json.empty() ? nullptr : json.c_str(), data.out()));
+    return data;
+  }
+  /// The host's arrays, not copied; their first dimension is `rows`. They stay as they are until release is called, once, from any thread,
+  /// when the data and all that uses it is gone; not when this throws. Its exceptions reach nobody.
+  static Data arrays(const Context& context, int64_t rows, const Views& arrays, std::function<void()> release) {
+    Data data(detail::Access::host(context));
+    auto loan = std::make_unique<detail::Loan>();
+    loan->release = std::move(release);
+    data.take(st_data_arrays(context.get(), rows, arrays.size(), arrays.raw(), detail::Loan::end, loan.get(), data.out()), loan);
+    return data;
+  }
+  static Data arrays(const Context& context, int64_t rows, const Views& arrays) {
+    return Data::arrays(context, rows, arrays, std::function<void()>());
+  }
+  /// Rows made when they are wanted. `fill` and what it captured goes when the data and all that uses it is gone.
+  static Data callback(const Context& context, int64_t rows, const std::vector<Field>& fields, FillFunction fill) {
+    Data data(detail::Access::host(context));
+    auto loan = std::make_unique<detail::Loan>();
+    loan->fill = std::move(fill);
+    std::vector<st_field> raw;
+    for (const Field& field : fields)
+      raw.push_back({field.name.c_str(), static_cast<st_dtype>(field.dtype), static_cast<int32_t>(field.dims.size()), field.dims.data()});
+    data.fault_ = loan->fault;
+    data.take(st_data_callback(context.get(), rows, static_cast<int64_t>(raw.size()), raw.data(), loan->fill ? detail::Loan::rows : nullptr,
+                               detail::Loan::end, loan.get(), data.out()),
+              loan);
+    return data;
+  }
+
+  /// First trains, second validates; `fraction` validates.
+  std::pair<Data, Data> split(double fraction, int64_t seed) const {
+    std::pair<Data, Data> parts{Data(host()), Data(host())};
+    parts.first.fault_ = parts.second.fault_ = fault_;
+    done(st_data_split(get(), fraction, seed, parts.first.out(), parts.second.out()));
+    return parts;
+  }
+  int64_t rows() const {
+    int64_t rows = 0;
+    done(st_data_rows(get(), &rows));
+    return rows;
+  }
+  int64_t vocabulary() const {
+    int64_t vocabulary = 0;
+    done(st_data_vocabulary(get(), &vocabulary));
+    return vocabulary;
+  }
+  /// What a table of token pairs, counted on this data, makes of `validation`: nats a token.
+  double bigram_loss(const Data& validation) const {
+    double loss = 0;
+    done(st_data_bigram_loss(get(), validation.get(), &loss));
+    return loss;
+  }
+
+ private:
+  friend class Trainer;
+  explicit Data(const std::shared_ptr<detail::Host>& host) : Handle(host) {}
+  void take(st_status status, std::unique_ptr<detail::Loan>& loan) const {
+    if (status == ST_OK) static_cast<void>(loan.release());  // the library's now, whatever done() throws
+    done(status);
+  }
+  std::shared_ptr<detail::Fault> fault_;  // of fill
+};
+
+}  // namespace scaletrain

@@ -1,0 +1,149 @@
+// What every noun is made of: an owned handle, and exceptions of the host's callbacks carried over the C boundary.
+#pragma once
+
+#include <scaletrain/context.h>
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <scaletrain/error.hpp>
+#include <utility>
+
+namespace scaletrain {
+
+struct HostOp;
+
+namespace detail {
+
+/// The first exception out of a callback. It must not unwind through C, so it waits here until the call has returned.
+class Fault {
+ public:
+  void keep() noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!first_) first_ = std::current_exception();
+    raised_ = true;
+  }
+  bool raised() const noexcept { return raised_; }
+  void rethrow() {
+    if (!raised_) return;
+    std::exception_ptr taken;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      std::swap(taken, first_);
+      raised_ = false;
+    }
+    if (taken) std::rethrow_exception(taken);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr first_;
+  std::atomic<bool> raised_{false};
+};
+
+/// Runs a callback's body; an exception is kept and becomes a status.
+template <class Body>
+st_status shielded(Fault& fault, Body&& body) noexcept {
+  try {
+    body();
+    return ST_OK;
+  } catch (...) {
+    fault.keep();
+    return ST_CALLBACK;
+  }
+}
+
+/// What a context borrows from the host. Every object of the context holds it, since the library may use it as long as one lives.
+struct Host {
+  std::function<void(int32_t, const char*, const char*)> log;
+  std::function<void(int64_t, const std::function<void(int64_t)>&)> parallel;
+  std::function<void*(size_t, size_t)> alloc;
+  std::function<void(void*)> free;
+  std::deque<std::shared_ptr<HostOp>> ops;
+  std::mutex ops_mutex;
+  Fault callback;  // of an op or the allocator: the call that ran it fails
+  Fault service;   // of the logger or the parallel-for: the call goes on, and throws when it is done
+};
+
+/// The outcome of a call: the callback's own exception before the library's word for it.
+inline void conclude(st_status status, Host* host, Fault* own) {
+  if (status == ST_OK) {
+    if (host != nullptr) host->service.rethrow();
+    return;
+  }
+  Error error = last_error(static_cast<Status>(status));
+  if (status == ST_CALLBACK && own != nullptr) own->rethrow();
+  if ((status == ST_CALLBACK || status == ST_OUT_OF_MEMORY) && host != nullptr) host->callback.rethrow();
+  throw error;
+}
+
+/// A handle with one owner. close() destroys and throws; the destructor destroys and does not.
+template <class T, st_status (*destroy)(T*)>
+class Handle {
+ public:
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  /// The raw handle, for the C ABI; null after close() or a move.
+  T* get() const noexcept { return handle_; }
+
+  /// Destroys now. What was made of it keeps what it needs. Closing twice is fine.
+  void close() {
+    conclude(destroy(handle_), host_.get(), nullptr);
+    handle_ = nullptr;
+    host_.reset();
+  }
+
+ protected:
+  Handle() = default;
+  explicit Handle(std::shared_ptr<Host> host) : host_(std::move(host)) {}
+  Handle(Handle&& other) noexcept : host_(std::move(other.host_)), handle_(std::exchange(other.handle_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    if (this != &other) {
+      drop();
+      host_ = std::move(other.host_);
+      handle_ = std::exchange(other.handle_, nullptr);
+    }
+    return *this;
+  }
+  ~Handle() { drop(); }
+
+  T** out() noexcept { return &handle_; }
+  const std::shared_ptr<Host>& host() const noexcept { return host_; }
+  /// For const char* getters and the like: the handle's outcome of a call.
+  void done(st_status status) const { conclude(status, host_.get(), nullptr); }
+  void done(st_status status, Fault* own) const { conclude(status, host_.get(), own); }
+  template <class Call>
+  std::string text(Call call) const {
+    const char* found = "";
+    done(call(handle_, &found));
+    return found;
+  }
+
+ private:
+  void drop() noexcept {
+    // A handle that another thread is inside of stays, and may call the host: then the host's functions stay too.
+    if (destroy(handle_) != ST_OK && host_) new (std::nothrow) std::shared_ptr<Host>(host_);
+    handle_ = nullptr;
+    host_.reset();
+  }
+
+  std::shared_ptr<Host> host_;
+  T* handle_ = nullptr;
+};
+
+/// How the nouns see each other's hosts.
+struct Access {
+  template <class Noun>
+  static const std::shared_ptr<Host>& host(const Noun& noun) noexcept {
+    return noun.host();
+  }
+};
+
+}  // namespace detail
+}  // namespace scaletrain

@@ -1,0 +1,158 @@
+// A model: a graph and its parameters, which can be read, set, copied and streamed.
+#pragma once
+
+#include <scaletrain/model.h>
+
+#include <istream>
+#include <ostream>
+#include <scaletrain/graph.hpp>
+#include <string>
+#include <vector>
+
+namespace scaletrain {
+
+struct ParameterInfo {
+  std::string name;
+  DType dtype = DType::f32;
+  bool trainable = true;
+  std::vector<int64_t> dims;
+};
+
+struct Rename {
+  std::string from;  // in the stream: a name, or with a final "*" all names that begin so
+  std::string to;    // in the model
+};
+struct ReadOptions {
+  bool partial = false;  // read what fits by name, report the rest
+  std::vector<Rename> renames;
+};
+struct ReadReport {
+  int64_t read = 0;
+  std::vector<std::string> missing, unexpected;
+};
+
+/// Takes bytes; throws when it cannot.
+using WriteFunction = std::function<void(const void* bytes, int64_t count)>;
+/// Fills at most `room` bytes and says how many; 0 is the end.
+using ReadFunction = std::function<int64_t(void* bytes, int64_t room)>;
+
+class Model : public detail::Handle<st_model, st_model_destroy> {
+ public:
+  Model(const Graph& graph, int64_t seed) : Handle(detail::Access::host(graph)) { done(st_model_create(graph.get(), seed, out())); }
+  /// "gpt" or "mlp"; json "" takes the defaults.
+  Model(const Context& context, const std::string& name, const std::string& json, int64_t seed) : Handle(detail::Access::host(context)) {
+    done(st_model_builtin(context.get(), name.c_str(), json.empty() ? nullptr : json.c_str(), seed, out()));
+  }
+  /// The same graph, its own copy of the parameters.
+  Model clone() const {
+    Model copy(host());
+    done(st_model_clone(get(), copy.out()));
+    return copy;
+  }
+
+  int64_t parameter_count() const {
+    int64_t count = 0;
+    done(st_model_parameter_count(get(), &count));
+    return count;
+  }
+  ParameterInfo parameter(int64_t index) const {
+    st_parameter_info raw;
+    done(st_parameter_info_init(&raw, sizeof raw));
+    done(st_model_parameter(get(), index, &raw));
+    return {raw.name, static_cast<DType>(raw.dtype), raw.trainable != 0, std::vector<int64_t>(raw.dims, raw.dims + raw.rank)};
+  }
+  /// for (const ParameterInfo& parameter : model.parameters())
+  std::vector<ParameterInfo> parameters() const {
+    std::vector<ParameterInfo> all;
+    for (int64_t i = 0, n = parameter_count(); i < n; ++i) all.push_back(parameter(i));
+    return all;
+  }
+
+  /// A whole parameter, copied and converted.
+  void get(const std::string& name, const View& to) const {
+    const st_view raw = detail::writable("Model::get", to).raw();
+    done(st_model_get(get(), name.c_str(), &raw));
+  }
+  void set(const std::string& name, const View& from) const {
+    const st_view raw = from.raw();
+    done(st_model_set(get(), name.c_str(), &raw));
+  }
+  using Handle::get;
+
+  /// this += t (from - this)
+  void blend(const Model& from, double t) const { done(st_model_blend(get(), from.get(), t)); }
+  std::string digest() const { return text(st_model_digest); }
+
+  void write_file(const std::string& path) const { done(st_model_write_file(get(), path.c_str())); }
+  void read_file(const std::string& path) const { done(st_model_read_file(get(), path.c_str())); }
+
+  /// All parameters as one safetensors stream, front to back.
+  void write(const WriteFunction& write) const {
+    Writing writing{write, {}};
+    done(st_model_write(get(), Writing::take, &writing), &writing.fault);
+  }
+  void write(std::ostream& stream) const {
+    write([&](const void* bytes, int64_t count) {
+      if (!stream.write(static_cast<const char*>(bytes), count)) throw Error(Status::io, "Model::write: the stream took no more bytes");
+    });
+  }
+  ReadReport read(const ReadFunction& read, const ReadOptions& options) const {
+    ReadReport report;
+    this->read(read, options, report);
+    return report;
+  }
+  ReadReport read(const ReadFunction& read) const { return this->read(read, ReadOptions()); }
+  ReadReport read(std::istream& stream, const ReadOptions& options) const {
+    return read(
+        [&](void* bytes, int64_t room) {
+          stream.read(static_cast<char*>(bytes), room);
+          if (stream.bad()) throw Error(Status::io, "Model::read: the stream could not be read");
+          return static_cast<int64_t>(stream.gcount());
+        },
+        options);
+  }
+  ReadReport read(std::istream& stream) const { return read(stream, ReadOptions()); }
+  /// Fills `report` also when it throws because names did not fit.
+  void read(const ReadFunction& read, const ReadOptions& options, ReadReport& report) const;
+
+ private:
+  friend struct detail::Access;
+  explicit Model(const std::shared_ptr<detail::Host>& host) : Handle(host) {}
+
+  struct Writing {
+    const WriteFunction& write;
+    detail::Fault fault;
+    static st_status take(void* user, const void* bytes, int64_t count) {
+      auto& self = *static_cast<Writing*>(user);
+      return detail::shielded(self.fault, [&] { self.write(bytes, count); });
+    }
+  };
+  struct Reading {
+    const ReadFunction& read;
+    detail::Fault fault;
+    static st_status give(void* user, void* bytes, int64_t room, int64_t* count) {
+      auto& self = *static_cast<Reading*>(user);
+      return detail::shielded(self.fault, [&] { *count = self.read(bytes, room); });
+    }
+  };
+};
+
+inline void Model::read(const ReadFunction& read, const ReadOptions& options, ReadReport& report) const {
+  std::vector<st_rename> renames;
+  for (const Rename& rename : options.renames) renames.push_back({rename.from.c_str(), rename.to.c_str()});
+  st_read_options raw;
+  st_read_report found;
+  done(st_read_options_init(&raw, sizeof raw));
+  done(st_read_report_init(&found, sizeof found));
+  raw.partial = options.partial ? 1 : 0;
+  raw.rename_count = static_cast<int64_t>(renames.size());
+  raw.renames = renames.data();
+  Reading reading{read, {}};
+  const st_status status = st_model_read(get(), Reading::give, &reading, &raw, &found);
+  report.read = found.read;
+  report.missing.assign(found.missing, found.missing + found.missing_count);
+  report.unexpected.assign(found.unexpected, found.unexpected + found.unexpected_count);
+  done(status, &reading.fault);
+}
+
+}  // namespace scaletrain

@@ -1,0 +1,76 @@
+// A predictor: forward passes of a model, from any number of threads.
+#pragma once
+
+#include <scaletrain/predictor.h>
+
+#include <scaletrain/model.hpp>
+#include <vector>
+
+namespace scaletrain {
+
+struct PredictorOptions {
+  bool shared = false;  // the model's weights as they are, instead of a snapshot
+  int32_t threads = 1;  // of one run
+};
+
+struct GenerateOptions {
+  int64_t tokens = 200;
+  double temperature = 0.8;
+  int64_t top_k = 40;
+  int64_t seed = 0;
+};
+
+class Predictor : public detail::Handle<st_predictor, st_predictor_destroy> {
+ public:
+  explicit Predictor(const Model& model) : Predictor(model, PredictorOptions()) {}
+  Predictor(const Model& model, const PredictorOptions& options) : Handle(detail::Access::host(model)) {
+    st_predictor_options raw;
+    done(st_predictor_options_init(&raw, sizeof raw));
+    raw.shared = options.shared ? 1 : 0;
+    raw.threads = options.threads;
+    done(st_predictor_create(model.get(), &raw, out()));
+  }
+
+  /// Fills `outputs`, any number of rows. From any thread, several at once, also while a trainer steps.
+  void run(const Views& inputs, const Views& outputs) const {
+    for (const NamedView& output : outputs) detail::writable("Predictor::run", output.view);
+    done(st_predictor_run(get(), inputs.size(), inputs.raw(), outputs.size(), outputs.raw()));
+  }
+  /// Takes the newest whole step's weights.
+  void refresh() const { done(st_predictor_refresh(get())); }
+
+  /// Continues `tokens`; on_token gets each new one and gives false to end. Its exceptions arrive here.
+  void generate(const std::vector<int32_t>& tokens, const GenerateOptions& options, const std::function<bool(int32_t)>& on_token) const {
+    st_generate_options raw;
+    done(st_generate_options_init(&raw, sizeof raw));
+    raw.tokens = options.tokens;
+    raw.temperature = options.temperature;
+    raw.top_k = options.top_k;
+    raw.seed = options.seed;
+    Text text{on_token, {}};
+    done(st_predictor_generate(get(), static_cast<int64_t>(tokens.size()), tokens.data(), &raw, on_token ? Text::call : nullptr, &text));
+    text.fault.rethrow();  // the library ends the text without an error
+  }
+  std::vector<int32_t> generate(const std::vector<int32_t>& tokens, const GenerateOptions& options) const {
+    std::vector<int32_t> made;
+    generate(tokens, options, [&](int32_t token) {
+      made.push_back(token);
+      return true;
+    });
+    return made;
+  }
+
+ private:
+  struct Text {
+    const std::function<bool(int32_t)>& on_token;
+    detail::Fault fault;
+    static st_status call(void* user, int32_t token) {
+      Text& text = *static_cast<Text*>(user);
+      bool more = false;
+      detail::shielded(text.fault, [&] { more = text.on_token(token); });
+      return more ? ST_OK : ST_CALLBACK;
+    }
+  };
+};
+
+}  // namespace scaletrain

@@ -1,0 +1,154 @@
+// A trainer: one optimizer step at a time, planned whole beforehand.
+#pragma once
+
+#include <scaletrain/trainer.h>
+
+#include <chrono>
+#include <optional>
+#include <scaletrain/data.hpp>
+#include <scaletrain/model.hpp>
+#include <scaletrain/recipe.hpp>
+#include <string>
+#include <vector>
+
+namespace scaletrain {
+
+struct StepReport {
+  bool skipped = false;  // the gradient was not finite and nothing was updated
+  int64_t step = 0;
+  double loss = 0;  // before the step's update
+  double lr = 0;
+  double grad_norm = 0;
+  double loss_scale = 0;
+  int64_t tokens = 0;
+  double tokens_per_second = 0;
+  double milliseconds = 0;
+  int64_t memory_bytes = 0;
+};
+
+struct Metric {
+  std::string name;
+  double mean = 0;
+};
+struct Evaluation {
+  double loss = 0;
+  double count = 0;
+  std::vector<Metric> metrics;  // of each output named "metric.*"
+};
+
+class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
+ public:
+  /// Each step is given its batch.
+  Trainer(const Model& model, const Recipe& recipe) : Handle(detail::Access::host(model)) {
+    done(st_trainer_create(model.get(), recipe.get(), nullptr, out()));
+  }
+  /// Steps draw from `data`, which is kept alive.
+  Trainer(const Model& model, const Recipe& recipe, const Data& data) : Handle(detail::Access::host(model)), fault_(data.fault_) {
+    done(st_trainer_create(model.get(), recipe.get(), data.get(), out()));
+  }
+
+  /// One optimizer step on `batch`. When it throws, the state is that of the last whole step.
+  StepReport step(const Views& batch) const {
+    st_step_report raw = fresh();
+    done(st_trainer_step(get(), batch.size(), batch.raw(), &raw), fault_.get());
+    return report(raw);
+  }
+  /// One step on the data's next rows.
+  StepReport step() const { return step(Views()); }
+
+  /// Steps until `steps` in all are done, stop() is called, or on_step gives false. An exception of on_step ends the run and arrives here.
+  void run(int64_t steps, const std::function<bool(const StepReport&)>& on_step) const {
+    Run run{on_step, {}, false};
+    const st_status status = st_trainer_run(get(), steps, Run::call, &run);
+    if (run.ended && status == ST_CALLBACK) return done(ST_OK);
+    if (run.fault.raised()) return done(status, &run.fault);
+    done(status, fault_.get());
+  }
+  void run(int64_t steps) const { done(st_trainer_run(get(), steps, nullptr, nullptr), fault_.get()); }
+
+  /// Works on the step for about `budget`; the report when it is whole. Call again with the same batch until then.
+  std::optional<StepReport> advance(const Views& batch, std::chrono::nanoseconds budget) const {
+    st_step_report raw = fresh();
+    int32_t whole = 0;
+    done(st_trainer_advance(get(), batch.size(), batch.raw(), budget.count(), &whole, &raw), fault_.get());
+    if (whole == 0) return std::nullopt;
+    return report(raw);
+  }
+  std::optional<StepReport> advance(std::chrono::nanoseconds budget) const { return advance(Views(), budget); }
+
+  // A step whose loss the host computes: forward, backward, apply. The outputs are owned by the trainer until its next call.
+  Views forward(const Views& batch) const {
+    int64_t m = 0;
+    const st_named_view* outputs = nullptr;
+    done(st_trainer_forward(get(), batch.size(), batch.raw(), &m, &outputs), fault_.get());
+    return Views(m, outputs);
+  }
+  void backward(const Views& output_gradients) const { done(st_trainer_backward(get(), output_gradients.size(), output_gradients.raw())); }
+  /// Of the graph's own loss.
+  void backward() const { backward(Views()); }
+  StepReport apply() const {
+    st_step_report raw = fresh();
+    done(st_trainer_apply(get(), &raw));
+    return report(raw);
+  }
+
+  Evaluation evaluate(const Data& data) const {
+    st_evaluation raw;
+    done(st_evaluation_init(&raw, sizeof raw));
+    done(st_trainer_evaluate(get(), data.get(), &raw), data.fault_.get());
+    Evaluation found{raw.loss, raw.count, {}};
+    for (int64_t i = 0; i < raw.metric_count; ++i) found.metrics.push_back({raw.metrics[i].name, raw.metrics[i].mean});
+    return found;
+  }
+  /// Copies a parameter's gradient of the last step; f32.
+  void gradient(const std::string& name, const View& to) const {
+    const st_view raw = detail::writable("Trainer::gradient", to).raw();
+    done(st_trainer_gradient(get(), name.c_str(), &raw));
+  }
+  /// Changes a key of the recipe from the next step on.
+  void set(const std::string& key, const std::string& json_value) const { done(st_trainer_set(get(), key.c_str(), json_value.c_str())); }
+  std::string value(const std::string& key) const {
+    return text([&](st_trainer* trainer, const char** json) { return st_trainer_get(trainer, key.c_str(), json); });
+  }
+
+  // From any thread, while another one is in a step, a run or an evaluation.
+  void stop() const { check(st_trainer_stop(get())); }
+  void cancel() const { check(st_trainer_cancel(get())); }
+
+  std::string digest() const { return text(st_trainer_digest); }
+  std::string plan() const { return text(st_trainer_plan); }
+  std::string explain() const { return text(st_trainer_explain); }
+
+  /// From the next step on, one JSON object a step goes to `path`.
+  void log(const std::string& path) const { done(st_trainer_log(get(), path.c_str())); }
+  void log_end(double validation_loss) const { done(st_trainer_log_end(get(), validation_loss)); }
+  /// One HTML page about the run so far. facts: a JSON object, or "".
+  void write_report(const std::string& path, const std::string& facts) const {
+    done(st_trainer_write_report(get(), path.c_str(), facts.empty() ? nullptr : facts.c_str()));
+  }
+
+ private:
+  struct Run {
+    const std::function<bool(const StepReport&)>& on_step;
+    detail::Fault fault;
+    bool ended;
+    static st_status call(void* user, const st_step_report* raw) {
+      Run& run = *static_cast<Run*>(user);
+      const st_status status = detail::shielded(run.fault, [&] { run.ended = run.on_step && !run.on_step(report(*raw)); });
+      return run.ended ? static_cast<st_status>(ST_CALLBACK) : status;
+    }
+  };
+  static st_step_report fresh() {
+    st_step_report raw;
+    check(st_step_report_init(&raw, sizeof raw));
+    return raw;
+  }
+  static StepReport report(const st_step_report& raw) {
+    return {raw.skipped != 0,      raw.step,         raw.loss,        raw.lr, raw.grad_norm, raw.loss_scale, raw.tokens,
+            raw.tokens_per_second, raw.milliseconds, raw.memory_bytes};
+  }
+
+  std::shared_ptr<detail::Fault> fault_;  // of the data's fill
+};
+
+}  // namespace scaletrain

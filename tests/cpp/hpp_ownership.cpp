@@ -1,0 +1,116 @@
+// Objects of scaletrain.hpp own one handle each: moved, closed, and destroyed in any order.
+#include <type_traits>
+
+#include "sine_objects.h"
+
+namespace {
+
+using namespace scaletrain;
+using namespace scaletrain::test;
+
+TEST_F(Hpp, ObjectsMoveAndDoNotCopy) {
+  static_assert(!std::is_copy_constructible_v<Model> && !std::is_copy_assignable_v<Trainer>);
+  static_assert(std::is_nothrow_move_constructible_v<Context> && std::is_nothrow_move_assignable_v<Data>);
+  Recipe first(R"({"lr": 0.5})");
+  st_recipe* const raw = first.get();
+  Recipe second = std::move(first);
+  EXPECT_EQ(second.get(), raw);
+  EXPECT_EQ(first.get(), nullptr);
+  EXPECT_EQ(thrown_status([&] { first.json(); }), Status::invalid_handle);
+  Recipe third;
+  third = std::move(second);
+  EXPECT_EQ(live_handles("recipe"), 1) << "what was assigned to was not destroyed";
+  EXPECT_EQ(third.value("lr"), "0.5");
+}
+
+TEST_F(Hpp, CloseDestroysNowAndOnce) {
+  Context context;
+  EXPECT_EQ(live_handles("context"), 1);
+  context.close();
+  EXPECT_EQ(live_handles("context"), 0);
+  EXPECT_NO_THROW(context.close());
+  EXPECT_EQ(thrown_status([&] { context.memory(); }), Status::invalid_handle);
+}
+
+TEST_F(Hpp, ParentsMayGoFirst) {
+  Sine sine;
+  sine.context.close();
+  sine.model.close();
+  sine.recipe.close();
+  EXPECT_EQ(sine.trainer.step(sine.batch).step, 1);
+}
+
+TEST_F(Hpp, ErrorsCarryStatusMessageAndFacts) {
+  const Context context;
+  const Graph graph(context);
+  const Value x = graph.input("x", DType::f32, {kBatch, 3});
+  const Value w = graph.parameter("w", {4, 5}, Init::zeros, 0);
+  try {
+    matmul(x, w);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::invalid_argument);
+    EXPECT_NE(std::string(error.what()).find("[4, 5]"), std::string::npos) << error.what();
+    EXPECT_EQ(error.info().op, "matmul");
+    EXPECT_EQ(error.info().step, -1);
+  }
+}
+
+TEST_F(Hpp, StepsLearnAndRunsEndWhenOnStepSaysSo) {
+  Sine sine;
+  const double before = sine.trainer.step(sine.batch).loss;
+  for (int i = 0; i < 100; ++i) sine.trainer.step(sine.batch);
+  EXPECT_LT(sine.trainer.step(sine.batch).loss, before / 2);
+  EXPECT_EQ(thrown_status([&] { sine.trainer.step(); }), Status::wrong_state) << "this trainer has no data";
+  EXPECT_EQ(sine.trainer.digest().size(), 32U);
+  EXPECT_NE(sine.trainer.plan().find("ranks"), std::string::npos);
+  EXPECT_FALSE(sine.trainer.explain().empty());
+}
+
+TEST_F(Hpp, ParametersAreReadSetAndListed) {
+  Sine sine;
+  ASSERT_EQ(sine.model.parameter_count(), 4);
+  std::vector<std::string> names;
+  for (const ParameterInfo& parameter : sine.model.parameters()) names.push_back(parameter.name);
+  EXPECT_NE(std::find(names.begin(), names.end(), "first.weight"), names.end());
+  std::vector<float> wanted(16, 0.25F), found(16);
+  sine.model.set("first.weight", view(wanted, {1, 16}));
+  sine.model.get("first.weight", view(found, {1, 16}));
+  EXPECT_EQ(found, wanted);
+  const std::vector<float> constant(16);
+  EXPECT_EQ(thrown_status([&] { sine.model.get("first.weight", view(constant, {1, 16})); }), Status::invalid_argument);
+  EXPECT_EQ(thrown_status([&] { sine.model.get("no.such", view(found, {1, 16})); }), Status::not_found);
+}
+
+TEST_F(Hpp, ViewsKeepTheirPointersWhenCopiedAndMoved) {
+  std::vector<float> x(6);
+  Views copy, moved;
+  {
+    Views first{{"a name too long for the small string", view(x, {2, 3})}};
+    copy = first;
+    moved = std::move(first);
+  }
+  for (const Views* views : {&copy, &moved}) {
+    ASSERT_EQ(views->size(), 1);
+    EXPECT_STREQ(views->raw()->name, "a name too long for the small string");
+    EXPECT_EQ(views->raw()->view.dims[1], 3);
+    EXPECT_EQ(views->raw()->view.data, x.data());
+    EXPECT_EQ(views->raw()->view.bytes, 24);
+  }
+  EXPECT_EQ(thrown_status([&] { copy.at("b"); }), Status::not_found);
+  EXPECT_EQ(thrown_status([&] { copy[0].view.as<double>(); }), Status::invalid_argument);
+}
+
+TEST_F(Hpp, TheLibraryTellsWhatItIs) {
+  EXPECT_NO_THROW(require());
+  EXPECT_EQ(thrown_status([] { require(99, 0); }), Status::unsupported);
+  EXPECT_EQ(version(), "0.1.0");
+  EXPECT_NE(features().find("cpu"), std::string::npos);
+  EXPECT_NE(Recipe::keys().find("\"lr\""), std::string::npos);
+  EXPECT_EQ(thrown_status([] { Recipe(R"({"batc": 1})"); }), Status::invalid_argument);
+  Recipe recipe;
+  recipe.set("lr", "0.25");
+  EXPECT_NE(recipe.json().find("0.25"), std::string::npos);
+}
+
+}  // namespace

@@ -1,0 +1,55 @@
+// Steps in parts through scaletrain.hpp: slices, the host's own loss, gradients, changed recipes.
+#include "sine_objects.h"
+
+namespace {
+
+using namespace scaletrain;
+using namespace scaletrain::test;
+
+TEST_F(Hpp, AStepInSlicesHasTheBitsOfAWholeOne) {
+  Sine whole, sliced;
+  whole.trainer.step(whole.batch);
+  int slices = 1;
+  std::optional<StepReport> report;
+  while (!(report = sliced.trainer.advance(sliced.batch, std::chrono::nanoseconds(1)))) ++slices;
+  EXPECT_GT(slices, 1);
+  EXPECT_EQ(report->step, 1);
+  EXPECT_EQ(sliced.trainer.digest(), whole.trainer.digest());
+}
+
+TEST_F(Hpp, AHostsOwnLossTrains) {
+  Sine sine;
+  const Views half{{"x", view(sine.x.data(), {4, 1})}, {"y", view(sine.y.data(), {4, 1})}};
+  double first = 0, last = 0;
+  for (int step = 0; step < 60; ++step) {
+    const Views outputs = sine.trainer.forward(half);
+    const float* prediction = outputs.at("prediction").as<float>();
+    std::vector<float> gradient(4);
+    last = 0;
+    for (size_t i = 0; i < 4; ++i) {
+      const float error = prediction[i] - sine.y[i];
+      gradient[i] = error / 2;
+      last += static_cast<double>(error) * error / 4;
+    }
+    if (step == 0) first = last;
+    sine.trainer.backward({{"prediction", view(gradient, {4, 1})}});
+    EXPECT_EQ(sine.trainer.apply().step, step + 1);
+  }
+  EXPECT_LT(last, first / 2);
+  sine.trainer.forward(half);
+  sine.trainer.backward();
+  EXPECT_GT(sine.trainer.apply().loss, 0);
+}
+
+TEST_F(Hpp, GradientsAreReadAndTheRateIsChanged) {
+  Sine sine;
+  sine.trainer.step(sine.batch);
+  std::vector<float> gradient(16);
+  sine.trainer.gradient("first.weight", view(gradient, {1, 16}));
+  EXPECT_NE(gradient, std::vector<float>(16));
+  sine.trainer.set("lr", "0.5");
+  EXPECT_EQ(sine.trainer.value("lr"), "0.5");
+  EXPECT_EQ(thrown_status([&] { sine.trainer.set("batch", "2"); }), Status::unsupported);
+}
+
+}  // namespace
