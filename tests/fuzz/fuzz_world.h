@@ -1,0 +1,121 @@
+// What the fuzzer of API sequences knows: the handles it made, the memory it lends, and hostile values to pick from.
+#pragma once
+
+#include <scaletrain/scaletrain.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace st::fuzz {
+
+/// The input: every decision is a byte of it; past its end all decisions are 0.
+class Bytes {
+ public:
+  Bytes(const uint8_t* data, size_t size) : data_(data), size_(size) {}
+  uint8_t next() { return at_ < size_ ? data_[at_++] : uint8_t{0}; }
+  bool empty() const { return at_ >= size_; }
+  /// true about once in n.
+  bool rarely(int n = 8) { return next() % n == 1; }
+  template <class Array>
+  const typename Array::value_type& pick(const Array& from) {
+    return from[next() % from.size()];
+  }
+
+ private:
+  const uint8_t* data_;
+  size_t size_, at_ = 0;
+};
+
+/// A finding: says what, and ends the process as a crash does.
+[[noreturn]] void finding(const char* what, const std::string& detail);
+
+/// What the library gave of one kind. Destroyed ones stay to be used as stale ones.
+template <class T>
+struct Shelf {
+  std::vector<T*> live, stale;
+  T* made = nullptr;  // by the call that runs
+};
+
+class World {
+ public:
+  World(const uint8_t* data, size_t size);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  /// A handle of this kind: mostly a live one, else NULL, a stale one, one of another kind, or garbage.
+  template <class T>
+  T* handle(const Shelf<T>& shelf) {
+    switch (bytes.next() % 32) {
+      case 0:
+        return nullptr;
+      case 1:
+        return shelf.stale.empty() ? nullptr : bytes.pick(shelf.stale);
+      case 2:
+        return static_cast<T*>(foreign());
+      case 3:
+        return reinterpret_cast<T*>(static_cast<uintptr_t>(bytes.next()) * 0x0101010101ULL);
+      default:
+        return shelf.live.empty() ? nullptr : bytes.pick(shelf.live);
+    }
+  }
+  /// Looks at the outcome of a call: a status of the enum, a message when it failed, never a defect of the library's.
+  bool ok(const char* call, st_status status);
+  template <class T>
+  void keep(const char* call, Shelf<T>& shelf, st_status status, T* made) {
+    if (!ok(call, status)) return;
+    if (made == nullptr) finding(call, "ST_OK without a handle");
+    shelf.live.push_back(made);
+  }
+  template <class T>
+  void destroy(const char* call, Shelf<T>& shelf, st_status (*end)(T*), T* chosen) {
+    if (!ok(call, end(chosen))) return;
+    for (size_t i = 0; i < shelf.live.size(); ++i) {
+      if (shelf.live[i] != chosen) continue;
+      shelf.live.erase(shelf.live.begin() + static_cast<std::ptrdiff_t>(i));
+      shelf.stale.push_back(chosen);
+      return;
+    }
+    if (chosen != nullptr) finding(call, "ST_OK for a handle that is not live");
+  }
+
+  const char* name();
+  int64_t number();
+  /// A view of memory that is there: the size it states is true, nothing else needs to be.
+  st_view view();
+  /// `rows` rows of one float or token, as models here take them; at times with one thing wrong.
+  std::vector<st_named_view> batch(bool tokens);
+  std::vector<st_named_view> views(const char* name);
+  /// Memory that lives as long as the world.
+  void* memory(size_t size);
+  const int64_t* dims(std::initializer_list<int64_t> values);
+  const int64_t* dims();
+
+  Bytes bytes;
+  Shelf<st_context> contexts;
+  Shelf<st_graph> graphs;
+  Shelf<st_model> models;
+  Shelf<st_data> data;
+  Shelf<st_recipe> recipes;
+  Shelf<st_trainer> trainers;
+  Shelf<st_predictor> predictors;
+  Shelf<st_tensor> tensors;
+  std::vector<st_value> values;
+  int depth = 0;  // of calls out of callbacks
+  std::atomic<int64_t> lent{0}, released{0};
+
+  /// Of text files to read, and where to write: never the same, since a file in use must not be cut short.
+  static const std::string& folder();
+
+ private:
+  void* foreign();
+  std::vector<std::unique_ptr<uint8_t[]>> memory_;
+};
+
+}  // namespace st::fuzz
