@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <exception>
 #include <string_view>
 
@@ -63,7 +62,7 @@ class LastError {
   }
 
   void copy(std::string_view text) noexcept {
-    std::memcpy(bytes_.data() + used_, text.data(), text.size());
+    std::ranges::copy(text, bytes_.data() + used_);
     used_ += text.size();
   }
 

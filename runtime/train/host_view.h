@@ -51,6 +51,7 @@ void each_element(const HostView& view, Visit&& visit) {
     visit(place);
     for (int32_t d = rank - 1; d >= 0; --d) {
       const auto axis = static_cast<size_t>(d);
+      if (view.shape[d] == 1) continue;  // its stride means nothing, and may be any number
       place += view.strides[axis] * width;
       if (++at[axis] < view.shape[d]) break;
       place -= view.strides[axis] * width * view.shape[d];
