@@ -58,7 +58,7 @@ struct TrainerObject final : Object, Trimmable {
   std::shared_ptr<ModelObject> model;
   std::unique_ptr<Trainer> trainer;
   std::unique_ptr<MetricsLog> log;
-  std::vector<NamedView> views;   // of the step's batch; kept so that a step allocates nothing
+  std::vector<HostView> views;    // of the step's batch; kept so that a step allocates nothing
   std::vector<StepReport> steps;  // for the report page: every stride-th, and the first
   int64_t stride = 1;
   std::vector<std::pair<int64_t, double>> evaluations;

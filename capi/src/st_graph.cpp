@@ -2,10 +2,10 @@
 
 #include "graph_call.h"
 #include "host_face.h"
-#include "host_values.h"
 #include "ir/print.h"
 #include "named_op.h"
 #include "op_attributes.h"
+#include "views.h"
 
 using namespace st;
 using namespace st::capi;
@@ -84,8 +84,8 @@ st_status st_graph_parameter_values(st_graph* graph, const char* name, const st_
     const std::string own_name = name_given(name);
     check(values != nullptr, "values is NULL");
     check(trainable == 0 || trainable == 1, "trainable is ", trainable, ", allowed is 0 or 1");
+    Initializer init{.kind = Init::values, .scale = 1, .values = floats_of(own_name, values, "values")};
     const Shape shape = shape_of(values->rank, values->dims);
-    Initializer init{.kind = Init::values, .scale = 1, .values = floats_of(*values, shape, text("\"", own_name, "\""))};
     auto made = parameter(g, b, own_name, shape, std::move(init));
     g.program.slots.back().trainable = trainable == 1;
     return made;

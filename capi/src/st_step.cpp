@@ -17,11 +17,11 @@ void finish(TrainerObject& t, const StepReport& made, st_step_report* report) {
 }
 
 /// What a forward leaves, as views of the host's; they are filled in place once they were made.
-void give_outputs(TrainerObject& t, std::span<const NamedView> made) {
+void give_outputs(TrainerObject& t, std::span<const HostView> made) {
   t.outputs.resize(made.size());
   t.output_dims.resize(made.size());
   for (size_t i = 0; i < made.size(); ++i) {
-    const NamedView& view = made[i];
+    const HostView& view = made[i];
     t.output_dims[i].assign(view.shape.begin(), view.shape.end());
     t.outputs[i] = {view.name.data(),
                     {.dtype = static_cast<st_dtype>(view.dtype),
@@ -31,22 +31,6 @@ void give_outputs(TrainerObject& t, std::span<const NamedView> made) {
                      .data = const_cast<void*>(view.data),
                      .bytes = view.shape.elements() * bytes_of(view.dtype)}};
   }
-}
-
-/// Room for a parameter's gradient.
-std::span<float> room_for(const st_view* to, const Slot& parameter) {
-  const st_view& view = given(to, "st_trainer_gradient: to");
-  check(view.dtype == ST_F32, "st_trainer_gradient: gradients are f32, the view's dtype is ", view.dtype);
-  check(view.rank == parameter.type.shape.rank() && (view.rank == 0 || view.dims != nullptr), "st_trainer_gradient: \"", parameter.name,
-        "\" has shape ", parameter.type.shape, ", the view has ", view.rank, " dimensions");
-  const Shape shape(std::span<const int64_t>(view.dims, static_cast<size_t>(view.rank)));
-  check(shape == parameter.type.shape, "st_trainer_gradient: \"", parameter.name, "\" has shape ", parameter.type.shape, ", the view's is ",
-        shape);
-  require(view.strides == nullptr, Code::unsupported, "st_trainer_gradient: views with strides are not taken yet; pass NULL for row-major");
-  const int64_t bytes = shape.elements() * static_cast<int64_t>(sizeof(float));
-  check(view.data != nullptr && view.bytes >= bytes, "st_trainer_gradient: \"", parameter.name, "\" needs ", bytes, " bytes, the view has ",
-        view.data == nullptr ? 0 : view.bytes);
-  return {static_cast<float*>(view.data), static_cast<size_t>(shape.elements())};
 }
 
 }  // namespace
@@ -59,7 +43,7 @@ st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_named_view
     if (report != nullptr) take(report, "st_trainer_advance: report");
     check(nanoseconds >= 0, "st_trainer_advance: nanoseconds is ", nanoseconds, "; give 0 for one instruction, or more");
     const auto t = find(trainer);
-    take_views(t->views, n, batch, "st_trainer_advance");
+    take_batch(*t, n, batch, "st_trainer_advance");
     const auto made =
         cancellable(*t, [&] { return batch == nullptr ? t->trainer->advance(deadline) : t->trainer->advance(t->views, deadline); });
     if (!made) return;
@@ -73,7 +57,7 @@ st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view
     given(m, "st_trainer_forward: m") = 0;
     given(outputs, "st_trainer_forward: outputs") = nullptr;
     const auto t = find(trainer);
-    take_views(t->views, n, batch, "st_trainer_forward");
+    take_batch(*t, n, batch, "st_trainer_forward");
     give_outputs(*t, cancellable(*t, [&] { return t->trainer->forward(t->views); }));
     *m = static_cast<int64_t>(t->outputs.size());
     *outputs = t->outputs.data();
@@ -85,7 +69,7 @@ st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_vie
     check(output_gradients != nullptr || m == 0, "st_trainer_backward: output_gradients is NULL with m = ", m,
           " views; give the views, or m = 0 for the graph's own loss");
     const auto t = find(trainer);
-    take_views(t->views, m, output_gradients, "st_trainer_backward");
+    take_batch(*t, m, output_gradients, "st_trainer_backward");
     cancellable(*t, [&] { output_gradients == nullptr ? t->trainer->backward_own_loss() : t->trainer->backward(t->views); });
   });
 }
@@ -104,7 +88,7 @@ st_status st_trainer_gradient(st_trainer* trainer, const char* name, const st_vi
     const Model& model = *t->model->model;
     const SlotId parameter = model.parameter_named(text_given(name, "st_trainer_gradient: name"));
     const FloatMode mode;  // the host's rounding must not reach the mean
-    t->trainer->gradient(name, room_for(to, model.slot(parameter)));
+    t->trainer->gradient(name, written_view(model.slot(parameter).name, to, "st_trainer_gradient"));
   });
 }
 

@@ -3,16 +3,18 @@
 
 #include "guard.h"
 #include "objects.h"
+#include "views.h"
 
 namespace st::capi {
 
 constexpr size_t kKeptSteps =
     512;  // reports that a trainer keeps for its page: a chart shows no more, and they are not of the host's memory
 
-/// Checks n views of the host's and describes them; `call` is named in errors.
-void take_views(std::vector<NamedView>& views, int64_t n, const st_named_view* batch, const char* call);
 void give_report(st_step_report* theirs, const StepReport& report);
 const Logger& logger(const TrainerObject& trainer);
+
+/// The views of a call that a step goes on with; bad ones undo it, as its other errors do.
+void take_batch(TrainerObject& trainer, int64_t n, const st_named_view* batch, const char* call);
 
 /// A step is done: what the report page and the logger are told of it.
 void note(TrainerObject& trainer, const StepReport& report);

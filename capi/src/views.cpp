@@ -56,6 +56,25 @@ HostView written_view(std::string_view name, const st_view* view, const char* ca
   return ours;
 }
 
+std::vector<float> floats_of(std::string_view name, const st_view* view, const char* call) {
+  const HostView ours = read_view(name, view, call);
+  check(ours.dtype == DType::f32, call, ": \"", name, "\" is ", ours.dtype, "; ST_F32 is needed");
+  if (const int64_t at = first_nan(ours); at >= 0) fail(Code::invalid_argument, text(call, ": \"", name, "\": element ", at, " is NaN"));
+  std::vector<float> values(static_cast<size_t>(ours.shape.elements()));
+  gather(ours, reinterpret_cast<std::byte*>(values.data()));
+  return values;
+}
+
+void take_views(std::vector<HostView>& views, int64_t n, const st_named_view* theirs, const char* call) {
+  check(n >= 0 && n <= kMaxViews, call, ": ", n, " views; allowed is 0 to ", kMaxViews);
+  check(theirs != nullptr || n == 0, call, ": batch is NULL with n = ", n, " views; give the views, or n = 0 for the data's rows");
+  views.clear();
+  for (int64_t i = 0; i < n; ++i) {
+    check(theirs[i].name != nullptr, call, ": view ", i, " has no name (NULL)");
+    views.push_back(read_view(theirs[i].name, &theirs[i].view, call));
+  }
+}
+
 ViewList::ViewList(int64_t n, const st_named_view* views, Look look, const char* call) {
   check(n >= 0 && n <= kMaxViews, call, ": ", n, " views; allowed is 0 to ", kMaxViews);
   check(n == 0 || views != nullptr, call, " is NULL with ", n, " views");

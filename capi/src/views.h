@@ -19,6 +19,12 @@ HostView read_view(std::string_view name, const st_view* view, const char* call)
 HostView written_view(std::string_view name, const st_view* view, const char* call);
 void require_nested(const HostView& view, const char* call);
 
+/// The elements of an f32 view in row-major order, for the caller to keep. Throws invalid_argument for a NaN too.
+std::vector<float> floats_of(std::string_view name, const st_view* view, const char* call);
+
+/// Named views of one call into a list that is kept between calls, so that a step allocates nothing.
+void take_views(std::vector<HostView>& views, int64_t n, const st_named_view* theirs, const char* call);
+
 /// Named views of one call, without allocating for as many as a model usually has.
 class ViewList {
  public:

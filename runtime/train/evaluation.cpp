@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/float16.h"
 #include "passes/seed_outputs.h"
-#include "train/batch_binding.h"
 #include "train/recipe.h"
 
 namespace st {
@@ -55,7 +54,12 @@ int64_t own_bytes(const Executor& executor) {
 }
 
 Evaluator::Evaluator(Model& model, Storage& storage, Workers& workers, CancelToken& cancelled, int64_t batch)
-    : model_(model), storage_(storage), workers_(workers), cancelled_(cancelled), batch_(batch), inputs_(inputs_read_by(model.program())) {
+    : model_(model),
+      storage_(storage),
+      workers_(workers),
+      cancelled_(cancelled),
+      batch_(batch),
+      inputs_(model.program(), inputs_read_by(model.program()), model.context().memory()) {
   for (const Output& output : model.program().outputs)
     if (is_metric(output.name)) metrics_.push_back(output.name);
 }
@@ -71,10 +75,10 @@ Evaluation Evaluator::run(const Dataset& data) {
   for (int64_t first = 0; first < all; first += batch_) {
     const int64_t count = std::min(batch_, all - first);
     fill(data, first, count);
-    check_batch(model_.program(), inputs_, views_, count);
+    inputs_.check(views_, count);
     Executor& forward = plan_for(count);
     const WeightsGate::Reader whole_step(model_.gate());
-    forward.run([&](int64_t) { bind_rows(model_.program(), inputs_, views_, 0, count, forward); });
+    forward.run([&](int64_t) { inputs_.bind(views_, 0, count, forward); });
     const auto slot = [&](const std::string& name) -> const Operand& { return forward.slot(forward.plan().program.slot_named(name)); };
     if (has_loss) {
       loss += *slot("loss_sum").as<double>();
@@ -102,7 +106,7 @@ void Evaluator::fill(const Dataset& data, int64_t first, int64_t count) {
     room.push_back({memory_[i].data(), bytes});
     Shape shape{count};
     for (const int64_t dim : field.shape) shape.push_back(dim);
-    views_.push_back({field.name, field.dtype, shape, memory_[i].data()});
+    views_.push_back(plain_view(field.name, field.dtype, shape, memory_[i].data()));
   }
   data.fill(rows, room);
 }

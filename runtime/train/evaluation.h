@@ -9,8 +9,8 @@
 #include "base/memory_source.h"
 #include "data/dataset.h"
 #include "exec/executor.h"
+#include "train/batch_binding.h"
 #include "train/model.h"
-#include "train/named_view.h"
 
 namespace st {
 
@@ -47,10 +47,10 @@ class Evaluator {
   CancelToken& cancelled_;
   int64_t batch_;
   std::vector<std::string> metrics_;
-  std::vector<bool> inputs_;
+  BatchBinding inputs_;
   std::map<int64_t, std::unique_ptr<Executor>> plans_;  // by rows
   std::vector<Memory> memory_;                          // of one batch, a field each
-  std::vector<NamedView> views_;
+  std::vector<HostView> views_;
 };
 
 /// Bytes of the arenas that an executor has for itself alone.

@@ -18,10 +18,10 @@ Feed::Feed(std::shared_ptr<const Dataset> data, uint64_t seed, int64_t batch, in
     : data_(std::move(data)),
       prefetcher_(data_, DataStream(data_->rows(), seed), {.rows = batch, .per_step = micro_batches}, cursor, kBatchesAhead,
                   std::move(memory)) {
-  for (const Field& field : data_->fields()) views_.push_back({field.name, field.dtype, with_rows(batch, field.shape), nullptr});
+  for (const Field& field : data_->fields()) views_.push_back(plain_view(field.name, field.dtype, with_rows(batch, field.shape), nullptr));
 }
 
-std::span<const NamedView> Feed::next() {
+std::span<const HostView> Feed::next() {
   const Batch& batch = prefetcher_.next();
   for (size_t i = 0; i < views_.size(); ++i) views_[i].data = batch.fields[i].data;
   return views_;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "data/prefetch.h"
-#include "train/named_view.h"
+#include "train/host_view.h"
 
 namespace st {
 
@@ -16,13 +16,13 @@ class Feed {
        std::shared_ptr<MemorySource> memory = nullptr);
 
   /// The next micro-batch of `batch` rows; valid until the next call.
-  std::span<const NamedView> next();
+  std::span<const HostView> next();
   int64_t buffer_bytes() const { return prefetcher_.buffer_bytes(); }
 
  private:
   std::shared_ptr<const Dataset> data_;
   Prefetcher prefetcher_;
-  std::vector<NamedView> views_;
+  std::vector<HostView> views_;
 };
 
 }  // namespace st

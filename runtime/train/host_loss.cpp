@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "passes/seed_outputs.h"
-#include "train/batch_binding.h"
 #include "train/evaluation.h"
 
 namespace st {
@@ -47,15 +46,16 @@ void HostLoss::find_slots() {
   slots_ = StepSlots(*executor_);
   own_seed_ = StepSlots::find<double>(*executor_, "own_loss_seed");
   unit_ = StepSlots::find<double>(*executor_, "gradient_unit");
-  inputs_ = inputs_read_by(program);
-  inputs_.resize(parts_.model.program().slots.size());  // the model's own; output gradients are bound by backward
+  std::vector<bool> inputs = inputs_read_by(program);
+  inputs.resize(parts_.model.program().slots.size());
+  inputs_.emplace(parts_.model.program(), std::move(inputs), parts_.model.context().memory());
   for (size_t s = parts_.model.program().slots.size(); s < program.slots.size(); ++s)
     if (program.slots[s].role == Role::input)
-      gradients_.push_back({program.slots[s].name.substr(kOutputGradient.size()), static_cast<SlotId>(s)});
+      gradients_.push_back({program.slots[s].name.substr(kOutputGradient.size()), static_cast<SlotId>(s), {}});
   names_.reserve(parts_.model.program().outputs.size());  // views point at them
   for (const Output& output : parts_.model.program().outputs) {
     const Operand& slot = executor_->slot(program.slot_named(std::string(kOutput) + output.name));
-    outputs_.push_back({names_.emplace_back(output.name), slot.dtype, slot.shape, slot.data});
+    outputs_.push_back(plain_view(names_.emplace_back(output.name), slot.dtype, slot.shape, slot.data));
   }
   for (const int64_t k : {0, 1}) {
     const size_t backward = executor_->first_of(Phase::backward, k);
@@ -70,13 +70,12 @@ void HostLoss::begin() {
   is_forward_done_ = false;
 }
 
-void HostLoss::forward(std::span<const NamedView> batch, int64_t attempts) {
-  const Program& model = parts_.model.program();
+void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
   const int64_t rows = parts_.recipe.batch;
   is_forward_done_ = false;
   restore_loss();
-  check_batch(model, inputs_, batch, rows);
-  bind_rows(model, inputs_, batch, 0, rows, *executor_);
+  inputs_->check(batch, rows);
+  inputs_->bind(batch, 0, rows, *executor_);
   if (slots_.counters != nullptr) {
     slots_.counters[0] = attempts;
     slots_.counters[1] = pairs_ * rows;
@@ -87,10 +86,10 @@ void HostLoss::forward(std::span<const NamedView> batch, int64_t attempts) {
   is_forward_done_ = true;
 }
 
-void HostLoss::backward(std::span<const NamedView> gradients) {
+void HostLoss::backward(std::span<const HostView> gradients) {
   require(is_forward_done_, Code::wrong_state, "backward: there is no forward to go back from; call st_trainer_forward first");
   const Program& program = executor_->plan().program;
-  for (const NamedView& gradient : gradients) {
+  for (const HostView& gradient : gradients) {
     const auto found = std::ranges::find(gradients_, gradient.name, &OutputGradient::name);
     check(found != gradients_.end(), "backward: \"", gradient.name,
           is_metric(gradient.name) ? "\" is a metric, which gets no gradient" : "\" is no floating output of the graph");
@@ -100,9 +99,10 @@ void HostLoss::backward(std::span<const NamedView> gradients) {
           gradient.shape);
     check(gradient.data != nullptr || type.bytes() == 0, "backward: the gradient of \"", gradient.name, "\" has no data (NULL)");
   }
-  for (const OutputGradient& output : gradients_) {
-    const auto found = std::ranges::find(gradients, output.name, &NamedView::name);
-    const void* data = found == gradients.end() ? zeros(program.slots[static_cast<size_t>(output.slot)].type.bytes()) : found->data;
+  for (OutputGradient& output : gradients_) {
+    const auto found = std::ranges::find(gradients, output.name, &HostView::name);
+    const void* data = found == gradients.end() ? zeros(program.slots[static_cast<size_t>(output.slot)].type.bytes())
+                                                : compact_data(*found, output.compact, parts_.model.context().memory());
     executor_->bind(output.slot, data);
   }
   if (own_seed_ != nullptr) *own_seed_ = 0;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "exec/executor.h"
+#include "train/batch_binding.h"
 #include "train/model.h"
-#include "train/named_view.h"
 #include "train/recipe.h"
 #include "train/step_slots.h"
 
@@ -31,19 +31,19 @@ class HostLoss {
   HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options);
 
   /// The inputs that a batch must have, by slot of the model.
-  const std::vector<bool>& inputs() const { return inputs_; }
+  const std::vector<bool>& inputs() const { return inputs_->wanted(); }
   bool own_loss() const { return own_seed_ != nullptr; }
 
   /// Forgets the pairs so far.
   void begin();
   /// Runs one micro-batch of recipe.batch rows, the next of the step that is attempt `attempts`. A forward that no backward followed is
   /// replaced.
-  void forward(std::span<const NamedView> batch, int64_t attempts);
+  void forward(std::span<const HostView> batch, int64_t attempts);
   /// All of the graph, in its order. The memory is this object's, until the next forward.
-  std::span<const NamedView> outputs() const { return outputs_; }
+  std::span<const HostView> outputs() const { return outputs_; }
   /// Adds the gradients of the micro-batch last run forward; outputs that are not named count as 0. Throws invalid_argument for a gradient
   /// that is no output's, wrong_state out of turn.
-  void backward(std::span<const NamedView> gradients);
+  void backward(std::span<const HostView> gradients);
   void backward_own_loss();
   /// Pairs of forward and backward so far.
   int64_t pairs() const { return pairs_; }
@@ -61,6 +61,7 @@ class HostLoss {
   struct OutputGradient {
     std::string name;  // of the output
     SlotId slot;
+    Memory compact;  // what a host gives with gaps, without
   };
   enum class Kind { host, own };
 
@@ -73,10 +74,10 @@ class HostLoss {
   std::optional<Storage> apart_;  // when this plan's gradients do not fit the trainer's
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Buffer> zeros_;
-  std::vector<bool> inputs_;
+  std::optional<BatchBinding> inputs_;  // the model's own; output gradients are bound by backward
   std::vector<OutputGradient> gradients_;
   std::vector<std::string> names_;  // of outputs
-  std::vector<NamedView> outputs_;
+  std::vector<HostView> outputs_;
   StepSlots slots_;
   double* own_seed_ = nullptr;
   double* unit_ = nullptr;

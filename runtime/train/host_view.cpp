@@ -38,6 +38,10 @@ std::array<int64_t, kMaxDims> row_major(const Shape& shape) {
   return strides;
 }
 
+HostView plain_view(std::string_view name, DType dtype, const Shape& shape, const void* data) {
+  return {name, dtype, shape, row_major(shape), const_cast<void*>(data)};
+}
+
 bool HostView::is_plain() const {
   if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(bytes_of(dtype)) != 0) return false;
   int64_t stride = 1;
@@ -100,6 +104,13 @@ void scatter(const std::byte* from, const HostView& to) {
     std::memcpy(place, from, width);
     from += width;
   });
+}
+
+const void* compact_data(const HostView& view, Memory& room, const std::shared_ptr<MemorySource>& memory) {
+  if (view.is_plain()) return view.data;
+  if (room.size() < view.bytes()) room = Memory(view.bytes(), memory);
+  gather(view, room.data());
+  return room.data();
 }
 
 int64_t first_nan(const HostView& view) {

@@ -1,16 +1,19 @@
-// An array of the host's, with strides: how weights and predictions go in and out of memory that is not ours.
+// An array of the host's, with strides: how batches, weights and predictions go in and out of memory that is not ours.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "base/dtype.h"
+#include "base/memory_source.h"
 #include "base/shape.h"
 
 namespace st {
 
+/// Borrowed. Memory that is only read is never written through `data`.
 struct HostView {
   std::string_view name;
   DType dtype = DType::f32;
@@ -22,6 +25,9 @@ struct HostView {
   bool is_plain() const;
   int64_t bytes() const { return shape.elements() * bytes_of(dtype); }
 };
+
+/// Row-major without gaps.
+HostView plain_view(std::string_view name, DType dtype, const Shape& shape, const void* data);
 
 /// The strides of a row-major array without gaps.
 std::array<int64_t, kMaxDims> row_major(const Shape& shape);
@@ -36,6 +42,9 @@ bool is_nested(const Shape& shape, const std::array<int64_t, kMaxDims>& strides)
 /// Copies between a view and row-major memory of the same type.
 void gather(const HostView& from, std::byte* to);
 void scatter(const std::byte* from, const HostView& to);
+
+/// The view's elements in row-major order: where they lie when that is so, else copied into `room`, which is made when it is too small.
+const void* compact_data(const HostView& view, Memory& room, const std::shared_ptr<MemorySource>& memory);
 
 /// The place of the first NaN in row-major order, -1: none.
 int64_t first_nan(const HostView& view);

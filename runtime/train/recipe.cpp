@@ -37,20 +37,34 @@ Plan finish(Program& program, Runner& runner, const Backend& backend, int thread
   return plan;
 }
 
-}  // namespace
-
-Plan plan_training(const Program& model, const Recipe& recipe, const Backend& backend, int threads, const PlanOptions& options) {
+/// loss_seed 0: that of these rows.
+Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double loss_seed, const Backend& backend, int threads,
+               const PlanOptions& options) {
   const int64_t micro_batches = recipe.step_micro_batches();
-  Program program = bind(model, recipe.batch);
+  Program program = bind(model, rows);
   Runner runner(program, options.skip, options.print);
   runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
-  runner.run("scale_loss", [&](Program& p) { scale_loss(p, micro_batches); });
+  runner.run("scale_loss", [&](Program& p) {
+    scale_loss(p, micro_batches);
+    if (loss_seed != 0) p.loss_seed = loss_seed;
+  });
   runner.run("autodiff", [](Program& p) { autodiff(p); });                         // gradients are ordinary values
   runner.run("accumulate", [&](Program& p) { accumulate(p, micro_batches); });     // the first micro-batch writes, the others add
   runner.run("clip", [&](Program& p) { clip(p, recipe.clip); });                   // norm, finite check, one factor
   runner.run("update", [&](Program& p) { update(p, optimizer_choice(recipe)); });  // on the layout found
   runner.run("fuse", [](Program& p) { fuse(p); });
   return finish(program, runner, backend, threads, micro_batches);
+}
+
+}  // namespace
+
+Plan plan_training(const Program& model, const Recipe& recipe, const Backend& backend, int threads, const PlanOptions& options) {
+  return plan_step(model, recipe, recipe.batch, 0, backend, threads, options);
+}
+
+Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t rows, double loss_seed, const Backend& backend, int threads,
+                            const PlanOptions& options) {
+  return plan_step(model, recipe, rows, loss_seed, backend, threads, options);
 }
 
 Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, const Plan* beside, const Backend& backend, int threads,

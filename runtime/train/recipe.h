@@ -42,6 +42,11 @@ struct PlanOptions {
 /// The plan of one training step of `model` (symbolic) with micro-batches of recipe.batch.
 Plan plan_training(const Program& model, const Recipe& recipe, const Backend& backend, int threads, const PlanOptions& options = {});
 
+/// The plan of a step's last micro-batch when it has only `rows` rows, as one of the step that plan_training makes: backward is seeded with
+/// that step's `loss_seed`.
+Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t rows, double loss_seed, const Backend& backend, int threads,
+                            const PlanOptions& options = {});
+
 /// The plan of a step whose loss the host computes from the outputs: micro-batches of recipe.batch, of which the host runs as many as it
 /// likes; the plan's second one stands for all after the first. own_loss: the model's own loss may be used instead (seed_outputs).
 /// `beside`: another training plan of the model, whose moments this one's steps go on with; null: none.

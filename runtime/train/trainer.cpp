@@ -7,33 +7,12 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/os.h"
-#include "passes/scale_loss.h"
-#include "train/batch_binding.h"
 #include "train/input_fields.h"
 
 namespace st {
 namespace {
 
 constexpr int64_t kPiece = 32768;  // bytes of a digest at a time: what is large comes from the context's memory
-
-/// The weights are this update's for its lifetime, or until it is paused.
-class Updating {
- public:
-  Updating(WeightsGate& gate, bool resumed) : gate_(gate) { resumed ? gate.resume_update() : gate.begin_update(); }
-  ~Updating() {
-    if (!paused_) gate_.end_update();
-  }
-  Updating(const Updating&) = delete;
-  Updating& operator=(const Updating&) = delete;
-  void pause() {
-    gate_.pause_update();
-    paused_ = true;
-  }
-
- private:
-  WeightsGate& gate_;
-  bool paused_ = false;
-};
 
 }  // namespace
 
@@ -43,24 +22,19 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
       options_(options),
       cancelled_(&model_->context().cancels()),
       schedule_{recipe_.lr_schedule, recipe_.lr, recipe_.warmup},
-      storage_(model_->storage().with_same_parameters()) {
+      storage_(model_->storage().with_same_parameters()),
+      inputs_(model_->program(), inputs_read_by(model_->program()), model_->context().memory()) {
   Context& context = model_->context();
   check(recipe_.device == context.backend().name(), "trainer: the recipe asks for device ", recipe_.device, ", the model's context is on ",
         context.backend().name(), "; make the context with that device");
   if (data) check_input_fields(model_->program(), data->fields(), recipe_.batch);
   const int threads = recipe_.threads > 0 ? static_cast<int>(recipe_.threads) : context.threads();
-  inputs_ = inputs_read_by(model_->program());
   data_ = std::move(data);
+  workers_ = context.make_workers(threads);
   if (model_->program().loss_sum) {
-    Plan plan = plan_training(model_->program(), recipe_, context.backend(), threads, options_);
-    context.require_memory("trainer: a training step", plan.memory.total() - plan.memory.of(Arena::parameters));
-    tokens_per_step_ = rows_of_loss(plan.program) * plan.micro_batches;
-    workers_ = context.make_workers(threads);
-    train_ = std::make_unique<Executor>(std::move(plan), storage_, *workers_, &cancelled_);
-    slots_ = StepSlots(*train_);
+    train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, options_);
     if (data_) open_feed();
   } else {
-    workers_ = context.make_workers(threads);
     host_loss_[0] =
         std::make_unique<HostLoss>(HostLoss::Parts{*model_, recipe_, storage_, *workers_, cancelled_, nullptr}, false, options_);
   }
@@ -68,9 +42,9 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
 }
 
 Trainer::~Trainer() {
-  if (!open_ || open_->cursor.at <= train_->begin_of_update()) return;
+  if (!open_ || !train_->is_updating()) return;
   try {
-    go_on(Executor::kNoDeadline, [](int64_t) {});
+    train_->go_on(Executor::kNoDeadline, {});
   } catch (...) {  // the gate was given back all the same
   }
 }
@@ -82,33 +56,39 @@ void Trainer::open_feed() {
 
 // --- a step, whole or in slices
 
-StepReport Trainer::step(std::span<const NamedView> batch) {
+template <class Call>
+auto Trainer::undoing_on_error(const Call& call) {
+  try {
+    return call();
+  } catch (...) {
+    undo();
+    throw;
+  }
+}
+
+StepReport Trainer::step(std::span<const HostView> batch) {
   begin_call("step");
-  check_batch(model_->program(), inputs_, batch, rows_per_step());
-  begin_step(false);
+  begin_step_on(batch);
   go_on_with(batch, Executor::kNoDeadline);
   return finish_step();
 }
 
 StepReport Trainer::step() {
   begin_call("step");
-  begin_step(true);
+  begin_step_on_data();
   go_on_with_data(Executor::kNoDeadline);
   return finish_step();
 }
 
-std::optional<StepReport> Trainer::advance(std::span<const NamedView> batch, double deadline) {
+std::optional<StepReport> Trainer::advance(std::span<const HostView> batch, double deadline) {
   if (!open_) begin_call("advance");
   cancelled_.begin();
-  const bool needs_rows = !open_ || open_->cursor.at < train_->begin_of_update();
-  try {
-    check(!open_ || !open_->from_data || !needs_rows, "advance: this step was begun with the data's rows; go on with n = 0 and NULL");
-    if (needs_rows) check_batch(model_->program(), inputs_, batch, rows_per_step());
-  } catch (...) {
-    undo();
-    throw;
-  }
-  if (!open_) begin_step(false);
+  undoing_on_error([&] {
+    if (!open_) return begin_step_on(batch);
+    if (!train_->is_computing()) return;
+    check(!open_->from_data, "advance: this step was begun with the data's rows; go on with n = 0 and NULL");
+    inputs_.check(batch, open_->rows);
+  });
   if (!go_on_with(batch, deadline)) return std::nullopt;
   return finish_step();
 }
@@ -116,10 +96,10 @@ std::optional<StepReport> Trainer::advance(std::span<const NamedView> batch, dou
 std::optional<StepReport> Trainer::advance(double deadline) {
   if (!open_) {
     begin_call("advance");
-    begin_step(true);
+    begin_step_on_data();
   }
   cancelled_.begin();
-  if (!open_->from_data && open_->cursor.at < train_->begin_of_update()) {
+  if (!open_->from_data && train_->is_computing()) {
     undo();
     fail(Code::invalid_argument, "advance: this step was begun with the host's batch; go on with the same one. The step was undone");
   }
@@ -130,7 +110,7 @@ std::optional<StepReport> Trainer::advance(double deadline) {
 void Trainer::require_whole_step(const char* call) {
   cancelled_.begin();
   if (!open_ && open_host_ == nullptr) return;
-  const bool updates = open_ && open_->cursor.at > train_->begin_of_update();
+  const bool updates = open_ && train_->is_updating();
   if (!updates && cancelled_.take()) {
     undo();
     fail(Code::cancelled, text(call, ": the step that was under way was cancelled; the state is that of the last whole step"));
@@ -147,59 +127,48 @@ void Trainer::begin_call(const char* call) {
       ": the graph has no loss; mark one with st_graph_loss, or train with st_trainer_forward, st_trainer_backward and st_trainer_apply");
 }
 
-void Trainer::begin_step(bool from_data) {
-  require(!from_data || data_ != nullptr, Code::wrong_state, "step: this trainer was made without data; give the step a batch");
-  if (from_data && !feed_) open_feed();
-  gradients_.executor = nullptr;
-  open_ = OpenStep{.cursor = {}, .lr = schedule_.at(updates_), .from_data = from_data};
-  slots_.rates[0] = open_->lr;
-  slots_.rates[1] = static_cast<double>(updates_ + 1);
+void Trainer::begin_step_on(std::span<const HostView> batch) {
+  const int64_t rows = inputs_.rows_of(batch, rows_per_step());
+  inputs_.check(batch, rows);
+  begin_step(rows, false);
 }
 
-bool Trainer::go_on_with(std::span<const NamedView> batch, double deadline) {
-  return go_on(deadline, [&](int64_t micro_batch) {
-    bind_rows(model_->program(), inputs_, batch, micro_batch * recipe_.batch, recipe_.batch, *train_);
-  });
+void Trainer::begin_step_on_data() {
+  require(data_ != nullptr, Code::wrong_state, "step: this trainer was made without data; give the step a batch");
+  if (!feed_) open_feed();
+  begin_step(rows_per_step(), true);
+}
+
+void Trainer::begin_step(int64_t rows, bool from_data) {
+  gradients_.executor = nullptr;
+  const double lr = schedule_.at(updates_);
+  train_->begin(lr, updates_ + 1, attempts_, rows);
+  open_ = OpenStep{.lr = lr, .rows = rows, .from_data = from_data};
+}
+
+bool Trainer::go_on_with(std::span<const HostView> batch, double deadline) {
+  const auto bind = [&](int64_t first_row, int64_t rows, Executor& executor) { inputs_.bind(batch, first_row, rows, executor); };
+  return go_on(deadline, std::ref(bind));  // a reference: std::function would allocate for the captures
 }
 
 bool Trainer::go_on_with_data(double deadline) {
-  return go_on(deadline, [&](int64_t) {
+  const auto bind = [&](int64_t, int64_t rows, Executor& executor) {
     const auto batch = feed_->next();
-    check_batch(model_->program(), inputs_, batch, recipe_.batch);
-    bind_rows(model_->program(), inputs_, batch, 0, recipe_.batch, *train_);
-  });
+    inputs_.check(batch, rows);
+    inputs_.bind(batch, 0, rows, executor);
+  };
+  return go_on(deadline, std::ref(bind));
 }
 
-template <class Bind>
-bool Trainer::go_on(double deadline, const Bind& bind) {
+bool Trainer::go_on(double deadline, const PlannedStep::Bind& bind) {
   const double start = os::seconds();
-  const auto before = [&](int64_t micro_batch) {
-    bind(micro_batch);
-    if (slots_.counters == nullptr) return;
-    slots_.counters[0] = attempts_;
-    slots_.counters[1] = micro_batch * recipe_.batch;
-  };
-  Executor::Cursor& cursor = open_->cursor;
-  const size_t update = train_->begin_of_update();
-  bool done = false;
-  try {
-    const bool computes = cursor.at < update;
-    if (computes) {
-      const WeightsGate::Reader whole_step(model_->gate());
-      train_->go_on(cursor, update, deadline, std::ref(before));  // a reference: std::function would allocate for the captures
-    }
-    const bool in_time = !computes || deadline == Executor::kNoDeadline || os::seconds() < deadline;
-    if (cursor.at >= update && in_time) {
-      Updating weights(model_->gate(), cursor.at > update);
-      done = train_->go_on(cursor, train_->end(), deadline, {});
-      if (!done) weights.pause();
-    }
-  } catch (...) {
-    undo();
-    throw;
-  }
+  const bool done = undoing_on_error([&] { return train_->go_on(deadline, bind); });
   open_->seconds += os::seconds() - start;
   return done;
+}
+
+void Trainer::abandon() {
+  if (!open_ || !train_->is_updating()) undo();
 }
 
 void Trainer::undo() {
@@ -211,10 +180,11 @@ void Trainer::undo() {
 StepReport Trainer::finish_step() {
   const OpenStep done = *open_;
   open_.reset();
-  if (done.from_data) items_taken_ += rows_per_step();
-  gradients_ = {train_.get(), plan().program.loss_seed * *slots_.loss_count};
-  StepReport report = report_of(slots_, done.lr, done.seconds, tokens_per_step_);
-  report.loss = *slots_.loss_sum / *slots_.loss_count;
+  if (done.from_data) items_taken_ += done.rows;
+  gradients_ = {&train_->executor(), train_->unit()};
+  const StepSlots& slots = train_->slots();
+  StepReport report = report_of(slots, done.lr, done.seconds, train_->tokens());
+  report.loss = *slots.loss_sum / *slots.loss_count;
   return report;
 }
 
@@ -234,17 +204,7 @@ StepReport Trainer::report_of(const StepSlots& slots, double lr, double seconds,
 
 // --- a step whose loss the host computes
 
-template <class Call>
-auto Trainer::undoing_on_error(const Call& call) {
-  try {
-    return call();
-  } catch (...) {
-    undo();
-    throw;
-  }
-}
-
-std::span<const NamedView> Trainer::forward(std::span<const NamedView> batch) {
+std::span<const HostView> Trainer::forward(std::span<const HostView> batch) {
   if (open_) require_whole_step("forward");
   cancelled_.begin();
   return undoing_on_error([&] {
@@ -262,20 +222,20 @@ std::span<const NamedView> Trainer::forward(std::span<const NamedView> batch) {
 }
 
 /// With the graph's own loss when the batch has all that it needs; a host that computes its own need not make up targets.
-HostLoss& Trainer::host_loss_for(std::span<const NamedView> batch) {
+HostLoss& Trainer::host_loss_for(std::span<const HostView> batch) {
   const auto is_given = [&](size_t input) {
-    return !inputs_[input] || std::ranges::find(batch, model_->program().slots[input].name, &NamedView::name) != batch.end();
+    return !inputs_.wanted()[input] || std::ranges::find(batch, model_->program().slots[input].name, &HostView::name) != batch.end();
   };
   bool own_loss = train_ != nullptr;
-  for (size_t s = 0; s < inputs_.size(); ++s) own_loss = own_loss && is_given(s);
+  for (size_t s = 0; s < model_->program().slots.size(); ++s) own_loss = own_loss && is_given(s);
   auto& made = host_loss_[own_loss ? 1 : 0];
   if (!made)
-    made = std::make_unique<HostLoss>(
-        HostLoss::Parts{*model_, recipe_, storage_, *workers_, cancelled_, train_ ? &train_->plan() : nullptr}, own_loss, options_);
+    made = std::make_unique<HostLoss>(HostLoss::Parts{*model_, recipe_, storage_, *workers_, cancelled_, train_ ? &plan() : nullptr},
+                                      own_loss, options_);
   return *made;
 }
 
-void Trainer::backward(std::span<const NamedView> output_gradients) {
+void Trainer::backward(std::span<const HostView> output_gradients) {
   if (open_) require_whole_step("backward");
   cancelled_.begin();
   undoing_on_error([&] {
@@ -305,13 +265,13 @@ StepReport Trainer::apply() {
     HostLoss& host = *open_host_;
     const double lr = schedule_.at(updates_);
     {
-      const Updating weights(model_->gate(), false);
+      const WeightsGate::Updating weights(model_->gate(), false);
       host.update(lr, updates_ + 1);
     }
     open_host_ = nullptr;
     gradients_ = {&host.executor(), host.unit()};
-    const int64_t rows = train_ ? tokens_per_step_ / recipe_.step_micro_batches() : recipe_.batch;
-    StepReport report = report_of(host.slots(), lr, os::seconds() - host_seconds_, rows * host.pairs());
+    const int64_t tokens = train_ ? train_->micro_batch_tokens() : recipe_.batch;
+    StepReport report = report_of(host.slots(), lr, os::seconds() - host_seconds_, tokens * host.pairs());
     report.loss = host.used_own_loss() ? *host.slots().loss_sum / *host.slots().loss_count : std::numeric_limits<double>::quiet_NaN();
     return report;
   });
@@ -319,7 +279,7 @@ StepReport Trainer::apply() {
 
 // --- looking
 
-void Trainer::gradient(std::string_view parameter, std::span<float> to) const {
+void Trainer::gradient(std::string_view parameter, const HostView& to) const {
   const SlotId slot = model_->parameter_named(parameter);
   require(gradients_.executor != nullptr, Code::wrong_state,
           "gradient: there is none, since no step was done, or a later one was begun and undone; do a step first");
@@ -328,11 +288,19 @@ void Trainer::gradient(std::string_view parameter, std::span<float> to) const {
   require(gradient >= 0, Code::not_found, "gradient: \"", parameter, "\" has none: it is not trainable, or the loss does not depend on it");
   const Operand& from = executor.slot(gradient);
   require(from.dtype == DType::f32, Code::unsupported, "gradient: that of \"", parameter, "\" is ", from.dtype, ", f32 is given out");
-  check(static_cast<int64_t>(to.size()) == from.elements(), "gradient: \"", parameter, "\" has ", from.elements(),
-        " elements, there is room for ", to.size());
-  model_->context().backend().to_host(to.data(), from.as<std::byte>(), static_cast<int64_t>(to.size_bytes()));
-  // The update has added the uses of a tied weight to its first one.
-  for (float& g : to) g = static_cast<float>(static_cast<double>(g) / gradients_.unit);
+  check(to.dtype == DType::f32, "gradient: gradients are f32, the view's dtype is ", to.dtype);
+  check(to.shape == from.shape, "gradient: \"", parameter, "\" has shape ", from.shape, ", the view's is ", to.shape);
+  Context& context = model_->context();
+  const auto copy_to = [&](void* room) {
+    context.backend().to_host(room, from.as<std::byte>(), to.bytes());
+    // The update has added the uses of a tied weight to its first one.
+    for (float& g : std::span(static_cast<float*>(room), static_cast<size_t>(from.elements())))
+      g = static_cast<float>(static_cast<double>(g) / gradients_.unit);
+  };
+  if (to.is_plain()) return copy_to(to.data);
+  const Memory values(to.bytes(), context.memory());
+  copy_to(values.data());
+  scatter(values.data(), to);
 }
 
 void Trainer::set(std::string_view key, std::string_view json) {
@@ -374,10 +342,15 @@ std::string Trainer::state_digest() const {
 }
 
 int64_t Trainer::memory_bytes() const {
-  int64_t sum = storage_.bytes() + (train_ ? own_bytes(*train_) : 0) + (feed_ ? feed_->buffer_bytes() : 0) + evaluator_->own_bytes();
+  int64_t sum = storage_.bytes() + (train_ ? train_->own_bytes() : 0) + (feed_ ? feed_->buffer_bytes() : 0) + evaluator_->own_bytes();
   for (const auto& host : host_loss_)
     if (host) sum += host->own_bytes();
   return sum;
+}
+
+void Trainer::trim() {
+  evaluator_->trim();
+  if (train_ && !open_) train_->trim();
 }
 
 }  // namespace st

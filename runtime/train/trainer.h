@@ -9,12 +9,13 @@
 
 #include "exec/executor.h"
 #include "optim/lr_schedule.h"
+#include "train/batch_binding.h"
 #include "train/evaluation.h"
 #include "train/feed.h"
 #include "train/host_loss.h"
 #include "train/metrics.h"
 #include "train/model.h"
-#include "train/named_view.h"
+#include "train/planned_step.h"
 #include "train/recipe.h"
 #include "train/step_slots.h"
 
@@ -29,27 +30,30 @@ class Trainer {
   /// Ends an update that advance() left half done: the model's weights are those of a whole step.
   ~Trainer();
 
-  /// One optimizer step on K x batch rows of each input, the micro-batches in order. Throws invalid_argument for views that do not fit the
-  /// model's inputs (names both), not_finite for NaN in an input, cancelled; the state is then that of the last whole step.
-  StepReport step(std::span<const NamedView> batch);
+  /// One optimizer step on K x batch rows of each input, or fewer, the micro-batches in order. Throws invalid_argument for views that do
+  /// not fit the model's inputs (names both), not_finite for NaN in an input, cancelled; the state is then that of the last whole step.
+  StepReport step(std::span<const HostView> batch);
 
   /// The same on the data's next rows. Throws wrong_state without data.
   StepReport step();
 
   /// The same step in slices: works until `deadline` (os::seconds()) and at least one instruction; the report when the step is done.
   /// Bitwise step()'s result. Any error before the update undoes the slices so far.
-  std::optional<StepReport> advance(std::span<const NamedView> batch, double deadline);
+  std::optional<StepReport> advance(std::span<const HostView> batch, double deadline);
   std::optional<StepReport> advance(double deadline);
 
   /// A step whose loss the host computes (HostLoss). Any error undoes the pairs so far. The outputs are valid until the next forward.
-  std::span<const NamedView> forward(std::span<const NamedView> batch);
-  void backward(std::span<const NamedView> output_gradients);
+  std::span<const HostView> forward(std::span<const HostView> batch);
+  void backward(std::span<const HostView> output_gradients);
   void backward_own_loss();
   StepReport apply();
 
-  /// The gradient of the last step before clipping, f32, of the mean loss (a host's own loss: of the sum over its backwards). Throws
+  /// Forgets a step that is under way, unless its update has begun.
+  void abandon();
+
+  /// The gradient of the last step before clipping, of the mean loss, into f32 (a host's own loss: of the sum over its backwards). Throws
   /// wrong_state when no whole step's gradients are there, not_found for what is no trained parameter.
-  void gradient(std::string_view parameter, std::span<float> to) const;
+  void gradient(std::string_view parameter, const HostView& to) const;
 
   /// Changes lr, lr_schedule or warmup from the next step on. Throws unsupported for what the plan was made from.
   void set(std::string_view key, std::string_view json);
@@ -70,33 +74,34 @@ class Trainer {
   int64_t rows_per_step() const { return recipe_.step_micro_batches() * recipe_.batch; }
   /// Of step(); of the host's loss when the graph has none.
   const Plan& plan() const { return executor().plan(); }
-  const Executor& executor() const { return train_ ? *train_ : host_loss_[0]->executor(); }
+  const Executor& executor() const { return train_ ? train_->executor() : host_loss_[0]->executor(); }
   const Recipe& recipe() const { return recipe_; }
   Model& model() const { return *model_; }
   int64_t steps() const { return attempts_; }
   /// Bytes of all arenas that this trainer and its model hold.
   int64_t memory_bytes() const;
-  /// Gives back what only makes the next evaluation quicker.
-  void trim() { evaluator_->trim(); }
+  /// Gives back what only makes the next evaluation or short step quicker.
+  void trim();
 
  private:
-  /// A step of our own plan, from its first instruction on.
+  /// A step on the graph's own loss, from its first instruction on.
   struct OpenStep {
-    Executor::Cursor cursor;
     double lr = 0, seconds = 0;
+    int64_t rows = 0;
     bool from_data = false;
   };
 
   void open_feed();
   void begin_call(const char* call);
-  void begin_step(bool from_data);
-  template <class Bind>
-  bool go_on(double deadline, const Bind& bind);
-  bool go_on_with(std::span<const NamedView> batch, double deadline);
+  void begin_step_on(std::span<const HostView> batch);
+  void begin_step_on_data();
+  void begin_step(int64_t rows, bool from_data);
+  bool go_on(double deadline, const PlannedStep::Bind& bind);
+  bool go_on_with(std::span<const HostView> batch, double deadline);
   bool go_on_with_data(double deadline);
   void undo();
   StepReport finish_step();
-  HostLoss& host_loss_for(std::span<const NamedView> batch);
+  HostLoss& host_loss_for(std::span<const HostView> batch);
   template <class Call>
   auto undoing_on_error(const Call& call);
   StepReport report_of(const StepSlots& slots, double lr, double seconds, int64_t tokens);
@@ -107,10 +112,9 @@ class Trainer {
   std::unique_ptr<Workers> workers_;
   CancelToken cancelled_;
   LrSchedule schedule_;
-  Storage storage_;                  // the model's parameters; gradients and moments of this trainer
-  std::unique_ptr<Executor> train_;  // none: the graph has no loss
-  StepSlots slots_;
-  std::vector<bool> inputs_;
+  Storage storage_;                     // the model's parameters; gradients and moments of this trainer
+  std::unique_ptr<PlannedStep> train_;  // none: the graph has no loss
+  BatchBinding inputs_;
   std::array<std::unique_ptr<HostLoss>, 2> host_loss_;  // without the graph's own loss, with it; made when first needed
   std::unique_ptr<Evaluator> evaluator_;
   std::shared_ptr<const Dataset> data_;
@@ -122,7 +126,6 @@ class Trainer {
     const Executor* executor = nullptr;  // none: no whole step's gradients are there
     double unit = 1;
   } gradients_;
-  int64_t tokens_per_step_ = 0;
   int64_t attempts_ = 0, updates_ = 0, tokens_ = 0;
   int64_t items_taken_ = 0;  // of the data's stream
 };

@@ -19,6 +19,25 @@ class WeightsGate {
   void resume_update();
   void end_update();
 
+  /// An update for its lifetime, or until it is paused.
+  class Updating {
+   public:
+    Updating(WeightsGate& gate, bool resumed) : gate_(gate) { resumed ? gate.resume_update() : gate.begin_update(); }
+    ~Updating() {
+      if (!paused_) gate_.end_update();
+    }
+    Updating(const Updating&) = delete;
+    Updating& operator=(const Updating&) = delete;
+    void pause() {
+      gate_.pause_update();
+      paused_ = true;
+    }
+
+   private:
+    WeightsGate& gate_;
+    bool paused_ = false;
+  };
+
   /// Sees the parameters of one whole step for its lifetime. Waits for an update in progress; throws busy for one that is paused,
   /// or that this very thread is at (a host's callback from within it).
   class Reader {

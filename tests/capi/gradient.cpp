@@ -87,9 +87,9 @@ TEST(Gradient, OfATiedWeightIsTheSumOverItsUses) {
 
 TEST(Gradient, IsThereOnlyAfterAWholeStep) {
   SineRun run;
-  float bias = 0;
+  float bias[2] = {};
   const int64_t one[] = {1}, two[] = {2};
-  const st_view to = {ST_F32, 1, one, nullptr, &bias, 4};
+  const st_view to = {ST_F32, 1, one, nullptr, bias, sizeof bias};
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_gradient(run.trainer, "second.bias", &to), {"step"}));
   ASSERT_TRUE(works(run.step()));
   EXPECT_TRUE(works(st_trainer_gradient(run.trainer, "second.bias", &to)));

@@ -387,7 +387,7 @@ static void arguments_of_trainer(st_model* model, st_recipe* recipe) {
   REFUSES(st_trainer_step(trainer, 2, batch, NULL));
   batch[0].view.dims = dims;
   batch[0].view.data = NULL;
-  expect(ST_INVALID_ARGUMENT, st_trainer_step(trainer, 2, batch, NULL), "step: input \"x\"", __LINE__);
+  expect(ST_INVALID_ARGUMENT, st_trainer_step(trainer, 2, batch, NULL), "\"x\" has no data", __LINE__);
   expect(ST_WRONG_STATE, st_trainer_step(trainer, 0, NULL, NULL), "step", __LINE__); /* there is no data to take it from */
 
   WORKS(st_evaluation_init(&evaluation, sizeof evaluation));

@@ -135,8 +135,8 @@ void expect_the_losses_of_pytorch(const std::shared_ptr<Context>& context, int64
   for (int64_t step = 0; step < fixture().number("steps"); ++step) {
     const std::string batch = text("batch/", step % fixture().number("batches"));
     const Tensor tokens = fixture().tensor(batch + ".tokens"), targets = fixture().tensor(batch + ".targets");
-    const NamedView views[] = {{"tokens", tokens.dtype(), tokens.shape(), tokens.bytes().data()},
-                               {"targets", targets.dtype(), targets.shape(), targets.bytes().data()}};
+    const HostView views[] = {plain_view("tokens", tokens.dtype(), tokens.shape(), tokens.bytes().data()),
+                              plain_view("targets", targets.dtype(), targets.shape(), targets.bytes().data())};
     const StepReport report = trainer.step(views);
     EXPECT_FALSE(report.skipped);
     EXPECT_NEAR(report.lr, recipe.lr * std::min(1.0, static_cast<double>(step + 1) / static_cast<double>(recipe.warmup)), 1e-15);

@@ -31,8 +31,9 @@ ST_API st_status st_step_report_init(st_step_report* report, size_t size);
 ST_API st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, st_trainer** trainer);
 ST_API st_status st_trainer_destroy(st_trainer* trainer);
 
-/* One optimizer step. batch: n named views with micro_batches x batch rows each, borrowed during the call; n 0 and NULL: the data's
- * next rows. report may be NULL. A call that fails or is cancelled leaves the state of the last whole step: the next one sees the same rows
+/* One optimizer step. batch: n named views with micro_batches x batch rows each, borrowed during the call, of any strides (what is not
+ * row-major is copied); with fewer rows only the last micro-batch that has any is short, and those without add nothing: the loss is the
+ * mean over the rows that are there. n 0 and NULL: the data's next rows. report may be NULL. A call that fails or is cancelled leaves the state of the last whole step: the next one sees the same rows
  * and the same random numbers. NaN in a batch is ST_NOT_FINITE. One exception: when only the step's log line could not be written the step
  * is done, the report is filled, the log is closed, and the status says why. */
 ST_API st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_view* batch, st_step_report* report);
@@ -60,7 +61,7 @@ ST_API st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_na
 ST_API st_status st_trainer_apply(st_trainer* trainer, st_step_report* report);
 
 /* Copies a parameter's gradient of the last step, before clipping, of the mean loss (after apply: of what the host gave); f32, of the
- * parameter's shape, row-major. ST_WRONG_STATE before the first step and while, or after, a step was begun that did not end. */
+ * parameter's shape. ST_WRONG_STATE before the first step and while, or after, a step was begun that did not end. */
 ST_API st_status st_trainer_gradient(st_trainer* trainer, const char* name, const st_view* to);
 /* Changes a key of the recipe from the next step on: lr, lr_schedule, warmup. What the plan was made from is ST_UNSUPPORTED, and says so.
  */

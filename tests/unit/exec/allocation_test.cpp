@@ -1,6 +1,7 @@
 // A program of its own, since it counts all allocations of the process.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -45,7 +46,8 @@ TEST_P(StepAllocations, NoneAfterTheFirstStepOnAnyThread) {
     const auto rows = static_cast<size_t>(trainer.rows_per_step());
     const std::vector<int32_t> tokens(rows * 5, 3), targets(rows * 5, 4);
     const Shape shape{static_cast<int64_t>(rows), 5};
-    const std::vector<NamedView> batch = {{"tokens", DType::i32, shape, tokens.data()}, {"targets", DType::i32, shape, targets.data()}};
+    const std::vector<HostView> batch = {plain_view("tokens", DType::i32, shape, tokens.data()),
+                                         plain_view("targets", DType::i32, shape, targets.data())};
     trainer.step(batch);
     const int64_t again = allocation_count();
     for (int i = 0; i < 20; ++i) trainer.step(batch);
@@ -54,9 +56,18 @@ TEST_P(StepAllocations, NoneAfterTheFirstStepOnAnyThread) {
       }
     EXPECT_EQ(allocation_count(), again) << micro_batches << " micro-batches, from the host, whole and in slices";
 
+    // Fewer rows: their plan is made once.
+    std::vector<HostView> fewer = batch;
+    for (HostView& view : fewer) view.shape[0] = std::max<int64_t>(1, shape[0] - 1);
+    trainer.step(fewer);
+    const int64_t third = allocation_count();
+    for (int i = 0; i < 20; ++i) trainer.step(fewer);
+    EXPECT_EQ(allocation_count(), third) << micro_batches << " micro-batches, the last one short";
+
     const auto pair = [&] {
       const Shape one{recipe.batch, 5};
-      const NamedView inputs[] = {{"tokens", DType::i32, one, tokens.data()}, {"targets", DType::i32, one, targets.data()}};
+      const HostView inputs[] = {plain_view("tokens", DType::i32, one, tokens.data()),
+                                 plain_view("targets", DType::i32, one, targets.data())};
       trainer.forward(inputs);
       trainer.backward_own_loss();
     };

@@ -37,7 +37,7 @@ TEST(HostOpAllocations, AStepThroughTheHostsOpMakesNone) {
     recipe.batch = 2;
     Trainer trainer(std::make_shared<Model>(context, std::move(program), 1), recipe, nullptr);
     const std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8};
-    const std::vector<NamedView> batch = {{"x", DType::f32, {2, 4}, x.data()}};
+    const std::vector<HostView> batch = {plain_view("x", DType::f32, {2, 4}, x.data())};
     trainer.step(batch);
     const int64_t before = allocation_count();
     for (int i = 0; i < 20; ++i) trainer.step(batch);

@@ -7,7 +7,7 @@
 namespace st {
 namespace {
 
-std::vector<int32_t> tokens_of(std::span<const NamedView> views) {
+std::vector<int32_t> tokens_of(std::span<const HostView> views) {
   const auto* tokens = static_cast<const int32_t*>(views[0].data);
   return {tokens, tokens + views[0].shape.elements()};
 }

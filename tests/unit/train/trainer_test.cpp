@@ -22,7 +22,7 @@ constexpr auto kNaN = std::numeric_limits<float>::quiet_NaN();
 struct Rows {
   std::vector<Field> fields;  // their names outlive the dataset here
   std::vector<std::vector<std::byte>> memory;
-  std::vector<NamedView> views;
+  std::vector<HostView> views;
   Rows(const Rows&) = delete;
   Rows(const Dataset& data, const std::vector<int64_t>& rows) : fields(data.fields().begin(), data.fields().end()) {
     std::vector<FieldView> room;
@@ -34,7 +34,7 @@ struct Rows {
     for (size_t i = 0; i < room.size(); ++i) {
       Shape shape{static_cast<int64_t>(rows.size())};
       for (const int64_t dim : fields[i].shape) shape.push_back(dim);
-      views.push_back({fields[i].name, fields[i].dtype, shape, room[i].data});
+      views.push_back(plain_view(fields[i].name, fields[i].dtype, shape, room[i].data));
     }
   }
 };
@@ -215,7 +215,9 @@ struct Regression {
   Trainer trainer{
       std::make_shared<Model>(context, build_mlp({.inputs = 2, .hidden = {3}, .outputs = 1, .activation = "tanh", .loss = "mse"}), 1),
       recipe, nullptr};
-  std::vector<NamedView> batch() const { return {{"x", DType::f32, {4, 2}, x.data()}, {"y", DType::f32, {4, 1}, y.data()}}; }
+  std::vector<HostView> batch() const {
+    return {plain_view("x", DType::f32, {4, 2}, x.data()), plain_view("y", DType::f32, {4, 1}, y.data())};
+  }
 };
 
 TEST(Trainer, RefusesNaNWithTheInputAndThePlace) {
@@ -246,8 +248,14 @@ TEST(Trainer, SkipsForAnInfInAnyMicroBatch) {
 TEST(Trainer, RefusesABatchThatDoesNotFitWithBothSides) {
   Regression r;
   auto batch = r.batch();
-  batch[0].shape = {3, 2};
-  EXPECT_TRUE(says(error_of([&] { r.trainer.step(batch); }), "\"x\" wants shape [4, 2], the batch gives [3, 2]"));
+  batch[0].shape = {5, 2};
+  EXPECT_TRUE(says(error_of([&] { r.trainer.step(batch); }), "\"x\" wants shape [4, 2], the batch gives [5, 2]"));
+  batch[0].shape = {0, 2};
+  EXPECT_TRUE(says(error_of([&] { r.trainer.step(batch); }), "\"x\" wants shape [4, 2], the batch gives [0, 2]"));
+  batch = r.batch();
+  batch[1].shape = {3, 1};
+  EXPECT_TRUE(says(error_of([&] { r.trainer.step(batch); }), "\"y\" wants shape [4, 1], the batch gives [3, 1]"));
+  batch = r.batch();
   batch = r.batch();
   batch[1].dtype = DType::f64;
   EXPECT_TRUE(says(error_of([&] { r.trainer.step(batch); }), "\"y\" is f32, the batch gives f64"));
@@ -276,7 +284,8 @@ TEST(Trainer, CutsOnlyInputsThatGrowWithTheBatch) {
     std::vector<float> rows(24);
     std::iota(rows.begin(), rows.end(), 1.0F);
     const std::vector<float> scales = {2, 3, 4};
-    const std::vector<NamedView> views = {{"x", DType::f32, {8, 3}, rows.data()}, {"scale", DType::f32, {3}, scales.data()}};
+    const std::vector<HostView> views = {plain_view("x", DType::f32, {8, 3}, rows.data()),
+                                         plain_view("scale", DType::f32, {3}, scales.data())};
     return trainer.step(views).loss;
   };
   const double whole = train(4, 1);
@@ -298,7 +307,8 @@ TEST(Trainer, TrainsAndReadsParametersInDoublePrecision) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(w[i] != 0 && std::abs(w[i]) < 6) << w[i];
   Trainer trainer(model, {.device = "reference", .batch = 2, .lr = 0.1, .warmup = 0}, nullptr);
   const std::vector<double> rows = {1, 0, 2, 0, 1, 1}, targets = {1, -1};
-  const std::vector<NamedView> views = {{"x", DType::f64, {2, 3}, rows.data()}, {"y", DType::f64, {2, 1}, targets.data()}};
+  const std::vector<HostView> views = {plain_view("x", DType::f64, {2, 3}, rows.data()),
+                                       plain_view("y", DType::f64, {2, 1}, targets.data())};
   const double first = trainer.step(views).loss;
   double last = 0;
   for (int i = 0; i < 50; ++i) last = trainer.step(views).loss;

@@ -1,0 +1,119 @@
+#include "train/planned_step.h"
+
+#include <utility>
+
+#include "base/os.h"
+#include "passes/scale_loss.h"
+#include "train/evaluation.h"
+
+namespace st {
+namespace {
+
+constexpr size_t kShortPlans = 8;
+
+Plan weighed(const Context& context, Plan plan) {
+  context.require_memory("trainer: a training step", plan.memory.total() - plan.memory.of(Arena::parameters));
+  return plan;
+}
+
+/// Of a micro-batch; after the last one, of the update.
+size_t first_instruction(const Executor& executor, int64_t micro_batch) {
+  return micro_batch == executor.plan().micro_batches ? executor.begin_of_update() : executor.first_of(Phase::forward, micro_batch);
+}
+
+/// Loss and count so far, which each micro-batch but the first adds to.
+void hand_loss_over(const StepSlots& from, const StepSlots& to) {
+  *to.loss_sum = *from.loss_sum;
+  *to.loss_count = *from.loss_count;
+}
+
+bool is_past(double deadline) { return deadline != Executor::kNoDeadline && os::seconds() >= deadline; }
+
+}  // namespace
+
+PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, Workers& workers, CancelToken& cancelled,
+                         const PlanOptions& options)
+    : model_(model),
+      recipe_(recipe),
+      storage_(storage),
+      workers_(workers),
+      cancelled_(cancelled),
+      executor_(weighed(model.context(), plan_training(model.program(), recipe, storage.backend(), workers.threads(), options)), storage,
+                workers, &cancelled),
+      slots_(executor_) {}
+
+int64_t PlannedStep::micro_batch_tokens() const { return rows_of_loss(executor_.plan().program); }
+
+void PlannedStep::begin(double lr, int64_t number, int64_t attempts, int64_t rows) {
+  full_ = rows / recipe_.batch;
+  short_rows_ = rows % recipe_.batch;
+  attempts_ = attempts;
+  rest_ = short_rows_ == 0 ? nullptr : &short_plan(short_rows_);
+  tokens_ = micro_batch_tokens() * full_ + (rest_ == nullptr ? 0 : rows_of_loss(rest_->executor.plan().program));
+  part_ = Part::full;
+  cursor_ = {};
+  full_end_ = first_instruction(executor_, full_);
+  if (rest_ != nullptr) {
+    rest_cursor_ = {.at = first_instruction(rest_->executor, full_)};
+    rest_end_ = first_instruction(rest_->executor, full_ + 1);
+  }
+  slots_.rates[0] = lr;
+  slots_.rates[1] = static_cast<double>(number);
+}
+
+bool PlannedStep::go_on(double deadline, const Bind& bind) {
+  if (is_computing()) {
+    const WeightsGate::Reader whole_step(model_.gate());
+    if (!compute(deadline, bind) || is_past(deadline)) return false;
+  }
+  WeightsGate::Updating weights(model_.gate(), is_updating());
+  const bool done = executor_.go_on(cursor_, executor_.end(), deadline, {});
+  if (!done) weights.pause();
+  return done;
+}
+
+bool PlannedStep::compute(double deadline, const Bind& bind) {
+  const auto go_on = [&](Executor& executor, const StepSlots& slots, Executor::Cursor& cursor, size_t end, int64_t rows) {
+    const auto before = [&](int64_t micro_batch) {
+      bind(micro_batch * recipe_.batch, rows, executor);
+      if (slots.counters == nullptr) return;
+      slots.counters[0] = attempts_;
+      slots.counters[1] = micro_batch * recipe_.batch;
+    };
+    return executor.go_on(cursor, end, deadline, std::ref(before));  // a reference: std::function would allocate for the captures
+  };
+  if (part_ == Part::full) {
+    if (!go_on(executor_, slots_, cursor_, full_end_, recipe_.batch)) return false;
+    part_ = Part::rest;
+    if (rest_ != nullptr) hand_loss_over(slots_, rest_->slots);
+    if (rest_ != nullptr && full_ > 0 && is_past(deadline)) return false;
+  }
+  if (rest_ != nullptr) {
+    if (!go_on(rest_->executor, rest_->slots, rest_cursor_, rest_end_, short_rows_)) return false;
+    hand_loss_over(rest_->slots, slots_);
+  }
+  part_ = Part::update;
+  cursor_.at = executor_.begin_of_update();
+  return true;
+}
+
+PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
+  if (const auto found = short_.find(rows); found != short_.end()) return *found->second;
+  const Program& whole = executor_.plan().program;
+  Plan plan = plan_short_micro_batch(model_.program(), recipe_, rows, whole.loss_seed, storage_.backend(), workers_.threads());
+  int64_t need = 0;
+  for (int32_t a = 0; a < kArenas; ++a)
+    if (!Storage::holds(static_cast<Arena>(a))) need += plan.memory.of(static_cast<Arena>(a));
+  model_.context().require_memory("step: a micro-batch of fewer rows than the recipe's", need);
+  auto made = std::make_unique<Short>(std::move(plan), storage_, workers_, cancelled_);
+  if (short_.size() == kShortPlans) short_.erase(short_.begin());
+  return *short_.emplace(rows, std::move(made)).first->second;
+}
+
+int64_t PlannedStep::own_bytes() const {
+  int64_t sum = st::own_bytes(executor_);
+  for (const auto& [rows, plan] : short_) sum += st::own_bytes(plan->executor);
+  return sum;
+}
+
+}  // namespace st

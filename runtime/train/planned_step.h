@@ -1,0 +1,81 @@
+// A step on the graph's own loss, in slices: the plan's micro-batches in order, of which the last may be short, then the update.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "exec/executor.h"
+#include "train/model.h"
+#include "train/recipe.h"
+#include "train/step_slots.h"
+
+namespace st {
+
+class PlannedStep {
+ public:
+  /// Plans and allocates the whole step. Borrows all of them; `storage` is the trainer's. Throws out_of_memory before anything is
+  /// allocated.
+  PlannedStep(Model& model, const Recipe& recipe, Storage& storage, Workers& workers, CancelToken& cancelled, const PlanOptions& options);
+
+  /// Begins a step on `rows` rows, 1 to those of the recipe: when fewer, only the last micro-batch that has any is short, and those
+  /// without add nothing. The plan of a short one is made when its number of rows is first met.
+  void begin(double lr, int64_t number, int64_t attempts, int64_t rows);
+
+  /// Makes `rows` rows from `first_row` on the inputs of an executor.
+  using Bind = std::function<void(int64_t first_row, int64_t rows, Executor& executor)>;
+  /// Goes on until `deadline` (os::seconds()), with at least one instruction; whether the step is done. Holds the model's gate. After an
+  /// error the step cannot go on.
+  bool go_on(double deadline, const Bind& bind);
+  /// False: nothing has been updated yet, and the step may still be forgotten.
+  bool is_updating() const { return cursor_.at > executor_.begin_of_update(); }
+  /// False: no more rows are needed.
+  bool is_computing() const { return part_ != Part::update; }
+
+  /// Of the step that is done.
+  const StepSlots& slots() const { return slots_; }
+  double unit() const { return executor_.plan().program.loss_seed * *slots_.loss_count; }
+  int64_t tokens() const { return tokens_; }
+
+  /// Of one micro-batch with all its rows.
+  int64_t micro_batch_tokens() const;
+  /// Of a step of all rows.
+  const Executor& executor() const { return executor_; }
+  int64_t own_bytes() const;
+  /// Gives back the plans of short micro-batches, which a later step makes anew. Not while a step is under way.
+  void trim() { short_.clear(); }
+
+ private:
+  enum class Part { full, rest, update };
+
+  /// Of a micro-batch with fewer rows than the recipe's.
+  struct Short {
+    explicit Short(Plan plan, Storage& storage, Workers& workers, CancelToken& cancelled)
+        : executor(std::move(plan), storage, workers, &cancelled), slots(executor) {}
+    Executor executor;
+    StepSlots slots;
+  };
+  Short& short_plan(int64_t rows);
+  bool compute(double deadline, const Bind& bind);
+
+  Model& model_;
+  const Recipe& recipe_;
+  Storage& storage_;
+  Workers& workers_;
+  CancelToken& cancelled_;
+  Executor executor_;
+  StepSlots slots_;
+  std::map<int64_t, std::unique_ptr<Short>> short_;  // by rows
+
+  // The step under way.
+  Part part_ = Part::full;
+  int64_t full_ = 0;        // micro-batches with all their rows
+  int64_t short_rows_ = 0;  // of the one after them
+  Short* rest_ = nullptr;   // its plan; null: there is none
+  Executor::Cursor cursor_, rest_cursor_;
+  size_t full_end_ = 0, rest_end_ = 0;
+  int64_t attempts_ = 0, tokens_ = 0;
+};
+
+}  // namespace st
