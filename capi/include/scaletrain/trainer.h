@@ -33,9 +33,10 @@ ST_API st_status st_trainer_destroy(st_trainer* trainer);
 
 /* One optimizer step. batch: n named views with micro_batches x batch rows each, borrowed during the call, of any strides (what is not
  * row-major is copied); with fewer rows only the last micro-batch that has any is short, and those without add nothing: the loss is the
- * mean over the rows that are there. n 0 and NULL: the data's next rows. report may be NULL. A call that fails or is cancelled leaves the state of the last whole step: the next one sees the same rows
- * and the same random numbers. NaN in a batch is ST_NOT_FINITE. One exception: when only the step's log line could not be written the step
- * is done, the report is filled, the log is closed, and the status says why. */
+ * mean over the rows that are there. n 0 and NULL: the data's next rows. report may be NULL. A call that fails or is cancelled leaves the
+ * state of the last whole step: the next one sees the same rows and the same random numbers. NaN in a batch is ST_NOT_FINITE. One
+ * exception: when only the step's log line could not be written the step is done, the report is filled, the log is closed, and the status
+ * says why. */
 ST_API st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_view* batch, st_step_report* report);
 
 /* Steps until `steps` in all are done, or stopped. on_step may be NULL; anything but ST_OK from it ends the run with ST_CALLBACK. It is
