@@ -153,7 +153,7 @@ st_status st_model_get(st_model* model, const char* name, const st_view* to) {
   return guard([&] {
     const auto object = find(model);  // BUSY while a step is changing the weights
     const SlotId id = parameter_named(*object, name, "st_model_get: name");
-    object->model->get(id, written_view(object->model->slot(id).name, to, "st_model_get"));
+    about_tensor(name, [&] { object->model->get(id, written_view(object->model->slot(id).name, to, "st_model_get")); });
   });
 }
 
@@ -163,7 +163,7 @@ st_status st_model_set(st_model* model, const char* name, const st_view* from) {
     const SlotId id = parameter_named(*object, name, "st_model_set: name");
     const HostView view = read_view(object->model->slot(id).name, from, "st_model_set");
     require_nested(view, "st_model_set");
-    object->model->set(id, view);
+    about_tensor(name, [&] { object->model->set(id, view); });
   });
 }
 

@@ -45,7 +45,7 @@ st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_named_view
     const auto t = find(trainer);
     take_batch(*t, n, batch, "st_trainer_advance");
     const auto made =
-        cancellable(*t, [&] { return batch == nullptr ? t->trainer->advance(deadline) : t->trainer->advance(t->views, deadline); });
+        stepping(*t, [&] { return batch == nullptr ? t->trainer->advance(deadline) : t->trainer->advance(t->views, deadline); });
     if (!made) return;
     *done = 1;
     finish(*t, *made, report);
@@ -58,7 +58,7 @@ st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view
     given(outputs, "st_trainer_forward: outputs") = nullptr;
     const auto t = find(trainer);
     take_batch(*t, n, batch, "st_trainer_forward");
-    give_outputs(*t, cancellable(*t, [&] { return t->trainer->forward(t->views); }));
+    give_outputs(*t, stepping(*t, [&] { return t->trainer->forward(t->views); }));
     *m = static_cast<int64_t>(t->outputs.size());
     *outputs = t->outputs.data();
   });
@@ -70,7 +70,7 @@ st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_vie
           " views; give the views, or m = 0 for the graph's own loss");
     const auto t = find(trainer);
     take_batch(*t, m, output_gradients, "st_trainer_backward");
-    cancellable(*t, [&] { output_gradients == nullptr ? t->trainer->backward_own_loss() : t->trainer->backward(t->views); });
+    stepping(*t, [&] { output_gradients == nullptr ? t->trainer->backward_own_loss() : t->trainer->backward(t->views); });
   });
 }
 
@@ -78,7 +78,7 @@ st_status st_trainer_apply(st_trainer* trainer, st_step_report* report) {
   return guard([&] {
     if (report != nullptr) take(report, "st_trainer_apply: report");
     const auto t = find(trainer);
-    finish(*t, cancellable(*t, [&] { return t->trainer->apply(); }), report);
+    finish(*t, stepping(*t, [&] { return t->trainer->apply(); }), report);
   });
 }
 

@@ -33,7 +33,7 @@ void require_countable(const Model& model, const Recipe& recipe) {
 
 StepReport step(TrainerObject& t, int64_t n, const st_named_view* batch) {
   if (batch != nullptr) take_views(t.views, n, batch, "st_trainer_step");
-  const StepReport report = cancellable(t, [&] { return batch == nullptr ? t.trainer->step() : t.trainer->step(t.views); });
+  const StepReport report = stepping(t, [&] { return batch == nullptr ? t.trainer->step() : t.trainer->step(t.views); });
   note(t, report);
   return report;
 }

@@ -34,4 +34,17 @@ auto cancellable(TrainerObject& t, const Call& call) {
   }
 }
 
+/// The same of a call that a step is made of: its errors tell the attempt that they were met in.
+template <class Call>
+auto stepping(TrainerObject& t, const Call& call) {
+  return cancellable(t, [&] {
+    try {
+      return call();
+    } catch (Error& error) {
+      error.place.step = t.trainer->steps() + 1;
+      throw;
+    }
+  });
+}
+
 }  // namespace st::capi

@@ -9,9 +9,7 @@ namespace {
 
 constexpr int64_t kMaxViews = 1024;
 
-}  // namespace
-
-HostView read_view(std::string_view name, const st_view* view, const char* call) {
+HostView believed_view(std::string_view name, const st_view* view, const char* call) {
   check(view != nullptr, call, ": the view of \"", name, "\" is NULL");
   HostView ours;
   ours.name = name;
@@ -44,10 +42,18 @@ HostView read_view(std::string_view name, const st_view* view, const char* call)
   return ours;
 }
 
+}  // namespace
+
+HostView read_view(std::string_view name, const st_view* view, const char* call) {
+  return about_tensor(name, [&] { return believed_view(name, view, call); });
+}
+
 void require_nested(const HostView& view, const char* call) {
-  check(is_nested(view.shape, view.strides), call, ": elements of \"", view.name, "\" of shape ", view.shape,
-        " share memory by its strides ", std::span<const int64_t>(view.strides.data(), static_cast<size_t>(view.shape.rank())),
-        "; give each a place of its own");
+  about_tensor(view.name, [&] {
+    check(is_nested(view.shape, view.strides), call, ": elements of \"", view.name, "\" of shape ", view.shape,
+          " share memory by its strides ", std::span<const int64_t>(view.strides.data(), static_cast<size_t>(view.shape.rank())),
+          "; give each a place of its own");
+  });
 }
 
 HostView written_view(std::string_view name, const st_view* view, const char* call) {

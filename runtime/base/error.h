@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/text.h"
@@ -68,6 +69,17 @@ void check(bool holds, const Parts&... parts) {
 template <class... Parts>
 void require(bool holds, Code code, const Parts&... parts) {
   if (!holds) fail(code, text(parts...));
+}
+
+/// Runs call(); its errors name the tensor as data, besides what their message says.
+template <class Call>
+auto about_tensor(std::string_view name, const Call& call) {
+  try {
+    return call();
+  } catch (Error& error) {
+    if (error.place.tensor.empty()) error.place.tensor = name;
+    throw;
+  }
 }
 
 }  // namespace st

@@ -27,10 +27,19 @@ void refuse_nan(const HostView& part, int64_t first) {
                               at % row_elements, "; nothing was updated"));
 }
 
+/// Throws for an input that is not in the batch.
 const HostView& view_of(std::span<const HostView> batch, const Slot& input) {
   const auto found = std::ranges::find(batch, input.name, &HostView::name);
-  check(found != batch.end(), "step: the model's input \"", input.name, "\" is missing in the batch");
+  about_tensor(input.name, [&] { check(found != batch.end(), "step: the model's input \"", input.name, "\" is missing in the batch"); });
   return *found;
+}
+
+void check_input(const Slot& input, std::span<const HostView> batch, int64_t rows) {
+  const HostView& view = view_of(batch, input);
+  check(view.dtype == input.type.dtype, "step: input \"", input.name, "\" is ", input.type.dtype, ", the batch gives ", view.dtype);
+  const Shape shape = input.type.shape.bind(rows);
+  check(view.shape == shape, "step: input \"", input.name, "\" wants shape ", shape, ", the batch gives ", view.shape);
+  check(view.data != nullptr || view.shape.elements() == 0, "step: input \"", input.name, "\" has no data (NULL)");
 }
 
 }  // namespace
@@ -59,15 +68,8 @@ int64_t BatchBinding::rows_of(std::span<const HostView> batch, int64_t most) con
 }
 
 void BatchBinding::check(std::span<const HostView> batch, int64_t rows) const {
-  for (size_t s = 0; s < compact_.size(); ++s) {
-    if (!wanted_[s]) continue;
-    const Slot& slot = model_->slots[s];
-    const HostView& view = view_of(batch, slot);
-    st::check(view.dtype == slot.type.dtype, "step: input \"", slot.name, "\" is ", slot.type.dtype, ", the batch gives ", view.dtype);
-    const Shape shape = slot.type.shape.bind(rows);
-    st::check(view.shape == shape, "step: input \"", slot.name, "\" wants shape ", shape, ", the batch gives ", view.shape);
-    st::check(view.data != nullptr || view.shape.elements() == 0, "step: input \"", slot.name, "\" has no data (NULL)");
-  }
+  for (size_t s = 0; s < compact_.size(); ++s)
+    if (wanted_[s]) about_tensor(model_->slots[s].name, [&] { check_input(model_->slots[s], batch, rows); });
 }
 
 void BatchBinding::bind(std::span<const HostView> batch, int64_t first_row, int64_t rows, Executor& executor) {
@@ -75,7 +77,7 @@ void BatchBinding::bind(std::span<const HostView> batch, int64_t first_row, int6
     if (!wanted_[s]) continue;
     const Shape& symbolic = model_->slots[s].type.shape;
     const HostView part = part_of(view_of(batch, model_->slots[s]), symbolic, first_row, rows);
-    refuse_nan(part, symbolic.is_symbolic() ? first_row * -symbolic[0] : 0);
+    about_tensor(part.name, [&] { refuse_nan(part, symbolic.is_symbolic() ? first_row * -symbolic[0] : 0); });
     executor.bind(static_cast<SlotId>(s), compact_data(part, compact_[s], memory_));
   }
 }

@@ -98,7 +98,9 @@ SlotId Model::parameter_named(std::string_view name) const {
     names.push_back(slot(id).name);
   }
   const std::string near = nearest(name, names);
-  fail(Code::not_found, text("model: no parameter named \"", name, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
+  return about_tensor(name, [&]() -> SlotId {
+    fail(Code::not_found, text("model: no parameter named \"", name, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
+  });
 }
 
 void Model::get(SlotId parameter, const HostView& to) const {

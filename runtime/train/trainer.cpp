@@ -288,8 +288,10 @@ void Trainer::gradient(std::string_view parameter, const HostView& to) const {
   require(gradient >= 0, Code::not_found, "gradient: \"", parameter, "\" has none: it is not trainable, or the loss does not depend on it");
   const Operand& from = executor.slot(gradient);
   require(from.dtype == DType::f32, Code::unsupported, "gradient: that of \"", parameter, "\" is ", from.dtype, ", f32 is given out");
-  check(to.dtype == DType::f32, "gradient: gradients are f32, the view's dtype is ", to.dtype);
-  check(to.shape == from.shape, "gradient: \"", parameter, "\" has shape ", from.shape, ", the view's is ", to.shape);
+  about_tensor(parameter, [&] {
+    check(to.dtype == DType::f32, "gradient: gradients are f32, the view's dtype is ", to.dtype);
+    check(to.shape == from.shape, "gradient: \"", parameter, "\" has shape ", from.shape, ", the view's is ", to.shape);
+  });
   Context& context = model_->context();
   const auto copy_to = [&](void* room) {
     context.backend().to_host(room, from.as<std::byte>(), to.bytes());

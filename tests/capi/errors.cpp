@@ -1,5 +1,7 @@
 // Errors: a status, a message that helps, and the same as data. Of this thread alone.
 #include <cstring>
+#include <limits>
+#include <string_view>
 #include <thread>
 
 #include "small_run.h"
@@ -71,6 +73,41 @@ TEST(Errors, OfAnOpNameIt) {
   auto info = filled(st_error_info_init);
   EXPECT_TRUE(works(st_last_error_info(&info)));
   EXPECT_STREQ(info.op, "embedding");
+  EXPECT_EQ(info.step, 1);
+}
+
+TEST(Errors, OfATensorAndAStepNameThem) {
+  SineRun run;
+  for (int step = 0; step < 2; ++step) ASSERT_TRUE(works(run.step()));
+  const auto info_of = [&](st_status status) {
+    EXPECT_NE(status, ST_OK);
+    auto info = filled(st_error_info_init);
+    EXPECT_TRUE(works(st_last_error_info(&info)));
+    return info;
+  };
+  const auto expect_place = [&](st_status status, std::string_view tensor, int64_t step) {
+    const st_error_info info = info_of(status);
+    ASSERT_NE(info.tensor, nullptr) << st_last_error();
+    EXPECT_EQ(info.tensor, tensor);
+    EXPECT_EQ(info.step, step);
+  };
+  run.x[6] = std::numeric_limits<float>::quiet_NaN();
+  expect_place(run.step(), "x", 3);
+  run.x[6] = 0;
+  run.views[1].view.dtype = ST_I32;
+  expect_place(run.step(), "y", 3);
+  run.views[1].view.dtype = 99;
+  expect_place(run.step(), "y", -1);  // no step is begun on views that cannot be read
+  run.views[1].view.dtype = ST_F32;
+  expect_place(st_trainer_step(run.trainer, 1, run.views, nullptr), "y", 3);
+  float room[2] = {};
+  const int64_t two[] = {2};
+  const st_view view = {ST_F32, 1, two, nullptr, room, sizeof room};
+  expect_place(st_model_get(run.model, "second.bias", &view), "second.bias", -1);
+  expect_place(st_model_set(run.model, "second.bias", &view), "second.bias", -1);
+  expect_place(st_model_set(run.model, "second.bia", &view), "second.bia", -1);
+  ASSERT_TRUE(works(run.step()));
+  expect_place(st_trainer_gradient(run.trainer, "second.bias", &view), "second.bias", -1);
 }
 
 TEST(Library, TellsItsVersionAndFeatures) {

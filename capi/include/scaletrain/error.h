@@ -37,12 +37,12 @@ typedef struct st_error_info {
   uint32_t struct_size;
   st_status status;
   const char* op;     /* "matmul" */
-  const char* tensor; /* "block.3.mlp.expand.weight" */
+  const char* tensor; /* a parameter, an input or an output: "block.3.mlp.expand.weight" */
   const char* file;
   const char* host;
   const char* collective;
   int64_t offset; /* in the file, bytes */
-  int64_t step;
+  int64_t step; /* the attempt, from 1, that step, advance, forward, backward or apply failed in */
   int32_t rank;
   int32_t reserved;
 } st_error_info;
