@@ -76,22 +76,35 @@ int64_t number_in(const std::string& path) {
   return file >> value ? value : -1;
 }
 
-int64_t stat_in(const std::string& path, const std::string& key) {
+/// Page cache of a group, which can be dropped; `prefix` is "total_" in version 1, whose plain numbers leave out the groups below.
+int64_t page_cache_in(const std::string& path, const std::string& prefix) {
   std::ifstream file(path);
   std::string name;
+  int64_t sum = 0;
   for (int64_t value = 0; file >> name >> value;)
-    if (name == key) return value;
-  return 0;
+    if (name == prefix + "inactive_file" || name == prefix + "active_file") sum += value;
+  return sum;
 }
+
+/// What a version calls the files about memory.
+struct MemoryFiles {
+  const char *limit, *used, *prefix;
+};
+
+constexpr MemoryFiles kVersion1 = {"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_"};
+constexpr MemoryFiles kVersion2 = {"/memory.max", "/memory.current", ""};
 
 struct Limits : CgroupLimits {
   void cap_cores(double quota, double period) {
     if (quota > 0 && period > 0) cores = cores > 0 ? std::min(cores, quota / period) : quota / period;
   }
-  void cap_memory(int64_t limit, int64_t used, int64_t droppable) {
+  void cap_memory(const std::string& folder, const MemoryFiles& files) {
     constexpr int64_t kUnlimited = int64_t{1} << 60;  // version 1 says "no limit" with a number near 2^63
+    const int64_t limit = number_in(folder + files.limit);
+    // Most groups have none: then the kernel need not be asked for its statistics, which are a good part of a context's start.
     if (limit < 0 || limit >= kUnlimited) return;
-    const int64_t left = std::max<int64_t>(limit - std::max<int64_t>(used - droppable, 0), 0);
+    const int64_t used = number_in(folder + files.used) - page_cache_in(folder + "/memory.stat", files.prefix);
+    const int64_t left = std::max<int64_t>(limit - std::max<int64_t>(used, 0), 0);
     memory_free = memory_free >= 0 ? std::min(memory_free, left) : left;
   }
 };
@@ -101,8 +114,7 @@ void read_version_2(const std::string& folder, Limits& limits) {
   std::string quota;
   double period = 0;
   if (file >> quota >> period && quota != "max") limits.cap_cores(std::atof(quota.c_str()), period);
-  limits.cap_memory(number_in(folder + "/memory.max"), number_in(folder + "/memory.current"),
-                    stat_in(folder + "/memory.stat", "inactive_file") + stat_in(folder + "/memory.stat", "active_file"));
+  limits.cap_memory(folder, kVersion2);
 }
 
 }  // namespace
@@ -117,9 +129,7 @@ CgroupLimits cgroup_limits(const std::string& root) {
         limits.cap_cores(static_cast<double>(number_in(folder + "/cpu.cfs_quota_us")),
                          static_cast<double>(number_in(folder + "/cpu.cfs_period_us")));
     if (lists(mount.controllers, "memory"))
-      for (const auto& folder : folders_of(root, mount, group_of(root, "memory")))
-        limits.cap_memory(number_in(folder + "/memory.limit_in_bytes"), number_in(folder + "/memory.usage_in_bytes"),
-                          stat_in(folder + "/memory.stat", "total_inactive_file") + stat_in(folder + "/memory.stat", "total_active_file"));
+      for (const auto& folder : folders_of(root, mount, group_of(root, "memory"))) limits.cap_memory(folder, kVersion1);
   }
   return limits;
 }

@@ -1,41 +1,40 @@
 #include "models/initialize.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <numbers>
-#include <utility>
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "models/box_muller.h"
 
 namespace st {
 namespace {
 
-using Pair = std::pair<double, double>;
-
-/// Two doubles in [0, 1) of 53 bits each.
-Pair uniforms(const Philox& philox, uint64_t block) {
-  const auto bits = philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0});
-  const uint64_t a = bits[0] | uint64_t{bits[1]} << 32, b = bits[2] | uint64_t{bits[3]} << 32;
-  return {static_cast<double>(a >> 11) * 0x1p-53, static_cast<double>(b >> 11) * 0x1p-53};
-}
-
-Pair normals(const Philox& philox, uint64_t block) {
-  const auto [a, b] = uniforms(philox, block);
-  const double radius = std::sqrt(-2 * std::log(1 - a));  // 1 - a is in (0, 1]: its logarithm is finite
-  const double angle = 2 * std::numbers::pi * b;
-  return {radius * std::cos(angle), radius * std::sin(angle)};
-}
-
-/// values[i] = element first + i, where make(block) gives elements 2 block and 2 block + 1.
-template <class Make>
-void fill_pairs(std::span<float> values, int64_t first, Make make) {
-  const auto size = static_cast<int64_t>(values.size());
-  for (int64_t element = first - first % 2; element < first + size; element += 2) {
-    const Pair pair = make(static_cast<uint64_t>(element / 2));
-    if (element >= first) values[static_cast<size_t>(element - first)] = static_cast<float>(pair.first);
-    if (element + 1 < first + size) values[static_cast<size_t>(element + 1 - first)] = static_cast<float>(pair.second);
+/// values[i] = element first + i, scaled; block(k) makes elements 2 k to 2 (k + kPairs).
+template <class Block>
+void fill_pairs(std::span<float> values, int64_t first, double scale, Block block) {
+  const auto end = first + static_cast<int64_t>(values.size());
+  constexpr auto kElements = static_cast<int64_t>(2 * kPairs);
+  std::array<float, 2 * kPairs> made;
+  for (int64_t start = first - first % 2; start < end; start += kElements) {
+    const PairBlock pairs = block(static_cast<uint64_t>(start / 2));
+    for (size_t i = 0; i < kPairs; ++i) {
+      made[2 * i] = static_cast<float>(pairs.first[i] * scale);
+      made[2 * i + 1] = static_cast<float>(pairs.second[i] * scale);
+    }
+    const int64_t from = std::max(start, first), to = std::min(start + kElements, end);
+    std::copy(made.begin() + (from - start), made.begin() + (to - start), values.begin() + (from - first));
   }
+}
+
+/// From [0, 1) to [-1, 1); exact.
+PairBlock centred(PairBlock pairs) {
+  for (size_t i = 0; i < kPairs; ++i) {
+    pairs.first[i] = 2 * pairs.first[i] - 1;
+    pairs.second[i] = 2 * pairs.second[i] - 1;
+  }
+  return pairs;
 }
 
 struct Fan {
@@ -65,16 +64,10 @@ void initialize(std::span<float> values, const Initializer& init, const Shape& s
 
   const Philox philox = philox_of(mix(seed, hash_name(name)));
   const auto normal = [&](double deviation) {
-    fill_pairs(values, first, [&](uint64_t block) {
-      const auto [a, b] = normals(philox, block);
-      return Pair{a * deviation, b * deviation};
-    });
+    fill_pairs(values, first, deviation, [&](uint64_t counter) { return box_muller(uniform_pairs(philox, counter)); });
   };
   const auto uniform = [&](double half_width) {
-    fill_pairs(values, first, [&](uint64_t block) {
-      const auto [a, b] = uniforms(philox, block);
-      return Pair{(2 * a - 1) * half_width, (2 * b - 1) * half_width};
-    });
+    fill_pairs(values, first, half_width, [&](uint64_t counter) { return centred(uniform_pairs(philox, counter)); });
   };
 
   switch (init.kind) {

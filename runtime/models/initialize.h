@@ -15,8 +15,9 @@ namespace st {
 ///   uniform   block e / 2 gives elements 2k and 2k + 1 of [-scale, scale)
 ///   xavier    uniform of half-width scale * sqrt(6 / (in + out))   (Glorot and Bengio 2010)
 ///   kaiming   normal of deviation scale / sqrt(in)                 (He et al. 2015)
-/// Computed in double, rounded to f32 once. `shape` ends in [in, out]; dimensions before these two count copies, each with that fan.
-/// Throws invalid_argument: a range outside the shape; xavier or kaiming of fewer than two dimensions; `values` of another size.
+/// Computed in double (box_muller.h: the same bits on every machine), rounded to f32 once. `shape` ends in [in, out]; dimensions before
+/// these two count copies, each with that fan. Throws invalid_argument: a range outside the shape; xavier or kaiming of fewer than two
+/// dimensions; `values` of another size.
 void initialize(std::span<float> values, const Initializer& init, const Shape& shape, std::string_view name, uint64_t seed,
                 int64_t first = 0);
 

@@ -42,7 +42,7 @@ typedef struct st_error_info {
   const char* host;
   const char* collective;
   int64_t offset; /* in the file, bytes */
-  int64_t step; /* the attempt, from 1, that step, advance, forward, backward or apply failed in */
+  int64_t step;   /* the attempt, from 1, that step, advance, forward, backward or apply failed in */
   int32_t rank;
   int32_t reserved;
 } st_error_info;

@@ -106,6 +106,15 @@ TEST_F(Os, ReadsTheQuotaOfCgroup1InsideAContainer) {
   EXPECT_EQ(limits.memory_free, 0);
 }
 
+TEST_F(Os, CountsThePageCacheOfTheGroupsBelowAsFree) {
+  put("proc/self/cgroup", "3:memory:/\n");
+  put("proc/self/mountinfo", "41 30 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+  put("sys/fs/cgroup/memory/memory.limit_in_bytes", "10000\n");
+  put("sys/fs/cgroup/memory/memory.usage_in_bytes", "9000\n");
+  put("sys/fs/cgroup/memory/memory.stat", "inactive_file 1\nactive_file 2\ntotal_rss 7\ntotal_inactive_file 3000\ntotal_active_file 500\n");
+  EXPECT_EQ(cgroup_limits(folder_.string()).memory_free, 4500);
+}
+
 TEST_F(Os, TakesNoLimitForNone) {
   EXPECT_EQ(cgroup_limits(folder_.string()).cores, 0);
   put("proc/self/cgroup", "4:cpu:/\n3:memory:/\n");

@@ -76,12 +76,12 @@ TEST(Initialize, ScalesByFan) {
 
 TEST(Initialize, MakesAShardWithoutItsNeighbours) {
   for (const Init kind : {Init::normal, Init::uniform, Init::xavier, Init::kaiming, Init::ones, Init::zeros}) {
-    const Shape shape = {37, 3};
+    const Shape shape = {37, 11};  // more than three blocks of random numbers, and a ragged one
     const Initializer init{kind, 0.3, {}};
     const auto whole = made(init, shape);
-    for (int64_t first = 0; first <= 111; first += 5) {
-      for (const int64_t size : {0, 1, 2, 3, 8, 29}) {
-        if (first + size > 111) continue;
+    for (int64_t first = 0; first <= 407; first += 5) {
+      for (const int64_t size : {0, 1, 2, 3, 8, 29, 127, 128, 129, 260}) {
+        if (first + size > 407) continue;
         std::vector<float> piece(static_cast<size_t>(size), -7);
         initialize(piece, init, shape, "w", 1, first);
         EXPECT_TRUE(std::equal(piece.begin(), piece.end(), whole.begin() + first)) << "first " << first << ", size " << size;
