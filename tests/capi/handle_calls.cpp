@@ -33,6 +33,13 @@ st_status fill_zeros(void* user, int64_t, const int64_t*, int64_t n, const st_vi
   return ST_OK;
 }
 
+/// Room for a new handle; the one that an earlier call made goes.
+template <class Holder>
+auto fresh(Holder& held) {
+  held.reset();
+  return held.out();
+}
+
 st_status same_shape(void*, int32_t, const st_op_type* inputs, int32_t, st_op_type* outputs) { return outputs[0] = inputs[0], ST_OK; }
 
 st_status copy(void*, int32_t, const st_view* inputs, int32_t, const st_view* outputs) {
@@ -97,7 +104,7 @@ st_status generate(AllKinds& w, AnyHandle h) {
 }
 
 st_status take_dlpack(AllKinds& w, AnyHandle h) {
-  const st_status status = st_tensor_from_dlpack(h, w.managed, w.new_tensor.out());
+  const st_status status = st_tensor_from_dlpack(h, w.managed, fresh(w.new_tensor));
   if (status == ST_OK) w.managed = nullptr;
   return status;
 }
@@ -117,7 +124,7 @@ constexpr HandleCall kCalls[] = {
     {"st_context_trim", "context", "context", CALL(st_context_trim(h))},
     {"st_context_memory", "context", "context", CALL(memory(h))},
 
-    {"st_graph_create", "context", "context", CALL(st_graph_create(h, w.new_graph.out()))},
+    {"st_graph_create", "context", "context", CALL(st_graph_create(h, fresh(w.new_graph)))},
     {"st_graph_destroy", "graph", "graph", CALL(st_graph_destroy(h))},
     {"st_graph_input", "graph", "graph", CALL(st_graph_input(h, "more", ST_F32, 1, w.beta_dims, &w.value))},
     {"st_graph_parameter", "graph", "graph", CALL(st_graph_parameter(h, "w", 1, w.beta_dims, ST_INIT_ONES, 1, &w.value))},
@@ -140,12 +147,12 @@ constexpr HandleCall kCalls[] = {
     {"st_layer_mlp", "graph", "graph", CALL(st_layer_mlp(h, "mlp", w.sequence, R"({"hidden": [3], "outputs": 2})", &w.value))},
     {"st_layer_dropout", "graph", "graph", CALL(st_layer_dropout(h, "dropout", w.sequence, nullptr, &w.value))},
 
-    {"st_model_create", "graph", "graph", CALL(st_model_create(h, 1, w.new_model.out()))},
-    {"st_model_builtin", "context", "context", CALL(st_model_builtin(h, "mlp", nullptr, 1, w.new_model.out()))},
+    {"st_model_create", "graph", "graph", CALL(st_model_create(h, 1, fresh(w.new_model)))},
+    {"st_model_builtin", "context", "context", CALL(st_model_builtin(h, "mlp", nullptr, 1, fresh(w.new_model)))},
     {"st_model_destroy", "model", "model", CALL(st_model_destroy(h))},
     {"st_model_parameter_count", "model", "model", CALL(st_model_parameter_count(h, &w.number))},
     {"st_model_parameter", "model", "model", CALL(parameter_info(h))},
-    {"st_model_clone", "model", "model", CALL(st_model_clone(h, w.new_model.out()))},
+    {"st_model_clone", "model", "model", CALL(st_model_clone(h, fresh(w.new_model)))},
     {"st_model_blend", "to", "model", CALL(st_model_blend(h, w.other, 0))},
     {"st_model_blend", "from", "model", CALL(st_model_blend(w.other, h, 0))},
     {"st_model_digest", "model", "model", CALL(st_model_digest(h, &w.text))},
@@ -156,11 +163,11 @@ constexpr HandleCall kCalls[] = {
     {"st_model_write", "model", "model", CALL(st_model_write(h, drop_bytes, &w))},
     {"st_model_read", "model", "model", CALL(read(w, h))},
 
-    {"st_data_files", "context", "context", CALL(st_data_files(h, w.source.c_str(), R"({"context": 8})", w.new_data.out()))},
+    {"st_data_files", "context", "context", CALL(st_data_files(h, w.source.c_str(), R"({"context": 8})", fresh(w.new_data)))},
     {"st_data_destroy", "data", "data", CALL(st_data_destroy(h))},
-    {"st_data_arrays", "context", "context", CALL(st_data_arrays(h, 16, 1, &w.named, let_go, &w, w.new_data.out()))},
-    {"st_data_callback", "context", "context", CALL(st_data_callback(h, 4, 1, &kField, fill_zeros, let_go, &w, w.new_data.out()))},
-    {"st_data_split", "data", "data", CALL(st_data_split(h, 0.5, 1, w.new_data.out(), w.more_data.out()))},
+    {"st_data_arrays", "context", "context", CALL(st_data_arrays(h, 16, 1, &w.named, let_go, &w, fresh(w.new_data)))},
+    {"st_data_callback", "context", "context", CALL(st_data_callback(h, 4, 1, &kField, fill_zeros, let_go, &w, fresh(w.new_data)))},
+    {"st_data_split", "data", "data", CALL(st_data_split(h, 0.5, 1, fresh(w.new_data), fresh(w.more_data)))},
     {"st_data_rows", "data", "data", CALL(st_data_rows(h, &w.number))},
     {"st_data_vocabulary", "data", "data", CALL(st_data_vocabulary(h, &w.number))},
     {"st_data_bigram_loss", "train", "data", CALL(st_data_bigram_loss(h, w.run.data, &w.real))},
@@ -171,9 +178,9 @@ constexpr HandleCall kCalls[] = {
     {"st_recipe_get", "recipe", "recipe", CALL(st_recipe_get(h, "lr", &w.text))},
     {"st_recipe_json", "recipe", "recipe", CALL(st_recipe_json(h, &w.text))},
 
-    {"st_trainer_create", "model", "model", CALL(st_trainer_create(h, w.run.recipe, w.run.data, w.new_trainer.out()))},
-    {"st_trainer_create", "recipe", "recipe", CALL(st_trainer_create(w.run.model, h, w.run.data, w.new_trainer.out()))},
-    {"st_trainer_create", "data", "data", CALL(st_trainer_create(w.run.model, w.run.recipe, h, w.new_trainer.out()))},
+    {"st_trainer_create", "model", "model", CALL(st_trainer_create(h, w.run.recipe, w.run.data, fresh(w.new_trainer)))},
+    {"st_trainer_create", "recipe", "recipe", CALL(st_trainer_create(w.run.model, h, w.run.data, fresh(w.new_trainer)))},
+    {"st_trainer_create", "data", "data", CALL(st_trainer_create(w.run.model, w.run.recipe, h, fresh(w.new_trainer)))},
     {"st_trainer_destroy", "trainer", "trainer", CALL(st_trainer_destroy(h))},
     {"st_trainer_step", "trainer", "trainer", CALL(st_trainer_step(h, 0, nullptr, nullptr))},
     {"st_trainer_run", "trainer", "trainer", CALL(st_trainer_run(h, 3, take_step, &w))},
@@ -195,14 +202,14 @@ constexpr HandleCall kCalls[] = {
     {"st_trainer_log_end", "trainer", "trainer", CALL(st_trainer_log_end(h, 0))},
     {"st_trainer_write_report", "trainer", "trainer", CALL(st_trainer_write_report(h, w.path("report.html").c_str(), nullptr))},
 
-    {"st_predictor_create", "model", "model", CALL(st_predictor_create(h, nullptr, w.new_predictor.out()))},
+    {"st_predictor_create", "model", "model", CALL(st_predictor_create(h, nullptr, fresh(w.new_predictor)))},
     {"st_predictor_destroy", "predictor", "predictor", CALL(st_predictor_destroy(h))},
     {"st_predictor_run", "predictor", "predictor", CALL(predict(w, h))},
     {"st_predictor_refresh", "predictor", "predictor", CALL(st_predictor_refresh(h))},
     {"st_predictor_generate", "predictor", "predictor", CALL(generate(w, h))},
 
-    {"st_tensor_create", "context", "context", CALL(st_tensor_create(h, ST_F32, 1, w.beta_dims, w.new_tensor.out()))},
-    {"st_tensor_wrap", "context", "context", CALL(st_tensor_wrap(h, &w.view, let_go, &w, w.new_tensor.out()))},
+    {"st_tensor_create", "context", "context", CALL(st_tensor_create(h, ST_F32, 1, w.beta_dims, fresh(w.new_tensor)))},
+    {"st_tensor_wrap", "context", "context", CALL(st_tensor_wrap(h, &w.view, let_go, &w, fresh(w.new_tensor)))},
     {"st_tensor_destroy", "tensor", "tensor", CALL(st_tensor_destroy(h))},
     {"st_tensor_view", "tensor", "tensor", CALL(st_tensor_view(h, &w.new_view))},
     {"st_tensor_from_dlpack", "context", "context", CALL(take_dlpack(w, h))},
