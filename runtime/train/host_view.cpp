@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 namespace st {
@@ -25,6 +26,29 @@ int64_t first_nan_of(const HostView& view, const IsNan& is_nan) {
   });
   return found;
 }
+
+/// Where the elements of a nested view lie.
+class Places {
+ public:
+  explicit Places(const HostView& view) : first_(reinterpret_cast<uintptr_t>(view.data)), width_(bytes_of(view.dtype)) {
+    for (int32_t d = 0; d < view.shape.rank(); ++d)
+      if (view.shape[d] > 1) axes_[count_++] = {view.strides[static_cast<size_t>(d)] * width_, view.shape[d]};
+    std::sort(axes_.begin(), axes_.begin() + count_, std::greater());
+  }
+  /// Whether an element has a byte of the `bytes` at `address`: the last one that begins before their end must reach them.
+  bool hold(uintptr_t address, int64_t bytes) const {
+    int64_t left = static_cast<int64_t>(address - first_) + bytes - 1;
+    if (left < 0) return false;
+    for (ptrdiff_t i = 0; i < count_; ++i) left -= std::min(left / axes_[i].first, axes_[i].second - 1) * axes_[i].first;
+    return left < bytes - 1 + width_;
+  }
+
+ private:
+  uintptr_t first_;
+  int64_t width_;
+  std::array<std::pair<int64_t, int64_t>, kMaxDims> axes_;  // stride in bytes, elements; the longest stride first
+  ptrdiff_t count_ = 0;
+};
 
 }  // namespace
 
@@ -80,6 +104,17 @@ bool is_nested(const Shape& shape, const std::array<int64_t, kMaxDims>& strides)
     reach += axes[i].first * (axes[i].second - 1);
   }
   return true;
+}
+
+bool share_memory(const HostView& a, const HostView& b) {
+  const auto extent = [](const HostView& v) { return static_cast<uintptr_t>(extent_bytes(v.dtype, v.shape, v.strides)); };
+  const auto at = reinterpret_cast<uintptr_t>(a.data), other = reinterpret_cast<uintptr_t>(b.data);
+  if (at + extent(a) <= other || other + extent(b) <= at || extent(a) == 0 || extent(b) == 0) return false;
+  if (a.is_plain() && b.is_plain()) return true;
+  const Places places(a);
+  bool shared = false;
+  each_element(b, [&](const std::byte* place) { shared = shared || places.hold(reinterpret_cast<uintptr_t>(place), bytes_of(b.dtype)); });
+  return shared;
 }
 
 void gather(const HostView& from, std::byte* to) {

@@ -39,6 +39,9 @@ int64_t extent_bytes(DType dtype, const Shape& shape, const std::array<int64_t, 
 /// is not worth its price, and no array library makes them.
 bool is_nested(const Shape& shape, const std::array<int64_t, kMaxDims>& strides);
 
+/// True when a byte belongs to an element of both. Each is nested.
+bool share_memory(const HostView& a, const HostView& b);
+
 /// Copies between a view and row-major memory of the same type.
 void gather(const HostView& from, std::byte* to);
 void scatter(const std::byte* from, const HostView& to);

@@ -27,16 +27,12 @@ void require_distinct(std::span<const HostView> views, const char* what) {
     check(view_named(views.first(i), views[i].name) == nullptr, "predict: ", what, " \"", views[i].name, "\" is given twice");
 }
 
-/// Two arrays without gaps that share memory would hold a mixture; of ones with gaps the columns of one table are meant.
+/// Arrays that share memory would hold a mixture; the columns of one table do not.
 void require_apart(std::span<const HostView> outputs) {
   for (size_t i = 1; i < outputs.size(); ++i)
-    for (size_t j = 0; j < i; ++j) {
-      const HostView &a = outputs[i], &b = outputs[j];
-      if (!a.is_plain() || !b.is_plain()) continue;
-      const auto at = reinterpret_cast<uintptr_t>(a.data), other = reinterpret_cast<uintptr_t>(b.data);
-      const bool apart = at + static_cast<uintptr_t>(a.bytes()) <= other || other + static_cast<uintptr_t>(b.bytes()) <= at;
-      check(apart, "predict: the views for outputs \"", b.name, "\" and \"", a.name, "\" share memory; give each its own");
-    }
+    for (size_t j = 0; j < i; ++j)
+      check(!share_memory(outputs[i], outputs[j]), "predict: the views for outputs \"", outputs[j].name, "\" and \"", outputs[i].name,
+            "\" share memory; give each its own");
 }
 
 template <class Names>

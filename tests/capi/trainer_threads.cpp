@@ -1,40 +1,13 @@
-// One handle and several threads: stop and cancel come from anywhere at any time, everything else is BUSY. The host's parallel-for is our
-// way into the middle of a step: what it does happens while a kernel runs.
+// One handle and several threads: stop and cancel come from anywhere at any time; what else there is, is BUSY (handles_in_use.cpp).
 #include <atomic>
-#include <functional>
 #include <thread>
 
+#include "inside.h"
 #include "small_run.h"
 
 namespace {
 
 using namespace st::test;
-
-/// A context whose parallel-for counts its calls and does something in one of them, from a thread of its own.
-class Inside {
- public:
-  Inside() : options_(filled(st_context_options_init)) {
-    options_.parallel = [](void* user, int64_t n, st_task_fn task, void* arg) { static_cast<Inside*>(user)->run(n, task, arg); };
-    options_.parallel_user = this;
-  }
-  const st_context_options* options() const { return &options_; }
-  int64_t calls() const { return calls_; }
-  /// In the `call`-th call from now, counted from 0.
-  void then(int64_t call, std::function<void()> act) {
-    calls_ = 0;
-    at_ = call;
-    act_ = std::move(act);
-  }
-
- private:
-  void run(int64_t n, st_task_fn task, void* arg) {
-    if (calls_++ == at_) std::thread(act_).join();
-    for (int64_t i = 0; i < n; ++i) task(arg, i);
-  }
-  st_context_options options_;
-  int64_t calls_ = 0, at_ = -1;
-  std::function<void()> act_;
-};
 
 TEST(TrainerThreads, ACancelAnywhereInAStepLosesNothing) {
   const std::string text = text_file("cancel_anywhere.txt", 3000);
@@ -70,43 +43,6 @@ TEST(TrainerThreads, ACancelAnywhereInAStepLosesNothing) {
     for (st_trainer* t : {static_cast<st_trainer*>(run.trainer), static_cast<st_trainer*>(undisturbed.trainer)})
       ASSERT_TRUE(works(st_trainer_step(t, 0, nullptr, nullptr)));
   EXPECT_EQ(run.digest(), undisturbed.digest()) << "the same rows, the same random numbers";
-}
-
-TEST(TrainerThreads, EveryOtherCallOfAnotherThreadIsBusyDuringAStep) {
-  const std::string text = text_file("busy.txt", 3000);
-  Inside inside;
-  SmallRun undisturbed(text), run(text, inside.options());
-  bool asked = false;
-  inside.then(5, [&] {
-    asked = true;
-    auto evaluation = filled(st_evaluation_init);
-    const char* answer = nullptr;
-    std::vector<float> beta(16);
-    const int64_t dims[] = {16};
-    const st_view view = {ST_F32, 1, dims, nullptr, beta.data(), 64};
-    st_trainer* second = nullptr;
-    EXPECT_TRUE(fails(ST_BUSY, st_trainer_step(run.trainer, 0, nullptr, nullptr), {"st_trainer_step", "another call"}));
-    EXPECT_TRUE(fails(ST_BUSY, st_trainer_run(run.trainer, 9, nullptr, nullptr), {"st_trainer_run"}));
-    EXPECT_TRUE(fails(ST_BUSY, st_trainer_evaluate(run.trainer, run.data, &evaluation), {"st_trainer_evaluate"}));
-    EXPECT_TRUE(fails(ST_BUSY, st_trainer_digest(run.trainer, &answer)));
-    EXPECT_TRUE(fails(ST_BUSY, st_trainer_plan(run.trainer, &answer)));
-    EXPECT_TRUE(fails(ST_BUSY, st_trainer_explain(run.trainer, &answer)));
-    EXPECT_TRUE(fails(ST_BUSY, st_trainer_log(run.trainer, "log.jsonl")));
-    EXPECT_TRUE(fails(ST_BUSY, st_trainer_log_end(run.trainer, 0)));
-    EXPECT_TRUE(fails(ST_BUSY, st_trainer_write_report(run.trainer, "report.html", nullptr)));
-    EXPECT_TRUE(fails(ST_BUSY, st_trainer_destroy(run.trainer), {"st_trainer_destroy"}));
-    EXPECT_TRUE(fails(ST_BUSY, st_model_get(run.model, "final_norm.beta", &view), {"st_model_get", "model"}));
-    EXPECT_TRUE(fails(ST_BUSY, st_model_set(run.model, "final_norm.beta", &view), {"st_model_set"}));
-    EXPECT_TRUE(fails(ST_BUSY, st_model_write_file(run.model, "weights.safetensors")));
-    EXPECT_TRUE(fails(ST_BUSY, st_model_read_file(run.model, "weights.safetensors")));
-    EXPECT_TRUE(fails(ST_BUSY, st_trainer_create(run.model, run.recipe, nullptr, &second), {"st_trainer_create", "model"}));
-    int64_t rows = 0;
-    EXPECT_TRUE(works(st_data_rows(run.data, &rows))) << "other handles are free";
-  });
-  ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
-  ASSERT_TRUE(works(st_trainer_step(undisturbed.trainer, 0, nullptr, nullptr)));
-  EXPECT_TRUE(asked);
-  EXPECT_EQ(run.digest(), undisturbed.digest());
 }
 
 TEST(TrainerThreads, ARunIsOneCallForOtherThreads) {

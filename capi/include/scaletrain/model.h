@@ -39,7 +39,8 @@ ST_API st_status st_model_blend(st_model* to, st_model* from, double t);
 ST_API st_status st_model_digest(st_model* model, const char** hex);
 
 /* Copy a whole parameter out of or into the model, of exactly its shape, any strides; converts from and to f32, f64, bf16 and f16. Not
- * while a step runs (ST_BUSY). Setting refuses NaN and overlapping strides. */
+ * while a step runs, nor while st_trainer_advance has left an update half done (ST_BUSY); a step that was begun may see values from before
+ * and after a set. Setting refuses NaN and overlapping strides. */
 ST_API st_status st_model_get(st_model* model, const char* name, const st_view* to);
 ST_API st_status st_model_set(st_model* model, const char* name, const st_view* from);
 

@@ -22,8 +22,9 @@ ST_API st_status st_predictor_destroy(st_predictor* predictor);
 
 /* One forward pass, dropout off, from any number of threads at once, also while a trainer steps. inputs: n named views, the model's inputs
  * that the wanted outputs depend on, with any number of rows, the same in all; outputs: m named views, filled, of the graph's outputs with
- * as many rows. Each run sees the weights of one whole step. With shared weights a run is ST_BUSY while a step writes them. The first run
- * with a new number of rows plans; later ones allocate nothing. */
+ * as many rows: each in memory of its own or in columns of one table, and they may replace inputs. Each run sees the weights of one whole
+ * step. With shared weights a run is ST_BUSY while a step writes them. The first run with a new number of rows plans; later ones allocate
+ * nothing. */
 ST_API st_status st_predictor_run(st_predictor* predictor, int64_t n, const st_named_view* inputs, int64_t m, const st_named_view* outputs);
 /* Takes a new snapshot: the newest whole step. Runs that have begun keep the old one. ST_BUSY while st_trainer_advance has left an update
  * half done. From any thread. */

@@ -46,8 +46,9 @@ ST_API st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_f
 
 /* The same step in slices: works for about `nanoseconds` and says in `done` whether the step is finished; call it again, with the same
  * batch (borrowed until then) or n 0 for the data's rows, until it is. Overruns by at most one instruction. The bits are those of
- * st_trainer_step. Until it is done, the trainer's step, run, evaluate, digest, gradient and forward are ST_WRONG_STATE; a cancel undoes
- * the slices of a step whose update has not begun. report may be NULL and is filled when done. */
+ * st_trainer_step. Until it is done, the trainer's step, run, evaluate, digest, gradient, forward, backward, apply, log_end and
+ * write_report are ST_WRONG_STATE, and what reads or writes the weights of an update that has begun is ST_BUSY; a cancel undoes the slices
+ * of a step whose update has not. report may be NULL and is filled when done. */
 ST_API st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t nanoseconds, int32_t* done,
                                     st_step_report* report);
 
@@ -56,7 +57,8 @@ ST_API st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_nam
  * be left out. backward takes the loss's gradients by output name (outputs left out count as 0, those named "metric.*" get none); NULL: the
  * graph's own loss. More pairs of forward and backward add up; what the host gives is divided by nothing. apply clips and updates by the
  * sum, and ends the step; its report's loss is NaN unless the graph's own loss was used. The pairs of a step that was begun are undone by a
- * cancel or an error of these three. Without a loss in the graph only these three train. */
+ * cancel or an error of these three; until apply, the trainer's step, run, advance, digest, gradient, log_end and write_report are
+ * ST_WRONG_STATE, and evaluate changes nothing of it. Without a loss in the graph only these three train. */
 ST_API st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t* m, const st_named_view** outputs);
 ST_API st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_view* output_gradients);
 ST_API st_status st_trainer_apply(st_trainer* trainer, st_step_report* report);

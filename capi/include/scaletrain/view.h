@@ -22,7 +22,7 @@ typedef struct st_view {
   st_dtype dtype;
   int32_t rank;           /* at most 8 */
   const int64_t* dims;    /* rank of them */
-  const int64_t* strides; /* in elements; NULL: row-major without gaps, the only layout taken so far */
+  const int64_t* strides; /* in elements, none negative; NULL: row-major without gaps */
   void* data;
   int64_t bytes; /* room behind data, at least what the dims need */
 } st_view;

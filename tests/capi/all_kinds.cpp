@@ -1,0 +1,95 @@
+#include "all_kinds.h"
+
+#include <filesystem>
+
+namespace st::test {
+namespace {
+
+constexpr const char* kWritten[] = {"weights.safetensors", "report.html", "second_log.jsonl"};
+
+st_status append(void* user, const void* bytes, int64_t count) {
+  static_cast<std::string*>(user)->append(static_cast<const char*>(bytes), static_cast<size_t>(count));
+  return ST_OK;
+}
+
+template <class Handle>
+std::string text_of(st_status (*call)(Handle*, const char**), Handle* handle) {
+  const char* text = "";
+  EXPECT_TRUE(works(call(handle, &text)));
+  return text;
+}
+
+}  // namespace
+
+AllKinds::AllKinds(const st_context_options* options) : run(source, options), beta(16) {
+  EXPECT_TRUE(works(st_model_clone(run.model, other.out())));
+  EXPECT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
+  EXPECT_TRUE(works(st_tensor_create(run.context, ST_F32, 1, beta_dims, tensor.out())));
+  EXPECT_TRUE(works(st_tensor_to_dlpack(tensor, &managed)));
+  make_graph();
+  for (const char* name : kWritten) std::filesystem::remove(path(name));
+  EXPECT_TRUE(works(st_trainer_log(run.trainer, path("log.jsonl").c_str())));
+  EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
+  view = {ST_F32, 1, beta_dims, nullptr, beta.data(), 64};
+  named = {"x", view};
+  EXPECT_TRUE(works(st_model_get(run.model, "final_norm.beta", &view)));
+  EXPECT_TRUE(works(st_model_write(run.model, append, &weights)));
+}
+
+void AllKinds::give_back(DLManagedTensor* taken) {
+  HeldContext context;  // that of the run may be gone
+  HeldTensor tensor;
+  EXPECT_TRUE(works(st_context_create(nullptr, context.out())));
+  EXPECT_TRUE(works(st_tensor_from_dlpack(context, taken, tensor.out())));
+}
+
+AllKinds::~AllKinds() {
+  if (managed != nullptr) give_back(managed);
+}
+
+/// Written once: data of another AllKinds may have it mapped.
+const std::string& AllKinds::source_file() {
+  static const std::string path = text_file("all_kinds.txt", 3000);
+  return path;
+}
+
+void AllKinds::make_graph() {
+  EXPECT_TRUE(works(st_graph_create(run.context, graph.out())));
+  loss = sine_graph(graph);
+  const int64_t row[] = {ST_BATCH, 4, 8};
+  EXPECT_TRUE(works(st_graph_input(graph, "row", ST_F32, 1, row, &x)));
+  EXPECT_TRUE(works(st_graph_input(graph, "tokens", ST_I32, 2, row, &tokens)));
+  EXPECT_TRUE(works(st_graph_input(graph, "sequence", ST_F32, 3, row, &sequence)));
+  EXPECT_TRUE(works(st_graph_scope(graph, "block")));
+}
+
+EachHandle AllKinds::handles() const {
+  return {static_cast<st_context*>(run.context), static_cast<st_graph*>(graph),       static_cast<st_model*>(run.model),
+          static_cast<st_data*>(run.data),       static_cast<st_recipe*>(run.recipe), static_cast<st_trainer*>(run.trainer),
+          static_cast<st_predictor*>(predictor), static_cast<st_tensor*>(tensor)};
+}
+
+AnyHandle AllKinds::of(std::string_view kind) const {
+  for (size_t i = 0; i < kKindNames.size(); ++i)
+    if (kKindNames[i] == kind) return AnyHandle(handles()[i]);
+  ADD_FAILURE() << "no kind " << kind;
+  return AnyHandle(nullptr);
+}
+
+std::string AllKinds::state() const {
+  const char* lr = "";
+  int64_t rows = 0, live = 0;
+  EXPECT_TRUE(works(st_trainer_get(run.trainer, "lr", &lr)));
+  std::string all = "lr " + std::string(lr);
+  all += " " + run.digest();
+  EXPECT_TRUE(works(st_data_rows(run.data, &rows)));
+  EXPECT_TRUE(works(st_live_handles(nullptr, &live)));
+  all += text_of<st_model>(st_model_digest, run.model) + text_of<st_model>(st_model_digest, other);
+  all += text_of<st_graph>(st_graph_text, graph) + text_of<st_recipe>(st_recipe_json, run.recipe);
+  all += " " + std::to_string(rows) + " rows, " + std::to_string(live) + " handles, " + std::to_string(callbacks) + " callbacks";
+  for (const char* name : kWritten)
+    if (std::filesystem::exists(path(name))) all += std::string(", ") + name;
+  return all;
+}
+
+}  // namespace st::test

@@ -1,0 +1,88 @@
+// One live handle of each kind, with all that a call on it may be given besides: for tables of calls that run in every state.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "small_run.h"
+
+namespace st::test {
+
+/// As in st_live_handles and in messages.
+constexpr std::array<std::string_view, 8> kKindNames = {"context", "graph", "model", "data", "recipe", "trainer", "predictor", "tensor"};
+
+/// A handle of whatever kind a call wants, or what is none.
+class AnyHandle {
+ public:
+  explicit AnyHandle(void* bits) : bits_(bits) {}
+  template <class Handle>
+  operator Handle*() const {
+    return static_cast<Handle*>(bits_);
+  }
+
+ private:
+  void* bits_;
+};
+
+/// The handles of an AllKinds, in the order of kKindNames.
+using EachHandle = std::array<void*, kKindNames.size()>;
+
+struct AllKinds {
+  /// The trainer has done one step and opened a log.
+  explicit AllKinds(const st_context_options* options = nullptr);
+  ~AllKinds();
+  AllKinds(const AllKinds&) = delete;
+  AllKinds& operator=(const AllKinds&) = delete;
+
+  EachHandle handles() const;
+  AnyHandle of(std::string_view kind) const;
+  /// A file under the test's own folder, which is not there until a call writes it.
+  std::string path(const char* name) const { return source + "." + name; }
+  /// Of all that a call could change. Not while a step is under way.
+  std::string state() const;
+  /// Ends an export as another library would.
+  static void give_back(DLManagedTensor* taken);
+
+  std::string source = source_file();
+  SmallRun run;
+  HeldModel other;
+  HeldGraph graph;
+  HeldPredictor predictor;
+  HeldTensor tensor;
+
+  // What calls are given.
+  st_value x = 0, tokens = 0, sequence = 0, loss = 0;
+  TokenBatch batch{3, 5};
+  std::vector<float> beta;
+  int64_t beta_dims[1] = {16};
+  st_view view;
+  st_named_view named;
+  std::string weights;  // the model's stream
+  size_t read = 0;      // bytes of it, by the call that is on
+  DLManagedTensor* managed = nullptr;
+  int64_t callbacks = 0;
+
+  // What calls give.
+  HeldContext new_context;
+  HeldGraph new_graph;
+  HeldModel new_model;
+  HeldData new_data, more_data;
+  HeldTrainer new_trainer;
+  HeldPredictor new_predictor;
+  HeldTensor new_tensor;
+  st_view new_view{};
+  st_value value = 0;
+  const char* text = nullptr;
+  int64_t number = 0;
+  double real = 0;
+  int32_t done = 0;
+  const st_named_view* outputs = nullptr;
+
+ private:
+  static const std::string& source_file();
+  void make_graph();
+};
+
+}  // namespace st::test

@@ -1,0 +1,99 @@
+// A step that was begun and is not done: after forward, after backward, between the slices of advance. Every call on every handle is then
+// either refused, saying the way out, or allowed, and none changes the bits that the step ends with.
+#include <algorithm>
+
+#include "handle_calls.h"
+
+namespace {
+
+using namespace st::test;
+
+using Names = std::initializer_list<std::string_view>;
+
+bool is_one_of(std::string_view name, Names names) { return std::ranges::find(names, name) != names.end(); }
+
+/// What every row must answer; those that go on with the step, or give it up, are the tests' own.
+struct Answers {
+  Names wrong_state, busy, left_out;
+  std::string_view way_out;
+};
+
+/// A gradient is there when a step is done.
+std::string_view way_out_of(const HandleCall& row, const Answers& answers) {
+  return row.function == std::string_view("st_trainer_gradient") ? "do a step" : answers.way_out;
+}
+
+void call_all(AllKinds& w, const Answers& answers) {
+  for (const bool destroys : {false, true})  // what is destroyed is destroyed last
+    for (const HandleCall& row : handle_calls()) {
+      if (row.is_destroy() != destroys || is_one_of(row.function, answers.left_out)) continue;
+      const st_status status = row.call(w, w.of(row.kind));
+      const auto result = is_one_of(row.function, answers.wrong_state) ? fails(ST_WRONG_STATE, status, {way_out_of(row, answers)})
+                          : is_one_of(row.function, answers.busy)      ? fails(ST_BUSY, status, {row.function})
+                                                                       : works(status);
+      EXPECT_TRUE(result) << row.function << " (" << row.argument << ")";
+    }
+}
+
+st_status forward(AllKinds& w) { return st_trainer_forward(w.run.trainer, 2, w.batch.views(), &w.number, &w.outputs); }
+st_status backward(AllKinds& w) { return st_trainer_backward(w.run.trainer, 0, nullptr); }
+st_status apply(AllKinds& w) { return st_trainer_apply(w.run.trainer, nullptr); }
+
+void expect_pairs_undisturbed(bool after_backward) {
+  AllKinds undisturbed, w;
+  for (AllKinds* each : {&undisturbed, &w}) {
+    ASSERT_TRUE(works(forward(*each)));
+    if (after_backward) {
+      ASSERT_TRUE(works(backward(*each)));
+    }
+    if (each == &w)
+      call_all(w, {.wrong_state = {"st_trainer_step", "st_trainer_run", "st_trainer_advance", "st_trainer_gradient", "st_trainer_digest",
+                                   "st_trainer_log_end", "st_trainer_write_report"},
+                   .busy = {},
+                   .left_out = {"st_trainer_set", "st_trainer_forward", "st_trainer_backward", "st_trainer_apply", "st_trainer_cancel",
+                                "st_context_cancel", "st_trainer_destroy"},
+                   .way_out = "st_trainer_apply"});
+    if (!after_backward) {
+      ASSERT_TRUE(works(backward(*each)));
+    }
+    ASSERT_TRUE(works(apply(*each)));
+  }
+  EXPECT_EQ(w.run.digest(), undisturbed.run.digest());
+}
+
+TEST(BegunSteps, AfterAForwardNothingDisturbsIt) { expect_pairs_undisturbed(false); }
+TEST(BegunSteps, AfterABackwardNothingDisturbsIt) { expect_pairs_undisturbed(true); }
+
+/// Slices of one instruction, at most `most`; how many there were.
+int slice(AllKinds& w, int most) {
+  int slices = 0;
+  for (w.done = 0; w.done == 0 && slices < most; ++slices)
+    EXPECT_TRUE(works(st_trainer_advance(w.run.trainer, 0, nullptr, 0, &w.done, nullptr)));
+  return slices;
+}
+
+TEST(BegunSteps, BetweenSlicesNothingDisturbsThem) {
+  AllKinds undisturbed;
+  const int slices = slice(undisturbed, 100000);
+  ASSERT_GT(slices, 10);
+  for (const int at : {1, slices / 2, slices - 1}) {
+    SCOPED_TRACE(std::to_string(at) + " of " + std::to_string(slices) + " slices");
+    AllKinds w;
+    ASSERT_EQ(slice(w, at), at);
+    const bool updates = st_predictor_refresh(w.predictor) == ST_BUSY;
+    EXPECT_EQ(updates, at == slices - 1);
+    const Names readers = {"st_model_clone",     "st_model_blend",      "st_model_digest",     "st_model_get",
+                           "st_model_set",       "st_model_write_file", "st_model_write",      "st_model_read",
+                           "st_model_read_file", "st_predictor_create", "st_predictor_refresh"};
+    call_all(w, {.wrong_state = {"st_trainer_step", "st_trainer_run", "st_trainer_evaluate", "st_trainer_digest", "st_trainer_gradient",
+                                 "st_trainer_forward", "st_trainer_backward", "st_trainer_apply", "st_trainer_log_end",
+                                 "st_trainer_write_report"},
+                 .busy = updates ? readers : Names{},
+                 .left_out = {"st_trainer_advance", "st_trainer_cancel", "st_context_cancel", "st_trainer_destroy"},
+                 .way_out = "st_trainer_advance"});
+    EXPECT_EQ(slice(w, 100000), slices - at);
+    EXPECT_EQ(w.run.digest(), undisturbed.run.digest());
+  }
+}
+
+}  // namespace

@@ -1,0 +1,229 @@
+#include "handle_calls.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace st::test {
+namespace {
+
+AllKinds& counted(void* user) {
+  auto& w = *static_cast<AllKinds*>(user);
+  ++w.callbacks;
+  return w;
+}
+
+st_status drop_bytes(void* user, const void*, int64_t) { return counted(user), ST_OK; }
+st_status take_token(void* user, int32_t) { return counted(user), ST_OK; }
+st_status take_step(void* user, const st_step_report*) { return counted(user), ST_OK; }
+void let_go(void* user) { counted(user); }
+
+constexpr st_field kField = {"x", ST_F32, 0, nullptr};
+
+st_status read_weights(void* user, void* bytes, int64_t room, int64_t* count) {
+  AllKinds& w = counted(user);
+  *count = std::min(room, static_cast<int64_t>(w.weights.size() - w.read));
+  std::memcpy(bytes, w.weights.data() + w.read, static_cast<size_t>(*count));
+  w.read += static_cast<size_t>(*count);
+  return ST_OK;
+}
+
+st_status fill_zeros(void* user, int64_t, const int64_t*, int64_t n, const st_view* views) {
+  counted(user);
+  for (int64_t i = 0; i < n; ++i) std::memset(views[i].data, 0, static_cast<size_t>(views[i].bytes));
+  return ST_OK;
+}
+
+/// Room for a new handle; the one that an earlier call made goes.
+template <class Holder>
+auto fresh(Holder& held) {
+  held.reset();
+  return held.out();
+}
+
+st_status same_shape(void*, int32_t, const st_op_type* inputs, int32_t, st_op_type* outputs) { return outputs[0] = inputs[0], ST_OK; }
+
+st_status copy(void*, int32_t, const st_view* inputs, int32_t, const st_view* outputs) {
+  return std::memcpy(outputs[0].data, inputs[0].data, static_cast<size_t>(inputs[0].bytes)), ST_OK;
+}
+
+st_status register_copy(AnyHandle h) {
+  auto callbacks = filled(st_op_callbacks_init);
+  callbacks.shape = same_shape;
+  callbacks.forward = copy;
+  return st_op_register(h, "copy", &callbacks, nullptr);
+}
+
+st_status parameter_info(AnyHandle h) {
+  auto info = filled(st_parameter_info_init);
+  return st_model_parameter(h, 0, &info);
+}
+
+st_status value_info(AllKinds& w, AnyHandle h) {
+  auto info = filled(st_value_info_init);
+  return st_graph_value(h, w.x, &info);
+}
+
+st_status memory(AnyHandle h) {
+  auto stats = filled(st_memory_stats_init);
+  return st_context_memory(h, &stats);
+}
+
+st_status read(AllKinds& w, AnyHandle h) {
+  w.read = 0;
+  return st_model_read(h, read_weights, &w, nullptr, nullptr);
+}
+
+st_status read_file(AllKinds& w, AnyHandle h) {
+  const std::string path = file_of("weights.safetensors", w.weights);
+  return st_model_read_file(h, path.c_str());
+}
+
+st_status evaluate(AnyHandle trainer, AnyHandle data) {
+  auto evaluation = filled(st_evaluation_init);
+  return st_trainer_evaluate(trainer, data, &evaluation);
+}
+
+st_status gradient(AnyHandle h) {
+  float room[16];
+  const int64_t dims[] = {16};
+  const st_view to = {ST_F32, 1, dims, nullptr, room, sizeof room};
+  return st_trainer_gradient(h, "final_norm.beta", &to);
+}
+
+st_status predict(AllKinds& w, AnyHandle h) {
+  std::vector<float> logits(3 * kSmallContext * 256);
+  const int64_t dims[] = {3, kSmallContext, 256};
+  const st_named_view out = {"logits", {ST_F32, 3, dims, nullptr, logits.data(), static_cast<int64_t>(logits.size() * 4)}};
+  return st_predictor_run(h, 1, w.batch.views(), 1, &out);
+}
+
+st_status generate(AllKinds& w, AnyHandle h) {
+  auto options = filled(st_generate_options_init);
+  options.tokens = 2;
+  return st_predictor_generate(h, 1, w.batch.tokens.data(), &options, take_token, &w);
+}
+
+st_status take_dlpack(AllKinds& w, AnyHandle h) {
+  const st_status status = st_tensor_from_dlpack(h, w.managed, fresh(w.new_tensor));
+  if (status == ST_OK) w.managed = nullptr;
+  return status;
+}
+
+st_status give_dlpack(AnyHandle h) {
+  DLManagedTensor* managed = nullptr;
+  const st_status status = st_tensor_to_dlpack(h, &managed);
+  if (managed != nullptr) AllKinds::give_back(managed);
+  return status;
+}
+
+#define CALL(expression) [](AllKinds& w, AnyHandle h) -> st_status { return static_cast<void>(w), expression; }
+
+constexpr HandleCall kCalls[] = {
+    {"st_context_destroy", "context", "context", CALL(st_context_destroy(h))},
+    {"st_context_cancel", "context", "context", CALL(st_context_cancel(h))},
+    {"st_context_trim", "context", "context", CALL(st_context_trim(h))},
+    {"st_context_memory", "context", "context", CALL(memory(h))},
+
+    {"st_graph_create", "context", "context", CALL(st_graph_create(h, fresh(w.new_graph)))},
+    {"st_graph_destroy", "graph", "graph", CALL(st_graph_destroy(h))},
+    {"st_graph_input", "graph", "graph", CALL(st_graph_input(h, "more", ST_F32, 1, w.beta_dims, &w.value))},
+    {"st_graph_parameter", "graph", "graph", CALL(st_graph_parameter(h, "w", 1, w.beta_dims, ST_INIT_ONES, 1, &w.value))},
+    {"st_graph_op", "graph", "graph", CALL(st_graph_op(h, "gelu", 1, &w.x, nullptr, 1, &w.value))},
+    {"st_graph_apply", "graph", "graph", CALL(st_graph_apply(h, "gelu", 1, &w.x, 0, nullptr, 1, &w.value))},
+    {"st_graph_value", "graph", "graph", CALL(value_info(w, h))},
+    {"st_graph_parameter_values", "graph", "graph", CALL(st_graph_parameter_values(h, "v", &w.view, 1, &w.value))},
+    {"st_graph_scope", "graph", "graph", CALL(st_graph_scope(h, "scope"))},
+    {"st_graph_scope_end", "graph", "graph", CALL(st_graph_scope_end(h))},
+    {"st_graph_output", "graph", "graph", CALL(st_graph_output(h, "x", w.x))},
+    {"st_graph_loss", "graph", "graph", CALL(st_graph_loss(h, w.loss))},
+    {"st_graph_text", "graph", "graph", CALL(st_graph_text(h, &w.text))},
+    {"st_op_register", "context", "context", CALL(register_copy(h))},
+
+    {"st_layer_linear", "graph", "graph", CALL(st_layer_linear(h, "linear", w.sequence, R"({"outputs": 2})", &w.value))},
+    {"st_layer_embedding", "graph", "graph",
+     CALL(st_layer_embedding(h, "embedding", w.tokens, R"({"vocabulary": 9, "width": 2})", &w.value))},
+    {"st_layer_norm", "graph", "graph", CALL(st_layer_norm(h, "norm", w.sequence, nullptr, &w.value))},
+    {"st_layer_attention", "graph", "graph", CALL(st_layer_attention(h, "attention", w.sequence, R"({"heads": 2})", &w.value))},
+    {"st_layer_mlp", "graph", "graph", CALL(st_layer_mlp(h, "mlp", w.sequence, R"({"hidden": [3], "outputs": 2})", &w.value))},
+    {"st_layer_dropout", "graph", "graph", CALL(st_layer_dropout(h, "dropout", w.sequence, nullptr, &w.value))},
+
+    {"st_model_create", "graph", "graph", CALL(st_model_create(h, 1, fresh(w.new_model)))},
+    {"st_model_builtin", "context", "context", CALL(st_model_builtin(h, "mlp", nullptr, 1, fresh(w.new_model)))},
+    {"st_model_destroy", "model", "model", CALL(st_model_destroy(h))},
+    {"st_model_parameter_count", "model", "model", CALL(st_model_parameter_count(h, &w.number))},
+    {"st_model_parameter", "model", "model", CALL(parameter_info(h))},
+    {"st_model_clone", "model", "model", CALL(st_model_clone(h, fresh(w.new_model)))},
+    {"st_model_blend", "to", "model", CALL(st_model_blend(h, w.other, 0))},
+    {"st_model_blend", "from", "model", CALL(st_model_blend(w.other, h, 0))},
+    {"st_model_digest", "model", "model", CALL(st_model_digest(h, &w.text))},
+    {"st_model_get", "model", "model", CALL(st_model_get(h, "final_norm.beta", &w.view))},
+    {"st_model_set", "model", "model", CALL(st_model_set(h, "final_norm.beta", &w.view))},
+    {"st_model_write_file", "model", "model", CALL(st_model_write_file(h, w.path("weights.safetensors").c_str()))},
+    {"st_model_read_file", "model", "model", CALL(read_file(w, h))},
+    {"st_model_write", "model", "model", CALL(st_model_write(h, drop_bytes, &w))},
+    {"st_model_read", "model", "model", CALL(read(w, h))},
+
+    {"st_data_files", "context", "context", CALL(st_data_files(h, w.source.c_str(), R"({"context": 8})", fresh(w.new_data)))},
+    {"st_data_destroy", "data", "data", CALL(st_data_destroy(h))},
+    {"st_data_arrays", "context", "context", CALL(st_data_arrays(h, 16, 1, &w.named, let_go, &w, fresh(w.new_data)))},
+    {"st_data_callback", "context", "context", CALL(st_data_callback(h, 4, 1, &kField, fill_zeros, let_go, &w, fresh(w.new_data)))},
+    {"st_data_split", "data", "data", CALL(st_data_split(h, 0.5, 1, fresh(w.new_data), fresh(w.more_data)))},
+    {"st_data_rows", "data", "data", CALL(st_data_rows(h, &w.number))},
+    {"st_data_vocabulary", "data", "data", CALL(st_data_vocabulary(h, &w.number))},
+    {"st_data_bigram_loss", "train", "data", CALL(st_data_bigram_loss(h, w.run.data, &w.real))},
+    {"st_data_bigram_loss", "validation", "data", CALL(st_data_bigram_loss(w.run.data, h, &w.real))},
+
+    {"st_recipe_destroy", "recipe", "recipe", CALL(st_recipe_destroy(h))},
+    {"st_recipe_set", "recipe", "recipe", CALL(st_recipe_set(h, "lr", "0.25"))},
+    {"st_recipe_get", "recipe", "recipe", CALL(st_recipe_get(h, "lr", &w.text))},
+    {"st_recipe_json", "recipe", "recipe", CALL(st_recipe_json(h, &w.text))},
+
+    {"st_trainer_create", "model", "model", CALL(st_trainer_create(h, w.run.recipe, w.run.data, fresh(w.new_trainer)))},
+    {"st_trainer_create", "recipe", "recipe", CALL(st_trainer_create(w.run.model, h, w.run.data, fresh(w.new_trainer)))},
+    {"st_trainer_create", "data", "data", CALL(st_trainer_create(w.run.model, w.run.recipe, h, fresh(w.new_trainer)))},
+    {"st_trainer_destroy", "trainer", "trainer", CALL(st_trainer_destroy(h))},
+    {"st_trainer_step", "trainer", "trainer", CALL(st_trainer_step(h, 0, nullptr, nullptr))},
+    {"st_trainer_run", "trainer", "trainer", CALL(st_trainer_run(h, 3, take_step, &w))},
+    {"st_trainer_advance", "trainer", "trainer", CALL(st_trainer_advance(h, 0, nullptr, 0, &w.done, nullptr))},
+    {"st_trainer_forward", "trainer", "trainer", CALL(st_trainer_forward(h, 2, w.batch.views(), &w.number, &w.outputs))},
+    {"st_trainer_backward", "trainer", "trainer", CALL(st_trainer_backward(h, 0, nullptr))},
+    {"st_trainer_apply", "trainer", "trainer", CALL(st_trainer_apply(h, nullptr))},
+    {"st_trainer_gradient", "trainer", "trainer", CALL(gradient(h))},
+    {"st_trainer_set", "trainer", "trainer", CALL(st_trainer_set(h, "lr", "0.25"))},
+    {"st_trainer_get", "trainer", "trainer", CALL(st_trainer_get(h, "lr", &w.text))},
+    {"st_trainer_stop", "trainer", "trainer", CALL(st_trainer_stop(h))},
+    {"st_trainer_cancel", "trainer", "trainer", CALL(st_trainer_cancel(h))},
+    {"st_trainer_evaluate", "trainer", "trainer", CALL(evaluate(h, w.of("data")))},
+    {"st_trainer_evaluate", "data", "data", CALL(evaluate(w.of("trainer"), h))},
+    {"st_trainer_digest", "trainer", "trainer", CALL(st_trainer_digest(h, &w.text))},
+    {"st_trainer_plan", "trainer", "trainer", CALL(st_trainer_plan(h, &w.text))},
+    {"st_trainer_explain", "trainer", "trainer", CALL(st_trainer_explain(h, &w.text))},
+    {"st_trainer_log", "trainer", "trainer", CALL(st_trainer_log(h, w.path("second_log.jsonl").c_str()))},
+    {"st_trainer_log_end", "trainer", "trainer", CALL(st_trainer_log_end(h, 0))},
+    {"st_trainer_write_report", "trainer", "trainer", CALL(st_trainer_write_report(h, w.path("report.html").c_str(), nullptr))},
+
+    {"st_predictor_create", "model", "model", CALL(st_predictor_create(h, nullptr, fresh(w.new_predictor)))},
+    {"st_predictor_destroy", "predictor", "predictor", CALL(st_predictor_destroy(h))},
+    {"st_predictor_run", "predictor", "predictor", CALL(predict(w, h))},
+    {"st_predictor_refresh", "predictor", "predictor", CALL(st_predictor_refresh(h))},
+    {"st_predictor_generate", "predictor", "predictor", CALL(generate(w, h))},
+
+    {"st_tensor_create", "context", "context", CALL(st_tensor_create(h, ST_F32, 1, w.beta_dims, fresh(w.new_tensor)))},
+    {"st_tensor_wrap", "context", "context", CALL(st_tensor_wrap(h, &w.view, let_go, &w, fresh(w.new_tensor)))},
+    {"st_tensor_destroy", "tensor", "tensor", CALL(st_tensor_destroy(h))},
+    {"st_tensor_view", "tensor", "tensor", CALL(st_tensor_view(h, &w.new_view))},
+    {"st_tensor_from_dlpack", "context", "context", CALL(take_dlpack(w, h))},
+    {"st_tensor_to_dlpack", "tensor", "tensor", CALL(give_dlpack(h))},
+};
+#undef CALL
+
+}  // namespace
+
+bool HandleCall::has_message() const {
+  const std::string_view name(function);
+  return name != "st_context_cancel" && name != "st_trainer_stop" && name != "st_trainer_cancel";
+}
+
+std::span<const HandleCall> handle_calls() { return kCalls; }
+
+}  // namespace st::test

@@ -1,0 +1,94 @@
+// The child of a process with handles: every call on one is refused, none hangs, and the child ends like any other program.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "handle_calls.h"
+
+namespace {
+
+std::atomic<bool> is_child{false};
+
+}  // namespace
+
+/// LeakSanitizer's hook: in a child it takes what the parent's other threads had on their stacks for lost.
+extern "C" [[gnu::visibility("default")]] int __lsan_is_turned_off();  // NOLINT(bugprone-reserved-identifier)
+extern "C" int __lsan_is_turned_off() { return is_child ? 1 : 0; }     // NOLINT(bugprone-reserved-identifier)
+
+namespace {
+
+using namespace st::test;
+
+constexpr unsigned kHang = 60;  // seconds until a child that hangs is ended by its alarm, which fails the test
+
+/// 0, or 1 and the position of the first call that is not refused.
+int first_that_is_not_refused(AllKinds& w) {
+  int position = 0;
+  for (const HandleCall& row : handle_calls()) {
+    ++position;
+    if (row.call(w, w.of(row.kind)) != ST_WRONG_STATE) return position;
+    if (row.has_message() && std::string(st_last_error()).find("forked") == std::string::npos) return position;
+  }
+  return 0;
+}
+
+/// How the child ended that answered with exit(): its destructors run, and the library's. -1: by its alarm, or a crash.
+template <class Child>
+int answer_of(const Child& child) {
+  std::fflush(nullptr);  // or the child would print it again
+  const pid_t pid = fork();
+  if (pid == 0) {
+    is_child = true;
+    alarm(kHang);
+    std::exit(child());
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(pid, &status, 0), pid);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+std::string row_at(int position) { return position < 1 ? "" : handle_calls()[static_cast<size_t>(position - 1)].function; }
+
+TEST(HandlesAfterFork, EveryCallOnALiveOneIsRefused) {
+  AllKinds w;
+  const std::string before = w.state();
+  const int answer = answer_of([&] { return first_that_is_not_refused(w); });
+  EXPECT_EQ(answer, 0) << row_at(answer);
+  EXPECT_EQ(w.state(), before) << "the parent goes on";
+}
+
+TEST(HandlesAfterFork, AChildThatCallsNothingExits) {
+  AllKinds w;
+  EXPECT_EQ(answer_of([] { return 0; }), 0);
+}
+
+TEST(HandlesAfterFork, AChildExitsWhenTheParentsHandlesAreGone) {
+  { const AllKinds gone; }
+  EXPECT_EQ(answer_of([] { return 0; }), 0);
+}
+
+TEST(HandlesAfterFork, AChildOfThreadsThatHoldTheLocksExits) {
+  AllKinds w;
+  std::atomic<bool> done{false};
+  std::thread comes_and_goes([&] {
+    while (!done) {
+      HeldRecipe recipe;
+      EXPECT_TRUE(works(st_recipe_create(nullptr, recipe.out())));
+    }
+  });
+  std::thread trains([&] { EXPECT_TRUE(works(st_trainer_run(w.run.trainer, int64_t{1} << 40, nullptr, nullptr))); });
+  for (int i = 0; i < 10; ++i) {
+    const int answer = answer_of([&] { return first_that_is_not_refused(w); });
+    EXPECT_EQ(answer, 0) << "fork " << i << ": " << row_at(answer);
+  }
+  EXPECT_TRUE(works(st_trainer_stop(w.run.trainer)));
+  done = true;
+  comes_and_goes.join();
+  trains.join();
+}
+
+}  // namespace
