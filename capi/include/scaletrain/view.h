@@ -1,4 +1,5 @@
-/* Views of arrays: the host's memory, described. Both structs are frozen: they never grow. */
+/* Views of arrays: the host's memory, described. Both structs are frozen, since arrays of them are passed: a field more would move the
+ * second element. They have no struct_size and never grow; nor do st_field, st_attribute, st_op_type, st_rename and st_metric. */
 #ifndef SCALETRAIN_VIEW_H
 #define SCALETRAIN_VIEW_H
 
@@ -22,7 +23,7 @@ typedef struct st_view {
   st_dtype dtype;
   int32_t rank;           /* at most 8 */
   const int64_t* dims;    /* rank of them */
-  const int64_t* strides; /* in elements; NULL: row-major without gaps, the only layout taken so far */
+  const int64_t* strides; /* in elements; not negative; NULL: row-major without gaps, which is all that calls saying so take */
   void* data;
   int64_t bytes; /* room behind data, at least what the dims need */
 } st_view;
