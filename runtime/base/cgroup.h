@@ -14,4 +14,7 @@ struct CgroupLimits {
 /// Reads <root>/proc/self/cgroup and <root>/proc/self/mountinfo, then every group from ours up to the mount. `root` is "" but in tests.
 CgroupLimits cgroup_limits(const std::string& root);
 
+/// os::available_cores() by the groups found under `root`: the affinity mask, lowered by a quota.
+int available_cores_under(const std::string& root);
+
 }  // namespace st::os

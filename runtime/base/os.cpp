@@ -45,9 +45,11 @@ constexpr int64_t kHugePage = int64_t{2} << 20;
 
 }  // namespace
 
-int available_cores() {
+int available_cores() { return available_cores_under(""); }
+
+int available_cores_under(const std::string& root) {
   int cores = affinity_cores();
-  if (const double quota = cgroup_limits("").cores; quota > 0) cores = std::min(cores, static_cast<int>(std::ceil(quota)));
+  if (const double quota = cgroup_limits(root).cores; quota > 0) cores = std::min(cores, static_cast<int>(std::ceil(quota)));
   return std::max(cores, 1);
 }
 

@@ -425,42 +425,4 @@ TEST_F(HostOpGraph, AnIntegerOutputHasNoGradient) {
   EXPECT_TRUE(saw_unwanted) << "x is data: no gradient is wanted";
 }
 
-/// Loss over a text of a model with `op` in its middle.
-double evaluated(const char* op, int32_t operands) {
-  HeldContext context;
-  HeldGraph graph;
-  HeldModel model;
-  HeldRecipe recipe;
-  HeldData data;
-  HeldTrainer trainer;
-  EXPECT_TRUE(works(st_context_create(nullptr, context.out())));
-  register_both(context);
-  EXPECT_TRUE(works(st_graph_create(context, graph.out())));
-  const int64_t row[] = {ST_BATCH, kSmallContext}, table[] = {256, 8}, head[] = {8, 256};
-  st_value tokens = 0, targets = 0, v[2], loss = 0;
-  EXPECT_TRUE(works(st_graph_input(graph, "tokens", ST_I32, 2, row, &tokens)));
-  EXPECT_TRUE(works(st_graph_input(graph, "targets", ST_I32, 2, row, &targets)));
-  EXPECT_TRUE(works(st_graph_parameter(graph, "table", 2, table, ST_INIT_NORMAL, 1, &v[0])));
-  v[1] = tokens;
-  EXPECT_TRUE(works(st_graph_op(graph, "embedding", 2, v, nullptr, 1, v)));
-  v[1] = v[0];
-  EXPECT_TRUE(works(st_graph_op(graph, op, operands, v, nullptr, 1, v)));
-  EXPECT_TRUE(works(st_graph_parameter(graph, "head", 2, head, ST_INIT_NORMAL, 1, &v[1])));
-  EXPECT_TRUE(works(st_graph_op(graph, "matmul", 2, v, nullptr, 1, v)));
-  v[1] = targets;
-  EXPECT_TRUE(works(st_graph_op(graph, "cross_entropy", 2, v, nullptr, 1, &loss)));
-  EXPECT_TRUE(works(st_graph_loss(graph, loss)));
-  EXPECT_TRUE(works(st_model_create(graph, 1, model.out())));
-  EXPECT_TRUE(works(st_recipe_create(R"({"batch": 4})", recipe.out())));
-  EXPECT_TRUE(works(st_data_files(context, text_file("host_op.txt", 700).c_str(), R"({"context": 8})", data.out())));
-  EXPECT_TRUE(works(st_trainer_create(model, recipe, data, trainer.out())));
-  EXPECT_TRUE(works(st_trainer_step(trainer, 0, nullptr, nullptr)));
-  auto evaluation = filled(st_evaluation_init);
-  EXPECT_TRUE(works(st_trainer_evaluate(trainer, data, &evaluation)));
-  EXPECT_GT(evaluation.count, 0);
-  return evaluation.loss;
-}
-
-TEST(HostOp, IsEvaluatedLikeTheLibrarysOwnOps) { EXPECT_EQ(evaluated("square", 1), evaluated("mul", 2)); }
-
 }  // namespace

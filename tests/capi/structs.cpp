@@ -42,6 +42,7 @@ TEST(Structs, AreInitializedToTheSizeGiven) {
   expect_sizes_checked(st_read_report_init);
   expect_sizes_checked(st_predictor_options_init);
   expect_sizes_checked(st_value_info_init);
+  expect_sizes_checked(st_op_callbacks_init);
   expect_sizes_checked(st_generate_options_init);
   expect_sizes_checked(st_step_report_init);
   expect_sizes_checked(st_evaluation_init);
@@ -54,6 +55,11 @@ TEST(Structs, HaveTheDefaultsTheHeaderTells) {
   EXPECT_EQ(options.memory_limit, 0);
   EXPECT_EQ(options.log, nullptr);
   EXPECT_EQ(options.parallel, nullptr);
+  const auto callbacks = filled(st_op_callbacks_init);
+  EXPECT_EQ(callbacks.outputs, 1);
+  EXPECT_EQ(callbacks.shape, nullptr);
+  EXPECT_EQ(callbacks.forward, nullptr);
+  EXPECT_EQ(callbacks.backward, nullptr);
   const auto generate = filled(st_generate_options_init);
   EXPECT_EQ(generate.tokens, 200);
   EXPECT_EQ(generate.temperature, 0.8);
@@ -122,6 +128,13 @@ TEST(Structs, FromAnOlderOrNewerProgramAreToldApart) {
   expect_taken(st_read_options_init, [&](st_read_options* options) {
     options->partial = 1;
     return read(options, nullptr);
+  });
+  expect_taken(st_op_callbacks_init, [](st_op_callbacks* callbacks) {
+    HeldContext context;
+    EXPECT_TRUE(works(st_context_create(nullptr, context.out())));
+    callbacks->shape = [](void*, int32_t, const st_op_type*, int32_t, st_op_type*) { return st_status{ST_OK}; };
+    callbacks->forward = [](void*, int32_t, const st_view*, int32_t, const st_view*) { return st_status{ST_OK}; };
+    return st_op_register(context, "own", callbacks, nullptr);
   });
   SineRun sine;
   expect_taken(st_value_info_init, [&](st_value_info* info) { return st_graph_value(sine.graph, 1, info); });

@@ -27,7 +27,7 @@ ST_API st_status st_data_arrays(st_context* context, int64_t rows, int64_t n, co
  * the field...] row-major. Called from a thread of the library's, or out of st_trainer_evaluate; one call at a time, however many trainers
  * draw from it. Anything but ST_OK ends the step that wanted the rows with ST_CALLBACK, and the next step asks for them again. It may call
  * the library, but inside it rows of the same data are ST_BUSY. Which rows, in which order, stays the library's: a function of the seed
- * alone. Names and dims are copied; release as above. */
+ * alone. Names and dims are copied; release as above. st_field is frozen, like st_view: an array of it is passed. */
 typedef struct st_field {
   const char* name;
   st_dtype dtype;

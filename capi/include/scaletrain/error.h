@@ -1,4 +1,4 @@
-/* Statuses and errors. Every call but a few getters returns st_status; the message of the last failed call of this thread is
+/* Statuses and errors. Every call but st_last_error returns st_status; the message of the last failed call of this thread is
  * st_last_error(): what was asked, with which values, and the way out. Nothing is thrown, printed or exited across this boundary. */
 #ifndef SCALETRAIN_ERROR_H
 #define SCALETRAIN_ERROR_H

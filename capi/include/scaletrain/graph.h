@@ -41,6 +41,7 @@ ST_API st_status st_graph_op(st_graph* graph, const char* op, int32_t n, const s
 
 /* The same with typed attributes, in any order and without text: what the wrappers of ops.h call. */
 enum { ST_ATTRIBUTE_BOOL = 1, ST_ATTRIBUTE_INT = 2, ST_ATTRIBUTE_REAL = 3, ST_ATTRIBUTE_INTS = 4, ST_ATTRIBUTE_WORD = 5 };
+/* Frozen, like st_view: an array of it is passed. */
 typedef struct st_attribute {
   const char* name;
   int32_t type;

@@ -6,6 +6,7 @@
 
 ST_BEGIN
 
+/* Frozen, like st_view: an array of it is passed to the shape callback. */
 typedef struct st_op_type {
   st_dtype dtype;
   int32_t rank;

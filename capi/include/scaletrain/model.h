@@ -57,6 +57,7 @@ ST_API st_status st_model_write(st_model* model, st_write_fn write, void* user);
 /* Fills at most `room` bytes and says how many; 0 is the end. */
 typedef st_status (*st_read_fn)(void* user, void* bytes, int64_t room, int64_t* count);
 
+/* Frozen, like st_view: an array of it is passed. */
 typedef struct st_rename {
   const char* from; /* in the stream: a name, or with a final "*" all names that begin so */
   const char* to;   /* in the model, "*" standing for what from's stood for */

@@ -78,6 +78,7 @@ ST_API st_status st_trainer_stop(st_trainer* trainer);
  * ends whole, and the next call is cancelled, as when none is running. One cancel ends one call. */
 ST_API st_status st_trainer_cancel(st_trainer* trainer);
 
+/* Frozen, like st_view: an array of it is given. */
 typedef struct st_metric {
   const char* name;
   double mean;

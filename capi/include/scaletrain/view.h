@@ -1,4 +1,5 @@
-/* Views of arrays: the host's memory, described. Both structs are frozen: they never grow. */
+/* Views of arrays: the host's memory, described. Both structs are frozen, since arrays of them are passed: a field more would move the
+ * second element. They have no struct_size and never grow; nor do st_field, st_attribute, st_op_type, st_rename and st_metric. */
 #ifndef SCALETRAIN_VIEW_H
 #define SCALETRAIN_VIEW_H
 

@@ -128,6 +128,23 @@ TEST_F(Os, TakesNoLimitForNone) {
   EXPECT_EQ(limits.memory_free, -1);
 }
 
+// The number that a context takes when it is not told one.
+TEST_F(Os, LowersTheCoresToTheQuotaRoundedUp) {
+  const int all = available_cores_under(folder_.string());  // an empty folder: no groups, the mask alone
+  EXPECT_GE(all, available_cores());
+  put("proc/self/cgroup", "0::/job\n");
+  put("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+  const auto cores_of = [&](const std::string& quota) {
+    put("sys/fs/cgroup/job/cpu.max", quota + " 100000\n");
+    return available_cores_under(folder_.string());
+  };
+  EXPECT_EQ(cores_of("100000"), 1);
+  EXPECT_EQ(cores_of("20000"), 1) << "a fifth of a core is still a thread";
+  EXPECT_EQ(cores_of("150000"), std::min(all, 2));
+  EXPECT_EQ(cores_of("100000000"), all) << "a quota gives no cores that the mask denies";
+  EXPECT_EQ(cores_of("max"), all);
+}
+
 TEST_F(Os, NamesTheProcessorAsTheKernelDoes) {
   const CpuIdentity& identity = cpu();
   std::string flags, vendor;
