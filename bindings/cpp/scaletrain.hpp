@@ -14,6 +14,7 @@
 #include <scaletrain/graph.hpp>
 #include <scaletrain/handle.hpp>
 #include <scaletrain/model.hpp>
+#include <scaletrain/ops.hpp>
 #include <scaletrain/predictor.hpp>
 #include <scaletrain/recipe.hpp>
 #include <scaletrain/tensor.hpp>

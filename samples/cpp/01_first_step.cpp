@@ -30,8 +30,8 @@ int main() try {
   const scaletrain::Graph graph(context);
   const auto input = graph.input("x", scaletrain::DType::f32, {scaletrain::kBatch, 1});
   const auto target = graph.input("y", scaletrain::DType::f32, {scaletrain::kBatch, 1});
-  const auto hidden = graph.op("gelu", {linear(graph, "first", input, 1, kWidth)});
-  graph.loss(graph.op("mse", {linear(graph, "second", hidden, kWidth, 1), target}, "", 2).front());
+  const auto hidden = scaletrain::ops::gelu(linear(graph, "first", input, 1, kWidth));
+  graph.loss(scaletrain::ops::mse(linear(graph, "second", hidden, kWidth, 1), target));
 
   const scaletrain::Model model(graph, 1);
   const scaletrain::Trainer trainer(model, scaletrain::Recipe(R"({"batch": 64, "lr": 0.01, "weight_decay": 0})"));

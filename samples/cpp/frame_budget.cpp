@@ -27,11 +27,11 @@ scaletrain::Model aiming_model(const scaletrain::Context& context) {
   const auto weights = [&](const char* name, int64_t in, int64_t out) {
     return graph.parameter(name, {in, out}, scaletrain::Init::xavier, 1.0);
   };
-  const auto first = graph.op("gelu", {matmul(state, weights("first", 2, kWidth))});
-  const auto second = graph.op("gelu", {matmul(first, weights("second", kWidth, kWidth))});
+  const auto first = scaletrain::ops::gelu(matmul(state, weights("first", 2, kWidth)));
+  const auto second = scaletrain::ops::gelu(matmul(first, weights("second", kWidth, kWidth)));
   const auto aim = matmul(second, weights("third", kWidth, 1));
   graph.output("aim", aim);
-  graph.loss(graph.op("mse", {aim, wanted}, "", 2).front());
+  graph.loss(scaletrain::ops::mse(aim, wanted));
   return scaletrain::Model(graph, 1);
 }
 

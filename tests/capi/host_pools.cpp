@@ -174,6 +174,7 @@ std::set<std::string> threads_of_this_process() {
 
 /// Threads that a trainer started and keeps. Told by their ids: one of an earlier test that is about to end may still be counted.
 int threads_of_a_trainer(int threads) {
+  std::thread([] {}).join();  // with the first thread of a process ThreadSanitizer starts one of its own
   const auto before = threads_of_this_process();
   auto options = filled(st_context_options_init);
   options.threads = threads;

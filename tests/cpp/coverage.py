@@ -1,4 +1,4 @@
-"""Fails unless every function of the C headers is used by scaletrain.hpp.
+"""Fails unless every function of the C headers, exported or inline, is used by scaletrain.hpp.
 
 coverage.py INCLUDE_FOLDER CPP_FOLDER    the check
 coverage.py --self-test                  the check itself, against headers that break it
@@ -9,7 +9,7 @@ import re
 import sys
 import tempfile
 
-DECLARED = re.compile(r"^ST_API\s+[^;(]*?\b(st_\w+)\s*\(", re.MULTILINE)
+DECLARED = re.compile(r"^(?:ST_API|static inline)\s+[^;({]*?\b(st_\w+)\s*\(", re.MULTILINE)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
@@ -22,7 +22,7 @@ def check(include, cpp):
     declared = {name for text in texts(include, ".h") for name in DECLARED.findall(text)}
     named = {name for text in texts(cpp, ".hpp") for name in re.findall(r"\bst_\w+", text)}
     if not declared:
-        return [f"{include}: no function is declared with ST_API"]
+        return [f"{include}: no function is declared with ST_API or static inline"]
     return [f"{name} is declared in {include} and not used in {cpp}" for name in sorted(declared - named)]
 
 
@@ -35,6 +35,10 @@ def self_test():
         (root / "cpp" / "noun.hpp").write_text("done(st_noun_create(0, 0)); // st_last()\n")
         assert check(root / "c", root / "cpp") == [f"st_last is declared in {root / 'c'} and not used in {root / 'cpp'}"]
         (root / "cpp" / "noun.hpp").write_text("done(st_noun_create(0, 0)); st_last(); st_last_of_all();\n")
+        assert check(root / "c", root / "cpp") == []
+        (root / "c" / "ops.h").write_text("/* y */\nstatic inline st_value st_op_y(st_graph* graph) {\n  return st_call(graph);\n}\n")
+        assert check(root / "c", root / "cpp") == [f"st_op_y is declared in {root / 'c'} and not used in {root / 'cpp'}"]
+        (root / "cpp" / "ops.hpp").write_text("x.made(st_op_y(x.graph()));")
         assert check(root / "c", root / "cpp") == []
         assert check(root / "cpp", root / "cpp"), "headers without functions pass"
 

@@ -103,6 +103,24 @@ TEST_F(Hpp, AnExceptionOfOnTokenArrivesAndFalseEndsTheText) {
   EXPECT_EQ(tokens, 2);
 }
 
+TEST_F(Hpp, AContextsLoggerHearsOfItAndItsExceptionArrives) {
+  ContextOptions options = Sine::one_thread();
+  std::vector<std::string> areas;
+  bool throws = false;
+  options.log = [&](LogLevel level, const std::string& area, const std::string& text) {
+    EXPECT_LE(level, LogLevel::debug);
+    EXPECT_FALSE(text.empty());
+    areas.push_back(area);
+    if (throws) throw Mine{9};
+  };
+  const Sine sine(options);
+  EXPECT_NE(std::find(areas.begin(), areas.end(), "trainer"), areas.end());
+  const size_t before = areas.size();
+  throws = true;
+  EXPECT_EQ(thrown_number([&] { const Trainer trainer(sine.model, sine.recipe); }), 9);
+  EXPECT_GT(areas.size(), before);
+}
+
 TEST_F(Hpp, AnExceptionOfTheLoggerArrivesAfterTheCallAndOnce) {
   detail::Host host;
   host.log = [](int32_t, const char*, const char*) { throw Mine{4}; };

@@ -17,6 +17,41 @@ TEST_F(Hpp, AStepInSlicesHasTheBitsOfAWholeOne) {
   EXPECT_EQ(sliced.trainer.digest(), whole.trainer.digest());
 }
 
+TEST_F(Hpp, SlicesOfTheDatasRowsNeedNoBatch) {
+  Sine sine, whole;
+  const Data data = Data::arrays(sine.context, 8, sine.batch), same = Data::arrays(whole.context, 8, whole.batch);
+  const Trainer trainer(sine.model, sine.recipe, data), other(whole.model, whole.recipe, same);
+  int slices = 1;
+  std::optional<StepReport> report;
+  while (!(report = trainer.advance(std::chrono::nanoseconds(0)))) ++slices;
+  EXPECT_GT(slices, 10);
+  EXPECT_EQ(report->loss, other.step().loss);
+  EXPECT_EQ(trainer.digest(), other.digest());
+  EXPECT_EQ(trainer.advance(std::chrono::hours(1))->step, 2);
+}
+
+TEST_F(Hpp, AnEvaluationHasTheMeansOfItsMetrics) {
+  const Context context;
+  const Graph graph(context);
+  const Value x = graph.input("x", DType::f32, {kBatch, 1}), y = graph.input("y", DType::f32, {kBatch, 1});
+  const Value prediction = linear(graph, "only", x, 1, 1);
+  graph.output("metric.target", y);
+  graph.output("metric.twice", y + y);
+  graph.loss(ops::mse(prediction, y));
+  const Model model(graph, 1);
+  const Trainer trainer(model, Recipe(R"({"batch": 4})"));
+  std::vector<float> in(8, 1), out = {1, 2, 3, 4, 5, 6, 7, 8};
+  const Data data = Data::arrays(context, 8, {{"x", view(in, {8, 1})}, {"y", view(out, {8, 1})}});
+  const Evaluation found = trainer.evaluate(data);
+  EXPECT_EQ(found.count, 8);
+  EXPECT_GT(found.loss, 0);
+  ASSERT_EQ(found.metrics.size(), 2U);
+  EXPECT_EQ(found.metrics[0].name, "metric.target");
+  EXPECT_EQ(found.metrics[0].mean, 4.5);
+  EXPECT_EQ(found.metrics[1].name, "metric.twice");
+  EXPECT_EQ(found.metrics[1].mean, 9.0);
+}
+
 TEST_F(Hpp, AHostsOwnLossTrains) {
   Sine sine;
   const Views half{{"x", view(sine.x.data(), {4, 1})}, {"y", view(sine.y.data(), {4, 1})}};

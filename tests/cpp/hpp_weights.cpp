@@ -73,4 +73,26 @@ TEST_F(Hpp, PredictionsAreOfTheSnapshotUntilItIsRefreshed) {
   EXPECT_EQ(thrown_status([&] { predictor.run(inputs, {{"prediction", view(constant, {8, 1})}}); }), Status::invalid_argument);
 }
 
+TEST_F(Hpp, ASharedPredictorSeesEachStepAndIsBusyInTheMiddleOfAnUpdate) {
+  Sine sine;
+  PredictorOptions options;
+  options.shared = true;
+  options.threads = 2;
+  const Predictor shared(sine.model, options), snapshot(sine.model);
+  std::vector<float> first(8), later(8);
+  const Views inputs{{"x", view(sine.x, {8, 1})}};
+  shared.run(inputs, {{"prediction", view(first, {8, 1})}});
+  snapshot.run(inputs, {{"prediction", view(later, {8, 1})}});
+  EXPECT_EQ(first, later);
+  sine.trainer.step(sine.batch);
+  shared.run(inputs, {{"prediction", view(later, {8, 1})}});
+  EXPECT_NE(first, later) << "it has no snapshot to refresh";
+  bool was_busy = false;
+  while (!sine.trainer.advance(sine.batch, std::chrono::nanoseconds(0)))
+    was_busy |= thrown_status([&] { shared.run(inputs, {{"prediction", view(later, {8, 1})}}); }) == Status::busy;
+  EXPECT_TRUE(was_busy);
+  options.threads = 0;
+  EXPECT_EQ(thrown_status([&] { const Predictor none(sine.model, options); }), Status::invalid_argument);
+}
+
 }  // namespace

@@ -24,15 +24,17 @@ class Value {
  public:
   Value() = default;
   Value(st_graph* graph, st_value id, detail::Host* host) : graph_(graph), id_(id), host_(host) {}
-  /// For the C ABI: st_op_softmax(graph.get(), x.id(), -1).
+  // For the C ABI: x.made(st_op_softmax(x.graph(), x.id(), -1)).
   st_value id() const noexcept { return id_; }
+  st_graph* graph() const noexcept { return graph_; }
+  /// What a wrapper of ops.h gave; for 0 throws what that call said.
+  Value made(st_value id) const;
 
   friend Value operator+(const Value& a, const Value& b) { return apply("add", {a, b}, nullptr); }
   friend Value operator-(const Value& a, const Value& b) { return apply("sub", {a, b}, nullptr); }
   friend Value operator*(const Value& a, const Value& b) { return apply("mul", {a, b}, nullptr); }
   friend Value operator/(const Value& a, const Value& b) { return apply("div", {a, b}, nullptr); }
   friend Value operator-(const Value& a) { return apply("neg", {a}, nullptr); }
-  friend Value matmul(const Value& a, const Value& b) { return apply("matmul", {a, b}, nullptr); }
 
  private:
   static Value apply(const char* op, std::initializer_list<Value> inputs, const char* attributes) {
@@ -48,6 +50,39 @@ class Value {
   st_value id_ = 0;
   detail::Host* host_ = nullptr;
 };
+
+namespace detail {
+
+/// Of the thread's last call, when it gave 0 instead of a value.
+inline st_status status_of_last_error() {
+  st_error_info info;
+  check(st_error_info_init(&info, sizeof info));
+  check(st_last_error_info(&info));
+  return info.status;
+}
+
+inline Value made(st_graph* graph, st_value id, Host* host) {
+  conclude(id == 0 ? status_of_last_error() : ST_OK, host, nullptr);
+  return {graph, id, host};
+}
+
+inline st_value id_or_none(const Value& value) { return value.id() == 0 ? ST_NONE : value.id(); }
+
+inline std::vector<st_value> ids_of(const std::vector<Value>& values) {
+  std::vector<st_value> ids;
+  for (const Value& value : values) ids.push_back(value.id());
+  return ids;
+}
+
+/// The value that tells which graph is meant.
+inline const Value& first_of(const std::vector<Value>& values) {
+  if (values.empty()) throw Error(Status::invalid_argument, "ops: a list of values is empty, so there is no graph to work on");
+  return values.front();
+}
+
+}  // namespace detail
+
+inline Value Value::made(st_value id) const { return detail::made(graph_, id, host_); }
 
 /// An attribute of an op: {"axis", -1}, {"epsilon", 1e-5}, {"keep_dims", true}, {"axes", {0, 1}}, {"approximate", "erf"}.
 class Attribute {
@@ -139,7 +174,7 @@ class Graph : public detail::Handle<st_graph, st_graph_destroy> {
   Value op(const std::string& name, const std::vector<Value>& inputs) const { return op(name, inputs, std::string()); }
   /// Its first `count` results.
   std::vector<Value> op(const std::string& name, const std::vector<Value>& inputs, const std::string& attributes, int32_t count) const {
-    std::vector<st_value> ids = ids_of(inputs), made = room(count);
+    std::vector<st_value> ids = detail::ids_of(inputs), made = room(count);
     done(st_graph_op(get(), name.c_str(), static_cast<int32_t>(ids.size()), ids.data(), attributes.empty() ? nullptr : attributes.c_str(),
                      count, made.data()));
     return values(made);
@@ -150,7 +185,7 @@ class Graph : public detail::Handle<st_graph, st_graph_destroy> {
   }
   std::vector<Value> apply(const std::string& name, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes,
                            int32_t count) const {
-    std::vector<st_value> ids = ids_of(inputs), made = room(count);
+    std::vector<st_value> ids = detail::ids_of(inputs), made = room(count);
     std::vector<st_attribute> raw;
     for (const Attribute& attribute : attributes) raw.push_back(attribute.raw());
     done(st_graph_apply(get(), name.c_str(), static_cast<int32_t>(ids.size()), ids.data(), static_cast<int32_t>(raw.size()), raw.data(),
@@ -188,7 +223,9 @@ class Graph : public detail::Handle<st_graph, st_graph_destroy> {
     done(st_graph_value(get(), value.id(), &raw));
     return {static_cast<DType>(raw.dtype), std::vector<int64_t>(raw.dims, raw.dims + raw.rank)};
   }
-  /// What a call of the C ABI gave: graph.value(st_op_softmax(graph.get(), x.id(), -1)). Throws for 0, with that call's message.
+  /// What a wrapper of ops.h gave; for 0 throws what that call said.
+  Value made(st_value id) const { return detail::made(get(), id, host().get()); }
+  /// The value of an id. Throws when the graph has none.
   Value value(st_value id) const {
     st_value_info raw;
     done(st_value_info_init(&raw, sizeof raw));
@@ -213,11 +250,6 @@ class Graph : public detail::Handle<st_graph, st_graph_destroy> {
     std::vector<Value> made;
     for (const st_value id : ids) made.emplace_back(get(), id, host().get());
     return made;
-  }
-  static std::vector<st_value> ids_of(const std::vector<Value>& values) {
-    std::vector<st_value> ids;
-    for (const Value& value : values) ids.push_back(value.id());
-    return ids;
   }
   static std::vector<st_value> room(int32_t count) {
     if (count < 1) throw Error(Status::invalid_argument, "Graph: an op has at least one result, not " + std::to_string(count));

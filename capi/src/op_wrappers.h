@@ -1,0 +1,22 @@
+// What scaletrain/ops.h and scaletrain/ops.hpp consist of: a function for each row of ops.def that a model may use.
+#pragma once
+
+#include <string>
+
+#include "ir/op.h"
+
+namespace st::capi {
+
+/// The whole headers.
+std::string c_wrappers();
+std::string cpp_wrappers();
+
+// What both ask of a row.
+bool is_dtype(const OpAttr& attr);
+bool has_list(const OpAttr& attr);
+bool takes_list(const OpInfo& op);
+bool gives_list(const OpInfo& op);  // as many as the shape rule says
+/// Throws internal for a row whose help is missing or would end the comment that it goes into.
+void require_help(const OpInfo& op);
+
+}  // namespace st::capi
