@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/os.h"
 
 namespace st {
@@ -121,6 +122,7 @@ void Prefetcher::Ahead::stop() {
 }
 
 void Prefetcher::Ahead::fill_ahead() {
+  start_in_default_float_mode();
   const auto slots = static_cast<int64_t>(slots_.size());
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/os.h"
 
 namespace st {
