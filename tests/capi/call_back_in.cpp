@@ -1,5 +1,4 @@
 // Callbacks that call the library: what ends a loan may end others, and between two steps a run may be steered.
-#include <array>
 #include <functional>
 #include <memory>
 
@@ -44,14 +43,12 @@ class CallBackIn : public testing::Test {
 TEST_F(CallBackIn, AReleaseMayMakeUseAndDestroyHandles) {
   const int64_t before = live();
   HeldTensor first, second;
-  SineRows rows;
-  HeldData data;
   auto other = std::make_unique<SineTrainer>(context, nullptr);
   Loan inner([&] { other.reset(); });
   Loan outer([&] {
     EXPECT_TRUE(fails(ST_INVALID_HANDLE, st_tensor_destroy(first)));  // it is gone already
-    SineTrainer made(context, nullptr);
-    EXPECT_TRUE(works(made.step(2, std::array{rows.views[0], rows.views[1]}.data())));
+    SineRun made;
+    EXPECT_TRUE(works(made.step()));
     second.reset();
   });
   const st_view lent = view();
