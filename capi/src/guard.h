@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/workers.h"
+#include "base/float_mode.h"
 
 namespace st::capi {
 

@@ -1,6 +1,8 @@
 // What the host lends until we say that we are done with it: memory, or what a callback stands on.
 #pragma once
 
+#include "base/float_mode.h"
+
 namespace st::capi {
 
 /// Calls end(user) once, when the last holder is gone, from whatever thread that is; but only for a loan that was accepted: a call that
@@ -9,7 +11,7 @@ class HostLoan {
  public:
   HostLoan(void (*end)(void* user), void* user) : end_(end), user_(user) {}
   ~HostLoan() {
-    if (accepted_ && end_ != nullptr) end_(user_);
+    if (accepted_ && end_ != nullptr) call_host(end_, user_);
   }
   HostLoan(const HostLoan&) = delete;
   HostLoan& operator=(const HostLoan&) = delete;

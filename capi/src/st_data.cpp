@@ -81,7 +81,7 @@ class HostFill {
       views_[i].data = out[i].data;
       views_[i].bytes = count * row_bytes_[i];
     }
-    const st_status status = fill_(user_, count, rows.data(), static_cast<int64_t>(views_.size()), views_.data());
+    const st_status status = call_host(fill_, user_, count, rows.data(), std::ssize(views_), views_.data());
     require(status == ST_OK, Code::callback, "data: the host's fill returned ", status, " for ", count, " rows, the first of them row ",
             count > 0 ? rows[0] : -1);
   }

@@ -41,7 +41,7 @@ ReadOptions read_options(const st_read_options* theirs) {
 ReadBytes read_through(st_read_fn read, void* user) {
   return [read, user](std::span<std::byte> room) {
     int64_t count = -1;
-    const st_status status = read(user, room.data(), static_cast<int64_t>(room.size()), &count);
+    const st_status status = call_host(read, user, room.data(), std::ssize(room), &count);
     require(status == ST_OK, Code::callback, "st_model_read: read returned ", status, "; nothing was changed");
     require(count >= 0 && count <= static_cast<int64_t>(room.size()), Code::callback, "st_model_read: read was given room for ",
             room.size(), " bytes and says it filled ", count, "; nothing was changed");
@@ -179,7 +179,7 @@ st_status st_model_write(st_model* model, st_write_fn write, void* user) {
   return guard([&] {
     check(write != nullptr, "st_model_write: write is NULL");
     find(model)->model->write([&](std::span<const std::byte> bytes) {
-      const st_status status = write(user, bytes.data(), static_cast<int64_t>(bytes.size()));
+      const st_status status = call_host(write, user, bytes.data(), std::ssize(bytes));
       require(status == ST_OK, Code::callback, "st_model_write: write returned ", status, "; the stream is not whole");
     });
   });

@@ -65,9 +65,7 @@ st_status st_predictor_generate(st_predictor* predictor, int64_t n, const int32_
       ours = {theirs.tokens, theirs.temperature, theirs.top_k, static_cast<uint64_t>(theirs.seed)};
     }
     const Use p(peek(predictor));
-    p->predictor->generate({tokens, static_cast<size_t>(n)}, ours, [&](int32_t token) {
-      const HostsFloatMode mode;
-      return on_token(user, token) == ST_OK;
-    });
+    p->predictor->generate({tokens, static_cast<size_t>(n)}, ours,
+                           [&](int32_t token) { return call_host(on_token, user, token) == ST_OK; });
   });
 }

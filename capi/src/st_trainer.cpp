@@ -123,10 +123,7 @@ st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_fn on_st
       report.struct_size = sizeof report;
       const StepReport made = step(*find(trainer), 0, nullptr);
       give_report(&report, made);
-      const st_status status = on_step == nullptr ? ST_OK : [&] {
-        const HostsFloatMode mode;
-        return on_step(user, &report);
-      }();
+      const st_status status = on_step == nullptr ? ST_OK : call_host(on_step, user, &report);
       write_log(*find(trainer), made);
       require(status == ST_OK, Code::callback, "st_trainer_run: on_step returned ", status, " after step ", report.step);
       require(cancels == cancels_before, Code::cancelled, "st_trainer_run: cancelled after step ", report.step);

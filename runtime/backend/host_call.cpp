@@ -45,7 +45,6 @@ void call_host_forward(const Call& call) {
   const auto op = host_op_of("host", call.attrs->integer("id"));
   const Inputs in(call.in);
   const Outputs out(call.out);
-  const HostsFloatMode mode;
   require_ok(*op, "forward", op->forward(in, out));
 }
 
@@ -62,7 +61,6 @@ void call_host_backward(const Call& call) {
   for (const Operand& x : call.in.first(n)) d_in.add(view_of(x, false));
   const Ints& wanted = call.attrs->ints("wanted");
   for (size_t i = 0; i < wanted.size(); ++i) d_in[static_cast<size_t>(wanted[i])].data = call.out[i].data;
-  const HostsFloatMode mode;
   require_ok(*op, "backward", op->backward(in, out, d_out, d_in));
 }
 

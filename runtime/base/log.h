@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/float_mode.h"
 #include "base/text.h"
 
 namespace st {
@@ -38,7 +39,7 @@ struct Logger {
  private:
   template <class... Parts>
   void record(LogLevel at, const char* area, const Parts&... parts) const {
-    if (wants(at)) write(user, static_cast<int32_t>(at), area, text(parts...).c_str());
+    if (wants(at)) call_host(write, user, static_cast<int32_t>(at), area, text(parts...).c_str());
   }
 };
 

@@ -51,33 +51,4 @@ class Workers {
   int threads_;
 };
 
-/// Sets flush-to-zero, denormals-are-zero and round-to-nearest for its lifetime; restores the caller's floating-point state as it was.
-/// Every thread that computes holds one: one floating-point mode everywhere.
-class FloatMode {
- public:
-  FloatMode();
-  ~FloatMode();
-  FloatMode(const FloatMode&) = delete;
-  FloatMode& operator=(const FloatMode&) = delete;
-
- private:
-  friend class HostsFloatMode;
-  uint32_t saved_;
-  FloatMode* outer_;
-};
-
-/// Gives the caller of the library its own mode back for its lifetime: around a callback on the thread that called. On a thread of the
-/// library's it is the mode that the thread started with.
-class HostsFloatMode {
- public:
-  HostsFloatMode();
-  ~HostsFloatMode();
-  HostsFloatMode(const HostsFloatMode&) = delete;
-  HostsFloatMode& operator=(const HostsFloatMode&) = delete;
-
- private:
-  uint32_t saved_;
-  FloatMode* inner_;
-};
-
 }  // namespace st

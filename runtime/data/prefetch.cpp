@@ -1,6 +1,7 @@
 #include "data/prefetch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -9,12 +10,14 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/os.h"
 
 namespace st {
 namespace {
 
 constexpr int64_t kAlign = 64;
+constexpr double kPoll = 1e-3;                   // seconds
 constexpr int64_t kMaxBytes = int64_t{1} << 48;  // of a field in a batch: beyond any memory, and sums of it do not overflow
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
@@ -26,11 +29,12 @@ class Prefetcher::Ahead {
   Ahead(std::shared_ptr<const Dataset> data, const DataStream& stream, const MicroBatches& batches, int64_t cursor, int64_t depth,
         std::shared_ptr<MemorySource> memory);
 
-  /// The thread's life: fills until told to stop, or until an error.
+  /// The thread's life: fills until told to stop; after an error it waits to be rewound.
   void fill_ahead();
   /// Fills in the calling thread, when there is no other.
   const Batch& fill_next();
-  const Batch& wait_next();
+  const Batch* wait_next(const Patience& patience);
+  void rewind(int64_t cursor);
   void stop();
   bool is_filling_here() const { return data_->is_filling_here(); }
   int64_t buffer_bytes() const { return static_cast<int64_t>(slots_.size()) * slot_bytes_; }
@@ -42,14 +46,17 @@ class Prefetcher::Ahead {
     Batch batch;
   };
 
-  /// Fills the `number`-th micro-batch since the start.
-  void fill(int64_t number);
+  /// Fills the `number`-th micro-batch since the step that begins at `cursor`.
+  void fill(int64_t number, int64_t cursor);
+  bool wait_a_while(std::unique_lock<std::mutex>& lock, const Patience& patience);
+  bool is_next_known() const { return filled_count_ > taken_count_ || error_; }
+  /// The batch handed out last keeps its slot until the next one is asked for.
+  bool has_room() const { return filled_count_ - std::max<int64_t>(taken_count_ - 1, 0) < std::ssize(slots_); }
   Slot& slot_of(int64_t number) { return slots_[static_cast<size_t>(number) % slots_.size()]; }
 
   std::shared_ptr<const Dataset> data_;
   DataStream stream_;
   MicroBatches batches_;
-  int64_t cursor_;
   int64_t slot_bytes_ = 0;
   Memory memory_;
   std::vector<Slot> slots_;
@@ -57,9 +64,12 @@ class Prefetcher::Ahead {
   std::mutex mutex_;
   std::condition_variable filled_, taken_;
   // Under the mutex.
+  int64_t cursor_;            // where it starts
   int64_t filled_count_ = 0;  // batches ready since the start
   int64_t taken_count_ = 0;   // batches handed out; the last one is in the trainer's hands
   std::exception_ptr error_;  // of the batch after the filled ones
+  int64_t rewinds_ = 0;       // a batch whose filling began before the last one is dropped
+  bool resting_ = false;      // rewound, and nothing was asked for since
   bool stopping_ = false;
 };
 
@@ -94,7 +104,7 @@ Prefetcher::Ahead::Ahead(std::shared_ptr<const Dataset> data, const DataStream& 
 const Batch& Prefetcher::Ahead::fill_next() {
   if (error_) std::rethrow_exception(error_);
   try {
-    fill(taken_count_);
+    fill(taken_count_, cursor_);
   } catch (...) {
     error_ = std::current_exception();
     throw;
@@ -102,14 +112,34 @@ const Batch& Prefetcher::Ahead::fill_next() {
   return slot_of(taken_count_++).batch;
 }
 
-const Batch& Prefetcher::Ahead::wait_next() {
+const Batch* Prefetcher::Ahead::wait_next(const Patience& patience) {
   std::unique_lock lock(mutex_);
-  filled_.wait(lock, [&] { return filled_count_ > taken_count_ || error_; });
+  if (std::exchange(resting_, false)) taken_.notify_one();
+  while (!is_next_known())
+    if (!wait_a_while(lock, patience)) return nullptr;
   if (filled_count_ == taken_count_) std::rethrow_exception(error_);
   const Batch& batch = slot_of(taken_count_++).batch;
   lock.unlock();
   taken_.notify_one();
-  return batch;
+  return &batch;
+}
+
+/// False: the patience has ended.
+bool Prefetcher::Ahead::wait_a_while(std::unique_lock<std::mutex>& lock, const Patience& patience) {
+  if (patience.cancelled && patience.cancelled()) return false;
+  const double left = patience.deadline - os::seconds();
+  if (left <= 0) return false;
+  filled_.wait_for(lock, std::chrono::duration<double>(std::min(left, kPoll)));
+  return true;
+}
+
+void Prefetcher::Ahead::rewind(int64_t cursor) {
+  const std::lock_guard lock(mutex_);
+  cursor_ = cursor;
+  filled_count_ = taken_count_ = 0;
+  error_ = nullptr;
+  resting_ = true;
+  ++rewinds_;
 }
 
 void Prefetcher::Ahead::stop() {
@@ -121,36 +151,35 @@ void Prefetcher::Ahead::stop() {
 }
 
 void Prefetcher::Ahead::fill_ahead() {
-  const auto slots = static_cast<int64_t>(slots_.size());
+  start_in_default_float_mode();
   std::unique_lock lock(mutex_);
   for (;;) {
-    // The batch handed out last keeps its slot until the next one is asked for.
-    taken_.wait(lock, [&] { return stopping_ || filled_count_ - std::max<int64_t>(taken_count_ - 1, 0) < slots; });
+    taken_.wait(lock, [&] { return stopping_ || (!resting_ && !error_ && has_room()); });
     if (stopping_) return;
-    const int64_t number = filled_count_;
+    const int64_t number = filled_count_, cursor = cursor_, rewinds = rewinds_;
     lock.unlock();
     std::exception_ptr error;
     try {
-      fill(number);
+      fill(number, cursor);
     } catch (...) {
       error = std::current_exception();
     }
     lock.lock();
+    if (rewinds != rewinds_) continue;
     if (error) {
       error_ = std::move(error);
     } else {
       ++filled_count_;
     }
     filled_.notify_one();
-    if (error_) return;
   }
 }
 
-void Prefetcher::Ahead::fill(int64_t number) {
+void Prefetcher::Ahead::fill(int64_t number, int64_t cursor) {
   Slot& slot = slot_of(number);
   const int64_t step = number / batches_.own();
   slot.batch.micro_batch = batches_.own(number % batches_.own());
-  slot.batch.cursor = cursor_ + step * batches_.items_per_step();
+  slot.batch.cursor = cursor + step * batches_.items_per_step();
   stream_.fill(batches_.first_item(slot.batch.cursor, slot.batch.micro_batch), slot.rows);
   data_->fill(slot.rows, slot.fields);
 }
@@ -175,11 +204,13 @@ Prefetcher::~Prefetcher() {
     thread_.join();
 }
 
-const Batch& Prefetcher::next() {
+const Batch* Prefetcher::next(const Patience& patience) {
   require(!ahead_->is_filling_here(), Code::busy,
           "data: a step inside the callback that makes its rows would wait for itself; use other data, or step outside");
-  return thread_.joinable() ? ahead_->wait_next() : ahead_->fill_next();
+  return thread_.joinable() ? ahead_->wait_next(patience) : &ahead_->fill_next();
 }
+
+void Prefetcher::rewind(int64_t cursor) { ahead_->rewind(cursor); }
 
 int64_t Prefetcher::buffer_bytes() const { return ahead_->buffer_bytes(); }
 

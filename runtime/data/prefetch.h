@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <thread>
@@ -20,6 +22,13 @@ struct Batch {
   std::span<const FieldView> fields;  // in the dataset's order
 };
 
+/// How long to wait for rows: until `deadline` (os::seconds()), or until `cancelled`, which is asked every millisecond, since who cancels
+/// may be a signal handler and can wake nobody. Null: never.
+struct Patience {
+  double deadline = std::numeric_limits<double>::infinity();
+  std::function<bool()> cancelled;
+};
+
 class Prefetcher {
  public:
   /// Starts at the step that begins at `cursor`. `depth` batches are filled ahead (0: none, and no thread; next() fills). All buffers are
@@ -35,7 +44,13 @@ class Prefetcher {
   /// This rank's next micro-batch, valid until the next call; waits if it is not filled yet. An error of the dataset is thrown when its
   /// batch is due, after all before it, and again by every later call. Throws busy inside the dataset's own callback. Called by one thread.
   /// Allocates nothing.
-  const Batch& next();
+  const Batch& next() { return *next(Patience{}); }
+  /// The same; null when the patience ended first, and then the batch is still the next one. Without a thread it is always filled.
+  const Batch* next(const Patience& patience);
+
+  /// Begins again with the step that begins at `cursor`, an error forgotten. Waits for nothing: what is being filled is filled and dropped,
+  /// and the next is not before next() asks for it. By the thread that calls next().
+  void rewind(int64_t cursor);
 
   int64_t buffer_bytes() const;
 

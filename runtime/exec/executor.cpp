@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/os.h"
 
 namespace st {
@@ -104,24 +105,35 @@ void Executor::bind(SlotId input, const void* data) {
 
 void Executor::run(const BeforeMicroBatch& before) {
   Cursor cursor;
-  go_on(cursor, end(), kNoDeadline, before);
+  const auto prepare = [&](int64_t micro_batch) {
+    if (before) before(micro_batch);
+    return true;
+  };
+  go_on(cursor, end(), kNoDeadline, std::ref(prepare));  // a reference: std::function would allocate for the captures
 }
 
-bool Executor::go_on(Cursor& cursor, size_t end, double deadline, const BeforeMicroBatch& before) {
+bool Executor::go_on(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare) {
   const FloatMode mode;
   while (cursor.at < end) {
     const Step& step = steps_[cursor.at];
-    if (cursor.at < update_ && cancelled_ != nullptr && cancelled_->take())
-      fail(Code::cancelled, "step: cancelled; the state is that of the last whole step");
+    look_for_cancel(cursor);
     if (step.at.micro_batch != cursor.micro_batch) {
+      if (prepare && !prepare(step.at.micro_batch)) {
+        look_for_cancel(cursor);
+        return false;
+      }
       cursor.micro_batch = step.at.micro_batch;
-      if (before) before(cursor.micro_batch);
     }
     execute(step);
     ++cursor.at;
     if (deadline != kNoDeadline && os::seconds() >= deadline) return cursor.at >= end;
   }
   return true;
+}
+
+void Executor::look_for_cancel(const Cursor& cursor) {
+  if (cursor.at < update_ && cancelled_ != nullptr && cancelled_->take())
+    fail(Code::cancelled, "step: cancelled; the state is that of the last whole step");
 }
 
 size_t Executor::first_of(Phase phase, int64_t micro_batch) const {

@@ -29,12 +29,14 @@ class Executor {
   /// A run in pieces: where it stands. Given up by forgetting it.
   struct Cursor {
     size_t at = 0;             // the next instruction
-    int32_t micro_batch = -1;  // the one that `before` was last called for
+    int32_t micro_batch = -1;  // the one that was prepared last
   };
   static constexpr double kNoDeadline = std::numeric_limits<double>::infinity();
-  /// Goes on to instruction `end`, as run() does, or until `deadline` (os::seconds()) has passed, with at least one instruction. Whether it
-  /// got there. After an error the run cannot go on.
-  bool go_on(Cursor& cursor, size_t end, double deadline, const BeforeMicroBatch& before);
+  /// As BeforeMicroBatch. False: the rows are not there yet, or will not be since the run was cancelled; it is called again.
+  using PrepareMicroBatch = std::function<bool(int64_t micro_batch)>;
+  /// Goes on to instruction `end`, as run() does, or until `deadline` (os::seconds()) has passed, with at least one instruction unless
+  /// there are no rows for it. Whether it got there. After an error the run cannot go on.
+  bool go_on(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
   /// The first instruction of a phase in a micro-batch, or the end of the plan; the update counts as the last micro-batch's.
   size_t first_of(Phase phase, int64_t micro_batch) const;
   size_t begin_of_update() const { return update_; }
@@ -59,6 +61,7 @@ class Executor {
   void resolve();
   Operand operand(int32_t section, Value v) const;
   std::byte* address(const Place& place) const;
+  void look_for_cancel(const Cursor& cursor);
   void execute(const Step& step);
 
   Plan plan_;

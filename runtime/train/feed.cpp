@@ -21,9 +21,10 @@ Feed::Feed(std::shared_ptr<const Dataset> data, uint64_t seed, int64_t batch, in
   for (const Field& field : data_->fields()) views_.push_back(plain_view(field.name, field.dtype, with_rows(batch, field.shape), nullptr));
 }
 
-std::span<const HostView> Feed::next() {
-  const Batch& batch = prefetcher_.next();
-  for (size_t i = 0; i < views_.size(); ++i) views_[i].data = batch.fields[i].data;
+std::optional<std::span<const HostView>> Feed::next(const Patience& patience) {
+  const Batch* batch = prefetcher_.next(patience);
+  if (batch == nullptr) return std::nullopt;
+  for (size_t i = 0; i < views_.size(); ++i) views_[i].data = batch->fields[i].data;
   return views_;
 }
 

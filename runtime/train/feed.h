@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "data/prefetch.h"
@@ -15,8 +17,10 @@ class Feed {
   Feed(std::shared_ptr<const Dataset> data, uint64_t seed, int64_t batch, int64_t micro_batches, int64_t cursor,
        std::shared_ptr<MemorySource> memory = nullptr);
 
-  /// The next micro-batch of `batch` rows; valid until the next call.
-  std::span<const HostView> next();
+  /// The next micro-batch of `batch` rows, valid until the next call; none when the patience ended before it was there.
+  std::optional<std::span<const HostView>> next(const Patience& patience);
+  /// Begins again at item `cursor`.
+  void rewind(int64_t cursor) { prefetcher_.rewind(cursor); }
   int64_t buffer_bytes() const { return prefetcher_.buffer_bytes(); }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "ir/verify.h"
 #include "models/initialize.h"
 #include "passes/memory_plan.h"

@@ -75,10 +75,11 @@ bool PlannedStep::go_on(double deadline, const Bind& bind) {
 bool PlannedStep::compute(double deadline, const Bind& bind) {
   const auto go_on = [&](Executor& executor, const StepSlots& slots, Executor::Cursor& cursor, size_t end, int64_t rows) {
     const auto before = [&](int64_t micro_batch) {
-      bind(micro_batch * recipe_.batch, rows, executor);
-      if (slots.counters == nullptr) return;
+      if (!bind(micro_batch * recipe_.batch, rows, executor)) return false;
+      if (slots.counters == nullptr) return true;
       slots.counters[0] = attempts_;
       slots.counters[1] = micro_batch * recipe_.batch;
+      return true;
     };
     return executor.go_on(cursor, end, deadline, std::ref(before));  // a reference: std::function would allocate for the captures
   };

@@ -23,10 +23,10 @@ class PlannedStep {
   /// without add nothing. The plan of a short one is made when its number of rows is first met.
   void begin(double lr, int64_t number, int64_t attempts, int64_t rows);
 
-  /// Makes `rows` rows from `first_row` on the inputs of an executor.
-  using Bind = std::function<void(int64_t first_row, int64_t rows, Executor& executor)>;
-  /// Goes on until `deadline` (os::seconds()), with at least one instruction; whether the step is done. Holds the model's gate. After an
-  /// error the step cannot go on.
+  /// Makes `rows` rows from `first_row` on the inputs of an executor. False: they are not there yet.
+  using Bind = std::function<bool(int64_t first_row, int64_t rows, Executor& executor)>;
+  /// Goes on until `deadline` (os::seconds()), with at least one instruction if it has the rows; whether the step is done. Holds the
+  /// model's gate. After an error the step cannot go on.
   bool go_on(double deadline, const Bind& bind);
   /// False: nothing has been updated yet, and the step may still be forgotten.
   bool is_updating() const { return cursor_.at > executor_.begin_of_update(); }

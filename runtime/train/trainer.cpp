@@ -33,7 +33,9 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   workers_ = context.make_workers(threads);
   if (model_->program().loss_sum) {
     train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, options_);
-    if (data_) open_feed();
+    if (data_)
+      feed_ = std::make_unique<Feed>(data_, static_cast<uint64_t>(recipe_.seed), recipe_.batch, recipe_.step_micro_batches(), items_taken_,
+                                     context.memory());
   } else {
     host_loss_[0] =
         std::make_unique<HostLoss>(HostLoss::Parts{*model_, recipe_, storage_, *workers_, cancelled_, nullptr}, false, options_);
@@ -47,11 +49,6 @@ Trainer::~Trainer() {
     train_->go_on(Executor::kNoDeadline, {});
   } catch (...) {  // the gate was given back all the same
   }
-}
-
-void Trainer::open_feed() {
-  feed_ = std::make_unique<Feed>(data_, static_cast<uint64_t>(recipe_.seed), recipe_.batch, recipe_.step_micro_batches(), items_taken_,
-                                 model_->context().memory());
 }
 
 // --- a step, whole or in slices
@@ -135,7 +132,6 @@ void Trainer::begin_step_on(std::span<const HostView> batch) {
 
 void Trainer::begin_step_on_data() {
   require(data_ != nullptr, Code::wrong_state, "step: this trainer was made without data; give the step a batch");
-  if (!feed_) open_feed();
   begin_step(rows_per_step(), true);
 }
 
@@ -147,15 +143,21 @@ void Trainer::begin_step(int64_t rows, bool from_data) {
 }
 
 bool Trainer::go_on_with(std::span<const HostView> batch, double deadline) {
-  const auto bind = [&](int64_t first_row, int64_t rows, Executor& executor) { inputs_.bind(batch, first_row, rows, executor); };
+  const auto bind = [&](int64_t first_row, int64_t rows, Executor& executor) {
+    inputs_.bind(batch, first_row, rows, executor);
+    return true;
+  };
   return go_on(deadline, std::ref(bind));  // a reference: std::function would allocate for the captures
 }
 
 bool Trainer::go_on_with_data(double deadline) {
+  const Patience patience{deadline, [this] { return cancelled_.is_set(); }};
   const auto bind = [&](int64_t, int64_t rows, Executor& executor) {
-    const auto batch = feed_->next();
-    inputs_.check(batch, rows);
-    inputs_.bind(batch, 0, rows, executor);
+    const auto batch = feed_->next(patience);
+    if (!batch) return false;
+    inputs_.check(*batch, rows);
+    inputs_.bind(*batch, 0, rows, executor);
+    return true;
   };
   return go_on(deadline, std::ref(bind));
 }
@@ -172,7 +174,7 @@ void Trainer::abandon() {
 }
 
 void Trainer::undo() {
-  if (open_ && open_->from_data) feed_.reset();  // the next step opens it again, at the first row of the one that did not happen
+  if (open_ && open_->from_data) feed_->rewind(items_taken_);  // to the first row of the step that did not happen
   open_.reset();
   open_host_ = nullptr;
 }

@@ -37,7 +37,8 @@ class Trainer {
   /// The same on the data's next rows. Throws wrong_state without data.
   StepReport step();
 
-  /// The same step in slices: works until `deadline` (os::seconds()) and at least one instruction; the report when the step is done.
+  /// The same step in slices: works until `deadline` (os::seconds()) and at least one instruction, for whose rows it waits no longer; the
+  /// report when the step is done.
   /// Bitwise step()'s result. Any error before the update undoes the slices so far.
   std::optional<StepReport> advance(std::span<const HostView> batch, double deadline);
   std::optional<StepReport> advance(double deadline);
@@ -91,7 +92,6 @@ class Trainer {
     bool from_data = false;
   };
 
-  void open_feed();
   void begin_call(const char* call);
   void begin_step_on(std::span<const HostView> batch);
   void begin_step_on_data();

@@ -2,8 +2,9 @@
 #include <atomic>
 #include <cfenv>
 #include <chrono>
+#include <thread>
 
-#include "small_run.h"
+#include "sine_rows.h"
 
 namespace {
 
@@ -65,6 +66,38 @@ TEST(Context, TheHostsLogGetsOneCallARecord) {
   EXPECT_EQ(records[0].level, ST_LOG_INFO);
   EXPECT_EQ(records[0].area, "trainer");
   EXPECT_NE(records[0].text.find("instructions"), std::string::npos) << records[0].text;
+}
+
+TEST(Context, ASkippedStepIsOneWarningOnWhicheverThread) {
+  struct Records {
+    std::vector<std::string> warnings;
+    std::thread::id thread;
+  } records;
+  auto options = filled(st_context_options_init);
+  options.log = [](void* user, int32_t level, const char* area, const char* text) {
+    auto& r = *static_cast<Records*>(user);
+    if (level != ST_LOG_WARNING) return;
+    r.warnings.push_back(std::string(area) + ": " + text);
+    r.thread = std::this_thread::get_id();
+  };
+  options.log_user = &records;
+  HeldContext context;
+  ASSERT_TRUE(works(st_context_create(&options, context.out())));
+  SineTrainer run(context, nullptr);
+  const int64_t dims[] = {8, 1};
+  std::vector<float> x(8, 1), far(8, 3e38F);
+  const st_named_view batch[] = {{"x", {ST_F32, 2, dims, nullptr, x.data(), 32}}, {"y", {ST_F32, 2, dims, nullptr, far.data(), 32}}};
+  auto report = filled(st_step_report_init);
+  const auto step = [&] { ASSERT_TRUE(works(st_trainer_step(run.trainer, 2, batch, &report))); };
+  step();
+  EXPECT_EQ(report.skipped, 1);
+  EXPECT_EQ(records.warnings, std::vector<std::string>{"trainer: step 1 was skipped: its gradient is not finite"});
+  std::thread other(step);
+  const auto there = other.get_id();
+  other.join();
+  ASSERT_EQ(records.warnings.size(), 2U);
+  EXPECT_EQ(records.warnings[1], "trainer: step 2 was skipped: its gradient is not finite");
+  EXPECT_EQ(records.thread, there);
 }
 
 /// What a call did to this process: it came back soon and took no memory to speak of.

@@ -7,9 +7,13 @@
 #include <clocale>
 #include <csignal>
 #include <cstring>
-#include <functional>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
 #include <thread>
 
+#include "guest_life.h"
 #include "small_run.h"
 
 #if defined(__x86_64__)
@@ -21,82 +25,6 @@ extern char** environ;
 namespace {
 
 using namespace st::test;
-
-/// Every kind of call there is, each by itself. `after` is called with the call's name when it has returned.
-void live_a_life(const std::function<void(const char* call)>& after) {
-  const std::string text = text_file("polite.txt", 2000);
-  const std::string weights = file_of("polite.safetensors", ""), report = file_of("polite.html", "");
-  const char* answer = nullptr;
-  int64_t number = 0;
-  auto stats = filled(st_memory_stats_init);
-  auto parameter = filled(st_parameter_info_init);
-  auto evaluation = filled(st_evaluation_init);
-  auto generate = filled(st_generate_options_init);
-  generate.tokens = 3;
-  auto options = filled(st_context_options_init);
-  options.threads = 2;
-  HeldContext context;
-  HeldGraph graph;
-  HeldModel model, own;
-  HeldRecipe recipe;
-  HeldData data, train, validation;
-  HeldTrainer trainer;
-  HeldPredictor predictor;
-  TokenBatch batch(3, 5);
-  const int32_t prompt = 5;
-  const auto call = [&](const char* name, st_status status) {
-    after(name);
-    EXPECT_TRUE(works(status)) << name;
-  };
-#define CALL(expression) call(#expression, expression)
-  CALL(st_version(&answer));
-  CALL(st_features(&answer));
-  CALL(st_recipe_keys(&answer));
-  CALL(st_context_create(&options, context.out()));
-  CALL(st_graph_create(context, graph.out()));
-  sine_graph(graph);
-  CALL(st_graph_text(graph, &answer));
-  CALL(st_model_create(graph, 1, own.out()));
-  CALL(st_model_builtin(context, "gpt", kSmallGpt, 1, model.out()));
-  CALL(st_model_parameter_count(model, &number));
-  CALL(st_model_parameter(model, 0, &parameter));
-  CALL(st_model_write_file(model, weights.c_str()));
-  CALL(st_model_read_file(model, weights.c_str()));
-  CALL(st_data_files(context, text.c_str(), R"({"context": 8})", data.out()));
-  CALL(st_data_split(data, 0.2, 0, train.out(), validation.out()));
-  double loss = 0;
-  CALL(st_data_bigram_loss(train, validation, &loss));
-  CALL(st_recipe_create(R"({"batch": 3, "warmup": 3, "lr": 0.001})", recipe.out()));
-  CALL(st_recipe_set(recipe, "lr", "0.0003"));
-  CALL(st_recipe_json(recipe, &answer));
-  CALL(st_trainer_create(model, recipe, train, trainer.out()));
-  CALL(st_trainer_step(trainer, 0, nullptr, nullptr));
-  CALL(st_trainer_step(trainer, 2, batch.views(), nullptr));
-  CALL(st_trainer_run(trainer, 4, nullptr, nullptr));
-  CALL(st_trainer_evaluate(trainer, validation, &evaluation));
-  CALL(st_trainer_digest(trainer, &answer));
-  CALL(st_trainer_plan(trainer, &answer));
-  CALL(st_trainer_explain(trainer, &answer));
-  CALL(st_trainer_write_report(trainer, report.c_str(), nullptr));
-  CALL(st_predictor_create(model, nullptr, predictor.out()));
-  CALL(st_predictor_generate(
-      predictor, 1, &prompt, &generate, [](void*, int32_t) { return st_status{ST_OK}; }, nullptr));
-  CALL(st_context_memory(context, &stats));
-  CALL(st_context_trim(context));
-  CALL(st_context_cancel(context));
-  // And some that fail.
-  EXPECT_NE(st_require(99, 0), ST_OK);
-  after("st_require of another version");
-  EXPECT_NE(st_recipe_set(recipe, "lr", "many"), ST_OK);
-  after("st_recipe_set of no number");
-  EXPECT_NE(st_trainer_step(trainer, 1, batch.views(), nullptr), ST_OK);
-  after("st_trainer_step with too few views");
-  CALL(st_predictor_destroy(*predictor.out()));
-  *predictor.out() = nullptr;
-  CALL(st_trainer_destroy(*trainer.out()));
-  *trainer.out() = nullptr;
-#undef CALL
-}
 
 #if defined(__x86_64__)
 
@@ -118,44 +46,63 @@ void set_float_state(const FloatState& state) {
   __asm__ volatile("fldcw %0" : : "m"(state.x87));
 }
 
-constexpr uint32_t kSticky = 0x3F;  // what arithmetic, this test's too, has met so far
+constexpr uint32_t kDefault = 0x1F80;  // what a thread of the library's begins with
+constexpr uint32_t kSticky = 0x3F;     // what arithmetic, this test's too, has met so far
 
 // Rounding towards +inf, denormals kept, and division by zero, overflow and invalid operations trap: none of it may reach the library's own
 // arithmetic (it would die of SIGFPE) or be changed by it.
 constexpr FloatState kUnusual = {0x1F80 | 0x4000, 0x0A7F}, kTrapping = {0x1F80 & ~0x0680U, 0x037F};
 
-TEST(PoliteGuest, TheFloatingPointStateOfTheCallerIsAsItWas) {
-  for (const FloatState& hosts : {kUnusual, kTrapping}) {
-    const FloatState usual = float_state();
-    int calls = 0;
-    set_float_state(hosts);
-    live_a_life([&](const char* call) {
-      const FloatState after = float_state();
-      set_float_state(usual);
-      EXPECT_EQ(after.sse & ~kSticky, hosts.sse) << call;
-      EXPECT_EQ(after.x87, hosts.x87) << call;
-      ++calls;
-      set_float_state(hosts);
-    });
-    set_float_state(usual);
-    EXPECT_GT(calls, 30);
-  }
-}
+constexpr FloatState kFlushing = {0x1F80 | 0x2000 | 0x8000, 0x067F};  // towards -inf, denormal results flushed
 
-TEST(PoliteGuest, ACallbackRunsInTheHostsOwnFloatingPointMode) {
-  SmallRun run(text_file("polite.txt", 2000));
-  const FloatState usual = float_state();
-  FloatState inside;
-  const auto look = [](void* user, const st_step_report*) {
-    *static_cast<FloatState*>(user) = float_state();
-    return st_status{ST_OK};
-  };
-  set_float_state(kUnusual);
-  const st_status status = st_trainer_run(run.trainer, 1, look, &inside);
-  set_float_state(usual);
-  EXPECT_TRUE(works(status));
-  EXPECT_EQ(inside.sse & ~kSticky, kUnusual.sse);
-  EXPECT_EQ(inside.x87, kUnusual.x87);
+/// Lives a life in the floating-point state `hosts`, and looks at it after each call and inside each callback.
+class StrangeLife {
+ public:
+  explicit StrangeLife(const FloatState& hosts) : hosts_(hosts) {
+    set_float_state(hosts_);
+    live_a_life({[this](const char* call) { after(call); }, [this](const char* callback) { inside(callback); }});
+    set_float_state(usual_);
+  }
+  int64_t calls() const { return calls_; }
+  /// How often each callback ran on the thread that lives, and on another.
+  const std::map<std::string, int64_t>& here() const { return here_; }
+  const std::map<std::string, int64_t>& elsewhere() const { return elsewhere_; }
+
+ private:
+  void after(const char* call) {
+    ++calls_;
+    expect(hosts_, call);
+  }
+  void inside(const char* callback) {
+    const bool is_here = std::this_thread::get_id() == thread_;
+    expect(is_here ? hosts_ : FloatState{kDefault, float_state().x87}, callback);
+    const std::lock_guard lock(mutex_);
+    ++(is_here ? here_ : elsewhere_)[callback];
+  }
+  void expect(const FloatState& wanted, const char* where) const {
+    const FloatState now = float_state();
+    set_float_state(usual_);
+    EXPECT_EQ(now.sse & ~kSticky, wanted.sse) << where;
+    EXPECT_EQ(now.x87, wanted.x87) << where;
+    set_float_state(now);
+  }
+
+  const FloatState hosts_, usual_ = float_state();
+  const std::thread::id thread_ = std::this_thread::get_id();
+  std::mutex mutex_;
+  int64_t calls_ = 0;
+  std::map<std::string, int64_t> here_, elsewhere_;
+};
+
+TEST(PoliteGuest, TheFloatingPointStateIsTheHostsAfterEachCallAndInEachCallback) {
+  for (const FloatState& hosts : {kUnusual, kFlushing, kTrapping}) {
+    const StrangeLife life(hosts);
+    EXPECT_GT(life.calls(), 100);
+    for (const char* callback : {"log", "parallel", "alloc", "free", "release", "deleter", "fill", "shape", "forward", "backward",
+                                 "on_step", "on_token", "write", "read"})
+      EXPECT_TRUE(life.here().contains(callback)) << callback << " was never called on the caller's thread";
+    EXPECT_TRUE(life.elsewhere().contains("fill")) << "rows are made ahead on a thread of the library's";
+  }
 }
 
 TEST(PoliteGuest, TheHostsRoundingReachesNoNumberOfARecipe) {
@@ -188,7 +135,7 @@ TEST(PoliteGuest, SignalHandlersAndMaskAreUntouched) {
     return all;
   };
   const auto before = handlers();
-  live_a_life([&](const char* call) { EXPECT_EQ(handlers(), before) << call; });
+  live_a_life({[&](const char* call) { EXPECT_EQ(handlers(), before) << call; }, {}});
 }
 
 /// What is written to standard output and standard error during its life goes to a file.
@@ -225,7 +172,7 @@ class Captured {
 TEST(PoliteGuest, NothingIsEverPrinted) {
   Captured captured;
   std::vector<std::string> seen;
-  live_a_life([&](const char* call) { seen.emplace_back(call); });
+  live_a_life({[&](const char* call) { seen.emplace_back(call); }, {}});
   EXPECT_EQ(captured.size(), 0);
   EXPECT_GT(seen.size(), 30U);
   Captured check;
@@ -244,7 +191,20 @@ TEST(PoliteGuest, EnvironmentLocaleAndFolderAreUntouched) {
     return all;
   };
   const auto before = surroundings();
-  live_a_life([&](const char* call) { EXPECT_EQ(surroundings(), before) << call; });
+  live_a_life({[&](const char* call) { EXPECT_EQ(surroundings(), before) << call; }, {}});
+}
+
+// The tests above say "every call": a new one is to be added to the life.
+TEST(PoliteGuest, ALifeMakesEveryCallThatIsExported) {
+  std::set<std::string> made;
+  live_a_life({[&](const std::string& call) { made.insert(call.substr(0, call.find_first_of("( "))); }, {}});
+  std::ifstream symbols(ST_SYMBOLS);
+  int64_t count = 0;
+  for (std::string name; std::getline(symbols, name); ++count) {
+    const bool returns_no_status = name == "st_last_error", fills_a_struct = name.ends_with("_init");
+    EXPECT_TRUE(made.contains(name) || returns_no_status || fills_a_struct) << name;
+  }
+  EXPECT_GT(count, 90);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 
 namespace st::conformance {
 namespace {

@@ -40,12 +40,14 @@ ST_API st_status st_trainer_destroy(st_trainer* trainer);
 ST_API st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_view* batch, st_step_report* report);
 
 /* Steps until `steps` in all are done, or stopped. on_step may be NULL; anything but ST_OK from it ends the run with ST_CALLBACK. It is
- * called between steps and may evaluate, read weights or write the report; for other threads the trainer is ST_BUSY until the run ends. */
+ * called between steps and may make every call but run and destroy on this trainer, read and set weights, and refresh predictors; for other
+ * threads the trainer is ST_BUSY until the run ends. */
 typedef st_status (*st_on_step_fn)(void* user, const st_step_report* report);
 ST_API st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_fn on_step, void* user);
 
 /* The same step in slices: works for about `nanoseconds` and says in `done` whether the step is finished; call it again, with the same
- * batch (borrowed until then) or n 0 for the data's rows, until it is. Overruns by at most one instruction. The bits are those of
+ * batch (borrowed until then) or n 0 for the data's rows, until it is. Overruns by at most one instruction; rows that a
+ * callback is late with are waited for no longer than that. The bits are those of
  * st_trainer_step. Until it is done, the trainer's step, run, evaluate, digest, gradient, forward, backward, apply, log_end and
  * write_report are ST_WRONG_STATE, and what reads or writes the weights of an update that has begun is ST_BUSY; a cancel undoes the slices
  * of a step whose update has not. report may be NULL and is filled when done. */

@@ -4,7 +4,7 @@
 // x = n ln 2 + r, |r| <= ln 2 / 2; a polynomial gives e^r and 2^n goes into the exponent (Cody and Waite, 1980; coefficients of Cephes'
 // expf, Taylor's for doubles). Within 2 units of the last place over the whole range: up to 88.72 and 709.78, infinity beyond, 0 for
 // -infinity, NaN stays. 2^n is applied in two steps, so results below the normal range lose bits gradually where the floating mode keeps
-// them; base/workers.h' FloatMode flushes them to zero.
+// them; base/float_mode.h' FloatMode flushes them to zero.
 #pragma once
 
 #include "backend/cpu/simd.h"

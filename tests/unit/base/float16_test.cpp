@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/workers.h"
+#include "base/float_mode.h"
 
 namespace st {
 namespace {

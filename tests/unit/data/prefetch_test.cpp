@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <thread>
 
 #include "../base/allocations.h"
 #include "base/error.h"
+#include "base/os.h"
 
 namespace st {
 namespace {
@@ -115,6 +117,73 @@ TEST(Prefetcher, ThrowsAnErrorWhenItsBatchIsDue) {
       }
     }
   }
+}
+
+TEST(Prefetcher, BeginsAgainWhereItIsTold) {
+  const Counting data(101);
+  const DataStream stream(101, 9);
+  for (const int64_t depth : {0, 1, 2, 7}) {
+    Prefetcher prefetcher(lent(data), stream, {3, 2}, 0, depth);
+    for (int64_t round = 0; round < 50; ++round) {
+      for (int64_t i = 0; i < round % 5; ++i) prefetcher.next();
+      prefetcher.rewind(6 * round);
+      const int64_t fills = data.fills();
+      if (depth > 0 && round % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      EXPECT_LE(data.fills(), fills + 1) << "beyond what was under way it waits to be asked";
+      const Batch& batch = prefetcher.next();
+      ASSERT_EQ(batch.cursor, 6 * round);
+      ASSERT_EQ(batch.micro_batch, 0);
+      expect_batch(batch, stream, 6 * round);
+    }
+  }
+}
+
+TEST(Prefetcher, ForgetsAnErrorWhenItBeginsAgain) {
+  const DataStream stream(100, 4);
+  const Counting data(100, stream[3 * 10 + 5]);  // in the fourth batch
+  for (const int64_t depth : {0, 1, 5}) {
+    Prefetcher prefetcher(lent(data), stream, {10, 1}, 20, depth);
+    for (int again = 0; again < 3; ++again) {
+      expect_batch(prefetcher.next(), stream, 20);
+      EXPECT_THROW(prefetcher.next(), Error);
+      prefetcher.rewind(20);
+    }
+  }
+}
+
+/// Rows that come when the test lets them.
+class Late final : public Dataset {
+ public:
+  int64_t rows() const override { return 8; }
+  std::span<const Field> fields() const override { return fields_; }
+  void let_go() {
+    free_ = true;
+    free_.notify_all();
+  }
+
+ protected:
+  void fill_checked(std::span<const int64_t>, std::span<const FieldView>) const override { free_.wait(false); }
+
+ private:
+  std::vector<Field> fields_ = {{"row", DType::i64, {}}};
+  std::atomic<bool> free_{false};
+};
+
+TEST(Prefetcher, WaitsAsLongAsItsCallerHasPatience) {
+  Late data;
+  Prefetcher prefetcher(lent(data), DataStream(8, 1), {2, 1}, 0, 2);
+  int asked = 0;
+  EXPECT_EQ(prefetcher.next({.cancelled = [&] { return ++asked == 3; }}), nullptr);
+  EXPECT_EQ(asked, 3);
+  const double start = os::seconds();
+  EXPECT_EQ(prefetcher.next({.deadline = start + 0.005, .cancelled = {}}), nullptr);
+  EXPECT_GE(os::seconds(), start + 0.005);
+  EXPECT_EQ(prefetcher.next({.deadline = start, .cancelled = {}}), nullptr);
+  prefetcher.rewind(2);
+  EXPECT_EQ(prefetcher.next({.deadline = start, .cancelled = {}}), nullptr) << "the dropped batch is still being filled";
+  data.let_go();
+  EXPECT_EQ(prefetcher.next().cursor, 2);
+  for (int i = 0; i < 3; ++i) EXPECT_NE(prefetcher.next(Patience{}), nullptr);
 }
 
 TEST(Prefetcher, StopsWhenItIsNotWantedAnyMore) {

@@ -29,11 +29,32 @@ TEST(Cursor, PiecesOfARunHaveItsBits) {
     Executor& executor = pieces.run.executor();
     Executor::Cursor cursor;
     size_t calls = 0;
-    while (!executor.go_on(cursor, executor.end(), 0, [&](int64_t micro_batch) { seen.push_back(micro_batch); })) ++calls;
+    const auto note = [&](int64_t micro_batch) {
+      seen.push_back(micro_batch);
+      return true;
+    };
+    while (!executor.go_on(cursor, executor.end(), 0, note)) ++calls;
     EXPECT_EQ(calls + 1, executor.end()) << "a deadline that has passed still allows one instruction";
   }
   EXPECT_EQ(seen, (std::vector<int64_t>{0, 1, 0, 1}));
   EXPECT_EQ(whole.run.floats("block.0.attention.qkv.weight"), pieces.run.floats("block.0.attention.qkv.weight"));
+  EXPECT_EQ(*whole.run.data<double>("loss_sum"), *pieces.run.data<double>("loss_sum"));
+}
+
+TEST(Cursor, AsksAgainForRowsThatAreNotThereYet) {
+  Step whole, pieces;
+  whole.run.run();
+  Executor& executor = pieces.run.executor();
+  Executor::Cursor cursor;
+  std::vector<int64_t> seen;
+  const auto every_third_time = [&](int64_t micro_batch) {
+    seen.push_back(micro_batch);
+    return seen.size() % 3 == 0;
+  };
+  int calls = 1;
+  while (!executor.go_on(cursor, executor.end(), Executor::kNoDeadline, every_third_time)) ++calls;
+  EXPECT_EQ(calls, 5);
+  EXPECT_EQ(seen, (std::vector<int64_t>{0, 0, 0, 1, 1, 1}));
   EXPECT_EQ(*whole.run.data<double>("loss_sum"), *pieces.run.data<double>("loss_sum"));
 }
 

@@ -1,0 +1,168 @@
+// Callbacks that call the library: what ends a loan may end others, and between two steps a run may be steered.
+#include <functional>
+#include <memory>
+
+#include "dlpack_of_others.h"
+#include "sine_rows.h"
+
+namespace {
+
+using namespace st::test;
+
+/// What the host does when it gets a loan back, and that it got it once.
+struct Loan {
+  explicit Loan(std::function<void()> at_end) : act(std::move(at_end)) {}
+  static void end(void* user) {
+    auto& loan = *static_cast<Loan*>(user);
+    ++loan.ended;
+    loan.act();
+  }
+  std::function<void()> act;
+  int ended = 0;
+};
+
+int64_t live() {
+  int64_t count = -1;
+  EXPECT_TRUE(works(st_live_handles(nullptr, &count)));
+  return count;
+}
+
+class CallBackIn : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+    model_values.assign(4, 1.0F);
+  }
+  st_view view() { return {ST_F32, 1, dims, nullptr, model_values.data(), 16}; }
+
+  HeldContext context;
+  const int64_t dims[1] = {4};
+  std::vector<float> model_values;
+};
+
+TEST_F(CallBackIn, AReleaseMayMakeUseAndDestroyHandles) {
+  const int64_t before = live();
+  HeldTensor first, second;
+  auto other = std::make_unique<SineTrainer>(context, nullptr);
+  Loan inner([&] { other.reset(); });
+  Loan outer([&] {
+    EXPECT_TRUE(fails(ST_INVALID_HANDLE, st_tensor_destroy(first)));  // it is gone already
+    SineRun made;
+    EXPECT_TRUE(works(made.step()));
+    second.reset();
+  });
+  const st_view lent = view();
+  ASSERT_TRUE(works(st_tensor_wrap(context, &lent, Loan::end, &inner, second.out())));
+  ASSERT_TRUE(works(st_tensor_wrap(context, &lent, Loan::end, &outer, first.out())));
+  EXPECT_TRUE(works(st_tensor_destroy(first)));
+  *first.out() = nullptr;
+  EXPECT_EQ(outer.ended, 1);
+  EXPECT_EQ(inner.ended, 1);
+  EXPECT_EQ(live(), before);
+}
+
+TEST_F(CallBackIn, TheReleaseOfDataMayDestroyItsContextAndItsModel) {
+  const int64_t before = live() - 1;
+  SineRows rows;
+  HeldData data;
+  std::unique_ptr<SineTrainer> run;
+  Loan loan([&] {
+    context.reset();
+    run.reset();
+  });
+  ASSERT_TRUE(works(st_data_arrays(context, kSineRows, 2, rows.views, Loan::end, &loan, data.out())));
+  run = std::make_unique<SineTrainer>(context, data);
+  ASSERT_TRUE(works(run->created));
+  ASSERT_TRUE(works(run->step()));
+  run->trainer.reset();
+  data.reset();
+  EXPECT_EQ(loan.ended, 1);
+  EXPECT_EQ(live(), before);
+}
+
+TEST_F(CallBackIn, ADlpackDeleterMayDestroyHandles) {
+  const int64_t before = live();
+  struct Foreign {
+    DLManagedTensor managed{};
+    HeldTensor* other = nullptr;
+    HeldRecipe recipe;
+    int deleted = 0;
+  } foreign;
+  HeldTensor taken, other;
+  int64_t shape[] = {4};
+  const st_view lent = view();
+  ASSERT_TRUE(works(st_tensor_wrap(context, &lent, nullptr, nullptr, other.out())));
+  ASSERT_TRUE(works(st_recipe_create(nullptr, foreign.recipe.out())));
+  foreign.other = &other;
+  foreign.managed.dl_tensor = {model_values.data(), {1, 0}, 1, {2, 32, 1}, shape, nullptr, 0};
+  foreign.managed.manager_ctx = &foreign;
+  foreign.managed.deleter = [](DLManagedTensor* self) {
+    auto& f = *static_cast<Foreign*>(self->manager_ctx);
+    ++f.deleted;
+    f.other->reset();
+    f.recipe.reset();
+  };
+  ASSERT_TRUE(works(st_tensor_from_dlpack(context, &foreign.managed, taken.out())));
+  DLManagedTensor* exported = nullptr;
+  ASSERT_TRUE(works(st_tensor_to_dlpack(taken, &exported)));
+  taken.reset();
+  EXPECT_EQ(foreign.deleted, 0) << "what was made of it is still there";
+  exported->deleter(exported);
+  EXPECT_EQ(foreign.deleted, 1);
+  EXPECT_EQ(live(), before);
+}
+
+/// What is done after step 1, and what comes of it: the rate and the weights of steps 2 and 3, the snapshot after each.
+struct Steering {
+  SineTrainer& run;
+  st_predictor* predictor;
+  std::vector<float> weights = std::vector<float>(16, 0.25F);
+  std::vector<float> predicted = {};
+
+  void steer() {
+    const int64_t w_dims[] = {1, 16};
+    const st_view from = {ST_F32, 2, w_dims, nullptr, weights.data(), 64};
+    const char* lr = nullptr;
+    EXPECT_TRUE(works(st_trainer_set(run.trainer, "lr", "0.05")));
+    EXPECT_TRUE(works(st_trainer_get(run.trainer, "lr", &lr)));
+    EXPECT_STREQ(lr, "0.05");
+    EXPECT_TRUE(works(st_model_set(run.model, "first.weight", &from)));
+  }
+  void look() {
+    const int64_t column[] = {1, 1};
+    float x = 0.5F;
+    const st_named_view in = {"x", {ST_F32, 2, column, nullptr, &x, 4}};
+    const st_named_view out = {"prediction", {ST_F32, 2, column, nullptr, &predicted.emplace_back(), 4}};
+    EXPECT_TRUE(works(st_predictor_refresh(predictor)));
+    EXPECT_TRUE(works(st_predictor_run(predictor, 1, &in, 1, &out)));
+  }
+};
+
+TEST_F(CallBackIn, OnStepMaySetRateAndWeightsAndRefreshPredictors) {
+  SineRows rows;
+  HeldData data;
+  ASSERT_TRUE(works(st_data_arrays(context, kSineRows, 2, rows.views, nullptr, nullptr, data.out())));
+  SineTrainer run(context, data), by_hand(context, data);
+  HeldPredictor of_run, of_hand;
+  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, of_run.out())));
+  ASSERT_TRUE(works(st_predictor_create(by_hand.model, nullptr, of_hand.out())));
+  Steering steered{run, of_run}, wanted{by_hand, of_hand};
+  const auto on_step = [](void* user, const st_step_report* report) {
+    auto& s = *static_cast<Steering*>(user);
+    if (report->step == 1) s.steer();
+    EXPECT_EQ(report->lr == 0.05, report->step > 1);
+    s.look();
+    return st_status{ST_OK};
+  };
+  ASSERT_TRUE(works(st_trainer_run(run.trainer, 3, on_step, &steered)));
+  for (int step = 1; step <= 3; ++step) {
+    ASSERT_TRUE(works(by_hand.step()));
+    if (step == 1) wanted.steer();
+    wanted.look();
+  }
+  EXPECT_EQ(run.digest(), by_hand.digest());
+  EXPECT_EQ(steered.predicted, wanted.predicted);
+  EXPECT_NE(steered.predicted[1], steered.predicted[2]) << "a refresh takes the newest step";
+}
+
+}  // namespace

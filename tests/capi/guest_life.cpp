@@ -1,0 +1,354 @@
+#include "guest_life.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "dlpack_of_others.h"
+#include "sine_rows.h"
+
+namespace st::test {
+namespace {
+
+constexpr int64_t kRows = 4;
+
+/// What the host lends; each callback says that it runs.
+struct Host {
+  explicit Host(const LifeWatch& watch) : watch_(watch) {}
+  void note(const char* callback) const {
+    if (watch_.inside) watch_.inside(callback);
+  }
+  static const Host& at(void* user) { return *static_cast<const Host*>(user); }
+
+  static void log(void* user, int32_t, const char*, const char*) { at(user).note("log"); }
+  static void parallel(void* user, int64_t n, st_task_fn task, void* arg) {
+    at(user).note("parallel");
+    for (int64_t i = 0; i < n; ++i) {
+      task(arg, i);
+      at(user).note("parallel");
+    }
+  }
+  static void* alloc(void* user, size_t bytes, size_t align) {
+    at(user).note("alloc");
+    return std::aligned_alloc(align, (bytes + align - 1) / align * align);
+  }
+  static void free(void* user, void* memory) {
+    at(user).note("free");
+    std::free(memory);
+  }
+  static void release(void* user) { at(user).note("release"); }
+  static void deleter(DLManagedTensor* self) { at(self->manager_ctx).note("deleter"); }
+  static st_status fill(void* user, int64_t k, const int64_t* ids, int64_t, const st_view* views) {
+    const Host& host = at(user);
+    host.note("fill");
+    for (int64_t i = 0; i < k; ++i) {
+      const auto row = static_cast<size_t>(ids[i]);
+      static_cast<float*>(views[0].data)[i] = host.rows.x[row];
+      static_cast<float*>(views[1].data)[i] = host.rows.y[row];
+    }
+    return ST_OK;
+  }
+  static st_status shape(void* user, int32_t, const st_op_type* in, int32_t, st_op_type* out) {
+    at(user).note("shape");
+    out[0] = in[0];
+    return ST_OK;
+  }
+  static st_status forward(void* user, int32_t, const st_view* in, int32_t, const st_view* out) {
+    at(user).note("forward");
+    std::memcpy(out[0].data, in[0].data, static_cast<size_t>(in[0].bytes));
+    return ST_OK;
+  }
+  static st_status backward(void* user, int32_t, const st_view*, int32_t, const st_view*, const st_view* dy, const st_view* dx) {
+    at(user).note("backward");
+    std::memcpy(dx[0].data, dy[0].data, static_cast<size_t>(dy[0].bytes));
+    return ST_OK;
+  }
+  static st_status on_step(void* user, const st_step_report*) {
+    at(user).note("on_step");
+    return ST_OK;
+  }
+  static st_status on_token(void* user, int32_t) {
+    at(user).note("on_token");
+    return ST_OK;
+  }
+  static st_status write(void* user, const void* bytes, int64_t count) {
+    at(user).note("write");
+    static_cast<Host*>(user)->stream.append(static_cast<const char*>(bytes), static_cast<size_t>(count));
+    return ST_OK;
+  }
+  static st_status read(void* user, void* room, int64_t most, int64_t* count) {
+    auto& host = *static_cast<Host*>(user);
+    host.note("read");
+    *count = static_cast<int64_t>(host.stream.copy(static_cast<char*>(room), static_cast<size_t>(most), host.at_byte));
+    host.at_byte += static_cast<size_t>(*count);
+    return ST_OK;
+  }
+
+  SineRows rows;
+  std::string stream;
+  size_t at_byte = 0;
+
+ private:
+  const LifeWatch& watch_;
+};
+
+#define CALL(expression) call(#expression, expression)
+
+class Life {
+ public:
+  explicit Life(const LifeWatch& watch) : watch_(watch), host_(watch) {}
+  void live() {
+    begin();
+    build_graphs();
+    make_models();
+    use_tensors();
+    open_data();
+    train_on_text();
+    train_on_rows();
+    compute_the_loss();
+    predict();
+    look();
+    fail();
+    end();
+  }
+
+ private:
+  void call(const char* name, st_status status) {
+    watch_.after(name);
+    EXPECT_TRUE(works(status)) << name;
+  }
+  /// And some that fail.
+  void refused(const char* name, st_status status) {
+    watch_.after(name);
+    EXPECT_NE(status, ST_OK) << name;
+  }
+  void begin();
+  void build_graphs();
+  void make_models();
+  void use_tensors();
+  void open_data();
+  void train_on_text();
+  void train_on_rows();
+  void compute_the_loss();
+  void predict();
+  void look();
+  void fail();
+  void end();
+
+  const LifeWatch& watch_;
+  Host host_;
+  const std::string text_ = text_file("life.txt", 2000), weights_ = file_of("life.safetensors", ""), page_ = file_of("life.html", ""),
+                    log_ = file_of("life.jsonl", "");
+  const char* answer_ = nullptr;
+  int64_t number_ = 0;
+  HeldContext context_;
+  HeldGraph graph_, layers_;
+  HeldModel gpt_, own_, clone_;
+  HeldRecipe recipe_;
+  HeldTensor tensor_, wrapped_, taken_;
+  HeldData text_data_, train_, validation_, arrays_, made_;
+  HeldTrainer on_text_, on_rows_;
+  HeldPredictor writer_, predictor_;
+  TokenBatch batch_{3, 5};
+  DLManagedTensor theirs_{};
+  const int64_t rows_dims_[2] = {kRows, 1}, weight_dims_[2] = {1, 8};
+  float weight_[8] = {}, predicted_[kRows] = {};
+  const st_view weight_view_ = {ST_F32, 2, weight_dims_, nullptr, weight_, sizeof weight_};
+  int64_t values_dims_[1] = {8};
+};
+
+void Life::begin() {
+  CALL(st_require(0, 1));
+  CALL(st_version(&answer_));
+  CALL(st_features(&answer_));
+  CALL(st_recipe_keys(&answer_));
+  auto options = filled(st_context_options_init);
+  options.threads = 2;
+  options.log = Host::log;
+  options.parallel = Host::parallel;
+  options.alloc = Host::alloc;
+  options.free = Host::free;
+  options.log_user = options.parallel_user = options.memory_user = &host_;
+  CALL(st_context_create(&options, context_.out()));
+  auto op = filled(st_op_callbacks_init);
+  op.shape = Host::shape;
+  op.forward = Host::forward;
+  op.backward = Host::backward;
+  CALL(st_op_register(context_, "same", &op, &host_));
+}
+
+void Life::build_graphs() {
+  CALL(st_graph_create(context_, graph_.out()));
+  const int64_t column[] = {ST_BATCH, 1};
+  st_value x = 0, y = 0, ends[2] = {0, 0};
+  CALL(st_graph_input(graph_, "x", ST_F32, 2, column, &x));
+  CALL(st_graph_input(graph_, "y", ST_F32, 2, column, &y));
+  CALL(st_layer_linear(graph_, "first", x, R"({"outputs": 8})", &x));
+  CALL(st_graph_op(graph_, "same", 1, &x, nullptr, 1, &x));
+  CALL(st_graph_apply(graph_, "gelu", 1, &x, 0, nullptr, 1, &x));
+  CALL(st_layer_mlp(graph_, "second", x, R"({"hidden": [8], "outputs": 1})", &x));
+  CALL(st_graph_output(graph_, "prediction", x));
+  const st_value pair[] = {x, y};
+  CALL(st_graph_op(graph_, "mse", 2, pair, nullptr, 2, ends));
+  CALL(st_graph_loss(graph_, ends[0]));
+  CALL(st_graph_text(graph_, &answer_));
+
+  CALL(st_graph_create(context_, layers_.out()));
+  const int64_t tokens[] = {ST_BATCH, 4};
+  auto info = filled(st_value_info_init);
+  CALL(st_graph_scope(layers_, "body"));
+  CALL(st_graph_input(layers_, "tokens", ST_I32, 2, tokens, &x));
+  CALL(st_layer_embedding(layers_, "embedding", x, R"({"vocabulary": 9, "width": 8})", &x));
+  CALL(st_layer_norm(layers_, "norm", x, nullptr, &x));
+  CALL(st_layer_attention(layers_, "attention", x, R"({"heads": 2})", &x));
+  CALL(st_layer_dropout(layers_, "dropout", x, R"({"rate": 0.1})", &x));
+  CALL(st_graph_scope_end(layers_));
+  CALL(st_graph_value(layers_, x, &info));
+  CALL(st_graph_parameter(layers_, "w", 2, weight_dims_, ST_INIT_NORMAL, 1, &y));
+  const st_view values = {ST_F32, 1, values_dims_, nullptr, weight_, sizeof weight_};
+  CALL(st_graph_parameter_values(layers_, "v", &values, 1, &y));
+}
+
+void Life::make_models() {
+  auto parameter = filled(st_parameter_info_init);
+  auto read = filled(st_read_report_init);
+  CALL(st_model_create(graph_, 1, own_.out()));
+  CALL(st_model_builtin(context_, "gpt", kSmallGpt, 1, gpt_.out()));
+  CALL(st_model_parameter_count(gpt_, &number_));
+  CALL(st_model_parameter(gpt_, 0, &parameter));
+  CALL(st_model_write_file(gpt_, weights_.c_str()));
+  CALL(st_model_read_file(gpt_, weights_.c_str()));
+  CALL(st_model_get(own_, "first.weight", &weight_view_));
+  CALL(st_model_set(own_, "first.weight", &weight_view_));
+  CALL(st_model_clone(own_, clone_.out()));
+  CALL(st_model_blend(clone_, own_, 0.5));
+  CALL(st_model_digest(clone_, &answer_));
+  CALL(st_model_write(own_, Host::write, &host_));
+  CALL(st_model_read(clone_, Host::read, &host_, nullptr, &read));
+}
+
+void Life::use_tensors() {
+  st_view view{};
+  CALL(st_tensor_create(context_, ST_F32, 2, rows_dims_, tensor_.out()));
+  CALL(st_tensor_view(tensor_, &view));
+  CALL(st_tensor_wrap(context_, &weight_view_, Host::release, &host_, wrapped_.out()));
+  DLManagedTensor* exported = nullptr;
+  CALL(st_tensor_to_dlpack(tensor_, &exported));
+  exported->deleter(exported);
+  theirs_.dl_tensor = {weight_, {1, 0}, 1, {2, 32, 1}, values_dims_, nullptr, 0};
+  theirs_.manager_ctx = &host_;
+  theirs_.deleter = Host::deleter;
+  CALL(st_tensor_from_dlpack(context_, &theirs_, taken_.out()));
+}
+
+void Life::open_data() {
+  double loss = 0;
+  CALL(st_data_files(context_, text_.c_str(), R"({"context": 8})", text_data_.out()));
+  CALL(st_data_split(text_data_, 0.2, 0, train_.out(), validation_.out()));
+  CALL(st_data_bigram_loss(train_, validation_, &loss));
+  CALL(st_data_vocabulary(train_, &number_));
+  CALL(st_data_arrays(context_, kSineRows, 2, host_.rows.views, Host::release, &host_, arrays_.out()));
+  CALL(st_data_callback(context_, kSineRows, 2, kSineFields, Host::fill, Host::release, &host_, made_.out()));
+  CALL(st_data_rows(made_, &number_));
+}
+
+void Life::train_on_text() {
+  auto evaluation = filled(st_evaluation_init);
+  CALL(st_recipe_create(R"({"batch": 3, "warmup": 3, "lr": 0.001})", recipe_.out()));
+  CALL(st_recipe_set(recipe_, "lr", "0.0003"));
+  CALL(st_recipe_get(recipe_, "lr", &answer_));
+  CALL(st_recipe_json(recipe_, &answer_));
+  CALL(st_trainer_create(gpt_, recipe_, train_, on_text_.out()));
+  CALL(st_trainer_log(on_text_, log_.c_str()));
+  CALL(st_trainer_step(on_text_, 0, nullptr, nullptr));
+  CALL(st_trainer_step(on_text_, 2, batch_.views(), nullptr));
+  CALL(st_trainer_run(on_text_, 4, Host::on_step, &host_));
+  CALL(st_trainer_evaluate(on_text_, validation_, &evaluation));
+  CALL(st_trainer_log_end(on_text_, evaluation.loss));
+  CALL(st_trainer_write_report(on_text_, page_.c_str(), nullptr));
+  CALL(st_trainer_stop(on_text_));
+  CALL(st_trainer_run(on_text_, 9, nullptr, nullptr));
+  CALL(st_trainer_cancel(on_text_));
+  refused("st_trainer_step that was cancelled", st_trainer_step(on_text_, 0, nullptr, nullptr));
+}
+
+void Life::train_on_rows() {
+  auto evaluation = filled(st_evaluation_init);
+  CALL(st_recipe_set(recipe_, "batch", "4"));
+  CALL(st_trainer_create(own_, recipe_, made_, on_rows_.out()));
+  CALL(st_trainer_step(on_rows_, 0, nullptr, nullptr));
+  int32_t done = 0;
+  while (done == 0) CALL(st_trainer_advance(on_rows_, 0, nullptr, 1000, &done, nullptr));
+  CALL(st_trainer_evaluate(on_rows_, made_, &evaluation));
+  CALL(st_trainer_evaluate(on_rows_, arrays_, &evaluation));
+  CALL(st_trainer_gradient(on_rows_, "first.weight", &weight_view_));
+  CALL(st_trainer_set(on_rows_, "lr", "0.002"));
+  CALL(st_trainer_get(on_rows_, "lr", &answer_));
+}
+
+void Life::compute_the_loss() {
+  const st_named_view batch[] = {{"x", {ST_F32, 2, rows_dims_, nullptr, host_.rows.x.data(), 4 * kRows}},
+                                 {"y", {ST_F32, 2, rows_dims_, nullptr, host_.rows.y.data(), 4 * kRows}}};
+  const st_named_view* outputs = nullptr;
+  CALL(st_trainer_forward(on_rows_, 2, batch, &number_, &outputs));
+  CALL(st_trainer_backward(on_rows_, 0, nullptr));
+  CALL(st_trainer_apply(on_rows_, nullptr));
+}
+
+void Life::predict() {
+  auto generate = filled(st_generate_options_init);
+  generate.tokens = 3;
+  const int32_t prompt = 5;
+  const st_named_view in = {"x", {ST_F32, 2, rows_dims_, nullptr, host_.rows.x.data(), 4 * kRows}};
+  const st_named_view out = {"prediction", {ST_F32, 2, rows_dims_, nullptr, predicted_, sizeof predicted_}};
+  CALL(st_predictor_create(gpt_, nullptr, writer_.out()));
+  CALL(st_predictor_generate(writer_, 1, &prompt, &generate, Host::on_token, &host_));
+  CALL(st_predictor_create(own_, nullptr, predictor_.out()));
+  CALL(st_predictor_run(predictor_, 1, &in, 1, &out));
+  CALL(st_predictor_refresh(predictor_));
+}
+
+void Life::look() {
+  auto stats = filled(st_memory_stats_init);
+  CALL(st_trainer_digest(on_rows_, &answer_));
+  CALL(st_trainer_plan(on_rows_, &answer_));
+  CALL(st_trainer_explain(on_rows_, &answer_));
+  CALL(st_live_handles(nullptr, &number_));
+  CALL(st_context_memory(context_, &stats));
+  CALL(st_context_trim(context_));
+  CALL(st_context_cancel(context_));
+}
+
+void Life::fail() {
+  auto info = filled(st_error_info_init);
+  refused("st_require of another version", st_require(99, 0));
+  refused("st_recipe_set of no number", st_recipe_set(recipe_, "lr", "many"));
+  refused("st_trainer_step with too few views", st_trainer_step(on_text_, 1, batch_.views(), nullptr));
+  CALL(st_last_error_info(&info));
+}
+
+void Life::end() {
+#define DESTROY(destroy, held)   \
+  call(#destroy, destroy(held)); \
+  *held.out() = nullptr
+  DESTROY(st_predictor_destroy, predictor_);
+  DESTROY(st_trainer_destroy, on_rows_);
+  DESTROY(st_trainer_destroy, on_text_);
+  DESTROY(st_data_destroy, made_);
+  DESTROY(st_data_destroy, arrays_);
+  DESTROY(st_recipe_destroy, recipe_);
+  DESTROY(st_tensor_destroy, wrapped_);
+  DESTROY(st_tensor_destroy, taken_);
+  DESTROY(st_model_destroy, clone_);
+  DESTROY(st_graph_destroy, layers_);
+  DESTROY(st_context_destroy, context_);
+#undef DESTROY
+}
+
+#undef CALL
+
+}  // namespace
+
+void live_a_life(const LifeWatch& watch) { Life(watch).live(); }
+
+}  // namespace st::test
