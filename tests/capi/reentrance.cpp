@@ -50,7 +50,7 @@ void look(Inside& inside) {
   ++inside.calls;
   inside.watched = false;  // what is called here may call back too
   if (inside.trainer != nullptr) expect_the_trainer_busy(inside);
-  expect_the_model_busy(inside);
+  if (inside.model != nullptr) expect_the_model_busy(inside);
   expect_others_free(inside);
   inside.watched = true;
 }
@@ -97,6 +97,7 @@ TEST_F(Reentrance, OfTheLogFindsItsHandlesBusy) {
   EXPECT_EQ(inside_.calls, 1) << "the plan's record";
 
   inside_.trainer = trainer_;
+  inside_.model = nullptr;  // a step's record is told when its weights are written
   auto report = filled(st_step_report_init);
   ASSERT_TRUE(works(step(&report)));
   EXPECT_EQ(inside_.calls, 1) << "a good step has no record";
@@ -107,7 +108,7 @@ TEST_F(Reentrance, OfTheLogFindsItsHandlesBusy) {
 
   x_[3] = 0.5F;
   ASSERT_TRUE(works(step(&report)));
-  EXPECT_EQ(report.step, 2);
+  EXPECT_EQ(report.skipped, 0);
 }
 
 TEST_F(Reentrance, OfTheAllocatorFindsItsHandlesBusy) {
