@@ -38,6 +38,28 @@ std::string name_given(const char* name) {
   return name;
 }
 
+Undo::Undo(GraphObject& graph)
+    : graph_(graph),
+      nodes_(graph.program.sections[0].graph.nodes.size()),
+      slots_(graph.program.slots.size()),
+      regions_(graph.program.regions.size()),
+      outputs_(graph.program.outputs.size()),
+      scopes_(graph.scopes.size()),
+      values_(graph.values.size()),
+      parameter_elements_(graph.parameter_elements) {}
+
+void Undo::run() noexcept {
+  const auto shorten = [](auto& list, size_t size) { list.erase(list.begin() + static_cast<std::ptrdiff_t>(size), list.end()); };
+  Program& program = graph_.program;
+  shorten(program.sections[0].graph.nodes, nodes_);
+  shorten(program.slots, slots_);
+  shorten(program.regions, regions_);
+  shorten(program.outputs, outputs_);
+  shorten(graph_.scopes, scopes_);
+  shorten(graph_.values, values_);
+  graph_.parameter_elements = parameter_elements_;
+}
+
 void count_parameters(GraphObject& graph, size_t first_slot) {
   for (size_t i = first_slot; i < graph.program.slots.size(); ++i) {
     const Slot& slot = graph.program.slots[i];

@@ -18,6 +18,19 @@ std::string name_given(const char* name);
 /// Counts the elements of parameters among the slots from `first_slot` on: a graph that no memory holds is refused while it is built.
 void count_parameters(GraphObject& graph, size_t first_slot);
 
+/// A graph as it was, for a call that runs out of memory halfway: the graph is not to blame, so the same call may be made again. A call
+/// that builds only ever adds, so this takes away, which needs no memory.
+class Undo {
+ public:
+  explicit Undo(GraphObject& graph);
+  void run() noexcept;
+
+ private:
+  GraphObject& graph_;
+  size_t nodes_, slots_, regions_, outputs_, scopes_, values_;
+  double parameter_elements_;
+};
+
 /// A call that makes values: on error the ids are 0, the graph keeps the first error, and the status tells too. The values may lie where
 /// the inputs do, so they are written last.
 template <class Body>
@@ -26,6 +39,7 @@ st_status build(st_graph* graph, const char* call, int32_t m, st_value* values, 
   const st_status status = guard(
       [&] {
         const auto g = find(graph);
+        Undo undo(*g);
         try {
           check(m == 0 || values != nullptr, "values is NULL");
           Builder b(g->program, 0);
@@ -40,6 +54,9 @@ st_status build(st_graph* graph, const char* call, int32_t m, st_value* values, 
           named.place = error.place;
           if (!g->first_error) g->first_error = named;
           throw named;
+        } catch (...) {
+          undo.run();
+          throw;
         }
       },
       call);

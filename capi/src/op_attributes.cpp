@@ -10,15 +10,15 @@ namespace st::capi {
 namespace {
 
 AttrValue attr_of(const Json& value, const std::string& key) {
-  if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number_integer()) return value.get<int64_t>();
-  if (value.is_number()) return value.get<double>();
-  if (value.is_string()) return value.get<std::string>();
-  check(value.is_array(), "attribute ", key, " is ", value.dump(), "; a bool, number, text or list of whole numbers is needed");
+  if (value.is(Json::Kind::boolean)) return value.boolean();
+  if (value.is(Json::Kind::whole)) return value.whole();
+  if (value.is_number()) return value.number();
+  if (value.is(Json::Kind::text)) return value.text();
+  check(value.is(Json::Kind::list), "attribute ", key, " is ", value.dump(), "; a bool, number, text or list of whole numbers is needed");
   Ints ints;
-  for (const Json& item : value) {
-    check(item.is_number_integer(), "attribute ", key, " holds ", item.dump(), "; whole numbers are needed");
-    ints.push_back(item.get<int64_t>());
+  for (const Json& item : value.list()) {
+    check(item.is(Json::Kind::whole), "attribute ", key, " holds ", item.dump(), "; whole numbers are needed");
+    ints.push_back(item.whole());
   }
   return ints;
 }
@@ -68,8 +68,8 @@ Attrs attrs_of(const char* json) {
   Attrs attrs;
   if (json == nullptr || *json == '\0') return attrs;
   const Json object = parse_json(json, "attributes");
-  check(object.is_object(), "attributes: a JSON object is needed, got ", object.dump());
-  for (const auto& [key, value] : object.items()) attrs.set(key, attr_of(value, key));
+  check(object.is(Json::Kind::object), "attributes: a JSON object is needed, got ", object.dump());
+  for (const auto& [key, value] : object.members()) attrs.set(key, attr_of(value, key));
   return attrs;
 }
 

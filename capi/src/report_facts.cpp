@@ -1,18 +1,19 @@
 #include "report_facts.h"
 
 #include "base/json.h"
+#include "base/json_line.h"
 #include "base/os.h"
 
 namespace st::capi {
 namespace {
 
-std::string plain(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string plain(const Json& value) { return value.is(Json::Kind::text) ? value.text() : value.dump(); }
 
 void take_facts(RunSummary& run, std::string_view facts) {
   if (facts.empty()) return;
   const Json object = parse_json(facts, "report: facts");
-  check(object.is_object(), "report: facts are a JSON object, got ", object.dump());
-  for (const auto& [key, value] : object.items()) {
+  check(object.is(Json::Kind::object), "report: facts are a JSON object, got ", object.dump());
+  for (const auto& [key, value] : object.members()) {
     if (key == "title") {
       run.title = plain(value);
     } else if (key == "subtitle") {
@@ -22,10 +23,10 @@ void take_facts(RunSummary& run, std::string_view facts) {
     } else if (key == "sample") {
       run.sample = plain(value);
     } else if (key == "bigram_loss" && value.is_number()) {
-      run.bigram_loss = value.get<double>();
-    } else if (value.is_object()) {
+      run.bigram_loss = value.number();
+    } else if (value.is(Json::Kind::object)) {
       FactGroup group{key, {}};
-      for (const auto& [name, text] : value.items()) group.facts.push_back({name, plain(text)});
+      for (const auto& [name, text] : value.members()) group.facts.push_back({name, plain(text)});
       run.facts.push_back(group);
     }
   }
@@ -33,7 +34,7 @@ void take_facts(RunSummary& run, std::string_view facts) {
 
 FactGroup recipe_facts(const Recipe& recipe) {
   FactGroup group{"Recipe", {}};
-  for (const RecipeKey& key : recipe_keys()) group.facts.push_back({key.name, plain(Json::parse(recipe.get(key.name)))});
+  for (const RecipeKey& key : recipe_keys()) group.facts.push_back({key.name, plain(parse_json(recipe.get(key.name), key.name))});
   return group;
 }
 
@@ -68,18 +69,14 @@ RunSummary summary_of(const TrainerObject& t, std::string_view facts) {
 
 std::string plan_json(const Plan& plan) {
   const MemoryLayout& memory = plan.memory;
-  Json bytes;
+  JsonLine bytes;
   for (int32_t a = 0; a < static_cast<int32_t>(Arena::host); ++a)
-    bytes[std::string(name_of(static_cast<Arena>(a)))] = memory.bytes[static_cast<size_t>(a)];
-  bytes["device_total"] = memory.total();
-  bytes["host_total"] = 0;
-  bytes["no_reuse"] = memory.no_reuse_bytes;
-  Json rank = {{"memory", bytes},
-               {"wire_bytes", 0},
-               {"collectives", 0},
-               {"micro_batches", plan.micro_batches},
-               {"instructions", plan.instructions.size()}};
-  return Json{{"ranks", Json::array({rank})}}.dump();
+    bytes.add(name_of(static_cast<Arena>(a)), memory.bytes[static_cast<size_t>(a)]);
+  bytes.add("device_total", memory.total()).add("host_total", 0).add("no_reuse", memory.no_reuse_bytes);
+  JsonLine rank, whole;
+  rank.add_json("memory", bytes.text()).add("wire_bytes", 0).add("collectives", 0);
+  rank.add("micro_batches", plan.micro_batches).add("instructions", plan.instructions.size());
+  return whole.add_json("ranks", json_list({rank.text()})).text();
 }
 
 }  // namespace st::capi

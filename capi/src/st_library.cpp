@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/json.h"
+#include "base/json_line.h"
 #include "base/os.h"
 #include "guard.h"
 #include "host_face.h"
@@ -18,38 +18,64 @@ namespace {
 #define ST_VERSION_TEXT(a, b, c) ST_TEXT(a) "." ST_TEXT(b) "." ST_TEXT(c)
 constexpr const char* kVersion = ST_VERSION_TEXT(ST_VERSION_MAJOR, ST_VERSION_MINOR, ST_VERSION_PATCH);
 
-Json ops() {
-  Json list = Json::array();
-  for (int32_t i = 0; i < kOps; ++i) {
-    const OpInfo info = host_face(static_cast<Op>(i));
-    Json row;
-    row["name"] = info.name;
-    for (const OpInput& input : info.inputs) row["inputs"].push_back(input.name + (input.optional ? "?" : input.variadic ? "*" : ""));
-    row["outputs"] = info.outputs;
-    for (const OpAttr& attr : info.attrs) row["attributes"][attr.name] = attr.required ? "required" : text_of(attr.standard);
-    row["help"] = info.help;
-    list.push_back(row);
-  }
-  return list;
+std::string inputs_of(const OpInfo& op) {
+  std::vector<std::string> list;
+  for (const OpInput& input : op.inputs)
+    append_json_string(list.emplace_back(), input.name + (input.optional ? "?" : input.variadic ? "*" : ""));
+  return json_list(list);
 }
 
-Json devices() {
-  Json list = Json::array();
+std::string outputs_of(const OpInfo& op) {
+  std::vector<std::string> list;
+  for (const std::string& output : op.outputs) append_json_string(list.emplace_back(), output);
+  return json_list(list);
+}
+
+std::string attributes_of(const OpInfo& op) {
+  JsonLine object;
+  for (const OpAttr& attr : op.attrs) object.add(attr.name, attr.required ? "required" : text_of(attr.standard));
+  return object.text();
+}
+
+std::string ops() {
+  std::vector<std::string> list;
+  for (int32_t i = 0; i < kOps; ++i) {
+    const OpInfo info = host_face(static_cast<Op>(i));
+    JsonLine row;
+    row.add("name", info.name);
+    if (!info.inputs.empty()) row.add_json("inputs", inputs_of(info));
+    row.add_json("outputs", outputs_of(info));
+    if (!info.attrs.empty()) row.add_json("attributes", attributes_of(info));
+    list.push_back(row.add("help", info.help).text());
+  }
+  return json_list(list);
+}
+
+std::string devices() {
+  std::vector<std::string> list;
   for (const char* device : {"cpu", "reference"}) {
-    Json row;
-    row["name"] = device;
+    JsonLine row;
+    row.add("name", device);
     try {
       const Context context({.device = device, .threads = 1, .memory_limit = 0, .log = {}, .parallel = {}, .memory = {}});
-      row["available"] = true;
-      row["kernels"] = context.backend().kernel_class();
+      row.add("available", true).add("kernels", context.backend().kernel_class());
     } catch (const Error& error) {
-      row["available"] = false;
-      row["why"] = error.message();
+      row.add("available", false).add("why", error.message());
     }
-    list.push_back(row);
+    list.push_back(row.text());
   }
-  list.push_back({{"name", "cuda"}, {"available", false}, {"why", "this version has no CUDA plug-in yet"}});
-  return list;
+  JsonLine cuda;
+  list.push_back(cuda.add("name", "cuda").add("available", false).add("why", "this version has no CUDA plug-in yet").text());
+  return json_list(list);
+}
+
+std::string processor() {
+  const os::CpuIdentity& cpu = os::cpu();
+  JsonLine object;
+  object.add("vendor", cpu.vendor).add("brand", cpu.brand).add("family", cpu.family).add("model", cpu.model);
+  object.add("avx2_fma", cpu.avx2_fma).add("avx512", cpu.avx512).add("avx512_bf16", cpu.avx512_bf16).add("amx_bf16", cpu.amx_bf16);
+  object.add("l1_bytes", cpu.l1_bytes).add("l2_bytes", cpu.l2_bytes).add("l3_bytes", cpu.l3_bytes);
+  return object.text();
 }
 
 /// A text of each thread's own. Freed by the C library's free when the thread ends: an object with a destructor of ours would keep the
@@ -99,17 +125,10 @@ st_status st_version(const char** out) {
 st_status st_features(const char** json) {
   return guard([&] {
     static ThreadText answer;
-    const os::CpuIdentity& cpu = os::cpu();
-    Json features;
-    features["version"] = kVersion;
-    features["devices"] = devices();
-    features["cpu"] = {{"vendor", cpu.vendor},     {"brand", cpu.brand},       {"family", cpu.family},           {"model", cpu.model},
-                       {"avx2_fma", cpu.avx2_fma}, {"avx512", cpu.avx512},     {"avx512_bf16", cpu.avx512_bf16}, {"amx_bf16", cpu.amx_bf16},
-                       {"l1_bytes", cpu.l1_bytes}, {"l2_bytes", cpu.l2_bytes}, {"l3_bytes", cpu.l3_bytes}};
-    features["cores"] = os::available_cores();
-    features["memory_bytes"] = os::available_memory();
-    features["ops"] = ops();
-    given(json, "st_features: json") = answer.keep(features.dump());
+    JsonLine features;
+    features.add("version", kVersion).add_json("devices", devices()).add_json("cpu", processor());
+    features.add("cores", os::available_cores()).add("memory_bytes", os::available_memory()).add_json("ops", ops());
+    given(json, "st_features: json") = answer.keep(features.text());
   });
 }
 

@@ -1,4 +1,4 @@
-#include "base/json.h"
+#include "base/json_line.h"
 #include "guard.h"
 #include "objects.h"
 
@@ -42,11 +42,13 @@ st_status st_recipe_json(st_recipe* recipe, const char** json) {
 st_status st_recipe_keys(const char** json) {
   return guard([&] {
     static const std::string answer = [] {
-      Json list = Json::array();
-      for (const RecipeKey& key : recipe_keys())
-        list.push_back(
-            {{"name", key.name}, {"type", key.type}, {"default", Json::parse(key.standard)}, {"allowed", key.allowed}, {"help", key.help}});
-      return list.dump();
+      std::vector<std::string> list;
+      for (const RecipeKey& key : recipe_keys()) {
+        JsonLine row;
+        row.add("name", key.name).add("type", key.type).add_json("default", key.standard);
+        list.push_back(row.add("allowed", key.allowed).add("help", key.help).text());
+      }
+      return json_list(list);
     }();
     given(json, "st_recipe_keys: json") = answer.c_str();
   });

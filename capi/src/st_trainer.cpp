@@ -1,7 +1,6 @@
 #include <cmath>
 #include <fstream>
 
-#include "base/json.h"
 #include "base/os.h"
 #include "guard.h"
 #include "objects.h"

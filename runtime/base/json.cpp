@@ -1,16 +1,18 @@
 #include "base/json.h"
 
 #include <algorithm>
-#include <string>
+#include <nlohmann/json.hpp>
 #include <unordered_set>
-#include <vector>
 
 #include "base/error.h"
+#include "base/json_line.h"
 
 namespace st {
 namespace {
 
-constexpr int kMaxDepth = 256;  // the parser of a hostile file must not recurse, nor its value's destructor, without end
+using Library = nlohmann::json;
+
+constexpr size_t kMaxDepth = 256;  // of a hostile file's value the destructor must not recurse without end
 
 /// nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while ..." without what we say ourselves.
 std::string_view reason_of(std::string_view message) {
@@ -29,27 +31,146 @@ std::string_view reason_of(std::string_view message) {
   throw error;
 }
 
+/// Builds the value from the parser's events.
+class TreeEvents : public nlohmann::json_sax<Library> {
+ public:
+  TreeEvents(std::string_view whole, std::string_view what) : whole_(whole), what_(what) {}
+
+  Json root;
+
+  bool null() override { return take(Json()); }
+  bool boolean(bool value) override { return take(Json(value)); }
+  bool number_integer(int64_t value) override { return take(Json(value)); }
+  bool number_unsigned(uint64_t value) override { return take(Json(value)); }
+  bool number_float(double value, const std::string&) override { return take(Json(value)); }
+  bool string(std::string& value) override { return take(Json(std::move(value))); }
+  bool binary(Library::binary_t&) override { return false; }  // not in a text
+  bool start_array(size_t) override { return open(Json::Kind::list); }
+  bool end_array() override { return close(); }
+  bool start_object(size_t) override { return open(Json::Kind::object); }
+  bool end_object() override { return close(); }
+
+  bool key(std::string& value) override {
+    Level& level = open_.back();
+    check(level.keys.insert(value).second, what_, ": the key \"", value, "\" is given twice in one object");
+    level.key = std::move(value);
+    return true;
+  }
+
+  bool parse_error(size_t byte, const std::string&, const nlohmann::detail::exception& error) override {
+    if (dynamic_cast<const Library::parse_error*>(&error) != nullptr) fail_at(whole_, what_, byte, reason_of(error.what()));
+    fail(Code::invalid_argument, text(what_, ": ", error.what()));  // a number out of range
+  }
+
+ private:
+  struct Level {  // a list or an object that is open
+    Json* value;  // stays where it is: nothing is added beside it until it is closed
+    std::string key;
+    std::unordered_set<std::string> keys;
+  };
+
+  Json& put(Json value) {
+    if (open_.empty()) return root = std::move(value);
+    Level& level = open_.back();
+    return level.value->is(Json::Kind::list) ? level.value->append(std::move(value))
+                                             : level.value->append(std::move(level.key), std::move(value));
+  }
+  bool take(Json value) {
+    put(std::move(value));
+    return true;
+  }
+  bool open(Json::Kind kind) {
+    check(open_.size() < kMaxDepth, what_, ": nested deeper than ", kMaxDepth);
+    open_.push_back({&put(Json::empty(kind)), {}, {}});
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::string_view whole_, what_;
+  std::vector<Level> open_;
+};
+
 }  // namespace
 
-Json parse_json(std::string_view whole, std::string_view what) {
-  std::vector<std::unordered_set<std::string>> keys;  // of the objects that are open
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-    check(depth < kMaxDepth, what, ": nested deeper than ", kMaxDepth);
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key) {
-      const auto& key = value.get_ref<const std::string&>();
-      check(keys.back().insert(key).second, what, ": the key \"", key, "\" is given twice in one object");
-    }
-    return true;
-  };
-  try {
-    return Json::parse(whole, watch);
-  } catch (const Json::parse_error& error) {
-    fail_at(whole, what, error.byte, reason_of(error.what()));
-  } catch (const Json::exception& error) {  // a number out of range
-    fail(Code::invalid_argument, text(what, ": ", error.what()));
+Json::Json(uint64_t value) : kind_(value > INT64_MAX ? Kind::large : Kind::whole), whole_(static_cast<int64_t>(value)) {}
+
+Json Json::empty(Kind list_or_object) {
+  Json made;
+  made.kind_ = list_or_object;
+  return made;
+}
+
+double Json::number() const {
+  if (kind_ == Kind::real) return real_;
+  return kind_ == Kind::large ? static_cast<double>(static_cast<uint64_t>(whole_)) : static_cast<double>(whole_);
+}
+
+const Json* Json::find(std::string_view key) const {
+  for (const auto& [name, value] : members_)
+    if (name == key) return &value;
+  return nullptr;
+}
+
+Json& Json::append(Json item) { return list_.emplace_back(std::move(item)); }
+
+Json& Json::append(std::string key, Json value) { return members_.emplace_back(std::move(key), std::move(value)).second; }
+
+std::string Json::dump() const {
+  std::string out;
+  dump_to(out);
+  return out;
+}
+
+void Json::dump_to(std::string& out) const {
+  const char* comma = "";
+  switch (kind_) {
+    case Kind::null:
+      out += "null";
+      break;
+    case Kind::boolean:
+      out += boolean() ? "true" : "false";
+      break;
+    case Kind::whole:
+      out += std::to_string(whole_);
+      break;
+    case Kind::large:
+      out += std::to_string(static_cast<uint64_t>(whole_));
+      break;
+    case Kind::real:
+      out += json_of(real_);
+      break;
+    case Kind::text:
+      append_json_string(out, text_);
+      break;
+    case Kind::list:
+      out += '[';
+      for (const Json& item : list_) {
+        out += std::exchange(comma, ",");
+        item.dump_to(out);
+      }
+      out += ']';
+      break;
+    case Kind::object:
+      out += '{';
+      for (const auto& [key, value] : members_) {
+        out += std::exchange(comma, ",");
+        append_json_string(out, key);
+        out += ':';
+        value.dump_to(out);
+      }
+      out += '}';
   }
 }
+
+Json parse_json(std::string_view whole, std::string_view what) {
+  TreeEvents events(whole, what);
+  Library::sax_parse(whole.begin(), whole.end(), &events);
+  return std::move(events.root);
+}
+
+std::string json_of(double value) { return Library(value).dump(); }
 
 }  // namespace st

@@ -65,6 +65,12 @@ void append_json_number(std::string& out, double value) {
   out.append(buffer.data(), end);
 }
 
+std::string json_list(const std::vector<std::string>& values) {
+  std::string out = "[";
+  for (const std::string& value : values) out += (out.size() > 1 ? "," : "") + value;
+  return out + ']';
+}
+
 JsonLine& JsonLine::add(std::string_view key, double value) {
   begin(key);
   append_json_number(out_, value);

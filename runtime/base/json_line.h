@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace st {
 
@@ -31,6 +32,8 @@ class JsonLine {
 
   /// Closes the object and ends the line. Valid until the next start().
   const std::string& finish();
+  /// The object so far, closed, without the end of the line: a value to be put elsewhere.
+  std::string text() const { return out_ + '}'; }
 
  private:
   void begin(std::string_view key);
@@ -50,6 +53,9 @@ class JsonLine {
 
 /// Appends `value` as a JSON string, quotes included. What is not UTF-8 becomes U+FFFD, so that every reader takes the line.
 void append_json_string(std::string& out, std::string_view value);
+
+/// "[a,b]" of values that are JSON already.
+std::string json_list(const std::vector<std::string>& values);
 
 /// A number as the log writes it: 9 significant digits, null when not finite.
 void append_json_number(std::string& out, double value);

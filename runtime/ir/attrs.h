@@ -11,7 +11,18 @@
 namespace st {
 
 using Ints = std::vector<int64_t>;
-using AttrValue = std::variant<bool, int64_t, double, Ints, std::string>;
+
+/// A variant that is copied by assignment: GCC 12's own copy constructor, of alternatives that are all moved for nothing, takes the one
+/// whose copy ran out of memory for a whole one and destroys it.
+class AttrValue : public std::variant<bool, int64_t, double, Ints, std::string> {
+ public:
+  using variant::variant;
+  AttrValue(const AttrValue& other) : variant() { variant::operator=(other); }
+  AttrValue(AttrValue&&) noexcept = default;
+  AttrValue& operator=(const AttrValue&) = default;
+  AttrValue& operator=(AttrValue&&) noexcept = default;
+  ~AttrValue() = default;
+};
 
 class Attrs {
  public:

@@ -10,36 +10,35 @@ namespace {
 
 int64_t whole_number(std::string_view what, const Json& value) {
   // 1e3 and 128.0 are whole numbers to the person who wrote them, and to languages whose only number is a double.
-  if (value.is_number_float()) {
-    const double real = value.get<double>();
+  if (value.is(Json::Kind::real)) {
+    const double real = value.number();
     if (real >= -0x1p53 && real <= 0x1p53 && real == static_cast<double>(static_cast<int64_t>(real))) return static_cast<int64_t>(real);
   }
-  const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX;
-  check(value.is_number_integer() && !too_large, what, " must be a whole number, got ", value.dump());
-  return value.get<int64_t>();
+  check(value.is(Json::Kind::whole), what, " must be a whole number, got ", value.dump());
+  return value.whole();
 }
 
 void take(const std::string& what, const Json& value, bool* target) {
-  check(value.is_boolean(), what, " must be true or false, got ", value.dump());
-  *target = value.get<bool>();
+  check(value.is(Json::Kind::boolean), what, " must be true or false, got ", value.dump());
+  *target = value.boolean();
 }
 
 void take(const std::string& what, const Json& value, int64_t* target) { *target = whole_number(what, value); }
 
 void take(const std::string& what, const Json& value, double* target) {
   check(value.is_number(), what, " must be a number, got ", value.dump());
-  *target = value.get<double>();
+  *target = value.number();
 }
 
 void take(const std::string& what, const Json& value, std::string* target) {
-  check(value.is_string(), what, " must be text, got ", value.dump());
-  *target = value.get<std::string>();
+  check(value.is(Json::Kind::text), what, " must be text, got ", value.dump());
+  *target = value.text();
 }
 
 void take(const std::string& what, const Json& value, std::vector<int64_t>* target) {
-  check(value.is_array(), what, " must be a list of whole numbers, got ", value.dump());
+  check(value.is(Json::Kind::list), what, " must be a list of whole numbers, got ", value.dump());
   target->clear();
-  for (const Json& item : value) target->push_back(whole_number(what, item));
+  for (const Json& item : value.list()) target->push_back(whole_number(what, item));
 }
 
 }  // namespace
@@ -47,10 +46,10 @@ void take(const std::string& what, const Json& value, std::vector<int64_t>* targ
 void read_options(std::string_view what, std::string_view json, const std::vector<Option>& options) {
   if (json.empty()) return;
   const Json object = parse_json(json, text(what, " options"));
-  check(object.is_object(), what, ": options must be a JSON object, got ", json);
+  check(object.is(Json::Kind::object), what, ": options must be a JSON object, got ", json);
   std::vector<std::string> names;
   for (const Option& option : options) names.push_back(option.name);
-  for (const auto& [key, value] : object.items()) {
+  for (const auto& [key, value] : object.members()) {
     const auto found = std::ranges::find(options, key, &Option::name);
     check(found != options.end(), what, ": unknown option ", key, suggestion(key, names));
     std::visit([&, &given = value](auto* target) { take(text(what, ": ", found->name), given, target); }, found->target);

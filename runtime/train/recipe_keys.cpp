@@ -5,14 +5,19 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_line.h"
 #include "train/recipe.h"
 
 namespace st {
 namespace {
 
-std::string json_of(const std::string& value) { return Json(value).dump(); }
+std::string json_of(const std::string& value) {
+  std::string out;
+  append_json_string(out, value);
+  return out;
+}
 std::string json_of(int64_t value) { return std::to_string(value); }
-std::string json_of(double value) { return Json(value).dump(); }
+using st::json_of;  // of a double
 
 const char* type_name(const std::string&) { return "text"; }
 const char* type_name(int64_t) { return "integer"; }
@@ -32,8 +37,8 @@ bool is_inside(double value, const std::string& interval) {
 }
 
 void take(std::string& to, const Json& value, const std::string& key, const std::string& allowed) {
-  check(value.is_string(), "recipe: ", key, " is text, got ", value.dump());
-  const auto word = value.get<std::string>();
+  check(value.is(Json::Kind::text), "recipe: ", key, " is text, got ", value.dump());
+  const std::string& word = value.text();
   const auto words = words_of(allowed);
   check(words.empty() || std::ranges::find(words, word) != words.end(), "recipe: ", key, " cannot be \"", word, "\" here; use ",
         words.size() > 1 ? "one of " : "", allowed);
@@ -42,15 +47,14 @@ void take(std::string& to, const Json& value, const std::string& key, const std:
 
 void take(double& to, const Json& value, const std::string& key, const std::string& allowed) {
   check(value.is_number(), "recipe: ", key, " is a number, got ", value.dump());
-  const auto number = value.get<double>();
+  const double number = value.number();
   check(is_inside(number, allowed), "recipe: ", key, " is ", number, ", allowed is ", allowed);
   to = number;
 }
 
 void take(int64_t& to, const Json& value, const std::string& key, const std::string& allowed) {
-  const bool fits = value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX});
-  check(fits, "recipe: ", key, " is a whole number, got ", value.dump());
-  const auto number = value.get<int64_t>();
+  check(value.is(Json::Kind::whole), "recipe: ", key, " is a whole number, got ", value.dump());
+  const int64_t number = value.whole();
   check(is_inside(static_cast<double>(number), allowed), "recipe: ", key, " is ", number, ", allowed is ", allowed);
   to = number;
 }
@@ -84,9 +88,9 @@ const std::vector<RecipeKey>& recipe_keys() {
 void Recipe::merge(std::string_view json) {
   if (json.empty()) return;
   const Json object = parse_json(json, "recipe");
-  check(object.is_object(), "recipe: a JSON object is needed, got ", object.dump());
+  check(object.is(Json::Kind::object), "recipe: a JSON object is needed, got ", object.dump());
   Recipe merged = *this;  // all keys or none
-  for (const auto& [key, value] : object.items()) take_key(merged, key, value);
+  for (const auto& [key, value] : object.members()) take_key(merged, key, value);
   *this = merged;
 }
 
@@ -103,11 +107,11 @@ std::string Recipe::get(std::string_view key) const {
 }
 
 std::string Recipe::json() const {
-  Json object;
-#define ST_RECIPE(type, name, standard, allowed, help) object[#name] = name;
+  JsonLine object;
+#define ST_RECIPE(type, name, standard, allowed, help) object.add_json(#name, json_of(name));
 #include "train/recipe.def"
 #undef ST_RECIPE
-  return object.dump();
+  return object.text();
 }
 
 int64_t Recipe::step_micro_batches() const {

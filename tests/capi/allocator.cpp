@@ -1,50 +1,12 @@
 // The host's allocator: every buffer comes from it and goes back to it, and one that fails at any of its calls, as the C++ runtime's may,
 // costs that call and nothing else.
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
-#include <new>
 
+#include "process_news.h"
 #include "small_run.h"
-
-namespace {
-
-constexpr size_t kLarge = size_t{64} << 10;  // beyond the tables of a small plan, which are no buffers
-
-// What operator new of this whole process, the library's included, is to do and has done.
-std::atomic<bool> watched{false};
-std::atomic<int64_t> large_news{0};
-std::atomic<int64_t> news_until_failure{-1};  // below 0: none fails
-
-void* made(size_t bytes, size_t align) {
-  if (watched && bytes >= kLarge) ++large_news;
-  if (news_until_failure.load() >= 0 && news_until_failure.fetch_sub(1) == 0) return nullptr;
-  const size_t rounded = (std::max<size_t>(bytes, 1) + align - 1) / align * align;
-  return align <= alignof(std::max_align_t) ? std::malloc(rounded) : std::aligned_alloc(align, rounded);
-}
-
-void* made_or_thrown(size_t bytes, size_t align) {
-  void* memory = made(bytes, align);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(size_t bytes) { return made_or_thrown(bytes, alignof(std::max_align_t)); }
-void* operator new[](size_t bytes) { return made_or_thrown(bytes, alignof(std::max_align_t)); }
-void* operator new(size_t bytes, std::align_val_t align) { return made_or_thrown(bytes, static_cast<size_t>(align)); }
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return made(bytes, alignof(std::max_align_t)); }
-// Not inlined, or GCC 12 sees free() on what it takes for the standard new's.
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 
 namespace {
 
@@ -146,7 +108,7 @@ TEST(Allocator, EveryBufferIsTheHostsAndGoesBack) {
   const auto options = ledger.options();
   {
     Life life(&options, text);
-    watched = true;
+    const int64_t large_before = large_news();
     EXPECT_TRUE(works(life.create(R"({"layers": 1, "width": 128, "heads": 4, "context": 8})")));
     EXPECT_GT(ledger.bytes(), int64_t{1} << 20);
     EXPECT_EQ(allocated(life.context), ledger.bytes());
@@ -157,8 +119,7 @@ TEST(Allocator, EveryBufferIsTheHostsAndGoesBack) {
     EXPECT_EQ(ledger.calls(), calls) << "a step allocates nothing";
     const char* hex = nullptr;
     EXPECT_TRUE(works(st_trainer_digest(life.trainer, &hex)));
-    watched = false;
-    EXPECT_EQ(large_news, 0) << "of 64 KiB and more, past the host's allocator";
+    EXPECT_EQ(large_news(), large_before) << "of 64 KiB and more, past the host's allocator";
   }
   EXPECT_EQ(ledger.bytes(), 0);
 }
@@ -260,9 +221,9 @@ TEST(Allocator, TheRuntimesNewFailingAtAnyCallOfAStepLosesNothing) {
   ASSERT_TRUE(works(undisturbed.create()));
   int64_t steps = 0;
   for (int64_t n = 0; n < 20; ++n) {
-    news_until_failure = n;
+    fail_new(n, n % 2 == 0 ? Failing::once : Failing::for_good);
     const st_status step = life.step();
-    news_until_failure = -1;
+    fail_no_new();
     ASSERT_TRUE(step == ST_OK || step == ST_OUT_OF_MEMORY) << st_last_error();
     steps += step == ST_OK;
   }

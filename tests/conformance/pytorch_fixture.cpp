@@ -8,16 +8,29 @@
 namespace st::conformance {
 namespace {
 
+template <class T>
+std::vector<T> ints_of(const Json& json) {
+  std::vector<T> ints;
+  for (const Json& item : json.list()) ints.push_back(static_cast<T>(item.whole()));
+  return ints;
+}
+
 Attrs attrs_of(const Json& json) {
   Attrs attrs;
-  for (const auto& [name, value] : json.items()) {
-    if (value.is_boolean()) attrs.set(name, value.get<bool>());
-    if (value.is_number_integer()) attrs.set(name, value.get<int64_t>());
-    if (value.is_number_float()) attrs.set(name, value.get<double>());
-    if (value.is_string()) attrs.set(name, value.get<std::string>());
-    if (value.is_array()) attrs.set(name, value.get<Ints>());
+  for (const auto& [name, value] : json.members()) {
+    if (value.is(Json::Kind::boolean)) attrs.set(name, value.boolean());
+    if (value.is(Json::Kind::whole)) attrs.set(name, value.whole());
+    if (value.is(Json::Kind::real)) attrs.set(name, value.number());
+    if (value.is(Json::Kind::text)) attrs.set(name, value.text());
+    if (value.is(Json::Kind::list)) attrs.set(name, ints_of<int64_t>(value));
   }
   return attrs;
+}
+
+const Json& part(const Json& json, std::string_view key) {
+  const Json* found = json.find(key);
+  require(found != nullptr, Code::corrupt, "fixture: no ", key, " in ", json.dump());
+  return *found;
 }
 
 std::string word_of(std::string name) {
@@ -50,14 +63,14 @@ std::vector<TorchCase> TorchFixture::cases() const {
     const std::string name = key.substr(5);
     const Json json = parse_json(value, key);
     TorchCase c;
-    c.op_case.op = op_named(json["op"].get<std::string>());
+    c.op_case.op = op_named(part(json, "op").text());
     c.op_case.name = word_of(name);
-    c.op_case.attrs = attrs_of(json["attrs"]);
-    c.op_case.parameters = json["parameters"].get<std::vector<int32_t>>();
-    c.tolerance = json.value("tolerance", 0.0);
+    c.op_case.attrs = attrs_of(part(json, "attrs"));
+    c.op_case.parameters = ints_of<int32_t>(part(json, "parameters"));
+    c.tolerance = json.find("tolerance") == nullptr ? 0.0 : json.find("tolerance")->number();
     c.op_case.seeded.clear();
-    for (int32_t i = 0; i < json["inputs"].get<int32_t>(); ++i) c.op_case.in.push_back(tensor(text(name, "/in.", i)));
-    for (int32_t i = 0; i < json["outputs"].get<int32_t>(); ++i) {
+    for (int32_t i = 0; i < part(json, "inputs").whole(); ++i) c.op_case.in.push_back(tensor(text(name, "/in.", i)));
+    for (int32_t i = 0; i < part(json, "outputs").whole(); ++i) {
       c.out.push_back(tensor(text(name, "/out.", i)));
       if (file_.header().find(text(name, "/seed.", i)) == nullptr) continue;
       c.op_case.seeded.push_back(i);
@@ -76,9 +89,9 @@ std::vector<TorchAdamw> TorchFixture::adamw() const {
     const Json json = parse_json(value, key);
     const std::string folder = "adamw/" + key.substr(6) + "/";
     all.push_back({.name = key.substr(6),
-                   .attrs = attrs_of(json["attrs"]),
-                   .steps = json["steps"].get<int64_t>(),
-                   .factor = json["factor"].get<double>(),
+                   .attrs = attrs_of(part(json, "attrs")),
+                   .steps = part(json, "steps").whole(),
+                   .factor = part(json, "factor").number(),
                    .first = tensor(folder + "first"),
                    .rates = tensor(folder + "rates"),
                    .gradients = tensor(folder + "gradients"),

@@ -1,4 +1,4 @@
-// Every function of the C ABI, called with what the input chooses.
+// Every function of the C ABI, called with what the input chooses: a file for each noun.
 #pragma once
 
 #include "fuzz_world.h"
@@ -10,5 +10,28 @@ void call_something(World& world);
 
 /// A context, a small regression and a small token model, their trainers, data and predictors: where sequences begin.
 void set_up(World& world);
+
+// What these two are made of.
+void context_create(World& world);
+void context_use(World& world);
+void library_use(World& world);
+void data_create(World& world);
+void data_use(World& world);
+void graph_leaf(World& world);
+void graph_layer(World& world);
+void graph_op(World& world);
+void graph_use(World& world);
+void model_create(World& world);
+void model_use(World& world);
+void op_register(World& world);
+void predictor_use(World& world);
+void recipe_use(World& world);
+void tensor_use(World& world);
+void trainer_create(World& world);
+void trainer_step(World& world);
+void trainer_use(World& world);
+
+/// A regression with a prediction and a loss, as good as they come.
+void sine_graph(World& world, st_graph* graph);
 
 }  // namespace st::fuzz

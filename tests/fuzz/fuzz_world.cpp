@@ -7,7 +7,18 @@
 #include <fstream>
 #include <limits>
 
+#include "call_tally.h"
+
 namespace st::fuzz {
+
+namespace {
+
+/// Elements from the first to the last of what the strides reach.
+int64_t span_of(int64_t rows, int64_t columns, const int64_t* strides) {
+  return rows == 0 || columns == 0 ? 0 : (rows - 1) * strides[0] + (columns - 1) * strides[1] + 1;
+}
+
+}  // namespace
 
 void finding(const char* what, const std::string& detail) {
   std::fprintf(stderr, "FINDING %s: %s\n", what, detail.c_str());
@@ -53,8 +64,10 @@ void* World::foreign() {
 bool World::ok(const char* call, st_status status) {
   static const bool told = std::getenv("ST_FUZZ_TRACE") != nullptr;
   if (told) std::fprintf(stderr, "%s: %d %s\n", call, status, status == ST_OK ? "" : st_last_error());
+  tally().count(call, status == ST_OK);
   if (status == ST_OK) return true;
   const char* message = st_last_error();
+  tally().count("st_last_error", message != nullptr);
   if (status < ST_OK || status > ST_INTERNAL) finding(call, "status " + std::to_string(status));
   if (status == ST_INTERNAL) finding(call, std::string("ST_INTERNAL: ") + (message != nullptr ? message : "NULL"));
   if (message == nullptr || *message == '\0') finding(call, "status " + std::to_string(status) + " without a message");
@@ -130,21 +143,43 @@ st_view World::view() {
   return made;
 }
 
+st_view World::view_of(std::initializer_list<int64_t> shape) {
+  int64_t elements = 1;
+  for (const int64_t dim : shape) elements *= dim;
+  void* zeros = memory(static_cast<size_t>(elements) * 4);
+  std::memset(zeros, 0, static_cast<size_t>(elements) * 4);
+  return {ST_F32, static_cast<int32_t>(shape.size()), dims(shape), nullptr, zeros, elements * 4};
+}
+
+const int64_t* World::batch_strides(int64_t rows, int64_t columns) {
+  switch (bytes.next() % 4) {
+    case 0:
+      return dims({columns + 3, 1});  // rows of a wider table
+    case 1:
+      return dims({1, rows});  // column by column
+    case 2:
+      return dims({0, 1});  // one row for all
+    default:
+      return dims({2 * columns, 2});  // every second element
+  }
+}
+
 std::vector<st_named_view> World::batch(bool tokens) {
-  static constexpr std::array<int64_t, 6> kRows = {8, 8, 8, 4, 1, 5};  // a step here takes 8, a forward 4
+  static constexpr std::array<int64_t, 10> kRows = {8, 8, 8, 4, 7, 5, 1, 3, 9, 0};  // a step here takes 8 or fewer, a forward 4
   const int64_t rows = bytes.pick(kRows), columns = tokens ? 4 : 1;
   std::vector<st_named_view> views;
   for (const char* name : {tokens ? "tokens" : "x", tokens ? "targets" : "y"}) {
-    const auto bytes_here = rows * columns * 4;
+    const int64_t* strides = bytes.rarely(3) ? batch_strides(rows, columns) : nullptr;
+    const int64_t elements = strides == nullptr ? rows * columns : span_of(rows, columns, strides), bytes_here = elements * 4;
     auto* room = static_cast<uint8_t*>(memory(static_cast<size_t>(bytes_here)));
     const int32_t seed = bytes.next();
-    for (int64_t i = 0; i < rows * columns; ++i) {
+    for (int64_t i = 0; i < elements; ++i) {
       const int32_t token = seed == 7 && i == 3 ? -5 : (seed + static_cast<int32_t>(i) * 7) % 16;
       float number_here = static_cast<float>(token) * 0.1F;
       if (token < 0) number_here = std::numeric_limits<float>::quiet_NaN();
       std::memcpy(room + 4 * i, tokens ? static_cast<const void*>(&token) : &number_here, 4);
     }
-    views.push_back({name, {tokens ? ST_I32 : ST_F32, 2, dims({rows, columns}), nullptr, room, bytes_here}});
+    views.push_back({name, {tokens ? ST_I32 : ST_F32, 2, dims({rows, columns}), strides, room, bytes_here}});
   }
   if (!bytes.rarely(3)) return views;
   st_named_view& wrong = views[bytes.next() % 2];

@@ -89,8 +89,11 @@ class World {
   int64_t number();
   /// A view of memory that is there: the size it states is true, nothing else needs to be.
   st_view view();
-  /// `rows` rows of one float or token, as models here take them; at times with one thing wrong.
+  /// Rows of one float or of tokens, as models here take them, fewer than a step takes now and then, and with gaps between them; at times
+  /// with one thing wrong.
   std::vector<st_named_view> batch(bool tokens);
+  /// Floats of this shape, as good as they come.
+  st_view view_of(std::initializer_list<int64_t> shape);
   std::vector<st_named_view> views(const char* name);
   /// Memory that lives as long as the world.
   void* memory(size_t size);
@@ -107,7 +110,8 @@ class World {
   Shelf<st_predictor> predictors;
   Shelf<st_tensor> tensors;
   std::vector<st_value> values;
-  int depth = 0;  // of calls out of callbacks
+  std::vector<uint8_t> stream;  // what the last st_model_write wrote
+  int depth = 0;                // of calls out of callbacks
   std::atomic<int64_t> lent{0}, released{0};
 
   /// Of text files to read, and where to write: never the same, since a file in use must not be cut short.
@@ -115,6 +119,7 @@ class World {
 
  private:
   void* foreign();
+  const int64_t* batch_strides(int64_t rows, int64_t columns);
   std::vector<std::unique_ptr<uint8_t[]>> memory_;
 };
 

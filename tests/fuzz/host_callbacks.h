@@ -8,7 +8,8 @@ namespace st::fuzz {
 /// The user pointer of callbacks that run within a call, on the fuzzer's own thread.
 struct Caller {
   World& world;
-  int64_t left;  // calls until it fails; < 0: never
+  int64_t left;         // calls until it fails; < 0: never
+  int64_t replay = -1;  // where in the world's stream a read is; < 0: it makes its bytes up
   bool fails() { return left >= 0 && left-- == 0; }
 };
 

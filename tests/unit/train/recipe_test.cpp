@@ -43,7 +43,7 @@ TEST(Recipe, EveryKeyRefusesWhatIsOutOfItsRangeNamingKeyAndValue) {
     if (key.type == "text") continue;
     const Interval range(key.allowed);
     const auto wanted = [&](double value) {
-      const std::string text = key.type == "integer" ? std::to_string(static_cast<int64_t>(value)) : Json(value).dump();
+      const std::string text = key.type == "integer" ? std::to_string(static_cast<int64_t>(value)) : json_of(value);
       const std::string refusal = refusal_of(key.name, text);
       EXPECT_NE(refusal.find(key.name + " is "), std::string::npos) << key.name << " " << text << ": \"" << refusal << "\"";
       EXPECT_NE(refusal.find(key.allowed), std::string::npos) << refusal;

@@ -1,0 +1,210 @@
+// operator new failing at any of its calls while something is made: ST_OUT_OF_MEMORY, nothing left behind, and the same call works next.
+#include <cstdlib>
+#include <functional>
+
+#include "process_news.h"
+#include "small_run.h"
+
+namespace {
+
+using namespace st::test;
+
+int64_t live_handles() {
+  int64_t count = -1;
+  EXPECT_TRUE(works(st_live_handles(nullptr, &count)));
+  return count;
+}
+
+/// Which operator new fails after the `n`-th: the next one, but of calls that make thousands of them fewer and fewer, unless it is a long
+/// trial (tests/capi/README.md).
+int64_t after(int64_t n) {
+  static const bool every = std::getenv("ST_LONG_TRIALS") != nullptr;
+  return every ? n + 1 : n + 1 + n / 100;
+}
+
+/// Makes the call with operator new failing at its 0th, 1st, 2nd... call until none is left to fail, `prepare` before each; how often the
+/// call failed. After that the same call must work. Of one failure alone a call may recover: the context gives back what it kept and asks
+/// again, std::stable_sort does without a buffer.
+int64_t failures_of(
+    Failing failing, const std::function<st_status()>& call, const std::function<void()>& prepare = [] {}) {
+  constexpr int64_t kEndless = 100000;
+  int64_t refusals = 0;
+  for (int64_t n = 0; n < kEndless; n = after(n)) {
+    prepare();
+    const int64_t handles = live_handles();
+    fail_new(n, failing);
+    const st_status status = call();
+    if (!fail_no_new()) {
+      EXPECT_TRUE(works(status));
+      return refusals;
+    }
+    if (failing == Failing::once && status == ST_OK) continue;
+    ++refusals;
+    EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, status)) << "operator new " << n;
+    EXPECT_EQ(live_handles(), handles) << "operator new " << n;
+    EXPECT_TRUE(works(call())) << "the next call, after operator new " << n;
+    if (testing::Test::HasFailure()) return refusals;
+  }
+  return kEndless;
+}
+
+class CreationMemory : public testing::TestWithParam<Failing> {
+ protected:
+  /// A creation: what was made before is destroyed first.
+  template <class Held>
+  int64_t creations(Held& held, const std::function<st_status()>& create) {
+    return failures_of(GetParam(), create, [&] { held.reset(); });
+  }
+  /// A call on a graph of its own, with an input `x_` of 8 columns in it.
+  int64_t graph_calls(const std::function<st_status()>& call) {
+    return failures_of(GetParam(), call, [&] {
+      graph_.reset();
+      const int64_t dims[] = {ST_BATCH, 8};
+      ASSERT_TRUE(works(st_graph_create(context_, graph_.out())));
+      ASSERT_TRUE(works(st_graph_input(graph_, "x", ST_F32, 2, dims, &x_)));
+    });
+  }
+  void SetUp() override { ASSERT_TRUE(works(st_context_create(nullptr, context_.out()))); }
+
+  HeldContext context_;
+  HeldGraph graph_;
+  st_value x_ = 0, made_[4] = {0, 0, 0, 0};
+};
+
+TEST_P(CreationMemory, OfAContext) {
+  auto options = filled(st_context_options_init);
+  options.threads = 2;
+  HeldContext context;
+  EXPECT_GE(creations(context, [&] { return st_context_create(&options, context.out()); }), 3);
+}
+
+TEST_P(CreationMemory, OfAGraph) {
+  EXPECT_GE(creations(graph_, [&] { return st_graph_create(context_, graph_.out()); }), 1);
+}
+
+TEST_P(CreationMemory, OfAGraphsLeaves) {
+  const int64_t dims[] = {8, 3};
+  std::vector<float> values(24, 0.5F);
+  const st_view view = {ST_F32, 2, dims, nullptr, values.data(), 96};
+  EXPECT_GE(graph_calls([&] { return st_graph_input(graph_, "y", ST_F32, 2, dims, made_); }), 3);
+  EXPECT_GE(graph_calls([&] { return st_graph_parameter(graph_, "a.long.name.of.a.weight", 2, dims, ST_INIT_XAVIER, 1, made_); }), 3);
+  EXPECT_GE(graph_calls([&] { return st_graph_parameter_values(graph_, "a.long.name.of.a.weight", &view, 1, made_); }), 3);
+}
+
+TEST_P(CreationMemory, OfAGraphsOps) {
+  const int64_t axes[] = {1};
+  const st_attribute attribute = {"axes", ST_ATTRIBUTE_INTS, 1, 0, 0, axes, nullptr};
+  const st_attribute word = {"approximate", ST_ATTRIBUTE_WORD, 0, 0, 0, nullptr, "tanh"};
+  EXPECT_GE(graph_calls([&] { return st_graph_op(graph_, "sum", 1, &x_, R"({"axes": [1], "keep_dims": true})", 1, made_); }), 5);
+  EXPECT_GE(graph_calls([&] { return st_graph_op(graph_, "gelu", 1, &x_, R"({"approximate": "erf"})", 1, made_); }), 5);
+  EXPECT_GE(graph_calls([&] { return st_graph_op(graph_, "dropout", 1, &x_, R"({"rate": 0.5})", 1, made_); }), 5);
+  EXPECT_GE(graph_calls([&] { return st_graph_apply(graph_, "sum", 1, &x_, 1, &attribute, 1, made_); }), 5);
+  EXPECT_GE(graph_calls([&] { return st_graph_apply(graph_, "gelu", 1, &x_, 1, &word, 1, made_); }), 5);
+}
+
+TEST_P(CreationMemory, OfAGraphsScopesAndOutputs) {
+  EXPECT_GE(graph_calls([&] { return st_graph_scope(graph_, "a.scope.with.a.long.name"); }), 2);
+  EXPECT_GE(graph_calls([&] { return st_graph_output(graph_, "an.output.with.a.long.name", x_); }), 2);
+  const char* text = nullptr;
+  EXPECT_GE(graph_calls([&] { return st_graph_text(graph_, &text); }), 2);
+}
+
+TEST_P(CreationMemory, OfLayers) {
+  EXPECT_GE(graph_calls([&] { return st_layer_linear(graph_, "first", x_, R"({"outputs": 3})", made_); }), 10);
+  EXPECT_GE(graph_calls([&] { return st_layer_norm(graph_, "norm", x_, R"({"kind": "rms"})", made_); }), 10);
+  EXPECT_GE(graph_calls([&] { return st_layer_mlp(graph_, "mlp", x_, R"({"hidden": [4], "outputs": 2})", made_); }), 10);
+  EXPECT_GE(graph_calls([&] { return st_layer_dropout(graph_, "drop", x_, R"({"rate": 0.5})", made_); }), 5);
+}
+
+TEST_P(CreationMemory, OfHostOps) {
+  auto callbacks = filled(st_op_callbacks_init);
+  callbacks.shape = [](void*, int32_t, const st_op_type* inputs, int32_t, st_op_type* outputs) {
+    outputs[0] = inputs[0];
+    return st_status{ST_OK};
+  };
+  callbacks.forward = [](void*, int32_t, const st_view*, int32_t, const st_view*) { return st_status{ST_OK}; };
+  const auto fresh = [&] { ASSERT_TRUE(works(st_context_create(nullptr, context_.out()))); };
+  EXPECT_GE(failures_of(
+                GetParam(), [&] { return st_op_register(context_, "an_op_of_the_hosts_with_a_long_name", &callbacks, nullptr); },
+                [&] {
+                  context_.reset();
+                  fresh();
+                }),
+            1);
+  EXPECT_GE(graph_calls([&] { return st_graph_op(graph_, "an_op_of_the_hosts_with_a_long_name", 1, &x_, nullptr, 1, made_); }), 5);
+}
+
+TEST_P(CreationMemory, OfModels) {
+  HeldModel model, built, clone;
+  ASSERT_TRUE(works(st_graph_create(context_, graph_.out())));
+  sine_graph(graph_);
+  EXPECT_GE(creations(model, [&] { return st_model_create(graph_, 1, model.out()); }), 10);
+  EXPECT_GE(creations(clone, [&] { return st_model_clone(model, clone.out()); }), 3);
+  const char* gpt = R"({"layers": 1, "width": 8, "heads": 1, "context": 4})";
+  EXPECT_GE(creations(built, [&] { return st_model_builtin(context_, "gpt", gpt, 1, built.out()); }), 50);
+  EXPECT_GE(creations(built, [&] { return st_model_builtin(context_, "mlp", R"({"hidden": [4, 2]})", 1, built.out()); }), 50);
+}
+
+TEST_P(CreationMemory, OfRecipes) {
+  HeldRecipe recipe;
+  const char* text = nullptr;
+  const char* json = R"({"batch": 3, "optimizer": "adamw", "lr": 1e-3, "lr_schedule": "constant", "warmup": 0})";
+  EXPECT_GE(creations(recipe, [&] { return st_recipe_create(json, recipe.out()); }), 10);
+  EXPECT_GE(failures_of(GetParam(), [&] { return st_recipe_set(recipe, "optimizer", "\"adamw\""); }), 3);
+  EXPECT_GE(failures_of(GetParam(), [&] { return st_recipe_json(recipe, &text); }), 1);
+  // Made once for the whole process: where it failed it is made by the next call.
+  failures_of(GetParam(), [&] { return st_recipe_keys(&text); });
+}
+
+TEST_P(CreationMemory, OfData) {
+  HeldData files, arrays, callback, train, validation;
+  const std::string path = text_file("creation_memory.txt", 600);
+  const int64_t dims[] = {16, 1};
+  std::vector<float> values(16, 0.5F);
+  const st_named_view view = {"x", {ST_F32, 2, dims, nullptr, values.data(), 64}};
+  const st_field field = {"x", ST_F32, 1, dims + 1};
+  const auto fill = [](void*, int64_t, const int64_t*, int64_t, const st_view*) { return st_status{ST_OK}; };
+  EXPECT_GE(creations(files, [&] { return st_data_files(context_, path.c_str(), R"({"context": 8})", files.out()); }), 5);
+  EXPECT_GE(creations(arrays, [&] { return st_data_arrays(context_, 16, 1, &view, nullptr, nullptr, arrays.out()); }), 3);
+  EXPECT_GE(creations(callback, [&] { return st_data_callback(context_, 16, 1, &field, fill, nullptr, nullptr, callback.out()); }), 3);
+  EXPECT_GE(failures_of(
+                GetParam(), [&] { return st_data_split(files, 0.5, 1, train.out(), validation.out()); },
+                [&] {
+                  train.reset();
+                  validation.reset();
+                }),
+            2);
+}
+
+TEST_P(CreationMemory, OfTrainersAndPredictors) {
+  const int64_t dims[] = {16, 1};
+  std::vector<float> values(16, 0.5F);
+  const st_view column = {ST_F32, 2, dims, nullptr, values.data(), 64};
+  const st_named_view views[] = {{"x", column}, {"y", column}};
+  HeldModel model;
+  HeldRecipe recipe;
+  HeldData data;
+  HeldTrainer trainer;
+  HeldPredictor predictor;
+  // Small, since each of its thousands of allocations is a creation of its own.
+  ASSERT_TRUE(works(st_model_builtin(context_, "mlp", R"({"inputs": 1, "hidden": [1], "outputs": 1})", 1, model.out())));
+  ASSERT_TRUE(works(st_recipe_create(R"({"batch": 2, "accumulate": 2, "warmup": 0, "dropout": 0.1})", recipe.out())));
+  ASSERT_TRUE(works(st_data_arrays(context_, 16, 2, views, nullptr, nullptr, data.out())));
+  EXPECT_GE(creations(trainer, [&] { return st_trainer_create(model, recipe, data, trainer.out()); }), 100);
+  EXPECT_GE(creations(predictor, [&] { return st_predictor_create(model, nullptr, predictor.out()); }), 50);
+  EXPECT_TRUE(works(st_trainer_step(trainer, 0, nullptr, nullptr)));
+}
+
+TEST_P(CreationMemory, OfTensors) {
+  HeldTensor tensor, wrapped;
+  const int64_t dims[] = {4, 4};
+  float values[16] = {};
+  const st_view view = {ST_F32, 2, dims, nullptr, values, sizeof values};
+  EXPECT_GE(creations(tensor, [&] { return st_tensor_create(context_, ST_F32, 2, dims, tensor.out()); }), 1);
+  EXPECT_GE(creations(wrapped, [&] { return st_tensor_wrap(context_, &view, nullptr, nullptr, wrapped.out()); }), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(News, CreationMemory, testing::Values(Failing::once, Failing::for_good),
+                         [](const auto& suite) { return suite.param == Failing::once ? "FailingOnce" : "FailingForGood"; });
+
+}  // namespace

@@ -1,0 +1,136 @@
+// Callbacks of a context that call back into the handle whose call they are made from: BUSY, and the call goes on as if nothing was.
+#include <cstdlib>
+#include <limits>
+
+#include "small_run.h"
+
+namespace {
+
+using namespace st::test;
+
+/// What a callback looks at, and how often it did.
+struct Inside {
+  st_trainer* trainer = nullptr;
+  st_model* model = nullptr;
+  st_context* context = nullptr;
+  bool watched = false;
+  int calls = 0;
+};
+
+void expect_the_trainer_busy(const Inside& inside) {
+  st_trainer* t = inside.trainer;
+  const char* text = nullptr;
+  int32_t done = 0;
+  EXPECT_TRUE(fails(ST_BUSY, st_trainer_step(t, 0, nullptr, nullptr), {"st_trainer_step", "another call"}));
+  EXPECT_TRUE(fails(ST_BUSY, st_trainer_advance(t, 0, nullptr, 0, &done, nullptr), {"st_trainer_advance"}));
+  EXPECT_TRUE(fails(ST_BUSY, st_trainer_run(t, 9, nullptr, nullptr), {"st_trainer_run"}));
+  EXPECT_TRUE(fails(ST_BUSY, st_trainer_apply(t, nullptr), {"st_trainer_apply"}));
+  EXPECT_TRUE(fails(ST_BUSY, st_trainer_set(t, "lr", "1"), {"st_trainer_set"}));
+  EXPECT_TRUE(fails(ST_BUSY, st_trainer_get(t, "lr", &text), {"st_trainer_get"}));
+  EXPECT_TRUE(fails(ST_BUSY, st_trainer_digest(t, &text), {"st_trainer_digest"}));
+  EXPECT_TRUE(fails(ST_BUSY, st_trainer_destroy(t), {"st_trainer_destroy"}));
+}
+
+void expect_the_model_busy(const Inside& inside) {
+  const char* text = nullptr;
+  EXPECT_TRUE(fails(ST_BUSY, st_model_digest(inside.model, &text), {"st_model_digest"}));
+  EXPECT_TRUE(fails(ST_BUSY, st_model_write_file(inside.model, "weights.safetensors"), {"st_model_write_file"}));
+  EXPECT_TRUE(fails(ST_BUSY, st_model_destroy(inside.model), {"st_model_destroy"}));
+}
+
+void expect_others_free(const Inside& inside) {
+  auto stats = filled(st_memory_stats_init);
+  EXPECT_TRUE(works(st_context_memory(inside.context, &stats)));
+  HeldRecipe recipe;
+  EXPECT_TRUE(works(st_recipe_create(nullptr, recipe.out())));
+}
+
+void look(Inside& inside) {
+  if (!inside.watched) return;
+  ++inside.calls;
+  inside.watched = false;  // what is called here may call back too
+  if (inside.trainer != nullptr) expect_the_trainer_busy(inside);
+  if (inside.model != nullptr) expect_the_model_busy(inside);
+  expect_others_free(inside);
+  inside.watched = true;
+}
+
+/// y = sin x on a context whose callbacks look.
+class Reentrance : public testing::Test {
+ protected:
+  void make(const st_context_options& options) {
+    ASSERT_TRUE(works(st_context_create(&options, context_.out())));
+    ASSERT_TRUE(works(st_graph_create(context_, graph_.out())));
+    sine_graph(graph_);
+    ASSERT_TRUE(works(st_model_create(graph_, 1, model_.out())));
+    ASSERT_TRUE(works(st_recipe_create(R"({"batch": 4, "accumulate": 2, "warmup": 0})", recipe_.out())));
+    inside_.context = context_;
+    inside_.model = model_;
+  }
+  static void log(void* user, int32_t, const char*, const char*) { look(*static_cast<Inside*>(user)); }
+  static void* alloc(void* user, size_t bytes, size_t align) {
+    look(*static_cast<Inside*>(user));
+    return std::aligned_alloc(align, (bytes + align - 1) / align * align);
+  }
+  st_status step(st_step_report* report) {
+    const st_named_view views[] = {{"x", {ST_F32, 2, dims_, nullptr, x_.data(), 32}}, {"y", {ST_F32, 2, dims_, nullptr, y_.data(), 32}}};
+    return st_trainer_step(trainer_, 2, views, report);
+  }
+
+  Inside inside_;
+  HeldContext context_;
+  HeldGraph graph_;
+  HeldModel model_;
+  HeldRecipe recipe_;
+  HeldTrainer trainer_;
+  const int64_t dims_[2] = {8, 1};
+  std::vector<float> x_ = std::vector<float>(8, 0.5F), y_ = std::vector<float>(8, 0.25F);
+};
+
+TEST_F(Reentrance, OfTheLogFindsItsHandlesBusy) {
+  auto options = filled(st_context_options_init);
+  options.log = log;
+  options.log_user = &inside_;
+  make(options);
+  inside_.watched = true;
+  ASSERT_TRUE(works(st_trainer_create(model_, recipe_, nullptr, trainer_.out())));
+  EXPECT_EQ(inside_.calls, 1) << "the plan's record";
+
+  inside_.trainer = trainer_;
+  inside_.model = nullptr;  // a step's record is told when its weights are written
+  auto report = filled(st_step_report_init);
+  ASSERT_TRUE(works(step(&report)));
+  EXPECT_EQ(inside_.calls, 1) << "a good step has no record";
+  x_[3] = std::numeric_limits<float>::infinity();
+  ASSERT_TRUE(works(step(&report)));
+  EXPECT_EQ(report.skipped, 1);
+  EXPECT_EQ(inside_.calls, 2) << "the skipped step's record";
+
+  x_[3] = 0.5F;
+  ASSERT_TRUE(works(step(&report)));
+  EXPECT_EQ(report.skipped, 0);
+}
+
+TEST_F(Reentrance, OfTheAllocatorFindsItsHandlesBusy) {
+  auto options = filled(st_context_options_init);
+  options.alloc = alloc;
+  options.free = [](void*, void* memory) { std::free(memory); };
+  options.memory_user = &inside_;
+  make(options);
+  inside_.watched = true;
+  ASSERT_TRUE(works(st_trainer_create(model_, recipe_, nullptr, trainer_.out())));
+  const int created = inside_.calls;
+  EXPECT_GE(created, 1);
+
+  inside_.trainer = trainer_;
+  int64_t m = 0;
+  const st_named_view* outputs = nullptr;
+  const int64_t dims[] = {4, 1};
+  const st_named_view views[] = {{"x", {ST_F32, 2, dims, nullptr, x_.data(), 16}}, {"y", {ST_F32, 2, dims, nullptr, y_.data(), 16}}};
+  ASSERT_TRUE(works(st_trainer_forward(trainer_, 2, views, &m, &outputs)));
+  EXPECT_GT(inside_.calls, created) << "the first forward makes its buffers";
+  inside_.watched = false;
+  ASSERT_TRUE(works(st_trainer_backward(trainer_, 0, nullptr)));
+}
+
+}  // namespace

@@ -1,0 +1,53 @@
+// What calls are made with and what becomes of their results: room for a handle, structs of all sizes, texts good and bad.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "fuzz_world.h"
+
+// The name of the function goes with its status, so that findings name it and the tally counts it.
+#define CALL(function, ...) world.ok(#function, function(__VA_ARGS__))
+#define MAKE(function, shelf, ...) keep(world, #function, world.shelf, function(__VA_ARGS__, room(world, world.shelf)))
+#define FILLED(function) filled(world, #function, function)
+
+namespace st::fuzz {
+
+/// Where the handle goes; now and then nowhere.
+template <class T>
+T** room(World& world, Shelf<T>& shelf) {
+  shelf.made = nullptr;
+  return world.bytes.rarely(32) ? nullptr : &shelf.made;
+}
+
+template <class T>
+void keep(World& world, const char* call, Shelf<T>& shelf, st_status status) {
+  world.keep(call, shelf, status, shelf.made);
+}
+
+/// A struct with a size before it, of its true size, smaller or larger (with room); now and then not initialised.
+template <class T>
+T* filled(World& world, const char* call, st_status (*init)(T*, size_t)) {
+  const size_t room = sizeof(T) + (world.bytes.rarely() ? 24 : 0);
+  auto* made = static_cast<T*>(world.memory(std::max(room, sizeof(T))));
+  std::memset(made, 0, room);
+  if (world.bytes.rarely(32)) return nullptr;
+  if (world.bytes.rarely(32)) return made;
+  if (!world.ok(call, init(made, world.bytes.rarely() ? static_cast<size_t>(world.bytes.next() % 16) : room))) return made;
+  if (world.bytes.rarely(32)) reinterpret_cast<uint8_t*>(made)[room - 1] = 1;
+  return made;
+}
+
+const char* json(World& world);
+/// The value and the name of a recipe's key.
+const char* setting(World& world);
+const char* key(World& world);
+/// A file of the side "read" or "write" of the world's folder.
+std::string path(World& world, const char* side);
+st_value value(World& world);
+void keep_value(World& world, const char* call, st_status status, const st_value& made);  // read after the call
+/// The release of what is lent to the library; `user` is the world.
+void released(void* user);
+
+}  // namespace st::fuzz

@@ -1,0 +1,53 @@
+// Contexts, with services of the host's or without.
+#include "api_calls.h"
+
+#include <limits>
+
+#include "call_arguments.h"
+#include "host_callbacks.h"
+
+namespace st::fuzz {
+
+void context_create(World& world) {
+  if (world.contexts.live.size() > 3) return;
+  auto* options = FILLED(st_context_options_init);
+  if (options != nullptr) {
+    static constexpr std::array<int32_t, 6> kThreads = {1, 2, -1, 5000, 1, 1};
+    static const std::array<const char*, 6> kDevices = {"cpu", "reference", "cuda", "", "cpu", "cpu"};
+    options->threads = world.bytes.pick(kThreads);
+    options->device = world.bytes.pick(kDevices);
+    // Never 0, what the machine has: gigabytes are filled correctly, but not in time, and under a sanitizer a hundred megabytes neither.
+    static constexpr std::array<int64_t, 8> kLimits = {1 << 24, 1 << 24, 1 << 24, 1 << 20,
+                                                       1 << 12, 1,       -1,      std::numeric_limits<int64_t>::min()};
+    options->memory_limit = world.bytes.pick(kLimits);
+    if (world.bytes.rarely(2)) options->log = log_record;
+    if (world.bytes.rarely(2)) options->parallel = parallel;
+    if (world.bytes.rarely(2)) options->alloc = allocate;
+    if (options->alloc != nullptr || world.bytes.rarely(16)) options->free = release_memory;
+  }
+  MAKE(st_context_create, contexts, options);
+  if (options == nullptr && world.contexts.made != nullptr)  // without a limit
+    world.destroy("st_context_destroy", world.contexts, st_context_destroy, world.contexts.made);
+}
+
+void context_use(World& world) {
+  st_context* context = world.handle(world.contexts);
+  switch (world.bytes.next() % 5) {
+    case 0:
+      CALL(st_context_cancel, context);
+      break;
+    case 1:
+      CALL(st_context_trim, context);
+      break;
+    case 2:
+      CALL(st_context_memory, context, FILLED(st_memory_stats_init));
+      break;
+    case 3:
+      elsewhere().alloc_failures = world.bytes.next();
+      break;
+    default:
+      context_create(world);
+  }
+}
+
+}  // namespace st::fuzz

@@ -1,0 +1,75 @@
+// Models: made, read, written, blended.
+#include "api_calls.h"
+
+#include "call_arguments.h"
+#include "host_callbacks.h"
+
+namespace st::fuzz {
+void model_create(World& world) {
+  static const std::array<const char*, 6> kKinds = {"mlp", "gpt", "mlp", "resnet", "", nullptr};
+  static const std::array<const char*, 8> kJson = {R"({"inputs":1,"hidden":[4],"outputs":1})",
+                                                   R"({"layers":1,"width":8,"heads":2,"context":4,"vocabulary":256})",
+                                                   R"({"inputs":0})",
+                                                   R"({"width":7,"heads":2})",
+                                                   R"({"layers":-1})",
+                                                   R"({"width":1000000000000})",
+                                                   R"({"hidden":[9223372036854775807]})",
+                                                   "{"};
+  if (world.models.live.size() > 5) return;
+  if (world.bytes.rarely(2)) return MAKE(st_model_create, models, world.handle(world.graphs), world.number());
+  if (world.bytes.rarely(2)) return MAKE(st_model_clone, models, world.handle(world.models));
+  MAKE(st_model_builtin, models, world.handle(world.contexts), world.bytes.pick(kKinds), world.bytes.pick(kJson), world.number());
+}
+
+void model_use(World& world) {
+  st_model* model = world.handle(world.models);
+  int64_t count = 0;
+  const char* text = nullptr;
+  const bool known = world.bytes.rarely(2);
+  const char* name = known ? "first.weight" : world.name();
+  const st_view view = known ? world.view_of({1, 4}) : world.view();
+  Caller caller{world, static_cast<int64_t>(world.bytes.next() % 8) - 4};
+  switch (world.bytes.next() % 10) {
+    case 0:
+      CALL(st_model_parameter_count, model, world.bytes.rarely() ? nullptr : &count);
+      break;
+    case 1:
+      CALL(st_model_parameter, model, world.number(), FILLED(st_parameter_info_init));
+      break;
+    case 2:
+      CALL(st_model_blend, model, world.handle(world.models), world.bytes.rarely(4) ? 1e300 : 0.5);
+      break;
+    case 3:
+      CALL(st_model_digest, model, world.bytes.rarely() ? nullptr : &text);
+      break;
+    case 4:
+      CALL(st_model_get, model, name, world.bytes.rarely(16) ? nullptr : &view);
+      break;
+    case 5:
+      CALL(st_model_set, model, name, world.bytes.rarely(16) ? nullptr : &view);
+      break;
+    case 6:
+      CALL(st_model_write_file, model, path(world, "write").c_str());
+      break;
+    case 7:
+      CALL(st_model_read_file, model, path(world, "write").c_str());
+      break;
+    case 8:
+      world.stream.clear();
+      CALL(st_model_write, model, world.bytes.rarely(16) ? nullptr : write_bytes, &caller);
+      break;
+    default: {
+      auto* options = FILLED(st_read_options_init);
+      const st_rename renames[] = {{world.name(), world.name()}, {"*", "a.*"}};
+      if (options != nullptr && options->struct_size >= sizeof *options) {
+        options->partial = world.bytes.next() % 2;
+        options->rename_count = world.bytes.rarely(4) ? -1 : world.bytes.next() % 3;
+        options->renames = world.bytes.rarely() ? nullptr : renames;
+      }
+      caller.replay = world.bytes.rarely(2) ? 0 : -1;
+      CALL(st_model_read, model, world.bytes.rarely(16) ? nullptr : read_bytes, &caller, options, FILLED(st_read_report_init));
+    }
+  }
+}
+
+}  // namespace st::fuzz
