@@ -1,96 +1,11 @@
 #include "guest_life.h"
 
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-
-#include "dlpack_of_others.h"
-#include "sine_rows.h"
+#include "lending_host.h"
 
 namespace st::test {
 namespace {
 
 constexpr int64_t kRows = 4;
-
-/// What the host lends; each callback says that it runs.
-struct Host {
-  explicit Host(const LifeWatch& watch) : watch_(watch) {}
-  void note(const char* callback) const {
-    if (watch_.inside) watch_.inside(callback);
-  }
-  static const Host& at(void* user) { return *static_cast<const Host*>(user); }
-
-  static void log(void* user, int32_t, const char*, const char*) { at(user).note("log"); }
-  static void parallel(void* user, int64_t n, st_task_fn task, void* arg) {
-    at(user).note("parallel");
-    for (int64_t i = 0; i < n; ++i) {
-      task(arg, i);
-      at(user).note("parallel");
-    }
-  }
-  static void* alloc(void* user, size_t bytes, size_t align) {
-    at(user).note("alloc");
-    return std::aligned_alloc(align, (bytes + align - 1) / align * align);
-  }
-  static void free(void* user, void* memory) {
-    at(user).note("free");
-    std::free(memory);
-  }
-  static void release(void* user) { at(user).note("release"); }
-  static void deleter(DLManagedTensor* self) { at(self->manager_ctx).note("deleter"); }
-  static st_status fill(void* user, int64_t k, const int64_t* ids, int64_t, const st_view* views) {
-    const Host& host = at(user);
-    host.note("fill");
-    for (int64_t i = 0; i < k; ++i) {
-      const auto row = static_cast<size_t>(ids[i]);
-      static_cast<float*>(views[0].data)[i] = host.rows.x[row];
-      static_cast<float*>(views[1].data)[i] = host.rows.y[row];
-    }
-    return ST_OK;
-  }
-  static st_status shape(void* user, int32_t, const st_op_type* in, int32_t, st_op_type* out) {
-    at(user).note("shape");
-    out[0] = in[0];
-    return ST_OK;
-  }
-  static st_status forward(void* user, int32_t, const st_view* in, int32_t, const st_view* out) {
-    at(user).note("forward");
-    std::memcpy(out[0].data, in[0].data, static_cast<size_t>(in[0].bytes));
-    return ST_OK;
-  }
-  static st_status backward(void* user, int32_t, const st_view*, int32_t, const st_view*, const st_view* dy, const st_view* dx) {
-    at(user).note("backward");
-    std::memcpy(dx[0].data, dy[0].data, static_cast<size_t>(dy[0].bytes));
-    return ST_OK;
-  }
-  static st_status on_step(void* user, const st_step_report*) {
-    at(user).note("on_step");
-    return ST_OK;
-  }
-  static st_status on_token(void* user, int32_t) {
-    at(user).note("on_token");
-    return ST_OK;
-  }
-  static st_status write(void* user, const void* bytes, int64_t count) {
-    at(user).note("write");
-    static_cast<Host*>(user)->stream.append(static_cast<const char*>(bytes), static_cast<size_t>(count));
-    return ST_OK;
-  }
-  static st_status read(void* user, void* room, int64_t most, int64_t* count) {
-    auto& host = *static_cast<Host*>(user);
-    host.note("read");
-    *count = static_cast<int64_t>(host.stream.copy(static_cast<char*>(room), static_cast<size_t>(most), host.at_byte));
-    host.at_byte += static_cast<size_t>(*count);
-    return ST_OK;
-  }
-
-  SineRows rows;
-  std::string stream;
-  size_t at_byte = 0;
-
- private:
-  const LifeWatch& watch_;
-};
 
 #define CALL(expression) call(#expression, expression)
 
@@ -136,7 +51,7 @@ class Life {
   void end();
 
   const LifeWatch& watch_;
-  Host host_;
+  LendingHost host_;
   const std::string text_ = text_file("life.txt", 2000), weights_ = file_of("life.safetensors", ""), page_ = file_of("life.html", ""),
                     log_ = file_of("life.jsonl", "");
   const char* answer_ = nullptr;
@@ -164,16 +79,16 @@ void Life::begin() {
   CALL(st_recipe_keys(&answer_));
   auto options = filled(st_context_options_init);
   options.threads = 2;
-  options.log = Host::log;
-  options.parallel = Host::parallel;
-  options.alloc = Host::alloc;
-  options.free = Host::free;
+  options.log = LendingHost::log;
+  options.parallel = LendingHost::parallel;
+  options.alloc = LendingHost::alloc;
+  options.free = LendingHost::free;
   options.log_user = options.parallel_user = options.memory_user = &host_;
   CALL(st_context_create(&options, context_.out()));
   auto op = filled(st_op_callbacks_init);
-  op.shape = Host::shape;
-  op.forward = Host::forward;
-  op.backward = Host::backward;
+  op.shape = LendingHost::shape;
+  op.forward = LendingHost::forward;
+  op.backward = LendingHost::backward;
   CALL(st_op_register(context_, "same", &op, &host_));
 }
 
@@ -223,21 +138,21 @@ void Life::make_models() {
   CALL(st_model_clone(own_, clone_.out()));
   CALL(st_model_blend(clone_, own_, 0.5));
   CALL(st_model_digest(clone_, &answer_));
-  CALL(st_model_write(own_, Host::write, &host_));
-  CALL(st_model_read(clone_, Host::read, &host_, nullptr, &read));
+  CALL(st_model_write(own_, LendingHost::write, &host_));
+  CALL(st_model_read(clone_, LendingHost::read, &host_, nullptr, &read));
 }
 
 void Life::use_tensors() {
   st_view view{};
   CALL(st_tensor_create(context_, ST_F32, 2, rows_dims_, tensor_.out()));
   CALL(st_tensor_view(tensor_, &view));
-  CALL(st_tensor_wrap(context_, &weight_view_, Host::release, &host_, wrapped_.out()));
+  CALL(st_tensor_wrap(context_, &weight_view_, LendingHost::release, &host_, wrapped_.out()));
   DLManagedTensor* exported = nullptr;
   CALL(st_tensor_to_dlpack(tensor_, &exported));
   exported->deleter(exported);
   theirs_.dl_tensor = {weight_, {1, 0}, 1, {2, 32, 1}, values_dims_, nullptr, 0};
   theirs_.manager_ctx = &host_;
-  theirs_.deleter = Host::deleter;
+  theirs_.deleter = LendingHost::deleter;
   CALL(st_tensor_from_dlpack(context_, &theirs_, taken_.out()));
 }
 
@@ -247,8 +162,8 @@ void Life::open_data() {
   CALL(st_data_split(text_data_, 0.2, 0, train_.out(), validation_.out()));
   CALL(st_data_bigram_loss(train_, validation_, &loss));
   CALL(st_data_vocabulary(train_, &number_));
-  CALL(st_data_arrays(context_, kSineRows, 2, host_.rows.views, Host::release, &host_, arrays_.out()));
-  CALL(st_data_callback(context_, kSineRows, 2, kSineFields, Host::fill, Host::release, &host_, made_.out()));
+  CALL(st_data_arrays(context_, kSineRows, 2, host_.rows.views, LendingHost::release, &host_, arrays_.out()));
+  CALL(st_data_callback(context_, kSineRows, 2, kSineFields, LendingHost::fill, LendingHost::release, &host_, made_.out()));
   CALL(st_data_rows(made_, &number_));
 }
 
@@ -262,7 +177,7 @@ void Life::train_on_text() {
   CALL(st_trainer_log(on_text_, log_.c_str()));
   CALL(st_trainer_step(on_text_, 0, nullptr, nullptr));
   CALL(st_trainer_step(on_text_, 2, batch_.views(), nullptr));
-  CALL(st_trainer_run(on_text_, 4, Host::on_step, &host_));
+  CALL(st_trainer_run(on_text_, 4, LendingHost::on_step, &host_));
   CALL(st_trainer_evaluate(on_text_, validation_, &evaluation));
   CALL(st_trainer_log_end(on_text_, evaluation.loss));
   CALL(st_trainer_write_report(on_text_, page_.c_str(), nullptr));
@@ -302,7 +217,7 @@ void Life::predict() {
   const st_named_view in = {"x", {ST_F32, 2, rows_dims_, nullptr, host_.rows.x.data(), 4 * kRows}};
   const st_named_view out = {"prediction", {ST_F32, 2, rows_dims_, nullptr, predicted_, sizeof predicted_}};
   CALL(st_predictor_create(gpt_, nullptr, writer_.out()));
-  CALL(st_predictor_generate(writer_, 1, &prompt, &generate, Host::on_token, &host_));
+  CALL(st_predictor_generate(writer_, 1, &prompt, &generate, LendingHost::on_token, &host_));
   CALL(st_predictor_create(own_, nullptr, predictor_.out()));
   CALL(st_predictor_run(predictor_, 1, &in, 1, &out));
   CALL(st_predictor_refresh(predictor_));
