@@ -25,7 +25,7 @@ using namespace st::test;
 
 constexpr unsigned kHang = 60;  // seconds until a child that hangs is ended by its alarm, which fails the test
 
-/// 0, or 1 and the position of the first call that is not refused.
+/// 0, or the position, from 1, of the first call that is not refused.
 int first_that_is_not_refused(AllKinds& w) {
   int position = 0;
   for (const HandleCall& row : handle_calls()) {
