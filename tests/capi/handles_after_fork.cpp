@@ -11,16 +11,6 @@
 
 namespace {
 
-std::atomic<bool> is_child{false};
-
-}  // namespace
-
-/// LeakSanitizer's hook: in a child it takes what the parent's other threads had on their stacks for lost.
-extern "C" [[gnu::visibility("default")]] int __lsan_is_turned_off();  // NOLINT(bugprone-reserved-identifier)
-extern "C" int __lsan_is_turned_off() { return is_child ? 1 : 0; }     // NOLINT(bugprone-reserved-identifier)
-
-namespace {
-
 using namespace st::test;
 
 constexpr unsigned kHang = 60;  // seconds until a child that hangs is ended by its alarm, which fails the test
@@ -42,7 +32,6 @@ int answer_of(const Child& child) {
   std::fflush(nullptr);  // or the child would print it again
   const pid_t pid = fork();
   if (pid == 0) {
-    is_child = true;
     alarm(kHang);
     std::exit(child());
   }
