@@ -215,6 +215,7 @@ std::span<const HostView> Trainer::forward(std::span<const HostView> batch) {
       host.begin();
       gradients_.executor = nullptr;
       host_seconds_ = os::seconds();
+      host_lr_ = schedule_.at(updates_);
       open_host_ = &host;
     }
     const WeightsGate::Reader whole_step(model_->gate());
@@ -265,15 +266,14 @@ StepReport Trainer::apply() {
     require(open_host_ != nullptr && open_host_->pairs() > 0, Code::wrong_state,
             "apply: there is no gradient to apply; call st_trainer_forward and st_trainer_backward first");
     HostLoss& host = *open_host_;
-    const double lr = schedule_.at(updates_);
     {
       const WeightsGate::Updating weights(model_->gate(), false);
-      host.update(lr, updates_ + 1);
+      host.update(host_lr_, updates_ + 1);
     }
     open_host_ = nullptr;
     gradients_ = {&host.executor(), host.unit()};
     const int64_t tokens = train_ ? train_->micro_batch_tokens() : recipe_.batch;
-    StepReport report = report_of(host.slots(), lr, os::seconds() - host_seconds_, tokens * host.pairs());
+    StepReport report = report_of(host.slots(), host_lr_, os::seconds() - host_seconds_, tokens * host.pairs());
     report.loss = host.used_own_loss() ? *host.slots().loss_sum / *host.slots().loss_count : std::numeric_limits<double>::quiet_NaN();
     return report;
   });
@@ -284,7 +284,7 @@ StepReport Trainer::apply() {
 void Trainer::gradient(std::string_view parameter, const HostView& to) const {
   const SlotId slot = model_->parameter_named(parameter);
   require(gradients_.executor != nullptr, Code::wrong_state,
-          "gradient: there is none, since no step was done, or a later one was begun and undone; do a step first");
+          "gradient: there is none, since no step was done, or a later one was begun; do a step first, to its end");
   const Executor& executor = *gradients_.executor;
   const SlotId gradient = executor.plan().program.slot_named("gradient." + model_->slot(slot).name);
   require(gradient >= 0, Code::not_found, "gradient: \"", parameter, "\" has none: it is not trainable, or the loss does not depend on it");

@@ -122,6 +122,7 @@ class Trainer {
   std::optional<OpenStep> open_;   // step and advance
   HostLoss* open_host_ = nullptr;  // forward to apply
   double host_seconds_ = 0;        // when the open one began
+  double host_lr_ = 0;             // of the open one: what set() changes is for the next
   struct {
     const Executor* executor = nullptr;  // none: no whole step's gradients are there
     double unit = 1;

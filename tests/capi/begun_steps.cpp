@@ -50,7 +50,7 @@ void expect_pairs_undisturbed(bool after_backward) {
       call_all(w, {.wrong_state = {"st_trainer_step", "st_trainer_run", "st_trainer_advance", "st_trainer_gradient", "st_trainer_digest",
                                    "st_trainer_log_end", "st_trainer_write_report"},
                    .busy = {},
-                   .left_out = {"st_trainer_set", "st_trainer_forward", "st_trainer_backward", "st_trainer_apply", "st_trainer_cancel",
+                   .left_out = {"st_trainer_forward", "st_trainer_backward", "st_trainer_apply", "st_trainer_cancel",
                                 "st_context_cancel", "st_trainer_destroy"},
                    .way_out = "st_trainer_apply"});
     if (!after_backward) {
