@@ -1,9 +1,8 @@
 // Rows that the host is slow to make: whoever waits for them can be cancelled, an advance keeps to its time, and no row is lost.
-#include <signal.h>
-
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -82,7 +81,7 @@ const Wait kWaits[] = {[](st_trainer* trainer) { return st_trainer_step(trainer,
                        }};
 
 TEST_F(LateRows, AreWaitedForUntilACancel) {
-  const auto before = signal(SIGUSR1, [](int) { st_trainer_cancel(signalled); });
+  const auto before = std::signal(SIGUSR1, [](int) { st_trainer_cancel(signalled); });
   waiting = pthread_self();
   const std::string wanted = undisturbed(2);
   int in_time = 0;
@@ -106,7 +105,7 @@ TEST_F(LateRows, AreWaitedForUntilACancel) {
       for (int i = 0; i < 2; ++i) ASSERT_TRUE(works(run.step()));
       EXPECT_EQ(run.digest(), wanted) << "the rows of a step that was cancelled are the next one's";
     }
-  signal(SIGUSR1, before);
+  std::signal(SIGUSR1, before);
 }
 
 TEST_F(LateRows, AreWaitedForNoLongerThanAnAdvanceMayTake) {
