@@ -17,7 +17,7 @@ using Ints = std::vector<int64_t>;
 class AttrValue : public std::variant<bool, int64_t, double, Ints, std::string> {
  public:
   using variant::variant;
-  AttrValue(const AttrValue& other) : variant() { variant::operator=(other); }
+  AttrValue(const AttrValue& other) : variant() { variant::operator=(other); }  // NOLINT(bugprone-copy-constructor-init): see above
   AttrValue(AttrValue&&) noexcept = default;
   AttrValue& operator=(const AttrValue&) = default;
   AttrValue& operator=(AttrValue&&) noexcept = default;

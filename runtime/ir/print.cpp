@@ -11,7 +11,7 @@ std::string text_of(const Type& type) {
     const int64_t dim = type.shape[i];
     if (i > 0) out += ", ";
     if (dim >= 0) out += text(dim);
-    if (dim < -1) out += text(-dim, "*");
+    if (dim < -1) out += text(uint64_t{0} - static_cast<uint64_t>(dim), "*");  // a refusal may show INT64_MIN
     if (dim < 0) out += "batch";
   }
   out += ']';

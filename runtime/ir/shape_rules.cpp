@@ -2,6 +2,7 @@
 // stand in movement_rules.cpp. Each answers: what are the outputs of these inputs, and why not.
 #include "ir/shape_rules.h"
 
+#include <algorithm>
 #include <array>
 
 namespace st::shape_rule {
@@ -295,7 +296,10 @@ std::vector<Type> infer_shapes(const OpTypes& op) {
   }
   check(op.in.size() >= least && op.in.size() <= most, name_of(op.op), ": ", op.in.size(), " inputs given, ",
         least == most ? text(least) : text("at least ", least), " needed");
-  return shape_rule::kRules[static_cast<size_t>(op.op)](op);
+  shape_rule::Outputs out = shape_rule::kRules[static_cast<size_t>(op.op)](op);
+  for (const Type& type : out)  // -n is n times the batch, and this one has no n
+    check(std::ranges::find(type.shape, INT64_MIN) == type.shape.end(), name_of(op.op), ": the shape ", type, " is out of range");
+  return out;
 }
 
 }  // namespace st

@@ -17,7 +17,6 @@ std::string json_of(const std::string& value) {
   return out;
 }
 std::string json_of(int64_t value) { return std::to_string(value); }
-using st::json_of;  // of a double
 
 const char* type_name(const std::string&) { return "text"; }
 const char* type_name(int64_t) { return "integer"; }

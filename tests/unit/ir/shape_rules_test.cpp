@@ -33,6 +33,12 @@ TEST(ShapeRules, TheNumberOfInputsIsChecked) {
   EXPECT_EQ(refused(Op::mse, {f32({2}), f32({2}), f32({2}), f32({2})}), "mse: 4 inputs given, at least 2 needed");
 }
 
+TEST(ShapeRules, ADimensionThatHasNoNegativeIsRefusedAndCanBePrinted) {
+  const std::string shown = "f32[2, 9223372036854775808*batch]";
+  EXPECT_EQ(refused(Op::fill, {}, {{"shape", Ints{2, INT64_MIN}}}), "fill: the shape " + shown + " is out of range");
+  EXPECT_THAT(refused(Op::broadcast_to, {f32({1})}, {{"shape", Ints{2, INT64_MIN}}}), HasSubstr(shown));
+}
+
 TEST(Broadcasting, FollowsNumPyAndKeepsTheBatch) {
   EXPECT_EQ(infer(Op::add, {f32({B, 1, 4}), f32({3, 1})}), Types{f32({B, 3, 4})});
   EXPECT_EQ(infer(Op::mul, {f32({1, 4}), f32({-6, 4})}), Types{f32({-6, 4})});
