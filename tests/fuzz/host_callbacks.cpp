@@ -75,6 +75,7 @@ st_status fill_rows(void*, int64_t k, const int64_t* row_ids, int64_t n, const s
   if (k < 1) finding("fill", "no rows are wanted");
   for (int64_t i = 0; i < n; ++i) {
     if (views[i].rank < 1 || views[i].dims[0] != k) finding("fill", "a view is not of k rows");
+    if (views[i].bytes == 0) continue;  // a field without elements has no data
     std::memset(views[i].data, static_cast<int>(row_ids[k - 1] % 2), static_cast<size_t>(views[i].bytes));
   }
   switch (elsewhere().fill_behaviour.load() % 8) {
