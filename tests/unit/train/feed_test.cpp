@@ -12,12 +12,14 @@ std::vector<int32_t> tokens_of(std::span<const HostView> views) {
   return {tokens, tokens + views[0].shape.elements()};
 }
 
+std::span<const HostView> next_of(Feed& feed) { return *feed.next(Patience{}); }
+
 TEST(Feed, GivesTheRowsOfTheEndlessStreamInOrder) {
   const auto data = std::make_shared<Sequences>(10, 4, 100);
   Feed feed(data, 3, 2, 3, 0);
   const DataStream stream(10, 3);
   for (int64_t item = 0; item < 40; item += 2) {  // four epochs
-    const auto views = feed.next();
+    const auto views = next_of(feed);
     ASSERT_EQ(views.size(), 2U);
     EXPECT_EQ(views[0].name, "tokens");
     EXPECT_EQ(views[1].name, "targets");
@@ -29,8 +31,8 @@ TEST(Feed, GivesTheRowsOfTheEndlessStreamInOrder) {
 TEST(Feed, StartsAtAnyStep) {
   const auto data = std::make_shared<Sequences>(10, 4, 100);
   Feed whole(data, 3, 2, 3, 0), later(data, 3, 2, 3, 12);  // two steps of 3 micro-batches of 2 rows
-  for (int i = 0; i < 6; ++i) whole.next();
-  for (int i = 0; i < 9; ++i) EXPECT_EQ(tokens_of(whole.next()), tokens_of(later.next()));
+  for (int i = 0; i < 6; ++i) next_of(whole);
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(tokens_of(next_of(whole)), tokens_of(next_of(later)));
 }
 
 TEST(Feed, KeepsTheDatasetAlive) {
@@ -39,7 +41,7 @@ TEST(Feed, KeepsTheDatasetAlive) {
   {
     Feed feed(std::move(data), 3, 2, 1, 0);
     EXPECT_FALSE(watch.expired());
-    feed.next();
+    next_of(feed);
   }
   EXPECT_TRUE(watch.expired());
 }
