@@ -1,6 +1,7 @@
 // A step in slices: the same bits as a whole one, and undone as a whole one.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <limits>
 
 #include "small_run.h"
@@ -9,11 +10,12 @@ namespace {
 
 using namespace st::test;
 
-/// Slices of one instruction until the step is done; how many there were.
+/// Slices of one instruction, or of none while the data's rows are not there, until the step is done; how many there were.
 int slice(st_trainer* trainer, int64_t n, const st_named_view* batch, st_step_report* report) {
   int32_t done = 0;
   int slices = 0;
-  while (done == 0 && slices < 100000) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (done == 0 && std::chrono::steady_clock::now() < end) {
     EXPECT_TRUE(works(st_trainer_advance(trainer, n, batch, 0, &done, report)));
     if (testing::Test::HasFailure()) return slices;
     ++slices;
@@ -28,22 +30,12 @@ void begin_slices(st_trainer* trainer, int64_t n, const st_named_view* batch, in
   ASSERT_EQ(done, 0);
 }
 
-/// The number that the plan tells.
-int instructions_of(st_trainer* trainer) {
-  const char* plan = "";
-  EXPECT_TRUE(works(st_trainer_plan(trainer, &plan)));
-  const std::string text = plan, key = "\"instructions\":";
-  const size_t at = text.find(key);
-  EXPECT_NE(at, std::string::npos) << text;
-  return at == std::string::npos ? -1 : std::stoi(text.substr(at + key.size()));
-}
-
 TEST(Advance, SlicesOfNoTimeAreTheInstructionsOfThePlan) {
   SineRun rows;
   SmallRun data(text_file("instructions.txt", 3000));
   for (int step = 0; step < 3; ++step) {
     EXPECT_EQ(slice(rows.trainer, 2, rows.views, nullptr), instructions_of(rows.trainer));
-    EXPECT_EQ(slice(data.trainer, 0, nullptr, nullptr), instructions_of(data.trainer));
+    EXPECT_GE(slice(data.trainer, 0, nullptr, nullptr), instructions_of(data.trainer));
   }
 }
 

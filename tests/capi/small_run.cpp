@@ -105,4 +105,13 @@ SineRun::SineRun(const char* recipe_json) {
 
 std::string SineRun::digest() const { return digest_of(trainer); }
 
+int instructions_of(st_trainer* trainer) {
+  const char* plan = "";
+  EXPECT_TRUE(works(st_trainer_plan(trainer, &plan)));
+  const std::string text = plan, key = "\"instructions\":";
+  const size_t at = text.find(key);
+  EXPECT_NE(at, std::string::npos) << text;
+  return at == std::string::npos ? -1 : std::stoi(text.substr(at + key.size()));
+}
+
 }  // namespace st::test

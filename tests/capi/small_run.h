@@ -68,4 +68,7 @@ struct SineRun {
 /// The graph of SineRun; the value that the loss is of.
 st_value sine_graph(st_graph* graph);
 
+/// Of a step, as the plan tells.
+int instructions_of(st_trainer* trainer);
+
 }  // namespace st::test
