@@ -58,7 +58,13 @@ st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view
     given(outputs, "st_trainer_forward: outputs") = nullptr;
     const auto t = find(trainer);
     take_batch(*t, n, batch, "st_trainer_forward");
-    give_outputs(*t, stepping(*t, [&] { return t->trainer->forward(t->views); }));
+    const auto made = stepping(*t, [&] { return t->trainer->forward(t->views); });
+    try {
+      give_outputs(*t, made);
+    } catch (...) {  // no memory
+      t->trainer->abandon();
+      throw;
+    }
     *m = static_cast<int64_t>(t->outputs.size());
     *outputs = t->outputs.data();
   });

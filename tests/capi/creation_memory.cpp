@@ -1,5 +1,4 @@
 // operator new failing at any of its calls while something is made: ST_OUT_OF_MEMORY, nothing left behind, and the same call works next.
-#include <cstdlib>
 #include <functional>
 
 #include "process_news.h"
@@ -15,13 +14,6 @@ int64_t live_handles() {
   return count;
 }
 
-/// Which operator new fails after the `n`-th: the next one, but of calls that make thousands of them fewer and fewer, unless it is a long
-/// trial (tests/capi/README.md).
-int64_t after(int64_t n) {
-  static const bool every = std::getenv("ST_LONG_TRIALS") != nullptr;
-  return every ? n + 1 : n + 1 + n / 100;
-}
-
 /// Makes the call with operator new failing at its 0th, 1st, 2nd... call until none is left to fail, `prepare` before each; how often the
 /// call failed. After that the same call must work. Of one failure alone a call may recover: the context gives back what it kept and asks
 /// again, std::stable_sort does without a buffer.
@@ -29,7 +21,7 @@ int64_t failures_of(
     Failing failing, const std::function<st_status()>& call, const std::function<void()>& prepare = [] {}) {
   constexpr int64_t kEndless = 100000;
   int64_t refusals = 0;
-  for (int64_t n = 0; n < kEndless; n = after(n)) {
+  for (int64_t n = 0; n < kEndless; n = next_to_fail(n)) {
     prepare();
     const int64_t handles = live_handles();
     fail_new(n, failing);
@@ -191,7 +183,8 @@ TEST_P(CreationMemory, OfTrainersAndPredictors) {
   ASSERT_TRUE(works(st_recipe_create(R"({"batch": 2, "accumulate": 2, "warmup": 0, "dropout": 0.1})", recipe.out())));
   ASSERT_TRUE(works(st_data_arrays(context_, 16, 2, views, nullptr, nullptr, data.out())));
   EXPECT_GE(creations(trainer, [&] { return st_trainer_create(model, recipe, data, trainer.out()); }), 100);
-  EXPECT_GE(creations(predictor, [&] { return st_predictor_create(model, nullptr, predictor.out()); }), 50);
+  EXPECT_GE(creations(predictor, [&] { return st_predictor_create(model, nullptr, predictor.out()); }),
+            5);  // more where there are control groups to ask for a limit
   EXPECT_TRUE(works(st_trainer_step(trainer, 0, nullptr, nullptr)));
 }
 

@@ -13,6 +13,10 @@ void fail_new(int64_t n, Failing failing);
 /// Ends it; true when one failed.
 bool fail_no_new();
 
+/// Which is to fail after the `n`-th: the next one, but of calls that make thousands of them fewer and fewer, unless it is a long trial
+/// (tests/capi/README.md).
+int64_t next_to_fail(int64_t n);
+
 /// How many so far were of 64 KiB and more: past the tables of a small plan, which are no buffers.
 int64_t large_news();
 

@@ -1,0 +1,171 @@
+// Memory that runs out in a call that a training step is made of, or that is made beside one, at any of its allocations: the host's, and
+// operator new's. The call fails, the state stays that of the last whole step, and the next call works.
+#include <functional>
+
+#include "ledger.h"
+#include "process_news.h"
+#include "sine_rows.h"
+
+namespace {
+
+using namespace st::test;
+
+constexpr int64_t kEndless = 100000;
+
+enum class Fails { hosts_alloc, new_once, new_for_good };
+
+/// A trainer after one whole step, and what its calls need.
+struct Stepped {
+  explicit Stepped(st_context* made_on) : context(made_on), sine(made_on, nullptr) {
+    for (size_t v = 0; v < 2; ++v) {
+      views[v] = rows.views[v];
+      views[v].view.dims = eight;
+      short_views[v] = rows.views[v];
+      short_views[v].view.dims = three;
+      short_views[v].view.strides = every_other;
+      half[v] = rows.views[v];
+      half[v].view.dims = four;
+    }
+    EXPECT_TRUE(works(sine.step(2, views)));
+    EXPECT_TRUE(works(st_predictor_create(sine.model, nullptr, predictor.out())));
+  }
+  st_status forward() {
+    int64_t m = 0;
+    const st_named_view* outputs = nullptr;
+    return st_trainer_forward(sine.trainer, 2, half, &m, &outputs);
+  }
+  st_status backward() {
+    const st_named_view by = {"prediction", {ST_F32, 2, four, every_other, slope, sizeof slope}};
+    return st_trainer_backward(sine.trainer, 1, &by);
+  }
+  st_status advance(const st_named_view* batch) {
+    int32_t done = 0;
+    st_status status = ST_OK;
+    while (status == ST_OK && done == 0) status = st_trainer_advance(sine.trainer, 2, batch, 0, &done, nullptr);
+    return status;
+  }
+  st_status predict() {
+    const st_named_view input = half[0], output = {"prediction", {ST_F32, 2, four, nullptr, answer, sizeof answer}};
+    return st_predictor_run(predictor, 1, &input, 1, &output);
+  }
+
+  st_context* context;
+  SineRows rows;
+  SineTrainer sine;
+  HeldPredictor predictor;
+  HeldModel copy;
+  HeldTensor tensor;
+  int64_t eight[2] = {8, 1}, three[2] = {3, 1}, four[2] = {4, 1}, every_other[2] = {2, 1};
+  st_named_view views[2], short_views[2], half[2];
+  float slope[8] = {0.5F, 0, -0.25F, 0, 1, 0, 0.125F, 0}, answer[4] = {}, gradient[64] = {};
+};
+
+struct StepCall {
+  const char* name;
+  std::function<st_status(Stepped&)> call;
+};
+
+const StepCall kCalls[] = {
+    {"step", [](Stepped& s) { return s.sine.step(2, s.views); }},
+    {"step_on_a_short_batch_with_gaps", [](Stepped& s) { return s.sine.step(2, s.short_views); }},
+    {"advance", [](Stepped& s) { return s.advance(s.views); }},
+    {"advance_on_a_short_batch_with_gaps", [](Stepped& s) { return s.advance(s.short_views); }},
+    {"own_loss",
+     [](Stepped& s) {
+       st_status status = s.forward();
+       if (status == ST_OK) status = s.backward();
+       return status == ST_OK ? st_trainer_apply(s.sine.trainer, nullptr) : status;
+     }},
+    {"gradient_with_gaps",
+     [](Stepped& s) {
+       const int64_t dims[] = {16, 1}, apart[] = {2, 1};
+       const st_view to = {ST_F32, 2, dims, apart, s.gradient, sizeof s.gradient};
+       return st_trainer_gradient(s.sine.trainer, "second.weight", &to);
+     }},
+    {"predictor_run", [](Stepped& s) { return s.predict(); }},
+    {"predictor_refresh", [](Stepped& s) { return st_predictor_refresh(s.predictor); }},
+    {"clone", [](Stepped& s) { return st_model_clone(s.sine.model, s.copy.out()); }},
+    {"tensor",
+     [](Stepped& s) {
+       const int64_t dims[] = {5, 7};
+       return st_tensor_create(s.context, ST_F32, 2, dims, s.tensor.out());
+     }},
+};
+
+class StepMemory : public testing::TestWithParam<std::tuple<Fails, size_t>> {
+ protected:
+  static Fails who() { return std::get<0>(GetParam()); }
+  static const StepCall& tried() { return kCalls[std::get<1>(GetParam())]; }
+
+  void SetUp() override {
+    const auto options = ledger_.options();
+    ASSERT_TRUE(works(st_context_create(&options, context_.out())));
+  }
+  /// The call with its n-th allocation failing; whether one did.
+  bool fail(int64_t n, Stepped& s, st_status* status) {
+    if (who() == Fails::hosts_alloc) {
+      ledger_.fail_at(n);
+      *status = tried().call(s);
+      const bool failed = ledger_.calls() > n;
+      ledger_.fail_at(-1);
+      return failed;
+    }
+    fail_new(n, who() == Fails::new_once ? Failing::once : Failing::for_good);
+    *status = tried().call(s);
+    return fail_no_new();
+  }
+
+  Ledger ledger_;
+  HeldContext context_;
+};
+
+TEST_P(StepMemory, ThatRunsOutLosesNothing) {
+  Stepped undisturbed(context_);
+  const std::string before = undisturbed.sine.digest();
+  ASSERT_TRUE(works(tried().call(undisturbed)));
+  const std::string after = undisturbed.sine.digest();
+  for (int64_t n = 0; n < kEndless; n = who() == Fails::hosts_alloc ? n + 1 : next_to_fail(n)) {
+    SCOPED_TRACE("allocation " + std::to_string(n));
+    Stepped s(context_);
+    st_status status = ST_OK;
+    if (!fail(n, s, &status)) {
+      EXPECT_TRUE(works(status));
+      EXPECT_EQ(s.sine.digest(), after);
+      return;
+    }
+    if (status == ST_OK && who() == Fails::new_once) continue;  // it did without, or asked again
+    ASSERT_TRUE(fails(ST_OUT_OF_MEMORY, status));
+    ASSERT_EQ(s.sine.digest(), before);
+    ASSERT_TRUE(works(tried().call(s))) << "the next call";
+    ASSERT_EQ(s.sine.digest(), after);
+  }
+  FAIL() << "it never came through";
+}
+
+std::string name_of(const testing::TestParamInfo<StepMemory::ParamType>& test) {
+  constexpr const char* kWho[] = {"TheHosts", "NewOnce", "NewForGood"};
+  return std::string(kWho[static_cast<int>(std::get<0>(test.param))]) + "_" + kCalls[std::get<1>(test.param)].name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, StepMemory,
+                         testing::Combine(testing::Values(Fails::hosts_alloc, Fails::new_once, Fails::new_for_good),
+                                          testing::Range<size_t>(0, std::size(kCalls))),
+                         name_of);
+
+// What does allocate, or the tests above would try nothing: a plan of a step is whole from the beginning.
+TEST(StepMemoryCalls, Allocate) {
+  Ledger ledger;
+  const auto options = ledger.options();
+  HeldContext context;
+  ASSERT_TRUE(works(st_context_create(&options, context.out())));
+  Stepped s(context);
+  for (const StepCall& tried : kCalls) {
+    const std::string_view name = tried.name;
+    ledger.fail_at(-1);
+    ASSERT_TRUE(works(tried.call(s))) << name;
+    const bool keeps_all = name == "step" || name.starts_with("advance");
+    EXPECT_EQ(ledger.calls() == 0, keeps_all) << name << ": " << ledger.calls();
+  }
+}
+
+}  // namespace
