@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <new>
 
 #include "held.h"
 
@@ -38,7 +39,12 @@ class Ledger {
     EXPECT_GE(align, 64U);
     auto* memory = static_cast<char*>(std::aligned_alloc(align, (bytes + 2 * align - 1) / align * align));
     std::fill_n(memory, bytes, '\x5A');  // nothing may count on zeros
-    out_[memory + skew] = bytes;
+    try {
+      out_[memory + skew] = bytes;
+    } catch (const std::bad_alloc&) {  // a test lets operator new fail
+      std::free(memory);
+      return nullptr;
+    }
     bytes_ += static_cast<int64_t>(bytes);
     return memory + skew;
   }
