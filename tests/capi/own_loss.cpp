@@ -245,6 +245,35 @@ TEST(OwnLoss, AGradientThatIsNotFiniteSkipsTheUpdate) {
   EXPECT_EQ(run.digest(), before);
 }
 
+// Moments of the one kind of step would have no place in the other's plan.
+TEST(OwnLoss, AnOutputOfAParameterThatTheGraphsLossDoesNotTrainIsRefused) {
+  SineRun run(kOne), beside(kOne);
+  const int64_t column[] = {ST_BATCH, 1};
+  HeldGraph graph;
+  HeldModel model;
+  HeldTrainer trainer;
+  st_value x = 0, apart = 0, other = 0;
+  ASSERT_TRUE(works(st_graph_create(run.context, graph.out())));
+  sine_graph(graph);
+  ASSERT_TRUE(works(st_graph_input(graph, "z", ST_F32, 2, column, &x)));
+  ASSERT_TRUE(works(st_graph_parameter(graph, "apart", 1, column + 1, ST_INIT_ZEROS, 1, &apart)));
+  const st_value sum[] = {x, apart};
+  ASSERT_TRUE(works(st_graph_op(graph, "add", 2, sum, nullptr, 1, &other)));
+  ASSERT_TRUE(works(st_graph_output(graph, "other", other)));
+  ASSERT_TRUE(works(st_model_create(graph, 1, model.out())));
+  ASSERT_TRUE(works(st_trainer_create(model, run.recipe, nullptr, trainer.out())));
+
+  Half half(run, 0);
+  const st_named_view batch[] = {half.views[0], half.views[1], {"z", half.views[0].view}};
+  int64_t m = 0;
+  const st_named_view* outputs = nullptr;
+  EXPECT_TRUE(fails(ST_UNSUPPORTED, st_trainer_forward(trainer, 3, batch, &m, &outputs), {"\"apart\"", "without a loss"}));
+  auto report = filled(st_step_report_init), alone = filled(st_step_report_init);
+  ASSERT_TRUE(works(st_trainer_step(trainer, 3, batch, &report)));
+  ASSERT_TRUE(works(st_trainer_step(beside.trainer, 2, half.views, &alone)));
+  EXPECT_EQ(report.loss, alone.loss);
+}
+
 // The plan of a host's loss is made when it is first wanted; when there is no memory for it, steps go on as before.
 TEST(OwnLoss, WithoutMemoryForItStepsGoOn) {
   int64_t enough = 0;
