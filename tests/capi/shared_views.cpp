@@ -2,27 +2,13 @@
 #include <algorithm>
 #include <array>
 
-#include "small_run.h"
+#include "view_calls.h"
 
 namespace {
 
 using namespace st::test;
 
-class SharedViews : public testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out()))); }
-  st_named_view y(int64_t rows) { return {"y", {ST_F32, 2, rows == 8 ? eight : four, nullptr, run.y.data(), 4 * rows}}; }
-  st_status predict(const st_view& x, const st_view& prediction) {
-    const st_named_view in = {"x", x}, out = {"prediction", prediction};
-    return st_predictor_run(predictor, 1, &in, 1, &out);
-  }
-
-  SineRun run, undisturbed;
-  HeldPredictor predictor;
-  int64_t eight[2] = {8, 1}, four[2] = {4, 1};
-  int64_t outputs_count = 0;
-  const st_named_view* outputs = nullptr;
-};
+class SharedViews : public ViewCalls {};
 
 TEST_F(SharedViews, OneNumberMayBeReadAsManyRows) {
   std::vector<float> repeated(8, 0.75F), answer(8), other(8);

@@ -3,7 +3,7 @@
 #include <array>
 #include <functional>
 
-#include "small_run.h"
+#include "view_calls.h"
 
 namespace {
 
@@ -90,24 +90,12 @@ void expect_refused(std::string_view function, std::string_view name, uint32_t t
   EXPECT_TRUE(works(call(right.view))) << function;
 }
 
-class WrongViews : public testing::Test {
+class WrongViews : public ViewCalls {
  protected:
-  void SetUp() override { ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out()))); }
-  st_named_view y(int64_t rows) { return {"y", {ST_F32, 2, rows == 8 ? eight : four, nullptr, run.y.data(), 4 * rows}}; }
   st_status forward(const st_view& x) {
     const st_named_view batch[] = {{"x", x}, y(4)};
     return st_trainer_forward(run.trainer, 2, batch, &outputs_count, &outputs);
   }
-  st_status predict(const st_view& x, const st_view& prediction) {
-    const st_named_view in = {"x", x}, out = {"prediction", prediction};
-    return st_predictor_run(predictor, 1, &in, 1, &out);
-  }
-
-  SineRun run, undisturbed;
-  HeldPredictor predictor;
-  int64_t eight[2] = {8, 1}, four[2] = {4, 1};
-  int64_t outputs_count = 0;
-  const st_named_view* outputs = nullptr;
 };
 
 TEST_F(WrongViews, OfABatchAreRefused) {
