@@ -24,14 +24,6 @@ bool comes_true(const std::function<bool()>& condition) {
 class DataCallback : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(works(st_context_create(nullptr, context.out()))); }
-  std::string undisturbed(int64_t steps) {
-    SineFill plain;
-    HeldData made;
-    EXPECT_TRUE(works(plain.open(context, made.out())));
-    SineTrainer run(context, made);
-    for (int64_t i = 0; i < steps; ++i) EXPECT_TRUE(works(run.step()));
-    return run.digest();
-  }
   HeldContext context;
   SineFill fill;  // outlives the data
   HeldData data;
@@ -48,7 +40,7 @@ TEST_F(DataCallback, ThatFailsEndsTheStepThatWantedItsRowsAndIsAskedAgain) {
   EXPECT_EQ(run.digest(), before);
   ASSERT_TRUE(works(run.step()));
   ASSERT_TRUE(works(run.step()));
-  EXPECT_EQ(run.digest(), undisturbed(4));
+  EXPECT_EQ(run.digest(), undisturbed_digest(context, 4));
 }
 
 TEST_F(DataCallback, ThatAlwaysFailsNeverGetsAStepThrough) {
@@ -126,7 +118,7 @@ TEST_F(DataCallback, IsBusyWhereItWouldWaitForItself) {
   EXPECT_EQ(evaluation, ST_BUSY);
   for (SineTrainer* run : {own, other}) {
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(works(run->step()));
-    EXPECT_EQ(run->digest(), undisturbed(3)) << "a step that was refused left nothing behind";
+    EXPECT_EQ(run->digest(), undisturbed_digest(context, 3)) << "a step that was refused left nothing behind";
     run->trainer.reset();
   }
 }

@@ -44,14 +44,6 @@ class LateRows : public testing::Test {
     free_ = false;
     passes_ = passes;
   }
-  std::string undisturbed(int64_t steps) {
-    SineFill plain;
-    HeldData made;
-    EXPECT_TRUE(works(plain.open(context, made.out())));
-    SineTrainer run(context, made);
-    for (int64_t i = 0; i < steps; ++i) EXPECT_TRUE(works(run.step()));
-    return run.digest();
-  }
 
   HeldContext context;
   SineFill fill;
@@ -83,7 +75,7 @@ const Wait kWaits[] = {[](st_trainer* trainer) { return st_trainer_step(trainer,
 TEST_F(LateRows, AreWaitedForUntilACancel) {
   const auto before = std::signal(SIGUSR1, [](int) { st_trainer_cancel(signalled); });
   waiting = pthread_self();
-  const std::string wanted = undisturbed(2);
+  const std::string wanted = undisturbed_digest(context, 2);
   int in_time = 0;
   for (const Cancel& cancel : kCancels)
     for (const Wait& wait : kWaits) {
@@ -121,7 +113,7 @@ TEST_F(LateRows, AreWaitedForNoLongerThanAnAdvanceMayTake) {
   let_go();
   for (int step = 0; step < 2; ++step)
     for (done = 0; done == 0;) ASSERT_TRUE(works(st_trainer_advance(run.trainer, 0, nullptr, 1'000'000, &done, nullptr)));
-  EXPECT_EQ(run.digest(), undisturbed(2));
+  EXPECT_EQ(run.digest(), undisturbed_digest(context, 2));
 }
 
 TEST_F(LateRows, AreWaitedForByADestroyWhichNeedsTheHostsMemoryNoMoreThen) {

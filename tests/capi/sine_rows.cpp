@@ -83,4 +83,13 @@ std::string SineTrainer::digest() const {
   return hex;
 }
 
+std::string undisturbed_digest(st_context* context, int64_t steps) {
+  SineFill plain;
+  HeldData made;
+  EXPECT_TRUE(works(plain.open(context, made.out())));
+  SineTrainer run(context, made);
+  for (int64_t i = 0; i < steps; ++i) EXPECT_TRUE(works(run.step()));
+  return run.digest();
+}
+
 }  // namespace st::test

@@ -56,4 +56,7 @@ struct SineTrainer {
   st_status created = ST_OK;  // of st_trainer_create: data that does not fit the model is refused there
 };
 
+/// Of a SineTrainer after so many steps on a SineFill that nothing is done to.
+std::string undisturbed_digest(st_context* context, int64_t steps);
+
 }  // namespace st::test
