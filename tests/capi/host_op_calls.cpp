@@ -5,24 +5,6 @@ namespace {
 
 using namespace st::test;
 
-struct Written {
-  st_status status;
-  std::vector<int32_t> tokens;
-};
-
-Written written(st_predictor* predictor) {
-  const auto add = [](void* user, int32_t token) {
-    static_cast<std::vector<int32_t>*>(user)->push_back(token);
-    return st_status{ST_OK};
-  };
-  const int32_t prompt[] = {1, 2, 3};
-  auto options = filled(st_generate_options_init);
-  options.tokens = 12;
-  Written made{};
-  made.status = st_predictor_generate(predictor, 3, prompt, &options, add, &made.tokens);
-  return made;
-}
-
 TEST(HostOpCalls, HaveTheBitsOfTheLibrarysOwnOp) {
   HostSquare square;
   const SquaredText host(&square), own(nullptr);

@@ -10,14 +10,10 @@ using namespace st::test;
 class Predictor : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out()))); }
-  std::vector<int32_t> write(const st_generate_options& options, std::vector<int32_t> prompt = {1, 2, 3}) {
-    std::vector<int32_t> tokens;
-    const auto add = [](void* user, int32_t token) {
-      static_cast<std::vector<int32_t>*>(user)->push_back(token);
-      return st_status{ST_OK};
-    };
-    EXPECT_TRUE(works(st_predictor_generate(predictor, static_cast<int64_t>(prompt.size()), prompt.data(), &options, add, &tokens)));
-    return tokens;
+  std::vector<int32_t> write(const st_generate_options& options, const std::vector<int32_t>& prompt = {1, 2, 3}) {
+    const Written text = written(predictor, options, prompt);
+    EXPECT_TRUE(works(text.status));
+    return text.tokens;
   }
   SmallRun run;
   HeldPredictor predictor;

@@ -110,16 +110,9 @@ TEST(PredictorThreads, WriteTextsBesideTraining) {
   HeldPredictor predictor;
   ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
   const auto write = [&] {
-    std::vector<int32_t> text;
-    const auto add = [](void* user, int32_t token) {
-      static_cast<std::vector<int32_t>*>(user)->push_back(token);
-      return st_status{ST_OK};
-    };
-    const int32_t prompt[] = {1, 2, 3};
-    auto options = filled(st_generate_options_init);
-    options.tokens = 12;
-    EXPECT_TRUE(works(st_predictor_generate(predictor, 3, prompt, &options, add, &text)));
-    return text;
+    const Written text = written(predictor);
+    EXPECT_TRUE(works(text.status));
+    return text.tokens;
   };
   const auto alone = write();
   std::thread training([&] { EXPECT_TRUE(works(st_trainer_run(run.trainer, 10, nullptr, nullptr))); });

@@ -105,6 +105,22 @@ SineRun::SineRun(const char* recipe_json) {
 
 std::string SineRun::digest() const { return digest_of(trainer); }
 
+Written written(st_predictor* predictor, const st_generate_options& options, const std::vector<int32_t>& prompt) {
+  const auto add = [](void* user, int32_t token) {
+    static_cast<std::vector<int32_t>*>(user)->push_back(token);
+    return st_status{ST_OK};
+  };
+  Written made{};
+  made.status = st_predictor_generate(predictor, static_cast<int64_t>(prompt.size()), prompt.data(), &options, add, &made.tokens);
+  return made;
+}
+
+Written written(st_predictor* predictor) {
+  auto options = filled(st_generate_options_init);
+  options.tokens = 12;
+  return written(predictor, options);
+}
+
 int instructions_of(st_trainer* trainer) {
   const char* plan = "";
   EXPECT_TRUE(works(st_trainer_plan(trainer, &plan)));

@@ -68,6 +68,15 @@ struct SineRun {
 /// The graph of SineRun; the value that the loss is of.
 st_value sine_graph(st_graph* graph);
 
+/// What a predictor of tokens writes behind its prompt: with an error, as far as it came.
+struct Written {
+  st_status status;
+  std::vector<int32_t> tokens;
+};
+Written written(st_predictor* predictor, const st_generate_options& options, const std::vector<int32_t>& prompt = {1, 2, 3});
+/// Twelve tokens of it.
+Written written(st_predictor* predictor);
+
 /// Of a step, as the plan tells.
 int instructions_of(st_trainer* trainer);
 
