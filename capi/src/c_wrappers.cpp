@@ -1,23 +1,10 @@
-#include "op_wrappers.h"
-
 #include <variant>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "host_face.h"
+#include "op_wrappers.h"
 
 namespace st::capi {
-
-bool is_dtype(const OpAttr& attr) { return attr.name == "dtype"; }
-bool has_list(const OpAttr& attr) { return std::holds_alternative<Ints>(attr.standard); }
-bool takes_list(const OpInfo& op) { return !op.inputs.empty() && op.inputs.back().variadic; }
-bool gives_list(const OpInfo& op) { return op.outputs.empty(); }
-
-void require_help(const OpInfo& op) {
-  const bool ends = op.help.find("*/") != std::string_view::npos || op.help.find("/*") != std::string_view::npos;
-  require(!op.help.empty() && !ends, Code::internal, "ops.def: the help of ", op.name, " must be there and fit into a comment: ", op.help);
-}
-
 namespace {
 
 constexpr const char* kHead =
@@ -90,7 +77,6 @@ std::string wrapper_of(const OpInfo& op) {
   if (gives_list(op)) parameters += ", int32_t values_count, st_value* values";
   for (size_t i = 1; i < op.outputs.size(); ++i) parameters += ", st_value* " + op.outputs[i];
 
-  require_help(op);
   require(!takes_list(op) || op.inputs.size() == 1, Code::internal, "ops.def: ", op.name,
           ": a list beside other inputs has no wrapper yet");
   std::string body;
@@ -112,11 +98,6 @@ std::string wrapper_of(const OpInfo& op) {
 
 }  // namespace
 
-std::string c_wrappers() {
-  std::string all = kHead;
-  for (int32_t i = 0; i < kOps; ++i)
-    if (is_for_models(static_cast<Op>(i))) all += wrapper_of(host_face(static_cast<Op>(i)));
-  return all + kTail;
-}
+std::string c_wrappers() { return kHead + each_wrapper(wrapper_of) + kTail; }
 
 }  // namespace st::capi

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "host_face.h"
 #include "op_wrappers.h"
 
 namespace st::capi {
@@ -121,7 +120,6 @@ std::string list_wrapper_of(const OpInfo& op) {
 }
 
 std::string wrapper_of(const OpInfo& op) {
-  require_help(op);
   const std::string comment = text("\n/// ", op.help, notes_of(op), "\n");
   if (gives_list(op)) return comment + list_wrapper_of(op);
   std::string first, body;
@@ -147,11 +145,6 @@ std::string wrapper_of(const OpInfo& op) {
 
 }  // namespace
 
-std::string cpp_wrappers() {
-  std::string all = kHead;
-  for (int32_t i = 0; i < kOps; ++i)
-    if (is_for_models(static_cast<Op>(i))) all += wrapper_of(host_face(static_cast<Op>(i)));
-  return all + kTail;
-}
+std::string cpp_wrappers() { return kHead + each_wrapper(wrapper_of) + kTail; }
 
 }  // namespace st::capi

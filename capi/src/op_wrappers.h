@@ -16,7 +16,9 @@ bool is_dtype(const OpAttr& attr);
 bool has_list(const OpAttr& attr);
 bool takes_list(const OpInfo& op);
 bool gives_list(const OpInfo& op);  // as many as the shape rule says
-/// Throws internal for a row whose help is missing or would end the comment that it goes into.
-void require_help(const OpInfo& op);
+
+/// One after the other, in the order of ops.def. Throws internal for a row whose help is missing or would end the comment that it goes
+/// into.
+std::string each_wrapper(std::string (*wrapper_of)(const OpInfo& op));
 
 }  // namespace st::capi
