@@ -42,6 +42,16 @@ HostView believed_view(std::string_view name, const st_view* view, const char* c
   return ours;
 }
 
+void check_count(int64_t n, const char* call) { check(n >= 0 && n <= kMaxViews, call, ": ", n, " views; allowed is 0 to ", kMaxViews); }
+
+/// Each view into its place in `ours`, which is as long as their list.
+void look_at(const st_named_view* theirs, ViewList::Look look, const char* call, std::span<HostView> ours) {
+  for (size_t i = 0; i < ours.size(); ++i) {
+    check(theirs[i].name != nullptr, call, ": view ", i, " has no name (NULL)");
+    ours[i] = look(theirs[i].name, &theirs[i].view, call);
+  }
+}
+
 }  // namespace
 
 HostView read_view(std::string_view name, const st_view* view, const char* call) {
@@ -72,25 +82,18 @@ std::vector<float> floats_of(std::string_view name, const st_view* view, const c
 }
 
 void take_views(std::vector<HostView>& views, int64_t n, const st_named_view* theirs, const char* call) {
-  check(n >= 0 && n <= kMaxViews, call, ": ", n, " views; allowed is 0 to ", kMaxViews);
+  check_count(n, call);
   check(theirs != nullptr || n == 0, call, ": batch is NULL with n = ", n, " views; give the views, or n = 0 for the data's rows");
-  views.clear();
-  for (int64_t i = 0; i < n; ++i) {
-    check(theirs[i].name != nullptr, call, ": view ", i, " has no name (NULL)");
-    views.push_back(read_view(theirs[i].name, &theirs[i].view, call));
-  }
+  views.resize(static_cast<size_t>(n));
+  look_at(theirs, read_view, call, views);
 }
 
 ViewList::ViewList(int64_t n, const st_named_view* views, Look look, const char* call) {
-  check(n >= 0 && n <= kMaxViews, call, ": ", n, " views; allowed is 0 to ", kMaxViews);
+  check_count(n, call);
   check(n == 0 || views != nullptr, call, " is NULL with ", n, " views");
   count_ = static_cast<size_t>(n);
   if (count_ > few_.size()) more_.resize(count_);
-  HostView* out = more_.empty() ? few_.data() : more_.data();
-  for (int64_t i = 0; i < n; ++i) {
-    check(views[i].name != nullptr, call, ": view ", i, " has no name (NULL)");
-    out[i] = look(views[i].name, &views[i].view, call);
-  }
+  look_at(views, look, call, more_.empty() ? std::span(few_).first(count_) : std::span(more_));
 }
 
 }  // namespace st::capi
