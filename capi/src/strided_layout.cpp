@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "train/host_view.h"
 
 namespace st::capi {
 namespace {
@@ -14,33 +15,20 @@ void check_type(std::string_view what, st_dtype dtype, int32_t rank, const int64
   check(rank == 0 || dims != nullptr, what, " has rank ", rank, " and no dims (NULL)");
 }
 
-/// Strides of the same shape without gaps. An empty array counts as one element a dimension, so that nothing overflows behind a 0.
-std::array<int64_t, kMaxDims> row_major(std::string_view what, const Shape& shape, int64_t element_bytes) {
-  std::array<int64_t, kMaxDims> strides{};
-  int64_t elements = 1, bytes = 0;
-  for (int32_t i = shape.rank() - 1; i >= 0; --i) {
-    strides[static_cast<size_t>(i)] = elements;
-    check(!__builtin_mul_overflow(elements, std::max<int64_t>(shape[i], 1), &elements), what, " has shape ", shape,
-          ", which no memory holds");
-  }
-  check(!__builtin_mul_overflow(elements, element_bytes, &bytes), what, " has shape ", shape, ", which no memory holds");
-  return strides;
+/// An empty array counts as one element a dimension, so that nothing overflows behind a 0.
+bool fits_memory(const Shape& shape, int64_t element_bytes) {
+  int64_t bytes = element_bytes;
+  return std::ranges::all_of(shape, [&](int64_t dim) { return !__builtin_mul_overflow(bytes, std::max<int64_t>(dim, 1), &bytes); });
 }
 
 int64_t bytes_spanned(std::string_view what, const StridedLayout& layout) {
-  int64_t last = 0, bytes = 0;
-  bool fits = true;
   for (int32_t i = 0; i < layout.shape.rank(); ++i) {
-    const int64_t dim = layout.shape[i], stride = layout.strides[static_cast<size_t>(i)];
-    if (dim == 0) return 0;
-    if (dim == 1) continue;  // its stride is never used
-    require(stride >= 0, Code::unsupported, what, " has stride ", stride, " in dimension ", i,
+    const int64_t stride = layout.strides[static_cast<size_t>(i)];  // of one element it is never used
+    require(stride >= 0 || layout.shape[i] == 1, Code::unsupported, what, " has stride ", stride, " in dimension ", i,
             ", and arrays that run backwards are not taken; copy it to row-major");
-    int64_t reach = 0;
-    fits = fits && !__builtin_mul_overflow(dim - 1, stride, &reach) && !__builtin_add_overflow(last, reach, &last);
   }
-  fits = fits && !__builtin_add_overflow(last, 1, &last) && !__builtin_mul_overflow(last, bytes_of(layout.dtype), &bytes);
-  check(fits, what, " has shape ", layout.shape, " and strides that reach further than any memory");
+  const int64_t bytes = extent_bytes(layout.dtype, layout.shape, layout.strides);
+  check(bytes >= 0, what, " has shape ", layout.shape, " and strides that reach further than any memory");
   return bytes;
 }
 
@@ -53,7 +41,8 @@ StridedLayout layout_of(std::string_view what, st_dtype dtype, int32_t rank, con
   for (int32_t i = 0; i < rank; ++i) layout.shape.push_back(dims[i]);
   check(std::ranges::all_of(layout.shape, [](int64_t dim) { return dim >= 0; }), what, " has shape ", layout.shape,
         "; dimensions are 0 or more");
-  layout.strides = row_major(what, layout.shape, bytes_of(layout.dtype));
+  check(fits_memory(layout.shape, bytes_of(layout.dtype)), what, " has shape ", layout.shape, ", which no memory holds");
+  layout.strides = row_major(layout.shape);
   if (strides != nullptr) {
     const bool empty = std::ranges::find(layout.shape, 0) != layout.shape.end();
     for (int32_t i = 0; i < rank && !empty; ++i)
