@@ -1,0 +1,184 @@
+// Ops of the host's where they are registered and called in a graph: what cannot be is refused with its name.
+#include "graph_of_x.h"
+#include "square_and_mix.h"
+
+namespace {
+
+using namespace st::test;
+
+class HostOpGraph : public GraphOfX {
+ protected:
+  st_status op(const char* name, std::initializer_list<st_value> in, const char* attributes = nullptr) {
+    return st_graph_op(graph, name, static_cast<int32_t>(in.size()), in.begin(), attributes, 1, &y);
+  }
+  st_status add(const char* name, const st_op_callbacks& made, void* user = nullptr) { return st_op_register(context, name, &made, user); }
+};
+
+TEST_F(HostOpGraph, NamesAreCheckedWhenTheyAreRegistered) {
+  const auto good = callbacks(square, square_backward);
+  for (const char* name : {"", "2d", "a b", "gr\xC3\xBC\xC3\x9F", "host\n"})
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, add(name, good), {"st_op_register", "letter"})) << name;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, add("matmul", good), {"st_op_register", "matmul", "op of the library"}));
+  EXPECT_TRUE(works(add("square", good)));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, add("square", good), {"\"square\"", "registered already"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_op_register(context, nullptr, &good, nullptr), {"st_op_register", "name is NULL"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_op_register(context, "a", nullptr, nullptr), {"st_op_register", "callbacks is NULL"}));
+  EXPECT_TRUE(fails(ST_INVALID_HANDLE, st_op_register(nullptr, "a", &good, nullptr), {"st_op_register"}));
+}
+
+TEST_F(HostOpGraph, CallbacksAreCheckedWhenTheyAreRegistered) {
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, add("a", callbacks(nullptr, square_backward)), {"no forward callback"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, add("a", callbacks(square, nullptr, 1, nullptr)), {"no shape callback"}));
+  for (const int32_t outputs : {-1, 0, 9})
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, add("a", callbacks(square, nullptr, outputs)), {"1 to 8"})) << outputs;
+  auto small = callbacks(square, nullptr);
+  small.struct_size = 8;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, add("a", small), {"struct_size"}));
+  EXPECT_TRUE(fails(ST_NOT_FOUND, op("a", {x}), {"unknown"})) << "none of them was taken";
+}
+
+TEST_F(HostOpGraph, AnUnknownOpNamesTheNearestOfBothKinds) {
+  ASSERT_TRUE(works(add("swirl", callbacks(square, nullptr))));
+  EXPECT_TRUE(fails(ST_NOT_FOUND, op("swirll", {x}), {"\"swirl\""}));
+  EXPECT_TRUE(fails(ST_NOT_FOUND, op("geluu", {x}), {"\"gelu\""}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op("swirl", {x}, R"({"axis": 1})"), {"swirl", "no attributes"}));
+  for (const char* name : {"host", "host_backward"})
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op(name, {x}, R"({"name": "swirl", "id": 1})"), {name, "not an op of models"}));
+}
+
+TEST_F(HostOpGraph, IsKnownInItsOwnContextOnly) {
+  ASSERT_TRUE(works(add("swirl", callbacks(square, nullptr))));
+  HeldContext other;
+  HeldGraph foreign;
+  ASSERT_TRUE(works(st_context_create(nullptr, other.out())));
+  ASSERT_TRUE(works(st_graph_create(other, foreign.out())));
+  const int64_t dims[] = {ST_BATCH, 3};
+  st_value in = 0;
+  ASSERT_TRUE(works(st_graph_input(foreign, "x", ST_F32, 2, dims, &in)));
+  EXPECT_TRUE(fails(ST_NOT_FOUND, st_graph_op(foreign, "swirl", 1, &in, nullptr, 1, &y), {"swirl", "unknown"}));
+}
+
+TEST_F(HostOpGraph, AShapeCallbackThatLiesIsNamedWithWhatItSaid) {
+  struct Lie {
+    st_op_type type;
+    std::string_view word;
+  };
+  const Lie lies[] = {{{0, 1, {3}}, "dtype 0"},
+                      {{99, 1, {3}}, "dtype 99"},
+                      {{ST_F32, 9, {3}}, "rank 9"},
+                      {{ST_F32, -1, {3}}, "rank -1"},
+                      {{ST_F32, 2, {INT64_MAX, INT64_MAX}}, "no memory"},
+                      {{ST_F32, 1, {INT64_MIN}}, "no memory"}};
+  const auto tell = [](void* user, int32_t, const st_op_type*, int32_t, st_op_type* outputs) {
+    outputs[0] = *static_cast<const st_op_type*>(user);
+    return st_status{ST_OK};
+  };
+  int32_t number = 0;
+  for (Lie lie : lies) {
+    const std::string name = "lie" + std::to_string(number++);
+    ASSERT_TRUE(works(add(name.c_str(), callbacks(square, nullptr, 1, tell), &lie.type)));
+    EXPECT_TRUE(fails(ST_CALLBACK, op(name.c_str(), {x}), {"st_graph_op", name, lie.word, "f32[batch, 3]"}));
+    EXPECT_EQ(y, 0);
+  }
+}
+
+TEST_F(HostOpGraph, ANegativeDimensionWithoutABatchIsALie) {
+  const auto negative = [](void*, int32_t, const st_op_type* inputs, int32_t, st_op_type* outputs) {
+    outputs[0] = inputs[0];
+    outputs[0].dims[0] = -4;
+    return st_status{ST_OK};
+  };
+  const int64_t dims[] = {3};
+  st_value w = 0;
+  ASSERT_TRUE(works(add("negative", callbacks(square, nullptr, 1, negative))));
+  ASSERT_TRUE(works(st_graph_parameter(graph, "w", 1, dims, ST_INIT_ZEROS, 1, &w)));
+  EXPECT_TRUE(fails(ST_CALLBACK, op("negative", {w}), {"negative", "[-4]"}));
+  EXPECT_TRUE(works(op("negative", {x}))) << "four times the batch";
+}
+
+TEST_F(HostOpGraph, AShapeCallbacksStatusIsNamed) {
+  const auto refuse = [](void*, int32_t, const st_op_type*, int32_t, st_op_type*) { return st_status{31}; };
+  ASSERT_TRUE(works(add("refuser", callbacks(square, nullptr, 1, refuse))));
+  EXPECT_TRUE(fails(ST_CALLBACK, op("refuser", {x}), {"shape callback of \"refuser\" returned 31"}));
+  EXPECT_TRUE(fails(ST_CALLBACK, st_model_create(graph, 0, model.out()), {"refuser"})) << "the graph keeps its first error";
+}
+
+TEST_F(HostOpGraph, AShapeCallbackThatCallsItsGraphIsToldBusy) {
+  const auto curious = [](void* user, int32_t n, const st_op_type* inputs, int32_t m, st_op_type* outputs) {
+    const char* text = nullptr;
+    EXPECT_TRUE(fails(ST_BUSY, st_graph_text(static_cast<st_graph*>(user), &text)));
+    return as_the_first(nullptr, n, inputs, m, outputs);
+  };
+  ASSERT_TRUE(works(add("curious", callbacks(square, nullptr, 1, curious), static_cast<st_graph*>(graph))));
+  EXPECT_TRUE(works(op("curious", {x})));
+}
+
+TEST_F(HostOpGraph, WithoutBackwardATrainerThatNeedsItIsRefused) {
+  ASSERT_TRUE(works(add("one_way", callbacks(square, nullptr))));
+  const int64_t dims[] = {3, 1};
+  st_value w = 0;
+  ASSERT_TRUE(works(st_graph_parameter(graph, "w", 2, dims, ST_INIT_NORMAL, 1, &w)));
+  const auto loss_of = [&](bool before) {  // one_way(x) w, or one_way(x w)
+    HeldRecipe recipe;
+    HeldTrainer trainer;
+    if (before) {
+      EXPECT_TRUE(works(op("one_way", {x})));
+    }
+    EXPECT_TRUE(works(op("matmul", {before ? y : x, w})));
+    if (!before) {
+      EXPECT_TRUE(works(op("one_way", {y})));
+    }
+    EXPECT_TRUE(works(op("sum", {y})));
+    EXPECT_TRUE(works(st_graph_loss(graph, y)));
+    EXPECT_TRUE(works(st_model_create(graph, 0, model.out())));
+    EXPECT_TRUE(works(st_recipe_create(nullptr, recipe.out())));
+    return st_trainer_create(model, recipe, nullptr, trainer.out());
+  };
+  EXPECT_TRUE(works(loss_of(true))) << "no gradient goes through it";
+  model.reset();
+  EXPECT_TRUE(fails(ST_UNSUPPORTED, loss_of(false), {"one_way", "backward", "register it with one"}));
+}
+
+// y = 2 x and, beside it, where x is positive: as integers, which have no gradient.
+TEST_F(HostOpGraph, AnIntegerOutputHasNoGradient) {
+  static bool saw_none = false, saw_unwanted = false;
+  const auto shape = [](void*, int32_t, const st_op_type* inputs, int32_t, st_op_type* outputs) {
+    outputs[0] = outputs[1] = inputs[0];
+    outputs[1].dtype = ST_I32;
+    return st_status{ST_OK};
+  };
+  const auto forward = [](void*, int32_t, const st_view* in, int32_t, const st_view* out) {
+    for (int64_t i = 0; i < elements(in[0]); ++i) {
+      values(out[0])[i] = 2 * values(in[0])[i] + 0 * values(in[1])[0];
+      static_cast<int32_t*>(out[1].data)[i] = values(in[0])[i] > 0;
+    }
+    return st_status{ST_OK};
+  };
+  const auto backward = [](void*, int32_t, const st_view* in, int32_t, const st_view*, const st_view* d, const st_view* dx) {
+    saw_none = d[1].data == nullptr && d[1].dtype == ST_I32 && d[1].rank == 2;
+    saw_unwanted = dx[1].data == nullptr && dx[1].rank == 2;
+    for (int64_t i = 0; i < elements(in[0]); ++i) values(dx[0])[i] = 2 * values(d[0])[i];
+    return st_status{ST_OK};
+  };
+  ASSERT_TRUE(works(add("double_and_sign", callbacks(forward, backward, 2, shape))));
+  const int64_t dims[] = {3, 3};
+  HeldRecipe recipe;
+  HeldTrainer trainer;
+  st_value w = 0;
+  ASSERT_TRUE(works(st_graph_parameter(graph, "w", 2, dims, ST_INIT_NORMAL, 1, &w)));
+  ASSERT_TRUE(works(op("matmul", {x, w})));
+  ASSERT_TRUE(works(op("double_and_sign", {y, x})));
+  ASSERT_TRUE(works(op("sum", {y})));
+  ASSERT_TRUE(works(st_graph_loss(graph, y)));
+  ASSERT_TRUE(works(st_model_create(graph, 0, model.out())));
+  ASSERT_TRUE(works(st_recipe_create(R"({"batch": 2})", recipe.out())));
+  ASSERT_TRUE(works(st_trainer_create(model, recipe, nullptr, trainer.out())));
+  float rows[6] = {1, 2, 3, -1, -2, -4};
+  const int64_t two[] = {2, 3};
+  const st_named_view view = {"x", {ST_F32, 2, two, nullptr, rows, sizeof rows}};
+  EXPECT_TRUE(works(st_trainer_step(trainer, 1, &view, nullptr)));
+  EXPECT_TRUE(saw_none);
+  EXPECT_TRUE(saw_unwanted) << "x is data: no gradient is wanted";
+}
+
+}  // namespace
