@@ -1,6 +1,5 @@
 // A trainer: a step happens whole or not at all.
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -184,83 +183,6 @@ TEST(Trainer, TextOutsideTheModelsVocabularyIsRefused) {
   st_status status = st_trainer_create(model, recipe, data, trainer.out());
   if (status == ST_OK) status = st_trainer_step(trainer, 0, nullptr, nullptr);
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, status, {"embedding", "0..49"}));
-}
-
-TEST(Trainer, RunsUntilSoManyStepsInAll) {
-  SmallRun run(text_file("run.txt", 3000));
-  std::vector<int64_t> seen;
-  const auto note = [](void* user, const st_step_report* report) {
-    static_cast<std::vector<int64_t>*>(user)->push_back(report->step);
-    return st_status{ST_OK};
-  };
-  EXPECT_TRUE(works(st_trainer_run(run.trainer, 3, note, &seen)));
-  EXPECT_TRUE(works(st_trainer_run(run.trainer, 5, note, &seen)));
-  EXPECT_TRUE(works(st_trainer_run(run.trainer, 5, note, &seen)));
-  EXPECT_EQ(seen, (std::vector<int64_t>{1, 2, 3, 4, 5}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_run(run.trainer, 0, nullptr, nullptr), {"st_trainer_run", "steps is 0"}));
-  SmallRun no_data;
-  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_run(no_data.trainer, 1, nullptr, nullptr), {"data", "batch"}));
-}
-
-TEST(Trainer, ACallbacksErrorEndsTheRunAfterAWholeStep) {
-  const std::string text = text_file("callback.txt", 3000);
-  SmallRun run(text), undisturbed(text);
-  const auto refuse = [](void*, const st_step_report* report) { return report->step == 2 ? st_status{42} : st_status{ST_OK}; };
-  EXPECT_TRUE(fails(ST_CALLBACK, st_trainer_run(run.trainer, 9, refuse, nullptr), {"on_step", "42", "step 2"}));
-  ASSERT_TRUE(works(st_trainer_run(undisturbed.trainer, 2, nullptr, nullptr)));
-  EXPECT_EQ(run.digest(), undisturbed.digest());
-  EXPECT_TRUE(works(st_trainer_run(run.trainer, 4, nullptr, nullptr)));
-  EXPECT_TRUE(works(st_trainer_run(undisturbed.trainer, 4, nullptr, nullptr)));
-  EXPECT_EQ(run.digest(), undisturbed.digest());
-}
-
-TEST(Trainer, ACallbackMayLookAtEverythingBetweenSteps) {
-  const std::string text = text_file("between.txt", 3000);
-  SmallRun run(text), undisturbed(text);
-  const auto look = [](void* user, const st_step_report*) {
-    auto& r = *static_cast<SmallRun*>(user);
-    auto evaluation = filled(st_evaluation_init);
-    const char* plan = nullptr;
-    std::vector<float> bias(16);
-    const int64_t dims[] = {16};
-    const st_view to = {ST_F32, 1, dims, nullptr, bias.data(), 64};
-    EXPECT_TRUE(works(st_trainer_evaluate(r.trainer, r.data, &evaluation)));
-    EXPECT_GT(evaluation.count, 0);
-    EXPECT_TRUE(works(st_model_get(r.model, "final_norm.beta", &to)));
-    EXPECT_TRUE(works(st_trainer_plan(r.trainer, &plan)));
-    EXPECT_TRUE(fails(ST_BUSY, st_trainer_run(r.trainer, 99, nullptr, nullptr), {"st_trainer_run"}));
-    EXPECT_TRUE(fails(ST_BUSY, st_trainer_destroy(r.trainer), {"st_trainer_destroy"}));
-    return st_status{ST_OK};
-  };
-  ASSERT_TRUE(works(st_trainer_run(run.trainer, 3, look, &run)));
-  ASSERT_TRUE(works(st_trainer_run(undisturbed.trainer, 3, nullptr, nullptr)));
-  EXPECT_EQ(run.digest(), undisturbed.digest());
-}
-
-TEST(Trainer, StopFromTheCallbackEndsTheRunWithoutError) {
-  SmallRun run(text_file("stop.txt", 3000));
-  const auto stop = [](void* user, const st_step_report* report) {
-    return report->step == 2 ? st_trainer_stop(static_cast<SmallRun*>(user)->trainer) : st_status{ST_OK};
-  };
-  ASSERT_TRUE(works(st_trainer_run(run.trainer, 9, stop, &run)));
-  auto report = filled(st_step_report_init);
-  ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, &report)));
-  EXPECT_EQ(report.step, 3);
-}
-
-TEST(Trainer, ACancelEndsOneCallAndIsThenUsedUp) {
-  const std::string text = text_file("cancel.txt", 3000);
-  SmallRun run(text), undisturbed(text);
-  for (SmallRun* r : {&run, &undisturbed}) ASSERT_TRUE(works(st_trainer_run(r->trainer, 2, nullptr, nullptr)));
-  const std::string before = run.digest();
-  auto evaluation = filled(st_evaluation_init);
-  ASSERT_TRUE(works(st_trainer_cancel(run.trainer)));  // no call is running: the next one ends
-  EXPECT_TRUE(fails(ST_CANCELLED, st_trainer_run(run.trainer, 5, nullptr, nullptr), {"cancelled", "last whole step"}));
-  EXPECT_EQ(run.digest(), before);
-  ASSERT_TRUE(works(st_trainer_cancel(run.trainer)));
-  EXPECT_TRUE(fails(ST_CANCELLED, st_trainer_evaluate(run.trainer, run.data, &evaluation)));
-  for (SmallRun* r : {&run, &undisturbed}) ASSERT_TRUE(works(st_trainer_run(r->trainer, 5, nullptr, nullptr)));
-  EXPECT_EQ(run.digest(), undisturbed.digest()) << "the same rows, the same random numbers";
 }
 
 TEST(Trainer, ReportsTheBytesThatWerePlannedAndAllocated) {
