@@ -1,4 +1,5 @@
-// Callbacks that call the library: what ends a loan may end others, and between two steps a run may be steered.
+// What a callback may do: what ends a loan may make and end other handles, and between two steps on_step may steer its own run. What is
+// refused there is in busy_in_callbacks.cpp.
 #include <functional>
 #include <memory>
 
@@ -27,7 +28,7 @@ int64_t live() {
   return count;
 }
 
-class CallBackIn : public testing::Test {
+class AllowedInCallbacks : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
@@ -40,7 +41,7 @@ class CallBackIn : public testing::Test {
   std::vector<float> model_values;
 };
 
-TEST_F(CallBackIn, AReleaseMayMakeUseAndDestroyHandles) {
+TEST_F(AllowedInCallbacks, AReleaseMayMakeUseAndDestroyHandles) {
   const int64_t before = live();
   HeldTensor first, second;
   auto other = std::make_unique<SineTrainer>(context, nullptr);
@@ -61,7 +62,7 @@ TEST_F(CallBackIn, AReleaseMayMakeUseAndDestroyHandles) {
   EXPECT_EQ(live(), before);
 }
 
-TEST_F(CallBackIn, TheReleaseOfDataMayDestroyItsContextAndItsModel) {
+TEST_F(AllowedInCallbacks, TheReleaseOfDataMayDestroyItsContextAndItsModel) {
   const int64_t before = live() - 1;
   SineRows rows;
   HeldData data;
@@ -80,7 +81,7 @@ TEST_F(CallBackIn, TheReleaseOfDataMayDestroyItsContextAndItsModel) {
   EXPECT_EQ(live(), before);
 }
 
-TEST_F(CallBackIn, ADlpackDeleterMayDestroyHandles) {
+TEST_F(AllowedInCallbacks, ADlpackDeleterMayDestroyHandles) {
   const int64_t before = live();
   struct Foreign {
     DLManagedTensor managed{};
@@ -138,7 +139,7 @@ struct Steering {
   }
 };
 
-TEST_F(CallBackIn, OnStepMaySetRateAndWeightsAndRefreshPredictors) {
+TEST_F(AllowedInCallbacks, OnStepMaySetRateAndWeightsAndRefreshPredictors) {
   SineRows rows;
   HeldData data;
   ASSERT_TRUE(works(st_data_arrays(context, kSineRows, 2, rows.views, nullptr, nullptr, data.out())));

@@ -1,4 +1,5 @@
-// Callbacks of a context that call back into the handle whose call they are made from: BUSY, and the call goes on as if nothing was.
+// What a callback may not do: call the handle whose call it is made from. It is told BUSY, and the call goes on as if nothing was; here for
+// a context's log and allocator. What is free there is in allowed_in_callbacks.cpp.
 #include <cstdlib>
 #include <limits>
 
@@ -56,7 +57,7 @@ void look(Inside& inside) {
 }
 
 /// y = sin x on a context whose callbacks look.
-class Reentrance : public testing::Test {
+class BusyInCallbacks : public testing::Test {
  protected:
   void make(const st_context_options& options) {
     ASSERT_TRUE(works(st_context_create(&options, context_.out())));
@@ -87,7 +88,7 @@ class Reentrance : public testing::Test {
   std::vector<float> x_ = std::vector<float>(8, 0.5F), y_ = std::vector<float>(8, 0.25F);
 };
 
-TEST_F(Reentrance, OfTheLogFindsItsHandlesBusy) {
+TEST_F(BusyInCallbacks, AreTheHandlesOfTheLogsCall) {
   auto options = filled(st_context_options_init);
   options.log = log;
   options.log_user = &inside_;
@@ -111,7 +112,7 @@ TEST_F(Reentrance, OfTheLogFindsItsHandlesBusy) {
   EXPECT_EQ(report.skipped, 0);
 }
 
-TEST_F(Reentrance, OfTheAllocatorFindsItsHandlesBusy) {
+TEST_F(BusyInCallbacks, AreTheHandlesOfTheAllocatorsCall) {
   auto options = filled(st_context_options_init);
   options.alloc = alloc;
   options.free = [](void*, void* memory) { std::free(memory); };
