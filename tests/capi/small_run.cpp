@@ -13,7 +13,7 @@ const char* const kSmallGpt = R"({"layers": 2, "width": 16, "heads": 2, "context
 std::string file_of(const std::string& name, const std::string& bytes) {
   const auto folder = std::filesystem::path(testing::TempDir()) / ("scaletrain_capi_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
-  const std::string path = (folder / name).string();
+  std::string path = (folder / name).string();
   std::ofstream(path, std::ios::binary) << bytes;
   return path;
 }
