@@ -18,7 +18,7 @@ using namespace micro;
 
 namespace {
 
-constexpr int64_t kPanelsPerPackTask = 4, kRowsPerPackSlice = 32, kRowsPerVisit = 8;
+constexpr int64_t kPanelsPerPackTask = 4, kRowsPerVisit = 8;
 constexpr int64_t kSmallProduct = 1 << 18;  // multiply-adds below which threads share out the batch instead of one product
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -39,24 +39,18 @@ void with_element(DType type, Body&& body) {
   }
 }
 
+/// Packs panels first .. last - 1 of the `whole` ones that `from` begins with and, if it is among them, the ragged one behind them.
 template <class T>
-struct Panel {
-  PanelSource<T> from;
-  int64_t valid, width;
-  float* to;
-};
-
-/// Packs panels first .. last - 1. Where a panel's elements lie next to each other and so do the panels, a few rows of all panels are read
-/// before the next few: long reads from few pages.
-template <class T, class PanelAt>
-void pack_group(const PanelSource<T>& from, int64_t depth, int64_t first, int64_t last, const PanelAt& panel_at) {
-  const int64_t slice = from.across_stride == 1 ? kRowsPerPackSlice : depth;
-  for (int64_t k = 0; k < depth; k += slice) {
-    for (int64_t i = first; i < last; ++i) {
-      const Panel<T> panel = panel_at(i);
-      pack_panel(panel.from.at(0, k), panel.valid, panel.width, std::min(slice, depth - k), panel.to + k * panel.width);
-    }
+void pack_panels(const PanelSource<T>& from, int64_t first, int64_t last, int64_t extent, int64_t width, int64_t ragged_width,
+                 int64_t depth, float* to) {
+  const int64_t whole = std::min(last, extent / width);
+  const auto source = [&](int64_t panel) { return from.at(panel * width, 0); };
+  if (from.across_stride == 1 && first < whole) {
+    pack_side_by_side(source(first), whole - first, width, depth, width * depth, to + first * width * depth);
+    first = whole;
   }
+  for (; first < whole; ++first) pack_panel(source(first), width, width, depth, to + first * width * depth);
+  if (first < last) pack_panel(source(first), extent - first * width, ragged_width, depth, to + first * width * depth);
 }
 
 /// A tile of C and the `depth` steps of piece k0 of K to be added to it.
@@ -68,6 +62,8 @@ struct Tile {
   int64_t sum_stride = 0;
   const float* resume = nullptr;  // this piece's sums so far
   int64_t resume_stride = 0;
+  const float* ahead = nullptr;  // read by a later tile
+  int64_t ahead_step = 0;
 };
 
 /// One product: operands of this entry of the batch, its scratch.
@@ -138,10 +134,8 @@ void Product::pack_rows_of_a(int64_t m0, int64_t k0, int64_t first, int64_t last
   with_element(p.a_type, [&](auto element) {
     using T = decltype(element);
     const PanelSource<T> a{static_cast<const T*>(x.a), p.a.row, p.a.column};
-    pack_group(a, depth_of(k0), first, last, [&](int64_t panel) {
-      const int64_t row = m0 + panel * s.mr, rows = std::min(s.mr, p.m - row);
-      return Panel<T>{a.at(row, k0), rows, rows, packed_a + panel * s.mr * depth_of(k0)};
-    });
+    const int64_t rows = rows_of(m0);
+    pack_panels(a.at(m0, k0), first, last, rows, s.mr, rows % s.mr, depth_of(k0), packed_a);
   });
 }
 
@@ -149,11 +143,9 @@ void Product::pack_columns_of_b(int64_t n0, int64_t k0, int64_t first, int64_t l
   with_element(p.b_type, [&](auto element) {
     using T = decltype(element);
     const PanelSource<T> b{static_cast<const T*>(x.b), p.b.column, p.b.row};
-    pack_group(b, depth_of(k0), first, last, [&](int64_t panel) {
-      const int64_t column = n0 + panel * s.nr, columns = std::min(s.nr, p.n - column);
-      float* to = packed_b + (s.pack_b ? panel * s.nr * depth_of(k0) : 0);
-      return Panel<T>{b.at(column, k0), columns, columns > kWidth ? s.nr : kWidth, to};
-    });
+    const int64_t columns = columns_of(n0), ragged = columns % s.nr > kWidth ? s.nr : kWidth;
+    float* to = s.pack_b ? packed_b : packed_b - first * s.nr * depth_of(k0);
+    pack_panels(b.at(n0, k0), first, last, columns, s.nr, ragged, depth_of(k0), to);
   });
 }
 
@@ -161,6 +153,7 @@ void Product::task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t
   const int64_t depth = depth_of(k0), sum_stride = columns_of(n0);
   const int64_t row_begin = row_task * s.mc, row_end = std::min(rows_of(m0), row_begin + s.mc);
   const int64_t column_begin = column_task * s.nc, column_end = std::min(columns_of(n0), column_begin + s.nc);
+  const int64_t panels = ceil_div(row_end - row_begin, s.mr);
   for (int64_t j = column_begin; j < column_end; j += s.nr) {
     const int64_t columns = std::min(s.nr, column_end - j), width = columns > kWidth ? s.nr : kWidth;
     for (int64_t i = row_begin; i < row_end; i += s.mr) {
@@ -169,6 +162,13 @@ void Product::task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t
       t.b = packed_b + j * depth;
       t.b_stride = width;
       if (sums != nullptr) t.sum = sums + i * sum_stride + j, t.sum_stride = sum_stride;
+      if (j == column_begin && i + s.mr < row_end) {  // the task's panels of A are new
+        t.ahead = t.a + s.mr * depth;
+        t.ahead_step = s.mr;
+      } else if (j + s.nr < column_end) {  // each tile of this panel of B fetches a share of the next one
+        t.ahead_step = ceil_div(s.nr, panels);
+        t.ahead = packed_b + (j + s.nr) * depth + (i - row_begin) / s.mr * depth * t.ahead_step;
+      }
       compute(t);
     }
   }
@@ -215,6 +215,7 @@ void Product::compute(const Tile& t) const {
   const MicroKernel kernel = packed_kernel(t.rows, t.columns > kWidth ? 2 : 1);
   const bool first = t.k0 == 0, last = t.k0 + depth_of(t.k0) == p.k;
   TileOut out{.c = nullptr, .stride = 0, .columns = t.columns, .resume = t.resume, .resume_stride = t.resume_stride};
+  out.ahead = t.ahead, out.ahead_step = t.ahead_step;
   out.finish = last, out.alpha = p.alpha, out.beta = p.beta;
   if (last && (p.c_type != DType::f32 || p.c.column != 1)) {
     float unrounded[kTileRows * kTileColumns];

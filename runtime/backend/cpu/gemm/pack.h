@@ -18,7 +18,7 @@ struct PanelSource {
   PanelSource at(int64_t across, int64_t k) const { return {data + across * across_stride + k * k_stride, across_stride, k_stride}; }
 };
 
-constexpr int64_t kLine = 64, kRowsAhead = 16, kLinesAhead = 4;
+constexpr int64_t kLine = 64, kRowsAhead = 8;
 
 namespace detail {
 
@@ -69,11 +69,9 @@ ST_MICRO void transpose(Lanes (&rows)[kWidth]) {
 
 }  // namespace detail
 
-/// Packs `valid` <= width elements for each k; the panel's other elements become zero. `to` has room for width * k floats.
+/// One row of a contiguous panel: `valid` elements and zeros up to `width`. Whole vectors are stored where they end before `end`.
 template <class T>
-void pack_panel(const PanelSource<T>& from, int64_t valid, int64_t width, int64_t k, float* to) {
-  // A whole vector may be stored where the rest of it falls on rows of this panel that are written later; the neighbour's is never touched.
-  float* const end = to + k * width;
+ST_MICRO void pack_row(const T* row, int64_t valid, int64_t width, float* to, const float* end) {
   const auto put = [end](float* at, Lanes v, int64_t n) {
     if (at + kWidth <= end) {
       store(at, v);
@@ -81,35 +79,51 @@ void pack_panel(const PanelSource<T>& from, int64_t valid, int64_t width, int64_
       store(at, v, n);
     }
   };
-  if (from.across_stride == 1) {
-    for (int64_t i = 0; i < k; ++i) {
-      const T* row = from.data + i * from.k_stride;
-      float* out = to + i * width;
-      // Rows are far apart, so the hardware sees no stream to run ahead on.
-      for (int64_t j = 0; j < valid; j += kLine / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(row + kRowsAhead * from.k_stride + j);
-      for (int64_t w = 0; w < width; w += 16) __builtin_prefetch(out + kRowsAhead * width + w, 1);
-      int64_t j = 0;
-      for (; j + kWidth <= valid; j += kWidth) store(out + j, detail::load_widened(row + j));
-      if (j < valid) put(out + j, detail::load_widened(row + j, valid - j), width - j);
-      for (j = (valid + kWidth - 1) / kWidth * kWidth; j < width; j += kWidth) put(out + j, Lanes{}, width - j);
+  int64_t j = 0;
+  for (; j + kWidth <= valid; j += kWidth) store(to + j, detail::load_widened(row + j));
+  if (j < valid) put(to + j, detail::load_widened(row + j, valid - j), width - j);
+  for (j = (valid + kWidth - 1) / kWidth * kWidth; j < width; j += kWidth) put(to + j, Lanes{}, width - j);
+}
+
+/// Packs `panels` whole panels that stand side by side and whose elements do too, row by row: long reads, each from the next few lines.
+/// `to` takes one panel after the other.
+template <class T>
+void pack_side_by_side(const PanelSource<T>& from, int64_t panels, int64_t width, int64_t k, int64_t panel_size, float* to) {
+  for (int64_t i = 0; i < k; ++i) {
+    const T* row = from.data + i * from.k_stride;
+    // A row is far from the one before, so the hardware sees no stream to run ahead on. Into the L2: rows a power of two apart share a few
+    // sets of the L1 and would push each other out.
+    for (int64_t j = 0; j < panels * width; j += kLine / static_cast<int64_t>(sizeof(T)))
+      __builtin_prefetch(row + kRowsAhead * from.k_stride + j, 0, 2);
+    for (int64_t p = 0; p < panels; ++p) {
+      float* panel = to + p * panel_size;
+      pack_row(row + p * width, width, width, panel + i * width, panel + k * width);
     }
+  }
+}
+
+/// Packs `valid` <= width elements for each k; the panel's other elements become zero. `to` has room for width * k floats.
+template <class T>
+void pack_panel(const PanelSource<T>& from, int64_t valid, int64_t width, int64_t k, float* to) {
+  // A whole vector may be stored where the rest of it falls on rows of this panel that are written later; the neighbour's is never touched.
+  const float* const end = to + k * width;
+  if (from.across_stride == 1) {
+    for (int64_t i = 0; i < k; ++i) pack_row(from.data + i * from.k_stride, valid, width, to + i * width, end);
     return;
   }
   int64_t done = 0;
-  if (from.k_stride == 1) {  // square blocks are transposed in registers
-    for (; done + kWidth <= k; done += kWidth) {
-      for (int64_t j = 0; j < width; j += kWidth) {
+  if (from.k_stride == 1) {  // square blocks are transposed in registers, each few rows read to their end as the streams that they are
+    done = k / kWidth * kWidth;
+    for (int64_t j = 0; j < width; j += kWidth) {
+      for (int64_t d = 0; d < done; d += kWidth) {
         Lanes rows[kWidth];
-        for (int64_t r = 0; r < kWidth; ++r) {
-          const T* at = from.data + (j + r) * from.across_stride + done;
-          __builtin_prefetch(at + kLinesAhead * kLine / static_cast<int64_t>(sizeof(T)));
-          rows[r] = j + r < valid ? detail::load_widened(at) : Lanes{};
-        }
+        for (int64_t r = 0; r < kWidth; ++r)
+          rows[r] = j + r < valid ? detail::load_widened(from.data + (j + r) * from.across_stride + d) : Lanes{};
         detail::transpose(rows);
         for (int64_t r = 0; r < kWidth; ++r) {
-          float* at = to + (done + r) * width + j;
-          if (width <= kWidth) {
-            put(at, rows[r], width);
+          float* at = to + (d + r) * width + j;
+          if (width <= kWidth && at + kWidth <= end) {
+            store(at, rows[r]);
           } else {
             store(at, rows[r], std::min<int64_t>(kWidth, width - j));
           }
