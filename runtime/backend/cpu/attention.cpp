@@ -31,9 +31,10 @@ struct ForwardScratch {
 
 /// Turns a block of scores into e^(score - maximum), moves the running maximum and sum on, and leaves in `rescale` what earlier sums
 /// shrink by. A query that has seen nothing keeps the maximum -inf; 0 then stands in for it, so that e^(-inf - 0) is 0 and not NaN.
-void soften(int64_t rows, const ForwardScratch& x) {
+void soften(const BlockSight& sight, const ForwardScratch& x) {
   const Lanes none = micro::broadcast(-std::numeric_limits<float>::infinity());
-  for (int64_t c = 0; c < kBlock; c += kWidth) {
+  for (int64_t c = 0; c < sight.lanes(); c += kWidth) {
+    const int64_t rows = sight.seen_by(c + kWidth - 1);
     float* column = x.block + c;
     const Lanes before = micro::load(x.peak + c);
     Lanes peak = before;
@@ -48,6 +49,7 @@ void soften(int64_t rows, const ForwardScratch& x) {
       micro::store(column + r * kBlock, p);
       total = total + p;
     }
+    for (int64_t r = rows; r < sight.keys; ++r) micro::store(column + r * kBlock, Lanes{});
     const Lanes rescale = exp_of(before - stand_in);
     micro::store(x.rescale + c, rescale);
     micro::store(x.total + c, micro::load(x.total + c) * rescale + total);
@@ -85,11 +87,12 @@ void run_head(const Call& call, const Heads& shape, int64_t b, int64_t h, const 
     const int64_t seen = shape.keys_seen(t + queries);
     for (int64_t s = 0; s < seen; s += kBlock) {
       const int64_t rows = std::min(kBlock, seen_at_all - s);
-      multiply_heads(x.keys + s * shape.width, rows, x.queries, shape.width, shape.scale, x.block);
-      if (shape.first_query(s + rows - 1) > t) mask_block(shape, s, rows, t, x.block);
-      soften(rows, x);
+      const BlockSight sight(shape, s, rows, t, queries);
+      multiply_heads(sight, x.keys + s * shape.width, x.queries, shape.width, shape.scale, x.block);
+      mask_block(sight, x.block);
+      soften(sight, x);
       if (s > 0) shrink_rows(x.rescale, queries, padded, x.sums);
-      add_product<false>(x.block, queries, rows, x.values + s * padded, shape.width, x.sums);
+      add_over_keys(sight, x.block, x.values + s * padded, shape.width, x.sums);
     }
     for (int64_t r = 0; r < queries; ++r) {
       const float total = x.total[r];

@@ -40,15 +40,20 @@ struct BackwardScratch {
 };
 
 /// From scores and dp to p and ds, in place.
-void soften_backward(int64_t rows, float scale, const BackwardScratch& x) {
+void soften_backward(const BlockSight& sight, float scale, const BackwardScratch& x) {
   const Lanes factor = micro::broadcast(scale);
-  for (int64_t c = 0; c < kBlock; c += kWidth) {
+  for (int64_t c = 0; c < sight.lanes(); c += kWidth) {
+    const int64_t rows = sight.seen_by(c + kWidth - 1);
     const Lanes lse = micro::load(x.lse + c), delta = micro::load(x.delta + c);
     for (int64_t r = 0; r < rows; ++r) {
       float *p_at = x.p + r * kBlock + c, *ds_at = x.ds + r * kBlock + c;
       const Lanes p = exp_of(micro::load(p_at) - lse);
       micro::store(p_at, p);
       micro::store(ds_at, p * (micro::load(ds_at) - delta) * factor);
+    }
+    for (int64_t r = rows; r < sight.keys; ++r) {
+      micro::store(x.p + r * kBlock + c, Lanes{});
+      micro::store(x.ds + r * kBlock + c, Lanes{});
     }
   }
 }
@@ -90,13 +95,14 @@ void run_block(const Call& call, const Heads& shape, int64_t b, int64_t h, int64
   const int64_t seen = shape.keys_seen(t + queries);
   for (int64_t s = 0; s < seen; s += kBlock) {
     const int64_t rows = std::min(kBlock, packed_keys - s);
-    multiply_heads(x.key_rows + s * shape.width, rows, x.q_transposed, shape.width, shape.scale, x.p);
-    multiply_heads(x.value_rows + s * shape.width, rows, x.do_transposed, shape.width, 1, x.ds);
-    if (shape.first_query(s + rows - 1) > t) mask_block(shape, s, rows, t, x.p);
-    soften_backward(rows, shape.scale, x);
-    add_product<true>(x.p, rows, queries, x.do_columns, shape.width, x.dv + s * padded);
-    add_product<true>(x.ds, rows, queries, x.q_columns, shape.width, x.dk + s * padded);
-    add_product<false>(x.ds, queries, rows, x.key_columns + s * padded, shape.width, x.dq);
+    const BlockSight sight(shape, s, rows, t, queries);
+    multiply_heads(sight, x.key_rows + s * shape.width, x.q_transposed, shape.width, shape.scale, x.p);
+    multiply_heads(sight, x.value_rows + s * shape.width, x.do_transposed, shape.width, 1, x.ds);
+    mask_block(sight, x.p);
+    soften_backward(sight, shape.scale, x);
+    add_over_queries(sight, x.p, x.do_columns, shape.width, x.dv + s * padded);
+    add_over_queries(sight, x.ds, x.q_columns, shape.width, x.dk + s * padded);
+    add_over_keys(sight, x.ds, x.key_columns + s * padded, shape.width, x.dq);
   }
   copy_rows(x.dq, queries, shape.width, call.out[0].as<T>() + at, stride);
 }

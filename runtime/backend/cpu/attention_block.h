@@ -74,40 +74,71 @@ void pack_transposed(const T* from, int64_t row_stride, int64_t n, int64_t width
   }
 }
 
-/// block[key][query] = alpha * rows . transposed, for n rows packed by pack_rows and a block packed by pack_transposed.
-inline void multiply_heads(const float* rows, int64_t n, const float* transposed, int64_t width, float alpha, float* block) {
-  for (int64_t c = 0; c < kBlock; c += micro::kTileColumns) {
-    const int64_t columns = std::min<int64_t>(micro::kTileColumns, kBlock - c);
-    for (int64_t r = 0; r < n; r += micro::kTileRows) {
-      const int64_t tile = std::min<int64_t>(micro::kTileRows, n - r);
+/// Which of a block's scores count: those of its `keys` and `queries`, and of them, when causal, those whose key the query sees. The rest
+/// is neither computed nor, where it would add nothing, multiplied.
+struct BlockSight {
+  int64_t keys, queries;
+  int64_t hidden_from_first;  // how many of the first queries do not see key 0; below 0, key 0 is not the newest that query 0 sees
+  bool causal;
+
+  BlockSight(const Heads& shape, int64_t s0, int64_t n_keys, int64_t t0, int64_t n_queries)
+      : keys(n_keys), queries(n_queries), hidden_from_first(shape.first_query(s0) - t0), causal(shape.causal) {}
+
+  /// Queries 0 .. this - 1 do not see key r, the others do.
+  int64_t hidden_from(int64_t r) const { return causal ? std::clamp<int64_t>(hidden_from_first + r, 0, kBlock) : 0; }
+  /// Keys 0 .. this - 1 are seen by some of queries 0 .. last.
+  int64_t seen_by(int64_t last) const { return causal ? std::clamp<int64_t>(last + 1 - hidden_from_first, 0, keys) : keys; }
+  /// Queries, filled up to a whole vector.
+  int64_t lanes() const { return rounded_up(queries, micro::kWidth); }
+};
+
+/// block[key][query] = alpha * rows . transposed, for the keys packed by pack_rows and a block packed by pack_transposed.
+inline void multiply_heads(const BlockSight& sight, const float* rows, const float* transposed, int64_t width, float alpha, float* block) {
+  for (int64_t c = 0; c < sight.lanes(); c += micro::kTileColumns) {
+    const int64_t panel = std::min<int64_t>(micro::kTileColumns, kBlock - c), columns = std::min(panel, sight.lanes() - c);
+    for (int64_t r = 0; r < sight.keys && sight.hidden_from(r) < c + columns; r += micro::kTileRows) {
+      const int64_t tile = std::min<int64_t>(micro::kTileRows, sight.keys - r);
       micro::TileOut out{.c = block + r * kBlock + c, .stride = kBlock, .columns = columns, .alpha = alpha};
-      micro::packed_kernel(tile, columns / micro::kWidth)(width, rows + r * width, transposed + c * width, columns, out);
+      micro::packed_kernel(tile, columns / micro::kWidth)(width, rows + r * width, transposed + c * width, panel, out);
     }
   }
 }
 
-/// sums[n][padded] += block' . columns, where block' is the block [keys][queries] seen by its keys (kByKey: n keys, depth queries) or by
-/// its queries (n queries, depth keys); `columns` is packed by pack_columns with `depth` rows.
-template <bool kByKey>
-void add_product(const float* block, int64_t n, int64_t depth, const float* columns, int64_t width, float* sums) {
-  constexpr int64_t kRow = kByKey ? kBlock : 1, kStep = kByKey ? 1 : kBlock;
+/// sums[query][padded] += p . values over the keys: `values` is packed by pack_columns, a row a key.
+inline void add_over_keys(const BlockSight& sight, const float* block, const float* values, int64_t width, float* sums) {
   const int64_t padded = rounded_up(width, micro::kWidth);
   for (int64_t c = 0; c < padded; c += micro::kTileColumns) {
     const int64_t panel = std::min<int64_t>(micro::kTileColumns, padded - c);
-    for (int64_t r = 0; r < n; r += micro::kTileRows) {
-      const int64_t tile = std::min<int64_t>(micro::kTileRows, n - r);
-      float* to = sums + r * padded + c;
+    for (int64_t t = 0; t < sight.queries; t += micro::kTileRows) {
+      const int64_t tile = std::min<int64_t>(micro::kTileRows, sight.queries - t);
+      float* to = sums + t * padded + c;
       micro::TileOut out{.c = to, .stride = padded, .columns = panel, .sum = to, .sum_stride = padded, .finish = false};
-      micro::strided_kernel<kRow, kStep>(tile, panel / micro::kWidth)(depth, block + r * kRow, columns + c * depth, panel, out);
+      micro::strided_kernel<1, kBlock>(tile, panel / micro::kWidth)(sight.seen_by(t + tile - 1), block + t, values + c * sight.keys, panel,
+                                                                    out);
     }
   }
 }
 
-/// Puts -inf where query t0 + column does not see key s0 + row.
-inline void mask_block(const Heads& shape, int64_t s0, int64_t rows, int64_t t0, float* block) {
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t hidden = std::clamp<int64_t>(shape.first_query(s0 + r) - t0, 0, kBlock);
-    std::fill_n(block + r * kBlock, hidden, -std::numeric_limits<float>::infinity());
+/// sums[key][padded] += p' . rows over the queries: `rows` is packed by pack_columns, a row a query.
+inline void add_over_queries(const BlockSight& sight, const float* block, const float* rows, int64_t width, float* sums) {
+  const int64_t padded = rounded_up(width, micro::kWidth);
+  for (int64_t c = 0; c < padded; c += micro::kTileColumns) {
+    const int64_t panel = std::min<int64_t>(micro::kTileColumns, padded - c);
+    for (int64_t r = 0; r < sight.keys && sight.hidden_from(r) < sight.queries; r += micro::kTileRows) {
+      const int64_t tile = std::min<int64_t>(micro::kTileRows, sight.keys - r), first = sight.hidden_from(r);
+      float* to = sums + r * padded + c;
+      micro::TileOut out{.c = to, .stride = padded, .columns = panel, .sum = to, .sum_stride = padded, .finish = false};
+      micro::strided_kernel<kBlock, 1>(tile, panel / micro::kWidth)(sight.queries - first, block + r * kBlock + first,
+                                                                    rows + c * sight.queries + first * panel, panel, out);
+    }
+  }
+}
+
+/// Puts -inf where a query does not see a key, in the vectors of which another query does.
+inline void mask_block(const BlockSight& sight, float* block) {
+  for (int64_t r = 0; r < sight.keys; ++r) {
+    const int64_t hidden = sight.hidden_from(r), ragged = hidden % micro::kWidth;
+    std::fill_n(block + r * kBlock + hidden - ragged, ragged, -std::numeric_limits<float>::infinity());
   }
 }
 
