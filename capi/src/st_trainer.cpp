@@ -145,7 +145,7 @@ st_status st_trainer_evaluate(st_trainer* trainer, st_data* data, st_evaluation*
     take(evaluation, "st_trainer_evaluate: evaluation");
     const auto t = find(trainer);
     const auto rows = peek(data)->dataset;
-    const Evaluation made = cancellable(*t, [&] { return t->trainer->evaluate(*rows); });
+    const Evaluation made = cancellable(*t, [&] { return t->trainer->evaluate(rows); });
     t->evaluations.emplace_back(t->trainer->steps(), made.loss);
     st_evaluation ours{};
     ours.loss = made.loss;

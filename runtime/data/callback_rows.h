@@ -24,6 +24,7 @@ class CallbackRows final : public Dataset {
   int64_t rows() const override { return rows_; }
   std::span<const Field> fields() const override { return fields_; }
   bool is_filling_here() const override;
+  bool may_be_late() const override { return true; }
 
  protected:
   void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const override;

@@ -47,6 +47,9 @@ class Dataset {
   /// wait for itself.
   virtual bool is_filling_here() const { return false; }
 
+  /// Rows of the host's making, who may take any time: who needs them is to have them filled on another thread, or cannot be cancelled.
+  virtual bool may_be_late() const { return false; }
+
  protected:
   /// The same, for rows in range and views with room enough.
   virtual void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const = 0;

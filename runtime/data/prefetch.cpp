@@ -26,7 +26,7 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; 
 
 class Prefetcher::Ahead {
  public:
-  Ahead(std::shared_ptr<const Dataset> data, const DataStream& stream, const MicroBatches& batches, int64_t cursor, int64_t depth,
+  Ahead(std::shared_ptr<const Dataset> data, const RowOrder& order, const MicroBatches& batches, int64_t cursor, int64_t depth,
         std::shared_ptr<MemorySource> memory);
 
   /// The thread's life: fills until told to stop; after an error it waits to be rewound.
@@ -35,7 +35,8 @@ class Prefetcher::Ahead {
   const Batch& fill_next();
   const Batch* wait_next(const Patience& patience);
   void rewind(int64_t cursor);
-  void stop();
+  /// The thread fills no more; whether it is still at one.
+  bool stop();
   bool is_filling_here() const { return data_->is_filling_here(); }
   int64_t buffer_bytes() const { return static_cast<int64_t>(slots_.size()) * slot_bytes_; }
 
@@ -55,7 +56,7 @@ class Prefetcher::Ahead {
   Slot& slot_of(int64_t number) { return slots_[static_cast<size_t>(number) % slots_.size()]; }
 
   std::shared_ptr<const Dataset> data_;
-  DataStream stream_;
+  RowOrder order_;
   MicroBatches batches_;
   int64_t slot_bytes_ = 0;
   Memory memory_;
@@ -70,12 +71,13 @@ class Prefetcher::Ahead {
   std::exception_ptr error_;  // of the batch after the filled ones
   int64_t rewinds_ = 0;       // a batch whose filling began before the last one is dropped
   bool resting_ = false;      // rewound, and nothing was asked for since
+  bool filling_ = false;      // the thread is at a batch, without the mutex
   bool stopping_ = false;
 };
 
-Prefetcher::Ahead::Ahead(std::shared_ptr<const Dataset> data, const DataStream& stream, const MicroBatches& batches, int64_t cursor,
+Prefetcher::Ahead::Ahead(std::shared_ptr<const Dataset> data, const RowOrder& order, const MicroBatches& batches, int64_t cursor,
                          int64_t depth, std::shared_ptr<MemorySource> memory)
-    : data_(std::move(data)), stream_(stream), batches_(batches), cursor_(cursor) {
+    : data_(std::move(data)), order_(order), batches_(batches), cursor_(cursor) {
   check(depth >= 0 && depth <= 1024, "prefetch: the depth is 0 to 1024 batches, got ", depth);
   check(cursor >= 0, "prefetch: the data cursor is ", cursor, ", below 0");
   check(batches.rows >= 1 && batches.per_step >= 1, "prefetch: ", batches.per_step, " micro-batches of ", batches.rows,
@@ -96,7 +98,6 @@ Prefetcher::Ahead::Ahead(std::shared_ptr<const Dataset> data, const DataStream& 
       slot.fields.push_back({at, batches.rows * field.row_bytes()});
       at += aligned(slot.fields.back().bytes);
     }
-    slot.batch.rows = slot.rows;
     slot.batch.fields = slot.fields;
   }
 }
@@ -142,12 +143,11 @@ void Prefetcher::Ahead::rewind(int64_t cursor) {
   ++rewinds_;
 }
 
-void Prefetcher::Ahead::stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
+bool Prefetcher::Ahead::stop() {
+  const std::lock_guard lock(mutex_);
+  stopping_ = true;
   taken_.notify_all();
+  return filling_;
 }
 
 void Prefetcher::Ahead::fill_ahead() {
@@ -157,6 +157,7 @@ void Prefetcher::Ahead::fill_ahead() {
     taken_.wait(lock, [&] { return stopping_ || (!resting_ && !error_ && has_room()); });
     if (stopping_) return;
     const int64_t number = filled_count_, cursor = cursor_, rewinds = rewinds_;
+    filling_ = true;
     lock.unlock();
     std::exception_ptr error;
     try {
@@ -165,6 +166,7 @@ void Prefetcher::Ahead::fill_ahead() {
       error = std::current_exception();
     }
     lock.lock();
+    filling_ = false;
     if (rewinds != rewinds_) continue;
     if (error) {
       error_ = std::move(error);
@@ -180,13 +182,16 @@ void Prefetcher::Ahead::fill(int64_t number, int64_t cursor) {
   const int64_t step = number / batches_.own();
   slot.batch.micro_batch = batches_.own(number % batches_.own());
   slot.batch.cursor = cursor + step * batches_.items_per_step();
-  stream_.fill(batches_.first_item(slot.batch.cursor, slot.batch.micro_batch), slot.rows);
-  data_->fill(slot.rows, slot.fields);
+  const int64_t count = order_.fill(batches_.first_item(slot.batch.cursor, slot.batch.micro_batch), slot.rows);
+  slot.batch.rows = std::span(slot.rows).first(static_cast<size_t>(count));
+  for (size_t f = 0; f < slot.fields.size(); ++f) slot.fields[f].bytes = count * data_->fields()[f].row_bytes();
+  if (count > 0) data_->fill(slot.batch.rows, slot.fields);
 }
 
-Prefetcher::Prefetcher(std::shared_ptr<const Dataset> data, const DataStream& stream, const MicroBatches& batches, int64_t cursor,
+Prefetcher::Prefetcher(std::shared_ptr<const Dataset> data, const RowOrder& order, const MicroBatches& batches, int64_t cursor,
                        int64_t depth, std::shared_ptr<MemorySource> memory)
-    : ahead_(std::make_shared<Ahead>(std::move(data), stream, batches, cursor, depth, std::move(memory))) {
+    : ahead_(std::make_shared<Ahead>(std::move(data), order, batches, cursor, depth, std::move(memory))),
+      buffer_bytes_(ahead_->buffer_bytes()) {
   if (depth == 0) return;
   try {
     thread_ = std::thread([ahead = ahead_] { ahead->fill_ahead(); });
@@ -196,12 +201,25 @@ Prefetcher::Prefetcher(std::shared_ptr<const Dataset> data, const DataStream& st
 }
 
 Prefetcher::~Prefetcher() {
-  ahead_->stop();
+  if (ahead_) ahead_->stop();
   if (!thread_.joinable()) return;
-  if (ahead_->is_filling_here())
-    thread_.detach();  // it is this thread, or one that waits for this one's callback to return
+  if (is_called_back())
+    thread_.detach();
   else
     thread_.join();
+}
+
+/// By the thread, or by one that waits for this one's callback to return.
+bool Prefetcher::is_called_back() const {
+  if (thread_.get_id() == std::this_thread::get_id()) return true;  // also out of the release of a dataset that it was the last to keep
+  const auto ahead = ahead_ ? ahead_ : retired_.lock();
+  return ahead && ahead->is_filling_here();
+}
+
+void Prefetcher::retire() {
+  if (!ahead_->stop() && thread_.joinable()) thread_.join();
+  retired_ = ahead_;
+  ahead_.reset();
 }
 
 const Batch* Prefetcher::next(const Patience& patience) {
@@ -211,7 +229,5 @@ const Batch* Prefetcher::next(const Patience& patience) {
 }
 
 void Prefetcher::rewind(int64_t cursor) { ahead_->rewind(cursor); }
-
-int64_t Prefetcher::buffer_bytes() const { return ahead_->buffer_bytes(); }
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// Fills micro-batches ahead of the trainer, on a thread of its own, in the order of the stream.
+// Fills batches ahead of whoever computes with them, on a thread of its own, in a given order of rows.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,12 @@
 
 #include "base/memory_source.h"
 #include "data/dataset.h"
-#include "data/stream.h"
+#include "data/row_order.h"
 
 namespace st {
 
-/// One micro-batch. The memory belongs to the Prefetcher and is 64-byte aligned.
+/// One micro-batch. The memory belongs to the Prefetcher and is 64-byte aligned. The last one of an order that ends may have fewer rows
+/// than the others, and after it come batches without any.
 struct Batch {
   int64_t cursor = 0;       // of its step: items taken before it
   int64_t micro_batch = 0;  // k within the step
@@ -33,10 +34,10 @@ class Prefetcher {
  public:
   /// Starts at the step that begins at `cursor`. `depth` batches are filled ahead (0: none, and no thread; next() fills). All buffers are
   /// allocated here, from `memory` (null: the system's pages): depth + 1 of them.
-  Prefetcher(std::shared_ptr<const Dataset> data, const DataStream& stream, const MicroBatches& batches, int64_t cursor, int64_t depth,
+  Prefetcher(std::shared_ptr<const Dataset> data, const RowOrder& order, const MicroBatches& batches, int64_t cursor, int64_t depth,
              std::shared_ptr<MemorySource> memory = nullptr);
-  /// Waits for a fill in progress; but for one that this very call comes out of (a host's callback that destroys its trainer): then the
-  /// thread ends by itself, and the dataset and the buffers with it.
+  /// Waits for a fill in progress, also when retired; but for one that this very call comes out of (a host's callback that destroys its
+  /// trainer): then the thread ends by itself, and the dataset and the buffers with it.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
@@ -52,12 +53,22 @@ class Prefetcher {
   /// and the next is not before next() asks for it. By the thread that calls next().
   void rewind(int64_t cursor);
 
-  int64_t buffer_bytes() const;
+  /// Ends it without waiting: the dataset and the buffers are given up now, or, while a fill is in progress, by the thread as soon as that
+  /// has returned. What may be called afterwards is is_over(), buffer_bytes() and the destructor. By the thread that calls next().
+  void retire();
+  /// Retired, and the dataset and the buffers are given up: the destructor has nothing to wait for.
+  bool is_over() const { return !ahead_ && retired_.expired(); }
+
+  int64_t buffer_bytes() const { return is_over() ? 0 : buffer_bytes_; }
 
  private:
   class Ahead;  // what the thread works on, and shares with us
 
-  std::shared_ptr<Ahead> ahead_;
+  bool is_called_back() const;
+
+  std::shared_ptr<Ahead> ahead_;  // null: retired
+  std::weak_ptr<Ahead> retired_;  // the thread's alone
+  int64_t buffer_bytes_;
   std::thread thread_;
 };
 

@@ -1,8 +1,6 @@
 #include "train/evaluation.h"
 
-#include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/float16.h"
@@ -58,57 +56,39 @@ Evaluator::Evaluator(Model& model, Storage& storage, Workers& workers, CancelTok
       storage_(storage),
       workers_(workers),
       cancelled_(cancelled),
-      batch_(batch),
-      inputs_(model.program(), inputs_read_by(model.program()), model.context().memory()) {
+      inputs_(model.program(), inputs_read_by(model.program()), model.context().memory()),
+      rows_(batch, cancelled, model.context().memory()) {
   for (const Output& output : model.program().outputs)
     if (is_metric(output.name)) metrics_.push_back(output.name);
 }
 
-Evaluation Evaluator::run(const Dataset& data) {
+Evaluation Evaluator::run(const std::shared_ptr<const Dataset>& data) {
   const bool has_loss = static_cast<bool>(model_.program().loss_sum);
   require(has_loss || !metrics_.empty(), Code::wrong_state,
           "evaluate: the graph has no loss and no output named \"metric.*\"; add one, or compare predictions in the host");
   Evaluation made;
   for (const std::string& name : metrics_) made.metrics.push_back({name, 0});
-  const int64_t all = data.rows();
-  double loss = 0;
-  for (int64_t first = 0; first < all; first += batch_) {
-    const int64_t count = std::min(batch_, all - first);
-    fill(data, first, count);
-    inputs_.check(views_, count);
-    Executor& forward = plan_for(count);
-    const WeightsGate::Reader whole_step(model_.gate());
-    forward.run([&](int64_t) { inputs_.bind(views_, 0, count, forward); });
-    const auto slot = [&](const std::string& name) -> const Operand& { return forward.slot(forward.plan().program.slot_named(name)); };
-    if (has_loss) {
-      loss += *slot("loss_sum").as<double>();
-      made.count += *slot("loss_count").as<double>();
-    }
-    // By rows: an output that is a mean over its batch already counts for as many rows as it was made of.
-    for (Metric& metric : made.metrics) metric.mean += static_cast<double>(count) * mean_of(slot("output." + metric.name));
-  }
-  made.loss = has_loss ? loss / made.count : std::numeric_limits<double>::quiet_NaN();
-  if (!has_loss) made.count = static_cast<double>(all);
-  for (Metric& metric : made.metrics) metric.mean /= static_cast<double>(all);
+  rows_.each(data, [&](std::span<const HostView> rows, int64_t count) { add_up(rows, count, made); });
+  const auto all = static_cast<double>(data->rows());
+  made.loss = has_loss ? made.loss / made.count : std::numeric_limits<double>::quiet_NaN();
+  if (!has_loss) made.count = all;
+  for (Metric& metric : made.metrics) metric.mean /= all;
   return made;
 }
 
-void Evaluator::fill(const Dataset& data, int64_t first, int64_t count) {
-  std::vector<int64_t> rows(static_cast<size_t>(count));
-  std::iota(rows.begin(), rows.end(), first);
-  memory_.resize(data.fields().size());
-  views_.clear();
-  std::vector<FieldView> room;
-  for (size_t i = 0; i < memory_.size(); ++i) {
-    const Field& field = data.fields()[i];
-    const int64_t bytes = field.row_bytes() * batch_;
-    if (memory_[i].size() != bytes) memory_[i] = Memory(bytes, model_.context().memory());
-    room.push_back({memory_[i].data(), bytes});
-    Shape shape{count};
-    for (const int64_t dim : field.shape) shape.push_back(dim);
-    views_.push_back(plain_view(field.name, field.dtype, shape, memory_[i].data()));
+/// One batch, into sums that run() divides.
+void Evaluator::add_up(std::span<const HostView> rows, int64_t count, Evaluation& sums) {
+  inputs_.check(rows, count);
+  Executor& forward = plan_for(count);
+  const WeightsGate::Reader whole_step(model_.gate());
+  forward.run([&](int64_t) { inputs_.bind(rows, 0, count, forward); });
+  const auto slot = [&](const std::string& name) -> const Operand& { return forward.slot(forward.plan().program.slot_named(name)); };
+  if (model_.program().loss_sum) {
+    sums.loss += *slot("loss_sum").as<double>();
+    sums.count += *slot("loss_count").as<double>();
   }
-  data.fill(rows, room);
+  // By rows: an output that is a mean over its batch already counts for as many rows as it was made of.
+  for (Metric& metric : sums.metrics) metric.mean += static_cast<double>(count) * mean_of(slot("output." + metric.name));
 }
 
 Executor& Evaluator::plan_for(int64_t rows) {
@@ -124,13 +104,12 @@ Executor& Evaluator::plan_for(int64_t rows) {
 
 void Evaluator::trim() {
   plans_.clear();
-  memory_.clear();
+  rows_.trim();
 }
 
 int64_t Evaluator::own_bytes() const {
-  int64_t sum = 0;
+  int64_t sum = rows_.bytes();
   for (const auto& [rows, executor] : plans_) sum += st::own_bytes(*executor);
-  for (const Memory& rows : memory_) sum += rows.size();
   return sum;
 }
 

@@ -3,13 +3,14 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "base/memory_source.h"
 #include "data/dataset.h"
 #include "exec/executor.h"
 #include "train/batch_binding.h"
+#include "train/evaluation_rows.h"
 #include "train/model.h"
 
 namespace st {
@@ -30,27 +31,26 @@ class Evaluator {
   /// Borrows all of them. Plans are made when they are needed, one for each number of rows.
   Evaluator(Model& model, Storage& storage, Workers& workers, CancelToken& cancelled, int64_t batch);
 
-  /// Adds up over all rows of the dataset, `batch` at a time. Throws wrong_state when the graph has neither a loss nor metrics.
-  Evaluation run(const Dataset& data);
-  /// Bytes of the plans' own arenas and of a batch.
+  /// Adds up over all rows of the dataset, `batch` at a time. Throws wrong_state when the graph has neither a loss nor metrics, and as
+  /// EvaluationRows::each().
+  Evaluation run(const std::shared_ptr<const Dataset>& data);
+  /// Bytes of the plans' own arenas, and of buffers that a late fill still writes to.
   int64_t own_bytes() const;
-  /// Gives back plans and buffers: the next run makes them anew.
+  /// Gives back the plans: the next run makes them anew.
   void trim();
 
  private:
   Executor& plan_for(int64_t rows);
-  void fill(const Dataset& data, int64_t first, int64_t count);
+  void add_up(std::span<const HostView> rows, int64_t count, Evaluation& sums);
 
   Model& model_;
   Storage& storage_;
   Workers& workers_;
   CancelToken& cancelled_;
-  int64_t batch_;
   std::vector<std::string> metrics_;
   BatchBinding inputs_;
   std::map<int64_t, std::unique_ptr<Executor>> plans_;  // by rows
-  std::vector<Memory> memory_;                          // of one batch, a field each
-  std::vector<HostView> views_;
+  EvaluationRows rows_;
 };
 
 /// Bytes of the arenas that an executor has for itself alone.

@@ -315,7 +315,7 @@ void Trainer::set(std::string_view key, std::string_view json) {
   schedule_ = {recipe_.lr_schedule, recipe_.lr, recipe_.warmup};
 }
 
-Evaluation Trainer::evaluate(const Dataset& data) {
+Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data) {
   if (open_) require_whole_step("evaluate");
   cancelled_.begin();
   return evaluator_->run(data);

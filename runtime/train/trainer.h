@@ -59,8 +59,9 @@ class Trainer {
   /// Changes lr, lr_schedule or warmup from the next step on. Throws unsupported for what the plan was made from.
   void set(std::string_view key, std::string_view json);
 
-  /// Adds up loss and metrics over all rows of a dataset, with dropout off. Nothing changes.
-  Evaluation evaluate(const Dataset& data);
+  /// Adds up loss and metrics over all rows of a dataset, with dropout off. Nothing changes. A cancel is seen also while rows are late;
+  /// the fill that is then in progress keeps the dataset until it returns, and the destructor waits for it.
+  Evaluation evaluate(const std::shared_ptr<const Dataset>& data);
 
   /// XXH3-128 over every parameter and optimizer value in name order: name, dtype, shape, bytes.
   std::string state_digest() const;

@@ -98,8 +98,8 @@ TEST(PoliteGuest, TheFloatingPointStateIsTheHostsAfterEachCallAndInEachCallback)
   for (const FloatState& hosts : {kUnusual, kFlushing, kTrapping}) {
     const StrangeLife life(hosts);
     EXPECT_GT(life.calls(), 100);
-    for (const char* callback : {"log", "parallel", "alloc", "free", "release", "deleter", "fill", "shape", "forward", "backward",
-                                 "on_step", "on_token", "write", "read"})
+    for (const char* callback :
+         {"log", "parallel", "alloc", "free", "release", "deleter", "shape", "forward", "backward", "on_step", "on_token", "write", "read"})
       EXPECT_TRUE(life.here().contains(callback)) << callback << " was never called on the caller's thread";
     EXPECT_TRUE(life.elsewhere().contains("fill")) << "rows are made ahead on a thread of the library's";
   }

@@ -28,6 +28,7 @@ struct Stepped {
     }
     EXPECT_TRUE(works(sine.step(2, views)));
     EXPECT_TRUE(works(st_predictor_create(sine.model, nullptr, predictor.out())));
+    EXPECT_TRUE(works(st_data_arrays(context, kSineRows, 2, rows.views, nullptr, nullptr, data.out())));
   }
   st_status forward() {
     int64_t m = 0;
@@ -44,6 +45,10 @@ struct Stepped {
     while (status == ST_OK && done == 0) status = st_trainer_advance(sine.trainer, 2, batch, 0, &done, nullptr);
     return status;
   }
+  st_status evaluate() {
+    auto report = filled(st_evaluation_init);
+    return st_trainer_evaluate(sine.trainer, data, &report);
+  }
   st_status predict() {
     const st_named_view input = half[0], output = {"prediction", {ST_F32, 2, four, nullptr, answer, sizeof answer}};
     return st_predictor_run(predictor, 1, &input, 1, &output);
@@ -52,6 +57,7 @@ struct Stepped {
   st_context* context;
   SineRows rows;
   SineTrainer sine;
+  HeldData data;
   HeldPredictor predictor;
   HeldModel copy;
   HeldTensor tensor;
@@ -82,6 +88,7 @@ const StepCall kCalls[] = {
        const st_view to = {ST_F32, 2, dims, apart, s.gradient, sizeof s.gradient};
        return st_trainer_gradient(s.sine.trainer, "second.weight", &to);
      }},
+    {"evaluate", [](Stepped& s) { return s.evaluate(); }},
     {"predictor_run", [](Stepped& s) { return s.predict(); }},
     {"predictor_refresh", [](Stepped& s) { return st_predictor_refresh(s.predictor); }},
     {"clone", [](Stepped& s) { return st_model_clone(s.sine.model, s.copy.out()); }},

@@ -16,7 +16,7 @@ Trained train(const GptOptions& options, const Recipe& recipe, int threads) {
   const Training training{.device = "cpu", .threads = threads, .options = options, .recipe = recipe, .ignored = true};
   const auto trainer = training.trainer();
   Trained result{.losses = losses_of(*trainer, 5), .digest = trainer->state_digest(), .evaluated = 0};
-  result.evaluated = trainer->evaluate(Sequences(11, options.context, options.vocabulary)).loss;
+  result.evaluated = trainer->evaluate(std::make_shared<Sequences>(11, options.context, options.vocabulary)).loss;
   return result;
 }
 

@@ -24,13 +24,14 @@ ST_API st_status st_data_arrays(st_context* context, int64_t rows, int64_t n, co
                                 void* user, st_data** data);
 
 /* Rows that the host makes when they are wanted: fill writes rows row_ids[0..k) into n views, in the order of `fields`, each [k, dims of
- * the field...] row-major. Called from a thread of the library's, in the default floating-point mode, or out of st_trainer_evaluate, in
- * its caller's; one call at a time, however many trainers draw from it. It may take its time: a step that waits for rows can be cancelled,
- * and an advance returns in time, not done; but an evaluation on the same data, and the destroy of a trainer that draws from it, wait until
- * it returns, and for ever when it never does. Anything but ST_OK ends the step that wanted the rows with ST_CALLBACK, and the next step
- * asks for them again. It may call the library, but inside it rows of the same data are ST_BUSY. Which rows, in which order, stays the
- * library's: a function of the seed alone. Names and dims are copied; release as above. st_field is frozen, like st_view: an array of it
- * is passed. */
+ * the field...] row-major. Called ahead of their use, from threads of the library's, in the default floating-point mode (out of
+ * st_trainer_evaluate, in its caller's, only where the system gives no thread); one call at a time, however many trainers draw from it. It
+ * may take its time: a step or an evaluation that waits for rows can be cancelled, and an advance returns in time, not done. What a
+ * cancelled evaluation leaves behind is that one call: until it returns it keeps the data, who wants other rows of it waits, and so does
+ * the destroy of a trainer that draws or drew from it, for ever when it never does. Anything but ST_OK ends the step or evaluation
+ * that wanted the rows with ST_CALLBACK, and the next one asks for them again. It may call the library, but inside it rows of the same data
+ * are ST_BUSY. Which rows a step takes, in which order, stays the library's: a function of the seed alone; an evaluation takes each once,
+ * from row 0 on. Names and dims are copied; release as above. st_field is frozen, like st_view: an array of it is passed. */
 typedef struct st_field {
   const char* name;
   st_dtype dtype;

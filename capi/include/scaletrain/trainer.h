@@ -76,8 +76,9 @@ ST_API st_status st_trainer_get(st_trainer* trainer, const char* key, const char
 
 /* Ends a run after the running step; from any thread. When none is running, the next one ends before its first step. */
 ST_API st_status st_trainer_stop(st_trainer* trainer);
-/* Makes the running step or evaluation end with ST_CANCELLED at its next instruction; from any thread. A step that has begun its update
- * ends whole, and the next call is cancelled, as when none is running. One cancel ends one call. */
+/* Makes the running step or evaluation end with ST_CANCELLED at its next instruction, or within a few milliseconds while it waits for rows
+ * of a callback; from any thread. A step that has begun its update ends whole, and the next call is cancelled, as when none is running. One
+ * cancel ends one call. */
 ST_API st_status st_trainer_cancel(st_trainer* trainer);
 
 /* Frozen, like st_view: an array of it is given. */

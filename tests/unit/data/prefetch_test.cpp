@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <numeric>
 #include <thread>
 
 #include "../base/allocations.h"
@@ -160,13 +161,18 @@ class Late final : public Dataset {
     free_ = true;
     free_.notify_all();
   }
+  int64_t fills() const { return fills_; }
 
  protected:
-  void fill_checked(std::span<const int64_t>, std::span<const FieldView>) const override { free_.wait(false); }
+  void fill_checked(std::span<const int64_t>, std::span<const FieldView>) const override {
+    ++fills_;
+    free_.wait(false);
+  }
 
  private:
   std::vector<Field> fields_ = {{"row", DType::i64, {}}};
   std::atomic<bool> free_{false};
+  mutable std::atomic<int64_t> fills_{0};
 };
 
 TEST(Prefetcher, WaitsAsLongAsItsCallerHasPatience) {
@@ -184,6 +190,70 @@ TEST(Prefetcher, WaitsAsLongAsItsCallerHasPatience) {
   data.let_go();
   EXPECT_EQ(prefetcher.next().cursor, 2);
   for (int i = 0; i < 3; ++i) EXPECT_NE(prefetcher.next(Patience{}), nullptr);
+}
+
+TEST(Prefetcher, GivesEachRowOnceAndThenBatchesWithout) {
+  for (const int64_t rows : {1, 2, 3, 4, 9, 10})
+    for (const int64_t depth : {0, 1, 2, 7}) {
+      const Counting data(rows);
+      Prefetcher prefetcher(lent(data), RowOrder::once(rows), {.rows = 3}, 0, depth);
+      std::vector<int64_t> seen;
+      for (const Batch* batch = &prefetcher.next(); !batch->rows.empty(); batch = &prefetcher.next()) {
+        EXPECT_EQ(batch->cursor, std::ssize(seen));
+        EXPECT_EQ(std::ssize(batch->rows), std::min<int64_t>(3, rows - std::ssize(seen)));
+        EXPECT_EQ(batch->fields[0].bytes, std::ssize(batch->rows) * 8);
+        const auto* values = reinterpret_cast<const int64_t*>(batch->fields[0].data);
+        seen.insert(seen.end(), values, values + batch->rows.size());
+      }
+      std::vector<int64_t> wanted(static_cast<size_t>(rows));
+      std::iota(wanted.begin(), wanted.end(), 0);
+      EXPECT_EQ(seen, wanted) << "depth " << depth;
+      for (int i = 0; i < 20; ++i) EXPECT_TRUE(prefetcher.next().rows.empty());
+      EXPECT_EQ(data.fills(), (rows + 2) / 3) << "after the end nothing is asked for";
+    }
+}
+
+TEST(Prefetcher, BeginsAgainAfterTheEnd) {
+  const Counting data(7);
+  for (const int64_t depth : {0, 1, 5}) {
+    Prefetcher prefetcher(lent(data), RowOrder::once(7), {.rows = 4}, 0, depth);
+    for (int round = 0; round < 20; ++round) {
+      for (int i = 0; i < 3; ++i) prefetcher.next();
+      prefetcher.rewind(4);
+      const Batch& batch = prefetcher.next();
+      ASSERT_EQ(batch.rows.size(), 3U);
+      EXPECT_EQ(batch.rows[0], 4);
+      prefetcher.rewind(0);
+    }
+  }
+}
+
+TEST(Prefetcher, ThatIsRetiredGivesUpItsDataWhenTheFillReturns) {
+  const auto data = std::make_shared<Late>();
+  {
+    Prefetcher prefetcher(data, RowOrder::once(8), {.rows = 2}, 0, 1);
+    while (data->fills() == 0) std::this_thread::yield();
+    prefetcher.retire();
+    EXPECT_FALSE(prefetcher.is_over());
+    EXPECT_GT(prefetcher.buffer_bytes(), 0);
+    EXPECT_EQ(data.use_count(), 2);
+    data->let_go();
+    while (!prefetcher.is_over()) std::this_thread::yield();
+    EXPECT_EQ(prefetcher.buffer_bytes(), 0);
+  }
+  EXPECT_EQ(data.use_count(), 1);
+  EXPECT_EQ(data->fills(), 1) << "it went on to the next batch";
+}
+
+TEST(Prefetcher, ThatIsRetiredOutsideAFillIsOverAtOnce) {
+  for (const int64_t depth : {0, 1}) {
+    const auto data = std::make_shared<Counting>(4, 0);
+    Prefetcher prefetcher(data, RowOrder::once(4), {.rows = 2}, 0, depth);
+    EXPECT_THROW(prefetcher.next(), Error);  // from then on it rests
+    prefetcher.retire();
+    EXPECT_TRUE(prefetcher.is_over());
+    EXPECT_EQ(data.use_count(), 1);
+  }
 }
 
 TEST(Prefetcher, StopsWhenItIsNotWantedAnyMore) {

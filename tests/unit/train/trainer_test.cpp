@@ -100,7 +100,7 @@ TEST(Trainer, EvaluatingRaggedRowsEqualsTheWholeAndChangesNothing) {
     const Training three{.device = device, .recipe = {.batch = 3}, .ignored = true},
         all{.device = device, .recipe = {.batch = 11}, .ignored = true};
     const auto a = three.trainer(), b = all.trainer();
-    const Sequences rows(11, 7, 17, true);
+    const auto rows = std::make_shared<Sequences>(11, 7, 17, true);
     const std::string before = a->state_digest();
     const Evaluation ragged = a->evaluate(rows), whole = b->evaluate(rows);
     EXPECT_EQ(ragged.count, whole.count);
@@ -117,7 +117,7 @@ TEST(Trainer, EvaluatingBetweenStepsDoesNotChangeTheTraining) {
   const auto plain = training.trainer(), interrupted = training.trainer();
   for (int i = 0; i < 3; ++i) {
     plain->step();
-    interrupted->evaluate(Sequences(5, 7, 17));
+    interrupted->evaluate(std::make_shared<Sequences>(5, 7, 17));
     interrupted->step();
   }
   EXPECT_EQ(plain->state_digest(), interrupted->state_digest());
@@ -125,7 +125,7 @@ TEST(Trainer, EvaluatingBetweenStepsDoesNotChangeTheTraining) {
 
 TEST(Trainer, EvaluatesManyShapesWithinItsCache) {
   const auto trainer = Training{.recipe = {.batch = 20}}.trainer();
-  for (int64_t rows = 1; rows <= 20; ++rows) EXPECT_EQ(trainer->evaluate(Sequences(rows, 7, 17)).count, rows * 7);
+  for (int64_t rows = 1; rows <= 20; ++rows) EXPECT_EQ(trainer->evaluate(std::make_shared<Sequences>(rows, 7, 17)).count, rows * 7);
 }
 
 TEST(Trainer, DropoutIsNewInEveryStepAndOffInEvaluation) {
@@ -137,7 +137,7 @@ TEST(Trainer, DropoutIsNewInEveryStepAndOffInEvaluation) {
   for (int i = 0; i < 5; ++i) losses.insert(trainer->step(batch.views).loss);
   EXPECT_EQ(losses.size(), 5U) << "the learning rate is 0: only the masks differ";
   training.recipe.dropout = 0;
-  const Sequences rows(5, 7, 17);
+  const auto rows = std::make_shared<Sequences>(5, 7, 17);
   EXPECT_EQ(trainer->evaluate(rows).loss, training.trainer()->evaluate(rows).loss);
 }
 
@@ -332,7 +332,7 @@ TEST(Trainer, ReportsExactlyTheBytesOfItsArenas) {
   const auto trainer = training.trainer(false);
   EXPECT_EQ(trainer->memory_bytes(), trainer->plan().memory.total());
   EXPECT_EQ(trainer->model().context().backend().allocated_bytes(), trainer->plan().memory.total());
-  trainer->evaluate(Sequences(3, 7, 17));
+  trainer->evaluate(std::make_shared<Sequences>(3, 7, 17));
   EXPECT_EQ(trainer->memory_bytes(), trainer->model().context().backend().allocated_bytes());
 }
 
