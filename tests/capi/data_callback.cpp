@@ -1,6 +1,5 @@
 // Rows that the host makes: asked for ahead from a thread of the library's, and whatever the callback does, no step is lost or stuck.
 #include <atomic>
-#include <chrono>
 #include <numeric>
 #include <thread>
 
@@ -9,17 +8,6 @@
 namespace {
 
 using namespace st::test;
-
-/// Waits for what another thread is about to do; false after half a minute.
-bool comes_true(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!condition())
-    if (std::chrono::steady_clock::now() > end)
-      return false;
-    else
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-  return true;
-}
 
 class DataCallback : public testing::Test {
  protected:

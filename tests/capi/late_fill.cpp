@@ -13,15 +13,6 @@ std::atomic<st_trainer*> signalled{nullptr};
 
 }  // namespace
 
-bool comes_true(const std::function<bool()>& condition) {
-  const auto end = steady_clock::now() + std::chrono::seconds(30);
-  while (!condition()) {
-    if (steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return true;
-}
-
 LateFill::LateFill() {
   before([this](int64_t) {
     std::unique_lock lock(gate_);

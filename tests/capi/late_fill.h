@@ -12,9 +12,6 @@
 
 namespace st::test {
 
-/// Waits for what another thread is about to do; false after half a minute.
-bool comes_true(const std::function<bool()>& condition);
-
 /// The sine's rows, each fill of them held until the test lets it go.
 class LateFill : public SineFill {
  public:

@@ -1,6 +1,8 @@
 #include "sine_rows.h"
 
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 namespace st::test {
 
@@ -90,6 +92,15 @@ std::string undisturbed_digest(st_context* context, int64_t steps) {
   SineTrainer run(context, made);
   for (int64_t i = 0; i < steps; ++i) EXPECT_TRUE(works(run.step()));
   return run.digest();
+}
+
+bool comes_true(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
 }
 
 }  // namespace st::test

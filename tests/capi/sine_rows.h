@@ -43,6 +43,9 @@ class SineFill {
 /// Its fields, as a host says them.
 extern const st_field kSineFields[2];
 
+/// Waits for what another thread is about to do; false after half a minute.
+bool comes_true(const std::function<bool()>& condition);
+
 /// A trainer of sine_graph on data; with none it is given its batches. The same each time.
 struct SineTrainer {
   SineTrainer(st_context* context, st_data* data, const char* recipe_json = R"({"batch": 4, "accumulate": 2, "warmup": 0})");
