@@ -1,11 +1,11 @@
 #include "base/cgroup.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <string_view>
 #include <vector>
+
+#include "base/os.h"
+#include "base/text.h"
 
 namespace st::os {
 namespace {
@@ -27,31 +27,27 @@ bool lists(std::string_view commas, std::string_view word) {
 
 std::vector<Mount> mounts_of(const std::string& root) {
   std::vector<Mount> mounts;
-  std::ifstream file(root + "/proc/self/mountinfo");
-  for (std::string line; std::getline(file, line);) {
+  const std::string file = short_file(root + "/proc/self/mountinfo");
+  for (const std::string_view line : lines_of(file)) {
     // id parent major:minor top point options [optional...] - type source super-options
-    std::istringstream words(line);
-    std::string skip, type, options;
-    Mount mount;
-    words >> skip >> skip >> skip >> mount.top >> mount.point;
-    while (words >> skip && skip != "-") {
-    }
-    words >> type >> skip >> options;
-    if (type == "cgroup") mount.controllers = options;
-    if (type == "cgroup" || type == "cgroup2") mounts.push_back(std::move(mount));
+    const std::vector<std::string> words = words_of(line);
+    const auto dash = std::ranges::find(words, "-");
+    if (words.end() - dash < 4 || dash - words.begin() < 6) continue;
+    if (dash[1] == "cgroup") mounts.push_back({words[4], words[3], dash[3]});
+    if (dash[1] == "cgroup2") mounts.push_back({words[4], words[3], ""});
   }
   return mounts;
 }
 
 /// Our group's path for a controller; `controller` empty: version 2.
 std::string group_of(const std::string& root, std::string_view controller) {
-  std::ifstream file(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
+  const std::string file = short_file(root + "/proc/self/cgroup");
+  for (const std::string_view line : lines_of(file)) {
     const auto first = line.find(':');
     const auto second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string_view controllers = std::string_view(line).substr(first + 1, second - first - 1);
-    if (controller.empty() ? controllers.empty() : lists(controllers, controller)) return line.substr(second + 1);
+    if (first == std::string_view::npos || second == std::string_view::npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    if (controller.empty() ? controllers.empty() : lists(controllers, controller)) return std::string(line.substr(second + 1));
   }
   return "/";
 }
@@ -70,19 +66,16 @@ std::vector<std::string> folders_of(const std::string& root, const Mount& mount,
 }
 
 /// A file with one number; -1 when it is not there or says "max".
-int64_t number_in(const std::string& path) {
-  std::ifstream file(path);
-  int64_t value = -1;
-  return file >> value ? value : -1;
-}
+int64_t number_in(const std::string& path) { return whole_number(short_file(path), -1); }
 
 /// Page cache of a group, which can be dropped; `prefix` is "total_" in version 1, whose plain numbers leave out the groups below.
 int64_t page_cache_in(const std::string& path, const std::string& prefix) {
-  std::ifstream file(path);
-  std::string name;
+  const std::string file = short_file(path);
   int64_t sum = 0;
-  for (int64_t value = 0; file >> name >> value;)
-    if (name == prefix + "inactive_file" || name == prefix + "active_file") sum += value;
+  for (const std::string_view line : lines_of(file)) {
+    const std::vector<std::string> words = words_of(line);
+    if (words.size() == 2 && (words[0] == prefix + "inactive_file" || words[0] == prefix + "active_file")) sum += whole_number(words[1], 0);
+  }
   return sum;
 }
 
@@ -110,10 +103,9 @@ struct Limits : CgroupLimits {
 };
 
 void read_version_2(const std::string& folder, Limits& limits) {
-  std::ifstream file(folder + "/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (file >> quota >> period && quota != "max") limits.cap_cores(std::atof(quota.c_str()), period);
+  const std::vector<std::string> quota_and_period = words_of(short_file(folder + "/cpu.max"));  // "150000 100000", "max 100000"
+  if (quota_and_period.size() == 2)
+    limits.cap_cores(static_cast<double>(whole_number(quota_and_period[0], 0)), static_cast<double>(whole_number(quota_and_period[1], 0)));
   limits.cap_memory(folder, kVersion2);
 }
 

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstring>
-#include <fstream>
 
 #include "base/os.h"
 #include "base/text.h"
@@ -79,14 +78,10 @@ void read_features(CpuIdentity& cpu) {
 int64_t sysfs_cache(int wanted) {
   for (int i = 0; i < 8; ++i) {
     const std::string folder = text("/sys/devices/system/cpu/cpu0/cache/index", i, "/");
-    std::string type;
-    int level = 0;
-    int64_t size = 0;
-    char unit = 0;
-    std::ifstream(folder + "type") >> type;
-    std::ifstream(folder + "level") >> level;
-    std::ifstream(folder + "size") >> size >> unit;
-    if (level == wanted && type != "Instruction") return unit == 'M' ? size << 20 : unit == 'K' ? size << 10 : size;
+    const std::string size = short_file(folder + "size");  // "32K"
+    if (whole_number(short_file(folder + "level"), 0) != wanted || short_file(folder + "type").starts_with("Instruction")) continue;
+    const int64_t number = whole_number(size, 0);
+    return size.find('M') != std::string::npos ? number << 20 : size.find('K') != std::string::npos ? number << 10 : number;
   }
   return 0;
 }

@@ -1,12 +1,15 @@
 // Files, for os.h: mapping one, and replacing one as a whole.
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
-#include <filesystem>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -53,8 +56,8 @@ void write_all(int fd, std::span<const std::byte> bytes, const std::string& path
 }
 
 void sync_folder_of(const std::string& path) {
-  const auto parent = std::filesystem::path(path).parent_path();
-  const std::string folder = parent.empty() ? "." : parent.string();
+  const size_t end = path.rfind('/');
+  const std::string folder = end == std::string::npos ? "." : path.substr(0, std::max<size_t>(end, 1));
   const Descriptor descriptor("open folder", folder, O_RDONLY | O_DIRECTORY);
   // Some file systems cannot sync a folder (EINVAL); there the rename is as durable as they make it.
   if (fsync(descriptor.get()) != 0 && errno != EINVAL) fail_file("sync folder", folder, errno);
@@ -92,7 +95,67 @@ class Temporary {
   bool taken_ = false;
 };
 
+struct CloseFolder {
+  void operator()(DIR* folder) const { closedir(folder); }
+};
+
+using Takes = std::function<bool(std::string_view name, bool is_folder)>;
+
+/// Adds the files below `top`/`inside`; `inside` is empty or ends with a slash.
+void add_files(const std::string& top, const std::string& inside, const Takes& takes, std::vector<std::string>& files) {
+  const std::string folder = text(top, "/", inside);
+  const std::unique_ptr<DIR, CloseFolder> open_folder(opendir(folder.c_str()));
+  if (!open_folder) fail_file("read folder", folder, errno);
+  for (;;) {
+    errno = 0;
+    const dirent* entry = readdir(open_folder.get());
+    if (entry == nullptr && errno != 0) fail_file("read folder", folder, errno);
+    if (entry == nullptr) return;
+    const std::string name = entry->d_name, path = inside + name;
+    if (name == "." || name == "..") continue;
+    struct stat itself {
+    }, target{};
+    const int at = dirfd(open_folder.get());
+    if (fstatat(at, entry->d_name, &itself, AT_SYMLINK_NOFOLLOW) != 0) continue;  // removed meanwhile
+    const bool is_folder = S_ISDIR(itself.st_mode);
+    if (!takes(name, is_folder)) continue;
+    if (is_folder)
+      add_files(top, path + "/", takes, files);
+    else if (fstatat(at, entry->d_name, &target, 0) == 0 && S_ISREG(target.st_mode))
+      files.push_back(path);
+  }
+}
+
 }  // namespace
+
+PathKind kind_of(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return PathKind::none;
+    fail_file("look at", path, errno);
+  }
+  return S_ISREG(status.st_mode) ? PathKind::file : S_ISDIR(status.st_mode) ? PathKind::folder : PathKind::other;
+}
+
+std::vector<std::string> files_below(const std::string& folder, const Takes& takes) {
+  std::vector<std::string> files;
+  add_files(folder, "", takes, files);
+  std::ranges::sort(files);
+  return files;
+}
+
+std::string short_file(const std::string& path) {
+  std::string content;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return content;
+  std::array<char, 4096> piece;
+  for (ssize_t count = 1; count > 0;) {
+    count = ::read(file, piece.data(), piece.size());
+    if (count > 0) content.append(piece.data(), static_cast<size_t>(count));
+  }
+  ::close(file);
+  return content;
+}
 
 MappedFile::MappedFile(const std::string& path) {
   const Descriptor descriptor("open", path, O_RDONLY | O_NONBLOCK);  // a pipe would wait for a writer

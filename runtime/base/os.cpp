@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -18,6 +17,7 @@
 
 #include "base/cgroup.h"
 #include "base/error.h"
+#include "base/text.h"
 
 namespace st::os {
 namespace {
@@ -34,10 +34,10 @@ int affinity_cores() {
 }
 
 /// A line "name:  123 kB" of a file under /proc, in bytes; -1 when it is not there.
-int64_t kilobytes_of(const char* path, const std::string& name) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with(name)) return std::atoll(line.c_str() + name.size()) * 1024;
+int64_t kilobytes_of(const char* path, std::string_view name) {
+  const std::string file = short_file(path);
+  for (const std::string_view line : lines_of(file))
+    if (line.starts_with(name)) return whole_number(line.substr(std::min(line.find_first_of("0123456789"), line.size())), 0) * 1024;
   return -1;
 }
 

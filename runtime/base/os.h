@@ -7,6 +7,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace st::os {
 
@@ -28,6 +30,17 @@ struct CpuIdentity {
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;  // data caches as the OS reports them; 0: unknown
 };
 const CpuIdentity& cpu();
+
+enum class PathKind : int32_t { none, file, folder, other };
+/// What stands at a path, links followed. Throws io with path and reason when that cannot be told.
+PathKind kind_of(const std::string& path);
+
+/// The regular files below a folder, named relative to it and sorted: links to files too, folders behind links not. What `takes` refuses is
+/// neither listed nor entered. Throws io with path and reason.
+std::vector<std::string> files_below(const std::string& folder, const std::function<bool(std::string_view name, bool is_folder)>& takes);
+
+/// What a short file of the system's says (/proc, /sys); empty when it cannot be read.
+std::string short_file(const std::string& path);
 
 /// A whole file mapped read-only. Throws io with path and reason (not_found when it is not there).
 class MappedFile {

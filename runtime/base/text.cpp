@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <iterator>
-#include <sstream>
 
 namespace st {
 
@@ -24,8 +22,30 @@ void append_text(std::string& out, std::span<const int64_t> part) {
 }
 
 std::vector<std::string> words_of(std::string_view text) {
-  std::istringstream stream{std::string(text)};
-  return {std::istream_iterator<std::string>(stream), {}};
+  constexpr std::string_view kBlanks = " \t\n\r\v\f";
+  std::vector<std::string> words;
+  for (size_t begin = text.find_first_not_of(kBlanks); begin != std::string_view::npos;) {
+    const size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
+    words.emplace_back(text.substr(begin, end - begin));
+    begin = text.find_first_not_of(kBlanks, end);
+  }
+  return words;
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+int64_t whole_number(std::string_view word, int64_t otherwise) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  return error == std::errc() && end != word.data() ? value : otherwise;
 }
 
 std::string text_of_bytes(int64_t bytes) {

@@ -32,8 +32,14 @@ std::string text(const Parts&... parts) {
 /// "1.50 GiB", "12 B": for people; machines get the integer.
 std::string text_of_bytes(int64_t bytes);
 
-/// The words between spaces.
+/// The words between blanks and ends of lines.
 std::vector<std::string> words_of(std::string_view text);
+
+/// Without their ends; the last may have none.
+std::vector<std::string_view> lines_of(std::string_view text);
+
+/// The integer that a word begins with, whatever the host's locale.
+int64_t whole_number(std::string_view word, int64_t otherwise);
 
 /// The candidate nearest to `word` by edit distance, or empty when none is near enough to be a slip of the finger.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);

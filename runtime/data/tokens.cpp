@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <limits>
-#include <system_error>
 
 #include "base/error.h"
 #include "base/utf8.h"
@@ -12,8 +10,6 @@
 
 namespace st {
 namespace {
-
-namespace fs = std::filesystem;
 
 [[noreturn]] void fail_in(const std::string& file, Code code, std::string message, int64_t offset = -1) {
   Error error(code, std::move(message));
@@ -24,26 +20,10 @@ namespace fs = std::filesystem;
 
 std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-bool is_skipped(const fs::directory_entry& entry) {
-  const std::string name = entry.path().filename().string();
-  return name.starts_with('.') || (name == "build" && entry.is_directory());
-}
-
-std::vector<std::string> files_below(const std::string& folder) {
-  std::vector<std::string> files;
-  try {
-    for (fs::recursive_directory_iterator entry(folder), end; entry != end; ++entry) {
-      if (is_skipped(*entry)) {
-        entry.disable_recursion_pending();
-      } else if (entry->is_regular_file()) {
-        files.push_back(entry->path().lexically_relative(folder).generic_string());
-      }
-    }
-  } catch (const fs::filesystem_error& error) {
-    fail_in(folder, Code::io, text("data: folder ", folder, " cannot be read: ", error.what()));
-  }
-  std::ranges::sort(files);
-  return files;
+/// Of every file but hidden ones and those of a build.
+std::vector<std::string> files_in(const std::string& folder) {
+  return os::files_below(folder,
+                         [](std::string_view name, bool is_folder) { return !name.starts_with('.') && !(is_folder && name == "build"); });
 }
 
 bool is_text(std::string_view content) {
@@ -60,17 +40,14 @@ int32_t id_at(const std::byte* bytes, int64_t width) {
 }  // namespace
 
 TokenSource::TokenSource(const std::string& path) : path_(path) {
-  std::error_code reason;
-  const fs::file_status status = fs::status(path, reason);
-  if (status.type() == fs::file_type::not_found) fail_in(path, Code::not_found, text("data: ", path, " does not exist"));
-  if (reason) fail_in(path, Code::io, text("data: ", path, " cannot be read: ", reason.message()));
-  if (status.type() == fs::file_type::directory) {
+  const os::PathKind kind = os::kind_of(path);
+  if (kind == os::PathKind::none) fail_in(path, Code::not_found, text("data: ", path, " does not exist"));
+  if (kind == os::PathKind::folder) {
     open_folder(path);
     return;
   }
   // Opening a pipe would wait for its writer, and neither it nor a device can be mapped.
-  if (status.type() != fs::file_type::regular)
-    fail_in(path, Code::invalid_argument, text("data: ", path, " is neither a file nor a folder"));
+  if (kind == os::PathKind::other) fail_in(path, Code::invalid_argument, text("data: ", path, " is neither a file nor a folder"));
   mapped_.emplace(path);
   if (mapped_->bytes().empty()) fail_in(path, Code::invalid_argument, text("data: ", path, " is empty"));
   if (TokenHeader::is_at(mapped_->bytes())) {
@@ -95,8 +72,8 @@ void TokenSource::open_text(const std::string& path) {
 
 void TokenSource::open_folder(const std::string& path) {
   int64_t skipped = 0;
-  for (const auto& name : files_below(path)) {
-    const std::string file = (fs::path(path) / name).string();
+  for (const auto& name : files_in(path)) {
+    const std::string file = path.ends_with('/') ? path + name : text(path, "/", name);
     const os::MappedFile mapped(file);
     const std::string_view content = text_of(mapped.bytes());
     if (content.empty() || !is_text(content)) {

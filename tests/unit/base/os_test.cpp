@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <csignal>
@@ -13,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/cgroup.h"
 #include "base/error.h"
@@ -160,6 +162,50 @@ TEST_F(Os, NamesTheProcessorAsTheKernelDoes) {
   EXPECT_EQ(identity.avx512, has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl"));
   EXPECT_EQ(identity.avx512_bf16, identity.avx512 && has("avx512_bf16"));
   EXPECT_EQ(identity.amx_bf16, identity.avx512 && has("amx_bf16") && has("amx_tile"));
+}
+
+TEST_F(Os, TellsWhatStandsAtAPath) {
+  const std::string file = put("file", "x");
+  fs::create_symlink(file, path("link"));
+  fs::create_symlink(path("nothing"), path("dangling"));
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(kind_of(file), PathKind::file);
+  EXPECT_EQ(kind_of(path("link")), PathKind::file);
+  EXPECT_EQ(kind_of(path("")), PathKind::folder);
+  EXPECT_EQ(kind_of(path("pipe")), PathKind::other);
+  for (const char* name : {"nothing", "dangling", "file/below"}) EXPECT_EQ(kind_of(path(name)), PathKind::none) << name;
+  EXPECT_THROW(kind_of(path(std::string(5000, 'a'))), Error);  // a name that no file system takes
+}
+
+TEST_F(Os, ListsTheFilesBelowAFolder) {
+  put("b/c/deep", "");
+  put("b/last", "");
+  put("a", "");
+  put("left_out/inside", "");
+  put("other_folder/file", "");
+  fs::create_symlink(path("a"), path("link"));
+  fs::create_symlink(path("other_folder"), path("linked_folder"));
+  fs::create_symlink(path("nothing"), path("dangling"));
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  const auto takes = [](std::string_view name, bool is_folder) { return !(is_folder && name == "left_out"); };
+  const std::vector<std::string> wanted = {"a", "b/c/deep", "b/last", "link", "other_folder/file"};
+  EXPECT_EQ(files_below(path(""), takes), wanted);
+  EXPECT_EQ(files_below(path("b"), takes), (std::vector<std::string>{"c/deep", "last"}));
+  try {
+    files_below(path("nothing"), takes);
+    FAIL() << "a folder that is not there was read";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::not_found);
+    EXPECT_NE(std::string(error.what()).find("nothing"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(Os, ReadsAShortFileOrNothing) {
+  EXPECT_EQ(short_file(put("short", "max 100000\n")), "max 100000\n");
+  const std::string longer(10'000, 'x');
+  EXPECT_EQ(short_file(put("longer", longer)), longer);
+  EXPECT_EQ(short_file(path("nothing")), "");
+  EXPECT_EQ(short_file(path("")), "") << "a folder";
 }
 
 TEST_F(Os, MapsAWholeFile) {

@@ -6,6 +6,9 @@
 #include <clocale>
 #include <cstdio>
 #include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace st {
 namespace {
@@ -27,6 +30,27 @@ TEST(Text, WritesBytesForPeople) {
   EXPECT_EQ(text_of_bytes(1536), "1.50 KiB");
   EXPECT_EQ(text_of_bytes(int64_t{3} << 30), "3.00 GiB");
   EXPECT_EQ(text_of_bytes(INT64_MAX), "8388608.00 TiB");
+}
+
+TEST(Text, FallsIntoWordsAndLines) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(words_of(""), Words{});
+  EXPECT_EQ(words_of(" \t\n"), Words{});
+  EXPECT_EQ(words_of("150000 100000\n"), (Words{"150000", "100000"}));
+  EXPECT_EQ(words_of("  a\tb  c"), (Words{"a", "b", "c"}));
+  using Lines = std::vector<std::string_view>;
+  EXPECT_EQ(lines_of(""), Lines{});
+  EXPECT_EQ(lines_of("one\n\ntwo"), (Lines{"one", "", "two"}));
+  EXPECT_EQ(lines_of("one\n"), Lines{"one"});
+}
+
+TEST(Text, BeginsWithAWholeNumberOrNot) {
+  EXPECT_EQ(whole_number("32K\n", 7), 32);
+  EXPECT_EQ(whole_number("-5 kB", 7), -5);
+  EXPECT_EQ(whole_number("max", 7), 7);
+  EXPECT_EQ(whole_number("", 7), 7);
+  EXPECT_EQ(whole_number("9223372036854775807", 7), INT64_MAX);
+  EXPECT_EQ(whole_number("9223372036854775808", 7), 7);
 }
 
 }  // namespace
