@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <thread>
 #include <vector>
+
+#include "seconds_now.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -77,8 +78,6 @@ double loop_portable(long turns) {
 }
 
 #undef ST_TWELVE
-
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 

@@ -1,17 +1,12 @@
 #include "own_step.h"
 
 #include <algorithm>
-#include <chrono>
 #include <random>
 
 #include "options.h"
+#include "seconds_now.h"
 
 namespace cli {
-namespace {
-
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace
 
 std::string name_of(const Shape& s) {
   return "gpt " + std::to_string(s.width) + "x" + std::to_string(s.layers) + " context " + std::to_string(s.context) + " batch " +

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cerrno>
 #include <memory>
-#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -20,9 +19,9 @@ namespace st::os {
 namespace {
 
 [[noreturn]] void fail_file(const char* what, const std::string& path, int reason, int64_t offset = -1) {
-  Error error(reason == ENOENT ? Code::not_found : Code::io,
-              offset < 0 ? text(what, " ", path, ": ", std::generic_category().message(reason))
-                         : text(what, " ", path, " at byte ", offset, ": ", std::generic_category().message(reason)));
+  Error error(reason == ENOENT ? Code::not_found : Code::io, offset < 0
+                                                                 ? text(what, " ", path, ": ", reason_of(reason))
+                                                                 : text(what, " ", path, " at byte ", offset, ": ", reason_of(reason)));
   error.place.file = path;
   error.place.offset = offset;
   throw error;

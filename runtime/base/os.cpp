@@ -10,7 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <system_error>
+#include <cstring>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -62,6 +62,11 @@ int64_t available_memory() {
 
 int64_t resident_memory() { return std::max<int64_t>(kilobytes_of("/proc/self/status", "VmRSS:"), 0); }
 
+std::string reason_of(int error_number) {
+  std::array<char, 128> room{};
+  return strerror_r(error_number, room.data(), room.size());  // glibc's, which returns the text
+}
+
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::string host_name() {
@@ -81,7 +86,7 @@ Pages::Pages(int64_t bytes) : size_(bytes) {
   // Linux hands out more than it has and kills later; a large request is held against what there is. Small ones are not worth the look.
   if (bytes >= (int64_t{64} << 20) && bytes > available_memory() + kilobytes_of("/proc/meminfo", "SwapFree:")) refuse("");
   void* memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) refuse((": " + std::generic_category().message(errno)).c_str());
+  if (memory == MAP_FAILED) refuse(text(": ", reason_of(errno)).c_str());
 #ifdef MADV_HUGEPAGE
   if (bytes >= 2 * kHugePage) madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // advice: a refusal changes nothing
 #endif

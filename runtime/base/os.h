@@ -18,7 +18,8 @@ int available_cores();
 int64_t available_memory();
 /// Resident memory of this process, bytes.
 int64_t resident_memory();
-double seconds();  // monotonic
+double seconds();                         // monotonic
+std::string reason_of(int error_number);  // "No such file or directory"
 std::string host_name();
 int64_t process_id();
 

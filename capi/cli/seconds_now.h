@@ -1,0 +1,11 @@
+// The clock that measurements read.
+#pragma once
+
+#include <chrono>
+
+namespace cli {
+
+/// Monotonic.
+inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace cli
