@@ -39,7 +39,7 @@ void with_element(DType type, Body&& body) {
   }
 }
 
-/// Packs panels first .. last - 1 of the `whole` ones that `from` begins with and, if it is among them, the ragged one behind them.
+/// Packs panels first .. last - 1 of `extent` rows or columns: whole ones and, if it is among them, the ragged one behind them.
 template <class T>
 void pack_panels(const PanelSource<T>& from, int64_t first, int64_t last, int64_t extent, int64_t width, int64_t ragged_width,
                  int64_t depth, float* to) {
