@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/float_mode.h"
+#include "base/heap.h"
 
 namespace st::capi {
 
@@ -17,10 +18,12 @@ void remember(const Error& error) noexcept;
 /// Of the exception being handled. `call` goes before messages that say only what is wrong with a handle.
 st_status remember_current(const char* call) noexcept;
 
-/// Inside, the floating-point mode is the library's, so that the host's rounding reaches no bit of ours, and traps that it set are not met.
+/// Inside, the floating-point mode is the library's, so that the host's rounding reaches no bit of ours, and traps that it set are not met;
+/// and memory is the process's until a handle is looked up, then that of the handle's context.
 template <class Body>
 st_status guard(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
   const FloatMode mode;
+  const HeapScope process(nullptr);
   try {
     body();
     return ST_OK;

@@ -121,7 +121,8 @@ uint32_t free_slot(Table& table, Kind kind) {
   const uint32_t slot = table.size.load();
   require(slot < 0xFFFFFE && position_of(slot).chunk <= kChunks, Code::out_of_memory, name_of(kind), ": more than ", slot, " live handles");
   const Position at = position_of(slot);
-  if (at.chunk > 0 && at.index == 0) table.chunks[at.chunk - 1].store(new Entry[size_t{kFirstChunk} << (at.chunk - 1)]);
+  if (at.chunk > 0 && at.index == 0)
+    table.chunks[at.chunk - 1].store(once_for_the_process([&] { return new Entry[size_t{kFirstChunk} << (at.chunk - 1)]; }));
   table.size.store(slot + 1);  // after its chunk: what a Pin sees is there
   table.free = slot + 1;
   return slot;
@@ -198,7 +199,9 @@ std::shared_ptr<Object> look_up(Kind kind, const void* handle) {
   check_process(kind);
   Table& t = table(kind);
   const std::lock_guard lock(t.mutex);
-  return entry_of(t, kind, handle).object;
+  std::shared_ptr<Object> object = entry_of(t, kind, handle).object;
+  Heap::serve(object->heap);
+  return object;
 }
 
 void remove(Kind kind, const void* handle) {

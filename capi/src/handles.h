@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/heap.h"
 
 namespace st::capi {
 
@@ -27,7 +28,8 @@ class Object {
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
 
-  std::string answer;  // text owned by the handle until its next call
+  Heap* const heap = Heap::current();  // of the context that it is made for; null: of none
+  std::string answer;                  // text owned by the handle until its next call
 
   /// One call at a time: false while another is inside, or while another thread's run is on.
   bool enter();
@@ -48,7 +50,7 @@ class Object {
 
 /// Puts an object in the table; the value is what the host sees as a pointer.
 void* add(Kind kind, std::shared_ptr<Object> object);
-/// The object, or ST_INVALID_HANDLE saying what is wrong with the handle.
+/// The object, or ST_INVALID_HANDLE saying what is wrong with the handle. Its context's memory serves from then on.
 std::shared_ptr<Object> look_up(Kind kind, const void* handle);
 /// Takes the object out; BUSY while a call is inside.
 void remove(Kind kind, const void* handle);

@@ -21,6 +21,7 @@ st_status st_context_create(const st_context_options* options, st_context** cont
   return guard([&] {
     given(context, "st_context_create: context");
     ContextOptions ours;
+    Heap::Own heap;
     if (options != nullptr) {
       const st_context_options theirs = take(options, "st_context_create: options");
       if (theirs.device != nullptr) ours.device = theirs.device;
@@ -34,7 +35,12 @@ st_status st_context_create(const st_context_options* options, st_context** cont
       ours.parallel.user = theirs.parallel_user;
       check((theirs.alloc == nullptr) == (theirs.free == nullptr), "st_context_create: ", theirs.alloc == nullptr ? "free" : "alloc",
             " is given without ", theirs.alloc == nullptr ? "alloc" : "free", "; give both or neither");
-      ours.memory = {theirs.alloc, theirs.free, theirs.memory_user};
+      if (theirs.alloc != nullptr) {
+        const HostAllocator host = {theirs.alloc, theirs.free, theirs.memory_user};
+        heap = Heap::create(host);
+        Heap::serve(heap.get());
+        ours.memory = std::make_shared<MemorySource>(host);
+      }
     }
     auto object = std::make_shared<ContextObject>();
     object->context = std::make_shared<Context>(ours);

@@ -88,6 +88,8 @@ st_status remember_current(const char* call) noexcept {
     const bool of_handle = error.code() == Code::invalid_handle || error.code() == Code::busy;
     const bool named = !of_handle || error.message().starts_with(call);
     last.keep(error.code(), named ? std::string_view() : call, error.message(), error.place);
+  } catch (const HostMemoryError& error) {
+    last.keep(error.code(), call, error.what(), {});
   } catch (const std::bad_alloc&) {
     last.keep(Code::out_of_memory, call, "out of memory", {});
   } catch (const std::exception& error) {

@@ -53,8 +53,9 @@ std::vector<Value> apply(const GraphObject& g, Builder& b, const char* op, int32
 st_status st_graph_create(st_context* context, st_graph** graph) {
   return guard([&] {
     given(graph, "st_graph_create: graph");
+    const auto home = peek(context);  // first, so that its memory serves
     auto object = std::make_shared<GraphObject>();
-    object->context = peek(context)->context;
+    object->context = home->context;
     object->program.sections.emplace_back();
     hand_out(graph, std::move(object));
   });

@@ -19,8 +19,9 @@ st_status st_predictor_create(st_model* model, const st_predictor_options* optio
       const st_predictor_options theirs = take(options, "st_predictor_create: options");
       ours = {theirs.shared != 0, theirs.threads};
     }
+    auto weights = peek(model);  // first, so that its context's memory serves
     auto object = std::make_shared<PredictorObject>();
-    object->model = peek(model);
+    object->model = std::move(weights);
     object->predictor = std::make_unique<Predictor>(object->model->model, ours);
     object->model->model->context().on_trim(object);
     hand_out(predictor, std::move(object));

@@ -41,7 +41,7 @@ st_status st_recipe_json(st_recipe* recipe, const char** json) {
 
 st_status st_recipe_keys(const char** json) {
   return guard([&] {
-    static const std::string answer = [] {
+    static const std::string answer = once_for_the_process([] {
       std::vector<std::string> list;
       for (const RecipeKey& key : recipe_keys()) {
         JsonLine row;
@@ -49,7 +49,7 @@ st_status st_recipe_keys(const char** json) {
         list.push_back(row.add("allowed", key.allowed).add("help", key.help).text());
       }
       return json_list(list);
-    }();
+    });
     given(json, "st_recipe_keys: json") = answer.c_str();
   });
 }

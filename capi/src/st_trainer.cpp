@@ -76,8 +76,9 @@ st_status st_step_report_init(st_step_report* report, size_t size) { return init
 st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, st_trainer** trainer) {
   return guard([&] {
     given(trainer, "st_trainer_create: trainer");
+    auto home = peek(model);  // first, so that its context's memory serves
     auto object = std::make_shared<TrainerObject>();
-    object->model = peek(model);
+    object->model = std::move(home);
     const Recipe chosen = find(recipe)->recipe;
     const auto rows = data == nullptr ? nullptr : peek(data)->dataset;
     const Lease weights(Kind::model, object->model);

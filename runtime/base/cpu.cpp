@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/heap.h"
 #include "base/os.h"
 #include "base/text.h"
 
@@ -112,7 +113,7 @@ CpuIdentity identify() {
 }  // namespace
 
 const CpuIdentity& cpu() {
-  static const CpuIdentity identity = identify();
+  static const CpuIdentity identity = once_for_the_process(identify);
   return identity;
 }
 

@@ -4,22 +4,17 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/float_mode.h"
 
 namespace st {
 namespace {
 
 std::byte* take_from(const HostAllocator& host, int64_t bytes) {
-  void* memory = call_host(host.alloc, host.user, static_cast<size_t>(bytes), MemorySource::kAlign);
-  require(memory != nullptr, Code::out_of_memory, "memory: the host's alloc gave NULL for ", bytes, " bytes (", text_of_bytes(bytes),
-          "), aligned to ", MemorySource::kAlign, "; give it more, or use a smaller model or batch");
-  if (const auto rest = reinterpret_cast<uintptr_t>(memory) % MemorySource::kAlign; rest != 0) {
-    call_host(host.free, host.user, memory);
-    fail(Code::callback, text("memory: the host's alloc gave an address ", rest, " bytes past a multiple of ", MemorySource::kAlign,
-                              " for ", bytes, " bytes; it must keep to the alignment that it is asked for"));
+  try {
+    void* memory = host.take(static_cast<size_t>(bytes), MemorySource::kAlign);
+    return static_cast<std::byte*>(std::memset(memory, 0, static_cast<size_t>(bytes)));
+  } catch (const HostMemoryError& refusal) {
+    fail(refusal.code(), refusal.what());  // of a buffer, to which callers add what it was for
   }
-  std::memset(memory, 0, static_cast<size_t>(bytes));
-  return static_cast<std::byte*>(memory);
 }
 
 }  // namespace
@@ -39,7 +34,7 @@ Memory::Memory(int64_t bytes, std::shared_ptr<MemorySource> source) : source_(st
 }
 
 Memory::~Memory() {
-  if (hosts_ != nullptr) call_host(source_->host().free, source_->host().user, hosts_);
+  if (hosts_ != nullptr) source_->host().give_back(hosts_);
   if (source_) source_->allocated_ -= size_;
 }
 

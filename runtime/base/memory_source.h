@@ -6,16 +6,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/host_allocator.h"
 #include "base/os.h"
 
 namespace st {
-
-/// The host's own allocator: both functions or neither. Called from any thread.
-struct HostAllocator {
-  void* (*alloc)(void* user, size_t bytes, size_t align) = nullptr;
-  void (*free)(void* user, void* memory) = nullptr;
-  void* user = nullptr;
-};
 
 /// One for all buffers of a context. Safe to call from several threads.
 class MemorySource {

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/float_mode.h"
+#include "base/heap.h"
 #include "base/os.h"
 
 #if defined(__x86_64__)
@@ -109,6 +110,7 @@ void run_serially(const Job& job) {
 struct HostJob {
   const Job& job;
   FirstError& error;
+  Heap* heap;
 };
 
 // An exception must not pass through the host's frames, and the host's threads have a floating-point mode of their own.
@@ -116,12 +118,13 @@ void host_task(void* arg, int64_t i) {
   const FloatMode mode;
   const InsideTask inside;
   const auto& host = *static_cast<HostJob*>(arg);
+  const HeapScope owners(host.heap);
   call(host.job, i, host.error);
 }
 
 void run_by_host(const HostParallel& host, const Job& job) {
   FirstError error;
-  HostJob wrapped{job, error};
+  HostJob wrapped{job, error, Heap::current()};
   call_host(host.run, host.user, job.tasks, host_task, &wrapped);
   error.rethrow();
 }
@@ -138,7 +141,7 @@ struct Workers::Pool {
     all_threads.fetch_add(counted);
     try {
       threads.reserve(static_cast<size_t>(helpers));
-      for (int i = 0; i < helpers; ++i) threads.emplace_back([this] { work(); });
+      for (int i = 0; i < helpers; ++i) threads.emplace_back([this, heap = Heap::current()] { work(heap); });
     } catch (const std::system_error& refusal) {
       const auto started = threads.size();
       stop();
@@ -170,7 +173,8 @@ struct Workers::Pool {
   }
 
  private:
-  void work() {
+  void work(Heap* heap) {
+    const HeapScope owners(heap);
     start_in_default_float_mode();
     const FloatMode mode;
     inside_task = true;

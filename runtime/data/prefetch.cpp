@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/float_mode.h"
+#include "base/heap.h"
 #include "base/os.h"
 
 namespace st {
@@ -194,7 +195,10 @@ Prefetcher::Prefetcher(std::shared_ptr<const Dataset> data, const RowOrder& orde
       buffer_bytes_(ahead_->buffer_bytes()) {
   if (depth == 0) return;
   try {
-    thread_ = std::thread([ahead = ahead_] { ahead->fill_ahead(); });
+    thread_ = std::thread([ahead = ahead_, heap = Heap::current()] {
+      const HeapScope owners(heap);
+      ahead->fill_ahead();
+    });
   } catch (const std::system_error& error) {
     fail(Code::unavailable, text("prefetch: its thread could not be started (", error.what(), "); a depth of 0 needs none"));
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/heap.h"
 
 namespace st {
 
@@ -16,7 +17,7 @@ struct HostOps::Registry {
 };
 
 const std::shared_ptr<HostOps::Registry>& HostOps::registry() {
-  static const auto shared = std::make_shared<Registry>();
+  static const auto shared = once_for_the_process([] { return std::make_shared<Registry>(); });
   return shared;
 }
 

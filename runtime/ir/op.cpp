@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/heap.h"
 
 namespace st {
 namespace {
@@ -155,7 +156,7 @@ void check_names(const OpInfo& info, const Attrs& given) {
 }  // namespace
 
 const OpInfo& info_of(Op op) {
-  static const auto kInfos = all_infos();
+  static const auto kInfos = once_for_the_process(all_infos);
   const auto index = static_cast<size_t>(op);
   check(index < kInfos.size(), "op: ", static_cast<int32_t>(op), " is not an op; there are ", kOps);
   return kInfos[index];

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/heap.h"
 #include "models/json_options.h"
 
 namespace st {
@@ -15,10 +16,12 @@ struct Builtin {
 };
 
 const std::vector<Builtin>& table() {
-  static const std::vector<Builtin> rows = {
-      {"gpt", [](auto json) { return build_gpt(gpt_options(json)); }, [](auto json) { return parameter_count(gpt_options(json)); }},
-      {"mlp", [](auto json) { return build_mlp(mlp_options(json)); }, [](auto json) { return parameter_count(mlp_options(json)); }},
-  };
+  static const auto rows = once_for_the_process([] {
+    return std::vector<Builtin>{
+        {"gpt", [](auto json) { return build_gpt(gpt_options(json)); }, [](auto json) { return parameter_count(gpt_options(json)); }},
+        {"mlp", [](auto json) { return build_mlp(mlp_options(json)); }, [](auto json) { return parameter_count(mlp_options(json)); }},
+    };
+  });
   return rows;
 }
 
@@ -47,11 +50,11 @@ MlpOptions mlp_options(std::string_view json) {
 }
 
 const std::vector<std::string>& builtin_models() {
-  static const std::vector<std::string> names = [] {
+  static const auto names = once_for_the_process([] {
     std::vector<std::string> all;
     for (const Builtin& row : table()) all.push_back(row.name);
     return all;
-  }();
+  });
   return names;
 }
 

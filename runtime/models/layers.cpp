@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/heap.h"
 #include "models/activation.h"
 #include "models/json_options.h"
 
@@ -14,7 +15,7 @@ void check_positive(std::string_view layer, std::string_view key, int64_t value)
 }
 
 Init init_named(const std::string& name) {
-  static const std::vector<std::string> names = {"xavier", "kaiming", "normal", "zeros"};
+  static const auto names = once_for_the_process([] { return std::vector<std::string>{"xavier", "kaiming", "normal", "zeros"}; });
   constexpr std::array<Init, 4> kInits = {Init::xavier, Init::kaiming, Init::normal, Init::zeros};
   check_word("linear", "init", name, names);
   return kInits[static_cast<size_t>(std::ranges::find(names, name) - names.begin())];

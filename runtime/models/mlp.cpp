@@ -1,6 +1,7 @@
 #include "models/mlp.h"
 
 #include "base/error.h"
+#include "base/heap.h"
 #include "ir/build.h"
 #include "models/activation.h"
 #include "models/json_options.h"
@@ -9,7 +10,7 @@ namespace st {
 namespace {
 
 const std::vector<std::string>& losses() {
-  static const std::vector<std::string> table = {"mse", "cross_entropy"};
+  static const auto table = once_for_the_process([] { return std::vector<std::string>{"mse", "cross_entropy"}; });
   return table;
 }
 

@@ -22,7 +22,7 @@ std::unique_ptr<Backend> make_backend(const std::string& device, const std::shar
 
 Context::Context(ContextOptions options)
     : options_(std::move(options)),
-      memory_(std::make_shared<MemorySource>(options_.memory)),
+      memory_(options_.memory ? options_.memory : std::make_shared<MemorySource>()),
       backend_(make_backend(options_.device, memory_)),
       threads_(options_.threads > 0 ? options_.threads : os::available_cores()) {
   check(options_.threads >= 0, "context: threads is ", options_.threads, "; give a positive number, or 0 for this process's cores");

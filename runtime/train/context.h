@@ -22,7 +22,7 @@ struct ContextOptions {
   int64_t memory_limit = 0;    // bytes of all buffers together; 0: what the machine has
   Logger log;
   HostParallel parallel;
-  HostAllocator memory;
+  std::shared_ptr<MemorySource> memory;  // null: the system's
 };
 
 /// What keeps buffers only for speed: plans of evaluations, idle executors of predictors.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/heap.h"
 #include "base/json.h"
 #include "base/json_line.h"
 #include "train/recipe.h"
@@ -76,11 +77,13 @@ void take_key(Recipe& recipe, const std::string& key, const Json& value) {
 }  // namespace
 
 const std::vector<RecipeKey>& recipe_keys() {
-  static const std::vector<RecipeKey> keys = {
+  static const auto keys = once_for_the_process([] {
+    return std::vector<RecipeKey>{
 #define ST_RECIPE(type, name, standard, allowed, help) {#name, type_name(type{}), json_of(type{standard}), allowed, help},
 #include "train/recipe.def"
 #undef ST_RECIPE
-  };
+    };
+  });
   return keys;
 }
 

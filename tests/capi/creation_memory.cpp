@@ -1,7 +1,8 @@
-// operator new failing at any of its calls while something is made: ST_OUT_OF_MEMORY, nothing left behind, and the same call works next.
+// The host's alloc failing at any of its calls while something is made: ST_OUT_OF_MEMORY, nothing left behind, and the same call works
+// next.
 #include <functional>
 
-#include "process_news.h"
+#include "ledger.h"
 #include "small_run.h"
 
 namespace {
@@ -14,49 +15,58 @@ int64_t live_handles() {
   return count;
 }
 
-/// Makes the call with operator new failing at its 0th, 1st, 2nd... call until none is left to fail, `prepare` before each; how often the
-/// call failed. After that the same call must work. Of one failure alone a call may recover: the context gives back what it kept and asks
-/// again, std::stable_sort does without a buffer.
-int64_t failures_of(
-    Failing failing, const std::function<st_status()>& call, const std::function<void()>& prepare = [] {}) {
-  constexpr int64_t kEndless = 100000;
-  int64_t refusals = 0;
-  for (int64_t n = 0; n < kEndless; n = next_to_fail(n)) {
-    prepare();
-    const int64_t handles = live_handles();
-    fail_new(n, failing);
-    const st_status status = call();
-    if (!fail_no_new()) {
-      EXPECT_TRUE(works(status));
-      return refusals;
-    }
-    if (failing == Failing::once && status == ST_OK) continue;
-    ++refusals;
-    EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, status)) << "operator new " << n;
-    EXPECT_EQ(live_handles(), handles) << "operator new " << n;
-    EXPECT_TRUE(works(call())) << "the next call, after operator new " << n;
-    if (testing::Test::HasFailure()) return refusals;
-  }
-  return kEndless;
-}
-
 class CreationMemory : public testing::TestWithParam<Failing> {
  protected:
+  /// Makes the call with its 0th, 1st, 2nd... allocation failing until none is left to fail, `prepare` before each; how often the call
+  /// failed. After that the same call must work. Of one failure alone a call may recover: std::stable_sort does without a buffer.
+  int64_t failures_of(
+      const std::function<st_status()>& call, const std::function<void()>& prepare = [] {}) {
+    constexpr int64_t kEndless = 100000;
+    int64_t refusals = 0;
+    for (int64_t n = 0; n < kEndless; n = next_to_fail(n)) {
+      prepare();
+      const int64_t handles = live_handles();
+      ledger_.fail_at(n, GetParam());
+      const st_status status = call();
+      if (!ledger_.fail_none()) {
+        EXPECT_TRUE(works(status));
+        return refusals;
+      }
+      if (GetParam() == Failing::once && status == ST_OK) continue;
+      ++refusals;
+      EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, status)) << "allocation " << n;
+      EXPECT_EQ(live_handles(), handles) << "allocation " << n;
+      EXPECT_TRUE(works(call())) << "the next call, after allocation " << n;
+      if (testing::Test::HasFailure()) return refusals;
+    }
+    return kEndless;
+  }
   /// A creation: what was made before is destroyed first.
   template <class Held>
   int64_t creations(Held& held, const std::function<st_status()>& create) {
-    return failures_of(GetParam(), create, [&] { held.reset(); });
+    return failures_of(create, [&] { held.reset(); });
   }
   /// A call on a graph of its own, with an input `x_` of 8 columns in it.
   int64_t graph_calls(const std::function<st_status()>& call) {
-    return failures_of(GetParam(), call, [&] {
+    return failures_of(call, [&] {
       graph_.reset();
       const int64_t dims[] = {ST_BATCH, 8};
       ASSERT_TRUE(works(st_graph_create(context_, graph_.out())));
       ASSERT_TRUE(works(st_graph_input(graph_, "x", ST_F32, 2, dims, &x_)));
     });
   }
-  void SetUp() override { ASSERT_TRUE(works(st_context_create(nullptr, context_.out()))); }
+  void SetUp() override { make_context(); }
+  void TearDown() override {
+    graph_.reset();
+    context_.reset();
+    EXPECT_EQ(ledger_.bytes(), 0);
+  }
+  void make_context() {
+    const auto options = ledger_.options();
+    ASSERT_TRUE(works(st_context_create(&options, context_.out())));
+  }
+
+  Ledger ledger_;
 
   HeldContext context_;
   HeldGraph graph_;
@@ -64,8 +74,7 @@ class CreationMemory : public testing::TestWithParam<Failing> {
 };
 
 TEST_P(CreationMemory, OfAContext) {
-  auto options = filled(st_context_options_init);
-  options.threads = 2;
+  const auto options = ledger_.options();
   HeldContext context;
   EXPECT_GE(creations(context, [&] { return st_context_create(&options, context.out()); }), 3);
 }
@@ -115,13 +124,11 @@ TEST_P(CreationMemory, OfHostOps) {
     return st_status{ST_OK};
   };
   callbacks.forward = [](void*, int32_t, const st_view*, int32_t, const st_view*) { return st_status{ST_OK}; };
-  const auto fresh = [&] { ASSERT_TRUE(works(st_context_create(nullptr, context_.out()))); };
-  EXPECT_GE(failures_of(
-                GetParam(), [&] { return st_op_register(context_, "an_op_of_the_hosts_with_a_long_name", &callbacks, nullptr); },
-                [&] {
-                  context_.reset();
-                  fresh();
-                }),
+  EXPECT_GE(failures_of([&] { return st_op_register(context_, "an_op_of_the_hosts_with_a_long_name", &callbacks, nullptr); },
+                        [&] {
+                          context_.reset();
+                          make_context();
+                        }),
             1);
   EXPECT_GE(graph_calls([&] { return st_graph_op(graph_, "an_op_of_the_hosts_with_a_long_name", 1, &x_, nullptr, 1, made_); }), 5);
 }
@@ -137,17 +144,6 @@ TEST_P(CreationMemory, OfModels) {
   EXPECT_GE(creations(built, [&] { return st_model_builtin(context_, "mlp", R"({"hidden": [4, 2]})", 1, built.out()); }), 50);
 }
 
-TEST_P(CreationMemory, OfRecipes) {
-  HeldRecipe recipe;
-  const char* text = nullptr;
-  const char* json = R"({"batch": 3, "optimizer": "adamw", "lr": 1e-3, "lr_schedule": "constant", "warmup": 0})";
-  EXPECT_GE(creations(recipe, [&] { return st_recipe_create(json, recipe.out()); }), 10);
-  EXPECT_GE(failures_of(GetParam(), [&] { return st_recipe_set(recipe, "optimizer", "\"adamw\""); }), 3);
-  EXPECT_GE(failures_of(GetParam(), [&] { return st_recipe_json(recipe, &text); }), 1);
-  // Made once for the whole process: where it failed it is made by the next call.
-  failures_of(GetParam(), [&] { return st_recipe_keys(&text); });
-}
-
 TEST_P(CreationMemory, OfData) {
   HeldData files, arrays, callback, train, validation;
   const std::string path = text_file("creation_memory.txt", 600);
@@ -159,12 +155,11 @@ TEST_P(CreationMemory, OfData) {
   EXPECT_GE(creations(files, [&] { return st_data_files(context_, path.c_str(), R"({"context": 8})", files.out()); }), 5);
   EXPECT_GE(creations(arrays, [&] { return st_data_arrays(context_, 16, 1, &view, nullptr, nullptr, arrays.out()); }), 3);
   EXPECT_GE(creations(callback, [&] { return st_data_callback(context_, 16, 1, &field, fill, nullptr, nullptr, callback.out()); }), 3);
-  EXPECT_GE(failures_of(
-                GetParam(), [&] { return st_data_split(files, 0.5, 1, train.out(), validation.out()); },
-                [&] {
-                  train.reset();
-                  validation.reset();
-                }),
+  EXPECT_GE(failures_of([&] { return st_data_split(files, 0.5, 1, train.out(), validation.out()); },
+                        [&] {
+                          train.reset();
+                          validation.reset();
+                        }),
             2);
 }
 
@@ -197,7 +192,7 @@ TEST_P(CreationMemory, OfTensors) {
   EXPECT_GE(creations(wrapped, [&] { return st_tensor_wrap(context_, &view, nullptr, nullptr, wrapped.out()); }), 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(News, CreationMemory, testing::Values(Failing::once, Failing::for_good),
+INSTANTIATE_TEST_SUITE_P(Allocations, CreationMemory, testing::Values(Failing::once, Failing::for_good),
                          [](const auto& suite) { return suite.param == Failing::once ? "FailingOnce" : "FailingForGood"; });
 
 }  // namespace

@@ -3,15 +3,17 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <mutex>
-#include <new>
 
 #include "held.h"
 
 namespace st::test {
 
-/// What is out, and which call is to fail. It must outlive the context.
+enum class Failing { once, for_good };
+
+/// What is out, and which call is to fail. It must outlive the context, and all that was made for it.
 class Ledger {
  public:
   st_context_options options() {
@@ -22,44 +24,71 @@ class Ledger {
     made.memory_user = this;
     return made;
   }
-  int64_t bytes() const { return bytes_; }
-  int64_t calls() const { return calls_; }
-  /// Counts anew; the `call`-th from now gives NULL, below 0 none.
-  void fail_at(int64_t call) {
-    calls_ = 0;
-    fail_at_ = call;
+  int64_t bytes() {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
   }
-  size_t skew = 0;  // bytes past the alignment that answers are
+  int64_t calls() {
+    const std::lock_guard lock(mutex_);
+    return calls_;
+  }
+  /// Counts anew; the `call`-th from now gives NULL, that one alone or all from there on.
+  void fail_at(int64_t call, Failing failing = Failing::once) {
+    const std::lock_guard lock(mutex_);
+    calls_ = 0;
+    first_failure_ = call;
+    last_failure_ = failing == Failing::once ? call : kNever;
+  }
+  /// Ends it; true when a call failed.
+  bool fail_none() {
+    const std::lock_guard lock(mutex_);
+    const bool failed = calls_ > first_failure_;
+    first_failure_ = kNever;
+    return failed;
+  }
+  size_t skew = 0;  // bytes past the alignment that answers of `skewed` and more are
+  size_t skewed = 0;
 
  private:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
   void* take(size_t bytes, size_t align) {
     const std::lock_guard lock(mutex_);
-    if (calls_++ == fail_at_) return nullptr;
+    const int64_t call = calls_++;
+    if (call >= first_failure_ && call <= last_failure_) return nullptr;
     EXPECT_GT(bytes, 0U);
-    EXPECT_GE(align, 64U);
+    EXPECT_GE(align, 16U);
+    EXPECT_EQ(align & (align - 1), 0U);
     auto* memory = static_cast<char*>(std::aligned_alloc(align, (bytes + 2 * align - 1) / align * align));
     std::fill_n(memory, bytes, '\x5A');  // nothing may count on zeros
-    try {
-      out_[memory + skew] = bytes;
-    } catch (const std::bad_alloc&) {  // a test lets operator new fail
-      std::free(memory);
-      return nullptr;
-    }
+    char* answer = memory + (bytes >= skewed ? skew : 0);
+    out_[answer] = {memory, bytes};
     bytes_ += static_cast<int64_t>(bytes);
-    return memory + skew;
+    return answer;
   }
   void give_back(void* memory) {
     const std::lock_guard lock(mutex_);
     const auto found = out_.find(static_cast<char*>(memory));
     ASSERT_NE(found, out_.end()) << "freed what was not handed out";
-    bytes_ -= static_cast<int64_t>(found->second);
-    std::free(found->first - skew);
+    bytes_ -= static_cast<int64_t>(found->second.bytes);
+    std::free(found->second.memory);
     out_.erase(found);
   }
 
+  struct Piece {
+    char* memory;
+    size_t bytes;
+  };
   std::mutex mutex_;
-  std::map<char*, size_t> out_;
-  int64_t bytes_ = 0, calls_ = 0, fail_at_ = -1;
+  std::map<char*, Piece> out_;
+  int64_t bytes_ = 0, calls_ = 0, first_failure_ = kNever, last_failure_ = kNever;
 };
+
+/// Which call is to fail after the `n`-th: the next one, but of calls that make thousands of them fewer and fewer, unless it is a long
+/// trial (tests/capi/README.md).
+inline int64_t next_to_fail(int64_t n) {
+  static const bool every = std::getenv("ST_LONG_TRIALS") != nullptr;
+  return every ? n + 1 : n + 1 + n / 100;
+}
 
 }  // namespace st::test

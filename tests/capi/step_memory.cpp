@@ -1,9 +1,8 @@
-// Memory that runs out in a call that a training step is made of, or that is made beside one, at any of its allocations: the host's, and
-// operator new's. The call fails, the state stays that of the last whole step, and the next call works.
+// Memory that runs out in a call that a training step is made of, or that is made beside one, at any of its allocations. The call fails,
+// the state stays that of the last whole step, and the next call works.
 #include <functional>
 
 #include "ledger.h"
-#include "process_news.h"
 #include "sine_rows.h"
 
 namespace {
@@ -11,8 +10,6 @@ namespace {
 using namespace st::test;
 
 constexpr int64_t kEndless = 100000;
-
-enum class Fails { hosts_alloc, new_once, new_for_good };
 
 /// A trainer after one whole step, and what its calls need.
 struct Stepped {
@@ -99,9 +96,9 @@ const StepCall kCalls[] = {
      }},
 };
 
-class StepMemory : public testing::TestWithParam<std::tuple<Fails, size_t>> {
+class StepMemory : public testing::TestWithParam<std::tuple<Failing, size_t>> {
  protected:
-  static Fails who() { return std::get<0>(GetParam()); }
+  static Failing failing() { return std::get<0>(GetParam()); }
   static const StepCall& tried() { return kCalls[std::get<1>(GetParam())]; }
 
   void SetUp() override {
@@ -110,16 +107,9 @@ class StepMemory : public testing::TestWithParam<std::tuple<Fails, size_t>> {
   }
   /// The call with its n-th allocation failing; whether one did.
   bool fail(int64_t n, Stepped& s, st_status* status) {
-    if (who() == Fails::hosts_alloc) {
-      ledger_.fail_at(n);
-      *status = tried().call(s);
-      const bool failed = ledger_.calls() > n;
-      ledger_.fail_at(-1);
-      return failed;
-    }
-    fail_new(n, who() == Fails::new_once ? Failing::once : Failing::for_good);
+    ledger_.fail_at(n, failing());
     *status = tried().call(s);
-    return fail_no_new();
+    return ledger_.fail_none();
   }
 
   Ledger ledger_;
@@ -131,7 +121,7 @@ TEST_P(StepMemory, ThatRunsOutLosesNothing) {
   const std::string before = undisturbed.sine.digest();
   ASSERT_TRUE(works(tried().call(undisturbed)));
   const std::string after = undisturbed.sine.digest();
-  for (int64_t n = 0; n < kEndless; n = who() == Fails::hosts_alloc ? n + 1 : next_to_fail(n)) {
+  for (int64_t n = 0; n < kEndless; n = next_to_fail(n)) {
     SCOPED_TRACE("allocation " + std::to_string(n));
     Stepped s(context_);
     st_status status = ST_OK;
@@ -140,7 +130,7 @@ TEST_P(StepMemory, ThatRunsOutLosesNothing) {
       EXPECT_EQ(s.sine.digest(), after);
       return;
     }
-    if (status == ST_OK && who() == Fails::new_once) continue;  // it did without, or asked again
+    if (status == ST_OK && failing() == Failing::once) continue;  // it did without, or asked again
     ASSERT_TRUE(fails(ST_OUT_OF_MEMORY, status));
     ASSERT_EQ(s.sine.digest(), before);
     ASSERT_TRUE(works(tried().call(s))) << "the next call";
@@ -150,13 +140,11 @@ TEST_P(StepMemory, ThatRunsOutLosesNothing) {
 }
 
 std::string name_of(const testing::TestParamInfo<StepMemory::ParamType>& test) {
-  constexpr const char* kWho[] = {"TheHosts", "NewOnce", "NewForGood"};
-  return std::string(kWho[static_cast<int>(std::get<0>(test.param))]) + "_" + kCalls[std::get<1>(test.param)].name;
+  return std::string(std::get<0>(test.param) == Failing::once ? "Once_" : "ForGood_") + kCalls[std::get<1>(test.param)].name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, StepMemory,
-                         testing::Combine(testing::Values(Fails::hosts_alloc, Fails::new_once, Fails::new_for_good),
-                                          testing::Range<size_t>(0, std::size(kCalls))),
+                         testing::Combine(testing::Values(Failing::once, Failing::for_good), testing::Range<size_t>(0, std::size(kCalls))),
                          name_of);
 
 // What does allocate, or the tests above would try nothing: a plan of a step is whole from the beginning.
@@ -168,7 +156,7 @@ TEST(StepMemoryCalls, Allocate) {
   Stepped s(context);
   for (const StepCall& tried : kCalls) {
     const std::string_view name = tried.name;
-    ledger.fail_at(-1);
+    ledger.fail_at(INT64_MAX);
     ASSERT_TRUE(works(tried.call(s))) << name;
     const bool keeps_all = name == "step" || name.starts_with("advance");
     EXPECT_EQ(ledger.calls() == 0, keeps_all) << name << ": " << ledger.calls();

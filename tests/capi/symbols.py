@@ -1,4 +1,5 @@
-"""What libscaletrain.so shows and needs: the symbols of the golden list and no other, and nothing but the C and C++ runtime.
+"""What libscaletrain.so shows and needs: the symbols of the golden list and no other, nothing but the C and C++ runtime, and of that
+nothing which hands memory over.
 
 The list only grows: a symbol that is gone breaks the programs that use it. A new one is added to the list by hand, with its function.
 usage: symbols.py LIBRARY GOLDEN [--needed]
@@ -8,6 +9,8 @@ import subprocess
 import sys
 
 RUNTIME = re.compile(r"(libc|libm|libstdc\+\+|libgcc_s|ld-linux[^.]*)\.so")
+# What the C++ runtime would make with its own operator new and the library free with the library's, or the other way round.
+OWNING = re.compile(r"operator (new|delete)|basic_string|stream|std::filesystem|std::locale|std::pmr|std::random_device")
 
 
 def output(*command):
@@ -23,6 +26,10 @@ def needed(library):
     return re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-d", library))
 
 
+def owning(library):
+    return [name for name in output("nm", "-DC", "--undefined-only", library).splitlines() if OWNING.search(name)]
+
+
 def main(library, golden, *options):
     with open(golden, encoding="utf-8") as file:
         listed = file.read().split()
@@ -34,6 +41,7 @@ def main(library, golden, *options):
         wrong.append(f"{golden} is not sorted, or lists a symbol twice")
     if "--needed" in options:
         wrong += [f"{name} is needed; only the C and C++ runtime may be" for name in needed(library) if not RUNTIME.match(name)]
+        wrong += [f"{name.strip()} crosses to the C++ runtime with memory (capi/src/operator_new.cpp)" for name in owning(library)]
     print("\n".join(wrong) or f"{len(found)} symbols, as listed")
     return 1 if wrong or not found else 0
 

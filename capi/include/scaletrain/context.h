@@ -18,9 +18,11 @@ typedef void (*st_log_fn)(void* user, int32_t level, const char* area, const cha
 typedef void (*st_task_fn)(void* arg, int64_t i);
 typedef void (*st_parallel_fn)(void* user, int64_t n, st_task_fn task, void* arg);
 
-/* Memory of all buffers: parameters, gradients, optimizer state, activations, workspace, batches, snapshots, tensors. bytes > 0, align a
- * power of two of at least 64; NULL from alloc is ST_OUT_OF_MEMORY for the call that needed it. Called from any thread; must not call the
- * library. */
+/* Memory of a context and of all that is made in it: buffers (parameters, gradients, optimizer state, activations, workspace, batches,
+ * snapshots, tensors; aligned to 64) and what is small (graphs, plans, names; aligned to 16). bytes > 0, align a power of two; NULL from
+ * alloc is ST_OUT_OF_MEMORY for the call that needed it. Called from any thread, until the context and every handle made in it are
+ * destroyed; must not call the library. A recipe is of no context, and errors, the table of handles, threads' stacks and the C library's
+ * open files are the process's. */
 typedef void* (*st_alloc_fn)(void* user, size_t bytes, size_t align);
 typedef void (*st_free_fn)(void* user, void* memory);
 
@@ -33,7 +35,7 @@ typedef struct st_context_options {
   void* log_user;
   st_parallel_fn parallel; /* NULL: threads of the library's own */
   void* parallel_user;
-  st_alloc_fn alloc; /* both or neither: where all buffers come from; NULL: the system */
+  st_alloc_fn alloc; /* both or neither: where all memory comes from; NULL: the system */
   st_free_fn free;
   void* memory_user;
 } st_context_options;

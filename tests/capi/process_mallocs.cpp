@@ -1,0 +1,123 @@
+// What of the library's memory is the process's: nothing in any call on handles of a context that has the host's. Where the host gave none,
+// or a call is on no context, a malloc that fails is ST_OUT_OF_MEMORY as any other.
+#include <array>
+#include <functional>
+
+#include "handle_calls.h"
+#include "process_memory.h"
+
+namespace {
+
+using namespace st::test;
+
+/// What a call may take past the host all the same.
+struct Past {
+  std::string_view function;
+  int64_t calls;
+  size_t largest;
+  const char* why;
+};
+
+constexpr std::array<Past, 4> kPast = {{
+    {"st_model_read_file", 1, 1024, "the C library's FILE"},
+    {"st_trainer_log", 1, 1024, "the C library's FILE"},
+    {"st_trainer_log_end", 1, 4096, "its buffer"},
+    {"st_tensor_to_dlpack", 1000, 4096, "what this test gives it back through is a context of its own"},
+}};
+
+Past allowed(const HandleCall& row) {
+  const auto* found = std::ranges::find(kPast, row.function, &Past::function);
+  return found == kPast.end() ? Past{row.function, 0, 0, "all is the host's"} : *found;
+}
+
+/// A recipe is of no context until a trainer is made of it.
+bool is_of_no_context(const HandleCall& row) { return std::string_view(row.function).starts_with("st_recipe"); }
+
+void begin_what_it_ends(AllKinds& w, std::string_view function) {
+  if (function != "st_trainer_backward" && function != "st_trainer_apply") return;
+  ASSERT_TRUE(works(st_trainer_forward(w.run.trainer, 2, w.batch.views(), &w.number, &w.outputs)));
+  if (function == "st_trainer_backward") return;
+  ASSERT_TRUE(works(st_trainer_backward(w.run.trainer, 0, nullptr)));
+}
+
+/// After the first time, which makes what is the process's own: tables of names, the processor's identity.
+void expect_all_is_the_hosts(const st_context_options& options, const HandleCall& row, int time) {
+  AllKinds w(&options);
+  begin_what_it_ends(w, row.function);
+  largest_malloc();
+  const int64_t before = mallocs();
+  const st_status status = row.call(w, w.of(row.kind));
+  const int64_t calls = mallocs() - before;
+  const size_t largest = largest_malloc();
+  EXPECT_TRUE(works(status)) << row.function;
+  if (time == 0 || is_of_no_context(row)) return;
+  const Past past = allowed(row);
+  EXPECT_LE(calls, past.calls) << row.function << "(" << row.argument << "): " << past.why;
+  EXPECT_LE(largest, past.largest) << row.function << "(" << row.argument << "): " << past.why;
+}
+
+TEST(ProcessMallocs, AreNoneInAnyCallWhereTheHostGivesItsMemory) {
+  const auto options = options_past_malloc();
+  for (const HandleCall& row : handle_calls())
+    for (int time = 0; time < 2; ++time) expect_all_is_the_hosts(options, row, time);
+  EXPECT_EQ(bytes_past_malloc(), 0) << "the host's own, after all handles are gone";
+}
+
+TEST(ProcessMallocs, AreCounted) {
+  const int64_t before = mallocs();
+  HeldContext context;
+  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+  EXPECT_GT(mallocs(), before) << "this one has no allocator";
+}
+
+class ProcessShortage : public testing::TestWithParam<Failing> {
+ protected:
+  /// As CreationMemory's: with the 0th, 1st, 2nd... malloc failing until none is left to fail.
+  static int64_t failures_of(
+      const std::function<st_status()>& call, const std::function<void()>& prepare = [] {}) {
+    int64_t refusals = 0;
+    for (int64_t n = 0;; n = next_to_fail(n)) {
+      prepare();
+      fail_malloc(n, GetParam());
+      const st_status status = call();
+      if (!fail_no_malloc()) {
+        EXPECT_TRUE(works(status));
+        return refusals;
+      }
+      if (status == ST_OK) continue;
+      ++refusals;
+      EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, status)) << "malloc " << n;
+      EXPECT_TRUE(works(call())) << "the next call, after malloc " << n;
+      if (testing::Test::HasFailure()) return refusals;
+    }
+  }
+  template <class Held>
+  static int64_t creations(Held& held, const std::function<st_status()>& create) {
+    return failures_of(create, [&] { held.reset(); });
+  }
+};
+
+TEST_P(ProcessShortage, CostsOneCallOnARecipe) {
+  HeldRecipe recipe;
+  const char* text = nullptr;
+  const char* json = R"({"batch": 3, "optimizer": "adamw", "lr": 1e-3, "lr_schedule": "constant", "warmup": 0})";
+  EXPECT_GE(creations(recipe, [&] { return st_recipe_create(json, recipe.out()); }), 10);
+  EXPECT_GE(failures_of([&] { return st_recipe_set(recipe, "optimizer", "\"adamw\""); }), 3);
+  EXPECT_GE(failures_of([&] { return st_recipe_json(recipe, &text); }), 1);
+  // Made once for the whole process: where it failed it is made by the next call.
+  failures_of([&] { return st_recipe_keys(&text); });
+}
+
+TEST_P(ProcessShortage, CostsOneCreationOnAContextWithoutAnAllocator) {
+  HeldContext context;
+  HeldModel model;
+  HeldPredictor predictor;
+  EXPECT_GE(creations(context, [&] { return st_context_create(nullptr, context.out()); }), 3);
+  EXPECT_GE(creations(model, [&] { return st_model_builtin(context, "mlp", R"({"hidden": [4]})", 1, model.out()); }), 50);
+  EXPECT_GE(creations(predictor, [&] { return st_predictor_create(model, nullptr, predictor.out()); }), 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Mallocs, ProcessShortage, testing::Values(Failing::once, Failing::for_good),
+                         [](const auto& suite) { return suite.param == Failing::once ? "FailingOnce" : "FailingForGood"; });
+
+}  // namespace
