@@ -15,6 +15,7 @@
 #include <scaletrain/handle.hpp>
 #include <scaletrain/model.hpp>
 #include <scaletrain/ops.hpp>
+#include <scaletrain/pending.hpp>
 #include <scaletrain/predictor.hpp>
 #include <scaletrain/recipe.hpp>
 #include <scaletrain/tensor.hpp>

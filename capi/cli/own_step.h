@@ -28,7 +28,7 @@ class OwnStep {
  public:
   OwnStep(const Context& context, const Shape& shape, std::vector<int32_t> tokens);
 
-  void write_weights(const std::string& path) const { ask(st_model_write_file(model_.get(), path.c_str())); }
+  void write_weights(const std::string& path) const { ask(st_model_write_file(model_.get(), path.c_str(), nullptr)); }
   const std::vector<int32_t>& tokens() const { return tokens_; }
   PytorchPeer::Step step();
 

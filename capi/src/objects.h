@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/pending.h"
 #include "data/dataset.h"
 #include "handles.h"
 #include "ir/build.h"
@@ -84,6 +85,10 @@ struct TensorObject final : Object {
   std::shared_ptr<void> owner;  // of the memory; shared with each DLPack made of it
 };
 
+struct PendingObject final : Object {
+  std::optional<Pending> work;
+};
+
 template <class Handle>
 struct HandleTraits;
 
@@ -101,6 +106,7 @@ ST_HANDLE(st_recipe, recipe, RecipeObject)
 ST_HANDLE(st_trainer, trainer, TrainerObject)
 ST_HANDLE(st_predictor, predictor, PredictorObject)
 ST_HANDLE(st_tensor, tensor, TensorObject)
+ST_HANDLE(st_pending, pending, PendingObject)
 #undef ST_HANDLE
 
 /// The object behind a handle, for calls that may come from any thread at any time.

@@ -167,8 +167,15 @@ st_status st_model_set(st_model* model, const char* name, const st_view* from) {
   });
 }
 
-st_status st_model_write_file(st_model* model, const char* path) {
-  return guard([&] { find(model)->model->write(text_given(path, "st_model_write_file: path")); });
+st_status st_model_write_file(st_model* model, const char* path, st_pending** pending) {
+  return guard([&] {
+    const std::string file = text_given(path, "st_model_write_file: path");
+    const auto object = find(model);
+    if (pending == nullptr) return object->model->write(file);
+    auto made = std::make_shared<PendingObject>();
+    made->work.emplace([copy = object->model->clone(), file] { copy->write(file); });
+    hand_out(pending, std::move(made));
+  });
 }
 
 st_status st_model_read_file(st_model* model, const char* path) {

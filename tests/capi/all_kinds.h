@@ -11,7 +11,8 @@
 namespace st::test {
 
 /// As in st_live_handles and in messages.
-constexpr std::array<std::string_view, 8> kKindNames = {"context", "graph", "model", "data", "recipe", "trainer", "predictor", "tensor"};
+constexpr std::array<std::string_view, 9> kKindNames = {"context", "graph",     "model",  "data",   "recipe",
+                                                        "trainer", "predictor", "tensor", "pending"};
 
 /// A handle of whatever kind a call wants, or what is none.
 class AnyHandle {
@@ -51,6 +52,7 @@ struct AllKinds {
   HeldGraph graph;
   HeldPredictor predictor;
   HeldTensor tensor;
+  HeldPending pending;
 
   // What calls are given.
   st_value x = 0, tokens = 0, sequence = 0, loss = 0;
@@ -72,6 +74,7 @@ struct AllKinds {
   HeldTrainer new_trainer;
   HeldPredictor new_predictor;
   HeldTensor new_tensor;
+  HeldPending new_pending;
   st_view new_view{};
   st_value value = 0;
   const char* text = nullptr;

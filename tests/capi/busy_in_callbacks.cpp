@@ -35,7 +35,7 @@ void expect_the_trainer_busy(const Inside& inside) {
 void expect_the_model_busy(const Inside& inside) {
   const char* text = nullptr;
   EXPECT_TRUE(fails(ST_BUSY, st_model_digest(inside.model, &text), {"st_model_digest"}));
-  EXPECT_TRUE(fails(ST_BUSY, st_model_write_file(inside.model, "weights.safetensors"), {"st_model_write_file"}));
+  EXPECT_TRUE(fails(ST_BUSY, st_model_write_file(inside.model, "weights.safetensors", nullptr), {"st_model_write_file"}));
   EXPECT_TRUE(fails(ST_BUSY, st_model_destroy(inside.model), {"st_model_destroy"}));
 }
 

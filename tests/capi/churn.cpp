@@ -34,6 +34,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
   int64_t handles = 0, after = 0, resident = 0;
   ASSERT_TRUE(works(st_live_handles(nullptr, &handles)));
   const std::string text = text_file("churn.txt", 300);
+  const std::string weights = text + ".safetensors";
   const int64_t column = 16;
   for (int i = 0; i < rounds; ++i) {
     HeldContext context;
@@ -44,6 +45,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     HeldTrainer trainer;
     HeldPredictor predictor;
     HeldTensor tensor;
+    HeldPending pending;
     ASSERT_TRUE(works(st_context_create(&options, context.out())));
     ASSERT_TRUE(works(st_graph_create(context, graph.out())));
     sine_graph(graph);
@@ -54,6 +56,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     ASSERT_TRUE(works(st_model_builtin(context, "gpt", R"({"layers": 1, "width": 8, "heads": 1, "context": 4})", 1, gpt.out())));
     ASSERT_TRUE(works(st_predictor_create(gpt, nullptr, predictor.out())));
     ASSERT_TRUE(works(st_tensor_create(context, ST_F32, 1, &column, tensor.out())));
+    ASSERT_TRUE(works(st_model_write_file(gpt, weights.c_str(), pending.out())));
     if (i == rounds / 10) resident = resident_bytes(watch);
   }
   const int64_t resident_after = resident_bytes(watch);

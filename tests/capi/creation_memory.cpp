@@ -183,6 +183,22 @@ TEST_P(CreationMemory, OfTrainersAndPredictors) {
   EXPECT_TRUE(works(st_trainer_step(trainer, 0, nullptr, nullptr)));
 }
 
+TEST_P(CreationMemory, OfAFileThatIsWrittenMeanwhile) {
+  HeldModel model;
+  HeldPending pending;
+  const std::string path = file_of("creation_memory.safetensors", "");
+  ASSERT_TRUE(works(st_model_builtin(context_, "mlp", R"({"hidden": [4]})", 1, model.out())));
+  EXPECT_GE(creations(pending,
+                      [&] {
+                        const st_status begun = st_model_write_file(model, path.c_str(), pending.out());
+                        if (begun != ST_OK) return begun;
+                        const st_status done = st_pending_wait(pending, -1);
+                        if (done != ST_OK) pending.reset();
+                        return done;
+                      }),
+            10);
+}
+
 TEST_P(CreationMemory, OfTensors) {
   HeldTensor tensor, wrapped;
   const int64_t dims[] = {4, 4};

@@ -61,6 +61,8 @@ class Life {
   HeldModel gpt_, own_, clone_;
   HeldRecipe recipe_;
   HeldTensor tensor_, wrapped_, taken_;
+  st_pending* pending_ = nullptr;
+  int32_t is_done_ = 0;
   HeldData text_data_, train_, validation_, arrays_, made_;
   HeldTrainer on_text_, on_rows_;
   HeldPredictor writer_, predictor_;
@@ -131,7 +133,10 @@ void Life::make_models() {
   CALL(st_model_builtin(context_, "gpt", kSmallGpt, 1, gpt_.out()));
   CALL(st_model_parameter_count(gpt_, &number_));
   CALL(st_model_parameter(gpt_, 0, &parameter));
-  CALL(st_model_write_file(gpt_, weights_.c_str()));
+  CALL(st_model_write_file(gpt_, weights_.c_str(), &pending_));
+  CALL(st_pending_wait(pending_, -1));
+  CALL(st_pending_poll(pending_, &is_done_));
+  CALL(st_pending_destroy(pending_));
   CALL(st_model_read_file(gpt_, weights_.c_str()));
   CALL(st_model_get(own_, "first.weight", &weight_view_));
   CALL(st_model_set(own_, "first.weight", &weight_view_));

@@ -158,7 +158,7 @@ constexpr HandleCall kCalls[] = {
     {"st_model_digest", "model", "model", CALL(st_model_digest(h, &w.text))},
     {"st_model_get", "model", "model", CALL(st_model_get(h, "final_norm.beta", &w.view))},
     {"st_model_set", "model", "model", CALL(st_model_set(h, "final_norm.beta", &w.view))},
-    {"st_model_write_file", "model", "model", CALL(st_model_write_file(h, w.path("weights.safetensors").c_str()))},
+    {"st_model_write_file", "model", "model", CALL(st_model_write_file(h, w.path("weights.safetensors").c_str(), fresh(w.new_pending)))},
     {"st_model_read_file", "model", "model", CALL(read_file(w, h))},
     {"st_model_write", "model", "model", CALL(st_model_write(h, drop_bytes, &w))},
     {"st_model_read", "model", "model", CALL(read(w, h))},
@@ -214,6 +214,10 @@ constexpr HandleCall kCalls[] = {
     {"st_tensor_view", "tensor", "tensor", CALL(st_tensor_view(h, &w.new_view))},
     {"st_tensor_from_dlpack", "context", "context", CALL(take_dlpack(w, h))},
     {"st_tensor_to_dlpack", "tensor", "tensor", CALL(give_dlpack(h))},
+
+    {"st_pending_wait", "pending", "pending", CALL(st_pending_wait(h, -1))},
+    {"st_pending_poll", "pending", "pending", CALL(st_pending_poll(h, &w.done))},
+    {"st_pending_destroy", "pending", "pending", CALL(st_pending_destroy(h))},
 };
 #undef CALL
 

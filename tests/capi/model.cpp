@@ -142,7 +142,7 @@ TEST_F(Model, OptionsThatCannotBeAreRefused) {
 
 TEST_F(Model, IsTheSameAfterAFile) {
   const std::string path = file_of("model.safetensors", "");
-  ASSERT_TRUE(works(st_model_write_file(model, path.c_str())));
+  ASSERT_TRUE(works(st_model_write_file(model, path.c_str(), nullptr)));
   HeldModel other = mlp(2);
   ASSERT_FALSE(equal(parameters_of(model), parameters_of(other)));
   ASSERT_TRUE(works(st_model_read_file(other, path.c_str())));
@@ -152,7 +152,7 @@ TEST_F(Model, IsTheSameAfterAFile) {
 // What the format says, read by hand: 8 bytes of header length, a JSON header, then the tensors.
 TEST_F(Model, FilesAreSafetensors) {
   const std::string path = file_of("by_hand.safetensors", "");
-  ASSERT_TRUE(works(st_model_write_file(model, path.c_str())));
+  ASSERT_TRUE(works(st_model_write_file(model, path.c_str(), nullptr)));
   const std::string file = read_file(path);
   ASSERT_GT(file.size(), 8U);
   uint64_t length = 0;
@@ -240,7 +240,7 @@ TEST_F(Model, AFileThatDoesNotFitChangesNothing) {
 }
 
 TEST_F(Model, AFileThatCannotBeWrittenIsAnError) {
-  const st_status status = st_model_write_file(model, "/no/such/folder/w.safetensors");
+  const st_status status = st_model_write_file(model, "/no/such/folder/w.safetensors", nullptr);
   EXPECT_TRUE(status == ST_IO || status == ST_NOT_FOUND) << status;
   EXPECT_NE(std::strstr(st_last_error(), "/no/such/folder"), nullptr) << st_last_error();
 }

@@ -118,6 +118,7 @@ static void no_handle(void) {
   st_trainer* trainer = NULL;
   st_predictor* predictor = NULL;
   const char* text = NULL;
+  st_pending* pending = NULL;
   const int32_t token = 1;
   int64_t n = 0, m = 0;
   int32_t done = 0;
@@ -163,7 +164,10 @@ static void no_handle(void) {
   NO_HANDLE(st_model_digest(NULL, &text));
   NO_HANDLE(st_model_write(NULL, write_bytes, NULL));
   NO_HANDLE(st_model_read(NULL, read_bytes, NULL, NULL, NULL));
-  NO_HANDLE(st_model_write_file(NULL, "w.safetensors"));
+  NO_HANDLE(st_model_write_file(NULL, "w.safetensors", NULL));
+  NO_HANDLE(st_model_write_file(NULL, "w.safetensors", &pending));
+  NO_HANDLE(st_pending_wait(NULL, 0));
+  NO_HANDLE(st_pending_poll(NULL, &done));
   NO_HANDLE(st_model_read_file(NULL, "w.safetensors"));
   NO_HANDLE(st_data_files(NULL, "text", "{\"context\": 1}", &data));
   NO_HANDLE(st_data_arrays(NULL, 2, 1, &named, NULL, NULL, &data));
@@ -263,6 +267,7 @@ static void arguments_of_model(st_context* context, st_model* model) {
   float values[64] = {0};
   st_view view = {ST_F32, 2, dims, NULL, values, sizeof values};
   const char* const name = "layer.0.weight";
+  st_pending* pending = NULL;
 
   REFUSES(st_model_builtin(context, NULL, NULL, 0, &model));
   REFUSES(st_model_builtin(context, "mlp", NULL, 0, NULL));
@@ -287,7 +292,13 @@ static void arguments_of_model(st_context* context, st_model* model) {
   REFUSES(st_model_read(model, NULL, NULL, NULL, NULL));
   WORKS(st_model_write(model, write_bytes, NULL));
   expect(ST_CORRUPT, st_model_read(model, read_bytes, NULL, NULL, NULL), "the stream", __LINE__); /* it is empty */
-  REFUSES(st_model_write_file(model, NULL));
+  REFUSES(st_model_write_file(model, NULL, NULL));
+  REFUSES(st_model_write_file(model, NULL, &pending));
+  WORKS(st_model_write_file(model, "null_pointers.safetensors", &pending));
+  REFUSES(st_pending_poll(pending, NULL));
+  WORKS(st_pending_wait(pending, -1));
+  WORKS(st_pending_destroy(pending));
+  WORKS(st_pending_destroy(NULL));
   REFUSES(st_model_read_file(model, NULL));
 }
 

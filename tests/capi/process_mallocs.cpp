@@ -18,8 +18,10 @@ struct Past {
   const char* why;
 };
 
-constexpr std::array<Past, 4> kPast = {{
+constexpr std::array<Past, 6> kPast = {{
     {"st_model_read_file", 1, 1024, "the C library's FILE"},
+    {"st_model_write_file", 2, 1024, "the C library's for a thread"},
+    {"st_trainer_create", 2, 1024, "the C library's for a thread"},
     {"st_trainer_log", 1, 1024, "the C library's FILE"},
     {"st_trainer_log_end", 1, 4096, "its buffer"},
     {"st_tensor_to_dlpack", 1000, 4096, "what this test gives it back through is a context of its own"},

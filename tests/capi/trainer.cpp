@@ -209,7 +209,7 @@ TEST(Trainer, ASecondTrainerOfAModelBeginsWithoutTheFirstOnesMoments) {
   SineRun run, other;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(works(run.step()));
   const std::string path = file_of("moments.safetensors", "");
-  ASSERT_TRUE(works(st_model_write_file(run.model, path.c_str())));
+  ASSERT_TRUE(works(st_model_write_file(run.model, path.c_str(), nullptr)));
   ASSERT_TRUE(works(st_model_read_file(other.model, path.c_str())));
   run.trainer.reset();
   ASSERT_TRUE(works(st_trainer_create(run.model, run.recipe, nullptr, run.trainer.out())));

@@ -158,6 +158,13 @@ TEST_F(Hpp, FilesAreReadWrittenAndLogged) {
   sine.model.write_file((folder / "w.safetensors").string());
   sine.model.read_file((folder / "w.safetensors").string());
   EXPECT_EQ(thrown_status([&] { sine.model.read_file((folder / "none").string()); }), Status::not_found);
+  const Pending later = sine.model.write_file_async((folder / "later.safetensors").string());
+  later.wait();
+  EXPECT_TRUE(later.wait(std::chrono::milliseconds(0)));
+  EXPECT_TRUE(later.is_done());
+  sine.model.read_file((folder / "later.safetensors").string());
+  const Pending never = sine.model.write_file_async((folder / "none" / "w.safetensors").string());
+  for (int time = 0; time < 2; ++time) EXPECT_EQ(thrown_status([&] { never.wait(); }), Status::not_found);
   sine.trainer.cancel();  // none is running: the next one ends
   EXPECT_EQ(thrown_status([&] { sine.trainer.step(sine.batch); }), Status::cancelled);
   sine.trainer.stop();

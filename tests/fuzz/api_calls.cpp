@@ -59,10 +59,10 @@ void set_up(World& world) {
 
 void call_something(World& world) {
   // What trains comes more often: most of the state is there.
-  static constexpr std::array kCalls = {context_use, library_use,    graph_op,      graph_leaf,    graph_layer,  graph_use,
-                                        op_register, model_create,   model_use,     model_use,     data_create,  data_use,
-                                        recipe_use,  trainer_create, trainer_step,  trainer_step,  trainer_step, trainer_step,
-                                        trainer_use, trainer_use,    predictor_use, predictor_use, tensor_use,   destroy_something};
+  static constexpr std::array kCalls = {
+      context_use, library_use, graph_op,      graph_leaf,    graph_layer,    graph_use,    op_register,      model_create, model_use,
+      model_use,   data_create, data_use,      recipe_use,    trainer_create, trainer_step, trainer_step,     trainer_step, trainer_step,
+      trainer_use, trainer_use, predictor_use, predictor_use, tensor_use,     pending_use,  destroy_something};
   world.bytes.pick(kCalls)(world);
 }
 

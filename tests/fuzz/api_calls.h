@@ -24,6 +24,7 @@ void graph_use(World& world);
 void model_create(World& world);
 void model_use(World& world);
 void op_register(World& world);
+void pending_use(World& world);
 void predictor_use(World& world);
 void recipe_use(World& world);
 void tensor_use(World& world);

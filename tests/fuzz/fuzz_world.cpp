@@ -29,6 +29,7 @@ World::World(const uint8_t* input, size_t size) : bytes(input, size) { values = 
 
 World::~World() {
   while (!tensors.live.empty()) destroy("st_tensor_destroy", tensors, st_tensor_destroy, bytes.pick(tensors.live));
+  while (!pendings.live.empty()) destroy("st_pending_destroy", pendings, st_pending_destroy, bytes.pick(pendings.live));
   // Parents and children in an order that the input chooses.
   for (int round = 0; round < 2; ++round) {
     const bool all = round == 1;

@@ -141,7 +141,7 @@ void parallel(void*, int64_t n, st_task_fn task, void* arg) {
 
 void* allocate(void*, size_t bytes, size_t align) {
   if (elsewhere().alloc_failures > 0 && elsewhere().alloc_failures-- == 1) return nullptr;
-  if (bytes == 0 || align < 64 || (align & (align - 1)) != 0) finding("alloc", "bytes or align are not as promised");
+  if (bytes == 0 || align < 16 || (align & (align - 1)) != 0) finding("alloc", "bytes or align are not as promised");
   if (bytes > (size_t{1} << 28)) return nullptr;
   ++elsewhere().allocated;
   return std::aligned_alloc(align, (bytes + align - 1) / align * align);

@@ -49,7 +49,13 @@ void model_use(World& world) {
       CALL(st_model_set, model, name, world.bytes.rarely(16) ? nullptr : &view);
       break;
     case 6:
-      CALL(st_model_write_file, model, path(world, "write").c_str());
+      if (world.bytes.rarely(2) || world.pendings.live.size() > 3) {
+        CALL(st_model_write_file, model, path(world, "write").c_str(), nullptr);
+      } else {
+        st_pending* made = nullptr;
+        const st_status status = st_model_write_file(model, path(world, "write").c_str(), &made);
+        world.keep("st_model_write_file", world.pendings, status, made);
+      }
       break;
     case 7:
       CALL(st_model_read_file, model, path(world, "write").c_str());
@@ -69,6 +75,19 @@ void model_use(World& world) {
       caller.replay = world.bytes.rarely(2) ? 0 : -1;
       CALL(st_model_read, model, world.bytes.rarely(16) ? nullptr : read_bytes, &caller, options, FILLED(st_read_report_init));
     }
+  }
+}
+
+void pending_use(World& world) {
+  int32_t done = 0;
+  switch (world.bytes.next() % 4) {
+    case 0:
+      return world.destroy("st_pending_destroy", world.pendings, st_pending_destroy, world.handle(world.pendings));
+    case 1:
+      CALL(st_pending_poll, world.handle(world.pendings), world.bytes.rarely() ? nullptr : &done);
+      break;
+    default:
+      CALL(st_pending_wait, world.handle(world.pendings), world.bytes.rarely(2) ? -1 : world.bytes.next() % 4);
   }
 }
 

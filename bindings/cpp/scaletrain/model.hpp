@@ -6,6 +6,7 @@
 #include <istream>
 #include <ostream>
 #include <scaletrain/graph.hpp>
+#include <scaletrain/pending.hpp>
 #include <string>
 #include <vector>
 
@@ -83,7 +84,13 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
   void blend(const Model& from, double t) const { done(st_model_blend(get(), from.get(), t)); }
   std::string digest() const { return text(st_model_digest); }
 
-  void write_file(const std::string& path) const { done(st_model_write_file(get(), path.c_str())); }
+  void write_file(const std::string& path) const { done(st_model_write_file(get(), path.c_str(), nullptr)); }
+  /// The weights as they are now, written while the caller goes on.
+  Pending write_file_async(const std::string& path) const {
+    Pending pending(host());
+    done(st_model_write_file(get(), path.c_str(), pending.out()));
+    return pending;
+  }
   void read_file(const std::string& path) const { done(st_model_read_file(get(), path.c_str())); }
 
   /// All parameters as one safetensors stream, front to back.

@@ -3,6 +3,7 @@
 #define SCALETRAIN_MODEL_H
 
 #include <scaletrain/graph.h>
+#include <scaletrain/pending.h>
 
 ST_BEGIN
 
@@ -45,8 +46,9 @@ ST_API st_status st_model_get(st_model* model, const char* name, const st_view* 
 ST_API st_status st_model_set(st_model* model, const char* name, const st_view* from);
 
 /* All parameters as one safetensors file. Writing leaves the old file or the new one, whatever happens; reading needs every parameter and
- * no other, with its shape (any floating type) and changes nothing when one does not fit. */
-ST_API st_status st_model_write_file(st_model* model, const char* path);
+ * no other, with its shape (any floating type) and changes nothing when one does not fit. With pending, writing takes a copy of the
+ * weights as they are now and returns; the file comes to be meanwhile. */
+ST_API st_status st_model_write_file(st_model* model, const char* path, st_pending** pending);
 ST_API st_status st_model_read_file(st_model* model, const char* path);
 
 /* The same through callbacks, front to back without seeking: a file, memory, a socket, an object store. Anything but ST_OK from a callback

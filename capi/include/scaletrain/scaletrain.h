@@ -17,6 +17,7 @@
 #include <scaletrain/library.h>
 #include <scaletrain/model.h>
 #include <scaletrain/ops.h>
+#include <scaletrain/pending.h>
 #include <scaletrain/predictor.h>
 #include <scaletrain/recipe.h>
 #include <scaletrain/tensor.h>

@@ -1,0 +1,59 @@
+#include "base/pending.h"
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/float_mode.h"
+#include "base/heap.h"
+
+namespace st {
+
+Pending::Pending(std::function<void()> work) {
+  try {
+    thread_ = std::thread([this, heap = Heap::current(), work = std::move(work)]() mutable {
+      start_in_default_float_mode();
+      const FloatMode mode;
+      const HeapScope owners(heap);
+      run(std::move(work));
+    });
+  } catch (const std::system_error& refusal) {
+    fail(Code::unavailable, text("pending: its thread could not be started (", refusal.what(), "); do the same without one"));
+  }
+}
+
+Pending::~Pending() { thread_.join(); }
+
+void Pending::run(std::function<void()> work) {
+  std::exception_ptr error;
+  try {
+    work();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  work = nullptr;
+  const std::lock_guard lock(mutex_);
+  error_ = std::move(error);
+  done_ = true;
+  ended_.notify_all();
+}
+
+bool Pending::is_done() const {
+  const std::lock_guard lock(mutex_);
+  return done_;
+}
+
+bool Pending::wait(int64_t milliseconds) const {
+  constexpr int64_t kMost = int64_t{1} << 40;  // past it the clock would wrap around
+  std::unique_lock lock(mutex_);
+  if (milliseconds < 0)
+    ended_.wait(lock, [&] { return done_; });
+  else if (!ended_.wait_for(lock, std::chrono::milliseconds(std::min(milliseconds, kMost)), [&] { return done_; }))
+    return false;
+  if (error_) std::rethrow_exception(error_);
+  return true;
+}
+
+}  // namespace st

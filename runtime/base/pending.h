@@ -1,0 +1,37 @@
+// Work that goes on after the call which began it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace st {
+
+/// One piece of work on a thread of its own. Its error is kept, and is everyone's who waits. Safe to ask from several threads.
+class Pending {
+ public:
+  /// Throws unavailable when no thread can be started. The work is let go of, with all that it holds, before it counts as done.
+  explicit Pending(std::function<void()> work);
+  /// Waits for the end.
+  ~Pending();
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+
+  bool is_done() const;
+  /// At most so long, below 0 as long as it takes; false: still under way. Throws what the work threw, each time.
+  bool wait(int64_t milliseconds) const;
+
+ private:
+  void run(std::function<void()> work);
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable ended_;
+  bool done_ = false;
+  std::exception_ptr error_;
+  std::thread thread_;
+};
+
+}  // namespace st
