@@ -1,21 +1,33 @@
 #include "data/callback_rows.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/error.h"
+#include "data/row_wait.h"
 
 namespace st {
+namespace {
+
+constexpr auto kPoll = std::chrono::milliseconds(1);
+
+}  // namespace
 
 /// Being the one thread inside `make`.
 class CallbackRows::Turn {
  public:
   explicit Turn(const CallbackRows& data) : data_(data) {
-    const auto here = std::this_thread::get_id();
+    const RowWait wait(&data_);
     std::unique_lock lock(data_.mutex_);
-    require(data_.filler_ != here, Code::busy, "data: the callback that makes rows asked for rows of its own data; it may use other data");
-    data_.free_.wait(lock, [&] { return data_.filler_ == std::thread::id(); });
-    data_.filler_ = here;
+    while (data_.filler_ != std::thread::id()) {
+      lock.unlock();  // a circle is looked for over all data
+      require(!wait.is_for_itself(), Code::busy,
+              "data: the callback that makes rows asked for rows of its own data, or for some that wait for them; it may use other data");
+      lock.lock();
+      data_.free_.wait_for(lock, kPoll, [&] { return data_.filler_ == std::thread::id(); });
+    }
+    data_.filler_ = std::this_thread::get_id();
   }
   ~Turn() {
     {
@@ -38,9 +50,9 @@ CallbackRows::CallbackRows(int64_t rows, std::vector<Field> fields, MakeRows mak
   check_fields(fields_, rows);
 }
 
-bool CallbackRows::is_filling_here() const {
+std::thread::id CallbackRows::filler() const {
   const std::lock_guard lock(mutex_);
-  return filler_ == std::this_thread::get_id();
+  return filler_;
 }
 
 void CallbackRows::fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const {

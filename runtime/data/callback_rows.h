@@ -16,14 +16,17 @@ namespace st {
 using MakeRows = std::function<void(std::span<const int64_t> rows, std::span<const FieldView> out)>;
 
 /// Asks `make` for one batch at a time, however many trainers draw from it: threads that come meanwhile wait for their turn, and no lock is
-/// held while `make` runs, so it may use the library. What it must not do is wait for rows of its own: that is refused with busy.
+/// held while `make` runs, so it may use the library. What it must not do is wait for rows of its own, be it through other callbacks: that
+/// is refused with busy.
 class CallbackRows final : public Dataset {
  public:
   CallbackRows(int64_t rows, std::vector<Field> fields, MakeRows make);
 
   int64_t rows() const override { return rows_; }
   std::span<const Field> fields() const override { return fields_; }
-  bool is_filling_here() const override;
+  const CallbackRows* maker() const override { return this; }
+  /// The thread that is inside `make`; none: nobody is.
+  std::thread::id filler() const;
   bool may_be_late() const override { return true; }
 
  protected:

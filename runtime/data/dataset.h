@@ -32,6 +32,8 @@ struct FieldView {
 /// Refuses fields without a name or with the same one, dimensions below 0, and `rows` of them that 64 bits cannot count; names the field.
 void check_fields(std::span<const Field> fields, int64_t rows);
 
+class CallbackRows;
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -43,9 +45,8 @@ class Dataset {
   /// with the data; checks rows and room. May be called by several threads: two trainers may draw from one dataset.
   void fill(std::span<const int64_t> rows, std::span<const FieldView> out) const;
 
-  /// True in the thread, and for the time, in which a callback of the host's makes rows of this dataset. Whoever waits for rows then would
-  /// wait for itself.
-  virtual bool is_filling_here() const { return false; }
+  /// What asks the host for these rows; null: they are there. Who waits for rows looks whether it waits for itself (row_wait.h).
+  virtual const CallbackRows* maker() const { return nullptr; }
 
   /// Rows of the host's making, who may take any time: who needs them is to have them filled on another thread, or cannot be cancelled.
   virtual bool may_be_late() const { return false; }

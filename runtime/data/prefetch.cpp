@@ -13,6 +13,7 @@
 #include "base/float_mode.h"
 #include "base/heap.h"
 #include "base/os.h"
+#include "data/row_wait.h"
 
 namespace st {
 namespace {
@@ -38,7 +39,7 @@ class Prefetcher::Ahead {
   void rewind(int64_t cursor);
   /// The thread fills no more; whether it is still at one.
   bool stop();
-  bool is_filling_here() const { return data_->is_filling_here(); }
+  const CallbackRows* maker() const { return data_->maker(); }
   int64_t buffer_bytes() const { return static_cast<int64_t>(slots_.size()) * slot_bytes_; }
 
  private:
@@ -50,6 +51,7 @@ class Prefetcher::Ahead {
 
   /// Fills the `number`-th micro-batch since the step that begins at `cursor`.
   void fill(int64_t number, int64_t cursor);
+  bool wait_until_known(std::unique_lock<std::mutex>& lock, const Patience& patience);
   bool wait_a_while(std::unique_lock<std::mutex>& lock, const Patience& patience);
   bool is_next_known() const { return filled_count_ > taken_count_ || error_; }
   /// The batch handed out last keeps its slot until the next one is asked for.
@@ -117,8 +119,7 @@ const Batch& Prefetcher::Ahead::fill_next() {
 const Batch* Prefetcher::Ahead::wait_next(const Patience& patience) {
   std::unique_lock lock(mutex_);
   if (std::exchange(resting_, false)) taken_.notify_one();
-  while (!is_next_known())
-    if (!wait_a_while(lock, patience)) return nullptr;
+  if (!is_next_known() && !wait_until_known(lock, patience)) return nullptr;
   if (filled_count_ == taken_count_) std::rethrow_exception(error_);
   const Batch& batch = slot_of(taken_count_++).batch;
   lock.unlock();
@@ -127,6 +128,17 @@ const Batch* Prefetcher::Ahead::wait_next(const Patience& patience) {
 }
 
 /// False: the patience has ended.
+bool Prefetcher::Ahead::wait_until_known(std::unique_lock<std::mutex>& lock, const Patience& patience) {
+  const RowWait wait(maker());
+  while (!is_next_known()) {
+    require(
+        !wait.is_for_itself(), Code::busy,
+        "data: the callback that makes these rows waits for rows that a callback on this thread makes; use other data, or step outside");
+    if (!wait_a_while(lock, patience)) return false;
+  }
+  return true;
+}
+
 bool Prefetcher::Ahead::wait_a_while(std::unique_lock<std::mutex>& lock, const Patience& patience) {
   if (patience.cancelled && patience.cancelled()) return false;
   const double left = patience.deadline - os::seconds();
@@ -207,17 +219,14 @@ Prefetcher::Prefetcher(std::shared_ptr<const Dataset> data, const RowOrder& orde
 Prefetcher::~Prefetcher() {
   if (ahead_) ahead_->stop();
   if (!thread_.joinable()) return;
-  if (is_called_back())
+  const auto ahead = ahead_ ? ahead_ : retired_.lock();
+  const RowWait wait(ahead ? ahead->maker() : nullptr);
+  // Called back by the thread itself (also out of the release of a dataset that it was the last to keep), or by one that waits for this
+  // one.
+  if (thread_.get_id() == std::this_thread::get_id() || wait.is_for_itself())
     thread_.detach();
   else
     thread_.join();
-}
-
-/// By the thread, or by one that waits for this one's callback to return.
-bool Prefetcher::is_called_back() const {
-  if (thread_.get_id() == std::this_thread::get_id()) return true;  // also out of the release of a dataset that it was the last to keep
-  const auto ahead = ahead_ ? ahead_ : retired_.lock();
-  return ahead && ahead->is_filling_here();
 }
 
 void Prefetcher::retire() {
@@ -227,7 +236,7 @@ void Prefetcher::retire() {
 }
 
 const Batch* Prefetcher::next(const Patience& patience) {
-  require(!ahead_->is_filling_here(), Code::busy,
+  require(!RowWait(ahead_->maker()).is_for_itself(), Code::busy,
           "data: a step inside the callback that makes its rows would wait for itself; use other data, or step outside");
   return thread_.joinable() ? ahead_->wait_next(patience) : &ahead_->fill_next();
 }

@@ -43,8 +43,8 @@ class Prefetcher {
   Prefetcher& operator=(const Prefetcher&) = delete;
 
   /// This rank's next micro-batch, valid until the next call; waits if it is not filled yet. An error of the dataset is thrown when its
-  /// batch is due, after all before it, and again by every later call. Throws busy inside the dataset's own callback. Called by one thread.
-  /// Allocates nothing.
+  /// batch is due, after all before it, and again by every later call. Throws busy where the dataset's own callback waits for this thread.
+  /// Called by one thread. Allocates nothing.
   const Batch& next() { return *next(Patience{}); }
   /// The same; null when the patience ended first, and then the batch is still the next one. Without a thread it is always filled.
   const Batch* next(const Patience& patience);
@@ -63,8 +63,6 @@ class Prefetcher {
 
  private:
   class Ahead;  // what the thread works on, and shares with us
-
-  bool is_called_back() const;
 
   std::shared_ptr<Ahead> ahead_;  // null: retired
   std::weak_ptr<Ahead> retired_;  // the thread's alone

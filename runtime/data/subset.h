@@ -17,7 +17,7 @@ class Subset final : public Dataset {
 
   int64_t rows() const override { return count_; }
   std::span<const Field> fields() const override { return whole_->fields(); }
-  bool is_filling_here() const override { return whole_->is_filling_here(); }
+  const CallbackRows* maker() const override { return whole_->maker(); }
   bool may_be_late() const override { return whole_->may_be_late(); }
 
  protected:

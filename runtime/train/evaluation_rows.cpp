@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "data/row_wait.h"
 
 namespace st {
 namespace {
@@ -27,7 +28,7 @@ EvaluationRows::EvaluationRows(int64_t batch, CancelToken& cancelled, std::share
     : batch_(batch), cancelled_(cancelled), memory_(std::move(memory)) {}
 
 void EvaluationRows::each(const std::shared_ptr<const Dataset>& data, const Visit& visit) {
-  require(!data->is_filling_here(), Code::busy,
+  require(!RowWait(data->maker()).is_for_itself(), Code::busy,
           "data: an evaluation inside the callback that makes its rows would wait for itself; use other data, or evaluate outside");
   wait_for_late_fill_of(*data);
   Prefetcher& rows = begin(data);
@@ -52,9 +53,12 @@ void EvaluationRows::each(const std::shared_ptr<const Dataset>& data, const Visi
 
 /// Of each dataset one fill at most is left behind, however often evaluations of it are cancelled.
 void EvaluationRows::wait_for_late_fill_of(const Dataset& data) {
+  const RowWait wait(data.maker());
   for (;;) {
     trim();
     if (std::ranges::find(readings_, &data, &Reading::data) == readings_.end()) return;
+    require(!wait.is_for_itself(), Code::busy,
+            "data: rows of an evaluation before this one wait for a callback on this thread; evaluate outside");
     if (cancelled_.take()) fail(Code::cancelled, "evaluate: cancelled while rows of an evaluation before it were waited for");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // as Patience: a signal handler can wake nobody
   }

@@ -8,6 +8,7 @@
 #include "../base/allocations.h"
 #include "base/error.h"
 #include "data/prefetch.h"
+#include "data/row_wait.h"
 #include "data/subset.h"
 
 namespace st {
@@ -81,7 +82,7 @@ TEST(CallbackRows, ThatFailLetTheNextCallIn) {
     write_ids(rows, out);
   });
   EXPECT_EQ(code_of([&] { fill_one(*data); }), Code::callback);
-  EXPECT_FALSE(data->is_filling_here());
+  EXPECT_FALSE(RowWait(data->maker()).is_for_itself());
   broken = false;
   EXPECT_EQ(code_of([&] { fill_one(*data); }), Code::ok);
 }
@@ -90,7 +91,7 @@ TEST(CallbackRows, ThatAskForTheirOwnAreBusyAndNotStuck) {
   std::shared_ptr<const CallbackRows> data;
   Code inner = Code::ok, through_subset = Code::ok;
   data = numbers(4, [&](auto rows, auto out) {
-    EXPECT_TRUE(data->is_filling_here());
+    EXPECT_TRUE(RowWait(data->maker()).is_for_itself());
     inner = code_of([&] { fill_one(*data); });
     through_subset = code_of([&] { fill_one(*split_rows(data, 0.5, 1).train); });
     write_ids(rows, out);

@@ -1,0 +1,47 @@
+#include "data/row_wait.h"
+
+#include <mutex>
+
+#include "data/callback_rows.h"
+
+namespace st {
+namespace {
+
+constinit std::mutex mutex;
+constinit RowWait* all = nullptr;  // under the mutex
+
+}  // namespace
+
+RowWait::RowWait(const CallbackRows* maker) : maker_(maker), waiter_(std::this_thread::get_id()) {
+  if (maker_ == nullptr) return;
+  const std::lock_guard lock(mutex);
+  after_ = all;
+  if (after_ != nullptr) after_->before_ = this;
+  all = this;
+}
+
+RowWait::~RowWait() {
+  if (maker_ == nullptr) return;
+  const std::lock_guard lock(mutex);
+  (before_ != nullptr ? before_->after_ : all) = after_;
+  if (after_ != nullptr) after_->before_ = before_;
+}
+
+bool RowWait::is_for_itself() const {
+  if (maker_ == nullptr) return false;
+  const std::lock_guard lock(mutex);
+  size_t left = 1;  // as many as wait: more would be a circle of others, who are told themselves
+  for (const RowWait* wait = all; wait != nullptr; wait = wait->after_) ++left;
+  for (const CallbackRows* maker = maker_; left > 0; --left) {
+    const std::thread::id filler = maker->filler();
+    if (filler == waiter_) return true;
+    if (filler == std::thread::id()) return false;
+    const RowWait* next = all;
+    while (next != nullptr && next->waiter_ != filler) next = next->after_;
+    if (next == nullptr) return false;
+    maker = next->maker_;
+  }
+  return false;
+}
+
+}  // namespace st
