@@ -1,19 +1,12 @@
 #include "data/callback_rows.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "base/error.h"
 #include "data/row_wait.h"
 
 namespace st {
-namespace {
-
-constexpr auto kPoll = std::chrono::milliseconds(1);
-
-}  // namespace
-
 /// Being the one thread inside `make`.
 class CallbackRows::Turn {
  public:
@@ -25,7 +18,7 @@ class CallbackRows::Turn {
       require(!wait.is_for_itself(), Code::busy,
               "data: the callback that makes rows asked for rows of its own data, or for some that wait for them; it may use other data");
       lock.lock();
-      data_.free_.wait_for(lock, kPoll, [&] { return data_.filler_ == std::thread::id(); });
+      data_.free_.wait_for(lock, RowWait::kLook, [&] { return data_.filler_ == std::thread::id(); });
     }
     data_.filler_ = std::this_thread::get_id();
   }

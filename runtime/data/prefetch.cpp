@@ -19,7 +19,6 @@ namespace st {
 namespace {
 
 constexpr int64_t kAlign = 64;
-constexpr double kPoll = 1e-3;                   // seconds
 constexpr int64_t kMaxBytes = int64_t{1} << 48;  // of a field in a batch: beyond any memory, and sums of it do not overflow
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
@@ -143,7 +142,7 @@ bool Prefetcher::Ahead::wait_a_while(std::unique_lock<std::mutex>& lock, const P
   if (patience.cancelled && patience.cancelled()) return false;
   const double left = patience.deadline - os::seconds();
   if (left <= 0) return false;
-  filled_.wait_for(lock, std::chrono::duration<double>(std::min(left, kPoll)));
+  filled_.wait_for(lock, std::min(std::chrono::duration<double>(left), std::chrono::duration<double>(RowWait::kLook)));
   return true;
 }
 

@@ -1,6 +1,7 @@
 // Who waits for rows that a callback of the host's makes: so that callbacks which wait for each other's rows are told, and do not hang.
 #pragma once
 
+#include <chrono>
 #include <thread>
 
 namespace st {
@@ -10,6 +11,8 @@ class CallbackRows;
 /// This thread waits, or is about to, for rows of `maker` (null: rows that nobody has to make). Allocates nothing; on the stack.
 class RowWait {
  public:
+  static constexpr std::chrono::milliseconds kLook{1};  // who waits looks again after so long
+
   explicit RowWait(const CallbackRows* maker);
   ~RowWait();
   RowWait(const RowWait&) = delete;

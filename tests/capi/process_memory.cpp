@@ -5,8 +5,6 @@
 
 namespace {
 
-using st::test::Failing;
-
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 std::atomic<int64_t> count{0}, since{0}, first_failure{kNever}, last_failure{kNever}, lent{0};
