@@ -22,7 +22,7 @@ struct GemmEpilogue {
   GemmSide derivative_at;   // there: times the activation's derivative at these, in place of the activation
   GemmSide residual;
   /// Of n elements of C's type, written: the sums of the finished C's columns over all rows of the batch. Blocks of 32 rows are added in
-  /// fp32, the blocks in double (the sum op's order), so neither threads nor tiles change a bit.
+  /// fp32, the blocks in double (the sum op's order, but of a single column), so neither threads nor tiles change a bit.
   void* column_sums = nullptr;
 
   bool changes_c() const {
