@@ -11,6 +11,7 @@
 #include <scaletrain/context.hpp>
 #include <scaletrain/data.hpp>
 #include <scaletrain/error.hpp>
+#include <scaletrain/gemm.hpp>
 #include <scaletrain/graph.hpp>
 #include <scaletrain/handle.hpp>
 #include <scaletrain/model.hpp>

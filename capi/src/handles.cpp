@@ -173,8 +173,8 @@ bool Object::is_busy() {
 }
 
 std::string_view name_of(Kind kind) {
-  constexpr std::array<std::string_view, kKinds> kNames = {"context", "graph",     "model",  "data",   "recipe",
-                                                           "trainer", "predictor", "tensor", "pending"};
+  constexpr std::array<std::string_view, kKinds> kNames = {"context",   "graph",  "model",   "data", "recipe", "trainer",
+                                                           "predictor", "tensor", "pending", "gemm", "packed"};
   return kNames[static_cast<size_t>(kind)];
 }
 

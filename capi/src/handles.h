@@ -16,8 +16,8 @@
 
 namespace st::capi {
 
-enum class Kind : int32_t { context, graph, model, data, recipe, trainer, predictor, tensor, pending };
-constexpr int32_t kKinds = 9;
+enum class Kind : int32_t { context, graph, model, data, recipe, trainer, predictor, tensor, pending, gemm, packed };
+constexpr int32_t kKinds = 11;
 std::string_view name_of(Kind kind);
 
 /// What a handle stands for. Children hold their parents by shared_ptr, so any order of destruction is right.

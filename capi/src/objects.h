@@ -12,6 +12,7 @@
 #include "data/dataset.h"
 #include "handles.h"
 #include "ir/build.h"
+#include "parts/gemm_plan.h"
 #include "strided_layout.h"
 #include "train/context.h"
 #include "train/model.h"
@@ -89,6 +90,16 @@ struct PendingObject final : Object {
   std::optional<Pending> work;
 };
 
+struct GemmObject final : Object {
+  std::shared_ptr<Context> context;
+  std::unique_ptr<GemmPlan> plan;
+};
+
+struct PackedObject final : Object {
+  std::shared_ptr<GemmObject> gemm;  // that packs
+  std::unique_ptr<PackedMatrix> b;
+};
+
 template <class Handle>
 struct HandleTraits;
 
@@ -107,6 +118,8 @@ ST_HANDLE(st_trainer, trainer, TrainerObject)
 ST_HANDLE(st_predictor, predictor, PredictorObject)
 ST_HANDLE(st_tensor, tensor, TensorObject)
 ST_HANDLE(st_pending, pending, PendingObject)
+ST_HANDLE(st_gemm, gemm, GemmObject)
+ST_HANDLE(st_packed, packed, PackedObject)
 #undef ST_HANDLE
 
 /// The object behind a handle, for calls that may come from any thread at any time.

@@ -8,6 +8,7 @@
 
 #include "base/memory_source.h"
 #include "base/workers.h"
+#include "gemm/gemm_kernels.h"
 #include "ir/graph.h"
 
 namespace st {
@@ -55,6 +56,7 @@ class Backend {
   virtual std::string_view name() const = 0;          // "cpu", "reference"
   virtual std::string_view kernel_class() const = 0;  // what the bits depend on: "avx512"; part of the job hash
   virtual const OpTable& kernels() const = 0;
+  virtual const GemmKernels& gemm() const = 0;  // products by themselves, as the ops have them
   /// Zeroed, 64-byte aligned. Throws out_of_memory with the size and what there is.
   virtual std::unique_ptr<Buffer> allocate(int64_t bytes) = 0;
   virtual int64_t allocated_bytes() const = 0;  // now, over all buffers

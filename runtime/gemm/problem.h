@@ -28,5 +28,15 @@ struct GemmProblem {
 
 /// Throws invalid_argument or unsupported naming `op` and the numbers: negative sizes, element types a product has no kernel for.
 void check_problem(const GemmProblem& problem, const char* op);
+/// Besides: strides that are negative, that reach further than any memory, or that put two elements of a matrix, or of C's batch, in one
+/// place (a leading dimension too small).
+void check_layout(const GemmProblem& problem, const char* op);
+
+/// A column-major C is the row-major C of the transposed problem, and is computed as that.
+bool runs_transposed(const GemmProblem& problem);
+GemmProblem transposed(const GemmProblem& problem);  // C^T = B^T A^T
+inline GemmProblem as_run(const GemmProblem& problem) { return runs_transposed(problem) ? transposed(problem) : problem; }
+
+int64_t elements_of_b(const GemmProblem& problem);  // of all its matrices: one where the batch shares it
 
 }  // namespace st

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "gemm/gemm_kernels.h"
 
 namespace st {
 
@@ -24,16 +25,10 @@ constexpr Row kTable[] = {
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-}  // namespace
+/// Few rows, whose B is whole vectors as it lies.
+bool may_stay_in_place(const GemmProblem& p) { return p.m <= kRowsInPlace && p.b.column == 1 && p.b_type == DType::f32; }
 
-void check_problem(const GemmProblem& p, const char* op) {
-  check(p.m >= 0 && p.n >= 0 && p.k >= 0 && p.batch >= 0, op, ": sizes must not be negative, got m ", p.m, ", n ", p.n, ", k ", p.k,
-        ", batch ", p.batch);
-  for (const DType type : {p.a_type, p.b_type, p.c_type}) {
-    require(type == DType::f32 || type == DType::bf16 || type == DType::f16, Code::unsupported, op,
-            ": the cpu backend multiplies f32, bf16 and f16, not ", type, "; cast first, or run on the reference backend");
-  }
-}
+}  // namespace
 
 TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, const CacheSizes& caches, TileSchedule wanted) {
   const Row& row = *std::find_if(std::begin(kTable), std::end(kTable), [&](const Row& r) { return r.set == set; });
@@ -51,8 +46,11 @@ TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, con
     s.mc = s.mr * std::clamp<int64_t>(fits, 2, row.task_panels);
   }
   s.mc = round_up(s.mc, s.mr);
-  s.pack_b = s.pack_b && !(problem.m <= kRowsInPlace && problem.b.column == 1 && problem.b_type == DType::f32);
-  if (!s.pack_b) s.nc = 8 * s.nr;  // sums of a task wait in the L1 while B streams past
+  require(s.b != Packing::in_place || may_stay_in_place(problem), Code::unsupported, "gemm: B is read in place for at most ", kRowsInPlace,
+          " rows and an f32 B of unit columns only, here are ", problem.m, " rows, ", problem.b_type, ", columns ", problem.b.column,
+          " apart; let it be packed");
+  if (s.b == Packing::choose) s.b = may_stay_in_place(problem) ? Packing::in_place : Packing::packed;
+  if (!s.packs_b()) s.nc = 8 * s.nr;  // sums of a task wait in the L1 while B streams past
   if (s.nc <= 0) s.nc = 8 * s.nr;
   s.nc = round_up(s.nc, s.nr);
 
@@ -66,13 +64,21 @@ TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, con
   return s;
 }
 
+TileSchedule transposed(const TileSchedule& s) {
+  TileSchedule t = s;
+  t.mr = s.nr, t.nr = s.mr;
+  t.mc = s.nc, t.nc = s.mc;
+  t.block_m = s.block_n, t.block_n = s.block_m;
+  return t;
+}
+
 bool sums_apart(const GemmProblem& p, const TileSchedule& s) {
   return p.k > s.kc && (p.beta != 0 || p.c_type != DType::f32 || p.c.column != 1);
 }
 
 ScratchLayout scratch_layout(const GemmProblem& p, const TileSchedule& s) {
   const int64_t columns =
-      s.pack_b ? std::min(s.block_n, round_up(p.n, s.nr)) : s.nr;  // read in place: only the ragged last panel is packed
+      s.packs_b() ? std::min(s.block_n, round_up(p.n, s.nr)) : s.nr;  // read in place: only the ragged last panel is packed
   ScratchLayout layout;
   layout.b = round_up(std::min(s.block_m, p.m) * s.kc * 4 + 64, 64);  // packing rounds its last store up to a vector
   layout.sums = layout.b + round_up(columns * s.kc * 4, 64);
@@ -83,9 +89,15 @@ ScratchLayout scratch_layout(const GemmProblem& p, const TileSchedule& s) {
 
 int64_t scratch_bytes(const GemmProblem& problem, const TileSchedule& schedule) { return scratch_layout(problem, schedule).bytes; }
 
+BPacking packing_of(const GemmProblem& p, const TileSchedule& s) {
+  const bool turned = runs_transposed(p);  // then B is what the kernel takes for A
+  const int64_t matrices = p.b_batch == 0 ? 1 : p.batch;
+  return {p.n, p.k, matrices, turned ? s.mr : s.nr, s.kc, turned ? s.block_m : s.block_n, turned};
+}
+
 std::string text_of(const TileSchedule& s) {
   return text("tile ", s.mr, "x", s.nr, ", task ", s.mc, "x", s.nc, ", k ", s.kc, ", block ", s.block_m, "x", s.block_n, ", order ",
-              s.order == LoopOrder::n_k_m ? "n k m" : "n m k", s.pack_b ? "" : ", B in place");
+              s.order == LoopOrder::n_k_m ? "n k m" : "n m k", s.packs_b() ? "" : ", B in place");
 }
 
 }  // namespace st

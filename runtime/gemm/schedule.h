@@ -21,13 +21,20 @@ enum class LoopOrder : int32_t {
   n_m_k,  // a block of C is finished before the next begins: partial sums may stay apart from C
 };
 
+enum class Packing : int32_t {
+  choose,
+  packed,
+  in_place,  // B is read where it lies (few rows: each element is used once or twice)
+};
+
 /// Sizes in elements; 0 means "choose". Only kc decides bits: the sum over K is cut there, and never across threads.
 struct TileSchedule {
   int64_t mr = 0, nr = 0;            // registers
   int64_t mc = 0, nc = 0, kc = 0;    // one task, one piece of K
   int64_t block_m = 0, block_n = 0;  // packed at a time
   LoopOrder order = LoopOrder::n_k_m;
-  bool pack_b = true;  // false: B is read where it lies (few rows: each element is used once or twice)
+  Packing b = Packing::choose;
+  bool packs_b() const { return b != Packing::in_place; }
   bool operator==(const TileSchedule&) const = default;
 };
 
@@ -40,7 +47,11 @@ struct CacheSizes {
 };
 
 /// Fills in what is 0 in `wanted`, rounds what is not to the micro-kernel's multiples. A pure function of its arguments.
+/// Throws unsupported where B is wanted in place and cannot be.
 TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, const CacheSizes& caches = {}, TileSchedule wanted = {});
+
+/// As seen from the transposed problem: what M was is N.
+TileSchedule transposed(const TileSchedule& schedule);
 
 /// Scratch bytes one problem of the batch needs under `schedule`, a multiple of 64.
 int64_t scratch_bytes(const GemmProblem& problem, const TileSchedule& schedule);

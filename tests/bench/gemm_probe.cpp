@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
   const std::string set = argc > 1 ? argv[1] : "avx512";
   const int threads = argc > 2 ? std::atoi(argv[2]) : 1;
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 15;
-  const st::cpu::GemmEntry& entry = set == "avx512" ? *st_cpu_gemm_avx512() : set == "avx2" ? *st_cpu_gemm_avx2() : *st_cpu_gemm_portable();
+  const st::GemmKernels& entry = set == "avx512" ? *st_cpu_gemm_avx512() : set == "avx2" ? *st_cpu_gemm_avx2() : *st_cpu_gemm_portable();
   double (*const peak)(int64_t) = set == "avx512" ? peak_avx512 : set == "avx2" ? peak_avx2 : peak_sse;
 
   st::Workers workers(threads);
@@ -141,7 +141,7 @@ int main(int argc, char** argv) {
     p.c = {p.n, 1};
     const std::vector<float> a = random_values(p.m * p.k), b = random_values(p.k * p.n);
     std::vector<float> c(static_cast<size_t>(p.m * p.n), -1e30F);
-    const st::TileSchedule schedule = entry.schedule(p);
+    const st::TileSchedule schedule = entry.schedule(p, {});
     st::os::Pages workspace(entry.workspace(p, schedule, threads));
     const double work = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
     const int repeats = std::max(1, static_cast<int>(2e8 / work));

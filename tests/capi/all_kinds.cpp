@@ -28,6 +28,7 @@ AllKinds::AllKinds(const st_context_options* options) : run(source, options), be
   EXPECT_TRUE(works(st_tensor_to_dlpack(tensor, &managed)));
   make_graph();
   EXPECT_TRUE(works(st_model_write_file(run.model, path("first.safetensors").c_str(), pending.out())));
+  make_gemm();
   for (const char* name : kWritten) std::filesystem::remove(path(name));
   EXPECT_TRUE(works(st_trainer_log(run.trainer, path("log.jsonl").c_str())));
   EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
@@ -64,10 +65,20 @@ void AllKinds::make_graph() {
   EXPECT_TRUE(works(st_graph_scope(graph, "block")));
 }
 
+void AllKinds::make_gemm() {
+  auto problem = filled(st_gemm_problem_init);
+  problem.m = problem.n = problem.k = 4;
+  square = {ST_F32, 2, square_dims, nullptr, beta.data(), 64};
+  product_view = {ST_F32, 2, square_dims, nullptr, product.data(), 64};
+  EXPECT_TRUE(works(st_gemm_plan_create(run.context, &problem, nullptr, gemm.out())));
+  EXPECT_TRUE(works(st_gemm_pack(gemm, &square, packed.out())));
+}
+
 EachHandle AllKinds::handles() const {
   return {static_cast<st_context*>(run.context), static_cast<st_graph*>(graph),       static_cast<st_model*>(run.model),
           static_cast<st_data*>(run.data),       static_cast<st_recipe*>(run.recipe), static_cast<st_trainer*>(run.trainer),
-          static_cast<st_predictor*>(predictor), static_cast<st_tensor*>(tensor),     static_cast<st_pending*>(pending)};
+          static_cast<st_predictor*>(predictor), static_cast<st_tensor*>(tensor),     static_cast<st_pending*>(pending),
+          static_cast<st_gemm*>(gemm),           static_cast<st_packed*>(packed)};
 }
 
 AnyHandle AllKinds::of(std::string_view kind) const {

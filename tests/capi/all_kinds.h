@@ -11,8 +11,8 @@
 namespace st::test {
 
 /// As in st_live_handles and in messages.
-constexpr std::array<std::string_view, 9> kKindNames = {"context", "graph",     "model",  "data",   "recipe",
-                                                        "trainer", "predictor", "tensor", "pending"};
+constexpr std::array<std::string_view, 11> kKindNames = {"context",   "graph",  "model",   "data", "recipe", "trainer",
+                                                         "predictor", "tensor", "pending", "gemm", "packed"};
 
 /// A handle of whatever kind a call wants, or what is none.
 class AnyHandle {
@@ -53,12 +53,17 @@ struct AllKinds {
   HeldPredictor predictor;
   HeldTensor tensor;
   HeldPending pending;
+  HeldGemm gemm;  // of 4x4 by 4x4
+  HeldPacked packed;
 
   // What calls are given.
   st_value x = 0, tokens = 0, sequence = 0, loss = 0;
   TokenBatch batch{3, 5};
   std::vector<float> beta;
   int64_t beta_dims[1] = {16};
+  int64_t square_dims[2] = {4, 4};
+  std::vector<float> product = std::vector<float>(16);
+  st_view square, product_view;
   st_view view;
   st_named_view named;
   std::string weights;  // the model's stream
@@ -75,6 +80,8 @@ struct AllKinds {
   HeldPredictor new_predictor;
   HeldTensor new_tensor;
   HeldPending new_pending;
+  HeldGemm new_gemm;
+  HeldPacked new_packed;
   st_view new_view{};
   st_value value = 0;
   const char* text = nullptr;
@@ -86,6 +93,7 @@ struct AllKinds {
  private:
   static const std::string& source_file();
   void make_graph();
+  void make_gemm();
 };
 
 }  // namespace st::test

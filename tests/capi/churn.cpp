@@ -46,6 +46,8 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     HeldPredictor predictor;
     HeldTensor tensor;
     HeldPending pending;
+    HeldGemm gemm;
+    HeldPacked packed;
     ASSERT_TRUE(works(st_context_create(&options, context.out())));
     ASSERT_TRUE(works(st_graph_create(context, graph.out())));
     sine_graph(graph);
@@ -57,6 +59,13 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     ASSERT_TRUE(works(st_predictor_create(gpt, nullptr, predictor.out())));
     ASSERT_TRUE(works(st_tensor_create(context, ST_F32, 1, &column, tensor.out())));
     ASSERT_TRUE(works(st_model_write_file(gpt, weights.c_str(), pending.out())));
+    auto problem = filled(st_gemm_problem_init);
+    problem.m = problem.n = problem.k = 4;
+    ASSERT_TRUE(works(st_gemm_plan_create(context, &problem, nullptr, gemm.out())));
+    const int64_t square[] = {4, 4};
+    float sixteen[16] = {};
+    const st_view b = {ST_F32, 2, square, nullptr, sixteen, sizeof sixteen};
+    ASSERT_TRUE(works(st_gemm_pack(gemm, &b, packed.out())));
     if (i == rounds / 10) resident = resident_bytes(watch);
   }
   const int64_t resident_after = resident_bytes(watch);

@@ -17,6 +17,7 @@ class Life {
     build_graphs();
     make_models();
     use_tensors();
+    multiply();
     open_data();
     train_on_text();
     train_on_rows();
@@ -41,6 +42,7 @@ class Life {
   void build_graphs();
   void make_models();
   void use_tensors();
+  void multiply();
   void open_data();
   void train_on_text();
   void train_on_rows();
@@ -61,6 +63,8 @@ class Life {
   HeldModel gpt_, own_, clone_;
   HeldRecipe recipe_;
   HeldTensor tensor_, wrapped_, taken_;
+  HeldGemm gemm_;
+  HeldPacked packed_;
   st_pending* pending_ = nullptr;
   int32_t is_done_ = 0;
   HeldData text_data_, train_, validation_, arrays_, made_;
@@ -161,6 +165,25 @@ void Life::use_tensors() {
   CALL(st_tensor_from_dlpack(context_, &theirs_, taken_.out()));
 }
 
+void Life::multiply() {
+  constexpr int64_t kSize = 90;  // more than one task, so that the host's parallel-for runs
+  const int64_t square[] = {kSize, kSize};
+  std::vector<float> a(kSize * kSize, 0.5F), product(kSize * kSize);
+  const auto bytes = static_cast<int64_t>(a.size() * sizeof(float));
+  const st_view factor = {ST_F32, 2, square, nullptr, a.data(), bytes}, result = {ST_F32, 2, square, nullptr, product.data(), bytes};
+  auto problem = filled(st_gemm_problem_init);
+  auto info = filled(st_gemm_info_init);
+  auto epilogue = filled(st_epilogue_init);
+  problem.m = problem.n = problem.k = kSize;
+  epilogue.activation = ST_ACTIVATION_GELU_ERF;
+  CALL(st_gemm_plan_create(context_, &problem, nullptr, gemm_.out()));
+  CALL(st_gemm_pack(gemm_, &factor, packed_.out()));
+  CALL(st_gemm_repack(packed_, &factor));
+  CALL(st_gemm_run(gemm_, 1, &factor, &factor, 0, &result, &epilogue));
+  CALL(st_gemm_run_packed(gemm_, 1, &factor, packed_, 1, &result, nullptr));
+  CALL(st_gemm_plan_info(gemm_, &info));
+}
+
 void Life::open_data() {
   double loss = 0;
   CALL(st_data_files(context_, text_.c_str(), R"({"context": 8})", text_data_.out()));
@@ -259,6 +282,8 @@ void Life::end() {
   DESTROY(st_recipe_destroy, recipe_);
   DESTROY(st_tensor_destroy, wrapped_);
   DESTROY(st_tensor_destroy, taken_);
+  DESTROY(st_gemm_plan_destroy, gemm_);
+  DESTROY(st_packed_destroy, packed_);
   DESTROY(st_model_destroy, clone_);
   DESTROY(st_graph_destroy, layers_);
   DESTROY(st_context_destroy, context_);

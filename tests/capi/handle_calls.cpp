@@ -116,6 +116,21 @@ st_status give_dlpack(AnyHandle h) {
   return status;
 }
 
+st_status make_plan(AllKinds& w, AnyHandle h) {
+  auto problem = filled(st_gemm_problem_init);
+  problem.m = problem.n = problem.k = 4;
+  return st_gemm_plan_create(h, &problem, nullptr, fresh(w.new_gemm));
+}
+
+st_status plan_info(AnyHandle h) {
+  auto info = filled(st_gemm_info_init);
+  return st_gemm_plan_info(h, &info);
+}
+
+st_status multiply_packed(AllKinds& w, AnyHandle gemm, AnyHandle packed) {
+  return st_gemm_run_packed(gemm, 1, &w.square, packed, 0, &w.product_view, nullptr);
+}
+
 #define CALL(expression) [](AllKinds& w, AnyHandle h) -> st_status { return static_cast<void>(w), expression; }
 
 constexpr HandleCall kCalls[] = {
@@ -218,6 +233,16 @@ constexpr HandleCall kCalls[] = {
     {"st_pending_wait", "pending", "pending", CALL(st_pending_wait(h, -1))},
     {"st_pending_poll", "pending", "pending", CALL(st_pending_poll(h, &w.done))},
     {"st_pending_destroy", "pending", "pending", CALL(st_pending_destroy(h))},
+
+    {"st_gemm_plan_create", "context", "context", CALL(make_plan(w, h))},
+    {"st_gemm_plan_destroy", "gemm", "gemm", CALL(st_gemm_plan_destroy(h))},
+    {"st_gemm_plan_info", "gemm", "gemm", CALL(plan_info(h))},
+    {"st_gemm_pack", "gemm", "gemm", CALL(st_gemm_pack(h, &w.square, fresh(w.new_packed)))},
+    {"st_gemm_repack", "packed", "packed", CALL(st_gemm_repack(h, &w.square))},
+    {"st_packed_destroy", "packed", "packed", CALL(st_packed_destroy(h))},
+    {"st_gemm_run", "gemm", "gemm", CALL(st_gemm_run(h, 1, &w.square, &w.square, 0, &w.product_view, nullptr))},
+    {"st_gemm_run_packed", "gemm", "gemm", CALL(multiply_packed(w, h, w.of("packed")))},
+    {"st_gemm_run_packed", "b", "packed", CALL(multiply_packed(w, w.of("gemm"), h))},
 };
 #undef CALL
 

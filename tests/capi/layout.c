@@ -154,6 +154,68 @@ SIZE(st_metric, 16);
 AT(st_metric, name, 0);
 AT(st_metric, mean, 8);
 
+SIZE(st_gemm_problem, 128);
+AT(st_gemm_problem, struct_size, 0);
+AT(st_gemm_problem, a_dtype, 4);
+AT(st_gemm_problem, b_dtype, 8);
+AT(st_gemm_problem, c_dtype, 12);
+AT(st_gemm_problem, m, 16);
+AT(st_gemm_problem, n, 24);
+AT(st_gemm_problem, k, 32);
+AT(st_gemm_problem, batch, 40);
+AT(st_gemm_problem, a_row, 48);
+AT(st_gemm_problem, a_column, 56);
+AT(st_gemm_problem, b_row, 64);
+AT(st_gemm_problem, b_column, 72);
+AT(st_gemm_problem, c_row, 80);
+AT(st_gemm_problem, c_column, 88);
+AT(st_gemm_problem, a_batch, 96);
+AT(st_gemm_problem, b_batch, 104);
+AT(st_gemm_problem, c_batch, 112);
+AT(st_gemm_problem, shared_a, 120);
+AT(st_gemm_problem, shared_b, 124);
+
+SIZE(st_gemm_schedule, 72);
+AT(st_gemm_schedule, struct_size, 0);
+AT(st_gemm_schedule, threads, 4);
+AT(st_gemm_schedule, tile_m, 8);
+AT(st_gemm_schedule, tile_n, 16);
+AT(st_gemm_schedule, tile_k, 24);
+AT(st_gemm_schedule, block_m, 32);
+AT(st_gemm_schedule, block_n, 40);
+AT(st_gemm_schedule, micro_m, 48);
+AT(st_gemm_schedule, order, 56);
+AT(st_gemm_schedule, packing, 60);
+AT(st_gemm_schedule, max_scratch_bytes, 64);
+
+SIZE(st_gemm_info, 112);
+AT(st_gemm_info, struct_size, 0);
+AT(st_gemm_info, adjusted, 4);
+AT(st_gemm_info, tile_m, 8);
+AT(st_gemm_info, tile_n, 16);
+AT(st_gemm_info, tile_k, 24);
+AT(st_gemm_info, block_m, 32);
+AT(st_gemm_info, block_n, 40);
+AT(st_gemm_info, micro_m, 48);
+AT(st_gemm_info, micro_n, 56);
+AT(st_gemm_info, order, 64);
+AT(st_gemm_info, packing, 68);
+AT(st_gemm_info, threads, 72);
+AT(st_gemm_info, reserved, 76);
+AT(st_gemm_info, instruction_set, 80);
+AT(st_gemm_info, scratch_bytes, 88);
+AT(st_gemm_info, packed_bytes, 96);
+AT(st_gemm_info, flops_per_second, 104);
+
+SIZE(st_epilogue, 48);
+AT(st_epilogue, struct_size, 0);
+AT(st_epilogue, activation, 4);
+AT(st_epilogue, bias, 8);
+AT(st_epilogue, pre_activation, 16);
+AT(st_epilogue, derivative_at, 24);
+AT(st_epilogue, residual, 32);
+AT(st_epilogue, column_sums, 40);
+
 VALUE(ST_OK, 0);
 VALUE(ST_INVALID_ARGUMENT, 1);
 VALUE(ST_INVALID_HANDLE, 2);
@@ -199,6 +261,18 @@ VALUE(ST_ATTRIBUTE_INT, 2);
 VALUE(ST_ATTRIBUTE_REAL, 3);
 VALUE(ST_ATTRIBUTE_INTS, 4);
 VALUE(ST_ATTRIBUTE_WORD, 5);
+
+VALUE(ST_GEMM_ORDER_CHOOSE, 0);
+VALUE(ST_GEMM_ORDER_N_K_M, 1);
+VALUE(ST_GEMM_ORDER_N_M_K, 2);
+VALUE(ST_GEMM_PACKING_CHOOSE, 0);
+VALUE(ST_GEMM_PACKING_PACKED, 1);
+VALUE(ST_GEMM_PACKING_IN_PLACE, 2);
+VALUE(ST_ACTIVATION_NONE, 0);
+VALUE(ST_ACTIVATION_RELU, 1);
+VALUE(ST_ACTIVATION_GELU_TANH, 2);
+VALUE(ST_ACTIVATION_GELU_ERF, 3);
+VALUE(ST_ACTIVATION_SILU, 4);
 
 HOLDS(value_of_ST_BATCH, ST_BATCH == -1);
 

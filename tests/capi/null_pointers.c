@@ -74,6 +74,10 @@ static void library_and_structs(void) {
   REFUSES(st_op_callbacks_init(NULL, sizeof(st_op_callbacks)));
   REFUSES(st_step_report_init(NULL, sizeof(st_step_report)));
   REFUSES(st_evaluation_init(NULL, sizeof(st_evaluation)));
+  REFUSES(st_gemm_problem_init(NULL, sizeof(st_gemm_problem)));
+  REFUSES(st_gemm_schedule_init(NULL, sizeof(st_gemm_schedule)));
+  REFUSES(st_gemm_info_init(NULL, sizeof(st_gemm_info)));
+  REFUSES(st_epilogue_init(NULL, sizeof(st_epilogue)));
   WORKS(st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR));
   EXPECT(ST_UNSUPPORTED, st_require(ST_VERSION_MAJOR + 1, 0));
   EXPECT(ST_UNSUPPORTED, st_require(-1, 0));
@@ -88,6 +92,8 @@ static void destroying_nothing_is_fine(void) {
   WORKS(st_trainer_destroy(NULL));
   WORKS(st_predictor_destroy(NULL));
   WORKS(st_tensor_destroy(NULL));
+  WORKS(st_gemm_plan_destroy(NULL));
+  WORKS(st_packed_destroy(NULL));
 }
 
 static st_status fill_nothing(void* user, int64_t k, const int64_t* row_ids, int64_t n, const st_view* views) {
@@ -112,6 +118,10 @@ static void no_handle(void) {
   st_parameter_info parameter;
   st_value_info info;
   st_evaluation evaluation;
+  st_gemm_problem problem;
+  st_gemm_info gemm_info;
+  st_gemm* gemm = NULL;
+  st_packed* packed = NULL;
   st_graph* graph = NULL;
   st_model* model = NULL;
   st_data *data = NULL, *other = NULL;
@@ -177,6 +187,13 @@ static void no_handle(void) {
   NO_HANDLE(st_tensor_view(NULL, &out));
   NO_HANDLE(st_tensor_from_dlpack(NULL, NULL, &tensor));
   NO_HANDLE(st_tensor_to_dlpack(NULL, &managed));
+  WORKS(st_gemm_problem_init(&problem, sizeof problem));
+  NO_HANDLE(st_gemm_plan_create(NULL, &problem, NULL, &gemm));
+  NO_HANDLE(st_gemm_plan_info(NULL, &gemm_info));
+  NO_HANDLE(st_gemm_pack(NULL, &view, &packed));
+  NO_HANDLE(st_gemm_repack(NULL, &view));
+  NO_HANDLE(st_gemm_run(NULL, 1, &view, &view, 0, &view, NULL));
+  NO_HANDLE(st_gemm_run_packed(NULL, 1, &view, NULL, 0, &view, NULL));
   NO_HANDLE(st_data_split(NULL, 0.1, 0, &data, &other));
   NO_HANDLE(st_data_rows(NULL, &n));
   NO_HANDLE(st_data_vocabulary(NULL, &n));
@@ -440,6 +457,34 @@ static void arguments_of_predictor(st_context* context) {
   WORKS(st_model_destroy(gpt));
 }
 
+static void arguments_of_gemm(st_context* context) {
+  const int64_t dims[] = {2, 2};
+  float values[4] = {0, 0, 0, 0}, product[4];
+  const st_view view = {ST_F32, 2, dims, NULL, values, sizeof values}, c = {ST_F32, 2, dims, NULL, product, sizeof product};
+  st_gemm_problem problem;
+  st_gemm* gemm = NULL;
+  st_packed* packed = NULL;
+  WORKS(st_gemm_problem_init(&problem, sizeof problem));
+  problem.m = problem.n = problem.k = 2;
+  REFUSES(st_gemm_plan_create(context, NULL, NULL, &gemm));
+  REFUSES(st_gemm_plan_create(context, &problem, NULL, NULL));
+  WORKS(st_gemm_plan_create(context, &problem, NULL, &gemm)); /* no schedule: choose */
+  REFUSES(st_gemm_plan_info(gemm, NULL));
+  REFUSES(st_gemm_pack(gemm, NULL, &packed));
+  REFUSES(st_gemm_pack(gemm, &view, NULL));
+  WORKS(st_gemm_pack(gemm, &view, &packed));
+  REFUSES(st_gemm_repack(packed, NULL));
+  REFUSES(st_gemm_run(gemm, 1, NULL, &view, 0, &c, NULL));
+  REFUSES(st_gemm_run(gemm, 1, &view, NULL, 0, &c, NULL));
+  REFUSES(st_gemm_run(gemm, 1, &view, &view, 0, NULL, NULL));
+  WORKS(st_gemm_run(gemm, 1, &view, &view, 0, &c, NULL)); /* nor is no epilogue an error */
+  NO_HANDLE(st_gemm_run_packed(gemm, 1, &view, NULL, 0, &c, NULL));
+  REFUSES(st_gemm_run_packed(gemm, 1, NULL, packed, 0, &c, NULL));
+  REFUSES(st_gemm_run_packed(gemm, 1, &view, packed, 0, NULL, NULL));
+  WORKS(st_packed_destroy(packed));
+  WORKS(st_gemm_plan_destroy(gemm));
+}
+
 int main(int argc, char** argv) {
   int64_t live = -1;
   st_context* context = NULL;
@@ -458,6 +503,7 @@ int main(int argc, char** argv) {
   arguments_of_data(context, argv[1]);
   arguments_of_host_data(context);
   arguments_of_tensor(context);
+  arguments_of_gemm(context);
   arguments_of_recipe(recipe);
   arguments_of_trainer(model, recipe);
   arguments_of_predictor(context);

@@ -18,7 +18,8 @@ struct Past {
   const char* why;
 };
 
-constexpr std::array<Past, 6> kPast = {{
+constexpr std::array<Past, 7> kPast = {{
+    {"st_gemm_plan_create", 2, 1024, "the C library's for a thread"},
     {"st_model_read_file", 1, 1024, "the C library's FILE"},
     {"st_model_write_file", 2, 1024, "the C library's for a thread"},
     {"st_trainer_create", 2, 1024, "the C library's for a thread"},

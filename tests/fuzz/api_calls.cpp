@@ -7,7 +7,7 @@ namespace st::fuzz {
 namespace {
 
 void destroy_something(World& world) {
-  switch (world.bytes.next() % 8) {
+  switch (world.bytes.next() % 10) {
     case 0:
       return world.destroy("st_context_destroy", world.contexts, st_context_destroy, world.handle(world.contexts));
     case 1:
@@ -22,6 +22,10 @@ void destroy_something(World& world) {
       return world.destroy("st_trainer_destroy", world.trainers, st_trainer_destroy, world.handle(world.trainers));
     case 6:
       return world.destroy("st_predictor_destroy", world.predictors, st_predictor_destroy, world.handle(world.predictors));
+    case 7:
+      return world.destroy("st_gemm_plan_destroy", world.gemms, st_gemm_plan_destroy, world.handle(world.gemms));
+    case 8:
+      return world.destroy("st_packed_destroy", world.packed, st_packed_destroy, world.handle(world.packed));
     default:
       return world.destroy("st_tensor_destroy", world.tensors, st_tensor_destroy, world.handle(world.tensors));
   }
@@ -60,9 +64,9 @@ void set_up(World& world) {
 void call_something(World& world) {
   // What trains comes more often: most of the state is there.
   static constexpr std::array kCalls = {
-      context_use, library_use, graph_op,      graph_leaf,    graph_layer,    graph_use,    op_register,      model_create, model_use,
-      model_use,   data_create, data_use,      recipe_use,    trainer_create, trainer_step, trainer_step,     trainer_step, trainer_step,
-      trainer_use, trainer_use, predictor_use, predictor_use, tensor_use,     pending_use,  destroy_something};
+      context_use, library_use, graph_op,      graph_leaf,    graph_layer,    graph_use,    op_register,  model_create, model_use,
+      model_use,   data_create, data_use,      recipe_use,    trainer_create, trainer_step, trainer_step, trainer_step, trainer_step,
+      trainer_use, trainer_use, predictor_use, predictor_use, tensor_use,     pending_use,  gemm_use,     gemm_use,     destroy_something};
   world.bytes.pick(kCalls)(world);
 }
 

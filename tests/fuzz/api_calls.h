@@ -17,6 +17,7 @@ void context_use(World& world);
 void library_use(World& world);
 void data_create(World& world);
 void data_use(World& world);
+void gemm_use(World& world);
 void graph_leaf(World& world);
 void graph_layer(World& world);
 void graph_op(World& world);

@@ -110,6 +110,8 @@ class World {
   Shelf<st_predictor> predictors;
   Shelf<st_tensor> tensors;
   Shelf<st_pending> pendings;
+  Shelf<st_gemm> gemms;
+  Shelf<st_packed> packed;
   std::vector<st_value> values;
   std::vector<uint8_t> stream;  // what the last st_model_write wrote
   int depth = 0;                // of calls out of callbacks

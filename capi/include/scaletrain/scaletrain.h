@@ -11,6 +11,7 @@
 #include <scaletrain/context.h>
 #include <scaletrain/data.h>
 #include <scaletrain/error.h>
+#include <scaletrain/gemm.h>
 #include <scaletrain/graph.h>
 #include <scaletrain/host_op.h>
 #include <scaletrain/layer.h>

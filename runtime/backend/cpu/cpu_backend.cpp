@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "backend/cpu/gemm/entry.h"
 #include "backend/cpu/table.h"
 #include "backend/host_memory.h"
 #include "base/error.h"
@@ -10,38 +11,39 @@
 namespace st {
 namespace {
 
-struct InstructionSet {
+struct BuiltSet {
   std::string_view name;
   const OpTable* (*table)();
+  const GemmKernels* (*gemm)();
   bool (*runs_on)(const os::CpuIdentity& cpu);
 };
 
 // From the widest to the one that runs everywhere.
-constexpr InstructionSet kInstructionSets[] = {
+constexpr BuiltSet kInstructionSets[] = {
 #ifdef ST_CPU_HAS_AVX512
-    {"avx512", st_cpu_table_avx512, [](const os::CpuIdentity& cpu) { return cpu.avx512; }},
+    {"avx512", st_cpu_table_avx512, st_cpu_gemm_avx512, [](const os::CpuIdentity& cpu) { return cpu.avx512; }},
 #endif
 #ifdef ST_CPU_HAS_AVX2
-    {"avx2", st_cpu_table_avx2, [](const os::CpuIdentity& cpu) { return cpu.avx2_fma; }},
+    {"avx2", st_cpu_table_avx2, st_cpu_gemm_avx2, [](const os::CpuIdentity& cpu) { return cpu.avx2_fma; }},
 #endif
-    {"portable", st_cpu_table_portable, [](const os::CpuIdentity&) { return true; }},
+    {"portable", st_cpu_table_portable, st_cpu_gemm_portable, [](const os::CpuIdentity&) { return true; }},
 };
 
 std::string known_names() {
   std::string names;
-  for (const InstructionSet& set : kInstructionSets) names += (names.empty() ? "" : ", ") + std::string(set.name);
+  for (const BuiltSet& set : kInstructionSets) names += (names.empty() ? "" : ", ") + std::string(set.name);
   return names;
 }
 
-const InstructionSet& choose() {
+const BuiltSet& choose() {
   const os::CpuIdentity& cpu = os::cpu();
   const char* forced = std::getenv("SCALETRAIN_ISA");
   if (forced == nullptr || *forced == '\0') {
-    for (const InstructionSet& set : kInstructionSets) {
+    for (const BuiltSet& set : kInstructionSets) {
       if (set.runs_on(cpu)) return set;
     }
   }
-  for (const InstructionSet& set : kInstructionSets) {
+  for (const BuiltSet& set : kInstructionSets) {
     if (set.name != forced) continue;
     require(set.runs_on(cpu), Code::unavailable, "cpu backend: SCALETRAIN_ISA=", set.name, " was asked for but this CPU (", cpu.brand,
             ") lacks it; unset it, or choose a narrower one of ", known_names());
@@ -52,13 +54,14 @@ const InstructionSet& choose() {
 
 class CpuBackend final : public HostBackend {
  public:
-  CpuBackend(const InstructionSet& set, std::shared_ptr<MemorySource> memory) : HostBackend(std::move(memory)), set_(set) {}
+  CpuBackend(const BuiltSet& set, std::shared_ptr<MemorySource> memory) : HostBackend(std::move(memory)), set_(set) {}
   std::string_view name() const override { return "cpu"; }
   std::string_view kernel_class() const override { return set_.name; }
   const OpTable& kernels() const override { return *set_.table(); }
+  const GemmKernels& gemm() const override { return *set_.gemm(); }
 
  private:
-  const InstructionSet& set_;
+  const BuiltSet& set_;
 };
 
 }  // namespace

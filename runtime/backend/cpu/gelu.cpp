@@ -1,68 +1,9 @@
-// y = x Phi(x), exactly (erf) or by GPT-2's formula (tanh):
-//   y = x / 2 (1 + tanh u) = x / (1 + e^(-2u)),  u = sqrt(2 / pi) (x + 0.044715 x^3)
-// so the tanh costs one exponential, and nothing cancels for negative x.
-#include <cmath>
-
+// y = x Phi(x) and its derivative; activation_vectors.h has the formulas.
+#include "backend/cpu/activation_vectors.h"
 #include "backend/cpu/pointwise.h"
-#include "backend/cpu/vector_exp.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
-
-constexpr double kRoot2OverPi = 0.79788456080286535588;
-constexpr double kCubic = 0.044715;
-constexpr double kRootHalf = 0.70710678118654752440;
-constexpr double kDensity = 0.39894228040143267794;  // 1 / sqrt(2 pi)
-
-F32 erfc_of(const F32& x) { return xsimd::erfc(x); }
-F64 erfc_of(const F64& x) {  // libm's: xsimd's is off by 1e-12 in the tail
-  alignas(64) double lanes[F64::size];
-  x.store_aligned(lanes);
-  for (double& lane : lanes) lane = std::erfc(lane);
-  return F64::load_aligned(lanes);
-}
-
-struct GeluTanh {
-  template <class B>
-  B operator()(const B& x) const {
-    using T = typename B::value_type;
-    const B minus_2u = x * fma(B(T(-2 * kRoot2OverPi * kCubic)), x * x, B(T(-2 * kRoot2OverPi)));
-    return x / (B(T(1)) + exp_of(minus_2u));
-  }
-};
-
-struct GeluErf {
-  template <class B>
-  B operator()(const B& x) const {
-    using T = typename B::value_type;
-    return B(T(0.5)) * x * erfc_of(x * B(T(-kRootHalf)));
-  }
-};
-
-struct GeluTanhBackward {
-  template <class B>
-  B operator()(const B& x, const B& dy) const {
-    using T = typename B::value_type;
-    const B near = xsimd::select(xsimd::abs(x) < B(T(64)), x, B(T(64)));  // beyond it the slope is 0 or 1, and x^2 must not overflow
-    const B xx = near * near;
-    const B minus_2u = x * fma(B(T(-2 * kRoot2OverPi * kCubic)), xx, B(T(-2 * kRoot2OverPi)));
-    const B e = exp_of(minus_2u), s = B(T(1)) / (B(T(1)) + e);
-    const B rest = xsimd::select(e < B(T(1e30)), e * s, B(T(1)));  // 1 - s, without its cancellation
-    const B slope = fma(B(T(6 * kRoot2OverPi * kCubic)), xx, B(T(2 * kRoot2OverPi)));
-    return dy * fma(near * slope, s * rest, s);
-  }
-};
-
-struct GeluErfBackward {
-  template <class B>
-  B operator()(const B& x, const B& dy) const {
-    using T = typename B::value_type;
-    const B near = xsimd::select(xsimd::abs(x) < B(T(64)), x, B(T(64)));
-    const B cdf = B(T(0.5)) * erfc_of(x * B(T(-kRootHalf)));
-    const B pdf = B(T(kDensity)) * exp_of(near * near * B(T(-0.5)));
-    return dy * fma(near, pdf, cdf);
-  }
-};
 
 bool is_exact(const Call& call, std::string_view op) {
   const std::string& word = call.attrs->word("approximate");

@@ -9,7 +9,7 @@
 
 #include "backend/cpu/simd.h"
 
-#define ST_INLINE inline __attribute__((always_inline))  // the coefficients stay in registers through a loop
+#define ST_VECTOR_INLINE inline __attribute__((always_inline))  // the coefficients stay in registers through a loop
 
 namespace st::cpu::ST_ISA {
 
@@ -33,7 +33,7 @@ struct ExpRange<double> {
 
 /// y 2^n for whole n.
 template <class T>
-ST_INLINE Batch<T> scale_by_power(const Batch<T>& y, const Batch<T>& n) {
+ST_VECTOR_INLINE Batch<T> scale_by_power(const Batch<T>& y, const Batch<T>& n) {
 #ifdef __AVX512F__
   if constexpr (std::is_same_v<T, float>) {
     return _mm512_scalef_ps(y, n);
@@ -55,7 +55,7 @@ ST_INLINE Batch<T> scale_by_power(const Batch<T>& y, const Batch<T>& n) {
 }
 
 template <class T, size_t N>
-ST_INLINE Batch<T> polynomial(const T (&coefficients)[N], const Batch<T>& x) {  // the highest power first
+ST_VECTOR_INLINE Batch<T> polynomial(const T (&coefficients)[N], const Batch<T>& x) {  // the highest power first
   Batch<T> y(coefficients[0]);
   for (size_t i = 1; i < N; ++i) y = fma(y, x, Batch<T>(coefficients[i]));
   return y;
@@ -68,7 +68,7 @@ constexpr double kExpOfDouble[] = {1. / 6227020800, 1. / 479001600, 1. / 3991680
                                    1. / 5040,       1. / 720,       1. / 120,      1. / 24,      1. / 6,      1. / 2};
 
 template <class T>
-ST_INLINE Batch<T> exp_of(const Batch<T>& given) {
+ST_VECTOR_INLINE Batch<T> exp_of(const Batch<T>& given) {
   using Range = ExpRange<T>;
   using B = Batch<T>;
   constexpr T kPerLn2 = T(1.44269504088896340736);

@@ -1,4 +1,5 @@
 #include "backend/host_memory.h"
+#include "backend/reference/reference_gemm.h"
 #include "backend/reference/reference_kernels.h"
 
 namespace st {
@@ -10,6 +11,7 @@ class ReferenceBackend : public HostBackend {
   std::string_view name() const override { return "reference"; }
   std::string_view kernel_class() const override { return "reference"; }
   const OpTable& kernels() const override { return kernels_; }
+  const GemmKernels& gemm() const override { return reference::gemm_kernels(); }
 
  private:
   const OpTable kernels_ = {

@@ -18,7 +18,7 @@ namespace st {
 struct CpuSet {
   std::string name;
   const OpTable* table;
-  const cpu::GemmEntry* gemm;
+  const GemmKernels* gemm;
 };
 
 inline std::vector<CpuSet> cpu_sets() {

@@ -37,7 +37,7 @@ Product product(int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpos
 
 void multiply(const CpuSet& set, Product& x, int threads) {
   Workers workers(threads);
-  const TileSchedule schedule = set.gemm->schedule(x.p);
+  const TileSchedule schedule = set.gemm->schedule(x.p, {});
   GuardedScratch scratch(set.gemm->workspace(x.p, schedule, threads));
   set.gemm->run(x.p, schedule, {x.a.data(), x.b.data(), x.c.data(), x.p.bias ? x.bias.data() : nullptr}, scratch.bytes(), workers);
   ASSERT_TRUE(scratch.is_whole()) << set.name << " wrote past its workspace, " << text_of(schedule);

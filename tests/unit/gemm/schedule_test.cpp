@@ -44,11 +44,11 @@ TEST(TileSchedule, CutsLongSumsIntoEvenPiecesThatDependOnKAlone) {
 }
 
 TEST(TileSchedule, ReadsBInPlaceForFewRowsOnly) {
-  EXPECT_FALSE(choose_schedule(row_major(8, 3072, 768), InstructionSet::avx512).pack_b);
-  EXPECT_TRUE(choose_schedule(row_major(512, 3072, 768), InstructionSet::avx512).pack_b);
+  EXPECT_FALSE(choose_schedule(row_major(8, 3072, 768), InstructionSet::avx512).packs_b());
+  EXPECT_TRUE(choose_schedule(row_major(512, 3072, 768), InstructionSet::avx512).packs_b());
   GemmProblem transposed = row_major(8, 3072, 768);
   transposed.b = {1, 768};
-  EXPECT_TRUE(choose_schedule(transposed, InstructionSet::avx512).pack_b);
+  EXPECT_TRUE(choose_schedule(transposed, InstructionSet::avx512).packs_b());
 }
 
 TEST(TileSchedule, KeepsTheSizesThatWereAskedFor) {

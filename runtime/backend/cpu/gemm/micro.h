@@ -3,6 +3,7 @@
 // the latency of a fused multiply-add. Rows and vectors are template arguments so that every sum is a register of its own.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "backend/cpu/gemm/lanes.h"
@@ -49,51 +50,63 @@ ST_MICRO TileRow<V> load_row(const float* p) {
   return row;
 }
 
-template <int V>
-ST_MICRO TileRow<V> load_row(const float* p, int64_t columns) {
-  TileRow<V> row;
-  row.v[0] = load(p, V > 1 ? kWidth : columns);
-  if constexpr (V > 1) row.v[1] = load(p + kWidth, columns - kWidth);
-  return row;
-}
-
-template <int V>
-ST_MICRO void store_row(float* p, const TileRow<V>& row, int64_t columns) {
-  if (columns == V * kWidth) {
-    store(p, row.v[0]);
-    if constexpr (V > 1) store(p + kWidth, row.v[1]);
-  } else {
-    if constexpr (V > 1) {
-      store(p, row.v[0]);
-      store(p + kWidth, row.v[1], columns - kWidth);
-    } else {
-      store(p, row.v[0], columns);
+/// A tile at the edge, or one that C is added to, row by row out of memory: one copy for all shapes of tiles. The same arithmetic as
+/// finish_tile()'s.
+[[gnu::noinline]] inline void finish_rows(int64_t rows, int64_t width, const float* tile, const TileOut& out) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t j = 0; j < std::min(width, out.columns); j += kWidth) {
+      const int64_t n = std::min<int64_t>(kWidth, out.columns - j);
+      const auto read = [n](const float* p) __attribute__((always_inline)) { return n == kWidth ? load(p) : load(p, n); };
+      float* c = out.c + r * out.stride + j;
+      Lanes x = load(tile + r * width + j);
+      if (out.sum != nullptr) x = read(out.sum + r * out.sum_stride + j) + x;
+      if (out.finish) {
+        if (out.alpha != 1) x = x * broadcast(out.alpha);
+        if (out.beta != 0) x = x + read(c) * broadcast(out.beta);
+        if (out.bias != nullptr) x = x + read(out.bias + j);
+      }
+      if (n == kWidth) {
+        store(c, x);
+      } else {
+        store(c, x, n);
+      }
     }
   }
 }
 
 template <int V>
-ST_MICRO void finish_row(int64_t r, TileRow<V>& row, const TileOut& out) {
-  const bool full = out.columns == V * kWidth;
-  const auto read = [&](const float* p) __attribute__((always_inline)) { return full ? load_row<V>(p) : load_row<V>(p, out.columns); };
-  if (out.sum != nullptr) {
-    const TileRow<V> sum = read(out.sum + r * out.sum_stride);
-    for (int v = 0; v < V; ++v) row.v[v] = sum.v[v] + row.v[v];
+ST_MICRO void store_row(float* p, const TileRow<V>& row) {
+  store(p, row.v[0]);
+  if constexpr (V > 1) store(p + kWidth, row.v[1]);
+}
+
+template <int V>
+ST_MICRO void add_to(TileRow<V>& row, const TileRow<V>& x) {
+  for (int v = 0; v < V; ++v) row.v[v] = row.v[v] + x.v[v];
+}
+
+template <int V>
+ST_MICRO void scale_by(TileRow<V>& row, Lanes factor) {
+  for (int v = 0; v < V; ++v) row.v[v] = row.v[v] * factor;
+}
+
+template <int V, size_t... R>
+ST_MICRO void finish_tile(std::index_sequence<R...>, TileRow<V> (&sums)[sizeof...(R)], const TileOut& out) {
+  if (out.columns != V * kWidth || (out.finish && out.beta != 0)) [[unlikely]] {
+    float tile[sizeof...(R) * V * kWidth];
+    (store_row<V>(tile + R * V * kWidth, sums[R]), ...);
+    return finish_rows(sizeof...(R), V * kWidth, tile, out);
   }
-  if (out.finish) {
-    if (out.alpha != 1) {
-      for (int v = 0; v < V; ++v) row.v[v] = row.v[v] * broadcast(out.alpha);
-    }
-    if (out.beta != 0) {
-      const TileRow<V> c = read(out.c + r * out.stride);
-      for (int v = 0; v < V; ++v) row.v[v] = row.v[v] + c.v[v] * broadcast(out.beta);
-    }
-    if (out.bias != nullptr) {
-      const TileRow<V> bias = read(out.bias);
-      for (int v = 0; v < V; ++v) row.v[v] = row.v[v] + bias.v[v];
-    }
+  if (out.sum != nullptr) (add_to<V>(sums[R], load_row<V>(out.sum + static_cast<int64_t>(R) * out.sum_stride)), ...);
+  if (out.finish && out.alpha != 1) {
+    const Lanes alpha = broadcast(out.alpha);
+    (scale_by<V>(sums[R], alpha), ...);
   }
-  store_row<V>(out.c + r * out.stride, row, out.columns);
+  if (out.finish && out.bias != nullptr) {
+    const TileRow<V> bias = load_row<V>(out.bias);
+    (add_to<V>(sums[R], bias), ...);
+  }
+  (store_row<V>(out.c + static_cast<int64_t>(R) * out.stride, sums[R]), ...);
 }
 
 /// The panels come from the L2 faster than the hardware's own prefetcher brings them (AVX-512 on Zen 4). For narrower vectors it was not
@@ -125,7 +138,7 @@ ST_MICRO void tile(std::index_sequence<R...>, int64_t k, const float* a, const f
     a += kStep;
     b += b_stride;
   }
-  (finish_row<V>(static_cast<int64_t>(R), sums[R], out), ...);
+  finish_tile<V>(std::index_sequence<R...>(), sums, out);
 }
 
 }  // namespace detail

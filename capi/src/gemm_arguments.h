@@ -1,0 +1,47 @@
+// What a host asks of a product, looked at before it is believed: the problem, the wish for tiles, the arrays of a run.
+#pragma once
+
+#include <scaletrain/gemm.h>
+
+#include <array>
+#include <string_view>
+
+#include "parts/gemm_choice.h"
+#include "train/host_view.h"
+
+namespace st::capi {
+
+GemmProblem problem_of(const st_gemm_problem& theirs);
+GemmWish wish_of(const st_gemm_schedule& theirs);
+void tell(const GemmChoice& choice, st_gemm_info& info);
+
+/// The memory of B for this problem, its dims and strides as the problem says.
+const void* b_of(const GemmProblem& problem, const st_view* b, const char* call);
+
+/// The arrays of one run, and the epilogue that its operands point to. Stays where it is.
+class GemmArguments {
+ public:
+  /// b NULL: it is packed. Throws where a view does not match, or one that is written overlaps another.
+  GemmArguments(const GemmProblem& problem, const st_view* a, const st_view* b, bool packed, const st_view* c, const st_epilogue* epilogue,
+                const char* call);
+  GemmArguments(const GemmArguments&) = delete;
+  GemmArguments& operator=(const GemmArguments&) = delete;
+
+  GemmOperands operands;
+
+ private:
+  enum class Use { read, written };
+
+  void take_epilogue(const GemmProblem& problem, const st_epilogue& theirs, const char* call);
+  GemmSide side(std::string_view name, const GemmProblem& problem, const st_view* view, Use use, const char* call);
+  void* vector(std::string_view name, const GemmProblem& problem, const st_view* view, Use use, const char* call);
+  const HostView& keep(const HostView& view, Use use);
+  void refuse_overlaps(const char* call) const;
+
+  GemmEpilogue epilogue_;
+  std::array<HostView, 8> views_;
+  std::array<Use, 8> uses_{};
+  size_t count_ = 0;
+};
+
+}  // namespace st::capi

@@ -1,0 +1,113 @@
+#include "gemm_arguments.h"
+#include "guard.h"
+#include "objects.h"
+
+using namespace st;
+using namespace st::capi;
+
+namespace {
+
+constexpr int32_t kMaxThreads = 4096;
+
+int threads_of(const Context& context, const st_gemm_schedule& schedule) {
+  check(schedule.threads >= 0 && schedule.threads <= kMaxThreads, "st_gemm_plan_create: threads is ", schedule.threads,
+        ", allowed is 0 to ", kMaxThreads, "; 0 takes the context's");
+  return schedule.threads == 0 ? context.threads() : schedule.threads;
+}
+
+}  // namespace
+
+st_status st_gemm_problem_init(st_gemm_problem* problem, size_t size) {
+  st_gemm_problem defaults{};
+  defaults.a_dtype = defaults.b_dtype = defaults.c_dtype = ST_F32;
+  defaults.batch = 1;
+  return init(problem, size, defaults);
+}
+
+st_status st_gemm_schedule_init(st_gemm_schedule* schedule, size_t size) { return init(schedule, size, st_gemm_schedule{}); }
+
+st_status st_gemm_info_init(st_gemm_info* info, size_t size) { return init(info, size, st_gemm_info{}); }
+
+st_status st_epilogue_init(st_epilogue* epilogue, size_t size) { return init(epilogue, size, st_epilogue{}); }
+
+st_status st_gemm_plan_create(st_context* context, const st_gemm_problem* problem, const st_gemm_schedule* schedule, st_gemm** gemm) {
+  return guard([&] {
+    given(gemm, "st_gemm_plan_create: gemm");
+    auto shared = peek(context)->context;  // first, so that its memory serves
+    const Context& c = *shared;
+    const GemmProblem ours = problem_of(take(problem, "st_gemm_plan_create: problem"));
+    const st_gemm_schedule wish = schedule == nullptr ? st_gemm_schedule{} : take(schedule, "st_gemm_plan_create: schedule");
+    const int threads = threads_of(c, wish);
+    const GemmKernels& kernels = c.backend().gemm();
+    const GemmChoice choice = choose_gemm(kernels, ours, wish_of(wish), threads);
+    c.require_memory("st_gemm_plan_create: scratch", choice.scratch_bytes);
+    auto object = std::make_shared<GemmObject>();
+    object->context = std::move(shared);
+    object->plan = std::make_unique<GemmPlan>(kernels, choice, c.make_workers(threads), c.memory());
+    hand_out(gemm, std::move(object));
+  });
+}
+
+st_status st_gemm_plan_destroy(st_gemm* gemm) {
+  return guard([&] { drop(gemm); });
+}
+
+st_status st_gemm_plan_info(st_gemm* gemm, st_gemm_info* info) {
+  return guard([&] {
+    const auto g = find(gemm);
+    st_gemm_info ours{};
+    tell(g->plan->choice(), ours);
+    ours.threads = g->plan->threads();
+    ours.instruction_set = g->context->backend().kernel_class().data();
+    ours.flops_per_second = g->plan->last_rate();
+    give(info, ours, "st_gemm_plan_info: info");
+  });
+}
+
+st_status st_gemm_pack(st_gemm* gemm, const st_view* b, st_packed** packed) {
+  return guard([&] {
+    given(packed, "st_gemm_pack: packed");
+    const auto g = find(gemm);
+    const GemmChoice& choice = g->plan->choice();
+    const void* data = b_of(choice.problem, b, "st_gemm_pack");
+    g->context->require_memory("st_gemm_pack: packed B", choice.packed_bytes);
+    auto object = std::make_shared<PackedObject>();
+    object->gemm = g.shared();
+    object->b = std::make_unique<PackedMatrix>(*g->plan, data, g->context->memory());
+    hand_out(packed, std::move(object));
+  });
+}
+
+st_status st_gemm_repack(st_packed* packed, const st_view* b) {
+  return guard([&] {
+    const auto p = find(packed);
+    const Lease<GemmObject> g(Kind::gemm, p->gemm);  // its threads
+    p->b->repack(*g->plan, b_of(g->plan->choice().problem, b, "st_gemm_repack"));
+  });
+}
+
+st_status st_packed_destroy(st_packed* packed) {
+  return guard([&] { drop(packed); });
+}
+
+st_status st_gemm_run(st_gemm* gemm, float alpha, const st_view* a, const st_view* b, float beta, const st_view* c,
+                      const st_epilogue* epilogue) {
+  return guard([&] {
+    const auto g = find(gemm);
+    const GemmArguments arguments(g->plan->choice().problem, a, b, false, c, epilogue, "st_gemm_run");
+    g->plan->run(arguments.operands, alpha, beta);
+  });
+}
+
+st_status st_gemm_run_packed(st_gemm* gemm, float alpha, const st_view* a, st_packed* b, float beta, const st_view* c,
+                             const st_epilogue* epilogue) {
+  return guard([&] {
+    const auto g = find(gemm);
+    const auto packed = find(b);
+    check(g->plan->fits(*packed->b),
+          "st_gemm_run_packed: b was packed for another k, n, batch, dtype or tile; pack it with this plan, or with one that packs alike");
+    GemmArguments arguments(g->plan->choice().problem, a, nullptr, true, c, epilogue, "st_gemm_run_packed");
+    arguments.operands.packed_b = packed->b->data();
+    g->plan->run(arguments.operands, alpha, beta);
+  });
+}

@@ -1,0 +1,270 @@
+// C = alpha * op(A) op(B) + beta * C by packed panels, for one problem or a batch.
+//
+// The block loops (in the schedule's order) cut N, K and M; for each step the pieces of A and B that changed are packed by all threads,
+// then all threads take tasks of mc x nc. A task goes over its panels of B, for each over its panels of A: the panel of B and the task's A
+// stay in L2. Pieces of K are added in order, none is shared between threads, so neither threads nor blocks change a bit; kc does.
+#include "backend/cpu/gemm/product.h"
+
+#include <algorithm>
+
+#include "backend/cpu/convert.h"
+#include "backend/cpu/gemm/epilogue_rows.h"
+#include "backend/cpu/gemm/float_rows.h"
+#include "backend/cpu/gemm/micro.h"
+#include "backend/cpu/gemm/pack.h"
+
+namespace st::cpu::ST_ISA {
+
+using namespace micro;
+
+namespace {
+
+constexpr int64_t kPanelsPerPackTask = 4, kRowsPerVisit = 8;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+template <class Body>
+void with_element(DType type, Body&& body) {
+  switch (type) {
+    case DType::bf16:
+      return body(bf16{});
+    case DType::f16:
+      return body(f16{});
+    default:
+      return body(float{});
+  }
+}
+
+/// Packs panels first .. last - 1 of `extent` rows or columns: whole ones and, if it is among them, the ragged one behind them.
+template <class T>
+void pack_panels(const PanelSource<T>& from, int64_t first, int64_t last, int64_t extent, int64_t width, int64_t ragged_width,
+                 int64_t depth, float* to) {
+  const int64_t whole = std::min(last, extent / width);
+  const auto source = [&](int64_t panel) { return from.at(panel * width, 0); };
+  if (from.across_stride == 1 && first < whole) {
+    pack_side_by_side(source(first), whole - first, width, depth, width * depth, to + first * width * depth);
+    first = whole;
+  }
+  for (; first < whole; ++first) pack_panel(source(first), width, width, depth, to + first * width * depth);
+  if (first < last) pack_panel(source(first), extent - first * width, ragged_width, depth, to + first * width * depth);
+}
+
+}  // namespace
+
+void Product::run(Workers& workers) const {
+  const int64_t kn = ceil_div(p.n, s.block_n), km = ceil_div(p.m, s.block_m), kk = std::max<int64_t>(1, ceil_div(p.k, s.kc));
+  int64_t last_a = -1, last_b = -1;  // what is packed now
+  for (int64_t i = 0; i < kn * km * kk; ++i) {
+    const int64_t n = i / (km * kk);
+    const int64_t rest = i % (km * kk);
+    const int64_t m = s.order == LoopOrder::n_k_m ? rest % km : rest / kk;
+    const int64_t k = s.order == LoopOrder::n_k_m ? rest / km : rest % kk;
+    const int64_t a = m * kk + k, b = n * kk + k;
+    step(n * s.block_n, k * s.kc, m * s.block_m, a != last_a, b != last_b, workers);
+    last_a = a;
+    last_b = b;
+  }
+}
+
+void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b, Workers& workers) const {
+  const int64_t panels_a = ceil_div(rows_of(m0), s.mr);
+  const int64_t panels_b = ceil_div(columns_of(n0), s.nr);
+  const bool ragged = columns_of(n0) % s.nr != 0;
+  const int64_t tasks_a = pack_a && ready_a == nullptr ? ceil_div(panels_a, kPanelsPerPackTask) : 0;
+  const int64_t tasks_b = !pack_b || ready_b != nullptr ? 0 : s.packs_b() ? ceil_div(panels_b, kPanelsPerPackTask) : ragged ? 1 : 0;
+  if (tasks_a + tasks_b > 0) {
+    workers.run(tasks_a + tasks_b, [&](int64_t t) {
+      const int64_t first = (t < tasks_a ? t : t - tasks_a) * kPanelsPerPackTask;
+      if (t < tasks_a) {
+        pack_rows_of_a(m0, k0, first, std::min(panels_a, first + kPanelsPerPackTask), packed_a);
+      } else if (s.packs_b()) {
+        pack_columns_of_b(n0, k0, first, std::min(panels_b, first + kPanelsPerPackTask), packed_b);
+      } else {
+        pack_columns_of_b(n0, k0, panels_b - 1, panels_b, packed_b - (panels_b - 1) * s.nr * depth_of(k0));
+      }
+    });
+  }
+  const int64_t row_tasks = ceil_div(rows_of(m0), s.mc), column_tasks = ceil_div(columns_of(n0), s.nc);
+  const bool last = k0 + depth_of(k0) == p.k, changed_after = last && x.epilogue != nullptr && x.epilogue->changes_c();
+  workers.run(row_tasks * column_tasks, [&](int64_t t) {
+    const int64_t row_task = t / column_tasks, column_task = t % column_tasks;
+    if (s.packs_b() || ready_b != nullptr) {
+      task(n0, k0, m0, row_task, column_task);
+    } else {
+      task_in_place(n0, k0, m0, row_task, column_task);
+    }
+    if (!changed_after) return;
+    const int64_t row = row_task * s.mc, column = column_task * s.nc;  // the task's C is in the L2 still
+    apply_epilogue(*x.epilogue,
+                   {x.c, p.c, p.c_type, m0 + row, std::min(s.mc, rows_of(m0) - row), n0 + column, std::min(s.nc, columns_of(n0) - column)});
+  });
+}
+
+void Product::pack_rows_of_a(int64_t m0, int64_t k0, int64_t first, int64_t last, float* to) const {
+  with_element(p.a_type, [&](auto element) {
+    using T = decltype(element);
+    const PanelSource<T> a{static_cast<const T*>(x.a), p.a.row, p.a.column};
+    const int64_t rows = rows_of(m0);
+    pack_panels(a.at(m0, k0), first, last, rows, s.mr, rows % s.mr, depth_of(k0), to);
+  });
+}
+
+void Product::pack_columns_of_b(int64_t n0, int64_t k0, int64_t first, int64_t last, float* to) const {
+  with_element(p.b_type, [&](auto element) {
+    using T = decltype(element);
+    const PanelSource<T> b{static_cast<const T*>(x.b), p.b.column, p.b.row};
+    const int64_t columns = columns_of(n0), ragged = columns % s.nr > kWidth ? s.nr : kWidth;
+    pack_panels(b.at(n0, k0), first, last, columns, s.nr, ragged, depth_of(k0), to);
+  });
+}
+
+int64_t Product::place_of_a(int64_t m0, int64_t k0) const { return m0 * p.k + rows_of(m0) * k0; }
+
+int64_t Product::place_of_b(int64_t n0, int64_t k0) const { return n0 * p.k + padded_columns(columns_of(n0)) * k0; }
+
+int64_t Product::padded_columns(int64_t columns) const {
+  const int64_t ragged = columns % s.nr;
+  return columns - ragged + (ragged == 0 ? 0 : ragged > kWidth ? s.nr : kWidth);
+}
+
+/// Block by block, each piece of K after the one before.
+void Product::pack_all_a(float* to, Workers& workers) const {
+  for (int64_t m0 = 0; m0 < p.m; m0 += s.block_m) {
+    for (int64_t k0 = 0; k0 < p.k; k0 += s.kc) {
+      const int64_t panels = ceil_div(rows_of(m0), s.mr);
+      workers.run_range(panels, kPanelsPerPackTask,
+                        [&](int64_t first, int64_t last) { pack_rows_of_a(m0, k0, first, last, to + place_of_a(m0, k0)); });
+    }
+  }
+}
+
+void Product::pack_all_b(float* to, Workers& workers) const {
+  for (int64_t n0 = 0; n0 < p.n; n0 += s.block_n) {
+    for (int64_t k0 = 0; k0 < p.k; k0 += s.kc) {
+      const int64_t panels = ceil_div(columns_of(n0), s.nr);
+      workers.run_range(panels, kPanelsPerPackTask,
+                        [&](int64_t first, int64_t last) { pack_columns_of_b(n0, k0, first, last, to + place_of_b(n0, k0)); });
+    }
+  }
+}
+
+void Product::task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task) const {
+  const int64_t depth = depth_of(k0), sum_stride = columns_of(n0);
+  const int64_t row_begin = row_task * s.mc, row_end = std::min(rows_of(m0), row_begin + s.mc);
+  const int64_t column_begin = column_task * s.nc, column_end = std::min(columns_of(n0), column_begin + s.nc);
+  const float* const panels_of_a = ready_a != nullptr ? ready_a + place_of_a(m0, k0) : packed_a;
+  const float* const panels_of_b = ready_b != nullptr ? ready_b + place_of_b(n0, k0) : packed_b;
+  const int64_t panels = ceil_div(row_end - row_begin, s.mr);
+  for (int64_t j = column_begin; j < column_end; j += s.nr) {
+    const int64_t columns = std::min(s.nr, column_end - j), width = columns > kWidth ? s.nr : kWidth;
+    for (int64_t i = row_begin; i < row_end; i += s.mr) {
+      Tile t{.row = m0 + i, .rows = std::min(s.mr, row_end - i), .column = n0 + j, .columns = columns, .k0 = k0, .depth = depth};
+      t.a = panels_of_a + i * depth;
+      t.b = panels_of_b + j * depth;
+      t.b_stride = width;
+      if (sums != nullptr) t.sum = sums + i * sum_stride + j, t.sum_stride = sum_stride;
+      if (j == column_begin && i + s.mr < row_end) {  // the task's panels of A are new
+        t.ahead = t.a + s.mr * depth;
+        t.ahead_step = s.mr;
+      } else if (j + s.nr < column_end) {  // each tile of this panel of B fetches a share of the next one
+        t.ahead_step = ceil_div(s.nr, panels);
+        t.ahead = panels_of_b + (j + s.nr) * depth + (i - row_begin) / s.mr * depth * t.ahead_step;
+      }
+      compute(t);
+    }
+  }
+}
+
+/// Few rows: B is read where it lies, a few of its rows at a time over the whole task, and the sums wait in between. Each sum is the same
+/// chain of additions as in task(), since it goes on from where it left off.
+void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task) const {
+  constexpr int64_t kColumns = 8 * kTileColumns;
+  float waiting[kRowsInPlace * kColumns];
+  const int64_t depth = depth_of(k0), sum_stride = columns_of(n0);
+  const int64_t row_begin = row_task * s.mc, row_end = std::min(rows_of(m0), row_begin + s.mc);
+  const int64_t column_begin = column_task * s.nc, column_end = std::min(columns_of(n0), column_begin + s.nc);
+  const float* const panels_of_a = ready_a != nullptr ? ready_a + place_of_a(m0, k0) : packed_a;
+  for (int64_t k = 0; k == 0 || k < depth; k += kRowsPerVisit) {
+    const int64_t visit = std::min(kRowsPerVisit, depth - k);
+    for (int64_t j = column_begin; j < column_end; j += s.nr) {
+      const int64_t columns = std::min(s.nr, column_end - j), width = columns > kWidth ? s.nr : kWidth;
+      const bool whole = columns == s.nr;
+      const float* b = whole ? static_cast<const float*>(x.b) + (n0 + j) + (k0 + k) * p.b.row : packed_b + k * width;
+      for (int64_t ahead = 0; whole && ahead < visit; ++ahead) {
+        const float* next = b + (kRowsPerVisit + ahead) * p.b.row;
+        for (int64_t line = 0; line < s.nr; line += 16) __builtin_prefetch(next + line);
+      }
+      for (int64_t i = row_begin; i < row_end; i += s.mr) {
+        Tile t{.row = m0 + i, .rows = std::min(s.mr, row_end - i), .column = n0 + j, .columns = columns, .k0 = k0, .depth = visit};
+        t.a = panels_of_a + i * depth + k * t.rows;
+        t.b = b;
+        t.b_stride = whole ? p.b.row : width;
+        float* waits = waiting + (i - row_begin) * kColumns + (j - column_begin);
+        if (k > 0) t.resume = waits, t.resume_stride = kColumns;
+        if (k + visit < depth) {
+          TileOut out{.c = waits, .stride = kColumns, .columns = width, .resume = t.resume, .resume_stride = kColumns, .finish = false};
+          packed_kernel(t.rows, width / kWidth)(visit, t.a, t.b, t.b_stride, out);
+        } else {
+          if (sums != nullptr) t.sum = sums + i * sum_stride + j, t.sum_stride = sum_stride;
+          compute(t);
+        }
+      }
+    }
+  }
+}
+
+void Product::compute(const Tile& t) const {
+  const MicroKernel kernel = packed_kernel(t.rows, t.columns > kWidth ? 2 : 1);
+  const bool first = t.k0 == 0, last = t.k0 + depth_of(t.k0) == p.k;
+  TileOut out{.c = nullptr, .stride = 0, .columns = t.columns, .resume = t.resume, .resume_stride = t.resume_stride};
+  out.ahead = t.ahead, out.ahead_step = t.ahead_step;
+  out.finish = last, out.alpha = p.alpha, out.beta = p.beta;
+  if (last && (p.c_type != DType::f32 || p.c.column != 1 || (p.bias && bias_stays))) {
+    float unrounded[kTileRows * kTileColumns];
+    out.c = unrounded;
+    out.stride = kTileColumns;
+    out.finish = false;
+    if (!first && sums != nullptr) out.sum = t.sum, out.sum_stride = t.sum_stride;
+    if (!first && sums == nullptr) out.sum = static_cast<const float*>(x.c) + t.row * p.c.row + t.column, out.sum_stride = p.c.row;
+    kernel(t.depth, t.a, t.b, t.b_stride, out);
+    finish(unrounded, t.row, t.rows, t.column, t.columns);
+    return;
+  }
+  float* c = static_cast<float*>(x.c) + t.row * p.c.row + t.column;
+  if (p.bias && last) out.bias = static_cast<const float*>(x.bias) + t.column;
+  if (sums == nullptr) {  // C holds the partial sums
+    out.c = c;
+    out.stride = p.c.row;
+    if (!first) out.sum = c, out.sum_stride = p.c.row;
+  } else {
+    out.c = last ? c : t.sum;
+    out.stride = last ? p.c.row : t.sum_stride;
+    if (!first) out.sum = t.sum, out.sum_stride = t.sum_stride;
+  }
+  kernel(t.depth, t.a, t.b, t.b_stride, out);
+}
+
+/// The last write of a C that is not rows of fp32: same arithmetic as the micro-kernel's, row by row.
+void Product::finish(const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+  float c[kTileColumns], bias[kTileColumns];
+  if (p.bias && !bias_stays) read_floats(x.bias, p.c_type, column, 1, columns, bias);
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t at = (row + i) * p.c.row + column * p.c.column;
+    if (p.beta != 0) read_floats(x.c, p.c_type, at, p.c.column, columns, c);
+    if (p.bias && bias_stays) {
+      read_floats(x.bias, p.c_type, row + i, 1, 1, bias);
+      std::fill_n(bias + 1, columns - 1, bias[0]);
+    }
+    float finished[kTileColumns];
+    for (int64_t j = 0; j < columns; ++j) {
+      float value = tile[i * kTileColumns + j];
+      if (p.alpha != 1) value *= p.alpha;
+      if (p.beta != 0) value += p.beta * c[j];
+      if (p.bias) value += bias[j];
+      finished[j] = value;
+    }
+    write_floats(finished, columns, x.c, p.c_type, at, p.c.column);
+  }
+}
+
+}  // namespace st::cpu::ST_ISA

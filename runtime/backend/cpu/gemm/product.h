@@ -1,0 +1,53 @@
+// One product of the batch, as blocks, tasks and tiles; gemm.cpp has the batch around it.
+#pragma once
+
+#include <algorithm>
+
+#include "gemm/gemm_kernels.h"
+
+namespace st::cpu::ST_ISA {
+
+/// A tile of C and the `depth` steps of piece k0 of K to be added to it.
+struct Tile {
+  int64_t row, rows, column, columns, k0, depth;
+  const float *a = nullptr, *b = nullptr;
+  int64_t b_stride = 0;
+  float* sum = nullptr;  // where partial sums over the pieces of K wait, if not in C
+  int64_t sum_stride = 0;
+  const float* resume = nullptr;  // this piece's sums so far
+  int64_t resume_stride = 0;
+  const float* ahead = nullptr;  // read by a later tile
+  int64_t ahead_step = 0;
+};
+
+/// One product: operands of this entry of the batch, its scratch.
+struct Product {
+  GemmProblem p;
+  TileSchedule s;
+  GemmOperands x;
+  float *packed_a = nullptr, *packed_b = nullptr, *sums = nullptr;  // sums: row-major block of C, or null
+  const float *ready_a = nullptr, *ready_b = nullptr;               // packed as a whole beforehand
+  bool bias_stays = false;                                          // along a row, since C is the transpose of the caller's
+
+  void run(Workers& workers) const;
+  void pack_all_a(float* to, Workers& workers) const;
+  void pack_all_b(float* to, Workers& workers) const;
+  int64_t padded_columns(int64_t columns) const;  // of packed B: the last panel may be a vector wide
+
+ private:
+  void step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b, Workers& workers) const;
+  void pack_rows_of_a(int64_t m0, int64_t k0, int64_t first, int64_t last, float* to) const;
+  void pack_columns_of_b(int64_t n0, int64_t k0, int64_t first, int64_t last, float* to) const;
+  void task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task) const;
+  void task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task) const;
+  int64_t place_of_a(int64_t m0, int64_t k0) const;  // in ready_a, of a block's piece of K
+  int64_t place_of_b(int64_t n0, int64_t k0) const;
+  void compute(const Tile& t) const;
+  void finish(const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns) const;
+
+  int64_t rows_of(int64_t m0) const { return std::min(s.block_m, p.m - m0); }
+  int64_t columns_of(int64_t n0) const { return std::min(s.block_n, p.n - n0); }
+  int64_t depth_of(int64_t k0) const { return std::min(s.kc, p.k - k0); }
+};
+
+}  // namespace st::cpu::ST_ISA

@@ -1,0 +1,10 @@
+// The reference backend's product by itself.
+#pragma once
+
+#include "gemm/gemm_kernels.h"
+
+namespace st::reference {
+
+const GemmKernels& gemm_kernels();
+
+}  // namespace st::reference

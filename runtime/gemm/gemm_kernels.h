@@ -1,0 +1,44 @@
+// The product of a backend: what a plan and the ops call. Behind it are packing, blocking and micro-kernels; nothing here asks which.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/workers.h"
+#include "gemm/epilogue.h"
+#include "gemm/schedule.h"
+
+namespace st {
+
+/// Operands of a GemmProblem. What is written (C, pre-activation, column sums) overlaps nothing else.
+struct GemmOperands {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* c = nullptr;
+  const void* bias = nullptr;           // n elements of C's type, where the problem says so
+  const std::byte* packed_b = nullptr;  // from pack(), read in place of b: the same bits
+  const GemmEpilogue* epilogue = nullptr;
+};
+
+struct GemmKernels {
+  /// The schedule of the problem as_run(); `wanted` is the caller's, and is seen from the transposed problem where that runs.
+  TileSchedule (*schedule)(const GemmProblem& problem, const TileSchedule& wanted);
+  /// Bytes of workspace for `threads` at a time.
+  int64_t (*workspace)(const GemmProblem& problem, const TileSchedule& schedule, int threads);
+  /// Bits do not depend on the number of workers. Workspace: 64-byte aligned, not cleared.
+  void (*run)(const GemmProblem& problem, const TileSchedule& schedule, const GemmOperands& operands, std::span<std::byte> workspace,
+              Workers& workers);
+  /// All of B's matrices laid out as run() reads them: 64-byte aligned. They fit each problem and schedule with the same packing_of().
+  int64_t (*packed_bytes)(const GemmProblem& problem, const TileSchedule& schedule);
+  void (*pack)(const GemmProblem& problem, const TileSchedule& schedule, const void* b, std::byte* to, Workers& workers);
+};
+
+/// What the layout of a packed B depends on.
+struct BPacking {
+  int64_t n = 0, k = 0, matrices = 0, panel = 0, piece = 0, block = 0;
+  bool transposed = false;
+  bool operator==(const BPacking&) const = default;
+};
+BPacking packing_of(const GemmProblem& problem, const TileSchedule& schedule);
+
+}  // namespace st

@@ -1,0 +1,32 @@
+// Which tiles a product by itself runs with: what was wished for, fitted to the micro-kernel and to a budget of scratch memory.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/gemm_kernels.h"
+
+namespace st {
+
+/// A caller's wish; sizes as the caller's M and N go, 0: choose.
+struct GemmWish {
+  TileSchedule tiles;
+  int64_t max_scratch_bytes = 0;  // 0: any
+};
+
+/// A problem's schedule and what it costs. alpha and beta of the problem are a run's own matter: this holds for all of them.
+struct GemmChoice {
+  GemmProblem problem;
+  TileSchedule schedule;  // as the kernels run it
+  int64_t scratch_bytes = 0, packed_bytes = 0;
+  bool adjusted = false;  // a size is another one than wished
+
+  /// The schedule as the caller's M and N go.
+  TileSchedule tiles() const { return runs_transposed(problem) ? transposed(schedule) : schedule; }
+};
+
+/// A pure function. The budget may make blocks and tiles smaller that are not wished for, never the piece of K, which decides bits.
+/// Throws invalid_argument for sizes, strides and tiles that make no sense, out_of_memory with the numbers and the largest tile that fits
+/// when the wish is beyond the budget.
+GemmChoice choose_gemm(const GemmKernels& kernels, const GemmProblem& problem, const GemmWish& wish, int threads);
+
+}  // namespace st

@@ -1,0 +1,181 @@
+// Products through st_gemm: against double precision in every class of shapes, packed as plain, the same bits for any tile and threads.
+#include "gemm_case.h"
+
+namespace {
+
+using namespace st::test;
+
+class Gemm : public testing::Test {
+ protected:
+  Gemm() {
+    auto options = filled(st_context_options_init);
+    options.threads = 2;
+    EXPECT_TRUE(works(st_context_create(&options, context_.out())));
+  }
+
+  static void expect_product(const GemmCase& x, float alpha, float beta, const Matrices& before) {
+    const GemmShape& s = x.shape;
+    for (int64_t e = 0; e < s.batch; ++e) {
+      for (int64_t i = 0; i < s.m; ++i) {
+        for (int64_t j = 0; j < s.n; ++j) {
+          const auto [value, size] = x.exact(e, i, j, static_cast<double>(alpha), static_cast<double>(beta), before);
+          ASSERT_NEAR(x.c.at(e, i, j), value, x.bound(value, size))
+              << s.m << "x" << s.n << "x" << s.k << " of " << s.batch << " at " << e << ", " << i << ", " << j;
+        }
+      }
+    }
+  }
+
+  /// Runs it plain and packed, on both devices' backends where it is small.
+  void check(const GemmShape& shape, float alpha = 1, float beta = 0) {
+    GemmCase x(shape);
+    const Matrices before = x.c;
+    const HeldGemm gemm = x.plan(context_);
+    ASSERT_TRUE(works(x.run(gemm, alpha, beta)));
+    expect_product(x, alpha, beta, before);
+    if (HasFatalFailure()) return;
+    GemmCase again(shape);
+    const HeldPacked packed = again.packed(gemm);
+    ASSERT_TRUE(works(again.run(gemm, alpha, beta, packed)));
+    EXPECT_EQ(again.c.bytes(), x.c.bytes()) << "packed";
+  }
+
+  HeldContext context_;
+};
+
+TEST_F(Gemm, EqualsDoublePrecisionInEveryClassOfShapes) {
+  constexpr int64_t kShapes[][3] = {{64, 64, 64},   {128, 128, 128}, {37, 1013, 511}, {257, 257, 257}, {1, 768, 300}, {8, 768, 300},
+                                    {16, 768, 300}, {100, 90, 1},    {3, 5, 4000},    {0, 5, 7},       {5, 0, 7},     {5, 7, 0}};
+  for (const auto& [m, n, k] : kShapes) check({m, n, k});
+}
+
+TEST_F(Gemm, TakesEveryTransposeGapsBetweenRowsAndBatches) {
+  for (int way = 0; way < 16; ++way) {
+    for (const int64_t gap : {0, 5}) {
+      GemmShape shape{30, 41, 53};
+      shape.transpose_a = (way & 1) != 0, shape.transpose_b = (way & 2) != 0, shape.column_major_c = (way & 4) != 0;
+      shape.gap = gap;
+      if ((way & 8) != 0) shape.batch = 3;
+      check(shape);
+      shape.shared_b = shape.batch > 1;
+      if (shape.shared_b) check(shape);
+    }
+  }
+}
+
+TEST_F(Gemm, AddsWhatBetaSaysAndReadsNoCWithoutIt) {
+  for (const float alpha : {1.0F, -0.5F}) {
+    for (const float beta : {1.0F, 0.25F}) {
+      check({20, 60, 70}, alpha, beta);
+      check({20, 60, 3000}, alpha, beta);
+    }
+  }
+  GemmCase x({20, 60, 70});
+  x.c = Matrices(ST_F32, 1, 20, 60, 60, 1, 1200, 0);  // NaN
+  ASSERT_TRUE(works(x.run(x.plan(context_), 2, 0)));
+  expect_product(x, 2, 0, x.c);
+}
+
+TEST_F(Gemm, WhatIsEmptyNeedsNoMemory) {
+  for (const bool column_major : {false, true}) {
+    GemmShape shape{30, 40, 0, 2};
+    shape.column_major_c = column_major;
+    GemmCase x(shape);
+    const Matrices before = x.c;
+    const HeldGemm gemm = x.plan(context_);
+    st_view a = x.a.view(true), b = x.b.view(true), c = x.c.view(true);
+    a.data = b.data = nullptr;
+    ASSERT_TRUE(works(st_gemm_run(gemm, 1, &a, &b, 2, &c, nullptr)));
+    expect_product(x, 1, 2, before);
+    GemmCase none({0, 40, 20});
+    st_view nothing = none.c.view();
+    nothing.data = nullptr;
+    a = none.a.view(), b = none.b.view();
+    ASSERT_TRUE(works(st_gemm_run(none.plan(context_), 1, &a, &b, 0, &nothing, nullptr)));
+  }
+}
+
+TEST_F(Gemm, TakesBf16AndF16InAnyMix) {
+  constexpr st_dtype kTypes[] = {ST_F32, ST_BF16, ST_F16};
+  for (const st_dtype a : kTypes) {
+    for (const st_dtype b : kTypes) {
+      for (const st_dtype c : kTypes) {
+        GemmShape shape{19, 45, 70};
+        shape.a_dtype = a, shape.b_dtype = b, shape.c_dtype = c;
+        check(shape);
+        check(shape, 0.5F, 1);
+      }
+    }
+  }
+}
+
+TEST_F(Gemm, TheReferenceDeviceMultipliesToo) {
+  auto options = filled(st_context_options_init);
+  options.device = "reference";
+  context_.reset();
+  ASSERT_TRUE(works(st_context_create(&options, context_.out())));
+  check({9, 11, 13}, 0.5F, 2);
+  GemmShape shape{9, 11, 13, 2, true, true, true};
+  shape.c_dtype = ST_BF16;
+  check(shape);
+  shape.shared_b = true;
+  check(shape, 1, 1);
+}
+
+TEST_F(Gemm, ThreadsAndTilesOfEqualTileKChangeNoBit) {
+  const GemmShape shape{150, 210, 500};
+  GemmCase first(shape);
+  const HeldGemm chosen = first.plan(context_);
+  ASSERT_TRUE(works(first.run(chosen, 1, 1)));
+  auto info = filled(st_gemm_info_init);
+  ASSERT_TRUE(works(st_gemm_plan_info(chosen, &info)));
+  for (const int32_t threads : {1, 2, 3}) {
+    for (const int64_t tile : {32, 64, 128}) {
+      auto schedule = filled(st_gemm_schedule_init);
+      schedule.threads = threads;
+      schedule.tile_m = schedule.tile_n = tile;
+      schedule.tile_k = info.tile_k;
+      schedule.block_m = 2 * tile;
+      GemmCase x(shape);
+      ASSERT_TRUE(works(x.run(x.plan(context_, &schedule), 1, 1)));
+      EXPECT_EQ(x.c.bytes(), first.c.bytes()) << threads << " threads, tile " << tile;
+    }
+  }
+}
+
+TEST_F(Gemm, TellsWhatWasChosenAndMeasured) {
+  GemmCase x({200, 200, 200});
+  auto schedule = filled(st_gemm_schedule_init);
+  schedule.tile_m = schedule.tile_n = 33;
+  schedule.tile_k = 50;
+  const HeldGemm gemm = x.plan(context_, &schedule);
+  auto info = filled(st_gemm_info_init);
+  ASSERT_TRUE(works(st_gemm_plan_info(gemm, &info)));
+  EXPECT_EQ(info.adjusted, 1) << "no micro-kernel has 33 columns";
+  EXPECT_GE(info.tile_n, 33);
+  EXPECT_EQ(info.tile_n % info.micro_n, 0);
+  EXPECT_EQ(info.tile_m % info.micro_m, 0);
+  EXPECT_EQ(info.tile_k, 50);
+  EXPECT_EQ(info.threads, 2);
+  EXPECT_EQ(info.packing, ST_GEMM_PACKING_PACKED);
+  EXPECT_STRNE(info.instruction_set, "");
+  EXPECT_GT(info.scratch_bytes, 0);
+  EXPECT_GE(info.packed_bytes, 200 * 200 * 4);
+  EXPECT_EQ(info.flops_per_second, 0) << "nothing ran yet";
+  ASSERT_TRUE(works(x.run(gemm, 1, 0)));
+  ASSERT_TRUE(works(st_gemm_plan_info(gemm, &info)));
+  EXPECT_GT(info.flops_per_second, 1e6);
+}
+
+TEST_F(Gemm, AChildKeepsItsParents) {
+  GemmCase x({20, 30, 40});
+  HeldGemm gemm = x.plan(context_);
+  const HeldPacked packed = x.packed(gemm);
+  context_.reset();
+  ASSERT_TRUE(works(x.run(gemm, 1, 0, packed)));
+  gemm.reset();
+  const st_view b = x.b.view();
+  EXPECT_TRUE(works(st_gemm_repack(packed, &b)));
+}
+
+}  // namespace

@@ -1,0 +1,81 @@
+// Memory of st_gemm: all of it from the host's allocator at creation, none in a run, all of it back at the end.
+#include "gemm_case.h"
+#include "ledger.h"
+
+namespace {
+
+using namespace st::test;
+
+class GemmMemory : public testing::Test {
+ protected:
+  GemmMemory() {
+    const auto options = ledger_.options();
+    EXPECT_TRUE(works(st_context_create(&options, context_.out())));
+  }
+
+  Ledger ledger_;
+  HeldContext context_;
+};
+
+TEST_F(GemmMemory, ARunAllocatesNothing) {
+  GemmCase x({70, 80, 1500, 2});
+  Matrices residual(ST_F32, 2, 70, 80, 80, 1, 5600, 4);
+  const st_view added = residual.view(true);
+  auto epilogue = filled(st_epilogue_init);
+  epilogue.activation = ST_ACTIVATION_GELU_TANH;
+  epilogue.residual = &added;
+  const HeldGemm gemm = x.plan(context_);
+  const HeldPacked packed = x.packed(gemm);
+  const st_view b = x.b.view(true);
+  const int64_t calls = ledger_.calls();
+  ASSERT_TRUE(works(x.run(gemm, 1, 0.5F)));
+  ASSERT_TRUE(works(x.run(gemm, 1, 0.5F, packed, &epilogue)));
+  ASSERT_TRUE(works(x.run(gemm, 0, 1)));
+  ASSERT_TRUE(works(st_gemm_repack(packed, &b)));
+  EXPECT_EQ(ledger_.calls(), calls);
+}
+
+TEST_F(GemmMemory, WhatItTellsIsWhatItTakesAndGoesBack) {
+  GemmCase x({200, 210, 220});
+  const int64_t before = ledger_.bytes();
+  {
+    const HeldGemm gemm = x.plan(context_);
+    auto info = filled(st_gemm_info_init);
+    ASSERT_TRUE(works(st_gemm_plan_info(gemm, &info)));
+    const int64_t of_plan = ledger_.bytes() - before;
+    EXPECT_GE(of_plan, info.scratch_bytes);
+    EXPECT_LE(of_plan, info.scratch_bytes + 8192) << "beside scratch there is little";
+    const HeldPacked packed = x.packed(gemm);
+    EXPECT_GE(ledger_.bytes() - before - of_plan, info.packed_bytes);
+    EXPECT_LE(ledger_.bytes() - before - of_plan, info.packed_bytes + 1024);
+  }
+  EXPECT_EQ(ledger_.bytes(), before);
+}
+
+TEST_F(GemmMemory, RefusedAnywhereInACreationCostsThatCallAlone) {
+  GemmCase x({40, 50, 60});
+  const st_view b = x.b.view();
+  const int64_t before = ledger_.bytes();
+  int failures = 0;
+  for (int64_t n = 0;; ++n) {
+    st_gemm* gemm = nullptr;
+    st_packed* packed = nullptr;
+    ledger_.fail_at(n);
+    st_status status = st_gemm_plan_create(context_, &x.problem, nullptr, &gemm);
+    if (status == ST_OK) status = st_gemm_pack(gemm, &b, &packed);
+    const bool failed = ledger_.fail_none();
+    if (failed) {
+      EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, status)) << n;
+      ++failures;
+    } else {
+      EXPECT_TRUE(works(status));
+    }
+    EXPECT_TRUE(works(st_packed_destroy(packed)));
+    EXPECT_TRUE(works(st_gemm_plan_destroy(gemm)));
+    ASSERT_EQ(ledger_.bytes(), before) << n;
+    if (!failed) break;
+  }
+  EXPECT_GT(failures, 4);
+}
+
+}  // namespace

@@ -1,0 +1,215 @@
+// What st_gemm refuses, and what it says.
+#include <thread>
+
+#include "gemm_case.h"
+#include "inside.h"
+
+namespace {
+
+using namespace st::test;
+
+class GemmRefusals : public testing::Test {
+ protected:
+  GemmRefusals() {
+    auto options = filled(st_context_options_init);
+    options.threads = 1;
+    options.memory_limit = 1 << 26;
+    EXPECT_TRUE(works(st_context_create(&options, context_.out())));
+  }
+
+  template <class Change>
+  void refuse_problem(st_status status, std::initializer_list<std::string_view> words, const Change& change) {
+    auto problem = filled(st_gemm_problem_init);
+    problem.m = 4, problem.n = 5, problem.k = 6;
+    change(problem);
+    st_gemm* made = nullptr;
+    EXPECT_TRUE(fails(status, st_gemm_plan_create(context_, &problem, nullptr, &made), words));
+    EXPECT_EQ(made, nullptr);
+  }
+  template <class Change>
+  void refuse_schedule(st_status status, std::initializer_list<std::string_view> words, const Change& change) {
+    const GemmCase x({300, 300, 300});
+    auto schedule = filled(st_gemm_schedule_init);
+    change(schedule);
+    st_gemm* made = nullptr;
+    EXPECT_TRUE(fails(status, st_gemm_plan_create(context_, &x.problem, &schedule, &made), words));
+    EXPECT_EQ(made, nullptr);
+  }
+
+  HeldContext context_;
+};
+
+TEST_F(GemmRefusals, OfProblems) {
+  const auto invalid = [&](std::initializer_list<std::string_view> words, auto change) {
+    refuse_problem(ST_INVALID_ARGUMENT, words, change);
+  };
+  invalid({"m -4"}, [](st_gemm_problem& p) { p.m = -4; });
+  invalid({"batch -1"}, [](st_gemm_problem& p) { p.batch = -1; });
+  invalid({"A of", "further than any memory"}, [](st_gemm_problem& p) { p.m = p.k = INT64_MAX; });
+  invalid({"more work than can be counted"}, [](st_gemm_problem& p) { p.m = p.n = p.k = int64_t{1} << 28; });
+  invalid({"elements of A of 4x6 share memory", "at least 6"}, [](st_gemm_problem& p) { p.a_row = 5; });
+  invalid({"elements of B"}, [](st_gemm_problem& p) { p.b_column = 5; });
+  invalid({"elements of C of 4x5"}, [](st_gemm_problem& p) { p.c_row = 4; });
+  invalid({"must not be negative", "-5"}, [](st_gemm_problem& p) { p.c_row = -5; });
+  invalid({"2 matrices of C overlap", "19"}, [](st_gemm_problem& p) { p.batch = 2, p.c_batch = 19; });
+  invalid({"shared_a is 2"}, [](st_gemm_problem& p) { p.shared_a = 2; });
+  invalid({"b_batch is 30 and shared_b is 1"}, [](st_gemm_problem& p) { p.shared_b = 1, p.b_batch = 30; });
+  refuse_problem(ST_UNSUPPORTED, {"dtype 2", "cast"}, [](st_gemm_problem& p) { p.a_dtype = ST_F64; });
+  refuse_problem(ST_UNSUPPORTED, {"dtype 5"}, [](st_gemm_problem& p) { p.c_dtype = ST_I32; });
+  invalid({"struct_size is 8"}, [](st_gemm_problem& p) { p.struct_size = 8; });
+}
+
+TEST_F(GemmRefusals, OfSchedules) {
+  const auto invalid = [&](std::initializer_list<std::string_view> words, auto change) {
+    refuse_schedule(ST_INVALID_ARGUMENT, words, change);
+  };
+  invalid({"tile_m is -1", "0 (choose) to 1048576"}, [](st_gemm_schedule& s) { s.tile_m = -1; });
+  invalid({"tile_k is 1099511627776"}, [](st_gemm_schedule& s) { s.tile_k = int64_t{1} << 40; });
+  invalid({"micro_m is 65"}, [](st_gemm_schedule& s) { s.micro_m = 65; });
+  invalid({"threads is -2"}, [](st_gemm_schedule& s) { s.threads = -2; });
+  invalid({"order is 3"}, [](st_gemm_schedule& s) { s.order = 3; });
+  invalid({"packing is -1"}, [](st_gemm_schedule& s) { s.packing = -1; });
+  invalid({"max_scratch_bytes is -1"}, [](st_gemm_schedule& s) { s.max_scratch_bytes = -1; });
+  refuse_schedule(ST_UNSUPPORTED, {"at most 16 rows", "300 rows"}, [](st_gemm_schedule& s) { s.packing = ST_GEMM_PACKING_IN_PLACE; });
+  refuse_schedule(ST_OUT_OF_MEMORY, {"tile ", "10000", "the largest that fits is tile"}, [](st_gemm_schedule& s) {
+    s.tile_m = s.tile_n = s.tile_k = 300;
+    s.max_scratch_bytes = 10000;
+  });
+}
+
+TEST_F(GemmRefusals, OfScratchBeyondTheContextsLimit) {
+  auto options = filled(st_context_options_init);
+  options.memory_limit = 1 << 16;
+  context_.reset();
+  ASSERT_TRUE(works(st_context_create(&options, context_.out())));
+  const GemmCase x({2000, 2000, 2000});
+  st_gemm* made = nullptr;
+  EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_gemm_plan_create(context_, &x.problem, nullptr, &made), {"scratch", "memory_limit"}));
+}
+
+TEST_F(GemmRefusals, OfViewsThatAreNotThePlans) {
+  GemmCase x({4, 5, 6});
+  const HeldGemm gemm = x.plan(context_);
+  const st_view a = x.a.view(), b = x.b.view(), c = x.c.view();
+  const auto run = [&](const st_view& of_a, const st_view& of_b, const st_view& of_c) {
+    return st_gemm_run(gemm, 1, &of_a, &of_b, 0, &of_c, nullptr);
+  };
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, run(b, b, c), {"\"a\" has shape [6, 5]", "[4, 6]"}));
+  st_view wrong = a;
+  wrong.rank = 1;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, run(wrong, b, c), {"\"a\" has shape"}));
+  wrong = b;
+  wrong.dtype = ST_BF16;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, run(a, wrong, c), {"\"b\" is bf16, the plan's is f32"}));
+  wrong = c;
+  wrong.bytes = 79;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, run(a, b, wrong), {"\"c\"", "needs 80 bytes, it has 79"}));
+  wrong = a;
+  wrong.data = nullptr;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, run(wrong, b, c), {"\"a\" has no data"}));
+  const int64_t transposed[] = {1, 4};
+  wrong = a;
+  wrong.strides = transposed;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, run(wrong, b, c), {"\"a\"", "strides [1, 4]", "6 between rows"}));
+  st_error_info info = filled(st_error_info_init);
+  ASSERT_TRUE(works(st_last_error_info(&info)));
+  EXPECT_STREQ(info.tensor, "a");
+}
+
+TEST_F(GemmRefusals, OfOverlapsWithWhatIsWritten) {
+  GemmCase x({5, 5, 5});
+  const HeldGemm gemm = x.plan(context_);
+  const st_view a = x.a.view(), b = x.b.view(), c = x.c.view();
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_gemm_run(gemm, 1, &a, &b, 0, &a, nullptr), {"\"c\" and \"a\" share memory"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_gemm_run(gemm, 1, &a, &b, 0, &b, nullptr), {"\"c\" and \"b\""}));
+  EXPECT_TRUE(works(st_gemm_run(gemm, 1, &a, &a, 0, &c, nullptr))) << "what is only read may be shared";
+  auto epilogue = filled(st_epilogue_init);
+  epilogue.residual = &c;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_gemm_run(gemm, 1, &a, &b, 0, &c, &epilogue), {"\"residual\" and \"c\""}));
+  epilogue.residual = nullptr;
+  epilogue.pre_activation = &b;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_gemm_run(gemm, 1, &a, &b, 0, &c, &epilogue), {"\"pre_activation\" and \"b\""}));
+  const int64_t five[] = {5};
+  const st_view row = {ST_F32, 1, five, nullptr, c.data, 20};
+  epilogue.pre_activation = nullptr;
+  epilogue.column_sums = &row;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_gemm_run(gemm, 1, &a, &b, 0, &c, &epilogue), {"\"column_sums\" and \"c\""}));
+}
+
+TEST_F(GemmRefusals, OfEpilogues) {
+  GemmCase x({5, 6, 5});
+  const HeldGemm gemm = x.plan(context_);
+  Matrices other(ST_F32, 1, 5, 6, 6, 1, 30, 7);
+  const st_view like_c = other.view();
+  float values[12] = {};
+  const int64_t six[] = {6}, two[] = {2};
+  const st_view vector = {ST_F32, 1, six, nullptr, values, sizeof values};
+  const auto refused = [&](std::initializer_list<std::string_view> words, auto change) {
+    auto epilogue = filled(st_epilogue_init);
+    change(epilogue);
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, x.run(gemm, 1, 0, nullptr, &epilogue), words));
+  };
+  refused({"activation is 9"}, [](st_epilogue& e) { e.activation = 9; });
+  refused({"derivative_at", "without an activation"}, [&](st_epilogue& e) { e.derivative_at = &like_c; });
+  refused({"pre_activation and derivative_at"}, [&](st_epilogue& e) {
+    e.activation = ST_ACTIVATION_RELU;
+    e.derivative_at = e.pre_activation = &like_c;
+  });
+  st_view wrong = vector;
+  wrong.dims = two;
+  refused({"\"bias\" has shape [2]", "[6]"}, [&](st_epilogue& e) { e.bias = &wrong; });
+  wrong = vector;
+  wrong.dtype = ST_BF16;
+  refused({"\"column_sums\" is bf16"}, [&](st_epilogue& e) { e.column_sums = &wrong; });
+  wrong = vector;
+  wrong.strides = two;
+  refused({"\"bias\" has stride 2"}, [&](st_epilogue& e) { e.bias = &wrong; });
+  wrong = like_c;
+  wrong.rank = 1;
+  refused({"\"residual\" has shape"}, [&](st_epilogue& e) { e.residual = &wrong; });
+  wrong = like_c;
+  const int64_t same[] = {0, 1};
+  wrong.strides = same;
+  refused({"\"residual\"", "share memory by its strides"}, [&](st_epilogue& e) { e.residual = &wrong; });
+  refused({"struct_size"}, [&](st_epilogue& e) { e.struct_size = 1; });
+  EXPECT_TRUE(works(x.run(gemm, 1, 0, nullptr, nullptr)));
+}
+
+TEST_F(GemmRefusals, OfABThatWasPackedForAnother) {
+  GemmCase x({4, 5, 6}), other({4, 5, 7});
+  const HeldGemm gemm = x.plan(context_), of_other = other.plan(context_);
+  const HeldPacked packed = other.packed(of_other);
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, x.run(gemm, 1, 0, packed), {"packed for another"}));
+  GemmCase rows({40, 5, 6});
+  const HeldGemm of_rows = rows.plan(context_);
+  const HeldPacked fits = rows.packed(of_rows);
+  EXPECT_TRUE(works(x.run(gemm, 1, 0, fits))) << "m is not the packing's matter";
+}
+
+TEST(GemmInUse, ASecondCallIsBusyOnThePlanAndOnWhatItPacked) {
+  Inside inside;
+  HeldContext context;
+  ASSERT_TRUE(works(st_context_create(inside.options(), context.out())));
+  GemmCase x({200, 200, 200}), y({200, 200, 200});
+  const HeldGemm gemm = x.plan(context), other = x.plan(context);
+  const HeldPacked packed = x.packed(gemm);
+  const st_view b = x.b.view();
+  bool asked = false;
+  inside.then(1, [&] {
+    asked = true;
+    auto info = filled(st_gemm_info_init);
+    EXPECT_TRUE(fails(ST_BUSY, y.run(gemm, 1, 0), {"gemm", "another call"}));
+    EXPECT_TRUE(fails(ST_BUSY, st_gemm_plan_info(gemm, &info), {"gemm"}));
+    EXPECT_TRUE(fails(ST_BUSY, st_gemm_repack(packed, &b), {"packed"}));
+    EXPECT_TRUE(fails(ST_BUSY, y.run(other, 1, 0, packed), {"packed"}));
+    EXPECT_TRUE(fails(ST_BUSY, st_gemm_plan_destroy(gemm), {"gemm"}));
+    EXPECT_TRUE(fails(ST_BUSY, st_packed_destroy(packed), {"packed"}));
+  });
+  ASSERT_TRUE(works(x.run(gemm, 1, 0, packed)));
+  EXPECT_TRUE(asked) << "the host was never asked for threads";
+  inside.then(-1, {});
+  ASSERT_TRUE(works(y.run(gemm, 1, 0)));
+  EXPECT_EQ(x.c.bytes(), y.c.bytes());
+}
+
+}  // namespace
