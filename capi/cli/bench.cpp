@@ -1,0 +1,41 @@
+// scaletrain bench: which kind, how many rounds, how many threads.
+#include "bench.h"
+
+#include <memory>
+
+#include "options.h"
+
+namespace cli {
+namespace {
+
+int run_bench(const BenchOptions& o) {
+  const std::string there = "there is: step";
+  if (o.kind.empty()) refuse("bench: of what? There is: step");
+  if (o.kind != "step") {
+    const bool later = o.kind == "gemm" || o.kind == "optimizer" || o.kind == "collective" || o.kind == "checkpoint";
+    refuse("bench: ", later ? o.kind + " is not in this version yet; " : "unknown benchmark " + o.kind + "; ", there);
+  }
+  if (!o.shapes.empty() && o.shapes != "all") refuse("--shapes is \"", o.shapes, "\"; it can only be all");
+  const int64_t rounds = whole_number("--rounds", o.rounds), threads = whole_number("--threads", o.threads);
+  if (rounds < 1) refuse("--rounds is ", rounds, "; give at least 1");
+  if (threads < 0 || threads > 4096) refuse("--threads is ", threads, "; give 1 to 4096, or 0 for this process's cores");
+  const int64_t used = threads > 0 ? threads : Json::parse(text(st_features))["cores"].get<int64_t>();
+  bench_step(o, rounds, used);
+  return kDone;
+}
+
+}  // namespace
+
+Command bench_command(CLI::App& app) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* command = app.add_subcommand("bench", "measure: step (whole training steps of a GPT)");
+  command->add_option("kind", options->kind, "what to measure: step");
+  add_text(*command, "--rounds", options->rounds, "samples of each side, interleaved [15]");
+  add_text(*command, "--threads", options->threads, "of each side; 0: this process's cores [0]");
+  add_text(*command, "--against", options->against, "pytorch (from the .venv, or the python named by SCALETRAIN_PYTHON), or none [all]");
+  add_text(*command, "--shapes", options->shapes, "all: also GPT-2's vocabulary and a context of 1024");
+  command->add_flag("--json", options->json, "one JSON object");
+  return {command, [options] { return run_bench(*options); }};
+}
+
+}  // namespace cli
