@@ -1,4 +1,4 @@
-// What `scaletrain bench` was asked for. Each kind has a file: bench_step.cpp.
+// What `scaletrain bench` was asked for. Each kind has a file: bench_step.cpp, bench_gemm.cpp.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,12 @@
 namespace cli {
 
 struct BenchOptions {
-  std::string kind, rounds = "15", threads = "0", against = "all", shapes;
-  bool json = false;
+  std::string kind, rounds = "15", threads = "0", against = "all", shapes, shape, report;
+  bool json = false, tiles = false;
 };
 
-/// Refuses what is not its own. `rounds` and `threads` are at least 1.
+/// Both refuse what is not theirs. `rounds` and `threads` are at least 1.
 void bench_step(const BenchOptions& options, int64_t rounds, int64_t threads);
+void bench_gemm(const BenchOptions& options, int64_t rounds, int64_t threads);
 
 }  // namespace cli
