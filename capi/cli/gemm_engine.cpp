@@ -40,6 +40,7 @@ double GemmSampler::repeat(int64_t times, bool packed) {
 
 int64_t GemmSampler::repeats_for(bool packed) {
   engine_.multiply(packed);  // the first call of a library makes its threads and its code
+  if (flops_of(operands_.shape()) >= kLarge) return 1;
   for (int64_t times = 1;;) {
     double took = repeat(times, packed);
     for (int i = 1; i < kTries && took < 100 * kSample; ++i) took = std::min(took, repeat(times, packed));  // others run here, too
