@@ -8,20 +8,10 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "source_tree.h"
+
 namespace cli {
 namespace {
-
-constexpr const char* kScript = "tests/bench/step_pytorch.py";
-
-// The source tree above this program, where it was built: an installed program knows no path of another machine, and has no peer.
-std::filesystem::path source_tree() {
-  std::error_code none;
-  for (auto folder = std::filesystem::read_symlink("/proc/self/exe", none); folder.has_relative_path();) {
-    folder = folder.parent_path();
-    if (std::filesystem::exists(folder / kScript, none)) return folder;
-  }
-  throw std::runtime_error(std::string("no ") + kScript + " above this program; use the one that the source tree's presets build");
-}
 
 std::string interpreter(const std::filesystem::path& tree) {
   const char* named = std::getenv("SCALETRAIN_PYTHON");
@@ -33,8 +23,10 @@ std::string interpreter(const std::filesystem::path& tree) {
 }  // namespace
 
 PytorchPeer::PytorchPeer() {
-  const std::filesystem::path tree = source_tree();
-  const std::string python = interpreter(tree), program = (tree / kScript).string();
+  const auto tree = source_tree();
+  if (!tree)
+    throw std::runtime_error(std::string("no ") + kStepScript + " above this program; use the one that the source tree's presets build");
+  const std::string python = interpreter(*tree), program = (*tree / kStepScript).string();
   int down[2], up[2];
   if (pipe(down) != 0 || pipe(up) != 0) throw std::runtime_error("cannot make a pipe");
   std::signal(SIGPIPE, SIG_IGN);  // a child that died is an answer that does not come

@@ -24,11 +24,12 @@ class BadInput(CommandLineTest):
         self.refused("trian", words=["trian", "did you mean train?"])
         self.refused("launch", words=["launch", "not in this version"])
         self.refused("--verbose", words=["unknown option --verbose"])
-        self.refused("bench", "gemm", words=["gemm", "step"])
-        self.refused("bench", words=["step"])
+        self.refused("bench", "optimizer", words=["optimizer", "not in this version", "step, gemm"])
+        self.refused("bench", words=["step", "gemm"])
         self.refused("bench", "step", "--rounds", 0, words=["--rounds", "0"])
         self.refused("bench", "step", "--against", "mkl", words=["mkl", "pytorch", "none"])
         self.refused("bench", "step", "--against", "", words=["--against", "pytorch"])
+        self.refused("bench", "step", "--tiles", words=["--tiles", "bench gemm"])
 
     def test_an_unknown_option_names_the_nearest(self):
         self.train_refused("--widht", 32, words=["--widht", "did you mean --width?"])

@@ -1,0 +1,46 @@
+// scaletrain bench: which kind, how many rounds, how many threads.
+#include "bench.h"
+
+#include <memory>
+
+#include "options.h"
+
+namespace cli {
+namespace {
+
+int run_bench(const BenchOptions& o) {
+  const std::string there = "there is: step, gemm";
+  if (o.kind.empty()) refuse("bench: of what? There is: step, gemm");
+  if (o.kind != "step" && o.kind != "gemm") {
+    const bool later = o.kind == "optimizer" || o.kind == "collective" || o.kind == "checkpoint";
+    refuse("bench: ", later ? o.kind + " is not in this version yet; " : "unknown benchmark " + o.kind + "; ", there);
+  }
+  if (!o.shapes.empty() && o.shapes != "all") refuse("--shapes is \"", o.shapes, "\"; it can only be all");
+  const int64_t rounds = whole_number("--rounds", o.rounds), threads = whole_number("--threads", o.threads);
+  if (rounds < 1) refuse("--rounds is ", rounds, "; give at least 1");
+  if (threads < 0 || threads > 4096) refuse("--threads is ", threads, "; give 1 to 4096, or 0 for this process's cores");
+  const int64_t used = threads > 0 ? threads : Json::parse(text(st_features))["cores"].get<int64_t>();
+  (o.kind == "step" ? bench_step : bench_gemm)(o, rounds, used);
+  return kDone;
+}
+
+}  // namespace
+
+Command bench_command(CLI::App& app) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* command = app.add_subcommand("bench", "measure: step (whole training steps of a GPT), gemm (matrix products, fp32)");
+  command->add_option("kind", options->kind, "what to measure: step, gemm (fp32 alone so far)");
+  add_text(*command, "--rounds", options->rounds, "samples of each side, interleaved [15]");
+  add_text(*command, "--threads", options->threads, "of each side; 0: this process's cores [0]");
+  add_text(*command, "--against", options->against,
+           "step: pytorch (from the .venv, or the python named by SCALETRAIN_PYTHON); gemm: any of openblas,blis,onednn,mkl, "
+           "each from the system, the .venv or the file named by SCALETRAIN_OPENBLAS and so on; or none [all]");
+  add_text(*command, "--shapes", options->shapes, "all: the longer list of shapes, too");
+  add_text(*command, "--shape", options->shape, "gemm: this one alone, MxNxK");
+  command->add_flag("--tiles", options->tiles, "gemm: the speed of every tile size instead, for one shape [1024x1024x1024]");
+  add_text(*command, "--report", options->report, "gemm --tiles: file for the HTML page with the map [bench_tiles.html]");
+  command->add_flag("--json", options->json, "one JSON object");
+  return {command, [options] { return run_bench(*options); }};
+}
+
+}  // namespace cli

@@ -1,0 +1,18 @@
+// What `scaletrain bench` was asked for. Each kind has a file: bench_step.cpp, bench_gemm.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cli {
+
+struct BenchOptions {
+  std::string kind, rounds = "15", threads = "0", against = "all", shapes, shape, report;
+  bool json = false, tiles = false;
+};
+
+/// Both refuse what is not theirs. `rounds` and `threads` are at least 1.
+void bench_step(const BenchOptions& options, int64_t rounds, int64_t threads);
+void bench_gemm(const BenchOptions& options, int64_t rounds, int64_t threads);
+
+}  // namespace cli

@@ -1,0 +1,45 @@
+// The rows of a benchmark: our speed, its share of a limit, and peers beside it. Printed as they come, or as one JSON object at the end.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "options.h"
+
+namespace cli {
+
+/// A sample of each round, in the order of the rounds; every vector is as long as `own`.
+struct BenchRow {
+  std::string name;
+  std::vector<double> own, fraction, peak;                           // in the benchmark's unit; of the peak; FLOP/s
+  std::map<std::string, std::vector<double>> peers, peer_fractions;  // in the same unit; of the peak, where it was measured
+};
+
+class BenchRows {
+ public:
+  /// `kind` as in `bench KIND`; `digits` behind the point of a printed speed. With `json`, nothing is printed before finish().
+  BenchRows(std::string kind, std::string unit, int digits, bool json)
+      : kind_(std::move(kind)), unit_(std::move(unit)), digits_(digits), json_(json) {}
+
+  /// One line, and the peers that are known to be absent. Nothing with `json`.
+  void start(const std::string& line) const;
+  void set_absent(const std::string& peer, const std::string& reason) { absent_[peer] = reason; }
+  std::map<std::string, std::string>& absent() { return absent_; }
+  void add(BenchRow row);
+  void finish() const;
+
+ private:
+  void print(const BenchRow& row) const;
+  void print_end() const;
+  Json result() const;
+  Json means() const;
+
+  std::string kind_, unit_;
+  int digits_;
+  bool json_;
+  std::map<std::string, std::string> absent_;
+  std::vector<BenchRow> rows_;
+};
+
+}  // namespace cli

@@ -1,0 +1,52 @@
+#include "gemm_engine.h"
+
+#include <algorithm>
+
+#include "seconds_now.h"
+
+namespace cli {
+namespace {
+
+constexpr double kSample = 2e-3;  // seconds that a sample lasts at least
+constexpr int kTries = 3;
+constexpr double kLarge = 2e9;  // FLOP, ten milliseconds: waking up is nothing beside it
+
+}  // namespace
+
+GemmSampler::GemmSampler(GemmEngine& engine, GemmOperands& operands) : engine_(engine), operands_(operands) {
+  operands_.draw(0);
+  engine_.open(operands_);
+  repeats_[0] = repeats_for(false);
+  if (packs()) engine_.pack();
+  repeats_[1] = packs() ? repeats_for(true) : 0;
+}
+
+double GemmSampler::seconds(uint64_t seed, bool packed) {
+  operands_.draw(seed);
+  if (packed) engine_.pack();
+  const int64_t times = repeats_[packed ? 1 : 0];
+  if (flops_of(operands_.shape()) < kLarge) engine_.multiply(packed);  // the steady state counts, not the threads' waking up
+  const double seconds = repeat(times, packed) / static_cast<double>(times);
+  if (const std::string where = operands_.difference(seed); !where.empty())
+    throw WrongProduct("computes " + name_of(operands_.shape(), packed) + " wrongly: " + where);
+  return seconds;
+}
+
+double GemmSampler::repeat(int64_t times, bool packed) {
+  const double start = seconds_now();
+  for (int64_t i = 0; i < times; ++i) engine_.multiply(packed);
+  return seconds_now() - start;
+}
+
+int64_t GemmSampler::repeats_for(bool packed) {
+  engine_.multiply(packed);  // the first call of a library makes its threads and its code
+  if (flops_of(operands_.shape()) >= kLarge) return 1;
+  for (int64_t times = 1;;) {
+    double took = repeat(times, packed);
+    for (int i = 1; i < kTries && took < 100 * kSample; ++i) took = std::min(took, repeat(times, packed));  // others run here, too
+    if (took >= kSample) return times;
+    times = std::max(times + 1, static_cast<int64_t>(std::min(10., 1.2 * kSample / std::max(took, 1e-7)) * static_cast<double>(times)));
+  }
+}
+
+}  // namespace cli

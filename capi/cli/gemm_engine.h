@@ -1,0 +1,49 @@
+// A side of `bench gemm`, and how a sample of its speed is taken: the same way whichever side it is.
+#pragma once
+
+#include <stdexcept>
+
+#include "gemm_operands.h"
+
+namespace cli {
+
+struct WrongProduct : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class GemmEngine {
+ public:
+  GemmEngine() = default;
+  virtual ~GemmEngine() = default;
+  GemmEngine(const GemmEngine&) = delete;
+  GemmEngine& operator=(const GemmEngine&) = delete;
+
+  /// Plans for products of these arrays, which outlive the plans and change their values. Throws when it cannot.
+  virtual void open(const GemmOperands& operands) = 0;
+  /// Whether it multiplies with a B packed beforehand.
+  virtual bool packs() const = 0;
+  /// B as it is now.
+  virtual void pack() = 0;
+  /// C = A B, with the packed B or the plain one.
+  virtual void multiply(bool packed) = 0;
+};
+
+class GemmSampler {
+ public:
+  /// Both outlive it. Plans, and finds out how often a sample repeats the product so that the clock can see it.
+  GemmSampler(GemmEngine& engine, GemmOperands& operands);
+
+  bool packs() const { return engine_.packs(); }
+  /// Seconds of one product, of operands drawn for `seed`. Throws WrongProduct with where.
+  double seconds(uint64_t seed, bool packed);
+
+ private:
+  double repeat(int64_t times, bool packed);
+  int64_t repeats_for(bool packed);
+
+  GemmEngine& engine_;
+  GemmOperands& operands_;
+  int64_t repeats_[2];  // plain, packed
+};
+
+}  // namespace cli

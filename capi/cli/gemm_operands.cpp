@@ -1,0 +1,112 @@
+#include "gemm_operands.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <random>
+
+#include "failure.h"
+
+namespace cli {
+namespace {
+
+constexpr double kCheckEverything = 1 << 21;  // multiply-adds, some milliseconds
+constexpr int kCheckedRows = 8, kCheckedColumns = 24;
+
+uint64_t scramble(uint64_t x) {  // splitmix64, Vigna
+  x += 0x9E3779B97F4A7C15;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+  return x ^ (x >> 31);
+}
+
+float symmetric(uint64_t bits) { return static_cast<float>(bits & 0xFFFFFF) * 0x1p-23F - 1; }
+
+void fill(float* values, int64_t count, uint64_t seed) {
+  for (int64_t i = 0; i + 1 < count; i += 2) {
+    const uint64_t bits = scramble(seed + static_cast<uint64_t>(i));
+    values[i] = symmetric(bits), values[i + 1] = symmetric(bits >> 32);
+  }
+  if (count % 2 == 1) values[count - 1] = symmetric(scramble(seed - 1));
+}
+
+/// The first and the last, and others by chance.
+std::vector<int64_t> some_of(int64_t size, int count, std::mt19937_64& random) {
+  std::vector<int64_t> chosen = {0, size - 1};
+  while (std::ssize(chosen) < count) chosen.push_back(static_cast<int64_t>(random() % static_cast<uint64_t>(size)));
+  return chosen;
+}
+
+}  // namespace
+
+GemmOperands::GemmOperands(const GemmShape& s) : shape_(s), a_(allocate(s.m * s.k)), b_(allocate(s.k * s.n)), c_(allocate(s.m * s.n)) {}
+
+// In huge pages where the system gives them, as the tensors of a training step are.
+GemmOperands::Matrix GemmOperands::allocate(int64_t elements) {
+  constexpr size_t kHuge = size_t{1} << 21, kLine = 64;
+  const size_t bytes = static_cast<size_t>(elements) * sizeof(float), unit = bytes >= kHuge ? kHuge : kLine;
+  void* memory = std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit);
+  if (memory == nullptr) throw Failure(kFailed, "bench: no memory for a matrix of " + std::to_string(bytes) + " bytes");
+  if (unit == kHuge) madvise(memory, bytes, MADV_HUGEPAGE);
+  return Matrix(static_cast<float*>(memory));
+}
+
+void GemmOperands::draw(uint64_t seed) {
+  fill(a_.get(), shape_.m * shape_.k, scramble(seed));
+  fill(b_.get(), shape_.k * shape_.n, scramble(~seed));
+  std::fill_n(c_.get(), shape_.m * shape_.n, std::numeric_limits<float>::quiet_NaN());
+}
+
+std::string GemmOperands::difference(uint64_t seed) const {
+  const int64_t elements = shape_.m * shape_.n;
+  const float* hole = std::find_if(c_.get(), c_.get() + elements, [](float x) { return std::isnan(x); });
+  if (hole != c_.get() + elements)
+    return "C[" + std::to_string((hole - c_.get()) / shape_.n) + "," + std::to_string((hole - c_.get()) % shape_.n) + "] is NaN";
+  std::mt19937_64 random(seed);
+  std::vector<int64_t> rows, columns;
+  if (flops_of(shape_) / 2 <= kCheckEverything) {
+    for (int64_t i = 0; i < shape_.m; ++i) rows.push_back(i);
+    for (int64_t j = 0; j < shape_.n; ++j) columns.push_back(j);
+  } else {
+    rows = some_of(shape_.m, kCheckedRows, random), columns = some_of(shape_.n, kCheckedColumns, random);
+  }
+  return difference_at(rows, columns);
+}
+
+std::string GemmOperands::difference_at(const std::vector<int64_t>& rows, const std::vector<int64_t>& columns) const {
+  const auto [a_i, a_p] = shape_.transposed_a ? std::pair(int64_t{1}, shape_.m) : std::pair(shape_.k, int64_t{1});
+  const auto [b_p, b_j] = shape_.transposed_b ? std::pair(int64_t{1}, shape_.k) : std::pair(shape_.n, int64_t{1});
+  struct Sum {
+    double products = 0, squares = 0;
+  };
+  std::vector<Sum> sums(rows.size() * columns.size());
+  for (int64_t p = 0; p < shape_.k; ++p) {  // outside, so that each element of B comes from memory once
+    Sum* sum = sums.data();
+    for (const int64_t i : rows)
+      for (const int64_t j : columns) {
+        const double product = double(a_[size_t(i * a_i + p * a_p)]) * double(b_[size_t(p * b_p + j * b_j)]);
+        sum->products += product, sum->squares += product * product;
+        ++sum;
+      }
+  }
+  // Terms of random sign: each rounding is of a partial sum of about sqrt(squares), and k of them add up as sqrt(k), whatever their order.
+  // Sixteen times that is out of reach of rounding, and a term that is missing is beyond it up to k of about 50,000.
+  const Sum* sum = sums.data();
+  for (const int64_t i : rows)
+    for (const int64_t j : columns) {
+      const double got = double(c_[size_t(i * shape_.n + j)]), allowed = 16 * std::sqrt(double(shape_.k) * sum->squares) * 0x1p-24;
+      if (std::abs(got - sum->products) > allowed) {
+        char text[128];
+        std::snprintf(text, sizeof text, "C[%lld,%lld] is %.9g, in double precision it is %.9g", (long long)i, (long long)j, got,
+                      sum->products);
+        return text;
+      }
+      ++sum;
+    }
+  return "";
+}
+
+}  // namespace cli

@@ -1,0 +1,47 @@
+// oneDNN as a side of `bench gemm`: dnnl_sgemm and the matmul primitive of its C API, version 3. Its headers are not needed to build.
+#pragma once
+
+#include <initializer_list>
+
+#include "gemm_engine.h"
+#include "shared_library.h"
+
+namespace cli {
+
+class OnednnGemm : public GemmEngine {
+ public:
+  /// `openmp`: a build with OpenMP's threads, from .venv/openmp; else the newest, whose engine is SYCL's. Throws std::runtime_error when
+  /// the library is not there. Threads are those of the environment (gemm_peer.cpp). Without an engine there is dnnl_sgemm alone.
+  explicit OnednnGemm(bool openmp);
+
+  /// Takes the faster of dnnl_sgemm and matmul for the plain product.
+  void open(const GemmOperands& operands) override;
+  bool packs() const override { return engine_ != nullptr; }
+  void pack() override;
+  void multiply(bool packed) override;
+
+ private:
+  struct Calls;
+  using Owned = std::unique_ptr<void, int (*)(void*)>;
+  struct Argument {
+    int number;
+    void* memory;
+  };
+
+  Owned describe(int64_t rows, int64_t columns, int64_t row, bool transposed) const;
+  Owned memory_of(const void* description, void* data) const;
+  Owned primitive_of(void* description) const;
+  void make_matmuls();
+  void execute(const Owned& primitive, std::initializer_list<Argument> arguments) const;
+  void sgemm() const;
+
+  SharedLibrary library_;
+  std::shared_ptr<const Calls> calls_;
+  const GemmOperands* operands_ = nullptr;
+  void *engine_ = nullptr, *stream_ = nullptr;
+  Owned matmul_, packed_matmul_, reorder_;
+  Owned a_, b_, c_, packed_b_;
+  bool by_sgemm_ = true;
+};
+
+}  // namespace cli

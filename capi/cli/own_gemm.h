@@ -1,0 +1,37 @@
+// Our side of `bench gemm`: the product of the C ABI, with the tiles that it chooses or those that are wished for.
+#pragma once
+
+#include "gemm_engine.h"
+#include "handle.h"
+
+namespace cli {
+
+class OwnGemm : public GemmEngine {
+ public:
+  /// Tiles of 0 are chosen. The context outlives it.
+  explicit OwnGemm(const Context& context, int64_t tile_m = 0, int64_t tile_n = 0, int64_t tile_k = 0)
+      : context_(context), tile_m_(tile_m), tile_n_(tile_n), tile_k_(tile_k) {}
+
+  void open(const GemmOperands& operands) override;
+  bool packs() const override { return true; }
+  void pack() override;
+  void multiply(bool packed) override;
+
+  /// What was chosen, or what the wish became.
+  st_gemm_info info() const;
+
+ private:
+  struct View {
+    int64_t dims[2], strides[2];
+    st_view view;
+    void set(int64_t rows, int64_t columns, int64_t row, bool transposed, float* data);
+  };
+
+  const Context& context_;
+  int64_t tile_m_, tile_n_, tile_k_;
+  View a_, b_, c_;
+  Gemm gemm_;
+  Packed packed_;  // before its plan at the end
+};
+
+}  // namespace cli
