@@ -38,7 +38,7 @@ void Heap::serve(Heap* heap) noexcept {
 void* Heap::take(size_t bytes, size_t align) {
   Heap* heap = serving;
   const size_t offset = std::max(align, sizeof(Header));
-  if (bytes > SIZE_MAX - 2 * offset) return nullptr;
+  if (bytes > PTRDIFF_MAX - 2 * offset) return nullptr;
   const size_t whole = (bytes + offset + offset - 1) / offset * offset;  // aligned_alloc wants a multiple
   void* memory = heap != nullptr   ? heap->host_.take(whole, offset)
                  : offset > kAlign ? std::aligned_alloc(offset, whole)

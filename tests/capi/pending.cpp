@@ -108,7 +108,7 @@ TEST_F(Pendings, AreWaitedForAsLongAsIsSaidAndBySeveral) {
   std::atomic<int> waiting{0}, good{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i)
-    threads.emplace_back([&] {
+    threads.emplace_back([&, i] {
       ++waiting;
       good += st_pending_wait(pending_, i == 0 ? INT64_MAX : -1) == ST_OK;
     });
