@@ -77,6 +77,7 @@ GemmPeer::GemmPeer(std::string name, int64_t threads) : name_(std::move(name)) {
   if (child_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // a stopped process would outlive us
     if (getppid() != parent) _exit(0);
+    setpgid(0, 0);  // or, where who started us goes, the system ends a group that has stopped members
     close(ends[0]);
     serve(name_, threads, ends[1]);
   }
