@@ -39,6 +39,12 @@ T& given(T* pointer, const char* name) {
   return *pointer;
 }
 
+/// A number of threads; `zero` says what 0 takes.
+inline void check_threads(const char* call, int32_t threads, const char* zero) {
+  constexpr int32_t kMost = 4096;  // more is a slip of the finger, and would drown the machine
+  check(threads >= 0 && threads <= kMost, call, ": threads is ", threads, ", allowed is 0 to ", kMost, "; 0 takes ", zero);
+}
+
 /// A text that must be there.
 inline std::string text_given(const char* text, const char* name) {
   check(text != nullptr, name, " is NULL");

@@ -5,12 +5,6 @@
 using namespace st;
 using namespace st::capi;
 
-namespace {
-
-constexpr int32_t kMaxThreads = 4096;  // more is a slip of the finger, and would drown the machine
-
-}  // namespace
-
 st_status st_context_options_init(st_context_options* options, size_t size) {
   st_context_options defaults{};
   defaults.device = "cpu";
@@ -25,8 +19,7 @@ st_status st_context_create(const st_context_options* options, st_context** cont
     if (options != nullptr) {
       const st_context_options theirs = take(options, "st_context_create: options");
       if (theirs.device != nullptr) ours.device = theirs.device;
-      check(theirs.threads >= 0 && theirs.threads <= kMaxThreads, "st_context_create: threads is ", theirs.threads, ", allowed is 0 to ",
-            kMaxThreads, "; 0 takes this process's cores");
+      check_threads("st_context_create", theirs.threads, "this process's cores");
       ours.threads = theirs.threads;
       ours.memory_limit = theirs.memory_limit;
       ours.log.write = theirs.log;

@@ -5,18 +5,6 @@
 using namespace st;
 using namespace st::capi;
 
-namespace {
-
-constexpr int32_t kMaxThreads = 4096;
-
-int threads_of(const Context& context, const st_gemm_schedule& schedule) {
-  check(schedule.threads >= 0 && schedule.threads <= kMaxThreads, "st_gemm_plan_create: threads is ", schedule.threads,
-        ", allowed is 0 to ", kMaxThreads, "; 0 takes the context's");
-  return schedule.threads == 0 ? context.threads() : schedule.threads;
-}
-
-}  // namespace
-
 st_status st_gemm_problem_init(st_gemm_problem* problem, size_t size) {
   st_gemm_problem defaults{};
   defaults.a_dtype = defaults.b_dtype = defaults.c_dtype = ST_F32;
@@ -37,7 +25,8 @@ st_status st_gemm_plan_create(st_context* context, const st_gemm_problem* proble
     const Context& c = *shared;
     const GemmProblem ours = problem_of(take(problem, "st_gemm_plan_create: problem"));
     const st_gemm_schedule wish = schedule == nullptr ? st_gemm_schedule{} : take(schedule, "st_gemm_plan_create: schedule");
-    const int threads = threads_of(c, wish);
+    check_threads("st_gemm_plan_create", wish.threads, "the context's");
+    const int threads = wish.threads == 0 ? c.threads() : wish.threads;
     const GemmKernels& kernels = c.backend().gemm();
     const GemmChoice choice = choose_gemm(kernels, ours, wish_of(wish), threads);
     c.require_memory("st_gemm_plan_create: scratch", choice.scratch_bytes);
