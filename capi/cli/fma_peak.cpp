@@ -2,13 +2,6 @@
 // GCC 12 puts an array of vectors on the stack, and the "peak" comes out at half. The disassembly shows twelve vfmadd a turn and no store.
 #include "fma_peak.h"
 
-#include <algorithm>
-#include <atomic>
-#include <thread>
-#include <vector>
-
-#include "seconds_now.h"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -81,40 +74,12 @@ double loop_portable(long turns) {
 
 }  // namespace
 
-FmaPeak::FmaPeak(int threads)
-    : threads_(std::max(1, threads)), loop_(loop_portable), flops_a_turn_(kAccumulators * 2 * 4), kind_("portable"), turns_(100'000) {
+PeakLoop fma_loop() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) {
-    loop_ = loop_avx512, flops_a_turn_ = kAccumulators * 2 * 16, kind_ = "AVX-512";
-  } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    loop_ = loop_avx2, flops_a_turn_ = kAccumulators * 2 * 8, kind_ = "AVX2";
-  }
+  if (__builtin_cpu_supports("avx512f")) return {"AVX-512", loop_avx512, kAccumulators * 2 * 16};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {"AVX2", loop_avx2, kAccumulators * 2 * 8};
 #endif
-  seconds_of(turns_);  // wakes the vector units
-  turns_ = std::max(turns_, static_cast<long>(static_cast<double>(turns_) * 0.02 / seconds_of(turns_)));
-}
-
-double FmaPeak::measure() const { return static_cast<double>(turns_) * flops_a_turn_ * threads_ / seconds_of(turns_); }
-
-double FmaPeak::seconds_of(long turns) const {
-  std::atomic<int> ready{0};
-  std::atomic<double> sink{0};
-  std::vector<double> seconds(static_cast<size_t>(threads_));
-  const auto work = [&](int thread) {
-    ready.fetch_add(1);
-    while (ready.load() < threads_) std::this_thread::yield();
-    const double start = seconds_now();
-    sink.store(loop_(turns), std::memory_order_relaxed);
-    seconds[static_cast<size_t>(thread)] = seconds_now() - start;
-  };
-  std::vector<std::thread> others;
-  for (int t = 1; t < threads_; ++t) others.emplace_back(work, t);
-  work(0);
-  for (std::thread& other : others) other.join();
-  // The mean of the threads' own times: the last one to end runs its tail alone, at another clock.
-  double sum = 0;
-  for (const double s : seconds) sum += s;
-  return sum / threads_;
+  return {"portable", loop_portable, kAccumulators * 2 * 4};
 }
 
 }  // namespace cli

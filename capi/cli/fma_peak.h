@@ -1,28 +1,16 @@
 // What this machine's cores can multiply and add right now: the limit that a step is measured against.
 #pragma once
 
+#include "core_peak.h"
+
 namespace cli {
 
-class FmaPeak {
+/// The widest fp32 FMA of this processor: "AVX-512", "AVX2" or "portable".
+PeakLoop fma_loop();
+
+class FmaPeak : public CorePeak {
  public:
-  /// `threads` of them run the loop at once, since cores share clock and power.
-  explicit FmaPeak(int threads);
-
-  /// FLOP/s of all threads together, over about 20 ms.
-  double measure() const;
-
-  /// "AVX-512", "AVX2" or "portable".
-  const char* kind() const { return kind_; }
-
- private:
-  using Loop = double (*)(long turns);  // returns a sum, so that nothing is optimised away
-  double seconds_of(long turns) const;
-
-  int threads_;
-  Loop loop_;
-  double flops_a_turn_;
-  const char* kind_;
-  long turns_;
+  explicit FmaPeak(int threads) : CorePeak(fma_loop(), threads) {}
 };
 
 }  // namespace cli

@@ -1,0 +1,29 @@
+// What this machine's cores do right now in a loop of one instruction: a limit that a speed is measured against.
+#pragma once
+
+namespace cli {
+
+struct PeakLoop {
+  const char* kind;           // its instruction, for people
+  double (*run)(long turns);  // returns a sum, so that nothing is optimised away
+  double flops_a_turn;
+};
+
+class CorePeak {
+ public:
+  /// `threads` of them run the loop at once, since cores share clock and power.
+  CorePeak(const PeakLoop& loop, int threads);
+
+  /// FLOP/s of all threads together, over about 20 ms.
+  double measure() const;
+  const char* kind() const { return loop_.kind; }
+
+ private:
+  double seconds_of(long turns) const;
+
+  int threads_;
+  PeakLoop loop_;
+  long turns_ = 20'000;
+};
+
+}  // namespace cli
