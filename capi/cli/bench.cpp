@@ -28,8 +28,8 @@ int run_bench(const BenchOptions& o) {
 
 Command bench_command(CLI::App& app) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* command = app.add_subcommand("bench", "measure: step (whole training steps of a GPT), gemm (matrix products, fp32)");
-  command->add_option("kind", options->kind, "what to measure: step, gemm (fp32 alone so far)");
+  CLI::App* command = app.add_subcommand("bench", "measure: step (whole training steps of a GPT), gemm (matrix products)");
+  command->add_option("kind", options->kind, "what to measure: step, gemm");
   add_text(*command, "--rounds", options->rounds, "samples of each side, interleaved [15]");
   add_text(*command, "--threads", options->threads, "of each side; 0: this process's cores [0]");
   add_text(*command, "--against", options->against,
@@ -37,6 +37,7 @@ Command bench_command(CLI::App& app) {
            "each from the system, the .venv or the file named by SCALETRAIN_OPENBLAS and so on; or none [all]");
   add_text(*command, "--shapes", options->shapes, "all: the longer list of shapes, too");
   add_text(*command, "--shape", options->shape, "gemm: this one alone, MxNxK");
+  add_text(*command, "--dtype", options->dtype, "gemm: of the operands, fp32, bf16, fp16 or all; sums and results are fp32 [fp32]");
   command->add_flag("--tiles", options->tiles, "gemm: the speed of every tile size instead, for one shape [1024x1024x1024]");
   add_text(*command, "--report", options->report, "gemm --tiles: file for the HTML page with the map [bench_tiles.html]");
   command->add_flag("--json", options->json, "one JSON object");

@@ -7,7 +7,7 @@
 namespace cli {
 
 struct BenchOptions {
-  std::string kind, rounds = "15", threads = "0", against = "all", shapes, shape, report;
+  std::string kind, rounds = "15", threads = "0", against = "all", shapes, shape, report, dtype = "fp32";
   bool json = false, tiles = false;
 };
 

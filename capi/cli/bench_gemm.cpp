@@ -6,8 +6,11 @@
 
 #include "bench.h"
 #include "bench_rows.h"
+#include "bf16_peak.h"
 #include "fma_peak.h"
 #include "gemm_peer.h"
+#include "gemm_summary.h"
+#include "one_thread.h"
 #include "own_gemm.h"
 #include "tile_map.h"
 
@@ -34,25 +37,35 @@ std::vector<std::string> gemm_peers_of(const std::string& against) {
   return names;
 }
 
+std::vector<Element> elements_of(const std::string& dtype) {
+  if (dtype == "all") return {Element::fp32, Element::bf16, Element::fp16};
+  for (const Element element : {Element::fp32, Element::bf16, Element::fp16})
+    if (dtype == name_of(element)) return {element};
+  refuse("--dtype is \"", dtype, "\"; it can be fp32, bf16, fp16 or all");
+}
+
 class GemmBench {
  public:
   GemmBench(const BenchOptions& options, int64_t rounds, int64_t threads, const std::vector<std::string>& peers)
       : rounds_(rounds), threads_(threads), rows_("gemm", "GFLOP/s", 1, options.json) {
     for (const std::string& peer : peers) start_peer(peer);  // before any thread of ours runs
-    peak_ = std::make_unique<FmaPeak>(static_cast<int>(threads));
+    const int cores = static_cast<int>(threads);
+    peaks_.emplace_back("fma", FmaPeak(cores));
+    if (options.dtype == "bf16" || options.dtype == "all")
+      for (const PeakLoop& loop : bf16_loops()) peaks_.emplace_back(loop.kind, CorePeak(loop, cores));
     st_context_options context;
     ask(st_context_options_init(&context, sizeof context));
     context.threads = static_cast<int32_t>(threads);
     context_ = make<Context>(st_context_create, &context);
+    if (threads > 1) one_thread_ = std::make_unique<OneThread>();
   }
 
-  void operator()(std::span<const GemmShape> shapes, std::span<const GemmShape> more) {
+  void operator()(std::span<const GemmShape> shapes) {
     std::string beside;
     for (const auto& peer : peers_) beside += (beside.empty() ? ", beside " : " ") + peer->name();
-    rows_.start(std::to_string(threads_) + " threads, " + peak_->kind() + " FMA loop, " + std::to_string(rounds_) + " rounds" + beside);
+    rows_.start(std::to_string(threads_) + " threads, " + fma_loop().kind + " FMA loop, " + std::to_string(rounds_) + " rounds" + beside);
     for (const GemmShape& shape : shapes) measure(shape);
-    for (const GemmShape& shape : more) measure(shape);
-    rows_.finish();
+    rows_.finish(summary_.json(), summary_.text());
   }
 
  private:
@@ -64,24 +77,39 @@ class GemmBench {
     }
   }
 
-  /// Plain, and packed where the shape is. Peers that do not pack are only in the plain row.
+  /// Plain and packed, as the shape is measured. Peers that do not pack are only in the plain row.
   void measure(const GemmShape& shape) {
     GemmOperands operands(shape);
     OwnGemm own(context_);
     GemmSampler sampler(own, operands);
+    const bool scales = one_thread_ && OneThread::measures(shape);
+    if (scales) one_thread_->open(operands);
     std::vector<GemmPeer*> plain, packing;
-    for (const auto& peer : peers_) plain.push_back(peer.get());
-    std::erase_if(plain, [&](GemmPeer* peer) {
-      return lost(*peer, shape, [&] {
-        if (peer->open(shape)) packing.push_back(peer);
-      });
-    });
+    open_peers(shape, plain, packing);
     BenchRow rows[2];
-    const int kinds = shape.packed ? 2 : 1;
     for (int64_t round = 0; round < rounds_; ++round)
-      for (int packed = 0; packed < kinds; ++packed) sample(sampler, packed == 1 ? packing : plain, shape, packed == 1, rows[packed]);
-    for (int packed = 0; packed < kinds; ++packed) rows_.add(std::move(rows[packed]));
+      for (const bool packed : {false, true}) {
+        if (!(packed ? shape.packed : shape.plain)) continue;
+        sample(sampler, packed ? packing : plain, shape, packed, rows[packed ? 1 : 0]);
+        if (scales && !packed) compare_with_one(rows[0]);
+      }
+    for (const bool packed : {false, true}) {
+      BenchRow& row = rows[packed ? 1 : 0];
+      if (row.own.empty()) continue;
+      summary_.add(shape, packed, row);
+      rows_.add(std::move(row));
+    }
     std::erase_if(peers_, [&](const auto& peer) { return rows_.absent().contains(peer->name()); });
+  }
+
+  void open_peers(const GemmShape& shape, std::vector<GemmPeer*>& plain, std::vector<GemmPeer*>& packing) {
+    for (const auto& peer : peers_)
+      lost(*peer, shape, [&] {
+        const GemmPeer::Can can = peer->open(shape);
+        if (can.multiply) plain.push_back(peer.get());
+        if (can.pack) packing.push_back(peer.get());
+        if (!can.multiply) rows_.set_absent(peer->name() + " " + name_of(shape.element), "it has no product of such operands here");
+      });
   }
 
   void sample(GemmSampler& own, std::vector<GemmPeer*>& peers, const GemmShape& shape, bool packed, BenchRow& row) {
@@ -89,6 +117,9 @@ class GemmBench {
     const uint64_t seed = ++seed_;
     const Sample ours = between([&] { return own_seconds(own, seed, packed); }, shape);
     row.own.push_back(ours.speed), row.fraction.push_back(ours.fraction), row.peak.push_back(ours.peak);
+    if (ours.fractions.size() > 1)
+      for (size_t i = 0; i < ours.fractions.size(); ++i) row.fractions[peaks_[i].first].push_back(ours.fractions[i]);
+    fma_ = ours.speed * 1e9 / ours.fractions[0];
     std::erase_if(peers, [&](GemmPeer* peer) {
       const bool gone = rows_.absent().contains(peer->name()) || lost(*peer, shape, [&] {
                           const Sample theirs = between([&] { return peer->seconds(seed, packed); }, shape);
@@ -99,16 +130,38 @@ class GemmBench {
     });
   }
 
+  void compare_with_one(BenchRow& row) {
+    const OneThread::Sample one = one_thread_->sample(++seed_);
+    row.scaling.push_back(row.own.back() * 1e9 / one.speed), row.loop_scaling.push_back(fma_ / one.peak);
+    last_peaks_.clear();
+  }
+
   struct Sample {
-    double speed, fraction, peak;  // GFLOP/s; of the peak; FLOP/s
+    double speed, fraction, peak;   // GFLOP/s; of the greatest peak; FLOP/s
+    std::vector<double> fractions;  // of each peak
   };
 
-  /// Between two samples of the peak, the second of which is the first of the next: the clock moves.
+  /// Between two samples of each peak, the second of which is the first of the next: the clock moves.
   template <class Seconds>
   Sample between(Seconds seconds, const GemmShape& shape) {
-    if (last_peak_ == 0) last_peak_ = peak_->measure();
-    const double before = last_peak_, speed = flops_of(shape) / seconds(), peak = (before + (last_peak_ = peak_->measure())) / 2;
-    return {speed / 1e9, speed / peak, peak};
+    const size_t count = shape.element == Element::bf16 ? peaks_.size() : 1;
+    if (last_peaks_.size() != count) last_peaks_ = measured_peaks(count);
+    const std::vector<double> before = last_peaks_;
+    const double speed = flops_of(shape) / seconds();
+    last_peaks_ = measured_peaks(count);
+    Sample sample{speed / 1e9, 0, 0, {}};
+    for (size_t i = 0; i < count; ++i) {
+      const double peak = (before[i] + last_peaks_[i]) / 2;
+      sample.fractions.push_back(speed / peak), sample.peak = std::max(sample.peak, peak);
+    }
+    sample.fraction = speed / sample.peak;
+    return sample;
+  }
+
+  std::vector<double> measured_peaks(size_t count) const {
+    std::vector<double> measured;
+    for (size_t i = 0; i < count; ++i) measured.push_back(peaks_[i].second.measure());
+    return measured;
   }
 
   static double own_seconds(GemmSampler& own, uint64_t seed, bool packed) {
@@ -133,11 +186,14 @@ class GemmBench {
 
   int64_t rounds_, threads_;
   uint64_t seed_ = 0;
-  double last_peak_ = 0;
+  double fma_ = 0;                  // FLOP/s around our last sample
+  std::vector<double> last_peaks_;  // after the last sample; empty: unknown
   BenchRows rows_;
+  GemmSummary summary_;
   std::vector<std::unique_ptr<GemmPeer>> peers_;
-  std::unique_ptr<FmaPeak> peak_;
+  std::vector<std::pair<std::string, CorePeak>> peaks_;  // the FMA's first
   Context context_;
+  std::unique_ptr<OneThread> one_thread_;  // with several threads
 };
 
 }  // namespace
@@ -146,17 +202,28 @@ void bench_gemm(const BenchOptions& options, int64_t rounds, int64_t threads) {
   const std::vector<std::string> peers = gemm_peers_of(options.against);
   if (!options.shape.empty() && !options.shapes.empty()) refuse("--shape is one product, --shapes all is all of them; give one of the two");
   if (!options.report.empty() && !options.tiles) refuse("bench gemm: --report is of --tiles");
-  const GemmShape one = options.shape.empty() ? GemmShape{1024, 1024, 1024} : gemm_shape_of(options.shape);
+  const std::vector<Element> elements = elements_of(options.dtype);
+  GemmShape one = options.shape.empty() ? GemmShape{1024, 1024, 1024} : gemm_shape_of(options.shape);
   if (options.tiles) {
     if (!options.shapes.empty()) refuse("--tiles is of one shape; give --shape MxNxK instead of --shapes");
+    if (elements.size() > 1) refuse("--tiles is of one element; give --dtype fp32, bf16 or fp16");
+    one.element = elements[0];
     map_tiles(one, options, rounds, threads);
     return;
   }
-  GemmBench bench(options, rounds, threads, peers);
-  if (!options.shape.empty())
-    bench({&one, 1}, {});
-  else
-    bench(usual_gemm_shapes(), options.shapes == "all" ? more_gemm_shapes() : std::span<const GemmShape>{});
+  std::vector<GemmShape> shapes;
+  for (const Element element : elements) {
+    const auto take = [&](std::span<const GemmShape> more) {
+      for (const GemmShape& shape : more) shapes.push_back(shape), shapes.back().element = element;
+    };
+    if (!options.shape.empty()) {
+      take({&one, 1});
+      continue;
+    }
+    take(usual_gemm_shapes(element));
+    if (options.shapes == "all") take(more_gemm_shapes(element));
+  }
+  GemmBench(options, rounds, threads, peers)(shapes);
 }
 
 }  // namespace cli

@@ -6,6 +6,17 @@
 #include "quantiles.h"
 
 namespace cli {
+namespace {
+
+Json json_of(const Ratio& ratio) { return {{"median", ratio.median}, {"p10", ratio.p10}, {"p90", ratio.p90}}; }
+
+Json medians_of(const std::map<std::string, std::vector<double>>& samples) {
+  Json medians = Json::object();
+  for (const auto& [name, values] : samples) medians[name] = quantile(values, 0.5);
+  return medians;
+}
+
+}  // namespace
 
 void BenchRows::start(const std::string& line) const {
   if (json_) return;
@@ -19,11 +30,14 @@ void BenchRows::add(BenchRow row) {
   if (!json_) print(rows_.back());
 }
 
-void BenchRows::finish() const {
-  if (json_)
-    std::printf("%s\n", result().dump().c_str());
-  else
-    print_end();
+void BenchRows::finish(const Json& summary, const std::string& lines) const {
+  if (json_) {
+    Json all = result();
+    if (!summary.empty()) all["summary"] = summary;
+    std::printf("%s\n", all.dump().c_str());
+  } else {
+    print_end(lines);
+  }
 }
 
 void BenchRows::print(const BenchRow& row) const {
@@ -36,25 +50,44 @@ void BenchRows::print(const BenchRow& row) const {
       std::printf("  %.3f of peak", quantile(share->second, 0.5));
     std::printf("  own is %.3f x (%.3f to %.3f)\n", ratio.median, ratio.p10, ratio.p90);
   }
+  print_limits(row);
   std::fflush(stdout);
 }
 
-void BenchRows::print_end() const {
+void BenchRows::print_limits(const BenchRow& row) const {
+  if (!row.fractions.empty()) {
+    std::string shares;
+    for (const auto& [name, share] : row.fractions) {
+      char text[64];
+      std::snprintf(text, sizeof text, "%s %.3f of %s", shares.empty() ? "" : ",", quantile(share, 0.5), name.c_str());
+      shares += text;
+    }
+    std::printf("  own by peak:%s\n", shares.c_str());
+  }
+  if (row.scaling.empty()) return;
+  const Ratio own = spread_of(row.scaling);
+  std::printf("  own is %.3f x itself with one thread (%.3f to %.3f), the FMA loop %.3f x\n", own.median, own.p10, own.p90,
+              quantile(row.loop_scaling, 0.5));
+}
+
+void BenchRows::print_end(const std::string& lines) const {
   const Json all = means();  // named: a temporary would be gone before its items
-  for (const auto& [name, mean] : all.items()) std::printf("geometric mean over %s: %.3f x\n", name.c_str(), mean.get<double>());
+  for (const auto& [name, mean] : all.items())
+    if (lines.empty()) std::printf("geometric mean over %s: %.3f x\n", name.c_str(), mean.get<double>());
+  std::printf("%s", lines.c_str());
   for (const auto& [name, reason] : absent_) std::printf("absent: %s: %s\n", name.c_str(), reason.c_str());
 }
 
 Json BenchRows::result() const {
   Json rows = Json::array();
   for (const BenchRow& row : rows_) {
-    Json peers = Json::object(), ratios = Json::object(), fractions = Json::object();
+    Json peers = Json::object(), ratios = Json::object();
+    const Json fractions = medians_of(row.peer_fractions);
     for (const auto& [name, speed] : row.peers) {
       const Ratio ratio = ratio_of(row.own, speed);
       peers[name] = quantile(speed, 0.5);
-      ratios[name] = {{"median", ratio.median}, {"p10", ratio.p10}, {"p90", ratio.p90}};
+      ratios[name] = json_of(ratio);
     }
-    for (const auto& [name, share] : row.peer_fractions) fractions[name] = quantile(share, 0.5);
     rows.push_back({{"name", row.name},
                     {"own", quantile(row.own, 0.5)},
                     {"unit", unit_},
@@ -62,6 +95,9 @@ Json BenchRows::result() const {
                     {"peers", peers},
                     {"ratio", ratios}});
     if (!fractions.empty()) rows.back()["peer_limit_fraction"] = fractions;
+    if (!row.fractions.empty()) rows.back()["fractions"] = medians_of(row.fractions);
+    if (!row.scaling.empty())
+      rows.back()["scaling"] = {{"own", json_of(spread_of(row.scaling))}, {"loop", quantile(row.loop_scaling, 0.5)}};
   }
   return {{"bench", kind_}, {"rows", rows}, {"geomean", means()}, {"absent", Json(absent_)}};
 }
@@ -70,17 +106,21 @@ Json BenchRows::result() const {
 Json BenchRows::means() const {
   std::map<std::string, std::vector<double>> ratios;
   for (const BenchRow& row : rows_) {
-    double best = 0;
-    for (const auto& [name, speed] : row.peers) {
-      const double ratio = ratio_of(row.own, speed).median;
-      ratios[name].push_back(ratio);
-      best = best == 0 ? ratio : std::min(best, ratio);
-    }
-    if (best > 0) ratios["best"].push_back(best);
+    for (const auto& [name, speed] : row.peers) ratios[name].push_back(ratio_of(row.own, speed).median);
+    if (const double best = least_ratio(row).first; best > 0) ratios["best"].push_back(best);
   }
   Json result = Json::object();
   for (const auto& [name, values] : ratios) result[name] = geometric_mean(values);
   return result;
+}
+
+std::pair<double, std::string> BenchRows::least_ratio(const BenchRow& row, std::span<const std::string_view> names) {
+  std::pair<double, std::string> least;
+  for (const auto& [name, speed] : row.peers) {
+    if (!names.empty() && std::ranges::find(names, name) == names.end()) continue;
+    if (const double ratio = ratio_of(row.own, speed).median; least.second.empty() || ratio < least.first) least = {ratio, name};
+  }
+  return least;
 }
 
 }  // namespace cli

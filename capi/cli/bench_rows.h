@@ -2,7 +2,10 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "options.h"
@@ -14,6 +17,9 @@ struct BenchRow {
   std::string name;
   std::vector<double> own, fraction, peak;                           // in the benchmark's unit; of the peak; FLOP/s
   std::map<std::string, std::vector<double>> peers, peer_fractions;  // in the same unit; of the peak, where it was measured
+  std::map<std::string, std::vector<double>> fractions;              // of each peak, where there are several
+  // With more than one thread, for some: times as fast as with one, and what the peak's loop is in the same round.
+  std::vector<double> scaling, loop_scaling;
 };
 
 class BenchRows {
@@ -27,11 +33,16 @@ class BenchRows {
   void set_absent(const std::string& peer, const std::string& reason) { absent_[peer] = reason; }
   std::map<std::string, std::string>& absent() { return absent_; }
   void add(BenchRow row);
-  void finish() const;
+  /// `summary` stands beside the rows in JSON, `lines` behind them in print, in place of the means; a benchmark may have none.
+  void finish(const Json& summary = {}, const std::string& lines = "") const;
+
+  /// The least of the ratios to these peers, or to all when none is named, and whose it is; 0 when the row has none of them.
+  static std::pair<double, std::string> least_ratio(const BenchRow& row, std::span<const std::string_view> names = {});
 
  private:
   void print(const BenchRow& row) const;
-  void print_end() const;
+  void print_limits(const BenchRow& row) const;
+  void print_end(const std::string& lines) const;
   Json result() const;
   Json means() const;
 

@@ -138,8 +138,8 @@ class StepBench {
 void bench_step(const BenchOptions& options, int64_t rounds, int64_t threads) {
   if (options.against != "all" && options.against != "pytorch" && options.against != "none")
     refuse("--against is \"", options.against, "\"; the peer of a training step is pytorch, and none turns it off");
-  if (!options.shape.empty() || options.tiles || !options.report.empty())
-    refuse("bench step: --shape, --tiles and --report are of bench gemm");
+  if (!options.shape.empty() || options.tiles || !options.report.empty() || options.dtype != "fp32")
+    refuse("bench step: --shape, --dtype, --tiles and --report are of bench gemm");
   StepBench(options, rounds, threads)(options.shapes == "all");
 }
 

@@ -29,36 +29,64 @@ int trans(bool transposed) { return transposed ? kTrans : kNoTrans; }
 }  // namespace
 
 CblasGemm::CblasGemm(const std::string& name, int64_t threads) : library_(library_of(name)) {
-  sgemm_ = library_.find<Sgemm>("scipy_cblas_sgemm");
-  if (sgemm_ == nullptr) sgemm_ = library_.need<Sgemm>("cblas_sgemm");
+  auto& [fp32, bf16, fp16] = products_;
+  fp32.gemm = library_.find<Gemm>("scipy_cblas_sgemm");
+  if (fp32.gemm == nullptr) fp32.gemm = library_.need<Gemm>("cblas_sgemm");
   if (name == "openblas") {
     set_threads<int>(library_, "scipy_openblas_set_num_threads", threads);
     set_threads<int>(library_, "openblas_set_num_threads", threads);
+    bf16.gemm = library_.find<Gemm>("scipy_cblas_sbgemm");  // in builds with BUILD_BFLOAT16
+    if (bf16.gemm == nullptr) bf16.gemm = library_.find<Gemm>("cblas_sbgemm");
   } else if (name == "blis") {
     set_threads<int64_t>(library_, "bli_thread_set_num_threads", threads);
   } else {
     set_threads<int>(library_, "MKL_Set_Dynamic", 0);
     set_threads<int>(library_, "MKL_Set_Num_Threads", threads);
-    packed_size_ = library_.find<PackedSize>("cblas_sgemm_pack_get_size");
-    if (packed_size_ != nullptr) pack_ = library_.need<Pack>("cblas_sgemm_pack"), compute_ = library_.need<Compute>("cblas_sgemm_compute");
+    bf16.gemm = library_.find<Gemm>("cblas_gemm_bf16bf16f32");
+    fp16.gemm = library_.find<Gemm>("cblas_gemm_f16f16f32");
+    find_packed(fp32, "cblas_sgemm", false);
+    find_packed(bf16, "cblas_gemm_bf16bf16f32", true);
+    find_packed(fp16, "cblas_gemm_f16f16f32", true);
   }
+}
+
+void CblasGemm::find_packed(Product& product, const std::string& name, bool sixteen) const {
+  product.packed_size = library_.find<PackedSize>((name + "_pack_get_size").c_str());
+  if (product.packed_size == nullptr) return;
+  const std::string pack = name + "_pack", compute = name + "_compute";
+  if (sixteen)
+    product.pack16 = library_.need<Pack16>(pack.c_str()), product.compute16 = library_.need<Compute16>(compute.c_str());
+  else
+    product.pack = library_.need<Pack>(pack.c_str()), product.compute = library_.need<Compute>(compute.c_str());
+}
+
+bool CblasGemm::open(const GemmOperands& operands) {
+  operands_ = &operands;
+  product_ = &products_[static_cast<size_t>(operands.shape().element)];
+  return product_->gemm != nullptr;
 }
 
 void CblasGemm::pack() {
   const GemmShape& s = operands_->shape();
-  const int m = int(s.m), n = int(s.n), k = int(s.k);
-  packed_.resize(packed_size_(kMatrixB, m, n, k) / sizeof(float) + 1);
-  pack_(kRowMajor, kMatrixB, trans(s.transposed_b), m, n, k, 1, operands_->b(), int(operands_->b_row()), packed_.data());
+  const int m = int(s.m), n = int(s.n), k = int(s.k), ldb = int(operands_->b_row());
+  if (const size_t bytes = product_->packed_size(kMatrixB, m, n, k); bytes != packed_bytes_)
+    packed_ = GemmOperands::allocate(static_cast<int64_t>(bytes)), packed_bytes_ = bytes;
+  if (product_->pack16 != nullptr)
+    product_->pack16(kRowMajor, kMatrixB, trans(s.transposed_b), m, n, k, operands_->b(), ldb, packed_.get());
+  else
+    product_->pack(kRowMajor, kMatrixB, trans(s.transposed_b), m, n, k, 1, operands_->b(), ldb, packed_.get());
 }
 
 void CblasGemm::multiply(bool packed) {
   const GemmShape& s = operands_->shape();
   const int m = int(s.m), n = int(s.n), k = int(s.k), lda = int(operands_->a_row()), ldb = int(operands_->b_row());
-  if (packed)
-    compute_(kRowMajor, trans(s.transposed_a), kPackedB, m, n, k, operands_->a(), lda, packed_.data(), ldb, 0, operands_->c(), n);
+  const int trans_a = trans(s.transposed_a);
+  if (!packed)
+    product_->gemm(kRowMajor, trans_a, trans(s.transposed_b), m, n, k, 1, operands_->a(), lda, operands_->b(), ldb, 0, operands_->c(), n);
+  else if (product_->compute16 != nullptr)
+    product_->compute16(kRowMajor, trans_a, kPackedB, m, n, k, 1, operands_->a(), lda, packed_.get(), ldb, 0, operands_->c(), n);
   else
-    sgemm_(kRowMajor, trans(s.transposed_a), trans(s.transposed_b), m, n, k, 1, operands_->a(), lda, operands_->b(), ldb, 0, operands_->c(),
-           n);
+    product_->compute(kRowMajor, trans_a, kPackedB, m, n, k, operands_->a(), lda, packed_.get(), ldb, 0, operands_->c(), n);
 }
 
 }  // namespace cli

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "gemm_engine.h"
 #include "shared_library.h"
@@ -15,27 +14,39 @@ class CblasGemm : public GemmEngine {
   /// `name` is openblas, blis or mkl. Throws std::runtime_error when the library is not there.
   CblasGemm(const std::string& name, int64_t threads);
 
-  void open(const GemmOperands& operands) override { operands_ = &operands; }
+  bool open(const GemmOperands& operands) override;
   /// MKL alone.
-  bool packs() const override { return packed_size_ != nullptr; }
+  bool packs() const override { return product_->packed_size != nullptr; }
   void pack() override;
   void multiply(bool packed) override;
 
  private:
-  using Sgemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float* a, int lda, const float* b,
-                         int ldb, float beta, float* c, int ldc);
+  // Of any element: the calls of sixteen bits are as sgemm's, but that alpha comes with the product and not with packing.
+  using Gemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const void* a, int lda, const void* b,
+                        int ldb, float beta, float* c, int ldc);
   using PackedSize = size_t (*)(int which, int m, int n, int k);
-  using Pack = void (*)(int order, int which, int trans, int m, int n, int k, float alpha, const float* from, int ld, float* to);
-  using Compute = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, const float* a, int lda, const float* b, int ldb,
+  using Pack = void (*)(int order, int which, int trans, int m, int n, int k, float alpha, const void* from, int ld, void* to);
+  using Compute = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, const void* a, int lda, const void* b, int ldb,
                            float beta, float* c, int ldc);
+  using Pack16 = void (*)(int order, int which, int trans, int m, int n, int k, const void* from, int ld, void* to);
+  using Compute16 = Gemm;
+
+  struct Product {
+    Gemm gemm = nullptr;
+    PackedSize packed_size = nullptr;
+    Pack pack = nullptr;
+    Compute compute = nullptr;
+    Pack16 pack16 = nullptr;
+    Compute16 compute16 = nullptr;
+  };
+  void find_packed(Product& product, const std::string& name, bool sixteen) const;
 
   SharedLibrary library_;
-  Sgemm sgemm_ = nullptr;
-  PackedSize packed_size_ = nullptr;
-  Pack pack_ = nullptr;
-  Compute compute_ = nullptr;
+  Product products_[3];  // by element
+  const Product* product_ = products_;
   const GemmOperands* operands_ = nullptr;
-  std::vector<float> packed_;
+  GemmOperands::Matrix packed_;
+  size_t packed_bytes_ = 0;
 };
 
 }  // namespace cli

@@ -15,10 +15,12 @@ constexpr double kLarge = 2e9;  // FLOP, ten milliseconds: waking up is nothing 
 
 GemmSampler::GemmSampler(GemmEngine& engine, GemmOperands& operands) : engine_(engine), operands_(operands) {
   operands_.draw(0);
-  engine_.open(operands_);
-  repeats_[0] = repeats_for(false);
-  if (packs()) engine_.pack();
-  repeats_[1] = packs() ? repeats_for(true) : 0;
+  multiplies_ = engine_.open(operands_);
+  if (!multiplies_) return;
+  if (operands_.shape().plain) repeats_[0] = repeats_for(false);
+  if (!packs() || !operands_.shape().packed) return;
+  engine_.pack();
+  repeats_[1] = repeats_for(true);
 }
 
 double GemmSampler::seconds(uint64_t seed, bool packed) {

@@ -18,9 +18,10 @@ class GemmEngine {
   GemmEngine(const GemmEngine&) = delete;
   GemmEngine& operator=(const GemmEngine&) = delete;
 
-  /// Plans for products of these arrays, which outlive the plans and change their values. Throws when it cannot.
-  virtual void open(const GemmOperands& operands) = 0;
-  /// Whether it multiplies with a B packed beforehand.
+  /// Plans for products of these arrays, which outlive the plans and change their values. False: it has no product of such elements.
+  /// Throws when it cannot.
+  virtual bool open(const GemmOperands& operands) = 0;
+  /// Whether it multiplies the elements last opened with a B packed beforehand.
   virtual bool packs() const = 0;
   /// B as it is now.
   virtual void pack() = 0;
@@ -33,7 +34,9 @@ class GemmSampler {
   /// Both outlive it. Plans, and finds out how often a sample repeats the product so that the clock can see it.
   GemmSampler(GemmEngine& engine, GemmOperands& operands);
 
-  bool packs() const { return engine_.packs(); }
+  /// False: there is no sample to take.
+  bool multiplies() const { return multiplies_; }
+  bool packs() const { return multiplies_ && engine_.packs(); }
   /// Seconds of one product, of operands drawn for `seed`. Throws WrongProduct with where.
   double seconds(uint64_t seed, bool packed);
 
@@ -43,7 +46,8 @@ class GemmSampler {
 
   GemmEngine& engine_;
   GemmOperands& operands_;
-  int64_t repeats_[2];  // plain, packed
+  bool multiplies_ = false;
+  int64_t repeats_[2] = {};  // plain, packed
 };
 
 }  // namespace cli

@@ -3,10 +3,12 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <limits>
 #include <random>
+#include <type_traits>
 
 #include "failure.h"
 
@@ -25,12 +27,44 @@ uint64_t scramble(uint64_t x) {  // splitmix64, Vigna
 
 float symmetric(uint64_t bits) { return static_cast<float>(bits & 0xFFFFFF) * 0x1p-23F - 1; }
 
-void fill(float* values, int64_t count, uint64_t seed) {
+struct Bf16 {
+  uint16_t bits;
+};
+struct Fp16 {
+  uint16_t bits;
+};
+
+/// To the nearest, ties to even: the last bit that stays decides.
+uint32_t rounded_shift(uint32_t bits, int by) { return (bits + (1U << (by - 1)) - 1 + ((bits >> by) & 1)) >> by; }
+
+template <class Value>
+Value element_of(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  if constexpr (std::is_same_v<Value, Bf16>) {
+    return {static_cast<uint16_t>(rounded_shift(bits, 16))};
+  } else if constexpr (std::is_same_v<Value, Fp16>) {
+    const uint32_t size = bits & 0x7FFFFFFF, sign = bits >> 31 << 15;
+    if (size < 0x38800000) return {static_cast<uint16_t>(sign)};  // one in 16,384 is a denormal: it may as well be 0
+    return {static_cast<uint16_t>(sign | (rounded_shift(size, 13) - (112U << 10)))};
+  } else {
+    return x;
+  }
+}
+
+double value_of(float x) { return double(x); }
+double value_of(Bf16 x) { return double(std::bit_cast<float>(uint32_t{x.bits} << 16)); }
+double value_of(Fp16 x) {
+  const uint32_t size = x.bits & 0x7FFF, sign = uint32_t{x.bits} >> 15 << 31;
+  return double(std::bit_cast<float>(sign | (size == 0 ? 0 : (size << 13) + (112U << 23))));
+}
+
+template <class Value>
+void draw_into(Value* values, int64_t count, uint64_t seed) {
   for (int64_t i = 0; i + 1 < count; i += 2) {
     const uint64_t bits = scramble(seed + static_cast<uint64_t>(i));
-    values[i] = symmetric(bits), values[i + 1] = symmetric(bits >> 32);
+    values[i] = element_of<Value>(symmetric(bits)), values[i + 1] = element_of<Value>(symmetric(bits >> 32));
   }
-  if (count % 2 == 1) values[count - 1] = symmetric(scramble(seed - 1));
+  if (count % 2 == 1) values[count - 1] = element_of<Value>(symmetric(scramble(seed - 1)));
 }
 
 /// The first and the last, and others by chance.
@@ -42,29 +76,41 @@ std::vector<int64_t> some_of(int64_t size, int count, std::mt19937_64& random) {
 
 }  // namespace
 
-GemmOperands::GemmOperands(const GemmShape& s) : shape_(s), a_(allocate(s.m * s.k)), b_(allocate(s.k * s.n)), c_(allocate(s.m * s.n)) {}
+GemmOperands::GemmOperands(const GemmShape& s)
+    : shape_(s),
+      a_(allocate(s.m * s.k * element_bytes())),
+      b_(allocate(s.k * s.n * element_bytes())),
+      c_(allocate(s.m * s.n * int64_t{sizeof(float)})) {}
 
-// In huge pages where the system gives them, as the tensors of a training step are.
-GemmOperands::Matrix GemmOperands::allocate(int64_t elements) {
+GemmOperands::Matrix GemmOperands::allocate(int64_t size) {
   constexpr size_t kHuge = size_t{1} << 21, kLine = 64;
-  const size_t bytes = static_cast<size_t>(elements) * sizeof(float), unit = bytes >= kHuge ? kHuge : kLine;
+  const size_t bytes = static_cast<size_t>(size), unit = bytes >= kHuge ? kHuge : kLine;
   void* memory = std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit);
   if (memory == nullptr) throw Failure(kFailed, "bench: no memory for a matrix of " + std::to_string(bytes) + " bytes");
   if (unit == kHuge) madvise(memory, bytes, MADV_HUGEPAGE);
-  return Matrix(static_cast<float*>(memory));
+  return Matrix(memory);
 }
 
 void GemmOperands::draw(uint64_t seed) {
   fill(a_.get(), shape_.m * shape_.k, scramble(seed));
   fill(b_.get(), shape_.k * shape_.n, scramble(~seed));
-  std::fill_n(c_.get(), shape_.m * shape_.n, std::numeric_limits<float>::quiet_NaN());
+  std::fill_n(c(), shape_.m * shape_.n, std::numeric_limits<float>::quiet_NaN());
+}
+
+void GemmOperands::fill(void* values, int64_t count, uint64_t seed) const {
+  if (shape_.element == Element::fp32)
+    draw_into(static_cast<float*>(values), count, seed);
+  else if (shape_.element == Element::bf16)
+    draw_into(static_cast<Bf16*>(values), count, seed);
+  else
+    draw_into(static_cast<Fp16*>(values), count, seed);
 }
 
 std::string GemmOperands::difference(uint64_t seed) const {
   const int64_t elements = shape_.m * shape_.n;
-  const float* hole = std::find_if(c_.get(), c_.get() + elements, [](float x) { return std::isnan(x); });
-  if (hole != c_.get() + elements)
-    return "C[" + std::to_string((hole - c_.get()) / shape_.n) + "," + std::to_string((hole - c_.get()) % shape_.n) + "] is NaN";
+  const float* hole = std::find_if(c(), c() + elements, [](float x) { return std::isnan(x); });
+  if (hole != c() + elements)
+    return "C[" + std::to_string((hole - c()) / shape_.n) + "," + std::to_string((hole - c()) % shape_.n) + "] is NaN";
   std::mt19937_64 random(seed);
   std::vector<int64_t> rows, columns;
   if (flops_of(shape_) / 2 <= kCheckEverything) {
@@ -73,12 +119,15 @@ std::string GemmOperands::difference(uint64_t seed) const {
   } else {
     rows = some_of(shape_.m, kCheckedRows, random), columns = some_of(shape_.n, kCheckedColumns, random);
   }
-  return difference_at(rows, columns);
+  if (shape_.element == Element::fp32) return difference_at<float>(rows, columns);
+  return shape_.element == Element::bf16 ? difference_at<Bf16>(rows, columns) : difference_at<Fp16>(rows, columns);
 }
 
+template <class Value>
 std::string GemmOperands::difference_at(const std::vector<int64_t>& rows, const std::vector<int64_t>& columns) const {
   const auto [a_i, a_p] = shape_.transposed_a ? std::pair(int64_t{1}, shape_.m) : std::pair(shape_.k, int64_t{1});
   const auto [b_p, b_j] = shape_.transposed_b ? std::pair(int64_t{1}, shape_.k) : std::pair(shape_.n, int64_t{1});
+  const auto *a = static_cast<const Value*>(a_.get()), *b = static_cast<const Value*>(b_.get());
   struct Sum {
     double products = 0, squares = 0;
   };
@@ -87,17 +136,18 @@ std::string GemmOperands::difference_at(const std::vector<int64_t>& rows, const 
     Sum* sum = sums.data();
     for (const int64_t i : rows)
       for (const int64_t j : columns) {
-        const double product = double(a_[size_t(i * a_i + p * a_p)]) * double(b_[size_t(p * b_p + j * b_j)]);
+        const double product = value_of(a[i * a_i + p * a_p]) * value_of(b[p * b_p + j * b_j]);
         sum->products += product, sum->squares += product * product;
         ++sum;
       }
   }
   // Terms of random sign: each rounding is of a partial sum of about sqrt(squares), and k of them add up as sqrt(k), whatever their order.
-  // Sixteen times that is out of reach of rounding, and a term that is missing is beyond it up to k of about 50,000.
+  // Sixteen times that is out of reach of rounding, and a term that is missing is beyond it up to k of about 50,000. Elements of 16 bits
+  // are taken as they were rounded: their products are exact in fp32, and the sums are fp32's.
   const Sum* sum = sums.data();
   for (const int64_t i : rows)
     for (const int64_t j : columns) {
-      const double got = double(c_[size_t(i * shape_.n + j)]), allowed = 16 * std::sqrt(double(shape_.k) * sum->squares) * 0x1p-24;
+      const double got = double(c()[i * shape_.n + j]), allowed = 16 * std::sqrt(double(shape_.k) * sum->squares) * 0x1p-24;
       if (std::abs(got - sum->products) > allowed) {
         char text[128];
         std::snprintf(text, sizeof text, "C[%lld,%lld] is %.9g, in double precision it is %.9g", (long long)i, (long long)j, got,

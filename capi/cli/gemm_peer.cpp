@@ -28,7 +28,7 @@ struct GemmPeer::Request {
 
 struct GemmPeer::Answer {
   enum Kind { done, failed, wrong } kind;
-  bool packs;
+  Can can;
   double seconds;
   char text[512];
 };
@@ -101,7 +101,7 @@ void GemmPeer::end_child() {
   child_ = -1;
 }
 
-bool GemmPeer::open(const GemmShape& shape) { return ask_child({true, false, 0, shape}).packs; }
+GemmPeer::Can GemmPeer::open(const GemmShape& shape) { return ask_child({true, false, 0, shape}).can; }
 
 double GemmPeer::seconds(uint64_t seed, bool packed) { return ask_child({false, packed, seed, {}}).seconds; }
 
@@ -127,14 +127,14 @@ GemmPeer::Answer GemmPeer::answer() {
 }
 
 void GemmPeer::serve(const std::string& name, int64_t threads, int channel) {
-  const auto reply = [channel](Answer::Kind kind, bool packs, double seconds, const char* text) {
-    Answer answer = {kind, packs, seconds, {}};
+  const auto reply = [channel](Answer::Kind kind, Can can, double seconds, const char* text) {
+    Answer answer = {kind, can, seconds, {}};
     std::strncpy(answer.text, text, sizeof answer.text - 1);
     if (!send_all(channel, answer)) _exit(1);
   };
   try {
     const std::unique_ptr<GemmEngine> engine = load(name, threads);
-    reply(Answer::done, false, 0, "");
+    reply(Answer::done, {}, 0, "");
     std::unique_ptr<GemmOperands> operands;
     std::unique_ptr<GemmSampler> sampler;
     for (Request request; receive_all(channel, request);) {
@@ -142,15 +142,15 @@ void GemmPeer::serve(const std::string& name, int64_t threads, int channel) {
         operands.reset();  // before the next ones
         operands = std::make_unique<GemmOperands>(request.shape);
         sampler = std::make_unique<GemmSampler>(*engine, *operands);
-        reply(Answer::done, sampler->packs(), 0, "");
+        reply(Answer::done, {sampler->multiplies(), sampler->packs()}, 0, "");
       } else {
-        reply(Answer::done, sampler->packs(), sampler->seconds(request.seed, request.packed), "");
+        reply(Answer::done, {}, sampler->seconds(request.seed, request.packed), "");
       }
     }
   } catch (const WrongProduct& error) {
-    reply(Answer::wrong, false, 0, error.what());
+    reply(Answer::wrong, {}, 0, error.what());
   } catch (const std::exception& error) {
-    reply(Answer::failed, false, 0, error.what());
+    reply(Answer::failed, {}, 0, error.what());
   }
   _exit(0);  // not through the parent's destructors and buffers
 }

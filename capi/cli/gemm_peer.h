@@ -28,8 +28,11 @@ class GemmPeer {
 
   const std::string& name() const { return name_; }
 
-  /// Prepares for a shape. Returns whether it multiplies with a packed B.
-  bool open(const GemmShape& shape);
+  struct Can {
+    bool multiply, pack;
+  };
+  /// Prepares for a shape. Returns whether it has products of such elements, and with a packed B.
+  Can open(const GemmShape& shape);
   /// Seconds of one product; GemmSampler::seconds() over there.
   double seconds(uint64_t seed, bool packed);
 

@@ -12,8 +12,9 @@ namespace {
 constexpr std::array kOnednn = {"libdnnl.so.3", "libdnnl.so"};
 
 // Of dnnl_types.h, version 3.
-constexpr int kCpu = 1, kFloat = 3, kAnyFormat = 1, kWeightsDescription = 131;
+constexpr int kCpu = 1, kFp16 = 1, kBf16 = 2, kFp32 = 3, kAnyFormat = 1, kWeightsDescription = 131;
 constexpr unsigned kDefaultStream = 1;
+constexpr int kUnimplemented = 3;
 constexpr int kSource = 1, kDestination = 17, kWeights = 33;
 
 const auto kNotOwned = +[](void*) { return 0; };
@@ -21,6 +22,8 @@ const auto kNotOwned = +[](void*) { return 0; };
 void check_onednn(int status, const char* what) {
   if (status != 0) throw std::runtime_error("oneDNN: " + std::string(what) + " failed with " + std::to_string(status));
 }
+
+int dtype_of(Element element) { return element == Element::fp32 ? kFp32 : element == Element::bf16 ? kBf16 : kFp16; }
 
 }  // namespace
 
@@ -74,10 +77,17 @@ OnednnGemm::OnednnGemm(bool openmp)
   if (engine_ != nullptr) check_onednn(calls_->stream_create(&stream_, engine_, kDefaultStream), "a stream");
 }
 
-void OnednnGemm::open(const GemmOperands& operands) {
+bool OnednnGemm::open(const GemmOperands& operands) {
   operands_ = &operands;
-  if (engine_ == nullptr) return;
-  make_matmuls();
+  const bool fp32 = operands.shape().element == Element::fp32;
+  by_sgemm_ = fp32;
+  if (engine_ == nullptr) return fp32;
+  if (!make_matmuls()) return false;
+  if (fp32 && operands.shape().plain) choose_plain();
+  return true;
+}
+
+void OnednnGemm::choose_plain() {
   double best[2];
   for (const bool by_sgemm : {false, true}) {
     by_sgemm_ = by_sgemm;
@@ -91,17 +101,21 @@ void OnednnGemm::open(const GemmOperands& operands) {
   by_sgemm_ = best[1] < best[0];
 }
 
-void OnednnGemm::make_matmuls() {
+bool OnednnGemm::make_matmuls() {
   const GemmShape& s = operands_->shape();
   const int64_t b_dims[] = {s.k, s.n};
-  const Owned a = describe(s.m, s.k, operands_->a_row(), s.transposed_a), b = describe(s.k, s.n, operands_->b_row(), s.transposed_b),
-              c = describe(s.m, s.n, s.n, false);
+  const int dtype = dtype_of(s.element);
+  const Owned a = describe(s.m, s.k, operands_->a_row(), s.transposed_a, dtype),
+              b = describe(s.k, s.n, operands_->b_row(), s.transposed_b, dtype), c = describe(s.m, s.n, s.n, false, kFp32);
   void* any = nullptr;
-  check_onednn(calls_->describe_tag(&any, 2, b_dims, kFloat, kAnyFormat), "describing B");
+  check_onednn(calls_->describe_tag(&any, 2, b_dims, dtype, kAnyFormat), "describing B");
   const Owned any_b(any, calls_->description_destroy);
 
   void* made = nullptr;
-  check_onednn(calls_->matmul_describe(&made, engine_, a.get(), b.get(), nullptr, c.get(), nullptr), "a matmul");
+  matmul_.reset(), packed_matmul_.reset();
+  const int described = calls_->matmul_describe(&made, engine_, a.get(), b.get(), nullptr, c.get(), nullptr);
+  if (described == kUnimplemented) return false;
+  check_onednn(described, "a matmul");
   matmul_ = primitive_of(made);
   check_onednn(calls_->matmul_describe(&made, engine_, a.get(), any_b.get(), nullptr, c.get(), nullptr), "a packed matmul");
   const Owned packed(made, calls_->primitive_description_destroy);
@@ -114,12 +128,13 @@ void OnednnGemm::make_matmuls() {
 
   a_ = memory_of(a.get(), operands_->a()), b_ = memory_of(b.get(), operands_->b()), c_ = memory_of(c.get(), operands_->c());
   packed_b_ = memory_of(packed_b, reinterpret_cast<void*>(-1));  // DNNL_MEMORY_ALLOCATE
+  return true;
 }
 
-OnednnGemm::Owned OnednnGemm::describe(int64_t rows, int64_t columns, int64_t row, bool transposed) const {
+OnednnGemm::Owned OnednnGemm::describe(int64_t rows, int64_t columns, int64_t row, bool transposed, int dtype) const {
   const int64_t dims[] = {rows, columns}, strides[] = {transposed ? 1 : row, transposed ? row : 1};
   void* description = nullptr;
-  check_onednn(calls_->describe_strides(&description, 2, dims, kFloat, strides), "describing a matrix");
+  check_onednn(calls_->describe_strides(&description, 2, dims, dtype, strides), "describing a matrix");
   return {description, calls_->description_destroy};
 }
 
@@ -155,9 +170,10 @@ void OnednnGemm::multiply(bool packed) {
 
 void OnednnGemm::sgemm() const {
   const GemmShape& s = operands_->shape();
-  check_onednn(calls_->sgemm(s.transposed_a ? 'T' : 'N', s.transposed_b ? 'T' : 'N', s.m, s.n, s.k, 1, operands_->a(), operands_->a_row(),
-                             operands_->b(), operands_->b_row(), 0, operands_->c(), s.n),
-               "dnnl_sgemm");
+  check_onednn(
+      calls_->sgemm(s.transposed_a ? 'T' : 'N', s.transposed_b ? 'T' : 'N', s.m, s.n, s.k, 1, static_cast<const float*>(operands_->a()),
+                    operands_->a_row(), static_cast<const float*>(operands_->b()), operands_->b_row(), 0, operands_->c(), s.n),
+      "dnnl_sgemm");
 }
 
 }  // namespace cli

@@ -14,9 +14,9 @@ class OnednnGemm : public GemmEngine {
   /// the library is not there. Threads are those of the environment (gemm_peer.cpp). Without an engine there is dnnl_sgemm alone.
   explicit OnednnGemm(bool openmp);
 
-  /// Takes the faster of dnnl_sgemm and matmul for the plain product.
-  void open(const GemmOperands& operands) override;
-  bool packs() const override { return engine_ != nullptr; }
+  /// Takes the faster of dnnl_sgemm and matmul for the plain product of fp32. Of 16 bits there is matmul, where the processor has it.
+  bool open(const GemmOperands& operands) override;
+  bool packs() const override { return packed_matmul_ != nullptr; }
   void pack() override;
   void multiply(bool packed) override;
 
@@ -28,10 +28,11 @@ class OnednnGemm : public GemmEngine {
     void* memory;
   };
 
-  Owned describe(int64_t rows, int64_t columns, int64_t row, bool transposed) const;
+  Owned describe(int64_t rows, int64_t columns, int64_t row, bool transposed, int dtype) const;
   Owned memory_of(const void* description, void* data) const;
   Owned primitive_of(void* description) const;
-  void make_matmuls();
+  bool make_matmuls();
+  void choose_plain();
   void execute(const Owned& primitive, std::initializer_list<Argument> arguments) const;
   void sgemm() const;
 

@@ -2,19 +2,21 @@
 
 namespace cli {
 
-void OwnGemm::View::set(int64_t rows, int64_t columns, int64_t row, bool transposed, float* data) {
+void OwnGemm::View::set(int64_t rows, int64_t columns, int64_t row, bool transposed, void* data, st_dtype dtype) {
   dims[0] = rows, dims[1] = columns;
   strides[0] = transposed ? 1 : row, strides[1] = transposed ? row : 1;
-  view = {ST_F32, 2, dims, strides, data, rows * columns * int64_t{sizeof(float)}};
+  view = {dtype, 2, dims, strides, data, rows * columns * (dtype == ST_F32 ? 4 : 2)};
 }
 
-void OwnGemm::open(const GemmOperands& operands) {
+bool OwnGemm::open(const GemmOperands& operands) {
   const GemmShape& s = operands.shape();
-  a_.set(s.m, s.k, operands.a_row(), s.transposed_a, operands.a());
-  b_.set(s.k, s.n, operands.b_row(), s.transposed_b, operands.b());
-  c_.set(s.m, s.n, s.n, false, operands.c());
+  const st_dtype dtype = s.element == Element::fp32 ? ST_F32 : s.element == Element::bf16 ? ST_BF16 : ST_F16;
+  a_.set(s.m, s.k, operands.a_row(), s.transposed_a, operands.a(), dtype);
+  b_.set(s.k, s.n, operands.b_row(), s.transposed_b, operands.b(), dtype);
+  c_.set(s.m, s.n, s.n, false, operands.c(), ST_F32);
   st_gemm_problem problem;
   ask(st_gemm_problem_init(&problem, sizeof problem));
+  problem.a_dtype = problem.b_dtype = dtype;
   problem.m = s.m, problem.n = s.n, problem.k = s.k;
   problem.a_row = a_.strides[0], problem.a_column = a_.strides[1];
   problem.b_row = b_.strides[0], problem.b_column = b_.strides[1];
@@ -23,6 +25,7 @@ void OwnGemm::open(const GemmOperands& operands) {
   wish.tile_m = tile_m_, wish.tile_n = tile_n_, wish.tile_k = tile_k_;
   packed_.reset();
   gemm_ = make<Gemm>(st_gemm_plan_create, context_.get(), &problem, &wish);
+  return true;
 }
 
 void OwnGemm::pack() {

@@ -12,7 +12,7 @@ class OwnGemm : public GemmEngine {
   explicit OwnGemm(const Context& context, int64_t tile_m = 0, int64_t tile_n = 0, int64_t tile_k = 0)
       : context_(context), tile_m_(tile_m), tile_n_(tile_n), tile_k_(tile_k) {}
 
-  void open(const GemmOperands& operands) override;
+  bool open(const GemmOperands& operands) override;
   bool packs() const override { return true; }
   void pack() override;
   void multiply(bool packed) override;
@@ -24,7 +24,7 @@ class OwnGemm : public GemmEngine {
   struct View {
     int64_t dims[2], strides[2];
     st_view view;
-    void set(int64_t rows, int64_t columns, int64_t row, bool transposed, float* data);
+    void set(int64_t rows, int64_t columns, int64_t row, bool transposed, void* data, st_dtype dtype);
   };
 
   const Context& context_;

@@ -16,8 +16,10 @@ double quantile(std::vector<double> samples, double q) {
 Ratio ratio_of(std::span<const double> own, std::span<const double> peer) {
   std::vector<double> ratios;
   for (size_t i = 0; i < own.size(); ++i) ratios.push_back(own[i] / peer[i]);
-  return {quantile(ratios, 0.5), quantile(ratios, 0.1), quantile(ratios, 0.9)};
+  return spread_of(ratios);
 }
+
+Ratio spread_of(const std::vector<double>& ratios) { return {quantile(ratios, 0.5), quantile(ratios, 0.1), quantile(ratios, 0.9)}; }
 
 double geometric_mean(std::span<const double> values) {
   double sum = 0;

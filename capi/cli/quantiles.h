@@ -13,6 +13,8 @@ struct Ratio {
   double median = 0, p10 = 0, p90 = 0;
 };
 
+Ratio spread_of(const std::vector<double>& ratios);
+
 /// Of own[i] / peer[i], round by round.
 Ratio ratio_of(std::span<const double> own, std::span<const double> peer);
 

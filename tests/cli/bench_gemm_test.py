@@ -30,6 +30,12 @@ class BenchGemm(CommandLineTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return json.loads(done.stdout)
 
+    def summary_of(self, *arguments, **named):
+        """Of fp32; the rows stay in self.rows."""
+        result = self.result(*arguments, **named)
+        self.rows = result["rows"]
+        return result["summary"]["fp32"]
+
     def refused(self, *arguments, words, status=2, **named):
         done = self.bench(*arguments, **named)
         self.assertEqual(done.returncode, status, (arguments, done.stdout, done.stderr))
@@ -39,7 +45,7 @@ class BenchGemm(CommandLineTest):
 
     def test_json_has_the_fields_of_the_contract(self):
         result = self.result("--against", "none")
-        self.assertEqual(list(result), ["bench", "rows", "geomean", "absent"])
+        self.assertEqual(list(result), ["bench", "rows", "geomean", "absent", "summary"])
         self.assertEqual((result["bench"], result["geomean"], result["absent"]), ("gemm", {}, {}))
         self.assertEqual([row["name"] for row in result["rows"]], ["64x48x32 fp32", "64x48x32 fp32 packed"])
         for row in result["rows"]:
@@ -47,6 +53,64 @@ class BenchGemm(CommandLineTest):
             self.assertEqual(row["unit"], "GFLOP/s")
             self.assertGreater(row["own"], 0)
             self.assertGreater(row["limit_fraction"], 0)
+
+    def test_each_element_has_rows_and_a_summary_of_its_own(self):
+        result = self.result("--dtype", "all", "--against", "openblas", openblas=LIBRARIES / "libfake_blas.so")
+        self.assertEqual([row["name"] for row in result["rows"]][::2], ["64x48x32 fp32", "64x48x32 bf16", "64x48x32 fp16"])
+        self.assertEqual([bool(row["peers"]) for row in result["rows"]], [True, False, True, False, False, False])
+        self.assertEqual(sorted(result["absent"]), ["openblas fp16", "openblas-haswell fp16"])
+        self.assertEqual(list(result["summary"]), ["fp32", "bf16", "fp16"])
+        for summary in result["summary"].values():
+            self.assertEqual(summary["rows"], 2)
+        for element in ("bf16", "fp16"):
+            self.assertEqual([row["name"] for row in self.result("--dtype", element, "--against", "none")["rows"]],
+                             [f"64x48x32 {element}", f"64x48x32 {element} packed"])
+
+    def test_a_bf16_product_tells_its_share_of_each_peak_and_the_limit_is_the_greatest(self):
+        for row in self.result("--dtype", "bf16", "--against", "none")["rows"]:
+            fractions = row.get("fractions", {"fma": row["limit_fraction"]})  # a processor without bf16 has one peak
+            self.assertIn("fma", fractions)
+            self.assertLessEqual(row["limit_fraction"], 1.0001 * min(fractions.values()))
+
+    def test_the_summary_is_of_the_rows(self):
+        summary = self.summary_of(openblas=LIBRARIES / "libfake_blas.so")
+        row = self.rows[0]
+        least = min(row["ratio"], key=lambda peer: row["ratio"][peer]["median"])
+        self.assertEqual(summary["worst"], {"name": row["name"], "peer": least, "ratio": row["ratio"][least]["median"], "floor": 0.97})
+        for mean in (summary["best"], summary["best_blas"]):
+            self.assertAlmostEqual(mean["geomean"], row["ratio"][least]["median"])
+        self.assertEqual(summary["best_blas"]["floor"], 1.1)
+        self.assertEqual(sorted(summary["peers"]), ["openblas", "openblas-haswell"])
+        self.assertNotIn("peak", summary)  # no class of shape that a goal is set for
+
+    def test_classes_of_shape_stand_beside_their_goals(self):
+        summary = self.summary_of("--against", "none", shape="512x512x512")
+        self.assertEqual(sorted(summary), ["peak", "rows"])
+        shares = {share["class"]: share for share in summary["peak"]}
+        self.assertEqual({name: share["goal"] for name, share in shares.items()},
+                         {"squares of 512": 0.94, "packed, 256 rows and above": 0.98})
+        for share, row in zip(summary["peak"], self.rows):
+            self.assertEqual((share["rows"], share["name"]), (1, row["name"]))
+            self.assertAlmostEqual(share["least"], row["limit_fraction"])
+        (skinny,) = self.summary_of("--against", "none", shape="8x96x64")["peak"]
+        self.assertEqual((skinny["class"], skinny["goal"], skinny["name"]), ("packed, 8 rows", 0.92, "8x96x64 fp32 packed"))
+
+    def test_two_threads_are_compared_with_one_and_so_is_the_loop(self):
+        summary = self.summary_of("--against", "none", "--threads", "2", shape="512x512x512")
+        plain, packed = self.rows
+        self.assertEqual(list(plain["scaling"]), ["own", "loop"])
+        self.assertEqual(list(plain["scaling"]["own"]), ["median", "p10", "p90"])
+        self.assertNotIn("scaling", packed)
+        self.assertAlmostEqual(summary["scaling"]["least"], plain["scaling"]["own"]["median"])
+        self.assertAlmostEqual(summary["scaling"]["loop"], plain["scaling"]["loop"])
+        self.assertEqual((summary["scaling"]["name"], summary["scaling"]["goal"]), (plain["name"], 1.9))
+        self.assertNotIn("scaling", self.summary_of("--against", "none", shape="512x512x512"))
+
+    def test_the_table_ends_with_the_summary(self):
+        done = self.bench("--against", "openblas", "--threads", "2", shape="512x512x512", openblas=LIBRARIES / "libdying_blas.so")
+        for line in (r"fp32, 2 products:", r"  squares of 512: [0-9.]+ of the peak, least [0-9.]+ at 512x512x512 fp32 \(goal 0.94\)",
+                     r"  threads: [0-9.]+ x one, .*; the FMA loop [0-9.]+ x"):
+            self.assertRegex(done.stdout, "(?m)^" + line + "$")
 
     def test_sizes_that_fit_no_tile_and_large_ones_are_right(self):
         for shape in ("1x1x1", "1x257x3", "37x1013x511", "257x1x1000"):
@@ -71,6 +135,10 @@ class BenchGemm(CommandLineTest):
         for shape in ("64x48x32", "300x200x400"):  # compared everywhere; on some rows and columns
             self.refused("--against", "openblas", shape=shape, openblas=LIBRARIES / "libwrong_blas.so", status=3,
                          words=["openblas computes " + shape + " fp32 wrongly: C[", "in double precision it is"])
+
+    def test_a_wrong_bf16_product_is_found(self):
+        self.refused("--against", "openblas", "--dtype", "bf16", openblas=LIBRARIES / "libwrong_blas.so", status=3,
+                     words=["openblas computes 64x48x32 bf16 wrongly: C["])
 
     def test_a_library_that_dies_is_absent_and_we_are_measured(self):
         result = self.result("--against", "openblas", openblas=LIBRARIES / "libdying_blas.so")
@@ -98,6 +166,8 @@ class BenchGemm(CommandLineTest):
             self.refused("--against", "none", shape=shape, words=["--shape"])
         self.refused("--shapes", "all", words=["--shape ", "--shapes all"])
         self.refused("--shapes", "some", words=["--shapes", "some", "all"])
+        self.refused("--dtype", "fp64", words=["--dtype", "fp64", "fp32, bf16, fp16 or all"])
+        self.refused("--tiles", "--dtype", "all", words=["--tiles", "--dtype"])
         self.refused("--report", "tiles.html", words=["--report", "--tiles"])
         self.refused("--tiles", "--shapes", "all", shape=None, words=["--tiles", "--shape MxNxK"])
         self.refused("--tiles", "--report", "tiles.png", words=["--report", "PNG"])
