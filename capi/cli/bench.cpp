@@ -39,6 +39,7 @@ Command bench_command(CLI::App& app) {
   add_text(*command, "--shape", options->shape, "gemm: this one alone, MxNxK");
   add_text(*command, "--dtype", options->dtype, "gemm: of the operands, fp32, bf16, fp16 or all; sums and results are fp32 [fp32]");
   command->add_flag("--tiles", options->tiles, "gemm: the speed of every tile size instead, for one shape [1024x1024x1024]");
+  command->add_flag("--memory", options->memory, "step: what it takes of memory at contexts 512 to 4096, instead");
   add_text(*command, "--report", options->report, "gemm --tiles: file for the HTML page with the map [bench_tiles.html]");
   command->add_flag("--json", options->json, "one JSON object");
   return {command, [options] { return run_bench(*options); }};

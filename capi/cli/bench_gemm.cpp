@@ -201,6 +201,7 @@ class GemmBench {
 void bench_gemm(const BenchOptions& options, int64_t rounds, int64_t threads) {
   const std::vector<std::string> peers = gemm_peers_of(options.against);
   if (!options.shape.empty() && !options.shapes.empty()) refuse("--shape is one product, --shapes all is all of them; give one of the two");
+  if (options.memory) refuse("bench gemm: --memory is of bench step");
   if (!options.report.empty() && !options.tiles) refuse("bench gemm: --report is of --tiles");
   const std::vector<Element> elements = elements_of(options.dtype);
   GemmShape one = options.shape.empty() ? GemmShape{1024, 1024, 1024} : gemm_shape_of(options.shape);

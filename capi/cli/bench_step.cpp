@@ -11,6 +11,7 @@
 #include "bench_rows.h"
 #include "fma_peak.h"
 #include "own_step.h"
+#include "step_memory.h"
 
 namespace cli {
 namespace {
@@ -140,6 +141,11 @@ void bench_step(const BenchOptions& options, int64_t rounds, int64_t threads) {
     refuse("--against is \"", options.against, "\"; the peer of a training step is pytorch, and none turns it off");
   if (!options.shape.empty() || options.tiles || !options.report.empty() || options.dtype != "fp32")
     refuse("bench step: --shape, --dtype, --tiles and --report are of bench gemm");
+  if (options.memory) {
+    if (!options.shapes.empty()) refuse("bench step: --memory has shapes of its own, without --shapes");
+    measure_step_memory(threads, options.json);
+    return;
+  }
   StepBench(options, rounds, threads)(options.shapes == "all");
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <random>
 
-#include "options.h"
 #include "seconds_now.h"
 
 namespace cli {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "handle.h"
+#include "options.h"
 #include "pytorch_peer.h"
 
 namespace cli {
@@ -31,6 +32,8 @@ class OwnStep {
   void write_weights(const std::string& path) const { ask(st_model_write_file(model_.get(), path.c_str(), nullptr)); }
   const std::vector<int32_t>& tokens() const { return tokens_; }
   PytorchPeer::Step step();
+  /// Bytes by role, of the plan.
+  Json planned_memory() const { return Json::parse(text(st_trainer_plan, trainer_.get()))["ranks"][0]["memory"]; }
 
  private:
   void split_next();

@@ -53,6 +53,19 @@ class BenchStep(CommandLineTest):
     def test_none_does_not_ask_for_it(self):
         self.assertNotIn("pytorch", self.head(self.folder / "nowhere", "--against", "none").lower())
 
+    def test_memory_grows_no_faster_than_the_context(self):
+        process = self.start(self.folder / "nowhere", "--memory", "--json", "--threads", "1")
+        output, error = process.communicate()
+        self.assertEqual((process.returncode, error), (0, ""))
+        rows = json.loads(output)["memory"]
+        self.assertEqual([row["context"] for row in rows], [512, 1024, 2048, 4096])
+        for row in rows:
+            # A score matrix of 4096 x 4096 a head would be eight times as much a token as one of 512 x 512.
+            self.assertLess(row["bytes_per_token"], 1.05 * rows[0]["bytes_per_token"], row["name"])
+            self.assertEqual(row["allocated_bytes"], row["planned_bytes"], row["name"])
+            # Beside the plan: the program, its libraries and threads.
+            self.assertLess(row["peak_resident_bytes"], row["planned_bytes"] + (64 << 20), row["name"])
+
     @unittest.skipUnless(os.environ.get("SCALETRAIN_LONG_TESTS") == "1", "half a minute; SCALETRAIN_LONG_TESTS=1 runs it")
     def test_json_lists_the_absent_peer(self):
         process = self.start(self.folder / "nowhere", "--json")
