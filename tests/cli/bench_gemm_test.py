@@ -83,6 +83,16 @@ class BenchGemm(CommandLineTest):
         self.assertEqual(sorted(summary["peers"]), ["openblas", "openblas-haswell"])
         self.assertNotIn("peak", summary)  # no class of shape that a goal is set for
 
+    def test_a_library_that_packs_is_in_the_packed_rows_and_the_worst_row_is_the_least(self):
+        for element in ("fp32", "bf16"):
+            result = self.result("--against", "mkl", "--dtype", element, mkl=LIBRARIES / "libfake_blas.so")
+            ratios = {row["name"]: row["ratio"]["mkl"]["median"] for row in result["rows"]}
+            self.assertEqual(list(ratios), [f"64x48x32 {element}", f"64x48x32 {element} packed"])
+            worst = result["summary"][element]["worst"]
+            self.assertEqual((worst["name"], worst["ratio"]), min(ratios.items(), key=lambda item: item[1]))
+            self.assertEqual(result["absent"], {})
+            self.refused("--against", "mkl", "--dtype", element, mkl=LIBRARIES / "libwrong_blas.so", status=3, words=["mkl computes"])
+
     def test_classes_of_shape_stand_beside_their_goals(self):
         summary = self.summary_of("--against", "none", shape="512x512x512")
         self.assertEqual(sorted(summary), ["peak", "rows"])
