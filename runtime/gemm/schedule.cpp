@@ -50,15 +50,18 @@ TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, con
           " rows and an f32 B of unit columns only, here are ", problem.m, " rows, ", problem.b_type, ", columns ", problem.b.column,
           " apart; let it be packed");
   if (s.b == Packing::choose) s.b = may_stay_in_place(problem) ? Packing::in_place : Packing::packed;
-  if (!s.packs_b()) s.nc = 8 * s.nr;  // sums of a task wait in the L1 while B streams past
+  // Few rows read far along each row of B, and their sums still wait in the L1.
+  if (!s.packs_b()) s.nc = (problem.m <= 4 ? 32 : problem.m <= 16 ? 16 : 8) * s.nr;
   if (s.nc <= 0) s.nc = 8 * s.nr;
   s.nc = round_up(s.nc, s.nr);
 
   const int64_t block = caches.l3 / 2 / (row.kc * 4);  // elements along M or N of a packed block: half of L3 each at most
   if (s.block_m <= 0) s.block_m = std::max(block, s.mc);
   s.block_m = round_up(std::min(s.block_m, std::max<int64_t>(problem.m, 1)), s.mc);
-  if (s.block_n <= 0) s.block_n = std::max(block, s.nc);
-  s.block_n = round_up(std::min(s.block_n, std::max<int64_t>(problem.n, 1)), s.nc);
+  // Blocks of a B in place are cut as packed ones by default are: one packed B fits few rows and many.
+  const int64_t columns = s.packs_b() ? s.nc : 8 * s.nr;
+  if (s.block_n <= 0) s.block_n = std::max(block, columns);
+  s.block_n = round_up(std::min(s.block_n, std::max<int64_t>(problem.n, 1)), columns);
 
   if (sums_apart(problem, s)) s.order = LoopOrder::n_m_k;
   return s;

@@ -38,8 +38,10 @@ struct TileSchedule {
   bool operator==(const TileSchedule&) const = default;
 };
 
-/// Up to so many rows B is not packed: a copy would cost as much as the product.
-constexpr int64_t kRowsInPlace = 16;
+/// Up to so many rows B is not packed: a copy would cost much of what the product does.
+constexpr int64_t kRowsInPlace = 40;
+/// Then the sums of a task wait in the L1 while B streams past: rows x widths of the micro-kernel.
+constexpr int64_t kSumsInPlace = 8 * kRowsInPlace;
 
 /// Cache sizes a schedule is made for. By default a fixed table by instruction set: the same bits and tasks on every machine of a class.
 struct CacheSizes {

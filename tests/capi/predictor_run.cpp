@@ -215,16 +215,16 @@ TEST(PredictorInUse, SharedWeightsAreBusyWhileTheyAreWritten) {
   HeldTrainer trainer;
   HeldPredictor shared;
   ASSERT_TRUE(works(st_context_create(&middle.options, context.out())));
-  // Large enough that the update of one weight is more than one task.
-  ASSERT_TRUE(works(st_model_builtin(context, "mlp", R"({"inputs": 200, "hidden": [200], "outputs": 1})", 1, model.out())));
+  // Large enough that the update of one weight, and each product, is more than one task.
+  ASSERT_TRUE(works(st_model_builtin(context, "mlp", R"({"inputs": 600, "hidden": [200], "outputs": 1})", 1, model.out())));
   ASSERT_TRUE(works(st_recipe_create(R"({"batch": 3})", recipe.out())));
   ASSERT_TRUE(works(st_trainer_create(model, recipe, nullptr, trainer.out())));
   auto options = filled(st_predictor_options_init);
   options.shared = 1;
   ASSERT_TRUE(works(st_predictor_create(model, &options, shared.out())));
-  std::vector<float> x(3 * 200, 0.5F), y(3, 1), made(3);
-  const int64_t in_dims[] = {3, 200}, out_dims[] = {3, 1};
-  const st_named_view batch[] = {{"x", {ST_F32, 2, in_dims, nullptr, x.data(), 3 * 200 * 4}},
+  std::vector<float> x(3 * 600, 0.5F), y(3, 1), made(3);
+  const int64_t in_dims[] = {3, 600}, out_dims[] = {3, 1};
+  const st_named_view batch[] = {{"x", {ST_F32, 2, in_dims, nullptr, x.data(), 3 * 600 * 4}},
                                  {"y", {ST_F32, 2, out_dims, nullptr, y.data(), 12}}};
   const st_named_view out = {"prediction", {ST_F32, 2, out_dims, nullptr, made.data(), 12}};
   int64_t busy = 0, free = 0;

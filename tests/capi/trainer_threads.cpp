@@ -17,7 +17,7 @@ TEST(TrainerThreads, ACancelAnywhereInAStepLosesNothing) {
   ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
   ASSERT_TRUE(works(st_trainer_step(undisturbed.trainer, 0, nullptr, nullptr)));
   const int64_t calls = inside.calls();
-  ASSERT_GT(calls, 10) << "the step never asked the host for threads";
+  ASSERT_GT(calls, 5) << "the step hardly asked the host for threads";
 
   int64_t cancelled = 0;
   const int64_t stride = std::max<int64_t>(1, calls / 17);
@@ -37,7 +37,7 @@ TEST(TrainerThreads, ACancelAnywhereInAStepLosesNothing) {
     inside.then(-1, {});
     EXPECT_TRUE(fails(ST_CANCELLED, st_trainer_step(run.trainer, 0, nullptr, nullptr)));
   }
-  EXPECT_GE(cancelled, 10);
+  EXPECT_GE(cancelled, calls / 3) << "of " << calls << " calls";
   inside.then(-1, {});
   for (int i = 0; i < 2; ++i)
     for (st_trainer* t : {static_cast<st_trainer*>(run.trainer), static_cast<st_trainer*>(undisturbed.trainer)})

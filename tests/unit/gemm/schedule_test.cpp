@@ -26,7 +26,7 @@ TEST(TileSchedule, FillsEverySizeWithMultiplesOfTheTile) {
       EXPECT_EQ(s.mc % s.mr, 0) << text_of(s);
       EXPECT_EQ(s.block_m % s.mc, 0) << text_of(s);
       EXPECT_EQ(s.nc % s.nr, 0) << text_of(s);
-      EXPECT_EQ(s.block_n % s.nc, 0) << text_of(s);
+      EXPECT_EQ(s.block_n % (s.packs_b() ? s.nc : s.nr), 0) << text_of(s);
     }
   }
 }

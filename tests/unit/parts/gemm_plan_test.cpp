@@ -64,10 +64,10 @@ TEST(GemmPlan, APackedBHasTheBitsOfBInEveryClassOfShapes) {
 
 TEST(GemmPlan, OnePackedBServesEveryNumberOfRows) {
   for (const CpuSet& set : cpu_sets()) {
-    const Case many(100, 500, 300);
+    const Case many(100, 3300, 30);  // columns in two blocks
     GemmPlan packer = plan_of(set, many.p);
     const PackedMatrix packed(packer, many.b.data(), kMemory);
-    for (const int64_t m : {1, 8, 20}) {
+    for (const int64_t m : {1, 8, 20, 50}) {
       Case few = many;
       few.p.m = m;
       GemmPlan plan = plan_of(set, few.p);
@@ -75,7 +75,7 @@ TEST(GemmPlan, OnePackedBServesEveryNumberOfRows) {
       EXPECT_EQ(few.product(plan), few.product(plan, 0, &packed)) << set.name << " " << m;
     }
     GemmWish other;
-    other.tiles.kc = 100;
+    other.tiles.kc = 10;
     EXPECT_FALSE(plan_of(set, many.p, other).fits(packed));
   }
 }

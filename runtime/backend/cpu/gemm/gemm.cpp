@@ -8,6 +8,7 @@
 #include "backend/cpu/gemm/epilogue_rows.h"
 #include "backend/cpu/gemm/lanes.h"
 #include "backend/cpu/gemm/product.h"
+#include "backend/cpu/gemm/small_product.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
@@ -60,7 +61,8 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
   GemmOperands given = operands;
   if (turned) std::swap(given.a, given.b);
   if (p.k == 0) given.a = given.b = workspace.data();  // theirs may be null, and nothing is read through these
-  const ScratchLayout layout = scratch_layout(p, schedule);
+  const bool small = !turned && is_small(p, schedule, given, workers.threads());
+  const ScratchLayout layout = small ? ScratchLayout{} : scratch_layout(p, schedule);
   const int64_t packed_step = operands.packed_b == nullptr || problem.b_batch == 0 ? 0 : packed_floats(problem, schedule);
   const auto one = [&](int64_t entry, int64_t lane) {
     const auto scratch = [&](int64_t at) { return reinterpret_cast<float*>(workspace.data() + lane * layout.bytes + at); };
@@ -72,6 +74,11 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
     if (given.epilogue != nullptr) {
       epilogue = entry_of(*given.epilogue, entry, p.c_type, turned);
       x.epilogue = &epilogue;
+    }
+    if (small) {
+      small_product(p, schedule, x);
+      if (x.epilogue != nullptr && x.epilogue->changes_c()) apply_epilogue(*x.epilogue, {x.c, p.c, p.c_type, 0, p.m, 0, p.n});
+      return;
     }
     Product product{p, schedule, x, scratch(layout.a), scratch(layout.b), sums_apart(p, schedule) ? scratch(layout.sums) : nullptr};
     product.bias_stays = turned;

@@ -9,6 +9,7 @@
 
 #include "backend/cpu/convert.h"
 #include "backend/cpu/gemm/epilogue_rows.h"
+#include "backend/cpu/gemm/few_rows.h"
 #include "backend/cpu/gemm/float_rows.h"
 #include "backend/cpu/gemm/micro.h"
 #include "backend/cpu/gemm/pack.h"
@@ -19,7 +20,7 @@ using namespace micro;
 
 namespace {
 
-constexpr int64_t kPanelsPerPackTask = 4, kRowsPerVisit = 8;
+constexpr int64_t kPanelsPerPackTask = 4;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -175,40 +176,36 @@ void Product::task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t
   }
 }
 
-/// Few rows: B is read where it lies, a few of its rows at a time over the whole task, and the sums wait in between. Each sum is the same
-/// chain of additions as in task(), since it goes on from where it left off.
+/// Few rows: B is read where it lies but for its ragged last panel, which is packed.
 void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task) const {
-  constexpr int64_t kColumns = 8 * kTileColumns;
-  float waiting[kRowsInPlace * kColumns];
+  float waiting[kSumsInPlace * kTileColumns];
   const int64_t depth = depth_of(k0), sum_stride = columns_of(n0);
-  const int64_t row_begin = row_task * s.mc, row_end = std::min(rows_of(m0), row_begin + s.mc);
+  const int64_t row_begin = row_task * s.mc, rows = std::min(rows_of(m0) - row_begin, s.mc);
   const int64_t column_begin = column_task * s.nc, column_end = std::min(columns_of(n0), column_begin + s.nc);
-  const float* const panels_of_a = ready_a != nullptr ? ready_a + place_of_a(m0, k0) : packed_a;
-  for (int64_t k = 0; k == 0 || k < depth; k += kRowsPerVisit) {
-    const int64_t visit = std::min(kRowsPerVisit, depth - k);
-    for (int64_t j = column_begin; j < column_end; j += s.nr) {
-      const int64_t columns = std::min(s.nr, column_end - j), width = columns > kWidth ? s.nr : kWidth;
-      const bool whole = columns == s.nr;
-      const float* b = whole ? static_cast<const float*>(x.b) + (n0 + j) + (k0 + k) * p.b.row : packed_b + k * width;
-      for (int64_t ahead = 0; whole && ahead < visit; ++ahead) {
-        const float* next = b + (kRowsPerVisit + ahead) * p.b.row;
-        for (int64_t line = 0; line < s.nr; line += 16) __builtin_prefetch(next + line);
+  const int64_t whole = (column_end - column_begin) / s.nr * s.nr;
+  const float* const a = (ready_a != nullptr ? ready_a + place_of_a(m0, k0) : packed_a) + row_begin * depth;
+  const float* const b = static_cast<const float*>(x.b) + n0 + column_begin + k0 * p.b.row;
+  sum_few_rows({rows, whole, depth, s.mr, a, b, p.b.row, waiting});
+  for (int64_t j = 0; j < column_end - column_begin; j += s.nr) {
+    for (int64_t i = 0; i < rows; i += s.mr) {
+      Tile t{.row = m0 + row_begin + i,
+             .rows = std::min(s.mr, rows - i),
+             .column = n0 + column_begin + j,
+             .columns = s.nr,
+             .k0 = k0,
+             .depth = 0};
+      if (sums != nullptr) t.sum = sums + (row_begin + i) * sum_stride + column_begin + j, t.sum_stride = sum_stride;
+      if (j == whole) {
+        t.columns = column_end - column_begin - whole;
+        t.depth = depth;
+        t.a = a + i * depth;
+        t.b = packed_b;
+        t.b_stride = t.columns > kWidth ? s.nr : kWidth;
+      } else if (depth > 0) {
+        t.resume = waiting + i * whole + j;
+        t.resume_stride = whole;
       }
-      for (int64_t i = row_begin; i < row_end; i += s.mr) {
-        Tile t{.row = m0 + i, .rows = std::min(s.mr, row_end - i), .column = n0 + j, .columns = columns, .k0 = k0, .depth = visit};
-        t.a = panels_of_a + i * depth + k * t.rows;
-        t.b = b;
-        t.b_stride = whole ? p.b.row : width;
-        float* waits = waiting + (i - row_begin) * kColumns + (j - column_begin);
-        if (k > 0) t.resume = waits, t.resume_stride = kColumns;
-        if (k + visit < depth) {
-          TileOut out{.c = waits, .stride = kColumns, .columns = width, .resume = t.resume, .resume_stride = kColumns, .finish = false};
-          packed_kernel(t.rows, width / kWidth)(visit, t.a, t.b, t.b_stride, out);
-        } else {
-          if (sums != nullptr) t.sum = sums + i * sum_stride + j, t.sum_stride = sum_stride;
-          compute(t);
-        }
-      }
+      compute(t);
     }
   }
 }

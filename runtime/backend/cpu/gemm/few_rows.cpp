@@ -1,0 +1,98 @@
+#include "backend/cpu/gemm/few_rows.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "backend/cpu/gemm/lanes.h"
+
+namespace st::cpu::ST_ISA {
+
+using namespace micro;
+
+namespace {
+
+/// As many vectors of columns as the registers hold beside one of A: independent sums hide the latency of a multiplication.
+constexpr int vectors_beside(int rows) {
+  constexpr int kRegisters = kWidth == 16 ? 32 : 16;
+  for (const int vectors : {8, 4})
+    if (rows * vectors + vectors + 1 <= kRegisters) return vectors;
+  return 2;
+}
+
+/// A tile's part of the work: `rows` elements of A for each step, columns in V vectors.
+struct Part {
+  int64_t steps;
+  const float *a, *b;
+  int64_t b_stride;
+  float* sums;
+  int64_t sums_stride;
+  bool first;     // the sums are zero so far, whatever stands there
+  int64_t ahead;  // floats from a row of B to the one that is brought into the L1 beside it
+};
+
+template <int R, int V>
+void add(const Part& x) {
+  Lanes sums[R][V] = {};
+  if (!x.first) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) sums[r][v] = load(x.sums + r * x.sums_stride + v * kWidth);
+  }
+  const float *a = x.a, *b = x.b;
+  for (int64_t k = 0; k < x.steps; ++k, a += R, b += x.b_stride) {
+    Lanes row[V];
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      __builtin_prefetch(b + x.ahead + v * kWidth);
+      row[v] = load(b + v * kWidth);
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const Lanes factor = broadcast(a[r]);
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) sums[r][v] = fma(factor, row[v], sums[r][v]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) store(x.sums + r * x.sums_stride + v * kWidth, sums[r][v]);
+}
+
+using Add = void (*)(const Part& x);
+
+template <size_t... R>
+constexpr Add add_for(std::index_sequence<R...>, int64_t rows, bool wide) {
+  constexpr Add kTwo[] = {add<static_cast<int>(R) + 1, 2>...};
+  constexpr Add kWide[] = {add<static_cast<int>(R) + 1, vectors_beside(static_cast<int>(R) + 1)>...};
+  return (wide ? kWide : kTwo)[rows - 1];
+}
+
+}  // namespace
+
+void sum_few_rows(const FewRows& x) {
+  // Rows of B that are a multiple of 4 KiB apart share a few lines of the L1: only few at a time where each is used just once or twice.
+  constexpr int64_t kUsedOnce = 16;
+  const int64_t visit = x.rows <= kUsedOnce ? 8 : 16;
+  constexpr int64_t kTile = 2 * kWidth;
+  const int64_t widest = x.rows <= x.tile ? vectors_beside(static_cast<int>(x.rows)) * kWidth : kTile;
+  for (int64_t k = 0; k < x.depth; k += visit) {
+    for (int64_t j = 0, width = widest; j < x.columns; j += width) {
+      if (x.columns - j < width) width = kTile;  // whole tiles, but not always as many as are wide
+      for (int64_t i = 0; i < x.rows; i += x.tile) {
+        const int64_t rows = std::min(x.tile, x.rows - i);
+        add_for(std::make_index_sequence<kTileRows>(), rows, width != kTile)({.steps = std::min(visit, x.depth - k),
+                                                                              .a = x.a + i * x.depth + k * rows,
+                                                                              .b = x.b + k * x.b_stride + j,
+                                                                              .b_stride = x.b_stride,
+                                                                              .sums = x.sums + i * x.columns + j,
+                                                                              .sums_stride = x.columns,
+                                                                              .first = k == 0,
+                                                                              .ahead = i == 0 ? visit * x.b_stride : 0});
+      }
+    }
+  }
+}
+
+}  // namespace st::cpu::ST_ISA
