@@ -1,4 +1,5 @@
 // Which processor this is, for os.h. An instruction set counts only when the operating system saves its registers too.
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -69,7 +70,7 @@ void read_features(CpuIdentity& cpu) {
   cpu.avx2_fma = saves(0x6) && bit(seven.b, 5) && bit(one.c, 12) && bit(one.c, 28) && helpers;
   cpu.avx512 = cpu.avx2_fma && saves(0xE6) && bit(seven.b, 16) && bit(seven.b, 17) && bit(seven.b, 30) && bit(seven.b, 31);
   cpu.avx512_bf16 = cpu.avx512 && bit(seven_one.a, 5);
-  // Linux grants the tile registers to a process that asks (ARCH_REQ_XCOMP_PERM); whoever uses them asks.
+  // Linux grants the tile registers to a process that asks (ARCH_REQ_XCOMP_PERM); whoever uses them asks (may_use_tiles()).
   cpu.amx_bf16 = cpu.avx512 && saves(0x60000) && bit(seven.d, 22) && bit(seven.d, 24);
 }
 
@@ -111,6 +112,16 @@ CpuIdentity identify() {
 }
 
 }  // namespace
+
+bool may_use_tiles() {
+#if defined(__x86_64__) && defined(__linux__) && defined(SYS_arch_prctl)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA: not in every libc's headers
+  static const bool granted = cpu().amx_bf16 && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return granted;
+#else
+  return false;
+#endif
+}
 
 const CpuIdentity& cpu() {
   static const CpuIdentity identity = once_for_the_process(identify);

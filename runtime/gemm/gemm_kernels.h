@@ -35,7 +35,7 @@ struct GemmKernels {
 
 /// What the layout of a packed B depends on.
 struct BPacking {
-  int64_t n = 0, k = 0, matrices = 0, panel = 0, piece = 0, block = 0;
+  int64_t n = 0, k = 0, matrices = 0, panel = 0, piece = 0, block = 0, together = 0;
   bool transposed = false;
   bool operator==(const BPacking&) const = default;
 };

@@ -12,18 +12,28 @@ namespace {
 
 struct Row {
   InstructionSet set;
-  int64_t mr, nr, kc, task_panels;
+  int64_t mr, nr, kc, task_panels, kr;
+  int64_t rows_together = 1, block_k = 0;  // block_k 0: one piece
 };
 
 // kc is long, since re-reading C for each piece of K is the loss: at 1024 a panel of B (128 KiB) and a task's A (448 KiB) share the L2.
+// Tiles want a panel of A and one of B in the L1, 16 KiB each; their sums stay in the L2 meanwhile, so all of K is packed beforehand.
 constexpr Row kTable[] = {
-    {InstructionSet::portable, 6, 8, 512, 16},
-    {InstructionSet::avx2, 6, 16, 768, 16},
-    {InstructionSet::avx512, 14, 32, 1024, 8},
+    {InstructionSet::portable, 6, 8, 512, 16, 1},
+    {InstructionSet::avx2, 6, 16, 768, 16, 1},
+    {InstructionSet::avx512, 14, 32, 1024, 8, 1},
+    {InstructionSet::avx512_bf16, 14, 32, 2048, 8, 2},
+    {InstructionSet::amx_bf16, 32, 32, 256, 8, 32, 16, 8192},
 };
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+/// Kernels that multiply tiles take 32 of K at a time.
+bool is_of_tiles(const TileSchedule& s) { return s.kr == 32; }
+
+/// Bytes of one element in a packed panel.
+int64_t packed_bytes_of(int64_t kr) { return kr == 1 ? 4 : 2; }
 
 /// Few rows, whose B is whole vectors as it lies.
 bool may_stay_in_place(const GemmProblem& p) { return p.m <= kRowsInPlace && p.b.column == 1 && p.b_type == DType::f32; }
@@ -34,15 +44,19 @@ TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, con
   const Row& row = *std::find_if(std::begin(kTable), std::end(kTable), [&](const Row& r) { return r.set == set; });
   TileSchedule s = wanted;
   s.nr = row.nr;
+  s.kr = row.kr;
   // Rows are shared out evenly among the tiles (16 is 8 + 8, not 14 + 2), so that no tile is too short to hide the latency of FMA.
   if (s.mr <= 0 || s.mr > row.mr) s.mr = row.mr;
   if (problem.m > 0) s.mr = ceil_div(problem.m, ceil_div(problem.m, s.mr));
+  s.mr = round_up(s.mr, row.rows_together);
 
   if (s.kc <= 0) s.kc = row.kc;
   if (problem.k > 0) s.kc = ceil_div(problem.k, ceil_div(problem.k, s.kc));
+  s.kc = round_up(s.kc, s.kr);
+  s.block_k = round_up(std::clamp(row.block_k, s.kc, std::max(problem.k, s.kc)), s.kc);
 
   if (s.mc <= 0) {
-    const int64_t fits = caches.l2 / 2 / (row.mr * row.kc * 4);  // half of L2 for A, the rest for B's panel and C
+    const int64_t fits = caches.l2 / 2 / (row.mr * row.kc * packed_bytes_of(s.kr));  // half of L2 for A, the rest for B's panel and C
     s.mc = s.mr * std::clamp<int64_t>(fits, 2, row.task_panels);
   }
   s.mc = round_up(s.mc, s.mr);
@@ -55,7 +69,8 @@ TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, con
   if (s.nc <= 0) s.nc = 8 * s.nr;
   s.nc = round_up(s.nc, s.nr);
 
-  const int64_t block = caches.l3 / 2 / (row.kc * 4);  // elements along M or N of a packed block: half of L3 each at most
+  // Elements along M or N of a packed block: half of L3 each at most.
+  const int64_t block = caches.l3 / 2 / (std::max(row.kc, s.block_k) * packed_bytes_of(s.kr));
   if (s.block_m <= 0) s.block_m = std::max(block, s.mc);
   s.block_m = round_up(std::min(s.block_m, std::max<int64_t>(problem.m, 1)), s.mc);
   // Blocks of a B in place are cut as packed ones by default are: one packed B fits few rows and many.
@@ -75,18 +90,27 @@ TileSchedule transposed(const TileSchedule& s) {
   return t;
 }
 
+int64_t sum_rooms(const GemmProblem& p, const TileSchedule& s) {
+  constexpr int64_t kMostThreads = 64;  // with more at work, some wait a little
+  const int64_t tasks = ceil_div(std::min(s.block_m, p.m), s.mc) * ceil_div(std::min(s.block_n, p.n), s.nc);
+  return p.k > s.block_k ? tasks : std::min(tasks, kMostThreads);
+}
+
 bool sums_apart(const GemmProblem& p, const TileSchedule& s) {
-  return p.k > s.kc && (p.beta != 0 || p.c_type != DType::f32 || p.c.column != 1);
+  return p.k > s.kc && (is_of_tiles(s) || p.beta != 0 || p.c_type != DType::f32 || p.c.column != 1);
 }
 
 ScratchLayout scratch_layout(const GemmProblem& p, const TileSchedule& s) {
   const int64_t columns =
       s.packs_b() ? std::min(s.block_n, round_up(p.n, s.nr)) : s.nr;  // read in place: only the ragged last panel is packed
   ScratchLayout layout;
-  layout.b = round_up(std::min(s.block_m, p.m) * s.kc * 4 + 64, 64);  // packing rounds its last store up to a vector
-  layout.sums = layout.b + round_up(columns * s.kc * 4, 64);
+  const int64_t depth_bytes = s.block_k * packed_bytes_of(s.kr);
+  layout.b = round_up(std::min(s.block_m, round_up(p.m, s.mr)) * depth_bytes + 64, 64);  // packing rounds its last store up to a vector
+  layout.sums = layout.b + round_up(columns * depth_bytes, 64);
   layout.bytes = layout.sums;
-  if (sums_apart(p, s)) layout.bytes += round_up(std::min(s.block_m, p.m) * std::min(s.block_n, round_up(p.n, s.nr)) * 4, 64);
+  if (!sums_apart(p, s)) return layout;
+  layout.bytes += is_of_tiles(s) ? round_up(sum_rooms(p, s) * s.mc * s.nc * 4, 64)
+                                 : round_up(std::min(s.block_m, p.m) * std::min(s.block_n, round_up(p.n, s.nr)) * 4, 64);
   return layout;
 }
 
@@ -95,7 +119,7 @@ int64_t scratch_bytes(const GemmProblem& problem, const TileSchedule& schedule) 
 BPacking packing_of(const GemmProblem& p, const TileSchedule& s) {
   const bool turned = runs_transposed(p);  // then B is what the kernel takes for A
   const int64_t matrices = p.b_batch == 0 ? 1 : p.batch;
-  return {p.n, p.k, matrices, turned ? s.mr : s.nr, s.kc, turned ? s.block_m : s.block_n, turned};
+  return {p.n, p.k, matrices, turned ? s.mr : s.nr, s.kc, turned ? s.block_m : s.block_n, s.kr, turned};
 }
 
 std::string text_of(const TileSchedule& s) {

@@ -13,7 +13,7 @@
 
 namespace st {
 
-enum class InstructionSet : int32_t { portable, avx2, avx512 };
+enum class InstructionSet : int32_t { portable, avx2, avx512, avx512_bf16, amx_bf16 };
 
 /// Which of the two packed operands stays while the other moves on. Both leave the bits alone.
 enum class LoopOrder : int32_t {
@@ -31,7 +31,9 @@ enum class Packing : int32_t {
 struct TileSchedule {
   int64_t mr = 0, nr = 0;            // registers
   int64_t mc = 0, nc = 0, kc = 0;    // one task, one piece of K
+  int64_t kr = 0;                    // elements of K that the kernel takes together: 1 as floats, more as bf16; of the set, never wished
   int64_t block_m = 0, block_n = 0;  // packed at a time
+  int64_t block_k = 0;               // of K, whole pieces; never wished
   LoopOrder order = LoopOrder::n_k_m;
   Packing b = Packing::choose;
   bool packs_b() const { return b != Packing::in_place; }
@@ -64,8 +66,12 @@ struct ScratchLayout {
 };
 ScratchLayout scratch_layout(const GemmProblem& problem, const TileSchedule& schedule);
 
-/// Whether partial sums over the pieces of K need room of their own: C is of 16 bits, is added to, or does not have unit columns.
+/// Whether partial sums over the pieces of K need room of their own: C is of 16 bits, is added to, or does not have unit columns, or the
+/// kernels are of tiles.
 bool sums_apart(const GemmProblem& problem, const TileSchedule& schedule);
+
+/// How many tasks of a block have room for their sums at a time, where tasks keep them tile by tile (kernels of tiles).
+int64_t sum_rooms(const GemmProblem& problem, const TileSchedule& schedule);
 
 std::string text_of(const TileSchedule& schedule);  // "tile 14x32, task 112x256, k 1024, block 2016x2048, order n k m"
 

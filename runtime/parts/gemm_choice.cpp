@@ -70,7 +70,7 @@ class Fitting {
       } else if (n_free) {
         tiles.nc = std::max(now.nr, now.nc / 2 / now.nr * now.nr);
         if (is_free(fixed.block_n)) tiles.block_n = tiles.nc;
-      } else if (!wished && now.kc > 1) {
+      } else if (!wished && now.kc > now.kr) {
         tiles.kc = now.kc / 2;
       } else {
         break;

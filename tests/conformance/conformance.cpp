@@ -77,7 +77,9 @@ const std::vector<BackendUnderTest>& backends() {
     std::vector<BackendUnderTest> list = {{"cpu", [] { return make_cpu_backend(); }}};
     if (std::getenv(kInstructionSet) != nullptr) return list;  // the caller asks for one set
     const std::string chosen(make_cpu_backend()->kernel_class());
-    const BackendUnderTest narrower[] = {{"cpu_avx2", [] { return make_cpu_with("avx2"); }},
+    const BackendUnderTest narrower[] = {{"cpu_avx512_bf16", [] { return make_cpu_with("avx512_bf16"); }},
+                                         {"cpu_avx512", [] { return make_cpu_with("avx512"); }},
+                                         {"cpu_avx2", [] { return make_cpu_with("avx2"); }},
                                          {"cpu_portable", [] { return make_cpu_with("portable"); }}};
     for (const BackendUnderTest& candidate : narrower)
       if (candidate.name != "cpu_" + chosen && is_here(candidate)) list.push_back(candidate);

@@ -62,7 +62,7 @@ typedef struct st_gemm_info {
   int64_t tile_m, tile_n, tile_k, block_m, block_n;
   int64_t micro_m, micro_n;
   int32_t order, packing, threads, reserved; /* the order without beta; adding to C may take the other */
-  const char* instruction_set;               /* "avx512", "avx2", "portable", "reference"; never freed */
+  const char* instruction_set;               /* "amx_bf16", "avx512_bf16", "avx512", "avx2", "portable", "reference"; never freed */
   int64_t scratch_bytes;
   int64_t packed_bytes;    /* of an st_packed of this plan */
   double flops_per_second; /* of the last run; 0: none yet */

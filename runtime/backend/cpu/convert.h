@@ -72,6 +72,17 @@ inline F32 load(const f16* p) {
 template <class T>
 requires kIsHalf<T>
 void store(T* p, const F32& v) {
+#ifdef __AVX512F__
+  if constexpr (std::is_same_v<T, bf16>) {  // bf16_of(), 16 at a time
+    const __m512i bits = _mm512_castps_si512(v), high = _mm512_srli_epi32(bits, 16);
+    const __m512i to_even = _mm512_add_epi32(_mm512_and_si512(high, _mm512_set1_epi32(1)), _mm512_set1_epi32(0x7FFF));
+    const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, to_even), 16);
+    const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    const __m512i words = _mm512_mask_or_epi32(rounded, nan, high, _mm512_set1_epi32(0x40));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(words));
+    return;
+  }
+#endif
   alignas(64) float image[F32::size];
   v.store_aligned(image);
 #ifdef __F16C__

@@ -1,7 +1,9 @@
-// Chooses the instruction set once, by the CPU's identity and never by timing: the choice is the kernel class of the job hash.
+// Chooses the instruction set once, by the CPU's identity and never by timing: the choice is the kernel class of the job hash. Sets that
+// differ in their bf16 products alone are classes too: bits of bf16 jobs depend on them.
 #include <cstdlib>
 #include <string>
 
+#include "backend/cpu/bf16_rate.h"
 #include "backend/cpu/gemm/entry.h"
 #include "backend/cpu/table.h"
 #include "backend/host_memory.h"
@@ -16,10 +18,20 @@ struct BuiltSet {
   const OpTable* (*table)();
   const GemmKernels* (*gemm)();
   bool (*runs_on)(const os::CpuIdentity& cpu);
+  bool (*is_best_on)(const os::CpuIdentity& cpu) = nullptr;  // else it must be asked for; null: wherever it runs
 };
 
 // From the widest to the one that runs everywhere.
 constexpr BuiltSet kInstructionSets[] = {
+#ifdef ST_CPU_HAS_AMX_BF16
+    {"amx_bf16", st_cpu_table_amx_bf16, st_cpu_gemm_amx_bf16,
+     [](const os::CpuIdentity& cpu) { return cpu.amx_bf16 && cpu.avx512_bf16 && os::may_use_tiles(); },
+     [](const os::CpuIdentity& cpu) { return fastest_bf16_product(cpu) == Bf16Product::tiles; }},
+#endif
+#ifdef ST_CPU_HAS_AVX512_BF16
+    {"avx512_bf16", st_cpu_table_avx512_bf16, st_cpu_gemm_avx512_bf16, [](const os::CpuIdentity& cpu) { return cpu.avx512_bf16; },
+     [](const os::CpuIdentity& cpu) { return fastest_bf16_product(cpu) == Bf16Product::pairs; }},
+#endif
 #ifdef ST_CPU_HAS_AVX512
     {"avx512", st_cpu_table_avx512, st_cpu_gemm_avx512, [](const os::CpuIdentity& cpu) { return cpu.avx512; }},
 #endif
@@ -40,7 +52,7 @@ const BuiltSet& choose() {
   const char* forced = std::getenv("SCALETRAIN_ISA");
   if (forced == nullptr || *forced == '\0') {
     for (const BuiltSet& set : kInstructionSets) {
-      if (set.runs_on(cpu)) return set;
+      if (set.runs_on(cpu) && (set.is_best_on == nullptr || set.is_best_on(cpu))) return set;
     }
   }
   for (const BuiltSet& set : kInstructionSets) {

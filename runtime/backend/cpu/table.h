@@ -8,3 +8,5 @@
 ST_CPU_TABLE(portable);
 ST_CPU_TABLE(avx2);
 ST_CPU_TABLE(avx512);
+ST_CPU_TABLE(avx512_bf16);
+ST_CPU_TABLE(amx_bf16);

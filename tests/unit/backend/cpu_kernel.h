@@ -29,6 +29,13 @@ inline std::vector<CpuSet> cpu_sets() {
 #ifdef ST_CPU_HAS_AVX512
   if (os::cpu().avx512) sets.push_back({"avx512", st_cpu_table_avx512(), st_cpu_gemm_avx512()});
 #endif
+#ifdef ST_CPU_HAS_AVX512_BF16
+  if (os::cpu().avx512_bf16) sets.push_back({"avx512_bf16", st_cpu_table_avx512_bf16(), st_cpu_gemm_avx512_bf16()});
+#endif
+#ifdef ST_CPU_HAS_AMX_BF16
+  if (os::cpu().amx_bf16 && os::cpu().avx512_bf16 && os::may_use_tiles())
+    sets.push_back({"amx_bf16", st_cpu_table_amx_bf16(), st_cpu_gemm_amx_bf16()});
+#endif
   return sets;
 }
 

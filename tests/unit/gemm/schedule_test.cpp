@@ -15,7 +15,8 @@ GemmProblem row_major(int64_t m, int64_t n, int64_t k) {
   return p;
 }
 
-constexpr InstructionSet kSets[] = {InstructionSet::portable, InstructionSet::avx2, InstructionSet::avx512};
+constexpr InstructionSet kSets[] = {InstructionSet::portable, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::avx512_bf16,
+                                    InstructionSet::amx_bf16};
 
 TEST(TileSchedule, FillsEverySizeWithMultiplesOfTheTile) {
   for (const InstructionSet set : kSets) {
@@ -24,6 +25,8 @@ TEST(TileSchedule, FillsEverySizeWithMultiplesOfTheTile) {
       ASSERT_GT(s.mr, 0);
       ASSERT_GT(s.kc, 0);
       EXPECT_EQ(s.mc % s.mr, 0) << text_of(s);
+      EXPECT_EQ(s.kc % s.kr, 0) << text_of(s);
+      EXPECT_EQ(s.block_k % s.kc, 0) << text_of(s);
       EXPECT_EQ(s.block_m % s.mc, 0) << text_of(s);
       EXPECT_EQ(s.nc % s.nr, 0) << text_of(s);
       EXPECT_EQ(s.block_n % (s.packs_b() ? s.nc : s.nr), 0) << text_of(s);
@@ -75,9 +78,15 @@ TEST(TileSchedule, KeepsPartialSumsApartWhereCCannotHoldThem) {
 
 TEST(TileSchedule, BoundsScratchWhateverTheProblem) {
   const GemmProblem huge = row_major(100000, 50257, 100000);
-  const int64_t bytes = scratch_bytes(huge, choose_schedule(huge, InstructionSet::avx512));
-  EXPECT_GT(bytes, 0);
-  EXPECT_LE(bytes, int64_t{40} << 20);
+  for (const InstructionSet set : {InstructionSet::avx512, InstructionSet::avx512_bf16, InstructionSet::amx_bf16}) {
+    for (const int64_t k : {64, 1000, 4096, 100000}) {
+      GemmProblem p = huge;
+      p.k = k, p.beta = 1;
+      const int64_t bytes = scratch_bytes(p, choose_schedule(p, set));
+      EXPECT_GT(bytes, 0);
+      EXPECT_LE(bytes, int64_t{40} << 20) << k;
+    }
+  }
 }
 
 TEST(GemmProblem, RefusesWhatNoKernelMultiplies) {

@@ -8,3 +8,5 @@
 ST_CPU_GEMM(portable);
 ST_CPU_GEMM(avx2);
 ST_CPU_GEMM(avx512);
+ST_CPU_GEMM(avx512_bf16);
+ST_CPU_GEMM(amx_bf16);

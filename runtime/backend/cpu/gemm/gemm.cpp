@@ -14,21 +14,30 @@ namespace st::cpu::ST_ISA {
 namespace {
 
 constexpr int64_t kSmallProduct = 1 << 18;  // multiply-adds below which threads share out the batch instead of one product
-constexpr int64_t kLineFloats = 16;
+constexpr int64_t kLineCells = 16;
 
 const std::byte* offset(const void* base, int64_t elements, DType type) {
   if (base == nullptr) return nullptr;  // B where it is packed
   return static_cast<const std::byte*>(base) + elements * (type == DType::f32 ? 4 : 2);
 }
 
+#if defined(ST_BF16_PAIRS)
+/// The set whose product this is, where it is not bf16 times bf16.
+const GemmKernels* made_elsewhere(const GemmProblem& p) {
+  return p.a_type == DType::bf16 && p.b_type == DType::bf16 ? nullptr : st_cpu_gemm_avx512();
+}
+#else
+constexpr const GemmKernels* made_elsewhere(const GemmProblem&) { return nullptr; }
+#endif
+
 bool shares_batch(const GemmProblem& p) { return p.batch > 1 && p.m * p.n * p.k <= kSmallProduct; }
 
 /// Of one packed matrix of B, with room for what is read ahead of its end.
-int64_t packed_floats(const GemmProblem& problem, const TileSchedule& schedule) {
+int64_t packed_cells(const GemmProblem& problem, const TileSchedule& schedule) {
   const GemmProblem p = as_run(problem);
   const Product shape{p, schedule, {}};
-  const int64_t across = runs_transposed(problem) ? p.m : shape.padded_columns(p.n);
-  return (across * p.k + 2 * kLineFloats - 1) / kLineFloats * kLineFloats;
+  const int64_t across = runs_transposed(problem) ? micro::padded_rows(p.m) : shape.padded_columns(p.n);
+  return (across * micro::cells_of(p.k) + 2 * kLineCells - 1) / kLineCells * kLineCells;
 }
 
 GemmSide entry_of(GemmSide side, int64_t entry, DType type, bool turned) {
@@ -46,26 +55,30 @@ GemmEpilogue entry_of(const GemmEpilogue& e, int64_t entry, DType type, bool tur
 }  // namespace
 
 TileSchedule gemm_schedule(const GemmProblem& problem, const TileSchedule& wanted) {
+  if (const GemmKernels* other = made_elsewhere(problem)) return other->schedule(problem, wanted);
   return choose_schedule(as_run(problem), micro::kInstructionSet, {}, runs_transposed(problem) ? transposed(wanted) : wanted);
 }
 
 int64_t gemm_workspace(const GemmProblem& problem, const TileSchedule& schedule, int threads) {
+  if (const GemmKernels* other = made_elsewhere(problem)) return other->workspace(problem, schedule, threads);
   const GemmProblem p = as_run(problem);
   return scratch_bytes(p, schedule) * (shares_batch(p) ? std::min<int64_t>(threads, p.batch) : 1);
 }
 
 void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOperands& operands, std::span<std::byte> workspace,
           Workers& workers) {
+  if (const GemmKernels* other = made_elsewhere(problem)) return other->run(problem, schedule, operands, workspace, workers);
   const GemmProblem p = as_run(problem);
   const bool turned = runs_transposed(problem);
   GemmOperands given = operands;
   if (turned) std::swap(given.a, given.b);
   if (p.k == 0) given.a = given.b = workspace.data();  // theirs may be null, and nothing is read through these
-  const bool small = !turned && is_small(p, schedule, given, workers.threads());
+  bool small = false;
+  if constexpr (!micro::kPairs) small = !turned && is_small(p, schedule, given, workers.threads());
   const ScratchLayout layout = small ? ScratchLayout{} : scratch_layout(p, schedule);
-  const int64_t packed_step = operands.packed_b == nullptr || problem.b_batch == 0 ? 0 : packed_floats(problem, schedule);
+  const int64_t packed_step = operands.packed_b == nullptr || problem.b_batch == 0 ? 0 : packed_cells(problem, schedule);
   const auto one = [&](int64_t entry, int64_t lane) {
-    const auto scratch = [&](int64_t at) { return reinterpret_cast<float*>(workspace.data() + lane * layout.bytes + at); };
+    const auto scratch = [&](int64_t at) { return workspace.data() + lane * layout.bytes + at; };
     GemmOperands x = given;
     x.a = offset(given.a, entry * p.a_batch, p.a_type);
     x.b = offset(given.b, entry * p.b_batch, p.b_type);
@@ -75,15 +88,18 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
       epilogue = entry_of(*given.epilogue, entry, p.c_type, turned);
       x.epilogue = &epilogue;
     }
-    if (small) {
-      small_product(p, schedule, x);
-      if (x.epilogue != nullptr && x.epilogue->changes_c()) apply_epilogue(*x.epilogue, {x.c, p.c, p.c_type, 0, p.m, 0, p.n});
-      return;
+    if constexpr (!micro::kPairs) {
+      if (small) {
+        small_product(p, schedule, x);
+        if (x.epilogue != nullptr && x.epilogue->changes_c()) apply_epilogue(*x.epilogue, {x.c, p.c, p.c_type, 0, p.m, 0, p.n});
+        return;
+      }
     }
-    Product product{p, schedule, x, scratch(layout.a), scratch(layout.b), sums_apart(p, schedule) ? scratch(layout.sums) : nullptr};
+    Product product{p, schedule, x, reinterpret_cast<Cell*>(scratch(layout.a)), reinterpret_cast<Cell*>(scratch(layout.b))};
+    if (sums_apart(p, schedule)) product.sums = reinterpret_cast<float*>(scratch(layout.sums));
     product.bias_stays = turned;
     if (given.packed_b != nullptr) {
-      (turned ? product.ready_a : product.ready_b) = reinterpret_cast<const float*>(given.packed_b) + entry * packed_step;
+      (turned ? product.ready_a : product.ready_b) = reinterpret_cast<const Cell*>(given.packed_b) + entry * packed_step;
     }
     product.run(workers);
   };
@@ -103,22 +119,24 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
 }
 
 int64_t gemm_packed_bytes(const GemmProblem& problem, const TileSchedule& schedule) {
-  return packed_floats(problem, schedule) * packing_of(problem, schedule).matrices * 4;
+  if (const GemmKernels* other = made_elsewhere(problem)) return other->packed_bytes(problem, schedule);
+  return packed_cells(problem, schedule) * packing_of(problem, schedule).matrices * 4;
 }
 
 void gemm_pack(const GemmProblem& problem, const TileSchedule& schedule, const void* b, std::byte* to, Workers& workers) {
+  if (const GemmKernels* other = made_elsewhere(problem)) return other->pack(problem, schedule, b, to, workers);
   const GemmProblem p = as_run(problem);
-  const int64_t matrices = packing_of(problem, schedule).matrices, step = packed_floats(problem, schedule);
+  const int64_t matrices = packing_of(problem, schedule).matrices, step = packed_cells(problem, schedule);
   for (int64_t i = 0; i < matrices; ++i) {
     Product product{p, schedule, {}};
-    auto* floats = reinterpret_cast<float*>(to) + i * step;
+    auto* cells = reinterpret_cast<Cell*>(to) + i * step;
     const std::byte* from = offset(b, i * problem.b_batch, problem.b_type);
     if (runs_transposed(problem)) {
       product.x.a = from;
-      product.pack_all_a(floats, workers);
+      product.pack_all_a(cells, workers);
     } else {
       product.x.b = from;
-      product.pack_all_b(floats, workers);
+      product.pack_all_b(cells, workers);
     }
   }
 }

@@ -16,8 +16,16 @@ namespace st::cpu::ST_ISA::micro {
 
 #if defined(__AVX512F__)
 using Lanes = __m512;
+#if defined(ST_BF16_TILES)
+constexpr int kWidth = 16, kTileRows = 32;
+constexpr InstructionSet kInstructionSet = InstructionSet::amx_bf16;
+#elif defined(ST_BF16_PAIRS)
+constexpr int kWidth = 16, kTileRows = 14;
+constexpr InstructionSet kInstructionSet = InstructionSet::avx512_bf16;
+#else
 constexpr int kWidth = 16, kTileRows = 14;
 constexpr InstructionSet kInstructionSet = InstructionSet::avx512;
+#endif
 #elif defined(__AVX2__) && defined(__FMA__)
 using Lanes = __m256;
 constexpr int kWidth = 8, kTileRows = 6;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "backend/cpu/gemm/lanes.h"
+#include "backend/cpu/gemm/cells.h"
 
 namespace st::cpu::ST_ISA::micro {
 
@@ -15,19 +15,23 @@ struct TileOut {
   float* c;
   int64_t stride;                 // elements between rows of c
   int64_t columns;                // valid ones, up to V * kWidth; the rest is neither read nor written
+  int64_t rows = 0;               // valid ones, where the kernel is of whole tiles
   const float* resume = nullptr;  // whole vectors the sums start from: a piece of K left off here before
   int64_t resume_stride = 0;
   const float* sum = nullptr;  // partial sums of earlier pieces of K, added first; often c itself
   int64_t sum_stride = 0;
   bool finish = true;  // the last piece of K: apply alpha, beta and bias
   float alpha = 1, beta = 0;
-  const float* bias = nullptr;   // of these columns
-  const float* ahead = nullptr;  // what a later tile reads: brought into the L2 meanwhile, `ahead_step` floats for each k
+  const float* bias = nullptr;  // of these columns
+  const void* target =
+      nullptr;  // where the finished tile goes in the end, if a kernel of tiles shall bring it in: rows target_step bytes apart
+  int64_t target_step = 0;
+  const Cell* ahead = nullptr;  // what a later tile reads: brought into the L2 meanwhile, `ahead_step` cells for each k
   int64_t ahead_step = 0;
 };
 
-/// Sum over k of a(r, k) * b(k, :): a(r, k) = a[r * kRowStride + k * kStep], row k of B starts at b + k * b_stride.
-using MicroKernel = void (*)(int64_t k, const float* a, const float* b, int64_t b_stride, const TileOut& out);
+/// Sum over k of a(r, k) * b(k, :): a(r, k) = a[r * kRowStride + k * kStep], row k of B starts at b + k * b_stride. In cells, k too.
+using MicroKernel = void (*)(int64_t k, const Cell* a, const Cell* b, int64_t b_stride, const TileOut& out);
 
 namespace detail {
 
@@ -37,9 +41,22 @@ struct TileRow {
 };
 
 template <int V>
-ST_MICRO void update_row(TileRow<V>& row, Lanes a, const TileRow<V>& b) {
+struct FactorRow {
+  Factors v[V];
+};
+
+template <int V>
+ST_MICRO void update_row(TileRow<V>& row, Factors a, const FactorRow<V>& b) {
   row.v[0] = fma(a, b.v[0], row.v[0]);
   if constexpr (V > 1) row.v[1] = fma(a, b.v[1], row.v[1]);
+}
+
+template <int V>
+ST_MICRO FactorRow<V> load_factors(const Cell* p) {
+  FactorRow<V> row;
+  row.v[0] = load(p);
+  if constexpr (V > 1) row.v[1] = load(p + kWidth);
+  return row;
 }
 
 template <int V>
@@ -112,7 +129,7 @@ ST_MICRO void finish_tile(std::index_sequence<R...>, TileRow<V> (&sums)[sizeof..
 /// The panels come from the L2 faster than the hardware's own prefetcher brings them (AVX-512 on Zen 4). For narrower vectors it was not
 /// measured, and is left to the hardware.
 template <int V, int64_t kStep>
-ST_MICRO void prefetch_panels(const float* a, const float* b, int64_t b_stride) {
+ST_MICRO void prefetch_panels(const Cell* a, const Cell* b, int64_t b_stride) {
   constexpr int64_t kStepsOfA = 12, kStepsOfB = 8;
   if constexpr (kWidth == 16) {
     __builtin_prefetch(a + kStepsOfA * kStep);
@@ -122,18 +139,18 @@ ST_MICRO void prefetch_panels(const float* a, const float* b, int64_t b_stride) 
 }
 
 template <int V, int64_t kRowStride, int64_t kStep, size_t... R>
-ST_MICRO void tile(std::index_sequence<R...>, int64_t k, const float* a, const float* b, int64_t b_stride, const TileOut& out) {
+ST_MICRO void tile(std::index_sequence<R...>, int64_t k, const Cell* a, const Cell* b, int64_t b_stride, const TileOut& out) {
   (__builtin_prefetch(out.c + static_cast<int64_t>(R) * out.stride, 1), ...);
   if constexpr (V > 1) (__builtin_prefetch(out.c + static_cast<int64_t>(R) * out.stride + kWidth, 1), ...);
   TileRow<V> sums[sizeof...(R)] = {};
   if (out.resume != nullptr) ((sums[R] = load_row<V>(out.resume + static_cast<int64_t>(R) * out.resume_stride)), ...);
-  const float* ahead = out.ahead != nullptr ? out.ahead : b;
+  const Cell* ahead = out.ahead != nullptr ? out.ahead : b;
 #pragma GCC unroll 4
   for (int64_t i = 0; i < k; ++i) {
     prefetch_panels<V, kStep>(a, b, b_stride);
     __builtin_prefetch(ahead, 0, 2);
     ahead += out.ahead_step;
-    const TileRow<V> row = load_row<V>(b);
+    const FactorRow<V> row = load_factors<V>(b);
     (update_row<V>(sums[R], broadcast(a[static_cast<int64_t>(R) * kRowStride]), row), ...);
     a += kStep;
     b += b_stride;
@@ -144,7 +161,7 @@ ST_MICRO void tile(std::index_sequence<R...>, int64_t k, const float* a, const f
 }  // namespace detail
 
 template <int R, int V, int64_t kRowStride, int64_t kStep>
-void micro_kernel(int64_t k, const float* a, const float* b, int64_t b_stride, const TileOut& out) {
+void micro_kernel(int64_t k, const Cell* a, const Cell* b, int64_t b_stride, const TileOut& out) {
   detail::tile<V, kRowStride, kStep>(std::make_index_sequence<R>(), k, a, b, b_stride, out);
 }
 
@@ -166,10 +183,12 @@ constexpr MicroKernel strided_kernel(std::index_sequence<R...>, int rows, int ve
 
 }  // namespace detail
 
+#if !defined(ST_BF16_TILES)
 /// The kernel for a packed panel of A: `rows` (1..kTileRows) elements for each k, one after the other.
 inline MicroKernel packed_kernel(int64_t rows, int64_t vectors) {
   return detail::packed_kernel(std::make_index_sequence<kTileRows>(), static_cast<int>(rows), static_cast<int>(vectors));
 }
+#endif
 
 /// The kernel for A read where it lies, strides known when compiling.
 template <int64_t kRowStride, int64_t kStep>

@@ -13,6 +13,14 @@
 #include "backend/cpu/gemm/float_rows.h"
 #include "backend/cpu/gemm/micro.h"
 #include "backend/cpu/gemm/pack.h"
+#if defined(ST_BF16_PAIRS)
+#include "backend/cpu/gemm/bf16_store.h"
+#include "backend/cpu/gemm/pack_pairs.h"
+#endif
+#if defined(ST_BF16_TILES)
+#include "backend/cpu/gemm/pack_tiles.h"
+#include "backend/cpu/gemm/tile_task.h"
+#endif
 
 namespace st::cpu::ST_ISA {
 
@@ -20,7 +28,7 @@ using namespace micro;
 
 namespace {
 
-constexpr int64_t kPanelsPerPackTask = 4;
+constexpr int64_t kPanelsPerPackTask = kPairs ? 8 : 4;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -36,24 +44,34 @@ void with_element(DType type, Body&& body) {
   }
 }
 
+/// Where products are of pairs, operands are bf16.
+template <class Body>
+void with_operand([[maybe_unused]] DType type, Body&& body) {
+  if constexpr (kPairs) {
+    body(bf16{});
+  } else {
+    with_element(type, body);
+  }
+}
+
 /// Packs panels first .. last - 1 of `extent` rows or columns: whole ones and, if it is among them, the ragged one behind them.
 template <class T>
 void pack_panels(const PanelSource<T>& from, int64_t first, int64_t last, int64_t extent, int64_t width, int64_t ragged_width,
-                 int64_t depth, float* to) {
-  const int64_t whole = std::min(last, extent / width);
+                 int64_t depth, Cell* to) {
+  const int64_t whole = std::min(last, extent / width), step = width * cells_of(depth);
   const auto source = [&](int64_t panel) { return from.at(panel * width, 0); };
   if (from.across_stride == 1 && first < whole) {
-    pack_side_by_side(source(first), whole - first, width, depth, width * depth, to + first * width * depth);
+    pack_side_by_side(source(first), whole - first, width, depth, step, to + first * step);
     first = whole;
   }
-  for (; first < whole; ++first) pack_panel(source(first), width, width, depth, to + first * width * depth);
-  if (first < last) pack_panel(source(first), extent - first * width, ragged_width, depth, to + first * width * depth);
+  for (; first < whole; ++first) pack_panel(source(first), width, width, depth, to + first * step);
+  if (first < last) pack_panel(source(first), extent - first * width, ragged_width, depth, to + first * step);
 }
 
 }  // namespace
 
 void Product::run(Workers& workers) const {
-  const int64_t kn = ceil_div(p.n, s.block_n), km = ceil_div(p.m, s.block_m), kk = std::max<int64_t>(1, ceil_div(p.k, s.kc));
+  const int64_t kn = ceil_div(p.n, s.block_n), km = ceil_div(p.m, s.block_m), kk = std::max<int64_t>(1, ceil_div(p.k, s.block_k));
   int64_t last_a = -1, last_b = -1;  // what is packed now
   for (int64_t i = 0; i < kn * km * kk; ++i) {
     const int64_t n = i / (km * kk);
@@ -61,7 +79,7 @@ void Product::run(Workers& workers) const {
     const int64_t m = s.order == LoopOrder::n_k_m ? rest % km : rest / kk;
     const int64_t k = s.order == LoopOrder::n_k_m ? rest / km : rest % kk;
     const int64_t a = m * kk + k, b = n * kk + k;
-    step(n * s.block_n, k * s.kc, m * s.block_m, a != last_a, b != last_b, workers);
+    step(n * s.block_n, k * s.block_k, m * s.block_m, a != last_a, b != last_b, workers);
     last_a = a;
     last_b = b;
   }
@@ -77,23 +95,37 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
     workers.run(tasks_a + tasks_b, [&](int64_t t) {
       const int64_t first = (t < tasks_a ? t : t - tasks_a) * kPanelsPerPackTask;
       if (t < tasks_a) {
-        pack_rows_of_a(m0, k0, first, std::min(panels_a, first + kPanelsPerPackTask), packed_a);
+        each_piece(k0, [&](int64_t k) {
+          pack_rows_of_a(m0, k, first, std::min(panels_a, first + kPanelsPerPackTask), packed_a + place_in_block_of_a(m0, k));
+        });
       } else if (s.packs_b()) {
-        pack_columns_of_b(n0, k0, first, std::min(panels_b, first + kPanelsPerPackTask), packed_b);
+        each_piece(k0, [&](int64_t k) {
+          pack_columns_of_b(n0, k, first, std::min(panels_b, first + kPanelsPerPackTask), packed_b + place_in_block_of_b(n0, k));
+        });
       } else {
-        pack_columns_of_b(n0, k0, panels_b - 1, panels_b, packed_b - (panels_b - 1) * s.nr * depth_of(k0));
+        pack_columns_of_b(n0, k0, panels_b - 1, panels_b, packed_b - (panels_b - 1) * s.nr * cells_of(depth_of(k0)));
       }
     });
   }
   const int64_t row_tasks = ceil_div(rows_of(m0), s.mc), column_tasks = ceil_div(columns_of(n0), s.nc);
-  const bool last = k0 + depth_of(k0) == p.k, changed_after = last && x.epilogue != nullptr && x.epilogue->changes_c();
+  const bool last = p.k - k0 <= s.block_k, changed_after = last && x.epilogue != nullptr && x.epilogue->changes_c();
+#if defined(ST_BF16_TILES)
+  SumRooms rooms(sum_rooms(p, s), p.k > s.block_k);
+#endif
   workers.run(row_tasks * column_tasks, [&](int64_t t) {
     const int64_t row_task = t / column_tasks, column_task = t % column_tasks;
-    if (s.packs_b() || ready_b != nullptr) {
-      task(n0, k0, m0, row_task, column_task);
-    } else {
-      task_in_place(n0, k0, m0, row_task, column_task);
-    }
+#if defined(ST_BF16_TILES)
+    const int64_t room = rooms.take(t);
+    tile_task(n0, k0, m0, row_task, column_task, room);
+    rooms.give_back(room);
+#else
+    each_piece(k0, [&](int64_t k) {
+#if !defined(ST_BF16_PAIRS)
+      if (!s.packs_b() && ready_b == nullptr) return task_in_place(n0, k, m0, row_task, column_task);
+#endif
+      task(n0, k, m0, row_task, column_task);
+    });
+#endif
     if (!changed_after) return;
     const int64_t row = row_task * s.mc, column = column_task * s.nc;  // the task's C is in the L2 still
     apply_epilogue(*x.epilogue,
@@ -101,17 +133,24 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
   });
 }
 
-void Product::pack_rows_of_a(int64_t m0, int64_t k0, int64_t first, int64_t last, float* to) const {
-  with_element(p.a_type, [&](auto element) {
+void Product::pack_rows_of_a(int64_t m0, int64_t k0, int64_t first, int64_t last, Cell* to) const {
+  with_operand(p.a_type, [&](auto element) {
     using T = decltype(element);
     const PanelSource<T> a{static_cast<const T*>(x.a), p.a.row, p.a.column};
     const int64_t rows = rows_of(m0);
+#if defined(ST_BF16_TILES)
+    for (int64_t i = first * s.mr; i < std::min(rows, last * s.mr); i += s.mr) {
+      const int64_t valid = std::min(s.mr, rows - i);
+      pack_tiles(a.at(m0 + i, k0), valid, padded_rows(valid), depth_of(k0), to + i * cells_of(depth_of(k0)));
+    }
+#else
     pack_panels(a.at(m0, k0), first, last, rows, s.mr, rows % s.mr, depth_of(k0), to);
+#endif
   });
 }
 
-void Product::pack_columns_of_b(int64_t n0, int64_t k0, int64_t first, int64_t last, float* to) const {
-  with_element(p.b_type, [&](auto element) {
+void Product::pack_columns_of_b(int64_t n0, int64_t k0, int64_t first, int64_t last, Cell* to) const {
+  with_operand(p.b_type, [&](auto element) {
     using T = decltype(element);
     const PanelSource<T> b{static_cast<const T*>(x.b), p.b.column, p.b.row};
     const int64_t columns = columns_of(n0), ragged = columns % s.nr > kWidth ? s.nr : kWidth;
@@ -119,9 +158,13 @@ void Product::pack_columns_of_b(int64_t n0, int64_t k0, int64_t first, int64_t l
   });
 }
 
-int64_t Product::place_of_a(int64_t m0, int64_t k0) const { return m0 * p.k + rows_of(m0) * k0; }
+int64_t Product::place_of_a(int64_t m0, int64_t k0) const { return m0 * cells_of(p.k) + padded_rows(rows_of(m0)) * cells_of(k0); }
 
-int64_t Product::place_of_b(int64_t n0, int64_t k0) const { return n0 * p.k + padded_columns(columns_of(n0)) * k0; }
+int64_t Product::place_of_b(int64_t n0, int64_t k0) const { return n0 * cells_of(p.k) + padded_columns(columns_of(n0)) * cells_of(k0); }
+
+int64_t Product::place_in_block_of_a(int64_t m0, int64_t k0) const { return padded_rows(rows_of(m0)) * cells_of(k0 % s.block_k); }
+
+int64_t Product::place_in_block_of_b(int64_t n0, int64_t k0) const { return padded_columns(columns_of(n0)) * cells_of(k0 % s.block_k); }
 
 int64_t Product::padded_columns(int64_t columns) const {
   const int64_t ragged = columns % s.nr;
@@ -129,7 +172,7 @@ int64_t Product::padded_columns(int64_t columns) const {
 }
 
 /// Block by block, each piece of K after the one before.
-void Product::pack_all_a(float* to, Workers& workers) const {
+void Product::pack_all_a(Cell* to, Workers& workers) const {
   for (int64_t m0 = 0; m0 < p.m; m0 += s.block_m) {
     for (int64_t k0 = 0; k0 < p.k; k0 += s.kc) {
       const int64_t panels = ceil_div(rows_of(m0), s.mr);
@@ -139,7 +182,7 @@ void Product::pack_all_a(float* to, Workers& workers) const {
   }
 }
 
-void Product::pack_all_b(float* to, Workers& workers) const {
+void Product::pack_all_b(Cell* to, Workers& workers) const {
   for (int64_t n0 = 0; n0 < p.n; n0 += s.block_n) {
     for (int64_t k0 = 0; k0 < p.k; k0 += s.kc) {
       const int64_t panels = ceil_div(columns_of(n0), s.nr);
@@ -150,11 +193,11 @@ void Product::pack_all_b(float* to, Workers& workers) const {
 }
 
 void Product::task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task) const {
-  const int64_t depth = depth_of(k0), sum_stride = columns_of(n0);
+  const int64_t depth = cells_of(depth_of(k0)), sum_stride = columns_of(n0);
   const int64_t row_begin = row_task * s.mc, row_end = std::min(rows_of(m0), row_begin + s.mc);
   const int64_t column_begin = column_task * s.nc, column_end = std::min(columns_of(n0), column_begin + s.nc);
-  const float* const panels_of_a = ready_a != nullptr ? ready_a + place_of_a(m0, k0) : packed_a;
-  const float* const panels_of_b = ready_b != nullptr ? ready_b + place_of_b(n0, k0) : packed_b;
+  const Cell* const panels_of_a = ready_a != nullptr ? ready_a + place_of_a(m0, k0) : packed_a + place_in_block_of_a(m0, k0);
+  const Cell* const panels_of_b = ready_b != nullptr ? ready_b + place_of_b(n0, k0) : packed_b + place_in_block_of_b(n0, k0);
   const int64_t panels = ceil_div(row_end - row_begin, s.mr);
   for (int64_t j = column_begin; j < column_end; j += s.nr) {
     const int64_t columns = std::min(s.nr, column_end - j), width = columns > kWidth ? s.nr : kWidth;
@@ -176,6 +219,7 @@ void Product::task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t
   }
 }
 
+#if !defined(ST_BF16_PAIRS)
 /// Few rows: B is read where it lies but for its ragged last panel, which is packed.
 void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task) const {
   float waiting[kSumsInPlace * kTileColumns];
@@ -183,7 +227,7 @@ void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task
   const int64_t row_begin = row_task * s.mc, rows = std::min(rows_of(m0) - row_begin, s.mc);
   const int64_t column_begin = column_task * s.nc, column_end = std::min(columns_of(n0), column_begin + s.nc);
   const int64_t whole = (column_end - column_begin) / s.nr * s.nr;
-  const float* const a = (ready_a != nullptr ? ready_a + place_of_a(m0, k0) : packed_a) + row_begin * depth;
+  const float* const a = (ready_a != nullptr ? ready_a + place_of_a(m0, k0) : packed_a + place_in_block_of_a(m0, k0)) + row_begin * depth;
   const float* const b = static_cast<const float*>(x.b) + n0 + column_begin + k0 * p.b.row;
   sum_few_rows({rows, whole, depth, s.mr, a, b, p.b.row, waiting});
   for (int64_t j = 0; j < column_end - column_begin; j += s.nr) {
@@ -209,15 +253,21 @@ void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task
     }
   }
 }
+#endif
 
 void Product::compute(const Tile& t) const {
   const MicroKernel kernel = packed_kernel(t.rows, t.columns > kWidth ? 2 : 1);
   const bool first = t.k0 == 0, last = t.k0 + depth_of(t.k0) == p.k;
-  TileOut out{.c = nullptr, .stride = 0, .columns = t.columns, .resume = t.resume, .resume_stride = t.resume_stride};
+  TileOut out{.c = nullptr, .stride = 0, .columns = t.columns, .rows = t.rows, .resume = t.resume, .resume_stride = t.resume_stride};
   out.ahead = t.ahead, out.ahead_step = t.ahead_step;
+  if (last && p.c.column == 1) {
+    const int64_t size = p.c_type == DType::f32 ? 4 : 2;
+    out.target = static_cast<const std::byte*>(x.c) + (t.row * p.c.row + t.column) * size;
+    out.target_step = p.c.row * size;
+  }
   out.finish = last, out.alpha = p.alpha, out.beta = p.beta;
   if (last && (p.c_type != DType::f32 || p.c.column != 1 || (p.bias && bias_stays))) {
-    float unrounded[kTileRows * kTileColumns];
+    alignas(64) float unrounded[kTileRows * kTileColumns];
     out.c = unrounded;
     out.stride = kTileColumns;
     out.finish = false;
@@ -245,6 +295,32 @@ void Product::compute(const Tile& t) const {
 void Product::finish(const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
   float c[kTileColumns], bias[kTileColumns];
   if (p.bias && !bias_stays) read_floats(x.bias, p.c_type, column, 1, columns, bias);
+#if defined(ST_BF16_PAIRS)
+  if (p.c_type == DType::bf16 && p.c.column == 1 && p.beta == 0 && columns == kTileColumns && !(p.bias && bias_stays)) {
+    const Lanes alpha = broadcast(p.alpha);
+    for (int64_t i = 0; i < rows; ++i) {
+      Lanes low = micro::load(tile + i * kTileColumns), high = micro::load(tile + i * kTileColumns + kWidth);
+      if (p.alpha != 1) low = low * alpha, high = high * alpha;
+      if (p.bias) low = low + micro::load(bias), high = high + micro::load(bias + kWidth);
+      store_bf16(low, high, static_cast<bf16*>(x.c) + (row + i) * p.c.row + column);
+    }
+    return;
+  }
+#endif
+  if (p.c.column == 1 && !(p.bias && bias_stays)) {
+    return with_element(p.c_type, [&](auto element) {
+      for (int64_t i = 0; i < rows; ++i) {
+        auto* to = static_cast<decltype(element)*>(x.c) + (row + i) * p.c.row + column;
+        each_vector<float>(columns, [&](int64_t j, int64_t n) {
+          F32 value = st::cpu::ST_ISA::load(tile + i * kTileColumns + j);
+          if (p.alpha != 1) value *= F32(p.alpha);
+          if (p.beta != 0) value += F32(p.beta) * load_part(to + j, n);
+          if (p.bias) value += st::cpu::ST_ISA::load(bias + j);
+          store_part(to + j, value, n);
+        });
+      }
+    });
+  }
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t at = (row + i) * p.c.row + column * p.c.column;
     if (p.beta != 0) read_floats(x.c, p.c_type, at, p.c.column, columns, c);

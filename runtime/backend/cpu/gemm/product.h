@@ -3,20 +3,23 @@
 
 #include <algorithm>
 
+#include "backend/cpu/gemm/cells.h"
 #include "gemm/gemm_kernels.h"
 
 namespace st::cpu::ST_ISA {
 
+using micro::Cell;
+
 /// A tile of C and the `depth` steps of piece k0 of K to be added to it.
 struct Tile {
-  int64_t row, rows, column, columns, k0, depth;
-  const float *a = nullptr, *b = nullptr;
+  int64_t row, rows, column, columns, k0, depth;  // depth in cells
+  const Cell *a = nullptr, *b = nullptr;
   int64_t b_stride = 0;
   float* sum = nullptr;  // where partial sums over the pieces of K wait, if not in C
   int64_t sum_stride = 0;
   const float* resume = nullptr;  // this piece's sums so far
   int64_t resume_stride = 0;
-  const float* ahead = nullptr;  // read by a later tile
+  const Cell* ahead = nullptr;  // read by a later tile
   int64_t ahead_step = 0;
 };
 
@@ -25,23 +28,33 @@ struct Product {
   GemmProblem p;
   TileSchedule s;
   GemmOperands x;
-  float *packed_a = nullptr, *packed_b = nullptr, *sums = nullptr;  // sums: row-major block of C, or null
-  const float *ready_a = nullptr, *ready_b = nullptr;               // packed as a whole beforehand
-  bool bias_stays = false;                                          // along a row, since C is the transpose of the caller's
+  Cell *packed_a = nullptr, *packed_b = nullptr;
+  float* sums = nullptr;                              // row-major block of C, or null
+  const Cell *ready_a = nullptr, *ready_b = nullptr;  // packed as a whole beforehand
+  bool bias_stays = false;                            // along a row, since C is the transpose of the caller's
 
   void run(Workers& workers) const;
-  void pack_all_a(float* to, Workers& workers) const;
-  void pack_all_b(float* to, Workers& workers) const;
+  void pack_all_a(Cell* to, Workers& workers) const;
+  void pack_all_b(Cell* to, Workers& workers) const;
   int64_t padded_columns(int64_t columns) const;  // of packed B: the last panel may be a vector wide
 
  private:
   void step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b, Workers& workers) const;
-  void pack_rows_of_a(int64_t m0, int64_t k0, int64_t first, int64_t last, float* to) const;
-  void pack_columns_of_b(int64_t n0, int64_t k0, int64_t first, int64_t last, float* to) const;
+  void pack_rows_of_a(int64_t m0, int64_t k0, int64_t first, int64_t last, Cell* to) const;
+  void pack_columns_of_b(int64_t n0, int64_t k0, int64_t first, int64_t last, Cell* to) const;
   void task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task) const;
+  void tile_task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, int64_t room) const;
   void task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task) const;
   int64_t place_of_a(int64_t m0, int64_t k0) const;  // in ready_a, of a block's piece of K
   int64_t place_of_b(int64_t n0, int64_t k0) const;
+  int64_t place_in_block_of_a(int64_t m0, int64_t k0) const;  // in packed_a
+  int64_t place_in_block_of_b(int64_t n0, int64_t k0) const;
+  /// body(k) for each piece of K that is packed with that at k0; for the one without elements where there are none.
+  template <class Body>
+  void each_piece(int64_t k0, const Body& body) const {
+    const int64_t end = std::min(p.k, k0 + s.block_k);
+    for (int64_t k = k0; k == k0 || k < end; k += s.kc) body(k);
+  }
   void compute(const Tile& t) const;
   void finish(const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns) const;
 

@@ -34,7 +34,7 @@ ST_MICRO void tile(std::index_sequence<R...>, const GemmProblem& p, const float*
   RowsOfA<sizeof...(R)> rows(a, p.a.row);
   const int64_t last = out.columns - (V - 1) * kWidth;
   for (int64_t k = 0; k < p.k; ++k) {
-    detail::TileRow<V> row;
+    detail::FactorRow<V> row;
     if constexpr (V > 1) row.v[0] = load(b);
     row.v[V - 1] = load(b + (V - 1) * kWidth, last);
     (detail::update_row<V>(sums[R], rows.template at<static_cast<int>(R)>(), row), ...);

@@ -1,0 +1,17 @@
+// The table of a set that has bf16 products of its own: AVX-512's, but for the ops that are products.
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/table.h"
+
+#define ST_JOIN_(a, b) a##b
+#define ST_JOIN(a, b) ST_JOIN_(a, b)
+
+extern "C" const st::OpTable* ST_JOIN(st_cpu_table_, ST_ISA)() {
+  using namespace st::cpu::ST_ISA;
+  static const st::OpTable table = [] {
+    st::OpTable own = *st_cpu_table_avx512();
+    own[static_cast<size_t>(st::Op::linear)] = kernel_linear;
+    own[static_cast<size_t>(st::Op::matmul)] = kernel_matmul;
+    return own;
+  }();
+  return &table;
+}

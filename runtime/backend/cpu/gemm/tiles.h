@@ -1,0 +1,126 @@
+// The micro-kernel of a processor that multiplies tiles: 32 x 32 of C in four tile registers of 16 x 16, updated once for every 32 elements
+// of K by two tiles of A (16 rows of 16 pairs) and two of B (16 pairs of rows, 16 columns wide). Four products for four loads, so the loads
+// keep up as long as one side comes from the L1.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "backend/cpu/gemm/micro.h"
+
+namespace st::cpu::ST_ISA::micro {
+
+constexpr int64_t kTile = 16;  // rows, and cells in a row: 64 bytes
+
+/// Eight tiles of full size, all of them zero. A thread has them between construction and destruction, and no tile state before and after:
+/// the host's threads are left as they were found, and a switch of threads saves nothing for nothing.
+class TileRegisters {
+ public:
+  TileRegisters() {
+    struct alignas(64) Configuration {
+      std::array<uint8_t, 16> palette = {1};
+      std::array<uint16_t, 16> row_bytes = {64, 64, 64, 64, 64, 64, 64, 64};
+      std::array<uint8_t, 16> rows = {16, 16, 16, 16, 16, 16, 16, 16};
+    };
+    static constexpr Configuration kAllFull;
+    static_assert(sizeof(kAllFull) == 64);
+    _tile_loadconfig(&kAllFull);
+  }
+  ~TileRegisters() { _tile_release(); }
+  TileRegisters(const TileRegisters&) = delete;
+  TileRegisters& operator=(const TileRegisters&) = delete;
+};
+
+namespace detail {
+
+ST_MICRO void clear_sums() {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+}
+
+template <int R, int V>
+ST_MICRO void load_sums(const float* p, int64_t stride) {
+  const int64_t bytes = stride * 4;
+  _tile_loadd(0, p, bytes);
+  if constexpr (V > 1) _tile_loadd(1, p + kTile, bytes);
+  if constexpr (R > 1) _tile_loadd(2, p + kTile * stride, bytes);
+  if constexpr (R > 1 && V > 1) _tile_loadd(3, p + kTile * stride + kTile, bytes);
+}
+
+template <int R, int V>
+ST_MICRO void store_sums(float* p, int64_t stride) {
+  const int64_t bytes = stride * 4;
+  _tile_stored(0, p, bytes);
+  if constexpr (V > 1) _tile_stored(1, p + kTile, bytes);
+  if constexpr (R > 1) _tile_stored(2, p + kTile * stride, bytes);
+  if constexpr (R > 1 && V > 1) _tile_stored(3, p + kTile * stride + kTile, bytes);
+}
+
+template <int R, int V>
+ST_MICRO void multiply_tiles(int64_t k, const Cell* a, const Cell* b, int64_t b_stride, const TileOut& out) {
+  const Cell* ahead = out.ahead != nullptr ? out.ahead : b;
+  const int64_t target_rows =
+      out.target == nullptr || k == 0 ? 0 : (out.rows * kTile + k - 1) / k;  // a few at a time: all at once they would block the loads
+  const char* target = static_cast<const char*>(out.target);
+  const char* const target_end = target + out.rows * out.target_step;
+  for (; k > 0; k -= kTile) {
+    _tile_loadd(6, b, kTile * 4);
+    _tile_loadd(4, a, kTile * 4);
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (V > 1) {
+      _tile_loadd(7, b + kTile * kTile, kTile * 4);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+    if constexpr (R > 1) {
+      _tile_loadd(5, a + kTile * kTile, kTile * 4);
+      _tile_dpbf16ps(2, 5, 6);
+      if constexpr (V > 1) _tile_dpbf16ps(3, 5, 7);
+    }
+    for (int64_t row = 0; row < target_rows && target < target_end; ++row, target += out.target_step) {
+      __builtin_prefetch(target, 1);
+      __builtin_prefetch(target + 64, 1);
+    }
+    for (int64_t line = 0; line < out.ahead_step; ++line) __builtin_prefetch(ahead + line * kTile, 0, 2);
+    ahead += out.ahead_step * kTile;
+    a += R * kTile * kTile;
+    b += kTile * b_stride;
+  }
+}
+
+/// Sums start from those of the piece of K before, whichever way they come and go: their bits are the same.
+template <int R, int V>
+void tile_kernel(int64_t k, const Cell* a, const Cell* b, int64_t b_stride, const TileOut& out) {
+  // The intrinsics do not tell the compiler which memory they read.
+  __asm__ volatile("" ::: "memory");
+  const bool whole = out.rows == R * kTile && out.columns == V * kTile;
+  if (whole && (!out.finish || (out.alpha == 1 && out.beta == 0 && out.bias == nullptr))) [[likely]] {
+    if (out.sum != nullptr) {
+      load_sums<R, V>(out.sum, out.sum_stride);
+    } else {
+      clear_sums();
+    }
+    multiply_tiles<R, V>(k, a, b, b_stride, out);
+    return store_sums<R, V>(out.c, out.stride);
+  }
+  alignas(64) float sums[R * kTile * V * kTile] = {};
+  for (int64_t r = 0; out.sum != nullptr && r < out.rows; ++r) std::copy_n(out.sum + r * out.sum_stride, out.columns, sums + r * V * kTile);
+  __asm__ volatile("" ::: "memory");
+  load_sums<R, V>(sums, V * kTile);
+  multiply_tiles<R, V>(k, a, b, b_stride, out);
+  store_sums<R, V>(sums, V * kTile);
+  TileOut rest = out;
+  rest.sum = nullptr;
+  finish_rows(out.rows, V * kTile, sums, rest);
+}
+
+}  // namespace detail
+
+/// Of a panel of A that is padded to whole tiles.
+inline MicroKernel packed_kernel(int64_t rows, int64_t vectors) {
+  if (rows > kTile) return vectors > 1 ? detail::tile_kernel<2, 2> : detail::tile_kernel<2, 1>;
+  return vectors > 1 ? detail::tile_kernel<1, 2> : detail::tile_kernel<1, 1>;
+}
+
+}  // namespace st::cpu::ST_ISA::micro
