@@ -38,6 +38,8 @@ struct Call {
 struct Kernel {
   void (*run)(const Call& call) = nullptr;  // allocates nothing; may throw Error for bad data (a token outside the vocabulary)
   int64_t (*workspace)(std::span<const Type> in, std::span<const Type> out, const Attrs& attrs, int threads) = nullptr;  // null: 0
+  /// fused_linear: what a packed weight takes. Null: reading it as it lies is as fast.
+  int64_t (*packed_bytes)(std::span<const Type> in, const Attrs& attrs) = nullptr;
 };
 
 using OpTable = std::array<Kernel, kOps>;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/linear_places.h"
 #include "ir/shape_rules.h"
 
 namespace st::layout_rule {
@@ -150,17 +151,19 @@ struct Cut {
   int32_t out;  // the output's dimension; inner: none
 };
 
+bool has_weight(const Case& on) { return on.op.op != Op::matmul; }  // x of any rank, a weight of two dimensions
+
 Cut cut_of_a(const Case& on) {
   const int32_t rank = on.rank(0), d = on.in(0).where, out = on.out[0].shape.rank();
   const bool transposed = on.op.op == Op::matmul && on.op.attrs.flag("transpose_a");
-  if (on.op.op == Op::linear) return d == rank - 1 ? Cut{Part::inner, -1} : Cut{Part::rows, d};
+  if (has_weight(on)) return d == rank - 1 ? Cut{Part::inner, -1} : Cut{Part::rows, d};
   if (d < rank - 2) return {Part::batch, d + out - rank};
   return d == (transposed ? rank - 2 : rank - 1) ? Cut{Part::inner, -1} : Cut{Part::rows, out - 2};
 }
 
 Cut cut_of_b(const Case& on) {
   const int32_t rank = on.rank(1), d = on.in(1).where, out = on.out[0].shape.rank();
-  const bool transposed = on.op.attrs.flag(on.op.op == Op::linear ? "transpose_weight" : "transpose_b");
+  const bool transposed = on.op.attrs.flag(has_weight(on) ? "transpose_weight" : "transpose_b");
   if (d < rank - 2) return {Part::batch, d + out - rank};
   return d == (transposed ? rank - 1 : rank - 2) ? Cut{Part::inner, -1} : Cut{Part::columns, out - 1};
 }
@@ -184,6 +187,12 @@ AxisLayout product_of(const Case& on) {
   return sharded(cut.out);
 }
 
+void check_bias(const Case& on, size_t bias, const AxisLayout& out) {
+  const bool columns_cut = out == sharded(on.out[0].shape.rank() - 1) && on.is_sharded(1);
+  if (columns_cut && !(on.in(bias) == sharded(0))) refuse(on, "the bias must be cut like the weight's columns");
+  if (!columns_cut) need_replicated(on, bias);
+}
+
 }  // namespace
 
 static Layouts matmul(const Case& on) {
@@ -193,10 +202,26 @@ static Layouts matmul(const Case& on) {
     if (!on.is_partial(2)) refuse(on, "the bias would count once for each rank; use matmul, sum over the ranks, then add");
     return {out};
   }
-  const bool columns_cut = out == sharded(on.out[0].shape.rank() - 1) && on.is_sharded(1);
-  if (columns_cut && !(on.in(2) == sharded(0))) refuse(on, "the bias must be cut like the weight's columns");
-  if (!columns_cut) need_replicated(on, 2);
+  check_bias(on, 2, out);
   return {out};
+}
+
+// Every stage behind the product but the column sums needs whole sums.
+static Layouts fused_linear(const Case& on) {
+  const LinearPlaces places(on.op.attrs);
+  const AxisLayout out = product_of(on);
+  if (out.kind == Kind::partial) refuse(on, kReduceFirst);
+  if (places.bias >= 0) check_bias(on, static_cast<size_t>(places.bias), out);
+  for (const int32_t like_y : {places.at, places.residual})
+    if (like_y >= 0 && !(on.in(static_cast<size_t>(like_y)) == out))
+      refuse(on, "operands must be cut alike; gather one, or slice the other");
+  if (places.packed >= 0) need_replicated(on, static_cast<size_t>(places.packed));
+  Layouts layouts = every_output(on, out);
+  if (places.column_sums >= 0 && out.kind == Kind::sharded) {
+    const bool columns_cut = out.where == on.out[0].shape.rank() - 1;
+    layouts[static_cast<size_t>(places.column_sums)] = columns_cut ? sharded(0) : kPartial;
+  }
+  return layouts;
 }
 
 // --- rows: each row of an axis is one unit of work

@@ -9,8 +9,8 @@
 namespace st {
 
 std::string_view name_of(Role role) {
-  constexpr std::array<std::string_view, 8> kNames = {"parameter", "gradient", "optimizer", "stash",
-                                                      "input",     "control",  "report",    "output"};
+  constexpr std::array<std::string_view, 9> kNames = {"parameter", "gradient", "optimizer", "stash", "input",
+                                                      "control",   "report",   "output",    "packed"};
   return kNames[static_cast<size_t>(role)];
 }
 

@@ -19,6 +19,7 @@ enum class Role : int32_t {
   control,    // a few numbers that the host writes before a step (learning rate, step counts)
   report,     // a few numbers that the host reads after a step (loss, norm)
   output,     // a forward output that the host reads after the run
+  packed,     // a parameter as a backend's products read it; written anew in each step's first micro-batch
 };
 std::string_view name_of(Role role);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/linear_places.h"
+
 namespace st::shape_rule {
 
 // A rule has the name that ops.def gives it; a row with an unknown rule does not compile.
@@ -126,18 +128,61 @@ Outputs matmul(const OpTypes& op) {
   return {typed(op.in[0].dtype, out)};
 }
 
-Outputs linear(const OpTypes& op) {
-  check_floating(op);
+namespace {
+
+/// y of x [..., K] and a weight [K, N].
+Type rows_times_weight(const OpTypes& op) {
+  check_floating(op, 0);
+  check_floating(op, 1);
+  check_same_dtype(op, 0, 1);
   check_rank(op, 0, 1);
   const Shape& weight = op.in[1].shape;
-  check(weight.rank() == 2, "linear: weight needs 2 dimensions, got ", op.in[1]);
+  check(weight.rank() == 2, name(op), ": weight needs 2 dimensions, got ", op.in[1]);
   const bool transposed = op.attrs.flag("transpose_weight");
   check_inner(op, op.in[0].shape.last(), weight[transposed ? 1 : 0]);
-  const int64_t columns = weight[transposed ? 0 : 1];
-  check_is(op, 2, op.in[0].dtype, {columns});
   Shape out = op.in[0].shape;
-  out[out.rank() - 1] = columns;
-  return {typed(op.in[0].dtype, out)};
+  out[out.rank() - 1] = weight[transposed ? 0 : 1];
+  return typed(op.in[0].dtype, out);
+}
+
+}  // namespace
+
+Outputs linear(const OpTypes& op) {
+  check_floating(op);
+  const Type y = rows_times_weight(op);
+  check_is(op, 2, y.dtype, {y.shape.last()});
+  return {y};
+}
+
+Outputs fused_linear(const OpTypes& op) {
+  const Type y = rows_times_weight(op);
+  const LinearPlaces places(op.attrs);
+  const bool active = op.attrs.word("activation") != "none";
+  check(static_cast<size_t>(places.operands) == op.in.size(), name(op), ": ", op.in.size(), " inputs given, the attributes ask for ",
+        places.operands);
+  check(active || (places.at < 0 && places.pre_activation < 0), name(op), ": backward and pre_activation are of an activation");
+  check(places.at < 0 || places.pre_activation < 0, name(op), ": backward has no pre_activation");
+  const auto check_like = [&](int32_t place, const Shape& shape) {
+    if (place >= 0) check_is(op, static_cast<size_t>(place), y.dtype, shape);
+  };
+  check_like(places.bias, {y.shape.last()});
+  check_like(places.at, y.shape);
+  check_like(places.residual, y.shape);
+  if (places.packed >= 0) {
+    const Type& packed = op.in[static_cast<size_t>(places.packed)];
+    check(packed.dtype == DType::u8 && packed.shape.rank() == 1, name(op), ": a packed weight is u8 of one dimension, got ", packed);
+  }
+  Outputs out = {y};
+  if (places.pre_activation >= 0) out.push_back(y);
+  if (places.column_sums >= 0) out.push_back(typed(y.dtype, {y.shape.last()}));
+  return out;
+}
+
+Outputs pack(const OpTypes& op) {
+  check_floating(op);
+  check(op.in[0].shape.rank() == 2, name(op), ": weight needs 2 dimensions, got ", op.in[0]);
+  check(op.attrs.integer("rows") >= 0, name(op), ": rows must not be negative, got ", op.attrs.integer("rows"));
+  return {};
 }
 
 // --- normalisation

@@ -107,12 +107,12 @@ class Verifier {
 
   static std::string_view host_name(const Node& node) { return node.op == Op::host ? node.attrs.word("name") : std::string_view(); }
 
-  // Which slots the op names: load one to read, store and accumulate one to write, an optimizer its own in both, others none.
+  // Which slots the op names: load one to read, store, accumulate and pack one to write, an optimizer its own in both, others none.
   void check_slots_of(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
     for (const auto& slots : {node.reads, node.writes})
       for (const SlotId id : slots) hold_at(section, i, is_slot(id), "slot ", id, " does not exist");
-    const bool writes_one = node.op == Op::store || node.op == Op::accumulate;
+    const bool writes_one = node.op == Op::store || node.op == Op::accumulate || node.op == Op::pack;
     const bool optimizer = info_of(node.op).shape_rule == "optimizer";
     if (optimizer) return hold_at(section, i, !node.writes.empty() && node.reads == node.writes, "an optimizer reads and writes its slots");
     hold_at(section, i, node.reads.size() == (node.op == Op::load ? 1 : 0), "it reads ", node.reads.size(), " slots");
@@ -135,6 +135,9 @@ class Verifier {
     hold_at(section, i, out.size() == node.out.size(), "it has ", node.out.size(), " outputs, the rules give ", out.size());
     for (size_t o = 0; o < out.size(); ++o) hold_at(section, i, out[o] == node.out[o], "output ", o, " should be ", out[o]);
     for (const SlotId id : node.writes) {
+      hold_at(section, i, (node.op == Op::pack) == (slot(id).role == Role::packed), "only pack writes a packed slot, and nothing else; \"",
+              slot(id).name, "\" is a ", name_of(slot(id).role));
+      if (node.op == Op::pack) continue;  // how a backend lays it out is its own
       const Type& value = section.graph.type(node.in[0]);
       const bool optimizer = node.op != Op::store && node.op != Op::accumulate;
       hold_at(section, i, optimizer ? value.shape == slot(id).type.shape : value == slot(id).type, "the value is ", value, ", slot \"",
@@ -181,6 +184,7 @@ class Verifier {
               it.name, "\" is a ", name_of(it.role), ", which lives in a micro-batch, not in the update");
     if (it.role == Role::stash) check_stash(it, uses);
     if (it.role == Role::gradient) check_gradient(it, uses);
+    if (it.role == Role::packed) check_packed(it, uses);
   }
 
   void check_stash(const Slot& it, const Uses& uses) const {
@@ -197,6 +201,13 @@ class Verifier {
       hold_at(*first.section, first.node, node.op == Op::store && (node.when == When::every || node.when == When::first),
               "the first write of \"", it.name, "\" must be a store of the first micro-batch, or it adds to what the last step left");
     }
+    check_written_first(it, uses);
+  }
+
+  void check_packed(const Slot& it, const Uses& uses) const {
+    for (const auto& write : uses.writes)
+      hold_at(*write.section, write.node, write.get().when == When::every || write.get().when == When::first, "\"", it.name,
+              "\" must be packed in the first micro-batch");
     check_written_first(it, uses);
   }
 

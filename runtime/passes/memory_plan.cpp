@@ -30,6 +30,8 @@ Arena arena_of(Role role) {
       return Arena::stash;
     case Role::input:
       return Arena::host;
+    case Role::packed:
+      return Arena::packed;
     case Role::control:
     case Role::report:
       return Arena::control;

@@ -11,6 +11,8 @@ extern "C" const st::OpTable* ST_JOIN(st_cpu_table_, ST_ISA)() {
     st::OpTable own = *st_cpu_table_avx512();
     own[static_cast<size_t>(st::Op::linear)] = kernel_linear;
     own[static_cast<size_t>(st::Op::matmul)] = kernel_matmul;
+    own[static_cast<size_t>(st::Op::fused_linear)] = kernel_fused_linear;
+    own[static_cast<size_t>(st::Op::pack)] = kernel_pack;
     return own;
   }();
   return &table;

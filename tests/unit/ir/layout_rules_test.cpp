@@ -127,6 +127,22 @@ TEST(MatmulLayout, ABiasIsAddedOnce) {
   EXPECT_THAT(refused(Op::linear, {f32({4, 3}, cut(1)), f32({3, 5}, cut(0)), f32({5})}), HasSubstr("bias would count once for each rank"));
 }
 
+TEST(MatmulLayout, WhatIsFusedBehindAProductNeedsWholeSums) {
+  const Attrs attrs = {{"bias", true}, {"residual", true}, {"column_sums", true}};
+  const auto fused = [&](const Type& x, const Type& weight, const Type& bias, const Type& residual) {
+    return std::vector<Type>{x, weight, bias, residual};
+  };
+  EXPECT_EQ(infer(Op::fused_linear, fused(f32({4, 3}, cut(0)), f32({3, 6}), f32({6}), f32({4, 6}, cut(0))), attrs),
+            (Layouts{cut(0), kPartial}));
+  EXPECT_EQ(infer(Op::fused_linear, fused(f32({4, 3}), f32({3, 6}, cut(1)), f32({6}, cut(0)), f32({4, 6}, cut(1))), attrs),
+            (Layouts{cut(1), cut(0)}));
+  EXPECT_THAT(refused(Op::fused_linear, fused(f32({4, 3}, cut(1)), f32({3, 6}, cut(0)), f32({6}), f32({4, 6})), attrs),
+              HasSubstr("must be summed over the ranks first"));
+  EXPECT_THAT(refused(Op::fused_linear, fused(f32({4, 3}, cut(0)), f32({3, 6}), f32({6}), f32({4, 6})), attrs), HasSubstr("cut alike"));
+  EXPECT_THAT(refused(Op::fused_linear, fused(f32({4, 3}), f32({3, 6}, cut(1)), f32({6}), f32({4, 6}, cut(1))), attrs),
+              HasSubstr("bias must be cut"));
+}
+
 TEST(RowLayout, LeadingDimensionsPassAndTheRowsOwnIsRefused) {
   EXPECT_EQ(infer(Op::softmax, {f32({4, 3}, cut(0))}), Layouts{cut(0)});
   EXPECT_THAT(refused(Op::softmax, {f32({4, 3}, cut(1))}), HasSubstr("gathered first"));

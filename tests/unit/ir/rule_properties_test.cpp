@@ -117,6 +117,7 @@ std::vector<Sample> samples() {
       {Op::matmul, {x, f32({4, 8, 10})}},
       {Op::matmul, {f32({4, 8, 6}), f32({10, 8})}, {{"transpose_a", true}, {"transpose_b", true}}},
       {Op::linear, {x, f32({8, 10}), f32({10})}},
+      {Op::fused_linear, {x, f32({8, 10}), f32({10}), f32({4, 6, 10})}, {{"bias", true}, {"residual", true}, {"column_sums", true}}},
       {Op::layer_norm, {x, g, g}},
       {Op::layer_norm_backward, {x, g, row, row, x}},
       {Op::rms_norm, {x, g}},

@@ -93,6 +93,28 @@ TEST(Linear, AddsABiasOfItsColumns) {
   EXPECT_THAT(refused(Op::linear, {f32({B, 3}), f32({3, 5}), f32({3})}), HasSubstr("bias must be f32[5], got f32[3]"));
 }
 
+TEST(FusedLinear, HasTheOperandsAndOutputsThatItsAttributesAskFor) {
+  const Type x = f32({B, 3}), weight = f32({3, 5}), bias = f32({5}), y = f32({B, 5}), packed{DType::u8, {64}, {}};
+  const AttrValue silu = std::string("silu");
+  EXPECT_EQ(infer(Op::fused_linear, {x, weight}), Types{y});
+  EXPECT_EQ(infer(Op::fused_linear, {x, weight, bias, y},
+                  {{"bias", true}, {"activation", silu}, {"residual", true}, {"pre_activation", true}, {"column_sums", true}}),
+            (Types{y, y, bias}));
+  EXPECT_EQ(infer(Op::fused_linear, {x, weight, y, packed}, {{"activation", silu}, {"backward", true}, {"packed", true}}), Types{y});
+  EXPECT_THAT(refused(Op::fused_linear, {x, weight}, {{"bias", true}}), HasSubstr("2 inputs given, the attributes ask for 3"));
+  EXPECT_THAT(refused(Op::fused_linear, {x, weight, x}, {{"residual", true}}), HasSubstr("must be f32[batch, 5], got f32[batch, 3]"));
+  EXPECT_THAT(refused(Op::fused_linear, {x, weight, y}, {{"backward", true}}), HasSubstr("are of an activation"));
+  EXPECT_THAT(refused(Op::fused_linear, {x, weight, y}, {{"activation", silu}, {"backward", true}, {"pre_activation", true}}),
+              HasSubstr("backward has no pre_activation"));
+  EXPECT_THAT(refused(Op::fused_linear, {x, weight, bias}, {{"packed", true}}), HasSubstr("u8 of one dimension, got f32[5]"));
+}
+
+TEST(Pack, TakesAMatrix) {
+  EXPECT_EQ(infer(Op::pack, {f32({3, 5})}, {{"rows", 7}}), Types{});
+  EXPECT_THAT(refused(Op::pack, {f32({5})}, {{"rows", 7}}), HasSubstr("weight needs 2 dimensions"));
+  EXPECT_THAT(refused(Op::pack, {f32({3, 5})}, {{"rows", -1}}), HasSubstr("rows must not be negative"));
+}
+
 TEST(Dropout, ChecksItsRateAndCounters) {
   EXPECT_EQ(infer(Op::dropout, {f32({B, 3}), i64({2})}, {{"rate", 0.1}}), Types{f32({B, 3})});
   EXPECT_THAT(refused(Op::dropout, {f32({B, 3}), i64({2})}, {{"rate", 1}}), HasSubstr("rate must be in [0, 1), got 1"));

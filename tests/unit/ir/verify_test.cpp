@@ -244,5 +244,35 @@ TEST_F(Verify, TheLossIsAFloatingScalarOfTheLastForwardSection) {
   EXPECT_THAT(refused(), HasSubstr("output y is output 0 of %3, which has 0"));
 }
 
+/// Packs a weight [3, 5] in the forward section, and reads it behind.
+struct VerifyPacked : Verify {
+  SlotId packed = -1;
+
+  VerifyPacked() {
+    Builder forward(program, 0);
+    const Value weight = forward.parameter("matrix", {3, 5}, {});
+    packed = program.add_slot({.name = "packed", .type = {DType::u8, {64}, {}}, .role = Role::packed, .init = {}});
+    graph(0).nodes.push_back(
+        {.op = Op::pack, .in = {weight}, .out = {}, .reads = {}, .writes = {packed}, .attrs = {}, .when = When::first});
+    graph(0).nodes.back().attrs = make_attrs(Op::pack, {{"rows", 2}});
+    forward.load(packed);
+  }
+};
+
+TEST_F(VerifyPacked, TheFirstMicroBatchPacksBeforeAnyoneReads) {
+  EXPECT_NO_THROW(verify(program, "a_pass"));
+  Node& pack = *(graph(0).nodes.end() - 2);
+  pack.when = When::rest;
+  EXPECT_THAT(refused(), HasSubstr("must be packed in the first micro-batch"));
+  pack.when = When::first;
+  std::swap(pack, graph(0).nodes.back());
+  EXPECT_THAT(refused(), HasSubstr("\"packed\" is loaded before it is stored"));
+}
+
+TEST_F(VerifyPacked, OnlyPackWritesAPackedSlot) {
+  (graph(0).nodes.end() - 2)->writes = {ids.stash};
+  EXPECT_THAT(refused(), HasSubstr("only pack writes a packed slot, and nothing else; \"stash\" is a stash"));
+}
+
 }  // namespace
 }  // namespace st

@@ -59,12 +59,6 @@ TileFunction choose(std::index_sequence<R...>, int64_t rows, bool two) {
 
 }  // namespace
 
-bool is_small(const GemmProblem& p, const TileSchedule& s, const GemmOperands& x, int threads) {
-  const int64_t most = threads > 1 ? 64 * 64 * 64 : 128 * 128 * 128;
-  const bool floats = p.a_type == DType::f32 && p.b_type == DType::f32 && p.c_type == DType::f32;
-  return floats && p.b.column == 1 && p.c.column == 1 && p.k <= s.kc && p.m * p.n * p.k <= most && x.packed_b == nullptr;
-}
-
 void small_product(const GemmProblem& p, const TileSchedule& s, const GemmOperands& x) {
   TileOut out{.c = nullptr, .stride = p.c.row, .columns = 0, .alpha = p.alpha, .beta = p.beta};
   for (int64_t j = 0; j < p.n; j += kTileColumns) {

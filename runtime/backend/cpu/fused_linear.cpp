@@ -1,0 +1,40 @@
+// y = f(x op(weight) + bias) + residual and its kin: the tiled product, and what comes behind it while each piece of y is in the cache.
+// Beside it `pack`: the weight as the product reads it, laid out once for the products of several micro-batches.
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/kernels.h"
+#include "backend/linear_call.h"
+
+namespace st::cpu::ST_ISA {
+namespace {
+
+int64_t workspace_of_fused_linear(std::span<const Type> in, std::span<const Type>, const Attrs& attrs, int threads) {
+  const GemmProblem p = linear_problem(in, attrs);
+  return gemm_workspace(p, gemm_schedule(p), threads);
+}
+
+int64_t packed_weight_of(std::span<const Type> in, const Attrs& attrs) {
+  const GemmProblem p = linear_problem(in, attrs);
+  const TileSchedule schedule = gemm_schedule(p);
+  return schedule.packs_b() ? gemm_packed_bytes(p, schedule) : 0;  // few rows read it in place, as fast as memory gives it
+}
+
+void run_fused_linear(const Call& call) {
+  LinearCall linear(call);
+  linear.operands.epilogue = &linear.epilogue;
+  gemm(linear.problem, gemm_schedule(linear.problem), linear.operands, call.workspace, *call.workers);
+}
+
+void run_pack(const Call& call) {
+  const Operand& weight = call.in[0];
+  const Attrs& attrs = *call.attrs;
+  const GemmProblem p = linear_problem(attrs.integer("rows"), weight.shape, weight.dtype, attrs.flag("transpose_weight"), false);
+  check_problem(p, "pack");
+  gemm_pack(p, gemm_schedule(p), weight.data, call.writes[0].as<std::byte>(), *call.workers);
+}
+
+}  // namespace
+
+const Kernel kernel_fused_linear = {run_fused_linear, workspace_of_fused_linear, packed_weight_of};
+const Kernel kernel_pack = {run_pack, nullptr};
+
+}  // namespace st::cpu::ST_ISA

@@ -1,0 +1,22 @@
+// fused_linear by the product's formula and its stages one after the other; a packed weight is its elements as doubles.
+#include "backend/linear_call.h"
+#include "backend/reference/reference_gemm.h"
+#include "backend/reference/reference_kernels.h"
+
+namespace st::reference {
+
+constinit const Kernel kernel_fused_linear{[](const Call& call) {
+  LinearCall linear(call);
+  linear.operands.epilogue = &linear.epilogue;
+  gemm_kernels().run(linear.problem, {}, linear.operands, call.workspace, *call.workers);
+}};
+
+// Only where it is asked for: packing gains nothing here, so the kernel above does not ask for any.
+constinit const Kernel kernel_pack{[](const Call& call) {
+  const Operand& weight = call.in[0];
+  const Attrs& attrs = *call.attrs;
+  const GemmProblem p = linear_problem(attrs.integer("rows"), weight.shape, weight.dtype, attrs.flag("transpose_weight"), false);
+  gemm_kernels().pack(p, {}, weight.data, call.writes[0].as<std::byte>(), *call.workers);
+}};
+
+}  // namespace st::reference

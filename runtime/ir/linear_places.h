@@ -1,0 +1,25 @@
+// Which operand and which output of a fused_linear is what: they are there where the attributes say so, in this order.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/attrs.h"
+
+namespace st {
+
+/// Indices; -1: not there. x and weight are operands 0 and 1, y is output 0.
+struct LinearPlaces {
+  int32_t bias = -1, at = -1, residual = -1, packed = -1, operands = 2;
+  int32_t pre_activation = -1, column_sums = -1, outputs = 1;
+
+  explicit LinearPlaces(const Attrs& attrs) {
+    if (attrs.flag("bias")) bias = operands++;
+    if (attrs.flag("backward")) at = operands++;
+    if (attrs.flag("residual")) residual = operands++;
+    if (attrs.flag("packed")) packed = operands++;
+    if (attrs.flag("pre_activation")) pre_activation = outputs++;
+    if (attrs.flag("column_sums")) column_sums = outputs++;
+  }
+};
+
+}  // namespace st
