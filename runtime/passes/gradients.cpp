@@ -23,7 +23,7 @@ void gradient_zero(Chain&) {}
 /// [..., K] as a matrix; a vector is one row.
 Value rows_of(Chain& c, Value x) {
   const Shape shape = c.b.shape(x);
-  return c.b.reshape(x, {shape.elements(0, shape.rank() - 1), shape.last()});
+  return shape.rank() == 2 ? x : c.b.reshape(x, {shape.elements(0, shape.rank() - 1), shape.last()});
 }
 
 /// dW of y = x W with one W for all rows: x^T dy over all rows at once, so it is whole before anyone adds to it.
@@ -51,8 +51,9 @@ void gradient_matmul(Chain& c) {
 void gradient_linear(Chain& c) {
   const bool transposed = c.node().attrs.flag("transpose_weight");
   if (c.needs(0)) {
-    const Value dy = rows_of(c, c.d(0)), weight = c.in(1);
-    c.give(0, c.b.reshape(c.b.matmul(dy, weight, false, !transposed), c.in_type(0).shape));
+    const Value dy = rows_of(c, c.d(0)), weight = c.in(1), dx = c.b.matmul(dy, weight, false, !transposed);
+    const Shape shape = c.in_type(0).shape;
+    c.give(0, shape.rank() == 2 ? dx : c.b.reshape(dx, shape));
   }
   if (c.needs(1)) c.give(1, weight_gradient(c, c.in(0), c.d(0), transposed));
   if (c.needs(2)) c.give(2, c.b.sum_to(c.d(0), c.in_type(2).shape));

@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
 #include "ir/build.h"
 #include "ir/verify.h"
 #include "models/gpt.h"
+#include "models/mlp.h"
 #include "passes/for_inference.h"
 #include "program_run.h"
 #include "random_program.h"
@@ -101,9 +103,91 @@ TEST(Fuse, LeavesTransposedRowsAndBatchedWeightsAlone) {
   EXPECT_EQ(count_of(fused([](Builder& b, Value x) { return b.add(b.matmul(x, weight(b, {5, 3, 4})), bias(b, {4})); }), Op::linear), 0);
 }
 
-TEST(Fuse, TakesEveryProjectionOfAGptAndNoHead) {
-  const Program program = training_program(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2, 1);
-  EXPECT_EQ(count_of(program, Op::linear), 2 * 4);  // qkv, projection, expand, contract
+/// The only fused_linear of the forward section.
+const Node& fused_node(const Program& program) {
+  const auto& nodes = program.sections[0].graph.nodes;
+  EXPECT_EQ(count_of(program, Op::fused_linear), 1);
+  return *std::ranges::find(nodes, Op::fused_linear, &Node::op);
+}
+
+TEST(Fuse, AnActivationAndAResidualJoinTheProductInTheirOrder) {
+  const auto joined = [](bool residual_first) {
+    return fused([&](Builder& b, Value x) {
+      const Value y = b.add(b.matmul(x, weight(b, {3, 3})), bias(b, {3}));
+      if (residual_first) return b(Op::silu, {b.add(x, y)});
+      return b.add(x, b(Op::silu, {y}));
+    });
+  };
+  const Program both = joined(false), one = joined(true);
+  EXPECT_EQ(fused_node(both).attrs.word("activation"), "silu");
+  EXPECT_TRUE(fused_node(both).attrs.flag("residual"));
+  EXPECT_FALSE(fused_node(both).attrs.flag("pre_activation"));
+  EXPECT_EQ(count_of(both, Op::silu) + count_of(both, Op::add), 0);
+  EXPECT_EQ(fused_node(one).attrs.word("activation"), "none");
+  EXPECT_EQ(count_of(one, Op::silu), 1) << "an activation of a sum is not the product's";
+}
+
+TEST(Fuse, KeepsThePreActivationExactlyWhereItIsReadAfterwards) {
+  const auto program = [](bool before, bool after) {
+    return fused([&](Builder& b, Value x) {
+      const Value pre = b.matmul(x, weight(b, {3, 3}));
+      const Value early = before ? b(Op::exp, {pre}) : x;
+      const Value y = b(Op::gelu, {pre});
+      return b.mul(b.mul(y, early), after ? b(Op::exp, {pre}) : x);
+    });
+  };
+  EXPECT_FALSE(fused_node(program(false, false)).attrs.flag("pre_activation"));
+  EXPECT_TRUE(fused_node(program(false, true)).attrs.flag("pre_activation"));
+  EXPECT_EQ(count_of(program(true, false), Op::fused_linear), 0) << "nothing can be read before it is made";
+}
+
+TEST(Fuse, LeavesAResidualAloneThatIsReadElsewhereOrStretches) {
+  EXPECT_EQ(count_of(fused([](Builder& b, Value x) {
+                       const Value y = b.matmul(x, weight(b, {3, 3}));
+                       return b.mul(b.add(x, y), y);
+                     }),
+                     Op::fused_linear),
+            0);
+  EXPECT_EQ(count_of(fused([](Builder& b, Value x) {
+                       return b.add(b.matmul(x, weight(b, {3, 3})), bias(b, {2, 1}));
+                     }),
+                     Op::fused_linear),
+            0);
+}
+
+TEST(Fuse, SeesThroughReshapesOfRows) {
+  for (const bool keeps_columns : {true, false}) {
+    const Program program = fused([&](Builder& b, Value x) {
+      const Value y = b.matmul(x, weight(b, {3, 4}));
+      return b(Op::relu, {b.reshape(y, keeps_columns ? Shape{1, 2, 4} : Shape{4, 2})});
+    });
+    EXPECT_EQ(count_of(program, Op::fused_linear), keeps_columns ? 1 : 0);
+    EXPECT_EQ(program.sections[0].graph.type(program.outputs[0].value).shape, (keeps_columns ? Shape{1, 2, 4} : Shape{4, 2}));
+  }
+}
+
+TEST(Fuse, TakesColumnSumsButOfOneColumn) {
+  const auto sums = [](int64_t columns, const Ints& axes) {
+    const Program program = fused([&](Builder& b, Value x) {
+      const Value y = b.matmul(x, weight(b, {3, columns}));
+      return b.mul(b.sum(y, axes), b.sum(y, {}));
+    });
+    return count_of(program, Op::fused_linear);
+  };
+  EXPECT_EQ(sums(4, {0}), 1);
+  EXPECT_EQ(sums(4, {-2}), 1);
+  EXPECT_EQ(sums(4, {1}), 0);
+  EXPECT_EQ(sums(1, {0}), 0);
+}
+
+TEST(Fuse, TakesWhatItCanOfAGptAndAnMlp) {
+  const Program gpt = training_program(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2, 1);
+  EXPECT_EQ(count_of(gpt, Op::linear), 2);            // qkv
+  EXPECT_EQ(count_of(gpt, Op::fused_linear), 2 * 4);  // projection and contract onto the stream, expand with gelu, and its gradient
+  EXPECT_EQ(count_of(gpt, Op::gelu) + count_of(gpt, Op::gelu_backward), 0);
+  const Program mlp = training_program(build_mlp({.inputs = 3, .hidden = {5, 7}, .outputs = 2, .activation = "relu", .loss = "mse"}), 4, 1);
+  EXPECT_EQ(count_of(mlp, Op::fused_linear), 4);  // two layers each way, whose scopes are their own
+  EXPECT_EQ(count_of(mlp, Op::relu) + count_of(mlp, Op::relu_backward), 0);
 }
 
 // One rounding between product and sum is what may differ: some units in the last place of values near 1.

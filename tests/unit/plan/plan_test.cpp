@@ -87,8 +87,8 @@ TEST(Plan, OfATinyMlpIsTheTextbooksStep) {
     ops += text(" ", name_of(node.op), node.op == Op::store ? text("(", name_of_slot(plan, node), ")") : "");
   }
   EXPECT_EQ(ops,
-            "forward: linear relu linear mse store(loss_sum) store(loss_count)\n"
-            "backward: fill mse_backward sum matmul matmul relu_backward sum matmul\n"
+            "forward: fused_linear linear mse store(loss_sum) store(loss_count)\n"  // with relu
+            "backward: fill mse_backward sum matmul fused_linear matmul\n"          // with relu's slope and the bias's sum
             "update: gradient_norm step_factor store(factor) store(grad_norm) store(skipped) adamw adamw adamw adamw");
 }
 

@@ -1,0 +1,36 @@
+// Each kernel class of the cpu backend that this machine can run, by the environment variable that forces one.
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/error.h"
+
+namespace st {
+
+/// Contexts and backends made in its lifetime are of this class.
+class ForcedClass {
+ public:
+  explicit ForcedClass(const std::string& name) { setenv("SCALETRAIN_ISA", name.c_str(), 1); }
+  ~ForcedClass() { unsetenv("SCALETRAIN_ISA"); }
+  ForcedClass(const ForcedClass&) = delete;
+  ForcedClass& operator=(const ForcedClass&) = delete;
+};
+
+inline std::vector<std::string> cpu_classes() {
+  std::vector<std::string> names;
+  for (const char* name : {"portable", "avx2", "avx512"}) {
+    const ForcedClass forced(name);
+    try {
+      make_cpu_backend();
+      names.emplace_back(name);
+    } catch (const Error&) {  // not of this machine
+    }
+  }
+  return names;
+}
+
+}  // namespace st
