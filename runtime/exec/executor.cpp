@@ -131,6 +131,15 @@ bool Executor::go_on(Cursor& cursor, size_t end, double deadline, const PrepareM
   return true;
 }
 
+void Executor::pack_again() {
+  const FloatMode mode;
+  for (const Step& step : steps_) {
+    if (step.at.micro_batch > 0) return;
+    const Graph& graph = plan_.program.sections[static_cast<size_t>(step.at.section)].graph;
+    if (graph[step.at.node].op == Op::pack) execute(step);
+  }
+}
+
 void Executor::look_for_cancel(const Cursor& cursor) {
   if (cursor.at < update_ && cancelled_ != nullptr && cancelled_->take())
     fail(Code::cancelled, "step: cancelled; the state is that of the last whole step");

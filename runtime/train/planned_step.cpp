@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/error.h"
 #include "base/os.h"
 #include "passes/scale_loss.h"
 #include "train/evaluation.h"
@@ -14,6 +15,20 @@ constexpr size_t kShortPlans = 8;
 Plan weighed(const Context& context, Plan plan) {
   context.require_memory("trainer: a training step", plan.memory.total() - plan.memory.of(Arena::parameters));
   return plan;
+}
+
+/// Packed weights only save time: where they do not fit, the same bits are computed without them.
+Plan plan_that_fits(const Model& model, const Recipe& recipe, int threads, PlanOptions options) {
+  const Context& context = model.context();
+  Plan plan = plan_training(model.program(), recipe, context.backend(), threads, options);
+  if (plan.memory.of(Arena::packed) == 0) return weighed(context, std::move(plan));
+  try {
+    return weighed(context, std::move(plan));
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_memory) throw;
+  }
+  options.skip.emplace_back("pack_weights");
+  return weighed(context, plan_training(model.program(), recipe, context.backend(), threads, options));
 }
 
 /// Of a micro-batch; after the last one, of the update.
@@ -38,8 +53,7 @@ PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, W
       storage_(storage),
       workers_(workers),
       cancelled_(cancelled),
-      executor_(weighed(model.context(), plan_training(model.program(), recipe, storage.backend(), workers.threads(), options)), storage,
-                workers, &cancelled),
+      executor_(plan_that_fits(model, recipe, workers.threads(), options), storage, workers, &cancelled),
       slots_(executor_) {}
 
 int64_t PlannedStep::micro_batch_tokens() const { return rows_of_loss(executor_.plan().program); }
@@ -48,6 +62,7 @@ void PlannedStep::begin(double lr, int64_t number, int64_t attempts, int64_t row
   full_ = rows / recipe_.batch;
   short_rows_ = rows % recipe_.batch;
   attempts_ = attempts;
+  packed_at_ = -1;
   rest_ = short_rows_ == 0 ? nullptr : &short_plan(short_rows_);
   tokens_ = micro_batch_tokens() * full_ + (rest_ == nullptr ? 0 : rows_of_loss(rest_->executor.plan().program));
   part_ = Part::full;
@@ -64,12 +79,20 @@ void PlannedStep::begin(double lr, int64_t number, int64_t attempts, int64_t row
 bool PlannedStep::go_on(double deadline, const Bind& bind) {
   if (is_computing()) {
     const WeightsGate::Reader whole_step(model_.gate());
+    keep_packed();
     if (!compute(deadline, bind) || is_past(deadline)) return false;
   }
   WeightsGate::Updating weights(model_.gate(), is_updating());
   const bool done = executor_.go_on(cursor_, executor_.end(), deadline, {});
   if (!done) weights.pause();
   return done;
+}
+
+/// Between two calls the host may write weights, and another trainer of the model may update them.
+void PlannedStep::keep_packed() {
+  const int64_t changes = model_.gate().changes();
+  if (packed_at_ >= 0 && packed_at_ != changes) executor_.pack_again();
+  packed_at_ = changes;
 }
 
 bool PlannedStep::compute(double deadline, const Bind& bind) {

@@ -58,6 +58,7 @@ class PlannedStep {
   };
   Short& short_plan(int64_t rows);
   bool compute(double deadline, const Bind& bind);
+  void keep_packed();
 
   Model& model_;
   const Recipe& recipe_;
@@ -76,6 +77,7 @@ class PlannedStep {
   Executor::Cursor cursor_, rest_cursor_;
   size_t full_end_ = 0, rest_end_ = 0;
   int64_t attempts_ = 0, tokens_ = 0;
+  int64_t packed_at_ = -1;  // the gate's changes() when its calls so far saw the weights; -1: none has
 };
 
 }  // namespace st

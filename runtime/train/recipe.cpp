@@ -10,6 +10,7 @@
 #include "passes/for_inference.h"
 #include "passes/fuse.h"
 #include "passes/memory_plan.h"
+#include "passes/pack_weights.h"
 #include "passes/scale_loss.h"
 #include "passes/seed_outputs.h"
 #include "passes/update.h"
@@ -18,13 +19,24 @@
 namespace st {
 namespace {
 
+std::vector<Type> types_of(const Graph& graph, const std::vector<Value>& values) {
+  std::vector<Type> types;
+  types.reserve(values.size());
+  for (const Value v : values) types.push_back(graph.type(v));
+  return types;
+}
+
 WorkspaceNeed workspace_of(const Backend& backend, int threads) {
   return [&backend, threads](const Program&, const Section& section, const Node& node) -> int64_t {
     const auto& ask = backend.kernels()[static_cast<size_t>(node.op)].workspace;
-    if (ask == nullptr) return 0;
-    std::vector<Type> in;
-    for (const Value v : node.in) in.push_back(section.graph.type(v));
-    return ask(in, node.out, node.attrs, threads);
+    return ask == nullptr ? 0 : ask(types_of(section.graph, node.in), node.out, node.attrs, threads);
+  };
+}
+
+PackingNeed packing_need_of(const Backend& backend) {
+  return [&backend](const Program&, const Section& section, const Node& node) -> int64_t {
+    const auto& ask = backend.kernels()[static_cast<size_t>(node.op)].packed_bytes;
+    return ask == nullptr ? 0 : ask(types_of(section.graph, node.in), node.attrs);
   };
 }
 
@@ -41,6 +53,7 @@ Plan finish(Program& program, Runner& runner, const Backend& backend, int thread
 Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double loss_seed, const Backend& backend, int threads,
                const PlanOptions& options) {
   const int64_t micro_batches = recipe.step_micro_batches();
+  const bool is_short = rows < recipe.batch;
   Program program = bind(model, rows);
   Runner runner(program, options.skip, options.print);
   runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
@@ -53,6 +66,8 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   runner.run("clip", [&](Program& p) { clip(p, recipe.clip); });                   // norm, finite check, one factor
   runner.run("update", [&](Program& p) { update(p, optimizer_choice(recipe)); });  // on the layout found
   runner.run("fuse", [](Program& p) { fuse(p); });
+  // A short micro-batch is one of a step: it has nothing to pack for.
+  if (!is_short) runner.run("pack_weights", [&](Program& p) { pack_weights(p, micro_batches, packing_need_of(backend)); });
   return finish(program, runner, backend, threads, micro_batches);
 }
 

@@ -29,6 +29,7 @@ void WeightsGate::resume_update() {
 void WeightsGate::end_update() {
   const std::lock_guard lock(mutex_);
   update_ = Update::none;
+  ++changes_;
   changed_.notify_all();
 }
 

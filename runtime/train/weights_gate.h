@@ -19,6 +19,9 @@ class WeightsGate {
   void resume_update();
   void end_update();
 
+  /// Grows whenever the parameters have changed, by whomever. Inside of a Reader it stands still.
+  int64_t changes() const { return changes_; }
+
   /// An update for its lifetime, or until it is paused.
   class Updating {
    public:
@@ -86,6 +89,7 @@ class WeightsGate {
   std::atomic<Update> update_ = Update::none;  // changed under the mutex
   std::thread::id updater_;                    // of the update that is running
   int64_t readers_ = 0;
+  std::atomic<int64_t> changes_ = 0;
 };
 
 }  // namespace st

@@ -1,6 +1,7 @@
 // y = f(x op(weight) + bias) + residual and its kin: the tiled product, and what comes behind it while each piece of y is in the cache.
 // Beside it `pack`: the weight as the product reads it, laid out once for the products of several micro-batches.
 #include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/small_product.h"
 #include "backend/cpu/kernels.h"
 #include "backend/linear_call.h"
 
@@ -12,10 +13,15 @@ int64_t workspace_of_fused_linear(std::span<const Type> in, std::span<const Type
   return gemm_workspace(p, gemm_schedule(p), threads);
 }
 
+/// Packing costs as much for few rows as for many: of 1024 it is 1 % of a training step (tests/bench/README.md), and not worth a second
+/// copy of the weight. The fewest rows and the smallest products read the weight in place, as fast as packed.
+constexpr int64_t kRowsWorthPacking = 512;
+
 int64_t packed_weight_of(std::span<const Type> in, const Attrs& attrs) {
   const GemmProblem p = linear_problem(in, attrs);
   const TileSchedule schedule = gemm_schedule(p);
-  return schedule.packs_b() ? gemm_packed_bytes(p, schedule) : 0;  // few rows read it in place, as fast as memory gives it
+  const bool in_place = !schedule.packs_b() || is_small(p, schedule, {}, 1);
+  return in_place || p.m > kRowsWorthPacking ? 0 : gemm_packed_bytes(p, schedule);
 }
 
 void run_fused_linear(const Call& call) {

@@ -6,6 +6,7 @@
 #include "models/gpt.h"
 #include "models/mlp.h"
 #include "passes/for_inference.h"
+#include "passes/pack_weights.h"
 #include "random_program.h"
 #include "shadow_memory.h"
 
@@ -50,6 +51,17 @@ TEST(MemoryPlan, NeverOverwritesWhatIsStillReadInAGptAndAnMlp) {
           EXPECT_EQ(first_of(faults_of(planned(training_program(model, batch, micro_batches, 1, dropout), micro_batches))), "");
   EXPECT_EQ(first_of(faults_of(inference_of(gpt(), 3, {"logits"}, true))), "");
   EXPECT_EQ(first_of(faults_of(inference_of(gpt(), 1, {}, true))), "");
+}
+
+TEST(MemoryPlan, KeepsAPackedWeightForAllMicroBatches) {
+  for (const Program& model : {gpt(), random_program(7, 40)}) {
+    Program program = training_program(model, 3, 4);
+    pack_weights(program, 4,
+                 [](const Program&, const Section& section, const Node& node) { return section.graph.type(node.in[1]).bytes(); });
+    const Plan plan = planned(std::move(program), 4);
+    EXPECT_GT(plan.memory.of(Arena::packed), 0);
+    EXPECT_EQ(first_of(faults_of(plan)), "");
+  }
 }
 
 TEST(MemoryPlan, KeepsEachOutputToTheEndAlsoWhenItIsCopied) {
