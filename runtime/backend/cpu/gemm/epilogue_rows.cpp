@@ -1,4 +1,5 @@
-// A chunk of a row goes through all stages as floats in the L1; between stages it is rounded to C's type, as it would be in memory.
+// A chunk of a row goes through all stages as floats in the L1; between stages it is rounded to C's type, as it would be in memory. Of fp32
+// rows a vector at a time does, where it lies.
 #include "backend/cpu/gemm/epilogue_rows.h"
 
 #include "backend/cpu/activation_vectors.h"
@@ -61,9 +62,91 @@ void times_derivative(GemmActivation activation, const float* at, float* x, int6
   }
 }
 
+/// What the activation makes of x, elements i .. i + count - 1 of a row; `at`: of the same row, where the derivative is taken.
+template <class F>
+struct Forward {
+  F32 operator()(const F32& x, const float*, int64_t, int64_t) const { return F{}(x); }
+};
+template <class F>
+struct Backward {
+  F32 operator()(const F32& dy, const float* at, int64_t i, int64_t count) const { return F{}(load_part(at + i, count, 1.0F), dy); }
+};
+struct Nothing {
+  F32 operator()(const F32& x, const float*, int64_t, int64_t) const { return x; }
+};
+
+template <class Body>
+void with_stage(const GemmEpilogue& e, const Body& body) {
+  const bool forward = e.derivative_at.data == nullptr;
+  switch (e.activation) {
+    case GemmActivation::none:
+      return body(Nothing{});
+    case GemmActivation::relu:
+      return forward ? body(Forward<Relu>{}) : body(Backward<ReluBackward>{});
+    case GemmActivation::gelu_tanh:
+      return forward ? body(Forward<GeluTanh>{}) : body(Backward<GeluTanhBackward>{});
+    case GemmActivation::gelu_erf:
+      return forward ? body(Forward<GeluErf>{}) : body(Backward<GeluErfBackward>{});
+    case GemmActivation::silu:
+      return forward ? body(Forward<Silu>{}) : body(Backward<SiluBackward>{});
+  }
+}
+
+bool is_plain(const GemmEpilogue& e, const EpiloguePiece& piece) {
+  const auto has_unit_columns = [](const GemmSide& side) { return side.data == nullptr || side.at.column == 1; };
+  return piece.type == DType::f32 && piece.at.column == 1 && has_unit_columns(e.pre_activation) && has_unit_columns(e.derivative_at) &&
+         has_unit_columns(e.residual);
+}
+
+/// Rows of fp32 without gaps: each vector goes through all stages where it lies. The next row of what is read is fetched meanwhile, since
+/// a piece's rows are too short and too far apart for the machine to see them coming.
+void finish_plain_rows(const GemmEpilogue& e, const EpiloguePiece& piece) {
+  with_stage(e, [&](const auto& stage) {
+    for (int64_t row = piece.row; row < piece.row + piece.rows; ++row) {
+      const auto row_of = [&](void* data, MatrixStrides at) {
+        return data == nullptr ? nullptr : static_cast<float*>(data) + row * at.row + piece.column;
+      };
+      float* const c = row_of(piece.c, piece.at);
+      float* const before = row_of(e.pre_activation.data, e.pre_activation.at);
+      const float* const at = row_of(e.derivative_at.data, e.derivative_at.at);
+      const float* const residual = row_of(e.residual.data, e.residual.at);
+      each_vector<float>(piece.columns, [&](int64_t i, int64_t count) {
+        __builtin_prefetch(c + i + piece.at.row);
+        F32 x = load_part(c + i, count, 1.0F);
+        if (before != nullptr) {
+          store_part(before + i, x, count);
+        }
+        if (at != nullptr) __builtin_prefetch(at + i + e.derivative_at.at.row);
+        x = stage(x, at, i, count);
+        if (residual != nullptr) {
+          __builtin_prefetch(residual + i + e.residual.at.row);
+          x += load_part(residual + i, count);
+        }
+        store_part(c + i, x, count);
+      });
+    }
+  });
+}
+
+/// sums[j] += row[j] for a block of rows.
+template <class T>
+void add_row(const T* row, int64_t n, float* sums) {
+  each_vector<float>(
+      n, [&](int64_t i, int64_t count) { store_part(sums + i, load_part(sums + i, count) + load_part(row + i, count), count); });
+}
+
+void add_row(const void* c, DType type, int64_t first, int64_t stride, int64_t n, float* sums) {
+  if (stride == 1 && type == DType::f32) return add_row(static_cast<const float*>(c) + first, n, sums);
+  if (stride == 1 && type == DType::bf16) return add_row(static_cast<const bf16*>(c) + first, n, sums);
+  float row[kChunk];
+  read_floats(c, type, first, stride, n, row);
+  add_row(row, n, sums);
+}
+
 }  // namespace
 
 void apply_epilogue(const GemmEpilogue& e, const EpiloguePiece& piece) {
+  if (is_plain(e, piece)) return finish_plain_rows(e, piece);
   alignas(64) float x[kChunk], other[kChunk];
   const auto place = [](MatrixStrides at, int64_t row, int64_t column) { return row * at.row + column * at.column; };
   for (int64_t row = piece.row; row < piece.row + piece.rows; ++row) {
@@ -93,18 +176,15 @@ void apply_epilogue(const GemmEpilogue& e, const EpiloguePiece& piece) {
 }
 
 void sum_columns(const GemmProblem& p, const void* c, void* sums, Workers& workers) {
-  constexpr int64_t kColumns = 64;
   const int64_t rows = p.batch * p.m;
-  workers.run_range(p.n, kColumns, [&](int64_t begin, int64_t end) {
+  workers.run_range(p.n, kChunk, [&](int64_t begin, int64_t end) {
     const int64_t n = end - begin;
-    double total[kColumns] = {};
-    float block[kColumns], row[kColumns];
+    double total[kChunk] = {};
+    alignas(64) float block[kChunk];
     for (int64_t first = 0; first < rows; first += kRowBlock) {
       std::fill_n(block, n, 0.0F);
-      for (int64_t r = first; r < std::min(rows, first + kRowBlock); ++r) {
-        read_floats(c, p.c_type, r / p.m * p.c_batch + r % p.m * p.c.row + begin * p.c.column, p.c.column, n, row);
-        for (int64_t i = 0; i < n; ++i) block[i] += row[i];
-      }
+      for (int64_t r = first; r < std::min(rows, first + kRowBlock); ++r)
+        add_row(c, p.c_type, r / p.m * p.c_batch + r % p.m * p.c.row + begin * p.c.column, p.c.column, n, block);
       for (int64_t i = 0; i < n; ++i) total[i] += double{block[i]};
     }
     for (int64_t i = 0; i < n; ++i) block[i] = static_cast<float>(total[i]);
