@@ -1,12 +1,14 @@
 // Where a GPT's training step goes: every instruction of its plan timed by itself, summed by op and shape, the dearest first. A product's
 // and attention's own rate stands beside it.
-// Usage: op_times [width layers heads context batch vocabulary threads steps], all of them or none.
+// Usage: op_times [width layers heads context batch vocabulary threads steps [micro_batches]], all of them or none; ST_SKIP=a,b leaves
+// passes out.
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,7 @@
 namespace {
 
 struct Options {
-  int64_t width = 768, layers = 12, heads = 12, context = 256, batch = 4, vocabulary = 8192, threads = 2, steps = 5;
+  int64_t width = 768, layers = 12, heads = 12, context = 256, batch = 4, vocabulary = 8192, threads = 2, steps = 5, micro_batches = 1;
 };
 
 struct Cost {
@@ -40,6 +42,7 @@ double flops_of(const st::Graph& graph, const st::Node& node) {
     case st::Op::matmul:
       return 2 * out * static_cast<double>(node.attrs.flag("transpose_a") ? shape(0)[shape(0).rank() - 2] : shape(0).last());
     case st::Op::linear:
+    case st::Op::fused_linear:
       return 2 * out * static_cast<double>(shape(0).last());
     case st::Op::attention:  // causal: half of the scores
       return 2 * out * static_cast<double>(shape(1)[1]);
@@ -54,8 +57,9 @@ double flops_of(const st::Graph& graph, const st::Node& node) {
 
 int main(int argc, char** argv) {
   Options o;
-  const std::array<int64_t*, 8> numbers = {&o.width, &o.layers, &o.heads, &o.context, &o.batch, &o.vocabulary, &o.threads, &o.steps};
-  for (int i = 1; i < argc && i <= 8; ++i) *numbers[static_cast<size_t>(i - 1)] = std::atoll(argv[i]);
+  const std::array<int64_t*, 9> numbers = {&o.width,      &o.layers,  &o.heads, &o.context,      &o.batch,
+                                           &o.vocabulary, &o.threads, &o.steps, &o.micro_batches};
+  for (int i = 1; i < argc && i <= 9; ++i) *numbers[static_cast<size_t>(i - 1)] = std::atoll(argv[i]);
   const auto context = std::make_shared<st::Context>(
       st::ContextOptions{.device = "cpu", .threads = static_cast<int>(o.threads), .log = {}, .parallel = {}, .memory = {}});
   st::Model model(context,
@@ -64,8 +68,12 @@ int main(int argc, char** argv) {
                   1);
   st::Storage storage = model.storage().with_same_parameters();
   const auto workers = context->make_workers(static_cast<int>(o.threads));
-  st::Executor executor(st::plan_training(model.program(), {.batch = o.batch}, context->backend(), static_cast<int>(o.threads)), storage,
-                        *workers, nullptr);
+  st::PlanOptions options;
+  std::istringstream skip(std::getenv("ST_SKIP") == nullptr ? "" : std::getenv("ST_SKIP"));
+  for (std::string pass; std::getline(skip, pass, ',');) options.skip.push_back(pass);
+  st::Executor executor(st::plan_training(model.program(), {.batch = o.batch, .accumulate = o.micro_batches}, context->backend(),
+                                          static_cast<int>(o.threads), options),
+                        storage, *workers, nullptr);
   const st::Program& program = executor.plan().program;
   std::mt19937 random(1);
   std::vector<int32_t> tokens(static_cast<size_t>(o.batch * o.context));
