@@ -2,6 +2,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -111,6 +112,23 @@ CpuIdentity identify() {
   return cpu;
 }
 
+double measured_clock() {
+  constexpr int kRounds = 5, kLoops = 1024, kUnrolled = 8;
+  double least = 1;
+  for (int round = 0; round < kRounds; ++round) {  // an interrupted one is slower
+    uint64_t sum = 0, step = 3;
+    const double begin = seconds();
+    for (int i = 0; i < kLoops; ++i) {
+      for (int j = 0; j < kUnrolled; ++j) {
+        sum += step;
+        __asm__ volatile("" : "+r"(sum), "+r"(step));  // else the compiler adds them up beforehand
+      }
+    }
+    least = std::min(least, seconds() - begin);
+  }
+  return kLoops * kUnrolled / std::max(least, 1e-9);
+}
+
 }  // namespace
 
 bool may_use_tiles() {
@@ -121,6 +139,11 @@ bool may_use_tiles() {
 #else
   return false;
 #endif
+}
+
+double clock_rate() {
+  static const double rate = measured_clock();
+  return rate;
 }
 
 const CpuIdentity& cpu() {

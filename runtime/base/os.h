@@ -34,6 +34,8 @@ const CpuIdentity& cpu();
 /// Asks the system to let this process use the CPU's tile registers (AMX), the first time; whether it does. Linux then refuses signal stacks
 /// that are too small for them, and refuses us where a thread has one: so only who is about to use tiles asks.
 bool may_use_tiles();
+/// Cycles of this core a second: by the time of a chain of additions, each of which takes one. Measured once, in some 20 us.
+double clock_rate();
 
 enum class PathKind : int32_t { none, file, folder, other };
 /// What stands at a path, links followed. Throws io with path and reason when that cannot be told.
@@ -45,6 +47,26 @@ std::vector<std::string> files_below(const std::string& folder, const std::funct
 
 /// What a short file of the system's says (/proc, /sys); empty when it cannot be read.
 std::string short_file(const std::string& path);
+
+/// A whole file of at most `most` bytes, read: for files that someone else may be writing. Throws io with path and reason (not_found when
+/// it is not there).
+std::string read_file(const std::string& path, int64_t most);
+
+/// Makes a folder and those that it stands in; fine where they are there. Throws io with path and reason.
+void make_folders(const std::string& path);
+
+/// One process at a time, by an advisory lock on a file that stays: `path` is made if need be. Waits at most `patience` seconds, and throws
+/// io with path and reason where the file cannot be had or is held for longer.
+class FileLock {
+ public:
+  FileLock(const std::string& path, double patience);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int file_;
+};
 
 /// A whole file mapped read-only. Throws io with path and reason (not_found when it is not there).
 class MappedFile {
