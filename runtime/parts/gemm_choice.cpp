@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "gemm/machine_model.h"
 
 namespace st {
 namespace {
@@ -41,6 +42,7 @@ class Fitting {
     const TileSchedule& wished = wish_.tiles;
     choice.adjusted = differs(wished.mc, made.mc) || differs(wished.nc, made.nc) || differs(wished.kc, made.kc) ||
                       differs(wished.block_m, made.block_m) || differs(wished.block_n, made.block_n) || differs(wished.mr, made.mr);
+    choice.source = wished == TileSchedule{} && !wish_.order_is_wished ? ScheduleSource::table : ScheduleSource::wish;
     return choice;
   }
 
@@ -108,6 +110,12 @@ GemmChoice choose_gemm(const GemmKernels& kernels, const GemmProblem& problem, c
   GemmChoice choice = fitting.largest(true);
   if (!fitting.fits(choice)) fitting.refuse(choice);
   return choice;
+}
+
+double predicted_rate(const GemmChoice& choice, std::string_view kernel_class, int threads) {
+  const MachineModel machine = machine_model(os::cpu(), kernel_class, choice.problem, os::clock_rate());
+  const double seconds = predicted_seconds(as_run(choice.problem), choice.schedule, machine, threads);
+  return seconds > 0 ? flops_of(choice.problem) / seconds : 0;
 }
 
 }  // namespace st

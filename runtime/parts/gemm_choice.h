@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "gemm/gemm_kernels.h"
 
@@ -10,8 +11,12 @@ namespace st {
 /// A caller's wish; sizes as the caller's M and N go, 0: choose.
 struct GemmWish {
   TileSchedule tiles;
+  bool order_is_wished = false;   // tiles.order, which has no 0, is the caller's
   int64_t max_scratch_bytes = 0;  // 0: any
 };
+
+/// Where a schedule comes from: the kernels' table, a wish for one of its sizes, the tuning cache, or measuring just now.
+enum class ScheduleSource : int32_t { table, wish, cache, tuned };  // ST_GEMM_SOURCE_* in the C ABI
 
 /// A problem's schedule and what it costs. alpha and beta of the problem are a run's own matter: this holds for all of them.
 struct GemmChoice {
@@ -19,6 +24,7 @@ struct GemmChoice {
   TileSchedule schedule;  // as the kernels run it
   int64_t scratch_bytes = 0, packed_bytes = 0;
   bool adjusted = false;  // a size is another one than wished
+  ScheduleSource source = ScheduleSource::table;
 
   /// The schedule as the caller's M and N go.
   TileSchedule tiles() const { return runs_transposed(problem) ? transposed(schedule) : schedule; }
@@ -28,5 +34,8 @@ struct GemmChoice {
 /// Throws invalid_argument for sizes, strides and tiles that make no sense, out_of_memory with the numbers and the largest tile that fits
 /// when the wish is beyond the budget.
 GemmChoice choose_gemm(const GemmKernels& kernels, const GemmProblem& problem, const GemmWish& wish, int threads);
+
+/// What the model of this machine says of it, flop/s; 0: there is none of these kernels, or nothing to compute.
+double predicted_rate(const GemmChoice& choice, std::string_view kernel_class, int threads);
 
 }  // namespace st

@@ -1,0 +1,222 @@
+// Tuning changes the speed of a product and not one bit of it, keeps to its time, and asks the cache before the clock.
+#include "parts/gemm_tuner.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "cpu_kernel.h"
+
+namespace st {
+namespace {
+
+GemmProblem of(int64_t m, int64_t n, int64_t k) { return {.m = m, .n = n, .k = k, .a = {k, 1}, .b = {n, 1}, .c = {n, 1}}; }
+
+std::vector<GemmProblem> odd_problems() {
+  GemmProblem transposed_a = of(131, 97, 1501), transposed_b = of(37, 101, 1031), column_major = of(70, 333, 1100), batched = of(9, 33, 40),
+              added = of(45, 77, 1700), biased = of(16, 120, 1030), half = of(33, 50, 2050);
+  transposed_a.a = {1, 131}, transposed_b.b = {1, 1031}, column_major.c = {1, 70};
+  batched.batch = 3, batched.a_batch = 360, batched.b_batch = 1320, batched.c_batch = 297;
+  added.beta = 1, biased.bias = true, half.a_type = half.b_type = half.c_type = DType::bf16;
+  return {of(257, 257, 257), of(1, 65, 900), of(4, 96, 900), of(2, 160, 900), of(8, 300, 1025), transposed_a,
+          transposed_b,      column_major,   batched,        added,           biased,           half};
+}
+
+MachineModel model_for(const CpuSet& set, const GemmProblem& problem) { return machine_model(os::cpu(), set.name, problem, 3e9); }
+
+std::vector<std::byte> product_of(const CpuSet& set, const GemmProblem& p, const TileSchedule& schedule, int threads) {
+  const auto a = random_floats(p.batch * p.m * p.k, 1), b = random_floats(p.batch * p.k * p.n, 2), bias = random_floats(p.n, 3);
+  const auto c = random_floats(p.batch * p.m * p.n, 4);
+  std::vector<std::byte> out(c.size() * sizeof(float));
+  std::memcpy(out.data(), c.data(), out.size());
+  Workers workers(threads);
+  GuardedScratch scratch(set.gemm->workspace(p, schedule, threads));
+  set.gemm->run(p, schedule, {a.data(), b.data(), out.data(), p.bias ? bias.data() : nullptr}, scratch.bytes(), workers);
+  EXPECT_TRUE(scratch.is_whole());
+  return out;
+}
+
+TEST(GemmCandidates, AreOneOrMoreOfThePieceOfKAndTheBitsOfTheDefault) {
+  for (const CpuSet& set : cpu_sets())
+    for (const GemmProblem& p : odd_problems()) {
+      const auto candidates = gemm_candidates(*set.gemm, p, {}, false, model_for(set, p), 2, 40);
+      ASSERT_FALSE(candidates.empty());
+      EXPECT_EQ(candidates[0].schedule, set.gemm->schedule(p, {}));
+      EXPECT_GT(candidates.size(), 3U) << set.name << " " << p.m << "x" << p.n << "x" << p.k;
+      const auto bits = product_of(set, p, candidates[0].schedule, 1);
+      for (const GemmCandidate& one : candidates) {
+        EXPECT_GT(one.rate, 0);
+        EXPECT_EQ(one.schedule.kc, candidates[0].schedule.kc);
+        EXPECT_TRUE(is_candidate(*set.gemm, p, {}, one.schedule)) << text_of(one.schedule);
+        EXPECT_EQ(product_of(set, p, one.schedule, 2), bits) << set.name << " " << text_of(one.schedule);
+      }
+    }
+}
+
+TEST(GemmCandidates, KeepWhatWasWishedFor) {
+  for (const CpuSet& set : cpu_sets())
+    for (GemmProblem p : {of(600, 500, 700), of(600, 500, 700)}) {
+      TileSchedule wish;
+      wish.nc = 64, wish.kc = 300;
+      for (const bool turned : {false, true}) {
+        if (turned) p.c = {1, 600};
+        const TileSchedule base = set.gemm->schedule(p, wish);
+        const auto candidates = gemm_candidates(*set.gemm, p, wish, false, model_for(set, p), 1, 12);
+        EXPECT_GT(candidates.size(), 3U);
+        for (const GemmCandidate& one : candidates) {
+          EXPECT_EQ(one.schedule.kc, base.kc);
+          EXPECT_EQ(turned ? one.schedule.mc : one.schedule.nc, turned ? base.mc : base.nc) << set.name << " " << text_of(one.schedule);
+        }
+      }
+    }
+}
+
+TEST(MachineModel, KnowsWhatACoreDoesWithBf16) {
+  const GemmProblem floats = of(64, 64, 64);
+  GemmProblem halves = floats;
+  halves.a_type = halves.b_type = DType::bf16;
+  const auto peak = [](const char* vendor, const char* kernel_class, const GemmProblem& problem) {
+    os::CpuIdentity cpu;
+    cpu.vendor = vendor, cpu.family = 25;
+    return machine_model(cpu, kernel_class, problem, 1).peak();
+  };
+  EXPECT_EQ(peak("GenuineIntel", "avx512", halves), peak("GenuineIntel", "avx512", floats)) << "widened";
+  EXPECT_EQ(peak("GenuineIntel", "avx512_bf16", halves), peak("GenuineIntel", "avx512", floats) / 2);
+  EXPECT_EQ(peak("AuthenticAMD", "avx512_bf16", halves), peak("AuthenticAMD", "avx512", floats) * 2);
+  EXPECT_EQ(peak("GenuineIntel", "amx_bf16", floats), peak("GenuineIntel", "avx512", floats));
+  EXPECT_EQ(peak("GenuineIntel", "amx_bf16", halves), peak("GenuineIntel", "avx512", floats) * 16);
+}
+
+TEST(GemmCandidates, ArePredictedSlowerWhereThePanelsOfATaskLeaveTheCache) {
+  const CpuSet set = cpu_sets().back();
+  const GemmProblem p = of(2048, 2048, 2048);
+  MachineModel machine = model_for(set, p);
+  TileSchedule small = set.gemm->schedule(p, {}), large = small;
+  large.mc = small.mr * 140;
+  machine.caches.l2 = 1 << 20;
+  EXPECT_LT(predicted_seconds(p, small, machine, 1), predicted_seconds(p, large, machine, 1));
+  machine.caches.l2 = 64 << 20;
+  EXPECT_GT(predicted_seconds(p, small, machine, 1), predicted_seconds(p, large, machine, 1));
+  EXPECT_GT(predicted_seconds(p, small, machine, 1), predicted_seconds(p, small, machine, 2));
+  EXPECT_GE(predicted_seconds(p, small, machine, 1), flops_of(p) / machine.peak()) << "nothing is faster than the peak";
+}
+
+struct Tuning {
+  explicit Tuning(const CpuSet& kernels, int64_t there = int64_t{1} << 30) : set(kernels), available(there) {}
+  TunedTiles operator()(const GemmProblem& p, double seconds, const GemmWish& wish = {}) {
+    GemmTuner tuner({*set.gemm, set.name, cache, std::make_shared<MemorySource>(), [this] { return available; }, log});
+    return tuner.tune(p, wish, workers, seconds);
+  }
+  std::string key(const GemmProblem& p) const { return tuning_key(os::cpu(), set.name, p, {}, false, workers.threads()); }
+
+  CpuSet set;
+  int64_t available;
+  std::vector<std::string> told;
+  Logger log{[](void* user, int32_t, const char*, const char* line) { static_cast<std::vector<std::string>*>(user)->emplace_back(line); },
+             &told};
+  TuningCache cache{"", {}};
+  Workers workers{2};
+};
+
+TEST(GemmTuner, KeepsAWinnerOfTheSameBitsAndAsksTheCacheNextTime) {
+  Tuning tuning(cpu_sets().back());
+  const GemmProblem p = of(150, 200, 1300);
+  const TileSchedule standard = tuning.set.gemm->schedule(p, {});
+  const TunedTiles first = tuning(p, 2);
+  const auto known = tuning.cache.find(tuning.key(p));
+  ASSERT_TRUE(known.has_value());
+  EXPECT_EQ(known->schedule.kc, standard.kc);
+  EXPECT_GE(known->rate, known->standard_rate);
+  EXPECT_EQ(first.source, known->schedule == standard ? ScheduleSource::table : ScheduleSource::tuned);
+  const double begin = os::seconds();
+  const TunedTiles second = tuning(p, 2);
+  EXPECT_LT(os::seconds() - begin, 0.15) << "it is not measured again";
+  EXPECT_EQ(second.source, known->schedule == standard ? ScheduleSource::table : ScheduleSource::cache);
+  EXPECT_EQ(second.tiles, first.tiles);
+}
+
+/// Computes nothing and takes its time: the default's tiles ten times that of others.
+void run_default_slowly(const GemmProblem& p, const TileSchedule& schedule, const GemmOperands&, std::span<std::byte>, Workers&) {
+  const bool is_standard = schedule == cpu_sets().back().gemm->schedule(p, {});
+  std::this_thread::sleep_for(std::chrono::milliseconds(is_standard ? 20 : 2));
+}
+
+TEST(GemmTuner, ReplacesADefaultThatIsPoor) {
+  GemmKernels poor = *cpu_sets().back().gemm;
+  poor.run = run_default_slowly;
+  Tuning tuning({cpu_sets().back().name, nullptr, &poor});
+  const GemmProblem p = of(200, 210, 900);
+  const TunedTiles found = tuning(p, 3);
+  EXPECT_EQ(found.source, ScheduleSource::tuned);
+  const auto known = tuning.cache.find(tuning.key(p));
+  ASSERT_TRUE(known.has_value());
+  EXPECT_EQ(as_wished(p, known->schedule), found.tiles);
+  EXPECT_GT(known->rate, known->standard_rate);
+  EXPECT_EQ(tuning(p, 1e-9).source, ScheduleSource::cache);
+}
+
+TEST(GemmTuner, TakesFromTheCacheOnlyWhatTheKernelsRunAsItStandsWithTheSameBits) {
+  Tuning tuning(cpu_sets().back());
+  const GemmProblem p = of(600, 600, 900);
+  const TileSchedule standard = tuning.set.gemm->schedule(p, {});
+  TileSchedule other = standard;
+  other.mc = standard.mr * 3, other.block_m = (600 + other.mc - 1) / other.mc * other.mc;
+  tuning.cache.keep(tuning.key(p), {other, 2e9, 1e9});
+  EXPECT_EQ(tuning(p, 1e-9).source, ScheduleSource::cache);
+  TileSchedule other_k = other, ragged = other, absurd = other;
+  other_k.kc = 300, ragged.mc += 1, absurd.nc = 0;
+  for (const TileSchedule& wrong : {other_k, ragged, absurd}) {
+    tuning.cache.keep(tuning.key(p), {wrong, 2e9, 1e9});
+    EXPECT_EQ(tuning(p, 1e-9).source, ScheduleSource::table) << text_of(wrong);
+  }
+}
+
+/// Computes nothing and takes its time: ten times as long with any tiles but the default's.
+void run_slowly(const GemmProblem& p, const TileSchedule& schedule, const GemmOperands&, std::span<std::byte>, Workers&) {
+  const bool is_standard = schedule == cpu_sets().back().gemm->schedule(p, {});
+  std::this_thread::sleep_for(std::chrono::milliseconds(is_standard ? 6 : 60));
+}
+
+TEST(GemmTuner, KeepsToItsTime) {
+  GemmKernels slow = *cpu_sets().back().gemm;
+  slow.run = run_slowly;
+  for (const double seconds : {0.1, 0.5}) {
+    Tuning tuning({cpu_sets().back().name, nullptr, &slow});
+    const double begin = os::seconds();
+    EXPECT_EQ(tuning(of(300, 300, 300), seconds).source, ScheduleSource::table);
+    EXPECT_LT(os::seconds() - begin, seconds + 0.4) << "the last sample may be late, and other programs run; all rounds take 4 s";
+  }
+}
+
+TEST(GemmTuner, SaysWhyItLeavesAProductAsItIs) {
+  Tuning large(cpu_sets().back());
+  const double begin = os::seconds();
+  EXPECT_EQ(large(of(4096, 4096, 4096), 0.05).source, ScheduleSource::table);
+  EXPECT_LT(os::seconds() - begin, 0.3) << "it is known beforehand";
+  ASSERT_EQ(large.told.size(), 1U);
+  EXPECT_NE(large.told[0].find("allowed is 0.05 s"), std::string::npos) << large.told[0];
+  Tuning poor(cpu_sets().back(), 1000);
+  EXPECT_EQ(poor(of(100, 100, 100), 5).source, ScheduleSource::table);
+  ASSERT_EQ(poor.told.size(), 1U);
+  EXPECT_NE(poor.told[0].find("not there"), std::string::npos) << poor.told[0];
+  EXPECT_EQ(poor(of(0, 5, 5), 5).source, ScheduleSource::table);
+}
+
+TEST(GemmTuner, KeepsAWishAndItsBudgetOfScratch) {
+  Tuning tuning(cpu_sets().back());
+  const GemmProblem p = of(300, 300, 900);
+  GemmWish wish;
+  wish.tiles.kc = 200;
+  const GemmChoice plain = choose_gemm(*tuning.set.gemm, p, wish, 2);
+  wish.max_scratch_bytes = plain.scratch_bytes;
+  GemmWish tuned = wish;
+  tuned.tiles = tuning(p, 1, wish).tiles;
+  const GemmChoice choice = choose_gemm(*tuning.set.gemm, p, tuned, 2);
+  EXPECT_EQ(choice.schedule.kc, plain.schedule.kc);
+  EXPECT_LE(choice.scratch_bytes, wish.max_scratch_bytes);
+}
+
+}  // namespace
+}  // namespace st
