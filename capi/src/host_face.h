@@ -9,7 +9,7 @@ namespace st::capi {
 /// A model may use every op that autodiff knows what to do with; the others are written by passes.
 bool is_for_models(Op op);
 
-/// The op's row without what the runtime fills in itself: a dropout's counters, site and seed.
+/// The op's row without what the runtime fills in itself: a dropout's counters, site and seed, a product's tiles.
 OpInfo host_face(Op op);
 
 }  // namespace st::capi

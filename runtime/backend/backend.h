@@ -40,6 +40,8 @@ struct Kernel {
   int64_t (*workspace)(std::span<const Type> in, std::span<const Type> out, const Attrs& attrs, int threads) = nullptr;  // null: 0
   /// fused_linear: what a packed weight takes. Null: reading it as it lies is as fast.
   int64_t (*packed_bytes)(std::span<const Type> in, const Attrs& attrs) = nullptr;
+  /// The matrix product behind it, for ops that take `tiles`; null: there is none.
+  GemmProblem (*product)(std::span<const Type> in, std::span<const Type> out, const Attrs& attrs) = nullptr;
 };
 
 using OpTable = std::array<Kernel, kOps>;

@@ -19,7 +19,7 @@ bool make_fused_linear(const Program& program, const Graph& graph, Node& node) {
   if (weight.out[0].shape.rank() != 2 || (is_matmul && node.attrs.flag("transpose_a"))) return false;
   if (node.op == Op::fused_linear) return true;
   const bool transposed = node.attrs.flag(is_matmul ? "transpose_b" : "transpose_weight");
-  node.attrs = make_attrs(Op::fused_linear, {{"transpose_weight", transposed}, {"bias", is_linear}});
+  node.attrs = make_attrs(Op::fused_linear, {{"transpose_weight", transposed}, {"bias", is_linear}, {"tiles", node.attrs.ints("tiles")}});
   node.op = Op::fused_linear;
   return true;
 }
@@ -47,8 +47,8 @@ class Packing {
   }
 
  private:
-  /// Which products can share: the layout is of the weight, its side and, for all that we know, the rows.
-  using Key = std::tuple<SlotId, bool, int64_t>;
+  /// Which products can share: the layout is of the weight, its side, the tiles and, for all that we know, the rows.
+  using Key = std::tuple<SlotId, bool, int64_t, Ints>;
 
   Value packed_weight(Rewrite& rewrite, const Node& product, int64_t bytes) {
     const Graph& old = rewrite.old();
@@ -56,7 +56,8 @@ class Packing {
     const bool transposed = product.attrs.flag("transpose_weight");
     const Shape& x = old.type(product.in[0]).shape;
     const int64_t rows = x.elements(0, x.rank() - 1);
-    auto [found, is_new] = slots_.emplace(Key{parameter, transposed, rows}, -1);
+    const Ints& tiles = product.attrs.ints("tiles");
+    auto [found, is_new] = slots_.emplace(Key{parameter, transposed, rows, tiles}, -1);
     SlotId& slot = found->second;
     if (is_new) {
       slot = program_.add_slot({.name = free_name(parameter, transposed),
@@ -69,7 +70,7 @@ class Packing {
                       .out = {},
                       .reads = {},
                       .writes = {slot},
-                      .attrs = make_attrs(Op::pack, {{"transpose_weight", transposed}, {"rows", rows}}),
+                      .attrs = make_attrs(Op::pack, {{"transpose_weight", transposed}, {"rows", rows}, {"tiles", tiles}}),
                       .region = product.region,
                       .when = When::first});
     }
@@ -88,7 +89,7 @@ class Packing {
 
   std::string free_name(SlotId parameter, bool transposed) const {
     std::string name = text("packed.", program_.slots[static_cast<size_t>(parameter)].name, transposed ? ".transposed" : "");
-    while (program_.slot_named(name) >= 0) name += ".again";  // for another number of rows, or a parameter is called so
+    while (program_.slot_named(name) >= 0) name += ".again";  // for other rows or tiles, or a parameter is called so
     return name;
   }
 

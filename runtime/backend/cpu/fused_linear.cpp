@@ -4,13 +4,20 @@
 #include "backend/cpu/gemm/small_product.h"
 #include "backend/cpu/kernels.h"
 #include "backend/linear_call.h"
+#include "gemm/tile_sizes.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
 
+TileSchedule schedule_of(const GemmProblem& p, const Attrs& attrs) { return gemm_schedule(p, wish_of_sizes(attrs.ints("tiles"))); }
+
 int64_t workspace_of_fused_linear(std::span<const Type> in, std::span<const Type>, const Attrs& attrs, int threads) {
   const GemmProblem p = linear_problem(in, attrs);
-  return gemm_workspace(p, gemm_schedule(p), threads);
+  return gemm_workspace(p, schedule_of(p, attrs), threads);
+}
+
+GemmProblem product_of_fused_linear(std::span<const Type> in, std::span<const Type>, const Attrs& attrs) {
+  return linear_problem(in, attrs);
 }
 
 /// Packing costs as much for few rows as for many: of 1024 it is 1 % of a training step (tests/bench/README.md), and not worth a second
@@ -19,7 +26,7 @@ constexpr int64_t kRowsWorthPacking = 512;
 
 int64_t packed_weight_of(std::span<const Type> in, const Attrs& attrs) {
   const GemmProblem p = linear_problem(in, attrs);
-  const TileSchedule schedule = gemm_schedule(p);
+  const TileSchedule schedule = schedule_of(p, attrs);
   const bool in_place = !schedule.packs_b() || is_small(p, schedule, {}, 1);
   return in_place || p.m > kRowsWorthPacking ? 0 : gemm_packed_bytes(p, schedule);
 }
@@ -27,7 +34,7 @@ int64_t packed_weight_of(std::span<const Type> in, const Attrs& attrs) {
 void run_fused_linear(const Call& call) {
   LinearCall linear(call);
   linear.operands.epilogue = &linear.epilogue;
-  gemm(linear.problem, gemm_schedule(linear.problem), linear.operands, call.workspace, *call.workers);
+  gemm(linear.problem, schedule_of(linear.problem, *call.attrs), linear.operands, call.workspace, *call.workers);
 }
 
 void run_pack(const Call& call) {
@@ -35,12 +42,12 @@ void run_pack(const Call& call) {
   const Attrs& attrs = *call.attrs;
   const GemmProblem p = linear_problem(attrs.integer("rows"), weight.shape, weight.dtype, attrs.flag("transpose_weight"), false);
   check_problem(p, "pack");
-  gemm_pack(p, gemm_schedule(p), weight.data, call.writes[0].as<std::byte>(), *call.workers);
+  gemm_pack(p, schedule_of(p, attrs), weight.data, call.writes[0].as<std::byte>(), *call.workers);
 }
 
 }  // namespace
 
-const Kernel kernel_fused_linear = {run_fused_linear, workspace_of_fused_linear, packed_weight_of};
+const Kernel kernel_fused_linear = {run_fused_linear, workspace_of_fused_linear, packed_weight_of, product_of_fused_linear};
 const Kernel kernel_pack = {run_pack, nullptr};
 
 }  // namespace st::cpu::ST_ISA

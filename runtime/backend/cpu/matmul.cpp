@@ -6,6 +6,7 @@
 
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/kernels.h"
+#include "gemm/tile_sizes.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
@@ -71,17 +72,22 @@ const std::byte* shifted(const void* base, int64_t elements, DType type) {
   return static_cast<const std::byte*>(base) + elements * bytes_of(type);
 }
 
+/// Of one turn of the loop outside.
+GemmProblem product_of_matmul(std::span<const Type> in, std::span<const Type> out, const Attrs& attrs) {
+  return plan(in[0].shape, in[0].dtype, in[1].shape, in[1].dtype, out[0].shape, out[0].dtype, attrs).problem;
+}
+
 int64_t workspace_of_matmul(std::span<const Type> in, std::span<const Type> out, const Attrs& attrs, int threads) {
-  const GemmProblem p = plan(in[0].shape, in[0].dtype, in[1].shape, in[1].dtype, out[0].shape, out[0].dtype, attrs).problem;
+  const GemmProblem p = product_of_matmul(in, out, attrs);
   check_problem(p, "matmul");
-  return gemm_workspace(p, gemm_schedule(p), threads);
+  return gemm_workspace(p, gemm_schedule(p, wish_of_sizes(attrs.ints("tiles"))), threads);
 }
 
 void run_matmul(const Call& call) {
   const Operand &a = call.in[0], &b = call.in[1], &c = call.out[0];
   const Batches batches = plan(a.shape, a.dtype, b.shape, b.dtype, c.shape, c.dtype, *call.attrs);
   check_problem(batches.problem, "matmul");
-  const TileSchedule schedule = gemm_schedule(batches.problem);
+  const TileSchedule schedule = gemm_schedule(batches.problem, wish_of_sizes(call.attrs->ints("tiles")));
   int64_t loops = 1;
   for (int32_t d = 0; d < batches.rank; ++d) loops *= batches.size[static_cast<size_t>(d)];
   for (int64_t i = 0; i < loops; ++i) {
@@ -99,6 +105,6 @@ void run_matmul(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_matmul = {run_matmul, workspace_of_matmul};
+const Kernel kernel_matmul = {run_matmul, workspace_of_matmul, nullptr, product_of_matmul};
 
 }  // namespace st::cpu::ST_ISA
