@@ -92,11 +92,13 @@ GemmWish wish_of(const st_gemm_schedule& t) {
   check(t.order >= ST_GEMM_ORDER_CHOOSE && t.order <= ST_GEMM_ORDER_N_M_K, "st_gemm_schedule: order is ", t.order, "; allowed is 0 to 2");
   check(t.packing >= ST_GEMM_PACKING_CHOOSE && t.packing <= ST_GEMM_PACKING_IN_PLACE, "st_gemm_schedule: packing is ", t.packing,
         "; allowed is 0 to 2");
+  check(t.tune_ms >= 0, "st_gemm_schedule: tune_ms is ", t.tune_ms, "; give milliseconds, or 0 to measure nothing");
   GemmWish wish;
   wish.tiles.mc = t.tile_m, wish.tiles.nc = t.tile_n, wish.tiles.kc = t.tile_k;
   wish.tiles.block_m = t.block_m, wish.tiles.block_n = t.block_n;
   wish.tiles.mr = t.micro_m;
   wish.tiles.order = t.order == ST_GEMM_ORDER_N_M_K ? LoopOrder::n_m_k : LoopOrder::n_k_m;
+  wish.order_is_wished = t.order != ST_GEMM_ORDER_CHOOSE;
   wish.tiles.b = static_cast<Packing>(t.packing);
   wish.max_scratch_bytes = t.max_scratch_bytes;
   return wish;
@@ -110,6 +112,7 @@ void tell(const GemmChoice& choice, st_gemm_info& info) {
   info.micro_m = tiles.mr, info.micro_n = tiles.nr;
   info.order = tiles.order == LoopOrder::n_m_k ? ST_GEMM_ORDER_N_M_K : ST_GEMM_ORDER_N_K_M;
   info.packing = static_cast<int32_t>(tiles.b);
+  info.source = static_cast<int32_t>(choice.source);
   info.scratch_bytes = choice.scratch_bytes;
   info.packed_bytes = choice.packed_bytes;
 }

@@ -26,6 +26,7 @@ st_status st_context_create(const st_context_options* options, st_context** cont
       ours.log.user = theirs.log_user;
       ours.parallel.run = theirs.parallel;
       ours.parallel.user = theirs.parallel_user;
+      if (theirs.tuning_cache != nullptr) ours.tuning_cache = theirs.tuning_cache;
       check((theirs.alloc == nullptr) == (theirs.free == nullptr), "st_context_create: ", theirs.alloc == nullptr ? "free" : "alloc",
             " is given without ", theirs.alloc == nullptr ? "alloc" : "free", "; give both or neither");
       if (theirs.alloc != nullptr) {

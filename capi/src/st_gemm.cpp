@@ -28,11 +28,14 @@ st_status st_gemm_plan_create(st_context* context, const st_gemm_problem* proble
     check_threads("st_gemm_plan_create", wish.threads, "the context's");
     const int threads = wish.threads == 0 ? c.threads() : wish.threads;
     const GemmKernels& kernels = c.backend().gemm();
-    const GemmChoice choice = choose_gemm(kernels, ours, wish_of(wish), threads);
+    GemmChoice choice = choose_gemm(kernels, ours, wish_of(wish), threads);
     c.require_memory("st_gemm_plan_create: scratch", choice.scratch_bytes);
+    auto workers = c.make_workers(threads);
+    if (wish.tune_ms > 0) choice = shared->tuner().tuned(choice, wish_of(wish), *workers, wish.tune_ms * 1e-3);
     auto object = std::make_shared<GemmObject>();
+    const auto memory = c.memory();
     object->context = std::move(shared);
-    object->plan = std::make_unique<GemmPlan>(kernels, choice, c.make_workers(threads), c.memory());
+    object->plan = std::make_unique<GemmPlan>(kernels, choice, std::move(workers), memory);
     hand_out(gemm, std::move(object));
   });
 }
@@ -49,6 +52,7 @@ st_status st_gemm_plan_info(st_gemm* gemm, st_gemm_info* info) {
     ours.threads = g->plan->threads();
     ours.instruction_set = g->context->backend().kernel_class().data();
     ours.flops_per_second = g->plan->last_rate();
+    ours.predicted_flops_per_second = predicted_rate(g->plan->choice(), g->context->backend().kernel_class(), g->plan->threads());
     give(info, ours, "st_gemm_plan_info: info");
   });
 }

@@ -24,7 +24,8 @@ Context::Context(ContextOptions options)
     : options_(std::move(options)),
       memory_(options_.memory ? options_.memory : std::make_shared<MemorySource>()),
       backend_(make_backend(options_.device, memory_)),
-      threads_(options_.threads > 0 ? options_.threads : os::available_cores()) {
+      threads_(options_.threads > 0 ? options_.threads : os::available_cores()),
+      tuning_cache_(options_.tuning_cache ? *options_.tuning_cache : default_tuning_cache(), options_.log) {
   check(options_.threads >= 0, "context: threads is ", options_.threads, "; give a positive number, or 0 for this process's cores");
   check(options_.memory_limit >= 0, "context: memory_limit is ", options_.memory_limit,
         " bytes; give a positive number, or 0 for no limit");
@@ -45,6 +46,11 @@ void Context::require_memory(const std::string& what, int64_t bytes) const {
       memory_->is_hosts() ? std::max<int64_t>(0, options_.memory_limit - backend_->allocated_bytes()) : available_memory();
   require(bytes <= there, Code::out_of_memory, what, " needs ", text_of_bytes(bytes), " (", bytes, " bytes), there is ",
           text_of_bytes(there), "; use a smaller model, batch or context", options_.memory_limit > 0 ? ", or raise memory_limit" : "");
+}
+
+GemmTuner Context::tuner() {
+  return GemmTuner(
+      {backend_->gemm(), backend_->kernel_class(), tuning_cache_, memory_, [this] { return available_memory(); }, options_.log});
 }
 
 void Context::on_trim(std::weak_ptr<Trimmable> cache) {

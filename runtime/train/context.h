@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "base/memory_source.h"
 #include "base/workers.h"
 #include "ir/host_op.h"
+#include "parts/gemm_tuner.h"
 
 namespace st {
 
@@ -22,7 +24,8 @@ struct ContextOptions {
   int64_t memory_limit = 0;    // bytes of all buffers together; 0: what the machine has
   Logger log;
   HostParallel parallel;
-  std::shared_ptr<MemorySource> memory;  // null: the system's
+  std::shared_ptr<MemorySource> memory;                    // null: the system's
+  std::optional<std::string> tuning_cache = std::nullopt;  // its file; "": none; nothing: default_tuning_cache()
 };
 
 /// What keeps buffers only for speed: plans of evaluations, idle executors of predictors.
@@ -54,6 +57,9 @@ class Context {
   /// Throws out_of_memory with the need, what is there and a way out, before anything is touched.
   void require_memory(const std::string& what, int64_t bytes) const;
 
+  /// Measures products, where a plan or a recipe asks for it; what it finds is shared by all that is made here.
+  GemmTuner tuner();
+
   /// Grows with every cancel(): a call that began at another number was cancelled.
   const std::atomic<uint64_t>& cancels() const { return cancels_; }
   /// From any thread or signal handler.
@@ -72,6 +78,7 @@ class Context {
   std::unique_ptr<Backend> backend_;
   int threads_;
   HostOps host_ops_;
+  TuningCache tuning_cache_;
 };
 
 }  // namespace st

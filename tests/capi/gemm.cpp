@@ -161,6 +161,8 @@ TEST_F(Gemm, TellsWhatWasChosenAndMeasured) {
   EXPECT_STRNE(info.instruction_set, "");
   EXPECT_GT(info.scratch_bytes, 0);
   EXPECT_GE(info.packed_bytes, 200 * 200 * 4);
+  EXPECT_EQ(info.source, ST_GEMM_SOURCE_WISH);
+  EXPECT_GT(info.predicted_flops_per_second, 1e6);
   EXPECT_EQ(info.flops_per_second, 0) << "nothing ran yet";
   ASSERT_TRUE(works(x.run(gemm, 1, 0)));
   ASSERT_TRUE(works(st_gemm_plan_info(gemm, &info)));

@@ -22,7 +22,7 @@ AT(st_error_info, step, 56);
 AT(st_error_info, rank, 64);
 AT(st_error_info, reserved, 68);
 
-SIZE(st_context_options, 80);
+SIZE(st_context_options, 88);
 AT(st_context_options, struct_size, 0);
 AT(st_context_options, threads, 4);
 AT(st_context_options, device, 8);
@@ -34,6 +34,7 @@ AT(st_context_options, parallel_user, 48);
 AT(st_context_options, alloc, 56);
 AT(st_context_options, free, 64);
 AT(st_context_options, memory_user, 72);
+AT(st_context_options, tuning_cache, 80);
 
 SIZE(st_memory_stats, 32);
 AT(st_memory_stats, struct_size, 0);
@@ -175,7 +176,7 @@ AT(st_gemm_problem, c_batch, 112);
 AT(st_gemm_problem, shared_a, 120);
 AT(st_gemm_problem, shared_b, 124);
 
-SIZE(st_gemm_schedule, 72);
+SIZE(st_gemm_schedule, 80);
 AT(st_gemm_schedule, struct_size, 0);
 AT(st_gemm_schedule, threads, 4);
 AT(st_gemm_schedule, tile_m, 8);
@@ -187,8 +188,10 @@ AT(st_gemm_schedule, micro_m, 48);
 AT(st_gemm_schedule, order, 56);
 AT(st_gemm_schedule, packing, 60);
 AT(st_gemm_schedule, max_scratch_bytes, 64);
+AT(st_gemm_schedule, tune_ms, 72);
+AT(st_gemm_schedule, reserved, 76);
 
-SIZE(st_gemm_info, 112);
+SIZE(st_gemm_info, 120);
 AT(st_gemm_info, struct_size, 0);
 AT(st_gemm_info, adjusted, 4);
 AT(st_gemm_info, tile_m, 8);
@@ -201,11 +204,12 @@ AT(st_gemm_info, micro_n, 56);
 AT(st_gemm_info, order, 64);
 AT(st_gemm_info, packing, 68);
 AT(st_gemm_info, threads, 72);
-AT(st_gemm_info, reserved, 76);
+AT(st_gemm_info, source, 76);
 AT(st_gemm_info, instruction_set, 80);
 AT(st_gemm_info, scratch_bytes, 88);
 AT(st_gemm_info, packed_bytes, 96);
 AT(st_gemm_info, flops_per_second, 104);
+AT(st_gemm_info, predicted_flops_per_second, 112);
 
 SIZE(st_epilogue, 48);
 AT(st_epilogue, struct_size, 0);

@@ -20,6 +20,8 @@ TEST_F(Hpp, AProductIsPlannedRunPackedAndFused) {
   EXPECT_EQ(c, (std::vector<float>{4, 2, 10, 5}));
   EXPECT_GT(gemm.info().flops_per_second, 0);
   EXPECT_EQ(gemm.info().tile_k, 3);
+  EXPECT_EQ(gemm.info().source, GemmSource::table);
+  EXPECT_GT(gemm.info().predicted_flops_per_second, 0);
 
   const PackedMatrix packed = gemm.pack(of_b);
   gemm.run(1, view(a, {2, 3}), packed, 0, view(packed_c, {2, 2}));

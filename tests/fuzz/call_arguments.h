@@ -35,7 +35,7 @@ T* filled(World& world, const char* call, st_status (*init)(T*, size_t)) {
   if (world.bytes.rarely(32)) return nullptr;
   if (world.bytes.rarely(32)) return made;
   if (!world.ok(call, init(made, world.bytes.rarely() ? static_cast<size_t>(world.bytes.next() % 16) : room))) return made;
-  if (world.bytes.rarely(32)) reinterpret_cast<uint8_t*>(made)[room - 1] = 1;
+  if (room > sizeof(T) && world.bytes.rarely(8)) reinterpret_cast<uint8_t*>(made)[room - 1] = 1;  // of a later version
   return made;
 }
 

@@ -20,6 +20,8 @@ void context_create(World& world) {
     static constexpr std::array<int64_t, 8> kLimits = {1 << 24, 1 << 24, 1 << 24, 1 << 20,
                                                        1 << 12, 1,       -1,      std::numeric_limits<int64_t>::min()};
     options->memory_limit = world.bytes.pick(kLimits);
+    static const std::array<const char*, 4> kCaches = {"", "", "/", "/proc/self/mem"};  // no file of the user's
+    options->tuning_cache = world.bytes.pick(kCaches);
     if (world.bytes.rarely(2)) options->log = log_record;
     if (world.bytes.rarely(2)) options->parallel = parallel;
     if (world.bytes.rarely(2)) options->alloc = allocate;

@@ -4,6 +4,7 @@
 #include <scaletrain/context.h>
 #include <scaletrain/host_op.h>
 
+#include <optional>
 #include <scaletrain/handle.hpp>
 #include <scaletrain/view.hpp>
 #include <string>
@@ -25,6 +26,7 @@ struct ContextOptions {
   std::function<void(int64_t n, const std::function<void(int64_t)>& task)> parallel;
   std::function<void*(size_t bytes, size_t align)> alloc;  // with free, or not at all; null or an exception: out of memory
   std::function<void(void*)> free;
+  std::optional<std::string> tuning_cache{};  // its file; "": none; nothing: the environment's
 };
 
 struct MemoryStats {
@@ -177,6 +179,7 @@ inline Context::Context(const ContextOptions& options) : Handle(std::make_shared
   raw.threads = options.threads;
   raw.device = options.device.c_str();
   raw.memory_limit = options.memory_limit;
+  raw.tuning_cache = options.tuning_cache ? options.tuning_cache->c_str() : nullptr;
   raw.log = mine.log ? detail::log_record : nullptr;
   raw.parallel = mine.parallel ? detail::parallel_for : nullptr;
   raw.alloc = mine.alloc ? detail::allocate : nullptr;

@@ -38,6 +38,9 @@ typedef struct st_context_options {
   st_alloc_fn alloc; /* both or neither: where all memory comes from; NULL: the system */
   st_free_fn free;
   void* memory_user;
+  /* (C) File of schedules that were measured where a plan or recipe asked for it (tune_ms, "tune"). NULL: $SCALETRAIN_TUNING_CACHE, else
+   * scaletrain/gemm-tuning.txt in $XDG_CACHE_HOME or ~/.cache; "": none. One that is damaged or cannot be had is a warning, no error. */
+  const char* tuning_cache;
 } st_context_options;
 
 ST_API st_status st_context_options_init(st_context_options* options, size_t size);

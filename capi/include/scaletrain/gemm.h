@@ -48,6 +48,10 @@ typedef struct st_gemm_schedule {
   int64_t micro_m;                /* rows in registers */
   int32_t order, packing;
   int64_t max_scratch_bytes; /* 0: what the context has; less makes what is not wished for smaller, never tile_k */
+  /* Milliseconds that st_gemm_plan_create may measure for what is not wished for: other tiles of the same tile_k, so the same bits. A
+   * winner beyond the spread is taken, and kept in the context's tuning cache, which is asked first. Too short for this product: the
+   * default, and the log says so. 0: never, neither measured nor looked up. Tiles that won may pack B otherwise than the default's. */
+  int32_t tune_ms, reserved;
 } st_gemm_schedule;
 ST_API st_status st_gemm_schedule_init(st_gemm_schedule* schedule, size_t size);
 
@@ -56,16 +60,24 @@ ST_API st_status st_gemm_schedule_init(st_gemm_schedule* schedule, size_t size);
 ST_API st_status st_gemm_plan_create(st_context* context, const st_gemm_problem* problem, const st_gemm_schedule* schedule, st_gemm** gemm);
 ST_API st_status st_gemm_plan_destroy(st_gemm* gemm);
 
+enum {
+  ST_GEMM_SOURCE_TABLE = 0, /* a fixed table by CPU identity */
+  ST_GEMM_SOURCE_WISH = 1,  /* that, but for what was wished for */
+  ST_GEMM_SOURCE_CACHE = 2, /* measured before: the context's tuning cache */
+  ST_GEMM_SOURCE_TUNED = 3  /* measured when the plan was made */
+};
+
 typedef struct st_gemm_info {
   uint32_t struct_size;
   int32_t adjusted; /* 1: a size is another one than wished */
   int64_t tile_m, tile_n, tile_k, block_m, block_n;
   int64_t micro_m, micro_n;
-  int32_t order, packing, threads, reserved; /* the order without beta; adding to C may take the other */
-  const char* instruction_set;               /* "amx_bf16", "avx512_bf16", "avx512", "avx2", "portable", "reference"; never freed */
+  int32_t order, packing, threads, source; /* the order without beta; adding to C may take the other */
+  const char* instruction_set;             /* "amx_bf16", "avx512_bf16", "avx512", "avx2", "portable", "reference"; never freed */
   int64_t scratch_bytes;
-  int64_t packed_bytes;    /* of an st_packed of this plan */
-  double flops_per_second; /* of the last run; 0: none yet */
+  int64_t packed_bytes;              /* of an st_packed of this plan */
+  double flops_per_second;           /* of the last run; 0: none yet */
+  double predicted_flops_per_second; /* by a model of this machine's caches and clock, B packed in each run; 0: there is none */
 } st_gemm_info;
 ST_API st_status st_gemm_info_init(st_gemm_info* info, size_t size);
 ST_API st_status st_gemm_plan_info(st_gemm* gemm, st_gemm_info* info);
