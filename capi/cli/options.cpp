@@ -11,10 +11,10 @@ namespace {
 
 // In the contract of the command line, but of later versions.
 const std::map<std::string, std::string> kNotYet = {
-    {"--checkpoint", "checkpoints"}, {"--every", "checkpoints"},  {"--keep", "checkpoints"},     {"--resume", "checkpoints"},
-    {"--trace", "traces"},           {"--find-nan", "find-nan"},  {"--recompute", "recompute"},  {"--tune", "tuning"},
-    {"--ranks", "several ranks"},    {"--zero", "several ranks"}, {"--bucket", "several ranks"}, {"--reduce", "several ranks"},
-    {"--stages", "pipelines"},       {"--tensor", "tensor ranks"}};
+    {"--checkpoint", "checkpoints"}, {"--every", "checkpoints"},    {"--keep", "checkpoints"},     {"--resume", "checkpoints"},
+    {"--trace", "traces"},           {"--find-nan", "find-nan"},    {"--recompute", "recompute"},  {"--ranks", "several ranks"},
+    {"--zero", "several ranks"},     {"--bucket", "several ranks"}, {"--reduce", "several ranks"}, {"--stages", "pipelines"},
+    {"--tensor", "tensor ranks"}};
 
 size_t distance(const std::string& a, const std::string& b) {  // Levenshtein's
   std::vector<size_t> row(b.size() + 1);
@@ -111,7 +111,10 @@ void RecipeOptions::add(CLI::App& app) {
     Key& key = keys_[name];
     key.name = name;
     key.type = row["type"].get<std::string>();
-    key.option = add_text(app, hyphens(name), key.value, help_of(row))->group("Recipe");
+    const bool is_flag = key.type == "boolean";
+    key.option = is_flag ? app.add_flag(hyphens(name), key.flag, row["help"].get<std::string>())
+                         : add_text(app, hyphens(name), key.value, help_of(row));
+    key.option->group("Recipe");
   }
   add_text(app, "--recipe", file_, "file of recipe keys, {\"lr\": 0.001, ...}; options beat it")->group("Recipe");
 }
@@ -124,7 +127,9 @@ Recipe RecipeOptions::recipe() const {
   for (const auto& [name, key] : keys_)
     if (key.option->count() > 0)
       ask(st_recipe_set(made, name.c_str(),
-                        value_of(hyphens(name), key.type, key.value).dump(-1, ' ', false, Json::error_handler_t::replace).c_str()));
+                        (key.type == "boolean" ? Json(key.flag) : value_of(hyphens(name), key.type, key.value))
+                            .dump(-1, ' ', false, Json::error_handler_t::replace)
+                            .c_str()));
   return recipe;
 }
 

@@ -47,6 +47,7 @@ class RecipeOptions {
  private:
   struct Key {
     std::string name, type, value;
+    bool flag = false;  // of a boolean
     CLI::Option* option = nullptr;
   };
   std::string file_;

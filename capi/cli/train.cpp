@@ -9,6 +9,7 @@
 
 #include "progress.h"
 #include "training_run.h"
+#include "tuning_warnings.h"
 
 namespace cli {
 namespace {
@@ -110,6 +111,7 @@ Context make_context(const Recipe& recipe) {
   st_context_options options;
   ask(st_context_options_init(&options, sizeof options));
   options.device = device.c_str();
+  options.log = warn_of_tuning;
   options.threads = static_cast<int32_t>(std::min<int64_t>(recipe_whole(recipe, "threads"), INT32_MAX));
   return make<Context>(st_context_create, &options);
 }

@@ -66,6 +66,7 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   runner.run("clip", [&](Program& p) { clip(p, recipe.clip); });                   // norm, finite check, one factor
   runner.run("update", [&](Program& p) { update(p, optimizer_choice(recipe)); });  // on the layout found
   runner.run("fuse", [](Program& p) { fuse(p); });
+  if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
   // A short micro-batch is one of a step: it has nothing to pack for.
   if (!is_short) runner.run("pack_weights", [&](Program& p) { pack_weights(p, micro_batches, packing_need_of(backend)); });
   return finish(program, runner, backend, threads, micro_batches);
@@ -97,6 +98,7 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
   if (beside != nullptr) runner.run("keep_moments", [&](Program& p) { keep_moments(p, beside->program); });
   runner.run("update", [&](Program& p) { update(p, optimizer_choice(recipe)); });
   runner.run("fuse", [](Program& p) { fuse(p); });
+  if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
   return finish(program, runner, backend, threads, kFirstAndRest);
 }
 

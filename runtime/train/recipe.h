@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "passes/tune.h"
 #include "plan/plan.h"
 
 namespace st {
@@ -29,7 +30,7 @@ struct Recipe {
 };
 
 struct RecipeKey {
-  std::string name, type, standard, allowed, help;  // type: "text", "integer" or "real"; standard: JSON
+  std::string name, type, standard, allowed, help;  // type: "text", "integer", "real" or "boolean"; standard: JSON
 };
 const std::vector<RecipeKey>& recipe_keys();
 
@@ -37,6 +38,7 @@ const std::vector<RecipeKey>& recipe_keys();
 struct PlanOptions {
   std::vector<std::string> skip;
   std::function<void(const std::string& pass, const std::string& text)> print;
+  TileChoice tiles = {};  // of a training step's products; empty: the backend's defaults
 };
 
 /// The plan of one training step of `model` (symbolic) with micro-batches of recipe.batch.

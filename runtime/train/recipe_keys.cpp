@@ -17,9 +17,11 @@ std::string json_of(const std::string& value) {
   append_json_string(out, value);
   return out;
 }
+std::string json_of(bool value) { return value ? "true" : "false"; }
 std::string json_of(int64_t value) { return std::to_string(value); }
 
 const char* type_name(const std::string&) { return "text"; }
+const char* type_name(bool) { return "boolean"; }
 const char* type_name(int64_t) { return "integer"; }
 const char* type_name(double) { return "real"; }
 
@@ -43,6 +45,11 @@ void take(std::string& to, const Json& value, const std::string& key, const std:
   check(words.empty() || std::ranges::find(words, word) != words.end(), "recipe: ", key, " cannot be \"", word, "\" here; use ",
         words.size() > 1 ? "one of " : "", allowed);
   to = word;
+}
+
+void take(bool& to, const Json& value, const std::string& key, const std::string&) {
+  check(value.is(Json::Kind::boolean), "recipe: ", key, " is true or false, got ", value.dump());
+  to = value.boolean();
 }
 
 void take(double& to, const Json& value, const std::string& key, const std::string& allowed) {

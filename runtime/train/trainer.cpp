@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/os.h"
 #include "train/input_fields.h"
+#include "train/product_tuner.h"
 
 namespace st {
 namespace {
@@ -31,6 +32,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   const int threads = recipe_.threads > 0 ? static_cast<int>(recipe_.threads) : context.threads();
   data_ = std::move(data);
   workers_ = context.make_workers(threads);
+  if (recipe_.tune) options_.tiles = measured_tiles(context, *workers_);
   if (model_->program().loss_sum) {
     train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, options_);
     if (data_)

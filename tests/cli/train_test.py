@@ -8,8 +8,9 @@ import signal
 import subprocess
 import time
 import unittest
+import unittest.mock
 
-from command_line import PROGRAM, ROOT, TINY, CommandLineTest, log_lines
+from command_line import PROGRAM, ROOT, TINY, CommandLineTest, log_lines, run
 
 KEYS = ["step", "loss", "lr", "grad_norm", "loss_scale", "skipped", "tokens", "tokens_per_second", "milliseconds", "memory_bytes"]
 TIMES = {"tokens_per_second", "milliseconds"}
@@ -54,6 +55,21 @@ class Train(CommandLineTest):
             self.assertEqual(digits(logs[0]), digits(other))
         reference = self.train(*SHOW, "--steps", 20, "--data", readme, "--device", "reference")
         self.same_losses(logs[0][:20], reference[:20])
+
+    def test_tune_changes_no_digit_and_keeps_what_it_measured(self):
+        plain = self.tiny()
+        cache = self.folder / "tuning.txt"
+        with unittest.mock.patch.dict(os.environ, SCALETRAIN_TUNING_CACHE=str(cache)):
+            self.assertEqual(digits(self.tiny("--tune", "--explain")), digits(plain))
+            self.assertRegex(self.output, r"(?m)^  tune +[0-9.]+ ms")
+            self.assertTrue(cache.read_text().startswith("scaletrain-tuning 1\n"))
+            cache.write_text("scaletrain-tuning 1\nhalf a li")
+            done = run("train", "--data", self.text, *TINY, "--steps", 6, "--tune", "--log", self.folder / "log.jsonl")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr, rf"\Ascaletrain: tuning: the cache {cache} is not used: .*\n\Z")
+            self.assertEqual(digits(log_lines(self.folder / "log.jsonl")), digits(plain))
+            recipe = self.file("recipe.json", '{"tune": true}')
+            self.assertEqual(digits(self.tiny("--recipe", recipe)), digits(plain))
 
     def test_another_seed_is_another_run(self):
         self.assertNotEqual(self.tiny("--seed", 1)[-1]["state"], self.tiny("--seed", 2)[-1]["state"])

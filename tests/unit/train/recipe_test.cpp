@@ -40,7 +40,7 @@ struct Interval {
 TEST(Recipe, EveryKeyRefusesWhatIsOutOfItsRangeNamingKeyAndValue) {
   int checked = 0;
   for (const RecipeKey& key : recipe_keys()) {
-    if (key.type == "text") continue;
+    if (key.type == "text" || key.type == "boolean") continue;
     const Interval range(key.allowed);
     const auto wanted = [&](double value) {
       const std::string text = key.type == "integer" ? std::to_string(static_cast<int64_t>(value)) : json_of(value);
@@ -57,6 +57,21 @@ TEST(Recipe, EveryKeyRefusesWhatIsOutOfItsRangeNamingKeyAndValue) {
   }
   EXPECT_GE(checked, 15);
   EXPECT_NE(refusal_of("lr", "-0.25").find("-0.25"), std::string::npos);
+}
+
+TEST(Recipe, EveryBooleanKeyTakesTrueAndFalseAndNothingElse) {
+  int keys = 0;
+  for (const RecipeKey& key : recipe_keys()) {
+    if (key.type != "boolean") continue;
+    ++keys;
+    Recipe recipe;
+    for (const char* value : {"true", "false"}) {
+      recipe.set(key.name, value);
+      EXPECT_EQ(recipe.get(key.name), value);
+    }
+    for (const char* value : {"1", "\"true\"", "null", "0.5"}) EXPECT_NE(refusal_of(key.name, value).find(key.name), std::string::npos);
+  }
+  EXPECT_GE(keys, 1);
 }
 
 TEST(Recipe, EveryWordKeyTakesItsWordsAndNoOther) {

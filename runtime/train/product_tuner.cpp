@@ -1,0 +1,58 @@
+#include "train/product_tuner.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/os.h"
+
+namespace st {
+namespace {
+
+constexpr double kAll = 60, kLeast = 1, kMost = 10;  // seconds: all products, and one
+constexpr double kRuns = 60;                         // of the product, to tell its candidates apart
+
+class ProductTuner {
+ public:
+  ProductTuner(Context& context, Workers& workers) : context_(context), workers_(workers), tuner_(context.tuner()) {}
+
+  Ints tiles_of(const Section& section, const Node& node) {
+    const auto product = context_.backend().kernels()[static_cast<size_t>(node.op)].product;
+    if (product == nullptr) return {};
+    std::vector<Type> in;
+    for (const Value v : node.in) in.push_back(section.graph.type(v));
+    const GemmProblem problem = product(in, node.out, node.attrs);
+    const std::string key = tuning_key(os::cpu(), context_.backend().kernel_class(), problem, {}, false, workers_.threads());
+    const auto [known, is_new] = known_.try_emplace(key);
+    if (is_new) known->second = tuned(problem);
+    return known->second;
+  }
+
+ private:
+  Ints tuned(const GemmProblem& problem) {
+    const double begin = os::seconds();
+    const GemmChoice standard = choose_gemm(context_.backend().gemm(), problem, {}, workers_.threads());
+    const double rate = predicted_rate(standard, context_.backend().kernel_class(), workers_.threads());
+    const double wanted = rate > 0 ? std::clamp(kRuns * flops_of(problem) / rate, kLeast, kMost) : 0;
+    const GemmChoice choice = tuner_.tuned(standard, {}, workers_, std::min(wanted, left_));
+    left_ = std::max(0.0, left_ - (os::seconds() - begin));
+    if (choice.schedule == standard.schedule) return {};
+    const TileSizes sizes = sizes_of(choice.schedule);
+    return {sizes.begin(), sizes.end()};
+  }
+
+  Context& context_;
+  Workers& workers_;
+  GemmTuner tuner_;
+  double left_ = kAll;
+  std::map<std::string, Ints> known_;
+};
+
+}  // namespace
+
+TileChoice measured_tiles(Context& context, Workers& workers) {
+  return [tuner = std::make_shared<ProductTuner>(context, workers)](const Program&, const Section& section, const Node& node) {
+    return tuner->tiles_of(section, node);
+  };
+}
+
+}  // namespace st
