@@ -15,6 +15,7 @@ int run_bench(const BenchOptions& o) {
     const bool later = o.kind == "optimizer" || o.kind == "collective" || o.kind == "checkpoint";
     refuse("bench: ", later ? o.kind + " is not in this version yet; " : "unknown benchmark " + o.kind + "; ", there);
   }
+  if (o.tune && (o.kind != "gemm" || o.tiles)) refuse("--tune is of gemm, without --tiles");
   if (!o.shapes.empty() && o.shapes != "all") refuse("--shapes is \"", o.shapes, "\"; it can only be all");
   const int64_t rounds = whole_number("--rounds", o.rounds), threads = whole_number("--threads", o.threads);
   if (rounds < 1) refuse("--rounds is ", rounds, "; give at least 1");
@@ -40,6 +41,8 @@ Command bench_command(CLI::App& app) {
   add_text(*command, "--dtype", options->dtype, "gemm: of the operands, fp32, bf16, fp16 or all; sums and results are fp32 [fp32]");
   command->add_flag("--tiles", options->tiles, "gemm: the speed of every tile size instead, for one shape [1024x1024x1024]");
   command->add_flag("--memory", options->memory, "step: what it takes of memory at contexts 512 to 4096, instead");
+  command->add_flag("--tune", options->tune,
+                    "gemm: our product with measured tiles, too (of at most 3 s a shape, kept in the tuning cache)");
   add_text(*command, "--report", options->report, "gemm --tiles: file for the HTML page with the map [bench_tiles.html]");
   command->add_flag("--json", options->json, "one JSON object");
   return {command, [options] { return run_bench(*options); }};

@@ -8,7 +8,7 @@ namespace cli {
 
 struct BenchOptions {
   std::string kind, rounds = "15", threads = "0", against = "all", shapes, shape, report, dtype = "fp32";
-  bool json = false, tiles = false, memory = false;
+  bool json = false, tiles = false, memory = false, tune = false;
 };
 
 /// Both refuse what is not theirs. `rounds` and `threads` are at least 1.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <sstream>
 
 #include "bench.h"
@@ -13,6 +14,7 @@
 #include "one_thread.h"
 #include "own_gemm.h"
 #include "tile_map.h"
+#include "tuning_warnings.h"
 
 namespace cli {
 namespace {
@@ -44,10 +46,12 @@ std::vector<Element> elements_of(const std::string& dtype) {
   refuse("--dtype is \"", dtype, "\"; it can be fp32, bf16, fp16 or all");
 }
 
+constexpr int32_t kTuneMs = 3000;
+
 class GemmBench {
  public:
   GemmBench(const BenchOptions& options, int64_t rounds, int64_t threads, const std::vector<std::string>& peers)
-      : rounds_(rounds), threads_(threads), rows_("gemm", "GFLOP/s", 1, options.json) {
+      : rounds_(rounds), threads_(threads), tune_(options.tune), rows_("gemm", "GFLOP/s", 1, options.json) {
     for (const std::string& peer : peers) start_peer(peer);  // before any thread of ours runs
     const int cores = static_cast<int>(threads);
     peaks_.emplace_back("fma", FmaPeak(cores));
@@ -56,6 +60,7 @@ class GemmBench {
     st_context_options context;
     ask(st_context_options_init(&context, sizeof context));
     context.threads = static_cast<int32_t>(threads);
+    context.log = warn_of_tuning;
     context_ = make<Context>(st_context_create, &context);
     if (threads > 1) one_thread_ = std::make_unique<OneThread>();
   }
@@ -80,8 +85,13 @@ class GemmBench {
   /// Plain and packed, as the shape is measured. Peers that do not pack are only in the plain row.
   void measure(const GemmShape& shape) {
     GemmOperands operands(shape);
-    OwnGemm own(context_);
+    OwnGemm own(context_), measured(context_);
     GemmSampler sampler(own, operands);
+    std::optional<GemmSampler> tuned;
+    if (tune_) {
+      measured.set_tune_ms(kTuneMs);
+      tuned.emplace(measured, operands);
+    }
     const bool scales = one_thread_ && OneThread::measures(shape);
     if (scales) one_thread_->open(operands);
     std::vector<GemmPeer*> plain, packing;
@@ -91,6 +101,7 @@ class GemmBench {
       for (const bool packed : {false, true}) {
         if (!(packed ? shape.packed : shape.plain)) continue;
         sample(sampler, packed ? packing : plain, shape, packed, rows[packed ? 1 : 0]);
+        if (tuned) sample_tuned(*tuned, shape, packed, rows[packed ? 1 : 0]);
         if (scales && !packed) compare_with_one(rows[0]);
       }
     for (const bool packed : {false, true}) {
@@ -128,6 +139,12 @@ class GemmBench {
       if (gone) row.peers.erase(peer->name()), row.peer_fractions.erase(peer->name());
       return gone;
     });
+  }
+
+  /// Of the operands that our own sample had.
+  void sample_tuned(GemmSampler& tuned, const GemmShape& shape, bool packed, BenchRow& row) {
+    const Sample sample = between([&] { return own_seconds(tuned, seed_, packed); }, shape);
+    row.peers[kOwnTuned].push_back(sample.speed), row.peer_fractions[kOwnTuned].push_back(sample.fraction);
   }
 
   void compare_with_one(BenchRow& row) {
@@ -185,6 +202,7 @@ class GemmBench {
   }
 
   int64_t rounds_, threads_;
+  bool tune_;
   uint64_t seed_ = 0;
   double fma_ = 0;                  // FLOP/s around our last sample
   std::vector<double> last_peaks_;  // after the last sample; empty: unknown

@@ -117,6 +117,7 @@ Json BenchRows::means() const {
 std::pair<double, std::string> BenchRows::least_ratio(const BenchRow& row, std::span<const std::string_view> names) {
   std::pair<double, std::string> least;
   for (const auto& [name, speed] : row.peers) {
+    if (name == kOwnTuned) continue;
     if (!names.empty() && std::ranges::find(names, name) == names.end()) continue;
     if (const double ratio = ratio_of(row.own, speed).median; least.second.empty() || ratio < least.first) least = {ratio, name};
   }

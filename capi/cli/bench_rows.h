@@ -22,6 +22,9 @@ struct BenchRow {
   std::vector<double> scaling, loop_scaling;
 };
 
+/// Beside the peers: ourselves with measured tiles. No peer of the means' best.
+inline constexpr const char* kOwnTuned = "own-tuned";
+
 class BenchRows {
  public:
   /// `kind` as in `bench KIND`; `digits` behind the point of a printed speed. With `json`, nothing is printed before finish().

@@ -11,6 +11,8 @@ class OwnGemm : public GemmEngine {
   /// Tiles of 0 are chosen. The context outlives it.
   explicit OwnGemm(const Context& context, int64_t tile_m = 0, int64_t tile_n = 0, int64_t tile_k = 0)
       : context_(context), tile_m_(tile_m), tile_n_(tile_n), tile_k_(tile_k) {}
+  /// Before open(): tiles may be measured for so long.
+  void set_tune_ms(int32_t tune_ms) { tune_ms_ = tune_ms; }
 
   bool open(const GemmOperands& operands) override;
   bool packs() const override { return true; }
@@ -29,6 +31,7 @@ class OwnGemm : public GemmEngine {
 
   const Context& context_;
   int64_t tile_m_, tile_n_, tile_k_;
+  int32_t tune_ms_ = 0;
   View a_, b_, c_;
   Gemm gemm_;
   Packed packed_;  // before its plan at the end

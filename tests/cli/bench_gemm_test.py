@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import unittest
+import unittest.mock
 import zlib
 
 LIBRARIES = pathlib.Path(sys.argv.pop(2))
@@ -182,6 +183,17 @@ class BenchGemm(CommandLineTest):
         self.refused("--tiles", "--shapes", "all", shape=None, words=["--tiles", "--shape MxNxK"])
         self.refused("--tiles", "--report", "tiles.png", words=["--report", "PNG"])
         self.refused("--tiles", "--report", self.folder / "nowhere" / "tiles.html", words=["cannot write", "nowhere"], status=3)
+
+    def test_tune_shows_measured_tiles_beside_the_default(self):
+        cache = self.folder / "tuning.txt"
+        with unittest.mock.patch.dict(os.environ, SCALETRAIN_TUNING_CACHE=str(cache)):
+            result = self.result("--against", "none", "--tune", shape="80x96x64")
+        for row in result["rows"]:
+            self.assertEqual(list(row["peers"]), ["own-tuned"])
+            self.assertGreater(row["ratio"]["own-tuned"]["median"], 0)
+        self.assertEqual(list(result["geomean"]), ["own-tuned"])
+        self.assertIn("/80x96x64/", cache.read_text())
+        self.refused("--tune", "--tiles", words=["--tune", "--tiles"])
 
     def test_tiles_draw_a_page_and_an_image(self):
         page = self.folder / "tiles.html"
