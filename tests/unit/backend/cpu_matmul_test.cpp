@@ -177,6 +177,26 @@ TEST(CpuProduct, HasTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
+/// Few rows read B where it lies, in widths that depend on their number; the smallest products pack nothing.
+TEST(CpuProduct, HasTheSameBitsForAnyNumberOfRows) {
+  for (const CpuSet& set : cpu_sets()) {
+    for (const int64_t n : {31, 96, 130, 160, 224, 544}) {
+      Product all = product(48, n, 1100, false, false);
+      multiply(set, all, 1);
+      for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 13, 15, 16, 17, 29, 40, 41}) {
+        for (const int threads : {1, 2}) {
+          Product few = all;
+          few.p.m = m;
+          few.c.assign(static_cast<size_t>(m * n), kNaN);
+          multiply(set, few, threads);
+          for (size_t i = 0; i < few.c.size(); ++i)
+            ASSERT_EQ(all.c[i], few.c[i]) << set.name << " " << m << "x" << n << " at " << i << ", " << threads << " threads";
+        }
+      }
+    }
+  }
+}
+
 TEST(CpuProduct, HasTheSameBitsWhereverARowStands) {
   // Each row's sums are its own: a product of some of the rows gives the same bits for them (micro-batches of other sizes).
   for (const CpuSet& set : cpu_sets()) {
