@@ -19,6 +19,7 @@
 #include "train/predictor.h"
 #include "train/recipe.h"
 #include "train/trainer.h"
+#include "usual_operands.h"
 
 namespace st::capi {
 
@@ -93,6 +94,7 @@ struct PendingObject final : Object {
 struct GemmObject final : Object {
   std::shared_ptr<Context> context;
   std::unique_ptr<GemmPlan> plan;
+  std::optional<UsualOperands> usual;
 };
 
 struct PackedObject final : Object {

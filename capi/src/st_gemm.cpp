@@ -36,6 +36,7 @@ st_status st_gemm_plan_create(st_context* context, const st_gemm_problem* proble
     const auto memory = c.memory();
     object->context = std::move(shared);
     object->plan = std::make_unique<GemmPlan>(kernels, choice, std::move(workers), memory);
+    object->usual.emplace(ours);
     hand_out(gemm, std::move(object));
   });
 }
@@ -87,6 +88,8 @@ st_status st_gemm_run(st_gemm* gemm, float alpha, const st_view* a, const st_vie
                       const st_epilogue* epilogue) {
   return guard([&] {
     const auto g = find(gemm);
+    if (epilogue == nullptr)
+      if (const auto usual = g->usual->of(a, b, false, c)) return g->plan->run(*usual, alpha, beta);
     const GemmArguments arguments(g->plan->choice().problem, a, b, false, c, epilogue, "st_gemm_run");
     g->plan->run(arguments.operands, alpha, beta);
   });
@@ -99,6 +102,12 @@ st_status st_gemm_run_packed(st_gemm* gemm, float alpha, const st_view* a, st_pa
     const auto packed = find(b);
     check(g->plan->fits(*packed->b),
           "st_gemm_run_packed: b was packed for another k, n, batch, dtype or tile; pack it with this plan, or with one that packs alike");
+    if (epilogue == nullptr) {
+      if (auto usual = g->usual->of(a, nullptr, true, c)) {
+        usual->packed_b = packed->b->data();
+        return g->plan->run(*usual, alpha, beta);
+      }
+    }
     GemmArguments arguments(g->plan->choice().problem, a, nullptr, true, c, epilogue, "st_gemm_run_packed");
     arguments.operands.packed_b = packed->b->data();
     g->plan->run(arguments.operands, alpha, beta);
