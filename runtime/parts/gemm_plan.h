@@ -38,7 +38,7 @@ class GemmPlan {
 
   const GemmChoice& choice() const { return choice_; }
   int threads() const { return workers_->threads(); }
-  double last_rate() const { return last_rate_; }  // flop/s of the last run that computed anything; 0: none yet
+  double last_rate() const { return last_rate_; }  // flop/s of the last run that was timed; 0: none yet
 
   /// operands.packed_b: of fits(). With alpha 0 neither A nor B is read, with beta 0 C is not.
   void run(const GemmOperands& operands, float alpha, float beta);
@@ -53,6 +53,7 @@ class GemmPlan {
   Workers alone_{1};
   Memory scratch_;
   double last_rate_ = 0;
+  uint32_t runs_ = 0;
 };
 
 }  // namespace st

@@ -76,7 +76,7 @@ typedef struct st_gemm_info {
   const char* instruction_set;             /* "amx_bf16", "avx512_bf16", "avx512", "avx2", "portable", "reference"; never freed */
   int64_t scratch_bytes;
   int64_t packed_bytes;              /* of an st_packed of this plan */
-  double flops_per_second;           /* of the last run; 0: none yet */
+  double flops_per_second;           /* of the last run, of small products of one in 64; 0: none yet */
   double predicted_flops_per_second; /* by a model of this machine's caches and clock, B packed in each run; 0: there is none */
 } st_gemm_info;
 ST_API st_status st_gemm_info_init(st_gemm_info* info, size_t size);
