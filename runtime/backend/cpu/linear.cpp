@@ -1,23 +1,15 @@
 // y = x op(weight) + bias: the tiled product over all leading dimensions as rows, the bias added in its last write.
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/kernels.h"
+#include "backend/linear_call.h"
 #include "gemm/tile_sizes.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
 
 GemmProblem problem_of(const Shape& x, const Shape& weight, DType dtype, DType weight_type, const Attrs& attrs) {
-  const bool transposed = attrs.flag("transpose_weight");
-  GemmProblem p;
-  p.m = x.elements(0, x.rank() - 1);
-  p.k = x.last();
-  p.n = weight[transposed ? 0 : 1];
-  p.a = {p.k, 1};
-  p.b = transposed ? MatrixStrides{1, p.k} : MatrixStrides{p.n, 1};
-  p.c = {p.n, 1};
-  p.a_type = p.c_type = dtype;
+  GemmProblem p = linear_problem(x.elements(0, x.rank() - 1), weight, dtype, attrs.flag("transpose_weight"), true);
   p.b_type = weight_type;
-  p.bias = true;
   check_problem(p, "linear");
   return p;
 }

@@ -75,21 +75,20 @@ void sum_few_rows(const FewRows& x) {
   // Rows of B that are a multiple of 4 KiB apart share a few lines of the L1: only few at a time where each is used just once or twice.
   constexpr int64_t kUsedOnce = 16;
   const int64_t visit = x.rows <= kUsedOnce ? 8 : 16;
-  constexpr int64_t kTile = 2 * kWidth;
-  const int64_t widest = x.rows <= x.tile ? vectors_beside(static_cast<int>(x.rows)) * kWidth : kTile;
+  const int64_t widest = x.rows <= x.tile ? vectors_beside(static_cast<int>(x.rows)) * kWidth : kTileColumns;
   for (int64_t k = 0; k < x.depth; k += visit) {
     for (int64_t j = 0, width = widest; j < x.columns; j += width) {
-      if (x.columns - j < width) width = kTile;  // whole tiles, but not always as many as are wide
+      if (x.columns - j < width) width = kTileColumns;  // whole tiles, but not always as many as are wide
       for (int64_t i = 0; i < x.rows; i += x.tile) {
         const int64_t rows = std::min(x.tile, x.rows - i);
-        add_for(std::make_index_sequence<kTileRows>(), rows, width != kTile)({.steps = std::min(visit, x.depth - k),
-                                                                              .a = x.a + i * x.depth + k * rows,
-                                                                              .b = x.b + k * x.b_stride + j,
-                                                                              .b_stride = x.b_stride,
-                                                                              .sums = x.sums + i * x.columns + j,
-                                                                              .sums_stride = x.columns,
-                                                                              .first = k == 0,
-                                                                              .ahead = i == 0 ? visit * x.b_stride : 0});
+        add_for(std::make_index_sequence<kTileRows>(), rows, width != kTileColumns)({.steps = std::min(visit, x.depth - k),
+                                                                                     .a = x.a + i * x.depth + k * rows,
+                                                                                     .b = x.b + k * x.b_stride + j,
+                                                                                     .b_stride = x.b_stride,
+                                                                                     .sums = x.sums + i * x.columns + j,
+                                                                                     .sums_stride = x.columns,
+                                                                                     .first = k == 0,
+                                                                                     .ahead = i == 0 ? visit * x.b_stride : 0});
       }
     }
   }
