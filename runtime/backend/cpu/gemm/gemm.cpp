@@ -46,6 +46,15 @@ GemmSide entry_of(GemmSide side, int64_t entry, DType type, bool turned) {
   return side;
 }
 
+/// One thread packs a task's rows of A at a time: they stay in its L2, and so does the memory they are packed to. Not where something
+/// would be packed twice for it, nor from a transposed A, of which a few rows are a few bytes here and there. Several threads would wait
+/// for each other. Of pairs it was not measured.
+TileSchedule as_run(TileSchedule s, const GemmProblem& p, bool packs_a, int threads) {
+  const bool packs_once = p.n <= s.block_n && (s.order == LoopOrder::n_k_m || p.k <= s.block_k);
+  if (!micro::kPairs && packs_a && packs_once && p.a.column == 1 && threads == 1) s.block_m = std::min(s.block_m, s.mc);
+  return s;
+}
+
 /// The epilogue as one product of the batch sees it.
 GemmEpilogue entry_of(const GemmEpilogue& e, int64_t entry, DType type, bool turned) {
   return {e.activation, entry_of(e.pre_activation, entry, type, turned), entry_of(e.derivative_at, entry, type, turned),
@@ -95,7 +104,9 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
         return;
       }
     }
-    Product product{p, schedule, x, reinterpret_cast<Cell*>(scratch(layout.a)), reinterpret_cast<Cell*>(scratch(layout.b))};
+    const bool packs_a = given.packed_b == nullptr || !turned;
+    Product product{p, as_run(schedule, p, packs_a, workers.threads()), x, reinterpret_cast<Cell*>(scratch(layout.a)),
+                    reinterpret_cast<Cell*>(scratch(layout.b))};
     if (sums_apart(p, schedule)) product.sums = reinterpret_cast<float*>(scratch(layout.sums));
     product.bias_stays = turned;
     if (given.packed_b != nullptr) {
