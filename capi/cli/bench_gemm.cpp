@@ -1,4 +1,6 @@
 // scaletrain bench gemm: the speed of matrix products, the share of this machine's FMA peak, and the libraries beside it.
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -48,10 +50,19 @@ std::vector<Element> elements_of(const std::string& dtype) {
 
 constexpr int32_t kTuneMs = 3000;
 
+/// With the processes that will be forked: the loop of the peak then runs on the core that has just made a product, at its clock.
+void stay_on_this_core() {
+  cpu_set_t core;
+  CPU_ZERO(&core);
+  CPU_SET(static_cast<size_t>(sched_getcpu()), &core);
+  sched_setaffinity(0, sizeof core, &core);
+}
+
 class GemmBench {
  public:
   GemmBench(const BenchOptions& options, int64_t rounds, int64_t threads, const std::vector<std::string>& peers)
       : rounds_(rounds), threads_(threads), tune_(options.tune), rows_("gemm", "GFLOP/s", 1, options.json) {
+    if (threads == 1) stay_on_this_core();
     for (const std::string& peer : peers) start_peer(peer);  // before any thread of ours runs
     const int cores = static_cast<int>(threads);
     peaks_.emplace_back("fma", FmaPeak(cores));
@@ -126,14 +137,16 @@ class GemmBench {
   void sample(GemmSampler& own, std::vector<GemmPeer*>& peers, const GemmShape& shape, bool packed, BenchRow& row) {
     row.name = name_of(shape, packed);
     const uint64_t seed = ++seed_;
-    const Sample ours = between([&] { return own_seconds(own, seed, packed); }, shape);
+    const Sample ours = sample_of(own.seconds(seed, packed), shape);
+    check_own(own, seed, packed);
     row.own.push_back(ours.speed), row.fraction.push_back(ours.fraction), row.peak.push_back(ours.peak);
     if (ours.fractions.size() > 1)
       for (size_t i = 0; i < ours.fractions.size(); ++i) row.fractions[peaks_[i].first].push_back(ours.fractions[i]);
     fma_ = ours.speed * 1e9 / ours.fractions[0];
     std::erase_if(peers, [&](GemmPeer* peer) {
       const bool gone = rows_.absent().contains(peer->name()) || lost(*peer, shape, [&] {
-                          const Sample theirs = between([&] { return peer->seconds(seed, packed); }, shape);
+                          const Sample theirs = sample_of(peer->seconds(seed, packed), shape);
+                          peer->check(seed, packed);
                           row.peers[peer->name()].push_back(theirs.speed), row.peer_fractions[peer->name()].push_back(theirs.fraction);
                         });
       if (gone) row.peers.erase(peer->name()), row.peer_fractions.erase(peer->name());
@@ -143,14 +156,14 @@ class GemmBench {
 
   /// Of the operands that our own sample had.
   void sample_tuned(GemmSampler& tuned, const GemmShape& shape, bool packed, BenchRow& row) {
-    const Sample sample = between([&] { return own_seconds(tuned, seed_, packed); }, shape);
+    const Sample sample = sample_of(tuned.seconds(seed_, packed), shape);
+    check_own(tuned, seed_, packed);
     row.peers[kOwnTuned].push_back(sample.speed), row.peer_fractions[kOwnTuned].push_back(sample.fraction);
   }
 
   void compare_with_one(BenchRow& row) {
     const OneThread::Sample one = one_thread_->sample(++seed_);
     row.scaling.push_back(row.own.back() * 1e9 / one.speed), row.loop_scaling.push_back(fma_ / one.peak);
-    last_peaks_.clear();
   }
 
   struct Sample {
@@ -158,32 +171,22 @@ class GemmBench {
     std::vector<double> fractions;  // of each peak
   };
 
-  /// Between two samples of each peak, the second of which is the first of the next: the clock moves.
-  template <class Seconds>
-  Sample between(Seconds seconds, const GemmShape& shape) {
+  /// Of a product that has just taken that long, whose clock the peaks' loops still find.
+  Sample sample_of(double seconds, const GemmShape& shape) const {
     const size_t count = shape.element == Element::bf16 ? peaks_.size() : 1;
-    if (last_peaks_.size() != count) last_peaks_ = measured_peaks(count);
-    const std::vector<double> before = last_peaks_;
-    const double speed = flops_of(shape) / seconds();
-    last_peaks_ = measured_peaks(count);
+    const double speed = flops_of(shape) / seconds;
     Sample sample{speed / 1e9, 0, 0, {}};
     for (size_t i = 0; i < count; ++i) {
-      const double peak = (before[i] + last_peaks_[i]) / 2;
+      const double peak = peaks_[i].second.measure_now();
       sample.fractions.push_back(speed / peak), sample.peak = std::max(sample.peak, peak);
     }
     sample.fraction = speed / sample.peak;
     return sample;
   }
 
-  std::vector<double> measured_peaks(size_t count) const {
-    std::vector<double> measured;
-    for (size_t i = 0; i < count; ++i) measured.push_back(peaks_[i].second.measure());
-    return measured;
-  }
-
-  static double own_seconds(GemmSampler& own, uint64_t seed, bool packed) {
+  static void check_own(const GemmSampler& own, uint64_t seed, bool packed) {
     try {
-      return own.seconds(seed, packed);
+      own.check(seed, packed);
     } catch (const WrongProduct& error) {
       throw Failure(kFailed, std::string("bench: own ") + error.what());
     }
@@ -204,8 +207,7 @@ class GemmBench {
   int64_t rounds_, threads_;
   bool tune_;
   uint64_t seed_ = 0;
-  double fma_ = 0;                  // FLOP/s around our last sample
-  std::vector<double> last_peaks_;  // after the last sample; empty: unknown
+  double fma_ = 0;  // FLOP/s behind our last sample
   BenchRows rows_;
   GemmSummary summary_;
   std::vector<std::unique_ptr<GemmPeer>> peers_;

@@ -14,7 +14,7 @@ CorePeak::CorePeak(const PeakLoop& loop, int threads) : threads_(std::max(1, thr
   turns_ = std::max(turns_, static_cast<long>(static_cast<double>(turns_) * 0.02 / seconds_of(turns_)));
 }
 
-double CorePeak::measure() const { return static_cast<double>(turns_) * loop_.flops_a_turn * threads_ / seconds_of(turns_); }
+double CorePeak::rate_of(long turns) const { return static_cast<double>(turns) * loop_.flops_a_turn * threads_ / seconds_of(turns); }
 
 double CorePeak::seconds_of(long turns) const {
   std::atomic<int> ready{0};

@@ -37,8 +37,10 @@ class GemmSampler {
   /// False: there is no sample to take.
   bool multiplies() const { return multiplies_; }
   bool packs() const { return multiplies_ && engine_.packs(); }
-  /// Seconds of one product, of operands drawn for `seed`. Throws WrongProduct with where.
+  /// Seconds of one product, of operands drawn for `seed`.
   double seconds(uint64_t seed, bool packed);
+  /// Looks at the product that seconds() made: afterwards, so that a loop of the peak can run straight behind it. Throws WrongProduct.
+  void check(uint64_t seed, bool packed) const;
 
  private:
   double repeat(int64_t times, bool packed);

@@ -33,8 +33,9 @@ class GemmPeer {
   };
   /// Prepares for a shape. Returns whether it has products of such elements, and with a packed B.
   Can open(const GemmShape& shape);
-  /// Seconds of one product; GemmSampler::seconds() over there.
+  /// GemmSampler::seconds() and check() over there.
   double seconds(uint64_t seed, bool packed);
+  void check(uint64_t seed, bool packed);
 
  private:
   struct Request;

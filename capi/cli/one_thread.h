@@ -18,7 +18,7 @@ class OneThread {
   void open(GemmOperands& operands);
 
   struct Sample {
-    double speed, peak;  // FLOP/s: of the product, of the FMA loop around it
+    double speed, peak;  // FLOP/s: of the product, of the FMA loop straight behind it
   };
   Sample sample(uint64_t seed);
 

@@ -53,8 +53,9 @@ class TileSweep {
   void sample(Tile& tile, uint64_t seed) {
     OwnGemm own(context_, tile.m, tile.n, tile.k);
     GemmSampler sampler(own, operands_);
-    const double before = peak_.measure(), speed = flops_of(operands_.shape()) / sampler.seconds(seed, false), after = peak_.measure();
-    tile.speeds.push_back(speed / 1e9), tile.fractions.push_back(speed / ((before + after) / 2));
+    const double speed = flops_of(operands_.shape()) / sampler.seconds(seed, false), peak = peak_.measure_now();
+    sampler.check(seed, false);
+    tile.speeds.push_back(speed / 1e9), tile.fractions.push_back(speed / peak);
     const st_gemm_info info = own.info();
     tile.became = std::to_string(info.tile_m) + "x" + std::to_string(info.tile_n) + "x" + std::to_string(info.tile_k);
   }
