@@ -55,17 +55,18 @@ TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, con
   s.kc = round_up(s.kc, s.kr);
   s.block_k = round_up(std::clamp(row.block_k, s.kc, std::max(problem.k, s.kc)), s.kc);
 
+  require(s.b != Packing::in_place || may_stay_in_place(problem), Code::unsupported, "gemm: B is read in place for at most ", kRowsInPlace,
+          " rows and an f32 B of unit columns only, here are ", problem.m, " rows, ", problem.b_type, ", columns ", problem.b.column,
+          " apart; let it be packed");
+  if (s.b == Packing::choose) s.b = may_stay_in_place(problem) ? Packing::in_place : Packing::packed;
+  if (s.mc <= 0 && !s.packs_b()) s.mc = std::max<int64_t>(problem.m, 1);  // all rows: B is read once
   if (s.mc <= 0) {
     const int64_t fits = caches.l2 / 2 / (row.mr * row.kc * packed_bytes_of(s.kr));  // half of L2 for A, the rest for B's panel and C
     s.mc = s.mr * std::clamp<int64_t>(fits, 2, row.task_panels);
   }
   s.mc = round_up(s.mc, s.mr);
-  require(s.b != Packing::in_place || may_stay_in_place(problem), Code::unsupported, "gemm: B is read in place for at most ", kRowsInPlace,
-          " rows and an f32 B of unit columns only, here are ", problem.m, " rows, ", problem.b_type, ", columns ", problem.b.column,
-          " apart; let it be packed");
-  if (s.b == Packing::choose) s.b = may_stay_in_place(problem) ? Packing::in_place : Packing::packed;
-  // Few rows read far along each row of B, and their sums still wait in the L1.
-  if (!s.packs_b()) s.nc = (problem.m <= 4 ? 32 : problem.m <= 16 ? 16 : 8) * s.nr;
+  // Few rows read far along each row of B, while their sums are as many as the L1 holds, or the L2 from 41 rows on.
+  if (!s.packs_b()) s.nc = (problem.m <= 4 ? 32 : problem.m <= 16 ? 16 : problem.m <= 64 ? 8 : 4) * s.nr;
   if (s.nc <= 0) s.nc = 8 * s.nr;
   s.nc = round_up(s.nc, s.nr);
 
@@ -74,7 +75,7 @@ TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, con
   if (s.block_m <= 0) s.block_m = std::max(block, s.mc);
   s.block_m = round_up(std::min(s.block_m, std::max<int64_t>(problem.m, 1)), s.mc);
   // Blocks of a B in place are cut as packed ones by default are: one packed B fits few rows and many.
-  const int64_t columns = s.packs_b() ? s.nc : 8 * s.nr;
+  const int64_t columns = s.packs_b() ? s.nc : kWidthsInPlace * s.nr;
   if (s.block_n <= 0) s.block_n = std::max(block, columns);
   s.block_n = round_up(std::min(s.block_n, std::max<int64_t>(problem.n, 1)), columns);
 

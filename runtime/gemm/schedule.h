@@ -41,9 +41,11 @@ struct TileSchedule {
 };
 
 /// Up to so many rows B is not packed: a copy would cost much of what the product does.
-constexpr int64_t kRowsInPlace = 40;
-/// Then the sums of a task wait in the L1 while B streams past: rows x widths of the micro-kernel.
-constexpr int64_t kSumsInPlace = 8 * kRowsInPlace;
+constexpr int64_t kRowsInPlace = 128;
+/// Then the sums of a task wait while B streams past: rows x widths of the micro-kernel.
+constexpr int64_t kSumsInPlace = 4 * kRowsInPlace;
+/// Widths of the micro-kernel that a block of such a B is a multiple of, as one that is packed is by default.
+constexpr int64_t kWidthsInPlace = 8;
 
 /// Cache sizes a schedule is made for. By default a fixed table by instruction set: the same bits and tasks on every machine of a class.
 struct CacheSizes {

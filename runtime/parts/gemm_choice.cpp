@@ -60,8 +60,10 @@ class Fitting {
       // A matrix that is read in place has a tile of a fixed width.
       const bool m_free = is_free(fixed.mc) && (now.packs_b() || !turned) && now.mc > now.mr;
       const bool n_free = is_free(fixed.nc) && (now.packs_b() || turned) && now.nc > now.nr;
-      int64_t *block_m = is_free(fixed.block_m) && now.block_m > now.mc ? &tiles.block_m : nullptr,
-              *block_n = is_free(fixed.block_n) && now.block_n > now.nc ? &tiles.block_n : nullptr;
+      const int64_t least_m = now.packs_b() || !turned ? now.mc : std::max(now.mc, kWidthsInPlace * now.mr),
+                    least_n = now.packs_b() || turned ? now.nc : std::max(now.nc, kWidthsInPlace * now.nr);
+      int64_t *block_m = is_free(fixed.block_m) && now.block_m > least_m ? &tiles.block_m : nullptr,
+              *block_n = is_free(fixed.block_n) && now.block_n > least_n ? &tiles.block_n : nullptr;
       if (block_m != nullptr && (block_n == nullptr || now.block_m >= now.block_n)) {
         *block_m = std::max(now.mc, now.block_m / 2 / now.mc * now.mc);
       } else if (block_n != nullptr) {

@@ -35,7 +35,7 @@ enum {
 enum {
   ST_GEMM_PACKING_CHOOSE = 0,
   ST_GEMM_PACKING_PACKED = 1,
-  ST_GEMM_PACKING_IN_PLACE = 2 /* B is read where it lies: at most 40 rows of A, B of ST_F32 with unit columns */
+  ST_GEMM_PACKING_IN_PLACE = 2 /* B is read where it lies: at most 128 rows of A, B of ST_F32 with unit columns */
 };
 
 /* A wish; 0: choose. Sizes are rounded to the micro-kernel's multiples and shared out evenly, which st_gemm_info tells; at most 2^20. A

@@ -124,7 +124,7 @@ TEST(GemmChoice, RefusesAbsurdTilesSizesAndStrides) {
   p = square(8), p.m = p.batch = INT64_C(1) << 31, p.k = 0, p.a = {0, 0}, p.n = INT64_C(1) << 31, p.c = {1, 0};
   EXPECT_THROW(choose_gemm(kernels, p, {}, 1), Error);
   tiles = {}, tiles.b = Packing::in_place;
-  EXPECT_TRUE(has(refusal(Code::unsupported, [&] { choose_gemm(kernels, square(41), {tiles}, 1); }), "at most 40 rows"));
+  EXPECT_TRUE(has(refusal(Code::unsupported, [&] { choose_gemm(kernels, square(129), {tiles}, 1); }), "at most 128 rows"));
   p = square(8), p.b_type = DType::i32;
   refusal(Code::unsupported, [&] { choose_gemm(kernels, p, {}, 1); });
 }

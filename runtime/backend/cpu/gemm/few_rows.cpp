@@ -73,8 +73,8 @@ constexpr Add add_for(std::index_sequence<R...>, int64_t rows, bool wide) {
 
 void sum_few_rows(const FewRows& x) {
   // Rows of B that are a multiple of 4 KiB apart share a few lines of the L1: only few at a time where each is used just once or twice.
-  constexpr int64_t kUsedOnce = 8;
-  const int64_t visit = x.rows <= kUsedOnce ? 8 : 32;
+  constexpr int64_t kUsedOnce = 8, kUsedOften = 64;
+  const int64_t visit = x.rows <= kUsedOnce ? 8 : x.rows <= kUsedOften ? 32 : 64;
   const int64_t widest = x.rows <= x.tile ? vectors_beside(static_cast<int>(x.rows)) * kWidth : kTileColumns;
   for (int64_t k = 0; k < x.depth; k += visit) {
     for (int64_t j = 0, width = widest; j < x.columns; j += width) {
