@@ -35,8 +35,10 @@ bool is_of_tiles(const TileSchedule& s) { return s.kr == 32; }
 /// Bytes of one element in a packed panel.
 int64_t packed_bytes_of(int64_t kr) { return kr == 1 ? 4 : 2; }
 
-/// Few rows, whose B is whole vectors as it lies.
-bool may_stay_in_place(const GemmProblem& p) { return p.m <= kRowsInPlace && p.b.column == 1 && p.b_type == DType::f32; }
+/// Few rows, whose B is whole vectors as it lies, or is made pairs of a few lines at a time.
+bool may_stay_in_place(const GemmProblem& p, const TileSchedule& s) {
+  return p.m <= rows_in_place(s.kr) && (s.kr > 1 || (p.b.column == 1 && p.b_type == DType::f32));
+}
 
 }  // namespace
 
@@ -55,10 +57,10 @@ TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, con
   s.kc = round_up(s.kc, s.kr);
   s.block_k = round_up(std::clamp(row.block_k, s.kc, std::max(problem.k, s.kc)), s.kc);
 
-  require(s.b != Packing::in_place || may_stay_in_place(problem), Code::unsupported, "gemm: B is read in place for at most ", kRowsInPlace,
-          " rows and an f32 B of unit columns only, here are ", problem.m, " rows, ", problem.b_type, ", columns ", problem.b.column,
-          " apart; let it be packed");
-  if (s.b == Packing::choose) s.b = may_stay_in_place(problem) ? Packing::in_place : Packing::packed;
+  require(s.b != Packing::in_place || may_stay_in_place(problem, s), Code::unsupported, "gemm: B is read in place for at most ",
+          rows_in_place(s.kr), " rows, and among f32 kernels an f32 B of unit columns only, here are ", problem.m, " rows, ", problem.b_type,
+          ", columns ", problem.b.column, " apart; let it be packed");
+  if (s.b == Packing::choose) s.b = may_stay_in_place(problem, s) ? Packing::in_place : Packing::packed;
   if (s.mc <= 0 && !s.packs_b()) s.mc = std::max<int64_t>(problem.m, 1);  // all rows: B is read once
   if (s.mc <= 0) {
     const int64_t fits = caches.l2 / 2 / (row.mr * row.kc * packed_bytes_of(s.kr));  // half of L2 for A, the rest for B's panel and C
@@ -79,6 +81,7 @@ TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, con
   if (s.block_n <= 0) s.block_n = std::max(block, columns);
   s.block_n = round_up(std::min(s.block_n, std::max<int64_t>(problem.n, 1)), columns);
 
+  if (!s.packs_b() && is_of_tiles(s)) s.block_k = std::max(s.kc, round_up(problem.k, s.kc));  // a task makes its sums whole
   if (sums_apart(problem, s)) s.order = LoopOrder::n_m_k;
   return s;
 }
@@ -98,16 +101,24 @@ int64_t sum_rooms(const GemmProblem& p, const TileSchedule& s) {
 }
 
 bool sums_apart(const GemmProblem& p, const TileSchedule& s) {
+  if (is_of_tiles(s) && !s.packs_b()) return true;
   return p.k > s.kc && (is_of_tiles(s) || p.beta != 0 || p.c_type != DType::f32 || p.c.column != 1);
 }
 
+namespace {
+
+int64_t packed_bytes_of_b(const GemmProblem& p, const TileSchedule& s) {
+  const int64_t columns = s.packs_b() ? std::min(s.block_n, round_up(p.n, s.nr)) : s.kr > 1 ? 0 : s.nr;  // in place: the ragged last panel
+  return columns * s.block_k * packed_bytes_of(s.kr);
+}
+
+}  // namespace
+
 ScratchLayout scratch_layout(const GemmProblem& p, const TileSchedule& s) {
-  const int64_t columns =
-      s.packs_b() ? std::min(s.block_n, round_up(p.n, s.nr)) : s.nr;  // read in place: only the ragged last panel is packed
   ScratchLayout layout;
   const int64_t depth_bytes = s.block_k * packed_bytes_of(s.kr);
   layout.b = round_up(std::min(s.block_m, round_up(p.m, s.mr)) * depth_bytes + 64, 64);  // packing rounds its last store up to a vector
-  layout.sums = layout.b + round_up(columns * depth_bytes, 64);
+  layout.sums = layout.b + round_up(packed_bytes_of_b(p, s), 64);
   layout.bytes = layout.sums;
   if (!sums_apart(p, s)) return layout;
   layout.bytes += is_of_tiles(s) ? round_up(sum_rooms(p, s) * s.mc * s.nc * 4, 64)

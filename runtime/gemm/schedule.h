@@ -42,6 +42,8 @@ struct TileSchedule {
 
 /// Up to so many rows B is not packed: a copy would cost much of what the product does.
 constexpr int64_t kRowsInPlace = 128;
+/// The same for kernels that take `kr` elements of K together: each task makes pairs of what it reads.
+constexpr int64_t rows_in_place(int64_t kr) { return kr > 1 ? 40 : kRowsInPlace; }
 /// Then the sums of a task wait while B streams past: rows x widths of the micro-kernel.
 constexpr int64_t kSumsInPlace = 4 * kRowsInPlace;
 /// Widths of the micro-kernel that a block of such a B is a multiple of, as one that is packed is by default.

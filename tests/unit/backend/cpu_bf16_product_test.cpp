@@ -225,6 +225,23 @@ TEST(Bf16Product, HasTheSameBitsForThreadsTilesOrdersAndPackedOperands) {
   }
 }
 
+TEST(Bf16Product, OfFewRowsHasTheSameBitsInPlaceAndPacked) {
+  for (const CpuSet& set : cpu_sets()) {
+    for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 200, 9001}, {8, 1500, 768}, {17, 513, 301}, {40, 75, 2300}}) {
+      for (const bool transpose_b : {false, true}) {
+        Bf16Case x(m, n, k, false, transpose_b, 3);
+        x.p.beta = 0.5F;
+        std::fill(x.c.begin(), x.c.end(), 2.0F);
+        x.multiply(set, 2, {.b = Packing::packed});
+        const std::vector<float> expected = x.c;
+        std::fill(x.c.begin(), x.c.end(), 2.0F);
+        x.multiply(set, 2);
+        ASSERT_EQ(x.c, expected) << set.name << ", " << m << " rows, transposed " << transpose_b;
+      }
+    }
+  }
+}
+
 TEST(Bf16Product, HasTheSameBitsWhereverARowStands) {
   for (const CpuSet& set : cpu_sets()) {
     Bf16Case all(100, 130, 901), few = all;

@@ -1,5 +1,6 @@
 // The tile schedule: a pure function that shares rows out evenly, cuts K evenly, and says its scratch up front.
 #include "gemm/schedule.h"
+#include "gemm/gemm_kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -52,6 +53,25 @@ TEST(TileSchedule, ReadsBInPlaceForFewRowsOnly) {
   GemmProblem transposed = row_major(8, 3072, 768);
   transposed.b = {1, 768};
   EXPECT_TRUE(choose_schedule(transposed, InstructionSet::avx512).packs_b());
+}
+
+TEST(TileSchedule, ReadsABOfPairsInPlaceHoweverItLies) {
+  GemmProblem p = row_major(8, 3072, 768);
+  p.a_type = p.b_type = DType::bf16;
+  for (const InstructionSet set : {InstructionSet::avx512_bf16, InstructionSet::amx_bf16}) {
+    for (const MatrixStrides b : {MatrixStrides{3072, 1}, {1, 768}, {5 * 3072, 5}}) {
+      p.b = b;
+      EXPECT_FALSE(choose_schedule(p, set).packs_b());
+    }
+  }
+}
+
+TEST(TileSchedule, PacksBAlikeForFewRowsAndMany) {
+  for (const int64_t k : {768, 9001}) {
+    const GemmProblem few = row_major(8, 20000, k), many = row_major(512, 20000, k);
+    for (const InstructionSet set : {InstructionSet::avx2, InstructionSet::avx512, InstructionSet::avx512_bf16, InstructionSet::amx_bf16})
+      EXPECT_EQ(packing_of(few, choose_schedule(few, set)), packing_of(many, choose_schedule(many, set)));
+  }
 }
 
 TEST(TileSchedule, KeepsTheSizesThatWereAskedFor) {

@@ -33,6 +33,8 @@ constexpr int64_t kTogether = 1, kRowsTogether = 1;
 
 #endif
 
+constexpr bool kOfTiles = kTogether == 32;
+
 /// Of k elements along K, in one row or column of a panel.
 constexpr int64_t cells_of(int64_t k) { return kPairs ? (k + kTogether - 1) / kTogether * (kTogether / 2) : k; }
 

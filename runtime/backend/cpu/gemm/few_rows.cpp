@@ -1,15 +1,25 @@
-#include "backend/cpu/gemm/few_rows.h"
-
+// Few rows of C: B is read where it lies, once, some of its rows at a time over a whole task, and the sums wait in between. Each sum is the
+// same chain of additions as over packed panels, since it goes on from where it left off. Of bf16 pairs: pairs_in_place.cpp.
 #include <algorithm>
 #include <utility>
 
 #include "backend/cpu/gemm/lanes.h"
+#include "backend/cpu/gemm/product.h"
 
 namespace st::cpu::ST_ISA {
 
 using namespace micro;
 
 namespace {
+
+struct FewRows {
+  int64_t rows, columns, depth;  // columns: whole tiles
+  int64_t tile;                  // rows of a panel of A
+  const float* a;                // packed panels
+  const float* b;                // row k at b + k * b_stride
+  int64_t b_stride;
+  float* sums;  // row r at sums + r * columns
+};
 
 /// As many vectors of columns as the registers hold beside one of A: independent sums hide the latency of a multiplication.
 constexpr int vectors_beside(int rows) {
@@ -69,8 +79,7 @@ constexpr Add add_for(std::index_sequence<R...>, int64_t rows, bool wide) {
   return (wide ? kWide : kTwo)[rows - 1];
 }
 
-}  // namespace
-
+/// The products' sums over all of `depth`.
 void sum_few_rows(const FewRows& x) {
   // Rows of B that are a multiple of 4 KiB apart share a few lines of the L1: only few at a time where each is used just once or twice.
   constexpr int64_t kUsedOnce = 8, kUsedOften = 64;
@@ -90,6 +99,41 @@ void sum_few_rows(const FewRows& x) {
                                                                                      .first = k == 0,
                                                                                      .ahead = i == 0 ? visit * x.b_stride : 0});
       }
+    }
+  }
+}
+
+}  // namespace
+
+/// The ragged last panel of B is packed.
+void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, float* waiting) const {
+  const int64_t depth = depth_of(k0), sum_stride = columns_of(n0);
+  const int64_t row_begin = row_task * s.mc, rows = std::min(rows_of(m0) - row_begin, s.mc);
+  const int64_t column_begin = column_task * s.nc, column_end = std::min(columns_of(n0), column_begin + s.nc);
+  const int64_t whole = (column_end - column_begin) / s.nr * s.nr;
+  const float* const a = (ready_a != nullptr ? ready_a + place_of_a(m0, k0) : packed_a + place_in_block_of_a(m0, k0)) + row_begin * depth;
+  const float* const b = static_cast<const float*>(x.b) + n0 + column_begin + k0 * p.b.row;
+  sum_few_rows({rows, whole, depth, s.mr, a, b, p.b.row, waiting});
+  for (int64_t j = 0; j < column_end - column_begin; j += s.nr) {
+    for (int64_t i = 0; i < rows; i += s.mr) {
+      Tile t{.row = m0 + row_begin + i,
+             .rows = std::min(s.mr, rows - i),
+             .column = n0 + column_begin + j,
+             .columns = s.nr,
+             .k0 = k0,
+             .depth = 0};
+      if (sums != nullptr) t.sum = sums + (row_begin + i) * sum_stride + column_begin + j, t.sum_stride = sum_stride;
+      if (j == whole) {
+        t.columns = column_end - column_begin - whole;
+        t.depth = depth;
+        t.a = a + i * depth;
+        t.b = packed_b;
+        t.b_stride = t.columns > kWidth ? s.nr : kWidth;
+      } else if (depth > 0) {
+        t.resume = waiting + i * whole + j;
+        t.resume_stride = whole;
+      }
+      compute(t);
     }
   }
 }

@@ -51,14 +51,6 @@ struct RowPair {
                                j < valid ? at(first + j, valid - j) : _mm512_setzero_si512());
     }
   }
-
-  /// 32 pairs of rows that are both there.
-  ST_MICRO void pack_32(int64_t first, int64_t c, Cell* panel) const {
-    alignas(64) static constexpr auto kLow = alternating(0), kHigh = alternating(16);
-    const __m512i a = _mm512_loadu_si512(even + first), b = _mm512_loadu_si512(odd + first);
-    _mm512_storeu_si512(panel + place_of_pairs(c, 0, 32), _mm512_permutex2var_epi16(a, _mm512_load_si512(kLow.data()), b));
-    _mm512_storeu_si512(panel + place_of_pairs(c, 16, 32), _mm512_permutex2var_epi16(a, _mm512_load_si512(kHigh.data()), b));
-  }
 };
 
 /// Pairs that lie as they are multiplied: 16 rows of 16 pairs at a time, transposed in registers.
@@ -81,26 +73,39 @@ inline void pack_pair_columns(const PanelSource<bf16>& from, int64_t valid, int6
 
 }  // namespace detail
 
+/// Up to 16 pairs of rows, 32 columns of them. Few instructions, so that many loads are under way.
+ST_MICRO void pack_pairs_32(const PanelSource<bf16>& from, int64_t pairs, Cell* to) {
+  alignas(64) static constexpr auto kLow = detail::alternating(0), kHigh = detail::alternating(16);
+  constexpr int64_t kStep = kTogether == 2 ? 2 * kWidth : kWidth, kOther = kTogether == 2 ? kWidth : kWidth * kWidth;
+  const __m512i low = _mm512_load_si512(kLow.data()), high = _mm512_load_si512(kHigh.data());
+  const bf16* row = from.data;
+#pragma GCC unroll 4
+  for (int64_t c = 0; c < pairs; ++c, row += 2 * from.k_stride, to += kStep) {
+    const __m512i a = _mm512_loadu_si512(row), b = _mm512_loadu_si512(row + from.k_stride);
+    _mm512_storeu_si512(to, _mm512_permutex2var_epi16(a, low, b));
+    _mm512_storeu_si512(to + kOther, _mm512_permutex2var_epi16(a, high, b));
+  }
+}
+
 inline void pack_side_by_side(const PanelSource<bf16>& from, int64_t panels, int64_t width, int64_t k, int64_t panel_size, Cell* to) {
-  for (int64_t c = 0; c < cells_of(k); ++c) {
-    const detail::RowPair rows(from, c, k);
-    const bf16* next = from.data + (2 * c + kRowsAhead) * from.k_stride;
-    for (int64_t j = 0; j < panels * width; j += kLine / 2) {
-      __builtin_prefetch(next + j, 0, 2);
-      __builtin_prefetch(next + from.k_stride + j, 0, 2);
-    }
+  // 16 pairs of rows at a time, panel by panel: each row is a stream that the hardware runs ahead on, and does better than prefetches
+  // would.
+  for (int64_t c = 0; c < cells_of(k); c += kWidth) {
+    const int64_t whole = std::min<int64_t>(kWidth, k / 2 - c), here = std::min<int64_t>(kWidth, cells_of(k) - c);
     for (int64_t p = 0; p < panels; ++p) {
-      if (width == 32 && rows.odd != nullptr) {
-        rows.pack_32(p * width, c, to + p * panel_size);
-      } else {
-        rows.pack(p * width, width, width, c, to + p * panel_size);
+      int64_t done = 0;
+      if (width == 32 && whole > 0) {
+        pack_pairs_32(from.at(p * width, 2 * c), whole, to + p * panel_size + c * width);
+        done = whole;
       }
+      for (; done < here; ++done) detail::RowPair(from, c + done, k).pack(p * width, width, width, c + done, to + p * panel_size);
     }
   }
 }
 
 inline void pack_panel(const PanelSource<bf16>& from, int64_t valid, int64_t width, int64_t k, Cell* to) {
   if (from.k_stride == 1) return detail::pack_pair_columns(from, valid, width, k, to);
+  if (from.across_stride == 1 && valid == width) return pack_side_by_side(from, 1, width, k, 0, to);
   for (int64_t c = 0; c < cells_of(k); ++c) {
     const detail::RowPair rows(from, c, k);
     if (from.across_stride == 1) {

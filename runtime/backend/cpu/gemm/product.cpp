@@ -9,7 +9,6 @@
 
 #include "backend/cpu/convert.h"
 #include "backend/cpu/gemm/epilogue_rows.h"
-#include "backend/cpu/gemm/few_rows.h"
 #include "backend/cpu/gemm/float_rows.h"
 #include "backend/cpu/gemm/micro.h"
 #include "backend/cpu/gemm/pack.h"
@@ -88,9 +87,9 @@ void Product::run(Workers& workers) const {
 void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b, Workers& workers) const {
   const int64_t panels_a = ceil_div(rows_of(m0), s.mr);
   const int64_t panels_b = ceil_div(columns_of(n0), s.nr);
-  const bool ragged = columns_of(n0) % s.nr != 0;
   const int64_t tasks_a = pack_a && ready_a == nullptr ? ceil_div(panels_a, kPanelsPerPackTask) : 0;
-  const int64_t tasks_b = !pack_b || ready_b != nullptr ? 0 : s.packs_b() ? ceil_div(panels_b, kPanelsPerPackTask) : ragged ? 1 : 0;
+  const bool ragged_alone = !kPairs && columns_of(n0) % s.nr != 0;  // of a B that is read in place
+  const int64_t tasks_b = !pack_b || ready_b != nullptr ? 0 : s.packs_b() ? ceil_div(panels_b, kPanelsPerPackTask) : ragged_alone ? 1 : 0;
   if (tasks_a + tasks_b > 0) {
     workers.run(tasks_a + tasks_b, [&](int64_t t) {
       const int64_t first = (t < tasks_a ? t : t - tasks_a) * kPanelsPerPackTask;
@@ -109,6 +108,7 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
   }
   const int64_t row_tasks = ceil_div(rows_of(m0), s.mc), column_tasks = ceil_div(columns_of(n0), s.nc);
   const bool last = p.k - k0 <= s.block_k, changed_after = last && x.epilogue != nullptr && x.epilogue->changes_c();
+  const bool in_place = !s.packs_b() && ready_b == nullptr;
 #if defined(ST_BF16_TILES)
   SumRooms rooms(sum_rooms(p, s), p.k > s.block_k);
 #endif
@@ -116,13 +116,18 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
     const int64_t row_task = t / column_tasks, column_task = t % column_tasks;
 #if defined(ST_BF16_TILES)
     const int64_t room = rooms.take(t);
-    tile_task(n0, k0, m0, row_task, column_task, room);
+    if (in_place) {
+      task_in_place(n0, k0, m0, row_task, column_task, sums + room * s.mc * s.nc);
+    } else {
+      tile_task(n0, k0, m0, row_task, column_task, room);
+    }
     rooms.give_back(room);
 #else
     each_piece(k0, [&](int64_t k) {
-#if !defined(ST_BF16_PAIRS)
-      if (!s.packs_b() && ready_b == nullptr) return task_in_place(n0, k, m0, row_task, column_task);
-#endif
+      if (in_place) {
+        float waiting[kSumsInPlace * kTileColumns];
+        return task_in_place(n0, k, m0, row_task, column_task, waiting);
+      }
       task(n0, k, m0, row_task, column_task);
     });
 #endif
@@ -218,42 +223,6 @@ void Product::task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t
     }
   }
 }
-
-#if !defined(ST_BF16_PAIRS)
-/// Few rows: B is read where it lies but for its ragged last panel, which is packed.
-void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task) const {
-  float waiting[kSumsInPlace * kTileColumns];
-  const int64_t depth = depth_of(k0), sum_stride = columns_of(n0);
-  const int64_t row_begin = row_task * s.mc, rows = std::min(rows_of(m0) - row_begin, s.mc);
-  const int64_t column_begin = column_task * s.nc, column_end = std::min(columns_of(n0), column_begin + s.nc);
-  const int64_t whole = (column_end - column_begin) / s.nr * s.nr;
-  const float* const a = (ready_a != nullptr ? ready_a + place_of_a(m0, k0) : packed_a + place_in_block_of_a(m0, k0)) + row_begin * depth;
-  const float* const b = static_cast<const float*>(x.b) + n0 + column_begin + k0 * p.b.row;
-  sum_few_rows({rows, whole, depth, s.mr, a, b, p.b.row, waiting});
-  for (int64_t j = 0; j < column_end - column_begin; j += s.nr) {
-    for (int64_t i = 0; i < rows; i += s.mr) {
-      Tile t{.row = m0 + row_begin + i,
-             .rows = std::min(s.mr, rows - i),
-             .column = n0 + column_begin + j,
-             .columns = s.nr,
-             .k0 = k0,
-             .depth = 0};
-      if (sums != nullptr) t.sum = sums + (row_begin + i) * sum_stride + column_begin + j, t.sum_stride = sum_stride;
-      if (j == whole) {
-        t.columns = column_end - column_begin - whole;
-        t.depth = depth;
-        t.a = a + i * depth;
-        t.b = packed_b;
-        t.b_stride = t.columns > kWidth ? s.nr : kWidth;
-      } else if (depth > 0) {
-        t.resume = waiting + i * whole + j;
-        t.resume_stride = whole;
-      }
-      compute(t);
-    }
-  }
-}
-#endif
 
 void Product::compute(const Tile& t) const {
   const MicroKernel kernel = packed_kernel(t.rows, t.columns > kWidth ? 2 : 1);

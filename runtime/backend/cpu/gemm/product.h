@@ -12,7 +12,7 @@ using micro::Cell;
 
 /// A tile of C and the `depth` steps of piece k0 of K to be added to it.
 struct Tile {
-  int64_t row, rows, column, columns, k0, depth;  // depth in cells
+  int64_t row, rows, column, columns, k0, depth = 0;  // depth in cells
   const Cell *a = nullptr, *b = nullptr;
   int64_t b_stride = 0;
   float* sum = nullptr;  // where partial sums over the pieces of K wait, if not in C
@@ -44,7 +44,8 @@ struct Product {
   void pack_columns_of_b(int64_t n0, int64_t k0, int64_t first, int64_t last, Cell* to) const;
   void task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task) const;
   void tile_task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, int64_t room) const;
-  void task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task) const;
+  /// `waiting`: room for a task's sums.
+  void task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, float* waiting) const;
   int64_t place_of_a(int64_t m0, int64_t k0) const;  // in ready_a, of a block's piece of K
   int64_t place_of_b(int64_t n0, int64_t k0) const;
   int64_t place_in_block_of_a(int64_t m0, int64_t k0) const;  // in packed_a

@@ -12,23 +12,33 @@ namespace st::cpu::ST_ISA::micro {
 
 constexpr int64_t kTile = 16;  // rows, and cells in a row: 64 bytes
 
-/// Eight tiles of full size, all of them zero. A thread has them between construction and destruction, and no tile state before and after:
-/// the host's threads are left as they were found, and a switch of threads saves nothing for nothing.
+/// Eight tiles, all of them zero. A thread has them between construction and destruction, and no tile state before and after: the host's
+/// threads are left as they were found, and a switch of threads saves nothing for nothing.
 class TileRegisters {
  public:
-  TileRegisters() {
+  /// Of a task with so many rows of C: where one tile of 32 holds them all, those of A and C have no more.
+  explicit TileRegisters(int64_t task_rows = 2 * kTile) {
     struct alignas(64) Configuration {
       std::array<uint8_t, 16> palette = {1};
       std::array<uint16_t, 16> row_bytes = {64, 64, 64, 64, 64, 64, 64, 64};
       std::array<uint8_t, 16> rows = {16, 16, 16, 16, 16, 16, 16, 16};
     };
-    static constexpr Configuration kAllFull;
-    static_assert(sizeof(kAllFull) == 64);
-    _tile_loadconfig(&kAllFull);
+    static_assert(sizeof(Configuration) == 64);
+    Configuration shape;
+    if (task_rows < 2 * kTile) {
+      const auto upper = static_cast<uint8_t>(std::min(task_rows, kTile)), lower = static_cast<uint8_t>(std::max(task_rows - kTile, kOne));
+      shape.rows = {upper, upper, lower, lower, upper, lower, 16, 16};
+    }
+    // The intrinsics do not tell the compiler which memory they read.
+    __asm__ volatile("" : : "m"(shape));
+    _tile_loadconfig(&shape);
   }
   ~TileRegisters() { _tile_release(); }
   TileRegisters(const TileRegisters&) = delete;
   TileRegisters& operator=(const TileRegisters&) = delete;
+
+ private:
+  static constexpr int64_t kOne = 1;
 };
 
 namespace detail {
@@ -92,12 +102,19 @@ ST_MICRO void multiply_tiles(int64_t k, const Cell* a, const Cell* b, int64_t b_
 /// Sums start from those of the piece of K before, whichever way they come and go: their bits are the same.
 template <int R, int V>
 void tile_kernel(int64_t k, const Cell* a, const Cell* b, int64_t b_stride, const TileOut& out) {
+  if (k == 0 && out.resume != nullptr) {
+    TileOut rest = out;
+    rest.sum = nullptr;
+    return finish_rows(out.rows, out.resume_stride, out.resume, rest);
+  }
   // The intrinsics do not tell the compiler which memory they read.
   __asm__ volatile("" ::: "memory");
+  const float* const before = out.resume != nullptr ? out.resume : out.sum;
+  const int64_t before_stride = out.resume != nullptr ? out.resume_stride : out.sum_stride;
   const bool whole = out.rows == R * kTile && out.columns == V * kTile;
   if (whole && (!out.finish || (out.alpha == 1 && out.beta == 0 && out.bias == nullptr))) [[likely]] {
-    if (out.sum != nullptr) {
-      load_sums<R, V>(out.sum, out.sum_stride);
+    if (before != nullptr) {
+      load_sums<R, V>(before, before_stride);
     } else {
       clear_sums();
     }
@@ -105,7 +122,7 @@ void tile_kernel(int64_t k, const Cell* a, const Cell* b, int64_t b_stride, cons
     return store_sums<R, V>(out.c, out.stride);
   }
   alignas(64) float sums[R * kTile * V * kTile] = {};
-  for (int64_t r = 0; out.sum != nullptr && r < out.rows; ++r) std::copy_n(out.sum + r * out.sum_stride, out.columns, sums + r * V * kTile);
+  for (int64_t r = 0; before != nullptr && r < out.rows; ++r) std::copy_n(before + r * before_stride, out.columns, sums + r * V * kTile);
   __asm__ volatile("" ::: "memory");
   load_sums<R, V>(sums, V * kTile);
   multiply_tiles<R, V>(k, a, b, b_stride, out);
