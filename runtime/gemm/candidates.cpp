@@ -103,7 +103,7 @@ std::vector<GemmCandidate> gemm_candidates(const GemmKernels& kernels, const Gem
   const int64_t pieces_of_k = (p.k + std::max<int64_t>(base.kc, 1) - 1) / std::max<int64_t>(base.kc, 1);
   if (!order_is_wished && pieces_of_k > 1) orders = {LoopOrder::n_k_m, LoopOrder::n_m_k};
   std::vector<Packing> packings = {open.b};
-  if (open.b == Packing::choose && p.m <= rows_in_place(base_.kr)) packings = {Packing::packed, Packing::in_place};
+  if (open.b == Packing::choose && p.m <= rows_in_place(base.kr)) packings = {Packing::packed, Packing::in_place};
   const int64_t shorter[] = {0, base.mr - 2, base.mr - 4};
   for (const int64_t mr : choices(open.mr, shorter, 1, p.m))
     for (const int64_t mc : choices(open.mc, kTasksOfM, mr > 0 ? mr : base.mr, p.m))

@@ -60,7 +60,9 @@ TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, con
   require(s.b != Packing::in_place || may_stay_in_place(problem, s), Code::unsupported, "gemm: B is read in place for at most ",
           rows_in_place(s.kr), " rows, and among f32 kernels an f32 B of unit columns only, here are ", problem.m, " rows, ", problem.b_type,
           ", columns ", problem.b.column, " apart; let it be packed");
-  if (s.b == Packing::choose) s.b = may_stay_in_place(problem, s) ? Packing::in_place : Packing::packed;
+  // From two tiles of rows on, those that a task packs its own piece of B for are faster.
+  const bool few = may_stay_in_place(problem, s) && (!is_of_tiles(s) || problem.m <= row.mr);
+  if (s.b == Packing::choose) s.b = few ? Packing::in_place : Packing::packed;
   if (s.mc <= 0 && !s.packs_b()) s.mc = std::max<int64_t>(problem.m, 1);  // all rows: B is read once
   if (s.mc <= 0) {
     const int64_t fits = caches.l2 / 2 / (row.mr * row.kc * packed_bytes_of(s.kr));  // half of L2 for A, the rest for B's panel and C
@@ -100,6 +102,8 @@ int64_t sum_rooms(const GemmProblem& p, const TileSchedule& s) {
   return p.k > s.block_k ? tasks : std::min(tasks, kMostThreads);
 }
 
+bool packs_by_task(const GemmProblem& p, const TileSchedule& s) { return is_of_tiles(s) && s.packs_b() && p.m <= s.mc; }
+
 bool sums_apart(const GemmProblem& p, const TileSchedule& s) {
   if (is_of_tiles(s) && !s.packs_b()) return true;
   return p.k > s.kc && (is_of_tiles(s) || p.beta != 0 || p.c_type != DType::f32 || p.c.column != 1);
@@ -108,6 +112,7 @@ bool sums_apart(const GemmProblem& p, const TileSchedule& s) {
 namespace {
 
 int64_t packed_bytes_of_b(const GemmProblem& p, const TileSchedule& s) {
+  if (packs_by_task(p, s)) return sum_rooms(p, s) * std::min(s.nc, round_up(p.n, s.nr)) * s.kc * packed_bytes_of(s.kr);
   const int64_t columns = s.packs_b() ? std::min(s.block_n, round_up(p.n, s.nr)) : s.kr > 1 ? 0 : s.nr;  // in place: the ragged last panel
   return columns * s.block_k * packed_bytes_of(s.kr);
 }

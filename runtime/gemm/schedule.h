@@ -74,7 +74,11 @@ ScratchLayout scratch_layout(const GemmProblem& problem, const TileSchedule& sch
 /// kernels are of tiles.
 bool sums_apart(const GemmProblem& problem, const TileSchedule& schedule);
 
-/// How many tasks of a block have room for their sums at a time, where tasks keep them tile by tile (kernels of tiles).
+/// Whether a task packs the piece of B that it is about to use: kernels of tiles, where no other task has those columns.
+bool packs_by_task(const GemmProblem& problem, const TileSchedule& schedule);
+
+/// How many tasks of a block have room for their sums, and their piece of B, at a time, where tasks keep them tile by tile (kernels of
+/// tiles).
 int64_t sum_rooms(const GemmProblem& problem, const TileSchedule& schedule);
 
 std::string text_of(const TileSchedule& schedule);  // "tile 14x32, task 112x256, k 1024, block 2016x2048, order n k m"

@@ -10,6 +10,8 @@
 
 namespace st::cpu::ST_ISA::micro {
 
+class LinesAhead;
+
 /// Where a tile goes, and what happens to it on the way.
 struct TileOut {
   float* c;
@@ -28,6 +30,7 @@ struct TileOut {
   int64_t target_step = 0;
   const Cell* ahead = nullptr;  // what a later tile reads: brought into the L2 meanwhile, `ahead_step` cells for each k
   int64_t ahead_step = 0;
+  LinesAhead* lines = nullptr;  // the same for a kernel of tiles
 };
 
 /// Sum over k of a(r, k) * b(k, :): a(r, k) = a[r * kRowStride + k * kStep], row k of B starts at b + k * b_stride. In cells, k too.

@@ -103,7 +103,7 @@ inline void pack_side_by_side(const PanelSource<bf16>& from, int64_t panels, int
   }
 }
 
-inline void pack_panel(const PanelSource<bf16>& from, int64_t valid, int64_t width, int64_t k, Cell* to) {
+[[gnu::noinline]] inline void pack_panel(const PanelSource<bf16>& from, int64_t valid, int64_t width, int64_t k, Cell* to) {
   if (from.k_stride == 1) return detail::pack_pair_columns(from, valid, width, k, to);
   if (from.across_stride == 1 && valid == width) return pack_side_by_side(from, 1, width, k, 0, to);
   for (int64_t c = 0; c < cells_of(k); ++c) {

@@ -1,8 +1,9 @@
 // C = alpha * op(A) op(B) + beta * C by packed panels, for one problem or a batch.
 //
-// The block loops (in the schedule's order) cut N, K and M; for each step the pieces of A and B that changed are packed by all threads,
-// then all threads take tasks of mc x nc. A task goes over its panels of B, for each over its panels of A: the panel of B and the task's A
-// stay in L2. Pieces of K are added in order, none is shared between threads, so neither threads nor blocks change a bit; kc does.
+// The block loops (in the schedule's order) cut N, K and M; for each step the pieces of A and B that changed are packed by all threads (or
+// B by the tasks), then all threads take tasks of mc x nc. A task goes over its panels of B, for each over its panels of A: the panel of B
+// and the task's A stay in L2. Pieces of K are added in order, none is shared between threads, so neither threads nor blocks change a bit;
+// kc does.
 #include "backend/cpu/gemm/product.h"
 
 #include <algorithm>
@@ -89,7 +90,10 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
   const int64_t panels_b = ceil_div(columns_of(n0), s.nr);
   const int64_t tasks_a = pack_a && ready_a == nullptr ? ceil_div(panels_a, kPanelsPerPackTask) : 0;
   const bool ragged_alone = !kPairs && columns_of(n0) % s.nr != 0;  // of a B that is read in place
-  const int64_t tasks_b = !pack_b || ready_b != nullptr ? 0 : s.packs_b() ? ceil_div(panels_b, kPanelsPerPackTask) : ragged_alone ? 1 : 0;
+  const int64_t tasks_b = !pack_b || ready_b != nullptr || packs_by_task(p, s) ? 0
+                          : s.packs_b()                                        ? ceil_div(panels_b, kPanelsPerPackTask)
+                          : ragged_alone                                       ? 1
+                                                                               : 0;
   if (tasks_a + tasks_b > 0) {
     workers.run(tasks_a + tasks_b, [&](int64_t t) {
       const int64_t first = (t < tasks_a ? t : t - tasks_a) * kPanelsPerPackTask;
@@ -228,7 +232,7 @@ void Product::compute(const Tile& t) const {
   const MicroKernel kernel = packed_kernel(t.rows, t.columns > kWidth ? 2 : 1);
   const bool first = t.k0 == 0, last = t.k0 + depth_of(t.k0) == p.k;
   TileOut out{.c = nullptr, .stride = 0, .columns = t.columns, .rows = t.rows, .resume = t.resume, .resume_stride = t.resume_stride};
-  out.ahead = t.ahead, out.ahead_step = t.ahead_step;
+  out.ahead = t.ahead, out.ahead_step = t.ahead_step, out.lines = t.lines;
   if (last && p.c.column == 1) {
     const int64_t size = p.c_type == DType::f32 ? 4 : 2;
     out.target = static_cast<const std::byte*>(x.c) + (t.row * p.c.row + t.column) * size;

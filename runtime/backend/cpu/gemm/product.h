@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "backend/cpu/gemm/cells.h"
+#include "backend/cpu/gemm/micro.h"
 #include "gemm/gemm_kernels.h"
 
 namespace st::cpu::ST_ISA {
@@ -21,6 +21,7 @@ struct Tile {
   int64_t resume_stride = 0;
   const Cell* ahead = nullptr;  // read by a later tile
   int64_t ahead_step = 0;
+  micro::LinesAhead* lines = nullptr;  // the same for a kernel of tiles
 };
 
 /// One product: operands of this entry of the batch, its scratch.
@@ -44,6 +45,7 @@ struct Product {
   void pack_columns_of_b(int64_t n0, int64_t k0, int64_t first, int64_t last, Cell* to) const;
   void task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task) const;
   void tile_task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, int64_t room) const;
+  void fetch_columns_of_b(micro::LinesAhead& ahead, int64_t column, int64_t columns, int64_t k) const;
   /// `waiting`: room for a task's sums.
   void task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, float* waiting) const;
   int64_t place_of_a(int64_t m0, int64_t k0) const;  // in ready_a, of a block's piece of K

@@ -1,5 +1,7 @@
 // A task of a set that multiplies tiles. One product of tiles is so fast that sums must not leave the L2 between the pieces of K: a task
 // goes through all pieces that are packed, its sums wait tile by tile in a few pages of their own, and meanwhile the next piece is fetched.
+// Where no other task has its columns, it packs B itself, piece by piece, into room of its own in the L2: a B that is packed as a whole
+// goes out to the L3 and comes back.
 #pragma once
 
 #include <atomic>
@@ -35,26 +37,6 @@ class SumRooms {
   std::atomic<uint64_t> taken_ = 0;
   int64_t rooms_;
   bool shared_;
-};
-
-/// What the next piece reads, spread over the products of this one.
-class Ahead {
- public:
-  Ahead(const Cell* b, int64_t b_cells, const Cell* a, int64_t a_cells, int64_t products)
-      : b_(b), a_(a), b_lines_(b_cells / micro::kTile), a_lines_(a_cells / micro::kTile) {
-    step_ = (b_lines_ + a_lines_ + products - 1) / std::max<int64_t>(products, 1);
-  }
-
-  void fetch_during(Tile& t) {
-    if (at_ >= b_lines_ + a_lines_) return;
-    t.ahead = at_ < b_lines_ ? b_ + at_ * micro::kTile : a_ + (at_ - b_lines_) * micro::kTile;
-    t.ahead_step = step_;
-    at_ += step_ * (t.depth / micro::kTile);
-  }
-
- private:
-  const Cell *b_, *a_;
-  int64_t b_lines_, a_lines_, step_ = 0, at_ = 0;
 };
 
 }  // namespace st::cpu::ST_ISA

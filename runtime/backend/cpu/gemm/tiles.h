@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "backend/cpu/gemm/lines_ahead.h"
 #include "backend/cpu/gemm/micro.h"
 
 namespace st::cpu::ST_ISA::micro {
@@ -70,7 +71,7 @@ ST_MICRO void store_sums(float* p, int64_t stride) {
 
 template <int R, int V>
 ST_MICRO void multiply_tiles(int64_t k, const Cell* a, const Cell* b, int64_t b_stride, const TileOut& out) {
-  const Cell* ahead = out.ahead != nullptr ? out.ahead : b;
+  LinesAhead::Cursor ahead(out.lines);
   const int64_t target_rows =
       out.target == nullptr || k == 0 ? 0 : (out.rows * kTile + k - 1) / k;  // a few at a time: all at once they would block the loads
   const char* target = static_cast<const char*>(out.target);
@@ -92,11 +93,11 @@ ST_MICRO void multiply_tiles(int64_t k, const Cell* a, const Cell* b, int64_t b_
       __builtin_prefetch(target, 1);
       __builtin_prefetch(target + 64, 1);
     }
-    for (int64_t line = 0; line < out.ahead_step; ++line) __builtin_prefetch(ahead + line * kTile, 0, 2);
-    ahead += out.ahead_step * kTile;
+    ahead.fetch();
     a += R * kTile * kTile;
     b += kTile * b_stride;
   }
+  ahead.leave();
 }
 
 /// Sums start from those of the piece of K before, whichever way they come and go: their bits are the same.

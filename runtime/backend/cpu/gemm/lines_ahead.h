@@ -1,0 +1,84 @@
+// What a later piece of a task reads, brought into the L2 a few lines at a time while this piece is multiplied: all at once they would keep
+// the multiplication's own loads waiting.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "backend/cpu/gemm/cells.h"
+
+namespace st::cpu::ST_ISA::micro {
+
+class LinesAhead {
+ public:
+  /// `rows` of `bytes` each, `stride` bytes from one to the next. At most two such parts.
+  void add(const void* at, int64_t bytes, int64_t rows, int64_t stride) {
+    if (bytes <= 0 || rows <= 0) return;
+    const auto* const first = static_cast<const char*>(at);
+    // Of a row that does not begin with a line, the end is left: it begins the row of the next columns.
+    parts_[count_++] = {first, first + bytes - 1, rows, stride};
+    lines_ += rows * ((bytes + kLine - 1) / kLine);
+  }
+  void add(const Cell* at, int64_t cells) { add(at, cells * 4, 1, 0); }
+
+  /// Over so many steps of the multiplication.
+  void spread(int64_t steps) {
+    step_ = (lines_ + steps - 1) / std::max<int64_t>(steps, 1);
+    if (count_ > 0) begin_row();
+  }
+
+  /// A copy in registers: fetch() for each step, and where it got to goes back in the end.
+  struct Cursor {
+    LinesAhead* lines;
+    const char *at, *last;
+    int64_t step;
+
+    explicit ST_MICRO Cursor(LinesAhead* of)
+        : lines(of),
+          at(of == nullptr ? nullptr : of->at_),
+          last(of == nullptr ? nullptr : of->last_),
+          step(of == nullptr ? 0 : of->step_) {}
+    ST_MICRO void fetch() {
+      for (int64_t line = 0; line < step; ++line) {
+        __builtin_prefetch(at, 0, 2);
+        at += kLine;
+        if (at > last) [[unlikely]] {
+          lines->next_row();
+          at = lines->at_, last = lines->last_;
+          if (at == nullptr) step = 0;
+        }
+      }
+    }
+    ST_MICRO void leave() const {
+      if (lines != nullptr) lines->at_ = at, lines->step_ = step;
+    }
+  };
+
+ private:
+  static constexpr int64_t kLine = 64;
+  struct Part {
+    const char *first, *last;
+    int64_t rows, stride;
+  };
+
+  [[gnu::noinline]] void next_row() {
+    Part& part = parts_[part_];
+    part.first += part.stride;
+    part.last += part.stride;
+    if (--part.rows == 0) ++part_;
+    begin_row();
+  }
+
+  void begin_row() {
+    at_ = part_ < count_ ? parts_[part_].first : nullptr;
+    last_ = part_ < count_ ? parts_[part_].last : nullptr;
+  }
+
+  std::array<Part, 2> parts_{};
+  size_t count_ = 0, part_ = 0;
+  const char *at_ = nullptr, *last_ = nullptr;
+  int64_t lines_ = 0, step_ = 0;
+};
+
+}  // namespace st::cpu::ST_ISA::micro
