@@ -89,11 +89,7 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
   const int64_t panels_a = ceil_div(rows_of(m0), s.mr);
   const int64_t panels_b = ceil_div(columns_of(n0), s.nr);
   const int64_t tasks_a = pack_a && ready_a == nullptr ? ceil_div(panels_a, kPanelsPerPackTask) : 0;
-  const bool ragged_alone = !kPairs && columns_of(n0) % s.nr != 0;  // of a B that is read in place
-  const int64_t tasks_b = !pack_b || ready_b != nullptr || packs_by_task(p, s) ? 0
-                          : s.packs_b()                                        ? ceil_div(panels_b, kPanelsPerPackTask)
-                          : ragged_alone                                       ? 1
-                                                                               : 0;
+  const int64_t tasks_b = pack_b ? pack_tasks_of_b(n0) : 0;
   if (tasks_a + tasks_b > 0) {
     workers.run(tasks_a + tasks_b, [&](int64_t t) {
       const int64_t first = (t < tasks_a ? t : t - tasks_a) * kPanelsPerPackTask;
@@ -140,6 +136,12 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
     apply_epilogue(*x.epilogue,
                    {x.c, p.c, p.c_type, m0 + row, std::min(s.mc, rows_of(m0) - row), n0 + column, std::min(s.nc, columns_of(n0) - column)});
   });
+}
+
+int64_t Product::pack_tasks_of_b(int64_t n0) const {
+  if (ready_b != nullptr || packs_by_task(p, s)) return 0;
+  if (s.packs_b()) return ceil_div(ceil_div(columns_of(n0), s.nr), kPanelsPerPackTask);
+  return !kPairs && columns_of(n0) % s.nr != 0 ? 1 : 0;  // the ragged last panel of one that is read in place
 }
 
 void Product::pack_rows_of_a(int64_t m0, int64_t k0, int64_t first, int64_t last, Cell* to) const {

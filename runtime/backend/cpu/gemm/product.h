@@ -41,6 +41,7 @@ struct Product {
 
  private:
   void step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b, Workers& workers) const;
+  int64_t pack_tasks_of_b(int64_t n0) const;
   void pack_rows_of_a(int64_t m0, int64_t k0, int64_t first, int64_t last, Cell* to) const;
   void pack_columns_of_b(int64_t n0, int64_t k0, int64_t first, int64_t last, Cell* to) const;
   void task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task) const;
