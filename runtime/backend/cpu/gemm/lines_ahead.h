@@ -40,15 +40,10 @@ class LinesAhead {
           last(of == nullptr ? nullptr : of->last_),
           step(of == nullptr ? 0 : of->step_) {}
     ST_MICRO void fetch() {
-      for (int64_t line = 0; line < step; ++line) {
-        __builtin_prefetch(at, 0, 2);
-        at += kLine;
-        if (at > last) [[unlikely]] {
-          lines->next_row();
-          at = lines->at_, last = lines->last_;
-          if (at == nullptr) step = 0;
-        }
-      }
+      if (last - at < step * kLine) [[unlikely]]
+        return lines->turn(*this);
+      for (int64_t line = 0; line < step; ++line) __builtin_prefetch(at + line * kLine, 0, 2);
+      at += step * kLine;
     }
     ST_MICRO void leave() const {
       if (lines != nullptr) lines->at_ = at, lines->step_ = step;
@@ -62,12 +57,24 @@ class LinesAhead {
     int64_t rows, stride;
   };
 
-  [[gnu::noinline]] void next_row() {
-    Part& part = parts_[part_];
-    part.first += part.stride;
-    part.last += part.stride;
-    if (--part.rows == 0) ++part_;
-    begin_row();
+  /// A step in which a row ends.
+  [[gnu::noinline]] void turn(Cursor& c) {
+    for (int64_t line = 0; line < c.step; ++line) {
+      if (c.at > c.last) {
+        Part& part = parts_[part_];
+        part.first += part.stride;
+        part.last += part.stride;
+        if (--part.rows == 0) ++part_;
+        begin_row();
+        c.at = at_, c.last = last_;
+        if (c.at == nullptr) {
+          c.step = 0;
+          return;
+        }
+      }
+      __builtin_prefetch(c.at, 0, 2);
+      c.at += kLine;
+    }
   }
 
   void begin_row() {
