@@ -131,7 +131,10 @@ __attribute__((always_inline)) inline float pass(const float* const* in, float* 
   Vector total = {};
   for (int64_t i = begin; i + 16 <= end; i += 16) {
     Vector x = {};
-    for (int r = 0; r < kReads; ++r) x += *reinterpret_cast<const Vector*>(in[r] + i);
+    for (int r = 0; r < kReads; ++r) {
+      __builtin_prefetch(in[r] + i + 1024);  // the hardware's own prefetcher ends with the page
+      x += *reinterpret_cast<const Vector*>(in[r] + i);
+    }
     for (int w = 0; w < kWrites; ++w) *reinterpret_cast<Vector*>(out[w] + i) = x;
     if (kWrites == 0) total += x;
   }
