@@ -1,6 +1,6 @@
 // The sums of backend/gradient_norm_order.h: 16 double lanes over blocks of 1024 elements, a tree over the blocks of a tensor, tensors in
-// order. Blocks are summed in parallel into the workspace; the trees are short. Squares of f32 are exact in double, so vectors and scalars
-// give the same bits here, on every instruction set.
+// order. Runs of blocks are summed in parallel into the workspace; the trees over them are short. Squares of f32 are exact in double, so
+// vectors and scalars give the same bits here, on every instruction set.
 #include "backend/gradient_norm_order.h"
 
 #include <cmath>
@@ -13,89 +13,125 @@ namespace {
 
 namespace order = gradient_norm_order;
 
-using SumLanes = std::array<double, order::kLanes>;
+/// Sixteen lanes of squares, in registers through a block where the set has vectors of doubles.
+#if defined(__AVX512F__)
+struct SumLanes {
+  __m512d low = _mm512_setzero_pd(), high = low;
 
-/// lanes += squares of the 16 elements at x.
-template <class T>
-void add_squares(SumLanes& lanes, const T* x) {
-  for (size_t i = 0; i < lanes.size(); ++i) {
-    const auto g = static_cast<double>(widen(x[i]));
-    lanes[i] += g * g;
+  template <class T>
+  void add(const T* x) {
+    const __m512 g = load(x);
+    const __m512d a = _mm512_cvtps_pd(_mm512_castps512_ps256(g)), b = _mm512_cvtps_pd(_mm512_extractf32x8_ps(g, 1));
+    low = _mm512_fmadd_pd(a, a, low);
+    high = _mm512_fmadd_pd(b, b, high);
   }
-}
-
-#ifdef __AVX512F__
-template <>
-void add_squares(SumLanes& lanes, const float* x) {
-  for (size_t i = 0; i < lanes.size(); i += 8) {
-    const __m512d g = _mm512_cvtps_pd(_mm256_loadu_ps(x + i));
-    _mm512_storeu_pd(&lanes[i], _mm512_fmadd_pd(g, g, _mm512_loadu_pd(&lanes[i])));
+  void store_to(double* lanes) const {
+    _mm512_storeu_pd(lanes, low);
+    _mm512_storeu_pd(lanes + 8, high);
   }
-}
+};
 #elif defined(__AVX2__)
-template <>
-void add_squares(SumLanes& lanes, const float* x) {
-  for (size_t i = 0; i < lanes.size(); i += 4) {
-    const __m256d g = _mm256_cvtps_pd(_mm_loadu_ps(x + i));
-    _mm256_storeu_pd(&lanes[i], _mm256_fmadd_pd(g, g, _mm256_loadu_pd(&lanes[i])));
+struct SumLanes {
+  __m256d quarter[4] = {};
+
+  template <class T>
+  void add(const T* x) {
+    const __m256 g = load(x), h = load(x + 8);
+    add<0>(_mm256_castps256_ps128(g));
+    add<1>(_mm256_extractf128_ps(g, 1));
+    add<2>(_mm256_castps256_ps128(h));
+    add<3>(_mm256_extractf128_ps(h, 1));
+  }
+  void store_to(double* lanes) const {
+    for (size_t i = 0; i < 4; ++i) _mm256_storeu_pd(lanes + 4 * i, quarter[i]);
+  }
+
+ private:
+  template <size_t kQuarter>
+  void add(__m128 x) {
+    const __m256d g = _mm256_cvtps_pd(x);
+    quarter[kQuarter] = _mm256_fmadd_pd(g, g, quarter[kQuarter]);
+  }
+};
+#endif
+
+// The hardware's own prefetcher ends with the page, which is one block of f32.
+constexpr int64_t kAhead = order::kBlock;
+
+/// lanes[i] += the square of x[i], i < n
+template <class T>
+void add_squares(std::array<double, order::kLanes>& lanes, const T* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const auto g = static_cast<double>(widen(x[i]));
+    lanes[static_cast<size_t>(i)] += g * g;
   }
 }
-#endif
 
 template <class T>
 double sum_of_block(const T* x, int64_t n) {
-  SumLanes lanes{};
+  std::array<double, order::kLanes> lanes{};
   int64_t i = 0;
-  for (; i + order::kLanes <= n; i += order::kLanes) add_squares(lanes, x + i);
-  for (int64_t lane = 0; i + lane < n; ++lane) {
-    const auto g = static_cast<double>(widen(x[i + lane]));
-    lanes[static_cast<size_t>(lane)] += g * g;
+#ifdef __AVX2__
+  if constexpr (!std::is_same_v<T, double>) {
+    SumLanes sums;
+    for (; i + order::kLanes <= n; i += order::kLanes) {
+      __builtin_prefetch(x + i + kAhead);
+      sums.add(x + i);
+    }
+    sums.store_to(lanes.data());
   }
+#endif
+  for (; i < n; i += order::kLanes) add_squares(lanes, x + i, std::min(order::kLanes, n - i));
   return order::sum_of_lanes(lanes);
 }
 
+/// Squares of f32 and of 16 bits are far from overflowing in double, so their sum is finite where all of them are.
 template <class T>
-bool all_finite(const T* x, int64_t n) {
-  using C = Compute<T>;
-  const Batch<C> largest(std::numeric_limits<C>::max());
-  xsimd::batch_bool<C> finite = largest == largest;
-  each_vector<C>(n, [&](int64_t i, int64_t count) { finite = finite & (xsimd::abs(load_part(x + i, count)) <= largest); });
-  return xsimd::all(finite);
+bool all_finite(const T* x, int64_t n, double sum) {
+  if constexpr (!std::is_same_v<T, double>) return std::isfinite(sum);
+  return std::all_of(x, x + n, [](T g) { return std::isfinite(widen(g)); });
 }
 
+constexpr int64_t kRun = kGrain / order::kBlock;  // blocks of one task: an aligned power of two, so their sum is a subtree's
+
 struct Scratch {
-  double* sums;       // of each block
-  uint8_t* infinite;  // of each block: something is not finite
+  double* sums;       // of each run
+  uint8_t* infinite;  // of each run: something is not finite
 };
 
+int64_t runs_of(int64_t elements) { return (order::blocks_of(elements) + kRun - 1) / kRun; }
+
 template <class T>
-void sum_blocks_of(const Operand& gradient, Workers& workers, const Scratch& scratch) {
+void sum_runs_of(const Operand& gradient, Workers& workers, const Scratch& scratch) {
   const T* const x = gradient.as<const T>();
   const int64_t n = gradient.elements();
-  workers.run_range(order::blocks_of(n), kGrain / order::kBlock, [&](int64_t begin, int64_t end) {
+  workers.run_range(order::blocks_of(n), kRun, [&](int64_t begin, int64_t end) {
+    order::BlockTree tree;
+    bool finite = true;
     for (int64_t block = begin; block < end; ++block) {
       const int64_t from = block * order::kBlock, count = std::min(order::kBlock, n - from);
-      scratch.sums[block] = sum_of_block(x + from, count);
-      scratch.infinite[block] = all_finite(x + from, count) ? 0 : 1;
+      const double sum = sum_of_block(x + from, count);
+      finite = finite && all_finite(x + from, count, sum);
+      tree.add(sum);
     }
+    scratch.sums[begin / kRun] = tree.sum();
+    scratch.infinite[begin / kRun] = finite ? 0 : 1;
   });
 }
 
-int64_t most_blocks(int64_t blocks, int64_t elements) { return std::max(blocks, order::blocks_of(elements)); }
-
 void run_gradient_norm(const Call& call) {
   int64_t capacity = 0;
-  for (const Operand& gradient : call.in) capacity = most_blocks(capacity, gradient.elements());
+  for (const Operand& gradient : call.in) capacity = std::max(capacity, runs_of(gradient.elements()));
   const Scratch scratch{reinterpret_cast<double*>(call.workspace.data()),
                         reinterpret_cast<uint8_t*>(call.workspace.data()) + capacity * static_cast<int64_t>(sizeof(double))};
   double squares = 0;
   bool finite = true;
   for (const Operand& gradient : call.in) {
-    with_float("gradient_norm", gradient.dtype, [&](auto t) { sum_blocks_of<decltype(t)>(gradient, *call.workers, scratch); });
-    order::BlockTree tree;
-    for (int64_t block = 0; block < order::blocks_of(gradient.elements()); ++block) {
-      tree.add(scratch.sums[block]);
-      finite = finite && scratch.infinite[block] == 0;
+    with_float("gradient_norm", gradient.dtype, [&](auto t) { sum_runs_of<decltype(t)>(gradient, *call.workers, scratch); });
+    order::BlockTree tree;  // goes on over the runs: the last one, which may be shorter, is the smallest subtree of all
+    for (int64_t run = 0; run < runs_of(gradient.elements()); ++run) {
+      tree.add(scratch.sums[run]);
+      finite = finite && scratch.infinite[run] == 0;
     }
     squares += tree.sum();
   }
@@ -105,7 +141,7 @@ void run_gradient_norm(const Call& call) {
 
 int64_t workspace_of_gradient_norm(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
   int64_t capacity = 0;
-  for (const Type& gradient : in) capacity = most_blocks(capacity, gradient.shape.elements());
+  for (const Type& gradient : in) capacity = std::max(capacity, runs_of(gradient.shape.elements()));
   return capacity * static_cast<int64_t>(sizeof(double) + 1);
 }
 

@@ -95,6 +95,14 @@ void sum_axes(const Call& call, const ReduceAxes& axes, double scale) {
     return;
   }
   const int64_t n = axes.gone, inner = axes.inner;
+  if (n == 1) {  // nothing to add: a micro-batch of one sequence
+    workers.run_range(axes.outer * inner, kGrain, [&](int64_t begin, int64_t end) {
+      each_vector<C>(end - begin, [&](int64_t i, int64_t count) {
+        store_part(y + begin + i, (B(C(0)) + load_part(x + begin + i, count)) * B(static_cast<C>(scale)), count);
+      });
+    });
+    return;
+  }
   if (inner == 1) {
     const int64_t chunks = chunks_of(n);
     double* const partial = reinterpret_cast<double*>(call.workspace.data());

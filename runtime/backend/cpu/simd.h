@@ -68,6 +68,18 @@ inline F64 fma(const F64& x, const F64& y, const F64& z) {
 /// The sum of the lanes, by halves: lane i + lane i + n/2, and so on.
 template <class T>
 T add_lanes(const Batch<T>& v) {
+#ifdef __AVX2__
+  if constexpr (std::is_same_v<T, float>) {
+#ifdef __AVX512F__
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+#else
+    const __m256 eight = v;
+#endif
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+#endif
   alignas(64) T image[Batch<T>::size];
   v.store_aligned(image);
   for (int64_t width = kLanes<T> / 2; width > 0; width /= 2) {

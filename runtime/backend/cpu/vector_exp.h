@@ -72,8 +72,7 @@ ST_VECTOR_INLINE Batch<T> exp_of(const Batch<T>& given) {
   using Range = ExpRange<T>;
   using B = Batch<T>;
   constexpr T kPerLn2 = T(1.44269504088896340736);
-  B x = xsimd::select(given > B(Range::kHighest), B(Range::kHighest), given);  // selects, since a minimum would lose NaN
-  x = xsimd::select(x < B(Range::kLowest), B(Range::kLowest), x);
+  const B x = xsimd::max(B(Range::kLowest), xsimd::min(B(Range::kHighest), given));  // of a number and NaN, the second one: NaN stays
   const B magic(Range::kMagic);
   const B n = fma(x, B(kPerLn2), magic) - magic;
   B r = fma(n, B(-Range::kLn2Upper), x);
