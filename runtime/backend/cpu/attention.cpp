@@ -29,6 +29,17 @@ struct ForwardScratch {
   }
 };
 
+/// Of `before` and a column of vectors: four at a time, since one waits for the one before.
+ST_MICRO Lanes greatest(Lanes before, const float* column, int64_t rows) {
+  const auto greater = [](Lanes a, Lanes b) __attribute__((always_inline)) { return a > b ? a : b; };
+  Lanes peaks[4] = {before, before, before, before};
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4)
+    for (int64_t i = 0; i < 4; ++i) peaks[i] = greater(micro::load(column + (r + i) * kBlock), peaks[i]);
+  for (; r < rows; ++r) peaks[0] = greater(micro::load(column + r * kBlock), peaks[0]);
+  return greater(greater(peaks[0], peaks[1]), greater(peaks[2], peaks[3]));
+}
+
 /// Turns a block of scores into e^(score - maximum), moves the running maximum and sum on, and leaves in `rescale` what earlier sums
 /// shrink by. A query that has seen nothing keeps the maximum -inf; 0 then stands in for it, so that e^(-inf - 0) is 0 and not NaN.
 void soften(const BlockSight& sight, const ForwardScratch& x) {
@@ -37,11 +48,7 @@ void soften(const BlockSight& sight, const ForwardScratch& x) {
     const int64_t rows = sight.seen_by(c + kWidth - 1);
     float* column = x.block + c;
     const Lanes before = micro::load(x.peak + c);
-    Lanes peak = before;
-    for (int64_t r = 0; r < rows; ++r) {
-      const Lanes score = micro::load(column + r * kBlock);
-      peak = score > peak ? score : peak;
-    }
+    const Lanes peak = greatest(before, column, rows);
     const Lanes stand_in = peak == none ? Lanes{} : peak;
     Lanes total = {};
     for (int64_t r = 0; r < rows; ++r) {
@@ -59,19 +66,32 @@ void soften(const BlockSight& sight, const ForwardScratch& x) {
 
 void shrink_rows(const float* by, int64_t rows, int64_t padded, float* sums) {
   for (int64_t r = 0; r < rows; ++r) {
+    if (by[r] == 1) continue;  // most rows, once they have seen their maximum
     const Lanes factor = micro::broadcast(by[r]);
     for (int64_t d = 0; d < padded; d += kWidth) micro::store(sums + r * padded + d, micro::load(sums + r * padded + d) * factor);
   }
 }
 
 template <class T>
-void run_head(const Call& call, const Heads& shape, int64_t b, int64_t h, const ForwardScratch& x) {
+void run_head(const Call& call, const Heads& shape, int64_t task, std::optional<int64_t> guess, const ForwardScratch& x) {
+  const int64_t b = task / shape.heads, h = task % shape.heads;
   const T *q = call.in[0].as<T>(), *k = call.in[1].as<T>(), *v = call.in[2].as<T>();
   T* o = call.out[0].as<T>();
   float* lse = call.out[1].as<float>() + (b * shape.heads + h) * shape.queries;
   const int64_t group = h / shape.heads_per_group(), padded = padded_width(shape);
   const int64_t key_stride = shape.groups * shape.width, query_stride = shape.heads * shape.width;
   const int64_t seen_at_all = shape.keys_seen(shape.queries);
+  const auto look_ahead = [&](int64_t t, int64_t queries) {
+    RowsAhead ahead;
+    ahead.add(o + shape.query(b, t, h), query_stride, queries, shape.width);
+    ahead.add(q + shape.query(b, t + queries, h), query_stride, std::min(kBlock, shape.queries - t - queries), shape.width);
+    if (!guess || !shape.fits_twice()) return ahead;
+    const int64_t b2 = *guess / shape.heads, h2 = *guess % shape.heads, g2 = h2 / shape.heads_per_group();
+    if (t + queries == shape.queries) ahead.add(q + shape.query(b2, 0, h2), query_stride, std::min(kBlock, shape.queries), shape.width);
+    const int64_t from = shape.keys * t / shape.queries, to = shape.keys * (t + queries) / shape.queries;  // a share for each block
+    for (const T* rows : {k, v}) ahead.add(rows + shape.key(b2, from, g2), key_stride, to - from, shape.width);
+    return ahead;
+  };
   for (int64_t s = 0; s < seen_at_all; s += kBlock) {
     const int64_t rows = std::min(kBlock, seen_at_all - s);
     pack_rows(k + shape.key(b, s, group), key_stride, rows, shape.width, x.keys + s * shape.width);
@@ -83,22 +103,25 @@ void run_head(const Call& call, const Heads& shape, int64_t b, int64_t h, const 
     std::fill_n(x.sums, kBlock * padded, 0.0F);
     std::fill_n(x.total, kBlock, 0.0F);
     std::fill_n(x.peak, kBlock, -std::numeric_limits<float>::infinity());
+    RowsAhead ahead = look_ahead(t, queries);
     // The blocks' edges are the packed ones; a block that ends past what these queries see is masked.
     const int64_t seen = shape.keys_seen(t + queries);
     for (int64_t s = 0; s < seen; s += kBlock) {
       const int64_t rows = std::min(kBlock, seen_at_all - s);
       const BlockSight sight(shape, s, rows, t, queries);
-      multiply_heads(sight, x.keys + s * shape.width, x.queries, shape.width, shape.scale, x.block);
+      multiply_heads(sight, x.keys + s * shape.width, x.queries, shape.width, shape.scale, x.block, ahead);
       mask_block(sight, x.block);
       soften(sight, x);
       if (s > 0) shrink_rows(x.rescale, queries, padded, x.sums);
-      add_over_keys(sight, x.block, x.values + s * padded, shape.width, x.sums);
+      add_over_keys(sight, x.block, x.values + s * padded, shape.width, x.sums, ahead);
     }
     for (int64_t r = 0; r < queries; ++r) {
       const float total = x.total[r];
       const float inverse = total == 0 ? 0.0F : 1 / total;
       T* row = o + shape.query(b, t + r, h);
-      for (int64_t d = 0; d < shape.width; ++d) row[d] = narrow<T>(x.sums[r * padded + d] * inverse);
+      each_vector<float>(shape.width, [&](int64_t d, int64_t count) {
+        store_part(row + d, F32(micro::load(x.sums + r * padded + d) * micro::broadcast(inverse)), count);
+      });
       lse[t + r] = total == 0 ? -std::numeric_limits<float>::infinity() : x.peak[r] + std::log(total);
     }
   }
@@ -112,8 +135,8 @@ void run_attention(const Call& call) {
   const Heads shape(call.in[0].shape, call.in[1].shape, *call.attrs);
   with_attention_type("attention", call.in[0].dtype, [&](auto element) {
     run_with_scratch(*call.workers, shape.batch * shape.heads, call.workspace, ForwardScratch(shape, nullptr).floats,
-                     [&](int64_t task, float* scratch) {
-                       run_head<decltype(element)>(call, shape, task / shape.heads, task % shape.heads, ForwardScratch(shape, scratch));
+                     [&](int64_t task, std::optional<int64_t> guess, float* scratch) {
+                       run_head<decltype(element)>(call, shape, task, guess, ForwardScratch(shape, scratch));
                      });
   });
 }

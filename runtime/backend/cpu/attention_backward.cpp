@@ -58,29 +58,68 @@ void soften_backward(const BlockSight& sight, float scale, const BackwardScratch
   }
 }
 
-/// lse and delta of the queries t .. t + n of a head. Where there is no query, or one that sees nothing, lse is +inf: its p are 0.
-template <class T>
-void prepare_rows(const T* o, const T* d_o, int64_t stride, const float* lse, int64_t n, int64_t width, const BackwardScratch& x) {
+/// delta = sum_d do_d o_d of a block of queries, each a lane, from both packed by pack_transposed: two panels' columns at a time.
+void sum_products(const float* o, const float* d_o, int64_t width, float* delta) {
+  for (int64_t c = 0; c < kBlock; c += micro::kTileColumns) {
+    const int64_t panel = std::min<int64_t>(micro::kTileColumns, kBlock - c), second = panel - kWidth;  // the same one, where it is alone
+    const float *left = o + c * width, *right = d_o + c * width;
+    Lanes sum = {}, other = {};
+    for (int64_t d = 0; d < width; ++d) {
+      const int64_t at = d * panel;
+      sum = sum + micro::load(left + at) * micro::load(right + at);
+      other = other + micro::load(left + at + second) * micro::load(right + at + second);
+    }
+    micro::store(delta + c, sum);
+    micro::store(delta + c + second, other);
+  }
+}
+
+/// lse and delta of a block of n queries. Where there is no query, or one that sees nothing, lse is +inf and delta 0: its p are 0.
+void prepare_rows(const float* lse, int64_t n, const float* o_transposed, int64_t width, const BackwardScratch& x) {
+  sum_products(o_transposed, x.do_transposed, width, x.delta);
   for (int64_t r = 0; r < kBlock; ++r) {
     const bool sees = r < n && lse[r] != -std::numeric_limits<float>::infinity();
     x.lse[r] = sees ? lse[r] : std::numeric_limits<float>::infinity();
-    float delta = 0;
-    for (int64_t d = 0; sees && d < width; ++d)
-      delta += static_cast<float>(widen(o[r * stride + d])) * static_cast<float>(widen(d_o[r * stride + d]));
-    x.delta[r] = delta;
+    if (!sees) x.delta[r] = 0;
   }
 }
 
 template <class T>
 void copy_rows(const float* sums, int64_t n, int64_t width, T* to, int64_t stride) {
   const int64_t padded = rounded_up(width, kWidth);
-  for (int64_t r = 0; r < n; ++r) {
-    for (int64_t d = 0; d < width; ++d) to[r * stride + d] = narrow<T>(sums[r * padded + d]);
+  for (int64_t r = 0; r < n; ++r)
+    each_vector<float>(width,
+                       [&](int64_t d, int64_t count) { store_part(to + r * stride + d, F32(micro::load(sums + r * padded + d)), count); });
+}
+
+/// What the products of a block of queries bring meanwhile: the rows it writes, those of the next block, and a share of the keys and values
+/// of the next task.
+template <class T>
+RowsAhead look_ahead(const Call& call, const Heads& shape, int64_t b, int64_t h, int64_t t, std::optional<int64_t> guess) {
+  RowsAhead ahead;
+  const int64_t stride = shape.heads * shape.width, queries = std::min(kBlock, shape.queries - t), per_group = shape.heads_per_group();
+  ahead.add(call.out[0].as<T>() + shape.query(b, t, h), stride, queries, shape.width);
+  const bool last_of_head = t + queries == shape.queries, last = last_of_head && (h + 1) % per_group == 0;
+  if (!last || guess) {
+    const int64_t next = last ? shape.query(*guess / shape.groups, 0, *guess % shape.groups * per_group)
+                              : shape.query(b, last_of_head ? 0 : t + queries, last_of_head ? h + 1 : h);
+    const int64_t rows = std::min(kBlock, last_of_head ? shape.queries : shape.queries - t - queries);
+    for (const size_t in : {0, 5, 3}) ahead.add(call.in[in].as<T>() + next, stride, rows, shape.width);
   }
+  const int64_t done = h % per_group * shape.queries + t, all = per_group * shape.queries;
+  const int64_t from = shape.keys * done / all, to = shape.keys * (done + queries) / all;  // a share for each block
+  const auto add_share = [&](T* rows, int64_t b2, int64_t group) {
+    ahead.add(rows + shape.key(b2, from, group), shape.groups * shape.width, to - from, shape.width);
+  };
+  if (guess && shape.fits_twice())
+    for (const size_t in : {1, 2}) add_share(call.in[in].as<T>(), *guess / shape.groups, *guess % shape.groups);
+  for (const size_t out : {1, 2}) add_share(call.out[out].as<T>(), b, h / per_group);
+  return ahead;
 }
 
 template <class T>
-void run_block(const Call& call, const Heads& shape, int64_t b, int64_t h, int64_t t, int64_t packed_keys, const BackwardScratch& x) {
+void run_block(const Call& call, const Heads& shape, int64_t b, int64_t h, int64_t t, int64_t packed_keys, RowsAhead ahead,
+               const BackwardScratch& x) {
   const T *q = call.in[0].as<T>(), *o = call.in[3].as<T>(), *d_o = call.in[5].as<T>();
   const float* lse = call.in[4].as<float>() + (b * shape.heads + h) * shape.queries + t;
   const int64_t at = shape.query(b, t, h), stride = shape.heads * shape.width, padded = padded_width(shape);
@@ -89,26 +128,28 @@ void run_block(const Call& call, const Heads& shape, int64_t b, int64_t h, int64
   pack_transposed(d_o + at, stride, queries, shape.width, x.do_transposed);
   pack_columns(q + at, stride, queries, shape.width, x.q_columns);
   pack_columns(d_o + at, stride, queries, shape.width, x.do_columns);
-  prepare_rows(o + at, d_o + at, stride, lse, queries, shape.width, x);
+  pack_transposed(o + at, stride, queries, shape.width, x.dq);  // not in use yet
+  prepare_rows(lse, queries, x.dq, shape.width, x);
   std::fill_n(x.dq, kBlock * padded, 0.0F);
 
   const int64_t seen = shape.keys_seen(t + queries);
   for (int64_t s = 0; s < seen; s += kBlock) {
     const int64_t rows = std::min(kBlock, packed_keys - s);
     const BlockSight sight(shape, s, rows, t, queries);
-    multiply_heads(sight, x.key_rows + s * shape.width, x.q_transposed, shape.width, shape.scale, x.p);
-    multiply_heads(sight, x.value_rows + s * shape.width, x.do_transposed, shape.width, 1, x.ds);
+    multiply_heads(sight, x.key_rows + s * shape.width, x.q_transposed, shape.width, shape.scale, x.p, ahead);
+    multiply_heads(sight, x.value_rows + s * shape.width, x.do_transposed, shape.width, 1, x.ds, ahead);
     mask_block(sight, x.p);
     soften_backward(sight, shape.scale, x);
-    add_over_queries(sight, x.p, x.do_columns, shape.width, x.dv + s * padded);
-    add_over_queries(sight, x.ds, x.q_columns, shape.width, x.dk + s * padded);
-    add_over_keys(sight, x.ds, x.key_columns + s * padded, shape.width, x.dq);
+    add_over_queries(sight, x.p, x.do_columns, shape.width, x.dv + s * padded, ahead);
+    add_over_queries(sight, x.ds, x.q_columns, shape.width, x.dk + s * padded, ahead);
+    add_over_keys(sight, x.ds, x.key_columns + s * padded, shape.width, x.dq, ahead);
   }
   copy_rows(x.dq, queries, shape.width, call.out[0].as<T>() + at, stride);
 }
 
 template <class T>
-void run_group(const Call& call, const Heads& shape, int64_t b, int64_t g, const BackwardScratch& x) {
+void run_group(const Call& call, const Heads& shape, int64_t task, std::optional<int64_t> guess, const BackwardScratch& x) {
+  const int64_t b = task / shape.groups, g = task % shape.groups;
   const T *k = call.in[1].as<T>(), *v = call.in[2].as<T>();
   const int64_t stride = shape.groups * shape.width, padded = padded_width(shape);
   const int64_t seen = shape.keys_seen(shape.queries);
@@ -121,7 +162,8 @@ void run_group(const Call& call, const Heads& shape, int64_t b, int64_t g, const
   std::fill_n(x.dk, shape.keys * padded, 0.0F);
   std::fill_n(x.dv, shape.keys * padded, 0.0F);
   for (int64_t h = g * shape.heads_per_group(); h < (g + 1) * shape.heads_per_group(); ++h) {
-    for (int64_t t = 0; t < shape.queries; t += kBlock) run_block<T>(call, shape, b, h, t, seen, x);
+    for (int64_t t = 0; t < shape.queries; t += kBlock)
+      run_block<T>(call, shape, b, h, t, seen, look_ahead<T>(call, shape, b, h, t, guess), x);
   }
   copy_rows(x.dk, shape.keys, shape.width, call.out[1].as<T>() + shape.key(b, 0, g), stride);
   copy_rows(x.dv, shape.keys, shape.width, call.out[2].as<T>() + shape.key(b, 0, g), stride);
@@ -135,8 +177,8 @@ void run_attention_backward(const Call& call) {
   const Heads shape(call.in[0].shape, call.in[1].shape, *call.attrs);
   with_attention_type("attention_backward", call.in[0].dtype, [&](auto element) {
     run_with_scratch(*call.workers, shape.batch * shape.groups, call.workspace, BackwardScratch(shape, nullptr).floats,
-                     [&](int64_t task, float* scratch) {
-                       run_group<decltype(element)>(call, shape, task / shape.groups, task % shape.groups, BackwardScratch(shape, scratch));
+                     [&](int64_t task, std::optional<int64_t> guess, float* scratch) {
+                       run_group<decltype(element)>(call, shape, task, guess, BackwardScratch(shape, scratch));
                      });
   });
 }

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "backend/cpu/convert.h"
 #include "backend/cpu/gemm/micro.h"
@@ -37,6 +39,8 @@ struct Heads {
   int64_t key(int64_t b, int64_t s, int64_t g) const { return ((b * keys + s) * groups + g) * width; }
   /// Keys that some query before t_end sees.
   int64_t keys_seen(int64_t t_end) const { return causal ? std::clamp<int64_t>(t_end + keys - queries, 0, keys) : keys; }
+  /// Whether packed keys and values leave room in the L2 for those of another head.
+  bool fits_twice() const { return keys * width <= 32768; }
   /// The first query that sees key s.
   int64_t first_query(int64_t s) const { return causal ? s - (keys - queries) : 0; }
 };
@@ -92,20 +96,57 @@ struct BlockSight {
   int64_t lanes() const { return rounded_up(queries, micro::kWidth); }
 };
 
+/// Rows that are needed soon, brought into the L2 by the products meanwhile: a head's rows lie far apart, so the hardware does not see them
+/// coming, and packing them would wait for each.
+class RowsAhead {
+ public:
+  template <class T>
+  void add(const T* first, int64_t stride, int64_t rows, int64_t width) {
+    constexpr auto kSize = static_cast<int64_t>(sizeof(T)), kCell = static_cast<int64_t>(sizeof(float));
+    if (rows > 0 && stride * kSize % kCell == 0)
+      pieces_[count_++] = {reinterpret_cast<const float*>(first), stride * kSize / kCell, rows, width * kSize / kCell};
+  }
+
+  /// Lets a product of k steps bring the next k lines.
+  void hand_to(micro::TileOut& out, int64_t k) {
+    if (at_ == count_ || (turn_ = !turn_)) return;  // each second one: memory is not to be waited for
+    const Piece& piece = pieces_[at_];
+    out.ahead = piece.first + row_ * piece.stride + column_;
+    out.ahead_step = piece.stride;
+    if ((row_ += k) < piece.rows) return;
+    row_ = 0;
+    if ((column_ += micro::kLine / static_cast<int64_t>(sizeof(float))) < piece.width) return;
+    column_ = 0;
+    ++at_;
+  }
+
+ private:
+  struct Piece {
+    const float* first;
+    int64_t stride, rows, width;  // in floats
+  };
+  std::array<Piece, 8> pieces_;
+  size_t count_ = 0, at_ = 0;
+  int64_t row_ = 0, column_ = 0;
+  bool turn_ = false;
+};
+
 /// block[key][query] = alpha * rows . transposed, for the keys packed by pack_rows and a block packed by pack_transposed.
-inline void multiply_heads(const BlockSight& sight, const float* rows, const float* transposed, int64_t width, float alpha, float* block) {
+inline void multiply_heads(const BlockSight& sight, const float* rows, const float* transposed, int64_t width, float alpha, float* block,
+                           RowsAhead& ahead) {
   for (int64_t c = 0; c < sight.lanes(); c += micro::kTileColumns) {
     const int64_t panel = std::min<int64_t>(micro::kTileColumns, kBlock - c), columns = std::min(panel, sight.lanes() - c);
     for (int64_t r = 0; r < sight.keys && sight.hidden_from(r) < c + columns; r += micro::kTileRows) {
       const int64_t tile = std::min<int64_t>(micro::kTileRows, sight.keys - r);
       micro::TileOut out{.c = block + r * kBlock + c, .stride = kBlock, .columns = columns, .alpha = alpha};
+      ahead.hand_to(out, width);
       micro::packed_kernel(tile, columns / micro::kWidth)(width, rows + r * width, transposed + c * width, panel, out);
     }
   }
 }
 
 /// sums[query][padded] += p . values over the keys: `values` is packed by pack_columns, a row a key.
-inline void add_over_keys(const BlockSight& sight, const float* block, const float* values, int64_t width, float* sums) {
+inline void add_over_keys(const BlockSight& sight, const float* block, const float* values, int64_t width, float* sums, RowsAhead& ahead) {
   const int64_t padded = rounded_up(width, micro::kWidth);
   for (int64_t c = 0; c < padded; c += micro::kTileColumns) {
     const int64_t panel = std::min<int64_t>(micro::kTileColumns, padded - c);
@@ -113,14 +154,15 @@ inline void add_over_keys(const BlockSight& sight, const float* block, const flo
       const int64_t tile = std::min<int64_t>(micro::kTileRows, sight.queries - t);
       float* to = sums + t * padded + c;
       micro::TileOut out{.c = to, .stride = padded, .columns = panel, .sum = to, .sum_stride = padded, .finish = false};
-      micro::strided_kernel<1, kBlock>(tile, panel / micro::kWidth)(sight.seen_by(t + tile - 1), block + t, values + c * sight.keys, panel,
-                                                                    out);
+      const int64_t keys = sight.seen_by(t + tile - 1);
+      ahead.hand_to(out, keys);
+      micro::strided_kernel<1, kBlock>(tile, panel / micro::kWidth)(keys, block + t, values + c * sight.keys, panel, out);
     }
   }
 }
 
 /// sums[key][padded] += p' . rows over the queries: `rows` is packed by pack_columns, a row a query.
-inline void add_over_queries(const BlockSight& sight, const float* block, const float* rows, int64_t width, float* sums) {
+inline void add_over_queries(const BlockSight& sight, const float* block, const float* rows, int64_t width, float* sums, RowsAhead& ahead) {
   const int64_t padded = rounded_up(width, micro::kWidth);
   for (int64_t c = 0; c < padded; c += micro::kTileColumns) {
     const int64_t panel = std::min<int64_t>(micro::kTileColumns, padded - c);
@@ -128,6 +170,7 @@ inline void add_over_queries(const BlockSight& sight, const float* block, const 
       const int64_t tile = std::min<int64_t>(micro::kTileRows, sight.keys - r), first = sight.hidden_from(r);
       float* to = sums + r * padded + c;
       micro::TileOut out{.c = to, .stride = padded, .columns = panel, .sum = to, .sum_stride = padded, .finish = false};
+      ahead.hand_to(out, sight.queries - first);
       micro::strided_kernel<kBlock, 1>(tile, panel / micro::kWidth)(sight.queries - first, block + r * kBlock + first,
                                                                     rows + c * sight.queries + first * panel, panel, out);
     }
@@ -145,13 +188,16 @@ inline void mask_block(const BlockSight& sight, float* block) {
 /// e^x: vector_exp.h's, so that attention and softmax agree.
 ST_MICRO micro::Lanes exp_of(micro::Lanes x) { return exp_of<float>(F32(x)).data; }
 
-/// Runs body(task, scratch) for every task, with one piece of scratch a thread. Which thread takes which task changes no bit.
+/// Runs body(task, guess, scratch) for every task, with one piece of scratch a thread; `guess`: the task that this thread will take next
+/// when all are as fast, or none. Which thread takes which task changes no bit.
 template <class Body>
 void run_with_scratch(Workers& workers, int64_t tasks, std::span<std::byte> workspace, int64_t floats, const Body& body) {
   std::atomic<int64_t> next = 0;
-  workers.run(std::min<int64_t>(workers.threads(), tasks), [&](int64_t lane) {
+  const int64_t lanes = std::min<int64_t>(workers.threads(), tasks);
+  workers.run(lanes, [&](int64_t lane) {
     float* scratch = reinterpret_cast<float*>(workspace.data()) + lane * floats;
-    for (int64_t task = next++; task < tasks; task = next++) body(task, scratch);
+    for (int64_t task = next++; task < tasks; task = next++)
+      body(task, task + lanes < tasks ? std::optional(task + lanes) : std::nullopt, scratch);
   });
 }
 
