@@ -100,7 +100,7 @@ void run_head(const Call& call, const Heads& shape, int64_t task, std::optional<
   for (int64_t t = 0; t < shape.queries; t += kBlock) {
     const int64_t queries = std::min(kBlock, shape.queries - t);
     pack_transposed(q + shape.query(b, t, h), query_stride, queries, shape.width, x.queries);
-    std::fill_n(x.sums, kBlock * padded, 0.0F);
+    std::fill_n(x.sums, queries * padded, 0.0F);
     std::fill_n(x.total, kBlock, 0.0F);
     std::fill_n(x.peak, kBlock, -std::numeric_limits<float>::infinity());
     RowsAhead ahead = look_ahead(t, queries);

@@ -58,9 +58,9 @@ void soften_backward(const BlockSight& sight, float scale, const BackwardScratch
   }
 }
 
-/// delta = sum_d do_d o_d of a block of queries, each a lane, from both packed by pack_transposed: two panels' columns at a time.
-void sum_products(const float* o, const float* d_o, int64_t width, float* delta) {
-  for (int64_t c = 0; c < kBlock; c += micro::kTileColumns) {
+/// delta = sum_d do_d o_d of a block of n queries, each a lane, from both packed by pack_transposed: two panels' columns at a time.
+void sum_products(const float* o, const float* d_o, int64_t n, int64_t width, float* delta) {
+  for (int64_t c = 0; c < n; c += micro::kTileColumns) {
     const int64_t panel = std::min<int64_t>(micro::kTileColumns, kBlock - c), second = panel - kWidth;  // the same one, where it is alone
     const float *left = o + c * width, *right = d_o + c * width;
     Lanes sum = {}, other = {};
@@ -76,7 +76,7 @@ void sum_products(const float* o, const float* d_o, int64_t width, float* delta)
 
 /// lse and delta of a block of n queries. Where there is no query, or one that sees nothing, lse is +inf and delta 0: its p are 0.
 void prepare_rows(const float* lse, int64_t n, const float* o_transposed, int64_t width, const BackwardScratch& x) {
-  sum_products(o_transposed, x.do_transposed, width, x.delta);
+  sum_products(o_transposed, x.do_transposed, n, width, x.delta);
   for (int64_t r = 0; r < kBlock; ++r) {
     const bool sees = r < n && lse[r] != -std::numeric_limits<float>::infinity();
     x.lse[r] = sees ? lse[r] : std::numeric_limits<float>::infinity();
@@ -130,7 +130,7 @@ void run_block(const Call& call, const Heads& shape, int64_t b, int64_t h, int64
   pack_columns(d_o + at, stride, queries, shape.width, x.do_columns);
   pack_transposed(o + at, stride, queries, shape.width, x.dq);  // not in use yet
   prepare_rows(lse, queries, x.dq, shape.width, x);
-  std::fill_n(x.dq, kBlock * padded, 0.0F);
+  std::fill_n(x.dq, queries * padded, 0.0F);
 
   const int64_t seen = shape.keys_seen(t + queries);
   for (int64_t s = 0; s < seen; s += kBlock) {

@@ -68,10 +68,10 @@ void pack_columns(const T* from, int64_t row_stride, int64_t n, int64_t width, f
   }
 }
 
-/// The same rows transposed, as panels of the right operand whose columns are the rows, filled up to kBlock with zeros.
+/// The same rows transposed, as panels of the right operand whose columns are the rows; the last one in use is filled up with zeros.
 template <class T>
 void pack_transposed(const T* from, int64_t row_stride, int64_t n, int64_t width, float* to) {
-  for (int64_t c = 0; c < kBlock; c += micro::kTileColumns) {
+  for (int64_t c = 0; c < n; c += micro::kTileColumns) {
     const int64_t panel = std::min<int64_t>(micro::kTileColumns, kBlock - c);
     const int64_t rows = std::clamp<int64_t>(n - c, 0, panel);
     micro::pack_panel(micro::PanelSource<T>{from + c * row_stride, row_stride, 1}, rows, panel, width, to + c * width);
@@ -138,9 +138,10 @@ inline void multiply_heads(const BlockSight& sight, const float* rows, const flo
     const int64_t panel = std::min<int64_t>(micro::kTileColumns, kBlock - c), columns = std::min(panel, sight.lanes() - c);
     for (int64_t r = 0; r < sight.keys && sight.hidden_from(r) < c + columns; r += micro::kTileRows) {
       const int64_t tile = std::min<int64_t>(micro::kTileRows, sight.keys - r);
-      micro::TileOut out{.c = block + r * kBlock + c, .stride = kBlock, .columns = columns, .alpha = alpha};
+      const int64_t skipped = columns > micro::kWidth && sight.hidden_from(r) >= c + micro::kWidth ? micro::kWidth : 0;
+      micro::TileOut out{.c = block + r * kBlock + c + skipped, .stride = kBlock, .columns = columns - skipped, .alpha = alpha};
       ahead.hand_to(out, width);
-      micro::packed_kernel(tile, columns / micro::kWidth)(width, rows + r * width, transposed + c * width, panel, out);
+      micro::packed_kernel(tile, out.columns / micro::kWidth)(width, rows + r * width, transposed + c * width + skipped, panel, out);
     }
   }
 }
