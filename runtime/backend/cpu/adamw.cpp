@@ -11,7 +11,7 @@
 namespace st::cpu::ST_ISA {
 namespace {
 
-constexpr int64_t kAhead = 1024;  // elements: the hardware's own prefetcher ends with the page
+constexpr int64_t kParametersAhead = 1024;  // elements: the hardware's own prefetcher ends with the page
 
 template <class P, class G>
 void adamw_of(const Call& call) {
@@ -32,10 +32,10 @@ void adamw_of(const Call& call) {
   call.workers->run_range(call.writes[0].elements(), kGrain, [&](int64_t begin, int64_t end) {
     each_vector<P>(end - begin, [&](int64_t i, int64_t count) {
       const int64_t at = begin + i;
-      __builtin_prefetch(gradient + at + kAhead);
-      __builtin_prefetch(moment1 + at + kAhead, 1);
-      __builtin_prefetch(moment2 + at + kAhead, 1);
-      __builtin_prefetch(parameter + at + kAhead, 1);
+      __builtin_prefetch(gradient + at + kParametersAhead);
+      __builtin_prefetch(moment1 + at + kParametersAhead, 1);
+      __builtin_prefetch(moment2 + at + kParametersAhead, 1);
+      __builtin_prefetch(parameter + at + kParametersAhead, 1);
       const B g = load_part(gradient + at, count) * factor;
       const B m = fma(keep1, load_part(moment1 + at, count), take1 * g);
       const B v = fma(keep2, load_part(moment2 + at, count), take2 * g * g);

@@ -138,18 +138,37 @@ double sum_of(const T* x, int64_t n) {
   return sum_blocks<C, 1>(n, [&](int64_t i, int64_t count) { return std::array{load_part(x + i, count)}; })[0];
 }
 
+template <class C>
+xsimd::batch_bool<C> either_is_nan(const Batch<C>& a, const Batch<C>& b) {
+#ifdef __AVX512F__
+  if constexpr (std::is_same_v<C, float>) return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
+#endif
+  return xsimd::isnan(a) | xsimd::isnan(b);
+}
+
 /// The largest element; NaN when there is one.
 template <class T>
-Compute<T> max_of(const T* x, int64_t n) {
+[[gnu::noinline]] Compute<T> max_of(const T* x, int64_t n) {
   using C = Compute<T>;
   constexpr C lowest = -std::numeric_limits<C>::infinity();
-  Batch<C> best(lowest);
-  auto nan = xsimd::isnan(best);
-  each_vector<C>(n, [&](int64_t i, int64_t count) {
-    const Batch<C> v = load_part(x + i, count, lowest);
-    nan = nan | xsimd::isnan(v);
-    best = xsimd::select(v > best, v, best);
+  constexpr int64_t L = kLanes<C>;
+  Batch<C> best(lowest), others[3] = {best, best, best};  // four chains: a comparison takes longer than a load
+  auto nan = either_is_nan(best, best);
+  int64_t i = 0;
+  for (; i + 4 * L <= n; i += 4 * L) {
+    const Batch<C> a = load(x + i), b = load(x + i + L), c = load(x + i + 2 * L), d = load(x + i + 3 * L);
+    nan = nan | either_is_nan(a, b) | either_is_nan(c, d);
+    best = xsimd::max(a, best);  // of NaN and a number, the second one
+    others[0] = xsimd::max(b, others[0]);
+    others[1] = xsimd::max(c, others[1]);
+    others[2] = xsimd::max(d, others[2]);
+  }
+  each_vector<C>(n - i, [&](int64_t at, int64_t count) {
+    const Batch<C> v = load_part(x + i + at, count, lowest);
+    nan = nan | either_is_nan(v, v);
+    best = xsimd::max(v, best);
   });
+  for (const Batch<C>& other : others) best = xsimd::max(other, best);
   return xsimd::any(nan) ? std::numeric_limits<C>::quiet_NaN() : max_lanes<C>(best);
 }
 

@@ -56,7 +56,7 @@ struct SumLanes {
 #endif
 
 // The hardware's own prefetcher ends with the page, which is one block of f32.
-constexpr int64_t kAhead = order::kBlock;
+constexpr int64_t kBlockAhead = order::kBlock;
 
 /// lanes[i] += the square of x[i], i < n
 template <class T>
@@ -75,7 +75,7 @@ double sum_of_block(const T* x, int64_t n) {
   if constexpr (!std::is_same_v<T, double>) {
     SumLanes sums;
     for (; i + order::kLanes <= n; i += order::kLanes) {
-      __builtin_prefetch(x + i + kAhead);
+      __builtin_prefetch(x + i + kBlockAhead);
       sums.add(x + i);
     }
     sums.store_to(lanes.data());
