@@ -1,6 +1,7 @@
 // y = (x - mean) rstd gamma + beta over rows of C elements. Two passes over a row that stays in L1: the mean, then squares around it.
 // Backward, with n = (x - mean) rstd and g = dy gamma: dx = rstd (g - sum(g) / C - n sum(g n) / C); dgamma = sum_rows dy n and
-// dbeta = sum_rows dy ride on the same pass, as partial rows (column_sums.h).
+// dbeta = sum_rows dy ride on the same pass, as partial rows (column_sums.h). Between two rows stands a chain of slow operations, in which
+// memory would be idle: each row's passes prefetch what the next one reads and writes.
 #include <cmath>
 
 #include "backend/cpu/column_sums.h"
@@ -28,6 +29,7 @@ void layer_norm_of(const Call& call) {
       // Far from zero, sums of the elements themselves lose what tells them apart: a second pass, around the first mean, also mends it.
       const auto mean = static_cast<C>(sum_of(row, columns) / size);
       const auto sums = sum_blocks<C, 2>(columns, [&](int64_t i, int64_t count) {
+        __builtin_prefetch(row + columns + i);
         const B d = load_part(row + i, count, mean) - B(mean);
         return std::array{d, B(d * d)};
       });
@@ -36,6 +38,7 @@ void layer_norm_of(const Call& call) {
       const auto rstd = static_cast<C>(1 / std::sqrt((variance < 0 ? 0 : variance) + epsilon));
       const B scaled_shift(static_cast<C>(-shift) * rstd);
       each_vector<C>(columns, [&](int64_t i, int64_t count) {
+        __builtin_prefetch(y + (r + 1) * columns + i, 1);
         const B normal = fma(load_part(row + i, count) - B(mean), B(rstd), scaled_shift);
         store_part(y + r * columns + i, fma(normal, load_part(gamma + i, count), load_part(beta + i, count)), count);
       });
@@ -68,6 +71,8 @@ void layer_norm_backward_of(const Call& call) {
       const T* const up = dy + r * columns;
       const B mean(means[r]), rstd(rstds[r]);
       const auto sums = sum_blocks<C, 2>(columns, [&](int64_t i, int64_t count) {
+        __builtin_prefetch(row + columns + i);
+        __builtin_prefetch(up + columns + i);
         const B d = load_part(up + i, count), normal = (load_part(row + i, count, means[r]) - mean) * rstd;
         const B g = d * load_part(gamma + i, count);
         store_part(of_gamma + i, fma(d, normal, load_part(of_gamma + i, count)), count);
@@ -76,6 +81,7 @@ void layer_norm_backward_of(const Call& call) {
       });
       const B along_one(static_cast<C>(sums[0] / size)), along_normal(static_cast<C>(sums[1] / size));
       each_vector<C>(columns, [&](int64_t i, int64_t count) {
+        __builtin_prefetch(dx + (r + 1) * columns + i, 1);
         const B normal = (load_part(row + i, count) - mean) * rstd;
         const B g = load_part(up + i, count) * load_part(gamma + i, count);
         store_part(dx + r * columns + i, rstd * (g - along_one - normal * along_normal), count);

@@ -54,12 +54,15 @@ void rms_norm_backward_of(const Call& call) {
       const T* const up = dy + r * columns;
       const B rstd(rstds[r]);
       const double sum = sum_blocks<C, 1>(columns, [&](int64_t i, int64_t count) {
+        __builtin_prefetch(row + columns + i);  // the next row: see layer_norm.cpp
+        __builtin_prefetch(up + columns + i);
         const B d = load_part(up + i, count), normal = load_part(row + i, count) * rstd;
         store_part(of_gamma + i, fma(d, normal, load_part(of_gamma + i, count)), count);
         return std::array{B(d * load_part(gamma + i, count) * normal)};
       })[0];
       const B along_normal(static_cast<C>(sum / static_cast<double>(columns)));
       each_vector<C>(columns, [&](int64_t i, int64_t count) {
+        __builtin_prefetch(dx + (r + 1) * columns + i, 1);
         const B g = load_part(up + i, count) * load_part(gamma + i, count), normal = load_part(row + i, count) * rstd;
         store_part(dx + r * columns + i, rstd * (g - normal * along_normal), count);
       });
