@@ -72,6 +72,25 @@ void shrink_rows(const float* by, int64_t rows, int64_t padded, float* sums) {
   }
 }
 
+/// What the products of a block of queries bring meanwhile: the rows it writes, those of the next block, and a share of the keys and values
+/// of the next task.
+[[gnu::noinline]] RowsAhead look_ahead(const Call& call, const Heads& shape, int64_t task, std::optional<int64_t> guess, int64_t t) {
+  RowsAhead ahead;
+  const int64_t size = bytes_of(call.in[0].dtype), queries = std::min(kBlock, shape.queries - t);
+  const auto add = [&](const Operand& of, int64_t at, int64_t heads, int64_t rows) {
+    ahead.add(of.as<std::byte>() + at * size, size, heads * shape.width, rows, shape.width);
+  };
+  const int64_t b = task / shape.heads, h = task % shape.heads, rest = shape.queries - t - queries;
+  add(call.out[0], shape.query(b, t, h), shape.heads, queries);
+  if (rest > 0) add(call.in[0], shape.query(b, t + queries, h), shape.heads, std::min(kBlock, rest));
+  if (!guess || !shape.fits_twice()) return ahead;
+  const int64_t b2 = *guess / shape.heads, h2 = *guess % shape.heads;
+  if (rest == 0) add(call.in[0], shape.query(b2, 0, h2), shape.heads, std::min(kBlock, shape.queries));
+  const int64_t from = shape.keys * t / shape.queries, to = shape.keys * (t + queries) / shape.queries;  // a share for each block
+  for (const size_t in : {1, 2}) add(call.in[in], shape.key(b2, from, h2 / shape.heads_per_group()), shape.groups, to - from);
+  return ahead;
+}
+
 template <class T>
 void run_head(const Call& call, const Heads& shape, int64_t task, std::optional<int64_t> guess, const ForwardScratch& x) {
   const int64_t b = task / shape.heads, h = task % shape.heads;
@@ -81,17 +100,6 @@ void run_head(const Call& call, const Heads& shape, int64_t task, std::optional<
   const int64_t group = h / shape.heads_per_group(), padded = padded_width(shape);
   const int64_t key_stride = shape.groups * shape.width, query_stride = shape.heads * shape.width;
   const int64_t seen_at_all = shape.keys_seen(shape.queries);
-  const auto look_ahead = [&](int64_t t, int64_t queries) {
-    RowsAhead ahead;
-    ahead.add(o + shape.query(b, t, h), query_stride, queries, shape.width);
-    ahead.add(q + shape.query(b, t + queries, h), query_stride, std::min(kBlock, shape.queries - t - queries), shape.width);
-    if (!guess || !shape.fits_twice()) return ahead;
-    const int64_t b2 = *guess / shape.heads, h2 = *guess % shape.heads, g2 = h2 / shape.heads_per_group();
-    if (t + queries == shape.queries) ahead.add(q + shape.query(b2, 0, h2), query_stride, std::min(kBlock, shape.queries), shape.width);
-    const int64_t from = shape.keys * t / shape.queries, to = shape.keys * (t + queries) / shape.queries;  // a share for each block
-    for (const T* rows : {k, v}) ahead.add(rows + shape.key(b2, from, g2), key_stride, to - from, shape.width);
-    return ahead;
-  };
   for (int64_t s = 0; s < seen_at_all; s += kBlock) {
     const int64_t rows = std::min(kBlock, seen_at_all - s);
     pack_rows(k + shape.key(b, s, group), key_stride, rows, shape.width, x.keys + s * shape.width);
@@ -103,7 +111,7 @@ void run_head(const Call& call, const Heads& shape, int64_t task, std::optional<
     std::fill_n(x.sums, queries * padded, 0.0F);
     std::fill_n(x.total, kBlock, 0.0F);
     std::fill_n(x.peak, kBlock, -std::numeric_limits<float>::infinity());
-    RowsAhead ahead = look_ahead(t, queries);
+    RowsAhead ahead = look_ahead(call, shape, task, guess, t);
     // The blocks' edges are the packed ones; a block that ends past what these queries see is masked.
     const int64_t seen = shape.keys_seen(t + queries);
     for (int64_t s = 0; s < seen; s += kBlock) {

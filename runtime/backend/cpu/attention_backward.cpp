@@ -75,7 +75,7 @@ void sum_products(const float* o, const float* d_o, int64_t n, int64_t width, fl
 }
 
 /// lse and delta of a block of n queries. Where there is no query, or one that sees nothing, lse is +inf and delta 0: its p are 0.
-void prepare_rows(const float* lse, int64_t n, const float* o_transposed, int64_t width, const BackwardScratch& x) {
+[[gnu::noinline]] void prepare_rows(const float* lse, int64_t n, const float* o_transposed, int64_t width, const BackwardScratch& x) {
   sum_products(o_transposed, x.do_transposed, n, width, x.delta);
   for (int64_t r = 0; r < kBlock; ++r) {
     const bool sees = r < n && lse[r] != -std::numeric_limits<float>::infinity();
@@ -94,26 +94,26 @@ void copy_rows(const float* sums, int64_t n, int64_t width, T* to, int64_t strid
 
 /// What the products of a block of queries bring meanwhile: the rows it writes, those of the next block, and a share of the keys and values
 /// of the next task.
-template <class T>
-RowsAhead look_ahead(const Call& call, const Heads& shape, int64_t b, int64_t h, int64_t t, std::optional<int64_t> guess) {
+[[gnu::noinline]] RowsAhead look_ahead(const Call& call, const Heads& shape, int64_t b, int64_t h, int64_t t,
+                                       std::optional<int64_t> guess) {
   RowsAhead ahead;
-  const int64_t stride = shape.heads * shape.width, queries = std::min(kBlock, shape.queries - t), per_group = shape.heads_per_group();
-  ahead.add(call.out[0].as<T>() + shape.query(b, t, h), stride, queries, shape.width);
+  const int64_t size = bytes_of(call.in[0].dtype), queries = std::min(kBlock, shape.queries - t), per_group = shape.heads_per_group();
+  const auto add = [&](const Operand& of, int64_t at, int64_t heads, int64_t rows) {
+    ahead.add(of.as<std::byte>() + at * size, size, heads * shape.width, rows, shape.width);
+  };
+  add(call.out[0], shape.query(b, t, h), shape.heads, queries);
   const bool last_of_head = t + queries == shape.queries, last = last_of_head && (h + 1) % per_group == 0;
   if (!last || guess) {
     const int64_t next = last ? shape.query(*guess / shape.groups, 0, *guess % shape.groups * per_group)
                               : shape.query(b, last_of_head ? 0 : t + queries, last_of_head ? h + 1 : h);
     const int64_t rows = std::min(kBlock, last_of_head ? shape.queries : shape.queries - t - queries);
-    for (const size_t in : {0, 5, 3}) ahead.add(call.in[in].as<T>() + next, stride, rows, shape.width);
+    for (const size_t in : {0, 5, 3}) add(call.in[in], next, shape.heads, rows);
   }
   const int64_t done = h % per_group * shape.queries + t, all = per_group * shape.queries;
   const int64_t from = shape.keys * done / all, to = shape.keys * (done + queries) / all;  // a share for each block
-  const auto add_share = [&](T* rows, int64_t b2, int64_t group) {
-    ahead.add(rows + shape.key(b2, from, group), shape.groups * shape.width, to - from, shape.width);
-  };
   if (guess && shape.fits_twice())
-    for (const size_t in : {1, 2}) add_share(call.in[in].as<T>(), *guess / shape.groups, *guess % shape.groups);
-  for (const size_t out : {1, 2}) add_share(call.out[out].as<T>(), b, h / per_group);
+    for (const size_t in : {1, 2}) add(call.in[in], shape.key(*guess / shape.groups, from, *guess % shape.groups), shape.groups, to - from);
+  for (const size_t out : {1, 2}) add(call.out[out], shape.key(b, from, h / per_group), shape.groups, to - from);
   return ahead;
 }
 
@@ -163,7 +163,7 @@ void run_group(const Call& call, const Heads& shape, int64_t task, std::optional
   std::fill_n(x.dv, shape.keys * padded, 0.0F);
   for (int64_t h = g * shape.heads_per_group(); h < (g + 1) * shape.heads_per_group(); ++h) {
     for (int64_t t = 0; t < shape.queries; t += kBlock)
-      run_block<T>(call, shape, b, h, t, seen, look_ahead<T>(call, shape, b, h, t, guess), x);
+      run_block<T>(call, shape, b, h, t, seen, look_ahead(call, shape, b, h, t, guess), x);
   }
   copy_rows(x.dk, shape.keys, shape.width, call.out[1].as<T>() + shape.key(b, 0, g), stride);
   copy_rows(x.dv, shape.keys, shape.width, call.out[2].as<T>() + shape.key(b, 0, g), stride);

@@ -100,15 +100,15 @@ struct BlockSight {
 /// coming, and packing them would wait for each.
 class RowsAhead {
  public:
-  template <class T>
-  void add(const T* first, int64_t stride, int64_t rows, int64_t width) {
-    constexpr auto kSize = static_cast<int64_t>(sizeof(T)), kCell = static_cast<int64_t>(sizeof(float));
-    if (rows > 0 && stride * kSize % kCell == 0)
-      pieces_[count_++] = {reinterpret_cast<const float*>(first), stride * kSize / kCell, rows, width * kSize / kCell};
+  /// Of elements of `size` bytes, `stride` of them from row to row.
+  [[gnu::noinline]] void add(const void* first, int64_t size, int64_t stride, int64_t rows, int64_t width) {
+    constexpr auto kCell = static_cast<int64_t>(sizeof(float));
+    if (rows > 0 && stride * size % kCell == 0)
+      pieces_[count_++] = {static_cast<const float*>(first), stride * size / kCell, rows, width * size / kCell};
   }
 
   /// Lets a product of k steps bring the next k lines.
-  void hand_to(micro::TileOut& out, int64_t k) {
+  [[gnu::noinline]] void hand_to(micro::TileOut& out, int64_t k) {
     if (at_ == count_ || (turn_ = !turn_)) return;  // each second one: memory is not to be waited for
     const Piece& piece = pieces_[at_];
     out.ahead = piece.first + row_ * piece.stride + column_;
@@ -132,8 +132,8 @@ class RowsAhead {
 };
 
 /// block[key][query] = alpha * rows . transposed, for the keys packed by pack_rows and a block packed by pack_transposed.
-inline void multiply_heads(const BlockSight& sight, const float* rows, const float* transposed, int64_t width, float alpha, float* block,
-                           RowsAhead& ahead) {
+[[gnu::noinline]] inline void multiply_heads(const BlockSight& sight, const float* rows, const float* transposed, int64_t width,
+                                             float alpha, float* block, RowsAhead& ahead) {
   for (int64_t c = 0; c < sight.lanes(); c += micro::kTileColumns) {
     const int64_t panel = std::min<int64_t>(micro::kTileColumns, kBlock - c), columns = std::min(panel, sight.lanes() - c);
     for (int64_t r = 0; r < sight.keys && sight.hidden_from(r) < c + columns; r += micro::kTileRows) {
@@ -147,7 +147,8 @@ inline void multiply_heads(const BlockSight& sight, const float* rows, const flo
 }
 
 /// sums[query][padded] += p . values over the keys: `values` is packed by pack_columns, a row a key.
-inline void add_over_keys(const BlockSight& sight, const float* block, const float* values, int64_t width, float* sums, RowsAhead& ahead) {
+[[gnu::noinline]] inline void add_over_keys(const BlockSight& sight, const float* block, const float* values, int64_t width, float* sums,
+                                            RowsAhead& ahead) {
   const int64_t padded = rounded_up(width, micro::kWidth);
   for (int64_t c = 0; c < padded; c += micro::kTileColumns) {
     const int64_t panel = std::min<int64_t>(micro::kTileColumns, padded - c);
@@ -163,7 +164,8 @@ inline void add_over_keys(const BlockSight& sight, const float* block, const flo
 }
 
 /// sums[key][padded] += p' . rows over the queries: `rows` is packed by pack_columns, a row a query.
-inline void add_over_queries(const BlockSight& sight, const float* block, const float* rows, int64_t width, float* sums, RowsAhead& ahead) {
+[[gnu::noinline]] inline void add_over_queries(const BlockSight& sight, const float* block, const float* rows, int64_t width, float* sums,
+                                               RowsAhead& ahead) {
   const int64_t padded = rounded_up(width, micro::kWidth);
   for (int64_t c = 0; c < padded; c += micro::kTileColumns) {
     const int64_t panel = std::min<int64_t>(micro::kTileColumns, padded - c);
