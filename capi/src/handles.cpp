@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <new>
+#include <span>
 
 #include "base/os.h"
 
@@ -9,8 +10,8 @@ namespace st::capi {
 
 /// A slot. Never moved and never freed while the library is loaded: a signal handler may be looking at it.
 struct Entry {
-  std::atomic<Object*> live{nullptr};  // null: free; what a Pin goes by
-  std::atomic<uint32_t> generation{0};
+  std::atomic<uint64_t> gate{0};       // its generation, and below it who is inside: kOpen, kInside, kRun
+  std::atomic<Object*> live{nullptr};  // null: without a handle; what a Pin goes by
   std::atomic<int32_t> pins{0};
   std::shared_ptr<Object> object;  // under the table's mutex, as is next_free
   uint32_t next_free = 0;          // slot + 1; 0: none
@@ -18,9 +19,15 @@ struct Entry {
 
 namespace {
 
+// Of a gate. While kInside is set nobody changes it but the call that is inside; while kRun is, nobody but the run's thread.
+constexpr uint64_t kOpen = 1, kInside = 2, kRun = 4;  // kOpen: by its handle too
+
+uint64_t open_gate(uint32_t generation) { return uint64_t{generation} << 32 | kOpen; }
+uint32_t generation_of(const Entry& entry) { return static_cast<uint32_t>(entry.gate.load() >> 32); }
+
 // The first chunk is the library's own data, and each further one doubles the table: a library that is loaded and unloaded again, as
 // plug-ins are, leaves nothing.
-constexpr uint32_t kFirstChunk = 64, kChunks = 18;
+constexpr uint32_t kFirstChunk = 256, kChunks = 16;
 
 struct Table {
   std::mutex mutex;
@@ -28,6 +35,7 @@ struct Table {
   std::array<std::atomic<Entry*>, kChunks> chunks{};  // further ones; chunk c holds kFirstChunk << c
   std::atomic<uint32_t> size{0};                      // slots ever used
   std::atomic<int64_t> live{0};
+  int64_t objects = 0;  // that have a slot, with a handle or without
   std::atomic<int32_t> pins{0};
   uint32_t free = 0;  // slot + 1 of the first free one
 };
@@ -46,6 +54,13 @@ struct Tables {
 
 constinit Tables tables;
 constinit std::atomic<int64_t> owner{0};  // the process that made the first handle
+
+/// A page that the child of a fork finds zero, so that no call has to ask the system which process it is in. It stays zero where the system
+/// clears no pages.
+struct alignas(4096) Witness {
+  std::atomic<bool> is_owner{false};
+};
+constinit Witness witness;
 
 Table& table(Kind kind) { return tables.of_kind[static_cast<size_t>(kind)]; }
 
@@ -87,13 +102,15 @@ Bits bits_of(const void* handle) {
 /// The child of a fork has none of the parent's threads and perhaps its locked mutexes: calls there must say so, not wait for ever. A child
 /// of a process that never had a handle is as good as any other.
 bool is_forked() {
+  if (witness.is_owner.load(std::memory_order_relaxed)) return false;
   const int64_t first = owner.load();
   return first != 0 && first != os::process_id();
 }
 
 void check_process(Kind kind) {
-  require(!is_forked(), Code::wrong_state, name_of(kind), ": process ", os::process_id(), " was forked from ", owner.load(),
-          ", which had handles already; start it with spawn or exec, or fork before the first handle is made");
+  if (!is_forked()) return;
+  fail(Code::wrong_state, text(name_of(kind), ": process ", os::process_id(), " was forked from ", owner.load(),
+                               ", which had handles already; start it with spawn or exec, or fork before the first handle is made"));
 }
 
 [[noreturn]] void refuse(Kind kind, std::string_view why) {
@@ -111,7 +128,7 @@ Entry& entry_of(Table& table, Kind kind, const void* handle) {
   }
   Entry* entry = bits.slot == 0 ? nullptr : entry_at(table, bits.slot - 1);
   if (entry == nullptr) refuse(kind, "this is not a handle of ours");
-  if (entry->generation.load() != bits.generation || !entry->object) refuse(kind, "the handle was destroyed");
+  if (generation_of(*entry) != bits.generation || !entry->object) refuse(kind, "the handle was destroyed");
   return *entry;
 }
 
@@ -132,7 +149,7 @@ uint32_t free_slot(Table& table, Kind kind) {
 [[gnu::destructor]] void free_chunks() {
   for (Table& t : tables.of_kind) {
     const std::unique_lock lock(t.mutex, std::try_to_lock);
-    if (!lock || t.live != 0) continue;
+    if (!lock || t.objects != 0) continue;
     t.size.store(0);
     t.free = 0;
     for (auto& chunk : t.chunks) {
@@ -144,32 +161,38 @@ uint32_t free_slot(Table& table, Kind kind) {
 
 }  // namespace
 
-bool Object::enter() {
-  const std::lock_guard lock(mutex_);
-  if (inside_ || (runner_ != std::thread::id() && runner_ != std::this_thread::get_id())) return false;
-  return inside_ = true;
+Object::~Object() {
+  if (entry_ == nullptr) return;
+  Table& t = table(kind_);
+  const std::lock_guard lock(t.mutex);
+  entry_->next_free = t.free;
+  t.free = slot_ + 1;
+  --t.objects;
 }
 
-void Object::leave() {
-  const std::lock_guard lock(mutex_);
-  inside_ = false;
+bool Object::enter() {
+  uint64_t now = entry_->gate.load();
+  while ((now & kInside) == 0 && ((now & kRun) == 0 || runner_ == std::this_thread::get_id()))
+    if (entry_->gate.compare_exchange_weak(now, now | kInside)) return true;
+  return false;
 }
+
+void Object::leave() { entry_->gate.store(entry_->gate.load(std::memory_order_relaxed) & ~kInside, std::memory_order_release); }
 
 bool Object::begin_run() {
-  const std::lock_guard lock(mutex_);
-  if (inside_ || runner_ != std::thread::id()) return false;
-  runner_ = std::this_thread::get_id();
-  return true;
+  uint64_t now = entry_->gate.load();
+  while ((now & (kInside | kRun)) == 0) {
+    if (!entry_->gate.compare_exchange_weak(now, now | kInside | kRun)) continue;
+    runner_ = std::this_thread::get_id();
+    leave();
+    return true;
+  }
+  return false;
 }
 
 void Object::end_run() {
-  const std::lock_guard lock(mutex_);
   runner_ = std::thread::id();
-}
-
-bool Object::is_busy() {
-  const std::lock_guard lock(mutex_);
-  return inside_ || runner_ != std::thread::id() || users.load() > 0;
+  entry_->gate.fetch_and(~kRun);
 }
 
 std::string_view name_of(Kind kind) {
@@ -179,8 +202,8 @@ std::string_view name_of(Kind kind) {
 }
 
 void* add(Kind kind, std::shared_ptr<Object> object) {
-  int64_t nobody = 0;
-  owner.compare_exchange_strong(nobody, os::process_id());
+  if (int64_t nobody = 0; owner.load() == 0 && owner.compare_exchange_strong(nobody, os::process_id()))
+    witness.is_owner = os::clear_in_forked_child(std::as_writable_bytes(std::span(&witness, 1)));
   check_process(kind);
   Table& t = table(kind);
   const std::lock_guard lock(t.mutex);
@@ -188,11 +211,15 @@ void* add(Kind kind, std::shared_ptr<Object> object) {
   Entry& entry = *entry_at(t, slot);
   t.free = entry.next_free;
   entry.next_free = 0;
-  const uint32_t generation = entry.generation.load() + 1;
+  const uint32_t generation = generation_of(entry) + 1;
+  object->kind_ = kind;
+  object->slot_ = slot;
+  object->entry_ = &entry;
   entry.object = std::move(object);
-  entry.generation.store(generation);
   entry.live.store(entry.object.get());
+  entry.gate.store(open_gate(generation));
   ++t.live;
+  ++t.objects;
   return pack(kind, slot, generation);
 }
 
@@ -205,6 +232,18 @@ std::shared_ptr<Object> look_up(Kind kind, const void* handle) {
   return object;
 }
 
+Object* enter_at_once(Kind kind, const void* handle) noexcept {
+  const Bits bits = bits_of(handle);
+  // Entries of the first chunk are there as long as the library is.
+  if (bits.kind != static_cast<uint64_t>(kind) + 1 || bits.slot - 1 >= kFirstChunk || is_forked()) return nullptr;
+  Entry& entry = table(kind).first[bits.slot - 1];
+  uint64_t nobody_inside = open_gate(bits.generation);
+  if (!entry.gate.compare_exchange_strong(nobody_inside, nobody_inside | kInside)) return nullptr;
+  Object* object = entry.live.load(std::memory_order_relaxed);
+  Heap::serve(object->heap);
+  return object;
+}
+
 void remove(Kind kind, const void* handle) {
   if (handle == nullptr) return;
   check_process(kind);
@@ -212,12 +251,12 @@ void remove(Kind kind, const void* handle) {
   Table& t = table(kind);
   const std::lock_guard lock(t.mutex);
   Entry& entry = entry_of(t, kind, handle);
-  require(!entry.object->is_busy(), Code::busy, name_of(kind), ": a call on this handle is running; destroy it afterwards");
+  uint64_t nobody_inside = open_gate(bits_of(handle).generation);
+  require(entry.object->users.load() == 0 && entry.gate.compare_exchange_strong(nobody_inside, nobody_inside & ~kOpen), Code::busy,
+          name_of(kind), ": a call on this handle is running; destroy it afterwards");
   entry.live.store(nullptr);
   while (entry.pins.load() != 0) std::this_thread::yield();  // a cancel in its few instructions
   last = std::move(entry.object);
-  entry.next_free = t.free;
-  t.free = bits_of(handle).slot;
   --t.live;
 }
 
@@ -240,7 +279,7 @@ Pin::Pin(Kind kind, const void* handle) noexcept : kind_(kind) {
   if (entry_ == nullptr) return;
   entry_->pins.fetch_add(1);
   Object* object = entry_->live.load();
-  if (object == nullptr || entry_->generation.load() != bits.generation) return;
+  if (object == nullptr || generation_of(*entry_) != bits.generation) return;
   object_ = object;
   code_ = Code::ok;
 }

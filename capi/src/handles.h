@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/heap.h"
@@ -20,38 +21,46 @@ enum class Kind : int32_t { context, graph, model, data, recipe, trainer, predic
 constexpr int32_t kKinds = 11;
 std::string_view name_of(Kind kind);
 
+struct Entry;
+
 /// What a handle stands for. Children hold their parents by shared_ptr, so any order of destruction is right.
 class Object {
  public:
   Object() = default;
-  virtual ~Object() = default;
+  virtual ~Object();  // gives its slot back
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
 
   Heap* const heap = Heap::current();  // of the context that it is made for; null: of none
   std::string answer;                  // text owned by the handle until its next call
 
+  // From add() on:
   /// One call at a time: false while another is inside, or while another thread's run is on.
   bool enter();
   void leave();
   /// A run is many calls: between them this thread may enter (the callback), others may not. False while a call or a run is on.
   bool begin_run();
   void end_run();
-  bool is_busy();
 
   /// For calls that may be many at once: they count, so that the handle is not destroyed under one.
   std::atomic<int64_t> users{0};
 
  private:
-  std::mutex mutex_;
-  bool inside_ = false;
-  std::thread::id runner_;  // none: no run
+  friend void* add(Kind kind, std::shared_ptr<Object> object);
+
+  Kind kind_{};
+  uint32_t slot_ = 0;
+  Entry* entry_ = nullptr;               // of its slot, which no other object has while this one lives, though its handle may be gone
+  std::atomic<std::thread::id> runner_;  // none: no run
 };
 
 /// Puts an object in the table; the value is what the host sees as a pointer.
 void* add(Kind kind, std::shared_ptr<Object> object);
 /// The object, or ST_INVALID_HANDLE saying what is wrong with the handle. Its context's memory serves from then on.
 std::shared_ptr<Object> look_up(Kind kind, const void* handle);
+/// The same with enter() at once, without a lock and without a share of the object, which lives until its leave(). Null: not at once;
+/// look_up() and enter() say why, or do it.
+Object* enter_at_once(Kind kind, const void* handle) noexcept;
 /// Takes the object out; BUSY while a call is inside.
 void remove(Kind kind, const void* handle);
 int64_t live(Kind kind);
@@ -70,8 +79,6 @@ class Use {
  private:
   std::shared_ptr<T> object_;
 };
-
-struct Entry;
 
 /// The object behind a handle for calls that a signal handler may make: no lock, no memory, no message. remove() waits for it, so it is
 /// held for a store or two and never around anything that waits.
@@ -97,22 +104,29 @@ class Pin {
 template <class T>
 class Lease {
  public:
-  Lease(Kind kind, std::shared_ptr<T> object) : object_(std::move(object)) {
-    require(object_->enter(), Code::busy, name_of(kind), ": another call on this handle is running; use one handle per thread, or wait");
+  Lease(Kind kind, const void* handle) : object_(static_cast<T*>(enter_at_once(kind, handle))) {
+    if (object_ == nullptr) enter(kind, std::static_pointer_cast<T>(look_up(kind, handle)));
   }
+  Lease(Kind kind, std::shared_ptr<T> object) { enter(kind, std::move(object)); }
   ~Lease() {
     if (object_) object_->leave();
   }
-  Lease(Lease&& other) noexcept : object_(std::move(other.object_)) {}
+  Lease(Lease&& other) noexcept : kept_(std::move(other.kept_)), object_(std::exchange(other.object_, nullptr)) {}
   Lease& operator=(Lease&&) = delete;
   Lease(const Lease&) = delete;
 
-  T* operator->() const { return object_.get(); }
+  T* operator->() const { return object_; }
   T& operator*() const { return *object_; }
-  const std::shared_ptr<T>& shared() const { return object_; }
 
  private:
-  std::shared_ptr<T> object_;
+  void enter(Kind kind, std::shared_ptr<T> object) {
+    require(object->enter(), Code::busy, name_of(kind), ": another call on this handle is running; use one handle per thread, or wait");
+    kept_ = std::move(object);
+    object_ = kept_.get();
+  }
+
+  std::shared_ptr<T> kept_;  // null: its handle keeps it, and cannot be destroyed meanwhile
+  T* object_ = nullptr;
 };
 
 }  // namespace st::capi

@@ -91,7 +91,7 @@ struct PendingObject final : Object {
   std::optional<Pending> work;
 };
 
-struct GemmObject final : Object {
+struct GemmObject final : Object, std::enable_shared_from_this<GemmObject> {
   std::shared_ptr<Context> context;
   std::unique_ptr<GemmPlan> plan;
   std::optional<UsualOperands> usual;
@@ -135,7 +135,7 @@ auto peek(const Handle* handle) {
 template <class Handle>
 auto find(const Handle* handle) {
   using Traits = HandleTraits<Handle>;
-  return Lease<typename Traits::Object>(Traits::kind, peek(handle));
+  return Lease<typename Traits::Object>(Traits::kind, handle);
 }
 
 /// Hands a new object out.

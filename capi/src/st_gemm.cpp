@@ -66,7 +66,7 @@ st_status st_gemm_pack(st_gemm* gemm, const st_view* b, st_packed** packed) {
     const void* data = b_of(choice.problem, b, "st_gemm_pack");
     g->context->require_memory("st_gemm_pack: packed B", choice.packed_bytes);
     auto object = std::make_shared<PackedObject>();
-    object->gemm = g.shared();
+    object->gemm = g->shared_from_this();
     object->b = std::make_unique<PackedMatrix>(*g->plan, data, g->context->memory());
     hand_out(packed, std::move(object));
   });

@@ -76,6 +76,17 @@ std::string host_name() {
 
 int64_t process_id() { return getpid(); }
 
+bool clear_in_forked_child([[maybe_unused]] std::span<std::byte> pages) {
+#if defined(MADV_WIPEONFORK)
+  if (pages.size() % static_cast<size_t>(sysconf(_SC_PAGESIZE)) != 0) return false;  // it would clear what stands behind them too
+  // Emulators answer every advice with yes: one that takes an advice that there is not is not believed.
+  if (madvise(pages.data(), pages.size(), -1) == 0) return false;
+  return madvise(pages.data(), pages.size(), MADV_WIPEONFORK) == 0;
+#else
+  return false;
+#endif
+}
+
 Pages::Pages(int64_t bytes) : size_(bytes) {
   check(bytes >= 0, "pages: ", bytes, " bytes were asked for");
   if (bytes == 0) return;

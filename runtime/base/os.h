@@ -22,6 +22,9 @@ double seconds();                         // monotonic
 std::string reason_of(int error_number);  // "No such file or directory"
 std::string host_name();
 int64_t process_id();
+/// Asks that the child of a fork finds whole pages of memory that is no file's zero, however it was forked. False where the system does
+/// not.
+bool clear_in_forked_child(std::span<std::byte> pages);
 
 struct CpuIdentity {
   std::string vendor;  // "AuthenticAMD"

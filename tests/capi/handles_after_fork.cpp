@@ -1,8 +1,10 @@
 // The child of a process with handles: every call on one is refused, none hangs, and the child ends like any other program.
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -28,9 +30,9 @@ int first_that_is_not_refused(AllKinds& w) {
 
 /// How the child ended that answered with exit(): its destructors run, and the library's. -1: by its alarm, or a crash.
 template <class Child>
-int answer_of(const Child& child) {
+int answer_of(const Child& child, pid_t (*forked)() = fork) {
   std::fflush(nullptr);  // or the child would print it again
-  const pid_t pid = fork();
+  const pid_t pid = forked();
   if (pid == 0) {
     alarm(kHang);
     std::exit(child());
@@ -48,6 +50,13 @@ TEST(HandlesAfterFork, EveryCallOnALiveOneIsRefused) {
   const int answer = answer_of([&] { return first_that_is_not_refused(w); });
   EXPECT_EQ(answer, 0) << row_at(answer);
   EXPECT_EQ(w.state(), before) << "the parent goes on";
+}
+
+TEST(HandlesAfterFork, AChildThatTheCLibraryDoesNotKnowOfIsRefusedToo) {
+  AllKinds w;
+  const int answer =
+      answer_of([&] { return first_that_is_not_refused(w); }, [] { return static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)); });
+  EXPECT_EQ(answer, 0) << row_at(answer);
 }
 
 TEST(HandlesAfterFork, AChildThatCallsNothingExits) {
