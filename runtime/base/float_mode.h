@@ -16,8 +16,9 @@ class FloatMode {
 
  private:
   friend class HostsFloatMode;
-  uint32_t saved_;
+  FloatMode*& innermost_;  // this thread's, which takes a call to find
   FloatMode* outer_;
+  uint32_t saved_;
 };
 
 /// Gives the caller of the library its own mode back for its lifetime: around each call of a function of the host's, and around nothing

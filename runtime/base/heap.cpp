@@ -31,7 +31,7 @@ void Heap::release() noexcept {
 
 Heap* Heap::current() noexcept { return serving; }
 
-void Heap::serve(Heap* heap) noexcept {
+void Heap::serve_first(Heap* heap) noexcept {
   if (serving == nullptr) serving = heap;
 }
 
@@ -59,7 +59,7 @@ void Heap::give_back(void* block) noexcept {
   header.heap->release();
 }
 
-HeapScope::HeapScope(Heap* heap) noexcept : outer_(serving) { serving = heap; }
-HeapScope::~HeapScope() { serving = outer_; }
+HeapScope::HeapScope(Heap* heap) noexcept : serving_(serving), outer_(serving_) { serving_ = heap; }
+HeapScope::~HeapScope() { serving_ = outer_; }
 
 }  // namespace st

@@ -25,7 +25,9 @@ class Heap {
   /// What this thread's blocks are made of; null: the process's own malloc.
   static Heap* current() noexcept;
   /// From now on, to the end of the HeapScope around; the first one of a scope stays, and null changes nothing.
-  static void serve(Heap* heap) noexcept;
+  static void serve(Heap* heap) noexcept {
+    if (heap != nullptr) serve_first(heap);
+  }
 
   /// Null where the process has no memory left; throws HostMemoryError where the host has none.
   static void* take(size_t bytes, size_t align);
@@ -34,6 +36,7 @@ class Heap {
  private:
   friend class HeapScope;
   explicit Heap(const HostAllocator& host) : host_(host) {}
+  static void serve_first(Heap* heap) noexcept;
   void release() noexcept;
 
   HostAllocator host_;
@@ -49,6 +52,7 @@ class HeapScope {
   HeapScope& operator=(const HeapScope&) = delete;
 
  private:
+  Heap*& serving_;  // this thread's, which takes a call to find
   Heap* outer_;
 };
 
