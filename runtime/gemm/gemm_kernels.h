@@ -20,6 +20,9 @@ struct GemmOperands {
   const GemmEpilogue* epilogue = nullptr;
 };
 
+/// A whole product by one thread, without scratch and without an epilogue; alpha is not 0. The same bits as run()'s.
+using SmallProduct = void (*)(const GemmProblem& problem, const TileSchedule& schedule, const GemmOperands& operands);
+
 struct GemmKernels {
   /// The schedule of the problem as_run(); `wanted` is the caller's, and is seen from the transposed problem where that runs.
   TileSchedule (*schedule)(const GemmProblem& problem, const TileSchedule& wanted);
@@ -31,6 +34,8 @@ struct GemmKernels {
   /// All of B's matrices laid out as run() reads them: 64-byte aligned. They fit each problem and schedule with the same packing_of().
   int64_t (*packed_bytes)(const GemmProblem& problem, const TileSchedule& schedule);
   void (*pack)(const GemmProblem& problem, const TileSchedule& schedule, const void* b, std::byte* to, Workers& workers);
+  /// For products so small that what run() looks at first would cost as much: whoever makes one many times asks once. Null: run() it.
+  SmallProduct (*small)(const GemmProblem& problem, const TileSchedule& schedule, int threads) = nullptr;
 };
 
 /// What the layout of a packed B depends on.

@@ -47,8 +47,16 @@ class GemmPlan {
  private:
   friend class PackedMatrix;
 
+  void run_by_tasks(const GemmOperands& operands);
+  /// `product` of so many operations, and now and then its rate.
+  template <class Product>
+  void timed(double work, const Product& product);
+
   const GemmKernels& kernels_;
   GemmChoice choice_;
+  GemmProblem problem_;  // the choice's, with the alpha and beta of the run
+  SmallProduct small_;   // null: by tasks
+  double work_;
   std::unique_ptr<Workers> workers_;
   Workers alone_{1};
   Memory scratch_;

@@ -27,7 +27,7 @@ constexpr int64_t kRowsWorthPacking = 512;
 int64_t packed_weight_of(std::span<const Type> in, const Attrs& attrs) {
   const GemmProblem p = linear_problem(in, attrs);
   const TileSchedule schedule = schedule_of(p, attrs);
-  const bool in_place = !schedule.packs_b() || is_small(p, schedule, {}, 1);
+  const bool in_place = !schedule.packs_b() || is_small(p, schedule, 1);
   return in_place || p.m > kRowsWorthPacking ? 0 : gemm_packed_bytes(p, schedule);
 }
 

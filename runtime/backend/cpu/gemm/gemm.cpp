@@ -83,7 +83,7 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
   if (turned) std::swap(given.a, given.b);
   if (p.k == 0) given.a = given.b = workspace.data();  // theirs may be null, and nothing is read through these
   bool small = false;
-  if constexpr (!micro::kPairs) small = !turned && is_small(p, schedule, given, workers.threads());
+  if constexpr (!micro::kPairs) small = !turned && is_small(p, schedule, workers.threads());
   const ScratchLayout layout = small ? ScratchLayout{} : scratch_layout(p, schedule);
   const int64_t packed_step = operands.packed_b == nullptr || problem.b_batch == 0 ? 0 : packed_cells(problem, schedule);
   const auto one = [&](int64_t entry, int64_t lane) {
@@ -99,6 +99,7 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
     }
     if constexpr (!micro::kPairs) {
       if (small) {
+        if (given.packed_b != nullptr) x.packed_b = given.packed_b + entry * packed_step * static_cast<int64_t>(sizeof(Cell));
         small_product(p, schedule, x);
         if (x.epilogue != nullptr && x.epilogue->changes_c()) apply_epilogue(*x.epilogue, {x.c, p.c, p.c_type, 0, p.m, 0, p.n});
         return;
@@ -127,6 +128,15 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
   }
   if (given.epilogue != nullptr && given.epilogue->column_sums != nullptr)
     sum_columns(problem, given.c, given.epilogue->column_sums, workers);
+}
+
+SmallProduct gemm_small(const GemmProblem& problem, const TileSchedule& schedule, int threads) {
+  if (const GemmKernels* other = made_elsewhere(problem)) return other->small(problem, schedule, threads);
+  if constexpr (!micro::kPairs) {
+    const bool whole = problem.batch == 1 && problem.m > 0 && problem.n > 0 && problem.k > 0;
+    if (whole && !runs_transposed(problem) && is_small(problem, schedule, threads)) return small_product;
+  }
+  return nullptr;
 }
 
 int64_t gemm_packed_bytes(const GemmProblem& problem, const TileSchedule& schedule) {
@@ -159,6 +169,7 @@ void gemm_pack(const GemmProblem& problem, const TileSchedule& schedule, const v
 
 extern "C" const st::GemmKernels* ST_ENTRY_OF(ST_ISA)() {
   namespace isa = st::cpu::ST_ISA;
-  static const st::GemmKernels kernels{isa::gemm_schedule, isa::gemm_workspace, isa::gemm, isa::gemm_packed_bytes, isa::gemm_pack};
+  static const st::GemmKernels kernels{isa::gemm_schedule,     isa::gemm_workspace, isa::gemm,
+                                       isa::gemm_packed_bytes, isa::gemm_pack,      isa::gemm_small};
   return &kernels;
 }

@@ -11,6 +11,7 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
           Workers& workers);
 
 int64_t gemm_packed_bytes(const GemmProblem& problem, const TileSchedule& schedule);
+SmallProduct gemm_small(const GemmProblem& problem, const TileSchedule& schedule, int threads);
 void gemm_pack(const GemmProblem& problem, const TileSchedule& schedule, const void* b, std::byte* to, Workers& workers);
 
 }  // namespace st::cpu::ST_ISA
