@@ -102,6 +102,36 @@ class Pages {
   int64_t size_ = 0;
 };
 
+/// A shared library of others, opened while we run. It is never closed: what has started threads cannot be.
+class LoadedLibrary {
+ public:
+  /// `name`: a path, or a name that the loader looks for. Runs the library's initialisers. Throws unavailable with the loader's reason.
+  explicit LoadedLibrary(const std::string& name);
+
+  const std::string& name() const { return name_; }
+  /// Somebody else in this process has opened it before.
+  bool was_there() const { return was_there_; }
+
+  /// Null: it has no such function, nor has a library that it needs. `Function` is a pointer to a function.
+  template <class Function>
+  Function find(const char* name) const {
+    return reinterpret_cast<Function>(symbol(name));
+  }
+  /// Throws unavailable where it has no such function.
+  template <class Function>
+  Function need(const char* name) const {
+    return reinterpret_cast<Function>(needed(name));
+  }
+
+ private:
+  void* symbol(const char* name) const;
+  void* needed(const char* name) const;
+
+  std::string name_;
+  void* handle_;
+  bool was_there_;
+};
+
 /// Writes `path` so that a kill or a full disk leaves the old file or the new one, never a part: temporary name, fsync, rename, fsync of
 /// the folder. `fill` gets a writer that throws io with path, offset and reason.
 void write_file_atomically(const std::string& path,

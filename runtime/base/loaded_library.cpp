@@ -1,0 +1,39 @@
+// dlopen, for os.h.
+#include <dlfcn.h>
+
+#include "base/error.h"
+#include "base/os.h"
+
+// A program that is linked statically, libc too, has no loader: there they stay null, and the linker does not warn of them.
+#pragma weak dlopen
+#pragma weak dlsym
+#pragma weak dlerror
+
+namespace st::os {
+namespace {
+
+/// glibc's message begins with the name, which the caller knows.
+std::string reason_of_loader(const std::string& name) {
+  const char* said = dlerror();
+  const std::string reason = said == nullptr ? "the loader gives no reason" : said;
+  return reason.starts_with(name + ": ") ? reason.substr(name.size() + 2) : reason;
+}
+
+}  // namespace
+
+LoadedLibrary::LoadedLibrary(const std::string& name) : name_(name) {
+  require(&dlopen != nullptr, Code::unavailable, name, ": this program is linked statically and loads no libraries");
+  handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  was_there_ = handle_ != nullptr;
+  if (!was_there_) handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle_ == nullptr) fail(Code::unavailable, text(name, ": ", reason_of_loader(name)));
+}
+
+void* LoadedLibrary::symbol(const char* name) const { return dlsym(handle_, name); }
+
+void* LoadedLibrary::needed(const char* name) const {
+  if (void* found = symbol(name)) return found;
+  fail(Code::unavailable, text(name_, " has no function ", name));
+}
+
+}  // namespace st::os
