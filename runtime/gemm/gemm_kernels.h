@@ -42,6 +42,7 @@ struct GemmKernels {
 struct BPacking {
   int64_t n = 0, k = 0, matrices = 0, panel = 0, piece = 0, block = 0, together = 0;
   bool transposed = false;
+  const GemmLibrary* library = nullptr;  // reads B as it lies, without gaps; transposed: column after column
   bool operator==(const BPacking&) const = default;
 };
 BPacking packing_of(const GemmProblem& problem, const TileSchedule& schedule);

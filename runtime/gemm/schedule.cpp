@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "gemm/gemm_kernels.h"
+#include "gemm/gemm_library.h"
 
 namespace st {
 
@@ -136,10 +137,12 @@ int64_t scratch_bytes(const GemmProblem& problem, const TileSchedule& schedule) 
 BPacking packing_of(const GemmProblem& p, const TileSchedule& s) {
   const bool turned = runs_transposed(p);  // then B is what the kernel takes for A
   const int64_t matrices = p.b_batch == 0 ? 1 : p.batch;
+  if (s.library != nullptr) return {.n = p.n, .k = p.k, .matrices = matrices, .transposed = p.b.column != 1, .library = s.library};
   return {p.n, p.k, matrices, turned ? s.mr : s.nr, s.kc, turned ? s.block_m : s.block_n, s.kr, turned};
 }
 
 std::string text_of(const TileSchedule& s) {
+  if (s.library != nullptr) return text("by ", s.library->identity());
   return text("tile ", s.mr, "x", s.nr, ", task ", s.mc, "x", s.nc, ", k ", s.kc, ", block ", s.block_m, "x", s.block_n, ", order ",
               s.order == LoopOrder::n_k_m ? "n k m" : "n m k", s.packs_b() ? "" : ", B in place");
 }

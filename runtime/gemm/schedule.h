@@ -13,6 +13,8 @@
 
 namespace st {
 
+class GemmLibrary;
+
 enum class InstructionSet : int32_t { portable, avx2, avx512, avx512_bf16, amx_bf16 };
 
 /// Which of the two packed operands stays while the other moves on. Both leave the bits alone.
@@ -27,7 +29,7 @@ enum class Packing : int32_t {
   in_place,  // B is read where it lies (few rows: each element is used once or twice)
 };
 
-/// Sizes in elements; 0 means "choose". Only kc decides bits: the sum over K is cut there, and never across threads.
+/// Sizes in elements; 0 means "choose". Only kc decides bits, where no library does: the sum over K is cut there, and never across threads.
 struct TileSchedule {
   int64_t mr = 0, nr = 0;            // registers
   int64_t mc = 0, nc = 0, kc = 0;    // one task, one piece of K
@@ -36,6 +38,7 @@ struct TileSchedule {
   int64_t block_k = 0;               // of K, whole pieces; never wished
   LoopOrder order = LoopOrder::n_k_m;
   Packing b = Packing::choose;
+  const GemmLibrary* library = nullptr;  // makes the product in place of our kernels: its bits, which no size here decides
   bool packs_b() const { return b != Packing::in_place; }
   bool operator==(const TileSchedule&) const = default;
 };

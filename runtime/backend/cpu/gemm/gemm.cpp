@@ -7,6 +7,7 @@
 #include "backend/cpu/gemm/entry.h"
 #include "backend/cpu/gemm/epilogue_rows.h"
 #include "backend/cpu/gemm/lanes.h"
+#include "backend/cpu/gemm/library_product.h"
 #include "backend/cpu/gemm/product.h"
 #include "backend/cpu/gemm/small_product.h"
 
@@ -77,13 +78,21 @@ int64_t gemm_workspace(const GemmProblem& problem, const TileSchedule& schedule,
 void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOperands& operands, std::span<std::byte> workspace,
           Workers& workers) {
   if (const GemmKernels* other = made_elsewhere(problem)) return other->run(problem, schedule, operands, workspace, workers);
+  if constexpr (!micro::kPairs) {  // libraries multiply fp32
+    if (schedule.library != nullptr && operands.packed_b != nullptr) {
+      GemmOperands plain = operands;
+      plain.b = operands.packed_b, plain.packed_b = nullptr;
+      return gemm(with_packed_b(problem), schedule, plain, workspace, workers);
+    }
+  }
   const GemmProblem p = as_run(problem);
   const bool turned = runs_transposed(problem);
+  [[maybe_unused]] const bool by_library = schedule.library != nullptr && p.k > 0 && p.alpha != 0;
   GemmOperands given = operands;
   if (turned) std::swap(given.a, given.b);
   if (p.k == 0) given.a = given.b = workspace.data();  // theirs may be null, and nothing is read through these
   bool small = false;
-  if constexpr (!micro::kPairs) small = !turned && is_small(p, schedule, workers.threads());
+  if constexpr (!micro::kPairs) small = !turned && !by_library && is_small(p, schedule, workers.threads());
   const ScratchLayout layout = small ? ScratchLayout{} : scratch_layout(p, schedule);
   const int64_t packed_step = operands.packed_b == nullptr || problem.b_batch == 0 ? 0 : packed_cells(problem, schedule);
   const auto one = [&](int64_t entry, int64_t lane) {
@@ -98,6 +107,7 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
       x.epilogue = &epilogue;
     }
     if constexpr (!micro::kPairs) {
+      if (by_library) return library_product(p, *schedule.library, x, turned, workers);
       if (small) {
         if (given.packed_b != nullptr) x.packed_b = given.packed_b + entry * packed_step * static_cast<int64_t>(sizeof(Cell));
         small_product(p, schedule, x);
@@ -133,7 +143,7 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
 SmallProduct gemm_small(const GemmProblem& problem, const TileSchedule& schedule, int threads) {
   if (const GemmKernels* other = made_elsewhere(problem)) return other->small(problem, schedule, threads);
   if constexpr (!micro::kPairs) {
-    const bool whole = problem.batch == 1 && problem.m > 0 && problem.n > 0 && problem.k > 0;
+    const bool whole = schedule.library == nullptr && problem.batch == 1 && problem.m > 0 && problem.n > 0 && problem.k > 0;
     if (whole && !runs_transposed(problem) && is_small(problem, schedule, threads)) return small_product;
   }
   return nullptr;
@@ -141,11 +151,15 @@ SmallProduct gemm_small(const GemmProblem& problem, const TileSchedule& schedule
 
 int64_t gemm_packed_bytes(const GemmProblem& problem, const TileSchedule& schedule) {
   if (const GemmKernels* other = made_elsewhere(problem)) return other->packed_bytes(problem, schedule);
+  if constexpr (!micro::kPairs)
+    if (schedule.library != nullptr) return packed_bytes_for_library(problem);
   return packed_cells(problem, schedule) * packing_of(problem, schedule).matrices * 4;
 }
 
 void gemm_pack(const GemmProblem& problem, const TileSchedule& schedule, const void* b, std::byte* to, Workers& workers) {
   if (const GemmKernels* other = made_elsewhere(problem)) return other->pack(problem, schedule, b, to, workers);
+  if constexpr (!micro::kPairs)
+    if (schedule.library != nullptr) return pack_for_library(problem, b, to, workers);
   const GemmProblem p = as_run(problem);
   const int64_t matrices = packing_of(problem, schedule).matrices, step = packed_cells(problem, schedule);
   for (int64_t i = 0; i < matrices; ++i) {
