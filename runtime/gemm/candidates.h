@@ -8,6 +8,12 @@
 
 namespace st {
 
+/// What may compete with the default, beside it: other tiles, libraries, or both.
+struct GemmContest {
+  bool tiles = true;
+  std::vector<const GemmLibrary*> libraries = {};
+};
+
 struct GemmCandidate {
   TileSchedule schedule;  // as run
   double rate = 0;        // predicted, flop/s

@@ -11,14 +11,16 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "gemm/gemm_library.h"
 
 namespace st {
 namespace {
 
-constexpr std::string_view kHead = "scaletrain-tuning ", kFirstLine = "scaletrain-tuning 1";
+constexpr std::string_view kHead = "scaletrain-tuning ", kFirstLine = "scaletrain-tuning 2";
 constexpr int64_t kMostBytes = int64_t{16} << 20;
 constexpr double kPatience = 2;  // seconds for the lock: a writer holds it for milliseconds
-constexpr size_t kSizes = std::tuple_size_v<TileSizes>, kWords = 1 + kSizes + 2;
+constexpr std::string_view kOwn = "own";
+constexpr size_t kSizes = std::tuple_size_v<TileSizes>, kRates = 1 + kSizes, kWords = kRates + 3;
 
 template <class Number>
 bool reads(std::string_view word, Number& number, int base) {
@@ -35,7 +37,7 @@ uint32_t crc_of(std::string_view body) { return crc32c(std::as_bytes(std::span(b
 std::string line_of(const std::string& key, const TunedSchedule& tuned) {
   std::string line = key;
   for (const int64_t size : sizes_of(tuned.schedule)) line += text(" ", size);
-  return line + text(" ", tuned.rate, " ", tuned.standard_rate, "\n");
+  return line + text(" ", tuned.rate, " ", tuned.standard_rate, " ", tuned.library.empty() ? kOwn : std::string_view(tuned.library), "\n");
 }
 
 bool read_line(std::string_view line, std::string& key, TunedSchedule& tuned) {
@@ -46,11 +48,12 @@ bool read_line(std::string_view line, std::string& key, TunedSchedule& tuned) {
     if (!reads(words[i + 1], sizes[i], 10)) return false;
   const auto schedule = schedule_of(sizes);
   const auto is_rate = [](double rate) { return std::isfinite(rate) && rate > 0; };
-  if (!schedule || !reads(words[kWords - 2], tuned.rate, 10) || !reads(words[kWords - 1], tuned.standard_rate, 10) ||
-      !is_rate(tuned.rate) || !is_rate(tuned.standard_rate))
+  if (!schedule || !reads(words[kRates], tuned.rate, 10) || !reads(words[kRates + 1], tuned.standard_rate, 10) || !is_rate(tuned.rate) ||
+      !is_rate(tuned.standard_rate))
     return false;
   key = words[0];
   tuned.schedule = *schedule;
+  tuned.library = words[kRates + 2] == kOwn ? std::string() : words[kRates + 2];
   return true;
 }
 
@@ -88,7 +91,7 @@ std::string as_text(const std::map<std::string, TunedSchedule>& entries) {
 }  // namespace
 
 std::string tuning_key(const os::CpuIdentity& cpu, std::string_view kernel_class, const GemmProblem& p, const TileSchedule& wish,
-                       bool order_is_wished, int threads) {
+                       bool order_is_wished, int threads, const GemmContest& contest) {
   const auto strides = [](char name, const MatrixStrides& at, int64_t batch, DType type) {
     return text(name, name_of(type), ",", at.row, ",", at.column, ",", batch, "/");
   };
@@ -100,6 +103,8 @@ std::string tuning_key(const os::CpuIdentity& cpu, std::string_view kernel_class
     key += order_is_wished ? "/wish!" : "/wish";
     for (const int64_t size : sizes_of(wish)) key += text(",", size);
   }
+  if (!contest.libraries.empty()) key += contest.tiles ? "/tiles" : "/default-tiles";
+  for (const GemmLibrary* library : contest.libraries) key += text(",", library->identity());
   std::ranges::replace(key, ' ', '_');  // in a vendor's name; a line is words
   return key;
 }

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <vector>
 
-#include "base/dtype.h"
 #include "base/error.h"
-#include "base/float16.h"
+#include "gemm/gemm_library.h"
+#include "parts/drawn_operands.h"
 
 namespace st {
 namespace {
@@ -17,62 +17,6 @@ constexpr double kSample = 5e-4;  // seconds a sample lasts at least, so that th
 constexpr double kWarm = 5e-3;    // a longer product's first microseconds do not show
 constexpr double kSlack = 1.25;   // candidates slower than the default, other programs
 constexpr double kGain = 1.01;
-
-int64_t extent_of(int64_t rows, int64_t columns, const MatrixStrides& at, int64_t batch, int64_t step) {
-  if (rows == 0 || columns == 0 || batch == 0) return 0;
-  return (rows - 1) * at.row + (columns - 1) * at.column + (batch - 1) * step + 1;
-}
-
-/// Operands of a problem, of the dtypes and strides that it has.
-class Operands {
- public:
-  static int64_t bytes_for(const GemmProblem& p) {
-    int64_t sum = 0;
-    for (const int64_t bytes : sizes(p)) sum += bytes;
-    return sum;
-  }
-
-  Operands(const GemmProblem& p, const std::shared_ptr<MemorySource>& memory) : problem_(p) {
-    const auto bytes = sizes(p);
-    for (size_t i = 0; i < bytes.size(); ++i) memory_[i] = Memory(bytes[i], memory);
-  }
-
-  /// Numbers in [-1, 1). C is written only.
-  void draw(uint64_t seed, Workers& workers) {
-    fill(memory_[0], problem_.a_type, seed, workers);
-    fill(memory_[1], problem_.b_type, seed + 1, workers);
-    if (problem_.bias) fill(memory_[3], problem_.c_type, seed + 2, workers);
-  }
-
-  GemmOperands get() const {
-    return {memory_[0].data(), memory_[1].data(), memory_[2].data(), problem_.bias ? memory_[3].data() : nullptr};
-  }
-
- private:
-  static std::array<int64_t, 4> sizes(const GemmProblem& p) {
-    return {extent_of(p.m, p.k, p.a, p.batch, p.a_batch) * bytes_of(p.a_type),
-            extent_of(p.k, p.n, p.b, p.batch, p.b_batch) * bytes_of(p.b_type),
-            extent_of(p.m, p.n, p.c, p.batch, p.c_batch) * bytes_of(p.c_type), p.bias ? p.n * bytes_of(p.c_type) : 0};
-  }
-
-  static void fill(Memory& memory, DType type, uint64_t seed, Workers& workers) {
-    constexpr int64_t kGrain = 1 << 16;
-    const int64_t elements = memory.size() / bytes_of(type);
-    workers.run_range(elements, kGrain, [&](int64_t begin, int64_t end) {
-      uint64_t state = (seed * 0x9E3779B97F4A7C15 + static_cast<uint64_t>(begin)) | 1;
-      for (int64_t i = begin; i < end; ++i) {
-        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-        const float value = static_cast<float>(state >> 40) * 0x1p-23F - 1.0F;
-        if (type == DType::f32) reinterpret_cast<float*>(memory.data())[i] = value;
-        if (type == DType::bf16) reinterpret_cast<uint16_t*>(memory.data())[i] = bf16_of(value);
-        if (type == DType::f16) reinterpret_cast<uint16_t*>(memory.data())[i] = f16_of(value);
-      }
-    });
-  }
-
-  const GemmProblem& problem_;
-  std::array<Memory, 4> memory_;
-};
 
 double quantile_of(std::vector<double> values, double share) {
   std::ranges::sort(values);
@@ -85,21 +29,23 @@ struct Runner {
   std::vector<double> seconds;
 };
 
-/// Of the default's seconds to this one's, round by round: above 1 it is faster.
-double gain_of(const Runner& standard, const Runner& one, double share) {
+/// Of another's seconds to this one's, round by round: above 1 it is faster.
+double gain_of(const Runner& other, const Runner& one, double share) {
   std::vector<double> ratios;
-  for (size_t i = 0; i < one.seconds.size(); ++i) ratios.push_back(standard.seconds[i] / one.seconds[i]);
+  for (size_t i = 0; i < one.seconds.size(); ++i) ratios.push_back(other.seconds[i] / one.seconds[i]);
   return quantile_of(std::move(ratios), share);
 }
 
+bool is_beyond_spread(const Runner& other, const Runner& one) { return gain_of(other, one, 0.1) > 1 && gain_of(other, one, 0.5) > kGain; }
+
 class Race {
  public:
-  Race(const GemmKernels& kernels, const GemmProblem& problem, Workers& workers, int64_t scratch,
+  Race(const GemmKernels& kernels, const GemmProblem& problem, bool compares, Workers& workers, int64_t scratch,
        const std::shared_ptr<MemorySource>& memory, double deadline)
       : kernels_(kernels),
         problem_(problem),
         workers_(workers),
-        operands_(problem, memory),
+        operands_(problem, compares, memory),
         scratch_(scratch, memory),
         deadline_(deadline) {}
 
@@ -113,6 +59,11 @@ class Race {
     warms_up_ = once < kWarm;
     sample_ = once * static_cast<double>(repeats_ + (warms_up_ ? 1 : 0));
     return fits(2, kLeastRounds);
+  }
+
+  /// Whether this one computes what the default does, but for rounding.
+  bool is_right(const TileSchedule& standard, const TileSchedule& one) {
+    return operands_.agree([&] { run(standard); }, [&] { run(one); });
   }
 
   /// How many candidates may begin, with time for the finalists' rounds left.
@@ -153,13 +104,24 @@ class Race {
   const GemmKernels& kernels_;
   const GemmProblem& problem_;
   Workers& workers_;
-  Operands operands_;
+  DrawnOperands operands_;
   Memory scratch_;
   double deadline_, sample_ = 0;
   int64_t repeats_ = 1;
   bool warms_up_ = true;
   uint64_t seed_ = 0;
 };
+
+/// Libraries first, behind the default, should there not be the time for all.
+std::vector<Runner> runners_of(const std::vector<GemmCandidate>& own, const GemmContest& contest) {
+  std::vector<Runner> runners = {{own[0].schedule, {}}};
+  for (const GemmLibrary* library : contest.libraries) {
+    runners.push_back(runners[0]);
+    runners.back().schedule.library = library;
+  }
+  for (size_t i = 1; contest.tiles && i < own.size(); ++i) runners.push_back({own[i].schedule, {}});
+  return runners;
+}
 
 /// The default stays first; behind it the fastest of the others.
 void keep_finalists(std::vector<Runner>& runners) {
@@ -177,23 +139,32 @@ std::optional<TunedSchedule> winner_of(Race& race, std::vector<Runner> runners, 
   for (int i = 0; i < kMostRounds && race.round(runners); ++i) {
   }
   if (runners[0].seconds.size() < kLeastRounds) return std::nullopt;
-  const auto best = std::ranges::max_element(runners, {}, [&](const Runner& one) { return gain_of(runners[0], one, 0.5); });
-  const bool is_beyond_spread = gain_of(runners[0], *best, 0.1) > 1 && gain_of(runners[0], *best, 0.5) > kGain;
-  const Runner& winner = is_beyond_spread ? *best : runners[0];
-  return TunedSchedule{winner.schedule, flops / quantile_of(winner.seconds, 0.5), flops / quantile_of(runners[0].seconds, 0.5)};
+  // A library has bits of its own: it has to be faster than our own winner, too.
+  const Runner* winner = &runners[0];
+  for (const bool library : {false, true}) {
+    const Runner* best = winner;
+    for (const Runner& one : runners)
+      if ((one.schedule.library != nullptr) == library && gain_of(*best, one, 0.5) > 1) best = &one;
+    if (is_beyond_spread(*winner, *best)) winner = best;
+  }
+  const GemmLibrary* library = winner->schedule.library;
+  return TunedSchedule{winner->schedule, flops / quantile_of(winner->seconds, 0.5), flops / quantile_of(runners[0].seconds, 0.5),
+                       library == nullptr ? "" : library->identity()};
 }
 
 }  // namespace
 
-TunedTiles GemmTuner::tune(const GemmProblem& problem, const GemmWish& wish, Workers& workers, double seconds) {
+TunedTiles GemmTuner::tune(const GemmProblem& problem, const GemmWish& wish, Workers& workers, double seconds, const GemmContest& wanted) {
   const double begin = os::seconds();
   const GemmKernels& kernels = parts_.kernels;
   const TunedTiles standard{wish.tiles,
                             wish.tiles == TileSchedule{} && !wish.order_is_wished ? ScheduleSource::table : ScheduleSource::wish};
   GemmProblem measured = problem;  // of a run's own, and drawn
   measured.alpha = 1, measured.beta = 0;
+  GemmContest contest = wanted;
+  if (!library_multiplies(problem)) contest.libraries.clear();
   const MachineModel machine = machine_model(os::cpu(), parts_.kernel_class, problem, os::clock_rate());
-  if (flops_of(problem) == 0 || machine.peak() == 0) return standard;
+  if (flops_of(problem) == 0 || machine.peak() == 0 || (!contest.tiles && contest.libraries.empty())) return standard;
 
   GemmProblem added = problem;  // what a run may ask for, as choose_gemm() counts it
   added.beta = 1;
@@ -202,38 +173,53 @@ TunedTiles GemmTuner::tune(const GemmProblem& problem, const GemmWish& wish, Wor
     return wish.max_scratch_bytes == 0 || scratch_of(schedule) <= wish.max_scratch_bytes;
   };
   const auto is_standard = [&](const TileSchedule& schedule) { return schedule == kernels.schedule(problem, wish.tiles); };
-  const std::string key = tuning_key(os::cpu(), parts_.kernel_class, measured, wish.tiles, wish.order_is_wished, workers.threads());
+  const auto by_library = [&](const GemmLibrary* library, ScheduleSource source) {
+    TunedTiles tiles{wish.tiles, source};
+    tiles.tiles.library = library;
+    return tiles;
+  };
+  const std::string key =
+      tuning_key(os::cpu(), parts_.kernel_class, measured, wish.tiles, wish.order_is_wished, workers.threads(), contest);
   if (const auto known = parts_.cache.find(key); known && is_candidate(kernels, problem, wish.tiles, known->schedule)) {
+    for (const GemmLibrary* library : contest.libraries)
+      if (library->identity() == known->library) return by_library(library, ScheduleSource::cache);
     const TileSchedule made = kernels.schedule(problem, as_wished(problem, known->schedule));  // the file has not all of it
-    if (is_standard(made)) return standard;
-    if (fits(made)) return {as_wished(problem, made), ScheduleSource::cache};
+    if (known->library.empty() && is_standard(made)) return standard;
+    if (known->library.empty() && fits(made)) return {as_wished(problem, made), ScheduleSource::cache};
   }
 
-  std::vector<Runner> runners;
+  const std::vector<GemmCandidate> own =
+      gemm_candidates(kernels, problem, wish.tiles, wish.order_is_wished, machine, workers.threads(), kMostCandidates);
+  const double expected = flops_of(problem) / std::max(own[0].rate, 1.0);
+  std::vector<Runner> runners = runners_of(own, contest);
+  if (!fits(runners[0].schedule)) return standard;
+  std::erase_if(runners, [&](const Runner& runner) { return !fits(runner.schedule); });
   int64_t scratch = 0;
-  double expected = 0;
-  for (const GemmCandidate& one :
-       gemm_candidates(kernels, problem, wish.tiles, wish.order_is_wished, machine, workers.threads(), kMostCandidates)) {
-    if (!runners.empty() && !fits(one.schedule)) continue;
-    if (runners.empty()) expected = flops_of(problem) / std::max(one.rate, 1.0);
-    runners.push_back({one.schedule, {}});
-    scratch = std::max(scratch, scratch_of(one.schedule));
-  }
+  for (const Runner& runner : runners) scratch = std::max(scratch, scratch_of(runner.schedule));
   const auto leave = [&](const auto&... why) {
     parts_.log.info("tuning", problem.m, "x", problem.n, "x", problem.k, " keeps its default tiles: ", why...);
     return standard;
   };
-  const int64_t bytes = Operands::bytes_for(problem) + scratch;
-  if (runners.size() < 2 || !fits(runners[0].schedule)) return standard;
+  const bool compares = !contest.libraries.empty();
+  const int64_t bytes = DrawnOperands::bytes_for(problem, compares) + scratch;
+  if (runners.size() < 2) return standard;
   if (bytes > parts_.available_memory()) return leave("measuring takes ", text_of_bytes(bytes), ", which is not there");
   const double least = expected * 2 * (kFirstRounds + kLeastRounds) + static_cast<double>(bytes) / 2e9;
   if (least > seconds) return leave("measuring takes about ", least, " s, allowed is ", seconds, " s");
 
   std::optional<TunedSchedule> winner;
   try {
-    Race race(kernels, measured, workers, scratch, parts_.memory, begin + seconds);
+    Race race(kernels, measured, compares, workers, scratch, parts_.memory, begin + seconds);
     if (race.begin(runners[0].schedule)) {
-      runners.resize(std::clamp<size_t>(race.places(), 2, runners.size()));
+      const TileSchedule base = runners[0].schedule;
+      std::erase_if(runners, [&](const Runner& runner) {
+        const GemmLibrary* library = runner.schedule.library;
+        if (library == nullptr || race.is_right(base, runner.schedule)) return false;
+        parts_.log.warning("tuning", library->identity(), " (", library->file(), ") computes ", problem.m, "x", problem.n, "x", problem.k,
+                           " wrongly, and is left out");
+        return true;
+      });
+      runners.resize(std::min(std::max<size_t>(race.places(), 2), runners.size()));
       winner = winner_of(race, std::move(runners), flops_of(problem));
     }
   } catch (const Error& error) {  // the host's allocator may have less than the system
@@ -244,12 +230,13 @@ TunedTiles GemmTuner::tune(const GemmProblem& problem, const GemmWish& wish, Wor
   parts_.cache.keep(key, *winner);
   parts_.log.info("tuning", problem.m, "x", problem.n, "x", problem.k, ": ", text_of(winner->schedule), ", ", winner->rate / 1e9,
                   " GFLOP/s, the default ", winner->standard_rate / 1e9);
+  if (winner->schedule.library != nullptr) return by_library(winner->schedule.library, ScheduleSource::tuned);
   if (is_standard(winner->schedule)) return standard;
   return {as_wished(problem, winner->schedule), ScheduleSource::tuned};
 }
 
-GemmChoice GemmTuner::tuned(const GemmChoice& choice, const GemmWish& wish, Workers& workers, double seconds) {
-  const TunedTiles found = tune(choice.problem, wish, workers, seconds);
+GemmChoice GemmTuner::tuned(const GemmChoice& choice, const GemmWish& wish, Workers& workers, double seconds, const GemmContest& contest) {
+  const TunedTiles found = tune(choice.problem, wish, workers, seconds, contest);
   if (found.source == choice.source) return choice;
   GemmWish wanted = wish;
   wanted.tiles = found.tiles;

@@ -1,4 +1,5 @@
-// Measures a product's candidates against the schedule that the kernels choose themselves, and keeps the winner: the bits stay the same.
+// Measures a product's candidates against the schedule that the kernels choose themselves, and keeps the winner. Other tiles leave the bits
+// the same; libraries of others, where the caller lets them compete, have bits of their own.
 #pragma once
 
 #include <functional>
@@ -32,10 +33,11 @@ class GemmTuner {
 
   /// From the cache, or by measuring for at most `seconds` on these workers, with operands drawn anew for each round. The winner replaces
   /// the default where nine of ten rounds saw it faster, and the middle one by 1 % or more; whatever won is kept in the cache. A product
-  /// too large for the time or the memory keeps the default, and the log says so.
-  TunedTiles tune(const GemmProblem& problem, const GemmWish& wish, Workers& workers, double seconds);
+  /// too large for the time or the memory keeps the default, and the log says so. A library has to compute what the default does, but for
+  /// rounding, and to be faster than the best tiles too, by as much.
+  TunedTiles tune(const GemmProblem& problem, const GemmWish& wish, Workers& workers, double seconds, const GemmContest& contest = {});
   /// The same of a choice that was made of this wish.
-  GemmChoice tuned(const GemmChoice& choice, const GemmWish& wish, Workers& workers, double seconds);
+  GemmChoice tuned(const GemmChoice& choice, const GemmWish& wish, Workers& workers, double seconds, const GemmContest& contest = {});
 
  private:
   Parts parts_;

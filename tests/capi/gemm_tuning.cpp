@@ -88,7 +88,7 @@ TEST_F(GemmTuning, WarnsOnceOfACacheThatCannotBeUsedAndGoesOn) {
   };
   fs::create_directories(path_);
   expect_one_warning("a folder");
-  std::ofstream(path_) << "scaletrain-tuning 1\nhalf a li";
+  std::ofstream(path_) << "scaletrain-tuning 2\nhalf a li";
   expect_one_warning("truncated");
   std::ofstream(path_) << "scaletrain-tuning 7\nend 0 0\n";
   expect_one_warning("another version");

@@ -62,8 +62,8 @@ class Train(CommandLineTest):
         with unittest.mock.patch.dict(os.environ, SCALETRAIN_TUNING_CACHE=str(cache)):
             self.assertEqual(digits(self.tiny("--tune", "--explain")), digits(plain))
             self.assertRegex(self.output, r"(?m)^  tune +[0-9.]+ ms")
-            self.assertTrue(cache.read_text().startswith("scaletrain-tuning 1\n"))
-            cache.write_text("scaletrain-tuning 1\nhalf a li")
+            self.assertTrue(cache.read_text().startswith("scaletrain-tuning 2\n"))
+            cache.write_text("scaletrain-tuning 2\nhalf a li")
             done = run("train", "--data", self.text, *TINY, "--steps", 6, "--tune", "--log", self.folder / "log.jsonl")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stderr, rf"\Ascaletrain: tuning: the cache {cache} is not used: .*\n\Z")

@@ -67,12 +67,18 @@ TEST_F(TuningCacheFile, GivesTheNextProcessWhatWasKept) {
     EXPECT_FALSE(first.find("one").has_value());
     first.keep("one", tuned(12));
     first.keep("two", tuned(24));
+    TunedSchedule by_library = tuned(36);
+    by_library.library = "mkl-1999.2.3";
+    first.keep("library", by_library);
   }
   TuningCache next = cache();
   ASSERT_TRUE(next.find("one").has_value());
   EXPECT_EQ(next.find("one")->schedule, tuned(12).schedule);
   EXPECT_EQ(next.find("two")->schedule, tuned(24).schedule);
   EXPECT_DOUBLE_EQ(next.find("two")->standard_rate, 1.5e9);
+  EXPECT_EQ(next.find("two")->library, "");
+  ASSERT_TRUE(next.find("library").has_value());
+  EXPECT_EQ(next.find("library")->library, "mkl-1999.2.3");
   EXPECT_FALSE(next.find("three").has_value());
   EXPECT_TRUE(told_.empty()) << told_[0];
 }
@@ -94,11 +100,11 @@ TEST_F(TuningCacheFile, ThatIsDamagedIsToldOfOnceAndWrittenAnew) {
   no_end.resize(whole.rfind("end"));
   doubled.insert(whole.find('\n') + 1, whole.substr(whole.find('\n') + 1, whole.rfind("end") - whole.find('\n') - 1));
   std::string newer = whole;
-  newer.replace(newer.find(" 1\n"), 2, " 2");
+  newer.replace(newer.find(" 2\n"), 2, " 3");
   for (const std::string& damaged :
        {flipped, no_end, doubled, newer, whole.substr(0, 5), whole.substr(0, whole.size() / 2), whole.substr(0, whole.size() - 1),
-        whole + "x", whole + whole, std::string("scaletrain-tuning 1\n"), std::string("scaletrain-tuning 1\nend 1 0\n"),
-        std::string("scaletrain-tuning 1\n\0\xFF\nend 1 0\n", 31)}) {
+        whole + "x", whole + whole, std::string("scaletrain-tuning 2\n"), std::string("scaletrain-tuning 2\nend 1 0\n"),
+        std::string("scaletrain-tuning 2\n\0\xFF\nend 1 0\n", 31)}) {
     put(damaged);
     told_.clear();
     TuningCache one = cache();

@@ -9,6 +9,7 @@
 
 #include "base/float16.h"
 #include "cpu_kernel.h"
+#include "gemm/gemm_library.h"
 
 namespace st {
 namespace {
@@ -120,9 +121,9 @@ TEST(GemmCandidates, ArePredictedSlowerWhereThePanelsOfATaskLeaveTheCache) {
 
 struct Tuning {
   explicit Tuning(const CpuSet& kernels, int64_t there = int64_t{1} << 30) : set(kernels), available(there) {}
-  TunedTiles operator()(const GemmProblem& p, double seconds, const GemmWish& wish = {}) {
+  TunedTiles operator()(const GemmProblem& p, double seconds, const GemmWish& wish = {}, const GemmContest& contest = {}) {
     GemmTuner tuner({*set.gemm, set.name, cache, std::make_shared<MemorySource>(), [this] { return available; }, log});
-    return tuner.tune(p, wish, workers, seconds);
+    return tuner.tune(p, wish, workers, seconds, contest);
   }
   std::string key(const GemmProblem& p) const { return tuning_key(os::cpu(), set.name, p, {}, false, workers.threads()); }
 
@@ -217,6 +218,72 @@ TEST(GemmTuner, SaysWhyItLeavesAProductAsItIs) {
   ASSERT_EQ(poor.told.size(), 1U);
   EXPECT_NE(poor.told[0].find("not there"), std::string::npos) << poor.told[0];
   EXPECT_EQ(poor(of(0, 5, 5), 5).source, ScheduleSource::table);
+}
+
+GemmLibrary library_of(const char* kind) { return {"openblas", text(ST_LIBRARIES "/lib", kind, "_blas.so")}; }
+
+/// Computes nothing and takes its time: a tenth of it where a library does it.
+void run_own_slowly(const GemmProblem&, const TileSchedule& schedule, const GemmOperands&, std::span<std::byte>, Workers&) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(schedule.library == nullptr ? 20 : 2));
+}
+
+TEST(GemmTuner, LeavesAProductToALibraryThatIsFasterAndKeepsThat) {
+  GemmKernels slow = *cpu_sets().back().gemm;
+  slow.run = run_own_slowly;
+  Tuning tuning({cpu_sets().back().name, nullptr, &slow});
+  const GemmLibrary able = library_of("able");
+  const GemmProblem p = of(200, 210, 900);
+  const GemmContest contest{.tiles = false, .libraries = {&able}};
+  const TunedTiles found = tuning(p, 3, {}, contest);
+  EXPECT_EQ(found.source, ScheduleSource::tuned);
+  EXPECT_EQ(found.tiles.library, &able);
+  const TunedTiles known = tuning(p, 1e-9, {}, contest);
+  EXPECT_EQ(known.source, ScheduleSource::cache);
+  EXPECT_EQ(known.tiles, found.tiles);
+  EXPECT_EQ(tuning(p, 1e-9).tiles.library, nullptr) << "nobody lets it compete";
+  EXPECT_EQ(tuning(p, 1e-9, {}, {.tiles = false}).source, ScheduleSource::table) << "nothing competes";
+
+  GemmProblem half = p;
+  half.a_type = half.b_type = DType::bf16;
+  EXPECT_EQ(tuning(half, 3, {}, contest).source, ScheduleSource::table) << "it has no such product";
+}
+
+TEST(GemmTuner, TakesNoLibraryFromTheCacheButThoseThatCompeteNow) {
+  Tuning tuning(cpu_sets().back());
+  const GemmLibrary able = library_of("able");
+  const GemmProblem p = of(300, 301, 302);
+  const GemmContest contest{.tiles = false, .libraries = {&able}};
+  const TileSchedule standard = tuning.set.gemm->schedule(p, {});
+  const auto key = [&](const GemmContest& of) { return tuning_key(os::cpu(), tuning.set.name, p, {}, false, 2, of); };
+  EXPECT_NE(key(contest), key({}));
+  EXPECT_NE(key({.tiles = true, .libraries = {&able}}), key(contest));
+  EXPECT_NE(key(contest).find(able.identity()), std::string::npos) << "another version is another key";
+  tuning.cache.keep(key(contest), {standard, 2e9, 1e9, able.identity()});
+  EXPECT_EQ(tuning(p, 1e-9, {}, contest).tiles.library, &able);
+  for (const char* other : {"openblas-0.0.2-Three_Loops_1", "mkl-1999.2.3"}) {
+    tuning.cache.keep(key(contest), {standard, 2e9, 1e9, other});
+    EXPECT_EQ(tuning(p, 1e-9, {}, contest).source, ScheduleSource::table) << other;
+  }
+}
+
+/// Our own kernels but for their speed: a library seems to be the faster one.
+void run_slower_than_libraries(const GemmProblem& p, const TileSchedule& schedule, const GemmOperands& x, std::span<std::byte> workspace,
+                               Workers& workers) {
+  cpu_sets().back().gemm->run(p, schedule, x, workspace, workers);
+  if (schedule.library == nullptr) std::this_thread::sleep_for(std::chrono::milliseconds(40));
+}
+
+TEST(GemmTuner, LeavesOutALibraryThatComputesWronglyAndWarns) {
+  GemmKernels slow = *cpu_sets().back().gemm;
+  slow.run = run_slower_than_libraries;
+  const GemmLibrary able = library_of("able"), lossy = library_of("lossy");
+  const GemmProblem p = of(60, 70, 120);
+  Tuning wrong({cpu_sets().back().name, nullptr, &slow});
+  EXPECT_EQ(wrong(p, 3, {}, {.tiles = false, .libraries = {&lossy}}).tiles.library, nullptr);
+  ASSERT_FALSE(wrong.told.empty());
+  EXPECT_NE(wrong.told[0].find("computes 60x70x120 wrongly"), std::string::npos) << wrong.told[0];
+  Tuning right({cpu_sets().back().name, nullptr, &slow});
+  EXPECT_EQ(right(p, 3, {}, {.tiles = false, .libraries = {&able}}).tiles.library, &able);
 }
 
 TEST(GemmTuner, KeepsAWishAndItsBudgetOfScratch) {

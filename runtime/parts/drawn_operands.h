@@ -1,0 +1,43 @@
+// Operands of a product that is measured: of its dtypes and strides, drawn anew when asked.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "base/memory_source.h"
+#include "gemm/gemm_kernels.h"
+
+namespace st {
+
+class DrawnOperands {
+ public:
+  /// `compares`: there is room to keep a C.
+  static int64_t bytes_for(const GemmProblem& problem, bool compares);
+  /// Borrows the problem. Throws out_of_memory.
+  DrawnOperands(const GemmProblem& problem, bool compares, const std::shared_ptr<MemorySource>& memory);
+
+  /// Numbers in [-1, 1). C is written only.
+  void draw(uint64_t seed, Workers& workers);
+  GemmOperands get() const;
+
+  /// Whether two products, each of which writes C, make the same fp32 numbers but for rounding, and leave alone what lies between them.
+  template <class One, class Other>
+  bool agree(const One& one, const Other& other) {
+    forget_c();
+    one();
+    keep_c();
+    forget_c();
+    other();
+    return is_as_kept();
+  }
+
+ private:
+  void forget_c();
+  void keep_c();
+  bool is_as_kept() const;
+
+  const GemmProblem& problem_;
+  std::array<Memory, 5> memory_;  // A, B, C, bias, the C that was kept
+};
+
+}  // namespace st
