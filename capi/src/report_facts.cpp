@@ -40,10 +40,13 @@ FactGroup recipe_facts(const Recipe& recipe) {
 
 FactGroup machine_facts(const TrainerObject& t) {
   const Context& context = t.trainer->model().context();
+  std::string kernels(context.backend().kernel_class());
+  for (const auto& [library, count] : products_by_library(t.trainer->plan().program))
+    if (library != "own") kernels += text(", ", count, " products by ", library);
   return {"Machine",
           {{"processor", os::cpu().brand},
            {"device", std::string(context.backend().name())},
-           {"kernels", std::string(context.backend().kernel_class())},
+           {"kernels", kernels},
            {"threads", std::to_string(context.threads())}}};
 }
 
@@ -75,6 +78,9 @@ std::string plan_json(const Plan& plan) {
   bytes.add("device_total", memory.total()).add("host_total", 0).add("no_reuse", memory.no_reuse_bytes);
   JsonLine rank, whole;
   rank.add_json("memory", bytes.text()).add("wire_bytes", 0).add("collectives", 0);
+  JsonLine products;
+  for (const auto& [library, count] : products_by_library(plan.program)) products.add(library, count);
+  rank.add_json("products", products.text());
   rank.add("micro_batches", plan.micro_batches).add("instructions", plan.instructions.size());
   return whole.add_json("ranks", json_list({rank.text()})).text();
 }

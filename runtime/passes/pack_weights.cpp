@@ -19,7 +19,10 @@ bool make_fused_linear(const Program& program, const Graph& graph, Node& node) {
   if (weight.out[0].shape.rank() != 2 || (is_matmul && node.attrs.flag("transpose_a"))) return false;
   if (node.op == Op::fused_linear) return true;
   const bool transposed = node.attrs.flag(is_matmul ? "transpose_b" : "transpose_weight");
-  node.attrs = make_attrs(Op::fused_linear, {{"transpose_weight", transposed}, {"bias", is_linear}, {"tiles", node.attrs.ints("tiles")}});
+  node.attrs = make_attrs(Op::fused_linear, {{"transpose_weight", transposed},
+                                             {"bias", is_linear},
+                                             {"tiles", node.attrs.ints("tiles")},
+                                             {"library", node.attrs.word("library")}});
   node.op = Op::fused_linear;
   return true;
 }

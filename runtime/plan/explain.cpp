@@ -42,6 +42,8 @@ std::string explain(const Plan& plan) {
   for (const Instruction& i : plan.instructions) ++counts[name_of(plan.program.sections[static_cast<size_t>(i.section)].graph[i.node].op)];
   out += text("instructions ", plan.instructions.size(), " in ", plan.micro_batches, " micro-batches\n");
   for (const auto& [op, count] : counts) out += line("  %-24s %6lld", std::string(op).c_str(), static_cast<long long>(count));
+  for (const auto& [library, count] : products_by_library(plan.program))
+    if (library != "own") out += text("products by ", library, ": ", count, "\n");
   return out;
 }
 

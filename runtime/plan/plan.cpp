@@ -37,6 +37,18 @@ void append_section(Plan& plan, int32_t section, int64_t micro_batch) {
 
 }  // namespace
 
+std::map<std::string, int64_t> products_by_library(const Program& program) {
+  std::map<std::string, int64_t> counts;
+  for (const Section& section : program.sections)
+    for (int32_t n = 0; n < section.graph.size(); ++n) {
+      const Attrs& attrs = section.graph[n].attrs;
+      if (!attrs.has("library")) continue;
+      const std::string& library = attrs.word("library");
+      ++counts[library.empty() ? "own" : library];
+    }
+  return counts;
+}
+
 Plan make_plan(Program program, MemoryLayout memory, int64_t micro_batches) {
   Plan plan{.program = std::move(program), .memory = std::move(memory), .micro_batches = micro_batches, .instructions = {}, .passes = {}};
   const auto sections = static_cast<int32_t>(plan.program.sections.size());

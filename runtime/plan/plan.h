@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct Plan {
 
 /// Lays sections x micro-batches out in time: forward and backward of each micro-batch in turn, then the update.
 Plan make_plan(Program program, MemoryLayout memory, int64_t micro_batches);
+
+/// How many of its matrix products each library of others makes, by its identity, and "own": the rest.
+std::map<std::string, int64_t> products_by_library(const Program& program);
 
 /// For people (--explain): the passes with their times, the program, memory by role, instructions by op.
 std::string explain(const Plan& plan);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/os.h"
+#include "gemm/gemm_library.h"
 
 namespace st {
 namespace {
@@ -51,6 +52,18 @@ void Context::require_memory(const std::string& what, int64_t bytes) const {
 GemmTuner Context::tuner() {
   return GemmTuner(
       {backend_->gemm(), backend_->kernel_class(), tuning_cache_, memory_, [this] { return available_memory(); }, options_.log});
+}
+
+std::vector<const GemmLibrary*> Context::gemm_libraries() {
+  std::vector<const GemmLibrary*> libraries;
+  if (backend_->name() != "cpu") return libraries;
+  const GemmLibraries& all = st::gemm_libraries();
+  for (const auto& library : all.found) libraries.push_back(library.get());
+  std::call_once(libraries_told_, [&] {
+    for (const auto& library : all.found) options_.log.info("gemm_library", library->identity(), " (", library->file(), ") is a candidate");
+    for (const std::string& why : all.absent) options_.log.info("gemm_library", "no candidate is ", why);
+  });
+  return libraries;
 }
 
 void Context::on_trim(std::weak_ptr<Trimmable> cache) {

@@ -59,6 +59,9 @@ class Context {
 
   /// Measures products, where a plan or a recipe asks for it; what it finds is shared by all that is made here.
   GemmTuner tuner();
+  /// Libraries of others that may compete there, looked for in this process when first asked for; the log says which there are, and why
+  /// others are not. None beside a backend that is not to be fast.
+  std::vector<const GemmLibrary*> gemm_libraries();
 
   /// Grows with every cancel(): a call that began at another number was cancelled.
   const std::atomic<uint64_t>& cancels() const { return cancels_; }
@@ -79,6 +82,7 @@ class Context {
   int threads_;
   HostOps host_ops_;
   TuningCache tuning_cache_;
+  std::once_flag libraries_told_;
 };
 
 }  // namespace st

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/os.h"
+#include "gemm/gemm_library.h"
 
 namespace st {
 namespace {
@@ -13,9 +14,10 @@ constexpr double kRuns = 60;                         // of the product, to tell 
 
 class ProductTuner {
  public:
-  ProductTuner(Context& context, Workers& workers) : context_(context), workers_(workers), tuner_(context.tuner()) {}
+  ProductTuner(Context& context, Workers& workers, GemmContest contest)
+      : context_(context), workers_(workers), contest_(std::move(contest)), tuner_(context.tuner()) {}
 
-  Ints tiles_of(const Section& section, const Node& node) {
+  ProductTiles tiles_of(const Section& section, const Node& node) {
     const auto product = context_.backend().kernels()[static_cast<size_t>(node.op)].product;
     if (product == nullptr) return {};
     std::vector<Type> in;
@@ -28,29 +30,31 @@ class ProductTuner {
   }
 
  private:
-  Ints tuned(const GemmProblem& problem) {
+  ProductTiles tuned(const GemmProblem& problem) {
     const double begin = os::seconds();
     const GemmChoice standard = choose_gemm(context_.backend().gemm(), problem, {}, workers_.threads());
     const double rate = predicted_rate(standard, context_.backend().kernel_class(), workers_.threads());
     const double wanted = rate > 0 ? std::clamp(kRuns * flops_of(problem) / rate, kLeast, kMost) : 0;
-    const GemmChoice choice = tuner_.tuned(standard, {}, workers_, std::min(wanted, left_));
+    const GemmChoice choice = tuner_.tuned(standard, {}, workers_, std::min(wanted, left_), contest_);
     left_ = std::max(0.0, left_ - (os::seconds() - begin));
     if (choice.schedule == standard.schedule) return {};
+    if (choice.schedule.library != nullptr) return {.tiles = {}, .library = choice.schedule.library->identity()};
     const TileSizes sizes = sizes_of(choice.schedule);
-    return {sizes.begin(), sizes.end()};
+    return {.tiles = {sizes.begin(), sizes.end()}, .library = {}};
   }
 
   Context& context_;
   Workers& workers_;
+  GemmContest contest_;
   GemmTuner tuner_;
   double left_ = kAll;
-  std::map<std::string, Ints> known_;
+  std::map<std::string, ProductTiles> known_;
 };
 
 }  // namespace
 
-TileChoice measured_tiles(Context& context, Workers& workers) {
-  return [tuner = std::make_shared<ProductTuner>(context, workers)](const Program&, const Section& section, const Node& node) {
+TileChoice measured_tiles(Context& context, Workers& workers, const GemmContest& contest) {
+  return [tuner = std::make_shared<ProductTuner>(context, workers, contest)](const Program&, const Section& section, const Node& node) {
     return tuner->tiles_of(section, node);
   };
 }

@@ -32,7 +32,9 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   const int threads = recipe_.threads > 0 ? static_cast<int>(recipe_.threads) : context.threads();
   data_ = std::move(data);
   workers_ = context.make_workers(threads);
-  if (recipe_.tune) options_.tiles = measured_tiles(context, *workers_);
+  GemmContest contest{.tiles = recipe_.tune};
+  if (recipe_.gemm_library == "auto") contest.libraries = context.gemm_libraries();
+  if (contest.tiles || !contest.libraries.empty()) options_.tiles = measured_tiles(context, *workers_, contest);
   if (model_->program().loss_sum) {
     train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, options_);
     if (data_)

@@ -66,7 +66,7 @@ TEST_F(Tune, GivesEveryProductTheTilesThatWereChosenAndShowsThem) {
   const State plain = after_steps(*trainer(false));
   int products = 0;
   PlanOptions options;
-  options.tiles = [&](const Program&, const Section& section, const Node& node) -> Ints {
+  options.tiles = [&](const Program&, const Section& section, const Node& node) -> ProductTiles {
     std::vector<Type> in;
     for (const Value v : node.in) in.push_back(section.graph.type(v));
     const auto backend = make_cpu_backend();
@@ -75,7 +75,7 @@ TEST_F(Tune, GivesEveryProductTheTilesThatWereChosenAndShowsThem) {
     wish.mc = wish.mr, wish.nc = wish.b == Packing::in_place ? wish.nc : wish.nr, wish.block_m = wish.mc * 2, wish.block_n = wish.nc * 2;
     const TileSizes sizes = sizes_of(backend->gemm().schedule(p, wish));
     ++products;
-    return {sizes.begin(), sizes.end()};
+    return {.tiles = {sizes.begin(), sizes.end()}, .library = {}};
   };
   const auto tiled = trainer(false, options);
   EXPECT_EQ(after_steps(*tiled), plain);

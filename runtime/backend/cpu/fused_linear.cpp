@@ -4,12 +4,12 @@
 #include "backend/cpu/gemm/small_product.h"
 #include "backend/cpu/kernels.h"
 #include "backend/linear_call.h"
-#include "gemm/tile_sizes.h"
+#include "backend/product_wish.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
 
-TileSchedule schedule_of(const GemmProblem& p, const Attrs& attrs) { return gemm_schedule(p, wish_of_sizes(attrs.ints("tiles"))); }
+TileSchedule schedule_of(const GemmProblem& p, const Attrs& attrs) { return gemm_schedule(p, product_wish(attrs)); }
 
 int64_t workspace_of_fused_linear(std::span<const Type> in, std::span<const Type>, const Attrs& attrs, int threads) {
   const GemmProblem p = linear_problem(in, attrs);
@@ -22,12 +22,13 @@ GemmProblem product_of_fused_linear(std::span<const Type> in, std::span<const Ty
 
 /// Packing costs as much for few rows as for many: of 1024 it is 1 % of a training step (tests/bench/README.md), and not worth a second
 /// copy of the weight. The fewest rows and the smallest products read the weight in place, as fast as packed.
-constexpr int64_t kRowsWorthPacking = 512;
+constexpr int64_t kRowsWorthPacking = 512, kFewestRows = 40;
 
 int64_t packed_weight_of(std::span<const Type> in, const Attrs& attrs) {
   const GemmProblem p = linear_problem(in, attrs);
   const TileSchedule schedule = schedule_of(p, attrs);
-  const bool in_place = !schedule.packs_b() || is_small(p, schedule, 1);
+  if (schedule.library != nullptr) return 0;  // reads it as it lies
+  const bool in_place = (!schedule.packs_b() && p.m <= kFewestRows) || is_small(p, schedule, 1);
   return in_place || p.m > kRowsWorthPacking ? 0 : gemm_packed_bytes(p, schedule);
 }
 

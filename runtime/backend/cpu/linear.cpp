@@ -2,7 +2,7 @@
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/kernels.h"
 #include "backend/linear_call.h"
-#include "gemm/tile_sizes.h"
+#include "backend/product_wish.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
@@ -16,7 +16,7 @@ GemmProblem problem_of(const Shape& x, const Shape& weight, DType dtype, DType w
 
 int64_t workspace_of_linear(std::span<const Type> in, std::span<const Type>, const Attrs& attrs, int threads) {
   const GemmProblem p = problem_of(in[0].shape, in[1].shape, in[0].dtype, in[1].dtype, attrs);
-  return gemm_workspace(p, gemm_schedule(p, wish_of_sizes(attrs.ints("tiles"))), threads);
+  return gemm_workspace(p, gemm_schedule(p, product_wish(attrs)), threads);
 }
 
 GemmProblem product_of_linear(std::span<const Type> in, std::span<const Type>, const Attrs& attrs) {
@@ -26,8 +26,7 @@ GemmProblem product_of_linear(std::span<const Type> in, std::span<const Type>, c
 void run_linear(const Call& call) {
   const Operand &x = call.in[0], &weight = call.in[1], &bias = call.in[2], &y = call.out[0];
   const GemmProblem p = problem_of(x.shape, weight.shape, x.dtype, weight.dtype, *call.attrs);
-  gemm(p, gemm_schedule(p, wish_of_sizes(call.attrs->ints("tiles"))), {x.data, weight.data, y.data, bias.data}, call.workspace,
-       *call.workers);
+  gemm(p, gemm_schedule(p, product_wish(*call.attrs)), {x.data, weight.data, y.data, bias.data}, call.workspace, *call.workers);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/kernels.h"
-#include "gemm/tile_sizes.h"
+#include "backend/product_wish.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
@@ -80,14 +80,14 @@ GemmProblem product_of_matmul(std::span<const Type> in, std::span<const Type> ou
 int64_t workspace_of_matmul(std::span<const Type> in, std::span<const Type> out, const Attrs& attrs, int threads) {
   const GemmProblem p = product_of_matmul(in, out, attrs);
   check_problem(p, "matmul");
-  return gemm_workspace(p, gemm_schedule(p, wish_of_sizes(attrs.ints("tiles"))), threads);
+  return gemm_workspace(p, gemm_schedule(p, product_wish(attrs)), threads);
 }
 
 void run_matmul(const Call& call) {
   const Operand &a = call.in[0], &b = call.in[1], &c = call.out[0];
   const Batches batches = plan(a.shape, a.dtype, b.shape, b.dtype, c.shape, c.dtype, *call.attrs);
   check_problem(batches.problem, "matmul");
-  const TileSchedule schedule = gemm_schedule(batches.problem, wish_of_sizes(call.attrs->ints("tiles")));
+  const TileSchedule schedule = gemm_schedule(batches.problem, product_wish(*call.attrs));
   int64_t loops = 1;
   for (int32_t d = 0; d < batches.rank; ++d) loops *= batches.size[static_cast<size_t>(d)];
   for (int64_t i = 0; i < loops; ++i) {
