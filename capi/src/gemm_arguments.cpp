@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gemm/gemm_library.h"
 #include "guard.h"
 #include "views.h"
 
@@ -93,6 +94,8 @@ GemmWish wish_of(const st_gemm_schedule& t) {
   check(t.packing >= ST_GEMM_PACKING_CHOOSE && t.packing <= ST_GEMM_PACKING_IN_PLACE, "st_gemm_schedule: packing is ", t.packing,
         "; allowed is 0 to 2");
   check(t.tune_ms >= 0, "st_gemm_schedule: tune_ms is ", t.tune_ms, "; give milliseconds, or 0 to measure nothing");
+  check(t.library == ST_GEMM_LIBRARY_OWN || t.library == ST_GEMM_LIBRARY_AUTO, "st_gemm_schedule: library is ", t.library,
+        "; give ST_GEMM_LIBRARY_OWN (0) or ST_GEMM_LIBRARY_AUTO (1)");
   GemmWish wish;
   wish.tiles.mc = t.tile_m, wish.tiles.nc = t.tile_n, wish.tiles.kc = t.tile_k;
   wish.tiles.block_m = t.block_m, wish.tiles.block_n = t.block_n;
@@ -115,6 +118,7 @@ void tell(const GemmChoice& choice, st_gemm_info& info) {
   info.source = static_cast<int32_t>(choice.source);
   info.scratch_bytes = choice.scratch_bytes;
   info.packed_bytes = choice.packed_bytes;
+  info.library = choice.schedule.library == nullptr ? "own" : choice.schedule.library->identity().c_str();
 }
 
 const void* b_of(const GemmProblem& problem, const st_view* b, const char* call) { return look_at(b_wanted(problem), b, call).data; }

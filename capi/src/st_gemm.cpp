@@ -5,6 +5,12 @@
 using namespace st;
 using namespace st::capi;
 
+namespace {
+
+constexpr double kLibrarySeconds = 10;  // for libraries alone, when nobody says how long
+
+}  // namespace
+
 st_status st_gemm_problem_init(st_gemm_problem* problem, size_t size) {
   st_gemm_problem defaults{};
   defaults.a_dtype = defaults.b_dtype = defaults.c_dtype = ST_F32;
@@ -31,7 +37,10 @@ st_status st_gemm_plan_create(st_context* context, const st_gemm_problem* proble
     GemmChoice choice = choose_gemm(kernels, ours, wish_of(wish), threads);
     c.require_memory("st_gemm_plan_create: scratch", choice.scratch_bytes);
     auto workers = c.make_workers(threads);
-    if (wish.tune_ms > 0) choice = shared->tuner().tuned(choice, wish_of(wish), *workers, wish.tune_ms * 1e-3);
+    GemmContest contest{.tiles = wish.tune_ms > 0};
+    if (wish.library == ST_GEMM_LIBRARY_AUTO) contest.libraries = shared->gemm_libraries();
+    const double seconds = contest.tiles ? wish.tune_ms * 1e-3 : kLibrarySeconds;
+    if (contest.tiles || !contest.libraries.empty()) choice = shared->tuner().tuned(choice, wish_of(wish), *workers, seconds, contest);
     auto object = std::make_shared<GemmObject>();
     const auto memory = c.memory();
     object->context = std::move(shared);

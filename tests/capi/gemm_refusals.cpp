@@ -70,6 +70,7 @@ TEST_F(GemmRefusals, OfSchedules) {
   invalid({"order is 3"}, [](st_gemm_schedule& s) { s.order = 3; });
   invalid({"packing is -1"}, [](st_gemm_schedule& s) { s.packing = -1; });
   invalid({"tune_ms is -1"}, [](st_gemm_schedule& s) { s.tune_ms = -1; });
+  invalid({"library is 2", "ST_GEMM_LIBRARY_AUTO (1)"}, [](st_gemm_schedule& s) { s.library = 2; });
   invalid({"max_scratch_bytes is -1"}, [](st_gemm_schedule& s) { s.max_scratch_bytes = -1; });
   refuse_schedule(ST_UNSUPPORTED, {"at most 128 rows", "300 rows"}, [](st_gemm_schedule& s) { s.packing = ST_GEMM_PACKING_IN_PLACE; });
   refuse_schedule(ST_OUT_OF_MEMORY, {"tile ", "10000", "the largest that fits is tile"}, [](st_gemm_schedule& s) {

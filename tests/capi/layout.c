@@ -189,9 +189,9 @@ AT(st_gemm_schedule, order, 56);
 AT(st_gemm_schedule, packing, 60);
 AT(st_gemm_schedule, max_scratch_bytes, 64);
 AT(st_gemm_schedule, tune_ms, 72);
-AT(st_gemm_schedule, reserved, 76);
+AT(st_gemm_schedule, library, 76);
 
-SIZE(st_gemm_info, 120);
+SIZE(st_gemm_info, 128);
 AT(st_gemm_info, struct_size, 0);
 AT(st_gemm_info, adjusted, 4);
 AT(st_gemm_info, tile_m, 8);
@@ -210,6 +210,7 @@ AT(st_gemm_info, scratch_bytes, 88);
 AT(st_gemm_info, packed_bytes, 96);
 AT(st_gemm_info, flops_per_second, 104);
 AT(st_gemm_info, predicted_flops_per_second, 112);
+AT(st_gemm_info, library, 120);
 
 SIZE(st_epilogue, 48);
 AT(st_epilogue, struct_size, 0);

@@ -21,6 +21,7 @@ TEST_F(Hpp, AProductIsPlannedRunPackedAndFused) {
   EXPECT_GT(gemm.info().flops_per_second, 0);
   EXPECT_EQ(gemm.info().tile_k, 3);
   EXPECT_EQ(gemm.info().source, GemmSource::table);
+  EXPECT_EQ(gemm.info().library, "own");
   EXPECT_GT(gemm.info().predicted_flops_per_second, 0);
 
   const PackedMatrix packed = gemm.pack(of_b);

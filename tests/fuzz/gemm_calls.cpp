@@ -30,6 +30,7 @@ void make_plan(World& world) {
     schedule->order = world.bytes.next() % 4, schedule->packing = world.bytes.next() % 4;
     if (world.bytes.rarely(4)) schedule->max_scratch_bytes = world.number();
     if (world.bytes.rarely()) schedule->tune_ms = world.bytes.next() % 4 - 1;
+    if (world.bytes.rarely()) schedule->library = world.bytes.rarely(2) ? 2 : -1;  // AUTO runs the code of others
   }
   MAKE(st_gemm_plan_create, gemms, world.handle(world.contexts), problem, schedule);
 }

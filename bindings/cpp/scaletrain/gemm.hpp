@@ -13,6 +13,7 @@ namespace scaletrain {
 enum class Activation : int32_t { none = 0, relu = 1, gelu_tanh = 2, gelu_erf = 3, silu = 4 };
 enum class GemmOrder : int32_t { choose = 0, n_k_m = 1, n_m_k = 2 };
 enum class GemmSource : int32_t { table = 0, wish = 1, cache = 2, tuned = 3 };
+enum class GemmLibrary : int32_t { own = 0, automatic = 1 };
 enum class GemmPacking : int32_t { choose = 0, packed = 1, in_place = 2 };
 
 /// Strides in elements; row and column 0: row-major without gaps. batch 0 behind them: one matrix behind the other.
@@ -35,7 +36,8 @@ struct GemmSchedule {
   GemmOrder order = GemmOrder::choose;
   GemmPacking packing = GemmPacking::choose;
   int64_t max_scratch_bytes = 0;
-  int32_t tune_ms = 0;  // measured for at most so long when the plan is made; 0: never
+  int32_t tune_ms = 0;                     // measured for at most so long when the plan is made; 0: never
+  GemmLibrary library = GemmLibrary::own;  // automatic: libraries of others are measured too, and the bits are the winner's
 };
 
 struct GemmInfo {
@@ -49,6 +51,7 @@ struct GemmInfo {
   double flops_per_second = 0;  // of the last run
   double predicted_flops_per_second = 0;
   GemmSource source = GemmSource::table;
+  std::string library;  // "own", or a library of others and its version
 };
 
 /// Behind alpha A B + beta C, in this order.
@@ -105,7 +108,8 @@ class Gemm : public detail::Handle<st_gemm, st_gemm_plan_destroy> {
             raw.packed_bytes,
             raw.flops_per_second,
             raw.predicted_flops_per_second,
-            static_cast<GemmSource>(raw.source)};
+            static_cast<GemmSource>(raw.source),
+            raw.library};
   }
 
   PackedMatrix pack(const View& b) const {
@@ -167,6 +171,7 @@ class Gemm : public detail::Handle<st_gemm, st_gemm_plan_destroy> {
     raw.packing = static_cast<int32_t>(wish.packing);
     raw.max_scratch_bytes = wish.max_scratch_bytes;
     raw.tune_ms = wish.tune_ms;
+    raw.library = static_cast<int32_t>(wish.library);
     return raw;
   }
 

@@ -1,7 +1,7 @@
 /* Matrix products by themselves, over the host's arrays: C = alpha A B + beta C, and what is fused behind it. A plan is made once for a
  * problem, with the tiles that were wished for or chosen; its runs allocate nothing. Bits depend on tile_k and the instruction set alone:
- * not on threads, on other tile sizes, on packing, nor on where a row stands. Follows Goto and van de Geijn, "Anatomy of high-performance
- * matrix multiplication" (2008). */
+ * not on threads, on other tile sizes, on packing, nor on where a row stands; those of a library (ST_GEMM_LIBRARY_AUTO) are its own.
+ * Follows Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008). */
 #ifndef SCALETRAIN_GEMM_H
 #define SCALETRAIN_GEMM_H
 
@@ -38,6 +38,13 @@ enum {
   ST_GEMM_PACKING_IN_PLACE = 2 /* B is read where it lies: at most 128 rows of A, B of ST_F32 with unit columns */
 };
 
+/* What may multiply. AUTO also opens OpenBLAS, MKL and oneDNN where this machine has them (once a process, never closed; the file named in
+ * SCALETRAIN_OPENBLAS, SCALETRAIN_MKL or SCALETRAIN_ONEDNN_OPENMP, else the usual names) and measures them when a plan of an fp32 product
+ * is made: the fastest runs, on the plan's threads, each with a slice of C that the problem alone decides. So the bits are those of the
+ * library that won, which st_gemm_info names, for any number of threads. The context's tuning cache is asked first. A library that is
+ * absent, broken or computes wrongly is left out, and the log says why (areas "gemm_library" and "tuning"). */
+enum { ST_GEMM_LIBRARY_OWN = 0, ST_GEMM_LIBRARY_AUTO = 1 };
+
 /* A wish; 0: choose. Sizes are rounded to the micro-kernel's multiples and shared out evenly, which st_gemm_info tells; at most 2^20. A
  * column-major C is computed as its transpose: then M and N change places in the order, and A is what packing speaks of. */
 typedef struct st_gemm_schedule {
@@ -51,7 +58,8 @@ typedef struct st_gemm_schedule {
   /* Milliseconds that st_gemm_plan_create may measure for what is not wished for: other tiles of the same tile_k, so the same bits. A
    * winner beyond the spread is taken, and kept in the context's tuning cache, which is asked first. Too short for this product: the
    * default, and the log says so. 0: never, neither measured nor looked up. Tiles that won may pack B otherwise than the default's. */
-  int32_t tune_ms, reserved;
+  int32_t tune_ms;
+  int32_t library; /* ST_GEMM_LIBRARY_*; AUTO measures libraries for tune_ms, for at most 10 s where that is 0 */
 } st_gemm_schedule;
 ST_API st_status st_gemm_schedule_init(st_gemm_schedule* schedule, size_t size);
 
@@ -78,6 +86,9 @@ typedef struct st_gemm_info {
   int64_t packed_bytes;              /* of an st_packed of this plan */
   double flops_per_second;           /* of the last run, of small products of one in 64; 0: none yet */
   double predicted_flops_per_second; /* by a model of this machine's caches and clock, B packed in each run; 0: there is none */
+  /* What multiplies: "own", or a library and its version, "mkl-2026.0.1"; never freed. Of a library, tiles, instruction set and prediction
+   * are those of our kernels, which stand aside; B packed is B without gaps. */
+  const char* library;
 } st_gemm_info;
 ST_API st_status st_gemm_info_init(st_gemm_info* info, size_t size);
 ST_API st_status st_gemm_plan_info(st_gemm* gemm, st_gemm_info* info);

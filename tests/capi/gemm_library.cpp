@@ -1,0 +1,166 @@
+// Libraries of others by the C ABI: nothing is opened unless a plan asks for it, the plan says what multiplies, and what the tuning cache
+// says holds for the libraries of this process alone. The library is the tests' own, so the machine needs none.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "gemm_case.h"
+
+namespace {
+
+using namespace st::test;
+namespace fs = std::filesystem;
+
+constexpr const char *kFile = ST_LIBRARIES "/libable_blas.so", *kIdentity = "openblas-0.0.1-Three_Loops_1";
+
+std::string contents(const fs::path& path) {
+  std::stringstream all;
+  all << std::ifstream(path).rdbuf();
+  return all.str();
+}
+
+bool is_loaded() { return contents("/proc/self/maps").find("libable_blas.so") != std::string::npos; }
+
+/// CRC-32C, bit by bit.
+uint32_t crc_of(const std::string& bytes) {
+  uint32_t crc = ~0U;
+  for (const char byte : bytes) {
+    crc ^= static_cast<uint8_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0x82F63B78U : 0);
+  }
+  return ~crc;
+}
+
+class GemmLibraries : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    setenv("SCALETRAIN_OPENBLAS", kFile, 1);
+    for (const char* other : {"SCALETRAIN_MKL", "SCALETRAIN_ONEDNN_OPENMP"}) setenv(other, "/nowhere/at-all.so", 1);
+  }
+  void SetUp() override {
+    path_ = fs::temp_directory_path() / ("gemm-library-" + std::to_string(getpid()));
+    TearDown();
+  }
+  void TearDown() override {
+    fs::remove_all(path_);
+    fs::remove_all(path_.string() + ".lock");
+  }
+
+  HeldContext context() {
+    auto options = filled(st_context_options_init);
+    const std::string name = path_.string();
+    options.tuning_cache = name.c_str();
+    options.log_user = this;
+    options.log = [](void* user, int32_t level, const char* area, const char* line) {
+      static_cast<GemmLibraries*>(user)->told_ += std::to_string(level) + " " + area + ": " + line + "\n";
+    };
+    HeldContext made;
+    EXPECT_TRUE(works(st_context_create(&options, made.out())));
+    return made;
+  }
+
+  struct Done {
+    std::string library, bits;
+    int32_t source;
+  };
+  static Done product_of(GemmCase& x, st_context* context, int32_t library, int32_t threads = 1) {
+    auto schedule = filled(st_gemm_schedule_init);
+    schedule.library = library;
+    schedule.threads = threads;
+    const HeldGemm gemm = x.plan(context, &schedule);
+    EXPECT_TRUE(works(x.run(gemm, 1, 0)));
+    auto info = filled(st_gemm_info_init);
+    EXPECT_TRUE(works(st_gemm_plan_info(gemm, &info)));
+    return {info.library, x.c.bytes(), info.source};
+  }
+
+  /// What was measured is now said to have been won by this one.
+  void write_winner(const std::string& winner) const {
+    std::stringstream file(contents(path_));
+    std::string first, body, end;
+    std::getline(file, first);
+    int count = 0;
+    for (std::string line; std::getline(file, line); ++count) {
+      if (line.starts_with("end ")) break;
+      body += line.substr(0, line.rfind(' ') + 1) + winner + "\n";
+    }
+    std::ofstream(path_) << first << "\n" << body << "end " << count << " " << std::hex << crc_of(body) << "\n";
+  }
+
+  fs::path path_;
+  std::string told_;
+};
+
+TEST_F(GemmLibraries, AreNotEvenOpenedUnlessAskedFor) {
+  GemmCase x({50, 60, 70});
+  const HeldContext mine = context();
+  EXPECT_EQ(product_of(x, mine, ST_GEMM_LIBRARY_OWN).library, "own");
+  EXPECT_FALSE(is_loaded());
+  EXPECT_FALSE(fs::exists(path_));
+  EXPECT_EQ(told_, "");
+  product_of(x, mine, ST_GEMM_LIBRARY_AUTO);
+  EXPECT_TRUE(is_loaded());
+}
+
+TEST_F(GemmLibraries, AreToldOfOnceWithWhatIsAbsent) {
+  GemmCase x({50, 60, 70});
+  const HeldContext mine = context();
+  for (int i = 0; i < 2; ++i) product_of(x, mine, ST_GEMM_LIBRARY_AUTO);
+  const auto times = [&](const std::string& words) {
+    int count = 0;
+    for (size_t at = 0; (at = told_.find(words, at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  EXPECT_EQ(times(std::string("2 gemm_library: ") + kIdentity + " (" + kFile + ") is a candidate\n"), 1) << told_;
+  EXPECT_EQ(times("2 gemm_library: no candidate is mkl: /nowhere/at-all.so: "), 1) << told_;
+  EXPECT_EQ(times("2 gemm_library: no candidate is onednn: /nowhere/at-all.so: "), 1) << told_;
+}
+
+TEST_F(GemmLibraries, WinByTheCacheOfTheirOwnVersionAndNameThemselves) {
+  GemmCase x({300, 800, 700});
+  const std::string own = product_of(x, context(), ST_GEMM_LIBRARY_OWN).bits;
+  const Done measured = product_of(x, context(), ST_GEMM_LIBRARY_AUTO);
+  EXPECT_TRUE(measured.library == "own" || measured.library == kIdentity) << measured.library;
+  for (const int32_t threads : {2, 3}) product_of(x, context(), ST_GEMM_LIBRARY_AUTO, threads);  // each has its own entry
+  write_winner(kIdentity);
+  const Done one = product_of(x, context(), ST_GEMM_LIBRARY_AUTO);
+  EXPECT_EQ(one.library, kIdentity);
+  EXPECT_EQ(one.source, ST_GEMM_SOURCE_CACHE);
+  EXPECT_NE(one.bits, own) << "three loops add in another order";
+  for (int64_t j = 0; j < 800; ++j) {
+    const auto [sum, size] = x.exact(0, 7, j, 1, 0, x.c);
+    EXPECT_NEAR(x.c.at(0, 7, j), sum, 0x1p-24 * 703 * size);
+  }
+  for (const int32_t threads : {2, 3}) {
+    const Done other = product_of(x, context(), ST_GEMM_LIBRARY_AUTO, threads);
+    EXPECT_EQ(other.library, kIdentity);
+    EXPECT_EQ(other.bits, one.bits) << threads;
+  }
+  EXPECT_EQ(product_of(x, context(), ST_GEMM_LIBRARY_OWN).bits, own) << "nobody asked for it";
+
+  write_winner("openblas-0.0.2-Three_Loops_1");
+  EXPECT_NE(product_of(x, context(), ST_GEMM_LIBRARY_AUTO).library, "openblas-0.0.2-Three_Loops_1") << "it is not here";
+}
+
+TEST_F(GemmLibraries, PackedAreTheBitsOfThePlainProduct) {
+  GemmCase x({40, 90, 110});
+  product_of(x, context(), ST_GEMM_LIBRARY_AUTO);
+  write_winner(kIdentity);
+  const HeldContext mine = context();
+  auto schedule = filled(st_gemm_schedule_init);
+  schedule.threads = 1;
+  const HeldGemm own = x.plan(mine, &schedule);
+  schedule.library = ST_GEMM_LIBRARY_AUTO;
+  const HeldGemm theirs = x.plan(mine, &schedule);
+  EXPECT_TRUE(works(x.run(theirs, 1, 0)));
+  const std::string bits = x.c.bytes();
+  const HeldPacked packed = x.packed(theirs);
+  EXPECT_TRUE(works(x.run(theirs, 1, 0, packed)));
+  EXPECT_EQ(x.c.bytes(), bits);
+  EXPECT_EQ(x.run(own, 1, 0, packed), ST_INVALID_ARGUMENT) << "it is laid out for another";
+}
+
+}  // namespace
