@@ -16,6 +16,9 @@ int run_bench(const BenchOptions& o) {
     refuse("bench: ", later ? o.kind + " is not in this version yet; " : "unknown benchmark " + o.kind + "; ", there);
   }
   if (o.tune && (o.kind != "gemm" || o.tiles)) refuse("--tune is of gemm, without --tiles");
+  if (o.gemm_library != "own" && o.gemm_library != "auto") refuse("--gemm-library is \"", o.gemm_library, "\"; it can be own or auto");
+  if (o.gemm_library == "auto" && (o.kind != "gemm" || o.tiles))
+    refuse("--gemm-library auto is of gemm, without --tiles; a training step has it as a recipe key");
   if (!o.shapes.empty() && o.shapes != "all") refuse("--shapes is \"", o.shapes, "\"; it can only be all");
   const int64_t rounds = whole_number("--rounds", o.rounds), threads = whole_number("--threads", o.threads);
   if (rounds < 1) refuse("--rounds is ", rounds, "; give at least 1");
@@ -43,6 +46,8 @@ Command bench_command(CLI::App& app) {
   command->add_flag("--memory", options->memory, "step: what it takes of memory at contexts 512 to 4096, instead");
   command->add_flag("--tune", options->tune,
                     "gemm: our product with measured tiles, too (of at most 3 s a shape, kept in the tuning cache)");
+  add_text(*command, "--gemm-library", options->gemm_library,
+           "gemm: auto: our product with the fastest of our kernels and of OpenBLAS, MKL and oneDNN, too, as the peer own-auto [own]");
   add_text(*command, "--report", options->report, "gemm --tiles: file for the HTML page with the map [bench_tiles.html]");
   command->add_flag("--json", options->json, "one JSON object");
   return {command, [options] { return run_bench(*options); }};

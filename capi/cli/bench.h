@@ -7,7 +7,7 @@
 namespace cli {
 
 struct BenchOptions {
-  std::string kind, rounds = "15", threads = "0", against = "all", shapes, shape, report, dtype = "fp32";
+  std::string kind, rounds = "15", threads = "0", against = "all", shapes, shape, report, dtype = "fp32", gemm_library = "own";
   bool json = false, tiles = false, memory = false, tune = false;
 };
 

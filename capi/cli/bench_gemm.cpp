@@ -61,7 +61,11 @@ void stay_on_this_core() {
 class GemmBench {
  public:
   GemmBench(const BenchOptions& options, int64_t rounds, int64_t threads, const std::vector<std::string>& peers)
-      : rounds_(rounds), threads_(threads), tune_(options.tune), rows_("gemm", "GFLOP/s", 1, options.json) {
+      : rounds_(rounds),
+        threads_(threads),
+        tune_(options.tune),
+        libraries_(options.gemm_library == "auto"),
+        rows_("gemm", "GFLOP/s", 1, options.json) {
     if (threads == 1) stay_on_this_core();
     for (const std::string& peer : peers) start_peer(peer);  // before any thread of ours runs
     const int cores = static_cast<int>(threads);
@@ -96,12 +100,16 @@ class GemmBench {
   /// Plain and packed, as the shape is measured. Peers that do not pack are only in the plain row.
   void measure(const GemmShape& shape) {
     GemmOperands operands(shape);
-    OwnGemm own(context_), measured(context_);
+    OwnGemm own(context_), measured(context_), automatic(context_);
     GemmSampler sampler(own, operands);
-    std::optional<GemmSampler> tuned;
+    std::optional<GemmSampler> tuned, fastest;
     if (tune_) {
       measured.set_tune_ms(kTuneMs);
       tuned.emplace(measured, operands);
+    }
+    if (libraries_) {
+      automatic.let_libraries_compete();
+      fastest.emplace(automatic, operands);
     }
     const bool scales = one_thread_ && OneThread::measures(shape);
     if (scales) one_thread_->open(operands);
@@ -112,12 +120,14 @@ class GemmBench {
       for (const bool packed : {false, true}) {
         if (!(packed ? shape.packed : shape.plain)) continue;
         sample(sampler, packed ? packing : plain, shape, packed, rows[packed ? 1 : 0]);
-        if (tuned) sample_tuned(*tuned, shape, packed, rows[packed ? 1 : 0]);
+        if (tuned) sample_also(kOwnTuned, *tuned, shape, packed, rows[packed ? 1 : 0]);
+        if (fastest) sample_also(kOwnAuto, *fastest, shape, packed, rows[packed ? 1 : 0]);
         if (scales && !packed) compare_with_one(rows[0]);
       }
     for (const bool packed : {false, true}) {
       BenchRow& row = rows[packed ? 1 : 0];
       if (row.own.empty()) continue;
+      if (fastest) row.library = automatic.info().library;
       summary_.add(shape, packed, row);
       rows_.add(std::move(row));
     }
@@ -155,10 +165,10 @@ class GemmBench {
   }
 
   /// Of the operands that our own sample had.
-  void sample_tuned(GemmSampler& tuned, const GemmShape& shape, bool packed, BenchRow& row) {
-    const Sample sample = sample_of(tuned.seconds(seed_, packed), shape);
-    check_own(tuned, seed_, packed);
-    row.peers[kOwnTuned].push_back(sample.speed), row.peer_fractions[kOwnTuned].push_back(sample.fraction);
+  void sample_also(const char* name, GemmSampler& also, const GemmShape& shape, bool packed, BenchRow& row) {
+    const Sample sample = sample_of(also.seconds(seed_, packed), shape);
+    check_own(also, seed_, packed);
+    row.peers[name].push_back(sample.speed), row.peer_fractions[name].push_back(sample.fraction);
   }
 
   void compare_with_one(BenchRow& row) {
@@ -205,7 +215,7 @@ class GemmBench {
   }
 
   int64_t rounds_, threads_;
-  bool tune_;
+  bool tune_, libraries_;
   uint64_t seed_ = 0;
   double fma_ = 0;  // FLOP/s behind our last sample
   BenchRows rows_;

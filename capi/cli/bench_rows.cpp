@@ -48,7 +48,8 @@ void BenchRows::print(const BenchRow& row) const {
     std::printf("  %-17s %9.*f %s", name.c_str(), digits_, quantile(speed, 0.5), unit_.c_str());
     if (const auto share = row.peer_fractions.find(name); share != row.peer_fractions.end())
       std::printf("  %.3f of peak", quantile(share->second, 0.5));
-    std::printf("  own is %.3f x (%.3f to %.3f)\n", ratio.median, ratio.p10, ratio.p90);
+    std::printf("  own is %.3f x (%.3f to %.3f)%s%s\n", ratio.median, ratio.p10, ratio.p90, name == kOwnAuto ? "  by " : "",
+                name == kOwnAuto ? row.library.c_str() : "");
   }
   print_limits(row);
   std::fflush(stdout);
@@ -96,6 +97,7 @@ Json BenchRows::result() const {
                     {"ratio", ratios}});
     if (!fractions.empty()) rows.back()["peer_limit_fraction"] = fractions;
     if (!row.fractions.empty()) rows.back()["fractions"] = medians_of(row.fractions);
+    if (!row.library.empty()) rows.back()["library"] = row.library;
     if (!row.scaling.empty())
       rows.back()["scaling"] = {{"own", json_of(spread_of(row.scaling))}, {"loop", quantile(row.loop_scaling, 0.5)}};
   }
@@ -117,7 +119,7 @@ Json BenchRows::means() const {
 std::pair<double, std::string> BenchRows::least_ratio(const BenchRow& row, std::span<const std::string_view> names) {
   std::pair<double, std::string> least;
   for (const auto& [name, speed] : row.peers) {
-    if (name == kOwnTuned) continue;
+    if (name == kOwnTuned || name == kOwnAuto) continue;
     if (!names.empty() && std::ranges::find(names, name) == names.end()) continue;
     if (const double ratio = ratio_of(row.own, speed).median; least.second.empty() || ratio < least.first) least = {ratio, name};
   }

@@ -20,10 +20,11 @@ struct BenchRow {
   std::map<std::string, std::vector<double>> fractions;              // of each peak, where there are several
   // With more than one thread, for some: times as fast as with one, and what the peak's loop is in the same round.
   std::vector<double> scaling, loop_scaling;
+  std::string library = {};  // what kOwnAuto is: "own", or a library's name and version
 };
 
-/// Beside the peers: ourselves with measured tiles. No peer of the means' best.
-inline constexpr const char* kOwnTuned = "own-tuned";
+/// Beside the peers: ourselves with measured tiles, and with the library that is the fastest. No peers of the means' best.
+inline constexpr const char *kOwnTuned = "own-tuned", *kOwnAuto = "own-auto";
 
 class BenchRows {
  public:

@@ -24,6 +24,7 @@ bool OwnGemm::open(const GemmOperands& operands) {
   ask(st_gemm_schedule_init(&wish, sizeof wish));
   wish.tile_m = tile_m_, wish.tile_n = tile_n_, wish.tile_k = tile_k_;
   wish.tune_ms = tune_ms_;
+  wish.library = library_;
   packed_.reset();
   gemm_ = make<Gemm>(st_gemm_plan_create, context_.get(), &problem, &wish);
   return true;

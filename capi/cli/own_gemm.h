@@ -13,6 +13,8 @@ class OwnGemm : public GemmEngine {
       : context_(context), tile_m_(tile_m), tile_n_(tile_n), tile_k_(tile_k) {}
   /// Before open(): tiles may be measured for so long.
   void set_tune_ms(int32_t tune_ms) { tune_ms_ = tune_ms; }
+  /// Before open(): libraries of others may compete.
+  void let_libraries_compete() { library_ = ST_GEMM_LIBRARY_AUTO; }
 
   bool open(const GemmOperands& operands) override;
   bool packs() const override { return true; }
@@ -31,7 +33,7 @@ class OwnGemm : public GemmEngine {
 
   const Context& context_;
   int64_t tile_m_, tile_n_, tile_k_;
-  int32_t tune_ms_ = 0;
+  int32_t tune_ms_ = 0, library_ = ST_GEMM_LIBRARY_OWN;
   View a_, b_, c_;
   Gemm gemm_;
   Packed packed_;  // before its plan at the end

@@ -106,12 +106,18 @@ RunOptions run_options(const TrainOptions& o) {
   return run;
 }
 
+/// An st_log_fn: which libraries compete, and why one does not.
+void tell_libraries(void* user, int32_t level, const char* area, const char* text) {
+  if (std::string_view(area) == "gemm_library") std::printf("library          %s\n", text);
+  warn_of_tuning(user, level, area, text);
+}
+
 Context make_context(const Recipe& recipe) {
   const std::string device = recipe_text(recipe, "device");
   st_context_options options;
   ask(st_context_options_init(&options, sizeof options));
   options.device = device.c_str();
-  options.log = warn_of_tuning;
+  options.log = recipe_text(recipe, "gemm_library") == "auto" ? tell_libraries : warn_of_tuning;
   options.threads = static_cast<int32_t>(std::min<int64_t>(recipe_whole(recipe, "threads"), INT32_MAX));
   return make<Context>(st_context_create, &options);
 }
@@ -165,6 +171,9 @@ void summarize(RunParts& parts, const TrainOptions& o, const Json& model, const 
   std::printf("model            %s: %s; %s parameters\n", o.model.c_str(), shape_text(model).c_str(), parameters.c_str());
   std::printf("data             %s: %s to train on, %s to validate\n", o.data.c_str(), training.c_str(), validation.c_str());
   std::printf("device           %s; %s planned\n", device.c_str(), memory.c_str());
+  if (recipe_text(recipe, "gemm_library") == "auto")
+    for (const auto& [by, count] : plan["ranks"][0]["products"].items())
+      std::printf("products         %lld by %s\n", static_cast<long long>(count.get<int64_t>()), by == "own" ? "own kernels" : by.c_str());
   std::printf("steps            %s of %s rows\n", o.steps.c_str(), with_commas(parts.rows_per_step).c_str());
   std::fflush(stdout);
 

@@ -11,6 +11,7 @@ import unittest.mock
 import zlib
 
 LIBRARIES = pathlib.Path(sys.argv.pop(2))
+STRANGE = pathlib.Path(sys.argv.pop(2))  # those that a product of ours may be left to
 
 from command_line import PROGRAM, CommandLineTest  # noqa: E402
 
@@ -194,6 +195,20 @@ class BenchGemm(CommandLineTest):
         self.assertEqual(list(result["geomean"]), ["own-tuned"])
         self.assertIn("/80x96x64/", cache.read_text())
         self.refused("--tune", "--tiles", words=["--tune", "--tiles"])
+
+    def test_gemm_library_auto_shows_the_fastest_beside_our_own_and_names_it(self):
+        cache = self.folder / "tuning.txt"
+        with unittest.mock.patch.dict(os.environ, SCALETRAIN_TUNING_CACHE=str(cache)):
+            result = self.result("--against", "none", "--gemm-library", "auto", openblas=STRANGE / "libable_blas.so")
+            for row in result["rows"]:
+                self.assertEqual(list(row["peers"]), ["own-auto"])
+                self.assertIn(row["library"], ("own", "openblas-0.0.1-Three_Loops_1"))
+            self.assertIn(",openblas-0.0.1-Three_Loops_1 ", cache.read_text())
+            table = self.bench("--against", "none", "--gemm-library", "auto", openblas=STRANGE / "libable_blas.so").stdout
+            self.assertRegex(table, r"(?m)^  own-auto .* by (own|openblas-0\.0\.1-Three_Loops_1)$")
+        self.assertNotIn("library", self.result("--against", "none")["rows"][0])
+        self.refused("--gemm-library", "mkl", words=['--gemm-library is "mkl"', "own or auto"])
+        self.refused("--gemm-library", "auto", "--tiles", words=["--gemm-library", "--tiles"])
 
     def test_tiles_draw_a_page_and_an_image(self):
         page = self.folder / "tiles.html"

@@ -1,0 +1,76 @@
+"""`scaletrain train --gemm-library auto`: libraries of others compete when asked for, are named with what they multiply, and one that is
+not there, is no library or is wrong is told of and left out."""
+
+import os
+import pathlib
+import re
+import sys
+import unittest
+import unittest.mock
+
+LIBRARIES = pathlib.Path(sys.argv.pop(2))
+
+from command_line import TINY, CommandLineTest, run  # noqa: E402
+
+IDENTITY = "openblas-0.0.1-Three_Loops_1"
+VARIABLES = ("OPENBLAS", "MKL", "ONEDNN", "ONEDNN_OPENMP")
+
+
+class GemmLibrary(CommandLineTest):
+    def steps(self, *arguments, **libraries):
+        """Libraries of this machine are not looked for: each is a file of the test's, or one that is not there. The log stays without
+        times, what was printed in self.output."""
+        files = {f"SCALETRAIN_{name}": str(libraries.get(name.lower(), self.folder / "nowhere.so")) for name in VARIABLES}
+        files["SCALETRAIN_TUNING_CACHE"] = str(self.folder / "tuning.txt")
+        with unittest.mock.patch.dict(os.environ, files):
+            log = self.train("--data", self.text, *TINY, "--steps", 4, *arguments)
+        return [line.get("loss") for line in log[:-1]], log[-1]["state"]
+
+    def products(self):
+        return {by: int(count) for count, by in re.findall(r"(?m)^products +(\d+) by (.*)$", self.output)}
+
+    def test_own_is_the_default_and_looks_for_nothing(self):
+        plain = self.steps(openblas=LIBRARIES / "libable_blas.so")
+        self.assertNotIn("librar", self.output)
+        self.assertFalse((self.folder / "tuning.txt").exists())
+        self.assertEqual(self.steps("--gemm-library", "own"), plain)
+
+    def test_auto_says_which_libraries_there_are_and_why_others_are_not(self):
+        self.steps("--gemm-library", "auto", openblas=LIBRARIES / "libable_blas.so", mkl=LIBRARIES / "libnameless_blas.so",
+                   onednn_openmp=LIBRARIES / "libbetaless_blas.so")
+        self.assertIn(f"library          {IDENTITY} ({LIBRARIES / 'libable_blas.so'}) is a candidate\n", self.output)
+        self.assertRegex(self.output, r"(?m)^library +no candidate is mkl: .*libnameless_blas.so has no function cblas_sgemm_64$")
+        self.assertRegex(self.output, r"(?m)^library +no candidate is onednn: .*libbetaless_blas.so \(onednn-9.8.7\) multiplies wrongly$")
+        self.assertGreater(sum(self.products().values()), 5)
+
+    def test_without_any_library_auto_is_own_to_the_bit(self):
+        plain = self.steps()
+        self.assertEqual(self.steps("--gemm-library", "auto"), plain)
+        self.assertEqual(list(self.products()), ["own kernels"])
+        self.assertEqual(len(re.findall(r"(?m)^library +no candidate is ", self.output)), 3)
+
+    def test_the_products_of_a_library_are_in_the_plan_and_the_report(self):
+        auto = ("--gemm-library", "auto", "--explain", "--report", self.folder / "report.html")
+        able = {"openblas": LIBRARIES / "libable_blas.so"}
+        first = self.steps(*auto, **able)
+        products = self.products()
+        shown = len(re.findall(rf"library={IDENTITY}", self.output))
+        self.assertEqual(shown, products.get(IDENTITY, 0))
+        if shown:  # as fast as three loops are: small products may be theirs
+            self.assertIn(f"\nproducts by {IDENTITY}: {shown}\n", self.output)
+            self.assertIn(f"{shown} products by {IDENTITY}", (self.folder / "report.html").read_text())
+        self.assertEqual(self.steps(*auto, **able), first, "the cache knows the winners: the same bits")
+        self.assertEqual(self.products(), products)
+
+    def test_it_is_a_recipe_key_of_two_words(self):
+        recipe = self.file("recipe.json", '{"gemm_library": "auto"}')
+        self.steps("--recipe", recipe, openblas=LIBRARIES / "libable_blas.so")
+        self.assertIn(f"{IDENTITY} (", self.output)
+        done = run("train", "--data", self.text, *TINY, "--steps", 1, "--gemm-library", "mkl")
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1))
+        for word in ("gemm_library", '"mkl"', "own", "auto"):
+            self.assertIn(word, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
