@@ -59,8 +59,8 @@ TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, con
   s.block_k = round_up(std::clamp(row.block_k, s.kc, std::max(problem.k, s.kc)), s.kc);
 
   require(s.b != Packing::in_place || may_stay_in_place(problem, s), Code::unsupported, "gemm: B is read in place for at most ",
-          rows_in_place(s.kr), " rows, and among f32 kernels an f32 B of unit columns only, here are ", problem.m, " rows, ", problem.b_type,
-          ", columns ", problem.b.column, " apart; let it be packed");
+          rows_in_place(s.kr), " rows, and among f32 kernels an f32 B of unit columns only, here are ", problem.m, " rows, ",
+          problem.b_type, ", columns ", problem.b.column, " apart; let it be packed");
   // From two tiles of rows on, those that a task packs its own piece of B for are faster.
   const bool few = may_stay_in_place(problem, s) && (!is_of_tiles(s) || problem.m <= row.mr);
   if (s.b == Packing::choose) s.b = few ? Packing::in_place : Packing::packed;
