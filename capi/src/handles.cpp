@@ -162,27 +162,34 @@ uint32_t free_slot(Table& table, Kind kind) {
 }  // namespace
 
 Object::~Object() {
-  if (entry_ == nullptr) return;
+  Entry* entry = entry_.load();
+  if (entry == nullptr) return;
   Table& t = table(kind_);
   const std::lock_guard lock(t.mutex);
-  entry_->next_free = t.free;
+  entry->next_free = t.free;
   t.free = slot_ + 1;
   --t.objects;
 }
 
 bool Object::enter() {
-  uint64_t now = entry_->gate.load();
+  Entry* entry = entry_.load();  // null: a trim of the context, while this is made
+  if (entry == nullptr) return false;
+  uint64_t now = entry->gate.load();
   while ((now & kInside) == 0 && ((now & kRun) == 0 || runner_ == std::this_thread::get_id()))
-    if (entry_->gate.compare_exchange_weak(now, now | kInside)) return true;
+    if (entry->gate.compare_exchange_weak(now, now | kInside)) return true;
   return false;
 }
 
-void Object::leave() { entry_->gate.store(entry_->gate.load(std::memory_order_relaxed) & ~kInside, std::memory_order_release); }
+void Object::leave() {
+  Entry& entry = *entry_.load(std::memory_order_relaxed);
+  entry.gate.store(entry.gate.load(std::memory_order_relaxed) & ~kInside, std::memory_order_release);
+}
 
 bool Object::begin_run() {
-  uint64_t now = entry_->gate.load();
+  Entry& entry = *entry_.load();
+  uint64_t now = entry.gate.load();
   while ((now & (kInside | kRun)) == 0) {
-    if (!entry_->gate.compare_exchange_weak(now, now | kInside | kRun)) continue;
+    if (!entry.gate.compare_exchange_weak(now, now | kInside | kRun)) continue;
     runner_ = std::this_thread::get_id();
     leave();
     return true;
@@ -192,7 +199,7 @@ bool Object::begin_run() {
 
 void Object::end_run() {
   runner_ = std::thread::id();
-  entry_->gate.fetch_and(~kRun);
+  entry_.load()->gate.fetch_and(~kRun);
 }
 
 std::string_view name_of(Kind kind) {
@@ -214,9 +221,11 @@ void* add(Kind kind, std::shared_ptr<Object> object) {
   const uint32_t generation = generation_of(entry) + 1;
   object->kind_ = kind;
   object->slot_ = slot;
-  object->entry_ = &entry;
   entry.object = std::move(object);
+  // Closed under its new generation first: who sees the object sees that generation, and whoever comes before it is open is turned away.
+  entry.gate.store(open_gate(generation) ^ kOpen ^ kInside);
   entry.live.store(entry.object.get());
+  entry.object->entry_.store(&entry);
   entry.gate.store(open_gate(generation));
   ++t.live;
   ++t.objects;

@@ -34,8 +34,7 @@ class Object {
   Heap* const heap = Heap::current();  // of the context that it is made for; null: of none
   std::string answer;                  // text owned by the handle until its next call
 
-  // From add() on:
-  /// One call at a time: false while another is inside, or while another thread's run is on.
+  /// One call at a time: false while another is inside, or while another thread's run is on, and before add() is through.
   bool enter();
   void leave();
   /// A run is many calls: between them this thread may enter (the callback), others may not. False while a call or a run is on.
@@ -50,7 +49,7 @@ class Object {
 
   Kind kind_{};
   uint32_t slot_ = 0;
-  Entry* entry_ = nullptr;               // of its slot, which no other object has while this one lives, though its handle may be gone
+  std::atomic<Entry*> entry_ = nullptr;  // of its slot, which no other object has while this one lives, though its handle may be gone
   std::atomic<std::thread::id> runner_;  // none: no run
 };
 

@@ -113,6 +113,22 @@ TEST_F(BusyInCallbacks, AreTheHandlesOfTheLogsCall) {
   EXPECT_EQ(report.skipped, 0);
 }
 
+TEST_F(BusyInCallbacks, ATrimLeavesOutATrainerThatIsBeingMade) {
+  auto options = filled(st_context_options_init);
+  options.log = [](void* user, int32_t, const char*, const char*) {
+    auto& inside = *static_cast<Inside*>(user);
+    if (!inside.watched) return;
+    ++inside.calls;
+    EXPECT_TRUE(works(st_context_trim(inside.context)));
+  };
+  options.log_user = &inside_;
+  make(options);
+  inside_.watched = true;
+  ASSERT_TRUE(works(st_trainer_create(model_, recipe_, nullptr, trainer_.out())));
+  EXPECT_EQ(inside_.calls, 1) << "the plan's record, told before the handle is there";
+  ASSERT_TRUE(works(step(nullptr)));
+}
+
 TEST_F(BusyInCallbacks, AreTheHandlesOfTheAllocatorsCall) {
   auto options = filled(st_context_options_init);
   options.alloc = alloc;
