@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/os.h"
 
 // A program that is linked statically, libc too, has no loader: there they stay null, and the linker does not warn of them.
@@ -22,7 +23,9 @@ std::string reason_of_loader(const std::string& name) {
 }  // namespace
 
 LoadedLibrary::LoadedLibrary(const std::string& name) : name_(name) {
-  require(&dlopen != nullptr, Code::unavailable, name, ": this program is linked statically and loads no libraries");
+  require(&dlopen != nullptr && &dlsym != nullptr && &dlerror != nullptr, Code::unavailable, name,
+          ": this program is linked statically and loads no libraries");
+  const HostsFloatMode mode;  // threads that it starts have the mode of this one for good
   handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   was_there_ = handle_ != nullptr;
   if (!was_there_) handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -79,6 +79,7 @@ class GemmLibrary::OneThread {
  public:
   explicit OneThread(const GemmLibrary& library) : library_(library) {
     if (library_.mkl_threads_ != nullptr) mkl_ = library_.mkl_threads_(1);
+    if (library_.openblas_threads_ != nullptr && library_.openblas_threads_() != 1) library_.set_openblas_threads_(1);  // the host's since
     if (library_.set_omp_threads_ == nullptr) return;
     omp_ = library_.omp_threads_();
     if (omp_ != 1) library_.set_omp_threads_(1);
@@ -96,10 +97,11 @@ class GemmLibrary::OneThread {
 };
 
 GemmLibrary::GemmLibrary(std::string_view name, const std::string& file) : library_(file) {
-  const std::string version = name == "openblas" ? open_openblas() : name == "mkl" ? open_mkl() : open_onednn();
   set_omp_threads_ = library_.find<void (*)(int)>("omp_set_num_threads");
   omp_threads_ = library_.find<int (*)()>("omp_get_max_threads");
   if (omp_threads_ == nullptr) set_omp_threads_ = nullptr;
+  const OneThread one(*this);  // OpenBLAS, when told its number of threads, tells OpenMP
+  const std::string version = name == "openblas" ? open_openblas() : name == "mkl" ? open_mkl() : open_onednn();
   identity_ = word_of(text(name, "-", version));
   require(multiplies_rightly(), Code::unavailable, file, " (", identity_, ") multiplies wrongly");
 }
@@ -109,15 +111,20 @@ std::string GemmLibrary::open_openblas() {
   const std::string prefix = library_.find<void*>("scipy_cblas_sgemm") != nullptr ? "scipy_" : "";
   const auto named = [&](const char* name) { return prefix + name; };
   cblas_ = library_.need<Cblas<int>>(named("cblas_sgemm").c_str());
-  const auto set_threads = library_.need<void (*)(int)>(named("openblas_set_num_threads").c_str());
-  const auto threads = library_.need<int (*)()>(named("openblas_get_num_threads").c_str());
+  set_openblas_threads_ = library_.need<void (*)(int)>(named("openblas_set_num_threads").c_str());
+  openblas_threads_ = library_.need<int (*)()>(named("openblas_get_num_threads").c_str());
   // Its number of threads is the whole process's.
-  require(!library_.was_there() || threads() == 1, Code::unavailable, library_.name(), " is used by this process already, with ", threads(),
-          " threads, and these would have to become one");
-  set_threads(1);
+  require(!library_.was_there() || openblas_threads_() == 1, Code::unavailable, library_.name(), " is used by this process already, with ",
+          openblas_threads_(), " threads, and these would have to become one");
+  set_openblas_threads_(1);
   const char* config = library_.need<const char* (*)()>(named("openblas_get_config").c_str())();  // "OpenBLAS 0.3.21 DYNAMIC_ARCH ..."
   const auto core = library_.find<const char* (*)()>(named("openblas_get_corename").c_str());
   const std::vector<std::string> words = words_of(config == nullptr ? "" : config);
+  const auto parallel = library_.find<int (*)()>(named("openblas_get_parallel").c_str());
+  require(parallel == nullptr || parallel() != 0, Code::unavailable, library_.name(),
+          " is built without threads, and may not be called from several at once");
+  require(std::ranges::find(words, "USE64BITINT") == words.end(), Code::unavailable, library_.name(),
+          " has integers of 64 bits; a build with 32 can be called");
   return text(words.size() > 1 ? words[1] : "of-no-version", core == nullptr ? "" : "-", core == nullptr ? "" : core());
 }
 

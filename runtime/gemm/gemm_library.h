@@ -50,7 +50,9 @@ class GemmLibrary {
   Cblas<int> cblas_ = nullptr;
   Cblas<int64_t> cblas64_ = nullptr;
   Dnnl dnnl_ = nullptr;
-  int (*mkl_threads_)(int) = nullptr;  // of the calling thread; returns what was set before
+  int (*mkl_threads_)(int) = nullptr;    // of the calling thread; returns what was set before
+  int (*openblas_threads_)() = nullptr;  // of the process
+  void (*set_openblas_threads_)(int) = nullptr;
   void (*set_omp_threads_)(int) = nullptr;
   int (*omp_threads_)() = nullptr;
   std::string identity_;

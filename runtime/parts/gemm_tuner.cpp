@@ -123,10 +123,13 @@ std::vector<Runner> runners_of(const std::vector<GemmCandidate>& own, const Gemm
   return runners;
 }
 
-/// The default stays first; behind it the fastest of the others.
+/// The default stays first; behind it the fastest of the others, the fastest tiles of our own among them: a library has to beat those.
 void keep_finalists(std::vector<Runner>& runners) {
   std::stable_sort(runners.begin() + 1, runners.end(),
                    [&](const Runner& a, const Runner& b) { return gain_of(runners[0], a, 0.5) > gain_of(runners[0], b, 0.5); });
+  const auto tiles = std::find_if(runners.begin() + 1, runners.end(), [](const Runner& one) { return one.schedule.library == nullptr; });
+  if (tiles != runners.end() && tiles - runners.begin() >= std::ptrdiff_t{kFinalists})
+    std::rotate(runners.begin() + kFinalists - 1, tiles, tiles + 1);
   runners.resize(std::min(runners.size(), kFinalists));
   for (Runner& runner : runners) runner.seconds.clear();
 }
@@ -182,7 +185,8 @@ TunedTiles GemmTuner::tune(const GemmProblem& problem, const GemmWish& wish, Wor
       tuning_key(os::cpu(), parts_.kernel_class, measured, wish.tiles, wish.order_is_wished, workers.threads(), contest);
   if (const auto known = parts_.cache.find(key); known && is_candidate(kernels, problem, wish.tiles, known->schedule)) {
     for (const GemmLibrary* library : contest.libraries)
-      if (library->identity() == known->library) return by_library(library, ScheduleSource::cache);
+      if (library->identity() == known->library && fits(kernels.schedule(problem, wish.tiles)))  // as when it was measured
+        return by_library(library, ScheduleSource::cache);
     const TileSchedule made = kernels.schedule(problem, as_wished(problem, known->schedule));  // the file has not all of it
     if (known->library.empty() && is_standard(made)) return standard;
     if (known->library.empty() && fits(made)) return {as_wished(problem, made), ScheduleSource::cache};

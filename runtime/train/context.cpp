@@ -59,10 +59,9 @@ std::vector<const GemmLibrary*> Context::gemm_libraries() {
   if (backend_->name() != "cpu") return libraries;
   const GemmLibraries& all = st::gemm_libraries();
   for (const auto& library : all.found) libraries.push_back(library.get());
-  std::call_once(libraries_told_, [&] {
-    for (const auto& library : all.found) options_.log.info("gemm_library", library->identity(), " (", library->file(), ") is a candidate");
-    for (const std::string& why : all.absent) options_.log.info("gemm_library", "no candidate is ", why);
-  });
+  if (libraries_told_.exchange(true)) return libraries;
+  for (const auto& library : all.found) options_.log.info("gemm_library", library->identity(), " (", library->file(), ") is a candidate");
+  for (const std::string& why : all.absent) options_.log.info("gemm_library", "no candidate is ", why);
   return libraries;
 }
 

@@ -82,7 +82,7 @@ class Context {
   int threads_;
   HostOps host_ops_;
   TuningCache tuning_cache_;
-  std::once_flag libraries_told_;
+  std::atomic<bool> libraries_told_ = false;
 };
 
 }  // namespace st

@@ -109,7 +109,7 @@ class Gemm : public detail::Handle<st_gemm, st_gemm_plan_destroy> {
             raw.flops_per_second,
             raw.predicted_flops_per_second,
             static_cast<GemmSource>(raw.source),
-            raw.library};
+            raw.library == nullptr ? "own" : raw.library};  // null: a library older than this header
   }
 
   PackedMatrix pack(const View& b) const {

@@ -28,7 +28,7 @@ Slice slice_of(const GemmProblem& p) {
   for (int64_t slices = 1; slices < kMostSlices; slices *= 2) {
     int64_t& longer = slice.rows >= slice.columns ? slice.rows : slice.columns;
     if (longer < 2 * kLeastSide) break;
-    longer = (longer / 2 + kWholeRows - 1) / kWholeRows * kWholeRows;
+    longer = ((longer + 1) / 2 + kWholeRows - 1) / kWholeRows * kWholeRows;
   }
   return slice;
 }
