@@ -20,7 +20,7 @@ namespace cli {
 
 // Between a process and its fork: raw structs will do.
 struct GemmPeer::Request {
-  enum What { open, sample, check } what;
+  enum What { to_open, to_sample, to_check } what;
   bool packed;
   uint64_t seed;
   GemmShape shape;
@@ -101,11 +101,11 @@ void GemmPeer::end_child() {
   child_ = -1;
 }
 
-GemmPeer::Can GemmPeer::open(const GemmShape& shape) { return ask_child({Request::open, false, 0, shape}).can; }
+GemmPeer::Can GemmPeer::open(const GemmShape& shape) { return ask_child({Request::to_open, false, 0, shape}).can; }
 
-double GemmPeer::seconds(uint64_t seed, bool packed) { return ask_child({Request::sample, packed, seed, {}}).seconds; }
+double GemmPeer::seconds(uint64_t seed, bool packed) { return ask_child({Request::to_sample, packed, seed, {}}).seconds; }
 
-void GemmPeer::check(uint64_t seed, bool packed) { ask_child({Request::check, packed, seed, {}}); }
+void GemmPeer::check(uint64_t seed, bool packed) { ask_child({Request::to_check, packed, seed, {}}); }
 
 GemmPeer::Answer GemmPeer::ask_child(const Request& request) {
   kill(child_, SIGCONT);
@@ -140,12 +140,12 @@ void GemmPeer::serve(const std::string& name, int64_t threads, int channel) {
     std::unique_ptr<GemmOperands> operands;
     std::unique_ptr<GemmSampler> sampler;
     for (Request request; receive_all(channel, request);) {
-      if (request.what == Request::open) {
+      if (request.what == Request::to_open) {
         operands.reset();  // before the next ones
         operands = std::make_unique<GemmOperands>(request.shape);
         sampler = std::make_unique<GemmSampler>(*engine, *operands);
         reply(Answer::done, {sampler->multiplies(), sampler->packs()}, 0, "");
-      } else if (request.what == Request::sample) {
+      } else if (request.what == Request::to_sample) {
         reply(Answer::done, {}, sampler->seconds(request.seed, request.packed), "");
       } else {
         sampler->check(request.seed, request.packed);
