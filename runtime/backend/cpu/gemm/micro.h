@@ -113,7 +113,7 @@ ST_MICRO void scale_by(TileRow<V>& row, Lanes factor) {
 template <int V, size_t... R>
 ST_MICRO void finish_tile(std::index_sequence<R...>, TileRow<V> (&sums)[sizeof...(R)], const TileOut& out) {
   if (out.columns != V * kWidth || (out.finish && out.beta != 0)) [[unlikely]] {
-    float tile[sizeof...(R) * V * kWidth];
+    alignas(64) float tile[sizeof...(R) * V * kWidth];
     (store_row<V>(tile + R * V * kWidth, sums[R]), ...);
     return finish_rows(sizeof...(R), V * kWidth, tile, out);
   }

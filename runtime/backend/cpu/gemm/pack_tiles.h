@@ -19,7 +19,7 @@ inline void pack_tiles(const PanelSource<bf16>& from, int64_t valid, int64_t wid
         for (int64_t r = rows; r < kWidth; ++r) _mm512_storeu_si512(at + r * kWidth, _mm512_setzero_si512());
         continue;
       }
-      Cell pairs[kWidth * kWidth] = {};  // [pair][row]
+      alignas(64) Cell pairs[kWidth * kWidth] = {};  // [pair][row]
       pack_panel(tile, rows, kWidth, depth, pairs);
       Lanes block[kWidth];
       for (int64_t c = 0; c < kWidth; ++c) block[c] = _mm512_loadu_ps(pairs + c * kWidth);

@@ -125,7 +125,7 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
 #else
     each_piece(k0, [&](int64_t k) {
       if (in_place) {
-        float waiting[kSumsInPlace * kTileColumns];
+        alignas(64) float waiting[kSumsInPlace * kTileColumns];
         return task_in_place(n0, k, m0, row_task, column_task, waiting);
       }
       task(n0, k, m0, row_task, column_task);
@@ -303,7 +303,7 @@ void Product::finish(const float* tile, int64_t row, int64_t rows, int64_t colum
       read_floats(x.bias, p.c_type, row + i, 1, 1, bias);
       std::fill_n(bias + 1, columns - 1, bias[0]);
     }
-    float finished[kTileColumns];
+    alignas(64) float finished[kTileColumns];
     for (int64_t j = 0; j < columns; ++j) {
       float value = tile[i * kTileColumns + j];
       if (p.alpha != 1) value *= p.alpha;

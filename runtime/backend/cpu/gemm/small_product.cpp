@@ -34,7 +34,7 @@ template <int V, size_t... R>
 ST_MICRO void finish(std::index_sequence<R...> rows, detail::TileRow<V> (&sums)[sizeof...(R)], const TileOut& out) {
   if constexpr (kWidth < 16) return detail::finish_tile<V>(rows, sums, out);
   if (out.beta != 0) [[unlikely]] {
-    float tile[sizeof...(R) * V * kWidth];
+    alignas(64) float tile[sizeof...(R) * V * kWidth];
     (detail::store_row<V>(tile + R * V * kWidth, sums[R]), ...);
     return detail::finish_rows(sizeof...(R), V * kWidth, tile, out);
   }
