@@ -1,13 +1,12 @@
 // Libraries of others by the C ABI: nothing is opened unless a plan asks for it, the plan says what multiplies, and what the tuning cache
 // says holds for the libraries of this process alone. The library is the tests' own, so the machine needs none.
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "gemm_case.h"
+#include "tuning_cache_file.h"
 
 namespace {
 
@@ -40,26 +39,14 @@ class GemmLibraries : public testing::Test {
     setenv("SCALETRAIN_OPENBLAS", kFile, 1);
     for (const char* other : {"SCALETRAIN_MKL", "SCALETRAIN_ONEDNN_OPENMP"}) setenv(other, "/nowhere/at-all.so", 1);
   }
-  void SetUp() override {
-    path_ = fs::temp_directory_path() / ("gemm-library-" + std::to_string(getpid()));
-    TearDown();
-  }
-  void TearDown() override {
-    fs::remove_all(path_);
-    fs::remove_all(path_.string() + ".lock");
-  }
 
   HeldContext context() {
     auto options = filled(st_context_options_init);
-    const std::string name = path_.string();
-    options.tuning_cache = name.c_str();
     options.log_user = this;
     options.log = [](void* user, int32_t level, const char* area, const char* line) {
       static_cast<GemmLibraries*>(user)->told_ += std::to_string(level) + " " + area + ": " + line + "\n";
     };
-    HeldContext made;
-    EXPECT_TRUE(works(st_context_create(&options, made.out())));
-    return made;
+    return cache_.context(options);
   }
 
   struct Done {
@@ -79,7 +66,7 @@ class GemmLibraries : public testing::Test {
 
   /// What was measured is now said to have been won by this one.
   void write_winner(const std::string& winner) const {
-    std::stringstream file(contents(path_));
+    std::stringstream file(contents(cache_.path));
     std::string first, body, end;
     std::getline(file, first);
     int count = 0;
@@ -87,10 +74,10 @@ class GemmLibraries : public testing::Test {
       if (line.starts_with("end ")) break;
       body += line.substr(0, line.rfind(' ') + 1) + winner + "\n";
     }
-    std::ofstream(path_) << first << "\n" << body << "end " << count << " " << std::hex << crc_of(body) << "\n";
+    std::ofstream(cache_.path) << first << "\n" << body << "end " << count << " " << std::hex << crc_of(body) << "\n";
   }
 
-  fs::path path_;
+  TuningCacheFile cache_;
   std::string told_;
 };
 
@@ -99,7 +86,7 @@ TEST_F(GemmLibraries, AreNotEvenOpenedUnlessAskedFor) {
   const HeldContext mine = context();
   EXPECT_EQ(product_of(x, mine, ST_GEMM_LIBRARY_OWN).library, "own");
   EXPECT_FALSE(is_loaded());
-  EXPECT_FALSE(fs::exists(path_));
+  EXPECT_FALSE(fs::exists(cache_.path));
   EXPECT_EQ(told_, "");
   product_of(x, mine, ST_GEMM_LIBRARY_AUTO);
   EXPECT_TRUE(is_loaded());

@@ -35,7 +35,8 @@ enum {
 enum {
   ST_GEMM_PACKING_CHOOSE = 0,
   ST_GEMM_PACKING_PACKED = 1,
-  ST_GEMM_PACKING_IN_PLACE = 2 /* B is read where it lies: at most 128 rows of A, B of ST_F32 with unit columns */
+  ST_GEMM_PACKING_IN_PLACE = 2 /* B is read where it lies: at most 128 rows of A, B of ST_F32 with unit
+                                * columns; 40 and any B in the products of bf16 of classes that end in _bf16 */
 };
 
 /* What may multiply. AUTO also opens OpenBLAS, MKL and oneDNN where this machine has them (once a process, never closed; the file named in
