@@ -17,11 +17,12 @@ namespace cli {
 namespace {
 
 // Fixed before anything was tuned. The last two, of --shapes all, are GPT-2's vocabulary and a long context.
-constexpr Shape kShapes[] = {{4, 128, 4, 64, 16, 256}, {6, 384, 6, 256, 4, 4096}, {12, 768, 12, 256, 4, 8192}};
-constexpr Shape kMoreShapes[] = {{12, 768, 12, 256, 4, 50257}, {12, 768, 12, 1024, 1, 8192}};
+const Shape kShapes[] = {{4, 128, 4, 64, 16, 256}, {6, 384, 6, 256, 4, 4096}, {12, 768, 12, 256, 4, 8192}};
+const Shape kMoreShapes[] = {{12, 768, 12, 256, 4, 50257}, {12, 768, 12, 1024, 1, 8192}};
 
-constexpr int64_t kWarmUp = 3;           // steps before the first round; their losses are compared
-constexpr double kLossTolerance = 1e-3;  // relative; sums in another order move a loss by 1e-6, a wrong term by far more
+constexpr int64_t kWarmUp = 3;  // steps before the first round; their losses are compared
+// Relative: sums in another order move a loss by 1e-6, roundings to 8 bits in other places by 1e-3, a wrong term by far more.
+double loss_tolerance(const Shape& shape) { return shape.precision == "fp32" ? 1e-3 : 1e-2; }
 
 /// A folder for weights and tokens that both sides read, gone at the end.
 struct Scratch {
@@ -40,7 +41,11 @@ struct Scratch {
 class StepBench {
  public:
   StepBench(const BenchOptions& options, int64_t rounds, int64_t threads)
-      : rounds_(rounds), threads_(threads), peak_(static_cast<int>(threads)), rows_("step", "tokens/s", 0, options.json) {
+      : precision_(options.dtype),
+        rounds_(rounds),
+        threads_(threads),
+        peak_(static_cast<int>(threads)),
+        rows_("step", "tokens/s", 0, options.json) {
     st_context_options context;
     ask(st_context_options_init(&context, sizeof context));
     context.threads = static_cast<int32_t>(threads);
@@ -51,9 +56,9 @@ class StepBench {
   void operator()(bool all) {
     rows_.start(std::to_string(threads_) + " threads, " + peak_.kind() + " FMA loop, " + std::to_string(rounds_) + " rounds" +
                 (peer_ ? ", PyTorch " + peer_->version() : ""));
-    for (const Shape& shape : kShapes) rows_.add(measure(shape));
+    for (const Shape& shape : kShapes) rows_.add(measure(in_precision(shape)));
     if (all)
-      for (const Shape& shape : kMoreShapes) rows_.add(measure(shape));
+      for (const Shape& shape : kMoreShapes) rows_.add(measure(in_precision(shape)));
     rows_.finish();
   }
 
@@ -66,12 +71,17 @@ class StepBench {
     }
   }
 
+  Shape in_precision(Shape shape) const {
+    shape.precision = precision_;
+    return shape;
+  }
+
   BenchRow measure(const Shape& shape) {
     OwnStep own(context_, shape, draw_tokens(shape, kWarmUp + rounds_));
     const std::vector<std::string> modes = peer_ ? open_peer(shape, own) : std::vector<std::string>{};
     for (int64_t i = 0; i < kWarmUp; ++i) {
       const double loss = own.step().loss;
-      for (const std::string& mode : modes) compare(mode, i, loss, peer_->step(mode).loss);
+      for (const std::string& mode : modes) compare(shape, mode, i, loss, peer_->step(mode).loss);
     }
     BenchRow row;
     row.name = name_of(shape);
@@ -85,7 +95,7 @@ class StepBench {
       row.fraction.push_back(flops_a_token(shape) * tokens / step.seconds / row.peak.back());
       for (const std::string& mode : modes) {
         const PytorchPeer::Step theirs = peer_->step(mode);
-        compare(mode, kWarmUp + round, step.loss, theirs.loss);
+        compare(shape, mode, kWarmUp + round, step.loss, theirs.loss);
         row.peers["pytorch-" + mode].push_back(tokens / theirs.seconds);
       }
       before = modes.empty() ? after : peak_.measure();
@@ -108,6 +118,7 @@ class StepBench {
                           {"vocabulary", shape.vocabulary},
                           {"batch", shape.batch},
                           {"threads", threads_},
+                          {"precision", shape.precision},
                           {"lr", kBenchRate},
                           {"weights", weights},
                           {"tokens", tokens}},
@@ -120,12 +131,13 @@ class StepBench {
   }
 
   /// A speed is worth nothing when the two sides compute different things.
-  static void compare(const std::string& mode, int64_t step, double own, double theirs) {
-    if (std::abs(own - theirs) <= kLossTolerance * std::abs(own)) return;
+  static void compare(const Shape& shape, const std::string& mode, int64_t step, double own, double theirs) {
+    if (std::abs(own - theirs) <= loss_tolerance(shape) * std::abs(own)) return;
     throw Failure(kFailed, "bench: at step " + std::to_string(step + 1) + " our loss is " + std::to_string(own) + ", that of PyTorch " +
                                mode + " is " + std::to_string(theirs) + "; the two do not train the same model");
   }
 
+  std::string precision_;
   int64_t rounds_, threads_;
   FmaPeak peak_;
   Context context_;
@@ -139,10 +151,13 @@ class StepBench {
 void bench_step(const BenchOptions& options, int64_t rounds, int64_t threads) {
   if (options.against != "all" && options.against != "pytorch" && options.against != "none")
     refuse("--against is \"", options.against, "\"; the peer of a training step is pytorch, and none turns it off");
-  if (!options.shape.empty() || options.tiles || !options.report.empty() || options.dtype != "fp32")
-    refuse("bench step: --shape, --dtype, --tiles and --report are of bench gemm");
+  if (!options.shape.empty() || options.tiles || !options.report.empty())
+    refuse("bench step: --shape, --tiles and --report are of bench gemm");
+  if (options.dtype != "fp32" && options.dtype != "bf16")
+    refuse("bench step: --dtype is \"", options.dtype, "\"; a step has fp32 and bf16");
   if (options.memory) {
-    if (!options.shapes.empty()) refuse("bench step: --memory has shapes of its own, without --shapes");
+    if (!options.shapes.empty() || options.dtype != "fp32")
+      refuse("bench step: --memory has shapes of its own, in fp32, without --shapes and --dtype");
     measure_step_memory(threads, options.json);
     return;
   }

@@ -15,6 +15,7 @@ constexpr double kBenchRate = 1e-3;
 
 struct Shape {
   int64_t layers, width, heads, context, batch, vocabulary;
+  std::string precision = "fp32";  // the recipe's
 };
 
 std::string name_of(const Shape& shape);

@@ -9,7 +9,9 @@ bool is_for_models(Op op) {
 
 OpInfo host_face(Op op) {
   OpInfo face = info_of(op);
-  std::erase_if(face.attrs, [](const OpAttr& attr) { return attr.name == "tiles" || attr.name == "library"; });
+  // A product's, which passes set.
+  const auto is_for_passes = [](const OpAttr& attr) { return attr.name == "tiles" || attr.name == "library" || attr.name == "result"; };
+  std::erase_if(face.attrs, is_for_passes);
   if (op != Op::dropout) return face;
   std::erase_if(face.inputs, [](const OpInput& input) { return input.name != "x"; });
   std::erase_if(face.attrs, [](const OpAttr& attr) { return attr.name != "rate"; });

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "ir/linear_places.h"
+#include "ir/product_type.h"
 
 namespace st {
 namespace {
@@ -17,12 +18,13 @@ GemmActivation activation_of(const Attrs& attrs) {
 }
 
 GemmProblem problem_of(const Shape& x, const Shape& weight, DType dtype, const Attrs& attrs) {
-  return linear_problem(x.elements(0, x.rank() - 1), weight, dtype, attrs.flag("transpose_weight"), attrs.flag("bias"));
+  return linear_problem(x.elements(0, x.rank() - 1), weight, dtype, attrs, attrs.flag("bias"));
 }
 
 }  // namespace
 
-GemmProblem linear_problem(int64_t rows, const Shape& weight, DType dtype, bool transposed, bool bias) {
+GemmProblem linear_problem(int64_t rows, const Shape& weight, DType dtype, const Attrs& attrs, bool bias) {
+  const bool transposed = attrs.flag("transpose_weight");
   GemmProblem p;
   p.m = rows;
   p.k = weight[transposed ? 1 : 0];
@@ -30,18 +32,19 @@ GemmProblem linear_problem(int64_t rows, const Shape& weight, DType dtype, bool 
   p.a = {p.k, 1};
   p.b = transposed ? MatrixStrides{1, p.k} : MatrixStrides{p.n, 1};
   p.c = {p.n, 1};
-  p.a_type = p.b_type = p.c_type = dtype;
+  p.a_type = p.b_type = dtype;
+  p.c_type = product_type(attrs, dtype);
   p.bias = bias;
   return p;
 }
 
 GemmProblem linear_problem(std::span<const Type> in, const Attrs& attrs) {
-  const GemmProblem p = problem_of(in[0].shape, in[1].shape, in[0].dtype, attrs);
+  const GemmProblem p = problem_of(in[0].shape, in[1].shape, in[1].dtype, attrs);
   check_problem(p, "fused_linear");
   return p;
 }
 
-LinearCall::LinearCall(const Call& call) : problem(problem_of(call.in[0].shape, call.in[1].shape, call.in[0].dtype, *call.attrs)) {
+LinearCall::LinearCall(const Call& call) : problem(problem_of(call.in[0].shape, call.in[1].shape, call.in[1].dtype, *call.attrs)) {
   const LinearPlaces places(*call.attrs);
   const auto in = [&](int32_t place) { return place < 0 ? nullptr : call.in[static_cast<size_t>(place)].data; };
   const auto out = [&](int32_t place) { return place < 0 ? nullptr : call.out[static_cast<size_t>(place)].data; };

@@ -33,6 +33,8 @@ class Builder {
   Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false) {
     return (*this)(Op::matmul, {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
   }
+  /// x itself where it has that type.
+  Value as(Value x, DType dtype) { return type(x).dtype == dtype ? x : (*this)(Op::cast, {x}, {{"dtype", std::string(name_of(dtype))}}); }
   Value reshape(Value x, const Shape& shape);
   Value sum(Value x, const Ints& axes, bool keep_dims = false) { return (*this)(Op::sum, {x}, {{"axes", axes}, {"keep_dims", keep_dims}}); }
   /// Sums `x` down to `shape`: the gradient of a broadcast.

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "ir/linear_places.h"
+#include "ir/product_type.h"
 
 namespace st::shape_rule {
 
@@ -112,6 +113,14 @@ void check_inner(const OpTypes& op, int64_t inner_a, int64_t inner_b) {
         op.in[1]);
 }
 
+DType checked_product_type(const OpTypes& op) {
+  const DType operands = op.in[0].dtype, type = product_type(op.attrs, operands);
+  const bool is_wider = type == DType::f32 && (operands == DType::bf16 || operands == DType::f16);
+  check(type == operands || is_wider, name(op), ": a result of ", type, " from operands of ", operands,
+        "; it is f32 of bf16 and f16, else theirs");
+  return type;
+}
+
 }  // namespace
 
 Outputs matmul(const OpTypes& op) {
@@ -125,7 +134,7 @@ Outputs matmul(const OpTypes& op) {
   Shape out = st::broadcast("matmul: leading dimensions", part(a, 0, ra - 2), part(b, 0, rb - 2));
   out.push_back(a[ta ? ra - 1 : ra - 2]);
   out.push_back(b[tb ? rb - 2 : rb - 1]);
-  return {typed(op.in[0].dtype, out)};
+  return {typed(checked_product_type(op), out)};
 }
 
 namespace {
@@ -142,13 +151,12 @@ Type rows_times_weight(const OpTypes& op) {
   check_inner(op, op.in[0].shape.last(), weight[transposed ? 1 : 0]);
   Shape out = op.in[0].shape;
   out[out.rank() - 1] = weight[transposed ? 0 : 1];
-  return typed(op.in[0].dtype, out);
+  return typed(checked_product_type(op), out);
 }
 
 }  // namespace
 
 Outputs linear(const OpTypes& op) {
-  check_floating(op);
   const Type y = rows_times_weight(op);
   check_is(op, 2, y.dtype, {y.shape.last()});
   return {y};
@@ -181,6 +189,7 @@ Outputs fused_linear(const OpTypes& op) {
 Outputs pack(const OpTypes& op) {
   check_floating(op);
   check(op.in[0].shape.rank() == 2, name(op), ": weight needs 2 dimensions, got ", op.in[0]);
+  checked_product_type(op);
   check(op.attrs.integer("rows") >= 0, name(op), ": rows must not be negative, got ", op.attrs.integer("rows"));
   return {};
 }

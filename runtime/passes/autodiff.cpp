@@ -35,9 +35,7 @@ class Differentiation final : public Chain {
   void seed(std::span<const Seed> seeds) {
     for (const Seed& seed : seeds) {
       if (!needs_value(seed.value)) continue;
-      Value gradient = b.load(seed.slot);
-      const DType dtype = graph().type(seed.value).dtype;
-      if (b.type(gradient).dtype != dtype) gradient = b(Op::cast, {gradient}, {{"dtype", std::string(name_of(dtype))}});
+      const Value gradient = b.as(b.load(seed.slot), gradient_type(seed.value));
       Value& sum = gradients_[seed.value];
       sum = sum ? b.add(sum, gradient) : gradient;
     }
@@ -66,13 +64,15 @@ class Differentiation final : public Chain {
     return i < static_cast<int32_t>(node().in.size()) && needs_value(node().in[static_cast<size_t>(i)]);
   }
   Type in_type(int32_t i) const override { return graph().type(node().in[static_cast<size_t>(i)]); }
+  DType gradient_type(int32_t i) const override { return gradient_type(node().in[static_cast<size_t>(i)]); }
   Type out_type(int32_t i) const override { return node().out[static_cast<size_t>(i)]; }
 
   void give(int32_t i, Value gradient) override {
     if (!needs(i)) return;
     const Value target = node().in[static_cast<size_t>(i)];
     Value& sum = is_parameter(target) ? use_of(target, at_).gradient : gradients_[target];
-    sum = sum ? b.add(sum, gradient) : gradient;
+    const Value typed = b.as(gradient, gradient_type(target));
+    sum = sum ? b.add(sum, typed) : typed;
   }
 
  private:
@@ -80,6 +80,13 @@ class Differentiation final : public Chain {
   Graph& graph() const { return program_.sections[static_cast<size_t>(forward_)].graph; }
 
   bool needs_value(Value v) const { return needs_[static_cast<size_t>(v.node)] && is_floating(graph().type(v).dtype); }
+
+  DType gradient_type(Value v) const {
+    const Node& source = graph()[v.node];
+    const DType own = graph().type(v).dtype;
+    const bool is_cast = source.op == Op::cast && (own == DType::bf16 || own == DType::f16);
+    return is_cast && graph().type(source.in[0]).dtype == DType::f32 ? DType::f32 : own;
+  }
 
   bool is_parameter(Value v) const {
     const Node& source = graph()[v.node];

@@ -60,7 +60,8 @@ void append_fused(Rewrite& rewrite, const ProductChain& chain) {
                                               {"backward", chain.derivative >= 0},
                                               {"residual", static_cast<bool>(chain.residual)},
                                               {"pre_activation", chain.keeps_pre_activation},
-                                              {"column_sums", chain.sums >= 0}});
+                                              {"column_sums", chain.sums >= 0},
+                                              {"result", product.attrs.word("result")}});
   const int32_t node = rewrite.append(std::move(fused));
   rewrite.map(chain.y, with_type(rewrite, {node, 0}, type, old.type(chain.y), product.region));
   int32_t output = 1;
@@ -73,7 +74,7 @@ void append_linear(Rewrite& rewrite, const ProductChain& chain) {
   Node linear = rewrite.old()[chain.bias];
   linear.op = Op::linear;
   linear.in = {rewrite.at(product.in[0]), rewrite.at(product.in[1]), rewrite.at(linear.in[1])};
-  linear.attrs = make_attrs(Op::linear, {{"transpose_weight", is_transposed(product)}});
+  linear.attrs = make_attrs(Op::linear, {{"transpose_weight", is_transposed(product)}, {"result", product.attrs.word("result")}});
   rewrite.replace(chain.bias, linear);
 }
 

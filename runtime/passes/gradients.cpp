@@ -26,36 +26,47 @@ Value rows_of(Chain& c, Value x) {
   return shape.rank() == 2 ? x : c.b.reshape(x, {shape.elements(0, shape.rank() - 1), shape.last()});
 }
 
+/// dy as an operand of a product: autocast's result may be wider than what it was made of.
+Value dy_as_operand(Chain& c) { return c.b.as(c.d(0), c.in_type(0).dtype); }
+
+/// A product that is input i's gradient.
+Value product_for(Chain& c, int32_t i, Value a, Value b, bool transpose_a, bool transpose_b) {
+  const DType operands = c.in_type(i).dtype, wanted = c.gradient_type(i);
+  const std::string result(wanted == operands ? "same" : "f32");
+  return c.b(Op::matmul, {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"result", result}});
+}
+
 /// dW of y = x W with one W for all rows: x^T dy over all rows at once, so it is whole before anyone adds to it.
 Value weight_gradient(Chain& c, Value x, Value dy, bool transposed) {
   const Value all_x = rows_of(c, x), all_dy = rows_of(c, dy);
-  return transposed ? c.b.matmul(all_dy, all_x, true, false) : c.b.matmul(all_x, all_dy, true, false);
+  return transposed ? product_for(c, 1, all_dy, all_x, true, false) : product_for(c, 1, all_x, all_dy, true, false);
 }
 
 void gradient_matmul(Chain& c) {
   const bool ta = c.node().attrs.flag("transpose_a"), tb = c.node().attrs.flag("transpose_b");
-  const Value dy = c.d(0);
+  const Value dy = dy_as_operand(c);
   if (c.needs(0)) {
-    const Value da = ta ? c.b.matmul(c.in(1), dy, tb, true) : c.b.matmul(dy, c.in(1), false, !tb);
+    const Value da = ta ? product_for(c, 0, c.in(1), dy, tb, true) : product_for(c, 0, dy, c.in(1), false, !tb);
     c.give(0, c.b.sum_to(da, c.in_type(0).shape));
   }
   if (!c.needs(1)) return;
   if (!ta && c.in_type(1).shape.rank() == 2) {
     c.give(1, weight_gradient(c, c.in(0), dy, tb));
   } else {
-    const Value db = tb ? c.b.matmul(dy, c.in(0), true, ta) : c.b.matmul(c.in(0), dy, !ta, false);
+    const Value db = tb ? product_for(c, 1, dy, c.in(0), true, ta) : product_for(c, 1, c.in(0), dy, !ta, false);
     c.give(1, c.b.sum_to(db, c.in_type(1).shape));
   }
 }
 
 void gradient_linear(Chain& c) {
   const bool transposed = c.node().attrs.flag("transpose_weight");
+  const Value operand = dy_as_operand(c);
   if (c.needs(0)) {
-    const Value dy = rows_of(c, c.d(0)), weight = c.in(1), dx = c.b.matmul(dy, weight, false, !transposed);
+    const Value dy = rows_of(c, operand), weight = c.in(1), dx = product_for(c, 0, dy, weight, false, !transposed);
     const Shape shape = c.in_type(0).shape;
     c.give(0, shape.rank() == 2 ? dx : c.b.reshape(dx, shape));
   }
-  if (c.needs(1)) c.give(1, weight_gradient(c, c.in(0), c.d(0), transposed));
+  if (c.needs(1)) c.give(1, weight_gradient(c, c.in(0), operand, transposed));
   if (c.needs(2)) c.give(2, c.b.sum_to(c.d(0), c.in_type(2).shape));
 }
 
@@ -150,7 +161,7 @@ void gradient_relu(Chain& c) { c.give(0, c.b(Op::relu_backward, {c.out(0), c.d(0
 void gradient_silu(Chain& c) { c.give(0, c.b(Op::silu_backward, {c.in(0), c.d(0)})); }
 void gradient_tanh(Chain& c) { c.give(0, c.b(Op::tanh_backward, {c.out(0), c.d(0)})); }
 void gradient_sigmoid(Chain& c) { c.give(0, c.b(Op::sigmoid_backward, {c.out(0), c.d(0)})); }
-void gradient_cast(Chain& c) { c.give(0, c.b(Op::cast, {c.d(0)}, {{"dtype", std::string(name_of(c.in_type(0).dtype))}})); }
+void gradient_cast(Chain& c) { c.give(0, c.b.as(c.d(0), c.in_type(0).dtype)); }
 
 // y is linear in x with the mask fixed by the counters: the same op turns dy into dx, and no mask is kept.
 void gradient_dropout(Chain& c) { c.give(0, c.b(Op::dropout, {c.d(0), c.in(1)}, c.node().attrs)); }

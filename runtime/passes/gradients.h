@@ -18,6 +18,8 @@ class Chain {
   virtual bool needs(int32_t i) const = 0;  // whether input i leads to a trainable parameter
   virtual void give(int32_t i, Value gradient) = 0;
   virtual Type in_type(int32_t i) const = 0;
+  /// What input i's gradient is best given in: its own type, but fp32 of an input of 16 bits that was cast from fp32 and goes back there.
+  virtual DType gradient_type(int32_t i) const = 0;
   virtual Type out_type(int32_t i) const = 0;
 
   explicit Chain(Builder& builder) : b(builder) {}

@@ -21,6 +21,7 @@ bool make_fused_linear(const Program& program, const Graph& graph, Node& node) {
   const bool transposed = node.attrs.flag(is_matmul ? "transpose_b" : "transpose_weight");
   node.attrs = make_attrs(Op::fused_linear, {{"transpose_weight", transposed},
                                              {"bias", is_linear},
+                                             {"result", node.attrs.word("result")},
                                              {"tiles", node.attrs.ints("tiles")},
                                              {"library", node.attrs.word("library")}});
   node.op = Op::fused_linear;
@@ -50,8 +51,8 @@ class Packing {
   }
 
  private:
-  /// Which products can share: the layout is of the weight, its side, the tiles and, for all that we know, the rows.
-  using Key = std::tuple<SlotId, bool, int64_t, Ints>;
+  /// Which products can share: the layout is of the weight, its side, the tiles and, for all that we know, the rows and the result's type.
+  using Key = std::tuple<SlotId, bool, int64_t, std::string, Ints>;
 
   Value packed_weight(Rewrite& rewrite, const Node& product, int64_t bytes) {
     const Graph& old = rewrite.old();
@@ -60,7 +61,8 @@ class Packing {
     const Shape& x = old.type(product.in[0]).shape;
     const int64_t rows = x.elements(0, x.rank() - 1);
     const Ints& tiles = product.attrs.ints("tiles");
-    auto [found, is_new] = slots_.emplace(Key{parameter, transposed, rows, tiles}, -1);
+    const std::string& result = product.attrs.word("result");
+    auto [found, is_new] = slots_.emplace(Key{parameter, transposed, rows, result, tiles}, -1);
     SlotId& slot = found->second;
     if (is_new) {
       slot = program_.add_slot({.name = free_name(parameter, transposed),
@@ -68,14 +70,15 @@ class Packing {
                                 .role = Role::packed,
                                 .init = {},
                                 .of = parameter});
-      rewrite.append({.op = Op::pack,
-                      .in = {rewrite.at(product.in[1])},
-                      .out = {},
-                      .reads = {},
-                      .writes = {slot},
-                      .attrs = make_attrs(Op::pack, {{"transpose_weight", transposed}, {"rows", rows}, {"tiles", tiles}}),
-                      .region = product.region,
-                      .when = When::first});
+      rewrite.append(
+          {.op = Op::pack,
+           .in = {rewrite.at(product.in[1])},
+           .out = {},
+           .reads = {},
+           .writes = {slot},
+           .attrs = make_attrs(Op::pack, {{"transpose_weight", transposed}, {"rows", rows}, {"result", result}, {"tiles", tiles}}),
+           .region = product.region,
+           .when = When::first});
     }
     const Type type = program_.slots[static_cast<size_t>(slot)].type;
     check(type.shape[0] == bytes, "pack_weights: ", program_.slots[static_cast<size_t>(slot)].name, " takes ", type.shape[0], " and ",

@@ -14,8 +14,10 @@ class Rewrite {
   Rewrite(Program& program, Section& section) : program_(program), section_(section) {}
 
   const Graph& old() const { return section_.graph; }
+  const Graph& made() const { return new_; }  // so far
   /// The new value that stands for an old one.
   Value at(Value old) const { return map_.at(old); }
+  bool has(Value old) const { return map_.contains(old); }
   /// Copies an old node; its outputs are mapped one to one.
   int32_t keep(int32_t node);
   /// Appends a new node whose inputs are new values; the old node's outputs map to its.

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "passes/accumulate.h"
+#include "passes/autocast.h"
 #include "passes/autodiff.h"
 #include "passes/clip.h"
 #include "passes/dropout.h"
@@ -40,6 +41,8 @@ PackingNeed packing_need_of(const Backend& backend) {
   };
 }
 
+DType element_of(const std::string& precision) { return precision == "bf16" ? DType::bf16 : DType::f32; }
+
 /// Takes the program over from `runner`, which looks at it until then.
 Plan finish(Program& program, Runner& runner, const Backend& backend, int threads, int64_t micro_batches) {
   MemoryLayout memory;
@@ -57,6 +60,7 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   Program program = bind(model, rows);
   Runner runner(program, options.skip, options.print);
   runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
+  runner.run("autocast", [&](Program& p) { autocast(p, element_of(recipe.precision)); });  // 16-bit operands, fp32 sums and master weights
   runner.run("scale_loss", [&](Program& p) {
     scale_loss(p, micro_batches);
     if (loss_seed != 0) p.loss_seed = loss_seed;
@@ -90,6 +94,7 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
   Runner runner(program, options.skip, options.print);
   OutputSeeds outputs;
   runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
+  runner.run("autocast", [&](Program& p) { autocast(p, element_of(recipe.precision)); });
   if (own_loss) runner.run("scale_loss", [&](Program& p) { scale_loss(p, recipe.step_micro_batches()); });
   runner.run("seed_outputs", [&](Program& p) { outputs = seed_outputs(p, own_loss); });
   runner.run("autodiff", [&](Program& p) { autodiff(p, outputs.seeds); });

@@ -68,10 +68,11 @@ int main(int argc, char** argv) {
                   1);
   st::Storage storage = model.storage().with_same_parameters();
   const auto workers = context->make_workers(static_cast<int>(o.threads));
+  const char* const precision = std::getenv("ST_PRECISION");
   st::PlanOptions options;
   std::istringstream skip(std::getenv("ST_SKIP") == nullptr ? "" : std::getenv("ST_SKIP"));
   for (std::string pass; std::getline(skip, pass, ',');) options.skip.push_back(pass);
-  st::Executor executor(st::plan_training(model.program(), {.batch = o.batch, .accumulate = o.micro_batches}, context->backend(),
+  st::Executor executor(st::plan_training(model.program(), {.precision = precision == nullptr ? "fp32" : precision, .batch = o.batch, .accumulate = o.micro_batches}, context->backend(),
                                           static_cast<int>(o.threads), options),
                         storage, *workers, nullptr);
   const st::Program& program = executor.plan().program;

@@ -83,20 +83,25 @@ class Training:
         self.batches = read_batches(options)
         self.model = make_gpt(options, read_safetensors(options["weights"]))
         self.forward = torch.compile(self.model) if compiled else self.model
+        self.is_bf16 = options["precision"] == "bf16"
         # The fused AdamW is PyTorch's fastest on a CPU.
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=options["lr"], weight_decay=0.01, fused=True)
         self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda k: min(1.0, (k + 1) / WARM_UP))
         self.steps = 0
 
+    def loss(self, tokens, targets):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.is_bf16):
+            return self.forward(tokens, targets)
+
     def compile_now(self):
         """Forward and backward once, without an update, so that compiling is no part of any step."""
-        self.forward(*self.batches[0]).backward()
+        self.loss(*self.batches[0]).backward()
         self.optimizer.zero_grad(set_to_none=True)
 
     def step(self):
         tokens, targets = self.batches[self.steps]
         start = time.perf_counter()
-        loss = self.forward(tokens, targets)
+        loss = self.loss(tokens, targets)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()

@@ -29,9 +29,10 @@ class BadInput(CommandLineTest):
         self.refused("bench", "step", "--rounds", 0, words=["--rounds", "0"])
         self.refused("bench", "step", "--against", "mkl", words=["mkl", "pytorch", "none"])
         self.refused("bench", "step", "--against", "", words=["--against", "pytorch"])
-        self.refused("bench", "step", "--dtype", "bf16", words=["--dtype", "bench gemm"])
+        self.refused("bench", "step", "--dtype", "fp16", words=["--dtype", "fp16", "fp32", "bf16"])
         self.refused("bench", "gemm", "--memory", words=["--memory", "bench step"])
         self.refused("bench", "step", "--memory", "--shapes", "all", words=["--memory", "--shapes"])
+        self.refused("bench", "step", "--memory", "--dtype", "bf16", words=["--memory", "--dtype"])
         self.refused("bench", "step", "--tiles", words=["--tiles", "bench gemm"])
 
     def test_an_unknown_option_names_the_nearest(self):

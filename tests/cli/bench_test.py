@@ -54,6 +54,9 @@ class BenchStep(CommandLineTest):
     def test_none_does_not_ask_for_it(self):
         self.assertNotIn("pytorch", self.head(self.folder / "nowhere", "--against", "none").lower())
 
+    def test_a_precision_is_in_the_names(self):
+        self.assertRegex(self.head(self.folder / "nowhere", "--against", "none", "--dtype", "bf16"), r"gpt 128x4 .* bf16\n")
+
     def test_memory_grows_no_faster_than_the_context(self):
         process = self.start(self.folder / "nowhere", "--memory", "--json", "--threads", "1")
         output, error = process.communicate()

@@ -78,6 +78,15 @@ class Train(CommandLineTest):
         cpu, reference = (self.tiny("--device", device, steps=20)[:20] for device in ("cpu", "reference"))
         self.same_losses(cpu, reference)
 
+    def test_bf16_is_near_fp32_and_has_the_same_digits_for_any_threads(self):
+        fp32 = self.tiny(steps=20)
+        one, two = (self.tiny("--precision", "bf16", "--threads", threads, steps=20) for threads in (1, 2))
+        self.assertEqual(digits(one), digits(two))
+        self.assertNotEqual(digits(one), digits(fp32))
+        for a, b in zip(one[:20], fp32[:20]):
+            # Operands of 8 bits of digits: a loss, the mean over hundreds of tokens, is off by far less than one of them.
+            self.assertLess(abs(a["loss"] - b["loss"]), 5e-3 * b["loss"], (a["step"], a["loss"], b["loss"]))
+
     def test_accumulated_micro_batches_read_the_same_rows(self):
         whole = self.train("--data", self.text, *TINY, "--steps", 4, "--batch", 6)
         parts = self.train("--data", self.text, *TINY, "--steps", 4, "--batch", 2, "--accumulate", 3)

@@ -45,6 +45,21 @@ const Cases cases(Op::fused_linear, {.largest = 16, .stored = 4}, [](Suite& s) {
       }
       s.add(product(), {{"transpose_weight", transposed}, {"column_sums", true}});
     }
+  // As autocast leaves it: fp32 results of 16-bit operands, and everything behind the product in fp32.
+  for (const Sizes& sizes : kSizes)
+    for (const bool backward : {false, true}) {
+      OpCase& made = s.add_special({s.normal(sizes.x), s.normal({sizes.x.last(), sizes.columns}),
+                                    s.normal(backward ? like_y(sizes) : Shape{sizes.columns}), s.normal(like_y(sizes))},
+                                   {{"bias", !backward},
+                                    {"activation", std::string("silu")},
+                                    {"backward", backward},
+                                    {"residual", true},
+                                    {"pre_activation", !backward},
+                                    {"column_sums", true},
+                                    {"result", std::string("f32")}});
+      made.dtypes = {DType::f32, DType::bf16, DType::f16};
+      made.statistics = {2, 3};
+    }
 });
 
 const Attrs kEverything = {
@@ -56,6 +71,7 @@ Result run_packed(Backend& backend, OpCase c, int threads) {
   const Shape x = c.in[0].shape();
   OpCase packing{.op = Op::pack, .name = "", .in = {weight}, .attrs = {{"rows", x.elements(0, x.rank() - 1)}}};
   packing.attrs.set("transpose_weight", c.attrs.flag("transpose_weight"));
+  if (c.attrs.has("result")) packing.attrs.set("result", c.attrs.word("result"));
   packing.slots = {Tensor(DType::u8, {8 * weight.elements() + (1 << 16)})};  // doubles, or whole panels, are the most it takes
   c.in.push_back(run(backend, packing, threads).slots[0]);
   c.attrs.set("packed", true);
@@ -78,6 +94,12 @@ TEST(FusedLinear, HasTheSameBitsFromAPackedWeight) {
         const OpCase of = in_dtype(c, dtype);
         EXPECT_EQ(run_packed(*backend, of, 2).out, run(*backend, of).out) << candidate.name << " " << c.name << " in " << name_of(dtype);
       }
+    for (OpCase c : made) {  // fp32 results of 16-bit operands, whose bias and residual are fp32 too
+      c.statistics = {2, 3};
+      OpCase of = in_dtype(c, DType::bf16);
+      of.attrs.set("result", std::string("f32"));
+      EXPECT_EQ(run_packed(*backend, of, 2).out, run(*backend, of).out) << candidate.name << " " << c.name << " with sums kept";
+    }
   }
 }
 

@@ -11,6 +11,11 @@ const Cases cases(Op::linear, {.largest = 8}, [](Suite& s) {
       s.add({s.normal(x), s.normal({37, columns}), s.normal({columns})});
       s.add({s.normal(x), s.normal({columns, 37}), s.normal({columns})}, {{"transpose_weight", true}});
     }
+  for (const Shape& x : inputs) {  // fp32 results of 16-bit operands, and a bias like them
+    OpCase& summed = s.add_special({s.normal(x), s.normal({37, 129}), s.normal({129})}, {{"result", std::string("f32")}});
+    summed.dtypes = {DType::f32, DType::bf16, DType::f16};
+    summed.statistics = {2};
+  }
   s.add({s.normal({3, 0}), s.normal({0, 5}), s.normal({5})});  // the bias alone
   s.add({s.normal({2, 3}), s.normal({3, 4}), s.normal({4})});
 });

@@ -1,3 +1,4 @@
+#include <array>
 #include <utility>
 
 #include "conformance.h"
@@ -24,12 +25,26 @@ const Cases cases(Op::matmul, {.largest = 8}, [](Suite& s) {
     for (const bool tb : {false, true})
       for (const auto& [a, b] : products)
         s.add({s.normal(ta ? swapped(a) : a), s.normal(tb ? swapped(b) : b)}, {{"transpose_a", ta}, {"transpose_b", tb}});
+  // Sums of 16-bit operands as they are.
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true}) {
+      const Attrs attrs = {{"transpose_a", ta}, {"transpose_b", tb}, {"result", std::string("f32")}};
+      const auto at = [](bool transposed, int64_t rows, int64_t columns) {
+        return transposed ? Shape{columns, rows} : Shape{rows, columns};
+      };
+      for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 5, 7}, {3, 129, 37}, {67, 33, 300}})
+        s.add_special({s.normal(at(ta, m, k)), s.normal(at(tb, k, n))}, attrs).dtypes = {DType::f32, DType::bf16, DType::f16};
+    }
+  s.add_special({s.normal({2, 1, 3, 4}), s.normal({3, 4, 5})}, {{"result", std::string("f32")}}).dtypes = {DType::bf16, DType::f16};
 });
 
 // Large enough for several tiles in each dimension of the fast kernels.
 const Cases large(Op::matmul, {.largest = 16}, [](Suite& s) {
   s.add({s.normal({259, 517}), s.normal({517, 131})}).dtypes = {DType::f32};
   s.add({s.normal({517, 259}), s.normal({131, 517})}, {{"transpose_a", true}, {"transpose_b", true}}).dtypes = {DType::f32};
+  s.add_special({s.normal({259, 517}), s.normal({517, 131})}, {{"result", std::string("f32")}}).dtypes = {DType::bf16, DType::f16};
+  s.add_special({s.normal({517, 259}), s.normal({517, 131})}, {{"transpose_a", true}, {"result", std::string("f32")}}).dtypes = {
+      DType::bf16};
 });
 
 }  // namespace

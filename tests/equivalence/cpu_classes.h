@@ -22,7 +22,7 @@ class ForcedClass {
 
 inline std::vector<std::string> cpu_classes() {
   std::vector<std::string> names;
-  for (const char* name : {"portable", "avx2", "avx512"}) {
+  for (const char* name : {"portable", "avx2", "avx512", "avx512_bf16", "amx_bf16"}) {
     const ForcedClass forced(name);
     try {
       make_cpu_backend();

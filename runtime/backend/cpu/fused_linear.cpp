@@ -41,7 +41,7 @@ void run_fused_linear(const Call& call) {
 void run_pack(const Call& call) {
   const Operand& weight = call.in[0];
   const Attrs& attrs = *call.attrs;
-  const GemmProblem p = linear_problem(attrs.integer("rows"), weight.shape, weight.dtype, attrs.flag("transpose_weight"), false);
+  const GemmProblem p = linear_problem(attrs.integer("rows"), weight.shape, weight.dtype, attrs, false);
   check_problem(p, "pack");
   gemm_pack(p, schedule_of(p, attrs), weight.data, call.writes[0].as<std::byte>(), *call.workers);
 }

@@ -15,7 +15,7 @@ constinit const Kernel kernel_fused_linear{[](const Call& call) {
 constinit const Kernel kernel_pack{[](const Call& call) {
   const Operand& weight = call.in[0];
   const Attrs& attrs = *call.attrs;
-  const GemmProblem p = linear_problem(attrs.integer("rows"), weight.shape, weight.dtype, attrs.flag("transpose_weight"), false);
+  const GemmProblem p = linear_problem(attrs.integer("rows"), weight.shape, weight.dtype, attrs, false);
   gemm_kernels().pack(p, {}, weight.data, call.writes[0].as<std::byte>(), *call.workers);
 }};
 

@@ -1,0 +1,175 @@
+#include "passes/autocast.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "ir/rules.h"
+#include "passes/rewrite.h"
+
+namespace st {
+namespace {
+
+enum class Policy { low, wide, follow };
+
+Policy policy_of(Op op) {
+  switch (op) {
+    case Op::matmul:
+    case Op::linear:
+    case Op::attention:
+      return Policy::low;
+    case Op::exp:
+    case Op::log:
+    case Op::pow:
+    case Op::div:
+    case Op::sqrt:
+    case Op::softmax:
+    case Op::log_softmax:
+    case Op::layer_norm:
+    case Op::rms_norm:
+    case Op::cross_entropy:
+    case Op::bce_with_logits:
+    case Op::mse:
+    case Op::huber:
+    case Op::sum:
+    case Op::mean:
+    case Op::host:
+      return Policy::wide;
+    default:
+      return Policy::follow;
+  }
+}
+
+class Casting {
+ public:
+  Casting(Program& program, Section& section, DType low)
+      : program_(program), rewrite_(program, section), low_(low), readers_(section.graph.nodes.size()) {
+    for (int32_t n = 0; n < old().size(); ++n)
+      for (const Value v : old()[n].in) readers_[static_cast<size_t>(v.node)].push_back(n);
+    const auto keep = [&](Value v) {
+      if (v) kept_.push_back(v);
+    };
+    for (const Output& output : program.outputs) keep(output.value);
+    keep(program.loss_sum);
+    keep(program.loss_count);
+  }
+
+  void run() {
+    for (int32_t n = 0; n < old().size(); ++n) {
+      switch (policy_of(old()[n].op)) {
+        case Policy::low:
+          make_low(n);
+          break;
+        case Policy::wide:
+          make(n, DType::f32);
+          break;
+        case Policy::follow:
+          follow(n);
+          break;
+      }
+    }
+    for (const Value v : kept_) rewrite_.map(v, as(v, old().type(v).dtype, old()[v.node].region));
+    rewrite_.finish();
+  }
+
+ private:
+  const Graph& old() const { return rewrite_.old(); }
+  bool is_float(Value v) const { return old().type(v).dtype == DType::f32; }
+  bool is_low_now(Value v) const { return rewrite_.made().type(rewrite_.at(v)).dtype == low_; }
+
+  /// The node over its operands as they are now, those of fp32 as `type`.
+  void make(int32_t n, DType type) {
+    Node node = old()[n];
+    for (Value& v : node.in) v = is_float(v) ? as(v, type, node.region) : rewrite_.at(v);
+    node.out = infer(program_, rewrite_.made(), node);
+    rewrite_.replace(n, std::move(node));
+  }
+
+  void make_low(int32_t n) {
+    const Node& node = old()[n];
+    if (!is_float(node.in[0])) return make(n, DType::f32);
+    const bool is_wide = node.op != Op::attention && wants_wide({n, 0});
+    if (!is_wide) return make(n, low_);
+    Node product = node;
+    product.attrs.set("result", std::string("f32"));
+    for (size_t i = 0; i < product.in.size(); ++i) product.in[i] = as(node.in[i], i < 2 ? low_ : DType::f32, node.region);  // 2: a bias
+    product.out = infer(program_, rewrite_.made(), product);
+    rewrite_.replace(n, std::move(product));
+  }
+
+  void follow(int32_t n) {
+    const Node& node = old()[n];
+    int32_t floats = 0, low = 0;
+    for (const Value v : node.in) {
+      if (!is_float(v)) continue;
+      ++floats;
+      if (is_low_now(v) || is_bias(node, v)) ++low;
+    }
+    make(n, floats > 0 && floats == low ? low_ : DType::f32);
+  }
+
+  /// A vector that an add stretches over the rows of the other operand.
+  bool is_bias(const Node& node, Value v) const {
+    if (node.op != Op::add || v != node.in[1] || old().type(v).shape.rank() != 1) return false;
+    const Node& source = old()[v.node];
+    return source.op == Op::load && program_.slots[static_cast<size_t>(source.reads[0])].role == Role::parameter;
+  }
+
+  /// Whether everyone who reads a value not yet made takes fp32, so that 16 bits in between would only lose digits.
+  bool wants_wide(Value v) {
+    const auto known = wants_wide_.find(v);
+    if (known != wants_wide_.end()) return known->second;
+    const bool wide =
+        std::ranges::all_of(readers_[static_cast<size_t>(v.node)], [&](int32_t reader) { return reads_wide(old()[reader], reader, v); });
+    return wants_wide_[v] = wide;
+  }
+
+  bool reads_wide(const Node& reader, int32_t n, Value v) {
+    if (std::ranges::find(reader.in, v) == reader.in.end()) return true;  // another output of the same node
+    const Policy policy = policy_of(reader.op);
+    if (policy != Policy::follow) return policy == Policy::wide;
+    const auto is_wide_now = [&](Value other) {
+      return other != v && is_float(other) && rewrite_.has(other) && !is_low_now(other) && !is_bias(reader, other);
+    };
+    if (std::ranges::any_of(reader.in, is_wide_now)) return true;
+    for (int32_t i = 0; i < static_cast<int32_t>(reader.out.size()); ++i)
+      if (!wants_wide({n, i})) return false;
+    return true;
+  }
+
+  /// The new value that stands for v, as `type`. Each boundary scope casts for itself: a weight's uses there are a gradient of their own.
+  Value as(Value v, DType type, RegionId region) {
+    const Value now = rewrite_.at(v);
+    if (rewrite_.made().type(now).dtype == type) return now;
+    auto [found, is_new] = casts_.emplace(std::tuple{now, type, program_.boundary_of(region)}, Value{});
+    if (is_new) {
+      Node cast{.op = Op::cast,
+                .in = {now},
+                .out = {},
+                .reads = {},
+                .writes = {},
+                .attrs = make_attrs(Op::cast, {{"dtype", std::string(name_of(type))}}),
+                .region = region};
+      cast.out = infer(program_, rewrite_.made(), cast);
+      found->second = {rewrite_.append(std::move(cast)), 0};
+    }
+    return found->second;
+  }
+
+  Program& program_;
+  Rewrite rewrite_;
+  DType low_;
+  std::vector<std::vector<int32_t>> readers_;  // of a node's outputs
+  std::vector<Value> kept_;                    // outputs and loss: they keep their types
+  std::map<Value, bool> wants_wide_;
+  std::map<std::tuple<Value, DType, RegionId>, Value> casts_;
+};
+
+}  // namespace
+
+void autocast(Program& program, DType low) {
+  if (low == DType::f32) return;
+  Casting(program, *program.find(Phase::forward), low).run();
+}
+
+}  // namespace st

@@ -1,0 +1,208 @@
+#include "passes/autocast.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "ir/build.h"
+#include "ir/print.h"
+#include "ir/verify.h"
+#include "models/gpt.h"
+#include "passes/autodiff.h"
+#include "passes/dropout.h"
+#include "passes/fuse.h"
+#include "passes/scale_loss.h"
+
+namespace st {
+namespace {
+
+/// A gpt's program with backward, as the recipe makes it.
+Program cast_gpt(DType low) {
+  Program program = bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2);
+  set_dropout(program, 0, 0);
+  autocast(program, low);
+  verify(program, "autocast");
+  scale_loss(program, 1);
+  autodiff(program);
+  verify(program, "autodiff");
+  return program;
+}
+
+void for_each(const Program& program, const std::function<void(const Graph&, const Node&)>& body) {
+  for (const Section& section : program.sections)
+    for (const Node& node : section.graph.nodes) body(section.graph, node);
+}
+
+/// A forward section over inputs "x", "w" and "r", and a parameter "b"; the results are its outputs.
+struct Small {
+  Program program;
+  Builder b{start(program), 0};
+  Value x = b.input("x", DType::f32, {2, 3}), w = b.input("w", DType::f32, {3, 3}), r = b.input("r", DType::f32, {2, 3});
+  Value bias = b.parameter("b", {3}, {});
+
+  static Program& start(Program& program) {
+    program.sections.push_back({{}, Phase::forward, 0, 0});
+    program.batch = 2;
+    return program;
+  }
+  /// Outputs count, so what is under test ends in one.
+  const Program& cast(Value y) {
+    program.outputs = {{"y", y}};
+    autocast(program, DType::bf16);
+    verify(program, "autocast");
+    EXPECT_EQ(type_of_output(), DType::f32);
+    return program;
+  }
+  DType type_of_output() const { return program.sections[0].graph.type(program.outputs[0].value).dtype; }
+  /// Of the first output of the only node of this op.
+  DType type_of(Op op) const {
+    const auto& nodes = program.sections[0].graph.nodes;
+    const auto found = std::ranges::find(nodes, op, &Node::op);
+    return found->out[0].dtype;
+  }
+  int64_t count(Op op) const { return std::ranges::count(program.sections[0].graph.nodes, op, &Node::op); }
+};
+
+TEST(Autocast, ProductsAndAttentionTakeSixteenBitsInBothDirections) {
+  for (const DType low : {DType::bf16, DType::f16}) {
+    int products = 0, attentions = 0;
+    for_each(cast_gpt(low), [&](const Graph& graph, const Node& node) {
+      const bool is_product = node.op == Op::matmul || node.op == Op::linear;
+      const bool is_attention = node.op == Op::attention || node.op == Op::attention_backward;
+      products += is_product, attentions += is_attention;
+      if (is_product || is_attention) {
+        EXPECT_EQ(graph.type(node.in[0]).dtype, low);
+        EXPECT_EQ(graph.type(node.in[1]).dtype, low);
+      }
+    });
+    EXPECT_EQ(products, 3 * (2 * 4 + 1)) << "each forward product and its two gradients";
+    EXPECT_EQ(attentions, 2 * 2);
+  }
+}
+
+TEST(Autocast, NormsLossesAndTheResidualStreamStayFp32) {
+  int seen = 0;
+  for_each(cast_gpt(DType::bf16), [&](const Graph& graph, const Node& node) {
+    switch (node.op) {
+      case Op::layer_norm:
+      case Op::layer_norm_backward:
+      case Op::cross_entropy:
+      case Op::cross_entropy_backward:
+      case Op::embedding:
+        ++seen;
+        EXPECT_EQ(graph.type(node.in[0]).dtype, DType::f32) << name_of(node.op);
+        EXPECT_EQ(node.out[0].dtype, node.op == Op::cross_entropy ? DType::f64 : DType::f32) << name_of(node.op);
+        break;
+      default:
+        break;
+    }
+  });
+  EXPECT_EQ(seen, 2 * 5 + 2 + 1);
+}
+
+TEST(Autocast, ParametersGradientsAndOutputsKeepTheirTypes) {
+  const Program program = cast_gpt(DType::bf16);
+  int gradients = 0;
+  for (const Slot& slot : program.slots) {
+    gradients += slot.role == Role::gradient;
+    if (slot.role == Role::parameter || slot.role == Role::gradient) {
+      EXPECT_EQ(slot.type.dtype, DType::f32) << slot.name;
+    }
+  }
+  EXPECT_GT(gradients, 20);
+  for (const Output& output : program.outputs) EXPECT_EQ(program.find(Phase::forward)->graph.type(output.value).dtype, DType::f32);
+}
+
+TEST(Autocast, RoundsNoWeightGradient) {
+  const Program program = cast_gpt(DType::bf16);
+  const Graph& backward = program.find(Phase::backward)->graph;
+  int weights = 0;
+  for (const Node& node : backward.nodes) {
+    if (node.op != Op::store || node.out.size() > 0) continue;
+    const Slot& slot = program.slots[static_cast<size_t>(node.writes[0])];
+    if (slot.role != Role::gradient || slot.type.shape.rank() != 2 || backward[node.in[0].node].op != Op::matmul) continue;
+    ++weights;
+    EXPECT_EQ(backward[node.in[0].node].attrs.word("result"), "f32") << slot.name;
+  }
+  EXPECT_EQ(weights, 2 * 4 + 1);
+}
+
+TEST(Autocast, EachScopeCastsATiedWeightForItself) {
+  const Program program = cast_gpt(DType::bf16);
+  EXPECT_GE(program.slot_named("gradient.token_embedding.weight"), 0);
+  EXPECT_GE(program.slot_named("gradient.token_embedding.weight.use1"), 0) << "the head's use is a gradient of its own";
+}
+
+TEST(Autocast, Fp32ChangesNothing) {
+  const Program before = bind(build_gpt({.layers = 1, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2);
+  Program after = before;
+  autocast(after, DType::f32);
+  EXPECT_EQ(print(after), print(before));
+}
+
+TEST(Autocast, OtherTypesChangeNothing) {
+  Program program;
+  Builder b(Small::start(program), 0);
+  const Value x = b.input("x", DType::f64, {2, 3}), h = b.input("h", DType::bf16, {3, 3});
+  program.outputs = {{"y", b.matmul(x, x, false, true)}, {"z", b.matmul(h, h)}};
+  Program after = program;
+  autocast(after, DType::bf16);
+  EXPECT_EQ(print(after), print(program));
+}
+
+TEST(Autocast, AProductThatFp32WaitsForIsNotRounded) {
+  Small sum, norm, again, output;
+  sum.cast(sum.b.add(sum.r, sum.b.matmul(sum.x, sum.w)));
+  EXPECT_EQ(sum.type_of(Op::matmul), DType::f32);
+  EXPECT_EQ(sum.type_of(Op::add), DType::f32);
+
+  norm.cast(norm.b(Op::softmax, {norm.b.scale(norm.b.matmul(norm.x, norm.w), 2)}));
+  EXPECT_EQ(norm.type_of(Op::matmul), DType::f32) << "seen through what stands between";
+
+  const Value h = again.b.matmul(again.x, again.w);
+  again.program.outputs = {};
+  again.cast(again.b.matmul(again.b(Op::relu, {h}), again.w));
+  EXPECT_EQ(again.type_of(Op::matmul), DType::bf16) << "the first";
+  EXPECT_EQ(again.type_of(Op::relu), DType::bf16);
+
+  output.cast(output.b.matmul(output.x, output.w));
+  EXPECT_EQ(output.type_of(Op::matmul), DType::f32);
+  EXPECT_EQ(output.count(Op::cast), 2) << "of the operands alone";
+}
+
+TEST(Autocast, ABiasIsOfItsProductsType) {
+  Small low, wide;
+  low.cast(low.b.matmul(low.b.add(low.b.matmul(low.x, low.w), low.bias), low.w));
+  EXPECT_EQ(low.type_of(Op::add), DType::bf16);
+  wide.cast(wide.b.add(wide.r, wide.b.add(wide.b.matmul(wide.x, wide.w), wide.bias)));
+  EXPECT_EQ(wide.type_of(Op::add), DType::f32);
+  EXPECT_EQ(wide.count(Op::cast), 2);
+}
+
+TEST(Autocast, WhatNeedsRangeOrDigitsGetsFp32) {
+  for (const Op op : {Op::exp, Op::softmax, Op::log_softmax, Op::sqrt, Op::log}) {
+    Small s;
+    const Value h = s.b(Op::relu, {s.b.matmul(s.x, s.w)});
+    s.cast(s.b.add(s.b(op, {h}), s.b.matmul(h, s.w)));
+    EXPECT_EQ(s.type_of(op), DType::f32) << name_of(op);
+    EXPECT_EQ(s.type_of(Op::relu), DType::bf16) << "a product reads it too";
+  }
+}
+
+TEST(Autocast, FusesWithWhatStandsBehindAProduct) {
+  Program program = cast_gpt(DType::bf16);
+  fuse(program);
+  verify(program, "fuse");
+  int residuals = 0, activations = 0;
+  for_each(program, [&](const Graph&, const Node& node) {
+    if (node.op != Op::fused_linear) return;
+    residuals += node.attrs.flag("residual") && node.attrs.word("result") == "f32";
+    activations += node.attrs.word("activation") == "gelu_tanh" && node.out[0].dtype == DType::bf16;
+  });
+  EXPECT_EQ(residuals, 2 * 2);
+  EXPECT_EQ(activations, 2 * 2) << "forward and backward";
+}
+
+}  // namespace
+}  // namespace st
