@@ -85,13 +85,22 @@ constexpr Add add_for(std::index_sequence<R...>, int64_t rows, bool wide) {
   return (wide ? kWide : kTwo)[rows - 1];
 }
 
+// How many rows of B are read at a time. Those that are a multiple of 4 KiB apart share a few lines of the L1: only few where each is used
+// just once or twice. Zen 4, whose L1 is smaller and whose L2 is near, is faster with a quarter of its L2 at a time.
+int64_t visit_from_l1(int64_t rows) {
+  constexpr int64_t kUsedOnce = 8, kUsedOften = 64;
+  return rows <= kUsedOnce ? 8 : rows <= kUsedOften ? 32 : 64;
+}
+
+int64_t visit_from_l2(int64_t columns) {
+  constexpr int64_t kQuarter = (1 << 18) / sizeof(float), kLeast = 32;
+  return std::max(kLeast, kQuarter / std::max<int64_t>(1, columns));
+}
+
 /// The products' sums over all of `depth`.
 void sum_few_rows(const FewRows& x) {
-  // Rows of B that are a multiple of 4 KiB apart share a few lines of the L1: only few at a time where each is used just once or twice.
-  // On Zen 4 more of them at a time are faster where they come by the L2.
-  constexpr int64_t kUsedOnce = 8, kUsedOften = 64;
   static const bool from_l2 = kWidth == 16 && os::cpu().vendor == "AuthenticAMD";
-  const int64_t visit = x.rows <= kUsedOnce && !from_l2 ? 8 : x.rows <= kUsedOften ? 32 : 64;
+  const int64_t visit = from_l2 ? visit_from_l2(x.columns) : visit_from_l1(x.rows);
   const int64_t widest = x.rows <= x.tile ? vectors_beside(static_cast<int>(x.rows)) * kWidth : kTileColumns;
   for (int64_t k = 0; k < x.depth; k += visit) {
     for (int64_t j = 0, width = widest; j < x.columns; j += width) {
