@@ -1,5 +1,5 @@
 // A chunk of a row goes through all stages as floats in the L1; between stages it is rounded to C's type, as it would be in memory. Of fp32
-// rows a vector at a time does, where it lies.
+// and bf16 rows a vector at a time does, where it lies.
 #include "backend/cpu/gemm/epilogue_rows.h"
 
 #include "backend/cpu/activation_vectors.h"
@@ -65,14 +65,23 @@ void times_derivative(GemmActivation activation, const float* at, float* x, int6
 /// What the activation makes of x, elements i .. i + count - 1 of a row; `at`: of the same row, where the derivative is taken.
 template <class F>
 struct Forward {
-  F32 operator()(const F32& x, const float*, int64_t, int64_t) const { return F{}(x); }
+  template <class T>
+  F32 operator()(const F32& x, const T*, int64_t, int64_t) const {
+    return F{}(x);
+  }
 };
 template <class F>
 struct Backward {
-  F32 operator()(const F32& dy, const float* at, int64_t i, int64_t count) const { return F{}(load_part(at + i, count, 1.0F), dy); }
+  template <class T>
+  F32 operator()(const F32& dy, const T* at, int64_t i, int64_t count) const {
+    return F{}(load_part(at + i, count, 1.0F), dy);
+  }
 };
 struct Nothing {
-  F32 operator()(const F32& x, const float*, int64_t, int64_t) const { return x; }
+  template <class T>
+  F32 operator()(const F32& x, const T*, int64_t, int64_t) const {
+    return x;
+  }
 };
 
 template <class Body>
@@ -94,22 +103,32 @@ void with_stage(const GemmEpilogue& e, const Body& body) {
 
 bool is_plain(const GemmEpilogue& e, const EpiloguePiece& piece) {
   const auto has_unit_columns = [](const GemmSide& side) { return side.data == nullptr || side.at.column == 1; };
-  return piece.type == DType::f32 && piece.at.column == 1 && has_unit_columns(e.pre_activation) && has_unit_columns(e.derivative_at) &&
+  return piece.type != DType::f16 && piece.at.column == 1 && has_unit_columns(e.pre_activation) && has_unit_columns(e.derivative_at) &&
          has_unit_columns(e.residual);
 }
 
-/// Rows of fp32 without gaps: each vector goes through all stages where it lies. The next row of what is read is fetched meanwhile, since
+/// As it would be read back from memory.
+template <class T>
+F32 rounded_to(const F32& x) {
+  if constexpr (std::is_same_v<T, float>) return x;
+  T image[F32::size];
+  store(image, x);
+  return load(image);
+}
+
+/// Rows of T without gaps: each vector goes through all stages where it lies. The next row of what is read is fetched meanwhile, since
 /// a piece's rows are too short and too far apart for the machine to see them coming.
+template <class T>
 void finish_plain_rows(const GemmEpilogue& e, const EpiloguePiece& piece) {
   with_stage(e, [&](const auto& stage) {
     for (int64_t row = piece.row; row < piece.row + piece.rows; ++row) {
       const auto row_of = [&](void* data, MatrixStrides at) {
-        return data == nullptr ? nullptr : static_cast<float*>(data) + row * at.row + piece.column;
+        return data == nullptr ? nullptr : static_cast<T*>(data) + row * at.row + piece.column;
       };
-      float* const c = row_of(piece.c, piece.at);
-      float* const before = row_of(e.pre_activation.data, e.pre_activation.at);
-      const float* const at = row_of(e.derivative_at.data, e.derivative_at.at);
-      const float* const residual = row_of(e.residual.data, e.residual.at);
+      T* const c = row_of(piece.c, piece.at);
+      T* const before = row_of(e.pre_activation.data, e.pre_activation.at);
+      const T* const at = row_of(e.derivative_at.data, e.derivative_at.at);
+      const T* const residual = row_of(e.residual.data, e.residual.at);
       each_vector<float>(piece.columns, [&](int64_t i, int64_t count) {
         __builtin_prefetch(c + i + piece.at.row);
         F32 x = load_part(c + i, count, 1.0F);
@@ -120,7 +139,7 @@ void finish_plain_rows(const GemmEpilogue& e, const EpiloguePiece& piece) {
         x = stage(x, at, i, count);
         if (residual != nullptr) {
           __builtin_prefetch(residual + i + e.residual.at.row);
-          x += load_part(residual + i, count);
+          x = rounded_to<T>(x) + load_part(residual + i, count);
         }
         store_part(c + i, x, count);
       });
@@ -146,7 +165,7 @@ void add_row(const void* c, DType type, int64_t first, int64_t stride, int64_t n
 }  // namespace
 
 void apply_epilogue(const GemmEpilogue& e, const EpiloguePiece& piece) {
-  if (is_plain(e, piece)) return finish_plain_rows(e, piece);
+  if (is_plain(e, piece)) return piece.type == DType::f32 ? finish_plain_rows<float>(e, piece) : finish_plain_rows<bf16>(e, piece);
   alignas(64) float x[kChunk], other[kChunk];
   const auto place = [](MatrixStrides at, int64_t row, int64_t column) { return row * at.row + column * at.column; };
   for (int64_t row = piece.row; row < piece.row + piece.rows; ++row) {
