@@ -1,9 +1,10 @@
 // A chunk of a row goes through all stages as floats in the L1; between stages it is rounded to C's type, as it would be in memory. Of fp32
-// and bf16 rows a vector at a time does, where it lies.
+// rows a vector at a time does, where it lies, and of bf16 rows in the classes that multiply bf16.
 #include "backend/cpu/gemm/epilogue_rows.h"
 
 #include "backend/cpu/activation_vectors.h"
 #include "backend/cpu/convert.h"
+#include "backend/cpu/gemm/cells.h"
 #include "backend/cpu/gemm/float_rows.h"
 
 namespace st::cpu::ST_ISA {
@@ -103,7 +104,8 @@ void with_stage(const GemmEpilogue& e, const Body& body) {
 
 bool is_plain(const GemmEpilogue& e, const EpiloguePiece& piece) {
   const auto has_unit_columns = [](const GemmSide& side) { return side.data == nullptr || side.at.column == 1; };
-  return piece.type != DType::f16 && piece.at.column == 1 && has_unit_columns(e.pre_activation) && has_unit_columns(e.derivative_at) &&
+  const bool has_kernel = piece.type == DType::f32 || (micro::kPairs && piece.type == DType::bf16);
+  return has_kernel && piece.at.column == 1 && has_unit_columns(e.pre_activation) && has_unit_columns(e.derivative_at) &&
          has_unit_columns(e.residual);
 }
 
@@ -165,7 +167,11 @@ void add_row(const void* c, DType type, int64_t first, int64_t stride, int64_t n
 }  // namespace
 
 void apply_epilogue(const GemmEpilogue& e, const EpiloguePiece& piece) {
-  if (is_plain(e, piece)) return piece.type == DType::f32 ? finish_plain_rows<float>(e, piece) : finish_plain_rows<bf16>(e, piece);
+  if (is_plain(e, piece)) {
+    if constexpr (micro::kPairs)
+      if (piece.type == DType::bf16) return finish_plain_rows<bf16>(e, piece);
+    return finish_plain_rows<float>(e, piece);
+  }
   alignas(64) float x[kChunk], other[kChunk];
   const auto place = [](MatrixStrides at, int64_t row, int64_t column) { return row * at.row + column * at.column; };
   for (int64_t row = piece.row; row < piece.row + piece.rows; ++row) {
