@@ -1,7 +1,7 @@
 // Where a GPT's training step goes: every instruction of its plan timed by itself, summed by op and shape, the dearest first. A product's
 // and attention's own rate stands beside it.
 // Usage: op_times [width layers heads context batch vocabulary threads steps [micro_batches]], all of them or none; ST_SKIP=a,b leaves
-// passes out.
+// passes out, ST_PRECISION=bf16 is the recipe's.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -68,13 +68,13 @@ int main(int argc, char** argv) {
                   1);
   st::Storage storage = model.storage().with_same_parameters();
   const auto workers = context->make_workers(static_cast<int>(o.threads));
-  const char* const precision = std::getenv("ST_PRECISION");
+  st::Recipe recipe{.batch = o.batch, .accumulate = o.micro_batches};
+  if (const char* const precision = std::getenv("ST_PRECISION")) recipe.precision = precision;
   st::PlanOptions options;
   std::istringstream skip(std::getenv("ST_SKIP") == nullptr ? "" : std::getenv("ST_SKIP"));
   for (std::string pass; std::getline(skip, pass, ',');) options.skip.push_back(pass);
-  st::Executor executor(st::plan_training(model.program(), {.precision = precision == nullptr ? "fp32" : precision, .batch = o.batch, .accumulate = o.micro_batches}, context->backend(),
-                                          static_cast<int>(o.threads), options),
-                        storage, *workers, nullptr);
+  st::Executor executor(st::plan_training(model.program(), recipe, context->backend(), static_cast<int>(o.threads), options), storage,
+                        *workers, nullptr);
   const st::Program& program = executor.plan().program;
   std::mt19937 random(1);
   std::vector<int32_t> tokens(static_cast<size_t>(o.batch * o.context));
