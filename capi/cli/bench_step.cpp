@@ -17,8 +17,8 @@ namespace cli {
 namespace {
 
 // Fixed before anything was tuned. The last two, of --shapes all, are GPT-2's vocabulary and a long context.
-const Shape kShapes[] = {{4, 128, 4, 64, 16, 256}, {6, 384, 6, 256, 4, 4096}, {12, 768, 12, 256, 4, 8192}};
-const Shape kMoreShapes[] = {{12, 768, 12, 256, 4, 50257}, {12, 768, 12, 1024, 1, 8192}};
+constexpr Shape kShapes[] = {{4, 128, 4, 64, 16, 256}, {6, 384, 6, 256, 4, 4096}, {12, 768, 12, 256, 4, 8192}};
+constexpr Shape kMoreShapes[] = {{12, 768, 12, 256, 4, 50257}, {12, 768, 12, 1024, 1, 8192}};
 
 constexpr int64_t kWarmUp = 3;  // steps before the first round; their losses are compared
 // Relative: sums in another order move a loss by 1e-6, roundings to 8 bits in other places by 1e-3, a wrong term by far more.
@@ -118,7 +118,7 @@ class StepBench {
                           {"vocabulary", shape.vocabulary},
                           {"batch", shape.batch},
                           {"threads", threads_},
-                          {"precision", shape.precision},
+                          {"precision", std::string(shape.precision)},
                           {"lr", kBenchRate},
                           {"weights", weights},
                           {"tokens", tokens}},

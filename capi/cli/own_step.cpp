@@ -9,7 +9,7 @@ namespace cli {
 
 std::string name_of(const Shape& s) {
   return "gpt " + std::to_string(s.width) + "x" + std::to_string(s.layers) + " context " + std::to_string(s.context) + " batch " +
-         std::to_string(s.batch) + " vocabulary " + std::to_string(s.vocabulary) + " " + s.precision;
+         std::to_string(s.batch) + " vocabulary " + std::to_string(s.vocabulary) + " " + std::string(s.precision);
 }
 
 double flops_a_token(const Shape& s) {
@@ -34,8 +34,8 @@ OwnStep::OwnStep(const Context& context, const Shape& shape, std::vector<int32_t
                      {"context", shape.context},
                      {"vocabulary", shape.vocabulary}};
   model_ = make<Model>(st_model_builtin, context.get(), "gpt", json.dump().c_str(), int64_t{1});
-  const Recipe recipe =
-      make<Recipe>(st_recipe_create, Json{{"batch", shape.batch}, {"lr", kBenchRate}, {"precision", shape.precision}}.dump().c_str());
+  const Recipe recipe = make<Recipe>(
+      st_recipe_create, Json{{"batch", shape.batch}, {"lr", kBenchRate}, {"precision", std::string(shape.precision)}}.dump().c_str());
   trainer_ = make<Trainer>(st_trainer_create, model_.get(), recipe.get(), static_cast<st_data*>(nullptr));
 }
 

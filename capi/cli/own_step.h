@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "handle.h"
@@ -15,7 +16,7 @@ constexpr double kBenchRate = 1e-3;
 
 struct Shape {
   int64_t layers, width, heads, context, batch, vocabulary;
-  std::string precision = "fp32";  // the recipe's
+  std::string_view precision = "fp32";  // the recipe's
 };
 
 std::string name_of(const Shape& shape);

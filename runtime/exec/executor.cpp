@@ -131,12 +131,19 @@ bool Executor::go_on(Cursor& cursor, size_t end, double deadline, const PrepareM
   return true;
 }
 
+/// Of a weight, for all micro-batches: what runs in the first one alone, but for what begins a sum.
+bool Executor::makes_copy(const Node& node) const {
+  if (node.when != When::first || node.writes.empty()) return node.when == When::first;
+  const Role role = plan_.program.slots[static_cast<size_t>(node.writes[0])].role;
+  return role == Role::packed || role == Role::working;
+}
+
 void Executor::pack_again() {
   const FloatMode mode;
   for (const Step& step : steps_) {
     if (step.at.micro_batch > 0) return;
     const Graph& graph = plan_.program.sections[static_cast<size_t>(step.at.section)].graph;
-    if (graph[step.at.node].op == Op::pack) execute(step);
+    if (makes_copy(graph[step.at.node])) execute(step);
   }
 }
 

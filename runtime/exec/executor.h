@@ -37,7 +37,7 @@ class Executor {
   /// Goes on to instruction `end`, as run() does, or until `deadline` (os::seconds()) has passed, with at least one instruction unless
   /// there are no rows for it. Whether it got there. After an error the run cannot go on.
   bool go_on(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
-  /// Packs the weights anew: they were changed between two micro-batches of a run.
+  /// Packs the weights and makes their working copies anew: they were changed between two micro-batches of a run.
   void pack_again();
   /// The first instruction of a phase in a micro-batch, or the end of the plan; the update counts as the last micro-batch's.
   size_t first_of(Phase phase, int64_t micro_batch) const;
@@ -65,6 +65,7 @@ class Executor {
   std::byte* address(const Place& place) const;
   void look_for_cancel(const Cursor& cursor);
   void execute(const Step& step);
+  bool makes_copy(const Node& node) const;
 
   Plan plan_;
   Storage& storage_;

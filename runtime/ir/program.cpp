@@ -9,8 +9,8 @@
 namespace st {
 
 std::string_view name_of(Role role) {
-  constexpr std::array<std::string_view, 9> kNames = {"parameter", "gradient", "optimizer", "stash", "input",
-                                                      "control",   "report",   "output",    "packed"};
+  constexpr std::array<std::string_view, 10> kNames = {"parameter", "gradient", "optimizer", "stash",  "input",
+                                                       "control",   "report",   "output",    "packed", "working"};
   return kNames[static_cast<size_t>(role)];
 }
 
@@ -27,6 +27,13 @@ const Section* Program::find(Phase phase, int32_t stage, int32_t chunk) const {
 
 Section* Program::find(Phase phase, int32_t stage, int32_t chunk) {
   return const_cast<Section*>(std::as_const(*this).find(phase, stage, chunk));
+}
+
+SlotId Program::parameter_of(const Node& load) const {
+  if (load.op != Op::load) return -1;
+  const SlotId id = load.reads[0];
+  const Slot& slot = slots[static_cast<size_t>(id)];
+  return slot.role == Role::parameter ? id : slot.role == Role::working ? slot.of : -1;
 }
 
 SlotId Program::slot_named(std::string_view name) const {

@@ -20,6 +20,7 @@ enum class Role : int32_t {
   report,     // a few numbers that the host reads after a step (loss, norm)
   output,     // a forward output that the host reads after the run
   packed,     // a parameter as a backend's products read it; written anew in each step's first micro-batch
+  working,    // a parameter in 16 bits, as products take it; the parameter is its master and makes it anew in the first micro-batch
 };
 std::string_view name_of(Role role);
 
@@ -38,7 +39,7 @@ struct Slot {  // lives across micro-batches or steps
   Type type;
   Role role = Role::parameter;
   Initializer init;       // parameters
-  SlotId of = -1;         // gradient, optimizer: the parameter's slot
+  SlotId of = -1;         // gradient, optimizer, packed, working: the parameter's slot
   bool trainable = true;  // parameters
 };
 
@@ -77,6 +78,7 @@ struct Program {
   Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0);
   const Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0) const;
   SlotId slot_named(std::string_view name) const;  // -1: none
+  SlotId parameter_of(const Node& load) const;     // the parameter that it loads, or loads a working copy of; -1: neither
   SlotId add_slot(Slot slot);
   RegionId boundary_of(RegionId region) const;  // the nearest boundary scope that holds it
 };

@@ -184,7 +184,7 @@ class Verifier {
               it.name, "\" is a ", name_of(it.role), ", which lives in a micro-batch, not in the update");
     if (it.role == Role::stash) check_stash(it, uses);
     if (it.role == Role::gradient) check_gradient(it, uses);
-    if (it.role == Role::packed) check_packed(it, uses);
+    if (it.role == Role::packed || it.role == Role::working) check_made_first(it, uses);
   }
 
   void check_stash(const Slot& it, const Uses& uses) const {
@@ -204,10 +204,10 @@ class Verifier {
     check_written_first(it, uses);
   }
 
-  void check_packed(const Slot& it, const Uses& uses) const {
+  void check_made_first(const Slot& it, const Uses& uses) const {
     for (const auto& write : uses.writes)
       hold_at(*write.section, write.node, write.get().when == When::every || write.get().when == When::first, "\"", it.name,
-              "\" must be packed in the first micro-batch");
+              "\" must be made in the first micro-batch");
     check_written_first(it, uses);
   }
 

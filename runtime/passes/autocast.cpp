@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/text.h"
 #include "ir/rules.h"
 #include "passes/rewrite.h"
 
@@ -42,8 +43,8 @@ Policy policy_of(Op op) {
 
 class Casting {
  public:
-  Casting(Program& program, Section& section, DType low)
-      : program_(program), rewrite_(program, section), low_(low), readers_(section.graph.nodes.size()) {
+  Casting(Program& program, Section& section, DType low, When when)
+      : program_(program), rewrite_(program, section), low_(low), when_(when), readers_(section.graph.nodes.size()) {
     for (int32_t n = 0; n < old().size(); ++n)
       for (const Value v : old()[n].in) readers_[static_cast<size_t>(v.node)].push_back(n);
     const auto keep = [&](Value v) {
@@ -111,8 +112,7 @@ class Casting {
   /// A vector that an add stretches over the rows of the other operand.
   bool is_bias(const Node& node, Value v) const {
     if (node.op != Op::add || v != node.in[1] || old().type(v).shape.rank() != 1) return false;
-    const Node& source = old()[v.node];
-    return source.op == Op::load && program_.slots[static_cast<size_t>(source.reads[0])].role == Role::parameter;
+    return program_.parameter_of(old()[v.node]) >= 0;
   }
 
   /// Whether everyone who reads a value not yet made takes fp32, so that 16 bits in between would only lose digits.
@@ -137,39 +137,74 @@ class Casting {
     return true;
   }
 
-  /// The new value that stands for v, as `type`. Each boundary scope casts for itself: a weight's uses there are a gradient of their own.
+  /// The new value that stands for v, as `type`; of a parameter its working copy. Each boundary scope casts or loads for itself: a
+  /// weight's uses there are a gradient of their own.
   Value as(Value v, DType type, RegionId region) {
     const Value now = rewrite_.at(v);
     if (rewrite_.made().type(now).dtype == type) return now;
     auto [found, is_new] = casts_.emplace(std::tuple{now, type, program_.boundary_of(region)}, Value{});
-    if (is_new) {
-      Node cast{.op = Op::cast,
-                .in = {now},
-                .out = {},
-                .reads = {},
-                .writes = {},
-                .attrs = make_attrs(Op::cast, {{"dtype", std::string(name_of(type))}}),
-                .region = region};
-      cast.out = infer(program_, rewrite_.made(), cast);
-      found->second = {rewrite_.append(std::move(cast)), 0};
+    if (!is_new) return found->second;
+    const SlotId parameter = program_.parameter_of(rewrite_.made()[now.node]);
+    const auto typed = [&](Node node) {
+      node.out = infer(program_, rewrite_.made(), node);
+      return Value{rewrite_.append(std::move(node)), 0};
+    };
+    const auto cast = [&](When when) {
+      return typed({.op = Op::cast,
+                    .in = {now},
+                    .out = {},
+                    .reads = {},
+                    .writes = {},
+                    .attrs = make_attrs(Op::cast, {{"dtype", std::string(name_of(type))}}),
+                    .region = region,
+                    .when = when});
+    };
+    if (parameter < 0) return found->second = cast(When::every);
+    auto [copy, is_first] = copies_.emplace(parameter, -1);
+    if (is_first) {
+      const Value value = cast(when_);
+      copy->second = program_.add_slot(
+          {.name = free_name(parameter), .type = rewrite_.made().type(value), .role = Role::working, .init = {}, .of = parameter});
+      rewrite_.append({.op = Op::store,
+                       .in = {value},
+                       .out = {},
+                       .reads = {},
+                       .writes = {copy->second},
+                       .attrs = make_attrs(Op::store, {}),
+                       .region = region,
+                       .when = when_});
     }
-    return found->second;
+    return found->second = typed({.op = Op::load,
+                                  .in = {},
+                                  .out = {},
+                                  .reads = {copy->second},
+                                  .writes = {},
+                                  .attrs = make_attrs(Op::load, {}),
+                                  .region = region});
+  }
+
+  std::string free_name(SlotId parameter) const {
+    std::string name = text(name_of(low_), ".", program_.slots[static_cast<size_t>(parameter)].name);
+    while (program_.slot_named(name) >= 0) name += ".again";  // a parameter or an input is called so
+    return name;
   }
 
   Program& program_;
   Rewrite rewrite_;
   DType low_;
+  When when_;
   std::vector<std::vector<int32_t>> readers_;  // of a node's outputs
   std::vector<Value> kept_;                    // outputs and loss: they keep their types
   std::map<Value, bool> wants_wide_;
   std::map<std::tuple<Value, DType, RegionId>, Value> casts_;
+  std::map<SlotId, SlotId> copies_;  // by parameter
 };
 
 }  // namespace
 
-void autocast(Program& program, DType low) {
+void autocast(Program& program, DType low, When when) {
   if (low == DType::f32) return;
-  Casting(program, *program.find(Phase::forward), low).run();
+  Casting(program, *program.find(Phase::forward), low, when).run();
 }
 
 }  // namespace st

@@ -11,8 +11,8 @@ namespace st {
 ///
 /// Unlike there, a product that only fp32 values wait for (the residual stream, a loss, an output) is not rounded to 16 bits, nor is the
 /// gradient that a product makes of something cast from fp32: above all each weight's. Parameters stay fp32, and so do their gradients and
-/// moments; each boundary scope casts what it uses. Inputs and outputs keep their types. Changes numerics. Values that are not fp32 stay as
-/// they are; low fp32 changes nothing. Call before autodiff().
-void autocast(Program& program, DType low);
+/// moments; what products take of them are working copies, made in each micro-batch or, `when` first, in a step's first. Inputs and outputs
+/// keep their types. Changes numerics. Values that are not fp32 stay as they are; low fp32 changes nothing. Call before autodiff().
+void autocast(Program& program, DType low, When when = When::every);
 
 }  // namespace st

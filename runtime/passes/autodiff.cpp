@@ -84,14 +84,13 @@ class Differentiation final : public Chain {
   DType gradient_type(Value v) const {
     const Node& source = graph()[v.node];
     const DType own = graph().type(v).dtype;
+    if (const SlotId parameter = program_.parameter_of(source); parameter >= 0) return slot(parameter).type.dtype;
     const bool is_cast = source.op == Op::cast && (own == DType::bf16 || own == DType::f16);
     return is_cast && graph().type(source.in[0]).dtype == DType::f32 ? DType::f32 : own;
   }
 
-  bool is_parameter(Value v) const {
-    const Node& source = graph()[v.node];
-    return source.op == Op::load && program_.slots[static_cast<size_t>(source.reads[0])].role == Role::parameter;
-  }
+  bool is_parameter(Value v) const { return program_.parameter_of(graph()[v.node]) >= 0; }
+  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
 
   bool has_gradient() {
     for (int32_t i = 0; i < static_cast<int32_t>(node().out.size()); ++i)
@@ -111,10 +110,8 @@ class Differentiation final : public Chain {
     for (int32_t n = 0; n < graph().size(); ++n) {
       const Node& at = graph()[n];
       bool depends = false;
-      if (at.op == Op::load) {
-        const Slot& slot = program_.slots[static_cast<size_t>(at.reads[0])];
-        depends = slot.role == Role::parameter && slot.trainable && is_floating(slot.type.dtype);
-      }
+      if (const SlotId parameter = program_.parameter_of(at); parameter >= 0)
+        depends = slot(parameter).trainable && is_floating(slot(parameter).type.dtype);
       for (const Value v : at.in) depends = depends || needs_value(v);
       needs_[static_cast<size_t>(n)] =
           depends && reaches[static_cast<size_t>(n)];  // an op without a gradient is refused when its turn comes
@@ -134,7 +131,7 @@ class Differentiation final : public Chain {
 
   using UseKey = std::pair<SlotId, RegionId>;
   UseKey use_key(Value parameter, int32_t consumer) const {
-    return {graph()[parameter.node].reads[0], program_.boundary_of(graph()[consumer].region)};
+    return {program_.parameter_of(graph()[parameter.node]), program_.boundary_of(graph()[consumer].region)};
   }
   Use& use_of(Value parameter, int32_t consumer) { return uses_.at(use_key(parameter, consumer)); }
 

@@ -31,6 +31,7 @@ Arena arena_of(Role role) {
     case Role::input:
       return Arena::host;
     case Role::packed:
+    case Role::working:
       return Arena::packed;
     case Role::control:
     case Role::report:
@@ -172,10 +173,12 @@ class Planner {
       const size_t s = section_index(section);
       for (int32_t n = 0; n < section.graph.size(); ++n) {
         const Node& node = section.graph[n];
-        if (node.op != Op::store || node.when != When::every) continue;
+        if (node.op != Op::store) continue;
+        const bool is_copy = role(node.writes[0]) == Role::working;  // made again at any time: nothing else may lie where it is made
+        if (node.when != When::every && !is_copy) continue;
         const size_t block = block_of(s, node.in[0]);
         const Arena arena = arena_of(role(node.writes[0]));
-        if (blocks_[block].slot || (arena != Arena::stash && arena != Arena::gradients)) continue;
+        if (blocks_[block].slot || (arena != Arena::stash && arena != Arena::gradients && !is_copy)) continue;
         if (blocks_[block].bytes != bytes_of_slot(node.writes[0])) continue;
         Block& slot = blocks_[static_cast<size_t>(node.writes[0])];
         if (slot.from < starts_[s] + n || (arena == Arena::gradients && blocks_[block].to > starts_[s] + n)) continue;

@@ -15,7 +15,7 @@ bool make_fused_linear(const Program& program, const Graph& graph, Node& node) {
   const bool is_matmul = node.op == Op::matmul, is_linear = node.op == Op::linear;
   if (!is_matmul && !is_linear && node.op != Op::fused_linear) return false;
   const Node& weight = graph[node.in[1].node];
-  if (weight.op != Op::load || program.slots[static_cast<size_t>(weight.reads[0])].role != Role::parameter) return false;
+  if (program.parameter_of(weight) < 0) return false;
   if (weight.out[0].shape.rank() != 2 || (is_matmul && node.attrs.flag("transpose_a"))) return false;
   if (node.op == Op::fused_linear) return true;
   const bool transposed = node.attrs.flag(is_matmul ? "transpose_b" : "transpose_weight");
@@ -56,13 +56,13 @@ class Packing {
 
   Value packed_weight(Rewrite& rewrite, const Node& product, int64_t bytes) {
     const Graph& old = rewrite.old();
-    const SlotId parameter = old[product.in[1].node].reads[0];
+    const SlotId weight = old[product.in[1].node].reads[0], parameter = program_.parameter_of(old[product.in[1].node]);
     const bool transposed = product.attrs.flag("transpose_weight");
     const Shape& x = old.type(product.in[0]).shape;
     const int64_t rows = x.elements(0, x.rank() - 1);
     const Ints& tiles = product.attrs.ints("tiles");
     const std::string& result = product.attrs.word("result");
-    auto [found, is_new] = slots_.emplace(Key{parameter, transposed, rows, result, tiles}, -1);
+    auto [found, is_new] = slots_.emplace(Key{weight, transposed, rows, result, tiles}, -1);
     SlotId& slot = found->second;
     if (is_new) {
       slot = program_.add_slot({.name = free_name(parameter, transposed),

@@ -60,7 +60,9 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   Program program = bind(model, rows);
   Runner runner(program, options.skip, options.print);
   runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
-  runner.run("autocast", [&](Program& p) { autocast(p, element_of(recipe.precision)); });  // 16-bit operands, fp32 sums and master weights
+  runner.run("autocast", [&](Program& p) {
+    autocast(p, element_of(recipe.precision), is_short ? When::every : When::first);
+  });  // 16-bit operands, fp32 sums and master weights
   runner.run("scale_loss", [&](Program& p) {
     scale_loss(p, micro_batches);
     if (loss_seed != 0) p.loss_seed = loss_seed;

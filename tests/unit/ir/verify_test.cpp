@@ -263,7 +263,7 @@ TEST_F(VerifyPacked, TheFirstMicroBatchPacksBeforeAnyoneReads) {
   EXPECT_NO_THROW(verify(program, "a_pass"));
   Node& pack = *(graph(0).nodes.end() - 2);
   pack.when = When::rest;
-  EXPECT_THAT(refused(), HasSubstr("must be packed in the first micro-batch"));
+  EXPECT_THAT(refused(), HasSubstr("must be made in the first micro-batch"));
   pack.when = When::first;
   std::swap(pack, graph(0).nodes.back());
   EXPECT_THAT(refused(), HasSubstr("\"packed\" is loaded before it is stored"));

@@ -134,6 +134,34 @@ TEST(Autocast, EachScopeCastsATiedWeightForItself) {
   EXPECT_GE(program.slot_named("gradient.token_embedding.weight.use1"), 0) << "the head's use is a gradient of its own";
 }
 
+TEST(Autocast, WorkingCopiesAreMadeOncePerMicroBatchOrOncePerStep) {
+  for (const When when : {When::every, When::first}) {
+    Program program = bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2);
+    autocast(program, DType::bf16, when);
+    scale_loss(program, 3);
+    autodiff(program);
+    verify(program, "autodiff");
+    int copies = 0, stores = 0, casts = 0;
+    for (const Slot& slot : program.slots) {
+      copies += slot.role == Role::working;
+      if (slot.role != Role::working) continue;
+      EXPECT_EQ(slot.name, "bf16." + program.slots[static_cast<size_t>(slot.of)].name);
+      EXPECT_EQ(slot.type.dtype, DType::bf16);
+    }
+    for_each(program, [&](const Graph& graph, const Node& node) {
+      const bool casts_parameter = node.op == Op::cast && program.parameter_of(graph[node.in[0].node]) >= 0;
+      const bool stores_copy = node.op == Op::store && program.slots[static_cast<size_t>(node.writes[0])].role == Role::working;
+      casts += casts_parameter, stores += stores_copy;
+      if (casts_parameter || stores_copy) {
+        EXPECT_EQ(node.when, when);
+      }
+    });
+    EXPECT_EQ(copies, 2 * (4 + 2) + 1) << "weights, and biases of 16-bit products";
+    EXPECT_EQ(stores, copies);
+    EXPECT_EQ(casts, copies);
+  }
+}
+
 TEST(Autocast, Fp32ChangesNothing) {
   const Program before = bind(build_gpt({.layers = 1, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2);
   Program after = before;
