@@ -13,6 +13,10 @@ namespace {
 
 enum class Policy { low, wide, follow };
 
+/// How many ops behind a product are looked through for what its result is read as. A model has few there; a host's graph may have any
+/// number, and the stack has an end.
+constexpr int kOpsLookedThrough = 100;
+
 Policy policy_of(Op op) {
   switch (op) {
     case Op::matmul:
@@ -89,7 +93,7 @@ class Casting {
   void make_low(int32_t n) {
     const Node& node = old()[n];
     if (!is_float(node.in[0])) return make(n, DType::f32);
-    const bool is_wide = node.op != Op::attention && wants_wide({n, 0});
+    const bool is_wide = node.op != Op::attention && wants_wide({n, 0}, kOpsLookedThrough);
     if (!is_wide) return make(n, low_);
     Node product = node;
     product.attrs.set("result", std::string("f32"));
@@ -116,15 +120,15 @@ class Casting {
   }
 
   /// Whether everyone who reads a value not yet made takes fp32, so that 16 bits in between would only lose digits.
-  bool wants_wide(Value v) {
+  bool wants_wide(Value v, int ops) {
+    if (ops == 0) return false;
     const auto known = wants_wide_.find(v);
     if (known != wants_wide_.end()) return known->second;
-    const bool wide =
-        std::ranges::all_of(readers_[static_cast<size_t>(v.node)], [&](int32_t reader) { return reads_wide(old()[reader], reader, v); });
-    return wants_wide_[v] = wide;
+    return wants_wide_[v] = std::ranges::all_of(readers_[static_cast<size_t>(v.node)], [&](int32_t n) { return reads_wide(n, v, ops); });
   }
 
-  bool reads_wide(const Node& reader, int32_t n, Value v) {
+  bool reads_wide(int32_t n, Value v, int ops) {
+    const Node& reader = old()[n];
     if (std::ranges::find(reader.in, v) == reader.in.end()) return true;  // another output of the same node
     const Policy policy = policy_of(reader.op);
     if (policy != Policy::follow) return policy == Policy::wide;
@@ -133,7 +137,7 @@ class Casting {
     };
     if (std::ranges::any_of(reader.in, is_wide_now)) return true;
     for (int32_t i = 0; i < static_cast<int32_t>(reader.out.size()); ++i)
-      if (!wants_wide({n, i})) return false;
+      if (!wants_wide({n, i}, ops - 1)) return false;
     return true;
   }
 

@@ -199,6 +199,14 @@ TEST(Autocast, AProductThatFp32WaitsForIsNotRounded) {
   EXPECT_EQ(output.count(Op::cast), 2) << "of the operands alone";
 }
 
+TEST(Autocast, AnyNumberOfOpsMayStandBehindAProduct) {
+  Small s;
+  Value y = s.b.matmul(s.x, s.w);
+  for (int i = 0; i < 200'000; ++i) y = s.b(Op::relu, {y});
+  s.cast(y);
+  EXPECT_EQ(s.count(Op::relu), 200'000);
+}
+
 TEST(Autocast, ABiasIsOfItsProductsType) {
   Small low, wide;
   low.cast(low.b.matmul(low.b.add(low.b.matmul(low.x, low.w), low.bias), low.w));
