@@ -31,7 +31,7 @@ void compare_type(const Call& call) {
 }
 
 void run_compare(const Call& call) {
-  with_type(call.in[0].dtype, [&](auto t) { compare_type<decltype(t)>(call); });
+  with_computed_type(call.in[0].dtype, [&](auto t) { compare_type<decltype(t)>(call); });
 }
 
 }  // namespace

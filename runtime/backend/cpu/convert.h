@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <limits>
+#include <string_view>
 
 #include "backend/backend.h"
 #include "backend/cpu/simd.h"
@@ -214,9 +215,26 @@ void with_type(DType dtype, Body&& body) {
   }
 }
 
+/// Whether this set computes in double: the portable one does it for all of them (table.cpp).
+constexpr bool kComputesDouble = std::string_view(ST_ISA_NAME) == "portable";
+template <class T>
+constexpr bool kIsComputed = kComputesDouble || !std::is_same_v<T, double>;
+
+/// with_type() of what a kernel computes in.
+template <class Body>
+void with_computed_type(DType dtype, Body&& body) {
+  with_type(dtype, [&](auto t) {
+    if constexpr (kIsComputed<decltype(t)>) {
+      body(t);
+    } else {
+      fail(Code::internal, "cpu: this set's kernels were called in f64");
+    }
+  });
+}
+
 template <class Body>
 void with_float(std::string_view op, DType dtype, Body&& body) {
-  with_type(dtype, [&](auto t) {
+  with_computed_type(dtype, [&](auto t) {
     if constexpr (kIsFloat<decltype(t)>) {
       body(t);
     } else {

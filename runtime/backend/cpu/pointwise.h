@@ -70,7 +70,7 @@ void pointwise_of(const Call& call, const F& f) {
 /// Runs `f` over all elements; N inputs of the output's dtype.
 template <size_t N, class F>
 void pointwise(std::string_view op, const Call& call, const F& f) {
-  with_type(call.out[0].dtype, [&](auto t) {
+  with_computed_type(call.out[0].dtype, [&](auto t) {
     using T = decltype(t);
     if constexpr (kIsFloat<T> || (OnWhole<F, T> && !std::is_same_v<T, bool>)) {
       pointwise_of<T, F, N>(call, f);

@@ -1,6 +1,11 @@
 // The table of this instruction set, from ops.def. Views have empty rows: the executor binds them without a call.
+// What is computed in double is the portable set's in every table: it is for checks of gradients, products have no kernel for it, and in
+// each set it took as much room as the rest of an optimizer. Scalars that are f64 beside f32 operands are no such thing.
 #include "backend/cpu/table.h"
 
+#include <algorithm>
+
+#include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
 
 #define ST_JOIN_(a, b) a##b
@@ -11,12 +16,36 @@ namespace st::cpu::ST_ISA {
 const Kernel kernel_load;
 const Kernel kernel_reshape;
 
+namespace {
+
+bool computes_in_double(const Call& call) {
+  const auto floating = [](const Operand& operand) { return is_floating(operand.dtype); };
+  const auto* first = std::ranges::find_if(call.in.data(), call.in.data() + call.in.size(), floating);
+  if (first != call.in.data() + call.in.size()) return first->dtype == DType::f64;
+  return !call.out.empty() && call.out[0].dtype == DType::f64;
+}
+
+template <Op kOp, const Kernel& kOwn>
+void run_own_or_portable(const Call& call) {
+  if (computes_in_double(call)) return (*st_cpu_table_portable())[static_cast<size_t>(kOp)].run(call);
+  kOwn.run(call);
+}
+
+template <Op kOp, const Kernel& kOwn>
+Kernel row_of() {
+  Kernel row = kOwn;
+  if (!kComputesDouble && row.run != nullptr) row.run = run_own_or_portable<kOp, kOwn>;
+  return row;
+}
+
+}  // namespace
+
 }  // namespace st::cpu::ST_ISA
 
 extern "C" const st::OpTable* ST_JOIN(st_cpu_table_, ST_ISA)() {
   using namespace st::cpu::ST_ISA;
   static const st::OpTable table = {
-#define ST_OP(name, ...) kernel_##name,
+#define ST_OP(name, ...) row_of<st::Op::name, kernel_##name>(),
 #include "ir/ops.def"
 #undef ST_OP
   };
