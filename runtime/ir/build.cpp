@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ir/optimizer_state.h"
 #include "ir/rules.h"
 
 namespace st {
@@ -15,17 +16,28 @@ const Slot& slot_of(const Program& program, std::string_view op, SlotId slot) {
   return program.slots[static_cast<size_t>(slot)];
 }
 
-// A slot is written with its own type; an optimizer's states have the gradient's shape, whatever their dtype.
+// An optimizer's parameter has the gradient's shape, whatever its dtype, and its state is what the op keeps of such a parameter.
+void check_optimizer_slots(const Program& program, const Graph& graph, const Node& node) {
+  const auto slot = [&](size_t i) -> const Slot& { return program.slots[static_cast<size_t>(node.writes[i])]; };
+  const Type &gradient = graph.type(node.in[0]), &parameter = slot(0).type;
+  check(gradient.shape == parameter.shape, name_of(node.op), ": the gradient is ", gradient, ", slot \"", slot(0).name, "\" is ", parameter,
+        "; both must have one shape");
+  const auto state = optimizer_state(node.op, node.attrs, parameter);
+  check(node.writes.size() == 1 + state.size(), name_of(node.op), ": keeps ", state.size(), " slots beside a parameter ", parameter,
+        ", got ", node.writes.size() - 1);
+  for (size_t i = 0; i < state.size(); ++i)
+    check(slot(i + 1).type == state[i].type, name_of(node.op), ": its ", state[i].name, " of ", parameter, " is ", state[i].type,
+          ", slot \"", slot(i + 1).name, "\" is ", slot(i + 1).type);
+}
+
+// A slot is written with its own type.
 void check_writes(const Program& program, const Graph& graph, const Node& node) {
+  if (info_of(node.op).shape_rule == "optimizer") return check_optimizer_slots(program, graph, node);
   for (const SlotId id : node.writes) {
     const Slot& slot = program.slots[static_cast<size_t>(id)];
     const Type& value = graph.type(node.in[0]);
-    if (node.op == Op::store || node.op == Op::accumulate)
-      check(value == slot.type, name_of(node.op), ": the value is ", value, ", slot \"", slot.name, "\" is ", slot.type,
-            "; both must have one dtype, shape and layout");
-    else
-      check(value.shape == slot.type.shape, name_of(node.op), ": the gradient is ", value, ", slot \"", slot.name, "\" is ", slot.type,
-            "; both must have one shape");
+    check(value == slot.type, name_of(node.op), ": the value is ", value, ", slot \"", slot.name, "\" is ", slot.type,
+          "; both must have one dtype, shape and layout");
   }
 }
 

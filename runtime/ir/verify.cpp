@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "ir/optimizer_state.h"
 #include "ir/print.h"
 #include "ir/rules.h"
 
@@ -134,15 +135,28 @@ class Verifier {
             "\" gave other types than before for the same inputs; it must be a pure function");
     hold_at(section, i, out.size() == node.out.size(), "it has ", node.out.size(), " outputs, the rules give ", out.size());
     for (size_t o = 0; o < out.size(); ++o) hold_at(section, i, out[o] == node.out[o], "output ", o, " should be ", out[o]);
+    if (info_of(node.op).shape_rule == "optimizer") check_optimizer(section, i);
     for (const SlotId id : node.writes) {
       hold_at(section, i, (node.op == Op::pack) == (slot(id).role == Role::packed), "only pack writes a packed slot, and nothing else; \"",
               slot(id).name, "\" is a ", name_of(slot(id).role));
       if (node.op == Op::pack) continue;  // how a backend lays it out is its own
+      if (info_of(node.op).shape_rule == "optimizer") continue;
       const Type& value = section.graph.type(node.in[0]);
-      const bool optimizer = node.op != Op::store && node.op != Op::accumulate;
-      hold_at(section, i, optimizer ? value.shape == slot(id).type.shape : value == slot(id).type, "the value is ", value, ", slot \"",
-              slot(id).name, "\" is ", slot(id).type);
+      hold_at(section, i, value == slot(id).type, "the value is ", value, ", slot \"", slot(id).name, "\" is ", slot(id).type);
     }
+  }
+
+  void check_optimizer(const Section& section, int32_t i) const {
+    const Node& node = section.graph[i];
+    const Type &gradient = section.graph.type(node.in[0]), &parameter = slot(node.writes[0]).type;
+    hold_at(section, i, gradient.shape == parameter.shape, "the gradient is ", gradient, ", slot \"", slot(node.writes[0]).name, "\" is ",
+            parameter);
+    const auto state = optimizer_state(node.op, node.attrs, parameter);
+    hold_at(section, i, node.writes.size() == 1 + state.size(), "it writes ", node.writes.size(), " slots, its parameter's are ",
+            1 + state.size());
+    for (size_t s = 0; s < state.size(); ++s)
+      hold_at(section, i, slot(node.writes[s + 1]).type == state[s].type, "slot \"", slot(node.writes[s + 1]).name, "\" is ",
+              slot(node.writes[s + 1]).type, ", its ", state[s].name, " is ", state[s].type);
   }
 
   // --- how slots are used over the sections

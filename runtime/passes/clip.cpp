@@ -1,17 +1,26 @@
 #include "passes/clip.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "ir/build.h"
 
 namespace st {
 
-void clip(Program& program, double max_norm, SlotId unit) {
-  check(max_norm >= 0, "clip: the largest norm is ", max_norm, "; give a positive number, or 0 for no clipping");
+std::string factor_slot(int group) { return group < 0 ? "factor" : text("factor.", group); }
+
+void clip(Program& program, double max_norm, SlotId unit, const ClipGroups& groups) {
+  const auto check_norm = [](double norm) {
+    check(norm >= 0, "clip: the largest norm is ", norm, "; give a positive number, or 0 for no clipping");
+  };
+  check_norm(max_norm);
+  std::ranges::for_each(groups.max_norms, check_norm);
   program.sections.push_back({.graph = {}, .phase = Phase::update});
   Builder b(program, static_cast<int32_t>(program.sections.size()) - 1);
 
   // Slots of role gradient stand in the order backward made them: later uses of a tied parameter may come before its first.
   std::vector<Value> gradients;
+  std::vector<std::vector<Value>> of_group(groups.max_norms.size());
   const auto count = static_cast<SlotId>(program.slots.size());
   for (SlotId parameter = 0; parameter < count; ++parameter) {
     const Slot& slot = program.slots[static_cast<size_t>(parameter)];
@@ -24,15 +33,26 @@ void clip(Program& program, double max_norm, SlotId unit) {
       b.accumulate(b.load(more), first, When::every);
     }
     gradients.push_back(b.load(first));
+    const int group = groups.group_of ? groups.group_of(program.slots[static_cast<size_t>(parameter)]) : -1;
+    if (group >= 0) of_group[static_cast<size_t>(group)].push_back(gradients.back());
   }
 
   const auto norm = b.append(Op::gradient_norm, gradients);
   const Value units = b.load(unit < 0 ? program.slot_named("loss_count") : unit);
   const double seed = unit < 0 ? program.loss_seed : 1;
-  const auto factor = b.append(Op::step_factor, {norm[0], norm[1], units}, {{"seed", seed}, {"max_norm", max_norm}});
-  const char* names[] = {"factor", "grad_norm", "skipped"};
-  for (size_t i = 0; i < 3; ++i)
-    b.store(factor[i], program.add_slot({.name = names[i], .type = b.type(factor[i]), .role = Role::report, .init = {}}));
+  const auto factor_of = [&](const std::vector<Value>& of, double most) {
+    return b.append(Op::step_factor, {of[0], of[1], units}, {{"seed", seed}, {"max_norm", most}});
+  };
+  const auto report = [&](Value value, const std::string& name) {
+    b.store(value, program.add_slot({.name = name, .type = b.type(value), .role = Role::report, .init = {}}));
+  };
+  const auto factor = factor_of(norm, max_norm);
+  report(factor[0], factor_slot(-1));
+  report(factor[1], "grad_norm");
+  report(factor[2], "skipped");
+  for (size_t group = 0; group < of_group.size(); ++group)
+    if (!of_group[group].empty())
+      report(factor_of(b.append(Op::gradient_norm, of_group[group]), groups.max_norms[group])[0], factor_slot(static_cast<int>(group)));
 }
 
 }  // namespace st

@@ -9,13 +9,13 @@
 #include "passes/clip.h"
 #include "passes/dropout.h"
 #include "passes/for_inference.h"
+#include "passes/freeze.h"
 #include "passes/fuse.h"
 #include "passes/memory_plan.h"
 #include "passes/pack_weights.h"
 #include "passes/scale_loss.h"
 #include "passes/seed_outputs.h"
 #include "passes/update.h"
-#include "train/optimizer_choice.h"
 
 namespace st {
 namespace {
@@ -43,6 +43,29 @@ PackingNeed packing_need_of(const Backend& backend) {
 
 DType element_of(const std::string& precision) { return precision == "bf16" ? DType::bf16 : DType::f32; }
 
+void freeze_groups(Program& program, const Recipe& recipe) {
+  std::vector<std::string> names;
+  for (const Slot& slot : program.slots)
+    if (slot.role == Role::parameter) names.push_back(slot.name);
+  recipe.groups.check_against(names);
+  freeze(program, [&](const Slot& parameter) { return recipe.groups.of(parameter.name).frozen; });
+}
+
+ClipGroups clip_groups(const Recipe& recipe) {
+  ClipGroups groups;
+  for (const ParameterGroup& group : recipe.groups.all()) groups.max_norms.push_back(group.clip.value_or(0));
+  groups.group_of = [&recipe](const Slot& parameter) {
+    return recipe.groups.of(parameter.name).clip ? recipe.groups.index_of(parameter.name) : -1;
+  };
+  return groups;
+}
+
+ChooseOptimizer updates_of(const Recipe& recipe) {
+  return [optimizer = recipe.update()](const Slot& parameter, bool is_weight) {
+    return optimizer.choose(parameter.name, parameter.type, is_weight);
+  };
+}
+
 /// Takes the program over from `runner`, which looks at it until then.
 Plan finish(Program& program, Runner& runner, const Backend& backend, int threads, int64_t micro_batches) {
   MemoryLayout memory;
@@ -60,6 +83,7 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   Program program = bind(model, rows);
   Runner runner(program, options.skip, options.print);
   runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
+  runner.run("freeze", [&](Program& p) { freeze_groups(p, recipe); });
   runner.run("autocast", [&](Program& p) {
     autocast(p, element_of(recipe.precision), is_short ? When::every : When::first);
   });  // 16-bit operands, fp32 sums and master weights
@@ -67,10 +91,10 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
     scale_loss(p, micro_batches);
     if (loss_seed != 0) p.loss_seed = loss_seed;
   });
-  runner.run("autodiff", [](Program& p) { autodiff(p); });                         // gradients are ordinary values
-  runner.run("accumulate", [&](Program& p) { accumulate(p, micro_batches); });     // the first micro-batch writes, the others add
-  runner.run("clip", [&](Program& p) { clip(p, recipe.clip); });                   // norm, finite check, one factor
-  runner.run("update", [&](Program& p) { update(p, optimizer_choice(recipe)); });  // on the layout found
+  runner.run("autodiff", [](Program& p) { autodiff(p); });                                 // gradients are ordinary values
+  runner.run("accumulate", [&](Program& p) { accumulate(p, micro_batches); });             // the first micro-batch writes, the others add
+  runner.run("clip", [&](Program& p) { clip(p, recipe.clip, -1, clip_groups(recipe)); });  // norm, finite check, one factor
+  runner.run("update", [&](Program& p) { update(p, updates_of(recipe)); });                // on the layout found
   runner.run("fuse", [](Program& p) { fuse(p); });
   if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
   // A short micro-batch is one of a step: it has nothing to pack for.
@@ -96,14 +120,15 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
   Runner runner(program, options.skip, options.print);
   OutputSeeds outputs;
   runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
+  runner.run("freeze", [&](Program& p) { freeze_groups(p, recipe); });
   runner.run("autocast", [&](Program& p) { autocast(p, element_of(recipe.precision)); });
   if (own_loss) runner.run("scale_loss", [&](Program& p) { scale_loss(p, recipe.step_micro_batches()); });
   runner.run("seed_outputs", [&](Program& p) { outputs = seed_outputs(p, own_loss); });
   runner.run("autodiff", [&](Program& p) { autodiff(p, outputs.seeds); });
   runner.run("accumulate", [&](Program& p) { accumulate(p, kFirstAndRest); });
-  runner.run("clip", [&](Program& p) { clip(p, recipe.clip, outputs.unit); });
+  runner.run("clip", [&](Program& p) { clip(p, recipe.clip, outputs.unit, clip_groups(recipe)); });
   if (beside != nullptr) runner.run("keep_moments", [&](Program& p) { keep_moments(p, beside->program); });
-  runner.run("update", [&](Program& p) { update(p, optimizer_choice(recipe)); });
+  runner.run("update", [&](Program& p) { update(p, updates_of(recipe)); });
   runner.run("fuse", [](Program& p) { fuse(p); });
   if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
   return finish(program, runner, backend, threads, kFirstAndRest);

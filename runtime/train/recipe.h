@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "optim/choose_optimizer.h"
+#include "optim/parameter_groups.h"
 #include "passes/tune.h"
 #include "plan/plan.h"
 
@@ -18,12 +20,18 @@ struct Recipe {
 #include "train/recipe.def"
 #undef ST_RECIPE
 
+  /// Keys that were given by merge() or set(): what is not here follows the optimizer's defaults.
+  std::vector<std::string> given = {};
+
   /// Takes every key of a JSON object. Throws invalid_argument: unknown key (the nearest is named), wrong type, value out of range.
   void merge(std::string_view json);
   /// One key; `value` is JSON ("12", "\"adamw\"").
   void set(std::string_view key, std::string_view value);
   std::string get(std::string_view key) const;
   std::string json() const;
+
+  /// How each parameter is updated.
+  NamedOptimizer update() const;
 
   /// K: micro-batches of one optimizer step. Throws invalid_argument when accumulate and micro_batches contradict each other.
   int64_t step_micro_batches() const;

@@ -18,9 +18,11 @@ std::string json_of(const std::string& value) {
   return out;
 }
 std::string json_of(bool value) { return value ? "true" : "false"; }
+std::string json_of(const ParameterGroups& value) { return value.json(); }
 std::string json_of(int64_t value) { return std::to_string(value); }
 
 const char* type_name(const std::string&) { return "text"; }
+const char* type_name(const ParameterGroups&) { return "list"; }
 const char* type_name(bool) { return "boolean"; }
 const char* type_name(int64_t) { return "integer"; }
 const char* type_name(double) { return "real"; }
@@ -46,6 +48,8 @@ void take(std::string& to, const Json& value, const std::string& key, const std:
         words.size() > 1 ? "one of " : "", allowed);
   to = word;
 }
+
+void take(ParameterGroups& to, const Json& value, const std::string&, const std::string&) { to = ParameterGroups(value); }
 
 void take(bool& to, const Json& value, const std::string& key, const std::string&) {
   check(value.is(Json::Kind::boolean), "recipe: ", key, " is true or false, got ", value.dump());
@@ -73,12 +77,29 @@ void take(int64_t& to, const Json& value, const std::string& key, const std::str
   fail(Code::invalid_argument, text("recipe: unknown key \"", key, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
 }
 
-void take_key(Recipe& recipe, const std::string& key, const Json& value) {
+void take_value(Recipe& recipe, const std::string& key, const Json& value) {
 #define ST_RECIPE(type, name, standard, allowed, help) \
   if (key == #name) return take(recipe.name, value, key, allowed);
 #include "train/recipe.def"
 #undef ST_RECIPE
   refuse_key(key);
+}
+
+/// The optimizer's defaults in all keys that some optimizer has one of its own for, but those that were given.
+void take_defaults(Recipe& recipe) {
+  const auto take_default = [&](const std::string& key, const std::string& json) {
+    if (std::ranges::find(recipe.given, key) == recipe.given.end()) take_value(recipe, key, parse_json(json, text("recipe: ", key)));
+  };
+  for (const auto& [key, json] : optimizer_defaults(kAnyOptimizer))
+    for (const RecipeKey& row : recipe_keys())
+      if (row.name == key) take_default(key, row.standard);
+  for (const auto& [key, json] : optimizer_defaults(recipe.optimizer)) take_default(key, json);
+}
+
+void take_key(Recipe& recipe, const std::string& key, const Json& value) {
+  take_value(recipe, key, value);
+  if (std::ranges::find(recipe.given, key) == recipe.given.end()) recipe.given.push_back(key);
+  if (key == "optimizer") take_defaults(recipe);
 }
 
 }  // namespace
@@ -121,6 +142,15 @@ std::string Recipe::json() const {
 #include "train/recipe.def"
 #undef ST_RECIPE
   return object.text();
+}
+
+NamedOptimizer Recipe::update() const {
+  const auto value_of = [recipe = *this](std::string_view key) -> std::optional<std::string> {
+    for (const RecipeKey& row : recipe_keys())
+      if (row.name == key) return recipe.get(key);
+    return std::nullopt;
+  };
+  return {.name = optimizer, .keys = value_of, .groups = groups};
 }
 
 int64_t Recipe::step_micro_batches() const {

@@ -82,24 +82,28 @@ std::vector<TorchCase> TorchFixture::cases() const {
   return all;
 }
 
-std::vector<TorchAdamw> TorchFixture::adamw() const {
-  std::vector<TorchAdamw> all;
+std::vector<TorchOptimizer> TorchFixture::optimizers() const {
+  std::vector<TorchOptimizer> all;
   for (const auto& [key, value] : file_.header().metadata) {
-    if (!key.starts_with("adamw:")) continue;
+    if (!key.starts_with("optimizer:")) continue;
     const Json json = parse_json(value, key);
-    const std::string folder = "adamw/" + key.substr(6) + "/";
-    all.push_back({.name = key.substr(6),
-                   .attrs = attrs_of(part(json, "attrs")),
-                   .steps = part(json, "steps").whole(),
-                   .factor = part(json, "factor").number(),
-                   .first = tensor(folder + "first"),
-                   .rates = tensor(folder + "rates"),
-                   .gradients = tensor(folder + "gradients"),
-                   .parameters = tensor(folder + "parameters"),
-                   .m = tensor(folder + "m"),
-                   .v = tensor(folder + "v")});
+    const auto dims = ints_of<int64_t>(part(json, "shape"));
+    TorchOptimizer o{.name = key.substr(10),
+                     .op = op_named(part(json, "op").text()),
+                     .attrs = attrs_of(part(json, "attrs")),
+                     .shape = Shape(dims),
+                     .lr = part(json, "lr").number(),
+                     .tolerance = part(json, "tolerance").number(),
+                     .after = {}};
+    for (const int64_t step : {1, 10, 100}) o.after[step] = tensor(text(o.name, "/after.", step));
+    all.push_back(std::move(o));
   }
   return all;
+}
+
+TorchGradients TorchFixture::gradients() const {
+  const Json factor = parse_json(file_.header().metadata.at("factor"), "factor");
+  return {.factor = factor.number(), .first = tensor("first"), .rates = tensor("rates"), .gradients = tensor("gradients")};
 }
 
 }  // namespace st::conformance

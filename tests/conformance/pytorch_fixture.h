@@ -1,6 +1,8 @@
-// Reads fixtures/ops.safetensors: PyTorch's values for each op (made by fixtures/make_fixtures.py, which describes the contents).
+// Reads fixtures/ops.safetensors and optimizers.safetensors: PyTorch's values (made by the scripts beside them, which describe the
+// contents).
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,13 +18,20 @@ struct TorchCase {
   std::vector<Tensor> out, seeds, gradients;  // seeds by `seeded`, gradients by `parameters`
 };
 
-/// Ten updates by torch.optim.AdamW on recorded gradients.
-struct TorchAdamw {
+/// Updates by an optimizer of torch.optim on recorded gradients (fixtures/make_optimizer_fixtures.py).
+struct TorchOptimizer {
   std::string name;
+  Op op{};
   Attrs attrs;
-  int64_t steps = 0;
-  double factor = 1;
-  Tensor first, rates, gradients, parameters, m, v;  // gradients, parameters: [steps, n]
+  Shape shape;
+  double lr = 0, tolerance = 0;     // tolerance: of the largest displacement
+  std::map<int64_t, Tensor> after;  // the parameter after so many steps
+};
+
+/// What all of them are given.
+struct TorchGradients {
+  double factor = 1;               // of each gradient
+  Tensor first, rates, gradients;  // the parameter; [steps]; [steps, rows, columns]
 };
 
 class TorchFixture {
@@ -30,7 +39,8 @@ class TorchFixture {
   explicit TorchFixture(const std::string& path);
 
   std::vector<TorchCase> cases() const;
-  std::vector<TorchAdamw> adamw() const;
+  std::vector<TorchOptimizer> optimizers() const;
+  TorchGradients gradients() const;
   std::string torch_version() const;
 
  private:

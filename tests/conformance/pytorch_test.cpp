@@ -76,38 +76,5 @@ INSTANTIATE_TEST_SUITE_P(All, PyTorch, ::testing::ValuesIn(pointers()), [](const
 
 TEST(PyTorchFixture, SaysWhichPyTorchMadeIt) { EXPECT_TRUE(fixture().torch_version().starts_with("2.")) << fixture().torch_version(); }
 
-// Ten steps on recorded gradients whose magnitudes go down to 1e-9, so that the place of epsilon shows. PyTorch ran in fp64; the tolerance
-// is 1e-5 of the largest displacement, plus two roundings of the parameter per step: the decay and the step.
-TEST(AdamW, FollowsPyTorch) {
-  for (const TorchAdamw& want : fixture().adamw()) {
-    for (const BackendUnderTest& candidate : backends_and_reference()) {
-      SCOPED_TRACE(want.name + " on " + candidate.name);
-      const auto backend = candidate.make();
-      const int64_t n = want.first.elements();
-      OpCase c{.op = Op::adamw,
-               .name = "adamw",
-               .in = {},
-               .slots = {want.first, Tensor(DType::f32, {n}), Tensor(DType::f32, {n})},
-               .attrs = want.attrs};
-      for (int64_t step = 0; step < want.steps; ++step) {
-        Tensor gradient(DType::f32, {n});
-        for (int64_t i = 0; i < n; ++i) gradient.set(i, want.gradients.at(step * n + i));
-        c.in = {gradient, Tensor::scalar(want.factor, DType::f32), Tensor::scalar(0, DType::boolean),
-                Tensor::of({2}, {want.rates.at(step), static_cast<double>(step + 1)}, DType::f64)};
-        c.slots = run(*backend, c).slots;
-        double largest = 0;
-        for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(want.parameters.at(step * n + i) - want.first.at(i)));
-        for (int64_t i = 0; i < n; ++i) {
-          const double parameter = want.parameters.at(step * n + i);
-          const double rounding = 0x1p-23 * std::abs(parameter) * static_cast<double>(step + 1);
-          ASSERT_NEAR(c.slots[0].at(i), parameter, 1e-5 * largest + rounding) << "step " << step << " element " << i;
-        }
-      }
-      EXPECT_TRUE(near(c.slots[1], want.m, 1e-6));
-      EXPECT_TRUE(near(c.slots[2], want.v, 1e-6));
-    }
-  }
-}
-
 }  // namespace
 }  // namespace st::conformance

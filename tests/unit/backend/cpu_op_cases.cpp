@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ir/optimizer_state.h"
 #include "ir/rules.h"
 
 namespace st {
@@ -166,11 +167,20 @@ void add_updates(std::vector<CpuOpCase>& cases) {
   Array finite(DType::boolean, {});
   *finite.as<uint8_t>() = 1;
   cases.push_back({"step_factor", Op::step_factor, {scalar(3), finite, scalar(128)}, {{"seed", 0.5}, {"max_norm", 0.01}}});
-  cases.push_back({"adamw",
-                   Op::adamw,
-                   {floats(kFlat, 1), Array::of<float>(Shape{}, {0.5F}), Array(DType::boolean, {}), Array::of<double>({2}, {1e-2, 3})},
-                   {},
-                   {floats(kFlat, 2), floats(kFlat, 3, 0.1F), positive(kFlat, 4)}});
+  for (const Op op : {Op::adamw, Op::adamw_8bit, Op::sgd, Op::lion, Op::rmsprop, Op::adagrad, Op::adafactor, Op::muon}) {
+    const Shape shape = op == Op::adafactor || op == Op::muon ? kRows : kFlat;
+    Attrs attrs;
+    if (op == Op::sgd || op == Op::rmsprop) attrs.set("momentum", 0.9);
+    CpuOpCase c{std::string(name_of(op)),
+                op,
+                {floats(shape, 1), Array::of<float>(Shape{}, {0.5F}), Array(DType::boolean, {}), Array::of<double>({2}, {1e-2, 3})},
+                attrs,
+                {floats(shape, 2)}};
+    uint64_t seed = 3;
+    for (const OptimizerState& state : optimizer_state(op, make_attrs(op, attrs), {.dtype = DType::f32, .shape = shape, .layout = {}}))
+      c.slots.push_back(state.type.dtype == DType::u8 ? Array(DType::u8, state.type.shape) : positive(state.type.shape, seed++));
+    cases.push_back(c);
+  }
 }
 
 std::vector<CpuOpCase> make_cases() {

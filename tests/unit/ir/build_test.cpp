@@ -153,7 +153,7 @@ TEST_F(Build, SlotsAreWrittenThroughTheirOwnCallsAndWithTheirOwnType) {
   EXPECT_THAT(node.reads, ElementsAre());
 }
 
-TEST_F(Build, AnOptimizerReadsAndWritesSlotsOfTheGradientsShape) {
+TEST_F(Build, AnOptimizerReadsAndWritesItsParameterAndItsState) {
   const auto slot = [&](const char* name, const Shape& shape) {
     return program.add_slot({.name = name, .type = {DType::f32, shape, {}}, .role = Role::parameter, .init = {}});
   };
@@ -162,9 +162,17 @@ TEST_F(Build, AnOptimizerReadsAndWritesSlotsOfTheGradientsShape) {
   EXPECT_THAT(refusal([&] {
                 b.update(Op::adamw, {g, factor, skip, rates}, {w, m, v}, {});
               }),
-              HasSubstr("the gradient is f32[3], slot \"v\" is f32[4]"));
+              HasSubstr("adamw: its moment2 of f32[3] is f32[3], slot \"v\" is f32[4]"));
   EXPECT_THAT(refusal([&] { b.update(Op::add, {g, g}, {w}, {}); }), HasSubstr("not an optimizer"));
-  b.update(Op::adamw, {g, factor, skip, rates}, {w, m}, {});
+  EXPECT_THAT(refusal([&] {
+                b.update(Op::adamw, {g, factor, skip, rates}, {w, m}, {});
+              }),
+              HasSubstr("keeps 2 slots beside a parameter f32[3], got 1"));
+  EXPECT_THAT(refusal([&] {
+                b.update(Op::sgd, {g, factor, skip, rates}, {v}, {});
+              }),
+              HasSubstr("the gradient is f32[3], slot \"v\" is f32[4]"));
+  b.update(Op::sgd, {g, factor, skip, rates}, {w, m}, {{"momentum", 0.5}});
   EXPECT_EQ(b.graph().nodes.back().reads, b.graph().nodes.back().writes);
 }
 

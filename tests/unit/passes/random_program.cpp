@@ -115,7 +115,7 @@ Program training_program(const Program& model, int64_t batch, int64_t micro_batc
   autodiff(program);
   accumulate(program, micro_batches);
   clip(program, max_norm);
-  update(program, {.op = Op::adamw, .attrs = {}, .moments = {"moment1", "moment2"}});
+  update(program, [](const Slot&, bool) { return OptimizerChoice{}; });
   fuse(program);
   return program;
 }

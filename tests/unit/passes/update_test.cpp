@@ -51,7 +51,33 @@ TEST(Update, NeedsClipBefore) {
   Program program = bind(random_program(5, 10), 3);
   scale_loss(program, 1);
   autodiff(program);
-  EXPECT_THROW(update(program, {.op = Op::adamw, .attrs = {}, .moments = {"m", "v"}}), Error);
+  EXPECT_THROW(update(program, [](const Slot&, bool) { return OptimizerChoice{}; }), Error);
+}
+
+TEST(Update, EachParameterIsUpdatedByWhatIsChosenForIt) {
+  Program program = bind(random_program(5, 30), 3);
+  scale_loss(program, 1);
+  autodiff(program);
+  clip(program, 1);
+  int parameters = 0;
+  update(program, [&](const Slot&, bool) {
+    if (parameters++ == 0) return OptimizerChoice{.op = Op::sgd, .attrs = {{"momentum", 0.5}}};
+    return OptimizerChoice{.op = Op::lion, .attrs = {{"lr_scale", 0.25}}};
+  });
+  verify(program, "update");
+  int sgd = 0, lion = 0;
+  for (const Node& node : program.find(Phase::update)->graph.nodes) {
+    if (node.op == Op::sgd) {
+      ++sgd;
+      EXPECT_TRUE(program.slots[static_cast<size_t>(node.writes[1])].name.starts_with("momentum."));
+    }
+    if (node.op == Op::lion) {
+      ++lion;
+      EXPECT_EQ(node.attrs.real("lr_scale"), 0.25);
+    }
+  }
+  EXPECT_EQ(sgd, 1);
+  EXPECT_EQ(lion, parameters - 1);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ struct Interval {
 TEST(Recipe, EveryKeyRefusesWhatIsOutOfItsRangeNamingKeyAndValue) {
   int checked = 0;
   for (const RecipeKey& key : recipe_keys()) {
-    if (key.type == "text" || key.type == "boolean") continue;
+    if (key.type == "text" || key.type == "boolean" || key.type == "list") continue;
     const Interval range(key.allowed);
     const auto wanted = [&](double value) {
       const std::string text = key.type == "integer" ? std::to_string(static_cast<int64_t>(value)) : json_of(value);
@@ -160,16 +160,16 @@ TEST(Recipe, PlansRunItsPassesInOrderAndSkipByName) {
   const Plan plan = plan_training(model, {.batch = 2}, *backend, 1);
   std::vector<std::string> names;
   for (const PassRecord& pass : plan.passes) names.push_back(pass.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"dropout", "autocast", "scale_loss", "autodiff", "accumulate", "clip", "update", "fuse",
-                                             "pack_weights", "memory_plan"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"dropout", "freeze", "autocast", "scale_loss", "autodiff", "accumulate", "clip", "update",
+                                             "fuse", "pack_weights", "memory_plan"}));
 
   std::vector<std::string> printed;
   const Plan bare =
       plan_training(model, {.batch = 2}, *backend, 1,
                     {.skip = {"fuse"}, .print = [&](const std::string& pass, const std::string&) { printed.push_back(pass); }});
-  EXPECT_EQ(bare.passes[7].name, "fuse");
-  EXPECT_TRUE(bare.passes[7].skipped);
-  EXPECT_EQ(printed.size(), 9U);
+  EXPECT_EQ(bare.passes[8].name, "fuse");
+  EXPECT_TRUE(bare.passes[8].skipped);
+  EXPECT_EQ(printed.size(), 10U);
   EXPECT_GT(bare.instructions.size(), plan.instructions.size());
 }
 
@@ -185,6 +185,32 @@ TEST(Recipe, DropoutAndSeedReachEverySite) {
       EXPECT_EQ(node.attrs.integer("seed"), 9);
     }
   EXPECT_EQ(sites, 2 * (1 + 2 * 2)) << "in forward and in backward";
+}
+
+TEST(Recipe, KeysThatWereNotGivenFollowTheOptimizer) {
+  Recipe recipe;
+  recipe.merge(R"({"weight_decay": 0.2, "optimizer": "lion"})");
+  EXPECT_EQ(recipe.lr, 1e-4);
+  EXPECT_EQ(recipe.beta2, 0.99);
+  EXPECT_EQ(recipe.weight_decay, 0.2) << "given";
+  recipe.set("lr", "0.5");
+  recipe.set("optimizer", "\"rmsprop\"");
+  EXPECT_EQ(recipe.lr, 0.5) << "given";
+  EXPECT_EQ(recipe.beta2, 0.99);
+  recipe.set("optimizer", "\"adamw\"");
+  EXPECT_EQ(recipe.beta2, 0.999) << "the table's again";
+  EXPECT_EQ(recipe.weight_decay, 0.2);
+}
+
+TEST(Recipe, GroupsAreReadAndWrittenAsJson) {
+  Recipe recipe;
+  recipe.merge(R"({"groups": [{"pattern": "*.bias", "weight_decay_scale": 0}]})");
+  ASSERT_EQ(recipe.groups.all().size(), 1U);
+  EXPECT_EQ(recipe.groups.of("a.bias").weight_decay_scale, 0);
+  EXPECT_EQ(recipe.groups.of("a.weight").weight_decay_scale, 1);
+  Recipe again;
+  again.merge(recipe.json());
+  EXPECT_EQ(again.json(), recipe.json());
 }
 
 TEST(Recipe, OptimizerKeysReachTheOptimizersOp) {

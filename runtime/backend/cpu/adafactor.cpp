@@ -1,0 +1,210 @@
+// torch.optim.Adafactor (Shazeer and Stern 2018); the formula stands in reference/adafactor.cpp. Three passes: squares of the gradient, by
+// row and by column (column_sums.h), which also gives |p|; the size of the update; the update. What an element's update is follows from
+// the gradient and its row's and column's variance alone, so it is made twice and kept nowhere.
+// Workspace: partial column sums [blocks of rows][columns]; then, in double, the mean of each matrix's row variances, and the sums of
+// squares of each row, of the update and of the parameter.
+#include "backend/cpu/column_sums.h"
+#include "backend/cpu/optimizer_pass.h"
+
+namespace st::cpu::ST_ISA {
+namespace {
+
+/// Matrices of rows x columns; below two dimensions the parameter is one row.
+struct Matrices {
+  explicit Matrices(const Shape& shape)
+      : factored(shape.rank() > 1),
+        columns(shape.rank() > 0 ? shape.last() : 1),
+        rows(factored ? shape[shape.rank() - 2] : 1),
+        count(rows * columns == 0 ? 0 : shape.elements() / (rows * columns)) {}
+
+  bool factored;
+  int64_t columns, rows, count;
+  int64_t all_rows() const { return count * rows; }
+};
+
+/// Rows of a parameter that is one row are pieces of kGrain elements.
+struct Pieces {
+  explicit Pieces(const Matrices& m) : of(m.factored ? m.columns : kGrain), count(m.factored ? m.all_rows() : chunks(m.columns)) {}
+  static int64_t chunks(int64_t n) { return (n + kGrain - 1) / kGrain; }
+  int64_t of, count;
+};
+
+int64_t partial_bytes(DType gradient, const Matrices& m) {
+  return m.factored ? (row_blocks(m.rows) * m.columns * bytes_of_compute(gradient) + 63) / 64 * 64 : 0;
+}
+
+int64_t workspace_of_adafactor(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
+  const Matrices m(in[0].shape);
+  return partial_bytes(in[0].dtype, m) + (m.count + 2 * Pieces(m).count) * static_cast<int64_t>(sizeof(double));
+}
+
+template <class P>
+class Adafactor {
+  using B = Batch<P>;
+
+ public:
+  explicit Adafactor(const Call& call)
+      : call_(call),
+        inputs_(call),
+        matrices_(call.writes[0].shape),
+        pieces_(matrices_),
+        epsilon_(call.attrs->real("epsilon") > 0 ? call.attrs->real("epsilon") : std::numeric_limits<P>::epsilon()),
+        take_(std::pow(inputs_.number, call.attrs->real("beta2_decay"))),
+        partial_(reinterpret_cast<P*>(call.workspace.data())),
+        mean_variance_(reinterpret_cast<double*>(call.workspace.data() + partial_bytes(call.in[0].dtype, matrices_))),
+        update_squares_(mean_variance_ + matrices_.count),
+        parameter_squares_(update_squares_ + pieces_.count) {}
+
+  void run() {
+    if (matrices_.factored)
+      for (int64_t m = 0; m < matrices_.count; ++m) move_factors(m);
+    else
+      move_variance();
+    each_piece([&](int64_t piece, int64_t begin, int64_t n) { measure(piece, begin, n); });
+    const auto elements = static_cast<double>(call_.writes[0].elements());
+    const auto rms = [&](const double* squares) {
+      double sum = 0;
+      for (int64_t i = 0; i < pieces_.count; ++i) sum += squares[i];
+      return std::sqrt(sum / elements);
+    };
+    const double rho = std::min(inputs_.rate, 1 / std::sqrt(inputs_.number));
+    const double alpha = std::max(call_.attrs->real("epsilon2"), rms(parameter_squares_)) * rho;
+    const double step = alpha / std::max(1.0, rms(update_squares_) / call_.attrs->real("clip_threshold"));
+    const B shrink(static_cast<P>(1 - inputs_.rate * call_.attrs->real("weight_decay"))), by(static_cast<P>(step));
+    P* const parameter = call_.writes[0].as<P>();
+    each_piece([&](int64_t piece, int64_t begin, int64_t n) {
+      each_update(piece, begin, n, [&](int64_t i, int64_t count, const B& update) {
+        store_part(parameter + i, fma(-by, update, load_part(parameter + i, count) * shrink), count);
+      });
+    });
+  }
+
+ private:
+  template <class Body>
+  void each_piece(const Body& body) {
+    call_.workers->run_range(pieces_.count, rows_per_task(pieces_.of), [&](int64_t first, int64_t end) {
+      for (int64_t piece = first; piece < end; ++piece)
+        body(piece, piece * pieces_.of, std::min(pieces_.of, call_.writes[0].elements() - piece * pieces_.of));
+    });
+  }
+
+  /// body(element, count, gradients) of `n` elements from `begin` on.
+  template <class Body>
+  void each_gradient(int64_t begin, int64_t n, const Body& body) {
+    constexpr int64_t kBlock = 1024;
+    alignas(64) P room[kBlock];
+    for (int64_t from = begin; from < begin + n; from += kBlock) {
+      const int64_t length = std::min(kBlock, begin + n - from);
+      const P* const gradient = gradient_of(call_.in[0], from, length, room);
+      each_vector<P>(length, [&](int64_t i, int64_t count) {
+        body(from + i, count, inputs_.template true_gradient<P>(load_part(gradient + i, count)));
+      });
+    }
+  }
+
+  void move_factors(int64_t matrix) {
+    const int64_t rows = matrices_.rows, columns = matrices_.columns, first = matrix * rows;
+    P* const row_variance = call_.writes[1].template as<P>() + first;
+    P* const column_variance = call_.writes[2].template as<P>() + matrix * columns;
+    call_.workers->run_range(rows, kRowBlock, [&](int64_t begin, int64_t end) {
+      P* const sums = partial_ + begin / kRowBlock * columns;
+      std::fill(sums, sums + columns, P(0));
+      for (int64_t r = begin; r < end; ++r) {
+        const int64_t at = (first + r) * columns;
+        double squares = 0;
+        B lanes(P(0));
+        each_gradient(at, columns, [&](int64_t i, int64_t count, const B& g) {
+          const B square = keep_first(g * g, count);
+          lanes += square;
+          store_part(sums + (i - at), load_part(sums + (i - at), count) + square, count);
+          if ((i - at) % kSumBlock >= kSumBlock - kLanes<P>) squares += static_cast<double>(add_lanes<P>(lanes)), lanes = B(P(0));
+        });
+        squares += static_cast<double>(add_lanes<P>(lanes));
+        row_variance[r] = moved(row_variance[r], squares / static_cast<double>(columns));
+      }
+    });
+    double sum_of_rows = 0;
+    for (int64_t r = 0; r < rows; ++r) sum_of_rows += static_cast<double>(row_variance[r]);
+    mean_variance_[matrix] = std::max(sum_of_rows / static_cast<double>(rows), epsilon_);
+    call_.workers->run_range(columns, kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        double sum = 0;
+        for (int64_t block = 0; block < row_blocks(rows); ++block) sum += static_cast<double>(partial_[block * columns + c]);
+        column_variance[c] = moved(column_variance[c], sum / static_cast<double>(rows));
+      }
+    });
+  }
+
+  void move_variance() {
+    P* const variance = call_.writes[1].template as<P>();
+    // torch.lerp's two forms: at the first update v becomes g^2 exactly, however small it is beside v.
+    const bool far = take_ >= 0.5;
+    const B take(static_cast<P>(take_)), rest(static_cast<P>(take_ - 1));
+    each_piece([&](int64_t, int64_t begin, int64_t n) {
+      each_gradient(begin, n, [&](int64_t i, int64_t count, const B& g) {
+        const B v = load_part(variance + i, count);
+        const B square = g * g;
+        store_part(variance + i, far ? fma(rest, square - v, square) : fma(take, square - v, v), count);
+      });
+    });
+  }
+
+  P moved(P from, double to) const { return static_cast<P>(static_cast<double>(from) + take_ * (to - static_cast<double>(from))); }
+
+  /// 0 behind the first `count` lanes: a sum over all lanes is one over these.
+  static B keep_first(const B& v, int64_t count) {
+    if (count == kLanes<P>) return v;
+    alignas(64) P image[kLanes<P>] = {};
+    store_part(image, v, count);
+    return B::load_aligned(image);
+  }
+
+  /// body(element, count, u) over a piece.
+  template <class Body>
+  void each_update(int64_t piece, int64_t begin, int64_t n, const Body& body) {
+    const B least(static_cast<P>(epsilon_ * epsilon_));
+    if (!matrices_.factored) {
+      const P* const variance = call_.writes[1].template as<P>();
+      return each_gradient(begin, n, [&](int64_t i, int64_t count, const B& g) {
+        body(i, count, g / xsimd::sqrt(xsimd::max(load_part(variance + i, count, P(1)), least)));
+      });
+    }
+    const int64_t matrix = piece / matrices_.rows;
+    const P* const column = call_.writes[2].template as<P>() + matrix * matrices_.columns;
+    const B scale(static_cast<P>(static_cast<double>(call_.writes[1].template as<P>()[piece]) / mean_variance_[matrix]));
+    each_gradient(begin, n, [&](int64_t i, int64_t count, const B& g) {
+      body(i, count, g / xsimd::sqrt(xsimd::max(load_part(column + (i - begin), count, P(1)) * scale, least)));
+    });
+  }
+
+  void measure(int64_t piece, int64_t begin, int64_t n) {
+    const P* const parameter = call_.writes[0].template as<P>();
+    double updates = 0, parameters = 0;
+    each_update(piece, begin, n, [&](int64_t i, int64_t count, const B& update) {
+      const B p = load_part(parameter + i, count), u = keep_first(update, count);
+      updates += static_cast<double>(add_lanes<P>(u * u));
+      parameters += static_cast<double>(add_lanes<P>(p * p));
+    });
+    update_squares_[piece] = updates;
+    parameter_squares_[piece] = parameters;
+  }
+
+  const Call& call_;
+  UpdateInputs inputs_;
+  Matrices matrices_;
+  Pieces pieces_;
+  double epsilon_, take_;
+  P* partial_;
+  double *mean_variance_, *update_squares_, *parameter_squares_;
+};
+
+void run_adafactor(const Call& call) {
+  if (is_skipped(call) || call.writes[0].elements() == 0) return;
+  with_parameter("adafactor", call, [&](auto p) { Adafactor<decltype(p)>(call).run(); });
+}
+
+}  // namespace
+
+const Kernel kernel_adafactor = {run_adafactor, workspace_of_adafactor};
+
+}  // namespace st::cpu::ST_ISA

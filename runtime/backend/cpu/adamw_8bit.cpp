@@ -1,0 +1,79 @@
+// adamw.cpp's formula over moments in 8 bits (backend/moment_codes.h), a block of 256 elements at a time: decode, update with what was
+// computed, encode what was computed. 16 bytes a parameter in place of 28.
+#include "backend/cpu/optimizer_pass.h"
+#include "backend/moment_codes.h"
+#include "ir/optimizer_state.h"
+
+namespace st::cpu::ST_ISA {
+namespace {
+
+/// A moment of 8 bits: codes and a scale a block, and room for one block of its values.
+struct CodedMoment {
+  CodedMoment(const Operand& codes_of, const Operand& scales) : codes(codes_of.as<uint8_t>()), scale(scales.as<float>()) {}
+
+  void decode(int64_t from, int64_t n, const std::array<float, 256>& values, float* to) const {
+    const float by = scale[from / kMomentBlock];
+    for (int64_t i = 0; i < n; ++i) to[i] = values[codes[from + i]] * by;
+  }
+
+  template <class Encode>
+  void encode(int64_t from, int64_t n, const float* x, const Encode& code_of) const {
+    float largest = 0;
+    for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(x[i]));
+    scale[from / kMomentBlock] = largest;
+    const float by = largest > 0 ? 1 / largest : 0;
+    for (int64_t i = 0; i < n; ++i) codes[from + i] = code_of(std::clamp(x[i] * by, -1.0F, 1.0F));
+  }
+
+  uint8_t* codes;
+  float* scale;
+};
+
+void adamw_in_8_bits(const Call& call) {
+  const Attrs& attrs = *call.attrs;
+  const UpdateInputs inputs(call);
+  const double beta1 = attrs.real("beta1"), beta2 = attrs.real("beta2");
+  const F32 epsilon(static_cast<float>(attrs.real("epsilon")));
+  const F32 keep1(static_cast<float>(beta1)), take1(static_cast<float>(1 - beta1));
+  const F32 keep2(static_cast<float>(beta2)), take2(static_cast<float>(1 - beta2));
+  const F32 shrink(static_cast<float>(1 - inputs.rate * attrs.real("weight_decay")));
+  const F32 step(static_cast<float>(inputs.rate / (1 - std::pow(beta1, inputs.number))));
+  const F32 unbias2(static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, inputs.number))));
+  float* const parameter = call.writes[0].as<float>();
+  const CodedMoment moment1(call.writes[1], call.writes[2]), moment2(call.writes[3], call.writes[4]);
+
+  call.workers->run_range(call.writes[0].elements(), kGrain, [&](int64_t begin, int64_t end) {
+    alignas(64) float room[kMomentBlock], m[kMomentBlock], v[kMomentBlock];
+    for (int64_t from = begin; from < end; from += kMomentBlock) {
+      const int64_t n = std::min(kMomentBlock, end - from);
+      const float* const gradient = gradient_of(call.in[0], from, n, room);
+      moment1.decode(from, n, moment_codes::kSigned, m);
+      moment2.decode(from, n, moment_codes::kUnsigned, v);
+      each_vector<float>(n, [&](int64_t i, int64_t count) {
+        const F32 g = inputs.true_gradient<float>(load_part(gradient + i, count));
+        const F32 new_m = fma(keep1, load_part(m + i, count), take1 * g);
+        const F32 new_v = fma(keep2, load_part(v + i, count), take2 * g * g);
+        const F32 denominator = fma(xsimd::sqrt(new_v), unbias2, epsilon);
+        store_part(parameter + from + i, fma(-step, new_m / denominator, load_part(parameter + from + i, count) * shrink), count);
+        store_part(m + i, new_m, count);
+        store_part(v + i, new_v, count);
+      });
+      moment1.encode(from, n, m, moment_codes::encode_signed);
+      moment2.encode(from, n, v, moment_codes::encode_unsigned);
+    }
+  });
+}
+
+void run_adamw_8bit(const Call& call) {
+  if (is_skipped(call)) return;
+  with_parameter("adamw_8bit", call, [&](auto p) {
+    require(sizeof p == sizeof(float), Code::unsupported, "adamw_8bit: parameters are f32, this one is f64; use adamw");
+    adamw_in_8_bits(call);
+  });
+}
+
+}  // namespace
+
+const Kernel kernel_adamw_8bit = {run_adamw_8bit, nullptr};
+
+}  // namespace st::cpu::ST_ISA

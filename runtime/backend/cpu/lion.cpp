@@ -1,0 +1,32 @@
+// Lion (Chen et al. 2023, algorithm 2). With g = gradient * factor:
+//   p = (1 - lr decay) p - lr sign(beta1 m + (1 - beta1) g);  m = beta2 m + (1 - beta2) g
+#include "backend/cpu/optimizer_pass.h"
+
+namespace st::cpu::ST_ISA {
+namespace {
+
+template <class P>
+void lion_of(const Call& call) {
+  using B = Batch<P>;
+  const Attrs& attrs = *call.attrs;
+  const UpdateInputs inputs(call);
+  const double beta1 = attrs.real("beta1"), beta2 = attrs.real("beta2");
+  const B keep1(static_cast<P>(beta1)), take1(static_cast<P>(1 - beta1)), keep2(static_cast<P>(beta2)), take2(static_cast<P>(1 - beta2));
+  const B shrink(static_cast<P>(1 - inputs.rate * attrs.real("weight_decay"))), step(static_cast<P>(inputs.rate));
+  update_elements<P, 1>(call, [=](const B& g, const B& p, std::array<B, 1>& state) {
+    const B direction = xsimd::sign(fma(keep1, state[0], take1 * g));
+    state[0] = fma(keep2, state[0], take2 * g);
+    return fma(-step, direction, p * shrink);
+  });
+}
+
+void run_lion(const Call& call) {
+  if (is_skipped(call)) return;
+  with_parameter("lion", call, [&](auto p) { lion_of<decltype(p)>(call); });
+}
+
+}  // namespace
+
+const Kernel kernel_lion = {run_lion, nullptr};
+
+}  // namespace st::cpu::ST_ISA

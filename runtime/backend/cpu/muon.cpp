@@ -1,0 +1,138 @@
+// torch.optim.Muon (Jordan 2024) of a matrix [rows, columns]. With g = gradient * factor:
+//   b += (1 - momentum) (g - b);  u = nesterov ? g + momentum (b - g) : b
+//   X = u / max(|u|, ns_epsilon);  ns_steps times: G = X X^T, X = 3.4445 X + (-4.775 G + 2.0315 G G) X
+//   p *= 1 - lr decay;  p -= lr r X, with r = sqrt(max(1, rows / columns)) or, to match AdamW's size, 0.2 sqrt(max(rows, columns))
+// With more rows than columns it is X^T X and products from the right: the smaller Gram matrix. X is f32 whatever the parameter is; torch
+// iterates in bf16. Workspace: X twice, G, the polynomial of G, sums of squares, and the products' own.
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/optimizer_pass.h"
+
+namespace st::cpu::ST_ISA {
+namespace {
+
+int64_t aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
+
+/// The three products of an iteration over a matrix.
+struct Iteration {
+  static constexpr float kLinear = 3.4445F, kCubic = -4.7750F, kQuintic = 2.0315F;
+
+  explicit Iteration(const Shape& shape) : rows(shape[0]), columns(shape[1]), side(std::min(rows, columns)) {
+    const bool wide = rows <= columns;
+    const MatrixStrides x{columns, 1}, turned{1, columns}, square{side, 1};
+    gram.m = gram.n = side, gram.k = std::max(rows, columns);
+    gram.a = wide ? x : turned, gram.b = wide ? turned : x, gram.c = square;
+    polynomial.m = polynomial.n = polynomial.k = side;
+    polynomial.a = polynomial.b = polynomial.c = square;
+    polynomial.alpha = kQuintic, polynomial.beta = kCubic;
+    next.m = rows, next.n = columns, next.k = side;
+    next.a = wide ? square : x, next.b = wide ? x : MatrixStrides{1, side}, next.c = x;
+    next.beta = kLinear;
+  }
+
+  int64_t rows, columns, side;
+  GemmProblem gram, polynomial, next;
+
+  int64_t workspace(int threads) const {
+    int64_t most = 0;
+    for (const GemmProblem* p : {&gram, &polynomial, &next}) most = std::max(most, gemm_workspace(*p, gemm_schedule(*p), threads));
+    return most;
+  }
+  int64_t pieces() const { return (rows * columns + kGrain - 1) / kGrain; }
+  int64_t floats() const { return 2 * aligned(rows * columns) + 2 * aligned(side * side) + aligned(2 * pieces()); }
+};
+
+int64_t workspace_of_muon(std::span<const Type> in, std::span<const Type>, const Attrs&, int threads) {
+  const Iteration it(in[0].shape);
+  return it.floats() * static_cast<int64_t>(sizeof(float)) + it.workspace(threads);
+}
+
+void multiply(const GemmProblem& p, const float* a, const float* b, float* c, std::span<std::byte> workspace, Workers& workers) {
+  GemmOperands operands;
+  operands.a = a, operands.b = b, operands.c = c;
+  gemm(p, gemm_schedule(p), operands, workspace, workers);
+}
+
+void copy(const float* from, float* to, int64_t n, Workers& workers) {
+  workers.run_range(n, kGrain, [&](int64_t begin, int64_t end) { std::copy(from + begin, from + end, to + begin); });
+}
+
+/// Moves the momentum and leaves the direction, of unit norm, in x.
+template <class P>
+void take_direction(const Call& call, const UpdateInputs& inputs, float* x, double* squares) {
+  using B = Batch<P>;
+  const double momentum = call.attrs->real("momentum");
+  const bool nesterov = call.attrs->flag("nesterov");
+  const B keep(static_cast<P>(momentum)), take(static_cast<P>(1 - momentum));
+  P* const buffer = call.writes[1].as<P>();
+  const int64_t n = call.writes[0].elements();
+  call.workers->run_range(n, kGrain, [&](int64_t begin, int64_t end) {
+    constexpr int64_t kBlock = 1024;
+    alignas(64) P room[kBlock], direction[kBlock];
+    double sum = 0;
+    for (int64_t from = begin; from < end; from += kBlock) {
+      const int64_t length = std::min(kBlock, end - from);
+      const P* const gradient = gradient_of(call.in[0], from, length, room);
+      each_vector<P>(length, [&](int64_t i, int64_t count) {
+        const B g = inputs.true_gradient<P>(load_part(gradient + i, count)), b = load_part(buffer + from + i, count);
+        const B moved = fma(take, g - b, b);
+        store_part(buffer + from + i, moved, count);
+        store_part(direction + i, nesterov ? fma(keep, moved - g, g) : moved, count);
+      });
+      for (int64_t i = 0; i < length; ++i) {
+        x[from + i] = static_cast<float>(direction[i]);
+        sum += static_cast<double>(x[from + i]) * static_cast<double>(x[from + i]);
+      }
+    }
+    squares[begin / kGrain] = sum;
+  });
+  double sum = 0;
+  for (int64_t piece = 0; piece * kGrain < n; ++piece) sum += squares[piece];
+  const auto scale = static_cast<float>(1 / std::max(std::sqrt(sum), call.attrs->real("ns_epsilon")));
+  call.workers->run_range(n, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) x[i] *= scale;
+  });
+}
+
+template <class P>
+void muon_of(const Call& call) {
+  const Iteration it(call.writes[0].shape);
+  const UpdateInputs inputs(call);
+  const int64_t n = it.rows * it.columns;
+  auto* x = reinterpret_cast<float*>(call.workspace.data());
+  float* y = x + aligned(n);
+  float* const gram = y + aligned(n);
+  float* const polynomial = gram + aligned(it.side * it.side);
+  auto* const squares = reinterpret_cast<double*>(polynomial + aligned(it.side * it.side));
+  const auto scratch = call.workspace.subspan(static_cast<size_t>(it.floats()) * sizeof(float));
+  take_direction<P>(call, inputs, x, squares);
+
+  const bool wide = it.rows <= it.columns;
+  for (int64_t step = 0; step < call.attrs->integer("ns_steps"); ++step) {
+    multiply(it.gram, x, x, gram, scratch, *call.workers);
+    copy(gram, polynomial, it.side * it.side, *call.workers);
+    multiply(it.polynomial, gram, gram, polynomial, scratch, *call.workers);
+    copy(x, y, n, *call.workers);
+    multiply(it.next, wide ? polynomial : x, wide ? x : polynomial, y, scratch, *call.workers);
+    std::swap(x, y);
+  }
+
+  const auto rows = static_cast<double>(it.rows), columns = static_cast<double>(it.columns);
+  const bool matches = call.attrs->word("adjust_lr") == "match_rms_adamw";
+  const double ratio = matches ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));
+  const P shrink = static_cast<P>(1 - inputs.rate * call.attrs->real("weight_decay")), by = static_cast<P>(inputs.rate * ratio);
+  P* const parameter = call.writes[0].as<P>();
+  call.workers->run_range(n, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) parameter[i] = parameter[i] * shrink - by * static_cast<P>(x[i]);
+  });
+}
+
+void run_muon(const Call& call) {
+  if (is_skipped(call) || call.writes[0].elements() == 0) return;
+  with_parameter("muon", call, [&](auto p) { muon_of<decltype(p)>(call); });
+}
+
+}  // namespace
+
+const Kernel kernel_muon = {run_muon, workspace_of_muon};
+
+}  // namespace st::cpu::ST_ISA

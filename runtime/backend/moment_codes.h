@@ -1,0 +1,66 @@
+// Eight bits for an element of a moment, relative to the largest of its block of 256: the dynamic tree map of Dettmers et al. 2022 (the
+// codes of bitsandbytes' create_dynamic_map). Seven decades below 1, the upper ones divided more finely: decade d of 0..6 is
+// (10^(d-7), 10^(d-6)], cut into 2^d equal bins (unsigned: 2^(d+1)); a code stands for the middle of its bin, one more for 0, one for 1.
+// In order of their values: unsigned 0, then the bins, 255 is 1. Signed -127..-1 (127 bins), 0 and bins up from 0, all shifted by 127.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace st::moment_codes {
+
+constexpr int kDecades = 7;
+
+/// Of the `code`-th bin from 0 upwards, `first` bins in the lowest decade; 0 is the code 0.
+constexpr std::array<float, 256> magnitudes(int first) {
+  std::array<float, 256> values{};
+  std::size_t code = 1;
+  double top = 1e-6;
+  for (int d = 0; d < kDecades; ++d, top *= 10) {
+    const int bins = first << d;
+    for (int bin = 0; bin < bins; ++bin) values[code++] = static_cast<float>(top * (0.1 + 0.9 * (bin + 0.5) / bins));
+  }
+  values[code] = 1;
+  return values;
+}
+
+inline constexpr std::array<float, 256> kUnsigned = magnitudes(2);
+inline constexpr std::array<float, 256> kSigned = [] {
+  const std::array<float, 256> up = magnitudes(1);  // 0, 127 bins, 1
+  std::array<float, 256> values{};
+  for (std::size_t i = 0; i < 256; ++i) values[i] = i >= 127 ? up[i - 127] : -up[127 - i];
+  return values;
+}();
+
+/// The bin of a magnitude in (0, 1], counted as in magnitudes(); below all of them the lowest. Branch-free, so that loops over it become
+/// vectors.
+inline int32_t bin_of(float a, int32_t first) {
+  float in_decade = a;        // times 10 for each decade it lies below the top
+  int32_t bins = first << 6;  // of its decade
+  for (int d = 1; d < kDecades; ++d) {
+    const bool below = in_decade <= 0.1F;
+    in_decade = below ? in_decade * 10.0F : in_decade;
+    bins = below ? bins >> 1 : bins;
+  }
+  const auto wanted = static_cast<int32_t>((in_decade - 0.1F) * (static_cast<float>(bins) * (1 / 0.9F)));
+  const int32_t bin = wanted < 0 ? 0 : wanted > bins - 1 ? bins - 1 : wanted;
+  return bins - first + bin + 1;  // the decades below hold bins - first
+}
+
+/// What is above 0 never becomes 0: a second moment of 0 would make a step as long as epsilon is small.
+inline uint8_t encode_unsigned(float a) {
+  constexpr float kNearOne = (kUnsigned[254] + 1) / 2;
+  return static_cast<uint8_t>(a > kNearOne ? 255 : a > 0 ? bin_of(a, 2) : 0);
+}
+
+/// x in [-1, 1]; -1 has no code of its own.
+inline uint8_t encode_signed(float x) {
+  constexpr float kNearOne = (kSigned[254] + 1) / 2, kNearZero = kSigned[128] / 2;
+  const float a = x < 0 ? -x : x;
+  const int32_t bin = a > kNearZero ? bin_of(a, 1) : 0;
+  const int32_t code = x < 0 ? 127 - bin : 127 + bin;
+  return static_cast<uint8_t>(x > kNearOne ? 255 : code);
+}
+
+}  // namespace st::moment_codes

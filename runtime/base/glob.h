@@ -1,0 +1,10 @@
+// Names by pattern: "block.*.mlp.*". * is any text, empty too; ? is one character; nothing else is special.
+#pragma once
+
+#include <string_view>
+
+namespace st {
+
+bool matches_glob(std::string_view pattern, std::string_view name);
+
+}  // namespace st

@@ -1,0 +1,37 @@
+// From an optimizer's name and the values of its keys to each parameter's update: the rows of ir/optimizers.def.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/optimizer_choice.h"
+#include "optim/parameter_groups.h"
+
+namespace st {
+
+/// Throws invalid_argument naming the nearest.
+void check_optimizer_name(std::string_view name);
+
+/// Keys whose default is another with this optimizer than in their table, and that default as JSON; kAnyOptimizer: with any of them.
+constexpr std::string_view kAnyOptimizer;
+std::vector<std::pair<std::string, std::string>> optimizer_defaults(std::string_view name);
+
+/// A key's value as JSON; none: there is no such key.
+using OptimizerKeys = std::function<std::optional<std::string>(std::string_view key)>;
+
+struct NamedOptimizer {
+  std::string name;
+  OptimizerKeys keys;
+  ParameterGroups groups;
+
+  /// muon updates matrices that are weights of products, adamw-8bit what has 4096 elements or more; both leave the rest to adamw. Throws
+  /// invalid_argument for keys that contradict each other.
+  OptimizerChoice choose(std::string_view parameter, const Type& type, bool is_weight) const;
+};
+
+}  // namespace st

@@ -1,0 +1,95 @@
+#include "optim/parameter_groups.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/glob.h"
+#include "base/json_line.h"
+#include "base/text.h"
+
+namespace st {
+namespace {
+
+double scale_of(const Json& value, const std::string& key) {
+  check(value.is_number() && value.number() >= 0 && std::isfinite(value.number()), "parameter groups: ", key,
+        " is a number of 0 or more, got ", value.dump());
+  return value.number();
+}
+
+const std::string& text_of(const Json& value, const std::string& key) {
+  check(value.is(Json::Kind::text) && !value.text().empty(), "parameter groups: ", key, " is text, got ", value.dump());
+  return value.text();
+}
+
+void take(ParameterGroup& group, const std::string& key, const Json& value) {
+  if (key == "pattern") {
+    group.pattern = text_of(value, key);
+  } else if (key == "lr_scale") {
+    group.lr_scale = scale_of(value, key);
+  } else if (key == "weight_decay_scale") {
+    group.weight_decay_scale = scale_of(value, key);
+  } else if (key == "clip") {
+    group.clip = scale_of(value, key);
+  } else if (key == "frozen") {
+    check(value.is(Json::Kind::boolean), "parameter groups: frozen is true or false, got ", value.dump());
+    group.frozen = value.boolean();
+  } else if (key == "optimizer") {
+    group.optimizer = text_of(value, key);
+  } else {
+    const std::array<std::string, 6> keys = {"pattern", "lr_scale", "weight_decay_scale", "clip", "frozen", "optimizer"};
+    const std::string near = nearest(key, keys);
+    fail(Code::invalid_argument,
+         text("parameter groups: unknown key \"", key, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
+  }
+}
+
+}  // namespace
+
+ParameterGroups::ParameterGroups(const Json& list) {
+  check(list.is(Json::Kind::list), "parameter groups: a list of objects is needed, got ", list.dump());
+  for (const Json& item : list.list()) {
+    check(item.is(Json::Kind::object), "parameter groups: a list of objects is needed, one of its entries is ", item.dump());
+    ParameterGroup group;
+    for (const auto& [key, value] : item.members()) take(group, key, value);
+    check(!group.pattern.empty(), "parameter groups: a group has no pattern: ", item.dump());
+    groups_.push_back(group);
+  }
+}
+
+int ParameterGroups::index_of(std::string_view parameter) const {
+  const auto fits = [&](const ParameterGroup& group) { return matches_glob(group.pattern, parameter); };
+  const auto found = std::ranges::find_if(groups_, fits);
+  return found == groups_.end() ? -1 : static_cast<int>(found - groups_.begin());
+}
+
+ParameterGroup ParameterGroups::of(std::string_view parameter) const {
+  const int index = index_of(parameter);
+  return index < 0 ? ParameterGroup{} : groups_[static_cast<size_t>(index)];
+}
+
+void ParameterGroups::check_against(std::span<const std::string> parameters) const {
+  for (const ParameterGroup& group : groups_) {
+    const auto fits = [&](const std::string& name) { return matches_glob(group.pattern, name); };
+    if (std::ranges::any_of(parameters, fits)) continue;
+    std::string names;
+    for (const std::string& name : parameters) names += text(names.empty() ? "" : ", ", name);
+    fail(Code::invalid_argument, text("parameter groups: no parameter fits the pattern \"", group.pattern, "\"; there are ", names));
+  }
+}
+
+std::string ParameterGroups::json() const {
+  std::string out = "[";
+  for (const ParameterGroup& group : groups_) {
+    JsonLine object;
+    object.add("pattern", group.pattern).add("lr_scale", group.lr_scale).add("weight_decay_scale", group.weight_decay_scale);
+    if (group.clip) object.add("clip", *group.clip);
+    object.add("frozen", group.frozen);
+    if (!group.optimizer.empty()) object.add("optimizer", group.optimizer);
+    out += (out.size() > 1 ? "," : "") + object.text();
+  }
+  return out + "]";
+}
+
+}  // namespace st

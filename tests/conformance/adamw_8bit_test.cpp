@@ -1,0 +1,140 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "backend/moment_codes.h"
+#include "conformance.h"
+#include "ir/optimizer_state.h"
+
+namespace st::conformance {
+namespace {
+
+constexpr int64_t kElements = 4 * 16384 + 77;  // several tasks, and a block that is not whole
+
+OpCase one_step(Suite& s, const Shape& shape, double number) {
+  OpCase c{.op = Op::adamw_8bit, .name = "step", .in = {}, .slots = {}, .attrs = make_attrs(Op::adamw_8bit, {})};
+  c.in = {s.normal(shape, 0.1), Tensor::scalar(1, DType::f32), Tensor::scalar(0, DType::boolean),
+          Tensor::of({2}, {1e-3, number}, DType::f64)};
+  c.slots = {s.normal(shape)};
+  for (const OptimizerState& state : optimizer_state(c.op, c.attrs, {.dtype = DType::f32, .shape = shape, .layout = {}}))
+    c.slots.emplace_back(state.type.dtype, state.type.shape);
+  return c;
+}
+
+// Gradients of one magnitude: no moment is near the edge of a bin, to which side another rounding would let it fall.
+const Cases cases(Op::adamw_8bit, {.each = 4, .largest = 1}, [](Suite& s) {
+  for (const Shape& shape : {Shape{1}, Shape{300}, Shape{3, 1000}})
+    for (const bool skip : {false, true}) {
+      Tensor gradient(DType::f32, shape);
+      for (int64_t i = 0; i < gradient.elements(); ++i) gradient.set(i, i % 3 == 0 ? -1 : 1);
+      OpCase& c =
+          s.add({gradient, Tensor::scalar(0.25, DType::f32), Tensor::scalar(skip, DType::boolean), Tensor::of({2}, {1e-3, 1}, DType::f64)});
+      c.slots = {s.normal(shape)};
+      for (const OptimizerState& state : optimizer_state(Op::adamw_8bit, {}, {.dtype = DType::f32, .shape = shape, .layout = {}}))
+        c.slots.emplace_back(state.type.dtype, state.type.shape);
+      c.dtypes = {DType::f32, DType::bf16, DType::f16};
+      c.statistics = {1};
+    }
+});
+
+TEST(MomentCodes, StandForRisingValuesAndAreTheirOwn) {
+  for (int code = 1; code < 256; ++code) {
+    const auto i = static_cast<size_t>(code);
+    EXPECT_LT(moment_codes::kUnsigned[i - 1], moment_codes::kUnsigned[i]);
+    EXPECT_LT(moment_codes::kSigned[i - 1], moment_codes::kSigned[i]);
+    EXPECT_EQ(moment_codes::encode_unsigned(moment_codes::kUnsigned[i]), code);
+    EXPECT_EQ(moment_codes::encode_signed(moment_codes::kSigned[i]), code);
+  }
+  EXPECT_EQ(moment_codes::encode_unsigned(0), 0);
+  EXPECT_EQ(moment_codes::kSigned[moment_codes::encode_signed(0)], 0);
+  EXPECT_EQ(moment_codes::kUnsigned[255], 1);
+  EXPECT_EQ(moment_codes::kSigned[255], 1);
+}
+
+// A bin of the top decade is 0.9 / 128 (signed: 64) wide, one of decade d 2^(6 - d) times that against a top 10^(6 - d) times smaller.
+TEST(MomentCodes, AreWithinHalfABin) {
+  for (int decade = 0; decade < 7; ++decade) {
+    const double top = std::pow(10.0, decade - 6);
+    for (int i = 1; i < 1000; ++i) {  // its top may fall to the next one
+      const double x = top * (0.1 + 0.9 * i / 1000);
+      const double bin = top * 0.9 / (1 << decade);
+      const auto stored = [](const auto& values, uint8_t code) { return static_cast<double>(values[code]); };
+      const auto a = static_cast<float>(x);
+      EXPECT_NEAR(stored(moment_codes::kUnsigned, moment_codes::encode_unsigned(a)), x, 0.2501 * bin + 1e-7 * x) << x;
+      EXPECT_NEAR(stored(moment_codes::kSigned, moment_codes::encode_signed(a)), x, 0.5001 * bin + 1e-7 * x) << x;
+      EXPECT_NEAR(stored(moment_codes::kSigned, moment_codes::encode_signed(-a)), -x, 0.5001 * bin + 1e-7 * x) << x;
+    }
+  }
+}
+
+TEST(MomentCodes, KeepEverySecondMomentAboveZero) { EXPECT_GT(moment_codes::kUnsigned[moment_codes::encode_unsigned(1e-30F)], 0); }
+
+// The parameter is updated with moments as they were computed: only what is left over from the step before is coarse.
+TEST(AdamW8bit, ItsFirstStepIsAdamWs) {
+  for (const BackendUnderTest& candidate : backends_and_reference()) {
+    std::vector<OpCase> list;
+    Suite s(Op::adamw_8bit, {}, list);
+    const OpCase c = one_step(s, {kElements}, 1);
+    OpCase full = c;
+    full.op = Op::adamw;
+    full.attrs = make_attrs(Op::adamw, {});
+    full.slots = {c.slots[0], Tensor(DType::f32, {kElements}), Tensor(DType::f32, {kElements})};
+    const auto backend = candidate.make();
+    EXPECT_EQ(run(*backend, c).slots[0], run(*backend, full).slots[0]) << candidate.name;
+  }
+}
+
+// Codes may fall to either side of a bin's edge, for a moment that is computed in fp32 here and in fp64 there.
+TEST(AdamW8bit, FollowsTheReferenceOverTwentySteps) {
+  for (const BackendUnderTest& candidate : backends()) {
+    std::vector<OpCase> list;
+    Suite s(Op::adamw_8bit, {}, list);
+    const auto backend = candidate.make(), reference = make_reference_backend();
+    OpCase ours = one_step(s, {3, 1500}, 1), theirs = ours;
+    const Tensor first = ours.slots[0];
+    for (int step = 1; step <= 20; ++step) {
+      const OpCase next = one_step(s, {3, 1500}, step);
+      ours.in = theirs.in = next.in;
+      ours.slots = run(*backend, ours).slots;
+      theirs.slots = run(*reference, theirs).slots;
+    }
+    double largest = 0, squares = 0;
+    for (int64_t i = 0; i < first.elements(); ++i) {
+      largest = std::max(largest, std::abs(theirs.slots[0].at(i) - first.at(i)));
+      squares += std::pow(theirs.slots[0].at(i) - ours.slots[0].at(i), 2);
+    }
+    EXPECT_LT(std::sqrt(squares / static_cast<double>(first.elements())), 1e-3 * largest) << candidate.name;
+  }
+}
+
+TEST(AdamW8bit, HasTheSameBitsForAnyNumberOfThreads) {
+  for (const BackendUnderTest& candidate : backends()) {
+    std::vector<OpCase> list;
+    Suite s(Op::adamw_8bit, {}, list);
+    const OpCase c = one_step(s, {kElements}, 3);
+    const auto backend = candidate.make();
+    const auto wanted = run(*backend, c, 1).slots;
+    for (const int threads : {2, 3, 5}) EXPECT_EQ(run(*backend, c, threads).slots, wanted) << candidate.name << " " << threads;
+  }
+}
+
+TEST(AdamW8bit, LeavesEverythingAloneInASkippedStep) {
+  for (const BackendUnderTest& candidate : backends_and_reference()) {
+    std::vector<OpCase> list;
+    Suite s(Op::adamw_8bit, {}, list);
+    OpCase c = one_step(s, {5000}, 2);
+    c.in[2] = Tensor::scalar(1, DType::boolean);
+    c.in[0].set(17, INFINITY);
+    EXPECT_EQ(run(*candidate.make(), c).slots, c.slots) << candidate.name;
+  }
+}
+
+TEST(AdamW8bit, TakesLittleMoreThanTwoBytesAParameter) {
+  int64_t bytes = 0;
+  for (const OptimizerState& state : optimizer_state(Op::adamw_8bit, {}, {.dtype = DType::f32, .shape = {768, 3072}, .layout = {}}))
+    bytes += state.type.bytes();
+  EXPECT_LE(static_cast<double>(bytes) / (768 * 3072), 2.04);
+}
+
+}  // namespace
+}  // namespace st::conformance

@@ -1,0 +1,66 @@
+// Every optimizer against PyTorch's (Lion: the paper's) over 100 steps of recorded gradients.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "conformance.h"
+#include "ir/optimizer_state.h"
+#include "pytorch_fixture.h"
+
+namespace st::conformance {
+namespace {
+
+const TorchFixture& fixture() {
+  static const TorchFixture file(ST_FIXTURES "/optimizers.safetensors");
+  return file;
+}
+
+OpCase first_case(const TorchOptimizer& want, const TorchGradients& given) {
+  OpCase c{
+      .op = want.op, .name = want.name, .in = {}, .slots = {given.first.reshaped(want.shape)}, .attrs = make_attrs(want.op, want.attrs)};
+  for (const OptimizerState& state : optimizer_state(c.op, c.attrs, {.dtype = DType::f32, .shape = want.shape, .layout = {}}))
+    c.slots.emplace_back(state.type.dtype, state.type.shape);
+  return c;
+}
+
+void follow(const TorchOptimizer& want, const TorchGradients& given, Backend& backend) {
+  OpCase c = first_case(want, given);
+  const int64_t n = want.shape.elements();
+  for (int64_t step = 0; step < given.rates.elements(); ++step) {
+    Tensor gradient(DType::f32, want.shape);
+    for (int64_t i = 0; i < n; ++i) gradient.set(i, given.gradients.at(step * n + i));
+    c.in = {gradient, Tensor::scalar(given.factor, DType::f32), Tensor::scalar(0, DType::boolean),
+            Tensor::of({2}, {want.lr * given.rates.at(step), static_cast<double>(step + 1)}, DType::f64)};
+    c.slots = run(backend, c).slots;
+    if (!want.after.contains(step + 1)) continue;
+    const Tensor& after = want.after.at(step + 1);
+    double largest = 0;
+    for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(after.at(i) - given.first.at(i)));
+    for (int64_t i = 0; i < n; ++i) {
+      // Two roundings of the parameter a step: the decay and the step.
+      const double rounding = 0x1p-23 * std::abs(after.at(i)) * static_cast<double>(step + 1);
+      ASSERT_NEAR(c.slots[0].at(i), after.at(i), want.tolerance * largest + rounding) << "step " << step << " element " << i;
+    }
+  }
+}
+
+TEST(OptimizerParity, EachFollowsPyTorchOverAHundredSteps) {
+  const TorchGradients given = fixture().gradients();
+  for (const TorchOptimizer& want : fixture().optimizers())
+    for (const BackendUnderTest& candidate : backends_and_reference()) {
+      SCOPED_TRACE(want.name + " on " + candidate.name);
+      follow(want, given, *candidate.make());
+    }
+}
+
+// What a peer has; adamw_8bit is tested against adamw (adamw_8bit_test.cpp).
+TEST(OptimizerParity, NoOptimizerIsForgotten) {
+  std::set<Op> tested = {Op::adamw_8bit};
+  for (const TorchOptimizer& want : fixture().optimizers()) tested.insert(want.op);
+#define ST_OPTIMIZER(name, op, attributes, defaults, grain, help) EXPECT_TRUE(tested.contains(Op::op)) << #name;
+#include "ir/optimizers.def"
+#undef ST_OPTIMIZER
+}
+
+}  // namespace
+}  // namespace st::conformance
