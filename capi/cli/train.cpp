@@ -188,6 +188,7 @@ int run_train(const TrainOptions& o) {
   if (o.model != "gpt") refuse("--model ", o.model, " does not train on text; use gpt");
   const RunOptions options = run_options(o);
   const Recipe recipe = o.recipe.recipe();
+  if (recipe_whole(recipe, "lr_steps") == 0) ask(st_recipe_set(recipe.get(), "lr_steps", std::to_string(options.steps).c_str()));
   const Context context = make_context(recipe);
 
   RunParts parts;

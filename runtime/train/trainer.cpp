@@ -1,14 +1,17 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "train/input_fields.h"
 #include "train/product_tuner.h"
+#include "train/schedule_choice.h"
 
 namespace st {
 namespace {
@@ -22,7 +25,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
       recipe_(std::move(recipe)),
       options_(options),
       cancelled_(&model_->context().cancels()),
-      schedule_{recipe_.lr_schedule, recipe_.lr, recipe_.warmup},
+      schedule_(schedule_choice(recipe_)),
       storage_(model_->storage().with_same_parameters()),
       inputs_(model_->program(), inputs_read_by(model_->program()), model_->context().memory()) {
   Context& context = model_->context();
@@ -140,10 +143,18 @@ void Trainer::begin_step_on_data() {
 }
 
 void Trainer::begin_step(int64_t rows, bool from_data) {
+  const double lr = learning_rate();
   gradients_.executor = nullptr;
-  const double lr = schedule_.at(updates_);
   train_->begin(lr, updates_ + 1, attempts_, rows);
   open_ = OpenStep{.lr = lr, .rows = rows, .from_data = from_data};
+}
+
+double Trainer::learning_rate() const {
+  if (!host_schedule_) return schedule_.at(updates_);
+  const double lr = host_schedule_(updates_);
+  require(std::isfinite(lr) && lr >= 0, Code::callback, "step: the host's learning rate after ", updates_, " successful steps is ", lr,
+          "; give a finite number, 0 or more");
+  return lr;
 }
 
 bool Trainer::go_on_with(std::span<const HostView> batch, double deadline) {
@@ -215,11 +226,12 @@ std::span<const HostView> Trainer::forward(std::span<const HostView> batch) {
   cancelled_.begin();
   return undoing_on_error([&] {
     if (open_host_ == nullptr) {
+      const double lr = learning_rate();
       HostLoss& host = host_loss_for(batch);
       host.begin();
       gradients_.executor = nullptr;
       host_seconds_ = os::seconds();
-      host_lr_ = schedule_.at(updates_);
+      host_lr_ = lr;
       open_host_ = &host;
     }
     const WeightsGate::Reader whole_step(model_->gate());
@@ -313,11 +325,15 @@ void Trainer::gradient(std::string_view parameter, const HostView& to) const {
 
 void Trainer::set(std::string_view key, std::string_view json) {
   static_cast<void>(recipe_.get(key));  // throws for an unknown key, names the nearest
-  require(key == "lr" || key == "lr_schedule" || key == "warmup", Code::unsupported, "trainer: ", key,
-          " is fixed in the plan; make a new trainer with another recipe. lr, lr_schedule and warmup can be set");
-  recipe_.set(key, json);
-  schedule_ = {recipe_.lr_schedule, recipe_.lr, recipe_.warmup};
+  require(is_schedule_key(key), Code::unsupported, "trainer: ", key,
+          " is fixed in the plan; make a new trainer with another recipe. lr, warmup, lr_schedule and its other keys can be set");
+  Recipe changed = recipe_;
+  changed.set(key, json);
+  schedule_ = schedule_choice(changed);
+  recipe_ = std::move(changed);
 }
+
+Trainer::LearningRate Trainer::set_schedule(LearningRate rate) { return std::exchange(host_schedule_, std::move(rate)); }
 
 Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data) {
   if (open_) require_whole_step("evaluate");

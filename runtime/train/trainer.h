@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,8 +57,15 @@ class Trainer {
   /// wrong_state when no whole step's gradients are there, not_found for what is no trained parameter.
   void gradient(std::string_view parameter, const HostView& to) const;
 
-  /// Changes lr, lr_schedule or warmup from the next step on. Throws unsupported for what the plan was made from.
+  /// Changes lr or another key of the learning-rate schedule from the next step on. Throws unsupported for what the plan was made from,
+  /// invalid_argument where the keys then contradict each other; nothing has changed then.
   void set(std::string_view key, std::string_view json);
+
+  /// The learning rate of the step after k successful ones, by the host. Called once at the beginning of a step, before anything else of
+  /// it; what it throws ends the step.
+  using LearningRate = std::function<double(int64_t k)>;
+  /// From the next step on; empty: the recipe's schedule again. Gives back what was there before.
+  LearningRate set_schedule(LearningRate rate);
 
   /// Adds up loss and metrics over all rows of a dataset, with dropout off. Nothing changes. A cancel is seen also while rows are late;
   /// the fill that is then in progress keeps the dataset until it returns, and the destructor waits for it.
@@ -94,6 +102,7 @@ class Trainer {
   };
 
   void begin_call(const char* call);
+  double learning_rate() const;
   void begin_step_on(std::span<const HostView> batch);
   void begin_step_on_data();
   void begin_step(int64_t rows, bool from_data);
@@ -113,6 +122,7 @@ class Trainer {
   std::unique_ptr<Workers> workers_;
   CancelToken cancelled_;
   LrSchedule schedule_;
+  LearningRate host_schedule_;          // empty: the recipe's
   Storage storage_;                     // the model's parameters; gradients and moments of this trainer
   std::unique_ptr<PlannedStep> train_;  // none: the graph has no loss
   BatchBinding inputs_;

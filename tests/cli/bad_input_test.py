@@ -74,6 +74,16 @@ class BadInput(CommandLineTest):
     def test_contradictions_are_refused(self):
         self.train_refused("--accumulate", 2, "--micro-batches", 3, words=["accumulate", "micro_batches"])
 
+    def test_a_schedule_that_contradicts_itself(self):
+        self.train_refused("--lr-schedule", "cosine", "--warmup", 9, "--lr-steps", 9, words=["cosine", "warmup 9", "lr_steps 9"])
+        self.train_refused("--lr-schedule", "linear", "--warmup", 0, "--lr", 0.1, "--lr-min", 0.2, words=["lr_min 0.2", "lr 0.1"])
+        self.train_refused("--lr-schedule", "wsd", "--warmup", 0, words=["wsd", "lr_decay_steps", "unset"])
+        self.train_refused("--lr-schedule", "wsd", "--warmup", 5, "--lr-steps", 9, "--lr-decay-steps", 5,
+                           words=["lr_decay_steps 5", "warmup 5", "lr_steps 9"])
+        self.train_refused("--lr-schedule", "table", "--lr-table", "0:1 5:2 4:1", words=["lr_table", "step 4", "step 5"])
+        self.train_refused("--lr-schedule", "table", words=["lr_table", "empty"])
+        self.train_refused("--lr-schedule", "cosin", words=["lr_schedule", '"cosin"', "cosine"])
+
     def test_models_that_cannot_be_are_refused(self):
         self.train_refused("--width", 18, "--heads", 4, words=["width", "18", "heads", "4"])
         self.train_refused("--layers", 0, words=["layers", "0"])
