@@ -19,6 +19,7 @@
 #include <scaletrain/pending.hpp>
 #include <scaletrain/predictor.hpp>
 #include <scaletrain/recipe.hpp>
+#include <scaletrain/schedule.hpp>
 #include <scaletrain/tensor.hpp>
 #include <scaletrain/trainer.hpp>
 #include <scaletrain/view.hpp>

@@ -204,7 +204,7 @@ void Object::end_run() {
 
 std::string_view name_of(Kind kind) {
   constexpr std::array<std::string_view, kKinds> kNames = {"context",   "graph",  "model",   "data", "recipe", "trainer",
-                                                           "predictor", "tensor", "pending", "gemm", "packed"};
+                                                           "predictor", "tensor", "pending", "gemm", "packed", "schedule"};
   return kNames[static_cast<size_t>(kind)];
 }
 

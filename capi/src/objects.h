@@ -12,6 +12,7 @@
 #include "data/dataset.h"
 #include "handles.h"
 #include "ir/build.h"
+#include "optim/lr_schedule.h"
 #include "parts/gemm_plan.h"
 #include "strided_layout.h"
 #include "train/context.h"
@@ -102,6 +103,11 @@ struct PackedObject final : Object {
   std::unique_ptr<PackedMatrix> b;
 };
 
+struct ScheduleObject final : Object {
+  explicit ScheduleObject(LrSchedule made) : schedule(std::move(made)) {}
+  const LrSchedule schedule;
+};
+
 template <class Handle>
 struct HandleTraits;
 
@@ -122,6 +128,7 @@ ST_HANDLE(st_tensor, tensor, TensorObject)
 ST_HANDLE(st_pending, pending, PendingObject)
 ST_HANDLE(st_gemm, gemm, GemmObject)
 ST_HANDLE(st_packed, packed, PackedObject)
+ST_HANDLE(st_schedule, schedule, ScheduleObject)
 #undef ST_HANDLE
 
 /// The object behind a handle, for calls that may come from any thread at any time.

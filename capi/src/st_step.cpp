@@ -1,6 +1,7 @@
 // A step in the host's hands: in slices of time, or with a loss that the host computes; and what can be asked and set between steps.
 #include "base/os.h"
 #include "guard.h"
+#include "host_loan.h"
 #include "objects.h"
 #include "step_calls.h"
 
@@ -102,6 +103,25 @@ st_status st_trainer_set(st_trainer* trainer, const char* key, const char* json_
   return guard([&] {
     const auto t = find(trainer);
     t->trainer->set(text_given(key, "st_trainer_set: key"), text_given(json_value, "st_trainer_set: json_value"));
+  });
+}
+
+st_status st_trainer_set_schedule(st_trainer* trainer, st_learning_rate_fn rate, st_release_fn release, void* user) {
+  return guard([&] {
+    Trainer::LearningRate before;  // released when the trainer is free again: its owner may use it
+    const auto t = find(trainer);
+    if (rate == nullptr) {
+      before = t->trainer->set_schedule({});
+      return;
+    }
+    const auto loan = std::make_shared<HostLoan>(release, user);
+    before = t->trainer->set_schedule([rate, user, loan](int64_t k) {
+      double lr = 0;
+      const st_status status = call_host(rate, user, k, &lr);
+      require(status == ST_OK, Code::callback, "step: the host's learning rate returned ", status, " after ", k, " successful steps");
+      return lr;
+    });
+    loan->accept();
   });
 }
 

@@ -27,7 +27,9 @@ void set_of_schedule(Recipe& recipe, const std::string& key, const std::string& 
 }
 
 void refuse_key(const std::string& key) {
-  const std::string near = nearest(key, schedule_keys());
+  std::vector<std::string> names = schedule_keys();
+  names.emplace_back("schedule");
+  const std::string near = nearest(key, names);
   fail(Code::invalid_argument, text(kSchedule, "unknown key \"", key, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
 }
 

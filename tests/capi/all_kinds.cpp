@@ -29,6 +29,7 @@ AllKinds::AllKinds(const st_context_options* options) : run(source, options), be
   make_graph();
   EXPECT_TRUE(works(st_model_write_file(run.model, path("first.safetensors").c_str(), pending.out())));
   make_gemm();
+  EXPECT_TRUE(works(st_schedule_create(nullptr, schedule.out())));
   for (const char* name : kWritten) std::filesystem::remove(path(name));
   EXPECT_TRUE(works(st_trainer_log(run.trainer, path("log.jsonl").c_str())));
   EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
@@ -78,7 +79,7 @@ EachHandle AllKinds::handles() const {
   return {static_cast<st_context*>(run.context), static_cast<st_graph*>(graph),       static_cast<st_model*>(run.model),
           static_cast<st_data*>(run.data),       static_cast<st_recipe*>(run.recipe), static_cast<st_trainer*>(run.trainer),
           static_cast<st_predictor*>(predictor), static_cast<st_tensor*>(tensor),     static_cast<st_pending*>(pending),
-          static_cast<st_gemm*>(gemm),           static_cast<st_packed*>(packed)};
+          static_cast<st_gemm*>(gemm),           static_cast<st_packed*>(packed),     static_cast<st_schedule*>(schedule)};
 }
 
 AnyHandle AllKinds::of(std::string_view kind) const {

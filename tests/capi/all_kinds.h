@@ -11,8 +11,8 @@
 namespace st::test {
 
 /// As in st_live_handles and in messages.
-constexpr std::array<std::string_view, 11> kKindNames = {"context",   "graph",  "model",   "data", "recipe", "trainer",
-                                                         "predictor", "tensor", "pending", "gemm", "packed"};
+constexpr std::array<std::string_view, 12> kKindNames = {"context",   "graph",  "model",   "data", "recipe", "trainer",
+                                                         "predictor", "tensor", "pending", "gemm", "packed", "schedule"};
 
 /// A handle of whatever kind a call wants, or what is none.
 class AnyHandle {
@@ -55,6 +55,7 @@ struct AllKinds {
   HeldPending pending;
   HeldGemm gemm;  // of 4x4 by 4x4
   HeldPacked packed;
+  HeldSchedule schedule;
 
   // What calls are given.
   st_value x = 0, tokens = 0, sequence = 0, loss = 0;
@@ -82,6 +83,7 @@ struct AllKinds {
   HeldPending new_pending;
   HeldGemm new_gemm;
   HeldPacked new_packed;
+  HeldSchedule new_schedule;
   st_view new_view{};
   st_value value = 0;
   const char* text = nullptr;

@@ -48,6 +48,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     HeldPending pending;
     HeldGemm gemm;
     HeldPacked packed;
+    HeldSchedule schedule;
     ASSERT_TRUE(works(st_context_create(&options, context.out())));
     ASSERT_TRUE(works(st_graph_create(context, graph.out())));
     sine_graph(graph);
@@ -66,6 +67,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     float sixteen[16] = {};
     const st_view b = {ST_F32, 2, square, nullptr, sixteen, sizeof sixteen};
     ASSERT_TRUE(works(st_gemm_pack(gemm, &b, packed.out())));
+    ASSERT_TRUE(works(st_schedule_create(R"({"schedule": "table", "lr_table": "0:1 9:0.5"})", schedule.out())));
     if (i == rounds / 10) resident = resident_bytes(watch);
   }
   const int64_t resident_after = resident_bytes(watch);

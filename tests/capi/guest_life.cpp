@@ -58,6 +58,7 @@ class Life {
                     log_ = file_of("life.jsonl", "");
   const char* answer_ = nullptr;
   int64_t number_ = 0;
+  double rate_ = 0;
   HeldContext context_;
   HeldGraph graph_, layers_;
   HeldModel gpt_, own_, clone_;
@@ -65,6 +66,7 @@ class Life {
   HeldTensor tensor_, wrapped_, taken_;
   HeldGemm gemm_;
   HeldPacked packed_;
+  HeldSchedule schedule_;
   st_pending* pending_ = nullptr;
   int32_t is_done_ = 0;
   HeldData text_data_, train_, validation_, arrays_, made_;
@@ -227,6 +229,10 @@ void Life::train_on_rows() {
   CALL(st_trainer_gradient(on_rows_, "first.weight", &weight_view_));
   CALL(st_trainer_set(on_rows_, "lr", "0.002"));
   CALL(st_trainer_get(on_rows_, "lr", &answer_));
+  CALL(st_trainer_set_schedule(on_rows_, LendingHost::learning_rate, LendingHost::release, &host_));
+  CALL(st_trainer_step(on_rows_, 0, nullptr, nullptr));
+  CALL(st_schedule_create(R"({"schedule": "cosine", "lr_steps": 100})", schedule_.out()));
+  CALL(st_schedule_at(schedule_, 50, &rate_));
 }
 
 void Life::compute_the_loss() {
@@ -284,6 +290,7 @@ void Life::end() {
   DESTROY(st_tensor_destroy, taken_);
   DESTROY(st_gemm_plan_destroy, gemm_);
   DESTROY(st_packed_destroy, packed_);
+  DESTROY(st_schedule_destroy, schedule_);
   DESTROY(st_model_destroy, clone_);
   DESTROY(st_graph_destroy, layers_);
   DESTROY(st_context_destroy, context_);

@@ -15,6 +15,7 @@ AllKinds& counted(void* user) {
 st_status drop_bytes(void* user, const void*, int64_t) { return counted(user), ST_OK; }
 st_status take_token(void* user, int32_t) { return counted(user), ST_OK; }
 st_status take_step(void* user, const st_step_report*) { return counted(user), ST_OK; }
+st_status half_rate(void*, int64_t, double* lr) { return *lr = 0.5, ST_OK; }
 void let_go(void* user) { counted(user); }
 
 constexpr st_field kField = {"x", ST_F32, 0, nullptr};
@@ -205,6 +206,7 @@ constexpr HandleCall kCalls[] = {
     {"st_trainer_apply", "trainer", "trainer", CALL(st_trainer_apply(h, nullptr))},
     {"st_trainer_gradient", "trainer", "trainer", CALL(gradient(h))},
     {"st_trainer_set", "trainer", "trainer", CALL(st_trainer_set(h, "lr", "0.25"))},
+    {"st_trainer_set_schedule", "trainer", "trainer", CALL(st_trainer_set_schedule(h, half_rate, nullptr, nullptr))},
     {"st_trainer_get", "trainer", "trainer", CALL(st_trainer_get(h, "lr", &w.text))},
     {"st_trainer_stop", "trainer", "trainer", CALL(st_trainer_stop(h))},
     {"st_trainer_cancel", "trainer", "trainer", CALL(st_trainer_cancel(h))},
@@ -243,6 +245,9 @@ constexpr HandleCall kCalls[] = {
     {"st_gemm_run", "gemm", "gemm", CALL(st_gemm_run(h, 1, &w.square, &w.square, 0, &w.product_view, nullptr))},
     {"st_gemm_run_packed", "gemm", "gemm", CALL(multiply_packed(w, h, w.of("packed")))},
     {"st_gemm_run_packed", "b", "packed", CALL(multiply_packed(w, w.of("gemm"), h))},
+
+    {"st_schedule_destroy", "schedule", "schedule", CALL(st_schedule_destroy(h))},
+    {"st_schedule_at", "schedule", "schedule", CALL(st_schedule_at(h, 3, &w.real))},
 };
 #undef CALL
 

@@ -66,6 +66,11 @@ struct LendingHost {
     at(user).note("on_step");
     return ST_OK;
   }
+  static st_status learning_rate(void* user, int64_t, double* lr) {
+    at(user).note("learning_rate");
+    *lr = 1e-3;
+    return ST_OK;
+  }
   static st_status on_token(void* user, int32_t) {
     at(user).note("on_token");
     return ST_OK;

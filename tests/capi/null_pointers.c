@@ -94,6 +94,7 @@ static void destroying_nothing_is_fine(void) {
   WORKS(st_tensor_destroy(NULL));
   WORKS(st_gemm_plan_destroy(NULL));
   WORKS(st_packed_destroy(NULL));
+  WORKS(st_schedule_destroy(NULL));
 }
 
 static st_status fill_nothing(void* user, int64_t k, const int64_t* row_ids, int64_t n, const st_view* views) {
@@ -221,6 +222,8 @@ static void no_handle(void) {
   NO_HANDLE(st_trainer_gradient(NULL, "w", NULL));
   NO_HANDLE(st_trainer_set(NULL, "lr", "1"));
   NO_HANDLE(st_trainer_get(NULL, "lr", &text));
+  NO_HANDLE(st_trainer_set_schedule(NULL, NULL, NULL, NULL));
+  NO_HANDLE(st_schedule_at(NULL, 0, &loss));
   NO_HANDLE(st_predictor_create(NULL, NULL, &predictor));
   NO_HANDLE(st_predictor_run(NULL, 0, NULL, 0, NULL));
   NO_HANDLE(st_predictor_refresh(NULL));
@@ -434,6 +437,7 @@ static void arguments_of_trainer(st_model* model, st_recipe* recipe) {
   REFUSES(st_trainer_gradient(trainer, NULL, NULL));
   REFUSES(st_trainer_set(trainer, NULL, "1"));
   REFUSES(st_trainer_set(trainer, "lr", NULL));
+  WORKS(st_trainer_set_schedule(trainer, NULL, NULL, NULL)); /* the recipe's */
   REFUSES(st_trainer_get(trainer, NULL, &text));
   REFUSES(st_trainer_get(trainer, "lr", NULL));
   WORKS(st_trainer_destroy(trainer));
@@ -485,6 +489,14 @@ static void arguments_of_gemm(st_context* context) {
   WORKS(st_gemm_plan_destroy(gemm));
 }
 
+static void arguments_of_schedule(void) {
+  st_schedule* schedule = NULL;
+  REFUSES(st_schedule_create(NULL, NULL));
+  WORKS(st_schedule_create(NULL, &schedule)); /* the defaults */
+  REFUSES(st_schedule_at(schedule, 0, NULL));
+  WORKS(st_schedule_destroy(schedule));
+}
+
 int main(int argc, char** argv) {
   int64_t live = -1;
   st_context* context = NULL;
@@ -505,6 +517,7 @@ int main(int argc, char** argv) {
   arguments_of_tensor(context);
   arguments_of_gemm(context);
   arguments_of_recipe(recipe);
+  arguments_of_schedule();
   arguments_of_trainer(model, recipe);
   arguments_of_predictor(context);
   WORKS(st_recipe_destroy(recipe));

@@ -76,6 +76,28 @@ TEST_F(Hpp, AHostsOwnLossTrains) {
   EXPECT_GT(sine.trainer.apply().loss, 0);
 }
 
+TEST_F(Hpp, TheRateIsTheHostsFunctionOrASchedules) {
+  Sine sine;
+  const Schedule schedule(R"({"schedule": "linear", "lr": 0.5, "warmup": 0, "lr_steps": 4})");
+  EXPECT_EQ(schedule.at(1), 0.375);
+  EXPECT_EQ(thrown_status([&] { schedule.at(-1); }), Status::invalid_argument);
+  EXPECT_EQ(thrown_status([] { Schedule(R"({"schedule": "cosine"})"); }), Status::invalid_argument);
+  const auto token = std::make_shared<int>(1);
+  sine.trainer.set_schedule([&schedule, token](int64_t k) {
+    if (k == 2) throw Mine{8};
+    return schedule.at(k);
+  });
+  EXPECT_EQ(token.use_count(), 2);
+  EXPECT_EQ(sine.trainer.step(sine.batch).lr, 0.5);
+  EXPECT_EQ(sine.trainer.step(sine.batch).lr, 0.375);
+  EXPECT_EQ(thrown_number([&] { sine.trainer.step(sine.batch); }), 8);
+  sine.trainer.set_schedule({});
+  EXPECT_EQ(token.use_count(), 1);
+  EXPECT_EQ(sine.trainer.step(sine.batch).step, 3);
+  sine.trainer.set_schedule([](int64_t) { return -1.0; });
+  EXPECT_EQ(thrown_status([&] { sine.trainer.step(sine.batch); }), Status::callback);
+}
+
 TEST_F(Hpp, GradientsAreReadAndTheRateIsChanged) {
   Sine sine;
   sine.trainer.step(sine.batch);

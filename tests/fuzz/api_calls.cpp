@@ -7,7 +7,7 @@ namespace st::fuzz {
 namespace {
 
 void destroy_something(World& world) {
-  switch (world.bytes.next() % 10) {
+  switch (world.bytes.next() % 11) {
     case 0:
       return world.destroy("st_context_destroy", world.contexts, st_context_destroy, world.handle(world.contexts));
     case 1:
@@ -26,6 +26,8 @@ void destroy_something(World& world) {
       return world.destroy("st_gemm_plan_destroy", world.gemms, st_gemm_plan_destroy, world.handle(world.gemms));
     case 8:
       return world.destroy("st_packed_destroy", world.packed, st_packed_destroy, world.handle(world.packed));
+    case 9:
+      return world.destroy("st_schedule_destroy", world.schedules, st_schedule_destroy, world.handle(world.schedules));
     default:
       return world.destroy("st_tensor_destroy", world.tensors, st_tensor_destroy, world.handle(world.tensors));
   }
@@ -34,7 +36,7 @@ void destroy_something(World& world) {
 }  // namespace
 
 void set_up(World& world) {
-  elsewhere().fill_behaviour = elsewhere().op_behaviour = elsewhere().alloc_failures = 0;
+  elsewhere().fill_behaviour = elsewhere().op_behaviour = elsewhere().alloc_failures = elsewhere().rate_behaviour = 0;
   elsewhere().trainer = nullptr;
   context_create(world);
   if (world.contexts.live.empty()) {  // its options were wrong
@@ -63,10 +65,11 @@ void set_up(World& world) {
 
 void call_something(World& world) {
   // What trains comes more often: most of the state is there.
-  static constexpr std::array kCalls = {
-      context_use, library_use, graph_op,      graph_leaf,    graph_layer,    graph_use,    op_register,  model_create, model_use,
-      model_use,   data_create, data_use,      recipe_use,    trainer_create, trainer_step, trainer_step, trainer_step, trainer_step,
-      trainer_use, trainer_use, predictor_use, predictor_use, tensor_use,     pending_use,  gemm_use,     gemm_use,     destroy_something};
+  static constexpr std::array kCalls = {context_use, library_use,    graph_op,      graph_leaf,       graph_layer,  graph_use,
+                                        op_register, model_create,   model_use,     model_use,        data_create,  data_use,
+                                        recipe_use,  trainer_create, trainer_step,  trainer_step,     trainer_step, trainer_step,
+                                        trainer_use, trainer_use,    predictor_use, predictor_use,    tensor_use,   pending_use,
+                                        gemm_use,    gemm_use,       schedule_use,  destroy_something};
   world.bytes.pick(kCalls)(world);
 }
 

@@ -28,6 +28,7 @@ void op_register(World& world);
 void pending_use(World& world);
 void predictor_use(World& world);
 void recipe_use(World& world);
+void schedule_use(World& world);
 void tensor_use(World& world);
 void trainer_create(World& world);
 void trainer_step(World& world);

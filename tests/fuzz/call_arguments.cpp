@@ -29,14 +29,15 @@ const char* json(World& world) {
 }
 
 const char* setting(World& world) {
-  static const std::array<const char*, 12> kTexts = {"0.01",      "1",          "2",    "0", "-1", "1e308",
-                                                     "\"adamw\"", "\"cosine\"", "true", "{", "",   nullptr};
+  static const std::array<const char*, 14> kTexts = {"0.01",       "1",          "2",    "0",           "-1", "1e308", "\"adamw\"",
+                                                     "\"cosine\"", "\"linear\"", "true", "\"0:1 5:2\"", "{",  "",      nullptr};
   return world.bytes.pick(kTexts);
 }
 
 const char* key(World& world) {
-  static const std::array<const char*, 14> kKeys = {"lr",   "batch", "accumulate", "warmup", "lr_schedule",  "optimizer", "clip",
-                                                    "seed", "",      "batc",       nullptr,  "weight_decay", "precision", "dropout"};
+  static const std::array<const char*, 17> kKeys = {"lr",     "lr_steps",    "lr_min",       "lr_table",  "batch",  "accumulate",
+                                                    "warmup", "lr_schedule", "optimizer",    "clip",      "seed",   "",
+                                                    "batc",   nullptr,       "weight_decay", "precision", "dropout"};
   return world.bytes.pick(kKeys);
 }
 

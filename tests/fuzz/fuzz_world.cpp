@@ -45,6 +45,7 @@ World::~World() {
     end(recipes, "st_recipe_destroy", st_recipe_destroy);
     end(gemms, "st_gemm_plan_destroy", st_gemm_plan_destroy);
     end(packed, "st_packed_destroy", st_packed_destroy);
+    end(schedules, "st_schedule_destroy", st_schedule_destroy);
   }
   int64_t live = -1;
   if (st_live_handles(nullptr, &live) != ST_OK || live != 0) finding("st_live_handles", std::to_string(live) + " are left");

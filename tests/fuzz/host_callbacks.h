@@ -20,13 +20,14 @@ st_status read_bytes(void* caller, void* bytes, int64_t room, int64_t* count);
 
 /// Those that run on other threads know nothing of the world; this is what they do, and on which handle.
 struct Elsewhere {
-  std::atomic<int> fill_behaviour{0}, op_behaviour{0}, alloc_failures{0};
+  std::atomic<int> fill_behaviour{0}, op_behaviour{0}, alloc_failures{0}, rate_behaviour{0};
   std::atomic<st_trainer*> trainer{nullptr};
   std::atomic<st_context*> context{nullptr};
   std::atomic<int64_t> allocated{0};
 };
 Elsewhere& elsewhere();
 
+st_status learning_rate(void* user, int64_t k, double* lr);
 st_status fill_rows(void* user, int64_t k, const int64_t* row_ids, int64_t n, const st_view* views);
 st_status op_shape(void* user, int32_t n, const st_op_type* inputs, int32_t m, st_op_type* outputs);
 st_status op_forward(void* user, int32_t n, const st_view* inputs, int32_t m, const st_view* outputs);

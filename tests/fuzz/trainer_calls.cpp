@@ -85,7 +85,7 @@ void trainer_use(World& world) {
   const char* text = nullptr;
   const bool known = world.bytes.rarely(2);
   const st_view view = known ? world.view_of({1, 4}) : world.view();
-  switch (world.bytes.next() % 12) {
+  switch (world.bytes.next() % 13) {
     case 0:
       CALL(st_trainer_evaluate, trainer, world.handle(world.data), FILLED(st_evaluation_init));
       break;
@@ -116,6 +116,12 @@ void trainer_use(World& world) {
     case 9:
       CALL(st_trainer_log, trainer, path(world, "write").c_str());
       break;
+    case 11: {
+      elsewhere().rate_behaviour = world.bytes.next();
+      const bool lends = world.bytes.rarely(2);
+      if (CALL(st_trainer_set_schedule, trainer, lends ? learning_rate : nullptr, released, &world) && lends) ++world.lent;
+      break;
+    }
     case 10:
       CALL(st_trainer_log_end, trainer, 1.0);
       break;

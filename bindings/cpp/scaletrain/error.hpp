@@ -95,7 +95,7 @@ inline int64_t live_handles() {
   check(st_live_handles(nullptr, &count));
   return count;
 }
-/// Those of one kind: "context", "graph", "model", "data", "recipe", "trainer", "predictor", "tensor".
+/// Those of one kind: "context", "graph", "model", "data", "recipe", "trainer", "predictor", "tensor", and so on.
 inline int64_t live_handles(const std::string& kind) {
   int64_t count = 0;
   check(st_live_handles(kind.c_str(), &count));

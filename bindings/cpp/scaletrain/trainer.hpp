@@ -111,6 +111,17 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
     return text([&](st_trainer* trainer, const char** json) { return st_trainer_get(trainer, key.c_str(), json); });
   }
 
+  /// The learning rate of the step after k successful ones, by the host, in place of the recipe's schedule; empty: the recipe's again.
+  /// Called once at the beginning of each step. Its exception ends the step and arrives there. It goes when another takes its place, or
+  /// with the trainer.
+  void set_schedule(std::function<double(int64_t k)> rate) const {
+    if (!rate) return done(st_trainer_set_schedule(get(), nullptr, nullptr, nullptr));
+    auto made = std::make_unique<Rate>(Rate{std::move(rate), host()});
+    const st_status status = st_trainer_set_schedule(get(), Rate::call, Rate::end, made.get());
+    if (status == ST_OK) static_cast<void>(made.release());  // the library's now, whatever done() throws
+    done(status);
+  }
+
   // From any thread, while another one is in a step, a run or an evaluation.
   void stop() const { check(st_trainer_stop(get())); }
   void cancel() const { check(st_trainer_cancel(get())); }
@@ -137,6 +148,15 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
       const st_status status = detail::shielded(run.fault, [&] { run.ended = run.on_step && !run.on_step(report(*raw)); });
       return run.ended ? static_cast<st_status>(ST_CALLBACK) : status;
     }
+  };
+  struct Rate {
+    std::function<double(int64_t)> at;
+    std::shared_ptr<detail::Host> host;  // where an exception waits until the call has returned
+    static st_status call(void* user, int64_t k, double* lr) {
+      const Rate& rate = *static_cast<Rate*>(user);
+      return detail::shielded(rate.host->callback, [&] { *lr = rate.at(k); });
+    }
+    static void end(void* user) { delete static_cast<Rate*>(user); }
   };
   static st_step_report fresh() {
     st_step_report raw;

@@ -15,8 +15,8 @@ ST_API st_status st_version(const char** text);
 /* JSON: version, devices and why one is missing, instruction sets, cores, memory. Valid until this thread's next call. */
 ST_API st_status st_features(const char** json);
 
-/* Handles of a kind ("context", "graph", "model", "data", "recipe", "trainer", "predictor", "tensor", "pending", "gemm", "packed"; NULL:
- * all) that are not destroyed. */
+/* Handles of a kind ("context", "graph", "model", "data", "recipe", "trainer", "predictor", "tensor", "pending", "gemm", "packed",
+ * "schedule"; NULL: all) that are not destroyed. */
 ST_API st_status st_live_handles(const char* kind, int64_t* count);
 
 ST_END

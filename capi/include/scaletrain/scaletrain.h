@@ -21,6 +21,7 @@
 #include <scaletrain/pending.h>
 #include <scaletrain/predictor.h>
 #include <scaletrain/recipe.h>
+#include <scaletrain/schedule.h>
 #include <scaletrain/tensor.h>
 #include <scaletrain/trainer.h>
 #include <scaletrain/view.h>

@@ -68,9 +68,18 @@ ST_API st_status st_trainer_apply(st_trainer* trainer, st_step_report* report);
 /* Copies a parameter's gradient of the last step, before clipping, of the mean loss (after apply: of what the host gave); f32, of the
  * parameter's shape. ST_WRONG_STATE before the first step and while, or after, a step was begun that did not end. */
 ST_API st_status st_trainer_gradient(st_trainer* trainer, const char* name, const st_view* to);
-/* Changes a key of the recipe from the next step on: lr, lr_schedule, warmup. What the plan was made from is ST_UNSUPPORTED, and says so.
- */
+/* Changes a key of the recipe from the next step on: lr, warmup, lr_schedule and what it is made from (schedule.h). Where the keys then
+ * contradict each other, as a schedule without the length that it needs, it is ST_INVALID_ARGUMENT and nothing has changed. What the plan
+ * was made from is ST_UNSUPPORTED, and says so. */
 ST_API st_status st_trainer_set(st_trainer* trainer, const char* key, const char* json_value);
+/* The learning rate by the host, from the next step on, in place of the recipe's schedule and its warm-up. Writes that of the step after k
+ * successful ones, so that a skipped step asks for the same k again. It is called once at the beginning of each step, on the thread that
+ * makes the call, before anything of the step is done; never twice at once. Anything but ST_OK, or a rate that is not finite or is below 0,
+ * ends the step with ST_CALLBACK, and the state is that of the last whole step. Calls on this trainer from it are ST_BUSY. */
+typedef st_status (*st_learning_rate_fn)(void* user, int64_t k, double* lr);
+/* rate and user are held until release(user) is called, once, from whatever thread it is that replaces them or destroys the trainer;
+ * release may be NULL, and is not called when this call fails. rate NULL: the recipe's schedule again, and release is not held. */
+ST_API st_status st_trainer_set_schedule(st_trainer* trainer, st_learning_rate_fn rate, st_release_fn release, void* user);
 /* A key of the recipe as it is now. Owned by the trainer until its next call. */
 ST_API st_status st_trainer_get(st_trainer* trainer, const char* key, const char** json_value);
 
