@@ -1,0 +1,334 @@
+#include "passes/recompute.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "base/error.h"
+#include "ir/build.h"
+#include "ir/host_op.h"
+#include "ir/memory.h"
+#include "ir/print.h"
+#include "ir/verify.h"
+#include "models/gpt.h"
+#include "passes/autodiff.h"
+#include "passes/dropout.h"
+#include "passes/fuse.h"
+#include "passes/memory_plan.h"
+#include "passes/recompute_scopes.h"
+#include "passes/scale_loss.h"
+#include "program_run.h"
+#include "scoped_program.h"
+
+namespace st {
+namespace {
+
+Program differentiated(const Program& model, int64_t batch, double dropout = 0) {
+  Program program = bind(model, batch);
+  set_dropout(program, dropout, 1);
+  scale_loss(program, 1);
+  autodiff(program);
+  return program;
+}
+
+struct Recomputed {
+  Program program;
+  RecomputeRecord record;
+};
+
+Recomputed recomputed(const Program& differentiated, std::string_view policy) {
+  Recomputed made{differentiated, {}};
+  made.record = recompute(made.program, scopes_to_recompute(made.program, policy));
+  verify(made.program, "recompute");
+  return made;
+}
+
+MemoryLayout memory_of(const Program& program) {
+  return memory_plan(program, [](auto&&...) { return int64_t{0}; });
+}
+
+constexpr int64_t kLayers = 3, kWidth = 12, kHeads = 3, kContext = 5, kVocabulary = 17, kRows = 4, kTokens = kRows * kContext;
+
+Program small_gpt(double dropout = 0) {
+  return differentiated(build_gpt({.layers = kLayers, .width = kWidth, .heads = kHeads, .context = kContext, .vocabulary = kVocabulary}),
+                        kRows, dropout);
+}
+
+/// Bytes of a stash that keeps values of so many fp32 numbers a token.
+int64_t bytes_of(std::initializer_list<int64_t> numbers_a_token) {
+  int64_t sum = 0;
+  for (const int64_t numbers : numbers_a_token) sum += align_up(kTokens * numbers * 4);
+  return sum;
+}
+
+// The stream before each block, and of the head: its norm's operand, mean, deviation and result, the logits and their log-sum-exp.
+TEST(Recompute, BlocksKeepTheirInputsAndNothingElse) {
+  const Recomputed blocks = recomputed(small_gpt(), "blocks");
+  const int64_t head = bytes_of({kWidth, 1, 1, kWidth, kVocabulary, 1});
+  EXPECT_EQ(blocks.record.stash_after, kLayers * bytes_of({kWidth}) + head);
+  EXPECT_EQ(memory_of(blocks.program).of(Arena::stash), blocks.record.stash_after);
+}
+
+// Of a block without recompute: operand, mean, deviation and result of two norms, q, k, v, o and the log-sum-exp of each head, and what the
+// gelu reads and gives.
+TEST(Recompute, SavesWhatABlockKeepsElse) {
+  const int64_t attention = bytes_of({kWidth, kWidth, kWidth, kWidth, kHeads}), mlp = bytes_of({4 * kWidth, 4 * kWidth});
+  const int64_t block = attention + mlp + bytes_of({1, 1, kWidth, kWidth, 1, 1, kWidth});
+  const auto expect = [&](std::string_view policy, int64_t saved) {
+    const Recomputed made = recomputed(small_gpt(), policy);
+    ASSERT_EQ(made.record.scopes.size(), static_cast<size_t>(kLayers)) << policy;
+    for (const RecomputedScope& scope : made.record.scopes) EXPECT_EQ(scope.stash_bytes, saved) << scope.name;
+    EXPECT_EQ(made.record.stash_before - made.record.stash_after, kLayers * saved) << policy;
+    EXPECT_EQ(memory_of(small_gpt()).of(Arena::stash) - memory_of(made.program).of(Arena::stash), kLayers * saved) << policy;
+  };
+  expect("blocks", block);
+  expect("attention", attention);
+  expect("block.*.attention", attention);
+  expect("block.?.mlp", mlp);
+}
+
+TEST(Recompute, SaysWhatRunsAgain) {
+  const RecomputeRecord blocks = recomputed(small_gpt(), "blocks").record;
+  // Both products of attention and the mlp's first: what the last one makes leaves the block. A query sees (context + 1) / 2 keys.
+  const double products = 2.0 * kTokens * (3 + 1 + 4) * kWidth * kWidth, attention = 4.0 * kTokens * kWidth * (kContext + 1) / 2;
+  for (const RecomputedScope& scope : blocks.scopes) {
+    EXPECT_EQ(scope.cost.flops, products + attention) << scope.name;
+    EXPECT_GT(scope.cost.bytes, 0);
+    EXPECT_EQ(scope.nodes,
+              2 /* norms */ + 3 /* products */ + 3 /* biases */ + 1 /* split */ + 1 /* attention */ + 1 /* sum */ + 1 /* gelu */);
+  }
+  EXPECT_EQ(blocks.cost().flops, kLayers * (products + attention));
+}
+
+TEST(Recompute, NoneLeavesTheProgramAsItIs) {
+  const Program before = small_gpt();
+  const Recomputed none = recomputed(before, "none");
+  EXPECT_EQ(print(none.program), print(before));
+  EXPECT_TRUE(none.record.scopes.empty());
+  EXPECT_EQ(none.record.stash_after, none.record.stash_before);
+}
+
+// A block's nodes come after the backward of the one behind it, so that their memory may be the same.
+TEST(Recompute, RepeatsABlockWhenItsBackwardBegins) {
+  const Recomputed blocks = recomputed(small_gpt(0.1), "blocks");
+  const auto& nodes = blocks.program.find(Phase::backward)->graph.nodes;
+  const auto is_in = [&](const Node& node, int64_t block) {
+    return node.op != Op::load && blocks.program.regions[static_cast<size_t>(node.region)].name.starts_with(text("block.", block));
+  };
+  for (int64_t i = 0; i + 1 < kLayers; ++i) {
+    const auto first = std::ranges::find_if(nodes, [&](const Node& node) { return is_in(node, i); });
+    const auto last = std::ranges::find_if(nodes.rbegin(), nodes.rend(), [&](const Node& node) { return is_in(node, i + 1); });
+    EXPECT_LT(last.base() - nodes.begin(), first - nodes.begin() + 1) << "block " << i;
+  }
+  // So the largest block's temporaries count once, however many blocks there are.
+  const auto activations = [](int64_t layers) {
+    const Program gpt = build_gpt({.layers = layers, .width = kWidth, .heads = kHeads, .context = kContext, .vocabulary = kVocabulary});
+    return memory_of(recomputed(differentiated(gpt, kRows), "blocks").program).of(Arena::activations);
+  };
+  EXPECT_EQ(activations(2), activations(9));
+}
+
+TEST(Recompute, DropoutReadsTheSameCountersAndSite) {
+  const Recomputed blocks = recomputed(small_gpt(0.1), "blocks");
+  std::multiset<int64_t> forward, backward;
+  for (const Section& section : blocks.program.sections)
+    for (const Node& node : section.graph.nodes)
+      if (node.op == Op::dropout) {
+        (section.phase == Phase::forward ? forward : backward).insert(node.attrs.integer("site"));
+        EXPECT_EQ(blocks.program.slots[static_cast<size_t>(section.graph[node.in[1].node].reads[0])].name, "counters");
+      }
+  // Each once for its gradient; the first of a block's two again, for the sum that the mlp's norm reads.
+  for (const int64_t site : forward) EXPECT_EQ(backward.count(site), site % 2 == 1 && site < 2 * kLayers ? 2U : 1U) << site;
+}
+
+// --- which scopes
+
+std::vector<std::string> names(const Program& program, std::string_view policy) {
+  std::vector<std::string> found;
+  for (const RegionId scope : scopes_to_recompute(program, policy)) found.push_back(program.regions[static_cast<size_t>(scope)].name);
+  return found;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(RecomputeScopes, PoliciesFindTheirScopes) {
+  const Program gpt = build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17});
+  EXPECT_EQ(names(gpt, "none"), Names());
+  EXPECT_EQ(names(gpt, "blocks"), (Names{"embedding", "block.0", "block.1"}));
+  EXPECT_EQ(names(gpt, "full"), (Names{"embedding", "block.0", "block.1", "head"}));
+  EXPECT_EQ(names(gpt, "attention"), (Names{"block.0.attention", "block.1.attention"}));
+}
+
+TEST(RecomputeScopes, PatternsMatchWholeNames) {
+  const Program gpt = build_gpt({.layers = 11, .width = 12, .heads = 3, .context = 5, .vocabulary = 17});
+  EXPECT_EQ(names(gpt, "block.10.mlp"), (Names{"block.10.mlp"}));
+  EXPECT_EQ(names(gpt, "block.1?"), (Names{"block.10"}));
+  EXPECT_EQ(names(gpt, "head,block.?.mlp").size(), 11U);
+  EXPECT_EQ(names(gpt, "*.mlp").size(), 11U);
+  EXPECT_EQ(names(gpt, "*").size(), 2U + 3U * 11U);
+  EXPECT_EQ(names(gpt, "*1*mlp*"), (Names{"block.1.mlp", "block.10.mlp"}));
+  EXPECT_EQ(names(gpt, "*.mlp,block.3.mlp").size(), 11U) << "each once";
+}
+
+std::string refusal(const Program& program, std::string_view policy) {
+  try {
+    scopes_to_recompute(program, policy);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    return error.message();
+  }
+  return "";
+}
+
+TEST(RecomputeScopes, WhatMatchesNothingIsRefusedNamingWhatThereIs) {
+  const Program gpt = build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17});
+  EXPECT_NE(refusal(gpt, "block.*.mpl").find("\"block.*.mpl\""), std::string::npos);
+  for (const char* policy :
+       {"block.*.mpl", "mlp", "block", "block.0.mlp,heat", "block.0,", ",block.0", "", ".", "block.0.mlp.expand", "Head"}) {
+    const std::string message = refusal(gpt, policy);
+    for (const char* word : {"embedding", "block.1.attention", "head", "none, blocks"})
+      EXPECT_NE(message.find(word), std::string::npos) << policy << ": " << message;
+  }
+  EXPECT_NE(refusal(gpt, "block.0.mlp,heat").find("is \"head\" meant?"), std::string::npos);
+  EXPECT_NE(refusal(build_gpt({.layers = 40, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), "x").find("more"),
+            std::string::npos);
+}
+
+TEST(RecomputeScopes, AGraphWithoutThemSaysHowToGetThem) {
+  Program bare;
+  bare.sections.push_back({{}, Phase::forward, 0, 0});
+  Builder b(bare, 0);
+  b.enter("layer", false);
+  b(Op::tanh, {b.input("x", DType::f32, {2, 3})});
+  b.leave();
+  for (const char* policy : {"blocks", "full", "attention", "layer", "*"})
+    EXPECT_NE(refusal(bare, policy).find("st_graph_scope"), std::string::npos) << policy;
+  b.enter("block");
+  b(Op::tanh, {b.input("y", DType::f32, {2, 3})});
+  b.leave();
+  EXPECT_NE(refusal(bare, "attention").find("block"), std::string::npos);
+  EXPECT_EQ(names(bare, "blocks"), Names{"block"});
+}
+
+// --- what is kept all the same
+
+/// loss = sum(f(x) * w) with f in a scope "block"; x [2, 3] a product.
+Program around(const std::function<Value(Builder&, Value x)>& f) {
+  Program program;
+  program.sections.push_back({{}, Phase::forward, 0, 0});
+  program.batch = 1;
+  Builder b(program, 0);
+  const auto parameter = [&](const char* name, const Shape& shape) {
+    return b.parameter(name, shape, {.kind = Init::uniform, .values = {}});
+  };
+  const Value x = b.matmul(b.input("x", DType::f32, {2, 3}), parameter("w", {3, 3}));
+  b.enter("block");
+  const Value y = f(b, x);
+  b.leave();
+  program.loss_sum = b.sum(b.mul(y, parameter("v", {2, 3})), {});
+  autodiff(program);
+  return program;
+}
+
+int64_t repeated(const Program& program, Op op) { return std::ranges::count(program.find(Phase::backward)->graph.nodes, op, &Node::op); }
+
+TEST(Recompute, AHostsForwardIsCalledOnce) {
+  HostOps ops;
+  ops.add({.name = "cube",
+           .outputs = 1,
+           .shape =
+               [](auto in, auto out) {
+                 out[0] = in[0];
+                 return 0;
+               },
+           .forward = [](auto, auto) { return 0; },
+           .backward = [](auto, auto, auto, auto) { return 0; }});
+  const Attrs attrs = *ops.attrs_of("cube");
+  const Recomputed made =
+      recomputed(around([&](Builder& b, Value x) { return b(Op::tanh, {b(Op::host, {b(Op::tanh, {x})}, attrs)}); }), "block");
+  EXPECT_EQ(repeated(made.program, Op::host), 0);
+  EXPECT_EQ(repeated(made.program, Op::host_backward), 1);
+  EXPECT_EQ(repeated(made.program, Op::tanh), 1) << "its operand is made again; the other's result leaves the scope";
+}
+
+// In 16 bits fuse rounds a product and its bias once where nothing else reads the product; so it must be read as often when made again.
+TEST(Recompute, KeepsAProductThatFuseWouldMakeOtherwise) {
+  const auto count = [](bool twice) {
+    const Recomputed made = recomputed(around([&](Builder& b, Value x) {
+                                         const Value product = b.matmul(x, b.parameter("p", {3, 3}, {.kind = Init::uniform, .values = {}}));
+                                         const Value sum = b.add(product, b.parameter("q", {3}, {}));
+                                         const Value y = b(Op::tanh, {b(Op::gelu, {sum})});
+                                         return twice ? b.add(y, product) : y;
+                                       }),
+                                       "block");
+    return repeated(made.program, Op::matmul);
+  };
+  EXPECT_EQ(count(false), count(true) + 1);
+}
+
+TEST(Recompute, AScopeOfManyOpsInARowIsRepeatedWithoutDeepRecursion) {
+  const Recomputed made = recomputed(around([](Builder& b, Value x) {
+                                       for (int i = 0; i < 30000; ++i) x = b(Op::tanh, {x});
+                                       return x;
+                                     }),
+                                     "block");
+  EXPECT_EQ(repeated(made.program, Op::tanh), 29999);
+}
+
+TEST(Recompute, RefusesALayersOwnScope) {
+  Program program = around([](Builder& b, Value x) {
+    b.enter("layer", false);
+    const Value y = b(Op::tanh, {x});
+    b.leave();
+    return y;
+  });
+  const std::vector<RegionId> scopes = {static_cast<RegionId>(program.regions.size()) - 1};
+  EXPECT_THROW(recompute(program, scopes), Error);
+}
+
+// --- any graph
+
+/// Gradients and loss on the reference backend, of one micro-batch with dropout.
+std::vector<float> results_of(Program program) {
+  fuse(program);
+  verify(program, "fuse");
+  ProgramRun run(std::move(program));
+  const auto x = some_floats(5 * 6, 1), y = some_floats(5 * 6, 2);
+  run.bind("x", x.data());
+  run.bind("y", y.data());
+  if (run.program().slot_named("counters") >= 0) run.data<int64_t>("counters")[0] = 3;
+  run.run();
+  std::vector<float> all = {static_cast<float>(*run.data<double>("loss_sum"))};
+  for (const Slot& slot : run.program().slots) {
+    if (slot.role != Role::gradient) continue;
+    const auto values = run.floats(slot.name);
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+TEST(Recompute, LeavesEveryBitOfRandomGraphsWhateverScopesAreChosen) {
+  int saving = 0;
+  for (uint64_t seed = 0; seed < 150; ++seed) {
+    const Program program = differentiated(scoped_program(seed, 4), 5, 0.25);
+    const auto wanted = results_of(program);
+    for (const char* policy : {"blocks", "*.inner.0", "block.1,block.3.*", "block.0"}) {
+      Recomputed made;
+      try {
+        made = recomputed(program, policy);
+      } catch (const Error& error) {
+        ASSERT_EQ(error.code(), Code::invalid_argument) << "no block of this graph has an inner scope";
+        continue;
+      }
+      saving += made.record.stash_after < made.record.stash_before ? 1 : 0;
+      EXPECT_EQ(memory_of(made.program).of(Arena::stash), made.record.stash_after) << "seed " << seed << " " << policy;
+      EXPECT_EQ(results_of(made.program), wanted) << "seed " << seed << " " << policy;
+    }
+  }
+  EXPECT_GT(saving, 150);
+}
+
+}  // namespace
+}  // namespace st
