@@ -50,6 +50,21 @@ FactGroup machine_facts(const TrainerObject& t) {
            {"threads", std::to_string(context.threads())}}};
 }
 
+std::string recompute_json(const RecomputeRecord& record) {
+  const auto add_cost = [](JsonLine& to, const OpCost& cost) { to.add("extra_flops", cost.flops).add("extra_bytes", cost.bytes); };
+  std::vector<std::string> scopes;
+  for (const RecomputedScope& scope : record.scopes) {
+    JsonLine row;
+    row.add("scope", scope.name).add("stash_saved", scope.stash_bytes).add("operations", scope.nodes);
+    add_cost(row, scope.cost);
+    scopes.push_back(row.text());
+  }
+  JsonLine all;
+  all.add("stash_before", record.stash_before).add("stash_after", record.stash_after);
+  add_cost(all, record.cost());
+  return all.add_json("scopes", json_list(scopes)).text();
+}
+
 }  // namespace
 
 RunSummary summary_of(const TrainerObject& t, std::string_view facts) {
@@ -81,6 +96,7 @@ std::string plan_json(const Plan& plan) {
   JsonLine products;
   for (const auto& [library, count] : products_by_library(plan.program)) products.add(library, count);
   rank.add_json("products", products.text());
+  rank.add_json("recompute", recompute_json(plan.recompute));
   rank.add("micro_batches", plan.micro_batches).add("instructions", plan.instructions.size());
   return whole.add_json("ranks", json_list({rank.text()})).text();
 }

@@ -30,13 +30,25 @@ std::string explain_memory(const MemoryLayout& memory) {
   return out;
 }
 
+std::string explain_recompute(const RecomputeRecord& record) {
+  if (record.scopes.empty()) return "";
+  std::string out = "recompute, saved in the stash and run again in each micro-batch\n";
+  const auto row = [&out](const std::string& name, int64_t bytes, const OpCost& cost) {
+    out += line("  %-24s %14lld  %10.4f GFLOP %14.0f bytes of other ops", name.c_str(), static_cast<long long>(bytes), cost.flops / 1e9,
+                cost.bytes);
+  };
+  for (const RecomputedScope& scope : record.scopes) row(scope.name, scope.stash_bytes, scope.cost);
+  row("total", record.stash_before - record.stash_after, record.cost());
+  return out + text("  stash ", record.stash_before, " bytes before, ", record.stash_after, " after\n\n");
+}
+
 }  // namespace
 
 std::string explain(const Plan& plan) {
   std::string out = "passes\n";
   for (const PassRecord& pass : plan.passes)
     out += line("  %-16s %8.3f ms  %6d nodes%s", pass.name.c_str(), pass.seconds * 1e3, pass.nodes, pass.skipped ? "  skipped" : "");
-  out += "\n" + print(plan.program) + "\n" + explain_memory(plan.memory) + "\n";
+  out += "\n" + print(plan.program) + "\n" + explain_memory(plan.memory) + "\n" + explain_recompute(plan.recompute);
 
   std::map<std::string_view, int64_t> counts;
   for (const Instruction& i : plan.instructions) ++counts[name_of(plan.program.sections[static_cast<size_t>(i.section)].graph[i.node].op)];

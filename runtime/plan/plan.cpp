@@ -50,7 +50,12 @@ std::map<std::string, int64_t> products_by_library(const Program& program) {
 }
 
 Plan make_plan(Program program, MemoryLayout memory, int64_t micro_batches) {
-  Plan plan{.program = std::move(program), .memory = std::move(memory), .micro_batches = micro_batches, .instructions = {}, .passes = {}};
+  Plan plan{.program = std::move(program),
+            .memory = std::move(memory),
+            .micro_batches = micro_batches,
+            .instructions = {},
+            .passes = {},
+            .recompute = {}};
   const auto sections = static_cast<int32_t>(plan.program.sections.size());
   const auto phase = [&](int32_t s) { return plan.program.sections[static_cast<size_t>(s)].phase; };
   for (int64_t k = 0; k < micro_batches; ++k)

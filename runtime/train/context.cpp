@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -40,11 +41,15 @@ int64_t Context::available_memory() const {
   return std::max<int64_t>(0, std::min(there, options_.memory_limit - backend_->allocated_bytes()));
 }
 
-void Context::require_memory(const std::string& what, int64_t bytes) const {
+int64_t Context::spare_memory() const {
+  if (!memory_->is_hosts()) return available_memory();
   // What the machine has left says nothing about the host's allocator, which may hold its memory already.
-  if (memory_->is_hosts() && options_.memory_limit == 0) return;
-  const int64_t there =
-      memory_->is_hosts() ? std::max<int64_t>(0, options_.memory_limit - backend_->allocated_bytes()) : available_memory();
+  if (options_.memory_limit == 0) return std::numeric_limits<int64_t>::max();
+  return std::max<int64_t>(0, options_.memory_limit - backend_->allocated_bytes());
+}
+
+void Context::require_memory(const std::string& what, int64_t bytes) const {
+  const int64_t there = spare_memory();
   require(bytes <= there, Code::out_of_memory, what, " needs ", text_of_bytes(bytes), " (", bytes, " bytes), there is ",
           text_of_bytes(there), "; use a smaller model, batch or context", options_.memory_limit > 0 ? ", or raise memory_limit" : "");
 }

@@ -54,6 +54,8 @@ class Context {
   int64_t available_memory() const;
   /// Where the buffers of everything in this context come from.
   const std::shared_ptr<MemorySource>& memory() const { return memory_; }
+  /// What require_memory() lets pass.
+  int64_t spare_memory() const;
   /// Throws out_of_memory with the need, what is there and a way out, before anything is touched.
   void require_memory(const std::string& what, int64_t bytes) const;
 

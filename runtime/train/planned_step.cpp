@@ -20,6 +20,7 @@ Plan weighed(const Context& context, Plan plan) {
 /// Packed weights only save time: where they do not fit, the same bits are computed without them.
 Plan plan_that_fits(const Model& model, const Recipe& recipe, int threads, PlanOptions options) {
   const Context& context = model.context();
+  options.memory = context.spare_memory();
   Plan plan = plan_training(model.program(), recipe, context.backend(), threads, options);
   if (plan.memory.of(Arena::packed) == 0) return weighed(context, std::move(plan));
   try {
@@ -124,7 +125,11 @@ bool PlannedStep::compute(double deadline, const Bind& bind) {
 PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   if (const auto found = short_.find(rows); found != short_.end()) return *found->second;
   const Program& whole = executor_.plan().program;
-  Plan plan = plan_short_micro_batch(model_.program(), recipe_, rows, whole.loss_seed, storage_.backend(), workers_.threads());
+  const int64_t spare = model_.context().spare_memory();
+  PlanOptions options;
+  if (spare != PlanOptions::kUnlimited)
+    options.memory = spare + executor_.allocated(Arena::gradients) + executor_.allocated(Arena::optimizer);  // the step's own
+  Plan plan = plan_short_micro_batch(model_.program(), recipe_, rows, whole.loss_seed, storage_.backend(), workers_.threads(), options);
   int64_t need = 0;
   for (int32_t a = 0; a < kArenas; ++a)
     if (!Storage::holds(static_cast<Arena>(a))) need += plan.memory.of(static_cast<Arena>(a));

@@ -16,6 +16,7 @@
 #include "passes/scale_loss.h"
 #include "passes/seed_outputs.h"
 #include "passes/update.h"
+#include "train/recompute_policy.h"
 
 namespace st {
 namespace {
@@ -67,11 +68,12 @@ ChooseOptimizer updates_of(const Recipe& recipe) {
 }
 
 /// Takes the program over from `runner`, which looks at it until then.
-Plan finish(Program& program, Runner& runner, const Backend& backend, int threads, int64_t micro_batches) {
+Plan finish(Program& program, Runner& runner, const Backend& backend, int threads, int64_t micro_batches, RecomputeRecord recomputed = {}) {
   MemoryLayout memory;
   runner.run("memory_plan", [&](Program& p) { memory = memory_plan(p, workspace_of(backend, threads)); });
   Plan plan = make_plan(std::move(program), std::move(memory), micro_batches);
   plan.passes = runner.records();
+  plan.recompute = std::move(recomputed);
   return plan;
 }
 
@@ -91,7 +93,11 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
     scale_loss(p, micro_batches);
     if (loss_seed != 0) p.loss_seed = loss_seed;
   });
-  runner.run("autodiff", [](Program& p) { autodiff(p); });                                 // gradients are ordinary values
+  runner.run("autodiff", [](Program& p) { autodiff(p); });  // gradients are ordinary values
+  RecomputeRecord recomputed;
+  const auto replan = [&](const PlanOptions& other) { return plan_step(model, recipe, rows, loss_seed, backend, threads, other); };
+  runner.run("recompute", [&](Program& p) { recomputed = recompute_by(p, recipe, options, replan); });  // memory for arithmetic
+
   runner.run("accumulate", [&](Program& p) { accumulate(p, micro_batches); });             // the first micro-batch writes, the others add
   runner.run("clip", [&](Program& p) { clip(p, recipe.clip, -1, clip_groups(recipe)); });  // norm, finite check, one factor
   runner.run("update", [&](Program& p) { update(p, updates_of(recipe)); });                // on the layout found
@@ -99,7 +105,7 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
   // A short micro-batch is one of a step: it has nothing to pack for.
   if (!is_short) runner.run("pack_weights", [&](Program& p) { pack_weights(p, micro_batches, packing_need_of(backend)); });
-  return finish(program, runner, backend, threads, micro_batches);
+  return finish(program, runner, backend, threads, micro_batches, std::move(recomputed));
 }
 
 }  // namespace
@@ -125,13 +131,16 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
   if (own_loss) runner.run("scale_loss", [&](Program& p) { scale_loss(p, recipe.step_micro_batches()); });
   runner.run("seed_outputs", [&](Program& p) { outputs = seed_outputs(p, own_loss); });
   runner.run("autodiff", [&](Program& p) { autodiff(p, outputs.seeds); });
+  RecomputeRecord recomputed;
+  const auto replan = [&](const PlanOptions& other) { return plan_host_loss(model, recipe, own_loss, beside, backend, threads, other); };
+  runner.run("recompute", [&](Program& p) { recomputed = recompute_by(p, recipe, options, replan); });
   runner.run("accumulate", [&](Program& p) { accumulate(p, kFirstAndRest); });
   runner.run("clip", [&](Program& p) { clip(p, recipe.clip, outputs.unit, clip_groups(recipe)); });
   if (beside != nullptr) runner.run("keep_moments", [&](Program& p) { keep_moments(p, beside->program); });
   runner.run("update", [&](Program& p) { update(p, updates_of(recipe)); });
   runner.run("fuse", [](Program& p) { fuse(p); });
   if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
-  return finish(program, runner, backend, threads, kFirstAndRest);
+  return finish(program, runner, backend, threads, kFirstAndRest, std::move(recomputed));
 }
 
 Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const Backend& backend,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,10 @@ struct PlanOptions {
   std::vector<std::string> skip;
   std::function<void(const std::string& pass, const std::string& text)> print;
   TileChoice tiles = {};  // of a training step's products; empty: the backend's defaults
+
+  static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+  int64_t memory = kUnlimited;  // bytes that a step may take beside the parameters: what recompute auto is to fit
+  const std::vector<RegionId>* recompute_scopes = nullptr;  // in place of the recipe's policy; borrowed
 };
 
 /// The plan of one training step of `model` (symbolic) with micro-batches of recipe.batch.

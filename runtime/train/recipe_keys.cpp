@@ -40,11 +40,17 @@ bool is_inside(double value, const std::string& interval) {
   return (interval.front() == '[' ? value >= low : value > low) && (interval.back() == ']' ? value <= high : value < high);
 }
 
+/// "block.*.mlp,head": names of scopes, what they match is known when there is a model. An allowed word SCOPES stands for them.
+bool is_scope_patterns(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) > ' '; });
+}
+
 void take(std::string& to, const Json& value, const std::string& key, const std::string& allowed) {
   check(value.is(Json::Kind::text), "recipe: ", key, " is text, got ", value.dump());
   const std::string& word = value.text();
   const auto words = words_of(allowed);
-  check(words.empty() || std::ranges::find(words, word) != words.end(), "recipe: ", key, " cannot be \"", word, "\" here; use ",
+  const auto is_allowed = [&](const std::string& one) { return one == word || (one == "SCOPES" && is_scope_patterns(word)); };
+  check(words.empty() || std::ranges::any_of(words, is_allowed), "recipe: ", key, " cannot be \"", word, "\" here; use ",
         words.size() > 1 ? "one of " : "", allowed);
   to = word;
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <sstream>
 
 #include "small_run.h"
@@ -20,6 +21,45 @@ std::string plan_of(st_trainer* trainer) {
   const char* json = "";
   EXPECT_TRUE(works(st_trainer_plan(trainer, &json)));
   return json;
+}
+
+// Through the C ABI: what the plan says is saved is what the step does not allocate, and the weights are the same.
+TEST(Trainer, ThePlanSaysWhatRecomputeSaves) {
+  st_context* context = nullptr;
+  ASSERT_TRUE(works(st_context_create(nullptr, &context)));
+  std::map<std::string, std::string> plans, digests;
+  for (const char* policy : {"none", "blocks"}) {
+    st_model* model = nullptr;
+    st_recipe* recipe = nullptr;
+    st_trainer* trainer = nullptr;
+    ASSERT_TRUE(works(st_model_builtin(context, "gpt", R"({"layers":2,"width":16,"heads":2,"context":8,"vocabulary":11})", 1, &model)));
+    ASSERT_TRUE(works(st_recipe_create(R"({"batch":2,"dropout":0.1})", &recipe)));
+    ASSERT_TRUE(works(st_recipe_set(recipe, "recompute", ("\"" + std::string(policy) + "\"").c_str())));
+    ASSERT_TRUE(works(st_trainer_create(model, recipe, nullptr, &trainer)));
+    const std::vector<int32_t> tokens = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2, 3, 4, 5};
+    const int64_t dims[] = {2, 8};
+    const st_view view = {ST_I32, 2, dims, nullptr, const_cast<int32_t*>(tokens.data()), 64};
+    const st_named_view batch[] = {{"tokens", view}, {"targets", view}};
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(works(st_trainer_step(trainer, 2, batch, nullptr)));
+    plans[policy] = plan_of(trainer);
+    const char* hex = "";
+    ASSERT_TRUE(works(st_trainer_digest(trainer, &hex)));
+    digests[policy] = hex;
+    st_trainer_destroy(trainer);
+    st_recipe_destroy(recipe);
+    st_model_destroy(model);
+  }
+  st_context_destroy(context);
+  EXPECT_EQ(digests["blocks"], digests["none"]);
+  const std::string &none = plans["none"], &blocks = plans["blocks"];
+  EXPECT_EQ(number_in(blocks, "stash_before"), number_in(none, "stash"));
+  EXPECT_EQ(number_in(blocks, "stash_after"), number_in(blocks, "stash"));
+  EXPECT_EQ(number_in(none, "stash_after"), number_in(none, "stash"));
+  EXPECT_LT(number_in(blocks, "stash"), number_in(none, "stash") / 2);
+  EXPECT_EQ(number_in(none, "extra_flops"), 0);
+  // Two blocks of 16 tokens: three products of width 16 by 3, 1 and 4 times that, and causal attention over 8 tokens.
+  EXPECT_EQ(number_in(blocks, "extra_flops"), 2 * (2 * 16 * 16 * 16 * 8 + 4 * 16 * 16 * 9 / 2));
+  EXPECT_NE(blocks.find(R"({"scope":"block.1","stash_saved":)"), std::string::npos) << blocks;
 }
 
 TEST(Trainer, ReportsWhatAStepDid) {

@@ -71,6 +71,15 @@ class BadInput(CommandLineTest):
         self.train_refused("--precision", "fp8", words=["precision", "fp8", "fp32"])
         self.train_refused("--device", "tpu", words=["device", "tpu", "cpu"])
 
+    def test_scopes_to_recompute_that_are_not_there_name_those_that_are(self):
+        self.train_refused("--recompute", "blocks.*", words=['"blocks.*"', "embedding", "block.0.mlp", "head"])
+        self.train_refused("--recompute", "block.0.mpl", words=['is "block.0.mlp" meant?'])
+        self.train_refused("--recompute", "no such", words=["recompute", '"no such"', "none blocks attention full auto"])
+        self.train_refused("--recompute", "", words=["recompute", '""', "none blocks"])
+        self.train_refused("--recompute-budget", -1, words=["recompute_budget", "-1", "[0,inf)"])
+        self.train_refused("--recompute-budget", 5000, words=["recompute_budget is 5000", "recompute is none", "auto"])
+        self.train_refused("--recompute", "auto", "--recompute-budget", 5000, words=["5000 bytes", "least", "recompute_budget"])
+
     def test_contradictions_are_refused(self):
         self.train_refused("--accumulate", 2, "--micro-batches", 3, words=["accumulate", "micro_batches"])
 

@@ -87,6 +87,27 @@ class Train(CommandLineTest):
             # Operands of 8 bits of digits: a loss, the mean over hundreds of tokens, is off by far less than one of them.
             self.assertLess(abs(a["loss"] - b["loss"]), 5e-3 * b["loss"], (a["step"], a["loss"], b["loss"]))
 
+    def test_recompute_changes_memory_and_no_digit(self):
+        for more in ((), ("--precision", "bf16", "--accumulate", 3)):
+            size = ("--layers", 3, "--width", 32, "--context", 32, "--batch", 4, "--dropout", 0.1, *more)
+            none = self.tiny(*size, "--recompute", "none")
+            for policy in ("blocks", "attention", "full", "block.*.mlp,block.1"):
+                log = self.tiny(*size, "--recompute", policy)
+                self.assertEqual(digits(log), digits(none), policy)
+                self.assertLess(log[0]["memory_bytes"], none[0]["memory_bytes"], policy)
+            recipe = self.file("recipe.json", '{"recompute": "blocks"}')
+            self.assertEqual(digits(self.tiny(*size, "--recipe", recipe)), digits(none))
+            self.assertEqual(digits(self.tiny(*size, "--recompute", "auto", "--recompute-budget", 2**40)), digits(none))
+
+    def test_explain_says_what_recompute_saves_and_costs(self):
+        self.tiny("--recompute", "blocks", "--explain")
+        self.assertRegex(self.output, r"(?m)^  block\.0 +\d+ +[0-9.]+ GFLOP +\d+ bytes")
+        before, after = map(int, re.search(r"stash (\d+) bytes before, (\d+) after", self.output).groups())
+        self.assertLess(after, before)
+        self.assertRegex(self.output, rf"(?m)^  stash +{after} ")
+        self.tiny("--explain")
+        self.assertNotIn("GFLOP", self.output)
+
     def test_accumulated_micro_batches_read_the_same_rows(self):
         whole = self.train("--data", self.text, *TINY, "--steps", 4, "--batch", 6)
         parts = self.train("--data", self.text, *TINY, "--steps", 4, "--batch", 2, "--accumulate", 3)

@@ -55,12 +55,13 @@ ST_API st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_nam
                                     st_step_report* report);
 
 /* A step whose loss the host computes: forward, the host's loss, backward, apply. forward runs one micro-batch of `batch` rows of the
- * recipe, dropout on, and gives the graph's outputs (owned by the trainer until its next call); inputs that only the graph's loss reads may
- * be left out. backward takes the loss's gradients by output name (outputs left out count as 0, those named "metric.*" get none); NULL: the
- * graph's own loss. More pairs of forward and backward add up; what the host gives is divided by nothing. apply clips and updates by the
- * sum, and ends the step; its report's loss is NaN unless the graph's own loss was used. The pairs of a step that was begun are undone by a
- * cancel or an error of these three; until apply, the trainer's step, run, advance, digest, gradient, log_end and write_report are
- * ST_WRONG_STATE, and evaluate changes nothing of it. Without a loss in the graph only these three train. */
+ * recipe (borrowed until the backward behind it has returned, which reads them too), dropout on, and gives the graph's outputs (owned by
+ * the trainer until its next call); inputs that only the graph's loss reads may be left out. backward takes the loss's gradients by output
+ * name (outputs left out count as 0, those named "metric.*" get none); NULL: the graph's own loss. More pairs of forward and backward add
+ * up; what the host gives is divided by nothing. apply clips and updates by the sum, and ends the step; its report's loss is NaN unless the
+ * graph's own loss was used. The pairs of a step that was begun are undone by a cancel or an error of these three; until apply, the
+ * trainer's step, run, advance, digest, gradient, log_end and write_report are ST_WRONG_STATE, and evaluate changes nothing of it. Without
+ * a loss in the graph only these three train. */
 ST_API st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t* m, const st_named_view** outputs);
 ST_API st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_view* output_gradients);
 ST_API st_status st_trainer_apply(st_trainer* trainer, st_step_report* report);
@@ -111,7 +112,8 @@ ST_API st_status st_trainer_evaluate(st_trainer* trainer, st_data* data, st_eval
 /* 32 hex digits: XXH3-128 over every parameter and optimizer value in name order (name, dtype, shape, bytes). Two runs are equal when it
  * is. This text and the next two are owned by the trainer until its next call. */
 ST_API st_status st_trainer_digest(st_trainer* trainer, const char** hex);
-/* {"ranks":[{"memory":{"parameters":..,...},"wire_bytes":0,"collectives":0,...}]} */
+/* {"ranks":[{"memory":{"parameters":..,...},"wire_bytes":0,"collectives":0,...}]}. "recompute": bytes of stash before and after,
+ * extra_flops (of products and attention) and extra_bytes (that other ops read and write) in each micro-batch, in all and by scope. */
 ST_API st_status st_trainer_plan(st_trainer* trainer, const char** json);
 /* Passes with their times, the program, memory by role: for people. */
 ST_API st_status st_trainer_explain(st_trainer* trainer, const char** text);

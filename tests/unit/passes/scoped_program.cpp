@@ -73,9 +73,10 @@ class Blocks {
       }
       case 8:
         return b_.reshape(b_(Op::tanh, {b_.reshape(x, {kWidth * kBatch})}), {kBatch, kWidth});
-      case 9: {  // a product that has its bias added and is read besides
+      case 9: {  // a product that has its bias added and is read besides, by what has no need of it in backward
         const Value product = b_.matmul(x, parameter({kWidth, kWidth}, Init::uniform));
-        return b_.mul(b_.add(product, parameter({kWidth}, Init::uniform)), product);
+        const Value sum = b_.add(product, parameter({kWidth}, Init::uniform));
+        return b_.add(b_(Op::gelu, {sum}), product);
       }
       default:
         return b_.mul(b_.add(x, any()), b_.fill({1}, 0.5));

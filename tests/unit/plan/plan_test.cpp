@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "models/mlp.h"
@@ -100,6 +101,21 @@ TEST(Plan, ExplainsPassesProgramMemoryAndInstructions) {
                            "in 1 micro-batches", "mse_backward"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_NE(text.find(std::to_string(plan.memory.total())), std::string::npos);
+  EXPECT_EQ(text.find("recompute"), std::string::npos);
+}
+
+TEST(Plan, ExplainsWhatRecomputeSavesAndCosts) {
+  Plan plan = mlp_plan(1);
+  plan.recompute = {.stash_before = 4096, .stash_after = 1024, .scopes = {}};
+  plan.recompute.scopes.push_back({.region = 1, .name = "layer.0", .stash_bytes = 2048, .cost = {.flops = 3e9, .bytes = 640}, .nodes = 3});
+  plan.recompute.scopes.push_back({.region = 2, .name = "layer.1", .stash_bytes = 1024, .cost = {.flops = 5e8, .bytes = 60}, .nodes = 2});
+  const std::string text = explain(plan);
+  const auto has_line = [&](const std::vector<std::string>& words) {
+    return std::ranges::any_of(lines_of(text), [&](std::string_view line) { return words_of(line) == words; });
+  };
+  EXPECT_TRUE(has_line({"layer.0", "2048", "3.0000", "GFLOP", "640", "bytes", "of", "other", "ops"})) << text;
+  EXPECT_TRUE(has_line({"total", "3072", "3.5000", "GFLOP", "700", "bytes", "of", "other", "ops"})) << text;
+  EXPECT_TRUE(has_line({"stash", "4096", "bytes", "before,", "1024", "after"})) << text;
 }
 
 }  // namespace

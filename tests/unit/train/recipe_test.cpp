@@ -160,17 +160,27 @@ TEST(Recipe, PlansRunItsPassesInOrderAndSkipByName) {
   const Plan plan = plan_training(model, {.batch = 2}, *backend, 1);
   std::vector<std::string> names;
   for (const PassRecord& pass : plan.passes) names.push_back(pass.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"dropout", "freeze", "autocast", "scale_loss", "autodiff", "accumulate", "clip", "update",
-                                             "fuse", "pack_weights", "memory_plan"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"dropout", "freeze", "autocast", "scale_loss", "autodiff", "recompute", "accumulate", "clip",
+                                             "update", "fuse", "pack_weights", "memory_plan"}));
 
   std::vector<std::string> printed;
   const Plan bare =
       plan_training(model, {.batch = 2}, *backend, 1,
                     {.skip = {"fuse"}, .print = [&](const std::string& pass, const std::string&) { printed.push_back(pass); }});
-  EXPECT_EQ(bare.passes[8].name, "fuse");
-  EXPECT_TRUE(bare.passes[8].skipped);
-  EXPECT_EQ(printed.size(), 10U);
+  EXPECT_EQ(bare.passes[9].name, "fuse");
+  EXPECT_TRUE(bare.passes[9].skipped);
+  EXPECT_EQ(printed.size(), 11U);
   EXPECT_GT(bare.instructions.size(), plan.instructions.size());
+}
+
+TEST(Recipe, ScopesToRecomputeAreWordsOrPatterns) {
+  for (const char* value : {"block.*.mlp", "block.3,head", "none", "B_1-x/y:?", "\u00e4"}) {
+    Recipe recipe;
+    recipe.set("recompute", text("\"", value, "\""));
+    EXPECT_EQ(recipe.recompute, value);
+  }
+  for (const char* value : {"", " ", "block.1, head", "a\\tb", "a\\u0000"})
+    EXPECT_NE(refusal_of("recompute", text("\"", value, "\"")).find("none blocks attention full auto"), std::string::npos) << value;
 }
 
 TEST(Recipe, DropoutAndSeedReachEverySite) {
