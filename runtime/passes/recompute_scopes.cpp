@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/glob.h"
 
 namespace st {
 namespace {
@@ -25,32 +26,13 @@ std::string names_of_scopes(const Program& program) {
   return text("the graph's scopes are ", names, count > kNamesShown ? text(" and ", count - kNamesShown, " more") : "");
 }
 
-/// `pattern` with * and ? against the whole of `name`.
-bool matches(std::string_view pattern, std::string_view name) {
-  size_t p = 0, n = 0, star = std::string_view::npos, taken = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n]) && pattern[p] != '*') {
-      ++p, ++n;
-    } else if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      taken = n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;  // the last * takes one more
-      n = ++taken;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string_view::npos;
-}
-
 std::vector<RegionId> matching(const Program& program, std::string_view pattern) {
   std::vector<RegionId> found;
   std::vector<std::string> names;
   for (size_t r = 1; r < program.regions.size(); ++r) {
     if (!program.regions[r].boundary) continue;
     names.push_back(program.regions[r].name);
-    if (matches(pattern, names.back())) found.push_back(static_cast<RegionId>(r));
+    if (matches_glob(pattern, names.back())) found.push_back(static_cast<RegionId>(r));
   }
   if (found.empty()) {
     const std::string near = nearest(pattern, names);
