@@ -1,0 +1,69 @@
+#include "optim/loss_scaler.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/json_line.h"
+
+namespace st {
+namespace {
+
+/// Nearest fp32 number, which is the type that kernels multiply with.
+double rounded(double value) { return static_cast<double>(static_cast<float>(value)); }
+
+/// It and its inverse are normal numbers of fp32.
+bool is_scale(double value) { return rounded(value) >= 0x1p-126 && rounded(value) <= 0x1p126; }
+
+constexpr const char* kAllowed = "; give a number from 2^-126 to 2^126, such as ";
+
+}  // namespace
+
+LossScaler::LossScaler(const LossScale& options) : options_(options), scale_(rounded(options.scale)) {
+  check(is_scale(options.scale), "loss scale: the scale is ", options.scale, kAllowed, 65536);
+  check(is_scale(options.minimum), "loss scale: the minimum is ", options.minimum, kAllowed, 1);
+  check(options.growth_factor > 1 && is_scale(options.growth_factor), "loss scale: the growth factor is ", options.growth_factor,
+        "; give a number above 1, such as 2");
+  check(options.backoff_factor > 0 && options.backoff_factor < 1, "loss scale: the backoff factor is ", options.backoff_factor,
+        "; give a number between 0 and 1, such as 0.5");
+  check(options.growth_interval >= 1, "loss scale: the growth interval is ", options.growth_interval, " steps; give 1 or more");
+  const bool falls = options.enabled && options.dynamic;
+  check(!falls || options.scale >= options.minimum, "loss scale: the first scale is ", options.scale, ", below the minimum of ",
+        options.minimum, "; raise the one or lower the other");
+  options_.minimum = rounded(options.minimum);
+}
+
+void LossScaler::update(bool found_inf) {
+  if (!options_.enabled || !options_.dynamic) return;
+  if (found_inf) {
+    scale_ = std::max(rounded(scale_ * options_.backoff_factor), std::min(scale_, options_.minimum));
+    good_steps_ = 0;
+    return;
+  }
+  if (++good_steps_ < options_.growth_interval) return;
+  good_steps_ = 0;
+  const double grown = rounded(scale_ * options_.growth_factor);
+  if (is_scale(grown)) scale_ = grown;
+}
+
+std::string LossScaler::state() const {
+  JsonLine line;
+  return line.add_json("scale", json_of(scale_)).add("good_steps", good_steps_).text();
+}
+
+void LossScaler::restore(std::string_view state) {
+  const Json json = parse_json(state, "loss scale: state");
+  const Json* scale = json.is(Json::Kind::object) ? json.find("scale") : nullptr;
+  const Json* steps = json.is(Json::Kind::object) ? json.find("good_steps") : nullptr;
+  check(scale != nullptr && steps != nullptr && json.members().size() == 2,
+        "loss scale: a state is {\"scale\":65536.0,\"good_steps\":0}, got ", json.dump());
+  check(scale->is_number() && is_scale(scale->number()) && rounded(scale->number()) == scale->number(), "loss scale: the state's scale is ",
+        scale->dump(), "; it is an fp32 number from 2^-126 to 2^126");
+  check(steps->is(Json::Kind::whole) && steps->whole() >= 0 && steps->whole() < options_.growth_interval,
+        "loss scale: the state's good_steps is ", steps->dump(), "; it is 0 or more and below the growth interval of ",
+        options_.growth_interval);
+  scale_ = scale->number();
+  good_steps_ = steps->whole();
+}
+
+}  // namespace st

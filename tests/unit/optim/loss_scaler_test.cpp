@@ -1,0 +1,185 @@
+// The loss scale's state machine, beside torch.amp.GradScaler's recorded runs (fixtures/make_grad_scaler_fixture.py describes the file).
+#include "optim/loss_scaler.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "checkpoint/safetensors.h"
+
+namespace st {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kSmallest = 0x1p-126;  // a minimum that the fixture, as GradScaler has none, does not come near
+
+const SafetensorsFile& fixture() {
+  static const SafetensorsFile file(ST_FIXTURES "/grad_scaler.safetensors");
+  return file;
+}
+
+template <class T>
+std::vector<T> values(const std::string& name) {
+  const auto bytes = fixture().bytes(fixture().record(name));
+  std::vector<T> made(bytes.size() / sizeof(T));
+  std::memcpy(made.data(), bytes.data(), bytes.size());
+  return made;
+}
+
+LossScale options_of(const std::string& arguments) {
+  LossScale options{.minimum = kSmallest};
+  const Json json = parse_json(arguments, "fixture");
+  const auto take = [&](const char* key, double& to) {
+    if (const Json* found = json.find(key)) to = found->number();
+  };
+  take("init_scale", options.scale);
+  take("growth_factor", options.growth_factor);
+  take("backoff_factor", options.backoff_factor);
+  if (const Json* interval = json.find("growth_interval")) options.growth_interval = interval->whole();
+  return options;
+}
+
+TEST(LossScaler, FollowsGradScalerToTheBit) {
+  int cases = 0;
+  for (const auto& [key, arguments] : fixture().header().metadata) {
+    if (!key.starts_with("case:")) continue;
+    const std::string name = key.substr(5);
+    LossScaler scaler(options_of(arguments));
+    const auto found = values<uint8_t>(name + "/found_inf");
+    const auto scales = values<float>(name + "/scale");
+    const auto good_steps = values<int32_t>(name + "/good_steps");
+    ASSERT_EQ(found.size(), scales.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      scaler.update(found[i] != 0);
+      ASSERT_EQ(static_cast<float>(scaler.scale()), scales[i]) << name << " step " << i;
+      ASSERT_EQ(parse_json(scaler.state(), "state").find("good_steps")->whole(), good_steps[i]) << name << " step " << i;
+    }
+    ++cases;
+  }
+  EXPECT_EQ(cases, 4);
+}
+
+TEST(LossScaler, HasGradScalersDefaults) {
+  const LossScale defaults;
+  EXPECT_TRUE(defaults.enabled && defaults.dynamic);
+  EXPECT_EQ(defaults.scale, 65536);
+  EXPECT_EQ(defaults.growth_factor, 2);
+  EXPECT_EQ(defaults.backoff_factor, 0.5);
+  EXPECT_EQ(defaults.growth_interval, 2000);
+  EXPECT_EQ(defaults.minimum, 1);
+}
+
+// traps.md: without a minimum, an inf every 7th step and an interval of 2000 end at 2^-41 and below.
+TEST(LossScaler, TheMinimumStopsTheSlide) {
+  LossScaler scaler(LossScale{});
+  for (int step = 1; step <= 700; ++step) {
+    scaler.update(step % 7 == 0);
+    ASSERT_GE(scaler.scale(), 1);
+  }
+  EXPECT_EQ(scaler.scale(), 1);
+  for (int step = 0; step < 2000; ++step) scaler.update(false);
+  EXPECT_EQ(scaler.scale(), 2) << "it grows again";
+}
+
+TEST(LossScaler, AMinimumThatNoBackoffHitsIsReachedAllTheSame) {
+  LossScaler scaler({.scale = 64, .backoff_factor = 0.25, .minimum = 3});
+  std::vector<double> scales;
+  for (int step = 0; step < 4; ++step) scaler.update(true), scales.push_back(scaler.scale());
+  EXPECT_EQ(scales, (std::vector<double>{16, 4, 3, 3}));
+}
+
+TEST(LossScaler, GrowsNoFurtherThanItsInverseIsANormalNumber) {
+  LossScaler scaler({.scale = 0x1p124, .growth_interval = 1});
+  std::vector<double> scales;
+  for (int step = 0; step < 4; ++step) scaler.update(false), scales.push_back(scaler.scale());
+  EXPECT_EQ(scales, (std::vector<double>{0x1p125, 0x1p126, 0x1p126, 0x1p126}));
+  scaler.update(true);
+  EXPECT_EQ(scaler.scale(), 0x1p125);
+}
+
+TEST(LossScaler, AStaticScaleStays) {
+  LossScaler scaler({.dynamic = false, .scale = 0.25, .growth_interval = 1});  // below the minimum, which is a dynamic one's
+  for (const bool found : {true, false, false, true}) {
+    scaler.update(found);
+    EXPECT_EQ(scaler.scale(), 0.25);
+  }
+}
+
+TEST(LossScaler, SwitchedOffIsOne) {
+  LossScaler scaler({.enabled = false, .growth_interval = 1});
+  for (const bool found : {true, false, false}) {
+    EXPECT_EQ(scaler.scale(), 1);
+    scaler.update(found);
+  }
+}
+
+TEST(LossScaler, GoesOnFromItsStateAsIfNothingHadHappened) {
+  const LossScale options{.scale = 3.3, .growth_factor = 1.7, .backoff_factor = 0.3, .growth_interval = 3, .minimum = kSmallest};
+  const auto found = [](int step) { return step % 11 == 4 || step % 13 == 12; };
+  for (int cut = 0; cut < 40; ++cut) {
+    LossScaler whole(options), first(options), second(options);
+    for (int step = 0; step < 40; ++step) whole.update(found(step));
+    for (int step = 0; step < cut; ++step) first.update(found(step));
+    second.restore(first.state());
+    for (int step = cut; step < 40; ++step) second.update(found(step));
+    EXPECT_EQ(second.state(), whole.state()) << cut;
+  }
+}
+
+std::string refusal_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument) << error.message();
+    return error.message();
+  }
+  return "nothing was refused";
+}
+
+TEST(LossScaler, RefusesWhatIsNoScaleNamingIt) {
+  const auto says = [](const LossScale& options, const std::string& part) {
+    const std::string refusal = refusal_of([&] { LossScaler{options}; });
+    EXPECT_NE(refusal.find(part), std::string::npos) << refusal << "\nlacks: " << part;
+  };
+  says({.scale = -1}, "the scale is -1");
+  says({.scale = 0}, "the scale is 0");
+  says({.scale = kInf}, "the scale is inf");
+  says({.scale = NAN}, "the scale is nan");
+  says({.scale = 1e38}, "the scale is 1e+38");   // its inverse is denormal in fp32
+  says({.scale = 1e-39}, "the scale is 1e-39");  // is itself
+  says({.growth_factor = 1}, "growth factor is 1");
+  says({.growth_factor = NAN}, "growth factor is nan");
+  says({.growth_factor = kInf}, "growth factor is inf");
+  says({.backoff_factor = 0}, "backoff factor is 0");
+  says({.backoff_factor = 1}, "backoff factor is 1");
+  says({.backoff_factor = NAN}, "backoff factor is nan");
+  says({.growth_interval = 0}, "growth interval is 0");
+  says({.minimum = 0}, "minimum is 0");
+  says({.minimum = kInf}, "minimum is inf");
+  says({.minimum = NAN}, "minimum is nan");
+  says({.scale = 0.5}, "below the minimum of 1");
+}
+
+TEST(LossScaler, RefusesAStateThatIsNoneAndKeepsItsOwn) {
+  LossScaler scaler({.growth_interval = 5});
+  scaler.update(true);
+  scaler.update(false);
+  const std::string mine = scaler.state();
+  for (const char* state : {"", "[]", "12", "{}", R"({"scale":1.0})", R"({"scale":0.0,"good_steps":0})", R"({"scale":-2.0,"good_steps":0})",
+                            R"({"scale":1e39,"good_steps":0})", R"({"scale":0.1,"good_steps":0})", R"({"scale":"1","good_steps":0})",
+                            R"({"scale":1.0,"good_steps":5})", R"({"scale":1.0,"good_steps":-1})", R"({"scale":1.0,"good_steps":0.5})",
+                            R"({"scale":1.0,"good_steps":0,"more":1})"}) {
+    refusal_of([&] { scaler.restore(state); });
+    EXPECT_THROW(scaler.restore(state), Error) << state;
+    EXPECT_EQ(scaler.state(), mine) << state;
+  }
+}
+
+}  // namespace
+}  // namespace st
