@@ -72,6 +72,7 @@ struct Program {
   std::vector<Output> outputs;
   Value loss_sum, loss_count;  // in the forward section; no count: the loss counts once per micro-batch
   double loss_seed = 1;        // what backward is seeded with, a power of two (scale_loss)
+  SlotId loss_scale = -1;      // control slot, f64: what each seed is multiplied with besides (add_loss_scale); none: by nothing
   Mesh mesh;
   int64_t batch = 0;  // what kBatch is bound to; 0: still symbolic
 

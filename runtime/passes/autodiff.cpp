@@ -29,13 +29,15 @@ class Differentiation final : public Chain {
   void seed_loss() {
     const Value loss = program_.loss_sum;
     check(needs_value(loss), "autodiff: the loss does not depend on any trainable parameter");
-    gradients_[loss] = b.fill(graph().type(loss).shape, program_.loss_seed, graph().type(loss).dtype);
+    const Type& type = graph().type(loss);
+    gradients_[loss] =
+        is_scaled() ? b.as(b.scale(scale(), program_.loss_seed), type.dtype) : b.fill(type.shape, program_.loss_seed, type.dtype);
   }
 
   void seed(std::span<const Seed> seeds) {
     for (const Seed& seed : seeds) {
       if (!needs_value(seed.value)) continue;
-      const Value gradient = b.as(b.load(seed.slot), gradient_type(seed.value));
+      const Value gradient = b.as(scaled(b.load(seed.slot)), gradient_type(seed.value));
       Value& sum = gradients_[seed.value];
       sum = sum ? b.add(sum, gradient) : gradient;
     }
@@ -76,6 +78,16 @@ class Differentiation final : public Chain {
   }
 
  private:
+  bool is_scaled() const { return program_.loss_scale >= 0; }
+  Value scale() { return b.load(program_.loss_scale); }
+
+  /// In fp32 at least: a scale of 65536 is infinite in fp16.
+  Value scaled(Value seed) {
+    if (!is_scaled()) return seed;
+    const DType wide = b.type(seed).dtype == DType::f64 ? DType::f64 : DType::f32;
+    return b.mul(b.as(seed, wide), b.as(scale(), wide));
+  }
+
   // Stashing appends stores to the forward graph while we walk it; indices stay valid, references do not.
   Graph& graph() const { return program_.sections[static_cast<size_t>(forward_)].graph; }
 

@@ -38,7 +38,8 @@ void clip(Program& program, double max_norm, SlotId unit, const ClipGroups& grou
   }
 
   const auto norm = b.append(Op::gradient_norm, gradients);
-  const Value units = b.load(unit < 0 ? program.slot_named("loss_count") : unit);
+  Value units = b.load(unit < 0 ? program.slot_named("loss_count") : unit);
+  if (program.loss_scale >= 0) units = b.mul(units, b.load(program.loss_scale));
   const double seed = unit < 0 ? program.loss_seed : 1;
   const auto factor_of = [&](const std::vector<Value>& of, double most) {
     return b.append(Op::step_factor, {of[0], of[1], units}, {{"seed", seed}, {"max_norm", most}});

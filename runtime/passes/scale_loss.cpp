@@ -33,4 +33,9 @@ void scale_loss(Program& program, int64_t micro_batches) {
   report("loss_count", program.loss_count ? program.loss_count : b.fill({}, 1, DType::f64));
 }
 
+void add_loss_scale(Program& program) {
+  program.loss_scale =
+      program.add_slot({.name = "loss_scale", .type = {.dtype = DType::f64, .shape = {}, .layout = {}}, .role = Role::control, .init = {}});
+}
+
 }  // namespace st

@@ -67,7 +67,8 @@ void HostLoss::find_slots() {
   }
 }
 
-void HostLoss::begin() {
+void HostLoss::begin(double loss_scale) {
+  if (slots_.loss_scale != nullptr) *slots_.loss_scale = loss_scale;
   pairs_ = 0;
   is_forward_done_ = false;
 }

@@ -34,8 +34,9 @@ class HostLoss {
   const std::vector<bool>& inputs() const { return inputs_->wanted(); }
   bool own_loss() const { return own_seed_ != nullptr; }
 
-  /// Forgets the pairs so far.
-  void begin();
+  /// Forgets the pairs so far. What backwards take, the host's gradients too, is multiplied with `loss_scale` (1 where the recipe scales no
+  /// loss), and the update takes it out: the host knows nothing of it.
+  void begin(double loss_scale);
   /// Runs one micro-batch of recipe.batch rows, the next of the step that is attempt `attempts`. A forward that no backward followed is
   /// replaced.
   void forward(std::span<const HostView> batch, int64_t attempts);
@@ -54,7 +55,7 @@ class HostLoss {
   const StepSlots& slots() const { return slots_; }
   const Executor& executor() const { return *executor_; }
   /// One unit of the true gradient in the gradient slots; known once update() was called.
-  double unit() const { return *unit_; }
+  double unit() const { return slots_.loss_scale == nullptr ? *unit_ : *unit_ * *slots_.loss_scale; }
   int64_t own_bytes() const;
 
  private:

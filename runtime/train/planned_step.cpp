@@ -59,7 +59,7 @@ PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, W
 
 int64_t PlannedStep::micro_batch_tokens() const { return rows_of_loss(executor_.plan().program); }
 
-void PlannedStep::begin(double lr, int64_t number, int64_t attempts, int64_t rows) {
+void PlannedStep::begin(double lr, int64_t number, int64_t attempts, int64_t rows, double loss_scale) {
   full_ = rows / recipe_.batch;
   short_rows_ = rows % recipe_.batch;
   attempts_ = attempts;
@@ -75,6 +75,9 @@ void PlannedStep::begin(double lr, int64_t number, int64_t attempts, int64_t row
   }
   slots_.rates[0] = lr;
   slots_.rates[1] = static_cast<double>(number);
+  if (slots_.loss_scale == nullptr) return;
+  *slots_.loss_scale = loss_scale;
+  if (rest_ != nullptr) *rest_->slots.loss_scale = loss_scale;
 }
 
 bool PlannedStep::go_on(double deadline, const Bind& bind) {

@@ -21,7 +21,8 @@ class PlannedStep {
 
   /// Begins a step on `rows` rows, 1 to those of the recipe: when fewer, only the last micro-batch that has any is short, and those
   /// without add nothing. The plan of a short one is made when its number of rows is first met.
-  void begin(double lr, int64_t number, int64_t attempts, int64_t rows);
+  /// `loss_scale` is 1 where the recipe scales no loss.
+  void begin(double lr, int64_t number, int64_t attempts, int64_t rows, double loss_scale);
 
   /// Makes `rows` rows from `first_row` on the inputs of an executor. False: they are not there yet.
   using Bind = std::function<bool(int64_t first_row, int64_t rows, Executor& executor)>;
@@ -35,7 +36,10 @@ class PlannedStep {
 
   /// Of the step that is done.
   const StepSlots& slots() const { return slots_; }
-  double unit() const { return executor_.plan().program.loss_seed * *slots_.loss_count; }
+  double unit() const {
+    const double seed = executor_.plan().program.loss_seed * *slots_.loss_count;
+    return slots_.loss_scale == nullptr ? seed : seed * *slots_.loss_scale;
+  }
   int64_t tokens() const { return tokens_; }
 
   /// Of one micro-batch with all its rows.

@@ -11,6 +11,7 @@
 #include "passes/for_inference.h"
 #include "passes/freeze.h"
 #include "passes/fuse.h"
+#include "passes/loss_scale.h"
 #include "passes/memory_plan.h"
 #include "passes/pack_weights.h"
 #include "passes/scale_loss.h"
@@ -42,7 +43,10 @@ PackingNeed packing_need_of(const Backend& backend) {
   };
 }
 
-DType element_of(const std::string& precision) { return precision == "bf16" ? DType::bf16 : DType::f32; }
+DType element_of(const std::string& precision) {
+  if (precision == "bf16") return DType::bf16;
+  return precision == "fp16" ? DType::f16 : DType::f32;
+}
 
 void freeze_groups(Program& program, const Recipe& recipe) {
   std::vector<std::string> names;
@@ -93,6 +97,7 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
     scale_loss(p, micro_batches);
     if (loss_seed != 0) p.loss_seed = loss_seed;
   });
+  if (recipe.loss_scaler()) runner.run("loss_scale", [](Program& p) { add_loss_scale(p); });
   runner.run("autodiff", [](Program& p) { autodiff(p); });  // gradients are ordinary values
   RecomputeRecord recomputed;
   const auto replan = [&](const PlanOptions& other) { return plan_step(model, recipe, rows, loss_seed, backend, threads, other); };
@@ -129,6 +134,7 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
   runner.run("freeze", [&](Program& p) { freeze_groups(p, recipe); });
   runner.run("autocast", [&](Program& p) { autocast(p, element_of(recipe.precision)); });
   if (own_loss) runner.run("scale_loss", [&](Program& p) { scale_loss(p, recipe.step_micro_batches()); });
+  if (recipe.loss_scaler()) runner.run("loss_scale", [](Program& p) { add_loss_scale(p); });
   runner.run("seed_outputs", [&](Program& p) { outputs = seed_outputs(p, own_loss); });
   runner.run("autodiff", [&](Program& p) { autodiff(p, outputs.seeds); });
   RecomputeRecord recomputed;

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "backend/backend.h"
 #include "optim/choose_optimizer.h"
+#include "optim/loss_scaler.h"
 #include "optim/parameter_groups.h"
 #include "passes/tune.h"
 #include "plan/plan.h"
@@ -36,6 +38,8 @@ struct Recipe {
 
   /// K: micro-batches of one optimizer step. Throws invalid_argument when accumulate and micro_batches contradict each other.
   int64_t step_micro_batches() const;
+  /// Of precision fp16; without one, nothing is scaled. Throws invalid_argument when the keys contradict each other.
+  std::optional<LossScaler> loss_scaler() const;
 };
 
 struct RecipeKey {

@@ -159,6 +159,17 @@ NamedOptimizer Recipe::update() const {
   return {.name = optimizer, .keys = value_of, .groups = groups};
 }
 
+std::optional<LossScaler> Recipe::loss_scaler() const {
+  if (precision != "fp16") return std::nullopt;
+  const bool dynamic = loss_scale == 0;
+  return LossScaler({.dynamic = dynamic,
+                     .scale = dynamic ? loss_scale_initial : loss_scale,
+                     .growth_factor = loss_scale_growth_factor,
+                     .backoff_factor = loss_scale_backoff_factor,
+                     .growth_interval = loss_scale_growth_interval,
+                     .minimum = loss_scale_minimum});
+}
+
 int64_t Recipe::step_micro_batches() const {
   if (micro_batches == 0) return accumulate;
   check(accumulate == 1 || accumulate == micro_batches, "recipe: accumulate ", accumulate, " on 1 rank makes ", accumulate,

@@ -7,6 +7,7 @@ namespace st {
 
 struct StepSlots {
   double* rates = nullptr;       // learning rate, number of this update from 1
+  double* loss_scale = nullptr;  // none without loss scaling
   int64_t* counters = nullptr;   // attempts, first row of the micro-batch; none without dropout
   double* loss_sum = nullptr;    // none without a loss in the program
   double* loss_count = nullptr;  // likewise
@@ -16,6 +17,7 @@ struct StepSlots {
   StepSlots() = default;
   explicit StepSlots(const Executor& executor)
       : rates(find<double>(executor, "rates")),
+        loss_scale(find<double>(executor, "loss_scale")),
         counters(find<int64_t>(executor, "counters")),
         loss_sum(find<double>(executor, "loss_sum")),
         loss_count(find<double>(executor, "loss_count")),

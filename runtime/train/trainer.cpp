@@ -26,6 +26,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
       options_(options),
       cancelled_(&model_->context().cancels()),
       schedule_(schedule_choice(recipe_)),
+      scaler_(recipe_.loss_scaler()),
       storage_(model_->storage().with_same_parameters()),
       inputs_(model_->program(), inputs_read_by(model_->program()), model_->context().memory()) {
   Context& context = model_->context();
@@ -145,7 +146,7 @@ void Trainer::begin_step_on_data() {
 void Trainer::begin_step(int64_t rows, bool from_data) {
   const double lr = learning_rate();
   gradients_.executor = nullptr;
-  train_->begin(lr, updates_ + 1, attempts_, rows);
+  train_->begin(lr, updates_ + 1, attempts_, rows, loss_scale());
   open_ = OpenStep{.lr = lr, .rows = rows, .from_data = from_data};
 }
 
@@ -210,6 +211,9 @@ StepReport Trainer::report_of(const StepSlots& slots, double lr, double seconds,
   report.skipped = *slots.skipped;
   report.grad_norm = *slots.grad_norm;
   report.lr = lr;
+  report.loss_scale = loss_scale();
+  // Last of a step: what unscaled it is the scale that its loss was scaled with. A step that counted no row says nothing of overflow.
+  if (scaler_ && gradients_.unit != 0) scaler_->update(report.skipped);
   report.step = ++attempts_;
   if (!report.skipped) ++updates_;
   report.tokens = tokens_ += tokens;
@@ -228,7 +232,7 @@ std::span<const HostView> Trainer::forward(std::span<const HostView> batch) {
     if (open_host_ == nullptr) {
       const double lr = learning_rate();
       HostLoss& host = host_loss_for(batch);
-      host.begin();
+      host.begin(loss_scale());
       gradients_.executor = nullptr;
       host_seconds_ = os::seconds();
       host_lr_ = lr;

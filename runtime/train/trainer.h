@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "exec/executor.h"
+#include "optim/loss_scaler.h"
 #include "optim/lr_schedule.h"
 #include "train/batch_binding.h"
 #include "train/evaluation.h"
@@ -88,6 +89,8 @@ class Trainer {
   const Recipe& recipe() const { return recipe_; }
   Model& model() const { return *model_; }
   int64_t steps() const { return attempts_; }
+  /// Of the next step; 1 where the recipe scales no loss.
+  double loss_scale() const { return scaler_ ? scaler_->scale() : 1; }
   /// Bytes of all arenas that this trainer and its model hold.
   int64_t memory_bytes() const;
   /// Gives back what only makes the next evaluation or short step quicker.
@@ -123,6 +126,7 @@ class Trainer {
   CancelToken cancelled_;
   LrSchedule schedule_;
   LearningRate host_schedule_;          // empty: the recipe's
+  std::optional<LossScaler> scaler_;    // none: the recipe scales no loss
   Storage storage_;                     // the model's parameters; gradients and moments of this trainer
   std::unique_ptr<PlannedStep> train_;  // none: the graph has no loss
   BatchBinding inputs_;

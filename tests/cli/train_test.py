@@ -71,6 +71,25 @@ class Train(CommandLineTest):
             recipe = self.file("recipe.json", '{"tune": true}')
             self.assertEqual(digits(self.tiny("--recipe", recipe)), digits(plain))
 
+    def test_fp16_logs_its_loss_scale_and_ends_near_fp32(self):
+        grows = ("--precision", "fp16", "--loss-scale-initial", 1024, "--loss-scale-growth-interval", 4)
+        one, two = (self.tiny(*grows, "--threads", threads, steps=20) for threads in (1, 2))
+        self.assertEqual(digits(one), digits(two))
+        self.assertEqual([line["loss_scale"] for line in one[:20]], [1024 * 2 ** (step // 4) for step in range(20)])
+        fp32 = self.tiny(steps=20)
+        self.assertEqual({line["loss_scale"] for line in fp32[:20]}, {1})
+        self.assertNotEqual(one[-1]["state"], fp32[-1]["state"])
+        self.assertLessEqual(one[-1]["validation_loss"], 1.01 * fp32[-1]["validation_loss"])
+
+    def test_fp16_backs_off_from_a_scale_that_overflows(self):
+        log = self.tiny("--precision", "fp16", "--loss-scale-initial", 2**40, "--loss-scale-backoff-factor", 2**-8)[:6]
+        skips = [line["skipped"] for line in log]
+        self.assertEqual(skips, sorted(skips, reverse=True), "first all are skipped, then none")
+        self.assertTrue(skips[0] and not skips[-1])
+        for step, line in enumerate(log):  # as written, with 9 digits
+            self.assertEqual(line["loss_scale"], float(f"{2.0 ** (40 - 8 * min(step, sum(skips))):.9g}"))
+        self.assertEqual([line["grad_norm"] is None for line in log], skips)
+
     def test_another_seed_is_another_run(self):
         self.assertNotEqual(self.tiny("--seed", 1)[-1]["state"], self.tiny("--seed", 2)[-1]["state"])
 

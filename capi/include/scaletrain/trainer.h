@@ -17,7 +17,7 @@ typedef struct st_step_report {
   double loss;     /* mean over the counted rows of the step, before its update */
   double lr;
   double grad_norm; /* before clipping */
-  double loss_scale;
+  double loss_scale; /* that this step's loss was scaled with; 1 unless the recipe's precision is fp16 */
   int64_t tokens; /* since step 1 */
   double tokens_per_second;
   double milliseconds;
@@ -58,10 +58,11 @@ ST_API st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_nam
  * recipe (borrowed until the backward behind it has returned, which reads them too), dropout on, and gives the graph's outputs (owned by
  * the trainer until its next call); inputs that only the graph's loss reads may be left out. backward takes the loss's gradients by output
  * name (outputs left out count as 0, those named "metric.*" get none); NULL: the graph's own loss. More pairs of forward and backward add
- * up; what the host gives is divided by nothing. apply clips and updates by the sum, and ends the step; its report's loss is NaN unless the
- * graph's own loss was used. The pairs of a step that was begun are undone by a cancel or an error of these three; until apply, the
- * trainer's step, run, advance, digest, gradient, log_end and write_report are ST_WRONG_STATE, and evaluate changes nothing of it. Without
- * a loss in the graph only these three train. */
+ * up; what the host gives is divided by nothing, and multiplied by nothing: with precision fp16 the trainer scales it itself, unscales it,
+ * and skips a step that overflows. apply clips and updates by the sum, and ends the step; its report's loss is NaN unless the graph's own
+ * loss was used. The pairs of a step that was begun are undone by a cancel or an error of these three; until apply, the trainer's step,
+ * run, advance, digest, gradient, log_end and write_report are ST_WRONG_STATE, and evaluate changes nothing of it. Without a loss in the
+ * graph only these three train. */
 ST_API st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t* m, const st_named_view** outputs);
 ST_API st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_view* output_gradients);
 ST_API st_status st_trainer_apply(st_trainer* trainer, st_step_report* report);

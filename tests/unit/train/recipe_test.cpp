@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -181,6 +182,43 @@ TEST(Recipe, ScopesToRecomputeAreWordsOrPatterns) {
   }
   for (const char* value : {"", " ", "block.1, head", "a\\tb", "a\\u0000"})
     EXPECT_NE(refusal_of("recompute", text("\"", value, "\"")).find("none blocks attention full auto"), std::string::npos) << value;
+}
+
+TEST(Recipe, Fp16AloneScalesTheLoss) {
+  for (const char* precision : {"fp32", "bf16", "fp16"}) {
+    Recipe recipe;
+    recipe.precision = precision;
+    const auto scaler = recipe.loss_scaler();
+    EXPECT_EQ(scaler.has_value(), recipe.precision == "fp16") << precision;
+    const Plan plan = plan_training(build_gpt(odd_gpt()), recipe, *make_reference_backend(), 1);
+    EXPECT_EQ(std::ranges::count(plan.passes, "loss_scale", &PassRecord::name), scaler ? 1 : 0) << precision;
+    EXPECT_EQ(plan.program.loss_scale >= 0, scaler.has_value()) << precision;
+  }
+}
+
+TEST(Recipe, EveryLossScaleKeyReachesTheScaler) {
+  Recipe recipe;
+  recipe.merge(R"({"precision": "fp16", "loss_scale_initial": 512, "loss_scale_growth_factor": 4, "loss_scale_backoff_factor": 0.25,
+                   "loss_scale_growth_interval": 7, "loss_scale_minimum": 2})");
+  LossScale options = recipe.loss_scaler()->options();
+  EXPECT_TRUE(options.dynamic);
+  EXPECT_EQ(options.scale, 512);
+  EXPECT_EQ(options.growth_factor, 4);
+  EXPECT_EQ(options.backoff_factor, 0.25);
+  EXPECT_EQ(options.growth_interval, 7);
+  EXPECT_EQ(options.minimum, 2);
+  recipe.set("loss_scale", "128");
+  options = recipe.loss_scaler()->options();
+  EXPECT_FALSE(options.dynamic);
+  EXPECT_EQ(options.scale, 128);
+  recipe.merge(R"({"loss_scale": 0, "loss_scale_minimum": 1024})");
+  try {
+    recipe.loss_scaler();
+    FAIL() << "a first scale below the minimum";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_NE(error.message().find("512, below the minimum of 1024"), std::string::npos) << error.message();
+  }
 }
 
 TEST(Recipe, DropoutAndSeedReachEverySite) {
