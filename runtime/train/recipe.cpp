@@ -11,7 +11,6 @@
 #include "passes/for_inference.h"
 #include "passes/freeze.h"
 #include "passes/fuse.h"
-#include "passes/loss_scale.h"
 #include "passes/memory_plan.h"
 #include "passes/pack_weights.h"
 #include "passes/scale_loss.h"
