@@ -14,6 +14,7 @@
 #include <scaletrain/gemm.hpp>
 #include <scaletrain/graph.hpp>
 #include <scaletrain/handle.hpp>
+#include <scaletrain/loss_scaler.hpp>
 #include <scaletrain/model.hpp>
 #include <scaletrain/ops.hpp>
 #include <scaletrain/pending.hpp>

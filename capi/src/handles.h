@@ -17,8 +17,8 @@
 
 namespace st::capi {
 
-enum class Kind : int32_t { context, graph, model, data, recipe, trainer, predictor, tensor, pending, gemm, packed, schedule };
-constexpr int32_t kKinds = 12;
+enum class Kind : int32_t { context, graph, model, data, recipe, trainer, predictor, tensor, pending, gemm, packed, schedule, loss_scaler };
+constexpr int32_t kKinds = 13;
 std::string_view name_of(Kind kind);
 
 struct Entry;

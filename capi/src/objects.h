@@ -14,6 +14,7 @@
 #include "ir/build.h"
 #include "optim/lr_schedule.h"
 #include "parts/gemm_plan.h"
+#include "parts/scaled_step.h"
 #include "strided_layout.h"
 #include "train/context.h"
 #include "train/model.h"
@@ -108,6 +109,14 @@ struct ScheduleObject final : Object {
   const LrSchedule schedule;
 };
 
+struct LossScalerObject final : Object {
+  std::shared_ptr<Context> context;
+  std::unique_ptr<ScaledStep> step;
+  std::vector<std::string> names;  // "gradient 3"; these three are kept so that a step allocates nothing
+  std::vector<HostView> views;
+  std::vector<GradientArray> arrays;
+};
+
 template <class Handle>
 struct HandleTraits;
 
@@ -129,6 +138,7 @@ ST_HANDLE(st_pending, pending, PendingObject)
 ST_HANDLE(st_gemm, gemm, GemmObject)
 ST_HANDLE(st_packed, packed, PackedObject)
 ST_HANDLE(st_schedule, schedule, ScheduleObject)
+ST_HANDLE(st_loss_scaler, loss_scaler, LossScalerObject)
 #undef ST_HANDLE
 
 /// The object behind a handle, for calls that may come from any thread at any time.

@@ -30,6 +30,7 @@ AllKinds::AllKinds(const st_context_options* options) : run(source, options), be
   EXPECT_TRUE(works(st_model_write_file(run.model, path("first.safetensors").c_str(), pending.out())));
   make_gemm();
   EXPECT_TRUE(works(st_schedule_create(nullptr, schedule.out())));
+  EXPECT_TRUE(works(st_loss_scaler_create(run.context, nullptr, loss_scaler.out())));
   for (const char* name : kWritten) std::filesystem::remove(path(name));
   EXPECT_TRUE(works(st_trainer_log(run.trainer, path("log.jsonl").c_str())));
   EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
@@ -76,10 +77,13 @@ void AllKinds::make_gemm() {
 }
 
 EachHandle AllKinds::handles() const {
-  return {static_cast<st_context*>(run.context), static_cast<st_graph*>(graph),       static_cast<st_model*>(run.model),
-          static_cast<st_data*>(run.data),       static_cast<st_recipe*>(run.recipe), static_cast<st_trainer*>(run.trainer),
-          static_cast<st_predictor*>(predictor), static_cast<st_tensor*>(tensor),     static_cast<st_pending*>(pending),
-          static_cast<st_gemm*>(gemm),           static_cast<st_packed*>(packed),     static_cast<st_schedule*>(schedule)};
+  return {static_cast<st_context*>(run.context),    static_cast<st_graph*>(graph),
+          static_cast<st_model*>(run.model),        static_cast<st_data*>(run.data),
+          static_cast<st_recipe*>(run.recipe),      static_cast<st_trainer*>(run.trainer),
+          static_cast<st_predictor*>(predictor),    static_cast<st_tensor*>(tensor),
+          static_cast<st_pending*>(pending),        static_cast<st_gemm*>(gemm),
+          static_cast<st_packed*>(packed),          static_cast<st_schedule*>(schedule),
+          static_cast<st_loss_scaler*>(loss_scaler)};
 }
 
 AnyHandle AllKinds::of(std::string_view kind) const {
@@ -98,6 +102,7 @@ std::string AllKinds::state() const {
   EXPECT_TRUE(works(st_data_rows(run.data, &rows)));
   EXPECT_TRUE(works(st_live_handles(nullptr, &live)));
   all += text_of<st_model>(st_model_digest, run.model) + text_of<st_model>(st_model_digest, other);
+  all += text_of<st_loss_scaler>(st_loss_scaler_state, loss_scaler);
   all += text_of<st_graph>(st_graph_text, graph) + text_of<st_recipe>(st_recipe_json, run.recipe);
   all += " " + std::to_string(rows) + " rows, " + std::to_string(live) + " handles, " + std::to_string(callbacks) + " callbacks";
   for (const char* name : kWritten)

@@ -11,8 +11,8 @@
 namespace st::test {
 
 /// As in st_live_handles and in messages.
-constexpr std::array<std::string_view, 12> kKindNames = {"context",   "graph",  "model",   "data", "recipe", "trainer",
-                                                         "predictor", "tensor", "pending", "gemm", "packed", "schedule"};
+constexpr std::array<std::string_view, 13> kKindNames = {"context", "graph",   "model", "data",   "recipe",   "trainer",    "predictor",
+                                                         "tensor",  "pending", "gemm",  "packed", "schedule", "loss_scaler"};
 
 /// A handle of whatever kind a call wants, or what is none.
 class AnyHandle {
@@ -56,6 +56,7 @@ struct AllKinds {
   HeldGemm gemm;  // of 4x4 by 4x4
   HeldPacked packed;
   HeldSchedule schedule;
+  HeldLossScaler loss_scaler;  // no step is under way
 
   // What calls are given.
   st_value x = 0, tokens = 0, sequence = 0, loss = 0;
@@ -84,6 +85,7 @@ struct AllKinds {
   HeldGemm new_gemm;
   HeldPacked new_packed;
   HeldSchedule new_schedule;
+  HeldLossScaler new_loss_scaler;
   st_view new_view{};
   st_value value = 0;
   const char* text = nullptr;

@@ -49,6 +49,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     HeldGemm gemm;
     HeldPacked packed;
     HeldSchedule schedule;
+    HeldLossScaler loss_scaler;
     ASSERT_TRUE(works(st_context_create(&options, context.out())));
     ASSERT_TRUE(works(st_graph_create(context, graph.out())));
     sine_graph(graph);
@@ -68,6 +69,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     const st_view b = {ST_F32, 2, square, nullptr, sixteen, sizeof sixteen};
     ASSERT_TRUE(works(st_gemm_pack(gemm, &b, packed.out())));
     ASSERT_TRUE(works(st_schedule_create(R"({"schedule": "table", "lr_table": "0:1 9:0.5"})", schedule.out())));
+    ASSERT_TRUE(works(st_loss_scaler_create(context, nullptr, loss_scaler.out())));
     if (i == rounds / 10) resident = resident_bytes(watch);
   }
   const int64_t resident_after = resident_bytes(watch);

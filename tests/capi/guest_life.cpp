@@ -18,6 +18,7 @@ class Life {
     make_models();
     use_tensors();
     multiply();
+    scale_a_loss();
     open_data();
     train_on_text();
     train_on_rows();
@@ -43,6 +44,7 @@ class Life {
   void make_models();
   void use_tensors();
   void multiply();
+  void scale_a_loss();
   void open_data();
   void train_on_text();
   void train_on_rows();
@@ -65,6 +67,7 @@ class Life {
   HeldRecipe recipe_;
   HeldTensor tensor_, wrapped_, taken_;
   HeldGemm gemm_;
+  HeldLossScaler loss_scaler_;
   HeldPacked packed_;
   HeldSchedule schedule_;
   st_pending* pending_ = nullptr;
@@ -186,6 +189,21 @@ void Life::multiply() {
   CALL(st_gemm_plan_info(gemm_, &info));
 }
 
+void Life::scale_a_loss() {
+  double scale = 0;
+  int32_t is_so = 0;
+  float values[8] = {1, 2, 3};
+  const st_view gradient = {ST_F32, 1, values_dims_, nullptr, values, sizeof values};
+  auto options = filled(st_loss_scaler_options_init);
+  CALL(st_loss_scaler_create(context_, &options, loss_scaler_.out()));
+  CALL(st_loss_scaler_scale(loss_scaler_, &scale));
+  CALL(st_loss_scaler_unscale(loss_scaler_, 1, &gradient, &is_so));
+  CALL(st_loss_scaler_step(loss_scaler_, &is_so));
+  CALL(st_loss_scaler_update(loss_scaler_, &is_so));
+  CALL(st_loss_scaler_state(loss_scaler_, &answer_));
+  CALL(st_loss_scaler_restore(loss_scaler_, R"({"scale":8.0,"good_steps":0})"));
+}
+
 void Life::open_data() {
   double loss = 0;
   CALL(st_data_files(context_, text_.c_str(), R"({"context": 8})", text_data_.out()));
@@ -289,6 +307,7 @@ void Life::end() {
   DESTROY(st_tensor_destroy, wrapped_);
   DESTROY(st_tensor_destroy, taken_);
   DESTROY(st_gemm_plan_destroy, gemm_);
+  DESTROY(st_loss_scaler_destroy, loss_scaler_);
   DESTROY(st_packed_destroy, packed_);
   DESTROY(st_schedule_destroy, schedule_);
   DESTROY(st_model_destroy, clone_);

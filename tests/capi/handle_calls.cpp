@@ -132,6 +132,27 @@ st_status multiply_packed(AllKinds& w, AnyHandle gemm, AnyHandle packed) {
   return st_gemm_run_packed(gemm, 1, &w.square, packed, 0, &w.product_view, nullptr);
 }
 
+st_status unscale(AllKinds& w, AnyHandle h) { return st_loss_scaler_unscale(h, 1, &w.product_view, &w.done); }
+
+/// What comes before a call in a scaler's step, where the call is out of turn.
+template <class Call>
+st_status in_turn(AllKinds& w, AnyHandle h, const Call& call) {
+  const st_status status = call();
+  if (status != ST_WRONG_STATE) return status;
+  st_loss_scaler_scale(h, &w.real);
+  unscale(w, h);
+  if (const st_status unscaled = call(); unscaled != ST_WRONG_STATE) return unscaled;
+  st_loss_scaler_step(h, &w.done);
+  return call();
+}
+
+st_status unscale_in_turn(AllKinds& w, AnyHandle h) {
+  const st_status status = unscale(w, h);
+  if (status != ST_WRONG_STATE) return status;
+  st_loss_scaler_scale(h, &w.real);
+  return unscale(w, h);
+}
+
 #define CALL(expression) [](AllKinds& w, AnyHandle h) -> st_status { return static_cast<void>(w), expression; }
 
 constexpr HandleCall kCalls[] = {
@@ -248,6 +269,14 @@ constexpr HandleCall kCalls[] = {
 
     {"st_schedule_destroy", "schedule", "schedule", CALL(st_schedule_destroy(h))},
     {"st_schedule_at", "schedule", "schedule", CALL(st_schedule_at(h, 3, &w.real))},
+    {"st_loss_scaler_create", "context", "context", CALL(st_loss_scaler_create(h, nullptr, fresh(w.new_loss_scaler)))},
+    {"st_loss_scaler_destroy", "scaler", "loss_scaler", CALL(st_loss_scaler_destroy(h))},
+    {"st_loss_scaler_scale", "scaler", "loss_scaler", CALL(st_loss_scaler_scale(h, &w.real))},
+    {"st_loss_scaler_unscale", "scaler", "loss_scaler", CALL(unscale_in_turn(w, h))},
+    {"st_loss_scaler_step", "scaler", "loss_scaler", CALL(in_turn(w, h, [&] { return st_loss_scaler_step(h, &w.done); }))},
+    {"st_loss_scaler_update", "scaler", "loss_scaler", CALL(in_turn(w, h, [&] { return st_loss_scaler_update(h, nullptr); }))},
+    {"st_loss_scaler_state", "scaler", "loss_scaler", CALL(st_loss_scaler_state(h, &w.text))},
+    {"st_loss_scaler_restore", "scaler", "loss_scaler", CALL(st_loss_scaler_restore(h, R"({"scale":4.0,"good_steps":1})"))},
 };
 #undef CALL
 

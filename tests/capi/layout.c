@@ -155,6 +155,17 @@ SIZE(st_metric, 16);
 AT(st_metric, name, 0);
 AT(st_metric, mean, 8);
 
+SIZE(st_loss_scaler_options, 56);
+AT(st_loss_scaler_options, struct_size, 0);
+AT(st_loss_scaler_options, enabled, 4);
+AT(st_loss_scaler_options, dynamic, 8);
+AT(st_loss_scaler_options, threads, 12);
+AT(st_loss_scaler_options, initial_scale, 16);
+AT(st_loss_scaler_options, growth_factor, 24);
+AT(st_loss_scaler_options, backoff_factor, 32);
+AT(st_loss_scaler_options, growth_interval, 40);
+AT(st_loss_scaler_options, minimum_scale, 48);
+
 SIZE(st_gemm_problem, 128);
 AT(st_gemm_problem, struct_size, 0);
 AT(st_gemm_problem, a_dtype, 4);

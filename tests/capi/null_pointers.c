@@ -78,6 +78,7 @@ static void library_and_structs(void) {
   REFUSES(st_gemm_schedule_init(NULL, sizeof(st_gemm_schedule)));
   REFUSES(st_gemm_info_init(NULL, sizeof(st_gemm_info)));
   REFUSES(st_epilogue_init(NULL, sizeof(st_epilogue)));
+  REFUSES(st_loss_scaler_options_init(NULL, sizeof(st_loss_scaler_options)));
   WORKS(st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR));
   EXPECT(ST_UNSUPPORTED, st_require(ST_VERSION_MAJOR + 1, 0));
   EXPECT(ST_UNSUPPORTED, st_require(-1, 0));
@@ -95,6 +96,7 @@ static void destroying_nothing_is_fine(void) {
   WORKS(st_gemm_plan_destroy(NULL));
   WORKS(st_packed_destroy(NULL));
   WORKS(st_schedule_destroy(NULL));
+  WORKS(st_loss_scaler_destroy(NULL));
 }
 
 static st_status fill_nothing(void* user, int64_t k, const int64_t* row_ids, int64_t n, const st_view* views) {
@@ -123,6 +125,10 @@ static void no_handle(void) {
   st_gemm_info gemm_info;
   st_gemm* gemm = NULL;
   st_packed* packed = NULL;
+  st_loss_scaler* loss_scaler = NULL;
+  double scale;
+  int32_t flag;
+  const char* state;
   st_graph* graph = NULL;
   st_model* model = NULL;
   st_data *data = NULL, *other = NULL;
@@ -195,6 +201,13 @@ static void no_handle(void) {
   NO_HANDLE(st_gemm_repack(NULL, &view));
   NO_HANDLE(st_gemm_run(NULL, 1, &view, &view, 0, &view, NULL));
   NO_HANDLE(st_gemm_run_packed(NULL, 1, &view, NULL, 0, &view, NULL));
+  NO_HANDLE(st_loss_scaler_create(NULL, NULL, &loss_scaler));
+  NO_HANDLE(st_loss_scaler_scale(NULL, &scale));
+  NO_HANDLE(st_loss_scaler_unscale(NULL, 1, &view, &flag));
+  NO_HANDLE(st_loss_scaler_step(NULL, &flag));
+  NO_HANDLE(st_loss_scaler_update(NULL, &flag));
+  NO_HANDLE(st_loss_scaler_state(NULL, &state));
+  NO_HANDLE(st_loss_scaler_restore(NULL, "{}"));
   NO_HANDLE(st_data_split(NULL, 0.1, 0, &data, &other));
   NO_HANDLE(st_data_rows(NULL, &n));
   NO_HANDLE(st_data_vocabulary(NULL, &n));
@@ -497,6 +510,28 @@ static void arguments_of_schedule(void) {
   WORKS(st_schedule_destroy(schedule));
 }
 
+static void arguments_of_loss_scaler(st_context* context) {
+  const int64_t dims[] = {2};
+  float values[2] = {0, 0};
+  const st_view view = {ST_F32, 1, dims, NULL, values, sizeof values};
+  st_loss_scaler* scaler = NULL;
+  double scale = 0;
+  int32_t flag = 0;
+  REFUSES(st_loss_scaler_create(context, NULL, NULL));
+  WORKS(st_loss_scaler_create(context, NULL, &scaler)); /* no options: defaults */
+  REFUSES(st_loss_scaler_scale(scaler, NULL));
+  WORKS(st_loss_scaler_scale(scaler, &scale));
+  REFUSES(st_loss_scaler_unscale(scaler, 1, NULL, &flag));
+  REFUSES(st_loss_scaler_unscale(scaler, 1, &view, NULL));
+  WORKS(st_loss_scaler_unscale(scaler, 1, &view, &flag));
+  REFUSES(st_loss_scaler_step(scaler, NULL));
+  WORKS(st_loss_scaler_step(scaler, &flag));
+  WORKS(st_loss_scaler_update(scaler, NULL)); /* who needs not know */
+  REFUSES(st_loss_scaler_state(scaler, NULL));
+  REFUSES(st_loss_scaler_restore(scaler, NULL));
+  WORKS(st_loss_scaler_destroy(scaler));
+}
+
 int main(int argc, char** argv) {
   int64_t live = -1;
   st_context* context = NULL;
@@ -516,6 +551,7 @@ int main(int argc, char** argv) {
   arguments_of_host_data(context);
   arguments_of_tensor(context);
   arguments_of_gemm(context);
+  arguments_of_loss_scaler(context);
   arguments_of_recipe(recipe);
   arguments_of_schedule();
   arguments_of_trainer(model, recipe);

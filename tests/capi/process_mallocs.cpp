@@ -18,8 +18,9 @@ struct Past {
   const char* why;
 };
 
-constexpr std::array<Past, 7> kPast = {{
+constexpr std::array<Past, 8> kPast = {{
     {"st_gemm_plan_create", 2, 1024, "the C library's for a thread"},
+    {"st_loss_scaler_create", 2, 1024, "the C library's for a thread"},
     {"st_model_read_file", 1, 1024, "the C library's FILE"},
     {"st_model_write_file", 2, 1024, "the C library's for a thread"},
     {"st_trainer_create", 2, 1024, "the C library's for a thread"},
@@ -36,7 +37,18 @@ Past allowed(const HandleCall& row) {
 /// A recipe is of no context until a trainer is made of it.
 bool is_of_no_context(const HandleCall& row) { return std::string_view(row.function).starts_with("st_recipe"); }
 
+/// A call out of turn is refused with a text, which is the process's.
+void begin_scaled_step(AllKinds& w, std::string_view function) {
+  if (function != "st_loss_scaler_unscale" && function != "st_loss_scaler_step" && function != "st_loss_scaler_update") return;
+  ASSERT_TRUE(works(st_loss_scaler_scale(w.loss_scaler, &w.real)));
+  if (function == "st_loss_scaler_unscale") return;
+  ASSERT_TRUE(works(st_loss_scaler_unscale(w.loss_scaler, 1, &w.product_view, &w.done)));
+  if (function == "st_loss_scaler_step") return;
+  ASSERT_TRUE(works(st_loss_scaler_step(w.loss_scaler, &w.done)));
+}
+
 void begin_what_it_ends(AllKinds& w, std::string_view function) {
+  begin_scaled_step(w, function);
   if (function != "st_trainer_backward" && function != "st_trainer_apply") return;
   ASSERT_TRUE(works(st_trainer_forward(w.run.trainer, 2, w.batch.views(), &w.number, &w.outputs)));
   if (function == "st_trainer_backward") return;

@@ -113,6 +113,7 @@ class World {
   Shelf<st_gemm> gemms;
   Shelf<st_packed> packed;
   Shelf<st_schedule> schedules;
+  Shelf<st_loss_scaler> loss_scalers;
   std::vector<st_value> values;
   std::vector<uint8_t> stream;  // what the last st_model_write wrote
   int depth = 0;                // of calls out of callbacks

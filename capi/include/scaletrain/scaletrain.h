@@ -16,6 +16,7 @@
 #include <scaletrain/host_op.h>
 #include <scaletrain/layer.h>
 #include <scaletrain/library.h>
+#include <scaletrain/loss_scaler.h>
 #include <scaletrain/model.h>
 #include <scaletrain/ops.h>
 #include <scaletrain/pending.h>

@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <numeric>
+
+#include "guard.h"
+#include "objects.h"
+#include "views.h"
+
+using namespace st;
+using namespace st::capi;
+
+namespace {
+
+constexpr int64_t kMaxGradients = 1 << 20;
+
+LossScale options_of(const st_loss_scaler_options& theirs) {
+  return {.enabled = theirs.enabled != 0,
+          .dynamic = theirs.dynamic != 0,
+          .scale = theirs.initial_scale,
+          .growth_factor = theirs.growth_factor,
+          .backoff_factor = theirs.backoff_factor,
+          .growth_interval = theirs.growth_interval,
+          .minimum = theirs.minimum_scale};
+}
+
+HostView gradient_of(const st_view& view, std::string_view name) {
+  constexpr const char* kCall = "st_loss_scaler_unscale";
+  const HostView ours = written_view(name, &view, kCall);
+  about_tensor(name, [&] {
+    check(reinterpret_cast<uintptr_t>(ours.data) % static_cast<uintptr_t>(bytes_of(ours.dtype)) == 0, kCall, ": \"", name, "\" of dtype ",
+          ours.dtype, " is not aligned to ", bytes_of(ours.dtype), " bytes");
+  });
+  return ours;
+}
+
+/// In the order of their addresses, so that only neighbours need be looked at.
+void refuse_overlaps(std::vector<HostView>& views) {
+  const auto begin = [](const HostView& view) { return reinterpret_cast<uintptr_t>(view.data); };
+  const auto end = [&](const HostView& view) {
+    return begin(view) + static_cast<uintptr_t>(extent_bytes(view.dtype, view.shape, view.strides));
+  };
+  std::ranges::sort(views, {}, begin);
+  for (size_t i = 0; i < views.size(); ++i)
+    for (size_t j = i + 1; j < views.size() && begin(views[j]) < end(views[i]); ++j)
+      check(!share_memory(views[i], views[j]), "st_loss_scaler_unscale: \"", views[i].name, "\" and \"", views[j].name,
+            "\" share memory, which would be unscaled twice; give each gradient once");
+}
+
+void take_gradients(LossScalerObject& s, int64_t n, const st_view* gradients) {
+  check(n >= 0 && n <= kMaxGradients, "st_loss_scaler_unscale: n is ", n, "; allowed is 0 to ", kMaxGradients);
+  check(n == 0 || gradients != nullptr, "st_loss_scaler_unscale: gradients is NULL with n = ", n, " of them");
+  while (std::ssize(s.names) < n) s.names.push_back(text("gradient ", s.names.size()));
+  s.views.clear();
+  s.arrays.clear();
+  for (int64_t i = 0; i < n; ++i) {
+    const HostView view = gradient_of(gradients[i], s.names[static_cast<size_t>(i)]);
+    s.arrays.push_back({.dtype = view.dtype, .shape = view.shape, .strides = view.strides, .data = view.data});
+    s.views.push_back(view);
+  }
+  refuse_overlaps(s.views);
+}
+
+}  // namespace
+
+st_status st_loss_scaler_options_init(st_loss_scaler_options* options, size_t size) {
+  const LossScale standard;
+  st_loss_scaler_options defaults{};
+  defaults.enabled = defaults.dynamic = 1;
+  defaults.initial_scale = standard.scale;
+  defaults.growth_factor = standard.growth_factor;
+  defaults.backoff_factor = standard.backoff_factor;
+  defaults.growth_interval = standard.growth_interval;
+  defaults.minimum_scale = standard.minimum;
+  return init(options, size, defaults);
+}
+
+st_status st_loss_scaler_create(st_context* context, const st_loss_scaler_options* options, st_loss_scaler** scaler) {
+  return guard([&] {
+    given(scaler, "st_loss_scaler_create: scaler");
+    auto shared = peek(context)->context;  // first, so that its memory serves
+    LossScale wish;
+    int threads = shared->threads();
+    if (options != nullptr) {
+      const st_loss_scaler_options theirs = take(options, "st_loss_scaler_create: options");
+      check_threads("st_loss_scaler_create", theirs.threads, "the context's");
+      if (theirs.threads > 0) threads = theirs.threads;
+      wish = options_of(theirs);
+    }
+    static_cast<void>(LossScaler(wish));  // refused before threads are started
+    auto object = std::make_shared<LossScalerObject>();
+    object->step = std::make_unique<ScaledStep>(wish, shared->make_workers(threads));
+    object->context = std::move(shared);
+    hand_out(scaler, std::move(object));
+  });
+}
+
+st_status st_loss_scaler_destroy(st_loss_scaler* scaler) {
+  return guard([&] { drop(scaler); });
+}
+
+st_status st_loss_scaler_scale(st_loss_scaler* scaler, double* scale) {
+  return guard([&] {
+    given(scale, "st_loss_scaler_scale: scale");
+    *scale = find(scaler)->step->scale();
+  });
+}
+
+st_status st_loss_scaler_unscale(st_loss_scaler* scaler, int64_t n, const st_view* gradients, int32_t* finite) {
+  return guard([&] {
+    given(finite, "st_loss_scaler_unscale: finite");
+    const auto s = find(scaler);
+    take_gradients(*s, n, gradients);
+    *finite = s->step->unscale(s->arrays) ? 1 : 0;
+  });
+}
+
+st_status st_loss_scaler_step(st_loss_scaler* scaler, int32_t* run) {
+  return guard([&] {
+    given(run, "st_loss_scaler_step: run");
+    *run = find(scaler)->step->step() ? 1 : 0;
+  });
+}
+
+st_status st_loss_scaler_update(st_loss_scaler* scaler, int32_t* skipped) {
+  return guard([&] {
+    const bool was_skipped = find(scaler)->step->update();
+    if (skipped != nullptr) *skipped = was_skipped ? 1 : 0;
+  });
+}
+
+st_status st_loss_scaler_state(st_loss_scaler* scaler, const char** json) {
+  return guard([&] {
+    given(json, "st_loss_scaler_state: json");
+    const auto s = find(scaler);
+    s->answer = s->step->state();
+    *json = s->answer.c_str();
+  });
+}
+
+st_status st_loss_scaler_restore(st_loss_scaler* scaler, const char* json) {
+  return guard([&] { find(scaler)->step->restore(text_given(json, "st_loss_scaler_restore: json")); });
+}

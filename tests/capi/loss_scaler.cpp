@@ -1,0 +1,206 @@
+// Loss scaling by itself, over the host's arrays.
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "small_run.h"
+
+namespace st::test {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+struct Gradient {
+  std::vector<float> values;
+  int64_t dims[1] = {std::ssize(values)};
+  st_view view() { return {ST_F32, 1, dims, nullptr, values.data(), dims[0] * 4}; }
+};
+
+class CLossScaler : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(works(st_context_create(nullptr, context_.out()))); }
+  HeldLossScaler scaler(const st_loss_scaler_options* options = nullptr) {
+    HeldLossScaler made;
+    EXPECT_TRUE(works(st_loss_scaler_create(context_, options, made.out())));
+    return made;
+  }
+  HeldContext context_;
+};
+
+TEST_F(CLossScaler, HasGradScalersDefaults) {
+  const auto options = filled(st_loss_scaler_options_init);
+  EXPECT_EQ(options.enabled, 1);
+  EXPECT_EQ(options.dynamic, 1);
+  EXPECT_EQ(options.threads, 0);
+  EXPECT_EQ(options.initial_scale, 65536);
+  EXPECT_EQ(options.growth_factor, 2);
+  EXPECT_EQ(options.backoff_factor, 0.5);
+  EXPECT_EQ(options.growth_interval, 2000);
+  EXPECT_EQ(options.minimum_scale, 1);
+}
+
+// f(w) = (w - 1)^2 / 2 of 16 weights, by descent: an inf every 7th step, an interval of 5.
+TEST_F(CLossScaler, AHostsOwnLoopSkipsAndConverges) {
+  auto options = filled(st_loss_scaler_options_init);
+  options.growth_interval = 5;
+  const auto s = scaler(&options);
+  std::vector<float> w(16, 0);
+  Gradient g{std::vector<float>(16)};
+  int skips = 0;
+  for (int step = 1; step <= 140; ++step) {
+    double scale = 0;
+    int32_t finite = -1, run = -1, skipped = -1;
+    ASSERT_TRUE(works(st_loss_scaler_scale(s, &scale)));
+    for (size_t i = 0; i < w.size(); ++i) g.values[i] = static_cast<float>(scale) * (w[i] - 1);
+    if (step % 7 == 0) g.values[static_cast<size_t>(step) % 16] = step % 2 == 0 ? kInf : -kInf;
+    const st_view view = g.view();
+    ASSERT_TRUE(works(st_loss_scaler_unscale(s, 1, &view, &finite)));
+    ASSERT_TRUE(works(st_loss_scaler_step(s, &run)));
+    if (run != 0)
+      for (size_t i = 0; i < w.size(); ++i) w[i] -= 0.1F * g.values[i];
+    ASSERT_TRUE(works(st_loss_scaler_update(s, &skipped)));
+    EXPECT_EQ(finite, step % 7 == 0 ? 0 : 1) << step;
+    EXPECT_EQ(run, finite);
+    EXPECT_EQ(skipped, 1 - finite);
+    skips += skipped;
+  }
+  EXPECT_EQ(skips, 20);
+  for (const float x : w) EXPECT_NEAR(x, 1 - std::pow(0.9, 120), 1e-5);  // 120 steps of a contraction by 0.9
+  double scale = 0;
+  ASSERT_TRUE(works(st_loss_scaler_scale(s, &scale)));
+  EXPECT_EQ(scale, 65536) << "twenty times doubled, twenty times halved";
+}
+
+TEST_F(CLossScaler, TakesEveryFloatingTypeAndStridesInOneCall) {
+  auto options = filled(st_loss_scaler_options_init);
+  options.initial_scale = 4;
+  options.threads = 2;
+  const auto s = scaler(&options);
+  const int64_t three[] = {3}, two_by_two[] = {2, 2}, gaps[] = {3, 1};
+  float f32[] = {4, 8, 12}, strided[] = {4, 4, 99, 4, 4};
+  double f64[] = {-4, 2, 1};
+  uint16_t f16[] = {0x4400, 0x3C00, 0x0001}, bf16[] = {0x4080, 0x3F80, 0xC080};  // 4, 1, the least denormal; 4, 1, -4
+  const st_view views[] = {{ST_F32, 1, three, nullptr, f32, 12},
+                           {ST_F64, 1, three, nullptr, f64, 24},
+                           {ST_F16, 1, three, nullptr, f16, 6},
+                           {ST_BF16, 1, three, nullptr, bf16, 6},
+                           {ST_F32, 2, two_by_two, gaps, strided, 20}};
+  double scale = 0;
+  int32_t finite = 0;
+  ASSERT_TRUE(works(st_loss_scaler_scale(s, &scale)));
+  EXPECT_EQ(scale, 4);
+  ASSERT_TRUE(works(st_loss_scaler_unscale(s, 5, views, &finite)));
+  EXPECT_EQ(finite, 1);
+  EXPECT_EQ(std::vector<float>(f32, f32 + 3), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(std::vector<float>(strided, strided + 5), (std::vector<float>{1, 1, 99, 1, 1}));
+  EXPECT_EQ(std::vector<double>(f64, f64 + 3), (std::vector<double>{-1, 0.5, 0.25}));
+  EXPECT_EQ(std::vector<uint16_t>(f16, f16 + 3), (std::vector<uint16_t>{0x3C00, 0x3400, 0}));
+  EXPECT_EQ(std::vector<uint16_t>(bf16, bf16 + 3), (std::vector<uint16_t>{0x3F80, 0x3E80, 0xBF80}));
+}
+
+TEST_F(CLossScaler, OutOfTurnSaysTheOrder) {
+  const auto s = scaler();
+  Gradient g{{65536, 0}};
+  const st_view view = g.view();
+  double scale = 0;
+  int32_t flag = 0;
+  const auto refused = [&](st_status status, const char* call) {
+    EXPECT_TRUE(fails(ST_WRONG_STATE, status, {call, "scale, backward, unscale, clip, step, update"}));
+  };
+  refused(st_loss_scaler_unscale(s, 1, &view, &flag), "unscale");
+  refused(st_loss_scaler_update(s, &flag), "update");
+  ASSERT_TRUE(works(st_loss_scaler_scale(s, &scale)));
+  refused(st_loss_scaler_step(s, &flag), "step");
+  ASSERT_TRUE(works(st_loss_scaler_unscale(s, 1, &view, &flag)));
+  refused(st_loss_scaler_unscale(s, 1, &view, &flag), "unscale");
+  EXPECT_EQ(g.values[0], 1) << "unscaled once";
+  refused(st_loss_scaler_update(s, &flag), "update");
+  refused(st_loss_scaler_scale(s, &scale), "scale");
+  ASSERT_TRUE(works(st_loss_scaler_step(s, &flag)));
+  refused(st_loss_scaler_step(s, &flag), "step");
+  ASSERT_TRUE(works(st_loss_scaler_update(s, &flag)));
+}
+
+TEST_F(CLossScaler, BadOptionsAreNamed) {
+  const auto refused = [&](auto change, std::initializer_list<std::string_view> words) {
+    auto options = filled(st_loss_scaler_options_init);
+    change(options);
+    HeldLossScaler made;
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_loss_scaler_create(context_, &options, made.out()), words));
+  };
+  refused([](auto& o) { o.initial_scale = -1; }, {"the scale is -1"});
+  refused([](auto& o) { o.initial_scale = kInf; }, {"the scale is inf"});
+  refused([](auto& o) { o.initial_scale = NAN; }, {"the scale is nan"});
+  refused([](auto& o) { o.growth_factor = 1; }, {"growth factor is 1", "above 1"});
+  refused([](auto& o) { o.backoff_factor = 1; }, {"backoff factor is 1", "between 0 and 1"});
+  refused([](auto& o) { o.growth_interval = 0; }, {"growth interval is 0"});
+  refused([](auto& o) { o.minimum_scale = 0; }, {"minimum is 0"});
+  refused([](auto& o) { o.threads = -1; }, {"threads is -1"});
+}
+
+TEST_F(CLossScaler, BadGradientsAreNamedAndNothingIsWritten) {
+  const auto s = scaler();
+  double scale = 0;
+  ASSERT_TRUE(works(st_loss_scaler_scale(s, &scale)));
+  Gradient g{{65536, 65536, 65536, 65536}};
+  const int64_t two[] = {2}, four[] = {4}, zero_stride[] = {0};
+  int32_t whole[4] = {}, flag = 0;
+  const auto refused = [&](const st_view& second, std::initializer_list<std::string_view> words) {
+    const st_view views[] = {{ST_F32, 1, two, nullptr, g.values.data(), 8}, second};
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_loss_scaler_unscale(s, 2, views, &flag), words));
+    EXPECT_EQ(g.values, std::vector<float>(4, 65536));
+  };
+  float* const values = g.values.data();
+  refused({ST_I32, 1, four, nullptr, whole, 16}, {"gradient 1", "i32", "f32, f64, bf16 and f16"});
+  refused({ST_F32, 1, two, nullptr, values + 1, 8}, {"gradient 0", "gradient 1", "share memory"});
+  refused({ST_F32, 1, two, nullptr, values, 8}, {"share memory"});
+  refused({ST_F32, 1, two, zero_stride, values + 2, 8}, {"gradient 1", "share memory by its strides"});
+  refused({ST_F32, 1, two, nullptr, reinterpret_cast<char*>(values + 2) - 2, 8}, {"gradient 1", "aligned"});
+  refused({ST_F32, 1, two, nullptr, nullptr, 8}, {"gradient 1", "NULL"});
+  refused({ST_F32, 1, four, nullptr, values + 2, 8}, {"gradient 1", "needs 16 bytes"});
+  const st_view good = g.view();
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_loss_scaler_unscale(s, 0, &good, &flag), {"no gradients"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_loss_scaler_unscale(s, -1, &good, &flag), {"n is -1"}));
+  ASSERT_TRUE(works(st_loss_scaler_unscale(s, 1, &good, &flag)));
+  EXPECT_EQ(g.values, std::vector<float>(4, 1));
+}
+
+TEST_F(CLossScaler, ColumnsOfOneArrayMayBeGradientsOfTheirOwn) {
+  const auto s = scaler();
+  double scale = 0;
+  ASSERT_TRUE(works(st_loss_scaler_scale(s, &scale)));
+  std::vector<float> values(12, 65536);
+  const int64_t half[] = {3, 2}, rows[] = {4, 1};
+  const st_view views[] = {{ST_F32, 2, half, rows, values.data() + 2, 40}, {ST_F32, 2, half, rows, values.data(), 48}};
+  int32_t finite = 0;
+  ASSERT_TRUE(works(st_loss_scaler_unscale(s, 2, views, &finite)));
+  EXPECT_EQ(values, std::vector<float>(12, 1));
+}
+
+TEST_F(CLossScaler, GoesOnFromItsState) {
+  auto options = filled(st_loss_scaler_options_init);
+  options.growth_interval = 3;
+  const auto a = scaler(&options), b = scaler(&options);
+  const auto run_step = [](st_loss_scaler* s, float value) {
+    Gradient g{{value}};
+    const st_view view = g.view();
+    double scale = 0;
+    int32_t flag = 0;
+    EXPECT_TRUE(works(st_loss_scaler_scale(s, &scale)));
+    EXPECT_TRUE(works(st_loss_scaler_unscale(s, 1, &view, &flag)));
+    EXPECT_TRUE(works(st_loss_scaler_step(s, &flag)));
+    EXPECT_TRUE(works(st_loss_scaler_update(s, &flag)));
+    return scale;
+  };
+  for (const float value : {kInf, 1.0F, 1.0F}) run_step(a, value);
+  const char* state = nullptr;
+  ASSERT_TRUE(works(st_loss_scaler_state(a, &state)));
+  EXPECT_STREQ(state, R"({"scale":32768.0,"good_steps":2})");
+  ASSERT_TRUE(works(st_loss_scaler_restore(b, state)));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(run_step(a, 1), run_step(b, 1));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_loss_scaler_restore(b, R"({"scale":-1,"good_steps":0})"), {"scale is -1"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_loss_scaler_restore(b, "{"), {"loss scale: state"}));
+}
+
+}  // namespace
+}  // namespace st::test
