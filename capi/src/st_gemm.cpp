@@ -34,13 +34,14 @@ st_status st_gemm_plan_create(st_context* context, const st_gemm_problem* proble
     check_threads("st_gemm_plan_create", wish.threads, "the context's");
     const int threads = wish.threads == 0 ? c.threads() : wish.threads;
     const GemmKernels& kernels = c.backend().gemm();
-    GemmChoice choice = choose_gemm(kernels, ours, wish_of(wish), threads);
-    c.require_memory("st_gemm_plan_create: scratch", choice.scratch_bytes);
+    GemmWish wanted = wish_of(wish);
+    wanted.memory_left = c.spare_memory();
+    GemmChoice choice = choose_gemm(kernels, ours, wanted, threads);
     auto workers = c.make_workers(threads);
     GemmContest contest{.tiles = wish.tune_ms > 0};
     if (wish.library == ST_GEMM_LIBRARY_AUTO) contest.libraries = shared->gemm_libraries();
     const double seconds = contest.tiles ? wish.tune_ms * 1e-3 : kLibrarySeconds;
-    if (contest.tiles || !contest.libraries.empty()) choice = shared->tuner().tuned(choice, wish_of(wish), *workers, seconds, contest);
+    if (contest.tiles || !contest.libraries.empty()) choice = shared->tuner().tuned(choice, wanted, *workers, seconds, contest);
     auto object = std::make_shared<GemmObject>();
     const auto memory = c.memory();
     object->context = std::move(shared);

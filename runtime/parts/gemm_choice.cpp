@@ -46,7 +46,7 @@ class Fitting {
     return choice;
   }
 
-  bool fits(const GemmChoice& choice) const { return wish_.max_scratch_bytes == 0 || choice.scratch_bytes <= wish_.max_scratch_bytes; }
+  bool fits(const GemmChoice& choice) const { return choice.scratch_bytes <= wish_.scratch_budget(); }
 
   /// The largest that fits, or the smallest there is: blocks shrink before tiles, tiles before pieces of K. `wished`: only what is not.
   GemmChoice largest(bool wished) const {
@@ -88,9 +88,12 @@ class Fitting {
     const TileSchedule asked = chosen.tiles();
     const GemmChoice best = largest(false);
     const TileSchedule tile = best.tiles();
+    const int64_t budget = wish_.scratch_budget();
+    const std::string limit = budget < wish_.memory_left ? text("max_scratch_bytes is ", budget)
+                                                         : text("the context has ", budget, " left of memory_limit or of the machine");
     fail(Code::out_of_memory,
          text("gemm: tile ", asked.mc, "x", asked.nc, "x", asked.kc, " in blocks of ", asked.block_m, "x", asked.block_n, " needs ",
-              chosen.scratch_bytes, " bytes of scratch, max_scratch_bytes is ", wish_.max_scratch_bytes, "; ",
+              chosen.scratch_bytes, " bytes of scratch, ", limit, "; ",
               fits(best) ? "the largest that fits is tile " : "and even the smallest needs more, tile ", tile.mc, "x", tile.nc, "x",
               tile.kc, " in blocks of ", tile.block_m, "x", tile.block_n, " (", best.scratch_bytes, " bytes)"));
   }

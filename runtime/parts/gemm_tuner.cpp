@@ -172,9 +172,7 @@ TunedTiles GemmTuner::tune(const GemmProblem& problem, const GemmWish& wish, Wor
   GemmProblem added = problem;  // what a run may ask for, as choose_gemm() counts it
   added.beta = 1;
   const auto scratch_of = [&](const TileSchedule& schedule) { return kernels.workspace(added, schedule, workers.threads()); };
-  const auto fits = [&](const TileSchedule& schedule) {
-    return wish.max_scratch_bytes == 0 || scratch_of(schedule) <= wish.max_scratch_bytes;
-  };
+  const auto fits = [&](const TileSchedule& schedule) { return scratch_of(schedule) <= wish.scratch_budget(); };
   const auto is_standard = [&](const TileSchedule& schedule) { return schedule == kernels.schedule(problem, wish.tiles); };
   const auto by_library = [&](const GemmLibrary* library, ScheduleSource source) {
     TunedTiles tiles{wish.tiles, source};

@@ -79,14 +79,57 @@ TEST_F(GemmRefusals, OfSchedules) {
   });
 }
 
-TEST_F(GemmRefusals, OfScratchBeyondTheContextsLimit) {
+TEST_F(GemmRefusals, OfTilesBeyondTheContextsLimitNameTheLargestThatFits) {
   auto options = filled(st_context_options_init);
-  options.memory_limit = 1 << 16;
+  options.memory_limit = 1 << 14;
   context_.reset();
   ASSERT_TRUE(works(st_context_create(&options, context_.out())));
   const GemmCase x({2000, 2000, 2000});
-  st_gemm* made = nullptr;
-  EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_gemm_plan_create(context_, &x.problem, nullptr, &made), {"scratch", "memory_limit"}));
+  auto schedule = filled(st_gemm_schedule_init);
+  schedule.tile_k = 500;  // a panel of 6 rows and 16 columns alone is 44 KB
+  for (const int64_t most : {int64_t{0}, int64_t{1} << 30}) {
+    schedule.max_scratch_bytes = most;
+    st_gemm* made = nullptr;
+    EXPECT_TRUE(fails(
+        ST_OUT_OF_MEMORY, st_gemm_plan_create(context_, &x.problem, &schedule, &made),
+        {"tile ", "x500 in blocks of", "bytes of scratch, the context has 16384 left of memory_limit", "the largest that fits is tile"}));
+    EXPECT_EQ(made, nullptr);
+  }
+}
+
+TEST_F(GemmRefusals, AreNotWhatAChosenTileMeetsThatIsMadeToFitTheContextsLimit) {
+  GemmCase x({600, 600, 600});
+  const HeldGemm free = x.plan(context_);
+  auto of_free = filled(st_gemm_info_init), info = of_free;
+  ASSERT_TRUE(works(st_gemm_plan_info(free, &of_free)));
+  ASSERT_TRUE(works(x.run(free, 1, 0)));
+  auto options = filled(st_context_options_init);
+  options.threads = 1;
+  options.memory_limit = of_free.scratch_bytes / 2;
+  HeldContext tight;
+  ASSERT_TRUE(works(st_context_create(&options, tight.out())));
+  GemmCase y({600, 600, 600});
+  const HeldGemm fitted = y.plan(tight);
+  ASSERT_TRUE(works(st_gemm_plan_info(fitted, &info)));
+  EXPECT_LE(info.scratch_bytes, options.memory_limit);
+  EXPECT_EQ(info.tile_k, of_free.tile_k);
+  ASSERT_TRUE(works(y.run(fitted, 1, 0)));
+  EXPECT_EQ(y.c.bytes(), x.c.bytes());
+  // Further plans have to do with what is left, until there is too little for any.
+  std::vector<HeldGemm> plans;
+  int64_t left = options.memory_limit - info.scratch_bytes;
+  for (st_status status = ST_OK; status == ST_OK && plans.size() < 1000;) {
+    st_gemm** made = plans.emplace_back().out();
+    status = st_gemm_plan_create(tight, &y.problem, nullptr, made);
+    if (status != ST_OK) {
+      EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, status, {"the context has " + std::to_string(left) + " left"}));
+      return;
+    }
+    ASSERT_TRUE(works(st_gemm_plan_info(*made, &info)));
+    ASSERT_LE(info.scratch_bytes, left);
+    left -= info.scratch_bytes;
+  }
+  ADD_FAILURE() << "a thousand plans fit into " << options.memory_limit << " bytes";
 }
 
 TEST_F(GemmRefusals, OfViewsThatAreNotThePlans) {

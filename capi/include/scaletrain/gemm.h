@@ -55,7 +55,9 @@ typedef struct st_gemm_schedule {
   int64_t block_m, block_n;       /* what is packed at a time, for all threads */
   int64_t micro_m;                /* rows in registers */
   int32_t order, packing;
-  int64_t max_scratch_bytes; /* 0: what the context has; less makes what is not wished for smaller, never tile_k */
+  /* 0: what the context has left, of memory_limit and of the machine, which is also the most; what is not wished for is made smaller to
+   * fit, never tile_k. */
+  int64_t max_scratch_bytes;
   /* Milliseconds that st_gemm_plan_create may measure for what is not wished for: other tiles of the same tile_k, so the same bits. A
    * winner beyond the spread is taken, and kept in the context's tuning cache, which is asked first. Too short for this product: the
    * default, and the log says so. 0: never, neither measured nor looked up. Tiles that won may pack B otherwise than the default's. */
@@ -65,7 +67,7 @@ typedef struct st_gemm_schedule {
 ST_API st_status st_gemm_schedule_init(st_gemm_schedule* schedule, size_t size);
 
 /* schedule NULL: choose all. ST_OUT_OF_MEMORY, with the numbers and the largest tile that fits, when the wish needs more scratch than
- * max_scratch_bytes. Scratch comes from the context's allocator, here and never later. */
+ * max_scratch_bytes or than the context has left. Scratch comes from the context's allocator, here and never later. */
 ST_API st_status st_gemm_plan_create(st_context* context, const st_gemm_problem* problem, const st_gemm_schedule* schedule, st_gemm** gemm);
 ST_API st_status st_gemm_plan_destroy(st_gemm* gemm);
 
