@@ -40,13 +40,13 @@ bool is_beyond_spread(const Runner& other, const Runner& one) { return gain_of(o
 
 class Race {
  public:
-  Race(const GemmKernels& kernels, const GemmProblem& problem, bool compares, Workers& workers, int64_t scratch,
-       const std::shared_ptr<MemorySource>& memory, double deadline)
-      : kernels_(kernels),
+  Race(const GemmTuner::Parts& parts, const GemmProblem& problem, bool compares, Workers& workers, int64_t scratch, double deadline)
+      : kernels_(parts.kernels),
+        clock_(parts.clock),
         problem_(problem),
         workers_(workers),
-        operands_(problem, compares, memory),
-        scratch_(scratch, memory),
+        operands_(problem, compares, parts.memory),
+        scratch_(scratch, parts.memory),
         deadline_(deadline) {}
 
   /// Whether there is time for a first look at two candidates at least, and for telling them apart.
@@ -68,7 +68,7 @@ class Race {
 
   /// How many candidates may begin, with time for the finalists' rounds left.
   size_t places() const {
-    const double samples = (deadline_ - os::seconds()) / (sample_ * kSlack);
+    const double samples = (deadline_ - clock_()) / (sample_ * kSlack);
     const double first = samples - static_cast<double>(kFinalists * kLeastRounds);
     if (first < static_cast<double>(kFinalists) * kFirstRounds) return static_cast<size_t>(samples / (kFirstRounds + kLeastRounds));
     return static_cast<size_t>(first / kFirstRounds);
@@ -79,7 +79,7 @@ class Race {
     operands_.draw(++seed_ * 4, workers_);
     std::vector<double> seconds(runners.size());
     for (size_t i = 0; i < runners.size(); ++i) {
-      if (os::seconds() + sample_ > deadline_) return false;
+      if (clock_() + sample_ > deadline_) return false;
       const size_t at = (i + seed_) % runners.size();
       if (warms_up_) run(runners[at].schedule);
       seconds[at] = seconds_of(runners[at].schedule, repeats_);
@@ -89,19 +89,20 @@ class Race {
   }
 
  private:
-  bool fits(int runners, int rounds) const { return os::seconds() + sample_ * runners * rounds <= deadline_; }
+  bool fits(int runners, int rounds) const { return clock_() + sample_ * runners * rounds <= deadline_; }
 
   void run(const TileSchedule& schedule) {
     kernels_.run(problem_, schedule, operands_.get(), {scratch_.data(), static_cast<size_t>(scratch_.size())}, workers_);
   }
 
   double seconds_of(const TileSchedule& schedule, int64_t times) {
-    const double begin = os::seconds();
+    const double begin = clock_();
     for (int64_t i = 0; i < times; ++i) run(schedule);
-    return (os::seconds() - begin) / static_cast<double>(times);
+    return (clock_() - begin) / static_cast<double>(times);
   }
 
   const GemmKernels& kernels_;
+  const std::function<double()>& clock_;
   const GemmProblem& problem_;
   Workers& workers_;
   DrawnOperands operands_;
@@ -158,7 +159,7 @@ std::optional<TunedSchedule> winner_of(Race& race, std::vector<Runner> runners, 
 }  // namespace
 
 TunedTiles GemmTuner::tune(const GemmProblem& problem, const GemmWish& wish, Workers& workers, double seconds, const GemmContest& wanted) {
-  const double begin = os::seconds();
+  const double begin = parts_.clock();
   const GemmKernels& kernels = parts_.kernels;
   const TunedTiles standard{wish.tiles,
                             wish.tiles == TileSchedule{} && !wish.order_is_wished ? ScheduleSource::table : ScheduleSource::wish};
@@ -211,7 +212,7 @@ TunedTiles GemmTuner::tune(const GemmProblem& problem, const GemmWish& wish, Wor
 
   std::optional<TunedSchedule> winner;
   try {
-    Race race(kernels, measured, compares, workers, scratch, parts_.memory, begin + seconds);
+    Race race(parts_, measured, compares, workers, scratch, begin + seconds);
     if (race.begin(runners[0].schedule)) {
       const TileSchedule base = runners[0].schedule;
       std::erase_if(runners, [&](const Runner& runner) {

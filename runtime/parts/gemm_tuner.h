@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/memory_source.h"
+#include "base/os.h"
 #include "gemm/candidates.h"
 #include "gemm/tuning_cache.h"
 #include "parts/gemm_choice.h"
@@ -28,6 +29,7 @@ class GemmTuner {
     std::shared_ptr<MemorySource> memory;       // of the operands, for as long as a product is measured
     std::function<int64_t()> available_memory;  // bytes that may be taken now
     Logger log;
+    std::function<double()> clock = os::seconds;  // another in tests of what wins
   };
   explicit GemmTuner(Parts parts) : parts_(std::move(parts)) {}
 

@@ -122,13 +122,14 @@ TEST(GemmCandidates, ArePredictedSlowerWhereThePanelsOfATaskLeaveTheCache) {
 struct Tuning {
   explicit Tuning(const CpuSet& kernels, int64_t there = int64_t{1} << 30) : set(kernels), available(there) {}
   TunedTiles operator()(const GemmProblem& p, double seconds, const GemmWish& wish = {}, const GemmContest& contest = {}) {
-    GemmTuner tuner({*set.gemm, set.name, cache, std::make_shared<MemorySource>(), [this] { return available; }, log});
+    GemmTuner tuner({*set.gemm, set.name, cache, std::make_shared<MemorySource>(), [this] { return available; }, log, clock});
     return tuner.tune(p, wish, workers, seconds, contest);
   }
   std::string key(const GemmProblem& p) const { return tuning_key(os::cpu(), set.name, p, {}, false, workers.threads()); }
 
   CpuSet set;
   int64_t available;
+  std::function<double()> clock = os::seconds;
   std::vector<std::string> told;
   Logger log{[](void* user, int32_t, const char*, const char* line) { static_cast<std::vector<std::string>*>(user)->emplace_back(line); },
              &told};
@@ -171,6 +172,51 @@ TEST(GemmTuner, ReplacesADefaultThatIsPoor) {
   EXPECT_EQ(as_wished(p, known->schedule), found.tiles);
   EXPECT_GT(known->rate, known->standard_rate);
   EXPECT_EQ(tuning(p, 1e-9).source, ScheduleSource::cache);
+}
+
+/// A race of fake seconds: the default takes a centisecond, one candidate its share of that, all others 1.1 of it.
+struct Course {
+  double usual, slow;  // the candidate's shares: usually, and in two rounds of ten
+  double now = 0;
+  TileSchedule candidate;
+  int samples = 0;
+} course;
+
+void run_course(const GemmProblem& p, const TileSchedule& schedule, const GemmOperands&, std::span<std::byte>, Workers&) {
+  double share = 1.1;
+  if (schedule == cpu_sets().back().gemm->schedule(p, {})) {
+    share = 1;
+  } else if (course.samples == 0 || schedule == course.candidate) {
+    course.candidate = schedule;
+    share = course.samples++ % 5 == 4 ? course.slow : course.usual;
+  }
+  course.now += 0.01 * share;
+}
+
+TEST(GemmTuner, ReplacesTheDefaultOnlyByWhatIsFasterBeyondTheSpread) {
+  const struct {
+    double usual, slow;
+    bool wins;
+  } cases[] = {
+      {1 / 1.03, 1 / 1.03, true},    // 3 % faster in every round
+      {1 / 1.03, 1.02, false},       // in the median, but slower in two of ten
+      {1 / 1.03, 1 / 1.001, true},   // hardly faster in two of ten
+      {1 / 1.005, 1 / 1.005, false}  // in every round, but not by 1 %
+  };
+  GemmKernels raced = *cpu_sets().back().gemm;
+  raced.run = run_course;
+  for (const auto& [usual, slow, wins] : cases) {
+    course = {.usual = usual, .slow = slow, .candidate = {}};
+    Tuning tuning({cpu_sets().back().name, nullptr, &raced});
+    tuning.clock = [] { return course.now; };
+    const GemmProblem p = of(200, 210, 900);
+    const TunedTiles found = tuning(p, 30);
+    EXPECT_EQ(found.source, wins ? ScheduleSource::tuned : ScheduleSource::table) << usual << ", " << slow;
+    EXPECT_GE(course.samples, 15) << "it was not in the final";
+    const auto known = tuning.cache.find(tuning.key(p));
+    ASSERT_TRUE(known.has_value());
+    EXPECT_EQ(known->schedule, wins ? course.candidate : tuning.set.gemm->schedule(p, {})) << usual << ", " << slow;
+  }
 }
 
 TEST(GemmTuner, TakesFromTheCacheOnlyWhatTheKernelsRunAsItStandsWithTheSameBits) {
