@@ -27,8 +27,9 @@ class Gemm : public testing::Test {
   }
 
   /// Runs it plain and packed, on both devices' backends where it is small.
-  void check(const GemmShape& shape, float alpha = 1, float beta = 0) {
+  void check(const GemmShape& shape, float alpha = 1, float beta = 0, bool names_batch_strides = true) {
     GemmCase x(shape);
+    if (!names_batch_strides) x.problem.a_batch = x.problem.b_batch = x.problem.c_batch = 0;
     const Matrices before = x.c;
     const HeldGemm gemm = x.plan(context_);
     ASSERT_TRUE(works(x.run(gemm, alpha, beta)));
@@ -60,6 +61,16 @@ TEST_F(Gemm, TakesEveryTransposeGapsBetweenRowsAndBatches) {
       shape.shared_b = shape.batch > 1;
       if (shape.shared_b) check(shape);
     }
+  }
+}
+
+TEST_F(Gemm, SharesEitherMatrixAndPutsABatchOneBehindTheOtherUnlessToldOtherwise) {
+  for (int way = 0; way < 16; ++way) {
+    GemmShape shape{30, 41, 53, 3};
+    shape.transpose_a = shape.column_major_c = (way & 1) != 0, shape.transpose_b = (way & 2) != 0;
+    shape.shared_a = (way & 4) != 0, shape.shared_b = (way & 8) != 0;
+    check(shape, 1, 0, false);
+    if (shape.shared_a) check(shape, 0.5F, 1);
   }
 }
 
@@ -122,23 +133,53 @@ TEST_F(Gemm, TheReferenceDeviceMultipliesToo) {
   check(shape, 1, 1);
 }
 
-TEST_F(Gemm, ThreadsAndTilesOfEqualTileKChangeNoBit) {
-  const GemmShape shape{150, 210, 500};
-  GemmCase first(shape);
-  const HeldGemm chosen = first.plan(context_);
-  ASSERT_TRUE(works(first.run(chosen, 1, 1)));
-  auto info = filled(st_gemm_info_init);
-  ASSERT_TRUE(works(st_gemm_plan_info(chosen, &info)));
-  for (const int32_t threads : {1, 2, 3}) {
-    for (const int64_t tile : {32, 64, 128}) {
+TEST_F(Gemm, ThreadsTilesAndOrderOfEqualTileKChangeNoBit) {
+  for (const int64_t k : {500, 2500}) {  // the longer one in several pieces
+    const GemmShape shape{150, 210, k};
+    GemmCase first(shape);
+    const HeldGemm chosen = first.plan(context_);
+    ASSERT_TRUE(works(first.run(chosen, 1, 1)));
+    auto info = filled(st_gemm_info_init);
+    ASSERT_TRUE(works(st_gemm_plan_info(chosen, &info)));
+    if (k == 2500) {
+      ASSERT_LT(info.tile_k, k);
+    }
+    for (const int32_t order : {ST_GEMM_ORDER_N_K_M, ST_GEMM_ORDER_N_M_K}) {
+      for (const int32_t threads : {1, 2, 3}) {
+        for (const int64_t tile : {32, 64, 128}) {
+          auto schedule = filled(st_gemm_schedule_init);
+          schedule.order = order;
+          schedule.threads = threads;
+          schedule.tile_m = schedule.tile_n = tile;
+          schedule.tile_k = info.tile_k;
+          schedule.block_m = 2 * tile;
+          GemmCase x(shape);
+          ASSERT_TRUE(works(x.run(x.plan(context_, &schedule), 1, 1)));
+          EXPECT_EQ(x.c.bytes(), first.c.bytes()) << "k " << k << ", order " << order << ", " << threads << " threads, tile " << tile;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Gemm, KeepsTheOrderAndTheRowsInRegistersThatWereWishedFor) {
+  const GemmShape shape{120, 70, 600};  // rows in registers are shared out evenly: 2, 3 and 4 divide 120
+  for (const int32_t order : {ST_GEMM_ORDER_N_K_M, ST_GEMM_ORDER_N_M_K}) {
+    for (const int64_t rows : {2, 3, 4}) {
       auto schedule = filled(st_gemm_schedule_init);
-      schedule.threads = threads;
-      schedule.tile_m = schedule.tile_n = tile;
-      schedule.tile_k = info.tile_k;
-      schedule.block_m = 2 * tile;
+      schedule.order = order;
+      schedule.micro_m = rows;
       GemmCase x(shape);
-      ASSERT_TRUE(works(x.run(x.plan(context_, &schedule), 1, 1)));
-      EXPECT_EQ(x.c.bytes(), first.c.bytes()) << threads << " threads, tile " << tile;
+      const Matrices before = x.c;
+      const HeldGemm gemm = x.plan(context_, &schedule);
+      auto info = filled(st_gemm_info_init);
+      ASSERT_TRUE(works(st_gemm_plan_info(gemm, &info)));
+      EXPECT_EQ(info.order, order);
+      EXPECT_EQ(info.micro_m, rows);
+      EXPECT_EQ(info.adjusted, 0);
+      EXPECT_EQ(info.source, ST_GEMM_SOURCE_WISH);
+      ASSERT_TRUE(works(x.run(gemm, 1, 0)));
+      expect_product(x, 1, 0, before);
     }
   }
 }

@@ -88,7 +88,7 @@ class Matrices {
 
 struct GemmShape {
   int64_t m, n, k, batch = 1;
-  bool transpose_a = false, transpose_b = false, column_major_c = false, shared_b = false;
+  bool transpose_a = false, transpose_b = false, column_major_c = false, shared_b = false, shared_a = false;
   int64_t gap = 0;  // unused elements behind each row or column
   st_dtype a_dtype = ST_F32, b_dtype = ST_F32, c_dtype = ST_F32;
 };
@@ -97,16 +97,17 @@ struct GemmCase {
   explicit GemmCase(const GemmShape& s)
       : shape(s),
         problem(filled(st_gemm_problem_init)),
-        a(matrices(s.a_dtype, s.batch, s.m, s.k, s.transpose_a, 1)),
+        a(matrices(s.a_dtype, s.shared_a ? 1 : s.batch, s.m, s.k, s.transpose_a, 1)),
         b(matrices(s.b_dtype, s.shared_b ? 1 : s.batch, s.k, s.n, s.transpose_b, 2)),
         c(matrices(s.c_dtype, s.batch, s.m, s.n, s.column_major_c, 3)) {
     problem.m = s.m, problem.n = s.n, problem.k = s.k, problem.batch = s.batch;
     problem.a_dtype = s.a_dtype, problem.b_dtype = s.b_dtype, problem.c_dtype = s.c_dtype;
-    problem.shared_b = s.shared_b ? 1 : 0;
+    problem.shared_a = s.shared_a ? 1 : 0, problem.shared_b = s.shared_b ? 1 : 0;
     problem.a_row = a.strides[1], problem.a_column = a.strides[2];
     problem.b_row = b.strides[1], problem.b_column = b.strides[2];
     problem.c_row = c.strides[1], problem.c_column = c.strides[2];
-    if (s.batch > 1) problem.a_batch = a.strides[0], problem.c_batch = c.strides[0];
+    if (s.batch > 1) problem.c_batch = c.strides[0];
+    if (s.batch > 1 && !s.shared_a) problem.a_batch = a.strides[0];
     if (s.batch > 1 && !s.shared_b) problem.b_batch = b.strides[0];
   }
 
@@ -117,7 +118,8 @@ struct GemmCase {
   }
   /// Into c.
   st_status run(st_gemm* gemm, float alpha, float beta, st_packed* packed = nullptr, const st_epilogue* epilogue = nullptr) {
-    const st_view of_a = a.view(shape.batch > 1), of_b = b.view(shape.batch > 1 && !shape.shared_b), of_c = c.view(shape.batch > 1);
+    const st_view of_a = a.view(shape.batch > 1 && !shape.shared_a), of_b = b.view(shape.batch > 1 && !shape.shared_b),
+                  of_c = c.view(shape.batch > 1);
     if (packed != nullptr) return st_gemm_run_packed(gemm, alpha, &of_a, packed, beta, &of_c, epilogue);
     return st_gemm_run(gemm, alpha, &of_a, &of_b, beta, &of_c, epilogue);
   }
@@ -131,7 +133,7 @@ struct GemmCase {
   std::pair<double, double> exact(int64_t e, int64_t i, int64_t j, double alpha, double beta, const Matrices& before) const {
     double sum = 0, size = 0;
     for (int64_t l = 0; l < shape.k; ++l) {
-      const double term = a.at(e, i, l) * b.at(shape.shared_b ? 0 : e, l, j);
+      const double term = a.at(shape.shared_a ? 0 : e, i, l) * b.at(shape.shared_b ? 0 : e, l, j);
       sum += term, size += std::abs(term);
     }
     sum *= alpha, size *= std::abs(alpha);

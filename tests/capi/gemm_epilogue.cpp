@@ -121,4 +121,49 @@ TEST(GemmEpilogue, SumsTheFinishedColumnsOverTheBatch) {
   }
 }
 
+TEST(GemmEpilogue, BackwardThroughAnActivationIntoBf16OverSeveralPiecesOfKHasTheSameBitsOfAPackedB) {
+  for (const st_dtype operands : {ST_F32, ST_BF16}) {
+    GemmShape shape{50, 77, 2500};
+    shape.a_dtype = shape.b_dtype = operands, shape.c_dtype = ST_BF16;
+    GemmCase x(shape), again(shape);
+    auto options = filled(st_context_options_init);
+    options.threads = 2;
+    HeldContext context;
+    ASSERT_TRUE(works(st_context_create(&options, context.out())));
+    const HeldGemm gemm = x.plan(context);
+    auto info = filled(st_gemm_info_init);
+    ASSERT_TRUE(works(st_gemm_plan_info(gemm, &info)));
+    ASSERT_LT(info.tile_k, shape.k);
+    Matrices pre(ST_BF16, 1, 50, 77, 80, 1, 4000, 5), sums(ST_BF16, 1, 1, 77, 77, 1, 77, 0), sums_packed = sums;
+    const st_view at = pre.view();
+    const int64_t columns[] = {77};
+    auto epilogue = filled(st_epilogue_init);
+    epilogue.activation = ST_ACTIVATION_GELU_TANH;
+    epilogue.derivative_at = &at;
+    const auto run = [&](GemmCase& of, Matrices& into, st_packed* packed) {
+      st_view vector = into.view();
+      vector.rank = 1, vector.dims = columns, vector.strides = nullptr;
+      epilogue.column_sums = &vector;
+      return of.run(gemm, 1, 0, packed, &epilogue);
+    };
+    ASSERT_TRUE(works(run(x, sums, nullptr)));
+    for (int64_t j = 0; j < 77; ++j) {
+      double sum = 0, sizes = 0;
+      for (int64_t i = 0; i < 50; ++i) {
+        const auto [value, size] = x.exact(0, i, j, 1, 0, x.c);
+        const double slope = slope_of<gelu_tanh>(pre.at(0, i, j));
+        // The product and its product with the slope are rounded, as the ops one after the other do it.
+        ASSERT_NEAR(x.c.at(0, i, j), value * slope, std::abs(value * slope) * 0x1p-7 + std::abs(slope) * 0x1p-24 * 204 * size + 1e-6)
+            << i << ", " << j;
+        sum += x.c.at(0, i, j), sizes += std::abs(x.c.at(0, i, j));
+      }
+      ASSERT_NEAR(sums.at(0, 0, j), sum, std::abs(sum) * 0x1p-8 + sizes * 0x1p-18) << "50 terms in fp32, rounded once";
+    }
+    const HeldPacked packed = again.packed(gemm);
+    ASSERT_TRUE(works(run(again, sums_packed, packed)));
+    EXPECT_EQ(again.c.bytes(), x.c.bytes());
+    EXPECT_EQ(sums_packed.bytes(), sums.bytes());
+  }
+}
+
 }  // namespace
