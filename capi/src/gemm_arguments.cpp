@@ -51,6 +51,14 @@ void check_shape(const Wanted& w, const HostView& view, const char* call) {
   check(view.dtype == w.dtype, call, ": \"", w.name, "\" is ", view.dtype, ", the plan's is ", w.dtype, "; cast it, or make another plan");
 }
 
+/// Kernels read and write it where it lies.
+void check_alignment(const HostView& view, const char* call) {
+  const auto at = reinterpret_cast<uintptr_t>(view.data);
+  const auto width = static_cast<uintptr_t>(bytes_of(view.dtype));
+  check(view.shape.elements() == 0 || at % width == 0, call, ": \"", view.name, "\" is ", view.dtype, " at address ", at,
+        ", which is not a multiple of ", width, "; copy it to one that is");
+}
+
 HostView look_at(const Wanted& w, const st_view* theirs, const char* call) {
   const HostView view = read_view(w.name, theirs, call);
   about_tensor(w.name, [&] {
@@ -65,6 +73,7 @@ HostView look_at(const Wanted& w, const st_view* theirs, const char* call) {
           std::span<const int64_t>(view.strides.data(), static_cast<size_t>(view.shape.rank())), ", the plan's are ", w.strides.row,
           " between rows, ", w.strides.column, " between columns and ", w.step,
           " between matrices; give the view these, or make a plan for its own");
+    check_alignment(view, call);
   });
   return view;
 }
@@ -153,7 +162,10 @@ GemmSide GemmArguments::side(std::string_view name, const GemmProblem& p, const 
   const HostView ours = written_view(name, view, call);  // none of them may share elements, or overlaps could not be told
   Wanted wanted = c_of(p);
   wanted.name = name;
-  about_tensor(name, [&] { check_shape(wanted, ours, call); });
+  about_tensor(name, [&] {
+    check_shape(wanted, ours, call);
+    check_alignment(ours, call);
+  });
   const HostView& kept = keep(ours, use);
   const auto row = static_cast<size_t>(kept.shape.rank() - 2);
   return {kept.data, {kept.strides[row], kept.strides[row + 1]}, row == 1 ? kept.strides[0] : 0};
@@ -166,6 +178,7 @@ void* GemmArguments::vector(std::string_view name, const GemmProblem& p, const s
     check(ours.shape.rank() == 1 && ours.shape[0] == p.n, call, ": \"", name, "\" has shape ", ours.shape, ", it must be [", p.n, "]");
     check(ours.dtype == p.c_type, call, ": \"", name, "\" is ", ours.dtype, ", it must be of C's dtype, ", p.c_type);
     check(p.n <= 1 || ours.strides[0] == 1, call, ": \"", name, "\" has stride ", ours.strides[0], "; give it without gaps");
+    check_alignment(ours, call);
     return keep(ours, use).data;
   });
 }

@@ -18,7 +18,8 @@ UsualOperands::UsualOperands(const GemmProblem& p)
       c_(matrix_of(p.c_type, p.m, p.n, p.c, p.batch)) {}
 
 UsualOperands::Matrix UsualOperands::matrix_of(DType type, int64_t rows, int64_t columns, MatrixStrides strides, int64_t batch) {
-  Matrix m{static_cast<st_dtype>(type), rows, columns, strides, strides == MatrixStrides{columns, 1}};
+  Matrix m{static_cast<st_dtype>(type),           rows, columns, strides, strides == MatrixStrides{columns, 1},
+           static_cast<uintptr_t>(bytes_of(type))};
   if (batch == 1) m.bytes = extent_bytes(type, {rows, columns}, {strides.row, strides.column});
   return m;
 }
@@ -26,6 +27,7 @@ UsualOperands::Matrix UsualOperands::matrix_of(DType type, int64_t rows, int64_t
 bool UsualOperands::is_usual(const Matrix& m, const st_view* view) {
   if (view == nullptr || m.bytes <= 0 || view->dtype != m.dtype || view->rank != 2 || view->dims == nullptr) return false;
   if (view->dims[0] != m.rows || view->dims[1] != m.columns || view->data == nullptr || view->bytes < m.bytes) return false;
+  if (reinterpret_cast<uintptr_t>(view->data) & (m.width - 1)) return false;
   return view->strides == nullptr ? m.is_plain : view->strides[0] == m.strides.row && view->strides[1] == m.strides.column;
 }
 

@@ -4,6 +4,7 @@
 
 #include <scaletrain/gemm.h>
 
+#include <cstdint>
 #include <optional>
 
 #include "gemm/gemm_kernels.h"
@@ -23,6 +24,7 @@ class UsualOperands {
     int64_t rows, columns;
     MatrixStrides strides;
     bool is_plain;      // strides NULL say the same
+    uintptr_t width;    // bytes of an element, of which addresses are multiples
     int64_t bytes = 0;  // from its first element to the end of its last; 0: it has no usual view
   };
   static Matrix matrix_of(DType type, int64_t rows, int64_t columns, MatrixStrides strides, int64_t batch);

@@ -161,6 +161,40 @@ TEST_F(GemmRefusals, OfViewsThatAreNotThePlans) {
   EXPECT_STREQ(info.tensor, "a");
 }
 
+TEST_F(GemmRefusals, OfViewsThatLieBetweenElements) {
+  for (const st_dtype dtype : {ST_F32, ST_BF16}) {
+    GemmShape shape{4, 5, 6};
+    shape.a_dtype = shape.b_dtype = shape.c_dtype = dtype;
+    GemmCase x(shape);
+    const HeldGemm gemm = x.plan(context_);
+    const st_view a = x.a.view(), b = x.b.view(), c = x.c.view();
+    alignas(8) char room[129];
+    const std::string address = std::to_string(reinterpret_cast<uintptr_t>(room + 1));
+    const auto between = [&](st_view view) {
+      view.data = room + 1;
+      return view;
+    };
+    const st_view of_a = between(a), of_b = between(b), of_c = between(c);
+    const auto refused = [&](st_status status, std::string_view name) {
+      return fails(ST_INVALID_ARGUMENT, status, {name, dtype == ST_F32 ? "f32 at" : "bf16 at", address, dtype == ST_F32 ? "of 4" : "of 2"});
+    };
+    EXPECT_TRUE(refused(st_gemm_run(gemm, 1, &of_a, &b, 0, &c, nullptr), "\"a\""));
+    EXPECT_TRUE(refused(st_gemm_run(gemm, 1, &a, &of_b, 0, &c, nullptr), "\"b\""));
+    EXPECT_TRUE(refused(st_gemm_run(gemm, 1, &a, &b, 0, &of_c, nullptr), "\"c\""));
+    st_packed* packed = nullptr;
+    EXPECT_TRUE(refused(st_gemm_pack(gemm, &of_b, &packed), "\"b\""));
+    auto epilogue = filled(st_epilogue_init);
+    epilogue.residual = &of_c;
+    EXPECT_TRUE(refused(st_gemm_run(gemm, 1, &a, &b, 0, &c, &epilogue), "\"residual\""));
+    const int64_t five[] = {5};
+    const st_view vector = {dtype, 1, five, nullptr, room + 1, 20};
+    epilogue = filled(st_epilogue_init);
+    epilogue.bias = &vector;
+    EXPECT_TRUE(refused(st_gemm_run(gemm, 1, &a, &b, 0, &c, &epilogue), "\"bias\""));
+    EXPECT_TRUE(works(st_gemm_run(gemm, 1, &a, &b, 0, &c, nullptr)));
+  }
+}
+
 TEST_F(GemmRefusals, OfOverlapsWithWhatIsWritten) {
   GemmCase x({5, 5, 5});
   const HeldGemm gemm = x.plan(context_);

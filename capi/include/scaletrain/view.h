@@ -24,8 +24,8 @@ typedef struct st_view {
   int32_t rank;           /* at most 8 */
   const int64_t* dims;    /* rank of them */
   const int64_t* strides; /* in elements, none negative; NULL: row-major without gaps */
-  void* data;
-  int64_t bytes; /* room behind data, at least what the dims need */
+  void* data;             /* of any alignment, but in st_gemm calls, which work where it lies: there a multiple of its element's size */
+  int64_t bytes;          /* room behind data, at least what the dims need */
 } st_view;
 
 typedef struct st_named_view {
