@@ -69,6 +69,7 @@ constexpr GemmShape kUsualGemms16[] = {
     both(forward(1024, 768, 2304)), both(forward(1024, 768, 768)), both(forward(1024, 768, 3072)), both(forward(1024, 3072, 768)),
     both(dgrad(1024, 768, 3072)), both(dgrad(1024, 3072, 768)), wgrad(1024, 768, 3072), wgrad(1024, 3072, 768),
     head_forward(256, 768), both(forward(8, 768, 3072)), forward(1, 768, 3072),
+    forward(1024, 1600, 6400), dgrad(1024, 1600, 6400), wgrad(1024, 1600, 6400),
 };
 constexpr GemmShape kMoreGemms16[] = {
     both(forward(256, 768, 768)), both(dgrad(256, 768, 2304)), both(dgrad(256, 768, 768)), both(dgrad(256, 3072, 768)),
@@ -76,6 +77,15 @@ constexpr GemmShape kMoreGemms16[] = {
     both(dgrad(1024, 768, 2304)), both(dgrad(1024, 768, 768)), wgrad(1024, 768, 2304), wgrad(1024, 768, 768),
     packed(head_forward(256, 768)), both(head_dgrad(256, 768)), head_wgrad(256, 768),
     plain(37, 1013, 511), plain(257, 257, 257), plain(1000, 1000, 1000), both(forward(16, 768, 3072)), both(forward(8, 3072, 768)),
+    square(16), square(32), square(64), square(128),
+    both(forward(256, 1600, 4800)), both(forward(256, 1600, 1600)), both(forward(256, 1600, 6400)), both(forward(256, 6400, 1600)),
+    both(dgrad(256, 1600, 4800)), both(dgrad(256, 1600, 1600)), both(dgrad(256, 1600, 6400)), both(dgrad(256, 6400, 1600)),
+    wgrad(256, 1600, 4800), wgrad(256, 1600, 1600), wgrad(256, 1600, 6400), wgrad(256, 6400, 1600),
+    both(forward(1024, 1600, 4800)), both(forward(1024, 1600, 1600)), packed(forward(1024, 1600, 6400)), both(forward(1024, 6400, 1600)),
+    both(dgrad(1024, 1600, 4800)), both(dgrad(1024, 1600, 1600)), packed(dgrad(1024, 1600, 6400)), both(dgrad(1024, 6400, 1600)),
+    wgrad(1024, 1600, 4800), wgrad(1024, 1600, 1600), wgrad(1024, 6400, 1600),
+    both(head_forward(1024, 768)), both(head_dgrad(1024, 768)), head_wgrad(1024, 768),
+    both(head_forward(256, 1600)), both(head_dgrad(256, 1600)), head_wgrad(256, 1600),
 };
 // clang-format on
 
