@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -221,6 +222,22 @@ class BenchGemm(CommandLineTest):
         self.assertNotIn("src=", text)
         width, height, lines = self.image(self.folder / "tiles.png")
         self.assertEqual(len(lines), height * (1 + 3 * width))
+        cells = re.findall(r'<td style="background:#(\w{6});[^>]*>([\d.]+)</td>', text)
+        self.assertEqual(len(cells), 2 * 3 * 3)
+        for at, (colour, fraction) in enumerate(cells):  # maps from left to right, cells of 24 pixels, margins of 12
+            table, row, column = at // 9, at // 3 % 3, at % 3
+            x, y = 12 + table * (3 * 24 + 12) + column * 24 + 12, 12 + row * 24 + 12
+            begin = y * (1 + 3 * width) + 1 + 3 * x
+            self.assertEqual(lines[begin : begin + 3].hex(), colour, (table, row, column))
+            for found, wanted in zip(bytes.fromhex(colour), self.viridis(float(fraction))):
+                self.assertAlmostEqual(found, wanted, delta=0.005 * 4 * 159 + 0.5)  # two digits, the steepest stretch, rounding
+        self.assertEqual(lines[1:4], b"\xff\xff\xff")
+
+    def viridis(self, fraction):
+        stops = [(68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (253, 231, 37)]
+        at = min(fraction, 1) * 4
+        low = min(int(at), 3)
+        return [a + (at - low) * (b - a) for a, b in zip(stops[low], stops[low + 1])]
 
     def image(self, path):
         """Width, height and the unpacked lines of a PNG whose checksums are right."""

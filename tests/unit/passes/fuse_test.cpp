@@ -180,11 +180,19 @@ TEST(Fuse, TakesColumnSumsButOfOneColumn) {
   EXPECT_EQ(sums(1, {0}), 0);
 }
 
+int64_t count_with_column_sums(const Program& program) {
+  int64_t count = 0;
+  for (const Section& section : program.sections)
+    for (const Node& node : section.graph.nodes) count += node.op == Op::fused_linear && node.attrs.flag("column_sums");
+  return count;
+}
+
 TEST(Fuse, TakesWhatItCanOfAGptAndAnMlp) {
   const Program gpt = training_program(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2, 1);
   EXPECT_EQ(count_of(gpt, Op::linear), 2);            // qkv
   EXPECT_EQ(count_of(gpt, Op::fused_linear), 2 * 4);  // projection and contract onto the stream, expand with gelu, and its gradient
   EXPECT_EQ(count_of(gpt, Op::gelu) + count_of(gpt, Op::gelu_backward), 0);
+  EXPECT_EQ(count_with_column_sums(gpt), 2);  // of the gradient through gelu: expand's bias
   const Program mlp = training_program(build_mlp({.inputs = 3, .hidden = {5, 7}, .outputs = 2, .activation = "relu", .loss = "mse"}), 4, 1);
   EXPECT_EQ(count_of(mlp, Op::fused_linear), 4);  // two layers each way, whose scopes are their own
   EXPECT_EQ(count_of(mlp, Op::relu) + count_of(mlp, Op::relu_backward), 0);
