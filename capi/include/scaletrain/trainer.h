@@ -16,9 +16,9 @@ typedef struct st_step_report {
   int64_t step;    /* attempts from 1, skipped ones too */
   double loss;     /* mean over the counted rows of the step, before its update */
   double lr;
-  double grad_norm; /* before clipping */
+  double grad_norm;  /* before clipping */
   double loss_scale; /* that this step's loss was scaled with; 1 unless the recipe's precision is fp16 */
-  int64_t tokens; /* since step 1 */
+  int64_t tokens;    /* since step 1 */
   double tokens_per_second;
   double milliseconds;
   int64_t memory_bytes; /* of all buffers: the plan's device_total, the data's prefetch buffers, and plans that evaluate made */
