@@ -54,6 +54,11 @@ std::string contents(const std::string& path) {
 Json value_of(const std::string& option, const std::string& type, const std::string& value) {
   if (type == "text") return value;
   if (type == "integer") return whole_number(option, value);
+  if (type == "list") {
+    Json list = Json::parse(value, nullptr, false);
+    if (!list.is_array()) refuse(option, " is \"", value, "\"; give a list as JSON, [...]");
+    return list;
+  }
   return real_number(option, value);
 }
 

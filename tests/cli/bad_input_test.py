@@ -38,6 +38,9 @@ class BadInput(CommandLineTest):
     def test_an_unknown_option_names_the_nearest(self):
         self.train_refused("--widht", 32, words=["--widht", "did you mean --width?"])
         self.train_refused("--learning-rat=1", words=["--learning-rat"])
+        self.train_refused("--groups", '{"pattern": "*"}', words=["--groups", "give a list as JSON"])
+        self.train_refused("--groups", '[{"pattern": "blok.*"}]', words=["no parameter fits the pattern", "blok.*", "block.0."])
+        self.train_refused("--groups", '[{"patern": "*"}]', words=["patern", "did you mean", "pattern"])
         self.train_refused("--batchsize", 3, words=["--batchsize", "did you mean --batch?"])
         self.refused("info", "--jason", words=["--jason", "did you mean --json?"])
 
