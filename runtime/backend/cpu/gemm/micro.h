@@ -147,9 +147,10 @@ ST_MICRO void tile(std::index_sequence<R...>, int64_t k, const Cell* a, const Ce
   if constexpr (V > 1) (__builtin_prefetch(out.c + static_cast<int64_t>(R) * out.stride + kWidth, 1), ...);
   TileRow<V> sums[sizeof...(R)] = {};
   if (out.resume != nullptr) ((sums[R] = load_row<V>(out.resume + static_cast<int64_t>(R) * out.resume_stride)), ...);
+  // The last rows of a block of scores are few: those kernels would be most of the library's code, and little of its time.
+  constexpr bool kUnrolled = kStep == static_cast<int64_t>(sizeof...(R)) || sizeof...(R) == kTileRows;
   const Cell* ahead = out.ahead != nullptr ? out.ahead : b;
-#pragma GCC unroll 4
-  for (int64_t i = 0; i < k; ++i) {
+  const auto step = [&]() __attribute__((always_inline)) {
     prefetch_panels<V, kStep>(a, b, b_stride);
     __builtin_prefetch(ahead, 0, 2);
     ahead += out.ahead_step;
@@ -157,6 +158,12 @@ ST_MICRO void tile(std::index_sequence<R...>, int64_t k, const Cell* a, const Ce
     (update_row<V>(sums[R], broadcast(a[static_cast<int64_t>(R) * kRowStride]), row), ...);
     a += kStep;
     b += b_stride;
+  };
+  if constexpr (kUnrolled) {
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < k; ++i) step();
+  } else {
+    for (int64_t i = 0; i < k; ++i) step();
   }
   finish_tile<V>(std::index_sequence<R...>(), sums, out);
 }
