@@ -243,7 +243,7 @@ class Search {
       const Choice most = *knapsack.saving(knapsack.most());
       if (plan(most.scopes) <= budget_) return most.scopes;
     }
-    if (const auto outer = outermost_scopes(program_); plan(outer) <= budget_) return outer;
+    if (auto outer = outermost_scopes(program_); plan(outer) <= budget_) return outer;
     refuse();
   }
 
