@@ -25,9 +25,15 @@ bool computes_in_double(const Call& call) {
   return !call.out.empty() && call.out[0].dtype == DType::f64;
 }
 
+/// Of gradients that are not all of one type.
+bool has_doubles(const Call& call) {
+  return std::any_of(call.in.begin(), call.in.end(), [](const Operand& operand) { return operand.dtype == DType::f64; });
+}
+
 template <Op kOp, const Kernel& kOwn>
 void run_own_or_portable(const Call& call) {
-  if (computes_in_double(call)) return (*st_cpu_table_portable())[static_cast<size_t>(kOp)].run(call);
+  if (kOp == Op::gradient_norm ? has_doubles(call) : computes_in_double(call))
+    return (*st_cpu_table_portable())[static_cast<size_t>(kOp)].run(call);
   kOwn.run(call);
 }
 
