@@ -48,7 +48,7 @@ void Executor::resolve() {
     slots_.push_back({address(plan_.memory.slots[s]), program.slots[s].type.dtype, program.slots[s].type.shape});
   bound_.resize(program.slots.size());
 
-  // A node that runs in several micro-batches has one call: only the inputs' addresses change, and bind() changes them.
+  // A node that runs in several micro-batches has one call: only addresses in the host's memory change, and bind() changes them.
   size_t count = 0, nodes = 0;
   for (const Section& section : program.sections) {
     nodes += section.graph.nodes.size();
@@ -58,11 +58,15 @@ void Executor::resolve() {
   calls_.reserve(nodes);
   steps_.reserve(plan_.instructions.size());
 
-  const auto input_slot = [&](int32_t section, Value v) -> SlotId {
+  const auto slot_behind = [&](int32_t section, Value v) -> SlotId {
     const Graph& graph = program.sections[static_cast<size_t>(section)].graph;
     while (graph[v.node].op == Op::reshape) v = graph[v.node].in[0];
     const Node& source = graph[v.node];
-    return source.op == Op::load && program.slots[static_cast<size_t>(source.reads[0])].role == Role::input ? source.reads[0] : -1;
+    return source.op == Op::load ? source.reads[0] : -1;
+  };
+  const auto expect_binding = [&](SlotId slot, const Operand& operand) {
+    if (slot >= 0 && plan_.memory.slots[static_cast<size_t>(slot)].arena == Arena::host)
+      bound_[static_cast<size_t>(slot)].push_back(const_cast<Operand*>(&operand));
   };
 
   std::map<std::pair<int32_t, int32_t>, const Call*> calls;
@@ -80,14 +84,14 @@ void Executor::resolve() {
         return std::span<const Operand>(operands_.data() + begin, list.size());
       };
       call.in = extend(node.in, [&](Value v) { return operand(at.section, v); });
-      for (size_t i = 0; i < node.in.size(); ++i)
-        if (const SlotId slot = input_slot(at.section, node.in[i]); slot >= 0)
-          bound_[static_cast<size_t>(slot)].push_back(const_cast<Operand*>(&call.in[i]));
+      for (size_t i = 0; i < node.in.size(); ++i) expect_binding(slot_behind(at.section, node.in[i]), call.in[i]);
       std::vector<Value> outputs;
       for (int32_t i = 0; i < static_cast<int32_t>(node.out.size()); ++i) outputs.push_back({at.node, i});
       call.out = extend(outputs, [&](Value v) { return operand(at.section, v); });
       call.reads = extend(node.reads, [&](SlotId slot) { return slots_[static_cast<size_t>(slot)]; });
       call.writes = extend(node.writes, [&](SlotId slot) { return slots_[static_cast<size_t>(slot)]; });
+      for (size_t i = 0; i < node.reads.size(); ++i) expect_binding(node.reads[i], call.reads[i]);
+      for (size_t i = 0; i < node.writes.size(); ++i) expect_binding(node.writes[i], call.writes[i]);
       call.attrs = &node.attrs;
       call.workers = &workers_;
       if (const auto& workspace = own_[static_cast<size_t>(Arena::workspace)])
@@ -98,9 +102,9 @@ void Executor::resolve() {
   }
 }
 
-void Executor::bind(SlotId input, const void* data) {
+void Executor::bind(SlotId slot, const void* data) {
   // Kernels take inputs as const; the operand's pointer is not.
-  for (Operand* operand : bound_[static_cast<size_t>(input)]) operand->data = const_cast<void*>(data);
+  for (Operand* operand : bound_[static_cast<size_t>(slot)]) operand->data = const_cast<void*>(data);
 }
 
 void Executor::run(const BeforeMicroBatch& before) {

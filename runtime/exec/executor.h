@@ -44,8 +44,8 @@ class Executor {
   size_t begin_of_update() const { return update_; }
   size_t end() const { return steps_.size(); }
 
-  /// Where an input is read from, until bound anew. Borrowed.
-  void bind(SlotId input, const void* data);
+  /// Where an input, or a slot that is lent, lies until bound anew. Borrowed.
+  void bind(SlotId slot, const void* data);
   /// A slot's memory: control slots are written and report slots read through this, between runs or in BeforeMicroBatch.
   const Operand& slot(SlotId slot) const { return slots_[static_cast<size_t>(slot)]; }
   const Plan& plan() const { return plan_; }
@@ -78,7 +78,7 @@ class Executor {
   std::vector<Call> calls_;        // one a node, however many micro-batches it runs in
   std::vector<Step> steps_;
   std::function<void(bool begins)> watch_update_;
-  std::vector<std::vector<Operand*>> bound_;  // by slot: operands that read an input
+  std::vector<std::vector<Operand*>> bound_;  // by slot in the host's memory: its operands
 };
 
 }  // namespace st

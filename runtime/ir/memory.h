@@ -13,7 +13,7 @@ enum class Arena : int32_t { parameters, gradients, optimizer, activations, stas
 constexpr int32_t kArenas = 10;
 std::string_view name_of(Arena arena);
 
-/// `host` has no offset here: the memory is bound to each micro-batch (inputs).
+/// `host` has no offset here: the memory is bound to each micro-batch (inputs) or run (slots that are lent).
 struct Place {
   Arena arena = Arena::host;
   int64_t offset = 0;

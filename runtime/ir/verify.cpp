@@ -197,7 +197,7 @@ class Verifier {
       hold_at(*read.section, read.node, read.section->phase != Phase::update || (it.role != Role::stash && it.role != Role::input), "\"",
               it.name, "\" is a ", name_of(it.role), ", which lives in a micro-batch, not in the update");
     if (it.role == Role::stash) check_stash(it, uses);
-    if (it.role == Role::gradient) check_gradient(it, uses);
+    if (it.role == Role::gradient && !it.lent) check_gradient(it, uses);  // else the host writes it
     if (it.role == Role::packed || it.role == Role::working) check_made_first(it, uses);
   }
 

@@ -83,7 +83,7 @@ class Planner {
   void place_lasting_slots() {
     layout_.slots.resize(program_.slots.size());
     for (size_t s = 0; s < program_.slots.size(); ++s) {
-      const Arena arena = arena_of(program_.slots[s].role);
+      const Arena arena = program_.slots[s].lent ? Arena::host : arena_of(program_.slots[s].role);
       if (arena == Arena::stash || arena == Arena::host) {
         layout_.slots[s] = {arena, 0};
         continue;
