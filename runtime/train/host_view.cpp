@@ -6,6 +6,8 @@
 #include <functional>
 #include <utility>
 
+#include "base/error.h"
+
 namespace st {
 namespace {
 
@@ -115,6 +117,18 @@ bool share_memory(const HostView& a, const HostView& b) {
   bool shared = false;
   each_element(b, [&](const std::byte* place) { shared = shared || places.hold(reinterpret_cast<uintptr_t>(place), bytes_of(b.dtype)); });
   return shared;
+}
+
+void require_apart(std::span<HostView> views, std::string_view call) {
+  const auto begin = [](const HostView& view) { return reinterpret_cast<uintptr_t>(view.data); };
+  const auto end = [&](const HostView& view) {
+    return begin(view) + static_cast<uintptr_t>(extent_bytes(view.dtype, view.shape, view.strides));
+  };
+  std::ranges::sort(views, {}, begin);
+  for (size_t i = 0; i < views.size(); ++i)
+    for (size_t j = i + 1; j < views.size() && begin(views[j]) < end(views[i]); ++j)
+      check(!share_memory(views[i], views[j]), call, ": \"", views[i].name, "\" and \"", views[j].name,
+            "\" share memory, which would be changed twice; give each a place of its own");
 }
 
 void gather(const HostView& from, std::byte* to) {

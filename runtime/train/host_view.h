@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "base/dtype.h"
@@ -41,6 +42,9 @@ bool is_nested(const Shape& shape, const std::array<int64_t, kMaxDims>& strides)
 
 /// True when a byte belongs to an element of both. Each is nested.
 bool share_memory(const HostView& a, const HostView& b);
+
+/// Throws invalid_argument that names two which share memory. Sorts them by address, so that only neighbours need be looked at.
+void require_apart(std::span<HostView> views, std::string_view call);
 
 /// Copies between a view and row-major memory of the same type.
 void gather(const HostView& from, std::byte* to);

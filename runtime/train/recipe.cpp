@@ -55,11 +55,13 @@ void freeze_groups(Program& program, const Recipe& recipe) {
   freeze(program, [&](const Slot& parameter) { return recipe.groups.of(parameter.name).frozen; });
 }
 
-ClipGroups clip_groups(const Recipe& recipe) {
+std::string_view slot_name(const Slot& parameter) { return parameter.name; }
+
+ClipGroups clip_groups(const Recipe& recipe, const ParameterName& name = slot_name) {
   ClipGroups groups;
   for (const ParameterGroup& group : recipe.groups.all()) groups.max_norms.push_back(group.clip.value_or(0));
-  groups.group_of = [&recipe](const Slot& parameter) {
-    return recipe.groups.of(parameter.name).clip ? recipe.groups.index_of(parameter.name) : -1;
+  groups.group_of = [&recipe, name](const Slot& parameter) {
+    return recipe.groups.of(name(parameter)).clip ? recipe.groups.index_of(name(parameter)) : -1;
   };
   return groups;
 }
@@ -146,6 +148,17 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
   runner.run("fuse", [](Program& p) { fuse(p); });
   if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
   return finish(program, runner, backend, threads, kFirstAndRest, std::move(recomputed));
+}
+
+Plan plan_update(Program program, SlotId unit, const Recipe& recipe, const ParameterName& name, const Backend& backend, int threads) {
+  Runner runner(program, {}, {});
+  runner.run("clip", [&](Program& p) { clip(p, recipe.clip, unit, clip_groups(recipe, name)); });
+  runner.run("update", [&](Program& p) {
+    update(p, [&, optimizer = recipe.update()](const Slot& parameter, bool) {
+      return optimizer.choose(name(parameter), parameter.type, true);
+    });
+  });
+  return finish(program, runner, backend, threads, 1);
 }
 
 Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const Backend& backend,

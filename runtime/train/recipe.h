@@ -72,6 +72,13 @@ Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t 
 Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, const Plan* beside, const Backend& backend, int threads,
                     const PlanOptions& options = {});
 
+/// The name that a parameter's groups go by.
+using ParameterName = std::function<std::string_view(const Slot& parameter)>;
+
+/// The plan of clip and update alone, over a program of nothing but parameters, their gradients ("gradient.<slot>") and `unit`, as clip()
+/// has it. Every matrix counts as a weight of products: there are no products to tell.
+Plan plan_update(Program program, SlotId unit, const Recipe& recipe, const ParameterName& name, const Backend& backend, int threads);
+
 /// The plan of a forward pass over `batch` rows that leaves the named outputs and, if asked for, the loss.
 Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const Backend& backend,
                     int threads, const PlanOptions& options = {});

@@ -1,0 +1,185 @@
+#include "train/host_optimizer.h"
+
+#include <charconv>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "train/part_recipe.h"
+
+namespace st {
+namespace {
+
+constexpr const char* kUnit = "unit";
+constexpr const char* kInOnePiece = " has gaps, is not row-major or not aligned to its elements; give it in one piece";
+
+PartKeys keys_of_part() { return {.part = "optimizer", .keys = optimizer_keys()}; }
+
+Recipe recipe_of(std::string_view json) {
+  Recipe recipe;
+  recipe.clip = 0;
+  merge_part(recipe, keys_of_part(), json);
+  return recipe;
+}
+
+bool fits(DType parameter, DType gradient) {
+  return parameter == DType::f64 ? gradient == DType::f64 : is_floating(gradient) && gradient != DType::f64;
+}
+
+void check_parameter(const HostView& view) {
+  about_tensor(view.name, [&] {
+    check(view.dtype == DType::f32 || view.dtype == DType::f64, "optimizer: parameter \"", view.name, "\" is ", view.dtype,
+          "; keep an f32 master of it and give that");
+    check(view.is_plain(), "optimizer: ", view.name, kInOnePiece);
+  });
+}
+
+}  // namespace
+
+const std::vector<std::string>& optimizer_keys() {
+  static const auto keys = once_for_the_process([] {
+    return words_of(
+        "optimizer lr beta1 beta2 epsilon weight_decay momentum dampening nesterov centered rate_decay initial_accumulator_value "
+        "beta2_decay epsilon2 clip_threshold ns_steps adjust_lr groups clip clip_value threads");
+  });
+  return keys;
+}
+
+HostOptimizer::HostOptimizer(std::shared_ptr<Context> context, std::string_view json, std::span<const HostView> parameters)
+    : context_(std::move(context)), recipe_(recipe_of(json)), storage_(context_->backend()) {
+  take_parameters(parameters);
+  workers_ = context_->make_workers(recipe_.threads > 0 ? static_cast<int>(recipe_.threads) : context_->threads());
+  plan(slots_);
+  list_state();
+}
+
+void HostOptimizer::take_parameters(std::span<const HostView> parameters) {
+  check(!parameters.empty(), "optimizer: there is no parameter; give one or more");
+  std::set<std::string_view> seen;
+  for (const HostView& view : parameters) {
+    check(seen.insert(view.name).second, "optimizer: two parameters are named \"", view.name, "\"");
+    names_.emplace_back(view.name);
+  }
+  recipe_.groups.check_against(names_);
+
+  bool trains = false;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    HostView view = parameters[i];
+    view.name = names_[i];
+    check_parameter(view);
+    parameters_.push_back(view);
+    gradient_names_.push_back(text("gradient of ", names_[i]));
+    const bool frozen = recipe_.groups.of(names_[i]).frozen;
+    slots_.push_back({.parameter = -1, .gradient = frozen ? -1 : 0, .gradient_type = view.dtype});
+    trains = trains || !frozen;
+  }
+  check(trains, "optimizer: every parameter is frozen by a group; leave one to train");
+  together_ = parameters_;
+  require_apart(together_, "optimizer");
+}
+
+/// A slot's name is the number of its parameter, so that no name of the host's meets one of the passes'.
+const std::string& HostOptimizer::name_of(const Slot& parameter) const {
+  size_t number = 0;
+  std::from_chars(parameter.name.data(), parameter.name.data() + parameter.name.size(), number);
+  return names_[number];
+}
+
+/// By the types of the gradients in `slots`. The state stays where it is: its slots are the same in every plan.
+void HostOptimizer::plan(std::vector<ParameterSlots> slots) {
+  Program program;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const Type type{.dtype = parameters_[i].dtype, .shape = parameters_[i].shape, .layout = {}};
+    slots[i].parameter = program.add_slot(
+        {.name = std::to_string(i), .type = type, .role = Role::parameter, .init = {}, .trainable = is_trained(i), .lent = true});
+  }
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (!is_trained(i)) continue;
+    const Type type{.dtype = slots[i].gradient_type, .shape = parameters_[i].shape, .layout = {}};
+    slots[i].gradient = program.add_slot(
+        {.name = text("gradient.", i), .type = type, .role = Role::gradient, .init = {}, .of = slots[i].parameter, .lent = true});
+  }
+  const SlotId unit =
+      program.add_slot({.name = kUnit, .type = {.dtype = DType::f64, .shape = {}, .layout = {}}, .role = Role::control, .init = {}});
+  const auto name = [this](const Slot& parameter) -> std::string_view { return name_of(parameter); };
+  Plan plan = plan_update(std::move(program), unit, recipe_, name, context_->backend(), workers_->threads());
+  for (const Section& section : plan.program.sections)
+    for (const Node& node : section.graph.nodes)
+      require(node.op != Op::adamw_8bit || parameters_[static_cast<size_t>(node.writes[0])].dtype == DType::f32, Code::unsupported,
+              "optimizer: parameter \"", names_[static_cast<size_t>(node.writes[0])],
+              "\" is f64, adamw-8bit updates f32; give its group optimizer adamw");
+  if (!executor_) context_->require_memory("optimizer: its state", plan.memory.total());
+  executor_ = std::make_unique<Executor>(std::move(plan), storage_, *workers_, nullptr);
+  slots_ = std::move(slots);
+  step_ = StepSlots(*executor_);
+  *StepSlots::find<double>(*executor_, kUnit) = 1;
+  for (size_t i = 0; i < slots_.size(); ++i)
+    if (is_trained(i)) executor_->bind(slots_[i].parameter, parameters_[i].data);
+}
+
+void HostOptimizer::list_state() {
+  const Program& program = executor_->plan().program;
+  std::vector<SlotId> slots;
+  state_names_.emplace_back("step");
+  for (size_t s = 0; s < program.slots.size(); ++s) {
+    const Slot& slot = program.slots[s];
+    if (slot.role != Role::optimizer) continue;
+    slots.push_back(static_cast<SlotId>(s));
+    state_names_.push_back(text(slot.name.substr(0, slot.name.find('.')), ".", names_[static_cast<size_t>(slot.of)]));
+  }
+  state_.push_back(plain_view(state_names_[0], DType::i64, {}, &updates_));
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const Operand& at = executor_->slot(slots[i]);
+    state_.push_back(plain_view(state_names_[i + 1], at.dtype, at.shape, at.data));
+  }
+}
+
+void HostOptimizer::check_gradients(std::span<const HostView> gradients) {
+  together_ = parameters_;
+  for (size_t i = 0; i < size(); ++i) {
+    if (!is_trained(i)) continue;
+    const HostView &gradient = gradients[i], &parameter = parameters_[i];
+    about_tensor(names_[i], [&] {
+      check(gradient.shape == parameter.shape, "optimizer: \"", names_[i], "\" has shape ", parameter.shape, ", its gradient ",
+            gradient.shape);
+      check(fits(parameter.dtype, gradient.dtype), "optimizer: \"", names_[i], "\" is ", parameter.dtype, ", its gradient is ",
+            gradient.dtype, "; f32 takes f32, bf16 and f16, f64 takes f64");
+      check(gradient.is_plain(), "optimizer: ", gradient_names_[i], kInOnePiece);
+    });
+    together_.push_back(gradient);
+  }
+  require_apart(together_, "optimizer");
+}
+
+bool HostOptimizer::has_types_of(std::span<const HostView> gradients) const {
+  for (size_t i = 0; i < size(); ++i)
+    if (is_trained(i) && slots_[i].gradient_type != gradients[i].dtype) return false;
+  return true;
+}
+
+HostOptimizer::Report HostOptimizer::step(std::span<const HostView> gradients) {
+  check_gradients(gradients);
+  check(updates_ >= 0, "optimizer: the state's step is ", updates_, "; it is the number of updates so far");
+  if (!has_types_of(gradients)) {
+    std::vector<ParameterSlots> slots = slots_;
+    for (size_t i = 0; i < size(); ++i)
+      if (is_trained(i)) slots[i].gradient_type = gradients[i].dtype;
+    plan(std::move(slots));
+  }
+  for (size_t i = 0; i < size(); ++i)
+    if (is_trained(i)) executor_->bind(slots_[i].gradient, gradients[i].data);
+  step_.rates[0] = recipe_.lr;
+  step_.rates[1] = static_cast<double>(updates_ + 1);
+  executor_->run({});
+  if (!*step_.skipped) ++updates_;
+  return {.skipped = *step_.skipped, .step = updates_, .lr = recipe_.lr, .norm = *step_.grad_norm};
+}
+
+void HostOptimizer::set(std::string_view key, std::string_view json) {
+  require_key(keys_of_part(), key);
+  require(key == "lr", Code::unsupported, "optimizer: ", key, " is fixed when it is made; make another. lr can be set");
+  set_part(recipe_, keys_of_part(), "lr", json);
+}
+
+}  // namespace st

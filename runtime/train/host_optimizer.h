@@ -1,0 +1,80 @@
+// The optimizers by themselves: the trainer's clip and update over a host's own parameters and gradients, where they lie.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exec/executor.h"
+#include "train/context.h"
+#include "train/host_view.h"
+#include "train/recipe.h"
+#include "train/step_slots.h"
+
+namespace st {
+
+/// The recipe's keys that it has: lr, optimizer and what that one takes, groups, clip, clip_value, threads.
+const std::vector<std::string>& optimizer_keys();
+
+class HostOptimizer {
+ public:
+  /// json: an object of optimizer_keys(), "": all defaults; clip is 0 unless given. `parameters` are named, f32 or f64, row-major without
+  /// gaps; their memory is borrowed for life. Throws invalid_argument: names that are there twice, types, gaps, shared memory, keys, groups
+  /// that fit nothing, nothing to train; unsupported for f64 by an optimizer that has none; out_of_memory with the need.
+  HostOptimizer(std::shared_ptr<Context> context, std::string_view json, std::span<const HostView> parameters);
+  HostOptimizer(const HostOptimizer&) = delete;
+  HostOptimizer& operator=(const HostOptimizer&) = delete;
+
+  struct Report {
+    bool skipped = false;  // a gradient is not finite: nothing changed
+    int64_t step = 0;      // updates so far
+    double lr = 0;
+    double norm = 0;  // of all gradients together, before clipping
+  };
+  /// One update by size() gradients in the order of the parameters, those of frozen ones not looked at. Of an f32 parameter they are f32,
+  /// bf16 or f16, of an f64 one f64; row-major without gaps. Plans anew when types are others than in the last step; else allocates
+  /// nothing. Throws invalid_argument that names the gradient, before anything is written.
+  Report step(std::span<const HostView> gradients);
+
+  /// lr, from the next step on. Throws unsupported for what the plan was made from.
+  void set(std::string_view key, std::string_view json);
+
+  /// "step", i64: updates so far; then "<state>.<parameter>", as ir/optimizer_state.h names them. The optimizer's own memory, which may be
+  /// written between steps.
+  std::span<const HostView> state() const { return state_; }
+
+  size_t size() const { return parameters_.size(); }
+  bool is_trained(size_t parameter) const { return slots_[parameter].gradient >= 0; }
+  /// "gradient of w"
+  const std::string& gradient_name(size_t parameter) const { return gradient_names_[parameter]; }
+
+ private:
+  struct ParameterSlots {
+    SlotId parameter = -1, gradient = -1;
+    DType gradient_type = DType::f32;
+  };
+
+  void take_parameters(std::span<const HostView> parameters);
+  void check_gradients(std::span<const HostView> gradients);
+  bool has_types_of(std::span<const HostView> gradients) const;
+  void plan(std::vector<ParameterSlots> slots);
+  void list_state();
+  const std::string& name_of(const Slot& parameter) const;
+
+  std::shared_ptr<Context> context_;
+  Recipe recipe_;
+  std::vector<std::string> names_, gradient_names_, state_names_;
+  std::vector<HostView> parameters_;
+  std::vector<ParameterSlots> slots_;
+  std::unique_ptr<Workers> workers_;
+  Storage storage_;
+  std::unique_ptr<Executor> executor_;
+  StepSlots step_;
+  std::vector<HostView> state_, together_;  // together: parameters and gradients of a step, by address
+  int64_t updates_ = 0;
+};
+
+}  // namespace st

@@ -1,0 +1,49 @@
+#include "train/norm_clip.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "parts/unscale.h"
+
+namespace st {
+
+NormClip::NormClip(const Context& context)
+    : backend_(context.backend()), memory_(context.memory()), workers_(context.make_workers(context.threads())) {}
+
+double NormClip::norm_of(std::span<const HostView> gradients) {
+  std::vector<Memory> copies;
+  operands_.clear();
+  types_.clear();
+  for (const HostView& gradient : gradients) {
+    check(is_floating(gradient.dtype), "clip_norm: \"", gradient.name, "\" is ", gradient.dtype, "; f32, f64, bf16 and f16 are taken");
+    const void* data = gradient.data;
+    if (!gradient.is_plain()) data = compact_data(gradient, copies.emplace_back(), memory_);
+    operands_.push_back({const_cast<void*>(data), gradient.dtype, gradient.shape});  // read only
+    types_.push_back({.dtype = gradient.dtype, .shape = gradient.shape, .layout = {}});
+  }
+  const Kernel& kernel = backend_.kernels()[static_cast<size_t>(Op::gradient_norm)];
+  const Attrs attrs;
+  const int64_t need = kernel.workspace == nullptr ? 0 : kernel.workspace(types_, {}, attrs, workers_->threads());
+  if (need > 0 && (!workspace_ || workspace_->size() < need)) workspace_ = backend_.allocate(need);
+  double norm = 0;
+  bool finite = true;
+  const std::array<Operand, 2> out = {Operand{&norm, DType::f64, {}}, Operand{&finite, DType::boolean, {}}};
+  Call call{.in = operands_, .out = out, .reads = {}, .writes = {}, .attrs = &attrs, .workspace = {}, .workers = workers_.get()};
+  if (need > 0) call.workspace = {workspace_->data(), static_cast<size_t>(workspace_->size())};
+  kernel.run(call);
+  return norm;
+}
+
+double NormClip::clip(std::span<const HostView> gradients, double max_norm) {
+  check(max_norm >= 0, "clip_norm: the largest norm is ", max_norm, "; give a positive number, or 0 to have the norm alone");
+  const double norm = norm_of(gradients);
+  if (max_norm == 0 || !std::isfinite(norm)) return norm;
+  const auto factor = static_cast<float>(std::min(1.0, max_norm / (norm + 1e-6)));  // as step_factor
+  if (factor == 1) return norm;
+  for (const HostView& gradient : gradients)
+    unscale({.dtype = gradient.dtype, .shape = gradient.shape, .strides = gradient.strides, .data = gradient.data}, factor, *workers_);
+  return norm;
+}
+
+}  // namespace st

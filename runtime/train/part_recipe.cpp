@@ -1,0 +1,47 @@
+#include "train/part_recipe.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace st {
+namespace {
+
+constexpr std::string_view kRecipe = "recipe: ";
+
+}  // namespace
+
+void require_key(const PartKeys& keys, std::string_view key) {
+  if (std::ranges::find(keys.keys, key) != keys.keys.end()) return;
+  std::vector<std::string> names(keys.keys.begin(), keys.keys.end());
+  if (!keys.short_name.empty()) names.emplace_back(keys.short_name);
+  const std::string near = nearest(key, names);
+  fail(Code::invalid_argument, text(keys.part, ": unknown key \"", key, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
+}
+
+void set_part(Recipe& recipe, const PartKeys& keys, const std::string& key, std::string_view value) {
+  require_key(keys, key);
+  try {
+    recipe.set(key, value);
+  } catch (const Error& error) {  // Recipe::set says whose key was wrong: here there is no recipe
+    const std::string& message = error.message();
+    if (!message.starts_with(kRecipe)) throw;
+    fail(error.code(), text(keys.part, ": ", std::string_view(message).substr(kRecipe.size())));
+  }
+}
+
+void merge_part(Recipe& recipe, const PartKeys& keys, std::string_view json) {
+  if (json.empty()) return;
+  const Json object = parse_json(json, keys.part);
+  check(object.is(Json::Kind::object), keys.part, ": a JSON object is needed, got ", object.dump());
+  check(keys.short_name.empty() || object.find(keys.short_name) == nullptr || object.find(keys.stands_for) == nullptr, keys.part, ": ",
+        keys.short_name, " and ", keys.stands_for, " are one key; give one of them");
+  for (const auto& [name, value] : object.members()) {
+    const bool is_short = !keys.short_name.empty() && name == keys.short_name;
+    set_part(recipe, keys, is_short ? std::string(keys.stands_for) : name, value.dump());
+  }
+}
+
+}  // namespace st

@@ -1,0 +1,200 @@
+// An optimizer by itself over a host's arrays, against the trainer's step by the same gradients: the same bits.
+#include "train/host_optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/float_mode.h"
+#include "training.h"
+
+namespace st {
+namespace {
+
+/// 4 rows of 8 tokens: a power of two, so that the trainer's gradients are exactly those of the mean loss. Wide enough that adamw-8bit
+/// codes some moments.
+constexpr GptOptions kGpt = {.layers = 1, .width = 66, .heads = 3, .context = 8, .vocabulary = 70};
+
+std::shared_ptr<Context> context_on(const std::string& device) {
+  ContextOptions options;
+  options.device = device;
+  options.threads = 3;
+  return std::make_shared<Context>(std::move(options));
+}
+
+/// A host's own copy of what the trainer trains.
+struct HostCopy {
+  std::vector<std::string> names;
+  std::vector<Shape> shapes;
+  std::vector<std::vector<float>> parameters, gradients;
+
+  explicit HostCopy(const Trainer& trainer) {
+    const Program& program = trainer.plan().program;
+    for (size_t s = 0; s < program.slots.size(); ++s) {
+      const Slot& slot = program.slots[s];
+      if (slot.role != Role::parameter) continue;
+      names.push_back(slot.name);
+      shapes.push_back(slot.type.shape);
+      parameters.push_back(values_of(trainer, slot.name));
+      gradients.emplace_back(parameters.back().size());
+    }
+  }
+  static std::vector<float> values_of(const Trainer& trainer, const std::string& name) {
+    const Operand& slot = trainer.executor().slot(trainer.plan().program.slot_named(name));
+    return {slot.as<float>(), slot.as<float>() + slot.elements()};
+  }
+  void take_gradients(const Trainer& trainer) {
+    for (size_t i = 0; i < names.size(); ++i)
+      if (trainer.plan().program.slot_named("gradient." + names[i]) >= 0)
+        trainer.gradient(names[i], plain_view(names[i], DType::f32, shapes[i], gradients[i].data()));
+  }
+  std::vector<HostView> views(const std::vector<std::vector<float>>& of) const {
+    std::vector<HostView> views;
+    for (size_t i = 0; i < names.size(); ++i) views.push_back(plain_view(names[i], DType::f32, shapes[i], of[i].data()));
+    return views;
+  }
+};
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// The state of some parameters is AdamW's under muon: the host says which are no weights of products.
+std::string with_embeddings_apart(const std::string& optimizer) {
+  return optimizer == "muon" ? R"(,"groups":[{"pattern":"*embedding*","optimizer":"adamw"}])" : "";
+}
+
+TEST(HostOptimizer, HasTheBitsOfTheTrainersStepsByEveryOptimizer) {
+  const FloatMode mode;
+  for (const std::string device : {"cpu", "reference"})
+    for (const std::string optimizer : {"adamw", "adam", "adamw-8bit", "sgd", "adafactor", "lion", "rmsprop", "adagrad", "muon"}) {
+      const std::string json = R"({"optimizer":")" + optimizer + R"(","lr":0.01,"momentum":0.9,"clip":0.5,"clip_value":0.03)";
+      Recipe recipe{.batch = 4};
+      recipe.merge(json + R"(,"warmup":0})");
+      const auto trainer = Training{.device = device, .threads = 2, .options = kGpt, .recipe = recipe}.trainer();
+      HostCopy host(*trainer);
+      HostOptimizer own(context_on(device), json + with_embeddings_apart(optimizer) + "}", host.views(host.parameters));
+      for (int step = 1; step <= 3; ++step) {
+        const StepReport wanted = trainer->step();
+        host.take_gradients(*trainer);
+        const auto found = own.step(host.views(host.gradients));
+        EXPECT_FALSE(found.skipped);
+        EXPECT_EQ(found.step, step);
+        EXPECT_EQ(found.norm, wanted.grad_norm) << optimizer;
+        EXPECT_EQ(found.lr, wanted.lr);
+        for (size_t i = 0; i < host.names.size(); ++i)
+          ASSERT_TRUE(same_bits(host.parameters[i], HostCopy::values_of(*trainer, host.names[i])))
+              << optimizer << " on " << device << ", step " << step << ": " << host.names[i];
+      }
+    }
+}
+
+TEST(HostOptimizer, GroupsScaleFreezeAndClipAsTheTrainers) {
+  const FloatMode mode;
+  const std::string json =
+      R"({"lr":0.01,"clip":0.5,"groups":[{"pattern":"*.bias","weight_decay_scale":0,"lr_scale":2},{"pattern":"block.0.mlp.*","clip":0.01},)"
+      R"({"pattern":"token_embedding*","frozen":true},{"pattern":"*.gamma","optimizer":"sgd"}])";
+  Recipe recipe{.batch = 4};
+  recipe.merge(json + R"(,"warmup":0})");
+  const auto trainer = Training{.device = "cpu", .threads = 2, .options = kGpt, .recipe = recipe}.trainer();
+  HostCopy host(*trainer);
+  const std::vector<std::vector<float>> before = host.parameters;
+  HostOptimizer own(context_on("cpu"), json + "}", host.views(host.parameters));
+  int frozen = 0;
+  for (int step = 0; step < 2; ++step) {
+    trainer->step();
+    host.take_gradients(*trainer);
+    own.step(host.views(host.gradients));
+    for (size_t i = 0; i < host.names.size(); ++i)
+      EXPECT_TRUE(same_bits(host.parameters[i], HostCopy::values_of(*trainer, host.names[i]))) << host.names[i];
+  }
+  for (size_t i = 0; i < host.names.size(); ++i) {
+    EXPECT_EQ(own.is_trained(i), !same_bits(host.parameters[i], before[i])) << host.names[i];
+    frozen += own.is_trained(i) ? 0 : 1;
+  }
+  EXPECT_EQ(frozen, 1);
+}
+
+TEST(HostOptimizer, HasTheSameBitsForAnyThreads) {
+  const FloatMode mode;
+  for (const std::string optimizer : {"adamw", "adamw-8bit", "adafactor", "muon"}) {
+    std::vector<std::vector<float>> first;
+    for (const int threads : {1, 2, 3, 4}) {
+      std::vector<float> weight(300 * 301), gradient(weight.size());
+      for (size_t i = 0; i < weight.size(); ++i)
+        weight[i] = static_cast<float>(i % 17) - 8, gradient[i] = static_cast<float>(i % 23) - 11.5F;
+      HostOptimizer own(context_on("cpu"), text(R"({"optimizer":")", optimizer, R"(","clip":1,"threads":)", threads, "}"),
+                        std::vector{plain_view("w", DType::f32, {300, 301}, weight.data())});
+      for (int i = 0; i < 2; ++i) own.step(std::vector{plain_view("", DType::f32, {300, 301}, gradient.data())});
+      first.push_back(weight);
+      EXPECT_TRUE(same_bits(weight, first.front())) << optimizer << ", " << threads << " threads";
+    }
+  }
+}
+
+TEST(HostOptimizer, AStepWhoseGradientIsNotFiniteChangesNothing) {
+  const FloatMode mode;
+  for (const float bad :
+       {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+    for (const size_t at : {size_t{0}, size_t{6}}) {
+      std::vector<float> a = {1, 2, 3, 4}, b = {5, 6, 7}, g(7, 0.5F);
+      const std::vector<float> first_a = {1, 2, 3, 4}, first_b = {5, 6, 7};
+      HostOptimizer own(context_on("cpu"), R"({"clip":1})",
+                        std::vector{plain_view("a", DType::f32, {4}, a.data()), plain_view("b", DType::f32, {3}, b.data())});
+      g[at] = bad;
+      const std::vector<HostView> gradients = {plain_view("", DType::f32, {4}, g.data()), plain_view("", DType::f32, {3}, g.data() + 4)};
+      const auto report = own.step(gradients);
+      EXPECT_TRUE(report.skipped);
+      EXPECT_EQ(report.step, 0);
+      EXPECT_FALSE(std::isfinite(report.norm));
+      EXPECT_EQ(a, first_a);
+      EXPECT_EQ(b, first_b);
+      for (const HostView& state : own.state())
+        for (int64_t i = 0; i < state.bytes(); ++i) EXPECT_EQ(static_cast<const char*>(state.data)[i], 0) << state.name;
+      g[at] = 0.5F;
+      EXPECT_EQ(own.step(gradients).step, 1);
+      EXPECT_NE(a, first_a);
+    }
+}
+
+// 16 bits are widened exactly, so that a step by them is one by their values; and the moments go on where the types of gradients change.
+TEST(HostOptimizer, GradientsMayBeOf16BitsAndChangeTheirType) {
+  const FloatMode mode;
+  const std::vector<float> wide = {0.5F, -1.25F, 3};
+  const std::vector<uint16_t> bf16 = {0x3F00, 0xBFA0, 0x4040}, f16 = {0x3800, 0xBD00, 0x4200};
+  const auto after = [&](const std::vector<HostView>& gradients) {
+    std::vector<float> weight = {1, 2, 3};
+    HostOptimizer own(context_on("cpu"), "", std::vector{plain_view("w", DType::f32, {3}, weight.data())});
+    for (const HostView& gradient : gradients) own.step(std::vector{gradient});
+    return weight;
+  };
+  const HostView as_f32 = plain_view("", DType::f32, {3}, wide.data()), as_bf16 = plain_view("", DType::bf16, {3}, bf16.data()),
+                 as_f16 = plain_view("", DType::f16, {3}, f16.data());
+  const auto wanted = after({as_f32, as_f32, as_f32});
+  EXPECT_EQ(after({as_bf16, as_f16, as_f32}), wanted);
+  EXPECT_EQ(after({as_f16, as_f16, as_bf16}), wanted);
+}
+
+// torch.optim.AdamW's first step: -lr (sign(g) + decay p) but for epsilon.
+TEST(HostOptimizer, UpdatesDoublesToTheirPrecisionAlsoBesideFloats) {
+  const FloatMode mode;
+  double weight = 2;
+  const double gradient = 1e-3;
+  HostOptimizer own(context_on("cpu"), R"({"lr":0.1,"weight_decay":0.5,"epsilon":0})",
+                    std::vector{plain_view("w", DType::f64, {}, &weight)});
+  own.step(std::vector{plain_view("", DType::f64, {}, &gradient)});
+  EXPECT_NEAR(weight, 2 * (1 - 0.1 * 0.5) - 0.1, 1e-15);
+
+  float beside = 1;
+  const float its_gradient = 2e-3F;
+  HostOptimizer both(context_on("cpu"), R"({"lr":0.1})",
+                     std::vector{plain_view("w", DType::f64, {}, &weight), plain_view("v", DType::f32, {}, &beside)});
+  const auto report = both.step(std::vector{plain_view("", DType::f64, {}, &gradient), plain_view("", DType::f32, {}, &its_gradient)});
+  EXPECT_NEAR(report.norm, std::sqrt(5e-6), 1e-10);
+  EXPECT_NEAR(beside, 1 - 0.1 - 0.001, 1e-6);
+}
+
+}  // namespace
+}  // namespace st
