@@ -17,6 +17,7 @@
 #include <scaletrain/loss_scaler.hpp>
 #include <scaletrain/model.hpp>
 #include <scaletrain/ops.hpp>
+#include <scaletrain/optimizer.hpp>
 #include <scaletrain/pending.hpp>
 #include <scaletrain/predictor.hpp>
 #include <scaletrain/recipe.hpp>

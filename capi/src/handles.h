@@ -17,8 +17,23 @@
 
 namespace st::capi {
 
-enum class Kind : int32_t { context, graph, model, data, recipe, trainer, predictor, tensor, pending, gemm, packed, schedule, loss_scaler };
-constexpr int32_t kKinds = 13;
+enum class Kind : int32_t {
+  context,
+  graph,
+  model,
+  data,
+  recipe,
+  trainer,
+  predictor,
+  tensor,
+  pending,
+  gemm,
+  packed,
+  schedule,
+  loss_scaler,
+  optimizer
+};
+constexpr int32_t kKinds = 14;
 std::string_view name_of(Kind kind);
 
 struct Entry;

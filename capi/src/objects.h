@@ -10,6 +10,7 @@
 
 #include "base/pending.h"
 #include "data/dataset.h"
+#include "gradient_views.h"
 #include "handles.h"
 #include "ir/build.h"
 #include "optim/lr_schedule.h"
@@ -17,7 +18,9 @@
 #include "parts/scaled_step.h"
 #include "strided_layout.h"
 #include "train/context.h"
+#include "train/host_optimizer.h"
 #include "train/model.h"
+#include "train/norm_clip.h"
 #include "train/predictor.h"
 #include "train/recipe.h"
 #include "train/trainer.h"
@@ -27,6 +30,8 @@ namespace st::capi {
 
 struct ContextObject final : Object {
   std::shared_ptr<Context> context;
+  std::unique_ptr<NormClip> clip;  // made when first used
+  GradientViews gradients;         // of it
 };
 
 /// The graph as the host builds it. Host ids are positions in `values`, from 1.
@@ -112,9 +117,15 @@ struct ScheduleObject final : Object {
 struct LossScalerObject final : Object {
   std::shared_ptr<Context> context;
   std::unique_ptr<ScaledStep> step;
-  std::vector<std::string> names;  // "gradient 3"; these three are kept so that a step allocates nothing
-  std::vector<HostView> views;
-  std::vector<GradientArray> arrays;
+  GradientViews gradients;
+  std::vector<GradientArray> arrays;  // kept so that a step allocates nothing
+};
+
+struct OptimizerObject final : Object {
+  std::unique_ptr<HostOptimizer> optimizer;
+  std::vector<HostView> gradients;               // kept so that a step allocates nothing
+  std::vector<std::vector<int64_t>> state_dims;  // of what state_views gave out, in order
+  std::vector<st_named_view> state;
 };
 
 template <class Handle>
@@ -139,6 +150,7 @@ ST_HANDLE(st_gemm, gemm, GemmObject)
 ST_HANDLE(st_packed, packed, PackedObject)
 ST_HANDLE(st_schedule, schedule, ScheduleObject)
 ST_HANDLE(st_loss_scaler, loss_scaler, LossScalerObject)
+ST_HANDLE(st_optimizer, optimizer, OptimizerObject)
 #undef ST_HANDLE
 
 /// The object behind a handle, for calls that may come from any thread at any time.

@@ -1,16 +1,10 @@
-#include <algorithm>
-#include <numeric>
-
 #include "guard.h"
 #include "objects.h"
-#include "views.h"
 
 using namespace st;
 using namespace st::capi;
 
 namespace {
-
-constexpr int64_t kMaxGradients = 1 << 20;
 
 LossScale options_of(const st_loss_scaler_options& theirs) {
   return {.enabled = theirs.enabled != 0,
@@ -20,43 +14,6 @@ LossScale options_of(const st_loss_scaler_options& theirs) {
           .backoff_factor = theirs.backoff_factor,
           .growth_interval = theirs.growth_interval,
           .minimum = theirs.minimum_scale};
-}
-
-HostView gradient_of(const st_view& view, std::string_view name) {
-  constexpr const char* kCall = "st_loss_scaler_unscale";
-  const HostView ours = written_view(name, &view, kCall);
-  about_tensor(name, [&] {
-    check(reinterpret_cast<uintptr_t>(ours.data) % static_cast<uintptr_t>(bytes_of(ours.dtype)) == 0, kCall, ": \"", name, "\" of dtype ",
-          ours.dtype, " is not aligned to ", bytes_of(ours.dtype), " bytes");
-  });
-  return ours;
-}
-
-/// In the order of their addresses, so that only neighbours need be looked at.
-void refuse_overlaps(std::vector<HostView>& views) {
-  const auto begin = [](const HostView& view) { return reinterpret_cast<uintptr_t>(view.data); };
-  const auto end = [&](const HostView& view) {
-    return begin(view) + static_cast<uintptr_t>(extent_bytes(view.dtype, view.shape, view.strides));
-  };
-  std::ranges::sort(views, {}, begin);
-  for (size_t i = 0; i < views.size(); ++i)
-    for (size_t j = i + 1; j < views.size() && begin(views[j]) < end(views[i]); ++j)
-      check(!share_memory(views[i], views[j]), "st_loss_scaler_unscale: \"", views[i].name, "\" and \"", views[j].name,
-            "\" share memory, which would be unscaled twice; give each gradient once");
-}
-
-void take_gradients(LossScalerObject& s, int64_t n, const st_view* gradients) {
-  check(n >= 0 && n <= kMaxGradients, "st_loss_scaler_unscale: n is ", n, "; allowed is 0 to ", kMaxGradients);
-  check(n == 0 || gradients != nullptr, "st_loss_scaler_unscale: gradients is NULL with n = ", n, " of them");
-  while (std::ssize(s.names) < n) s.names.push_back(text("gradient ", s.names.size()));
-  s.views.clear();
-  s.arrays.clear();
-  for (int64_t i = 0; i < n; ++i) {
-    const HostView view = gradient_of(gradients[i], s.names[static_cast<size_t>(i)]);
-    s.arrays.push_back({.dtype = view.dtype, .shape = view.shape, .strides = view.strides, .data = view.data});
-    s.views.push_back(view);
-  }
-  refuse_overlaps(s.views);
 }
 
 }  // namespace
@@ -108,7 +65,9 @@ st_status st_loss_scaler_unscale(st_loss_scaler* scaler, int64_t n, const st_vie
   return guard([&] {
     given(finite, "st_loss_scaler_unscale: finite");
     const auto s = find(scaler);
-    take_gradients(*s, n, gradients);
+    s->arrays.clear();
+    for (const HostView& view : s->gradients.take(n, gradients, "st_loss_scaler_unscale"))
+      s->arrays.push_back({.dtype = view.dtype, .shape = view.shape, .strides = view.strides, .data = view.data});
     *finite = s->step->unscale(s->arrays) ? 1 : 0;
   });
 }

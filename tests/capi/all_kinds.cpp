@@ -31,6 +31,8 @@ AllKinds::AllKinds(const st_context_options* options) : run(source, options), be
   make_gemm();
   EXPECT_TRUE(works(st_schedule_create(nullptr, schedule.out())));
   EXPECT_TRUE(works(st_loss_scaler_create(run.context, nullptr, loss_scaler.out())));
+  const st_named_view weight = {"w", {ST_F32, 1, beta_dims, nullptr, host_weight.data(), 64}};
+  EXPECT_TRUE(works(st_optimizer_create(run.context, nullptr, 1, &weight, optimizer.out())));
   for (const char* name : kWritten) std::filesystem::remove(path(name));
   EXPECT_TRUE(works(st_trainer_log(run.trainer, path("log.jsonl").c_str())));
   EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
@@ -77,13 +79,13 @@ void AllKinds::make_gemm() {
 }
 
 EachHandle AllKinds::handles() const {
-  return {static_cast<st_context*>(run.context),    static_cast<st_graph*>(graph),
-          static_cast<st_model*>(run.model),        static_cast<st_data*>(run.data),
-          static_cast<st_recipe*>(run.recipe),      static_cast<st_trainer*>(run.trainer),
-          static_cast<st_predictor*>(predictor),    static_cast<st_tensor*>(tensor),
-          static_cast<st_pending*>(pending),        static_cast<st_gemm*>(gemm),
-          static_cast<st_packed*>(packed),          static_cast<st_schedule*>(schedule),
-          static_cast<st_loss_scaler*>(loss_scaler)};
+  return {static_cast<st_context*>(run.context),     static_cast<st_graph*>(graph),
+          static_cast<st_model*>(run.model),         static_cast<st_data*>(run.data),
+          static_cast<st_recipe*>(run.recipe),       static_cast<st_trainer*>(run.trainer),
+          static_cast<st_predictor*>(predictor),     static_cast<st_tensor*>(tensor),
+          static_cast<st_pending*>(pending),         static_cast<st_gemm*>(gemm),
+          static_cast<st_packed*>(packed),           static_cast<st_schedule*>(schedule),
+          static_cast<st_loss_scaler*>(loss_scaler), static_cast<st_optimizer*>(optimizer)};
 }
 
 AnyHandle AllKinds::of(std::string_view kind) const {
@@ -103,6 +105,7 @@ std::string AllKinds::state() const {
   EXPECT_TRUE(works(st_live_handles(nullptr, &live)));
   all += text_of<st_model>(st_model_digest, run.model) + text_of<st_model>(st_model_digest, other);
   all += text_of<st_loss_scaler>(st_loss_scaler_state, loss_scaler);
+  for (const float w : host_weight) all += " " + std::to_string(w);
   all += text_of<st_graph>(st_graph_text, graph) + text_of<st_recipe>(st_recipe_json, run.recipe);
   all += " " + std::to_string(rows) + " rows, " + std::to_string(live) + " handles, " + std::to_string(callbacks) + " callbacks";
   for (const char* name : kWritten)

@@ -50,6 +50,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     HeldPacked packed;
     HeldSchedule schedule;
     HeldLossScaler loss_scaler;
+    HeldOptimizer optimizer;
     ASSERT_TRUE(works(st_context_create(&options, context.out())));
     ASSERT_TRUE(works(st_graph_create(context, graph.out())));
     sine_graph(graph);
@@ -70,6 +71,8 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     ASSERT_TRUE(works(st_gemm_pack(gemm, &b, packed.out())));
     ASSERT_TRUE(works(st_schedule_create(R"({"schedule": "table", "lr_table": "0:1 9:0.5"})", schedule.out())));
     ASSERT_TRUE(works(st_loss_scaler_create(context, nullptr, loss_scaler.out())));
+    const st_named_view weight = {"w", b};
+    ASSERT_TRUE(works(st_optimizer_create(context, nullptr, 1, &weight, optimizer.out())));
     if (i == rounds / 10) resident = resident_bytes(watch);
   }
   const int64_t resident_after = resident_bytes(watch);

@@ -19,6 +19,7 @@ class Life {
     use_tensors();
     multiply();
     scale_a_loss();
+    optimize();
     open_data();
     train_on_text();
     train_on_rows();
@@ -45,6 +46,7 @@ class Life {
   void use_tensors();
   void multiply();
   void scale_a_loss();
+  void optimize();
   void open_data();
   void train_on_text();
   void train_on_rows();
@@ -68,6 +70,7 @@ class Life {
   HeldTensor tensor_, wrapped_, taken_;
   HeldGemm gemm_;
   HeldLossScaler loss_scaler_;
+  HeldOptimizer optimizer_;
   HeldPacked packed_;
   HeldSchedule schedule_;
   st_pending* pending_ = nullptr;
@@ -78,7 +81,7 @@ class Life {
   TokenBatch batch_{3, 5};
   DLManagedTensor theirs_{};
   const int64_t rows_dims_[2] = {kRows, 1}, weight_dims_[2] = {1, 8};
-  float weight_[8] = {}, predicted_[kRows] = {};
+  float weight_[8] = {}, own_weight_[8] = {}, predicted_[kRows] = {};
   const st_view weight_view_ = {ST_F32, 2, weight_dims_, nullptr, weight_, sizeof weight_};
   int64_t values_dims_[1] = {8};
 };
@@ -204,6 +207,20 @@ void Life::scale_a_loss() {
   CALL(st_loss_scaler_restore(loss_scaler_, R"({"scale":8.0,"good_steps":0})"));
 }
 
+void Life::optimize() {
+  double norm = 0;
+  const st_named_view* state = nullptr;
+  float gradients[8] = {1, 2, 3};
+  const st_view gradient = {ST_F32, 1, values_dims_, nullptr, gradients, sizeof gradients};
+  const st_named_view weight = {"w", {ST_F32, 1, values_dims_, nullptr, own_weight_, sizeof own_weight_}};
+  auto report = filled(st_optimizer_report_init);
+  CALL(st_clip_norm(context_, 1, &gradient, 1, &norm));
+  CALL(st_optimizer_create(context_, R"({"optimizer": "lion"})", 1, &weight, optimizer_.out()));
+  CALL(st_optimizer_step(optimizer_, 1, &gradient, &report));
+  CALL(st_optimizer_set(optimizer_, "lr", "0.01"));
+  CALL(st_optimizer_state_views(optimizer_, &number_, &state));
+}
+
 void Life::open_data() {
   double loss = 0;
   CALL(st_data_files(context_, text_.c_str(), R"({"context": 8})", text_data_.out()));
@@ -308,6 +325,7 @@ void Life::end() {
   DESTROY(st_tensor_destroy, taken_);
   DESTROY(st_gemm_plan_destroy, gemm_);
   DESTROY(st_loss_scaler_destroy, loss_scaler_);
+  DESTROY(st_optimizer_destroy, optimizer_);
   DESTROY(st_packed_destroy, packed_);
   DESTROY(st_schedule_destroy, schedule_);
   DESTROY(st_model_destroy, clone_);

@@ -153,6 +153,11 @@ st_status unscale_in_turn(AllKinds& w, AnyHandle h) {
   return unscale(w, h);
 }
 
+st_status make_optimizer(AllKinds& w, AnyHandle h) {
+  const st_named_view weight = {nullptr, {ST_F32, 1, w.beta_dims, nullptr, w.other_weight.data(), 64}};
+  return st_optimizer_create(h, nullptr, 1, &weight, fresh(w.new_optimizer));
+}
+
 #define CALL(expression) [](AllKinds& w, AnyHandle h) -> st_status { return static_cast<void>(w), expression; }
 
 constexpr HandleCall kCalls[] = {
@@ -269,6 +274,7 @@ constexpr HandleCall kCalls[] = {
 
     {"st_schedule_destroy", "schedule", "schedule", CALL(st_schedule_destroy(h))},
     {"st_schedule_at", "schedule", "schedule", CALL(st_schedule_at(h, 3, &w.real))},
+    {"st_clip_norm", "context", "context", CALL(st_clip_norm(h, 1, &w.product_view, 0, &w.real))},
     {"st_loss_scaler_create", "context", "context", CALL(st_loss_scaler_create(h, nullptr, fresh(w.new_loss_scaler)))},
     {"st_loss_scaler_destroy", "scaler", "loss_scaler", CALL(st_loss_scaler_destroy(h))},
     {"st_loss_scaler_scale", "scaler", "loss_scaler", CALL(st_loss_scaler_scale(h, &w.real))},
@@ -277,6 +283,11 @@ constexpr HandleCall kCalls[] = {
     {"st_loss_scaler_update", "scaler", "loss_scaler", CALL(in_turn(w, h, [&] { return st_loss_scaler_update(h, nullptr); }))},
     {"st_loss_scaler_state", "scaler", "loss_scaler", CALL(st_loss_scaler_state(h, &w.text))},
     {"st_loss_scaler_restore", "scaler", "loss_scaler", CALL(st_loss_scaler_restore(h, R"({"scale":4.0,"good_steps":1})"))},
+    {"st_optimizer_create", "context", "context", CALL(make_optimizer(w, h))},
+    {"st_optimizer_destroy", "optimizer", "optimizer", CALL(st_optimizer_destroy(h))},
+    {"st_optimizer_step", "optimizer", "optimizer", CALL(st_optimizer_step(h, 1, &w.view, nullptr))},
+    {"st_optimizer_set", "optimizer", "optimizer", CALL(st_optimizer_set(h, "lr", "0.01"))},
+    {"st_optimizer_state_views", "optimizer", "optimizer", CALL(st_optimizer_state_views(h, &w.number, &w.outputs))},
 };
 #undef CALL
 

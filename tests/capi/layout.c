@@ -166,6 +166,13 @@ AT(st_loss_scaler_options, backoff_factor, 32);
 AT(st_loss_scaler_options, growth_interval, 40);
 AT(st_loss_scaler_options, minimum_scale, 48);
 
+SIZE(st_optimizer_report, 32);
+AT(st_optimizer_report, struct_size, 0);
+AT(st_optimizer_report, skipped, 4);
+AT(st_optimizer_report, step, 8);
+AT(st_optimizer_report, lr, 16);
+AT(st_optimizer_report, norm, 24);
+
 SIZE(st_gemm_problem, 128);
 AT(st_gemm_problem, struct_size, 0);
 AT(st_gemm_problem, a_dtype, 4);

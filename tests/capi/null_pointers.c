@@ -79,6 +79,7 @@ static void library_and_structs(void) {
   REFUSES(st_gemm_info_init(NULL, sizeof(st_gemm_info)));
   REFUSES(st_epilogue_init(NULL, sizeof(st_epilogue)));
   REFUSES(st_loss_scaler_options_init(NULL, sizeof(st_loss_scaler_options)));
+  REFUSES(st_optimizer_report_init(NULL, sizeof(st_optimizer_report)));
   WORKS(st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR));
   EXPECT(ST_UNSUPPORTED, st_require(ST_VERSION_MAJOR + 1, 0));
   EXPECT(ST_UNSUPPORTED, st_require(-1, 0));
@@ -97,6 +98,7 @@ static void destroying_nothing_is_fine(void) {
   WORKS(st_packed_destroy(NULL));
   WORKS(st_schedule_destroy(NULL));
   WORKS(st_loss_scaler_destroy(NULL));
+  WORKS(st_optimizer_destroy(NULL));
 }
 
 static st_status fill_nothing(void* user, int64_t k, const int64_t* row_ids, int64_t n, const st_view* views) {
@@ -126,6 +128,7 @@ static void no_handle(void) {
   st_gemm* gemm = NULL;
   st_packed* packed = NULL;
   st_loss_scaler* loss_scaler = NULL;
+  st_optimizer* optimizer = NULL;
   double scale;
   int32_t flag;
   const char* state;
@@ -208,6 +211,11 @@ static void no_handle(void) {
   NO_HANDLE(st_loss_scaler_update(NULL, &flag));
   NO_HANDLE(st_loss_scaler_state(NULL, &state));
   NO_HANDLE(st_loss_scaler_restore(NULL, "{}"));
+  NO_HANDLE(st_clip_norm(NULL, 1, &view, 1, &scale));
+  NO_HANDLE(st_optimizer_create(NULL, NULL, 1, &named, &optimizer));
+  NO_HANDLE(st_optimizer_step(NULL, 1, &view, NULL));
+  NO_HANDLE(st_optimizer_set(NULL, "lr", "1"));
+  NO_HANDLE(st_optimizer_state_views(NULL, &n, &outputs));
   NO_HANDLE(st_data_split(NULL, 0.1, 0, &data, &other));
   NO_HANDLE(st_data_rows(NULL, &n));
   NO_HANDLE(st_data_vocabulary(NULL, &n));
@@ -532,6 +540,32 @@ static void arguments_of_loss_scaler(st_context* context) {
   WORKS(st_loss_scaler_destroy(scaler));
 }
 
+static void arguments_of_optimizer(st_context* context) {
+  const int64_t dims[] = {2};
+  float weight[2] = {0, 0}, values[2] = {0, 0};
+  const st_view gradient = {ST_F32, 1, dims, NULL, values, sizeof values};
+  const st_named_view unnamed = {NULL, {ST_F32, 1, dims, NULL, weight, sizeof weight}};
+  const st_named_view* state = NULL;
+  st_optimizer* optimizer = NULL;
+  int64_t n = 0;
+  REFUSES(st_clip_norm(context, 1, NULL, 1, NULL));
+  REFUSES(st_clip_norm(context, 1, &gradient, 0, NULL)); /* neither clips nor tells */
+  WORKS(st_clip_norm(context, 1, &gradient, 1, NULL));   /* who needs not know */
+  WORKS(st_clip_norm(context, 0, NULL, 1, NULL));
+  REFUSES(st_optimizer_create(context, NULL, 1, NULL, &optimizer));
+  REFUSES(st_optimizer_create(context, NULL, 1, &unnamed, NULL));
+  WORKS(st_optimizer_create(context, NULL, 1, &unnamed, &optimizer)); /* no json: defaults */
+  REFUSES(st_optimizer_step(optimizer, 1, NULL, NULL));
+  WORKS(st_optimizer_step(optimizer, 1, &gradient, NULL)); /* who needs not know */
+  REFUSES(st_optimizer_set(optimizer, NULL, "1"));
+  REFUSES(st_optimizer_set(optimizer, "lr", NULL));
+  REFUSES(st_optimizer_state_views(optimizer, NULL, &state));
+  REFUSES(st_optimizer_state_views(optimizer, &n, NULL));
+  WORKS(st_optimizer_state_views(optimizer, &n, &state));
+  expect_number(3, n, "step and two moments", __LINE__);
+  WORKS(st_optimizer_destroy(optimizer));
+}
+
 int main(int argc, char** argv) {
   int64_t live = -1;
   st_context* context = NULL;
@@ -552,6 +586,7 @@ int main(int argc, char** argv) {
   arguments_of_tensor(context);
   arguments_of_gemm(context);
   arguments_of_loss_scaler(context);
+  arguments_of_optimizer(context);
   arguments_of_recipe(recipe);
   arguments_of_schedule();
   arguments_of_trainer(model, recipe);

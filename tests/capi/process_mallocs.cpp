@@ -18,9 +18,11 @@ struct Past {
   const char* why;
 };
 
-constexpr std::array<Past, 8> kPast = {{
+constexpr std::array<Past, 10> kPast = {{
+    {"st_clip_norm", 2, 1024, "the C library's for a thread"},
     {"st_gemm_plan_create", 2, 1024, "the C library's for a thread"},
     {"st_loss_scaler_create", 2, 1024, "the C library's for a thread"},
+    {"st_optimizer_create", 2, 1024, "the C library's for a thread"},
     {"st_model_read_file", 1, 1024, "the C library's FILE"},
     {"st_model_write_file", 2, 1024, "the C library's for a thread"},
     {"st_trainer_create", 2, 1024, "the C library's for a thread"},

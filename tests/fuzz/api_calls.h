@@ -19,6 +19,7 @@ void data_create(World& world);
 void data_use(World& world);
 void gemm_use(World& world);
 void loss_scaler_use(World& world);
+void optimizer_use(World& world);
 void graph_leaf(World& world);
 void graph_layer(World& world);
 void graph_op(World& world);

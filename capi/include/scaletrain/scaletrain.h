@@ -8,6 +8,7 @@
 #ifndef SCALETRAIN_SCALETRAIN_H
 #define SCALETRAIN_SCALETRAIN_H
 
+#include <scaletrain/clip.h>
 #include <scaletrain/context.h>
 #include <scaletrain/data.h>
 #include <scaletrain/error.h>
@@ -19,6 +20,7 @@
 #include <scaletrain/loss_scaler.h>
 #include <scaletrain/model.h>
 #include <scaletrain/ops.h>
+#include <scaletrain/optimizer.h>
 #include <scaletrain/pending.h>
 #include <scaletrain/predictor.h>
 #include <scaletrain/recipe.h>

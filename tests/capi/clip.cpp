@@ -1,0 +1,175 @@
+// Clipping by itself, over the host's arrays.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "small_run.h"
+
+namespace st::test {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity(), kNaN = std::numeric_limits<float>::quiet_NaN();
+
+st_view vector_of(std::vector<float>& values, const int64_t* dims) {
+  return {ST_F32, 1, dims, nullptr, values.data(), static_cast<int64_t>(values.size() * 4)};
+}
+
+HeldContext context_of(int32_t threads, const char* device = "cpu") {
+  HeldContext context;
+  auto options = filled(st_context_options_init);
+  options.threads = threads;
+  options.device = device;
+  EXPECT_TRUE(works(st_context_create(&options, context.out())));
+  return context;
+}
+
+/// Magnitudes over nine decades.
+std::vector<float> some_gradient(size_t count, uint32_t seed) {
+  std::vector<float> values(count);
+  uint32_t state = seed;
+  for (float& value : values) {
+    state = state * 1664525U + 1013904223U;
+    value = (static_cast<float>(state >> 8) / 0x1p23F - 1) * std::pow(10.0F, -static_cast<float>(state % 10));
+  }
+  return values;
+}
+
+// traps.md T13: within 1e-12 of a double-precision norm, the same for any number of threads, and on the reference.
+TEST(CClipNorm, IsTheDoubleNormWithTheSameBitsForAnyThreads) {
+  std::vector<float> a = some_gradient(200003, 1), b = some_gradient(77, 2);
+  const int64_t a_dims[] = {200003}, b_dims[] = {77};
+  const st_view views[] = {vector_of(a, a_dims), vector_of(b, b_dims)};
+  long double squares = 0;
+  for (const auto* values : {&a, &b})
+    for (const float g : *values) squares += static_cast<long double>(g) * g;
+  const double wanted = static_cast<double>(std::sqrt(squares));
+  double first = 0;
+  ASSERT_TRUE(works(st_clip_norm(context_of(1), 2, views, 0, &first)));
+  EXPECT_NEAR(first, wanted, 1e-12 * wanted);
+  for (const int32_t threads : {1, 2, 3, 4})
+    for (const char* device : {"cpu", "reference"}) {
+      double norm = 0;
+      ASSERT_TRUE(works(st_clip_norm(context_of(threads, device), 2, views, 0, &norm)));
+      EXPECT_EQ(norm, first) << threads << " threads on " << device;
+    }
+}
+
+TEST(CClipNorm, ScalesEveryElementByTheFactorRoundedOnce) {
+  const auto context = context_of(2);
+  std::vector<float> a = some_gradient(70001, 3), b = {3, -4};
+  const std::vector<float> a_before = a, b_before = b;
+  const int64_t a_dims[] = {70001}, b_dims[] = {2};
+  const st_view views[] = {vector_of(a, a_dims), vector_of(b, b_dims)};
+  double norm = 0, after = 0;
+  ASSERT_TRUE(works(st_clip_norm(context, 2, views, 2.5, &norm)));
+  const auto factor = static_cast<float>(2.5 / (norm + 1e-6));  // torch's, in double
+  for (size_t i = 0; i < a.size(); ++i) ASSERT_EQ(a[i], a_before[i] * factor) << i;
+  for (size_t i = 0; i < b.size(); ++i) EXPECT_EQ(b[i], b_before[i] * factor);
+  ASSERT_TRUE(works(st_clip_norm(context, 2, views, 0, &after)));
+  EXPECT_NEAR(after, 2.5, 2.5e-6);
+}
+
+TEST(CClipNorm, WritesNothingWhereTheNormIsSmallerOrMaxIsZero) {
+  const auto context = context_of(1);
+  std::vector<float> a = {3, 4, 1e-40F};  // a denormal, which a product would make 0
+  const std::vector<float> before = a;
+  const int64_t dims[] = {3};
+  const st_view view = vector_of(a, dims);
+  for (const double max : {0.0, 6.0, static_cast<double>(kInf)}) {
+    double norm = 0;
+    ASSERT_TRUE(works(st_clip_norm(context, 1, &view, max, &norm)));
+    EXPECT_EQ(norm, 5) << max;
+    EXPECT_EQ(a, before) << max;
+  }
+  double none = -1;
+  ASSERT_TRUE(works(st_clip_norm(context, 0, nullptr, 1, &none)));
+  EXPECT_EQ(none, 0);
+}
+
+TEST(CClipNorm, SaysANormThatIsNotFiniteAndLeavesTheGradients) {
+  const auto context = context_of(2);
+  const int64_t dims[] = {4};
+  for (const float bad : {kInf, -kInf, kNaN}) {
+    std::vector<float> a = {1, bad, 2, -kInf};
+    const std::vector<float> before = a;
+    const st_view view = vector_of(a, dims);
+    double norm = 0;
+    ASSERT_TRUE(works(st_clip_norm(context, 1, &view, 1, &norm)));
+    EXPECT_FALSE(std::isfinite(norm));
+    EXPECT_EQ(std::memcmp(a.data(), before.data(), 16), 0);
+  }
+}
+
+TEST(CClipNorm, TakesEveryFloatingTypeAndStrides) {
+  const auto context = context_of(2);
+  const int64_t two[] = {2}, one[] = {1}, three_by_two[] = {3, 2}, by_columns[] = {1, 4};
+  float strided[] = {1, 2, 2, 99, 1, 1, 1, 99};  // columns of 3 in 4
+  double f64[] = {1, 1};
+  uint16_t f16[] = {0x3C00}, bf16[] = {0x3F80};  // 1
+  const st_view views[] = {{ST_F32, 2, three_by_two, by_columns, strided, sizeof strided},
+                           {ST_F64, 1, two, nullptr, f64, sizeof f64},
+                           {ST_F16, 1, one, nullptr, f16, sizeof f16},
+                           {ST_BF16, 1, one, nullptr, bf16, sizeof bf16}};
+  double norm = 0;
+  ASSERT_TRUE(works(st_clip_norm(context, 4, views, 2, &norm)));
+  EXPECT_EQ(norm, 4);  // 1 + 4 + 4 + 1 + 1 + 1 + 1 + 1 + 1 + 1 = 16
+  const float half = 2 / 4.000001F;
+  EXPECT_EQ(strided[1], 2 * half);
+  EXPECT_EQ(strided[3], 99);
+  EXPECT_EQ(strided[6], half);
+  EXPECT_EQ(strided[7], 99);
+  EXPECT_EQ(f64[1], static_cast<double>(half));
+  EXPECT_EQ(f16[0], 0x3800);
+  EXPECT_EQ(bf16[0], 0x3F00);
+}
+
+// The sum is over row-major elements, so that strides cost no bit.
+TEST(CClipNorm, OfATransposedCopyHasTheSameBits) {
+  const auto context = context_of(2);
+  constexpr int64_t kRows = 300, kColumns = 250;
+  std::vector<float> plain = some_gradient(kRows * kColumns, 5), turned(plain.size());
+  for (int64_t i = 0; i < kRows; ++i)
+    for (int64_t j = 0; j < kColumns; ++j) turned[static_cast<size_t>(j * kRows + i)] = plain[static_cast<size_t>(i * kColumns + j)];
+  const int64_t dims[] = {kRows, kColumns}, strides[] = {1, kRows};
+  const st_view a = {ST_F32, 2, dims, nullptr, plain.data(), kRows * kColumns * 4},
+                b = {ST_F32, 2, dims, strides, turned.data(), kRows * kColumns * 4};
+  double wanted = 0, found = 0;
+  ASSERT_TRUE(works(st_clip_norm(context, 1, &a, 0.5, &wanted)));
+  ASSERT_TRUE(works(st_clip_norm(context, 1, &b, 0.5, &found)));
+  EXPECT_EQ(found, wanted);
+  EXPECT_EQ(turned[1], plain[kColumns]);
+}
+
+TEST(CClipNorm, BadInputIsNamedAndNothingIsWritten) {
+  const auto context = context_of(1);
+  std::vector<float> a = {30, 40, 50};
+  const std::vector<float> before = a;
+  const int64_t dims[] = {2}, three[] = {3};
+  const st_view good = {ST_F32, 1, dims, nullptr, a.data(), 8};
+  const auto refused = [&](st_view second, double max, std::initializer_list<std::string_view> words) {
+    const st_view views[] = {good, second};
+    double norm = -1;
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_clip_norm(context, 2, views, max, &norm), words));
+    EXPECT_EQ(norm, -1);
+    EXPECT_EQ(a, before);
+  };
+  int32_t whole[2] = {1, 2};
+  st_view short_of_bytes = good;
+  short_of_bytes.dims = three;
+  st_view unaligned = good;
+  unaligned.data = reinterpret_cast<char*>(a.data()) + 1;
+  refused(good, 1, {"gradient 0", "gradient 1", "share memory"});
+  refused({ST_I32, 1, dims, nullptr, whole, 8}, 1, {"gradient 1", "i32"});
+  refused(short_of_bytes, 1, {"gradient 1", "12 bytes", "8"});
+  refused(unaligned, 1, {"gradient 1", "aligned"});
+  refused({ST_F32, 1, dims, nullptr, nullptr, 8}, 1, {"gradient 1", "NULL"});
+  double norm = 0;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_clip_norm(context, 1, &good, -1, &norm), {"largest norm is -1"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_clip_norm(context, 1, &good, kNaN, &norm), {"largest norm is", "nan"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_clip_norm(context, -1, &good, 1, &norm), {"n is -1"}));
+  EXPECT_EQ(a, before);
+}
+
+}  // namespace
+}  // namespace st::test

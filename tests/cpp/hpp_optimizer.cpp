@@ -1,0 +1,62 @@
+// scaletrain.hpp: clipping and optimizers over the program's own arrays.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <scaletrain.hpp>
+#include <vector>
+
+namespace {
+
+using namespace scaletrain;
+
+TEST(HppOptimizer, ClipsByTheNorm) {
+  const Context context;
+  std::vector<float> gradient = {3, 4};
+  EXPECT_EQ(clip_norm(context, {view(gradient.data(), {2})}, 0), 5);
+  EXPECT_EQ(gradient, (std::vector<float>{3, 4}));
+  EXPECT_EQ(clip_norm(context, {view(gradient.data(), {2})}, 1), 5);
+  EXPECT_NEAR(gradient[0], 0.6F, 1e-6);
+  const std::vector<float> constant = {3, 4};
+  EXPECT_EQ(clip_norm(context, {view(constant.data(), {2})}, 0), 5);
+  EXPECT_THROW(clip_norm(context, {view(constant.data(), {2})}, 1), Error) << "it is to be written";
+  EXPECT_THROW(clip_norm(context, {view(gradient.data(), {2})}, -1), Error);
+}
+
+TEST(HppOptimizer, StepsSkipsAndGoesOnFromItsState) {
+  const Context context;
+  std::vector<float> weight = {1, 2}, gradient = {0.5F, -0.5F};
+  const char* json = R"({"optimizer": "sgd", "momentum": 0.5, "lr": 0.5})";
+  const Optimizer optimizer(context, json, {{"w", view(weight.data(), {2})}});
+  const OptimizerReport report = optimizer.step({view(gradient.data(), {2})});
+  EXPECT_FALSE(report.skipped);
+  EXPECT_EQ(report.step, 1);
+  EXPECT_EQ(report.lr, 0.5);
+  EXPECT_EQ(report.norm, std::sqrt(0.5));
+  EXPECT_EQ(weight, (std::vector<float>{0.75F, 2.25F}));
+  optimizer.set("lr", "1");
+  gradient[0] = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(optimizer.step({view(gradient.data(), {2})}).skipped);
+  gradient[0] = 0;
+
+  std::vector<float> copy = weight;
+  const Optimizer other(context, json, {{"w", view(copy.data(), {2})}});
+  other.set("lr", "1");
+  const Views from = optimizer.state(), to = other.state();
+  ASSERT_EQ(to.size(), 2);
+  for (const NamedView& each : from) std::memcpy(to.at(each.name).data(), each.view.data(), static_cast<size_t>(each.view.bytes()));
+  EXPECT_EQ(other.step({view(gradient.data(), {2})}).step, 2);
+  optimizer.step({view(gradient.data(), {2})});
+  EXPECT_EQ(copy, weight);
+  EXPECT_EQ(weight[0], 0.5F) << "0.75 less half the momentum of 0.5";
+}
+
+TEST(HppOptimizer, RefusesWhatItCannotWrite) {
+  const Context context;
+  const std::vector<float> constant = {1};
+  EXPECT_THROW(Optimizer(context, "{}", {{"w", view(constant.data(), {1})}}), Error);
+  EXPECT_THROW(Optimizer(context, "{}", Views()), Error);
+}
+
+}  // namespace

@@ -1,0 +1,77 @@
+// Optimizers by themselves and clipping: parameters and gradients good and bad, steps, and the state written to.
+#include "api_calls.h"
+#include "call_arguments.h"
+
+namespace st::fuzz {
+namespace {
+
+const char* optimizer_json(World& world) {
+  static constexpr std::array kJson = {R"({"optimizer": "adamw", "clip": 1})",
+                                       R"({"optimizer": "adam", "threads": 2})",
+                                       R"({"optimizer": "sgd", "momentum": 0.9, "nesterov": true})",
+                                       R"({"optimizer": "adafactor"})",
+                                       R"({"optimizer": "muon", "clip_value": 0.5})",
+                                       R"({"optimizer": "rmsprop", "momentum": 0.5, "centered": true})",
+                                       R"({"optimizer": "lion", "groups": [{"pattern": "b", "frozen": true}]})",
+                                       R"({"optimizer": "adagrad", "groups": [{"pattern": "*", "optimizer": "adamw-8bit"}]})"};
+  return world.bytes.rarely() ? json(world) : world.bytes.pick(kJson);
+}
+
+st_view gradient(World& world, std::initializer_list<int64_t> shape) {
+  st_view made = world.bytes.rarely(16) ? world.view() : world.view_of(shape);
+  if (world.bytes.rarely(4) && made.rank > 0) made.dtype = ST_BF16;  // of less memory than there is
+  return made;
+}
+
+void make_optimizer(World& world) {
+  st_named_view parameters[] = {{"a", world.view_of({3, 4})}, {"b", world.view_of({5})}};
+  if (world.bytes.rarely()) parameters[1].name = nullptr;
+  if (world.bytes.rarely()) parameters[1].view = world.view();
+  if (world.bytes.rarely(16)) parameters[1] = parameters[0];
+  const int64_t n = world.bytes.rarely(16) ? world.number() % 3 : 2;
+  MAKE(st_optimizer_create, optimizers, world.handle(world.contexts), optimizer_json(world), n, parameters);
+}
+
+void step(World& world, st_optimizer* optimizer) {
+  st_view gradients[] = {gradient(world, {3, 4}), gradient(world, {5})};
+  if (world.bytes.rarely(16)) gradients[1] = gradients[0];
+  auto* report = world.bytes.rarely(2) ? FILLED(st_optimizer_report_init) : nullptr;
+  CALL(st_optimizer_step, optimizer, world.bytes.rarely(16) ? world.number() % 3 : 2, gradients, report);
+}
+
+void clip(World& world) {
+  const st_view gradients[] = {gradient(world, {3, 4}), gradient(world, {2000})};
+  double norm = 0;
+  CALL(st_clip_norm, world.handle(world.contexts), world.bytes.rarely(16) ? world.number() % 3 : 2, gradients,
+       world.bytes.rarely(16) ? -1 : world.bytes.next() % 3, world.bytes.rarely() ? nullptr : &norm);
+}
+
+void write_state(World& world, st_optimizer* optimizer) {
+  int64_t n = 0;
+  const st_named_view* views = nullptr;
+  if (!CALL(st_optimizer_state_views, optimizer, &n, &views)) return;
+  for (int64_t i = 0; i < n; ++i)
+    if (views[i].view.bytes > 0) std::memset(views[i].view.data, world.bytes.rarely(4) ? world.bytes.next() : 0, 1);
+}
+
+}  // namespace
+
+void optimizer_use(World& world) {
+  if (world.optimizers.live.size() > 3)
+    return world.destroy("st_optimizer_destroy", world.optimizers, st_optimizer_destroy, world.handle(world.optimizers));
+  if (world.optimizers.live.empty() || world.bytes.rarely()) return make_optimizer(world);
+  st_optimizer* optimizer = world.handle(world.optimizers);
+  switch (world.bytes.next() % 6) {
+    case 0:
+      CALL(st_optimizer_set, optimizer, world.bytes.rarely() ? key(world) : "lr", world.bytes.rarely(4) ? setting(world) : "0.01");
+      return;
+    case 1:
+      return write_state(world, optimizer);
+    case 2:
+      return clip(world);
+    default:
+      return step(world, optimizer);
+  }
+}
+
+}  // namespace st::fuzz
