@@ -1,0 +1,95 @@
+/* A loop of the host's own: a net of two layers with its forward and backward by hand, over its own arrays. The library scales the loss,
+ * clips, schedules and updates. Once the gradients overflow, and that step is skipped. */
+#include <math.h>
+#include <scaletrain/scaletrain.h>
+#include <stdio.h>
+
+#define CHECK(call)                                          \
+  do {                                                       \
+    if ((call) != ST_OK) {                                   \
+      fprintf(stderr, "%s\n  %s\n", #call, st_last_error()); \
+      return 1;                                              \
+    }                                                        \
+  } while (0)
+
+enum { ROWS = 64, HIDDEN = 32 };
+
+/* y = v . tanh(w x + b), and its gradients */
+static float w[HIDDEN], b[HIDDEN], v[HIDDEN], dw[HIDDEN], db[HIDDEN], dv[HIDDEN];
+
+static float uniform(void) { /* in [-1, 1) */
+  static unsigned state = 1;
+  state = state * 1664525u + 1013904223u;
+  return (float)(state >> 8) / (1 << 23) - 1;
+}
+
+/* The mean squared error of sin(3 x), and `scale` times its gradients. */
+static double forward_backward(double scale) {
+  double loss = 0;
+  for (int j = 0; j < HIDDEN; ++j) dw[j] = db[j] = dv[j] = 0;
+  for (int i = 0; i < ROWS; ++i) {
+    float x = uniform(), y = 0, h[HIDDEN];
+    for (int j = 0; j < HIDDEN; ++j) y += v[j] * (h[j] = tanhf(w[j] * x + b[j]));
+    const float error = y - sinf(3 * x);
+    loss += error * error / ROWS;
+    const float dy = (float)(scale * 2 * error / ROWS);
+    for (int j = 0; j < HIDDEN; ++j) {
+      const float dh = dy * v[j] * (1 - h[j] * h[j]);
+      dv[j] += dy * h[j];
+      dw[j] += dh * x;
+      db[j] += dh;
+    }
+  }
+  return loss;
+}
+
+int main(void) {
+  const int64_t dims[] = {HIDDEN};
+  const st_named_view parameters[] = {{"w", {ST_F32, 1, dims, NULL, w, sizeof w}},
+                                      {"b", {ST_F32, 1, dims, NULL, b, sizeof b}},
+                                      {"v", {ST_F32, 1, dims, NULL, v, sizeof v}}};
+  const st_view gradients[] = {
+      {ST_F32, 1, dims, NULL, dw, sizeof dw}, {ST_F32, 1, dims, NULL, db, sizeof db}, {ST_F32, 1, dims, NULL, dv, sizeof dv}};
+  st_context* context = NULL;
+  st_loss_scaler* scaler = NULL;
+  st_optimizer* optimizer = NULL;
+  st_schedule* schedule = NULL;
+  CHECK(st_context_create(NULL, &context));
+  CHECK(st_loss_scaler_create(context, NULL, &scaler));
+  CHECK(st_schedule_create("{\"schedule\": \"cosine\", \"lr\": 0.02, \"warmup\": 20, \"lr_steps\": 600}", &schedule));
+  CHECK(st_optimizer_create(context, "{\"optimizer\": \"adamw\", \"groups\": [{\"pattern\": \"b\", \"weight_decay_scale\": 0}]}", 3,
+                            parameters, &optimizer));
+  for (int j = 0; j < HIDDEN; ++j) w[j] = 2 * uniform(), b[j] = uniform(), v[j] = 0.1F * uniform();
+
+  double first = 0, loss = 0;
+  int64_t updates = 0;
+  int skips = 0;
+  for (int step = 1; step <= 600; ++step) {
+    double scale = 0, norm = 0, lr = 0;
+    int32_t run = 0, skipped = 0;
+    char text[32];
+    CHECK(st_loss_scaler_scale(scaler, &scale));
+    loss = forward_backward(scale);
+    if (step == 300) dw[7] = INFINITY; /* as 16 bits would overflow */
+    CHECK(st_loss_scaler_unscale(scaler, 3, gradients, &run));
+    CHECK(st_clip_norm(context, 3, gradients, 1, &norm));
+    CHECK(st_loss_scaler_step(scaler, &run));
+    if (run) {
+      CHECK(st_schedule_at(schedule, updates++, &lr));
+      snprintf(text, sizeof text, "%.9g", lr);
+      CHECK(st_optimizer_set(optimizer, "lr", text));
+      CHECK(st_optimizer_step(optimizer, 3, gradients, NULL));
+    }
+    CHECK(st_loss_scaler_update(scaler, &skipped));
+    skips += skipped;
+    if (step == 1) first = loss;
+    if (step == 1 || step % 150 == 0) printf("step %3d  loss %.4f  norm %.3f  scale %.0f\n", step, loss, norm, scale);
+  }
+  printf("%d of 600 steps was skipped\n", skips);
+
+  st_optimizer_destroy(optimizer);
+  st_schedule_destroy(schedule);
+  st_loss_scaler_destroy(scaler);
+  st_context_destroy(context);
+  return loss > 0.02 * first || skips != 1 || updates != 599;
+}
