@@ -8,13 +8,14 @@
 
 ST_BEGIN
 
-/* The L2 norm of all n gradients together, before clipping, and, where it is above `max`, each multiplied in place with
- * max / (norm + 1e-6), as torch.nn.utils.clip_grad_norm_. max 0: only `norm`, which may be NULL otherwise; nothing is written.
+/* The L2 norm of all n gradients together, before clipping; each is multiplied in place with min(1, max / (norm + 1e-6)), as
+ * torch.nn.utils.clip_grad_norm_ does, and left as it is where that is 1. max 0: only `norm`, which may be NULL otherwise.
  *
  * Gradients (B): of ST_F32, ST_F64, ST_BF16 or ST_F16 in any mix, of any dims and strides that give each element memory of its own, aligned
  * to its dtype; no two share memory. The sum is fp64 in the order of a trainer's (blocks of 1024 elements in row-major order, a tree over
- * them, then gradients in theirs), so that norm and factor have a trainer's bits, for any number of threads and any strides. The factor is
- * rounded to fp32, each product once to its dtype; denormals but those of f16 become 0.
+ * them, then gradients in theirs), so that norm and factor have a trainer's bits, for any number of threads and any strides; what is not
+ * row-major without gaps is copied for it. The factor is rounded to fp32, each product once to its dtype; denormals but those of f16 become
+ * 0.
  *
  * A norm that is not finite, since an element is inf or NaN (or the squares of ST_F64 overflow): ST_OK, `norm` says it, and the gradients
  * stay as they are, for the host to look at and to skip the step. (PyTorch's would make zeros and NaN of all of them.) ST_INVALID_ARGUMENT,
