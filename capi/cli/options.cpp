@@ -120,7 +120,8 @@ void RecipeOptions::add(CLI::App& app) {
                          : add_text(app, hyphens(name), key.value, help_of(row));
     key.option->group("Recipe");
   }
-  add_text(app, "--recipe", file_, "file of recipe keys, {\"lr\": 0.001, ...}; options beat it")->group("Recipe");
+  add_text(app, "--recipe", file_, "file of recipe keys, {\"lr\": 0.001, ...}, or a ds_config.json of DeepSpeed's; options beat it")
+      ->group("Recipe");
 }
 
 Recipe RecipeOptions::recipe() const {

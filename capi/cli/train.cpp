@@ -106,9 +106,10 @@ RunOptions run_options(const TrainOptions& o) {
   return run;
 }
 
-/// An st_log_fn: which libraries compete, and why one does not.
-void tell_libraries(void* user, int32_t level, const char* area, const char* text) {
+/// An st_log_fn: which libraries compete, and why one does not; what a file of DeepSpeed's says that has no effect.
+void tell(void* user, int32_t level, const char* area, const char* text) {
   if (std::string_view(area) == "gemm_library") std::printf("library          %s\n", text);
+  if (std::string_view(area) == "recipe") std::printf("recipe           %s\n", text);
   warn_of_tuning(user, level, area, text);
 }
 
@@ -117,7 +118,7 @@ Context make_context(const Recipe& recipe) {
   st_context_options options;
   ask(st_context_options_init(&options, sizeof options));
   options.device = device.c_str();
-  options.log = recipe_text(recipe, "gemm_library") == "auto" ? tell_libraries : warn_of_tuning;
+  options.log = tell;
   options.threads = static_cast<int32_t>(std::min<int64_t>(recipe_whole(recipe, "threads"), INT32_MAX));
   return make<Context>(st_context_create, &options);
 }

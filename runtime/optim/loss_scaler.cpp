@@ -19,7 +19,7 @@ constexpr const char* kAllowed = "; give a number from 2^-126 to 2^126, such as 
 
 }  // namespace
 
-LossScaler::LossScaler(const LossScale& options) : options_(options), scale_(rounded(options.scale)) {
+LossScaler::LossScaler(const LossScale& options) : options_(options), scale_(rounded(options.scale)), overflows_left_(options.hysteresis) {
   check(is_scale(options.scale), "loss scale: the scale is ", options.scale, kAllowed, 65536);
   check(is_scale(options.minimum), "loss scale: the minimum is ", options.minimum, kAllowed, 1);
   check(options.growth_factor > 1 && is_scale(options.growth_factor), "loss scale: the growth factor is ", options.growth_factor,
@@ -27,6 +27,7 @@ LossScaler::LossScaler(const LossScale& options) : options_(options), scale_(rou
   check(options.backoff_factor > 0 && options.backoff_factor < 1, "loss scale: the backoff factor is ", options.backoff_factor,
         "; give a number between 0 and 1, such as 0.5");
   check(options.growth_interval >= 1, "loss scale: the growth interval is ", options.growth_interval, " steps; give 1 or more");
+  check(options.hysteresis >= 1, "loss scale: the hysteresis is ", options.hysteresis, " overflows; give 1 or more");
   const bool falls = options.enabled && options.dynamic;
   check(!falls || options.scale >= options.minimum, "loss scale: the first scale is ", options.scale, ", below the minimum of ",
         options.minimum, "; raise the one or lower the other");
@@ -36,33 +37,47 @@ LossScaler::LossScaler(const LossScale& options) : options_(options), scale_(rou
 void LossScaler::update(bool found_inf) {
   if (!options_.enabled || !options_.dynamic) return;
   if (found_inf) {
-    scale_ = std::max(rounded(scale_ * options_.backoff_factor), std::min(scale_, options_.minimum));
     good_steps_ = 0;
+    if (overflows_left_ > 1) {
+      --overflows_left_;
+      return;
+    }
+    scale_ = std::max(rounded(scale_ * options_.backoff_factor), std::min(scale_, options_.minimum));
     return;
   }
+  if (options_.consecutive_hysteresis) overflows_left_ = options_.hysteresis;
   if (++good_steps_ < options_.growth_interval) return;
   good_steps_ = 0;
+  overflows_left_ = options_.hysteresis;
   const double grown = rounded(scale_ * options_.growth_factor);
   if (is_scale(grown)) scale_ = grown;
 }
 
 std::string LossScaler::state() const {
   JsonLine line;
-  return line.add_json("scale", json_of(scale_)).add("good_steps", good_steps_).text();
+  line.add_json("scale", json_of(scale_)).add("good_steps", good_steps_);
+  if (options_.hysteresis > 1) line.add("overflows_left", overflows_left_);
+  return line.text();
 }
 
 void LossScaler::restore(std::string_view state) {
   const Json json = parse_json(state, "loss scale: state");
   const Json* scale = json.is(Json::Kind::object) ? json.find("scale") : nullptr;
   const Json* steps = json.is(Json::Kind::object) ? json.find("good_steps") : nullptr;
-  check(scale != nullptr && steps != nullptr && json.members().size() == 2,
-        "loss scale: a state is {\"scale\":65536.0,\"good_steps\":0}, got ", json.dump());
+  const bool bears = options_.hysteresis > 1;
+  const Json* left = bears && json.is(Json::Kind::object) ? json.find("overflows_left") : nullptr;
+  check(scale != nullptr && steps != nullptr && bears == (left != nullptr) && json.members().size() == (bears ? 3U : 2U),
+        "loss scale: a state is {\"scale\":65536.0,\"good_steps\":0", bears ? ",\"overflows_left\":1" : "", "}, got ", json.dump());
   check(scale->is_number() && is_scale(scale->number()) && rounded(scale->number()) == scale->number(), "loss scale: the state's scale is ",
         scale->dump(), "; it is an fp32 number from 2^-126 to 2^126");
   check(steps->is(Json::Kind::whole) && steps->whole() >= 0 && steps->whole() < options_.growth_interval,
         "loss scale: the state's good_steps is ", steps->dump(), "; it is 0 or more and below the growth interval of ",
         options_.growth_interval);
+  check(left == nullptr || (left->is(Json::Kind::whole) && left->whole() >= 1 && left->whole() <= options_.hysteresis),
+        "loss scale: the state's overflows_left is ", bears ? left->dump() : "", "; it is from 1 to the hysteresis of ",
+        options_.hysteresis);
   scale_ = scale->number();
+  if (bears) overflows_left_ = left->whole();
   good_steps_ = steps->whole();
 }
 

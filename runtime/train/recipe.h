@@ -26,7 +26,11 @@ struct Recipe {
   /// Keys that were given by merge() or set(): what is not here follows the optimizer's defaults.
   std::vector<std::string> given = {};
 
-  /// Takes every key of a JSON object. Throws invalid_argument: unknown key (the nearest is named), wrong type, value out of range.
+  /// What a file of DeepSpeed's says that takes no effect here, a line each; a trainer logs them once.
+  std::vector<std::string> notes = {};
+
+  /// Takes every key of a JSON object, or what a ds_config.json of DeepSpeed's says in our keys (ds_config.h). Throws invalid_argument:
+  /// unknown key (the nearest is named), wrong type, value out of range, keys that contradict each other.
   void merge(std::string_view json);
   /// One key; `value` is JSON ("12", "\"adamw\"").
   void set(std::string_view key, std::string_view value);

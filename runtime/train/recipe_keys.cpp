@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "base/json.h"
 #include "base/json_line.h"
+#include "train/ds_config.h"
 #include "train/recipe.h"
 
 namespace st {
@@ -126,6 +127,13 @@ void Recipe::merge(std::string_view json) {
   const Json object = parse_json(json, "recipe");
   check(object.is(Json::Kind::object), "recipe: a JSON object is needed, got ", object.dump());
   Recipe merged = *this;  // all keys or none
+  if (is_ds_config(object)) {
+    const DsRecipe file = read_ds_config(object);
+    for (const auto& [key, value] : file.keys) take_key(merged, key, parse_json(value, text("ds_config: ", key)));
+    merged.notes = file.notes;
+    *this = merged;
+    return;
+  }
   for (const auto& [key, value] : object.members()) take_key(merged, key, value);
   *this = merged;
 }
@@ -167,6 +175,8 @@ std::optional<LossScaler> Recipe::loss_scaler() const {
                      .growth_factor = loss_scale_growth_factor,
                      .backoff_factor = loss_scale_backoff_factor,
                      .growth_interval = loss_scale_growth_interval,
+                     .hysteresis = loss_scale_hysteresis,
+                     .consecutive_hysteresis = loss_scale_consecutive_hysteresis,
                      .minimum = loss_scale_minimum});
 }
 

@@ -71,6 +71,25 @@ class Train(CommandLineTest):
             recipe = self.file("recipe.json", '{"tune": true}')
             self.assertEqual(digits(self.tiny("--recipe", recipe)), digits(plain))
 
+    def test_a_ds_config_of_deepspeeds_trains_as_it_is(self):
+        config = (
+            '{"train_batch_size": 256, "gradient_accumulation_steps": 16, "fp16": {"enabled": true}, "zero_optimization": '
+            '{"stage": 3, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}}}'
+        )
+        recipe = self.file("ds_config.json", config)
+        shape = "--layers 1 --width 16 --heads 2 --context 8 --threads 1 --steps 2".split()
+        log = self.train("--data", self.text, *shape, "--recipe", recipe)
+        self.assertEqual([line["tokens"] for line in log[:2]], [256 * 8, 2 * 256 * 8])
+        self.assertEqual([line["loss_scale"] for line in log[:2]], [65536, 65536])
+        self.assertLess(log[1]["loss"], log[0]["loss"])
+        self.assertEqual(self.output.count("recipe  "), 1, "said once")
+        self.assertRegex(self.output, r"(?m)^recipe +zero_optimization \(stage 3, .* several ranks")
+        ours = ("--batch", 16, "--accumulate", 16, "--precision", "fp16", "--clip", 0)
+        scale = ("--loss-scale-growth-interval", 1000, "--loss-scale-hysteresis", 2)
+        self.assertEqual(digits(self.train("--data", self.text, *shape, *ours, *scale)), digits(log), "the same run in our words")
+        self.train("--data", self.text, *shape, "--recipe", recipe, "--batch", 2)
+        self.assertRegex(self.output, r"(?m)^steps +2 of 32 rows", "options beat the file")
+
     def test_fp16_logs_its_loss_scale_and_ends_near_fp32(self):
         grows = ("--precision", "fp16", "--loss-scale-initial", 1024, "--loss-scale-growth-interval", 4)
         one, two = (self.tiny(*grows, "--threads", threads, steps=20) for threads in (1, 2))

@@ -8,7 +8,14 @@ ST_BEGIN
 
 typedef struct st_recipe st_recipe;
 
-/* json: an object of keys, or NULL. An unknown key is refused and the nearest named. */
+/*
+ * json: an object of keys, or NULL; or what stands in a ds_config.json of DeepSpeed's, known by its keys (train_batch_size,
+ * zero_optimization, fp16 as an object ...), whose meanings and defaults are then https://www.deepspeed.ai/docs/config-json's and become
+ * those of our keys: runtime/train/README.md has the table. What of it takes no effect here is logged (area "recipe") when a trainer is
+ * made.
+ * ST_INVALID_ARGUMENT: an unknown key, the nearest is named; a value out of its range; keys that contradict each other, with the
+ * arithmetic. ST_UNSUPPORTED: of DeepSpeed's, what would train otherwise than it says, with what to use.
+ */
 ST_API st_status st_recipe_create(const char* json, st_recipe** recipe);
 ST_API st_status st_recipe_destroy(st_recipe* recipe);
 

@@ -160,10 +160,43 @@ TEST(LossScaler, RefusesWhatIsNoScaleNamingIt) {
   says({.backoff_factor = 1}, "backoff factor is 1");
   says({.backoff_factor = NAN}, "backoff factor is nan");
   says({.growth_interval = 0}, "growth interval is 0");
+  says({.hysteresis = 0}, "hysteresis is 0");
   says({.minimum = 0}, "minimum is 0");
   says({.minimum = kInf}, "minimum is inf");
   says({.minimum = NAN}, "minimum is nan");
   says({.scale = 0.5}, "below the minimum of 1");
+}
+
+// DeepSpeed's runtime/fp16/loss_scaler.py, followed by hand: i is a step that overflows, . one that does not.
+TEST(LossScaler, AHysteresisBearsTheFirstOverflowsAsDeepSpeedDoes) {
+  const auto scales_of = [](LossScale options, const char* steps) {
+    options.scale = 16;
+    options.growth_interval = 3;
+    LossScaler scaler(options);
+    std::vector<double> scales;
+    for (const char* step = steps; *step != '\0'; ++step) {
+      LossScaler resumed(options);
+      resumed.restore(scaler.state());
+      for (LossScaler* one : {&scaler, &resumed}) one->update(*step == 'i');
+      EXPECT_EQ(resumed.state(), scaler.state());
+      scales.push_back(scaler.scale());
+    }
+    return scales;
+  };
+  using Scales = std::vector<double>;
+  EXPECT_EQ(scales_of({.hysteresis = 2}, "i.i.i...i"), (Scales{16, 16, 8, 8, 4, 4, 4, 8, 8})) << "borne anew after growth";
+  EXPECT_EQ(scales_of({.hysteresis = 2, .consecutive_hysteresis = true}, "i.i.ii"), (Scales{16, 16, 16, 16, 16, 8}));
+  EXPECT_EQ(scales_of({.hysteresis = 1}, "i..i"), (Scales{8, 8, 8, 4})) << "none";
+  EXPECT_EQ(scales_of({.hysteresis = 2}, "..i...").back(), 32) << "an overflow that is borne begins the row anew";
+  EXPECT_EQ(scales_of({.hysteresis = 2}, "..i..").back(), 16);
+}
+
+TEST(LossScaler, RefusesAStateThatIsNotOfItsHysteresis) {
+  LossScaler scaler({.growth_interval = 5, .hysteresis = 2});
+  for (const char* state : {R"({"scale":1.0,"good_steps":0})", R"({"scale":1.0,"good_steps":0,"overflows_left":3})",
+                            R"({"scale":1.0,"good_steps":0,"overflows_left":0})", R"({"scale":1.0,"good_steps":0,"left":1})"})
+    EXPECT_THROW(scaler.restore(state), Error) << state;
+  EXPECT_NO_THROW(scaler.restore(R"({"scale":1.0,"good_steps":0,"overflows_left":1})"));
 }
 
 TEST(LossScaler, RefusesAStateThatIsNoneAndKeepsItsOwn) {
