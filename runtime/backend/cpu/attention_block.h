@@ -152,8 +152,8 @@ class RowsAhead {
   const int64_t padded = rounded_up(width, micro::kWidth);
   for (int64_t c = 0; c < padded; c += micro::kTileColumns) {
     const int64_t panel = std::min<int64_t>(micro::kTileColumns, padded - c);
-    for (int64_t t = 0; t < sight.queries; t += micro::kTileRows) {
-      const int64_t tile = std::min<int64_t>(micro::kTileRows, sight.queries - t);
+    for (int64_t t = 0, tile; t < sight.queries; t += tile) {
+      tile = micro::rows_at_once(sight.queries - t);
       float* to = sums + t * padded + c;
       micro::TileOut out{.c = to, .stride = padded, .columns = panel, .sum = to, .sum_stride = padded, .finish = false};
       const int64_t keys = sight.seen_by(t + tile - 1);
@@ -169,8 +169,9 @@ class RowsAhead {
   const int64_t padded = rounded_up(width, micro::kWidth);
   for (int64_t c = 0; c < padded; c += micro::kTileColumns) {
     const int64_t panel = std::min<int64_t>(micro::kTileColumns, padded - c);
-    for (int64_t r = 0; r < sight.keys && sight.hidden_from(r) < sight.queries; r += micro::kTileRows) {
-      const int64_t tile = std::min<int64_t>(micro::kTileRows, sight.keys - r), first = sight.hidden_from(r);
+    for (int64_t r = 0, tile; r < sight.keys && sight.hidden_from(r) < sight.queries; r += tile) {
+      tile = micro::rows_at_once(sight.keys - r);
+      const int64_t first = sight.hidden_from(r);
       float* to = sums + r * padded + c;
       micro::TileOut out{.c = to, .stride = padded, .columns = panel, .sum = to, .sum_stride = padded, .finish = false};
       ahead.hand_to(out, sight.queries - first);

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <type_traits>
 #include <utility>
 
 #include "backend/cpu/gemm/cells.h"
@@ -184,13 +186,6 @@ constexpr MicroKernel packed_kernel(std::index_sequence<R...>, int rows, int vec
   return vectors == 1 ? kOne[rows - 1] : kTwo[rows - 1];
 }
 
-template <int64_t kRowStride, int64_t kStep, size_t... R>
-constexpr MicroKernel strided_kernel(std::index_sequence<R...>, int rows, int vectors) {
-  constexpr MicroKernel kOne[] = {micro_kernel<static_cast<int>(R) + 1, 1, kRowStride, kStep>...};
-  constexpr MicroKernel kTwo[] = {micro_kernel<static_cast<int>(R) + 1, 2, kRowStride, kStep>...};
-  return vectors == 1 ? kOne[rows - 1] : kTwo[rows - 1];
-}
-
 }  // namespace detail
 
 #if !defined(ST_BF16_TILES)
@@ -200,11 +195,29 @@ inline MicroKernel packed_kernel(int64_t rows, int64_t vectors) {
 }
 #endif
 
-/// The kernel for A read where it lies, strides known when compiling.
+/// Rows that strided_kernel() takes next of `left`: a whole tile's, or a power of two. A kernel for each number would be 50 kB of code for
+/// the last rows of a block of scores.
+inline int64_t rows_at_once(int64_t left) {
+  return left >= kTileRows ? kTileRows : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(left)));
+}
+
+/// The kernel for A read where it lies, strides known when compiling. `rows`: of rows_at_once().
 template <int64_t kRowStride, int64_t kStep>
 MicroKernel strided_kernel(int64_t rows, int64_t vectors) {
-  return detail::strided_kernel<kRowStride, kStep>(std::make_index_sequence<kTileRows>(), static_cast<int>(rows),
-                                                   static_cast<int>(vectors));
+  const auto of = [vectors](auto r) -> MicroKernel {
+    return vectors == 1 ? micro_kernel<r, 1, kRowStride, kStep> : micro_kernel<r, 2, kRowStride, kStep>;
+  };
+  if (rows == kTileRows) return of(std::integral_constant<int, kTileRows>());
+  switch (rows) {
+    case 8:
+      return of(std::integral_constant < int, kTileRows<8 ? kTileRows : 8>());
+    case 4:
+      return of(std::integral_constant<int, 4>());
+    case 2:
+      return of(std::integral_constant<int, 2>());
+    default:
+      return of(std::integral_constant<int, 1>());
+  }
 }
 
 }  // namespace st::cpu::ST_ISA::micro
