@@ -104,11 +104,14 @@ void HostOptimizer::plan(std::vector<ParameterSlots> slots) {
       program.add_slot({.name = kUnit, .type = {.dtype = DType::f64, .shape = {}, .layout = {}}, .role = Role::control, .init = {}});
   const auto name = [this](const Slot& parameter) -> std::string_view { return name_of(parameter); };
   Plan plan = plan_update(std::move(program), unit, recipe_, name, context_->backend(), workers_->threads());
-  for (const Section& section : plan.program.sections)
-    for (const Node& node : section.graph.nodes)
-      require(node.op != Op::adamw_8bit || parameters_[static_cast<size_t>(node.writes[0])].dtype == DType::f32, Code::unsupported,
-              "optimizer: parameter \"", names_[static_cast<size_t>(node.writes[0])],
+  for (const Section& section : plan.program.sections) {
+    for (const Node& node : section.graph.nodes) {
+      if (node.op != Op::adamw_8bit) continue;
+      const auto at = static_cast<size_t>(node.writes[0]);
+      require(parameters_[at].dtype == DType::f32, Code::unsupported, "optimizer: parameter \"", names_[at],
               "\" is f64, adamw-8bit updates f32; give its group optimizer adamw");
+    }
+  }
   if (!executor_) context_->require_memory("optimizer: its state", plan.memory.total());
   executor_ = std::make_unique<Executor>(std::move(plan), storage_, *workers_, nullptr);
   slots_ = std::move(slots);
