@@ -107,7 +107,7 @@ TEST_F(GemmLibraries, AreToldOfOnceWithWhatIsAbsent) {
 }
 
 TEST_F(GemmLibraries, WinByTheCacheOfTheirOwnVersionAndNameThemselves) {
-  GemmCase x({300, 800, 700});
+  GemmCase x({140, 160, 700});  // small: too slow a product, under a sanitizer on a busy machine, is left to the table
   const std::string own = product_of(x, context(), ST_GEMM_LIBRARY_OWN).bits;
   const Done measured = product_of(x, context(), ST_GEMM_LIBRARY_AUTO);
   EXPECT_TRUE(measured.library == "own" || measured.library == kIdentity) << measured.library;
@@ -117,7 +117,7 @@ TEST_F(GemmLibraries, WinByTheCacheOfTheirOwnVersionAndNameThemselves) {
   EXPECT_EQ(one.library, kIdentity);
   EXPECT_EQ(one.source, ST_GEMM_SOURCE_CACHE);
   EXPECT_NE(one.bits, own) << "three loops add in another order";
-  for (int64_t j = 0; j < 800; ++j) {
+  for (int64_t j = 0; j < 160; ++j) {
     const auto [sum, size] = x.exact(0, 7, j, 1, 0, x.c);
     EXPECT_NEAR(x.c.at(0, 7, j), sum, 0x1p-24 * 703 * size);
   }
