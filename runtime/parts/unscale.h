@@ -1,22 +1,10 @@
 // Gradients divided by the loss scale where they lie, in the host's own arrays, and looked at on the way.
 #pragma once
 
-#include <array>
-#include <cstdint>
-
-#include "base/dtype.h"
-#include "base/shape.h"
 #include "base/workers.h"
+#include "parts/gradient_array.h"
 
 namespace st {
-
-/// An array of f32, f64, bf16 or f16. Borrowed; no two of its elements share memory.
-struct GradientArray {
-  DType dtype = DType::f32;
-  Shape shape;
-  std::array<int64_t, kMaxDims> strides{};  // in elements, none negative
-  void* data = nullptr;
-};
 
 /// Multiplies each element with `inverse`, rounded to fp32 first but for f64, and rounds once to the array's type. Whether every element is
 /// finite afterwards. One pass; allocates nothing; the same bits for any threads. Denormals of f16 count, those of the others are 0, as in

@@ -1,0 +1,80 @@
+#include "parts/accumulator.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "parts/fold.h"
+
+namespace st {
+namespace {
+
+void check_steps(int64_t steps) {
+  check(steps >= 1 && steps <= Accumulator::kMaxSteps, "accumulator: steps is ", steps, ", the micro-batches of a step; allowed is 1 to ",
+        Accumulator::kMaxSteps);
+}
+
+/// Each array's sum begins on a vector of its own.
+int64_t padded_bytes(const GradientArray& gradient) {
+  constexpr auto kAlign = static_cast<int64_t>(MemorySource::kAlign);
+  return (sum_bytes(gradient) + kAlign - 1) / kAlign * kAlign;
+}
+
+}  // namespace
+
+int64_t Accumulator::bytes(int64_t steps, std::span<const GradientArray> gradients) {
+  check_steps(steps);
+  check(!gradients.empty(), "accumulator: there are no gradients; give the arrays that backward writes");
+  int64_t all = 0;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    check(is_floating(gradients[i].dtype), "accumulator: gradient ", i, " is ", gradients[i].dtype, "; f32, f64, bf16 and f16 are taken");
+    all += padded_bytes(gradients[i]);
+  }
+  return all;
+}
+
+Accumulator::Accumulator(int64_t steps, std::span<const GradientArray> gradients, std::unique_ptr<Workers> workers,
+                         const std::shared_ptr<MemorySource>& memory)
+    : steps_(steps),
+      gradients_(gradients.begin(), gradients.end()),
+      workers_(std::move(workers)),
+      memory_(bytes(steps, gradients), memory) {}
+
+void Accumulator::add(double weight) {
+  check(weight == 0 || (weight >= kMinWeight && weight <= kMaxWeight), "accumulator: weight is ", weight,
+        "; give the number of tokens of the micro-batch, 2^-53 to 2^53, or 0 for an empty one, which adds nothing");
+  require(!is_full() || told_, Code::wrong_state, "accumulator: all ", steps_,
+          " micro-batches of the step are in, and the arrays hold its gradient; ask should_step and use it before the next one is added");
+  const int64_t added = is_full() ? 0 : added_;
+  const double before = is_full() ? 0 : weight_, all = before + weight;
+  const bool last = added + 1 == steps_;
+  check(!last || all > 0,
+        "accumulator: no micro-batch of the step has a token, so there is no mean over tokens; add one of some, or reset");
+  const Fold how = {.first = before == 0, .empty = weight == 0, .last = last, .factor = last ? 1 / all : 1};
+  std::byte* sum = memory_.data();
+  for (const GradientArray& gradient : gradients_) {
+    fold(gradient, sum, how, *workers_);
+    sum += padded_bytes(gradient);
+  }
+  added_ = added + 1;
+  weight_ = all;
+  told_ = false;
+}
+
+bool Accumulator::should_step() { return told_ = is_full(); }
+
+void Accumulator::reset() {
+  added_ = 0;
+  weight_ = 0;
+  told_ = false;
+}
+
+void Accumulator::set_steps(int64_t steps) {
+  check_steps(steps);
+  require(added_ == 0 || told_, Code::wrong_state, "accumulator: ", added_, " of ", steps_,
+          " micro-batches of the step are in, and steps changes between two steps only; "
+          "go on until should_step says yes, or reset");
+  reset();
+  steps_ = steps;
+}
+
+}  // namespace st
