@@ -8,6 +8,7 @@
 
 #include <scaletrain/scaletrain.h>
 
+#include <scaletrain/accumulator.hpp>
 #include <scaletrain/context.hpp>
 #include <scaletrain/data.hpp>
 #include <scaletrain/error.hpp>

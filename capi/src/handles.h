@@ -31,9 +31,10 @@ enum class Kind : int32_t {
   packed,
   schedule,
   loss_scaler,
-  optimizer
+  optimizer,
+  accumulator
 };
-constexpr int32_t kKinds = 14;
+constexpr int32_t kKinds = 15;
 std::string_view name_of(Kind kind);
 
 struct Entry;

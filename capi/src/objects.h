@@ -14,6 +14,7 @@
 #include "handles.h"
 #include "ir/build.h"
 #include "optim/lr_schedule.h"
+#include "parts/accumulator.h"
 #include "parts/gemm_plan.h"
 #include "parts/scaled_step.h"
 #include "strided_layout.h"
@@ -128,6 +129,11 @@ struct OptimizerObject final : Object {
   std::vector<st_named_view> state;
 };
 
+struct AccumulatorObject final : Object {
+  std::shared_ptr<Context> context;
+  std::unique_ptr<Accumulator> accumulator;
+};
+
 template <class Handle>
 struct HandleTraits;
 
@@ -151,6 +157,7 @@ ST_HANDLE(st_packed, packed, PackedObject)
 ST_HANDLE(st_schedule, schedule, ScheduleObject)
 ST_HANDLE(st_loss_scaler, loss_scaler, LossScalerObject)
 ST_HANDLE(st_optimizer, optimizer, OptimizerObject)
+ST_HANDLE(st_accumulator, accumulator, AccumulatorObject)
 #undef ST_HANDLE
 
 /// The object behind a handle, for calls that may come from any thread at any time.

@@ -32,7 +32,9 @@ AllKinds::AllKinds(const st_context_options* options) : run(source, options), be
   EXPECT_TRUE(works(st_schedule_create(nullptr, schedule.out())));
   EXPECT_TRUE(works(st_loss_scaler_create(run.context, nullptr, loss_scaler.out())));
   const st_named_view weight = {"w", {ST_F32, 1, beta_dims, nullptr, host_weight.data(), 64}};
+  const st_view gradient = {ST_F32, 1, beta_dims, nullptr, host_gradient.data(), 64};
   EXPECT_TRUE(works(st_optimizer_create(run.context, nullptr, 1, &weight, optimizer.out())));
+  EXPECT_TRUE(works(st_accumulator_create(run.context, 2, 1, &gradient, accumulator.out())));
   for (const char* name : kWritten) std::filesystem::remove(path(name));
   EXPECT_TRUE(works(st_trainer_log(run.trainer, path("log.jsonl").c_str())));
   EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
@@ -85,7 +87,8 @@ EachHandle AllKinds::handles() const {
           static_cast<st_predictor*>(predictor),     static_cast<st_tensor*>(tensor),
           static_cast<st_pending*>(pending),         static_cast<st_gemm*>(gemm),
           static_cast<st_packed*>(packed),           static_cast<st_schedule*>(schedule),
-          static_cast<st_loss_scaler*>(loss_scaler), static_cast<st_optimizer*>(optimizer)};
+          static_cast<st_loss_scaler*>(loss_scaler), static_cast<st_optimizer*>(optimizer),
+          static_cast<st_accumulator*>(accumulator)};
 }
 
 AnyHandle AllKinds::of(std::string_view kind) const {
@@ -106,6 +109,9 @@ std::string AllKinds::state() const {
   all += text_of<st_model>(st_model_digest, run.model) + text_of<st_model>(st_model_digest, other);
   all += text_of<st_loss_scaler>(st_loss_scaler_state, loss_scaler);
   for (const float w : host_weight) all += " " + std::to_string(w);
+  double weight = -1;
+  EXPECT_TRUE(works(st_accumulator_weight(accumulator, &weight)));
+  all += ", " + std::to_string(weight) + " tokens";
   all += text_of<st_graph>(st_graph_text, graph) + text_of<st_recipe>(st_recipe_json, run.recipe);
   all += " " + std::to_string(rows) + " rows, " + std::to_string(live) + " handles, " + std::to_string(callbacks) + " callbacks";
   for (const char* name : kWritten)

@@ -11,8 +11,9 @@
 namespace st::test {
 
 /// As in st_live_handles and in messages.
-constexpr std::array<std::string_view, 14> kKindNames = {"context", "graph",   "model", "data",   "recipe",   "trainer",     "predictor",
-                                                         "tensor",  "pending", "gemm",  "packed", "schedule", "loss_scaler", "optimizer"};
+constexpr std::array<std::string_view, 15> kKindNames = {"context", "graph",     "model",       "data",      "recipe",
+                                                         "trainer", "predictor", "tensor",      "pending",   "gemm",
+                                                         "packed",  "schedule",  "loss_scaler", "optimizer", "accumulator"};
 
 /// A handle of whatever kind a call wants, or what is none.
 class AnyHandle {
@@ -56,8 +57,9 @@ struct AllKinds {
   HeldGemm gemm;  // of 4x4 by 4x4
   HeldPacked packed;
   HeldSchedule schedule;
-  HeldLossScaler loss_scaler;  // no step is under way
-  HeldOptimizer optimizer;     // of host_weight
+  HeldLossScaler loss_scaler;   // no step is under way
+  HeldOptimizer optimizer;      // of host_weight
+  HeldAccumulator accumulator;  // of host_gradient, two micro-batches a step
 
   // What calls are given.
   st_value x = 0, tokens = 0, sequence = 0, loss = 0;
@@ -67,7 +69,7 @@ struct AllKinds {
   int64_t square_dims[2] = {4, 4};
   std::vector<float> product = std::vector<float>(16);
   st_view square, product_view;
-  std::vector<float> host_weight = std::vector<float>(16), other_weight = host_weight;
+  std::vector<float> host_weight = std::vector<float>(16), other_weight = host_weight, host_gradient = host_weight;
   st_view view;
   st_named_view named;
   std::string weights;  // the model's stream
@@ -89,6 +91,7 @@ struct AllKinds {
   HeldSchedule new_schedule;
   HeldLossScaler new_loss_scaler;
   HeldOptimizer new_optimizer;
+  HeldAccumulator new_accumulator;
   st_view new_view{};
   st_value value = 0;
   const char* text = nullptr;

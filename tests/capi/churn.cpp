@@ -51,6 +51,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     HeldSchedule schedule;
     HeldLossScaler loss_scaler;
     HeldOptimizer optimizer;
+    HeldAccumulator accumulator;
     ASSERT_TRUE(works(st_context_create(&options, context.out())));
     ASSERT_TRUE(works(st_graph_create(context, graph.out())));
     sine_graph(graph);
@@ -73,6 +74,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     ASSERT_TRUE(works(st_loss_scaler_create(context, nullptr, loss_scaler.out())));
     const st_named_view weight = {"w", b};
     ASSERT_TRUE(works(st_optimizer_create(context, nullptr, 1, &weight, optimizer.out())));
+    ASSERT_TRUE(works(st_accumulator_create(context, 2, 1, &b, accumulator.out())));
     if (i == rounds / 10) resident = resident_bytes(watch);
   }
   const int64_t resident_after = resident_bytes(watch);

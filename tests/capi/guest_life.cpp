@@ -20,6 +20,7 @@ class Life {
     multiply();
     scale_a_loss();
     optimize();
+    accumulate();
     open_data();
     train_on_text();
     train_on_rows();
@@ -47,6 +48,7 @@ class Life {
   void multiply();
   void scale_a_loss();
   void optimize();
+  void accumulate();
   void open_data();
   void train_on_text();
   void train_on_rows();
@@ -71,6 +73,7 @@ class Life {
   HeldGemm gemm_;
   HeldLossScaler loss_scaler_;
   HeldOptimizer optimizer_;
+  HeldAccumulator accumulator_;
   HeldPacked packed_;
   HeldSchedule schedule_;
   st_pending* pending_ = nullptr;
@@ -81,7 +84,7 @@ class Life {
   TokenBatch batch_{3, 5};
   DLManagedTensor theirs_{};
   const int64_t rows_dims_[2] = {kRows, 1}, weight_dims_[2] = {1, 8};
-  float weight_[8] = {}, own_weight_[8] = {}, predicted_[kRows] = {};
+  float weight_[8] = {}, own_weight_[8] = {}, own_gradient_[8] = {}, predicted_[kRows] = {};
   const st_view weight_view_ = {ST_F32, 2, weight_dims_, nullptr, weight_, sizeof weight_};
   int64_t values_dims_[1] = {8};
 };
@@ -221,6 +224,19 @@ void Life::optimize() {
   CALL(st_optimizer_state_views(optimizer_, &number_, &state));
 }
 
+void Life::accumulate() {
+  double weight = 0;
+  int32_t is_so = 0;
+  const st_view gradient = {ST_F32, 1, values_dims_, nullptr, own_gradient_, sizeof own_gradient_};
+  CALL(st_accumulator_create(context_, 1, 1, &gradient, accumulator_.out()));
+  CALL(st_accumulator_set_steps(accumulator_, 2));
+  CALL(st_accumulator_reset(accumulator_));
+  CALL(st_accumulator_add(accumulator_, 3));
+  CALL(st_accumulator_add(accumulator_, 0));
+  CALL(st_accumulator_should_step(accumulator_, &is_so));
+  CALL(st_accumulator_weight(accumulator_, &weight));
+}
+
 void Life::open_data() {
   double loss = 0;
   CALL(st_data_files(context_, text_.c_str(), R"({"context": 8})", text_data_.out()));
@@ -326,6 +342,7 @@ void Life::end() {
   DESTROY(st_gemm_plan_destroy, gemm_);
   DESTROY(st_loss_scaler_destroy, loss_scaler_);
   DESTROY(st_optimizer_destroy, optimizer_);
+  DESTROY(st_accumulator_destroy, accumulator_);
   DESTROY(st_packed_destroy, packed_);
   DESTROY(st_schedule_destroy, schedule_);
   DESTROY(st_model_destroy, clone_);

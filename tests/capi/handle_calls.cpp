@@ -158,6 +158,26 @@ st_status make_optimizer(AllKinds& w, AnyHandle h) {
   return st_optimizer_create(h, nullptr, 1, &weight, fresh(w.new_optimizer));
 }
 
+st_status make_accumulator(AllKinds& w, AnyHandle h) {
+  const st_view gradient = {ST_F32, 1, w.beta_dims, nullptr, w.other_weight.data(), 64};
+  return st_accumulator_create(h, 2, 1, &gradient, fresh(w.new_accumulator));
+}
+
+/// Ends a step that others left whole.
+st_status add(AllKinds& w, AnyHandle h) {
+  const st_status status = st_accumulator_add(h, 3);
+  if (status != ST_WRONG_STATE) return status;
+  st_accumulator_should_step(h, &w.done);
+  return st_accumulator_add(h, 3);
+}
+
+st_status set_steps(AnyHandle h) {
+  const st_status status = st_accumulator_set_steps(h, 2);
+  if (status != ST_WRONG_STATE) return status;
+  st_accumulator_reset(h);
+  return st_accumulator_set_steps(h, 2);
+}
+
 #define CALL(expression) [](AllKinds& w, AnyHandle h) -> st_status { return static_cast<void>(w), expression; }
 
 constexpr HandleCall kCalls[] = {
@@ -288,6 +308,13 @@ constexpr HandleCall kCalls[] = {
     {"st_optimizer_step", "optimizer", "optimizer", CALL(st_optimizer_step(h, 1, &w.view, nullptr))},
     {"st_optimizer_set", "optimizer", "optimizer", CALL(st_optimizer_set(h, "lr", "0.01"))},
     {"st_optimizer_state_views", "optimizer", "optimizer", CALL(st_optimizer_state_views(h, &w.number, &w.outputs))},
+    {"st_accumulator_create", "context", "context", CALL(make_accumulator(w, h))},
+    {"st_accumulator_destroy", "accumulator", "accumulator", CALL(st_accumulator_destroy(h))},
+    {"st_accumulator_add", "accumulator", "accumulator", CALL(add(w, h))},
+    {"st_accumulator_should_step", "accumulator", "accumulator", CALL(st_accumulator_should_step(h, &w.done))},
+    {"st_accumulator_weight", "accumulator", "accumulator", CALL(st_accumulator_weight(h, &w.real))},
+    {"st_accumulator_reset", "accumulator", "accumulator", CALL(st_accumulator_reset(h))},
+    {"st_accumulator_set_steps", "accumulator", "accumulator", CALL(set_steps(h))},
 };
 #undef CALL
 

@@ -99,6 +99,7 @@ static void destroying_nothing_is_fine(void) {
   WORKS(st_schedule_destroy(NULL));
   WORKS(st_loss_scaler_destroy(NULL));
   WORKS(st_optimizer_destroy(NULL));
+  WORKS(st_accumulator_destroy(NULL));
 }
 
 static st_status fill_nothing(void* user, int64_t k, const int64_t* row_ids, int64_t n, const st_view* views) {
@@ -129,6 +130,7 @@ static void no_handle(void) {
   st_packed* packed = NULL;
   st_loss_scaler* loss_scaler = NULL;
   st_optimizer* optimizer = NULL;
+  st_accumulator* accumulator = NULL;
   double scale;
   int32_t flag;
   const char* state;
@@ -216,6 +218,12 @@ static void no_handle(void) {
   NO_HANDLE(st_optimizer_step(NULL, 1, &view, NULL));
   NO_HANDLE(st_optimizer_set(NULL, "lr", "1"));
   NO_HANDLE(st_optimizer_state_views(NULL, &n, &outputs));
+  NO_HANDLE(st_accumulator_create(NULL, 1, 1, &view, &accumulator));
+  NO_HANDLE(st_accumulator_add(NULL, 1));
+  NO_HANDLE(st_accumulator_should_step(NULL, &flag));
+  NO_HANDLE(st_accumulator_weight(NULL, &scale));
+  NO_HANDLE(st_accumulator_reset(NULL));
+  NO_HANDLE(st_accumulator_set_steps(NULL, 1));
   NO_HANDLE(st_data_split(NULL, 0.1, 0, &data, &other));
   NO_HANDLE(st_data_rows(NULL, &n));
   NO_HANDLE(st_data_vocabulary(NULL, &n));
@@ -566,6 +574,19 @@ static void arguments_of_optimizer(st_context* context) {
   WORKS(st_optimizer_destroy(optimizer));
 }
 
+static void arguments_of_accumulator(st_context* context) {
+  const int64_t dims[] = {2};
+  float values[2] = {0, 0};
+  const st_view gradient = {ST_F32, 1, dims, NULL, values, sizeof values};
+  st_accumulator* accumulator = NULL;
+  REFUSES(st_accumulator_create(context, 1, 1, NULL, &accumulator));
+  REFUSES(st_accumulator_create(context, 1, 1, &gradient, NULL));
+  WORKS(st_accumulator_create(context, 1, 1, &gradient, &accumulator));
+  REFUSES(st_accumulator_should_step(accumulator, NULL));
+  REFUSES(st_accumulator_weight(accumulator, NULL));
+  WORKS(st_accumulator_destroy(accumulator));
+}
+
 int main(int argc, char** argv) {
   int64_t live = -1;
   st_context* context = NULL;
@@ -587,6 +608,7 @@ int main(int argc, char** argv) {
   arguments_of_gemm(context);
   arguments_of_loss_scaler(context);
   arguments_of_optimizer(context);
+  arguments_of_accumulator(context);
   arguments_of_recipe(recipe);
   arguments_of_schedule();
   arguments_of_trainer(model, recipe);

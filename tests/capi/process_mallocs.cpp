@@ -18,7 +18,8 @@ struct Past {
   const char* why;
 };
 
-constexpr std::array<Past, 10> kPast = {{
+constexpr std::array<Past, 11> kPast = {{
+    {"st_accumulator_create", 2, 1024, "the C library's for a thread"},
     {"st_clip_norm", 2, 1024, "the C library's for a thread"},
     {"st_gemm_plan_create", 2, 1024, "the C library's for a thread"},
     {"st_loss_scaler_create", 2, 1024, "the C library's for a thread"},
@@ -51,6 +52,9 @@ void begin_scaled_step(AllKinds& w, std::string_view function) {
 
 void begin_what_it_ends(AllKinds& w, std::string_view function) {
   begin_scaled_step(w, function);
+  if (function == "st_accumulator_add" || function == "st_accumulator_set_steps") {
+    ASSERT_TRUE(works(st_accumulator_reset(w.accumulator)));
+  }
   if (function != "st_trainer_backward" && function != "st_trainer_apply") return;
   ASSERT_TRUE(works(st_trainer_forward(w.run.trainer, 2, w.batch.views(), &w.number, &w.outputs)));
   if (function == "st_trainer_backward") return;

@@ -48,6 +48,7 @@ World::~World() {
     end(schedules, "st_schedule_destroy", st_schedule_destroy);
     end(loss_scalers, "st_loss_scaler_destroy", st_loss_scaler_destroy);
     end(optimizers, "st_optimizer_destroy", st_optimizer_destroy);
+    end(accumulators, "st_accumulator_destroy", st_accumulator_destroy);
   }
   int64_t live = -1;
   if (st_live_handles(nullptr, &live) != ST_OK || live != 0) finding("st_live_handles", std::to_string(live) + " are left");

@@ -115,6 +115,7 @@ class World {
   Shelf<st_schedule> schedules;
   Shelf<st_loss_scaler> loss_scalers;
   Shelf<st_optimizer> optimizers;
+  Shelf<st_accumulator> accumulators;
   std::vector<st_value> values;
   std::vector<uint8_t> stream;  // what the last st_model_write wrote
   int depth = 0;                // of calls out of callbacks

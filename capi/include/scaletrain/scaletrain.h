@@ -8,6 +8,7 @@
 #ifndef SCALETRAIN_SCALETRAIN_H
 #define SCALETRAIN_SCALETRAIN_H
 
+#include <scaletrain/accumulator.h>
 #include <scaletrain/clip.h>
 #include <scaletrain/context.h>
 #include <scaletrain/data.h>
