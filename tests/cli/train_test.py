@@ -153,6 +153,24 @@ class Train(CommandLineTest):
             self.assertEqual(a["tokens"], b["tokens"])
             self.assertLessEqual(abs(a["loss"] - b["loss"]), 1e-5 * abs(b["loss"]))
 
+    def test_twelve_rows_at_once_and_four_times_three_follow_each_other(self):
+        options = ("--lr", 1e-3, "--warmup", 20, "--clip", 1)
+        whole = self.tiny(*options, "--batch", 12, steps=40)
+        parts = self.tiny(*options, "--batch", 3, "--accumulate", 4, steps=40)
+        for a, b in zip(whole[:40], parts[:40]):
+            self.assertLessEqual(abs(a["loss"] - b["loss"]), 1e-6 * a["loss"], (a["step"], a["loss"], b["loss"]))
+        self.assertLessEqual(abs(whole[-1]["validation_loss"] - parts[-1]["validation_loss"]), 1e-6 * whole[-1]["validation_loss"])
+        self.assertNotEqual(whole[-1]["state"], parts[-1]["state"], "the order of sums is another")
+        self.assertLess(whole[39]["loss"], 0.9 * whole[0]["loss"], "it learns")
+
+    def test_16_bits_end_like_fp32(self):
+        end = {}
+        for precision in ("fp32", "bf16", "fp16"):
+            end[precision] = self.tiny("--precision", precision, "--lr", 3e-3, "--batch", 8, steps=100)[-1]["validation_loss"]
+        self.assertLess(end["fp32"], 3.5, "it learned")
+        for precision in ("bf16", "fp16"):
+            self.assertLessEqual(end[precision], 1.01 * end["fp32"], precision)
+
     def test_log_has_its_keys_in_order_and_ends_with_the_state(self):
         log = self.tiny()
         self.assertEqual([list(line) for line in log[:-1]], [KEYS] * 6)
