@@ -62,7 +62,7 @@ int main(void) {
   CHECK(st_accumulator_set_steps(accumulator, ROWS / MICRO_BATCH));
   for (int begin = 0; begin < ROWS; begin += MICRO_BATCH) {
     const int count = backward(begin, begin + MICRO_BATCH);
-    for (int j = 0; j < WIDTH; ++j) means[j] += dw[j] / (float)count / (ROWS / MICRO_BATCH);
+    for (int j = 0; j < WIDTH; ++j) means[j] += dw[j] / (float)count * MICRO_BATCH / ROWS;
     CHECK(st_accumulator_add(accumulator, count)); /* the last one writes the mean into dw */
     CHECK(st_accumulator_should_step(accumulator, &whole_step));
     printf("  %2d tokens%s\n", count, whole_step ? ", and now dw is for the optimizer" : "");
