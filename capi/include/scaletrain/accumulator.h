@@ -29,7 +29,7 @@ ST_API st_status st_accumulator_destroy(st_accumulator* accumulator);
  * The first writes the sums, the others add, in the order of calls, each rounded to the sum's type; nothing is written to the arrays. The
  * last one of the step writes into them, in place, the gradient of the mean over all tokens of the step: the sum, rounded, times
  * 1 / all weights, rounded once to their dtype. Then they are for unscale, clip and the optimizer, as after one backward of the whole.
- * inf and NaN are added like any number, for the finite check that comes after.
+ * inf and NaN are added like any number, for the finite check that comes after; denormals but those of f16 count as 0.
  * ST_WRONG_STATE: the step is whole, and should_step has not told. ST_INVALID_ARGUMENT: another weight, or no micro-batch of the step has
  * any. Nothing has changed then. */
 ST_API st_status st_accumulator_add(st_accumulator* accumulator, double weight);
@@ -37,7 +37,7 @@ ST_API st_status st_accumulator_add(st_accumulator* accumulator, double weight);
  * the next micro-batch. Until the boundary nothing needs to be exchanged between ranks: reduce when, and only when, this says yes. Where
  * ranks have other numbers of tokens, their means count by st_accumulator_weight. */
 ST_API st_status st_accumulator_should_step(st_accumulator* accumulator, int32_t* yes);
-/* The weights of the step so far together; at the boundary, and until the next add, of the whole step. */
+/* The weights of the step so far together; at the boundary, and until the next add, reset or set_steps, of the whole step. */
 ST_API st_status st_accumulator_weight(st_accumulator* accumulator, double* weight);
 
 /* Forgets what was added since the last boundary: the next add is the first of a step. The arrays stay as they are. */

@@ -144,6 +144,20 @@ TEST_F(AccumulatorTest, LeavesInfAndNanForTheFiniteCheck) {
   EXPECT_EQ(f16[0], 0x7C00) << "120000 is beyond f16, though not beyond the sum";
 }
 
+// Compared by bits: in this mode a denormal equals 0.
+TEST_F(AccumulatorTest, DenormalsCountInF16Alone) {
+  constexpr uint16_t kOneF16 = 0x3C00, kDenormalF16 = 0x0200;  // 2^-15
+  for (const int64_t steps : {1, 2}) {
+    std::vector<uint32_t> f32 = {0x00400000, 0x80000001};
+    std::vector<uint16_t> bf16 = {0x0040, 0x8001}, f16 = {kDenormalF16, kOneF16};
+    Accumulator a = of(steps, {array(DType::f32, f32), array(DType::bf16, bf16), array(DType::f16, f16)});
+    for (int64_t k = 0; k < steps; ++k) a.add(1);
+    EXPECT_EQ(f32, (std::vector<uint32_t>{0, 0x80000000})) << steps;
+    EXPECT_EQ(bf16, (std::vector<uint16_t>{0, 0x8000})) << steps;
+    EXPECT_EQ(f16, (std::vector<uint16_t>{kDenormalF16, kOneF16})) << steps;
+  }
+}
+
 // Rows with a gap, columns with gaps, transposed with and without, a scalar, nothing; each with neighbours that stay.
 TEST_F(AccumulatorTest, TakesArraysOfAnyStridesAndTouchesNothingBetween) {
   struct Case {
