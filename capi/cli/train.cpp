@@ -106,6 +106,11 @@ RunOptions run_options(const TrainOptions& o) {
   return run;
 }
 
+EarlyStopping early_stopping(const Recipe& recipe) {
+  const double min_delta = Json::parse(text(st_recipe_get, recipe.get(), "early_stopping_min_delta")).get<double>();
+  return {recipe_whole(recipe, "early_stopping_patience"), min_delta};
+}
+
 /// An st_log_fn: which libraries compete, and why one does not; what a file of DeepSpeed's says that has no effect.
 void tell(void* user, int32_t level, const char* area, const char* text) {
   if (std::string_view(area) == "gemm_library") std::printf("library          %s\n", text);
@@ -187,8 +192,9 @@ void summarize(RunParts& parts, const TrainOptions& o, const Json& model, const 
 
 int run_train(const TrainOptions& o) {
   if (o.model != "gpt") refuse("--model ", o.model, " does not train on text; use gpt");
-  const RunOptions options = run_options(o);
+  RunOptions options = run_options(o);
   const Recipe recipe = o.recipe.recipe();
+  options.stopping = early_stopping(recipe);
   if (recipe_whole(recipe, "lr_steps") == 0) ask(st_recipe_set(recipe.get(), "lr_steps", std::to_string(options.steps).c_str()));
   const Context context = make_context(recipe);
 
@@ -205,6 +211,9 @@ int run_train(const TrainOptions& o) {
     parts.train.reset(train);
     parts.validation.reset(validation);
   } else {
+    if (options.stopping.is_on())
+      refuse("early_stopping_patience looks at the validation loss, and --validation 0 leaves no rows for it; give a share above 0, or ",
+             "early_stopping_patience 0");
     parts.train = std::move(data);
   }
 

@@ -19,7 +19,7 @@ constexpr int64_t kBigramTokens = 100'000'000;  // counting pairs takes a second
 class TrainingRun {
  public:
   TrainingRun(const RunParts& parts, const RunOptions& options)
-      : parts_(parts), options_(options), evaluations_(schedule()), progress_(options.steps) {}
+      : parts_(parts), options_(options), evaluations_(schedule()), progress_(options.steps), stopping_(options.stopping) {}
 
   int operator()() {
     if (!options_.log.empty()) ask(st_trainer_log(trainer(), options_.log.c_str()));
@@ -28,8 +28,9 @@ class TrainingRun {
     if (stop_signal() == 0) step();
     progress_.finish();
     if (stop_signal() != 0) std::printf("ended by signal %d after a whole step\n", stop_signal());
+    if (!ended_.empty()) std::printf("%s\n", ended_.c_str());
     // After Ctrl-C nobody wants to wait for an evaluation; the log's last line then has null for it.
-    if (parts_.validation && stop_signal() == 0 && last_evaluated_ != options_.steps) validation_loss_ = evaluate();
+    if (parts_.validation && stop_signal() == 0 && ended_.empty() && last_evaluated_ != options_.steps) validation_loss_ = evaluate();
     finish();
     return stop_signal() != 0 ? 128 + stop_signal() : kDone;
   }
@@ -72,6 +73,12 @@ class TrainingRun {
     validation_loss_ = evaluate();
     last_evaluated_ = step;
     progress_.validation(step, validation_loss_);
+    if (!stopping_.ends_after(validation_loss_) || step == options_.steps) return;
+    char best[32];
+    std::snprintf(best, sizeof best, "%.4f", stopping_.best());
+    ended_ = "ended early after step " + std::to_string(step) + ": " + std::to_string(stopping_.waited()) +
+             " evaluations in a row did not improve on the validation loss " + best;
+    ask(st_trainer_stop(trainer()));
   }
 
   double evaluate() {
@@ -138,7 +145,7 @@ class TrainingRun {
   void write_report(double bigram, const std::string& sample) const {
     Json facts = parts_.facts;
     facts["title"] = parts_.title;
-    facts["subtitle"] = parts_.subtitle;
+    facts["subtitle"] = ended_.empty() ? parts_.subtitle : parts_.subtitle + "; " + ended_;
     if (!std::isnan(bigram)) facts["bigram_loss"] = bigram;
     if (!sample.empty()) {
       facts["prompt"] = options_.prompt;
@@ -155,6 +162,8 @@ class TrainingRun {
   Progress progress_;
   double validation_loss_ = kNan;
   int64_t last_evaluated_ = -1;
+  EarlyStopping stopping_;
+  std::string ended_;  // why, before the last step; "": it was not
   std::exception_ptr failure_;
 };
 

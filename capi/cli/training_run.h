@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "early_stopping.h"
 #include "options.h"
 
 namespace cli {
@@ -12,6 +13,7 @@ struct RunOptions {
   int64_t steps = 0;
   std::string log, report;  // paths; "" for none
   std::string prompt;       // "" for none
+  EarlyStopping stopping{0, 0};
 };
 
 /// What the run is of.

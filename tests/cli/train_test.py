@@ -71,6 +71,35 @@ class Train(CommandLineTest):
             recipe = self.file("recipe.json", '{"tune": true}')
             self.assertEqual(digits(self.tiny("--recipe", recipe)), digits(plain))
 
+    def test_a_run_ends_early_when_its_validation_loss_stands_still(self):
+        # A rate of 0 leaves the weights alone: the first evaluation is the best one, and none after it improves on it.
+        still = ("--lr", 0, "--weight-decay", 0)
+        steps = 400
+        whole = self.tiny(*still, steps=steps)
+        self.assertEqual(len(whole), steps + 1)
+        self.assertNotIn("ended early", self.output)
+        report = self.folder / "report.html"
+        log = self.tiny(*still, "--early-stopping-patience", 3, "--report", report, steps=steps)
+        # Ten evaluations after the one before the first step, all equally far apart.
+        self.assertEqual(len(log) - 1, 3 * steps // 10)
+        why = f"ended early after step {3 * steps // 10}: 3 evaluations in a row did not improve on the validation loss"
+        self.assertIn(why, self.output)
+        self.assertIn(why, report.read_text())
+        self.assertEqual(log[-1]["validation_loss"], whole[-1]["validation_loss"], "of the same weights")
+
+    def test_early_stopping_leaves_a_run_that_improves_alone_and_measures_by_its_delta(self):
+        plain = self.tiny("--lr", 3e-3, steps=400)
+        self.assertEqual(digits(self.tiny("--lr", 3e-3, "--early-stopping-patience", 10, steps=400)), digits(plain))
+        # It begins near ln 256 nats and cannot fall by 100.
+        log = self.tiny("--lr", 3e-3, "--early-stopping-patience", 1, "--early-stopping-min-delta", 100, steps=400)
+        self.assertEqual(digits(log[:-1]), digits(plain[:40]))
+
+    def test_early_stopping_without_validation_is_refused(self):
+        done = run("train", "--data", self.text, *TINY, "--steps", 2, "--validation", 0, "--early-stopping-patience", 2)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("early_stopping_patience", done.stderr)
+        self.assertIn("--validation 0", done.stderr)
+
     def test_a_ds_config_of_deepspeeds_trains_as_it_is(self):
         config = (
             '{"train_batch_size": 256, "gradient_accumulation_steps": 16, "fp16": {"enabled": true}, "zero_optimization": '
