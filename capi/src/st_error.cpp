@@ -9,7 +9,7 @@ namespace st::capi {
 namespace {
 
 // A thread's last error in memory of the thread's own. It needs none when memory is what is missing, and has no destructor, which would
-// keep the library from being unloaded while a thread lives that called it.
+// keep the library from being unloaded while a thread lives that called it. All zeros are "none", so that the file holds no image of it.
 class LastError {
  public:
   void keep(Code code, std::string_view call, std::string_view message, const ErrorPlace& place) noexcept {
@@ -23,30 +23,29 @@ class LastError {
     offset = place.offset;
     step = place.step;
     rank = place.rank;
-    message_ = begin();
+    message_ = used_;
     append(call, call.size());
     append(call.empty() ? "" : ": ", 2);
     append(message, room());
     bytes_[used_] = '\0';
   }
-  const char* message() const noexcept { return message_ < 0 ? "" : bytes_.data() + message_; }
-  const char* text(int32_t at) const noexcept { return at < 0 ? nullptr : bytes_.data() + at; }
+  const char* message() const noexcept { return bytes_.data() + message_; }
+  const char* text(size_t behind) const noexcept { return behind == 0 ? nullptr : bytes_.data() + behind - 1; }
 
   st_status status = ST_OK;
-  int32_t op = -1, tensor = -1, file = -1, host = -1, collective = -1;  // where in the bytes; -1: unknown
-  int64_t offset = -1, step = -1;
-  int32_t rank = -1;
+  size_t op = 0, tensor = 0, file = 0, host = 0, collective = 0;  // behind which byte; 0: unknown
+  int64_t offset = 0, step = 0;                                   // -1: unknown
+  int32_t rank = 0;
 
  private:
-  int32_t begin() const { return static_cast<int32_t>(used_); }
   size_t room() const { return bytes_.size() - 1 - used_; }
 
-  int32_t store(const std::string& text, size_t most) noexcept {
-    if (text.empty()) return -1;
-    const int32_t at = begin();
+  size_t store(const std::string& text, size_t most) noexcept {
+    if (text.empty()) return 0;
+    const size_t at = used_;
     append(text, most);
     bytes_[used_++] = '\0';
-    return at;
+    return at + 1;
   }
 
   /// A text that is longer than any message of ours (a host's name of ten thousand letters) loses its middle: what was asked stands at the
@@ -66,8 +65,7 @@ class LastError {
     used_ += text.size();
   }
 
-  int32_t message_ = -1;
-  size_t used_ = 0;
+  size_t message_ = 0, used_ = 0;
   std::array<char, 16384> bytes_{};
 };
 
@@ -113,6 +111,7 @@ st_status st_error_info_init(st_error_info* info, size_t size) {
 st_status st_last_error_info(st_error_info* info) {
   using namespace st::capi;
   const LastError& e = last;
+  const bool is_none = e.status == ST_OK;
   const st_error_info ours = {.struct_size = sizeof(st_error_info),
                               .status = e.status,
                               .op = e.text(e.op),
@@ -120,9 +119,9 @@ st_status st_last_error_info(st_error_info* info) {
                               .file = e.text(e.file),
                               .host = e.text(e.host),
                               .collective = e.text(e.collective),
-                              .offset = e.offset,
-                              .step = e.step,
-                              .rank = e.rank,
+                              .offset = is_none ? -1 : e.offset,
+                              .step = is_none ? -1 : e.step,
+                              .rank = is_none ? -1 : e.rank,
                               .reserved = 0};
   return guard([&] { give(info, ours, "st_last_error_info: info"); });
 }
