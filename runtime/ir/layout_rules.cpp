@@ -311,7 +311,7 @@ static Layouts weight_backward(const Case& on) {  // tokens [...], dy [..., C] -
 namespace {
 
 AxisLayout samples_of(const Case& on) {
-  const bool classes = on.op.op == Op::cross_entropy || on.op.op == Op::cross_entropy_backward;
+  const bool classes = on.op.op == Op::cross_entropy || on.op.op == Op::cross_entropy_backward || on.op.op == Op::fused_cross_entropy;
   return rows_of(on, classes ? on.rank(0) - 1 : on.rank(0));
 }
 
@@ -330,6 +330,14 @@ static Layouts loss_backward(const Case& on) {
   const size_t dsum = on.op.op == Op::cross_entropy_backward ? 3 : 2;
   for (size_t i = 1; i < on.inputs(); ++i) i == dsum ? need_replicated(on, i) : need_equal(on, 0, i);
   return {cut};
+}
+
+static Layouts fused_loss(const Case& on) {
+  const AxisLayout cut = samples_of(on);
+  for (size_t i = 1; i < on.inputs(); ++i) i == 2 ? need_replicated(on, i) : need_equal(on, 0, i);
+  Layouts out = every_output(on, cut.kind == Kind::sharded ? kPartial : kReplicated);
+  out[2] = cut;
+  return out;
 }
 
 // --- reductions and shapes

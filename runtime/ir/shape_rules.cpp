@@ -302,6 +302,14 @@ Outputs cross_entropy_backward(const OpTypes& op) {
   return {plain(op.in[0])};
 }
 
+Outputs fused_cross_entropy(const OpTypes& op) {
+  check_cross_entropy(op, 3);
+  check_is(op, 0, DType::f32, op.in[0].shape);
+  check_is(op, 2, DType::f64, {});
+  const std::string& result = op.attrs.word("result");
+  return {kScalar, kScalar, typed(result == "same" ? DType::f32 : dtype_named(result), op.in[0].shape)};
+}
+
 Outputs pair_loss(const OpTypes& op) {
   check_pair(op, 2);
   return {kScalar, kScalar};

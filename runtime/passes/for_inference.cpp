@@ -17,7 +17,8 @@ void drop_dead(Program& program, Section& section) {
     if (live[static_cast<size_t>(n)])
       for (const Value v : section.graph[n].in) live[static_cast<size_t>(v.node)] = true;
   }
-  const auto dead = [&](Value v) { return v && !live[static_cast<size_t>(v.node)]; };
+  const bool is_forward = section.phase == Phase::forward;  // where outputs and the loss are
+  const auto dead = [&](Value v) { return is_forward && v && !live[static_cast<size_t>(v.node)]; };
   std::erase_if(program.outputs, [&](const Output& output) { return dead(output.value); });
   if (dead(program.loss_sum)) program.loss_sum = program.loss_count = {};
   if (dead(program.loss_count)) program.loss_count = {};

@@ -12,7 +12,7 @@ namespace st {
 /// "loss_sum" and "loss_count"; then drops what none of them needs, inputs too. Throws not_found for an unknown output.
 void for_inference(Program& program, std::span<const std::string> outputs, bool loss);
 
-/// Keeps of a forward section what a store depends on; outputs and loss that nothing stores are forgotten.
+/// Keeps of a section what a store depends on; outputs and loss that nothing stores are forgotten.
 void drop_dead(Program& program, Section& section);
 
 }  // namespace st

@@ -138,7 +138,7 @@ class Planner {
         block = static_cast<size_t>(node.reads[0]);
       } else if (is_view(node.op)) {
         block = block_of(s, node.in[0]);
-      } else if (const Value dying = operand_to_overwrite(s, graph, n); dying) {
+      } else if (const Value dying = operand_to_overwrite(s, graph, n, i); dying) {
         block = block_of(s, dying);
       } else {
         block = blocks_.size();
@@ -149,16 +149,19 @@ class Planner {
     }
   }
 
-  /// An elementwise node may write over an operand of its own type that nobody reads afterwards. What is stored is read by its store.
-  Value operand_to_overwrite(size_t s, const Graph& graph, int32_t n) {
+  /// An elementwise node may write over an operand of its own type that nobody reads afterwards, the gradient of a loss over the logits.
+  /// What is stored is read by its store.
+  Value operand_to_overwrite(size_t s, const Graph& graph, int32_t n, int32_t output) {
     const Node& node = graph[n];
-    if (!info_of(node.op).elementwise || node.out.size() != 1) return {};
+    const bool is_over_logits = node.op == Op::fused_cross_entropy && output == 2;
+    if (!is_over_logits && (!info_of(node.op).elementwise || node.out.size() != 1)) return {};
+    const Type& type = node.out[static_cast<size_t>(output)];
     for (const Value v : node.in) {
-      if (graph.type(v).dtype != node.out[0].dtype || graph.type(v).shape != node.out[0].shape) continue;
+      if (graph.type(v).dtype != type.dtype || graph.type(v).shape != type.shape) continue;
       const Block& block = blocks_[block_of(s, v)];
       if (block.slot || block.to > starts_[s] + n) continue;
       const auto reads_it_too = [&](Value other) {
-        return other != v && block_of(s, other) == block_of(s, v) && graph.type(other).shape != node.out[0].shape;
+        return other != v && block_of(s, other) == block_of(s, v) && graph.type(other).shape != type.shape;
       };
       if (std::ranges::any_of(node.in, reads_it_too)) continue;
       return v;

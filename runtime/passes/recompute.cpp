@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "ir/memory.h"
+#include "passes/remove_slots.h"
 #include "passes/rewrite.h"
 
 namespace st {
@@ -40,7 +41,7 @@ class Recomputation {
     for (const auto& [slot, value] : dropped_) segment_of(value)->stash_bytes += align_up(graph().type(value).bytes());
     rewrite_backward();
     rewrite_forward();
-    remove_dropped_slots();
+    remove_slots(program_, [this](SlotId slot) { return dropped_.contains(slot); });
     record_.stash_after = stash_bytes(program_);
     std::erase_if(record_.scopes, [](const RecomputedScope& scope) { return scope.nodes == 0; });
     return std::move(record_);
@@ -112,7 +113,7 @@ class Recomputation {
 
   bool is_repeatable(int32_t n) const {
     const Node& node = graph()[n];
-    return node.op != Op::host && node.when == When::every && !may_fuse_otherwise(n);
+    return node.op != Op::host && node.op != Op::fused_cross_entropy && node.when == When::every && !may_fuse_otherwise(n);
   }
 
   /// fuse() joins a product with its bias only where nothing else reads the product; in backward the other readers may not be repeated.
@@ -214,26 +215,6 @@ class Recomputation {
                       .attrs = make_attrs(Op::store, {}),
                       .region = rewrite.old()[v.node].region});
     rewrite.finish();
-  }
-
-  void remove_dropped_slots() {
-    std::vector<SlotId> number(program_.slots.size(), -1);
-    std::vector<Slot> left;
-    for (size_t s = 0; s < number.size(); ++s) {
-      if (dropped_.contains(static_cast<SlotId>(s))) continue;
-      number[s] = static_cast<SlotId>(left.size());
-      left.push_back(std::move(program_.slots[s]));
-    }
-    const auto renumber = [&](SlotId& slot) {
-      if (slot >= 0) slot = number[static_cast<size_t>(slot)];
-    };
-    program_.slots = std::move(left);
-    for (Slot& slot : program_.slots) renumber(slot.of);
-    for (Section& section : program_.sections)
-      for (Node& node : section.graph.nodes) {
-        std::ranges::for_each(node.reads, renumber);
-        std::ranges::for_each(node.writes, renumber);
-      }
   }
 
   Program& program_;

@@ -32,7 +32,8 @@ struct RecomputeRecord {
 ///
 /// Bitwise the same results: a repeated node has the operands, the counters of its dropout and the scope of the first, so fuse() makes the
 /// same arithmetic of it. What it would not be made the same of is kept: a product with several readers, one of which adds a bias. So is
-/// what a host's op makes: its forward is called once, since nobody promised that it is a pure function.
+/// what a host's op makes: its forward is called once, since nobody promised that it is a pure function; and the gradient that fuse_loss()
+/// has put in the place of the logits, which backward reads first.
 /// With libraries of others (tune) a product's kernel is the fastest as measured, here and there: those bits are not promised.
 ///
 /// Call after autodiff(), on a program with a forward and a backward section. Slots from before autodiff() keep their numbers.

@@ -14,7 +14,8 @@ int64_t rows_of_loss(const Program& program) {
   const Node& node = graph[program.loss_sum.node];
   if (node.in.empty()) return 1;
   const Shape& operand = graph.type(node.in[0]).shape;
-  return node.op == Op::cross_entropy ? operand.elements(0, operand.rank() - 1) : operand.elements();
+  const bool has_classes = node.op == Op::cross_entropy || node.op == Op::fused_cross_entropy;
+  return has_classes ? operand.elements(0, operand.rank() - 1) : operand.elements();
 }
 
 void scale_loss(Program& program, int64_t micro_batches) {

@@ -11,6 +11,7 @@
 #include "passes/for_inference.h"
 #include "passes/freeze.h"
 #include "passes/fuse.h"
+#include "passes/fuse_loss.h"
 #include "passes/memory_plan.h"
 #include "passes/pack_weights.h"
 #include "passes/scale_loss.h"
@@ -99,7 +100,8 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
     if (loss_seed != 0) p.loss_seed = loss_seed;
   });
   if (recipe.loss_scaler()) runner.run("loss_scale", [](Program& p) { add_loss_scale(p); });
-  runner.run("autodiff", [](Program& p) { autodiff(p); });  // gradients are ordinary values
+  runner.run("autodiff", [](Program& p) { autodiff(p); });    // gradients are ordinary values
+  runner.run("fuse_loss", [](Program& p) { fuse_loss(p); });  // before recompute, which then keeps the logits' gradient in their place
   RecomputeRecord recomputed;
   const auto replan = [&](const PlanOptions& other) { return plan_step(model, recipe, rows, loss_seed, backend, threads, other); };
   runner.run("recompute", [&](Program& p) { recomputed = recompute_by(p, recipe, options, replan); });  // memory for arithmetic

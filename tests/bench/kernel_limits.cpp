@@ -93,6 +93,14 @@ std::vector<Case> all_cases() {
                      {},
                      {{1, 1, false, all}},
                      static_cast<double>(all) * (kExp + 2)});
+    cases.push_back({"fused_cross_entropy" + at,
+                     Op::fused_cross_entropy,
+                     {},
+                     {logits, targets, one},
+                     {one, one, logits},
+                     {},
+                     {{1, 1, false, all}},
+                     static_cast<double>(all) * (2 * kExp + 6)});
     cases.push_back({"embedding_backward" + at,
                      Op::embedding_backward,
                      {{"rows", vocabulary}},

@@ -46,5 +46,17 @@ const Cases backward(Op::cross_entropy_backward, {.each = 8, .largest = 8}, [](S
       }
 });
 
+// As the two ops; dlogits rounded to 16 bits are near the same numbers.
+const Cases fused(Op::fused_cross_entropy, {.each = 8, .largest = 8, .stored = 1}, [](Suite& s) {
+  for (const DType index : {DType::i32, DType::i64})
+    for (const Rows& rows : kAll)
+      for (const bool weighted : {false, true})
+        for (const char* result : {"same", "bf16", "f16"}) {
+          std::vector<Tensor> in = {s.normal(rows.logits, 3), targets(s, rows, index, -100), Tensor::scalar(0.37, DType::f64)};
+          if (weighted) in.push_back(s.uniform(rows.targets, 0.1, 2));
+          s.add(in, {{"result", std::string(result)}}).dtypes = {DType::f32};
+        }
+});
+
 }  // namespace
 }  // namespace st::conformance

@@ -1,7 +1,8 @@
 // sum = sum_r w_r (lse_r - logits[r, target_r]), lse = max + log sum e^(x - max): a row is read for its maximum, beside the sum of the row
 // before, and then, from the cache, for its sum. Backward reads the logits once and writes dlogits once: w dsum (e^(x - lse) - [c =
-// target]).
+// target]). Fused, a row's dlogits are written while the row is in the cache still, often over it.
 #include <cmath>
+#include <optional>
 
 #include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
@@ -11,13 +12,6 @@
 
 namespace st::cpu::ST_ISA {
 namespace {
-
-void check_targets(std::string_view op, const Operand& targets, int64_t ignored, int64_t classes) {
-  for (int64_t r = 0; r < targets.elements(); ++r) {
-    const int64_t target = integer_of(targets, r);
-    if (target != ignored) check_target(op, target, r, targets.shape, classes);
-  }
-}
 
 constexpr int64_t kClassesAhead = 512;  // elements of the next row: from memory the hardware's own prefetcher is late
 
@@ -60,76 +54,106 @@ double sum_beside_max(const T* row, const T* next, int64_t n, Compute<T> peak, C
   return total;
 }
 
-template <class T>
-void cross_entropy_of(const Call& call) {
+/// A row of dlogits, which may lie over the row of logits: w dsum (softmax - [c = target]), zero where the target is ignored.
+template <class T, class R>
+void write_gradient(const T* row, R* drow, int64_t classes, std::optional<int64_t> target, double seed, Compute<T> lse) {
   using C = Compute<T>;
-  const T* const logits = call.in[0].as<const T>();
-  const Operand& targets = call.in[1];
-  const T* const weights = call.in.size() > 2 ? call.in[2].as<const T>() : nullptr;
-  C* const lse = call.out[2].as<C>();
-  double* const losses = reinterpret_cast<double*>(call.workspace.data());
-  const int64_t ignored = call.attrs->integer("ignore_index");
-  const int64_t classes = call.in[0].shape.last(), rows = targets.elements();
-  check_targets("cross_entropy", targets, ignored, classes);
+  using B = Batch<C>;
+  if (!target) {
+    std::memset(drow, 0, static_cast<size_t>(classes) * sizeof(R));
+    return;
+  }
+  // At the target the difference is taken in double: there e^(x - lse) may be close to 1.
+  const double p = std::exp(static_cast<double>(widen(row[*target])) - static_cast<double>(lse));
+  const B scale(static_cast<C>(seed)), shift(lse);
+  each_vector<C>(classes,
+                 [&](int64_t i, int64_t count) { store_part(drow + i, scale * exp_of(load_part(row + i, count) - shift), count); });
+  drow[*target] = narrow<R>(static_cast<C>(seed * (p - 1)));
+}
 
+/// What both directions read of each row.
+template <class T>
+struct Rows {
+  Rows(std::string_view op, const Call& call, size_t weights_at)
+      : logits(call.in[0].as<const T>()),
+        classes(call.in[0].shape.last()),
+        count(call.in[1].elements()),
+        targets_(call.in[1]),
+        weights_(call.in.size() > weights_at ? call.in[weights_at].as<const T>() : nullptr),
+        ignored_(call.attrs->integer("ignore_index")) {
+    for (int64_t r = 0; r < count; ++r)
+      if (const auto t = target(r)) check_target(op, *t, r, targets_.shape, classes);
+  }
+
+  std::optional<int64_t> target(int64_t r) const {
+    const int64_t target = integer_of(targets_, r);
+    return target == ignored_ ? std::nullopt : std::optional(target);
+  }
+  double weight(int64_t r) const { return weights_ == nullptr ? 1 : static_cast<double>(widen(weights_[r])); }
+
+  const T* const logits;
+  const int64_t classes, count;
+
+ private:
+  const Operand& targets_;
+  const T* const weights_;
+  const int64_t ignored_;
+};
+
+/// The loss; with dlogits, which are `dsum` of it, and without: then lse of each row is wanted.
+template <class T, class R>
+void loss_of(const Call& call, const Rows<T>& rows, Compute<T>* lse, R* dlogits, double dsum) {
+  using C = Compute<T>;
+  double* const losses = reinterpret_cast<double*>(call.workspace.data());
+  const int64_t classes = rows.classes;
   // A task has several rows where there are many: all but the first are looked at beside another.
-  const int64_t together = std::max(rows_per_task(classes), std::clamp<int64_t>(rows / 64, 1, 8));
-  call.workers->run_range(rows, together, [&](int64_t begin, int64_t end) {
-    C peak = max_of(logits + begin * classes, classes);
+  const int64_t together = std::max(rows_per_task(classes), std::clamp<int64_t>(rows.count / 64, 1, 8));
+  call.workers->run_range(rows.count, together, [&](int64_t begin, int64_t end) {
+    C peak = max_of(rows.logits + begin * classes, classes);
     for (int64_t r = begin; r < end; ++r) {
-      const T* const row = logits + r * classes;
+      const T* const row = rows.logits + r * classes;
       const T* const next = r + 1 < end ? row + classes : row;
       C next_peak;
       const double sum = sum_beside_max(row, next, classes, peak, next_peak);
       const double log_sum = static_cast<double>(peak) + std::log(sum);
-      lse[r] = static_cast<C>(log_sum);
-      const int64_t target = integer_of(targets, r);
-      losses[r] = target == ignored ? 0 : log_sum - static_cast<double>(widen(row[target]));
+      const auto target = rows.target(r);
+      losses[r] = target ? log_sum - static_cast<double>(widen(row[*target])) : 0;
+      if (lse != nullptr) lse[r] = static_cast<C>(log_sum);
+      if (dlogits != nullptr) write_gradient(row, dlogits + r * classes, classes, target, dsum * rows.weight(r), static_cast<C>(log_sum));
       peak = next_peak;
     }
   });
 
   double sum = 0, count = 0;
-  for (int64_t r = 0; r < rows; ++r) {
-    if (integer_of(targets, r) == ignored) continue;
-    const double weight = weights == nullptr ? 1 : static_cast<double>(widen(weights[r]));
-    sum += weight * losses[r];
-    count += weight;
+  for (int64_t r = 0; r < rows.count; ++r) {
+    if (!rows.target(r)) continue;
+    sum += rows.weight(r) * losses[r];
+    count += rows.weight(r);
   }
   *call.out[0].as<double>() = sum;
   *call.out[1].as<double>() = count;
 }
 
 template <class T>
-void cross_entropy_backward_of(const Call& call) {
-  using C = Compute<T>;
-  using B = Batch<C>;
-  const T* const logits = call.in[0].as<const T>();
-  const Operand& targets = call.in[1];
-  const C* const lse = call.in[2].as<const C>();
-  const double dsum = *call.in[3].as<const double>();
-  const T* const weights = call.in.size() > 4 ? call.in[4].as<const T>() : nullptr;
-  T* const dlogits = call.out[0].as<T>();
-  const int64_t ignored = call.attrs->integer("ignore_index");
-  const int64_t classes = call.in[0].shape.last(), rows = targets.elements();
-  check_targets("cross_entropy_backward", targets, ignored, classes);
+void cross_entropy_of(const Call& call) {
+  loss_of<T, T>(call, {"cross_entropy", call, 2}, call.out[2].as<Compute<T>>(), nullptr, 0);
+}
 
-  call.workers->run_range(rows, rows_per_task(classes), [&](int64_t begin, int64_t end) {
+template <class R>
+void fused_cross_entropy_of(const Call& call) {
+  loss_of<float, R>(call, {"cross_entropy", call, 3}, nullptr, call.out[2].as<R>(), *call.in[2].as<const double>());
+}
+
+template <class T>
+void cross_entropy_backward_of(const Call& call) {
+  const Rows<T> rows("cross_entropy_backward", call, 4);
+  const auto* const lse = call.in[2].as<const Compute<T>>();
+  const double dsum = *call.in[3].as<const double>();
+  T* const dlogits = call.out[0].as<T>();
+  call.workers->run_range(rows.count, rows_per_task(rows.classes), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      const T* const row = logits + r * classes;
-      T* const drow = dlogits + r * classes;
-      const int64_t target = integer_of(targets, r);
-      if (target == ignored) {
-        std::memset(drow, 0, static_cast<size_t>(classes) * sizeof(T));
-        continue;
-      }
-      const double seed = weights == nullptr ? dsum : dsum * static_cast<double>(widen(weights[r]));
-      const B scale(static_cast<C>(seed)), shift(lse[r]);
-      each_vector<C>(classes,
-                     [&](int64_t i, int64_t count) { store_part(drow + i, scale * exp_of(load_part(row + i, count) - shift), count); });
-      // At the target the difference is taken in double: there e^(x - lse) may be close to 1.
-      const double p = std::exp(static_cast<double>(widen(row[target])) - static_cast<double>(lse[r]));
-      drow[target] = narrow<T>(static_cast<C>(seed * (p - 1)));
+      const int64_t at = r * rows.classes;
+      write_gradient(rows.logits + at, dlogits + at, rows.classes, rows.target(r), dsum * rows.weight(r), lse[r]);
     }
   });
 }
@@ -146,9 +170,16 @@ void run_cross_entropy_backward(const Call& call) {
   with_float("cross_entropy_backward", call.in[0].dtype, [&](auto t) { cross_entropy_backward_of<decltype(t)>(call); });
 }
 
+void run_fused_cross_entropy(const Call& call) {
+  const DType result = call.out[2].dtype;
+  if (result == DType::f32) return fused_cross_entropy_of<float>(call);
+  result == DType::bf16 ? fused_cross_entropy_of<bf16>(call) : fused_cross_entropy_of<f16>(call);
+}
+
 }  // namespace
 
 const Kernel kernel_cross_entropy = {run_cross_entropy, workspace_of_cross_entropy};
 const Kernel kernel_cross_entropy_backward = {run_cross_entropy_backward, nullptr};
+const Kernel kernel_fused_cross_entropy = {run_fused_cross_entropy, workspace_of_cross_entropy};
 
 }  // namespace st::cpu::ST_ISA

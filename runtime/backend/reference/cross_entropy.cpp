@@ -20,38 +20,50 @@ double log_sum_exp(const Operand& logits, int64_t from, int64_t n) {
 
 double weight_of(const Call& call, size_t weights, int64_t row) { return call.in.size() > weights ? get(call.in[weights], row) : 1; }
 
-void cross_entropy(const Call& call) {
-  const Operand &logits = call.in[0], &targets = call.in[1], &lse = call.out[2];
+/// Of a row, an ignored one's 0; dlogits may lie over the logits. Another type rounds as a cast behind it would.
+void set_gradient(const Call& call, const Operand& dlogits, int64_t row, bool is_ignored, double seed, double log_sum) {
+  const int64_t classes = call.in[0].shape.last(), target = is_ignored ? -1 : get_integer(call.in[1], row);
+  for (int64_t c = 0; c < classes; ++c) {
+    const double difference = std::exp(get(call.in[0], row * classes + c) - log_sum) - (c == target ? 1 : 0);
+    const double value = is_ignored ? 0 : seed * difference;
+    set(dlogits, row * classes + c, dlogits.dtype == call.in[0].dtype ? value : static_cast<float>(value));
+  }
+}
+
+/// The loss, and of each row what is wanted of it.
+void cross_entropy_rows(const Call& call, size_t weights, const Operand* lse, const Operand* dlogits, double dsum) {
+  const Operand &logits = call.in[0], &targets = call.in[1];
   const int64_t ignored = call.attrs->integer("ignore_index"), classes = logits.shape.last();
   double sum = 0, count = 0;
   for (int64_t r = 0; r < targets.elements(); ++r) {
     const double log_sum = log_sum_exp(logits, r * classes, classes);
-    set(lse, r, log_sum);
+    if (lse != nullptr) set(*lse, r, log_sum);
     const int64_t target = get_integer(targets, r);
-    if (target == ignored) continue;
-    check_target("cross_entropy", target, r, targets.shape, classes);
-    const double weight = weight_of(call, 2, r);
-    sum += weight * (log_sum - get(logits, r * classes + target));
-    count += weight;
+    const bool is_ignored = target == ignored;
+    if (!is_ignored) {
+      check_target("cross_entropy", target, r, targets.shape, classes);
+      const double weight = weight_of(call, weights, r);
+      sum += weight * (log_sum - get(logits, r * classes + target));
+      count += weight;
+    }
+    if (dlogits != nullptr) set_gradient(call, *dlogits, r, is_ignored, dsum * weight_of(call, weights, r), log_sum);
   }
   set(call.out[0], 0, sum);
   set(call.out[1], 0, count);
 }
 
+void cross_entropy(const Call& call) { cross_entropy_rows(call, 2, &call.out[2], nullptr, 0); }
+
+void fused_cross_entropy(const Call& call) { cross_entropy_rows(call, 3, nullptr, &call.out[2], get(call.in[2], 0)); }
+
 void cross_entropy_backward(const Call& call) {
-  const Operand &logits = call.in[0], &targets = call.in[1], &dsum = call.in[3], &dlogits = call.out[0];
+  const Operand &logits = call.in[0], &targets = call.in[1];
   const int64_t ignored = call.attrs->integer("ignore_index"), classes = logits.shape.last();
   for (int64_t r = 0; r < targets.elements(); ++r) {
-    const int64_t target = get_integer(targets, r), row = r * classes;
-    if (target == ignored) {
-      for (int64_t c = 0; c < classes; ++c) set(dlogits, row + c, 0);
-      continue;
-    }
-    check_target("cross_entropy_backward", target, r, targets.shape, classes);
-    const double seed = get(dsum, 0) * weight_of(call, 4, r), log_sum = log_sum_exp(logits, row, classes);
-    for (int64_t c = 0; c < classes; ++c) {
-      set(dlogits, row + c, seed * (std::exp(get(logits, row + c) - log_sum) - (c == target ? 1 : 0)));
-    }
+    const int64_t target = get_integer(targets, r);
+    if (target != ignored) check_target("cross_entropy_backward", target, r, targets.shape, classes);
+    const double seed = get(call.in[3], 0) * weight_of(call, 4, r);
+    set_gradient(call, call.out[0], r, target == ignored, seed, log_sum_exp(logits, r * classes, classes));
   }
 }
 
@@ -59,5 +71,6 @@ void cross_entropy_backward(const Call& call) {
 
 constinit const Kernel kernel_cross_entropy{cross_entropy};
 constinit const Kernel kernel_cross_entropy_backward{cross_entropy_backward};
+constinit const Kernel kernel_fused_cross_entropy{fused_cross_entropy};
 
 }  // namespace st::reference

@@ -100,6 +100,9 @@ void add_rows(std::vector<CpuOpCase>& cases) {
         {"rms_norm_backward" + size, Op::rms_norm_backward, {floats(shape, 1), floats(line, 2), positive(statistic, 3), floats(shape, 4)}});
     cases.push_back(
         {"cross_entropy" + size, Op::cross_entropy, {floats(shape, 1, 4), indices(statistic, shape[1], 2), positive(statistic, 3)}});
+    cases.push_back({"fused_cross_entropy" + size,
+                     Op::fused_cross_entropy,
+                     {floats(shape, 1, 4), indices(statistic, shape[1], 2), scalar(0.25), positive(statistic, 3)}});
     cases.push_back({"argmax" + size, Op::argmax, {floats(shape, 1)}});
     for (const int64_t axis : {0, 1}) {
       const std::string along = size + " along axis " + std::to_string(axis);

@@ -183,6 +183,8 @@ TEST(LossLayout, CutSamplesGivePartialSums) {
   const Type logits = f32({4, 9}, cut(0)), targets = of(DType::i64, {4}, cut(0));
   EXPECT_EQ(infer(Op::cross_entropy, {logits, targets}), (Layouts{kPartial, kPartial, cut(0)}));
   EXPECT_EQ(infer(Op::cross_entropy_backward, {logits, targets, f32({4}, cut(0)), of(DType::f64, {})}), Layouts{cut(0)});
+  EXPECT_EQ(infer(Op::fused_cross_entropy, {logits, targets, of(DType::f64, {})}), (Layouts{kPartial, kPartial, cut(0)}));
+  EXPECT_THAT(refused(Op::fused_cross_entropy, {logits, targets, of(DType::f64, {}, kPartial)}), HasSubstr("dsum must be replicated"));
   EXPECT_EQ(infer(Op::mse, {f32({4}, cut(0)), f32({4}, cut(0))}), (Layouts{kPartial, kPartial}));
   EXPECT_THAT(refused(Op::cross_entropy, {logits, of(DType::i64, {4})}), HasSubstr("must have one layout"));
   EXPECT_THAT(refused(Op::cross_entropy, {f32({4, 9}, cut(1)), of(DType::i64, {4})}), HasSubstr("gathered first"));

@@ -131,6 +131,7 @@ std::vector<Sample> samples() {
       {Op::argmax, {x}, {{"axis", 1}}},
       {Op::cross_entropy, {row, i64_4}},
       {Op::cross_entropy_backward, {row, i64_4, f32({4}), scalar}},
+      {Op::fused_cross_entropy, {row, i64_4, scalar}},
       {Op::mse, {x, x, x}},
       {Op::huber_backward, {x, x, scalar}},
       {Op::sum, {x}, {{"axes", Ints{1}}}},

@@ -175,6 +175,8 @@ TEST(Losses, YieldASumAndACountInDouble) {
   EXPECT_EQ(infer(Op::cross_entropy, {bf16({B, 5, 9}), i32({B, 5})}), (Types{f64({}), f64({}), f32({B, 5})}));
   EXPECT_EQ(infer(Op::cross_entropy, {f64({B, 9}), i64({B}), f64({B})})[2], f64({B}));
   EXPECT_EQ(infer(Op::cross_entropy_backward, {f32({B, 9}), i64({B}), f32({B}), f64({})}), Types{f32({B, 9})});
+  EXPECT_EQ(infer(Op::fused_cross_entropy, {f32({B, 9}), i64({B}), f64({})}), (Types{f64({}), f64({}), f32({B, 9})}));
+  EXPECT_EQ(infer(Op::fused_cross_entropy, {f32({B, 9}), i64({B}), f64({}), f32({B})}, {{"result", std::string("bf16")}})[2], bf16({B, 9}));
   EXPECT_EQ(infer(Op::mse, {f32({B, 3}), f32({B, 3}), f32({B, 3})}), (Types{f64({}), f64({})}));
   EXPECT_EQ(infer(Op::huber_backward, {f32({B, 3}), f32({B, 3}), f64({})}), Types{f32({B, 3})});
 }
@@ -183,6 +185,7 @@ TEST(Losses, RefuseWhatDoesNotMatchTheirRows) {
   EXPECT_THAT(refused(Op::cross_entropy, {f32({B, 9}), i64({B, 9})}), HasSubstr("targets must have the shape of logits' rows"));
   EXPECT_THAT(refused(Op::cross_entropy, {f32({B, 0}), i64({B})}), HasSubstr("at least one class"));
   EXPECT_THAT(refused(Op::cross_entropy_backward, {f32({B, 9}), i64({B}), f32({B}), f32({})}), HasSubstr("dsum must be f64[], got f32[]"));
+  EXPECT_THAT(refused(Op::fused_cross_entropy, {bf16({B, 9}), i64({B}), f64({})}), HasSubstr("logits must be f32[batch, 9]"));
   EXPECT_THAT(refused(Op::mse, {f32({B, 3}), f32({B})}), HasSubstr("x is f32[batch, 3], target is f32[batch]"));
 }
 

@@ -161,16 +161,16 @@ TEST(Recipe, PlansRunItsPassesInOrderAndSkipByName) {
   const Plan plan = plan_training(model, {.batch = 2}, *backend, 1);
   std::vector<std::string> names;
   for (const PassRecord& pass : plan.passes) names.push_back(pass.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"dropout", "freeze", "autocast", "scale_loss", "autodiff", "recompute", "accumulate", "clip",
-                                             "update", "fuse", "pack_weights", "memory_plan"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"dropout", "freeze", "autocast", "scale_loss", "autodiff", "fuse_loss", "recompute",
+                                             "accumulate", "clip", "update", "fuse", "pack_weights", "memory_plan"}));
 
   std::vector<std::string> printed;
   const Plan bare =
       plan_training(model, {.batch = 2}, *backend, 1,
                     {.skip = {"fuse"}, .print = [&](const std::string& pass, const std::string&) { printed.push_back(pass); }});
-  EXPECT_EQ(bare.passes[9].name, "fuse");
-  EXPECT_TRUE(bare.passes[9].skipped);
-  EXPECT_EQ(printed.size(), 11U);
+  EXPECT_EQ(bare.passes[10].name, "fuse");
+  EXPECT_TRUE(bare.passes[10].skipped);
+  EXPECT_EQ(printed.size(), 12U);
   EXPECT_GT(bare.instructions.size(), plan.instructions.size());
 }
 

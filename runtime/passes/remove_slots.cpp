@@ -1,0 +1,30 @@
+#include "passes/remove_slots.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace st {
+
+void remove_slots(Program& program, const std::function<bool(SlotId slot)>& is_gone) {
+  std::vector<SlotId> number(program.slots.size(), -1);
+  std::vector<Slot> left;
+  for (size_t s = 0; s < number.size(); ++s) {
+    if (is_gone(static_cast<SlotId>(s))) continue;
+    number[s] = static_cast<SlotId>(left.size());
+    left.push_back(std::move(program.slots[s]));
+  }
+  const auto renumber = [&](SlotId& slot) {
+    if (slot >= 0) slot = number[static_cast<size_t>(slot)];
+  };
+  program.slots = std::move(left);
+  for (Slot& slot : program.slots) renumber(slot.of);
+  renumber(program.loss_scale);
+  for (Section& section : program.sections)
+    for (Node& node : section.graph.nodes) {
+      std::ranges::for_each(node.reads, renumber);
+      std::ranges::for_each(node.writes, renumber);
+    }
+}
+
+}  // namespace st
