@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "ir/linear_places.h"
 #include "ir/product_type.h"
@@ -280,6 +281,9 @@ void check_cross_entropy(const OpTypes& op, size_t weights) {
   const Shape rows = without_last(op.in[0].shape);
   check(op.in[1].shape == rows, name(op), ": targets must have the shape of logits' rows, logits is ", op.in[0], ", targets is ", op.in[1]);
   if (op.in.size() > weights) check_is(op, weights, op.in[0].dtype, rows);
+  const double smoothing = op.attrs.real("label_smoothing"), z_loss = op.attrs.real("z_loss");
+  check(smoothing >= 0 && smoothing <= 1, name(op), ": label_smoothing must be within 0..1, got ", smoothing);
+  check(z_loss >= 0 && std::isfinite(z_loss), name(op), ": z_loss must be a number that is not negative, got ", z_loss);
 }
 
 void check_pair(const OpTypes& op, size_t weights) {

@@ -163,8 +163,7 @@ class LossFusion {
     if (loss.in.size() > 2) node.in.push_back(rewrite.at(loss.in[2]));
     node.out[2] = rewrite.made().type(node.in[0]);
     node.out[2].dtype = result;
-    node.attrs = make_attrs(Op::fused_cross_entropy, {{"ignore_index", loss.attrs.integer("ignore_index")},
-                                                      {"result", std::string(is_16_bit(result) ? name_of(result) : "same")}});
+    node.attrs.set("result", std::string(is_16_bit(result) ? name_of(result) : "same"));
     const int32_t made = rewrite.append(std::move(node));
     rewrite.map({fused.loss, 0}, {made, 0});
     rewrite.map({fused.loss, 1}, {made, 1});

@@ -12,6 +12,7 @@
 #include "passes/freeze.h"
 #include "passes/fuse.h"
 #include "passes/fuse_loss.h"
+#include "passes/loss_terms.h"
 #include "passes/memory_plan.h"
 #include "passes/pack_weights.h"
 #include "passes/scale_loss.h"
@@ -56,6 +57,8 @@ void freeze_groups(Program& program, const Recipe& recipe) {
   freeze(program, [&](const Slot& parameter) { return recipe.groups.of(parameter.name).frozen; });
 }
 
+bool has_loss_terms(const Recipe& recipe) { return recipe.label_smoothing != 0 || recipe.z_loss != 0; }
+
 std::string_view slot_name(const Slot& parameter) { return parameter.name; }
 
 ClipGroups clip_groups(const Recipe& recipe, const ParameterName& name = slot_name) {
@@ -95,6 +98,7 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   runner.run("autocast", [&](Program& p) {
     autocast(p, element_of(recipe.precision), is_short ? When::every : When::first);
   });  // 16-bit operands, fp32 sums and master weights
+  if (has_loss_terms(recipe)) runner.run("loss_terms", [&](Program& p) { set_loss_terms(p, recipe.label_smoothing, recipe.z_loss); });
   runner.run("scale_loss", [&](Program& p) {
     scale_loss(p, micro_batches);
     if (loss_seed != 0) p.loss_seed = loss_seed;
@@ -136,6 +140,8 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
   runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
   runner.run("freeze", [&](Program& p) { freeze_groups(p, recipe); });
   runner.run("autocast", [&](Program& p) { autocast(p, element_of(recipe.precision)); });
+  if (own_loss && has_loss_terms(recipe))
+    runner.run("loss_terms", [&](Program& p) { set_loss_terms(p, recipe.label_smoothing, recipe.z_loss); });
   if (own_loss) runner.run("scale_loss", [&](Program& p) { scale_loss(p, recipe.step_micro_batches()); });
   if (recipe.loss_scaler()) runner.run("loss_scale", [](Program& p) { add_loss_scale(p); });
   runner.run("seed_outputs", [&](Program& p) { outputs = seed_outputs(p, own_loss); });

@@ -223,7 +223,7 @@ TEST_F(Layers, MakeATransformerThatLearnsToCopyTheTokenBefore) {
   y = st_op_add(graph, y, h);
   st_graph_scope_end(graph);
   st_layer_linear(graph, "head", y, R"({"outputs": 7})", &y);
-  st_graph_loss(graph, st_op_cross_entropy(graph, y, out, ST_NONE, -100, nullptr, nullptr));
+  st_graph_loss(graph, st_op_cross_entropy(graph, y, out, ST_NONE, -100, 0, 0, nullptr, nullptr));
   ASSERT_TRUE(works(st_model_create(graph, 1, model.out())));
 
   HeldRecipe recipe;

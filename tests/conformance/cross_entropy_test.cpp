@@ -24,6 +24,9 @@ const Cases cases(Op::cross_entropy, {.each = 4, .largest = 4}, [](Suite& s) {
       s.add({s.normal(rows.logits, 3), targets(s, rows, dtype, 0)}, {{"ignore_index", int64_t{0}}});
       auto& weighted = s.add({s.normal(rows.logits, 3), targets(s, rows, dtype, -100), s.uniform(rows.targets, 0.1, 2)});
       if (!weighted.parameters.empty()) weighted.parameters = {0};
+      for (const double z_loss : {0.0, 1e-2})
+        if (rows.logits.last() > 1)  // of one class the loss is 0, and all that is left is rounding
+          s.add({s.normal(rows.logits, 3), targets(s, rows, dtype, -100)}, {{"label_smoothing", 0.1}, {"z_loss", z_loss}});
     }
 });
 
@@ -42,12 +45,15 @@ const Cases backward(Op::cross_entropy_backward, {.each = 8, .largest = 8}, [](S
           OpCase& c = s.add(in);
           c.statistics = {2};
           c.dtypes = {dtype};
+          OpCase& terms = s.add(in, {{"label_smoothing", 0.2}, {"z_loss", 1e-2}});
+          terms.statistics = {2};
+          terms.dtypes = {dtype};
         }
       }
 });
 
-// As the two ops; dlogits rounded to 16 bits are near the same numbers.
-const Cases fused(Op::fused_cross_entropy, {.each = 8, .largest = 8, .stored = 1}, [](Suite& s) {
+// As the two ops, between which lse is rounded to fp32: below 16 by half of 2^-20, 8 epsilons of each e^(x - lse).
+const Cases fused(Op::fused_cross_entropy, {.each = 16, .largest = 16, .stored = 1}, [](Suite& s) {
   for (const DType index : {DType::i32, DType::i64})
     for (const Rows& rows : kAll)
       for (const bool weighted : {false, true})
@@ -55,6 +61,7 @@ const Cases fused(Op::fused_cross_entropy, {.each = 8, .largest = 8, .stored = 1
           std::vector<Tensor> in = {s.normal(rows.logits, 3), targets(s, rows, index, -100), Tensor::scalar(0.37, DType::f64)};
           if (weighted) in.push_back(s.uniform(rows.targets, 0.1, 2));
           s.add(in, {{"result", std::string(result)}}).dtypes = {DType::f32};
+          s.add(in, {{"result", std::string(result)}, {"label_smoothing", 0.2}, {"z_loss", 1e-2}}).dtypes = {DType::f32};
         }
 });
 

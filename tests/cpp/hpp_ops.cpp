@@ -114,11 +114,11 @@ std::vector<Row> rows_of_networks() {
          return std::vector<Value>{p.square, p.tokens};
        },
        ""},
-      {"cross_entropy", [](P p) { return ops::cross_entropy(p.x, p.tokens, p.rows, 3); },
+      {"cross_entropy", [](P p) { return ops::cross_entropy(p.x, p.tokens, p.rows, 3, 0.25, 0.5); },
        [](P p) {
          return std::vector<Value>{p.x, p.tokens, p.rows};
        },
-       R"({"ignore_index": 3})"},
+       R"({"ignore_index": 3, "label_smoothing": 0.25, "z_loss": 0.5})"},
       {"cross_entropy", [](P p) { return ops::cross_entropy(p.x, p.tokens); },
        [](P p) {
          return std::vector<Value>{p.x, p.tokens};
@@ -201,7 +201,7 @@ TEST_F(Hpp, OpsGiveTheirFurtherResultsWhenTheyAreAskedFor) {
   const Context context;
   const Parts p(context);
   Value count, lse, deviation, mean, scores;
-  const Value sum = ops::cross_entropy(p.x, p.tokens, Value(), -100, &count, &lse);
+  const Value sum = ops::cross_entropy(p.x, p.tokens, Value(), -100, 0, 0, &count, &lse);
   EXPECT_NE(sum.id(), count.id());
   EXPECT_EQ(p.graph.info(count).dtype, DType::f64);
   EXPECT_EQ(p.graph.info(lse).dims, (std::vector<int64_t>{kBatch, 4}));

@@ -68,6 +68,11 @@ TEST(FusedLoss, LeavesEveryBitOnTheReference) {
   for (const char* precision : {"fp32", "bf16"}) expect_the_same("reference", {.precision = precision, .batch = 8}, precision);
 }
 
+TEST(FusedLoss, LeavesEveryBitOfSmoothedLabelsAndAZLoss) {
+  for (const char* precision : {"fp32", "bf16"})
+    expect_the_same("cpu", {.precision = precision, .batch = 8, .label_smoothing = 0.1, .z_loss = 1e-3}, precision);
+}
+
 TEST(FusedLoss, LeavesEveryBitBesideRecomputedBlocks) {
   Recipe recipe{.batch = 8};
   recipe.set("recompute", "\"blocks\"");

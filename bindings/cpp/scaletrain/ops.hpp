@@ -204,10 +204,10 @@ inline Value argmax(const Value& x, int64_t axis = -1, bool keep_dims = false) {
   return x.made(st_op_argmax(x.graph(), x.id(), axis, keep_dims ? 1 : 0));
 }
 
-/// sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V], targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows; weights optional
-inline Value cross_entropy(const Value& logits, const Value& targets, const Value& weights = Value(), int64_t ignore_index = -100, Value* count = nullptr, Value* lse = nullptr) {
+/// sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V], targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows. label_smoothing: the share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row (PaLM, 2022); weights optional
+inline Value cross_entropy(const Value& logits, const Value& targets, const Value& weights = Value(), int64_t ignore_index = -100, double label_smoothing = 0, double z_loss = 0, Value* count = nullptr, Value* lse = nullptr) {
   st_value ids[2] = {0};
-  const Value value = logits.made(st_op_cross_entropy(logits.graph(), logits.id(), targets.id(), detail::id_or_none(weights), ignore_index, &ids[0], &ids[1]));
+  const Value value = logits.made(st_op_cross_entropy(logits.graph(), logits.id(), targets.id(), detail::id_or_none(weights), ignore_index, label_smoothing, z_loss, &ids[0], &ids[1]));
   if (count != nullptr) *count = logits.made(ids[0]);
   if (lse != nullptr) *lse = logits.made(ids[1]);
   return value;

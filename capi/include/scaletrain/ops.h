@@ -327,12 +327,14 @@ static inline st_value st_op_argmax(st_graph* graph, st_value x, int64_t axis, i
   return made[0];
 }
 
-/* sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V], targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows; weights optional; ignore_index: usually -100 */
-static inline st_value st_op_cross_entropy(st_graph* graph, st_value logits, st_value targets, st_value weights, int64_t ignore_index, st_value* count, st_value* lse) {
+/* sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V], targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows. label_smoothing: the share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row (PaLM, 2022); weights optional; ignore_index: usually -100 */
+static inline st_value st_op_cross_entropy(st_graph* graph, st_value logits, st_value targets, st_value weights, int64_t ignore_index, double label_smoothing, double z_loss, st_value* count, st_value* lse) {
   const st_value inputs[] = {logits, targets, weights};
-  const st_attribute attributes[] = {{"ignore_index", ST_ATTRIBUTE_INT, 0, ignore_index, 0, NULL, NULL}};
+  const st_attribute attributes[] = {{"ignore_index", ST_ATTRIBUTE_INT, 0, ignore_index, 0, NULL, NULL},
+                                     {"label_smoothing", ST_ATTRIBUTE_REAL, 0, 0, label_smoothing, NULL, NULL},
+                                     {"z_loss", ST_ATTRIBUTE_REAL, 0, 0, z_loss, NULL, NULL}};
   st_value made[3] = {0};
-  st_graph_apply(graph, "cross_entropy", 3, inputs, 1, attributes, 3, made);
+  st_graph_apply(graph, "cross_entropy", 3, inputs, 3, attributes, 3, made);
   if (count != NULL) *count = made[1];
   if (lse != NULL) *lse = made[2];
   return made[0];

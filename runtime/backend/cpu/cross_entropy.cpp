@@ -1,6 +1,7 @@
 // sum = sum_r w_r (lse_r - logits[r, target_r]), lse = max + log sum e^(x - max): a row is read for its maximum, beside the sum of the row
 // before, and then, from the cache, for its sum. Backward reads the logits once and writes dlogits once: w dsum (e^(x - lse) - [c =
-// target]). Fused, a row's dlogits are written while the row is in the cache still, often over it.
+// target]). Fused, a row's dlogits are written while the row is in the cache still, often over it. With smoothing s and a z-loss z a row's
+// loss is lse - (1 - s) x_target - s mean(x) + z lse^2 and its gradient softmax (1 + 2 z lse) - (1 - s) [c = target] - s / V.
 #include <cmath>
 #include <optional>
 
@@ -54,21 +55,35 @@ double sum_beside_max(const T* row, const T* next, int64_t n, Compute<T> peak, C
   return total;
 }
 
-/// A row of dlogits, which may lie over the row of logits: w dsum (softmax - [c = target]), zero where the target is ignored.
+/// What is added to the likelihood of the target.
+struct Terms {
+  explicit Terms(const Attrs& attrs) : smoothing(attrs.real("label_smoothing")), z_loss(attrs.real("z_loss")) {}
+  /// Of the softmax in the gradient. Without a z-loss lse may be infinite.
+  double share(double lse) const { return z_loss == 0 ? 1 : 1 + 2 * z_loss * lse; }
+  double square(double lse) const { return z_loss == 0 ? 0 : z_loss * lse * lse; }
+
+  double smoothing, z_loss;
+};
+
+/// A row of dlogits, which may lie over the row of logits; zero where the target is ignored. `seed` is w dsum.
 template <class T, class R>
-void write_gradient(const T* row, R* drow, int64_t classes, std::optional<int64_t> target, double seed, Compute<T> lse) {
+[[gnu::noinline]] void write_gradient(const T* row, void* to, int64_t classes, std::optional<int64_t> target, double seed, Compute<T> lse,
+                                      const Terms& terms) {
   using C = Compute<T>;
   using B = Batch<C>;
+  R* const drow = static_cast<R*>(to);
   if (!target) {
     std::memset(drow, 0, static_cast<size_t>(classes) * sizeof(R));
     return;
   }
   // At the target the difference is taken in double: there e^(x - lse) may be close to 1.
   const double p = std::exp(static_cast<double>(widen(row[*target])) - static_cast<double>(lse));
-  const B scale(static_cast<C>(seed)), shift(lse);
-  each_vector<C>(classes,
-                 [&](int64_t i, int64_t count) { store_part(drow + i, scale * exp_of(load_part(row + i, count) - shift), count); });
-  drow[*target] = narrow<R>(static_cast<C>(seed * (p - 1)));
+  const double share = terms.share(static_cast<double>(lse)), even = terms.smoothing / static_cast<double>(classes);
+  const B scale(static_cast<C>(seed * share)), shift(lse);
+  const B rest(even == 0 ? C(-0.0) : static_cast<C>(-seed * even));  // -0 is the zero that changes nothing it is added to
+  each_vector<C>(
+      classes, [&](int64_t i, int64_t count) { store_part(drow + i, fma(scale, exp_of(load_part(row + i, count) - shift), rest), count); });
+  drow[*target] = narrow<R>(static_cast<C>(seed * (p * share - (1 - terms.smoothing) - even)));
 }
 
 /// What both directions read of each row.
@@ -78,6 +93,7 @@ struct Rows {
       : logits(call.in[0].as<const T>()),
         classes(call.in[0].shape.last()),
         count(call.in[1].elements()),
+        terms(*call.attrs),
         targets_(call.in[1]),
         weights_(call.in.size() > weights_at ? call.in[weights_at].as<const T>() : nullptr),
         ignored_(call.attrs->integer("ignore_index")) {
@@ -93,6 +109,7 @@ struct Rows {
 
   const T* const logits;
   const int64_t classes, count;
+  const Terms terms;
 
  private:
   const Operand& targets_;
@@ -100,9 +117,26 @@ struct Rows {
   const int64_t ignored_;
 };
 
-/// The loss; with dlogits, which are `dsum` of it, and without: then lse of each row is wanted.
-template <class T, class R>
-void loss_of(const Call& call, const Rows<T>& rows, Compute<T>* lse, R* dlogits, double dsum) {
+/// A row's loss without its target's term.
+template <class T>
+double rest_of_loss(const Rows<T>& rows, const T* row, double log_sum) {
+  const double loss = log_sum + rows.terms.square(log_sum);
+  const double smoothing = rows.terms.smoothing;
+  return smoothing == 0 ? loss : loss - smoothing / static_cast<double>(rows.classes) * sum_of(row, rows.classes);
+}
+
+/// Where dlogits go and in what type.
+template <class T>
+struct Gradient {
+  std::byte* to;
+  int64_t row_bytes;
+  double dsum;
+  decltype(&write_gradient<T, T>) write;
+};
+
+/// The loss, lse of each row where it is wanted, and the gradient where one is.
+template <class T>
+void loss_of(const Call& call, const Rows<T>& rows, Compute<T>* lse, const Gradient<T>* gradient) {
   using C = Compute<T>;
   double* const losses = reinterpret_cast<double*>(call.workspace.data());
   const int64_t classes = rows.classes;
@@ -117,9 +151,12 @@ void loss_of(const Call& call, const Rows<T>& rows, Compute<T>* lse, R* dlogits,
       const double sum = sum_beside_max(row, next, classes, peak, next_peak);
       const double log_sum = static_cast<double>(peak) + std::log(sum);
       const auto target = rows.target(r);
-      losses[r] = target ? log_sum - static_cast<double>(widen(row[*target])) : 0;
+      losses[r] = target ? rest_of_loss(rows, row, log_sum) - (1 - rows.terms.smoothing) * static_cast<double>(widen(row[*target])) : 0;
       if (lse != nullptr) lse[r] = static_cast<C>(log_sum);
-      if (dlogits != nullptr) write_gradient(row, dlogits + r * classes, classes, target, dsum * rows.weight(r), static_cast<C>(log_sum));
+      if (gradient != nullptr) {
+        const double seed = gradient->dsum * rows.weight(r);
+        gradient->write(row, gradient->to + r * gradient->row_bytes, classes, target, seed, static_cast<C>(log_sum), rows.terms);
+      }
       peak = next_peak;
     }
   });
@@ -136,12 +173,7 @@ void loss_of(const Call& call, const Rows<T>& rows, Compute<T>* lse, R* dlogits,
 
 template <class T>
 void cross_entropy_of(const Call& call) {
-  loss_of<T, T>(call, {"cross_entropy", call, 2}, call.out[2].as<Compute<T>>(), nullptr, 0);
-}
-
-template <class R>
-void fused_cross_entropy_of(const Call& call) {
-  loss_of<float, R>(call, {"cross_entropy", call, 3}, nullptr, call.out[2].as<R>(), *call.in[2].as<const double>());
+  loss_of<T>(call, {"cross_entropy", call, 2}, call.out[2].as<Compute<T>>(), nullptr);
 }
 
 template <class T>
@@ -153,7 +185,7 @@ void cross_entropy_backward_of(const Call& call) {
   call.workers->run_range(rows.count, rows_per_task(rows.classes), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const int64_t at = r * rows.classes;
-      write_gradient(rows.logits + at, dlogits + at, rows.classes, rows.target(r), dsum * rows.weight(r), lse[r]);
+      write_gradient<T, T>(rows.logits + at, dlogits + at, rows.classes, rows.target(r), dsum * rows.weight(r), lse[r], rows.terms);
     }
   });
 }
@@ -171,9 +203,17 @@ void run_cross_entropy_backward(const Call& call) {
 }
 
 void run_fused_cross_entropy(const Call& call) {
-  const DType result = call.out[2].dtype;
-  if (result == DType::f32) return fused_cross_entropy_of<float>(call);
-  result == DType::bf16 ? fused_cross_entropy_of<bf16>(call) : fused_cross_entropy_of<f16>(call);
+  const Operand& dlogits = call.out[2];
+  const Rows<float> rows("cross_entropy", call, 3);
+  const Gradient<float> gradient = {
+      .to = dlogits.as<std::byte>(),
+      .row_bytes = rows.classes * bytes_of(dlogits.dtype),
+      .dsum = *call.in[2].as<const double>(),
+      .write = dlogits.dtype == DType::f32    ? write_gradient<float, float>
+               : dlogits.dtype == DType::bf16 ? write_gradient<float, bf16>
+                                              : write_gradient<float, f16>,
+  };
+  loss_of<float>(call, rows, nullptr, &gradient);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // cross_entropy: sum = sum_r w_r (lse_r - logits[r, target_r]), count = sum_r w_r over rows whose target is not ignore_index (weights: 1
-// when not given), and its backward: dlogits[r, c] = dsum w_r (softmax(logits)[r, c] - [c = target_r]), zero in ignored rows.
-// Backward makes the softmax anew from the logits: the stored lse has been rounded.
+// when not given), and its backward: dlogits[r, c] = dsum w_r (softmax(logits)[r, c] - [c = target_r]), zero in ignored rows. With
+// smoothing s the target is 1 - s + s / V of class target_r and s / V of the others; a z-loss z adds z lse^2 to a row. Backward makes the
+// softmax anew from the logits: the stored lse has been rounded.
 #include <algorithm>
 #include <limits>
 
@@ -20,11 +21,24 @@ double log_sum_exp(const Operand& logits, int64_t from, int64_t n) {
 
 double weight_of(const Call& call, size_t weights, int64_t row) { return call.in.size() > weights ? get(call.in[weights], row) : 1; }
 
+double row_loss(const Call& call, int64_t row, int64_t target, double log_sum) {
+  const Operand& logits = call.in[0];
+  const int64_t classes = logits.shape.last();
+  const double smoothing = call.attrs->real("label_smoothing"), z_loss = call.attrs->real("z_loss");
+  double loss = log_sum - (1 - smoothing) * get(logits, row * classes + target);
+  if (smoothing != 0)
+    for (int64_t c = 0; c < classes; ++c) loss -= smoothing / static_cast<double>(classes) * get(logits, row * classes + c);
+  return z_loss == 0 ? loss : loss + z_loss * log_sum * log_sum;
+}
+
 /// Of a row, an ignored one's 0; dlogits may lie over the logits. Another type rounds as a cast behind it would.
 void set_gradient(const Call& call, const Operand& dlogits, int64_t row, bool is_ignored, double seed, double log_sum) {
   const int64_t classes = call.in[0].shape.last(), target = is_ignored ? -1 : get_integer(call.in[1], row);
+  const double smoothing = call.attrs->real("label_smoothing"), z_loss = call.attrs->real("z_loss");
+  const double share = z_loss == 0 ? 1 : 1 + 2 * z_loss * log_sum;  // without a z-loss lse may be infinite
   for (int64_t c = 0; c < classes; ++c) {
-    const double difference = std::exp(get(call.in[0], row * classes + c) - log_sum) - (c == target ? 1 : 0);
+    const double wanted = (c == target ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes);
+    const double difference = std::exp(get(call.in[0], row * classes + c) - log_sum) * share - wanted;
     const double value = is_ignored ? 0 : seed * difference;
     set(dlogits, row * classes + c, dlogits.dtype == call.in[0].dtype ? value : static_cast<float>(value));
   }
@@ -43,7 +57,7 @@ void cross_entropy_rows(const Call& call, size_t weights, const Operand* lse, co
     if (!is_ignored) {
       check_target("cross_entropy", target, r, targets.shape, classes);
       const double weight = weight_of(call, weights, r);
-      sum += weight * (log_sum - get(logits, r * classes + target));
+      sum += weight * row_loss(call, r, target, log_sum);
       count += weight;
     }
     if (dlogits != nullptr) set_gradient(call, *dlogits, r, is_ignored, dsum * weight_of(call, weights, r), log_sum);

@@ -112,6 +112,7 @@ TEST(ReferenceGradients, OfLossesEqualFiniteDifferences) {
   const Array targets = Array::of<int64_t>({2, 2}, {1, -100, 3, 0});
   expect_gradient({"cross_entropy", {wave({2, 2, 4}, 1), targets}, {}});
   expect_gradient({"cross_entropy", {wave({2, 2, 4}, 1), targets, wave({2, 2}, 5)}, {}});
+  expect_gradient({"cross_entropy", {wave({2, 2, 4}, 1), targets}, {{"label_smoothing", 0.2}, {"z_loss", 0.1}}});
   for (const char* op : {"bce_with_logits", "mse", "huber"}) {
     expect_gradient({op, {wave({3, 4}, 1), wave({3, 4}, 2)}, {}});
     expect_gradient({op, {wave({3, 4}, 1), wave({3, 4}, 2), wave({3, 4}, 5)}, {}});

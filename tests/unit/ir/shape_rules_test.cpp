@@ -185,6 +185,10 @@ TEST(Losses, RefuseWhatDoesNotMatchTheirRows) {
   EXPECT_THAT(refused(Op::cross_entropy, {f32({B, 9}), i64({B, 9})}), HasSubstr("targets must have the shape of logits' rows"));
   EXPECT_THAT(refused(Op::cross_entropy, {f32({B, 0}), i64({B})}), HasSubstr("at least one class"));
   EXPECT_THAT(refused(Op::cross_entropy_backward, {f32({B, 9}), i64({B}), f32({B}), f32({})}), HasSubstr("dsum must be f64[], got f32[]"));
+  EXPECT_THAT(refused(Op::cross_entropy, {f32({B, 9}), i64({B})}, {{"label_smoothing", 1.5}}),
+              HasSubstr("label_smoothing must be within 0..1, got 1.5"));
+  EXPECT_THAT(refused(Op::cross_entropy, {f32({B, 9}), i64({B})}, {{"z_loss", -1.0}}),
+              HasSubstr("z_loss must be a number that is not negative"));
   EXPECT_THAT(refused(Op::fused_cross_entropy, {bf16({B, 9}), i64({B}), f64({})}), HasSubstr("logits must be f32[batch, 9]"));
   EXPECT_THAT(refused(Op::mse, {f32({B, 3}), f32({B})}), HasSubstr("x is f32[batch, 3], target is f32[batch]"));
 }

@@ -336,5 +336,25 @@ TEST(Trainer, ReportsExactlyTheBytesOfItsArenas) {
   EXPECT_EQ(trainer->memory_bytes(), trainer->model().context().backend().allocated_bytes());
 }
 
+// All logits of an untrained model are near 0: log sum e^x is near log V, and so is the loss whatever share is smoothed.
+TEST(Trainer, LossTermsAreOfTrainingAndNotOfEvaluations) {
+  const Training plain{.recipe = {.warmup = 0}}, terms{.recipe = {.warmup = 0, .label_smoothing = 0.5, .z_loss = 0.25}};
+  const auto a = plain.trainer(), b = terms.trainer();
+  const auto rows = std::make_shared<Sequences>(5, 7, 17);
+  EXPECT_EQ(a->evaluate(rows).loss, b->evaluate(rows).loss);
+  const double log_classes = std::log(17.0);
+  EXPECT_NEAR(a->step().loss, log_classes, 0.05);
+  EXPECT_NEAR(b->step().loss, log_classes + 0.25 * log_classes * log_classes, 0.05);
+  for (int step = 0; step < 3; ++step) a->step(), b->step();
+  EXPECT_NE(a->evaluate(rows).loss, b->evaluate(rows).loss);
+}
+
+TEST(Trainer, LossTermsWithoutACrossEntropyAreRefused) {
+  const auto context =
+      std::make_shared<Context>(ContextOptions{.device = "reference", .threads = 1, .log = {}, .parallel = {}, .memory = {}});
+  const auto model = std::make_shared<Model>(context, build_mlp({.inputs = 2, .hidden = {3}, .outputs = 1, .loss = "mse"}), 1);
+  EXPECT_THROW(Trainer(model, {.device = "reference", .z_loss = 1e-4}, nullptr), Error);
+}
+
 }  // namespace
 }  // namespace st
