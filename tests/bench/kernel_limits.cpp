@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -135,12 +136,12 @@ std::vector<Case> all_cases() {
 using Vector = float __attribute__((vector_size(64)));
 
 template <int kReads, int kWrites>
-__attribute__((always_inline)) inline float pass(const float* const* in, float* const* out, int64_t begin, int64_t end) {
+__attribute__((always_inline)) inline float pass(const float* const* in, float* const* out, int64_t begin, int64_t end, int64_t ahead) {
   Vector total = {};
   for (int64_t i = begin; i + 16 <= end; i += 16) {
     Vector x = {};
     for (int r = 0; r < kReads; ++r) {
-      __builtin_prefetch(in[r] + i + 1024);  // the hardware's own prefetcher ends with the page
+      __builtin_prefetch(in[r] + i + ahead);
       x += *reinterpret_cast<const Vector*>(in[r] + i);
     }
     for (int w = 0; w < kWrites; ++w) *reinterpret_cast<Vector*>(out[w] + i) = x;
@@ -150,18 +151,18 @@ __attribute__((always_inline)) inline float pass(const float* const* in, float* 
 }
 
 __attribute__((target_clones("avx512f", "avx2", "default"))) float pass_over(int reads, int writes, const float* const* in,
-                                                                             float* const* out, int64_t begin, int64_t end) {
+                                                                             float* const* out, int64_t begin, int64_t end, int64_t ahead) {
   switch (10 * reads + writes) {
     case 1:
-      return pass<0, 1>(in, out, begin, end);
+      return pass<0, 1>(in, out, begin, end, ahead);
     case 10:
-      return pass<1, 0>(in, out, begin, end);
+      return pass<1, 0>(in, out, begin, end, ahead);
     case 11:
-      return pass<1, 1>(in, out, begin, end);
+      return pass<1, 1>(in, out, begin, end, ahead);
     case 21:
-      return pass<2, 1>(in, out, begin, end);
+      return pass<2, 1>(in, out, begin, end, ahead);
     default:
-      return pass<4, 3>(in, out, begin, end);
+      return pass<4, 3>(in, out, begin, end, ahead);
   }
 }
 
@@ -223,19 +224,25 @@ class Probe {
       moved += 4.0 * (s.reads + s.writes) * static_cast<double>(s.elements);
     }
     const auto compute = [&] { kernel.run(call); };
-    const auto stream = [&] {
-      for (size_t i = 0; i < data.size(); ++i) pass_once(c.streams[i], data[i]);
+    const auto stream = [&](int64_t ahead) {
+      for (size_t i = 0; i < data.size(); ++i) pass_once(c.streams[i], data[i], ahead);
     };
     const double warm = seconds_of(compute, 1);
     const int repeats = std::clamp(static_cast<int>(2e-3 / std::max(warm, seconds_of(compute, 1))), 1, 200);
-    stream();
+    // Asking for lines a page ahead or four lines ahead: which is the faster, machines do not agree.
+    int64_t ahead = 0;
+    for (double best = std::numeric_limits<double>::infinity(); const int64_t tried : {64, 1024, 64, 1024, 64, 1024}) {
+      const double seconds = seconds_of([&] { stream(tried); }, repeats);
+      if (seconds < best) best = seconds, ahead = tried;
+    }
     std::vector<double> own, limit, share;
     bool computes = false;
     for (int r = 0; r < rounds; ++r) {
       const double before = c.vector_operations > 0 ? seconds_of_operation() : 0;
       own.push_back(seconds_of(compute, repeats));
       const double after = c.vector_operations > 0 ? seconds_of_operation() : 0;
-      const double memory = data.empty() ? 0 : seconds_of(stream, repeats), arithmetic = c.vector_operations * (before + after) / 2;
+      const double memory = data.empty() ? 0 : seconds_of([&] { stream(ahead); }, repeats);
+      const double arithmetic = c.vector_operations * (before + after) / 2;
       computes = arithmetic > memory;
       limit.push_back(std::max(memory, arithmetic));
       share.push_back(limit.back() / own.back());
@@ -248,11 +255,11 @@ class Probe {
   }
 
  private:
-  void pass_once(const Stream& s, const std::vector<float*>& data) {
+  void pass_once(const Stream& s, const std::vector<float*>& data, int64_t ahead) {
     constexpr int64_t kGrain = 16384;  // the kernels' own
     float* const* out = data.data() + (s.in_place ? s.reads - s.writes : s.reads);
     workers_.run_range(s.elements, kGrain, [&](int64_t begin, int64_t end) {
-      sink_ = pass_over(s.reads, s.writes, const_cast<const float* const*>(data.data()), out, begin, end);
+      sink_ = pass_over(s.reads, s.writes, const_cast<const float* const*>(data.data()), out, begin, end, ahead);
     });
   }
 

@@ -9,6 +9,7 @@
 #include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/scalar.h"
+#include "backend/cpu/stream_ahead.h"
 
 namespace st::cpu::ST_ISA {
 
@@ -46,8 +47,12 @@ void with_parameter(const char* op, const Call& call, const Body& body) {
 template <class P>
 const P* gradient_of(const Operand& gradient, int64_t at, int64_t count, P* room) {
   if (gradient.dtype == DType::f32 || gradient.dtype == DType::f64) return gradient.as<const P>() + at;
-  const auto widen_from = [&](auto* from) {
-    each_vector<P>(count, [&](int64_t i, int64_t n) { store_part(room + i, Batch<P>(load_part(from + at + i, n)), n); });
+  const int64_t ahead = stream_ahead();
+  const auto widen_from = [=](auto* from) {
+    each_vector<P>(count, [=](int64_t i, int64_t n) {
+      __builtin_prefetch(from + at + i + ahead);
+      store_part(room + i, Batch<P>(load_part(from + at + i, n)), n);
+    });
   };
   if constexpr (std::is_same_v<P, float>) {
     if (gradient.dtype == DType::bf16)
@@ -58,39 +63,53 @@ const P* gradient_of(const Operand& gradient, int64_t at, int64_t count, P* room
   return room;
 }
 
+/// update_elements() of n elements, whole vectors of them. What the rule holds is copied: a vector's store may alias what is behind a
+/// reference, which would be read again behind each, and of a copy the compiler knows that it stays in registers.
+template <class P, size_t kStates, class Rule>
+[[gnu::noinline]] void update_vectors(const Rule& of_task, const UpdateInputs& inputs, int64_t ahead, const P* gradient, P* parameter,
+                                      std::array<P*, kStates> states, int64_t n) {
+  using B = Batch<P>;
+  const Rule rule = of_task;
+  const B factor(static_cast<P>(inputs.factor)), most(static_cast<P>(inputs.clip_value)), least = -most;
+  for (int64_t i = 0; i < n; i += kLanes<P>) {
+    __builtin_prefetch(gradient + i + ahead);
+    for (size_t s = 0; s < kStates; ++s) __builtin_prefetch(states[s] + i + ahead, 1);
+    __builtin_prefetch(parameter + i + ahead, 1);
+    std::array<B, kStates> state;
+    for (size_t s = 0; s < kStates; ++s) state[s] = load(states[s] + i);
+    const B g = xsimd::min(xsimd::max(load(gradient + i) * factor, least), most);
+    const B p = rule(g, load(parameter + i), state);
+    for (size_t s = 0; s < kStates; ++s) store(states[s] + i, state[s]);
+    store(parameter + i, p);
+  }
+}
+
 /// rule(g, p, state) -> the new p, of vectors; state: kStates of them, changed in place. call.writes: the parameter, then the state.
 template <class P, size_t kStates, class Rule>
 void update_elements(const Call& call, const Rule& rule) {
   constexpr int64_t kBlock = 1024;  // elements
-  constexpr int64_t kAhead = 1024;  // elements: the hardware's own prefetcher ends with the page
-  using B = Batch<P>;
   const UpdateInputs inputs(call);
-  const int64_t gradient_bytes = bytes_of(call.in[0].dtype);
+  const int64_t ahead = stream_ahead();
 
   call.workers->run_range(call.writes[0].elements(), kGrain, [&](int64_t begin, int64_t end) {
-    // Of this task's own: a vector's store may alias what is captured, which would be read again behind each.
-    const B factor(static_cast<P>(inputs.factor)), most(static_cast<P>(inputs.clip_value));
-    const Rule update = rule;
-    P* const parameter = call.writes[0].as<P>();
-    std::array<P*, kStates> states;
-    for (size_t s = 0; s < kStates; ++s) states[s] = call.writes[s + 1].as<P>();
-    const char* const gradients = call.in[0].as<const char>();
     alignas(64) P room[kBlock];
     for (int64_t from = begin; from < end; from += kBlock) {
-      const int64_t n = std::min(kBlock, end - from);
+      const int64_t n = std::min(kBlock, end - from), rest = n % kLanes<P>;
       const P* const gradient = gradient_of(call.in[0], from, n, room);
-      each_vector<P>(n, [&](int64_t i, int64_t count) {
-        const int64_t at = from + i;
-        __builtin_prefetch(gradients + (at + kAhead) * gradient_bytes);
-        for (size_t s = 0; s < kStates; ++s) __builtin_prefetch(states[s] + at + kAhead, 1);
-        __builtin_prefetch(parameter + at + kAhead, 1);
-        std::array<B, kStates> state;
-        for (size_t s = 0; s < kStates; ++s) state[s] = load_part(states[s] + at, count);
-        const B g = xsimd::min(xsimd::max(load_part(gradient + i, count) * factor, -most), most);
-        const B p = update(g, load_part(parameter + at, count), state);
-        for (size_t s = 0; s < kStates; ++s) store_part(states[s] + at, state[s], count);
-        store_part(parameter + at, p, count);
-      });
+      std::array<P*, kStates> states;
+      for (size_t s = 0; s < kStates; ++s) states[s] = call.writes[s + 1].as<P>() + from;
+      P* const parameter = call.writes[0].as<P>() + from;
+      update_vectors<P, kStates>(rule, inputs, ahead, gradient, parameter, states, n - rest);
+      if (rest == 0) continue;
+      // The last few in images of whole vectors, so that the loop above is the only one there is.
+      alignas(64) P images[kStates + 2][kLanes<P>] = {};
+      std::array<P*, kStates> state_images;
+      std::copy_n(gradient + n - rest, rest, images[0]);
+      std::copy_n(parameter + n - rest, rest, images[1]);
+      for (size_t s = 0; s < kStates; ++s) std::copy_n(states[s] + n - rest, rest, state_images[s] = images[s + 2]);
+      update_vectors<P, kStates>(rule, inputs, 0, images[0], images[1], state_images, kLanes<P>);
+      std::copy_n(images[1], rest, parameter + n - rest);
+      for (size_t s = 0; s < kStates; ++s) std::copy_n(state_images[s], rest, states[s] + n - rest);
     }
   });
 }
