@@ -127,7 +127,7 @@ void store_part(T* p, const Batch<Compute<T>>& v, int64_t count) {
 
 /// body(i, count) for each vector of n elements; the last may be short.
 template <class C, class Body>
-void each_vector(int64_t n, const Body& body) {
+void each_vector(int64_t n, Body body) {
   int64_t i = 0;
   for (; i + kLanes<C> <= n; i += kLanes<C>) body(i, kLanes<C>);
   if (i < n) body(i, n - i);

@@ -1,10 +1,13 @@
-// y = (x - mean) rstd gamma + beta over rows of C elements. Two passes over a row that stays in L1: the mean, then squares around it.
+// y = (x - mean) rstd gamma + beta over rows of C elements. Far from zero, sums of the elements themselves lose what tells them apart, so
+// they are taken around an origin: the mean of the row's first quarter. What that misses the mean by is part of the row's spread,
+// (origin - mean)^2 <= 4 variance, so the variance is at most 5 times as far off as around the mean itself, and of common rows hardly more.
 // Backward, with n = (x - mean) rstd and g = dy gamma: dx = rstd (g - sum(g) / C - n sum(g n) / C); dgamma = sum_rows dy n and
-// dbeta = sum_rows dy ride on the same pass, as partial rows (column_sums.h). Between two rows stands a chain of slow operations, in which
-// memory would be idle: each row's passes prefetch what the next one reads and writes.
+// dbeta = sum_rows dy ride on the same pass, as partial rows (column_sums.h). Behind a row's sums stands a chain of slow operations, in
+// which memory would be idle: a pass prefetches what the next rows read and write, and forward the next row's sums run beside it.
 #include <cmath>
 
 #include "backend/cpu/column_sums.h"
+#include "backend/cpu/stream_ahead.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
@@ -22,28 +25,40 @@ void layer_norm_of(const Call& call) {
   const double epsilon = call.attrs->real("epsilon");
   const int64_t columns = call.in[0].shape.last();
   const auto size = static_cast<double>(columns);
+  const int64_t quarter = std::min(columns, std::max<int64_t>(64, columns / 4));
+  const int64_t at_once = rows_at_once(columns), ahead = rows_ahead(at_once * columns);
 
   call.workers->run_range(call.out[1].elements(), rows_per_task(columns), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* const row = x + r * columns;
-      // Far from zero, sums of the elements themselves lose what tells them apart: a second pass, around the first mean, also mends it.
-      const auto mean = static_cast<C>(sum_of(row, columns) / size);
-      const auto sums = sum_blocks<C, 2>(columns, [&](int64_t i, int64_t count) {
-        __builtin_prefetch(row + columns + i);
-        const B d = load_part(row + i, count, mean) - B(mean);
-        return std::array{d, B(d * d)};
-      });
-      const double shift = sums[0] / size;
-      const double variance = sums[1] / size - shift * shift;
-      const auto rstd = static_cast<C>(1 / std::sqrt((variance < 0 ? 0 : variance) + epsilon));
-      const B scaled_shift(static_cast<C>(-shift) * rstd);
-      each_vector<C>(columns, [&](int64_t i, int64_t count) {
-        __builtin_prefetch(y + (r + 1) * columns + i, 1);
-        const B normal = fma(load_part(row + i, count) - B(mean), B(rstd), scaled_shift);
-        store_part(y + r * columns + i, fma(normal, load_part(gamma + i, count), load_part(beta + i, count)), count);
-      });
-      means[r] = static_cast<C>(static_cast<double>(mean) + shift);
-      rstds[r] = rstd;
+    for (int64_t first = begin; first < end; first += at_once) {
+      const int64_t rows = std::min(at_once, end - first);
+      C origins[2], shifts[2];
+      for (int64_t r = 0; r < rows; ++r)
+        origins[r] = static_cast<C>(sum_of(x + (first + r) * columns, quarter) / static_cast<double>(quarter));
+      for (int64_t r = 0; r < rows; ++r) {
+        const T* const row = x + (first + r) * columns;
+        const C origin = origins[r];
+        const auto sums = sum_blocks<C, 2>(columns, [=](int64_t i, int64_t count, std::array<B, 2>& sums_of_lane) {
+          __builtin_prefetch(row + i + ahead);
+          const B d = load_part(row + i, count, origin) - B(origin);
+          sums_of_lane[0] += d;
+          sums_of_lane[1] = fma(d, d, sums_of_lane[1]);
+        });
+        const double shift = sums[0] / size;
+        const double variance = sums[1] / size - shift * shift;
+        shifts[r] = static_cast<C>(-shift);
+        means[first + r] = static_cast<C>(static_cast<double>(origin) + shift);
+        rstds[first + r] = static_cast<C>(1 / std::sqrt((variance < 0 ? 0 : variance) + epsilon));
+      }
+      for (int64_t r = 0; r < rows; ++r) {
+        const T* const row = x + (first + r) * columns;
+        T* const normed = y + (first + r) * columns;
+        const B origin(origins[r]), rstd(rstds[first + r]), shift(shifts[r] * rstds[first + r]);
+        each_vector<C>(columns, [=](int64_t i, int64_t count) {
+          __builtin_prefetch(normed + i + ahead, 1);
+          const B normal = fma(load_part(row + i, count) - origin, rstd, shift);
+          store_part(normed + i, fma(normal, load_part(gamma + i, count), load_part(beta + i, count)), count);
+        });
+      }
     }
   });
 }
@@ -58,7 +73,7 @@ void layer_norm_backward_of(const Call& call) {
   const C* const rstds = call.in[3].as<const C>();
   const T* const dy = call.in[4].as<const T>();
   T* const dx = call.out[0].as<T>();
-  const int64_t columns = call.in[0].shape.last(), rows = call.in[2].elements();
+  const int64_t columns = call.in[0].shape.last(), rows = call.in[2].elements(), ahead = rows_ahead(columns);
   const auto size = static_cast<double>(columns);
   C* const partial = reinterpret_cast<C*>(call.workspace.data());  // [blocks][dgamma, dbeta][columns]
 
@@ -69,22 +84,24 @@ void layer_norm_backward_of(const Call& call) {
     for (int64_t r = begin; r < end; ++r) {
       const T* const row = x + r * columns;
       const T* const up = dy + r * columns;
-      const B mean(means[r]), rstd(rstds[r]);
-      const auto sums = sum_blocks<C, 2>(columns, [&](int64_t i, int64_t count) {
-        __builtin_prefetch(row + columns + i);
-        __builtin_prefetch(up + columns + i);
-        const B d = load_part(up + i, count), normal = (load_part(row + i, count, means[r]) - mean) * rstd;
+      T* const down = dx + r * columns;
+      const C middle = means[r];
+      const B mean(middle), rstd(rstds[r]);
+      const auto sums = sum_blocks<C, 2>(columns, [=](int64_t i, int64_t count) {
+        __builtin_prefetch(row + i + ahead);
+        __builtin_prefetch(up + i + ahead);
+        const B d = load_part(up + i, count), normal = (load_part(row + i, count, middle) - mean) * rstd;
         const B g = d * load_part(gamma + i, count);
         store_part(of_gamma + i, fma(d, normal, load_part(of_gamma + i, count)), count);
         store_part(of_beta + i, d + load_part(of_beta + i, count), count);
         return std::array{g, B(g * normal)};
       });
       const B along_one(static_cast<C>(sums[0] / size)), along_normal(static_cast<C>(sums[1] / size));
-      each_vector<C>(columns, [&](int64_t i, int64_t count) {
-        __builtin_prefetch(dx + (r + 1) * columns + i, 1);
+      each_vector<C>(columns, [=](int64_t i, int64_t count) {
+        __builtin_prefetch(down + i + ahead, 1);
         const B normal = (load_part(row + i, count) - mean) * rstd;
         const B g = load_part(up + i, count) * load_part(gamma + i, count);
-        store_part(dx + r * columns + i, rstd * (g - along_one - normal * along_normal), count);
+        store_part(down + i, rstd * (g - along_one - normal * along_normal), count);
       });
     }
   });

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backend/cpu/column_sums.h"
+#include "backend/cpu/stream_ahead.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
@@ -17,19 +18,27 @@ void rms_norm_of(const Call& call) {
   C* const rstds = call.out[1].as<C>();
   const double epsilon = call.attrs->real("epsilon");
   const int64_t columns = call.in[0].shape.last();
+  const int64_t at_once = rows_at_once(columns);
 
   call.workers->run_range(call.out[1].elements(), rows_per_task(columns), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* const row = x + r * columns;
-      const double squares = sum_blocks<C, 1>(columns, [&](int64_t i, int64_t count) {
-        const B v = load_part(row + i, count);
-        return std::array{B(v * v)};
-      })[0];
-      const auto rstd = static_cast<C>(1 / std::sqrt(squares / static_cast<double>(columns) + epsilon));
-      each_vector<C>(columns, [&](int64_t i, int64_t count) {
-        store_part(y + r * columns + i, load_part(row + i, count) * B(rstd) * load_part(gamma + i, count), count);
-      });
-      rstds[r] = rstd;
+    for (int64_t first = begin; first < end; first += at_once) {
+      const int64_t rows = std::min(at_once, end - first);
+      for (int64_t r = first; r < first + rows; ++r) {
+        const T* const row = x + r * columns;
+        const double squares = sum_blocks<C, 1>(columns, [=](int64_t i, int64_t count) {
+          const B v = load_part(row + i, count);
+          return std::array{B(v * v)};
+        })[0];
+        rstds[r] = static_cast<C>(1 / std::sqrt(squares / static_cast<double>(columns) + epsilon));
+      }
+      for (int64_t r = first; r < first + rows; ++r) {
+        const T* const row = x + r * columns;
+        T* const normed = y + r * columns;
+        const B rstd(rstds[r]);
+        each_vector<C>(columns, [=](int64_t i, int64_t count) {
+          store_part(normed + i, load_part(row + i, count) * rstd * load_part(gamma + i, count), count);
+        });
+      }
     }
   });
 }
@@ -43,7 +52,7 @@ void rms_norm_backward_of(const Call& call) {
   const C* const rstds = call.in[2].as<const C>();
   const T* const dy = call.in[3].as<const T>();
   T* const dx = call.out[0].as<T>();
-  const int64_t columns = call.in[0].shape.last(), rows = call.in[2].elements();
+  const int64_t columns = call.in[0].shape.last(), rows = call.in[2].elements(), ahead = rows_ahead(columns);
   C* const partial = reinterpret_cast<C*>(call.workspace.data());  // [blocks][columns]
 
   call.workers->run_range(rows, kRowBlock, [&](int64_t begin, int64_t end) {
@@ -52,19 +61,20 @@ void rms_norm_backward_of(const Call& call) {
     for (int64_t r = begin; r < end; ++r) {
       const T* const row = x + r * columns;
       const T* const up = dy + r * columns;
+      T* const down = dx + r * columns;
       const B rstd(rstds[r]);
-      const double sum = sum_blocks<C, 1>(columns, [&](int64_t i, int64_t count) {
-        __builtin_prefetch(row + columns + i);  // the next row: see layer_norm.cpp
-        __builtin_prefetch(up + columns + i);
+      const double sum = sum_blocks<C, 1>(columns, [=](int64_t i, int64_t count) {
+        __builtin_prefetch(row + i + ahead);  // see layer_norm.cpp
+        __builtin_prefetch(up + i + ahead);
         const B d = load_part(up + i, count), normal = load_part(row + i, count) * rstd;
         store_part(of_gamma + i, fma(d, normal, load_part(of_gamma + i, count)), count);
         return std::array{B(d * load_part(gamma + i, count) * normal)};
       })[0];
       const B along_normal(static_cast<C>(sum / static_cast<double>(columns)));
-      each_vector<C>(columns, [&](int64_t i, int64_t count) {
-        __builtin_prefetch(dx + (r + 1) * columns + i, 1);
+      each_vector<C>(columns, [=](int64_t i, int64_t count) {
+        __builtin_prefetch(down + i + ahead, 1);
         const B g = load_part(up + i, count) * load_part(gamma + i, count), normal = load_part(row + i, count) * rstd;
-        store_part(dx + r * columns + i, rstd * (g - normal * along_normal), count);
+        store_part(down + i, rstd * (g - normal * along_normal), count);
       });
     }
   });

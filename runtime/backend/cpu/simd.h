@@ -96,28 +96,36 @@ T max_lanes(const Batch<T>& v) {
   return best;
 }
 
-/// K sums over i < n at once; term(i, count) gives K vectors of the elements from i on, of which `count` exist and the others are 0.
-/// Four vector accumulators within a block of kSumBlock elements, blocks added in double, in order.
+/// K sums over i < n at once; term(i, count) gives K vectors of the elements from i on, of which `count` exist and the others are 0, or
+/// term(i, count, sums) adds them itself. Four vector accumulators within a block of kSumBlock elements, blocks added in double, in order.
+/// A term that holds what it needs by value ([=]) keeps it in registers: what it refers to is read again behind each store.
 template <class C, size_t K, class Term>
-std::array<double, K> sum_blocks(int64_t n, const Term& term) {
+std::array<double, K> sum_blocks(int64_t n, Term term) {
   constexpr int64_t L = kLanes<C>;
+  using Sums = std::array<Batch<C>, K>;
   std::array<double, K> total{};
-  const auto add = [](std::array<Batch<C>, K>& into, const std::array<Batch<C>, K>& v) {
-    for (size_t k = 0; k < K; ++k) into[k] += v[k];
+  const auto add = [&](Sums& into, int64_t i, int64_t count) {
+    if constexpr (std::is_invocable_v<Term, int64_t, int64_t, Sums&>) {
+      term(i, count, into);
+    } else {
+      const Sums v = term(i, count);
+      for (size_t k = 0; k < K; ++k) into[k] += v[k];
+    }
   };
   for (int64_t begin = 0; begin < n; begin += kSumBlock) {
     const int64_t end = std::min(n, begin + kSumBlock);
-    std::array<Batch<C>, K> a, b, c, d;
+    Sums a, b, c, d;
     for (size_t k = 0; k < K; ++k) a[k] = b[k] = c[k] = d[k] = Batch<C>(C(0));
     int64_t i = begin;
     for (; i + 4 * L <= end; i += 4 * L) {
-      add(a, term(i, L));
-      add(b, term(i + L, L));
-      add(c, term(i + 2 * L, L));
-      add(d, term(i + 3 * L, L));
+      add(a, i, L);
+      add(b, i + L, L);
+      add(c, i + 2 * L, L);
+      add(d, i + 3 * L, L);
     }
-    for (; i + L <= end; i += L) add(a, term(i, L));
-    if (i < end) add(b, term(i, end - i));
+    for (; i + L <= end; i += L) add(a, i, L);
+    if (i < end) add(b, i, end - i);
+#pragma GCC unroll 2
     for (size_t k = 0; k < K; ++k) total[k] += static_cast<double>(add_lanes<C>((a[k] + b[k]) + (c[k] + d[k])));
   }
   return total;

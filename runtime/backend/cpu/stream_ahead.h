@@ -20,4 +20,8 @@ inline int64_t stream_ahead() { return prefetches_across_pages() ? 64 : 1024; }
 /// Of passes over rows that stay in the L1: the next row, or several, so many elements.
 inline int64_t rows_ahead(int64_t elements) { return prefetches_across_pages() ? 64 : elements; }
 
+/// Rows that are normed together where they stay in the L1, what is read and what is written: one's sums run beside the slow operations
+/// behind the other's.
+inline int64_t rows_at_once(int64_t columns) { return columns <= 1536 ? 2 : 1; }
+
 }  // namespace st::cpu
