@@ -23,6 +23,14 @@ struct GemmOperands {
 /// A whole product by one thread, without scratch and without an epilogue; alpha is not 0. The same bits as run()'s.
 using SmallProduct = void (*)(const GemmProblem& problem, const TileSchedule& schedule, const GemmOperands& operands);
 
+/// A finished piece of C.
+struct EpiloguePiece {
+  void* c;  // of the whole matrix
+  MatrixStrides at;
+  DType type;
+  int64_t row, rows, column, columns;
+};
+
 struct GemmKernels {
   /// The schedule of the problem as_run(); `wanted` is the caller's, and is seen from the transposed problem where that runs.
   TileSchedule (*schedule)(const GemmProblem& problem, const TileSchedule& wanted);
@@ -36,6 +44,9 @@ struct GemmKernels {
   void (*pack)(const GemmProblem& problem, const TileSchedule& schedule, const void* b, std::byte* to, Workers& workers);
   /// For products so small that what run() looks at first would cost as much: whoever makes one many times asks once. Null: run() it.
   SmallProduct (*small)(const GemmProblem& problem, const TileSchedule& schedule, int threads) = nullptr;
+  /// What stands behind a product, for sets that differ in the product alone. Null: theirs is another set's.
+  void (*apply_epilogue)(const GemmEpilogue& epilogue, const EpiloguePiece& piece) = nullptr;
+  void (*sum_columns)(const GemmProblem& problem, const void* c, void* sums, Workers& workers) = nullptr;
 };
 
 /// What the layout of a packed B depends on.

@@ -1,15 +1,19 @@
 // A chunk of a row goes through all stages as floats in the L1; between stages it is rounded to C's type, as it would be in memory. Of fp32
-// rows a vector at a time does, where it lies, and of bf16 rows in the classes that multiply bf16.
+// rows a vector at a time does, where it lies, and of bf16 rows with AVX-512, whose classes multiply bf16.
 #include "backend/cpu/gemm/epilogue_rows.h"
 
 #include "backend/cpu/activation_vectors.h"
 #include "backend/cpu/convert.h"
-#include "backend/cpu/gemm/cells.h"
 #include "backend/cpu/gemm/float_rows.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
 
+#if defined(__AVX512F__)
+constexpr bool kTakesHalves = true;
+#else
+constexpr bool kTakesHalves = false;
+#endif
 constexpr int64_t kChunk = 256;  // floats; four of them and what they are made of fit the L1
 
 void round_to(DType type, float* x, int64_t n) {
@@ -104,7 +108,7 @@ void with_stage(const GemmEpilogue& e, const Body& body) {
 
 bool is_plain(const GemmEpilogue& e, const EpiloguePiece& piece) {
   const auto has_unit_columns = [](const GemmSide& side) { return side.data == nullptr || side.at.column == 1; };
-  const bool has_kernel = piece.type == DType::f32 || (micro::kPairs && piece.type == DType::bf16);
+  const bool has_kernel = piece.type == DType::f32 || (kTakesHalves && piece.type == DType::bf16);
   return has_kernel && piece.at.column == 1 && has_unit_columns(e.pre_activation) && has_unit_columns(e.derivative_at) &&
          has_unit_columns(e.residual);
 }
@@ -168,7 +172,7 @@ void add_row(const void* c, DType type, int64_t first, int64_t stride, int64_t n
 
 void apply_epilogue(const GemmEpilogue& e, const EpiloguePiece& piece) {
   if (is_plain(e, piece)) {
-    if constexpr (micro::kPairs)
+    if constexpr (kTakesHalves)
       if (piece.type == DType::bf16) return finish_plain_rows<bf16>(e, piece);
     return finish_plain_rows<float>(e, piece);
   }

@@ -183,7 +183,11 @@ void gemm_pack(const GemmProblem& problem, const TileSchedule& schedule, const v
 
 extern "C" const st::GemmKernels* ST_ENTRY_OF(ST_ISA)() {
   namespace isa = st::cpu::ST_ISA;
-  static const st::GemmKernels kernels{isa::gemm_schedule,     isa::gemm_workspace, isa::gemm,
-                                       isa::gemm_packed_bytes, isa::gemm_pack,      isa::gemm_small};
+  static const st::GemmKernels kernels {
+    isa::gemm_schedule, isa::gemm_workspace, isa::gemm, isa::gemm_packed_bytes, isa::gemm_pack, isa::gemm_small,
+#if !defined(ST_BF16_PAIRS)
+        isa::apply_epilogue, isa::sum_columns
+#endif
+  };
   return &kernels;
 }
