@@ -53,6 +53,7 @@ std::string contents(const std::string& path) {
 
 Json value_of(const std::string& option, const std::string& type, const std::string& value) {
   if (type == "text") return value;
+  if (type == "integer" && value == "auto") return value;  // the recipe knows which keys may be
   if (type == "integer") return whole_number(option, value);
   if (type == "list") {
     Json list = Json::parse(value, nullptr, false);

@@ -180,7 +180,10 @@ void summarize(RunParts& parts, const TrainOptions& o, const Json& model, const 
   if (recipe_text(recipe, "gemm_library") == "auto")
     for (const auto& [by, count] : plan["ranks"][0]["products"].items())
       std::printf("products         %lld by %s\n", static_cast<long long>(count.get<int64_t>()), by == "own" ? "own kernels" : by.c_str());
-  std::printf("steps            %s of %s rows\n", o.steps.c_str(), with_commas(parts.rows_per_step).c_str());
+  std::printf("steps            %s of %s rows", o.steps.c_str(), with_commas(parts.rows_per_step).c_str());
+  if (recipe_text(recipe, "batch") == "auto")
+    std::printf(", in %lld micro-batches", static_cast<long long>(plan["ranks"][0]["micro_batches"].get<int64_t>()));
+  std::printf("\n");
   std::fflush(stdout);
 
   parts.title = o.model + ", " + model["layers"].dump() + " layers of width " + model["width"].dump();
@@ -221,7 +224,8 @@ int run_train(const TrainOptions& o) {
   parts.model = make<Model>(st_model_builtin, context.get(), o.model.c_str(), model.dump().c_str(), recipe_whole(recipe, "seed"));
   parts.trainer = make<Trainer>(st_trainer_create, parts.model.get(), recipe.get(), parts.train.get());
   const Json plan = Json::parse(text(st_trainer_plan, parts.trainer.get()));
-  parts.rows_per_step = plan["ranks"][0]["micro_batches"].get<int64_t>() * recipe_whole(recipe, "batch");
+  const Json& rank = plan["ranks"][0];
+  parts.rows_per_step = rank["micro_batches"].get<int64_t>() * rank["batch"].get<int64_t>();
   summarize(parts, o, model, recipe);
   if (o.explain) std::printf("%s\n", text(st_trainer_explain, parts.trainer.get()));
   return train(parts, options);

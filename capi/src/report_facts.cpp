@@ -97,7 +97,7 @@ std::string plan_json(const Plan& plan) {
   for (const auto& [library, count] : products_by_library(plan.program)) products.add(library, count);
   rank.add_json("products", products.text());
   rank.add_json("recompute", recompute_json(plan.recompute));
-  rank.add("micro_batches", plan.micro_batches).add("instructions", plan.instructions.size());
+  rank.add("batch", plan.program.batch).add("micro_batches", plan.micro_batches).add("instructions", plan.instructions.size());
   return whole.add_json("ranks", json_list({rank.text()})).text();
 }
 

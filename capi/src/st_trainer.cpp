@@ -7,6 +7,7 @@
 #include "plan/plan.h"
 #include "report_facts.h"
 #include "step_calls.h"
+#include "train/batch_choice.h"
 
 using namespace st;
 using namespace st::capi;
@@ -79,9 +80,11 @@ st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, s
     auto home = peek(model);  // first, so that its context's memory serves
     auto object = std::make_shared<TrainerObject>();
     object->model = std::move(home);
-    const Recipe chosen = find(recipe)->recipe;
+    Recipe chosen = find(recipe)->recipe;
     const auto rows = data == nullptr ? nullptr : peek(data)->dataset;
     const Lease weights(Kind::model, object->model);
+    if (chosen.batch > 0) require_countable(*object->model->model, chosen);
+    chosen = with_batch_decided(*object->model->model, std::move(chosen), {});
     require_countable(*object->model->model, chosen);
     object->steps.reserve(kKeptSteps);
     object->trainer = std::make_unique<Trainer>(object->model->model, chosen, rows);

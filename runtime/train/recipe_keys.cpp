@@ -103,8 +103,15 @@ void take_defaults(Recipe& recipe) {
   for (const auto& [key, json] : optimizer_defaults(recipe.optimizer)) take_default(key, json);
 }
 
+constexpr int64_t kAuto = 0;  // a batch that is left open
+
+std::string or_auto(std::string_view key, const std::string& json) { return key == "batch" && json == "0" ? "\"auto\"" : json; }
+
 void take_key(Recipe& recipe, const std::string& key, const Json& value) {
-  take_value(recipe, key, value);
+  if (key == "batch" && value.is(Json::Kind::text) && value.text() == "auto")
+    recipe.batch = kAuto;
+  else
+    take_value(recipe, key, value);
   if (std::ranges::find(recipe.given, key) == recipe.given.end()) recipe.given.push_back(key);
   if (key == "optimizer") take_defaults(recipe);
 }
@@ -144,7 +151,7 @@ void Recipe::set(std::string_view key, std::string_view value) {
 
 std::string Recipe::get(std::string_view key) const {
 #define ST_RECIPE(type, name, standard, allowed, help) \
-  if (key == #name) return json_of(name);
+  if (key == #name) return or_auto(key, json_of(name));
 #include "train/recipe.def"
 #undef ST_RECIPE
   refuse_key(key);
@@ -152,7 +159,7 @@ std::string Recipe::get(std::string_view key) const {
 
 std::string Recipe::json() const {
   JsonLine object;
-#define ST_RECIPE(type, name, standard, allowed, help) object.add_json(#name, json_of(name));
+#define ST_RECIPE(type, name, standard, allowed, help) object.add_json(#name, or_auto(#name, json_of(name)));
 #include "train/recipe.def"
 #undef ST_RECIPE
   return object.text();

@@ -32,6 +32,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   Context& context = model_->context();
   check(recipe_.device == context.backend().name(), "trainer: the recipe asks for device ", recipe_.device, ", the model's context is on ",
         context.backend().name(), "; make the context with that device");
+  check(recipe_.batch > 0, "trainer: the recipe's batch is auto; decide it first, with with_batch_decided()");
   for (const std::string& note : recipe_.notes) context.options().log.info("recipe", note);
   if (data) check_input_fields(model_->program(), data->fields(), recipe_.batch);
   const int threads = recipe_.threads > 0 ? static_cast<int>(recipe_.threads) : context.threads();

@@ -19,6 +19,11 @@ class BadInput(CommandLineTest):
     def train_refused(self, *arguments, words):
         self.refused("train", "--data", self.text, "--steps", 3, *TINY, *arguments, words=words)
 
+    def test_batches_that_do_not_make_the_global_batch_show_the_numbers(self):
+        self.train_refused("--batch", "auto", words=["batch is auto", "give global_batch"])
+        self.train_refused("--batch", 3, "--global-batch", 4, words=["batch 3 x 1", "makes 3", "global_batch is 4", "a multiple of 3"])
+        self.train_refused("--accumulate", "auto", words=["accumulate is a whole number"])
+
     def test_commands_that_are_not_there_are_named(self):
         self.refused(words=["no command", "train"])
         self.refused("trian", words=["trian", "did you mean train?"])

@@ -38,6 +38,11 @@ class Train(CommandLineTest):
             # Single against double accumulation over sums of a few hundred terms.
             self.assertLessEqual(abs(a["loss"] - b["loss"]), 1e-5 * abs(b["loss"]), (a["step"], a["loss"], b["loss"]))
 
+    def test_batch_auto_takes_what_fits_and_keeps_the_global_batch(self):
+        chosen = self.tiny("--batch", "auto", "--global-batch", 4)
+        self.assertRegex(self.output, r"(?m)^steps +6 of 4 rows, in 1 micro-batches$")
+        self.assertEqual(chosen[-1], self.tiny("--batch", 4)[-1])
+
     def test_runs_are_equal_to_the_bit_whatever_the_threads(self):
         readme = self.file("README.md", (ROOT / "README.md").read_bytes())  # a copy: nobody edits it between the runs
         logs = [self.train(*SHOW, "--steps", 20, "--data", readme, "--threads", threads) for threads in (1, 1, 2)]
