@@ -129,6 +129,7 @@ bool Executor::go_on(Cursor& cursor, size_t end, double deadline, const PrepareM
       cursor.micro_batch = step.at.micro_batch;
     }
     execute(step);
+    if (watch_) watch_(step.at, *step.call);
     ++cursor.at;
     if (deadline != kNoDeadline && os::seconds() >= deadline) return cursor.at >= end;
   }

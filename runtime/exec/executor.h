@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/workers.h"
@@ -39,6 +40,9 @@ class Executor {
   bool go_on(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
   /// Packs the weights and makes their working copies anew: they were changed between two micro-batches of a run.
   void pack_again();
+  /// Called after each instruction of go_on() with what it read and wrote; what it throws ends the run. Empty: nothing is called.
+  using Watch = std::function<void(const Instruction& at, const Call& call)>;
+  void watch(Watch watch) { watch_ = std::move(watch); }
   /// The first instruction of a phase in a micro-batch, or the end of the plan; the update counts as the last micro-batch's.
   size_t first_of(Phase phase, int64_t micro_batch) const;
   size_t begin_of_update() const { return update_; }
@@ -77,7 +81,7 @@ class Executor {
   std::vector<Operand> operands_;  // of all calls, one after the other
   std::vector<Call> calls_;        // one a node, however many micro-batches it runs in
   std::vector<Step> steps_;
-  std::function<void(bool begins)> watch_update_;
+  Watch watch_;
   std::vector<std::vector<Operand*>> bound_;  // by slot in the host's memory: its operands
 };
 

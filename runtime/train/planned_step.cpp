@@ -1,11 +1,13 @@
 #include "train/planned_step.h"
 
+#include <cmath>
 #include <utility>
 
 #include "base/error.h"
 #include "base/os.h"
 #include "passes/scale_loss.h"
 #include "train/evaluation.h"
+#include "train/find_nan.h"
 
 namespace st {
 namespace {
@@ -63,16 +65,11 @@ void PlannedStep::begin(double lr, int64_t number, int64_t attempts, int64_t row
   full_ = rows / recipe_.batch;
   short_rows_ = rows % recipe_.batch;
   attempts_ = attempts;
-  packed_at_ = -1;
   rest_ = short_rows_ == 0 ? nullptr : &short_plan(short_rows_);
   tokens_ = micro_batch_tokens() * full_ + (rest_ == nullptr ? 0 : rows_of_loss(rest_->executor.plan().program));
-  part_ = Part::full;
-  cursor_ = {};
   full_end_ = first_instruction(executor_, full_);
-  if (rest_ != nullptr) {
-    rest_cursor_ = {.at = first_instruction(rest_->executor, full_)};
-    rest_end_ = first_instruction(rest_->executor, full_ + 1);
-  }
+  if (rest_ != nullptr) rest_end_ = first_instruction(rest_->executor, full_ + 1);
+  restart();
   slots_.rates[0] = lr;
   slots_.rates[1] = static_cast<double>(number);
   if (slots_.loss_scale == nullptr) return;
@@ -82,14 +79,70 @@ void PlannedStep::begin(double lr, int64_t number, int64_t attempts, int64_t row
 
 bool PlannedStep::go_on(double deadline, const Bind& bind) {
   if (is_computing()) {
-    const WeightsGate::Reader whole_step(model_.gate());
-    keep_packed();
-    if (!compute(deadline, bind) || is_past(deadline)) return false;
+    {
+      const WeightsGate::Reader whole_step(model_.gate());
+      keep_packed();
+      if (!compute(deadline, bind)) return false;
+    }
+    // Before the update: gradients may be finite all the same, and the weights must be those that made this loss.
+    if (recipe_.find_nan && !std::isfinite(*slots_.loss_sum)) find_nan(bind);
+    if (is_past(deadline)) return false;
   }
-  WeightsGate::Updating weights(model_.gate(), is_updating());
-  const bool done = executor_.go_on(cursor_, executor_.end(), deadline, {});
-  if (!done) weights.pause();
-  return done;
+  {
+    WeightsGate::Updating weights(model_.gate(), is_updating());
+    if (!executor_.go_on(cursor_, executor_.end(), deadline, {})) {
+      weights.pause();
+      return false;
+    }
+  }
+  if (recipe_.find_nan && bind && *slots_.skipped && *slots_.loss_count > 0 && !can_scale_less()) find_nan(bind);
+  return true;
+}
+
+void PlannedStep::restart() {
+  part_ = Part::full;
+  packed_at_ = -1;
+  cursor_ = {};
+  if (rest_ != nullptr) rest_cursor_ = {.at = first_instruction(rest_->executor, full_)};
+}
+
+/// Overflow is how a dynamic scale finds its height; at its minimum it has no answer left.
+bool PlannedStep::can_scale_less() const {
+  return slots_.loss_scale != nullptr && recipe_.loss_scale == 0 && *slots_.loss_scale > recipe_.loss_scale_minimum;
+}
+
+void PlannedStep::find_nan(const Bind& bind) {
+  const auto watch = [&](bool on) {
+    finding_nan_ = on;
+    for (Executor* executor : {&executor_, rest_ == nullptr ? nullptr : &rest_->executor}) {
+      if (executor == nullptr) continue;
+      if (!on)
+        executor->watch({});
+      else
+        executor->watch(
+            [this, executor](const Instruction& at, const Call& call) { check_finite(storage_.backend(), executor->plan(), at, call); });
+    }
+  };
+  try {
+    watch(true);
+    restart();
+    const WeightsGate::Reader whole_step(model_.gate());
+    compute(Executor::kNoDeadline, bind);
+  } catch (Error& error) {
+    watch(false);
+    if (error.code() != Code::not_finite) throw;
+    Error named(error.code(), text("step ", attempts_ + 1, ": ", error.message(), ". The step was undone"));
+    named.place = error.place;
+    named.place.step = attempts_ + 1;
+    throw named;
+  } catch (...) {
+    watch(false);
+    throw;
+  }
+  watch(false);
+  fail(Code::not_finite, text("step ", attempts_ + 1,
+                              ": loss or gradients are not finite, yet each value that its ops made is; the sum of a gradient's uses "
+                              "overflowed. The step was undone"));
 }
 
 /// Between two calls the host may write weights, and another trainer of the model may update them.

@@ -27,10 +27,14 @@ class PlannedStep {
   /// Makes `rows` rows from `first_row` on the inputs of an executor. False: they are not there yet.
   using Bind = std::function<bool(int64_t first_row, int64_t rows, Executor& executor)>;
   /// Goes on until `deadline` (os::seconds()), with at least one instruction if it has the rows; whether the step is done. Holds the
-  /// model's gate. After an error the step cannot go on.
+  /// model's gate. After an error the step cannot go on. With the recipe's find_nan a step whose loss or gradients are not finite ends with
+  /// not_finite, and no weight has changed.
   bool go_on(double deadline, const Bind& bind);
   /// False: nothing has been updated yet, and the step may still be forgotten.
   bool is_updating() const { return cursor_.at > executor_.begin_of_update(); }
+  /// Whether go_on() runs the step again from its first row, to find where a value stopped being finite (recipe find_nan). `Bind` is then
+  /// asked for the same rows once more.
+  bool is_finding_nan() const { return finding_nan_; }
   /// False: no more rows are needed.
   bool is_computing() const { return part_ != Part::update; }
 
@@ -63,6 +67,9 @@ class PlannedStep {
   Short& short_plan(int64_t rows);
   bool compute(double deadline, const Bind& bind);
   void keep_packed();
+  void restart();
+  bool can_scale_less() const;
+  [[noreturn]] void find_nan(const Bind& bind);
 
   Model& model_;
   const Recipe& recipe_;
@@ -81,6 +88,7 @@ class PlannedStep {
   Executor::Cursor cursor_, rest_cursor_;
   size_t full_end_ = 0, rest_end_ = 0;
   int64_t attempts_ = 0, tokens_ = 0;
+  bool finding_nan_ = false;
   int64_t packed_at_ = -1;  // the gate's changes() when its calls so far saw the weights; -1: none has
 };
 

@@ -92,7 +92,7 @@ std::optional<StepReport> Trainer::advance(std::span<const HostView> batch, doub
   cancelled_.begin();
   undoing_on_error([&] {
     if (!open_) return begin_step_on(batch);
-    if (!train_->is_computing()) return;
+    if (!train_->is_computing() && !recipe_.find_nan) return;  // find_nan may ask for the rows again
     check(!open_->from_data, "advance: this step was begun with the data's rows; go on with n = 0 and NULL");
     inputs_.check(batch, open_->rows);
   });
@@ -106,7 +106,7 @@ std::optional<StepReport> Trainer::advance(double deadline) {
     begin_step_on_data();
   }
   cancelled_.begin();
-  if (!open_->from_data && train_->is_computing()) {
+  if (!open_->from_data && (train_->is_computing() || recipe_.find_nan)) {
     undo();
     fail(Code::invalid_argument, "advance: this step was begun with the host's batch; go on with the same one. The step was undone");
   }
@@ -169,8 +169,10 @@ bool Trainer::go_on_with(std::span<const HostView> batch, double deadline) {
 }
 
 bool Trainer::go_on_with_data(double deadline) {
-  const Patience patience{deadline, [this] { return cancelled_.is_set(); }};
-  const auto bind = [&](int64_t, int64_t rows, Executor& executor) {
+  const auto bind = [&](int64_t first_row, int64_t rows, Executor& executor) {
+    const bool again = train_->is_finding_nan();
+    if (again && first_row == 0) feed_->rewind(items_taken_);
+    const Patience patience{again ? Executor::kNoDeadline : deadline, [this] { return cancelled_.is_set(); }};
     const auto batch = feed_->next(patience);
     if (!batch) return false;
     inputs_.check(*batch, rows);

@@ -65,6 +65,21 @@ TEST(Errors, NameTheOffsetInAFile) {
   EXPECT_EQ(info.file, path);
 }
 
+TEST(Errors, OfFindNanNameTheOpTheWeightAndTheStep) {
+  SineRun run(R"({"batch": 4, "accumulate": 2, "warmup": 0, "find_nan": true})");
+  ASSERT_TRUE(works(run.step()));
+  float inf = std::numeric_limits<float>::infinity();
+  const int64_t one[] = {1};
+  const st_view from = {ST_F32, 1, one, nullptr, &inf, sizeof inf};
+  ASSERT_TRUE(works(st_model_set(run.model, "second.bias", &from)));
+  EXPECT_TRUE(fails(ST_NOT_FINITE, run.step(), {"step 2", "linear", "second.bias", "inf at [0]", "micro-batch 0"}));
+  auto info = filled(st_error_info_init);
+  EXPECT_TRUE(works(st_last_error_info(&info)));
+  EXPECT_STREQ(info.op, "linear");
+  EXPECT_STREQ(info.tensor, "second.bias");
+  EXPECT_EQ(info.step, 2);
+}
+
 TEST(Errors, OfAnOpNameIt) {
   SmallRun run;
   TokenBatch batch(6, 1);

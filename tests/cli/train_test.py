@@ -99,6 +99,16 @@ class Train(CommandLineTest):
         log = self.tiny("--lr", 3e-3, "--early-stopping-patience", 1, "--early-stopping-min-delta", 100, steps=400)
         self.assertEqual(digits(log[:-1]), digits(plain[:40]))
 
+    def test_find_nan_ends_a_run_that_blew_up_with_the_op_and_its_place(self):
+        # Weights past fp32 after the first update: some product or norm of the second step is the first to show it.
+        blow = ("--lr", 1e38, "--warmup", 0, "--clip", 0, "--optimizer", "sgd", "--steps", 4)
+        done = run("train", "--data", self.text, *TINY, *blow, "--find-nan")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertRegex(
+            done.stderr,
+            r"step \d: the first value that is not finite was made by \w+ in \S+ \((for|back)ward, micro-batch 0\): (-?inf|NaN) at \[",
+        )
+
     def test_early_stopping_without_validation_is_refused(self):
         done = run("train", "--data", self.text, *TINY, "--steps", 2, "--validation", 0, "--early-stopping-patience", 2)
         self.assertEqual(done.returncode, 2)

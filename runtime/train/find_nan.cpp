@@ -1,0 +1,103 @@
+#include "train/find_nan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/float16.h"
+
+namespace st {
+namespace {
+
+constexpr int64_t kPiece = 32768;  // bytes at a time, as a device would copy them
+
+double element(const std::byte* data, DType dtype, int64_t i) {
+  switch (dtype) {
+    case DType::f32:
+      return reinterpret_cast<const float*>(data)[i];
+    case DType::f64:
+      return reinterpret_cast<const double*>(data)[i];
+    case DType::bf16:
+      return static_cast<double>(f32_of_bf16(reinterpret_cast<const uint16_t*>(data)[i]));
+    case DType::f16:
+      return static_cast<double>(f32_of_f16(reinterpret_cast<const uint16_t*>(data)[i]));
+    default:
+      return 0;  // not asked for
+  }
+}
+
+/// "inf at [3, 5]" of the first element that is not finite; "" when all are.
+std::string what_is_bad(Backend& backend, const Operand& of) {
+  if (of.data == nullptr || !is_floating(of.dtype)) return "";
+  const int64_t size = bytes_of(of.dtype);
+  std::vector<std::byte> piece;
+  for (int64_t first = 0; first < of.elements(); first += kPiece / size) {
+    const int64_t count = std::min(kPiece / size, of.elements() - first);
+    piece.resize(static_cast<size_t>(count * size));
+    backend.to_host(piece.data(), of.as<std::byte>() + first * size, count * size);
+    for (int64_t i = 0; i < count; ++i) {
+      const double value = element(piece.data(), of.dtype, i);
+      if (std::isfinite(value)) continue;
+      int64_t rest = first + i;
+      std::string index;
+      for (int32_t d = of.shape.rank() - 1; d >= 0; --d) {
+        const int64_t n = of.shape[d];
+        index = text(rest % n, index.empty() ? "" : ", ", index);
+        rest /= n;
+      }
+      return text(std::isnan(value) ? "NaN" : value > 0 ? "inf" : "-inf", " at [", index, "]");
+    }
+  }
+  return "";
+}
+
+/// The slot that a value is a view of, or -1.
+SlotId slot_of(const Graph& graph, Value v) {
+  while (graph[v.node].op == Op::reshape) v = graph[v.node].in[0];
+  return graph[v.node].op == Op::load ? graph[v.node].reads[0] : -1;
+}
+
+}  // namespace
+
+void check_finite(Backend& backend, const Plan& plan, const Instruction& at, const Call& call) {
+  const Program& program = plan.program;
+  const Graph& graph = program.sections[static_cast<size_t>(at.section)].graph;
+  const Node& node = graph[at.node];
+  const auto slot_name = [&](SlotId slot) { return program.slots[static_cast<size_t>(slot)].name; };
+
+  std::string tensor, bad, slot;
+  for (size_t i = 0; i < call.out.size() && bad.empty(); ++i) {
+    bad = what_is_bad(backend, call.out[i]);
+    tensor = text("output ", i, " (", call.out[i].dtype, " ", call.out[i].shape, ")");
+  }
+  for (size_t i = 0; i < call.writes.size() && bad.empty(); ++i) {
+    bad = what_is_bad(backend, call.writes[i]);
+    tensor = slot = slot_name(node.writes[i]);
+  }
+  if (bad.empty()) return;
+
+  std::string before;
+  const auto look_at = [&](SlotId from, const Operand& read) {
+    if (from < 0 || !before.empty() || std::ranges::find(node.writes, from) != node.writes.end()) return;
+    const std::string was = what_is_bad(backend, read);
+    if (was.empty()) return;
+    slot = slot_name(from);
+    before = text("; what it read of ", slot, " was not finite before: ", was);
+  };
+  for (size_t i = 0; i < call.in.size(); ++i) look_at(slot_of(graph, node.in[i]), call.in[i]);
+  for (size_t i = 0; i < call.reads.size(); ++i) look_at(node.reads[i], call.reads[i]);
+
+  const std::string& scope = program.regions[static_cast<size_t>(node.region)].name;
+  const Phase phase = program.sections[static_cast<size_t>(at.section)].phase;
+  Error error(Code::not_finite, text("the first value that is not finite was made by ", name_of(node.op), " in ",
+                                     scope.empty() ? "the outermost scope" : scope, " (", phase == Phase::forward ? "forward" : "backward",
+                                     ", micro-batch ", at.micro_batch, "): ", bad, " of ", tensor, before));
+  error.place.op = std::string(name_of(node.op));
+  error.place.tensor = slot;
+  throw error;
+}
+
+}  // namespace st
