@@ -219,7 +219,10 @@ StepReport Trainer::report_of(const StepSlots& slots, double lr, double seconds,
   // Last of a step: what unscaled it is the scale that its loss was scaled with. A step that counted no row says nothing of overflow.
   if (scaler_ && gradients_.unit != 0) scaler_->update(report.skipped);
   report.step = ++attempts_;
-  if (!report.skipped) ++updates_;
+  if (!report.skipped && ++updates_ % std::max<int64_t>(recipe_.trim_every, 1) == 0 && recipe_.trim_every > 0) {
+    model_->context().trim();
+    trim();  // a host's handle of this trainer is in use now, and the context passes it over
+  }
   report.tokens = tokens_ += tokens;
   report.milliseconds = seconds * 1e3;
   report.tokens_per_second = static_cast<double>(tokens) / seconds;

@@ -109,6 +109,9 @@ class Train(CommandLineTest):
             r"step \d: the first value that is not finite was made by \w+ in \S+ \((for|back)ward, micro-batch 0\): (-?inf|NaN) at \[",
         )
 
+    def test_trim_every_changes_no_digit(self):
+        self.assertEqual(digits(self.tiny("--trim-every", 1)), digits(self.tiny()))
+
     def test_early_stopping_without_validation_is_refused(self):
         done = run("train", "--data", self.text, *TINY, "--steps", 2, "--validation", 0, "--early-stopping-patience", 2)
         self.assertEqual(done.returncode, 2)

@@ -181,6 +181,43 @@ TEST(Trainer, TwoTrainersOfOneModelDoNotShareMoments) {
   EXPECT_EQ(first.executor().slot(model->parameters()[0]).data, second.executor().slot(model->parameters()[0]).data);
 }
 
+TEST(Trainer, TrimEveryTrimsItsContextAfterEachSoManySuccessfulSteps) {
+  struct Cache final : Trimmable {
+    int trims = 0;
+    void trim() override { ++trims; }
+  };
+  Training training{.recipe = {.batch = 3}};
+  const auto plain = training.trainer();
+  training.recipe.trim_every = 2;
+  const auto trainer = training.trainer();
+  const auto cache = std::make_shared<Cache>();
+  trainer->model().context().on_trim(cache);
+  Model& model = trainer->model();
+  auto* gamma = reinterpret_cast<float*>(model.data(model.parameter_named("final_norm.gamma")));
+  const float kept = gamma[0];
+  for (int successful = 0; successful < 5;) {
+    if (successful == 1) {  // a skipped step is none of them
+      gamma[0] = std::numeric_limits<float>::infinity();
+      ASSERT_TRUE(trainer->step().skipped);
+      EXPECT_EQ(cache->trims, 0);
+      gamma[0] = kept;
+    }
+    trainer->evaluate(training.data());
+    const int64_t full = trainer->memory_bytes();
+    const StepReport report = trainer->step();
+    ++successful;
+    EXPECT_EQ(cache->trims, successful / 2);
+    if (successful % 2 == 0)
+      EXPECT_LT(report.memory_bytes, full) << "the evaluation's plan is given back";
+    else
+      EXPECT_EQ(report.memory_bytes, full);
+  }
+  // The same rows but for those of the skipped step, so a run of its own: trimming changes no bit.
+  const auto again = training.trainer();
+  EXPECT_EQ(losses_of(*again, 4), losses_of(*plain, 4));
+  EXPECT_EQ(again->state_digest(), plain->state_digest());
+}
+
 TEST(Trainer, CancelEndsOneStepAndKeepsTheState) {
   const Training training{.recipe = {.batch = 3}};
   const auto cancelled = training.trainer(), plain = training.trainer();
