@@ -1,10 +1,9 @@
 #include "train/find_nan.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <limits>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
 #include "base/float16.h"
@@ -33,22 +32,22 @@ double element(const std::byte* data, DType dtype, int64_t i) {
 std::string what_is_bad(Backend& backend, const Operand& of) {
   if (of.data == nullptr || !is_floating(of.dtype)) return "";
   const int64_t size = bytes_of(of.dtype);
-  std::vector<std::byte> piece;
+  alignas(8) std::array<std::byte, kPiece> piece;
   for (int64_t first = 0; first < of.elements(); first += kPiece / size) {
     const int64_t count = std::min(kPiece / size, of.elements() - first);
-    piece.resize(static_cast<size_t>(count * size));
     backend.to_host(piece.data(), of.as<std::byte>() + first * size, count * size);
     for (int64_t i = 0; i < count; ++i) {
       const double value = element(piece.data(), of.dtype, i);
       if (std::isfinite(value)) continue;
+      std::array<int64_t, kMaxDims> index{};
       int64_t rest = first + i;
-      std::string index;
       for (int32_t d = of.shape.rank() - 1; d >= 0; --d) {
-        const int64_t n = of.shape[d];
-        index = text(rest % n, index.empty() ? "" : ", ", index);
-        rest /= n;
+        index[static_cast<size_t>(d)] = rest % of.shape[d];
+        rest /= of.shape[d];
       }
-      return text(std::isnan(value) ? "NaN" : value > 0 ? "inf" : "-inf", " at [", index, "]");
+      std::string bad = std::isnan(value) ? "NaN at " : value > 0 ? "inf at " : "-inf at ";
+      append_text(bad, Shape(std::span(index.data(), static_cast<size_t>(of.shape.rank()))));
+      return bad;
     }
   }
   return "";
@@ -62,7 +61,7 @@ SlotId slot_of(const Graph& graph, Value v) {
 
 }  // namespace
 
-void check_finite(Backend& backend, const Plan& plan, const Instruction& at, const Call& call) {
+void check_finite(Backend& backend, const Plan& plan, const Instruction& at, const Call& call, int64_t step) {
   const Program& program = plan.program;
   const Graph& graph = program.sections[static_cast<size_t>(at.section)].graph;
   const Node& node = graph[at.node];
@@ -92,9 +91,10 @@ void check_finite(Backend& backend, const Plan& plan, const Instruction& at, con
 
   const std::string& scope = program.regions[static_cast<size_t>(node.region)].name;
   const Phase phase = program.sections[static_cast<size_t>(at.section)].phase;
-  Error error(Code::not_finite, text("the first value that is not finite was made by ", name_of(node.op), " in ",
+  Error error(Code::not_finite, text("step ", step, ": the first value that is not finite was made by ", name_of(node.op), " in ",
                                      scope.empty() ? "the outermost scope" : scope, " (", phase == Phase::forward ? "forward" : "backward",
-                                     ", micro-batch ", at.micro_batch, "): ", bad, " of ", tensor, before));
+                                     ", micro-batch ", at.micro_batch, "): ", bad, " of ", tensor, before, ". The step was undone"));
+  error.place.step = step;
   error.place.op = std::string(name_of(node.op));
   error.place.tensor = slot;
   throw error;

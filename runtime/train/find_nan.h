@@ -8,8 +8,7 @@ namespace st {
 
 /// Throws not_finite when the instruction made a value that is not finite: the message names op, scope, tensor, index and micro-batch, and
 /// what it read from a slot (a weight, say) that was not finite before; the op and that slot, or the one it wrote, are in the
-/// error's place too. `micro_batch` is the
-/// step's, from 0.
-void check_finite(Backend& backend, const Plan& plan, const Instruction& at, const Call& call);
+/// error's place too. `step` is the attempt, from 1.
+void check_finite(Backend& backend, const Plan& plan, const Instruction& at, const Call& call, int64_t step);
 
 }  // namespace st

@@ -112,37 +112,30 @@ bool PlannedStep::can_scale_less() const {
 }
 
 void PlannedStep::find_nan(const Bind& bind) {
-  const auto watch = [&](bool on) {
+  const auto watch = [&](Executor& executor, bool on) {
+    if (!on) return executor.watch({});
+    executor.watch([this, &executor](const Instruction& at, const Call& call) {
+      check_finite(storage_.backend(), executor.plan(), at, call, attempts_ + 1);
+    });
+  };
+  const auto watch_all = [&](bool on) {
     finding_nan_ = on;
-    for (Executor* executor : {&executor_, rest_ == nullptr ? nullptr : &rest_->executor}) {
-      if (executor == nullptr) continue;
-      if (!on)
-        executor->watch({});
-      else
-        executor->watch(
-            [this, executor](const Instruction& at, const Call& call) { check_finite(storage_.backend(), executor->plan(), at, call); });
-    }
+    watch(executor_, on);
+    if (rest_ != nullptr) watch(rest_->executor, on);
   };
   try {
-    watch(true);
+    watch_all(true);
     restart();
     const WeightsGate::Reader whole_step(model_.gate());
     compute(Executor::kNoDeadline, bind);
-  } catch (Error& error) {
-    watch(false);
-    if (error.code() != Code::not_finite) throw;
-    Error named(error.code(), text("step ", attempts_ + 1, ": ", error.message(), ". The step was undone"));
-    named.place = error.place;
-    named.place.step = attempts_ + 1;
-    throw named;
   } catch (...) {
-    watch(false);
+    watch_all(false);
     throw;
   }
-  watch(false);
-  fail(Code::not_finite, text("step ", attempts_ + 1,
-                              ": loss or gradients are not finite, yet each value that its ops made is; the sum of a gradient's uses "
-                              "overflowed. The step was undone"));
+  watch_all(false);
+  fail(Code::not_finite,
+       "step: loss or gradients are not finite, yet each value that an op made is; the sum of a tied weight's gradients overflowed. "
+       "The step was undone");
 }
 
 /// Between two calls the host may write weights, and another trainer of the model may update them.
