@@ -68,8 +68,10 @@ void check_finite(Backend& backend, const Plan& plan, const Instruction& at, con
   const auto slot_name = [&](SlotId slot) { return program.slots[static_cast<size_t>(slot)].name; };
 
   std::string tensor, bad, slot;
+  size_t bad_output = 0;
   for (size_t i = 0; i < call.out.size() && bad.empty(); ++i) {
     bad = what_is_bad(backend, call.out[i]);
+    bad_output = i;
     tensor = text("output ", i, " (", call.out[i].dtype, " ", call.out[i].shape, ")");
   }
   for (size_t i = 0; i < call.writes.size() && bad.empty(); ++i) {
@@ -90,9 +92,11 @@ void check_finite(Backend& backend, const Plan& plan, const Instruction& at, con
   for (size_t i = 0; i < call.reads.size(); ++i) look_at(node.reads[i], call.reads[i]);
 
   const std::string& scope = program.regions[static_cast<size_t>(node.region)].name;
-  const Phase phase = program.sections[static_cast<size_t>(at.section)].phase;
+  // fused_cross_entropy makes its logits' gradient, its last output, in forward.
+  const bool is_gradient = program.sections[static_cast<size_t>(at.section)].phase != Phase::forward ||
+                           (node.op == Op::fused_cross_entropy && bad_output + 1 == call.out.size());
   Error error(Code::not_finite, text("step ", step, ": the first value that is not finite was made by ", name_of(node.op), " in ",
-                                     scope.empty() ? "the outermost scope" : scope, " (", phase == Phase::forward ? "forward" : "backward",
+                                     scope.empty() ? "the outermost scope" : scope, " (", is_gradient ? "backward" : "forward",
                                      ", micro-batch ", at.micro_batch, "): ", bad, " of ", tensor, before, ". The step was undone"));
   error.place.step = step;
   error.place.op = std::string(name_of(node.op));
