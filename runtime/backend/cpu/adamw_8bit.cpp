@@ -1,5 +1,8 @@
 // adamw.cpp's formula over moments in 8 bits (backend/moment_codes.h), a block of 256 elements at a time: decode, update with what was
 // computed, encode what was computed. 16 bytes a parameter in place of 28.
+#include <algorithm>
+#include <array>
+
 #include "backend/cpu/optimizer_pass.h"
 #include "backend/moment_codes.h"
 #include "ir/optimizer_state.h"
@@ -18,8 +21,11 @@ struct CodedMoment {
 
   template <class Encode>
   void encode(int64_t from, int64_t n, const float* x, const Encode& code_of) const {
-    float largest = 0;
-    for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(x[i]));
+    F32 most(0.0F);
+    each_vector<float>(n, [&](int64_t i, int64_t count) { most = xsimd::max(most, xsimd::abs(load_part(x + i, count))); });
+    alignas(64) std::array<float, F32::size> lanes;
+    most.store_aligned(lanes.data());
+    const float largest = *std::max_element(lanes.begin(), lanes.end());
     scale[from / kMomentBlock] = largest;
     const float by = largest > 0 ? 1 / largest : 0;
     for (int64_t i = 0; i < n; ++i) codes[from + i] = code_of(std::clamp(x[i] * by, -1.0F, 1.0F));
@@ -58,8 +64,9 @@ void adamw_in_8_bits(const Call& call) {
         store_part(m + i, new_m, count);
         store_part(v + i, new_v, count);
       });
-      moment1.encode(from, n, m, moment_codes::encode_signed);
-      moment2.encode(from, n, v, moment_codes::encode_unsigned);
+      // Lambdas, since a call through a pointer to a function does not become vectors.
+      moment1.encode(from, n, m, [](float x) { return moment_codes::encode_signed(x); });
+      moment2.encode(from, n, v, [](float x) { return moment_codes::encode_unsigned(x); });
     }
   });
 }
