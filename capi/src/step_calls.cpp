@@ -38,6 +38,7 @@ void give_report(st_step_report* theirs, const StepReport& r) {
   ours.tokens_per_second = r.tokens_per_second;
   ours.milliseconds = r.milliseconds;
   ours.memory_bytes = r.memory_bytes;
+  ours.gradient_noise_scale = r.gradient_noise_scale;
   give(theirs, ours, "st_trainer_step: report");
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ir/build.h"
+#include "passes/gradient_slots.h"
 
 namespace st {
 
@@ -18,22 +19,13 @@ void clip(Program& program, double max_norm, SlotId unit, const ClipGroups& grou
   program.sections.push_back({.graph = {}, .phase = Phase::update});
   Builder b(program, static_cast<int32_t>(program.sections.size()) - 1);
 
-  // Slots of role gradient stand in the order backward made them: later uses of a tied parameter may come before its first.
   std::vector<Value> gradients;
   std::vector<std::vector<Value>> of_group(groups.max_norms.size());
-  const auto count = static_cast<SlotId>(program.slots.size());
-  for (SlotId parameter = 0; parameter < count; ++parameter) {
-    const Slot& slot = program.slots[static_cast<size_t>(parameter)];
-    if (slot.role != Role::parameter) continue;
-    const SlotId first = program.slot_named("gradient." + slot.name);
-    if (first < 0) continue;
-    for (int use = 1;; ++use) {
-      const SlotId more = program.slot_named(text("gradient.", program.slots[static_cast<size_t>(parameter)].name, ".use", use));
-      if (more < 0) break;
-      b.accumulate(b.load(more), first, When::every);
-    }
-    gradients.push_back(b.load(first));
-    const int group = groups.group_of ? groups.group_of(program.slots[static_cast<size_t>(parameter)]) : -1;
+  for (const std::vector<SlotId>& uses : gradient_slots(program)) {
+    for (size_t use = 1; use < uses.size(); ++use) b.accumulate(b.load(uses[use]), uses[0], When::every);
+    gradients.push_back(b.load(uses[0]));
+    const Slot& gradient = program.slots[static_cast<size_t>(uses[0])];
+    const int group = groups.group_of ? groups.group_of(program.slots[static_cast<size_t>(gradient.of)]) : -1;
     if (group >= 0) of_group[static_cast<size_t>(group)].push_back(gradients.back());
   }
 

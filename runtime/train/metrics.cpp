@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <optional>
 
@@ -43,6 +44,7 @@ const std::string& log_line(JsonLine& line, const StepReport& r) {
   line.add("step", r.step).add("loss", r.loss).add("lr", r.lr).add("grad_norm", r.grad_norm).add("loss_scale", r.loss_scale);
   line.add("skipped", r.skipped).add("tokens", r.tokens).add("tokens_per_second", r.tokens_per_second);
   line.add("milliseconds", r.milliseconds).add("memory_bytes", r.memory_bytes);
+  if (std::isfinite(r.gradient_noise_scale)) line.add("gradient_noise_scale", r.gradient_noise_scale);
   return line.finish();
 }
 

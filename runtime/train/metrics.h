@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,10 +23,11 @@ struct StepReport {
   double tokens_per_second = 0;
   double milliseconds = 0;
   int64_t memory_bytes = 0;
+  double gradient_noise_scale = std::numeric_limits<double>::quiet_NaN();  // in rows; NaN: not measured, or not known yet
 };
 
-/// {"step":12,"loss":3.21,...}: keys in this order, 9 significant digits, null for what is not finite. Ends with a newline; `line` is
-/// started anew and keeps its memory, so that a step allocates nothing.
+/// {"step":12,"loss":3.21,...}: keys in this order, 9 significant digits, null for what is not finite; a gradient noise scale that is not
+/// known is left out. Ends with a newline; `line` is started anew and keeps its memory, so that a step allocates nothing.
 const std::string& log_line(JsonLine& line, const StepReport& report);
 
 /// The last line of a run: {"state":"<hex>","validation_loss":2.9}; without validation (NaN) null.

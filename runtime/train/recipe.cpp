@@ -8,6 +8,7 @@
 #include "passes/autodiff.h"
 #include "passes/clip.h"
 #include "passes/dropout.h"
+#include "passes/first_norm.h"
 #include "passes/for_inference.h"
 #include "passes/freeze.h"
 #include "passes/fuse.h"
@@ -110,7 +111,9 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   const auto replan = [&](const PlanOptions& other) { return plan_step(model, recipe, rows, loss_seed, backend, threads, other); };
   runner.run("recompute", [&](Program& p) { recomputed = recompute_by(p, recipe, options, replan); });  // memory for arithmetic
 
-  runner.run("accumulate", [&](Program& p) { accumulate(p, micro_batches); });             // the first micro-batch writes, the others add
+  runner.run("accumulate", [&](Program& p) { accumulate(p, micro_batches); });  // the first micro-batch writes, the others add
+  // A step of one micro-batch, and a short one, tell no noise.
+  if (recipe.gradient_noise_scale && micro_batches > 1 && !is_short) runner.run("first_norm", [](Program& p) { first_norm(p); });
   runner.run("clip", [&](Program& p) { clip(p, recipe.clip, -1, clip_groups(recipe)); });  // norm, finite check, one factor
   runner.run("update", [&](Program& p) { update(p, updates_of(recipe)); });                // on the layout found
   runner.run("fuse", [](Program& p) { fuse(p); });

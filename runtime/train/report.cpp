@@ -195,6 +195,9 @@ std::string html_report(const RunSummary& run) {
                        [](const StepReport& s) { return s.grad_norm; });
     out += step_figure(run, "Speed", "tokens a second", "tokens/s", "speed", LineChart::Scale::zero,
                        [](const StepReport& s) { return s.tokens_per_second; });
+    if (std::ranges::any_of(run.steps, [](const StepReport& s) { return std::isfinite(s.gradient_noise_scale); }))
+      out += step_figure(run, "Gradient noise scale", "the batch, in sequences, above which larger ones stop paying", "noise scale", "norm",
+                         LineChart::Scale::spread, [](const StepReport& s) { return s.gradient_noise_scale; });
     out += memory_figure(run) + "</section>\n";
   }
   out += sample_card(run) + fact_cards(run);

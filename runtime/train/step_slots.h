@@ -13,6 +13,8 @@ struct StepSlots {
   double* loss_count = nullptr;  // likewise
   double* grad_norm = nullptr;
   bool* skipped = nullptr;
+  double* first_norm = nullptr;        // none where nobody asks for the gradient noise scale
+  double* first_loss_count = nullptr;  // likewise
 
   StepSlots() = default;
   explicit StepSlots(const Executor& executor)
@@ -22,7 +24,9 @@ struct StepSlots {
         loss_sum(find<double>(executor, "loss_sum")),
         loss_count(find<double>(executor, "loss_count")),
         grad_norm(find<double>(executor, "grad_norm")),
-        skipped(find<bool>(executor, "skipped")) {}
+        skipped(find<bool>(executor, "skipped")),
+        first_norm(find<double>(executor, "first_norm")),
+        first_loss_count(find<double>(executor, "first_loss_count")) {}
 
   /// Null: the program has no such slot; a parameter or an input of the host's may have the name.
   template <class T>

@@ -33,6 +33,9 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   check(recipe_.device == context.backend().name(), "trainer: the recipe asks for device ", recipe_.device, ", the model's context is on ",
         context.backend().name(), "; make the context with that device");
   check(recipe_.batch > 0, "trainer: the recipe's batch is auto; decide it first, with with_batch_decided()");
+  check(!recipe_.gradient_noise_scale || recipe_.step_micro_batches() > 1,
+        "recipe: gradient_noise_scale compares a micro-batch with the whole step, which is one micro-batch of ", recipe_.batch,
+        " rows; give accumulate 2 or more, with a smaller batch");
   for (const std::string& note : recipe_.notes) context.options().log.info("recipe", note);
   if (data) check_input_fields(model_->program(), data->fields(), recipe_.batch);
   const int threads = recipe_.threads > 0 ? static_cast<int>(recipe_.threads) : context.threads();
@@ -207,7 +210,17 @@ StepReport Trainer::finish_step() {
   const StepSlots& slots = train_->slots();
   StepReport report = report_of(slots, done.lr, done.seconds, train_->tokens());
   report.loss = *slots.loss_sum / *slots.loss_count;
+  if (!report.skipped) add_noise(done.rows);
+  report.gradient_noise_scale = noise_.scale();
   return report;
+}
+
+/// A micro-batch that counts no row has no mean, and one that is all of the step tells nothing.
+void Trainer::add_noise(int64_t rows) {
+  const StepSlots& slots = train_->slots();
+  if (slots.first_norm == nullptr || rows <= recipe_.batch || *slots.first_loss_count == 0) return;
+  const double unit_of_first = train_->unit() / *slots.loss_count * *slots.first_loss_count;
+  noise_.add(static_cast<double>(recipe_.batch), *slots.first_norm / unit_of_first, static_cast<double>(rows), *slots.grad_norm);
 }
 
 StepReport Trainer::report_of(const StepSlots& slots, double lr, double seconds, int64_t tokens) {

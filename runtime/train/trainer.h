@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "exec/executor.h"
+#include "optim/gradient_noise.h"
 #include "optim/loss_scaler.h"
 #include "optim/lr_schedule.h"
 #include "train/batch_binding.h"
@@ -114,6 +115,7 @@ class Trainer {
   bool go_on_with_data(double deadline);
   void undo();
   StepReport finish_step();
+  void add_noise(int64_t rows);
   HostLoss& host_loss_for(std::span<const HostView> batch);
   template <class Call>
   auto undoing_on_error(const Call& call);
@@ -127,6 +129,7 @@ class Trainer {
   LrSchedule schedule_;
   LearningRate host_schedule_;          // empty: the recipe's
   std::optional<LossScaler> scaler_;    // none: the recipe scales no loss
+  GradientNoise noise_;                 // of the recipe's gradient_noise_scale
   Storage storage_;                     // the model's parameters; gradients and moments of this trainer
   std::unique_ptr<PlannedStep> train_;  // none: the graph has no loss
   BatchBinding inputs_;

@@ -71,7 +71,7 @@ AT(st_generate_options, temperature, 16);
 AT(st_generate_options, top_k, 24);
 AT(st_generate_options, seed, 32);
 
-SIZE(st_step_report, 80);
+SIZE(st_step_report, 88);
 AT(st_step_report, struct_size, 0);
 AT(st_step_report, skipped, 4);
 AT(st_step_report, step, 8);
@@ -83,6 +83,7 @@ AT(st_step_report, tokens, 48);
 AT(st_step_report, tokens_per_second, 56);
 AT(st_step_report, milliseconds, 64);
 AT(st_step_report, memory_bytes, 72);
+AT(st_step_report, gradient_noise_scale, 80);
 
 SIZE(st_evaluation, 40);
 AT(st_evaluation, struct_size, 0);

@@ -21,7 +21,8 @@ ReleaseFn = CFUNCTYPE(None, c_void_p)
 class StepReport(Structure):
     _fields_ = [("struct_size", c_uint32), ("skipped", c_int32), ("step", c_int64), ("loss", c_double), ("lr", c_double),
                 ("grad_norm", c_double), ("loss_scale", c_double), ("tokens", c_int64), ("tokens_per_second", c_double),
-                ("milliseconds", c_double), ("memory_bytes", c_int64)]
+                ("milliseconds", c_double), ("memory_bytes", c_int64),
+                ("gradient_noise_scale", c_double)]
 
 
 class TorchLoss:
@@ -90,7 +91,7 @@ class Run:
         """The graph's mse."""
         batch = (NamedView * 2)(self.named(b"x", self.loss.address(self.x)), self.named(b"y", self.loss.address(self.y)))
         report = StepReport()
-        self.st.st_step_report_init(byref(report), c_size_t(StepReport.memory_bytes.offset + 8))
+        self.st.st_step_report_init(byref(report), c_size_t(StepReport.gradient_noise_scale.offset + 8))
         self.st.st_trainer_step(self.trainer, c_int64(2), batch, byref(report))
         return report.loss
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import pty
 import re
 import signal
@@ -210,6 +211,17 @@ class Train(CommandLineTest):
         self.assertNotEqual(whole[-1]["state"], parts[-1]["state"], "the order of sums is another")
         self.assertLess(whole[39]["loss"], 0.9 * whole[0]["loss"], "it learns")
 
+    def test_gradient_noise_scale_is_logged_and_drawn(self):
+        report = os.path.join(self.folder, "noise.html")
+        log = self.tiny("--batch", 2, "--accumulate", 3, "--gradient-noise-scale", "--report", report)
+        known = [line["gradient_noise_scale"] for line in log[:-1] if "gradient_noise_scale" in line]
+        self.assertTrue(known and min(known) > 0, log)
+        with open(report, encoding="utf-8") as page:
+            self.assertIn("Gradient noise scale", page.read())
+        plain = self.tiny("--batch", 2, "--accumulate", 3)
+        self.assertEqual(plain[-1], log[-1], "measuring it changes no bit")
+        self.assertEqual([list(line) for line in plain[:-1]], [KEYS] * 6)
+
     def test_16_bits_end_like_fp32(self):
         end = {}
         for precision in ("fp32", "bf16", "fp16"):
@@ -217,6 +229,16 @@ class Train(CommandLineTest):
         self.assertLess(end["fp32"], 3.5, "it learned")
         for precision in ("bf16", "fp16"):
             self.assertLessEqual(end[precision], 1.01 * end["fp32"], precision)
+
+    @unittest.skipIf(b"__asan_" in pathlib.Path(PROGRAM).read_bytes(), "a thousand steps; other tests run the same code")
+    def test_8_bit_moments_end_like_those_of_32(self):
+        end = {}
+        for optimizer in ("adamw", "adamw-8bit"):  # its matrices are past 4,096 elements, from where moments are coded
+            log = self.train("--data", self.text, "--layers", 2, "--width", 64, "--heads", 2, "--context", 16, "--batch", 4, "--steps", 500,
+                             "--threads", 1, "--optimizer", optimizer)
+            end[optimizer] = sum(line["loss"] for line in log[450:500]) / 50
+        self.assertNotEqual(end["adamw"], end["adamw-8bit"])
+        self.assertLessEqual(abs(end["adamw-8bit"] - end["adamw"]), 0.005 * end["adamw"], end)
 
     def test_log_has_its_keys_in_order_and_ends_with_the_state(self):
         log = self.tiny()

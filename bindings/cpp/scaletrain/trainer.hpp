@@ -24,6 +24,7 @@ struct StepReport {
   double tokens_per_second = 0;
   double milliseconds = 0;
   int64_t memory_bytes = 0;
+  double gradient_noise_scale = 0;  // NaN: not measured, or not known yet
 };
 
 struct Metric {
@@ -164,8 +165,17 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
     return raw;
   }
   static StepReport report(const st_step_report& raw) {
-    return {raw.skipped != 0,      raw.step,         raw.loss,        raw.lr, raw.grad_norm, raw.loss_scale, raw.tokens,
-            raw.tokens_per_second, raw.milliseconds, raw.memory_bytes};
+    return {raw.skipped != 0,
+            raw.step,
+            raw.loss,
+            raw.lr,
+            raw.grad_norm,
+            raw.loss_scale,
+            raw.tokens,
+            raw.tokens_per_second,
+            raw.milliseconds,
+            raw.memory_bytes,
+            raw.gradient_noise_scale};
   }
 
   std::shared_ptr<detail::Fault> fault_;  // of the data's fill

@@ -21,7 +21,8 @@ typedef struct st_step_report {
   int64_t tokens;    /* since step 1 */
   double tokens_per_second;
   double milliseconds;
-  int64_t memory_bytes; /* of all buffers: the plan's device_total, the data's prefetch buffers, and plans that evaluate made */
+  int64_t memory_bytes;        /* of all buffers: the plan's device_total, the data's prefetch buffers, and plans that evaluate made */
+  double gradient_noise_scale; /* in rows of a batch: from the recipe's key of that name; NaN: not measured, or not known yet */
 } st_step_report;
 
 ST_API st_status st_step_report_init(st_step_report* report, size_t size);
