@@ -9,10 +9,10 @@ namespace cli {
 namespace {
 
 int run_bench(const BenchOptions& o) {
-  const std::string there = "there is: step, gemm";
-  if (o.kind.empty()) refuse("bench: of what? There is: step, gemm");
-  if (o.kind != "step" && o.kind != "gemm") {
-    const bool later = o.kind == "optimizer" || o.kind == "collective" || o.kind == "checkpoint";
+  const std::string there = "there is: step, gemm, optimizer";
+  if (o.kind.empty()) refuse("bench: of what? There is: step, gemm, optimizer");
+  if (o.kind != "step" && o.kind != "gemm" && o.kind != "optimizer") {
+    const bool later = o.kind == "collective" || o.kind == "checkpoint";
     refuse("bench: ", later ? o.kind + " is not in this version yet; " : "unknown benchmark " + o.kind + "; ", there);
   }
   if (o.tune && (o.kind != "gemm" || o.tiles)) refuse("--tune is of gemm, without --tiles");
@@ -24,7 +24,7 @@ int run_bench(const BenchOptions& o) {
   if (rounds < 1) refuse("--rounds is ", rounds, "; give at least 1");
   if (threads < 0 || threads > 4096) refuse("--threads is ", threads, "; give 1 to 4096, or 0 for this process's cores");
   const int64_t used = threads > 0 ? threads : Json::parse(text(st_features))["cores"].get<int64_t>();
-  (o.kind == "step" ? bench_step : bench_gemm)(o, rounds, used);
+  (o.kind == "step" ? bench_step : o.kind == "gemm" ? bench_gemm : bench_optimizer)(o, rounds, used);
   return kDone;
 }
 
@@ -32,12 +32,13 @@ int run_bench(const BenchOptions& o) {
 
 Command bench_command(CLI::App& app) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* command = app.add_subcommand("bench", "measure: step (whole training steps of a GPT), gemm (matrix products)");
-  command->add_option("kind", options->kind, "what to measure: step, gemm");
+  CLI::App* command = app.add_subcommand(
+      "bench", "measure: step (whole training steps of a GPT), gemm (matrix products), optimizer (unscale, clip and AdamW)");
+  command->add_option("kind", options->kind, "what to measure: step, gemm, optimizer");
   add_text(*command, "--rounds", options->rounds, "samples of each side, interleaved [15]");
   add_text(*command, "--threads", options->threads, "of each side; 0: this process's cores [0]");
   add_text(*command, "--against", options->against,
-           "step: pytorch (from the .venv, or the python named by SCALETRAIN_PYTHON); gemm: any of openblas,blis,onednn,mkl, "
+           "step, optimizer: pytorch (from the .venv, or the python named by SCALETRAIN_PYTHON); gemm: any of openblas,blis,onednn,mkl, "
            "each from the system, the .venv or the file named by SCALETRAIN_OPENBLAS and so on; or none [all]");
   add_text(*command, "--shapes", options->shapes, "all: the longer list of shapes, too");
   add_text(*command, "--shape", options->shape, "gemm: this one alone, MxNxK");

@@ -1,4 +1,4 @@
-// What `scaletrain bench` was asked for. Each kind has a file: bench_step.cpp, bench_gemm.cpp.
+// What `scaletrain bench` was asked for. Each kind has a file: bench_step.cpp, bench_gemm.cpp, bench_optimizer.cpp.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@ struct BenchOptions {
   bool json = false, tiles = false, memory = false, tune = false;
 };
 
-/// Both refuse what is not theirs. `rounds` and `threads` are at least 1.
+/// Each refuses what is not theirs. `rounds` and `threads` are at least 1.
 void bench_step(const BenchOptions& options, int64_t rounds, int64_t threads);
 void bench_gemm(const BenchOptions& options, int64_t rounds, int64_t threads);
+void bench_optimizer(const BenchOptions& options, int64_t rounds, int64_t threads);
 
 }  // namespace cli

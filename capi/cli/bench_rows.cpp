@@ -41,8 +41,8 @@ void BenchRows::finish(const Json& summary, const std::string& lines) const {
 }
 
 void BenchRows::print(const BenchRow& row) const {
-  std::printf("%s\n  own               %9.*f %s  %.3f of peak (%.0f GFLOP/s)\n", row.name.c_str(), digits_, quantile(row.own, 0.5),
-              unit_.c_str(), quantile(row.fraction, 0.5), quantile(row.peak, 0.5) / 1e9);
+  std::printf("%s\n  own               %9.*f %s  %.3f of %s (%.0f %s)\n", row.name.c_str(), digits_, quantile(row.own, 0.5), unit_.c_str(),
+              quantile(row.fraction, 0.5), limit_.name, quantile(row.peak, 0.5) / limit_.one, limit_.unit);
   for (const auto& [name, speed] : row.peers) {
     const Ratio ratio = ratio_of(row.own, speed);
     std::printf("  %-17s %9.*f %s", name.c_str(), digits_, quantile(speed, 0.5), unit_.c_str());

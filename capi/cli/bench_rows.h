@@ -15,12 +15,18 @@ namespace cli {
 /// A sample of each round, in the order of the rounds; every vector is as long as `own`.
 struct BenchRow {
   std::string name;
-  std::vector<double> own, fraction, peak;                           // in the benchmark's unit; of the peak; FLOP/s
+  std::vector<double> own, fraction, peak;                           // in the benchmark's unit; of the limit; the limit, in its own unit
   std::map<std::string, std::vector<double>> peers, peer_fractions;  // in the same unit; of the peak, where it was measured
   std::map<std::string, std::vector<double>> fractions;              // of each peak, where there are several
   // With more than one thread, for some: times as fast as with one, and what the peak's loop is in the same round.
   std::vector<double> scaling, loop_scaling;
   std::string library = {};  // what kOwnAuto is: "own", or a library's name and version
+};
+
+/// What a speed is a share of, as printed: `one` of it in the rows' numbers is one `unit`.
+struct BenchLimit {
+  const char *name = "peak", *unit = "GFLOP/s";
+  double one = 1e9;
 };
 
 /// Beside the peers: ourselves with measured tiles, and with the library that is the fastest. No peers of the means' best.
@@ -29,8 +35,8 @@ inline constexpr const char *kOwnTuned = "own-tuned", *kOwnAuto = "own-auto";
 class BenchRows {
  public:
   /// `kind` as in `bench KIND`; `digits` behind the point of a printed speed. With `json`, nothing is printed before finish().
-  BenchRows(std::string kind, std::string unit, int digits, bool json)
-      : kind_(std::move(kind)), unit_(std::move(unit)), digits_(digits), json_(json) {}
+  BenchRows(std::string kind, std::string unit, int digits, bool json, const BenchLimit& limit = {})
+      : kind_(std::move(kind)), unit_(std::move(unit)), digits_(digits), json_(json), limit_(limit) {}
 
   /// One line, and the peers that are known to be absent. Nothing with `json`.
   void start(const std::string& line) const;
@@ -53,6 +59,7 @@ class BenchRows {
   std::string kind_, unit_;
   int digits_;
   bool json_;
+  BenchLimit limit_;
   std::map<std::string, std::string> absent_;
   std::vector<BenchRow> rows_;
 };

@@ -1,8 +1,5 @@
 // scaletrain bench step: tokens a second of whole training steps, the share of this machine's FMA peak, and PyTorch beside it.
-#include <unistd.h>
-
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -11,6 +8,7 @@
 #include "bench_rows.h"
 #include "fma_peak.h"
 #include "own_step.h"
+#include "scratch_folder.h"
 #include "step_memory.h"
 
 namespace cli {
@@ -23,20 +21,6 @@ constexpr Shape kMoreShapes[] = {{12, 768, 12, 256, 4, 50257}, {12, 768, 12, 102
 constexpr int64_t kWarmUp = 3;  // steps before the first round; their losses are compared
 // Relative: sums in another order move a loss by 1e-6, roundings to 8 bits in other places by 1e-3, a wrong term by far more.
 double loss_tolerance(const Shape& shape) { return shape.precision == "fp32" ? 1e-3 : 1e-2; }
-
-/// A folder for weights and tokens that both sides read, gone at the end.
-struct Scratch {
-  Scratch() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "scaletrain-bench-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw Failure(kFailed, "bench: cannot make a folder in " + pattern);
-    path = pattern;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  std::filesystem::path path;
-};
 
 class StepBench {
  public:
@@ -80,8 +64,8 @@ class StepBench {
     OwnStep own(context_, shape, draw_tokens(shape, kWarmUp + rounds_));
     const std::vector<std::string> modes = peer_ ? open_peer(shape, own) : std::vector<std::string>{};
     for (int64_t i = 0; i < kWarmUp; ++i) {
-      const double loss = own.step().loss;
-      for (const std::string& mode : modes) compare(shape, mode, i, loss, peer_->step(mode).loss);
+      const double loss = own.step().check;
+      for (const std::string& mode : modes) compare(shape, mode, i, loss, peer_->step(mode).check);
     }
     BenchRow row;
     row.name = name_of(shape);
@@ -95,7 +79,7 @@ class StepBench {
       row.fraction.push_back(flops_a_token(shape) * tokens / step.seconds / row.peak.back());
       for (const std::string& mode : modes) {
         const PytorchPeer::Step theirs = peer_->step(mode);
-        compare(shape, mode, kWarmUp + round, step.loss, theirs.loss);
+        compare(shape, mode, kWarmUp + round, step.check, theirs.check);
         row.peers["pytorch-" + mode].push_back(tokens / theirs.seconds);
       }
       before = modes.empty() ? after : peak_.measure();
@@ -141,7 +125,7 @@ class StepBench {
   int64_t rounds_, threads_;
   FmaPeak peak_;
   Context context_;
-  Scratch scratch_;
+  ScratchFolder scratch_;
   std::unique_ptr<PytorchPeer> peer_;
   BenchRows rows_;
 };

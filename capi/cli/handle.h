@@ -15,7 +15,9 @@ struct Destroyer {
 using Context = std::unique_ptr<st_context, Destroyer<st_context, st_context_destroy>>;
 using Data = std::unique_ptr<st_data, Destroyer<st_data, st_data_destroy>>;
 using Gemm = std::unique_ptr<st_gemm, Destroyer<st_gemm, st_gemm_plan_destroy>>;
+using LossScaler = std::unique_ptr<st_loss_scaler, Destroyer<st_loss_scaler, st_loss_scaler_destroy>>;
 using Model = std::unique_ptr<st_model, Destroyer<st_model, st_model_destroy>>;
+using Optimizer = std::unique_ptr<st_optimizer, Destroyer<st_optimizer, st_optimizer_destroy>>;
 using Packed = std::unique_ptr<st_packed, Destroyer<st_packed, st_packed_destroy>>;
 using Predictor = std::unique_ptr<st_predictor, Destroyer<st_predictor, st_predictor_destroy>>;
 using Recipe = std::unique_ptr<st_recipe, Destroyer<st_recipe, st_recipe_destroy>>;

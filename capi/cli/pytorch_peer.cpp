@@ -8,8 +8,6 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "source_tree.h"
-
 namespace cli {
 namespace {
 
@@ -22,11 +20,10 @@ std::string interpreter(const std::filesystem::path& tree) {
 
 }  // namespace
 
-PytorchPeer::PytorchPeer() {
+PytorchPeer::PytorchPeer(const std::string& script) {
   const auto tree = source_tree();
-  if (!tree)
-    throw std::runtime_error(std::string("no ") + kStepScript + " above this program; use the one that the source tree's presets build");
-  const std::string python = interpreter(*tree), program = (*tree / kStepScript).string();
+  if (!tree) throw std::runtime_error("no " + script + " above this program; use the one that the source tree's presets build");
+  const std::string python = interpreter(*tree), program = (*tree / script).string();
   int down[2], up[2];
   if (pipe(down) != 0 || pipe(up) != 0) throw std::runtime_error("cannot make a pipe");
   std::signal(SIGPIPE, SIG_IGN);  // a child that died is an answer that does not come
@@ -69,7 +66,7 @@ std::vector<std::string> PytorchPeer::open(const Json& request, std::map<std::st
 
 PytorchPeer::Step PytorchPeer::step(const std::string& mode) {
   const Json answer = ask_child({{"do", "step"}, {"mode", mode}});
-  return {answer["loss"].get<double>(), answer["seconds"].get<double>()};
+  return {answer["check"].get<double>(), answer["seconds"].get<double>()};
 }
 
 Json PytorchPeer::ask_child(const Json& request) {

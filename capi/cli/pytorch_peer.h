@@ -1,5 +1,5 @@
-// PyTorch as the opponent of `bench step`: tests/bench/step_pytorch.py in a process of its own that makes one step when told to, so that
-// rounds can be interleaved with ours.
+// PyTorch as the opponent of `bench step` and `bench optimizer`: a script of tests/bench in a process of its own that makes one step when
+// told to, so that rounds can be interleaved with ours.
 #pragma once
 
 #include <sys/types.h>
@@ -11,28 +11,29 @@
 #include <vector>
 
 #include "options.h"
+#include "source_tree.h"
 
 namespace cli {
 
 class PytorchPeer {
  public:
   struct Step {
-    double loss = 0, seconds = 0;
+    double check = 0, seconds = 0;  // check: what both sides must agree on, a loss or a sum
   };
 
-  /// Starts the interpreter: the one named by SCALETRAIN_PYTHON, else the .venv of the source tree. Throws std::runtime_error with the
-  /// reason when there is none or it has no torch.
-  PytorchPeer();
+  /// Starts the interpreter on `script`, a path in the source tree: the one named by SCALETRAIN_PYTHON, else the .venv of the source tree.
+  /// Throws std::runtime_error with the reason when there is none or it has no torch.
+  explicit PytorchPeer(const std::string& script = kStepScript);
   ~PytorchPeer();
   PytorchPeer(const PytorchPeer&) = delete;
   PytorchPeer& operator=(const PytorchPeer&) = delete;
 
   const std::string& version() const { return version_; }
 
-  /// Builds the model of `request` (shape, weights, tokens, threads). Modes that are ready ("eager", "compiled"); why others are not goes
+  /// Makes ready what `request` describes to the script. Modes that are ready ("eager", "compiled"); why others are not goes
   /// into `absent`.
   std::vector<std::string> open(const Json& request, std::map<std::string, std::string>& absent);
-  /// One training step of a mode on the next batch.
+  /// One step of a mode.
   Step step(const std::string& mode);
 
  private:

@@ -29,7 +29,7 @@ Json row_of(const Context& context, int64_t length) {
   Shape shape = kModel;
   shape.context = length;
   OwnStep own(context, shape, draw_tokens(shape, 1));
-  const double loss = own.step().loss;
+  const double loss = own.step().check;
   if (!std::isfinite(loss)) throw Failure(kFailed, "bench: the loss of " + name_of(shape) + " is not finite");
   const Json memory = own.planned_memory();
   st_memory_stats stats;

@@ -17,14 +17,13 @@ std::vector<std::string> names_of(int64_t n, const st_named_view* parameters) {
   return names;
 }
 
-void take_gradients(OptimizerObject& o, int64_t n, const st_view* gradients) {
-  constexpr const char* kCall = "st_optimizer_step";
-  check_gradient_count(n, gradients, kCall);
+void take_gradients(OptimizerObject& o, int64_t n, const st_view* gradients, const char* call) {
+  check_gradient_count(n, gradients, call);
   const auto expected = static_cast<int64_t>(o.optimizer->size());
-  check(n == expected, kCall, ": n is ", n, ", but there are ", expected, " parameters; give the gradient of each, in their order");
+  check(n == expected, call, ": n is ", n, ", but there are ", expected, " parameters; give the gradient of each, in their order");
   o.gradients.resize(o.optimizer->size());
   for (size_t i = 0; i < o.gradients.size(); ++i)
-    if (o.optimizer->is_trained(i)) o.gradients[i] = read_view(o.optimizer->gradient_name(i), &gradients[i], kCall);
+    if (o.optimizer->is_trained(i)) o.gradients[i] = read_view(o.optimizer->gradient_name(i), &gradients[i], call);
 }
 
 st_optimizer_report of(const HostOptimizer::Report& report) {
@@ -71,9 +70,26 @@ st_status st_optimizer_step(st_optimizer* optimizer, int64_t n, const st_view* g
   return guard([&] {
     const auto o = find(optimizer);
     if (report != nullptr) take(report, "st_optimizer_step: report");
-    take_gradients(*o, n, gradients);
+    take_gradients(*o, n, gradients, "st_optimizer_step");
     const st_optimizer_report ours = of(o->optimizer->step(o->gradients));
     if (report != nullptr) give(report, ours, "st_optimizer_step: report");
+  });
+}
+
+st_status st_optimizer_step_scaled(st_optimizer* optimizer, st_loss_scaler* scaler, int64_t n, const st_view* gradients,
+                                   st_optimizer_report* report) {
+  return guard([&] {
+    const auto o = find(optimizer);
+    const auto s = find(scaler);
+    if (report != nullptr) take(report, "st_optimizer_step_scaled: report");
+    take_gradients(*o, n, gradients, "st_optimizer_step_scaled");
+    HostOptimizer::Report done;
+    const auto step = [&](double scale) {
+      done = o->optimizer->step(o->gradients, scale);
+      return !done.skipped;
+    };
+    s->step->step_by(std::ref(step));  // a reference: std::function would allocate for the captures
+    if (report != nullptr) give(report, of(done), "st_optimizer_step_scaled: report");
   });
 }
 

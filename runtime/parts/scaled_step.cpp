@@ -37,6 +37,12 @@ bool ScaledStep::step() {
   return finite_;
 }
 
+void ScaledStep::step_by(const std::function<bool(double)>& optimizer) {
+  require_turn("a scaled step", done_ == Done::scale);
+  finite_ = optimizer(scaler_.scale());
+  done_ = Done::step;
+}
+
 bool ScaledStep::update() {
   require_turn("update", done_ == Done::step);
   scaler_.update(!finite_);

@@ -1,6 +1,7 @@
 // Loss scaling for a host with its own forward, backward and optimizer: the scale, unscaling over its arrays, and the one right order.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,6 +26,9 @@ class ScaledStep {
   bool unscale(std::span<const GradientArray> gradients);
   /// Whether the host's optimizer may run: unscale() found all finite.
   bool step();
+  /// unscale() and step() in one pass, by an optimizer that divides by `scale` on its way, looks at every element, and updates when all are
+  /// finite, as it then says. When it throws, it is unscale's turn as before.
+  void step_by(const std::function<bool(double scale)>& optimizer);
   /// Ends the step and chooses the next one's scale. Whether this one was skipped.
   bool update();
 

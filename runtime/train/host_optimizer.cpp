@@ -116,7 +116,7 @@ void HostOptimizer::plan(std::vector<ParameterSlots> slots) {
   executor_ = std::make_unique<Executor>(std::move(plan), storage_, *workers_, nullptr);
   slots_ = std::move(slots);
   step_ = StepSlots(*executor_);
-  *StepSlots::find<double>(*executor_, kUnit) = 1;
+  unit_ = StepSlots::find<double>(*executor_, kUnit);
   for (size_t i = 0; i < slots_.size(); ++i)
     if (is_trained(i)) executor_->bind(slots_[i].parameter, parameters_[i].data);
 }
@@ -161,7 +161,7 @@ bool HostOptimizer::has_types_of(std::span<const HostView> gradients) const {
   return true;
 }
 
-HostOptimizer::Report HostOptimizer::step(std::span<const HostView> gradients) {
+HostOptimizer::Report HostOptimizer::step(std::span<const HostView> gradients, double scale) {
   check_gradients(gradients);
   check(updates_ >= 0, "optimizer: the state's step is ", updates_, "; it is the number of updates so far");
   if (!has_types_of(gradients)) {
@@ -172,6 +172,7 @@ HostOptimizer::Report HostOptimizer::step(std::span<const HostView> gradients) {
   }
   for (size_t i = 0; i < size(); ++i)
     if (is_trained(i)) executor_->bind(slots_[i].gradient, gradients[i].data);
+  *unit_ = scale;
   step_.rates[0] = recipe_.lr;
   step_.rates[1] = static_cast<double>(updates_ + 1);
   executor_->run({});

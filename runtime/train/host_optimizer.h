@@ -37,7 +37,8 @@ class HostOptimizer {
   /// One update by size() gradients in the order of the parameters, those of frozen ones not looked at. Of an f32 parameter they are f32,
   /// bf16 or f16, of an f64 one f64; row-major without gaps. Plans anew when types are others than in the last step; else allocates
   /// nothing. Throws invalid_argument that names the gradient, before anything is written.
-  Report step(std::span<const HostView> gradients);
+  /// The gradients are `scale` times the true ones, which norm, clip and update go by: a finite number above 0.
+  Report step(std::span<const HostView> gradients, double scale = 1);
 
   /// lr, from the next step on. Throws unsupported for what the plan was made from.
   void set(std::string_view key, std::string_view json);
@@ -73,6 +74,7 @@ class HostOptimizer {
   Storage storage_;
   std::unique_ptr<Executor> executor_;
   StepSlots step_;
+  double* unit_ = nullptr;                  // of the executor: what the gradients are to be divided by
   std::vector<HostView> state_, together_;  // together: parameters and gradients of a step, by address
   int64_t updates_ = 0;
 };

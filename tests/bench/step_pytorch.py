@@ -3,7 +3,7 @@
 Started by the command line (capi/cli/pytorch_peer.cpp), which talks to it over pipes, one JSON object a line:
   {"do": "hello"}                        -> {"torch": "2.15.0"}
   {"do": "open", "layers": .., ...}      -> {"modes": ["eager", "compiled"], "absent": {"compiled": "why"}}
-  {"do": "step", "mode": "eager"}        -> {"loss": 3.2, "seconds": 0.4}
+  {"do": "step", "mode": "eager"}        -> {"check": 3.2, "seconds": 0.4}, the loss
 Whatever goes wrong is {"error": "why"}. The end of the input ends it.
 """
 
@@ -110,7 +110,7 @@ class Training:
         seconds = time.perf_counter() - start
         self.schedule.step()
         self.steps += 1
-        return {"loss": value, "seconds": seconds}
+        return {"check": value, "seconds": seconds}
 
 
 def read_batches(options):

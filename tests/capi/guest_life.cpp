@@ -211,7 +211,7 @@ void Life::scale_a_loss() {
 }
 
 void Life::optimize() {
-  double norm = 0;
+  double norm = 0, scale = 0;
   const st_named_view* state = nullptr;
   float gradients[8] = {1, 2, 3};
   const st_view gradient = {ST_F32, 1, values_dims_, nullptr, gradients, sizeof gradients};
@@ -220,6 +220,9 @@ void Life::optimize() {
   CALL(st_clip_norm(context_, 1, &gradient, 1, &norm));
   CALL(st_optimizer_create(context_, R"({"optimizer": "lion"})", 1, &weight, optimizer_.out()));
   CALL(st_optimizer_step(optimizer_, 1, &gradient, &report));
+  CALL(st_loss_scaler_scale(loss_scaler_, &scale));
+  CALL(st_optimizer_step_scaled(optimizer_, loss_scaler_, 1, &gradient, &report));
+  CALL(st_loss_scaler_update(loss_scaler_, nullptr));
   CALL(st_optimizer_set(optimizer_, "lr", "0.01"));
   CALL(st_optimizer_state_views(optimizer_, &number_, &state));
 }

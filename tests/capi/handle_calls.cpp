@@ -153,6 +153,13 @@ st_status unscale_in_turn(AllKinds& w, AnyHandle h) {
   return unscale(w, h);
 }
 
+st_status step_scaled(AllKinds& w, st_optimizer* optimizer, st_loss_scaler* scaler) {
+  const st_status status = st_optimizer_step_scaled(optimizer, scaler, 1, &w.view, nullptr);
+  if (status != ST_WRONG_STATE) return status;
+  st_loss_scaler_scale(scaler, &w.real);
+  return st_optimizer_step_scaled(optimizer, scaler, 1, &w.view, nullptr);
+}
+
 st_status make_optimizer(AllKinds& w, AnyHandle h) {
   const st_named_view weight = {nullptr, {ST_F32, 1, w.beta_dims, nullptr, w.other_weight.data(), 64}};
   return st_optimizer_create(h, nullptr, 1, &weight, fresh(w.new_optimizer));
@@ -306,6 +313,8 @@ constexpr HandleCall kCalls[] = {
     {"st_optimizer_create", "context", "context", CALL(make_optimizer(w, h))},
     {"st_optimizer_destroy", "optimizer", "optimizer", CALL(st_optimizer_destroy(h))},
     {"st_optimizer_step", "optimizer", "optimizer", CALL(st_optimizer_step(h, 1, &w.view, nullptr))},
+    {"st_optimizer_step_scaled", "optimizer", "optimizer", CALL(step_scaled(w, h, w.loss_scaler))},
+    {"st_optimizer_step_scaled", "scaler", "loss_scaler", CALL(step_scaled(w, w.optimizer, h))},
     {"st_optimizer_set", "optimizer", "optimizer", CALL(st_optimizer_set(h, "lr", "0.01"))},
     {"st_optimizer_state_views", "optimizer", "optimizer", CALL(st_optimizer_state_views(h, &w.number, &w.outputs))},
     {"st_accumulator_create", "context", "context", CALL(make_accumulator(w, h))},

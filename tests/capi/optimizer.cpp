@@ -85,6 +85,68 @@ TEST_F(COptimizer, ASkippedStepSaysSoAndChangesNothing) {
   EXPECT_EQ(step(o, {g.view(), h.view()}).step, 2);
 }
 
+// Scaled gradients by st_optimizer_step_scaled against unscale and step, over 30 steps of which two overflow.
+TEST_F(COptimizer, AScaledStepHasTheBitsOfUnscaleAndStep) {
+  for (const char* json : {R"({"clip": 1})", R"({"optimizer": "lion"})", R"({"optimizer": "sgd", "lr": 0.1, "clip_value": 0.01})"}) {
+    FloatArray w{{1, 2, -3}}, same{{1, 2, -3}};
+    const auto at_once = optimizer(json, {{"w", w.view()}}), in_parts = optimizer(json, {{"w", same.view()}});
+    HeldLossScaler scaler, other;
+    ASSERT_TRUE(works(st_loss_scaler_create(context_, nullptr, scaler.out())));
+    ASSERT_TRUE(works(st_loss_scaler_create(context_, nullptr, other.out())));
+    for (int k = 0; k < 30; ++k) {
+      double scale = 0, scale_of_other = 0;
+      int32_t skipped = -1, skipped_other = -1, run = -1;
+      ASSERT_TRUE(works(st_loss_scaler_scale(scaler, &scale)));
+      ASSERT_TRUE(works(st_loss_scaler_scale(other, &scale_of_other)));
+      ASSERT_EQ(scale, scale_of_other) << k;
+      FloatArray g{{0.3F, -0.4F, 0.007F * static_cast<float>(k)}};
+      for (float& x : g.values) x *= static_cast<float>(scale);
+      if (k == 4 || k == 20) g.values[1] = kInf;
+      const std::vector<float> given = g.values;
+      const st_view view = g.view();
+      auto report = filled(st_optimizer_report_init), of_other = report;
+      ASSERT_TRUE(works(st_optimizer_step_scaled(at_once, scaler, 1, &view, &report)));
+      EXPECT_EQ(g.values, given) << "gradients are only read";
+      ASSERT_TRUE(works(st_loss_scaler_unscale(other, 1, &view, &run)));
+      ASSERT_TRUE(works(st_loss_scaler_step(other, &run)));
+      if (run != 0) of_other = step(in_parts, {view});
+      ASSERT_TRUE(works(st_loss_scaler_update(scaler, &skipped)));
+      ASSERT_TRUE(works(st_loss_scaler_update(other, &skipped_other)));
+      EXPECT_EQ(skipped, k == 4 || k == 20 ? 1 : 0);
+      EXPECT_EQ(skipped, skipped_other);
+      EXPECT_EQ(report.skipped, skipped);
+      if (skipped == 0) {
+        EXPECT_EQ(report.step, of_other.step);
+        EXPECT_EQ(report.norm, of_other.norm);
+      }
+      ASSERT_EQ(w.values, same.values) << json << ", step " << k;
+    }
+  }
+}
+
+TEST_F(COptimizer, AScaledStepKeepsTheScalersOrder) {
+  FloatArray w{{1, 2}}, g{{1, 1}}, wrong{{1, 1, 1}};
+  const st_view view = g.view(), refused = wrong.view();
+  const auto o = optimizer(nullptr, {{"w", w.view()}});
+  HeldLossScaler scaler;
+  ASSERT_TRUE(works(st_loss_scaler_create(context_, nullptr, scaler.out())));
+  double scale = 0;
+  int32_t flag = 0;
+  const auto before = w.values;
+  EXPECT_TRUE(
+      fails(ST_WRONG_STATE, st_optimizer_step_scaled(o, scaler, 1, &view, nullptr), {"scale, backward, unscale, clip, step, update"}));
+  ASSERT_TRUE(works(st_loss_scaler_scale(scaler, &scale)));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_optimizer_step_scaled(o, scaler, 1, &refused, nullptr), {"w", "[2]", "[3]"}));
+  EXPECT_EQ(w.values, before);
+  ASSERT_TRUE(works(st_optimizer_step_scaled(o, scaler, 1, &view, nullptr))) << "it is unscale's turn still";
+  EXPECT_NE(w.values, before);
+  const auto after = w.values;
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_optimizer_step_scaled(o, scaler, 1, &view, nullptr), {"out of turn", "last call was step"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_loss_scaler_step(scaler, &flag), {"out of turn"}));
+  EXPECT_EQ(w.values, after);
+  ASSERT_TRUE(works(st_loss_scaler_update(scaler, nullptr)));
+}
+
 TEST_F(COptimizer, NamesWhatHasNoNameByItsPlace) {
   FloatArray a{{1}}, b{{2}}, g{{1}};
   const auto o = optimizer(R"({"optimizer": "lion", "lr": 0.5, "groups": [{"pattern": "param_0", "frozen": true}]})",

@@ -42,9 +42,10 @@ bool is_of_no_context(const HandleCall& row) { return std::string_view(row.funct
 
 /// A call out of turn is refused with a text, which is the process's.
 void begin_scaled_step(AllKinds& w, std::string_view function) {
-  if (function != "st_loss_scaler_unscale" && function != "st_loss_scaler_step" && function != "st_loss_scaler_update") return;
+  const bool is_unscale = function == "st_loss_scaler_unscale" || function == "st_optimizer_step_scaled";
+  if (!is_unscale && function != "st_loss_scaler_step" && function != "st_loss_scaler_update") return;
   ASSERT_TRUE(works(st_loss_scaler_scale(w.loss_scaler, &w.real)));
-  if (function == "st_loss_scaler_unscale") return;
+  if (is_unscale) return;
   ASSERT_TRUE(works(st_loss_scaler_unscale(w.loss_scaler, 1, &w.product_view, &w.done)));
   if (function == "st_loss_scaler_step") return;
   ASSERT_TRUE(works(st_loss_scaler_step(w.loss_scaler, &w.done)));

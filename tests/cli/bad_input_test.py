@@ -29,7 +29,7 @@ class BadInput(CommandLineTest):
         self.refused("trian", words=["trian", "did you mean train?"])
         self.refused("launch", words=["launch", "not in this version"])
         self.refused("--verbose", words=["unknown option --verbose"])
-        self.refused("bench", "optimizer", words=["optimizer", "not in this version", "step, gemm"])
+        self.refused("bench", "collective", words=["collective", "not in this version", "step, gemm, optimizer"])
         self.refused("bench", words=["step", "gemm"])
         self.refused("bench", "step", "--rounds", 0, words=["--rounds", "0"])
         self.refused("bench", "step", "--against", "mkl", words=["mkl", "pytorch", "none"])
@@ -90,6 +90,7 @@ class BadInput(CommandLineTest):
 
     def test_contradictions_are_refused(self):
         self.train_refused("--accumulate", 2, "--micro-batches", 3, words=["accumulate", "micro_batches"])
+        self.train_refused("--gradient-noise-scale", words=["gradient_noise_scale", "one micro-batch of 2 rows", "accumulate 2 or more"])
 
     def test_a_schedule_that_contradicts_itself(self):
         self.train_refused("--lr-schedule", "cosine", "--warmup", 9, "--lr-steps", 9, words=["cosine", "warmup 9", "lr_steps 9"])

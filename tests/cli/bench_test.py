@@ -1,8 +1,9 @@
-"""`scaletrain bench step` measures PyTorch beside us where it is installed, and says why not where it is not."""
+"""`scaletrain bench step` and `optimizer` measure PyTorch beside us where it is installed, and says why not where it is not."""
 
 import json
 import os
 import pathlib
+import re
 import subprocess
 import unittest
 
@@ -79,6 +80,43 @@ class BenchStep(CommandLineTest):
         result = json.loads(output)
         self.assertEqual([row["peers"] for row in result["rows"]], [{}, {}, {}])
         self.assertIn("nowhere", result["absent"]["pytorch"])
+
+
+class BenchOptimizer(CommandLineTest):
+    def bench(self, python, *arguments):
+        environment = {**os.environ, "SCALETRAIN_PYTHON": str(python), "TMPDIR": str(self.folder)}
+        command = [PROGRAM, "bench", "optimizer", "--rounds", "1", "--threads", "1", *arguments]
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, check=False)
+
+    def test_json_has_our_speed_and_the_bytes_of_the_state(self):
+        done = self.bench(self.folder / "nowhere", "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        result = json.loads(done.stdout)
+        self.assertEqual((result["bench"], len(result["rows"])), ("optimizer", 4))
+        for row in result["rows"]:
+            self.assertGreater(row["own"], 0)
+            self.assertGreater(row["limit_fraction"], 0)
+            bytes_of_state = float(re.search(r", (\S+) bytes of state each$", row["name"])[1])
+            self.assertLessEqual(bytes_of_state, 2.1 if "8bit" in row["name"] else 8, row["name"])
+        self.assertIn("nowhere", result["absent"]["pytorch"])
+
+    def test_a_peer_that_makes_other_steps_is_no_peer(self):
+        path = self.file("python", """#!/bin/sh
+read line; echo '{"torch": "0.1"}'
+read line; echo '{"modes": ["fused"], "absent": {}}'
+while read line; do echo '{"check": 41.5, "seconds": 0.001}'; done
+""")
+        path.chmod(0o755)
+        done = self.bench(path)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("PyTorch fused to 41.5", done.stderr)
+        self.assertIn("do not make the same steps", done.stderr)
+
+    def test_options_of_other_benchmarks_are_refused(self):
+        for option in (("--tiles",), ("--memory",), ("--dtype", "bf16"), ("--shape", "8x8x8"), ("--against", "mkl"), ("--tune",)):
+            done = self.bench(self.folder / "nowhere", *option)
+            self.assertEqual(done.returncode, 2, option)
+            self.assertIn(option[0].lstrip("-"), done.stderr)
 
 
 if __name__ == "__main__":

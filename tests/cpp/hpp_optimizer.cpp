@@ -52,6 +52,26 @@ TEST(HppOptimizer, StepsSkipsAndGoesOnFromItsState) {
   EXPECT_EQ(weight[0], 0.5F) << "0.75 less half the momentum of 0.5";
 }
 
+TEST(HppOptimizer, StepsOnScaledGradients) {
+  const Context context;
+  const LossScaler scaler(context);
+  std::vector<float> weight = {1, 2}, gradient = {0.5F, -0.5F};
+  const Optimizer optimizer(context, R"({"optimizer": "sgd", "lr": 0.5})", {{"w", view(weight.data(), {2})}});
+  const auto scaled_step = [&](float infinity) {
+    const auto scale = static_cast<float>(scaler.scale());
+    std::vector<float> scaled = {gradient[0] * scale + infinity, gradient[1] * scale};
+    const OptimizerReport report = optimizer.step(scaler, {view(scaled.data(), {2})});
+    EXPECT_EQ(scaler.update(), report.skipped);
+    return report;
+  };
+  EXPECT_EQ(scaled_step(0).norm, std::sqrt(0.5));
+  EXPECT_EQ(weight, (std::vector<float>{0.75F, 2.25F}));
+  EXPECT_TRUE(scaled_step(std::numeric_limits<float>::infinity()).skipped);
+  EXPECT_EQ(scaler.scale(), 32768);
+  EXPECT_EQ(scaled_step(0).step, 2);
+  EXPECT_EQ(weight, (std::vector<float>{0.5F, 2.5F}));
+}
+
 TEST(HppOptimizer, RefusesWhatItCannotWrite) {
   const Context context;
   const std::vector<float> constant = {1};

@@ -36,7 +36,12 @@ void step(World& world, st_optimizer* optimizer) {
   st_view gradients[] = {gradient(world, {3, 4}), gradient(world, {5})};
   if (world.bytes.rarely(16)) gradients[1] = gradients[0];
   auto* report = world.bytes.rarely(2) ? FILLED(st_optimizer_report_init) : nullptr;
-  CALL(st_optimizer_step, optimizer, world.bytes.rarely(16) ? world.number() % 3 : 2, gradients, report);
+  const int64_t n = world.bytes.rarely(16) ? world.number() % 3 : 2;
+  if (world.bytes.rarely(4)) {
+    CALL(st_optimizer_step_scaled, optimizer, world.handle(world.loss_scalers), n, gradients, report);
+  } else {
+    CALL(st_optimizer_step, optimizer, n, gradients, report);
+  }
 }
 
 void clip(World& world) {

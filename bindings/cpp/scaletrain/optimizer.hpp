@@ -5,6 +5,7 @@
 #include <scaletrain/optimizer.h>
 
 #include <scaletrain/context.hpp>
+#include <scaletrain/loss_scaler.hpp>
 #include <scaletrain/view.hpp>
 #include <string>
 #include <utility>
@@ -53,9 +54,15 @@ class Optimizer : public detail::Handle<st_optimizer, st_optimizer_destroy> {
   /// Gradients in the order of the parameters.
   OptimizerReport step(const std::vector<View>& gradients) const {
     const std::vector<st_view> raw = detail::raw_views(gradients);
-    st_optimizer_report report;
-    done(st_optimizer_report_init(&report, sizeof report));
+    st_optimizer_report report = fresh();
     done(st_optimizer_step(get(), static_cast<int64_t>(raw.size()), raw.data(), &report));
+    return {report.skipped != 0, report.step, report.lr, report.norm};
+  }
+  /// The scaler's unscale and step, and this step, in one: of scaled gradients, which stay as they are. Its update() comes next.
+  OptimizerReport step(const LossScaler& scaler, const std::vector<View>& gradients) const {
+    const std::vector<st_view> raw = detail::raw_views(gradients);
+    st_optimizer_report report = fresh();
+    done(st_optimizer_step_scaled(get(), scaler.get(), static_cast<int64_t>(raw.size()), raw.data(), &report));
     return {report.skipped != 0, report.step, report.lr, report.norm};
   }
   void set(const std::string& key, const std::string& json) const { done(st_optimizer_set(get(), key.c_str(), json.c_str())); }
@@ -65,6 +72,13 @@ class Optimizer : public detail::Handle<st_optimizer, st_optimizer_destroy> {
     const st_named_view* views = nullptr;
     done(st_optimizer_state_views(get(), &n, &views));
     return Views(n, views);
+  }
+
+ private:
+  static st_optimizer_report fresh() {
+    st_optimizer_report report;
+    check(st_optimizer_report_init(&report, sizeof report));
+    return report;
   }
 };
 

@@ -4,6 +4,7 @@
 #define SCALETRAIN_OPTIMIZER_H
 
 #include <scaletrain/context.h>
+#include <scaletrain/loss_scaler.h>
 #include <scaletrain/view.h>
 
 ST_BEGIN
@@ -42,6 +43,14 @@ ST_API st_status st_optimizer_destroy(st_optimizer* optimizer);
  * have it: ST_OK. A bad view, and one that shares memory with another or with a parameter, is an error before anything is written.
  * report may be NULL. After the first step, and one with other dtypes, nothing is allocated. */
 ST_API st_status st_optimizer_step(st_optimizer* optimizer, int64_t n, const st_view* gradients, st_optimizer_report* report);
+
+/* unscale, clip and step of `scaler`'s order in one, with two reads of the gradients, which are not written: they are the scaled ones, of a
+ * loss that was multiplied with st_loss_scaler_scale. Norm, clip and update go by the true ones, each element divided and clipped in one
+ * rounding: a scale that is a power of 2, as by default, gives the bits of st_loss_scaler_unscale and st_optimizer_step. Where an element
+ * is not finite nothing changes, and st_loss_scaler_update, the next call, lowers the scale. ST_WRONG_STATE: it is not unscale's turn.
+ * What torch.amp.GradScaler.step does with a fused optimizer. */
+ST_API st_status st_optimizer_step_scaled(st_optimizer* optimizer, st_loss_scaler* scaler, int64_t n, const st_view* gradients,
+                                          st_optimizer_report* report);
 
 /* "lr", from the next step on; json: a number, "0.001". ST_UNSUPPORTED for the other keys: they are fixed. */
 ST_API st_status st_optimizer_set(st_optimizer* optimizer, const char* key, const char* json);
