@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "base/error.h"
 #include "base/float16.h"
@@ -35,9 +36,9 @@ Product product(int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpos
   return x;
 }
 
-void multiply(const CpuSet& set, Product& x, int threads) {
+void multiply(const CpuSet& set, Product& x, int threads, const TileSchedule& wish = {}) {
   Workers workers(threads);
-  const TileSchedule schedule = set.gemm->schedule(x.p, {});
+  const TileSchedule schedule = set.gemm->schedule(x.p, wish);
   GuardedScratch scratch(set.gemm->workspace(x.p, schedule, threads));
   set.gemm->run(x.p, schedule, {x.a.data(), x.b.data(), x.c.data(), x.p.bias ? x.bias.data() : nullptr}, scratch.bytes(), workers);
   ASSERT_TRUE(scratch.is_whole()) << set.name << " wrote past its workspace, " << text_of(schedule);
@@ -167,12 +168,37 @@ TEST(CpuProduct, WritesColumnMajorAndScatteredC) {
 TEST(CpuProduct, HasTheSameBitsForAnyNumberOfThreads) {
   for (const CpuSet& set : cpu_sets()) {
     for (const auto& [m, n, k] : {std::array<int64_t, 3>{300, 700, 1500}, {8, 1500, 300}, {37, 1013, 511}}) {
-      Product one = product(m, n, k, false, true), two = one, three = one;
-      multiply(set, one, 1);
-      multiply(set, two, 2);
-      multiply(set, three, 3);
-      EXPECT_EQ(one.c, two.c) << set.name;
-      EXPECT_EQ(one.c, three.c) << set.name;
+      for (const bool transpose_b : {false, true}) {
+        Product one = product(m, n, k, false, transpose_b), two = one, three = one;
+        multiply(set, one, 1);
+        multiply(set, two, 2);
+        multiply(set, three, 3);
+        EXPECT_EQ(one.c, two.c) << set.name;
+        EXPECT_EQ(one.c, three.c) << set.name;
+      }
+    }
+  }
+}
+
+/// Blocks of M that end in a few rows, blocks of N that end in part of a panel, pieces of K: each time what is packed changes.
+TEST(CpuProduct, HasTheSameBitsForAnyBlocks) {
+  for (const CpuSet& set : cpu_sets()) {
+    for (const bool transpose_b : {false, true}) {
+      const Product given = product(327, 150, 70, true, transpose_b, 3);
+      for (const int64_t kc : {16, 70}) {
+        Product base = given;
+        multiply(set, base, 1, {.kc = kc});
+        expect_product(set, base, {});
+        for (const int64_t block_m : {28, 84, 140, 322})
+          for (const int64_t block_n : {64, 96, 150})
+            for (const LoopOrder order : {LoopOrder::n_k_m, LoopOrder::n_m_k})
+              for (const int threads : {1, 2}) {
+                Product x = given;
+                multiply(set, x, threads, {.mc = 28, .nc = 32, .kc = kc, .block_m = block_m, .block_n = block_n, .order = order});
+                ASSERT_EQ(std::memcmp(x.c.data(), base.c.data(), x.c.size() * sizeof(float)), 0)
+                    << set.name << ", k " << kc << ", block " << block_m << "x" << block_n << ", " << threads << " threads";
+              }
+      }
     }
   }
 }

@@ -10,6 +10,12 @@ foreach(name bf16_product matmul attention backend ops)
   target_compile_definitions(backend_cpu_${name}_test PRIVATE $<TARGET_PROPERTY:st_backend_cpu,COMPILE_DEFINITIONS>)
 endforeach()
 
+# Which of the two is right depends on the processor; both must be.
+foreach(way before on_the_way)
+  add_test(NAME backend_cpu_matmul_packed_${way} COMMAND backend_cpu_matmul_test)
+  set_tests_properties(backend_cpu_matmul_packed_${way} PROPERTIES LABELS unit ENVIRONMENT SCALETRAIN_PACK_B=${way})
+endforeach()
+
 get_target_property(cpu_objects st_backend_cpu ST_JOINED_OBJECTS)
 add_test(NAME backend_cpu_symbols COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} "-DOBJECTS=${cpu_objects}"
   -P ${CMAKE_CURRENT_SOURCE_DIR}/cpu_symbols.cmake)

@@ -33,6 +33,7 @@ struct TileOut {
   const Cell* ahead = nullptr;  // what a later tile reads: brought into the L2 meanwhile, `ahead_step` cells for each k
   int64_t ahead_step = 0;
   LinesAhead* lines = nullptr;  // the same for a kernel of tiles
+  Cell* packed = nullptr;       // where packing_kernel() leaves B
 };
 
 /// Sum over k of a(r, k) * b(k, :): a(r, k) = a[r * kRowStride + k * kStep], row k of B starts at b + k * b_stride. In cells, k too.
@@ -143,7 +144,7 @@ ST_MICRO void prefetch_panels(const Cell* a, const Cell* b, int64_t b_stride) {
   }
 }
 
-template <int V, int64_t kRowStride, int64_t kStep, size_t... R>
+template <int V, int64_t kRowStride, int64_t kStep, bool kPacks = false, size_t... R>
 ST_MICRO void tile(std::index_sequence<R...>, int64_t k, const Cell* a, const Cell* b, int64_t b_stride, const TileOut& out) {
   (__builtin_prefetch(out.c + static_cast<int64_t>(R) * out.stride, 1), ...);
   if constexpr (V > 1) (__builtin_prefetch(out.c + static_cast<int64_t>(R) * out.stride + kWidth, 1), ...);
@@ -152,11 +153,16 @@ ST_MICRO void tile(std::index_sequence<R...>, int64_t k, const Cell* a, const Ce
   // The last rows of a block of scores are few: those kernels would be most of the library's code, and little of its time.
   constexpr bool kUnrolled = kStep == static_cast<int64_t>(sizeof...(R)) || sizeof...(R) == kTileRows;
   const Cell* ahead = out.ahead != nullptr ? out.ahead : b;
+  [[maybe_unused]] Cell* packed = out.packed;
   const auto step = [&]() __attribute__((always_inline)) {
     prefetch_panels<V, kStep>(a, b, b_stride);
     __builtin_prefetch(ahead, 0, 2);
     ahead += out.ahead_step;
     const FactorRow<V> row = load_factors<V>(b);
+    if constexpr (kPacks) {
+      for (int v = 0; v < V; ++v) store(packed + v * kWidth, row.v[v]);
+      packed += V * kWidth;
+    }
     (update_row<V>(sums[R], broadcast(a[static_cast<int64_t>(R) * kRowStride]), row), ...);
     a += kStep;
     b += b_stride;
@@ -172,9 +178,9 @@ ST_MICRO void tile(std::index_sequence<R...>, int64_t k, const Cell* a, const Ce
 
 }  // namespace detail
 
-template <int R, int V, int64_t kRowStride, int64_t kStep>
+template <int R, int V, int64_t kRowStride, int64_t kStep, bool kPacks = false>
 void micro_kernel(int64_t k, const Cell* a, const Cell* b, int64_t b_stride, const TileOut& out) {
-  detail::tile<V, kRowStride, kStep>(std::make_index_sequence<R>(), k, a, b, b_stride, out);
+  detail::tile<V, kRowStride, kStep, kPacks>(std::make_index_sequence<R>(), k, a, b, b_stride, out);
 }
 
 namespace detail {
@@ -187,6 +193,16 @@ constexpr MicroKernel packed_kernel(std::index_sequence<R...>, int rows, int vec
 }
 
 }  // namespace detail
+
+/// The kernel for a packed panel of A and a whole one of B that is read where it lies, and packed on the way. Null: there is none for so
+/// many rows; more than two tiles have these when rows are shared out evenly among them.
+inline MicroKernel packing_kernel([[maybe_unused]] int64_t rows) {
+  if constexpr (!kPairs && kWidth == 16) {
+    if (rows == kTileRows) return micro_kernel<kTileRows, 2, 1, kTileRows, true>;
+    if (rows == kTileRows - 1) return micro_kernel<kTileRows - 1, 2, 1, kTileRows - 1, true>;
+  }
+  return nullptr;
+}
 
 #if !defined(ST_BF16_TILES)
 /// The kernel for a packed panel of A: `rows` (1..kTileRows) elements for each k, one after the other.

@@ -7,12 +7,15 @@
 #include "backend/cpu/gemm/product.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 #include "backend/cpu/convert.h"
 #include "backend/cpu/gemm/epilogue_rows.h"
 #include "backend/cpu/gemm/float_rows.h"
 #include "backend/cpu/gemm/micro.h"
 #include "backend/cpu/gemm/pack.h"
+#include "base/os.h"
 #if defined(ST_BF16_PAIRS)
 #include "backend/cpu/gemm/bf16_store.h"
 #include "backend/cpu/gemm/pack_pairs.h"
@@ -68,6 +71,15 @@ void pack_panels(const PanelSource<T>& from, int64_t first, int64_t last, int64_
   if (first < last) pack_panel(source(first), extent - first * width, ragged_width, depth, to + first * step);
 }
 
+/// Zen 4 gains what a pass before takes, an Intel Xeon lost (tests/bench/README.md); rows that are not whole lines gain nothing. For tests
+/// SCALETRAIN_PACK_B, before or on_the_way, decides.
+bool gains_on_the_way(int64_t row_bytes) {
+  static const char* const forced = std::getenv("SCALETRAIN_PACK_B");
+  if (forced != nullptr) return std::string_view(forced) == "on_the_way";
+  static const bool is_zen = os::cpu().vendor == "AuthenticAMD";
+  return is_zen && row_bytes % kLine == 0;
+}
+
 }  // namespace
 
 void Product::run(Workers& workers) const {
@@ -89,7 +101,8 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
   const int64_t panels_a = ceil_div(rows_of(m0), s.mr);
   const int64_t panels_b = ceil_div(columns_of(n0), s.nr);
   const int64_t tasks_a = pack_a && ready_a == nullptr ? ceil_div(panels_a, kPanelsPerPackTask) : 0;
-  const int64_t tasks_b = pack_b ? pack_tasks_of_b(n0) : 0;
+  const bool on_the_way = pack_b && packs_on_the_way(n0, m0, workers.threads());
+  const int64_t tasks_b = pack_b ? pack_tasks_of_b(n0, on_the_way) : 0;
   if (tasks_a + tasks_b > 0) {
     workers.run(tasks_a + tasks_b, [&](int64_t t) {
       const int64_t first = (t < tasks_a ? t : t - tasks_a) * kPanelsPerPackTask;
@@ -97,6 +110,8 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
         each_piece(k0, [&](int64_t k) {
           pack_rows_of_a(m0, k, first, std::min(panels_a, first + kPanelsPerPackTask), packed_a + place_in_block_of_a(m0, k));
         });
+      } else if (on_the_way) {
+        pack_columns_of_b(n0, k0, panels_b - 1, panels_b, packed_b + place_in_block_of_b(n0, k0));
       } else if (s.packs_b()) {
         each_piece(k0, [&](int64_t k) {
           pack_columns_of_b(n0, k, first, std::min(panels_b, first + kPanelsPerPackTask), packed_b + place_in_block_of_b(n0, k));
@@ -112,7 +127,7 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
 #if defined(ST_BF16_TILES)
   SumRooms rooms(sum_rooms(p, s), p.k > s.block_k);
 #endif
-  workers.run(row_tasks * column_tasks, [&](int64_t t) {
+  const auto run_task = [&](int64_t t, [[maybe_unused]] bool packing) {
     const int64_t row_task = t / column_tasks, column_task = t % column_tasks;
 #if defined(ST_BF16_TILES)
     const int64_t room = rooms.take(t);
@@ -128,18 +143,31 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
         alignas(64) float waiting[kSumsInPlace * kTileColumns];
         return task_in_place(n0, k, m0, row_task, column_task, waiting);
       }
-      task(n0, k, m0, row_task, column_task);
+      task(n0, k, m0, row_task, column_task, packing);
     });
 #endif
     if (!changed_after) return;
     const int64_t row = row_task * s.mc, column = column_task * s.nc;  // the task's C is in the L2 still
     apply_epilogue(*x.epilogue,
                    {x.c, p.c, p.c_type, m0 + row, std::min(s.mc, rows_of(m0) - row), n0 + column, std::min(s.nc, columns_of(n0) - column)});
-  });
+  };
+  const int64_t packing = on_the_way ? column_tasks : 0;  // the first tasks of rows leave all of B packed for the others
+  if (packing > 0) workers.run(packing, [&](int64_t t) { run_task(t, true); });
+  workers.run(row_tasks * column_tasks - packing, [&](int64_t t) { run_task(packing + t, false); });
 }
 
-int64_t Product::pack_tasks_of_b(int64_t n0) const {
+/// Whether the first tile on each panel of B reads it where it lies and leaves it packed, rather than a pass before. No bit depends on it.
+bool Product::packs_on_the_way(int64_t n0, int64_t m0, int threads) const {
+  if (!gains_on_the_way(p.b.row * 4) || !s.packs_b() || ready_b != nullptr || packing_kernel(std::min(s.mr, rows_of(m0))) == nullptr)
+    return false;
+  if (p.b_type != DType::f32 || p.b.column != 1 || p.k == 0) return false;
+  const int64_t column_tasks = ceil_div(columns_of(n0), s.nc);
+  return column_tasks % threads == 0 || column_tasks >= 8 * threads;  // all threads wait for the first tasks of rows
+}
+
+int64_t Product::pack_tasks_of_b(int64_t n0, bool on_the_way) const {
   if (ready_b != nullptr || packs_by_task(p, s)) return 0;
+  if (on_the_way) return columns_of(n0) % s.nr != 0 ? 1 : 0;
   if (s.packs_b()) return ceil_div(ceil_div(columns_of(n0), s.nr), kPanelsPerPackTask);
   return !kPairs && columns_of(n0) % s.nr != 0 ? 1 : 0;  // the ragged last panel of one that is read in place
 }
@@ -203,7 +231,15 @@ void Product::pack_all_b(Cell* to, Workers& workers) const {
   }
 }
 
-void Product::task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task) const {
+bool Product::fetches_next_panel(Tile& t, int64_t n0, int64_t j, int64_t tile) const {
+  const int64_t line = (tile - 1) * kLine / static_cast<int64_t>(sizeof(Cell));  // each tile a line of every row
+  if (tile < 1 || line > s.nr || j + s.nr > columns_of(n0)) return false;        // the last where lines are not aligned
+  t.ahead = static_cast<const Cell*>(x.b) + t.k0 * p.b.row + n0 + j + std::min(line, s.nr - 1);
+  t.ahead_step = p.b.row;
+  return true;
+}
+
+void Product::task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, bool packing) const {
   const int64_t depth = cells_of(depth_of(k0)), sum_stride = columns_of(n0);
   const int64_t row_begin = row_task * s.mc, row_end = std::min(rows_of(m0), row_begin + s.mc);
   const int64_t column_begin = column_task * s.nc, column_end = std::min(columns_of(n0), column_begin + s.nc);
@@ -218,10 +254,16 @@ void Product::task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t
       t.b = panels_of_b + j * depth;
       t.b_stride = width;
       if (sums != nullptr) t.sum = sums + i * sum_stride + j, t.sum_stride = sum_stride;
-      if (j == column_begin && i + s.mr < row_end) {  // the task's panels of A are new
+      if (packing && i == row_begin && columns == s.nr) {
+        t.packed = packed_b + place_in_block_of_b(n0, k0) + j * depth;
+        t.b = static_cast<const Cell*>(x.b) + k0 * p.b.row + n0 + j;
+        t.b_stride = p.b.row;
+      }
+      const bool fetching = packing && fetches_next_panel(t, n0, j + s.nr, (i - row_begin) / s.mr);
+      if (!fetching && j == column_begin && i + s.mr < row_end) {  // the task's panels of A are new
         t.ahead = t.a + s.mr * depth;
         t.ahead_step = s.mr;
-      } else if (j + s.nr < column_end) {  // each tile of this panel of B fetches a share of the next one
+      } else if (!fetching && j + s.nr < column_end) {  // each tile of this panel of B fetches a share of the next one
         t.ahead_step = ceil_div(s.nr, panels);
         t.ahead = panels_of_b + (j + s.nr) * depth + (i - row_begin) / s.mr * depth * t.ahead_step;
       }
@@ -231,10 +273,10 @@ void Product::task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t
 }
 
 void Product::compute(const Tile& t) const {
-  const MicroKernel kernel = packed_kernel(t.rows, t.columns > kWidth ? 2 : 1);
+  const MicroKernel kernel = t.packed != nullptr ? packing_kernel(t.rows) : packed_kernel(t.rows, t.columns > kWidth ? 2 : 1);
   const bool first = t.k0 == 0, last = t.k0 + depth_of(t.k0) == p.k;
   TileOut out{.c = nullptr, .stride = 0, .columns = t.columns, .rows = t.rows, .resume = t.resume, .resume_stride = t.resume_stride};
-  out.ahead = t.ahead, out.ahead_step = t.ahead_step, out.lines = t.lines;
+  out.ahead = t.ahead, out.ahead_step = t.ahead_step, out.lines = t.lines, out.packed = t.packed;
   if (last && p.c.column == 1) {
     const int64_t size = p.c_type == DType::f32 ? 4 : 2;
     out.target = static_cast<const std::byte*>(x.c) + (t.row * p.c.row + t.column) * size;

@@ -22,6 +22,7 @@ struct Tile {
   const Cell* ahead = nullptr;  // read by a later tile
   int64_t ahead_step = 0;
   micro::LinesAhead* lines = nullptr;  // the same for a kernel of tiles
+  Cell* packed = nullptr;              // where B, read where it lies, is packed on the way; null: b is packed
 };
 
 /// One product: operands of this entry of the batch, its scratch.
@@ -41,10 +42,13 @@ struct Product {
 
  private:
   void step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b, Workers& workers) const;
-  int64_t pack_tasks_of_b(int64_t n0) const;
+  bool packs_on_the_way(int64_t n0, int64_t m0, int threads) const;
+  int64_t pack_tasks_of_b(int64_t n0, bool on_the_way) const;
   void pack_rows_of_a(int64_t m0, int64_t k0, int64_t first, int64_t last, Cell* to) const;
   void pack_columns_of_b(int64_t n0, int64_t k0, int64_t first, int64_t last, Cell* to) const;
-  void task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task) const;
+  void task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, bool packing) const;
+  /// Has the `tile`th tile of a task bring near what it can of the panel of B that is packed on the way next, at column j of the block.
+  bool fetches_next_panel(Tile& t, int64_t n0, int64_t j, int64_t tile) const;
   void tile_task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, int64_t room) const;
   void fetch_columns_of_b(micro::LinesAhead& ahead, int64_t column, int64_t columns, int64_t k) const;
   /// `waiting`: room for a task's sums.
