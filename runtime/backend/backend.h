@@ -61,8 +61,8 @@ class Backend {
   virtual std::string_view kernel_class() const = 0;  // what the bits depend on: "avx512"; part of the job hash
   virtual const OpTable& kernels() const = 0;
   virtual const GemmKernels& gemm() const = 0;  // products by themselves, as the ops have them
-  /// Zeroed, 64-byte aligned. Throws out_of_memory with the size and what there is.
-  virtual std::unique_ptr<Buffer> allocate(int64_t bytes) = 0;
+  /// Zeroed, 64-byte aligned, counted as `role`. Throws out_of_memory with the size and what there is.
+  virtual std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) = 0;
   virtual int64_t allocated_bytes() const = 0;  // now, over all buffers
   virtual void to_host(void* host, const std::byte* device, int64_t bytes) = 0;
   virtual void to_device(std::byte* device, const void* host, int64_t bytes) = 0;

@@ -27,12 +27,12 @@ void copy(void* to, const void* from, int64_t bytes) {
 
 HostBackend::HostBackend(std::shared_ptr<MemorySource> memory) : memory_(memory ? std::move(memory) : std::make_shared<MemorySource>()) {}
 
-std::unique_ptr<Buffer> HostBackend::allocate(int64_t bytes) {
+std::unique_ptr<Buffer> HostBackend::allocate(int64_t bytes, MemoryRole role) {
   check(bytes >= 0, "allocate: bytes must not be negative, got ", bytes);
-  return std::make_unique<HostBuffer>(Memory(bytes, memory_));
+  return std::make_unique<HostBuffer>(Memory(bytes, memory_, role));
 }
 
-int64_t HostBackend::allocated_bytes() const { return memory_->allocated_bytes(); }
+int64_t HostBackend::allocated_bytes() const { return memory_->account().bytes(); }
 
 void HostBackend::to_host(void* host, const std::byte* device, int64_t bytes) { copy(host, device, bytes); }
 

@@ -13,7 +13,7 @@ class HostBackend : public Backend {
  public:
   /// `memory` null: the system's pages.
   explicit HostBackend(std::shared_ptr<MemorySource> memory);
-  std::unique_ptr<Buffer> allocate(int64_t bytes) override;
+  std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) override;
   int64_t allocated_bytes() const override;
   void to_host(void* host, const std::byte* device, int64_t bytes) override;
   void to_device(std::byte* device, const void* host, int64_t bytes) override;

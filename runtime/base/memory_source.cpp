@@ -24,31 +24,34 @@ MemorySource::MemorySource(const HostAllocator& host) : host_(host) {
         "memory: ", host.alloc == nullptr ? "free is given without alloc" : "alloc is given without free", "; give both or neither");
 }
 
-Memory::Memory(int64_t bytes, std::shared_ptr<MemorySource> source) : source_(std::move(source)), size_(bytes) {
+Memory::Memory(int64_t bytes, std::shared_ptr<MemorySource> source, MemoryRole role)
+    : source_(std::move(source)), size_(bytes), role_(role) {
   check(bytes >= 0, "memory: ", bytes, " bytes were asked for");
   if (bytes > 0 && source_ && source_->is_hosts())
     hosts_ = take_from(source_->host(), bytes);
   else
     pages_ = os::Pages(bytes);
-  if (source_) source_->allocated_ += size_;
+  if (source_) source_->account().add(role_, size_);
 }
 
 Memory::~Memory() {
   if (hosts_ != nullptr) source_->host().give_back(hosts_);
-  if (source_) source_->allocated_ -= size_;
+  if (source_) source_->account().add(role_, -size_);
 }
 
 Memory::Memory(Memory&& other) noexcept
     : source_(std::move(other.source_)),
       pages_(std::move(other.pages_)),
       hosts_(std::exchange(other.hosts_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      role_(other.role_) {}
 
 Memory& Memory::operator=(Memory&& other) noexcept {
   std::swap(source_, other.source_);
   std::swap(pages_, other.pages_);
   std::swap(hosts_, other.hosts_);
   std::swap(size_, other.size_);
+  std::swap(role_, other.role_);
   return *this;
 }
 

@@ -1,12 +1,12 @@
-// Where buffers come from: the host's allocator, or the system's pages; and how much of it is out.
+// Where buffers come from: the host's allocator, or the system's pages; and the account of what is out.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
 #include "base/host_allocator.h"
+#include "base/memory_account.h"
 #include "base/os.h"
 
 namespace st {
@@ -22,20 +22,20 @@ class MemorySource {
 
   const HostAllocator& host() const { return host_; }
   bool is_hosts() const { return host_.alloc != nullptr; }
-  int64_t allocated_bytes() const { return allocated_; }  // now, as they were asked for
+  MemoryAccount& account() { return account_; }
+  const MemoryAccount& account() const { return account_; }
 
  private:
-  friend class Memory;
   HostAllocator host_;
-  std::atomic<int64_t> allocated_{0};
+  MemoryAccount account_;
 };
 
 /// One piece of memory, zeroed and 64-byte aligned. It keeps its source alive, so it may outlive the backend or context that asked.
 class Memory {
  public:
   Memory() = default;
-  /// Throws out_of_memory with the size, callback for an answer that is not aligned. 0 bytes are null.
-  Memory(int64_t bytes, std::shared_ptr<MemorySource> source);
+  /// Counted as `role`. Throws out_of_memory with the size, callback for an answer that is not aligned. 0 bytes are null.
+  Memory(int64_t bytes, std::shared_ptr<MemorySource> source, MemoryRole role);
   ~Memory();
   Memory(Memory&& other) noexcept;
   Memory& operator=(Memory&& other) noexcept;
@@ -49,6 +49,7 @@ class Memory {
   os::Pages pages_;
   std::byte* hosts_ = nullptr;
   int64_t size_ = 0;
+  MemoryRole role_ = MemoryRole::other;
 };
 
 }  // namespace st

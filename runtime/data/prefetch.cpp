@@ -92,7 +92,7 @@ Prefetcher::Ahead::Ahead(std::shared_ptr<const Dataset> data, const RowOrder& or
     slot_bytes_ += aligned(batches.rows * field.row_bytes());
   }
   slots_.resize(static_cast<size_t>(depth + 1));
-  memory_ = Memory(slot_bytes_ * (depth + 1), std::move(memory));
+  memory_ = Memory(slot_bytes_ * (depth + 1), std::move(memory), MemoryRole::inputs);
   std::byte* at = memory_.data();
   for (auto& slot : slots_) {
     slot.rows.resize(static_cast<size_t>(batches.rows));

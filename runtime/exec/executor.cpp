@@ -25,7 +25,7 @@ void Executor::allocate() {
     if (Storage::holds(arena))
       storage_.arena(arena, bytes);
     else
-      own_[static_cast<size_t>(a)] = storage_.backend().allocate(bytes);
+      own_[static_cast<size_t>(a)] = storage_.backend().allocate(bytes, role_of(arena));
   }
 }
 

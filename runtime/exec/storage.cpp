@@ -14,7 +14,7 @@ Storage Storage::sharing(std::initializer_list<Arena> arenas) const {
 
 Buffer& Storage::arena(Arena arena, int64_t bytes) {
   auto& buffer = buffers_[static_cast<size_t>(arena)];
-  if (!buffer) buffer = backend_.allocate(bytes);
+  if (!buffer) buffer = backend_.allocate(bytes, role_of(arena));
   require(buffer->size() == bytes, Code::wrong_state, "storage: the plan needs ", bytes, " bytes of ", name_of(arena), ", the model has ",
           buffer->size());
   return *buffer;

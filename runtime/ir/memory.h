@@ -6,12 +6,18 @@
 #include <string_view>
 #include <vector>
 
+#include "base/memory_account.h"
+
 namespace st {
 
 /// One arena a role; the names are those of `scaletrain plan --json`.
 enum class Arena : int32_t { parameters, gradients, optimizer, activations, stash, buckets, packed, workspace, control, host };
 constexpr int32_t kArenas = 10;
 std::string_view name_of(Arena arena);
+
+/// What an arena that has memory of its own (not host) is counted as.
+constexpr MemoryRole role_of(Arena arena) { return static_cast<MemoryRole>(arena); }
+static_assert(role_of(Arena::parameters) == MemoryRole::parameters && role_of(Arena::control) == MemoryRole::control);
 
 /// `host` has no offset here: the memory is bound to each micro-batch (inputs) or run (slots that are lent).
 struct Place {

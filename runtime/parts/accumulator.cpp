@@ -37,7 +37,7 @@ Accumulator::Accumulator(int64_t steps, std::span<const GradientArray> gradients
     : steps_(steps),
       gradients_(gradients.begin(), gradients.end()),
       workers_(std::move(workers)),
-      memory_(bytes(steps, gradients), memory) {}
+      memory_(bytes(steps, gradients), memory, MemoryRole::gradients) {}
 
 void Accumulator::add(double weight) {
   check(weight == 0 || (weight >= kMinWeight && weight <= kMaxWeight), "accumulator: weight is ", weight,

@@ -47,7 +47,7 @@ int64_t DrawnOperands::bytes_for(const GemmProblem& problem, bool compares) {
 
 DrawnOperands::DrawnOperands(const GemmProblem& problem, bool compares, const std::shared_ptr<MemorySource>& memory) : problem_(problem) {
   const auto bytes = sizes_of(problem, compares);
-  for (size_t i = 0; i < bytes.size(); ++i) memory_[i] = Memory(bytes[i], memory);
+  for (size_t i = 0; i < bytes.size(); ++i) memory_[i] = Memory(bytes[i], memory, MemoryRole::other);
 }
 
 void DrawnOperands::draw(uint64_t seed, Workers& workers) {

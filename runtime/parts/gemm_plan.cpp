@@ -7,7 +7,7 @@ namespace st {
 PackedMatrix::PackedMatrix(GemmPlan& plan, const void* b, std::shared_ptr<MemorySource> memory)
     : kernels_(&plan.kernels_),
       packing_(packing_of(plan.choice_.problem, plan.choice_.schedule)),
-      memory_(plan.choice_.packed_bytes, std::move(memory)) {
+      memory_(plan.choice_.packed_bytes, std::move(memory), MemoryRole::packed) {
   repack(plan, b);
 }
 
@@ -23,7 +23,7 @@ GemmPlan::GemmPlan(const GemmKernels& kernels, const GemmChoice& choice, std::un
       small_(kernels.small == nullptr ? nullptr : kernels.small(problem_, choice.schedule, workers->threads())),
       work_(2.0 * static_cast<double>(problem_.m * problem_.n) * static_cast<double>(problem_.k * problem_.batch)),
       workers_(std::move(workers)),
-      scratch_(choice.scratch_bytes, memory) {}
+      scratch_(choice.scratch_bytes, memory, MemoryRole::workspace) {}
 
 void GemmPlan::run(const GemmOperands& operands, float alpha, float beta) {
   problem_.alpha = alpha;

@@ -46,7 +46,7 @@ class Race {
         problem_(problem),
         workers_(workers),
         operands_(problem, compares, parts.memory),
-        scratch_(scratch, parts.memory),
+        scratch_(scratch, parts.memory, MemoryRole::other),
         deadline_(deadline) {}
 
   /// Whether there is time for a first look at two candidates at least, and for telling them apart.

@@ -9,11 +9,7 @@
 
 namespace st {
 
-std::string_view name_of(Arena arena) {
-  constexpr std::array<std::string_view, kArenas> kNames = {"parameters", "gradients", "optimizer", "activations", "stash",
-                                                            "buckets",    "packed",    "workspace", "control",     "host"};
-  return kNames[static_cast<size_t>(arena)];
-}
+std::string_view name_of(Arena arena) { return arena == Arena::host ? "host" : name_of(role_of(arena)); }
 
 namespace {
 

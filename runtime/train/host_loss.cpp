@@ -160,7 +160,7 @@ const void* HostLoss::zeros(int64_t bytes) {
     int64_t room = 1;
     for (const OutputGradient& output : gradients_)
       room = std::max(room, executor_->plan().program.slots[static_cast<size_t>(output.slot)].type.bytes());
-    zeros_ = parts_.model.context().backend().allocate(room);
+    zeros_ = parts_.model.context().backend().allocate(room, MemoryRole::workspace);
   }
   return zeros_->data();
 }

@@ -157,7 +157,7 @@ void scatter(const std::byte* from, const HostView& to) {
 
 const void* compact_data(const HostView& view, Memory& room, const std::shared_ptr<MemorySource>& memory) {
   if (view.is_plain()) return view.data;
-  if (room.size() < view.bytes()) room = Memory(view.bytes(), memory);
+  if (room.size() < view.bytes()) room = Memory(view.bytes(), memory, MemoryRole::inputs);
   gather(view, room.data());
   return room.data();
 }

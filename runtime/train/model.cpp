@@ -268,7 +268,7 @@ void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& 
 
   // All of it waits here until the stream has given the last byte: a stream that ends in the middle changes nothing.
   context_->require_memory("read: the weights of a stream, until all have come", storage_.bytes());
-  const auto staged = storage_.bytes() > 0 ? context_->backend().allocate(storage_.bytes()) : nullptr;
+  const auto staged = storage_.bytes() > 0 ? context_->backend().allocate(storage_.bytes(), MemoryRole::other) : nullptr;
   std::vector<std::byte> piece(static_cast<size_t>(kPiece)), values(static_cast<size_t>(kPiece) * 4);
   const FloatMode mode;
   for (size_t i = 0; i < match.parameters.size(); ++i) {

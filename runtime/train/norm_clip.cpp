@@ -25,7 +25,7 @@ double NormClip::norm_of(std::span<const HostView> gradients) {
   const Kernel& kernel = backend_.kernels()[static_cast<size_t>(Op::gradient_norm)];
   const Attrs attrs;
   const int64_t need = kernel.workspace == nullptr ? 0 : kernel.workspace(types_, {}, attrs, workers_->threads());
-  if (need > 0 && (!workspace_ || workspace_->size() < need)) workspace_ = backend_.allocate(need);
+  if (need > 0 && (!workspace_ || workspace_->size() < need)) workspace_ = backend_.allocate(need, MemoryRole::workspace);
   double norm = 0;
   bool finite = true;
   const std::array<Operand, 2> out = {Operand{&norm, DType::f64, {}}, Operand{&finite, DType::boolean, {}}};

@@ -342,7 +342,7 @@ void Trainer::gradient(std::string_view parameter, const HostView& to) const {
       g = static_cast<float>(static_cast<double>(g) / gradients_.unit);
   };
   if (to.is_plain()) return copy_to(to.data);
-  const Memory values(to.bytes(), context.memory());
+  const Memory values(to.bytes(), context.memory(), MemoryRole::other);
   copy_to(values.data());
   scatter(values.data(), to);
 }

@@ -172,7 +172,7 @@ class Arrays {
   explicit Arrays(st::Backend& backend) : backend_(backend) {}
 
   st::Operand make(const st::Type& type, bool positive, int64_t below) {
-    buffers_.push_back(backend_.allocate(std::max<int64_t>(64, type.bytes())));
+    buffers_.push_back(backend_.allocate(std::max<int64_t>(64, type.bytes()), st::MemoryRole::tensors));
     std::byte* data = buffers_.back()->data();
     for (int64_t i = 0; i < type.shape.elements(); ++i) {
       state_ ^= state_ << 13, state_ ^= state_ >> 7, state_ ^= state_ << 17;
@@ -207,7 +207,7 @@ class Probe {
     const auto in = arrays.make(c.in, false, below), out = arrays.make(c.out, false, below), slots = arrays.make(c.slots, true, below);
     const st::Kernel& kernel = backend_.kernels()[static_cast<size_t>(c.op)];
     const int64_t bytes = kernel.workspace == nullptr ? 0 : kernel.workspace(c.in, c.out, c.attrs, workers_.threads());
-    const auto workspace = backend_.allocate(bytes + 64);
+    const auto workspace = backend_.allocate(bytes + 64, st::MemoryRole::workspace);
     const st::Call call{.in = in,
                         .out = out,
                         .reads = slots,

@@ -33,7 +33,8 @@ std::vector<Type> types(const std::vector<Operand>& operands) {
 
 }  // namespace
 
-Block::Block(Backend& backend, const Type& type) : backend_(&backend), type_(type), buffer_(backend.allocate(type.bytes() + kGuard)) {
+Block::Block(Backend& backend, const Type& type)
+    : backend_(&backend), type_(type), buffer_(backend.allocate(type.bytes() + kGuard, MemoryRole::tensors)) {
   fill_rubbish();
 }
 
@@ -70,7 +71,7 @@ void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks
   const auto in_operands = operands(in), out_operands = operands(out), slot_operands = operands(slots);
   const int64_t bytes =
       kernel.workspace == nullptr ? 0 : kernel.workspace(types(in_operands), types(out_operands), node.attrs, workers.threads());
-  const std::unique_ptr<Buffer> workspace = backend.allocate(bytes + kGuard);
+  const std::unique_ptr<Buffer> workspace = backend.allocate(bytes + kGuard, MemoryRole::workspace);
   const std::vector<std::byte> filled = rubbish(bytes + kGuard);
   backend.to_device(workspace->data(), filled.data(), bytes + kGuard);
 

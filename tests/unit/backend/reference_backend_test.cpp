@@ -22,8 +22,8 @@ TEST(ReferenceBackend, HasAKernelForEveryOpThatIsNotAView) {
 
 TEST(HostBackend, GivesZeroedAlignedMemoryAndCountsIt) {
   const auto backend = make_reference_backend();
-  auto a = backend->allocate(100001);
-  const auto b = backend->allocate(64);
+  auto a = backend->allocate(100001, MemoryRole::tensors);
+  const auto b = backend->allocate(64, MemoryRole::tensors);
   EXPECT_EQ(backend->allocated_bytes(), 100065);
   EXPECT_EQ(a->size(), 100001);
   for (const auto* buffer : {a.get(), b.get()}) {
@@ -36,7 +36,7 @@ TEST(HostBackend, GivesZeroedAlignedMemoryAndCountsIt) {
 
 TEST(HostBackend, LetsABufferOutliveIt) {
   auto backend = make_reference_backend();
-  const auto buffer = backend->allocate(8);
+  const auto buffer = backend->allocate(8, MemoryRole::tensors);
   backend.reset();
   buffer->data()[7] = std::byte{1};
   EXPECT_EQ(buffer->size(), 8);
@@ -44,12 +44,12 @@ TEST(HostBackend, LetsABufferOutliveIt) {
 
 TEST(HostBackend, GivesABufferOfNothing) {
   const auto backend = make_reference_backend();
-  EXPECT_EQ(backend->allocate(0)->size(), 0);
+  EXPECT_EQ(backend->allocate(0, MemoryRole::tensors)->size(), 0);
 }
 
 TEST(HostBackend, CopiesToTheDeviceAndBack) {
   const auto backend = make_reference_backend();
-  const auto buffer = backend->allocate(16);
+  const auto buffer = backend->allocate(16, MemoryRole::tensors);
   const int64_t in = 0x0123456789ABCDEF;
   int64_t out = 0;
   backend->to_device(buffer->data() + 8, &in, 8);
@@ -59,9 +59,9 @@ TEST(HostBackend, CopiesToTheDeviceAndBack) {
 
 TEST(HostBackend, RefusesWhatTheMachineDoesNotHave) {
   const auto backend = make_reference_backend();
-  EXPECT_THROW(backend->allocate(-1), Error);
+  EXPECT_THROW(backend->allocate(-1, MemoryRole::tensors), Error);
   try {
-    backend->allocate(int64_t{1} << 60);
+    backend->allocate(int64_t{1} << 60, MemoryRole::tensors);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::out_of_memory);

@@ -45,7 +45,7 @@ std::vector<Array> run(Op op, const std::vector<Array>& in, const Attrs& given, 
 
   const Kernel& kernel = backend->kernels()[static_cast<size_t>(op)];
   const int64_t bytes = kernel.workspace == nullptr ? 0 : kernel.workspace(in_types, out_types, attrs, 1);
-  const auto workspace = backend->allocate(bytes);
+  const auto workspace = backend->allocate(bytes, MemoryRole::workspace);
   Workers workers(1);
   Call call;
   call.in = in_operands;

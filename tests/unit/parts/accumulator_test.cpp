@@ -268,7 +268,7 @@ TEST_F(AccumulatorTest, TakesMemoryForItsSumsOnly) {
   std::vector<uint16_t> bf16(100);
   std::vector<double> f64(100);
   const Accumulator a = of(4, {array(DType::f32, f32), array(DType::bf16, bf16), array(DType::f64, f64)});
-  EXPECT_EQ(memory_->allocated_bytes(), 448 + 448 + 832) << "400, 400 and 800 bytes, each from a multiple of 64 on";
+  EXPECT_EQ(memory_->account().bytes(), 448 + 448 + 832) << "400, 400 and 800 bytes, each from a multiple of 64 on";
 }
 
 }  // namespace

@@ -369,6 +369,9 @@ TEST(Trainer, ReportsExactlyTheBytesOfItsArenas) {
   const auto trainer = training.trainer(false);
   EXPECT_EQ(trainer->memory_bytes(), trainer->plan().memory.total());
   EXPECT_EQ(trainer->model().context().backend().allocated_bytes(), trainer->plan().memory.total());
+  const auto uses = trainer->model().context().memory()->account().uses();
+  for (const Arena arena : {Arena::parameters, Arena::gradients, Arena::optimizer, Arena::activations, Arena::stash, Arena::workspace})
+    EXPECT_EQ(uses.of[static_cast<size_t>(role_of(arena))].now, trainer->plan().memory.of(arena)) << name_of(arena);
   trainer->evaluate(std::make_shared<Sequences>(3, 7, 17));
   EXPECT_EQ(trainer->memory_bytes(), trainer->model().context().backend().allocated_bytes());
 }
