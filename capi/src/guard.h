@@ -51,19 +51,24 @@ inline std::string text_given(const char* text, const char* name) {
   return text;
 }
 
+/// A struct's size when it first stood in a header; one that has grown since says what that was.
+template <class T>
+constexpr uint32_t kFirstSize = sizeof(T);
+
 /// Structs begin with their size: smaller than version 1 is an error; larger than ours is fine while the tail we do not know is zero.
 template <class T>
 T take(const T* theirs, const char* name) {
   given(theirs, name);
   const uint32_t size = theirs->struct_size;
-  check(size >= sizeof(T), name, ": struct_size is ", size, ", at least ", sizeof(T), " is needed; fill it with its _init function");
+  check(size >= kFirstSize<T>, name, ": struct_size is ", size, ", at least ", kFirstSize<T>,
+        " is needed; fill it with its _init function");
   const auto* bytes = reinterpret_cast<const unsigned char*>(theirs);
   check(size <= (1U << 20), name, ": struct_size is ", size, "; fill it with its _init function");
   for (uint32_t i = sizeof(T); i < size; ++i)
     require(bytes[i] == 0, Code::unsupported, name, ": byte ", i, " is set, but this library knows only ", sizeof(T),
             " bytes of it; it is older than the program");
-  T ours;
-  std::memcpy(&ours, theirs, sizeof(T));
+  T ours{};
+  std::memcpy(&ours, theirs, std::min<size_t>(size, sizeof(T)));
   return ours;
 }
 
@@ -72,7 +77,7 @@ template <class T>
 void give(T* theirs, const T& ours, const char* name) {
   take(theirs, name);
   const uint32_t size = theirs->struct_size;
-  std::memcpy(theirs, &ours, sizeof(T));
+  std::memcpy(theirs, &ours, std::min<size_t>(size, sizeof(T)));
   theirs->struct_size = size;
 }
 
@@ -80,10 +85,10 @@ template <class T>
 st_status init(T* theirs, size_t size, const T& defaults, const char* call = __builtin_FUNCTION()) noexcept {
   const auto fill = [&] {
     check(theirs != nullptr, call, ": the struct is NULL");
-    check(size >= sizeof(T), call, ": size is ", size, ", at least ", sizeof(T), " is needed; pass sizeof of the struct");
+    check(size >= kFirstSize<T>, call, ": size is ", size, ", at least ", kFirstSize<T>, " is needed; pass sizeof of the struct");
     require(size <= (1U << 20), Code::unsupported, call, ": size is ", size, "; pass sizeof of the struct");
     std::memset(theirs, 0, size);  // a program newer than this library: what we do not know is zero
-    std::memcpy(theirs, &defaults, sizeof(T));
+    std::memcpy(theirs, &defaults, std::min(size, sizeof(T)));
     theirs->struct_size = static_cast<uint32_t>(size);
   };
   return guard(fill, call);

@@ -5,6 +5,9 @@
 using namespace st;
 using namespace st::capi;
 
+template <>
+constexpr uint32_t st::capi::kFirstSize<st_memory_stats> = offsetof(st_memory_stats, peak_bytes);
+
 st_status st_context_options_init(st_context_options* options, size_t size) {
   st_context_options defaults{};
   defaults.device = "cpu";
@@ -58,11 +61,31 @@ st_status st_memory_stats_init(st_memory_stats* stats, size_t size) { return ini
 
 st_status st_context_memory(st_context* context, st_memory_stats* stats) {
   return guard([&] {
-    const auto object = peek(context);
+    const auto home = peek(context)->context;
+    const MemoryAccount::Uses uses = home->memory()->account().uses();
     st_memory_stats ours{};
-    ours.allocated_bytes = object->context->backend().allocated_bytes();
-    ours.available_bytes = object->context->available_memory();
+    ours.allocated_bytes = uses.all.now;
+    ours.available_bytes = home->available_memory();
     ours.resident_bytes = os::resident_memory();
+    ours.peak_bytes = uses.all.peak;
+    ours.limit_bytes = home->options().memory_limit;
+    for (size_t role = 0; role < uses.of.size(); ++role) {
+      ours.role_bytes[role] = uses.of[role].now;
+      ours.role_peak_bytes[role] = uses.of[role].peak;
+    }
     give(stats, ours, "st_context_memory: stats");
+  });
+}
+
+st_status st_context_reset_peak(st_context* context) {
+  return guard([&] { peek(context)->context->memory()->account().reset_peak(); });
+}
+
+st_status st_memory_role_name(int32_t role, const char** name) {
+  return guard([&] {
+    const char*& out = given(name, "st_memory_role_name: name");
+    require(role >= 0 && role < kMemoryRoles, Code::not_found, "st_memory_role_name: ", role, " is no role; there are 0 to ",
+            kMemoryRoles - 1);
+    out = name_of(static_cast<MemoryRole>(role)).data();
   });
 }

@@ -30,6 +30,7 @@ int first_wrong_answer(SmallRun& run) {
                                st_context_memory(run.context, &stats),
                                st_context_cancel(run.context),
                                st_context_trim(run.context),
+                               st_context_reset_peak(run.context),
                                st_graph_create(run.context, &graph),
                                st_model_builtin(run.context, "mlp", nullptr, 1, &model),
                                st_model_parameter_count(run.model, &number),

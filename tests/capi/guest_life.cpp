@@ -318,6 +318,8 @@ void Life::look() {
   CALL(st_trainer_explain(on_rows_, &answer_));
   CALL(st_live_handles(nullptr, &number_));
   CALL(st_context_memory(context_, &stats));
+  CALL(st_memory_role_name(ST_MEMORY_STASH, &answer_));
+  CALL(st_context_reset_peak(context_));
   CALL(st_context_trim(context_));
   CALL(st_context_cancel(context_));
 }

@@ -192,6 +192,7 @@ constexpr HandleCall kCalls[] = {
     {"st_context_cancel", "context", "context", CALL(st_context_cancel(h))},
     {"st_context_trim", "context", "context", CALL(st_context_trim(h))},
     {"st_context_memory", "context", "context", CALL(memory(h))},
+    {"st_context_reset_peak", "context", "context", CALL(st_context_reset_peak(h))},
 
     {"st_graph_create", "context", "context", CALL(st_graph_create(h, fresh(w.new_graph)))},
     {"st_graph_destroy", "graph", "graph", CALL(st_graph_destroy(h))},

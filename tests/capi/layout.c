@@ -36,12 +36,16 @@ AT(st_context_options, free, 64);
 AT(st_context_options, memory_user, 72);
 AT(st_context_options, tuning_cache, 80);
 
-SIZE(st_memory_stats, 32);
+SIZE(st_memory_stats, 304);
 AT(st_memory_stats, struct_size, 0);
 AT(st_memory_stats, reserved, 4);
 AT(st_memory_stats, allocated_bytes, 8);
 AT(st_memory_stats, available_bytes, 16);
 AT(st_memory_stats, resident_bytes, 24);
+AT(st_memory_stats, peak_bytes, 32);
+AT(st_memory_stats, limit_bytes, 40);
+AT(st_memory_stats, role_bytes, 48);
+AT(st_memory_stats, role_peak_bytes, 176);
 
 SIZE(st_view, 40); /* frozen */
 AT(st_view, dtype, 0);
@@ -279,6 +283,20 @@ VALUE(ST_LOG_ERROR, 0);
 VALUE(ST_LOG_WARNING, 1);
 VALUE(ST_LOG_INFO, 2);
 VALUE(ST_LOG_DEBUG, 3);
+
+VALUE(ST_MEMORY_PARAMETERS, 0);
+VALUE(ST_MEMORY_GRADIENTS, 1);
+VALUE(ST_MEMORY_OPTIMIZER, 2);
+VALUE(ST_MEMORY_ACTIVATIONS, 3);
+VALUE(ST_MEMORY_STASH, 4);
+VALUE(ST_MEMORY_BUCKETS, 5);
+VALUE(ST_MEMORY_PACKED, 6);
+VALUE(ST_MEMORY_WORKSPACE, 7);
+VALUE(ST_MEMORY_CONTROL, 8);
+VALUE(ST_MEMORY_INPUTS, 9);
+VALUE(ST_MEMORY_TENSORS, 10);
+VALUE(ST_MEMORY_OTHER, 11);
+VALUE(ST_MEMORY_ROLES, 16);
 
 VALUE(ST_ATTRIBUTE_BOOL, 1);
 VALUE(ST_ATTRIBUTE_INT, 2);

@@ -65,6 +65,7 @@ static void library_and_structs(void) {
   REFUSES(st_error_info_init(NULL, sizeof(st_error_info)));
   REFUSES(st_context_options_init(NULL, sizeof(st_context_options)));
   REFUSES(st_memory_stats_init(NULL, sizeof(st_memory_stats)));
+  REFUSES(st_memory_role_name(ST_MEMORY_OTHER, NULL));
   REFUSES(st_parameter_info_init(NULL, sizeof(st_parameter_info)));
   REFUSES(st_read_options_init(NULL, sizeof(st_read_options)));
   REFUSES(st_read_report_init(NULL, sizeof(st_read_report)));
@@ -153,6 +154,7 @@ static void no_handle(void) {
   WORKS(st_value_info_init(&info, sizeof info));
   WORKS(st_evaluation_init(&evaluation, sizeof evaluation));
   NO_HANDLE(st_context_memory(NULL, &stats));
+  NO_HANDLE(st_context_reset_peak(NULL));
   NO_HANDLE(st_context_trim(NULL));
   NO_HANDLE(st_graph_create(NULL, &graph));
   NO_HANDLE(st_graph_input(NULL, "x", ST_F32, 1, dims, &value));

@@ -84,7 +84,17 @@ TEST_F(Hpp, EveryBufferComesFromTheHostsAllocatorAndGoesBack) {
     };
     Sine sine(options);
     EXPECT_EQ(sine.trainer.step(sine.batch).step, 1);
-    EXPECT_GT(sine.context.memory().allocated_bytes, 0);
+    const MemoryStats memory = sine.context.memory();
+    EXPECT_GT(memory.allocated_bytes, 0);
+    EXPECT_GE(memory.peak_bytes, memory.allocated_bytes);
+    EXPECT_EQ(memory.limit_bytes, 0);
+    int64_t sum = 0;
+    for (const MemoryUse& use : memory.roles) sum += use.bytes;
+    EXPECT_EQ(sum, memory.allocated_bytes);
+    ASSERT_FALSE(memory.roles.empty());
+    EXPECT_EQ(memory.roles[0].role, "parameters");
+    sine.context.reset_peak();
+    EXPECT_EQ(sine.context.memory().peak_bytes, memory.allocated_bytes);
     sine.context.trim();
     sine.context.cancel();  // nothing runs
     EXPECT_EQ(sine.trainer.step(sine.batch).step, 2);

@@ -34,7 +34,7 @@ void context_create(World& world) {
 
 void context_use(World& world) {
   st_context* context = world.handle(world.contexts);
-  switch (world.bytes.next() % 5) {
+  switch (world.bytes.next() % 6) {
     case 0:
       CALL(st_context_cancel, context);
       break;
@@ -45,6 +45,9 @@ void context_use(World& world) {
       CALL(st_context_memory, context, FILLED(st_memory_stats_init));
       break;
     case 3:
+      CALL(st_context_reset_peak, context);
+      break;
+    case 4:
       elsewhere().alloc_failures = world.bytes.next();
       break;
     default:

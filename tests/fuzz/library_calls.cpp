@@ -7,7 +7,7 @@ namespace st::fuzz {
 void library_use(World& world) {
   const char* text = nullptr;
   int64_t count = 0;
-  switch (world.bytes.next() % 5) {
+  switch (world.bytes.next() % 6) {
     case 0:
       CALL(st_live_handles, world.bytes.rarely(2) ? "trainer" : world.name(), &count);
       break;
@@ -24,6 +24,9 @@ void library_use(World& world) {
     case 3:
       // It makes a context of each device, whose threads are slow to start under a sanitizer.
       if (world.bytes.rarely(16)) CALL(st_features, world.bytes.rarely() ? nullptr : &text);
+      break;
+    case 4:
+      CALL(st_memory_role_name, static_cast<int32_t>(world.number()), world.bytes.rarely() ? nullptr : &text);
       break;
     default: {
       auto* info = FILLED(st_error_info_init);

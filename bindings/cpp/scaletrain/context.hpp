@@ -29,8 +29,16 @@ struct ContextOptions {
   std::optional<std::string> tuning_cache{};  // its file; "": none; nothing: the environment's
 };
 
+struct MemoryUse {
+  std::string role;  // "parameters", ..., as st_memory_role_name has them
+  int64_t bytes = 0, peak_bytes = 0;
+};
+
 struct MemoryStats {
   int64_t allocated_bytes = 0, available_bytes = 0, resident_bytes = 0;
+  int64_t peak_bytes = 0;        // the most that allocated_bytes has been
+  int64_t limit_bytes = 0;       // 0: none
+  std::vector<MemoryUse> roles;  // those that have been used; their bytes are allocated_bytes
 };
 
 /// A type that a host op takes or gives: dims[0] < 0 is that many times the batch.
@@ -63,8 +71,17 @@ class Context : public detail::Handle<st_context, st_context_destroy> {
     st_memory_stats raw;
     done(st_memory_stats_init(&raw, sizeof raw));
     done(st_context_memory(get(), &raw));
-    return {raw.allocated_bytes, raw.available_bytes, raw.resident_bytes};
+    MemoryStats stats{raw.allocated_bytes, raw.available_bytes, raw.resident_bytes, raw.peak_bytes, raw.limit_bytes, {}};
+    for (int32_t role = 0; role < ST_MEMORY_ROLES; ++role) {
+      if (raw.role_peak_bytes[role] == 0) continue;
+      const char* name = nullptr;
+      done(st_memory_role_name(role, &name));
+      stats.roles.push_back({name, raw.role_bytes[role], raw.role_peak_bytes[role]});
+    }
+    return stats;
   }
+  /// Every peak of memory() is what is there now, and grows from here.
+  void reset_peak() const { done(st_context_reset_peak(get())); }
   /// From now on this context's graphs have the op `name`.
   void register_op(const std::string& name, const HostOp& op) const;
 

@@ -57,16 +57,43 @@ ST_API st_status st_context_cancel(st_context* context);
 /* Gives back what is only kept for speed: idle predictors' and evaluations' buffers. */
 ST_API st_status st_context_trim(st_context* context);
 
+/* What a buffer is for. The first nine are "memory" of st_trainer_plan; of a context in which one trainer is all there is besides its
+ * model, their bytes are the plan's. */
+enum {
+  ST_MEMORY_PARAMETERS = 0, /* models, and the snapshots of predictors */
+  ST_MEMORY_GRADIENTS = 1,  /* and the sums of accumulators */
+  ST_MEMORY_OPTIMIZER = 2,
+  ST_MEMORY_ACTIVATIONS = 3,
+  ST_MEMORY_STASH = 4, /* activations kept for backward, and outputs */
+  ST_MEMORY_BUCKETS = 5,
+  ST_MEMORY_PACKED = 6,    /* parameters as products read them, working copies in 16 bits, st_packed */
+  ST_MEMORY_WORKSPACE = 7, /* scratch of ops and products */
+  ST_MEMORY_CONTROL = 8,   /* rates, counters, losses */
+  ST_MEMORY_INPUTS = 9,    /* rows read ahead, and what the host gave with gaps, without them */
+  ST_MEMORY_TENSORS = 10,  /* st_tensor_create */
+  ST_MEMORY_OTHER = 11,    /* what a call needs for itself until it returns */
+  ST_MEMORY_ROLES = 16     /* room for roles that are yet to come, and 0 until then */
+};
+
 typedef struct st_memory_stats {
   uint32_t struct_size;
   int32_t reserved;
-  int64_t allocated_bytes; /* of buffers on the device, now */
+  int64_t allocated_bytes; /* of buffers on the device, now: the sum of role_bytes */
   int64_t available_bytes; /* on this machine, lowered by a cgroup's limit and memory_limit */
   int64_t resident_bytes;  /* of this process */
+  int64_t peak_bytes;      /* the most that allocated_bytes has been, as torch.cuda.max_memory_allocated */
+  int64_t limit_bytes;     /* the context's memory_limit; 0: none */
+  int64_t role_bytes[ST_MEMORY_ROLES];
+  int64_t role_peak_bytes[ST_MEMORY_ROLES]; /* of each by itself: they need not have been there at once */
 } st_memory_stats;
 
 ST_API st_status st_memory_stats_init(st_memory_stats* stats, size_t size);
+/* Of buffers alone: names, graphs and plans are not counted. Counts change where a buffer is allocated or freed, so in no step. */
 ST_API st_status st_context_memory(st_context* context, st_memory_stats* stats);
+/* Every peak is what is there now, and grows from here, as torch.cuda.reset_peak_memory_stats. */
+ST_API st_status st_context_reset_peak(st_context* context);
+/* "parameters", ..., "other"; valid for ever. ST_NOT_FOUND for a number that is no role. */
+ST_API st_status st_memory_role_name(int32_t role, const char** name);
 
 ST_END
 #endif

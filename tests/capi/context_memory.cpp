@@ -1,0 +1,192 @@
+// What a context's buffers take: now and at most, in all and by role.
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "all_kinds.h"
+#include "small_run.h"
+
+namespace {
+
+using namespace st::test;
+
+constexpr std::array<const char*, 12> kRoles = {"parameters", "gradients", "optimizer", "activations", "stash",   "buckets",
+                                                "packed",     "workspace", "control",   "inputs",      "tensors", "other"};
+
+st_memory_stats memory_of(st_context* context) {
+  auto stats = filled(st_memory_stats_init);
+  EXPECT_TRUE(works(st_context_memory(context, &stats)));
+  int64_t sum = 0;
+  for (size_t role = 0; role < ST_MEMORY_ROLES; ++role) {
+    sum += stats.role_bytes[role];
+    EXPECT_GE(stats.role_bytes[role], 0) << role;
+    EXPECT_GE(stats.role_peak_bytes[role], stats.role_bytes[role]) << role;
+    EXPECT_LE(stats.role_peak_bytes[role], stats.peak_bytes) << role;
+  }
+  EXPECT_EQ(sum, stats.allocated_bytes) << "the roles are all there is";
+  EXPECT_GE(stats.peak_bytes, stats.allocated_bytes);
+  return stats;
+}
+
+int64_t planned(st_trainer* trainer, const char* role) {
+  const char* plan = "";
+  EXPECT_TRUE(works(st_trainer_plan(trainer, &plan)));
+  const char* at = std::strstr(plan, ("\"" + std::string(role) + "\":").c_str());
+  EXPECT_NE(at, nullptr) << role << " in " << plan;
+  return at == nullptr ? -1 : std::atoll(std::strchr(at, ':') + 1);
+}
+
+HeldTensor tensor_of(st_context* context, int64_t bytes) {
+  HeldTensor tensor;
+  EXPECT_TRUE(works(st_tensor_create(context, ST_U8, 1, &bytes, tensor.out())));
+  return tensor;
+}
+
+TEST(ContextMemory, OfATrainerIsThePlansByRole) {
+  for (const char* recipe : {R"({"batch": 3, "accumulate": 2})", R"({"batch": 4, "precision": "fp16", "optimizer": "adamw-8bit"})",
+                             R"({"batch": 2, "recompute": "blocks", "optimizer": "muon", "clip": 0})"}) {
+    SmallRun run({}, nullptr, recipe);
+    for (int32_t role = ST_MEMORY_PARAMETERS; role <= ST_MEMORY_CONTROL; ++role) {
+      const auto stats = memory_of(run.context);
+      EXPECT_EQ(stats.role_bytes[role], planned(run.trainer, kRoles[static_cast<size_t>(role)])) << kRoles[static_cast<size_t>(role)];
+    }
+    const auto stats = memory_of(run.context);
+    EXPECT_EQ(stats.allocated_bytes, planned(run.trainer, "device_total"));
+    EXPECT_EQ(stats.peak_bytes, stats.allocated_bytes) << "the planning needs none";
+    EXPECT_GT(stats.role_bytes[ST_MEMORY_PARAMETERS], 0);
+    EXPECT_GT(stats.role_bytes[ST_MEMORY_GRADIENTS], 0);
+    EXPECT_GT(stats.role_bytes[ST_MEMORY_OPTIMIZER], 0);
+    EXPECT_GT(stats.role_bytes[ST_MEMORY_ACTIVATIONS], 0);
+    EXPECT_GT(stats.role_bytes[ST_MEMORY_STASH], 0);
+  }
+}
+
+TEST(ContextMemory, StepsChangeNoCount) {
+  SmallRun run(text_file("memory.txt", 3000));
+  ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
+  const auto before = memory_of(run.context);
+  EXPECT_EQ(before.role_bytes[ST_MEMORY_INPUTS], 3 * 2 * 128) << "three micro-batches ahead, see Trainer.CountsThePrefetchBuffersOfData";
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
+  const auto after = memory_of(run.context);
+  EXPECT_EQ(after.peak_bytes, before.peak_bytes);
+  for (size_t role = 0; role < ST_MEMORY_ROLES; ++role) EXPECT_EQ(after.role_bytes[role], before.role_bytes[role]) << role;
+}
+
+TEST(ContextMemory, IsGoneWithWhatItWasForAndThePeakStays) {
+  HeldContext context;
+  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+  const auto nothing = memory_of(context);
+  EXPECT_EQ(nothing.peak_bytes, 0);
+  EXPECT_EQ(nothing.limit_bytes, 0);
+  {
+    const auto tensor = tensor_of(context, 1000);
+    HeldModel model;
+    ASSERT_TRUE(works(st_model_builtin(context, "gpt", kSmallGpt, 1, model.out())));
+    HeldPredictor predictor;
+    ASSERT_TRUE(works(st_predictor_create(model, nullptr, predictor.out())));
+    EXPECT_EQ(memory_of(context).role_bytes[ST_MEMORY_TENSORS], 1000);
+    const int64_t weights = memory_of(context).role_bytes[ST_MEMORY_PARAMETERS];
+    predictor.reset();
+    EXPECT_EQ(memory_of(context).role_bytes[ST_MEMORY_PARAMETERS], weights / 2) << "the predictor's snapshot";
+  }
+  const auto after = memory_of(context);
+  EXPECT_EQ(after.allocated_bytes, 0);
+  for (size_t role = 0; role < ST_MEMORY_ROLES; ++role) EXPECT_EQ(after.role_bytes[role], 0) << role;
+  EXPECT_EQ(after.role_peak_bytes[ST_MEMORY_TENSORS], 1000);
+  EXPECT_GT(after.peak_bytes, after.role_peak_bytes[ST_MEMORY_PARAMETERS]);
+}
+
+TEST(ContextMemory, OfOneOfEachKindIsAllOfSomeRoleAndGivenBack) {
+  HeldContext kept;
+  {
+    AllKinds kinds;
+    const auto stats = memory_of(kinds.run.context);
+    EXPECT_EQ(stats.role_bytes[ST_MEMORY_GRADIENTS] - planned(kinds.run.trainer, "gradients"), 64) << "the accumulator's sums, 16 of f32";
+    EXPECT_EQ(stats.role_bytes[ST_MEMORY_OTHER], 0) << "no call is on";
+    EXPECT_GT(stats.role_bytes[ST_MEMORY_PACKED], planned(kinds.run.trainer, "packed"));
+    kept = std::move(kinds.run.context);
+  }
+  EXPECT_EQ(memory_of(kept).allocated_bytes, 0);
+}
+
+TEST(ContextMemory, PeaksBeginAnewWhereTheyAreReset) {
+  HeldContext context;
+  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+  const auto small = tensor_of(context, 100);
+  tensor_of(context, 3000).reset();
+  EXPECT_EQ(memory_of(context).peak_bytes, 3100);
+  tensor_of(context, 2000).reset();
+  EXPECT_EQ(memory_of(context).peak_bytes, 3100);
+  ASSERT_TRUE(works(st_context_reset_peak(context)));
+  EXPECT_EQ(memory_of(context).peak_bytes, 100);
+  EXPECT_EQ(memory_of(context).role_peak_bytes[ST_MEMORY_TENSORS], 100);
+  tensor_of(context, 2000).reset();
+  EXPECT_EQ(memory_of(context).peak_bytes, 2100);
+  EXPECT_EQ(memory_of(context).role_peak_bytes[ST_MEMORY_TENSORS], 2100);
+}
+
+TEST(ContextMemory, OneContextsIsNotAnothers) {
+  HeldContext one, other;
+  auto options = filled(st_context_options_init);
+  options.memory_limit = 5000;
+  ASSERT_TRUE(works(st_context_create(&options, one.out())));
+  ASSERT_TRUE(works(st_context_create(nullptr, other.out())));
+  EXPECT_EQ(memory_of(one).limit_bytes, 5000);
+  const auto tensor = tensor_of(one, 4000);
+  const int64_t dims[] = {2000};
+  HeldTensor refused;
+  EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_tensor_create(one, ST_U8, 1, dims, refused.out()), {"memory_limit"}));
+  EXPECT_EQ(memory_of(one).peak_bytes, 4000) << "what was refused was never there";
+  EXPECT_EQ(memory_of(other).peak_bytes, 0);
+}
+
+TEST(ContextMemory, AddsUpWhileOtherThreadsAllocate) {
+  HeldContext context;
+  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+  std::vector<std::thread> threads;
+  for (int64_t bytes = 1; bytes <= 3; ++bytes)
+    threads.emplace_back([&context, bytes] {
+      for (int i = 0; i < 300; ++i) tensor_of(context, 1000 * bytes).reset();
+    });
+  for (int i = 0; i < 300; ++i) {
+    const auto stats = memory_of(context);  // each sums up
+    EXPECT_LE(stats.peak_bytes, 6000);
+    if (i % 16 == 0) {
+      EXPECT_TRUE(works(st_context_reset_peak(context)));
+    }
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(memory_of(context).allocated_bytes, 0);
+}
+
+TEST(ContextMemory, IsToldToAProgramOfTheFirstHeaderAsFarAsItKnows) {
+  HeldContext context;
+  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+  const auto tensor = tensor_of(context, 1000);
+  st_memory_stats stats;
+  std::memset(&stats, 0xAB, sizeof stats);
+  constexpr size_t kFirst = offsetof(st_memory_stats, peak_bytes);
+  ASSERT_TRUE(works(st_memory_stats_init(&stats, kFirst)));
+  ASSERT_TRUE(works(st_context_memory(context, &stats)));
+  EXPECT_EQ(stats.struct_size, kFirst);
+  EXPECT_EQ(stats.allocated_bytes, 1000);
+  EXPECT_GT(stats.resident_bytes, 0);
+  EXPECT_EQ(stats.peak_bytes, static_cast<int64_t>(0xABABABABABABABABU)) << "no byte more is written than it has";
+  EXPECT_EQ(stats.role_peak_bytes[ST_MEMORY_ROLES - 1], stats.peak_bytes);
+}
+
+TEST(ContextMemory, RolesHaveNames) {
+  const char* name = nullptr;
+  for (int32_t role = 0; role < static_cast<int32_t>(kRoles.size()); ++role) {
+    ASSERT_TRUE(works(st_memory_role_name(role, &name)));
+    EXPECT_STREQ(name, kRoles[static_cast<size_t>(role)]);
+  }
+  for (const int32_t none : {-1, 12, static_cast<int32_t>(ST_MEMORY_ROLES), 1 << 30})
+    EXPECT_TRUE(fails(ST_NOT_FOUND, st_memory_role_name(none, &name), {"st_memory_role_name", std::to_string(none)}));
+  EXPECT_STREQ(name, "other") << "a call that fails writes nothing";
+}
+
+}  // namespace
