@@ -202,6 +202,7 @@ int run_train(const TrainOptions& o) {
   const Context context = make_context(recipe);
 
   RunParts parts;
+  parts.made_in = context.get();
   parts.context = at_least_one("--context", o.context);
   const double fraction = real_number("--validation", o.validation);
   if (fraction < 0 || fraction >= 1) refuse("--validation is ", o.validation, "; give a share from 0 up to but not 1");

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "evaluation_steps.h"
+#include "peak_memory.h"
 #include "progress.h"
 #include "stop_signal.h"
 
@@ -93,6 +94,7 @@ class TrainingRun {
     double bigram = kNan;
     if (parts_.validation && stop_signal() == 0) bigram = print_validation(final_loss);
     const std::string sample = options_.prompt.empty() || stop_signal() != 0 ? "" : write_sample();
+    std::printf("memory           %s\n", peak_memory(parts_.made_in).c_str());
     std::printf("state            %s\n", text(st_trainer_digest, trainer()));
     if (!options_.log.empty()) {
       cli::run(st_trainer_log_end(trainer(), final_loss));

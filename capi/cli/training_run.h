@@ -21,7 +21,8 @@ struct RunParts {
   Model model;
   Data train, validation;  // validation may be null
   Trainer trainer;
-  int64_t context = 0;  // tokens in a row
+  st_context* made_in = nullptr;  // all of it; borrowed
+  int64_t context = 0;            // tokens in a row
   int64_t rows_per_step = 0;
   std::string title, subtitle;  // of the report
   Json facts;                   // groups of facts for it

@@ -50,6 +50,16 @@ FactGroup machine_facts(const TrainerObject& t) {
            {"threads", std::to_string(context.threads())}}};
 }
 
+/// Of the context, which may have more in it than the run: what it took at most.
+FactGroup memory_facts(const TrainerObject& t) {
+  const MemoryAccount::Uses uses = t.trainer->model().context().memory()->account().uses();
+  FactGroup group{"Memory at its peak", {{"all", text_of_bytes(uses.all.peak)}}};
+  for (size_t role = 0; role < uses.of.size(); ++role)
+    if (uses.of[role].peak > 0)
+      group.facts.push_back({std::string(name_of(static_cast<MemoryRole>(role))), text_of_bytes(uses.of[role].peak)});
+  return group;
+}
+
 std::string recompute_json(const RecomputeRecord& record) {
   const auto add_cost = [](JsonLine& to, const OpCost& cost) { to.add("extra_flops", cost.flops).add("extra_bytes", cost.bytes); };
   std::vector<std::string> scopes;
@@ -81,6 +91,7 @@ RunSummary summary_of(const TrainerObject& t, std::string_view facts) {
   run.state = t.trainer->state_digest();
   take_facts(run, facts);
   run.facts.push_back(recipe_facts(t.trainer->recipe()));
+  run.facts.push_back(memory_facts(t));
   run.facts.push_back(machine_facts(t));
   return run;
 }

@@ -305,6 +305,22 @@ class Train(CommandLineTest):
         self.assertRegex(self.output, r"bigram table +\d")
         self.assertNotIn("\x1b", self.output)
 
+    def test_the_peak_of_memory_is_told_by_role(self):
+        self.tiny("--validation", 0)
+        line = next(line for line in self.output.splitlines() if line.startswith("memory "))
+        peak, roles = re.fullmatch(r"memory           (\S+ [KM]iB) at its peak: (.*)", line).groups()
+        names = [role.split()[0] for role in roles.split(", ")]
+        self.assertEqual(names[:5], ["parameters", "gradients", "optimizer", "activations", "stash"])
+        self.assertIn("inputs", names, "the rows read ahead")
+        planned = re.search(r"; (\S+ [KM]iB) planned", self.output)[1]
+        self.assertGreaterEqual(self.bytes_of(peak), self.bytes_of(planned))
+        self.assertGreaterEqual(sum(self.bytes_of(role.split(" ", 1)[1]) for role in roles.split(", ")), 0.9 * self.bytes_of(peak))
+
+    @staticmethod
+    def bytes_of(text):
+        number, unit = text.split()
+        return float(number) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
+
     def test_explain_prints_the_program(self):
         self.tiny("--explain")
         for word in ("autodiff", "memory_plan", "matmul"):
@@ -316,6 +332,7 @@ class Train(CommandLineTest):
         self.assertIn("the <red> ", self.output)
         page = report.read_text()
         self.assertIn("the &lt;red&gt; ", page)
+        self.assertRegex(page, r"Memory at its peak</h2><table>\s*<tr><td>all</td><td>[0-9.]+ [KM]iB</td></tr>\s*<tr><td>parameters</td>")
         # Nothing is fetched from anywhere; the SVG namespace is a name.
         self.assertIsNone(re.search(r"https?://", page.replace("http://www.w3.org/2000/svg", "")))
 
