@@ -73,7 +73,8 @@ void Builder::rethrow_in_scope(const Error& error, Op op) const {
 }
 
 std::vector<Value> Builder::append(Op op, std::vector<Value> in, const Attrs& attrs) {
-  check(op != Op::load && op != Op::store && op != Op::accumulate, name_of(op), ": needs a slot; use Builder::", name_of(op));
+  check(op != Op::load && op != Op::store && op != Op::accumulate && op != Op::average, name_of(op),
+        ": needs a slot; use Builder::", name_of(op));
   check(info_of(op).shape_rule != "optimizer", name_of(op), ": needs slots; use Builder::update");
   return push({.op = op, .in = std::move(in), .out = {}, .reads = {}, .writes = {}, .attrs = attrs});
 }
@@ -93,6 +94,11 @@ void Builder::write(Op op, Value value, SlotId slot, When when) {
 void Builder::store(Value value, SlotId slot, When when) { write(Op::store, value, slot, when); }
 
 void Builder::accumulate(Value value, SlotId slot, When when) { write(Op::accumulate, value, slot, when); }
+
+void Builder::average(Value value, Value skip, Value rates, SlotId slot, double decay) {
+  slot_of(program_, "average", slot);
+  push({.op = Op::average, .in = {value, skip, rates}, .out = {}, .reads = {}, .writes = {slot}, .attrs = {{"decay", decay}}});
+}
 
 void Builder::update(Op op, std::vector<Value> in, const std::vector<SlotId>& slots, const Attrs& attrs) {
   check(info_of(op).shape_rule == "optimizer", name_of(op), ": is not an optimizer; use Builder::append");

@@ -20,6 +20,8 @@ class Builder {
   /// The value's type must be the slot's. The node's `writes` names the slot.
   void store(Value value, SlotId slot, When when = When::every);
   void accumulate(Value value, SlotId slot, When when = When::rest);
+  /// The slot follows the value; of an update's `skip` and `rates`.
+  void average(Value value, Value skip, Value rates, SlotId slot, double decay);
   /// An optimizer's update: op reads and writes `slots`, the parameter first.
   void update(Op op, std::vector<Value> in, const std::vector<SlotId>& slots, const Attrs& attrs);
   Value fill(const Shape& shape, double value, DType dtype = DType::f32);

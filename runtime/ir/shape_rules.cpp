@@ -349,6 +349,15 @@ Outputs optimizer(const OpTypes& op) {
   return {};
 }
 
+Outputs average(const OpTypes& op) {
+  check_floating(op, 0);
+  check_is(op, 1, DType::boolean, {});
+  check_is(op, 2, DType::f64, {2});
+  const double decay = op.attrs.real("decay");
+  check(decay >= 0 && decay < 1, "average: decay must be in [0, 1), got ", decay);
+  return {};
+}
+
 }  // namespace st::shape_rule
 
 namespace st {

@@ -108,12 +108,13 @@ class Verifier {
 
   static std::string_view host_name(const Node& node) { return node.op == Op::host ? node.attrs.word("name") : std::string_view(); }
 
-  // Which slots the op names: load one to read, store, accumulate and pack one to write, an optimizer its own in both, others none.
+  // Which slots the op names: load one to read, store, accumulate, average and pack one to write, an optimizer its own in both, others
+  // none.
   void check_slots_of(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
     for (const auto& slots : {node.reads, node.writes})
       for (const SlotId id : slots) hold_at(section, i, is_slot(id), "slot ", id, " does not exist");
-    const bool writes_one = node.op == Op::store || node.op == Op::accumulate || node.op == Op::pack;
+    const bool writes_one = node.op == Op::store || node.op == Op::accumulate || node.op == Op::average || node.op == Op::pack;
     const bool optimizer = info_of(node.op).shape_rule == "optimizer";
     if (optimizer) return hold_at(section, i, !node.writes.empty() && node.reads == node.writes, "an optimizer reads and writes its slots");
     hold_at(section, i, node.reads.size() == (node.op == Op::load ? 1 : 0), "it reads ", node.reads.size(), " slots");

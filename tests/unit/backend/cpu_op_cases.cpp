@@ -166,6 +166,11 @@ void add_movement(std::vector<CpuOpCase>& cases) {
 void add_updates(std::vector<CpuOpCase>& cases) {
   cases.push_back({"store", Op::store, {floats(kFlat, 1)}, {}, {floats(kFlat, 2)}});
   cases.push_back({"accumulate", Op::accumulate, {floats(kFlat, 1)}, {}, {floats(kFlat, 2)}});
+  cases.push_back({"average",
+                   Op::average,
+                   {floats(kFlat, 1), Array(DType::boolean, {}), Array::of<double>({2}, {1e-2, 3})},
+                   {{"decay", 0.9}},
+                   {floats(kFlat, 2)}});
   cases.push_back({"gradient_norm", Op::gradient_norm, {floats(kFlat, 1), floats({7}, 2), floats({1024}, 3), floats(kWide, 4)}});
   Array finite(DType::boolean, {});
   *finite.as<uint8_t>() = 1;

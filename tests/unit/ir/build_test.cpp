@@ -145,6 +145,9 @@ TEST_F(Build, SlotsAreWrittenThroughTheirOwnCallsAndWithTheirOwnType) {
             "store: the value is f32[3], slot \"s\" is f64[3]; both must have one dtype, shape and layout");
   EXPECT_THAT(refusal([&] { b.accumulate(x, slot); }), StartsWith("accumulate: the value is f32[3]"));
   EXPECT_THAT(refusal([&] { b.append(Op::store, {x}); }), HasSubstr("use Builder::store"));
+  EXPECT_THAT(refusal([&] { b.append(Op::average, {x, x, x}); }), HasSubstr("use Builder::average"));
+  const Value skip = b.fill({}, 0, DType::boolean), rates = b.fill({2}, 1, DType::f64);
+  EXPECT_THAT(refusal([&] { b.average(x, skip, rates, slot, 0.5); }), StartsWith("average: the value is f32[3]"));
   EXPECT_THAT(refusal([&] { b.append(Op::adamw, {x, x, x, x}); }), HasSubstr("use Builder::update"));
   b.store(b(Op::cast, {x}, {{"dtype", "f64"}}), slot, When::first);
   const Node& node = b.graph().nodes.back();

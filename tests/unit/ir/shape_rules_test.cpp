@@ -261,6 +261,9 @@ TEST(Update, TheFactorAndTheOptimizerTakeScalars) {
   EXPECT_EQ(infer(Op::step_factor, {f64({}), boolean({}), f64({})}), (Types{f32({}), f64({}), boolean({})}));
   EXPECT_EQ(infer(Op::adamw, {f32({3}), f32({}), boolean({}), f64({2})}), Types{});
   EXPECT_THAT(refused(Op::step_factor, {f64({}), boolean({}), f32({})}), HasSubstr("count must be f64[], got f32[]"));
+  EXPECT_EQ(infer(Op::average, {f32({3}), boolean({}), f64({2})}, {{"decay", 0.5}}), Types{});
+  EXPECT_THAT(refused(Op::average, {f32({3}), f32({}), f64({2})}, {{"decay", 0.5}}), HasSubstr("skip must be bool[], got f32[]"));
+  EXPECT_THAT(refused(Op::average, {f32({3}), boolean({}), f64({2})}, {{"decay", 1}}), HasSubstr("decay must be in [0, 1), got 1"));
   EXPECT_THAT(refused(Op::step_factor, {f64({}), boolean({}), f64({})}, {{"seed", 0}}), HasSubstr("seed must be positive"));
   EXPECT_THAT(refused(Op::adamw, {f32({3}), f32({}), boolean({}), f32({2})}), HasSubstr("rates must be f64[2], got f32[2]"));
 }

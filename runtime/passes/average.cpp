@@ -1,0 +1,34 @@
+#include "passes/average.h"
+
+#include "base/error.h"
+#include "ir/build.h"
+
+namespace st {
+
+SlotId average_of(const Program& program, SlotId parameter) {
+  const SlotId slot = program.slot_named("average." + program.slots[static_cast<size_t>(parameter)].name);
+  return slot >= 0 && program.slots[static_cast<size_t>(slot)].role == Role::optimizer ? slot : -1;
+}
+
+void average(Program& program, double decay) {
+  const Section* section = program.find(Phase::update);
+  const SlotId skipped = program.slot_named("skipped"), rates = program.slot_named("rates");
+  require(section != nullptr && skipped >= 0 && rates >= 0, Code::internal, "average: there are no updates; call update() first");
+  Builder b(program, static_cast<int32_t>(section - program.sections.data()));
+  const Value skip = b.load(skipped), rate = b.load(rates);
+  const auto count = static_cast<SlotId>(program.slots.size());
+  for (SlotId parameter = 0; parameter < count; ++parameter) {
+    const auto at = static_cast<size_t>(parameter);
+    if (program.slots[at].role != Role::parameter) continue;
+    SlotId kept = average_of(program, parameter);
+    if (kept < 0) {
+      const std::string& name = program.slots[at].name;
+      if (program.slot_named("gradient." + name) < 0) continue;
+      kept = program.add_slot(
+          {.name = "average." + name, .type = program.slots[at].type, .role = Role::optimizer, .init = {}, .of = parameter});
+    }
+    b.average(b.load(parameter), skip, rate, kept, decay);
+  }
+}
+
+}  // namespace st
