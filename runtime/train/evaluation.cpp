@@ -51,24 +51,25 @@ int64_t own_bytes(const Executor& executor) {
   return sum;
 }
 
-Evaluator::Evaluator(Model& model, Storage& storage, Workers& workers, CancelToken& cancelled, int64_t batch)
+Evaluator::Evaluator(Model& model, Storage& storage, Workers& workers, CancelToken& cancelled, int64_t batch, bool lends)
     : model_(model),
       storage_(storage),
       workers_(workers),
       cancelled_(cancelled),
+      lends_(lends),
       inputs_(model.program(), inputs_read_by(model.program()), model.context().memory()),
       rows_(batch, cancelled, model.context().memory()) {
   for (const Output& output : model.program().outputs)
     if (is_metric(output.name)) metrics_.push_back(output.name);
 }
 
-Evaluation Evaluator::run(const std::shared_ptr<const Dataset>& data) {
+Evaluation Evaluator::run(const std::shared_ptr<const Dataset>& data, std::span<const std::byte* const> weights) {
   const bool has_loss = static_cast<bool>(model_.program().loss_sum);
   require(has_loss || !metrics_.empty(), Code::wrong_state,
           "evaluate: the graph has no loss and no output named \"metric.*\"; add one, or compare predictions in the host");
   Evaluation made;
   for (const std::string& name : metrics_) made.metrics.push_back({name, 0});
-  rows_.each(data, [&](std::span<const HostView> rows, int64_t count) { add_up(rows, count, made); });
+  rows_.each(data, [&](std::span<const HostView> rows, int64_t count) { add_up(rows, count, weights, made); });
   const auto all = static_cast<double>(data->rows());
   made.loss = has_loss ? made.loss / made.count : std::numeric_limits<double>::quiet_NaN();
   if (!has_loss) made.count = all;
@@ -77,10 +78,11 @@ Evaluation Evaluator::run(const std::shared_ptr<const Dataset>& data) {
 }
 
 /// One batch, into sums that run() divides.
-void Evaluator::add_up(std::span<const HostView> rows, int64_t count, Evaluation& sums) {
+void Evaluator::add_up(std::span<const HostView> rows, int64_t count, std::span<const std::byte* const> weights, Evaluation& sums) {
   inputs_.check(rows, count);
   Executor& forward = plan_for(count);
   const WeightsGate::Reader whole_step(model_.gate());
+  if (lends_) bind_weights(forward, weights);
   forward.run([&](int64_t) { inputs_.bind(rows, 0, count, forward); });
   const auto slot = [&](const std::string& name) -> const Operand& { return forward.slot(forward.plan().program.slot_named(name)); };
   if (model_.program().loss_sum) {
@@ -94,12 +96,24 @@ void Evaluator::add_up(std::span<const HostView> rows, int64_t count, Evaluation
 Executor& Evaluator::plan_for(int64_t rows) {
   if (const auto found = plans_.find(rows); found != plans_.end()) return *found->second;
   Context& context = model_.context();
-  Plan plan =
-      plan_inference(model_.program(), rows, metrics_, static_cast<bool>(model_.program().loss_sum), context.backend(), workers_.threads());
+  Program program = model_.program();
+  for (const SlotId parameter : model_.parameters()) program.slots[static_cast<size_t>(parameter)].lent = lends_;
+  Plan plan = plan_inference(program, rows, metrics_, static_cast<bool>(program.loss_sum), context.backend(), workers_.threads());
   context.require_memory("evaluate: a forward pass", plan.memory.total() - plan.memory.of(Arena::parameters));
   Executor& made = *plans_.emplace(rows, std::make_unique<Executor>(std::move(plan), storage_, workers_, &cancelled_)).first->second;
   if (plans_.size() > kCachedPlans) plans_.erase(plans_.begin()->first == rows ? std::next(plans_.begin()) : plans_.begin());
   return made;
+}
+
+/// The plan's parameters are the model's, in its order, but for those that it has no use for.
+void Evaluator::bind_weights(Executor& forward, std::span<const std::byte* const> weights) const {
+  const std::vector<Slot>& slots = forward.plan().program.slots;
+  const std::vector<SlotId>& parameters = model_.parameters();
+  for (size_t s = 0, p = 0; s < slots.size(); ++s) {
+    if (!slots[s].lent) continue;
+    while (model_.slot(parameters[p]).name != slots[s].name) ++p;
+    forward.bind(static_cast<SlotId>(s), weights.empty() ? model_.data(parameters[p]) : weights[p]);
+  }
 }
 
 void Evaluator::trim() {

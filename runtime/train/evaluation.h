@@ -28,12 +28,13 @@ struct Evaluation {
 
 class Evaluator {
  public:
-  /// Borrows all of them. Plans are made when they are needed, one for each number of rows.
-  Evaluator(Model& model, Storage& storage, Workers& workers, CancelToken& cancelled, int64_t batch);
+  /// Borrows all of them. Plans are made when they are needed, one for each number of rows. `lends`: run() may be given other weights than
+  /// the model's.
+  Evaluator(Model& model, Storage& storage, Workers& workers, CancelToken& cancelled, int64_t batch, bool lends = false);
 
   /// Adds up over all rows of the dataset, `batch` at a time. Throws wrong_state when the graph has neither a loss nor metrics, and as
-  /// EvaluationRows::each().
-  Evaluation run(const std::shared_ptr<const Dataset>& data);
+  /// EvaluationRows::each(). `weights`: device memory that stands for each of the model's parameters(), in their order; empty: the model's.
+  Evaluation run(const std::shared_ptr<const Dataset>& data, std::span<const std::byte* const> weights = {});
   /// Bytes of the plans' own arenas, and of buffers that a late fill still writes to.
   int64_t own_bytes() const;
   /// Gives back the plans: the next run makes them anew.
@@ -41,12 +42,14 @@ class Evaluator {
 
  private:
   Executor& plan_for(int64_t rows);
-  void add_up(std::span<const HostView> rows, int64_t count, Evaluation& sums);
+  void bind_weights(Executor& forward, std::span<const std::byte* const> weights) const;
+  void add_up(std::span<const HostView> rows, int64_t count, std::span<const std::byte* const> weights, Evaluation& sums);
 
   Model& model_;
   Storage& storage_;
   Workers& workers_;
   CancelToken& cancelled_;
+  bool lends_;
   std::vector<std::string> metrics_;
   BatchBinding inputs_;
   std::map<int64_t, std::unique_ptr<Executor>> plans_;  // by rows

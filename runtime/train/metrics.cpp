@@ -48,9 +48,10 @@ const std::string& log_line(JsonLine& line, const StepReport& r) {
   return line.finish();
 }
 
-const std::string& log_line(JsonLine& line, std::string_view state, double validation_loss) {
+const std::string& log_line(JsonLine& line, std::string_view state, double validation_loss, std::optional<double> average_loss) {
   line.start();
   line.add("state", state).add("validation_loss", validation_loss);
+  if (average_loss) line.add("ema_val_loss", *average_loss);
   return line.finish();
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,8 +31,10 @@ struct StepReport {
 /// known is left out. Ends with a newline; `line` is started anew and keeps its memory, so that a step allocates nothing.
 const std::string& log_line(JsonLine& line, const StepReport& report);
 
-/// The last line of a run: {"state":"<hex>","validation_loss":2.9}; without validation (NaN) null.
-const std::string& log_line(JsonLine& line, std::string_view state, double validation_loss);
+/// The last line of a run: {"state":"<hex>","validation_loss":2.9}; without validation (NaN) null. average_loss: that of the weights'
+/// moving average, "ema_val_loss"; none: none is kept.
+const std::string& log_line(JsonLine& line, std::string_view state, double validation_loss,
+                            std::optional<double> average_loss = std::nullopt);
 
 /// Appends lines to a file. Each reaches the operating system whole, in one write, before write() returns: a kill leaves whole lines.
 class MetricsLog {
@@ -43,7 +46,9 @@ class MetricsLog {
   MetricsLog(const std::string& path, int64_t resumed);
 
   void write(const StepReport& report) { append(log_line(line_, report)); }
-  void finish(std::string_view state, double validation_loss) { append(log_line(line_, state, validation_loss)); }
+  void finish(std::string_view state, double validation_loss, std::optional<double> average_loss = std::nullopt) {
+    append(log_line(line_, state, validation_loss, average_loss));
+  }
   /// Any other line; `json` ends with a newline.
   void append(std::string_view json);
 

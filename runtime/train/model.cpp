@@ -49,6 +49,17 @@ void convert_all(DType from, const std::byte* source, DType as, std::byte* to, i
 constexpr int64_t kChunk = 4096;       // elements that are converted at a time
 constexpr int64_t kPiece = 1LL << 18;  // bytes that a stream is given or asked for at a time
 
+/// Over the host, in pieces that stay in the cache: a backend has no copy within its own memory.
+void copy_bytes(Backend& from, const std::byte* source, Backend& to, std::byte* target, int64_t bytes) {
+  std::array<std::byte, 1 << 14> piece;
+  for (int64_t at = 0; at < bytes;) {
+    const int64_t count = std::min<int64_t>(static_cast<int64_t>(piece.size()), bytes - at);
+    from.to_host(piece.data(), source + at, count);
+    to.to_device(target + at, piece.data(), count);
+    at += count;
+  }
+}
+
 void check_view(const char* what, const Slot& slot, const HostView& view) {
   check(view.shape == slot.type.shape, what, ": \"", slot.name, "\" has shape ", slot.type.shape, ", the view's is ", view.shape);
   check(is_floating(view.dtype), what, ": \"", slot.name, "\" is ", slot.type.dtype, ", the view is ", view.dtype,
@@ -104,18 +115,18 @@ SlotId Model::parameter_named(std::string_view name) const {
   });
 }
 
-void Model::get(SlotId parameter, const HostView& to) const {
+void Model::get(SlotId parameter, const HostView& to, const std::byte* place) const {
   const Slot& from = slot(parameter);
   check_view("get", from, to);
   const WeightsGate::TryReader reader(gate_);
   Backend& backend = context_->backend();
-  if (to.dtype == from.type.dtype && to.is_plain()) return backend.to_host(to.data, data(parameter), from.type.bytes());
+  if (to.dtype == from.type.dtype && to.is_plain()) return backend.to_host(to.data, place, from.type.bytes());
   const int64_t width = bytes_of(from.type.dtype), elements = from.type.shape.elements();
   std::vector<std::byte> chunk(static_cast<size_t>(std::min(kChunk, elements) * width));
   int64_t at = 0;
-  each_element(to, [&](std::byte* place) {
-    if (at % kChunk == 0) backend.to_host(chunk.data(), data(parameter) + at * width, std::min(kChunk, elements - at) * width);
-    convert_element(from.type.dtype, chunk.data() + at++ % kChunk * width, to.dtype, place);
+  each_element(to, [&](std::byte* element) {
+    if (at % kChunk == 0) backend.to_host(chunk.data(), place + at * width, std::min(kChunk, elements - at) * width);
+    convert_element(from.type.dtype, chunk.data() + at++ % kChunk * width, to.dtype, element);
   });
 }
 
@@ -140,17 +151,15 @@ void Model::set(SlotId parameter, const HostView& from) {
 
 void Model::copy_parameters(Storage& to) const {
   if (storage_.bytes() == 0) return;
-  // Over the host, in pieces that stay in the cache: a backend has no copy within its own memory.
-  std::array<std::byte, 1 << 14> piece;
-  const int64_t bytes = storage_.bytes();
-  std::byte* target = to.arena(Arena::parameters, bytes).data();
-  const std::byte* source = storage_.data(Arena::parameters);
-  for (int64_t at = 0; at < bytes;) {
-    const int64_t count = std::min<int64_t>(static_cast<int64_t>(piece.size()), bytes - at);
-    context_->backend().to_host(piece.data(), source + at, count);
-    to.backend().to_device(target + at, piece.data(), count);
-    at += count;
-  }
+  std::byte* target = to.arena(Arena::parameters, storage_.bytes()).data();
+  copy_bytes(context_->backend(), storage_.data(Arena::parameters), to.backend(), target, storage_.bytes());
+}
+
+void Model::copy(std::span<const std::byte* const> places) {
+  Backend& backend = context_->backend();
+  const WeightsGate::Writer writer(gate_);
+  for (size_t p = 0; p < places.size(); ++p)
+    copy_bytes(backend, places[p], backend, data(parameters_[p]), slot(parameters_[p]).type.bytes());
 }
 
 std::shared_ptr<Model> Model::clone() const {

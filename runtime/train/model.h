@@ -35,8 +35,13 @@ class Model {
 
   /// Copies a whole parameter; the view has exactly its shape and any floating type. set() throws not_finite for NaN, before anything has
   /// changed. What changes parameters is an update for the gate, what reads them a reader: busy while a step's update is on.
-  void get(SlotId parameter, const HostView& to) const;
+  void get(SlotId parameter, const HostView& to) const { get(parameter, to, data(parameter)); }
   void set(SlotId parameter, const HostView& from);
+
+  /// The same of device memory that holds what the parameter might (a moving average).
+  void get(SlotId parameter, const HostView& to, const std::byte* from) const;
+  /// Sets all parameters to what lies there, device memory in the order of parameters().
+  void copy(std::span<const std::byte* const> places);
 
   /// The same graph, with its own copy of the parameters.
   std::shared_ptr<Model> clone() const;

@@ -6,6 +6,7 @@
 #include "passes/accumulate.h"
 #include "passes/autocast.h"
 #include "passes/autodiff.h"
+#include "passes/average.h"
 #include "passes/clip.h"
 #include "passes/dropout.h"
 #include "passes/first_norm.h"
@@ -116,6 +117,7 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   if (recipe.gradient_noise_scale && micro_batches > 1 && !is_short) runner.run("first_norm", [](Program& p) { first_norm(p); });
   runner.run("clip", [&](Program& p) { clip(p, recipe.clip, -1, clip_groups(recipe)); });  // norm, finite check, one factor
   runner.run("update", [&](Program& p) { update(p, updates_of(recipe)); });                // on the layout found
+  if (recipe.ema_decay > 0) runner.run("average", [&](Program& p) { average(p, recipe.ema_decay); });
   runner.run("fuse", [](Program& p) { fuse(p); });
   if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
   // A short micro-batch is one of a step: it has nothing to pack for.
@@ -156,6 +158,7 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
   runner.run("clip", [&](Program& p) { clip(p, recipe.clip, outputs.unit, clip_groups(recipe)); });
   if (beside != nullptr) runner.run("keep_moments", [&](Program& p) { keep_moments(p, beside->program); });
   runner.run("update", [&](Program& p) { update(p, updates_of(recipe)); });
+  if (recipe.ema_decay > 0) runner.run("average", [&](Program& p) { average(p, recipe.ema_decay); });
   runner.run("fuse", [](Program& p) { fuse(p); });
   if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
   return finish(program, runner, backend, threads, kFirstAndRest, std::move(recomputed));

@@ -53,7 +53,8 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     host_loss_[0] =
         std::make_unique<HostLoss>(HostLoss::Parts{*model_, recipe_, storage_, *workers_, cancelled_, nullptr}, false, options_);
   }
-  evaluator_ = std::make_unique<Evaluator>(*model_, storage_, *workers_, cancelled_, recipe_.batch);
+  if (recipe_.ema_decay > 0) average_.emplace(*model_, executor());
+  evaluator_ = std::make_unique<Evaluator>(*model_, storage_, *workers_, cancelled_, recipe_.batch, average_.has_value());
 }
 
 Trainer::~Trainer() {
@@ -232,6 +233,7 @@ StepReport Trainer::report_of(const StepSlots& slots, double lr, double seconds,
   // Last of a step: what unscaled it is the scale that its loss was scaled with. A step that counted no row says nothing of overflow.
   if (scaler_ && gradients_.unit != 0) scaler_->update(report.skipped);
   report.step = ++attempts_;
+  if (average_ && !report.skipped) average_->follow();
   if (!report.skipped && ++updates_ % std::max<int64_t>(recipe_.trim_every, 1) == 0 && recipe_.trim_every > 0) {
     model_->context().trim();
     trim();  // a host's handle of this trainer is in use now, and the context passes it over
@@ -363,6 +365,27 @@ Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data) {
   if (open_) require_whole_step("evaluate");
   cancelled_.begin();
   return evaluator_->run(data);
+}
+
+/// Between a forward and its apply nothing has changed yet.
+WeightAverage& Trainer::average_for(const char* call) {
+  if (open_) require_whole_step(call);
+  require(average_.has_value(), Code::wrong_state, call,
+          ": the recipe's ema_decay is 0, so no average of the weights is kept; make the trainer with an ema_decay, as 0.999");
+  return *average_;
+}
+
+Evaluation Trainer::evaluate_average(const std::shared_ptr<const Dataset>& data) {
+  const WeightAverage& average = average_for("evaluate_average");
+  cancelled_.begin();
+  return evaluator_->run(data, average.places());
+}
+
+void Trainer::average(std::string_view parameter, const HostView& to) { average_for("average").get(parameter, to); }
+
+void Trainer::use_average() {
+  require_whole_step("use_average");
+  average_for("use_average").put_in_model();
 }
 
 std::string Trainer::state_digest() const {

@@ -21,6 +21,7 @@
 #include "train/planned_step.h"
 #include "train/recipe.h"
 #include "train/step_slots.h"
+#include "train/weight_average.h"
 
 namespace st {
 
@@ -73,6 +74,15 @@ class Trainer {
   /// the fill that is then in progress keeps the dataset until it returns, and the destructor waits for it.
   Evaluation evaluate(const std::shared_ptr<const Dataset>& data);
 
+  // The moving average of the weights, of the recipe's ema_decay: each throws wrong_state where that is 0. Before the first update the
+  // weights are their average.
+  /// evaluate() with the average in the weights' place. The weights are not touched.
+  Evaluation evaluate_average(const std::shared_ptr<const Dataset>& data);
+  /// Copies a parameter's average, as Model::get; one that is not trained is its own. Throws not_found.
+  void average(std::string_view parameter, const HostView& to);
+  /// Makes the averages the model's weights, from which training goes on; the averages stay. Throws busy as Model::set.
+  void use_average();
+
   /// XXH3-128 over every parameter and optimizer value in name order: name, dtype, shape, bytes.
   std::string state_digest() const;
 
@@ -119,6 +129,7 @@ class Trainer {
   HostLoss& host_loss_for(std::span<const HostView> batch);
   template <class Call>
   auto undoing_on_error(const Call& call);
+  WeightAverage& average_for(const char* call);
   StepReport report_of(const StepSlots& slots, double lr, double seconds, int64_t tokens);
 
   std::shared_ptr<Model> model_;
@@ -135,6 +146,7 @@ class Trainer {
   BatchBinding inputs_;
   std::array<std::unique_ptr<HostLoss>, 2> host_loss_;  // without the graph's own loss, with it; made when first needed
   std::unique_ptr<Evaluator> evaluator_;
+  std::optional<WeightAverage> average_;  // of what the recipe's ema_decay keeps; none: it is 0
   std::shared_ptr<const Dataset> data_;
   std::unique_ptr<Feed> feed_;
   std::optional<OpenStep> open_;   // step and advance
