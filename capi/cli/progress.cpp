@@ -43,14 +43,15 @@ void Progress::step(const st_step_report& report) {
   if (Clock::now() - drawn_ >= kRedraw || report.step == steps_) draw();
 }
 
-void Progress::validation(int64_t step, double loss) {
+void Progress::validation(int64_t step, double loss, double average_loss) {
   validation_ = loss;
   if (terminal_) {
     if (step > 0) draw();
     return;
   }
-  std::printf("step %lld/%lld  validation loss %s\n", static_cast<long long>(step), static_cast<long long>(steps_),
-              format_loss(loss).c_str());
+  const std::string average = std::isnan(average_loss) ? "" : "  of the average " + format_loss(average_loss);
+  std::printf("step %lld/%lld  validation loss %s%s\n", static_cast<long long>(step), static_cast<long long>(steps_),
+              format_loss(loss).c_str(), average.c_str());
   std::fflush(stdout);
 }
 

@@ -18,7 +18,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void step(const st_step_report& report);
-  void validation(int64_t step, double loss);
+  /// average_loss: by the moving average of the weights; NaN: there is none.
+  void validation(int64_t step, double loss, double average_loss);
   /// Leaves the bar as it is, on a line of its own.
   void finish();
 

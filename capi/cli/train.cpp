@@ -198,6 +198,7 @@ int run_train(const TrainOptions& o) {
   RunOptions options = run_options(o);
   const Recipe recipe = o.recipe.recipe();
   options.stopping = early_stopping(recipe);
+  options.averages = Json::parse(text(st_recipe_get, recipe.get(), "ema_decay")).get<double>() > 0;
   if (recipe_whole(recipe, "lr_steps") == 0) ask(st_recipe_set(recipe.get(), "lr_steps", std::to_string(options.steps).c_str()));
   const Context context = make_context(recipe);
 

@@ -31,7 +31,7 @@ class TrainingRun {
     if (stop_signal() != 0) std::printf("ended by signal %d after a whole step\n", stop_signal());
     if (!ended_.empty()) std::printf("%s\n", ended_.c_str());
     // After Ctrl-C nobody wants to wait for an evaluation; the log's last line then has null for it.
-    if (parts_.validation && stop_signal() == 0 && ended_.empty() && last_evaluated_ != options_.steps) validation_loss_ = evaluate();
+    if (parts_.validation && stop_signal() == 0 && ended_.empty() && last_evaluated_ != options_.steps) evaluate();
     finish();
     return stop_signal() != 0 ? 128 + stop_signal() : kDone;
   }
@@ -71,9 +71,9 @@ class TrainingRun {
 
   void evaluate_when_due(int64_t step) {
     if (!std::ranges::binary_search(evaluations_, step)) return;
-    validation_loss_ = evaluate();
+    evaluate();
     last_evaluated_ = step;
-    progress_.validation(step, validation_loss_);
+    progress_.validation(step, validation_loss_, average_loss_);
     if (!stopping_.ends_after(validation_loss_) || step == options_.steps) return;
     char best[32];
     std::snprintf(best, sizeof best, "%.4f", stopping_.best());
@@ -82,10 +82,15 @@ class TrainingRun {
     ask(st_trainer_stop(trainer()));
   }
 
-  double evaluate() {
+  void evaluate() {
+    validation_loss_ = loss_by(st_trainer_evaluate);
+    if (options_.averages) average_loss_ = loss_by(st_trainer_evaluate_average);
+  }
+
+  double loss_by(decltype(st_trainer_evaluate)* call) const {
     st_evaluation evaluation;
     ask(st_evaluation_init(&evaluation, sizeof evaluation));
-    cli::run(st_trainer_evaluate(trainer(), parts_.validation.get(), &evaluation));
+    cli::run(call(trainer(), parts_.validation.get(), &evaluation));
     return evaluation.loss;
   }
 
@@ -110,6 +115,7 @@ class TrainingRun {
     const int64_t tokens = number(st_data_rows, parts_.train.get()) * parts_.context;
     if (tokens <= kBigramTokens) cli::run(st_data_bigram_loss(parts_.train.get(), parts_.validation.get(), &bigram));
     std::printf("validation loss  %.4f nats a token\n", loss);
+    if (options_.averages) std::printf("of the average   %.4f nats a token, by the moving average of the weights\n", average_loss_);
     if (std::isnan(bigram))
       std::printf("bigram table     not counted: more than %s tokens\n", with_commas(kBigramTokens).c_str());
     else
@@ -162,7 +168,7 @@ class TrainingRun {
   const RunOptions& options_;
   std::vector<int64_t> evaluations_;
   Progress progress_;
-  double validation_loss_ = kNan;
+  double validation_loss_ = kNan, average_loss_ = kNan;
   int64_t last_evaluated_ = -1;
   EarlyStopping stopping_;
   std::string ended_;  // why, before the last step; "": it was not

@@ -14,6 +14,7 @@ struct RunOptions {
   std::string log, report;  // paths; "" for none
   std::string prompt;       // "" for none
   EarlyStopping stopping{0, 0};
+  bool averages = false;  // the recipe keeps a moving average of the weights
 };
 
 /// What the run is of.

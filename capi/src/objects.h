@@ -73,6 +73,7 @@ struct TrainerObject final : Object, Trimmable {
   std::vector<StepReport> steps;  // for the report page: every stride-th, and the first
   int64_t stride = 1;
   std::vector<std::pair<int64_t, double>> evaluations;
+  std::pair<int64_t, double> average_loss = {-1, 0};  // of the last evaluation of the average, after so many steps
   std::atomic<bool> stop{false};
   double started = 0;
   std::vector<std::vector<int64_t>> output_dims;  // of what forward gave out, in order

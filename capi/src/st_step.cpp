@@ -99,6 +99,23 @@ st_status st_trainer_gradient(st_trainer* trainer, const char* name, const st_vi
   });
 }
 
+st_status st_trainer_average(st_trainer* trainer, const char* name, const st_view* to) {
+  return guard([&] {
+    const auto t = find(trainer);
+    const std::string parameter = text_given(name, "st_trainer_average: name");
+    const Lease weights(Kind::model, t->model);
+    about_tensor(parameter, [&] { t->trainer->average(parameter, written_view(parameter, to, "st_trainer_average")); });
+  });
+}
+
+st_status st_trainer_use_average(st_trainer* trainer) {
+  return guard([&] {
+    const auto t = find(trainer);
+    const Lease weights(Kind::model, t->model);
+    t->trainer->use_average();
+  });
+}
+
 st_status st_trainer_set(st_trainer* trainer, const char* key, const char* json_value) {
   return guard([&] {
     const auto t = find(trainer);

@@ -1,5 +1,7 @@
 #include <cmath>
 #include <fstream>
+#include <limits>
+#include <optional>
 
 #include "base/os.h"
 #include "guard.h"
@@ -45,6 +47,20 @@ void give_metrics(TrainerObject& t, const Evaluation& made, st_evaluation& ours)
   for (size_t i = 0; i < made.metrics.size(); ++i) t.metrics.push_back({t.metric_names[i].c_str(), made.metrics[i].mean});
   ours.metric_count = static_cast<int64_t>(t.metrics.size());
   ours.metrics = t.metrics.empty() ? nullptr : t.metrics.data();
+}
+
+using Evaluate = Evaluation (Trainer::*)(const std::shared_ptr<const Dataset>& data);
+
+/// Returns the loss, for what is kept of it.
+double evaluate(TrainerObject& t, st_data* data, st_evaluation* evaluation, Evaluate call) {
+  const auto rows = peek(data)->dataset;
+  const Evaluation made = cancellable(t, [&] { return (t.trainer.get()->*call)(rows); });
+  st_evaluation ours{};
+  ours.loss = made.loss;
+  ours.count = made.count;
+  give_metrics(t, made, ours);
+  give(evaluation, ours, "st_trainer_evaluate: evaluation");
+  return made.loss;
 }
 
 /// While it lives, calls from other threads are BUSY; between two steps the callback may evaluate, read weights or write the report.
@@ -148,14 +164,15 @@ st_status st_trainer_evaluate(st_trainer* trainer, st_data* data, st_evaluation*
   return guard([&] {
     take(evaluation, "st_trainer_evaluate: evaluation");
     const auto t = find(trainer);
-    const auto rows = peek(data)->dataset;
-    const Evaluation made = cancellable(*t, [&] { return t->trainer->evaluate(rows); });
-    t->evaluations.emplace_back(t->trainer->steps(), made.loss);
-    st_evaluation ours{};
-    ours.loss = made.loss;
-    ours.count = made.count;
-    give_metrics(*t, made, ours);
-    give(evaluation, ours, "st_trainer_evaluate: evaluation");
+    t->evaluations.emplace_back(t->trainer->steps(), evaluate(*t, data, evaluation, &Trainer::evaluate));
+  });
+}
+
+st_status st_trainer_evaluate_average(st_trainer* trainer, st_data* data, st_evaluation* evaluation) {
+  return guard([&] {
+    take(evaluation, "st_trainer_evaluate_average: evaluation");
+    const auto t = find(trainer);
+    t->average_loss = {t->trainer->steps(), evaluate(*t, data, evaluation, &Trainer::evaluate_average)};
   });
 }
 
@@ -198,7 +215,12 @@ st_status st_trainer_log_end(st_trainer* trainer, double validation_loss) {
     require(t->log != nullptr, Code::wrong_state, "st_trainer_log_end: there is no log; call st_trainer_log first");
     const Lease weights(Kind::model, t->model);
     t->trainer->require_whole_step("st_trainer_log_end");
-    t->log->finish(t->trainer->state_digest(), validation_loss);
+    std::optional<double> average_loss;
+    if (t->trainer->recipe().ema_decay > 0) {
+      const auto& [step, loss] = t->average_loss;
+      average_loss = step == t->trainer->steps() ? loss : std::numeric_limits<double>::quiet_NaN();
+    }
+    t->log->finish(t->trainer->state_digest(), validation_loss, average_loss);
   });
 }
 

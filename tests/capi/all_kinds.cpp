@@ -21,7 +21,8 @@ std::string text_of(st_status (*call)(Handle*, const char**), Handle* handle) {
 
 }  // namespace
 
-AllKinds::AllKinds(const st_context_options* options) : run(source, options), beta(16) {
+AllKinds::AllKinds(const st_context_options* options)
+    : run(source, options, R"({"batch": 3, "accumulate": 2, "warmup": 2, "dropout": 0.1, "ema_decay": 0.5})"), beta(16) {
   EXPECT_TRUE(works(st_model_clone(run.model, other.out())));
   EXPECT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
   EXPECT_TRUE(works(st_tensor_create(run.context, ST_F32, 1, beta_dims, tensor.out())));

@@ -48,7 +48,7 @@ void expect_pairs_undisturbed(bool after_backward) {
     }
     if (each == &w)
       call_all(w, {.wrong_state = {"st_trainer_step", "st_trainer_run", "st_trainer_advance", "st_trainer_gradient", "st_trainer_digest",
-                                   "st_trainer_log_end", "st_trainer_write_report"},
+                                   "st_trainer_use_average", "st_trainer_log_end", "st_trainer_write_report"},
                    .busy = {},
                    .left_out = {"st_trainer_forward", "st_trainer_backward", "st_trainer_apply", "st_trainer_cancel", "st_context_cancel",
                                 "st_trainer_destroy"},
@@ -89,7 +89,7 @@ TEST(BegunSteps, BetweenSlicesNothingDisturbsThem) {
                            "st_model_read_file", "st_predictor_create", "st_predictor_refresh"};
     call_all(w, {.wrong_state = {"st_trainer_step", "st_trainer_run", "st_trainer_evaluate", "st_trainer_digest", "st_trainer_gradient",
                                  "st_trainer_forward", "st_trainer_backward", "st_trainer_apply", "st_trainer_log_end",
-                                 "st_trainer_write_report"},
+                                 "st_trainer_write_report", "st_trainer_evaluate_average", "st_trainer_average", "st_trainer_use_average"},
                  .busy = updates ? readers : Names{},
                  .left_out = {"st_trainer_advance", "st_trainer_cancel", "st_context_cancel", "st_trainer_destroy"},
                  .way_out = "st_trainer_advance"});

@@ -274,6 +274,7 @@ void Life::train_on_text() {
 void Life::train_on_rows() {
   auto evaluation = filled(st_evaluation_init);
   CALL(st_recipe_set(recipe_, "batch", "4"));
+  CALL(st_recipe_set(recipe_, "ema_decay", "0.9"));
   CALL(st_trainer_create(own_, recipe_, made_, on_rows_.out()));
   CALL(st_trainer_step(on_rows_, 0, nullptr, nullptr));
   int32_t done = 0;
@@ -281,6 +282,9 @@ void Life::train_on_rows() {
   CALL(st_trainer_evaluate(on_rows_, made_, &evaluation));
   CALL(st_trainer_evaluate(on_rows_, arrays_, &evaluation));
   CALL(st_trainer_gradient(on_rows_, "first.weight", &weight_view_));
+  CALL(st_trainer_evaluate_average(on_rows_, arrays_, &evaluation));
+  CALL(st_trainer_average(on_rows_, "first.weight", &weight_view_));
+  CALL(st_trainer_use_average(on_rows_));
   CALL(st_trainer_set(on_rows_, "lr", "0.002"));
   CALL(st_trainer_get(on_rows_, "lr", &answer_));
   CALL(st_trainer_set_schedule(on_rows_, LendingHost::learning_rate, LendingHost::release, &host_));

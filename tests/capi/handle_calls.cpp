@@ -84,6 +84,18 @@ st_status evaluate(AnyHandle trainer, AnyHandle data) {
   return st_trainer_evaluate(trainer, data, &evaluation);
 }
 
+st_status evaluate_average(AnyHandle trainer, AnyHandle data) {
+  auto evaluation = filled(st_evaluation_init);
+  return st_trainer_evaluate_average(trainer, data, &evaluation);
+}
+
+st_status average(AnyHandle h) {
+  float room[16];
+  const int64_t dims[] = {16};
+  const st_view to = {ST_F32, 1, dims, nullptr, room, sizeof room};
+  return st_trainer_average(h, "final_norm.beta", &to);
+}
+
 st_status gradient(AnyHandle h) {
   float room[16];
   const int64_t dims[] = {16};
@@ -266,6 +278,10 @@ constexpr HandleCall kCalls[] = {
     {"st_trainer_cancel", "trainer", "trainer", CALL(st_trainer_cancel(h))},
     {"st_trainer_evaluate", "trainer", "trainer", CALL(evaluate(h, w.of("data")))},
     {"st_trainer_evaluate", "data", "data", CALL(evaluate(w.of("trainer"), h))},
+    {"st_trainer_evaluate_average", "trainer", "trainer", CALL(evaluate_average(h, w.of("data")))},
+    {"st_trainer_evaluate_average", "data", "data", CALL(evaluate_average(w.of("trainer"), h))},
+    {"st_trainer_average", "trainer", "trainer", CALL(average(h))},
+    {"st_trainer_use_average", "trainer", "trainer", CALL(st_trainer_use_average(h))},
     {"st_trainer_digest", "trainer", "trainer", CALL(st_trainer_digest(h, &w.text))},
     {"st_trainer_plan", "trainer", "trainer", CALL(st_trainer_plan(h, &w.text))},
     {"st_trainer_explain", "trainer", "trainer", CALL(st_trainer_explain(h, &w.text))},

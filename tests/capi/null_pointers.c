@@ -241,6 +241,9 @@ static void no_handle(void) {
   expect_number(ST_INVALID_HANDLE, st_trainer_cancel(NULL), "st_trainer_cancel(NULL)", __LINE__);
   expect_number(ST_INVALID_HANDLE, st_context_cancel(NULL), "st_context_cancel(NULL)", __LINE__);
   NO_HANDLE(st_trainer_evaluate(NULL, NULL, &evaluation));
+  NO_HANDLE(st_trainer_evaluate_average(NULL, NULL, &evaluation));
+  NO_HANDLE(st_trainer_average(NULL, "w", NULL));
+  NO_HANDLE(st_trainer_use_average(NULL));
   NO_HANDLE(st_trainer_digest(NULL, &text));
   NO_HANDLE(st_trainer_plan(NULL, &text));
   NO_HANDLE(st_trainer_explain(NULL, &text));
@@ -456,6 +459,11 @@ static void arguments_of_trainer(st_model* model, st_recipe* recipe) {
   WORKS(st_evaluation_init(&evaluation, sizeof evaluation));
   NO_HANDLE(st_trainer_evaluate(trainer, NULL, &evaluation));
   REFUSES(st_trainer_evaluate(trainer, NULL, NULL));
+  NO_HANDLE(st_trainer_evaluate_average(trainer, NULL, &evaluation));
+  REFUSES(st_trainer_evaluate_average(trainer, NULL, NULL));
+  REFUSES(st_trainer_average(trainer, NULL, NULL));
+  REFUSES(st_trainer_average(trainer, "w", NULL));
+  expect(ST_WRONG_STATE, st_trainer_use_average(trainer), "ema_decay", __LINE__);
   REFUSES(st_trainer_digest(trainer, NULL));
   REFUSES(st_trainer_plan(trainer, NULL));
   REFUSES(st_trainer_explain(trainer, NULL));

@@ -13,7 +13,8 @@ constexpr int64_t kEndless = 100000;
 
 /// A trainer after one whole step, and what its calls need.
 struct Stepped {
-  explicit Stepped(st_context* made_on) : context(made_on), sine(made_on, nullptr) {
+  explicit Stepped(st_context* made_on)
+      : context(made_on), sine(made_on, nullptr, R"({"batch": 4, "accumulate": 2, "warmup": 0, "ema_decay": 0.5})") {
     for (size_t v = 0; v < 2; ++v) {
       views[v] = rows.views[v];
       views[v].view.dims = eight;
@@ -45,6 +46,10 @@ struct Stepped {
   st_status evaluate() {
     auto report = filled(st_evaluation_init);
     return st_trainer_evaluate(sine.trainer, data, &report);
+  }
+  st_status evaluate_average() {
+    auto report = filled(st_evaluation_init);
+    return st_trainer_evaluate_average(sine.trainer, data, &report);
   }
   st_status predict() {
     const st_named_view input = half[0], output = {"prediction", {ST_F32, 2, four, nullptr, answer, sizeof answer}};
@@ -86,6 +91,13 @@ const StepCall kCalls[] = {
        return st_trainer_gradient(s.sine.trainer, "second.weight", &to);
      }},
     {"evaluate", [](Stepped& s) { return s.evaluate(); }},
+    {"evaluate_average", [](Stepped& s) { return s.evaluate_average(); }},
+    {"average_with_gaps",
+     [](Stepped& s) {
+       const int64_t dims[] = {16, 1}, apart[] = {2, 1};
+       const st_view to = {ST_F32, 2, dims, apart, s.gradient, sizeof s.gradient};
+       return st_trainer_average(s.sine.trainer, "second.weight", &to);
+     }},
     {"predictor_run", [](Stepped& s) { return s.predict(); }},
     {"predictor_refresh", [](Stepped& s) { return st_predictor_refresh(s.predictor); }},
     {"clone", [](Stepped& s) { return st_model_clone(s.sine.model, s.copy.out()); }},

@@ -74,6 +74,8 @@ class BadInput(CommandLineTest):
         self.train_refused("--lr", -0.1, words=["lr", "-0.1", "[0,inf)"])
         self.train_refused("--batch", 0, words=["batch", "0", "[1,inf)"])
         self.train_refused("--clip", -1, words=["clip", "-1"])
+        self.train_refused("--ema-decay", 1, words=["ema_decay", "1", "[0,1)"])
+        self.train_refused("--ema-decay", "slow", words=["--ema-decay", '"slow"', "number"])
         self.train_refused("--dropout", 1.5, words=["dropout", "1.5", "[0,1)"])
         self.train_refused("--optimizer", "adamww", words=["optimizer", "adamww", "adamw"])
         self.train_refused("--precision", "fp8", words=["precision", "fp8", "fp32"])

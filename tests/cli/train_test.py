@@ -110,6 +110,24 @@ class Train(CommandLineTest):
             r"step \d: the first value that is not finite was made by \w+ in \S+ \((for|back)ward, micro-batch 0\): (-?inf|NaN) at \[",
         )
 
+    def test_ema_decay_adds_the_losses_of_the_average_and_changes_no_digit(self):
+        plain = self.tiny("--lr", 3e-3, steps=40)
+        self.assertNotIn("of the average", self.output)
+        self.assertEqual(list(plain[-1]), ["state", "validation_loss"])
+        log = self.tiny("--lr", 3e-3, "--ema-decay", 0.9, steps=40)
+        self.assertEqual(digits(log[:-1]), digits(plain[:-1]))
+        last = log[-1]
+        self.assertEqual(list(last), ["state", "validation_loss", "ema_val_loss"])
+        self.assertEqual(last["validation_loss"], plain[-1]["validation_loss"])
+        # While the loss falls, an average of the last ten steps or so is some steps behind.
+        self.assertGreater(last["ema_val_loss"], last["validation_loss"])
+        self.assertLess(last["ema_val_loss"], last["validation_loss"] + 1)
+        value, average = last["validation_loss"], last["ema_val_loss"]
+        self.assertRegex(self.output, rf"(?m)^step 40/40  validation loss {value:.4f}  of the average {average:.4f}$")
+        self.assertRegex(self.output, rf"(?m)^of the average +{average:.4f} nats a token")
+        without = self.tiny("--ema-decay", 0.9, "--validation", 0)[-1]
+        self.assertEqual((without["validation_loss"], without["ema_val_loss"]), (None, None))
+
     def test_trim_every_changes_no_digit(self):
         self.assertEqual(digits(self.tiny("--trim-every", 1)), digits(self.tiny()))
 

@@ -109,4 +109,22 @@ TEST_F(Hpp, GradientsAreReadAndTheRateIsChanged) {
   EXPECT_EQ(thrown_status([&] { sine.trainer.set("batch", "2"); }), Status::unsupported);
 }
 
+TEST_F(Hpp, TheAverageOfTheWeightsIsReadEvaluatedAndUsed) {
+  Sine sine;
+  const Data data = Data::arrays(sine.context, 8, {{"x", view(sine.x, {8, 1})}, {"y", view(sine.y, {8, 1})}});
+  EXPECT_EQ(thrown_status([&] { sine.trainer.use_average(); }), Status::wrong_state);
+  const Trainer trainer(sine.model, Recipe(R"({"batch": 4, "accumulate": 2, "warmup": 0, "ema_decay": 0.5})"));
+  for (int step = 0; step < 2; ++step) trainer.step(sine.batch);
+  std::vector<float> average(16), weight(16);
+  trainer.average("first.weight", view(average, {1, 16}));
+  sine.model.get("first.weight", view(weight, {1, 16}));
+  EXPECT_NE(average, weight);
+  const double loss = trainer.evaluate_average(data).loss;
+  EXPECT_NE(trainer.evaluate(data).loss, loss);
+  trainer.use_average();
+  sine.model.get("first.weight", view(weight, {1, 16}));
+  EXPECT_EQ(average, weight);
+  EXPECT_EQ(trainer.evaluate(data).loss, loss);
+}
+
 }  // namespace

@@ -22,7 +22,8 @@ void recipe_use(World& world) {
       break;
     default:
       if (world.recipes.live.size() < 4)
-        MAKE(st_recipe_create, recipes, world.bytes.rarely(3) ? json(world) : R"({"batch": 2, "accumulate": 2, "warmup": 0})");
+        MAKE(st_recipe_create, recipes,
+             world.bytes.rarely(3) ? json(world) : R"({"batch": 2, "accumulate": 2, "warmup": 0, "ema_decay": 0.5})");
   }
 }
 

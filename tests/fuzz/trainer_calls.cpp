@@ -85,7 +85,7 @@ void trainer_use(World& world) {
   const char* text = nullptr;
   const bool known = world.bytes.rarely(2);
   const st_view view = known ? world.view_of({1, 4}) : world.view();
-  switch (world.bytes.next() % 13) {
+  switch (world.bytes.next() % 16) {
     case 0:
       CALL(st_trainer_evaluate, trainer, world.handle(world.data), FILLED(st_evaluation_init));
       break;
@@ -124,6 +124,15 @@ void trainer_use(World& world) {
     }
     case 10:
       CALL(st_trainer_log_end, trainer, 1.0);
+      break;
+    case 12:
+      CALL(st_trainer_evaluate_average, trainer, world.handle(world.data), FILLED(st_evaluation_init));
+      break;
+    case 13:
+      CALL(st_trainer_average, trainer, known ? "first.weight" : world.name(), world.bytes.rarely(16) ? nullptr : &view);
+      break;
+    case 14:
+      CALL(st_trainer_use_average, trainer);
       break;
     default:
       CALL(st_trainer_write_report, trainer, path(world, "write").c_str(), json(world));

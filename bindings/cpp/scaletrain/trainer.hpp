@@ -93,14 +93,19 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
     return report(raw);
   }
 
-  Evaluation evaluate(const Data& data) const {
-    st_evaluation raw;
-    done(st_evaluation_init(&raw, sizeof raw));
-    done(st_trainer_evaluate(get(), data.get(), &raw), data.fault_.get());
-    Evaluation found{raw.loss, raw.count, {}};
-    for (int64_t i = 0; i < raw.metric_count; ++i) found.metrics.push_back({raw.metrics[i].name, raw.metrics[i].mean});
-    return found;
+  Evaluation evaluate(const Data& data) const { return evaluation(data, st_trainer_evaluate); }
+
+  // The moving average of the weights, of the recipe's ema_decay.
+  /// evaluate() with the averages in the weights' place.
+  Evaluation evaluate_average(const Data& data) const { return evaluation(data, st_trainer_evaluate_average); }
+  /// Copies a parameter's average.
+  void average(const std::string& name, const View& to) const {
+    const st_view raw = detail::writable("Trainer::average", to).raw();
+    done(st_trainer_average(get(), name.c_str(), &raw));
   }
+  /// Makes the averages the model's weights.
+  void use_average() const { done(st_trainer_use_average(get())); }
+
   /// Copies a parameter's gradient of the last step; f32.
   void gradient(const std::string& name, const View& to) const {
     const st_view raw = detail::writable("Trainer::gradient", to).raw();
@@ -159,6 +164,15 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
     }
     static void end(void* user) { delete static_cast<Rate*>(user); }
   };
+  template <class Evaluate>
+  Evaluation evaluation(const Data& data, const Evaluate& evaluate) const {
+    st_evaluation raw;
+    done(st_evaluation_init(&raw, sizeof raw));
+    done(evaluate(get(), data.get(), &raw), data.fault_.get());
+    Evaluation found{raw.loss, raw.count, {}};
+    for (int64_t i = 0; i < raw.metric_count; ++i) found.metrics.push_back({raw.metrics[i].name, raw.metrics[i].mean});
+    return found;
+  }
   static st_step_report fresh() {
     st_step_report raw;
     check(st_step_report_init(&raw, sizeof raw));

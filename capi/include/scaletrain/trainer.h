@@ -49,9 +49,9 @@ ST_API st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_f
 /* The same step in slices: works for about `nanoseconds` and says in `done` whether the step is finished; call it again, with the same
  * batch (borrowed until then) or n 0 for the data's rows, until it is. Overruns by at most one instruction; rows that a
  * callback is late with are waited for no longer than that. The bits are those of
- * st_trainer_step. Until it is done, the trainer's step, run, evaluate, digest, gradient, forward, backward, apply, log_end and
- * write_report are ST_WRONG_STATE, and what reads or writes the weights of an update that has begun is ST_BUSY; a cancel undoes the slices
- * of a step whose update has not. report may be NULL and is filled when done. */
+ * st_trainer_step. Until it is done, the trainer's step, run, evaluate, digest, gradient, forward, backward, apply, log_end, write_report
+ * and the calls on the average are ST_WRONG_STATE, and what reads or writes the weights of an update that has begun is ST_BUSY; a cancel
+ * undoes the slices of a step whose update has not. report may be NULL and is filled when done. */
 ST_API st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t nanoseconds, int32_t* done,
                                     st_step_report* report);
 
@@ -62,8 +62,8 @@ ST_API st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_nam
  * up; what the host gives is divided by nothing, and multiplied by nothing: with precision fp16 the trainer scales it itself, unscales it,
  * and skips a step that overflows. apply clips and updates by the sum, and ends the step; its report's loss is NaN unless the graph's own
  * loss was used. The pairs of a step that was begun are undone by a cancel or an error of these three; until apply, the trainer's step,
- * run, advance, digest, gradient, log_end and write_report are ST_WRONG_STATE, and evaluate changes nothing of it. Without a loss in the
- * graph only these three train. */
+ * run, advance, digest, gradient, use_average, log_end and write_report are ST_WRONG_STATE, and evaluate changes nothing of it. Without a
+ * loss in the graph only these three train. */
 ST_API st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t* m, const st_named_view** outputs);
 ST_API st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_view* output_gradients);
 ST_API st_status st_trainer_apply(st_trainer* trainer, st_step_report* report);
@@ -111,6 +111,14 @@ typedef struct st_evaluation {
 ST_API st_status st_evaluation_init(st_evaluation* evaluation, size_t size);
 ST_API st_status st_trainer_evaluate(st_trainer* trainer, st_data* data, st_evaluation* evaluation);
 
+/* The exponential moving average of the weights, which the recipe's ema_decay keeps; without it these three are ST_WRONG_STATE. Before the
+ * first successful step the weights are their average; a parameter that is not trained always is.
+ * evaluate_average is evaluate with the averages in the weights' place, which are not touched. average copies one parameter's, as
+ * st_model_get. use_average makes the averages the model's weights, from which training goes on; the averages stay as they are. */
+ST_API st_status st_trainer_evaluate_average(st_trainer* trainer, st_data* data, st_evaluation* evaluation);
+ST_API st_status st_trainer_average(st_trainer* trainer, const char* name, const st_view* to);
+ST_API st_status st_trainer_use_average(st_trainer* trainer);
+
 /* 32 hex digits: XXH3-128 over every parameter and optimizer value in name order (name, dtype, shape, bytes). Two runs are equal when it
  * is. This text and the next two are owned by the trainer until its next call. */
 ST_API st_status st_trainer_digest(st_trainer* trainer, const char** hex);
@@ -122,7 +130,8 @@ ST_API st_status st_trainer_explain(st_trainer* trainer, const char** text);
 
 /* From the next step on, one JSON object a step is appended to `path`, which is started anew. */
 ST_API st_status st_trainer_log(st_trainer* trainer, const char* path);
-/* Writes the log's last line: state and validation loss (NaN: null). */
+/* Writes the log's last line: state and validation loss (NaN: null), and with ema_decay also ema_val_loss, of an evaluate_average behind
+ * the last step (else null). */
 ST_API st_status st_trainer_log_end(st_trainer* trainer, double validation_loss);
 
 /* One self-contained HTML page about the run so far: curves of the steps, evaluations and memory. facts: a JSON object of texts and
