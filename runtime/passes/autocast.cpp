@@ -47,8 +47,13 @@ Policy policy_of(Op op) {
 
 class Casting {
  public:
-  Casting(Program& program, Section& section, DType low, When when)
+  Casting(Program& program, Section& section, DType low, When when, std::span<const RegionId> wide)
       : program_(program), rewrite_(program, section), low_(low), when_(when), readers_(section.graph.nodes.size()) {
+    for (size_t r = 0; r < program.regions.size(); ++r) {  // a region comes behind the one around it
+      const RegionId around = program.regions[r].parent;
+      is_wide_.push_back(std::ranges::find(wide, static_cast<RegionId>(r)) != wide.end() ||
+                         (around >= 0 && is_wide_[static_cast<size_t>(around)]));
+    }
     for (int32_t n = 0; n < old().size(); ++n)
       for (const Value v : old()[n].in) readers_[static_cast<size_t>(v.node)].push_back(n);
     const auto keep = [&](Value v) {
@@ -61,7 +66,7 @@ class Casting {
 
   void run() {
     for (int32_t n = 0; n < old().size(); ++n) {
-      switch (policy_of(old()[n].op)) {
+      switch (policy_in(old()[n])) {
         case Policy::low:
           make_low(n);
           break;
@@ -79,6 +84,7 @@ class Casting {
 
  private:
   const Graph& old() const { return rewrite_.old(); }
+  Policy policy_in(const Node& node) const { return is_wide_[static_cast<size_t>(node.region)] ? Policy::wide : policy_of(node.op); }
   bool is_float(Value v) const { return old().type(v).dtype == DType::f32; }
   bool is_low_now(Value v) const { return rewrite_.made().type(rewrite_.at(v)).dtype == low_; }
 
@@ -130,7 +136,7 @@ class Casting {
   bool reads_wide(int32_t n, Value v, int ops) {
     const Node& reader = old()[n];
     if (std::ranges::find(reader.in, v) == reader.in.end()) return true;  // another output of the same node
-    const Policy policy = policy_of(reader.op);
+    const Policy policy = policy_in(reader);
     if (policy != Policy::follow) return policy == Policy::wide;
     const auto is_wide_now = [&](Value other) {
       return other != v && is_float(other) && rewrite_.has(other) && !is_low_now(other) && !is_bias(reader, other);
@@ -197,6 +203,7 @@ class Casting {
   Rewrite rewrite_;
   DType low_;
   When when_;
+  std::vector<bool> is_wide_;                  // by region
   std::vector<std::vector<int32_t>> readers_;  // of a node's outputs
   std::vector<Value> kept_;                    // outputs and loss: they keep their types
   std::map<Value, bool> wants_wide_;
@@ -206,9 +213,9 @@ class Casting {
 
 }  // namespace
 
-void autocast(Program& program, DType low, When when) {
+void autocast(Program& program, DType low, When when, std::span<const RegionId> wide) {
   if (low == DType::f32) return;
-  Casting(program, *program.find(Phase::forward), low, when).run();
+  Casting(program, *program.find(Phase::forward), low, when, wide).run();
 }
 
 }  // namespace st

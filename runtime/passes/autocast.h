@@ -1,6 +1,8 @@
 // Mixed precision: products in 16 bits, sums and everything that needs range or digits in fp32, over fp32 master weights.
 #pragma once
 
+#include <span>
+
 #include "ir/program.h"
 
 namespace st {
@@ -13,6 +15,9 @@ namespace st {
 /// gradient that a product makes of something cast from fp32: above all each weight's. Parameters stay fp32, and so do their gradients and
 /// moments; what products take of them are working copies, made in each micro-batch or, `when` first, in a step's first. Inputs and outputs
 /// keep their types. Changes numerics. Values that are not fp32 stay as they are; low fp32 changes nothing. Call before autodiff().
-void autocast(Program& program, DType low, When when = When::every);
+///
+/// All that lies in one of `wide` scopes, or in a scope within it, computes in fp32, as under torch.autocast(enabled=False) with its inputs
+/// cast; what comes out of it is fp32.
+void autocast(Program& program, DType low, When when = When::every, std::span<const RegionId> wide = {});
 
 }  // namespace st

@@ -2,57 +2,15 @@
 
 #include <algorithm>
 #include <set>
-#include <string>
 
 #include "base/error.h"
-#include "base/glob.h"
+#include "passes/scope_patterns.h"
 
 namespace st {
 namespace {
 
-constexpr size_t kNamesShown = 20;
-
 /// The boundary scope around a scope; 0: none.
 RegionId around(const Program& program, RegionId scope) { return program.boundary_of(program.regions[static_cast<size_t>(scope)].parent); }
-
-std::string names_of_scopes(const Program& program) {
-  std::string names;
-  size_t count = 0;
-  for (const Region& region : program.regions) {
-    if (region.name.empty() || !region.boundary) continue;
-    if (++count <= kNamesShown) names += (names.empty() ? "" : ", ") + region.name;
-  }
-  if (count == 0) return "the graph has no boundary scope; open some with st_graph_scope where it is built";
-  return text("the graph's scopes are ", names, count > kNamesShown ? text(" and ", count - kNamesShown, " more") : "");
-}
-
-std::vector<RegionId> matching(const Program& program, std::string_view pattern) {
-  std::vector<RegionId> found;
-  std::vector<std::string> names;
-  for (size_t r = 1; r < program.regions.size(); ++r) {
-    if (!program.regions[r].boundary) continue;
-    names.push_back(program.regions[r].name);
-    if (matches_glob(pattern, names.back())) found.push_back(static_cast<RegionId>(r));
-  }
-  if (found.empty()) {
-    const std::string near = nearest(pattern, names);
-    fail(Code::invalid_argument,
-         text("recompute: no scope is named \"", pattern, "\"", near.empty() ? "" : text(", is \"", near, "\" meant?"), "; ",
-              names_of_scopes(program), ". Or use none, blocks, attention, full or auto"));
-  }
-  return found;
-}
-
-std::vector<RegionId> matching_any(const Program& program, std::string_view patterns) {
-  std::set<RegionId> all;
-  for (size_t at = 0; at <= patterns.size();) {
-    const size_t end = std::min(patterns.find(',', at), patterns.size());
-    const auto found = matching(program, patterns.substr(at, end - at));
-    all.insert(found.begin(), found.end());
-    at = end + 1;
-  }
-  return {all.begin(), all.end()};
-}
 
 RegionId outermost_around(const Program& program, RegionId region) {
   RegionId scope = program.boundary_of(region);
@@ -90,9 +48,9 @@ std::vector<RegionId> scopes_to_recompute(const Program& program, std::string_vi
   } else if (policy == "attention") {
     scopes = with_attention(program);
   } else {
-    return matching_any(program, policy);
+    return scopes_matching(program, policy, ScopeKind::boundary, "recompute", ". Or use none, blocks, attention, full or auto");
   }
-  check(!scopes.empty(), "recompute: ", policy, " finds no scope; ", names_of_scopes(program));
+  check(!scopes.empty(), "recompute: ", policy, " finds no scope; ", names_of_scopes(program, ScopeKind::boundary));
   return scopes;
 }
 

@@ -18,6 +18,7 @@
 #include "passes/memory_plan.h"
 #include "passes/pack_weights.h"
 #include "passes/scale_loss.h"
+#include "passes/scope_patterns.h"
 #include "passes/seed_outputs.h"
 #include "passes/update.h"
 #include "train/recompute_policy.h"
@@ -78,6 +79,12 @@ ChooseOptimizer updates_of(const Recipe& recipe) {
   };
 }
 
+void cast_by(Program& program, const Recipe& recipe, When when) {
+  std::vector<RegionId> wide;
+  if (recipe.fp32_scopes != "none") wide = scopes_matching(program, recipe.fp32_scopes, ScopeKind::any, "fp32_scopes", ". Or use none");
+  autocast(program, element_of(recipe.precision), when, wide);
+}
+
 /// Takes the program over from `runner`, which looks at it until then.
 Plan finish(Program& program, Runner& runner, const Backend& backend, int threads, int64_t micro_batches, RecomputeRecord recomputed = {}) {
   MemoryLayout memory;
@@ -98,7 +105,7 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
   runner.run("freeze", [&](Program& p) { freeze_groups(p, recipe); });
   runner.run("autocast", [&](Program& p) {
-    autocast(p, element_of(recipe.precision), is_short ? When::every : When::first);
+    cast_by(p, recipe, is_short ? When::every : When::first);
   });  // 16-bit operands, fp32 sums and master weights
   if (has_loss_terms(recipe)) runner.run("loss_terms", [&](Program& p) { set_loss_terms(p, recipe.label_smoothing, recipe.z_loss); });
   runner.run("scale_loss", [&](Program& p) {
@@ -144,7 +151,7 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
   OutputSeeds outputs;
   runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
   runner.run("freeze", [&](Program& p) { freeze_groups(p, recipe); });
-  runner.run("autocast", [&](Program& p) { autocast(p, element_of(recipe.precision)); });
+  runner.run("autocast", [&](Program& p) { cast_by(p, recipe, When::every); });
   if (own_loss && has_loss_terms(recipe))
     runner.run("loss_terms", [&](Program& p) { set_loss_terms(p, recipe.label_smoothing, recipe.z_loss); });
   if (own_loss) runner.run("scale_loss", [&](Program& p) { scale_loss(p, recipe.step_micro_batches()); });

@@ -81,6 +81,11 @@ class BadInput(CommandLineTest):
         self.train_refused("--precision", "fp8", words=["precision", "fp8", "fp32"])
         self.train_refused("--device", "tpu", words=["device", "tpu", "cpu"])
 
+    def test_fp32_scopes_that_are_not_there_name_those_that_are(self):
+        self.train_refused("--precision", "bf16", "--fp32-scopes", "haed", words=["fp32_scopes", 'is "head" meant?', "block.0.mlp", "use none"])
+        self.train_refused("--fp32-scopes", "block.0,block.9", words=['"block.9"'])
+        self.train_refused("--fp32-scopes", "", words=["fp32_scopes", '""', "none"])
+
     def test_scopes_to_recompute_that_are_not_there_name_those_that_are(self):
         self.train_refused("--recompute", "blocks.*", words=['"blocks.*"', "embedding", "block.0.mlp", "head"])
         self.train_refused("--recompute", "block.0.mpl", words=['is "block.0.mlp" meant?'])

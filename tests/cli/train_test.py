@@ -191,6 +191,13 @@ class Train(CommandLineTest):
             # Operands of 8 bits of digits: a loss, the mean over hundreds of tokens, is off by far less than one of them.
             self.assertLess(abs(a["loss"] - b["loss"]), 5e-3 * b["loss"], (a["step"], a["loss"], b["loss"]))
 
+    def test_fp32_scopes_compute_in_fp32_within_bf16(self):
+        fp32, bf16 = (self.tiny("--precision", precision) for precision in ("fp32", "bf16"))
+        every, some = (self.tiny("--precision", "bf16", "--fp32-scopes", scopes) for scopes in ("*", "head"))
+        self.assertEqual(digits(every), digits(fp32))
+        self.assertNotIn(digits(some), (digits(fp32), digits(bf16)))
+        self.assertEqual(digits(self.tiny("--fp32-scopes", "head")), digits(fp32))
+
     def test_recompute_changes_memory_and_no_digit(self):
         for more in ((), ("--precision", "bf16", "--accumulate", 3)):
             size = ("--layers", 3, "--width", 32, "--context", 32, "--batch", 4, "--dropout", 0.1, *more)

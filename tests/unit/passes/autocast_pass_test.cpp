@@ -13,6 +13,7 @@
 #include "passes/dropout.h"
 #include "passes/fuse.h"
 #include "passes/scale_loss.h"
+#include "passes/scope_patterns.h"
 
 namespace st {
 namespace {
@@ -160,6 +161,32 @@ TEST(Autocast, WorkingCopiesAreMadeOncePerMicroBatchOrOncePerStep) {
     EXPECT_EQ(stores, copies);
     EXPECT_EQ(casts, copies);
   }
+}
+
+TEST(Autocast, AScopeThatIsToBeWideComputesInFp32) {
+  const auto cast = [](std::string_view wide) {
+    Program program = bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2);
+    autocast(program, DType::bf16, When::first, scopes_matching(program, wide, ScopeKind::any, "test"));
+    verify(program, "autocast");
+    scale_loss(program, 1);
+    autodiff(program);
+    verify(program, "autodiff");
+    return program;
+  };
+  const auto low_values = [](const Program& program, std::string_view scope) {
+    int count = 0;
+    for_each(program, [&](const Graph&, const Node& node) {
+      if (!program.regions[static_cast<size_t>(node.region)].name.starts_with(scope)) return;
+      for (const Type& out : node.out) count += out.dtype == DType::bf16;
+    });
+    return count;
+  };
+  const Program one = cast("block.0"), part = cast("block.?.mlp"), all = cast("*");
+  EXPECT_EQ(low_values(one, "block.0"), 0) << print(one);
+  EXPECT_GT(low_values(one, "block.1"), 0);
+  EXPECT_GT(low_values(part, "block.0"), 0);
+  EXPECT_EQ(low_values(part, "block.0.mlp"), 0) << print(part);
+  EXPECT_EQ(low_values(all, ""), 0) << print(all);
 }
 
 TEST(Autocast, Fp32ChangesNothing) {

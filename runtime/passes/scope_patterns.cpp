@@ -1,0 +1,58 @@
+#include "passes/scope_patterns.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/glob.h"
+#include "base/text.h"
+
+namespace st {
+namespace {
+
+constexpr size_t kNamesShown = 20;
+
+bool is_of(const Region& region, ScopeKind kind) { return !region.name.empty() && (kind == ScopeKind::any || region.boundary); }
+
+}  // namespace
+
+std::string names_of_scopes(const Program& program, ScopeKind kind) {
+  std::string names;
+  size_t count = 0;
+  for (const Region& region : program.regions) {
+    if (!is_of(region, kind)) continue;
+    if (++count <= kNamesShown) names += (names.empty() ? "" : ", ") + region.name;
+  }
+  if (count == 0)
+    return text("the graph has no ", kind == ScopeKind::any ? "" : "boundary ", "scope; open some with st_graph_scope where it is built");
+  return text("the graph's scopes are ", names, count > kNamesShown ? text(" and ", count - kNamesShown, " more") : "");
+}
+
+std::vector<RegionId> scopes_matching(const Program& program, std::string_view patterns, ScopeKind kind, std::string_view who,
+                                      std::string_view instead) {
+  std::vector<std::string> names(program.regions.size());
+  for (size_t r = 0; r < names.size(); ++r)
+    if (is_of(program.regions[r], kind)) names[r] = program.regions[r].name;
+  std::set<RegionId> found;
+  for (size_t at = 0; at <= patterns.size();) {
+    const size_t end = std::min(patterns.find(',', at), patterns.size());
+    const std::string_view pattern = patterns.substr(at, end - at);
+    bool is_known = false;
+    for (size_t r = 0; r < names.size(); ++r) {
+      if (names[r].empty() || !matches_glob(pattern, names[r])) continue;
+      is_known = true;
+      found.insert(static_cast<RegionId>(r));
+    }
+    if (!is_known) {
+      std::erase(names, std::string());
+      const std::string near = nearest(pattern, names);
+      fail(Code::invalid_argument,
+           text(who, ": no scope is named \"", pattern, "\"", near.empty() ? "" : text(", is \"", near, "\" meant?"), "; ",
+                names_of_scopes(program, kind), instead));
+    }
+    at = end + 1;
+  }
+  return {found.begin(), found.end()};
+}
+
+}  // namespace st
