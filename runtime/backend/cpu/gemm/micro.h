@@ -194,10 +194,12 @@ constexpr MicroKernel packed_kernel(std::index_sequence<R...>, int rows, int vec
 
 }  // namespace detail
 
+constexpr bool kHasPackingKernel = !kPairs && kWidth == 16;
+
 /// The kernel for a packed panel of A and a whole one of B that is read where it lies, and packed on the way. Null: there is none for so
 /// many rows; more than two tiles have these when rows are shared out evenly among them.
 inline MicroKernel packing_kernel([[maybe_unused]] int64_t rows) {
-  if constexpr (!kPairs && kWidth == 16) {
+  if constexpr (kHasPackingKernel) {
     if (rows == kTileRows) return micro_kernel<kTileRows, 2, 1, kTileRows, true>;
     if (rows == kTileRows - 1) return micro_kernel<kTileRows - 1, 2, 1, kTileRows - 1, true>;
   }

@@ -101,7 +101,7 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
   const int64_t panels_a = ceil_div(rows_of(m0), s.mr);
   const int64_t panels_b = ceil_div(columns_of(n0), s.nr);
   const int64_t tasks_a = pack_a && ready_a == nullptr ? ceil_div(panels_a, kPanelsPerPackTask) : 0;
-  const bool on_the_way = pack_b && packs_on_the_way(n0, m0, workers.threads());
+  const bool on_the_way = kHasPackingKernel && pack_b && packs_on_the_way(n0, m0, workers.threads());
   const int64_t tasks_b = pack_b ? pack_tasks_of_b(n0, on_the_way) : 0;
   if (tasks_a + tasks_b > 0) {
     workers.run(tasks_a + tasks_b, [&](int64_t t) {
@@ -110,7 +110,7 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
         each_piece(k0, [&](int64_t k) {
           pack_rows_of_a(m0, k, first, std::min(panels_a, first + kPanelsPerPackTask), packed_a + place_in_block_of_a(m0, k));
         });
-      } else if (on_the_way) {
+      } else if (kHasPackingKernel && on_the_way) {
         pack_columns_of_b(n0, k0, panels_b - 1, panels_b, packed_b + place_in_block_of_b(n0, k0));
       } else if (s.packs_b()) {
         each_piece(k0, [&](int64_t k) {
@@ -151,14 +151,19 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
     apply_epilogue(*x.epilogue,
                    {x.c, p.c, p.c_type, m0 + row, std::min(s.mc, rows_of(m0) - row), n0 + column, std::min(s.nc, columns_of(n0) - column)});
   };
-  const int64_t packing = on_the_way ? column_tasks : 0;  // the first tasks of rows leave all of B packed for the others
-  if (packing > 0) workers.run(packing, [&](int64_t t) { run_task(t, true); });
-  workers.run(row_tasks * column_tasks - packing, [&](int64_t t) { run_task(packing + t, false); });
+  const auto run_tasks = [&](int64_t first, int64_t last_one, bool packing) {
+    workers.run(last_one - first, [&](int64_t t) { run_task(first + t, packing); });
+  };
+  const int64_t packing =
+      kHasPackingKernel && on_the_way ? column_tasks : 0;  // the first tasks of rows leave all of B packed for the others
+  if (packing > 0) run_tasks(0, packing, true);
+  run_tasks(packing, row_tasks * column_tasks, false);
 }
 
 /// Whether the first tile on each panel of B reads it where it lies and leaves it packed, rather than a pass before. No bit depends on it.
 bool Product::packs_on_the_way(int64_t n0, int64_t m0, int threads) const {
-  if (!gains_on_the_way(p.b.row * 4) || !s.packs_b() || ready_b != nullptr || packing_kernel(std::min(s.mr, rows_of(m0))) == nullptr)
+  if (!kHasPackingKernel || !gains_on_the_way(p.b.row * 4) || !s.packs_b() || ready_b != nullptr ||
+      packing_kernel(std::min(s.mr, rows_of(m0))) == nullptr)
     return false;
   if (p.b_type != DType::f32 || p.b.column != 1 || p.k == 0) return false;
   const int64_t column_tasks = ceil_div(columns_of(n0), s.nc);
@@ -254,12 +259,12 @@ void Product::task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t
       t.b = panels_of_b + j * depth;
       t.b_stride = width;
       if (sums != nullptr) t.sum = sums + i * sum_stride + j, t.sum_stride = sum_stride;
-      if (packing && i == row_begin && columns == s.nr) {
+      if (kHasPackingKernel && packing && i == row_begin && columns == s.nr) {
         t.packed = packed_b + place_in_block_of_b(n0, k0) + j * depth;
         t.b = static_cast<const Cell*>(x.b) + k0 * p.b.row + n0 + j;
         t.b_stride = p.b.row;
       }
-      const bool fetching = packing && fetches_next_panel(t, n0, j + s.nr, (i - row_begin) / s.mr);
+      const bool fetching = kHasPackingKernel && packing && fetches_next_panel(t, n0, j + s.nr, (i - row_begin) / s.mr);
       if (!fetching && j == column_begin && i + s.mr < row_end) {  // the task's panels of A are new
         t.ahead = t.a + s.mr * depth;
         t.ahead_step = s.mr;
@@ -273,7 +278,8 @@ void Product::task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t
 }
 
 void Product::compute(const Tile& t) const {
-  const MicroKernel kernel = t.packed != nullptr ? packing_kernel(t.rows) : packed_kernel(t.rows, t.columns > kWidth ? 2 : 1);
+  const MicroKernel kernel =
+      kHasPackingKernel && t.packed != nullptr ? packing_kernel(t.rows) : packed_kernel(t.rows, t.columns > kWidth ? 2 : 1);
   const bool first = t.k0 == 0, last = t.k0 + depth_of(t.k0) == p.k;
   TileOut out{.c = nullptr, .stride = 0, .columns = t.columns, .rows = t.rows, .resume = t.resume, .resume_stride = t.resume_stride};
   out.ahead = t.ahead, out.ahead_step = t.ahead_step, out.lines = t.lines, out.packed = t.packed;
