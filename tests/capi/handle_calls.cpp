@@ -168,6 +168,7 @@ st_status unscale_in_turn(AllKinds& w, AnyHandle h) {
 st_status step_scaled(AllKinds& w, st_optimizer* optimizer, st_loss_scaler* scaler) {
   const st_status status = st_optimizer_step_scaled(optimizer, scaler, 1, &w.view, nullptr);
   if (status != ST_WRONG_STATE) return status;
+  st_loss_scaler_restore(scaler, R"({"scale":4.0,"good_steps":1})");  // which begins the step anew
   st_loss_scaler_scale(scaler, &w.real);
   return st_optimizer_step_scaled(optimizer, scaler, 1, &w.view, nullptr);
 }
