@@ -28,7 +28,11 @@ struct CodedMoment {
     const float largest = *std::max_element(lanes.begin(), lanes.end());
     scale[from / kMomentBlock] = largest;
     const float by = largest > 0 ? 1 / largest : 0;
-    for (int64_t i = 0; i < n; ++i) codes[from + i] = code_of(std::clamp(x[i] * by, -1.0F, 1.0F));
+    uint8_t* const to = codes + from;
+    for (int64_t i = 0; i < n; ++i) {  // without std::clamp, whose references stop the compiler from making vectors of it
+      const float share = x[i] * by, held = share < -1 ? -1 : share;
+      to[i] = code_of(held > 1 ? 1 : held);
+    }
   }
 
   uint8_t* codes;
