@@ -9,19 +9,19 @@
 
 namespace st::reference {
 
-constexpr double kCubic = 0.044715;
+constexpr double kGeluCubic = 0.044715;
 
 inline double root_two_over_pi() { return std::sqrt(2 * std::numbers::inv_pi); }
 
 inline double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
-inline double twice_u(double x) { return 2 * root_two_over_pi() * (x + kCubic * x * x * x); }
+inline double twice_u(double x) { return 2 * root_two_over_pi() * (x + kGeluCubic * x * x * x); }
 
 inline double phi_below(double x) { return 0.5 * std::erfc(-x * std::numbers::sqrt2 / 2); }  // erfc: no cancellation for x << 0
 
 inline double slope_tanh(double x) {
   const double s = logistic(twice_u(x)), rest = logistic(-twice_u(x));
-  return s + 2 * x * s * rest * root_two_over_pi() * (1 + 3 * kCubic * x * x);
+  return s + 2 * x * s * rest * root_two_over_pi() * (1 + 3 * kGeluCubic * x * x);
 }
 
 inline double slope_erf(double x) {
