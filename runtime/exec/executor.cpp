@@ -69,6 +69,7 @@ void Executor::resolve() {
       bound_[static_cast<size_t>(slot)].push_back(const_cast<Operand*>(&operand));
   };
 
+  const auto makers = makers_of_kept_copies();
   std::map<std::pair<int32_t, int32_t>, const Call*> calls;
   const OpTable& kernels = storage_.backend().kernels();
   for (const Instruction& at : plan_.instructions) {
@@ -98,7 +99,7 @@ void Executor::resolve() {
         call.workspace = {workspace->data(), static_cast<size_t>(workspace->size())};
       found = calls.emplace(std::make_pair(at.section, at.node), &call).first;
     }
-    steps_.push_back({kernel.run, found->second, at});
+    steps_.push_back({kernel.run, found->second, at, makers.contains({at.section, at.node})});
   }
 }
 
@@ -128,12 +129,39 @@ bool Executor::go_on(Cursor& cursor, size_t end, double deadline, const PrepareM
       }
       cursor.micro_batch = step.at.micro_batch;
     }
-    execute(step);
+    if (!(step.makes_kept_copy && keeps_copies_ && !watch_)) execute(step);
     if (watch_) watch_(step.at, *step.call);
     ++cursor.at;
     if (deadline != kNoDeadline && os::seconds() >= deadline) return cursor.at >= end;
   }
   return true;
+}
+
+/// Whether a working copy is that of the weights when a step has ended: the update leaves it, or does not touch its parameter.
+bool Executor::lasts(SlotId copy) const {
+  const SlotId parameter = plan_.program.slots[static_cast<size_t>(copy)].of;
+  const Section* const update = plan_.program.find(Phase::update);
+  if (update == nullptr) return false;
+  return std::ranges::all_of(update->graph.nodes, [&](const Node& node) {
+    const auto writes = [&](SlotId slot) { return std::ranges::find(node.writes, slot) != node.writes.end(); };
+    return !writes(parameter) || writes(copy);
+  });
+}
+
+/// By section and node: what stores such copies once a step, and makes what is stored.
+std::set<std::pair<int32_t, int32_t>> Executor::makers_of_kept_copies() const {
+  std::set<std::pair<int32_t, int32_t>> makers;
+  for (size_t s = 0; s < plan_.program.sections.size(); ++s) {
+    const Graph& graph = plan_.program.sections[s].graph;
+    for (int32_t n = 0; n < graph.size(); ++n) {
+      const Node& node = graph[n];
+      if (node.op != Op::store || node.when != When::first) continue;
+      if (plan_.program.slots[static_cast<size_t>(node.writes[0])].role != Role::working || !lasts(node.writes[0])) continue;
+      makers.insert({static_cast<int32_t>(s), n});
+      if (graph[node.in[0].node].when == When::first) makers.insert({static_cast<int32_t>(s), node.in[0].node});
+    }
+  }
+  return makers;
 }
 
 /// Of a weight, for all micro-batches: what runs in the first one alone, but for what begins a sum.

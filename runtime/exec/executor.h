@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,9 @@ class Executor {
   bool go_on(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
   /// Packs the weights and makes their working copies anew: they were changed between two micro-batches of a run.
   void pack_again();
+  /// Whether the working copies of the weights are right as they lie, all of them: left by the last update, and nobody has changed a weight
+  /// since. Runs make none then, until told otherwise; at first they are not.
+  void keep_copies(bool are_right) { keeps_copies_ = are_right; }
   /// Called after each instruction of go_on() with what it read and wrote; what it throws ends the run. Empty: nothing is called.
   using Watch = std::function<void(const Instruction& at, const Call& call)>;
   void watch(Watch watch) { watch_ = std::move(watch); }
@@ -61,6 +65,7 @@ class Executor {
     void (*run)(const Call& call);
     const Call* call;
     Instruction at;
+    bool makes_kept_copy;  // a working copy that lasts from an update to the next step
   };
 
   void allocate();
@@ -70,12 +75,15 @@ class Executor {
   void look_for_cancel(const Cursor& cursor);
   void execute(const Step& step);
   bool makes_copy(const Node& node) const;
+  bool lasts(SlotId copy) const;
+  std::set<std::pair<int32_t, int32_t>> makers_of_kept_copies() const;
 
   Plan plan_;
   Storage& storage_;
   Workers& workers_;
   CancelToken* cancelled_;
   size_t update_ = 0;  // its first instruction
+  bool keeps_copies_ = false;
   std::array<std::unique_ptr<Buffer>, kArenas> own_;
   std::vector<Operand> slots_;
   std::vector<Operand> operands_;  // of all calls, one after the other

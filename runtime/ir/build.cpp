@@ -23,8 +23,14 @@ void check_optimizer_slots(const Program& program, const Graph& graph, const Nod
   check(gradient.shape == parameter.shape, name_of(node.op), ": the gradient is ", gradient, ", slot \"", slot(0).name, "\" is ", parameter,
         "; both must have one shape");
   const auto state = optimizer_state(node.op, node.attrs, parameter);
-  check(node.writes.size() == 1 + state.size(), name_of(node.op), ": keeps ", state.size(), " slots beside a parameter ", parameter,
-        ", got ", node.writes.size() - 1);
+  const bool leaves_copy = node.writes.size() == 2 + state.size();
+  check(leaves_copy || node.writes.size() == 1 + state.size(), name_of(node.op), ": keeps ", state.size(), " slots beside a parameter ",
+        parameter, ", got ", node.writes.size() - 1, "; behind them there may be one working copy");
+  if (leaves_copy) {
+    const Slot& copy = slot(1 + state.size());
+    check(copy.role == Role::working && copy.of == node.writes[0] && copy.type.shape == parameter.shape, name_of(node.op), ": \"",
+          copy.name, "\" is no working copy of \"", slot(0).name, "\"");
+  }
   for (size_t i = 0; i < state.size(); ++i)
     check(slot(i + 1).type == state[i].type, name_of(node.op), ": its ", state[i].name, " of ", parameter, " is ", state[i].type,
           ", slot \"", slot(i + 1).name, "\" is ", slot(i + 1).type);

@@ -153,8 +153,14 @@ class Verifier {
     hold_at(section, i, gradient.shape == parameter.shape, "the gradient is ", gradient, ", slot \"", slot(node.writes[0]).name, "\" is ",
             parameter);
     const auto state = optimizer_state(node.op, node.attrs, parameter);
-    hold_at(section, i, node.writes.size() == 1 + state.size(), "it writes ", node.writes.size(), " slots, its parameter's are ",
-            1 + state.size());
+    const bool leaves_copy = node.writes.size() == 2 + state.size();
+    hold_at(section, i, leaves_copy || node.writes.size() == 1 + state.size(), "it writes ", node.writes.size(),
+            " slots, its parameter's are ", 1 + state.size(), " and maybe a working copy");
+    if (leaves_copy) {
+      const Slot& copy = slot(node.writes.back());
+      hold_at(section, i, copy.role == Role::working && copy.of == node.writes[0] && copy.type.shape == parameter.shape, "\"", copy.name,
+              "\" is no working copy of \"", slot(node.writes[0]).name, "\"");
+    }
     for (size_t s = 0; s < state.size(); ++s)
       hold_at(section, i, slot(node.writes[s + 1]).type == state[s].type, "slot \"", slot(node.writes[s + 1]).name, "\" is ",
               slot(node.writes[s + 1]).type, ", its ", state[s].name, " is ", state[s].type);

@@ -33,6 +33,18 @@ std::vector<bool> weights_of_products(const Program& program) {
   return multiplied;
 }
 
+/// By parameter, the working copy that a step makes once; -1: there is none, or each micro-batch makes its own.
+std::vector<SlotId> working_copies(const Program& program) {
+  std::vector<SlotId> copies(program.slots.size(), -1);
+  for (const Section& section : program.sections)
+    for (const Node& node : section.graph.nodes) {
+      if (node.op != Op::store || node.when != When::first) continue;
+      const Slot& slot = program.slots[static_cast<size_t>(node.writes[0])];
+      if (slot.role == Role::working) copies[static_cast<size_t>(slot.of)] = node.writes[0];
+    }
+  return copies;
+}
+
 }  // namespace
 
 void update(Program& program, const ChooseOptimizer& choose) {
@@ -45,6 +57,7 @@ void update(Program& program, const ChooseOptimizer& choose) {
   const Value rate = b.load(rates);
   std::map<int, Value> factors;  // by group
   const std::vector<bool> is_weight = weights_of_products(program);
+  const std::vector<SlotId> copies = working_copies(program);
 
   const auto count = static_cast<SlotId>(program.slots.size());
   for (SlotId parameter = 0; parameter < count; ++parameter) {
@@ -60,6 +73,7 @@ void update(Program& program, const ChooseOptimizer& choose) {
       slots.push_back(is_kept ? kept
                               : program.add_slot({.name = name, .type = state.type, .role = Role::optimizer, .init = {}, .of = parameter}));
     }
+    if (const SlotId copy = copies[static_cast<size_t>(parameter)]; copy >= 0) slots.push_back(copy);
     Value& factor = factors[optimizer.clip_group];
     if (!factor) factor = b.load(program.slot_named(factor_slot(optimizer.clip_group)));
     b.update(optimizer.op, {b.load(gradient), factor, skip, rate}, slots, optimizer.attrs);

@@ -94,6 +94,10 @@ bool PlannedStep::go_on(double deadline, const Bind& bind) {
       weights.pause();
       return false;
     }
+    // The gate counts this update when it ends. A step of a short micro-batch alone has made none of the executor's copies, and between the
+    // last micro-batch and the update the host may have changed a weight that the update does not.
+    const int64_t changes = model_.gate().changes();
+    if (full_ > 0 && packed_at_ == changes) copies_at_ = changes + 1;
   }
   if (recipe_.find_nan && bind && *slots_.skipped && *slots_.loss_count > 0 && !can_scale_less()) find_nan(bind);
   return true;
@@ -141,6 +145,10 @@ void PlannedStep::find_nan(const Bind& bind) {
 /// Between two calls the host may write weights, and another trainer of the model may update them.
 void PlannedStep::keep_packed() {
   const int64_t changes = model_.gate().changes();
+  if (packed_at_ < 0) {
+    executor_.keep_copies(copies_at_ == changes);
+    copies_at_ = -1;
+  }
   if (packed_at_ >= 0 && packed_at_ != changes) executor_.pack_again();
   packed_at_ = changes;
 }

@@ -89,6 +89,7 @@ class PlannedStep {
   size_t full_end_ = 0, rest_end_ = 0;
   int64_t attempts_ = 0, tokens_ = 0;
   bool finding_nan_ = false;
+  int64_t copies_at_ = -1;  // the gate's changes() behind the update that left working copies of the weights; -1: none has
   int64_t packed_at_ = -1;  // the gate's changes() when its calls so far saw the weights; -1: none has
 };
 

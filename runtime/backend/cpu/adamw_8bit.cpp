@@ -50,6 +50,7 @@ void adamw_in_8_bits(const Call& call) {
   const F32 step(static_cast<float>(inputs.rate / (1 - std::pow(beta1, inputs.number))));
   const F32 unbias2(static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, inputs.number))));
   float* const parameter = call.writes[0].as<float>();
+  const Operand* const copy = working_copy(call);
   const CodedMoment moment1(call.writes[1], call.writes[2]), moment2(call.writes[3], call.writes[4]);
 
   call.workers->run_range(call.writes[0].elements(), kGrain, [&](int64_t begin, int64_t end) {
@@ -71,6 +72,7 @@ void adamw_in_8_bits(const Call& call) {
       // Lambdas, since a call through a pointer to a function does not become vectors.
       moment1.encode(from, n, m, [](float x) { return moment_codes::encode_signed(x); });
       moment2.encode(from, n, v, [](float x) { return moment_codes::encode_unsigned(x); });
+      if (copy != nullptr) leave_copy(*copy, parameter, from, n);
     }
   });
 }

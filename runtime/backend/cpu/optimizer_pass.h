@@ -63,6 +63,31 @@ const P* gradient_of(const Operand& gradient, int64_t at, int64_t count, P* room
   return room;
 }
 
+/// The 16-bit copy that an update leaves of its parameter: its last slot. Null: it leaves none.
+inline const Operand* working_copy(const Call& call) {
+  const Operand& last = call.writes.back();
+  return last.dtype == DType::bf16 || last.dtype == DType::f16 ? &last : nullptr;
+}
+
+/// Elements [at, at + count) of the parameter as they are now, to the copy.
+inline void leave_copy(const Operand& copy, const float* parameter, int64_t at, int64_t count) {
+  const auto narrow_to = [=](auto* to) {
+    each_vector<float>(count, [=](int64_t i, int64_t n) { store_part(to + at + i, load_part(parameter + at + i, n), n); });
+  };
+  if (copy.dtype == DType::bf16)
+    narrow_to(copy.as<bf16>());
+  else
+    narrow_to(copy.as<f16>());
+}
+
+/// The same of all of it, behind an update that does not go over the parameter in one pass.
+inline void leave_copy(const Call& call) {
+  const Operand* const copy = working_copy(call);
+  if (copy == nullptr) return;
+  const float* const parameter = call.writes[0].as<const float>();
+  call.workers->run_range(copy->elements(), kGrain, [&](int64_t begin, int64_t end) { leave_copy(*copy, parameter, begin, end - begin); });
+}
+
 /// update_elements() of n elements, whole vectors of them. What the rule holds is copied: a vector's store may alias what is behind a
 /// reference, which would be read again behind each, and of a copy the compiler knows that it stays in registers.
 template <class P, size_t kStates, class Rule>
@@ -84,32 +109,43 @@ template <class P, size_t kStates, class Rule>
   }
 }
 
-/// rule(g, p, state) -> the new p, of vectors; state: kStates of them, changed in place. call.writes: the parameter, then the state.
+/// update_elements() of one block.
+template <class P, size_t kStates, class Rule>
+void update_block(const Rule& rule, const UpdateInputs& inputs, int64_t ahead, const P* gradient, P* parameter,
+                  const std::array<P*, kStates>& states, int64_t n) {
+  const int64_t rest = n % kLanes<P>;
+  update_vectors<P, kStates>(rule, inputs, ahead, gradient, parameter, states, n - rest);
+  if (rest == 0) return;
+  // The last few in images of whole vectors, so that the loop above is the only one there is.
+  alignas(64) P images[kStates + 2][kLanes<P>] = {};
+  std::array<P*, kStates> state_images;
+  std::copy_n(gradient + n - rest, rest, images[0]);
+  std::copy_n(parameter + n - rest, rest, images[1]);
+  for (size_t s = 0; s < kStates; ++s) std::copy_n(states[s] + n - rest, rest, state_images[s] = images[s + 2]);
+  update_vectors<P, kStates>(rule, inputs, 0, images[0], images[1], state_images, kLanes<P>);
+  std::copy_n(images[1], rest, parameter + n - rest);
+  for (size_t s = 0; s < kStates; ++s) std::copy_n(state_images[s], rest, states[s] + n - rest);
+}
+
+/// rule(g, p, state) -> the new p, of vectors; state: kStates of them, changed in place. call.writes: the parameter, then the state, then
+/// its working copy if there is one.
 template <class P, size_t kStates, class Rule>
 void update_elements(const Call& call, const Rule& rule) {
   constexpr int64_t kBlock = 1024;  // elements
   const UpdateInputs inputs(call);
   const int64_t ahead = stream_ahead();
+  const Operand* const copy = working_copy(call);
 
   call.workers->run_range(call.writes[0].elements(), kGrain, [&](int64_t begin, int64_t end) {
     alignas(64) P room[kBlock];
     for (int64_t from = begin; from < end; from += kBlock) {
-      const int64_t n = std::min(kBlock, end - from), rest = n % kLanes<P>;
+      const int64_t n = std::min(kBlock, end - from);
       const P* const gradient = gradient_of(call.in[0], from, n, room);
       std::array<P*, kStates> states;
       for (size_t s = 0; s < kStates; ++s) states[s] = call.writes[s + 1].as<P>() + from;
-      P* const parameter = call.writes[0].as<P>() + from;
-      update_vectors<P, kStates>(rule, inputs, ahead, gradient, parameter, states, n - rest);
-      if (rest == 0) continue;
-      // The last few in images of whole vectors, so that the loop above is the only one there is.
-      alignas(64) P images[kStates + 2][kLanes<P>] = {};
-      std::array<P*, kStates> state_images;
-      std::copy_n(gradient + n - rest, rest, images[0]);
-      std::copy_n(parameter + n - rest, rest, images[1]);
-      for (size_t s = 0; s < kStates; ++s) std::copy_n(states[s] + n - rest, rest, state_images[s] = images[s + 2]);
-      update_vectors<P, kStates>(rule, inputs, 0, images[0], images[1], state_images, kLanes<P>);
-      std::copy_n(images[1], rest, parameter + n - rest);
-      for (size_t s = 0; s < kStates; ++s) std::copy_n(state_images[s], rest, states[s] + n - rest);
+      update_block<P, kStates>(rule, inputs, ahead, gradient, call.writes[0].as<P>() + from, states, n);
+      if constexpr (std::is_same_v<P, float>)
+        if (copy != nullptr) leave_copy(*copy, call.writes[0].as<const float>(), from, n);
     }
   });
 }

@@ -15,7 +15,7 @@ void sgd_of(const Call& call) {
   const B penalty(static_cast<P>(attrs.real("weight_decay"))), step(static_cast<P>(inputs.rate));
   const B momentum(static_cast<P>(attrs.real("momentum")));
   const B keep(is_first ? B(0) : momentum), take(static_cast<P>(is_first ? 1 : 1 - attrs.real("dampening")));
-  if (call.writes.size() == 1)
+  if (attrs.real("momentum") == 0)
     return update_elements<P, 0>(
         call, [=](const B& gradient, const B& p, std::array<B, 0>&) { return fma(-step, fma(penalty, p, gradient), p); });
   update_elements<P, 1>(call, [=](const B& gradient, const B& p, std::array<B, 1>& state) {

@@ -18,7 +18,7 @@ constinit const Kernel kernel_rmsprop{[](const Call& call) {
     set(moment2, i, v);
     double variance = v;
     if (centered) {
-      const Operand& mean = call.writes.back();
+      const Operand& mean = call.writes[momentum != 0 ? 3 : 2];
       const double a = beta2 * get(mean, i) + (1 - beta2) * g;
       set(mean, i, a);
       variance = std::max(v - a * a, 0.0);  // rounding may take it below
@@ -30,6 +30,7 @@ constinit const Kernel kernel_rmsprop{[](const Call& call) {
     }
     set(parameter, i, get(parameter, i) - in.rate * direction);
   }
+  leave_copy(call);
 }};
 
 }  // namespace st::reference

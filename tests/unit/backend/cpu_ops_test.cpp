@@ -72,6 +72,34 @@ TEST(CpuOps, BitsDoNotDependOnTheNumberOfThreads) {
   }
 }
 
+// Of a parameter that products take in 16 bits, an update leaves what a cast would make of it; the parameter and its state are as without.
+TEST(CpuOps, UpdatesLeaveAWorkingCopy) {
+  for (const CpuOpCase& c : cpu_op_cases()) {
+    if (info_of(c.op).shape_rule != "optimizer") continue;
+    for (const DType low : {DType::bf16, DType::f16}) {
+      const auto with_copy = [&](bool skips) {
+        CpuOpCase made = c;
+        if (skips) *made.in[2].as<uint8_t>() = 1;
+        made.slots.emplace_back(low, c.slots[0].shape());
+        return made;
+      };
+      for (const CpuSet& set : cpu_sets()) {
+        const std::vector<Array> without = run_on(set, c, 2).slots, with = run_on(set, with_copy(false), 2).slots;
+        for (size_t i = 0; i < without.size(); ++i)
+          EXPECT_TRUE(same_bits(with[i], without[i])) << set.name << ": " << c.name << ", slot " << i;
+        const CpuOpCase cast{"cast", Op::cast, {with[0]}, {{"dtype", std::string(name_of(low))}}};
+        EXPECT_TRUE(same_bits(with.back(), run_on(set, cast, 2).out[0])) << set.name << ": " << c.name << " to " << name_of(low);
+        EXPECT_TRUE(same_bits(run_on(set, with_copy(true), 2).slots.back(), Array(low, c.slots[0].shape()))) << c.name << " was skipped";
+      }
+      std::vector<Array> slots = with_copy(false).slots;
+      std::vector<Array*> at;
+      for (Array& slot : slots) at.push_back(&slot);
+      run(c.op, c.in, c.attrs, at);
+      EXPECT_TRUE(same_bits(slots.back(), run(Op::cast, {slots[0]}, {{"dtype", std::string(name_of(low))}})[0])) << c.name;
+    }
+  }
+}
+
 TEST(CpuOps, AreNearTheReference) {
   // fp32 against double: a sum in lanes of at most 1024 / 64 terms and a tree stays below 1e-6 of the largest result; bf16 rounds at 2^-9.
   for (const CpuOpCase& c : cpu_op_cases()) {

@@ -179,6 +179,19 @@ TEST_F(Build, AnOptimizerReadsAndWritesItsParameterAndItsState) {
   EXPECT_EQ(b.graph().nodes.back().reads, b.graph().nodes.back().writes);
 }
 
+TEST_F(Build, AnOptimizerMayLeaveAWorkingCopyOfItsParameter) {
+  const auto slot = [&](const char* name, Role role, DType dtype, const Shape& shape, SlotId of) {
+    return program.add_slot({.name = name, .type = {dtype, shape, {}}, .role = role, .init = {}, .of = of});
+  };
+  const SlotId w = slot("w", Role::parameter, DType::f32, {3}, -1), m = slot("m", Role::optimizer, DType::f32, {3}, w);
+  const SlotId v = slot("v", Role::parameter, DType::f32, {3}, -1);
+  const Value g = b.fill({3}, 0), factor = b.fill({}, 1), skip = b.fill({}, 0, DType::boolean), rates = b.fill({2}, 1, DType::f64);
+  const auto update = [&](SlotId copy) { b.update(Op::sgd, {g, factor, skip, rates}, {w, m, copy}, {{"momentum", 0.5}}); };
+  for (const SlotId wrong : {m, slot("of v", Role::working, DType::bf16, {3}, v), slot("short", Role::working, DType::bf16, {2}, w)})
+    EXPECT_THAT(refusal([&] { update(wrong); }), HasSubstr("is no working copy of \"w\""));
+  update(slot("right", Role::working, DType::bf16, {3}, w));
+}
+
 TEST_F(Build, SumToUndoesABroadcast) {
   const Value x = b.input("x", DType::f32, {kBatch, 3, 4});
   EXPECT_EQ(b.sum_to(x, {kBatch, 3, 4}), x);

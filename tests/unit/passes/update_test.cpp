@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/error.h"
 #include "ir/build.h"
 #include "ir/verify.h"
+#include "models/gpt.h"
+#include "passes/accumulate.h"
+#include "passes/autocast.h"
 #include "passes/autodiff.h"
 #include "passes/clip.h"
 #include "passes/scale_loss.h"
@@ -34,6 +39,27 @@ TEST(Update, EveryParameterWithAGradientHasOneOptimizerNodeAndItsMoments) {
   }
   EXPECT_EQ(updates, gradients);
   EXPECT_GT(updates, 0);
+}
+
+// One that each micro-batch makes anew, as in a plan of a short one, would be made again all the same.
+TEST(Update, LeavesTheWorkingCopiesThatAStepMakesOnce) {
+  for (const When when : {When::first, When::every}) {
+    Program program = bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2);
+    autocast(program, DType::bf16, when);
+    scale_loss(program, 2);
+    autodiff(program);
+    accumulate(program, 2);
+    clip(program, 1);
+    update(program, [](const Slot&, bool) { return OptimizerChoice{}; });
+    verify(program, "update");
+    std::set<SlotId> copies, left;
+    for (size_t slot = 0; slot < program.slots.size(); ++slot)
+      if (program.slots[slot].role == Role::working) copies.insert(static_cast<SlotId>(slot));
+    for (const Node& node : program.find(Phase::update)->graph.nodes)
+      if (node.op == Op::adamw && node.writes.size() == 4) left.insert(node.writes[3]);
+    EXPECT_FALSE(copies.empty());
+    EXPECT_EQ(left, when == When::first ? copies : std::set<SlotId>());
+  }
 }
 
 TEST(Update, AParameterWithoutAGradientIsLeftAlone) {

@@ -1,0 +1,194 @@
+// What update promises of working copies: a step that finds them as the last update left them has the bits of one that makes them anew, and
+// none is used that is no longer its weight's.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <ostream>
+
+#include "cpu_classes.h"
+#include "training.h"
+
+namespace st {
+namespace {
+
+constexpr int64_t kContext = 7, kVocabulary = 61, kWidth = 39;
+constexpr int64_t kRows = 2, kMicroBatches = 3;
+
+std::vector<HostView> rows(int64_t count) {
+  static const std::vector<int32_t> tokens = [] {
+    std::vector<int32_t> made(kRows * kMicroBatches * kContext + 1);
+    for (size_t i = 0; i < made.size(); ++i) made[i] = static_cast<int32_t>((i * i + 3 * i) % kVocabulary);
+    return made;
+  }();
+  return {plain_view("tokens", DType::i32, {count, kContext}, tokens.data()),
+          plain_view("targets", DType::i32, {count, kContext}, tokens.data() + 1)};
+}
+
+/// Counts as a change of the weights that changes none: what is kept from before is made anew.
+void touch(const Model& model) { const WeightsGate::Writer writer(model.gate()); }
+
+struct Case {
+  std::string precision, optimizer;
+};
+
+void PrintTo(const Case& one, std::ostream* to) { *to << one.precision << ' ' << one.optimizer; }
+
+class WorkingCopies : public ::testing::TestWithParam<Case> {
+ protected:
+  std::shared_ptr<Model> model(int threads = 2) const {
+    return Training{.device = "cpu",
+                    .threads = threads,
+                    .options = {.layers = 2, .width = kWidth, .heads = 3, .context = kContext, .vocabulary = kVocabulary}}
+        .model();
+  }
+
+  std::unique_ptr<Trainer> trainer(const std::shared_ptr<Model>& of, const std::string& groups = "[]") const {
+    Recipe recipe;
+    recipe.set("optimizer", '"' + GetParam().optimizer + '"');
+    recipe.set("groups", groups);
+    recipe.precision = GetParam().precision;
+    recipe.batch = kRows;
+    recipe.accumulate = kMicroBatches;
+    recipe.warmup = 0;
+    return std::make_unique<Trainer>(of, recipe, nullptr);
+  }
+
+  /// What `run` makes of a model, where it touches nothing and where it touches the model before each step.
+  template <class Run>
+  void expect_same(const Run& run) const {
+    const std::string kept = run([](const Model&) {}), anew = run(touch);
+    EXPECT_EQ(kept, anew);
+  }
+};
+
+TEST_P(WorkingCopies, LeaveEveryBitForAnyThreadsAndKernels) {
+  for (const std::string& name : cpu_classes()) {
+    const ForcedClass forced(name);
+    const auto run = [&](int threads, bool touches) {
+      const auto it = trainer(model(threads));
+      for (int step = 0; step < 4; ++step) {
+        if (touches) touch(it->model());
+        it->step(rows(kRows * kMicroBatches));
+      }
+      return it->state_digest();
+    };
+    const std::string anew = run(1, true);
+    for (const int threads : {1, 2, 3}) EXPECT_EQ(run(threads, false), anew) << name << ", " << threads << " threads";
+  }
+}
+
+/// Spoils every working copy of an executor.
+void spoil(const Trainer& trainer) {
+  const Program& program = trainer.plan().program;
+  for (size_t slot = 0; slot < program.slots.size(); ++slot)
+    if (program.slots[slot].role == Role::working)
+      std::memset(trainer.executor().slot(static_cast<SlotId>(slot)).data, 0x11, static_cast<size_t>(program.slots[slot].type.bytes()));
+}
+
+TEST_P(WorkingCopies, AreKeptFromAnUpdateToTheNextStep) {
+  const auto run = [&](bool spoils, bool touches) {
+    const auto it = trainer(model());
+    it->step(rows(kRows * kMicroBatches));
+    if (spoils) spoil(*it);
+    if (touches) touch(it->model());
+    it->step(rows(kRows * kMicroBatches));
+    return it->state_digest();
+  };
+  const std::string whole = run(false, false);
+  EXPECT_NE(run(true, false), whole) << "they were made anew";
+  EXPECT_EQ(run(true, true), whole) << "they were not, though a weight may have changed";
+}
+
+TEST_P(WorkingCopies, AreThoseOfWeightsThatTheHostWrote) {
+  const std::string name = "block.0.mlp.expand.weight";
+  std::vector<float> values(kWidth * 4 * kWidth);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 13) / 100;
+  for (const char* groups : {"[]", R"([{"pattern": "block.0.*", "frozen": true}])"})
+    for (const int written_at : {0, 40, 100000})  // slices; in the middle of a step, and behind it
+      expect_same([&](const auto& before) {
+        const auto it = trainer(model(), groups);
+        for (int step = 0; step < 3; ++step) {
+          before(it->model());
+          int slices = 0;
+          const auto write = [&] {
+            it->model().set(it->model().parameter_named(name), plain_view(name, DType::f32, {kWidth, 4 * kWidth}, values.data()));
+          };
+          while (!it->advance(rows(kRows * kMicroBatches), 0))
+            if (++slices == written_at) write();
+          if (slices < written_at) write();
+        }
+        return it->state_digest();
+      });
+}
+
+TEST_P(WorkingCopies, AreThoseOfAModelThatAnotherTrainerTrains) {
+  expect_same([&](const auto& before) {
+    const auto both = model();
+    const auto one = trainer(both), other = trainer(both);
+    for (int step = 0; step < 3; ++step)
+      for (Trainer* each : {one.get(), other.get(), one.get()}) {
+        before(*both);
+        each->step(rows(kRows * kMicroBatches));
+      }
+    return one->state_digest() + other->state_digest();
+  });
+}
+
+TEST_P(WorkingCopies, LeaveEveryBitOfStepsWithFewerRows) {
+  expect_same([&](const auto& before) {
+    const auto it = trainer(model(), R"([{"pattern": "block.1.*", "frozen": true}])");
+    for (const int64_t count : {1, 6, 1, 5, 3, 6, 1, 2}) {
+      before(it->model());
+      it->step(rows(count));
+    }
+    return it->state_digest();
+  });
+}
+
+TEST_P(WorkingCopies, AreThereAfterACancelledStep) {
+  expect_same([&](const auto& before) {
+    const auto it = trainer(model());
+    for (int step = 0; step < 3; ++step) {
+      before(it->model());
+      it->step(rows(kRows * kMicroBatches));
+      it->advance(rows(kRows * kMicroBatches), 0);
+      it->cancel();
+      EXPECT_THROW(it->advance(rows(kRows * kMicroBatches), 0), Error);
+    }
+    return it->state_digest();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, WorkingCopies,
+                         ::testing::Values(Case{"bf16", "adamw"}, Case{"bf16", "adamw-8bit"}, Case{"bf16", "sgd"}, Case{"bf16", "lion"},
+                                           Case{"bf16", "rmsprop"}, Case{"bf16", "adagrad"}, Case{"bf16", "adafactor"},
+                                           Case{"bf16", "muon"}, Case{"fp16", "adamw"}),
+                         [](const auto& of) {
+                           std::string name = of.param.precision + "_" + of.param.optimizer;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+// The first steps overflow: an update that is skipped leaves the copies that it found.
+TEST(WorkingCopiesOfSkippedSteps, AreThoseBefore) {
+  const auto run = [](bool touches) {
+    Recipe recipe;
+    recipe.precision = "fp16";
+    recipe.loss_scale_initial = 0x1p40;
+    recipe.loss_scale_backoff_factor = 0x1p-8;
+    recipe.batch = kRows;
+    const auto it = Training{.device = "cpu", .threads = 2, .recipe = recipe}.trainer();
+    int skipped = 0;
+    for (int step = 0; step < 8; ++step) {
+      if (touches) touch(it->model());
+      skipped += it->step().skipped ? 1 : 0;
+    }
+    EXPECT_GT(skipped, 0);
+    EXPECT_LT(skipped, 8);
+    return it->state_digest();
+  };
+  EXPECT_EQ(run(false), run(true));
+}
+
+}  // namespace
+}  // namespace st
