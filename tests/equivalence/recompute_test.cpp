@@ -1,5 +1,5 @@
 // recompute's promise (traps.md, T16): what backward makes again has the bits of what it would have kept, and the peak falls by what the
-// plan says.
+// plan says; dropout's with it (T15, at one rank).
 #include <gtest/gtest.h>
 
 #include <numeric>
