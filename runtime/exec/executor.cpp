@@ -69,7 +69,7 @@ void Executor::resolve() {
       bound_[static_cast<size_t>(slot)].push_back(const_cast<Operand*>(&operand));
   };
 
-  const auto makers = makers_of_kept_copies();
+  const auto makers = makers_of_copies();
   std::map<std::pair<int32_t, int32_t>, const Call*> calls;
   const OpTable& kernels = storage_.backend().kernels();
   for (const Instruction& at : plan_.instructions) {
@@ -99,7 +99,8 @@ void Executor::resolve() {
         call.workspace = {workspace->data(), static_cast<size_t>(workspace->size())};
       found = calls.emplace(std::make_pair(at.section, at.node), &call).first;
     }
-    steps_.push_back({kernel.run, found->second, at, makers.contains({at.section, at.node})});
+    const auto maker = makers.find({at.section, at.node});
+    steps_.push_back({kernel.run, found->second, at, maker == makers.end() ? Copy::none : maker->second});
   }
 }
 
@@ -129,7 +130,7 @@ bool Executor::go_on(Cursor& cursor, size_t end, double deadline, const PrepareM
       }
       cursor.micro_batch = step.at.micro_batch;
     }
-    if (!(step.makes_kept_copy && keeps_copies_ && !watch_)) execute(step);
+    if (!(step.makes == Copy::lasting && keeps_copies_ && !watch_)) execute(step);
     if (watch_) watch_(step.at, *step.call);
     ++cursor.at;
     if (deadline != kNoDeadline && os::seconds() >= deadline) return cursor.at >= end;
@@ -148,35 +149,32 @@ bool Executor::lasts(SlotId copy) const {
   });
 }
 
-/// By section and node: what stores such copies once a step, and makes what is stored.
-std::set<std::pair<int32_t, int32_t>> Executor::makers_of_kept_copies() const {
-  std::set<std::pair<int32_t, int32_t>> makers;
+/// By section and node: what packs a weight, stores its working copy, or makes what is stored. Not all that runs in the first micro-batch
+/// alone: gradients begin there, and their noise is measured.
+std::map<std::pair<int32_t, int32_t>, Executor::Copy> Executor::makers_of_copies() const {
+  std::map<std::pair<int32_t, int32_t>, Copy> makers;
   for (size_t s = 0; s < plan_.program.sections.size(); ++s) {
+    const auto section = static_cast<int32_t>(s);
     const Graph& graph = plan_.program.sections[s].graph;
     for (int32_t n = 0; n < graph.size(); ++n) {
       const Node& node = graph[n];
-      if (node.op != Op::store || node.when != When::first) continue;
-      if (plan_.program.slots[static_cast<size_t>(node.writes[0])].role != Role::working || !lasts(node.writes[0])) continue;
-      makers.insert({static_cast<int32_t>(s), n});
-      if (graph[node.in[0].node].when == When::first) makers.insert({static_cast<int32_t>(s), node.in[0].node});
+      if (node.when != When::first || node.writes.empty()) continue;
+      const Role role = plan_.program.slots[static_cast<size_t>(node.writes[0])].role;
+      if (role == Role::packed) makers[{section, n}] = Copy::packed_or_working;
+      if (role != Role::working) continue;
+      const Copy copy = lasts(node.writes[0]) ? Copy::lasting : Copy::packed_or_working;
+      makers[{section, n}] = copy;
+      if (graph[node.in[0].node].when == When::first) makers[{section, node.in[0].node}] = copy;
     }
   }
   return makers;
-}
-
-/// Of a weight, for all micro-batches: what runs in the first one alone, but for what begins a sum.
-bool Executor::makes_copy(const Node& node) const {
-  if (node.when != When::first || node.writes.empty()) return node.when == When::first;
-  const Role role = plan_.program.slots[static_cast<size_t>(node.writes[0])].role;
-  return role == Role::packed || role == Role::working;
 }
 
 void Executor::pack_again() {
   const FloatMode mode;
   for (const Step& step : steps_) {
     if (step.at.micro_batch > 0) return;
-    const Graph& graph = plan_.program.sections[static_cast<size_t>(step.at.section)].graph;
-    if (makes_copy(graph[step.at.node])) execute(step);
+    if (step.makes != Copy::none) execute(step);
   }
 }
 

@@ -3,8 +3,8 @@
 
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -61,11 +61,14 @@ class Executor {
   int64_t allocated(Arena arena) const;
 
  private:
+  /// Of a weight, for all micro-batches of a step; a lasting one is right from an update to the next step.
+  enum class Copy { none, packed_or_working, lasting };
+
   struct Step {
     void (*run)(const Call& call);
     const Call* call;
     Instruction at;
-    bool makes_kept_copy;  // a working copy that lasts from an update to the next step
+    Copy makes;
   };
 
   void allocate();
@@ -74,9 +77,8 @@ class Executor {
   std::byte* address(const Place& place) const;
   void look_for_cancel(const Cursor& cursor);
   void execute(const Step& step);
-  bool makes_copy(const Node& node) const;
   bool lasts(SlotId copy) const;
-  std::set<std::pair<int32_t, int32_t>> makers_of_kept_copies() const;
+  std::map<std::pair<int32_t, int32_t>, Copy> makers_of_copies() const;
 
   Plan plan_;
   Storage& storage_;
