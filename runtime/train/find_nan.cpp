@@ -28,8 +28,10 @@ double element(const std::byte* data, DType dtype, int64_t i) {
   }
 }
 
+enum class Looks { for_nan, for_nan_and_inf };
+
 /// "inf at [3, 5]" of the first element that is not finite; "" when all are.
-std::string what_is_bad(Backend& backend, const Operand& of) {
+std::string what_is_bad(Backend& backend, const Operand& of, Looks looks = Looks::for_nan_and_inf) {
   if (of.data == nullptr || !is_floating(of.dtype)) return "";
   const int64_t size = bytes_of(of.dtype);
   alignas(8) std::array<std::byte, kPiece> piece;
@@ -38,7 +40,7 @@ std::string what_is_bad(Backend& backend, const Operand& of) {
     backend.to_host(piece.data(), of.as<std::byte>() + first * size, count * size);
     for (int64_t i = 0; i < count; ++i) {
       const double value = element(piece.data(), of.dtype, i);
-      if (std::isfinite(value)) continue;
+      if (std::isfinite(value) || (looks == Looks::for_nan && !std::isnan(value))) continue;
       std::array<int64_t, kMaxDims> index{};
       int64_t rest = first + i;
       for (int32_t d = of.shape.rank() - 1; d >= 0; --d) {
@@ -59,6 +61,15 @@ SlotId slot_of(const Graph& graph, Value v) {
   return graph[v.node].op == Op::load ? graph[v.node].reads[0] : -1;
 }
 
+/// Whether an infinity of this output is meant: a mask's, which fill makes and other ops take on, and the lse of a row that attends
+/// nothing. What ops made before was looked at, and passed; what a slot brings is not meant.
+bool may_be_infinite(Backend& backend, const Graph& graph, const Node& node, const Call& call, size_t output) {
+  if (node.op == Op::fill || (node.op == Op::attention && output == 1)) return true;
+  for (size_t i = 0; i < call.in.size(); ++i)
+    if (slot_of(graph, node.in[i]) < 0 && !what_is_bad(backend, call.in[i]).empty()) return true;
+  return false;
+}
+
 }  // namespace
 
 void check_finite(Backend& backend, const Plan& plan, const Instruction& at, const Call& call, int64_t step) {
@@ -71,6 +82,7 @@ void check_finite(Backend& backend, const Plan& plan, const Instruction& at, con
   size_t bad_output = 0;
   for (size_t i = 0; i < call.out.size() && bad.empty(); ++i) {
     bad = what_is_bad(backend, call.out[i]);
+    if (!bad.empty() && may_be_infinite(backend, graph, node, call, i)) bad = what_is_bad(backend, call.out[i], Looks::for_nan);
     bad_output = i;
     tensor = text("output ", i, " (", call.out[i].dtype, " ", call.out[i].shape, ")");
   }

@@ -94,12 +94,16 @@ StepReport Trainer::step() {
 std::optional<StepReport> Trainer::advance(std::span<const HostView> batch, double deadline) {
   if (!open_) begin_call("advance");
   cancelled_.begin();
-  undoing_on_error([&] {
-    if (!open_) return begin_step_on(batch);
+  const auto check_again = [&] {
     if (!train_->is_computing() && !recipe_.find_nan) return;  // find_nan may ask for the rows again
     check(!open_->from_data, "advance: this step was begun with the data's rows; go on with n = 0 and NULL");
     inputs_.check(batch, open_->rows);
-  });
+  };
+  if (open_ && train_->is_updating()) {
+    check_again();  // what has begun to update is not undone
+  } else {
+    undoing_on_error([&] { open_ ? check_again() : begin_step_on(batch); });
+  }
   if (!go_on_with(batch, deadline)) return std::nullopt;
   return finish_step();
 }
@@ -111,8 +115,10 @@ std::optional<StepReport> Trainer::advance(double deadline) {
   }
   cancelled_.begin();
   if (!open_->from_data && (train_->is_computing() || recipe_.find_nan)) {
-    undo();
-    fail(Code::invalid_argument, "advance: this step was begun with the host's batch; go on with the same one. The step was undone");
+    const bool is_undone = !train_->is_updating();
+    abandon();
+    fail(Code::invalid_argument,
+         text("advance: this step was begun with the host's batch; go on with the same one", is_undone ? ". The step was undone" : ""));
   }
   if (!go_on_with_data(deadline)) return std::nullopt;
   return finish_step();

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 
 #include "base/error.h"
+#include "ir/build.h"
 #include "models/mlp.h"
 #include "training.h"
 
@@ -77,6 +79,62 @@ TEST(FindNan, NamesTheMicroBatch) {
     y[3] = 4;
     EXPECT_FALSE(trainer.step(batch).skipped);
   }
+}
+
+// A mask of -inf, which a graph makes and adds: what is looked for is behind it.
+TEST(FindNan, PassesOverInfinitiesThatAreMeant) {
+  for (const char* device : kDevices) {
+    Program program;
+    program.sections.push_back({{}, Phase::forward, 0, 0});
+    Builder b(program, 0);
+    const Value x = b.input("x", DType::f32, {kBatch, 4}), y = b.input("y", DType::f32, {kBatch, 4});
+    const Value weight = b.parameter("w", {4, 4}, {.kind = Init::ones, .values = {}});
+    const Value mask = b(Op::concat, {b.fill({3}, 0), b.fill({1}, -std::numeric_limits<double>::infinity())}, {{"axis", 0}});
+    const Value share = b(Op::softmax, {b.add(b.matmul(x, weight), mask)});
+    const auto loss = b.append(Op::mse, {b.add(share, b(Op::log, {x})), y});
+    program.loss_sum = loss[0];
+    program.loss_count = loss[1];
+    Recipe recipe = {.device = device, .batch = 2};
+    recipe.find_nan = true;
+    Trainer trainer(std::make_shared<Model>(Training{.device = device}.context(), program, 1), recipe, nullptr);
+    std::vector<float> rows = {1, 2, 3, 4, 5, 6, 7, 8}, targets(8);
+    const std::vector<HostView> batch = {plain_view("x", DType::f32, {2, 4}, rows.data()),
+                                         plain_view("y", DType::f32, {2, 4}, targets.data())};
+    EXPECT_FALSE(trainer.step(batch).skipped);
+    rows[6] = -7;
+    const Error error = not_finite([&] { trainer.step(batch); });
+    EXPECT_EQ(error.place.op, "log") << error.message();
+    EXPECT_TRUE(says(error, "NaN at [1, 2]")) << error.message();
+  }
+}
+
+// find_nan may ask for the rows again behind the update, so they are looked at there too.
+TEST(FindNan, AWrongCallInTheMiddleOfAnUpdateUndoesNothing) {
+  Training training{.device = "cpu", .recipe = {.batch = 3}};
+  training.recipe.find_nan = true;
+  std::vector<int32_t> tokens(static_cast<size_t>(4 * training.options.context), 1);
+  const auto rows = [&](int64_t count) {
+    return std::vector<HostView>{plain_view("tokens", DType::i32, {count, training.options.context}, tokens.data()),
+                                 plain_view("targets", DType::i32, {count, training.options.context}, tokens.data())};
+  };
+  const auto whole = training.trainer(), sliced = training.trainer();
+  const StepReport report = whole->step(rows(3));
+  const auto is_updating = [&] {
+    try {
+      const WeightsGate::TryReader reader(sliced->model().gate());
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  };
+  while (!is_updating()) ASSERT_FALSE(sliced->advance(rows(3), 0));
+  EXPECT_THROW(sliced->advance(0.0), Error) << "the data's rows";
+  EXPECT_THROW(sliced->advance(rows(2), 0), Error) << "fewer";
+  EXPECT_TRUE(is_updating());
+  std::optional<StepReport> done;
+  while (!done) done = sliced->advance(rows(3), 0);
+  EXPECT_EQ(done->loss, report.loss);
+  EXPECT_EQ(sliced->state_digest(), whole->state_digest());
 }
 
 /// Past fp16's 65504 in backward alone: all that forward made was looked at and passed.
