@@ -32,7 +32,7 @@ inline bool is_skipped(const Call& call) { return get_integer(call.in[2], 0) != 
 /// The parameter as it is now to the 16-bit copy that an update leaves of it, its last slot, if it was given one.
 inline void leave_copy(const Call& call) {
   const Operand& copy = call.writes.back();
-  if (copy.dtype != DType::bf16 && copy.dtype != DType::f16) return;
+  if (copy.dtype == call.writes[0].dtype || (copy.dtype != DType::bf16 && copy.dtype != DType::f16)) return;
   for (int64_t i = 0; i < copy.elements(); ++i) set(copy, i, get(call.writes[0], i));
 }
 
