@@ -84,11 +84,16 @@ class Ledger {
   int64_t bytes_ = 0, calls_ = 0, first_failure_ = kNever, last_failure_ = kNever;
 };
 
-/// Which call is to fail after the `n`-th: the next one, but of calls that make thousands of them fewer and fewer, unless it is a long
-/// trial (tests/capi/README.md).
+/// Which call is to fail after the `n`-th: the next one, but of calls that make thousands of them fewer and fewer (under a sanitizer, ten
+/// times as slow, sooner), unless it is a long trial (tests/capi/README.md).
 inline int64_t next_to_fail(int64_t n) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr int64_t kDense = 20;
+#else
+  constexpr int64_t kDense = 100;
+#endif
   static const bool every = std::getenv("ST_LONG_TRIALS") != nullptr;
-  return every ? n + 1 : n + 1 + n / 100;
+  return every ? n + 1 : n + 1 + n / kDense;
 }
 
 }  // namespace st::test

@@ -15,6 +15,9 @@ foreach(way before on_the_way)
   add_test(NAME backend_cpu_matmul_packed_${way} COMMAND backend_cpu_matmul_test)
   set_tests_properties(backend_cpu_matmul_packed_${way} PROPERTIES LABELS unit ENVIRONMENT SCALETRAIN_PACK_B=${way})
 endforeach()
+# Together two would choose the same name for their reports, and tests/tally.py count one of them.
+set_tests_properties(backend_cpu_matmul_test backend_cpu_matmul_packed_before backend_cpu_matmul_packed_on_the_way
+  PROPERTIES RESOURCE_LOCK backend_cpu_matmul_test)
 
 get_target_property(cpu_objects st_backend_cpu ST_JOINED_OBJECTS)
 add_test(NAME backend_cpu_symbols COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} "-DOBJECTS=${cpu_objects}"

@@ -1,0 +1,1 @@
+// Nothing: the target of the headers that tests share (CMakeLists.txt) must have a file.
