@@ -13,6 +13,8 @@ LossScale options_of(const st_loss_scaler_options& theirs) {
           .growth_factor = theirs.growth_factor,
           .backoff_factor = theirs.backoff_factor,
           .growth_interval = theirs.growth_interval,
+          .hysteresis = theirs.hysteresis,
+          .consecutive_hysteresis = theirs.consecutive_hysteresis != 0,
           .minimum = theirs.minimum_scale};
 }
 
@@ -27,6 +29,7 @@ st_status st_loss_scaler_options_init(st_loss_scaler_options* options, size_t si
   defaults.backoff_factor = standard.backoff_factor;
   defaults.growth_interval = standard.growth_interval;
   defaults.minimum_scale = standard.minimum;
+  defaults.hysteresis = standard.hysteresis;
   return init(options, size, defaults);
 }
 

@@ -26,6 +26,19 @@ void take_gradients(OptimizerObject& o, int64_t n, const st_view* gradients, con
     if (o.optimizer->is_trained(i)) o.gradients[i] = read_view(o.optimizer->gradient_name(i), &gradients[i], call);
 }
 
+/// The copies of each parameter; no more of them: none.
+std::vector<HostView> copies_of(const HostOptimizer& optimizer, int64_t n, const st_view* copies) {
+  constexpr const char* kCall = "st_optimizer_keep_copies";
+  const auto expected = static_cast<int64_t>(optimizer.size());
+  check(n == 0 || n == expected, kCall, ": n is ", n, ", but there are ", expected,
+        " parameters; give the copy of each, in their order, or 0 for no more copies");
+  std::vector<HostView> views(static_cast<size_t>(n));
+  if (n > 0) given(copies, "st_optimizer_keep_copies: copies");
+  for (size_t i = 0; i < views.size(); ++i)
+    if (copies[i].data != nullptr) views[i] = written_view(optimizer.copy_name(i), &copies[i], kCall);
+  return views;
+}
+
 st_optimizer_report of(const HostOptimizer::Report& report) {
   st_optimizer_report ours{};
   ours.skipped = report.skipped ? 1 : 0;
@@ -90,6 +103,13 @@ st_status st_optimizer_step_scaled(st_optimizer* optimizer, st_loss_scaler* scal
     };
     s->step->step_by(std::ref(step));  // a reference: std::function would allocate for the captures
     if (report != nullptr) give(report, of(done), "st_optimizer_step_scaled: report");
+  });
+}
+
+st_status st_optimizer_keep_copies(st_optimizer* optimizer, int64_t n, const st_view* copies) {
+  return guard([&] {
+    const auto o = find(optimizer);
+    o->optimizer->keep_copies(copies_of(*o->optimizer, n, copies));
   });
 }
 

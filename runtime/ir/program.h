@@ -41,7 +41,7 @@ struct Slot {  // lives across micro-batches or steps
   Initializer init;       // parameters
   SlotId of = -1;         // gradient, optimizer, packed, working: the parameter's slot
   bool trainable = true;  // parameters
-  bool lent = false;      // a parameter or gradient in the host's memory: bound before each run, as inputs are
+  bool lent = false;      // a parameter, gradient or working copy in the host's memory: bound before each run, as inputs are
 };
 
 /// A scope of the model: "block.3". A boundary (block, attention, mlp) is where fusion stops and where recompute, gather and cut may stand;

@@ -205,7 +205,7 @@ class Verifier {
               it.name, "\" is a ", name_of(it.role), ", which lives in a micro-batch, not in the update");
     if (it.role == Role::stash) check_stash(it, uses);
     if (it.role == Role::gradient && !it.lent) check_gradient(it, uses);  // else the host writes it
-    if (it.role == Role::packed || it.role == Role::working) check_made_first(it, uses);
+    if ((it.role == Role::packed || it.role == Role::working) && !it.lent) check_made_first(it, uses);
   }
 
   void check_stash(const Slot& it, const Uses& uses) const {

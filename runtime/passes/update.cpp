@@ -33,9 +33,12 @@ std::vector<bool> weights_of_products(const Program& program) {
   return multiplied;
 }
 
-/// By parameter, the working copy that a step makes once; -1: there is none, or each micro-batch makes its own.
+/// By parameter, the working copy that a step makes once, or that is the host's; -1: there is none, or each micro-batch makes its own.
 std::vector<SlotId> working_copies(const Program& program) {
   std::vector<SlotId> copies(program.slots.size(), -1);
+  for (size_t s = 0; s < program.slots.size(); ++s)
+    if (const Slot& slot = program.slots[s]; slot.role == Role::working && slot.lent)
+      copies[static_cast<size_t>(slot.of)] = static_cast<SlotId>(s);
   for (const Section& section : program.sections)
     for (const Node& node : section.graph.nodes) {
       if (node.op != Op::store || node.when != When::first) continue;

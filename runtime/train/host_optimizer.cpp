@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/float16.h"
 #include "base/heap.h"
 #include "train/part_recipe.h"
 
@@ -70,11 +71,13 @@ void HostOptimizer::take_parameters(std::span<const HostView> parameters) {
     check_parameter(view);
     parameters_.push_back(view);
     gradient_names_.push_back(text("gradient of ", names_[i]));
+    copy_names_.push_back(text("copy of ", names_[i]));
     const bool frozen = recipe_.groups.of(names_[i]).frozen;
     slots_.push_back({.parameter = -1, .gradient = frozen ? -1 : 0, .gradient_type = view.dtype});
     trains = trains || !frozen;
   }
   check(trains, "optimizer: every parameter is frozen by a group; leave one to train");
+  copies_.resize(size());
   together_ = parameters_;
   require_apart(together_, "optimizer");
 }
@@ -86,7 +89,7 @@ const std::string& HostOptimizer::name_of(const Slot& parameter) const {
   return names_[number];
 }
 
-/// By the types of the gradients in `slots`. The state stays where it is: its slots are the same in every plan.
+/// By the types of the gradients and copies in `slots`. The state stays where it is: its slots are the same in every plan.
 void HostOptimizer::plan(std::vector<ParameterSlots> slots) {
   Program program;
   for (size_t i = 0; i < slots.size(); ++i) {
@@ -99,6 +102,13 @@ void HostOptimizer::plan(std::vector<ParameterSlots> slots) {
     const Type type{.dtype = slots[i].gradient_type, .shape = parameters_[i].shape, .layout = {}};
     slots[i].gradient = program.add_slot(
         {.name = text("gradient.", i), .type = type, .role = Role::gradient, .init = {}, .of = slots[i].parameter, .lent = true});
+  }
+  for (size_t i = 0; i < slots.size(); ++i) {
+    slots[i].copy = -1;
+    if (!is_trained(i) || !slots[i].copy_type) continue;
+    const Type type{.dtype = *slots[i].copy_type, .shape = parameters_[i].shape, .layout = {}};
+    slots[i].copy = program.add_slot(
+        {.name = text("copy.", i), .type = type, .role = Role::working, .init = {}, .of = slots[i].parameter, .lent = true});
   }
   const SlotId unit =
       program.add_slot({.name = kUnit, .type = {.dtype = DType::f64, .shape = {}, .layout = {}}, .role = Role::control, .init = {}});
@@ -117,8 +127,15 @@ void HostOptimizer::plan(std::vector<ParameterSlots> slots) {
   slots_ = std::move(slots);
   step_ = StepSlots(*executor_);
   unit_ = StepSlots::find<double>(*executor_, kUnit);
-  for (size_t i = 0; i < slots_.size(); ++i)
+  bind_lasting();
+}
+
+/// What is the same in every step.
+void HostOptimizer::bind_lasting() {
+  for (size_t i = 0; i < size(); ++i) {
     if (is_trained(i)) executor_->bind(slots_[i].parameter, parameters_[i].data);
+    if (slots_[i].copy >= 0) executor_->bind(slots_[i].copy, copies_[i].data);
+  }
 }
 
 void HostOptimizer::list_state() {
@@ -141,6 +158,7 @@ void HostOptimizer::list_state() {
 void HostOptimizer::check_gradients(std::span<const HostView> gradients) {
   together_ = parameters_;
   for (size_t i = 0; i < size(); ++i) {
+    if (copies_[i].data != nullptr) together_.push_back(copies_[i]);
     if (!is_trained(i)) continue;
     const HostView &gradient = gradients[i], &parameter = parameters_[i];
     about_tensor(names_[i], [&] {
@@ -178,6 +196,54 @@ HostOptimizer::Report HostOptimizer::step(std::span<const HostView> gradients, d
   executor_->run({});
   if (!*step_.skipped) ++updates_;
   return {.skipped = *step_.skipped, .step = updates_, .lr = recipe_.lr, .norm = *step_.grad_norm};
+}
+
+/// One for each parameter.
+std::vector<HostView> HostOptimizer::checked_copies(std::span<const HostView> copies) const {
+  std::vector<HostView> checked(size()), together = parameters_;
+  for (size_t i = 0; i < copies.size(); ++i) {
+    const HostView &copy = copies[i], &parameter = parameters_[i];
+    if (copy.data == nullptr) continue;
+    about_tensor(names_[i], [&] {
+      check(parameter.dtype == DType::f32 && (copy.dtype == DType::bf16 || copy.dtype == DType::f16), "optimizer: \"", names_[i], "\" is ",
+            parameter.dtype, ", its copy is ", copy.dtype, "; copies are bf16 or f16, of f32");
+      check(copy.shape == parameter.shape, "optimizer: \"", names_[i], "\" has shape ", parameter.shape, ", its copy ", copy.shape);
+      check(copy.is_plain(), "optimizer: ", copy_names_[i], kInOnePiece);
+    });
+    checked[i] = copy;
+    checked[i].name = copy_names_[i];
+    together.push_back(checked[i]);
+  }
+  require_apart(together, "optimizer");
+  return checked;
+}
+
+void HostOptimizer::keep_copies(std::span<const HostView> copies) {
+  check(copies.empty() || copies.size() == size(), "optimizer: there are ", copies.size(), " copies of ", size(),
+        " parameters; give one of each, or none");
+  std::vector<HostView> checked = checked_copies(copies);
+  std::vector<ParameterSlots> slots = slots_;
+  bool same = true;
+  for (size_t i = 0; i < size(); ++i) {
+    slots[i].copy_type = checked[i].data == nullptr ? std::nullopt : std::optional(checked[i].dtype);
+    same = same && slots[i].copy_type == slots_[i].copy_type;
+  }
+  together_.reserve(3 * size());
+  if (!same) plan(std::move(slots));
+  copies_ = std::move(checked);
+  bind_lasting();
+  for (size_t i = 0; i < size(); ++i)
+    if (copies_[i].data != nullptr) write_copy(i);
+}
+
+void HostOptimizer::write_copy(size_t parameter) const {
+  constexpr int64_t kGrain = 1 << 14;  // elements
+  const HostView& copy = copies_[parameter];
+  const auto* const from = static_cast<const float*>(parameters_[parameter].data);
+  auto* const to = static_cast<uint16_t*>(copy.data);
+  workers_->run_range(copy.shape.elements(), kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] = copy.dtype == DType::bf16 ? bf16_of(from[i]) : f16_of(from[i]);
+  });
 }
 
 void HostOptimizer::set(std::string_view key, std::string_view json) {

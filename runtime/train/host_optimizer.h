@@ -40,6 +40,11 @@ class HostOptimizer {
   /// The gradients are `scale` times the true ones, which norm, clip and update go by: a finite number above 0.
   Report step(std::span<const HostView> gradients, double scale = 1);
 
+  /// Copies of the parameters in 16 bits, rounded to nearest even: written now, and by each step as it updates its parameter. bf16 or f16,
+  /// of f32 parameters, in their order and of their shapes, row-major without gaps; data null: none of that one. Their memory is borrowed
+  /// until the next call or for life; empty: no more copies. Throws invalid_argument that names the copy, before anything is written.
+  void keep_copies(std::span<const HostView> copies);
+
   /// lr, from the next step on. Throws unsupported for what the plan was made from.
   void set(std::string_view key, std::string_view json);
 
@@ -51,31 +56,37 @@ class HostOptimizer {
   bool is_trained(size_t parameter) const { return slots_[parameter].gradient >= 0; }
   /// "gradient of w"
   const std::string& gradient_name(size_t parameter) const { return gradient_names_[parameter]; }
+  /// "copy of w"
+  const std::string& copy_name(size_t parameter) const { return copy_names_[parameter]; }
 
  private:
   struct ParameterSlots {
-    SlotId parameter = -1, gradient = -1;
+    SlotId parameter = -1, gradient = -1, copy = -1;
     DType gradient_type = DType::f32;
+    std::optional<DType> copy_type{};
   };
 
   void take_parameters(std::span<const HostView> parameters);
+  std::vector<HostView> checked_copies(std::span<const HostView> copies) const;
   void check_gradients(std::span<const HostView> gradients);
   bool has_types_of(std::span<const HostView> gradients) const;
   void plan(std::vector<ParameterSlots> slots);
+  void bind_lasting();
+  void write_copy(size_t parameter) const;
   void list_state();
   const std::string& name_of(const Slot& parameter) const;
 
   std::shared_ptr<Context> context_;
   Recipe recipe_;
-  std::vector<std::string> names_, gradient_names_, state_names_;
-  std::vector<HostView> parameters_;
+  std::vector<std::string> names_, gradient_names_, copy_names_, state_names_;
+  std::vector<HostView> parameters_, copies_;
   std::vector<ParameterSlots> slots_;
   std::unique_ptr<Workers> workers_;
   Storage storage_;
   std::unique_ptr<Executor> executor_;
   StepSlots step_;
   double* unit_ = nullptr;                  // of the executor: what the gradients are to be divided by
-  std::vector<HostView> state_, together_;  // together: parameters and gradients of a step, by address
+  std::vector<HostView> state_, together_;  // together: parameters, copies and gradients of a step, by address
   int64_t updates_ = 0;
 };
 

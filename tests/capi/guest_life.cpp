@@ -223,6 +223,11 @@ void Life::optimize() {
   CALL(st_loss_scaler_scale(loss_scaler_, &scale));
   CALL(st_optimizer_step_scaled(optimizer_, loss_scaler_, 1, &gradient, &report));
   CALL(st_loss_scaler_update(loss_scaler_, nullptr));
+  uint16_t weight_in_bf16[16] = {};
+  const st_view copy = {ST_BF16, 1, values_dims_, nullptr, weight_in_bf16, sizeof weight_in_bf16};
+  CALL(st_optimizer_keep_copies(optimizer_, 1, &copy));
+  CALL(st_optimizer_step(optimizer_, 1, &gradient, &report));
+  CALL(st_optimizer_keep_copies(optimizer_, 0, nullptr));
   CALL(st_optimizer_set(optimizer_, "lr", "0.01"));
   CALL(st_optimizer_state_views(optimizer_, &number_, &state));
 }

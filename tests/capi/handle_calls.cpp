@@ -333,6 +333,7 @@ constexpr HandleCall kCalls[] = {
     {"st_optimizer_step", "optimizer", "optimizer", CALL(st_optimizer_step(h, 1, &w.view, nullptr))},
     {"st_optimizer_step_scaled", "optimizer", "optimizer", CALL(step_scaled(w, h, w.loss_scaler))},
     {"st_optimizer_step_scaled", "scaler", "loss_scaler", CALL(step_scaled(w, w.optimizer, h))},
+    {"st_optimizer_keep_copies", "optimizer", "optimizer", CALL(st_optimizer_keep_copies(h, 0, nullptr))},
     {"st_optimizer_set", "optimizer", "optimizer", CALL(st_optimizer_set(h, "lr", "0.01"))},
     {"st_optimizer_state_views", "optimizer", "optimizer", CALL(st_optimizer_state_views(h, &w.number, &w.outputs))},
     {"st_accumulator_create", "context", "context", CALL(make_accumulator(w, h))},

@@ -160,7 +160,7 @@ SIZE(st_metric, 16);
 AT(st_metric, name, 0);
 AT(st_metric, mean, 8);
 
-SIZE(st_loss_scaler_options, 56);
+SIZE(st_loss_scaler_options, 72);
 AT(st_loss_scaler_options, struct_size, 0);
 AT(st_loss_scaler_options, enabled, 4);
 AT(st_loss_scaler_options, dynamic, 8);
@@ -170,6 +170,8 @@ AT(st_loss_scaler_options, growth_factor, 24);
 AT(st_loss_scaler_options, backoff_factor, 32);
 AT(st_loss_scaler_options, growth_interval, 40);
 AT(st_loss_scaler_options, minimum_scale, 48);
+AT(st_loss_scaler_options, hysteresis, 56);
+AT(st_loss_scaler_options, consecutive_hysteresis, 64);
 
 SIZE(st_optimizer_report, 32);
 AT(st_optimizer_report, struct_size, 0);

@@ -37,6 +37,8 @@ TEST_F(CLossScaler, HasGradScalersDefaults) {
   EXPECT_EQ(options.backoff_factor, 0.5);
   EXPECT_EQ(options.growth_interval, 2000);
   EXPECT_EQ(options.minimum_scale, 1);
+  EXPECT_EQ(options.hysteresis, 1);
+  EXPECT_EQ(options.consecutive_hysteresis, 0);
 }
 
 // f(w) = (w - 1)^2 / 2 of 16 weights, by descent: an inf every 7th step, an interval of 5.
@@ -69,6 +71,33 @@ TEST_F(CLossScaler, AHostsOwnLoopSkipsAndConverges) {
   double scale = 0;
   ASSERT_TRUE(works(st_loss_scaler_scale(s, &scale)));
   EXPECT_EQ(scale, 65536) << "twenty times doubled, twenty times halved";
+}
+
+// DeepSpeed's: the first overflow is borne, the second backs off; with consecutive_hysteresis a good step between them forgets the first.
+TEST_F(CLossScaler, BearsOverflowsByItsHysteresis) {
+  for (const int32_t consecutive : {0, 1}) {
+    auto options = filled(st_loss_scaler_options_init);
+    options.hysteresis = 2;
+    options.consecutive_hysteresis = consecutive;
+    const auto s = scaler(&options);
+    std::vector<double> scales;
+    for (const float value : {kInf, 1.0F, kInf, kInf}) {
+      Gradient g{{value}};
+      const st_view view = g.view();
+      double scale = 0;
+      int32_t flag = 0;
+      ASSERT_TRUE(works(st_loss_scaler_scale(s, &scale)));
+      scales.push_back(scale);
+      ASSERT_TRUE(works(st_loss_scaler_unscale(s, 1, &view, &flag)));
+      ASSERT_TRUE(works(st_loss_scaler_step(s, &flag)));
+      ASSERT_TRUE(works(st_loss_scaler_update(s, &flag)));
+    }
+    EXPECT_EQ(scales,
+              consecutive != 0 ? (std::vector<double>{65536, 65536, 65536, 65536}) : (std::vector<double>{65536, 65536, 65536, 32768}));
+    double last = 0;
+    ASSERT_TRUE(works(st_loss_scaler_scale(s, &last)));
+    EXPECT_EQ(last, consecutive != 0 ? 32768 : 16384);
+  }
 }
 
 TEST_F(CLossScaler, TakesEveryFloatingTypeAndStridesInOneCall) {
@@ -135,6 +164,7 @@ TEST_F(CLossScaler, BadOptionsAreNamed) {
   refused([](auto& o) { o.backoff_factor = 1; }, {"backoff factor is 1", "between 0 and 1"});
   refused([](auto& o) { o.growth_interval = 0; }, {"growth interval is 0"});
   refused([](auto& o) { o.minimum_scale = 0; }, {"minimum is 0"});
+  refused([](auto& o) { o.hysteresis = 0; }, {"hysteresis is 0"});
   refused([](auto& o) { o.threads = -1; }, {"threads is -1"});
 }
 

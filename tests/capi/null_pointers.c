@@ -219,6 +219,7 @@ static void no_handle(void) {
   NO_HANDLE(st_optimizer_create(NULL, NULL, 1, &named, &optimizer));
   NO_HANDLE(st_optimizer_step(NULL, 1, &view, NULL));
   NO_HANDLE(st_optimizer_step_scaled(NULL, NULL, 1, &view, NULL));
+  NO_HANDLE(st_optimizer_keep_copies(NULL, 1, &view));
   NO_HANDLE(st_optimizer_set(NULL, "lr", "1"));
   NO_HANDLE(st_optimizer_state_views(NULL, &n, &outputs));
   NO_HANDLE(st_accumulator_create(NULL, 1, 1, &view, &accumulator));
@@ -577,6 +578,8 @@ static void arguments_of_optimizer(st_context* context) {
   REFUSES(st_optimizer_step(optimizer, 1, NULL, NULL));
   WORKS(st_optimizer_step(optimizer, 1, &gradient, NULL)); /* who needs not know */
   NO_HANDLE(st_optimizer_step_scaled(optimizer, NULL, 1, &gradient, NULL));
+  REFUSES(st_optimizer_keep_copies(optimizer, 1, NULL));
+  WORKS(st_optimizer_keep_copies(optimizer, 0, NULL));
   REFUSES(st_optimizer_set(optimizer, NULL, "1"));
   REFUSES(st_optimizer_set(optimizer, "lr", NULL));
   REFUSES(st_optimizer_state_views(optimizer, NULL, &state));

@@ -22,6 +22,9 @@ TEST(OptimizerAllocations, NoneInAStepOrAClipAfterTheFirst) {
       const st_status stepped = st_optimizer_step(o, 2, gradients, &report);
       return stepped == ST_OK ? st_clip_norm(context, 2, gradients, 1, &norm) : stepped;
     };
+    std::vector<uint16_t> half(100000);
+    const st_view copies[] = {{ST_BF16, 1, w.dims, nullptr, half.data(), 200000}, {}};
+    ASSERT_TRUE(works(st_optimizer_keep_copies(o, 2, copies)));
     const int64_t none = st::allocation_count();
     ASSERT_TRUE(works(both()));
     EXPECT_GT(st::allocation_count(), none) << "the first grows lists: the counter counts";

@@ -99,6 +99,40 @@ TEST_F(COptimizerRefusals, GradientsAndNothingIsWritten) {
   EXPECT_EQ(w.values, w_before);
 }
 
+TEST_F(COptimizerRefusals, CopiesAndNothingIsWritten) {
+  FloatArray w{{1, 2}}, v{{3, 4}}, g{{1, 1}}, h{{1, 1}};
+  double d[2] = {5, 6};
+  const int64_t dims[] = {2}, gap[] = {2}, three[] = {3};
+  const st_named_view parameters[] = {{"w", w.view()}, {"v", v.view()}, {"d", {ST_F64, 1, dims, nullptr, d, 16}}};
+  HeldOptimizer o;
+  ASSERT_TRUE(works(st_optimizer_create(context_, nullptr, 3, parameters, o.out())));
+  std::vector<uint16_t> half(8, 7);
+  const std::vector<uint16_t> untouched = half;
+  const st_view good = {ST_F16, 1, dims, nullptr, half.data(), 4};
+  const auto refused_with = [&](const st_view& second, const st_view& third, std::initializer_list<std::string_view> words) {
+    const st_view copies[] = {good, second, third};
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_optimizer_keep_copies(o, 3, copies), words));
+    EXPECT_EQ(half, untouched);
+  };
+  refused_with({ST_F32, 1, dims, nullptr, h.values.data(), 8}, {}, {"\"v\" is f32", "its copy is f32", "bf16 or f16"});
+  refused_with({ST_BF16, 1, three, nullptr, half.data() + 2, 6}, {}, {"\"v\" has shape [2]", "its copy [3]"});
+  refused_with({ST_BF16, 1, dims, gap, half.data() + 2, 6}, {}, {"copy of v has gaps"});
+  refused_with({ST_BF16, 1, dims, nullptr, half.data() + 2, 3}, {}, {"copy of v", "needs 4 bytes"});
+  refused_with({ST_BF16, 1, dims, nullptr, half.data() + 1, 4}, {}, {"copy of w", "copy of v", "share memory"});
+  refused_with({ST_BF16, 1, dims, nullptr, w.values.data(), 4}, {}, {"\"w\"", "copy of v", "share memory"});
+  refused_with({}, {ST_BF16, 1, dims, nullptr, half.data() + 2, 4}, {"\"d\" is f64", "its copy is bf16"});
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_optimizer_keep_copies(o, 1, &good), {"n is 1", "3 parameters"}));
+
+  const st_view copies[] = {good, {}, {}};
+  ASSERT_TRUE(works(st_optimizer_keep_copies(o, 3, copies)));
+  EXPECT_EQ(half[0], 0x3C00);
+  double e[2] = {1, 1};
+  const st_view over_the_copy[] = {g.view(), {ST_BF16, 1, dims, nullptr, half.data() + 1, 4}, {ST_F64, 1, dims, nullptr, e, 16}};
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_optimizer_step(o, 3, over_the_copy, nullptr), {"copy of w", "gradient of v", "share memory"}));
+  EXPECT_EQ(half[0], 0x3C00);
+  EXPECT_EQ(w.values, (std::vector<float>{1, 2}));
+}
+
 TEST_F(COptimizerRefusals, WhatIsFixedAndAStepThatIsNone) {
   FloatArray w{{1, 2}}, g{{1, 1}};
   const st_named_view p = {"w", w.view()};

@@ -72,6 +72,22 @@ TEST(HppOptimizer, StepsOnScaledGradients) {
   EXPECT_EQ(weight, (std::vector<float>{0.5F, 2.5F}));
 }
 
+TEST(HppOptimizer, KeepsCopiesIn16Bits) {
+  const Context context;
+  std::vector<float> weight = {1, 2}, bias = {3}, gradient = {0.5F, -0.5F}, slope = {1};
+  std::vector<uint16_t> half(2, 7);
+  const Optimizer optimizer(context, R"({"optimizer": "sgd", "lr": 0.5})", {{"w", view(weight.data(), {2})}, {"b", view(bias)}});
+  optimizer.keep_copies({View(DType::bf16, half.data(), {2}, 4), View()});
+  EXPECT_EQ(half, (std::vector<uint16_t>{0x3F80, 0x4000}));
+  optimizer.step({view(gradient), view(slope)});
+  EXPECT_EQ(half, (std::vector<uint16_t>{0x3F40, 0x4010})) << "0.75 and 2.25";
+  optimizer.keep_copies({});
+  optimizer.step({view(gradient), view(slope)});
+  EXPECT_EQ(half, (std::vector<uint16_t>{0x3F40, 0x4010}));
+  const std::vector<uint16_t> constant(2);
+  EXPECT_THROW(optimizer.keep_copies({View(DType::bf16, constant.data(), {2}, 4), View()}), Error) << "it is to be written";
+}
+
 TEST(HppOptimizer, RefusesWhatItCannotWrite) {
   const Context context;
   const std::vector<float> constant = {1};

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/float16.h"
 #include "base/float_mode.h"
 #include "training.h"
 
@@ -175,6 +176,58 @@ TEST(HostOptimizer, GradientsMayBeOf16BitsAndChangeTheirType) {
   const auto wanted = after({as_f32, as_f32, as_f32});
   EXPECT_EQ(after({as_bf16, as_f16, as_f32}), wanted);
   EXPECT_EQ(after({as_f16, as_f16, as_bf16}), wanted);
+}
+
+std::vector<uint16_t> rounded(const std::vector<float>& values, DType to) {
+  std::vector<uint16_t> made(values.size());
+  for (size_t i = 0; i < made.size(); ++i) made[i] = to == DType::bf16 ? bf16_of(values[i]) : f16_of(values[i]);
+  return made;
+}
+
+// The master's bits are those without copies; the copies its rounding, before the first step, behind each, and behind one that is skipped.
+TEST(HostOptimizer, LeavesCopiesIn16BitsByEveryOptimizer) {
+  const FloatMode mode;
+  for (const std::string device : {"cpu", "reference"})
+    for (const std::string optimizer : {"adamw", "adam", "adamw-8bit", "sgd", "adafactor", "lion", "rmsprop", "adagrad", "muon"})
+      for (const DType type : {DType::bf16, DType::f16}) {
+        SCOPED_TRACE(text(optimizer, " on ", device, " to ", type));
+        const Shape matrix = {130, 67}, vector = {5};
+        std::vector<float> w(8710), v(5, 1.001F), frozen(5, 2.003F), g(8710), h(5, 0.3F);
+        for (size_t i = 0; i < w.size(); ++i) w[i] = std::sin(static_cast<float>(i)), g[i] = std::cos(3 * static_cast<float>(i));
+        std::vector<float> w_alone = w, v_alone = v;
+        std::vector<uint16_t> w_copy(w.size()), frozen_copy(5);
+        const std::string json = text(R"({"clip":0.5,"optimizer":")", optimizer,
+                                      R"(","groups":[{"pattern":"frozen","frozen":true},{"pattern":"v","lr_scale":2}]})");
+        const auto make = [&](std::vector<float>& of_w, std::vector<float>& of_v) {
+          return std::make_unique<HostOptimizer>(
+              context_on(device), json,
+              std::vector{plain_view("w", DType::f32, matrix, of_w.data()), plain_view("v", DType::f32, vector, of_v.data()),
+                          plain_view("frozen", DType::f32, vector, frozen.data())});
+        };
+        const auto with = make(w, v), without = make(w_alone, v_alone);
+        const std::vector<HostView> gradients = {plain_view("", DType::f32, matrix, g.data()), plain_view("", DType::f32, vector, h.data()),
+                                                 HostView{}};
+        with->step(gradients);  // copies may come late: the moments stay
+        without->step(gradients);
+        with->keep_copies(
+            std::vector{plain_view("", type, matrix, w_copy.data()), HostView{}, plain_view("", type, vector, frozen_copy.data())});
+        EXPECT_EQ(w_copy, rounded(w, type));
+        EXPECT_EQ(frozen_copy, rounded(frozen, type));
+        for (int step = 0; step < 4; ++step) {
+          g[0] = step == 2 ? std::numeric_limits<float>::infinity() : 1;
+          EXPECT_EQ(with->step(gradients).skipped, step == 2);
+          without->step(gradients);
+          EXPECT_TRUE(same_bits(w, w_alone));
+          EXPECT_TRUE(same_bits(v, v_alone));
+          EXPECT_EQ(w_copy, rounded(w, type));
+        }
+        const std::vector<uint16_t> last = w_copy;
+        with->keep_copies({});
+        with->step(gradients);
+        without->step(gradients);
+        EXPECT_TRUE(same_bits(w, w_alone));
+        EXPECT_EQ(w_copy, last);
+      }
 }
 
 // torch.optim.AdamW's first step: -lr (sign(g) + decay p) but for epsilon.

@@ -15,6 +15,8 @@ void make_scaler(World& world) {
     if (world.bytes.rarely(8)) options->growth_factor = static_cast<double>(world.number());
     if (world.bytes.rarely(8)) options->backoff_factor = 1.0 / static_cast<double>(world.number());
     if (world.bytes.rarely(4)) options->growth_interval = world.number();
+    if (world.bytes.rarely(4)) options->hysteresis = world.number();
+    if (world.bytes.rarely(4)) options->consecutive_hysteresis = world.bytes.next() % 2;
     if (world.bytes.rarely(8)) options->minimum_scale = static_cast<double>(world.number());
   }
   MAKE(st_loss_scaler_create, loss_scalers, world.handle(world.contexts), options);

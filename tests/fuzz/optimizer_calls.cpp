@@ -44,6 +44,17 @@ void step(World& world, st_optimizer* optimizer) {
   }
 }
 
+void keep_copies(World& world, st_optimizer* optimizer) {
+  st_view copies[] = {world.bytes.rarely(16) ? world.view() : world.view_of({3, 4}), world.view_of({5})};
+  for (st_view& copy : copies) {
+    if (!world.bytes.rarely(16)) copy.dtype = world.bytes.rarely(2) ? ST_BF16 : ST_F16;  // of less memory than there is
+    if (world.bytes.rarely(4)) copy.data = nullptr;
+  }
+  if (world.bytes.rarely(16)) copies[1] = copies[0];
+  const int64_t n = world.bytes.rarely(4) ? world.number() % 3 : 2;
+  CALL(st_optimizer_keep_copies, optimizer, n, copies);
+}
+
 void clip(World& world) {
   const st_view gradients[] = {gradient(world, {3, 4}), gradient(world, {2000})};
   double norm = 0;
@@ -66,7 +77,7 @@ void optimizer_use(World& world) {
     return world.destroy("st_optimizer_destroy", world.optimizers, st_optimizer_destroy, world.handle(world.optimizers));
   if (world.optimizers.live.empty() || world.bytes.rarely()) return make_optimizer(world);
   st_optimizer* optimizer = world.handle(world.optimizers);
-  switch (world.bytes.next() % 6) {
+  switch (world.bytes.next() % 7) {
     case 0:
       CALL(st_optimizer_set, optimizer, world.bytes.rarely() ? key(world) : "lr", world.bytes.rarely(4) ? setting(world) : "0.01");
       return;
@@ -74,6 +85,8 @@ void optimizer_use(World& world) {
       return write_state(world, optimizer);
     case 2:
       return clip(world);
+    case 3:
+      return keep_copies(world, optimizer);
     default:
       return step(world, optimizer);
   }

@@ -18,6 +18,8 @@ struct LossScalerOptions {
   double initial_scale = 65536, growth_factor = 2, backoff_factor = 0.5;
   int64_t growth_interval = 2000;
   double minimum_scale = 1;
+  int64_t hysteresis = 1;               // the overflow of a row that backs off
+  bool consecutive_hysteresis = false;  // a row ends with each step without one, not with growth alone
 };
 
 /// A step is scale, backward, unscale, clip, step, update; what comes out of turn throws Status::wrong_state.
@@ -35,6 +37,8 @@ class LossScaler : public detail::Handle<st_loss_scaler, st_loss_scaler_destroy>
     raw.backoff_factor = options.backoff_factor;
     raw.growth_interval = options.growth_interval;
     raw.minimum_scale = options.minimum_scale;
+    raw.hysteresis = options.hysteresis;
+    raw.consecutive_hysteresis = options.consecutive_hysteresis ? 1 : 0;
     done(st_loss_scaler_create(context.get(), &raw, out()));
   }
 

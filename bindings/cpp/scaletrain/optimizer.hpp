@@ -65,6 +65,13 @@ class Optimizer : public detail::Handle<st_optimizer, st_optimizer_destroy> {
     done(st_optimizer_step_scaled(get(), scaler.get(), static_cast<int64_t>(raw.size()), raw.data(), &report));
     return {report.skipped != 0, report.step, report.lr, report.norm};
   }
+  /// The weights in 16 bits, f32 parameters being their masters: written now and by every step. In the order of the parameters, View()
+  /// where there is none of one; {}: no more copies. Borrows them until the next call, or until it is closed.
+  void keep_copies(const std::vector<View>& copies) const {
+    for (const View& copy : copies) detail::writable("Optimizer::keep_copies", copy);
+    const std::vector<st_view> raw = detail::raw_views(copies);
+    done(st_optimizer_keep_copies(get(), static_cast<int64_t>(raw.size()), raw.data()));
+  }
   void set(const std::string& key, const std::string& json) const { done(st_optimizer_set(get(), key.c_str(), json.c_str())); }
   /// The optimizer's own memory, for a checkpoint; written to, it goes on from there.
   Views state() const {

@@ -57,8 +57,8 @@ ST_API st_status st_context_cancel(st_context* context);
 /* Gives back what is only kept for speed: idle predictors' and evaluations' buffers. */
 ST_API st_status st_context_trim(st_context* context);
 
-/* What a buffer is for. The first nine are "memory" of st_trainer_plan; of a context in which one trainer is all there is besides its
- * model, their bytes are the plan's. */
+/* What a buffer is for. The first nine are "memory" of st_trainer_plan, which tells what the step takes; evaluation, ragged
+ * micro-batches, predictors and the average of weights add theirs. */
 enum {
   ST_MEMORY_PARAMETERS = 0, /* models, and the snapshots of predictors */
   ST_MEMORY_GRADIENTS = 1,  /* and the sums of accumulators */
@@ -88,7 +88,8 @@ typedef struct st_memory_stats {
 } st_memory_stats;
 
 ST_API st_status st_memory_stats_init(st_memory_stats* stats, size_t size);
-/* Of buffers alone: names, graphs and plans are not counted. Counts change where a buffer is allocated or freed, so in no step. */
+/* Of buffers alone: names, graphs and plans are not counted. Counts change where a buffer is allocated or freed; a
+ * step on whole batches without gaps, but the first, does neither. */
 ST_API st_status st_context_memory(st_context* context, st_memory_stats* stats);
 /* Every peak is what is there now, and grows from here, as torch.cuda.reset_peak_memory_stats. */
 ST_API st_status st_context_reset_peak(st_context* context);

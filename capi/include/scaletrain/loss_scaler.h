@@ -22,6 +22,8 @@ typedef struct st_loss_scaler_options {
   double backoff_factor;   /* between 0 and 1, default 0.5: after a skipped step */
   int64_t growth_interval; /* steps, 1 or more, default 2000 */
   double minimum_scale;    /* a dynamic scale falls no lower, default 1: an overflow that scaling does not cause would make it 0 */
+  int64_t hysteresis;      /* which overflow backs off: 1, the default, each; 2, DeepSpeed's: not the first, but those from the second on */
+  int32_t consecutive_hysteresis; /* 1: they are counted anew behind each step without one. 0, the default: when the scale grows */
 } st_loss_scaler_options;
 ST_API st_status st_loss_scaler_options_init(st_loss_scaler_options* options, size_t size);
 
@@ -46,7 +48,8 @@ ST_API st_status st_loss_scaler_step(st_loss_scaler* scaler, int32_t* run);
 /* Ends the step and chooses the next one's scale. `skipped` may be NULL: 1 when the optimizer did not run. */
 ST_API st_status st_loss_scaler_update(st_loss_scaler* scaler, int32_t* skipped);
 
-/* {"scale":65536.0,"good_steps":12}: for a checkpoint, taken between two steps. Owned by the scaler until its next call. */
+/* {"scale":65536.0,"good_steps":12}, with a hysteresis above 1 "overflows_left" too: for a checkpoint, taken between two steps. Owned by
+ * the scaler until its next call. */
 ST_API st_status st_loss_scaler_state(st_loss_scaler* scaler, const char** json);
 /* Goes on from a state of a scaler of the same options. A step under way is forgotten: the next call is scale. */
 ST_API st_status st_loss_scaler_restore(st_loss_scaler* scaler, const char* json);

@@ -45,12 +45,21 @@ ST_API st_status st_optimizer_destroy(st_optimizer* optimizer);
 ST_API st_status st_optimizer_step(st_optimizer* optimizer, int64_t n, const st_view* gradients, st_optimizer_report* report);
 
 /* unscale, clip and step of `scaler`'s order in one, with two reads of the gradients, which are not written: they are the scaled ones, of a
- * loss that was multiplied with st_loss_scaler_scale. Norm, clip and update go by the true ones, each element divided and clipped in one
- * rounding: a scale that is a power of 2, as by default, gives the bits of st_loss_scaler_unscale and st_optimizer_step. Where an element
- * is not finite nothing changes, and st_loss_scaler_update, the next call, lowers the scale. ST_WRONG_STATE: it is not unscale's turn.
- * What torch.amp.GradScaler.step does with a fused optimizer. */
+ * loss that was multiplied with st_loss_scaler_scale. Norm, clip and update go by the true ones, each element multiplied in fp32 by the
+ * clip's factor over the scale: with a scale that is a power of 2, as by default, and gradients in ST_F32 whose quotients are normal
+ * numbers, the bits of st_loss_scaler_unscale and st_optimizer_step. (Unscaled in place, 16 bits lose what falls below their range; here
+ * they do not.) Where an element is not finite nothing changes, and st_loss_scaler_update, the next call, lowers the scale. ST_WRONG_STATE:
+ * it is not unscale's turn. What torch.amp.GradScaler.step does with a fused optimizer. */
 ST_API st_status st_optimizer_step_scaled(st_optimizer* optimizer, st_loss_scaler* scaler, int64_t n, const st_view* gradients,
                                           st_optimizer_report* report);
+
+/* The weights in 16 bits that a host computes with, where its parameters are their fp32 masters: written now, and by every step in the pass
+ * that updates the master, rounded to nearest even, so that no cast reads the masters again. n copies (H), until the next such call or
+ * st_optimizer_destroy has returned: one for each parameter in their order, ST_BF16 or ST_F16, of its dims, row-major without gaps,
+ * aligned; data NULL: none of that one. A skipped step leaves them; a master that the host itself writes is copied by the next step. n 0:
+ * no more copies. What DeepSpeed's bf16 optimizer does behind its step. ST_INVALID_ARGUMENT names the copy, before anything is written: one
+ * of an ST_F64 parameter, other dims, memory that is shared with another copy, a parameter or (in st_optimizer_step) a gradient. */
+ST_API st_status st_optimizer_keep_copies(st_optimizer* optimizer, int64_t n, const st_view* copies);
 
 /* "lr", from the next step on; json: a number, "0.001". ST_UNSUPPORTED for the other keys: they are fixed. */
 ST_API st_status st_optimizer_set(st_optimizer* optimizer, const char* key, const char* json);

@@ -60,10 +60,10 @@ ST_API st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_nam
  * the trainer until its next call); inputs that only the graph's loss reads may be left out. backward takes the loss's gradients by output
  * name (outputs left out count as 0, those named "metric.*" get none); NULL: the graph's own loss. More pairs of forward and backward add
  * up; what the host gives is divided by nothing, and multiplied by nothing: with precision fp16 the trainer scales it itself, unscales it,
- * and skips a step that overflows. apply clips and updates by the sum, and ends the step; its report's loss is NaN unless the graph's own
- * loss was used. The pairs of a step that was begun are undone by a cancel or an error of these three; until apply, the trainer's step,
- * run, advance, digest, gradient, use_average, log_end and write_report are ST_WRONG_STATE, and evaluate changes nothing of it. Without a
- * loss in the graph only these three train. */
+ * and skips a step that overflows (also with find_nan, which covers step, run and advance). apply clips and updates by the sum, and ends
+ * the step; its report's loss is NaN unless the graph's own loss was used. The pairs of a step that was begun are undone by a cancel or an
+ * error of these three; until apply, the trainer's step, run, advance, digest, gradient, use_average, log_end and write_report are
+ * ST_WRONG_STATE, and evaluate changes nothing of it. Without a loss in the graph only these three train. */
 ST_API st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t* m, const st_named_view** outputs);
 ST_API st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_view* output_gradients);
 ST_API st_status st_trainer_apply(st_trainer* trainer, st_step_report* report);
