@@ -11,6 +11,7 @@
 #include "base/pending.h"
 #include "data/dataset.h"
 #include "gradient_views.h"
+#include "guard.h"
 #include "handles.h"
 #include "ir/build.h"
 #include "optim/lr_schedule.h"

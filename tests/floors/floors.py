@@ -2,7 +2,8 @@
 """Holds the source tree to its floor plan.
 
 The plan is runtime/README.md: its tables say which room may include which, and who may see a library's or the system's headers.
-Also refused: a conditional above the backends, a file name that says nothing or is taken, a room the plan does not know.
+Also refused: a conditional above the backends, a header that opens a namespace, a file name that says nothing or is taken, a room the plan does
+not know.
 
 Usage: floors.py REPOSITORY     prints one line per finding; exits 0 when there is none, 1 otherwise.
 """
@@ -87,6 +88,7 @@ def check(root):
             findings += check_includes(plan, name, text)
             findings += check_conditionals(name, text)
             findings += check_devices_unnamed(name, text)
+            findings += check_headers_open_nothing(name, text)
         elif name.startswith("runtime/") and name.endswith("CMakeLists.txt"):
             findings += check_links(plan, name, (root / name).read_text())
     return sorted(findings)
@@ -192,6 +194,14 @@ def check_devices_unnamed(name, text):
         return
     for found in re.finditer(r"\b(cuda|nccl|gloo|mpi|onednn|openblas|mkl)\b", text, re.IGNORECASE):
         yield f"{name}:{line_of(text, found.start())}: names '{found.group(0)}': a pass never asks which device or library is there"
+
+
+def check_headers_open_nothing(name, text):
+    """clang-tidy cannot tell a header from a source where it reads several sources as one."""
+    if not name.endswith((".h", ".hpp")):
+        return
+    for found in re.finditer(r"^using namespace\b.*", text, re.MULTILINE):
+        yield f"{name}:{line_of(text, found.start())}: '{found.group(0)}': a header opens no namespace to all who include it"
 
 
 def check_links(plan, name, text):

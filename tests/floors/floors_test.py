@@ -65,6 +65,7 @@ BAD = {
     "a conditional above the backends": ("runtime/passes/fuse.cpp", "#ifdef NDEBUG\n#endif\n", "holds a conditional"),
     "a conditional in the ABI": ("capi/src/model.cpp", "#if ST_FAST\n#endif\n", "holds a conditional"),
     "a device named in a low conditional": ("runtime/ir/print.cpp", "#ifdef ST_CUDA\n#endif\n", "asks for a device"),
+    "a header opens a namespace": ("runtime/ir/print.h", "#pragma once\nusing namespace std;\n", "opens no namespace"),
     "a pass names a device": ("runtime/passes/fuse.cpp", 'bool f(int d) { return d == id("cuda"); }\n', "names 'cuda'"),
     "the command line reaches into the runtime": ("capi/cli/train.cpp", '#include "ir/graph.h"\n', "public header only"),
     "a public header shows an inner one": ("capi/include/scaletrain/model.h", '#include "ir/graph.h"\n', "only public headers"),
