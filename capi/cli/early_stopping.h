@@ -20,6 +20,8 @@ class EarlyStopping {
   }
 
   bool is_on() const { return patience_ > 0; }
+  /// Whether a run of so many evaluations has one that could end it: behind the first, which is an improvement, and before the last.
+  bool can_end(int64_t evaluations) const { return patience_ > 0 && patience_ <= evaluations - 2; }
   int64_t waited() const { return waited_; }
   double best() const { return best_; }
 

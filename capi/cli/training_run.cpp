@@ -24,6 +24,10 @@ class TrainingRun {
 
   int operator()() {
     if (!options_.log.empty()) ask(st_trainer_log(trainer(), options_.log.c_str()));
+    if (stopping_.is_on() && !stopping_.can_end(std::ssize(evaluations_)))
+      std::printf(
+          "early stopping   cannot come: this run evaluates %zu times, the first and last included; lower early_stopping_patience\n",
+          evaluations_.size());
     catch_stop_signals();
     evaluate_when_due(0);
     if (stop_signal() == 0) step();

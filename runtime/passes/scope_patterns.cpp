@@ -14,6 +14,11 @@ constexpr size_t kNamesShown = 20;
 
 bool is_of(const Region& region, ScopeKind kind) { return !region.name.empty() && (kind == ScopeKind::any || region.boundary); }
 
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  return text.substr(0, text.find_last_not_of(' ') + 1);
+}
+
 }  // namespace
 
 std::string names_of_scopes(const Program& program, ScopeKind kind) {
@@ -36,7 +41,7 @@ std::vector<RegionId> scopes_matching(const Program& program, std::string_view p
   std::set<RegionId> found;
   for (size_t at = 0; at <= patterns.size();) {
     const size_t end = std::min(patterns.find(',', at), patterns.size());
-    const std::string_view pattern = patterns.substr(at, end - at);
+    const std::string_view pattern = trimmed(patterns.substr(at, end - at));
     bool is_known = false;
     for (size_t r = 0; r < names.size(); ++r) {
       if (names[r].empty() || !matches_glob(pattern, names[r])) continue;

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/heap.h"
+#include "base/text.h"
 #include "train/ds_optimizer.h"
 #include "train/ds_scheduler.h"
 #include "train/ds_section.h"
@@ -196,10 +198,18 @@ void refuse_methods(DsSection& file, std::vector<std::string>& meaningless) {
 
 }  // namespace
 
+const std::vector<std::string>& ds_config_keys() {
+  static const auto keys = once_for_the_process([] {
+    return words_of(
+        "train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps gradient_clipping zero_optimization "
+        "activation_checkpointing steps_per_print wall_clock_breakdown");
+  });
+  return keys;
+}
+
 bool is_ds_config(const Json& json) {
   if (!json.is(Json::Kind::object)) return false;
-  for (const char* key : {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping",
-                          "zero_optimization", "activation_checkpointing", "steps_per_print", "wall_clock_breakdown"})
+  for (const std::string& key : ds_config_keys())
     if (json.find(key) != nullptr) return true;
   return std::ranges::any_of(std::initializer_list<const char*>{"fp16", "bf16", "bfloat16", "optimizer", "scheduler"},
                              [&](const char* key) {

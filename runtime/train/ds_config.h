@@ -18,6 +18,9 @@ struct DsRecipe {
   std::vector<std::string> notes;                         // what to tell once: what is accepted, and what means nothing here
 };
 
+/// Keys at the top of a ds_config that no recipe of ours has.
+const std::vector<std::string>& ds_config_keys();
+
 /// By its keys: one that only DeepSpeed has, or fp16, bf16, optimizer or scheduler as an object.
 bool is_ds_config(const Json& json);
 

@@ -80,8 +80,9 @@ void take(int64_t& to, const Json& value, const std::string& key, const std::str
 [[noreturn]] void refuse_key(std::string_view key) {
   std::vector<std::string> names;
   for (const RecipeKey& row : recipe_keys()) names.push_back(row.name);
-  const std::string near = nearest(key, names);
-  fail(Code::invalid_argument, text("recipe: unknown key \"", key, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
+  const std::string near = nearest(key, names), theirs = near.empty() ? nearest(key, ds_config_keys()) : "";
+  fail(Code::invalid_argument, text("recipe: unknown key \"", key, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?"),
+                                    theirs.empty() ? "" : text("; did you mean \"", theirs, "\" of a ds_config?")));
 }
 
 void take_value(Recipe& recipe, const std::string& key, const Json& value) {

@@ -170,6 +170,7 @@ TEST(RecomputeScopes, PatternsMatchWholeNames) {
   EXPECT_EQ(names(gpt, "*").size(), 2U + 3U * 11U);
   EXPECT_EQ(names(gpt, "*1*mlp*"), (Names{"block.1.mlp", "block.10.mlp"}));
   EXPECT_EQ(names(gpt, "*.mlp,block.3.mlp").size(), 11U) << "each once";
+  EXPECT_EQ(names(gpt, " block.0.mlp ,  block.3.mlp"), names(gpt, "block.0.mlp,block.3.mlp"));
 }
 
 std::string refusal(const Program& program, std::string_view policy) {
@@ -185,8 +186,8 @@ std::string refusal(const Program& program, std::string_view policy) {
 TEST(RecomputeScopes, WhatMatchesNothingIsRefusedNamingWhatThereIs) {
   const Program gpt = build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17});
   EXPECT_NE(refusal(gpt, "block.*.mpl").find("\"block.*.mpl\""), std::string::npos);
-  for (const char* policy :
-       {"block.*.mpl", "mlp", "block", "block.0.mlp,heat", "block.0,", ",block.0", "", ".", "block.0.mlp.expand", "Head"}) {
+  for (const char* policy : {"block.*.mpl", "mlp", "block", "block.0.mlp,heat", "block.0,", ",block.0", "block.0, ,block.1", "", ".",
+                             "block.0.mlp.expand", "Head"}) {
     const std::string message = refusal(gpt, policy);
     for (const char* word : {"embedding", "block.1.attention", "head", "none, blocks"})
       EXPECT_NE(message.find(word), std::string::npos) << policy << ": " << message;

@@ -67,6 +67,16 @@ TEST(DsConfig, IsKnownByItsKeysAndARecipeOfOursIsNot) {
     EXPECT_FALSE(is_ds_config(parse_json(json, "test"))) << json;
 }
 
+TEST(DsConfig, ASlipInAFileThatHasNoOtherKeyOfIt) {
+  Recipe recipe;
+  try {
+    recipe.merge(R"({"train_batch_sise": 256})");
+    FAIL() << "it is no key";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("did you mean \"train_batch_size\" of a ds_config?"), std::string::npos) << error.message();
+  }
+}
+
 TEST(DsConfig, TwoOfTheThreeBatchSizesGiveTheThird) {
   struct Case {
     const char* json;
