@@ -259,14 +259,17 @@ class Train(CommandLineTest):
         for precision in ("bf16", "fp16"):
             self.assertLessEqual(end[precision], 1.01 * end["fp32"], precision)
 
-    @unittest.skipIf(b"__asan_" in pathlib.Path(PROGRAM).read_bytes(), "a thousand steps; other tests run the same code")
+    @unittest.skipIf(b"__asan_" in pathlib.Path(PROGRAM).read_bytes(), "six thousand steps; other tests run the same code")
     def test_8_bit_moments_end_like_those_of_32(self):
-        end = {}
-        for optimizer in ("adamw", "adamw-8bit"):  # its matrices are past 4,096 elements, from where moments are coded
-            log = self.train("--data", self.text, "--layers", 2, "--width", 64, "--heads", 2, "--context", 16, "--batch", 4, "--steps", 500,
-                             "--threads", 1, "--optimizer", optimizer)
-            end[optimizer] = sum(line["loss"] for line in log[450:500]) / 50
+        # Two runs drift apart by some 0.3 %, whatever made them differ first; what the coding itself costs shows in the mean of several.
+        end = {"adamw": 0, "adamw-8bit": 0}
+        shape = "--layers 2 --width 64 --heads 2 --context 16 --batch 8 --steps 500 --threads 1".split()  # matrices past 4,096 are coded
+        for seed in range(1, 7):
+            for optimizer in end:
+                log = self.train("--data", ROOT / "LICENSE", *shape, "--seed", seed, "--optimizer", optimizer)
+                end[optimizer] += sum(line["loss"] for line in log[450:500]) / 300
         self.assertNotEqual(end["adamw"], end["adamw-8bit"])
+        self.assertLess(end["adamw"], 2.2, "it learned")
         self.assertLessEqual(abs(end["adamw-8bit"] - end["adamw"]), 0.005 * end["adamw"], end)
 
     def test_log_has_its_keys_in_order_and_ends_with_the_state(self):
