@@ -70,11 +70,11 @@ class Adafactor {
     const double rho = std::min(inputs_.rate, 1 / std::sqrt(inputs_.number));
     const double alpha = std::max(call_.attrs->real("epsilon2"), rms(parameter_squares_)) * rho;
     const double step = alpha / std::max(1.0, rms(update_squares_) / call_.attrs->real("clip_threshold"));
-    const B shrink(static_cast<P>(1 - inputs_.rate * call_.attrs->real("weight_decay"))), by(static_cast<P>(step));
+    const B shrink(static_cast<P>(step > 0 ? inputs_.rate * call_.attrs->real("weight_decay") / step : 0)), by(static_cast<P>(step));
     P* const parameter = call_.writes[0].as<P>();
     each_piece([&](int64_t piece, int64_t begin, int64_t n) {
       each_update(piece, begin, n, [&](int64_t i, int64_t count, const B& update) {
-        store_part(parameter + i, fma(-by, update, load_part(parameter + i, count) * shrink), count);
+        store_part(parameter + i, decayed(load_part(parameter + i, count), shrink, by, update), count);
       });
     });
   }

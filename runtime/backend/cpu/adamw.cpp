@@ -1,4 +1,4 @@
-// 28 bytes a parameter in fp32. With g = gradient * factor, in torch.optim.AdamW's order:
+// 28 bytes a parameter in fp32. With g = gradient * factor, torch.optim.AdamW's:
 //   p *= 1 - lr decay;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //   p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
 // and torch.optim.Adam's: g += decay p instead of the first.
@@ -16,8 +16,9 @@ void adamw_of(const Call& call) {
   const bool decoupled = attrs.flag("decoupled");
   const B epsilon(static_cast<P>(attrs.real("epsilon")));
   const B keep1(static_cast<P>(beta1)), take1(static_cast<P>(1 - beta1)), keep2(static_cast<P>(beta2)), take2(static_cast<P>(1 - beta2));
-  const B shrink(static_cast<P>(decoupled ? 1 - inputs.rate * decay : 1)), penalty(static_cast<P>(decoupled ? 0 : decay));
-  const B step(static_cast<P>(inputs.rate / (1 - std::pow(beta1, inputs.number))));
+  const B penalty(static_cast<P>(decoupled ? 0 : decay));
+  const double unbias1 = 1 / (1 - std::pow(beta1, inputs.number));
+  const B step(static_cast<P>(inputs.rate * unbias1)), shrink(static_cast<P>(decoupled ? decay / unbias1 : 0));
   const B unbias2(static_cast<P>(1 / std::sqrt(1 - std::pow(beta2, inputs.number))));
   update_elements<P, 2>(call, [=](const B& gradient, const B& p, std::array<B, 2>& state) {
     auto& [m, v] = state;
@@ -25,7 +26,7 @@ void adamw_of(const Call& call) {
     m = fma(keep1, m, take1 * g);
     v = fma(keep2, v, take2 * g * g);
     const B denominator = fma(xsimd::sqrt(v), unbias2, epsilon);
-    return fma(-step, m / denominator, p * shrink);
+    return decayed(p, shrink, step, m / denominator);
   });
 }
 

@@ -46,8 +46,8 @@ void adamw_in_8_bits(const Call& call) {
   const F32 epsilon(static_cast<float>(attrs.real("epsilon")));
   const F32 keep1(static_cast<float>(beta1)), take1(static_cast<float>(1 - beta1));
   const F32 keep2(static_cast<float>(beta2)), take2(static_cast<float>(1 - beta2));
-  const F32 shrink(static_cast<float>(1 - inputs.rate * attrs.real("weight_decay")));
-  const F32 step(static_cast<float>(inputs.rate / (1 - std::pow(beta1, inputs.number))));
+  const double unbias1 = 1 / (1 - std::pow(beta1, inputs.number));
+  const F32 step(static_cast<float>(inputs.rate * unbias1)), shrink(static_cast<float>(attrs.real("weight_decay") / unbias1));
   const F32 unbias2(static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, inputs.number))));
   float* const parameter = call.writes[0].as<float>();
   const Operand* const copy = working_copy(call);
@@ -65,7 +65,8 @@ void adamw_in_8_bits(const Call& call) {
         const F32 new_m = fma(keep1, load_part(m + i, count), take1 * g);
         const F32 new_v = fma(keep2, load_part(v + i, count), take2 * g * g);
         const F32 denominator = fma(xsimd::sqrt(new_v), unbias2, epsilon);
-        store_part(parameter + from + i, fma(-step, new_m / denominator, load_part(parameter + from + i, count) * shrink), count);
+        const F32 p = load_part(parameter + from + i, count);
+        store_part(parameter + from + i, decayed(p, shrink, step, new_m / denominator), count);
         store_part(m + i, new_m, count);
         store_part(v + i, new_v, count);
       });

@@ -12,11 +12,11 @@ void lion_of(const Call& call) {
   const UpdateInputs inputs(call);
   const double beta1 = attrs.real("beta1"), beta2 = attrs.real("beta2");
   const B keep1(static_cast<P>(beta1)), take1(static_cast<P>(1 - beta1)), keep2(static_cast<P>(beta2)), take2(static_cast<P>(1 - beta2));
-  const B shrink(static_cast<P>(1 - inputs.rate * attrs.real("weight_decay"))), step(static_cast<P>(inputs.rate));
+  const B shrink(static_cast<P>(attrs.real("weight_decay"))), step(static_cast<P>(inputs.rate));
   update_elements<P, 1>(call, [=](const B& g, const B& p, std::array<B, 1>& state) {
     const B direction = xsimd::sign(fma(keep1, state[0], take1 * g));
     state[0] = fma(keep2, state[0], take2 * g);
-    return fma(-step, direction, p * shrink);
+    return decayed(p, shrink, step, direction);
   });
 }
 

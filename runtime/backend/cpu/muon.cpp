@@ -119,10 +119,10 @@ void muon_of(const Call& call) {
   const auto rows = static_cast<double>(it.rows), columns = static_cast<double>(it.columns);
   const bool matches = call.attrs->word("adjust_lr") == "match_rms_adamw";
   const double ratio = matches ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));
-  const P shrink = static_cast<P>(1 - inputs.rate * call.attrs->real("weight_decay")), by = static_cast<P>(inputs.rate * ratio);
+  const P shrink = static_cast<P>(inputs.rate * call.attrs->real("weight_decay")), by = static_cast<P>(inputs.rate * ratio);
   P* const parameter = call.writes[0].as<P>();
   call.workers->run_range(n, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) parameter[i] = parameter[i] * shrink - by * static_cast<P>(x[i]);
+    for (int64_t i = begin; i < end; ++i) parameter[i] -= shrink * parameter[i] + by * static_cast<P>(x[i]);
   });
 }
 
