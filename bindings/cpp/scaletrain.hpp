@@ -11,6 +11,7 @@
 #include <scaletrain/accumulator.hpp>
 #include <scaletrain/context.hpp>
 #include <scaletrain/data.hpp>
+#include <scaletrain/dtype.hpp>
 #include <scaletrain/error.hpp>
 #include <scaletrain/gemm.hpp>
 #include <scaletrain/graph.hpp>

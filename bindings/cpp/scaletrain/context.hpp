@@ -15,15 +15,18 @@ namespace scaletrain {
 
 enum class LogLevel : int32_t { error = 0, warning = 1, info = 2, debug = 3 };
 
+using LogFunction = std::function<void(LogLevel, const char* area, const char* text)>;
+/// Calls task(i) for every 0 <= i < n and returns when all calls have returned; throwing, no call may still be running or come.
+using ParallelFunction = std::function<void(int64_t n, const std::function<void(int64_t)>& task)>;
+
 /// Functions are called from any thread and live as long as an object of the context does. An exception out of log or parallel does not
 /// end the call that it was thrown in; it is rethrown when that call, or the context's next one, is done.
 struct ContextOptions {
   int32_t threads = 0;  // per trainer; 0: this process's cores
   std::string device = "cpu";
   int64_t memory_limit = 0;  // bytes; 0: what the machine has
-  std::function<void(LogLevel, const char* area, const char* text)> log;
-  /// Calls task(i) for every 0 <= i < n and returns when all calls have returned; throwing, no call may still be running or come.
-  std::function<void(int64_t n, const std::function<void(int64_t)>& task)> parallel;
+  LogFunction log;
+  ParallelFunction parallel;
   std::function<void*(size_t bytes, size_t align)> alloc;  // with free, or not at all; null or an exception: out of memory
   std::function<void(void*)> free;
   std::optional<std::string> tuning_cache{};  // its file; "": none; nothing: the environment's
@@ -86,7 +89,6 @@ class Context : public detail::Handle<st_context, st_context_destroy> {
   void register_op(const std::string& name, const HostOp& op) const;
 
  private:
-  friend struct detail::Access;
 };
 
 namespace detail {
@@ -115,7 +117,8 @@ class TaskRange {
   int64_t n_;
   st_task_fn task_;
   void* arg_;
-  std::atomic<int64_t> next_{0}, done_{0};
+  std::atomic<int64_t> next_{0};
+  std::atomic<int64_t> done_{0};
 };
 
 inline void parallel_for(void* user, int64_t n, st_task_fn task, void* arg) {
@@ -203,6 +206,7 @@ inline Context::Context(const ContextOptions& options) : Handle(std::make_shared
   raw.free = mine.free ? detail::deallocate : nullptr;
   raw.log_user = raw.parallel_user = raw.memory_user = &mine;
   done(st_context_create(&raw, out()));
+  mine.context = get();
 }
 
 inline void Context::register_op(const std::string& name, const HostOp& op) const {

@@ -21,11 +21,14 @@ struct Field {
 /// the rows and is rethrown there.
 using FillFunction = std::function<void(const int64_t* row_ids, int64_t count, const std::vector<View>& views)>;
 
+/// Gives back what was lent; called once, from any thread.
+using ReleaseFunction = std::function<void()>;
+
 namespace detail {
 
 /// What the library holds of the host's until it is released.
 struct Loan {
-  std::function<void()> release;
+  ReleaseFunction release;
   FillFunction fill;
   std::shared_ptr<Fault> fault = std::make_shared<Fault>();
   std::vector<View> views;  // kept for its room: fills come one at a time
@@ -57,21 +60,21 @@ class Data : public detail::Handle<st_data, st_data_destroy> {
   }
   /// The host's arrays, not copied; their first dimension is `rows`. They stay as they are until release is called, once, from any thread,
   /// when the data and all that uses it is gone; not when this throws. Its exceptions reach nobody.
-  static Data arrays(const Context& context, int64_t rows, const Views& arrays, std::function<void()> release) {
+  static Data arrays(const Context& context, int64_t rows, const Views& arrays, const ReleaseFunction& release) {
     Data data(detail::Access::host(context));
     auto loan = std::make_unique<detail::Loan>();
-    loan->release = std::move(release);
+    loan->release = release;
     data.take(st_data_arrays(context.get(), rows, arrays.size(), arrays.raw(), detail::Loan::end, loan.get(), data.out()), loan);
     return data;
   }
   static Data arrays(const Context& context, int64_t rows, const Views& arrays) {
-    return Data::arrays(context, rows, arrays, std::function<void()>());
+    return Data::arrays(context, rows, arrays, ReleaseFunction());
   }
   /// Rows made when they are wanted. `fill` and what it captured goes when the data and all that uses it is gone.
-  static Data callback(const Context& context, int64_t rows, const std::vector<Field>& fields, FillFunction fill) {
+  static Data callback(const Context& context, int64_t rows, const std::vector<Field>& fields, const FillFunction& fill) {
     Data data(detail::Access::host(context));
     auto loan = std::make_unique<detail::Loan>();
-    loan->fill = std::move(fill);
+    loan->fill = fill;
     std::vector<st_field> raw;
     for (const Field& field : fields)
       raw.push_back({field.name.c_str(), static_cast<st_dtype>(field.dtype), static_cast<int32_t>(field.dims.size()), field.dims.data()});

@@ -26,7 +26,9 @@ struct GemmLayout {
 /// A [m, k], B [k, n], C [m, n].
 struct GemmProblem {
   int64_t m = 0, n = 0, k = 0, batch = 1;
-  GemmLayout a{}, b{}, c{};
+  GemmLayout a{};
+  GemmLayout b{};
+  GemmLayout c{};
 };
 
 /// A wish; 0: choose.

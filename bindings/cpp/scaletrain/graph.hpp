@@ -236,7 +236,6 @@ class Graph : public detail::Handle<st_graph, st_graph_destroy> {
   std::string text() const { return Handle::text(st_graph_text); }
 
  private:
-  friend struct detail::Access;
   using LayerCall = st_status (*)(st_graph*, const char*, st_value, const char*, st_value*);
   Value layer(LayerCall call, const std::string& name, const Value& x, const std::string& options) const {
     st_value made = 0;

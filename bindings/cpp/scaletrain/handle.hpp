@@ -20,6 +20,8 @@ struct HostOp;
 
 namespace detail {
 
+struct Access;
+
 /// The first exception out of a callback. It must not unwind through C, so it waits here until the call has returned.
 class Fault {
  public:
@@ -67,7 +69,8 @@ struct Host {
   std::deque<std::shared_ptr<HostOp>> ops;
   std::mutex ops_mutex;
   Fault callback;  // of an op or the allocator: the call that ran it fails
-  Fault service;   // of the logger or the parallel-for: the call goes on, and throws when it is done
+  st_context* context = nullptr;
+  Fault service;  // of the logger or the parallel-for: the call goes on, and throws when it is done
 };
 
 /// The outcome of a call: the callback's own exception before the library's word for it.
@@ -100,6 +103,7 @@ class Handle {
   }
 
  protected:
+  friend struct Access;
   Handle() = default;
   explicit Handle(std::shared_ptr<Host> host) : host_(std::move(host)) {}
   Handle(Handle&& other) noexcept : host_(std::move(other.host_)), handle_(std::exchange(other.handle_, nullptr)) {}
@@ -142,6 +146,11 @@ struct Access {
   template <class Noun>
   static const std::shared_ptr<Host>& host(const Noun& noun) noexcept {
     return noun.host();
+  }
+  /// To cancel what the noun is doing; null when it is closed.
+  template <class Noun>
+  static st_context* context(const Noun& noun) noexcept {
+    return noun.host() ? noun.host()->context : nullptr;
   }
 };
 

@@ -123,7 +123,6 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
   void read(const ReadFunction& read, const ReadOptions& options, ReadReport& report) const;
 
  private:
-  friend struct detail::Access;
   explicit Model(const std::shared_ptr<detail::Host>& host) : Handle(host) {}
 
   struct Writing {

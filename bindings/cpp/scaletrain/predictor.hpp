@@ -20,6 +20,9 @@ struct GenerateOptions {
   int64_t seed = 0;
 };
 
+/// Gets each new token; false ends the text.
+using TokenFunction = std::function<bool(int32_t token)>;
+
 class Predictor : public detail::Handle<st_predictor, st_predictor_destroy> {
  public:
   explicit Predictor(const Model& model) : Predictor(model, PredictorOptions()) {}
@@ -40,7 +43,7 @@ class Predictor : public detail::Handle<st_predictor, st_predictor_destroy> {
   void refresh() const { done(st_predictor_refresh(get())); }
 
   /// Continues `tokens`; on_token gets each new one and gives false to end. Its exceptions arrive here.
-  void generate(const std::vector<int32_t>& tokens, const GenerateOptions& options, const std::function<bool(int32_t)>& on_token) const {
+  void generate(const std::vector<int32_t>& tokens, const GenerateOptions& options, const TokenFunction& on_token) const {
     st_generate_options raw;
     done(st_generate_options_init(&raw, sizeof raw));
     raw.tokens = options.tokens;
@@ -62,7 +65,7 @@ class Predictor : public detail::Handle<st_predictor, st_predictor_destroy> {
 
  private:
   struct Text {
-    const std::function<bool(int32_t)>& on_token;
+    const TokenFunction& on_token;
     detail::Fault fault;
     static st_status call(void* user, int32_t token) {
       Text& text = *static_cast<Text*>(user);

@@ -16,10 +16,10 @@ class Tensor : public detail::Handle<st_tensor, st_tensor_destroy> {
     done(st_tensor_create(context.get(), static_cast<st_dtype>(dtype), static_cast<int32_t>(dims.size()), dims.data(), out()));
   }
   /// The host's memory, held until release is called, once, when the tensor and every DLPack of it is gone; not when this throws.
-  static Tensor wrap(const Context& context, const View& memory, std::function<void()> release) {
+  static Tensor wrap(const Context& context, const View& memory, const ReleaseFunction& release) {
     Tensor tensor(detail::Access::host(context));
     auto loan = std::make_unique<detail::Loan>();
-    loan->release = std::move(release);
+    loan->release = release;
     const st_view raw = memory.raw();
     const st_status status = st_tensor_wrap(context.get(), &raw, detail::Loan::end, loan.get(), tensor.out());
     if (status == ST_OK) static_cast<void>(loan.release());  // the library's now, whatever done() throws

@@ -37,6 +37,11 @@ struct Evaluation {
   std::vector<Metric> metrics;  // of each output named "metric.*"
 };
 
+/// Sees each step; false ends the run.
+using StepFunction = std::function<bool(const StepReport&)>;
+/// The learning rate of the step after k successful ones.
+using RateFunction = std::function<double(int64_t k)>;
+
 class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
  public:
   /// Each step is given its batch.
@@ -58,7 +63,7 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   StepReport step() const { return step(Views()); }
 
   /// Steps until `steps` in all are done, stop() is called, or on_step gives false. An exception of on_step ends the run and arrives here.
-  void run(int64_t steps, const std::function<bool(const StepReport&)>& on_step) const {
+  void run(int64_t steps, const StepFunction& on_step) const {
     Run run{on_step, {}, false};
     const st_status status = st_trainer_run(get(), steps, Run::call, &run);
     if (run.ended && status == ST_CALLBACK) return done(ST_OK);
@@ -120,9 +125,9 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   /// The learning rate of the step after k successful ones, by the host, in place of the recipe's schedule; empty: the recipe's again.
   /// Called once at the beginning of each step. Its exception ends the step and arrives there. It goes when another takes its place, or
   /// with the trainer.
-  void set_schedule(std::function<double(int64_t k)> rate) const {
+  void set_schedule(const RateFunction& rate) const {
     if (!rate) return done(st_trainer_set_schedule(get(), nullptr, nullptr, nullptr));
-    auto made = std::make_unique<Rate>(Rate{std::move(rate), host()});
+    auto made = std::make_unique<Rate>(Rate{rate, host()});
     const st_status status = st_trainer_set_schedule(get(), Rate::call, Rate::end, made.get());
     if (status == ST_OK) static_cast<void>(made.release());  // the library's now, whatever done() throws
     done(status);
@@ -146,7 +151,7 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
 
  private:
   struct Run {
-    const std::function<bool(const StepReport&)>& on_step;
+    const StepFunction& on_step;
     detail::Fault fault;
     bool ended;
     static st_status call(void* user, const st_step_report* raw) {
@@ -156,7 +161,7 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
     }
   };
   struct Rate {
-    std::function<double(int64_t)> at;
+    RateFunction at;
     std::shared_ptr<detail::Host> host;  // where an exception waits until the call has returned
     static st_status call(void* user, int64_t k, double* lr) {
       const Rate& rate = *static_cast<Rate*>(user);

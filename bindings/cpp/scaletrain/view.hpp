@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <scaletrain/dtype.hpp>
 #include <scaletrain/error.hpp>
 #include <string>
 #include <type_traits>
@@ -13,24 +14,6 @@
 #include <vector>
 
 namespace scaletrain {
-
-enum class DType : int32_t { f32 = 1, f64 = 2, bf16 = 3, f16 = 4, i32 = 5, i64 = 6, u8 = 7, boolean = 8 };
-
-inline int64_t bytes_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-    case DType::i64:
-      return 8;
-    case DType::f32:
-    case DType::i32:
-      return 4;
-    case DType::bf16:
-    case DType::f16:
-      return 2;
-    default:
-      return 1;
-  }
-}
 
 /// The dtype of a C++ type.
 template <class T>
