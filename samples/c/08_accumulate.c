@@ -17,14 +17,17 @@ enum { ROWS = 12, MICRO_BATCH = 3, WIDTH = 8 };
 static const int kTokens[ROWS] = {9, 4, 7, 8, 8, 2, 5, 9, 6, 1, 3, 2};
 static float w[WIDTH], dw[WIDTH];
 
+/* Between -1 and 1, the same for the same i. */
+static float noise(unsigned i) { return (float)(((i * 1664525u + 1013904223u) * 22695477u) >> 8) / (1 << 23) - 1; }
+
 /* Of rows [begin, end): dw becomes the gradient of the squared error, *summed* over tokens; returns their number. */
 static int backward(int begin, int end) {
   int tokens = 0;
   for (int j = 0; j < WIDTH; ++j) dw[j] = 0;
   for (int row = begin; row < end; ++row)
     for (int t = 0; t < kTokens[row]; ++t, ++tokens) {
-      float x[WIDTH], error = -sinf((float)(row + t));
-      for (int j = 0; j < WIDTH; ++j) error += w[j] * (x[j] = cosf((float)(row * 3 + t * (j + 1))));
+      float x[WIDTH], error = -noise((unsigned)(row + t));
+      for (int j = 0; j < WIDTH; ++j) error += w[j] * (x[j] = noise((unsigned)(row * 1000 + t * 10 + j)));
       for (int j = 0; j < WIDTH; ++j) dw[j] += 2 * error * x[j];
     }
   return tokens;
