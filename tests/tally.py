@@ -53,8 +53,10 @@ def count_program(program, tests, outcomes, folder):
     passed, skipped, names = 0, 0, []
     for report in reports:
         for case in xml.parse(report).getroot().iter("testcase"):
-            if case.find("failure") is not None:
+            if case.find("failure") is not None or case.find("error") is not None:
                 names.append(f"{case.get('classname')}.{case.get('name')} ({program})")
+            elif case.find("skipped") is not None and case.get("status") is None:  # pytest's
+                skipped += 1
             elif case.get("status") == "notrun" or case.get("result") in ("skipped", "suppressed"):
                 skipped += case.get("result") == "skipped"
             else:

@@ -1,4 +1,4 @@
-// What scaletrain/ops.h and scaletrain/ops.hpp consist of: a function for each row of ops.def that a model may use.
+// What scaletrain/ops.h, scaletrain/ops.hpp and Python's ops.py consist of: a function for each row of ops.def that a model may use.
 #pragma once
 
 #include <string>
@@ -7,11 +7,12 @@
 
 namespace st::capi {
 
-/// The whole headers.
+/// The whole files.
 std::string c_wrappers();
 std::string cpp_wrappers();
+std::string python_wrappers();
 
-// What both ask of a row.
+// What all ask of a row.
 bool is_dtype(const OpAttr& attr);
 bool has_list(const OpAttr& attr);
 bool takes_list(const OpInfo& op);

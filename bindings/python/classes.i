@@ -1,0 +1,70 @@
+// What classes have for Python alone, and functions for scaletrain/*.py.
+
+// A model's weights from a function: (read, missing, unexpected), also in the error where names did not fit.
+%extend scaletrain::Model {
+  PyObject* read_from(const scaletrain::ReadFunction& read, bool partial, const std::vector<std::string>& from,
+                      const std::vector<std::string>& to) {
+    scaletrain::ReadOptions options;
+    options.partial = partial;
+    for (size_t i = 0; i < from.size() && i < to.size(); ++i) options.renames.push_back({from[i], to[i]});
+    scaletrain::ReadReport report;
+    $self->read(read, options, report);
+    const python::Gil gil;
+    return python::to_python(report);
+  }
+}
+
+// A tensor's memory: a DLPack of it keeps it, so that it stays after close().
+%extend scaletrain::Tensor {
+  PyObject* memory() {
+    const scaletrain::View view = $self->view();
+    DLManagedTensor* const managed = $self->to_dlpack();
+    const python::Gil gil;
+    return python::show(view, python::Object(), [managed] { managed->deleter(managed); });
+  }
+  PyObject* dlpack() {
+    DLManagedTensor* const managed = $self->to_dlpack();
+    const python::Gil gil;
+    PyObject* const capsule = PyCapsule_New(managed, "dltensor", [](PyObject* of) {
+      if (PyCapsule_IsValid(of, "dltensor") == 0) return;  // a consumer has taken it over, and renamed it
+      auto* const held = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(of, "dltensor"));
+      held->deleter(held);
+    });
+    if (capsule == nullptr) managed->deleter(managed);
+    return capsule;
+  }
+}
+// Takes the capsule over.
+%newobject scaletrain::tensor_from_capsule;
+%inline %{
+namespace scaletrain {
+Tensor* tensor_from_capsule(const Context& context, PyObject* capsule) {
+  DLManagedTensor* managed = nullptr;
+  {
+    const python::Gil gil;
+    managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+    if (managed == nullptr) throw python::Raised();
+  }
+  auto tensor = std::make_unique<Tensor>(Tensor::from_dlpack(context, managed));
+  const python::Gil gil;
+  PyCapsule_SetName(capsule, "used_dltensor");
+  return tensor.release();
+}
+/// What the library looks up in the Python layer, by name.
+void give(PyObject* names) {
+  const python::Gil gil;
+  Py_INCREF(names);
+  python::registry() = names;
+}
+/// At the program's end.
+void end() { python::end(); }
+/// address, dtype, dims, strides, writable: what the library sees of an array.
+PyObject* describe(const View& of) {
+  const python::Gil gil;
+  const st_view raw = of.raw();
+  const std::vector<int64_t> strides = raw.strides == nullptr ? std::vector<int64_t>() : std::vector<int64_t>(raw.strides, raw.strides + raw.rank);
+  return Py_BuildValue("(NiNNN)", PyLong_FromVoidPtr(raw.data), static_cast<int>(raw.dtype), python::to_python(of.dims()),
+                       python::to_python(strides), PyBool_FromLong(of.writable() ? 1 : 0));
+}
+}  // namespace scaletrain
+%}

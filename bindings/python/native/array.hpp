@@ -1,0 +1,282 @@
+// An array of Python's as a view, without a copy: whatever has the buffer protocol (NumPy, array, memoryview, bytearray) or DLPack
+// (PyTorch and others).
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <optional>
+#include <scaletrain/view.hpp>
+#include <string>
+#include <vector>
+
+#include "dlpack.hpp"
+#include "object.hpp"
+
+namespace scaletrain::python {
+
+constexpr const char* kFormats = "f f32, d f64, e f16, i i32, q or l i64, B u8, ? bool";
+
+/// The dtype of a buffer's format, which is struct's: an optional byte order and a letter.
+inline std::optional<DType> dtype_of_format(const char* format, Py_ssize_t itemsize) {
+  const std::string text = format == nullptr ? "B" : format;
+  const char order = text.empty() ? '?' : text.front();
+  const bool ordered = order == '@' || order == '=' || order == '<';  // '>' and '!' are another machine's
+  if (text.size() != (ordered ? 2U : 1U)) return std::nullopt;
+  switch (text.back()) {
+    case 'f':
+      return DType::f32;
+    case 'd':
+      return DType::f64;
+    case 'e':
+      return DType::f16;
+    case 'i':
+    case 'l':
+    case 'q':
+      if (itemsize == 4) return DType::i32;
+      return itemsize == 8 ? std::optional(DType::i64) : std::nullopt;
+    case 'B':
+      return DType::u8;
+    case '?':
+      return DType::boolean;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// struct's letter; bf16, which has none, is seen as 16 bits.
+inline const char* format_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return "f";
+    case DType::f64:
+      return "d";
+    case DType::bf16:
+      return "H";
+    case DType::f16:
+      return "e";
+    case DType::i32:
+      return "i";
+    case DType::i64:
+      return "q";
+    case DType::u8:
+      return "B";
+    case DType::boolean:
+      return "?";
+  }
+  return "B";
+}
+
+[[noreturn]] inline void refuse(const std::string& what) { throw Error(Status::invalid_argument, what); }
+
+inline std::string type_name(PyObject* object) {
+  const Object name = owned(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__name__"));
+  const char* text = name ? PyUnicode_AsUTF8AndSize(name.get(), nullptr) : nullptr;
+  if (text == nullptr) PyErr_Clear();
+  return text == nullptr ? "object" : text;
+}
+
+/// Holds an array for as long as it is there: its owner can neither free nor resize it. Made, moved and dropped with the lock held.
+class Array {
+ public:
+  Array() = default;
+  /// `name` is for messages: what the array is to the call. Throws Error or Raised.
+  Array(PyObject* object, const std::string& name) { take(object, name); }
+  Array(Array&& other) noexcept { swap(other); }
+  Array& operator=(Array other) noexcept {
+    swap(other);
+    return *this;
+  }
+  Array(const Array&) = delete;
+  ~Array() {
+    if (buffer_.obj != nullptr) PyBuffer_Release(&buffer_);
+    Py_XDECREF(capsule_);
+  }
+
+  const View& view() const noexcept { return view_; }
+
+ private:
+  void swap(Array& other) noexcept {
+    std::swap(buffer_, other.buffer_);
+    std::swap(capsule_, other.capsule_);
+    std::swap(view_, other.view_);
+  }
+
+  void take(PyObject* object, const std::string& name) {
+    PyObject* const bf16 = registered("Bf16");
+    if (bf16 == nullptr) throw Raised();
+    if (PyObject_IsInstance(object, bf16) == 1) {
+      const Object bits = made(PyObject_GetAttrString(object, "bits"));
+      return from_buffer(bits.get(), name, true);
+    }
+    if (PyObject_CheckBuffer(object)) return from_buffer(object, name, false);
+    if (PyObject_HasAttrString(object, "__dlpack__") == 1) return from_dlpack(object, name);
+    refuse(name + ": a " + type_name(object) +
+           " is no array; give one with the buffer protocol (NumPy, array.array, memoryview) or DLPack "
+           "(PyTorch)");
+  }
+
+  void from_buffer(PyObject* object, const std::string& name, bool is_bf16) {
+    if (PyObject_GetBuffer(object, &buffer_, PyBUF_FORMAT | PyBUF_STRIDES | PyBUF_WRITABLE) != 0) {
+      PyErr_Clear();  // read only: whether that will do is the call's to say
+      if (PyObject_GetBuffer(object, &buffer_, PyBUF_FORMAT | PyBUF_STRIDES) != 0) {
+        buffer_.obj = nullptr;
+        throw Raised();
+      }
+    }
+    std::optional<DType> dtype = dtype_of_format(buffer_.format, buffer_.itemsize);
+    if (is_bf16) {
+      const std::string format = buffer_.format == nullptr ? "B" : buffer_.format;
+      dtype = format == "H" || format == "<H" || format == "=H" || format == "@H" ? std::optional(DType::bf16) : std::nullopt;
+      if (!dtype) refuse(name + ": Bf16 takes the bits as 16-bit unsigned integers (format H), not \"" + format + "\"");
+    }
+    if (!dtype) {
+      const std::string format = buffer_.format == nullptr ? "B" : buffer_.format;
+      const bool foreign = !format.empty() && (format.front() == '>' || format.front() == '!');
+      refuse(name + ": the array's format \"" + format + "\" " +
+             (foreign ? "is of the other byte order; convert it to this machine's (NumPy: a.astype(a.dtype.newbyteorder('=')))"
+                      : std::string("is none of ours: ") + kFormats));
+    }
+    describe(name, *dtype, buffer_.buf, buffer_.ndim, [&](int i) { return static_cast<int64_t>(buffer_.shape[i]); });
+    if (buffer_.strides == nullptr || PyBuffer_IsContiguous(&buffer_, 'C')) return;
+    std::vector<int64_t> strides;
+    for (int i = 0; i < buffer_.ndim; ++i) {
+      if (buffer_.strides[i] % buffer_.itemsize != 0) refuse(name + ": the array's strides are no multiples of its elements");
+      strides.push_back(buffer_.strides[i] / buffer_.itemsize);
+    }
+    set_strides(name, strides);
+  }
+
+  void from_dlpack(PyObject* object, const std::string& name) {
+    const Object device = made(PyObject_CallMethod(object, "__dlpack_device__", nullptr));
+    const Object kind = made(PySequence_GetItem(device.get(), 0));
+    constexpr long kCpu = 1, kPinned = 3;  // kDLCPU, kDLCUDAHost
+    const long on = PyLong_AsLong(kind.get());
+    if (on == -1 && PyErr_Occurred()) throw Raised();
+    if (on != kCpu && on != kPinned)
+      refuse(name + ": the array is on DLPack device " + std::to_string(on) + "; give one in the CPU's memory");
+    capsule_ = PyObject_CallMethod(object, "__dlpack__", nullptr);
+    if (capsule_ == nullptr) throw Raised();
+    // Not renamed: the capsule keeps the memory, and gives it back with its own end.
+    const auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule_, "dltensor"));
+    if (managed == nullptr) throw Raised();
+    const DLTensor& tensor = managed->dl_tensor;
+    describe(name, dtype_of_dlpack(name, tensor.dtype), static_cast<char*>(tensor.data) + tensor.byte_offset, tensor.ndim,
+             [&](int i) { return tensor.shape[i]; });
+    if (tensor.strides == nullptr) return;
+    const std::vector<int64_t> strides(tensor.strides, tensor.strides + tensor.ndim);
+    int64_t dense = 1;
+    bool is_dense = true;
+    for (int i = tensor.ndim - 1; i >= 0; dense *= tensor.shape[i--])
+      is_dense &= tensor.shape[i] == 1 || strides[static_cast<size_t>(i)] == dense;
+    if (!is_dense && view_.size() != 0) set_strides(name, strides);
+  }
+
+  static DType dtype_of_dlpack(const std::string& name, const DLDataType& type) {
+    enum { kInt = 0, kUnsigned = 1, kFloat = 2, kBfloat = 4, kBool = 6 };
+    if (type.lanes == 1) {
+      const int code = type.code, bits = type.bits;
+      if (code == kFloat && bits == 32) return DType::f32;
+      if (code == kFloat && bits == 64) return DType::f64;
+      if (code == kFloat && bits == 16) return DType::f16;
+      if (code == kBfloat && bits == 16) return DType::bf16;
+      if (code == kInt && bits == 32) return DType::i32;
+      if (code == kInt && bits == 64) return DType::i64;
+      if (code == kUnsigned && bits == 8) return DType::u8;
+      if (code == kBool && bits == 8) return DType::boolean;
+    }
+    refuse(name + ": DLPack's type " + std::to_string(type.code) + " of " + std::to_string(type.bits) +
+           " bits is none of ours: f32, f64, bf16, "
+           "f16, i32, i64, u8, bool");
+  }
+
+  template <class Dim>
+  void describe(const std::string& name, DType dtype, void* data, int rank, const Dim& dim) {
+    if (rank > 8) refuse(name + ": the array has " + std::to_string(rank) + " dimensions; 8 are the most");
+    std::vector<int64_t> dims;
+    int64_t bytes = bytes_of(dtype);
+    for (int i = 0; i < rank; ++i) {
+      dims.push_back(dim(i));
+      bytes *= dims.back();
+    }
+    if (buffer_.obj != nullptr && buffer_.readonly != 0) {
+      view_ = View(dtype, static_cast<const void*>(data), dims, bytes);
+    } else {
+      view_ = View(dtype, data, dims, bytes);
+    }
+  }
+
+  void set_strides(const std::string& name, const std::vector<int64_t>& strides) {
+    int64_t last = 0;
+    for (size_t i = 0; i < strides.size(); ++i) {
+      if (strides[i] < 0) refuse(name + ": the array runs backwards (a stride is negative); copy it (NumPy: numpy.ascontiguousarray)");
+      last += (view_.dim(static_cast<int32_t>(i)) - 1) * strides[i];
+    }
+    const int64_t bytes = view_.size() == 0 ? 0 : (last + 1) * bytes_of(view_.dtype());
+    const std::vector<int64_t> dims = view_.dims();
+    view_ = view_.writable() ? View(view_.dtype(), view_.data(), dims, bytes)
+                             : View(view_.dtype(), static_cast<const void*>(view_.data()), dims, bytes);
+    view_.strided(strides);
+  }
+
+  Py_buffer buffer_{};
+  PyObject* capsule_ = nullptr;
+  View view_;
+};
+
+/// Several of them: a list for std::vector<View>, a dict for Views. None in a list is a view of nothing.
+class Arrays {
+ public:
+  Arrays() = default;
+  static Arrays of_list(PyObject* list, const char* name) {
+    Arrays all;
+    const Object items = made(PySequence_Fast_(list, name));
+    const Py_ssize_t count = PyTuple_Size(items.get());
+    all.held_.reserve(static_cast<size_t>(count));
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      PyObject* const item = PyTuple_GetItem(items.get(), i);
+      if (item == Py_None) {
+        all.list_.emplace_back();
+        continue;
+      }
+      all.held_.emplace_back(item, std::string(name) + "[" + std::to_string(i) + "]");
+      all.list_.push_back(all.held_.back().view());
+    }
+    return all;
+  }
+  static Arrays of_dict(PyObject* dict) {
+    Arrays all;
+    if (dict == Py_None) return all;
+    if (!PyDict_Check(dict)) refuse("arrays are given by name, as a dict {\"x\": array}, not as a " + type_name(dict));
+    std::vector<NamedView> named;
+    named.reserve(static_cast<size_t>(PyDict_Size(dict)));
+    all.held_.reserve(named.capacity());
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value) != 0;) {
+      const char* const name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, nullptr) : nullptr;
+      if (name == nullptr) {
+        PyErr_Clear();
+        refuse("arrays are given by name: a key of the dict is a " + type_name(key));
+      }
+      const Object kept = borrowed(value);  // taking it may run Python, which may change the dict
+      all.held_.emplace_back(value, name);
+      named.push_back({name, all.held_.back().view()});
+    }
+    all.named_ = Views(std::move(named));
+    return all;
+  }
+
+  const std::vector<View>& list() const noexcept { return list_; }
+  const Views& named() const noexcept { return named_; }
+
+ private:
+  static PyObject* PySequence_Fast_(PyObject* list, const char* name) {
+    if (PyUnicode_Check(list) || PyObject_CheckBuffer(list)) refuse(std::string(name) + " is a list of arrays, not one " + type_name(list));
+    return PySequence_Tuple(list);
+  }
+
+  std::vector<Array> held_;
+  std::vector<View> list_;
+  Views named_;
+};
+
+}  // namespace scaletrain::python

@@ -1,0 +1,211 @@
+// Python's functions as the library's: each is called with the interpreter's lock held, from whatever thread it is; what it raises arrives
+// at the caller of the library as itself.
+#pragma once
+
+#include <scaletrain/data.hpp>
+#include <scaletrain/model.hpp>
+#include <scaletrain/predictor.hpp>
+#include <scaletrain/trainer.hpp>
+
+#include "memory.hpp"
+#include "report.hpp"
+
+namespace scaletrain::python {
+
+/// A function, or none for None. Throws Error for anything else.
+inline Object function_of(PyObject* object, const char* name) {
+  if (object == Py_None) return Object();
+  if (PyCallable_Check(object) == 0) refuse(std::string(name) + ": a " + type_name(object) + " cannot be called");
+  return borrowed(object);
+}
+
+/// function(*arguments); takes the tuple over.
+inline Object called(const Object& function, PyObject* arguments) {
+  const Object held = made(arguments);
+  return made(PyObject_CallObject(function.get(), held.get()));
+}
+
+/// False alone ends: a function that returns nothing goes on.
+inline bool goes_on(const Object& answer) { return answer.get() != Py_False; }
+
+inline StepFunction step_function(PyObject* object) {
+  const Object function = function_of(object, "on_step");
+  if (!function) return StepFunction();
+  return [function](const StepReport& report) {
+    const Gil gil;
+    return goes_on(called(function, Py_BuildValue("(N)", to_python(report))));
+  };
+}
+
+inline TokenFunction token_function(PyObject* object) {
+  const Object function = function_of(object, "on_token");
+  if (!function) return TokenFunction();
+  return [function](int32_t token) {
+    const Gil gil;
+    return goes_on(called(function, Py_BuildValue("(i)", static_cast<int>(token))));
+  };
+}
+
+inline RateFunction rate_function(PyObject* object) {
+  const Object function = function_of(object, "rate");
+  if (!function) return RateFunction();
+  return [function](int64_t step) {
+    const Gil gil;
+    const Object answer = called(function, Py_BuildValue("(L)", static_cast<long long>(step)));
+    const double rate = PyFloat_AsDouble(answer.get());
+    if (rate == -1 && PyErr_Occurred() != nullptr) throw Raised();
+    return rate;
+  };
+}
+
+inline LogFunction log_function(PyObject* object) {
+  const Object function = function_of(object, "log");
+  if (!function) return LogFunction();
+  return [function](LogLevel level, const char* area, const char* text) {
+    const Gil gil;
+    called(function, Py_BuildValue("(iss)", static_cast<int>(level), area, text));
+  };
+}
+
+/// A callable of Python's over one of C++, which is there for the time of a call.
+class Task {
+ public:
+  explicit Task(const std::function<void(int64_t)>& task) : task_(&task) {
+    static PyMethodDef method = {"task", call, METH_O, "Runs one of the tasks."};
+    capsule_ = made(PyCapsule_New(this, kName, nullptr));
+    function_ = made(PyCFunction_New(&method, capsule_.get()));
+  }
+  PyObject* function() const noexcept { return function_.get(); }
+  /// A call that comes later finds nothing to do.
+  ~Task() {
+    if (capsule_ && PyCapsule_SetPointer(capsule_.get(), static_cast<void*>(&over())) != 0) PyErr_Clear();
+  }
+  Task(const Task&) = delete;
+
+ private:
+  static constexpr const char* kName = "scaletrain.task";
+  explicit Task(std::nullptr_t) {}
+  static Task& over() {
+    static Task none(nullptr);
+    return none;
+  }
+  static PyObject* call(PyObject* self, PyObject* index) {
+    const auto* task = static_cast<Task*>(PyCapsule_GetPointer(self, kName));
+    const long long i = PyLong_AsLongLong(index);
+    if (task == nullptr || (i == -1 && PyErr_Occurred() != nullptr)) return nullptr;
+    if (task->task_ == nullptr) {
+      PyErr_SetString(PyExc_RuntimeError, "scaletrain: the parallel function has returned, and this is a task of it");
+      return nullptr;
+    }
+    PyThreadState* const state = PyEval_SaveThread();
+    (*task->task_)(i);  // the library's: it throws nothing
+    PyEval_RestoreThread(state);
+    Py_RETURN_NONE;
+  }
+
+  const std::function<void(int64_t)>* task_ = nullptr;
+  Object capsule_, function_;
+};
+
+inline ParallelFunction parallel_function(PyObject* object) {
+  const Object function = function_of(object, "parallel");
+  if (!function) return ParallelFunction();
+  return [function](int64_t n, const std::function<void(int64_t)>& task) {
+    const Gil gil;
+    const Task lent(task);
+    called(function, Py_BuildValue("(LO)", static_cast<long long>(n), lent.function()));
+  };
+}
+
+/// Keeps what Python lent until the library gives it back.
+inline std::function<void()> release_function(PyObject* object) {
+  return [held = std::make_shared<Object>(borrowed(object))] { held->reset(); };
+}
+
+inline FillFunction fill_function(PyObject* object) {
+  const Object function = function_of(object, "fill");
+  if (!function) return FillFunction();
+  return [function](const int64_t* row_ids, int64_t count, const std::vector<View>& views) {
+    const Gil gil;
+    Lent lent;
+    const View rows(DType::i64, static_cast<const void*>(row_ids), {count}, count * bytes_of(DType::i64));
+    called(function, Py_BuildValue("(NN)", new_reference(lent.lend({rows}, false)), new_reference(lent.lend(views, true))));
+    lent.require_back("fill");
+  };
+}
+
+inline WriteFunction write_function(PyObject* object) {
+  const Object function = function_of(object, "write");
+  if (!function) refuse("write: a function that takes bytes is needed");
+  return [function](const void* bytes, int64_t count) {
+    const Gil gil;
+    called(function, Py_BuildValue("(y#)", static_cast<const char*>(bytes), static_cast<Py_ssize_t>(count)));
+  };
+}
+
+inline ReadFunction read_function(PyObject* object) {
+  const Object function = function_of(object, "read");
+  if (!function) refuse("read: a function that gives bytes is needed");
+  return [function](void* bytes, int64_t room) {
+    const Gil gil;
+    const Object answer = called(function, Py_BuildValue("(L)", static_cast<long long>(room)));
+    Py_buffer given;
+    if (PyObject_GetBuffer(answer.get(), &given, PyBUF_SIMPLE) != 0) throw Raised();
+    const Py_ssize_t count = given.len;
+    if (count <= room) std::memcpy(bytes, given.buf, static_cast<size_t>(count));
+    PyBuffer_Release(&given);
+    if (count > room)
+      refuse("read: the function was asked for at most " + std::to_string(room) + " bytes and gave " + std::to_string(count));
+    return static_cast<int64_t>(count);
+  };
+}
+
+/// An op written in Python: an object with shape, forward and backward (or None), and outputs.
+inline HostOp host_op(PyObject* object) {
+  const auto method = [object](const char* name) { return function_of(made(PyObject_GetAttrString(object, name)).get(), name); };
+  const Object shape = method("shape"), forward = method("forward"), backward = method("backward");
+  const Object outputs = made(PyObject_GetAttrString(object, "outputs"));
+  HostOp op;
+  op.outputs = static_cast<int32_t>(PyLong_AsLong(outputs.get()));
+  if (op.outputs == -1 && PyErr_Occurred() != nullptr) throw Raised();
+  if (shape)
+    op.shape = [shape](const std::vector<OpType>& inputs) {
+      const Gil gil;
+      const Object types = made(PyTuple_New(static_cast<Py_ssize_t>(inputs.size())));
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        PyObject* const type = Py_BuildValue("(iN)", static_cast<int>(inputs[i].dtype), to_python(inputs[i].dims));
+        if (type == nullptr) throw Raised();
+        PyTuple_SetItem(types.get(), static_cast<Py_ssize_t>(i), type);
+      }
+      const Object answer = called(shape, Py_BuildValue("(O)", types.get()));
+      const Object list = made(PySequence_Tuple(answer.get()));
+      std::vector<OpType> out;
+      for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i) {
+        PyObject* const type = PyTuple_GetItem(list.get(), i);
+        int dtype = 0;
+        PyObject* dims = nullptr;
+        if (PyArg_ParseTuple(type, "iO", &dtype, &dims) == 0) throw Raised();
+        out.push_back({static_cast<DType>(dtype), integers_of(dims, "dims")});
+      }
+      return out;
+    };
+  if (forward)
+    op.forward = [forward](const std::vector<View>& inputs, const std::vector<View>& outputs_of_call) {
+      const Gil gil;
+      Lent lent;
+      called(forward, Py_BuildValue("(NN)", new_reference(lent.lend(inputs, false)), new_reference(lent.lend(outputs_of_call, true))));
+      lent.require_back("forward");
+    };
+  if (backward)
+    op.backward = [backward](const std::vector<View>& inputs, const std::vector<View>& outputs_of_call, const std::vector<View>& d_outputs,
+                             const std::vector<View>& d_inputs) {
+      const Gil gil;
+      Lent lent;
+      called(backward, Py_BuildValue("(NNNN)", new_reference(lent.lend(inputs, false)), new_reference(lent.lend(outputs_of_call, false)),
+                                     new_reference(lent.lend(d_outputs, false)), new_reference(lent.lend(d_inputs, true))));
+      lent.require_back("backward");
+    };
+  return op;
+}
+
+}  // namespace scaletrain::python

@@ -1,0 +1,145 @@
+// The library's memory as a Python object with the buffer protocol: memoryview, NumPy and PyTorch see it where it lies.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "array.hpp"
+
+namespace scaletrain::python {
+
+/// What a Memory shows, and what keeps it there.
+struct Shown {
+  View view;
+  Object owner;                     // kept while the Memory lives
+  std::function<void()> give_back;  // called with its end
+  std::vector<Py_ssize_t> dims, strides;
+  Py_ssize_t exports = 0;
+  bool is_over = false;  // as a callback's arrays are when it has returned
+};
+
+struct MemoryObject {
+  PyObject_HEAD Shown* shown;
+};
+
+namespace memory {
+
+inline Shown* shown_of(PyObject* self) { return reinterpret_cast<MemoryObject*>(self)->shown; }
+
+inline int get_buffer(PyObject* self, Py_buffer* buffer, int flags) {
+  Shown* const shown = shown_of(self);
+  buffer->obj = nullptr;
+  if (shown->is_over) {
+    PyErr_SetString(PyExc_BufferError, "scaletrain: this memory is no longer there");
+    return -1;
+  }
+  const View& view = shown->view;
+  if ((flags & PyBUF_WRITABLE) == PyBUF_WRITABLE && !view.writable()) {
+    PyErr_SetString(PyExc_BufferError, "scaletrain: this memory is read only");
+    return -1;
+  }
+  static char nothing = 0;
+  Py_INCREF(self);
+  buffer->obj = self;
+  buffer->buf = view.data() != nullptr ? view.data() : &nothing;
+  buffer->len = static_cast<Py_ssize_t>(view.size() * bytes_of(view.dtype()));
+  buffer->itemsize = static_cast<Py_ssize_t>(bytes_of(view.dtype()));
+  buffer->readonly = view.writable() ? 0 : 1;
+  buffer->ndim = view.rank();
+  buffer->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format_of(view.dtype())) : nullptr;  // never written
+  buffer->shape = (flags & PyBUF_ND) != 0 ? shown->dims.data() : nullptr;
+  buffer->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? shown->strides.data() : nullptr;
+  buffer->suboffsets = nullptr;
+  buffer->internal = nullptr;
+  ++shown->exports;
+  return 0;
+}
+inline void release_buffer(PyObject* self, Py_buffer*) { --shown_of(self)->exports; }
+
+inline void deallocate(PyObject* self) {
+  Shown* const shown = shown_of(self);
+  if (shown->give_back) shown->give_back();
+  delete shown;
+  PyTypeObject* const type = Py_TYPE(self);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+inline PyObject* exports(PyObject* self, void*) { return PyLong_FromSsize_t(shown_of(self)->exports); }
+inline PyObject* dtype(PyObject* self, void*) { return PyLong_FromLong(static_cast<long>(shown_of(self)->view.dtype())); }
+inline PyObject* address(PyObject* self, void*) { return PyLong_FromVoidPtr(shown_of(self)->view.data()); }
+
+inline PyTypeObject* type() {
+  static PyTypeObject* const made = [] {
+    static PyGetSetDef attributes[] = {{"exports", exports, nullptr, "Buffers of it that are in use.", nullptr},
+                                       {"dtype", dtype, nullptr, "Number of the dtype.", nullptr},
+                                       {"address", address, nullptr, "Where it lies.", nullptr},
+                                       {nullptr, nullptr, nullptr, nullptr, nullptr}};
+    static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+                                  {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
+                                  {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+                                  {Py_tp_getset, attributes},
+                                  {0, nullptr}};
+    static PyType_Spec spec = {"scaletrain.Memory", sizeof(MemoryObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  }();
+  return made;
+}
+
+}  // namespace memory
+
+/// A new Memory over `view`; null with the thread's error set. `give_back` is called when it goes, also when this fails.
+inline PyObject* show(const View& view, Object owner, std::function<void()> give_back) {
+  PyTypeObject* const type = memory::type();
+  auto* const self = type == nullptr ? nullptr : PyObject_New(MemoryObject, type);
+  if (self == nullptr) {
+    if (give_back) give_back();
+    return nullptr;
+  }
+  self->shown = new Shown{view, std::move(owner), std::move(give_back), {}, {}, 0, false};
+  Py_ssize_t step = static_cast<Py_ssize_t>(bytes_of(view.dtype()));
+  for (const int64_t dim : view.dims()) self->shown->dims.push_back(static_cast<Py_ssize_t>(dim));
+  self->shown->strides.resize(self->shown->dims.size());
+  for (size_t i = self->shown->dims.size(); i-- > 0; step *= self->shown->dims[i]) self->shown->strides[i] = step;
+  return reinterpret_cast<PyObject*>(self);
+}
+
+/// The arrays of a callback, as memoryviews that end with it. None where there is no array.
+class Lent {
+ public:
+  Lent() = default;
+  Lent(const Lent&) = delete;
+  ~Lent() {
+    for (const Object& memory : memories_) memory::shown_of(memory.get())->is_over = true;
+  }
+
+  /// A tuple of memoryviews; a new reference.
+  Object lend(const std::vector<View>& views, bool writable) {
+    const Object all = made(PyTuple_New(static_cast<Py_ssize_t>(views.size())));
+    for (size_t i = 0; i < views.size(); ++i) {
+      PyObject* item = Py_None;
+      if (views[i].data() == nullptr) {
+        Py_INCREF(item);
+      } else {
+        const View view =
+            writable ? views[i] : View(views[i].dtype(), static_cast<const void*>(views[i].data()), views[i].dims(), views[i].bytes());
+        memories_.push_back(made(show(view, Object(), nullptr)));
+        item = PyMemoryView_FromObject(memories_.back().get());
+        if (item == nullptr) throw Raised();
+      }
+      PyTuple_SetItem(all.get(), static_cast<Py_ssize_t>(i), item);
+    }
+    return all;
+  }
+  /// After the call: throws when an array is still seen by somebody, who would read memory that is no longer there.
+  void require_back(const char* callback) const {
+    for (const Object& memory : memories_)
+      if (memory::shown_of(memory.get())->exports != 0)
+        refuse(std::string(callback) + ": an array that was lent for this call is still in use behind it; keep a copy of it instead");
+  }
+
+ private:
+  std::vector<Object> memories_;
+};
+
+}  // namespace scaletrain::python

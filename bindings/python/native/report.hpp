@@ -1,0 +1,145 @@
+// Reports and lists as Python's own: named tuples of the Python layer's, lists of numbers and texts.
+#pragma once
+
+#include <scaletrain/context.hpp>
+#include <scaletrain/gemm.hpp>
+#include <scaletrain/graph.hpp>
+#include <scaletrain/model.hpp>
+#include <scaletrain/optimizer.hpp>
+#include <scaletrain/trainer.hpp>
+#include <vector>
+
+#include "array.hpp"
+
+namespace scaletrain::python {
+
+inline PyObject* new_reference(const Object& object) {
+  Py_XINCREF(object.get());
+  return object.get();
+}
+
+inline std::vector<int64_t> integers_of(PyObject* object, const char* name) {
+  const Object list = owned(PySequence_Tuple(object));
+  if (!list) {
+    PyErr_Clear();
+    refuse(std::string(name) + ": a sequence of integers is wanted, not a " + type_name(object));
+  }
+  std::vector<int64_t> all;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i) {
+    const Object index = made(PyNumber_Index(PyTuple_GetItem(list.get(), i)));
+    const long long value = PyLong_AsLongLong(index.get());
+    if (value == -1 && PyErr_Occurred() != nullptr) throw Raised();
+    all.push_back(value);
+  }
+  return all;
+}
+
+inline std::vector<std::string> texts_of(PyObject* object, const char* name) {
+  const Object list = made(PySequence_Tuple(object));
+  std::vector<std::string> all;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i) {
+    const char* const text = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(list.get(), i), nullptr);
+    if (text == nullptr) {
+      PyErr_Clear();
+      refuse(std::string(name) + ": texts are wanted, not a " + type_name(PyTuple_GetItem(list.get(), i)));
+    }
+    all.emplace_back(text);
+  }
+  return all;
+}
+
+/// Of a dict: a bool, an int, a float, a word or a list of ints each.
+inline std::vector<Attribute> attributes_of(PyObject* dict) {
+  std::vector<Attribute> all;
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value) != 0;) {
+    const char* const name = PyUnicode_AsUTF8AndSize(key, nullptr);
+    if (name == nullptr) throw Raised();
+    if (PyBool_Check(value)) {
+      all.emplace_back(name, value == Py_True);
+    } else if (PyLong_Check(value)) {
+      const long long integer = PyLong_AsLongLong(value);
+      if (integer == -1 && PyErr_Occurred() != nullptr) throw Raised();
+      all.emplace_back(name, static_cast<int64_t>(integer));
+    } else if (PyFloat_Check(value)) {
+      all.emplace_back(name, PyFloat_AsDouble(value));
+    } else if (PyUnicode_Check(value)) {
+      const char* const word = PyUnicode_AsUTF8AndSize(value, nullptr);
+      if (word == nullptr) throw Raised();
+      all.emplace_back(name, word);
+    } else {
+      all.emplace_back(name, integers_of(value, name));
+    }
+  }
+  return all;
+}
+
+/// A new tuple, an element for each of `all` by `element`, which gives a new reference.
+template <class List, class Element>
+PyObject* tuple_of(const List& all, const Element& element) {
+  PyObject* const tuple = PyTuple_New(static_cast<Py_ssize_t>(all.size()));
+  Py_ssize_t i = 0;
+  for (const auto& one : all) {
+    PyObject* const item = tuple != nullptr ? element(one) : nullptr;
+    if (item == nullptr) {
+      Py_XDECREF(tuple);
+      return nullptr;
+    }
+    PyTuple_SetItem(tuple, i++, item);
+  }
+  return tuple;
+}
+
+inline PyObject* to_python(const std::string& text) {
+  return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+}
+inline PyObject* to_python(const std::vector<int64_t>& integers) {
+  return tuple_of(integers, [](int64_t value) { return PyLong_FromLongLong(value); });
+}
+inline PyObject* to_python(const std::vector<std::string>& texts) {
+  return tuple_of(texts, [](const std::string& text) { return to_python(text); });
+}
+
+inline PyObject* to_python(const StepReport& report) {
+  return construct(
+      "StepReport",
+      Py_BuildValue("(NLddddLddLd)", PyBool_FromLong(report.skipped ? 1 : 0), static_cast<long long>(report.step), report.loss, report.lr,
+                    report.grad_norm, report.loss_scale, static_cast<long long>(report.tokens), report.tokens_per_second,
+                    report.milliseconds, static_cast<long long>(report.memory_bytes), report.gradient_noise_scale));
+}
+inline PyObject* to_python(const OptimizerReport& report) {
+  return construct("OptimizerReport", Py_BuildValue("(NLdd)", PyBool_FromLong(report.skipped ? 1 : 0), static_cast<long long>(report.step),
+                                                    report.lr, report.norm));
+}
+inline PyObject* to_python(const Evaluation& evaluation) {
+  PyObject* const metrics = PyDict_New();
+  for (const Metric& metric : evaluation.metrics) {
+    const Object mean = owned(PyFloat_FromDouble(metric.mean));
+    if (metrics == nullptr || !mean || PyDict_SetItemString(metrics, metric.name.c_str(), mean.get()) != 0) {
+      Py_XDECREF(metrics);
+      return nullptr;
+    }
+  }
+  return construct("Evaluation", Py_BuildValue("(ddN)", evaluation.loss, evaluation.count, metrics));
+}
+inline PyObject* to_python(const MemoryStats& stats) {
+  PyObject* const roles = tuple_of(stats.roles, [](const MemoryUse& use) {
+    return construct("MemoryUse",
+                     Py_BuildValue("(sLL)", use.role.c_str(), static_cast<long long>(use.bytes), static_cast<long long>(use.peak_bytes)));
+  });
+  return construct("MemoryStats",
+                   Py_BuildValue("(LLLLLN)", static_cast<long long>(stats.allocated_bytes), static_cast<long long>(stats.available_bytes),
+                                 static_cast<long long>(stats.resident_bytes), static_cast<long long>(stats.peak_bytes),
+                                 static_cast<long long>(stats.limit_bytes), roles));
+}
+inline PyObject* to_python(const ParameterInfo& info) {
+  return construct("ParameterInfo", Py_BuildValue("(siNN)", info.name.c_str(), static_cast<int>(info.dtype), to_python(info.dims),
+                                                  PyBool_FromLong(info.trainable ? 1 : 0)));
+}
+inline PyObject* to_python(const ReadReport& report) {
+  return construct("ReadReport",
+                   Py_BuildValue("(LNN)", static_cast<long long>(report.read), to_python(report.missing), to_python(report.unexpected)));
+}
+inline PyObject* to_python(const ValueInfo& info) { return Py_BuildValue("(iN)", static_cast<int>(info.dtype), to_python(info.dims)); }
+
+}  // namespace scaletrain::python

@@ -1,0 +1,60 @@
+"""ScaleTrain: train neural networks inside a program.
+
+>>> import scaletrain as st
+>>> with st.Context() as context:
+...     model = st.Model.builtin(context, "mlp", hidden=[32])
+...     trainer = st.Trainer(model, {"batch": 64, "lr": 0.01})
+...     report = trainer.step({"x": x, "y": y})  # anything with the buffer protocol or DLPack; nothing is copied
+
+Objects are given back by close(), by the end of a with block, or when nothing holds them, in any order. A failed call raises a
+ScaleTrainError. Threads: each object serves one call at a time (others raise Busy) but where its method says otherwise.
+"""
+
+from . import ops
+from .accumulator import Accumulator
+from .arrays import Array, Bf16
+from .context import Context, HostOp, LogFunction
+from .data import Data, FillFunction
+from .errors import (
+    Busy,
+    CallbackError,
+    Cancelled,
+    CheckpointError,
+    FileNotFound,
+    InternalError,
+    InvalidArgument,
+    InvalidHandle,
+    NotFinite,
+    NotFound,
+    OutOfMemory,
+    RankError,
+    ScaleTrainError,
+    Timeout,
+    Unavailable,
+    Unsupported,
+    WrongState,
+)
+from .gemm import Gemm, GemmLayout, PackedMatrix
+from .graph import BATCH, Graph, Value
+from .library import features, live_handles, require, version
+from .loss_scaler import LossScaler
+from .model import Model
+from .optimizer import Optimizer, clip_norm
+from .pending import Pending
+from .predictor import Predictor
+from .recipe import Recipe
+from .reports import Evaluation, GemmInfo, MemoryStats, MemoryUse, OptimizerReport, ParameterInfo, ReadReport, StepReport, ValueInfo
+from .schedule import Schedule
+from .tensor import Tensor
+from .trainer import Batch, Trainer
+
+__version__ = version()
+
+__all__ = [
+    "Accumulator", "Array", "BATCH", "Batch", "Bf16", "Busy", "CallbackError", "Cancelled", "CheckpointError", "Context", "Data",
+    "Evaluation", "FileNotFound", "FillFunction", "Gemm", "GemmInfo", "GemmLayout", "Graph", "HostOp", "InternalError", "InvalidArgument",
+    "InvalidHandle", "LogFunction", "LossScaler", "MemoryStats", "MemoryUse", "Model", "NotFinite", "NotFound", "Optimizer",
+    "OptimizerReport", "OutOfMemory", "PackedMatrix", "ParameterInfo", "Pending", "Predictor", "RankError", "ReadReport", "Recipe",
+    "ScaleTrainError", "Schedule", "StepReport", "Tensor", "Timeout", "Trainer", "Unavailable", "Unsupported", "Value", "ValueInfo",
+    "WrongState", "clip_norm", "features", "live_handles", "ops", "require", "version",
+]  # fmt: skip

@@ -1,0 +1,79 @@
+"""Arrays of any kind that has the buffer protocol or DLPack, and the names of what their elements are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Sequence
+
+from .errors import InvalidArgument
+
+Array = Any
+"""Whatever has the buffer protocol (NumPy, array.array, memoryview, bytearray) or DLPack (PyTorch). It is never copied."""
+
+DTYPES = {"f32": 1, "f64": 2, "bf16": 3, "f16": 4, "i32": 5, "i64": 6, "u8": 7, "bool": 8}
+_NAMES = {number: name for name, number in DTYPES.items()}
+_OTHER_NAMES = {
+    "float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16", "int32": "i32", "int64": "i64", "uint8": "u8",
+}  # fmt: skip
+_FORMATS: dict[int, Any] = {1: "f", 2: "d", 3: "H", 4: "e", 5: "i", 6: "q", 7: "B", 8: "?"}
+_BYTES = {1: 4, 2: 8, 3: 2, 4: 2, 5: 4, 6: 8, 7: 1, 8: 1}
+
+
+class Bf16:
+    """bf16 elements, which Python has no format for, as an array of their bits: 16-bit unsigned integers.
+
+    PyTorch's bfloat16 tensors need none of it.
+    """
+
+    __slots__ = ("bits",)
+
+    def __init__(self, bits: Array) -> None:
+        self.bits = bits
+
+
+def number_of(dtype: object) -> int:
+    """Of a name: "f32", "float32", numpy.float32, torch.float32."""
+    text = getattr(dtype, "__name__", None) or str(dtype)
+    text = text.rsplit(".", 1)[-1]
+    found = DTYPES.get(_OTHER_NAMES.get(text, text))
+    if found is None:
+        raise InvalidArgument(f"dtype {dtype!r} is none of {', '.join(DTYPES)}")
+    return found
+
+
+def name_of(number: int) -> str:
+    return _NAMES.get(number, str(number))
+
+
+def choice(what: str, value: str, choices: Sequence[str]) -> int:
+    """The number of a word."""
+    try:
+        return choices.index(value)
+    except ValueError:
+        raise InvalidArgument(f"{what} {value!r} is none of {', '.join(choices)}") from None
+
+
+def held(array: Array) -> object:
+    """What keeps an array where it is: a bytearray that is seen cannot be resized."""
+    if isinstance(array, Bf16):
+        array = array.bits
+    try:
+        return memoryview(array)
+    except (TypeError, ValueError):
+        return array  # DLPack: the object keeps its memory
+
+
+def new_array(dtype: int, shape: Sequence[int]) -> memoryview[Any]:
+    """Zeros that Python owns: numpy.asarray and torch.asarray see them without a copy."""
+    count = math.prod(shape)
+    memory: Any = memoryview(bytearray(count * _BYTES[dtype]))
+    made: memoryview[Any] = memory.cast(_FORMATS[dtype]) if count == 0 else memory.cast(_FORMATS[dtype], shape=list(shape))
+    return made
+
+
+def copy_of(memory: Any) -> memoryview[Any]:
+    """Its elements in memory that Python owns."""
+    seen: Any = memoryview(memory)
+    copy: Any = memoryview(bytearray(seen))
+    made: memoryview[Any] = copy.cast(seen.format) if seen.nbytes == 0 else copy.cast(seen.format, shape=list(seen.shape))
+    return made

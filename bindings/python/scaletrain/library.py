@@ -1,0 +1,53 @@
+"""The library itself."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import signal
+import threading
+from typing import Any
+
+from . import errors, reports
+from .arrays import Bf16
+from .handle import native, of_c
+
+
+def _interrupts_here() -> bool:
+    """Whether Ctrl-C raises KeyboardInterrupt in this thread."""
+    return threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def _give() -> None:
+    classes = [reports.StepReport, reports.Evaluation, reports.OptimizerReport, reports.MemoryUse, reports.MemoryStats,
+               reports.ParameterInfo, reports.ReadReport, Bf16]  # fmt: skip
+    names: dict[str, Any] = {kind.__name__: kind for kind in classes}
+    native.give({**names, "error": errors.error, "interrupts_here": _interrupts_here})
+
+
+_give()
+atexit.register(native.end)
+
+
+@of_c("st_version")
+def version() -> str:
+    """Of the library that was loaded."""
+    return native.version()  # type: ignore[no-any-return]
+
+
+@of_c("st_require")
+def require(major: int, minor: int) -> None:
+    """Raises Unsupported when the library cannot serve a program written for major.minor."""
+    native.require(major, minor)
+
+
+@of_c("st_features")
+def features() -> dict[str, Any]:
+    """Version, devices and why one is missing, instruction sets, cores, memory, ops."""
+    return json.loads(native.features())  # type: ignore[no-any-return]
+
+
+@of_c("st_live_handles")
+def live_handles(kind: str | None = None) -> int:
+    """Objects of the library that are not given back: of one kind ("trainer"), or all."""
+    return native.live_handles() if kind is None else native.live_handles_of(kind)  # type: ignore[no-any-return]

@@ -1,0 +1,108 @@
+"""A model: a graph and its parameters."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, BinaryIO, Callable, Mapping
+
+from .arrays import Array, name_of, new_array
+from .context import Context
+from .errors import NotFound
+from .graph import Graph
+from .handle import Handle, native, of_c, to_json
+from .pending import Pending
+from .reports import ParameterInfo, ReadReport
+
+
+class Model(Handle):
+    """A graph and its parameters, which begin as the seed says. Model.builtin() makes one of ours."""
+
+    __slots__ = ()
+
+    @of_c("st_model_create")
+    def __init__(self, graph: Graph, seed: int = 0) -> None:
+        self._native = native.Model(graph._native, seed)
+
+    @staticmethod
+    def _of(made: Any) -> Model:
+        model = Model.__new__(Model)
+        model._native = made
+        return model
+
+    @staticmethod
+    @of_c("st_model_builtin")
+    def builtin(context: Context, name: str, /, *, seed: int = 0, **options: Any) -> Model:
+        """Model.builtin(context, "gpt", layers=2, width=64, heads=2, context=32), or "mlp"."""
+        return Model._of(native.Model(context._native, name, to_json(options), seed))
+
+    @of_c("st_model_clone")
+    def clone(self) -> Model:
+        """The same graph, its own copy of the parameters."""
+        return Model._of(self._native.clone())
+
+    @property
+    @of_c("st_model_parameter", "st_model_parameter_count")
+    def parameters(self) -> list[ParameterInfo]:
+        """What is known about each."""
+        infos = (self._native.parameter(i) for i in range(self._native.parameter_count()))
+        return [info._replace(dtype=name_of(info.dtype)) for info in infos]
+
+    @of_c("st_model_get")
+    def get(self, name: str, out: Array | None = None) -> Any:
+        """A whole parameter, copied (and converted) into `out`, or into new memory in f32: numpy.asarray(model.get("w"))."""
+        if out is None:
+            out = new_array(1, self._info(name).shape)
+        self._native.get_parameter(name, out)
+        return out
+
+    @of_c("st_model_set")
+    def set(self, name: str, values: Array) -> None:
+        """A whole parameter, copied and converted."""
+        self._native.set_parameter(name, values)
+
+    def _info(self, name: str) -> ParameterInfo:
+        for info in self.parameters:
+            if info.name == name:
+                return info
+        raise NotFound(f"the model has no parameter {name!r}; Model.parameters names all", tensor=name)
+
+    @of_c("st_model_blend")
+    def blend(self, other: Model, t: float) -> None:
+        """self += t (other - self)."""
+        self._native.blend(other._native, t)
+
+    @of_c("st_model_digest")
+    def digest(self) -> str:
+        """32 hex digits; two models are equal when it is."""
+        return self._native.digest()  # type: ignore[no-any-return]
+
+    @of_c("st_model_write_file")
+    def write_file(self, path: str | os.PathLike[str]) -> None:
+        """All parameters, as safetensors."""
+        self._native.write_file(os.fspath(path))
+
+    def write_file_async(self, path: str | os.PathLike[str]) -> Pending:
+        """The weights as they are now, written while the caller goes on."""
+        return Pending(self._native.write_file_async(os.fspath(path)))
+
+    @of_c("st_model_read_file")
+    def read_file(self, path: str | os.PathLike[str]) -> None:
+        """All parameters, from safetensors."""
+        self._native.read_file(os.fspath(path))
+
+    @of_c("st_model_write")
+    def write(self, to: BinaryIO | Callable[[bytes], Any]) -> None:
+        """All parameters as one safetensors stream, front to back, to a file that is open or a function of bytes."""
+        write = getattr(to, "write", to)
+        self._native.write(write)
+
+    @of_c("st_model_read")
+    def read(self, source: BinaryIO | Callable[[int], Any], *, partial: bool = False, rename: Mapping[str, str] | None = None) -> ReadReport:
+        """Parameters from a safetensors stream: a file that is open, or a function that gives at most so many bytes and b"" at the end.
+
+        partial: read what fits by name, and report the rest. rename: names of the stream to names of the model; with a final "*" all
+        that begin so.
+        """
+        names = dict(rename or {})
+        read = getattr(source, "read", source)
+        return self._native.read_from(read, partial, list(names), list(names.values()))  # type: ignore[no-any-return]

@@ -1,0 +1,34 @@
+"""Work that goes on after the call which began it."""
+
+from __future__ import annotations
+
+from .errors import Timeout
+from .handle import Handle, of_c
+
+
+class Pending(Handle):
+    """Like a future. Closing it waits for the end."""
+
+    __slots__ = ()
+
+    def __init__(self, made: object) -> None:
+        self._native = made
+
+    @of_c("st_pending_wait")
+    def result(self, timeout: float | None = None) -> None:
+        """Waits until it is done, at most `timeout` seconds. Raises what the work failed with, each time; Timeout: still under way."""
+        slice_ms = 100  # between two looks at Ctrl-C
+        left_ms = -1 if timeout is None else max(0, round(timeout * 1000))
+        while True:
+            now_ms = slice_ms if left_ms < 0 else min(slice_ms, left_ms)
+            if self._native.wait_for(now_ms):
+                return
+            if left_ms >= 0:
+                left_ms -= now_ms
+                if left_ms == 0:
+                    raise Timeout(f"it is not done after {timeout} s")
+
+    @of_c("st_pending_poll")
+    def done(self) -> bool:
+        """Whether result() would return at once."""
+        return self._native.is_done()  # type: ignore[no-any-return]

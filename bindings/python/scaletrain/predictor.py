@@ -1,0 +1,58 @@
+"""A predictor: forward passes of a model, from any number of threads."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Mapping, Sequence
+
+from .arrays import Array
+from .handle import Handle, native, of_c
+from .model import Model
+
+
+class Predictor(Handle):
+    """Forward passes of a model. shared: of its weights as they are, instead of a snapshot. threads: of one run."""
+
+    __slots__ = ()
+
+    @of_c("st_predictor_create")
+    def __init__(self, model: Model, *, shared: bool = False, threads: int = 1) -> None:
+        options = native.PredictorOptions()
+        options.shared = shared
+        options.threads = threads
+        self._native = native.Predictor(model._native, options)
+
+    @of_c("st_predictor_run")
+    def run(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> None:
+        """Fills the outputs, any number of rows. From any thread, several at once, also while a trainer steps."""
+        self._native.run(inputs, outputs)
+
+    @of_c("st_predictor_refresh")
+    def refresh(self) -> None:
+        """Takes the newest whole step's weights."""
+        self._native.refresh()
+
+    @of_c("st_predictor_generate")
+    def generate(
+        self,
+        prompt: Sequence[int] | bytes,
+        *,
+        tokens: int = 200,
+        temperature: float = 0.8,
+        top_k: int = 40,
+        seed: int = 0,
+        on_token: Callable[[int], Any] | None = None,
+    ) -> list[int]:
+        """Continues the prompt: the new tokens. on_token gets each as it is made; False ends the text."""
+        options = native.GenerateOptions()
+        options.tokens = tokens
+        options.temperature = temperature
+        options.top_k = top_k
+        options.seed = seed
+        made: list[int] = []
+
+        def take(token: int) -> Any:
+            made.append(token)
+            return on_token(token) if on_token is not None else None
+
+        self._native.generate(list(prompt), options, take)
+        return made

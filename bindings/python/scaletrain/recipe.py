@@ -1,0 +1,46 @@
+"""A recipe: how to train."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Mapping
+
+from .handle import Handle, native, of_c
+
+
+class Recipe(Handle):
+    """How to train: Recipe(batch=64, lr=0.01), or of a dict, or of JSON text (also DeepSpeed's ds_config). Recipe.keys() tells all keys."""
+
+    __slots__ = ()
+
+    @of_c("st_recipe_create")
+    def __init__(self, settings: Mapping[str, Any] | str | None = None, /, **keys: Any) -> None:
+        if isinstance(settings, str):
+            self._native = native.Recipe(settings)
+            for key, value in keys.items():
+                self[key] = value
+        else:
+            self._native = native.Recipe(json.dumps({**(settings or {}), **keys}))
+
+    @of_c("st_recipe_set")
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._native.set(key, json.dumps(value))
+
+    @of_c("st_recipe_get")
+    def __getitem__(self, key: str) -> Any:
+        return json.loads(self._native.value(key))
+
+    @of_c("st_recipe_json")
+    def to_dict(self) -> dict[str, Any]:
+        """Every key, with its default where it was not set."""
+        return json.loads(self._native.json())  # type: ignore[no-any-return]
+
+    @staticmethod
+    @of_c("st_recipe_keys")
+    def keys() -> list[dict[str, Any]]:
+        """Each key's name, type, default, allowed range and help."""
+        return json.loads(native.Recipe.keys())  # type: ignore[no-any-return]
+
+
+def recipe_of(recipe: Recipe | Mapping[str, Any] | str) -> Recipe:
+    return recipe if isinstance(recipe, Recipe) else Recipe(recipe)

@@ -1,0 +1,22 @@
+"""A schedule: the learning rate as a function of successful steps, by itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .handle import Handle, native, of_c
+
+
+class Schedule(Handle):
+    """Schedule("cosine", lr=1e-3, warmup=20, lr_steps=1000)(k) is the rate of the step after k successful ones, from 0 on."""
+
+    __slots__ = ()
+
+    @of_c("st_schedule_create")
+    def __init__(self, schedule: str = "constant", **keys: Any) -> None:
+        self._native = native.Schedule(json.dumps({"schedule": schedule, **keys}))
+
+    @of_c("st_schedule_at")
+    def __call__(self, step: int) -> float:
+        return self._native.at(step)  # type: ignore[no-any-return]

@@ -1,0 +1,156 @@
+"""A trainer: one optimizer step at a time, planned whole beforehand."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Callable, Mapping
+
+from .arrays import Array, copy_of, new_array
+from .data import Data
+from .handle import Handle, native, of_c, to_json
+from .model import Model
+from .progress import Progress
+from .recipe import Recipe, recipe_of
+from .reports import Evaluation, StepReport
+
+Batch = Mapping[str, Array]
+"""Arrays by the names of the model's inputs; their first dimension is the rows."""
+
+
+class Trainer(Handle):
+    """Trains a model as a recipe says. With data, steps draw from it; without, each step is given its batch."""
+
+    __slots__ = ("_model",)
+
+    @of_c("st_trainer_create")
+    def __init__(self, model: Model, recipe: Recipe | Mapping[str, Any] | str, data: Data | None = None) -> None:
+        settings = recipe_of(recipe)._native
+        self._native = native.Trainer(model._native, settings) if data is None else native.Trainer(model._native, settings, data._native)
+        self._model = model
+
+    @of_c("st_trainer_step")
+    def step(self, batch: Batch | None = None) -> StepReport:
+        """One optimizer step. When it raises, the state is that of the last whole step."""
+        return self._native.step(batch)  # type: ignore[no-any-return]
+
+    @of_c("st_trainer_run")
+    def run(self, steps: int, on_step: Callable[[StepReport], Any] | None = None, *, progress: bool = False) -> None:
+        """Steps until `steps` in all are done, or stop() is called, or on_step(report) gives False. progress: shows a bar."""
+        if not progress:
+            self._native.run(steps, on_step)
+            return
+        bar = Progress(steps)
+
+        def shown(report: StepReport) -> Any:
+            bar(report)
+            return on_step(report) if on_step is not None else None
+
+        try:
+            self._native.run(steps, shown)
+        finally:
+            bar.finish()
+
+    @of_c("st_trainer_advance")
+    def advance(self, seconds: float, batch: Batch | None = None) -> StepReport | None:
+        """Works on the step for about so long; its report when it is whole. Call again with the same batch until then."""
+        return self._native.work(batch, max(0, round(seconds * 1e9)))  # type: ignore[no-any-return]
+
+    @of_c("st_trainer_forward")
+    def forward(self, batch: Batch) -> dict[str, memoryview]:
+        """The first part of a step whose loss the program computes: the model's outputs, copied. backward() and apply() follow."""
+        return {name: copy_of(memory) for name, memory in self._native.forward(batch).items()}
+
+    @of_c("st_trainer_backward")
+    def backward(self, output_gradients: Batch | None = None) -> None:
+        """Gradients of the loss by outputs; None: the graph's own loss."""
+        self._native.backward(output_gradients)
+
+    @of_c("st_trainer_apply")
+    def apply(self) -> StepReport:
+        """Ends the step that forward() began."""
+        return self._native.apply()  # type: ignore[no-any-return]
+
+    @of_c("st_trainer_evaluate")
+    def evaluate(self, data: Data) -> Evaluation:
+        """The loss and metrics over all rows, dropout off."""
+        return self._native.evaluate(data._native)  # type: ignore[no-any-return]
+
+    @of_c("st_trainer_evaluate_average")
+    def evaluate_average(self, data: Data) -> Evaluation:
+        """evaluate() with the moving averages (the recipe's ema_decay) in the weights' place."""
+        return self._native.evaluate_average(data._native)  # type: ignore[no-any-return]
+
+    @of_c("st_trainer_average")
+    def average(self, name: str, out: Array | None = None) -> Any:
+        """A parameter's moving average, copied into `out`, or into new memory in f32."""
+        out = new_array(1, self._model._info(name).shape) if out is None else out
+        self._native.average(name, out)
+        return out
+
+    @of_c("st_trainer_use_average")
+    def use_average(self) -> None:
+        """Makes the averages the model's weights."""
+        self._native.use_average()
+
+    @of_c("st_trainer_gradient")
+    def gradient(self, name: str, out: Array | None = None) -> Any:
+        """A parameter's gradient of the last step, before clipping, copied into `out`, or into new memory; f32."""
+        out = new_array(1, self._model._info(name).shape) if out is None else out
+        self._native.gradient(name, out)
+        return out
+
+    @of_c("st_trainer_set")
+    def set(self, key: str, value: Any) -> None:
+        """Changes a key of the recipe from the next step on: lr, warmup, lr_schedule and what it is made from."""
+        self._native.set(key, json.dumps(value))
+
+    @of_c("st_trainer_get")
+    def get(self, key: str) -> Any:
+        """A key of the recipe as it is now."""
+        return json.loads(self._native.value(key))
+
+    @of_c("st_trainer_set_schedule")
+    def set_schedule(self, rate: Callable[[int], float] | None) -> None:
+        """The learning rate by the program: rate(k) is that of the step after k successful ones. None: the recipe's again."""
+        self._native.set_schedule(rate)
+
+    @of_c("st_trainer_stop")
+    def stop(self) -> None:
+        """Ends a run after the running step; from any thread."""
+        self._native.stop()
+
+    @of_c("st_trainer_cancel")
+    def cancel(self) -> None:
+        """Ends the running call, which raises Cancelled; from any thread."""
+        self._native.cancel()
+
+    @of_c("st_trainer_digest")
+    def digest(self) -> str:
+        """32 hex digits over every parameter and optimizer value: two runs are equal when it is."""
+        return self._native.digest()  # type: ignore[no-any-return]
+
+    @of_c("st_trainer_plan")
+    def plan(self) -> dict[str, Any]:
+        """What a step takes: memory by role, and what goes over the wire."""
+        return json.loads(self._native.plan())  # type: ignore[no-any-return]
+
+    @of_c("st_trainer_explain")
+    def explain(self) -> str:
+        """Passes with their times, the program, memory by role: for people."""
+        return self._native.explain()  # type: ignore[no-any-return]
+
+    @of_c("st_trainer_log")
+    def log(self, path: str | os.PathLike[str]) -> None:
+        """From the next step on, one JSON object a step goes to `path`."""
+        self._native.log(os.fspath(path))
+
+    @of_c("st_trainer_log_end")
+    def log_end(self, validation_loss: float = float("nan")) -> None:
+        """Writes the log's last line."""
+        self._native.log_end(validation_loss)
+
+    @of_c("st_trainer_write_report")
+    def write_report(self, path: str | os.PathLike[str], **facts: Any) -> None:
+        """One HTML page about the run so far. facts: texts and numbers shown as they are."""
+        self._native.write_report(os.fspath(path), to_json(facts))

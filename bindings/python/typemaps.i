@@ -1,0 +1,259 @@
+// How Python's values cross over. Every call releases the interpreter's lock; what a callback raised and what the library refused arrive as
+// Python's exceptions; arrays are seen where they lie. The classes here are plain: scaletrain/*.py is what people use.
+%{
+#include "python/native/callback.hpp"
+#include "python/native/interrupt.hpp"
+
+namespace python = scaletrain::python;
+%}
+
+%exception {
+  try {
+    $action
+  } catch (...) {
+    python::set_current_error();
+    SWIG_fail;
+  }
+}
+
+// Ctrl-C ends these.
+%define %long_call(Call)
+%exception Call {
+  try {
+    const python::Interruptible interruptible(scaletrain::detail::Access::context(*arg1));
+    $action
+  } catch (...) {
+    python::set_current_error();
+    SWIG_fail;
+  }
+}
+%enddef
+%long_call(scaletrain::Trainer::step)
+%long_call(scaletrain::Trainer::run)
+%long_call(scaletrain::Trainer::work)
+%long_call(scaletrain::Trainer::forward)
+%long_call(scaletrain::Trainer::backward)
+%long_call(scaletrain::Trainer::apply)
+%long_call(scaletrain::Trainer::evaluate)
+%long_call(scaletrain::Trainer::evaluate_average)
+%long_call(scaletrain::Predictor::run)
+%long_call(scaletrain::Predictor::generate)
+
+// Arrays.
+%typemap(in) const scaletrain::View& (python::Array array) {
+  try {
+    array = python::Array($input, "$1_name");
+    $1 = const_cast<$1_ltype>(&array.view());
+  } catch (...) {
+    python::set_current_error();
+    SWIG_fail;
+  }
+}
+%typemap(in) const scaletrain::View* (python::Array array) {
+  try {
+    if ($input != Py_None) {
+      array = python::Array($input, "$1_name");
+      $1 = const_cast<$1_ltype>(&array.view());
+    }
+  } catch (...) {
+    python::set_current_error();
+    SWIG_fail;
+  }
+}
+%typemap(in) const std::vector<scaletrain::View>& (python::Arrays arrays) {
+  try {
+    arrays = python::Arrays::of_list($input, "$1_name");
+    $1 = const_cast<$1_ltype>(&arrays.list());
+  } catch (...) {
+    python::set_current_error();
+    SWIG_fail;
+  }
+}
+%typemap(in) const scaletrain::Views& (python::Arrays arrays) {
+  try {
+    arrays = python::Arrays::of_dict($input);
+    $1 = const_cast<$1_ltype>(&arrays.named());
+  } catch (...) {
+    python::set_current_error();
+    SWIG_fail;
+  }
+}
+// By name: memory that the object which gave it keeps.
+%typemap(out) scaletrain::Views {
+  $result = PyDict_New();
+  for (const scaletrain::NamedView& named : $1) {
+    const python::Object shown = python::owned(python::show(named.view, python::borrowed(swig_obj[0]), nullptr));
+    if (!shown || PyDict_SetItemString($result, named.name.c_str(), shown.get()) != 0) SWIG_fail;
+  }
+}
+
+// Numbers and texts in lists.
+%typemap(in) const std::vector<int64_t>& (std::vector<int64_t> list) {
+  try {
+    list = python::integers_of($input, "$1_name");
+    $1 = &list;
+  } catch (...) {
+    python::set_current_error();
+    SWIG_fail;
+  }
+}
+%typemap(in) const std::vector<int32_t>& (std::vector<int32_t> list) {
+  try {
+    for (const int64_t value : python::integers_of($input, "$1_name")) list.push_back(static_cast<int32_t>(value));
+    $1 = &list;
+  } catch (...) {
+    python::set_current_error();
+    SWIG_fail;
+  }
+}
+
+// Enums are their numbers.
+%define %number(Enum)
+%typemap(in) scaletrain::Enum {
+  const long number = PyLong_AsLong($input);
+  if (number == -1 && PyErr_Occurred() != nullptr) SWIG_fail;
+  $1 = static_cast<scaletrain::Enum>(number);
+}
+%typemap(out) scaletrain::Enum { $result = PyLong_FromLong(static_cast<long>($1)); }
+%enddef
+%number(DType)
+%number(Init)
+%number(Activation)
+%number(GemmOrder)
+%number(GemmPacking)
+%number(GemmSource)
+%number(GemmLibrary)
+
+// Reports are the Python layer's named tuples.
+%define %report(Report)
+%ignore scaletrain::Report;
+%typemap(out) scaletrain::Report {
+  $result = python::to_python($1);
+  if ($result == nullptr) SWIG_fail;
+}
+%enddef
+%report(StepReport)
+%report(OptimizerReport)
+%report(Evaluation)
+%report(MemoryStats)
+%report(ParameterInfo)
+%report(ValueInfo)
+%typemap(out) scaletrain::StepReport* {
+  if ($1 == nullptr) {
+    $result = Py_NewRef(Py_None);
+  } else {
+    $result = python::to_python(*$1);
+    delete $1;
+    if ($result == nullptr) SWIG_fail;
+  }
+}
+%typemap(newfree) scaletrain::StepReport* "";
+
+// Functions.
+%define %function(Function, maker)
+%typemap(in) const scaletrain::Function& (scaletrain::Function function) {
+  try {
+    function = python::maker($input);
+    $1 = &function;
+  } catch (...) {
+    python::set_current_error();
+    SWIG_fail;
+  }
+}
+%enddef
+%function(StepFunction, step_function)
+%function(TokenFunction, token_function)
+%function(LogFunction, log_function)
+%function(ParallelFunction, parallel_function)
+%function(WriteFunction, write_function)
+%function(ReadFunction, read_function)
+%function(RateFunction, rate_function)
+%typemap(in) const scaletrain::Fill& (scaletrain::Fill fill) {
+  try {
+    fill.function = python::fill_function($input);
+    $1 = &fill;
+  } catch (...) {
+    python::set_current_error();
+    SWIG_fail;
+  }
+}
+%function(ReleaseFunction, release_function)
+%typemap(in) const scaletrain::HostOp& (scaletrain::HostOp op) {
+  try {
+    op = python::host_op($input);
+    $1 = &op;
+  } catch (...) {
+    python::set_current_error();
+    SWIG_fail;
+  }
+}
+
+// Fields of rows: [("x", dtype, (2,)), ...].
+%typemap(in) const std::vector<scaletrain::Field>& (std::vector<scaletrain::Field> fields) {
+  try {
+    const python::Object list = python::made(PySequence_Tuple($input));
+    for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i) {
+      const char* name = nullptr;
+      int dtype = 0;
+      PyObject* dims = nullptr;
+      if (PyArg_ParseTuple(PyTuple_GetItem(list.get(), i), "siO", &name, &dtype, &dims) == 0) throw python::Raised();
+      fields.push_back({name, static_cast<scaletrain::DType>(dtype), python::integers_of(dims, "dims")});
+    }
+    $1 = &fields;
+  } catch (...) {
+    python::set_current_error();
+    SWIG_fail;
+  }
+}
+
+// Values in and out of graphs.
+%typemap(in) const std::vector<scaletrain::Value>& (std::vector<scaletrain::Value> inputs) {
+  const python::Object list = python::owned(PySequence_Tuple($input));
+  if (!list) SWIG_fail;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i) {
+    if (PyTuple_GetItem(list.get(), i) == Py_None) {  // an optional input that is not given
+      inputs.emplace_back(nullptr, ST_NONE, nullptr);
+      continue;
+    }
+    void* value = nullptr;
+    const int converted = SWIG_ConvertPtr(PyTuple_GetItem(list.get(), i), &value, $descriptor(scaletrain::Value*), 0);
+    if (!SWIG_IsOK(converted) || value == nullptr) SWIG_exception_fail(SWIG_TypeError, "a list of graph values is wanted");
+    inputs.push_back(*static_cast<scaletrain::Value*>(value));
+  }
+  $1 = &inputs;
+}
+%typemap(in) const std::vector<scaletrain::Attribute>& (std::vector<scaletrain::Attribute> attributes) {
+  try {
+    attributes = python::attributes_of($input);
+    $1 = &attributes;
+  } catch (...) {
+    python::set_current_error();
+    SWIG_fail;
+  }
+}
+%typemap(out) std::vector<scaletrain::Value> {
+  const std::vector<scaletrain::Value>& all = $1;
+  $result = python::tuple_of(all, [](const scaletrain::Value& value) {
+    return SWIG_NewPointerObj(new scaletrain::Value(value), $descriptor(scaletrain::Value*), SWIG_POINTER_OWN);
+  });
+  if ($result == nullptr) SWIG_fail;
+}
+
+%typemap(in) const std::vector<std::string>& (std::vector<std::string> texts) {
+  try {
+    texts = python::texts_of($input, "$1_name");
+    $1 = &texts;
+  } catch (...) {
+    python::set_current_error();
+    SWIG_fail;
+  }
+}
+
+
+// classes.i has these in Python's shape.
+%ignore scaletrain::ReadOptions;
+%ignore scaletrain::ReadReport;
+%ignore scaletrain::Model::read(const ReadFunction&, const ReadOptions&, ReadReport&) const;
+%ignore scaletrain::Tensor::view;
+%ignore scaletrain::Tensor::to_dlpack;
+%ignore scaletrain::Tensor::from_dlpack;

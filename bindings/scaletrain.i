@@ -1,0 +1,223 @@
+// What Python, Java and C# have of ScaleTrain: the classes of scaletrain.hpp. A language's own file, included below, says how arrays,
+// functions, texts and errors cross over; this one says which classes there are, and gives those of C++ that no other language has
+// (pairs, optionals, overloaded streams) another shape. Valid for SWIG 4.1 and newer; Python's limited API needs 4.4.
+#if defined(SWIGPYTHON)
+%module(package="scaletrain", threads="1") native
+#else
+%module native
+#endif
+
+%{
+#include <scaletrain.hpp>
+%}
+
+%include <stdint.i>
+%include <std_string.i>
+
+// The C ABI stays below; so does what serves C++ alone.
+%rename("$ignore", regextarget=1, fullname=1) "^st_.*";
+%rename("$ignore", regextarget=1, fullname=1) "^scaletrain::detail::.*";
+%ignore scaletrain::operator+;
+%ignore scaletrain::operator-;
+%ignore scaletrain::operator*;
+%ignore scaletrain::operator/;
+#pragma SWIG nowarn=314,315,362,383,389,401,503
+
+namespace scaletrain {
+class View;
+class Views;
+class Attribute;
+class Value;
+class Context;
+class Tensor;
+struct HostOp;
+struct Field;
+struct Fill;
+}  // namespace scaletrain
+
+#if defined(SWIGPYTHON)
+%include "python/typemaps.i"
+#endif
+
+// A class that owns a handle: close() ends it at once and throws when it cannot; what was made of it keeps what it needs.
+%define %handle(Noun)
+%ignore scaletrain::Noun::Noun(Noun&&);
+%ignore scaletrain::Noun::get() const;
+%extend scaletrain::Noun {
+  void close() { $self->close(); }
+}
+%enddef
+%handle(Accumulator)
+%handle(Context)
+%handle(Data)
+%handle(Gemm)
+%handle(Graph)
+%handle(LossScaler)
+%handle(Model)
+%handle(Optimizer)
+%handle(PackedMatrix)
+%handle(Pending)
+%handle(Predictor)
+%handle(Recipe)
+%handle(Schedule)
+%handle(Tensor)
+%handle(Trainer)
+
+// error.hpp
+%ignore scaletrain::Error;
+%ignore scaletrain::last_error;
+%ignore scaletrain::check;
+%ignore scaletrain::require();
+%rename(live_handles_of) scaletrain::live_handles(const std::string&);
+%include <scaletrain/error.hpp>
+
+%include <scaletrain/dtype.hpp>
+
+// context.hpp
+%ignore scaletrain::HostOp;
+%ignore scaletrain::OpType;
+%ignore scaletrain::MemoryUse;
+%ignore scaletrain::ContextOptions::log;
+%ignore scaletrain::ContextOptions::parallel;
+%ignore scaletrain::ContextOptions::alloc;
+%ignore scaletrain::ContextOptions::free;
+%ignore scaletrain::ContextOptions::tuning_cache;
+%extend scaletrain::ContextOptions {
+  void set_log(const scaletrain::LogFunction& log) { $self->log = log; }
+  void set_parallel(const scaletrain::ParallelFunction& parallel) { $self->parallel = parallel; }
+  void set_tuning_cache(const std::string& file) { $self->tuning_cache = file; }
+}
+%include <scaletrain/context.hpp>
+
+// graph.hpp: attributes are a language's own map; a scope is begun and ended.
+%ignore scaletrain::Attribute;
+%ignore scaletrain::Scope;
+%ignore scaletrain::Graph::scope;
+%ignore scaletrain::Graph::apply(const std::string&, const std::vector<Value>&, const std::vector<Attribute>&) const;
+%ignore scaletrain::Graph::made;
+%ignore scaletrain::Graph::op;
+%rename(parameter_values) scaletrain::Graph::parameter(const std::string&, const View&, bool) const;
+%ignore scaletrain::Value::Value;
+%ignore scaletrain::Value::graph;
+%ignore scaletrain::Value::made;
+%extend scaletrain::Graph {
+  void begin_scope(const std::string& name) { scaletrain::check(st_graph_scope($self->get(), name.c_str())); }
+  void end_scope() { scaletrain::check(st_graph_scope_end($self->get())); }
+}
+%include <scaletrain/graph.hpp>
+
+%include <scaletrain/schedule.hpp>
+%include <scaletrain/recipe.hpp>
+
+// data.hpp: two new objects are given one after the other.
+%ignore scaletrain::Field;
+%ignore scaletrain::Data::split;
+%ignore scaletrain::Data::arrays(const Context&, int64_t, const Views&);
+%ignore scaletrain::Data::callback;  // SWIG writes int64_t* as another type than C++ has: the function goes in a struct
+%{
+namespace scaletrain {
+struct Fill {
+  FillFunction function;
+};
+}  // namespace scaletrain
+%}
+%newobject scaletrain::Data::of_rows;
+%extend scaletrain::Data {
+  static scaletrain::Data* of_rows(const scaletrain::Context& context, int64_t rows, const std::vector<scaletrain::Field>& fields,
+                                   const scaletrain::Fill& fill) {
+    return new scaletrain::Data(scaletrain::Data::callback(context, rows, fields, fill.function));
+  }
+}
+%newobject scaletrain::DataSplit::take_training;
+%newobject scaletrain::DataSplit::take_validation;
+%include <scaletrain/data.hpp>
+%inline %{
+namespace scaletrain {
+/// Data::split's two parts, each to be taken once.
+class DataSplit {
+ public:
+  DataSplit(const Data& data, double fraction, int64_t seed) : parts_(data.split(fraction, seed)) {}
+  Data* take_training() { return new Data(std::move(parts_.first)); }
+  Data* take_validation() { return new Data(std::move(parts_.second)); }
+
+ private:
+  std::pair<Data, Data> parts_;
+};
+}  // namespace scaletrain
+%}
+
+// pending.hpp
+%ignore scaletrain::Pending::wait(std::chrono::milliseconds) const;
+%extend scaletrain::Pending {
+  bool wait_for(int64_t milliseconds) { return $self->wait(std::chrono::milliseconds(milliseconds)); }
+}
+%include <scaletrain/pending.hpp>
+
+// model.hpp: streams are functions.
+%ignore scaletrain::Rename;
+%ignore scaletrain::Model::parameters;
+%ignore scaletrain::Model::write(std::ostream&) const;
+%ignore scaletrain::Model::read(std::istream&, const ReadOptions&) const;
+%ignore scaletrain::Model::read(std::istream&) const;
+%ignore scaletrain::Model::read(const ReadFunction&) const;
+%ignore scaletrain::Model::read(const ReadFunction&, const ReadOptions&) const;
+%rename(get_parameter) scaletrain::Model::get(const std::string&, const View&) const;
+%rename(set_parameter) scaletrain::Model::set;
+%include <scaletrain/model.hpp>
+
+// trainer.hpp: a step that is not whole yet is no report.
+%ignore scaletrain::Metric;
+%ignore scaletrain::Trainer::advance;
+%ignore scaletrain::Trainer::step() const;
+%ignore scaletrain::Trainer::backward() const;
+%ignore scaletrain::Trainer::run(int64_t) const;
+%newobject scaletrain::Trainer::work;
+%include <scaletrain/trainer.hpp>
+%extend scaletrain::Trainer {
+  scaletrain::StepReport* work(const scaletrain::Views& batch, int64_t nanoseconds) {
+    const std::optional<scaletrain::StepReport> whole = $self->advance(batch, std::chrono::nanoseconds(nanoseconds));
+    return whole ? new scaletrain::StepReport(*whole) : nullptr;
+  }
+}
+
+%ignore scaletrain::Predictor::generate(const std::vector<int32_t>&, const GenerateOptions&) const;
+%include <scaletrain/predictor.hpp>
+
+// tensor.hpp
+%include <scaletrain/tensor.hpp>
+
+// gemm.hpp: an epilogue is the arguments of run.
+%ignore scaletrain::Epilogue;
+%ignore scaletrain::Gemm::run;
+%{
+namespace {
+scaletrain::Epilogue epilogue_of(const scaletrain::View* bias, const scaletrain::View* pre_activation, scaletrain::Activation activation,
+                                 const scaletrain::View* derivative_at, const scaletrain::View* residual,
+                                 const scaletrain::View* column_sums) {
+  const auto given = [](const scaletrain::View* view) { return view ? std::optional<scaletrain::View>(*view) : std::nullopt; };
+  return {given(bias), given(pre_activation), activation, given(derivative_at), given(residual), given(column_sums)};
+}
+}  // namespace
+%}
+%include <scaletrain/gemm.hpp>
+%extend scaletrain::Gemm {
+  void multiply(float alpha, const scaletrain::View& a, const scaletrain::View& b, float beta, const scaletrain::View& c,
+                scaletrain::Activation activation, const scaletrain::View* bias, const scaletrain::View* pre_activation,
+                const scaletrain::View* derivative_at, const scaletrain::View* residual, const scaletrain::View* column_sums) {
+    $self->run(alpha, a, b, beta, c, epilogue_of(bias, pre_activation, activation, derivative_at, residual, column_sums));
+  }
+  void multiply_packed(float alpha, const scaletrain::View& a, const scaletrain::PackedMatrix& b, float beta, const scaletrain::View& c,
+                       scaletrain::Activation activation, const scaletrain::View* bias, const scaletrain::View* pre_activation,
+                       const scaletrain::View* derivative_at, const scaletrain::View* residual, const scaletrain::View* column_sums) {
+    $self->run(alpha, a, b, beta, c, epilogue_of(bias, pre_activation, activation, derivative_at, residual, column_sums));
+  }
+}
+
+%include <scaletrain/loss_scaler.hpp>
+%rename(step_scaled) scaletrain::Optimizer::step(const LossScaler&, const std::vector<View>&) const;
+%include <scaletrain/optimizer.hpp>
+%include <scaletrain/accumulator.hpp>
+
+#if defined(SWIGPYTHON)
+%include "python/classes.i"
+#endif

@@ -1,0 +1,51 @@
+"""Answers while it learns: one thread trains a net on y = sin x, another asks it the same question again and again. Each answer comes from
+the weights of one whole step, taken by Predictor.refresh; nobody waits for anybody. The same numbers as 04_predict_while_training.c."""
+
+import math
+import sys
+import threading
+
+import numpy
+
+import scaletrain as st
+
+ROWS, ROUNDS, STEPS = 64, 4, 150
+
+
+def ask(predictor: st.Predictor, x: float) -> float:
+    """One forward pass of one row. From any thread, at any time."""
+    answer = numpy.empty((1, 1), numpy.float32)
+    predictor.run({"x": numpy.array([[x]], numpy.float32)}, {"prediction": answer})
+    return float(answer[0, 0])
+
+
+def main() -> bool:
+    x = (numpy.float32(-3) + numpy.float32(6) * numpy.arange(ROWS, dtype=numpy.float32) / numpy.float32(ROWS - 1)).reshape(ROWS, 1)
+    batch = {"x": x, "y": numpy.sin(x.astype(numpy.float64)).astype(numpy.float32)}
+    context = st.Context()
+    model = st.Model.builtin(context, "mlp", seed=1, hidden=[32])
+    trainer = st.Trainer(model, {"batch": 64, "lr": 0.01, "weight_decay": 0})
+    predictor = st.Predictor(model)  # a snapshot of its own: 4 bytes a parameter
+
+    def train() -> None:
+        for _ in range(STEPS):
+            trainer.step(batch)
+
+    steady = True
+    answer = ask(predictor, 1.5)
+    for turn in range(1, ROUNDS + 1):
+        thread = threading.Thread(target=train)
+        thread.start()
+        for _ in range(200):  # whatever the trainer does meanwhile, the snapshot answers the same
+            steady = steady and ask(predictor, 1.5) == answer
+        thread.join()
+        predictor.refresh()  # also allowed in the middle of a step: it takes the newest whole one
+        answer = ask(predictor, 1.5)
+        print(f"after {turn * STEPS:3d} steps  sin 1.5 is about {answer:.3f}")
+    learned = abs(answer - math.sin(1.5)) < 0.05 and steady
+    print("it answered while it learned" if learned else "it did not")
+    return learned
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main() else 1)

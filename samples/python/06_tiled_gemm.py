@@ -1,0 +1,41 @@
+"""Why the tile matters: one product, cut into tiles of several sizes, beside numpy's."""
+
+import sys
+import time
+
+import numpy
+
+import scaletrain as st
+
+SIZE = 384
+
+
+def some_numbers(seed: int) -> numpy.ndarray:
+    return numpy.random.default_rng(seed).uniform(-1, 1, (SIZE, SIZE)).astype(numpy.float32)
+
+
+def main() -> bool:
+    a, b, c = some_numbers(1), some_numbers(2), numpy.empty((SIZE, SIZE), numpy.float32)
+    plain = a.astype(numpy.float64) @ b
+    begin = time.perf_counter()
+    numpy.matmul(a, b, out=c)
+    print(f"{'numpy':<22} {2e-9 * SIZE**3 / (time.perf_counter() - begin):8.2f} GFLOP/s")
+
+    worst = 0.0
+    context = st.Context()
+    for tile in (8, 32, 64, 128, 384, 0):  # 0: the library's choice
+        with st.Gemm(context, SIZE, SIZE, SIZE, tile=(tile, tile, tile), block=(tile, tile)) as gemm:
+            best = 0.0  # the first run finds cold caches
+            for _ in range(5):
+                gemm.run(a, b, c)
+                best = max(best, gemm.info.flops_per_second)
+            info = gemm.info
+        difference = float(numpy.abs(c - plain).max())
+        worst = max(worst, difference)
+        name = "tile " + "x".join(map(str, info.tile)) + ("" if tile else ", chosen")
+        print(f"{name:<22} {1e-9 * best:8.2f} GFLOP/s  largest difference {difference:.1e}  {'rounded' if info.adjusted else ''}")
+    return worst < 1e-4  # fp32 sums of 384 products of numbers below 1
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main() else 1)

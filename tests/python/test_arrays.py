@@ -1,0 +1,283 @@
+"""Arrays cross over where they lie, or are refused with what is wrong."""
+
+import array
+import ctypes
+import gc
+import re
+
+import numpy
+import pytest
+
+import scaletrain as st
+from nets import ROWS, mlp, sine, trainer
+from scaletrain import native
+
+F32 = numpy.float32
+
+
+def described(given):
+    address, dtype, shape, strides, writable = native.describe(given)
+    return address, dtype, shape, strides, writable
+
+
+@pytest.mark.parametrize("code, dtype", [("f", 1), ("d", 2), ("i", 5), ("q", 6), ("l", 6), ("B", 7)])
+def test_array_array_is_seen_where_it_lies(code, dtype):
+    given = array.array(code, [1, 2, 3])
+    assert described(given) == (given.buffer_info()[0], dtype, (3,), (), True)
+
+
+@pytest.mark.parametrize("name, dtype", [("float32", 1), ("float64", 2), ("float16", 4), ("int32", 5), ("int64", 6), ("uint8", 7), ("bool", 8)])
+def test_numpy_is_seen_where_it_lies(name, dtype):
+    given = numpy.zeros((2, 3), name)
+    assert described(given) == (given.ctypes.data, dtype, (2, 3), (), True)
+
+
+def test_memoryview_and_ctypes_and_bytearray_are_seen_where_they_lie():
+    owner = bytearray(24)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(owner))
+    assert described(owner)[:3] == (address, 7, (24,))
+    assert described(memoryview(owner).cast("f", (2, 3)))[:3] == (address, 1, (2, 3))
+    numbers = (ctypes.c_float * 6)()
+    assert described(numbers)[:3] == (ctypes.addressof(numbers), 1, (6,))
+
+
+def test_bytes_are_read_only():
+    assert described(b"abc")[4] is False
+
+
+def test_bf16_is_given_as_bits():
+    bits = numpy.zeros((4, 2), numpy.uint16)
+    assert described(st.Bf16(bits))[:3] == (bits.ctypes.data, 3, (4, 2))
+    with pytest.raises(st.InvalidArgument, match="Bf16 takes the bits as 16-bit unsigned"):
+        described(st.Bf16(numpy.zeros(4, F32)))
+
+
+def test_strides_go_along():
+    whole = numpy.zeros((4, 6), F32)
+    assert described(whole.T)[2:4] == ((6, 4), (1, 6))
+    assert described(whole[:, ::2])[2:4] == ((4, 3), (6, 2))
+
+
+class OnlyDlpack:
+    """As PyTorch's tensors: no buffer protocol."""
+
+    def __init__(self, of, device=(1, 0)):
+        self.of, self.device = of, device
+
+    def __dlpack__(self, **_):
+        return self.of.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+@pytest.mark.parametrize("name, dtype", [("float32", 1), ("float64", 2), ("float16", 4), ("int32", 5), ("int64", 6), ("uint8", 7), ("bool", 8)])
+def test_dlpack_is_seen_where_it_lies(name, dtype):
+    given = numpy.zeros((3, 2), name)
+    assert described(OnlyDlpack(given))[:4] == (given.ctypes.data, dtype, (3, 2), ())
+    assert described(OnlyDlpack(given[:, :1]))[:4] == (given.ctypes.data, dtype, (3, 1), (2, 1))
+
+
+def test_dlpack_of_another_device_is_refused():
+    with pytest.raises(st.InvalidArgument, match="device 2; give one in the CPU's memory"):
+        described(OnlyDlpack(numpy.zeros(3, F32), (2, 0)))
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (numpy.zeros(3, ">f4"), "format \">f\" is of the other byte order"),
+        (numpy.zeros(3, "complex64"), "format \"Zf\" is none of ours: f f32"),
+        (numpy.zeros(3, "int16"), "format \"h\" is none of ours"),
+        (numpy.zeros(3, F32)[::-1], "runs backwards"),
+        (numpy.zeros((1,) * 9, F32), "9 dimensions; 8 are the most"),
+        ([1.0, 2.0], "a list is no array"),
+        (None, "a NoneType is no array"),
+        (3, "a int is no array"),
+    ],
+)
+def test_what_is_no_array_of_ours_is_refused(given, said):
+    with pytest.raises(st.InvalidArgument, match=re.escape(said)) as caught:
+        described(given)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_a_batch_names_the_array_that_is_wrong(context):
+    step = trainer(context).step
+    good = sine()
+    with pytest.raises(st.InvalidArgument, match='"y"'):
+        step({**good, "y": good["y"].astype(float)})
+    with pytest.raises(st.InvalidArgument, match='"y"'):
+        step({**good, "y": good["y"][:-1]})
+    with pytest.raises(st.InvalidArgument, match='input "y" is missing'):
+        step({"x": good["x"], "z": good["y"]})
+    with pytest.raises(st.InvalidArgument, match="a key of the dict is a int"):
+        step({1: good["x"]})
+    with pytest.raises(st.InvalidArgument, match="by name, as a dict"):
+        step([good["x"]])
+    step(good)
+
+
+def test_gaps_are_taken(context):
+    good = sine()
+    wide = numpy.zeros((ROWS, 5), F32)
+    wide[:, 2:3] = good["x"]
+    first, second = trainer(context), trainer(context)
+    assert first.step(good).loss == second.step({"x": wide[:, 2:3], "y": good["y"]}).loss
+    assert first.digest() == second.digest()
+
+
+def test_read_only_arrays_are_read_and_not_written(context):
+    good = sine()
+    for values in good.values():
+        values.setflags(write=False)
+    train = trainer(context)
+    train.step(good)
+    model = mlp(context)
+    target = numpy.zeros((1, 8), F32)
+    target.setflags(write=False)
+    name = model.parameters[0].name
+    with pytest.raises(st.InvalidArgument, match="cannot be filled"):
+        model.get(name, target)
+    with pytest.raises(st.InvalidArgument, match="cannot be filled"):
+        st.Predictor(model).run({"x": good["x"]}, {"prediction": bytes(4 * ROWS)})
+    with pytest.raises(st.InvalidArgument, match="cannot be filled"):
+        st.Optimizer(context, {"w": target}, optimizer="sgd")
+    with pytest.raises(st.InvalidArgument, match="cannot be filled"):
+        st.clip_norm(context, [target], 1)
+
+
+def test_an_optimizer_writes_where_the_parameters_lie(context):
+    w, g = numpy.ones(5, F32), numpy.ones(5, F32)
+    address = w.ctypes.data
+    optimizer = st.Optimizer(context, {"w": w}, optimizer="sgd", lr=0.5, weight_decay=0)
+    assert optimizer.step([g]).step == 1
+    assert w.ctypes.data == address and w.tolist() == [0.5] * 5
+
+
+def test_what_is_borrowed_cannot_be_resized_or_freed(context):
+    w = bytearray(64)
+    optimizer = st.Optimizer(context, {"w": memoryview(w).cast("f")}, optimizer="sgd")
+    with pytest.raises(BufferError):
+        w.append(1)
+    optimizer.close()
+    w.append(1)
+
+    gradients = [numpy.ones(1 << 16, F32) for _ in range(4)]
+    accumulator = st.Accumulator(context, 2, gradients)
+    addresses = [g.ctypes.data for g in gradients]
+    del gradients
+    for _ in range(20):
+        gc.collect()
+        litter = [numpy.full(1 << 16, numpy.nan, F32) for _ in range(4)]  # would lie where those were
+        assert not {one.ctypes.data for one in litter} & set(addresses)
+        del litter
+    accumulator.add(1)
+    accumulator.add(1)
+
+
+def test_data_keeps_its_arrays(context):
+    good = sine()
+    expected = trainer(context, st.Data.arrays(context, good)).step().loss
+    data = st.Data.arrays(context, {name: values.copy() for name, values in good.items()})
+    gc.collect()
+    litter = [numpy.full((ROWS, 1), numpy.nan, F32) for _ in range(50)]
+    assert trainer(context, data).step().loss == expected
+    del litter
+
+
+def test_forward_gives_copies_of_the_program_own(context):
+    train = trainer(context)
+    outputs = train.forward({"x": sine()["x"]})
+    prediction = numpy.asarray(outputs["prediction"])
+    assert prediction.shape == (ROWS, 1) and prediction.dtype == F32
+    before = prediction.copy()
+    train.backward({"prediction": numpy.ones((ROWS, 1), F32)})
+    train.apply()
+    train.close()
+    assert (prediction == before).all()
+
+
+def test_a_tensor_is_seen_without_a_copy_and_outlives_its_owner(context):
+    tensor = st.Tensor(context, "f32", (2, 3))
+    seen = numpy.asarray(tensor)
+    seen[:] = 7
+    assert tensor.shape == (2, 3) and tensor.dtype == "f32"
+    assert tensor.memory().tolist() == [[7, 7, 7], [7, 7, 7]]
+    address = seen.ctypes.data
+    assert address % 64 == 0
+    assert numpy.asarray(tensor.memory()).ctypes.data == address
+    assert numpy.from_dlpack(tensor).ctypes.data == address
+    tensor.close()
+    context.close()
+    gc.collect()
+    seen[1, 2] = 8
+    assert seen.sum() == 43
+    with pytest.raises(st.InvalidHandle):
+        tensor.memory()
+
+
+def test_a_tensor_over_an_array_keeps_it(context):
+    mine = numpy.arange(6, dtype=F32).reshape(2, 3)
+    address = mine.ctypes.data
+    tensor = st.Tensor.of(context, mine)
+    del mine
+    gc.collect()
+    seen = numpy.from_dlpack(tensor)
+    assert seen.ctypes.data == address and seen.tolist() == [[0, 1, 2], [3, 4, 5]]
+    tensor.close()
+    assert seen[1, 2] == 5
+
+
+def test_a_tensor_of_dlpack_takes_it_over(context):
+    mine = numpy.arange(4, dtype=numpy.int64)
+    tensor = st.Tensor.from_dlpack(context, mine)
+    assert numpy.asarray(tensor).ctypes.data == mine.ctypes.data and tensor.dtype == "i64"
+    with pytest.raises(BufferError):
+        tensor.__dlpack__(copy=True)
+
+
+def test_a_capsule_that_nobody_takes_gives_its_memory_back(context):
+    tensor = st.Tensor(context, "f32", (1000,))
+    before = context.memory().allocated_bytes
+    capsule = tensor.__dlpack__()
+    tensor.close()
+    assert context.memory().allocated_bytes == before
+    del capsule
+    gc.collect()
+    assert context.memory().allocated_bytes < before
+
+
+def test_an_empty_tensor_and_a_number(context):
+    assert numpy.asarray(st.Tensor(context, "f32", (3, 0))).shape == (3, 0)
+    number = numpy.asarray(st.Tensor(context, "f64", ()))
+    assert number.shape == () and number == 0
+
+
+def test_optimizer_state_is_its_own_memory_and_keeps_it_open(context):
+    w = numpy.ones(4, F32)
+    optimizer = st.Optimizer(context, {"w": w}, optimizer="adamw")
+    optimizer.step([numpy.ones(4, F32)])
+    state = optimizer.state()
+    moments = {name: numpy.asarray(view) for name, view in state.items()}
+    assert any(values.any() for values in moments.values())
+    with pytest.raises(st.WrongState, match="is still seen"):
+        optimizer.close()
+    del state, moments
+    gc.collect()
+    optimizer.close()
+
+
+def test_products_over_transposed_arrays(context):
+    rng = numpy.random.default_rng(1)
+    a, b = rng.standard_normal((5, 7)).astype(F32), rng.standard_normal((3, 7)).astype(F32)
+    c = numpy.full((5, 3), numpy.nan, F32)
+    gemm = st.Gemm(context, 5, 3, 7, b=st.GemmLayout(row=1, column=7))
+    gemm.run(a, b.T, c)
+    assert numpy.allclose(c, a @ b.T, atol=1e-5)
+    bias, residual, sums = rng.standard_normal(3).astype(F32), c.copy(), numpy.zeros(3, F32)
+    gemm.run(a, gemm.pack(b.T), c, bias=bias, activation="relu", residual=residual, column_sums=sums)
+    expected = numpy.maximum(a @ b.T + bias, 0) + residual
+    assert numpy.allclose(c, expected, atol=1e-5) and numpy.allclose(sums, expected.sum(axis=0), atol=1e-4)
+    with pytest.raises(st.InvalidArgument, match="activation 'tanh' is none of none, relu"):
+        gemm.run(a, b.T, c, activation="tanh")
