@@ -30,13 +30,29 @@ inline void handle(int signal, siginfo_t* info, void* machine) {
 
 /// Whether SIGINT would raise KeyboardInterrupt in this thread: a program with a handler of its own means something else by it.
 inline bool raises_here() {
-  PyObject* const asked = registered("interrupts_here");
-  if (asked == nullptr) return PyErr_Clear(), false;
-  PyObject* const answer = PyObject_CallObject(asked, nullptr);
-  if (answer == nullptr) return PyErr_Clear(), false;
-  const bool yes = PyObject_IsTrue(answer) == 1;
-  Py_DECREF(answer);
-  return yes;
+  static const Object known = borrowed(registered("interrupts"));  // main thread, getsignal, its arguments, default_int_handler; for ever
+  if (!known) return PyErr_Clear(), false;
+  static const unsigned long main_thread = PyLong_AsUnsignedLong(PyTuple_GetItem(known.get(), 0));
+  if (PyThread_get_thread_ident() != main_thread) return false;
+  PyObject* const handler = PyObject_CallObject(PyTuple_GetItem(known.get(), 1), PyTuple_GetItem(known.get(), 2));
+  if (handler == nullptr) return PyErr_Clear(), false;
+  Py_DECREF(handler);
+  return handler == PyTuple_GetItem(known.get(), 3);
+}
+
+/// Puts handle() before the interpreter's own, where it is not yet; it stays there, and outside a long call does nothing but pass on.
+inline bool install() {
+  struct sigaction now {};
+  if (sigaction(SIGINT, nullptr, &now) != 0) return false;
+  const bool has_info = (now.sa_flags & SA_SIGINFO) != 0;
+  if (has_info && now.sa_sigaction == handle) return true;
+  if (!has_info && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN)) return false;
+  previous.action = now;
+  struct sigaction mine {};
+  mine.sa_sigaction = handle;
+  mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&mine.sa_mask);
+  return sigaction(SIGINT, &mine, nullptr) == 0;
 }
 
 }  // namespace interrupt
@@ -45,25 +61,14 @@ inline bool raises_here() {
 class Interruptible {
  public:
   explicit Interruptible(st_context* context) {
-    if (context == nullptr || interrupt::context.load(std::memory_order_relaxed) != nullptr || !interrupt::raises_here()) return;
-    struct sigaction mine {};
-    mine.sa_sigaction = interrupt::handle;
-    mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigemptyset(&mine.sa_mask);
-    if (sigaction(SIGINT, nullptr, &interrupt::previous.action) != 0) return;
-    const bool is_function = (interrupt::previous.action.sa_flags & SA_SIGINFO) != 0 ||
-                             (interrupt::previous.action.sa_handler != SIG_DFL && interrupt::previous.action.sa_handler != SIG_IGN);
-    if (!is_function) return;
-    interrupt::context.store(context, std::memory_order_relaxed);
-    armed_ = sigaction(SIGINT, &mine, nullptr) == 0;
-    if (!armed_) interrupt::context.store(nullptr, std::memory_order_relaxed);
+    if (context == nullptr || interrupt::context.load(std::memory_order_relaxed) != nullptr) return;
+    armed_ = interrupt::raises_here() && interrupt::install();
+    if (armed_) interrupt::context.store(context, std::memory_order_relaxed);
   }
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;
   ~Interruptible() {
-    if (!armed_) return;
-    sigaction(SIGINT, &interrupt::previous.action, nullptr);
-    interrupt::context.store(nullptr, std::memory_order_relaxed);
+    if (armed_) interrupt::context.store(nullptr, std::memory_order_relaxed);
   }
 
  private:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found, unused-ignore]
 import atexit
 import json
 import signal
@@ -13,16 +14,13 @@ from .arrays import Bf16
 from .handle import native, of_c
 
 
-def _interrupts_here() -> bool:
-    """Whether Ctrl-C raises KeyboardInterrupt in this thread."""
-    return threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
 def _give() -> None:
     classes = [reports.StepReport, reports.Evaluation, reports.OptimizerReport, reports.MemoryUse, reports.MemoryStats,
                reports.ParameterInfo, reports.ReadReport, Bf16]  # fmt: skip
+    # Where Ctrl-C raises KeyboardInterrupt; _signal's getsignal, since signal's makes an enum of each answer.
+    interrupts = (threading.main_thread().ident, _signal.getsignal, (signal.SIGINT,), signal.default_int_handler)
     names: dict[str, Any] = {kind.__name__: kind for kind in classes}
-    native.give({**names, "error": errors.error, "interrupts_here": _interrupts_here})
+    native.give({**names, "error": errors.error, "interrupts": interrupts})
 
 
 _give()
