@@ -37,14 +37,19 @@ struct Fill;
 
 #if defined(SWIGPYTHON)
 %include "python/typemaps.i"
+#elif defined(SWIGJAVA)
+%include "java/typemaps.i"
+#elif defined(SWIGCSHARP)
+%include "csharp/typemaps.i"
 #endif
 
-// A class that owns a handle: close() ends it at once and throws when it cannot; what was made of it keeps what it needs.
+// A class that owns a handle: close() ends it at once and throws when it cannot, also while another thread is in a call of it; what was made of
+// it keeps what it needs. The object itself goes with the language's own.
 %define %handle(Noun)
 %ignore scaletrain::Noun::Noun(Noun&&);
 %ignore scaletrain::Noun::get() const;
 %extend scaletrain::Noun {
-  void close() { $self->close(); }
+  void close() { scaletrain::detail::Access::end(*$self); }
 }
 %enddef
 %handle(Accumulator)
@@ -220,4 +225,8 @@ scaletrain::Epilogue epilogue_of(const scaletrain::View* bias, const scaletrain:
 
 #if defined(SWIGPYTHON)
 %include "python/classes.i"
+#elif defined(SWIGJAVA)
+%include "java/classes.i"
+#elif defined(SWIGCSHARP)
+%include "csharp/classes.i"
 #endif

@@ -93,12 +93,11 @@ class Handle {
   Handle& operator=(const Handle&) = delete;
 
   /// The raw handle, for the C ABI; null after close() or a move.
-  T* get() const noexcept { return handle_; }
+  T* get() const noexcept { return handle_.load(std::memory_order_relaxed); }
 
   /// Destroys now. What was made of it keeps what it needs. Closing twice is fine.
   void close() {
-    conclude(destroy(handle_), host_.get(), nullptr);
-    handle_ = nullptr;
+    end();
     host_.reset();
   }
 
@@ -106,18 +105,31 @@ class Handle {
   friend struct Access;
   Handle() = default;
   explicit Handle(std::shared_ptr<Host> host) : host_(std::move(host)) {}
-  Handle(Handle&& other) noexcept : host_(std::move(other.host_)), handle_(std::exchange(other.handle_, nullptr)) {}
+  Handle(Handle&& other) noexcept : host_(std::move(other.host_)), handle_(other.handle_.exchange(nullptr)) {}
   Handle& operator=(Handle&& other) noexcept {
     if (this != &other) {
       drop();
       host_ = std::move(other.host_);
-      handle_ = std::exchange(other.handle_, nullptr);
+      handle_ = other.handle_.exchange(nullptr);
     }
     return *this;
   }
   ~Handle() { drop(); }
 
-  T** out() noexcept { return &handle_; }
+  /// Where a call puts a new handle; it is this object's when the call has returned.
+  class Out {
+   public:
+    explicit Out(std::atomic<T*>& to) noexcept : to_(to) {}
+    Out(const Out&) = delete;
+    Out& operator=(const Out&) = delete;
+    ~Out() { to_ = made_; }
+    operator T**() noexcept { return &made_; }
+
+   private:
+    std::atomic<T*>& to_;
+    T* made_ = nullptr;
+  };
+  Out out() noexcept { return Out(handle_); }
   const std::shared_ptr<Host>& host() const noexcept { return host_; }
   /// For const char* getters and the like: the handle's outcome of a call.
   void done(st_status status) const { conclude(status, host_.get(), nullptr); }
@@ -125,24 +137,34 @@ class Handle {
   template <class Call>
   std::string text(Call call) const {
     const char* found = "";
-    done(call(handle_, &found));
+    done(call(get(), &found));
     return found;
   }
 
  private:
+  /// close() where a garbage collector ends the object: a thread that is inside of a call of it finds the host's functions there, and a
+  /// call that comes later a handle that is over.
+  void end() {
+    conclude(destroy(get()), host_.get(), nullptr);
+    handle_ = nullptr;
+  }
   void drop() noexcept {
     // A handle that another thread is inside of stays, and may call the host: then the host's functions stay too.
-    if (destroy(handle_) != ST_OK && host_) new (std::nothrow) std::shared_ptr<Host>(host_);
+    if (destroy(get()) != ST_OK && host_) new (std::nothrow) std::shared_ptr<Host>(host_);
     handle_ = nullptr;
     host_.reset();
   }
 
   std::shared_ptr<Host> host_;
-  T* handle_ = nullptr;
+  std::atomic<T*> handle_{nullptr};
 };
 
-/// How the nouns see each other's hosts.
+/// How the nouns see each other's hosts, and the bindings the end of a handle.
 struct Access {
+  template <class Noun>
+  static void end(Noun& noun) {
+    noun.end();
+  }
   template <class Noun>
   static const std::shared_ptr<Host>& host(const Noun& noun) noexcept {
     return noun.host();

@@ -1,0 +1,27 @@
+"""Runs a sample in C and in another language: both must end well and print the same. Of sample 06, whose numbers are times, only that it ends well.
+
+same_numbers.py C_PROGRAM COMMAND... -- ARGUMENTS...     the arguments are both programs'
+"""
+
+import difflib
+import subprocess
+import sys
+
+
+def printed(command: list[str]) -> list[str]:
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}")
+    return done.stdout.splitlines()
+
+
+def main(program: str, *words: str) -> None:
+    end = words.index("--")
+    command, arguments = list(words[:end]), list(words[end + 1 :])
+    in_c, elsewhere = printed([program, *arguments]), printed([*command, *arguments])
+    if "06_tiled_gemm" not in program and in_c != elsewhere:
+        sys.exit("\n".join(difflib.unified_diff(in_c, elsewhere, program, " ".join(command), lineterm="")))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
