@@ -1,0 +1,43 @@
+"""What test_leaks.py looks at from below: 200 steps, and the other long calls, errors and callbacks among them. leak_trial.py [leak]"""
+
+import gc
+import sys
+
+import numpy
+
+import scaletrain as st
+from scaletrain import native
+
+
+def main(leak: bool) -> None:
+    x = numpy.linspace(-3, 3, 64, dtype=numpy.float32).reshape(64, 1)
+    batch = {"x": x, "y": numpy.sin(x)}
+    with st.Context(threads=2, log=lambda *record: None) as context:
+        model = st.Model.builtin(context, "mlp", hidden=[8], seed=1)
+        trainer = st.Trainer(model, {"batch": 64}, st.Data.arrays(context, batch))
+        for _ in range(100):
+            trainer.step(batch)
+        trainer.run(200, lambda report: None)
+        predictor = st.Predictor(model)
+        out = numpy.empty((64, 1), numpy.float32)
+        for _ in range(20):
+            predictor.run({"x": x}, {"prediction": out})
+            trainer.forward(batch)
+            trainer.backward()
+            trainer.apply()
+            optimizer = st.Optimizer(context, {"w": out}, optimizer="adamw")
+            optimizer.step([x])
+            numpy.from_dlpack(st.Tensor.of(context, out)).sum()
+            for wrong in (lambda: trainer.step({"x": x}), lambda: trainer.run(300, lambda report: 1 / 0)):
+                try:
+                    wrong()
+                except (st.ScaleTrainError, ZeroDivisionError):
+                    pass
+    if leak:
+        native.Schedule('{"lr": 0.1}').thisown = False
+    del context, model, trainer, predictor, optimizer
+    gc.collect()
+
+
+if __name__ == "__main__":
+    main("leak" in sys.argv)

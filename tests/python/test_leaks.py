@@ -1,0 +1,37 @@
+"""Memory as valgrind sees it, below the interpreter: nothing of ours is lost, read before it is written or used when it is gone."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+
+import pytest
+
+TRIAL = pathlib.Path(__file__).with_name("leak_trial.py")
+pytestmark = pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not here; tests/setup installs it")
+
+
+def errors_of_ours(folder, *arguments):
+    """Kind and innermost functions of what valgrind holds against the library and its extension; the interpreter's own is left out."""
+    found = folder / "valgrind.xml"
+    command = ["valgrind", "--leak-check=full", "--show-leak-kinds=definite", "--num-callers=40", "--xml=yes", f"--xml-file={found}"]
+    # The interpreter's small blocks come from malloc, one by one, so that valgrind sees each.
+    done = subprocess.run([*command, sys.executable, TRIAL, *arguments], env={**os.environ, "PYTHONMALLOC": "malloc"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    ours = []
+    for error in xml.parse(found).getroot().findall("error"):
+        frames = [(frame.findtext("fn") or "?", frame.findtext("obj") or "") for frame in error.iter("frame")]
+        at_import = any(function.startswith("SWIG_mod_exec") for function, _ in frames)  # a module's own types live as long as the program
+        if not at_import and any("libscaletrain" in file or "_native" in file for _, file in frames):
+            ours.append((error.findtext("kind"), [function for function, _ in frames[:12]]))
+    return ours
+
+
+def test_nothing_is_lost(tmp_path):
+    assert errors_of_ours(tmp_path) == []
+
+
+def test_what_is_lost_would_be_seen(tmp_path):
+    assert {kind for kind, _ in errors_of_ours(tmp_path, "leak")} == {"Leak_DefinitelyLost"}
