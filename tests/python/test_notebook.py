@@ -1,0 +1,29 @@
+"""The notebook, run in a kernel: it learns, its plot grows, its progress bar is a cell's output that is replaced."""
+
+import pathlib
+import re
+
+import jupyter_client
+import nbclient
+import nbformat
+
+NOTEBOOK = pathlib.Path(__file__).parents[2] / "samples/python/fine_tune.ipynb"
+
+
+def test_it_learns_and_shows_it(tmp_path):
+    cells = nbformat.read(NOTEBOOK, 4)
+    # It looks for the repository above the folder that it runs in.
+    (tmp_path / "LICENSE").write_bytes((NOTEBOOK.parents[2] / "LICENSE").read_bytes())
+    (tmp_path / "tests/bench").mkdir(parents=True)
+    (tmp_path / "tests/bench/README.md").write_bytes((NOTEBOOK.parents[2] / "tests/bench/README.md").read_bytes())
+    kernel = jupyter_client.AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(tmp_path / "kernel"))
+    done = nbclient.NotebookClient(cells, km=kernel, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+
+    outputs = [output for cell in done.cells if cell.cell_type == "code" for output in cell.outputs]
+    shown = [output.data for output in outputs if output.output_type == "display_data"]
+    assert re.fullmatch(r"\[#+\] 600/600  loss [0-9.]+  [0-9,]+ tokens/s", shown[0]["text/plain"])
+    assert len(shown) == 2 and len(shown[1]["image/png"]) > 10_000  # one plot, the last of those that took each other's place
+    printed = "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stdout")
+    before, after = map(float, re.search(r"validation loss ([0-9.]+), then ([0-9.]+) nats", printed).groups())
+    assert after < before - 0.5
+    assert (tmp_path / "fine_tuned.safetensors").exists()
