@@ -72,7 +72,7 @@ struct Fill;
 %ignore scaletrain::Error;
 %ignore scaletrain::last_error;
 %ignore scaletrain::check;
-%ignore scaletrain::require();
+%rename(require_as_compiled) scaletrain::require();  // by a language as it loads the library
 %rename(live_handles_of) scaletrain::live_handles(const std::string&);
 %include <scaletrain/error.hpp>
 

@@ -8,7 +8,13 @@ from importlib import resources
 from types import TracebackType
 from typing import Any, Callable, TypeVar
 
-from . import native
+try:
+    from . import native
+except ImportError as problem:
+    raise ImportError(
+        f"scaletrain: its native part cannot be loaded: {problem}. It is _native.abi3.so beside {__file__} (x86-64 Linux, Python 3.11 or "
+        "newer), which needs libscaletrain.so: in a wheel beside it, else where the loader looks. Install the package anew, or build it."
+    ) from problem
 
 _Any = TypeVar("_Any", bound=Callable[..., Any])
 _Self = TypeVar("_Self", bound="Handle")

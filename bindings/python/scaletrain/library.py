@@ -24,6 +24,7 @@ def _give() -> None:
 
 
 _give()
+native.require_as_compiled()  # a library of another version says so here, and not in some later call
 atexit.register(native.end)
 
 

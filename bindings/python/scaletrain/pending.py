@@ -7,7 +7,7 @@ from .handle import Handle, of_c
 
 
 class Pending(Handle):
-    """Like a future. Closing it waits for the end."""
+    """Like a future; in asyncio: await asyncio.to_thread(pending.result). Closing it waits for the end."""
 
     __slots__ = ()
 
