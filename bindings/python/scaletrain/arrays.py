@@ -64,7 +64,7 @@ def held(array: Array) -> object:
 
 
 def new_array(dtype: int, shape: Sequence[int]) -> memoryview[Any]:
-    """Zeros that Python owns: numpy.asarray and torch.asarray see them without a copy."""
+    """Zeros that Python owns: numpy.asarray sees them without a copy, and torch.from_numpy that (torch.asarray forgets the shape)."""
     count = math.prod(shape)
     memory: Any = memoryview(bytearray(count * _BYTES[dtype]))
     made: memoryview[Any] = memory.cast(_FORMATS[dtype]) if count == 0 else memory.cast(_FORMATS[dtype], shape=list(shape))

@@ -58,7 +58,10 @@ class Trainer(Handle):
 
     @of_c("st_trainer_forward")
     def forward(self, batch: Batch) -> dict[str, memoryview]:
-        """The first part of a step whose loss the program computes: the model's outputs, copied. backward() and apply() follow."""
+        """The first part of a step whose loss the program computes: the model's outputs, copied. backward() and apply() follow.
+
+        For PyTorch: torch.from_numpy(numpy.asarray(outputs["prediction"])).requires_grad_(), whose .grad goes to backward().
+        """
         return {name: copy_of(memory) for name, memory in self._native.forward(batch).items()}
 
     @of_c("st_trainer_backward")
