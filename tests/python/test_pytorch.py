@@ -9,7 +9,11 @@ import scaletrain as st
 from nets import ROWS, mlp, sine
 from scaletrain import native
 
-torch = pytest.importorskip("torch", reason="PyTorch is not here; tests/setup --peers installs it")
+try:
+    import torch
+except ImportError:
+    torch = None
+pytestmark = pytest.mark.skipif(torch is None, reason="PyTorch is not here; tests/setup --peers installs it")
 
 
 @pytest.mark.parametrize("name, dtype", [("float32", 1), ("float64", 2), ("bfloat16", 3), ("float16", 4), ("int32", 5), ("int64", 6), ("uint8", 7), ("bool", 8)])
