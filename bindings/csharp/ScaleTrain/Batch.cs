@@ -1,0 +1,60 @@
+using System.Collections;
+using System.Collections.Generic;
+
+namespace ScaleTrain {
+
+/// <summary>Arrays by name: a batch, a predictor's inputs and outputs, parameters. Make it once and step with it often, with new numbers in the
+/// same arrays: a call then allocates nothing.</summary>
+/// <example><code>
+/// var batch = new Batch { { "x", x, 64, 1 }, { "y", y, 64, 1 } };  // float[] x, y of 64 elements
+/// var same = new Batch { { "x", new float[64, 1] }, { "y", new float[64, 1] } };
+/// </code></example>
+public sealed class Batch : IEnumerable<KeyValuePair<string, View>> {
+  internal struct Entry {
+    internal string Name;
+    internal byte[] Utf8;
+    internal View View;
+  }
+
+  internal readonly List<Entry> Entries = new List<Entry>();
+  internal long NameBytes;
+
+  /// <summary>An empty one, to be filled by <see cref="Add(string, View)"/>.</summary>
+  public Batch() {}
+
+  /// <summary>Of what is there by name.</summary>
+  public Batch(IEnumerable<KeyValuePair<string, View>> arrays) {
+    foreach (KeyValuePair<string, View> array in Handle.Given(arrays, "arrays")) Add(array.Key, array.Value);
+  }
+
+  /// <summary>How many arrays.</summary>
+  public int Count { get { return Entries.Count; } }
+
+  /// <summary>The array of a name.</summary>
+  public View this[string name] {
+    get {
+      foreach (Entry entry in Entries)
+        if (entry.Name == name) return entry.View;
+      throw new NotFoundException("no array is named \"" + name + "\"") { Tensor = name ?? "" };
+    }
+  }
+
+  /// <summary>One more, with its own dims.</summary>
+  public void Add(string name, View view) {
+    byte[] utf8 = Utf8.Of(Handle.Given(name, "name"));
+    Entries.Add(new Entry { Name = name, Utf8 = utf8, View = Handle.Given(view, name) });
+    NameBytes += utf8.Length;
+  }
+
+  /// <summary>One more, with these dims.</summary>
+  public void Add(string name, View view, params long[] dims) { Add(name, Handle.Given(view, name).Reshape(dims)); }
+
+  /// <summary>Names and arrays, in their order.</summary>
+  public IEnumerator<KeyValuePair<string, View>> GetEnumerator() {
+    foreach (Entry entry in Entries) yield return new KeyValuePair<string, View>(entry.Name, entry.View);
+  }
+
+  IEnumerator IEnumerable.GetEnumerator() { return GetEnumerator(); }
+}
+
+}

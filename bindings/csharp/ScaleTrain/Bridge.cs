@@ -1,0 +1,79 @@
+using System;
+using System.Runtime.ExceptionServices;
+using System.Runtime.InteropServices;
+
+namespace ScaleTrain {
+
+/// <summary>The static methods that native code calls (native/managed.hpp has the same table), and handles for what they are called with. Each
+/// gives zero, or what was thrown.</summary>
+internal static unsafe class Bridge {
+  [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate void ReleaseCall(IntPtr handle);
+  [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate void FailCall(int status, IntPtr record);
+  [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr StepCall(IntPtr user, IntPtr report, int* goesOn);
+  [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr TokenCall(IntPtr user, int token, int* goesOn);
+  [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr RateCall(IntPtr user, long step, double* rate);
+  [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr LogCall(IntPtr user, int level, IntPtr area, IntPtr text);
+  [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr ParallelCall(IntPtr user, long n, IntPtr task);
+  [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr WriteCall(IntPtr user, byte* bytes, long count);
+  [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr ReadCall(IntPtr user, byte* bytes, long room, long* count);
+  [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr FillCall(IntPtr user, long count, long* rows, long n, RawView* views);
+  [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr ShapeCall(IntPtr user, long n, RawView* inputs, long m, RawView* outputs);
+  [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr ForwardCall(IntPtr user, long n, RawView* inputs, long m, RawView* outputs);
+  [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+  internal delegate IntPtr BackwardCall(IntPtr user, long n, RawView* inputs, long m, RawView* outputs, RawView* dOutputs, RawView* dInputs);
+
+  // Kept for ever: native code has their addresses.
+  private static readonly Delegate[] table = {
+    new ReleaseCall(Release), new FailCall(Fail), new ReleaseCall(Rethrow), new StepCall(Callbacks.Step), new TokenCall(Callbacks.Token),
+    new RateCall(Callbacks.Rate), new LogCall(Callbacks.Log), new ParallelCall(Callbacks.Parallel), new WriteCall(Callbacks.Write), new ReadCall(Callbacks.Read),
+    new FillCall(Callbacks.Fill), new ShapeCall(HostOps.Shape), new ForwardCall(HostOps.Forward), new BackwardCall(HostOps.Backward)
+  };
+
+  internal static void Begin() {
+    var functions = new IntPtr[table.Length];
+    for (int i = 0; i < functions.Length; ++i) functions[i] = Marshal.GetFunctionPointerForDelegate(table[i]);
+    fixed (IntPtr* first = functions) ScaleTrain.Native.native.give((IntPtr)first);
+    AppDomain.CurrentDomain.ProcessExit += (sender, arguments) => ScaleTrain.Native.native.end_of_runtime();
+  }
+
+  /// <summary>For a call of native code's on an object, which frees it; zero for null. A disposed object never gets that far.</summary>
+  internal static IntPtr Strong(NativeHandle callee, object target) { return callee.Open == null ? IntPtr.Zero : Strong(target); }
+
+  private static IntPtr Strong(object target) { return target == null ? IntPtr.Zero : GCHandle.ToIntPtr(GCHandle.Alloc(target)); }
+
+  /// <summary>The same, held weakly: of what <see cref="NativeHandle.Keep"/> keeps.</summary>
+  internal static IntPtr Weak(NativeHandle callee, object target) { return callee.Open == null ? IntPtr.Zero : Weak(target); }
+
+  /// <summary>The same, of what <see cref="NativeHandle.Keep"/> keeps.</summary>
+  internal static IntPtr Weak(object target) { return target == null ? IntPtr.Zero : GCHandle.ToIntPtr(GCHandle.Alloc(target, GCHandleType.Weak)); }
+
+  /// <summary>What is behind a handle.</summary>
+  internal static T Target<T>(IntPtr user) where T : class {
+    return (T)GCHandle.FromIntPtr(user).Target ?? throw new InvalidHandleException("the program has let go of what this function belongs to");
+  }
+
+  /// <summary>An exception on its way through native code.</summary>
+  internal static IntPtr Thrown(Exception exception) { return Strong(ExceptionDispatchInfo.Capture(exception)); }
+
+  [MonoPInvokeCallback(typeof(ReleaseCall))]
+  private static void Release(IntPtr handle) {
+    GCHandle held = GCHandle.FromIntPtr(handle);
+    object target = held.Target;
+    held.Free();
+    (target as Pins)?.Dispose();
+  }
+
+  [MonoPInvokeCallback(typeof(FailCall))]
+  private static void Fail(int status, IntPtr record) {
+    try {
+      Failure.Set(ExceptionDispatchInfo.Capture(ScaleTrainException.Of((Status)status, new Record(record))));
+    } catch (Exception exception) {  // no memory for the message
+      Failure.Set(ExceptionDispatchInfo.Capture(exception));
+    }
+  }
+
+  [MonoPInvokeCallback(typeof(ReleaseCall))]
+  private static void Rethrow(IntPtr thrown) { Failure.Set((ExceptionDispatchInfo)GCHandle.FromIntPtr(thrown).Target); }
+}
+
+}

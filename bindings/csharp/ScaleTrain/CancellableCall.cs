@@ -1,0 +1,40 @@
+using System;
+using System.Threading;
+
+namespace ScaleTrain {
+
+/// <summary>A call that a token ends: the task that made it is cancelled then, not failed.</summary>
+internal sealed class CancellableCall {
+  private readonly CancellationToken token;
+  private readonly Action cancel, forget;
+  private bool wasCancelled;
+
+  /// <summary>cancel: ends the running call, or the next one. forget: takes back one that no call has met.</summary>
+  internal CancellableCall(CancellationToken token, Action cancel, Action forget) {
+    this.token = token;
+    this.cancel = cancel;
+    this.forget = forget;
+  }
+
+  internal T Do<T>(Func<T> call) {
+    token.ThrowIfCancellationRequested();
+    T result;
+    CancellationTokenRegistration registration = token.Register(Cancel);
+    try {
+      result = call();
+    } catch (CancelledException ended) when (token.IsCancellationRequested) {
+      throw new OperationCanceledException(ended.Message, ended, token);
+    } finally {
+      registration.Dispose();  // waits for a Cancel that has begun
+    }
+    if (wasCancelled) forget();  // it came too late: the next call must not pay for it
+    return result;
+  }
+
+  private void Cancel() {
+    wasCancelled = true;
+    try { cancel(); } catch (InvalidHandleException) {}  // disposed of: nothing is left to cancel
+  }
+}
+
+}

@@ -1,0 +1,124 @@
+using System.Collections.Generic;
+using System.IO;
+using System.Linq;
+using System.Threading.Tasks;
+using System;
+
+namespace ScaleTrain {
+
+/// <summary>A graph and its parameters, which can be read, set, copied and streamed.</summary>
+public sealed class Model : Handle {
+  internal readonly Native.Model native;
+  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+
+  private Model(Native.Model made, NativeHandle parent) {
+    native = made;
+    Safe.KeepWhat(parent);
+  }
+
+  /// <summary>Parameters begin as the seed says.</summary>
+  [OfC("st_model_create")]
+  public Model(Graph graph, long seed = 0) : this(new Native.Model(Given(graph, "graph").native, seed), graph.Safe) {}
+
+  /// <summary>One of ours: <c>Model.Builtin(context, "gpt", 1, new { layers = 2, width = 64, heads = 2, context = 32 })</c>, or "mlp". options: JSON text,
+  /// a dictionary or an anonymous object.</summary>
+  [OfC("st_model_builtin")]
+  public static Model Builtin(Context context, string name, long seed = 0, object options = null) {
+    return new Model(new Native.Model(Given(context, "context").native, Given(name, "name"), Json.OfOptions(options), seed), context.Safe);
+  }
+
+  /// <summary>The same graph, its own copy of the parameters.</summary>
+  [OfC("st_model_clone")]
+  public Model Clone() { return new Model(native.clone(), Safe); }
+
+  /// <summary>What is known about each parameter.</summary>
+  [OfC("st_model_parameter", "st_model_parameter_count")]
+  public IReadOnlyList<ParameterInfo> Parameters {
+    get {
+      var all = new ParameterInfo[native.parameter_count()];
+      for (int i = 0; i < all.Length; ++i) all[i] = new ParameterInfo(native.parameter(i));
+      return all;
+    }
+  }
+
+  /// <summary>A whole parameter, copied and converted into an array of its dims.</summary>
+  [OfC("st_model_get")]
+  public void Get(string name, View to) {
+    using (Pins pins = Pins.Borrow(to, "to")) native.get_parameter(Given(name, "name"), pins.First);
+  }
+
+  /// <summary>The same into a span.</summary>
+  public unsafe void Get(string name, Span<float> to) {
+    fixed (float* first = to) Get(name, View.At((IntPtr)first, DType.F32, DimsFor(name, to.Length)));
+  }
+
+  /// <summary>The same into a new array, in float.</summary>
+  public float[] Get(string name) {
+    ParameterInfo info = Info(name);
+    var made = new float[info.Size];
+    Get(name, View.Of(made).Reshape(info.Dims));
+    return made;
+  }
+
+  /// <summary>A whole parameter from an array of its dims, copied and converted.</summary>
+  [OfC("st_model_set")]
+  public void Set(string name, View from) {
+    using (Pins pins = Pins.Borrow(from, "from")) native.set_parameter(Given(name, "name"), pins.First);
+  }
+
+  /// <summary>The same from a span, row by row.</summary>
+  public unsafe void Set(string name, ReadOnlySpan<float> from) {
+    fixed (float* first = from) Set(name, View.At((IntPtr)first, DType.F32, DimsFor(name, from.Length)));
+  }
+
+  /// <summary>this += t (from - this): target networks, averages.</summary>
+  [OfC("st_model_blend")]
+  public void Blend(Model from, double t) { native.blend(Given(from, "from").native, t); }
+
+  /// <summary>32 hex digits; two models are equal when it is.</summary>
+  [OfC("st_model_digest")]
+  public string Digest() { return native.digest(); }
+
+  /// <summary>All parameters, as safetensors.</summary>
+  [OfC("st_model_write_file")]
+  public void WriteFile(string path) { native.write_file(Given(path, "path")); }
+
+  /// <summary>The weights as they are now, written while the caller goes on.</summary>
+  public Pending BeginWriteFile(string path) { return new Pending(native.write_file_async(Given(path, "path")), Safe); }
+
+  /// <summary>The same as a task.</summary>
+  public Task WriteFileAsync(string path) { return BeginWriteFile(path).AsTask(); }
+
+  /// <summary>All parameters, from safetensors.</summary>
+  [OfC("st_model_read_file")]
+  public void ReadFile(string path) { native.read_file(Given(path, "path")); }
+
+  /// <summary>All parameters as one safetensors stream, front to back. What the stream throws arrives here.</summary>
+  [OfC("st_model_write")]
+  public void Write(Stream to) { native.write(Bridge.Strong(Safe, new StreamEnd(Given(to, "to")))); }
+
+  /// <summary>Parameters from a safetensors stream. partial: reads what fits by name, and reports the rest. rename: names of the stream to names of the
+  /// model; with a final "*" all that begin so.</summary>
+  [OfC("st_model_read")]
+  public ReadReport Read(Stream from, bool partial = false, IReadOnlyDictionary<string, string> rename = null) {
+    Given(from, "from");
+    string[] froms = rename == null ? new string[0] : rename.Keys.ToArray(), tos = rename == null ? new string[0] : rename.Values.ToArray();
+    byte[] ofStream = Writing.Of(froms), ofModel = Writing.Of(tos);
+    return new ReadReport(native.read_from(Bridge.Strong(Safe, new StreamEnd(from)), partial, ofStream, ofModel));
+  }
+
+  /// <summary>What is known about one parameter.</summary>
+  public ParameterInfo Info(string name) {
+    foreach (ParameterInfo info in Parameters)
+      if (info.Name == name) return info;
+    throw new NotFoundException("the model has no parameter \"" + name + "\"; Model.Parameters names all") { Tensor = name ?? "" };
+  }
+
+  private long[] DimsFor(string name, int length) {
+    ParameterInfo info = Info(name);
+    if (info.Size != length) throw new InvalidArgumentException(name + " has " + info.Size + " elements, the span " + length) { Tensor = name };
+    return info.Dims;
+  }
+}
+
+}

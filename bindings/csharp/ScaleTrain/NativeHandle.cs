@@ -1,0 +1,69 @@
+using System;
+using System.Collections.Generic;
+using System.Runtime.InteropServices;
+
+namespace ScaleTrain {
+
+internal delegate void Deleter(IntPtr made);
+
+/// <summary>An object of C++'s. Every running call holds it, so that it ends with the last call out of it, whoever disposed of it when; or
+/// with the garbage collector.</summary>
+internal sealed class NativeHandle : SafeHandle {
+  private readonly Deleter deleter;
+  private List<IDisposable> lent;  // given back when the object has ended
+  // What native code calls, and holds weakly: so no cycle through a closure is kept for ever.
+  private readonly List<object> kept = new List<object>();
+
+  internal NativeHandle(IntPtr made, Deleter deleter) : base(IntPtr.Zero, deleter != null) {
+    this.deleter = deleter;
+    SetHandle(made);
+  }
+
+  public override bool IsInvalid { get { return handle == IntPtr.Zero; } }
+
+  /// <summary>Itself, to be given to a call.</summary>
+  internal NativeHandle Open { get { return IsClosed ? throw Failure.Closed() : this; } }
+
+  /// <summary>Disposed when the object has ended.</summary>
+  internal void Lend(IDisposable what) {
+    if (lent == null) lent = new List<IDisposable>();
+    lent.Add(what);
+  }
+
+  /// <summary>Disposed when the object has ended, or when another takes its place, which the library has already.</summary>
+  internal void Swap(ref Pins old, Pins now) {
+    if (lent == null) lent = new List<IDisposable>();
+    if (old != null) {
+      lent.Remove(old);
+      old.Dispose();
+    }
+    lent.Add(old = now);
+  }
+
+  /// <summary>In place of the one before: what the library calls has changed already.</summary>
+  internal void Replace(ref object old, object now) {
+    lock (kept) {
+      if (old != null) kept.Remove(old);
+      if (now != null) kept.Add(now);
+      old = now;
+    }
+  }
+
+  /// <summary>Alive as long as this is.</summary>
+  internal void Keep(object what) {
+    if (what == null) return;
+    lock (kept) kept.Add(what);
+  }
+
+  /// <summary>All that another keeps, now and later.</summary>
+  internal void KeepWhat(NativeHandle other) { Keep(other.kept); }
+
+  protected override bool ReleaseHandle() {
+    deleter(handle);
+    if (lent != null)
+      foreach (IDisposable one in lent) one.Dispose();
+    return true;
+  }
+}
+
+}

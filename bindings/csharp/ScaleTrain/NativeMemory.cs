@@ -1,0 +1,65 @@
+using System;
+using System.Buffers;
+
+namespace ScaleTrain {
+
+/// <summary>Memory of the library's, as a <c>Memory</c> of C#'s: its owner, disposed of or not, ends only when this is gone too.</summary>
+internal sealed unsafe class NativeMemory<T> : MemoryManager<T> where T : struct {
+  private readonly NativeHandle owner;
+  private readonly IntPtr address;
+  private readonly int length;
+  private bool held;
+
+  internal NativeMemory(NativeHandle owner, IntPtr address, long length) {
+    if (length > int.MaxValue) throw new InvalidArgumentException(length + " elements are more than a Memory has; View() has them all");
+    this.owner = owner;
+    this.address = address;
+    this.length = (int)length;
+    owner.DangerousAddRef(ref held);
+  }
+
+  ~NativeMemory() { Dispose(false); }
+
+  public override Span<T> GetSpan() { return new Span<T>((void*)address, length); }
+
+  public override MemoryHandle Pin(int elementIndex = 0) {
+    if (elementIndex < 0 || elementIndex > length) throw new ArgumentOutOfRangeException(nameof(elementIndex));
+    return new MemoryHandle((byte*)address + elementIndex * (long)DTypes.BytesOfType(typeof(T)), default(System.Runtime.InteropServices.GCHandle), this);
+  }
+
+  public override void Unpin() {}
+
+  protected override void Dispose(bool disposing) {
+    if (!held) return;
+    held = false;
+    owner.DangerousRelease();
+  }
+}
+
+/// <summary>The same for a call: its owner cannot end while it is pinned.</summary>
+internal sealed unsafe class OwnedMemory : Pinnable {
+  private readonly NativeHandle owner;
+  private readonly IntPtr address;
+
+  internal OwnedMemory(NativeHandle owner, IntPtr address) {
+    this.owner = owner;
+    this.address = address;
+  }
+
+  internal override MemoryHandle Pin() { return new MemoryHandle((void*)address, default(System.Runtime.InteropServices.GCHandle), new Hold(owner)); }
+
+  private sealed class Hold : IPinnable {
+    private readonly NativeHandle owner;
+
+    internal Hold(NativeHandle owner) {
+      bool held = false;
+      try { owner.DangerousAddRef(ref held); } catch (ObjectDisposedException) { throw Failure.Closed(); }
+      this.owner = owner;
+    }
+
+    public MemoryHandle Pin(int elementIndex) { throw new NotSupportedException(); }
+    public void Unpin() { owner.DangerousRelease(); }
+  }
+}
+
+}

@@ -1,0 +1,45 @@
+namespace ScaleTrain {
+
+/// <summary>How to train: <c>new Recipe { Batch = 64, Lr = 0.01 }</c>. Its typed properties are made from the library's table of keys.</summary>
+public sealed partial class Recipe : Handle {
+  internal readonly Native.Recipe native;
+  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+
+  /// <summary>The defaults.</summary>
+  public Recipe() {
+    Loader.Require();
+    native = new Native.Recipe();
+  }
+
+  /// <summary>JSON text (also DeepSpeed's ds_config), a dictionary or an anonymous object: <c>new Recipe(new { batch = 64, lr = 0.01 })</c>. An unknown
+  /// key is refused and the nearest named.</summary>
+  [OfC("st_recipe_create")]
+  public Recipe(object settings) {
+    Loader.Require();
+    native = new Native.Recipe(ScaleTrain.Json.OfOptions(Given(settings, "settings")));
+  }
+
+  /// <summary>Any key: a bool, a number, a text, or what is written as JSON.</summary>
+  [OfC("st_recipe_set")]
+  public void Set(string key, object value) { native.set(Given(key, "key"), ScaleTrain.Json.Of(value)); }
+
+  /// <summary>A bool, a long, a double or a text; JSON text for lists and maps.</summary>
+  [OfC("st_recipe_get")]
+  public object Get(string key) { return ScaleTrain.Json.Scalar(native.value(Given(key, "key"))); }
+
+  /// <summary>Every key, with its default where it was not set, as JSON.</summary>
+  [OfC("st_recipe_json")]
+  public string Json() { return native.json(); }
+
+  /// <summary>JSON: each key's name, type, default, allowed range and help.</summary>
+  [OfC("st_recipe_keys")]
+  public static string Keys() {
+    Loader.Require();
+    return Native.Recipe.keys();
+  }
+
+  private double Real(string key) { return System.Convert.ToDouble(Get(key)); }
+  private long Integer(string key) { return System.Convert.ToInt64(Get(key)); }
+}
+
+}

@@ -1,0 +1,223 @@
+using System;
+using System.Collections.Generic;
+using System.Threading;
+using System.Threading.Tasks;
+
+namespace ScaleTrain {
+
+/// <summary>Trains a model as a recipe says, one optimizer step at a time, planned whole beforehand. With data, steps draw from it; without, each step
+/// is given its batch.</summary>
+public sealed class Trainer : Handle {
+  private readonly Native.Trainer native;
+  private readonly Model model;
+  private object rate;
+  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+
+  /// <summary>data null: each step is given its batch.</summary>
+  [OfC("st_trainer_create")]
+  public Trainer(Model model, Recipe recipe, Data data = null) {
+    this.model = Given(model, "model");
+    native = data == null ? new Native.Trainer(model.native, Given(recipe, "recipe").native)
+                          : new Native.Trainer(model.native, Given(recipe, "recipe").native, data.native);
+    Safe.KeepWhat(model.Safe);
+    if (data != null) Safe.KeepWhat(data.Safe);
+  }
+
+  /// <summary>After each step, in the thread that made it. What a listener throws arrives there.</summary>
+  public event Action<StepReport> Stepped;
+
+  /// <summary>One optimizer step on the batch: arrays by the names of the model's inputs, whose first dimension is the rows. null: on the data's next
+  /// rows. When it throws, the state is that of the last whole step.</summary>
+  [OfC("st_trainer_step")]
+  public StepReport Step(Batch batch = null) {
+    if (batch == null) return Told(StepReport.Of(native.step(IntPtr.Zero)));
+    using (Pins pins = Pins.Borrow(batch)) return Told(StepReport.Of(native.step(pins.All)));
+  }
+
+  /// <summary>Steps until <paramref name="steps"/> in all are done, or <see cref="Stop"/> is called.</summary>
+  public void Run(long steps) { Run(steps, (Func<StepReport, bool>)null); }
+
+  /// <summary>The same, or until <paramref name="onStep"/> gives false. It sees each step, and may read, set and save; what it throws ends the run and
+  /// arrives here.</summary>
+  [OfC("st_trainer_run")]
+  public void Run(long steps, Func<StepReport, bool> onStep) {
+    Func<StepReport, bool> sees = onStep;
+    if (Stepped != null) sees = report => {
+      Told(report);
+      return onStep == null || onStep(report);
+    };
+    native.run(steps, Bridge.Strong(Safe, sees));
+  }
+
+  /// <summary>The same, reporting each step.</summary>
+  public void Run(long steps, IProgress<StepReport> progress) {
+    Given(progress, "progress");
+    Run(steps, report => {
+      progress.Report(report);
+      return true;
+    });
+  }
+
+  /// <summary><see cref="Step"/> on another thread. The token cancels it; arrays stay as they are until the task is done.</summary>
+  public Task<StepReport> StepAsync(Batch batch = null, CancellationToken token = default(CancellationToken)) {
+    return Task.Run(() => new CancellableCall(token, native.cancel, ForgetCancel).Do(() => Step(batch)), token);
+  }
+
+  /// <summary><see cref="Run(long)"/> on a thread of its own, reporting each step. The token ends it within a step's next instruction, and the state is
+  /// that of the last whole step.</summary>
+  public Task RunAsync(long steps, IProgress<StepReport> progress = null, CancellationToken token = default(CancellationToken)) {
+    Action run = () => {
+      long done = 0;
+      new CancellableCall(token, native.cancel, ForgetCancel).Do(() => {
+        Run(steps, report => {
+          done = report.Step;
+          progress?.Report(report);
+          return !token.IsCancellationRequested;
+        });
+        return true;
+      });
+      if (done < steps) token.ThrowIfCancellationRequested();
+    };
+    return Task.Factory.StartNew(run, token, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+  }
+
+  /// <summary>Works on the step for about so long; its report when it is whole, else null. Call again with the same batch until then.</summary>
+  [OfC("st_trainer_advance")]
+  public StepReport? Advance(TimeSpan budget, Batch batch = null) {
+    long nanoseconds = Math.Max(0, budget.Ticks) * 100;
+    if (batch == null) return Told(native.work(IntPtr.Zero, nanoseconds));
+    using (Pins pins = Pins.Borrow(batch)) return Told(native.work(pins.All, nanoseconds));
+  }
+
+  /// <summary>The first part of a step whose loss the program computes: the model's outputs by name, copied into arrays of their dtype.
+  /// <see cref="Backward"/> and <see cref="Apply"/> follow.</summary>
+  [OfC("st_trainer_forward")]
+  public Batch Forward(Batch batch) {
+    using (Pins pins = Pins.Borrow(Given(batch, "batch"))) {
+      Record told = native.forward(pins.All);
+      var outputs = new Batch();
+      for (long left = told.Integer(); left > 0; --left) {
+        string name = told.Text();
+        DType dtype = NativeArrays.Next(ref told, out long[] dims, out long bytes, out IntPtr address);
+        outputs.Add(name, NativeArrays.Copy(dtype, dims, bytes, address));
+      }
+      return outputs;
+    }
+  }
+
+  /// <summary>Gradients of the loss by outputs; null: of the graph's own loss.</summary>
+  [OfC("st_trainer_backward")]
+  public void Backward(Batch outputGradients = null) {
+    if (outputGradients == null) {
+      native.backward(IntPtr.Zero);
+      return;
+    }
+    using (Pins pins = Pins.Borrow(outputGradients)) native.backward(pins.All);
+  }
+
+  /// <summary>Ends the step that <see cref="Forward"/> began.</summary>
+  [OfC("st_trainer_apply")]
+  public StepReport Apply() { return Told(StepReport.Of(native.apply())); }
+
+  /// <summary>The loss and metrics over all rows, dropout off.</summary>
+  [OfC("st_trainer_evaluate")]
+  public Evaluation Evaluate(Data data) { return new Evaluation(native.evaluate(Given(data, "data").native)); }
+
+  /// <summary><see cref="Evaluate"/> with the moving averages (the recipe's ema_decay) in the weights' place.</summary>
+  [OfC("st_trainer_evaluate_average")]
+  public Evaluation EvaluateAverage(Data data) { return new Evaluation(native.evaluate_average(Given(data, "data").native)); }
+
+  /// <summary>A parameter's moving average, copied into an array of its dims.</summary>
+  [OfC("st_trainer_average")]
+  public void Average(string name, View to) {
+    using (Pins pins = Pins.Borrow(to, "to")) native.average(Given(name, "name"), pins.First);
+  }
+
+  /// <summary>The same into a new array.</summary>
+  public float[] Average(string name) { return Made(name, Average); }
+
+  /// <summary>Makes the averages the model's weights.</summary>
+  [OfC("st_trainer_use_average")]
+  public void UseAverage() { native.use_average(); }
+
+  /// <summary>A parameter's gradient of the last step, before clipping, copied into a float array of its dims.</summary>
+  [OfC("st_trainer_gradient")]
+  public void Gradient(string name, View to) {
+    using (Pins pins = Pins.Borrow(to, "to")) native.gradient(Given(name, "name"), pins.First);
+  }
+
+  /// <summary>The same into a new array.</summary>
+  public float[] Gradient(string name) { return Made(name, Gradient); }
+
+  /// <summary>Changes a key of the recipe from the next step on: lr, warmup, lr_schedule and what it is made from.</summary>
+  [OfC("st_trainer_set")]
+  public void Set(string key, object value) { native.set(Given(key, "key"), Json.Of(value)); }
+
+  /// <summary>A key of the recipe as it is now: a bool, a long, a double or a text; JSON text for lists and maps.</summary>
+  [OfC("st_trainer_get")]
+  public object Get(string key) { return Json.Scalar(native.value(Given(key, "key"))); }
+
+  /// <summary>The learning rate by the program: that of the step after k successful ones. null: the recipe's again. What it throws arrives at the
+  /// step.</summary>
+  [OfC("st_trainer_set_schedule")]
+  public void SetSchedule(Func<long, double> rate) {
+    native.set_schedule(rate == null ? IntPtr.Zero : Bridge.Weak(Safe, rate));
+    Safe.Replace(ref this.rate, rate);
+  }
+
+  /// <summary>Ends a run after the running step; from any thread.</summary>
+  [OfC("st_trainer_stop")]
+  public void Stop() { native.stop(); }
+
+  /// <summary>Ends the running call, which throws <see cref="CancelledException"/>, or the next one when none is running; from any thread.</summary>
+  [OfC("st_trainer_cancel")]
+  public void Cancel() { native.cancel(); }
+
+  /// <summary>32 hex digits over every parameter and optimizer value: two runs are equal when it is.</summary>
+  [OfC("st_trainer_digest")]
+  public string Digest() { return native.digest(); }
+
+  /// <summary>JSON: what a step takes, memory by role, and what goes over the wire.</summary>
+  [OfC("st_trainer_plan")]
+  public string Plan() { return native.plan(); }
+
+  /// <summary>Passes with their times, the program, memory by role: for people.</summary>
+  [OfC("st_trainer_explain")]
+  public string Explain() { return native.explain(); }
+
+  /// <summary>From the next step on, one JSON object a step goes to the file.</summary>
+  [OfC("st_trainer_log")]
+  public void Log(string path) { native.log(Given(path, "path")); }
+
+  /// <summary>Writes the log's last line.</summary>
+  [OfC("st_trainer_log_end")]
+  public void LogEnd(double validationLoss = double.NaN) { native.log_end(validationLoss); }
+
+  /// <summary>One HTML page about the run so far. facts: texts and numbers shown as they are; JSON text, a dictionary or an anonymous object.</summary>
+  [OfC("st_trainer_write_report")]
+  public void WriteReport(string path, object facts = null) { native.write_report(Given(path, "path"), Json.OfOptions(facts)); }
+
+  /// <summary>Uses up a cancel that no call has met: without a forward, that is all that apply does.</summary>
+  private void ForgetCancel() {
+    try { native.apply(); } catch (ScaleTrainException) {}
+  }
+
+  private StepReport Told(StepReport report) {
+    Stepped?.Invoke(report);
+    return report;
+  }
+
+  private StepReport? Told(Record told) {
+    if (told.IsNone) return null;
+    return Told(StepReport.Of(told));
+  }
+
+  private float[] Made(string name, Action<string, View> copy) {
+    ParameterInfo info = model.Info(name);
+    var made = new float[info.Size];
+    copy(name, View.Of(made).Reshape(info.Dims));
+    return made;
+  }
+}
+
+}

@@ -1,0 +1,40 @@
+// What classes have for C# alone, and functions for ScaleTrain/*.cs.
+
+%extend scaletrain::Context {
+  void register_op_of(const std::string& name, void* op, int32_t outputs, bool has_backward) {
+    $self->register_op(name, csharp::host_op(op, outputs, has_backward));
+  }
+}
+
+// A model's weights from a function; the report is also there where names did not fit and the call fails.
+%extend scaletrain::Model {
+  scaletrain::ReadReport read_from(const scaletrain::ReadFunction& read, bool partial, const std::vector<std::string>& from,
+                                   const std::vector<std::string>& to) {
+    scaletrain::ReadOptions options;
+    options.partial = partial;
+    for (size_t i = 0; i < from.size() && i < to.size(); ++i) options.renames.push_back({from[i], to[i]});
+    scaletrain::ReadReport report;
+    $self->read(read, options, report);
+    return report;
+  }
+}
+
+// A tensor's memory is where it says as long as its handle is held; a DLPack of it is an address of C's.
+%extend scaletrain::Tensor {
+  scaletrain::Views memory() { return scaletrain::Views({{"", $self->view()}}); }
+  void* dlpack() { return $self->to_dlpack(); }
+}
+%newobject scaletrain::tensor_of_dlpack;
+%inline %{
+namespace scaletrain {
+Tensor* tensor_of_dlpack(const Context& context, void* managed) {
+  return new Tensor(Tensor::from_dlpack(context, static_cast<DLManagedTensor*>(managed)));
+}
+/// Before any other call: C#'s functions.
+void give(void* functions) { csharp::table() = *static_cast<const csharp::Table*>(functions); }
+/// At the program's end.
+void end_of_runtime() { csharp::end_of_runtime(); }
+/// One task of a parallel function's.
+void run_task(void* task, int64_t i) { csharp::run_task(task, i); }
+}  // namespace scaletrain
+%}

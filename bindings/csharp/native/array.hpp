@@ -1,0 +1,66 @@
+// Arrays of C#'s as the library's views, and the other way round. C# pins them; nothing is copied.
+#pragma once
+
+#include <cstdint>
+#include <scaletrain/view.hpp>
+#include <vector>
+
+namespace scaletrain::csharp {
+
+/// ScaleTrain/RawView.cs has the same.
+struct RawView {
+  int32_t dtype, rank, has_strides, writable;
+  int64_t dims[8], strides[8];
+  void* data;
+  int64_t bytes;
+  const char* name;  // null where there is none
+};
+
+struct RawViews {
+  int64_t count;
+  const RawView* views;
+};
+
+inline View view_of(const RawView& raw) {
+  const std::vector<int64_t> dims(raw.dims, raw.dims + raw.rank);
+  const auto dtype = static_cast<DType>(raw.dtype);
+  View view = raw.writable != 0 ? View(dtype, raw.data, dims, raw.bytes) : View(dtype, static_cast<const void*>(raw.data), dims, raw.bytes);
+  if (raw.has_strides != 0) view.strided(std::vector<int64_t>(raw.strides, raw.strides + raw.rank));
+  return view;
+}
+
+inline std::vector<View> list_of(const RawViews* raw) {
+  std::vector<View> views;
+  if (raw == nullptr) return views;
+  views.reserve(static_cast<size_t>(raw->count));
+  for (int64_t i = 0; i < raw->count; ++i) views.push_back(view_of(raw->views[i]));
+  return views;
+}
+
+inline Views named_of(const RawViews* raw) {
+  std::vector<NamedView> views;
+  if (raw == nullptr) return Views();
+  views.reserve(static_cast<size_t>(raw->count));
+  for (int64_t i = 0; i < raw->count; ++i) views.push_back({raw->views[i].name, view_of(raw->views[i])});
+  return Views(std::move(views));
+}
+
+inline RawView raw_of(const View& view, bool writable) {
+  RawView raw{};
+  raw.dtype = static_cast<int32_t>(view.dtype());
+  raw.rank = view.rank();
+  raw.writable = writable ? 1 : 0;
+  for (int32_t i = 0; i < raw.rank; ++i) raw.dims[i] = view.dim(i);
+  raw.data = view.data();
+  raw.bytes = view.bytes();
+  return raw;
+}
+
+inline std::vector<RawView> raw_of(const std::vector<View>& views, bool writable) {
+  std::vector<RawView> all;
+  all.reserve(views.size());
+  for (const View& view : views) all.push_back(raw_of(view, writable));
+  return all;
+}
+
+}  // namespace scaletrain::csharp

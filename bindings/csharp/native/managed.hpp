@@ -1,0 +1,145 @@
+// C#'s objects in C++: references that any thread may drop, calls into the runtime while it is there, and exceptions that cross the library
+// as themselves.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <new>
+#include <scaletrain/error.hpp>
+#include <string>
+#include <thread>
+
+#include "array.hpp"
+#include "record.hpp"
+
+namespace scaletrain::csharp {
+
+/// C#'s functions, given once, before any other call. Those that run a program's own give null, or what it threw: a handle of the
+/// runtime's, for us to release. ScaleTrain/Bridge.cs has the same.
+struct Table {
+  void (*release)(void* handle);
+  void (*fail)(int32_t status, const void* record);  // this thread's call failed: message, op, tensor, ...
+  void (*rethrow)(void* thrown);                     // this thread's call ends with that exception
+  void* (*step)(void* user, const void* report, int32_t* goes_on);
+  void* (*token)(void* user, int32_t token, int32_t* goes_on);
+  void* (*rate)(void* user, int64_t step, double* rate);
+  void* (*log)(void* user, int32_t level, const char* area, const char* text);
+  void* (*parallel)(void* user, int64_t n, const void* task);
+  void* (*write)(void* user, const void* bytes, int64_t count);
+  void* (*read)(void* user, void* bytes, int64_t room, int64_t* count);
+  void* (*fill)(void* user, int64_t count, const int64_t* rows, int64_t n, const RawView* views);
+  void* (*shape)(void* user, int64_t n, const RawView* inputs, int64_t m, RawView* outputs);
+  void* (*forward)(void* user, int64_t n, const RawView* inputs, int64_t m, const RawView* outputs);
+  void* (*backward)(void* user, int64_t n, const RawView* inputs, int64_t m, const RawView* outputs, const RawView* d_outputs,
+                    const RawView* d_inputs);
+};
+
+inline Table& table() {
+  static Table given{};
+  return given;
+}
+
+/// How the runtime ends: a thread of the library's that entered it then would find it gone.
+struct Ending {
+  std::atomic<bool> begun{false};
+  std::atomic<int> inside{0};
+  static Ending& here() {
+    static Ending ending;
+    return ending;
+  }
+  /// How deep this thread is in calls into the runtime: one that ends the program from a callback does not wait for itself.
+  static int& mine() {
+    thread_local int depth = 0;
+    return depth;
+  }
+};
+
+/// Around each call into the runtime. Throws Error when the program is ending.
+class Inside {
+ public:
+  Inside() {
+    Ending::here().inside.fetch_add(1);
+    if (Ending::here().begun.load()) {
+      Ending::here().inside.fetch_sub(1);
+      throw Error(Status::cancelled, "the program is ending: its functions are no longer called");
+    }
+    ++Ending::mine();
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  ~Inside() {
+    --Ending::mine();
+    Ending::here().inside.fetch_sub(1);
+  }
+};
+
+/// At the program's end: from now on the runtime is not entered, and nobody else is in it. A callback that never returns is not waited for
+/// beyond ten seconds.
+inline void end_of_runtime() {
+  Ending::here().begun.store(true);
+  for (int i = 0; i < 10000 && Ending::here().inside.load() > Ending::mine(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+/// A GCHandle, freed with its last copy; at the program's end it is left alone.
+class Managed {
+ public:
+  Managed() = default;
+  explicit Managed(void* handle) : handle_(handle, release) {}
+  void* get() const noexcept { return handle_.get(); }
+  explicit operator bool() const noexcept { return handle_ != nullptr; }
+  void reset() noexcept { handle_.reset(); }
+
+ private:
+  static void release(void* handle) {
+    if (handle == nullptr) return;
+    try {
+      const Inside inside;
+      table().release(handle);
+    } catch (const Error&) {  // the program is ending, and so does what the handle holds
+    }
+  }
+
+  std::shared_ptr<void> handle_;
+};
+
+/// What a program's function threw, on its way through the library.
+struct Raised {
+  Managed exception;
+};
+
+/// Calls one of the table's functions that may throw.
+template <class... Parameters, class... Arguments>
+void call(void* (*function)(Parameters...), const Arguments&... arguments) {
+  const Inside inside;
+  void* const thrown = function(arguments...);
+  if (thrown != nullptr) throw Raised{Managed(thrown)};
+}
+
+inline void fail(Status status, const char* message, const ErrorInfo& info) {
+  Record record;
+  record.add(std::string(message)).add(info.op).add(info.tensor).add(info.file).add(info.host).add(info.collective);
+  record.add(info.offset).add(info.step).add(static_cast<int64_t>(info.rank));
+  table().fail(static_cast<int32_t>(status), record.done());
+}
+
+/// In a catch (...): the C++ exception becomes that of this thread's call, thrown when it has returned to C#.
+inline void set_current_error() noexcept {
+  try {
+    throw;
+  } catch (const Raised& raised) {
+    table().rethrow(raised.exception.get());
+  } catch (const Error& error) {
+    fail(error.status(), error.what(), error.info());
+  } catch (const std::bad_alloc&) {
+    fail(Status::out_of_memory, "there is no memory left for a few bytes", ErrorInfo());
+  } catch (const std::exception& error) {
+    fail(Status::internal, error.what(), ErrorInfo());
+  } catch (...) {
+    fail(Status::internal, "an exception of a kind that nobody knows", ErrorInfo());
+  }
+}
+
+}  // namespace scaletrain::csharp
