@@ -1,4 +1,4 @@
-// What scaletrain/ops.h, scaletrain/ops.hpp and Python's ops.py consist of: a function for each row of ops.def that a model may use.
+// What scaletrain/ops.h, scaletrain/ops.hpp, Python's ops.py and Java's Ops.java consist of: a function for each row of ops.def that a model may use.
 #pragma once
 
 #include <string>
@@ -11,6 +11,7 @@ namespace st::capi {
 std::string c_wrappers();
 std::string cpp_wrappers();
 std::string python_wrappers();
+std::string java_wrappers();
 
 // What all ask of a row.
 bool is_dtype(const OpAttr& attr);

@@ -1,5 +1,5 @@
-// Writes the typed wrappers from the rows of ops.def, scaletrain/ops.h (C), scaletrain/ops.hpp (C++) or ops.py as the path ends: run it
-// with the file's path after a row has changed. With --check it writes nothing and fails when the file is not what the rows make.
+// Writes the typed wrappers from the rows of ops.def, scaletrain/ops.h (C), scaletrain/ops.hpp (C++), ops.py or Ops.java as the path ends:
+// run it with the file's path after a row has changed. With --check it writes nothing and fails when the file is not what the rows make.
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -13,8 +13,15 @@ using namespace st::capi;
 
 namespace {
 
+std::string wrappers_of(const std::string& path) {
+  if (path.ends_with(".hpp")) return cpp_wrappers();
+  if (path.ends_with(".py")) return python_wrappers();
+  if (path.ends_with(".java")) return java_wrappers();
+  return c_wrappers();
+}
+
 int run(const std::string& path, bool check_only) {
-  const std::string made = path.ends_with(".hpp") ? cpp_wrappers() : path.ends_with(".py") ? python_wrappers() : c_wrappers();
+  const std::string made = wrappers_of(path);
   if (!check_only) return (std::ofstream(path, std::ios::binary) << made).flush() ? 0 : 1;
   std::stringstream there;
   there << std::ifstream(path, std::ios::binary).rdbuf();

@@ -1,0 +1,85 @@
+// What classes have for Java alone, and functions for org/scaletrain/internal.
+
+// A model's weights from a stream, with what was found by name.
+%extend scaletrain::Model {
+  scaletrain::ReadReport read_from(const scaletrain::ReadFunction& read, bool partial, const std::vector<std::string>& from,
+                                   const std::vector<std::string>& to) {
+    scaletrain::ReadOptions options;
+    options.partial = partial;
+    for (size_t i = 0; i < from.size() && i < to.size(); ++i) options.renames.push_back({from[i], to[i]});
+    return $self->read(read, options);
+  }
+}
+
+// A tensor's memory: a DLPack of it keeps it, also after close(), until end_lease().
+%extend scaletrain::Tensor {
+  int64_t to_dlpack() { return java::number_of($self->to_dlpack()); }
+  /// Its ArrayType, a ByteBuffer, and the lease as a long[1].
+  jobjectArray memory(JNIEnv* env) {
+    const scaletrain::View view = $self->view();
+    return java::shown(env, view, std::unique_ptr<DLManagedTensor, java::EndLease>($self->to_dlpack()));
+  }
+}
+%newobject scaletrain::tensor_from_dlpack;
+%inline %{
+namespace scaletrain {
+void end_lease(int64_t lease) { java::EndLease()(java::managed_of(lease)); }
+/// Takes it over.
+Tensor* tensor_from_dlpack(const Context& context, int64_t pointer) {
+  return new Tensor(Tensor::from_dlpack(context, java::managed_of(pointer)));
+}
+
+/// Where a direct buffer lies: element 0; 0 for another.
+int64_t address_of(JNIEnv* env, jobject buffer) {
+  return static_cast<int64_t>(reinterpret_cast<intptr_t>(env->GetDirectBufferAddress(buffer)));
+}
+/// What the library sees of an array: address, dtype, rank, dims, strides, writable.
+jlongArray described(JNIEnv* env, const View& of) {
+  const st_view raw = of.raw();
+  std::vector<int64_t> all = {static_cast<int64_t>(reinterpret_cast<intptr_t>(raw.data)), raw.dtype, raw.rank, of.writable() ? 1 : 0};
+  all.insert(all.end(), raw.dims, raw.dims + raw.rank);
+  if (raw.strides != nullptr) all.insert(all.end(), raw.strides, raw.strides + raw.rank);
+  return java::new_longs(env, all);
+}
+/// One of the tasks of a parallel-for that has not returned yet.
+void run_task(int64_t task, int64_t i) {
+  (*reinterpret_cast<const std::function<void(int64_t)>*>(static_cast<intptr_t>(task)))(i);
+}
+/// Of a shutdown hook.
+void end() { java::end(); }
+}  // namespace scaletrain
+%}
+
+%{
+extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) { return java::Machine::here().load(vm) ? java::kVersion : JNI_ERR; }
+%}
+
+%pragma(java) jniclassclassmodifiers="final class"
+%pragma(java) jniclasscode=%{
+  static {
+    NativeLibrary.require();
+  }
+%}
+
+%include "java/native/entries.hpp"
+%extend scaletrain::Graph {
+  std::vector<scaletrain::Value> make(const std::string& name, const std::vector<scaletrain::Value>& inputs,
+                                      const scaletrain::Attributes& attributes, int results) {
+    return $self->apply(name, inputs, attributes.all(), results);
+  }
+}
+%newobject scaletrain::Data::rows_of;
+%extend scaletrain::Data {
+  static scaletrain::Data* rows_of(const scaletrain::Context& context, int64_t rows, const scaletrain::Fields& fields,
+                                   const scaletrain::Fill& fill) {
+    return new scaletrain::Data(scaletrain::Data::callback(context, rows, fields.all(), fill.function));
+  }
+}
+%extend scaletrain::Context {
+  void add_op(const std::string& name, const scaletrain::HostOp& op, int outputs, bool is_differentiable) {
+    scaletrain::HostOp whole = op;
+    whole.outputs = outputs;
+    if (!is_differentiable) whole.backward = nullptr;
+    $self->register_op(name, whole);
+  }
+}

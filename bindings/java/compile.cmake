@@ -1,0 +1,8 @@
+# javac over folders of sources, whose generated ones are known only now; warnings are errors.
+file(REMOVE_RECURSE ${OUTPUT})
+set(sources)
+foreach(folder IN LISTS FOLDERS)
+  file(GLOB_RECURSE found ${folder}/*.java)
+  list(APPEND sources ${found})
+endforeach()
+execute_process(COMMAND ${JAVAC} --release 17 -encoding UTF-8 -Xlint:all -Werror -d ${OUTPUT} ${sources} COMMAND_ERROR_IS_FATAL ANY)

@@ -1,0 +1,186 @@
+// Java's functions as the library's: org.scaletrain.Callbacks is called, from whatever thread it is; what it throws arrives at the
+// caller of the library as itself.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <scaletrain/data.hpp>
+#include <scaletrain/model.hpp>
+#include <scaletrain/predictor.hpp>
+#include <scaletrain/trainer.hpp>
+
+#include "jreport.hpp"
+
+namespace scaletrain::java {
+
+// Functions of one call are kept during the call. Those that the library has for longer are only seen: the Java objects that need them keep
+// them, and whoever refers back to such an object can be collected with it.
+
+inline StepFunction step_function(JNIEnv* env, jobject function) {
+  if (function == nullptr) return StepFunction();
+  return [kept = Kept(env, function)](const StepReport& report) {
+    const Frame frame;
+    const Machine& machine = Machine::here();
+    const jboolean more = frame->CallStaticBooleanMethod(machine.callbacks, machine.step, kept.get(), to_java(frame.env(), report));
+    check(frame.env());
+    return more == JNI_TRUE;
+  };
+}
+
+inline TokenFunction token_function(JNIEnv* env, jobject function) {
+  if (function == nullptr) return TokenFunction();
+  return [kept = Kept(env, function)](int32_t token) {
+    const Frame frame;
+    const Machine& machine = Machine::here();
+    const jboolean more = frame->CallStaticBooleanMethod(machine.callbacks, machine.token, kept.get(), static_cast<jint>(token));
+    check(frame.env());
+    return more == JNI_TRUE;
+  };
+}
+
+inline WriteFunction write_function(JNIEnv* env, jobject stream) {
+  return [kept = Kept(env, stream)](const void* bytes, int64_t count) {
+    const Frame frame;
+    const Machine& machine = Machine::here();
+    constexpr int64_t kRoom = 1 << 18;
+    const jbyteArray chunk = made(frame.env(), frame->NewByteArray(static_cast<jsize>(std::min(count, kRoom))));
+    for (int64_t at = 0; at < count; at += kRoom) {
+      const auto part = static_cast<jsize>(std::min(count - at, kRoom));
+      frame->SetByteArrayRegion(chunk, 0, part, static_cast<const jbyte*>(bytes) + at);
+      frame->CallStaticVoidMethod(machine.callbacks, machine.write, kept.get(), chunk, static_cast<jint>(part));
+      check(frame.env());
+    }
+  };
+}
+
+inline ReadFunction read_function(JNIEnv* env, jobject stream) {
+  return [kept = Kept(env, stream)](void* bytes, int64_t room) {
+    const Frame frame;
+    const Machine& machine = Machine::here();
+    const auto most = static_cast<jsize>(std::min<int64_t>(room, 1 << 18));
+    const jbyteArray chunk = made(frame.env(), frame->NewByteArray(most));
+    const jint count = frame->CallStaticIntMethod(machine.callbacks, machine.read, kept.get(), chunk, static_cast<jint>(most));
+    check(frame.env());
+    if (count > 0) frame->GetByteArrayRegion(chunk, 0, count, static_cast<jbyte*>(bytes));
+    return static_cast<int64_t>(count);
+  };
+}
+
+inline RateFunction rate_function(JNIEnv* env, jobject function) {
+  if (function == nullptr) return RateFunction();
+  return [seen = Seen(env, function)](int64_t step) {
+    const Frame frame;
+    const Machine& machine = Machine::here();
+    const jobject there = seen.local(frame.env());
+    if (there == nullptr) throw Error(Status::callback, "the function of the learning rate is gone");
+    const jdouble rate = frame->CallStaticDoubleMethod(machine.callbacks, machine.rate, there, static_cast<jlong>(step));
+    check(frame.env());
+    return rate;
+  };
+}
+
+inline LogFunction log_function(JNIEnv* env, jobject function) {
+  return [seen = Seen(env, function)](LogLevel level, const char* area, const char* text) {
+    if (Ending::here().begun.load()) return;  // nobody is left to read it
+    const Frame frame;
+    const Machine& machine = Machine::here();
+    const jobject there = seen.local(frame.env());
+    if (there == nullptr) return;  // the last objects of the context are going
+    frame->CallStaticVoidMethod(machine.callbacks, machine.log, there, static_cast<jint>(level), new_text(frame.env(), area),
+                                new_text(frame.env(), text));
+    check(frame.env());
+  };
+}
+
+inline ParallelFunction parallel_function(JNIEnv* env, jobject function) {
+  return [seen = Seen(env, function)](int64_t n, const std::function<void(int64_t)>& task) {
+    const auto serially = [&] {
+      for (int64_t i = 0; i < n; ++i) task(i);
+    };
+    if (Ending::here().begun.load()) return serially();
+    const Frame frame;
+    const Machine& machine = Machine::here();
+    const jobject there = seen.local(frame.env());
+    if (there == nullptr) return serially();
+    frame->CallStaticVoidMethod(machine.callbacks, machine.parallel, there, static_cast<jlong>(n),
+                                static_cast<jlong>(reinterpret_cast<intptr_t>(&task)));
+    check(frame.env());
+  };
+}
+
+/// Keeps what Java lent until the library gives it back.
+inline ReleaseFunction release_function(JNIEnv* env, jobject lent) {
+  return [held = std::make_shared<Kept>(env, lent)] { *held = Kept(); };
+}
+
+inline FillFunction fill_function(JNIEnv* env, jobject function) {
+  if (function == nullptr) refuse("fill: a function is needed, not null");
+  return [seen = Seen(env, function)](const int64_t* row_ids, int64_t count, const std::vector<View>& views) {
+    const Frame frame;
+    const Machine& machine = Machine::here();
+    const jobject there = seen.local(frame.env());
+    if (there == nullptr) throw Error(Status::cancelled, "the data is no longer used: nobody waits for these rows");
+    frame->CallStaticVoidMethod(machine.callbacks, machine.fill, there, new_longs(frame.env(), row_ids, static_cast<size_t>(count)),
+                                shown(frame.env(), views));
+    check(frame.env());
+  };
+}
+
+/// An op written in Java.
+class Op {
+ public:
+  Op(JNIEnv* env, jobject op) : seen_(env, op) {}
+
+  std::vector<OpType> shape(const std::vector<OpType>& inputs) const {
+    const Frame frame;
+    const Machine& machine = Machine::here();
+    const jobjectArray types = made(frame.env(), frame->NewObjectArray(static_cast<jsize>(inputs.size()), machine.object, nullptr));
+    for (size_t i = 0; i < inputs.size(); ++i)
+      frame->SetObjectArrayElement(types, static_cast<jsize>(i), new_type(frame.env(), inputs[i].dtype, inputs[i].dims));
+    const jobject answer = frame->CallStaticObjectMethod(machine.callbacks, machine.shape, object(frame), types);
+    check(frame.env());
+    const std::vector<int64_t> numbers = longs_of(frame.env(), static_cast<jlongArray>(answer), "shape");
+    std::vector<OpType> out;
+    for (size_t at = 0; at + 1 < numbers.size();) {  // dtype, rank, dims
+      const auto dtype = static_cast<DType>(numbers[at]);
+      const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(at + 2);
+      out.push_back({dtype, std::vector<int64_t>(begin, begin + numbers[at + 1])});
+      at += 2 + static_cast<size_t>(numbers[at + 1]);
+    }
+    return out;
+  }
+  void forward(const std::vector<View>& inputs, const std::vector<View>& outputs) const {
+    const Frame frame;
+    const Machine& machine = Machine::here();
+    frame->CallStaticVoidMethod(machine.callbacks, machine.forward, object(frame), shown(frame.env(), inputs), shown(frame.env(), outputs));
+    check(frame.env());
+  }
+  void backward(const std::vector<View>& inputs, const std::vector<View>& outputs, const std::vector<View>& d_outputs,
+                const std::vector<View>& d_inputs) const {
+    const Frame frame;
+    const Machine& machine = Machine::here();
+    frame->CallStaticVoidMethod(machine.callbacks, machine.backward, object(frame), shown(frame.env(), inputs), shown(frame.env(), outputs),
+                                shown(frame.env(), d_outputs), shown(frame.env(), d_inputs));
+    check(frame.env());
+  }
+
+ private:
+  jobject object(const Frame& frame) const {
+    const jobject there = seen_.local(frame.env());
+    if (there == nullptr) throw Error(Status::callback, "an op of the program's own is gone");
+    return there;
+  }
+  Seen seen_;
+};
+
+inline HostOp host_op(JNIEnv* env, jobject object) {
+  const Op op(env, object);
+  HostOp functions;
+  functions.shape = [op](const std::vector<OpType>& inputs) { return op.shape(inputs); };
+  functions.forward = [op](const std::vector<View>& inputs, const std::vector<View>& outputs) { op.forward(inputs, outputs); };
+  functions.backward = [op](const std::vector<View>& inputs, const std::vector<View>& outputs, const std::vector<View>& d_outputs,
+                            const std::vector<View>& d_inputs) { op.backward(inputs, outputs, d_outputs, d_inputs); };
+  return functions;
+}
+
+}  // namespace scaletrain::java

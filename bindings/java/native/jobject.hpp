@@ -1,0 +1,172 @@
+// Java's objects in C++: references that any thread may drop, texts, and exceptions that cross the library as themselves.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "jvm.hpp"
+
+namespace scaletrain::java {
+
+[[noreturn]] inline void refuse(const std::string& what) { throw Error(Status::invalid_argument, what); }
+
+/// What a Java function threw, on its way through the library.
+class Raised {
+ public:
+  /// Takes the thread's exception, which there must be.
+  explicit Raised(JNIEnv* env) {
+    const jthrowable thrown = env->ExceptionOccurred();
+    env->ExceptionClear();
+    thrown_ = std::shared_ptr<_jobject>(env->NewGlobalRef(thrown), drop);
+    env->DeleteLocalRef(thrown);
+  }
+  void restore(JNIEnv* env) const { env->Throw(static_cast<jthrowable>(thrown_.get())); }
+
+  static void drop(jobject global) noexcept {
+    if (global == nullptr) return;
+    try {
+      const Frame frame;
+      frame->DeleteGlobalRef(global);
+    } catch (const Error&) {  // the program is ending, and so does the object
+    }
+  }
+
+ private:
+  std::shared_ptr<_jobject> thrown_;
+};
+
+inline void check(JNIEnv* env) {
+  if (env->ExceptionCheck() == JNI_TRUE) throw Raised(env);
+}
+/// A reference that Java gave, or what went wrong.
+template <class Reference>
+Reference made(JNIEnv* env, Reference reference) {
+  if (reference == nullptr) {
+    check(env);
+    throw std::bad_alloc();
+  }
+  return reference;
+}
+
+/// Keeps an object until the last copy goes.
+class Kept {
+ public:
+  Kept() = default;
+  Kept(JNIEnv* env, jobject object) : object_(made(env, env->NewGlobalRef(object)), Raised::drop) {}
+  jobject get() const noexcept { return object_.get(); }
+  explicit operator bool() const noexcept { return object_ != nullptr; }
+
+ private:
+  std::shared_ptr<_jobject> object_;
+};
+
+/// Sees an object that Java's own objects keep, so that one which refers back to them can still be collected with them.
+class Seen {
+ public:
+  Seen() = default;
+  Seen(JNIEnv* env, jobject object) : object_(made(env, env->NewWeakGlobalRef(object)), drop) {}
+  /// A local reference, or null when it is gone.
+  jobject local(JNIEnv* env) const { return env->NewLocalRef(object_.get()); }
+
+ private:
+  static void drop(jobject weak) noexcept {
+    try {
+      const Frame frame;
+      frame->DeleteWeakGlobalRef(weak);
+    } catch (const Error&) {
+    }
+  }
+  std::shared_ptr<_jobject> object_;
+};
+
+/// UTF-8 of UTF-16, exact; a half of a pair alone becomes U+FFFD.
+inline std::string utf8_of(const jchar* units, size_t count) {
+  std::string text;
+  text.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t point = units[i];
+    if (point >= 0xD800 && point < 0xE000) {
+      const bool is_pair = point < 0xDC00 && i + 1 < count && units[i + 1] >= 0xDC00 && units[i + 1] < 0xE000;
+      point = is_pair ? 0x10000 + ((point - 0xD800) << 10) + (units[i + 1] - 0xDC00U) : 0xFFFD;
+      if (is_pair) ++i;
+    }
+    if (point < 0x80) {
+      text += static_cast<char>(point);
+      continue;
+    }
+    const int more = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
+    text += static_cast<char>((0xFF00U >> (more + 1) & 0xFF) | point >> (6 * more));  // 110, 1110 or 11110, and the highest bits
+    for (int k = more - 1; k >= 0; --k) text += static_cast<char>(0x80 | (point >> (6 * k) & 0x3F));
+  }
+  return text;
+}
+/// UTF-16 of UTF-8; what is none becomes U+FFFD.
+inline std::u16string utf16_of(const std::string& text) {
+  std::u16string units;
+  units.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    uint32_t point = static_cast<unsigned char>(text[i]);
+    int more = point < 0x80 ? 0 : point >= 0xF0 ? 3 : point >= 0xE0 ? 2 : point >= 0xC0 ? 1 : -1;
+    if (more > 0) point &= 0x3FU >> more;
+    for (; more > 0; --more) {
+      const uint32_t next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
+      if ((next & 0xC0) != 0x80) break;
+      point = point << 6 | (next & 0x3F);
+      ++i;
+    }
+    if (more != 0 || point > 0x10FFFF) point = 0xFFFD;
+    if (point >= 0x10000) {
+      units += static_cast<char16_t>(0xD800 + ((point - 0x10000) >> 10));
+      point = 0xDC00 + ((point - 0x10000) & 0x3FF);
+    }
+    units += static_cast<char16_t>(point);
+  }
+  return units;
+}
+
+inline std::string text_of(JNIEnv* env, jstring text, const char* name) {
+  if (text == nullptr) refuse(std::string(name) + ": a text is needed, not null");
+  const jsize count = env->GetStringLength(text);
+  std::u16string units(static_cast<size_t>(count), u'\0');
+  env->GetStringRegion(text, 0, count, reinterpret_cast<jchar*>(units.data()));
+  return utf8_of(reinterpret_cast<const jchar*>(units.data()), units.size());
+}
+inline jstring new_text(JNIEnv* env, const std::string& text) {
+  const std::u16string units = utf16_of(text);
+  return made(env, env->NewString(reinterpret_cast<const jchar*>(units.data()), static_cast<jsize>(units.size())));
+}
+
+/// Makes the library's error this thread's exception: Callbacks.error chooses the class.
+inline void set_error(JNIEnv* env, const Error& error) {
+  const ErrorInfo& info = error.info();
+  const Machine& machine = Machine::here();
+  if (env->PushLocalFrame(16) != JNI_OK) return;  // out of memory is this thread's exception
+  try {
+    const jobject exception = env->CallStaticObjectMethod(
+        machine.callbacks, machine.error, static_cast<jint>(error.status()), new_text(env, error.what()), new_text(env, info.op),
+        new_text(env, info.tensor), new_text(env, info.file), new_text(env, info.host), new_text(env, info.collective),
+        static_cast<jlong>(info.offset), static_cast<jlong>(info.step), static_cast<jint>(info.rank));
+    if (exception != nullptr) env->Throw(static_cast<jthrowable>(exception));
+  } catch (const Raised& raised) {
+    raised.restore(env);
+  } catch (const std::bad_alloc&) {  // Java has said so
+  }
+  env->PopLocalFrame(nullptr);
+}
+
+/// In a catch (...): the C++ exception becomes this thread's.
+inline void set_current_error(JNIEnv* env) noexcept {
+  try {
+    throw;
+  } catch (const Raised& raised) {
+    raised.restore(env);
+  } catch (const Error& error) {
+    set_error(env, error);
+  } catch (const std::bad_alloc&) {
+    if (env->ExceptionCheck() == JNI_FALSE) set_error(env, Error(Status::out_of_memory, "out of memory"));
+  } catch (const std::exception& error) {
+    set_error(env, Error(Status::internal, error.what()));
+  }
+}
+
+}  // namespace scaletrain::java

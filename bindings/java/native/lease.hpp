@@ -1,0 +1,29 @@
+// A tensor's memory that Java sees: a DLPack of the tensor keeps it.
+#pragma once
+
+#include "jreport.hpp"
+#include "python/native/dlpack.hpp"
+
+namespace scaletrain::java {
+
+struct EndLease {
+  void operator()(DLManagedTensor* managed) const noexcept {
+    if (managed->deleter != nullptr) managed->deleter(managed);
+  }
+};
+
+// As Java has them: longs.
+inline DLManagedTensor* managed_of(int64_t pointer) { return reinterpret_cast<DLManagedTensor*>(static_cast<intptr_t>(pointer)); }
+inline int64_t number_of(DLManagedTensor* managed) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(managed)); }
+
+/// An ArrayType, a ByteBuffer and a long[1]: the lease, which is Java's from now on.
+inline jobjectArray shown(JNIEnv* env, const View& view, std::unique_ptr<DLManagedTensor, EndLease> lease) {
+  const jobjectArray all = made(env, env->NewObjectArray(3, Machine::here().object, nullptr));
+  env->SetObjectArrayElement(all, 0, new_type(env, view.dtype(), view.dims()));
+  env->SetObjectArrayElement(all, 1, new_buffer(env, view));
+  env->SetObjectArrayElement(all, 2, new_longs(env, std::vector<int64_t>{number_of(lease.get())}));
+  static_cast<void>(lease.release());
+  return all;
+}
+
+}  // namespace scaletrain::java

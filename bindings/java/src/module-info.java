@@ -1,0 +1,4 @@
+/** Training of neural networks inside of the program. */
+module org.scaletrain {
+  exports org.scaletrain;
+}

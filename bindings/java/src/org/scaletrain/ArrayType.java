@@ -1,0 +1,65 @@
+package org.scaletrain;
+
+import java.util.Arrays;
+
+/** Dtype and dims of an array, of a value of a graph, or of a row of a field. Immutable. */
+public final class ArrayType {
+  private final DType dtype;
+  private final long[] dims;
+
+  /** In a graph a first dimension below 0 is that many times the batch: {@link Graph#BATCH}. */
+  public ArrayType(DType dtype, long... dims) {
+    if (dtype == null) throw new InvalidArgument("ArrayType: a dtype is needed, not null");
+    if (dims.length > 8) throw new InvalidArgument("ArrayType: rank " + dims.length + " is above 8");
+    this.dtype = dtype;
+    this.dims = dims.clone();
+  }
+
+  /** f32 of these dims. */
+  public static ArrayType f32(long... dims) {
+    return new ArrayType(DType.F32, dims);
+  }
+
+  /** What the elements are. */
+  public DType dtype() {
+    return dtype;
+  }
+
+  /** A copy. */
+  public long[] dims() {
+    return dims.clone();
+  }
+
+  /** How many dims there are. */
+  public int rank() {
+    return dims.length;
+  }
+
+  /** The i-th of them. */
+  public long dim(int i) {
+    return dims[i];
+  }
+
+  /** Number of elements; of one row where the first dimension is a batch's. */
+  public long size() {
+    long product = 1;
+    for (long dim : dims) product = Math.multiplyExact(product, Math.abs(dim));
+    return product;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof ArrayType that && dtype == that.dtype && Arrays.equals(dims, that.dims);
+  }
+
+  @Override
+  public int hashCode() {
+    return 31 * dtype.hashCode() + Arrays.hashCode(dims);
+  }
+
+  /** {@code f32[64, 1]}. */
+  @Override
+  public String toString() {
+    return dtype.name().toLowerCase(java.util.Locale.ROOT) + Arrays.toString(dims);
+  }
+}

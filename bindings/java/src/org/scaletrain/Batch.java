@@ -1,0 +1,102 @@
+package org.scaletrain;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Arrays by name, in an order: a batch, the inputs or outputs of a model, the parameters of an optimizer. Immutable; the arrays' elements
+ * are not. Make it once and step with it often: a step then copies no description.
+ */
+public final class Batch {
+  static final Batch NONE = new Batch(new Object[0]);
+
+  private final Object[] pairs;
+
+  private Batch(Object[] pairs) {
+    this.pairs = pairs;
+    for (int i = 0; i < pairs.length; i += 2) {
+      if (pairs[i] == null) throw new InvalidArgument("Batch: a name is null");
+      if (pairs[i + 1] == null) throw new InvalidArgument("Batch: the array named \"" + pairs[i] + "\" is null");
+      for (int j = 0; j < i; j += 2)
+        if (pairs[i].equals(pairs[j])) throw new InvalidArgument("Batch: two arrays are named \"" + pairs[i] + "\"");
+    }
+  }
+
+  /** One array. */
+  public static Batch of(String name, Array array) {
+    return new Batch(new Object[] {name, array});
+  }
+
+  /** Two arrays. */
+  public static Batch of(String name1, Array array1, String name2, Array array2) {
+    return new Batch(new Object[] {name1, array1, name2, array2});
+  }
+
+  /** Three arrays. */
+  public static Batch of(String name1, Array array1, String name2, Array array2, String name3, Array array3) {
+    return new Batch(new Object[] {name1, array1, name2, array2, name3, array3});
+  }
+
+  /** Those of a map, in its order: {@code Map.of} has none that stays, a {@code LinkedHashMap} has. */
+  public static Batch of(Map<String, Array> arrays) {
+    List<Object> pairs = new ArrayList<>();
+    arrays.forEach((name, array) -> pairs.addAll(Arrays.asList(name, array)));
+    return new Batch(pairs.toArray());
+  }
+
+  /** These, and one more. */
+  public Batch and(String name, Array array) {
+    Object[] more = Arrays.copyOf(pairs, pairs.length + 2);
+    more[pairs.length] = name;
+    more[pairs.length + 1] = array;
+    return new Batch(more);
+  }
+
+  /** How many there are. */
+  public int size() {
+    return pairs.length / 2;
+  }
+
+  /** In their order. */
+  public List<String> names() {
+    List<String> names = new ArrayList<>();
+    for (int i = 0; i < pairs.length; i += 2) names.add((String) pairs[i]);
+    return List.copyOf(names);
+  }
+
+  /** The i-th of them. */
+  public Array get(int i) {
+    return (Array) pairs[2 * i + 1];
+  }
+
+  /** Throws {@link NotFound} where no array has this name. */
+  public Array get(String name) {
+    for (int i = 0; i < pairs.length; i += 2) if (pairs[i].equals(name)) return (Array) pairs[i + 1];
+    throw new NotFound("Batch: no array is named \"" + name + "\"; there are " + names());
+  }
+
+  @Override
+  public String toString() {
+    StringBuilder text = new StringBuilder("{");
+    for (int i = 0; i < pairs.length; i += 2) text.append(i == 0 ? "" : ", ").append(pairs[i]).append(": ").append(pairs[i + 1]);
+    return text.append('}').toString();
+  }
+
+  /** Names and arrays in turn, as the native side reads them. Not to be written to. */
+  Object[] pairs() {
+    return pairs;
+  }
+
+  /** null: none. */
+  static Object[] pairsOf(Batch batch) {
+    return batch == null ? null : batch.pairs;
+  }
+
+  /** For what the library keeps beyond the call. */
+  Batch held(String call) {
+    for (int i = 0; i < pairs.length; i += 2) ((Array) pairs[i + 1]).held(call, (String) pairs[i]);
+    return this;
+  }
+}

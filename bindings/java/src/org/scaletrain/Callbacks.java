@@ -1,0 +1,183 @@
+package org.scaletrain;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.IntPredicate;
+import java.util.function.LongToDoubleFunction;
+import java.util.function.Predicate;
+
+/** What the native side calls, by name: {@code java/native/jvm.hpp} looks all of it up when the library is loaded. */
+final class Callbacks {
+  private Callbacks() {}
+
+  // Errors and reports.
+
+  static Throwable error(int status, String message, String op, String tensor, String file, String host, String collective, long offset,
+      long step, int rank) {
+    return ScaleTrainException.of(Status.of(status), message,
+        new ScaleTrainException.Details(known(op), known(tensor), known(file), known(host), known(collective), offset, step, rank));
+  }
+
+  private static String known(String text) {
+    return text.isEmpty() ? null : text;
+  }
+
+  static Evaluation evaluation(double loss, double rows, String[] names, double[] means) {
+    Map<String, Double> metrics = new LinkedHashMap<>();
+    for (int i = 0; i < names.length; ++i) metrics.put(names[i], means[i]);
+    return new Evaluation(loss, rows, Collections.unmodifiableMap(metrics));
+  }
+
+  static MemoryStats memoryStats(long allocated, long available, long resident, long peak, long limit, Object[] roles) {
+    List<MemoryUse> uses = new ArrayList<>();
+    for (Object role : roles) uses.add((MemoryUse) role);
+    return new MemoryStats(allocated, available, resident, peak, limit, List.copyOf(uses));
+  }
+
+  static ParameterInfo parameterInfo(String name, int dtype, long[] dims, boolean trainable) {
+    return new ParameterInfo(name, type(dtype, dims), trainable);
+  }
+
+  static ReadReport readReport(long read, String[] missing, String[] unexpected) {
+    return new ReadReport(read, List.of(missing), List.of(unexpected));
+  }
+
+  static ArrayType type(int dtype, long[] dims) {
+    return new ArrayType(DType.of(dtype), dims);
+  }
+
+  // Functions.
+
+  static void log(Object listener, int level, String area, String text) {
+    ((LogListener) listener).log(LogLevel.of(level), area, text);
+  }
+
+  static void parallel(Object parallel, long n, long task) {
+    Tasks tasks = new Tasks(task);
+    try {
+      ((ParallelFor) parallel).run(n, tasks);
+    } finally {
+      tasks.end();
+    }
+  }
+
+  @SuppressWarnings("unchecked")
+  static boolean step(Object onStep, StepReport report) {
+    return ((Predicate<StepReport>) onStep).test(report);
+  }
+
+  static boolean token(Object onToken, int token) {
+    return ((IntPredicate) onToken).test(token);
+  }
+
+  static double rate(Object rate, long step) {
+    return ((LongToDoubleFunction) rate).applyAsDouble(step);
+  }
+
+  static void write(Object stream, byte[] bytes, int count) throws IOException {
+    ((OutputStream) stream).write(bytes, 0, count);
+  }
+
+  /** How many bytes there are now; 0 is the end. */
+  static int read(Object stream, byte[] bytes, int most) throws IOException {
+    int count = ((InputStream) stream).readNBytes(bytes, 0, most);
+    if (count < 0 || count > most) throw new IOException("the stream was asked for at most " + most + " bytes and says it gave " + count);
+    return count;
+  }
+
+  /** Rows and who makes them. */
+  record Rows(List<String> names, RowFiller filler) {}
+
+  static void fill(Object rows, long[] ids, Object[] memory) {
+    Rows wanted = (Rows) rows;
+    List<Lent> lent = lend(memory, true);
+    Map<String, Lent> arrays = new LinkedHashMap<>();
+    for (int i = 0; i < lent.size(); ++i) arrays.put(wanted.names().get(i), lent.get(i));
+    try {
+      wanted.filler().fill(ids, arrays);
+    } finally {
+      end(lent);
+    }
+  }
+
+  /** Dtype, rank and dims of each output. */
+  static long[] shape(Object op, Object[] inputs) {
+    List<ArrayType> types = new ArrayList<>();
+    for (Object input : inputs) types.add((ArrayType) input);
+    long[] numbers = new long[0];
+    for (ArrayType type : ((HostOp) op).shape(Collections.unmodifiableList(types))) {
+      int at = numbers.length;
+      numbers = Arrays.copyOf(numbers, at + 2 + type.rank());
+      numbers[at] = type.dtype().number();
+      numbers[at + 1] = type.rank();
+      for (int i = 0; i < type.rank(); ++i) numbers[at + 2 + i] = type.dim(i);
+    }
+    return numbers;
+  }
+
+  static void forward(Object op, Object[] inputs, Object[] outputs) {
+    List<Lent> in = lend(inputs, false);
+    List<Lent> out = lend(outputs, true);
+    try {
+      ((HostOp) op).forward(in, out);
+    } finally {
+      end(in);
+      end(out);
+    }
+  }
+
+  static void backward(Object op, Object[] inputs, Object[] outputs, Object[] outputGradients, Object[] inputGradients) {
+    List<Lent> in = lend(inputs, false);
+    List<Lent> out = lend(outputs, false);
+    List<Lent> given = lend(outputGradients, false);
+    List<Lent> wanted = lend(inputGradients, true);
+    try {
+      ((DifferentiableOp) op).backward(in, out, given, wanted);
+    } finally {
+      for (List<Lent> all : List.of(in, out, given, wanted)) end(all);
+    }
+  }
+
+  /** Of types and buffers in turn; null where there is no memory. */
+  private static List<Lent> lend(Object[] memory, boolean writable) {
+    Lent[] lent = new Lent[memory.length / 2];
+    for (int i = 0; i < lent.length; ++i)
+      if (memory[2 * i] != null) lent[i] = new Lent((ArrayType) memory[2 * i], (ByteBuffer) memory[2 * i + 1], writable);
+    return Collections.unmodifiableList(Arrays.asList(lent));
+  }
+
+  private static void end(List<Lent> lent) {
+    for (Lent array : lent) if (array != null) array.end();
+  }
+
+  /** The library's memory as an array of its own on Java's heap. */
+  static Array copied(ArrayType type, ByteBuffer memory) {
+    ByteBuffer from = memory.order(ByteOrder.nativeOrder());
+    switch (type.dtype()) {
+      case F32 -> {
+        float[] copy = new float[(int) type.size()];
+        from.asFloatBuffer().get(copy);
+        return Array.of(copy, type.dims());
+      }
+      case I32 -> {
+        int[] copy = new int[(int) type.size()];
+        from.asIntBuffer().get(copy);
+        return Array.of(copy, type.dims());
+      }
+      default -> {
+        byte[] copy = new byte[from.remaining()];
+        from.get(copy);
+        return Array.of(type.dtype(), ByteBuffer.wrap(copy).order(ByteOrder.nativeOrder()), type.dims());
+      }
+    }
+  }
+}

@@ -1,0 +1,193 @@
+package org.scaletrain;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** JSON, as options go to the library and plans come from it: maps, lists, texts, numbers, booleans and null. */
+public final class Json {
+  private final String text;
+  private int at;
+
+  private Json(String text) {
+    this.text = text;
+  }
+
+  /** Of a map with texts as keys, an {@code Iterable}, an array of numbers, a text, a number, a Boolean or null. */
+  public static String text(Object value) {
+    StringBuilder out = new StringBuilder();
+    write(out, value);
+    return out.toString();
+  }
+
+  /** {@code Map<String, Object>}, {@code List<Object>}, String, Long, Double, Boolean or null. */
+  public static Object parse(String text) {
+    Json json = new Json(text);
+    Object value = json.value();
+    json.space();
+    if (json.at != text.length()) throw json.wrong("something behind the value");
+    return value;
+  }
+
+  /** "" where there are no options: the library takes its defaults. */
+  static String options(Map<String, ?> options) {
+    return options == null || options.isEmpty() ? "" : text(options);
+  }
+
+  private static void write(StringBuilder out, Object value) {
+    if (value == null || value instanceof Boolean || value instanceof Long || value instanceof Integer || value instanceof Short
+        || value instanceof Byte) {
+      out.append(value);
+    } else if (value instanceof Number number) {
+      if (!Double.isFinite(number.doubleValue())) throw new InvalidArgument("Json: " + number + " cannot be written as JSON");
+      out.append(number);
+    } else if (value instanceof Map<?, ?> map) {
+      char before = '{';
+      for (Map.Entry<?, ?> entry : map.entrySet()) {
+        out.append(before);
+        quote(out, String.valueOf(entry.getKey()));
+        write(out.append(':'), entry.getValue());
+        before = ',';
+      }
+      out.append(before == '{' ? "{}" : "}");
+    } else if (value instanceof Iterable<?> list) {
+      char before = '[';
+      for (Object element : list) {
+        write(out.append(before), element);
+        before = ',';
+      }
+      out.append(before == '[' ? "[]" : "]");
+    } else if (value.getClass().isArray()) {
+      List<Object> list = new ArrayList<>();
+      for (int i = 0; i < java.lang.reflect.Array.getLength(value); ++i) list.add(java.lang.reflect.Array.get(value, i));
+      write(out, list);
+    } else if (value instanceof Enum<?> word) {
+      quote(out, word.name().toLowerCase(java.util.Locale.ROOT));
+    } else {
+      quote(out, value.toString());
+    }
+  }
+
+  private static void quote(StringBuilder out, String text) {
+    out.append('"');
+    for (int i = 0; i < text.length(); ++i) {
+      char c = text.charAt(i);
+      if (c == '"' || c == '\\') {
+        out.append('\\').append(c);
+      } else if (c < ' ') {
+        out.append(String.format("\\u%04x", (int) c));
+      } else {
+        out.append(c);
+      }
+    }
+    out.append('"');
+  }
+
+  private Object value() {
+    space();
+    char c = peek();
+    if (c == '{') return map();
+    if (c == '[') return list();
+    if (c == '"') return string();
+    if (c == 't') return word("true", true);
+    if (c == 'f') return word("false", false);
+    if (c == 'n') return word("null", null);
+    return number();
+  }
+
+  private Map<String, Object> map() {
+    Map<String, Object> map = new LinkedHashMap<>();
+    ++at;
+    for (space(); peek() != '}'; space()) {
+      if (!map.isEmpty()) expect(',');
+      space();
+      String key = string();
+      space();
+      expect(':');
+      map.put(key, value());
+    }
+    ++at;
+    return map;
+  }
+
+  private List<Object> list() {
+    List<Object> list = new ArrayList<>();
+    ++at;
+    for (space(); peek() != ']'; space()) {
+      if (!list.isEmpty()) expect(',');
+      list.add(value());
+    }
+    ++at;
+    return list;
+  }
+
+  private String string() {
+    expect('"');
+    StringBuilder out = new StringBuilder();
+    for (char c = peek(); c != '"'; c = peek()) {
+      ++at;
+      if (c != '\\') {
+        out.append(c);
+        continue;
+      }
+      char escaped = peek();
+      ++at;
+      switch (escaped) {
+        case 'n' -> out.append('\n');
+        case 't' -> out.append('\t');
+        case 'r' -> out.append('\r');
+        case 'b' -> out.append('\b');
+        case 'f' -> out.append('\f');
+        case 'u' -> {
+          if (at + 4 > text.length()) throw wrong("half an escape");
+          try {
+            out.append((char) Integer.parseInt(text.substring(at, at + 4), 16));
+          } catch (NumberFormatException no) {
+            throw wrong("an escape that is none");
+          }
+          at += 4;
+        }
+        default -> out.append(escaped);
+      }
+    }
+    ++at;
+    return out.toString();
+  }
+
+  private Object number() {
+    int begin = at;
+    while (at < text.length() && "+-.0123456789eE".indexOf(text.charAt(at)) >= 0) ++at;
+    String digits = text.substring(begin, at);
+    try {
+      if (digits.matches("-?[0-9]+")) return Long.parseLong(digits);
+      return Double.parseDouble(digits);
+    } catch (NumberFormatException no) {
+      throw wrong("no value");
+    }
+  }
+
+  private Object word(String word, Object value) {
+    if (!text.startsWith(word, at)) throw wrong("no value");
+    at += word.length();
+    return value;
+  }
+
+  private void space() {
+    while (at < text.length() && " \t\r\n".indexOf(text.charAt(at)) >= 0) ++at;
+  }
+
+  private char peek() {
+    if (at >= text.length()) throw wrong("its end");
+    return text.charAt(at);
+  }
+
+  private void expect(char c) {
+    if (peek() != c) throw wrong("'" + peek() + "' instead of '" + c + "'");
+    ++at;
+  }
+
+  private InvalidArgument wrong(String what) {
+    return new InvalidArgument("Json: at character " + at + " there is " + what);
+  }
+}

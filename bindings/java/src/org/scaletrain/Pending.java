@@ -1,0 +1,43 @@
+package org.scaletrain;
+
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+
+/** What goes on after the call which began it. Its end is waited for when it is closed, or collected. */
+public final class Pending extends Handle {
+  private final org.scaletrain.internal.Pending raw;
+
+  Pending(org.scaletrain.internal.Pending raw, Object keeps) {
+    this.raw = raw;
+    raw.keeps = keeps;
+  }
+
+  /** Until it is done. Throws what the work failed with, each time. */
+  @OfC("st_pending_wait")
+  public void await() {
+    raw.wait_for_end();
+  }
+
+  /** At most so long; false: still under way. */
+  @OfC("st_pending_wait")
+  public boolean await(Duration most) {
+    return raw.wait_for(Math.max(0, most.toMillis()));
+  }
+
+  /** Whether it has ended, well or not. */
+  @OfC("st_pending_poll")
+  public boolean isDone() {
+    return raw.is_done();
+  }
+
+  /** Ends as this does. Cancelling it stops the waiting alone. */
+  public CompletableFuture<Void> toFuture() {
+    return CompletableFuture.runAsync(this::await, Call.THREADS);
+  }
+
+  @Override
+  @OfC("st_pending_destroy")
+  public void close() {
+    raw.close();
+  }
+}

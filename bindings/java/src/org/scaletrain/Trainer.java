@@ -1,0 +1,305 @@
+package org.scaletrain;
+
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
+import java.util.function.LongToDoubleFunction;
+import java.util.function.Predicate;
+
+/**
+ * Trains a model as a recipe says, one optimizer step at a time. With data, steps draw from it; without, each step is given its batch. When
+ * a call throws, the state is that of the last whole step.
+ *
+ * <p>One call at a time; {@link #stop} and {@link #cancel} are for any thread, and in {@code onStep} the program may set, get, refresh
+ * predictors and save.
+ */
+public final class Trainer extends Handle {
+  private static final int RATE = 2;
+
+  private final org.scaletrain.internal.Trainer raw;
+  private final Model model;
+  private final AtomicBoolean inUse = new AtomicBoolean();  // while forward() copies what the trainer's next call changes
+  private final Object[] keeps;
+
+  /** Each step is given its batch. */
+  public Trainer(Model model, Recipe recipe) {
+    this(model, recipe, null);
+  }
+
+  /** Steps draw from {@code data}, unless it is null. */
+  @OfC("st_trainer_create")
+  public Trainer(Model model, Recipe recipe, Data data) {
+    var settings = given(recipe, "Trainer: recipe").raw;
+    var of = given(model, "Trainer: model").raw;
+    raw = data == null ? new org.scaletrain.internal.Trainer(of, settings) : new org.scaletrain.internal.Trainer(of, settings, data.raw);
+    keeps = new Object[] {of, data == null ? null : data.raw, null};
+    raw.keeps = keeps;
+    this.model = model;
+  }
+
+  /** One optimizer step on the data's next rows. */
+  public StepReport step() {
+    return step(null);
+  }
+
+  /** One optimizer step on a batch; null: on the data's next rows. */
+  @OfC("st_trainer_step")
+  public StepReport step(Batch batch) {
+    enter("Trainer.step");
+    try {
+      return (StepReport) raw.step(Batch.pairsOf(batch));
+    } finally {
+      inUse.setRelease(false);
+    }
+  }
+
+  /** {@link #step(Batch)} in a thread of its own; cancelling the future cancels the step. */
+  public CompletableFuture<StepReport> stepAsync(Batch batch) {
+    return Call.start(() -> step(batch), raw::cancel);
+  }
+
+  /** Steps until {@code steps} in all are done, or {@link #stop} is called. */
+  public void run(long steps) {
+    runWhile(steps, null);
+  }
+
+  /** The same; {@code onStep} sees each step. What it throws ends the run and arrives here. */
+  public void run(long steps, Consumer<StepReport> onStep) {
+    runWhile(steps, onStep == null ? null : report -> {
+      onStep.accept(report);
+      return true;
+    });
+  }
+
+  /** Steps until {@code steps} in all are done, {@link #stop} is called, or {@code onStep} gives false. What it throws arrives here. */
+  @OfC("st_trainer_run")
+  public void runWhile(long steps, Predicate<StepReport> onStep) {
+    enter("Trainer.run");
+    try {
+      raw.run(steps, onStep);
+    } finally {
+      inUse.setRelease(false);
+    }
+  }
+
+  /** {@link #run(long, Consumer)} in a thread of its own, where {@code onStep} is called too; cancelling the future cancels the run. */
+  public CompletableFuture<Void> runAsync(long steps, Consumer<StepReport> onStep) {
+    AtomicBoolean cancelled = new AtomicBoolean();
+    return Call.start(() -> {
+      runWhile(steps, report -> {
+        if (cancelled.get()) throw new CancellationException();
+        if (onStep != null) onStep.accept(report);
+        return true;
+      });
+      return null;
+    }, () -> {
+      cancelled.set(true);
+      raw.cancel();
+    });
+  }
+
+  /** Works on the step for about so long; its report when it is whole. Call again with the same batch until then. */
+  @OfC("st_trainer_advance")
+  public Optional<StepReport> advance(Batch batch, Duration budget) {
+    enter("Trainer.advance");
+    try {
+      return Optional.ofNullable((StepReport) raw.work(Batch.pairsOf(batch), Math.max(0, budget.toNanos())));
+    } finally {
+      inUse.setRelease(false);
+    }
+  }
+
+  /**
+   * The first part of a step whose loss the program computes: the model's outputs, copied into Java's own arrays. {@link #backward} and
+   * {@link #apply} follow.
+   */
+  @OfC("st_trainer_forward")
+  public Batch forward(Batch batch) {
+    enter("Trainer.forward");
+    try {
+      Object[] outputs = raw.forward(Batch.pairsOf(batch));
+      Map<String, Array> copies = new LinkedHashMap<>();
+      for (int i = 0; i < outputs.length; i += 3)
+        copies.put((String) outputs[i], Callbacks.copied((ArrayType) outputs[i + 1], (ByteBuffer) outputs[i + 2]));
+      return Batch.of(copies);
+    } finally {
+      inUse.setRelease(false);
+    }
+  }
+
+  /** Gradients of the loss by outputs; null: of the graph's own loss. */
+  @OfC("st_trainer_backward")
+  public void backward(Batch outputGradients) {
+    enter("Trainer.backward");
+    try {
+      raw.backward(Batch.pairsOf(outputGradients));
+    } finally {
+      inUse.setRelease(false);
+    }
+  }
+
+  /** Ends the step that {@link #forward} began. */
+  @OfC("st_trainer_apply")
+  public StepReport apply() {
+    enter("Trainer.apply");
+    try {
+      return (StepReport) raw.apply();
+    } finally {
+      inUse.setRelease(false);
+    }
+  }
+
+  /** The loss and metrics over all rows, dropout off. */
+  @OfC("st_trainer_evaluate")
+  public Evaluation evaluate(Data data) {
+    given(data, "Trainer.evaluate");
+    enter("Trainer.evaluate");
+    try {
+      return (Evaluation) raw.evaluate(data.raw);
+    } finally {
+      inUse.setRelease(false);
+    }
+  }
+
+  /** {@link #evaluate} with the moving averages (the recipe's {@code ema_decay}) in the weights' place. */
+  @OfC("st_trainer_evaluate_average")
+  public Evaluation evaluateAverage(Data data) {
+    given(data, "Trainer.evaluateAverage");
+    enter("Trainer.evaluateAverage");
+    try {
+      return (Evaluation) raw.evaluate_average(data.raw);
+    } finally {
+      inUse.setRelease(false);
+    }
+  }
+
+  /** A parameter's moving average, copied into a new {@code float[]}. */
+  public Array average(String name) {
+    Array to = floatsOf(name);
+    average(name, to);
+    return to;
+  }
+
+  /** A parameter's moving average, copied into {@code to}. */
+  @OfC("st_trainer_average")
+  public void average(String name, Array to) {
+    raw.average(name, to);
+  }
+
+  /** Makes the averages the model's weights. */
+  @OfC("st_trainer_use_average")
+  public void useAverage() {
+    raw.use_average();
+  }
+
+  /** A parameter's gradient of the last step, before clipping, copied into a new {@code float[]}. */
+  public Array gradient(String name) {
+    Array to = floatsOf(name);
+    gradient(name, to);
+    return to;
+  }
+
+  /** A parameter's gradient of the last step, before clipping, copied into {@code to}; f32. */
+  @OfC("st_trainer_gradient")
+  public void gradient(String name, Array to) {
+    raw.gradient(name, to);
+  }
+
+  /** Changes a key of the recipe from the next step on: lr, warmup, lr_schedule and what it is made from. */
+  @OfC("st_trainer_set")
+  public void set(String key, Object value) {
+    raw.set(key, Json.text(value));
+  }
+
+  /** A key of the recipe as it is now: Long, Double, String, Boolean or a list. */
+  @OfC("st_trainer_get")
+  public Object get(String key) {
+    return Json.parse(raw.value(key));
+  }
+
+  /**
+   * The learning rate by the program: {@code rate(k)} is that of the step after k successful ones; null: the recipe's again. What it throws
+   * arrives at the step.
+   */
+  @OfC("st_trainer_set_schedule")
+  public synchronized void setSchedule(LongToDoubleFunction rate) {
+    raw.set_schedule(rate);
+    keeps[RATE] = rate;
+    raw.keeps = keeps;
+  }
+
+  /** Ends a run after the running step; from any thread. */
+  @OfC("st_trainer_stop")
+  public void stop() {
+    raw.stop();
+  }
+
+  /** Ends the running call, which throws {@link Cancelled}; from any thread. */
+  @OfC("st_trainer_cancel")
+  public void cancel() {
+    raw.cancel();
+  }
+
+  /** 32 hex digits over every parameter and optimizer value: two runs are equal when it is. */
+  @OfC("st_trainer_digest")
+  public String digest() {
+    return raw.digest();
+  }
+
+  /** What a step takes, memory by role, as JSON. */
+  @OfC("st_trainer_plan")
+  public String plan() {
+    return raw.plan();
+  }
+
+  /** Passes with their times, the program, memory by role: for people. */
+  @OfC("st_trainer_explain")
+  public String explain() {
+    return raw.explain();
+  }
+
+  /** From the next step on, one JSON object a step goes to {@code path}. */
+  @OfC("st_trainer_log")
+  public void log(Path path) {
+    raw.log(path.toString());
+  }
+
+  /** Writes the log's last line. */
+  @OfC("st_trainer_log_end")
+  public void logEnd(double validationLoss) {
+    raw.log_end(validationLoss);
+  }
+
+  /** One HTML page about the run so far. facts: texts and numbers shown as they are. */
+  @OfC("st_trainer_write_report")
+  public void writeReport(Path path, Map<String, ?> facts) {
+    raw.write_report(path.toString(), Json.options(facts));
+  }
+
+  @Override
+  @OfC("st_trainer_destroy")
+  public void close() {
+    if (!inUse.compareAndSet(false, true)) throw new Busy("Trainer.close: another thread, or the caller of a callback, is in a call of it");
+    try {
+      raw.close();
+    } finally {
+      inUse.set(false);
+    }
+  }
+
+  private void enter(String call) {
+    if (!inUse.compareAndSet(false, true)) throw new Busy(call + ": another thread, or the caller of a callback, is in a call of this trainer");
+  }
+
+  private Array floatsOf(String name) {
+    ArrayType type = model.type(name);
+    return Array.of(new float[Math.toIntExact(type.size())], type.dims());
+  }
+}

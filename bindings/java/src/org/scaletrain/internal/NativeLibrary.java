@@ -1,0 +1,86 @@
+package org.scaletrain.internal;
+
+import java.io.IOException;
+import java.net.URI;
+import java.net.URISyntaxException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.CodeSource;
+import org.scaletrain.Unavailable;
+
+/**
+ * Finds the native library, in this order: the folder that the property {@code org.scaletrain.library.path} names; inside of the jar; beside
+ * it, as the build tree has it.
+ */
+public final class NativeLibrary {
+  static final String FOLDER = "org.scaletrain.library.path";
+  static final String FILE = "libscaletrain_java.so";
+
+  private static final String FAILURE = failure();
+
+  private NativeLibrary() {}
+
+  /** Throws what is in the way of loading it, each time. */
+  public static void require() {
+    if (FAILURE != null) throw new Unavailable(FAILURE);
+  }
+
+  private static String failure() {
+    try {
+      load();
+      return null;
+    } catch (Unavailable missing) {
+      return missing.getMessage();
+    }
+  }
+
+  private static void load() {
+    String os = System.getProperty("os.name"), machine = System.getProperty("os.arch");
+    if (!os.equals("Linux") || !(machine.equals("amd64") || machine.equals("x86_64")))
+      throw new Unavailable("scaletrain is there for Linux on x86-64; this is " + os + " on " + machine);
+    Path file = find();
+    try {
+      System.load(file.toString());
+    } catch (UnsatisfiedLinkError error) {
+      throw new Unavailable("scaletrain: " + file + " cannot be loaded: " + error.getMessage());
+    }
+    Thread ending = new Thread(Native::end, "scaletrain-end");
+    try {
+      Runtime.getRuntime().addShutdownHook(ending);
+    } catch (IllegalStateException tooLate) {
+      Native.end();
+    }
+  }
+
+  private static Path find() {
+    String folder = System.getProperty(FOLDER);
+    if (folder != null) {
+      Path file = Path.of(folder, FILE).toAbsolutePath();
+      if (!Files.isRegularFile(file)) throw new Unavailable("scaletrain: " + file + " is not there; the property " + FOLDER + " names that folder");
+      return file;
+    }
+    try {
+      Path inside = PackedLibrary.unpack();
+      if (inside != null) return inside;
+    } catch (IOException error) {
+      throw new Unavailable(error.getMessage());
+    }
+    Path beside = beside();
+    if (beside != null && Files.isRegularFile(beside)) return beside;
+    throw new Unavailable("scaletrain: " + FILE + " is neither inside of the jar (" + PackedLibrary.PLACE + ") nor beside it"
+        + (beside == null ? "" : " (" + beside + ")") + "; the property " + FOLDER + " may name a folder that has it");
+  }
+
+  /** In the folder of the jar, or of the folder of classes; null where there is none. */
+  private static Path beside() {
+    CodeSource source = NativeLibrary.class.getProtectionDomain().getCodeSource();
+    if (source == null) return null;
+    try {
+      URI place = source.getLocation().toURI();
+      Path parent = Path.of(place).getParent();
+      return parent == null ? null : parent.resolve(FILE).toAbsolutePath();
+    } catch (URISyntaxException | IllegalArgumentException | java.nio.file.FileSystemNotFoundException inNoFile) {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,130 @@
+#include <cmath>
+#include <variant>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "op_wrappers.h"
+
+namespace st::capi {
+namespace {
+
+constexpr const char* kHead =
+    "package org.scaletrain;\n"
+    "\n"
+    "import java.util.ArrayList;\n"
+    "import java.util.Arrays;\n"
+    "import java.util.List;\n"
+    "import java.util.Map;\n"
+    "\n"
+    "/**\n"
+    " * Every op as a method: inputs, then attributes, which may be left out all together where each has a usual value. Gives the first\n"
+    " * result; further ones are its {@link Value#more}. An input that is optional may be null. Throws what the graph says when the call "
+    "is\n"
+    " * wrong.\n"
+    " *\n"
+    " * <p>Made from {@code runtime/ir/ops.def} by {@code capi/src/ops_header.cpp}: change the row, not this file.\n"
+    " */\n"
+    "public final class Ops {\n"
+    "  private Ops() {}\n";
+
+/// "keep_dims" is keepDims.
+std::string camel(std::string_view name) {
+  std::string made;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '_') {
+      ++i;
+      made += static_cast<char>(name[i] - 'a' + 'A');
+    } else {
+      made += name[i];
+    }
+  }
+  return made;
+}
+
+std::string type_of(const OpAttr& attr) {
+  if (is_dtype(attr)) return "DType";
+  if (has_list(attr)) return "long[]";
+  if (std::holds_alternative<std::string>(attr.standard)) return "String";
+  if (std::holds_alternative<double>(attr.standard)) return "double";
+  return std::holds_alternative<bool>(attr.standard) ? "boolean" : "long";
+}
+
+/// What stands in a comment of Javadoc's.
+std::string commented(std::string_view words) {
+  std::string made;
+  for (const char c : words) made += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
+  return made;
+}
+
+std::string usual_of(const OpAttr& attr) {
+  if (has_list(attr)) return "none";
+  if (const auto* word = std::get_if<std::string>(&attr.standard)) return *word;
+  if (const auto* yes = std::get_if<bool>(&attr.standard)) return *yes ? "true" : "false";
+  return is_dtype(attr) ? "F32" : text_of(attr.standard);
+}
+
+std::string notes_of(const OpInfo& op) {
+  std::string notes;
+  for (const OpAttr& attr : op.attrs) {
+    for (const std::string& word : attr.words) notes += text(&word == &attr.words.front() ? "; " + camel(attr.name) + ": " : "|", word);
+    if (!attr.required) notes += text("; ", camel(attr.name), " is usually ", usual_of(attr));
+  }
+  for (size_t i = 1; i < op.outputs.size(); ++i) notes += text(i == 1 ? "; more: " : ", ", op.outputs[i]);
+  return notes;
+}
+
+std::string map_of(const std::vector<OpAttr>& attrs) {
+  if (attrs.empty()) return "Map.of()";
+  std::string entries;
+  for (const OpAttr& attr : attrs) entries += text(entries.empty() ? "" : ", ", "Map.entry(\"", attr.name, "\", ", camel(attr.name), ")");
+  return text("Map.ofEntries(", entries, ")");
+}
+
+/// One method, with these inputs and attributes; what is left out is not there at all.
+std::string method_of(const OpInfo& op, size_t inputs, bool with_attributes) {
+  const bool variadic = takes_list(op);
+  std::string arguments, given;
+  const auto add = [](std::string& list, const std::string& one) { list += (list.empty() ? "" : ", ") + one; };
+  if (op.inputs.empty()) add(arguments, "Graph graph");
+  for (size_t i = 0; i < inputs; ++i) {
+    add(arguments, text(op.inputs[i].variadic ? "List<Value> " : "Value ", camel(op.inputs[i].name)));
+    add(given, camel(op.inputs[i].name));
+  }
+  std::vector<OpAttr> attrs;
+  for (const OpAttr& attr : op.attrs) {
+    if (!with_attributes && !attr.required) continue;
+    attrs.push_back(attr);
+    add(arguments, text(type_of(attr), ' ', camel(attr.name)));
+  }
+  const std::string list = op.inputs.empty() ? "List.of()" : variadic ? given : text("Arrays.asList(", given, ")");
+  const std::string graph = op.inputs.empty() ? "graph" : text("Graph.of(", list, ")");
+  std::string results = text(op.outputs.size());
+  for (const OpAttr& attr : attrs)
+    if (gives_list(op) && has_list(attr)) results = camel(attr.name) + ".length";
+  const std::string made = text(graph, ".op(\"", op.name, "\", ", list, ", ", map_of(attrs), ", ", results, ")");
+  const std::string name = camel(op.name);
+  const std::string head = text("\n  /** ", commented(op.help), commented(notes_of(op)), ". */\n  public static ");
+  if (!gives_list(op)) return text(head, "Value ", name, "(", arguments, ") {\n    return ", made, ";\n  }\n");
+  return text(
+      head, "List<Value> ", name, "(", arguments, ") {\n    Value first = ", made,
+      ";\n    List<Value> all = new ArrayList<>(List.of(first));\n    all.addAll(first.more());\n    return List.copyOf(all);\n  }\n");
+}
+
+std::string wrapper_of(const OpInfo& op) {
+  require(!takes_list(op) || op.inputs.size() == 1, Code::internal, "ops.def: ", op.name,
+          ": inputs beside a list have no Java wrapper yet");
+  size_t needed = 0;
+  bool has_usual = false;
+  for (const OpInput& input : op.inputs) needed += input.optional ? 0 : 1;
+  for (const OpAttr& attr : op.attrs) has_usual = has_usual || !attr.required;
+  std::string methods = method_of(op, needed, false);
+  if (needed < op.inputs.size()) methods += method_of(op, op.inputs.size(), false);
+  if (has_usual) methods += method_of(op, op.inputs.size(), true);
+  return methods;
+}
+
+}  // namespace
+
+std::string java_wrappers() { return kHead + each_wrapper(wrapper_of) + "}\n"; }
+
+}  // namespace st::capi

@@ -1,0 +1,38 @@
+"""Runs one class of tests; where tests/run asks for reports, each test of it is counted.
+
+run.py NAME CLASS CLASS-PATH JUNIT.jar JAVA...
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+
+# What -Xcheck:jni says where native code breaks its rules; each is a defect of ours. Warnings of local references are for code that is ours.
+RULES = ("WARNING in native method", "WARNING: JNI local refs", "FATAL ERROR in native method")
+
+
+def main(name: str, suite: str, class_path: str, junit: str, *java: str) -> int:
+    with tempfile.TemporaryDirectory() as reports:
+        command = [*java, "-Dfile.encoding=UTF-8", "-jar", junit, "-cp", class_path, "--select-class", suite, "--details", "tree",
+                   "--disable-banner", "--disable-ansi-colors", "--reports-dir", reports]  # fmt: skip
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        print(done.stdout)
+        report = pathlib.Path(reports, "TEST-junit-jupiter.xml")
+        cases = list(xml.parse(report).getroot().iter("testcase")) if report.exists() else []
+        wanted = os.environ.get("GTEST_OUTPUT", "")  # xml:FOLDER/, as GoogleTest takes it
+        if wanted.startswith("xml:") and cases:
+            shutil.copy(report, os.path.join(wanted[4:], f"{name}.xml"))
+    broken = [line for line in done.stdout.splitlines() if line.startswith(RULES)]
+    if broken:
+        print("rules of JNI were broken:", *broken, sep="\n  ")
+    if not cases:
+        print(f"{suite} has no tests")
+    return done.returncode or len(broken) or (0 if cases else 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
