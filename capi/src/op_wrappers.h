@@ -1,4 +1,5 @@
-// What scaletrain/ops.h, scaletrain/ops.hpp, Python's ops.py and Java's Ops.java consist of: a function for each row of ops.def that a model may use.
+// What scaletrain/ops.h, scaletrain/ops.hpp, Python's ops.py, Java's Ops.java and C#'s Ops.cs consist of: a function for each row of ops.def
+// that a model may use.
 #pragma once
 
 #include <string>
@@ -12,6 +13,7 @@ std::string c_wrappers();
 std::string cpp_wrappers();
 std::string python_wrappers();
 std::string java_wrappers();
+std::string csharp_wrappers();
 
 // What all ask of a row.
 bool is_dtype(const OpAttr& attr);

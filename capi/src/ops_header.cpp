@@ -1,5 +1,6 @@
-// Writes the typed wrappers from the rows of ops.def, scaletrain/ops.h (C), scaletrain/ops.hpp (C++), ops.py or Ops.java as the path ends:
-// run it with the file's path after a row has changed. With --check it writes nothing and fails when the file is not what the rows make.
+// Writes the typed wrappers from the rows of ops.def, scaletrain/ops.h (C), scaletrain/ops.hpp (C++), ops.py, Ops.java or Ops.cs as the
+// path ends: run it with the file's path after a row has changed. With --check it writes nothing and fails when the file is not what the
+// rows make.
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -17,6 +18,7 @@ std::string wrappers_of(const std::string& path) {
   if (path.ends_with(".hpp")) return cpp_wrappers();
   if (path.ends_with(".py")) return python_wrappers();
   if (path.ends_with(".java")) return java_wrappers();
+  if (path.ends_with(".cs")) return csharp_wrappers();
   return c_wrappers();
 }
 

@@ -28,7 +28,7 @@ static class FirstStep {
       graph.Loss(Ops.Mse(prediction, graph.Input("y", DType.F32, Graph.Batch, 1)));
 
       using (var model = new Model(graph, seed: 1))
-      using (var recipe = new Recipe(new { batch = 64, lr = 0.01, weight_decay = 0 }))
+      using (var recipe = new Recipe { Batch = 64, Lr = 0.01, WeightDecay = 0 })
       using (var trainer = new Trainer(model, recipe)) {
         StepReport report = default(StepReport);
         for (int step = 0; step < Steps; ++step) {

@@ -38,8 +38,16 @@ public sealed partial class Recipe : Handle {
     return Native.Recipe.keys();
   }
 
-  private double Real(string key) { return System.Convert.ToDouble(Get(key)); }
-  private long Integer(string key) { return System.Convert.ToInt64(Get(key)); }
+  private double Real(string key) { return Of<double>(key, Get(key)); }
+  private long Integer(string key) { return Of<long>(key, Get(key)); }
+  private bool Flag(string key) { return Of<bool>(key, Get(key)); }
+  private string Word(string key) { return Of<string>(key, Get(key)); }
+
+  private static T Of<T>(string key, object value) {
+    if (value is long && typeof(T) == typeof(double)) value = (double)(long)value;
+    if (value is T) return (T)value;
+    throw new WrongStateException("Recipe: " + key + " is " + ScaleTrain.Json.Of(value) + " now; Get(\"" + key + "\") tells any value");
+  }
 }
 
 }

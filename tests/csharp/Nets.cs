@@ -1,0 +1,42 @@
+using System;
+using System.Diagnostics;
+using System.IO;
+using System.Linq;
+using ScaleTrain;
+
+/// <summary>Small trainings that the tests share.</summary>
+static class Nets {
+  internal const int Rows = 64;
+
+  /// <summary>Sizes of the issue in full, instead of a part of them.</summary>
+  internal static bool LongTrials { get { return Environment.GetEnvironmentVariable("ST_LONG_TRIALS") == "1"; } }
+
+  internal static string SourceTree { get { return Environment.GetEnvironmentVariable("ST_SOURCE_TREE") ?? throw new InvalidOperationException("ST_SOURCE_TREE is not set: ctest sets it"); } }
+
+  /// <summary>y = sin x, as arrays of C#'s.</summary>
+  internal static Batch Sine() {
+    float[] x = Enumerable.Range(0, Rows).Select(i => -3.0f + 6.0f * i / (Rows - 1)).ToArray();
+    return new Batch { { "x", x, Rows, 1 }, { "y", x.Select(at => (float)Math.Sin(at)).ToArray(), Rows, 1 } };
+  }
+
+  internal static Model Net(Context context, long width = 8) { return Model.Builtin(context, "mlp", 1, new { hidden = new[] { width } }); }
+
+  internal static Trainer Of(Context context, Data data = null) {
+    using (var recipe = new Recipe { Batch = Rows, Lr = 0.01 })
+      return new Trainer(Net(context), recipe, data);
+  }
+
+  internal static void Collect() {
+    for (int i = 0; i < 3; ++i) {
+      GC.Collect();
+      GC.WaitForPendingFinalizers();
+    }
+  }
+
+  /// <summary>Of this process, in KB.</summary>
+  internal static long ResidentKb() {
+    foreach (string line in File.ReadAllLines("/proc/self/status"))
+      if (line.StartsWith("VmRSS:")) return long.Parse(new string(line.Where(char.IsDigit).ToArray()));
+    throw new InvalidDataException("/proc/self/status has no VmRSS");
+  }
+}
