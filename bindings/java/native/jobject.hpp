@@ -41,10 +41,8 @@ inline void check(JNIEnv* env) {
 /// A reference that Java gave, or what went wrong.
 template <class Reference>
 Reference made(JNIEnv* env, Reference reference) {
-  if (reference == nullptr) {
-    check(env);
-    throw std::bad_alloc();
-  }
+  check(env);
+  if (reference == nullptr) throw std::bad_alloc();
   return reference;
 }
 
@@ -142,11 +140,12 @@ inline void set_error(JNIEnv* env, const Error& error) {
   const Machine& machine = Machine::here();
   if (env->PushLocalFrame(16) != JNI_OK) return;  // out of memory is this thread's exception
   try {
-    const jobject exception = env->CallStaticObjectMethod(
-        machine.callbacks, machine.error, static_cast<jint>(error.status()), new_text(env, error.what()), new_text(env, info.op),
-        new_text(env, info.tensor), new_text(env, info.file), new_text(env, info.host), new_text(env, info.collective),
-        static_cast<jlong>(info.offset), static_cast<jlong>(info.step), static_cast<jint>(info.rank));
-    if (exception != nullptr) env->Throw(static_cast<jthrowable>(exception));
+    const jobject exception = made(
+        env, env->CallStaticObjectMethod(machine.callbacks, machine.error, static_cast<jint>(error.status()), new_text(env, error.what()),
+                                         new_text(env, info.op), new_text(env, info.tensor), new_text(env, info.file),
+                                         new_text(env, info.host), new_text(env, info.collective), static_cast<jlong>(info.offset),
+                                         static_cast<jlong>(info.step), static_cast<jint>(info.rank)));
+    env->Throw(static_cast<jthrowable>(exception));
   } catch (const Raised& raised) {
     raised.restore(env);
   } catch (const std::bad_alloc&) {  // Java has said so

@@ -51,8 +51,9 @@ public final class Array {
     ArrayType type = new ArrayType(dtype, dims);
     for (long dim : dims) if (dim < 0) throw new InvalidArgument("Array.allocate: a dimension of " + type + " is below 0");
     long bytes = Math.multiplyExact(type.size(), dtype.bytes());
-    if (bytes > Integer.MAX_VALUE - 64) throw new Unsupported("Array.allocate: " + type + " has more bytes than a ByteBuffer can, 2 GiB");
-    ByteBuffer room = ByteBuffer.allocateDirect((int) bytes + 63).alignedSlice(64);
+    if (bytes > Integer.MAX_VALUE - 128) throw new Unsupported("Array.allocate: " + type + " has more bytes than a ByteBuffer can, 2 GiB");
+    int whole = ((int) bytes + 63) / 64 * 64;  // a slice ends aligned too
+    ByteBuffer room = ByteBuffer.allocateDirect(whole + 63).alignedSlice(64);
     return of(dtype, room.slice(0, (int) bytes).order(ByteOrder.nativeOrder()), dims);
   }
 
@@ -300,6 +301,29 @@ public final class Array {
       throw new InvalidArgument(call + ": the library keeps " + name + " beyond this call, and Java may move an array on its heap; give a "
           + "direct buffer (Array.allocate, ByteBuffer.allocateDirect with the machine's byte order)");
     return this;
+  }
+
+  /** For what the library reads beyond the call: itself, or a copy in direct memory. */
+  Array lasting() {
+    if (heap == null) return this;
+    Array copy = allocate(DType.U8, header[1]);
+    long[] strides = header[5] != 0 ? Arrays.copyOfRange(header, STRIDES, STRIDES + type.rank()) : null;
+    Array lasting = new Array(type, copy.memory, copy.header[0], null, 0, strides, isReadOnly());
+    copyTo(lasting);
+    return lasting;
+  }
+
+  /** The elements of a Java array, to its {@link #lasting}. */
+  void copyTo(Array lasting) {
+    if (lasting == this) return;
+    ByteBuffer to = ((ByteBuffer) lasting.memory).duplicate().order(ByteOrder.nativeOrder());
+    Buffer from = memory.slice();
+    if (from instanceof FloatBuffer buffer) to.asFloatBuffer().put(buffer);
+    else if (from instanceof DoubleBuffer buffer) to.asDoubleBuffer().put(buffer);
+    else if (from instanceof IntBuffer buffer) to.asIntBuffer().put(buffer);
+    else if (from instanceof LongBuffer buffer) to.asLongBuffer().put(buffer);
+    else if (from instanceof ShortBuffer buffer) to.asShortBuffer().put(buffer);
+    else to.put((ByteBuffer) from);
   }
 
   private void require(DType dtype) {

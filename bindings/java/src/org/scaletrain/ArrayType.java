@@ -60,6 +60,6 @@ public final class ArrayType {
   /** {@code f32[64, 1]}. */
   @Override
   public String toString() {
-    return dtype.name().toLowerCase(java.util.Locale.ROOT) + Arrays.toString(dims);
+    return dtype + Arrays.toString(dims);
   }
 }

@@ -94,6 +94,22 @@ public final class Batch {
     return batch == null ? null : batch.pairs;
   }
 
+  /** For what the library reads beyond the call: itself when all arrays are direct, else with copies that are. */
+  Batch lasting() {
+    Object[] all = pairs.clone();
+    boolean same = true;
+    for (int i = 1; i < pairs.length; i += 2) {
+      all[i] = ((Array) pairs[i]).lasting();
+      same &= all[i] == pairs[i];
+    }
+    return same ? this : new Batch(all);
+  }
+
+  /** The elements of Java's own arrays, to its {@link #lasting}. */
+  void copyTo(Batch lasting) {
+    for (int i = 1; i < pairs.length; i += 2) ((Array) pairs[i]).copyTo((Array) lasting.pairs[i]);
+  }
+
   /** For what the library keeps beyond the call. */
   Batch held(String call) {
     for (int i = 0; i < pairs.length; i += 2) ((Array) pairs[i + 1]).held(call, (String) pairs[i]);

@@ -1,5 +1,7 @@
 package org.scaletrain;
 
+import java.util.Locale;
+
 /** What an array's elements are. */
 public enum DType {
   /** {@code float}. */
@@ -32,6 +34,12 @@ public enum DType {
   /** Of one element. */
   public int bytes() {
     return bytes;
+  }
+
+  /** As the library's messages have it: {@code f32}. */
+  @Override
+  public String toString() {
+    return name().toLowerCase(Locale.ROOT);
   }
 
   /** That of {@code view.h}. */

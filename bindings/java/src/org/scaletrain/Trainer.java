@@ -27,6 +27,8 @@ public final class Trainer extends Handle {
   private final Model model;
   private final AtomicBoolean inUse = new AtomicBoolean();  // while forward() copies what the trainer's next call changes
   private final Object[] keeps;
+  private final LastingBatch forwarded = new LastingBatch();  // until backward has read it
+  private final LastingBatch sliced = new LastingBatch();  // until the step is whole
 
   /** Each step is given its batch. */
   public Trainer(Model model, Recipe recipe) {
@@ -110,7 +112,9 @@ public final class Trainer extends Handle {
   public Optional<StepReport> advance(Batch batch, Duration budget) {
     enter("Trainer.advance");
     try {
-      return Optional.ofNullable((StepReport) raw.work(Batch.pairsOf(batch), Math.max(0, budget.toNanos())));
+      StepReport report = (StepReport) raw.work(sliced.of(batch), Math.max(0, budget.toNanos()));
+      if (report != null) sliced.end();
+      return Optional.ofNullable(report);
     } finally {
       inUse.setRelease(false);
     }
@@ -124,7 +128,7 @@ public final class Trainer extends Handle {
   public Batch forward(Batch batch) {
     enter("Trainer.forward");
     try {
-      Object[] outputs = raw.forward(Batch.pairsOf(batch));
+      Object[] outputs = raw.forward(forwarded.of(batch));
       Map<String, Array> copies = new LinkedHashMap<>();
       for (int i = 0; i < outputs.length; i += 3)
         copies.put((String) outputs[i], Callbacks.copied((ArrayType) outputs[i + 1], (ByteBuffer) outputs[i + 2]));
@@ -140,6 +144,7 @@ public final class Trainer extends Handle {
     enter("Trainer.backward");
     try {
       raw.backward(Batch.pairsOf(outputGradients));
+      forwarded.end();
     } finally {
       inUse.setRelease(false);
     }

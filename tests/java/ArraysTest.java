@@ -1,0 +1,325 @@
+package org.scaletrain.tests;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.FloatBuffer;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
+import org.scaletrain.Accumulator;
+import org.scaletrain.Array;
+import org.scaletrain.Batch;
+import org.scaletrain.Context;
+import org.scaletrain.DType;
+import org.scaletrain.Data;
+import org.scaletrain.Gemm;
+import org.scaletrain.GemmProblem;
+import org.scaletrain.InvalidArgument;
+import org.scaletrain.LossScaler;
+import org.scaletrain.LossScalerOptions;
+import org.scaletrain.Model;
+import org.scaletrain.NotFound;
+import org.scaletrain.Optimizer;
+import org.scaletrain.Predictor;
+import org.scaletrain.Tensor;
+import org.scaletrain.Trainer;
+import org.scaletrain.Unsupported;
+import org.scaletrain.internal.Native;
+
+/** Arrays are seen where they lie, or refused with a way out. */
+class ArraysTest {
+  static FloatBuffer direct(int count) {
+    return ByteBuffer.allocateDirect(4 * count).order(ByteOrder.nativeOrder()).asFloatBuffer();
+  }
+
+  static InvalidArgument refused(String word, Executable call) {
+    InvalidArgument refusal = assertThrows(InvalidArgument.class, call);
+    assertTrue(refusal.getMessage().contains(word), refusal.getMessage());
+    return refusal;
+  }
+
+  @Test
+  void directMemoryIsSeenWhereItLies() {
+    Array array = Array.allocate(DType.F32, 4, 2);
+    long[] seen = Native.described(array);
+    assertEquals(Native.address_of(array.floats()), seen[0]);
+    assertEquals(array.address(), seen[0]);
+    assertEquals(0, array.address() % 64);
+    // dtype f32, rank, writable, dims
+    assertArrayEquals(new long[] {1, 2, 1, 4, 2}, java.util.Arrays.copyOfRange(seen, 1, 6));
+  }
+
+  @Test
+  void aBufferCountsFromItsPositionToItsLimit() {
+    FloatBuffer buffer = direct(10);
+    Array part = Array.of(buffer.position(3).limit(7), 2, 2);
+    assertEquals(Native.address_of(buffer) + 12, Native.described(part)[0]);
+    buffer.clear();
+    buffer.put(3, 42);
+    assertEquals(42, part.floats().get(0));
+    assertEquals(4, part.size());
+    ByteBuffer bytes = ByteBuffer.allocateDirect(32).order(ByteOrder.nativeOrder());
+    Array ints = Array.of(DType.I32, bytes.position(8), 6);
+    assertEquals(Native.address_of(bytes) + 8, ints.address());
+  }
+
+  @Test
+  void aStepSeesWhatTheProgramWrites() {
+    try (Context context = new Context(); Trainer once = Nets.trainer(context); Trainer twice = Nets.trainer(context)) {
+      Batch batch = Nets.batch(), other = Nets.batch();
+      other.get("y").floats().put(0, 5);
+      assertFalse(once.step(batch).loss() == twice.step(other).loss());
+    }
+  }
+
+  @Test
+  void javasOwnArraysGiveTheSameBits() {
+    try (Context context = new Context(); Trainer direct = Nets.trainer(context); Trainer heap = Nets.trainer(context)) {
+      Batch batch = Nets.batch(), same = Nets.heapBatch();
+      for (int i = 0; i < 5; ++i) assertEquals(direct.step(batch).loss(), heap.step(same).loss());
+      assertEquals(direct.digest(), heap.digest());
+    }
+  }
+
+  @Test
+  void whatACallWritesComesBackIntoJavasOwnArrays() {
+    try (Context context = new Context(); Model model = Nets.mlp(context); Predictor predictor = new Predictor(model)) {
+      Array direct = Array.allocate(DType.F32, 2, 1);
+      float[] out = new float[2];
+      Batch inputs = Batch.of("x", Array.of(new float[] {1, 2}, 2, 1));
+      predictor.run(inputs, Batch.of("prediction", direct));
+      predictor.run(inputs, Batch.of("prediction", Array.of(out, 2, 1)));
+      assertArrayEquals(direct.toFloats(), out);
+      assertFalse(out[0] == 0);
+
+      String name = model.parameters().get(0).name();
+      double[] values = new double[(int) model.parameters().get(0).type().size()];
+      model.get(name, Array.of(values, model.parameters().get(0).type().dims()));
+      assertEquals((double) model.get(name).toFloats()[0], values[0]);
+
+      LossScaler scaler = new LossScaler(context, new LossScalerOptions().initialScale(4));
+      assertEquals(4, scaler.scale());
+      float[] gradient = {4, 8};
+      assertTrue(scaler.unscale(Array.of(gradient)));
+      assertArrayEquals(new float[] {1, 2}, gradient);
+      assertEquals(Math.sqrt(5), Optimizer.clipNorm(context, 1, Array.of(gradient)), 1e-6);
+      assertEquals(1, gradient[0] * gradient[0] + gradient[1] * gradient[1], 1e-5);
+
+      float[] c = new float[1];
+      new Gemm(context, new GemmProblem(1, 1, 2)).run(Array.of(new float[] {1, 2}, 1, 2), Array.of(new float[] {3, 4}, 2, 1), Array.of(c, 1, 1));
+      assertEquals(11, c[0]);
+    }
+  }
+
+  @Test
+  void aPartOfAJavaArrayIsWrittenAlone() {
+    try (Context context = new Context(); LossScaler scaler = new LossScaler(context, new LossScalerOptions().initialScale(2))) {
+      assertEquals(2, scaler.scale());
+      float[] all = {2, 2, 2, 2};
+      scaler.unscale(Array.of(FloatBuffer.wrap(all, 1, 2)));
+      assertArrayEquals(new float[] {2, 1, 1, 2}, all);
+    }
+  }
+
+  @Test
+  void whatIsHeldMustBeDirect() {
+    try (Context context = new Context()) {
+      Batch heap = Batch.of("w", Array.of(new float[4]));
+      refused("Array.allocate", () -> Data.arrays(context, heap));
+      assertTrue(refused("Array.allocate", () -> new Optimizer(context, heap, Map.of())).getMessage().contains("w"));
+      refused("direct buffer", () -> new Accumulator(context, 1, heap.get(0)));
+      refused("direct buffer", () -> Tensor.wrap(context, heap.get(0)));
+      Optimizer optimizer = new Optimizer(context, Batch.of("w", Array.allocate(DType.F32, 4)), Map.of());
+      refused("direct buffer", () -> optimizer.keepCopies(Array.of(DType.BF16, new short[4])));
+    }
+  }
+
+  @Test
+  void anotherByteOrderIsRefused() {
+    refused("BIG_ENDIAN", () -> Array.of(ByteBuffer.allocateDirect(16).asFloatBuffer()));
+    refused("nativeOrder", () -> Array.of(DType.F32, ByteBuffer.allocateDirect(16)));
+    refused("BIG_ENDIAN", () -> Array.of(DType.I64, ByteBuffer.allocate(16)));
+    assertEquals(16, Array.of(DType.U8, ByteBuffer.allocateDirect(16)).size());  // bytes have no order
+  }
+
+  @Test
+  void dimsMustBeTheMemorys() {
+    refused("has 6 elements, and the memory has 7", () -> Array.of(direct(7), 2, 3));
+    refused("below 0", () -> Array.of(direct(4), -2, -2));
+    refused("no whole number", () -> Array.of(DType.F32, ByteBuffer.allocateDirect(7).order(ByteOrder.nativeOrder())));
+    refused("rank 9", () -> Array.of(direct(1), 1, 1, 1, 1, 1, 1, 1, 1, 1));
+    refused("ShortBuffer", () -> Array.of(DType.F32, new short[2]));
+    assertThrows(Unsupported.class, () -> Array.allocate(DType.F64, 1L << 40));
+  }
+
+  @Test
+  void aWrongArrayIsNamed() {
+    try (Context context = new Context(); Trainer trainer = Nets.trainer(context)) {
+      Batch good = Nets.batch();
+      InvalidArgument dtype = refused("x", () -> trainer.step(Batch.of("x", Array.allocate(DType.F64, Nets.ROWS, 1), "y", good.get("y"))));
+      assertEquals("x", dtype.tensor());
+      refused("x", () -> trainer.step(Batch.of("x", Array.allocate(DType.F32, Nets.ROWS, 2), "y", good.get("y"))));
+      assertThrows(RuntimeException.class, () -> trainer.step(Batch.of("x", good.get("x"))));
+      refused("null", () -> Batch.of("x", null));
+      refused("two arrays", () -> Batch.of("x", good.get("x"), "x", good.get("y")));
+      assertThrows(NotFound.class, () -> good.get("z"));
+      assertTrue(trainer.step(good).loss() > 0);
+    }
+  }
+
+  @Test
+  void readOnlyMemoryIsReadAndNeverWritten() {
+    try (Context context = new Context(); Trainer trainer = Nets.trainer(context)) {
+      Batch batch = Nets.batch();
+      FloatBuffer readOnly = batch.get("x").floats().asReadOnlyBuffer();
+      assertTrue(trainer.step(Batch.of("x", Array.of(readOnly, Nets.ROWS, 1), "y", batch.get("y").readOnly())).loss() > 0);
+      LossScaler scaler = new LossScaler(context);
+      scaler.scale();
+      refused("const", () -> scaler.unscale(Array.of(readOnly)));
+      refused("const", () -> scaler.unscale(Array.of(new float[2]).readOnly()));
+      refused("const", () -> new Optimizer(context, Batch.of("w", Array.of(readOnly)), Map.of()));
+      assertThrows(java.nio.ReadOnlyBufferException.class, () -> batch.get("x").readOnly().floats().put(0, 1));
+      refused("read-only buffer over a Java array", () -> Array.of(FloatBuffer.wrap(new float[2]).asReadOnlyBuffer()));
+    }
+  }
+
+  @Test
+  void stridesAreFollowedAndChecked() {
+    try (Context context = new Context(); Trainer dense = Nets.trainer(context); Trainer strided = Nets.trainer(context)) {
+      Batch batch = Nets.batch();
+      Array wide = Array.allocate(DType.F32, Nets.ROWS, 3);
+      for (int i = 0; i < Nets.ROWS; ++i) wide.floats().put(3 * i, batch.get("x").floats().get(i));
+      Array column = wide.strided(new long[] {Nets.ROWS, 1}, 3, 1);
+      dense.step(batch);
+      strided.step(Batch.of("x", column, "y", batch.get("y")));
+      assertEquals(dense.digest(), strided.digest());
+      refused("reaches element 24", () -> wide.strided(new long[] {Nets.ROWS + 1, 1}, 3, 1));
+      refused("0 or more", () -> wide.strided(new long[] {2, 1}, -1, 1));
+      refused("needs 2 strides", () -> wide.strided(new long[] {2, 1}, 1));
+      refused("strides", () -> column.reshape(Nets.ROWS));
+      refused("strides", column::toFloats);
+    }
+  }
+
+  @Test
+  void sixteenBitsAreShorts() {
+    try (Context context = new Context()) {
+      short one = (short) (Float.floatToIntBits(1f) >>> 16);
+      float[] c = new float[1];
+      Array a = Array.of(DType.BF16, new short[] {one, one}, 1, 2), b = Array.of(DType.BF16, new short[] {one, one}, 2, 1);
+      new Gemm(context, new GemmProblem(1, 1, 2).a(layout(DType.BF16)).b(layout(DType.BF16))).run(a, b, Array.of(c, 1, 1));
+      assertEquals(2, c[0]);
+      assertEquals(one, a.shorts().get(1));
+      refused("not f32", () -> Array.of(new int[1]).floats());
+    }
+  }
+
+  private static org.scaletrain.GemmLayout layout(DType dtype) {
+    return new org.scaletrain.GemmLayout(dtype);
+  }
+
+  @Test
+  void aTensorsMemoryStaysWhileItIsSeen() {
+    FloatBuffer seen;
+    try (Context context = new Context()) {
+      Tensor tensor = new Tensor(context, DType.F32, 256);
+      seen = tensor.array().floats();
+      seen.put(255, 7);
+      assertEquals(tensor.array().address(), tensor.array().address());
+      tensor.close();
+    }
+    Nets.stress();
+    assertEquals(7, seen.get(255));
+    seen.put(0, 1);  // it is still this program's
+  }
+
+  @Test
+  void aTensorOverTheProgramsArrayIsThatArray() {
+    try (Context context = new Context()) {
+      Array array = Array.allocate(DType.I32, 4);
+      array.ints().put(2, 9);
+      Tensor tensor = Tensor.wrap(context, array);
+      assertEquals(array.address(), tensor.array().address());
+      Tensor other = Tensor.fromDlpack(context, tensor.toDlpack());
+      tensor.close();
+      array = null;
+      Nets.stress();
+      assertEquals(9, other.array().ints().get(2));
+    }
+  }
+
+  @Test
+  void heldArraysOutliveTheProgramsReferences() {
+    try (Context context = new Context()) {
+      double expected = lossOverArrays(context, false), found = lossOverArrays(context, true);
+      assertEquals(expected, found);
+
+      Optimizer optimizer = new Optimizer(context, Batch.of("w", filled(1024, 1)), Map.of("optimizer", "sgd", "lr", 0.5, "clip", 0));
+      Array copy = Array.allocate(DType.BF16, 1024);
+      optimizer.keepCopies(copy);
+      Nets.stress();
+      optimizer.step(filled(1024, 1));
+      assertEquals((short) (Float.floatToIntBits(0.5f) >>> 16), copy.shorts().get(1023));
+    }
+  }
+
+  private static Array filled(int count, float value) {
+    Array array = Array.allocate(DType.F32, count);
+    for (int i = 0; i < count; ++i) array.floats().put(i, value);
+    return array;
+  }
+
+  /** Nothing but the library refers to the arrays once the data is made. */
+  private static double lossOverArrays(Context context, boolean stress) {
+    Trainer trainer = new Trainer(Nets.mlp(context), Nets.recipe(), Data.arrays(context, Nets.batch()));
+    double loss = 0;
+    for (int i = 0; i < 10; ++i) {
+      if (stress) Nets.stress();
+      loss += trainer.step().loss();
+    }
+    return loss;
+  }
+
+  @Test
+  void anOptimizersStateStaysWhileItIsSeen() {
+    long before = org.scaletrain.Library.liveHandles("optimizer");
+    FloatBuffer seen = stateOfAClosedOptimizer();
+    Nets.stress();
+    assertTrue(seen.get(0) != 0);
+    seen.put(0, 3);
+    assertEquals(before + 1, org.scaletrain.Library.liveHandles("optimizer"));
+    seen = null;
+    Nets.collectUntil("the optimizer goes with its last buffer", () -> org.scaletrain.Library.liveHandles("optimizer") == before);
+  }
+
+  private static FloatBuffer stateOfAClosedOptimizer() {
+    Context context = new Context();
+    Optimizer optimizer = new Optimizer(context, Batch.of("w", filled(1024, 1)), Map.of("optimizer", "adamw"));
+    optimizer.step(filled(1024, 1));
+    Batch state = optimizer.state();
+    FloatBuffer seen = state.get(state.names().stream().filter(name -> state.get(name).size() == 1024).findFirst().orElseThrow()).floats();
+    optimizer.close();
+    assertThrows(org.scaletrain.InvalidHandle.class, () -> optimizer.step(filled(1024, 1)));
+    assertThrows(org.scaletrain.InvalidHandle.class, optimizer::state);
+    return seen;
+  }
+
+  @Test
+  void forwardGivesCopies() {
+    try (Context context = new Context(); Trainer trainer = Nets.trainer(context)) {
+      Batch batch = Nets.batch();
+      Array prediction = trainer.forward(Batch.of("x", batch.get("x"))).get("prediction");
+      float[] before = prediction.toFloats();
+      trainer.backward(Batch.of("prediction", Array.of(new float[Nets.ROWS], Nets.ROWS, 1)));
+      trainer.apply();
+      trainer.step(batch);
+      assertArrayEquals(before, prediction.toFloats());
+    }
+  }
+}
