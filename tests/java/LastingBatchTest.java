@@ -1,0 +1,109 @@
+package org.scaletrain.tests;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.Optional;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import org.junit.jupiter.api.Test;
+import org.scaletrain.Array;
+import org.scaletrain.Batch;
+import org.scaletrain.Context;
+import org.scaletrain.InvalidArgument;
+import org.scaletrain.StepReport;
+import org.scaletrain.Trainer;
+import org.scaletrain.WrongState;
+
+/** forward() and advance() read their batch after they have returned: it stays, wherever it lies and whatever Java collects meanwhile. */
+class LastingBatchTest {
+  static final int STEPS = 8;
+
+  /** What a training ends with. */
+  static String digestAfter(Consumer<Trainer> steps) {
+    try (Context context = new Context(); Trainer trainer = Nets.trainer(context)) {
+      for (int step = 0; step < STEPS; ++step) steps.accept(trainer);
+      return trainer.digest();
+    }
+  }
+
+  static String digestOf(Supplier<Batch> batch) {
+    return digestAfter(trainer -> {
+      trainer.forward(batch.get());
+      Nets.stress();  // memory that nobody keeps is other numbers by now
+      trainer.backward(null);
+      trainer.apply();
+    });
+  }
+
+  static StepReport advanced(Trainer trainer, Batch batch) {
+    for (int slice = 0;; ++slice) {
+      Optional<StepReport> report = trainer.advance(batch, Duration.ZERO);
+      if (report.isPresent()) return report.get();
+      if (slice < 2) Nets.stress();
+    }
+  }
+
+  @Test
+  void forwardKeepsItsBatchUntilBackward() {
+    Batch direct = Nets.batch(), heap = Nets.heapBatch();
+    String kept = digestOf(() -> direct);
+    assertEquals(kept, digestOf(() -> heap));
+    assertEquals(kept, digestOf(Nets::batch));
+    assertEquals(kept, digestOf(Nets::heapBatch));
+  }
+
+  @Test
+  void advanceKeepsItsBatchUntilTheStepIsWhole() {
+    Batch direct = Nets.batch(), heap = Nets.heapBatch();
+    String whole = digestAfter(trainer -> trainer.step(direct));
+    assertEquals(whole, digestAfter(trainer -> advanced(trainer, direct)));
+    assertEquals(whole, digestAfter(trainer -> advanced(trainer, heap)));
+  }
+
+  @Test
+  void advanceMayBeGivenOtherArraysWithTheSameNumbers() {
+    String whole = digestAfter(trainer -> trainer.step(Nets.batch()));
+    assertEquals(whole, digestAfter(trainer -> {
+      Optional<StepReport> report = Optional.empty();
+      while (report.isEmpty()) report = trainer.advance(Nets.heapBatch(), Duration.ZERO);
+    }));
+  }
+
+  @Test
+  void aBatchThatIsGivenAgainIsReadAgain() {
+    float[] x = Nets.heapBatch().get("x").toFloats(), y = Nets.heapBatch().get("y").toFloats();
+    Batch heap = Batch.of("x", Array.of(x, Nets.ROWS, 1), "y", Array.of(y, Nets.ROWS, 1));
+    Batch direct = Nets.batch();
+    try (Context context = new Context(); Trainer one = Nets.trainer(context); Trainer other = Nets.trainer(context)) {
+      for (int step = 0; step < STEPS; ++step) {
+        x[step % Nets.ROWS] += 0.5f;
+        direct.get("x").floats().put(x);
+        for (Trainer trainer : new Trainer[] {one, other}) {
+          trainer.forward(trainer == one ? heap : direct);
+          trainer.backward(null);
+          trainer.apply();
+        }
+        one.setSchedule(null);
+        advanced(one, heap);
+        advanced(other, direct);
+      }
+      assertEquals(other.digest(), one.digest());
+    }
+  }
+
+  @Test
+  void aCallThatFailsLeavesTheNextOneWhole() {
+    Batch heap = Nets.heapBatch();
+    String undisturbed = digestOf(() -> heap);
+    assertEquals(undisturbed, digestAfter(trainer -> {
+      assertThrows(InvalidArgument.class, () -> trainer.forward(Batch.of("x", Array.of(new float[3], 3))));
+      assertThrows(WrongState.class, () -> trainer.backward(null));
+      trainer.forward(heap);
+      trainer.backward(null);
+      assertTrue(trainer.apply().loss() >= 0);
+    }));
+  }
+}
