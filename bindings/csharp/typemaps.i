@@ -40,15 +40,16 @@ namespace csharp = scaletrain::csharp;
 %typemap(csdispose) SWIGTYPE ""
 %typemap(csdisposing) SWIGTYPE ""
 %typemap(csbody) SWIGTYPE %{
-  internal readonly NativeHandle swigCPtr;
+  internal readonly NativeHandle handle;
+  internal NativeHandle swigCPtr { get { return handle.Open; } }
   private static readonly Deleter deleter = $modulePINVOKE.$csclassname_end;
 
-  internal $csclassname(global::System.IntPtr made, bool owned) { swigCPtr = new NativeHandle(made, owned ? deleter : null); }
+  internal $csclassname(global::System.IntPtr made, bool owned) { handle = new NativeHandle(made, owned ? deleter : null); }
 %}
 %typemap(csconstruct) SWIGTYPE %{: this($imcall, true) { Failure.Check(); }
 %}
 %typemap(imtype, out="global::System.IntPtr") SWIGTYPE, SWIGTYPE *, SWIGTYPE & "NativeHandle"
-%typemap(csin) SWIGTYPE, SWIGTYPE *, SWIGTYPE & "$csinput.swigCPtr.Open"
+%typemap(csin) SWIGTYPE, SWIGTYPE *, SWIGTYPE & "$csinput.swigCPtr"
 %typemap(in) SWIGTYPE & %{ $1 = ($1_ltype)$input; %}
 %typemap(csout) SWIGTYPE, SWIGTYPE *, SWIGTYPE & {
     global::System.IntPtr made;

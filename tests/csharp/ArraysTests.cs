@@ -1,4 +1,5 @@
 using System;
+using System.Linq;
 using NUnit.Framework;
 using ScaleTrain;
 
@@ -10,16 +11,251 @@ public unsafe class ArraysTests {
   [SetUp] public void Begin() { context = new Context(new ContextOptions { Threads = 1 }); }
   [TearDown] public void End() { context.Dispose(); }
 
+  private void IsSeenAt(IntPtr address, View view, DType dtype, params long[] dims) {
+    using (Tensor tensor = Tensor.Wrap(context, view)) {
+      Assert.AreEqual(address, tensor.Address);
+      Assert.AreEqual(dtype, tensor.DType);
+      Assert.AreEqual(dims, tensor.Dims);
+    }
+  }
+
   [Test]
-  public void ATensorOverAnArrayHasItsAddress() {
+  public void EveryKindOfArrayIsSeenWhereItLies() {
+    var floats = new float[6];
+    var doubles = new double[3];
+    var ints = new int[2, 3];
+    var longs = new long[1, 2, 3];
+    var bytes = new byte[5];
+    var bools = new bool[4];
+    var bits = new ushort[8];
+    fixed (float* at = floats) IsSeenAt((IntPtr)at, floats, DType.F32, 6);
+    fixed (float* at = floats) IsSeenAt((IntPtr)at, View.Of(floats, 2, 3), DType.F32, 2, 3);
+    fixed (double* at = doubles) IsSeenAt((IntPtr)at, doubles, DType.F64, 3);
+    fixed (int* at = &ints[0, 0]) IsSeenAt((IntPtr)at, ints, DType.I32, 2, 3);
+    fixed (long* at = &longs[0, 0, 0]) IsSeenAt((IntPtr)at, longs, DType.I64, 1, 2, 3);
+    fixed (byte* at = bytes) IsSeenAt((IntPtr)at, bytes, DType.U8, 5);
+    fixed (bool* at = bools) IsSeenAt((IntPtr)at, bools, DType.Bool, 4);
+    fixed (ushort* at = bits) IsSeenAt((IntPtr)at, View.Bf16(bits, 4, 2), DType.Bf16, 4, 2);
+    fixed (ushort* at = bits) IsSeenAt((IntPtr)at, View.F16(bits), DType.F16, 8);
+  }
+
+  [Test]
+  public void MemoryIsSeenWhereItLies() {
+    var floats = new float[10];
+    fixed (float* at = floats) {
+      IsSeenAt((IntPtr)(at + 2), floats.AsMemory(2, 6), DType.F32, 6);
+      IsSeenAt((IntPtr)(at + 2), View.Of(floats.AsMemory(2, 6), 3, 2), DType.F32, 3, 2);
+      IsSeenAt((IntPtr)(at + 4), View.At((IntPtr)(at + 4), DType.F32, 2, 2), DType.F32, 2, 2);
+    }
+  }
+
+  [Test]
+  public void ATensorsMemoryIsTheArrays() {
     var array = new float[] { 1, 2, 3, 4, 5, 6 };
-    fixed (float* first = array) {
-      using (Tensor tensor = Tensor.Wrap(context, View.Of(array, 2, 3))) {
-        Assert.AreEqual((IntPtr)first, tensor.Address);
-        Assert.AreEqual(new long[] { 2, 3 }, tensor.Dims);
-        array[4] = 50;
-        Assert.AreEqual(50, tensor.Memory<float>().Span[4]);
+    using (Tensor tensor = Tensor.Wrap(context, array)) {
+      array[4] = 50;
+      Memory<float> memory = tensor.Memory<float>();
+      Span<float> span = memory.Span;
+      Assert.AreEqual(50, span[4]);
+      span[0] = -1;
+      Assert.AreEqual(-1, array[0]);
+      GC.KeepAlive(memory);
+    }
+  }
+
+  [Test]
+  public void TheLibrarysMemoryStaysWhileItIsHeld() {
+    Memory<float> memory;
+    using (var tensor = new Tensor(context, DType.F32, 1000)) memory = tensor.Memory<float>();
+    Nets.Collect();
+    memory.Span.Fill(3);
+    Assert.AreEqual(3000, memory.ToArray().Sum());
+    long before = Library.LiveHandles("tensor");
+    memory = default(Memory<float>);
+    Deep(() => {});
+    Nets.Collect();
+    Assert.LessOrEqual(Library.LiveHandles("tensor"), before);
+  }
+
+  private static void Deep(Action work) { work(); }
+
+  [Test]
+  public void ATensorIsAnArrayOfCalls() {
+    using (var tensor = new Tensor(context, DType.F32, 2, 2))
+    using (var gemm = new Gemm(context, 2, 2, 2)) {
+      gemm.Run(new float[,] { { 1, 2 }, { 3, 4 } }, new float[,] { { 1, 0 }, { 0, 1 } }, tensor);
+      Assert.AreEqual(new float[] { 1, 2, 3, 4 }, tensor.ToArray<float>());
+      View view = tensor;
+      tensor.Dispose();
+      Assert.Throws<InvalidHandleException>(() => gemm.Run(new float[2, 2], new float[2, 2], view));
+    }
+  }
+
+  [Test]
+  public void DlpackIsTheSameMemory() {
+    var array = new float[] { 1, 2, 3 };
+    using (Tensor first = Tensor.Wrap(context, array)) {
+      IntPtr managed = first.ToDlpack();
+      using (Tensor second = Tensor.FromDlpack(context, managed)) {
+        Assert.AreEqual(first.Address, second.Address);
+        first.Dispose();
+        Nets.Collect();
+        Assert.AreEqual(array, second.ToArray<float>());
       }
     }
+    Assert.Throws<InvalidArgumentException>(() => Tensor.FromDlpack(context, IntPtr.Zero));
+  }
+
+  [Test]
+  public void WhatIsNoArrayOfOursIsRefused() {
+    Refused("Int16, which has no dtype", () => View.Of(new short[3]));
+    Refused("UInt16, which has no dtype; float, double, int, long, byte and bool have one; bf16 and f16 are given by their bits: View.Bf16", () => View.Of(new ushort[3]));
+    Refused("String", () => View.Of(new[] { "a" }));
+    Refused("an array of [3] cannot be seen as [2, 2]: 3 elements, not 4", () => View.Of(new float[3], 2, 2));
+    Refused("rank 9 is above 8", () => View.Of(new float[1], 1, 1, 1, 1, 1, 1, 1, 1, 1));
+    Refused("an array is null", () => View.Of(null));
+    Refused("reach beyond the array, which has 6 elements", () => View.Of(new float[6]).Strided(1, new long[] { 2, 3 }, new long[] { 3, 1 }));
+    Refused("reach beyond the array", () => View.Of(new float[6]).Strided(0, new long[] { 3 }, new long[] { -1 }));
+    Refused("F64, and cannot be seen as Single", () => View.Of(new double[2]).As<float>());
+    using (var tensor = new Tensor(context, DType.I64, 2)) Refused("I64, and cannot be seen as Int32", () => tensor.Memory<int>());
+  }
+
+  private static void Refused(string said, TestDelegate call) { StringAssert.Contains(said, Assert.Throws<InvalidArgumentException>(call).Message); }
+
+  [Test]
+  public void ABatchNamesTheArrayThatIsWrong() {
+    using (Trainer trainer = Nets.Of(context)) {
+      Batch good = Nets.Sine();
+      Refused("\"y\"", () => trainer.Step(new Batch { { "x", good["x"] }, { "y", new double[Nets.Rows, 1] } }));
+      Refused("\"y\"", () => trainer.Step(new Batch { { "x", good["x"] }, { "y", new float[Nets.Rows - 1, 1] } }));
+      Refused("\"y\" is missing", () => trainer.Step(new Batch { { "x", good["x"] }, { "z", good["y"] } }));
+      Refused("y is null", () => new Batch { { "y", (View)null } });
+      Assert.AreEqual(1, trainer.Step(good).Step);
+    }
+  }
+
+  [Test]
+  public void GapsAreTaken() {
+    Batch good = Nets.Sine();
+    var wide = new float[Nets.Rows * 5];
+    Span<float> x = good["x"].As<float>();
+    for (int i = 0; i < Nets.Rows; ++i) wide[i * 5 + 2] = x[i];
+    View column = View.Of(wide).Strided(2, new long[] { Nets.Rows, 1 }, new long[] { 5, 1 });
+    using (Trainer first = Nets.Of(context), second = Nets.Of(context)) {
+      Assert.AreEqual(first.Step(good).Loss, second.Step(new Batch { { "x", column }, { "y", good["y"] } }).Loss);
+      Assert.AreEqual(first.Digest(), second.Digest());
+    }
+  }
+
+  [Test]
+  public void ReadOnlyArraysAreReadAndNotWritten() {
+    Batch good = Nets.Sine();
+    var locked = new Batch(good.ToDictionary(pair => pair.Key, pair => pair.Value.AsReadOnly()));
+    using (Trainer trainer = Nets.Of(context)) trainer.Step(locked);
+    using (Model model = Nets.Net(context)) {
+      string name = model.Parameters[0].Name;
+      View target = View.Of(new float[1, 8]).AsReadOnly();
+      Refused("cannot be filled", () => model.Get(name, target));
+      Refused("cannot be filled", () => new Optimizer(context, new Batch { { "w", target } }, new { optimizer = "sgd" }));
+      Refused("cannot be filled", () => context.ClipNorm(1, target));
+      Refused("cannot be filled", () => new LossScaler(context).Unscale(target));
+      using (var predictor = new Predictor(model))
+        Refused("cannot be filled", () => predictor.Run(new Batch { { "x", good["x"] } }, new Batch { { "prediction", View.Of(new float[Nets.Rows, 1]).AsReadOnly() } }));
+      View memory = new ReadOnlyMemory<float>(new float[8]);
+      Assert.IsTrue(memory.IsReadOnly);
+      Refused("cannot be filled", () => model.Get(name, memory.Reshape(1, 8)));
+    }
+  }
+
+  [Test]
+  public void ParametersGoInAndOutInSpans() {
+    using (Model model = Nets.Net(context)) {
+      ParameterInfo first = model.Parameters[0];
+      var values = Enumerable.Range(0, (int)first.Size).Select(i => (float)i).ToArray();
+      model.Set(first.Name, values.AsSpan());
+      Span<float> back = new float[(int)first.Size];
+      model.Get(first.Name, back);
+      Assert.AreEqual(values, back.ToArray());
+      Assert.AreEqual(values, model.Get(first.Name));
+      Refused("8 elements, the span 3", () => model.Get(first.Name, new float[3].AsSpan()));
+    }
+  }
+
+  [Test]
+  public void AnOptimizerWritesWhereTheParametersLieAlsoInCopiesAndState() {
+    var w = new float[] { 1, 2, 3, 4 };
+    var bits = new ushort[4];
+    using (var optimizer = new Optimizer(context, new Batch { { "w", w } }, new { optimizer = "adamw", lr = 0.1, weight_decay = 0 })) {
+      optimizer.KeepCopies(View.Bf16(bits));
+      Assert.AreEqual(0x3f80, bits[0]);  // 1 in bf16
+      OptimizerReport report = optimizer.Step(new float[] { 1, 1, 1, 1 });
+      Assert.AreEqual(1, report.Step);
+      Assert.Less(w[0], 0.95f);
+      Assert.AreNotEqual(0x3f80, bits[0]);
+      Memory<float> moment = optimizer.State()["moment1.w"].Memory<float>();
+      Assert.AreEqual(0.1f, moment.Span[0], 1e-6);
+      optimizer.Dispose();
+      Nets.Collect();
+      Assert.AreEqual(0.1f, moment.Span[3], 1e-6);
+      GC.KeepAlive(moment);
+    }
+  }
+
+  [Test]
+  public void ProductsTakeSpans() {
+    using (var gemm = new Gemm(context, 2, 2, 3)) {
+      Span<float> a = new float[] { 1, 2, 3, 4, 5, 6 }, b = new float[] { 1, 0, 0, 1, 1, 1 }, c = new float[4];
+      gemm.Run(a, b, c);
+      Assert.AreEqual(new float[] { 4, 5, 10, 11 }, c.ToArray());
+    }
+    using (var gemm = new Gemm(context, 2, 2, 3)) Refused("b: a span of 5 elements for [3, 2]", () => gemm.Run(new float[6].AsSpan(), new float[5].AsSpan(), new float[4].AsSpan()));
+  }
+
+  [Test]
+  public void PartsWorkOverArrays() {
+    var gradients = new float[] { 3, 4 };
+    Assert.AreEqual(5, context.ClipNorm(1, gradients), 1e-6);
+    Assert.AreEqual(0.6f, gradients[0], 1e-6);
+    using (var accumulator = new Accumulator(context, 2, gradients)) {
+      accumulator.Add(1);
+      Assert.IsFalse(accumulator.ShouldStep);
+      accumulator.Add(1);
+      Assert.IsTrue(accumulator.ShouldStep);
+      Assert.AreEqual(0.6f, gradients[0], 1e-6);
+    }
+    using (var scaler = new LossScaler(context, new LossScalerOptions { InitialScale = 8 })) {
+      Assert.AreEqual(8, scaler.Scale);
+      gradients[0] = 16;
+      Assert.IsTrue(scaler.Unscale(gradients));
+      Assert.AreEqual(2, gradients[0]);
+      Assert.IsTrue(scaler.Step());
+      Assert.IsFalse(scaler.Update());
+    }
+  }
+
+  [Test]
+  public void HeldArraysStayWhereTheyAreUnderAGarbageCollectorThatMovesAll() {
+    using (Data data = HeldByTheLibraryAlone(context, out double expected))
+    using (Trainer trainer = Nets.Of(context, data)) {
+      double loss = 0;
+      for (int i = 0; i < 30; ++i) {
+        for (int k = 0; k < 200; ++k) GC.KeepAlive(new byte[1000]);
+        GC.Collect();
+        loss = trainer.Step().Loss;
+      }
+      Assert.AreEqual(expected, loss);
+    }
+  }
+
+  /// <summary>Nothing in C# holds the arrays; and what the loss of step 30 is where nothing is collected.</summary>
+  private static Data HeldByTheLibraryAlone(Context context, out double expected) {
+    Batch kept = Nets.Sine();
+    expected = 0;
+    using (Data data = Data.Arrays(context, kept))
+    using (Trainer trainer = Nets.Of(context, data))
+      for (int i = 0; i < 30; ++i) expected = trainer.Step().Loss;
+    GC.KeepAlive(kept);
+    for (int i = 0; i < 100; ++i) GC.KeepAlive(new float[64]);  // so that there is something to move them over
+    return Data.Arrays(context, Nets.Sine());
   }
 }

@@ -4,7 +4,7 @@ namespace ScaleTrain {
 /// <see cref="ShouldStep"/>.</summary>
 public sealed class Accumulator : Handle {
   private readonly Native.Accumulator native;
-  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+  internal override NativeHandle Safe { get { return native.handle; } }
 
   /// <summary>steps: micro-batches of a step; gradients: the arrays that each backward writes, pinned until it is disposed of.</summary>
   [OfC("st_accumulator_create")]

@@ -1,6 +1,7 @@
 using System;
 using System.Runtime.ExceptionServices;
 using System.Runtime.InteropServices;
+using System.Threading;
 
 namespace ScaleTrain {
 
@@ -53,7 +54,10 @@ internal static unsafe class Bridge {
   }
 
   /// <summary>An exception on its way through native code.</summary>
-  internal static IntPtr Thrown(Exception exception) { return Strong(ExceptionDispatchInfo.Capture(exception)); }
+  internal static IntPtr Thrown(Exception exception) {
+    if (exception is ThreadAbortException) Thread.ResetAbort();  // it would go on through native code; thrown again behind it
+    return Strong(ExceptionDispatchInfo.Capture(exception));
+  }
 
   [MonoPInvokeCallback(typeof(ReleaseCall))]
   private static void Release(IntPtr handle) {

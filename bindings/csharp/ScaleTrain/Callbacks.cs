@@ -1,11 +1,12 @@
 using System;
 using System.IO;
+using System.Runtime.InteropServices;
 using System.Threading;
 
 namespace ScaleTrain {
 
-/// <summary>Writes rows into arrays, one for each field. Row ids and arrays are there for the call only.</summary>
-public delegate void FillFunction(ReadOnlySpan<long> rows, Lent[] arrays);
+/// <summary>Writes rows into arrays, one for each field. The arrays are there for the call only.</summary>
+public delegate void FillFunction(long[] rows, Lent[] arrays);
 
 /// <summary>Runs <c>task(i)</c> for every 0 &lt;= i &lt; n, in any order on any threads, and returns when all have.</summary>
 public delegate void ParallelFunction(long n, Action<long> task);
@@ -51,7 +52,8 @@ internal static unsafe class Callbacks {
   [MonoPInvokeCallback(typeof(Bridge.LogCall))]
   internal static IntPtr Log(IntPtr user, int level, IntPtr area, IntPtr text) {
     try {
-      Bridge.Target<Action<LogLevel, string, string>>(user)((LogLevel)level, Utf8.From(area), Utf8.From(text));
+      var log = (Action<LogLevel, string, string>)GCHandle.FromIntPtr(user).Target;
+      if (log != null) log((LogLevel)level, Utf8.From(area), Utf8.From(text));  // else the context and all of it is on its way out
       return IntPtr.Zero;
     } catch (Exception exception) { return Bridge.Thrown(exception); }
   }
@@ -60,7 +62,8 @@ internal static unsafe class Callbacks {
   internal static IntPtr Parallel(IntPtr user, long n, IntPtr task) {
     var tasks = new TaskRange(task);
     try {
-      Bridge.Target<ParallelFunction>(user)(n, tasks.Run);
+      var parallel = (ParallelFunction)GCHandle.FromIntPtr(user).Target;
+      if (parallel != null) parallel(n, tasks.Run);  // what it does not run, the caller does
       return IntPtr.Zero;
     } catch (Exception exception) { return Bridge.Thrown(exception); } finally { tasks.End(); }
   }
@@ -86,7 +89,7 @@ internal static unsafe class Callbacks {
     Lent[] arrays = null;
     try {
       arrays = Lent.Of(n, views, false);
-      Bridge.Target<FillFunction>(user)(new ReadOnlySpan<long>(rows, checked((int)count)), arrays);
+      Bridge.Target<FillFunction>(user)(new ReadOnlySpan<long>(rows, checked((int)count)).ToArray(), arrays);
       return IntPtr.Zero;
     } catch (Exception exception) { return Bridge.Thrown(exception); } finally { Lent.End(arrays); }
   }

@@ -22,7 +22,7 @@ public sealed class ContextOptions {
 /// <summary>Where computing happens.</summary>
 public sealed class Context : Handle {
   internal readonly Native.Context native;
-  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+  internal override NativeHandle Safe { get { return native.handle; } }
 
   /// <summary>This process's cores, all of this machine's memory.</summary>
   public Context() : this(new ContextOptions()) {}
@@ -35,11 +35,11 @@ public sealed class Context : Handle {
     var raw = new Native.ContextOptions { threads = options.Threads, memory_limit = options.MemoryLimit, device = Given(options.Device, "Device") };
     Action<LogLevel, string, string> log = options.Log;
     ParallelFunction parallel = options.Parallel;
-    if (log != null) raw.set_log(Bridge.Weak(raw.swigCPtr, log));
-    if (parallel != null) raw.set_parallel(Bridge.Weak(raw.swigCPtr, parallel));
+    if (log != null) raw.set_log(Bridge.Weak(raw.handle, log));
+    if (parallel != null) raw.set_parallel(Bridge.Weak(raw.handle, parallel));
     if (options.TuningCache != null) raw.set_tuning_cache(options.TuningCache);
     native = new Native.Context(raw);
-    raw.swigCPtr.Dispose();
+    raw.handle.Dispose();
     Safe.Keep(log);
     Safe.Keep(parallel);
   }

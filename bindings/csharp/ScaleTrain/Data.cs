@@ -22,7 +22,7 @@ public struct Field {
 /// <summary>Rows that training draws from, in an endless shuffled stream that is a function of the seed alone.</summary>
 public sealed class Data : Handle {
   internal readonly Native.Data native;
-  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+  internal override NativeHandle Safe { get { return native.handle; } }
 
   private Data(Native.Data made, NativeHandle parent) {
     native = made;
@@ -68,7 +68,7 @@ public sealed class Data : Handle {
     var parts = new Native.DataSplit(native, fraction, seed);
     training = new Data(parts.take_training(), Safe);
     validation = new Data(parts.take_validation(), Safe);
-    parts.swigCPtr.Dispose();
+    parts.handle.Dispose();
   }
 
   /// <summary>How many.</summary>

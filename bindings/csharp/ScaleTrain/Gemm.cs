@@ -1,3 +1,6 @@
+using System;
+using System.Runtime.InteropServices;
+
 namespace ScaleTrain {
 
 /// <summary>What is behind a product.</summary>
@@ -148,7 +151,7 @@ public sealed class Epilogue {
 /// <summary>B, laid out for the plans that pack alike. Made by <see cref="Gemm.Pack"/>.</summary>
 public sealed class PackedMatrix : Handle {
   internal readonly Native.PackedMatrix native;
-  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+  internal override NativeHandle Safe { get { return native.handle; } }
 
   internal PackedMatrix(Native.PackedMatrix made, NativeHandle parent) {
     native = made;
@@ -166,7 +169,8 @@ public sealed class PackedMatrix : Handle {
 public sealed class Gemm : Handle {
   private static readonly Epilogue none = new Epilogue();
   private readonly Native.Gemm native;
-  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+  private readonly long m, n, k;
+  internal override NativeHandle Safe { get { return native.handle; } }
 
   /// <summary>Of float, row-major: [m, k] x [k, n].</summary>
   public Gemm(Context context, long m, long n, long k) : this(context, new GemmProblem(m, n, k)) {}
@@ -175,6 +179,9 @@ public sealed class Gemm : Handle {
   [OfC("st_gemm_plan_create")]
   public Gemm(Context context, GemmProblem problem, GemmSchedule wish = null) {
     Given(problem, "problem");
+    m = problem.M;
+    n = problem.N;
+    k = problem.K;
     GemmSchedule tiles = wish ?? new GemmSchedule();
     Native.GemmLayout a = Given(problem.A, "A").Raw(), b = Given(problem.B, "B").Raw(), c = Given(problem.C, "C").Raw();
     var raw = new Native.GemmProblem { m = problem.M, n = problem.N, k = problem.K, batch = problem.Batch, a = a, b = b, c = c };
@@ -184,7 +191,7 @@ public sealed class Gemm : Handle {
       tune_ms = tiles.TuneMilliseconds, library = (int)tiles.Library
     };
     native = new Native.Gemm(Given(context, "context").native, raw, schedule);
-    foreach (NativeHandle part in new[] { a.swigCPtr, b.swigCPtr, c.swigCPtr, raw.swigCPtr, schedule.swigCPtr }) part.Dispose();
+    foreach (NativeHandle part in new[] { a.handle, b.handle, c.handle, raw.handle, schedule.handle }) part.Dispose();
     Safe.KeepWhat(context.Safe);
   }
 
@@ -200,6 +207,17 @@ public sealed class Gemm : Handle {
       native.multiply(alpha, pins.At(ofA), pins.At(ofB), beta, pins.At(ofC), (int)behind.Activation, pins.At(bias), pins.At(before), pins.At(at),
                       pins.At(residual), pins.At(sums));
     }
+  }
+
+  /// <summary>The same over spans, row-major without gaps, of a plan of float that is one product.</summary>
+  public unsafe void Run(ReadOnlySpan<float> a, ReadOnlySpan<float> b, Span<float> c, float alpha = 1, float beta = 0, Epilogue epilogue = null) {
+    fixed (float* atA = &MemoryMarshal.GetReference(a), atB = &MemoryMarshal.GetReference(b), atC = &MemoryMarshal.GetReference(c))
+      Run(Flat(atA, a.Length, m, k, "a"), Flat(atB, b.Length, k, n, "b"), Flat(atC, c.Length, m, n, "c"), alpha, beta, epilogue);
+  }
+
+  /// <summary>The same over arrays of as many elements.</summary>
+  public void Run(float[] a, float[] b, float[] c, float alpha = 1, float beta = 0, Epilogue epilogue = null) {
+    Run(Given(a, "a").AsSpan(), Given(b, "b").AsSpan(), Given(c, "c").AsSpan(), alpha, beta, epilogue);
   }
 
   /// <summary>The same with a packed B.</summary>
@@ -220,6 +238,11 @@ public sealed class Gemm : Handle {
   [OfC("st_gemm_pack")]
   public PackedMatrix Pack(View b) {
     using (Pins pins = Pins.Borrow(b, "b")) return new PackedMatrix(native.pack(pins.First), Safe);
+  }
+
+  private static unsafe View Flat(float* first, long length, long rows, long columns, string name) {
+    if (length != rows * columns) throw new InvalidArgumentException(name + ": a span of " + length + " elements for [" + rows + ", " + columns + "]");
+    return View.At((IntPtr)first, DType.F32, rows, columns);
   }
 
   /// <summary>What was chosen, and how fast the last run was.</summary>
@@ -285,7 +308,7 @@ public sealed class GemmInfo {
     PredictedFlopsPerSecond = raw.predicted_flops_per_second;
     Source = (GemmSource)raw.source;
     Library = raw.library;
-    raw.swigCPtr.Dispose();
+    raw.handle.Dispose();
   }
 }
 

@@ -25,7 +25,7 @@ public sealed class Graph : Handle {
   public const long Batch = -1;
 
   internal readonly Native.Graph native;
-  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+  internal override NativeHandle Safe { get { return native.handle; } }
 
   /// <summary>An empty one.</summary>
   [OfC("st_graph_create")]

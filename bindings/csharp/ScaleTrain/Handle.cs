@@ -13,10 +13,10 @@ public abstract class Handle : IDisposable {
   internal abstract NativeHandle Safe { get; }
 
   /// <summary>Whether it was disposed of.</summary>
-  public bool IsDisposed { get { return Safe.IsClosed; } }
+  public bool IsDisposed { get { return Safe.IsDisposed; } }
 
   /// <summary>Gives it back. Is never refused.</summary>
-  public void Dispose() { Safe.Dispose(); }
+  public void Dispose() { Safe.End(); }
 
   /// <summary>Of an argument that has to be there.</summary>
   internal static T Given<T>(T argument, string name) where T : class {

@@ -33,6 +33,9 @@ public sealed unsafe class Lent {
   /// <summary>Its elements.</summary>
   public ReadOnlySpan<T> Read<T>() where T : struct { return new ReadOnlySpan<T>(Address(typeof(T)), Size); }
 
+  /// <summary>A copy of its elements, to keep.</summary>
+  public T[] ToArray<T>() where T : struct { return Read<T>().ToArray(); }
+
   /// <summary>A float array's elements, to be written.</summary>
   public Span<float> Floats { get { return Span<float>(); } }
 

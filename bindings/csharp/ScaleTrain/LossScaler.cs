@@ -28,7 +28,7 @@ public sealed class LossScalerOptions {
 /// turn throws <see cref="WrongStateException"/>.</summary>
 public sealed class LossScaler : Handle {
   internal readonly Native.LossScaler native;
-  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+  internal override NativeHandle Safe { get { return native.handle; } }
 
   /// <summary>options null: the defaults.</summary>
   [OfC("st_loss_scaler_create")]
@@ -40,7 +40,7 @@ public sealed class LossScaler : Handle {
       consecutive_hysteresis = wish.ConsecutiveHysteresis
     };
     native = new Native.LossScaler(Given(context, "context").native, raw);
-    raw.swigCPtr.Dispose();
+    raw.handle.Dispose();
     Safe.KeepWhat(context.Safe);
   }
 

@@ -1,6 +1,7 @@
 using System.Collections.Generic;
 using System.IO;
 using System.Linq;
+using System.Runtime.InteropServices;
 using System.Threading.Tasks;
 using System;
 
@@ -9,7 +10,7 @@ namespace ScaleTrain {
 /// <summary>A graph and its parameters, which can be read, set, copied and streamed.</summary>
 public sealed class Model : Handle {
   internal readonly Native.Model native;
-  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+  internal override NativeHandle Safe { get { return native.handle; } }
 
   private Model(Native.Model made, NativeHandle parent) {
     native = made;
@@ -49,8 +50,11 @@ public sealed class Model : Handle {
 
   /// <summary>The same into a span.</summary>
   public unsafe void Get(string name, Span<float> to) {
-    fixed (float* first = to) Get(name, View.At((IntPtr)first, DType.F32, DimsFor(name, to.Length)));
+    fixed (float* first = &MemoryMarshal.GetReference(to)) Get(name, View.At((IntPtr)first, DType.F32, DimsFor(name, to.Length)));
   }
+
+  /// <summary>The same into an array of as many elements, row by row.</summary>
+  public void Get(string name, float[] to) { Get(name, Given(to, "to").AsSpan()); }
 
   /// <summary>The same into a new array, in float.</summary>
   public float[] Get(string name) {
@@ -68,8 +72,11 @@ public sealed class Model : Handle {
 
   /// <summary>The same from a span, row by row.</summary>
   public unsafe void Set(string name, ReadOnlySpan<float> from) {
-    fixed (float* first = from) Set(name, View.At((IntPtr)first, DType.F32, DimsFor(name, from.Length)));
+    fixed (float* first = &MemoryMarshal.GetReference(from)) Set(name, View.At((IntPtr)first, DType.F32, DimsFor(name, from.Length)));
   }
+
+  /// <summary>The same from an array of as many elements, row by row.</summary>
+  public void Set(string name, float[] from) { Set(name, Given(from, "from").AsSpan()); }
 
   /// <summary>this += t (from - this): target networks, averages.</summary>
   [OfC("st_model_blend")]
@@ -114,7 +121,7 @@ public sealed class Model : Handle {
     throw new NotFoundException("the model has no parameter \"" + name + "\"; Model.Parameters names all") { Tensor = name ?? "" };
   }
 
-  private long[] DimsFor(string name, int length) {
+  internal long[] DimsFor(string name, int length) {
     ParameterInfo info = Info(name);
     if (info.Size != length) throw new InvalidArgumentException(name + " has " + info.Size + " elements, the span " + length) { Tensor = name };
     return info.Dims;

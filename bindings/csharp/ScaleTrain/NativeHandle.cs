@@ -10,7 +10,9 @@ internal delegate void Deleter(IntPtr made);
 /// with the garbage collector.</summary>
 internal sealed class NativeHandle : SafeHandle {
   private readonly Deleter deleter;
-  private List<IDisposable> lent;  // given back when the object has ended
+  private readonly List<Pins> lent = new List<Pins>();  // given back when the object has ended
+  private bool isOver;
+  private volatile bool isDisposed;
   // What native code calls, and holds weakly: so no cycle through a closure is kept for ever.
   private readonly List<object> kept = new List<object>();
 
@@ -21,23 +23,34 @@ internal sealed class NativeHandle : SafeHandle {
 
   public override bool IsInvalid { get { return handle == IntPtr.Zero; } }
 
-  /// <summary>Itself, to be given to a call.</summary>
-  internal NativeHandle Open { get { return IsClosed ? throw Failure.Closed() : this; } }
+  /// <summary>No call begins any more. SafeHandle itself lets them in as long as another one is inside.</summary>
+  internal bool IsDisposed { get { return isDisposed; } }
 
-  /// <summary>Disposed when the object has ended.</summary>
-  internal void Lend(IDisposable what) {
-    if (lent == null) lent = new List<IDisposable>();
-    lent.Add(what);
+  internal void End() {
+    isDisposed = true;
+    Dispose();
   }
 
-  /// <summary>Disposed when the object has ended, or when another takes its place, which the library has already.</summary>
+  /// <summary>Itself, to be given to a call.</summary>
+  internal NativeHandle Open { get { return isDisposed ? throw Failure.Closed() : this; } }
+
+  /// <summary>Disposed when the object has ended.</summary>
+  internal void Lend(Pins what) {
+    Pins none = null;
+    Swap(ref none, what);
+  }
+
+  /// <summary>The same, in place of one that the library has given back already.</summary>
   internal void Swap(ref Pins old, Pins now) {
-    if (lent == null) lent = new List<IDisposable>();
-    if (old != null) {
-      lent.Remove(old);
-      old.Dispose();
+    lock (kept) {
+      if (old != null) {
+        lent.Remove(old);
+        old.Dispose();
+      }
+      old = now;
+      if (isOver) now.Dispose();
+      else lent.Add(now);
     }
-    lent.Add(old = now);
   }
 
   /// <summary>In place of the one before: what the library calls has changed already.</summary>
@@ -60,8 +73,10 @@ internal sealed class NativeHandle : SafeHandle {
 
   protected override bool ReleaseHandle() {
     deleter(handle);
-    if (lent != null)
-      foreach (IDisposable one in lent) one.Dispose();
+    lock (kept) {
+      isOver = true;
+      foreach (Pins one in lent) one.Dispose();
+    }
     return true;
   }
 }

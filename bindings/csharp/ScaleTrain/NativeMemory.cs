@@ -20,6 +20,15 @@ internal sealed unsafe class NativeMemory<T> : MemoryManager<T> where T : struct
 
   ~NativeMemory() { Dispose(false); }
 
+  /// <summary>A copy, and no more of it.</summary>
+  internal static T[] Copy(NativeHandle owner, IntPtr address, long length) {
+    var memory = new NativeMemory<T>(owner, address, length);
+    try { return memory.GetSpan().ToArray(); } finally {
+      memory.Dispose(true);
+      GC.SuppressFinalize(memory);
+    }
+  }
+
   public override Span<T> GetSpan() { return new Span<T>((void*)address, length); }
 
   public override MemoryHandle Pin(int elementIndex = 0) {
@@ -53,7 +62,7 @@ internal sealed unsafe class OwnedMemory : Pinnable {
 
     internal Hold(NativeHandle owner) {
       bool held = false;
-      try { owner.DangerousAddRef(ref held); } catch (ObjectDisposedException) { throw Failure.Closed(); }
+      try { owner.Open.DangerousAddRef(ref held); } catch (ObjectDisposedException) { throw Failure.Closed(); }
       this.owner = owner;
     }
 

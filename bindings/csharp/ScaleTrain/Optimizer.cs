@@ -8,7 +8,7 @@ namespace ScaleTrain {
 public sealed class Optimizer : Handle {
   private readonly Native.Optimizer native;
   private Pins copies;
-  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+  internal override NativeHandle Safe { get { return native.handle; } }
 
   /// <summary>Updates the parameters in place; they are pinned until it is disposed of. settings: JSON text, a dictionary or an anonymous object; keys
   /// are those of <c>optimizer.h</c>.</summary>
@@ -99,7 +99,10 @@ public sealed class OptimizerState {
   }
 
   /// <summary>A copy of its elements.</summary>
-  public T[] ToArray<T>() where T : struct { return Memory<T>().ToArray(); }
+  public T[] ToArray<T>() where T : struct {
+    DTypes.RequireFit(DType, typeof(T));
+    return NativeMemory<T>.Copy(owner.Open, address, View.SizeOf(Dims));
+  }
 }
 
 }

@@ -6,7 +6,7 @@ namespace ScaleTrain {
 /// <summary>Work that goes on after the call which began it. Disposing of it waits for the end.</summary>
 public sealed class Pending : Handle {
   private readonly Native.Pending native;
-  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+  internal override NativeHandle Safe { get { return native.handle; } }
 
   internal Pending(Native.Pending made, NativeHandle parent) {
     native = made;

@@ -15,7 +15,7 @@ internal struct Pin {
     var pin = new Pin();
     if (source is Array array) {
       pin.array = GCHandle.Alloc(array, GCHandleType.Pinned);
-      if (array.Length > 0) pin.Address = pin.array.AddrOfPinnedObject();
+      if (array.LongLength > 0) pin.Address = pin.array.AddrOfPinnedObject();
     } else if (source is Pinnable pinnable) {
       pin.memory = pinnable.Pin();
       pin.Address = new IntPtr(pin.memory.Pointer);

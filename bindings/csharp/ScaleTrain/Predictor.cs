@@ -18,14 +18,14 @@ public sealed class GenerateOptions {
 /// <summary>Forward passes of a model, from any number of threads.</summary>
 public sealed class Predictor : Handle {
   private readonly Native.Predictor native;
-  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+  internal override NativeHandle Safe { get { return native.handle; } }
 
   /// <summary>shared: of the model's weights as they are, instead of a snapshot. threads: of one run.</summary>
   [OfC("st_predictor_create")]
   public Predictor(Model model, bool shared = false, int threads = 1) {
     var raw = new Native.PredictorOptions { shared = shared, threads = threads };
     native = new Native.Predictor(Given(model, "model").native, raw);
-    raw.swigCPtr.Dispose();
+    raw.handle.Dispose();
     Safe.KeepWhat(model.Safe);
   }
 
@@ -54,7 +54,7 @@ public sealed class Predictor : Handle {
       return onToken == null || onToken(token);
     };
     native.generate(given.Done(), raw, Bridge.Strong(Safe, take));
-    raw.swigCPtr.Dispose();
+    raw.handle.Dispose();
     return made.ToArray();
   }
 }

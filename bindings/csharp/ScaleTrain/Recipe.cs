@@ -3,7 +3,7 @@ namespace ScaleTrain {
 /// <summary>How to train: <c>new Recipe { Batch = 64, Lr = 0.01 }</c>. Its typed properties are made from the library's table of keys.</summary>
 public sealed partial class Recipe : Handle {
   internal readonly Native.Recipe native;
-  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+  internal override NativeHandle Safe { get { return native.handle; } }
 
   /// <summary>The defaults.</summary>
   public Recipe() {

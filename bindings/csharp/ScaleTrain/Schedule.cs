@@ -4,7 +4,7 @@ namespace ScaleTrain {
 /// <example><code>double lr = new Schedule(new { schedule = "cosine", lr = 1e-3, warmup = 20, lr_steps = 1000 }).At(k);</code></example>
 public sealed class Schedule : Handle {
   private readonly Native.Schedule native;
-  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+  internal override NativeHandle Safe { get { return native.handle; } }
 
   /// <summary>JSON text, a dictionary or an anonymous object; keys, formulas and defaults are those of <c>schedule.h</c>.</summary>
   [OfC("st_schedule_create")]

@@ -5,7 +5,7 @@ namespace ScaleTrain {
 /// <summary>An array with an owner, to hand between libraries without a copy.</summary>
 public sealed class Tensor : Handle {
   internal readonly Native.Tensor native;
-  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+  internal override NativeHandle Safe { get { return native.handle; } }
 
   private Tensor(Native.Tensor made, Context context) {
     native = made;
@@ -64,7 +64,10 @@ public sealed class Tensor : Handle {
   }
 
   /// <summary>A copy of its elements.</summary>
-  public T[] ToArray<T>() where T : struct { return Memory<T>().ToArray(); }
+  public T[] ToArray<T>() where T : struct {
+    DTypes.RequireFit(Describe(out long[] dims, out long bytes, out IntPtr address), typeof(T));
+    return NativeMemory<T>.Copy(Safe.Open, address, ScaleTrain.View.SizeOf(dims));
+  }
 
   /// <summary>For calls that take arrays.</summary>
   public View View() {

@@ -1,5 +1,6 @@
 using System;
 using System.Collections.Generic;
+using System.Runtime.InteropServices;
 using System.Threading;
 using System.Threading.Tasks;
 
@@ -11,7 +12,7 @@ public sealed class Trainer : Handle {
   private readonly Native.Trainer native;
   private readonly Model model;
   private object rate;
-  internal override NativeHandle Safe { get { return native.swigCPtr; } }
+  internal override NativeHandle Safe { get { return native.handle; } }
 
   /// <summary>data null: each step is given its batch.</summary>
   [OfC("st_trainer_create")]
@@ -145,6 +146,14 @@ public sealed class Trainer : Handle {
   public void Gradient(string name, View to) {
     using (Pins pins = Pins.Borrow(to, "to")) native.gradient(Given(name, "name"), pins.First);
   }
+
+  /// <summary>The same into a span.</summary>
+  public unsafe void Gradient(string name, Span<float> to) {
+    fixed (float* first = &MemoryMarshal.GetReference(to)) Gradient(name, View.At((IntPtr)first, DType.F32, model.DimsFor(name, to.Length)));
+  }
+
+  /// <summary>The same into an array of as many elements, row by row.</summary>
+  public void Gradient(string name, float[] to) { Gradient(name, Given(to, "to").AsSpan()); }
 
   /// <summary>The same into a new array.</summary>
   public float[] Gradient(string name) { return Made(name, Gradient); }
