@@ -1,4 +1,5 @@
 // Objects of scaletrain.hpp own one handle each: moved, closed, and destroyed in any order.
+#include <memory>
 #include <type_traits>
 
 #include "sine_objects.h"
@@ -38,6 +39,22 @@ TEST_F(Hpp, ParentsMayGoFirst) {
   sine.model.close();
   sine.recipe.close();
   EXPECT_EQ(sine.trainer.step(sine.batch).step, 1);
+}
+
+TEST_F(Hpp, AnOwnerThatGoesDuringACallOfAnotherObjectLeavesNoHandle) {
+  std::unique_ptr<Model> model;
+  int64_t during = 0;
+  ContextOptions options = Sine::one_thread();
+  options.log = [&](LogLevel, const std::string&, const std::string& text) {
+    if (text.find("planned") == std::string::npos) return;
+    model.reset();  // the trainer that is being made is inside of it
+    during = live_handles("model");
+  };
+  const Context context(options);
+  model = std::make_unique<Model>(sine_model(context));
+  const Trainer trainer(*model, Recipe(R"({"batch": 4})"));
+  EXPECT_EQ(during, 1) << "it was destroyed under a call, or the call was not inside";
+  EXPECT_EQ(live_handles("model"), 0);
 }
 
 TEST_F(Hpp, ErrorsCarryStatusMessageAndFacts) {

@@ -5,6 +5,7 @@
 #include <scaletrain/library.h>
 
 #include <cstdint>
+#include <scaletrain/leftover.hpp>
 #include <stdexcept>
 #include <string>
 
@@ -92,12 +93,14 @@ inline std::string features() {
 /// Handles that are not destroyed.
 inline int64_t live_handles() {
   int64_t count = 0;
+  detail::Leftover::end();
   check(st_live_handles(nullptr, &count));
   return count;
 }
 /// Those of one kind: "context", "graph", "model", "data", "recipe", "trainer", "predictor", "tensor", and so on.
 inline int64_t live_handles(const std::string& kind) {
   int64_t count = 0;
+  detail::Leftover::end();
   check(st_live_handles(kind.c_str(), &count));
   return count;
 }

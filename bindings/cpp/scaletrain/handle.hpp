@@ -12,6 +12,7 @@
 #include <mutex>
 #include <new>
 #include <scaletrain/error.hpp>
+#include <scaletrain/leftover.hpp>
 #include <utility>
 
 namespace scaletrain {
@@ -149,8 +150,13 @@ class Handle {
     handle_ = nullptr;
   }
   void drop() noexcept {
-    // A handle that another thread is inside of stays, and may call the host: then the host's functions stay too.
-    if (destroy(get()) != ST_OK && host_) new (std::nothrow) std::shared_ptr<Host>(host_);
+    Leftover::end();
+    const st_status status = destroy(get());
+    if (status == ST_BUSY)
+      Leftover::keep(
+          get(), [](void* handle) { return destroy(static_cast<T*>(handle)); }, host_);
+    else if (status != ST_OK && host_)
+      new (std::nothrow) std::shared_ptr<Host>(host_);  // the handle stays, as in the child of a fork, and so do the host's functions
     handle_ = nullptr;
     host_.reset();
   }
