@@ -93,13 +93,16 @@ std::string notes_of(const OpInfo& op) {
   return notes;
 }
 
-/// The arguments of the C wrapper behind the graph.
+/// The arguments of the C wrapper behind the graph, which is the first input's: the others must be of it.
 std::string arguments_of(const OpInfo& op) {
   std::string list;
-  for (const OpInput& input : op.inputs)
-    list += input.variadic   ? ", static_cast<int32_t>(ids.size()), ids.data()"
-            : input.optional ? text(", detail::id_or_none(", input.name, ")")
-                             : text(", ", input.name, ".id()");
+  for (const OpInput& input : op.inputs) {
+    const std::string graph = op.inputs.front().name + ".graph()";
+    list += input.variadic                 ? ", static_cast<int32_t>(ids.size()), ids.data()"
+            : input.optional               ? text(", detail::id_or_none(", input.name, ", ", graph, ")")
+            : &input == &op.inputs.front() ? text(", ", input.name, ".id()")
+                                           : text(", ", input.name, ".id_in(", graph, ")");
+  }
   for (const OpAttr& attr : op.attrs) list += ", " + given(attr);
   for (size_t i = 1; i < op.outputs.size(); ++i) list += text(", &ids[", i - 1, "]");
   return list;
@@ -127,7 +130,8 @@ std::string wrapper_of(const OpInfo& op) {
     first = "graph.made(";
   } else if (takes_list(op)) {
     first = "detail::first_of(" + op.inputs.front().name + ").made(";
-    body = text("  const std::vector<st_value> ids = detail::ids_of(", op.inputs.front().name, ");\n");
+    body = text("  const std::vector<st_value> ids = detail::ids_of(", op.inputs.front().name, ", detail::first_of(",
+                op.inputs.front().name, ").graph());\n");
   } else {
     first = op.inputs.front().name + ".made(";
   }

@@ -22,6 +22,34 @@ TEST_F(Hpp, EveryLayerMakesAValueOfItsShape) {
   EXPECT_NE(graph.text().find("attention"), std::string::npos);
 }
 
+TEST_F(Hpp, ValuesOfAnotherGraphAreRefused) {
+  const Context context;
+  const Graph graph(context), other(context);
+  const Value x = graph.input("x", DType::f32, {kBatch, 3});
+  const Value y = other.input("y", DType::f32, {kBatch, 3});  // the same id
+  const std::vector<std::function<void()>> wrong = {[&] { x + y; },
+                                                    [&] { ops::add(x, y); },
+                                                    [&] {
+                                                      ops::concat({x, y});
+                                                    },
+                                                    [&] { graph.op("neg", {y}); },
+                                                    [&] { graph.linear("l", y, R"({"outputs": 3})"); },
+                                                    [&] { graph.output("o", y); },
+                                                    [&] { graph.loss(y); },
+                                                    [&] { graph.info(y); }};
+  for (const auto& call : wrong) EXPECT_EQ(thrown_status(call), Status::invalid_argument);
+  EXPECT_EQ(graph.info(ops::add(x, x)).dims, (std::vector<int64_t>{kBatch, 3}));
+}
+
+TEST_F(Hpp, ResultsThatAnOpHasNotAreRefused) {
+  const Context context;
+  const Graph graph(context);
+  const Value x = graph.input("x", DType::f32, {kBatch, 3});
+  for (const int32_t count : {-1, 0, 2, 1 << 30})
+    EXPECT_EQ(thrown_status([&] { graph.op("neg", {x}, "", count); }), Status::invalid_argument);
+  EXPECT_EQ(graph.op("neg", {x}, "", 1).size(), 1U);
+}
+
 TEST_F(Hpp, OpsTakeTypedAttributesAndConstantsStay) {
   const Context context;
   const Graph graph(context);

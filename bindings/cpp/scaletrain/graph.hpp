@@ -27,6 +27,12 @@ class Value {
   // For the C ABI: x.made(st_op_softmax(x.graph(), x.id(), -1)).
   st_value id() const noexcept { return id_; }
   st_graph* graph() const noexcept { return graph_; }
+  /// Its id for a call of `graph`. Throws when it is another graph's, where the same id would be some other value.
+  st_value id_in(const st_graph* graph) const {
+    if (graph != nullptr && graph_ != nullptr && graph_ != graph)
+      throw Error(Status::invalid_argument, "value " + std::to_string(id_) + " belongs to another graph; make it in this one");
+    return id_;
+  }
   /// What a wrapper of ops.h gave; for 0 throws what that call said.
   Value made(st_value id) const;
 
@@ -41,7 +47,7 @@ class Value {
     const Value& first = *inputs.begin();
     st_value ids[2] = {0, 0}, made = 0;
     int32_t n = 0;
-    for (const Value& input : inputs) ids[n++] = input.id_;
+    for (const Value& input : inputs) ids[n++] = input.id_in(first.graph_);
     detail::conclude(st_graph_op(first.graph_, op, n, ids, attributes, 1, &made), first.host_, nullptr);
     return {first.graph_, made, first.host_};
   }
@@ -66,11 +72,11 @@ inline Value made(st_graph* graph, st_value id, Host* host) {
   return {graph, id, host};
 }
 
-inline st_value id_or_none(const Value& value) { return value.id() == 0 ? ST_NONE : value.id(); }
+inline st_value id_or_none(const Value& value, const st_graph* graph) { return value.id() == 0 ? ST_NONE : value.id_in(graph); }
 
-inline std::vector<st_value> ids_of(const std::vector<Value>& values) {
+inline std::vector<st_value> ids_of(const std::vector<Value>& values, const st_graph* graph) {
   std::vector<st_value> ids;
-  for (const Value& value : values) ids.push_back(value.id());
+  for (const Value& value : values) ids.push_back(value.id_in(graph));
   return ids;
 }
 
@@ -174,10 +180,10 @@ class Graph : public detail::Handle<st_graph, st_graph_destroy> {
   Value op(const std::string& name, const std::vector<Value>& inputs) const { return op(name, inputs, std::string()); }
   /// Its first `count` results.
   std::vector<Value> op(const std::string& name, const std::vector<Value>& inputs, const std::string& attributes, int32_t count) const {
-    std::vector<st_value> ids = detail::ids_of(inputs), made = room(count);
+    std::vector<st_value> ids = detail::ids_of(inputs, get()), made = room(count);
     done(st_graph_op(get(), name.c_str(), static_cast<int32_t>(ids.size()), ids.data(), attributes.empty() ? nullptr : attributes.c_str(),
                      count, made.data()));
-    return values(made);
+    return results(name, made);
   }
   /// The same with typed attributes.
   Value apply(const std::string& name, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes) const {
@@ -185,12 +191,12 @@ class Graph : public detail::Handle<st_graph, st_graph_destroy> {
   }
   std::vector<Value> apply(const std::string& name, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes,
                            int32_t count) const {
-    std::vector<st_value> ids = detail::ids_of(inputs), made = room(count);
+    std::vector<st_value> ids = detail::ids_of(inputs, get()), made = room(count);
     std::vector<st_attribute> raw;
     for (const Attribute& attribute : attributes) raw.push_back(attribute.raw());
     done(st_graph_apply(get(), name.c_str(), static_cast<int32_t>(ids.size()), ids.data(), static_cast<int32_t>(raw.size()), raw.data(),
                         count, made.data()));
-    return values(made);
+    return results(name, made);
   }
 
   // Layers: parameters and their op under one scope. options: a JSON object, or "".
@@ -214,13 +220,13 @@ class Graph : public detail::Handle<st_graph, st_graph_destroy> {
     done(st_graph_scope(get(), name.c_str()));
     return Scope(get());
   }
-  void output(const std::string& name, const Value& value) const { done(st_graph_output(get(), name.c_str(), value.id())); }
-  void loss(const Value& value) const { done(st_graph_loss(get(), value.id())); }
+  void output(const std::string& name, const Value& value) const { done(st_graph_output(get(), name.c_str(), value.id_in(get()))); }
+  void loss(const Value& value) const { done(st_graph_loss(get(), value.id_in(get()))); }
 
   ValueInfo info(const Value& value) const {
     st_value_info raw;
     done(st_value_info_init(&raw, sizeof raw));
-    done(st_graph_value(get(), value.id(), &raw));
+    done(st_graph_value(get(), value.id_in(get()), &raw));
     return {static_cast<DType>(raw.dtype), std::vector<int64_t>(raw.dims, raw.dims + raw.rank)};
   }
   /// What a wrapper of ops.h gave; for 0 throws what that call said.
@@ -239,19 +245,27 @@ class Graph : public detail::Handle<st_graph, st_graph_destroy> {
   using LayerCall = st_status (*)(st_graph*, const char*, st_value, const char*, st_value*);
   Value layer(LayerCall call, const std::string& name, const Value& x, const std::string& options) const {
     st_value made = 0;
-    return value(call(get(), name.c_str(), x.id(), options.empty() ? nullptr : options.c_str(), &made), made);
+    return value(call(get(), name.c_str(), x.id_in(get()), options.empty() ? nullptr : options.c_str(), &made), made);
   }
   Value value(st_status status, const st_value& made) const {  // by reference: read after the call that fills it
     done(status);
     return {get(), made, host().get()};
   }
-  std::vector<Value> values(const std::vector<st_value>& ids) const {
+  std::vector<Value> results(const std::string& op, const std::vector<st_value>& ids) const {
     std::vector<Value> made;
-    for (const st_value id : ids) made.emplace_back(get(), id, host().get());
+    for (const st_value id : ids) {
+      if (id == 0)
+        throw Error(Status::invalid_argument, "Graph: op \"" + op + "\" has " + std::to_string(made.size()) + " results, " +
+                                                  std::to_string(ids.size()) + " were asked for");
+      made.emplace_back(get(), id, host().get());
+    }
     return made;
   }
   static std::vector<st_value> room(int32_t count) {
-    if (count < 1) throw Error(Status::invalid_argument, "Graph: an op has at least one result, not " + std::to_string(count));
+    constexpr int32_t most = 65536;
+    if (count < 1 || count > most)
+      throw Error(Status::invalid_argument, "Graph: " + std::to_string(count) + " results were asked for; an op has at least one, and " +
+                                                std::to_string(most) + " are the most");
     return std::vector<st_value>(static_cast<size_t>(count), 0);
   }
   static int32_t rank(const std::vector<int64_t>& dims) { return static_cast<int32_t>(dims.size()); }

@@ -21,57 +21,57 @@ inline Value fill(const Graph& graph, const std::vector<int64_t>& shape, double 
 
 /// c = op(a) op(b) over the last two dimensions; leading dimensions broadcast. [..., M, K] x [..., K, N] -> [..., M, N]
 inline Value matmul(const Value& a, const Value& b, bool transpose_a = false, bool transpose_b = false) {
-  return a.made(st_op_matmul(a.graph(), a.id(), b.id(), transpose_a ? 1 : 0, transpose_b ? 1 : 0));
+  return a.made(st_op_matmul(a.graph(), a.id(), b.id_in(a.graph()), transpose_a ? 1 : 0, transpose_b ? 1 : 0));
 }
 
 /// y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; what fuse makes of matmul and add
 inline Value linear(const Value& x, const Value& weight, const Value& bias, bool transpose_weight = false) {
-  return x.made(st_op_linear(x.graph(), x.id(), weight.id(), bias.id(), transpose_weight ? 1 : 0));
+  return x.made(st_op_linear(x.graph(), x.id(), weight.id_in(x.graph()), bias.id_in(x.graph()), transpose_weight ? 1 : 0));
 }
 
 /// c = a + b
 inline Value add(const Value& a, const Value& b) {
-  return a.made(st_op_add(a.graph(), a.id(), b.id()));
+  return a.made(st_op_add(a.graph(), a.id(), b.id_in(a.graph())));
 }
 
 /// c = a - b
 inline Value sub(const Value& a, const Value& b) {
-  return a.made(st_op_sub(a.graph(), a.id(), b.id()));
+  return a.made(st_op_sub(a.graph(), a.id(), b.id_in(a.graph())));
 }
 
 /// c = a * b
 inline Value mul(const Value& a, const Value& b) {
-  return a.made(st_op_mul(a.graph(), a.id(), b.id()));
+  return a.made(st_op_mul(a.graph(), a.id(), b.id_in(a.graph())));
 }
 
 /// c = a / b
 inline Value div(const Value& a, const Value& b) {
-  return a.made(st_op_div(a.graph(), a.id(), b.id()));
+  return a.made(st_op_div(a.graph(), a.id(), b.id_in(a.graph())));
 }
 
 /// c = min(a, b); NaN wins; the gradient is halved on ties
 inline Value minimum(const Value& a, const Value& b) {
-  return a.made(st_op_minimum(a.graph(), a.id(), b.id()));
+  return a.made(st_op_minimum(a.graph(), a.id(), b.id_in(a.graph())));
 }
 
 /// c = max(a, b); NaN wins; the gradient is halved on ties
 inline Value maximum(const Value& a, const Value& b) {
-  return a.made(st_op_maximum(a.graph(), a.id(), b.id()));
+  return a.made(st_op_maximum(a.graph(), a.id(), b.id_in(a.graph())));
 }
 
 /// c = a ^ b
 inline Value pow(const Value& a, const Value& b) {
-  return a.made(st_op_pow(a.graph(), a.id(), b.id()));
+  return a.made(st_op_pow(a.graph(), a.id(), b.id_in(a.graph())));
 }
 
 /// c = a test b as bool; test: equal|not_equal|less|less_equal|greater|greater_equal
 inline Value compare(const Value& a, const Value& b, const std::string& test = "equal") {
-  return a.made(st_op_compare(a.graph(), a.id(), b.id(), test.c_str()));
+  return a.made(st_op_compare(a.graph(), a.id(), b.id_in(a.graph()), test.c_str()));
 }
 
 /// c = condition ? a : b; the three broadcast
 inline Value where(const Value& condition, const Value& a, const Value& b) {
-  return condition.made(st_op_where(condition.graph(), condition.id(), a.id(), b.id()));
+  return condition.made(st_op_where(condition.graph(), condition.id(), a.id_in(condition.graph()), b.id_in(condition.graph())));
 }
 
 /// y = scale * x + shift
@@ -152,7 +152,7 @@ inline Value dropout(const Value& x, double rate = 0) {
 /// y = (x - mean) * rstd * gamma + beta over the last dimension; mean and rstd are f32 (f64 for f64) of the leading dimensions
 inline Value layer_norm(const Value& x, const Value& gamma, const Value& beta, double epsilon = 1e-05, Value* mean = nullptr, Value* rstd = nullptr) {
   st_value ids[2] = {0};
-  const Value value = x.made(st_op_layer_norm(x.graph(), x.id(), gamma.id(), beta.id(), epsilon, &ids[0], &ids[1]));
+  const Value value = x.made(st_op_layer_norm(x.graph(), x.id(), gamma.id_in(x.graph()), beta.id_in(x.graph()), epsilon, &ids[0], &ids[1]));
   if (mean != nullptr) *mean = x.made(ids[0]);
   if (rstd != nullptr) *rstd = x.made(ids[1]);
   return value;
@@ -161,7 +161,7 @@ inline Value layer_norm(const Value& x, const Value& gamma, const Value& beta, d
 /// y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon)
 inline Value rms_norm(const Value& x, const Value& gamma, double epsilon = 1e-05, Value* rstd = nullptr) {
   st_value ids[1] = {0};
-  const Value value = x.made(st_op_rms_norm(x.graph(), x.id(), gamma.id(), epsilon, &ids[0]));
+  const Value value = x.made(st_op_rms_norm(x.graph(), x.id(), gamma.id_in(x.graph()), epsilon, &ids[0]));
   if (rstd != nullptr) *rstd = x.made(ids[0]);
   return value;
 }
@@ -179,7 +179,7 @@ inline Value log_softmax(const Value& x, int64_t axis = -1) {
 /// o = softmax(scale q k^T) v. q [B, T, H, D], k and v [B, S, G, D], G divides H (grouped-query), scale 0: 1/sqrt(D); causal: query t sees keys 0..t+S-T; lse [B, H, T], f32 (f64 for f64), is log sum exp of each row's scores; a row that sees nothing gives 0 and -inf
 inline Value attention(const Value& q, const Value& k, const Value& v, bool causal = true, double scale = 0, Value* lse = nullptr) {
   st_value ids[1] = {0};
-  const Value value = q.made(st_op_attention(q.graph(), q.id(), k.id(), v.id(), causal ? 1 : 0, scale, &ids[0]));
+  const Value value = q.made(st_op_attention(q.graph(), q.id(), k.id_in(q.graph()), v.id_in(q.graph()), causal ? 1 : 0, scale, &ids[0]));
   if (lse != nullptr) *lse = q.made(ids[0]);
   return value;
 }
@@ -191,12 +191,12 @@ inline Value rope(const Value& x, double base = 10000, int64_t offset = 0, bool 
 
 /// y[..., :] = weight[tokens[...], :]; weight [V, C], tokens i32 or i64; a token outside 0..V-1 is an error naming its place
 inline Value embedding(const Value& weight, const Value& tokens) {
-  return weight.made(st_op_embedding(weight.graph(), weight.id(), tokens.id()));
+  return weight.made(st_op_embedding(weight.graph(), weight.id(), tokens.id_in(weight.graph())));
 }
 
 /// y[i][j] = x[i][index[i][j]] along axis (torch.gather)
 inline Value gather(const Value& x, const Value& index, int64_t axis = -1) {
-  return x.made(st_op_gather(x.graph(), x.id(), index.id(), axis));
+  return x.made(st_op_gather(x.graph(), x.id(), index.id_in(x.graph()), axis));
 }
 
 /// index (i32) of the first largest element; NaN is largest
@@ -207,7 +207,7 @@ inline Value argmax(const Value& x, int64_t axis = -1, bool keep_dims = false) {
 /// sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V], targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows. label_smoothing: the share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row (PaLM, 2022); weights optional
 inline Value cross_entropy(const Value& logits, const Value& targets, const Value& weights = Value(), int64_t ignore_index = -100, double label_smoothing = 0, double z_loss = 0, Value* count = nullptr, Value* lse = nullptr) {
   st_value ids[2] = {0};
-  const Value value = logits.made(st_op_cross_entropy(logits.graph(), logits.id(), targets.id(), detail::id_or_none(weights), ignore_index, label_smoothing, z_loss, &ids[0], &ids[1]));
+  const Value value = logits.made(st_op_cross_entropy(logits.graph(), logits.id(), targets.id_in(logits.graph()), detail::id_or_none(weights, logits.graph()), ignore_index, label_smoothing, z_loss, &ids[0], &ids[1]));
   if (count != nullptr) *count = logits.made(ids[0]);
   if (lse != nullptr) *lse = logits.made(ids[1]);
   return value;
@@ -216,7 +216,7 @@ inline Value cross_entropy(const Value& logits, const Value& targets, const Valu
 /// sum = sum w (max(x, 0) - x t + log(1 + e^-|x|)), count = sum w (without weights: elements); weights optional
 inline Value bce_with_logits(const Value& x, const Value& target, const Value& weights = Value(), Value* count = nullptr) {
   st_value ids[1] = {0};
-  const Value value = x.made(st_op_bce_with_logits(x.graph(), x.id(), target.id(), detail::id_or_none(weights), &ids[0]));
+  const Value value = x.made(st_op_bce_with_logits(x.graph(), x.id(), target.id_in(x.graph()), detail::id_or_none(weights, x.graph()), &ids[0]));
   if (count != nullptr) *count = x.made(ids[0]);
   return value;
 }
@@ -224,7 +224,7 @@ inline Value bce_with_logits(const Value& x, const Value& target, const Value& w
 /// sum = sum w (x - t)^2, count = sum w; weights optional
 inline Value mse(const Value& x, const Value& target, const Value& weights = Value(), Value* count = nullptr) {
   st_value ids[1] = {0};
-  const Value value = x.made(st_op_mse(x.graph(), x.id(), target.id(), detail::id_or_none(weights), &ids[0]));
+  const Value value = x.made(st_op_mse(x.graph(), x.id(), target.id_in(x.graph()), detail::id_or_none(weights, x.graph()), &ids[0]));
   if (count != nullptr) *count = x.made(ids[0]);
   return value;
 }
@@ -232,7 +232,7 @@ inline Value mse(const Value& x, const Value& target, const Value& weights = Val
 /// sum = sum w (|d| <= delta ? d^2 / 2 : delta (|d| - delta / 2)), d = x - t; count = sum w; weights optional
 inline Value huber(const Value& x, const Value& target, const Value& weights = Value(), double delta = 1, Value* count = nullptr) {
   st_value ids[1] = {0};
-  const Value value = x.made(st_op_huber(x.graph(), x.id(), target.id(), detail::id_or_none(weights), delta, &ids[0]));
+  const Value value = x.made(st_op_huber(x.graph(), x.id(), target.id_in(x.graph()), detail::id_or_none(weights, x.graph()), delta, &ids[0]));
   if (count != nullptr) *count = x.made(ids[0]);
   return value;
 }
@@ -288,7 +288,7 @@ inline std::vector<Value> split(const Value& x, int64_t axis, const std::vector<
 
 /// joins along axis
 inline Value concat(const std::vector<Value>& xs, int64_t axis = -1) {
-  const std::vector<st_value> ids = detail::ids_of(xs);
+  const std::vector<st_value> ids = detail::ids_of(xs, detail::first_of(xs).graph());
   return detail::first_of(xs).made(st_op_concat(detail::first_of(xs).graph(), static_cast<int32_t>(ids.size()), ids.data(), axis));
 }
 
