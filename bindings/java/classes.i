@@ -45,6 +45,8 @@ jlongArray described(JNIEnv* env, const View& of) {
 void run_task(int64_t task, int64_t i) {
   (*reinterpret_cast<const std::function<void(int64_t)>*>(static_cast<intptr_t>(task)))(i);
 }
+/// Throws Status::unsupported when the library found at run time is another version than this one was made for.
+void require_headers() { scaletrain::require(); }
 /// Of a shutdown hook.
 void end() { java::end(); }
 }  // namespace scaletrain

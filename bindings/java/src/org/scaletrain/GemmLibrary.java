@@ -1,7 +1,9 @@
 package org.scaletrain;
 
-/** What multiplies; AUTOMATIC: libraries of others are measured too, and the bits are the winner's. */
+/** What multiplies. */
 public enum GemmLibrary {
+  /** The library's own kernels. */
   OWN,
+  /** Libraries of others are measured too, and the bits are the winner's. */
   AUTOMATIC
 }

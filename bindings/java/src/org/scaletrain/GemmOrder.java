@@ -2,8 +2,11 @@ package org.scaletrain;
 
 /** Which loop of a product is outermost. */
 public enum GemmOrder {
+  /** The library's choice. */
   CHOOSE,
+  /** B is packed once; C is visited once for each piece of K. */
   N_K_M,
+  /** A block of C is finished before the next begins. */
   N_M_K;
 
   private static final GemmOrder[] ALL = values();

@@ -2,9 +2,13 @@ package org.scaletrain;
 
 /** Where a plan's tiles come from. */
 public enum GemmSource {
+  /** The library's table. */
   TABLE,
+  /** The program's wish. */
   WISH,
+  /** The file of measured tiles. */
   CACHE,
+  /** Measured when the plan was made. */
   TUNED;
 
   private static final GemmSource[] ALL = values();

@@ -3,10 +3,12 @@ package org.scaletrain.internal;
 import java.io.IOException;
 import java.net.URI;
 import java.net.URISyntaxException;
+import java.nio.file.FileSystemNotFoundException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.CodeSource;
 import org.scaletrain.Unavailable;
+import org.scaletrain.Unsupported;
 
 /**
  * Finds the native library, in this order: the folder that the property {@code org.scaletrain.library.path} names; inside of the jar; beside
@@ -42,7 +44,13 @@ public final class NativeLibrary {
     try {
       System.load(file.toString());
     } catch (UnsatisfiedLinkError error) {
-      throw new Unavailable("scaletrain: " + file + " cannot be loaded: " + error.getMessage());
+      throw new Unavailable("scaletrain: " + file + " cannot be loaded: " + error.getMessage()
+          + "; where that folder forbids to execute, the property " + PackedLibrary.CACHE + " names another one to unpack into");
+    }
+    try {
+      Native.require_headers();
+    } catch (Unsupported other) {
+      throw new Unavailable("scaletrain: " + file + " has found another version of the library than it was made for: " + other.getMessage());
     }
     Thread ending = new Thread(Native::end, "scaletrain-end");
     try {
@@ -79,7 +87,7 @@ public final class NativeLibrary {
       URI place = source.getLocation().toURI();
       Path parent = Path.of(place).getParent();
       return parent == null ? null : parent.resolve(FILE).toAbsolutePath();
-    } catch (URISyntaxException | IllegalArgumentException | java.nio.file.FileSystemNotFoundException inNoFile) {
+    } catch (URISyntaxException | IllegalArgumentException | FileSystemNotFoundException inNoFile) {
       return null;
     }
   }
