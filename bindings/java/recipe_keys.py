@@ -8,6 +8,7 @@ import ctypes
 import json
 import pathlib
 import sys
+import textwrap
 from typing import Any
 
 HEAD = """package org.scaletrain;
@@ -53,7 +54,7 @@ public abstract class RecipeKeys extends Handle {
   }
 """
 SETTER = """
-  /** {text} */
+  {comment}
   public Recipe {method}({type} {argument}) {{
     return set("{key}", {argument});
   }}
@@ -84,13 +85,18 @@ def commented(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "&#64;").replace("*/", "*&#47;")
 
 
+def comment_of(text: str) -> str:
+    lines = textwrap.wrap(text, 130, break_long_words=False, break_on_hyphens=False)
+    return f"/** {lines[0]} */" if len(lines) == 1 else "\n".join(["/**", *(f"   * {line}" for line in lines), "   */"])
+
+
 def methods(key: dict[str, Any]) -> str:
     kind = TYPES[key["type"]]
     allowed = f" Allowed: {key['allowed']}." if key["allowed"] else ""
     text = commented(f"{key['help'][0].upper()}{key['help'][1:]}.{allowed} Default: {json.dumps(key['default'])}.")
     names = {"key": key["name"], "method": camel(key["name"]), "type": kind}
     suffix = {"double": ".doubleValue()", "long": ".longValue()"}.get(kind, "")
-    return SETTER.format(text=text, argument="value", **names) + GETTER.format(
+    return SETTER.format(comment=comment_of(text), argument="value", **names) + GETTER.format(
         link=kind.split("<")[0], reader=VALUES[kind], suffix=suffix, **names
     )
 

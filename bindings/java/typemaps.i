@@ -72,16 +72,16 @@ namespace java = scaletrain::java;
 }
 
 // Arrays.
-%object(const scaletrain::View&, jobject, Object)
-%object(const scaletrain::View*, jobject, Object)
-%object(const std::vector<scaletrain::View>&, jobjectArray, Object[])
+%object(const scaletrain::View&, jobject, org.scaletrain.Array)
+%object(const scaletrain::View*, jobject, org.scaletrain.Array)
+%object(const std::vector<scaletrain::View>&, jobjectArray, org.scaletrain.Array[])
 %object(const scaletrain::Views&, jobjectArray, Object[])
 %object(scaletrain::Views, jobjectArray, Object[])
-%typemap(in) const scaletrain::View& (java::Arrays arrays) {
-  %converted($1 = const_cast<$1_ltype>(&arrays.one(jenv, $input, "$1_name", java::is_written("$symname", "$1_name"))))
+%typemap(in) const scaletrain::View& (java::Borrowed array) {
+  %converted($1 = const_cast<$1_ltype>(&array.lend(jenv, $input, "$1_name", java::is_written("$symname", "$1_name"))))
 }
-%typemap(in) const scaletrain::View* (java::Arrays arrays) {
-  %converted($1 = $input == nullptr ? nullptr : const_cast<$1_ltype>(&arrays.one(jenv, $input, "$1_name", java::is_written("$symname", "$1_name"))))
+%typemap(in) const scaletrain::View* (java::Borrowed array) {
+  %converted($1 = $input == nullptr ? nullptr : const_cast<$1_ltype>(&array.lend(jenv, $input, "$1_name", java::is_written("$symname", "$1_name"))))
 }
 %typemap(in) const std::vector<scaletrain::View>& (java::Arrays arrays) {
   %converted($1 = const_cast<$1_ltype>(&arrays.list(jenv, $input, "$1_name", java::is_written("$symname", "$1_name"))))

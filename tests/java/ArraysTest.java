@@ -112,7 +112,8 @@ class ArraysTest {
       assertEquals(1, gradient[0] * gradient[0] + gradient[1] * gradient[1], 1e-5);
 
       float[] c = new float[1];
-      new Gemm(context, new GemmProblem(1, 1, 2)).run(Array.of(new float[] {1, 2}, 1, 2), Array.of(new float[] {3, 4}, 2, 1), Array.of(c, 1, 1));
+      new Gemm(context, new GemmProblem(1, 1, 2))
+          .run(Array.of(new float[] {1, 2}, 1, 2), Array.of(new float[] {3, 4}, 2, 1), Array.of(c, 1, 1));
       assertEquals(11, c[0]);
     }
   }

@@ -126,6 +126,7 @@ class ErrorsTest {
       ScaleTrainException failure = assertThrows(NotFound.class, () -> model.get(name + "!", Array.of(new float[2])));
       assertTrue(failure.getMessage().contains(name + "!"), failure.getMessage());
       assertEquals(StandardCharsets.UTF_8.newEncoder().canEncode(failure.getMessage()), true);
+      assertThrows(InvalidArgument.class, () -> model.get(name + "\0 and more", Array.of(new float[2])));
       assertThrows(ScaleTrainException.class, () -> model.get("half a pair: \uD83D", Array.of(new float[2])));
     }
   }
@@ -288,7 +289,8 @@ class ErrorsTest {
 
   @Test
   void recipesHaveEveryKeyTyped() {
-    try (Recipe recipe = new Recipe().batch(64).lr(0.01).optimizer("sgd").nesterov(true).groups(List.of(Map.of("pattern", "*.bias", "lr_scale", 2)))) {
+    try (Recipe recipe =
+             new Recipe().batch(64).lr(0.01).optimizer("sgd").nesterov(true).groups(List.of(Map.of("pattern", "*.bias", "lr_scale", 2)))) {
       assertEquals(64, recipe.batch());
       assertEquals(0.01, recipe.lr());
       assertEquals("sgd", recipe.optimizer());

@@ -196,9 +196,9 @@ class JarTest {
     Path build = Files.createDirectories(folder.resolve("build/jar"));
     for (String part : List.of("sources", "resources"))
       assertEquals(0, run("cp", "-r", BUILD.resolve("jar").resolve(part).toString(), build.toString()).code());
-    Ended made = run("/usr/bin/mvn", "-q", "-B", "-Duser.home=" + folder, "-s", SOURCES.resolve("bindings/java/debian-settings.xml").toString(),
-        "-f", SOURCES.resolve("bindings/java/pom.xml").toString(), "-Dmaven.repo.local=" + folder.resolve("repository"),
-        "-Dscaletrain.build=" + folder.resolve("build"), "install");
+    Ended made = run("/usr/bin/mvn", "-q", "-B", "-Duser.home=" + folder, "-s",
+        SOURCES.resolve("bindings/java/debian-settings.xml").toString(), "-f", SOURCES.resolve("bindings/java/pom.xml").toString(),
+        "-Dmaven.repo.local=" + folder.resolve("repository"), "-Dscaletrain.build=" + folder.resolve("build"), "install");
     assertEquals(0, made.code(), made.said());
     Path jar = folder.resolve("repository/org/scaletrain/scaletrain/0.1.0/scaletrain-0.1.0.jar");
     Ended ended = ended(start(sample(jar, cache())));
@@ -211,7 +211,8 @@ class JarTest {
     List<Path> others = new ArrayList<>();
     try (Stream<Path> all = Files.list(Path.of("/usr/lib/jvm"))) {
       for (Path one : (Iterable<Path>) all::iterator)
-        if (!Files.isSymbolicLink(one) && Files.isExecutable(one.resolve("bin/javac")) && !one.toRealPath().equals(Path.of(System.getProperty("java.home"))))
+        if (!Files.isSymbolicLink(one) && Files.isExecutable(one.resolve("bin/javac"))
+            && !one.toRealPath().equals(Path.of(System.getProperty("java.home"))))
           others.add(one.resolve("bin/java"));
     }
     assumeTrue(!others.isEmpty(), "there is one JDK here");
@@ -244,7 +245,8 @@ class JarTest {
           if (!member.matcher(lines.get(i)).find()) continue;
           int above = i - 1;
           while (lines.get(above).strip().startsWith("@") || lines.get(above).endsWith(",")) --above;
-          assertTrue(lines.get(above).endsWith("*/") || lines.subList(above, i).contains("  @Override"), file + ":" + (i + 1) + ": " + lines.get(i));
+          assertTrue(lines.get(above).endsWith("*/") || lines.subList(above, i).contains("  @Override"),
+              file + ":" + (i + 1) + ": " + lines.get(i));
         }
       }
     }

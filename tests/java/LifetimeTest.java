@@ -196,8 +196,10 @@ class LifetimeTest {
     for (int i = 0; i < 3; ++i) {
       Process program = new ProcessBuilder(Path.of(System.getProperty("java.home"), "bin/java").toString(), "-XX:TieredStopAtLevel=1",
           "-cp", System.getProperty("java.class.path") + ":" + classes(), "-XX:ErrorFile=/dev/null", "-Xcheck:jni",
-          "-Dorg.scaletrain.library.path=" + System.getProperty("org.scaletrain.library.path", folder()), "org.scaletrain.tests.Ending", how)
-          .redirectErrorStream(true).start();
+          "-Dorg.scaletrain.library.path=" + System.getProperty("org.scaletrain.library.path", folder()), "org.scaletrain.tests.Ending",
+          how)
+                            .redirectErrorStream(true)
+                            .start();
       String said = new String(program.getInputStream().readAllBytes());
       assertTrue(program.waitFor(60, TimeUnit.SECONDS), said);
       assertEquals(code, program.exitValue(), said);

@@ -13,10 +13,22 @@ namespace scaletrain::java {
 
 /// org.scaletrain.Array's header, in its order.
 struct Header {
-  enum : int { kAddress, kBytes, kDType, kReadOnly, kRank, kStrided, kHeapOffset, kDims, kStrides = kDims + 8, kCount = kStrides + 8 };
+  enum : int {
+    kAddress,
+    kBytes,
+    kDType,
+    kReadOnly,
+    kRank,
+    kStrided,
+    kHeap,
+    kHeapOffset,
+    kDims,
+    kStrides = kDims + 8,
+    kCount = kStrides + 8
+  };
 };
 
-/// An Array for the time of a call. Java's own arrays are copied in, and back out where the call may have written.
+/// An Array for the time of a call. Java's own arrays are copied in, and back out where the call writes.
 class Borrowed {
  public:
   Borrowed() = default;
@@ -25,55 +37,71 @@ class Borrowed {
   Borrowed(Borrowed&& other) noexcept
       : view_(other.view_),
         copy_(std::move(other.copy_)),
+        env_(other.env_),
         heap_(other.heap_),
         heap_offset_(other.heap_offset_),
-        bytes_(other.bytes_),
-        is_read_only_(other.is_read_only_) {
-    other.heap_ = nullptr;
+        bytes_(other.bytes_) {
+    other.env_ = nullptr;
   }
-  Borrowed(JNIEnv* env, jobject array, const char* name) {
-    const Machine& machine = Machine::here();
+  /// Also when the call has failed, as direct memory would be seen then.
+  ~Borrowed() {
+    if (env_ == nullptr) return;
+    const jthrowable pending = env_->ExceptionOccurred();
+    if (pending != nullptr) env_->ExceptionClear();
+    move(env_, true);
+    if (pending != nullptr) env_->Throw(pending);
+  }
+
+  const View& lend(JNIEnv* env, jobject array, const char* name, bool written) {
     if (array == nullptr) refuse(std::string(name) + ": an array is needed, not null");
-    if (env->IsInstanceOf(array, machine.array) == JNI_FALSE) refuse(std::string(name) + ": this is no org.scaletrain.Array");
+    const Machine& machine = Machine::here();
     const auto header = static_cast<jlongArray>(env->GetObjectField(array, machine.array_header));
     jlong of[Header::kCount];
     env->GetLongArrayRegion(header, 0, Header::kCount, of);
     env->DeleteLocalRef(header);
-    bytes_ = of[Header::kBytes];
-    auto* memory = reinterpret_cast<void*>(of[Header::kAddress]);  // NOLINT: what GetDirectBufferAddress gave
-    const jobject heap = env->GetObjectField(array, machine.array_heap);
-    if (heap != nullptr) {
+    const bool is_read_only = of[Header::kReadOnly] != 0;
+    void* memory = reinterpret_cast<void*>(of[Header::kAddress]);  // what GetDirectBufferAddress gave
+    if (of[Header::kHeap] != 0) {
+      heap_ = env->GetObjectField(array, machine.array_heap);
       heap_offset_ = of[Header::kHeapOffset];
-      copy_.reset(std::malloc(static_cast<size_t>(bytes_ > 0 ? bytes_ : 1)));
-      if (!copy_)
-        throw Error(Status::out_of_memory, std::string(name) + ": no memory for a copy of a Java array of " + std::to_string(bytes_) +
-                                               " bytes; direct buffers are not copied");
-      memory = copy_.get();
-      heap_ = heap;
-      move(env, false);
+      memory = copy_in(env, of[Header::kBytes], name);
+      if (written && !is_read_only) env_ = env;
     }
-    const std::vector<int64_t> dims(of + Header::kDims, of + Header::kDims + of[Header::kRank]);
-    const auto dtype = static_cast<DType>(of[Header::kDType]);
-    is_read_only_ = of[Header::kReadOnly] != 0;
-    view_ = is_read_only_ ? View(dtype, static_cast<const void*>(memory), dims, bytes_) : View(dtype, memory, dims, bytes_);
-    if (of[Header::kStrided] != 0) view_.strided(std::vector<int64_t>(of + Header::kStrides, of + Header::kStrides + of[Header::kRank]));
+    static_assert(sizeof(jlong) == sizeof(int64_t));
+    const auto* const dims = reinterpret_cast<const int64_t*>(of + Header::kDims);
+    const auto rank = static_cast<int32_t>(of[Header::kRank]);
+    const int64_t* const strides = of[Header::kStrided] != 0 ? dims + (Header::kStrides - Header::kDims) : nullptr;
+    const auto dtype = static_cast<st_dtype>(of[Header::kDType]);
+    if (is_read_only) {
+      view_ =
+          View(static_cast<DType>(dtype), static_cast<const void*>(memory), std::vector<int64_t>(dims, dims + rank), of[Header::kBytes]);
+      if (strides != nullptr) view_.strided(std::vector<int64_t>(strides, strides + rank));
+    } else {
+      view_ = View(st_view{dtype, rank, dims, strides, memory, of[Header::kBytes]});
+    }
+    return view_;
   }
-
   const View& view() const noexcept { return view_; }
-  /// What the call has written, to where it belongs.
-  void give_back(JNIEnv* env) {
-    if (heap_ != nullptr && !is_read_only_) move(env, true);
-  }
 
  private:
-  void move(JNIEnv* env, bool out) const {
-    if (bytes_ == 0) return;
+  void* copy_in(JNIEnv* env, int64_t bytes, const char* name) {
+    copy_.reset(std::malloc(static_cast<size_t>(bytes > 0 ? bytes : 1)));
+    if (!copy_)
+      throw Error(Status::out_of_memory, std::string(name) + ": no memory for a copy of a Java array of " + std::to_string(bytes) +
+                                             " bytes; direct buffers are not copied");
+    bytes_ = bytes;
+    if (!move(env, false)) throw std::bad_alloc();
+    return copy_.get();
+  }
+  bool move(JNIEnv* env, bool out) const {
+    if (bytes_ == 0) return true;
     auto* const array = static_cast<jarray>(heap_);
     auto* const there = static_cast<char*>(env->GetPrimitiveArrayCritical(array, nullptr));
-    if (there == nullptr) throw std::bad_alloc();
+    if (there == nullptr) return false;
     if (out) std::memcpy(there + heap_offset_, copy_.get(), static_cast<size_t>(bytes_));
     if (!out) std::memcpy(copy_.get(), there + heap_offset_, static_cast<size_t>(bytes_));
     env->ReleasePrimitiveArrayCritical(array, there, out ? 0 : JNI_ABORT);
+    return true;
   }
 
   struct Free {
@@ -81,9 +109,9 @@ class Borrowed {
   };
   View view_;
   std::unique_ptr<void, Free> copy_;
+  JNIEnv* env_ = nullptr;   // of a call that writes
   jobject heap_ = nullptr;  // a local reference
   int64_t heap_offset_ = 0, bytes_ = 0;
-  bool is_read_only_ = false;
 };
 
 /// Whether a call writes to the arrays of a parameter.
@@ -92,58 +120,36 @@ constexpr bool is_written(std::string_view call, std::string_view parameter) {
   return parameter == "outputs" || parameter == "to" || parameter == "c" || parameter == "pre_activation" || parameter == "column_sums";
 }
 
-/// The arrays of one parameter of a call, until it returns.
+/// Several of them, of one parameter of a call.
 class Arrays {
  public:
-  Arrays() = default;
-  Arrays(const Arrays&) = delete;
-  Arrays& operator=(const Arrays&) = delete;
-  /// Also when the call has failed, as direct memory would be seen then.
-  ~Arrays() {
-    if (env_ == nullptr) return;
-    const jthrowable pending = env_->ExceptionOccurred();
-    if (pending != nullptr) env_->ExceptionClear();
-    try {
-      for (Borrowed& array : held_) array.give_back(env_);
-    } catch (const std::bad_alloc&) {  // Java has said so
-    }
-    if (pending != nullptr) env_->Throw(pending);
-  }
-
-  const View& one(JNIEnv* env, jobject array, const char* name, bool written) {
-    held_.reserve(1);
-    return add(env, array, name, written);
-  }
   /// null is a view of nothing.
   const std::vector<View>& list(JNIEnv* env, jobjectArray arrays, const char* name, bool written) {
-    const jsize count = count_of(env, arrays, name);
+    if (arrays == nullptr) refuse(std::string(name) + ": arrays are needed, not null");
+    const jsize count = env->GetArrayLength(arrays);
     held_.reserve(static_cast<size_t>(count));
     list_.reserve(static_cast<size_t>(count));
     for (jsize i = 0; i < count; ++i) {
       const jobject array = env->GetObjectArrayElement(arrays, i);
-      if (array == nullptr) {
-        list_.emplace_back();
-      } else {
-        list_.push_back(add(env, array, name, written));
-        env->DeleteLocalRef(array);
-      }
+      list_.push_back(array == nullptr ? View() : held_.emplace_back().lend(env, array, name, written));
+      env->DeleteLocalRef(array);
     }
     return list_;
   }
   /// Names and arrays in turn, as org.scaletrain.Batch has them; null: none.
   const Views& named(JNIEnv* env, jobjectArray pairs, bool written) {
     if (pairs == nullptr) return named_;
-    const jsize count = env->GetArrayLength(pairs);
+    const jsize count = env->GetArrayLength(pairs) / 2;
     std::vector<NamedView> all;
-    all.reserve(static_cast<size_t>(count / 2));
-    held_.reserve(static_cast<size_t>(count / 2));
-    for (jsize i = 0; i + 1 < count; i += 2) {
-      const auto text = static_cast<jstring>(env->GetObjectArrayElement(pairs, i));
+    all.reserve(static_cast<size_t>(count));
+    held_.reserve(static_cast<size_t>(count));
+    for (jsize i = 0; i < count; ++i) {
+      const auto text = static_cast<jstring>(env->GetObjectArrayElement(pairs, 2 * i));
+      const jobject array = env->GetObjectArrayElement(pairs, 2 * i + 1);
       std::string name = text_of(env, text, "name");
-      env->DeleteLocalRef(text);
-      const jobject array = env->GetObjectArrayElement(pairs, i + 1);
-      const View& view = add(env, array, name.c_str(), written);
+      const View& view = held_.emplace_back().lend(env, array, name.c_str(), written);
       all.push_back({std::move(name), view});
+      env->DeleteLocalRef(text);
       env->DeleteLocalRef(array);
     }
     named_ = Views(std::move(all));
@@ -151,17 +157,6 @@ class Arrays {
   }
 
  private:
-  static jsize count_of(JNIEnv* env, jobjectArray arrays, const char* name) {
-    if (arrays == nullptr) refuse(std::string(name) + ": arrays are needed, not null");
-    return env->GetArrayLength(arrays);
-  }
-  const View& add(JNIEnv* env, jobject array, const char* name, bool written) {
-    held_.emplace_back(env, array, name);
-    if (written) env_ = env;
-    return held_.back().view();
-  }
-
-  JNIEnv* env_ = nullptr;
   std::vector<Borrowed> held_;
   std::vector<View> list_;
   Views named_;

@@ -1,8 +1,10 @@
 // Java's objects in C++: references that any thread may drop, texts, and exceptions that cross the library as themselves.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "jvm.hpp"
 
@@ -122,12 +124,16 @@ inline std::u16string utf16_of(const std::string& text) {
   return units;
 }
 
+/// Throws Error for null, and for what a C string would end in the middle of.
 inline std::string text_of(JNIEnv* env, jstring text, const char* name) {
   if (text == nullptr) refuse(std::string(name) + ": a text is needed, not null");
   const jsize count = env->GetStringLength(text);
-  std::u16string units(static_cast<size_t>(count), u'\0');
-  env->GetStringRegion(text, 0, count, reinterpret_cast<jchar*>(units.data()));
-  return utf8_of(reinterpret_cast<const jchar*>(units.data()), units.size());
+  jchar few[64];
+  std::vector<jchar> many(count <= 64 ? 0 : static_cast<size_t>(count));
+  jchar* const units = many.empty() ? few : many.data();
+  env->GetStringRegion(text, 0, count, units);
+  if (std::find(units, units + count, u'\0') != units + count) refuse(std::string(name) + ": the text has a character 0 in it");
+  return utf8_of(units, static_cast<size_t>(count));
 }
 inline jstring new_text(JNIEnv* env, const std::string& text) {
   const std::u16string units = utf16_of(text);

@@ -17,8 +17,8 @@ public final class Accumulator extends Handle {
   }
 
   /**
-   * Adds the gradient of a micro-batch's summed loss; weight: its tokens, 0: it is empty. The last of a step leaves the gradient of the mean
-   * over all tokens in the arrays.
+   * Adds the gradient of a micro-batch's summed loss; weight: its tokens, 0: it is empty. The last of a step leaves the gradient of the
+   * mean over all tokens in the arrays.
    */
   @OfC("st_accumulator_add")
   public void add(double weight) {

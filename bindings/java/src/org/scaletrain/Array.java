@@ -21,8 +21,8 @@ import org.scaletrain.internal.NativeLibrary;
  * (parameters of an {@link Optimizer}, {@link Data#arrays}, {@link Tensor#wrap}, an {@link Accumulator}'s gradients) they are refused.
  */
 public final class Array {
-  // As java/native/jarray.hpp reads them.
-  private static final int DIMS = 7;
+  // As java/native/jarray.hpp reads them: address, bytes, dtype, read only, rank, has strides, is on the heap, offset there, dims, strides.
+  private static final int DIMS = 8;
   private static final int STRIDES = DIMS + 8;
   private final long[] header;
   private final Object heap;
@@ -41,7 +41,8 @@ public final class Array {
     header[3] = readOnly ? 1 : 0;
     header[4] = type.rank();
     header[5] = strides != null ? 1 : 0;
-    header[6] = heapOffset;
+    header[6] = heap != null ? 1 : 0;
+    header[7] = heapOffset;
     for (int i = 0; i < type.rank(); ++i) header[DIMS + i] = type.dim(i);
     for (int i = 0; strides != null && i < strides.length; ++i) header[STRIDES + i] = strides[i];
   }
@@ -141,7 +142,8 @@ public final class Array {
       return new Array(type, memory.slice(), address, null, 0, null, memory.isReadOnly());
     }
     if (!memory.hasArray())
-      throw new InvalidArgument("Array.of: a read-only buffer over a Java array shows no memory; give the array itself, or a direct buffer");
+      throw new InvalidArgument(
+          "Array.of: a read-only buffer over a Java array shows no memory; give the array itself, or a direct buffer");
     return new Array(type, memory.slice(), 0, memory.array(), (long) (memory.arrayOffset() + memory.position()) * step, null, false);
   }
 
@@ -151,30 +153,33 @@ public final class Array {
     ArrayType other = new ArrayType(type.dtype(), dims);
     for (long dim : dims) if (dim < 0) throw new InvalidArgument("Array.reshape: a dimension of " + other + " is below 0");
     if (other.size() != type.size()) throw new InvalidArgument("Array.reshape: " + other + " has another number of elements than " + type);
-    return new Array(other, memory, header[0], heap, header[6], null, isReadOnly());
+    return new Array(other, memory, header[0], heap, header[7], null, isReadOnly());
   }
 
   /** A part of the same memory: element (i, j) is the one at i strides[0] + j strides[1]. Strides are in elements, 0 or more. */
   public Array strided(long[] dims, long... strides) {
     requireDense("Array.strided");
     ArrayType part = new ArrayType(type.dtype(), dims);
-    if (strides.length != dims.length) throw new InvalidArgument("Array.strided: " + part + " needs " + dims.length + " strides, not " + strides.length);
+    if (strides.length != dims.length)
+      throw new InvalidArgument("Array.strided: " + part + " needs " + dims.length + " strides, not " + strides.length);
     long last = 0;
     boolean empty = false;
     for (int i = 0; i < dims.length; ++i) {
-      if (dims[i] < 0 || strides[i] < 0) throw new InvalidArgument("Array.strided: dims and strides are 0 or more, not " + part + " by " + Arrays.toString(strides));
+      if (dims[i] < 0 || strides[i] < 0)
+        throw new InvalidArgument("Array.strided: dims and strides are 0 or more, not " + part + " by " + Arrays.toString(strides));
       empty |= dims[i] == 0;
       last = Math.addExact(last, Math.multiplyExact(Math.max(0, dims[i] - 1), strides[i]));
     }
     if (!empty && last >= type.size())
-      throw new InvalidArgument("Array.strided: " + part + " by " + Arrays.toString(strides) + " reaches element " + last + ", and there are " + type.size());
-    return new Array(part, memory, header[0], heap, header[6], strides.clone(), isReadOnly());
+      throw new InvalidArgument(
+          "Array.strided: " + part + " by " + Arrays.toString(strides) + " reaches element " + last + ", and there are " + type.size());
+    return new Array(part, memory, header[0], heap, header[7], strides.clone(), isReadOnly());
   }
 
   /** The same memory, which calls that write refuse. */
   public Array readOnly() {
     long[] strides = header[5] != 0 ? Arrays.copyOfRange(header, STRIDES, STRIDES + type.rank()) : null;
-    return new Array(type, memory, header[0], heap, header[6], strides, true);
+    return new Array(type, memory, header[0], heap, header[7], strides, true);
   }
 
   /** Dtype and dims. */
@@ -244,7 +249,8 @@ public final class Array {
 
   /** The bits of bf16 or f16. */
   public ShortBuffer shorts() {
-    if (dtype() != DType.BF16 && dtype() != DType.F16) throw new InvalidArgument("Array: its elements are " + dtype() + ", not bf16 or f16");
+    if (dtype() != DType.BF16 && dtype() != DType.F16)
+      throw new InvalidArgument("Array: its elements are " + dtype() + ", not bf16 or f16");
     Buffer seen = seen();
     return seen instanceof ShortBuffer buffer ? buffer : bytes(seen).asShortBuffer();
   }

@@ -48,7 +48,8 @@ public enum DType {
   }
 
   static DType of(int number) {
-    if (number < 1 || number > ALL.length) throw new Unsupported("the library has a dtype " + number + " that this version of its Java package does not know");
+    if (number < 1 || number > ALL.length)
+      throw new Unsupported("the library has a dtype " + number + " that this version of its Java package does not know");
     return ALL[number - 1];
   }
 }

@@ -26,7 +26,8 @@ public final class Data extends Handle {
   /** options: {@code context}, tokens in a row. */
   @OfC("st_data_files")
   public static Data files(Context context, Path path, Map<String, ?> options) {
-    return new Data(org.scaletrain.internal.Data.files(given(context, "Data.files").raw, path.toString(), Json.options(options)), context.raw);
+    return new Data(
+        org.scaletrain.internal.Data.files(given(context, "Data.files").raw, path.toString(), Json.options(options)), context.raw);
   }
 
   /**
@@ -38,7 +39,8 @@ public final class Data extends Handle {
     Object[] held = given(arrays, "Data.arrays").held("Data.arrays").pairs();
     if (arrays.size() == 0) throw new InvalidArgument("Data.arrays: there is none, so there are no rows");
     ArrayType first = arrays.get(0).type();
-    if (first.rank() == 0) throw new InvalidArgument("Data.arrays: \"" + arrays.names().get(0) + "\" has no dimension, so there are no rows");
+    if (first.rank() == 0)
+      throw new InvalidArgument("Data.arrays: \"" + arrays.names().get(0) + "\" has no dimension, so there are no rows");
     return new Data(org.scaletrain.internal.Data.arrays(given(context, "Data.arrays").raw, first.dim(0), held, held), context.raw, held);
   }
 

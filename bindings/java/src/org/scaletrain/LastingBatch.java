@@ -4,8 +4,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A batch that the library reads beyond the call it is given to, until {@link #end}. It is kept, and Java's own arrays are seen as copies in
- * memory that stays where it is.
+ * A batch that the library reads beyond the call it is given to, until {@link #end}. It is kept, and Java's own arrays are seen as copies
+ * in memory that stays where it is.
  */
 final class LastingBatch {
   private final List<Batch> kept = new ArrayList<>();  // more than one when a program changes its mind

@@ -1,8 +1,8 @@
 package org.scaletrain;
 
 /**
- * What to multiply a loss with, and its gradients divided again where they lie. A step is scale, backward, unscale, clip, step, update; what
- * comes out of turn is a {@link WrongState}.
+ * What to multiply a loss with, and its gradients divided again where they lie. A step is scale, backward, unscale, clip, step, update;
+ * what comes out of turn is a {@link WrongState}.
  */
 public final class LossScaler extends Handle {
   final org.scaletrain.internal.LossScaler raw;

@@ -24,10 +24,14 @@ public final class Model extends Handle {
     this(new org.scaletrain.internal.Model(given(graph, "Model").raw, seed), graph.raw);
   }
 
-  /** One of ours, {@code "gpt"} or {@code "mlp"}; options such as {@code layers}, {@code width}, {@code heads}, {@code context}, {@code hidden}. */
+  /**
+   * One of ours, {@code "gpt"} or {@code "mlp"}; options such as {@code layers}, {@code width}, {@code heads}, {@code context}, {@code
+   * hidden}.
+   */
   @OfC("st_model_builtin")
   public static Model builtin(Context context, String name, Map<String, ?> options, long seed) {
-    return new Model(new org.scaletrain.internal.Model(given(context, "Model.builtin").raw, name, Json.options(options), seed), context.raw);
+    return new Model(
+        new org.scaletrain.internal.Model(given(context, "Model.builtin").raw, name, Json.options(options), seed), context.raw);
   }
 
   /** The same graph, its own copy of the parameters. */

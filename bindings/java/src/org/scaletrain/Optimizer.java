@@ -91,8 +91,8 @@ public final class Optimizer extends Handle {
   }
 
   /**
-   * The norm of all gradients together; above {@code max} they are scaled down to it in place. max 0: they are only read. A norm that is not
-   * finite is returned, and they stay as they are.
+   * The norm of all gradients together; above {@code max} they are scaled down to it in place. max 0: they are only read. A norm that is
+   * not finite is returned, and they stay as they are.
    */
   @OfC("st_clip_norm")
   public static double clipNorm(Context context, double max, Array... gradients) {

@@ -50,7 +50,10 @@ public abstract class RecipeKeys extends Handle {
     return text("device");
   }
 
-  /** Of matrix products and activations while training; bf16 and fp16: summed in fp32, over fp32 master weights, gradients and moments; fp16 scales the loss; predictions and evaluations are fp32. Allowed: fp32 bf16 fp16. Default: "fp32". */
+  /**
+   * Of matrix products and activations while training; bf16 and fp16: summed in fp32, over fp32 master weights, gradients and moments;
+   * fp16 scales the loss; predictions and evaluations are fp32. Allowed: fp32 bf16 fp16. Default: "fp32".
+   */
   public Recipe precision(String value) {
     return set("precision", value);
   }
@@ -60,7 +63,10 @@ public abstract class RecipeKeys extends Handle {
     return text("precision");
   }
 
-  /** Bf16 and fp16: scopes that compute in fp32 all the same, by patterns (block.0.*,head); a scope within such a one does too. Allowed: none SCOPES. Default: "none". */
+  /**
+   * Bf16 and fp16: scopes that compute in fp32 all the same, by patterns (block.0.*,head); a scope within such a one does too.
+   * Allowed: none SCOPES. Default: "none".
+   */
   public Recipe fp32Scopes(String value) {
     return set("fp32_scopes", value);
   }
@@ -120,7 +126,10 @@ public abstract class RecipeKeys extends Handle {
     return number("loss_scale_growth_interval").longValue();
   }
 
-  /** Skipped steps that the dynamic loss scale bears before it falls, and falls with each one on; it bears as many again when it has grown. Allowed: [1,inf). Default: 1. */
+  /**
+   * Skipped steps that the dynamic loss scale bears before it falls, and falls with each one on; it bears as many again when it has
+   * grown. Allowed: [1,inf). Default: 1.
+   */
   public Recipe lossScaleHysteresis(long value) {
     return set("loss_scale_hysteresis", value);
   }
@@ -160,7 +169,10 @@ public abstract class RecipeKeys extends Handle {
     return number("batch").longValue();
   }
 
-  /** Sequences per step in all; 0: batch times micro-batches. With it accumulate follows from the batch. Allowed: [0,1000000]. Default: 0. */
+  /**
+   * Sequences per step in all; 0: batch times micro-batches. With it accumulate follows from the batch. Allowed: [0,1000000]. Default:
+   * 0.
+   */
   public Recipe globalBatch(long value) {
     return set("global_batch", value);
   }
@@ -200,7 +212,10 @@ public abstract class RecipeKeys extends Handle {
     return number("threads").longValue();
   }
 
-  /** What updates the parameters; keys below that are not given take its own defaults (PyTorch's, Lion the paper's). Allowed: adamw adam adamw-8bit sgd adafactor lion rmsprop adagrad muon. Default: "adamw". */
+  /**
+   * What updates the parameters; keys below that are not given take its own defaults (PyTorch's, Lion the paper's). Allowed: adamw
+   * adam adamw-8bit sgd adafactor lion rmsprop adagrad muon. Default: "adamw".
+   */
   public Recipe optimizer(String value) {
     return set("optimizer", value);
   }
@@ -220,7 +235,10 @@ public abstract class RecipeKeys extends Handle {
     return number("lr").doubleValue();
   }
 
-  /** Learning rate as a function of successful steps. Allowed: constant linear cosine polynomial inverse_sqrt wsd one_cycle table. Default: "constant". */
+  /**
+   * Learning rate as a function of successful steps. Allowed: constant linear cosine polynomial inverse_sqrt wsd one_cycle table.
+   * Default: "constant".
+   */
   public Recipe lrSchedule(String value) {
     return set("lr_schedule", value);
   }
@@ -240,7 +258,10 @@ public abstract class RecipeKeys extends Handle {
     return number("warmup").longValue();
   }
 
-  /** Length of linear, cosine, polynomial, wsd and one_cycle in successful steps, warm-up included; 0: unset, and the command line takes --steps. Allowed: [0,inf). Default: 0. */
+  /**
+   * Length of linear, cosine, polynomial, wsd and one_cycle in successful steps, warm-up included; 0: unset, and the command line
+   * takes --steps. Allowed: [0,inf). Default: 0.
+   */
   public Recipe lrSteps(long value) {
     return set("lr_steps", value);
   }
@@ -370,7 +391,10 @@ public abstract class RecipeKeys extends Handle {
     return number("beta2").doubleValue();
   }
 
-  /** Added to the square root of the second moment; adafactor: the least second moment's root, 0: the machine epsilon. Allowed: [0,inf). Default: 1e-08. */
+  /**
+   * Added to the square root of the second moment; adafactor: the least second moment's root, 0: the machine epsilon. Allowed:
+   * [0,inf). Default: 1e-08.
+   */
   public Recipe epsilon(double value) {
     return set("epsilon", value);
   }
@@ -490,7 +514,10 @@ public abstract class RecipeKeys extends Handle {
     return number("ns_steps").longValue();
   }
 
-  /** Muon: the rate times sqrt(max(1, rows / columns)), or 0.2 sqrt(max(rows, columns)). Allowed: original match_rms_adamw. Default: "original". */
+  /**
+   * Muon: the rate times sqrt(max(1, rows / columns)), or 0.2 sqrt(max(rows, columns)). Allowed: original match_rms_adamw. Default:
+   * "original".
+   */
   public Recipe adjustLr(String value) {
     return set("adjust_lr", value);
   }
@@ -500,7 +527,10 @@ public abstract class RecipeKeys extends Handle {
     return text("adjust_lr");
   }
 
-  /** Parameters by name, a list: [{"pattern": "*.bias", "lr_scale": 1, "weight_decay_scale": 0, "clip": 1, "frozen": false, "optimizer": "adamw"}]; the first pattern that fits counts, * is any text. Default: []. */
+  /**
+   * Parameters by name, a list: [{"pattern": "*.bias", "lr_scale": 1, "weight_decay_scale": 0, "clip": 1, "frozen": false,
+   * "optimizer": "adamw"}]; the first pattern that fits counts, * is any text. Default: [].
+   */
   public Recipe groups(List<Map<String, Object>> value) {
     return set("groups", value);
   }
@@ -530,7 +560,11 @@ public abstract class RecipeKeys extends Handle {
     return number("clip_value").doubleValue();
   }
 
-  /** Keeps an exponential moving average of the trained weights beside them: after each successful step average = ema_decay * average + (1 - ema_decay) * weight, the first one copies (torch's AveragedModel with get_ema_multi_avg_fn); 0 is off. Allowed: [0,1). Default: 0.0. */
+  /**
+   * Keeps an exponential moving average of the trained weights beside them: after each successful step average = ema_decay * average +
+   * (1 - ema_decay) * weight, the first one copies (torch's AveragedModel with get_ema_multi_avg_fn); 0 is off. Allowed: [0,1).
+   * Default: 0.0.
+   */
   public Recipe emaDecay(double value) {
     return set("ema_decay", value);
   }
@@ -550,7 +584,10 @@ public abstract class RecipeKeys extends Handle {
     return number("dropout").doubleValue();
   }
 
-  /** Share of each target that goes evenly to all classes while training (torch's CrossEntropyLoss); the loss that is shown is the one that is trained, evaluations are without. Allowed: [0,1]. Default: 0.0. */
+  /**
+   * Share of each target that goes evenly to all classes while training (torch's CrossEntropyLoss); the loss that is shown is the one
+   * that is trained, evaluations are without. Allowed: [0,1]. Default: 0.0.
+   */
   public Recipe labelSmoothing(double value) {
     return set("label_smoothing", value);
   }
@@ -560,7 +597,10 @@ public abstract class RecipeKeys extends Handle {
     return number("label_smoothing").doubleValue();
   }
 
-  /** Adds z_loss * (log sum e^logits)^2 to each target's loss while training, so that logits stay near zero; PaLM (2022) took 1e-4. Allowed: [0,inf). Default: 0.0. */
+  /**
+   * Adds z_loss * (log sum e^logits)^2 to each target's loss while training, so that logits stay near zero; PaLM (2022) took 1e-4.
+   * Allowed: [0,inf). Default: 0.0.
+   */
   public Recipe zLoss(double value) {
     return set("z_loss", value);
   }
@@ -570,7 +610,11 @@ public abstract class RecipeKeys extends Handle {
     return number("z_loss").doubleValue();
   }
 
-  /** Activations that backward makes again instead of keeping them, the same bits: of the blocks, of attention, of all outermost scopes, of what fits recompute_budget with the least arithmetic, or of the scopes that patterns match (block.*.mlp,head). Allowed: none blocks attention full auto SCOPES. Default: "none". */
+  /**
+   * Activations that backward makes again instead of keeping them, the same bits: of the blocks, of attention, of all outermost
+   * scopes, of what fits recompute_budget with the least arithmetic, or of the scopes that patterns match (block.*.mlp,head). Allowed:
+   * none blocks attention full auto SCOPES. Default: "none".
+   */
   public Recipe recompute(String value) {
     return set("recompute", value);
   }
@@ -590,7 +634,10 @@ public abstract class RecipeKeys extends Handle {
     return number("recompute_budget").longValue();
   }
 
-  /** The command line ends a run after so many evaluations in a row whose validation loss was no improvement; 0 is off, and a host that evaluates by itself stops by itself. Allowed: [0,inf). Default: 0. */
+  /**
+   * The command line ends a run after so many evaluations in a row whose validation loss was no improvement; 0 is off, and a host that
+   * evaluates by itself stops by itself. Allowed: [0,inf). Default: 0.
+   */
   public Recipe earlyStoppingPatience(long value) {
     return set("early_stopping_patience", value);
   }
@@ -600,7 +647,10 @@ public abstract class RecipeKeys extends Handle {
     return number("early_stopping_patience").longValue();
   }
 
-  /** What the validation loss must fall by, below the best one so far, to be an improvement: by more than this. Allowed: [0,inf). Default: 0.0. */
+  /**
+   * What the validation loss must fall by, below the best one so far, to be an improvement: by more than this. Allowed: [0,inf).
+   * Default: 0.0.
+   */
   public Recipe earlyStoppingMinDelta(double value) {
     return set("early_stopping_min_delta", value);
   }
@@ -610,7 +660,10 @@ public abstract class RecipeKeys extends Handle {
     return number("early_stopping_min_delta").doubleValue();
   }
 
-  /** Measure the gradient noise scale (McCandlish et al. 2018), the batch in sequences above which larger ones stop paying, from the first micro-batch's gradient and the whole step's; needs accumulate 2 or more, and reads each gradient once more. Default: false. */
+  /**
+   * Measure the gradient noise scale (McCandlish et al. 2018), the batch in sequences above which larger ones stop paying, from the
+   * first micro-batch's gradient and the whole step's; needs accumulate 2 or more, and reads each gradient once more. Default: false.
+   */
   public Recipe gradientNoiseScale(boolean value) {
     return set("gradient_noise_scale", value);
   }
@@ -620,7 +673,11 @@ public abstract class RecipeKeys extends Handle {
     return yes("gradient_noise_scale");
   }
 
-  /** A step whose loss or gradients are not finite is run again in a checking mode and ends as an error that names the op, scope, tensor, index and micro-batch where it began; an overflow that a dynamic loss scale can still answer is skipped as ever. Default: false. */
+  /**
+   * A step whose loss or gradients are not finite is run again in a checking mode and ends as an error that names the op, scope,
+   * tensor, index and micro-batch where it began; an overflow that a dynamic loss scale can still answer is skipped as ever. Default:
+   * false.
+   */
   public Recipe findNan(boolean value) {
     return set("find_nan", value);
   }
@@ -630,7 +687,10 @@ public abstract class RecipeKeys extends Handle {
     return yes("find_nan");
   }
 
-  /** Successful steps after which what only makes later calls quicker is given back, as st_context_trim does, each time; 0 is never. Allowed: [0,inf). Default: 0. */
+  /**
+   * Successful steps after which what only makes later calls quicker is given back, as st_context_trim does, each time; 0 is never.
+   * Allowed: [0,inf). Default: 0.
+   */
   public Recipe trimEvery(long value) {
     return set("trim_every", value);
   }
@@ -650,7 +710,10 @@ public abstract class RecipeKeys extends Handle {
     return yes("tune");
   }
 
-  /** What multiplies: own, or auto: of a step's fp32 products each by the fastest of own kernels, OpenBLAS, MKL and oneDNN, where they are, measured before the first step; a library changes the bits. Allowed: own auto. Default: "own". */
+  /**
+   * What multiplies: own, or auto: of a step's fp32 products each by the fastest of own kernels, OpenBLAS, MKL and oneDNN, where they
+   * are, measured before the first step; a library changes the bits. Allowed: own auto. Default: "own".
+   */
   public Recipe gemmLibrary(String value) {
     return set("gemm_library", value);
   }

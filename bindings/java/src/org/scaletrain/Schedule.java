@@ -7,7 +7,9 @@ import org.scaletrain.internal.NativeLibrary;
 public final class Schedule extends Handle {
   private final org.scaletrain.internal.Schedule raw;
 
-  /** JSON: {@code {"schedule": "cosine", "lr": 1e-3, "warmup": 20, "lr_steps": 1000}}; keys and formulas are those of {@code schedule.h}. */
+  /**
+   * JSON: {@code {"schedule": "cosine", "lr": 1e-3, "warmup": 20, "lr_steps": 1000}}; keys and formulas are those of {@code schedule.h}.
+   */
   @OfC("st_schedule_create")
   public Schedule(String json) {
     NativeLibrary.require();

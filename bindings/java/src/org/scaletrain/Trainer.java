@@ -300,7 +300,8 @@ public final class Trainer extends Handle {
   }
 
   private void enter(String call) {
-    if (!inUse.compareAndSet(false, true)) throw new Busy(call + ": another thread, or the caller of a callback, is in a call of this trainer");
+    if (!inUse.compareAndSet(false, true))
+      throw new Busy(call + ": another thread, or the caller of a callback, is in a call of this trainer");
   }
 
   private Array floatsOf(String name) {

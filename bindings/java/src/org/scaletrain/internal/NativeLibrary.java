@@ -11,8 +11,8 @@ import org.scaletrain.Unavailable;
 import org.scaletrain.Unsupported;
 
 /**
- * Finds the native library, in this order: the folder that the property {@code org.scaletrain.library.path} names; inside of the jar; beside
- * it, as the build tree has it.
+ * Finds the native library, in this order: the folder that the property {@code org.scaletrain.library.path} names; inside of the jar;
+ * beside it, as the build tree has it.
  */
 public final class NativeLibrary {
   static final String FOLDER = "org.scaletrain.library.path";
@@ -50,7 +50,8 @@ public final class NativeLibrary {
     try {
       Native.require_headers();
     } catch (Unsupported other) {
-      throw new Unavailable("scaletrain: " + file + " has found another version of the library than it was made for: " + other.getMessage());
+      throw new Unavailable(
+          "scaletrain: " + file + " has found another version of the library than it was made for: " + other.getMessage());
     }
     Thread ending = new Thread(Native::end, "scaletrain-end");
     try {
@@ -64,7 +65,8 @@ public final class NativeLibrary {
     String folder = System.getProperty(FOLDER);
     if (folder != null) {
       Path file = Path.of(folder, FILE).toAbsolutePath();
-      if (!Files.isRegularFile(file)) throw new Unavailable("scaletrain: " + file + " is not there; the property " + FOLDER + " names that folder");
+      if (!Files.isRegularFile(file))
+        throw new Unavailable("scaletrain: " + file + " is not there; the property " + FOLDER + " names that folder");
       return file;
     }
     try {
