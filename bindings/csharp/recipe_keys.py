@@ -27,7 +27,7 @@ TYPES = {
     "integer": ("long", 'Integer("{0}")', 'Set("{0}", value)'),
     "real": ("double", 'Real("{0}")', 'Set("{0}", value)'),
     "text": ("string", 'Word("{0}")', 'Set("{0}", value)'),
-    "list": ("string", 'native.value("{0}")', 'native.set("{0}", Given(value, "{0}"))'),  # as JSON
+    "list": ("string", 'Value("{0}")', 'native.set("{0}", Given(value, "{0}"))'),  # as JSON
 }
 
 

@@ -39,7 +39,7 @@ static class Accumulate {
     using (var context = new Context())
     using (var accumulator = new Accumulator(context, 1, Dw)) {  // writes where Dw lies
       accumulator.Add(Backward(0, Rows));
-      bool wholeStep = accumulator.ShouldStep;
+      bool wholeStep = accumulator.ShouldStep();
       var whole = (float[])Dw.Clone();
       Show("12 rows at once", whole);
 
@@ -49,7 +49,7 @@ static class Accumulate {
         int count = Backward(begin, begin + MicroBatch);
         for (int j = 0; j < Width; ++j) means[j] += Dw[j] / count * MicroBatch / Rows;
         accumulator.Add(count);  // the last one writes the mean into Dw
-        wholeStep = accumulator.ShouldStep;
+        wholeStep = accumulator.ShouldStep();
         Console.WriteLine($"  {count,2} tokens{(wholeStep ? ", and now dw is for the optimizer" : "")}");
       }
       Show("4 micro-batches of 3", Dw);

@@ -218,9 +218,9 @@ public unsafe class ArraysTests {
     Assert.AreEqual(0.6f, gradients[0], 1e-6);
     using (var accumulator = new Accumulator(context, 2, gradients)) {
       accumulator.Add(1);
-      Assert.IsFalse(accumulator.ShouldStep);
+      Assert.IsFalse(accumulator.ShouldStep());
       accumulator.Add(1);
-      Assert.IsTrue(accumulator.ShouldStep);
+      Assert.IsTrue(accumulator.ShouldStep());
       Assert.AreEqual(0.6f, gradients[0], 1e-6);
     }
     using (var scaler = new LossScaler(context, new LossScalerOptions { InitialScale = 8 })) {
@@ -230,6 +230,26 @@ public unsafe class ArraysTests {
       Assert.AreEqual(2, gradients[0]);
       Assert.IsTrue(scaler.Step());
       Assert.IsFalse(scaler.Update());
+    }
+  }
+
+  /// <summary>The batch of a forward is read again by the backward, that of a step in slices until it is whole: long after the calls that gave it.</summary>
+  [Test]
+  public void BatchesThatLastStayWhereTheyAre() {
+    using (Trainer one = Nets.Of(context), other = Nets.Of(context)) {
+      for (int i = 0; i < 10; ++i) {
+        one.Forward(Nets.Sine());  // seen by the library alone from here on
+        for (int k = 0; k < 200; ++k) GC.KeepAlive(new byte[1000]);
+        GC.Collect();
+        one.Backward();
+        one.Apply();
+        other.Step(Nets.Sine());
+        Assert.AreEqual(other.Digest(), one.Digest());
+      }
+      Batch batch = Nets.Sine();
+      while (one.Advance(TimeSpan.FromMilliseconds(0.001), batch) == null) GC.Collect();
+      other.Step(batch);
+      Assert.AreEqual(other.Digest(), one.Digest());
     }
   }
 

@@ -108,7 +108,7 @@ public class LifetimeTests {
           });
           trainer.Step();
         } catch (Exception exception) { caught = exception; }
-      });
+      }) { IsBackground = true };
       thread.Start();
       inside.Wait();
       trainer.Dispose();

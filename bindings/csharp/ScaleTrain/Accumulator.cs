@@ -26,9 +26,10 @@ public sealed class Accumulator : Handle {
   [OfC("st_accumulator_add")]
   public void Add(double weight) { native.add(weight); }
 
-  /// <summary>Whether the arrays hold the gradient of the step now.</summary>
+  /// <summary>Whether the arrays hold the gradient of the step: use it, or reduce it between ranks, now. Once it says so, the next
+  /// <see cref="Add"/> begins a new one.</summary>
   [OfC("st_accumulator_should_step")]
-  public bool ShouldStep { get { return native.should_step(); } }
+  public bool ShouldStep() { return native.should_step(); }
 
   /// <summary>Tokens of the step so far.</summary>
   [OfC("st_accumulator_weight")]

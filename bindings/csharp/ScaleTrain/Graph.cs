@@ -127,7 +127,9 @@ public sealed class Graph : Handle {
 
   /// <summary>The graph, a node a line.</summary>
   [OfC("st_graph_text")]
-  public string Text() { return native.text(); }
+  public string Text() {
+    lock (Safe) return native.text();
+  }
 
   private int IdOf(Value value) {
     if (Given(value, "value").Graph != this) throw new InvalidArgumentException("the value belongs to another graph");

@@ -64,7 +64,9 @@ public sealed class LossScaler : Handle {
 
   /// <summary>JSON, for a checkpoint; <see cref="Restore"/> goes on from it.</summary>
   [OfC("st_loss_scaler_state")]
-  public string State() { return native.state(); }
+  public string State() {
+    lock (Safe) return native.state();
+  }
 
   /// <summary>Goes on from what <see cref="State"/> gave.</summary>
   [OfC("st_loss_scaler_restore")]

@@ -84,7 +84,9 @@ public sealed class Model : Handle {
 
   /// <summary>32 hex digits; two models are equal when it is.</summary>
   [OfC("st_model_digest")]
-  public string Digest() { return native.digest(); }
+  public string Digest() {
+    lock (Safe) return native.digest();
+  }
 
   /// <summary>All parameters, as safetensors.</summary>
   [OfC("st_model_write_file")]

@@ -34,22 +34,18 @@ internal sealed class NativeHandle : SafeHandle {
   /// <summary>Itself, to be given to a call.</summary>
   internal NativeHandle Open { get { return isDisposed ? throw Failure.Closed() : this; } }
 
-  /// <summary>Disposed when the object has ended.</summary>
+  /// <summary>Given back when the object has ended, or by <see cref="GiveBack"/>.</summary>
   internal void Lend(Pins what) {
-    Pins none = null;
-    Swap(ref none, what);
+    lock (kept) {
+      if (isOver) what.Dispose();
+      else lent.Add(what);
+    }
   }
 
-  /// <summary>The same, in place of one that the library has given back already.</summary>
-  internal void Swap(ref Pins old, Pins now) {
+  /// <summary>The library needs it no more.</summary>
+  internal void GiveBack(Pins what) {
     lock (kept) {
-      if (old != null) {
-        lent.Remove(old);
-        old.Dispose();
-      }
-      old = now;
-      if (isOver) now.Dispose();
-      else lent.Add(now);
+      if (lent.Remove(what)) what.Dispose();
     }
   }
 

@@ -52,7 +52,9 @@ public sealed class Optimizer : Handle {
         pins.Dispose();
         throw;
       }
-      Safe.Swap(ref this.copies, pins);
+      if (this.copies != null) Safe.GiveBack(this.copies);
+      Safe.Lend(pins);
+      this.copies = pins;
     }
   }
 
@@ -63,12 +65,14 @@ public sealed class Optimizer : Handle {
   /// <summary>Its own memory by name, for a checkpoint; written to, it goes on from there.</summary>
   [OfC("st_optimizer_state_views")]
   public IReadOnlyDictionary<string, OptimizerState> State() {
-    Record told = native.state();
     var all = new Dictionary<string, OptimizerState>();
-    for (long left = told.Integer(); left > 0; --left) {
-      string name = told.Text();
-      DType dtype = NativeArrays.Next(ref told, out long[] dims, out long bytes, out IntPtr address);
-      all[name] = new OptimizerState(Safe, dtype, dims, address);
+    lock (native) {
+      Record told = native.state();
+      for (long left = told.Integer(); left > 0; --left) {
+        string name = told.Text();
+        DType dtype = NativeArrays.Next(ref told, out long[] dims, out long bytes, out IntPtr address);
+        all[name] = new OptimizerState(Safe, dtype, dims, address);
+      }
     }
     return all;
   }

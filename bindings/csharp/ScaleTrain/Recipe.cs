@@ -25,17 +25,23 @@ public sealed partial class Recipe : Handle {
 
   /// <summary>A bool, a long, a double or a text; JSON text for lists and maps.</summary>
   [OfC("st_recipe_get")]
-  public object Get(string key) { return ScaleTrain.Json.Scalar(native.value(Given(key, "key"))); }
+  public object Get(string key) { return ScaleTrain.Json.Scalar(Value(Given(key, "key"))); }
 
   /// <summary>Every key, with its default where it was not set, as JSON.</summary>
   [OfC("st_recipe_json")]
-  public string Json() { return native.json(); }
+  public string Json() {
+    lock (Safe) return native.json();
+  }
 
   /// <summary>JSON: each key's name, type, default, allowed range and help.</summary>
   [OfC("st_recipe_keys")]
   public static string Keys() {
     Loader.Require();
     return Native.Recipe.keys();
+  }
+
+  private string Value(string key) {
+    lock (Safe) return native.value(key);
   }
 
   private double Real(string key) { return Of<double>(key, Get(key)); }

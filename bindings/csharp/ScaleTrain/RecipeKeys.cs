@@ -327,7 +327,7 @@ public sealed partial class Recipe {
   /// <summary>parameters by name, a list: [{"pattern": "*.bias", "lr_scale": 1, "weight_decay_scale": 0, "clip": 1, "frozen": false, "optimizer": "adamw"}]; the first pattern that fits counts, * is any text; JSON text</summary>
   /// <remarks>Usually [].</remarks>
   public string Groups {
-    get { return native.value("groups"); }
+    get { return Value("groups"); }
     set { native.set("groups", Given(value, "groups")); }
   }
 

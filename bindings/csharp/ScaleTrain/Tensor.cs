@@ -94,7 +94,7 @@ internal static class NativeArrays {
   }
 
   /// <summary>Its elements in an array of C#'s.</summary>
-  internal static View Copy(DType dtype, long[] dims, long bytes, IntPtr address) {
+  internal static View Copy(DType dtype, long[] dims, IntPtr address) {
     long size = View.SizeOf(dims);
     switch (dtype) {
       case DType.F32: return View.Of(Filled(new float[size], address), dims);

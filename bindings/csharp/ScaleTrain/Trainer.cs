@@ -12,6 +12,7 @@ public sealed class Trainer : Handle {
   private readonly Native.Trainer native;
   private readonly Model model;
   private object rate;
+  private readonly LastingPins forwarded, sliced;
   internal override NativeHandle Safe { get { return native.handle; } }
 
   /// <summary>data null: each step is given its batch.</summary>
@@ -22,6 +23,8 @@ public sealed class Trainer : Handle {
                           : new Native.Trainer(model.native, Given(recipe, "recipe").native, data.native);
     Safe.KeepWhat(model.Safe);
     if (data != null) Safe.KeepWhat(data.Safe);
+    forwarded = new LastingPins(Safe);
+    sliced = new LastingPins(Safe);
   }
 
   /// <summary>After each step, in the thread that made it. What a listener throws arrives there.</summary>
@@ -31,8 +34,10 @@ public sealed class Trainer : Handle {
   /// rows. When it throws, the state is that of the last whole step.</summary>
   [OfC("st_trainer_step")]
   public StepReport Step(Batch batch = null) {
-    if (batch == null) return Told(StepReport.Of(native.step(IntPtr.Zero)));
-    using (Pins pins = Pins.Borrow(batch)) return Told(StepReport.Of(native.step(pins.All)));
+    using (Turn.Of(Safe, "Trainer.Step")) {
+      if (batch == null) return Told(StepReport.Of(native.step(IntPtr.Zero)));
+      using (Pins pins = Pins.Borrow(batch)) return Told(StepReport.Of(native.step(pins.All)));
+    }
   }
 
   /// <summary>Steps until <paramref name="steps"/> in all are done, or <see cref="Stop"/> is called.</summary>
@@ -47,7 +52,7 @@ public sealed class Trainer : Handle {
       Told(report);
       return onStep == null || onStep(report);
     };
-    native.run(steps, Bridge.Strong(Safe, sees));
+    using (Turn.Of(Safe, "Trainer.Run")) native.run(steps, Bridge.Strong(Safe, sees));
   }
 
   /// <summary>The same, reporting each step.</summary>
@@ -86,21 +91,26 @@ public sealed class Trainer : Handle {
   [OfC("st_trainer_advance")]
   public StepReport? Advance(TimeSpan budget, Batch batch = null) {
     long nanoseconds = Math.Max(0, budget.Ticks) * 100;
-    if (batch == null) return Told(native.work(IntPtr.Zero, nanoseconds));
-    using (Pins pins = Pins.Borrow(batch)) return Told(native.work(pins.All, nanoseconds));
+    using (Turn.Of(Safe, "Trainer.Advance")) {
+      Record told = native.work(batch == null ? IntPtr.Zero : sliced.Of(batch).All, nanoseconds);
+      if (told.IsNone) return null;
+      sliced.End();
+      return Told(StepReport.Of(told));
+    }
   }
 
   /// <summary>The first part of a step whose loss the program computes: the model's outputs by name, copied into arrays of their dtype.
   /// <see cref="Backward"/> and <see cref="Apply"/> follow.</summary>
   [OfC("st_trainer_forward")]
   public Batch Forward(Batch batch) {
-    using (Pins pins = Pins.Borrow(Given(batch, "batch"))) {
-      Record told = native.forward(pins.All);
+    Given(batch, "batch");
+    using (Turn.Of(Safe, "Trainer.Forward")) {
+      Record told = native.forward(forwarded.Of(batch).All);
       var outputs = new Batch();
       for (long left = told.Integer(); left > 0; --left) {
         string name = told.Text();
         DType dtype = NativeArrays.Next(ref told, out long[] dims, out long bytes, out IntPtr address);
-        outputs.Add(name, NativeArrays.Copy(dtype, dims, bytes, address));
+        outputs.Add(name, NativeArrays.Copy(dtype, dims, address));
       }
       return outputs;
     }
@@ -109,29 +119,39 @@ public sealed class Trainer : Handle {
   /// <summary>Gradients of the loss by outputs; null: of the graph's own loss.</summary>
   [OfC("st_trainer_backward")]
   public void Backward(Batch outputGradients = null) {
-    if (outputGradients == null) {
-      native.backward(IntPtr.Zero);
-      return;
+    using (Turn.Of(Safe, "Trainer.Backward")) {
+      if (outputGradients == null) {
+        native.backward(IntPtr.Zero);
+      } else {
+        using (Pins pins = Pins.Borrow(outputGradients)) native.backward(pins.All);
+      }
+      forwarded.End();
     }
-    using (Pins pins = Pins.Borrow(outputGradients)) native.backward(pins.All);
   }
 
   /// <summary>Ends the step that <see cref="Forward"/> began.</summary>
   [OfC("st_trainer_apply")]
-  public StepReport Apply() { return Told(StepReport.Of(native.apply())); }
+  public StepReport Apply() {
+    using (Turn.Of(Safe, "Trainer.Apply")) return Told(StepReport.Of(native.apply()));
+  }
 
   /// <summary>The loss and metrics over all rows, dropout off.</summary>
   [OfC("st_trainer_evaluate")]
-  public Evaluation Evaluate(Data data) { return new Evaluation(native.evaluate(Given(data, "data").native)); }
+  public Evaluation Evaluate(Data data) {
+    using (Turn.Of(Safe, "Trainer.Evaluate")) return new Evaluation(native.evaluate(Given(data, "data").native));
+  }
 
   /// <summary><see cref="Evaluate"/> with the moving averages (the recipe's ema_decay) in the weights' place.</summary>
   [OfC("st_trainer_evaluate_average")]
-  public Evaluation EvaluateAverage(Data data) { return new Evaluation(native.evaluate_average(Given(data, "data").native)); }
+  public Evaluation EvaluateAverage(Data data) {
+    using (Turn.Of(Safe, "Trainer.EvaluateAverage")) return new Evaluation(native.evaluate_average(Given(data, "data").native));
+  }
 
   /// <summary>A parameter's moving average, copied into an array of its dims.</summary>
   [OfC("st_trainer_average")]
   public void Average(string name, View to) {
-    using (Pins pins = Pins.Borrow(to, "to")) native.average(Given(name, "name"), pins.First);
+    using (Turn.Of(Safe, "Trainer.Average"))
+      using (Pins pins = Pins.Borrow(to, "to")) native.average(Given(name, "name"), pins.First);
   }
 
   /// <summary>The same into a new array.</summary>
@@ -139,12 +159,15 @@ public sealed class Trainer : Handle {
 
   /// <summary>Makes the averages the model's weights.</summary>
   [OfC("st_trainer_use_average")]
-  public void UseAverage() { native.use_average(); }
+  public void UseAverage() {
+    using (Turn.Of(Safe, "Trainer.UseAverage")) native.use_average();
+  }
 
   /// <summary>A parameter's gradient of the last step, before clipping, copied into a float array of its dims.</summary>
   [OfC("st_trainer_gradient")]
   public void Gradient(string name, View to) {
-    using (Pins pins = Pins.Borrow(to, "to")) native.gradient(Given(name, "name"), pins.First);
+    using (Turn.Of(Safe, "Trainer.Gradient"))
+      using (Pins pins = Pins.Borrow(to, "to")) native.gradient(Given(name, "name"), pins.First);
   }
 
   /// <summary>The same into a span.</summary>
@@ -160,18 +183,24 @@ public sealed class Trainer : Handle {
 
   /// <summary>Changes a key of the recipe from the next step on: lr, warmup, lr_schedule and what it is made from.</summary>
   [OfC("st_trainer_set")]
-  public void Set(string key, object value) { native.set(Given(key, "key"), Json.Of(value)); }
+  public void Set(string key, object value) {
+    using (Turn.Of(Safe, "Trainer.Set")) native.set(Given(key, "key"), Json.Of(value));
+  }
 
   /// <summary>A key of the recipe as it is now: a bool, a long, a double or a text; JSON text for lists and maps.</summary>
   [OfC("st_trainer_get")]
-  public object Get(string key) { return Json.Scalar(native.value(Given(key, "key"))); }
+  public object Get(string key) {
+    using (Turn.Of(Safe, "Trainer.Get")) return Json.Scalar(native.value(Given(key, "key")));
+  }
 
   /// <summary>The learning rate by the program: that of the step after k successful ones. null: the recipe's again. What it throws arrives at the
   /// step.</summary>
   [OfC("st_trainer_set_schedule")]
   public void SetSchedule(Func<long, double> rate) {
-    native.set_schedule(rate == null ? IntPtr.Zero : Bridge.Weak(Safe, rate));
-    Safe.Replace(ref this.rate, rate);
+    using (Turn.Of(Safe, "Trainer.SetSchedule")) {
+      native.set_schedule(rate == null ? IntPtr.Zero : Bridge.Weak(Safe, rate));
+      Safe.Replace(ref this.rate, rate);
+    }
   }
 
   /// <summary>Ends a run after the running step; from any thread.</summary>
@@ -184,15 +213,21 @@ public sealed class Trainer : Handle {
 
   /// <summary>32 hex digits over every parameter and optimizer value: two runs are equal when it is.</summary>
   [OfC("st_trainer_digest")]
-  public string Digest() { return native.digest(); }
+  public string Digest() {
+    using (Turn.Of(Safe, "Trainer.Digest")) return native.digest();
+  }
 
   /// <summary>JSON: what a step takes, memory by role, and what goes over the wire.</summary>
   [OfC("st_trainer_plan")]
-  public string Plan() { return native.plan(); }
+  public string Plan() {
+    using (Turn.Of(Safe, "Trainer.Plan")) return native.plan();
+  }
 
   /// <summary>Passes with their times, the program, memory by role: for people.</summary>
   [OfC("st_trainer_explain")]
-  public string Explain() { return native.explain(); }
+  public string Explain() {
+    using (Turn.Of(Safe, "Trainer.Explain")) return native.explain();
+  }
 
   /// <summary>From the next step on, one JSON object a step goes to the file.</summary>
   [OfC("st_trainer_log")]
@@ -214,11 +249,6 @@ public sealed class Trainer : Handle {
   private StepReport Told(StepReport report) {
     Stepped?.Invoke(report);
     return report;
-  }
-
-  private StepReport? Told(Record told) {
-    if (told.IsNone) return null;
-    return Told(StepReport.Of(told));
   }
 
   private float[] Made(string name, Action<string, View> copy) {
