@@ -13,6 +13,7 @@
 
 %include <stdint.i>
 %include <std_string.i>
+typedef int32_t st_value;  // else it were a pointer to something that nobody frees
 
 // The C ABI stays below; so does what serves C++ alone.
 %rename("$ignore", regextarget=1, fullname=1) "^st_.*";

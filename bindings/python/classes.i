@@ -16,11 +16,16 @@
 
 // A tensor's memory: a DLPack of it keeps it, so that it stays after close().
 %extend scaletrain::Tensor {
-  PyObject* memory() {
-    const scaletrain::View view = $self->view();
-    DLManagedTensor* const managed = $self->to_dlpack();
+  int32_t dtype() {
+    st_view raw{};
+    scaletrain::check(st_tensor_view($self->get(), &raw));
+    return raw.dtype;
+  }
+  PyObject* memory(bool writable) {
+    DLManagedTensor* const managed = $self->to_dlpack();  // described by what it keeps itself: another thread may close the tensor now
     const python::Gil gil;
-    return python::show(view, python::Object(), [managed] { managed->deleter(managed); });
+    const scaletrain::View view = python::Array::view_of(managed->dl_tensor, "memory");
+    return python::show(writable ? view : python::read_only(view), python::Object(), [managed] { managed->deleter(managed); });
   }
   PyObject* dlpack() {
     DLManagedTensor* const managed = $self->to_dlpack();
@@ -42,13 +47,23 @@ Tensor* tensor_from_capsule(const Context& context, PyObject* capsule) {
   DLManagedTensor* managed = nullptr;
   {
     const python::Gil gil;
-    managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
-    if (managed == nullptr) throw python::Raised();
+    managed = python::managed_of(capsule, "from_dlpack");
+    PyCapsule_SetName(capsule, "used_dltensor");  // before the lock is let go, so that no other thread takes it too
   }
-  auto tensor = std::make_unique<Tensor>(Tensor::from_dlpack(context, managed));
-  const python::Gil gil;
-  PyCapsule_SetName(capsule, "used_dltensor");
-  return tensor.release();
+  try {
+    return new Tensor(Tensor::from_dlpack(context, managed));
+  } catch (...) {
+    const python::Gil gil;
+    PyCapsule_SetName(capsule, "dltensor");  // not taken after all
+    throw;
+  }
+}
+/// The first dimension of the first array, which is how many rows there are. Throws when there is none.
+int64_t rows_in(const Views& arrays) {
+  if (arrays.size() == 0) throw Error(Status::invalid_argument, "arrays: there is none, so there are no rows");
+  const NamedView& first = arrays[0];
+  if (first.view.rank() == 0) throw Error(Status::invalid_argument, first.name + ": the array has no dimension, so there are no rows");
+  return first.view.dim(0);
 }
 /// What the library looks up in the Python layer, by name.
 void give(PyObject* names) {
@@ -58,6 +73,8 @@ void give(PyObject* names) {
 }
 /// At the program's end.
 void end() { python::end(); }
+/// In the child of a fork.
+void forked() { python::forked(); }
 /// address, dtype, dims, strides, writable: what the library sees of an array.
 PyObject* describe(const View& of) {
   const python::Gil gil;

@@ -5,6 +5,18 @@
 #include "python/native/interrupt.hpp"
 
 namespace python = scaletrain::python;
+
+#undef SWIG_PYTHON_THREAD_BEGIN_ALLOW
+#undef SWIG_PYTHON_THREAD_END_ALLOW
+#define SWIG_PYTHON_THREAD_BEGIN_ALLOW python::Unlocked unlocked
+#define SWIG_PYTHON_THREAD_END_ALLOW unlocked.end()
+%}
+// The lock is taken from threads of the library's, which can find that of the main interpreter alone.
+%init %{
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+    PyErr_SetString(PyExc_ImportError, "scaletrain works in the main interpreter only, not in a sub-interpreter; start a process instead");
+    return -1;
+  }
 %}
 
 %exception {
@@ -14,6 +26,47 @@ namespace python = scaletrain::python;
     python::set_current_error();
     SWIG_fail;
   }
+}
+
+// None where an object's own method is called through its class.
+%typemap(check) SWIGTYPE *self {
+  if ($1 == nullptr) SWIG_exception_fail(SWIG_TypeError, "$symname: an object of $1_basetype is wanted, not None");
+}
+
+// Numbers and texts, refused with their name and value.
+%define %one(Type, maker)
+%typemap(in) Type {
+  try {
+    $1 = python::maker($input, "$1_name");
+  } catch (...) {
+    python::set_current_error();
+    SWIG_fail;
+  }
+}
+%enddef
+%one(int32_t, integer_of<int32_t>)
+%one(int64_t, integer_of<int64_t>)
+%one(double, real_of<double>)
+%one(float, real_of<float>)
+%one(bool, truth_of)
+%one(std::string, text_of)
+%typemap(in) const std::string& (std::string text) {
+  try {
+    text = python::text_of($input, "$1_name");
+    $1 = &text;
+  } catch (...) {
+    python::set_current_error();
+    SWIG_fail;
+  }
+}
+%typemap(freearg) const std::string& "";
+%typemap(out) std::string {
+  $result = python::to_python($1);
+  if ($result == nullptr) SWIG_fail;
+}
+%typemap(out) const std::string& {
+  $result = python::to_python(*$1);
+  if ($result == nullptr) SWIG_fail;
 }
 
 // Ctrl-C ends these.
@@ -99,7 +152,7 @@ namespace python = scaletrain::python;
 }
 %typemap(in) const std::vector<int32_t>& (std::vector<int32_t> list) {
   try {
-    for (const int64_t value : python::integers_of($input, "$1_name")) list.push_back(static_cast<int32_t>(value));
+    list = python::integers_of<int32_t>($input, "$1_name");
     $1 = &list;
   } catch (...) {
     python::set_current_error();
@@ -193,11 +246,10 @@ namespace python = scaletrain::python;
   try {
     const python::Object list = python::made(PySequence_Tuple($input));
     for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i) {
-      const char* name = nullptr;
+      PyObject *name = nullptr, *dims = nullptr;
       int dtype = 0;
-      PyObject* dims = nullptr;
-      if (PyArg_ParseTuple(PyTuple_GetItem(list.get(), i), "siO", &name, &dtype, &dims) == 0) throw python::Raised();
-      fields.push_back({name, static_cast<scaletrain::DType>(dtype), python::integers_of(dims, "dims")});
+      if (PyArg_ParseTuple(PyTuple_GetItem(list.get(), i), "OiO", &name, &dtype, &dims) == 0) throw python::Raised();
+      fields.push_back({python::text_of(name, "the name of a field"), static_cast<scaletrain::DType>(dtype), python::integers_of(dims, "dims")});
     }
     $1 = &fields;
   } catch (...) {

@@ -42,8 +42,8 @@ class Predictor : public detail::Handle<st_predictor, st_predictor_destroy> {
   /// Takes the newest whole step's weights.
   void refresh() const { done(st_predictor_refresh(get())); }
 
-  /// Continues `tokens`; on_token gets each new one and gives false to end. Its exceptions arrive here.
-  void generate(const std::vector<int32_t>& tokens, const GenerateOptions& options, const TokenFunction& on_token) const {
+  /// Continues `prompt`; on_token gets each new one and gives false to end. Its exceptions arrive here.
+  void generate(const std::vector<int32_t>& prompt, const GenerateOptions& options, const TokenFunction& on_token) const {
     st_generate_options raw;
     done(st_generate_options_init(&raw, sizeof raw));
     raw.tokens = options.tokens;
@@ -51,12 +51,12 @@ class Predictor : public detail::Handle<st_predictor, st_predictor_destroy> {
     raw.top_k = options.top_k;
     raw.seed = options.seed;
     Text text{on_token, {}};
-    done(st_predictor_generate(get(), static_cast<int64_t>(tokens.size()), tokens.data(), &raw, on_token ? Text::call : nullptr, &text));
+    done(st_predictor_generate(get(), static_cast<int64_t>(prompt.size()), prompt.data(), &raw, on_token ? Text::call : nullptr, &text));
     text.fault.rethrow();  // the library ends the text without an error
   }
-  std::vector<int32_t> generate(const std::vector<int32_t>& tokens, const GenerateOptions& options) const {
+  std::vector<int32_t> generate(const std::vector<int32_t>& prompt, const GenerateOptions& options) const {
     std::vector<int32_t> made;
-    generate(tokens, options, [&](int32_t token) {
+    generate(prompt, options, [&](int32_t token) {
       made.push_back(token);
       return true;
     });

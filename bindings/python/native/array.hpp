@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "dlpack.hpp"
-#include "object.hpp"
+#include "text.hpp"
 
 namespace scaletrain::python {
 
@@ -66,13 +66,13 @@ inline const char* format_of(DType dtype) {
   return "B";
 }
 
-[[noreturn]] inline void refuse(const std::string& what) { throw Error(Status::invalid_argument, what); }
-
-inline std::string type_name(PyObject* object) {
-  const Object name = owned(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__name__"));
-  const char* text = name ? PyUnicode_AsUTF8AndSize(name.get(), nullptr) : nullptr;
-  if (text == nullptr) PyErr_Clear();
-  return text == nullptr ? "object" : text;
+/// What a DLPack capsule has. Throws when that is with somebody else already, or it is another object.
+inline DLManagedTensor* managed_of(PyObject* capsule, const std::string& name) {
+  if (PyCapsule_IsValid(capsule, "dltensor") != 0) return static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+  refuse(name + ": __dlpack__() gave " +
+         (PyCapsule_IsValid(capsule, "used_dltensor") != 0
+              ? std::string("a capsule whose tensor was taken already; it is to give a new one each time")
+              : "a " + type_name(capsule) + ", not a capsule \"dltensor\""));
 }
 
 /// Holds an array for as long as it is there: its owner can neither free nor resize it. Made, moved and dropped with the lock held.
@@ -80,7 +80,7 @@ class Array {
  public:
   Array() = default;
   /// `name` is for messages: what the array is to the call. Throws Error or Raised.
-  Array(PyObject* object, const std::string& name) { take(object, name); }
+  Array(PyObject* object, const std::string& name) : Array() { take(object, name); }  // so that what it holds goes when it throws
   Array(Array&& other) noexcept { swap(other); }
   Array& operator=(Array other) noexcept {
     swap(other);
@@ -93,6 +93,16 @@ class Array {
   }
 
   const View& view() const noexcept { return view_; }
+
+  static View view_of(const DLTensor& tensor, const std::string& name) {
+    const std::vector<int64_t> dims(tensor.shape, tensor.shape + tensor.ndim);
+    const DType dtype = dtype_of_dlpack(name, tensor.dtype);
+    int64_t bytes = bytes_of(dtype);
+    for (const int64_t dim : dims) bytes *= dim;
+    View view(dtype, static_cast<void*>(static_cast<char*>(tensor.data) + tensor.byte_offset), dims, bytes);
+    if (tensor.strides != nullptr) view.strided(std::vector<int64_t>(tensor.strides, tensor.strides + tensor.ndim));
+    return view;
+  }
 
  private:
   void swap(Array& other) noexcept {
@@ -120,7 +130,7 @@ class Array {
       PyErr_Clear();  // read only: whether that will do is the call's to say
       if (PyObject_GetBuffer(object, &buffer_, PyBUF_FORMAT | PyBUF_STRIDES) != 0) {
         buffer_.obj = nullptr;
-        throw Raised();
+        refuse_as_said(name);
       }
     }
     std::optional<DType> dtype = dtype_of_format(buffer_.format, buffer_.itemsize);
@@ -146,6 +156,15 @@ class Array {
     set_strides(name, strides);
   }
 
+  /// The array's own exception, with the name before it.
+  [[noreturn]] static void refuse_as_said(const std::string& name) {
+    const bool is_refusal =
+        PyErr_ExceptionMatches(PyExc_BufferError) || PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_TypeError);
+    const Raised raised;
+    if (!is_refusal) throw raised;
+    refuse(name + ": the array cannot be seen where it lies: " + plain(PyObject_Str(raised.value()), 300));
+  }
+
   void from_dlpack(PyObject* object, const std::string& name) {
     const Object device = made(PyObject_CallMethod(object, "__dlpack_device__", nullptr));
     const Object kind = made(PySequence_GetItem(device.get(), 0));
@@ -157,8 +176,7 @@ class Array {
     capsule_ = PyObject_CallMethod(object, "__dlpack__", nullptr);
     if (capsule_ == nullptr) throw Raised();
     // Not renamed: the capsule keeps the memory, and gives it back with its own end.
-    const auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule_, "dltensor"));
-    if (managed == nullptr) throw Raised();
+    const auto* managed = managed_of(capsule_, name);
     const DLTensor& tensor = managed->dl_tensor;
     describe(name, dtype_of_dlpack(name, tensor.dtype), static_cast<char*>(tensor.data) + tensor.byte_offset, tensor.ndim,
              [&](int i) { return tensor.shape[i]; });
@@ -247,19 +265,18 @@ class Arrays {
     Arrays all;
     if (dict == Py_None) return all;
     if (!PyDict_Check(dict)) refuse("arrays are given by name, as a dict {\"x\": array}, not as a " + type_name(dict));
+    const Object items = made(PyDict_Items(dict));  // a list of its own: taking an array may run Python, which may change the dict
+    const Py_ssize_t count = PyList_Size(items.get());
     std::vector<NamedView> named;
-    named.reserve(static_cast<size_t>(PyDict_Size(dict)));
+    named.reserve(static_cast<size_t>(count));
     all.held_.reserve(named.capacity());
-    PyObject *key = nullptr, *value = nullptr;
-    for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value) != 0;) {
-      const char* const name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, nullptr) : nullptr;
-      if (name == nullptr) {
-        PyErr_Clear();
-        refuse("arrays are given by name: a key of the dict is a " + type_name(key));
-      }
-      const Object kept = borrowed(value);  // taking it may run Python, which may change the dict
-      all.held_.emplace_back(value, name);
-      named.push_back({name, all.held_.back().view()});
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      PyObject* const item = PyList_GetItem(items.get(), i);
+      PyObject* const key = PyTuple_GetItem(item, 0);
+      if (PyUnicode_Check(key) == 0) refuse("arrays are given by name: a key of the dict is a " + type_name(key));
+      std::string name = text_of(key, "the name of an array");
+      all.held_.emplace_back(PyTuple_GetItem(item, 1), name);
+      named.push_back({std::move(name), all.held_.back().view()});
     }
     all.named_ = Views(std::move(named));
     return all;

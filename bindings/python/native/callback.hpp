@@ -19,14 +19,13 @@ inline Object function_of(PyObject* object, const char* name) {
   return borrowed(object);
 }
 
-/// function(*arguments); takes the tuple over.
-inline Object called(const Object& function, PyObject* arguments) {
-  const Object held = made(arguments);
-  return made(PyObject_CallObject(function.get(), held.get()));
+/// False alone ends, NumPy's too: a function that returns nothing goes on.
+inline bool goes_on(const Object& answer) {
+  if (answer.get() == Py_None || answer.get() == Py_True) return true;
+  if (answer.get() == Py_False) return false;
+  const std::string type = type_name(answer.get());
+  return (type != "bool" && type != "bool_") || PyObject_IsTrue(answer.get()) != 0;
 }
-
-/// False alone ends: a function that returns nothing goes on.
-inline bool goes_on(const Object& answer) { return answer.get() != Py_False; }
 
 inline StepFunction step_function(PyObject* object) {
   const Object function = function_of(object, "on_step");
@@ -63,7 +62,7 @@ inline LogFunction log_function(PyObject* object) {
   if (!function) return LogFunction();
   return [function](LogLevel level, const char* area, const char* text) {
     const Gil gil;
-    called(function, Py_BuildValue("(iss)", static_cast<int>(level), area, text));
+    called(function, Py_BuildValue("(iNN)", static_cast<int>(level), to_python(std::string(area)), to_python(std::string(text))));
   };
 }
 
@@ -76,9 +75,13 @@ class Task {
     function_ = made(PyCFunction_New(&method, capsule_.get()));
   }
   PyObject* function() const noexcept { return function_.get(); }
-  /// A call that comes later finds nothing to do.
+  /// A call that comes later finds nothing to do; one that is running in a thread that nobody waited for is waited for.
   ~Task() {
     if (capsule_ && PyCapsule_SetPointer(capsule_.get(), static_cast<void*>(&over())) != 0) PyErr_Clear();
+    while (running_ > 0) {
+      const Unlocked unlocked;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
   }
   Task(const Task&) = delete;
 
@@ -90,20 +93,24 @@ class Task {
     return none;
   }
   static PyObject* call(PyObject* self, PyObject* index) {
-    const auto* task = static_cast<Task*>(PyCapsule_GetPointer(self, kName));
+    auto* task = static_cast<Task*>(PyCapsule_GetPointer(self, kName));
     const long long i = PyLong_AsLongLong(index);
     if (task == nullptr || (i == -1 && PyErr_Occurred() != nullptr)) return nullptr;
     if (task->task_ == nullptr) {
       PyErr_SetString(PyExc_RuntimeError, "scaletrain: the parallel function has returned, and this is a task of it");
       return nullptr;
     }
-    PyThreadState* const state = PyEval_SaveThread();
-    (*task->task_)(i);  // the library's: it throws nothing
-    PyEval_RestoreThread(state);
+    ++task->running_;
+    {
+      const Unlocked unlocked;
+      (*task->task_)(i);  // the library's: it throws nothing
+    }
+    --task->running_;
     Py_RETURN_NONE;
   }
 
   const std::function<void(int64_t)>* task_ = nullptr;
+  int running_ = 0;  // counted with the lock held
   Object capsule_, function_;
 };
 
@@ -124,13 +131,13 @@ inline std::function<void()> release_function(PyObject* object) {
 
 inline FillFunction fill_function(PyObject* object) {
   const Object function = function_of(object, "fill");
-  if (!function) return FillFunction();
+  if (!function) refuse("fill: a function that writes rows is needed");
   return [function](const int64_t* row_ids, int64_t count, const std::vector<View>& views) {
     const Gil gil;
     Lent lent;
     const View rows(DType::i64, static_cast<const void*>(row_ids), {count}, count * bytes_of(DType::i64));
-    called(function, Py_BuildValue("(NN)", new_reference(lent.lend({rows}, false)), new_reference(lent.lend(views, true))));
-    lent.require_back("fill");
+    PyObject* const ids = lent.lend({rows}, false);
+    lent.call("fill", function, Py_BuildValue("(NN)", ids, lent.lend(views, true)));
   };
 }
 
@@ -150,7 +157,10 @@ inline ReadFunction read_function(PyObject* object) {
     const Gil gil;
     const Object answer = called(function, Py_BuildValue("(L)", static_cast<long long>(room)));
     Py_buffer given;
-    if (PyObject_GetBuffer(answer.get(), &given, PyBUF_SIMPLE) != 0) throw Raised();
+    if (PyObject_GetBuffer(answer.get(), &given, PyBUF_SIMPLE) != 0) {
+      PyErr_Clear();
+      refuse_type("read: bytes are wanted, not " + shown(answer.get()) + " (" + type_name(answer.get()) + "); open files with \"rb\"");
+    }
     const Py_ssize_t count = given.len;
     if (count <= room) std::memcpy(bytes, given.buf, static_cast<size_t>(count));
     PyBuffer_Release(&given);
@@ -166,8 +176,7 @@ inline HostOp host_op(PyObject* object) {
   const Object shape = method("shape"), forward = method("forward"), backward = method("backward");
   const Object outputs = made(PyObject_GetAttrString(object, "outputs"));
   HostOp op;
-  op.outputs = static_cast<int32_t>(PyLong_AsLong(outputs.get()));
-  if (op.outputs == -1 && PyErr_Occurred() != nullptr) throw Raised();
+  op.outputs = integer_of<int32_t>(outputs.get(), "outputs");
   if (shape)
     op.shape = [shape](const std::vector<OpType>& inputs) {
       const Gil gil;
@@ -193,17 +202,17 @@ inline HostOp host_op(PyObject* object) {
     op.forward = [forward](const std::vector<View>& inputs, const std::vector<View>& outputs_of_call) {
       const Gil gil;
       Lent lent;
-      called(forward, Py_BuildValue("(NN)", new_reference(lent.lend(inputs, false)), new_reference(lent.lend(outputs_of_call, true))));
-      lent.require_back("forward");
+      PyObject* const in = lent.lend(inputs, false);
+      lent.call("forward", forward, Py_BuildValue("(NN)", in, lent.lend(outputs_of_call, true)));
     };
   if (backward)
     op.backward = [backward](const std::vector<View>& inputs, const std::vector<View>& outputs_of_call, const std::vector<View>& d_outputs,
                              const std::vector<View>& d_inputs) {
       const Gil gil;
       Lent lent;
-      called(backward, Py_BuildValue("(NNNN)", new_reference(lent.lend(inputs, false)), new_reference(lent.lend(outputs_of_call, false)),
-                                     new_reference(lent.lend(d_outputs, false)), new_reference(lent.lend(d_inputs, true))));
-      lent.require_back("backward");
+      PyObject *const in = lent.lend(inputs, false), *const out = lent.lend(outputs_of_call, false);
+      PyObject* const d_out = lent.lend(d_outputs, false);
+      lent.call("backward", backward, Py_BuildValue("(NNNN)", in, out, d_out, lent.lend(d_inputs, true)));
     };
   return op;
 }

@@ -15,6 +15,7 @@ struct Shown {
   std::function<void()> give_back;  // called with its end
   std::vector<Py_ssize_t> dims, strides;
   Py_ssize_t exports = 0;
+  bool is_dense = true;  // row-major without gaps
   bool is_over = false;  // as a callback's arrays are when it has returned
 };
 
@@ -36,6 +37,11 @@ inline int get_buffer(PyObject* self, Py_buffer* buffer, int flags) {
   const View& view = shown->view;
   if ((flags & PyBUF_WRITABLE) == PyBUF_WRITABLE && !view.writable()) {
     PyErr_SetString(PyExc_BufferError, "scaletrain: this memory is read only");
+    return -1;
+  }
+  const bool is_whole = (flags & PyBUF_STRIDES) != PyBUF_STRIDES || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS;
+  if ((is_whole && !shown->is_dense) || ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && view.rank() > 1)) {
+    PyErr_SetString(PyExc_BufferError, "scaletrain: this memory has strides other than those asked for; copy it");
     return -1;
   }
   static char nothing = 0;
@@ -88,6 +94,13 @@ inline PyTypeObject* type() {
 
 }  // namespace memory
 
+inline View read_only(const View& view) {
+  View same(view.dtype(), static_cast<const void*>(view.data()), view.dims(), view.bytes());
+  const st_view raw = view.raw();
+  if (raw.strides != nullptr) same.strided(std::vector<int64_t>(raw.strides, raw.strides + raw.rank));
+  return same;
+}
+
 /// A new Memory over `view`; null with the thread's error set. `give_back` is called when it goes, also when this fails.
 inline PyObject* show(const View& view, Object owner, std::function<void()> give_back) {
   PyTypeObject* const type = memory::type();
@@ -96,11 +109,16 @@ inline PyObject* show(const View& view, Object owner, std::function<void()> give
     if (give_back) give_back();
     return nullptr;
   }
-  self->shown = new Shown{view, std::move(owner), std::move(give_back), {}, {}, 0, false};
-  Py_ssize_t step = static_cast<Py_ssize_t>(bytes_of(view.dtype()));
+  self->shown = new Shown{view, std::move(owner), std::move(give_back), {}, {}, 0, true, false};
+  const Py_ssize_t item = static_cast<Py_ssize_t>(bytes_of(view.dtype()));
   for (const int64_t dim : view.dims()) self->shown->dims.push_back(static_cast<Py_ssize_t>(dim));
   self->shown->strides.resize(self->shown->dims.size());
-  for (size_t i = self->shown->dims.size(); i-- > 0; step *= self->shown->dims[i]) self->shown->strides[i] = step;
+  const int64_t* const given = view.raw().strides;
+  Py_ssize_t dense = item;
+  for (size_t i = self->shown->dims.size(); i-- > 0; dense *= self->shown->dims[i]) {
+    self->shown->strides[i] = given != nullptr ? static_cast<Py_ssize_t>(given[i]) * item : dense;
+    self->shown->is_dense &= self->shown->strides[i] == dense || self->shown->dims[i] == 1 || view.size() == 0;
+  }
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -113,33 +131,64 @@ class Lent {
     for (const Object& memory : memories_) memory::shown_of(memory.get())->is_over = true;
   }
 
-  /// A tuple of memoryviews; a new reference.
-  Object lend(const std::vector<View>& views, bool writable) {
-    const Object all = made(PyTuple_New(static_cast<Py_ssize_t>(views.size())));
-    for (size_t i = 0; i < views.size(); ++i) {
-      PyObject* item = Py_None;
-      if (views[i].data() == nullptr) {
-        Py_INCREF(item);
-      } else {
-        const View view =
-            writable ? views[i] : View(views[i].dtype(), static_cast<const void*>(views[i].data()), views[i].dims(), views[i].bytes());
-        memories_.push_back(made(show(view, Object(), nullptr)));
-        item = PyMemoryView_FromObject(memories_.back().get());
-        if (item == nullptr) throw Raised();
+  /// A tuple of memoryviews; a new reference, for the arguments of call().
+  PyObject* lend(const std::vector<View>& views, bool writable) {
+    PyObject* const all = PyTuple_New(static_cast<Py_ssize_t>(views.size()));
+    for (size_t i = 0; all != nullptr && i < views.size(); ++i) {
+      PyObject* const item = views[i].data() == nullptr ? Py_NewRef(Py_None) : seen(writable ? views[i] : read_only(views[i]));
+      if (item == nullptr) {
+        Py_DECREF(all);
+        return nullptr;
       }
-      PyTuple_SetItem(all.get(), static_cast<Py_ssize_t>(i), item);
+      PyTuple_SetItem(all, static_cast<Py_ssize_t>(i), item);
     }
     return all;
   }
-  /// After the call: throws when an array is still seen by somebody, who would read memory that is no longer there.
-  void require_back(const char* callback) const {
-    for (const Object& memory : memories_)
-      if (memory::shown_of(memory.get())->exports != 0)
-        refuse(std::string(callback) + ": an array that was lent for this call is still in use behind it; keep a copy of it instead");
+
+  /// function(*arguments), taking the tuple over. Who kept one of the memoryviews finds it released, and that is refused, as is an array of
+  /// NumPy's over one, which cannot be ended. Where the function raised, the variables of its frames may be such arrays, which a debugger
+  /// would read: then these go.
+  void call(const char* callback, const Object& function, PyObject* arguments) {
+    try {
+      called(function, arguments);
+    } catch (const Raised& raised) {
+      release();
+      if (is_in_use()) {
+        Py_XDECREF(construct("forget_frames", Py_BuildValue("(O)", raised.value())));
+        PyErr_Clear();
+      }
+      throw;
+    }
+    if (release() || is_in_use())
+      refuse(std::string(callback) + ": an array that was lent for this call is still in use behind it; keep a copy of it instead");
   }
 
  private:
-  std::vector<Object> memories_;
+  PyObject* seen(const View& view) {
+    memories_.push_back(made(show(view, Object(), nullptr)));
+    PyObject* const memoryview = PyMemoryView_FromObject(memories_.back().get());
+    memoryviews_.push_back(owned(memoryview != nullptr ? PyWeakref_NewRef(memoryview, nullptr) : nullptr));
+    return memoryview;
+  }
+  /// Releases the memoryviews that are still there; whether there were some.
+  bool release() const {
+    bool was_kept = false;
+    for (const Object& weak : memoryviews_) {
+      PyObject* const kept = weak ? PyWeakref_GetObject(weak.get()) : Py_None;
+      if (kept == Py_None) continue;
+      was_kept = true;
+      Py_XDECREF(PyObject_CallMethod(kept, "release", nullptr));
+      PyErr_Clear();  // it stays where somebody has an array over it
+    }
+    return was_kept;
+  }
+  bool is_in_use() const {
+    for (const Object& memory : memories_)
+      if (memory::shown_of(memory.get())->exports != 0) return true;
+    return false;
+  }
+
+  std::vector<Object> memories_, memoryviews_;  // these weakly
 };
 
 }  // namespace scaletrain::python

@@ -13,19 +13,21 @@
 
 namespace scaletrain::python {
 
-/// How the interpreter ends: a thread of the library's that waited for the lock then would be ended by it in the middle of the library.
+/// How the interpreter ends: another thread that waits for the lock then, also a daemon thread of Python's, is ended by it where it stands,
+/// which may not be the middle of the library.
 struct Ending {
   std::atomic<bool> begun{false};
+  std::atomic<std::thread::id> by{};
   std::atomic<int> inside{0};  // holders of the lock, and who waits for it
   static Ending& here() {
     static Ending ending;
     return ending;
   }
-  /// A thread that Python does not know comes too late.
-  bool is_over_here() const { return begun.load() && PyGILState_GetThisThreadState() == nullptr; }
+  /// Only the thread that ends the interpreter still calls its functions.
+  bool is_over_here() const { return begun.load() && by.load() != std::this_thread::get_id(); }
 };
 
-/// Holds the interpreter's lock; from any thread. Throws Error in a thread of the library's when the program is ending.
+/// Holds the interpreter's lock; from any thread. Throws Error in all threads but the ending one when the program is ending.
 class Gil {
  public:
   Gil() {
@@ -47,12 +49,41 @@ class Gil {
   PyGILState_STATE state_;
 };
 
+/// Lets the lock go for the time of a call. A thread that comes back when the program is ending stays here: let further it would be ended
+/// by the interpreter, from within C++ that cannot be left so.
+class Unlocked {
+ public:
+  Unlocked() : state_(PyEval_SaveThread()) {}
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+  ~Unlocked() { end(); }
+  void end() {
+    if (state_ == nullptr) return;
+    Ending::here().inside.fetch_add(1);
+    if (Ending::here().is_over_here()) {
+      Ending::here().inside.fetch_sub(1);
+      for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+    }
+    PyThreadState* const state = state_;
+    state_ = nullptr;
+    PyEval_RestoreThread(state);
+    Ending::here().inside.fetch_sub(1);
+  }
+
+ private:
+  PyThreadState* state_;
+};
+
 /// At the program's end, before the interpreter's: from now on its functions are not called from the library's threads, and none is being
 /// called. Without the lock held.
 inline void end() {
+  Ending::here().by.store(std::this_thread::get_id());
   Ending::here().begun.store(true);
   for (int i = 0; i < 10000 && Ending::here().inside.load() > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
+
+/// In the child of a fork: the threads that were inside are not there, and nothing waits for them.
+inline void forked() { Ending::here().inside.store(0); }
 
 /// A reference of its own. Copied and dropped without the lock, which is taken for the last one; after the interpreter's end that one
 /// leaks.
@@ -80,6 +111,8 @@ class Raised {
   Raised() {
     PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
     PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (value != nullptr && trace != nullptr) PyException_SetTraceback(value, trace);
     type_ = owned(type), value_ = owned(value), trace_ = owned(trace);
   }
   /// Makes it the thread's error again.
@@ -89,6 +122,7 @@ class Raised {
     Py_XINCREF(trace_.get());
     PyErr_Restore(type_.get(), value_.get(), trace_.get());
   }
+  PyObject* value() const noexcept { return value_.get(); }
 
  private:
   Object type_, value_, trace_;
@@ -118,12 +152,32 @@ inline PyObject* construct(const char* name, PyObject* arguments) {
   return result;
 }
 
+/// function(*arguments); takes the tuple over. A generator or coroutine is refused: nothing of its function has run.
+inline Object called(const Object& function, PyObject* arguments) {
+  const Object held = made(arguments);
+  Object answer = made(PyObject_CallObject(function.get(), held.get()));
+  if (answer.get() == Py_None) return answer;
+  PyObject* const unstarted = registered("unstarted");
+  if (unstarted == nullptr || PyObject_IsInstance(answer.get(), unstarted) != 0) {
+    const Object ended = owned(PyObject_CallMethod(answer.get(), "close", nullptr));
+    PyErr_Clear();
+    throw Error(Status::invalid_argument, "a callback is a generator or async function, so nothing of it has run; give a plain function");
+  }
+  return answer;
+}
+
+/// Bytes that are no UTF-8, as a file's name may have, are what os.fsdecode makes of them.
+inline PyObject* to_python(const std::string& text) {
+  return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
+}
+
 /// Sets this thread's error from the library's: errors.py chooses the class.
 inline void set_error(const Error& error) {
   const ErrorInfo& info = error.info();
-  PyObject* arguments = Py_BuildValue("(isssssLLis)", static_cast<int>(error.status()), error.what(), info.op.c_str(), info.tensor.c_str(),
-                                      info.file.c_str(), info.host.c_str(), static_cast<long long>(info.offset),
-                                      static_cast<long long>(info.step), static_cast<int>(info.rank), info.collective.c_str());
+  PyObject* arguments =
+      Py_BuildValue("(iNNNNNLLiN)", static_cast<int>(error.status()), to_python(std::string(error.what())), to_python(info.op),
+                    to_python(info.tensor), to_python(info.file), to_python(info.host), static_cast<long long>(info.offset),
+                    static_cast<long long>(info.step), static_cast<int>(info.rank), to_python(info.collective));
   PyObject* exception = construct("error", arguments);
   if (exception == nullptr) return;
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception);

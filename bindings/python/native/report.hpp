@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "array.hpp"
+#include "number.hpp"
 
 namespace scaletrain::python {
 
@@ -18,33 +19,25 @@ inline PyObject* new_reference(const Object& object) {
   return object.get();
 }
 
-inline std::vector<int64_t> integers_of(PyObject* object, const char* name) {
-  const Object list = owned(PySequence_Tuple(object));
+template <class Integer = int64_t>
+std::vector<Integer> integers_of(PyObject* object, const char* name) {
+  const Object list = owned(PyUnicode_Check(object) != 0 ? nullptr : PySequence_Tuple(object));
   if (!list) {
+    if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw Raised();
     PyErr_Clear();
-    refuse(std::string(name) + ": a sequence of integers is wanted, not a " + type_name(object));
+    refuse_type(std::string(name) + ": a sequence of integers is wanted, not " + shown(object) + " (" + type_name(object) + ")");
   }
-  std::vector<int64_t> all;
-  for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i) {
-    const Object index = made(PyNumber_Index(PyTuple_GetItem(list.get(), i)));
-    const long long value = PyLong_AsLongLong(index.get());
-    if (value == -1 && PyErr_Occurred() != nullptr) throw Raised();
-    all.push_back(value);
-  }
+  std::vector<Integer> all;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i)
+    all.push_back(integer_of<Integer>(PyTuple_GetItem(list.get(), i), std::string(name) + "[" + std::to_string(i) + "]"));
   return all;
 }
 
 inline std::vector<std::string> texts_of(PyObject* object, const char* name) {
   const Object list = made(PySequence_Tuple(object));
   std::vector<std::string> all;
-  for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i) {
-    const char* const text = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(list.get(), i), nullptr);
-    if (text == nullptr) {
-      PyErr_Clear();
-      refuse(std::string(name) + ": texts are wanted, not a " + type_name(PyTuple_GetItem(list.get(), i)));
-    }
-    all.emplace_back(text);
-  }
+  for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i)
+    all.push_back(text_of(PyTuple_GetItem(list.get(), i), std::string(name) + "[" + std::to_string(i) + "]"));
   return all;
 }
 
@@ -53,22 +46,17 @@ inline std::vector<Attribute> attributes_of(PyObject* dict) {
   std::vector<Attribute> all;
   PyObject *key = nullptr, *value = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value) != 0;) {
-    const char* const name = PyUnicode_AsUTF8AndSize(key, nullptr);
-    if (name == nullptr) throw Raised();
+    const std::string name = text_of(key, "the name of an attribute");
     if (PyBool_Check(value)) {
       all.emplace_back(name, value == Py_True);
     } else if (PyLong_Check(value)) {
-      const long long integer = PyLong_AsLongLong(value);
-      if (integer == -1 && PyErr_Occurred() != nullptr) throw Raised();
-      all.emplace_back(name, static_cast<int64_t>(integer));
+      all.emplace_back(name, integer_of<int64_t>(value, name));
     } else if (PyFloat_Check(value)) {
       all.emplace_back(name, PyFloat_AsDouble(value));
     } else if (PyUnicode_Check(value)) {
-      const char* const word = PyUnicode_AsUTF8AndSize(value, nullptr);
-      if (word == nullptr) throw Raised();
-      all.emplace_back(name, word);
+      all.emplace_back(name, text_of(value, name).c_str());
     } else {
-      all.emplace_back(name, integers_of(value, name));
+      all.emplace_back(name, integers_of(value, name.c_str()));
     }
   }
   return all;
@@ -90,9 +78,6 @@ PyObject* tuple_of(const List& all, const Element& element) {
   return tuple;
 }
 
-inline PyObject* to_python(const std::string& text) {
-  return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
-}
 inline PyObject* to_python(const std::vector<int64_t>& integers) {
   return tuple_of(integers, [](int64_t value) { return PyLong_FromLongLong(value); });
 }

@@ -19,9 +19,8 @@ class Accumulator(Handle):
 
     @of_c("st_accumulator_create")
     def __init__(self, context: Context, steps: int, gradients: Sequence[Array]) -> None:
-        given = list(gradients)
-        self._kept = [held(array) for array in given]
-        self._native = native.Accumulator(context._native, steps, given)
+        self._kept = [held(array) for array in gradients]
+        self._native = native.Accumulator(Context._native_of(context), steps, self._kept)
 
     @of_c("st_accumulator_add")
     def add(self, weight: float) -> None:

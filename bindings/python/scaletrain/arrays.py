@@ -53,14 +53,30 @@ def choice(what: str, value: str, choices: Sequence[str]) -> int:
         raise InvalidArgument(f"{what} {value!r} is none of {', '.join(choices)}") from None
 
 
-def held(array: Array) -> object:
-    """What keeps an array where it is: a bytearray that is seen cannot be resized."""
+class _Capsule:
+    """What an object gave by DLPack, once: its next capsule may be of other memory."""
+
+    __slots__ = ("_capsule", "_device")
+
+    def __init__(self, source: Any) -> None:
+        self._device = source.__dlpack_device__()
+        self._capsule = source.__dlpack__()
+
+    def __dlpack__(self) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> Any:
+        return self._device
+
+
+def held(array: Array) -> Array:
+    """The same array, to be given to the library and kept as long as it has it: it stays where it is, and cannot be resized."""
     if isinstance(array, Bf16):
-        array = array.bits
+        return Bf16(held(array.bits))
     try:
         return memoryview(array)
-    except (TypeError, ValueError):
-        return array  # DLPack: the object keeps its memory
+    except (TypeError, ValueError, BufferError):
+        return _Capsule(array) if hasattr(array, "__dlpack__") else array  # what is no array, the call refuses by its name
 
 
 def new_array(dtype: int, shape: Sequence[int]) -> memoryview[Any]:

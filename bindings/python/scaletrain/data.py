@@ -20,26 +20,22 @@ class Data(Handle):
     __slots__ = ()
 
     def __init__(self, made: Any) -> None:
+        if not isinstance(made, native.Data):
+            raise TypeError("Data is made by Data.files(), Data.arrays() or Data.rows_of()")
         self._native = made
 
     @staticmethod
     @of_c("st_data_files")
     def files(context: Context, path: str | os.PathLike[str], /, **options: Any) -> Data:
         """A text file, a folder of them or a token file. options: context=64, tokens in a row."""
-        return Data(native.Data.files(context._native, os.fspath(path), to_json(options)))
+        return Data(native.Data.files(Context._native_of(context), os.fsencode(path), to_json(options)))
 
     @staticmethod
     @of_c("st_data_arrays")
     def arrays(context: Context, arrays: Mapping[str, Array]) -> Data:
         """Arrays by name, whose first dimension is the rows. Not copied: they are kept, and must not be written to."""
-        given = dict(arrays)
-        if not given:
-            raise InvalidArgument("arrays: there is none, so there are no rows")
-        name, first = next(iter(given.items()))
-        shape = native.describe(first)[2]
-        if not shape:
-            raise InvalidArgument(f"{name}: the array has no dimension, so there are no rows")
-        return Data(native.Data.arrays(context._native, shape[0], given, [held(array) for array in given.values()]))
+        kept = {name: held(array) for name, array in dict(arrays).items()}
+        return Data(native.Data.arrays(Context._native_of(context), native.rows_in(kept), kept, kept))
 
     @staticmethod
     @of_c("st_data_callback")
@@ -49,8 +45,16 @@ class Data(Handle):
         fill(row_ids, arrays) writes those rows into the arrays, one for each field. It is called ahead of use, from threads of the
         library's; what it raises arrives at the step that wanted the rows.
         """
-        named = [(name, number_of(dtype), tuple(shape)) for name, (dtype, shape) in fields.items()]
-        return Data(native.Data.of_rows(context._native, rows, named, fill))
+        named = []
+        for name, field in dict(fields).items():
+            try:
+                dtype, shape = field
+                named.append((name, number_of(dtype), tuple(shape)))
+            except InvalidArgument:
+                raise
+            except (TypeError, ValueError) as problem:
+                raise InvalidArgument(f"fields: {name!r} is {field!r}; dtype and shape of a row are wanted, as ('f32', (2,))") from problem
+        return Data(native.Data.of_rows(Context._native_of(context), rows, named, fill))
 
     @of_c("st_data_split")
     def split(self, fraction: float, seed: int = 0) -> tuple[Data, Data]:
@@ -72,4 +76,4 @@ class Data(Handle):
     @of_c("st_data_bigram_loss")
     def bigram_loss(self, validation: Data) -> float:
         """What a table of token pairs, counted on this data, makes of `validation`: nats a token."""
-        return self._native.bigram_loss(validation._native)  # type: ignore[no-any-return]
+        return self._native.bigram_loss(Data._native_of(validation))  # type: ignore[no-any-return]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 
 class ScaleTrainError(Exception):
     """A call that failed. Its text says what was asked, with which values, and the way out.
@@ -109,7 +111,7 @@ class RankError(ScaleTrainError, RuntimeError):
 
 
 class CheckpointError(ScaleTrainError, OSError):
-    """A file that cannot be read or written, or is damaged."""
+    """A file that cannot be read or written, or is damaged; its path is `file`."""
 
     status = "io"
 
@@ -162,3 +164,15 @@ def error(
     made = kind(message, op=op, tensor=tensor, file=file, host=host, offset=offset, step=step, rank=rank, collective=collective)
     made.status = name
     return made
+
+
+def forget_frames(error: BaseException | None) -> None:
+    """Empties the frames that an exception holds: arrays in them see memory that ends now."""
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            traceback.clear_frames(one.__traceback__)
+            waiting += [one.__cause__, one.__context__]

@@ -32,6 +32,8 @@ class PackedMatrix(Handle):
     __slots__ = ()
 
     def __init__(self, made: Any) -> None:
+        if not isinstance(made, native.PackedMatrix):
+            raise TypeError("a PackedMatrix is made by Gemm.pack()")
         self._native = made
 
     @of_c("st_gemm_repack")
@@ -84,7 +86,7 @@ class Gemm(Handle):
         wish.max_scratch_bytes = max_scratch_bytes
         wish.tune_ms = tune_ms
         wish.library = choice("library", library, _LIBRARIES)
-        self._native = native.Gemm(context._native, problem, wish)
+        self._native = native.Gemm(Context._native_of(context), problem, wish)
 
     @of_c("st_gemm_run", "st_gemm_run_packed")
     def run(

@@ -27,6 +27,13 @@ class Value:
         """Further results of its op, as the count of tokens behind a loss."""
         self._native = made
 
+    @staticmethod
+    def _native_of(given: object) -> Any:
+        """The native part of one that a call is given."""
+        if not isinstance(given, Value):
+            raise TypeError(f"a Value of the graph is wanted here, not {given!r:.60} ({type(given).__name__})")
+        return given._native
+
     @property
     def dtype(self) -> str:
         return self.graph.info(self).dtype
@@ -80,7 +87,7 @@ class Graph(Handle):
 
     @of_c("st_graph_create")
     def __init__(self, context: Context) -> None:
-        self._native = native.Graph(context._native)
+        self._native = native.Graph(Context._native_of(context))
 
     @of_c("st_graph_input")
     def input(self, name: str, dtype: object, shape: Sequence[int]) -> Value:
@@ -100,7 +107,7 @@ class Graph(Handle):
     @of_c("st_graph_op", "st_graph_apply")
     def op(self, name: str, *inputs: Value | None, results: int = 1, **attributes: Any) -> Value:
         """Any op, also one of register_op(). scaletrain.ops has each as a function. None: no input there, where it is optional."""
-        given = [None if value is None else value._native for value in inputs]
+        given = [None if value is None else Value._native_of(value) for value in inputs]
         while given and given[-1] is None:
             given.pop()
         made = self._native.apply(name, given, attributes, results)
@@ -109,32 +116,32 @@ class Graph(Handle):
     @of_c("st_layer_linear")
     def linear(self, name: str, x: Value, outputs: int, **options: Any) -> Value:
         """y = x weight + bias. options: bias=True, init="xavier", scale=1."""
-        return Value(self, self._native.linear(name, x._native, to_json({"outputs": outputs, **options})))
+        return Value(self, self._native.linear(name, Value._native_of(x), to_json({"outputs": outputs, **options})))
 
     @of_c("st_layer_embedding")
     def embedding(self, name: str, tokens: Value, vocabulary: int, width: int, **options: Any) -> Value:
         """A row of the table for each token. options: scale=0.02."""
-        return Value(self, self._native.embedding(name, tokens._native, to_json({"vocabulary": vocabulary, "width": width, **options})))
+        return Value(self, self._native.embedding(name, Value._native_of(tokens), to_json({"vocabulary": vocabulary, "width": width, **options})))
 
     @of_c("st_layer_norm")
     def norm(self, name: str, x: Value, **options: Any) -> Value:
         """Over the last dimension. options: kind="layer" or "rms", epsilon=1e-5."""
-        return Value(self, self._native.norm(name, x._native, to_json(options)))
+        return Value(self, self._native.norm(name, Value._native_of(x), to_json(options)))
 
     @of_c("st_layer_attention")
     def attention(self, name: str, x: Value, heads: int, **options: Any) -> Value:
         """Self-attention. options: groups=heads, causal=True, rope=False, bias=True."""
-        return Value(self, self._native.attention(name, x._native, to_json({"heads": heads, **options})))
+        return Value(self, self._native.attention(name, Value._native_of(x), to_json({"heads": heads, **options})))
 
     @of_c("st_layer_mlp")
     def mlp(self, name: str, x: Value, hidden: Sequence[int], outputs: int, **options: Any) -> Value:
         """Hidden layers and one of outputs. options: activation="gelu", "relu", "silu" or "tanh"."""
-        return Value(self, self._native.mlp(name, x._native, to_json({"hidden": list(hidden), "outputs": outputs, **options})))
+        return Value(self, self._native.mlp(name, Value._native_of(x), to_json({"hidden": list(hidden), "outputs": outputs, **options})))
 
     @of_c("st_layer_dropout")
     def dropout(self, name: str, x: Value, rate: float = 0.0) -> Value:
         """rate 0: the recipe's."""
-        return Value(self, self._native.dropout(name, x._native, to_json({"rate": rate})))
+        return Value(self, self._native.dropout(name, Value._native_of(x), to_json({"rate": rate})))
 
     @of_c("st_graph_scope", "st_graph_scope_end")
     @contextlib.contextmanager
@@ -149,16 +156,16 @@ class Graph(Handle):
     @of_c("st_graph_output")
     def output(self, name: str, value: Value) -> None:
         """What predictors and forward() give by this name."""
-        self._native.output(name, value._native)
+        self._native.output(name, Value._native_of(value))
 
     @of_c("st_graph_loss")
     def loss(self, value: Value) -> None:
         """What training makes smaller."""
-        self._native.loss(value._native)
+        self._native.loss(Value._native_of(value))
 
     @of_c("st_graph_value")
     def info(self, value: Value) -> ValueInfo:
-        dtype, shape = self._native.info(value._native)
+        dtype, shape = self._native.info(Value._native_of(value))
         return ValueInfo(name_of(dtype), shape)
 
     @of_c("st_graph_text")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
+import os
+import threading
 from importlib import resources
 from types import TracebackType
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, Iterator, TypeVar
+
+from .errors import Busy, InvalidHandle
 
 try:
     from . import native
@@ -51,6 +56,25 @@ class Handle:
     __slots__ = ("_native",)
     _native: Any
 
+    @classmethod
+    def _native_of(cls, given: object) -> Any:
+        """The native part of one that a call is given."""
+        if not isinstance(given, cls):
+            raise TypeError(f"a {cls.__name__} is wanted here, not {given!r:.60} ({type(given).__name__})")
+        return given._native
+
+    def __getattr__(self, name: str) -> Any:
+        """Of what is not there."""
+        if any(name in getattr(kind, "__slots__", ()) for kind in type(self).__mro__):
+            raise InvalidHandle(f"this {type(self).__name__} was not made: a class of its own calls super().__init__(...)")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            f"a {type(self).__name__} cannot be copied or pickled: it belongs to the library, in this process; a model's weights go by "
+            "Model.clone(), write() and read(), a recipe by to_dict()"
+        )
+
     def close(self) -> None:
         """Gives it back now. Closing twice is fine; any other call afterwards is an InvalidHandle."""
         self._native.close()
@@ -62,9 +86,33 @@ class Handle:
         self.close()
 
 
+@contextlib.contextmanager
+def one_at_a_time(lock: threading.Lock, call: str) -> Iterator[None]:
+    """For a call whose outcome is still in the library's memory when the library has returned."""
+    if not lock.acquire(blocking=False):
+        raise Busy(f"{call}: another thread is in a call of this object; wait for it, or use one object per thread")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def to_json(options: dict[str, Any]) -> str:
     """"" where there are none."""
-    return json.dumps(options) if options else ""
+    return plain_json(options) if options else ""
 
 
-__all__ = ["CALLS", "Handle", "native", "of_c", "to_json"]
+def plain_json(value: Any) -> str:
+    """NumPy's numbers and arrays are numbers and lists, paths are texts."""
+    return json.dumps(value, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{value!r:.60} ({type(value).__name__}) is no value for JSON: numbers, texts, True, False, None, lists and dicts are")
+
+
+__all__ = ["CALLS", "Handle", "native", "of_c", "one_at_a_time", "plain_json", "to_json"]

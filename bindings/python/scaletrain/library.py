@@ -5,8 +5,10 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found, unused-ignore]
 import atexit
 import json
+import os
 import signal
 import threading
+import types
 from typing import Any
 
 from . import errors, reports
@@ -19,13 +21,15 @@ def _give() -> None:
                reports.ParameterInfo, reports.ReadReport, Bf16]  # fmt: skip
     # Where Ctrl-C raises KeyboardInterrupt; _signal's getsignal, since signal's makes an enum of each answer.
     interrupts = (threading.main_thread().ident, _signal.getsignal, (signal.SIGINT,), signal.default_int_handler)
+    unstarted = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
     names: dict[str, Any] = {kind.__name__: kind for kind in classes}
-    native.give({**names, "error": errors.error, "interrupts": interrupts})
+    native.give({**names, "error": errors.error, "interrupts": interrupts, "forget_frames": errors.forget_frames, "unstarted": unstarted})
 
 
 _give()
 native.require_as_compiled()  # a library of another version says so here, and not in some later call
 atexit.register(native.end)
+os.register_at_fork(after_in_child=native.forked)
 
 
 @of_c("st_version")

@@ -25,7 +25,7 @@ class LossScaler(Handle):
             if not isinstance(getattr(native.LossScalerOptions, name, None), property) or name == "thisown":
                 raise TypeError(f"LossScaler has no option {name!r}; its options are in help(LossScaler)")
             setattr(raw, name, value)
-        self._native = native.LossScaler(context._native, raw)
+        self._native = native.LossScaler(Context._native_of(context), raw)
 
     @property
     @of_c("st_loss_scaler_scale")

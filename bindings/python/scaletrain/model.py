@@ -21,7 +21,7 @@ class Model(Handle):
 
     @of_c("st_model_create")
     def __init__(self, graph: Graph, seed: int = 0) -> None:
-        self._native = native.Model(graph._native, seed)
+        self._native = native.Model(Graph._native_of(graph), seed)
 
     @staticmethod
     def _of(made: Any) -> Model:
@@ -33,7 +33,7 @@ class Model(Handle):
     @of_c("st_model_builtin")
     def builtin(context: Context, name: str, /, *, seed: int = 0, **options: Any) -> Model:
         """Model.builtin(context, "gpt", layers=2, width=64, heads=2, context=32), or "mlp"."""
-        return Model._of(native.Model(context._native, name, to_json(options), seed))
+        return Model._of(native.Model(Context._native_of(context), name, to_json(options), seed))
 
     @of_c("st_model_clone")
     def clone(self) -> Model:
@@ -69,7 +69,7 @@ class Model(Handle):
     @of_c("st_model_blend")
     def blend(self, other: Model, t: float) -> None:
         """self += t (other - self)."""
-        self._native.blend(other._native, t)
+        self._native.blend(Model._native_of(other), t)
 
     @of_c("st_model_digest")
     def digest(self) -> str:
@@ -79,16 +79,16 @@ class Model(Handle):
     @of_c("st_model_write_file")
     def write_file(self, path: str | os.PathLike[str]) -> None:
         """All parameters, as safetensors."""
-        self._native.write_file(os.fspath(path))
+        self._native.write_file(os.fsencode(path))
 
     def write_file_async(self, path: str | os.PathLike[str]) -> Pending:
         """The weights as they are now, written while the caller goes on."""
-        return Pending(self._native.write_file_async(os.fspath(path)))
+        return Pending(self._native.write_file_async(os.fsencode(path)))
 
     @of_c("st_model_read_file")
     def read_file(self, path: str | os.PathLike[str]) -> None:
         """All parameters, from safetensors."""
-        self._native.read_file(os.fspath(path))
+        self._native.read_file(os.fsencode(path))
 
     @of_c("st_model_write")
     def write(self, to: BinaryIO | Callable[[bytes], Any]) -> None:

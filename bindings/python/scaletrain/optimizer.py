@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import threading
 from typing import Any, Mapping, Sequence
 
 from .arrays import Array, held
 from .context import Context
 from .errors import WrongState
-from .handle import Handle, native, of_c
+from .handle import Handle, native, of_c, one_at_a_time, plain_json
 from .loss_scaler import LossScaler
 from .reports import OptimizerReport
 
@@ -16,54 +16,56 @@ from .reports import OptimizerReport
 @of_c("st_clip_norm")
 def clip_norm(context: Context, gradients: Sequence[Array], max: float) -> float:
     """The norm of all gradients together; above `max` they are scaled down to it in place. max 0: they are only read."""
-    return native.clip_norm(context._native, gradients, max)  # type: ignore[no-any-return]
+    return native.clip_norm(Context._native_of(context), gradients, max)  # type: ignore[no-any-return]
 
 
 class Optimizer(Handle):
     """Optimizer(context, {"w": w}, optimizer="adamw", lr=1e-3, clip=1, groups=[...]). Updates the parameters where they lie; they are kept
     until it is closed."""
 
-    __slots__ = ("_kept", "_copies", "_state")
+    __slots__ = ("_kept", "_copies", "_state", "_showing")
 
     @of_c("st_optimizer_create")
     def __init__(self, context: Context, parameters: Mapping[str, Array], **settings: Any) -> None:
-        given = dict(parameters)
-        self._kept = [held(array) for array in given.values()]
-        self._copies: list[object] = []
+        self._kept = {name: held(array) for name, array in dict(parameters).items()}
+        self._copies: list[Array | None] = []
         self._state: dict[str, Any] = {}
-        self._native = native.Optimizer(context._native, json.dumps(settings), given)
+        self._showing = threading.Lock()
+        self._native = native.Optimizer(Context._native_of(context), plain_json(settings), self._kept)
 
     @of_c("st_optimizer_step", "st_optimizer_step_scaled")
     def step(self, gradients: Sequence[Array], *, scaler: LossScaler | None = None) -> OptimizerReport:
         """Gradients in the order of the parameters. scaler: they are scaled, and stay so; its update() comes next."""
         if scaler is None:
             return self._native.step(gradients)  # type: ignore[no-any-return]
-        return self._native.step_scaled(scaler._native, gradients)  # type: ignore[no-any-return]
+        return self._native.step_scaled(LossScaler._native_of(scaler), gradients)  # type: ignore[no-any-return]
 
     @of_c("st_optimizer_keep_copies")
     def keep_copies(self, copies: Sequence[Array | None]) -> None:
         """The weights in 16 bits, f32 parameters being their masters: written now and by every step. In the order of the parameters, None
         where there is none of one; []: no more copies."""
-        kept = [held(copy) for copy in copies if copy is not None]
-        self._native.keep_copies(copies)
+        kept = [None if copy is None else held(copy) for copy in copies]
+        self._native.keep_copies(kept)
         self._copies = kept
 
     @of_c("st_optimizer_set")
     def set(self, key: str, value: Any) -> None:
         """Changes a setting, such as lr, from the next step on."""
-        self._native.set(key, json.dumps(value))
+        self._native.set(key, plain_json(value))
 
     @of_c("st_optimizer_state_views")
     def state(self) -> dict[str, memoryview]:
         """Its own memory, for a checkpoint; written to, it goes on from there. It cannot be closed while this is seen."""
-        if not self._state:
-            self._state = self._native.state()
-        return {name: memoryview(memory) for name, memory in self._state.items()}
+        with one_at_a_time(self._showing, "Optimizer.state"):
+            if not self._state:
+                self._state = self._native.state()
+            return {name: memoryview(memory) for name, memory in self._state.items()}
 
     def close(self) -> None:
         """Gives it back now, and the parameters with it."""
-        seen = [name for name, memory in self._state.items() if memory.exports]
-        if seen:
-            raise WrongState(f"Optimizer.close: its state {seen[0]!r} is still seen; release() those memoryviews, or let them go, first")
-        super().close()
-        self._kept, self._copies, self._state = [], [], {}
+        with one_at_a_time(self._showing, "Optimizer.close"):
+            seen = [name for name, memory in self._state.items() if memory.exports]
+            if seen:
+                raise WrongState(f"Optimizer.close: its state {seen[0]!r} is still seen; release() those memoryviews, or let them go, first")
+            super().close()
+            self._kept, self._copies, self._state = {}, [], {}

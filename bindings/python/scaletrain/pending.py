@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from .errors import Timeout
-from .handle import Handle, of_c
+import math
+
+from .errors import InvalidArgument, Timeout
+from .handle import Handle, native, of_c
+
+
+_LONGEST = 1e9  # seconds: 30 years are for ever
 
 
 class Pending(Handle):
@@ -12,13 +17,17 @@ class Pending(Handle):
     __slots__ = ()
 
     def __init__(self, made: object) -> None:
+        if not isinstance(made, native.Pending):
+            raise TypeError("a Pending is given by the call that begins the work")
         self._native = made
 
     @of_c("st_pending_wait")
     def result(self, timeout: float | None = None) -> None:
         """Waits until it is done, at most `timeout` seconds. Raises what the work failed with, each time; Timeout: still under way."""
         slice_ms = 100  # between two looks at Ctrl-C
-        left_ms = -1 if timeout is None else max(0, round(timeout * 1000))
+        if timeout is not None and math.isnan(timeout):
+            raise InvalidArgument("timeout: it is NaN; give seconds, or None to wait for ever")
+        left_ms = -1 if timeout is None or timeout > _LONGEST else max(0, round(timeout * 1000))
         while True:
             now_ms = slice_ms if left_ms < 0 else min(slice_ms, left_ms)
             if self._native.wait_for(now_ms):

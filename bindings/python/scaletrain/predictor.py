@@ -19,7 +19,7 @@ class Predictor(Handle):
         options = native.PredictorOptions()
         options.shared = shared
         options.threads = threads
-        self._native = native.Predictor(model._native, options)
+        self._native = native.Predictor(Model._native_of(model), options)
 
     @of_c("st_predictor_run")
     def run(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> None:

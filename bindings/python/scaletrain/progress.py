@@ -43,7 +43,7 @@ class Progress:
     def _show(self, line: str) -> None:
         if self._cell is not None:
             self._cell.update({"text/plain": line}, raw=True)
-        elif self._stream.isatty():
+        elif self._stream is not None and self._stream.isatty():
             self._stream.write("\r" + line.ljust(len(self._shown)))
             self._stream.flush()
             self._shown = line

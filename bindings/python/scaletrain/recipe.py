@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Mapping
 
-from .handle import Handle, native, of_c
+from .handle import Handle, native, of_c, plain_json
 
 
 class Recipe(Handle):
@@ -20,11 +20,11 @@ class Recipe(Handle):
             for key, value in keys.items():
                 self[key] = value
         else:
-            self._native = native.Recipe(json.dumps({**(settings or {}), **keys}))
+            self._native = native.Recipe(plain_json({**(settings or {}), **keys}))
 
     @of_c("st_recipe_set")
     def __setitem__(self, key: str, value: Any) -> None:
-        self._native.set(key, json.dumps(value))
+        self._native.set(key, plain_json(value))
 
     @of_c("st_recipe_get")
     def __getitem__(self, key: str) -> Any:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from .handle import Handle, native, of_c
+from .handle import Handle, native, of_c, plain_json
 
 
 class Schedule(Handle):
@@ -15,7 +14,7 @@ class Schedule(Handle):
 
     @of_c("st_schedule_create")
     def __init__(self, schedule: str = "constant", **keys: Any) -> None:
-        self._native = native.Schedule(json.dumps({"schedule": schedule, **keys}))
+        self._native = native.Schedule(plain_json({"schedule": schedule, **keys}))
 
     @of_c("st_schedule_at")
     def __call__(self, step: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from .arrays import Array, held, name_of, number_of
+from .arrays import Array, Bf16, held, name_of, number_of
 from .context import Context
 from .handle import Handle, native, of_c
 
@@ -15,36 +15,45 @@ class Tensor(Handle):
     Tensor.of() is one over an array of the program's.
     """
 
-    __slots__ = ()
+    __slots__ = ("_writable",)
 
     @of_c("st_tensor_create")
     def __init__(self, context: Context, dtype: object, shape: Sequence[int]) -> None:
-        self._native = native.Tensor(context._native, number_of(dtype), shape)
+        self._native = native.Tensor(Context._native_of(context), number_of(dtype), shape)
+        self._writable = True
 
     @staticmethod
     @of_c("st_tensor_wrap")
     def of(context: Context, array: Array) -> Tensor:
-        """Over an array, which is kept until the tensor and all that sees it is gone."""
-        tensor = Tensor.__new__(Tensor)
-        tensor._native = native.Tensor.wrap(context._native, array, held(array))
-        return tensor
+        """Over an array, which is kept until the tensor and all that sees it is gone. Of one that is read-only, so is memory(), and there
+        is no DLPack, which cannot say so."""
+        kept = held(array)
+        seen = kept.bits if isinstance(kept, Bf16) else kept
+        return Tensor._of(native.Tensor.wrap(Context._native_of(context), kept, kept), not getattr(seen, "readonly", False))
 
     @staticmethod
     @of_c("st_tensor_from_dlpack")
     def from_dlpack(context: Context, source: Any) -> Tensor:
         """Over the memory of whatever has __dlpack__ (PyTorch, NumPy, JAX), in the CPU's memory."""
+        if not hasattr(source, "__dlpack__"):
+            raise TypeError(f"from_dlpack: {source!r:.60} has no __dlpack__(); Tensor.of() takes what has the buffer protocol")
+        return Tensor._of(native.tensor_from_capsule(Context._native_of(context), source.__dlpack__()), True)
+
+    @staticmethod
+    def _of(made: Any, writable: bool) -> Tensor:
         tensor = Tensor.__new__(Tensor)
-        tensor._native = native.tensor_from_capsule(context._native, source.__dlpack__())
+        tensor._native, tensor._writable = made, writable
         return tensor
 
     @of_c("st_tensor_view")
     def memory(self) -> memoryview:
         """Its elements; bf16 as 16-bit unsigned integers. They stay there while this is seen, also after close()."""
-        return memoryview(self._native.memory())
+        return memoryview(self._native.memory(self._writable))
 
     @property
+    @of_c("st_tensor_view")
     def dtype(self) -> str:
-        return name_of(self._native.memory().dtype)
+        return name_of(self._native.dtype())
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -54,6 +63,8 @@ class Tensor(Handle):
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
         if copy:
             raise BufferError("scaletrain: DLPack of a tensor is its own memory; copy what it gives")
+        if not self._writable:
+            raise BufferError("scaletrain: the tensor is over read-only memory, which DLPack cannot say; use memory(), or copy it")
         return self._native.dlpack()
 
     def __dlpack_device__(self) -> tuple[int, int]:

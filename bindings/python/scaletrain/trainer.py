@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import threading
 from typing import Any, Callable, Mapping
 
 from .arrays import Array, copy_of, new_array
 from .data import Data
-from .handle import Handle, native, of_c, to_json
+from .errors import InvalidArgument
+from .handle import Handle, native, of_c, one_at_a_time, plain_json, to_json
 from .model import Model
 from .progress import Progress
 from .recipe import Recipe, recipe_of
 from .reports import Evaluation, StepReport
+
+_LONGEST = 1e9  # seconds: 64 bits of nanoseconds hold them
 
 Batch = Mapping[str, Array]
 """Arrays by the names of the model's inputs; their first dimension is the rows."""
@@ -21,13 +26,20 @@ Batch = Mapping[str, Array]
 class Trainer(Handle):
     """Trains a model as a recipe says. With data, steps draw from it; without, each step is given its batch."""
 
-    __slots__ = ("_model",)
+    __slots__ = ("_model", "_copying")
 
     @of_c("st_trainer_create")
     def __init__(self, model: Model, recipe: Recipe | Mapping[str, Any] | str, data: Data | None = None) -> None:
         settings = recipe_of(recipe)._native
-        self._native = native.Trainer(model._native, settings) if data is None else native.Trainer(model._native, settings, data._native)
+        of = Model._native_of(model)
+        self._native = native.Trainer(of, settings) if data is None else native.Trainer(of, settings, Data._native_of(data))
         self._model = model
+        self._copying = threading.Lock()
+
+    def close(self) -> None:
+        """Gives it back now."""
+        with one_at_a_time(self._copying, "Trainer.close"):
+            super().close()
 
     @of_c("st_trainer_step")
     def step(self, batch: Batch | None = None) -> StepReport:
@@ -54,7 +66,9 @@ class Trainer(Handle):
     @of_c("st_trainer_advance")
     def advance(self, seconds: float, batch: Batch | None = None) -> StepReport | None:
         """Works on the step for about so long; its report when it is whole. Call again with the same batch until then."""
-        return self._native.work(batch, max(0, round(seconds * 1e9)))  # type: ignore[no-any-return]
+        if math.isnan(seconds):
+            raise InvalidArgument("advance: seconds is NaN; give a number, inf to go on until the step is whole")
+        return self._native.work(batch, round(min(max(seconds, 0), _LONGEST) * 1e9))  # type: ignore[no-any-return]
 
     @of_c("st_trainer_forward")
     def forward(self, batch: Batch) -> dict[str, memoryview]:
@@ -62,7 +76,8 @@ class Trainer(Handle):
 
         For PyTorch: torch.from_numpy(numpy.asarray(outputs["prediction"])).requires_grad_(), whose .grad goes to backward().
         """
-        return {name: copy_of(memory) for name, memory in self._native.forward(batch).items()}
+        with one_at_a_time(self._copying, "Trainer.forward"):  # its memory, which close() ends
+            return {name: copy_of(memory) for name, memory in self._native.forward(batch).items()}
 
     @of_c("st_trainer_backward")
     def backward(self, output_gradients: Batch | None = None) -> None:
@@ -77,12 +92,12 @@ class Trainer(Handle):
     @of_c("st_trainer_evaluate")
     def evaluate(self, data: Data) -> Evaluation:
         """The loss and metrics over all rows, dropout off."""
-        return self._native.evaluate(data._native)  # type: ignore[no-any-return]
+        return self._native.evaluate(Data._native_of(data))  # type: ignore[no-any-return]
 
     @of_c("st_trainer_evaluate_average")
     def evaluate_average(self, data: Data) -> Evaluation:
         """evaluate() with the moving averages (the recipe's ema_decay) in the weights' place."""
-        return self._native.evaluate_average(data._native)  # type: ignore[no-any-return]
+        return self._native.evaluate_average(Data._native_of(data))  # type: ignore[no-any-return]
 
     @of_c("st_trainer_average")
     def average(self, name: str, out: Array | None = None) -> Any:
@@ -106,7 +121,7 @@ class Trainer(Handle):
     @of_c("st_trainer_set")
     def set(self, key: str, value: Any) -> None:
         """Changes a key of the recipe from the next step on: lr, warmup, lr_schedule and what it is made from."""
-        self._native.set(key, json.dumps(value))
+        self._native.set(key, plain_json(value))
 
     @of_c("st_trainer_get")
     def get(self, key: str) -> Any:
@@ -146,7 +161,7 @@ class Trainer(Handle):
     @of_c("st_trainer_log")
     def log(self, path: str | os.PathLike[str]) -> None:
         """From the next step on, one JSON object a step goes to `path`."""
-        self._native.log(os.fspath(path))
+        self._native.log(os.fsencode(path))
 
     @of_c("st_trainer_log_end")
     def log_end(self, validation_loss: float = float("nan")) -> None:
@@ -156,4 +171,4 @@ class Trainer(Handle):
     @of_c("st_trainer_write_report")
     def write_report(self, path: str | os.PathLike[str], **facts: Any) -> None:
         """One HTML page about the run so far. facts: texts and numbers shown as they are."""
-        self._native.write_report(os.fspath(path), to_json(facts))
+        self._native.write_report(os.fsencode(path), to_json(facts))

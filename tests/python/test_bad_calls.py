@@ -1,0 +1,307 @@
+"""What a clumsy or hostile program does: each is an exception that names the value and the way out."""
+
+import copy
+import gc
+import math
+import os
+import pickle
+import sys
+import threading
+
+import numpy
+import pytest
+
+import scaletrain as st
+from nets import mlp, resident_kb, sine, trainer
+
+
+def test_values_of_another_graph_are_refused(context):
+    graph, other = st.Graph(context), st.Graph(context)
+    x, y = graph.input("x", "f32", (st.BATCH, 3)), other.input("y", "f32", (st.BATCH, 3))
+    for call in (lambda: x + y, lambda: graph.op("neg", y), lambda: graph.linear("l", y, 3), lambda: graph.output("o", y),
+                 lambda: graph.loss(y), lambda: graph.info(y), lambda: st.ops.add(x, y)):
+        with pytest.raises(st.InvalidArgument, match="belongs to another graph"):
+            call()
+
+
+def test_a_value_shows_itself(context, capfd):
+    x = st.Graph(context).input("x", "f32", (st.BATCH, 3))
+    assert repr(x) == "<scaletrain.Value 1 f32[-1, 3]>"
+    gc.collect()
+    assert capfd.readouterr().err == ""  # "swig/python detected a memory leak", it said
+
+
+def test_results_that_an_op_has_not_are_refused(context):
+    x = st.Graph(context).input("x", "f32", (st.BATCH, 3))
+    for count in (0, -1, 2, 10**6, 2**31 - 1, 2**40):
+        with pytest.raises(st.InvalidArgument):
+            x.graph.op("neg", x, results=count)
+
+
+def test_numbers_say_which_and_what(context):
+    train = trainer(context, st.Data.arrays(context, sine()))
+    with pytest.raises(TypeError, match=r"steps: an integer is wanted, not 1.5 \(float\)"):
+        train.run(1.5)
+    with pytest.raises(st.InvalidArgument, match="steps: 9223372036854775808 is not between"):
+        train.run(2**63)
+    with pytest.raises(TypeError, match=r"t: a number is wanted, not 'half' \(str\)"):
+        mlp(context).blend(mlp(context), "half")
+    with pytest.raises(st.InvalidArgument, match="alpha: 1e[+]300 is beyond what a 32-bit float holds"):
+        a = numpy.ones((2, 2), numpy.float32)
+        st.Gemm(context, 2, 2, 2).run(a, a, a.copy(), alpha=1e300)
+    with pytest.raises(TypeError, match=r"dims: a sequence of integers is wanted, not '12' \(str\)"):
+        st.Tensor(context, "f32", "12")
+    with pytest.raises(TypeError, match=r"shared: True or False is wanted, not 3 \(int\)"):
+        st.Predictor(mlp(context), shared=3)
+    assert st.Predictor(mlp(context), shared=numpy.bool_(True))
+    for seconds in (math.nan, "soon"):
+        with pytest.raises((st.InvalidArgument, TypeError)):
+            train.advance(seconds)
+    assert train.advance(math.inf).step == 1
+
+
+def test_a_token_beyond_32_bits_is_no_other_token(context):
+    model = st.Model.builtin(context, "gpt", layers=1, width=8, heads=1, context=8, vocabulary=16)
+    with pytest.raises(st.InvalidArgument, match=r"prompt\[1\]: 4294967297 is not between"):
+        st.Predictor(model).generate([1, 2**32 + 1], tokens=1)
+
+
+def test_a_nul_ends_no_text(context, tmp_path):
+    for call in (lambda: st.Context(device="cpu\0junk"), lambda: st.Recipe('{"lr": 0.1}\0junk'), lambda: st.live_handles("model\0"),
+                 lambda: mlp(context).write_file(f"{tmp_path}/a\0b"), lambda: trainer(context).step({"x\0": numpy.ones(1)}),
+                 lambda: st.Graph(context).input("x\0", "f32", (1,))):
+        with pytest.raises(st.InvalidArgument, match="has a NUL character"):
+            call()
+    with pytest.raises(st.InvalidArgument, match=r"'\\ud800' is not Unicode"):
+        st.Context(device="\ud800")
+
+
+def test_a_files_name_may_be_any_bytes(context, tmp_path):
+    for name in (b"\xff.safetensors", os.fsdecode(b"\xfe.safetensors")):
+        path = os.path.join(os.fsencode(tmp_path), os.fsencode(name))
+        mlp(context).write_file(path)
+        mlp(context).read_file(os.fsdecode(path))
+    with pytest.raises(FileNotFoundError) as caught:
+        mlp(context).read_file(os.fsdecode(b"/nowhere/\xff"))
+    assert caught.value.file == os.fsdecode(b"/nowhere/\xff")
+
+
+def test_other_objects_than_the_call_takes_are_named(context):
+    for call in (lambda: st.Trainer(None, {}), lambda: st.Trainer(context, {}), lambda: st.Model(None), lambda: st.Predictor("m"),
+                 lambda: st.Tensor(None, "f32", (1,)), lambda: mlp(context).blend(3, 0.5), lambda: st.Graph(context).loss(3),
+                 lambda: st.Trainer(mlp(context), {}, mlp(context)), lambda: st.clip_norm(None, [], 1)):
+        with pytest.raises(TypeError, match="a [A-Z][a-z]+ (of the graph )?is wanted here, not "):
+            call()
+    for noun in (st.Data, st.Pending, st.PackedMatrix):
+        with pytest.raises(TypeError, match="made by|given by"):
+            noun(None)
+
+
+def test_the_classes_below_take_no_none():
+    for method in (st.trainer.native.Trainer.step, st.trainer.native.Model.digest, st.trainer.native.Context.close):
+        with pytest.raises(TypeError):
+            method(None, *[None] * (method.__code__.co_argcount - 1))
+
+
+def test_a_subclass_that_makes_nothing_says_so():
+    class Mine(st.Trainer):
+        def __init__(self):
+            pass
+
+    for call in (lambda: Mine().step(), lambda: Mine().close()):
+        with pytest.raises(st.InvalidHandle, match="calls super"):
+            call()
+
+
+def test_copies_and_pickles_are_refused(context):
+    for noun in (context, mlp(context), st.Recipe(), st.Tensor(context, "f32", (1,))):
+        for way in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="cannot be copied or pickled"):
+                way(noun)
+    with pytest.raises(st.FileNotFound) as caught:
+        st.Data.files(context, "/nowhere")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is st.FileNotFound and (again.file, str(again)) == ("/nowhere", str(caught.value))
+
+
+def test_numpys_numbers_are_settings(context):
+    recipe = st.Recipe(lr=numpy.float32(0.5), batch=numpy.int64(3))
+    assert recipe["lr"] == 0.5 and recipe["batch"] == 3
+    assert st.Model.builtin(context, "mlp", hidden=numpy.array([8])).parameters[0].shape == (1, 8)
+    with pytest.raises(TypeError, match="is no value for JSON"):
+        st.Recipe(lr=object())
+
+
+def test_a_strided_tensor_is_seen_as_it_lies(context):
+    a = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
+    for array in (a.T, a[:, ::2], numpy.broadcast_to(a[0], (5, 4)), a[1:]):
+        tensor = st.Tensor.of(context, array)
+        assert (numpy.asarray(tensor) == array).all() and tensor.memory().strides == array.strides
+    with pytest.raises(BufferError):
+        numpy.frombuffer(st.Tensor.of(context, a.T).memory(), numpy.float32)  # wants it without gaps
+
+
+def test_a_tensor_over_read_only_memory_is_read_only(context):
+    fixed = b"abc"
+    tensor = st.Tensor.of(context, fixed)
+    with pytest.raises(TypeError):
+        tensor.memory()[0] = 0
+    with pytest.raises(BufferError, match="read-only"):
+        tensor.__dlpack__()
+    assert fixed == b"abc" and not numpy.asarray(tensor).flags.writeable
+
+
+class Fresh:
+    """Gives other memory by each capsule, as a lazy array does."""
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    def __dlpack__(self, **_):
+        return numpy.full(self.shape, 7, numpy.float32).__dlpack__()
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+def test_what_dlpack_gave_stays(context):
+    tensor = st.Tensor.of(context, Fresh((1 << 20,)))
+    rows = st.Data.arrays(context, {"x": Fresh((64, 1)), "y": Fresh((64, 1))})
+    gc.collect()
+    spill = [numpy.zeros(1 << 20, numpy.float32) for _ in range(4)]
+    assert tensor.memory()[5] == 7 and len(spill) == 4
+    assert math.isfinite(trainer(context, rows).step().loss)
+    rows.close()
+
+
+def test_a_capsule_is_taken_once(context):
+    class Once:
+        def __init__(self):
+            self.capsule = numpy.ones(1000, numpy.float32).__dlpack__()
+
+        def __dlpack__(self, **_):
+            return self.capsule
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    for _ in range(200):
+        source, taken = Once(), []
+
+        def take():
+            try:
+                taken.append(st.Tensor.from_dlpack(context, source))
+            except st.InvalidArgument as error:
+                assert "taken already" in str(error)
+
+        threads = [threading.Thread(target=take) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(taken) == 1
+    with pytest.raises(TypeError, match="has no __dlpack__"):
+        st.Tensor.from_dlpack(context, None)
+
+
+def test_a_batch_that_changes_while_it_is_read_is_read_as_it_was(context):
+    batch = {}
+
+    class Changing(Fresh):
+        def __dlpack__(self, **_):
+            batch.clear()
+            gc.collect()
+            batch.update({f"k{i}": 1 for i in range(50)})
+            return super().__dlpack__()
+
+    batch["".join(["x"])] = Changing((64, 1))
+    batch["y"] = Fresh((64, 1))
+    assert trainer(context).step(batch).step == 1
+
+
+def test_memory_that_was_lent_is_not_in_an_exceptions_frames(context):
+    def fill(rows, arrays):
+        seen, part = numpy.asarray(arrays[0]), arrays[1][:]
+        raise KeyError(len(seen) + len(part))
+
+    train = trainer(context, st.Data.rows_of(context, 64, {"x": ("f32", (1,)), "y": ("f32", (1,))}, fill))
+    with pytest.raises(KeyError) as caught:
+        train.step()
+    inside = caught.traceback[-1].frame.f_locals
+    assert "seen" not in inside and "part" not in inside
+
+
+def test_tasks_that_nobody_waits_for_are_waited_for():
+    def parallel(n, task):
+        for i in range(n):
+            threading.Thread(target=task, args=(i,)).start()
+
+    quiet, threading.excepthook = threading.excepthook, lambda _: None  # a task that comes too late is a RuntimeError
+    a = numpy.random.default_rng(1).standard_normal((128, 128)).astype(numpy.float32)
+    try:
+        with st.Context(threads=4, parallel=parallel) as lent:
+            gemm = st.Gemm(lent, 128, 128, 128)
+            for _ in range(100):
+                c = numpy.zeros_like(a)
+                gemm.run(a, a, c)
+                assert numpy.abs(c - a @ a).max() < 1e-3
+    finally:
+        threading.excepthook = quiet
+
+
+def test_functions_that_would_not_run_are_refused(context):
+    def generator(*_):
+        yield 1
+
+    async def coroutine(*_):
+        pass
+
+    train = trainer(context, st.Data.arrays(context, sine()))
+    for function in (generator, coroutine):
+        with pytest.raises(st.InvalidArgument, match="give a plain function"):
+            train.run(100, function)
+    done = train.step().step
+    train.run(1000, lambda report: numpy.bool_(report.step < done + 2))
+    assert train.step().step == done + 3
+
+
+def test_closing_while_another_thread_copies_is_busy_or_late(context):
+    model = st.Model.builtin(context, "mlp", inputs=300, hidden=[8], outputs=2000)
+    batch = {"x": numpy.ones((256, 300), numpy.float32), "y": numpy.ones((256, 2000), numpy.float32)}
+    parameter = numpy.ones(100_000, numpy.float32)
+
+    def tries(call, times):
+        for _ in range(times):
+            try:
+                call()
+            except (st.Busy, st.InvalidHandle, st.WrongState):
+                pass
+
+    for _ in range(20):
+        train = st.Trainer(model, {"batch": 256})
+        optimizer = st.Optimizer(context, {"w": parameter}, optimizer="adamw")
+        calls = [(lambda: train.forward(batch), 2), (train.close, 100), (optimizer.close, 100),
+                 (lambda: [bytes(memory) for memory in optimizer.state().values()], 20)]  # fmt: skip
+        threads = [threading.Thread(target=tries, args=call) for call in calls]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+def test_a_refused_array_is_let_go(context):
+    array = bytearray(8)
+    with pytest.raises(st.InvalidArgument, match='format "h"'):
+        st.Tensor.of(context, memoryview(array).cast("h"))
+    gc.collect()
+    array.append(1)  # nobody sees it any more
+    before = resident_kb()
+    for _ in range(200):
+        with pytest.raises(st.InvalidArgument):
+            st.clip_norm(context, [numpy.ones(100_000, numpy.int16)], 1)
+    assert resident_kb() - before < 10_000
+
+
+def test_no_terminal_and_no_stderr_is_no_bar(context, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    trainer(context, st.Data.arrays(context, sine())).run(2, progress=True)
