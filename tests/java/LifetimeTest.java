@@ -194,12 +194,10 @@ class LifetimeTest {
   @CsvSource({"open,0", "step,3", "fill,3", "thread,0", "future,3", "halt,3"})
   void aProgramMayEndWhileTheLibraryIsAtWork(String how, int code) throws Exception {
     for (int i = 0; i < 3; ++i) {
-      Process program = new ProcessBuilder(Path.of(System.getProperty("java.home"), "bin/java").toString(), "-XX:TieredStopAtLevel=1",
-          "-cp", System.getProperty("java.class.path") + ":" + classes(), "-XX:ErrorFile=/dev/null", "-Xcheck:jni",
-          "-Dorg.scaletrain.library.path=" + System.getProperty("org.scaletrain.library.path", folder()), "org.scaletrain.tests.Ending",
-          how)
-                            .redirectErrorStream(true)
-                            .start();
+      List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin/java").toString(), "-Xcheck:jni",
+          "-XX:TieredStopAtLevel=1", "-cp", classes(), "-Dorg.scaletrain.library.path=" + folder(), "org.scaletrain.tests.Ending", how));
+      if (Runtime.version().feature() >= 22) command.add(1, "--enable-native-access=ALL-UNNAMED");  // or it warns
+      Process program = new ProcessBuilder(command).redirectErrorStream(true).start();
       String said = new String(program.getInputStream().readAllBytes());
       assertTrue(program.waitFor(60, TimeUnit.SECONDS), said);
       assertEquals(code, program.exitValue(), said);
@@ -214,6 +212,7 @@ class LifetimeTest {
   }
 
   private static String folder() {
+    if (System.getProperty("org.scaletrain.library.path") != null) return System.getProperty("org.scaletrain.library.path");
     try {
       return Path.of(Context.class.getProtectionDomain().getCodeSource().getLocation().toURI()).getParent().toString();
     } catch (java.net.URISyntaxException never) {
