@@ -22,9 +22,10 @@ struct RawViews {
 };
 
 inline View view_of(const RawView& raw) {
-  const std::vector<int64_t> dims(raw.dims, raw.dims + raw.rank);
-  const auto dtype = static_cast<DType>(raw.dtype);
-  View view = raw.writable != 0 ? View(dtype, raw.data, dims, raw.bytes) : View(dtype, static_cast<const void*>(raw.data), dims, raw.bytes);
+  const st_view plain{raw.dtype, raw.rank, raw.dims, raw.has_strides != 0 ? raw.strides : nullptr, raw.data, raw.bytes};
+  if (raw.writable != 0) return View(plain);
+  View view(static_cast<DType>(raw.dtype), static_cast<const void*>(raw.data), std::vector<int64_t>(raw.dims, raw.dims + raw.rank),
+            raw.bytes);
   if (raw.has_strides != 0) view.strided(std::vector<int64_t>(raw.strides, raw.strides + raw.rank));
   return view;
 }
