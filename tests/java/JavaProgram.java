@@ -5,11 +5,14 @@ import java.net.URISyntaxException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.scaletrain.Context;
 
 /** A program in a Java of its own, with the package on its class path. */
 final class JavaProgram {
+  private static final int MOST_SECONDS = 600;
+
   private JavaProgram() {}
 
   /** As in a shell: {@code java -cp scaletrain.jar WORDS}. */
@@ -20,10 +23,23 @@ final class JavaProgram {
     return new ProcessBuilder(command).redirectErrorStream(true);
   }
 
+  /** A main class of the tests, with options of Java's. */
+  static ProcessBuilder ofTests(Class<?> main, List<String> options, String... words) {
+    List<String> all = new ArrayList<>(List.of("-cp", jar() + ":" + origin(main)));
+    all.addAll(options);
+    all.add(main.getName());
+    all.addAll(List.of(words));
+    return of(all.toArray(new String[0]));
+  }
+
   /** Where the package under test comes from. */
   static Path jar() {
+    return origin(Context.class);
+  }
+
+  private static Path origin(Class<?> of) {
     try {
-      return Path.of(Context.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+      return Path.of(of.getProtectionDomain().getCodeSource().getLocation().toURI());
     } catch (URISyntaxException never) {
       throw new IllegalStateException(never);
     }
@@ -32,9 +48,9 @@ final class JavaProgram {
   /** Runs to its end; what it printed. Throws when it ends otherwise than with 0, or does not. */
   static String printed(ProcessBuilder program) throws IOException, InterruptedException {
     Process process = program.start();
+    CompletableFuture.delayedExecutor(MOST_SECONDS, TimeUnit.SECONDS).execute(process::destroyForcibly);
     String said = new String(process.getInputStream().readAllBytes());
-    if (!process.waitFor(120, TimeUnit.SECONDS) || process.exitValue() != 0)
-      throw new AssertionError(program.command() + " ended badly:\n" + said);
+    if (process.waitFor() != 0) throw new AssertionError(program.command() + " ended badly:\n" + said);
     return said;
   }
 }

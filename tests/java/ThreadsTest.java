@@ -7,8 +7,11 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CountDownLatch;
@@ -68,7 +71,7 @@ class ThreadsTest {
   void anObjectThatIsInUseSaysSo() throws Throwable {
     try (Context context = new Context(); Trainer trainer = trainerOnData(context)) {
       whileRunning(trainer, () -> {
-        for (Executable call : List.<Executable>of(trainer::step, trainer::digest, trainer::close, () -> trainer.advance(null, java.time.Duration.ZERO),
+        for (Executable call : List.<Executable>of(trainer::step, trainer::digest, trainer::close, () -> trainer.advance(null, Duration.ZERO),
                 () -> trainer.forward(Nets.batch()), trainer::apply, () -> trainer.gradient("layer.0.weight")))
           assertTrue(assertThrows(Busy.class, call).getMessage().length() > 20);
       });
@@ -158,7 +161,7 @@ class ThreadsTest {
       for (int step = 0; step < 300; ++step) trainer.step(Nets.batch());
       asking.forEach(CompletableFuture::join);
       predictor.refresh();
-      assertFalse(java.util.Arrays.equals(expected, answer(predictor, x)));
+      assertFalse(Arrays.equals(expected, answer(predictor, x)));
     }
   }
 
@@ -225,7 +228,7 @@ class ThreadsTest {
             calls.add(scaler::scale);
           }
           case 1 -> {
-            Schedule schedule = new Schedule(java.util.Map.of("lr", 0.1));
+            Schedule schedule = new Schedule(Map.of("lr", 0.1));
             objects.add(schedule);
             calls.add(() -> schedule.at(1));
           }
