@@ -1,4 +1,4 @@
-#include <cmath>
+#include <algorithm>
 #include <variant>
 
 #include "base/error.h"
@@ -13,6 +13,7 @@ constexpr const char* kHead =
     "\n"
     "import java.util.ArrayList;\n"
     "import java.util.Arrays;\n"
+    "import java.util.LinkedHashMap;\n"
     "import java.util.List;\n"
     "import java.util.Map;\n"
     "\n"
@@ -25,7 +26,20 @@ constexpr const char* kHead =
     " * <p>Made from {@code runtime/ir/ops.def} by {@code capi/src/ops_header.cpp}: change the row, not this file.\n"
     " */\n"
     "public final class Ops {\n"
-    "  private Ops() {}\n";
+    "  private Ops() {}\n"
+    "\n"
+    "  /** attributes: names and values in turn. */\n"
+    "  private static Value op(Graph graph, String name, int results, List<Value> inputs, Object... attributes) {\n"
+    "    Map<String, Object> all = new LinkedHashMap<>();\n"
+    "    for (int i = 0; i < attributes.length; i += 2) all.put((String) attributes[i], attributes[i + 1]);\n"
+    "    return graph.op(name, inputs, all, results);\n"
+    "  }\n"
+    "\n"
+    "  private static Value op(String name, int results, List<Value> inputs, Object... attributes) {\n"
+    "    return op(Graph.of(inputs), name, results, inputs, attributes);\n"
+    "  }\n";
+
+constexpr size_t kColumns = 130;
 
 /// "keep_dims" is keepDims.
 std::string camel(std::string_view name) {
@@ -73,11 +87,21 @@ std::string notes_of(const OpInfo& op) {
   return notes;
 }
 
-std::string map_of(const std::vector<OpAttr>& attrs) {
-  if (attrs.empty()) return "Map.of()";
-  std::string entries;
-  for (const OpAttr& attr : attrs) entries += text(entries.empty() ? "" : ", ", "Map.entry(\"", attr.name, "\", ", camel(attr.name), ")");
-  return text("Map.ofEntries(", entries, ")");
+/// A comment of Javadoc's, in lines that are short enough.
+std::string comment_of(const std::string& words) {
+  std::string lines, line;
+  for (size_t at = 0; at < words.size();) {
+    const size_t end = std::min(words.find(' ', at), words.size());
+    const std::string word = words.substr(at, end - at);
+    if (!line.empty() && line.size() + 1 + word.size() > kColumns) {
+      lines += "   * " + line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+    at = end + 1;
+  }
+  if (lines.empty()) return text("  /** ", line, " */\n");
+  return text("  /**\n", lines, "   * ", line, "\n   */\n");
 }
 
 /// One method, with these inputs and attributes; what is left out is not there at all.
@@ -90,20 +114,17 @@ std::string method_of(const OpInfo& op, size_t inputs, bool with_attributes) {
     add(arguments, text(op.inputs[i].variadic ? "List<Value> " : "Value ", camel(op.inputs[i].name)));
     add(given, camel(op.inputs[i].name));
   }
-  std::vector<OpAttr> attrs;
+  std::string results = text(op.outputs.size()), attributes;
   for (const OpAttr& attr : op.attrs) {
     if (!with_attributes && !attr.required) continue;
-    attrs.push_back(attr);
+    if (gives_list(op) && has_list(attr)) results = camel(attr.name) + ".length";
+    attributes += text(", \"", attr.name, "\", ", camel(attr.name));
     add(arguments, text(type_of(attr), ' ', camel(attr.name)));
   }
   const std::string list = op.inputs.empty() ? "List.of()" : variadic ? given : text("Arrays.asList(", given, ")");
-  const std::string graph = op.inputs.empty() ? "graph" : text("Graph.of(", list, ")");
-  std::string results = text(op.outputs.size());
-  for (const OpAttr& attr : attrs)
-    if (gives_list(op) && has_list(attr)) results = camel(attr.name) + ".length";
-  const std::string made = text(graph, ".op(\"", op.name, "\", ", list, ", ", map_of(attrs), ", ", results, ")");
+  const std::string made = text("op(", op.inputs.empty() ? "graph, " : "", "\"", op.name, "\", ", results, ", ", list, attributes, ")");
   const std::string name = camel(op.name);
-  const std::string head = text("\n  /** ", commented(op.help), commented(notes_of(op)), ". */\n  public static ");
+  const std::string head = text("\n", comment_of(commented(op.help) + commented(notes_of(op)) + "."), "  public static ");
   if (!gives_list(op)) return text(head, "Value ", name, "(", arguments, ") {\n    return ", made, ";\n  }\n");
   return text(
       head, "List<Value> ", name, "(", arguments, ") {\n    Value first = ", made,

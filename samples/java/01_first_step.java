@@ -10,7 +10,6 @@ import org.scaletrain.Init;
 import org.scaletrain.Model;
 import org.scaletrain.Ops;
 import org.scaletrain.Recipe;
-import org.scaletrain.Scope;
 import org.scaletrain.StepReport;
 import org.scaletrain.Trainer;
 import org.scaletrain.Value;
@@ -19,10 +18,10 @@ class FirstStep {
   static final int ROWS = 64, WIDTH = 32, STEPS = 400;
 
   static Value linear(Graph graph, String name, Value x, long inputs, long outputs) {
-    try (Scope scope = graph.scope(name)) {
+    return graph.scope(name, () -> {
       Value weight = graph.parameter("weight", Init.XAVIER, 1, inputs, outputs);
       return x.matmul(weight).add(graph.parameter("bias", Init.ZEROS, 0, outputs));
-    }
+    });
   }
 
   public static void main(String[] arguments) {

@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.scaletrain.internal.Attributes;
 
 /** A model as ops over values. {@link Ops} has each op as a method. The call that is wrong throws. */
@@ -141,6 +142,16 @@ public final class Graph extends Handle {
   public Scope scope(String name) {
     raw.begin_scope(name);
     return new Scope(this);
+  }
+
+  /** Names what {@code body} makes {@code name.*}; gives what it gives. */
+  public <T> T scope(String name, Supplier<T> body) {
+    raw.begin_scope(name);
+    try {
+      return body.get();
+    } finally {
+      raw.end_scope();
+    }
   }
 
   /** What predictors and {@link Trainer#forward} give by this name. */
