@@ -11,13 +11,6 @@ namespace python = scaletrain::python;
 #define SWIG_PYTHON_THREAD_BEGIN_ALLOW python::Unlocked unlocked
 #define SWIG_PYTHON_THREAD_END_ALLOW unlocked.end()
 %}
-// The lock is taken from threads of the library's, which can find that of the main interpreter alone.
-%init %{
-  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
-    PyErr_SetString(PyExc_ImportError, "scaletrain works in the main interpreter only, not in a sub-interpreter; start a process instead");
-    return -1;
-  }
-%}
 
 %exception {
   try {

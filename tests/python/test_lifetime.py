@@ -60,6 +60,49 @@ def test_objects_leave_memory_flat_and_no_handle():
     assert st.live_handles() == handles
 
 
+def test_an_object_with_its_own_functions_in_it_goes():
+    class Program:
+        def __init__(self):
+            self.context = st.Context(threads=1)
+            self.data = st.Data.rows_of(self.context, 64, {"x": ("f32", (1,)), "y": ("f32", (1,))}, self.fill)
+            self.trainer = st.Trainer(st.Model.builtin(self.context, "mlp", hidden=[8]), {"batch": 64}, self.data.split(0.5)[0])
+            self.trainer.set_schedule(self.rate)
+            self.trainer.step()
+
+        def fill(self, rows, arrays):
+            for array in arrays:
+                numpy.asarray(array)[:] = 1
+
+        def rate(self, step):
+            return 0.25
+
+    handles = st.live_handles()
+    for _ in range(5):
+        assert Program().trainer.step().lr == 0.25
+    gc.collect()
+    assert st.live_handles() == handles
+
+
+def test_functions_stay_with_what_calls_them():
+    context = st.Context(threads=1)
+
+    def fill(rows, arrays):
+        numpy.asarray(arrays[0])[:] = 2
+        numpy.asarray(arrays[1])[:] = 3
+
+    def made():
+        data = st.Data.rows_of(context, 64, {"x": ("f32", (1,)), "y": ("f32", (1,))}, fill)
+        train = st.Trainer(st.Model.builtin(context, "mlp", hidden=[8]), {"batch": 32}, data.split(0.5)[0])
+        train.set_schedule(lambda step: 0.5)
+        return train
+
+    train = made()
+    gc.collect()
+    for _ in range(10):
+        report = train.step()
+    assert report.lr == 0.5 and report.loss > 0
+
+
 def test_any_order_of_going_is_fine():
     def make():
         context = st.Context(threads=1)

@@ -8,7 +8,7 @@ from typing import Any, Callable, Mapping, Sequence
 from .arrays import Array, held, number_of
 from .context import Context
 from .errors import InvalidArgument
-from .handle import Handle, native, of_c, to_json
+from .handle import Handle, Owned, native, of_c, to_json
 
 FillFunction = Callable[[Any, Sequence[Any]], None]
 """Gets row ids and an array for each field, memoryviews that end with the call, and writes those rows into the arrays."""
@@ -17,12 +17,13 @@ FillFunction = Callable[[Any, Sequence[Any]], None]
 class Data(Handle):
     """Rows to train on. Made by files(), arrays() or rows_of()."""
 
-    __slots__ = ()
+    __slots__ = ("_keeps",)
 
-    def __init__(self, made: Any) -> None:
+    def __init__(self, made: Any, keeps: object = None) -> None:
         if not isinstance(made, native.Data):
             raise TypeError("Data is made by Data.files(), Data.arrays() or Data.rows_of()")
         self._native = made
+        self._keeps = keeps
 
     @staticmethod
     @of_c("st_data_files")
@@ -45,6 +46,7 @@ class Data(Handle):
         fill(row_ids, arrays) writes those rows into the arrays, one for each field. It is called ahead of use, from threads of the
         library's; what it raises arrives at the step that wanted the rows.
         """
+        owned = Owned(fill)
         named = []
         for name, field in dict(fields).items():
             try:
@@ -54,13 +56,13 @@ class Data(Handle):
                 raise
             except (TypeError, ValueError) as problem:
                 raise InvalidArgument(f"fields: {name!r} is {field!r}; dtype and shape of a row are wanted, as ('f32', (2,))") from problem
-        return Data(native.Data.of_rows(Context._native_of(context), rows, named, fill))
+        return Data(native.Data.of_rows(Context._native_of(context), rows, named, owned.weakly()), owned)
 
     @of_c("st_data_split")
     def split(self, fraction: float, seed: int = 0) -> tuple[Data, Data]:
         """Two over the same source: the first trains, the second, this fraction of the rows, validates."""
         parts = native.DataSplit(self._native, fraction, seed)
-        return Data(parts.take_training()), Data(parts.take_validation())
+        return Data(parts.take_training(), self), Data(parts.take_validation(), self)
 
     @property
     @of_c("st_data_rows")

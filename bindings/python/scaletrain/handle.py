@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import json
 import os
 import threading
+import weakref
 from importlib import resources
 from types import TracebackType
 from typing import Any, Callable, Iterator, TypeVar
 
 from .errors import Busy, InvalidHandle
 
+
+
+def _is_in_main_interpreter() -> bool:
+    for name in ("_interpreters", "_xxsubinterpreters"):  # of 3.13, and before
+        try:
+            interpreters = importlib.import_module(name)
+        except ImportError:
+            continue
+        return bool(interpreters.get_current() == interpreters.get_main())
+    return True
+
+
+if not _is_in_main_interpreter():  # the library's threads find the main one's lock alone
+    raise ImportError("scaletrain works in the main interpreter only, not in a sub-interpreter; start a process instead")
 try:
     from . import native
 except ImportError as problem:
@@ -97,6 +113,31 @@ def one_at_a_time(lock: threading.Lock, call: str) -> Iterator[None]:
         lock.release()
 
 
+class Owned:
+    """A function that the library calls for as long as an object of Python's owns this.
+
+    What the library itself holds no garbage collector sees: an object with a function of its own in it (trainer.set_schedule(self.rate))
+    would be a circle that never goes.
+    """
+
+    __slots__ = ("function", "__weakref__")
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def weakly(self) -> Any:
+        """For the library. What cannot be called it refuses."""
+        if not callable(self.function):
+            return self.function
+        here = weakref.ref(self)
+
+        def call(*arguments: Any) -> Any:
+            owned = here()
+            return None if owned is None else owned.function(*arguments)
+
+        return call
+
+
 def to_json(options: dict[str, Any]) -> str:
     """"" where there are none."""
     return plain_json(options) if options else ""
@@ -115,4 +156,4 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{value!r:.60} ({type(value).__name__}) is no value for JSON: numbers, texts, True, False, None, lists and dicts are")
 
 
-__all__ = ["CALLS", "Handle", "native", "of_c", "one_at_a_time", "plain_json", "to_json"]
+__all__ = ["CALLS", "Handle", "Owned", "native", "of_c", "one_at_a_time", "plain_json", "to_json"]

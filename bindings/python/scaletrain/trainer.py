@@ -11,7 +11,7 @@ from typing import Any, Callable, Mapping
 from .arrays import Array, copy_of, new_array
 from .data import Data
 from .errors import InvalidArgument
-from .handle import Handle, native, of_c, one_at_a_time, plain_json, to_json
+from .handle import Handle, Owned, native, of_c, one_at_a_time, plain_json, to_json
 from .model import Model
 from .progress import Progress
 from .recipe import Recipe, recipe_of
@@ -26,20 +26,22 @@ Batch = Mapping[str, Array]
 class Trainer(Handle):
     """Trains a model as a recipe says. With data, steps draw from it; without, each step is given its batch."""
 
-    __slots__ = ("_model", "_copying")
+    __slots__ = ("_model", "_data", "_copying", "_rate")
 
     @of_c("st_trainer_create")
     def __init__(self, model: Model, recipe: Recipe | Mapping[str, Any] | str, data: Data | None = None) -> None:
         settings = recipe_of(recipe)._native
         of = Model._native_of(model)
         self._native = native.Trainer(of, settings) if data is None else native.Trainer(of, settings, Data._native_of(data))
-        self._model = model
+        self._model, self._data = model, data
+        self._rate: Owned | None = None
         self._copying = threading.Lock()
 
     def close(self) -> None:
         """Gives it back now."""
         with one_at_a_time(self._copying, "Trainer.close"):
             super().close()
+            self._rate = None
 
     @of_c("st_trainer_step")
     def step(self, batch: Batch | None = None) -> StepReport:
@@ -131,7 +133,9 @@ class Trainer(Handle):
     @of_c("st_trainer_set_schedule")
     def set_schedule(self, rate: Callable[[int], float] | None) -> None:
         """The learning rate by the program: rate(k) is that of the step after k successful ones. None: the recipe's again."""
-        self._native.set_schedule(rate)
+        owned = Owned(rate)
+        self._native.set_schedule(owned.weakly())
+        self._rate = owned
 
     @of_c("st_trainer_stop")
     def stop(self) -> None:
