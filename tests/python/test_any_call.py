@@ -1,0 +1,21 @@
+"""Thousands of calls in any order with odd arguments (any_call.py): the process ends well, and nothing is left."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from nets import long_trials
+
+HERE = pathlib.Path(__file__).parent
+
+
+@pytest.mark.parametrize("seed", range(60 if long_trials() else 4))
+def test_no_call_ends_the_process(seed, tmp_path):
+    play = [sys.executable, "-X", "faulthandler", HERE / "any_call.py", str(seed), "10" if long_trials() else "5"]
+    done = subprocess.run(play, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=os.environ)
+    assert (done.returncode, done.stderr) == (0, "")
+    calls, handles = int(done.stdout.split()[0]), int(done.stdout.split()[2])
+    assert calls > 500 and handles == 0
