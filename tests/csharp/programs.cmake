@@ -1,0 +1,25 @@
+# Programs beside the tests: README.md's, and the application of the samples. Each says by its status whether it learned; run on both runtimes.
+# st_add_csharp_program(name source label...): from a source file.
+function(st_add_csharp_program name source)
+  add_custom_command(OUTPUT ${folder}/${name}.exe
+    COMMAND ${mcs} -r:${folder}/ScaleTrain.dll -out:${folder}/${name}.exe ${source}
+    DEPENDS ${source} ${folder}/ScaleTrain.dll
+    VERBATIM)
+  set(programs ${programs} ${folder}/${name}.exe PARENT_SCOPE)
+  add_test(NAME csharp_mono_${name} COMMAND ${ST_MONO} ${folder}/${name}.exe)
+  add_test(NAME csharp_net8_${name} COMMAND ${on_net8} ${folder}/${name}.exe)
+  set_tests_properties(csharp_mono_${name} csharp_net8_${name} PROPERTIES LABELS "${ARGN}" ENVIRONMENT "${environment}")
+endfunction()
+
+st_add_csharp_program(PolicyGradient ${PROJECT_SOURCE_DIR}/samples/csharp/PolicyGradient.cs samples)
+
+# README.md's program as it stands there, in a Main(), since mcs knows no statements outside of one.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md)
+file(READ ${PROJECT_SOURCE_DIR}/README.md readme)
+string(REGEX MATCH "\n```csharp\n((using [^\n]*\n)+)(([^`]|`[^`])*)\n```" found "${readme}")
+if(NOT found)
+  message(FATAL_ERROR "README.md has no block \"```csharp\" that begins with a using")
+endif()
+file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/readme.cs
+  CONTENT "${CMAKE_MATCH_1}static class Readme {\n  static int Main() {\n${CMAKE_MATCH_3}\n    return report.Loss < 0.01 ? 0 : 1;\n  }\n}\n" @ONLY)
+st_add_csharp_program(readme ${CMAKE_CURRENT_BINARY_DIR}/readme.cs csharp readme)
