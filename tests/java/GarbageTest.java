@@ -1,0 +1,153 @@
+package org.scaletrain.tests;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Supplier;
+import org.junit.jupiter.api.Test;
+import org.scaletrain.Accumulator;
+import org.scaletrain.Array;
+import org.scaletrain.ArrayType;
+import org.scaletrain.Batch;
+import org.scaletrain.Context;
+import org.scaletrain.DType;
+import org.scaletrain.Data;
+import org.scaletrain.Graph;
+import org.scaletrain.HostOp;
+import org.scaletrain.Lent;
+import org.scaletrain.Model;
+import org.scaletrain.Ops;
+import org.scaletrain.Optimizer;
+import org.scaletrain.Predictor;
+import org.scaletrain.Tensor;
+import org.scaletrain.Trainer;
+import org.scaletrain.Value;
+
+/** Java collects without a pause while the library is given what nobody else refers to: all numbers stay as they are without. */
+class GarbageTest {
+  static final int ROUNDS = 40;
+
+  private static Array filled(int count, float first) {
+    Array array = Array.allocate(DType.F32, count);
+    for (int i = 0; i < count; ++i) array.floats().put(i, first + i);
+    return array;
+  }
+
+  /** Memory that is freed is written over at once. */
+  private static void churn() {
+    for (int i = 0; i < 20; ++i) filled(Nets.ROWS, Float.NaN);
+  }
+
+  private static List<Object> whileCollecting(Supplier<List<Object>> work) throws InterruptedException {
+    AtomicBoolean over = new AtomicBoolean();
+    Thread collector = new Thread(() -> {
+      while (!over.get()) {
+        System.gc();
+        churn();
+        Thread.yield();
+      }
+    });
+    collector.start();
+    try {
+      return work.get();
+    } finally {
+      over.set(true);
+      collector.join();
+    }
+  }
+
+  private static List<Object> steps() {
+    Context context = new Context();
+    Trainer drawing = new Trainer(Nets.mlp(context), Nets.recipe(), Data.arrays(context, Nets.batch()));
+    Trainer given = new Trainer(Nets.mlp(context), Nets.recipe());
+    double half = 0.5;
+    drawing.setSchedule(k -> 0.01 * half);
+    List<Object> numbers = new ArrayList<>();
+    for (int round = 0; round < ROUNDS; ++round) {
+      numbers.add(drawing.step().loss());
+      numbers.add(given.step(Nets.batch()).loss());
+      numbers.add(given.step(Nets.heapBatch()).loss());
+      given.forward(Nets.batch());
+      if (round % 8 == 0) Nets.stress();
+      given.backward(null);
+      given.apply();
+    }
+    drawing.run(3L * ROUNDS, report -> numbers.add(report.loss() + 0 * new float[1000].length));
+    numbers.add(given.digest());
+    return numbers;
+  }
+
+  private static List<Object> parts() {
+    List<Object> numbers = new ArrayList<>();
+    for (int round = 0; round < ROUNDS; ++round) {
+      Context context = new Context();
+      Optimizer optimizer = new Optimizer(context, Batch.of("w", filled(64, 1)), Map.of("optimizer", "adamw"));
+      Array copies = Array.allocate(DType.BF16, 64);
+      optimizer.keepCopies(copies);  // of weights that only the optimizer knows
+      Array gradient = filled(64, round);
+      Accumulator accumulator = new Accumulator(context, 2, gradient);
+      for (int i = 0; i < 2; ++i) {
+        if (round % 8 == 0) Nets.stress();
+        accumulator.add(3);
+        accumulator.shouldStep();
+        numbers.add(optimizer.step(filled(64, round)).norm());
+      }
+      numbers.add(copies.shorts().get(round));
+      numbers.add(optimizer.state().get(0).bytes().get(5));
+      numbers.add(Tensor.fromDlpack(context, Tensor.wrap(context, filled(64, round)).toDlpack()).array().floats().get(63));
+      Array prediction = Array.of(new float[Nets.ROWS], Nets.ROWS, 1);
+      new Predictor(Nets.mlp(context)).run(Batch.of("x", Nets.batch().get("x")), Batch.of("prediction", prediction));
+      numbers.add(prediction.floats().get(Nets.ROWS - 1));
+    }
+    return numbers;
+  }
+
+  private static List<Object> callbacks() {
+    Context context = new Context();
+    context.registerOp("shifted", new HostOp() {
+      @Override
+      public List<ArrayType> shape(List<ArrayType> inputs) {
+        return inputs;
+      }
+
+      @Override
+      public void forward(List<Lent> inputs, List<Lent> outputs) {
+        float[] x = inputs.get(0).toFloats();
+        for (int i = 0; i < x.length; ++i) outputs.get(0).setFloat(i, x[i] + 1);
+      }
+    });
+    Graph graph = new Graph(context);
+    Value shifted = graph.op("shifted", graph.input("x", Graph.BATCH, 1));
+    graph.loss(Ops.mse(graph.linear("line", shifted, 1), graph.input("y", Graph.BATCH, 1)));
+    Map<String, ArrayType> fields = new LinkedHashMap<>();
+    fields.put("x", ArrayType.f32(1));
+    fields.put("y", ArrayType.f32(1));
+    Data rows = Data.rows(context, 64, fields, (ids, arrays) -> {
+      for (Lent array : arrays.values()) for (int i = 0; i < ids.length; ++i) array.setFloat(i, ids[i] / 64f);
+    });
+    Trainer trainer = new Trainer(new Model(graph, 1), Nets.recipe(), rows.split(0.25).training());
+    List<Object> numbers = new ArrayList<>();
+    trainer.run(2L * ROUNDS, report -> numbers.add(report.loss()));
+    numbers.add(trainer.digest());
+    return numbers;
+  }
+
+  @Test
+  void disturbsNoStep() throws InterruptedException {
+    assertEquals(steps(), whileCollecting(GarbageTest::steps));
+  }
+
+  @Test
+  void disturbsNoOptimizerTensorOrPredictor() throws InterruptedException {
+    assertEquals(parts(), whileCollecting(GarbageTest::parts));
+  }
+
+  @Test
+  void disturbsNoCallback() throws InterruptedException {
+    assertEquals(callbacks(), whileCollecting(GarbageTest::callbacks));
+  }
+}
