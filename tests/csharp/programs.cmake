@@ -1,11 +1,18 @@
-# Programs beside the tests: README.md's, and the application of the samples. Each says by its status whether it learned; run on both runtimes.
-# st_add_csharp_program(name source label...): from a source file.
-function(st_add_csharp_program name source)
+# Programs beside the tests: README.md's, the application of the samples, and those that tests look at from outside.
+
+# st_add_csharp_exe(name source): a program of its own from a source file.
+macro(st_add_csharp_exe name source)
   add_custom_command(OUTPUT ${folder}/${name}.exe
     COMMAND ${mcs} -r:${folder}/ScaleTrain.dll -out:${folder}/${name}.exe ${source}
     DEPENDS ${source} ${folder}/ScaleTrain.dll
     VERBATIM)
-  set(programs ${programs} ${folder}/${name}.exe PARENT_SCOPE)
+  list(APPEND programs ${folder}/${name}.exe)
+endmacro()
+
+# st_add_csharp_program(name source label...): one that says by its status whether it learned, run on both runtimes.
+function(st_add_csharp_program name source)
+  st_add_csharp_exe(${name} ${source})
+  set(programs ${programs} PARENT_SCOPE)
   add_test(NAME csharp_mono_${name} COMMAND ${ST_MONO} ${folder}/${name}.exe)
   add_test(NAME csharp_net8_${name} COMMAND ${on_net8} ${folder}/${name}.exe)
   set_tests_properties(csharp_mono_${name} csharp_net8_${name} PROPERTIES LABELS "${ARGN}" ENVIRONMENT "${environment}")
@@ -23,3 +30,16 @@ endif()
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/readme.cs
   CONTENT "${CMAKE_MATCH_1}static class Readme {\n  static int Main() {\n${CMAKE_MATCH_3}\n    return report.Loss < 0.01 ? 0 : 1;\n  }\n}\n" @ONLY)
 st_add_csharp_program(readme ${CMAKE_CURRENT_BINARY_DIR}/readme.cs csharp readme)
+
+# What LoadingTests starts.
+st_add_csharp_exe(FirstCall ${CMAKE_CURRENT_SOURCE_DIR}/programs/FirstCall.cs)
+
+# Memory seen from below. On Mono alone: valgrind cannot follow .NET 8's collector.
+st_add_csharp_exe(LeakTrial ${CMAKE_CURRENT_SOURCE_DIR}/programs/LeakTrial.cs)
+find_program(ST_VALGRIND NAMES valgrind)
+if(ST_VALGRIND)
+  add_test(NAME csharp_leaks COMMAND ${ST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/leaks.py ${ST_VALGRIND} ${ST_MONO} ${folder}/LeakTrial.exe)
+  set_tests_properties(csharp_leaks PROPERTIES LABELS csharp TIMEOUT 300 ENVIRONMENT "${environment}")
+else()
+  message(STATUS "The C# assembly is not looked at by valgrind, which is not here; tests/setup installs it")
+endif()

@@ -1,6 +1,7 @@
 using System;
 using System.Collections.Generic;
 using System.IO;
+using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 
 namespace ScaleTrain {
@@ -21,15 +22,17 @@ internal static class Loader {
     lock (gate) {
       if (isReady) return;
       var tried = new List<string>();
+      LastProblem();  // compiled and bound by the runtime now: later, that would end what dlopen has to say
       foreach (string folder in Folders()) {
         string path = Path.GetFullPath(Path.Combine(folder, File));
         if (tried.Contains(path)) continue;
         tried.Add(path);
         if (System.IO.File.Exists(path) && dlopen(Utf8.Of(path), Now) == IntPtr.Zero)
-          throw new UnavailableException(path + " is there and cannot be loaded: " + Utf8.From(dlerror())) { File = path };
+          throw new UnavailableException(path + " is there and cannot be loaded: " + LastProblem()) { File = path };
       }
       try {
         Bridge.Begin();
+        Native.native.require_as_compiled();
       } catch (DllNotFoundException missing) {
         throw new UnavailableException(File + " is missing. It was looked for as " + string.Join(", ", tried) + ", and where the runtime looks (" + missing.Message.TrimEnd() +
                                        "). The NuGet package carries it in runtimes/linux-x64/native, a build in its folder csharp; put it, with libscaletrain.so beside it, next to ScaleTrain.dll, " +
@@ -40,6 +43,9 @@ internal static class Loader {
       isReady = true;
     }
   }
+
+  [MethodImpl(MethodImplOptions.NoInlining)]
+  private static string LastProblem() { return Utf8.From(dlerror()); }
 
   private static IEnumerable<string> Folders() {
     string named = Environment.GetEnvironmentVariable("SCALETRAIN_NATIVE");

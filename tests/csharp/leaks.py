@@ -1,0 +1,46 @@
+"""Memory as valgrind sees it, below Mono: nothing of ours is lost, read before it is written or used when it is gone; and what is lost would be seen.
+
+leaks.py VALGRIND MONO LeakTrial.exe"""
+
+import collections
+import pathlib
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+
+OURS = "libscaletrain"
+NOBODYS = ("vgpreload", "libc.so", "libstdc++", "libgcc")  # they allocate for whoever calls them
+
+
+def errors_of_ours(command: list[str]) -> collections.Counter:
+    """Kind and innermost functions of what valgrind holds against the library and its wrapper; Mono's own is left out, also what it allocates in
+    a callback of ours."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = pathlib.Path(folder) / "valgrind.xml"
+        valgrind, *program = command
+        options = ["--leak-check=full", "--show-leak-kinds=definite", "--num-callers=40", "--smc-check=all-non-file", "--xml=yes", f"--xml-file={found}"]
+        done = subprocess.run([valgrind, *options, *program], stdout=subprocess.PIPE, text=True)
+        if done.returncode != 0 or "live handles: " not in done.stdout:
+            sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}")
+        print(done.stdout, end="")
+        ours: collections.Counter = collections.Counter()
+        for error in xml.parse(found).getroot().findall("error"):
+            frames = [(frame.findtext("fn") or "?", pathlib.Path(frame.findtext("obj") or "").name) for frame in error.iter("frame")]
+            whose = next((name for _, name in frames if not name.startswith(NOBODYS)), "")
+            if whose.startswith(OURS):
+                ours[error.findtext("kind"), " < ".join(function for function, _ in frames[:8])] += 1
+        return ours
+
+
+def main(valgrind: str, mono: str, trial: str) -> None:
+    found = errors_of_ours([valgrind, mono, trial])
+    if found:
+        sys.exit("\n".join(f"{count} x {kind}: {where}" for (kind, where), count in found.items()))
+    lost = errors_of_ours([valgrind, mono, trial, "leak"])
+    if {kind for kind, _ in lost} != {"Leak_DefinitelyLost"}:
+        sys.exit(f"three schedules that nobody deletes were not seen: {lost}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
