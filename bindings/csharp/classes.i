@@ -34,6 +34,8 @@ Tensor* tensor_of_dlpack(const Context& context, void* managed) {
 void give(void* functions) { csharp::table() = *static_cast<const csharp::Table*>(functions); }
 /// At the program's end.
 void end_of_runtime() { csharp::end_of_runtime(); }
+/// Threads of ours that the runtime knows.
+int32_t guests() { return csharp::guests().load(); }
 /// One task of a parallel function's.
 void run_task(void* task, int64_t i) { csharp::run_task(task, i); }
 }  // namespace scaletrain

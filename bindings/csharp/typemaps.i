@@ -18,6 +18,7 @@ namespace csharp = scaletrain::csharp;
 %typemap(csinterfaces) SWIGTYPE ""
 
 %exception {
+  csharp::is_of_csharp() = true;
   try {
     $action
   } catch (...) {

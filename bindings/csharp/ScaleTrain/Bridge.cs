@@ -34,7 +34,7 @@ internal static unsafe class Bridge {
     var functions = new IntPtr[table.Length];
     for (int i = 0; i < functions.Length; ++i) functions[i] = Marshal.GetFunctionPointerForDelegate(table[i]);
     fixed (IntPtr* first = functions) ScaleTrain.Native.native.give((IntPtr)first);
-    AppDomain.CurrentDomain.ProcessExit += (sender, arguments) => ScaleTrain.Native.native.end_of_runtime();
+    AppDomain.CurrentDomain.ProcessExit += (sender, arguments) => ProgramEnd.Come();
   }
 
   /// <summary>For a call of native code's on an object, which frees it; zero for null. A disposed object never gets that far.</summary>

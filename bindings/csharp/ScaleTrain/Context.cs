@@ -42,6 +42,7 @@ public sealed class Context : Handle {
     raw.handle.Dispose();
     Safe.Keep(log);
     Safe.Keep(parallel);
+    ProgramEnd.Watch(this);
   }
 
   /// <summary>Ends what is running in it, with a <see cref="CancelledException"/>; from any thread.</summary>

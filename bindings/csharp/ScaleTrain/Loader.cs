@@ -22,6 +22,7 @@ internal static class Loader {
     lock (gate) {
       if (isReady) return;
       var tried = new List<string>();
+      dlerror();  // found now: the runtime's looking for it later would forget the error
       LastProblem();  // compiled and bound by the runtime now: later, that would end what dlopen has to say
       foreach (string folder in Folders()) {
         string path = Path.GetFullPath(Path.Combine(folder, File));

@@ -19,6 +19,7 @@ internal sealed class NativeHandle : SafeHandle {
   internal NativeHandle(IntPtr made, Deleter deleter) : base(IntPtr.Zero, deleter != null) {
     this.deleter = deleter;
     SetHandle(made);
+    if (made != IntPtr.Zero && deleter != null) ProgramEnd.Watch(this);
   }
 
   public override bool IsInvalid { get { return handle == IntPtr.Zero; } }

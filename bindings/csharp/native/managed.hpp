@@ -56,6 +56,27 @@ struct Ending {
   }
 };
 
+/// Whether C# has called from this thread: it is one of its own.
+inline bool& is_of_csharp() {
+  thread_local bool is = false;
+  return is;
+}
+
+/// Threads of ours that have called into the runtime and live. Mono has taken them in, and waits for them at the program's end.
+inline std::atomic<int>& guests() {
+  static std::atomic<int> count{0};
+  return count;
+}
+inline void be_guest() {
+  struct Guest {
+    Guest() { guests().fetch_add(1); }
+    Guest(const Guest&) = delete;
+    Guest& operator=(const Guest&) = delete;
+    ~Guest() { guests().fetch_sub(1); }
+  };
+  thread_local const Guest guest;
+}
+
 /// Around each call into the runtime. Throws Error when the program is ending.
 class Inside {
  public:
@@ -66,6 +87,7 @@ class Inside {
       throw Error(Status::cancelled, "the program is ending: its functions are no longer called");
     }
     ++Ending::mine();
+    if (!is_of_csharp()) be_guest();
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
@@ -75,12 +97,11 @@ class Inside {
   }
 };
 
-/// At the program's end: from now on the runtime is not entered, and nobody else is in it. A callback that never returns is not waited for
-/// beyond ten seconds.
+/// At the program's end: from now on the runtime is not entered, and nobody else is in it. A callback that does not return, as the one that
+/// ends the program where the runtime ends it from another thread, is waited for no longer than a second.
 inline void end_of_runtime() {
   Ending::here().begun.store(true);
-  for (int i = 0; i < 10000 && Ending::here().inside.load() > Ending::mine(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 1000 && Ending::here().inside.load() > Ending::mine(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 /// A GCHandle, freed with its last copy; at the program's end it is left alone.
