@@ -10,14 +10,16 @@ namespace ScaleTrain {
 /// var same = new Batch { { "x", new float[64, 1] }, { "y", new float[64, 1] } };
 /// </code></example>
 public sealed class Batch : IEnumerable<KeyValuePair<string, View>> {
+  private readonly object gate = new object();
+
   internal struct Entry {
     internal string Name;
     internal byte[] Utf8;
     internal View View;
   }
 
-  internal readonly List<Entry> Entries = new List<Entry>();
-  internal long NameBytes;
+  /// <summary>Replaced as a whole by <see cref="Add(string, View)"/>: a call of another thread goes on with those that it has.</summary>
+  internal volatile Entry[] Entries = new Entry[0];
 
   /// <summary>An empty one, to be filled by <see cref="Add(string, View)"/>.</summary>
   public Batch() {}
@@ -28,7 +30,7 @@ public sealed class Batch : IEnumerable<KeyValuePair<string, View>> {
   }
 
   /// <summary>How many arrays.</summary>
-  public int Count { get { return Entries.Count; } }
+  public int Count { get { return Entries.Length; } }
 
   /// <summary>The array of a name.</summary>
   public View this[string name] {
@@ -41,9 +43,13 @@ public sealed class Batch : IEnumerable<KeyValuePair<string, View>> {
 
   /// <summary>One more, with its own dims.</summary>
   public void Add(string name, View view) {
-    byte[] utf8 = Utf8.Of(Handle.Given(name, "name"));
-    Entries.Add(new Entry { Name = name, Utf8 = utf8, View = Handle.Given(view, name) });
-    NameBytes += utf8.Length;
+    var made = new Entry { Name = name, Utf8 = Utf8.Of(Handle.Given(name, "name")), View = Handle.Given(view, name) };
+    lock (gate) {
+      var more = new Entry[Entries.Length + 1];
+      Entries.CopyTo(more, 0);
+      more[more.Length - 1] = made;
+      Entries = more;
+    }
   }
 
   /// <summary>One more, with these dims.</summary>

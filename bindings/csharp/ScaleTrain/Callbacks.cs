@@ -137,7 +137,8 @@ internal sealed unsafe class StreamEnd {
   }
 
   internal long Read(byte* bytes, long room) {
-    int count = stream.Read(piece, 0, (int)Math.Min(room, piece.Length));
+    int wanted = (int)Math.Min(room, piece.Length), count = stream.Read(piece, 0, wanted);
+    if (count < 0 || count > wanted) throw new InvalidArgumentException(stream.GetType().Name + ".Read gave " + count + " bytes where 0 to " + wanted + " were asked for");
     new ReadOnlySpan<byte>(piece, 0, count).CopyTo(new Span<byte>(bytes, count));
     return count;
   }

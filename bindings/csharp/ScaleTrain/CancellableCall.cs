@@ -18,17 +18,17 @@ internal sealed class CancellableCall {
 
   internal T Do<T>(Func<T> call) {
     token.ThrowIfCancellationRequested();
-    T result;
+    bool wasMet = false;
     CancellationTokenRegistration registration = token.Register(Cancel);
     try {
-      result = call();
+      return call();
     } catch (CancelledException ended) when (token.IsCancellationRequested) {
+      wasMet = true;
       throw new OperationCanceledException(ended.Message, ended, token);
     } finally {
       registration.Dispose();  // waits for a Cancel that has begun
+      if (wasCancelled && !wasMet) forget();  // too late, or something else ended the call: the next one must not pay for it
     }
-    if (wasCancelled) forget();  // it came too late: the next call must not pay for it
-    return result;
   }
 
   private void Cancel() {

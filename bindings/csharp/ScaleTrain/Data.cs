@@ -55,8 +55,8 @@ public sealed class Data : Handle {
   public static Data RowsOf(Context context, long rows, IReadOnlyList<Field> fields, FillFunction fill) {
     Given(context, "context");
     Given(fill, "fill");
-    var all = new Writing().Add(Given(fields, "fields").Count);
-    foreach (Field field in fields) all.Add(Given(field.Name, "a field's name")).Add((long)field.DType).Add(field.Dims);
+    var all = new Writing();
+    all.AddAll(Given(fields, "fields"), field => all.Add(Given(field.Name, "a field's name")).Add((long)field.DType).Add(field.Dims));
     var made = new Data(Native.Data.of_rows(context.native, rows, all.Done(), Bridge.Weak(context.Safe, fill)), context.Safe);
     made.Safe.Keep(fill);
     return made;

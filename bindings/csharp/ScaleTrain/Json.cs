@@ -10,7 +10,7 @@ namespace ScaleTrain {
 internal static class Json {
   internal static string Of(object value) {
     var text = new StringBuilder();
-    Write(text, value);
+    Write(text, value, 0);
     return text.ToString();
   }
 
@@ -20,17 +20,22 @@ internal static class Json {
     return options as string ?? Of(options);
   }
 
-  private static void Write(StringBuilder to, object value) {
+  private const int MostDeep = 100;
+
+  private static void Write(StringBuilder to, object value, int depth) {
+    if (depth > MostDeep) throw new InvalidArgumentException("options are more than " + MostDeep + " lists and maps deep, or one holds itself");
     if (value == null) to.Append("null");
     else if (value is bool) to.Append((bool)value ? "true" : "false");
     else if (value is string text) Quote(to, text);
     else if (value is double) to.Append(Number((double)value));
     else if (value is float) to.Append(Number((float)value));
-    else if (value is Enum) Quote(to, value.ToString());
-    else if (value is IDictionary map) WriteMap(to, map);
-    else if (value is IEnumerable list) WriteList(to, list);
-    else if (value is IFormattable number) to.Append(number.ToString(null, CultureInfo.InvariantCulture));
-    else WriteMap(to, MembersOf(value));
+    else if (value is Enum || value is char) Quote(to, value.ToString());
+    else if (IsNumber(value)) to.Append(((IFormattable)value).ToString(null, CultureInfo.InvariantCulture));
+    else if (value is IFormattable) throw new InvalidArgumentException(value + " is of " + value.GetType().Name + ", which options have not: give a bool, a number, a text, a list or a map");
+    else if (value is IDictionary map) WriteMap(to, Pairs(map), depth);
+    else if (value is IEnumerable<KeyValuePair<string, object>> pairs) WriteMap(to, pairs, depth);
+    else if (value is IEnumerable list) WriteList(to, list, depth);
+    else WriteMap(to, MembersOf(value), depth);
   }
 
   private static string Number(double real) {
@@ -38,23 +43,33 @@ internal static class Json {
     return real.ToString("R", CultureInfo.InvariantCulture);
   }
 
-  private static void WriteMap(StringBuilder to, IDictionary map) {
+  private static bool IsNumber(object value) {
+    TypeCode code = Type.GetTypeCode(value.GetType());
+    return code >= TypeCode.SByte && code <= TypeCode.Decimal;
+  }
+
+  private static IEnumerable<KeyValuePair<string, object>> Pairs(IDictionary map) {
+    foreach (DictionaryEntry entry in map)
+      yield return new KeyValuePair<string, object>(entry.Key as string ?? throw new InvalidArgumentException("a map of options has the key " + entry.Key + ", which is no text"), entry.Value);
+  }
+
+  private static void WriteMap(StringBuilder to, IEnumerable<KeyValuePair<string, object>> map, int depth) {
     string between = "{";
-    foreach (DictionaryEntry entry in map) {
+    foreach (KeyValuePair<string, object> entry in map) {
       to.Append(between);
-      Quote(to, (string)entry.Key);
+      Quote(to, entry.Key);
       to.Append(':');
-      Write(to, entry.Value);
+      Write(to, entry.Value, depth + 1);
       between = ",";
     }
     to.Append(between == "{" ? "{}" : "}");
   }
 
-  private static void WriteList(StringBuilder to, IEnumerable list) {
+  private static void WriteList(StringBuilder to, IEnumerable list, int depth) {
     string between = "[";
     foreach (object one in list) {
       to.Append(between);
-      Write(to, one);
+      Write(to, one, depth + 1);
       between = ",";
     }
     to.Append(between == "[" ? "[]" : "]");
@@ -63,7 +78,8 @@ internal static class Json {
   /// <summary>Of an anonymous object, new { layers = 2 }: its properties.</summary>
   private static Dictionary<string, object> MembersOf(object value) {
     var members = new Dictionary<string, object>();
-    foreach (System.Reflection.PropertyInfo property in value.GetType().GetProperties()) members.Add(property.Name, property.GetValue(value, null));
+    foreach (System.Reflection.PropertyInfo property in value.GetType().GetProperties())
+      if (property.GetIndexParameters().Length == 0) members.Add(property.Name, property.GetValue(value, null));
     return members;
   }
 

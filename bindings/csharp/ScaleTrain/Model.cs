@@ -111,8 +111,8 @@ public sealed class Model : Handle {
   [OfC("st_model_read")]
   public ReadReport Read(Stream from, bool partial = false, IReadOnlyDictionary<string, string> rename = null) {
     Given(from, "from");
-    string[] froms = rename == null ? new string[0] : rename.Keys.ToArray(), tos = rename == null ? new string[0] : rename.Values.ToArray();
-    byte[] ofStream = Writing.Of(froms), ofModel = Writing.Of(tos);
+    KeyValuePair<string, string>[] names = rename == null ? new KeyValuePair<string, string>[0] : rename.ToArray();
+    byte[] ofStream = Writing.Of(names.Select(name => name.Key).ToArray()), ofModel = Writing.Of(names.Select(name => name.Value).ToArray());
     return new ReadReport(native.read_from(Bridge.Strong(Safe, new StreamEnd(from)), partial, ofStream, ofModel));
   }
 

@@ -15,7 +15,7 @@ internal sealed unsafe class NativeMemory<T> : MemoryManager<T> where T : struct
     this.owner = owner;
     this.address = address;
     this.length = (int)length;
-    owner.DangerousAddRef(ref held);
+    try { owner.DangerousAddRef(ref held); } catch (ObjectDisposedException) { throw Failure.Closed(); }
   }
 
   ~NativeMemory() { Dispose(false); }

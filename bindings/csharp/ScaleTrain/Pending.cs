@@ -1,10 +1,12 @@
 using System;
+using System.Threading;
 using System.Threading.Tasks;
 
 namespace ScaleTrain {
 
 /// <summary>Work that goes on after the call which began it. Disposing of it waits for the end.</summary>
 public sealed class Pending : Handle {
+  private static readonly TimeSpan longest = TimeSpan.FromDays(10000);  // the library counts nanoseconds in 64 bits
   private readonly Native.Pending native;
   internal override NativeHandle Safe { get { return native.handle; } }
 
@@ -17,8 +19,13 @@ public sealed class Pending : Handle {
   [OfC("st_pending_wait")]
   public void Wait() { native.wait(); }
 
-  /// <summary>Waits at most so long; false: it is still under way.</summary>
-  public bool Wait(TimeSpan most) { return native.wait_for((long)Math.Max(0, most.TotalMilliseconds)); }
+  /// <summary>Waits at most so long; false: it is still under way. <see cref="Timeout.InfiniteTimeSpan"/>: until it is done; another negative one: not at
+  /// all.</summary>
+  public bool Wait(TimeSpan most) {
+    if (most != Timeout.InfiniteTimeSpan && most < longest) return native.wait_for((long)Math.Max(0, most.TotalMilliseconds));
+    Wait();
+    return true;
+  }
 
   /// <summary>Whether <see cref="Wait()"/> would return at once.</summary>
   [OfC("st_pending_poll")]

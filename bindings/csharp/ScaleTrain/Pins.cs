@@ -168,10 +168,12 @@ internal sealed unsafe class Pins : IDisposable {
   }
 
   private void AddAll(Batch batch) {
-    List<Batch.Entry> entries = batch.Entries;
-    Make(entries.Count, batch.NameBytes);
-    var name = (byte*)(Views + entries.Count);
-    for (int i = 0; i < entries.Count; ++i) {
+    Batch.Entry[] entries = batch.Entries;
+    long names = 0;
+    for (int i = 0; i < entries.Length; ++i) names += entries[i].Utf8.Length;
+    Make(entries.Length, names);
+    var name = (byte*)(Views + entries.Length);
+    for (int i = 0; i < entries.Length; ++i) {
       Batch.Entry entry = entries[i];
       int place = Add(entry.View);
       Views[place].Name = (IntPtr)name;

@@ -46,8 +46,8 @@ public sealed class Predictor : Handle {
   public int[] Generate(IReadOnlyList<int> prompt, GenerateOptions options = null, Func<int, bool> onToken = null) {
     GenerateOptions wish = options ?? new GenerateOptions();
     var raw = new Native.GenerateOptions { tokens = wish.Tokens, temperature = wish.Temperature, top_k = wish.TopK, seed = wish.Seed };
-    var given = new Writing().Add(Given(prompt, "prompt").Count);
-    foreach (int token in prompt) given.Add(token);
+    var given = new Writing();
+    given.AddAll(Given(prompt, "prompt"), token => given.Add(token));
     var made = new List<int>();
     Func<int, bool> take = token => {
       made.Add(token);

@@ -67,9 +67,20 @@ internal sealed class Writing {
     return this;
   }
 
-  internal Writing Add(IReadOnlyCollection<long> list) {
-    Add(list.Count);
-    foreach (long value in list) Add(value);
+  internal Writing Add(IEnumerable<long> list) { return AddAll(list, value => Add(value)); }
+
+  /// <summary>How many, and each. Counted here: a list may have changed since it said how many it has.</summary>
+  internal Writing AddAll<T>(IEnumerable<T> list, Action<T> add) {
+    long start = bytes.Position, count = 0;
+    Add(count);
+    foreach (T one in list) {
+      add(one);
+      ++count;
+    }
+    long end = bytes.Position;
+    bytes.Position = start;
+    Add(count);
+    bytes.Position = end;
     return this;
   }
 
@@ -81,26 +92,31 @@ internal sealed class Writing {
   }
 
   internal static byte[] Of(IReadOnlyCollection<string> list) {
-    var all = new Writing().Add(list.Count);
-    foreach (string text in list) all.Add(text);
-    return all.Done();
+    var all = new Writing();
+    return all.AddAll(list, text => all.Add(text)).Done();
   }
 }
 
-/// <summary>Texts as the library has them.</summary>
+/// <summary>Texts as the library has them. One that would arrive as another text is refused.</summary>
 internal static class Utf8 {
+  private static readonly Encoding strict = new UTF8Encoding(false, true);
+
   /// <summary>With a zero behind it; null for null.</summary>
   internal static byte[] Of(string text) {
     if (text == null) return null;
-    if (text.IndexOf('\0') >= 0) throw new InvalidArgumentException("a text holds the character 0, which would end it: " + text.Replace('\0', '?'));
-    var bytes = new byte[Encoding.UTF8.GetByteCount(text) + 1];
-    Encoding.UTF8.GetBytes(text, 0, text.Length, bytes, 0);
+    byte[] bytes = Bytes(text);
+    Array.Resize(ref bytes, bytes.Length + 1);
     return bytes;
   }
 
   internal static byte[] Bytes(string text) {
     if (text == null) throw new InvalidArgumentException("a text is null");
-    return Encoding.UTF8.GetBytes(text);
+    if (text.IndexOf('\0') >= 0) throw new InvalidArgumentException("a text holds the character 0, which would end it: " + text.Replace('\0', '?'));
+    try {
+      return strict.GetBytes(text);
+    } catch (EncoderFallbackException half) {
+      throw new InvalidArgumentException("a text holds half a surrogate pair at " + half.Index + ", which UTF-8 cannot say: " + Encoding.UTF8.GetString(Encoding.UTF8.GetBytes(text)));
+    }
   }
 
   /// <summary>Of a text of C's.</summary>

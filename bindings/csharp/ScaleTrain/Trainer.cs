@@ -90,9 +90,9 @@ public sealed class Trainer : Handle {
   /// <summary>Works on the step for about so long; its report when it is whole, else null. Call again with the same batch until then.</summary>
   [OfC("st_trainer_advance")]
   public StepReport? Advance(TimeSpan budget, Batch batch = null) {
-    long nanoseconds = Math.Max(0, budget.Ticks) * 100;
+    long nanoseconds = Math.Min(Math.Max(0, budget.Ticks), long.MaxValue / 100) * 100;
     using (Turn.Of(Safe, "Trainer.Advance")) {
-      Record told = native.work(batch == null ? IntPtr.Zero : sliced.Of(batch).All, nanoseconds);
+      Record told = batch == null ? native.work(IntPtr.Zero, nanoseconds) : sliced.For(batch, arrays => native.work(arrays, nanoseconds));
       if (told.IsNone) return null;
       sliced.End();
       return Told(StepReport.Of(told));
@@ -105,7 +105,8 @@ public sealed class Trainer : Handle {
   public Batch Forward(Batch batch) {
     Given(batch, "batch");
     using (Turn.Of(Safe, "Trainer.Forward")) {
-      Record told = native.forward(forwarded.Of(batch).All);
+      Record told = forwarded.For(batch, native.forward);
+      forwarded.EndAllButLast();
       var outputs = new Batch();
       for (long left = told.Integer(); left > 0; --left) {
         string name = told.Text();

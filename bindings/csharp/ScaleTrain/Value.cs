@@ -61,8 +61,8 @@ internal static class Attributes {
 
   internal static byte[] Of(IReadOnlyDictionary<string, object> attributes) {
     if (attributes == null) return null;
-    var all = new Writing().Add(attributes.Count);
-    foreach (KeyValuePair<string, object> attribute in attributes) {
+    var all = new Writing();
+    return all.AddAll(attributes, attribute => {
       all.Add(attribute.Key);
       object value = attribute.Value;
       if (value is bool) all.Add((long)Kind.Bool).Add((bool)value ? 1 : 0);
@@ -74,8 +74,7 @@ internal static class Attributes {
       else if (value is string word) all.Add((long)Kind.Word).Add(word);
       else if (value is IReadOnlyCollection<long> list) all.Add((long)Kind.Ints).Add(list);
       else throw new InvalidArgumentException("attribute " + attribute.Key + " is none of bool, int, long, double, text, long[] and DType");
-    }
-    return all.Done();
+    }).Done();
   }
 }
 

@@ -83,15 +83,17 @@ public sealed class View {
   public View Strided(long first, long[] dims, long[] strides) {
     Handle.Given(dims, "dims");
     Handle.Given(strides, "strides");
+    if (this.strides != null) throw new InvalidArgumentException("an array with strides has them already: take the array's own view");
     if (strides.Length != dims.Length) throw new InvalidArgumentException("strides: " + strides.Length + " for " + dims.Length + " dims");
+    bool isEmpty = SizeOf(dims) == 0;
     long least = first, most = first;
-    for (int i = 0; i < dims.Length; ++i) {
-      long reach = checked((dims[i] - 1) * strides[i]);
-      if (dims[i] < 0) throw new InvalidArgumentException("dims " + Text(dims) + ": a negative one");
-      if (reach < 0) least += reach; else most += reach;
+    for (int i = 0; i < dims.Length && !isEmpty; ++i) {
+      if (dims[i] > 1 && (strides[i] > Bytes || strides[i] < -Bytes || dims[i] > Bytes)) most = Bytes;  // beyond, and no sum may overflow
+      else if (strides[i] < 0) least += (dims[i] - 1) * strides[i];
+      else most += (dims[i] - 1) * strides[i];
     }
     long element = DTypes.BytesOf(DType);
-    if (SizeOf(dims) > 0 && (least < 0 || most >= Bytes / element))
+    if (first < 0 || first > Bytes / element || !isEmpty && (least < 0 || most >= Bytes / element))
       throw new InvalidArgumentException("dims " + Text(dims) + " with strides " + Text(strides) + " from element " + first + " on reach beyond the array, which has " + Bytes / element + " elements");
     return new View(source, offset + first * element, DType, (long[])dims.Clone(), (long[])strides.Clone(), Bytes - first * element, IsReadOnly);
   }
@@ -152,7 +154,11 @@ public sealed class View {
 
   internal static long SizeOf(long[] dims) {
     long size = 1;
-    foreach (long dim in dims) size = checked(size * dim);
+    foreach (long dim in dims) {
+      if (dim < 0) throw new InvalidArgumentException("dims " + Text(dims) + ": a negative one");
+      if (dim != 0 && size > long.MaxValue / dim / 8) throw new InvalidArgumentException("dims " + Text(dims) + " are more than any memory");
+      size *= dim;
+    }
     return size;
   }
 
