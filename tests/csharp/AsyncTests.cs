@@ -68,7 +68,7 @@ public class AsyncTests {
     using (var source = new CancellationTokenSource(20)) {
       var batch = new Batch { { "x", new float[4096, 512] }, { "y", new float[4096, 1] } };
       Task<StepReport> step = trainer.StepAsync(batch, source.Token);  // a second or more, left to itself
-      Assert.Throws<OperationCanceledException>(() => Awaited(step));
+      Assert.Catch<OperationCanceledException>(() => Awaited(step));
       Assert.True(step.IsCanceled);
     }
   }

@@ -139,8 +139,8 @@ public class ThreadsTests {
       }
     }
     Assert.AreEqual(new Exception[0], others.Take(3));
-    Assert.Greater(worked, rounds);
-    Assert.Greater(refused, rounds);
+    Assert.Greater(worked, rounds / 10);
+    Assert.Greater(refused, rounds / 10);
     Nets.Collect();
     Assert.LessOrEqual(Library.LiveHandles(), handles);
   }
