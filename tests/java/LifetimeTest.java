@@ -1,12 +1,9 @@
 package org.scaletrain.tests;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.IOException;
 import java.lang.ref.WeakReference;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -44,12 +41,6 @@ import org.scaletrain.WrongState;
 
 /** Objects go when they are closed or collected, in any order, and leave nothing. */
 class LifetimeTest {
-  private static long residentKb() throws IOException {
-    for (String line : Files.readAllLines(Path.of("/proc/self/status")))
-      if (line.startsWith("VmRSS:")) return Long.parseLong(line.replaceAll("[^0-9]", ""));
-    throw new IOException("no VmRSS");
-  }
-
   private static List<Handle> some(boolean callbacks) {
     Context context = callbacks ? new Context(new ContextOptions().log((level, area, text) -> {})) : new Context();
     Graph graph = new Graph(context);
@@ -114,27 +105,6 @@ class LifetimeTest {
   private static Service used(Service service) {
     service.trainer.run(3);
     return service;
-  }
-
-  @Test
-  void memoryStaysFlat() throws IOException {
-    for (int i = 0; i < 100; ++i) churn();
-    Nets.stress();
-    long before = residentKb();
-    for (int i = 0; i < 1000; ++i) churn();
-    Nets.stress();
-    long grown = residentKb() - before;
-    assertTrue(grown < 24 << 10, grown + " KiB");  // heap that Java keeps; a leak of a tensor alone would be 32 MiB
-    Nets.collectUntil("nothing is left", () -> Library.liveHandles() == 0);
-  }
-
-  private static void churn() {
-    try (Context context = new Context(); Tensor tensor = new Tensor(context, DType.F32, 8 << 10); Model model = Nets.mlp(context);
-         Trainer trainer = new Trainer(model, Nets.recipe())) {
-      trainer.step(Nets.heapBatch());
-      assertEquals(tensor.array().size(), 8 << 10);
-      assertThrows(org.scaletrain.WrongState.class, trainer::apply);
-    }
   }
 
   @Test
