@@ -51,8 +51,9 @@ public final class Array {
   public static Array allocate(DType dtype, long... dims) {
     ArrayType type = new ArrayType(dtype, dims);
     for (long dim : dims) if (dim < 0) throw new InvalidArgument("Array.allocate: a dimension of " + type + " is below 0");
-    long bytes = Math.multiplyExact(type.size(), dtype.bytes());
-    if (bytes > Integer.MAX_VALUE - 128) throw new Unsupported("Array.allocate: " + type + " has more bytes than a ByteBuffer can, 2 GiB");
+    long bytes = type.size() * dtype.bytes();
+    if (type.size() > (Integer.MAX_VALUE - 128) / dtype.bytes())
+      throw new Unsupported("Array.allocate: " + type + " has more bytes than a ByteBuffer can, 2 GiB");
     int whole = ((int) bytes + 63) / 64 * 64;  // a slice ends aligned too
     ByteBuffer room = ByteBuffer.allocateDirect(whole + 63).alignedSlice(64);
     return of(dtype, room.slice(0, (int) bytes).order(ByteOrder.nativeOrder()), dims);
@@ -168,7 +169,8 @@ public final class Array {
       if (dims[i] < 0 || strides[i] < 0)
         throw new InvalidArgument("Array.strided: dims and strides are 0 or more, not " + part + " by " + Arrays.toString(strides));
       empty |= dims[i] == 0;
-      last = Math.addExact(last, Math.multiplyExact(Math.max(0, dims[i] - 1), strides[i]));
+      boolean isTooFar = dims[i] > 1 && strides[i] > (Long.MAX_VALUE - last) / (dims[i] - 1);
+      last = isTooFar ? Long.MAX_VALUE : last + Math.max(0, dims[i] - 1) * strides[i];
     }
     if (!empty && last >= type.size())
       throw new InvalidArgument(

@@ -6,6 +6,7 @@ import java.util.Arrays;
 public final class ArrayType {
   private final DType dtype;
   private final long[] dims;
+  private final long size;
 
   /** In a graph a first dimension below 0 is that many times the batch: {@link Graph#BATCH}. */
   public ArrayType(DType dtype, long... dims) {
@@ -13,6 +14,18 @@ public final class ArrayType {
     if (dims.length > 8) throw new InvalidArgument("ArrayType: rank " + dims.length + " is above 8");
     this.dtype = dtype;
     this.dims = dims.clone();
+    size = product(dims);
+    if (size < 0) throw new InvalidArgument("ArrayType: " + this + " has more elements than there are numbers");
+  }
+
+  /** -1 where there is no such number. */
+  private static long product(long[] dims) {
+    long product = 1;
+    for (long dim : dims) {
+      if (dim == Long.MIN_VALUE || (dim != 0 && product > Long.MAX_VALUE / Math.abs(dim))) return -1;
+      product *= Math.abs(dim);
+    }
+    return product;
   }
 
   /** f32 of these dims. */
@@ -42,9 +55,7 @@ public final class ArrayType {
 
   /** Number of elements; of one row where the first dimension is a batch's. */
   public long size() {
-    long product = 1;
-    for (long dim : dims) product = Math.multiplyExact(product, Math.abs(dim));
-    return product;
+    return size;
   }
 
   @Override

@@ -11,6 +11,11 @@ package org.scaletrain;
  * @param shared one matrix for the whole batch; not for C
  */
 public record GemmLayout(DType dtype, long row, long column, long batch, boolean shared) {
+  /** All of it. */
+  public GemmLayout {
+    Handle.given(dtype, "GemmLayout: dtype");
+  }
+
   /** Row-major without gaps. */
   public GemmLayout(DType dtype) {
     this(dtype, 0, 0, 0, false);

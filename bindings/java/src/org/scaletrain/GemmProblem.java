@@ -25,19 +25,19 @@ public final class GemmProblem {
 
   /** How A lies. */
   public GemmProblem a(GemmLayout layout) {
-    a = layout;
+    a = Handle.given(layout, "GemmProblem.a");
     return this;
   }
 
   /** How B lies. */
   public GemmProblem b(GemmLayout layout) {
-    b = layout;
+    b = Handle.given(layout, "GemmProblem.b");
     return this;
   }
 
   /** How C lies. */
   public GemmProblem c(GemmLayout layout) {
-    c = layout;
+    c = Handle.given(layout, "GemmProblem.c");
     return this;
   }
 

@@ -1,0 +1,27 @@
+package org.scaletrain.tests;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Any call in any order with odd arguments, objects that are closed among them, is done or refused by an exception of ours. */
+class OddCallsTest {
+  static final int CALLS = 20_000;
+
+  @ParameterizedTest
+  @ValueSource(longs = {1, 2, 3})
+  void areRefusedAndNeverACrash(long seed, @TempDir Path folder) throws Exception {
+    ProcessBuilder trial = JavaProgram.ofTests(OddCallsTrial.class, List.of("-Xmx512m", "-XX:ErrorFile=/dev/null"), String.valueOf(seed),
+        String.valueOf(CALLS), folder.toString());
+    String printed = JavaProgram.printed(trial);
+    Matcher counts = Pattern.compile("(\\d+) done, (\\d+) refused\n").matcher(printed);
+    assertTrue(counts.matches(), printed);
+    assertTrue(Integer.parseInt(counts.group(1)) > CALLS / 4 && Integer.parseInt(counts.group(2)) > CALLS / 10, printed);
+  }
+}
