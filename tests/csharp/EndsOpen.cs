@@ -1,5 +1,5 @@
 // A program that ends while objects are open and native threads are about to call it. ProgramEndTests starts it on the runtime that it runs on.
-// EndsOpen.exe open|run|fill|exit|collect
+// EndsOpen.exe open|run|thread|fill|exit|collect
 using System;
 using System.Threading;
 using ScaleTrain;
@@ -25,6 +25,11 @@ static class EndsOpen {
       trainer.RunAsync(1000000000);  // on a thread that the program does not wait for
       filling.Wait();
       if (!isSlow) Thread.Sleep(50);
+    }
+    if (arguments[0] == "thread") {
+      new Thread(() => trainer.Run(1000000000, report => true)) { IsBackground = true }.Start();
+      filling.Wait();
+      Thread.Sleep(20);
     }
     if (arguments[0] == "exit") trainer.Run(10, report => {
       Console.WriteLine("end");

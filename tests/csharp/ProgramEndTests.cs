@@ -23,6 +23,7 @@ public class ProgramEndTests {
 
   [TestCase("open")]
   [TestCase("run")]
+  [TestCase("thread")]
   [TestCase("fill")]
   [TestCase("exit")]
   [TestCase("collect")]

@@ -24,6 +24,7 @@ internal static class Failure {
     if (thrown == null) return;
     mine = null;
     Interlocked.Decrement(ref waiting);
+    ProgramEnd.HoldBack();
     thrown.Throw();
   }
 

@@ -14,6 +14,8 @@ internal static class ProgramEnd {
   private static readonly List<WeakReference<Handle>> contexts = new List<WeakReference<Handle>>();
   private static readonly List<WeakReference<NativeHandle>> handles = new List<WeakReference<NativeHandle>>();
   private static int looked = 1000;
+  private static volatile bool hasCome;
+  [ThreadStatic] private static bool isMine;  // this thread ends the program
 
   internal static void Watch(Context context) {
     lock (contexts) {
@@ -33,6 +35,8 @@ internal static class ProgramEnd {
   }
 
   internal static void Come() {
+    isMine = true;
+    hasCome = true;
     CancelAll();
     Native.native.end_of_runtime();
     if (!isMono || Native.native.guests() == 0) return;
@@ -44,6 +48,12 @@ internal static class ProgramEnd {
     Console.Out.Flush();
     Console.Error.Flush();
     _exit(Environment.ExitCode);
+  }
+
+  /// <summary>Before a failed call throws. In a background thread that nobody waits for, the cancel above would be an unhandled exception of a program
+  /// that ends well: it is not thrown while the program ends. A handler of the program's own that waits for the thread gets it all the same.</summary>
+  internal static void HoldBack() {
+    if (hasCome && !isMine) Thread.Sleep(2000);
   }
 
   private static void CancelAll() {
