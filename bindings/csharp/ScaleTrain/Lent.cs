@@ -30,7 +30,8 @@ public sealed unsafe class Lent {
     return new Span<T>(Address(typeof(T)), Size);
   }
 
-  /// <summary>Its elements.</summary>
+  /// <summary>Its elements. (A program compiled by Mono's mcs that runs on .NET takes <see cref="ToArray{T}"/>: that compiler's index of a ReadOnlySpan is
+  /// not there.)</summary>
   public ReadOnlySpan<T> Read<T>() where T : struct { return new ReadOnlySpan<T>(Address(typeof(T)), Size); }
 
   /// <summary>A copy of its elements, to keep.</summary>
