@@ -34,7 +34,7 @@ st_add_csharp_program(readme ${CMAKE_CURRENT_BINARY_DIR}/readme.cs csharp readme
 # What LoadingTests starts.
 st_add_csharp_exe(FirstCall ${CMAKE_CURRENT_SOURCE_DIR}/programs/FirstCall.cs)
 
-# Memory seen from below. On Mono alone: valgrind cannot follow .NET 8's collector.
+# Memory seen from below. On Mono alone: .NET 8 does not start under valgrind.
 st_add_csharp_exe(LeakTrial ${CMAKE_CURRENT_SOURCE_DIR}/programs/LeakTrial.cs)
 find_program(ST_VALGRIND NAMES valgrind)
 if(ST_VALGRIND)
