@@ -65,6 +65,11 @@ int64_t rows_in(const Views& arrays) {
   if (first.view.rank() == 0) throw Error(Status::invalid_argument, first.name + ": the array has no dimension, so there are no rows");
   return first.view.dim(0);
 }
+/// A batch that the library reads beyond a call: forward() and work() take it, and it is kept as long as the object is.
+PyObject* keep(PyObject* batch) {
+  const python::Gil gil;
+  return python::Arrays::kept(batch);
+}
 /// What the library looks up in the Python layer, by name.
 void give(PyObject* names) {
   const python::Gil gil;

@@ -117,8 +117,9 @@ namespace python = scaletrain::python;
 }
 %typemap(in) const scaletrain::Views& (python::Arrays arrays) {
   try {
-    arrays = python::Arrays::of_dict($input);
-    $1 = const_cast<$1_ltype>(&arrays.named());
+    const python::Arrays* kept = python::Arrays::kept_by($input);
+    if (kept == nullptr) kept = &(arrays = python::Arrays::of_dict($input));
+    $1 = const_cast<$1_ltype>(&kept->named());
   } catch (...) {
     python::set_current_error();
     SWIG_fail;

@@ -153,3 +153,95 @@ def test_collecting_at_every_moment_breaks_nothing(context):
             numpy.from_dlpack(st.Tensor.of(context, numpy.ones(100, numpy.float32))).sum()
     finally:
         gc.set_threshold(*threshold)
+
+
+class FreshDlpack:
+    """Each capsule is of new memory, which the object itself does not keep."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __dlpack__(self, **_):
+        return self.values.copy().__dlpack__()
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+ROWS = 4096
+
+
+def big():
+    x = numpy.linspace(-3, 3, ROWS, dtype=numpy.float32).reshape(ROWS, 1)
+    return {"x": x, "y": numpy.sin(x)}
+
+
+def overwritten():
+    """Takes over memory that nobody keeps."""
+    return [numpy.full((ROWS, 1), numpy.float32(7.5)) for _ in range(40)]
+
+
+def digest_after(context, work):
+    train = trainer(context, batch=ROWS)
+    for _ in range(5):
+        work(train)
+    return train.digest()
+
+
+def copied():
+    return {name: values.copy() for name, values in big().items()}
+
+
+def fresh():
+    return {name: FreshDlpack(values) for name, values in big().items()}
+
+
+def test_a_batch_stays_until_backward_has_read_it(context):
+    def work(batch):
+        def steps(train):
+            train.forward(batch())
+            overwritten()
+            train.backward({"prediction": numpy.ones((ROWS, 1), numpy.float32)})
+            train.apply()
+
+        return steps
+
+    kept = big()
+    wanted = digest_after(context, work(lambda: kept))
+    assert digest_after(context, work(copied)) == wanted
+    assert digest_after(context, work(fresh)) == wanted
+
+
+def test_a_batch_stays_until_its_slices_are_a_step(context):
+    def work(batch):
+        def steps(train):
+            while train.advance(0, batch()) is None:
+                overwritten()
+
+        return steps
+
+    kept = big()
+    wanted = digest_after(context, lambda train: train.step(kept))
+    assert digest_after(context, work(lambda: kept)) == wanted
+    assert digest_after(context, work(copied)) == wanted
+    assert digest_after(context, work(fresh)) == wanted
+
+
+def test_what_is_kept_goes_when_it_has_been_read(context):
+    train = trainer(context)
+    batch = sine()
+    counts = {name: sys.getrefcount(values) for name, values in batch.items()}
+    for end in (lambda: train.backward(), lambda: train.close()):
+        train.forward(batch)
+        assert all(sys.getrefcount(values) > counts[name] for name, values in batch.items())
+        end()
+        assert all(sys.getrefcount(values) == counts[name] for name, values in batch.items())
+    train = trainer(context)
+    while train.advance(0, batch) is None:
+        pass
+    assert all(sys.getrefcount(values) == counts[name] for name, values in batch.items())
+    try:
+        train.advance(0, {"x": batch["x"], "z": batch["y"]})
+    except st.ScaleTrainError:
+        pass
+    assert all(sys.getrefcount(values) == counts[name] for name, values in batch.items())

@@ -282,10 +282,25 @@ class Arrays {
     return all;
   }
 
+  /// Those of a dict as an object, which keeps them where they are; a call takes it in the dict's place.
+  static PyObject* kept(PyObject* dict) {
+    auto all = std::make_unique<Arrays>(of_dict(dict));
+    PyObject* const capsule =
+        PyCapsule_New(all.get(), kKept, [](PyObject* of) { delete static_cast<Arrays*>(PyCapsule_GetPointer(of, kKept)); });
+    if (capsule == nullptr) throw Raised();
+    static_cast<void>(all.release());
+    return capsule;
+  }
+  /// Null for anything else.
+  static const Arrays* kept_by(PyObject* object) {
+    return PyCapsule_IsValid(object, kKept) != 0 ? static_cast<const Arrays*>(PyCapsule_GetPointer(object, kKept)) : nullptr;
+  }
+
   const std::vector<View>& list() const noexcept { return list_; }
   const Views& named() const noexcept { return named_; }
 
  private:
+  static constexpr const char* kKept = "scaletrain.arrays";
   static PyObject* PySequence_Fast_(PyObject* list, const char* name) {
     if (PyUnicode_Check(list) || PyObject_CheckBuffer(list)) refuse(std::string(name) + " is a list of arrays, not one " + type_name(list));
     return PySequence_Tuple(list);

@@ -10,7 +10,7 @@ from typing import Any, Callable, Mapping
 
 from .arrays import Array, copy_of, new_array
 from .data import Data
-from .errors import InvalidArgument
+from .errors import Cancelled, InvalidArgument
 from .handle import Handle, Owned, native, of_c, one_at_a_time, plain_json, to_json
 from .model import Model
 from .progress import Progress
@@ -23,10 +23,37 @@ Batch = Mapping[str, Array]
 """Arrays by the names of the model's inputs; their first dimension is the rows."""
 
 
+class _LastingBatches:
+    """Batches that the library reads beyond the call which gives them."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[list[tuple[str, Any]], Any]] = []  # arrays by name, and what keeps their memory
+
+    def reading(self, batch: Batch | None, call: Callable[[Any], Any]) -> Any:
+        """The call, of a batch that is kept from now on; not where it raises."""
+        if batch is None:
+            return call(None)
+        arrays = list(batch.items()) if isinstance(batch, dict) else []
+        if self._kept:
+            last, kept = self._kept[-1]
+            if len(last) == len(arrays) and all(a[0] == b[0] and a[1] is b[1] for a, b in zip(last, arrays)):
+                return call(kept)  # the same again
+        kept = native.keep(batch)
+        result = call(kept)
+        self._kept.append((arrays, kept))
+        return result
+
+    def end_all_but_last(self) -> None:
+        del self._kept[:-1]
+
+    def end(self) -> None:
+        self._kept.clear()
+
+
 class Trainer(Handle):
     """Trains a model as a recipe says. With data, steps draw from it; without, each step is given its batch."""
 
-    __slots__ = ("_model", "_data", "_copying", "_rate")
+    __slots__ = ("_model", "_data", "_copying", "_rate", "_forwarded", "_slices")
 
     @of_c("st_trainer_create")
     def __init__(self, model: Model, recipe: Recipe | Mapping[str, Any] | str, data: Data | None = None) -> None:
@@ -36,12 +63,16 @@ class Trainer(Handle):
         self._model, self._data = model, data
         self._rate: Owned | None = None
         self._copying = threading.Lock()
+        self._forwarded = _LastingBatches()  # until the backward behind it
+        self._slices = _LastingBatches()  # until the step is whole
 
     def close(self) -> None:
         """Gives it back now."""
         with one_at_a_time(self._copying, "Trainer.close"):
             super().close()
             self._rate = None
+            self._forwarded.end()
+            self._slices.end()
 
     @of_c("st_trainer_step")
     def step(self, batch: Batch | None = None) -> StepReport:
@@ -70,7 +101,15 @@ class Trainer(Handle):
         """Works on the step for about so long; its report when it is whole. Call again with the same batch until then."""
         if math.isnan(seconds):
             raise InvalidArgument("advance: seconds is NaN; give a number, inf to go on until the step is whole")
-        return self._native.work(batch, round(min(max(seconds, 0), _LONGEST) * 1e9))  # type: ignore[no-any-return]
+        nanoseconds = round(min(max(seconds, 0), _LONGEST) * 1e9)
+        try:
+            report: StepReport | None = self._slices.reading(batch, lambda kept: self._native.work(kept, nanoseconds))
+        except Cancelled:
+            self._slices.end()
+            raise
+        if report is not None:
+            self._slices.end()
+        return report
 
     @of_c("st_trainer_forward")
     def forward(self, batch: Batch) -> dict[str, memoryview]:
@@ -79,12 +118,15 @@ class Trainer(Handle):
         For PyTorch: torch.from_numpy(numpy.asarray(outputs["prediction"])).requires_grad_(), whose .grad goes to backward().
         """
         with one_at_a_time(self._copying, "Trainer.forward"):  # its memory, which close() ends
-            return {name: copy_of(memory) for name, memory in self._native.forward(batch).items()}
+            outputs = self._forwarded.reading(batch, self._native.forward)
+            self._forwarded.end_all_but_last()
+            return {name: copy_of(memory) for name, memory in outputs.items()}
 
     @of_c("st_trainer_backward")
     def backward(self, output_gradients: Batch | None = None) -> None:
         """Gradients of the loss by outputs; None: the graph's own loss."""
         self._native.backward(output_gradients)
+        self._forwarded.end()
 
     @of_c("st_trainer_apply")
     def apply(self) -> StepReport:
