@@ -1,9 +1,11 @@
 using System;
+using System.Buffers;
 using System.Collections;
 using System.Collections.Generic;
 using System.IO;
 using System.Linq;
 using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
 using System.Threading;
 using System.Threading.Tasks;
 using NUnit.Framework;
@@ -191,6 +193,40 @@ public class RefusalsTests {
       LetsGo(array => Assert.Catch<ScaleTrainException>(() => trainer.Advance(TimeSpan.FromSeconds(1), new Batch { { "x", array } })));
       trainer.Step(Nets.Sine());
     }
+  }
+
+  [Test]
+  public void MemoryThatThrowsWhenItIsPinnedOrUnpinnedEndsNothingElse() {
+    var never = View.Of(new Stuck(true).Memory, Nets.Rows, 1);
+    var once = View.Of(new Stuck(false).Memory, Nets.Rows, 1);
+    Assert.Throws<InvalidOperationException>(() => Tensor.Wrap(context, never));
+    Assert.Throws<InvalidOperationException>(() => Data.Arrays(context, new Batch { { "x", never } }));
+    Tensor.Wrap(context, once).Dispose();
+    Data.Arrays(context, new Batch { { "x", once } }).Dispose();
+    new Optimizer(context, new Batch { { "w", once } }).Dispose();
+    using (Trainer trainer = Nets.Of(context)) {
+      Assert.Throws<InvalidOperationException>(() => trainer.Step(new Batch { { "x", once }, { "y", never } }));
+      LetsGo(array => Assert.Throws<InvalidOperationException>(() => trainer.Step(new Batch { { "x", once }, { "y", View.Of(array.AsMemory(0, Nets.Rows), Nets.Rows, 1) } })));
+    }
+  }
+
+  /// <summary>Memory of a program's that cannot be unpinned, or not pinned.</summary>
+  private sealed unsafe class Stuck : MemoryManager<float> {
+    private readonly float[] array = new float[Nets.Rows];
+    private readonly bool inPin;
+    private GCHandle pin;
+    internal Stuck(bool inPin) { this.inPin = inPin; }
+    public override Span<float> GetSpan() { return array; }
+    public override MemoryHandle Pin(int at = 0) {
+      if (inPin) throw new InvalidOperationException("pin");
+      pin = GCHandle.Alloc(array, GCHandleType.Pinned);
+      return new MemoryHandle((float*)pin.AddrOfPinnedObject() + at, default(GCHandle), this);
+    }
+    public override void Unpin() {
+      pin.Free();
+      throw new InvalidOperationException("unpin");
+    }
+    protected override void Dispose(bool disposing) {}
   }
 
   [Test]

@@ -64,7 +64,7 @@ internal static unsafe class Bridge {
     GCHandle held = GCHandle.FromIntPtr(handle);
     object target = held.Target;
     held.Free();
-    (target as Pins)?.Dispose();
+    (target as Pins)?.Drop();
   }
 
   [MonoPInvokeCallback(typeof(FailCall))]

@@ -38,7 +38,7 @@ internal sealed class NativeHandle : SafeHandle {
   /// <summary>Given back when the object has ended, or by <see cref="GiveBack"/>.</summary>
   internal void Lend(Pins what) {
     lock (kept) {
-      if (isOver) what.Dispose();
+      if (isOver) what.Drop();
       else lent.Add(what);
     }
   }
@@ -46,7 +46,7 @@ internal sealed class NativeHandle : SafeHandle {
   /// <summary>The library needs it no more.</summary>
   internal void GiveBack(Pins what) {
     lock (kept) {
-      if (lent.Remove(what)) what.Dispose();
+      if (lent.Remove(what)) what.Drop();
     }
   }
 
@@ -72,7 +72,7 @@ internal sealed class NativeHandle : SafeHandle {
     deleter(handle);
     lock (kept) {
       isOver = true;
-      foreach (Pins one in lent) one.Dispose();
+      foreach (Pins one in lent) one.Drop();
     }
     return true;
   }

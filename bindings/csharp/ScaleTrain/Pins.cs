@@ -1,6 +1,7 @@
 using System;
 using System.Buffers;
 using System.Collections.Generic;
+using System.Runtime.ExceptionServices;
 using System.Runtime.InteropServices;
 
 namespace ScaleTrain {
@@ -139,12 +140,19 @@ internal sealed unsafe class Pins : IDisposable {
   public void Dispose() {
     if (!isUsed) return;  // twice: it may be another call's by now
     isUsed = false;
+    Exception first = null;
     for (int i = 0; i < count; ++i) {
-      pins[i].Free();
+      try { pins[i].Free(); } catch (Exception thrown) { first = first ?? thrown; }  // by a MemoryManager of the program's: the others go all the same
       pins[i] = default(Pin);
     }
     count = 0;
     if (isSpare && spare == null) spare = this;
+    if (first != null) ExceptionDispatchInfo.Capture(first).Throw();
+  }
+
+  /// <summary>The same where nobody is who could be told what a MemoryManager throws: in native code, the garbage collector, <c>Dispose</c>.</summary>
+  internal void Drop() {
+    try { Dispose(); } catch (Exception) {}
   }
 
   private RawView* Views { get { return ((RawViews*)block)->Views; } }
