@@ -135,8 +135,10 @@ class Handle {
   /// For const char* getters and the like: the handle's outcome of a call.
   void done(st_status status) const { conclude(status, host_.get(), nullptr); }
   void done(st_status status, Fault* own) const { conclude(status, host_.get(), own); }
+  /// A text that is the library's until its next call is copied after this one: meanwhile other texts and close() are Busy.
   template <class Call>
   std::string text(Call call) const {
+    const Reading reading(is_read_);
     const char* found = "";
     done(call(get(), &found));
     return found;
@@ -146,6 +148,7 @@ class Handle {
   /// close() where a garbage collector ends the object: a thread that is inside of a call of it finds the host's functions there, and a
   /// call that comes later a handle that is over.
   void end() {
+    const Reading reading(is_read_);
     conclude(destroy(get()), host_.get(), nullptr);
     handle_ = nullptr;
   }
@@ -161,8 +164,23 @@ class Handle {
     host_.reset();
   }
 
+  class Reading {
+   public:
+    explicit Reading(std::atomic<bool>& is_read) : is_read_(is_read) {
+      if (is_read.exchange(true))
+        throw Error(Status::busy, "another thread reads a text of this object, or ends it; call again when it has");
+    }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+    ~Reading() { is_read_ = false; }
+
+   private:
+    std::atomic<bool>& is_read_;
+  };
+
   std::shared_ptr<Host> host_;
   std::atomic<T*> handle_{nullptr};
+  mutable std::atomic<bool> is_read_{false};
 };
 
 /// How the nouns see each other's hosts, and the bindings the end of a handle.
