@@ -1,8 +1,5 @@
 // Objects of scaletrain.hpp own one handle each: moved, closed, and destroyed in any order.
-#include <atomic>
 #include <memory>
-#include <string>
-#include <thread>
 #include <type_traits>
 
 #include "sine_objects.h"
@@ -58,26 +55,6 @@ TEST_F(Hpp, AnOwnerThatGoesDuringACallOfAnotherObjectLeavesNoHandle) {
   const Trainer trainer(*model, Recipe(R"({"batch": 4})"));
   EXPECT_EQ(during, 1) << "it was destroyed under a call, or the call was not inside";
   EXPECT_EQ(live_handles("model"), 0);
-}
-
-TEST_F(Hpp, TextsOfOneObjectInTwoThreadsAreWholeOrBusy) {
-  Sine sine;
-  const std::string digest = sine.trainer.digest(), plan = sine.trainer.plan();
-  ASSERT_NE(digest, plan);
-  std::atomic<int> other{0};
-  const auto read = [&](const std::string& wanted, const auto& call) {
-    for (int i = 0; i < 2000; ++i) {
-      try {
-        if (call() != wanted) ++other;
-      } catch (const Error& error) {
-        if (error.status() != Status::busy) ++other;
-      }
-    }
-  };
-  std::thread digests([&] { read(digest, [&] { return sine.trainer.digest(); }); });
-  read(plan, [&] { return sine.trainer.plan(); });
-  digests.join();
-  EXPECT_EQ(other, 0);
 }
 
 TEST_F(Hpp, ErrorsCarryStatusMessageAndFacts) {
