@@ -117,17 +117,9 @@ public sealed class Model : Handle {
   }
 
   /// <summary>What is known about one parameter.</summary>
-  public ParameterInfo Info(string name) {
-    foreach (ParameterInfo info in Parameters)
-      if (info.Name == name) return info;
-    throw new NotFoundException("the model has no parameter \"" + name + "\"; Model.Parameters names all") { Tensor = name ?? "" };
-  }
+  public ParameterInfo Info(string name) { return ParameterInfo.Named(Parameters, name); }
 
-  internal long[] DimsFor(string name, int length) {
-    ParameterInfo info = Info(name);
-    if (info.Size != length) throw new InvalidArgumentException(name + " has " + info.Size + " elements, the span " + length) { Tensor = name };
-    return info.Dims;
-  }
+  private long[] DimsFor(string name, int length) { return Info(name).DimsOf(length); }
 }
 
 }

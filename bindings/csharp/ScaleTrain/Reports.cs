@@ -128,6 +128,18 @@ public sealed class ParameterInfo {
     Dims = told.Integers();
     Trainable = told.Flag();
   }
+
+  internal static ParameterInfo Named(IReadOnlyList<ParameterInfo> all, string name) {
+    foreach (ParameterInfo info in all)
+      if (info.Name == name) return info;
+    throw new NotFoundException("the model has no parameter \"" + name + "\"; Model.Parameters names all") { Tensor = name ?? "" };
+  }
+
+  /// <summary>Its dims, for a span of so many elements.</summary>
+  internal long[] DimsOf(int length) {
+    if (Size != length) throw new InvalidArgumentException(Name + " has " + Size + " elements, the span " + length) { Tensor = Name };
+    return Dims;
+  }
 }
 
 /// <summary>What came of reading weights.</summary>

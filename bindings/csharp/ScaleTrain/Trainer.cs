@@ -10,7 +10,7 @@ namespace ScaleTrain {
 /// is given its batch.</summary>
 public sealed class Trainer : Handle {
   private readonly Native.Trainer native;
-  private readonly Model model;
+  private readonly IReadOnlyList<ParameterInfo> parameters;  // its own: the model may be disposed of first
   private object rate;
   private readonly LastingPins forwarded, sliced;
   internal override NativeHandle Safe { get { return native.handle; } }
@@ -18,9 +18,9 @@ public sealed class Trainer : Handle {
   /// <summary>data null: each step is given its batch.</summary>
   [OfC("st_trainer_create")]
   public Trainer(Model model, Recipe recipe, Data data = null) {
-    this.model = Given(model, "model");
-    native = data == null ? new Native.Trainer(model.native, Given(recipe, "recipe").native)
-                          : new Native.Trainer(model.native, Given(recipe, "recipe").native, data.native);
+    native = data == null ? new Native.Trainer(Given(model, "model").native, Given(recipe, "recipe").native)
+                          : new Native.Trainer(Given(model, "model").native, Given(recipe, "recipe").native, data.native);
+    parameters = model.Parameters;
     Safe.KeepWhat(model.Safe);
     if (data != null) Safe.KeepWhat(data.Safe);
     forwarded = new LastingPins(Safe);
@@ -36,7 +36,7 @@ public sealed class Trainer : Handle {
   public StepReport Step(Batch batch = null) {
     using (Turn.Of(Safe, "Trainer.Step")) {
       if (batch == null) return Told(StepReport.Of(native.step(IntPtr.Zero)));
-      using (Pins pins = Pins.Borrow(batch)) return Told(StepReport.Of(native.step(pins.All)));
+      using (Pins pins = Pins.Borrow(Filled(batch, "batch", "the data's next rows"))) return Told(StepReport.Of(native.step(pins.All)));
     }
   }
 
@@ -92,7 +92,7 @@ public sealed class Trainer : Handle {
   public StepReport? Advance(TimeSpan budget, Batch batch = null) {
     long nanoseconds = Math.Min(Math.Max(0, budget.Ticks), long.MaxValue / 100) * 100;
     using (Turn.Of(Safe, "Trainer.Advance")) {
-      Record told = batch == null ? native.work(IntPtr.Zero, nanoseconds) : sliced.For(batch, arrays => native.work(arrays, nanoseconds));
+      Record told = batch == null ? native.work(IntPtr.Zero, nanoseconds) : sliced.For(Filled(batch, "batch", "the data's next rows"), arrays => native.work(arrays, nanoseconds));
       if (told.IsNone) return null;
       sliced.End();
       return Told(StepReport.Of(told));
@@ -124,7 +124,7 @@ public sealed class Trainer : Handle {
       if (outputGradients == null) {
         native.backward(IntPtr.Zero);
       } else {
-        using (Pins pins = Pins.Borrow(outputGradients)) native.backward(pins.All);
+        using (Pins pins = Pins.Borrow(Filled(outputGradients, "outputGradients", "the graph's own loss"))) native.backward(pins.All);
       }
       forwarded.End();
     }
@@ -173,7 +173,7 @@ public sealed class Trainer : Handle {
 
   /// <summary>The same into a span.</summary>
   public unsafe void Gradient(string name, Span<float> to) {
-    fixed (float* first = &MemoryMarshal.GetReference(to)) Gradient(name, View.At((IntPtr)first, DType.F32, model.DimsFor(name, to.Length)));
+    fixed (float* first = &MemoryMarshal.GetReference(to)) Gradient(name, View.At((IntPtr)first, DType.F32, ParameterInfo.Named(parameters, name).DimsOf(to.Length)));
   }
 
   /// <summary>The same into an array of as many elements, row by row.</summary>
@@ -247,13 +247,19 @@ public sealed class Trainer : Handle {
     try { native.apply(); } catch (ScaleTrainException) {}
   }
 
+  /// <summary>For the library no arrays are the same as null.</summary>
+  private static Batch Filled(Batch arrays, string name, string other) {
+    if (arrays.Count == 0) throw new InvalidArgumentException(name + " holds no array; null asks for " + other);
+    return arrays;
+  }
+
   private StepReport Told(StepReport report) {
     Stepped?.Invoke(report);
     return report;
   }
 
   private float[] Made(string name, Action<string, View> copy) {
-    ParameterInfo info = model.Info(name);
+    ParameterInfo info = ParameterInfo.Named(parameters, name);
     var made = new float[info.Size];
     copy(name, View.Of(made).Reshape(info.Dims));
     return made;

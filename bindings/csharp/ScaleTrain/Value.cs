@@ -84,9 +84,11 @@ internal static class LayerOptions {
     var all = new Dictionary<string, object>();
     for (int i = 0; i < own.Length; i += 2) all[(string)own[i]] = own[i + 1];
     string mine = Json.Of(all), theirs = Json.OfOptions(options).Trim();
-    if (theirs.Length == 0 || theirs == "{}") return mine;
+    if (theirs.Length == 0) return mine;
     if (theirs[0] != '{') throw new InvalidArgumentException("options are an object of JSON, a dictionary or an anonymous object, not " + theirs);
-    return all.Count == 0 ? theirs : mine.Substring(0, mine.Length - 1) + "," + theirs.Substring(1);
+    string members = theirs.Substring(1).TrimStart();
+    if (members == "}") return mine;
+    return all.Count == 0 ? theirs : mine.Substring(0, mine.Length - 1) + "," + members;
   }
 }
 
