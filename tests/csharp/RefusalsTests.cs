@@ -213,6 +213,24 @@ public class RefusalsTests {
   }
 
   [Test]
+  public void DimsThatAProgramWritesToReachNoFurther() {
+    int length = 0;
+    using (Data data = Data.RowsOf(context, Nets.Rows, new[] { new Field("x", DType.F32, 1), new Field("y", DType.F32, 1) }, (rows, arrays) => {
+      arrays[0].Dims[0] = 1 << 20;
+      foreach (Lent array in arrays) array.Floats.Fill(1);
+      length = arrays[0].Floats.Length;
+    }))
+    using (Trainer trainer = Nets.Of(context, data)) trainer.Step();
+    Assert.AreEqual(Nets.Rows, length);
+    using (var optimizer = new Optimizer(context, new Batch { { "w", new float[4] } })) {
+      OptimizerState moment = optimizer.State()["moment1.w"];
+      moment.Dims[0] = 1 << 20;
+      Assert.AreEqual(4, moment.Memory<float>().Length);
+      Assert.AreEqual(4, moment.ToArray<float>().Length);
+    }
+  }
+
+  [Test]
   public void ABatchOfNoArraysIsNotTheData() {
     using (Trainer trainer = Nets.Of(context, Data.Arrays(context, Nets.Sine()))) {
       IsRefused("null", () => trainer.Step(new Batch()));

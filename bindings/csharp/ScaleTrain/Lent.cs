@@ -6,6 +6,7 @@ namespace ScaleTrain {
 /// <see cref="InvalidHandleException"/>; keep a copy of what is wanted longer.</summary>
 public sealed unsafe class Lent {
   private readonly RawView* raw;
+  private readonly long size;  // dims are an array, and whoever gets them may write to them
   private volatile bool isOver;
 
   internal Lent(RawView* raw, bool isReadOnly) {
@@ -13,6 +14,7 @@ public sealed unsafe class Lent {
     IsReadOnly = isReadOnly;
     DType = (DType)raw->DType;
     Dims = RawView.DimsOf(raw);
+    size = View.SizeOf(Dims);
   }
 
   /// <summary>What its elements are.</summary>
@@ -20,7 +22,7 @@ public sealed unsafe class Lent {
   /// <summary>Its dims, outermost first.</summary>
   public long[] Dims { get; }
   /// <summary>Number of elements.</summary>
-  public int Size { get { return checked((int)View.SizeOf(Dims)); } }
+  public int Size { get { return checked((int)size); } }
   /// <summary>Whether it is to be read only: <see cref="Read{T}"/>.</summary>
   public bool IsReadOnly { get; }
 

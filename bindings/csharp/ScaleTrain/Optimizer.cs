@@ -82,12 +82,14 @@ public sealed class Optimizer : Handle {
 public sealed class OptimizerState {
   private readonly NativeHandle owner;
   private readonly IntPtr address;
+  private readonly long size;  // dims are an array, and whoever gets them may write to them
 
   internal OptimizerState(NativeHandle owner, DType dtype, long[] dims, IntPtr address) {
     this.owner = owner;
     this.address = address;
     DType = dtype;
     Dims = dims;
+    size = View.SizeOf(dims);
   }
 
   /// <summary>What its elements are.</summary>
@@ -99,13 +101,13 @@ public sealed class OptimizerState {
   /// to it as long as to spans of it.</summary>
   public Memory<T> Memory<T>() where T : struct {
     DTypes.RequireFit(DType, typeof(T));
-    return new NativeMemory<T>(owner.Open, address, View.SizeOf(Dims)).Memory;
+    return new NativeMemory<T>(owner.Open, address, size).Memory;
   }
 
   /// <summary>A copy of its elements.</summary>
   public T[] ToArray<T>() where T : struct {
     DTypes.RequireFit(DType, typeof(T));
-    return NativeMemory<T>.Copy(owner.Open, address, View.SizeOf(Dims));
+    return NativeMemory<T>.Copy(owner.Open, address, size);
   }
 }
 
