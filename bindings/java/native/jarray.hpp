@@ -98,10 +98,28 @@ class Borrowed {
     auto* const array = static_cast<jarray>(heap_);
     auto* const there = static_cast<char*>(env->GetPrimitiveArrayCritical(array, nullptr));
     if (there == nullptr) return false;
-    if (out) std::memcpy(there + heap_offset_, copy_.get(), static_cast<size_t>(bytes_));
+    if (out) copy_out(there + heap_offset_);
     if (!out) std::memcpy(copy_.get(), there + heap_offset_, static_cast<size_t>(bytes_));
     env->ReleasePrimitiveArrayCritical(array, there, out ? 0 : JNI_ABORT);
     return true;
+  }
+
+  /// Of elements with strides these alone: what lies between them may be another view's.
+  void copy_out(char* to) const {
+    const auto* const from = static_cast<const char*>(copy_.get());
+    const st_view raw = view_.raw();
+    if (raw.strides == nullptr) {
+      std::memcpy(to, from, static_cast<size_t>(bytes_));
+      return;
+    }
+    const int64_t item = scaletrain::bytes_of(view_.dtype());
+    int64_t index[8] = {};
+    for (int64_t n = view_.size(); n > 0; --n) {
+      int64_t at = 0;
+      for (int32_t i = 0; i < raw.rank; ++i) at += index[i] * raw.strides[i];
+      std::memcpy(to + at * item, from + at * item, static_cast<size_t>(item));
+      for (int32_t i = raw.rank - 1; i >= 0 && ++index[i] == raw.dims[i]; --i) index[i] = 0;
+    }
   }
 
   struct Free {

@@ -16,11 +16,22 @@ struct EndLease {
 inline DLManagedTensor* managed_of(int64_t pointer) { return reinterpret_cast<DLManagedTensor*>(static_cast<intptr_t>(pointer)); }
 inline int64_t number_of(DLManagedTensor* managed) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(managed)); }
 
-/// An ArrayType, a ByteBuffer and a long[1]: the lease, which is Java's from now on.
+/// An ArrayType, a ByteBuffer from the first element to the last, a long[1]: the lease, which is Java's from now on; and a long[]: strides
+/// where it has some.
 inline jobjectArray shown(JNIEnv* env, const View& view, std::unique_ptr<DLManagedTensor, EndLease> lease) {
-  const jobjectArray all = made(env, env->NewObjectArray(3, Machine::here().object, nullptr));
+  const jobjectArray all = made(env, env->NewObjectArray(4, Machine::here().object, nullptr));
   env->SetObjectArrayElement(all, 0, new_type(env, view.dtype(), view.dims()));
-  env->SetObjectArrayElement(all, 1, new_buffer(env, view));
+  const st_view raw = view.raw();
+  std::vector<int64_t> strides;
+  const bool is_empty = view.size() == 0;
+  int64_t reach = is_empty ? 0 : 1;
+  for (int32_t i = 0; raw.strides != nullptr && i < raw.rank; ++i) {
+    strides.push_back(raw.strides[i]);
+    reach += is_empty ? 0 : (raw.dims[i] - 1) * raw.strides[i];
+  }
+  const View whole(view.dtype(), static_cast<const void*>(view.data()), {reach}, view.bytes());
+  env->SetObjectArrayElement(all, 1, new_buffer(env, raw.strides == nullptr ? view : whole));
+  env->SetObjectArrayElement(all, 3, new_longs(env, strides));
   env->SetObjectArrayElement(all, 2, new_longs(env, std::vector<int64_t>{number_of(lease.get())}));
   static_cast<void>(lease.release());
   return all;

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /**
  * Arrays by name, in an order: a batch, the inputs or outputs of a model, the parameters of an optimizer. Immutable; the arrays' elements
@@ -68,7 +69,7 @@ public final class Batch {
 
   /** The i-th of them. */
   public Array get(int i) {
-    return (Array) pairs[2 * i + 1];
+    return (Array) pairs[2 * Objects.checkIndex(i, size()) + 1];
   }
 
   /** Throws {@link NotFound} where no array has this name. */

@@ -1,5 +1,6 @@
 package org.scaletrain;
 
+import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
@@ -22,6 +23,12 @@ final class Call<T> extends CompletableFuture<T> {
 
   private Call(Runnable cancel) {
     this.cancel = cancel;
+  }
+
+  /** From 0 to what a long holds, which is 292 years. */
+  static long nanoseconds(Duration duration) {
+    if (duration.isNegative()) return 0;
+    return duration.compareTo(Duration.ofNanos(Long.MAX_VALUE)) < 0 ? duration.toNanos() : Long.MAX_VALUE;
   }
 
   /** {@code cancel} ends {@code work} when that is under way, and nothing else. */

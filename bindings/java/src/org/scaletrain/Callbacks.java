@@ -89,9 +89,11 @@ final class Callbacks {
 
   /** How many bytes there are now; 0 is the end. */
   static int read(Object stream, byte[] bytes, int most) throws IOException {
-    int count = ((InputStream) stream).readNBytes(bytes, 0, most);
-    if (count < 0 || count > most) throw new IOException("the stream was asked for at most " + most + " bytes and says it gave " + count);
-    return count;
+    InputStream from = (InputStream) stream;
+    int count = from.read(bytes, 0, most);
+    if (count == 0) throw new IOException("the stream was asked for " + most + " bytes and gave none, though it is not at its end");
+    if (count > most) throw new IOException("the stream was asked for at most " + most + " bytes and says it gave " + count);
+    return Math.max(0, count);
   }
 
   /** Rows and who makes them. */

@@ -46,12 +46,13 @@ public final class Context extends Handle {
   @OfC("st_op_register")
   public void registerOp(String name, HostOp op) {
     given(op, "Context.registerOp");
+    int outputs = op.outputs();
     synchronized (raw) {
       List<Object> kept = new ArrayList<>((List<?>) raw.keeps);
       kept.add(op);
-      raw.keeps = kept;
+      raw.add_op(name, op, outputs, op instanceof DifferentiableOp);
+      raw.keeps = kept;  // what was refused is not
     }
-    raw.add_op(name, op, op.outputs(), op instanceof DifferentiableOp);
   }
 
   @Override

@@ -7,8 +7,11 @@ import java.util.Map;
 
 /** JSON, as options go to the library and plans come from it: maps, lists, texts, numbers, booleans and null. */
 public final class Json {
+  private static final int DEEPEST = 256;  // as the library
+
   private final String text;
   private int at;
+  private int depth;
 
   private Json(String text) {
     this.text = text;
@@ -17,13 +20,13 @@ public final class Json {
   /** Of a map with texts as keys, an {@code Iterable}, an array of numbers, a text, a number, a Boolean or null. */
   public static String text(Object value) {
     StringBuilder out = new StringBuilder();
-    write(out, value);
+    write(out, value, 0);
     return out.toString();
   }
 
   /** {@code Map<String, Object>}, {@code List<Object>}, String, Long, Double, Boolean or null. */
   public static Object parse(String text) {
-    Json json = new Json(text);
+    Json json = new Json(Handle.given(text, "Json.parse"));
     Object value = json.value();
     json.space();
     if (json.at != text.length()) throw json.wrong("something behind the value");
@@ -35,7 +38,8 @@ public final class Json {
     return options == null || options.isEmpty() ? "" : text(options);
   }
 
-  private static void write(StringBuilder out, Object value) {
+  private static void write(StringBuilder out, Object value, int depth) {
+    if (depth > DEEPEST) throw new InvalidArgument("Json: a value is nested deeper than " + DEEPEST + ", or has itself in it");
     if (value == null || value instanceof Boolean || value instanceof Long || value instanceof Integer || value instanceof Short
         || value instanceof Byte) {
       out.append(value);
@@ -47,21 +51,21 @@ public final class Json {
       for (Map.Entry<?, ?> entry : map.entrySet()) {
         out.append(before);
         quote(out, String.valueOf(entry.getKey()));
-        write(out.append(':'), entry.getValue());
+        write(out.append(':'), entry.getValue(), depth + 1);
         before = ',';
       }
       out.append(before == '{' ? "{}" : "}");
     } else if (value instanceof Iterable<?> list) {
       char before = '[';
       for (Object element : list) {
-        write(out.append(before), element);
+        write(out.append(before), element, depth + 1);
         before = ',';
       }
       out.append(before == '[' ? "[]" : "]");
     } else if (value.getClass().isArray()) {
       List<Object> list = new ArrayList<>();
       for (int i = 0; i < java.lang.reflect.Array.getLength(value); ++i) list.add(java.lang.reflect.Array.get(value, i));
-      write(out, list);
+      write(out, list, depth + 1);
     } else if (value instanceof Enum<?> word) {
       quote(out, word.name().toLowerCase(java.util.Locale.ROOT));
     } else {
@@ -87,8 +91,12 @@ public final class Json {
   private Object value() {
     space();
     char c = peek();
-    if (c == '{') return map();
-    if (c == '[') return list();
+    if (c == '{' || c == '[') {
+      if (++depth > DEEPEST) throw wrong("a value nested deeper than " + DEEPEST);
+      Object value = c == '{' ? map() : list();
+      --depth;
+      return value;
+    }
     if (c == '"') return string();
     if (c == 't') return word("true", true);
     if (c == 'f') return word("false", false);
@@ -159,12 +167,15 @@ public final class Json {
     int begin = at;
     while (at < text.length() && "+-.0123456789eE".indexOf(text.charAt(at)) >= 0) ++at;
     String digits = text.substring(begin, at);
+    boolean isWhole = digits.matches("-?[0-9]+");
     try {
-      if (digits.matches("-?[0-9]+")) return Long.parseLong(digits);
-      return Double.parseDouble(digits);
+      if (isWhole) return Long.parseLong(digits);
+      double value = Double.parseDouble(digits);
+      if (Double.isFinite(value)) return value;
     } catch (NumberFormatException no) {
-      throw wrong("no value");
+      if (!isWhole) throw wrong("no value");
     }
+    throw wrong(digits + ", which 64 bits do not hold");
   }
 
   private Object word(String word, Object value) {

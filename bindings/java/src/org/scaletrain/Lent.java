@@ -2,6 +2,7 @@ package org.scaletrain;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Objects;
 
 /**
  * An array of the library's, lent to a callback: it is there until the callback returns, and for the callback's own thread. Using it later,
@@ -39,64 +40,64 @@ public final class Lent {
 
   /** Element i, of f32. */
   public float getFloat(int i) {
-    return of(DType.F32).getFloat(Math.multiplyExact(4, i));
+    return of(DType.F32).getFloat(4 * index(i));
   }
 
   /** Writes element i, of f32. */
   public void setFloat(int i, float value) {
-    written(DType.F32).putFloat(Math.multiplyExact(4, i), value);
+    written(DType.F32).putFloat(4 * index(i), value);
   }
 
   /** Element i, of f64. */
   public double getDouble(int i) {
-    return of(DType.F64).getDouble(Math.multiplyExact(8, i));
+    return of(DType.F64).getDouble(8 * index(i));
   }
 
   /** Writes element i, of f64. */
   public void setDouble(int i, double value) {
-    written(DType.F64).putDouble(Math.multiplyExact(8, i), value);
+    written(DType.F64).putDouble(8 * index(i), value);
   }
 
   /** Element i, of i32. */
   public int getInt(int i) {
-    return of(DType.I32).getInt(Math.multiplyExact(4, i));
+    return of(DType.I32).getInt(4 * index(i));
   }
 
   /** Writes element i, of i32. */
   public void setInt(int i, int value) {
-    written(DType.I32).putInt(Math.multiplyExact(4, i), value);
+    written(DType.I32).putInt(4 * index(i), value);
   }
 
   /** Element i, of i64. */
   public long getLong(int i) {
-    return of(DType.I64).getLong(Math.multiplyExact(8, i));
+    return of(DType.I64).getLong(8 * index(i));
   }
 
   /** Writes element i, of i64. */
   public void setLong(int i, long value) {
-    written(DType.I64).putLong(Math.multiplyExact(8, i), value);
+    written(DType.I64).putLong(8 * index(i), value);
   }
 
   /** Element i, of u8 or bool. */
   public byte getByte(int i) {
-    return ofBytes().get(i);
+    return ofBytes().get(index(i));
   }
 
   /** Writes element i, of u8 or bool. */
   public void setByte(int i, byte value) {
     if (!writable) refuseWriting();
-    ofBytes().put(i, value);
+    ofBytes().put(index(i), value);
   }
 
   /** The bits of element i, of bf16 or f16. */
   public short getShort(int i) {
-    return ofShorts().getShort(Math.multiplyExact(2, i));
+    return ofShorts().getShort(2 * index(i));
   }
 
   /** Writes the bits of element i, of bf16 or f16. */
   public void setShort(int i, short bits) {
     if (!writable) refuseWriting();
-    ofShorts().putShort(Math.multiplyExact(2, i), bits);
+    ofShorts().putShort(2 * index(i), bits);
   }
 
   /** Copies elements from {@code at} on, of f32. */
@@ -153,6 +154,10 @@ public final class Lent {
   /** The callback has returned. */
   void end() {
     over = true;
+  }
+
+  private int index(int i) {
+    return Objects.checkIndex(i, size());
   }
 
   private void require() {

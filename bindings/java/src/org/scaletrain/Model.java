@@ -44,7 +44,9 @@ public final class Model extends Handle {
   @OfC({"st_model_parameter", "st_model_parameter_count"})
   public List<ParameterInfo> parameters() {
     List<ParameterInfo> all = new ArrayList<>();
-    for (long i = 0, n = raw.parameter_count(); i < n; ++i) all.add((ParameterInfo) raw.parameter(i));
+    synchronized (raw) {  // names are the library's until they are copied
+      for (long i = 0, n = raw.parameter_count(); i < n; ++i) all.add((ParameterInfo) raw.parameter(i));
+    }
     return List.copyOf(all);
   }
 
@@ -122,7 +124,9 @@ public final class Model extends Handle {
   @Override
   @OfC("st_model_destroy")
   public void close() {
-    raw.close();
+    synchronized (raw) {
+      raw.close();
+    }
   }
 
   ArrayType type(String name) {

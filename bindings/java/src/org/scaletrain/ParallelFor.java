@@ -22,6 +22,7 @@ public interface ParallelFor {
    * caller is a task of, and its threads may all be busy.
    */
   static ParallelFor on(ExecutorService executor) {
+    Handle.given(executor, "ParallelFor.on");
     return (n, task) -> {
       AtomicLong next = new AtomicLong();
       Runnable some = () -> {

@@ -5,6 +5,8 @@ import java.util.concurrent.CompletableFuture;
 
 /** What goes on after the call which began it. Its end is waited for when it is closed, or collected. */
 public final class Pending extends Handle {
+  private static final long NANOSECONDS = 1_000_000;  // of a millisecond
+
   private final org.scaletrain.internal.Pending raw;
 
   Pending(org.scaletrain.internal.Pending raw, Object keeps) {
@@ -21,7 +23,7 @@ public final class Pending extends Handle {
   /** At most so long; false: still under way. */
   @OfC("st_pending_wait")
   public boolean await(Duration most) {
-    return raw.wait_for(Math.max(0, most.toMillis()));
+    return raw.wait_for(Call.nanoseconds(given(most, "Pending.await")) / NANOSECONDS);
   }
 
   /** Whether it has ended, well or not. */

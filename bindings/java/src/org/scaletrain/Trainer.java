@@ -112,7 +112,8 @@ public final class Trainer extends Handle {
   public Optional<StepReport> advance(Batch batch, Duration budget) {
     enter("Trainer.advance");
     try {
-      StepReport report = (StepReport) raw.work(sliced.of(batch), Math.max(0, budget.toNanos()));
+      Object[] read = sliced.of(batch);
+      StepReport report = sliced.reading(() -> (StepReport) raw.work(read, Call.nanoseconds(given(budget, "Trainer.advance: budget"))));
       if (report != null) sliced.end();
       return Optional.ofNullable(report);
     } finally {
@@ -128,7 +129,9 @@ public final class Trainer extends Handle {
   public Batch forward(Batch batch) {
     enter("Trainer.forward");
     try {
-      Object[] outputs = raw.forward(forwarded.of(batch));
+      Object[] read = forwarded.anew(batch);
+      Object[] outputs = forwarded.reading(() -> raw.forward(read));
+      forwarded.only();
       Map<String, Array> copies = new LinkedHashMap<>();
       for (int i = 0; i < outputs.length; i += 3)
         copies.put((String) outputs[i], Callbacks.copied((ArrayType) outputs[i + 1], (ByteBuffer) outputs[i + 2]));

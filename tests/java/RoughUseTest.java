@@ -1,0 +1,248 @@
+package org.scaletrain.tests;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.ref.WeakReference;
+import java.nio.FloatBuffer;
+import java.nio.ReadOnlyBufferException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.api.io.TempDir;
+import org.scaletrain.Array;
+import org.scaletrain.ArrayType;
+import org.scaletrain.Batch;
+import org.scaletrain.Busy;
+import org.scaletrain.Context;
+import org.scaletrain.DType;
+import org.scaletrain.Data;
+import org.scaletrain.Epilogue;
+import org.scaletrain.Gemm;
+import org.scaletrain.GemmLayout;
+import org.scaletrain.GemmProblem;
+import org.scaletrain.HostOp;
+import org.scaletrain.InvalidArgument;
+import org.scaletrain.InvalidHandle;
+import org.scaletrain.Json;
+import org.scaletrain.Lent;
+import org.scaletrain.Model;
+import org.scaletrain.ParallelFor;
+import org.scaletrain.Recipe;
+import org.scaletrain.Tensor;
+import org.scaletrain.Trainer;
+
+/** What nobody should do, and somebody will: no crash, no leak, no number that is wrong without a word. */
+class RoughUseTest {
+  /** Two threads ask one object; each gets its own answer, or Busy. */
+  private static void ask(Executable one, Executable other) throws InterruptedException {
+    Set<Throwable> wrong = ConcurrentHashMap.newKeySet();
+    List<Thread> threads = new ArrayList<>();
+    for (Executable question : List.of(one, other)) {
+      Thread thread = new Thread(() -> {
+        for (int i = 0; i < 30000 && wrong.isEmpty(); ++i) {
+          try {
+            question.execute();
+          } catch (Busy | InvalidHandle allowed) {
+            continue;
+          } catch (Throwable thrown) {
+            wrong.add(thrown);
+          }
+        }
+      });
+      threads.add(thread);
+      thread.start();
+    }
+    for (Thread thread : threads) thread.join();
+    assertEquals(Set.of(), wrong);
+  }
+
+  @Test
+  void everyThreadGetsItsOwnAnswer() throws InterruptedException {
+    try (Context context = new Context(); Trainer trainer = Nets.trainer(context); Recipe recipe = Nets.recipe()) {
+      ask(() -> assertEquals(0.01, trainer.get("lr")), () -> assertEquals("adamw", trainer.get("optimizer")));
+      ask(() -> assertEquals(0.01, recipe.lr()), () -> assertEquals("adamw", recipe.get("optimizer")));
+      ask(() -> assertTrue(trainer.plan().startsWith("{")), () -> assertEquals(0.01, trainer.get("lr")));
+    }
+  }
+
+  @Test
+  void anAnswerIsWholeWhenTheObjectIsClosed() throws InterruptedException {
+    try (Context context = new Context()) {
+      Trainer[] newest = {Nets.trainer(context)};
+      ask(() -> assertEquals(0.01, newest[0].get("lr")), () -> {
+        if (Math.random() > 0.02) return;
+        newest[0].close();
+        newest[0] = Nets.trainer(context);
+      });
+    }
+  }
+
+  @Test
+  void aTensorShowsTheArrayAsItIs() {
+    try (Context context = new Context()) {
+      Array all = Array.allocate(DType.F32, 8);
+      for (int i = 0; i < 8; ++i) all.floats().put(i, i);
+      Array columns = Tensor.wrap(context, all.strided(new long[] {2, 2}, 4, 2)).array();
+      assertEquals(List.of(0f, 2f, 4f, 6f), elements(columns, 4, 2));
+      Tensor constant = Tensor.wrap(context, all.readOnly());
+      assertTrue(constant.array().isReadOnly());
+      assertThrows(ReadOnlyBufferException.class, () -> constant.array().floats().put(0, 1));
+      assertTrue(assertThrows(InvalidArgument.class, constant::toDlpack).getMessage().contains("read-only"));
+      assertFalse(Tensor.wrap(context, all).array().isReadOnly());
+    }
+  }
+
+  private static List<Float> elements(Array of, int row, int column) {
+    FloatBuffer all = of.bytes().asFloatBuffer();
+    assertArrayEquals(new long[] {2, 2}, of.dims());
+    assertThrows(InvalidArgument.class, of::toFloats);  // it has strides
+    return List.of(all.get(0), all.get(column), all.get(row), all.get(row + column));
+  }
+
+  @Test
+  void twoResultsMayLieBetweenEachOtherInAJavaArray() {
+    float[] both = new float[16];
+    Array even = Array.of(FloatBuffer.wrap(both, 0, 15)).strided(new long[] {8, 1}, 2, 1);
+    Array odd = Array.of(FloatBuffer.wrap(both, 1, 15)).strided(new long[] {8, 1}, 2, 1);
+    float[] ones = new float[8];
+    Arrays.fill(ones, 1);
+    GemmProblem problem = new GemmProblem(8, 1, 1).c(new GemmLayout(DType.F32, 2, 1, 0, false));
+    try (Context context = new Context(); Gemm gemm = new Gemm(context, problem)) {
+      gemm.run(1, Array.of(ones, 8, 1), Array.of(new float[] {3}, 1, 1), 0, even, new Epilogue().preActivation(odd));
+    }
+    for (int i = 0; i < 16; ++i) assertEquals(3, both[i], "element " + i);
+  }
+
+  @Test
+  void whatIsRefusedIsNotKept() {
+    try (Context context = new Context(); Trainer trainer = Nets.trainer(context)) {
+      List<WeakReference<Object>> refused = new ArrayList<>();
+      for (int i = 0; i < 20; ++i) {
+        Array wrong = Array.allocate(DType.F32, 3);
+        refused.add(new WeakReference<>(wrong));
+        assertThrows(InvalidArgument.class, () -> trainer.forward(Batch.of("x", wrong)));
+        assertThrows(InvalidArgument.class, () -> trainer.advance(Batch.of("x", wrong), Duration.ZERO));
+        assertThrows(InvalidArgument.class, () -> Data.arrays(context, Batch.of("a", wrong, "b", Array.allocate(DType.F32, 4))));
+        HostOp op = new Nothing();
+        refused.add(new WeakReference<>(op));
+        assertThrows(InvalidArgument.class, () -> context.registerOp("add", op));
+      }
+      Nets.collectUntil("refused objects are collected", () -> refused.stream().allMatch(one -> one.get() == null));
+    }
+  }
+
+  private static final class Nothing implements HostOp {
+    @Override
+    public List<ArrayType> shape(List<ArrayType> inputs) {
+      return inputs;
+    }
+
+    @Override
+    public void forward(List<Lent> inputs, List<Lent> outputs) {}
+  }
+
+  @Test
+  void aForwardAfterAForwardReadsItsBatchAndKeepsNoOther() {
+    try (Context context = new Context(); Trainer one = Nets.trainer(context); Trainer other = Nets.trainer(context)) {
+      float[] x = Nets.batch().get("x").toFloats(), y = Nets.batch().get("y").toFloats();
+      Batch heap = Batch.of("x", Array.of(x, Nets.ROWS, 1), "y", Array.of(y, Nets.ROWS, 1));
+      List<WeakReference<Object>> earlier = new ArrayList<>();
+      for (int i = 0; i < 20; ++i) {
+        Batch batch = Nets.batch();
+        earlier.add(new WeakReference<>(batch.get("x")));
+        one.forward(batch);
+      }
+      one.forward(heap);
+      x[0] = 5;
+      float[] again = one.forward(heap).get("prediction").toFloats();
+      Batch same = Batch.of("x", Array.of(x.clone(), Nets.ROWS, 1), "y", heap.get("y"));
+      assertArrayEquals(other.forward(same).get("prediction").toFloats(), again);
+      Nets.collectUntil("earlier batches are collected", () -> earlier.stream().allMatch(batch -> batch.get() == null));
+    }
+  }
+
+  @Test
+  void timesHaveNoEnd(@TempDir Path folder) {
+    Duration forever = Duration.ofSeconds(Long.MAX_VALUE), before = Duration.ofSeconds(Long.MIN_VALUE);
+    try (Context context = new Context(); Model model = Nets.mlp(context); Trainer trainer = Nets.trainer(context)) {
+      assertTrue(trainer.advance(Nets.batch(), forever).isPresent());
+      trainer.advance(Nets.batch(), before);
+      assertTrue(model.beginWriteFile(folder.resolve("weights")).await(forever));
+      model.beginWriteFile(folder.resolve("others")).await(before);
+      assertThrows(InvalidArgument.class, () -> trainer.advance(Nets.batch(), null));
+    }
+  }
+
+  @Test
+  void streamsMayBeSlowButMustGive() throws IOException {
+    try (Context context = new Context(); Model model = Nets.mlp(context)) {
+      ByteArrayOutputStream weights = new ByteArrayOutputStream();
+      model.write(weights);
+      String digest = model.digest();
+      model.read(new ByteArrayInputStream(weights.toByteArray()) {
+        @Override
+        public synchronized int read(byte[] to, int at, int count) {
+          return super.read(to, at, Math.min(count, 1));
+        }
+      });
+      assertEquals(digest, model.digest());
+      IOException none = assertThrows(IOException.class, () -> model.read(new InputStream() {
+        @Override
+        public int read() {
+          return 0;
+        }
+
+        @Override
+        public int read(byte[] to, int at, int count) {
+          return 0;
+        }
+      }));
+      assertTrue(none.getMessage().contains("gave none"), none.getMessage());
+    }
+  }
+
+  @Test
+  void jsonIsExactOrRefused() {
+    assertEquals(Long.MAX_VALUE, Json.parse("9223372036854775807"));
+    assertEquals(Long.MIN_VALUE, Json.parse("-9223372036854775808"));
+    for (String beyond : List.of("9223372036854775808", "1e400"))
+      assertTrue(assertThrows(InvalidArgument.class, () -> Json.parse(beyond)).getMessage().contains(beyond));
+    assertThrows(InvalidArgument.class, () -> Json.parse("[".repeat(100000)));
+    List<Object> itself = new ArrayList<>();
+    itself.add(itself);
+    assertThrows(InvalidArgument.class, () -> Json.text(itself));
+    assertThrows(InvalidArgument.class, () -> new Recipe(Map.of("groups", itself)));
+  }
+
+  @Test
+  void indicesAndNullAreNamed() {
+    Batch batch = Nets.batch();
+    assertTrue(assertThrows(IndexOutOfBoundsException.class, () -> batch.get(2)).getMessage().contains("Index 2"));
+    assertThrows(IndexOutOfBoundsException.class, () -> batch.get(Integer.MIN_VALUE));
+    assertThrows(InvalidArgument.class, () -> ParallelFor.on(null));
+    List<String> messages = new ArrayList<>();
+    try (Context context = new Context()) {
+      Map<String, ArrayType> fields = Map.of("x", ArrayType.f32(1), "y", ArrayType.f32(1));
+      new Trainer(Nets.mlp(context), Nets.recipe(), Data.rows(context, Nets.ROWS, fields, (rows, arrays) -> {
+        for (int i : new int[] {-1, Nets.ROWS, Integer.MAX_VALUE})
+          messages.add(assertThrows(IndexOutOfBoundsException.class, () -> arrays.get("x").setFloat(i, 1)).getMessage());
+      })).step();
+    }
+    assertTrue(messages.get(1).contains("Index 8 out of bounds for length 8"), messages.toString());
+  }
+}
