@@ -231,6 +231,18 @@ public class RefusalsTests {
   }
 
   [Test]
+  public void NullIsRefusedByTheArgumentsName() {
+    IsRefused("dims is null", () => new Tensor(context, DType.F32, null));
+    IsRefused("memory is null", () => Tensor.Wrap(context, null));
+    var rename = new Dictionary<string, string> { { "ours", null } };
+    using (Model model = Nets.Net(context)) IsRefused("\"ours\" is null", () => model.Read(new MemoryStream(), true, rename));
+    using (var graph = new Graph(context)) {
+      IsRefused("dims is null", () => graph.Input("x", DType.F32, null));
+      IsRefused("dims is null", () => graph.Parameter("w", (long[])null));
+    }
+  }
+
+  [Test]
   public void ABatchOfNoArraysIsNotTheData() {
     using (Trainer trainer = Nets.Of(context, Data.Arrays(context, Nets.Sine()))) {
       IsRefused("null", () => trainer.Step(new Batch()));

@@ -112,7 +112,7 @@ public sealed class Model : Handle {
   public ReadReport Read(Stream from, bool partial = false, IReadOnlyDictionary<string, string> rename = null) {
     Given(from, "from");
     KeyValuePair<string, string>[] names = rename == null ? new KeyValuePair<string, string>[0] : rename.ToArray();
-    byte[] ofStream = Writing.Of(names.Select(name => name.Key).ToArray()), ofModel = Writing.Of(names.Select(name => name.Value).ToArray());
+    byte[] ofStream = Writing.Of(names.Select(name => name.Key).ToArray()), ofModel = Writing.Of(names.Select(name => Given(name.Value, "rename: the name for \"" + name.Key + "\"")).ToArray());
     return new ReadReport(native.read_from(Bridge.Strong(Safe, new StreamEnd(from)), partial, ofStream, ofModel));
   }
 

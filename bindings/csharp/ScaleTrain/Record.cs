@@ -87,7 +87,7 @@ internal sealed class Writing {
   internal byte[] Done() { return bytes.ToArray(); }
 
   internal static byte[] Of(IReadOnlyCollection<long> list) {
-    if (list == null) throw new InvalidArgumentException("a list of integers is null");
+    if (list == null) throw new InvalidArgumentException("dims is null");
     return new Writing().Add(list).Done();
   }
 

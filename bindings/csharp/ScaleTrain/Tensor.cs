@@ -21,7 +21,7 @@ public sealed class Tensor : Handle {
   [OfC("st_tensor_wrap")]
   public static Tensor Wrap(Context context, View memory) {
     NativeHandle open = Given(context, "context").Safe.Open;
-    Pins pins = Pins.Hold(new[] { memory }, "memory", false);
+    Pins pins = Pins.Hold(new[] { Given(memory, "memory") }, "memory", false);
     return new Tensor(Native.Tensor.wrap(context.native, pins.First, Bridge.Strong(open, pins)), context);
   }
 
