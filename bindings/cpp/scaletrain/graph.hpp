@@ -93,7 +93,7 @@ inline Value Value::made(st_value id) const { return detail::made(graph_, id, ho
 /// An attribute of an op: {"axis", -1}, {"epsilon", 1e-5}, {"keep_dims", true}, {"axes", {0, 1}}, {"approximate", "erf"}.
 class Attribute {
  public:
-  template <class Number, class = std::enable_if_t<std::is_arithmetic_v<Number>>>
+  template <class Number, class Arithmetic = std::enable_if_t<std::is_arithmetic_v<Number>>>
   Attribute(std::string name, Number value) : name_(std::move(name)) {
     if constexpr (std::is_same_v<Number, bool>) {
       type_ = ST_ATTRIBUTE_BOOL;
