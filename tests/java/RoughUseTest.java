@@ -37,7 +37,6 @@ import org.scaletrain.GemmLayout;
 import org.scaletrain.GemmProblem;
 import org.scaletrain.HostOp;
 import org.scaletrain.InvalidArgument;
-import org.scaletrain.InvalidHandle;
 import org.scaletrain.Json;
 import org.scaletrain.Lent;
 import org.scaletrain.Model;
@@ -48,16 +47,16 @@ import org.scaletrain.Trainer;
 
 /** What nobody should do, and somebody will: no crash, no leak, no number that is wrong without a word. */
 class RoughUseTest {
-  /** Two threads ask one object; each gets its own answer, or Busy. */
+  /** Threads ask one object two questions; each gets its own answer, or Busy. */
   private static void ask(Executable one, Executable other) throws InterruptedException {
     Set<Throwable> wrong = ConcurrentHashMap.newKeySet();
     List<Thread> threads = new ArrayList<>();
-    for (Executable question : List.of(one, other)) {
+    for (Executable question : List.of(one, other, one, other, one, other)) {
       Thread thread = new Thread(() -> {
         for (int i = 0; i < 30000 && wrong.isEmpty(); ++i) {
           try {
             question.execute();
-          } catch (Busy | InvalidHandle allowed) {
+          } catch (Busy allowed) {
             continue;
           } catch (Throwable thrown) {
             wrong.add(thrown);
@@ -77,18 +76,6 @@ class RoughUseTest {
       ask(() -> assertEquals(0.01, trainer.get("lr")), () -> assertEquals("adamw", trainer.get("optimizer")));
       ask(() -> assertEquals(0.01, recipe.lr()), () -> assertEquals("adamw", recipe.get("optimizer")));
       ask(() -> assertTrue(trainer.plan().startsWith("{")), () -> assertEquals(0.01, trainer.get("lr")));
-    }
-  }
-
-  @Test
-  void anAnswerIsWholeWhenTheObjectIsClosed() throws InterruptedException {
-    try (Context context = new Context()) {
-      Trainer[] newest = {Nets.trainer(context)};
-      ask(() -> assertEquals(0.01, newest[0].get("lr")), () -> {
-        if (Math.random() > 0.02) return;
-        newest[0].close();
-        newest[0] = Nets.trainer(context);
-      });
     }
   }
 
