@@ -1,5 +1,5 @@
-// What scaletrain/ops.h, scaletrain/ops.hpp, Python's ops.py, Java's Ops.java and C#'s Ops.cs consist of: a function for each row of ops.def
-// that a model may use.
+// What scaletrain/ops.h, scaletrain/ops.hpp, Python's ops.py, Java's Ops.java and C#'s Ops.cs consist of: a function for each row of
+// ops.def that a model may use.
 #pragma once
 
 #include <string>

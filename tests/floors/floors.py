@@ -31,6 +31,7 @@ EMPTY_WORDS = {"util", "utils", "utility", "utilities", "helper", "helpers", "co
 # Rooms below or beside the devices, where a conditional on the processor or the compiler may stand.
 LOW_ROOMS = ("base", "ir", "gemm", "backend", "comm")
 FACES = ("capi/include/", "capi/src/", "samples/", "tests/capi/", "tests/conformance/", "bindings/")
+LANGUAGES = tuple(f"{part}/{language}/" for part in ("bindings", "tests") for language in ("python", "java", "csharp"))
 NAMES_OF_FOLDERS = {"CMakeLists.txt", "README.md", ".gitignore", "__init__.py"}
 
 
@@ -236,6 +237,9 @@ def may_share_name(a, b):
         return backend(a) != backend(b)  # an op's file has one name in every backend
     if "runtime/passes/" in (a[:15], b[:15]) and (backend(a) or backend(b)):
         return True  # a pass is called as the op it places: accumulate
+    language = lambda name: name.split("/")[1] if name.startswith(LANGUAGES) else None
+    if language(a) and language(b) and language(a) != language(b):
+        return True  # what each language has of its own: typemaps.i, run.py
     face = lambda name: next((f for f in FACES if name.startswith(f)), None)
     return face(a) != face(b)  # the C ABI has the runtime's nouns again, conformance the ops' names
 

@@ -48,6 +48,8 @@ GOOD = {
     "capi/include/scaletrain/error.h": "#ifdef __cplusplus\n#endif\n#include <scaletrain/graph.h>\n",
     "capi/include/scaletrain/graph.h": "#include <stdint.h>\n",
     "capi/src/guard.cpp": '#include "passes/clip.h"\n#include "scaletrain/error.h"\n',
+    "bindings/java/typemaps.i": "\n",
+    "bindings/csharp/typemaps.i": "\n",
     "capi/cli/main.cpp": '#include <scaletrain/error.h>\n#include <unistd.h>\n#include "bar.h"\n',
 }
 
@@ -71,6 +73,7 @@ BAD = {
     "a public header shows an inner one": ("capi/include/scaletrain/model.h", '#include "ir/graph.h"\n', "only public headers"),
     "a file named utils": ("runtime/ir/graph_utils.h", "#pragma once\n", "named for the thing it holds"),
     "a file name used twice": ("runtime/passes/graph.h", "#pragma once\n", "the name is taken by"),
+    "a name twice in one language": ("bindings/java/native/typemaps.i", "\n", "the name is taken by"),
     "an op's name twice in one backend": ("runtime/backend/cpu/deep/matmul.cpp", "\n", "the name is taken by"),
     "a folder without a row": ("runtime/attic/old.cpp", "\n", "no row for"),
     "a planned room that stands": ("runtime/comm/ring.cpp", "\n", "move its row"),

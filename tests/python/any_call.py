@@ -66,7 +66,7 @@ class Player:
 
     def text(self) -> Any:
         return self.choose.choice(["x", "y", "w", "layer.0.weight", "lr", "batch", "mlp", "gpt", "f32", "bf16", "i32", "add", "neg", "softmax",
-                                   "", "\0", "x\0y", "\ud800", "é", "a" * 5000, "{", "[" * 300, "no/where", "/dev/full", b"\xff", b"x",
+                                   "", "\0", "x\0y", "\ud800", "é", "a" * 5000, "{", "[" * 300, "no/where", b"\xff", b"x",
                                    "trainer", "adamw", "cosine", "cpu", "reference"])  # fmt: skip
 
     def an_array(self) -> Any:
