@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "graph_call.h"
 #include "host_face.h"
@@ -76,6 +77,7 @@ st_status st_graph_parameter(st_graph* graph, const char* name, int32_t rank, co
                              st_value* value) {
   return build(graph, "st_graph_parameter", 1, value, [&](GraphObject& g, Builder& b) {
     check(init >= ST_INIT_ZEROS && init <= ST_INIT_KAIMING, "init is ", init, ", allowed is 0 (zeros) to 5 (kaiming)");
+    check(init <= ST_INIT_ONES || std::isfinite(scale), "scale is ", scale, ", and every element of the parameter would be no number");
     return parameter(g, b, name_given(name), shape_of(rank, dims), {.kind = static_cast<Init>(init), .scale = scale, .values = {}});
   });
 }

@@ -170,6 +170,7 @@ st_status st_model_set(st_model* model, const char* name, const st_view* from) {
 st_status st_model_write_file(st_model* model, const char* path, st_pending** pending) {
   return guard([&] {
     const std::string file = text_given(path, "st_model_write_file: path");
+    check(!file.empty(), "st_model_write_file: path is empty; name the file to write");
     const auto object = find(model);
     if (pending == nullptr) return object->model->write(file);
     auto made = std::make_shared<PendingObject>();

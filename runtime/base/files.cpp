@@ -67,6 +67,10 @@ class Temporary {
  public:
   /// Opens the first free name. One that is taken belongs to a killed save or to a process of the same number on another host: not ours.
   explicit Temporary(const std::string& target) {
+    // The rename would put a file in the place of a device: of /dev/stdout, for every program.
+    struct stat there {};
+    check(::stat(target.c_str(), &there) != 0 || S_ISREG(there.st_mode), "write ", target,
+          ": it is no regular file, whose place the new one could take; name a file");
     static std::atomic<uint64_t> number{0};  // threads of one process may write the same file: the last rename wins
     for (;;) {
       path_ = text(target, ".tmp-", process_id(), "-", number.fetch_add(1));

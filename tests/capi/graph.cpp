@@ -1,5 +1,6 @@
 // A graph may be built without a look at any status: st_model_create tells what was wrong first.
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -106,6 +107,8 @@ TEST_F(Graph, BadShapesOfInputsAndParametersAreRefused) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_parameter(graph, "w", 2, wide.data(), ST_INIT_ZEROS, 1, &y), {"2147483648"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_parameter(graph, "w", 1, dims.data(), 6, 1, &y), {"init", "6"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_parameter(graph, "w", 1, dims.data(), -1, 1, &y), {"init"}));
+  for (const double scale : {std::nan(""), HUGE_VAL, -HUGE_VAL})
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_parameter(graph, "w", 1, dims.data(), ST_INIT_NORMAL, scale, &y), {"scale is"}));
 }
 
 TEST_F(Graph, NamesAreGivenOnce) {

@@ -142,6 +142,7 @@ TEST_F(Model, OptionsThatCannotBeAreRefused) {
 
 TEST_F(Model, IsTheSameAfterAFile) {
   const std::string path = file_of("model.safetensors", "");
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_write_file(model, "", nullptr), {"path is empty"}));
   ASSERT_TRUE(works(st_model_write_file(model, path.c_str(), nullptr)));
   HeldModel other = mlp(2);
   ASSERT_FALSE(equal(parameters_of(model), parameters_of(other)));

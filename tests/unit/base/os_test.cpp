@@ -275,6 +275,17 @@ TEST_F(Os, KeepsTheOldFileWhenWritingFails) {
   EXPECT_THROW(write_file_atomically(path("missing/state"), [](const auto&) {}), Error);
 }
 
+TEST_F(Os, PutsNoFileInThePlaceOfADeviceOrAFolder) {
+  const std::string pipe = path("pipe"), folder = path("folder");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_directory(folder);
+  std::filesystem::create_symlink("/dev/full", path("link"));
+  for (const std::string& target : {pipe, folder, path("link")}) {
+    EXPECT_THROW(write_file_atomically(target, [](const auto& write) { write(bytes_of_text("new")); }), Error) << target;
+    EXPECT_FALSE(std::filesystem::is_regular_file(target)) << target;
+  }
+}
+
 TEST_F(Os, SaysWhereWritingStopped) {
   // A limit on file sizes stands for the full disk: the same failed write, without a disk to fill.
   const std::string file = put("state", "old");
