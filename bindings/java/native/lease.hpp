@@ -1,8 +1,8 @@
 // A tensor's memory that Java sees: a DLPack of the tensor keeps it.
 #pragma once
 
+#include "dlpack.hpp"
 #include "jreport.hpp"
-#include "python/native/dlpack.hpp"
 
 namespace scaletrain::java {
 
