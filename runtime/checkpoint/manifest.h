@@ -1,0 +1,78 @@
+// The manifest of a checkpoint: which logical tensors it holds, where their bytes lie, their checksums, and the state that is no tensor.
+// README.md of this folder tells it byte by byte.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/json.h"
+#include "base/shape.h"
+#include "checkpoint/safetensors_header.h"
+
+namespace st {
+
+constexpr int32_t kManifestVersion = 1;      // of what is written; all from 1 on are read
+constexpr int64_t kChecksumBlock = 1 << 20;  // bytes of a piece that one CRC32C guards
+constexpr std::string_view kManifestName = "manifest.json";
+
+/// Which files a tensor lies in: model*.safetensors, optimizer*.safetensors, tensors*.safetensors.
+enum class TensorKind : int32_t { parameter, optimizer, host };
+std::string_view name_of(TensorKind kind);
+
+/// Elements [begin, end) of a tensor in row-major order, as one tensor of a safetensors file: all of it under its own name and shape, or a
+/// part as "name[begin:end]" of shape [end - begin].
+struct TensorPiece {
+  int32_t file = 0;  // index in Manifest::files
+  int64_t begin = 0, end = 0;
+  std::vector<uint32_t> blocks;  // CRC32C of each kChecksumBlock bytes; the last one may be shorter
+};
+
+struct LogicalTensor {
+  std::string name;
+  TensorKind kind = TensorKind::parameter;
+  DType dtype = DType::f32;
+  Shape shape;
+  std::vector<TensorPiece> pieces;  // in order, each element once; none for a tensor without elements
+  int64_t bytes() const { return shape.elements() * bytes_of(dtype); }
+};
+
+struct ShardFile {
+  std::string name;         // in the checkpoint's folder; no folders in it
+  int64_t bytes = 0;        // all of it
+  uint32_t header_crc = 0;  // CRC32C of the 8 bytes of length and the JSON behind them
+};
+
+struct Manifest {
+  int32_t version = kManifestVersion;
+  std::string library;     // that wrote it: "0.1.0"
+  std::string checkpoint;  // the folder's name when it was saved: "step-00000120"
+  int64_t sequence = 0;    // counts the saves of a run's folder; the newest has the highest
+  int64_t step = 0;
+  std::string time;  // UTC: "2026-11-24T10:44:11Z"
+  std::string host;
+  Json training;      // an object: what train/ keeps beside tensors; {} of a host's own buffers
+  Json recipe;        // an object; {} likewise
+  Metadata metadata;  // the host's
+  std::vector<ShardFile> files;
+  std::vector<LogicalTensor> tensors;  // by name
+
+  const LogicalTensor* find(std::string_view name) const;  // nullptr: none
+  int64_t bytes() const;                                   // of all tensors
+};
+
+/// The name of the safetensors tensor that a piece is.
+std::string piece_name(const LogicalTensor& tensor, const TensorPiece& piece);
+int64_t block_count(int64_t bytes);
+
+/// The file's bytes, its own checksum behind them.
+std::string print_manifest(const Manifest& manifest);
+
+/// Trusts nothing: throws corrupt, with `file` and the tensor's name in message and place, unsupported for a newer version. What it takes
+/// is whole: pieces tile their tensors and have a checksum for each block, names are unique and name no folder, sizes fit 64 bits. Memory
+/// stays within some hundred bytes a tensor and what the text has.
+Manifest parse_manifest(std::string_view text, std::string_view file);
+
+}  // namespace st
