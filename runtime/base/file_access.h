@@ -1,5 +1,5 @@
-// Files by offset, folders, and who may touch them: what a checkpoint is written and read with. Errors name path, offset and reason
-// (Code::io; not_found where nothing is there).
+// Files by offset, folders, and who may touch them: what a checkpoint is written and read with. Errors name path, offset and reason:
+// Code::io, and not_found where what is to be read, listed or held is not there. Whoever writes gets io for that too: it was there before.
 #pragma once
 
 #include <cstddef>

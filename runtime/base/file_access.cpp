@@ -1,0 +1,226 @@
+#include "base/file_access.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+
+#include "base/error.h"
+
+namespace st::os {
+namespace {
+
+[[noreturn]] void fail_access(Code code, const char* what, const std::string& path, int reason, int64_t offset = -1) {
+  Error error(code, offset < 0 ? text(what, " ", path, ": ", reason_of(reason))
+                               : text(what, " ", path, " at byte ", offset, ": ", reason_of(reason)));
+  error.place.file = path;
+  error.place.offset = offset;
+  throw error;
+}
+
+// Who writes had the folder a moment ago: that it is gone is a failure of the disk. Who reads may just have the wrong name.
+[[noreturn]] void fail_write(const char* what, const std::string& path, int64_t offset = -1) {
+  fail_access(Code::io, what, path, errno, offset);
+}
+[[noreturn]] void fail_read(const char* what, const std::string& path, int64_t offset = -1) {
+  fail_access(errno == ENOENT ? Code::not_found : Code::io, what, path, errno, offset);
+}
+
+struct CloseListing {
+  void operator()(DIR* folder) const { closedir(folder); }
+};
+
+PathKind kind_from(mode_t mode) {
+  if (S_ISREG(mode)) return PathKind::file;
+  return S_ISDIR(mode) ? PathKind::folder : PathKind::other;
+}
+
+/// False: the folder is not there.
+bool list_into(std::vector<FolderEntry>& entries, const std::string& folder, int flags) {
+  const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+  if (file < 0 && errno == ENOENT) return false;
+  if (file < 0) fail_read("read folder", folder);
+  const std::unique_ptr<DIR, CloseListing> listing(fdopendir(file));
+  if (!listing) {
+    const int reason = errno;
+    ::close(file);
+    fail_access(Code::io, "read folder", folder, reason);
+  }
+  for (;;) {
+    errno = 0;
+    const dirent* entry = readdir(listing.get());
+    if (entry == nullptr && errno != 0) fail_read("read folder", folder);
+    if (entry == nullptr) break;
+    std::string name = entry->d_name;
+    struct stat itself {};
+    if (name == "." || name == "..") continue;
+    if (fstatat(file, name.c_str(), &itself, AT_SYMLINK_NOFOLLOW) != 0) continue;  // removed meanwhile
+    entries.push_back({std::move(name), kind_from(itself.st_mode)});
+  }
+  std::sort(entries.begin(), entries.end(), [](const FolderEntry& a, const FolderEntry& b) { return a.name < b.name; });
+  return true;
+}
+
+bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+
+}  // namespace
+
+OutputFile::OutputFile(std::string path, Open how)
+    : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (how == Open::fresh ? O_EXCL : 0), 0666)) {
+  if (file_ < 0) fail_write("create", path_);
+}
+
+OutputFile::~OutputFile() {
+  if (file_ >= 0) ::close(file_);
+}
+
+void OutputFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(file_, bytes.data(), bytes.size(), offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_write("write", path_, offset);
+    if (written == 0) fail_access(Code::io, "write", path_, ENOSPC, offset);  // no system does; but waiting for it to go on never ends
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    offset += written;
+  }
+}
+
+void OutputFile::start_writeback(int64_t offset, int64_t bytes) {
+#if defined(SYNC_FILE_RANGE_WRITE)
+  sync_file_range(file_, offset, bytes, SYNC_FILE_RANGE_WRITE);
+#endif
+  // What lies before may be on the disk by now, and only what is there can be dropped.
+  if (offset > 0) posix_fadvise(file_, 0, offset, POSIX_FADV_DONTNEED);
+}
+
+void OutputFile::sync() {
+  if (fsync(file_) != 0) fail_write("sync", path_);
+}
+
+void OutputFile::close() {
+  if (::close(std::exchange(file_, -1)) != 0) fail_write("close", path_);
+}
+
+InputFile::InputFile(std::string path) : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+  if (file_ < 0) fail_read("open", path_);  // O_NONBLOCK: a pipe would wait for a writer
+  struct stat status {};
+  int reason = fstat(file_, &status) == 0 ? 0 : errno;
+  if (reason == 0 && !S_ISREG(status.st_mode)) reason = S_ISDIR(status.st_mode) ? EISDIR : ENODEV;
+  if (reason != 0) {
+    ::close(file_);
+    fail_access(Code::io, "open", path_, reason);
+  }
+  size_ = status.st_size;
+}
+
+InputFile::~InputFile() {
+  if (file_ >= 0) ::close(file_);
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)), size_(other.size_) {}
+
+void InputFile::read_at(int64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t got = ::pread(file_, out.data(), out.size(), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_read("read", path_, offset);
+    if (got == 0) {
+      Error error(Code::corrupt, text(path_, ": ends at or before byte ", offset, ", ", out.size(), " more are needed from there on"));
+      error.place.file = path_;
+      error.place.offset = offset;
+      throw error;
+    }
+    out = out.subspan(static_cast<size_t>(got));
+    offset += got;
+  }
+}
+
+std::optional<FileHold> FileHold::take(const std::string& path, Kind kind) {
+  const int lock = kind == Kind::shared ? LOCK_SH : LOCK_EX;
+  for (;;) {
+    // On NFS a lock is the server's, which gives an exclusive one only to who may write.
+    int file = kind == Kind::shared ? -1 : ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) fail_read("hold", path);
+    FileHold hold(file);
+    while (flock(file, lock | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK) return std::nullopt;
+      if (errno != EINTR) fail_read("hold", path);
+    }
+    struct stat held {
+    }, there{};
+    if (fstat(file, &held) != 0 || ::stat(path.c_str(), &there) != 0) fail_read("hold", path);
+    if (same_file(held, there)) return hold;  // else another one was put in its place: hold that
+  }
+}
+
+FileHold::~FileHold() {
+  if (file_ >= 0) ::close(file_);
+}
+
+std::vector<FolderEntry> list_folder(const std::string& folder) {
+  std::vector<FolderEntry> entries;
+  if (!list_into(entries, folder, 0)) fail_access(Code::not_found, "read folder", folder, ENOENT);
+  return entries;
+}
+
+bool make_folder(const std::string& path) {
+  if (mkdir(path.c_str(), 0777) == 0) return true;
+  if (errno != EEXIST) fail_write("make folder", path);
+  return false;
+}
+
+void sync_folder(const std::string& folder) {
+  const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) fail_write("open folder", folder);
+  // Some file systems cannot sync a folder (EINVAL); there a rename is as durable as they make it.
+  const int reason = fsync(file) == 0 || errno == EINVAL ? 0 : errno;
+  ::close(file);
+  if (reason != 0) fail_access(Code::io, "sync folder", folder, reason);
+}
+
+void rename_file(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return;
+  const int reason = errno;
+  fail_access(Code::io, text("rename ", from, " to").c_str(), to, reason);
+}
+
+bool remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) == 0) return true;
+  if (errno != ENOENT) fail_write("remove", path);
+  return false;
+}
+
+bool remove_folder(const std::string& path) {
+  for (int attempt = 0;; ++attempt) {
+    std::vector<FolderEntry> entries;
+    if (!list_into(entries, path, O_NOFOLLOW)) return attempt > 0;
+    for (const FolderEntry& entry : entries) {
+      const std::string inside = path + "/" + entry.name;
+      if (entry.kind == PathKind::folder)
+        remove_folder(inside);
+      else
+        remove_file(inside);
+    }
+    if (::rmdir(path.c_str()) == 0) return true;
+    if (errno == ENOENT) return true;
+    if ((errno != ENOTEMPTY && errno != EEXIST) || attempt == 8) fail_write("remove folder", path);  // who fills it faster keeps it
+  }
+}
+
+int64_t free_space(const std::string& folder) {
+  struct statvfs status {};
+  if (statvfs(folder.c_str(), &status) != 0) fail_read("ask for free space of", folder);
+  int64_t bytes = 0;
+  return __builtin_mul_overflow(status.f_bavail, status.f_frsize, &bytes) ? INT64_MAX : bytes;
+}
+
+}  // namespace st::os

@@ -1,0 +1,211 @@
+#include "base/file_access.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+
+namespace st::os {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder of this test's own, gone at its end.
+class FileAccess : public testing::Test {
+ protected:
+  FileAccess() : folder_(fs::path(testing::TempDir()) / text("st_file_access_", process_id())) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~FileAccess() override { fs::remove_all(folder_); }
+
+  std::string put(const std::string& name, const std::string& content) const {
+    const fs::path path = folder_ / name;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << content;
+    return path.string();
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string content_of(const std::string& name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  fs::path folder_;
+};
+
+std::span<const std::byte> bytes_of_text(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
+
+size_t open_files() { return static_cast<size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), {})); }
+
+/// Runs call(), which must throw `code` with path and reason in its message and the path as data.
+template <class Call>
+void expect_refused(Code code, const std::string& path, const std::string& reason, const Call& call) {
+  try {
+    call();
+    ADD_FAILURE() << "was not refused: " << path;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_NE(error.message().find(path), std::string::npos) << error.what();
+    EXPECT_NE(error.message().find(reason), std::string::npos) << error.what();
+    EXPECT_EQ(error.place.file, path) << error.what();
+  }
+}
+
+TEST_F(FileAccess, WritesAndReadsAtAnyOffset) {
+  {
+    OutputFile file(path("a"), OutputFile::Open::fresh);
+    file.write_at(4, bytes_of_text("efgh"));
+    file.write_at(0, bytes_of_text("abcd"));
+    file.start_writeback(0, 8);
+    file.start_writeback(4, 4);
+    file.sync();
+    file.close();
+  }
+  EXPECT_EQ(content_of("a"), "abcdefgh");
+  const InputFile file(path("a"));
+  EXPECT_EQ(file.size(), 8);
+  std::array<char, 3> word{};
+  file.read_at(3, std::as_writable_bytes(std::span(word)));
+  EXPECT_EQ(std::string(word.data(), 3), "def");
+}
+
+TEST_F(FileAccess, SharesAFileBetweenWriters) {
+  {
+    OutputFile one(path("a"), OutputFile::Open::shared), two(path("a"), OutputFile::Open::shared);
+    std::thread other([&] { two.write_at(2, bytes_of_text("cd")); });
+    one.write_at(0, bytes_of_text("ab"));
+    other.join();
+  }
+  EXPECT_EQ(content_of("a"), "abcd");
+}
+
+TEST_F(FileAccess, MakesAFreshFileOnlyWhereNoneIs) {
+  put("a", "precious");
+  expect_refused(Code::io, path("a"), "File exists", [&] { OutputFile(path("a"), OutputFile::Open::fresh); });
+  EXPECT_EQ(content_of("a"), "precious");
+}
+
+TEST_F(FileAccess, SaysThatAFolderWentWhileItWasWrittenTo) {
+  expect_refused(Code::io, path("gone/a"), "No such file", [&] { OutputFile(path("gone/a"), OutputFile::Open::shared); });
+  expect_refused(Code::io, path("gone"), "No such file", [&] { sync_folder(path("gone")); });
+  expect_refused(Code::io, path("gone/b"), "No such file", [&] { rename_file(path("gone/a"), path("gone/b")); });
+  expect_refused(Code::io, path("gone/b"), "No such file", [&] { make_folder(path("gone/b")); });
+}
+
+TEST_F(FileAccess, SaysWhatCannotBeRead) {
+  expect_refused(Code::not_found, path("none"), "No such file", [&] { InputFile file(path("none")); });
+  expect_refused(Code::io, path(""), "Is a directory", [&] { InputFile file(path("")); });
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  expect_refused(Code::io, path("pipe"), "No such device", [&] { InputFile file(path("pipe")); });  // and does not wait for a writer
+  put("a", "abcd");
+  std::array<std::byte, 3> out{};
+  const InputFile file(path("a"));
+  expect_refused(Code::corrupt, path("a"), "ends", [&] { file.read_at(2, out); });
+  fs::resize_file(path("a"), 1);
+  expect_refused(Code::corrupt, path("a"), "ends", [&] { file.read_at(0, out); });  // cut while it was open
+}
+
+TEST_F(FileAccess, ClosesWhatItOpenedWhenItFails) {
+  put("a", "abcd");
+  const size_t before = open_files();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THROW(InputFile file(path("")), Error);
+    EXPECT_THROW(OutputFile(path("a"), OutputFile::Open::fresh), Error);
+    EXPECT_THROW(FileHold::take(path("none"), FileHold::Kind::shared), Error);
+    EXPECT_THROW(list_folder(path("a")), Error);
+    OutputFile(path("a"), OutputFile::Open::shared);
+    InputFile first(path("a"));
+    const InputFile second(std::move(first));
+    const auto held = FileHold::take(path("a"), FileHold::Kind::shared);
+    EXPECT_FALSE(FileHold::take(path("a"), FileHold::Kind::exclusive));
+  }
+  EXPECT_EQ(open_files(), before);
+}
+
+TEST_F(FileAccess, HoldsAFileForReadersOrForOneAlone) {
+  put("a", "");
+  {
+    const auto one = FileHold::take(path("a"), FileHold::Kind::shared), two = FileHold::take(path("a"), FileHold::Kind::shared);
+    EXPECT_TRUE(one && two);
+    EXPECT_FALSE(FileHold::take(path("a"), FileHold::Kind::exclusive));
+  }
+  auto alone = FileHold::take(path("a"), FileHold::Kind::exclusive);
+  ASSERT_TRUE(alone);
+  EXPECT_FALSE(FileHold::take(path("a"), FileHold::Kind::shared));
+  const FileHold moved = std::move(*alone);
+  alone.reset();
+  EXPECT_FALSE(FileHold::take(path("a"), FileHold::Kind::shared));  // held by who has it now
+}
+
+TEST_F(FileAccess, HoldsOnlyWhatIsStillThere) {
+  put("a", "");
+  expect_refused(Code::not_found, path("none"), "No such file", [&] { FileHold::take(path("none"), FileHold::Kind::shared); });
+  const auto old = FileHold::take(path("a"), FileHold::Kind::exclusive);
+  put("b", "");
+  fs::rename(path("b"), path("a"));
+  EXPECT_TRUE(FileHold::take(path("a"), FileHold::Kind::exclusive));  // the new file under that name is nobody's
+}
+
+TEST_F(FileAccess, ListsAFolderByName) {
+  put("b", "");
+  put("a/inside", "");
+  put("c", "");
+  fs::create_symlink("b", folder_ / "link");
+  std::string all;
+  for (const FolderEntry& entry : list_folder(folder_.string())) all += text(entry.name, static_cast<int>(entry.kind), " ");
+  EXPECT_EQ(all, text("a", static_cast<int>(PathKind::folder), " b", static_cast<int>(PathKind::file), " c",
+                      static_cast<int>(PathKind::file), " link", static_cast<int>(PathKind::other), " "));
+  expect_refused(Code::not_found, path("none"), "No such file", [&] { list_folder(path("none")); });
+}
+
+TEST_F(FileAccess, RemovesAFolderAndNothingBehindLinks) {
+  put("kept/precious", "x");
+  put("old/deep/deeper/file", "");
+  fs::create_symlink(folder_ / "kept", folder_ / "old/deep/link");
+  fs::create_symlink("nowhere", folder_ / "old/dangling");
+  EXPECT_TRUE(remove_folder(path("old")));
+  EXPECT_FALSE(fs::exists(folder_ / "old"));
+  EXPECT_FALSE(remove_folder(path("old")));
+  fs::create_symlink(folder_ / "kept", folder_ / "link");
+  EXPECT_THROW(remove_folder(path("link")), Error);
+  EXPECT_EQ(content_of("kept/precious"), "x");
+}
+
+TEST_F(FileAccess, RemovesAFolderThatAnotherOneRemovesToo) {
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 20; ++i) put(text("old/", i % 3, "/", i), "");
+    std::thread other([&] { remove_folder(path("old")); });
+    remove_folder(path("old"));
+    other.join();
+    EXPECT_FALSE(fs::exists(folder_ / "old"));
+  }
+}
+
+TEST_F(FileAccess, MakesRenamesAndRemoves) {
+  EXPECT_TRUE(make_folder(path("new")));
+  EXPECT_FALSE(make_folder(path("new")));
+  sync_folder(path("new"));
+  put("new/a", "1");
+  put("new/b", "2");
+  rename_file(path("new/a"), path("new/b"));
+  EXPECT_EQ(content_of("new/b"), "1");
+  EXPECT_TRUE(remove_file(path("new/b")));
+  EXPECT_FALSE(remove_file(path("new/b")));
+  EXPECT_GT(free_space(folder_.string()), 0);
+  EXPECT_LE(free_space(folder_.string()), static_cast<int64_t>(fs::space(folder_).free));
+}
+
+}  // namespace
+}  // namespace st::os
