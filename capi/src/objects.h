@@ -134,6 +134,8 @@ struct OptimizerObject final : Object {
 struct AccumulatorObject final : Object {
   std::shared_ptr<Context> context;
   std::unique_ptr<Accumulator> accumulator;
+  std::vector<Accumulator::StateArray> arrays;  // of what state_views gives out
+  std::vector<st_named_view> state;
 };
 
 template <class Handle>

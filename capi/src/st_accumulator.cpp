@@ -4,6 +4,19 @@
 using namespace st;
 using namespace st::capi;
 
+namespace {
+
+void list_state(AccumulatorObject& a) {
+  a.arrays = a.accumulator->state();
+  for (Accumulator::StateArray& array : a.arrays) {
+    const int64_t bytes = array.shape.elements() * bytes_of(array.dtype);
+    a.state.push_back({array.name.c_str(),
+                       {static_cast<st_dtype>(array.dtype), array.shape.rank(), array.shape.dims().data(), nullptr, array.data, bytes}});
+  }
+}
+
+}  // namespace
+
 st_status st_accumulator_create(st_context* context, int64_t steps, int64_t n, const st_view* gradients, st_accumulator** accumulator) {
   return guard([&] {
     constexpr const char* kCall = "st_accumulator_create";
@@ -17,6 +30,7 @@ st_status st_accumulator_create(st_context* context, int64_t steps, int64_t n, c
     auto object = std::make_shared<AccumulatorObject>();
     object->accumulator = std::make_unique<Accumulator>(steps, arrays, shared->make_workers(shared->threads()), shared->memory());
     object->context = std::move(shared);
+    list_state(*object);
     hand_out(accumulator, std::move(object));
   });
 }
@@ -49,4 +63,13 @@ st_status st_accumulator_reset(st_accumulator* accumulator) {
 
 st_status st_accumulator_set_steps(st_accumulator* accumulator, int64_t steps) {
   return guard([&] { find(accumulator)->accumulator->set_steps(steps); });
+}
+
+st_status st_accumulator_state_views(st_accumulator* accumulator, int64_t* n, const st_named_view** views) {
+  return guard([&] {
+    const auto a = find(accumulator);
+    given(n, "st_accumulator_state_views: n");
+    given(views, "st_accumulator_state_views: views") = a->state.data();
+    *n = std::ssize(a->state);
+  });
 }

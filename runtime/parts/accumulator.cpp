@@ -1,5 +1,6 @@
 #include "parts/accumulator.h"
 
+#include <cmath>
 #include <utility>
 
 #include "base/error.h"
@@ -40,9 +41,10 @@ Accumulator::Accumulator(int64_t steps, std::span<const GradientArray> gradients
       memory_(bytes(steps, gradients), memory, MemoryRole::gradients) {}
 
 void Accumulator::add(double weight) {
+  check_state();
   check(weight == 0 || (weight >= kMinWeight && weight <= kMaxWeight), "accumulator: weight is ", weight,
         "; give the number of tokens of the micro-batch, 2^-53 to 2^53, or 0 for an empty one, which adds nothing");
-  require(!is_full() || told_, Code::wrong_state, "accumulator: all ", steps_,
+  require(!is_full() || told_ != 0, Code::wrong_state, "accumulator: all ", steps_,
           " micro-batches of the step are in, and the arrays hold its gradient; ask should_step and use it before the next one is added");
   const int64_t added = is_full() ? 0 : added_;
   const double before = is_full() ? 0 : weight_, all = before + weight;
@@ -57,24 +59,47 @@ void Accumulator::add(double weight) {
   }
   added_ = added + 1;
   weight_ = all;
-  told_ = false;
+  told_ = 0;
 }
 
-bool Accumulator::should_step() { return told_ = is_full(); }
+bool Accumulator::should_step() {
+  check_state();
+  told_ = is_full() ? 1 : 0;
+  return is_full();
+}
 
 void Accumulator::reset() {
   added_ = 0;
   weight_ = 0;
-  told_ = false;
+  told_ = 0;
 }
 
 void Accumulator::set_steps(int64_t steps) {
   check_steps(steps);
-  require(added_ == 0 || told_, Code::wrong_state, "accumulator: ", added_, " of ", steps_,
+  require(added_ == 0 || told_ != 0, Code::wrong_state, "accumulator: ", added_, " of ", steps_,
           " micro-batches of the step are in, and steps changes between two steps only; "
           "go on until should_step says yes, or reset");
   reset();
   steps_ = steps;
+}
+
+/// A checkpoint of another accumulator's, copied in.
+void Accumulator::check_state() const {
+  require(added_ >= 0 && added_ <= steps_ && std::isfinite(weight_) && weight_ >= 0, Code::wrong_state,
+          "accumulator: its state was written, and says that ", added_, " of ", steps_, " micro-batches are in, of ", weight_,
+          " tokens; write the state of one with as many steps, or reset");
+}
+
+std::vector<Accumulator::StateArray> Accumulator::state() {
+  std::vector<StateArray> arrays = {
+      {"added", DType::i64, {}, &added_}, {"weight", DType::f64, {}, &weight_}, {"told", DType::i64, {}, &told_}};
+  std::byte* sum = memory_.data();
+  for (size_t i = 0; i < gradients_.size(); ++i) {
+    const DType dtype = gradients_[i].dtype == DType::f64 ? DType::f64 : DType::f32;
+    arrays.push_back({text("sum.", i), dtype, {gradients_[i].shape.elements()}, sum});
+    sum += padded_bytes(gradients_[i]);
+  }
+  return arrays;
 }
 
 }  // namespace st

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/memory_source.h"
@@ -40,8 +41,18 @@ class Accumulator {
   /// Throws wrong_state between two boundaries.
   void set_steps(int64_t steps);
 
+  /// A step under way is these three numbers and the sums. Written to between two calls, it goes on from there.
+  struct StateArray {
+    std::string name;  // added, weight, told, then sum.0 and so on, by the gradients' places
+    DType dtype = DType::f32;
+    Shape shape;  // of a sum: its elements, in an order of the gradient's own
+    void* data = nullptr;
+  };
+  std::vector<StateArray> state();
+
  private:
   bool is_full() const { return added_ == steps_; }
+  void check_state() const;
 
   int64_t steps_;
   std::vector<GradientArray> gradients_;
@@ -49,7 +60,7 @@ class Accumulator {
   Memory memory_;  // of all sums
   int64_t added_ = 0;
   double weight_ = 0;
-  bool told_ = false;  // that it is full
+  int64_t told_ = 0;  // 1: that it is full
 };
 
 }  // namespace st

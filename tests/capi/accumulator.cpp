@@ -1,4 +1,5 @@
 // Gradient accumulation by itself, over the host's arrays. Sums, strides and types: tests/unit/parts/accumulator_test.cpp.
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -102,6 +103,37 @@ TEST_F(CAccumulator, OutOfTurnAndBadWeightsChangeNothing) {
   EXPECT_EQ(g.values[0], 1);
   ASSERT_TRUE(works(st_accumulator_reset(a)));
   ASSERT_TRUE(works(st_accumulator_set_steps(a, 3)));
+}
+
+// As a checkpoint in the middle of a step would have it.
+TEST_F(CAccumulator, AStepGoesOnFromItsStateInAnotherOne) {
+  FloatArray g{{5, 6}}, h{{7}};
+  const st_view gradients[] = {g.view(), h.view()};
+  HeldAccumulator first, second;
+  ASSERT_TRUE(works(st_accumulator_create(context_, 2, 2, gradients, first.out())));
+  ASSERT_TRUE(works(st_accumulator_create(context_, 2, 2, gradients, second.out())));
+  ASSERT_TRUE(works(st_accumulator_add(first, 3)));
+  int64_t n = 0, m = 0;
+  const st_named_view *from = nullptr, *to = nullptr;
+  ASSERT_TRUE(works(st_accumulator_state_views(first, &n, &from)));
+  ASSERT_TRUE(works(st_accumulator_state_views(second, &m, &to)));
+  ASSERT_EQ(n, 5);
+  ASSERT_EQ(m, n);
+  const char* names[] = {"added", "weight", "told", "sum.0", "sum.1"};
+  for (int64_t i = 0; i < n; ++i) {
+    EXPECT_STREQ(from[i].name, names[i]);
+    ASSERT_EQ(from[i].view.bytes, to[i].view.bytes);
+    std::memcpy(to[i].view.data, from[i].view.data, static_cast<size_t>(from[i].view.bytes));
+  }
+  g.values = {3, 2}, h.values = {1};
+  ASSERT_TRUE(works(st_accumulator_add(second, 1)));
+  EXPECT_EQ(g.values, (std::vector<float>{2, 2}));
+  EXPECT_EQ(h.values, (std::vector<float>{2}));
+
+  *static_cast<int64_t*>(to[0].view.data) = 9;
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_accumulator_add(second, 1), {"9 of 2", "reset"}));
+  ASSERT_TRUE(works(st_accumulator_reset(second)));
+  ASSERT_TRUE(works(st_accumulator_add(second, 1)));
 }
 
 TEST_F(CAccumulator, ItsSumsAreTheContextsMemoryAndItKeepsTheContext) {

@@ -235,6 +235,7 @@ void Life::optimize() {
 void Life::accumulate() {
   double weight = 0;
   int32_t is_so = 0;
+  const st_named_view* state = nullptr;
   const st_view gradient = {ST_F32, 1, values_dims_, nullptr, own_gradient_, sizeof own_gradient_};
   CALL(st_accumulator_create(context_, 1, 1, &gradient, accumulator_.out()));
   CALL(st_accumulator_set_steps(accumulator_, 2));
@@ -243,6 +244,7 @@ void Life::accumulate() {
   CALL(st_accumulator_add(accumulator_, 0));
   CALL(st_accumulator_should_step(accumulator_, &is_so));
   CALL(st_accumulator_weight(accumulator_, &weight));
+  CALL(st_accumulator_state_views(accumulator_, &number_, &state));
 }
 
 void Life::open_data() {

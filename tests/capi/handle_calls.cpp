@@ -343,6 +343,7 @@ constexpr HandleCall kCalls[] = {
     {"st_accumulator_weight", "accumulator", "accumulator", CALL(st_accumulator_weight(h, &w.real))},
     {"st_accumulator_reset", "accumulator", "accumulator", CALL(st_accumulator_reset(h))},
     {"st_accumulator_set_steps", "accumulator", "accumulator", CALL(set_steps(h))},
+    {"st_accumulator_state_views", "accumulator", "accumulator", CALL(st_accumulator_state_views(h, &w.number, &w.outputs))},
 };
 #undef CALL
 

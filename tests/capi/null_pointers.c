@@ -228,6 +228,7 @@ static void no_handle(void) {
   NO_HANDLE(st_accumulator_weight(NULL, &scale));
   NO_HANDLE(st_accumulator_reset(NULL));
   NO_HANDLE(st_accumulator_set_steps(NULL, 1));
+  NO_HANDLE(st_accumulator_state_views(NULL, &n, &outputs));
   NO_HANDLE(st_data_split(NULL, 0.1, 0, &data, &other));
   NO_HANDLE(st_data_rows(NULL, &n));
   NO_HANDLE(st_data_vocabulary(NULL, &n));
@@ -594,11 +595,15 @@ static void arguments_of_accumulator(st_context* context) {
   float values[2] = {0, 0};
   const st_view gradient = {ST_F32, 1, dims, NULL, values, sizeof values};
   st_accumulator* accumulator = NULL;
+  int64_t n = 0;
+  const st_named_view* state = NULL;
   REFUSES(st_accumulator_create(context, 1, 1, NULL, &accumulator));
   REFUSES(st_accumulator_create(context, 1, 1, &gradient, NULL));
   WORKS(st_accumulator_create(context, 1, 1, &gradient, &accumulator));
   REFUSES(st_accumulator_should_step(accumulator, NULL));
   REFUSES(st_accumulator_weight(accumulator, NULL));
+  REFUSES(st_accumulator_state_views(accumulator, NULL, &state));
+  REFUSES(st_accumulator_state_views(accumulator, &n, NULL));
   WORKS(st_accumulator_destroy(accumulator));
 }
 

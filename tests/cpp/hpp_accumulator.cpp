@@ -1,6 +1,7 @@
 // scaletrain.hpp: gradient accumulation over the program's own arrays.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <scaletrain.hpp>
 #include <vector>
 
@@ -25,6 +26,21 @@ TEST(HppAccumulator, MakesTheTokenMeanOfAStep) {
   accumulator.add(1);
   accumulator.reset();
   EXPECT_EQ(accumulator.weight(), 0);
+}
+
+TEST(HppAccumulator, GoesOnFromTheStateOfAnother) {
+  const Context context;
+  std::vector<float> gradient = {3, -6};
+  const std::vector<View> gradients = {View(DType::f32, gradient.data(), {2}, 8)};
+  const Accumulator first(context, 2, gradients), second(context, 2, gradients);
+  first.add(3);
+  const Views from = first.state(), to = second.state();
+  ASSERT_EQ(from.size(), 4);
+  for (int64_t i = 0; i < from.size(); ++i) std::memcpy(to[i].view.data(), from[i].view.data(), static_cast<size_t>(from[i].view.bytes()));
+  gradient = {1, 2};
+  second.add(1);
+  EXPECT_TRUE(second.should_step());
+  EXPECT_EQ(gradient, (std::vector<float>{1, -1}));
 }
 
 TEST(HppAccumulator, ThrowsBeyondTheBoundaryAndForBadWeights) {

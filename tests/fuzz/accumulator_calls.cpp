@@ -1,5 +1,6 @@
 // Gradient accumulation by itself: arrays good and bad, weights, and the calls of a step in any order.
 #include <array>
+#include <cstring>
 #include <limits>
 
 #include "api_calls.h"
@@ -24,6 +25,14 @@ double weight(World& world) {
   return world.bytes.rarely(8) ? world.bytes.pick(kBad) : world.bytes.next() % 4;
 }
 
+void write_state(World& world, st_accumulator* accumulator) {
+  int64_t n = 0;
+  const st_named_view* views = nullptr;
+  if (!CALL(st_accumulator_state_views, accumulator, &n, &views)) return;
+  for (int64_t i = 0; i < n; ++i)
+    if (views[i].view.bytes > 0) std::memset(views[i].view.data, world.bytes.rarely(4) ? world.bytes.next() : 0, 1);
+}
+
 }  // namespace
 
 void accumulator_use(World& world) {
@@ -43,6 +52,8 @@ void accumulator_use(World& world) {
     case 2:
       CALL(st_accumulator_weight, accumulator, &all);
       return;
+    case 3:
+      return write_state(world, accumulator);
     default:
       CALL(st_accumulator_add, accumulator, weight(world));
       CALL(st_accumulator_should_step, accumulator, &yes);

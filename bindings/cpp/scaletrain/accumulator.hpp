@@ -39,6 +39,13 @@ class Accumulator : public detail::Handle<st_accumulator, st_accumulator_destroy
   void reset() const { done(st_accumulator_reset(get())); }
   /// Between two steps only.
   void set_steps(int64_t steps) const { done(st_accumulator_set_steps(get(), steps)); }
+  /// The accumulator's own memory, for a checkpoint in the middle of a step; written to, it goes on from there.
+  Views state() const {
+    int64_t n = 0;
+    const st_named_view* views = nullptr;
+    done(st_accumulator_state_views(get(), &n, &views));
+    return Views(n, views);
+  }
 };
 
 }  // namespace scaletrain

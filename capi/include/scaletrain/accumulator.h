@@ -46,5 +46,12 @@ ST_API st_status st_accumulator_reset(st_accumulator* accumulator);
  * yes, or after a reset. */
 ST_API st_status st_accumulator_set_steps(st_accumulator* accumulator, int64_t steps);
 
+/* The state, for a checkpoint in the middle of a step: "added" and "told" (ST_I64 of rank 0: micro-batches that are in, and whether
+ * should_step has told of the boundary), "weight" (ST_F64 of rank 0), then "sum.0" and so on for each gradient: ST_F32, of an ST_F64 one
+ * ST_F64, [elements], in an order of the gradient's own dims and strides. The list (O), until the next call; the data is the
+ * accumulator's until it is destroyed. Between two calls it may be read, and written: to go on from a checkpoint, copy it into that of a
+ * new accumulator of the same steps and gradients. At a boundary the mean is in the host's arrays, not in the sums. */
+ST_API st_status st_accumulator_state_views(st_accumulator* accumulator, int64_t* n, const st_named_view** views);
+
 ST_END
 #endif
