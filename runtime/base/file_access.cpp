@@ -163,7 +163,10 @@ std::optional<FileHold> FileHold::take(const std::string& path, Kind kind) {
 }
 
 FileHold::~FileHold() {
-  if (file_ >= 0) ::close(file_);
+  if (file_ < 0) return;
+  // The lock is the open file's, which a forked child has too: closing ours would leave it held there. But a child ends its own only.
+  if (process_ == process_id()) flock(file_, LOCK_UN);
+  ::close(file_);
 }
 
 std::vector<FolderEntry> list_folder(const std::string& folder) {

@@ -57,20 +57,22 @@ class InputFile {
   int64_t size_ = 0;
 };
 
-/// An advisory lock (flock) on a file that is there; ends with this object or the process. Never waits: none where somebody holds it.
+/// An advisory lock (flock) on a file that is there; ends with this object or the process, whatever children it forked. Never waits: none
+/// where somebody holds it.
 class FileHold {
  public:
   enum class Kind { shared, exclusive };
   /// Throws not_found where the file is not there (any more: it is looked at again once it is held).
   static std::optional<FileHold> take(const std::string& path, Kind kind);
   ~FileHold();
-  FileHold(FileHold&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  FileHold(FileHold&& other) noexcept : file_(std::exchange(other.file_, -1)), process_(other.process_) {}
   FileHold& operator=(FileHold&&) = delete;
   FileHold(const FileHold&) = delete;
 
  private:
   explicit FileHold(int file) : file_(file) {}
   int file_;
+  int64_t process_ = process_id();
 };
 
 struct FolderEntry {

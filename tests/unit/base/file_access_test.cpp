@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -156,6 +157,38 @@ TEST_F(FileAccess, HoldsOnlyWhatIsStillThere) {
   put("b", "");
   fs::rename(path("b"), path("a"));
   EXPECT_TRUE(FileHold::take(path("a"), FileHold::Kind::exclusive));  // the new file under that name is nobody's
+}
+
+/// A forked child that lives until `call` returns; before that it runs `first`.
+template <class First, class Call>
+void beside_a_child(const First& first, const Call& call) {
+  std::array<int, 2> ready{}, over{};
+  ASSERT_TRUE(pipe(ready.data()) == 0 && pipe(over.data()) == 0);
+  const pid_t child = fork();
+  char word = 0;
+  if (child == 0) {
+    first();
+    close(over[1]);
+    _exit(write(ready[1], "x", 1) == 1 && read(over[0], &word, 1) == 0 ? 0 : 1);
+  }
+  EXPECT_EQ(read(ready[0], &word, 1), 1);
+  call();
+  for (const int end : {ready[0], ready[1], over[0], over[1]}) close(end);
+  int status = 1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(FileAccess, EndsAHoldWhateverAForkedChildDoes) {
+  put("a", "");
+  auto held = FileHold::take(path("a"), FileHold::Kind::exclusive);
+  beside_a_child([&] { held.reset(); },
+                 [&] { EXPECT_FALSE(FileHold::take(path("a"), FileHold::Kind::exclusive)); });  // the child's copy is not the hold
+  beside_a_child([] {},
+                 [&] {
+                   held.reset();
+                   EXPECT_TRUE(FileHold::take(path("a"), FileHold::Kind::exclusive));  // though the child has the file open
+                 });
 }
 
 TEST_F(FileAccess, ListsAFolderByName) {
