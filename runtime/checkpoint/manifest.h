@@ -17,6 +17,11 @@ namespace st {
 constexpr int32_t kManifestVersion = 1;      // of what is written; all from 1 on are read
 constexpr int64_t kChecksumBlock = 1 << 20;  // bytes of a piece that one CRC32C guards
 constexpr std::string_view kManifestName = "manifest.json";
+constexpr std::string_view kManifestStart = "{\"format\":\"scaletrain-checkpoint\",\"version\":";  // of every version
+// A hostile manifest must not cost more memory than a large one may.
+constexpr int64_t kMaxManifestBytes = 256 << 20;  // some 30 TiB of tensors
+constexpr int64_t kMaxStateBytes = 1 << 20;       // of `training`, and of `recipe`
+constexpr int64_t kMaxMetadataBytes = 16 << 20;
 
 /// Which files a tensor lies in: model*.safetensors, optimizer*.safetensors, tensors*.safetensors.
 enum class TensorKind : int32_t { parameter, optimizer, host };
@@ -40,9 +45,11 @@ struct LogicalTensor {
 };
 
 struct ShardFile {
-  std::string name;         // in the checkpoint's folder; no folders in it
-  int64_t bytes = 0;        // all of it
-  uint32_t header_crc = 0;  // CRC32C of the 8 bytes of length and the JSON behind them
+  std::string name;          // in the checkpoint's folder; no folders in it
+  int64_t bytes = 0;         // all of it
+  int64_t header_bytes = 0;  // of a safetensors file the 8 bytes of length and the JSON behind them; of any other file all of it
+  uint32_t header_crc = 0;   // CRC32C of those
+  bool is_safetensors() const { return name.ends_with(".safetensors"); }
 };
 
 struct Manifest {
@@ -67,12 +74,15 @@ struct Manifest {
 std::string piece_name(const LogicalTensor& tensor, const TensorPiece& piece);
 int64_t block_count(int64_t bytes);
 
-/// The file's bytes, its own checksum behind them.
+/// The file's bytes, its own checksum at their end (guarded_line.h). Throws invalid_argument: more than the limits above, text that is not
+/// UTF-8.
 std::string print_manifest(const Manifest& manifest);
+/// The same JSON for people and tools, without checksums.
+std::string describe(const Manifest& manifest);
 
 /// Trusts nothing: throws corrupt, with `file` and the tensor's name in message and place, unsupported for a newer version. What it takes
 /// is whole: pieces tile their tensors and have a checksum for each block, names are unique and name no folder, sizes fit 64 bits. Memory
-/// stays within some hundred bytes a tensor and what the text has.
+/// stays within a small multiple of the text's.
 Manifest parse_manifest(std::string_view text, std::string_view file);
 
 }  // namespace st

@@ -24,10 +24,6 @@ constexpr std::array<std::pair<DType, std::string_view>, 8> kDTypes = {{{DType::
                                                                         {DType::u8, "U8"},
                                                                         {DType::boolean, "BOOL"}}};
 
-std::string_view word_of(DType dtype) {
-  return std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& row) { return row.first == dtype; })->second;
-}
-
 [[noreturn]] void refuse(std::string_view file, std::string_view tensor, std::string_view message) {
   Error error(Code::corrupt, text(file, tensor.empty() ? "" : ": tensor ", tensor, ": ", message));
   error.place.file = file;
@@ -140,8 +136,7 @@ class HeaderEvents : public nlohmann::json_sax<nlohmann::json> {
 };
 
 DType dtype_of(const Found& found, std::string_view file) {
-  for (const auto& [dtype, word] : kDTypes)
-    if (word == found.dtype) return dtype;
+  if (const auto dtype = dtype_of_safetensors(found.dtype)) return *dtype;
   std::string known;
   for (const auto& row : kDTypes) known += (known.empty() ? "" : ", ") + std::string(row.second);
   refuse(file, found.name, text("unknown dtype ", found.dtype, "; there are: ", known));
@@ -168,6 +163,15 @@ std::string quoted(const std::string& word) {
 }
 
 }  // namespace
+
+std::string_view safetensors_name(DType dtype) {
+  return std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& row) { return row.first == dtype; })->second;
+}
+
+std::optional<DType> dtype_of_safetensors(std::string_view name) noexcept {
+  const auto row = std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& each) { return each.second == name; });
+  return row == kDTypes.end() ? std::optional<DType>() : row->first;
+}
 
 const TensorRecord* SafetensorsHeader::find(std::string_view name) const {
   const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const TensorRecord& t) { return t.name == name; });
@@ -203,7 +207,7 @@ std::string print_header(const SafetensorsHeader& header) {
   }
   for (const TensorRecord& t : header.tensors) {
     separate();
-    json += quoted(t.name) + text(":{\"dtype\":\"", word_of(t.dtype), "\",\"shape\":[");
+    json += quoted(t.name) + text(":{\"dtype\":\"", safetensors_name(t.dtype), "\",\"shape\":[");
     for (int32_t i = 0; i < t.shape.rank(); ++i) json += text(i == 0 ? "" : ",", t.shape[i]);
     json += text("],\"data_offsets\":[", t.offset, ",", t.offset + t.bytes(), "]}");
   }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,9 @@ struct SafetensorsHeader {
 
   const TensorRecord* find(std::string_view name) const;  // nullptr: none
 };
+
+std::string_view safetensors_name(DType dtype);                             // "F32", ...
+std::optional<DType> dtype_of_safetensors(std::string_view name) noexcept;  // none: we have no such
 
 constexpr int64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
 
