@@ -64,6 +64,8 @@ class Backend {
   /// Zeroed, 64-byte aligned, counted as `role`. Throws out_of_memory with the size and what there is.
   virtual std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) = 0;
   virtual int64_t allocated_bytes() const = 0;  // now, over all buffers
+  /// Buffers are memory of the host's, which may be written where they lie.
+  virtual bool is_host_memory() const { return false; }
   virtual void to_host(void* host, const std::byte* device, int64_t bytes) = 0;
   virtual void to_device(std::byte* device, const void* host, int64_t bytes) = 0;
 };

@@ -15,6 +15,7 @@ class HostBackend : public Backend {
   explicit HostBackend(std::shared_ptr<MemorySource> memory);
   std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) override;
   int64_t allocated_bytes() const override;
+  bool is_host_memory() const override { return true; }
   void to_host(void* host, const std::byte* device, int64_t bytes) override;
   void to_device(std::byte* device, const void* host, int64_t bytes) override;
 

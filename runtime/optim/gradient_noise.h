@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace st {
 
@@ -15,6 +17,11 @@ class GradientNoise {
   /// tr(S) / |G|^2 in rows: batches far below it lose little by growing, batches far above it gain nothing. NaN while an average is not
   /// positive, as before the first step.
   double scale() const;
+
+  /// {"trace":0.25,"squared_gradient":0.5}: both averages; digits enough for the same bits.
+  std::string state() const;
+  /// Throws invalid_argument, and then changes nothing, for what is not such a text of finite numbers.
+  void restore(std::string_view state);
 
  private:
   static constexpr double kDecay = 0.99;     // of both averages: the ratio needs no correction for its beginning

@@ -1,6 +1,6 @@
 #include "train/element_conversion.h"
 
-#include <cstdint>
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -56,6 +56,15 @@ void convert_element(DType from, const std::byte* source, DType to, std::byte* t
     default:
       fail(Code::internal, text("convert_element: to ", to));
   }
+}
+
+void convert_elements(DType from, const std::byte* source, DType to, std::byte* target, int64_t elements) {
+  if (from == to) {  // a write and a read lose no bit of any dtype
+    std::copy_n(source, elements * bytes_of(to), target);
+    return;
+  }
+  const auto step = static_cast<size_t>(bytes_of(from)), width = static_cast<size_t>(bytes_of(to));
+  for (int64_t i = 0; i < elements; ++i, source += step, target += width) convert_element(from, source, to, target);
 }
 
 }  // namespace st

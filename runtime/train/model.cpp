@@ -36,16 +36,6 @@ void put(Backend& backend, std::byte* device, const Slot& slot, std::span<const 
   backend.to_device(device, bytes.data(), size);
 }
 
-/// Row-major tensors of any floating type, converted into `to`, which has `elements` of dtype `as`.
-void convert_all(DType from, const std::byte* source, DType as, std::byte* to, int64_t elements) {
-  if (from == as) {  // a write and a read lose no bit of any dtype
-    std::copy_n(source, elements * bytes_of(as), to);
-    return;
-  }
-  const auto step = static_cast<size_t>(bytes_of(from)), width = static_cast<size_t>(bytes_of(as));
-  for (int64_t i = 0; i < elements; ++i, source += step, to += width) convert_element(from, source, as, to);
-}
-
 constexpr int64_t kChunk = 4096;       // elements that are converted at a time
 constexpr int64_t kPiece = 1LL << 18;  // bytes that a stream is given or asked for at a time
 
@@ -256,7 +246,7 @@ void Model::write(const WriteBytes& write) const {
 void Model::read(const std::string& path) {
   const SafetensorsFile file(path);
   ReadReport report;
-  const WeightsMatch match = match_weights(file.header(), program_, parameters_, {}, path, report);
+  const WeightsMatch match = match_weights(file.header().tensors, program_, parameters_, {}, path, report);
   int64_t largest = 0;
   for (const SlotId id : parameters_) largest = std::max(largest, slot(id).type.bytes());
   std::vector<std::byte> values(static_cast<size_t>(largest));  // before anything changes: running out of memory halfway leaves a mixture
@@ -265,7 +255,7 @@ void Model::read(const std::string& path) {
   for (size_t i = 0; i < match.parameters.size(); ++i) {
     const TensorRecord& record = file.header().tensors[i];
     const SlotId id = match.parameters[i];
-    convert_all(record.dtype, file.bytes(record).data(), slot(id).type.dtype, values.data(), record.shape.elements());
+    convert_elements(record.dtype, file.bytes(record).data(), slot(id).type.dtype, values.data(), record.shape.elements());
     context_->backend().to_device(data(id), values.data(), slot(id).type.bytes());
   }
 }
@@ -273,7 +263,7 @@ void Model::read(const std::string& path) {
 void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& report) {
   const std::string source = "the stream";
   SafetensorsStream stream(read, source);
-  const WeightsMatch match = match_weights(stream.header(), program_, parameters_, options, source, report);
+  const WeightsMatch match = match_weights(stream.header().tensors, program_, parameters_, options, source, report);
 
   // All of it waits here until the stream has given the last byte: a stream that ends in the middle changes nothing.
   context_->require_memory("read: the weights of a stream, until all have come", storage_.bytes());
@@ -293,7 +283,7 @@ void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& 
       const std::span<std::byte> now = std::span(piece).first(static_cast<size_t>(std::min(left, kPiece)));
       stream.read(now);
       const int64_t elements = static_cast<int64_t>(now.size()) / bytes_of(record.dtype);
-      convert_all(record.dtype, now.data(), as, values.data(), elements);
+      convert_elements(record.dtype, now.data(), as, values.data(), elements);
       context_->backend().to_device(place, values.data(), elements * bytes_of(as));
       place += elements * bytes_of(as);
       left -= static_cast<int64_t>(now.size());

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/safetensors.h"
 #include "exec/storage.h"
 #include "ir/program.h"
@@ -61,6 +62,9 @@ class Model {
   /// From a stream, which is read to the end of its tensors and no further. Waits in memory of the parameters' size until all has come.
   /// The report's names are filled also when it throws since they did not fit.
   void read(const ReadBytes& read, const ReadOptions& options, ReadReport& report);
+  /// The weights of a checkpoint, whatever else it has; of one that a host saved, its buffers. As read(), on the context's threads. No room
+  /// for a copy of the weights: all of the checkpoint is verified first.
+  void load(const CheckpointReader& reader, const ReadOptions& options, ReadReport& report);
 
  private:
   Model(std::shared_ptr<Context> context, Program program);  // parameters all zero

@@ -125,6 +125,12 @@ std::optional<StepReport> Trainer::advance(double deadline) {
 }
 
 void Trainer::require_whole_step(const char* call) {
+  require_no_open_step(call);
+  require(!is_mixed_, Code::wrong_state, call,
+          ": weights and optimizer state are a mixture, since a resume ended halfway and there was no memory to undo it; resume again");
+}
+
+void Trainer::require_no_open_step(const char* call) {
   cancelled_.begin();
   if (!open_ && open_host_ == nullptr) return;
   const bool updates = open_ && train_->is_updating();
@@ -216,7 +222,7 @@ StepReport Trainer::finish_step() {
   gradients_ = {&train_->executor(), train_->unit()};
   const StepSlots& slots = train_->slots();
   StepReport report = report_of(slots, done.lr, done.seconds, train_->tokens());
-  report.loss = *slots.loss_sum / *slots.loss_count;
+  report.loss = last_loss_ = *slots.loss_sum / *slots.loss_count;
   if (!report.skipped) add_noise(done.rows);
   report.gradient_noise_scale = noise_.scale();
   return report;
@@ -254,7 +260,7 @@ StepReport Trainer::report_of(const StepSlots& slots, double lr, double seconds,
 // --- a step whose loss the host computes
 
 std::span<const HostView> Trainer::forward(std::span<const HostView> batch) {
-  if (open_) require_whole_step("forward");
+  if (open_host_ == nullptr) require_whole_step("forward");
   cancelled_.begin();
   return undoing_on_error([&] {
     if (open_host_ == nullptr) {
@@ -322,7 +328,8 @@ StepReport Trainer::apply() {
     gradients_ = {&host.executor(), host.unit()};
     const int64_t tokens = train_ ? train_->micro_batch_tokens() : recipe_.batch;
     StepReport report = report_of(host.slots(), host_lr_, os::seconds() - host_seconds_, tokens * host.pairs());
-    report.loss = host.used_own_loss() ? *host.slots().loss_sum / *host.slots().loss_count : std::numeric_limits<double>::quiet_NaN();
+    report.loss = last_loss_ =
+        host.used_own_loss() ? *host.slots().loss_sum / *host.slots().loss_count : std::numeric_limits<double>::quiet_NaN();
     return report;
   });
 }
@@ -395,22 +402,14 @@ void Trainer::use_average() {
 }
 
 std::string Trainer::state_digest() const {
-  const Program& program = plan().program;
-  std::vector<size_t> order;
-  for (size_t s = 0; s < program.slots.size(); ++s)
-    if (program.slots[s].role == Role::parameter || program.slots[s].role == Role::optimizer) order.push_back(s);
-  std::ranges::sort(order, {}, [&](size_t s) -> const std::string& { return program.slots[s].name; });
-
   Digest digest;
   std::vector<std::byte> chunk;
-  for (const size_t s : order) {
-    const Slot& slot = program.slots[s];
-    digest.update_sized(slot.name);
-    digest.update_sized(name_of(slot.type.dtype));
-    digest.update_sized(text(slot.type.shape));
-    const auto* device = executor().slot(static_cast<SlotId>(s)).as<std::byte>();
-    for (int64_t first = 0; first < slot.type.bytes(); first += kPiece) {
-      chunk.resize(static_cast<size_t>(std::min(kPiece, slot.type.bytes() - first)));
+  for (const auto& [slot, device] : state_tensors()) {
+    digest.update_sized(slot->name);
+    digest.update_sized(name_of(slot->type.dtype));
+    digest.update_sized(text(slot->type.shape));
+    for (int64_t first = 0; first < slot->type.bytes(); first += kPiece) {
+      chunk.resize(static_cast<size_t>(std::min(kPiece, slot->type.bytes() - first)));
       model_->context().backend().to_host(chunk.data(), device + first, std::ssize(chunk));
       digest.update(chunk);
     }

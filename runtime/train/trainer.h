@@ -3,6 +3,7 @@
 
 #include <array>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@
 #include "train/planned_step.h"
 #include "train/recipe.h"
 #include "train/step_slots.h"
+#include "train/training_state.h"
 #include "train/weight_average.h"
 
 namespace st {
@@ -83,10 +85,21 @@ class Trainer {
   /// Makes the averages the model's weights, from which training goes on; the averages stay. Throws busy as Model::set.
   void use_average();
 
+  /// A value that a checkpoint keeps, in device memory, row-major.
+  struct StateTensor {
+    const Slot* slot;  // of role parameter or optimizer
+    std::byte* data;
+  };
+  /// Every parameter and optimizer value, by name; of what is tied there is one. trainer_state.h makes a checkpoint's content of them.
+  std::vector<StateTensor> state_tensors() const;
+  /// Beside them, all that the next step depends on, but for a host's own schedule.
+  TrainingState training_state() const;
+
   /// XXH3-128 over every parameter and optimizer value in name order: name, dtype, shape, bytes.
   std::string state_digest() const;
 
-  /// Throws wrong_state, naming `call`, while a step is under way; cancelled, and undoes it, when it was cancelled in between.
+  /// Throws wrong_state, naming `call`, while a step is under way and after a resume that could not be undone; cancelled, and undoes it,
+  /// when it was cancelled in between.
   void require_whole_step(const char* call);
 
   /// Makes the running step, or the next, end with cancelled at its next instruction. From any thread or signal handler.
@@ -98,6 +111,7 @@ class Trainer {
   const Plan& plan() const { return executor().plan(); }
   const Executor& executor() const { return train_ ? train_->executor() : host_loss_[0]->executor(); }
   const Recipe& recipe() const { return recipe_; }
+  Workers& workers() const { return *workers_; }
   Model& model() const { return *model_; }
   int64_t steps() const { return attempts_; }
   /// Of the next step; 1 where the recipe scales no loss.
@@ -115,7 +129,10 @@ class Trainer {
     bool from_data = false;
   };
 
+  friend class Resume;
+
   void begin_call(const char* call);
+  void require_no_open_step(const char* call);
   double learning_rate() const;
   void begin_step_on(std::span<const HostView> batch);
   void begin_step_on_data();
@@ -159,6 +176,9 @@ class Trainer {
   } gradients_;
   int64_t attempts_ = 0, updates_ = 0, tokens_ = 0;
   int64_t items_taken_ = 0;  // of the data's stream
+  double last_loss_ = std::numeric_limits<double>::quiet_NaN();
+  bool has_resumed_ = false;  // so that optimizer state may be other than zero before the first update
+  bool is_mixed_ = false;     // a resume ended halfway, and there was no memory to undo it
 };
 
 }  // namespace st

@@ -16,8 +16,8 @@ class WeightAverage {
   /// Borrows both. Until follow() the weights themselves are their average.
   WeightAverage(Model& model, const Executor& executor);
 
-  /// An update has made the average.
-  void follow() { follows_ = true; }
+  /// An update has made the average; or, of a trainer that is put back to where it began, none has.
+  void follow(bool follows = true) { follows_ = follows; }
 
   /// Device memory of each of the model's parameters(), in their order; empty: the model's own.
   std::span<const std::byte* const> places() const { return follows_ ? places_ : std::span<const std::byte* const>(); }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/glob.h"
 
 namespace st {
 namespace {
@@ -14,23 +15,8 @@ int64_t stars(std::string_view text) { return std::ranges::count(text, '*'); }
 void check_rename(const Rename& rename) {
   const auto& [from, to] = rename;
   check(!from.empty() && !to.empty(), "read: a rename from \"", from, "\" to \"", to, "\" has no name on one side");
-  check(stars(from) == 0 || (stars(from) == 1 && from.back() == '*'), "read: rename from \"", from,
-        "\": \"*\" may stand only once, at the end");
+  check(stars(from) <= 1, "read: rename from \"", from, "\": \"*\" may stand only once");
   check(stars(to) == stars(from), "read: rename from \"", from, "\" to \"", to, "\": give \"*\" once on both sides, or on none");
-}
-
-std::string renamed(const std::string& name, const std::vector<Rename>& renames) {
-  for (const auto& [from, to] : renames) {
-    if (from.back() != '*') {
-      if (name == from) return to;
-      continue;
-    }
-    const std::string_view start = std::string_view(from).substr(0, from.size() - 1);
-    if (!name.starts_with(start)) continue;
-    const size_t star = to.find('*');
-    return to.substr(0, star) + name.substr(start.size()) + to.substr(star + 1);
-  }
-  return name;
 }
 
 [[noreturn]] void refuse(Code code, const std::string& source, const std::string& tensor, std::string message) {
@@ -51,11 +37,42 @@ void check_fit(const TensorRecord& record, const Slot& slot, const std::string& 
            text("read: tensor \"", record.name, "\"", as, " in ", source, " is ", record.dtype, ", a floating type is needed"));
 }
 
+void check_patterns(const ReadOptions& options, const Program& program, const std::vector<SlotId>& parameters) {
+  for (const std::string& pattern : options.names) {
+    const auto fits = [&](SlotId id) { return matches_glob(pattern, program.slots[static_cast<size_t>(id)].name); };
+    check(std::ranges::any_of(parameters, fits), "read: no parameter of the model is called \"", pattern, "\"; * is any text");
+  }
+}
+
 }  // namespace
 
-WeightsMatch match_weights(const SafetensorsHeader& header, const Program& program, const std::vector<SlotId>& parameters,
-                           const ReadOptions& options, const std::string& source, ReadReport& report) {
+bool ReadOptions::asks_for(std::string_view name) const {
+  return names.empty() || std::ranges::any_of(names, [&](const std::string& pattern) { return matches_glob(pattern, name); });
+}
+
+std::string ReadOptions::renamed(const std::string& name) const {
+  for (const auto& [from, to] : renames) {
+    const size_t star = from.find('*');
+    if (star == std::string::npos) {
+      if (name == from) return to;
+      continue;
+    }
+    const std::string_view start = std::string_view(from).substr(0, star), end = std::string_view(from).substr(star + 1);
+    if (name.size() < start.size() + end.size() || !name.starts_with(start) || !name.ends_with(end)) continue;
+    std::string result = to;
+    return result.replace(to.find('*'), 1, name, start.size(), name.size() - start.size() - end.size());
+  }
+  return name;
+}
+
+void check_renames(const ReadOptions& options) {
   for (const Rename& rename : options.renames) check_rename(rename);
+}
+
+WeightsMatch match_weights(const std::vector<TensorRecord>& tensors, const Program& program, const std::vector<SlotId>& parameters,
+                           const ReadOptions& options, const std::string& source, ReadReport& report) {
+  check_renames(options);
+  check_patterns(options, program, parameters);
   const auto slot = [&](SlotId id) -> const Slot& { return program.slots[static_cast<size_t>(id)]; };
   std::map<std::string_view, SlotId> by_name;
   for (const SlotId id : parameters) by_name.emplace(slot(id).name, id);
@@ -63,29 +80,31 @@ WeightsMatch match_weights(const SafetensorsHeader& header, const Program& progr
   WeightsMatch match;
   std::map<SlotId, const TensorRecord*> taken;
   const TensorRecord* twice = nullptr;
-  for (const TensorRecord& record : header.tensors) {
-    const auto found = by_name.find(renamed(record.name, options.renames));
+  for (const TensorRecord& record : tensors) {
+    const std::string name = options.renamed(record.name);
+    const auto found = options.asks_for(name) ? by_name.find(name) : by_name.end();
     match.parameters.push_back(found == by_name.end() ? -1 : found->second);
+    if (!options.asks_for(name)) continue;
     if (found == by_name.end())
       report.unexpected.push_back(record.name);
     else if (!taken.emplace(found->second, &record).second && twice == nullptr)
       twice = &record;
   }
   for (const SlotId id : parameters)
-    if (!taken.contains(id)) report.missing.push_back(slot(id).name);
+    if (!taken.contains(id) && options.asks_for(slot(id).name)) report.missing.push_back(slot(id).name);
 
   if (twice != nullptr) {
-    const SlotId id = match.parameters[static_cast<size_t>(twice - header.tensors.data())];
+    const SlotId id = match.parameters[static_cast<size_t>(twice - tensors.data())];
     refuse(Code::invalid_argument, source, twice->name,
            text("read: ", source, " has two tensors for parameter \"", slot(id).name, "\": \"", taken[id]->name, "\" and \"", twice->name,
                 "\"; rename one away"));
   }
-  for (size_t i = 0; i < header.tensors.size(); ++i)
-    if (match.parameters[i] >= 0) check_fit(header.tensors[i], slot(match.parameters[i]), source);
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (match.parameters[i] >= 0) check_fit(tensors[i], slot(match.parameters[i]), source);
   if (options.partial) return match;
   if (!report.missing.empty()) {
     std::vector<std::string> names;
-    for (const TensorRecord& record : header.tensors) names.push_back(record.name);
+    for (const TensorRecord& record : tensors) names.push_back(record.name);
     const std::string& first = report.missing.front();
     const std::string near = nearest(first, names);
     refuse(Code::not_found, source, first,

@@ -1,8 +1,9 @@
-// Which tensor of a safetensors header goes into which parameter of a model: renames, what is missing, what is left over.
+// Which tensor of a safetensors file or a checkpoint goes into which parameter of a model: renames, what is missing, what is left over.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "checkpoint/safetensors_header.h"
@@ -11,13 +12,18 @@
 namespace st {
 
 struct Rename {
-  std::string from;  // in the stream: a name, or with a final "*" all names that begin so
+  std::string from;  // in the stream: a name; "*", once, stands for any text
   std::string to;    // in the model, "*" standing for what from's stood for
 };
 
 struct ReadOptions {
-  bool partial = false;         // what fits by name is read; else every parameter must be there and nothing else
-  std::vector<Rename> renames;  // the first that fits counts
+  bool partial = false;                 // what fits by name is read; else every parameter must be there and nothing else
+  std::vector<Rename> renames;          // the first that fits counts
+  std::vector<std::string> names = {};  // patterns (glob.h) of the model's names that are asked for; empty: all. Others are passed over
+
+  bool asks_for(std::string_view name) const;
+  /// What a tensor of the stream is called in the model.
+  std::string renamed(const std::string& name) const;
 };
 
 struct ReadReport {
@@ -26,14 +32,17 @@ struct ReadReport {
   std::vector<std::string> unexpected;  // tensors as the stream calls them, in its order
 };
 
+/// Throws invalid_argument for renames that cannot be.
+void check_renames(const ReadOptions& options);
+
 struct WeightsMatch {
-  std::vector<SlotId> parameters;  // by tensor of the header; -1: none takes it
+  std::vector<SlotId> parameters;  // by tensor; -1: none takes it
 };
 
-/// Fills the report's names, also when it then throws: invalid_argument for renames that cannot be, two tensors for one parameter, another
-/// shape or a dtype that is not floating; not_found for a missing parameter and invalid_argument for an unexpected tensor unless partial.
-/// `source` names the stream in messages.
-WeightsMatch match_weights(const SafetensorsHeader& header, const Program& program, const std::vector<SlotId>& parameters,
+/// Fills the report's names, also when it then throws: invalid_argument for renames that cannot be, a pattern that no parameter's name
+/// matches, two tensors for one parameter, another shape or a dtype that is not floating; not_found for a missing parameter and
+/// invalid_argument for an unexpected tensor unless partial. `source` names the stream in messages.
+WeightsMatch match_weights(const std::vector<TensorRecord>& tensors, const Program& program, const std::vector<SlotId>& parameters,
                            const ReadOptions& options, const std::string& source, ReadReport& report);
 
 }  // namespace st

@@ -1,0 +1,25 @@
+// Model::load: weights out of a checkpoint.
+#include <vector>
+
+#include "train/checkpoint_weights.h"
+#include "train/model.h"
+#include "train/tensor_load.h"
+
+namespace st {
+
+void Model::load(const CheckpointReader& reader, const ReadOptions& options, ReadReport& report) {
+  report = {};
+  const std::vector<TensorRecord> records = weights_in(reader.manifest());
+  const WeightsMatch match = match_weights(records, program_, parameters_, options, reader.folder(), report);
+  std::vector<TensorTarget> targets;
+  for (size_t i = 0; i < records.size(); ++i)
+    if (const SlotId id = match.parameters[i]; id >= 0)
+      targets.push_back({.from = reader.manifest().find(records[i].name), .to = data(id), .dtype = slot(id).type.dtype});
+  const auto workers = context_->make_workers(context_->threads());
+  bool is_mixed = false;  // the error says so
+  const WeightsGate::Writer writer(gate_);
+  load_tensors(reader, targets, *context_, *workers, nullptr, is_mixed);
+  report.read = std::ssize(targets);
+}
+
+}  // namespace st

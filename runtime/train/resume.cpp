@@ -1,0 +1,230 @@
+#include "train/resume.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "train/checkpoint_weights.h"
+#include "train/tensor_load.h"
+
+namespace st {
+namespace {
+
+constexpr std::string_view kAverage = "average.";
+
+/// "moment1.head.weight" of parameter "head.weight": what stands before the name, "moment1.".
+std::string_view state_of(std::string_view slot, std::string_view parameter) { return slot.substr(0, slot.size() - parameter.size()); }
+
+[[noreturn]] void refuse(Code code, const std::string& file, const std::string& tensor, std::string message) {
+  Error error(code, std::move(message));
+  error.place.file = file;
+  error.place.tensor = tensor;
+  throw error;
+}
+
+std::vector<std::string> changes_between(const Recipe& here, const Json& there) {
+  std::vector<std::string> changed;
+  for (const RecipeKey& key : recipe_keys()) {
+    const Json* value = there.find(key.name);
+    const std::string mine = parse_json(here.get(key.name), key.name).dump(), theirs = value == nullptr ? key.standard : value->dump();
+    if (mine != theirs) changed.push_back(text(key.name, ": ", mine, " here, ", theirs, " in the checkpoint"));
+  }
+  for (const auto& [name, value] : there.members())
+    if (std::ranges::find(recipe_keys(), name, &RecipeKey::name) == recipe_keys().end())
+      changed.push_back(text(name, ": unknown here, ", value.dump(), " in the checkpoint"));
+  return changed;
+}
+
+}  // namespace
+
+class Resume {
+ public:
+  Resume(Trainer& trainer, const CheckpointReader& reader, const ReadOptions& options, ResumeReport& report)
+      : trainer_(trainer), reader_(reader), options_(options), report_(report), tensors_(trainer.state_tensors()) {}
+
+  void run() {
+    trainer_.require_no_open_step("resume");
+    if (reader_.manifest().training.members().empty())
+      take_hosts();
+    else
+      compare();
+    match();
+    choose_scale_and_noise();
+    load();
+    take_over();
+  }
+
+ private:
+  /// A host's own tensors: what is known of its run is the step.
+  void take_hosts() {
+    state_ = trainer_.training_state();
+    const int64_t step = reader_.manifest().step, rows = trainer_.rows_per_step();
+    check(step >= 0 && step <= kCounted / rows, "resume: ", reader_.folder(), " is of step ", step, ", which is none of ", rows, " rows");
+    state_.step = state_.updates = step;
+    state_.items = step * rows;
+    state_.tokens = 0;
+    state_.loss = std::numeric_limits<double>::quiet_NaN();
+    state_.loss_scaler = state_.gradient_noise = "";
+  }
+
+  void compare() {
+    state_ = parse_training_state(reader_.manifest().training, reader_.folder());
+    const TrainingState here = trainer_.training_state();
+    require_same_run(here, state_);
+    const int64_t rows = trainer_.rows_per_step();
+    if (state_.items % rows != 0)
+      refuse(Code::corrupt, reader_.folder(), "", text("resume: items is ", state_.items, ", no multiple of a step's ", rows, " rows"));
+    report_.changed = changes_between(trainer_.recipe(), reader_.manifest().recipe);
+    if (here.kernels != state_.kernels)
+      report_.changed.push_back(text("kernels: ", here.kernels, " here, ", state_.kernels, " in the checkpoint; the bits may differ"));
+  }
+
+  void match() {
+    const Model& model = trainer_.model();
+    const std::vector<TensorRecord> records = weights_in(reader_.manifest());
+    const WeightsMatch weights = match_weights(records, model.program(), model.parameters(), options_, reader_.folder(), report_);
+    for (const TensorRecord& record : records) weights_.insert(record.name);
+    for (size_t i = 0; i < records.size(); ++i)
+      if (weights.parameters[i] >= 0) theirs_[model.slot(weights.parameters[i]).name] = records[i].name;
+    for (const Trainer::StateTensor& tensor : tensors_) {
+      if (tensor.slot->role != Role::parameter)
+        match_state(tensor);
+      else if (const auto found = theirs_.find(tensor.slot->name); found != theirs_.end())
+        take(tensor, found->second);
+    }
+    find_unexpected_state();
+    if (!options_.partial) require_complete();
+  }
+
+  const Slot& parameter_of(const Trainer::StateTensor& state) const {
+    return trainer_.plan().program.slots[static_cast<size_t>(state.slot->of)];
+  }
+
+  void match_state(const Trainer::StateTensor& tensor) {
+    const std::string& parameter = parameter_of(tensor).name;
+    const auto name = theirs_.find(parameter);
+    const std::string_view state = state_of(tensor.slot->name, parameter);
+    const bool is_loaded = name != theirs_.end();
+    if (is_loaded && take(tensor, text(state, name->second))) return;
+    if (options_.asks_for(parameter)) report_.missing.push_back(tensor.slot->name);
+    // With updates behind it an average is not begun by the next one, which would blend the weight with nothing.
+    if (state != kAverage || state_.updates == 0) return;
+    if (is_loaded)
+      take(tensor, name->second);
+    else if (trainer_.updates_ == 0)
+      own_averages_.push_back(&tensor);
+  }
+
+  /// False: the checkpoint has no such tensor.
+  bool take(const Trainer::StateTensor& tensor, const std::string& name) {
+    const LogicalTensor* from = reader_.manifest().find(name);
+    if (from == nullptr) return false;
+    const Type& type = tensor.slot->type;
+    if (from->dtype != type.dtype || from->shape != type.shape)
+      refuse(Code::invalid_argument, reader_.folder(), name,
+             text("resume: \"", name, "\" is ", from->dtype, " ", from->shape, " in ", reader_.folder(), ", ", type.dtype, " ", type.shape,
+                  " here; weights alone can be loaded into a model, which converts"));
+    const bool is_zero = tensor.slot->role == Role::optimizer && trainer_.updates_ == 0 && !trainer_.has_resumed_;
+    targets_.push_back({.from = from, .to = tensor.data, .dtype = type.dtype, .is_zero = is_zero});
+    taken_.insert(name);
+    return true;
+  }
+
+  void find_unexpected_state() {
+    for (const LogicalTensor& tensor : reader_.manifest().tensors) {
+      if (weights_.contains(tensor.name) || taken_.contains(tensor.name)) continue;
+      const std::string parameter = tensor.name.substr(tensor.name.find('.') + 1);
+      if (options_.asks_for(options_.renamed(parameter))) report_.unexpected.push_back(tensor.name);
+    }
+  }
+
+  void require_complete() const {
+    const bool is_missing = !report_.missing.empty();
+    if (!is_missing && report_.unexpected.empty()) return;
+    const std::string& first = is_missing ? report_.missing.front() : report_.unexpected.front();
+    std::string differing;
+    for (const std::string& change : report_.changed) differing += text(differing.empty() ? "; of the recipe differs " : ", ", change);
+    refuse(is_missing ? Code::not_found : Code::invalid_argument, reader_.folder(), first,
+           text("resume: \"", first, "\" is ", is_missing ? "here and not in " : "not here, but in ", reader_.folder(), " (",
+                report_.missing.size(), " missing, ", report_.unexpected.size(), " unexpected)", differing,
+                "; make the recipe the checkpoint's, or resume with partial"));
+  }
+
+  void choose_scale_and_noise() {
+    scaler_ = trainer_.recipe().loss_scaler();
+    const auto is_of_scale = [](const std::string& change) { return change.starts_with("loss_scale") || change.starts_with("precision"); };
+    try {
+      if (scaler_ && !state_.loss_scaler.empty() && std::ranges::none_of(report_.changed, is_of_scale))
+        scaler_->restore(state_.loss_scaler);
+      if (trainer_.recipe().gradient_noise_scale && !state_.gradient_noise.empty()) noise_.restore(state_.gradient_noise);
+    } catch (const Error& error) {
+      refuse(Code::corrupt, reader_.folder(), "", text("resume: ", reader_.folder(), ": ", error.message()));
+    }
+  }
+
+  void load() {
+    Context& context = trainer_.model().context();
+    std::vector<std::byte> piece(kPiece);
+    const WeightsGate::Writer writer(trainer_.model().gate());
+    try {
+      load_tensors(reader_, targets_, context, *trainer_.workers_, &trainer_.cancelled_, trainer_.is_mixed_);
+    } catch (const Error& error) {
+      if (error.code() == Code::cancelled) trainer_.take_cancel();
+      throw;
+    }
+    for (const Trainer::StateTensor* average : own_averages_) {
+      const std::byte* weight = trainer_.executor().slot(average->slot->of).as<const std::byte>();
+      for (int64_t at = 0, bytes = average->slot->type.bytes(); at < bytes; at += kPiece) {
+        const int64_t count = std::min(kPiece, bytes - at);
+        context.backend().to_host(piece.data(), weight + at, count);
+        context.backend().to_device(average->data + at, piece.data(), count);
+      }
+    }
+  }
+
+  /// Nothing of it can fail: the tensors are the checkpoint's already.
+  void take_over() {
+    Trainer& t = trainer_;
+    t.attempts_ = state_.step;
+    t.updates_ = state_.updates;
+    t.tokens_ = state_.tokens;
+    t.items_taken_ = state_.items;
+    t.last_loss_ = state_.loss;
+    t.scaler_ = scaler_;
+    t.noise_ = noise_;
+    t.gradients_.executor = nullptr;
+    t.has_resumed_ = true;
+    t.is_mixed_ = false;
+    if (t.average_) t.average_->follow(state_.updates > 0);
+    if (t.feed_) t.feed_->rewind(state_.items);
+    report_.read = std::ssize(targets_);
+  }
+
+  static constexpr int64_t kPiece = 32768;               // bytes of a copy at a time
+  static constexpr int64_t kCounted = int64_t{1} << 53;  // as training_state.cpp has it
+
+  Trainer& trainer_;
+  const CheckpointReader& reader_;
+  const ReadOptions& options_;
+  ResumeReport& report_;
+  std::vector<Trainer::StateTensor> tensors_;
+  TrainingState state_;
+  std::map<std::string, std::string> theirs_;  // the checkpoint's name of each parameter that is loaded
+  std::set<std::string> weights_, taken_;      // of the checkpoint's tensors
+  std::vector<TensorTarget> targets_;
+  std::vector<const Trainer::StateTensor*> own_averages_;  // those that begin as a weight that stays
+  std::optional<LossScaler> scaler_;
+  GradientNoise noise_;
+};
+
+void resume(Trainer& trainer, const CheckpointReader& reader, const ReadOptions& options, ResumeReport& report) {
+  report = {};
+  Resume(trainer, reader, options, report).run();
+}
+
+}  // namespace st

@@ -1,0 +1,165 @@
+#include "train/tensor_load.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "base/float_mode.h"
+#include "train/element_conversion.h"
+
+namespace st {
+namespace {
+
+int64_t bytes_of(const TensorTarget& target) { return target.from->shape.elements() * st::bytes_of(target.dtype); }
+
+/// Part of a target, in bytes of it.
+struct Stretch {
+  size_t target;
+  int64_t begin, end;
+};
+
+/// What the targets hold before the load.
+class Before {
+ public:
+  Before(std::span<const TensorTarget> targets, Context& context, Workers& workers)
+      : targets_(targets), context_(context), workers_(workers) {
+    int64_t bytes = 0;
+    for (size_t t = 0; t < targets.size(); ++t) {
+      places_.push_back(bytes);
+      if (!targets[t].is_zero) bytes += bytes_of(targets[t]);
+      for (int64_t begin = 0; begin < bytes_of(targets[t]); begin += kChecksumBlock)
+        stretches_.push_back({t, begin, std::min(begin + kChecksumBlock, bytes_of(targets[t]))});
+    }
+    context.require_memory("load: keeping what was there, until all has been read", bytes);
+    kept_ = Memory(bytes, context.memory(), MemoryRole::other);
+    zeros_ = Memory(kChecksumBlock, context.memory(), MemoryRole::other);
+    each([&](const TensorTarget& target, std::byte* kept, const Stretch& part) {
+      if (!target.is_zero) context_.backend().to_host(kept, target.to + part.begin, part.end - part.begin);
+    });
+  }
+
+  void restore() {
+    each([&](const TensorTarget& target, std::byte* kept, const Stretch& part) {
+      context_.backend().to_device(target.to + part.begin, target.is_zero ? zeros_.data() : kept, part.end - part.begin);
+    });
+  }
+
+ private:
+  template <class Body>
+  void each(const Body& body) {
+    workers_.run(std::ssize(stretches_), [&](int64_t i) {
+      const Stretch& part = stretches_[static_cast<size_t>(i)];
+      body(targets_[part.target], kept_.data() + places_[part.target] + part.begin, part);
+    });
+  }
+
+  std::span<const TensorTarget> targets_;
+  Context& context_;
+  Workers& workers_;
+  std::vector<int64_t> places_;  // by target, in kept_
+  std::vector<Stretch> stretches_;
+  Memory kept_, zeros_;
+};
+
+/// Copies where there is room for them.
+std::optional<Before> copies_of(std::span<const TensorTarget> targets, Context& context, Workers& workers) {
+  try {
+    return std::optional<Before>(std::in_place, targets, context, workers);
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_memory) throw;
+    return std::nullopt;
+  }
+}
+
+class Load {
+ public:
+  Load(const CheckpointReader& reader, std::span<const TensorTarget> targets, Context& context)
+      : reader_(reader), targets_(targets), backend_(context.backend()) {
+    // Whole blocks of a piece: a part of one is read and checked with all of it.
+    for (size_t t = 0; t < targets.size(); ++t) {
+      const int64_t width = st::bytes_of(targets[t].from->dtype), block = kChecksumBlock / width;
+      for (const TensorPiece& piece : targets[t].from->pieces)
+        for (int64_t begin = piece.begin; begin < piece.end; begin += block)
+          stretches_.push_back({t, begin, std::min(begin + block, piece.end)});
+    }
+  }
+
+  void run(Workers& workers, const CancelToken* cancelled) {
+    std::atomic<bool> has_failed = false;
+    workers.run(std::ssize(stretches_), [&](int64_t i) {
+      if (has_failed) return;
+      try {
+        require(cancelled == nullptr || !cancelled->is_set(), Code::cancelled, "load: cancelled; nothing has changed");
+        read(stretches_[static_cast<size_t>(i)]);
+      } catch (...) {
+        has_failed = true;
+        throw;
+      }
+    });
+  }
+
+ private:
+  void read(const Stretch& part) {
+    const TensorTarget& target = targets_[part.target];
+    const LogicalTensor& from = *target.from;
+    const int64_t elements = part.end - part.begin, width = st::bytes_of(target.dtype);
+    std::byte* const place = target.to + part.begin * width;
+    if (from.dtype == target.dtype && backend_.is_host_memory())
+      return reader_.read(from, part.begin, part.end, {place, static_cast<size_t>(elements * width)});
+    std::vector<std::byte> read(static_cast<size_t>(elements * st::bytes_of(from.dtype)));
+    reader_.read(from, part.begin, part.end, read);
+    if (from.dtype == target.dtype) return backend_.to_device(place, read.data(), elements * width);
+    const FloatMode mode;
+    std::vector<std::byte> converted(static_cast<size_t>(elements * width));
+    convert_elements(from.dtype, read.data(), target.dtype, converted.data(), elements);
+    backend_.to_device(place, converted.data(), elements * width);
+  }
+
+  const CheckpointReader& reader_;
+  std::span<const TensorTarget> targets_;
+  Backend& backend_;
+  std::vector<Stretch> stretches_;  // in elements
+};
+
+void require_whole(const CheckpointReader& reader, Workers& workers) {
+  const std::vector<CheckpointProblem> problems = reader.verify(workers, 1);
+  if (problems.empty()) return;
+  Error error(Code::corrupt, problems.front().message);
+  error.place.file = problems.front().file;
+  error.place.tensor = problems.front().tensor;
+  error.place.offset = problems.front().offset;
+  throw error;
+}
+
+}  // namespace
+
+void load_tensors(const CheckpointReader& reader, std::span<const TensorTarget> targets, Context& context, Workers& workers,
+                  const CancelToken* cancelled, bool& is_mixed) {
+  Load load(reader, targets, context);
+  std::optional<Before> before = copies_of(targets, context, workers);
+  if (before) {
+    try {
+      return load.run(workers, cancelled);
+    } catch (...) {
+      before->restore();
+      throw;
+    }
+  }
+  require_whole(reader, workers);
+  try {
+    load.run(workers, nullptr);  // to the end, since there is no way back
+  } catch (const Error& error) {
+    is_mixed = true;
+    Error told(error.code(),
+               text(error.message(), "; there was no memory to undo the load, so what it was to replace is a mixture: load again"));
+    told.place = error.place;
+    throw told;
+  } catch (...) {
+    is_mixed = true;
+    throw;
+  }
+}
+
+}  // namespace st
