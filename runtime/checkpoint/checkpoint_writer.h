@@ -1,7 +1,7 @@
 // One checkpoint on its way to the disk: shards, then the manifest, so that a kill at any moment leaves a whole checkpoint or a leftover.
 #pragma once
 
-#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "checkpoint/manifest.h"
+#include "checkpoint/shard_file.h"
 
 namespace st {
 
@@ -27,17 +28,32 @@ struct WriteOptions {
   double bytes_per_second = 0;            // the cap; 0: none
 };
 
-/// For other threads to look at and to end it.
-struct WriteProgress {
-  std::atomic<int64_t> done{0}, all{0};  // bytes
-  std::atomic<bool> cancelled{false};    // the write ends with Code::cancelled
-};
-
 /// Writes all files into `folder`, which is there and holds nothing: each shard, fsync; the manifest under another name, fsync; fsync of
 /// the folder; rename; fsync of the folder. `manifest` has all but files and tensors, which are filled in and returned. Which tensor lies
-/// where depends on names, kinds, shapes and file_bytes alone, so the same tensors make the same shards, whoever writes them.
-/// Throws what the disk says, with path, offset and tensor; the caller removes what there is of the folder.
+/// where depends on names, kinds, dtypes, shapes and file_bytes alone, so the same tensors make the same shards, whoever writes them.
+/// Throws what the disk says, with path, offset and tensor; the caller removes what there is of the folder, and syncs the one it is in.
 Manifest write_checkpoint(const std::string& folder, Manifest manifest, std::span<const WrittenTensor> tensors, const WriteOptions& options,
                           WriteProgress& progress);
+
+// The same in steps, for who cuts tensors into pieces.
+
+/// Elements [begin, end) of manifest.tensors[tensor]; a tensor without elements is [0, 0) of it.
+struct ShardPiece {
+  size_t tensor = 0;
+  int64_t begin = 0, end = 0;
+  std::span<const std::byte> bytes;                                   // of the piece; empty: copy gives them
+  std::function<void(int64_t first, std::span<std::byte> out)> copy;  // `first` from the piece's beginning
+};
+
+/// "model.safetensors" when there is one, as Hugging Face names them: "model-00001-of-00003.safetensors". `index` from 0.
+std::string shard_name(TensorKind kind, size_t index, size_t count);
+
+/// Writes all shards of one kind, and behind several of parameters Hugging Face's index of them. Adds the files to manifest.files, and the
+/// pieces to their tensors: called with a tensor's pieces in order.
+void write_shards(const std::string& folder, Manifest& manifest, TensorKind kind, std::span<const std::vector<ShardPiece>> shards,
+                  ShardWriter& writer);
+
+/// The commit: once every shard is on the disk, and not before.
+void commit_manifest(const std::string& folder, const Manifest& manifest);
 
 }  // namespace st

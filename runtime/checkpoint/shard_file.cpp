@@ -1,0 +1,143 @@
+#include "checkpoint/shard_file.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/file_access.h"
+
+namespace st {
+namespace {
+
+constexpr int64_t kWritebackBytes = 8 << 20;
+constexpr double kGrace = 0.05;      // seconds that a writer who was held up may catch up
+constexpr double kLookEvery = 0.02;  // seconds between two looks at whether it is cancelled
+
+std::span<const std::byte> part_of(std::span<const std::byte> bytes, int64_t first, int64_t size) {
+  return bytes.subspan(static_cast<size_t>(first), static_cast<size_t>(size));
+}
+
+/// Runs call(); what the disk says then tells whose bytes they were.
+template <class Call>
+void naming(const std::string& tensor, const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    Error named(error.code(), text(error.message(), ", in tensor ", tensor));
+    named.place = error.place;
+    named.place.tensor = tensor;
+    throw named;
+  }
+}
+
+/// For each tensor as the file orders them, which of `tensors` it is.
+std::vector<size_t> order_of(const SafetensorsHeader& header, std::span<const ShardTensor> tensors) {
+  std::vector<size_t> by_name(tensors.size()), order;
+  for (size_t i = 0; i < by_name.size(); ++i) by_name[i] = i;
+  std::sort(by_name.begin(), by_name.end(), [&](size_t a, size_t b) { return tensors[a].record.name < tensors[b].record.name; });
+  for (const TensorRecord& record : header.tensors)
+    order.push_back(*std::lower_bound(by_name.begin(), by_name.end(), record.name,
+                                      [&](size_t i, const std::string& name) { return tensors[i].record.name < name; }));
+  return order;
+}
+
+}  // namespace
+
+/// A file that grows from its beginning.
+class ShardWriter::Output {
+ public:
+  explicit Output(const std::string& path) : file_(path, os::OutputFile::Open::fresh) {}
+
+  void append(std::span<const std::byte> bytes) {
+    file_.write_at(end_, bytes);
+    end_ += static_cast<int64_t>(bytes.size());
+    if (end_ - begun_ < kWritebackBytes) return;
+    file_.start_writeback(begun_, end_ - begun_);
+    begun_ = end_;
+  }
+  /// How many bytes there are, all of them on the disk.
+  int64_t finish() {
+    file_.sync();
+    file_.close();
+    return end_;
+  }
+
+ private:
+  os::OutputFile file_;
+  int64_t end_ = 0, begun_ = 0;  // of what has been written, and of that what is on its way to the disk
+};
+
+void ShardWriter::wait_for_turn(int64_t bytes) {
+  for (;;) {
+    require(!progress_.cancelled, Code::cancelled, "checkpoint: the save was cancelled, ", progress_.done.load(), " of ",
+            progress_.all.load(), " bytes were written");
+    if (bytes_per_second_ <= 0) return;
+    const double now = os::seconds();
+    if (now >= next_) {
+      next_ = std::max(next_, now - kGrace) + static_cast<double>(bytes) / bytes_per_second_;
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(next_ - now, kLookEvery)));
+  }
+}
+
+void ShardWriter::write_tensor(Output& output, const ShardTensor& tensor, std::vector<uint32_t>& blocks) {
+  const int64_t size = tensor.record.bytes();
+  blocks.reserve(static_cast<size_t>((size + kChecksumBlock - 1) / kChecksumBlock));
+  for (int64_t first = 0; first < size;) {
+    std::span<const std::byte> window = tensor.bytes;
+    if (window.empty()) {
+      if (window_.size() == 0) window_ = os::Pages(kCopyWindow);
+      const std::span<std::byte> copy{window_.data(), static_cast<size_t>(std::min(kCopyWindow, size - first))};
+      tensor.copy(first, copy);
+      window = copy;
+    }
+    // Block by block: the checksum reads what the system copies a moment later from the cache.
+    for (size_t done = 0; done < window.size();) {
+      const auto block =
+          part_of(window, static_cast<int64_t>(done), std::min<int64_t>(kChecksumBlock, static_cast<int64_t>(window.size() - done)));
+      wait_for_turn(static_cast<int64_t>(block.size()));
+      blocks.push_back(crc32c(block));
+      naming(tensor.record.name, [&] { output.append(block); });
+      progress_.done += static_cast<int64_t>(block.size());
+      done += block.size();
+    }
+    first += static_cast<int64_t>(window.size());
+  }
+}
+
+WrittenShard ShardWriter::write(const std::string& path, std::span<const ShardTensor> tensors, Metadata metadata) {
+  std::vector<TensorRecord> records;
+  for (const ShardTensor& tensor : tensors) {
+    const int64_t size = tensor.record.bytes();
+    check(tensor.bytes.empty() ? size == 0 || tensor.copy : static_cast<int64_t>(tensor.bytes.size()) == size,
+          "checkpoint: ", tensor.record.name, " ", tensor.record.shape, " has ", size, " bytes, ", tensor.bytes.size(), " were given");
+    records.push_back(tensor.record);
+  }
+  const SafetensorsHeader header = arrange(std::move(records), std::move(metadata));
+  const std::string head = print_header(header);
+  const auto head_bytes = std::as_bytes(std::span(head));
+
+  WrittenShard written{0, static_cast<int64_t>(head.size()), crc32c(head_bytes), std::vector<std::vector<uint32_t>>(tensors.size())};
+  Output output(path);
+  wait_for_turn(written.header_bytes);
+  output.append(head_bytes);
+  for (const size_t i : order_of(header, tensors)) write_tensor(output, tensors[i], written.blocks[i]);
+  written.bytes = output.finish();
+  return written;
+}
+
+WrittenShard ShardWriter::write_text(const std::string& path, std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  const auto size = static_cast<int64_t>(bytes.size());
+  Output output(path);
+  wait_for_turn(size);
+  output.append(bytes);
+  output.finish();
+  return {size, size, crc32c(bytes), {}};
+}
+
+}  // namespace st
