@@ -268,6 +268,31 @@ def test_optimizer_state_is_its_own_memory_and_keeps_it_open(context):
     optimizer.close()
 
 
+def test_an_accumulator_goes_on_from_the_state_of_another(context):
+    first, second = numpy.array([1, 2], F32), numpy.array([5, 4], F32)
+    gradient = first.copy()
+    accumulator = st.Accumulator(context, 2, [gradient])
+    accumulator.add(3)
+    saved = {name: numpy.array(view) for name, view in accumulator.state().items()}
+    assert {name: values.tolist() for name, values in saved.items()} == {"added": 1, "told": 0, "weight": 3, "sum.0": [1, 2]}
+    accumulator.close()
+
+    other = second.copy()
+    accumulator = st.Accumulator(context, 2, [other])
+    state = accumulator.state()
+    for name, view in state.items():
+        numpy.asarray(view)[...] = saved[name]
+    with pytest.raises(st.WrongState, match="Accumulator.close: its state 'added' is still seen"):
+        accumulator.close()
+    del state, view
+    gc.collect()
+    accumulator.add(1)
+    assert accumulator.should_step() and other.tolist() == [1.5, 1.5]
+    accumulator.close()
+    with pytest.raises(st.InvalidHandle):
+        accumulator.state()
+
+
 def test_products_over_transposed_arrays(context):
     rng = numpy.random.default_rng(1)
     a, b = rng.standard_normal((5, 7)).astype(F32), rng.standard_normal((3, 7)).astype(F32)

@@ -7,6 +7,7 @@ from typing import Sequence
 from .arrays import Array, held
 from .context import Context
 from .handle import Handle, native, of_c
+from .seen_state import SeenState
 
 
 class Accumulator(Handle):
@@ -15,11 +16,12 @@ class Accumulator(Handle):
     A step is backward and add(), again and again until should_step().
     """
 
-    __slots__ = ("_kept",)
+    __slots__ = ("_kept", "_state")
 
     @of_c("st_accumulator_create")
     def __init__(self, context: Context, steps: int, gradients: Sequence[Array]) -> None:
         self._kept = [held(array) for array in gradients]
+        self._state = SeenState("Accumulator")
         self._native = native.Accumulator(Context._native_of(context), steps, self._kept)
 
     @of_c("st_accumulator_add")
@@ -49,7 +51,14 @@ class Accumulator(Handle):
         """Between two steps only."""
         self._native.set_steps(steps)
 
+    @of_c("st_accumulator_state_views")
+    def state(self) -> dict[str, memoryview]:
+        """Its own memory, for a checkpoint in the middle of a step; written to, it goes on from there. It cannot be closed while this is
+        seen."""
+        return self._state.arrays(self._native.state)
+
     def close(self) -> None:
         """Gives it back now, and the gradients with it."""
-        super().close()
-        self._kept = []
+        with self._state.ending():
+            super().close()
+            self._kept = []

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Mapping, Sequence
 
 from .arrays import Array, held
 from .context import Context
-from .errors import WrongState
-from .handle import Handle, native, of_c, one_at_a_time, plain_json
+from .handle import Handle, native, of_c, plain_json
 from .loss_scaler import LossScaler
 from .reports import OptimizerReport
+from .seen_state import SeenState
 
 
 @of_c("st_clip_norm")
@@ -23,14 +22,13 @@ class Optimizer(Handle):
     """Optimizer(context, {"w": w}, optimizer="adamw", lr=1e-3, clip=1, groups=[...]). Updates the parameters where they lie; they are kept
     until it is closed."""
 
-    __slots__ = ("_kept", "_copies", "_state", "_showing")
+    __slots__ = ("_kept", "_copies", "_state")
 
     @of_c("st_optimizer_create")
     def __init__(self, context: Context, parameters: Mapping[str, Array], **settings: Any) -> None:
         self._kept = {name: held(array) for name, array in dict(parameters).items()}
         self._copies: list[Array | None] = []
-        self._state: dict[str, Any] = {}
-        self._showing = threading.Lock()
+        self._state = SeenState("Optimizer")
         self._native = native.Optimizer(Context._native_of(context), plain_json(settings), self._kept)
 
     @of_c("st_optimizer_step", "st_optimizer_step_scaled")
@@ -56,16 +54,10 @@ class Optimizer(Handle):
     @of_c("st_optimizer_state_views")
     def state(self) -> dict[str, memoryview]:
         """Its own memory, for a checkpoint; written to, it goes on from there. It cannot be closed while this is seen."""
-        with one_at_a_time(self._showing, "Optimizer.state"):
-            if not self._state:
-                self._state = self._native.state()
-            return {name: memoryview(memory) for name, memory in self._state.items()}
+        return self._state.arrays(self._native.state)
 
     def close(self) -> None:
         """Gives it back now, and the parameters with it."""
-        with one_at_a_time(self._showing, "Optimizer.close"):
-            seen = [name for name, memory in self._state.items() if memory.exports]
-            if seen:
-                raise WrongState(f"Optimizer.close: its state {seen[0]!r} is still seen; release() those memoryviews, or let them go, first")
+        with self._state.ending():
             super().close()
-            self._kept, self._copies, self._state = {}, [], {}
+            self._kept, self._copies = {}, []
