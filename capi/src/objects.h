@@ -98,7 +98,7 @@ struct TensorObject final : Object {
 };
 
 struct PendingObject final : Object {
-  std::optional<Pending> work;
+  std::shared_ptr<Pending> work;
 };
 
 struct GemmObject final : Object, std::enable_shared_from_this<GemmObject> {

@@ -6,6 +6,7 @@
 #include "guard.h"
 #include "models/builtin.h"
 #include "objects.h"
+#include "read_options.h"
 #include "views.h"
 
 using namespace st;
@@ -22,19 +23,6 @@ std::shared_ptr<ModelObject> make_model(const std::shared_ptr<Context>& context,
 
 SlotId parameter_named(const ModelObject& object, const char* name, const char* what) {
   return object.model->parameter_named(text_given(name, what));
-}
-
-ReadOptions read_options(const st_read_options* theirs) {
-  ReadOptions ours;
-  if (theirs == nullptr) return ours;
-  const st_read_options taken = take(theirs, "st_model_read: options");
-  check(taken.rename_count >= 0 && taken.rename_count <= (1 << 20) && (taken.rename_count == 0 || taken.renames != nullptr),
-        "st_model_read: options has ", taken.rename_count, " renames", taken.renames == nullptr ? " at NULL" : "");
-  ours.partial = taken.partial != 0;
-  for (int64_t i = 0; i < taken.rename_count; ++i)
-    ours.renames.push_back({text_given(taken.renames[i].from, "st_model_read: a rename's from"),
-                            text_given(taken.renames[i].to, "st_model_read: a rename's to")});
-  return ours;
 }
 
 /// The host's callback as the runtime's: what it says is not believed.
@@ -174,7 +162,7 @@ st_status st_model_write_file(st_model* model, const char* path, st_pending** pe
     const auto object = find(model);
     if (pending == nullptr) return object->model->write(file);
     auto made = std::make_shared<PendingObject>();
-    made->work.emplace([copy = object->model->clone(), file] { copy->write(file); });
+    made->work = std::make_shared<Pending>([copy = object->model->clone(), file] { copy->write(file); });
     hand_out(pending, std::move(made));
   });
 }
@@ -201,7 +189,7 @@ st_status st_model_read(st_model* model, st_read_fn read, void* user, const st_r
   return guard([&] {
     check(read != nullptr, "st_model_read: read is NULL");
     if (report != nullptr) take(report, "st_model_read: report");
-    const ReadOptions ours = read_options(options);
+    const ReadOptions ours = read_options(options, "st_model_read");
     const auto object = find(model);
     ReadReport made;
     try {

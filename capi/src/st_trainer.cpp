@@ -88,7 +88,11 @@ void st::capi::TrainerObject::trim() {
   leave();
 }
 
-st_status st_step_report_init(st_step_report* report, size_t size) { return init(report, size, st_step_report{}); }
+st_status st_step_report_init(st_step_report* report, size_t size) {
+  st_step_report defaults{};
+  defaults.saved_step = -1;
+  return init(report, size, defaults);
+}
 
 st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, st_trainer** trainer) {
   return guard([&] {

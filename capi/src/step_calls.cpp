@@ -39,6 +39,7 @@ void give_report(st_step_report* theirs, const StepReport& r) {
   ours.milliseconds = r.milliseconds;
   ours.memory_bytes = r.memory_bytes;
   ours.gradient_noise_scale = r.gradient_noise_scale;
+  ours.saved_step = -1;
   give(theirs, ours, "st_trainer_step: report");
 }
 

@@ -1,11 +1,16 @@
 // What the calls that make a step have in common: views in, a report out, a log line, a cancel that is used up.
 #pragma once
 
+#include <cstddef>
+
 #include "guard.h"
 #include "objects.h"
 #include "views.h"
 
 namespace st::capi {
+
+template <>
+constexpr uint32_t kFirstSize<st_step_report> = offsetof(st_step_report, save_error);
 
 constexpr size_t kKeptSteps =
     512;  // reports that a trainer keeps for its page: a chart shows no more, and they are not of the host's memory

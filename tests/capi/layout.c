@@ -75,7 +75,7 @@ AT(st_generate_options, temperature, 16);
 AT(st_generate_options, top_k, 24);
 AT(st_generate_options, seed, 32);
 
-SIZE(st_step_report, 88);
+SIZE(st_step_report, 104);
 AT(st_step_report, struct_size, 0);
 AT(st_step_report, skipped, 4);
 AT(st_step_report, step, 8);
@@ -88,6 +88,8 @@ AT(st_step_report, tokens_per_second, 56);
 AT(st_step_report, milliseconds, 64);
 AT(st_step_report, memory_bytes, 72);
 AT(st_step_report, gradient_noise_scale, 80);
+AT(st_step_report, save_error, 88);
+AT(st_step_report, saved_step, 96);
 
 SIZE(st_evaluation, 40);
 AT(st_evaluation, struct_size, 0);
@@ -135,11 +137,13 @@ SIZE(st_rename, 16);
 AT(st_rename, from, 0);
 AT(st_rename, to, 8);
 
-SIZE(st_read_options, 24);
+SIZE(st_read_options, 40);
 AT(st_read_options, struct_size, 0);
 AT(st_read_options, partial, 4);
 AT(st_read_options, rename_count, 8);
 AT(st_read_options, renames, 16);
+AT(st_read_options, name_count, 24);
+AT(st_read_options, names, 32);
 
 SIZE(st_read_report, 48);
 AT(st_read_report, struct_size, 0);

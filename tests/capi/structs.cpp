@@ -15,6 +15,8 @@ struct Newer {
 };
 
 constexpr size_t kFirstMemoryStats = offsetof(st_memory_stats, peak_bytes);
+constexpr size_t kFirstReadOptions = offsetof(st_read_options, name_count);
+constexpr size_t kFirstStepReport = offsetof(st_step_report, save_error);
 
 template <class Struct>
 void expect_sizes_checked(st_status (*init)(Struct*, size_t), size_t first = sizeof(Struct)) {
@@ -40,13 +42,13 @@ TEST(Structs, AreInitializedToTheSizeGiven) {
   expect_sizes_checked(st_context_options_init);
   expect_sizes_checked(st_memory_stats_init, kFirstMemoryStats);
   expect_sizes_checked(st_parameter_info_init);
-  expect_sizes_checked(st_read_options_init);
+  expect_sizes_checked(st_read_options_init, kFirstReadOptions);
   expect_sizes_checked(st_read_report_init);
   expect_sizes_checked(st_predictor_options_init);
   expect_sizes_checked(st_value_info_init);
   expect_sizes_checked(st_op_callbacks_init);
   expect_sizes_checked(st_generate_options_init);
-  expect_sizes_checked(st_step_report_init);
+  expect_sizes_checked(st_step_report_init, kFirstStepReport);
   expect_sizes_checked(st_evaluation_init);
 }
 
@@ -128,10 +130,13 @@ TEST(Structs, FromAnOlderOrNewerProgramAreToldApart) {
     return st_model_read(run.model, nothing, &stream, options, report);
   };
   expect_taken(st_read_report_init, [&](st_read_report* report) { return read(&partial, report); });
-  expect_taken(st_read_options_init, [&](st_read_options* options) {
-    options->partial = 1;
-    return read(options, nullptr);
-  });
+  expect_taken(
+      st_read_options_init,
+      [&](st_read_options* options) {
+        options->partial = 1;
+        return read(options, nullptr);
+      },
+      kFirstReadOptions);
   expect_taken(st_op_callbacks_init, [](st_op_callbacks* callbacks) {
     HeldContext context;
     EXPECT_TRUE(works(st_context_create(nullptr, context.out())));
@@ -144,7 +149,8 @@ TEST(Structs, FromAnOlderOrNewerProgramAreToldApart) {
   expect_taken(st_generate_options_init,
                [&](st_generate_options* options) { return st_predictor_generate(predictor, 1, &prompt, options, stop, nullptr); });
   expect_taken(st_evaluation_init, [&](st_evaluation* evaluation) { return st_trainer_evaluate(run.trainer, run.data, evaluation); });
-  expect_taken(st_step_report_init, [&](st_step_report* report) { return st_trainer_step(run.trainer, 0, nullptr, report); });
+  expect_taken(
+      st_step_report_init, [&](st_step_report* report) { return st_trainer_step(run.trainer, 0, nullptr, report); }, kFirstStepReport);
 }
 
 TEST(Structs, ThatAreWrongStopAStepBeforeItHappens) {

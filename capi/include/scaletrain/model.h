@@ -61,7 +61,7 @@ typedef st_status (*st_read_fn)(void* user, void* bytes, int64_t room, int64_t* 
 
 /* Frozen, like st_view: an array of it is passed. */
 typedef struct st_rename {
-  const char* from; /* in the stream: a name, or with a final "*" all names that begin so */
+  const char* from; /* in the stream: a name; "*", once, stands for any text: "h.*.ln_1.weight" */
   const char* to;   /* in the model, "*" standing for what from's stood for */
 } st_rename;
 typedef struct st_read_options {
@@ -69,6 +69,9 @@ typedef struct st_read_options {
   int32_t partial; /* 0: every parameter must be there and nothing else; 1: what fits by name is read, the rest is reported */
   int64_t rename_count;
   const st_rename* renames; /* the first that fits counts */
+  int64_t name_count;
+  const char* const* names; /* patterns of names as in the model, "block.*.mlp.*" (* any text, ? one character); what fits none of them is
+                               passed over: not read, not missing, not unexpected. 0: all */
 } st_read_options;
 ST_API st_status st_read_options_init(st_read_options* options, size_t size);
 

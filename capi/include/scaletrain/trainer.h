@@ -23,6 +23,9 @@ typedef struct st_step_report {
   double milliseconds;
   int64_t memory_bytes;        /* of all buffers: the plan's device_total, the data's prefetch buffers, and plans that evaluate made */
   double gradient_noise_scale; /* in rows of a batch: from the recipe's key of that name; NaN: not measured, or not known yet */
+  const char* save_error;      /* why a save of st_trainer_save_every failed, told once; NULL: none did. Owned by the trainer until its next
+                                  call */
+  int64_t saved_step;          /* of the newest checkpoint that such saves brought to the disk; -1: none yet */
 } st_step_report;
 
 ST_API st_status st_step_report_init(st_step_report* report, size_t size);
