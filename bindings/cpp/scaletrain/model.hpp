@@ -20,7 +20,7 @@ struct ParameterInfo {
 };
 
 struct Rename {
-  std::string from;  // in the stream: a name, or with a final "*" all names that begin so
+  std::string from;  // in the stream: a name; "*", once, stands for any text: "h.*.ln_1.weight"
   std::string to;    // in the model
 };
 struct ReadOptions {

@@ -107,7 +107,7 @@ public sealed class Model : Handle {
   public void Write(Stream to) { native.write(Bridge.Strong(Safe, new StreamEnd(Given(to, "to")))); }
 
   /// <summary>Parameters from a safetensors stream. partial: reads what fits by name, and reports the rest. rename: names of the stream to names of the
-  /// model; with a final "*" all that begin so.</summary>
+  /// model; "*", once, stands for any text.</summary>
   [OfC("st_model_read")]
   public ReadReport Read(Stream from, bool partial = false, IReadOnlyDictionary<string, string> rename = null) {
     Given(from, "from");

@@ -100,8 +100,8 @@ class Model(Handle):
     def read(self, source: BinaryIO | Callable[[int], Any], *, partial: bool = False, rename: Mapping[str, str] | None = None) -> ReadReport:
         """Parameters from a safetensors stream: a file that is open, or a function that gives at most so many bytes and b"" at the end.
 
-        partial: read what fits by name, and report the rest. rename: names of the stream to names of the model; with a final "*" all
-        that begin so.
+        partial: read what fits by name, and report the rest. rename: names of the stream to names of the model; "*", once,
+        stands for any text: {"h.*.ln_1.weight": "block.*.attention_norm.gamma"}.
         """
         names = dict(rename or {})
         read = getattr(source, "read", source)

@@ -18,7 +18,7 @@ public final class ReadOptions {
     return this;
   }
 
-  /** A name of the stream, or with a final {@code *} all that begin so, by a name of the model. */
+  /** A name of the stream by a name of the model; {@code *}, once in each, stands for any text. */
   public ReadOptions rename(String from, String to) {
     this.from.add(from);
     this.to.add(to);
