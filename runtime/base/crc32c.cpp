@@ -1,23 +1,28 @@
+// The message is a polynomial over two elements, its crc the remainder of a division by P. Both are reflected: a word's highest bit is its
+// lowest power of x. Folding (Gopal et al., "Fast CRC computation for generic polynomials using PCLMULQDQ", Intel 2009) multiplies a piece
+// by the power of x that its distance to a later one is worth, modulo P, and adds it there: the remainder stays, the message gets shorter.
 #include "base/crc32c.h"
 
 #include <array>
 #include <cstring>
 
 #if defined(__x86_64__)
-#include <nmmintrin.h>
+#include <immintrin.h>
 #endif
 
 namespace st {
 namespace {
 
-using Table = std::array<std::array<uint32_t, 256>, 8>;
+constexpr uint32_t kPolynomial = 0x82F63B78;
 
 // Row k answers: what does this byte do to the crc when k more zero bytes follow? So eight bytes are eight look-ups without a chain.
+using Table = std::array<std::array<uint32_t, 256>, 8>;
+
 constexpr Table make_table() {
   Table table{};
   for (uint32_t byte = 0; byte < 256; ++byte) {
     uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82F63B78U : 0U);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? kPolynomial : 0U);
     table[0][byte] = crc;
   }
   for (size_t k = 1; k < 8; ++k)
@@ -30,28 +35,27 @@ constexpr Table make_table() {
 
 constexpr Table kTable = make_table();
 
-uint32_t byte_at(std::span<const std::byte> bytes, size_t i) { return static_cast<uint32_t>(bytes[i]); }
-
-#if defined(__x86_64__)
-
-__attribute__((target("sse4.2"))) uint32_t crc32c_by_instruction(std::span<const std::byte> bytes, uint32_t crc) {
-  uint64_t state = ~crc;
-  size_t i = 0;
-  for (; i + 8 <= bytes.size(); i += 8) {
-    uint64_t word;
-    std::memcpy(&word, bytes.data() + i, sizeof word);
-    state = _mm_crc32_u64(state, word);
+/// a b mod P.
+constexpr uint32_t product(uint32_t a, uint32_t b) {
+  uint32_t sum = 0;
+  for (uint32_t bit = 1U << 31; bit != 0; bit >>= 1) {
+    if ((a & bit) != 0) sum ^= b;
+    b = (b >> 1) ^ ((b & 1) != 0 ? kPolynomial : 0U);
   }
-  auto last = static_cast<uint32_t>(state);
-  for (; i < bytes.size(); ++i) last = _mm_crc32_u8(last, static_cast<unsigned char>(bytes[i]));
-  return ~last;
+  return sum;
 }
 
-#endif
+/// x^n mod P.
+constexpr uint32_t power(uint64_t n) {
+  uint32_t result = 1U << 31;
+  for (uint32_t square = 1U << 30; n != 0; n >>= 1, square = product(square, square))
+    if ((n & 1) != 0) result = product(result, square);
+  return result;
+}
 
-}  // namespace
+uint32_t byte_at(std::span<const std::byte> bytes, size_t i) { return static_cast<uint32_t>(bytes[i]); }
 
-uint32_t crc32c_by_table(std::span<const std::byte> bytes, uint32_t crc) {
+uint32_t by_table(std::span<const std::byte> bytes, uint32_t crc) {
   crc = ~crc;
   size_t i = 0;
   for (; i + 8 <= bytes.size(); i += 8) {
@@ -64,12 +68,120 @@ uint32_t crc32c_by_table(std::span<const std::byte> bytes, uint32_t crc) {
   return ~crc;
 }
 
-uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc) {
+bool anywhere() { return true; }
+
 #if defined(__x86_64__)
-  static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
-  if (has_instruction) return crc32c_by_instruction(bytes, crc);
+
+#define ST_SSE __attribute__((target("sse4.2,pclmul")))
+#define ST_AVX512 __attribute__((target("avx512f,avx512vl,vpclmulqdq,sse4.2,pclmul")))
+
+ST_SSE uint32_t by_instruction(std::span<const std::byte> bytes, uint32_t crc) {
+  uint64_t state = ~crc;
+  size_t i = 0;
+  for (; i + 8 <= bytes.size(); i += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + i, sizeof word);
+    state = _mm_crc32_u64(state, word);
+  }
+  auto last = static_cast<uint32_t>(state);
+  for (; i < bytes.size(); ++i) last = _mm_crc32_u8(last, static_cast<unsigned char>(bytes[i]));
+  return ~last;
+}
+
+/// What a half of a 16-byte vector is multiplied by to move it by so many bits. 32 of them come of themselves: a 32-bit remainder in a
+/// 64-bit word is worth x^32 more, a product of reflected words x more, and the 2 takes that one away.
+constexpr long long folding(uint64_t bits) { return 2 * static_cast<long long>(power(bits - 32)); }
+
+/// `x`, moved by what `by` was made for, added to `there`.
+ST_SSE inline __m128i fold(__m128i x, __m128i by, __m128i there) {
+  return _mm_xor_si128(there, _mm_xor_si128(_mm_clmulepi64_si128(x, by, 0x00), _mm_clmulepi64_si128(x, by, 0x11)));
+}
+
+// Four chains, since a product takes some four times as long as the next one has to wait for it to begin.
+constexpr size_t kChains = 4;
+
+ST_SSE uint32_t by_folding(std::span<const std::byte> bytes, uint32_t crc) {
+  constexpr size_t kVector = 16, kStep = kChains * kVector;
+  constexpr long long kFarLow = folding(8 * kStep + 64), kFarHigh = folding(8 * kStep);
+  constexpr long long kNearLow = folding(8 * kVector + 64), kNearHigh = folding(8 * kVector);
+  if (bytes.size() < kStep) return by_instruction(bytes, crc);
+
+  const auto* from = reinterpret_cast<const __m128i*>(bytes.data());
+  __m128i chains[kChains];  // std::array would lose the type's alignment
+  for (size_t k = 0; k < kChains; ++k) chains[k] = _mm_loadu_si128(from + k);
+  chains[0] = _mm_xor_si128(chains[0], _mm_cvtsi32_si128(static_cast<int>(~crc)));
+  const __m128i far = _mm_set_epi64x(kFarHigh, kFarLow), near = _mm_set_epi64x(kNearHigh, kNearLow);
+  size_t done = kStep;
+  for (; done + kStep <= bytes.size(); done += kStep) {
+    from += kChains;
+    for (size_t k = 0; k < kChains; ++k) chains[k] = fold(chains[k], far, _mm_loadu_si128(from + k));
+  }
+  __m128i last = chains[0];
+  for (size_t k = 1; k < kChains; ++k) last = fold(last, near, chains[k]);
+  const uint64_t low = _mm_crc32_u64(0, static_cast<uint64_t>(_mm_extract_epi64(last, 0)));
+  const uint64_t high = _mm_crc32_u64(low, static_cast<uint64_t>(_mm_extract_epi64(last, 1)));
+  return by_instruction(bytes.subspan(done), ~static_cast<uint32_t>(high));
+}
+
+ST_AVX512 inline __m512i fold(__m512i x, __m512i by, __m512i there) {
+  constexpr int kXorOfThree = 0x96;
+  return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(x, by, 0x00), _mm512_clmulepi64_epi128(x, by, 0x11), there, kXorOfThree);
+}
+
+/// The same four vectors at a time.
+ST_AVX512 uint32_t by_wide_folding(std::span<const std::byte> bytes, uint32_t crc) {
+  constexpr size_t kVector = 64, kStep = kChains * kVector;
+  constexpr long long kFarLow = folding(8 * kStep + 64), kFarHigh = folding(8 * kStep);
+  constexpr long long kNearLow = folding(8 * kVector + 64), kNearHigh = folding(8 * kVector);
+  if (bytes.size() < kStep) return by_folding(bytes, crc);
+
+  const auto* from = reinterpret_cast<const __m512i*>(bytes.data());
+  __m512i chains[kChains];
+  for (size_t k = 0; k < kChains; ++k) chains[k] = _mm512_loadu_si512(from + k);
+  chains[0] = _mm512_xor_si512(chains[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~crc))));
+  const __m512i far = _mm512_set4_epi64(kFarHigh, kFarLow, kFarHigh, kFarLow);
+  const __m512i near = _mm512_set4_epi64(kNearHigh, kNearLow, kNearHigh, kNearLow);
+  size_t done = kStep;
+  for (; done + kStep <= bytes.size(); done += kStep) {
+    from += kChains;
+    for (size_t k = 0; k < kChains; ++k) chains[k] = fold(chains[k], far, _mm512_loadu_si512(from + k));
+  }
+  __m512i last = chains[0];
+  for (size_t k = 1; k < kChains; ++k) last = fold(last, near, chains[k]);
+  std::array<std::byte, kVector> rest;
+  _mm512_storeu_si512(rest.data(), last);
+  return by_instruction(bytes.subspan(done), by_instruction(rest, ~0U));
+}
+
+bool has_sse() { return __builtin_cpu_supports("sse4.2") != 0 && __builtin_cpu_supports("pclmul") != 0; }
+bool has_avx512() { return has_sse() && __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0; }
+
+constexpr std::array kWays = {Crc32cWay{"wide folding", has_avx512, by_wide_folding}, Crc32cWay{"folding", has_sse, by_folding},
+                              Crc32cWay{"instruction", has_sse, by_instruction}, Crc32cWay{"table", anywhere, by_table}};
+
+#else
+
+constexpr std::array kWays = {Crc32cWay{"table", anywhere, by_table}};
+
 #endif
-  return crc32c_by_table(bytes, crc);
+
+auto fastest() {
+  for (const Crc32cWay& way : kWays)
+    if (way.is_here()) return way.run;
+  return kWays.back().run;
+}
+
+}  // namespace
+
+std::span<const Crc32cWay> crc32c_ways() { return kWays; }
+
+uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc) {
+  static const auto run = fastest();
+  return run(bytes, crc);
+}
+
+uint32_t crc32c_combine(uint32_t crc_of_a, uint32_t crc_of_b, int64_t bytes_of_b) {
+  return product(crc_of_a, power(8 * static_cast<uint64_t>(bytes_of_b))) ^ crc_of_b;
 }
 
 }  // namespace st

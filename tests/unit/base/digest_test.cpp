@@ -51,25 +51,54 @@ TEST(Crc32c, GivesThePublishedValues) {
   // RFC 3720, B.4; "123456789" is the check value of the CRC catalogues.
   std::vector<std::byte> up(32), down(32);
   for (size_t i = 0; i < 32; ++i) up[i] = down[31 - i] = static_cast<std::byte>(i);
-  for (const auto crc : {+[](std::span<const std::byte> bytes) { return crc32c(bytes); },
-                         +[](std::span<const std::byte> bytes) { return crc32c_by_table(bytes); }}) {
-    EXPECT_EQ(crc({}), 0U);
-    EXPECT_EQ(crc(bytes_of_text("123456789")), 0xE3069283U);
-    EXPECT_EQ(crc(std::vector<std::byte>(32)), 0x8A9136AAU);
-    EXPECT_EQ(crc(std::vector<std::byte>(32, std::byte{0xFF})), 0x62A8AB43U);
-    EXPECT_EQ(crc(up), 0x46DD794EU);
-    EXPECT_EQ(crc(down), 0x113FDB5CU);
+  for (const Crc32cWay& way : crc32c_ways()) {
+    if (!way.is_here()) continue;
+    const auto crc = [&](std::span<const std::byte> bytes) { return way.run(bytes, 0); };
+    EXPECT_EQ(crc({}), 0U) << way.name;
+    EXPECT_EQ(crc(bytes_of_text("123456789")), 0xE3069283U) << way.name;
+    EXPECT_EQ(crc(std::vector<std::byte>(32)), 0x8A9136AAU) << way.name;
+    EXPECT_EQ(crc(std::vector<std::byte>(32, std::byte{0xFF})), 0x62A8AB43U) << way.name;
+    EXPECT_EQ(crc(up), 0x46DD794EU) << way.name;
+    EXPECT_EQ(crc(down), 0x113FDB5CU) << way.name;
+  }
+}
+
+TEST(Crc32c, IsTheSameByEachWayAtAnyLengthAndAlignment) {
+  const Crc32cWay& table = crc32c_ways().back();
+  ASSERT_STREQ(table.name, "table");
+  const auto bytes = counting(5000);
+  const std::span<const std::byte> all(bytes);
+  for (const Crc32cWay& way : crc32c_ways()) {
+    if (!way.is_here()) continue;
+    for (size_t first = 0; first < 65; ++first)
+      for (size_t size = 0; size < 1200; size += size < 300 ? 1 : 53)
+        ASSERT_EQ(way.run(all.subspan(first, size), 0xDEADBEEF), table.run(all.subspan(first, size), 0xDEADBEEF))
+            << way.name << " " << first << " " << size;
+    EXPECT_EQ(way.run(all, 0), table.run(all, 0)) << way.name;
+    EXPECT_EQ(crc32c(all), table.run(all, 0));
   }
 }
 
 TEST(Crc32c, GoesOnFromWhatCameBefore) {
   const auto bytes = counting(1000);
   const std::span<const std::byte> all(bytes);
-  for (size_t cut = 0; cut < 40; ++cut) {
+  for (size_t cut = 0; cut <= all.size(); cut += 20) {
     EXPECT_EQ(crc32c(all.subspan(cut), crc32c(all.first(cut))), crc32c(all));
-    EXPECT_EQ(crc32c_by_table(all.subspan(cut)), crc32c(all.subspan(cut)));  // every alignment and length of the tail
-    EXPECT_EQ(crc32c_by_table(all.first(cut)), crc32c(all.first(cut)));
+    EXPECT_EQ(crc32c_combine(crc32c(all.first(cut)), crc32c(all.subspan(cut)), static_cast<int64_t>(all.size() - cut)), crc32c(all));
   }
+}
+
+TEST(Crc32c, CombinesPartsThatAreFarApart) {
+  // 6 GB of zeros behind one byte, as 2^k parts joined again and again.
+  const std::vector<std::byte> one(1, std::byte{7}), zeros(3 << 10);
+  uint32_t of_zeros = crc32c(zeros);
+  int64_t size = static_cast<int64_t>(zeros.size());
+  uint32_t step_by_step = crc32c(zeros, crc32c(one));
+  for (; size < int64_t{6} << 30; size *= 2) {
+    step_by_step = crc32c_combine(step_by_step, of_zeros, size);
+    of_zeros = crc32c_combine(of_zeros, of_zeros, size);
+  }
+  EXPECT_EQ(crc32c_combine(crc32c(one), of_zeros, size), step_by_step);
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ class CheckpointWriter : public testing::Test {
       const std::string content = content_of(folder_ / file.name);
       EXPECT_EQ(static_cast<int64_t>(content.size()), file.bytes) << file.name;
       const auto bytes = std::as_bytes(std::span(content));
-      EXPECT_EQ(crc32c_by_table(bytes.first(static_cast<size_t>(file.header_bytes))), file.header_crc) << file.name;
+      EXPECT_EQ(crc32c(bytes.first(static_cast<size_t>(file.header_bytes))), file.header_crc) << file.name;
     }
     for (const LogicalTensor& tensor : manifest.tensors) {
       const auto& expected = values_.at(tensor.name);
@@ -113,7 +113,7 @@ class CheckpointWriter : public testing::Test {
         ASSERT_EQ(static_cast<int64_t>(piece.blocks.size()), block_count(static_cast<int64_t>(bytes.size()))) << tensor.name;
         for (size_t i = 0; i < piece.blocks.size(); ++i) {
           const auto block = bytes.subspan(i * kChecksumBlock);
-          EXPECT_EQ(piece.blocks[i], crc32c_by_table(block.first(std::min<size_t>(block.size(), kChecksumBlock)))) << tensor.name;
+          EXPECT_EQ(piece.blocks[i], crc32c(block.first(std::min<size_t>(block.size(), kChecksumBlock)))) << tensor.name;
         }
       }
       EXPECT_EQ(element, tensor.shape.elements()) << tensor.name;
