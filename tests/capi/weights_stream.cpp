@@ -128,6 +128,15 @@ TEST_F(WeightsStream, GoesThroughRenames) {
   EXPECT_EQ(digest(other), before);
 }
 
+TEST_F(WeightsStream, AStarStandsForAnyTextBetweenOthers) {
+  std::string& bytes = stream.bytes;
+  for (size_t at; (at = bytes.find("layer.")) != std::string::npos;) bytes.replace(at, 6, "lstm_/");
+  // The first that fits counts; "lstm_/0.weight" is too short for the first, whose two sides would share the 0.
+  with(0, {{"lstm_/0*0.weight", "none.*"}, {"lstm_/*.weight", "layer.*.weight"}, {"lstm_/*bias", "layer.*bias"}});
+  ASSERT_TRUE(works(read()));
+  EXPECT_EQ(digest(other), digest(model));
+}
+
 TEST_F(WeightsStream, RenamesThatCannotBeAreRefused) {
   for (const auto& [from, to] :
        {std::pair{"*.a", "b"}, std::pair{"a*", "b"}, std::pair{"a", "b*"}, std::pair{"", "b"}, std::pair{"a**", "b*"}}) {
@@ -139,6 +148,35 @@ TEST_F(WeightsStream, RenamesThatCannotBeAreRefused) {
   with(1, {{"layer.1.bias", "layer.0.bias"}});
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, read(), {"two tensors", "layer.0.bias", "layer.1.bias"}));
   EXPECT_EQ(digest(other), before);
+}
+
+// What is not asked for is neither read nor missing nor unexpected, and stays what it was.
+TEST_F(WeightsStream, NamesAreAskedForByPattern) {
+  const char* const wanted[] = {"layer.0.*", "none.of.?hem"};
+  with(0);
+  options.names = wanted;
+  options.name_count = 2;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, read(), {"none.of.?hem"}));
+  EXPECT_EQ(digest(other), before);
+  stream.at = 0;
+  options.name_count = 1;
+  auto report = filled(st_read_report_init);
+  ASSERT_TRUE(works(read(&report)));
+  EXPECT_EQ(report.read, 2);
+  EXPECT_EQ(report.missing_count + report.unexpected_count, 0);
+  for (const char* name : {"layer.0.weight", "layer.1.weight"}) {
+    std::vector<float> first(6), second(6), mine(6);
+    const HeldModel untouched = mlp(2);
+    const int64_t dims[] = {name == std::string("layer.0.weight") ? 2 : 3, name == std::string("layer.0.weight") ? 3 : 2};
+    const auto get = [&](st_model* from, std::vector<float>& to) {
+      const st_view view = {ST_F32, 2, dims, nullptr, to.data(), 24};
+      EXPECT_TRUE(works(st_model_get(from, name, &view)));
+    };
+    get(model, first);
+    get(untouched, second);
+    get(other, mine);
+    EXPECT_EQ(mine, name == std::string("layer.0.weight") ? first : second) << name;
+  }
 }
 
 TEST_F(WeightsStream, PartialTakesWhatFitsByName) {
