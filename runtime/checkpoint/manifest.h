@@ -52,11 +52,13 @@ struct ShardFile {
   bool is_safetensors() const { return name.ends_with(".safetensors"); }
 };
 
+std::string_view library_version();  // "0.1.0"
+
 struct Manifest {
   int32_t version = kManifestVersion;
-  std::string library;     // that wrote it: "0.1.0"
-  std::string checkpoint;  // the folder's name when it was saved: "step-00000120"
-  int64_t sequence = 0;    // counts the saves of a run's folder; the newest has the highest
+  std::string library = std::string(library_version());  // that wrote it
+  std::string checkpoint;                                // the folder's name when it was saved: "step-00000120"
+  int64_t sequence = 0;                                  // counts the saves of a run's folder; the newest has the highest
   int64_t step = 0;
   std::string time;  // UTC: "2026-11-24T10:44:11Z"
   std::string host;

@@ -1,0 +1,30 @@
+// A block of a checkpoint's tensor: the bytes that one checksum guards.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/file_access.h"
+#include "checkpoint/manifest.h"
+
+namespace st {
+
+struct BlockPlace {
+  const LogicalTensor* tensor;
+  const TensorPiece* piece;
+  int64_t offset;  // of the piece in its file
+  int64_t block;
+
+  // In bytes of the piece:
+  int64_t begin() const { return block * kChecksumBlock; }
+  int64_t end() const { return std::min(begin() + kChecksumBlock, (piece->end - piece->begin) * bytes_of(tensor->dtype)); }
+  int64_t bytes() const { return end() - begin(); }
+};
+
+/// Reads the block into `out`, which has its size, and checks it while it is in the cache. Throws corrupt with file, tensor, block and
+/// offset, or what the disk says.
+void read_block(const os::InputFile& file, const BlockPlace& place, std::span<std::byte> out);
+
+}  // namespace st

@@ -1,0 +1,163 @@
+#include "checkpoint/checkpoint_reader.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "checkpoint/checkpoint_block.h"
+#include "checkpoint/shard_check.h"
+
+namespace st {
+namespace {
+
+constexpr size_t kOpenFiles = 256;  // of the 1024 descriptors that a process has by default; shards beyond are opened each time
+constexpr int64_t kWindow = 4 * kChecksumBlock;
+
+[[noreturn]] void refuse(Code code, const std::string& file, std::string_view message) {
+  Error error(code, text(file, ": ", message));
+  error.place.file = file;
+  throw error;
+}
+
+os::FileHold hold(const std::string& folder) {
+  try {
+    if (auto held = os::FileHold::take(text(folder, "/", kManifestName), os::FileHold::Kind::shared)) return std::move(*held);
+  } catch (const Error& error) {
+    if (error.code() != Code::not_found) throw;
+    if (os::kind_of(folder) != os::PathKind::folder) refuse(Code::not_found, folder, "there is no such folder");
+    refuse(Code::not_found, folder, text("is no checkpoint, or the leftover of a save that was killed: it has no ", kManifestName));
+  }
+  refuse(Code::not_found, folder, "is being removed");
+}
+
+Manifest read_manifest(const std::string& folder) {
+  const os::InputFile file(text(folder, "/", kManifestName));
+  if (file.size() > kMaxManifestBytes)
+    refuse(Code::corrupt, file.path(), text("has ", file.size(), " bytes, at most ", kMaxManifestBytes, " are read"));
+  std::string all(static_cast<size_t>(file.size()), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(all)));
+  return parse_manifest(all, file.path());
+}
+
+}  // namespace
+
+CheckpointReader::CheckpointReader(std::string folder, Problems* problems)
+    : folder_(std::move(folder)), hold_(hold(folder_)), manifest_(read_manifest(folder_)) {
+  std::vector<std::vector<PlacedPiece>> pieces(manifest_.files.size());
+  std::vector<std::vector<int64_t*>> offsets(manifest_.files.size());
+  for (const LogicalTensor& tensor : manifest_.tensors) {
+    std::vector<int64_t>& starts = offsets_.emplace_back(tensor.pieces.size(), -1);
+    for (size_t p = 0; p < tensor.pieces.size(); ++p) {
+      const auto file = static_cast<size_t>(tensor.pieces[p].file);
+      pieces[file].push_back({&tensor, &tensor.pieces[p]});
+      offsets[file].push_back(&starts[p]);
+    }
+  }
+  for (size_t f = 0; f < manifest_.files.size(); ++f) {
+    files_.emplace_back();
+    try {
+      os::InputFile file = open_shard(f);
+      const std::vector<int64_t> found = check_shard(file, manifest_.files[f], pieces[f]);
+      for (size_t i = 0; i < found.size(); ++i) *offsets[f][i] = found[i];
+      if (f < kOpenFiles) files_.back().emplace(std::move(file));
+    } catch (const Error& error) {
+      if (problems == nullptr) throw;
+      problems->push_back({manifest_.files[f].name, error.place.tensor, -1, error.place.offset, error.message()});
+    }
+  }
+}
+
+os::InputFile CheckpointReader::open_shard(size_t file) const {
+  const std::string path = text(folder_, "/", manifest_.files[file].name);
+  try {
+    return os::InputFile(path);
+  } catch (const Error& error) {
+    if (error.code() != Code::not_found) throw;
+    refuse(Code::corrupt, path, text("is missing, and ", kManifestName, " has it"));
+  }
+}
+
+void CheckpointReader::use_file(const TensorPiece& piece, const std::function<void(const os::InputFile&)>& use) const {
+  const auto index = static_cast<size_t>(piece.file);
+  if (const auto& open = files_[index]) return use(*open);
+  use(open_shard(index));
+}
+
+const std::vector<int64_t>& CheckpointReader::offsets_of(const LogicalTensor& tensor) const {
+  const auto index = &tensor - manifest_.tensors.data();
+  assert(index >= 0 && index < std::ssize(manifest_.tensors));
+  return offsets_[static_cast<size_t>(index)];
+}
+
+std::vector<CheckpointReader::Overlap> CheckpointReader::overlaps(const LogicalTensor& tensor, int64_t begin, int64_t end) const {
+  st::check(0 <= begin && begin <= end && end <= tensor.shape.elements(), "checkpoint: elements [", begin, ", ", end, ") of ", tensor.name,
+            ", which is ", tensor.shape);
+  const int64_t size = st::bytes_of(tensor.dtype);
+  std::vector<Overlap> found;
+  auto piece = std::ranges::upper_bound(tensor.pieces, begin, {}, &TensorPiece::end);
+  for (; piece != tensor.pieces.end() && piece->begin < end; ++piece) {
+    const int64_t first = std::max(begin, piece->begin), last = std::min(end, piece->end);
+    found.push_back({&*piece, offsets_of(tensor)[static_cast<size_t>(piece - tensor.pieces.begin())], (first - piece->begin) * size,
+                     (last - piece->begin) * size, (first - begin) * size});
+  }
+  return found;
+}
+
+std::vector<ReadRange> CheckpointReader::plan(const LogicalTensor& tensor, int64_t begin, int64_t end) const {
+  std::vector<ReadRange> ranges;
+  for (const Overlap& o : overlaps(tensor, begin, end)) ranges.push_back({o.piece->file, o.offset + o.first, o.last - o.first, o.to});
+  return ranges;
+}
+
+void CheckpointReader::read(const LogicalTensor& tensor, int64_t begin, int64_t end, std::span<std::byte> out) const {
+  st::check(std::ssize(out) == (end - begin) * st::bytes_of(tensor.dtype), "checkpoint: ", out.size(), " bytes for elements [", begin, ", ",
+            end, ") of ", tensor.name, ", which is ", tensor.dtype);
+  std::vector<std::byte> edge;  // a block of which a part is asked for
+  for (const Overlap& o : overlaps(tensor, begin, end)) {
+    const auto target = out.subspan(static_cast<size_t>(o.to), static_cast<size_t>(o.last - o.first));
+    use_file(*o.piece, [&](const os::InputFile& file) {
+      for (int64_t block = o.first / kChecksumBlock; block * kChecksumBlock < o.last; ++block) {
+        const BlockPlace place{&tensor, o.piece, o.offset, block};
+        const int64_t first = std::max(o.first, place.begin()), last = std::min(o.last, place.end());
+        const auto wanted = target.subspan(static_cast<size_t>(first - o.first), static_cast<size_t>(last - first));
+        if (std::ssize(wanted) == place.bytes()) {
+          read_block(file, place, wanted);
+          continue;
+        }
+        edge.resize(static_cast<size_t>(place.bytes()));
+        read_block(file, place, edge);
+        std::memcpy(wanted.data(), edge.data() + (first - place.begin()), wanted.size());
+      }
+    });
+  }
+}
+
+void CheckpointReader::stream(const LogicalTensor& tensor, const WriteBytes& write) const {
+  const int64_t step = kWindow / st::bytes_of(tensor.dtype);
+  std::vector<std::byte> window;
+  for (const TensorPiece& piece : tensor.pieces)
+    for (int64_t begin = piece.begin; begin < piece.end; begin += step) {
+      const int64_t end = std::min(begin + step, piece.end);
+      window.resize(static_cast<size_t>((end - begin) * st::bytes_of(tensor.dtype)));
+      read(tensor, begin, end, window);
+      write(window);
+    }
+}
+
+std::string CheckpointReader::digest() const {
+  // A trainer's state is its parameters and its optimizer's; what else a checkpoint holds of it follows from the run.
+  const bool of_host = std::ranges::all_of(manifest_.tensors, [](const LogicalTensor& t) { return t.kind == TensorKind::host; });
+  Digest digest;
+  for (const LogicalTensor& tensor : manifest_.tensors) {
+    if (tensor.kind == TensorKind::host && !of_host) continue;
+    digest.update_sized(tensor.name);
+    digest.update_sized(st::name_of(tensor.dtype));
+    digest.update_sized(text(tensor.shape));
+    stream(tensor, [&](std::span<const std::byte> bytes) { digest.update(bytes); });
+  }
+  return digest.hex();
+}
+
+}  // namespace st

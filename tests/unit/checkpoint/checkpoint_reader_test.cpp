@@ -1,0 +1,294 @@
+#include "checkpoint/checkpoint_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "checkpoint/guarded_line.h"
+#include "formula_checkpoint.h"
+
+namespace st {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::byte> read(const CheckpointReader& reader, const LogicalTensor& tensor, int64_t begin, int64_t end) {
+  std::vector<std::byte> out(static_cast<size_t>((end - begin) * bytes_of(tensor.dtype)));
+  reader.read(tensor, begin, end, out);
+  return out;
+}
+
+/// Everything of a checkpoint is as the formula has it.
+void expect_formula(const CheckpointReader& reader, const std::vector<FormulaTensor>& tensors, int32_t seed = 0) {
+  EXPECT_EQ(reader.manifest().tensors.size(), tensors.size());
+  for (const FormulaTensor& t : tensors) {
+    const LogicalTensor* found = reader.manifest().find(t.name);
+    ASSERT_NE(found, nullptr) << t.name;
+    EXPECT_EQ(found->kind, t.kind);
+    EXPECT_EQ(found->dtype, t.dtype);
+    EXPECT_EQ(found->shape, t.shape);
+    EXPECT_EQ(read(reader, *found, 0, t.shape.elements()), formula_bytes(t, seed)) << t.name;
+  }
+}
+
+/// The one problem with a checkpoint, wherever it is found: when it is opened, or when its data are.
+Error refusal_of(const fs::path& folder) {
+  Workers workers(1);
+  try {
+    const CheckpointReader reader(folder);
+    std::vector<const LogicalTensor*> all;
+    for (const LogicalTensor& t : reader.manifest().tensors) all.push_back(&t);
+    reader.check(all, workers);
+  } catch (const Error& error) {
+    return error;
+  }
+  return {Code::ok, ""};
+}
+
+TEST(CheckpointReader, ReadsAnyElementsOfAnyTensor) {
+  const TestFolder tmp("reader");
+  write_formula_checkpoint(tmp / "a", small_tensors());
+  const CheckpointReader reader(tmp / "a");
+  EXPECT_EQ(reader.manifest().step, 120);
+  EXPECT_EQ(reader.manifest().checkpoint, "a");
+  EXPECT_EQ(reader.manifest().library, library_version());
+  expect_formula(reader, small_tensors());
+  const LogicalTensor& t = *reader.manifest().find("block.0.weight");
+  const auto all = formula_bytes(small_tensors()[0]);
+  for (int64_t begin = 0; begin <= 2112; begin += 97)
+    for (int64_t end = begin; end <= 2112; end += 101)
+      EXPECT_TRUE(std::ranges::equal(read(reader, t, begin, end), std::span(all).subspan(begin * 4, (end - begin) * 4)))
+          << begin << " " << end;
+  std::vector<std::byte> four(4);
+  EXPECT_THROW(reader.read(t, 2112, 2113, four), Error);
+  EXPECT_THROW(reader.read(t, -1, 0, four), Error);
+  EXPECT_THROW(reader.read(t, 0, 2, four), Error);
+}
+
+TEST(CheckpointReader, ReadsAcrossBlocksOfAMebibyte) {
+  const TestFolder tmp("reader_blocks");
+  const std::vector<FormulaTensor> large = {{"large", TensorKind::host, DType::u8, {2 * kChecksumBlock + 500'000}}};
+  write_formula_checkpoint(tmp / "a", large);
+  const CheckpointReader reader(tmp / "a");
+  const LogicalTensor& t = reader.manifest().tensors[0];
+  EXPECT_EQ(t.pieces[0].blocks.size(), 3U);
+  const auto all = formula_bytes(large[0]);
+  for (const int64_t begin : {int64_t{0}, int64_t{1}, kChecksumBlock - 1, kChecksumBlock, 2 * kChecksumBlock + 7})
+    for (const int64_t end : {begin, kChecksumBlock, kChecksumBlock + 1, 2 * kChecksumBlock, t.shape.elements()}) {
+      const int64_t last = std::max(begin, end);
+      EXPECT_TRUE(std::ranges::equal(read(reader, t, begin, last), std::span(all).subspan(begin, last - begin))) << begin << " " << last;
+    }
+
+  // Only the range that is asked for counts: a bad block elsewhere is nobody's.
+  const int64_t start = reader.plan(t, 0, 1)[0].offset, at = start + kChecksumBlock + 12345;
+  std::string file = content_of_file(tmp / "a/tensors.safetensors");
+  file[static_cast<size_t>(at)] ^= 4;
+  put_file(tmp / "a/tensors.safetensors", file);
+  EXPECT_NO_THROW(read(reader, t, 0, kChecksumBlock));
+  EXPECT_NO_THROW(read(reader, t, 2 * kChecksumBlock, t.shape.elements()));
+  try {
+    read(reader, t, 2 * kChecksumBlock - 1, 2 * kChecksumBlock + 1);
+    FAIL() << "a byte of block 1 has changed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::corrupt);
+    EXPECT_EQ(error.place.tensor, "large");
+    EXPECT_EQ(error.place.file, (tmp / "a/tensors.safetensors").string());
+    EXPECT_EQ(error.place.offset, start + kChecksumBlock);
+    EXPECT_NE(error.message().find("tensors.safetensors: tensor large: block 1, bytes "), std::string::npos) << error.message();
+  }
+  Workers workers(2);
+  const auto problems = reader.verify(workers);
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].file, "tensors.safetensors");
+  EXPECT_EQ(problems[0].tensor, "large");
+  EXPECT_EQ(problems[0].block, 1);
+  EXPECT_EQ(problems[0].offset, start + kChecksumBlock);
+}
+
+TEST(CheckpointReader, HasTheDigestOfItsTensors) {
+  const TestFolder tmp("reader_digest");
+  auto tensors = small_tensors();
+  write_formula_checkpoint(tmp / "trainer", tensors);
+  std::erase_if(tensors, [](const FormulaTensor& t) { return t.kind != TensorKind::host; });
+  write_formula_checkpoint(tmp / "host", tensors);
+
+  const auto digest_of = [](bool host) {
+    auto all = small_tensors();
+    std::ranges::sort(all, {}, &FormulaTensor::name);
+    Digest digest;
+    for (const FormulaTensor& t : all) {
+      if ((t.kind == TensorKind::host) != host) continue;
+      digest.update_sized(t.name);
+      digest.update_sized(name_of(t.dtype));
+      digest.update_sized(text(t.shape));
+      digest.update(formula_bytes(t));
+    }
+    return digest.hex();
+  };
+  EXPECT_EQ(CheckpointReader(tmp / "trainer").digest(), digest_of(false));
+  EXPECT_EQ(CheckpointReader(tmp / "host").digest(), digest_of(true));
+}
+
+TEST(CheckpointReader, RefusesEveryChangedByteOfEveryFile) {  // T21
+  const TestFolder tmp("reader_flips");
+  write_formula_checkpoint(tmp / "a", tiny_tensors());
+  struct File {
+    const char *name, *tensor;
+    size_t data;  // where it begins
+  };
+  std::vector<File> files = {{"manifest.json", "", SIZE_MAX}, {"model.safetensors", "weight", 0}, {"optimizer.safetensors", "moment", 0}};
+  for (size_t f = 1; f < files.size(); ++f)
+    files[f].data = static_cast<size_t>(CheckpointReader(tmp / "a").manifest().files[f - 1].header_bytes);
+
+  for (const auto& [name, tensor, data] : files) {
+    const fs::path path = tmp / "a" / name;
+    const std::string good = content_of_file(path);
+    ASSERT_FALSE(good.empty());
+    for (size_t i = 0; i < good.size(); ++i) {
+      std::string bad = good;
+      bad[i] = static_cast<char>(bad[i] ^ (1 << i % 8));
+      put_file(path, bad);
+      const Error error = refusal_of(tmp / "a");
+      EXPECT_EQ(error.code(), Code::corrupt) << name << " byte " << i << ": " << error.message();
+      EXPECT_EQ(error.place.file, path.string());
+      EXPECT_EQ(error.place.tensor, i < data ? "" : tensor);
+      EXPECT_EQ(error.message().find(": block 0, bytes ") == std::string::npos, i < data) << error.message();
+    }
+    for (size_t size = 0; size < good.size(); ++size) {
+      put_file(path, good.substr(0, size));
+      EXPECT_EQ(refusal_of(tmp / "a").code(), Code::corrupt) << name << " cut to " << size;
+    }
+    put_file(path, good + '\0');
+    EXPECT_EQ(refusal_of(tmp / "a").code(), Code::corrupt) << name;
+    fs::remove(path);
+    EXPECT_EQ(refusal_of(tmp / "a").code(), data == SIZE_MAX ? Code::not_found : Code::corrupt) << name;
+    put_file(path, good);
+    EXPECT_EQ(refusal_of(tmp / "a").code(), Code::ok);
+  }
+}
+
+TEST(CheckpointReader, RefusesFilesOfAnotherCheckpoint) {
+  const TestFolder tmp("reader_swaps");
+  write_formula_checkpoint(tmp / "a", tiny_tensors(), 1);
+  write_formula_checkpoint(tmp / "b", tiny_tensors(), 2);
+  write_formula_checkpoint(tmp / "c", small_tensors(), 1);
+  for (const char* name : {"manifest.json", "model.safetensors", "optimizer.safetensors"})
+    for (const char* other : {"b", "c"}) {
+      const std::string good = content_of_file(tmp / "a" / name);
+      put_file(tmp / "a" / name, content_of_file(tmp / other / name));
+      const Error error = refusal_of(tmp / "a");
+      EXPECT_EQ(error.code(), Code::corrupt) << name << " of " << other << ": " << error.message();
+      EXPECT_NE(error.message().find(".safetensors"), std::string::npos) << error.message();
+      put_file(tmp / "a" / name, good);
+    }
+  // One of its own files in the place of another.
+  const std::string good = content_of_file(tmp / "a/optimizer.safetensors");
+  put_file(tmp / "a/optimizer.safetensors", content_of_file(tmp / "a/model.safetensors"));
+  EXPECT_EQ(refusal_of(tmp / "a").code(), Code::corrupt);
+  put_file(tmp / "a/optimizer.safetensors", good);
+  // Under a name that nobody asks for it does no harm.
+  put_file(tmp / "a/optimizer (copy).safetensors", good);
+  EXPECT_EQ(refusal_of(tmp / "a").code(), Code::ok);
+}
+
+TEST(CheckpointReader, TellsAllProblemsAtOnce) {
+  const TestFolder tmp("reader_problems");
+  write_formula_checkpoint(tmp / "a", small_tensors());
+  fs::remove(tmp / "a/optimizer.safetensors");
+  for (const char* name : {"model.safetensors", "tensors.safetensors"}) {
+    std::string file = content_of_file(tmp / "a" / name);
+    file.back() ^= 1;
+    put_file(tmp / "a" / name, file);
+  }
+  Workers workers(2);
+  const auto problems = CheckpointReader::problems_of(tmp / "a", workers);
+  ASSERT_EQ(problems.size(), 3U);
+  EXPECT_EQ(problems[0].file, "optimizer.safetensors");
+  EXPECT_NE(problems[0].message.find("is missing"), std::string::npos);
+  EXPECT_EQ(problems[1].file, "model.safetensors");
+  EXPECT_EQ(problems[1].tensor, "block.0.bias");
+  EXPECT_EQ(problems[2].file, "tensors.safetensors");
+  EXPECT_EQ(problems[2].block, 0);
+  EXPECT_EQ(CheckpointReader::problems_of(tmp / "a", workers, 2).size(), 2U);
+  EXPECT_THROW(CheckpointReader(tmp / "a"), Error);
+
+  std::string manifest = content_of_file(tmp / "a/manifest.json");
+  manifest[50] ^= 1;
+  put_file(tmp / "a/manifest.json", manifest);
+  EXPECT_EQ(CheckpointReader::problems_of(tmp / "a", workers).size(), 1U);
+}
+
+TEST(CheckpointReader, SaysWhatIsNoCheckpoint) {
+  const TestFolder tmp("reader_none");
+  Workers workers(1);
+  EXPECT_NE(refusal_of(tmp / "none").message().find("there is no such folder"), std::string::npos);
+  fs::create_directories(tmp / "leftover");
+  put_file(tmp / "leftover/model.safetensors", "half");
+  const Error error = refusal_of(tmp / "leftover");
+  EXPECT_EQ(error.code(), Code::not_found);
+  EXPECT_NE(error.message().find("the leftover of a save that was killed: it has no manifest.json"), std::string::npos) << error.message();
+  EXPECT_EQ(error.place.file, (tmp / "leftover").string());
+  EXPECT_THROW(CheckpointReader::problems_of(tmp / "leftover", workers), Error);
+}
+
+TEST(CheckpointReader, HoldsWhatItReads) {
+  const TestFolder tmp("reader_hold");
+  write_formula_checkpoint(tmp / "a", tiny_tensors());
+  const std::string manifest = tmp / "a/manifest.json";
+  {
+    const CheckpointReader first(tmp / "a"), second(tmp / "a");
+    EXPECT_FALSE(os::FileHold::take(manifest, os::FileHold::Kind::exclusive));
+  }
+  const auto removing = os::FileHold::take(manifest, os::FileHold::Kind::exclusive);
+  ASSERT_TRUE(removing);
+  EXPECT_NE(refusal_of(tmp / "a").message().find("is being removed"), std::string::npos);
+}
+
+/// The tiny checkpoint with a manifest that somebody changed, guard included.
+Error refusal_with(std::string_view from, std::string_view to) {
+  const TestFolder tmp("reader_hostile");
+  write_formula_checkpoint(tmp / "a", tiny_tensors());
+  std::string manifest = content_of_file(tmp / "a/manifest.json");
+  manifest.erase(manifest.rfind(",\"crc32c\":"));
+  const size_t at = manifest.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  put_file(tmp / "a/manifest.json", guard_line(manifest.replace(at, from.size(), to) + "}"));
+  return refusal_of(tmp / "a");
+}
+
+TEST(CheckpointReader, RefusesAManifestThatItsFilesContradict) {
+  EXPECT_EQ(refusal_with("120", "121").code(), Code::ok);  // nothing else knows the step
+  EXPECT_NE(refusal_with("\"weight\"", "\"wait\"").message().find("tensor wait: the file has no wait"), std::string::npos);
+  EXPECT_NE(refusal_with("[5,3]", "[15]").message().find("tensor weight: is f32 [5, 3] in the file and f32 [15] in the manifest"),
+            std::string::npos);
+  EXPECT_NE(refusal_with("\"F16\"", "\"BF16\"").message().find("is f16 [7] in the file and bf16 [7]"), std::string::npos);
+  const Error other_file = refusal_with("{\"file\":0", "{\"file\":1");
+  EXPECT_EQ(other_file.code(), Code::corrupt);
+  const Error unguarded =
+      refusal_with("\"shape\":[7],\"pieces\":[{\"file\":1,\"begin\":0,\"end\":7,", "\"shape\":[0],\"pieces\":[],\"was\":[{");
+  EXPECT_NE(unguarded.message().find("optimizer.safetensors: tensor moment: the manifest does not know it"), std::string::npos)
+      << unguarded.message();
+  EXPECT_NE(refusal_with("\"model.safetensors\"", "\"optimizer (2).safetensors\"").message().find("is missing"), std::string::npos);
+}
+
+TEST(CheckpointReader, OpensMoreShardsThanAProcessHasFiles) {
+  const TestFolder tmp("reader_shards");
+  std::vector<FormulaTensor> tensors;
+  for (int i = 0; i < 300; ++i) tensors.push_back({text("t", i), TensorKind::host, DType::u8, {1}});
+  WriteOptions options;
+  options.file_bytes = 1;
+  write_formula_checkpoint(tmp / "a", tensors, 0, options);
+  const CheckpointReader reader(tmp / "a");
+  EXPECT_EQ(reader.manifest().files.size(), 300U);
+  const auto open = static_cast<size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), {}));
+  EXPECT_LT(open, 280U);
+  expect_formula(reader, tensors);
+}
+
+}  // namespace
+}  // namespace st
