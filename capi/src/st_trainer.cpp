@@ -209,7 +209,8 @@ st_status st_trainer_explain(st_trainer* trainer, const char** out) {
 st_status st_trainer_log(st_trainer* trainer, const char* path) {
   return guard([&] {
     const auto t = find(trainer);  // before the file: opening it starts it anew
-    t->log = std::make_unique<MetricsLog>(text_given(path, "st_trainer_log: path"));
+    const std::string file = text_given(path, "st_trainer_log: path");
+    t->log = t->trainer->has_resumed() ? std::make_unique<MetricsLog>(file, t->trainer->steps()) : std::make_unique<MetricsLog>(file);
   });
 }
 

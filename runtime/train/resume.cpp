@@ -20,7 +20,7 @@ constexpr std::string_view kAverage = "average.";
 /// "moment1.head.weight" of parameter "head.weight": what stands before the name, "moment1.".
 std::string_view state_of(std::string_view slot, std::string_view parameter) { return slot.substr(0, slot.size() - parameter.size()); }
 
-[[noreturn]] void refuse(Code code, const std::string& file, const std::string& tensor, std::string message) {
+[[noreturn]] void refuse_resume(Code code, const std::string& file, const std::string& tensor, std::string message) {
   Error error(code, std::move(message));
   error.place.file = file;
   error.place.tensor = tensor;
@@ -78,7 +78,8 @@ class Resume {
     require_same_run(here, state_);
     const int64_t rows = trainer_.rows_per_step();
     if (state_.items % rows != 0)
-      refuse(Code::corrupt, reader_.folder(), "", text("resume: items is ", state_.items, ", no multiple of a step's ", rows, " rows"));
+      refuse_resume(Code::corrupt, reader_.folder(), "",
+                    text("resume: items is ", state_.items, ", no multiple of a step's ", rows, " rows"));
     report_.changed = changes_between(trainer_.recipe(), reader_.manifest().recipe);
     if (here.kernels != state_.kernels)
       report_.changed.push_back(text("kernels: ", here.kernels, " here, ", state_.kernels, " in the checkpoint; the bits may differ"));
@@ -126,9 +127,9 @@ class Resume {
     if (from == nullptr) return false;
     const Type& type = tensor.slot->type;
     if (from->dtype != type.dtype || from->shape != type.shape)
-      refuse(Code::invalid_argument, reader_.folder(), name,
-             text("resume: \"", name, "\" is ", from->dtype, " ", from->shape, " in ", reader_.folder(), ", ", type.dtype, " ", type.shape,
-                  " here; weights alone can be loaded into a model, which converts"));
+      refuse_resume(Code::invalid_argument, reader_.folder(), name,
+                    text("resume: \"", name, "\" is ", from->dtype, " ", from->shape, " in ", reader_.folder(), ", ", type.dtype, " ",
+                         type.shape, " here; weights alone can be loaded into a model, which converts"));
     const bool is_zero = tensor.slot->role == Role::optimizer && trainer_.updates_ == 0 && !trainer_.has_resumed_;
     targets_.push_back({.from = from, .to = tensor.data, .dtype = type.dtype, .is_zero = is_zero});
     taken_.insert(name);
@@ -149,10 +150,10 @@ class Resume {
     const std::string& first = is_missing ? report_.missing.front() : report_.unexpected.front();
     std::string differing;
     for (const std::string& change : report_.changed) differing += text(differing.empty() ? "; of the recipe differs " : ", ", change);
-    refuse(is_missing ? Code::not_found : Code::invalid_argument, reader_.folder(), first,
-           text("resume: \"", first, "\" is ", is_missing ? "here and not in " : "not here, but in ", reader_.folder(), " (",
-                report_.missing.size(), " missing, ", report_.unexpected.size(), " unexpected)", differing,
-                "; make the recipe the checkpoint's, or resume with partial"));
+    refuse_resume(is_missing ? Code::not_found : Code::invalid_argument, reader_.folder(), first,
+                  text("resume: \"", first, "\" is ", is_missing ? "here and not in " : "not here, but in ", reader_.folder(), " (",
+                       report_.missing.size(), " missing, ", report_.unexpected.size(), " unexpected)", differing,
+                       "; make the recipe the checkpoint's, or resume with partial"));
   }
 
   void choose_scale_and_noise() {
@@ -163,7 +164,7 @@ class Resume {
         scaler_->restore(state_.loss_scaler);
       if (trainer_.recipe().gradient_noise_scale && !state_.gradient_noise.empty()) noise_.restore(state_.gradient_noise);
     } catch (const Error& error) {
-      refuse(Code::corrupt, reader_.folder(), "", text("resume: ", reader_.folder(), ": ", error.message()));
+      refuse_resume(Code::corrupt, reader_.folder(), "", text("resume: ", reader_.folder(), ": ", error.message()));
     }
   }
 

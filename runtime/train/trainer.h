@@ -114,6 +114,8 @@ class Trainer {
   Workers& workers() const { return *workers_; }
   Model& model() const { return *model_; }
   int64_t steps() const { return attempts_; }
+  /// Whether it goes on with a checkpoint's run.
+  bool has_resumed() const { return has_resumed_; }
   /// Of the next step; 1 where the recipe scales no loss.
   double loss_scale() const { return scaler_ ? scaler_->scale() : 1; }
   /// Bytes of all arenas that this trainer and its model hold.

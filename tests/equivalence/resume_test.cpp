@@ -1,0 +1,189 @@
+// A run that is stopped after step k and resumed by a new trainer makes the losses and the state of the run that was not stopped, bit by
+// bit (traps.md, T23), for each k and for all that a step depends on.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <functional>
+#include <tuple>
+
+#include "saved_trainer.h"
+
+// In place of the C library's: nobody pulls a plug here, and a thousand of them would take most of the time.
+extern "C" int fsync(int) { return 0; }
+
+namespace st {
+namespace {
+
+constexpr int kSteps = 8;
+
+/// What a report says that is not time or memory, as bits.
+using Told = std::tuple<int64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, bool, int64_t>;
+
+Told told(const StepReport& r) {
+  const auto bits = [](double value) { return std::bit_cast<uint64_t>(value); };
+  return {r.step, bits(r.loss), bits(r.lr), bits(r.grad_norm), bits(r.loss_scale), bits(r.gradient_noise_scale), r.skipped, r.tokens};
+}
+
+struct Case {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> keys;     // of the recipe
+  std::vector<std::pair<std::string, std::string>> resumed;  // other ones of the trainer that resumes: they change no bit
+  int threads = 1;                                           // of that one
+  GptOptions options = odd_gpt();
+  std::function<StepReport(Trainer&)> step = [](Trainer& trainer) { return trainer.step(); };
+  bool with_data = true;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+Training training_of(const Case& c, bool resumes) {
+  Training made{.device = "cpu", .threads = resumes ? c.threads : 2, .options = c.options, .recipe = {.batch = 3, .accumulate = 3}};
+  made.recipe.set("warmup", "5");
+  for (const auto& [key, value] : c.keys) made.recipe.set(key, value);
+  if (resumes)
+    for (const auto& [key, value] : c.resumed) made.recipe.set(key, value);
+  return made;
+}
+
+/// The k-th batch of a host without data, of 9 rows.
+struct HostBatch {
+  explicit HostBatch(int64_t k) {
+    for (int64_t i = 0; i < 63; ++i) {
+      tokens[static_cast<size_t>(i)] = static_cast<int32_t>((i * 5 + k) % 17);
+      targets[static_cast<size_t>(i)] = static_cast<int32_t>((i * 5 + k + 5) % 17);
+    }
+  }
+  std::vector<HostView> rows(int64_t first, int64_t count) {
+    return {plain_view("tokens", DType::i32, {count, 7}, &tokens[static_cast<size_t>(first * 7)]),
+            plain_view("targets", DType::i32, {count, 7}, &targets[static_cast<size_t>(first * 7)])};
+  }
+  std::vector<int32_t> tokens = std::vector<int32_t>(63), targets = std::vector<int32_t>(63);
+};
+
+StepReport step_by_host(Trainer& trainer) {
+  HostBatch batch(trainer.steps());
+  for (int64_t k = 0; k < 3; ++k) {
+    const auto outputs = trainer.forward(batch.rows(3 * k, 3));
+    std::vector<float> gradient(static_cast<size_t>(outputs[0].shape.elements()));
+    const auto* logits = static_cast<const float*>(outputs[0].data);
+    for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = logits[i] * 0.01F;
+    trainer.backward(std::vector{plain_view("logits", DType::f32, outputs[0].shape, gradient.data())});
+  }
+  return trainer.apply();
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const char* optimizer : {"adamw", "adam", "adamw-8bit", "sgd", "adafactor", "lion", "rmsprop", "adagrad", "muon"}) {
+    Case c{.name = optimizer, .keys = {{"optimizer", text("\"", optimizer, "\"")}}, .resumed = {}};
+    c.options = {.layers = 1, .width = 66, .heads = 3, .context = 7, .vocabulary = 70};  // wide enough that adamw-8bit codes some moments
+    if (c.name == "sgd") c.keys.insert(c.keys.end(), {{"momentum", "0.9"}, {"nesterov", "true"}});
+    if (c.name == "rmsprop") c.keys.insert(c.keys.end(), {{"momentum", "0.9"}, {"centered", "true"}});
+    if (c.name == "adagrad") c.keys.insert(c.keys.end(), {{"initial_accumulator_value", "0.1"}, {"rate_decay", "0.05"}});
+    all.push_back(std::move(c));
+  }
+  all.push_back({.name = "sgd_without_state", .keys = {{"optimizer", "\"sgd\""}}, .resumed = {}});
+  all.push_back({.name = "dropout", .keys = {{"dropout", "0.2"}}, .resumed = {}, .threads = 3});
+  all.push_back({.name = "average", .keys = {{"ema_decay", "0.9"}}, .resumed = {}});
+  // The scale overflows at first, grows again after 2 steps, and bears one overflow: all of its state matters.
+  all.push_back({.name = "fp16",
+                 .keys = {{"precision", "\"fp16\""},
+                          {"loss_scale_initial", "1e12"},
+                          {"loss_scale_backoff_factor", "0.001"},
+                          {"loss_scale_growth_factor", "1000"},
+                          {"loss_scale_growth_interval", "2"},
+                          {"loss_scale_hysteresis", "2"},
+                          {"ema_decay", "0.5"},
+                          {"dropout", "0.1"}},
+                 .resumed = {}});
+  all.push_back({.name = "bf16", .keys = {{"precision", "\"bf16\""}}, .resumed = {}});
+  all.push_back({.name = "noise_scale", .keys = {{"gradient_noise_scale", "true"}}, .resumed = {}});
+  all.push_back({.name = "cosine", .keys = {{"lr_schedule", "\"cosine\""}, {"lr_steps", "7"}}, .resumed = {}});
+  all.push_back({.name = "recompute",
+                 .keys = {{"dropout", "0.1"}},
+                 .resumed = {{"recompute", "\"blocks\""}, {"threads", "3"}, {"tune", "false"}, {"trim_every", "2"}}});
+  all.push_back({.name = "groups",
+                 .keys = {{"groups", R"([{"pattern": "*.bias", "frozen": true}, {"pattern": "token_*", "clip": 0.5}])"}},
+                 .resumed = {}});
+  all.push_back({.name = "host_loss", .keys = {{"dropout", "0.1"}}, .resumed = {}, .step = step_by_host, .with_data = false});
+  all.push_back({.name = "host_batch",
+                 .keys = {},
+                 .resumed = {},
+                 .step =
+                     [](Trainer& trainer) {
+                       HostBatch batch(trainer.steps());
+                       return trainer.step(batch.rows(0, 9 - trainer.steps() % 3));
+                     },
+                 .with_data = false});
+  all.push_back({.name = "slices", .keys = {{"precision", "\"bf16\""}}, .resumed = {}, .step = [](Trainer& trainer) {
+                   for (;;)
+                     if (const auto report = trainer.advance(0)) return *report;
+                 }});
+  return all;
+}
+
+class Resumed : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Resumed, AfterAnyStepIsTheRunThatWasNotStopped) {
+  const Case& c = GetParam();
+  const ScratchFolder folder("resume_" + c.name);
+  const auto whole = training_of(c, false).trainer(c.with_data);
+  std::vector<Told> wanted;
+  for (int k = 0; k < kSteps; ++k) {
+    save(*whole, folder / std::to_string(k));
+    wanted.push_back(told(c.step(*whole)));
+  }
+  const std::string digest = whole->state_digest();
+
+  for (int k = 0; k < kSteps; ++k) {
+    const auto resumed = training_of(c, true).trainer(c.with_data);
+    resume_from(folder / std::to_string(k), *resumed);
+    EXPECT_EQ(resumed->steps(), k);
+    for (int i = k; i < kSteps; ++i)
+      ASSERT_EQ(told(c.step(*resumed)), wanted[static_cast<size_t>(i)]) << "resumed after " << k << ", step " << i + 1;
+    EXPECT_EQ(resumed->state_digest(), digest) << "resumed after " << k;
+    std::filesystem::remove_all(folder / std::to_string(k));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Resumed, ::testing::ValuesIn(cases()), [](const auto& c) {
+  std::string name = c.param.name;
+  std::erase(name, '-');
+  return name;
+});
+
+// Else the cases above would show nothing of them.
+TEST(ResumedCases, SkipStepsAndCrossTheDatasEnd) {
+  for (const Case& c : cases()) {
+    if (c.name != "fp16") continue;
+    const auto trainer = training_of(c, false).trainer();
+    int skipped = 0, grown = 0;
+    double scale = trainer->loss_scale();
+    for (int k = 0; k < kSteps; ++k) {
+      skipped += trainer->step().skipped ? 1 : 0;
+      grown += trainer->loss_scale() > scale ? 1 : 0;
+      scale = trainer->loss_scale();
+    }
+    EXPECT_GE(skipped, 3);
+    EXPECT_LT(skipped, kSteps);
+    EXPECT_GE(grown, 1);
+    EXPECT_GT(kSteps * trainer->rows_per_step(), training_of(c, false).data()->rows());
+  }
+}
+
+TEST(Resumed, AgainInTheSameTrainerGoesBackToThatStep) {
+  const ScratchFolder folder("resume_back");
+  const auto trainer = Training{.device = "cpu", .recipe = {.batch = 3, .ema_decay = 0.9}}.trainer();
+  losses_of(*trainer, 3);
+  save(*trainer, folder / "3");
+  const std::vector<double> wanted = losses_of(*trainer, 4);
+  const std::string digest = trainer->state_digest();
+  for (int again = 0; again < 2; ++again) {
+    resume_from(folder / "3", *trainer);
+    EXPECT_EQ(losses_of(*trainer, 4), wanted);
+    EXPECT_EQ(trainer->state_digest(), digest);
+  }
+}
+
+}  // namespace
+}  // namespace st

@@ -1,0 +1,357 @@
+// What resume() refuses, that it then changes nothing, and what it takes in part. That it is exact: tests/equivalence/resume_test.cpp.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "base/error.h"
+#include "ir/build.h"
+#include "saved_trainer.h"
+
+namespace st {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+template <class Call>
+Error error_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return {Code::ok, ""};
+}
+
+std::vector<float> weights_of(const Model& model, std::string_view name) {
+  const SlotId id = model.parameter_named(name);
+  std::vector<float> values(static_cast<size_t>(model.slot(id).type.shape.elements()));
+  model.get(id, plain_view(name, DType::f32, model.slot(id).type.shape, values.data()));
+  return values;
+}
+
+class ResumeRefusals : public ::testing::Test {
+ protected:
+  ResumeRefusals() {
+    saved_ = training_.trainer();
+    losses_of(*saved_, 3);
+    save(*saved_, there_);
+  }
+
+  /// A trainer that has done two steps of its own, or none.
+  static std::unique_ptr<Trainer> other(const Training& training, int steps = 2) {
+    auto made = training.trainer();
+    losses_of(*made, steps);
+    return made;
+  }
+
+  /// It is refused, and the trainer goes on as one that never heard of it.
+  void expect_refused(const Training& training, Code code, const std::vector<std::string>& says, int steps = 2) {
+    const auto trainer = other(training, steps), untouched = other(training, steps);
+    const Error error = error_of([&] { resume_from(there_, *trainer); });
+    EXPECT_EQ(error.code(), code) << error.message();
+    for (const std::string& word : says) EXPECT_THAT(error.message(), HasSubstr(word));
+    EXPECT_EQ(trainer->state_digest(), untouched->state_digest());
+    EXPECT_EQ(losses_of(*trainer, 2), losses_of(*untouched, 2));
+    EXPECT_EQ(trainer->state_digest(), untouched->state_digest());
+  }
+
+  const ScratchFolder folder_{std::string("refusals_") + ::testing::UnitTest::GetInstance()->current_test_info()->name()};
+  const std::string there_ = folder_ / "c";
+  Training training_{.device = "cpu", .threads = 2, .recipe = {.batch = 3, .accumulate = 2}};
+  std::unique_ptr<Trainer> saved_;
+};
+
+TEST_F(ResumeRefusals, OfAnotherRunNameBothValues) {
+  const auto with = [&](const char* key, const char* value) {
+    Training changed = training_;
+    changed.recipe.set(key, value);
+    return changed;
+  };
+  expect_refused(with("seed", "5"), Code::invalid_argument, {"seed is 5 here and 0"});
+  expect_refused(with("batch", "2"), Code::invalid_argument, {"batch is 2 here and 3"});
+  expect_refused(with("accumulate", "3"), Code::invalid_argument, {"micro-batches of a step is 3 here and 2"});
+}
+
+TEST_F(ResumeRefusals, OfOtherDataNameBoth) {
+  Recipe recipe = training_.recipe;
+  recipe.device = "cpu";
+  const auto of = [&](const std::shared_ptr<const Dataset>& data) {
+    Trainer trainer(training_.model(), recipe, data);
+    const std::string before = trainer.state_digest();
+    const Error error = error_of([&] { resume_from(there_, trainer); });
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_EQ(trainer.state_digest(), before);
+    return error.message();
+  };
+  EXPECT_THAT(of(std::make_shared<Sequences>(60, 7, 17)),
+              AllOf(HasSubstr("60 rows of tokens i32 [7]"), HasSubstr("50 rows of tokens i32 [7], targets")));
+  EXPECT_THAT(of(nullptr), HasSubstr("the data is none here and 50 rows"));
+}
+
+TEST_F(ResumeRefusals, OfAByteAnywhereNameItAndUndoWhatWasReadAlready) {
+  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+    flip_byte(there_ + "/" + file, 1);
+    for (const int steps : {0, 2}) expect_refused(training_, Code::corrupt, {file, "block 0"}, steps);
+    flip_byte(there_ + "/" + file, 1);
+  }
+  const auto trainer = other(training_);
+  resume_from(there_, *trainer);
+  EXPECT_EQ(trainer->state_digest(), saved_->state_digest()) << "the bytes are back";
+}
+
+TEST_F(ResumeRefusals, ACancelChangesNothing) {
+  const auto trainer = other(training_), untouched = other(training_);
+  trainer->cancel();
+  EXPECT_EQ(error_of([&] { resume_from(there_, *trainer); }).code(), Code::cancelled);
+  EXPECT_EQ(trainer->state_digest(), untouched->state_digest());
+  EXPECT_EQ(trainer->step().loss, untouched->step().loss) << "and is used up";
+}
+
+TEST_F(ResumeRefusals, WithoutRoomForCopiesTheBlocksAreVerifiedFirst) {
+  const auto trainer = [&](int64_t limit) {
+    const auto context = std::make_shared<Context>(
+        ContextOptions{.device = "cpu", .threads = 2, .memory_limit = limit, .log = {}, .parallel = {}, .memory = {}});
+    Recipe recipe = training_.recipe;
+    recipe.device = "cpu";
+    return std::make_unique<Trainer>(std::make_shared<Model>(context, build_gpt(training_.options), 1), recipe, training_.data());
+  };
+  int64_t need = 0;
+  {
+    const auto free = trainer(0);
+    need = free->model().context().backend().allocated_bytes();
+  }
+  const auto tight = trainer(need + 1000);
+  tight->step();
+  const std::string before = tight->state_digest();
+  flip_byte(there_ + "/optimizer.safetensors", 1);
+  EXPECT_EQ(error_of([&] { resume_from(there_, *tight); }).code(), Code::corrupt);
+  EXPECT_EQ(tight->state_digest(), before);
+  flip_byte(there_ + "/optimizer.safetensors", 1);
+  resume_from(there_, *tight);
+  EXPECT_EQ(tight->state_digest(), saved_->state_digest());
+  EXPECT_EQ(losses_of(*tight, 2), losses_of(*saved_, 2));
+}
+
+TEST_F(ResumeRefusals, WhileAStepIsUnderWay) {
+  const auto trainer = other(training_);
+  ASSERT_FALSE(trainer->advance(0));
+  EXPECT_EQ(error_of([&] { resume_from(there_, *trainer); }).code(), Code::wrong_state);
+  trainer->abandon();
+  resume_from(there_, *trainer);
+  EXPECT_EQ(trainer->state_digest(), saved_->state_digest());
+}
+
+TEST_F(ResumeRefusals, OfAContentWhileAnotherTrainersUpdateIsHalfDone) {
+  Recipe recipe = training_.recipe;
+  recipe.device = "cpu";
+  const auto model = training_.model();
+  Trainer first(model, recipe, training_.data()), second(model, recipe, training_.data());
+  const std::string before = model->digest();
+  for (;;) {
+    ASSERT_FALSE(first.advance(0));
+    const Error error = error_of([&] {
+      content_of(second, {});
+      fail(Code::ok, "not yet");
+    });
+    if (error.code() == Code::ok) continue;
+    EXPECT_EQ(error.code(), Code::busy);
+    break;
+  }
+  while (!first.advance(0)) continue;
+  EXPECT_EQ(content_of(second, {}).step, 0);
+  EXPECT_NE(model->digest(), before);
+}
+
+TEST_F(ResumeRefusals, ButTakeARecipeThatDiffersElsewhereAndSayWhere) {
+  Training changed = training_;
+  changed.recipe.set("lr", "0.0005");
+  changed.recipe.set("dropout", "0.1");
+  const auto trainer = other(changed, 0);
+  EXPECT_THAT(resume_from(there_, *trainer).changed,
+              ElementsAre("lr: 0.0005 here, 0.001 in the checkpoint", "dropout: 0.1 here, 0.0 in the checkpoint"));
+  EXPECT_EQ(trainer->state_digest(), saved_->state_digest());
+  const auto same = other(training_, 0);
+  const ResumeReport report = resume_from(there_, *same);
+  EXPECT_THAT(report.changed, IsEmpty());
+  EXPECT_EQ(report.read, std::ssize(same->state_tensors()));
+}
+
+TEST_F(ResumeRefusals, AnotherOptimizersStateNeedsPartial) {
+  Training changed = training_;
+  changed.recipe.set("optimizer", "\"lion\"");  // moment1 alone
+  expect_refused(changed, Code::invalid_argument, {"moment2.", "optimizer: \"lion\" here, \"adamw\" in the checkpoint", "partial"});
+  const auto trainer = other(changed, 0);
+  const ResumeReport report = resume_from(there_, *trainer, {.partial = true, .renames = {}, .names = {}});
+  EXPECT_THAT(report.missing, IsEmpty());
+  EXPECT_THAT(report.unexpected, Each(StartsWith("moment2.")));
+  EXPECT_EQ(trainer->model().digest(), saved_->model().digest());
+  EXPECT_EQ(trainer->steps(), 3);
+}
+
+TEST_F(ResumeRefusals, AnAverageThatTheCheckpointHasNotBeginsAsTheWeight) {
+  Training changed = training_;
+  changed.recipe.set("ema_decay", "0.5");
+  expect_refused(changed, Code::not_found, {"average.", "ema_decay: 0.5 here"}, 0);
+  const std::string name = "block.0.mlp.expand.weight";
+  // Of a parameter that is loaded, and of one that is not.
+  for (const std::string& asked : {name, std::string("final_norm.*")}) {
+    const auto trainer = other(changed, 0);
+    const ResumeReport report = resume_from(there_, *trainer, {.partial = true, .renames = {}, .names = {asked}});
+    EXPECT_THAT(report.missing, Contains("average." + (asked == name ? name : "final_norm.gamma")));
+    const std::vector<float> old = weights_of(trainer->model(), name);
+    std::vector<float> average(old.size());
+    const auto view =
+        plain_view(name, DType::f32, trainer->model().slot(trainer->model().parameter_named(name)).type.shape, average.data());
+    trainer->average(name, view);
+    EXPECT_EQ(average, old);
+    trainer->step();
+    trainer->average(name, view);
+    const std::vector<float> now = weights_of(trainer->model(), name);
+    for (size_t i = 0; i < now.size(); ++i) EXPECT_NEAR(average[i], 0.5F * (old[i] + now[i]), 1e-7F);
+  }
+}
+
+TEST_F(ResumeRefusals, StateFollowsARenamedParameter) {
+  CheckpointContent content = content_of(*saved_, {});
+  for (SnapshotTensor& tensor : content.tensors)
+    if (const size_t at = tensor.name.find("block."); at != std::string::npos) tensor.name.replace(at, 6, "h.");
+  save(content, folder_ / "renamed");
+  content.tensors.clear();
+  const auto trainer = other(training_);
+  EXPECT_EQ(error_of([&] { resume_from(folder_ / "renamed", *trainer); }).code(), Code::not_found);
+  resume_from(folder_ / "renamed", *trainer, {.partial = false, .renames = {{"h.*", "block.*"}}, .names = {}});
+  EXPECT_EQ(trainer->state_digest(), saved_->state_digest());
+}
+
+TEST_F(ResumeRefusals, NamesThatAreNotAskedForStayAsTheyAre) {
+  const auto trainer = other(training_, 0), untouched = other(training_, 0);
+  const ResumeReport report = resume_from(there_, *trainer, {.partial = false, .renames = {}, .names = {"block.0.*", "token_*"}});
+  EXPECT_THAT(report.missing, IsEmpty());
+  EXPECT_THAT(report.unexpected, IsEmpty());
+  for (const SlotId id : trainer->model().parameters()) {
+    const std::string& name = trainer->model().slot(id).name;
+    const Trainer& like = name.starts_with("block.0.") || name.starts_with("token_") ? *saved_ : *untouched;
+    EXPECT_EQ(weights_of(trainer->model(), name), weights_of(like.model(), name)) << name;
+  }
+  const Error error = error_of([&] { resume_from(there_, *trainer, {.partial = true, .renames = {}, .names = {"blok.*"}}); });
+  EXPECT_EQ(error.code(), Code::invalid_argument);
+  EXPECT_THAT(error.message(), HasSubstr("blok.*"));
+}
+
+TEST_F(ResumeRefusals, OfATrainingStateThatCannotBe) {
+  const CheckpointContent good = content_of(*saved_, {});
+  int made = 0;
+  const auto refused = [&](const std::string& from, const std::string& to) {
+    CheckpointContent bad;
+    bad.step = good.step;
+    bad.training = good.training;
+    bad.recipe = good.recipe;
+    bad.tensors = good.tensors;
+    const size_t at = bad.training.find(from);
+    ASSERT_NE(at, std::string::npos) << from << " in " << bad.training;
+    bad.training.replace(at, from.size(), to);
+    const std::string path = folder_ / std::to_string(++made);
+    save(bad, path);
+    const auto trainer = training_.trainer();
+    const std::string before = trainer->state_digest();
+    const CheckpointReader reader(path);
+    ResumeReport report;
+    const Error error = error_of([&] { resume(*trainer, reader, {}, report); });
+    EXPECT_EQ(error.code(), Code::corrupt) << to << ": " << error.message();
+    EXPECT_EQ(error.place.file, path);
+    EXPECT_EQ(trainer->state_digest(), before);
+  };
+  refused("\"step\":3", "\"step\":-3");
+  refused("\"step\":3", "\"step\":\"3\"");
+  refused("\"step\":3,", "");
+  refused("\"updates\":3", "\"updates\":4");
+  refused("\"items\":18", "\"items\":17");
+  refused("\"items\":18", "\"items\":9223372036854775807");
+  refused("\"tokens\":", "\"tokens\":0.");
+  refused("\"kernels\":\"", "\"kernels\":3,\"other\":\"");
+  refused("\"fields\":[", "\"fields\":[3,");
+  refused("\"loss\":", "\"loss\":true,\"other\":");
+  refused("\"loss_scaler\":null", "\"loss_scaler\":3");
+}
+
+TEST_F(ResumeRefusals, OfALossScaleThatCannotBe) {
+  Training half = training_;
+  half.recipe.set("precision", "\"fp16\"");
+  const auto trainer = other(half);
+  CheckpointContent content = content_of(*trainer, {});
+  const size_t at = content.training.find("\"good_steps\":2");
+  ASSERT_NE(at, std::string::npos) << content.training;
+  content.training.replace(at, 14, "\"good_steps\":-2");
+  save(content, folder_ / "scale");
+  content.tensors.clear();
+  const auto here = other(half, 1), untouched = other(half, 1);
+  EXPECT_EQ(error_of([&] { resume_from(folder_ / "scale", *here); }).code(), Code::corrupt);
+  EXPECT_EQ(here->state_digest(), untouched->state_digest());
+  EXPECT_EQ(here->loss_scale(), untouched->loss_scale());
+}
+
+TEST_F(ResumeRefusals, AHostsOwnTensorsAreTakenByName) {
+  CheckpointContent content = content_of(*saved_, {});
+  content.training = "{}";
+  for (SnapshotTensor& tensor : content.tensors) tensor.kind = TensorKind::host;
+  save(content, folder_ / "hosts");
+  content.tensors.clear();
+  const auto trainer = other(training_, 0);
+  resume_from(folder_ / "hosts", *trainer);
+  EXPECT_EQ(trainer->state_digest(), saved_->state_digest());
+  EXPECT_EQ(trainer->steps(), 3);
+  EXPECT_EQ(losses_of(*trainer, 3), losses_of(*saved_, 3));
+}
+
+// --- weights alone
+
+TEST_F(ResumeRefusals, WeightsAloneGoIntoAModel) {
+  Model model(training_.context(), build_gpt(training_.options), 9);
+  ReadReport report;
+  model.load(CheckpointReader(there_), {}, report);
+  EXPECT_EQ(model.digest(), saved_->model().digest());
+  EXPECT_EQ(report.read, std::ssize(model.parameters()));
+  EXPECT_THAT(report.unexpected, IsEmpty()) << "moments are none of a model's business";
+
+  Model other_model(training_.context(), build_gpt(training_.options), 9);
+  const std::string before = other_model.digest();
+  flip_byte(there_ + "/model.safetensors", 1);
+  EXPECT_EQ(error_of([&] { other_model.load(CheckpointReader(there_), {}, report); }).code(), Code::corrupt);
+  EXPECT_EQ(other_model.digest(), before);
+}
+
+TEST_F(ResumeRefusals, WeightsOfOtherFloatingTypesAreConverted) {
+  Program program;
+  program.sections.push_back({{}, Phase::forward, 0, 0});
+  Builder(program, 0).parameter("w", {2, 3}, {.kind = Init::zeros, .values = {}});
+  Model model(training_.context(), std::move(program), 1);
+  const std::vector<double> values = {1, -2.5, 1.0 / 3, 1e-3, 65536, -0.0};
+  CheckpointContent content;
+  SnapshotTensor tensor;
+  tensor.name = "w";
+  tensor.kind = TensorKind::host;
+  tensor.dtype = DType::f64;
+  tensor.shape = {2, 3};
+  tensor.copy = [&](int64_t first, std::span<std::byte> out) {
+    std::copy_n(reinterpret_cast<const std::byte*>(values.data()) + first, out.size(), out.data());
+  };
+  content.tensors.push_back(tensor);
+  save(content, folder_ / "f64");
+  ReadReport report;
+  model.load(CheckpointReader(folder_ / "f64"), {}, report);
+  const std::vector<float> read = weights_of(model, "w");
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(read[i], static_cast<float>(values[i]));
+}
+
+}  // namespace
+}  // namespace st
