@@ -52,8 +52,14 @@ bool Pending::wait(int64_t milliseconds) const {
     ended_.wait(lock, [&] { return done_; });
   else if (!ended_.wait_for(lock, std::chrono::milliseconds(std::min(milliseconds, kMost)), [&] { return done_; }))
     return false;
-  if (error_) std::rethrow_exception(error_);
-  return true;
+  if (!error_) return true;
+  error_told_ = true;
+  std::rethrow_exception(error_);
+}
+
+std::exception_ptr Pending::untold_error() const {
+  const std::lock_guard lock(mutex_);
+  return error_told_ ? nullptr : error_;
 }
 
 }  // namespace st

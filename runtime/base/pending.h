@@ -23,6 +23,8 @@ class Pending {
   bool is_done() const;
   /// At most so long, below 0 as long as it takes; false: still under way. Throws what the work threw, each time.
   bool wait(int64_t milliseconds) const;
+  /// What the work threw, while nobody has got it from wait(); null: nothing, or it is still under way.
+  std::exception_ptr untold_error() const;
 
  private:
   void run(std::function<void()> work);
@@ -30,6 +32,7 @@ class Pending {
   mutable std::mutex mutex_;
   mutable std::condition_variable ended_;
   bool done_ = false;
+  mutable bool error_told_ = false;
   std::exception_ptr error_;
   std::thread thread_;
 };

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "base/memory_source.h"
 #include "base/pending.h"
@@ -16,18 +15,9 @@
 #include "checkpoint/checkpoint_writer.h"
 #include "checkpoint/retention.h"
 #include "checkpoint/run_folder.h"
+#include "checkpoint/snapshot.h"
 
 namespace st {
-
-/// A tensor as it is now, to be copied: `copy` writes its row-major bytes [first, first + out.size()). Called from several threads at once,
-/// for different ranges, all before save() returns.
-struct SnapshotTensor {
-  std::string name;
-  TensorKind kind = TensorKind::parameter;
-  DType dtype = DType::f32;
-  Shape shape;
-  std::function<void(int64_t first, std::span<std::byte> out)> copy;
-};
 
 struct CheckpointContent {
   int64_t step = 0;
@@ -38,7 +28,7 @@ struct CheckpointContent {
 
 struct ManagerOptions {
   Retention retention;
-  std::string best;  // the metric's key, in metadata or the training object; "": none
+  std::string best;  // the metric's key: a number in metadata or the training object; "": none
   WriteOptions write;
   int64_t queue = 0;  // saves that may wait behind the one being written, each with a snapshot of its own
 };
@@ -51,12 +41,15 @@ struct SaveProgress {
   double write_seconds = 0;               // of the last save that was written
 };
 
+/// Safe to call from several threads: saves are made one after the other, and whoever only asks does not wait for them.
 class CheckpointManager {
  public:
   /// Snapshots are memory of `memory` (role other), kept from save to save. Throws as RunFolderWriter.
   CheckpointManager(std::string folder, ManagerOptions options, std::shared_ptr<MemorySource> memory, Logger log);
   /// Waits for the saves that are under way.
   ~CheckpointManager();
+  CheckpointManager(const CheckpointManager&) = delete;
+  CheckpointManager& operator=(const CheckpointManager&) = delete;
 
   const RunFolder& folder() const;
 
@@ -64,24 +57,29 @@ class CheckpointManager {
   /// oldest. The pending one throws what the disk says (path, offset, reason); then the older checkpoints are as they were, and what there
   /// was of this one is gone. Throws out_of_memory where there is no room for a snapshot: then save_now() needs none.
   std::shared_ptr<Pending> save(const CheckpointContent& content, Workers& workers);
-  /// Returns when it is committed. Copies piece by piece, in a window of some MB.
+  /// Returns when it is committed, behind those that are under way. Copies piece by piece, in a window of some MB, where it must copy.
   void save_now(const CheckpointContent& content, Workers& workers);
 
   /// Makes room for the snapshots of such a content, so that the first save is as quick as the others.
   void prepare(const CheckpointContent& content, Workers& workers);
 
-  /// Errors of saves that nobody has been told of yet, the first one; none since the last call: empty.
+  /// Errors that nobody has been told of, the first one; none since the last call: empty. They are those of saves whose pending one nobody
+  /// waited for and nobody holds any more, and of what comes behind a save that is committed (`latest`, removing older ones).
   std::optional<Error> take_error();
   /// Waits until nothing is under way, at most so long (below 0: as long as it takes); false: still under way.
   bool wait(int64_t milliseconds);
   SaveProgress progress() const;
-  /// The newest one that this manager has committed: its step; -1 none.
+  /// Of the newest one that this manager has committed; -1: none.
   int64_t saved_step() const;
   /// One that a reader found corrupt: it counts for nothing in retention.
   void mark_corrupt(const std::string& name);
 
  private:
   struct State;
+  class Turn;
+  class Lease;
+  struct Job;
+
   std::unique_ptr<State> state_;
 };
 

@@ -1,7 +1,11 @@
 // A run's folder: its checkpoints, which of them is the newest, what a killed save left, and who may write there.
-//   latest                 names the newest, checksummed
-//   lock                   held by the process that saves here
-//   step-00000120/         a checkpoint: committed when it has a manifest.json, a leftover of a killed save when not
+//   latest                  names the newest, checksummed: for people and scripts; ours look at the manifests
+//   lock                    held by the process that saves here, and names it
+//   step-00000120/          a checkpoint. A second one of that step, after a rollback, is step-00000120.2
+//   step-00000130.part/     a save under way; a checkpoint once it has been renamed
+//   step-00000090.gone/     a checkpoint that is being removed
+// The last two are what a kill leaves. Nothing else is ever taken for a leftover: a checkpoint whose manifest got lost still has its
+// weights.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +15,25 @@
 #include <vector>
 
 #include "base/file_access.h"
-#include "checkpoint/checkpoint_reader.h"
+#include "checkpoint/manifest.h"
 
 namespace st {
 
-/// A committed checkpoint, or one whose manifest cannot be read.
+/// A checkpoint, or what has the name of one.
 struct CheckpointEntry {
   std::string name;
-  int64_t sequence = -1, step = -1;  // -1: not known
-  std::string problem;               // why its manifest is no good; empty: it is good (its data were not looked at)
+  int64_t step = -1;      // the manifest's; the name's where that is no good
+  int64_t sequence = -1;  // -1: not known
+  std::string problem;    // why its manifest is no good; empty: it is good (its data were not looked at)
 };
+
+/// What `latest` says.
+struct LatestCheckpoint {
+  std::string name;
+  int64_t sequence = 0;
+};
+/// None: its checksum is wrong, or it is another file.
+std::optional<LatestCheckpoint> parse_latest(std::string_view text);
 
 class RunFolder {
  public:
@@ -28,47 +41,53 @@ class RunFolder {
   explicit RunFolder(std::string path);
 
   const std::string& path() const { return path_; }
+  std::string path_to(std::string_view name) const;  // of a file or a folder in it
   /// Newest first: by sequence, those with a problem where their name's step puts them. A folder whose manifest names another one is a
   /// copy, and so a problem.
   std::vector<CheckpointEntry> list() const;
-  /// "step-00000120", or its path; throws not_found with the nearest. "" or "latest": the newest committed one.
+  /// Of one in it. Throws corrupt or not_found with the reason.
+  Manifest manifest_of(std::string_view name) const;
+  /// Of "step-00000120", its path; throws not_found with the nearest. "" or "latest": of the newest whose manifest is good.
   std::string path_of(std::string_view name) const;
-  /// What a killed save or removal left: folders without a manifest, temporary files. Not of others: by names that only we make.
+  /// What a killed save or removal left; beside a process that saves, also what that one is at.
   std::vector<std::string> leftovers() const;
-  /// What `latest` says; none: it is not there, or its checksum is wrong.
-  std::optional<std::string> latest() const;
+  /// None: the file is not there, or is not as it was written.
+  std::optional<LatestCheckpoint> latest() const;
 
  private:
   std::string path_;
 };
 
-/// The one writer of a run's folder. Makes the folder, takes its lock and removes leftovers.
+/// The one writer of a run's folder. Makes the folder, takes its lock and removes leftovers. All of it throws io with path and reason.
 class RunFolderWriter {
  public:
   /// Throws busy, naming the process and host that hold it; io where it cannot be written.
   explicit RunFolderWriter(std::string path);
 
   const RunFolder& folder() const { return folder_; }
-  /// Makes the folder of a new checkpoint, empty; its name: "step-00000120", or "step-00000120.2" where that one is committed already.
+  /// Makes the folder of a new checkpoint, empty, and the run's folder where someone has removed it (busy: another process has it now). Its
+  /// name, once it is committed: "step-00000120", or "step-00000120.2" where there is one of that name.
   std::string begin(int64_t step);
+  /// Where its files go until then.
+  std::string part_path(std::string_view name) const;
   int64_t next_sequence() { return ++sequence_; }
-  /// Moves `latest` to a committed checkpoint. Its manifest's text decides what it says.
-  void set_latest(const std::string& name);
+  /// Behind write_checkpoint(): now it is one. After an error it is none, or one that list() finds.
+  void commit(const std::string& name);
+  /// Moves `latest` to a committed checkpoint.
+  void set_latest(const std::string& name, int64_t sequence);
   /// Removes what there is of a save that failed; never throws.
   void discard(const std::string& name) noexcept;
-  /// Removes a committed one, its manifest first, so that a kill in between leaves a leftover. False: somebody reads it.
+  /// Removes a committed one, so that a kill in between leaves a leftover; fine where it is not there. False: somebody reads it.
   bool remove(const std::string& name);
 
  private:
+  void take_lock();
+  bool has_lock() const;
+
   RunFolder folder_;
   std::optional<os::FileHold> lock_;
+  std::string lock_text_;  // what we wrote into it
   int64_t sequence_ = 0;
 };
-
-/// The newest checkpoint of a folder whose data are whole, opened; null: the folder holds none at all. What was passed over, and why, is
-/// added to `skipped`: "step-00000120: <problem>". Throws corrupt, with the reasons, when there are some and none is valid. `verify` false:
-/// manifest and headers decide, and the reading finds the rest.
-std::optional<CheckpointReader> open_newest_valid(const RunFolder& folder, Workers& workers, std::vector<std::string>& skipped,
-                                                  bool verify = true);
 
 }  // namespace st

@@ -1,0 +1,376 @@
+#include "checkpoint/checkpoint_manager.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "base/json.h"
+#include "base/os.h"
+#include "base/text.h"
+#include "checkpoint/utc_time.h"
+
+namespace st {
+namespace {
+
+constexpr int64_t kWindowPiece = int64_t{1} << 20;  // of a window that workers fill together
+
+Json object_of(const std::string& json, const char* what) {
+  Json object = parse_json(json, what);
+  check(object.is(Json::Kind::object), what, ": must be a JSON object, got ", json);
+  return object;
+}
+
+Manifest manifest_of(const CheckpointContent& content) {
+  Manifest manifest;
+  manifest.step = content.step;
+  manifest.time = utc_time();
+  manifest.host = os::host_name();
+  manifest.training = object_of(content.training, "checkpoint: training state");
+  manifest.recipe = object_of(content.recipe, "checkpoint: recipe");
+  manifest.metadata = content.metadata;
+  return manifest;
+}
+
+std::optional<double> number_of(const Json* value) {
+  return value != nullptr && value->is_number() ? std::optional(value->number()) : std::nullopt;
+}
+
+std::optional<double> metric_of(const Manifest& manifest, const std::string& key) {
+  if (key.empty()) return {};
+  const auto found = manifest.metadata.find(key);
+  if (found == manifest.metadata.end()) return number_of(manifest.training.find(key));
+  try {
+    const Json value = parse_json(found->second, key);
+    return number_of(&value);
+  } catch (const Error&) {
+    return {};  // a text, "nan"
+  }
+}
+
+Error error_of(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return {Code::out_of_memory, "checkpoint: no memory to write with"};
+  } catch (const std::exception& other) {
+    return {Code::internal, text("checkpoint: ", other.what())};
+  }
+}
+
+/// What retention begins with. A folder without a manifest is not ours to remove: it may be being copied here.
+std::vector<RetainedCheckpoint> known_of(const RunFolder& folder, const std::string& best) {
+  std::vector<RetainedCheckpoint> known;
+  for (const CheckpointEntry& entry : folder.list()) {
+    const bool good = entry.problem.empty();
+    if (!good && os::kind_of(text(folder.path_to(entry.name), "/", kManifestName)) == os::PathKind::none) continue;
+    const bool has_metric = good && !best.empty();
+    known.push_back({entry.name, entry.step, has_metric ? metric_of(folder.manifest_of(entry.name), best) : std::nullopt, good});
+  }
+  return known;
+}
+
+}  // namespace
+
+/// Saves are numbered as they are begun, and written in that order: the one whose number `ended` is has its turn.
+struct CheckpointManager::State {
+  State(std::string folder, ManagerOptions wishes, std::shared_ptr<MemorySource> source, Logger logger)
+      : writer(std::move(folder)),
+        options(std::move(wishes)),
+        memory(std::move(source)),
+        log(logger),
+        known(known_of(writer.folder(), options.best)) {
+    free.reserve(static_cast<size_t>(options.queue + 1));
+  }
+
+  RunFolderWriter writer;  // of whose turn it is
+  const ManagerOptions options;
+  const std::shared_ptr<MemorySource> memory;
+  const Logger log;
+  WriteProgress written;
+
+  std::mutex callers;        // held from a save's first copy to the last
+  mutable std::mutex mutex;  // over all that follows
+  std::condition_variable changed;
+  int64_t begun = 0, ended = 0;
+  bool writing = false;
+  std::vector<std::unique_ptr<Snapshot>> free;
+  int64_t snapshots = 0;  // free or not
+  std::vector<RetainedCheckpoint> known;
+  std::vector<std::shared_ptr<Pending>> pending;
+  std::optional<Error> error;
+  SaveProgress numbers;
+  int64_t saved_step = -1;
+
+  void keep_error(const std::exception_ptr& exception);
+  void reap();
+  void write(Manifest manifest, const std::vector<WrittenTensor>& tensors);
+  std::string commit(Manifest& manifest, const std::vector<WrittenTensor>& tensors);
+  void follow(const std::string& name, const Manifest& manifest);
+  void remove_older();
+};
+
+/// From here to its end nobody else writes into the folder. The end is the last that its thread has to do with the manager.
+class CheckpointManager::Turn {
+ public:
+  Turn(State& state, int64_t number) : state_(state) {
+    std::unique_lock lock(state_.mutex);
+    state_.changed.wait(lock, [&] { return state_.ended == number; });
+    state_.writing = true;
+  }
+  ~Turn() {
+    const std::lock_guard lock(state_.mutex);
+    state_.writing = false;
+    ++state_.ended;
+    state_.changed.notify_all();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  State& state_;
+};
+
+/// A snapshot, ours until this goes.
+class CheckpointManager::Lease {
+ public:
+  /// Waits until there is one, and a place in the queue.
+  explicit Lease(State& state) : state_(state) {
+    std::unique_lock lock(state_.mutex);
+    state_.changed.wait(lock, [&] {
+      return state_.begun - state_.ended <= state_.options.queue && (!state_.free.empty() || state_.snapshots <= state_.options.queue);
+    });
+    if (state_.free.empty()) {
+      snapshot_ = std::make_unique<Snapshot>(state_.memory);
+      ++state_.snapshots;
+    } else {
+      snapshot_ = std::move(state_.free.back());
+      state_.free.pop_back();
+    }
+  }
+  ~Lease() {
+    const std::lock_guard lock(state_.mutex);
+    state_.free.push_back(std::move(snapshot_));  // there is room for all
+    state_.changed.notify_all();
+  }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  Snapshot& snapshot() { return *snapshot_; }
+
+ private:
+  State& state_;
+  std::unique_ptr<Snapshot> snapshot_;
+};
+
+struct CheckpointManager::Job {
+  Manifest manifest;
+  std::vector<WrittenTensor> tensors;
+  std::unique_ptr<Lease> lease;
+};
+
+void CheckpointManager::State::keep_error(const std::exception_ptr& exception) {
+  if (!error) error = error_of(exception);
+}
+
+/// Lets go of what is done, and keeps the error of what nobody can ask any more.
+void CheckpointManager::State::reap() {
+  const std::lock_guard lock(mutex);
+  std::erase_if(pending, [&](const std::shared_ptr<Pending>& save) {
+    if (!save->is_done()) return false;
+    const std::exception_ptr untold = save->untold_error();
+    if (untold && save.use_count() > 1) return false;
+    if (untold) keep_error(untold);
+    return true;
+  });
+}
+
+/// In its turn: all of one save.
+void CheckpointManager::State::write(Manifest manifest, const std::vector<WrittenTensor>& tensors) {
+  const double start = os::seconds();
+  try {
+    const std::string name = commit(manifest, tensors);
+    {
+      const std::lock_guard lock(mutex);
+      ++numbers.saved;
+      numbers.write_seconds = os::seconds() - start;
+      saved_step = manifest.step;
+    }
+    follow(name, manifest);
+  } catch (const std::exception& why) {
+    {
+      const std::lock_guard lock(mutex);
+      ++numbers.failed;
+    }
+    log.warning("checkpoint", "step ", manifest.step, " was not saved: ", why.what());
+    throw;
+  }
+}
+
+std::string CheckpointManager::State::commit(Manifest& manifest, const std::vector<WrittenTensor>& tensors) {
+  written.done = written.all = 0;
+  const std::string name = writer.begin(manifest.step);
+  try {
+    manifest.checkpoint = name;
+    manifest.sequence = writer.next_sequence();
+    Manifest whole = write_checkpoint(writer.part_path(name), std::move(manifest), tensors, options.write, written);
+    manifest = std::move(whole);
+    writer.commit(name);
+  } catch (...) {
+    writer.discard(name);
+    throw;
+  }
+  return name;
+}
+
+/// What comes behind a commit. The save has not failed, whatever goes wrong here.
+void CheckpointManager::State::follow(const std::string& name, const Manifest& manifest) {
+  try {
+    log.info("checkpoint", "saved ", name, ", ", text_of_bytes(manifest.bytes()));
+    {
+      const std::lock_guard lock(mutex);
+      known.insert(known.begin(), {name, manifest.step, metric_of(manifest, options.best), true});
+    }
+    writer.set_latest(name, manifest.sequence);
+    remove_older();
+  } catch (const std::exception& why) {
+    const std::lock_guard lock(mutex);
+    keep_error(std::current_exception());
+    log.warning("checkpoint", name, " is saved, but: ", why.what());
+  }
+}
+
+void CheckpointManager::State::remove_older() {
+  std::vector<std::string> names;
+  {
+    const std::lock_guard lock(mutex);
+    names = to_remove(options.retention, known);
+  }
+  for (const std::string& name : names) {
+    if (!writer.remove(name)) continue;  // somebody reads it: after the next save
+    const std::lock_guard lock(mutex);
+    std::erase_if(known, [&](const RetainedCheckpoint& checkpoint) { return checkpoint.name == name; });
+  }
+}
+
+CheckpointManager::CheckpointManager(std::string folder, ManagerOptions options, std::shared_ptr<MemorySource> memory, Logger log) {
+  check(options.queue >= 0, "checkpoint: a queue of ", options.queue, " was asked for; 0 or more");
+  state_ = std::make_unique<State>(std::move(folder), std::move(options), std::move(memory), log);
+}
+
+CheckpointManager::~CheckpointManager() { wait(-1); }
+
+const RunFolder& CheckpointManager::folder() const { return state_->writer.folder(); }
+
+std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& content, Workers& workers) {
+  State& state = *state_;
+  const double start = os::seconds();
+  const std::lock_guard callers(state.callers);
+  state.reap();
+
+  const auto job = std::make_shared<Job>();
+  job->manifest = manifest_of(content);
+  job->lease = std::make_unique<Lease>(state);
+  Snapshot& snapshot = job->lease->snapshot();
+  snapshot.take(content.tensors, workers);
+  for (size_t i = 0; i < content.tensors.size(); ++i) {
+    const SnapshotTensor& tensor = content.tensors[i];
+    job->tensors.push_back({tensor.name, tensor.kind, tensor.dtype, tensor.shape, snapshot.bytes_of(i), {}});
+  }
+
+  const std::lock_guard lock(state.mutex);
+  state.pending.reserve(state.pending.size() + 1);
+  auto pending = std::make_shared<Pending>([&state, job, number = state.begun] {
+    const Turn turn(state, number);
+    struct EndLease {  // before the turn ends
+      Job& job;
+      ~EndLease() { job.lease.reset(); }
+    } const end_lease{*job};
+    state.write(std::move(job->manifest), job->tensors);
+  });
+  ++state.begun;
+  state.pending.push_back(pending);
+  state.numbers.blocked_seconds = os::seconds() - start;
+  return pending;
+}
+
+void CheckpointManager::save_now(const CheckpointContent& content, Workers& workers) {
+  State& state = *state_;
+  const double start = os::seconds();
+  const std::lock_guard callers(state.callers);
+  state.reap();
+
+  Manifest manifest = manifest_of(content);
+  std::vector<WrittenTensor> tensors;
+  for (const SnapshotTensor& tensor : content.tensors) {
+    const auto copy = [&tensor, &workers](int64_t first, std::span<std::byte> window) {
+      workers.run_range(std::ssize(window), kWindowPiece, [&](int64_t begin, int64_t end) {
+        tensor.copy_to(first + begin, window.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+      });
+    };
+    tensors.push_back({tensor.name, tensor.kind, tensor.dtype, tensor.shape, tensor.bytes, copy});
+  }
+  int64_t number = 0;
+  {
+    const std::lock_guard lock(state.mutex);
+    number = state.begun++;
+  }
+  const Turn turn(state, number);
+  state.write(std::move(manifest), tensors);
+  const std::lock_guard lock(state.mutex);
+  state.numbers.blocked_seconds = os::seconds() - start;
+}
+
+void CheckpointManager::prepare(const CheckpointContent& content, Workers& workers) {
+  State& state = *state_;
+  const std::lock_guard callers(state.callers);
+  std::vector<std::unique_ptr<Lease>> all;
+  for (int64_t i = 0; i <= state.options.queue; ++i) {
+    all.push_back(std::make_unique<Lease>(state));
+    all.back()->snapshot().make_room(content.tensors, workers);
+  }
+}
+
+std::optional<Error> CheckpointManager::take_error() {
+  state_->reap();
+  const std::lock_guard lock(state_->mutex);
+  return std::exchange(state_->error, std::nullopt);
+}
+
+bool CheckpointManager::wait(int64_t milliseconds) {
+  constexpr int64_t kMost = int64_t{1} << 40;  // past it the clock would wrap around
+  State& state = *state_;
+  std::unique_lock lock(state.mutex);
+  const auto idle = [&] { return state.ended == state.begun; };
+  if (milliseconds >= 0) return state.changed.wait_for(lock, std::chrono::milliseconds(std::min(milliseconds, kMost)), idle);
+  state.changed.wait(lock, idle);
+  return true;
+}
+
+SaveProgress CheckpointManager::progress() const {
+  const std::lock_guard lock(state_->mutex);
+  SaveProgress now = state_->numbers;
+  now.waiting = std::max<int64_t>(state_->begun - state_->ended - 1, 0);
+  if (state_->writing) {
+    now.bytes_all = state_->written.all;
+    now.bytes_done = std::min<int64_t>(state_->written.done, now.bytes_all);
+  }
+  return now;
+}
+
+int64_t CheckpointManager::saved_step() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->saved_step;
+}
+
+void CheckpointManager::mark_corrupt(const std::string& name) {
+  const std::lock_guard lock(state_->mutex);
+  for (RetainedCheckpoint& checkpoint : state_->known)
+    if (checkpoint.name == name) checkpoint.valid = false;
+}
+
+}  // namespace st

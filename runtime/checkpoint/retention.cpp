@@ -1,0 +1,48 @@
+#include "checkpoint/retention.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace st {
+namespace {
+
+using Checkpoints = std::vector<RetainedCheckpoint>;
+
+bool has_metric(const RetainedCheckpoint& checkpoint) { return checkpoint.metric && !std::isnan(*checkpoint.metric); }
+
+/// Places in `checkpoints` of the best ones.
+std::vector<size_t> best_of(const Retention& retention, const Checkpoints& checkpoints) {
+  std::vector<size_t> places;
+  for (size_t i = 0; i < checkpoints.size(); ++i)
+    if (checkpoints[i].valid && has_metric(checkpoints[i])) places.push_back(i);
+  // Equally good ones stay in order, newest first. Not std::stable_sort, which asks for memory behind our back and makes much code.
+  std::ranges::sort(places, [&](size_t a, size_t b) {
+    const double of_a = *checkpoints[a].metric, of_b = *checkpoints[b].metric;
+    if (of_a == of_b) return a < b;
+    return retention.higher_is_better ? of_a > of_b : of_a < of_b;
+  });
+  places.resize(std::min(places.size(), static_cast<size_t>(std::max<int64_t>(retention.best, 0))));
+  return places;
+}
+
+}  // namespace
+
+std::vector<std::string> to_remove(const Retention& retention, const Checkpoints& checkpoints) {
+  std::vector<std::string> names;
+  if (retention.last <= 0) return names;
+  const std::vector<size_t> best = best_of(retention, checkpoints);
+  int64_t newer = 0;  // valid ones
+  for (size_t i = 0; i < checkpoints.size(); ++i) {
+    const RetainedCheckpoint& checkpoint = checkpoints[i];
+    bool stays = newer < retention.last;  // a corrupt one too: what came before it may be all that there is
+    if (checkpoint.valid) {
+      stays = stays || (retention.every > 0 && checkpoint.step % retention.every == 0) || std::ranges::find(best, i) != best.end();
+      ++newer;
+    }
+    if (!stays) names.push_back(checkpoint.name);
+  }
+  std::ranges::reverse(names);
+  return names;
+}
+
+}  // namespace st

@@ -1,0 +1,222 @@
+#include "checkpoint/run_folder.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/json_line.h"
+#include "base/os.h"
+#include "base/text.h"
+#include "checkpoint/guarded_line.h"
+
+namespace st {
+namespace {
+
+constexpr std::string_view kStep = "step-", kLatest = "latest", kLatestTemporary = "latest.tmp-", kPart = ".part", kGone = ".gone";
+
+/// "step-00000120.2" is {120, 2}; the first of a step is 1.
+struct StepName {
+  int64_t step = 0, repeat = 1;
+  auto operator<=>(const StepName&) const = default;
+};
+
+std::string print(const StepName& name) {
+  const std::string digits = std::to_string(name.step);
+  std::string out(kStep);
+  out.append(digits.size() < 8 ? 8 - digits.size() : 0, '0').append(digits);
+  if (name.repeat > 1) out.append(".").append(std::to_string(name.repeat));
+  return out;
+}
+
+/// None: not a name that we give.
+std::optional<StepName> step_name(std::string_view text) {
+  if (!text.starts_with(kStep)) return {};
+  const std::string_view numbers = text.substr(kStep.size());
+  const size_t dot = numbers.find('.');
+  const StepName name{whole_number(numbers.substr(0, dot), -1),
+                      dot == std::string_view::npos ? 1 : whole_number(numbers.substr(dot + 1), -1)};
+  if (name.step < 0 || print(name) != text) return {};
+  return name;
+}
+
+bool is_leftover(const os::FolderEntry& entry) {
+  const std::string_view name = entry.name;
+  if (entry.kind == os::PathKind::file) return name.starts_with(kLatestTemporary);
+  if (entry.kind != os::PathKind::folder || !(name.ends_with(kPart) || name.ends_with(kGone))) return false;
+  return step_name(name.substr(0, name.size() - kPart.size())).has_value();
+}
+
+/// Nothing where there is no such folder.
+std::vector<os::FolderEntry> entries_of(const std::string& folder) {
+  try {
+    return os::list_folder(folder);
+  } catch (const Error& error) {
+    if (error.code() != Code::not_found) throw;
+    return {};
+  }
+}
+
+CheckpointEntry entry_of(const RunFolder& folder, const std::string& name, const StepName& step) {
+  CheckpointEntry entry{name, step.step, -1, {}};
+  try {
+    const Manifest manifest = folder.manifest_of(name);
+    entry.step = manifest.step;
+    entry.sequence = manifest.sequence;
+    if (manifest.checkpoint != name)
+      entry.problem =
+          text(kManifestName, ": is that of ", manifest.checkpoint, ": the folder is a copy under another name; rename it back");
+  } catch (const Error& error) {
+    entry.problem = error.message();
+  }
+  return entry;
+}
+
+/// Where a newest-first list takes one whose sequence nobody knows: before the first that its name says is older.
+void insert_by_name(std::vector<CheckpointEntry>& newest_first, CheckpointEntry entry) {
+  const auto name = step_name(entry.name);
+  const auto older = std::ranges::find_if(newest_first, [&](const CheckpointEntry& other) { return step_name(other.name) < name; });
+  newest_first.insert(older, std::move(entry));
+}
+
+}  // namespace
+
+std::optional<LatestCheckpoint> parse_latest(std::string_view text) {
+  try {
+    check_guarded_line(text, kLatest);
+    const Json line = parse_json(text, kLatest);
+    const Json *name = line.find("checkpoint"), *sequence = line.find("sequence");
+    if (name == nullptr || !name->is(Json::Kind::text) || !step_name(name->text())) return {};
+    if (sequence == nullptr || !sequence->is(Json::Kind::whole)) return {};
+    return LatestCheckpoint{name->text(), sequence->whole()};
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+RunFolder::RunFolder(std::string path) : path_(std::move(path)) { check(!path_.empty(), "checkpoint: the folder's name is empty"); }
+
+std::string RunFolder::path_to(std::string_view name) const { return text(path_, "/", name); }
+
+Manifest RunFolder::manifest_of(std::string_view name) const {
+  const os::InputFile file(text(path_, "/", name, "/", kManifestName));
+  require(file.size() <= kMaxManifestBytes, Code::corrupt, file.path(), ": has ", file.size(), " bytes, a manifest at most ",
+          kMaxManifestBytes);
+  std::string content(static_cast<size_t>(file.size()), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(content)));
+  return parse_manifest(content, file.path());
+}
+
+std::vector<CheckpointEntry> RunFolder::list() const {
+  std::vector<CheckpointEntry> good, bad;
+  for (const os::FolderEntry& there : entries_of(path_)) {
+    const auto name = step_name(there.name);
+    if (!name || there.kind != os::PathKind::folder) continue;
+    CheckpointEntry entry = entry_of(*this, there.name, *name);
+    (entry.problem.empty() ? good : bad).push_back(std::move(entry));
+  }
+  std::ranges::sort(good, [](const CheckpointEntry& a, const CheckpointEntry& b) { return a.sequence > b.sequence; });
+  for (CheckpointEntry& entry : bad) insert_by_name(good, std::move(entry));
+  return good;
+}
+
+std::string RunFolder::path_of(std::string_view name) const {
+  std::vector<std::string> names;
+  const bool newest = name.empty() || name == kLatest;
+  for (const CheckpointEntry& entry : list()) {
+    if (newest ? entry.problem.empty() : entry.name == name) return path_to(entry.name);
+    names.push_back(entry.name);
+  }
+  std::string why = names.empty() ? std::string("it holds none") : "none of it has a manifest that is good";
+  if (!newest && !names.empty()) {
+    const std::string near = nearest(name, names);
+    why = text("it holds none of that name; ", near.empty() ? "the newest is " : "did you mean ", near.empty() ? names.front() : near);
+  }
+  Error error(Code::not_found, text("checkpoint: ", newest ? "the newest" : name, " was asked for in ", path_, ": ", why));
+  error.place.file = path_;
+  throw error;
+}
+
+std::vector<std::string> RunFolder::leftovers() const {
+  std::vector<std::string> names;
+  for (const os::FolderEntry& there : entries_of(path_))
+    if (is_leftover(there)) names.push_back(there.name);
+  return names;
+}
+
+std::optional<LatestCheckpoint> RunFolder::latest() const {
+  try {
+    return parse_latest(os::read_file(path_to(kLatest), 4096));
+  } catch (const Error& error) {
+    if (error.code() == Code::not_found) return {};
+    throw;
+  }
+}
+
+std::string RunFolderWriter::part_path(std::string_view name) const { return text(folder_.path(), "/", name, kPart); }
+
+RunFolderWriter::RunFolderWriter(std::string path) : folder_(std::move(path)) {
+  take_lock();
+  for (const std::string& name : folder_.leftovers()) {
+    const std::string leftover = folder_.path_to(name);
+    if (!name.starts_with(kLatest))
+      os::remove_folder(leftover);
+    else
+      os::remove_file(leftover);
+  }
+  // One whose manifest is no good may have had the highest: `latest` knows it.
+  if (const auto latest = folder_.latest()) sequence_ = latest->sequence;
+  for (const CheckpointEntry& entry : folder_.list()) sequence_ = std::max(sequence_, entry.sequence);
+}
+
+std::string RunFolderWriter::begin(int64_t step) {
+  check(step >= 0, "checkpoint: step ", step, " is negative");
+  if (!has_lock()) take_lock();
+  StepName name{step, 1};
+  while (os::kind_of(folder_.path_to(print(name))) != os::PathKind::none) ++name.repeat;
+  std::string made = print(name);
+  const std::string part = part_path(made);
+  os::remove_folder(part);  // where a discard() met a bad disk
+  require(os::make_folder(part), Code::io, "checkpoint: ", part, " was made by someone else meanwhile");
+  return made;
+}
+
+void RunFolderWriter::commit(const std::string& name) {
+  const std::string part = part_path(name), whole = folder_.path_to(name);
+  os::rename_file(part, whole);
+  try {
+    os::sync_folder(folder_.path());
+  } catch (...) {
+    os::rename_file(whole, part);  // what is told to have failed is not to be found later
+    throw;
+  }
+}
+
+void RunFolderWriter::set_latest(const std::string& name, int64_t sequence) {
+  const std::string line = guard_line(JsonLine().add("checkpoint", name).add("sequence", sequence).text());
+  os::write_file_atomically(folder_.path_to(kLatest), [&](const auto& write) { write(std::as_bytes(std::span(line))); });
+}
+
+void RunFolderWriter::discard(const std::string& name) noexcept {
+  try {
+    os::remove_folder(part_path(name));
+  } catch (...) {
+    return;  // of a disk that says no: the next begin() or the next start removes it
+  }
+}
+
+bool RunFolderWriter::remove(const std::string& name) {
+  const std::string path = folder_.path_to(name), gone = text(path, kGone), manifest = text(path, "/", kManifestName);
+  if (os::kind_of(path) == os::PathKind::none) return true;
+  const bool can_be_read = os::kind_of(manifest) != os::PathKind::none;
+  const auto hold = can_be_read ? os::FileHold::take(manifest, os::FileHold::Kind::exclusive) : std::nullopt;
+  if (can_be_read && !hold) return false;
+  os::remove_folder(gone);
+  os::rename_file(path, gone);
+  os::sync_folder(folder_.path());
+  os::remove_folder(gone);
+  return true;
+}
+
+}  // namespace st

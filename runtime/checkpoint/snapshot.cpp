@@ -1,0 +1,73 @@
+#include "checkpoint/snapshot.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/stream_copy.h"
+
+namespace st {
+namespace {
+
+constexpr int64_t kPiece = int64_t{4} << 20;  // of one task: many enough for all workers, and large against the cost of a call
+constexpr int64_t kPage = 4096;
+
+}  // namespace
+
+void SnapshotTensor::copy_to(int64_t first, std::span<std::byte> out) const {
+  if (bytes.empty())
+    copy(first, out);
+  else
+    stream_copy(out, bytes.subspan(static_cast<size_t>(first), out.size()));
+}
+
+int64_t Snapshot::lay_out(std::span<const SnapshotTensor> tensors) {
+  constexpr auto kAlign = static_cast<int64_t>(MemorySource::kAlign);
+  offsets_.resize(tensors.size());
+  sizes_.resize(tensors.size());
+  int64_t end = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    offsets_[i] = end;
+    sizes_[i] = tensors[i].size();
+    end += (sizes_[i] + kAlign - 1) / kAlign * kAlign;
+  }
+  return end;
+}
+
+void Snapshot::reserve(int64_t bytes) {
+  if (bytes <= memory_.size()) return;
+  memory_ = Memory();  // before the larger one, not beside it
+  try {
+    memory_ = Memory(bytes, source_, MemoryRole::other);
+  } catch (const Error& refusal) {
+    fail(refusal.code(), text("checkpoint: no memory for a snapshot of ", text_of_bytes(bytes), ": ", refusal.message(),
+                              "; a save that is waited for needs none"));
+  }
+}
+
+void Snapshot::make_room(std::span<const SnapshotTensor> tensors, Workers& workers) {
+  const int64_t bytes = lay_out(tensors);
+  if (bytes <= memory_.size()) return;
+  reserve(bytes);
+  workers.run_range(bytes, kPiece, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; at += kPage) *static_cast<volatile std::byte*>(memory_.data() + at) = std::byte{0};
+  });
+}
+
+void Snapshot::take(std::span<const SnapshotTensor> tensors, Workers& workers) {
+  const int64_t bytes = lay_out(tensors);
+  reserve(bytes);
+  workers.run_range(bytes, kPiece, [&](int64_t begin, int64_t end) {
+    // From the last tensor that begins at or before `begin`; empty ones lie where the next one does.
+    size_t i = static_cast<size_t>(std::ranges::upper_bound(offsets_, begin) - offsets_.begin()) - 1;
+    for (; i < tensors.size() && offsets_[i] < end; ++i) {
+      const int64_t first = std::max(begin - offsets_[i], int64_t{0}), last = std::min(end - offsets_[i], sizes_[i]);
+      if (first >= last) continue;
+      tensors[i].copy_to(first, {memory_.data() + offsets_[i] + first, static_cast<size_t>(last - first)});
+    }
+  });
+}
+
+std::span<const std::byte> Snapshot::bytes_of(size_t i) const { return {memory_.data() + offsets_[i], static_cast<size_t>(sizes_[i])}; }
+
+}  // namespace st
