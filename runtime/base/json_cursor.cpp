@@ -11,8 +11,8 @@
 namespace st {
 namespace {
 
-constexpr size_t kMaxDepth = 256;
-constexpr std::string_view kBlanks = " \t\n\r";
+constexpr size_t kDeepest = 256;
+constexpr std::string_view kJsonBlanks = " \t\n\r";
 
 void append_utf8(std::string& out, uint32_t c) {
   if (c < 0x80) {
@@ -34,7 +34,7 @@ void JsonCursor::refuse(std::string_view reason) const {
 }
 
 char JsonCursor::look() {
-  at_ = std::min(text_.find_first_not_of(kBlanks, at_), text_.size());
+  at_ = std::min(text_.find_first_not_of(kJsonBlanks, at_), text_.size());
   return at_ < text_.size() ? text_[at_] : '\0';
 }
 
@@ -151,7 +151,7 @@ std::string_view JsonCursor::skip() {
     }
     first = false;
     if (const char c = look(); c == '{' || c == '[') {
-      if (open.size() == kMaxDepth) refuse(st::text("nested deeper than ", kMaxDepth));
+      if (open.size() == kDeepest) refuse(st::text("nested deeper than ", kDeepest));
       ++at_;
       open.push_back(c);
       first = true;

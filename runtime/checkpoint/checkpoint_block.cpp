@@ -1,7 +1,7 @@
 #include "checkpoint/checkpoint_block.h"
 
 #include "base/crc32c.h"
-#include "base/error.h"
+#include "checkpoint/corrupt.h"
 #include "checkpoint/guarded_line.h"
 
 namespace st {
@@ -11,13 +11,10 @@ void read_block(const os::InputFile& file, const BlockPlace& place, std::span<st
   about_tensor(place.tensor->name, [&] { file.read_at(offset, out); });
   const uint32_t crc = crc32c(out), written = place.piece->blocks[static_cast<size_t>(place.block)];
   if (crc == written) return;
-  Error error(Code::corrupt,
-              text(file.path(), ": tensor ", place.tensor->name, ": block ", place.block, ", bytes ", offset, " to ",
-                   offset + place.bytes(), " of the file, is not what was written: it has CRC32C ", hex8(crc), ", it had ", hex8(written)));
-  error.place.file = file.path();
-  error.place.tensor = place.tensor->name;
-  error.place.offset = offset;
-  throw error;
+  throw_corrupt(file.path(), place.tensor->name,
+                text("block ", place.block, ", bytes ", offset, " to ", offset + place.bytes(),
+                     " of the file, is not what was written: it has CRC32C ", hex8(crc), ", it had ", hex8(written)),
+                offset);
 }
 
 }  // namespace st

@@ -7,17 +7,18 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "checkpoint/checkpoint_block.h"
+#include "checkpoint/corrupt.h"
 #include "checkpoint/shard_check.h"
 
 namespace st {
 namespace {
 
-constexpr size_t kOpenFiles = 256;  // of the 1024 descriptors that a process has by default; shards beyond are opened each time
+constexpr size_t kOpenFiles = 64;  // stay open: a process has 1024 descriptors by default. Shards beyond are opened each time
 constexpr int64_t kWindow = 4 * kChecksumBlock;
 
-[[noreturn]] void refuse(Code code, const std::string& file, std::string_view message) {
-  Error error(code, text(file, ": ", message));
-  error.place.file = file;
+[[noreturn]] void throw_none(const std::string& folder, std::string_view why) {
+  Error error(Code::not_found, text(folder, ": ", why));
+  error.place.file = folder;
   throw error;
 }
 
@@ -26,16 +27,16 @@ os::FileHold hold(const std::string& folder) {
     if (auto held = os::FileHold::take(text(folder, "/", kManifestName), os::FileHold::Kind::shared)) return std::move(*held);
   } catch (const Error& error) {
     if (error.code() != Code::not_found) throw;
-    if (os::kind_of(folder) != os::PathKind::folder) refuse(Code::not_found, folder, "there is no such folder");
-    refuse(Code::not_found, folder, text("is no checkpoint, or the leftover of a save that was killed: it has no ", kManifestName));
+    if (os::kind_of(folder) != os::PathKind::folder) throw_none(folder, "there is no such folder");
+    throw_none(folder, text("is no checkpoint, or the leftover of a save that was killed: it has no ", kManifestName));
   }
-  refuse(Code::not_found, folder, "is being removed");
+  throw_none(folder, "is being removed");
 }
 
 Manifest read_manifest(const std::string& folder) {
   const os::InputFile file(text(folder, "/", kManifestName));
   if (file.size() > kMaxManifestBytes)
-    refuse(Code::corrupt, file.path(), text("has ", file.size(), " bytes, at most ", kMaxManifestBytes, " are read"));
+    throw_corrupt(file.path(), "", text("has ", file.size(), " bytes, at most ", kMaxManifestBytes, " are read"));
   std::string all(static_cast<size_t>(file.size()), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(all)));
   return parse_manifest(all, file.path());
@@ -75,7 +76,7 @@ os::InputFile CheckpointReader::open_shard(size_t file) const {
     return os::InputFile(path);
   } catch (const Error& error) {
     if (error.code() != Code::not_found) throw;
-    refuse(Code::corrupt, path, text("is missing, and ", kManifestName, " has it"));
+    throw_corrupt(path, "", text("is missing, and ", kManifestName, " has it"));
   }
 }
 

@@ -3,7 +3,8 @@
 #include <span>
 
 #include "base/crc32c.h"
-#include "base/error.h"
+#include "base/text.h"
+#include "checkpoint/corrupt.h"
 
 namespace st {
 namespace {
@@ -12,12 +13,6 @@ constexpr std::string_view kGuard = ",\"crc32c\":\"", kEnd = "\"}\n", kHex = "01
 constexpr size_t kDigits = 8, kTail = kGuard.size() + kDigits + kEnd.size();
 
 uint32_t crc_of(std::string_view text) { return crc32c(std::as_bytes(std::span(text))); }
-
-[[noreturn]] void refuse(std::string_view file, std::string_view message) {
-  Error error(Code::corrupt, text(file, ": ", message));
-  error.place.file = file;
-  throw error;
-}
 
 }  // namespace
 
@@ -30,10 +25,10 @@ std::string guard_line(std::string object) {
 
 void check_guarded_line(std::string_view line, std::string_view file) {
   if (line.size() < kTail || !line.ends_with(kEnd) || line.substr(line.size() - kTail, kGuard.size()) != kGuard)
-    refuse(file, text("has ", line.size(), " bytes and no checksum at its end: it was cut short, or is another file"));
+    throw_corrupt(file, "", text("has ", line.size(), " bytes and no checksum at its end: it was cut short, or is another file"));
   const std::string_view body = line.substr(0, line.size() - kTail);
   const auto written = hex8_value(line.substr(body.size() + kGuard.size(), kDigits));
-  if (written != crc_of(body)) refuse(file, "its checksum (CRC32C) does not fit its text: one or the other has changed");
+  if (written != crc_of(body)) throw_corrupt(file, "", "its checksum (CRC32C) does not fit its text: one or the other has changed");
 }
 
 std::string hex8(uint32_t value) {

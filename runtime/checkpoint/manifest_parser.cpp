@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json_cursor.h"
+#include "checkpoint/corrupt.h"
 #include "checkpoint/guarded_line.h"
 #include "checkpoint/manifest.h"
 
@@ -13,32 +14,26 @@ namespace {
 
 constexpr size_t kHexDigits = 8;  // of a checksum
 
-[[noreturn]] void refuse(std::string_view file, std::string_view tensor, std::string_view message) {
-  Error error(Code::corrupt, text(file, tensor.empty() ? "" : ": tensor ", tensor, ": ", message));
-  error.place.file = file;
-  error.place.tensor = tensor;
-  throw error;
-}
-
 /// Reads the text into a manifest, and refuses what does not fit as soon as it comes. Members that it does not know are passed over: later
 /// writers of the same version may add some.
 class ManifestText {
  public:
   ManifestText(std::string_view text, std::string_view file) : file_(file), in_(text, file) {}
 
-  Manifest read() {
+  void read() {
     size_t known = 0;
     in_.object([&](std::string_view key) { known += read_member(key) ? 1 : 0; });
     in_.end();
     need(known == 13, "format, version, library, checkpoint, sequence, step, time, host, training, recipe, metadata, files, tensors");
-    return std::move(m_);
   }
+  Manifest take() { return std::move(m_); }
+  const std::string& tensor() const { return tensor_; }  // that is being read
 
  private:
   bool read_member(std::string_view key) {
     if (key == "version") {
       m_.version = small();
-      if (m_.version < 1) refuse(file_, "", text("there is no version ", m_.version));
+      if (m_.version < 1) throw_corrupt(file_, "", text("there is no version ", m_.version));
     } else if (key == "library") {
       m_.library = in_.text();
       if (m_.version > kManifestVersion) throw_newer();
@@ -79,9 +74,9 @@ class ManifestText {
   Json read_state(std::string_view what) {
     const std::string_view json = in_.skip();
     if (std::ssize(json) > kMaxStateBytes)
-      refuse(file_, "", text(what, " has ", json.size(), " bytes, at most ", kMaxStateBytes, " are read"));
+      throw_corrupt(file_, "", text(what, " has ", json.size(), " bytes, at most ", kMaxStateBytes, " are read"));
     Json state = parse_json(json, text(file_, ": ", what));
-    if (!state.is(Json::Kind::object)) refuse(file_, "", text(what, " is no object"));
+    if (!state.is(Json::Kind::object)) throw_corrupt(file_, "", text(what, " is no object"));
     return state;
   }
 
@@ -90,7 +85,7 @@ class ManifestText {
     in_.object([&](std::string_view key) {
       std::string value = in_.text();
       bytes += std::ssize(key) + std::ssize(value);
-      if (bytes > kMaxMetadataBytes) refuse(file_, "", text("metadata has more than ", kMaxMetadataBytes, " bytes"));
+      if (bytes > kMaxMetadataBytes) throw_corrupt(file_, "", text("metadata has more than ", kMaxMetadataBytes, " bytes"));
       m_.metadata.emplace(key, std::move(value));
     });
   }
@@ -168,42 +163,42 @@ class ManifestText {
     const std::string word = in_.text();
     for (const TensorKind kind : {TensorKind::parameter, TensorKind::optimizer, TensorKind::host})
       if (name_of(kind) == word) return kind;
-    refuse(file_, tensor_, text("unknown kind ", word, "; there are parameter, optimizer and host"));
+    throw_corrupt(file_, tensor_, text("unknown kind ", word, "; there are parameter, optimizer and host"));
   }
 
   DType read_dtype() {
     const std::string word = in_.text();
     const auto dtype = dtype_of_safetensors(word);
-    if (!dtype) refuse(file_, tensor_, text("unknown dtype ", word));
+    if (!dtype) throw_corrupt(file_, tensor_, text("unknown dtype ", word));
     return *dtype;
   }
 
   void read_dim(Shape& shape) {
-    if (shape.rank() == kMaxDims) refuse(file_, tensor_, text("has more than ", kMaxDims, " dimensions"));
+    if (shape.rank() == kMaxDims) throw_corrupt(file_, tensor_, text("has more than ", kMaxDims, " dimensions"));
     shape.push_back(count());
   }
 
   uint32_t checksum(std::string_view digits) {
     const auto value = hex8_value(digits);
-    if (!value) refuse(file_, tensor_, text("a checksum has 8 hexadecimal digits, not ", digits.substr(0, kHexDigits)));
+    if (!value) throw_corrupt(file_, tensor_, text("a checksum has 8 hexadecimal digits, not ", digits.substr(0, kHexDigits)));
     return *value;
   }
 
   int64_t count() {
     const int64_t value = in_.whole();
-    if (value < 0) refuse(file_, tensor_, text("has the number ", value, " where none is below 0"));
+    if (value < 0) throw_corrupt(file_, tensor_, text("has the number ", value, " where none is below 0"));
     return value;
   }
 
   int32_t small() { return static_cast<int32_t>(std::min<int64_t>(count(), INT32_MAX)); }
 
   void need(bool all, std::string_view members) const {
-    if (!all) refuse(file_, tensor_, text("needs the members ", members));
+    if (!all) throw_corrupt(file_, tensor_, text("needs the members ", members));
   }
 
   Manifest m_;
   std::string_view file_;
-  std::string tensor_;  // that is being read
+  std::string tensor_;
   JsonCursor in_;
 };
 
@@ -213,10 +208,13 @@ void check_file_names(const Manifest& m, std::string_view file) {
     // A name that is no plain one could lead out of the folder.
     const bool plain = !f.name.empty() && f.name.front() != '.' && f.name != kManifestName && f.name.size() < 256 &&
                        std::ranges::none_of(f.name, [](char c) { return c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20; });
-    if (!plain) refuse(file, "", text("\"", f.name, "\" cannot be the name of one of its files"));
-    if (!names.insert(f.name).second) refuse(file, "", text("the file ", f.name, " stands there twice"));
-    if (f.header_bytes > f.bytes) refuse(file, "", text(f.name, " has ", f.bytes, " bytes, ", f.header_bytes, " of them in its header"));
-    if (!f.is_safetensors() && f.header_bytes != f.bytes) refuse(file, "", text(f.name, " has bytes that no checksum guards"));
+    if (!plain) throw_corrupt(file, "", text("\"", f.name, "\" cannot be the name of one of its files"));
+    if (!names.insert(f.name).second) throw_corrupt(file, "", text("the file ", f.name, " stands there twice"));
+    if (f.header_bytes > kMaxHeaderBytes + kLengthBytes || (f.is_safetensors() && f.header_bytes < kLengthBytes))
+      throw_corrupt(file, "", text(f.name, " cannot have a header of ", f.header_bytes, " bytes"));
+    if (f.header_bytes > f.bytes)
+      throw_corrupt(file, "", text(f.name, " has ", f.bytes, " bytes, ", f.header_bytes, " of them in its header"));
+    if (!f.is_safetensors() && f.header_bytes != f.bytes) throw_corrupt(file, "", text(f.name, " has bytes that no checksum guards"));
   }
 }
 
@@ -225,24 +223,24 @@ void check_pieces(const LogicalTensor& t, const Manifest& m, std::string_view fi
   // Sizes first: 0 of a dimension must not hide a product that does not fit.
   for (const int64_t dim : t.shape)
     if (__builtin_mul_overflow(bytes, std::max<int64_t>(dim, 1), &bytes))
-      refuse(file, t.name, text("shape ", t.shape, " overflows 64 bits"));
+      throw_corrupt(file, t.name, text("shape ", t.shape, " overflows 64 bits"));
 
   int64_t next = 0;
   for (const TensorPiece& piece : t.pieces) {
     if (std::cmp_greater_equal(piece.file, m.files.size()) || !m.files[static_cast<size_t>(piece.file)].is_safetensors())
-      refuse(file, t.name, text("lies in file ", piece.file, ", which is none of its safetensors files"));
+      throw_corrupt(file, t.name, text("lies in file ", piece.file, ", which is none of its safetensors files"));
     if (piece.begin != next || piece.end <= piece.begin)
-      refuse(file, t.name,
-             text("has a piece of elements [", piece.begin, ", ", piece.end, ") where element ", next, " is next: ",
-                  piece.begin < next   ? "pieces overlap"
-                  : piece.begin > next ? "one is missing"
-                                       : "it is empty"));
+      throw_corrupt(file, t.name,
+                    text("has a piece of elements [", piece.begin, ", ", piece.end, ") where element ", next, " is next: ",
+                         piece.begin < next   ? "pieces overlap"
+                         : piece.begin > next ? "one is missing"
+                                              : "it is empty"));
     next = piece.end;
     if (next > t.shape.elements()) break;
     if (const int64_t blocks = block_count((piece.end - piece.begin) * bytes_of(t.dtype)); std::ssize(piece.blocks) != blocks)
-      refuse(file, t.name, text("has ", piece.blocks.size(), " checksums for the ", blocks, " blocks of a piece"));
+      throw_corrupt(file, t.name, text("has ", piece.blocks.size(), " checksums for the ", blocks, " blocks of a piece"));
   }
-  if (next != t.shape.elements()) refuse(file, t.name, text("has ", t.shape.elements(), " elements, its pieces have ", next));
+  if (next != t.shape.elements()) throw_corrupt(file, t.name, text("has ", t.shape.elements(), " elements, its pieces have ", next));
 }
 
 void check_tensors(const Manifest& m, std::string_view file) {
@@ -250,10 +248,10 @@ void check_tensors(const Manifest& m, std::string_view file) {
   const LogicalTensor* before = nullptr;
   for (const LogicalTensor& t : m.tensors) {
     if (before != nullptr && before->name >= t.name)
-      refuse(file, t.name,
-             before->name == t.name ? "stands there twice" : text("stands behind ", before->name, ", not in the order of names"));
+      throw_corrupt(file, t.name,
+                    before->name == t.name ? "stands there twice" : text("stands behind ", before->name, ", not in the order of names"));
     check_pieces(t, m, file);
-    if (__builtin_add_overflow(bytes, t.bytes(), &bytes)) refuse(file, t.name, "takes all tensors past 64 bits");
+    if (__builtin_add_overflow(bytes, t.bytes(), &bytes)) throw_corrupt(file, t.name, "takes all tensors past 64 bits");
     before = &t;
   }
 }
@@ -262,19 +260,13 @@ void check_tensors(const Manifest& m, std::string_view file) {
 
 Manifest parse_manifest(std::string_view text, std::string_view file) {
   check_guarded_line(text, file);
-  if (!text.starts_with(kManifestStart)) refuse(file, "", "is not the manifest of a ScaleTrain checkpoint");
-  try {
-    Manifest manifest = ManifestText(text, file).read();
-    check_file_names(manifest, file);
-    check_tensors(manifest, file);
-    return manifest;
-  } catch (const Error& error) {
-    if (error.code() != Code::invalid_argument) throw;  // it is JSON's
-    Error corrupt(Code::corrupt, error.message());
-    corrupt.place = error.place;
-    corrupt.place.file = file;
-    throw corrupt;
-  }
+  if (!text.starts_with(kManifestStart)) throw_corrupt(file, "", "is not the manifest of a ScaleTrain checkpoint");
+  ManifestText in(text, file);
+  read_or_corrupt(file, in.tensor(), [&] { in.read(); });
+  Manifest manifest = in.take();
+  check_file_names(manifest, file);
+  check_tensors(manifest, file);
+  return manifest;
 }
 
 }  // namespace st

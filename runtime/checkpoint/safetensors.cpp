@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "checkpoint/corrupt.h"
 
 namespace st {
 
@@ -14,23 +15,7 @@ static_assert(std::endian::native == std::endian::little, "tensors are written a
 
 namespace {
 
-constexpr int64_t kLengthBytes = 8;
-constexpr size_t kPiece = 1 << 16;
-
-[[noreturn]] void refuse(const std::string& file, std::string message, int64_t offset = -1) {
-  Error error(Code::corrupt, file + ": " + std::move(message));
-  error.place.file = file;
-  error.place.offset = offset;
-  throw error;
-}
-
-int64_t header_length(std::span<const std::byte> bytes, const std::string& file) {
-  uint64_t length = 0;
-  for (size_t i = 0; i < 8; ++i) length |= std::to_integer<uint64_t>(bytes[i]) << (8 * i);
-  if (length > kMaxHeaderBytes)
-    refuse(file, text("says its header has ", length, " bytes, the format allows ", kMaxHeaderBytes, ": not a safetensors file"), 0);
-  return static_cast<int64_t>(length);
-}
+constexpr size_t kStreamPiece = 1 << 16;
 
 std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
@@ -71,14 +56,15 @@ void write_safetensors_file(const std::string& path, std::vector<TensorRecord> t
 SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)), file_(path_) {
   const auto all = file_.bytes();
   const auto size = static_cast<int64_t>(all.size());
-  if (size < kLengthBytes) refuse(path_, text("has ", size, " bytes, too few for a safetensors file"), size);
+  if (size < kLengthBytes) throw_corrupt(path_, "", text("has ", size, " bytes, too few for a safetensors file"), size);
   const int64_t length = header_length(all, path_);
-  if (length > size - kLengthBytes) refuse(path_, text("says its header has ", length, " bytes, the whole file has ", size), 0);
+  if (length > size - kLengthBytes) throw_corrupt(path_, "", text("says its header has ", length, " bytes, the whole file has ", size), 0);
 
   header_ = parse_header(text_of(all.subspan(kLengthBytes, static_cast<size_t>(length))), path_);
   data_ = all.subspan(static_cast<size_t>(kLengthBytes + length));
   if (header_.data_bytes != static_cast<int64_t>(data_.size()))
-    refuse(path_, text("the tensors take ", header_.data_bytes, " bytes, the file has ", data_.size(), " after its header"), size);
+    throw_corrupt(path_, "", text("the tensors take ", header_.data_bytes, " bytes, the file has ", data_.size(), " after its header"),
+                  size);
 }
 
 std::span<const std::byte> SafetensorsFile::bytes(const TensorRecord& record) const {
@@ -100,16 +86,16 @@ const TensorRecord& SafetensorsFile::record(std::string_view name) const {
 
 SafetensorsStream::SafetensorsStream(ReadBytes read, std::string source) : read_(std::move(read)), source_(std::move(source)) {
   std::array<std::byte, kLengthBytes> start{};
-  if (read_up_to(read_, start) != start.size()) refuse(source_, "ends before the header's length");
+  if (read_up_to(read_, start) != start.size()) throw_corrupt(source_, "", "ends before the header's length");
   const auto length = static_cast<size_t>(header_length(start, source_));
 
   // In pieces: a length that lies must not cost its memory.
   std::string json;
   while (json.size() < length) {
-    const size_t had = json.size(), want = std::min(kPiece, length - had);
+    const size_t had = json.size(), want = std::min(kStreamPiece, length - had);
     json.resize(had + want);
     const size_t got = read_up_to(read_, std::as_writable_bytes(std::span(json).subspan(had)));
-    if (got < want) refuse(source_, text("ends in its header, after ", had + got, " of ", length, " bytes"));
+    if (got < want) throw_corrupt(source_, "", text("ends in its header, after ", had + got, " of ", length, " bytes"));
   }
   header_ = parse_header(json, source_);
 }
@@ -120,11 +106,11 @@ void SafetensorsStream::read(std::span<std::byte> out) {
   const auto got = static_cast<int64_t>(read_up_to(read_, out));
   position_ += got;
   if (got < static_cast<int64_t>(out.size()))
-    refuse(source_, text("ends after ", position_, " of ", header_.data_bytes, " bytes of tensors"), position_);
+    throw_corrupt(source_, "", text("ends after ", position_, " of ", header_.data_bytes, " bytes of tensors"), position_);
 }
 
 void SafetensorsStream::skip(int64_t bytes) {
-  std::vector<std::byte> piece(std::min<size_t>(kPiece, static_cast<size_t>(std::max<int64_t>(bytes, 0))));
+  std::vector<std::byte> piece(std::min<size_t>(kStreamPiece, static_cast<size_t>(std::max<int64_t>(bytes, 0))));
   for (; bytes > 0; bytes -= static_cast<int64_t>(piece.size())) {
     if (bytes < static_cast<int64_t>(piece.size())) piece.resize(static_cast<size_t>(bytes));
     read(piece);

@@ -3,6 +3,7 @@
 //   {"__metadata__": {"key": "text"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}}
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -37,6 +38,7 @@ struct SafetensorsHeader {
 std::string_view safetensors_name(DType dtype);                             // "F32", ...
 std::optional<DType> dtype_of_safetensors(std::string_view name) noexcept;  // none: we have no such
 
+constexpr int64_t kLengthBytes = 8;               // of the header's length, little-endian, in front of it
 constexpr int64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
 
 /// Orders tensors by size of element, widest first, then by name, and lays them out without gaps: so each is aligned to its element and
@@ -46,6 +48,9 @@ SafetensorsHeader arrange(std::vector<TensorRecord> tensors, Metadata metadata);
 /// The 8 bytes of length and the JSON, padded with spaces so that the data starts at a multiple of 8. Throws invalid_argument on text that
 /// is not UTF-8.
 std::string print_header(const SafetensorsHeader& header);
+
+/// What the first kLengthBytes of a file say. Throws corrupt where the format does not allow it.
+int64_t header_length(std::span<const std::byte> start, std::string_view file);
 
 /// Trusts nothing: throws corrupt, with `file` and the tensor's name in message and place, on anything but flat JSON of the form above
 /// with known dtypes, at most 8 dimensions, sizes that match their offsets, and offsets that tile the data without overlap or gap.

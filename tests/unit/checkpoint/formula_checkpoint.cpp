@@ -78,4 +78,9 @@ void put_file(const fs::path& path, std::string_view content) {
   std::ofstream(path, std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));
 }
 
+void put_byte(const fs::path& path, size_t at, char byte) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(at)).put(byte);
+}
+
 }  // namespace st

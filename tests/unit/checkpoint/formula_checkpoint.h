@@ -47,5 +47,7 @@ class TestFolder {
 
 std::string content_of_file(const std::filesystem::path& path);
 void put_file(const std::filesystem::path& path, std::string_view content);
+/// Over the byte that stands there.
+void put_byte(const std::filesystem::path& path, size_t at, char byte);
 
 }  // namespace st

@@ -150,6 +150,8 @@ TEST(Manifest, RefusesWhatDoesNotFit) {
            {"{\"lr\":0.001}", "{\"lr\":1,\"lr\":2}", "twice"},
            {"{\"lr\":0.001}", "{\"lr\":NaN}", "expected a value"},
            {"\"header_bytes\":200", "\"header_bytes\":4001", "4001 of them in its header"},
+           {"\"header_bytes\":200", "\"header_bytes\":7", "cannot have a header of 7"},
+           {"\"header_bytes\":200", "\"header_bytes\":100000009", "cannot have a header of"},
            {"\"bytes\":10", "\"bytes\":11", "no checksum guards"},
            {"\"0a1b2c3d\"", "\"0A1B2C3D\"", "8 hexadecimal digits"},
            {"\"0a1b2c3d\"", "\"0a1b2c3\"", "8 hexadecimal digits"},

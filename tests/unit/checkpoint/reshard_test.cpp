@@ -76,14 +76,13 @@ TEST(Reshard, ReadsTheSameFromAnyNumberOnAnyNumber) {  // T22
     EXPECT_EQ(reader.manifest().training.dump(), whole.manifest().training.dump());
     for (const int64_t readers : counts) expect_formula_on(reader, readers);
   }
-  // And then what a checkpoint is cut to does not tell what it was cut from.
-  for (const int32_t from : counts) {
-    const CheckpointReader reader(tmp / text(from));
-    for (const int32_t to : counts) {
-      reshard(reader, tmp / "again", to, {});
-      expect_same_files(tmp / text(to), tmp / "again");
-      fs::remove_all(tmp / "again");
-    }
+  // And what a checkpoint is cut to does not tell what it was cut from.
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const int32_t to = counts[(i + 1) % counts.size()];
+    const CheckpointReader reader(tmp / text(counts[i]));
+    reshard(reader, tmp / "again", to, {});
+    expect_same_files(tmp / text(to), tmp / "again");
+    fs::remove_all(tmp / "again");
     reshard(reader, tmp / "again", 0, {});
     expect_same_files(tmp / "whole", tmp / "again");
     fs::remove_all(tmp / "again");
