@@ -12,13 +12,12 @@
 namespace st {
 namespace {
 
+// Small enough that the system copies from the cache what the checksum has just read.
+constexpr size_t kPiece = 256 << 10;
+static_assert(kChecksumBlock % kPiece == 0);
 constexpr int64_t kWritebackBytes = 8 << 20;
 constexpr double kGrace = 0.05;      // seconds that a writer who was held up may catch up
 constexpr double kLookEvery = 0.02;  // seconds between two looks at whether it is cancelled
-
-std::span<const std::byte> part_of(std::span<const std::byte> bytes, int64_t first, int64_t size) {
-  return bytes.subspan(static_cast<size_t>(first), static_cast<size_t>(size));
-}
 
 /// Runs call(); what the disk says then tells whose bytes they were.
 template <class Call>
@@ -95,15 +94,13 @@ void ShardWriter::write_tensor(Output& output, const ShardTensor& tensor, std::v
       tensor.copy(first, copy);
       window = copy;
     }
-    // Block by block: the checksum reads what the system copies a moment later from the cache.
-    for (size_t done = 0; done < window.size();) {
-      const auto block =
-          part_of(window, static_cast<int64_t>(done), std::min<int64_t>(kChecksumBlock, static_cast<int64_t>(window.size() - done)));
-      wait_for_turn(static_cast<int64_t>(block.size()));
-      blocks.push_back(crc32c(block));
-      naming(tensor.record.name, [&] { output.append(block); });
-      progress_.done += static_cast<int64_t>(block.size());
-      done += block.size();
+    for (size_t done = 0; done < window.size(); done += kPiece) {
+      const auto piece = window.subspan(done, std::min(kPiece, window.size() - done));
+      wait_for_turn(static_cast<int64_t>(piece.size()));
+      if ((first + static_cast<int64_t>(done)) % kChecksumBlock == 0) blocks.push_back(0);
+      blocks.back() = crc32c(piece, blocks.back());
+      naming(tensor.record.name, [&] { output.append(piece); });
+      progress_.done += static_cast<int64_t>(piece.size());
     }
     first += static_cast<int64_t>(window.size());
   }
