@@ -52,8 +52,14 @@ CheckpointContent content_of(const Trainer& trainer, Metadata metadata) {
     const auto copy = [unchanged, &backend, from = data](int64_t first, std::span<std::byte> out) {
       backend.to_host(out.data(), from + first, std::ssize(out));
     };
-    const TensorKind kind = slot->role == Role::parameter ? TensorKind::parameter : TensorKind::optimizer;
-    content.tensors.push_back({.name = slot->name, .kind = kind, .dtype = slot->type.dtype, .shape = slot->type.shape, .copy = copy});
+    SnapshotTensor tensor;
+    tensor.name = slot->name;
+    tensor.kind = slot->role == Role::parameter ? TensorKind::parameter : TensorKind::optimizer;
+    tensor.dtype = slot->type.dtype;
+    tensor.shape = slot->type.shape;
+    if (backend.is_host_memory()) tensor.bytes = {data, static_cast<size_t>(slot->type.bytes())};
+    tensor.copy = copy;
+    content.tensors.push_back(std::move(tensor));
   }
   return content;
 }
