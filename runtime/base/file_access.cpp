@@ -101,11 +101,12 @@ void OutputFile::start_writeback(int64_t offset, int64_t bytes) {
 }
 
 void OutputFile::sync() {
-  if (fsync(file_) != 0) fail_write("sync", path_);
+  while (fsync(file_) != 0)
+    if (errno != EINTR) fail_write("sync", path_);
 }
 
 void OutputFile::close() {
-  if (::close(std::exchange(file_, -1)) != 0) fail_write("close", path_);
+  if (::close(std::exchange(file_, -1)) != 0 && errno != EINTR) fail_write("close", path_);  // EINTR: Linux has closed it all the same
 }
 
 InputFile::InputFile(std::string path) : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
