@@ -9,6 +9,7 @@
 #include <scaletrain/scaletrain.h>
 
 #include <scaletrain/accumulator.hpp>
+#include <scaletrain/checkpoint.hpp>
 #include <scaletrain/context.hpp>
 #include <scaletrain/data.hpp>
 #include <scaletrain/dtype.hpp>

@@ -32,9 +32,10 @@ enum class Kind : int32_t {
   schedule,
   loss_scaler,
   optimizer,
-  accumulator
+  accumulator,
+  checkpoint
 };
-constexpr int32_t kKinds = 15;
+constexpr int32_t kKinds = 16;
 std::string_view name_of(Kind kind);
 
 struct Entry;

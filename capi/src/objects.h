@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "base/pending.h"
+#include "checkpoint/checkpoint_manager.h"
 #include "data/dataset.h"
 #include "gradient_views.h"
 #include "guard.h"
 #include "handles.h"
 #include "ir/build.h"
+#include "load_report.h"
 #include "optim/lr_schedule.h"
 #include "parts/accumulator.h"
 #include "parts/gemm_plan.h"
@@ -64,6 +66,32 @@ struct RecipeObject final : Object {
   Recipe recipe;
 };
 
+struct CheckpointObject final : Object {
+  explicit CheckpointObject(std::string path) : folder(std::move(path)) {}
+
+  /// Throws wrong_state where the handle only reads. Of several threads at once.
+  CheckpointManager& to_save(const char* call) const {
+    require(manager != nullptr, Code::wrong_state, call, ": ", folder.path(), " was opened read_only; open it without");
+    return *manager;
+  }
+
+  std::shared_ptr<Context> context;
+  std::unique_ptr<Workers> workers;
+  RunFolder folder;
+  bool is_one = false;                         // the folder is a checkpoint itself
+  WriteOptions writing;                        // of what is written beside the manager's saves
+  LoadReport report;                           // of the last load
+  std::unique_ptr<CheckpointManager> manager;  // null: read_only
+};
+
+/// What a trainer saves by itself, and what became of it.
+struct BackgroundSaves {
+  std::shared_ptr<CheckpointObject> checkpoint;  // null: nothing
+  int64_t steps = 0;                             // 0: not by steps
+  double minutes = 0, last = 0;                  // 0: not by time; when the last save began
+  std::string error;                             // that the last step's report tells
+};
+
 struct TrainerObject final : Object, Trimmable {
   void trim() override;
 
@@ -81,6 +109,7 @@ struct TrainerObject final : Object, Trimmable {
   std::vector<st_named_view> outputs;
   std::vector<st_metric> metrics;  // of the last evaluation
   std::vector<std::string> metric_names;
+  BackgroundSaves saves;
 };
 
 struct PredictorObject final : Object, Trimmable {
@@ -162,6 +191,7 @@ ST_HANDLE(st_schedule, schedule, ScheduleObject)
 ST_HANDLE(st_loss_scaler, loss_scaler, LossScalerObject)
 ST_HANDLE(st_optimizer, optimizer, OptimizerObject)
 ST_HANDLE(st_accumulator, accumulator, AccumulatorObject)
+ST_HANDLE(st_checkpoint, checkpoint, CheckpointObject)
 #undef ST_HANDLE
 
 /// The object behind a handle, for calls that may come from any thread at any time.

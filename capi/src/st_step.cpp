@@ -13,7 +13,7 @@ namespace {
 /// A whole step is done.
 void finish(TrainerObject& t, const StepReport& made, st_step_report* report) {
   note(t, made);
-  if (report != nullptr) give_report(report, made);
+  if (report != nullptr) give_report(t, report, made);
   write_log(t, made);
 }
 
@@ -46,7 +46,7 @@ st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_named_view
     const auto t = find(trainer);
     take_batch(*t, n, batch, "st_trainer_advance");
     const auto made =
-        stepping(*t, [&] { return batch == nullptr ? t->trainer->advance(deadline) : t->trainer->advance(t->views, deadline); });
+        stepping(*t, [&] { return saved(*t, batch == nullptr ? t->trainer->advance(deadline) : t->trainer->advance(t->views, deadline)); });
     if (!made) return;
     *done = 1;
     finish(*t, *made, report);
@@ -85,7 +85,7 @@ st_status st_trainer_apply(st_trainer* trainer, st_step_report* report) {
   return guard([&] {
     if (report != nullptr) take(report, "st_trainer_apply: report");
     const auto t = find(trainer);
-    finish(*t, stepping(*t, [&] { return t->trainer->apply(); }), report);
+    finish(*t, stepping(*t, [&] { return saved(*t, t->trainer->apply()); }), report);
   });
 }
 

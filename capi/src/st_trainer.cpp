@@ -35,7 +35,7 @@ void require_countable(const Model& model, const Recipe& recipe) {
 
 StepReport step(TrainerObject& t, int64_t n, const st_named_view* batch) {
   if (batch != nullptr) take_views(t.views, n, batch, "st_trainer_step");
-  const StepReport report = stepping(t, [&] { return batch == nullptr ? t.trainer->step() : t.trainer->step(t.views); });
+  const StepReport report = stepping(t, [&] { return saved(t, batch == nullptr ? t.trainer->step() : t.trainer->step(t.views)); });
   note(t, report);
   return report;
 }
@@ -128,7 +128,7 @@ st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_view* b
           " views; give the views, or n = 0 for the data's rows");
     const auto t = find(trainer);
     const StepReport made = step(*t, n, batch);
-    if (report != nullptr) give_report(report, made);
+    if (report != nullptr) give_report(*t, report, made);
     write_log(*t, made);
   });
 }
@@ -145,7 +145,7 @@ st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_fn on_st
       st_step_report report{};
       report.struct_size = sizeof report;
       const StepReport made = step(*find(trainer), 0, nullptr);
-      give_report(&report, made);
+      give_report(*t, &report, made);
       const st_status status = on_step == nullptr ? ST_OK : call_host(on_step, user, &report);
       write_log(*find(trainer), made);
       require(status == ST_OK, Code::callback, "st_trainer_run: on_step returned ", status, " after step ", report.step);

@@ -26,7 +26,7 @@ void take_batch(TrainerObject& t, int64_t n, const st_named_view* batch, const c
   }
 }
 
-void give_report(st_step_report* theirs, const StepReport& r) {
+void give_report(const TrainerObject& t, st_step_report* theirs, const StepReport& r) {
   st_step_report ours{};
   ours.skipped = r.skipped ? 1 : 0;
   ours.step = r.step;
@@ -39,7 +39,8 @@ void give_report(st_step_report* theirs, const StepReport& r) {
   ours.milliseconds = r.milliseconds;
   ours.memory_bytes = r.memory_bytes;
   ours.gradient_noise_scale = r.gradient_noise_scale;
-  ours.saved_step = -1;
+  ours.save_error = t.saves.error.empty() ? nullptr : t.saves.error.c_str();
+  ours.saved_step = t.saves.checkpoint ? t.saves.checkpoint->manager->saved_step() : -1;
   give(theirs, ours, "st_trainer_step: report");
 }
 

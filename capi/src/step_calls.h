@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "background_saves.h"
 #include "guard.h"
 #include "objects.h"
 #include "views.h"
@@ -15,7 +16,7 @@ constexpr uint32_t kFirstSize<st_step_report> = offsetof(st_step_report, save_er
 constexpr size_t kKeptSteps =
     512;  // reports that a trainer keeps for its page: a chart shows no more, and they are not of the host's memory
 
-void give_report(st_step_report* theirs, const StepReport& report);
+void give_report(const TrainerObject& trainer, st_step_report* theirs, const StepReport& report);
 const Logger& logger(const TrainerObject& trainer);
 
 /// The views of a call that a step goes on with; bad ones undo it, as its other errors do.

@@ -250,6 +250,46 @@ AT(st_epilogue, derivative_at, 24);
 AT(st_epilogue, residual, 32);
 AT(st_epilogue, column_sums, 40);
 
+SIZE(st_checkpoint_options, 64);
+AT(st_checkpoint_options, struct_size, 0);
+AT(st_checkpoint_options, read_only, 4);
+AT(st_checkpoint_options, keep_last, 8);
+AT(st_checkpoint_options, keep_every, 16);
+AT(st_checkpoint_options, keep_best, 24);
+AT(st_checkpoint_options, best, 32);
+AT(st_checkpoint_options, best_is_higher, 40);
+AT(st_checkpoint_options, queue, 44);
+AT(st_checkpoint_options, bytes_per_second, 48);
+AT(st_checkpoint_options, file_bytes, 56);
+
+SIZE(st_load_report, 104);
+AT(st_load_report, struct_size, 0);
+AT(st_load_report, reserved, 4);
+AT(st_load_report, step, 8);
+AT(st_load_report, name, 16);
+AT(st_load_report, metadata, 24);
+AT(st_load_report, read, 32);
+AT(st_load_report, missing_count, 40);
+AT(st_load_report, unexpected_count, 48);
+AT(st_load_report, skipped_count, 56);
+AT(st_load_report, changed_count, 64);
+AT(st_load_report, missing, 72);
+AT(st_load_report, unexpected, 80);
+AT(st_load_report, skipped, 88);
+AT(st_load_report, changed, 96);
+
+SIZE(st_save_progress, 72);
+AT(st_save_progress, struct_size, 0);
+AT(st_save_progress, reserved, 4);
+AT(st_save_progress, bytes_done, 8);
+AT(st_save_progress, bytes_all, 16);
+AT(st_save_progress, waiting, 24);
+AT(st_save_progress, saved, 32);
+AT(st_save_progress, failed, 40);
+AT(st_save_progress, saved_step, 48);
+AT(st_save_progress, blocked_seconds, 56);
+AT(st_save_progress, write_seconds, 64);
+
 VALUE(ST_OK, 0);
 VALUE(ST_INVALID_ARGUMENT, 1);
 VALUE(ST_INVALID_HANDLE, 2);

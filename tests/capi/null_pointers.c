@@ -81,6 +81,9 @@ static void library_and_structs(void) {
   REFUSES(st_epilogue_init(NULL, sizeof(st_epilogue)));
   REFUSES(st_loss_scaler_options_init(NULL, sizeof(st_loss_scaler_options)));
   REFUSES(st_optimizer_report_init(NULL, sizeof(st_optimizer_report)));
+  REFUSES(st_checkpoint_options_init(NULL, sizeof(st_checkpoint_options)));
+  REFUSES(st_load_report_init(NULL, sizeof(st_load_report)));
+  REFUSES(st_save_progress_init(NULL, sizeof(st_save_progress)));
   WORKS(st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR));
   EXPECT(ST_UNSUPPORTED, st_require(ST_VERSION_MAJOR + 1, 0));
   EXPECT(ST_UNSUPPORTED, st_require(-1, 0));
@@ -101,6 +104,7 @@ static void destroying_nothing_is_fine(void) {
   WORKS(st_loss_scaler_destroy(NULL));
   WORKS(st_optimizer_destroy(NULL));
   WORKS(st_accumulator_destroy(NULL));
+  WORKS(st_checkpoint_destroy(NULL));
 }
 
 static st_status fill_nothing(void* user, int64_t k, const int64_t* row_ids, int64_t n, const st_view* views) {
@@ -132,6 +136,8 @@ static void no_handle(void) {
   st_loss_scaler* loss_scaler = NULL;
   st_optimizer* optimizer = NULL;
   st_accumulator* accumulator = NULL;
+  st_checkpoint* checkpoint = NULL;
+  st_save_progress progress;
   double scale;
   int32_t flag;
   const char* state;
@@ -229,6 +235,22 @@ static void no_handle(void) {
   NO_HANDLE(st_accumulator_reset(NULL));
   NO_HANDLE(st_accumulator_set_steps(NULL, 1));
   NO_HANDLE(st_accumulator_state_views(NULL, &n, &outputs));
+  WORKS(st_save_progress_init(&progress, sizeof progress));
+  NO_HANDLE(st_checkpoint_create(NULL, "run", NULL, &checkpoint));
+  NO_HANDLE(st_checkpoint_save(NULL, 1, 1, &named, NULL, &pending));
+  NO_HANDLE(st_checkpoint_load(NULL, NULL, 1, &named, NULL, NULL));
+  NO_HANDLE(st_checkpoint_list(NULL, &text));
+  NO_HANDLE(st_checkpoint_inspect(NULL, NULL, &text));
+  NO_HANDLE(st_checkpoint_verify(NULL, NULL, &text));
+  NO_HANDLE(st_checkpoint_hash(NULL, NULL, &text));
+  NO_HANDLE(st_checkpoint_reshard(NULL, NULL, "cut", 2));
+  NO_HANDLE(st_checkpoint_export(NULL, NULL, "w.safetensors", 0));
+  NO_HANDLE(st_checkpoint_wait(NULL, 0));
+  NO_HANDLE(st_checkpoint_progress(NULL, &progress));
+  NO_HANDLE(st_trainer_save(NULL, NULL, NULL, &pending));
+  NO_HANDLE(st_trainer_save_every(NULL, NULL, 0, 0));
+  NO_HANDLE(st_trainer_resume(NULL, NULL, NULL, NULL, NULL));
+  NO_HANDLE(st_model_load(NULL, NULL, NULL, NULL, NULL));
   NO_HANDLE(st_data_split(NULL, 0.1, 0, &data, &other));
   NO_HANDLE(st_data_rows(NULL, &n));
   NO_HANDLE(st_data_vocabulary(NULL, &n));
@@ -607,6 +629,46 @@ static void arguments_of_accumulator(st_context* context) {
   WORKS(st_accumulator_destroy(accumulator));
 }
 
+/* Reads alone, so that nothing is written: the folder of the file that this program is given. */
+static void arguments_of_checkpoint(st_context* context, st_model* model, st_recipe* recipe, const char* file) {
+  const int64_t dims[] = {2};
+  float values[2] = {0, 0};
+  const st_named_view view = {"a", {ST_F32, 1, dims, NULL, values, sizeof values}};
+  char folder[4096];
+  st_checkpoint_options options;
+  st_checkpoint* checkpoint = NULL;
+  st_trainer* trainer = NULL;
+  const char* text = NULL;
+  snprintf(folder, sizeof folder, "%s", file);
+  *strrchr(folder, '/') = '\0';
+  WORKS(st_checkpoint_options_init(&options, sizeof options));
+  options.read_only = 1;
+  REFUSES(st_checkpoint_create(context, NULL, &options, &checkpoint));
+  REFUSES(st_checkpoint_create(context, folder, &options, NULL));
+  WORKS(st_checkpoint_create(context, folder, &options, &checkpoint));
+  REFUSES(st_checkpoint_save(checkpoint, 1, 1, NULL, NULL, NULL));
+  EXPECT(ST_WRONG_STATE,
+         st_checkpoint_save(checkpoint, 1, 1, &view, NULL, NULL)); /* no metadata, nothing pending: fine but for read_only */
+  REFUSES(st_checkpoint_load(checkpoint, NULL, 1, NULL, NULL, NULL));
+  expect(ST_NOT_FOUND, st_checkpoint_load(checkpoint, NULL, 1, &view, NULL, NULL), "checkpoint", __LINE__); /* there is none */
+  REFUSES(st_checkpoint_list(checkpoint, NULL));
+  REFUSES(st_checkpoint_inspect(checkpoint, NULL, NULL));
+  REFUSES(st_checkpoint_verify(checkpoint, NULL, NULL));
+  REFUSES(st_checkpoint_hash(checkpoint, NULL, NULL));
+  expect(ST_NOT_FOUND, st_checkpoint_hash(checkpoint, NULL, &text), "checkpoint", __LINE__);
+  REFUSES(st_checkpoint_reshard(checkpoint, NULL, NULL, 2));
+  REFUSES(st_checkpoint_export(checkpoint, NULL, NULL, 0));
+  REFUSES(st_checkpoint_progress(checkpoint, NULL));
+  WORKS(st_trainer_create(model, recipe, NULL, &trainer));
+  NO_HANDLE(st_trainer_save(trainer, NULL, NULL, NULL));
+  WORKS(st_trainer_save_every(trainer, NULL, 0, 0)); /* NULL: no more */
+  NO_HANDLE(st_trainer_resume(trainer, NULL, NULL, NULL, NULL));
+  NO_HANDLE(st_model_load(model, NULL, NULL, NULL, NULL));
+  expect(ST_NOT_FOUND, st_model_load(model, checkpoint, NULL, NULL, NULL), "checkpoint", __LINE__);
+  WORKS(st_trainer_destroy(trainer));
+  WORKS(st_checkpoint_destroy(checkpoint));
+}
+
 int main(int argc, char** argv) {
   int64_t live = -1;
   st_context* context = NULL;
@@ -633,6 +695,7 @@ int main(int argc, char** argv) {
   arguments_of_schedule();
   arguments_of_trainer(model, recipe);
   arguments_of_predictor(context);
+  arguments_of_checkpoint(context, model, recipe, argv[1]);
   WORKS(st_recipe_destroy(recipe));
   WORKS(st_model_destroy(model));
   WORKS(st_context_destroy(context));

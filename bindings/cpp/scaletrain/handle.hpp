@@ -135,13 +135,19 @@ class Handle {
   /// For const char* getters and the like: the handle's outcome of a call.
   void done(st_status status) const { conclude(status, host_.get(), nullptr); }
   void done(st_status status, Fault* own) const { conclude(status, host_.get(), own); }
-  /// A text that is the library's until its next call is copied after this one: meanwhile other texts and close() are Busy.
+  /// read() makes a call and copies texts that are the library's until its next one: meanwhile other texts and close() are Busy.
+  template <class Read>
+  auto reading(const Read& read) const {
+    const Reading reading(is_read_);
+    return read();
+  }
   template <class Call>
   std::string text(Call call) const {
-    const Reading reading(is_read_);
-    const char* found = "";
-    done(call(get(), &found));
-    return found;
+    return reading([&] {
+      const char* found = "";
+      done(call(get(), &found));
+      return std::string(found);
+    });
   }
 
  private:

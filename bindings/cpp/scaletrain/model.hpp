@@ -26,6 +26,7 @@ struct Rename {
 struct ReadOptions {
   bool partial = false;  // read what fits by name, report the rest
   std::vector<Rename> renames;
+  std::vector<std::string> names;  // patterns of names in the model, "block.*.mlp.*"; others are passed over. None: all
 };
 struct ReadReport {
   int64_t read = 0;
@@ -36,6 +37,37 @@ struct ReadReport {
 using WriteFunction = std::function<void(const void* bytes, int64_t count)>;
 /// Fills at most `room` bytes and says how many; 0 is the end.
 using ReadFunction = std::function<int64_t(void* bytes, int64_t room)>;
+
+class Checkpoint;
+struct LoadReport;
+
+namespace detail {
+
+/// Options for the C ABI; points into what it is made of.
+class RawReadOptions {
+ public:
+  explicit RawReadOptions(const ReadOptions& options) {
+    check(st_read_options_init(&raw_, sizeof raw_));
+    for (const Rename& rename : options.renames) renames_.push_back({rename.from.c_str(), rename.to.c_str()});
+    for (const std::string& name : options.names) names_.push_back(name.c_str());
+    raw_.partial = options.partial ? 1 : 0;
+    raw_.rename_count = static_cast<int64_t>(renames_.size());
+    raw_.renames = renames_.data();
+    raw_.name_count = static_cast<int64_t>(names_.size());
+    raw_.names = names_.data();
+  }
+  RawReadOptions(const RawReadOptions&) = delete;
+  RawReadOptions& operator=(const RawReadOptions&) = delete;
+
+  const st_read_options* get() const noexcept { return &raw_; }
+
+ private:
+  std::vector<st_rename> renames_;
+  std::vector<const char*> names_;
+  st_read_options raw_;
+};
+
+}  // namespace detail
 
 class Model : public detail::Handle<st_model, st_model_destroy> {
  public:
@@ -122,6 +154,11 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
   /// Fills `report` also when it throws because names did not fit.
   void read(const ReadFunction& read, const ReadOptions& options, ReadReport& report) const;
 
+  /// The weights of a checkpoint, "": of the newest that is whole. When it throws, none has changed. Defined in checkpoint.hpp.
+  LoadReport load(const Checkpoint& checkpoint, const std::string& name = "", const ReadOptions& options = ReadOptions()) const;
+  /// Fills `report` also when it throws because names did not fit.
+  void load(const Checkpoint& checkpoint, const std::string& name, const ReadOptions& options, LoadReport& report) const;
+
  private:
   explicit Model(const std::shared_ptr<detail::Host>& host) : Handle(host) {}
 
@@ -144,17 +181,11 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
 };
 
 inline void Model::read(const ReadFunction& read, const ReadOptions& options, ReadReport& report) const {
-  std::vector<st_rename> renames;
-  for (const Rename& rename : options.renames) renames.push_back({rename.from.c_str(), rename.to.c_str()});
-  st_read_options raw;
+  const detail::RawReadOptions raw(options);
   st_read_report found;
-  done(st_read_options_init(&raw, sizeof raw));
   done(st_read_report_init(&found, sizeof found));
-  raw.partial = options.partial ? 1 : 0;
-  raw.rename_count = static_cast<int64_t>(renames.size());
-  raw.renames = renames.data();
   Reading reading{read, {}};
-  const st_status status = st_model_read(get(), Reading::give, &reading, &raw, &found);
+  const st_status status = st_model_read(get(), Reading::give, &reading, raw.get(), &found);
   report.read = found.read;
   report.missing.assign(found.missing, found.missing + found.missing_count);
   report.unexpected.assign(found.unexpected, found.unexpected + found.unexpected_count);

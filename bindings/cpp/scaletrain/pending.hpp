@@ -8,7 +8,7 @@
 
 namespace scaletrain {
 
-/// Destroying it waits for the end, as std::async's future does.
+/// Destroying it waits for the end, as std::async's future does; but with a checkpoint's save the checkpoint goes on.
 class Pending : public detail::Handle<st_pending, st_pending_destroy> {
  public:
   /// Until it is done. Throws what the work failed with, each time.
@@ -27,7 +27,9 @@ class Pending : public detail::Handle<st_pending, st_pending_destroy> {
   }
 
  private:
+  friend class Checkpoint;
   friend class Model;
+  friend class Trainer;
   explicit Pending(const std::shared_ptr<detail::Host>& host) : Handle(host) {}
 };
 

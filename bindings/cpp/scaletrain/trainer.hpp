@@ -25,6 +25,8 @@ struct StepReport {
   double milliseconds = 0;
   int64_t memory_bytes = 0;
   double gradient_noise_scale = 0;  // NaN: not measured, or not known yet
+  std::string save_error;           // why a save of save_every() failed, told once; "": none did
+  int64_t saved_step = -1;          // of the newest checkpoint that these saves brought to the disk; -1: none yet
 };
 
 struct Metric {
@@ -55,9 +57,11 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
 
   /// One optimizer step on `batch`. When it throws, the state is that of the last whole step.
   StepReport step(const Views& batch) const {
-    st_step_report raw = fresh();
-    done(st_trainer_step(get(), batch.size(), batch.raw(), &raw), fault_.get());
-    return report(raw);
+    return reading([&] {
+      st_step_report raw = fresh();
+      done(st_trainer_step(get(), batch.size(), batch.raw(), &raw), fault_.get());
+      return report(raw);
+    });
   }
   /// One step on the data's next rows.
   StepReport step() const { return step(Views()); }
@@ -74,11 +78,13 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
 
   /// Works on the step for about `budget`; the report when it is whole. Call again with the same batch until then.
   std::optional<StepReport> advance(const Views& batch, std::chrono::nanoseconds budget) const {
-    st_step_report raw = fresh();
-    int32_t whole = 0;
-    done(st_trainer_advance(get(), batch.size(), batch.raw(), budget.count(), &whole, &raw), fault_.get());
-    if (whole == 0) return std::nullopt;
-    return report(raw);
+    return reading([&]() -> std::optional<StepReport> {
+      st_step_report raw = fresh();
+      int32_t whole = 0;
+      done(st_trainer_advance(get(), batch.size(), batch.raw(), budget.count(), &whole, &raw), fault_.get());
+      if (whole == 0) return std::nullopt;
+      return report(raw);
+    });
   }
   std::optional<StepReport> advance(std::chrono::nanoseconds budget) const { return advance(Views(), budget); }
 
@@ -93,9 +99,11 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   /// Of the graph's own loss.
   void backward() const { backward(Views()); }
   StepReport apply() const {
-    st_step_report raw = fresh();
-    done(st_trainer_apply(get(), &raw));
-    return report(raw);
+    return reading([&] {
+      st_step_report raw = fresh();
+      done(st_trainer_apply(get(), &raw));
+      return report(raw);
+    });
   }
 
   Evaluation evaluate(const Data& data) const { return evaluation(data, st_trainer_evaluate); }
@@ -136,6 +144,21 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   // From any thread, while another one is in a step, a run or an evaluation.
   void stop() const { check(st_trainer_stop(get())); }
   void cancel() const { check(st_trainer_cancel(get())); }
+
+  // Checkpoints; defined in checkpoint.hpp.
+  /// All that the run is. metadata: a JSON object, or "". Returns when it is on the disk.
+  void save(const Checkpoint& checkpoint, const std::string& metadata = "") const;
+  /// Returns when it is copied; the files come to be meanwhile.
+  Pending save_async(const Checkpoint& checkpoint, const std::string& metadata = "") const;
+  /// From now on in the background after every so many steps, and when so many minutes have passed since the last such save; 0: not by
+  /// this. An error is told in the report of a later step.
+  void save_every(const Checkpoint& checkpoint, int64_t steps, double minutes = 0) const;
+  void save_no_more() const;
+  /// Goes on where the checkpoint's run was, "": of the newest that is whole: the steps from here on have its bits. When it throws, the
+  /// trainer is what it was.
+  LoadReport resume(const Checkpoint& checkpoint, const std::string& name = "", const ReadOptions& options = ReadOptions()) const;
+  /// Fills `report` also when it throws because names did not fit.
+  void resume(const Checkpoint& checkpoint, const std::string& name, const ReadOptions& options, LoadReport& report) const;
 
   std::string digest() const { return text(st_trainer_digest); }
   std::string plan() const { return text(st_trainer_plan); }
@@ -194,7 +217,9 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
             raw.tokens_per_second,
             raw.milliseconds,
             raw.memory_bytes,
-            raw.gradient_noise_scale};
+            raw.gradient_noise_scale,
+            raw.save_error == nullptr ? "" : raw.save_error,
+            raw.saved_step};
   }
 
   std::shared_ptr<detail::Fault> fault_;  // of the data's fill

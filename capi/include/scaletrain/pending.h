@@ -13,7 +13,8 @@ typedef struct st_pending st_pending;
 ST_API st_status st_pending_wait(st_pending* pending, int64_t milliseconds);
 /* done 1: the next wait returns at once. */
 ST_API st_status st_pending_poll(st_pending* pending, int32_t* done);
-/* Waits for the end; an error that nobody asked for is lost. ST_BUSY while another thread waits. */
+/* Waits for the end; an error that nobody asked for is lost. Of a save into a checkpoint neither: the checkpoint goes on with it, and tells
+ * (st_checkpoint_wait). ST_BUSY while another thread waits. */
 ST_API st_status st_pending_destroy(st_pending* pending);
 
 ST_END

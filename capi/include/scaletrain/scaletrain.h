@@ -9,6 +9,7 @@
 #define SCALETRAIN_SCALETRAIN_H
 
 #include <scaletrain/accumulator.h>
+#include <scaletrain/checkpoint.h>
 #include <scaletrain/clip.h>
 #include <scaletrain/context.h>
 #include <scaletrain/data.h>

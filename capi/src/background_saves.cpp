@@ -1,0 +1,71 @@
+#include "background_saves.h"
+
+#include <new>
+
+#include "base/os.h"
+#include "train/trainer_state.h"
+
+namespace st::capi {
+namespace {
+
+bool is_due(const BackgroundSaves& saves, int64_t step) {
+  if (saves.steps > 0 && step % saves.steps == 0) return true;
+  return saves.minutes > 0 && os::seconds() - saves.last >= saves.minutes * 60;
+}
+
+/// False: there is no memory for the copy.
+bool save_a_copy(const TrainerObject& t, CheckpointManager& manager) {
+  try {
+    save_in_background(t, manager, {});
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_memory) throw;
+  } catch (const std::bad_alloc&) {
+  }
+  return false;
+}
+
+/// Without room for a copy, the step waits until it is on the disk.
+void save(TrainerObject& t) {
+  t.saves.last = os::seconds();
+  CheckpointManager& manager = *t.saves.checkpoint->manager;
+  if (!save_a_copy(t, manager)) save_now(t, manager, {});
+}
+
+void save_if_due(TrainerObject& t, int64_t step) noexcept {
+  BackgroundSaves& saves = t.saves;
+  try {
+    try {
+      if (is_due(saves, step)) save(t);
+    } catch (const Error& error) {
+      saves.error = error.message();
+    }
+    if (!saves.error.empty()) return;
+    if (const auto earlier = saves.checkpoint->manager->take_error()) saves.error = earlier->message();
+  } catch (...) {
+    saves.error.assign("out of memory");  // short enough to need none
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Pending> save_in_background(const TrainerObject& t, CheckpointManager& manager, Metadata metadata) {
+  return manager.save(content_of(*t.trainer, std::move(metadata)), t.trainer->workers());
+}
+
+void save_now(const TrainerObject& t, CheckpointManager& manager, Metadata metadata) {
+  manager.save_now(content_of(*t.trainer, std::move(metadata)), t.trainer->workers());
+}
+
+StepReport saved(TrainerObject& t, const StepReport& report) noexcept {
+  t.saves.error.clear();
+  if (t.saves.checkpoint) save_if_due(t, report.step);
+  return report;
+}
+
+std::optional<StepReport> saved(TrainerObject& t, const std::optional<StepReport>& report) noexcept {
+  if (report) saved(t, *report);
+  return report;
+}
+
+}  // namespace st::capi

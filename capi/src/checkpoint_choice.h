@@ -1,0 +1,26 @@
+// Which checkpoint a call means: the one that it names, or the newest that is whole.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "objects.h"
+
+namespace st::capi {
+
+/// Calls use(reader) on the checkpoint `name`; NULL: on the newest that is whole. One that cannot be opened, or whose damage `use` meets,
+/// is then passed over, with its reason in `skipped`, and counts for nothing in retention any more. Throws not_found where there is none,
+/// or none of that name; corrupt, with the reasons, where none is whole. Other errors of `use` go on.
+void with_checkpoint(CheckpointObject& object, const char* name, std::vector<std::string>& skipped,
+                     const std::function<void(const CheckpointReader&)>& use);
+
+/// The same for a load: its report is made anew, kept by the object, and given to the host (unless NULL) also where the load ends in an
+/// error, with what it had found by then.
+void load_from(CheckpointObject& object, const char* name, st_load_report* report,
+               const std::function<void(const CheckpointReader&, LoadReport&)>& load);
+
+/// The folder of the checkpoint `name`; NULL: the newest that has a manifest.
+std::string folder_of(CheckpointObject& object, const char* name);
+
+}  // namespace st::capi

@@ -1,0 +1,118 @@
+// A trainer's checkpoints, and a model's weights out of one.
+#include "train/resume.h"
+
+#include <scaletrain/checkpoint.h>
+
+#include <cmath>
+#include <utility>
+
+#include "background_saves.h"
+#include "base/os.h"
+#include "checkpoint_choice.h"
+#include "host_metadata.h"
+#include "read_options.h"
+#include "step_calls.h"
+
+using namespace st;
+using namespace st::capi;
+
+namespace {
+
+/// What the page and the next report show of steps that did not happen on the way here.
+void forget_after(TrainerObject& t, int64_t step) {
+  std::erase_if(t.steps, [&](const StepReport& report) { return report.step > step; });
+  std::erase_if(t.evaluations, [&](const auto& evaluation) { return evaluation.first > step; });
+  if (t.average_loss.first > step) t.average_loss = {-1, 0};
+}
+
+}  // namespace
+
+st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const char* metadata, st_pending** pending) {
+  return guard([&] {
+    constexpr const char* kCall = "st_trainer_save";
+    const auto t = find(trainer);
+    const Use target(peek(checkpoint));
+    CheckpointManager& manager = target->to_save(kCall);
+    Metadata own = metadata_of(metadata, kCall);
+    const Lease weights(Kind::model, t->model);
+    t->trainer->require_whole_step(kCall);
+    if (pending == nullptr) return save_now(*t, manager, std::move(own));
+    auto made = std::make_shared<PendingObject>();
+    made->work = save_in_background(*t, manager, std::move(own));
+    hand_out(pending, std::move(made));
+  });
+}
+
+st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* checkpoint, int64_t steps, double minutes) {
+  return guard([&] {
+    constexpr const char* kCall = "st_trainer_save_every";
+    check(steps >= 0, kCall, ": steps is ", steps, "; give 0 or more");
+    check(std::isfinite(minutes) && minutes >= 0, kCall, ": minutes is ", minutes, "; give a finite number, 0 or more");
+    BackgroundSaves before;  // let go of when the trainer is free again: its saves are waited for
+    const auto t = find(trainer);
+    if (checkpoint == nullptr) {
+      check(steps == 0 && minutes == 0, kCall, ": checkpoint is NULL; give one, or steps and minutes 0 to save no more");
+      std::swap(t->saves, before);
+      return;
+    }
+    BackgroundSaves saves{.checkpoint = peek(checkpoint), .steps = steps, .minutes = minutes, .last = os::seconds(), .error = {}};
+    check(steps > 0 || minutes > 0, kCall, ": steps and minutes are 0; give one of them, or a NULL checkpoint to save no more");
+    saves.checkpoint->to_save(kCall);
+    std::swap(t->saves, before);
+    t->saves = std::move(saves);
+  });
+}
+
+st_status st_trainer_resume(st_trainer* trainer, st_checkpoint* checkpoint, const char* name, const st_read_options* options,
+                            st_load_report* report) {
+  return guard([&] {
+    constexpr const char* kCall = "st_trainer_resume";
+    if (report != nullptr) take(report, "st_trainer_resume: report");
+    const auto t = find(trainer);
+    const auto from = find(checkpoint);
+    const ReadOptions ours = read_options(options, kCall);
+    t->trainer->require_whole_step(kCall);
+    load_from(*from, name, report, [&](const CheckpointReader& reader, LoadReport& made) {
+      ResumeReport resumed;
+      const auto keep = [&] {
+        made.read = resumed.read;
+        made.missing = std::move(resumed.missing);
+        made.unexpected = std::move(resumed.unexpected);
+        made.changed = std::move(resumed.changed);
+      };
+      try {
+        cancellable(*t, [&] { resume(*t->trainer, reader, ours, resumed); });
+      } catch (...) {
+        keep();
+        throw;
+      }
+      keep();
+    });
+    forget_after(*t, t->trainer->steps());
+  });
+}
+
+st_status st_model_load(st_model* model, st_checkpoint* checkpoint, const char* name, const st_read_options* options,
+                        st_load_report* report) {
+  return guard([&] {
+    if (report != nullptr) take(report, "st_model_load: report");
+    const auto object = find(model);
+    const auto from = find(checkpoint);
+    const ReadOptions ours = read_options(options, "st_model_load");
+    load_from(*from, name, report, [&](const CheckpointReader& reader, LoadReport& made) {
+      ReadReport read;
+      const auto keep = [&] {
+        made.read = read.read;
+        made.missing = std::move(read.missing);
+        made.unexpected = std::move(read.unexpected);
+      };
+      try {
+        object->model->load(reader, ours, read);
+      } catch (...) {
+        keep();
+        throw;
+      }
+      keep();
+    });
+  });
+}
