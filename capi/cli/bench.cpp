@@ -1,7 +1,10 @@
 // scaletrain bench: which kind, how many rounds, how many threads.
 #include "bench.h"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
+#include <utility>
 
 #include "options.h"
 
@@ -9,12 +12,13 @@ namespace cli {
 namespace {
 
 int run_bench(const BenchOptions& o) {
-  const std::string there = "there is: step, gemm, optimizer";
-  if (o.kind.empty()) refuse("bench: of what? There is: step, gemm, optimizer");
-  if (o.kind != "step" && o.kind != "gemm" && o.kind != "optimizer") {
-    const bool later = o.kind == "collective" || o.kind == "checkpoint";
-    refuse("bench: ", later ? o.kind + " is not in this version yet; " : "unknown benchmark " + o.kind + "; ", there);
-  }
+  using Kind = std::pair<const char*, void (*)(const BenchOptions& options, int64_t rounds, int64_t threads)>;
+  constexpr Kind kKinds[] = {{"step", bench_step}, {"gemm", bench_gemm}, {"optimizer", bench_optimizer}, {"checkpoint", bench_checkpoint}};
+  const std::string there = "here is: step, gemm, optimizer, checkpoint";
+  if (o.kind.empty()) refuse("bench: of what? T", there);
+  const auto* kind = std::ranges::find(kKinds, o.kind, &Kind::first);
+  if (kind == std::end(kKinds))
+    refuse("bench: ", o.kind == "collective" ? o.kind + " is not in this version yet; t" : "unknown benchmark " + o.kind + "; t", there);
   if (o.tune && (o.kind != "gemm" || o.tiles)) refuse("--tune is of gemm, without --tiles");
   if (o.gemm_library != "own" && o.gemm_library != "auto") refuse("--gemm-library is \"", o.gemm_library, "\"; it can be own or auto");
   if (o.gemm_library == "auto" && (o.kind != "gemm" || o.tiles))
@@ -24,7 +28,7 @@ int run_bench(const BenchOptions& o) {
   if (rounds < 1) refuse("--rounds is ", rounds, "; give at least 1");
   if (threads < 0 || threads > 4096) refuse("--threads is ", threads, "; give 1 to 4096, or 0 for this process's cores");
   const int64_t used = threads > 0 ? threads : Json::parse(text(st_features))["cores"].get<int64_t>();
-  (o.kind == "step" ? bench_step : o.kind == "gemm" ? bench_gemm : bench_optimizer)(o, rounds, used);
+  kind->second(o, rounds, used);
   return kDone;
 }
 
@@ -32,15 +36,18 @@ int run_bench(const BenchOptions& o) {
 
 Command bench_command(CLI::App& app) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* command = app.add_subcommand(
-      "bench", "measure: step (whole training steps of a GPT), gemm (matrix products), optimizer (unscale, clip and AdamW)");
-  command->add_option("kind", options->kind, "what to measure: step, gemm, optimizer");
+  CLI::App* command =
+      app.add_subcommand("bench",
+                         "measure: step (whole training steps of a GPT), gemm (matrix products), optimizer (unscale, clip and AdamW), "
+                         "checkpoint (saving and loading)");
+  command->add_option("kind", options->kind, "what to measure: step, gemm, optimizer, checkpoint");
   add_text(*command, "--rounds", options->rounds, "samples of each side, interleaved [15]");
   add_text(*command, "--threads", options->threads, "of each side; 0: this process's cores [0]");
   add_text(*command, "--against", options->against,
-           "step, optimizer: pytorch (from the .venv, or the python named by SCALETRAIN_PYTHON); gemm: any of openblas,blis,onednn,mkl, "
+           "step, optimizer, checkpoint: pytorch (from the .venv, or the python named by SCALETRAIN_PYTHON); gemm: any of "
+           "openblas,blis,onednn,mkl, "
            "each from the system, the .venv or the file named by SCALETRAIN_OPENBLAS and so on; or none [all]");
-  add_text(*command, "--shapes", options->shapes, "all: the longer list of shapes, too");
+  add_text(*command, "--shapes", options->shapes, "all: the longer list of shapes or sizes, too");
   add_text(*command, "--shape", options->shape, "gemm: this one alone, MxNxK");
   add_text(*command, "--dtype", options->dtype, "gemm: of the operands, fp32, bf16, fp16 or all; step: the precision, fp32 or bf16 [fp32]");
   command->add_flag("--tiles", options->tiles, "gemm: the speed of every tile size instead, for one shape [1024x1024x1024]");

@@ -1,4 +1,5 @@
-// What `scaletrain bench` was asked for. Each kind has a file: bench_step.cpp, bench_gemm.cpp, bench_optimizer.cpp.
+// What `scaletrain bench` was asked for. Each kind has a file: bench_step.cpp, bench_gemm.cpp, bench_optimizer.cpp,
+// bench_checkpoint.cpp.
 #pragma once
 
 #include <cstdint>
@@ -15,5 +16,6 @@ struct BenchOptions {
 void bench_step(const BenchOptions& options, int64_t rounds, int64_t threads);
 void bench_gemm(const BenchOptions& options, int64_t rounds, int64_t threads);
 void bench_optimizer(const BenchOptions& options, int64_t rounds, int64_t threads);
+void bench_checkpoint(const BenchOptions& options, int64_t rounds, int64_t threads);
 
 }  // namespace cli

@@ -41,11 +41,14 @@ void BenchRows::finish(const Json& summary, const std::string& lines) const {
 }
 
 void BenchRows::print(const BenchRow& row) const {
-  std::printf("%s\n  own               %9.*f %s  %.3f of %s (%.0f %s)\n", row.name.c_str(), digits_, quantile(row.own, 0.5), unit_.c_str(),
-              quantile(row.fraction, 0.5), limit_.name, quantile(row.peak, 0.5) / limit_.one, limit_.unit);
+  const bool is_usual = row.unit.empty();
+  const std::string& unit = is_usual ? unit_ : row.unit;
+  std::printf("%s\n  own               %9.*f %s  %.3f of %s (%.0f %s)\n", row.name.c_str(), digits_, quantile(row.own, 0.5), unit.c_str(),
+              quantile(row.fraction, 0.5), limit_.name, quantile(row.peak, 0.5) / (is_usual ? limit_.one : 1),
+              is_usual ? limit_.unit : unit.c_str());
   for (const auto& [name, speed] : row.peers) {
     const Ratio ratio = ratio_of(row.own, speed);
-    std::printf("  %-17s %9.*f %s", name.c_str(), digits_, quantile(speed, 0.5), unit_.c_str());
+    std::printf("  %-17s %9.*f %s", name.c_str(), digits_, quantile(speed, 0.5), unit.c_str());
     if (const auto share = row.peer_fractions.find(name); share != row.peer_fractions.end())
       std::printf("  %.3f of peak", quantile(share->second, 0.5));
     std::printf("  own is %.3f x (%.3f to %.3f)%s%s\n", ratio.median, ratio.p10, ratio.p90, name == kOwnAuto ? "  by " : "",
@@ -91,7 +94,7 @@ Json BenchRows::result() const {
     }
     rows.push_back({{"name", row.name},
                     {"own", quantile(row.own, 0.5)},
-                    {"unit", unit_},
+                    {"unit", row.unit.empty() ? unit_ : row.unit},
                     {"limit_fraction", quantile(row.fraction, 0.5)},
                     {"peers", peers},
                     {"ratio", ratios}});

@@ -21,6 +21,7 @@ struct BenchRow {
   // With more than one thread, for some: times as fast as with one, and what the peak's loop is in the same round.
   std::vector<double> scaling, loop_scaling;
   std::string library = {};  // what kOwnAuto is: "own", or a library's name and version
+  std::string unit = {};     // of this row and its limit, where they are not the benchmark's
 };
 
 /// What a speed is a share of, as printed: `one` of it in the rows' numbers is one `unit`.

@@ -12,6 +12,7 @@ struct Destroyer {
   void operator()(T* handle) const { Destroy(handle); }
 };
 
+using Checkpoint = std::unique_ptr<st_checkpoint, Destroyer<st_checkpoint, st_checkpoint_destroy>>;
 using Context = std::unique_ptr<st_context, Destroyer<st_context, st_context_destroy>>;
 using Data = std::unique_ptr<st_data, Destroyer<st_data, st_data_destroy>>;
 using Gemm = std::unique_ptr<st_gemm, Destroyer<st_gemm, st_gemm_plan_destroy>>;
@@ -19,6 +20,7 @@ using LossScaler = std::unique_ptr<st_loss_scaler, Destroyer<st_loss_scaler, st_
 using Model = std::unique_ptr<st_model, Destroyer<st_model, st_model_destroy>>;
 using Optimizer = std::unique_ptr<st_optimizer, Destroyer<st_optimizer, st_optimizer_destroy>>;
 using Packed = std::unique_ptr<st_packed, Destroyer<st_packed, st_packed_destroy>>;
+using Pending = std::unique_ptr<st_pending, Destroyer<st_pending, st_pending_destroy>>;
 using Predictor = std::unique_ptr<st_predictor, Destroyer<st_predictor, st_predictor_destroy>>;
 using Recipe = std::unique_ptr<st_recipe, Destroyer<st_recipe, st_recipe_destroy>>;
 using Trainer = std::unique_ptr<st_trainer, Destroyer<st_trainer, st_trainer_destroy>>;

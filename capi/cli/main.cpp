@@ -15,23 +15,26 @@ constexpr const char* kExitStatus =
     "130 or 143 ended by Ctrl-C (SIGINT) or SIGTERM after the running step, with the log whole.";
 
 // Commands of the contract that later versions bring.
-const std::vector<std::string> kNotYet = {"plan", "checkpoint", "launch"};
+const std::vector<std::string> kNotYet = {"plan", "launch"};
+constexpr const char* kCommands = "; use info, train, bench or checkpoint";
 
 std::string one_line(std::string message) {
   while (!message.empty() && message.back() == '\n') message.pop_back();
   std::ranges::replace(message, '\n', ' ');
+  // A name from a file may be in it, which must not steer a terminal.
+  std::ranges::replace_if(
+      message, [](char c) { return (c >= 0 && c < ' ' && c != '\t') || c == '\x7f'; }, '?');
   return message;
 }
 
 [[noreturn]] void refuse_command(const std::vector<std::string>& words, const std::vector<Command>& commands) {
-  if (words.empty()) refuse("no command; use info, train or bench (scaletrain --help)");
-  if (std::ranges::find(kNotYet, words.front()) != kNotYet.end())
-    refuse(words.front(), " is not in this version yet; use info, train or bench");
+  if (words.empty()) refuse("no command", kCommands, " (scaletrain --help)");
+  if (std::ranges::find(kNotYet, words.front()) != kNotYet.end()) refuse(words.front(), " is not in this version yet", kCommands);
   std::vector<std::string> known;
   for (const Command& command : commands) known.push_back(command.app->get_name());
   const std::string near = nearest(words.front(), known);
   refuse("unknown ", words.front().starts_with("-") ? "option " : "command ", words.front(),
-         near.empty() ? "; use info, train or bench" : "; did you mean " + near + "?");
+         near.empty() ? kCommands : "; did you mean " + near + "?");
 }
 
 int execute(int argc, char** argv) {
@@ -40,7 +43,7 @@ int execute(int argc, char** argv) {
   app.set_version_flag("--version", text(st_version));
   app.footer(kExitStatus);
   app.allow_extras();
-  const std::vector<Command> commands = {info_command(app), train_command(app), bench_command(app)};
+  const std::vector<Command> commands = {info_command(app), train_command(app), bench_command(app), checkpoint_command(app)};
   for (const Command& command : commands) command.app->allow_extras()->footer(kExitStatus);
   app.require_subcommand(0, 1);
   try {

@@ -24,6 +24,7 @@ struct Command {
 Command info_command(CLI::App& app);
 Command train_command(CLI::App& app);
 Command bench_command(CLI::App& app);
+Command checkpoint_command(CLI::App& app);
 
 /// Of an option that takes one value; given twice, the last wins.
 CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value, const std::string& help);

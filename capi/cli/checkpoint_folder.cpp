@@ -1,0 +1,53 @@
+#include "checkpoint_folder.h"
+
+#include <cstdio>
+#include <filesystem>
+
+namespace cli {
+
+void check_folder(st_status status) {
+  if (status == ST_OK) return;
+  const bool is_request = status == ST_NOT_FOUND || status == ST_INVALID_ARGUMENT || status == ST_UNSUPPORTED || status == ST_UNAVAILABLE;
+  throw Failure(is_request ? kRefused : kFailed, st_last_error());
+}
+
+CheckpointFolder::CheckpointFolder(const std::string& path)
+    : path_(path),
+      is_one_(std::filesystem::exists(std::filesystem::path(path) / "manifest.json")),
+      context_(make<Context>(st_context_create, nullptr)) {
+  st_checkpoint_options options;
+  ask(st_checkpoint_options_init(&options, sizeof options));
+  options.read_only = 1;
+  st_checkpoint* checkpoint = nullptr;
+  check_folder(st_checkpoint_create(context_.get(), path.c_str(), &options, &checkpoint));
+  checkpoint_.reset(checkpoint);
+}
+
+std::vector<CheckpointFolder::Entry> CheckpointFolder::entries() const {
+  const char* json = nullptr;
+  check_folder(st_checkpoint_list(handle(), &json));
+  std::vector<Entry> all;
+  for (const Json& row : Json::parse(json))
+    all.push_back(
+        {row["name"].get<std::string>(), row["problem"].is_null() ? "" : row["problem"].get<std::string>(), row["step"].get<int64_t>()});
+  if (all.empty()) refuse("checkpoint: ", path_, " holds no checkpoint");
+  return all;
+}
+
+std::string CheckpointFolder::newest(const std::function<st_status(const char* name)>& call) const {
+  for (const Entry& entry : entries()) {
+    const st_status status = entry.problem.empty() ? call(key(entry.name)) : ST_CORRUPT;
+    if (status == ST_OK) return entry.name;
+    if (is_one_ || status != ST_CORRUPT) check_folder(status);
+    std::fprintf(stderr, "passed over %s: %s\n", entry.name.c_str(), entry.problem.empty() ? st_last_error() : entry.problem.c_str());
+  }
+  throw Failure(kFailed, "checkpoint: none of those in " + path_ + " is whole");
+}
+
+Json CheckpointFolder::manifest(const std::string& name) const {
+  const char* json = nullptr;
+  check_folder(st_checkpoint_inspect(handle(), key(name), &json));
+  return Json::parse(json);
+}
+
+}  // namespace cli

@@ -1,0 +1,105 @@
+#include "interchange.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "checkpoint_folder.h"
+#include "mapped_file.h"
+#include "name_map.h"
+#include "progress.h"
+#include "safetensors_file.h"
+#include "torch_export.h"
+#include "torch_import.h"
+
+namespace cli {
+namespace {
+
+/// All of the newest whole one, in one file beside the one to be made, gone at the end: the library has checked each byte on the way.
+class ExportedFile {
+ public:
+  ExportedFile(const CheckpointFolder& folder, const std::string& beside, bool everything)
+      : path_(beside + ".all-" + std::to_string(getpid())), name_(folder.newest([&](const char* name) {
+          return st_checkpoint_export(folder.handle(), name, path_.c_str(), everything ? 1 : 0);
+        })) {}
+  ~ExportedFile() { unlink(path_.c_str()); }
+  ExportedFile(const ExportedFile&) = delete;
+  ExportedFile& operator=(const ExportedFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string path_, name_;
+};
+
+void export_renamed(const CheckpointFolder& folder, const CheckpointRequest& o, const NameMap& names) {
+  const ExportedFile all(folder, o.second, false);
+  const MappedFile file(all.path());
+  std::vector<StoredTensor> tensors = read_safetensors(file);
+  for (StoredTensor& tensor : tensors) tensor.name = names.theirs(tensor.name);
+  write_safetensors(o.second, std::move(tensors), {{"format", "pt"}});  // what transformers asks of a file
+}
+
+void export_torch(const CheckpointFolder& folder, const CheckpointRequest& o, const NameMap& names) {
+  const ExportedFile all(folder, o.second, true);
+  const MappedFile file(all.path());
+  write_torch_file(o.second, folder.manifest(all.name()), read_safetensors(file), names);
+}
+
+/// By its first bytes: a safetensors file begins with a length and a brace, an archive with PK.
+bool is_archive(const MappedFile& file) { return file.bytes().starts_with("PK"); }
+
+TorchImport read_weights(const MappedFile& file, const NameMap& names) {
+  if (is_archive(file)) return read_torch_file(file, names);
+  TorchImport made;
+  made.tensors = read_safetensors(file);
+  names.drop_copies(made.tensors);
+  for (StoredTensor& tensor : made.tensors) tensor.name = names.ours(tensor.name);
+  return made;
+}
+
+void save(const std::string& folder, int64_t step, const std::vector<StoredTensor>& tensors, const Json& metadata) {
+  const Context context = make<Context>(st_context_create, nullptr);
+  st_checkpoint_options options;
+  ask(st_checkpoint_options_init(&options, sizeof options));
+  options.keep_last = 0;  // an import removes nothing
+  const Checkpoint checkpoint = make<Checkpoint>(st_checkpoint_create, context.get(), folder.c_str(), &options);
+  std::vector<st_named_view> views;
+  for (const StoredTensor& tensor : tensors) views.push_back({tensor.name.c_str(), tensor.view()});
+  check_folder(st_checkpoint_save(checkpoint.get(), step, std::ssize(views), views.data(), metadata.dump().c_str(), nullptr));
+}
+
+}  // namespace
+
+void export_checkpoint(const CheckpointRequest& o) {
+  const bool is_torch = o.format == "torch";
+  if (!is_torch && !o.format.empty() && o.format != "safetensors") refuse("--format is \"", o.format, "\"; there is: safetensors, torch");
+  if (is_torch && o.everything) refuse("--everything is of --format safetensors; torch holds the optimizer's state anyhow");
+  const NameMap names(o.map);
+  if (names.is_any() && o.everything) refuse("--everything is without --map, which knows weights alone; --format torch has both");
+  const CheckpointFolder folder(o.first);
+  if (is_torch)
+    export_torch(folder, o, names);
+  else if (names.is_any())
+    export_renamed(folder, o, names);
+  else
+    folder.newest([&](const char* name) { return st_checkpoint_export(folder.handle(), name, o.second.c_str(), o.everything ? 1 : 0); });
+  std::error_code unknown;
+  std::printf("%s: %s bytes\n", o.second.c_str(), with_commas(static_cast<int64_t>(std::filesystem::file_size(o.second, unknown))).c_str());
+}
+
+void import_checkpoint(const CheckpointRequest& o) {
+  const NameMap names(o.map);
+  const MappedFile file(o.first);
+  const TorchImport read = read_weights(file, names);
+  if (read.tensors.empty()) refuse("checkpoint import: ", o.first, " holds no tensors");
+  const int64_t step = o.step.empty() ? read.step : whole_number("--step", o.step);
+  if (step < 0) refuse("--step is ", step, "; give 0 or more");
+  if (read.step > 0 && step != read.step) refuse("--step is ", step, ", and the optimizer's state of ", o.first, " is of step ", read.step);
+  save(o.second, step, read.tensors, {{"imported_from", std::filesystem::path(o.first).filename().string()}});
+  std::printf("%s: %zu tensors, step %lld\n", o.second.c_str(), read.tensors.size(), static_cast<long long>(step));
+}
+
+}  // namespace cli

@@ -1,0 +1,35 @@
+// A tensor of a file that lies in memory, and where it is kept: what an import saves and an export writes.
+#pragma once
+
+#include <scaletrain/view.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cli {
+
+struct StoredTensor {
+  std::string name;
+  st_dtype dtype = ST_F32;
+  std::vector<int64_t> dims, strides;  // strides in elements; none: row-major without gaps
+  std::string_view bytes;              // from its first element on, of the file that owns them
+
+  int64_t elements() const {
+    int64_t product = 1;
+    for (const int64_t dim : dims) product *= dim;
+    return product;
+  }
+  /// Borrows dims, strides and bytes.
+  st_view view() const {
+    return {dtype,
+            static_cast<int32_t>(dims.size()),
+            dims.data(),
+            strides.empty() ? nullptr : strides.data(),
+            const_cast<char*>(bytes.data()),
+            std::ssize(bytes)};
+  }
+};
+
+}  // namespace cli

@@ -1,0 +1,23 @@
+// A file of torch.save as tensors under a trainer's names: "NAME", "moment1.NAME", "average.NAME".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mapped_file.h"
+#include "name_map.h"
+#include "stored_tensor.h"
+
+namespace cli {
+
+struct TorchImport {
+  std::vector<StoredTensor> tensors;  // lie in the file
+  int64_t step = 0;                   // updates that the optimizer's state has seen; 0: it does not say
+};
+
+/// Takes {"model": .., "optimizer": .., "names": [..], "average": ..}, the same under "model_state_dict", "state_dict" and
+/// "optimizer_state_dict", and a state_dict alone. The optimizer's numbers get their names from "names" or from its groups' "param_names".
+/// Throws Failure(kRefused) for what else there is, by its name.
+TorchImport read_torch_file(const MappedFile& file, const NameMap& names);
+
+}  // namespace cli

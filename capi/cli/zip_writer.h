@@ -1,0 +1,33 @@
+// Writes a zip archive as PyTorch makes it: nothing compressed, each entry's bytes at a multiple of 64 of the file, as torch.load with mmap
+// needs. (PKWARE's APPNOTE 6.3, with ZIP64.)
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "new_file.h"
+
+namespace cli {
+
+class ZipWriter {
+ public:
+  /// The file is `path` once finish() has returned, and what was there before until then. Each call throws as NewFile's.
+  explicit ZipWriter(const std::string& path) : file_(path) {}
+
+  void entry(const std::string& name, std::string_view bytes);
+  void finish();
+
+ private:
+  struct Row {
+    std::string name;
+    int64_t at = 0, bytes = 0;
+    uint32_t crc = 0;
+  };
+
+  NewFile file_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace cli

@@ -1,0 +1,81 @@
+// What CRC-32C costs of a checkpoint's write: 256 MiB into a file in the folder that is given (default /tmp), and fsync, with and without a
+// checksum of each MiB just before it is written, as the writer has it; and the checksums by themselves, in each way there is. Rounds are
+// interleaved; medians, 10th to 90th percentile.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/crc32c.h"
+
+namespace {
+
+constexpr size_t kBytes = size_t{256} << 20, kBlock = 1 << 20;
+constexpr int kRounds = 15;
+
+double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+using Checksum = decltype(st::Crc32cWay::run);
+
+double checksum(const std::vector<std::byte>& bytes, Checksum run) {
+  const double start = seconds_now();
+  uint32_t sum = 0;
+  for (size_t at = 0; at < bytes.size(); at += kBlock) sum ^= run({bytes.data() + at, kBlock}, 0);
+  const double seconds = seconds_now() - start;
+  return sum == 1 ? -seconds : seconds;  // so that the sum is used
+}
+
+/// `run` nullptr: no checksums.
+double write_file(const std::vector<std::byte>& bytes, const std::string& path, Checksum run) {
+  const double start = seconds_now();
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  bool is_written = file >= 0;
+  uint32_t sum = 0;
+  for (size_t at = 0; is_written && at < bytes.size(); at += kBlock) {
+    if (run != nullptr) sum ^= run({bytes.data() + at, kBlock}, 0);
+    is_written = write(file, bytes.data() + at, kBlock) == static_cast<ssize_t>(kBlock);
+  }
+  is_written = is_written && fsync(file) == 0 && sum != 1;
+  close(file);
+  unlink(path.c_str());
+  if (!is_written) std::perror(path.c_str()), std::exit(1);
+  return seconds_now() - start;
+}
+
+void print(const std::string& name, std::vector<double> samples, const char* unit) {
+  std::ranges::sort(samples);
+  const size_t n = samples.size();
+  std::printf("%-28s %8.3f %s (%.3f to %.3f)\n", name.c_str(), samples[n / 2], unit, samples[n / 10], samples[n - 1 - n / 10]);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string path = std::string(argc > 1 ? argv[1] : "/tmp") + "/checksum_share." + std::to_string(getpid());
+  std::vector<std::byte> bytes(kBytes);
+  std::mt19937_64 random(7);
+  for (size_t i = 0; i < bytes.size(); i += 8) *reinterpret_cast<uint64_t*>(bytes.data() + i) = random();
+  const auto ways = st::crc32c_ways();
+  const auto is_here = [](const st::Crc32cWay& way) { return way.is_here(); };
+  const st::Crc32cWay& first = *std::ranges::find_if(ways, is_here);
+  std::vector<double> plain, ratio;
+  std::vector<std::vector<double>> speeds(ways.size());
+  for (int round = 0; round < kRounds; ++round) {
+    const double without = write_file(bytes, path, nullptr);
+    plain.push_back(kBytes / without / 1e9);
+    ratio.push_back(write_file(bytes, path, first.run) / without);
+    for (size_t i = 0; i < ways.size(); ++i)
+      if (is_here(ways[i])) speeds[i].push_back(kBytes / checksum(bytes, ways[i].run) / 1e9);
+  }
+  print("write and fsync", plain, "GB/s");
+  print(std::string("with ") + first.name, ratio, "x as long");
+  for (size_t i = 0; i < ways.size(); ++i)
+    if (!speeds[i].empty()) print(ways[i].name, speeds[i], "GB/s");
+}

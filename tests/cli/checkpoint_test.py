@@ -1,0 +1,303 @@
+"""`scaletrain checkpoint`: looks at checkpoints, proves them, cuts them anew, and takes them to safetensors and PyTorch and back."""
+
+import collections
+import json
+import os
+import struct
+import subprocess
+import unittest
+
+import numpy
+
+import torch_stub
+from command_line import PROGRAM, ROOT, TINY, CommandLineTest, run
+
+GPT2 = ROOT / "tests/conformance/fixtures/gpt2/model.safetensors"
+CODES = {"F32": "<f4", "F64": "<f8", "F16": "<f2", "I32": "<i4", "I64": "<i8", "U8": "u1", "BOOL": "?"}
+
+
+def read_safetensors(path):
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header, body = json.loads(data[8 : 8 + length]), data[8 + length :]
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, entry in header.items():
+        first, last = entry["data_offsets"]
+        tensors[name] = numpy.frombuffer(body[first:last], CODES[entry["dtype"]]).reshape(entry["shape"])
+    return tensors
+
+
+def write_safetensors(path, tensors):
+    header, body = {}, b""
+    for name, array in tensors.items():
+        word = next(word for word, code in CODES.items() if numpy.dtype(code) == array.dtype)
+        header[name] = {"dtype": word, "shape": list(array.shape), "data_offsets": [len(body), len(body) + array.nbytes]}
+        body += array.tobytes()
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+class CheckpointTest(CommandLineTest):
+    def done(self, *arguments):
+        """Must end well; returns what it printed."""
+        done = run("checkpoint", *arguments)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def refused(self, status, words, *arguments):
+        done = run("checkpoint", *arguments)
+        self.assertEqual(done.returncode, status, done.stderr)
+        last = done.stderr.splitlines()[-1]
+        self.assertTrue(last.startswith("scaletrain: "), done.stderr)
+        for word in words:
+            self.assertIn(word, last)
+        return done
+
+    def path(self, name):
+        return self.folder / name
+
+    def some_tensors(self):
+        random = numpy.random.default_rng(3)
+        return {
+            "a": random.random((300, 1000), dtype="f4"),  # more than one block of its file
+            "b.scalar": numpy.array(7, "i8"),
+            "c.empty": numpy.zeros((0, 4), "f2"),
+            "d": random.integers(0, 255, 77, dtype="u1"),
+        }
+
+    def imported(self, name="run", tensors=None, *arguments):
+        source = self.path("source.safetensors")
+        write_safetensors(source, tensors or self.some_tensors())
+        self.done("import", source, self.path(name), *arguments)
+        return self.path(name)
+
+    def same(self, a, b):
+        self.assertEqual(sorted(a), sorted(b))
+        for name in a:
+            self.assertEqual((a[name].dtype, a[name].shape, a[name].tobytes()), (b[name].dtype, b[name].shape, b[name].tobytes()), name)
+
+
+class Looks(CheckpointTest):
+    def test_inspect_names_what_there_is(self):
+        folder = self.imported("run", None, "--step", 12)
+        manifest = json.loads(self.done("inspect", folder, "--json"))
+        self.assertEqual((manifest["checkpoint"], manifest["step"]), ("step-00000012", 12))
+        self.assertEqual({t["name"]: (t["dtype"], t["shape"]) for t in manifest["tensors"]},
+                         {"a": ("F32", [300, 1000]), "b.scalar": ("I64", []), "c.empty": ("F16", [0, 4]), "d": ("U8", [77])})
+        self.assertEqual(manifest["metadata"], {"imported_from": "source.safetensors"})
+        table = self.done("inspect", folder)
+        for words in ("step-00000012", "imported_from: source.safetensors", "F32        1,200,000  [300,1000]", "4 host tensors, 1,200,085 bytes"):
+            self.assertIn(words, table)
+        self.assertEqual(self.done("inspect", folder / "step-00000012"), table)
+
+    def test_names_that_would_steer_a_terminal_do_not(self):
+        folder = self.imported("run", {"\x1b[2Jwhite": numpy.zeros(3, "f4")})
+        self.assertIn("?[2Jwhite", self.done("inspect", folder))
+
+    def test_verify_and_hash_of_a_folder(self):
+        folder = self.imported("run", None, "--step", 1)
+        self.imported("run", {"a": numpy.ones(5, "f4")}, "--step", 2)
+        self.assertRegex(self.done("verify", folder), r"\Astep-00000002: whole, \S+ bytes\nstep-00000001: whole, \S+ bytes\n\Z")
+        newest, older = self.done("hash", folder), self.done("hash", folder / "step-00000001")
+        self.assertRegex(newest, r"\A[0-9a-f]{32}\n\Z")
+        self.assertNotEqual(newest, older)
+
+        (file,) = (folder / "step-00000002").glob("*.safetensors")
+        data = bytearray(file.read_bytes())
+        data[-3] ^= 4
+        file.write_bytes(data)
+        done = self.refused(3, ["1 of 2", "not whole"], "verify", folder)
+        self.assertRegex(done.stdout, rf"step-00000002: .*{file.name}.*\bblock 0")
+        self.assertRegex(done.stdout, r"step-00000001: whole")
+        problem = json.loads(run("checkpoint", "verify", folder, "--json").stdout)["checkpoints"][0]["problems"][0]
+        self.assertEqual((problem["tensor"], problem["block"]), ("a", 0))
+        # What is read falls back to the one before, and says so.
+        done = run("checkpoint", "hash", folder)
+        self.assertEqual((done.returncode, done.stdout), (0, older))
+        self.assertIn("passed over step-00000002", done.stderr)
+        self.refused(3, [file.name, "block 0"], "hash", folder / "step-00000002")
+
+    def test_reshard_keeps_the_hash(self):
+        folder = self.imported()
+        for shards in (3, 8, 0):
+            there = self.path(f"cut{shards}")
+            self.done("reshard", folder, there, "--shards", shards)
+            self.assertEqual(self.done("hash", there), self.done("hash", folder))
+            self.assertIn("whole", self.done("verify", there))
+            pieces = {t["name"]: len(t["pieces"]) for t in json.loads(self.done("inspect", there, "--json"))["tensors"]}
+            self.assertEqual(pieces["a"], max(shards, 1))
+        self.refused(2, [str(folder)], "reshard", folder, folder, "--shards", 2)
+
+
+class BadRequests(CheckpointTest):
+    def test_are_named(self):
+        folder = self.imported()
+        out = self.path("out.safetensors")
+        for words, arguments in [
+            (["do what", "inspect"], []),
+            (["unknown inspekt", "export"], ["inspekt", folder]),
+            (["name a run's folder"], ["hash"]),
+            (["name the file"], ["export", folder]),
+            (["unexpected argument", "more"], ["verify", folder, "more"]),
+            (["nowhere"], ["inspect", self.path("nowhere")]),
+            (["no checkpoint"], ["inspect", self.folder]),
+            (["--shards", "reshard"], ["hash", folder, "--shards", 2]),
+            (["--shards", "-1"], ["reshard", folder, self.path("x"), "--shards", -1]),
+            (["--shards", "whole number"], ["reshard", folder, self.path("x"), "--shards", "two"]),
+            (["--format", "onnx"], ["export", folder, out, "--format", "onnx"]),
+            (["--map", "bert", "gpt2"], ["export", folder, out, "--map", "bert"]),
+            (["GPT-2 has no weight"], ["export", folder, out, "--map", "gpt2"]),
+            (["--json"], ["hash", folder, "--json"]),
+            (["--step", "-2"], ["import", GPT2, self.path("x"), "--step", -2]),
+            (["no/such"], ["import", self.path("no/such"), self.path("x")]),
+            (["is not a file"], ["import", self.folder, self.path("x")]),
+            (["unknown option --josn", "--json"], ["inspect", folder, "--josn"]),
+        ]:
+            with self.subTest(arguments):
+                self.refused(2, words, *arguments)
+        self.assertFalse(out.exists())
+        self.assertEqual([p.name for p in self.folder.iterdir() if "out" in p.name], [])
+
+    def test_files_that_are_none_or_hostile(self):
+        good = GPT2.read_bytes()
+        (length,) = struct.unpack("<Q", good[:8])
+
+        def headed(text, body=b""):
+            return struct.pack("<Q", len(text)) + text.encode() + body
+
+        row = '{"dtype":"F32","shape":[%s],"data_offsets":[%d,%d]}'
+        for words, data in [
+            (["empty"], b""),
+            (["no safetensors file"], b"text"),
+            (["no safetensors file"], struct.pack("<Q", 2**63) + good[8:]),
+            (["no safetensors file"], good[:length]),
+            (["cut short"], good[:-1]),
+            (["belong to no tensor"], good + b"\0"),
+            (["no JSON object"], headed("{" + "[" * 1000)),
+            (["a", "overflows"], headed('{"a":' + row % ("4294967296,4294967296", 0, 0) + "}")),
+            (["a", "needs 8 bytes"], headed('{"a":' + row % ("2", 0, 4) + "}", b"1234")),
+            (["b", "does not begin"], headed('{"a":' + row % ("1", 0, 4) + ',"b":' + row % ("1", 2, 6) + "}", b"123456")),
+            (["a", "row of the header"], headed('{"a":' + row % ("-1", 0, 4) + "}", b"1234")),
+            (["a", "F8"], headed('{"a":' + (row % ("4", 0, 4)).replace("F32", "F8") + "}", b"1234")),
+        ]:
+            with self.subTest(words):
+                self.refused(2, words, "import", self.file("bad.safetensors", data), self.path("x"))
+        self.assertFalse(self.path("x").exists(), "nothing is made of a bad file")
+
+
+class Safetensors(CheckpointTest):
+    def test_what_is_imported_is_exported(self):
+        folder = self.imported()
+        self.done("export", folder, self.path("out.safetensors"), "--everything")
+        self.same(read_safetensors(self.path("out.safetensors")), self.some_tensors())
+
+    def test_gpt2_of_hugging_face_comes_and_goes(self):
+        self.done("import", GPT2, self.path("run"), "--map", "gpt2")
+        self.done("export", self.path("run"), self.path("ours.safetensors"))
+        ours, theirs = read_safetensors(self.path("ours.safetensors")), read_safetensors(GPT2)
+        self.assertEqual(len(ours), len(theirs))
+        self.assertEqual(ours["block.1.mlp.expand.weight"].tobytes(), theirs["transformer.h.1.mlp.c_fc.weight"].tobytes())
+        self.done("export", self.path("run"), self.path("theirs.safetensors"), "--map", "gpt2")
+        self.same(read_safetensors(self.path("theirs.safetensors")), theirs)
+        self.assertIn(b'"format":"pt"', self.path("theirs.safetensors").read_bytes()[:100])
+
+    def test_gpt2_of_old_files_has_masks_and_a_tied_head(self):
+        theirs = read_safetensors(GPT2)
+        old = {name.removeprefix("transformer."): array for name, array in theirs.items()}
+        old |= {"h.0.attn.bias": numpy.ones((1, 1, 4, 4), "f4"), "h.0.attn.masked_bias": numpy.array(-1e4, "f4"), "lm_head.weight": old["wte.weight"]}
+        write_safetensors(self.path("old.safetensors"), old)
+        self.done("import", self.path("old.safetensors"), self.path("run"), "--map", "gpt2")
+        self.done("export", self.path("run"), self.path("new.safetensors"), "--map", "gpt2")
+        self.same(read_safetensors(self.path("new.safetensors")), theirs)
+        write_safetensors(self.path("untied.safetensors"), old | {"lm_head.weight": old["wte.weight"] + 1})
+        self.refused(2, ["lm_head.weight", "is not wte.weight"], "import", self.path("untied.safetensors"), self.path("x"), "--map", "gpt2")
+
+
+class Torch(CheckpointTest):
+    def saved(self, tree):
+        torch_stub.save(self.path("file.pt"), tree)
+        return self.path("file.pt")
+
+    def imported_torch(self, tree, *arguments):
+        said = self.done("import", self.saved(tree), self.path("run"), *arguments)
+        self.done("export", self.path("run"), self.path("all.safetensors"), "--everything")
+        return said, read_safetensors(self.path("all.safetensors"))
+
+    def test_a_state_dict_alone(self):
+        weights = collections.OrderedDict(a=numpy.arange(6, dtype="f4").reshape(2, 3), t=numpy.arange(6, dtype="f8").reshape(2, 3).T, i=numpy.array(3))
+        _, tensors = self.imported_torch(weights)
+        self.same(tensors, {name: numpy.ascontiguousarray(array).reshape(array.shape) for name, array in weights.items()})
+
+    def test_an_optimizers_state_gets_the_names_here(self):
+        a, b = numpy.ones((2, 3), "f4"), numpy.zeros(3, "f4")
+        state = {i: {"step": numpy.array(12, "f4"), "exp_avg": x + 1, "exp_avg_sq": x + 2} for i, x in enumerate((a, b))}
+        groups = [{"lr": 0.1, "betas": (0.9, 0.99), "foreach": None, "amsgrad": False, "params": [0]}, {"lr": 0.2, "params": [1]}]
+        tree = {"model": {"a": a, "b": b}, "optimizer": {"state": state, "param_groups": groups}, "names": ["a", "b"]}
+        said, tensors = self.imported_torch(tree)
+        self.assertIn("6 tensors, step 12", said)
+        wanted = {"a": a, "b": b, "moment1.a": a + 1, "moment1.b": b + 1, "moment2.a": a + 2, "moment2.b": b + 2}
+        self.same(tensors, wanted)
+        named = [group | {"param_names": [name]} for group, name in zip(groups, "ab")]
+        _, tensors = self.imported_torch({"model_state_dict": tree["model"], "optimizer_state_dict": {"state": state, "param_groups": named}})
+        self.same(tensors, wanted)
+
+        del tree["names"]
+        self.refused(2, ["nothing names them", "named_parameters"], "import", self.saved(tree), self.path("x"))
+        tree["names"] = ["a"]
+        self.refused(2, ["state of parameter 1"], "import", self.saved(tree), self.path("x"))
+        tree["names"] = ["a", "b"]
+        state[1]["max_exp_avg_sq"] = b
+        self.refused(2, ["max_exp_avg_sq", "b"], "import", self.saved(tree), self.path("x"))
+        del state[1]["max_exp_avg_sq"]
+        state[1]["step"] = numpy.array(13, "f4")
+        self.refused(2, ["13", "12"], "import", self.saved(tree), self.path("x"))
+
+    def test_pickles_are_not_run(self):
+        tensor = b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000X\x03\0\0\0cpuK%cK"
+        tensor += b"tQK%c(K%ct(K%ct\x89ccollections\nOrderedDict\n)RtR"
+
+        def one(elements, offset, size, stride):
+            return b"\x80\x02}X\x01\0\0\0a" + tensor.replace(b"K%cK", b"K%c") % (elements, offset, size, stride) + b"s."
+
+        torch_stub.save_pickle(self.path("good.pt"), one(4, 1, 3, 1), {"0": bytes(16)})
+        self.done("import", self.path("good.pt"), self.path("good"))
+        trace = self.path("trace")
+        for words, text in [
+            (["posix.system"], b"\x80\x02cposix\nsystem\nX%c\0\0\0touch %b\x85R." % (len(str(trace)) + 6, str(trace).encode())),
+            (["builtins.eval"], b"\x80\x02}X\x01\0\0\0acbuiltins\neval\nX\x01\0\0\x001\x85Rs."),
+            (["torch.nn.modules.linear.Linear", "state_dict"], b"\x80\x02ctorch.nn.modules.linear\nLinear\n)\x81}b."),
+            (["protocol 4"], b"\x80\x04N."),
+            (["cut short"], one(4, 0, 4, 1)[:-1]),
+            (["cut short"], b"\x80\x02X\xff\xff\xff\xffabc."),
+            (["stack is empty"], b"\x80\x02s."),
+            (["did not open"], b"\x80\x02t."),
+            (["which there is not"], b"\x80\x02h\x07."),
+            (["more than"], b"\x80\x02" + b"N" * 5_000_000 + b"."),
+            (["reaches element 4"], one(4, 1, 4, 1)),
+            (["expanded"], one(4, 0, 200, 0)),
+            (["shorter than the storage"], one(5, 0, 5, 1)),
+            (["torch.QInt8Storage"], one(4, 0, 4, 1).replace(b"FloatStorage", b"QInt8Storage")),
+            (["no weights"], b"\x80\x02}."),
+            (["no dict of tensors"], b"\x80\x02K\x01."),
+        ]:
+            with self.subTest(words):
+                torch_stub.save_pickle(self.path("bad.pt"), text, {"0": bytes(16)})
+                self.refused(2, words, "import", self.path("bad.pt"), self.path("x"))
+        torch_stub.save_pickle(self.path("bad.pt"), one(4, 0, 4, 1), {"0": bytes(16)}, torch_stub.zipfile.ZIP_DEFLATED)
+        self.refused(2, ["is compressed"], "import", self.path("bad.pt"), self.path("x"))
+        self.assertFalse(trace.exists())
+
+    def test_archives_that_are_broken(self):
+        good = self.saved({"a": numpy.arange(64, dtype="f4")}).read_bytes()
+        for length in (1, 40, len(good) // 2, len(good) - 1):
+            self.refused(2, [], "import", self.file("cut.pt", good[:length]), self.path("x"))
+        for name in (b"archive/data.pkl", b"archive/data/0"):
+            at = good.index(name) + len(name) + 8
+            flipped = good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :]
+            self.refused(2, [name.decode(), "checksum"], "import", self.file("flipped.pt", flipped), self.path("x"))
+        self.refused(2, ["no archive/data.pkl"], "import", self.file("renamed.pt", good.replace(b"data.pkl", b"date.pkl")), self.path("x"))
+
+
+if __name__ == "__main__":
+    unittest.main()
