@@ -14,11 +14,11 @@ namespace {
 int run_bench(const BenchOptions& o) {
   using Kind = std::pair<const char*, void (*)(const BenchOptions& options, int64_t rounds, int64_t threads)>;
   constexpr Kind kKinds[] = {{"step", bench_step}, {"gemm", bench_gemm}, {"optimizer", bench_optimizer}, {"checkpoint", bench_checkpoint}};
-  const std::string there = "here is: step, gemm, optimizer, checkpoint";
-  if (o.kind.empty()) refuse("bench: of what? T", there);
+  const std::string there = "there is: step, gemm, optimizer, checkpoint";
+  if (o.kind.empty()) refuse("bench: of what? ", there);
   const auto* kind = std::ranges::find(kKinds, o.kind, &Kind::first);
   if (kind == std::end(kKinds))
-    refuse("bench: ", o.kind == "collective" ? o.kind + " is not in this version yet; t" : "unknown benchmark " + o.kind + "; t", there);
+    refuse("bench: ", o.kind == "collective" ? o.kind + " is not in this version yet; " : "unknown benchmark " + o.kind + "; ", there);
   if (o.tune && (o.kind != "gemm" || o.tiles)) refuse("--tune is of gemm, without --tiles");
   if (o.gemm_library != "own" && o.gemm_library != "auto") refuse("--gemm-library is \"", o.gemm_library, "\"; it can be own or auto");
   if (o.gemm_library == "auto" && (o.kind != "gemm" || o.tiles))

@@ -11,7 +11,7 @@ namespace cli {
 namespace {
 
 constexpr int64_t kMostDims = 8;
-constexpr int64_t kMostValues = 1 << 22;  // some twenty a tensor; of hostile ones that take a byte each, half a gigabyte
+constexpr int64_t kMostValues = 1 << 20;  // some twenty a tensor; of hostile ones that take a byte each, some 150 MB
 
 class PickleReader {
  public:

@@ -273,7 +273,7 @@ class Torch(CheckpointTest):
             (["stack is empty"], b"\x80\x02s."),
             (["did not open"], b"\x80\x02t."),
             (["which there is not"], b"\x80\x02h\x07."),
-            (["more than"], b"\x80\x02" + b"N" * 5_000_000 + b"."),
+            (["more than"], b"\x80\x02" + b"N" * 1_100_000 + b"."),
             (["reaches element 4"], one(4, 1, 4, 1)),
             (["expanded"], one(4, 0, 200, 0)),
             (["shorter than the storage"], one(5, 0, 5, 1)),
