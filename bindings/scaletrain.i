@@ -22,6 +22,7 @@ typedef int32_t st_value;  // else it were a pointer to something that nobody fr
 %ignore scaletrain::operator-;
 %ignore scaletrain::operator*;
 %ignore scaletrain::operator/;
+%feature("compactdefaultargs");  // defaults are the languages' own: an overload for each would have to be told from the others
 #pragma SWIG nowarn=314,315,362,383,389,401,503
 
 namespace scaletrain {
@@ -30,6 +31,7 @@ class Views;
 class Attribute;
 class Value;
 class Context;
+class Checkpoint;
 class Tensor;
 struct HostOp;
 struct Field;
@@ -54,6 +56,7 @@ struct Fill;
 }
 %enddef
 %handle(Accumulator)
+%handle(Checkpoint)
 %handle(Context)
 %handle(Data)
 %handle(Gemm)
@@ -167,6 +170,7 @@ class DataSplit {
 %ignore scaletrain::Model::read(std::istream&) const;
 %ignore scaletrain::Model::read(const ReadFunction&) const;
 %ignore scaletrain::Model::read(const ReadFunction&, const ReadOptions&) const;
+%ignore scaletrain::Model::load;  // what options and reports of loads are, each language says: classes.i
 %rename(get_parameter) scaletrain::Model::get(const std::string&, const View&) const;
 %rename(set_parameter) scaletrain::Model::set;
 %include <scaletrain/model.hpp>
@@ -177,6 +181,7 @@ class DataSplit {
 %ignore scaletrain::Trainer::step() const;
 %ignore scaletrain::Trainer::backward() const;
 %ignore scaletrain::Trainer::run(int64_t) const;
+%ignore scaletrain::Trainer::resume;
 %newobject scaletrain::Trainer::work;
 %include <scaletrain/trainer.hpp>
 %extend scaletrain::Trainer {
@@ -185,6 +190,14 @@ class DataSplit {
     return whole ? new scaletrain::StepReport(*whole) : nullptr;
   }
 }
+
+// checkpoint.hpp
+%ignore scaletrain::Checkpoint::load;
+%ignore scaletrain::Checkpoint::wait(std::chrono::milliseconds) const;
+%extend scaletrain::Checkpoint {
+  bool wait_for(int64_t milliseconds) { return $self->wait(std::chrono::milliseconds(milliseconds)); }
+}
+%include <scaletrain/checkpoint.hpp>
 
 %ignore scaletrain::Predictor::generate(const std::vector<int32_t>&, const GenerateOptions&) const;
 %include <scaletrain/predictor.hpp>

@@ -1,13 +1,28 @@
 // What classes have for Java alone, and functions for org/scaletrain/internal.
 
-// A model's weights from a stream, with what was found by name.
+// What is read by name: a model's weights from a stream or a checkpoint, arrays and trainers from a checkpoint.
 %extend scaletrain::Model {
   scaletrain::ReadReport read_from(const scaletrain::ReadFunction& read, bool partial, const std::vector<std::string>& from,
-                                   const std::vector<std::string>& to) {
-    scaletrain::ReadOptions options;
-    options.partial = partial;
-    for (size_t i = 0; i < from.size() && i < to.size(); ++i) options.renames.push_back({from[i], to[i]});
-    return $self->read(read, options);
+                                   const std::vector<std::string>& into, const std::vector<std::string>& names) {
+    return $self->read(read, java::read_options(partial, from, into, names));
+  }
+  scaletrain::LoadReport load_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
+                                   const std::vector<std::string>& from, const std::vector<std::string>& into,
+                                   const std::vector<std::string>& names) {
+    return $self->load(checkpoint, name, java::read_options(partial, from, into, names));
+  }
+}
+%extend scaletrain::Trainer {
+  scaletrain::LoadReport resume_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
+                                     const std::vector<std::string>& from, const std::vector<std::string>& into,
+                                     const std::vector<std::string>& names) {
+    return $self->resume(checkpoint, name, java::read_options(partial, from, into, names));
+  }
+}
+%extend scaletrain::Checkpoint {
+  scaletrain::LoadReport load_to(const scaletrain::Views& to, const std::string& name, bool partial, const std::vector<std::string>& from,
+                                 const std::vector<std::string>& into, const std::vector<std::string>& names) {
+    return $self->load(to, name, java::read_options(partial, from, into, names));
   }
 }
 

@@ -3,6 +3,7 @@
 %{
 #include "java/native/entries.hpp"
 #include "java/native/jcallback.hpp"
+#include "java/native/joptions.hpp"
 #include "java/native/lease.hpp"
 
 namespace java = scaletrain::java;
@@ -113,6 +114,8 @@ namespace java = scaletrain::java;
 %report(MemoryStats)
 %report(ParameterInfo)
 %report(ReadReport)
+%report(LoadReport)
+%report(SaveProgress)
 %report(ValueInfo)
 %object(scaletrain::StepReport*, jobject, Object)
 %typemap(out) scaletrain::StepReport* {
@@ -171,6 +174,7 @@ namespace java = scaletrain::java;
 %object(jobjectArray, jobjectArray, Object[])
 
 %rename(wait_for_end) scaletrain::Pending::wait() const;  // wait() is every object's
+%rename(wait_for_end) scaletrain::Checkpoint::wait() const;
 // classes.i has these in Java's shape.
 %ignore scaletrain::ReadOptions;
 %ignore scaletrain::ReadReport;

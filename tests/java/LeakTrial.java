@@ -6,14 +6,20 @@ import java.io.IOException;
 import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.scaletrain.Accumulator;
 import org.scaletrain.Array;
 import org.scaletrain.ArrayType;
 import org.scaletrain.Batch;
+import org.scaletrain.Checkpoint;
+import org.scaletrain.CheckpointOptions;
 import org.scaletrain.Context;
 import org.scaletrain.ContextOptions;
 import org.scaletrain.DType;
@@ -29,6 +35,7 @@ import org.scaletrain.Model;
 import org.scaletrain.Ops;
 import org.scaletrain.Optimizer;
 import org.scaletrain.ParameterInfo;
+import org.scaletrain.Pending;
 import org.scaletrain.Predictor;
 import org.scaletrain.Recipe;
 import org.scaletrain.ScaleTrainException;
@@ -57,6 +64,7 @@ final class LeakTrial {
       callbacks(context);
       parts(context, batch);
       streams(context, model);
+      checkpoints(context, model, batch);
       Tensor tensor = new Tensor(context, DType.F32, 16);
       tensor.array().floats().put(0, 1);
       if (wrong.contains("leak")) tensor.toDlpack();
@@ -137,6 +145,7 @@ final class LeakTrial {
         schedule.at(step);
       }
       optimizer.state().get(0).bytes().get(0);
+      accumulator.state().get(0).bytes().get(0);
       scaler.scale();
       scaler.state();
       recipe.json();
@@ -147,6 +156,29 @@ final class LeakTrial {
       failed(() -> new Recipe("{\"lrr\": 1}"));
       Tensor.wrap(context, weights).array();
       Tensor.fromDlpack(context, new Tensor(context, DType.F32, 4).toDlpack()).array();
+    }
+  }
+
+  private static void checkpoints(Context context, Model model, Batch batch) throws IOException {
+    Path folder = Files.createTempDirectory("leaks");
+    try (Checkpoint checkpoint = new Checkpoint(context, folder, new CheckpointOptions().keepLast(1));
+         Trainer trainer = new Trainer(model, Nets.recipe())) {
+      trainer.saveEvery(checkpoint, 1, Duration.ZERO);
+      for (int step = 0; step < 2; ++step) trainer.step(batch).saveError();
+      try (Pending pending = trainer.beginSave(checkpoint, Map.of("note", "text"))) {
+        pending.await();
+      }
+      trainer.resume(checkpoint);
+      model.load(checkpoint);
+      checkpoint.save(9, batch);
+      checkpoint.load(Nets.heapBatch());
+      checkpoint.verify(null);
+      failed(() -> checkpoint.load(Batch.of("other", batch.get("x"))));
+      failed(() -> new Checkpoint(context, folder));
+      checkpoint.progress();
+    }
+    try (Stream<Path> all = Files.walk(folder)) {
+      for (Path path : all.sorted(Comparator.reverseOrder()).toList()) Files.delete(path);
     }
   }
 

@@ -1,6 +1,7 @@
 // Reports and lists as Java's own: records of org.scaletrain, arrays of numbers and texts. Each is a new local reference.
 #pragma once
 
+#include <scaletrain/checkpoint.hpp>
 #include <scaletrain/context.hpp>
 #include <scaletrain/graph.hpp>
 #include <scaletrain/model.hpp>
@@ -28,7 +29,8 @@ inline jobject to_java(JNIEnv* env, const StepReport& report) {
   return made(
       env, env->NewObject(machine.step_report, machine.make_step_report, yes(report.skipped), static_cast<jlong>(report.step), report.loss,
                           report.lr, report.grad_norm, report.loss_scale, static_cast<jlong>(report.tokens), report.tokens_per_second,
-                          report.milliseconds, static_cast<jlong>(report.memory_bytes), report.gradient_noise_scale));
+                          report.milliseconds, static_cast<jlong>(report.memory_bytes), report.gradient_noise_scale,
+                          report.save_error.empty() ? nullptr : new_text(env, report.save_error), static_cast<jlong>(report.saved_step)));
 }
 inline jobject to_java(JNIEnv* env, const OptimizerReport& report) {
   const Machine& machine = Machine::here();
@@ -70,6 +72,20 @@ inline jobject to_java(JNIEnv* env, const ReadReport& report) {
   const Machine& machine = Machine::here();
   return made(env, env->CallStaticObjectMethod(machine.callbacks, machine.make_read_report, static_cast<jlong>(report.read),
                                                new_texts(env, report.missing), new_texts(env, report.unexpected)));
+}
+inline jobject to_java(JNIEnv* env, const LoadReport& report) {
+  const Machine& machine = Machine::here();
+  return made(env, env->CallStaticObjectMethod(machine.callbacks, machine.make_load_report, static_cast<jlong>(report.step),
+                                               new_text(env, report.name), new_text(env, report.metadata), static_cast<jlong>(report.read),
+                                               new_texts(env, report.missing), new_texts(env, report.unexpected),
+                                               new_texts(env, report.skipped), new_texts(env, report.changed)));
+}
+inline jobject to_java(JNIEnv* env, const SaveProgress& now) {
+  const Machine& machine = Machine::here();
+  return made(env,
+              env->NewObject(machine.save_progress, machine.make_save_progress, static_cast<jlong>(now.bytes_done),
+                             static_cast<jlong>(now.bytes_all), static_cast<jlong>(now.waiting), static_cast<jlong>(now.saved),
+                             static_cast<jlong>(now.failed), static_cast<jlong>(now.saved_step), now.blocked_seconds, now.write_seconds));
 }
 inline jobject new_type(JNIEnv* env, DType dtype, const std::vector<int64_t>& dims) {
   const Machine& machine = Machine::here();

@@ -20,12 +20,12 @@ struct Machine {
   jclass array = nullptr;  // org.scaletrain.Array
   jfieldID array_header = nullptr, array_heap = nullptr;
   jclass object = nullptr, text = nullptr;  // java.lang.Object, String
-  jclass step_report = nullptr, optimizer_report = nullptr, memory_use = nullptr;
-  jmethodID make_step_report = nullptr, make_optimizer_report = nullptr, make_memory_use = nullptr;
+  jclass step_report = nullptr, optimizer_report = nullptr, memory_use = nullptr, save_progress = nullptr;
+  jmethodID make_step_report = nullptr, make_optimizer_report = nullptr, make_memory_use = nullptr, make_save_progress = nullptr;
 
   jclass callbacks = nullptr;  // org.scaletrain.Callbacks: static methods
   jmethodID make_evaluation = nullptr, make_memory_stats = nullptr, make_parameter_info = nullptr, make_read_report = nullptr,
-            make_type = nullptr;
+            make_load_report = nullptr, make_type = nullptr;
   jmethodID error = nullptr, log = nullptr, parallel = nullptr, step = nullptr, token = nullptr, rate = nullptr, fill = nullptr,
             write = nullptr, read = nullptr, shape = nullptr, forward = nullptr, backward = nullptr;
 
@@ -150,16 +150,21 @@ inline bool Machine::load(JavaVM* with) {
   array_header = field(array, "header", "[J");
   array_heap = field(array, "heap", "Ljava/lang/Object;");
   step_report = type_of("org/scaletrain/StepReport");
-  make_step_report = constructor(step_report, "(ZJDDDDJDDJD)V");
+  make_step_report = constructor(step_report, "(ZJDDDDJDDJDLjava/lang/String;J)V");
   optimizer_report = type_of("org/scaletrain/OptimizerReport");
   make_optimizer_report = constructor(optimizer_report, "(ZJDD)V");
   memory_use = type_of("org/scaletrain/MemoryUse");
   make_memory_use = constructor(memory_use, "(Ljava/lang/String;JJ)V");
+  save_progress = type_of("org/scaletrain/SaveProgress");
+  make_save_progress = constructor(save_progress, "(JJJJJJDD)V");
   callbacks = type_of("org/scaletrain/Callbacks");
   make_evaluation = method(callbacks, "evaluation", "(DD[Ljava/lang/String;[D)Lorg/scaletrain/Evaluation;");
   make_memory_stats = method(callbacks, "memoryStats", "(JJJJJ[Ljava/lang/Object;)Lorg/scaletrain/MemoryStats;");
   make_parameter_info = method(callbacks, "parameterInfo", "(Ljava/lang/String;I[JZ)Lorg/scaletrain/ParameterInfo;");
   make_read_report = method(callbacks, "readReport", "(J[Ljava/lang/String;[Ljava/lang/String;)Lorg/scaletrain/ReadReport;");
+  make_load_report = method(callbacks, "loadReport",
+                            "(JLjava/lang/String;Ljava/lang/String;J[Ljava/lang/String;[Ljava/lang/String;[Ljava/lang/String;"
+                            "[Ljava/lang/String;)Lorg/scaletrain/LoadReport;");
   make_type = method(callbacks, "type", "(I[J)Lorg/scaletrain/ArrayType;");
   error = method(callbacks, "error",
                  "(ILjava/lang/String;Ljava/lang/String;Ljava/lang/String;Ljava/lang/String;Ljava/lang/String;Ljava/lang/String;JJI)"

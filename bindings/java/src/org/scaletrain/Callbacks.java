@@ -51,6 +51,14 @@ final class Callbacks {
     return new ReadReport(read, List.of(missing), List.of(unexpected));
   }
 
+  static LoadReport loadReport(long step, String name, String metadata, long read, String[] missing, String[] unexpected, String[] skipped,
+      String[] changed) {
+    Map<String, String> texts = new LinkedHashMap<>();
+    if (!metadata.isEmpty()) ((Map<?, ?>) Json.parse(metadata)).forEach((key, value) -> texts.put(key.toString(), String.valueOf(value)));
+    return new LoadReport(step, name, Collections.unmodifiableMap(texts), read, List.of(missing), List.of(unexpected), List.of(skipped),
+        List.of(changed));
+  }
+
   static ArrayType type(int dtype, long[] dims) {
     return new ArrayType(DType.of(dtype), dims);
   }

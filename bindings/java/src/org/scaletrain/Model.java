@@ -121,6 +121,17 @@ public final class Model extends Handle {
     return options.read(raw, given(from, "Model.read"));
   }
 
+  /** The weights alone, from a checkpoint: the newest that is whole. */
+  public LoadReport load(Checkpoint checkpoint) {
+    return load(checkpoint, null, new ReadOptions());
+  }
+
+  /** The weights alone, from the checkpoint of a name; null: the newest that is whole. */
+  @OfC("st_model_load")
+  public LoadReport load(Checkpoint checkpoint, String name, ReadOptions options) {
+    return given(options, "Model.load").load(raw, given(checkpoint, "Model.load").raw, name);
+  }
+
   @Override
   @OfC("st_model_destroy")
   public void close() {

@@ -1,11 +1,7 @@
 package org.scaletrain;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import org.scaletrain.internal.Native;
-import org.scaletrain.internal.Unreachable;
 
 /**
  * An optimizer by itself, over the program's own parameters, which it updates where they lie and keeps until it is closed: direct arrays
@@ -26,7 +22,11 @@ public final class Optimizer extends Handle {
     raw = new org.scaletrain.internal.Optimizer(given(context, "Optimizer").raw, json, held);
     keeps = new Object[] {context.raw, held, null};
     raw.keeps = keeps;
-    lease = new Lease(raw);
+    var ending = raw;
+    lease = new Lease(() -> {
+      ending.close();
+      ending.keeps = null;
+    });
   }
 
   /** The same as a map. */
@@ -77,16 +77,7 @@ public final class Optimizer extends Handle {
   public Batch state() {
     synchronized (lease) {
       requireOpen("Optimizer.state");
-      Object[] views = raw.state();
-      Map<String, Array> arrays = new LinkedHashMap<>();
-      for (int i = 0; i < views.length; i += 3) {
-        ArrayType type = (ArrayType) views[i + 1];
-        ByteBuffer buffer = (ByteBuffer) views[i + 2];
-        ++lease.buffers;
-        Unreachable.then(buffer, lease::give);  // what is sliced of a direct buffer refers to it
-        arrays.put((String) views[i], Array.of(type.dtype(), buffer.order(ByteOrder.nativeOrder()), type.dims()));
-      }
-      return Batch.of(arrays);
+      return lease.show(raw.state());
     }
   }
 
@@ -111,32 +102,5 @@ public final class Optimizer extends Handle {
 
   private void requireOpen(String call) {
     if (closed) throw new InvalidHandle(call + ": the optimizer is closed");
-  }
-
-  /** The optimizer, as long as buffers show its memory. It refers to none of them. */
-  private static final class Lease {
-    private final org.scaletrain.internal.Optimizer raw;
-    int buffers;
-    private boolean closing;
-
-    Lease(org.scaletrain.internal.Optimizer raw) {
-      this.raw = raw;
-    }
-
-    synchronized void close() {
-      if (buffers == 0) {
-        raw.close();
-        raw.keeps = null;
-      }
-      closing = true;
-    }
-
-    /** A buffer has gone. */
-    synchronized void give() {
-      if (--buffers == 0 && closing) {
-        raw.close();
-        raw.keeps = null;
-      }
-    }
   }
 }

@@ -3,13 +3,14 @@ package org.scaletrain;
 import java.util.ArrayList;
 import java.util.List;
 
-/** How {@link Model#read} finds parameters by name. */
+/** How {@link Model#read}, {@link Model#load}, {@link Checkpoint#load} and {@link Trainer#resume} find tensors by name. */
 public final class ReadOptions {
   private boolean partial;
   private final List<String> from = new ArrayList<>();
   private final List<String> to = new ArrayList<>();
+  private final List<String> names = new ArrayList<>();
 
-  /** All parameters by their own names. */
+  /** All by their own names. */
   public ReadOptions() {}
 
   /** Read what fits by name, and report the rest. */
@@ -18,14 +19,36 @@ public final class ReadOptions {
     return this;
   }
 
-  /** A name of the stream by a name of the model; {@code *}, once in each, stands for any text. */
+  /** A name of what is read by a name of the model; {@code *}, once in each, stands for any text. */
   public ReadOptions rename(String from, String to) {
     this.from.add(from);
     this.to.add(to);
     return this;
   }
 
+  /** Only those of the model whose names fit this pattern, or another that was given: {@code "block.*.weight"}. */
+  public ReadOptions only(String pattern) {
+    names.add(pattern);
+    return this;
+  }
+
   ReadReport read(org.scaletrain.internal.Model model, Object stream) {
-    return (ReadReport) model.read_from(stream, partial, from.toArray(String[]::new), to.toArray(String[]::new));
+    return (ReadReport) model.read_from(stream, partial, texts(from), texts(to), texts(names));
+  }
+
+  LoadReport load(org.scaletrain.internal.Model model, org.scaletrain.internal.Checkpoint checkpoint, String name) {
+    return (LoadReport) model.load_from(checkpoint, Checkpoint.named(name), partial, texts(from), texts(to), texts(names));
+  }
+
+  LoadReport load(org.scaletrain.internal.Checkpoint checkpoint, Batch arrays, String name) {
+    return (LoadReport) checkpoint.load_to(arrays.pairs(), Checkpoint.named(name), partial, texts(from), texts(to), texts(names));
+  }
+
+  LoadReport resume(org.scaletrain.internal.Trainer trainer, org.scaletrain.internal.Checkpoint checkpoint, String name) {
+    return (LoadReport) trainer.resume_from(checkpoint, Checkpoint.named(name), partial, texts(from), texts(to), texts(names));
+  }
+
+  private static String[] texts(List<String> list) {
+    return list.toArray(String[]::new);
   }
 }

@@ -14,6 +14,9 @@ package org.scaletrain;
  * @param milliseconds it took
  * @param memoryBytes of the context's buffers
  * @param gradientNoiseScale NaN: not measured, or not known yet
+ * @param saveError why a save of {@link Trainer#saveEvery} failed, told once; null: none did
+ * @param savedStep of the newest checkpoint that these saves brought to the disk; -1: none yet
  */
 public record StepReport(boolean skipped, long step, double loss, double lr, double gradNorm, double lossScale, long tokens,
-    double tokensPerSecond, double milliseconds, long memoryBytes, double gradientNoiseScale) {}
+    double tokensPerSecond, double milliseconds, long memoryBytes, double gradientNoiseScale, String saveError,
+    long savedStep) {}

@@ -22,6 +22,7 @@ import java.util.function.Predicate;
  */
 public final class Trainer extends Handle {
   private static final int RATE = 2;
+  private static final double NANOSECONDS_A_MINUTE = 60e9;
 
   private final org.scaletrain.internal.Trainer raw;
   private final Model model;
@@ -289,6 +290,51 @@ public final class Trainer extends Handle {
   @OfC("st_trainer_write_report")
   public void writeReport(Path path, Map<String, ?> facts) {
     raw.write_report(path.toString(), Json.options(facts));
+  }
+
+  /** All that this run is; returns when it is on the disk. */
+  public void save(Checkpoint checkpoint) {
+    save(checkpoint, Map.of());
+  }
+
+  /** The same, with texts and numbers of the program's own. */
+  @OfC("st_trainer_save")
+  public void save(Checkpoint checkpoint, Map<String, ?> metadata) {
+    raw.save(given(checkpoint, "Trainer.save").raw, Json.options(metadata));
+  }
+
+  /** Copies the state and returns; the files are written while training goes on. An error is the pending one's. */
+  public Pending beginSave(Checkpoint checkpoint, Map<String, ?> metadata) {
+    return new Pending(raw.save_async(given(checkpoint, "Trainer.beginSave").raw, Json.options(metadata)), raw);
+  }
+
+  /**
+   * From now on saves in the background after each step that is a multiple of {@code steps} (0: none), and so long after the last save
+   * began (zero: never). Errors are told in the next step's report. checkpoint null: no more.
+   */
+  @OfC("st_trainer_save_every")
+  public void saveEvery(Checkpoint checkpoint, long steps, Duration time) {
+    if (checkpoint == null) {
+      raw.save_no_more();
+    } else {
+      raw.save_every(checkpoint.raw, steps, Call.nanoseconds(given(time, "Trainer.saveEvery: time")) / NANOSECONDS_A_MINUTE);
+    }
+  }
+
+  /** Goes on from the newest checkpoint that is whole, bit by bit as the run that was not interrupted. */
+  public LoadReport resume(Checkpoint checkpoint) {
+    return resume(checkpoint, null, new ReadOptions());
+  }
+
+  /** The same from the checkpoint of a name; null: the newest that is whole. After an error the trainer is what it was. */
+  @OfC("st_trainer_resume")
+  public LoadReport resume(Checkpoint checkpoint, String name, ReadOptions options) {
+    enter("Trainer.resume");
+    try {
+      return given(options, "Trainer.resume").resume(raw, given(checkpoint, "Trainer.resume").raw, name);
+    } finally {
+      inUse.setRelease(false);
+    }
   }
 
   @Override
