@@ -50,7 +50,8 @@ std::string read_file(const std::string& path, int64_t most) {
 void make_folders(const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string folder = path.substr(0, end);
-    if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST && kind_of(folder) != PathKind::folder) refuse("make folder", folder, errno);
+    const int reason = mkdir(folder.c_str(), 0777) == 0 ? EEXIST : errno;
+    if (reason != EEXIST && kind_of(folder) != PathKind::folder) refuse("make folder", folder, reason);
     if (end == std::string::npos) break;
   }
   if (kind_of(path) != PathKind::folder) refuse("make folder", path, ENOTDIR);

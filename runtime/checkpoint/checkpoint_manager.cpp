@@ -213,7 +213,7 @@ void CheckpointManager::State::write(Manifest manifest, const std::vector<Writte
 
 std::string CheckpointManager::State::commit(Manifest& manifest, const std::vector<WrittenTensor>& tensors) {
   written.done = written.all = 0;
-  const std::string name = writer.begin(manifest.step);
+  std::string name = writer.begin(manifest.step);
   try {
     manifest.checkpoint = name;
     manifest.sequence = writer.next_sequence();
@@ -255,6 +255,7 @@ void CheckpointManager::State::remove_older() {
     const std::lock_guard lock(mutex);
     std::erase_if(known, [&](const RetainedCheckpoint& checkpoint) { return checkpoint.name == name; });
   }
+  writer.remove_leftovers();
 }
 
 CheckpointManager::CheckpointManager(std::string folder, ManagerOptions options, std::shared_ptr<MemorySource> memory, Logger log) {

@@ -158,13 +158,7 @@ std::string RunFolderWriter::part_path(std::string_view name) const { return tex
 
 RunFolderWriter::RunFolderWriter(std::string path) : folder_(std::move(path)) {
   take_lock();
-  for (const std::string& name : folder_.leftovers()) {
-    const std::string leftover = folder_.path_to(name);
-    if (!name.starts_with(kLatest))
-      os::remove_folder(leftover);
-    else
-      os::remove_file(leftover);
-  }
+  remove_leftovers();
   // One whose manifest is no good may have had the highest: `latest` knows it.
   if (const auto latest = folder_.latest()) sequence_ = latest->sequence;
   for (const CheckpointEntry& entry : folder_.list()) sequence_ = std::max(sequence_, entry.sequence);
@@ -198,11 +192,21 @@ void RunFolderWriter::set_latest(const std::string& name, int64_t sequence) {
   os::write_file_atomically(folder_.path_to(kLatest), [&](const auto& write) { write(std::as_bytes(std::span(line))); });
 }
 
+void RunFolderWriter::remove_leftovers() {
+  for (const std::string& name : folder_.leftovers()) {
+    const std::string leftover = folder_.path_to(name);
+    if (name.starts_with(kLatest))
+      os::remove_file(leftover);
+    else
+      os::remove_folder(leftover);
+  }
+}
+
 void RunFolderWriter::discard(const std::string& name) noexcept {
   try {
     os::remove_folder(part_path(name));
   } catch (...) {
-    return;  // of a disk that says no: the next begin() or the next start removes it
+    return;  // the disk says no: remove_leftovers() will
   }
 }
 

@@ -79,6 +79,8 @@ class RunFolderWriter {
   void discard(const std::string& name) noexcept;
   /// Removes a committed one, so that a kill in between leaves a leftover; fine where it is not there. False: somebody reads it.
   bool remove(const std::string& name);
+  /// What a killed process left, and what discard() and remove() could not do on a disk that said no. Between saves.
+  void remove_leftovers();
 
  private:
   void take_lock();

@@ -139,6 +139,12 @@ ssize_t pwrite(int file, const void* bytes, size_t size, off_t offset) {
 
 ssize_t pwrite64(int file, const void* bytes, size_t size, off64_t offset) { return pwrite(file, bytes, size, offset); }
 
+int sync_file_range(int file, off64_t offset, off64_t size, unsigned int flags) {
+  char rest[64];
+  snprintf(rest, sizeof rest, " %lld @%lld", (long long)size, (long long)offset);
+  return write_fails("sync_file_range", file, rest) ? -1 : (int)syscall(SYS_sync_file_range, file, offset, size, flags);
+}
+
 int fsync(int file) { return write_fails("fsync", file, "") ? -1 : (int)syscall(SYS_fsync, file); }
 
 int renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned int flags) {

@@ -28,7 +28,7 @@ class Run : public testing::Test {
 
   /// One more checkpoint of that step, as a save makes it; its name.
   static std::string save(RunFolderWriter& writer, int64_t step) {
-    const std::string name = writer.begin(step);
+    std::string name = writer.begin(step);
     Manifest manifest;
     manifest.checkpoint = name;
     manifest.step = step;
