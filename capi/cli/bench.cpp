@@ -48,7 +48,7 @@ Command bench_command(CLI::App& app) {
            "openblas,blis,onednn,mkl, "
            "each from the system, the .venv or the file named by SCALETRAIN_OPENBLAS and so on; or none [all]");
   add_text(*command, "--shapes", options->shapes, "all: the longer list of shapes or sizes, too");
-  add_text(*command, "--shape", options->shape, "gemm: this one alone, MxNxK");
+  add_text(*command, "--shape", options->shape, "gemm: this one alone, MxNxK; checkpoint: so many MiB alone");
   add_text(*command, "--dtype", options->dtype, "gemm: of the operands, fp32, bf16, fp16 or all; step: the precision, fp32 or bf16 [fp32]");
   command->add_flag("--tiles", options->tiles, "gemm: the speed of every tile size instead, for one shape [1024x1024x1024]");
   command->add_flag("--memory", options->memory, "step: what it takes of memory at contexts 512 to 4096, instead");

@@ -1,4 +1,4 @@
-"""`scaletrain bench step` and `optimizer` measure PyTorch beside us where it is installed, and says why not where it is not."""
+"""`scaletrain bench step`, `optimizer` and `checkpoint` measure PyTorch beside us where it is installed, and say why not where it is not."""
 
 import json
 import os
@@ -117,6 +117,34 @@ while read line; do echo '{"check": 41.5, "seconds": 0.001}'; done
             done = self.bench(self.folder / "nowhere", *option)
             self.assertEqual(done.returncode, 2, option)
             self.assertIn(option[0].lstrip("-"), done.stderr)
+
+
+class BenchCheckpoint(CommandLineTest):
+    def test_says_what_a_save_and_a_load_cost(self):
+        command = [PROGRAM, "bench", "checkpoint", "--rounds", "2", "--shape", "3", "--against", "none", "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TMPDIR": str(self.folder)}, timeout=300)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        result = json.loads(done.stdout)
+        rows = {row["name"]: row for row in result["rows"]}
+        self.assertEqual(list(rows), ["snapshot 3 MiB", "write 3 MiB", "load 3 MiB", "step during a flush of 3 MiB"])
+        self.assertEqual({row["unit"] for row in rows.values()}, {"MB/s", "steps/s"})
+        for row in rows.values():
+            self.assertGreater(row["own"], 0)
+            self.assertGreater(row["limit_fraction"], 0)
+        self.assertEqual(list(self.folder.glob("scaletrain-bench-*")), [])
+
+    def test_a_peer_that_is_not_there_is_the_reason(self):
+        environment = {**os.environ, "SCALETRAIN_PYTHON": "/nowhere", "TMPDIR": str(self.folder)}
+        command = [PROGRAM, "bench", "checkpoint", "--rounds", "1", "--shape", "1"]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+        self.assertRegex(done.stdout, r"pytorch is absent: no /nowhere; name a python with torch")
+        self.assertEqual(done.returncode, 0)
+
+    def test_a_size_that_is_none_is_refused(self):
+        for size in ("0", "big", "-3"):
+            done = subprocess.run([PROGRAM, "bench", "checkpoint", "--shape", size], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("--shape", done.stderr)
 
 
 if __name__ == "__main__":
