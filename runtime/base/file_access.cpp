@@ -92,12 +92,17 @@ void OutputFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
   }
 }
 
-void OutputFile::start_writeback(int64_t offset, int64_t bytes) {
-#if defined(SYNC_FILE_RANGE_WRITE)
-  sync_file_range(file_, offset, bytes, SYNC_FILE_RANGE_WRITE);
-#endif
-  // What lies before may be on the disk by now, and only what is there can be dropped.
-  if (offset > 0) posix_fadvise(file_, 0, offset, POSIX_FADV_DONTNEED);
+void OutputFile::start_writeback(int64_t offset, int64_t bytes) { write_back(offset, bytes, SYNC_FILE_RANGE_WRITE); }
+
+void OutputFile::finish_writeback(int64_t offset, int64_t bytes) {
+  write_back(offset, bytes, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+  posix_fadvise(file_, offset, bytes, POSIX_FADV_DONTNEED);
+}
+
+void OutputFile::write_back(int64_t offset, int64_t bytes, unsigned how) {
+  // An error that this tells of is not told again by fsync. That a file system cannot do it is none.
+  if (sync_file_range(file_, offset, bytes, how) != 0 && errno != EINVAL && errno != ENOSYS && errno != ESPIPE)
+    fail_write("write", path_, offset);
 }
 
 void OutputFile::sync() {

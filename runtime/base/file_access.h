@@ -24,14 +24,19 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   void write_at(int64_t offset, std::span<const std::byte> bytes);
-  /// Asks the system to begin writing this range to the disk, and not to keep what it has written of it: a checkpoint of many gigabytes
-  /// neither piles up in memory until sync() nor pushes out what others have there. Only a wish: cannot fail.
+  /// Asks the system to begin writing this range to the disk, so that a checkpoint of many gigabytes does not pile up in memory until
+  /// sync().
   void start_writeback(int64_t offset, int64_t bytes);
+  /// Waits for what it began, and asks it not to keep the range in memory, where it would push out what others have there. Neither makes
+  /// anything durable: that is sync()'s.
+  void finish_writeback(int64_t offset, int64_t bytes);
   void sync();
   void close();
   const std::string& path() const { return path_; }
 
  private:
+  void write_back(int64_t offset, int64_t bytes, unsigned how);
+
   std::string path_;
   int file_;
 };

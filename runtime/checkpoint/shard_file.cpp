@@ -15,7 +15,7 @@ namespace {
 // Small enough that the system copies from the cache what the checksum has just read.
 constexpr size_t kPiece = 256 << 10;
 static_assert(kChecksumBlock % kPiece == 0);
-constexpr int64_t kWritebackBytes = 8 << 20;
+constexpr int64_t kWritebackBytes = 8 << 20, kUnderWay = 64 << 20;
 constexpr double kGrace = 0.05;      // seconds that a writer who was held up may catch up
 constexpr double kLookEvery = 0.02;  // seconds between two looks at whether it is cancelled
 
@@ -53,9 +53,11 @@ class ShardWriter::Output {
   void append(std::span<const std::byte> bytes) {
     file_.write_at(end_, bytes);
     end_ += static_cast<int64_t>(bytes.size());
-    if (end_ - begun_ < kWritebackBytes) return;
-    file_.start_writeback(begun_, end_ - begun_);
-    begun_ = end_;
+    if (const int64_t full = end_ / kWritebackBytes * kWritebackBytes; full > begun_) {
+      file_.start_writeback(begun_, full - begun_);
+      begun_ = full;
+    }
+    for (; begun_ - written_ > kUnderWay; written_ += kWritebackBytes) file_.finish_writeback(written_, kWritebackBytes);
   }
   /// How many bytes there are, all of them on the disk.
   int64_t finish() {
@@ -66,7 +68,7 @@ class ShardWriter::Output {
 
  private:
   os::OutputFile file_;
-  int64_t end_ = 0, begun_ = 0;  // of what has been written, and of that what is on its way to the disk
+  int64_t end_ = 0, begun_ = 0, written_ = 0;  // what there is, what is on its way to the disk, what has arrived
 };
 
 void ShardWriter::wait_for_turn(int64_t bytes) {

@@ -70,7 +70,7 @@ TEST_F(FileAccess, WritesAndReadsAtAnyOffset) {
     file.write_at(4, bytes_of_text("efgh"));
     file.write_at(0, bytes_of_text("abcd"));
     file.start_writeback(0, 8);
-    file.start_writeback(4, 4);
+    file.finish_writeback(0, 8);
     file.sync();
     file.close();
   }

@@ -272,6 +272,24 @@ TEST_F(CheckpointWriter, SaysWhichCallOfTheDiskFailedAndLeavesNoManifest) {
   EXPECT_EQ(failures, 4 + 9 + 6 + 1);  // 3 shards and the manifest; 3 headers, 5 tensors, the manifest; 4 files, the folder twice
 }
 
+// What writing back tells of, fsync does not tell again.
+TEST_F(CheckpointWriter, TakesAnErrorOfWritingBackForOneAndAFileSystemThatCannotForNone) {
+  add("t", TensorKind::host, DType::u8, {9 << 20});
+  failing_disk_watch(folder_.c_str(), nullptr);
+  failing_disk_fail("sync_file_range", "1", EIO);
+  try {
+    write();
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::io);
+    EXPECT_EQ(error.place.tensor, "t");
+    EXPECT_NE(error.message().find("Input/output error"), std::string::npos) << error.message();
+  }
+  renew();
+  failing_disk_fail("sync_file_range", "1+", EINVAL);
+  expect_as_written(write());
+}
+
 TEST_F(CheckpointWriter, NamesTheTensorThatTheDiskDidNotTake) {
   add_some_of_each_kind();
   failing_disk_watch(folder_.c_str(), nullptr);
