@@ -7,7 +7,7 @@ namespace {
 struct Affine {
   double scale, shift;
   template <class B>
-  B operator()(const B& x) const {
+  [[gnu::always_inline]] B operator()(const B& x) const {
     using T = typename B::value_type;
     return B(static_cast<T>(scale)) * x + B(static_cast<T>(shift));
   }

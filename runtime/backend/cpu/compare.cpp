@@ -1,5 +1,7 @@
 // c = a test b, as bool. The portable set's in every table: no set has vectors for it, and each had 18 kB of the same.
-#include "backend/cpu/pointwise.h"
+#include "backend/cpu/convert.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/segments.h"
 #include "backend/cpu/table.h"
 
 namespace st::cpu::ST_ISA {

@@ -7,7 +7,7 @@ namespace {
 
 struct Exp {
   template <class B>
-  B operator()(const B& x) const {
+  ST_VECTOR_INLINE B operator()(const B& x) const {
     return exp_of(x);
   }
 };

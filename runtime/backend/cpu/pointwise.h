@@ -1,40 +1,47 @@
 // Elementwise kernels: a functor on vectors is all that an op's file holds. Inputs broadcast to the output; bf16 and f16 are computed in
-// float; integers go through the functor's static `whole` where it has one.
+// float; integers go through the functor's static `whole` where it has one. Per functor and type only its loop is compiled: the walk and
+// the tails are pointwise_walk.cpp's.
 #pragma once
 
 #include <utility>
 
 #include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/segments.h"
+#include "backend/cpu/pointwise_walk.h"
 
 namespace st::cpu::ST_ISA {
 
-/// out[i] = f(in[0][i], ...) for i < n. kMoves: bit k set when input k advances, else it stands still.
+/// kMoves: bit k set when input k advances, else it stands still.
 template <unsigned kMoves, class T, class F, size_t N, size_t... I>
-void apply_moving(const F& f, const std::array<const T*, N>& in, T* out, int64_t n, std::index_sequence<I...>) {
+void run_moving(const F& f, const std::array<const T*, N>& from, T* out, int64_t n, std::index_sequence<I...>) {
   using B = Batch<Compute<T>>;
-  constexpr int64_t L = kLanes<Compute<T>>;
-  const B still[] = {((kMoves >> I) & 1) != 0 ? B(0) : B(widen(in[I][0]))...};
-  int64_t i = 0;
-  for (; i + L <= n; i += L) store(out + i, B(f((((kMoves >> I) & 1) != 0 ? load(in[I] + i) : still[I])...)));
-  if (i < n) store_tail(out + i, B(f((((kMoves >> I) & 1) != 0 ? load_tail(in[I] + i, n - i, Compute<T>(1)) : still[I])...)), n - i);
+  const B still[] = {((kMoves >> I) & 1) != 0 ? B(0) : B(widen(from[I][0]))...};
+  for (int64_t i = 0; i < n; i += kLanes<Compute<T>>) store(out + i, B(f((((kMoves >> I) & 1) != 0 ? load(from[I] + i) : still[I])...)));
 }
 
-template <class T, class F, size_t N>
-void apply(const F& f, const std::array<const T*, N>& in, const std::array<bool, N>& moves, T* out, int64_t n) {
+/// A PointwiseRun on vectors of N inputs.
+template <size_t N, class T, class F>
+void run_vectors(const void* functor, const void* a, const void* b, unsigned moves, void* out, int64_t n) {
   constexpr auto indices = std::make_index_sequence<N>{};
-  if constexpr (N == 2) {
-    if (!moves[0]) return apply_moving<2>(f, in, out, n, indices);
-    if (!moves[1]) return apply_moving<1>(f, in, out, n, indices);
+  const F f = *static_cast<const F*>(functor);  // a copy: a store may alias what is behind a reference
+  T* const to = static_cast<T*>(out);
+  if constexpr (N == 1) {
+    run_moving<1>(f, std::array{static_cast<const T*>(a)}, to, n, indices);
+  } else {
+    const std::array in{static_cast<const T*>(a), static_cast<const T*>(b)};
+    if ((moves & 1) == 0) return run_moving<2>(f, in, to, n, indices);
+    if ((moves & 2) == 0) return run_moving<1>(f, in, to, n, indices);
+    run_moving<3>(f, in, to, n, indices);
   }
-  apply_moving<(1U << N) - 1>(f, in, out, n, indices);
 }
 
+/// A PointwiseRun on integers, one by one.
 template <class T, class F>
-void apply_whole(const std::array<const T*, 2>& in, const std::array<bool, 2>& moves, T* out, int64_t n) {
-  const int64_t a = moves[0], b = moves[1];
-  for (int64_t i = 0; i < n; ++i) out[i] = F::whole(in[0][i * a], in[1][i * b]);
+void run_whole(const void* /*functor*/, const void* a, const void* b, unsigned moves, void* out, int64_t n) {
+  const T *const x = static_cast<const T*>(a), *const y = static_cast<const T*>(b);
+  T* const to = static_cast<T*>(out);
+  const int64_t step_x = moves & 1, step_y = moves >> 1;
+  for (int64_t i = 0; i < n; ++i) to[i] = F::whole(x[i * step_x], y[i * step_y]);
 }
 
 template <class F, class T>
@@ -42,42 +49,39 @@ concept OnWhole = requires(T x) {
   F::whole(x, x);
 };
 
-template <class T, class F, size_t N>
-void pointwise_of(const Call& call, const F& f) {
-  std::array<const Shape*, N> shapes;
-  std::array<const T*, N> base;
-  for (size_t k = 0; k < N; ++k) {
-    shapes[k] = &call.in[k].shape;
-    base[k] = call.in[k].template as<const T>();
-  }
-  T* const out = call.out[0].template as<T>();
-  const Segments<N> segments(call.out[0].shape, shapes);
-  std::array<bool, N> moves;
-  for (size_t k = 0; k < N; ++k) moves[k] = segments.inner_stride(k) != 0;
-  call.workers->run_range(segments.elements, kGrain, [&](int64_t begin, int64_t end) {
-    segments.walk(begin, end, [&](int64_t to, const std::array<int64_t, N>& from, int64_t length) {
-      std::array<const T*, N> in;
-      for (size_t k = 0; k < N; ++k) in[k] = base[k] + from[k];
-      if constexpr (std::is_integral_v<T>) {
-        apply_whole<T, F>(in, moves, out + to, length);
-      } else {
-        apply<T>(f, in, moves, out + to, length);
-      }
-    });
-  });
+/// Null where F is not computed in T.
+template <size_t N, class T, class F>
+constexpr PointwiseRun run_of() {
+  if constexpr (kIsFloat<T>) return kIsComputed<T> ? run_vectors<N, T, F> : nullptr;
+  if constexpr (!kIsFloat<T> && OnWhole<F, T>) return run_whole<T, F>;
+  return nullptr;
 }
 
 /// Runs `f` over all elements; N inputs of the output's dtype.
 template <size_t N, class F>
 void pointwise(std::string_view op, const Call& call, const F& f) {
-  with_computed_type(call.out[0].dtype, [&](auto t) {
-    using T = decltype(t);
-    if constexpr (kIsFloat<T> || (OnWhole<F, T> && !std::is_same_v<T, bool>)) {
-      pointwise_of<T, F, N>(call, f);
-    } else {
-      fail(Code::unsupported, text(op, ": the cpu backend does not compute it in ", call.out[0].dtype, "; cast first"));
+  const auto loop = [&]() -> PointwiseLoop {
+    switch (call.out[0].dtype) {
+      case DType::f32:
+        return {op, run_of<N, float, F>(), kLanes<float>};
+      case DType::f64:
+        return {op, run_of<N, double, F>(), kLanes<double>};
+      case DType::bf16:
+        return {op, run_of<N, bf16, F>(), kLanes<float>};
+      case DType::f16:
+        return {op, run_of<N, f16, F>(), kLanes<float>};
+      case DType::i32:
+        return {op, run_of<N, int32_t, F>()};
+      case DType::i64:
+        return {op, run_of<N, int64_t, F>()};
+      case DType::u8:
+        return {op, run_of<N, uint8_t, F>()};
+      case DType::boolean:
+        break;
     }
-  });
+    return {op};
+  }();
+  run_pointwise(call, N, loop, &f);
 }
 
 /// Integers wrap: signed overflow is computed in the unsigned type.

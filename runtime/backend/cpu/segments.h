@@ -2,11 +2,12 @@
 // segments along the last one, where each input either advances with the output or stands still.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "base/shape.h"
 
-namespace st::cpu::ST_ISA {
+namespace st::cpu {
 
 template <size_t N>
 struct Segments {
@@ -86,7 +87,8 @@ struct Segments {
     }
   }
 
+  int64_t inner_size() const { return size[static_cast<size_t>(rank - 1)]; }
   int64_t inner_stride(size_t input) const { return stride[input][static_cast<size_t>(rank - 1)]; }
 };
 
-}  // namespace st::cpu::ST_ISA
+}  // namespace st::cpu

@@ -11,6 +11,8 @@
 #include <type_traits>
 #include <xsimd/xsimd.hpp>
 
+#include "backend/cpu/grain.h"
+
 namespace st::cpu::ST_ISA {
 
 template <class T>
@@ -21,7 +23,6 @@ using F64 = Batch<double>;
 template <class T>
 constexpr int64_t kLanes = static_cast<int64_t>(Batch<T>::size);
 
-constexpr int64_t kGrain = 16384;    // elements of one task of an elementwise kernel: about 10 us, and three arrays of it fit in L2
 constexpr int64_t kRowBlock = 32;    // rows added into one partial sum of a column reduction
 constexpr int64_t kSumBlock = 1024;  // elements added in float lanes before the sum goes on in double
 

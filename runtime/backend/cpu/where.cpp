@@ -1,5 +1,7 @@
 // c = condition ? a : b; moves bits, so one loop serves all types of a size
-#include "backend/cpu/pointwise.h"
+#include "backend/cpu/grain.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/segments.h"
 
 namespace st::cpu::ST_ISA {
 namespace {

@@ -74,6 +74,7 @@ void add_elementwise(std::vector<CpuOpCase>& cases) {
   cases.push_back({"add a row", Op::add, {floats(kFlat, 1), floats({1031}, 2)}});
   cases.push_back({"sub a column", Op::sub, {floats(kFlat, 1), floats({67, 1}, 2)}});
   cases.push_back({"mul by a scalar", Op::mul, {floats({}, 1), floats(kFlat, 2)}});
+  cases.push_back({"mul of short rows", Op::mul, {floats({9001, 7}, 1), floats({9001, 1}, 2)}});
   cases.push_back({"add crosswise", Op::add, {floats({17, 1, 19, 1}, 1), floats({23, 1, 29}, 2)}});
   cases.push_back({"div", Op::div, {floats(kFlat, 1), positive(kFlat, 2)}});
   cases.push_back({"pow", Op::pow, {positive(kFlat, 1), floats(kFlat, 2, 3)}});
