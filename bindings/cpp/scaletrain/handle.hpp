@@ -2,6 +2,7 @@
 #pragma once
 
 #include <scaletrain/context.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
@@ -138,7 +139,7 @@ class Handle {
   /// read() makes a call and copies texts that are the library's until its next one: meanwhile other texts and close() are Busy.
   template <class Read>
   auto reading(const Read& read) const {
-    const Reading reading(is_read_);
+    const Reading reading(reader_);
     return read();
   }
   template <class Call>
@@ -154,7 +155,7 @@ class Handle {
   /// close() where a garbage collector ends the object: a thread that is inside of a call of it finds the host's functions there, and a
   /// call that comes later a handle that is over.
   void end() {
-    const Reading reading(is_read_);
+    const Reading reading(reader_);
     conclude(destroy(get()), host_.get(), nullptr);
     handle_ = nullptr;
   }
@@ -172,21 +173,24 @@ class Handle {
 
   class Reading {
    public:
-    explicit Reading(std::atomic<bool>& is_read) : is_read_(is_read) {
-      if (is_read.exchange(true))
+    explicit Reading(std::atomic<pid_t>& reader) : reader_(reader) {
+      pid_t before = 0;
+      const pid_t here = getpid();
+      // In the child of a fork who read stayed in the parent: the call goes on, to the library's own word for it.
+      if (!reader.compare_exchange_strong(before, here) && before == here)
         throw Error(Status::busy, "another thread reads a text of this object, or ends it; call again when it has");
     }
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;
-    ~Reading() { is_read_ = false; }
+    ~Reading() { reader_ = 0; }
 
    private:
-    std::atomic<bool>& is_read_;
+    std::atomic<pid_t>& reader_;
   };
 
   std::shared_ptr<Host> host_;
   std::atomic<T*> handle_{nullptr};
-  mutable std::atomic<bool> is_read_{false};
+  mutable std::atomic<pid_t> reader_{0};  // the process of the thread that is reading
 };
 
 /// How the nouns see each other's hosts, and the bindings the end of a handle.
