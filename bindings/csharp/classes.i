@@ -6,16 +6,32 @@
   }
 }
 
-// A model's weights from a function; the report is also there where names did not fit and the call fails.
+// What is read by name: a model's weights from a function or a checkpoint, arrays and trainers from a checkpoint. A report is also there where
+// names did not fit and the call fails.
 %extend scaletrain::Model {
   scaletrain::ReadReport read_from(const scaletrain::ReadFunction& read, bool partial, const std::vector<std::string>& from,
-                                   const std::vector<std::string>& to) {
-    scaletrain::ReadOptions options;
-    options.partial = partial;
-    for (size_t i = 0; i < from.size() && i < to.size(); ++i) options.renames.push_back({from[i], to[i]});
+                                   const std::vector<std::string>& into, const std::vector<std::string>& names) {
     scaletrain::ReadReport report;
-    $self->read(read, options, report);
+    $self->read(read, csharp::read_options(partial, from, into, names), report);
     return report;
+  }
+  scaletrain::LoadReport load_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
+                                   const std::vector<std::string>& from, const std::vector<std::string>& into,
+                                   const std::vector<std::string>& names) {
+    return $self->load(checkpoint, name, csharp::read_options(partial, from, into, names));
+  }
+}
+%extend scaletrain::Trainer {
+  scaletrain::LoadReport resume_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
+                                     const std::vector<std::string>& from, const std::vector<std::string>& into,
+                                     const std::vector<std::string>& names) {
+    return $self->resume(checkpoint, name, csharp::read_options(partial, from, into, names));
+  }
+}
+%extend scaletrain::Checkpoint {
+  scaletrain::LoadReport load_to(const scaletrain::Views& to, const std::string& name, bool partial, const std::vector<std::string>& from,
+                                 const std::vector<std::string>& into, const std::vector<std::string>& names) {
+    return $self->load(to, name, csharp::read_options(partial, from, into, names));
   }
 }
 

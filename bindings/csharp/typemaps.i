@@ -3,6 +3,7 @@
 // and what the library refused become exceptions when the call has returned (ScaleTrain/Failure.cs). None of SWIG's own callbacks is used.
 %{
 #include "csharp/native/callback.hpp"
+#include "csharp/native/options.hpp"
 
 namespace csharp = scaletrain::csharp;
 
@@ -64,6 +65,8 @@ namespace csharp = scaletrain::csharp;
 }
 %enddef
 %ended(Accumulator)
+%ended(Checkpoint)
+%ended(CheckpointOptions)
 %ended(Context)
 %ended(ContextOptions)
 %ended(Data)
@@ -215,6 +218,8 @@ namespace csharp = scaletrain::csharp;
 %report(ParameterInfo)
 %report(ValueInfo)
 %report(ReadReport)
+%report(LoadReport)
+%report(SaveProgress)
 %told(scaletrain::Views)
 %told(std::vector<scaletrain::Value>)
 %typemap(ctype) scaletrain::StepReport* "const void*"  // null: not whole yet

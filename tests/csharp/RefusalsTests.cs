@@ -223,7 +223,7 @@ public class RefusalsTests {
     using (Trainer trainer = Nets.Of(context, data)) trainer.Step();
     Assert.AreEqual(Nets.Rows, length);
     using (var optimizer = new Optimizer(context, new Batch { { "w", new float[4] } })) {
-      OptimizerState moment = optimizer.State()["moment1.w"];
+      StateArray moment = optimizer.State()["moment1.w"];
       moment.Dims[0] = 1 << 20;
       Assert.AreEqual(4, moment.Memory<float>().Length);
       Assert.AreEqual(4, moment.ToArray<float>().Length);

@@ -1,3 +1,5 @@
+using System.Collections.Generic;
+
 namespace ScaleTrain {
 
 /// <summary>Gradient accumulation by itself, over the program's own gradients. A step is backward and <see cref="Add"/>, again and again until
@@ -42,6 +44,12 @@ public sealed class Accumulator : Handle {
   /// <summary>Between two steps only.</summary>
   [OfC("st_accumulator_set_steps")]
   public void SetSteps(long steps) { native.set_steps(steps); }
+
+  /// <summary>Its own memory by name, for a checkpoint in the middle of a step; written to, it goes on from there.</summary>
+  [OfC("st_accumulator_state_views")]
+  public IReadOnlyDictionary<string, StateArray> State() {
+    lock (native) return StateArray.All(Safe, native.state());
+  }
 }
 
 }

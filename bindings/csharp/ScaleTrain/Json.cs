@@ -104,6 +104,25 @@ internal static class Json {
     return json;
   }
 
+  /// <summary>An object of texts that the library wrote, {"a":"b","c":"d"}; "": none.</summary>
+  internal static Dictionary<string, string> Texts(string json) {
+    var all = new Dictionary<string, string>();
+    string key = null;
+    for (int i = 0; i < json.Length; ++i) {
+      if (json[i] != '"') continue;
+      int begin = i;
+      for (++i; json[i] != '"'; ++i) if (json[i] == '\\') ++i;
+      string text = Unquote(json.Substring(begin, i + 1 - begin));
+      if (key == null) {
+        key = text;
+      } else {
+        all[key] = text;
+        key = null;
+      }
+    }
+    return all;
+  }
+
   private static string Unquote(string json) {
     var text = new StringBuilder();
     for (int i = 1; i < json.Length - 1; ++i) {

@@ -1,6 +1,5 @@
 using System.Collections.Generic;
 using System.IO;
-using System.Linq;
 using System.Runtime.InteropServices;
 using System.Threading.Tasks;
 using System;
@@ -107,13 +106,20 @@ public sealed class Model : Handle {
   public void Write(Stream to) { native.write(Bridge.Strong(Safe, new StreamEnd(Given(to, "to")))); }
 
   /// <summary>Parameters from a safetensors stream. partial: reads what fits by name, and reports the rest. rename: names of the stream to names of the
-  /// model; "*", once, stands for any text.</summary>
+  /// model; "*", once, stands for any text. names: only parameters whose names fit one of these patterns.</summary>
   [OfC("st_model_read")]
-  public ReadReport Read(Stream from, bool partial = false, IReadOnlyDictionary<string, string> rename = null) {
+  public ReadReport Read(Stream from, bool partial = false, IReadOnlyDictionary<string, string> rename = null, IReadOnlyCollection<string> names = null) {
     Given(from, "from");
-    KeyValuePair<string, string>[] names = rename == null ? new KeyValuePair<string, string>[0] : rename.ToArray();
-    byte[] ofStream = Writing.Of(names.Select(name => name.Key).ToArray()), ofModel = Writing.Of(names.Select(name => Given(name.Value, "rename: the name for \"" + name.Key + "\"")).ToArray());
-    return new ReadReport(native.read_from(Bridge.Strong(Safe, new StreamEnd(from)), partial, ofStream, ofModel));
+    LoadOptions.Raw raw = LoadOptions.Of(partial, rename, names);
+    return new ReadReport(native.read_from(Bridge.Strong(Safe, new StreamEnd(from)), raw.Partial, raw.From, raw.Into, raw.Names));
+  }
+
+  /// <summary>The weights alone, from a checkpoint; name null: the newest that is whole.</summary>
+  [OfC("st_model_load")]
+  public LoadReport Load(Checkpoint checkpoint, string name = null, LoadOptions options = null) {
+    Given(checkpoint, "checkpoint");
+    LoadOptions.Raw raw = LoadOptions.Of(options);
+    return new LoadReport(native.load_from(checkpoint.native, name ?? "", raw.Partial, raw.From, raw.Into, raw.Names));
   }
 
   /// <summary>What is known about one parameter.</summary>

@@ -64,50 +64,8 @@ public sealed class Optimizer : Handle {
 
   /// <summary>Its own memory by name, for a checkpoint; written to, it goes on from there.</summary>
   [OfC("st_optimizer_state_views")]
-  public IReadOnlyDictionary<string, OptimizerState> State() {
-    var all = new Dictionary<string, OptimizerState>();
-    lock (native) {
-      Record told = native.state();
-      for (long left = told.Integer(); left > 0; --left) {
-        string name = told.Text();
-        DType dtype = NativeArrays.Next(ref told, out long[] dims, out long bytes, out IntPtr address);
-        all[name] = new OptimizerState(Safe, dtype, dims, address);
-      }
-    }
-    return all;
-  }
-}
-
-/// <summary>An array of an optimizer's state.</summary>
-public sealed class OptimizerState {
-  private readonly NativeHandle owner;
-  private readonly IntPtr address;
-  private readonly long size;  // dims are an array, and whoever gets them may write to them
-
-  internal OptimizerState(NativeHandle owner, DType dtype, long[] dims, IntPtr address) {
-    this.owner = owner;
-    this.address = address;
-    DType = dtype;
-    Dims = dims;
-    size = View.SizeOf(dims);
-  }
-
-  /// <summary>What its elements are.</summary>
-  public DType DType { get; }
-  /// <summary>Outermost first.</summary>
-  public long[] Dims { get; }
-
-  /// <summary>Its elements, where they lie. Keeps the memory in place, also after the optimizer is disposed of, while this <c>Memory</c> is held: hold on
-  /// to it as long as to spans of it.</summary>
-  public Memory<T> Memory<T>() where T : struct {
-    DTypes.RequireFit(DType, typeof(T));
-    return new NativeMemory<T>(owner.Open, address, size).Memory;
-  }
-
-  /// <summary>A copy of its elements.</summary>
-  public T[] ToArray<T>() where T : struct {
-    DTypes.RequireFit(DType, typeof(T));
-    return NativeMemory<T>.Copy(owner.Open, address, size);
+  public IReadOnlyDictionary<string, StateArray> State() {
+    lock (native) return StateArray.All(Safe, native.state());
   }
 }
 

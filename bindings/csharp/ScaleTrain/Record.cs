@@ -35,6 +35,12 @@ internal unsafe struct Record {
     return text;
   }
 
+  /// <summary>An empty text is none.</summary>
+  internal string TextOrNull() {
+    string text = Text();
+    return text.Length == 0 ? null : text;
+  }
+
   internal long[] Integers() {
     var all = new long[Integer()];
     for (int i = 0; i < all.Length; ++i) all[i] = Integer();

@@ -26,11 +26,16 @@ public struct StepReport {
   public long MemoryBytes { get; private set; }
   /// <summary>NaN: not measured, or not known yet.</summary>
   public double GradientNoiseScale { get; private set; }
+  /// <summary>Why a save of <see cref="Trainer.SaveEvery"/> failed, told once; null: none did.</summary>
+  public string SaveError { get; private set; }
+  /// <summary>Of the newest checkpoint that these saves brought to the disk; -1: none yet.</summary>
+  public long SavedStep { get; private set; }
 
   internal static StepReport Of(Record told) {
     return new StepReport {
       Skipped = told.Flag(), Step = told.Integer(), Loss = told.Real(), Lr = told.Real(), GradNorm = told.Real(), LossScale = told.Real(),
-      Tokens = told.Integer(), TokensPerSecond = told.Real(), Milliseconds = told.Real(), MemoryBytes = told.Integer(), GradientNoiseScale = told.Real()
+      Tokens = told.Integer(), TokensPerSecond = told.Real(), Milliseconds = told.Real(), MemoryBytes = told.Integer(), GradientNoiseScale = told.Real(),
+      SaveError = told.TextOrNull(), SavedStep = told.Integer()
     };
   }
 }

@@ -242,6 +242,36 @@ public sealed class Trainer : Handle {
   [OfC("st_trainer_write_report")]
   public void WriteReport(string path, object facts = null) { native.write_report(Given(path, "path"), Json.OfOptions(facts)); }
 
+  /// <summary>All that this run is; returns when it is on the disk. metadata: texts and numbers of the program's own; JSON text, a dictionary or an anonymous
+  /// object.</summary>
+  [OfC("st_trainer_save")]
+  public void Save(Checkpoint checkpoint, object metadata = null) { native.save(Given(checkpoint, "checkpoint").native, Json.OfOptions(metadata)); }
+
+  /// <summary>Copies the state and returns; the files are written while training goes on. An error is the pending one's.</summary>
+  public Pending BeginSave(Checkpoint checkpoint, object metadata = null) {
+    return new Pending(native.save_async(Given(checkpoint, "checkpoint").native, Json.OfOptions(metadata)), Safe);
+  }
+
+  /// <summary>The same as a task: the state is copied when this returns.</summary>
+  public Task SaveAsync(Checkpoint checkpoint, object metadata = null) { return BeginSave(checkpoint, metadata).AsTask(); }
+
+  /// <summary>From now on saves in the background after each step that is a multiple of <paramref name="steps"/> (0: none), and so long after the last save
+  /// began (null: never). Errors are told in the next step's report. checkpoint null: no more.</summary>
+  [OfC("st_trainer_save_every")]
+  public void SaveEvery(Checkpoint checkpoint, long steps = 0, TimeSpan? time = null) {
+    if (checkpoint == null) native.save_no_more();
+    else native.save_every(checkpoint.native, steps, time?.TotalMinutes ?? 0);
+  }
+
+  /// <summary>Goes on from a checkpoint (name null: the newest that is whole), bit by bit as the run that was not interrupted. After an error the trainer is
+  /// what it was.</summary>
+  [OfC("st_trainer_resume")]
+  public LoadReport Resume(Checkpoint checkpoint, string name = null, LoadOptions options = null) {
+    Given(checkpoint, "checkpoint");
+    LoadOptions.Raw raw = LoadOptions.Of(options);
+    using (Turn.Of(Safe, "Trainer.Resume")) return new LoadReport(native.resume_from(checkpoint.native, name ?? "", raw.Partial, raw.From, raw.Into, raw.Names));
+  }
+
   /// <summary>Uses up a cancel that no call has met: without a forward, that is all that apply does.</summary>
   private void ForgetCancel() {
     try { native.apply(); } catch (ScaleTrainException) {}

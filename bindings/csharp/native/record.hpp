@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <scaletrain/checkpoint.hpp>
 #include <scaletrain/context.hpp>
 #include <scaletrain/data.hpp>
 #include <scaletrain/graph.hpp>
@@ -67,6 +68,8 @@ inline const void* record(const StepReport& report) {
       .add(report.milliseconds)
       .add(report.memory_bytes)
       .add(report.gradient_noise_scale)
+      .add(report.save_error)
+      .add(report.saved_step)
       .done();
 }
 inline const void* record(const OptimizerReport& report) {
@@ -90,6 +93,30 @@ inline const void* record(const ParameterInfo& info) {
 }
 inline const void* record(const ValueInfo& info) { return Record().add(info.dtype).add(info.dims).done(); }
 inline const void* record(const ReadReport& report) { return Record().add(report.read).add(report.missing).add(report.unexpected).done(); }
+inline const void* record(const LoadReport& report) {
+  return Record()
+      .add(report.step)
+      .add(report.name)
+      .add(report.metadata)
+      .add(report.read)
+      .add(report.missing)
+      .add(report.unexpected)
+      .add(report.skipped)
+      .add(report.changed)
+      .done();
+}
+inline const void* record(const SaveProgress& now) {
+  return Record()
+      .add(now.bytes_done)
+      .add(now.bytes_all)
+      .add(now.waiting)
+      .add(now.saved)
+      .add(now.failed)
+      .add(now.saved_step)
+      .add(now.blocked_seconds)
+      .add(now.write_seconds)
+      .done();
+}
 inline const void* record(const std::vector<Value>& values) {
   Record all;
   all.add(static_cast<int64_t>(values.size()));

@@ -1,0 +1,33 @@
+using System.Collections.Generic;
+using System.Linq;
+
+namespace ScaleTrain {
+
+/// <summary>How tensors of a checkpoint are found by name.</summary>
+public sealed class LoadOptions {
+  /// <summary>Load what fits by name, and report the rest; false: all must fit.</summary>
+  public bool Partial { get; set; }
+  /// <summary>Names of the checkpoint to names of what is loaded; "*", once in each, stands for any text.</summary>
+  public IReadOnlyDictionary<string, string> Rename { get; set; }
+  /// <summary>Only what has a name that fits one of these patterns, "block.*.weight"; null or none: all.</summary>
+  public IReadOnlyCollection<string> Names { get; set; }
+
+  /// <summary>As the library takes them.</summary>
+  internal struct Raw {
+    internal bool Partial;
+    internal byte[] From, Into, Names;
+  }
+
+  internal static Raw Of(LoadOptions options) { return options == null ? Of(false, null, null) : Of(options.Partial, options.Rename, options.Names); }
+
+  internal static Raw Of(bool partial, IReadOnlyDictionary<string, string> rename, IReadOnlyCollection<string> names) {
+    KeyValuePair<string, string>[] pairs = rename == null ? new KeyValuePair<string, string>[0] : rename.ToArray();
+    return new Raw {
+      Partial = partial, From = Writing.Of(pairs.Select(pair => pair.Key).ToArray()),
+      Into = Writing.Of(pairs.Select(pair => Handle.Given(pair.Value, "rename: the name for \"" + pair.Key + "\"")).ToArray()),
+      Names = Writing.Of(names ?? new string[0])
+    };
+  }
+}
+
+}

@@ -1,0 +1,20 @@
+// Options that C# gives as lists.
+#pragma once
+
+#include <scaletrain/model.hpp>
+#include <string>
+#include <vector>
+
+namespace scaletrain::csharp {
+
+/// from and into: the two names of each rename.
+inline ReadOptions read_options(bool partial, const std::vector<std::string>& from, const std::vector<std::string>& into,
+                                const std::vector<std::string>& names) {
+  ReadOptions options;
+  options.partial = partial;
+  for (size_t i = 0; i < from.size() && i < into.size(); ++i) options.renames.push_back({from[i], into[i]});
+  options.names = names;
+  return options;
+}
+
+}  // namespace scaletrain::csharp
