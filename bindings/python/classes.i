@@ -1,16 +1,29 @@
 // What classes have for Python alone, and functions for scaletrain/*.py.
 
-// A model's weights from a function: (read, missing, unexpected), also in the error where names did not fit.
+// Loads: which tensors are taken, and by which names, is arguments.
 %extend scaletrain::Model {
-  PyObject* read_from(const scaletrain::ReadFunction& read, bool partial, const std::vector<std::string>& from,
-                      const std::vector<std::string>& to) {
-    scaletrain::ReadOptions options;
-    options.partial = partial;
-    for (size_t i = 0; i < from.size() && i < to.size(); ++i) options.renames.push_back({from[i], to[i]});
-    scaletrain::ReadReport report;
-    $self->read(read, options, report);
-    const python::Gil gil;
-    return python::to_python(report);
+  scaletrain::ReadReport read_from(const scaletrain::ReadFunction& read, bool partial, const std::vector<std::string>& from,
+                                   const std::vector<std::string>& to, const std::vector<std::string>& names) {
+    return $self->read(read, python::load_options(partial, from, to, names));
+  }
+  scaletrain::LoadReport load_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
+                                   const std::vector<std::string>& from, const std::vector<std::string>& to,
+                                   const std::vector<std::string>& names) {
+    return $self->load(checkpoint, name, python::load_options(partial, from, to, names));
+  }
+}
+%extend scaletrain::Trainer {
+  scaletrain::LoadReport resume_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
+                                     const std::vector<std::string>& from, const std::vector<std::string>& to,
+                                     const std::vector<std::string>& names) {
+    return $self->resume(checkpoint, name, python::load_options(partial, from, to, names));
+  }
+}
+%extend scaletrain::Checkpoint {
+  scaletrain::LoadReport load_into(const scaletrain::Views& arrays, const std::string& name, bool partial,
+                                   const std::vector<std::string>& from, const std::vector<std::string>& to,
+                                   const std::vector<std::string>& names) {
+    return $self->load(arrays, name, python::load_options(partial, from, to, names));
   }
 }
 

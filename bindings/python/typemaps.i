@@ -3,6 +3,7 @@
 %{
 #include "python/native/callback.hpp"
 #include "python/native/interrupt.hpp"
+#include "python/native/load_options.hpp"
 
 namespace python = scaletrain::python;
 
@@ -82,6 +83,7 @@ namespace python = scaletrain::python;
 %long_call(scaletrain::Trainer::apply)
 %long_call(scaletrain::Trainer::evaluate)
 %long_call(scaletrain::Trainer::evaluate_average)
+%long_call(scaletrain::Trainer::resume_from)
 %long_call(scaletrain::Predictor::run)
 %long_call(scaletrain::Predictor::generate)
 
@@ -184,6 +186,9 @@ namespace python = scaletrain::python;
 %report(Evaluation)
 %report(MemoryStats)
 %report(ParameterInfo)
+%report(ReadReport)
+%report(LoadReport)
+%report(SaveProgress)
 %report(ValueInfo)
 %typemap(out) scaletrain::StepReport* {
   if ($1 == nullptr) {
@@ -298,7 +303,6 @@ namespace python = scaletrain::python;
 
 // classes.i has these in Python's shape.
 %ignore scaletrain::ReadOptions;
-%ignore scaletrain::ReadReport;
 %ignore scaletrain::Model::read(const ReadFunction&, const ReadOptions&, ReadReport&) const;
 %ignore scaletrain::Tensor::view;
 %ignore scaletrain::Tensor::to_dlpack;

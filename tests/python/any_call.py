@@ -20,7 +20,7 @@ import numpy
 
 import scaletrain as st
 
-NOUNS = [st.Accumulator, st.Context, st.Data, st.Gemm, st.Graph, st.LossScaler, st.Model, st.Optimizer, st.PackedMatrix, st.Pending,
+NOUNS = [st.Accumulator, st.Checkpoint, st.Context, st.Data, st.Gemm, st.Graph, st.LossScaler, st.Model, st.Optimizer, st.PackedMatrix, st.Pending,
          st.Predictor, st.Recipe, st.Schedule, st.Tensor, st.Trainer, st.Value]  # fmt: skip
 FUNCTIONS = [st.clip_norm, st.features, st.live_handles, st.require, st.version, *(f for f in vars(st.ops).values() if inspect.isfunction(f))]
 FREE = {"run": 3, "generate": 3}  # would go on for ever where a number is large
@@ -58,7 +58,8 @@ class Player:
         self.things += [model, data, graph, graph.input("x", "f32", (st.BATCH, 3)), graph.parameter("w", (3, 4)), st.Recipe(batch=64),
                         st.Trainer(model, {"batch": 64}, data), st.Trainer(model.clone(), {"batch": 64}), st.Predictor(model),
                         st.Tensor.of(context, x), st.Optimizer(context, {"w": x.copy()}), st.Gemm(context, 4, 4, 4), Square(self.choose),
-                        st.Model.builtin(context, "gpt", layers=1, width=8, heads=1, context=8, vocabulary=16)]  # fmt: skip
+                        st.Model.builtin(context, "gpt", layers=1, width=8, heads=1, context=8, vocabulary=16),
+                        st.Checkpoint(context, self.choose.choice(["run", "x"]))]  # fmt: skip
 
     def number(self) -> Any:
         return self.choose.choice([0, 1, 2, 3, 4, 8, 64, -1, -2, 1.0, 0.5, 1e-3, math.nan, math.inf, -math.inf, 1e308, True, False,
@@ -77,6 +78,9 @@ class Player:
         if self.choose.random() < 0.2:
             made.flags.writeable = False
         return self.choose.choice([made, made, made, st.Bf16(made), array.array("f", [1, 2]), bytearray(8), memoryview(b"abcd")])
+
+    def by_name(self) -> Any:
+        return {self.choose.choice(["x", "y", "w"]): self.an_array() for _ in range(self.choose.randrange(3))}
 
     def function(self) -> Any:
         def anything(*_: Any) -> Any:
@@ -117,6 +121,8 @@ class Player:
         if name in FREE and parameter.name in ("steps", "tokens"):
             return self.choose.choice([-1, 0, 1, 3, 5, None, "x"])
         wanted = str(parameter.annotation)
+        if parameter.name == "bytes_per_second":  # a slow save would be waited for
+            return self.choose.choice([0, 1e9, -1, math.nan, math.inf, "x"])
         if "HostOp" in wanted:  # what a context holds no collector sees: an op that holds the context would stay
             return self.choose.choice([Square(self.choose), None, 3])
         fitting = [thing for thing in self.things if type(thing).__name__ in wanted]
@@ -124,7 +130,7 @@ class Player:
             return self.choose.choice(fitting)
         if self.choose.random() < 0.3:
             return self.value()
-        for word, make in (("Array", self.an_array), ("Callable", self.function), ("Batch", self.value), ("str", self.text),
+        for word, make in (("Mapping[str, Array]", self.by_name), ("Array", self.an_array), ("Callable", self.function), ("Batch", self.value), ("str", self.text),
                            ("int", self.number), ("float", self.number)):  # fmt: skip
             if word in wanted:
                 return make()

@@ -1,7 +1,8 @@
-"""What test_leaks.py looks at from below: 200 steps, and the other long calls, errors and callbacks among them. leak_trial.py [leak]"""
+"""What test_leaks.py looks at from below: 200 steps, and the other long calls, saves, errors and callbacks among them. leak_trial.py [leak]"""
 
 import gc
 import sys
+import tempfile
 
 import numpy
 
@@ -9,7 +10,7 @@ import scaletrain as st
 from scaletrain import native
 
 
-def main(leak: bool) -> None:
+def main(folder: str, leak: bool) -> None:
     x = numpy.linspace(-3, 3, 64, dtype=numpy.float32).reshape(64, 1)
     batch = {"x": x, "y": numpy.sin(x)}
     with st.Context(threads=2, log=lambda *record: None) as context:
@@ -20,7 +21,9 @@ def main(leak: bool) -> None:
         trainer.run(200, lambda report: None)
         predictor = st.Predictor(model)
         out = numpy.empty((64, 1), numpy.float32)
-        for _ in range(20):
+        checkpoint = st.Checkpoint(context, folder, keep_last=2)
+        trainer.save_every(checkpoint, 25)
+        for round in range(20):
             predictor.run({"x": x}, {"prediction": out})
             trainer.forward(batch)
             trainer.backward()
@@ -28,16 +31,20 @@ def main(leak: bool) -> None:
             optimizer = st.Optimizer(context, {"w": out}, optimizer="adamw")
             optimizer.step([x])
             numpy.from_dlpack(st.Tensor.of(context, out)).sum()
-            for wrong in (lambda: trainer.step({"x": x}), lambda: trainer.run(300, lambda report: 1 / 0)):
+            checkpoint.save_async(round + 1000, batch, metadata={"note": "in the background"}).result()
+            checkpoint.load({"x": out, "z": out.copy()}, partial=True, rename={"y": "z"}, names=["*"])
+            for wrong in (lambda: trainer.step({"x": x}), lambda: trainer.run(300, lambda report: 1 / 0),
+                          lambda: checkpoint.load({"none": out}), lambda: trainer.resume(checkpoint)):  # fmt: skip
                 try:
                     wrong()
                 except (st.ScaleTrainError, ZeroDivisionError):
                     pass
     if leak:
         native.Schedule('{"lr": 0.1}').thisown = False
-    del context, model, trainer, predictor, optimizer
+    del context, model, trainer, predictor, optimizer, checkpoint
     gc.collect()
 
 
 if __name__ == "__main__":
-    main("leak" in sys.argv)
+    with tempfile.TemporaryDirectory() as folder:
+        main(folder, "leak" in sys.argv)

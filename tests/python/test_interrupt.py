@@ -65,6 +65,18 @@ def test_an_evaluation_ends(context):
     train.step()
 
 
+def test_a_wait_for_a_save_ends_and_the_save_goes_on(context, tmp_path):
+    checkpoint = st.Checkpoint(context, tmp_path, bytes_per_second=1e6)
+    pending = checkpoint.save_async(1, {"x": numpy.ones(150_000, numpy.float32)})  # 0.6 s
+    for wait in (checkpoint.wait, pending.result):
+        interrupt_in(0.02)
+        with pytest.raises(KeyboardInterrupt):
+            wait()
+    assert not pending.done()
+    pending.result()
+    assert checkpoint.verify()["problems"] == []
+
+
 def test_a_handler_of_the_program_is_left_alone(context):
     seen = []
     before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))

@@ -32,7 +32,7 @@ def test_steps_leave_memory_flat(context):
     flat(lambda: data.run(data.step().step + 5, lambda report: None), 200)
 
 
-def test_objects_leave_memory_flat_and_no_handle():
+def test_objects_leave_memory_flat_and_no_handle(tmp_path):
     handles = st.live_handles()
     array = numpy.ones((4, 4), numpy.float32)
 
@@ -46,7 +46,7 @@ def test_objects_leave_memory_flat_and_no_handle():
         trainer = st.Trainer(model, {"batch": 4}, data)
         made = [st.Tensor.of(context, array), st.Tensor(context, "f32", (3,)), st.Recipe(), st.Schedule(), st.LossScaler(context),
                 st.Predictor(model), st.Gemm(context, 4, 4, 4), st.Optimizer(context, {"w": array}, optimizer="sgd"),
-                st.Accumulator(context, 2, [array])]  # fmt: skip
+                st.Accumulator(context, 2, [array]), st.Checkpoint(context, tmp_path / "run")]  # fmt: skip
         numpy.from_dlpack(made[0])
         trainer.set_schedule(lambda k: 0.1)
         if make.count % 2:
@@ -55,7 +55,7 @@ def test_objects_leave_memory_flat_and_no_handle():
         make.count += 1
 
     make.count = 0
-    flat(make, 100_000 // 15 if long_trials() else 100_000 // 150)  # 15 objects a round
+    flat(make, 100_000 // 16 if long_trials() else 100_000 // 160)  # 16 objects a round
     gc.collect()
     assert st.live_handles() == handles
 

@@ -1,6 +1,7 @@
 // Reports and lists as Python's own: named tuples of the Python layer's, lists of numbers and texts.
 #pragma once
 
+#include <scaletrain/checkpoint.hpp>
 #include <scaletrain/context.hpp>
 #include <scaletrain/gemm.hpp>
 #include <scaletrain/graph.hpp>
@@ -34,6 +35,7 @@ std::vector<Integer> integers_of(PyObject* object, const char* name) {
 }
 
 inline std::vector<std::string> texts_of(PyObject* object, const char* name) {
+  if (PyUnicode_Check(object) != 0) refuse_type(std::string(name) + ": a list of texts is wanted, not one, " + shown(object));
   const Object list = made(PySequence_Tuple(object));
   std::vector<std::string> all;
   for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i)
@@ -86,11 +88,12 @@ inline PyObject* to_python(const std::vector<std::string>& texts) {
 }
 
 inline PyObject* to_python(const StepReport& report) {
-  return construct(
-      "StepReport",
-      Py_BuildValue("(NLddddLddLd)", PyBool_FromLong(report.skipped ? 1 : 0), static_cast<long long>(report.step), report.loss, report.lr,
-                    report.grad_norm, report.loss_scale, static_cast<long long>(report.tokens), report.tokens_per_second,
-                    report.milliseconds, static_cast<long long>(report.memory_bytes), report.gradient_noise_scale));
+  return construct("StepReport",
+                   Py_BuildValue("(NLddddLddLdNL)", PyBool_FromLong(report.skipped ? 1 : 0), static_cast<long long>(report.step),
+                                 report.loss, report.lr, report.grad_norm, report.loss_scale, static_cast<long long>(report.tokens),
+                                 report.tokens_per_second, report.milliseconds, static_cast<long long>(report.memory_bytes),
+                                 report.gradient_noise_scale, report.save_error.empty() ? Py_NewRef(Py_None) : to_python(report.save_error),
+                                 static_cast<long long>(report.saved_step)));
 }
 inline PyObject* to_python(const OptimizerReport& report) {
   return construct("OptimizerReport", Py_BuildValue("(NLdd)", PyBool_FromLong(report.skipped ? 1 : 0), static_cast<long long>(report.step),
@@ -124,6 +127,19 @@ inline PyObject* to_python(const ParameterInfo& info) {
 inline PyObject* to_python(const ReadReport& report) {
   return construct("ReadReport",
                    Py_BuildValue("(LNN)", static_cast<long long>(report.read), to_python(report.missing), to_python(report.unexpected)));
+}
+/// Its metadata is JSON still.
+inline PyObject* to_python(const LoadReport& report) {
+  return construct("LoadReport", Py_BuildValue("(LNNLNNNN)", static_cast<long long>(report.step), to_python(report.name),
+                                               to_python(report.metadata), static_cast<long long>(report.read), to_python(report.missing),
+                                               to_python(report.unexpected), to_python(report.skipped), to_python(report.changed)));
+}
+inline PyObject* to_python(const SaveProgress& progress) {
+  return construct("SaveProgress",
+                   Py_BuildValue("(LLLLLLdd)", static_cast<long long>(progress.bytes_done), static_cast<long long>(progress.bytes_all),
+                                 static_cast<long long>(progress.waiting), static_cast<long long>(progress.saved),
+                                 static_cast<long long>(progress.failed), static_cast<long long>(progress.saved_step),
+                                 progress.blocked_seconds, progress.write_seconds));
 }
 inline PyObject* to_python(const ValueInfo& info) { return Py_BuildValue("(iN)", static_cast<int>(info.dtype), to_python(info.dims)); }
 

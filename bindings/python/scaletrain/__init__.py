@@ -13,6 +13,7 @@ ScaleTrainError. Threads: each object serves one call at a time (others raise Bu
 from . import ops
 from .accumulator import Accumulator
 from .arrays import Array, Bf16
+from .checkpoint import Checkpoint
 from .context import Context, HostOp, LogFunction
 from .data import Data, FillFunction
 from .errors import (
@@ -43,7 +44,19 @@ from .optimizer import Optimizer, clip_norm
 from .pending import Pending
 from .predictor import Predictor
 from .recipe import Recipe
-from .reports import Evaluation, GemmInfo, MemoryStats, MemoryUse, OptimizerReport, ParameterInfo, ReadReport, StepReport, ValueInfo
+from .reports import (
+    Evaluation,
+    GemmInfo,
+    LoadReport,
+    MemoryStats,
+    MemoryUse,
+    OptimizerReport,
+    ParameterInfo,
+    ReadReport,
+    SaveProgress,
+    StepReport,
+    ValueInfo,
+)
 from .schedule import Schedule
 from .tensor import Tensor
 from .trainer import Batch, Trainer
@@ -51,10 +64,10 @@ from .trainer import Batch, Trainer
 __version__ = version()
 
 __all__ = [
-    "Accumulator", "Array", "BATCH", "Batch", "Bf16", "Busy", "CallbackError", "Cancelled", "CheckpointError", "Context", "Data",
-    "Evaluation", "FileNotFound", "FillFunction", "Gemm", "GemmInfo", "GemmLayout", "Graph", "HostOp", "InternalError", "InvalidArgument",
-    "InvalidHandle", "LogFunction", "LossScaler", "MemoryStats", "MemoryUse", "Model", "NotFinite", "NotFound", "Optimizer",
-    "OptimizerReport", "OutOfMemory", "PackedMatrix", "ParameterInfo", "Pending", "Predictor", "RankError", "ReadReport", "Recipe",
-    "ScaleTrainError", "Schedule", "StepReport", "Tensor", "Timeout", "Trainer", "Unavailable", "Unsupported", "Value", "ValueInfo",
-    "WrongState", "clip_norm", "features", "live_handles", "ops", "require", "version",
+    "Accumulator", "Array", "BATCH", "Batch", "Bf16", "Busy", "CallbackError", "Cancelled", "Checkpoint", "CheckpointError", "Context",
+    "Data", "Evaluation", "FileNotFound", "FillFunction", "Gemm", "GemmInfo", "GemmLayout", "Graph", "HostOp", "InternalError",
+    "InvalidArgument", "InvalidHandle", "LoadReport", "LogFunction", "LossScaler", "MemoryStats", "MemoryUse", "Model", "NotFinite",
+    "NotFound", "Optimizer", "OptimizerReport", "OutOfMemory", "PackedMatrix", "ParameterInfo", "Pending", "Predictor", "RankError",
+    "ReadReport", "Recipe", "SaveProgress", "ScaleTrainError", "Schedule", "StepReport", "Tensor", "Timeout", "Trainer", "Unavailable",
+    "Unsupported", "Value", "ValueInfo", "WrongState", "clip_norm", "features", "live_handles", "ops", "require", "version",
 ]  # fmt: skip

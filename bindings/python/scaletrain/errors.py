@@ -159,7 +159,7 @@ def error(
 ) -> ScaleTrainError:
     """The exception of the library's last error."""
     kind, name = _CLASSES.get(status, (InternalError, "internal"))
-    if kind is NotFound and file:
+    if kind is NotFound and file and not tensor:
         kind = FileNotFound
     made = kind(message, op=op, tensor=tensor, file=file, host=host, offset=offset, step=step, rank=rank, collective=collective)
     made.status = name

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import Any, BinaryIO, Callable, Mapping
+from typing import Any, BinaryIO, Callable, Mapping, Sequence
 
 from .arrays import Array, name_of, new_array
+from .checkpoint import Checkpoint, checkpoint_name
 from .context import Context
 from .errors import NotFound
 from .graph import Graph
 from .handle import Handle, native, of_c, to_json
+from .load_options import load_options, load_report
 from .pending import Pending
-from .reports import ParameterInfo, ReadReport
+from .reports import LoadReport, ParameterInfo, ReadReport
 
 
 class Model(Handle):
@@ -97,12 +99,33 @@ class Model(Handle):
         self._native.write(write)
 
     @of_c("st_model_read")
-    def read(self, source: BinaryIO | Callable[[int], Any], *, partial: bool = False, rename: Mapping[str, str] | None = None) -> ReadReport:
+    def read(
+        self,
+        source: BinaryIO | Callable[[int], Any],
+        *,
+        partial: bool = False,
+        rename: Mapping[str, str] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> ReadReport:
         """Parameters from a safetensors stream: a file that is open, or a function that gives at most so many bytes and b"" at the end.
 
         partial: read what fits by name, and report the rest. rename: names of the stream to names of the model; "*", once,
-        stands for any text: {"h.*.ln_1.weight": "block.*.attention_norm.gamma"}.
+        stands for any text: {"h.*.ln_1.weight": "block.*.attention_norm.gamma"}. names: patterns of the model's names, ["block.*.mlp.*"];
+        what fits none of them stays as it is, and is neither missing nor unexpected.
         """
-        names = dict(rename or {})
         read = getattr(source, "read", source)
-        return self._native.read_from(read, partial, list(names), list(names.values()))  # type: ignore[no-any-return]
+        return self._native.read_from(read, *load_options(partial, rename, names))  # type: ignore[no-any-return]
+
+    @of_c("st_model_load")
+    def load(
+        self,
+        checkpoint: Checkpoint,
+        name: str | None = None,
+        *,
+        partial: bool = False,
+        rename: Mapping[str, str] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> LoadReport:
+        """The weights alone out of a trainer's checkpoint: the newest that is whole, or `name`. partial, rename and names are read()'s."""
+        options = load_options(partial, rename, names)
+        return load_report(self._native.load_from(Checkpoint._native_of(checkpoint), checkpoint_name(name), *options))

@@ -19,6 +19,8 @@ class StepReport(NamedTuple):
     milliseconds: float
     memory_bytes: int
     gradient_noise_scale: float  # NaN: not measured, or not known yet
+    save_error: str | None  # why a save of Trainer.save_every failed, told once
+    saved_step: int  # of the newest checkpoint that such saves brought to the disk; -1: none yet
 
 
 class Evaluation(NamedTuple):
@@ -60,6 +62,28 @@ class ReadReport(NamedTuple):
     read: int
     missing: tuple[str, ...]  # in the model, not in what was read
     unexpected: tuple[str, ...]  # the other way round
+
+
+class LoadReport(NamedTuple):
+    step: int  # of the checkpoint that was loaded
+    name: str  # "step-00000120"
+    metadata: dict[str, str]
+    read: int  # tensors
+    missing: tuple[str, ...]  # asked for, and not in the checkpoint
+    unexpected: tuple[str, ...]  # the other way round
+    skipped: tuple[str, ...]  # newer checkpoints that are not whole, and why
+    changed: tuple[str, ...]  # of a trainer: keys of the recipe that differ, with both values
+
+
+class SaveProgress(NamedTuple):
+    bytes_done: int  # of the save that is being written
+    bytes_all: int  # 0: none is
+    waiting: int  # saves behind it
+    saved: int  # since the Checkpoint was made
+    failed: int
+    saved_step: int  # of the newest that is on the disk; -1: none
+    blocked_seconds: float  # that the last save kept its caller
+    write_seconds: float  # that the last one took to be written
 
 
 class ValueInfo(NamedTuple):

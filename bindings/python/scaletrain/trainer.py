@@ -6,16 +6,19 @@ import json
 import math
 import os
 import threading
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, Sequence
 
 from .arrays import Array, copy_of, new_array
+from .checkpoint import Checkpoint, Metadata, checkpoint_name, metadata_json
 from .data import Data
 from .errors import Cancelled, InvalidArgument
 from .handle import Handle, Owned, native, of_c, one_at_a_time, plain_json, to_json
+from .load_options import load_options, load_report
 from .model import Model
+from .pending import Pending
 from .progress import Progress
 from .recipe import Recipe, recipe_of
-from .reports import Evaluation, StepReport
+from .reports import Evaluation, LoadReport, StepReport
 
 _LONGEST = 1e9  # seconds: 64 bits of nanoseconds hold them
 
@@ -203,6 +206,39 @@ class Trainer(Handle):
     def explain(self) -> str:
         """Passes with their times, the program, memory by role: for people."""
         return self._native.explain()  # type: ignore[no-any-return]
+
+    @of_c("st_trainer_save")
+    def save(self, checkpoint: Checkpoint, *, metadata: Metadata | None = None) -> None:
+        """Saves all that the run is, and returns when it is on the disk."""
+        self._native.save(Checkpoint._native_of(checkpoint), metadata_json(metadata))
+
+    def save_async(self, checkpoint: Checkpoint, *, metadata: Metadata | None = None) -> Pending:
+        """Saves the run as it is now, while it goes on."""
+        return Pending(self._native.save_async(Checkpoint._native_of(checkpoint), metadata_json(metadata)))
+
+    @of_c("st_trainer_save_every")
+    def save_every(self, checkpoint: Checkpoint | None, steps: int = 0, *, minutes: float = 0) -> None:
+        """From now on steps save in the background: after each that is a multiple of `steps`, and when `minutes` have passed. Their reports
+        tell, in save_error, what went wrong. None: no more."""
+        if checkpoint is None:
+            self._native.save_no_more()
+        else:
+            self._native.save_every(Checkpoint._native_of(checkpoint), steps, minutes)
+
+    @of_c("st_trainer_resume")
+    def resume(
+        self,
+        checkpoint: Checkpoint,
+        name: str | None = None,
+        *,
+        partial: bool = False,
+        rename: Mapping[str, str] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> LoadReport:
+        """Goes on from the newest checkpoint that is whole, or from `name`: the steps from here on are those of the run that was not
+        interrupted. partial, rename and names are Model.read's, for weights and their optimizer state together."""
+        options = load_options(partial, rename, names)
+        return load_report(self._native.resume_from(Checkpoint._native_of(checkpoint), checkpoint_name(name), *options))
 
     @of_c("st_trainer_log")
     def log(self, path: str | os.PathLike[str]) -> None:
