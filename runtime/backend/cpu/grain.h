@@ -1,3 +1,4 @@
+// How elementwise work is cut into tasks: alike for every instruction set, and for what is compiled once for all of them.
 #pragma once
 
 #include <cstdint>
