@@ -54,6 +54,13 @@ st_checkpoint_options default_options() {
   return made;
 }
 
+void require_folder(const std::string& path) {
+  if (os::kind_of(path) == os::PathKind::folder) return;
+  Error error(Code::not_found, text("st_checkpoint_create: there is no folder ", path, "; without read_only it is made"));
+  error.place.file = path;
+  throw error;
+}
+
 std::vector<HostView> views_of(int64_t n, const st_named_view* theirs, const char* call,
                                HostView (*look)(std::string_view name, const st_view* view, const char* call)) {
   constexpr int64_t kMost = 1 << 20;
@@ -128,8 +135,7 @@ st_status st_checkpoint_create(st_context* context, const char* folder, const st
     object->is_one = os::kind_of(text(path, "/", kManifestName)) == os::PathKind::file;
     object->workers = shared->make_workers(shared->threads());
     if (theirs.read_only != 0) {
-      require(os::kind_of(path) == os::PathKind::folder, Code::not_found, "st_checkpoint_create: there is no folder ", path,
-              "; without read_only it is made");
+      require_folder(path);
     } else {
       check(!object->is_one, "st_checkpoint_create: ", path, " is a checkpoint itself; name the run's folder, or open it read_only");
       object->manager = std::make_unique<CheckpointManager>(path, ours, shared->memory(), shared->options().log);

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "base/json.h"
@@ -347,8 +348,16 @@ bool CheckpointManager::wait(int64_t milliseconds) {
   State& state = *state_;
   std::unique_lock lock(state.mutex);
   const auto idle = [&] { return state.ended == state.begun; };
-  if (milliseconds >= 0) return state.changed.wait_for(lock, std::chrono::milliseconds(std::min(milliseconds, kMost)), idle);
-  state.changed.wait(lock, idle);
+  if (milliseconds < 0)
+    state.changed.wait(lock, idle);
+  else if (!state.changed.wait_for(lock, std::chrono::milliseconds(std::min(milliseconds, kMost)), idle))
+    return false;
+  // A pending one is done a moment after its turn has ended, and only then can take_error() tell of it.
+  while (idle() && !std::ranges::all_of(state.pending, [](const auto& save) { return save->is_done(); })) {
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
   return true;
 }
 

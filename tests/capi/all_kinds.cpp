@@ -5,7 +5,7 @@
 namespace st::test {
 namespace {
 
-constexpr const char* kWritten[] = {"weights.safetensors", "report.html", "second_log.jsonl"};
+constexpr const char* kWritten[] = {"weights.safetensors", "report.html", "second_log.jsonl", "export.safetensors"};
 
 st_status append(void* user, const void* bytes, int64_t count) {
   static_cast<std::string*>(user)->append(static_cast<const char*>(bytes), static_cast<size_t>(count));
@@ -39,6 +39,7 @@ AllKinds::AllKinds(const st_context_options* options)
   for (const char* name : kWritten) std::filesystem::remove(path(name));
   EXPECT_TRUE(works(st_trainer_log(run.trainer, path("log.jsonl").c_str())));
   EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
+  make_checkpoint();
   view = {ST_F32, 1, beta_dims, nullptr, beta.data(), 64};
   named = {"x", view};
   EXPECT_TRUE(works(st_model_get(run.model, "final_norm.beta", &view)));
@@ -81,6 +82,20 @@ void AllKinds::make_gemm() {
   EXPECT_TRUE(works(st_gemm_pack(gemm, &square, packed.out())));
 }
 
+/// Saved once: the trainer of each AllKinds is the same.
+void AllKinds::make_checkpoint() {
+  static const CheckpointFolder saved;
+  if (!std::filesystem::exists(saved.path())) {
+    EXPECT_TRUE(works(st_checkpoint_create(run.context, saved.c_str(), nullptr, checkpoint.out())));
+    EXPECT_TRUE(works(st_trainer_save(run.trainer, checkpoint, nullptr, nullptr)));
+    checkpoint.reset();
+  }
+  std::filesystem::copy(saved.path(), folder.path(), std::filesystem::copy_options::recursive);
+  auto options = filled(st_checkpoint_options_init);
+  options.keep_last = 0;  // whatever calls save besides
+  EXPECT_TRUE(works(st_checkpoint_create(run.context, folder.c_str(), &options, checkpoint.out())));
+}
+
 EachHandle AllKinds::handles() const {
   return {static_cast<st_context*>(run.context),     static_cast<st_graph*>(graph),
           static_cast<st_model*>(run.model),         static_cast<st_data*>(run.data),
@@ -89,7 +104,7 @@ EachHandle AllKinds::handles() const {
           static_cast<st_pending*>(pending),         static_cast<st_gemm*>(gemm),
           static_cast<st_packed*>(packed),           static_cast<st_schedule*>(schedule),
           static_cast<st_loss_scaler*>(loss_scaler), static_cast<st_optimizer*>(optimizer),
-          static_cast<st_accumulator*>(accumulator)};
+          static_cast<st_accumulator*>(accumulator), static_cast<st_checkpoint*>(checkpoint)};
 }
 
 AnyHandle AllKinds::of(std::string_view kind) const {
@@ -113,8 +128,10 @@ std::string AllKinds::state() const {
   double weight = -1;
   EXPECT_TRUE(works(st_accumulator_weight(accumulator, &weight)));
   all += ", " + std::to_string(weight) + " tokens";
+  all += text_of<st_checkpoint>(st_checkpoint_list, checkpoint);
   all += text_of<st_graph>(st_graph_text, graph) + text_of<st_recipe>(st_recipe_json, run.recipe);
   all += " " + std::to_string(rows) + " rows, " + std::to_string(live) + " handles, " + std::to_string(callbacks) + " callbacks";
+  if (std::filesystem::exists(new_folder.path())) all += ", a new folder";
   for (const char* name : kWritten)
     if (std::filesystem::exists(path(name))) all += std::string(", ") + name;
   return all;

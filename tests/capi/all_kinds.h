@@ -6,14 +6,15 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoint_folder.h"
 #include "small_run.h"
 
 namespace st::test {
 
 /// As in st_live_handles and in messages.
-constexpr std::array<std::string_view, 15> kKindNames = {"context", "graph",     "model",       "data",      "recipe",
-                                                         "trainer", "predictor", "tensor",      "pending",   "gemm",
-                                                         "packed",  "schedule",  "loss_scaler", "optimizer", "accumulator"};
+constexpr std::array<std::string_view, 16> kKindNames = {"context",     "graph",     "model",       "data",      "recipe", "trainer",
+                                                         "predictor",   "tensor",    "pending",     "gemm",      "packed", "schedule",
+                                                         "loss_scaler", "optimizer", "accumulator", "checkpoint"};
 
 /// A handle of whatever kind a call wants, or what is none.
 class AnyHandle {
@@ -60,6 +61,8 @@ struct AllKinds {
   HeldLossScaler loss_scaler;   // no step is under way
   HeldOptimizer optimizer;      // of host_weight
   HeldAccumulator accumulator;  // of host_gradient, two micro-batches a step
+  CheckpointFolder folder;      // with one of the trainer as it is
+  HeldCheckpoint checkpoint;    // of it
 
   // What calls are given.
   st_value x = 0, tokens = 0, sequence = 0, loss = 0;
@@ -92,6 +95,8 @@ struct AllKinds {
   HeldLossScaler new_loss_scaler;
   HeldOptimizer new_optimizer;
   HeldAccumulator new_accumulator;
+  CheckpointFolder new_folder;
+  HeldCheckpoint new_checkpoint;
   st_view new_view{};
   st_value value = 0;
   const char* text = nullptr;
@@ -104,6 +109,7 @@ struct AllKinds {
   static const std::string& source_file();
   void make_graph();
   void make_gemm();
+  void make_checkpoint();
 };
 
 }  // namespace st::test

@@ -48,7 +48,8 @@ void expect_pairs_undisturbed(bool after_backward) {
     }
     if (each == &w)
       call_all(w, {.wrong_state = {"st_trainer_step", "st_trainer_run", "st_trainer_advance", "st_trainer_gradient", "st_trainer_digest",
-                                   "st_trainer_use_average", "st_trainer_log_end", "st_trainer_write_report"},
+                                   "st_trainer_use_average", "st_trainer_log_end", "st_trainer_write_report", "st_trainer_save",
+                                   "st_trainer_resume"},
                    .busy = {},
                    .left_out = {"st_trainer_forward", "st_trainer_backward", "st_trainer_apply", "st_trainer_cancel", "st_context_cancel",
                                 "st_trainer_destroy"},
@@ -84,12 +85,13 @@ TEST(BegunSteps, BetweenSlicesNothingDisturbsThem) {
     ASSERT_EQ(slice(w, at), at);
     const bool updates = st_predictor_refresh(w.predictor) == ST_BUSY;
     EXPECT_EQ(updates, at == slices - 1);
-    const Names readers = {"st_model_clone",     "st_model_blend",      "st_model_digest",     "st_model_get",
-                           "st_model_set",       "st_model_write_file", "st_model_write",      "st_model_read",
-                           "st_model_read_file", "st_predictor_create", "st_predictor_refresh"};
+    const Names readers = {"st_model_clone",     "st_model_blend",      "st_model_digest",      "st_model_get",
+                           "st_model_set",       "st_model_write_file", "st_model_write",       "st_model_read",
+                           "st_model_read_file", "st_predictor_create", "st_predictor_refresh", "st_model_load"};
     call_all(w, {.wrong_state = {"st_trainer_step", "st_trainer_run", "st_trainer_evaluate", "st_trainer_digest", "st_trainer_gradient",
                                  "st_trainer_forward", "st_trainer_backward", "st_trainer_apply", "st_trainer_log_end",
-                                 "st_trainer_write_report", "st_trainer_evaluate_average", "st_trainer_average", "st_trainer_use_average"},
+                                 "st_trainer_write_report", "st_trainer_evaluate_average", "st_trainer_average", "st_trainer_use_average",
+                                 "st_trainer_save", "st_trainer_resume"},
                  .busy = updates ? readers : Names{},
                  .left_out = {"st_trainer_advance", "st_trainer_cancel", "st_context_cancel", "st_trainer_destroy"},
                  .way_out = "st_trainer_advance"});

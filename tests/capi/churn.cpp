@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "small_run.h"
+#include "checkpoint_folder.h"
 
 namespace {
 
@@ -36,6 +36,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
   const std::string text = text_file("churn.txt", 300);
   const std::string weights = text + ".safetensors";
   const int64_t column = 16;
+  const CheckpointFolder folder;
   for (int i = 0; i < rounds; ++i) {
     HeldContext context;
     HeldGraph graph;
@@ -52,6 +53,8 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     HeldLossScaler loss_scaler;
     HeldOptimizer optimizer;
     HeldAccumulator accumulator;
+    HeldCheckpoint checkpoint;
+    HeldPending save;
     ASSERT_TRUE(works(st_context_create(&options, context.out())));
     ASSERT_TRUE(works(st_graph_create(context, graph.out())));
     sine_graph(graph);
@@ -75,6 +78,11 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     const st_named_view weight = {"w", b};
     ASSERT_TRUE(works(st_optimizer_create(context, nullptr, 1, &weight, optimizer.out())));
     ASSERT_TRUE(works(st_accumulator_create(context, 2, 1, &b, accumulator.out())));
+    ASSERT_TRUE(works(st_checkpoint_create(context, folder.c_str(), nullptr, checkpoint.out())));
+    if (i % 50 == 0) {  // the disk is waited for
+      ASSERT_TRUE(works(st_checkpoint_save(checkpoint, i, 1, &weight, nullptr, save.out())));
+      ASSERT_TRUE(works(st_trainer_save_every(trainer, checkpoint, 1, 0)));
+    }
     if (i == rounds / 10) resident = resident_bytes(watch);
   }
   const int64_t resident_after = resident_bytes(watch);

@@ -16,10 +16,10 @@ const HandleCall& destroy_of(std::string_view kind) {
   return *std::ranges::find_if(handle_calls(), [&](const HandleCall& row) { return row.is_destroy() && row.kind == kind; });
 }
 
-/// One thread calls until the handle is gone, another destroys it meanwhile.
-void destroy_during(const HandleCall& row) {
+/// One thread calls until the handle is gone, another destroys it meanwhile; that call is given `other`, of which it takes nothing.
+void destroy_during(const HandleCall& row, AllKinds& other) {
   using Clock = std::chrono::steady_clock;
-  AllKinds w, other;
+  AllKinds w;
   const AnyHandle handle = w.of(row.kind);
   std::atomic<int64_t> calls{0};
   std::thread caller([&] {
@@ -39,9 +39,10 @@ void destroy_during(const HandleCall& row) {
 }
 
 TEST(DestroyedInUse, ByAnotherThreadIsBusyOrGone) {
+  AllKinds other;
   for (const HandleCall& row : handle_calls()) {
     SCOPED_TRACE(std::string(row.function) + " " + row.argument);
-    if (!row.is_destroy()) destroy_during(row);
+    if (!row.is_destroy()) destroy_during(row, other);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "guest_life.h"
 
+#include "checkpoint_folder.h"
 #include "lending_host.h"
 
 namespace st::test {
@@ -25,6 +26,7 @@ class Life {
     train_on_text();
     train_on_rows();
     compute_the_loss();
+    save_and_resume();
     predict();
     look();
     fail();
@@ -53,6 +55,7 @@ class Life {
   void train_on_text();
   void train_on_rows();
   void compute_the_loss();
+  void save_and_resume();
   void predict();
   void look();
   void fail();
@@ -74,6 +77,8 @@ class Life {
   HeldLossScaler loss_scaler_;
   HeldOptimizer optimizer_;
   HeldAccumulator accumulator_;
+  CheckpointFolder folder_;
+  HeldCheckpoint checkpoint_;
   HeldPacked packed_;
   HeldSchedule schedule_;
   st_pending* pending_ = nullptr;
@@ -309,6 +314,34 @@ void Life::compute_the_loss() {
   CALL(st_trainer_apply(on_rows_, nullptr));
 }
 
+void Life::save_and_resume() {
+  const std::string cut = folder_.path() + ".cut", file = folder_.in("weights.safetensors");
+  const st_named_view own = {"w", {ST_F32, 1, values_dims_, nullptr, own_weight_, sizeof own_weight_}};
+  auto options = filled(st_checkpoint_options_init);
+  auto report = filled(st_load_report_init);
+  auto progress = filled(st_save_progress_init);
+  CALL(st_checkpoint_create(context_, folder_.c_str(), &options, checkpoint_.out()));
+  CALL(st_checkpoint_save(checkpoint_, 1, 1, &own, R"({"who": "a guest"})", &pending_));
+  CALL(st_pending_wait(pending_, -1));
+  CALL(st_pending_destroy(pending_));
+  CALL(st_checkpoint_load(checkpoint_, nullptr, 1, &own, nullptr, &report));
+  CALL(st_trainer_save(on_rows_, checkpoint_, nullptr, nullptr));
+  CALL(st_trainer_save_every(on_rows_, checkpoint_, 1, 0));
+  CALL(st_trainer_step(on_rows_, 0, nullptr, nullptr));
+  CALL(st_trainer_save_every(on_rows_, nullptr, 0, 0));
+  CALL(st_checkpoint_wait(checkpoint_, -1));
+  CALL(st_checkpoint_progress(checkpoint_, &progress));
+  CALL(st_checkpoint_list(checkpoint_, &answer_));
+  CALL(st_checkpoint_inspect(checkpoint_, nullptr, &answer_));
+  CALL(st_checkpoint_verify(checkpoint_, nullptr, &answer_));
+  CALL(st_checkpoint_hash(checkpoint_, nullptr, &answer_));
+  CALL(st_checkpoint_reshard(checkpoint_, nullptr, cut.c_str(), 2));
+  CALL(st_checkpoint_export(checkpoint_, nullptr, file.c_str(), 0));
+  CALL(st_trainer_resume(on_rows_, checkpoint_, nullptr, nullptr, &report));
+  CALL(st_model_load(own_, checkpoint_, nullptr, nullptr, &report));
+  std::filesystem::remove_all(cut);
+}
+
 void Life::predict() {
   auto generate = filled(st_generate_options_init);
   generate.tokens = 3;
@@ -359,6 +392,7 @@ void Life::end() {
   DESTROY(st_loss_scaler_destroy, loss_scaler_);
   DESTROY(st_optimizer_destroy, optimizer_);
   DESTROY(st_accumulator_destroy, accumulator_);
+  DESTROY(st_checkpoint_destroy, checkpoint_);
   DESTROY(st_packed_destroy, packed_);
   DESTROY(st_schedule_destroy, schedule_);
   DESTROY(st_model_destroy, clone_);

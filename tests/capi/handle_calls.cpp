@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 namespace st::test {
 namespace {
@@ -198,6 +199,41 @@ st_status set_steps(AnyHandle h) {
   return st_accumulator_set_steps(h, 2);
 }
 
+/// That of each AllKinds' trainer as it is made.
+constexpr const char* kFirst = "step-00000001";
+
+st_status make_checkpoint(AllKinds& w, AnyHandle h) {
+  return st_checkpoint_create(h, w.new_folder.c_str(), nullptr, fresh(w.new_checkpoint));
+}
+
+st_status save(AllKinds& w, AnyHandle h) { return st_checkpoint_save(h, 1, 1, &w.named, nullptr, fresh(w.new_pending)); }
+
+st_status load(AnyHandle h) {
+  float room[16];
+  const int64_t dims[] = {16};
+  const st_named_view to = {"final_norm.beta", {ST_F32, 1, dims, nullptr, room, sizeof room}};
+  auto options = filled(st_read_options_init);
+  auto report = filled(st_load_report_init);
+  options.partial = 1;
+  return st_checkpoint_load(h, kFirst, 1, &to, &options, &report);
+}
+
+st_status progress(AnyHandle h) {
+  auto now = filled(st_save_progress_init);
+  return st_checkpoint_progress(h, &now);
+}
+
+st_status save_trainer(AllKinds& w, AnyHandle trainer, AnyHandle checkpoint) {
+  return st_trainer_save(trainer, checkpoint, nullptr, fresh(w.new_pending));
+}
+
+st_status reshard(AllKinds& w, AnyHandle h) {
+  const std::string folder = w.path("resharded");
+  const st_status status = st_checkpoint_reshard(h, kFirst, folder.c_str(), 2);
+  std::filesystem::remove_all(folder);
+  return status;
+}
+
 #define CALL(expression) [](AllKinds& w, AnyHandle h) -> st_status { return static_cast<void>(w), expression; }
 
 constexpr HandleCall kCalls[] = {
@@ -344,6 +380,27 @@ constexpr HandleCall kCalls[] = {
     {"st_accumulator_reset", "accumulator", "accumulator", CALL(st_accumulator_reset(h))},
     {"st_accumulator_set_steps", "accumulator", "accumulator", CALL(set_steps(h))},
     {"st_accumulator_state_views", "accumulator", "accumulator", CALL(st_accumulator_state_views(h, &w.number, &w.outputs))},
+
+    {"st_checkpoint_create", "context", "context", CALL(make_checkpoint(w, h))},
+    {"st_checkpoint_destroy", "checkpoint", "checkpoint", CALL(st_checkpoint_destroy(h))},
+    {"st_checkpoint_save", "checkpoint", "checkpoint", CALL(save(w, h))},
+    {"st_checkpoint_load", "checkpoint", "checkpoint", CALL(load(h))},
+    {"st_checkpoint_list", "checkpoint", "checkpoint", CALL(st_checkpoint_list(h, &w.text))},
+    {"st_checkpoint_inspect", "checkpoint", "checkpoint", CALL(st_checkpoint_inspect(h, nullptr, &w.text))},
+    {"st_checkpoint_verify", "checkpoint", "checkpoint", CALL(st_checkpoint_verify(h, nullptr, &w.text))},
+    {"st_checkpoint_hash", "checkpoint", "checkpoint", CALL(st_checkpoint_hash(h, kFirst, &w.text))},
+    {"st_checkpoint_reshard", "checkpoint", "checkpoint", CALL(reshard(w, h))},
+    {"st_checkpoint_export", "checkpoint", "checkpoint", CALL(st_checkpoint_export(h, kFirst, w.path("export.safetensors").c_str(), 0))},
+    {"st_checkpoint_wait", "checkpoint", "checkpoint", CALL(st_checkpoint_wait(h, -1))},
+    {"st_checkpoint_progress", "checkpoint", "checkpoint", CALL(progress(h))},
+    {"st_trainer_save", "trainer", "trainer", CALL(save_trainer(w, h, w.of("checkpoint")))},
+    {"st_trainer_save", "checkpoint", "checkpoint", CALL(save_trainer(w, w.of("trainer"), h))},
+    {"st_trainer_save_every", "trainer", "trainer", CALL(st_trainer_save_every(h, w.checkpoint, 1000, 0))},
+    {"st_trainer_save_every", "checkpoint", "checkpoint", CALL(st_trainer_save_every(w.run.trainer, h, 1000, 0))},
+    {"st_trainer_resume", "trainer", "trainer", CALL(st_trainer_resume(h, w.checkpoint, kFirst, nullptr, nullptr))},
+    {"st_trainer_resume", "checkpoint", "checkpoint", CALL(st_trainer_resume(w.run.trainer, h, kFirst, nullptr, nullptr))},
+    {"st_model_load", "model", "model", CALL(st_model_load(h, w.checkpoint, kFirst, nullptr, nullptr))},
+    {"st_model_load", "checkpoint", "checkpoint", CALL(st_model_load(w.run.model, h, kFirst, nullptr, nullptr))},
 };
 #undef CALL
 

@@ -19,7 +19,9 @@ bool ends_a_step(const HandleCall& row) { return is_one_of(row.function, {"st_tr
 /// The trainer's own, those that give it data, and those that read or write its model's weights.
 bool is_busy(const HandleCall& row) {
   const std::string_view name(row.function);
-  if (is_one_of(name, {"st_trainer_create", "st_trainer_evaluate", "st_trainer_evaluate_average"})) return true;
+  if (is_one_of(name, {"st_trainer_create", "st_trainer_evaluate", "st_trainer_evaluate_average", "st_trainer_save",
+                       "st_trainer_save_every", "st_trainer_resume", "st_model_load"}))
+    return true;
   if (row.kind == std::string_view("trainer")) return true;
   return row.kind == std::string_view("model") &&
          !is_one_of(name, {"st_model_parameter_count", "st_model_parameter", "st_predictor_create"});  // they ask for no whole step of now

@@ -50,6 +50,9 @@ TEST(Structs, AreInitializedToTheSizeGiven) {
   expect_sizes_checked(st_generate_options_init);
   expect_sizes_checked(st_step_report_init, kFirstStepReport);
   expect_sizes_checked(st_evaluation_init);
+  expect_sizes_checked(st_checkpoint_options_init);
+  expect_sizes_checked(st_load_report_init);
+  expect_sizes_checked(st_save_progress_init);
 }
 
 TEST(Structs, HaveTheDefaultsTheHeaderTells) {

@@ -81,7 +81,7 @@ class Checkpoint : public detail::Handle<st_checkpoint, st_checkpoint_destroy> {
   }
   /// Fills `report` also when it throws because names did not fit.
   void load(const Views& views, const std::string& name, const ReadOptions& options, LoadReport& report) const {
-    for (int64_t i = 0; i < views.size(); ++i) detail::writable("Checkpoint::load", views[i].view);
+    for (const NamedView& named : views) detail::writable(("Checkpoint::load: " + named.name).c_str(), named.view);
     loaded(options, report, [&](const st_read_options* raw, st_load_report* found) {
       return st_checkpoint_load(get(), given(name), views.size(), views.raw(), raw, found);
     });

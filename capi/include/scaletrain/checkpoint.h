@@ -81,7 +81,7 @@ ST_API st_status st_checkpoint_list(st_checkpoint* checkpoint, const char** json
 /* The manifest of one (NULL: the newest) as JSON, without its checksums: format version, step, training state, recipe, metadata, files,
  * tensors with kind, dtype, shape and place. */
 ST_API st_status st_checkpoint_inspect(st_checkpoint* checkpoint, const char* name, const char** json);
-/* Reads all of one (NULL: the newest): {"name":..,"bytes":..,"problems":[{"file":..,"tensor":..,"block":..,"offset":..,"message":..}]}; an
+/* Reads all of one (NULL: the newest): {"name":..,"problems":[{"file":..,"tensor":..,"block":..,"offset":..,"message":..}]}; an
  * empty list says that every byte is as it was written. */
 ST_API st_status st_checkpoint_verify(st_checkpoint* checkpoint, const char* name, const char** json);
 /* 32 hex digits: of a trainer's checkpoint its st_trainer_digest, of a host's the same over its tensors. */

@@ -1,0 +1,239 @@
+// A trainer's checkpoints: saved now, behind the steps, by count; resumed to the same bits; weights alone.
+#include <atomic>
+
+#include "checkpoint_folder.h"
+
+namespace {
+
+using namespace st::test;
+
+const char* const kRecipe = R"({"batch": 3, "accumulate": 2, "warmup": 2, "dropout": 0.1, "ema_decay": 0.5})";
+
+struct SavedRun {
+  explicit SavedRun(const st_checkpoint_options* options = nullptr) : run(text(), nullptr, kRecipe) {
+    EXPECT_TRUE(works(st_checkpoint_create(run.context, folder.c_str(), options, checkpoint.out())));
+  }
+  static const std::string& text() {
+    static const std::string path = text_file("resume.txt", 600);  // some rows, so that eight steps are more than an epoch
+    return path;
+  }
+  void steps(int count, st_step_report* report = nullptr) {
+    for (int i = 0; i < count; ++i) ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, report)));
+  }
+
+  CheckpointFolder folder;
+  SmallRun run;
+  HeldCheckpoint checkpoint;
+};
+
+std::string digest_after(SmallRun& run, int64_t steps) {
+  EXPECT_TRUE(works(st_trainer_run(run.trainer, steps, nullptr, nullptr)));
+  return run.digest();
+}
+
+TEST(Resume, MakesTheStepsOfTheRunThatWasNotInterrupted) {
+  SavedRun first;
+  first.steps(3);
+  ASSERT_TRUE(works(st_trainer_save(first.run.trainer, first.checkpoint, R"({"note": "third"})", nullptr)));
+  const std::string third = first.run.digest(), eighth = digest_after(first.run, 8);
+  const char* hash = "";
+  ASSERT_TRUE(works(st_checkpoint_hash(first.checkpoint, nullptr, &hash)));
+  EXPECT_EQ(hash, third);
+
+  SmallRun second(SavedRun::text(), nullptr, kRecipe);
+  ASSERT_TRUE(works(st_trainer_run(second.trainer, 5, nullptr, nullptr)));  // somewhere else before
+  auto report = filled(st_load_report_init);
+  ASSERT_TRUE(works(st_trainer_resume(second.trainer, first.checkpoint, nullptr, nullptr, &report)));
+  EXPECT_EQ(second.digest(), third);
+  EXPECT_EQ(report.step, 3);
+  EXPECT_STREQ(report.name, "step-00000003");
+  EXPECT_STREQ(report.metadata, R"({"note":"third"})");
+  EXPECT_GT(report.read, 20);
+  EXPECT_EQ(report.missing_count + report.unexpected_count + report.skipped_count + report.changed_count, 0);
+  EXPECT_EQ(digest_after(second, 8), eighth);
+}
+
+TEST(Resume, ASaveInTheBackgroundHasTheStateOfItsCall) {
+  SavedRun first;
+  first.steps(2);
+  HeldPending pending;
+  const std::string second_step = first.run.digest();
+  ASSERT_TRUE(works(st_trainer_save(first.run.trainer, first.checkpoint, nullptr, pending.out())));
+  first.steps(2);
+  ASSERT_TRUE(works(st_pending_wait(pending, -1)));
+  ASSERT_TRUE(works(st_trainer_resume(first.run.trainer, first.checkpoint, "step-00000002", nullptr, nullptr)));
+  EXPECT_EQ(first.run.digest(), second_step);
+}
+
+TEST(Resume, SavesEverySoManyStepsAndTellsWhichIsOnTheDisk) {
+  SavedRun saved;
+  auto report = filled(st_step_report_init);
+  EXPECT_EQ(report.saved_step, -1);
+  saved.steps(1, &report);
+  EXPECT_EQ(report.saved_step, -1);
+  ASSERT_TRUE(works(st_trainer_save_every(saved.run.trainer, saved.checkpoint, 2, 0)));
+  saved.steps(5, &report);  // saves behind 2, 4 and 6
+  EXPECT_EQ(report.save_error, nullptr);
+  ASSERT_TRUE(works(st_checkpoint_wait(saved.checkpoint, -1)));
+  const char* json = "";
+  ASSERT_TRUE(works(st_checkpoint_list(saved.checkpoint, &json)));
+  EXPECT_STREQ(json, R"([{"name":"step-00000006","step":6,"problem":null},{"name":"step-00000004","step":4,"problem":null},)"
+                     R"({"name":"step-00000002","step":2,"problem":null}])");
+  ASSERT_TRUE(works(st_trainer_save_every(saved.run.trainer, nullptr, 0, 0)));
+  saved.steps(2, &report);
+  EXPECT_EQ(report.saved_step, -1) << "the trainer saves no more";
+  ASSERT_TRUE(works(st_checkpoint_wait(saved.checkpoint, -1)));
+  auto progress = filled(st_save_progress_init);
+  ASSERT_TRUE(works(st_checkpoint_progress(saved.checkpoint, &progress)));
+  EXPECT_EQ(progress.saved, 3);
+}
+
+TEST(Resume, TheSavesOfAStepInSlicesAndOfAHostsOwnLossAreTheSame) {
+  SavedRun saved;
+  ASSERT_TRUE(works(st_trainer_save_every(saved.run.trainer, saved.checkpoint, 1, 0)));
+  int32_t done = 0;
+  while (done == 0) ASSERT_TRUE(works(st_trainer_advance(saved.run.trainer, 0, nullptr, 1000000, &done, nullptr)));
+  TokenBatch batch(3, 5);
+  int64_t m = 0;
+  const st_named_view* outputs = nullptr;
+  ASSERT_TRUE(works(st_trainer_forward(saved.run.trainer, 2, batch.views(), &m, &outputs)));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_save(saved.run.trainer, saved.checkpoint, nullptr, nullptr), {"st_trainer_save"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_resume(saved.run.trainer, saved.checkpoint, nullptr, nullptr, nullptr), {"under way"}));
+  ASSERT_TRUE(works(st_trainer_backward(saved.run.trainer, 0, nullptr)));
+  ASSERT_TRUE(works(st_trainer_apply(saved.run.trainer, nullptr)));
+  ASSERT_TRUE(works(st_checkpoint_wait(saved.checkpoint, -1)));
+  const char* hash = "";
+  ASSERT_TRUE(works(st_checkpoint_hash(saved.checkpoint, "step-00000002", &hash)));
+  EXPECT_EQ(hash, saved.run.digest());
+  EXPECT_TRUE(works(st_checkpoint_inspect(saved.checkpoint, "step-00000001", &hash)));
+}
+
+// The folder is lost behind the trainer's back: training goes on, and a report tells, once.
+TEST(Resume, AFailedSaveIsToldInAReportAndTrainingGoesOn) {
+  std::string warnings;
+  auto options = filled(st_context_options_init);
+  options.log = [](void* user, int32_t level, const char*, const char* text) {
+    if (level == ST_LOG_WARNING) *static_cast<std::string*>(user) += text;
+  };
+  options.log_user = &warnings;
+  options.threads = 1;
+  CheckpointFolder folder;
+  SmallRun run(SavedRun::text(), &options, kRecipe), undisturbed(SavedRun::text(), nullptr, kRecipe);
+  HeldCheckpoint checkpoint;
+  ASSERT_TRUE(works(st_checkpoint_create(run.context, folder.c_str(), nullptr, checkpoint.out())));
+  ASSERT_TRUE(works(st_trainer_save_every(run.trainer, checkpoint, 2, 0)));
+  std::filesystem::remove_all(folder.path());
+  file_of(std::filesystem::path(folder.path()).filename().string(), "in its place");
+  std::string told;
+  int times = 0;
+  for (int step = 1; step <= 3; ++step) {
+    auto report = filled(st_step_report_init);
+    ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, &report)));
+    if (step == 2) {
+      for (int32_t busy = 1; busy != 0;) {  // until the save has ended, without asking for its error
+        auto progress = filled(st_save_progress_init);
+        ASSERT_TRUE(works(st_checkpoint_progress(checkpoint, &progress)));
+        busy = progress.failed == 0;
+      }
+    }
+    EXPECT_EQ(report.saved_step, -1);
+    if (report.save_error != nullptr) told = report.save_error, ++times;
+  }
+  EXPECT_EQ(times, 1);
+  EXPECT_NE(told.find(folder.path()), std::string::npos) << told;
+  EXPECT_NE(warnings.find(told), std::string::npos) << warnings;
+  EXPECT_EQ(run.digest(), digest_after(undisturbed, 3));
+  std::filesystem::remove(folder.path());
+}
+
+TEST(Resume, PassesOverADamagedOneAndSaysSo) {
+  SavedRun saved;
+  saved.steps(1);
+  ASSERT_TRUE(works(st_trainer_save(saved.run.trainer, saved.checkpoint, nullptr, nullptr)));
+  const std::string first = saved.run.digest();
+  saved.steps(1);
+  ASSERT_TRUE(works(st_trainer_save(saved.run.trainer, saved.checkpoint, nullptr, nullptr)));
+  saved.folder.spoil("step-00000002/optimizer.safetensors");
+  auto report = filled(st_load_report_init);
+  ASSERT_TRUE(works(st_trainer_resume(saved.run.trainer, saved.checkpoint, nullptr, nullptr, &report)));
+  EXPECT_EQ(saved.run.digest(), first);
+  ASSERT_EQ(report.skipped_count, 1);
+  for (const char* word : {"step-00000002: ", "optimizer.safetensors", "block"})
+    EXPECT_NE(std::string(report.skipped[0]).find(word), std::string::npos) << report.skipped[0];
+  saved.folder.spoil("step-00000001/model.safetensors");
+  EXPECT_TRUE(fails(ST_CORRUPT, st_trainer_resume(saved.run.trainer, saved.checkpoint, nullptr, nullptr, &report),
+                    {"step-00000001", "model.safetensors", "step-00000002", "optimizer.safetensors"}));
+  EXPECT_EQ(saved.run.digest(), first) << "it is what it was";
+}
+
+TEST(Resume, NamesWhatDiffersAndRefusesAnotherRun) {
+  SavedRun saved;
+  saved.steps(1);
+  ASSERT_TRUE(works(st_trainer_save(saved.run.trainer, saved.checkpoint, nullptr, nullptr)));
+  SmallRun slower(SavedRun::text(), nullptr,
+                  R"({"batch": 3, "accumulate": 2, "warmup": 2, "dropout": 0.1, "ema_decay": 0.5, "lr": 0.25, "threads": 1})");
+  auto report = filled(st_load_report_init);
+  ASSERT_TRUE(works(st_trainer_resume(slower.trainer, saved.checkpoint, nullptr, nullptr, &report)));
+  ASSERT_GE(report.changed_count, 1);
+  bool has_lr = false;
+  for (int64_t i = 0; i < report.changed_count; ++i) has_lr = has_lr || std::string(report.changed[i]).rfind("lr: 0.25", 0) == 0;
+  EXPECT_TRUE(has_lr);
+  EXPECT_EQ(slower.digest(), saved.run.digest());
+
+  SmallRun other(SavedRun::text(), nullptr, R"({"batch": 2, "accumulate": 2, "warmup": 2, "dropout": 0.1, "ema_decay": 0.5})");
+  const std::string before = other.digest();
+  EXPECT_TRUE(
+      fails(ST_INVALID_ARGUMENT, st_trainer_resume(other.trainer, saved.checkpoint, nullptr, nullptr, nullptr), {"batch", "2", "3"}));
+  EXPECT_EQ(other.digest(), before);
+}
+
+TEST(Resume, AModelTakesTheWeightsAlone) {
+  SavedRun saved;
+  saved.steps(2);
+  ASSERT_TRUE(works(st_trainer_save(saved.run.trainer, saved.checkpoint, nullptr, nullptr)));
+  SmallRun fresh;
+  auto report = filled(st_load_report_init);
+  ASSERT_TRUE(works(st_model_load(fresh.model, saved.checkpoint, nullptr, nullptr, &report)));
+  const char *trained = "", *loaded = "";
+  ASSERT_TRUE(works(st_model_digest(saved.run.model, &trained)));
+  ASSERT_TRUE(works(st_model_digest(fresh.model, &loaded)));
+  EXPECT_STREQ(loaded, trained);
+  EXPECT_EQ(report.step, 2);
+  EXPECT_EQ(report.unexpected_count, 0) << "optimizer state is not asked for";
+
+  HeldModel other;
+  ASSERT_TRUE(works(st_model_builtin(fresh.context, "mlp", nullptr, 1, other.out())));
+  EXPECT_TRUE(fails(ST_NOT_FOUND, st_model_load(other, saved.checkpoint, nullptr, nullptr, &report), {"missing"}));
+  EXPECT_GT(report.missing_count, 0);
+}
+
+TEST(Resume, ATrainerKeepsTheFolderUntilItSavesNoMore) {
+  SavedRun saved;
+  ASSERT_TRUE(works(st_trainer_save_every(saved.run.trainer, saved.checkpoint, 1, 0)));
+  saved.checkpoint.reset();
+  saved.steps(1);
+  EXPECT_TRUE(fails(ST_BUSY, st_checkpoint_create(saved.run.context, saved.folder.c_str(), nullptr, saved.checkpoint.out())));
+  ASSERT_TRUE(works(st_trainer_save_every(saved.run.trainer, nullptr, 0, 0)));
+  ASSERT_TRUE(works(st_checkpoint_create(saved.run.context, saved.folder.c_str(), nullptr, saved.checkpoint.out())));
+  ASSERT_TRUE(works(st_trainer_resume(saved.run.trainer, saved.checkpoint, "step-00000001", nullptr, nullptr)));
+}
+
+TEST(Resume, SaveEveryIsLookedAt) {
+  SavedRun saved;
+  const auto refused = [&](st_checkpoint* checkpoint, int64_t steps, double minutes, std::initializer_list<std::string_view> words) {
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_save_every(saved.run.trainer, checkpoint, steps, minutes), words));
+  };
+  refused(saved.checkpoint, -1, 0, {"steps is -1"});
+  refused(saved.checkpoint, 0, -1, {"minutes is -1"});
+  refused(saved.checkpoint, 0, 0.0 / 0.0, {"minutes is"});
+  refused(saved.checkpoint, 0, 0, {"NULL checkpoint"});
+  refused(nullptr, 1, 0, {"checkpoint is NULL"});
+  auto options = filled(st_checkpoint_options_init);
+  options.read_only = 1;
+  HeldCheckpoint reader;
+  ASSERT_TRUE(works(st_checkpoint_create(saved.run.context, saved.folder.c_str(), &options, reader.out())));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_save_every(saved.run.trainer, reader, 1, 0), {"read_only"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_save(saved.run.trainer, reader, nullptr, nullptr), {"read_only"}));
+}
+
+}  // namespace
