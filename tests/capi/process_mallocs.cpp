@@ -18,8 +18,22 @@ struct Past {
   const char* why;
 };
 
-constexpr std::array<Past, 11> kPast = {{
+constexpr size_t kFolder = 64 << 10;
+constexpr std::array<Past, 24> kPast = {{
     {"st_accumulator_create", 2, 1024, "the C library's for a thread"},
+    {"st_checkpoint_create", 8, kFolder, "the C library's for a thread, and for an open folder"},
+    {"st_checkpoint_save", 8, kFolder, "the same, on the thread that writes too"},
+    {"st_checkpoint_load", 4, kFolder, "the C library's for an open folder"},
+    {"st_checkpoint_list", 4, kFolder, "the C library's for an open folder"},
+    {"st_checkpoint_inspect", 4, kFolder, "the C library's for an open folder"},
+    {"st_checkpoint_verify", 4, kFolder, "the C library's for an open folder"},
+    {"st_checkpoint_hash", 4, kFolder, "the C library's for an open folder"},
+    {"st_checkpoint_reshard", 8, kFolder, "the C library's for an open folder, and this test's that removes it"},
+    {"st_checkpoint_export", 4, kFolder, "the C library's for an open folder, and a FILE"},
+    {"st_trainer_save", 8, kFolder, "the C library's for a thread, and for an open folder on it"},
+    {"st_trainer_save_every", 4, kFolder, "the C library's for an open folder"},
+    {"st_trainer_resume", 4, kFolder, "the C library's for an open folder"},
+    {"st_model_load", 4, kFolder, "the C library's for a thread, and for an open folder"},
     {"st_clip_norm", 2, 1024, "the C library's for a thread"},
     {"st_gemm_plan_create", 2, 1024, "the C library's for a thread"},
     {"st_loss_scaler_create", 2, 1024, "the C library's for a thread"},

@@ -23,7 +23,7 @@ class CallTally {
   };
   const Row* find(const std::string& function) const;
 
-  std::array<Row, 160> rows_;
+  std::array<Row, 256> rows_;
   int used_;
 };
 
