@@ -2,6 +2,7 @@
 // next.
 #include <functional>
 
+#include "checkpoint_folder.h"
 #include "ledger.h"
 #include "small_run.h"
 
@@ -197,6 +198,29 @@ TEST_P(CreationMemory, OfAFileThatIsWrittenMeanwhile) {
                         return done;
                       }),
             10);
+}
+
+/// What the manager does behind a save that is on the disk is told by the checkpoint.
+st_status whole_save(st_checkpoint* checkpoint, const st_named_view& view) {
+  HeldPending pending;
+  st_status status = st_checkpoint_save(checkpoint, 1, 1, &view, R"({"a": 1})", pending.out());
+  if (status == ST_OK) status = st_pending_wait(pending, -1);
+  pending.reset();
+  const st_status behind = st_checkpoint_wait(checkpoint, -1);
+  return status == ST_OK ? behind : status;
+}
+
+TEST_P(CreationMemory, OfCheckpoints) {
+  const CheckpointFolder folder;
+  HeldCheckpoint checkpoint;
+  const int64_t dims[] = {4, 4}, columns[] = {1, 4};
+  float values[16] = {1, 2};
+  const st_named_view view = {"values", {ST_F32, 2, dims, columns, values, sizeof values}};
+  EXPECT_GE(creations(checkpoint, [&] { return st_checkpoint_create(context_, folder.c_str(), nullptr, checkpoint.out()); }), 5);
+  EXPECT_GE(failures_of([&] { return whole_save(checkpoint, view); }), 20);
+  EXPECT_GE(failures_of([&] { return st_checkpoint_load(checkpoint, nullptr, 1, &view, nullptr, nullptr); }), 20);
+  const char* json = nullptr;
+  EXPECT_GE(failures_of([&] { return st_checkpoint_list(checkpoint, &json); }), 10);
 }
 
 TEST_P(CreationMemory, OfTensors) {
