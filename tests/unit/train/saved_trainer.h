@@ -36,7 +36,6 @@ class ScratchFolder {
 
 inline Manifest manifest_of(const CheckpointContent& content) {
   Manifest manifest;
-  manifest.library = "test";
   manifest.checkpoint = "step-" + std::to_string(content.step);
   manifest.step = content.step;
   manifest.training = parse_json(content.training, "training");
