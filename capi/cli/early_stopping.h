@@ -19,6 +19,12 @@ class EarlyStopping {
     return patience_ > 0 && waited_ >= patience_;
   }
 
+  /// Goes on as one that had counted so far.
+  void go_on(double best, int64_t waited) {
+    best_ = best;
+    waited_ = waited;
+  }
+
   bool is_on() const { return patience_ > 0; }
   /// Whether a run of so many evaluations has one that could end it: behind the first, which is an improvement, and before the last.
   bool can_end(int64_t evaluations) const { return patience_ > 0 && patience_ <= evaluations - 2; }

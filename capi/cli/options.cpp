@@ -11,9 +11,8 @@ namespace {
 
 // In the contract of the command line, but of later versions.
 const std::map<std::string, std::string> kNotYet = {
-    {"--checkpoint", "checkpoints"}, {"--every", "checkpoints"},   {"--keep", "checkpoints"},   {"--resume", "checkpoints"},
-    {"--trace", "traces"},           {"--ranks", "several ranks"}, {"--zero", "several ranks"}, {"--bucket", "several ranks"},
-    {"--reduce", "several ranks"},   {"--stages", "pipelines"},    {"--tensor", "tensor ranks"}};
+    {"--trace", "traces"},         {"--ranks", "several ranks"}, {"--zero", "several ranks"}, {"--bucket", "several ranks"},
+    {"--reduce", "several ranks"}, {"--stages", "pipelines"},    {"--tensor", "tensor ranks"}};
 
 size_t distance(const std::string& a, const std::string& b) {  // Levenshtein's
   std::vector<size_t> row(b.size() + 1);

@@ -5,7 +5,7 @@
 namespace cli {
 namespace {
 
-volatile std::sig_atomic_t g_signal = 0;
+volatile std::sig_atomic_t g_signal = 0, g_save = 0;
 
 }  // namespace
 
@@ -19,5 +19,19 @@ void catch_stop_signals() {
 }
 
 int stop_signal() { return g_signal; }
+
+void catch_save_signal() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { g_save = 1; };
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGUSR1, &action, nullptr);
+}
+
+bool take_save_signal() {
+  if (g_save == 0) return false;
+  g_save = 0;
+  return true;
+}
 
 }  // namespace cli

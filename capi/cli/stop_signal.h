@@ -1,4 +1,5 @@
-// Ctrl-C and SIGTERM: the first asks for a clean end after the running step, the second ends the process at once.
+// Ctrl-C and SIGTERM: the first asks for a clean end after the running step, the second ends the process at once. SIGUSR1 asks for a
+// checkpoint.
 #pragma once
 
 namespace cli {
@@ -8,5 +9,11 @@ void catch_stop_signals();
 
 /// The signal that came, 0 for none.
 int stop_signal();
+
+/// As catch_stop_signals, for SIGUSR1: a run without checkpoints leaves it alone.
+void catch_save_signal();
+
+/// Whether it came since this was last asked.
+bool take_save_signal();
 
 }  // namespace cli

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <utility>
 
 #include "progress.h"
 #include "training_run.h"
@@ -22,7 +23,8 @@ struct TrainOptions {
   std::string model = "gpt", layers = "4", width = "128", heads = "4", context = "64", vocabulary;
   std::string data, validation = "0.1";
   std::string steps, log, report, sample;
-  bool explain = false;
+  std::string checkpoint, every, minutes, keep, keep_every, keep_best;
+  bool explain = false, resume = false;
   RecipeOptions recipe;
 };
 
@@ -43,6 +45,13 @@ void add_options(CLI::App& app, TrainOptions& o) {
   add("Run", "--log", o.log, "file for one JSON object a step, and one with the final state");
   add("Run", "--report", o.report, "file for an HTML page about the run");
   add("Run", "--sample", o.sample, "text that the trained model continues");
+  add("Checkpoints", "--checkpoint", o.checkpoint, "folder for checkpoints; the end of the run is always one");
+  add("Checkpoints", "--every", o.every, "save after each so many steps");
+  add("Checkpoints", "--minutes", o.minutes, "save when so many minutes have passed");
+  add("Checkpoints", "--keep", o.keep, "the newest so many stay; 0: all; default: 3");
+  add("Checkpoints", "--keep-every", o.keep_every, "those of each so many steps stay too");
+  add("Checkpoints", "--keep-best", o.keep_best, "so many with the best validation loss stay too");
+  app.add_flag("--resume", o.resume, "go on where the newest whole checkpoint was; with none, from the start")->group("Checkpoints");
   app.add_flag("--explain", o.explain, "print the passes, the program and the memory plan, and go on")->group("Run");
 }
 
@@ -87,6 +96,36 @@ void check_output(const std::string& option, const std::string& path, const std:
   if (fs::exists(path, ignored) && fs::equivalent(path, data, ignored)) refuse(option, ": ", path, " is the data; name another file");
   check_outside_data(option, path, data);
   if (access(fs::exists(path, ignored) ? path.c_str() : folder.c_str(), W_OK) != 0) refuse(option, ": cannot write ", path);
+}
+
+CheckpointOptions checkpoint_options(const TrainOptions& o) {
+  const auto& folder = o.checkpoint;
+  CheckpointOptions made;
+  if (folder.empty()) {
+    for (const auto& [option, is_given] : {std::pair{"--every", !o.every.empty()},
+                                           {"--minutes", !o.minutes.empty()},
+                                           {"--keep", !o.keep.empty()},
+                                           {"--keep-every", !o.keep_every.empty()},
+                                           {"--keep-best", !o.keep_best.empty()},
+                                           {"--resume", o.resume}})
+      if (is_given) refuse(option, " is of checkpoints; give their folder by --checkpoint");
+    return made;
+  }
+  std::error_code ignored;
+  if (fs::exists(folder, ignored) && !fs::is_directory(folder, ignored)) refuse("--checkpoint: ", folder, " is no folder");
+  check_outside_data("--checkpoint", folder, o.data);
+  made.folder = folder;
+  made.resume = o.resume;
+  if (!o.every.empty()) made.every = at_least_one("--every", o.every);
+  if (!o.minutes.empty()) made.minutes = real_number("--minutes", o.minutes);
+  if (!o.minutes.empty() && made.minutes <= 0) refuse("--minutes is ", o.minutes, "; give a number above 0");
+  if (!o.keep.empty()) made.keep = whole_number("--keep", o.keep);
+  if (made.keep < 0) refuse("--keep is ", o.keep, "; give 1 or more, or 0 for all");
+  if (!o.keep_every.empty()) made.keep_every = at_least_one("--keep-every", o.keep_every);
+  if (!o.keep_best.empty()) made.keep_best = at_least_one("--keep-best", o.keep_best);
+  if (made.keep_best > 0 && real_number("--validation", o.validation) == 0)
+    refuse("--keep-best goes by the validation loss, and --validation 0 leaves no rows for it");
+  return made;
 }
 
 RunOptions run_options(const TrainOptions& o) {
@@ -196,6 +235,7 @@ void summarize(RunParts& parts, const TrainOptions& o, const Json& model, const 
 int run_train(const TrainOptions& o) {
   if (o.model != "gpt") refuse("--model ", o.model, " does not train on text; use gpt");
   RunOptions options = run_options(o);
+  const CheckpointOptions checkpoints = checkpoint_options(o);
   const Recipe recipe = o.recipe.recipe();
   options.stopping = early_stopping(recipe);
   options.averages = Json::parse(text(st_recipe_get, recipe.get(), "ema_decay")).get<double>() > 0;
@@ -204,6 +244,10 @@ int run_train(const TrainOptions& o) {
 
   RunParts parts;
   parts.made_in = context.get();
+  if (!checkpoints.folder.empty()) {
+    parts.checkpoints = std::make_unique<RunCheckpoints>(context.get(), checkpoints);
+    parts.checkpoints->keep_batch(recipe.get());
+  }
   parts.context = at_least_one("--context", o.context);
   const double fraction = real_number("--validation", o.validation);
   if (fraction < 0 || fraction >= 1) refuse("--validation is ", o.validation, "; give a share from 0 up to but not 1");

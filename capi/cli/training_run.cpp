@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <exception>
+#include <cstdlib>
 #include <limits>
+#include <optional>
 
 #include "evaluation_steps.h"
 #include "peak_memory.h"
@@ -15,6 +16,8 @@ namespace cli {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+// What a checkpoint keeps of this program's own.
+constexpr const char *kBest = "best_validation_loss", *kWaited = "evaluations_waited", *kEnded = "ended_early";
 constexpr int64_t kBigramTokens = 100'000'000;  // counting pairs takes a second for some ten million tokens
 
 class TrainingRun {
@@ -23,20 +26,25 @@ class TrainingRun {
       : parts_(parts), options_(options), evaluations_(schedule()), progress_(options.steps), stopping_(options.stopping) {}
 
   int operator()() {
+    if (parts_.checkpoints) resume();
     if (!options_.log.empty()) ask(st_trainer_log(trainer(), options_.log.c_str()));
     if (stopping_.is_on() && !stopping_.can_end(std::ssize(evaluations_)))
       std::printf(
           "early stopping   cannot come: this run evaluates %zu times, the first and last included; lower early_stopping_patience\n",
           evaluations_.size());
+    if (is_finished()) return finish_again();
     catch_stop_signals();
-    evaluate_when_due(0);
-    if (stop_signal() == 0) step();
+    if (parts_.checkpoints) catch_save_signal();
+    if (steps_ == 0) evaluate_when_due(0);
+    while (!is_finished() && stop_signal() == 0) step();
     progress_.finish();
     if (stop_signal() != 0) std::printf("ended by signal %d after a whole step\n", stop_signal());
     if (!ended_.empty()) std::printf("%s\n", ended_.c_str());
     // After Ctrl-C nobody wants to wait for an evaluation; the log's last line then has null for it.
     if (parts_.validation && stop_signal() == 0 && ended_.empty() && last_evaluated_ != options_.steps) evaluate();
+    const std::optional<Failure> unsaved = save_last();
     finish();
+    if (unsaved) throw *unsaved;
     return stop_signal() != 0 ? 128 + stop_signal() : kDone;
   }
 
@@ -48,29 +56,75 @@ class TrainingRun {
     return evaluation_steps(options_.steps, parts_.rows_per_step, number(st_data_rows, parts_.validation.get()));
   }
 
-  void step() {
-    const auto on_step = [](void* user, const st_step_report* report) -> st_status {
-      return static_cast<TrainingRun*>(user)->after_step(*report);
-    };
-    const st_status status = st_trainer_run(trainer(), options_.steps, on_step, this);
-    if (failure_) std::rethrow_exception(failure_);
-    cli::run(status);
+  // --- checkpoints
+
+  void resume() {
+    const Json saved = parts_.checkpoints->resume(trainer());
+    if (parts_.checkpoints->saved_step() < 0) return;
+    steps_ = resumed_at_ = parts_.checkpoints->saved_step();
+    const auto text_of = [&](const char* key) { return saved.contains(key) ? saved[key].get<std::string>() : ""; };
+    if (saved.contains(kBest)) stopping_.go_on(std::strtod(text_of(kBest).c_str(), nullptr), std::atoll(text_of(kWaited).c_str()));
+    if (stopping_.is_on()) ended_ = text_of(kEnded);
   }
 
-  /// Called by the library, so nothing may be thrown through it.
-  st_status after_step(const st_step_report& report) {
+  /// Of this program: a host's texts and numbers come back as texts.
+  Json metadata() const {
+    char best[32];
+    std::snprintf(best, sizeof best, "%.17g", stopping_.best());
+    Json made = {{kBest, best}, {kWaited, stopping_.waited()}, {kEnded, ended_}};
+    if (last_evaluated_ == steps_) made["validation_loss"] = validation_loss_;
+    if (last_evaluated_ == steps_ && options_.averages) made["ema_val_loss"] = average_loss_;
+    for (Json& value : made)
+      if (value.is_number_float() && !std::isfinite(value.get<double>())) value = "nan";
+    return made;
+  }
+
+  /// What went wrong is told when the run's other results are safe.
+  std::optional<Failure> save_last() {
+    if (!parts_.checkpoints || parts_.checkpoints->saved_step() == steps_) return std::nullopt;
     try {
-      progress_.step(report);
-      if (stop_signal() != 0) {
-        ask(st_trainer_stop(trainer()));
-      } else {
-        evaluate_when_due(report.step);
-      }
-      return ST_OK;
-    } catch (...) {
-      failure_ = std::current_exception();
-      return ST_INTERNAL;
+      parts_.checkpoints->save_last(trainer(), metadata());
+      return std::nullopt;
+    } catch (const Failure& failure) {
+      return failure;
     }
+  }
+
+  bool is_finished() const { return steps_ >= options_.steps || !ended_.empty(); }
+
+  /// Of a run that was resumed and had ended already: its last line once more.
+  int finish_again() {
+    if (parts_.validation) evaluate();
+    last_evaluated_ = options_.steps;
+    finish();
+    std::printf("%s\n", last_line().c_str());
+    return kDone;
+  }
+
+  /// As the log has it.
+  std::string last_line() const {
+    const auto digits = [](double value) {
+      char text[32];
+      std::snprintf(text, sizeof text, "%.9g", value);
+      return std::isfinite(value) ? std::string(text) : "null";
+    };
+    std::string line =
+        std::string("{\"state\":\"") + text(st_trainer_digest, trainer()) + "\",\"validation_loss\":" + digits(validation_loss_);
+    if (options_.averages) line += ",\"ema_val_loss\":" + digits(average_loss_);
+    return line + "}";
+  }
+
+  // --- steps
+
+  void step() {
+    st_step_report report;
+    ask(st_step_report_init(&report, sizeof report));
+    cli::run(st_trainer_step(trainer(), 0, nullptr, &report));
+    steps_ = report.step;
+    progress_.step(report);
+    if (stop_signal() != 0) return;
+    evaluate_when_due(report.step);
+    if (parts_.checkpoints && !is_finished() && parts_.checkpoints->is_due(steps_)) parts_.checkpoints->save(trainer(), steps_, metadata());
   }
 
   void evaluate_when_due(int64_t step) {
@@ -83,7 +137,6 @@ class TrainingRun {
     std::snprintf(best, sizeof best, "%.4f", stopping_.best());
     ended_ = "ended early after step " + std::to_string(step) + ": " + std::to_string(stopping_.waited()) +
              " evaluations in a row did not improve on the validation loss " + best;
-    ask(st_trainer_stop(trainer()));
   }
 
   void evaluate() {
@@ -157,7 +210,9 @@ class TrainingRun {
   void write_report(double bigram, const std::string& sample) const {
     Json facts = parts_.facts;
     facts["title"] = parts_.title;
-    facts["subtitle"] = ended_.empty() ? parts_.subtitle : parts_.subtitle + "; " + ended_;
+    const std::string resumed =
+        resumed_at_ == 0 ? "" : "; resumed after step " + std::to_string(resumed_at_) + ", from where the curves begin";
+    facts["subtitle"] = parts_.subtitle + resumed + (ended_.empty() ? "" : "; " + ended_);
     if (!std::isnan(bigram)) facts["bigram_loss"] = bigram;
     if (!sample.empty()) {
       facts["prompt"] = options_.prompt;
@@ -175,8 +230,9 @@ class TrainingRun {
   double validation_loss_ = kNan, average_loss_ = kNan;
   int64_t last_evaluated_ = -1;
   EarlyStopping stopping_;
-  std::string ended_;  // why, before the last step; "": it was not
-  std::exception_ptr failure_;
+  std::string ended_;       // why, before the last step; "": it was not
+  int64_t steps_ = 0;       // done, in all
+  int64_t resumed_at_ = 0;  // 0: the run began here
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "early_stopping.h"
 #include "options.h"
+#include "run_checkpoints.h"
 
 namespace cli {
 
@@ -22,8 +23,9 @@ struct RunParts {
   Model model;
   Data train, validation;  // validation may be null
   Trainer trainer;
-  st_context* made_in = nullptr;  // all of it; borrowed
-  int64_t context = 0;            // tokens in a row
+  std::unique_ptr<RunCheckpoints> checkpoints;  // null: none are kept
+  st_context* made_in = nullptr;                // all of it; borrowed
+  int64_t context = 0;                          // tokens in a row
   int64_t rows_per_step = 0;
   std::string title, subtitle;  // of the report
   Json facts;                   // groups of facts for it

@@ -1,0 +1,105 @@
+#include "run_checkpoints.h"
+
+#include <cstdio>
+
+#include "seconds_now.h"
+#include "stop_signal.h"
+
+namespace cli {
+namespace {
+
+/// Files that are not whole are nobody's request: 3. Everything else is, a folder that another process saves to as well.
+void need(st_status status) {
+  if (status != ST_OK)
+    throw Failure(status == ST_CORRUPT || status == ST_IO || status == ST_INTERNAL ? kFailed : kRefused, st_last_error());
+}
+
+st_load_report load_report() {
+  st_load_report report;
+  ask(st_load_report_init(&report, sizeof report));
+  return report;
+}
+
+void print_each(const char* label, int64_t count, const char* const* texts) {
+  for (int64_t i = 0; i < count; ++i) std::printf("%-16s %s\n", label, texts[i]);
+}
+
+}  // namespace
+
+RunCheckpoints::RunCheckpoints(st_context* context, const CheckpointOptions& options) : options_(options), saved_at_(seconds_now()) {
+  st_checkpoint_options chosen;
+  ask(st_checkpoint_options_init(&chosen, sizeof chosen));
+  chosen.keep_last = options.keep;
+  chosen.keep_every = options.keep_every;
+  chosen.keep_best = options.keep_best;
+  if (options.keep_best > 0) chosen.best = "validation_loss";
+  st_checkpoint* made = nullptr;
+  need(st_checkpoint_create(context, options.folder.c_str(), &chosen, &made));
+  checkpoint_.reset(made);
+  const char* list = nullptr;
+  need(st_checkpoint_list(made, &list));
+  const Json entries = Json::parse(list);
+  for (const Json& entry : entries)
+    if (entry["problem"].is_null()) readable_.push_back(entry["name"].get<std::string>());
+  if (!entries.empty() && !options.resume)
+    refuse("--checkpoint: ", options.folder, " holds checkpoints of a run, the newest is ", entries.front()["name"].get<std::string>(),
+           "; go on with it by --resume, or name another folder");
+}
+
+void RunCheckpoints::keep_batch(st_recipe* recipe) const {
+  if (readable_.empty()) return;
+  const char* manifest = nullptr;
+  need(st_checkpoint_inspect(checkpoint_.get(), readable_.front().c_str(), &manifest));
+  const Json saved = Json::parse(manifest);
+  for (const char* key : {"batch", "accumulate", "micro_batches", "global_batch"})
+    if (saved["recipe"].contains(key)) ask(st_recipe_set(recipe, key, saved["recipe"][key].dump().c_str()));
+}
+
+Json RunCheckpoints::resume(st_trainer* trainer) {
+  st_load_report report = load_report();
+  const st_status status = st_trainer_resume(trainer, checkpoint_.get(), nullptr, nullptr, &report);
+  if (status == ST_NOT_FOUND && readable_.empty()) return Json::object();
+  need(status);
+  print_each("passed over", report.skipped_count, report.skipped);
+  std::printf("resumed          %s/%s\n", options_.folder.c_str(), report.name);
+  print_each("changed", report.changed_count, report.changed);
+  saved_step_ = report.step;
+  return Json::parse(report.metadata);
+}
+
+bool RunCheckpoints::is_due(int64_t step) {
+  const bool asked = take_save_signal();
+  const bool by_steps = options_.every > 0 && step % options_.every == 0;
+  const bool by_time = options_.minutes > 0 && seconds_now() - saved_at_ >= options_.minutes * 60;
+  return asked || by_steps || by_time;
+}
+
+void RunCheckpoints::save(st_trainer* trainer, int64_t step, const Json& metadata) {
+  hear_of_last_save();
+  saved_at_ = seconds_now();
+  const std::string text = metadata.dump();
+  st_pending* pending = nullptr;
+  st_status status = st_trainer_save(trainer, checkpoint_.get(), text.c_str(), &pending);
+  if (status == ST_OUT_OF_MEMORY) status = st_trainer_save(trainer, checkpoint_.get(), text.c_str(), nullptr);  // needs no copy
+  pending_.reset(pending);
+  if (status == ST_OK)
+    saved_step_ = step;
+  else
+    std::fprintf(stderr, "scaletrain: the run goes on, but a checkpoint was not saved: %s\n", st_last_error());
+}
+
+void RunCheckpoints::hear_of_last_save() {
+  if (!pending_) return;
+  const st_status status = st_pending_wait(pending_.get(), -1);
+  pending_.reset();
+  if (status == ST_OK) return;
+  saved_step_ = -1;
+  std::fprintf(stderr, "scaletrain: the run goes on, but a checkpoint was not saved: %s\n", st_last_error());
+}
+
+void RunCheckpoints::save_last(st_trainer* trainer, const Json& metadata) {
+  hear_of_last_save();
+  cli::run(st_trainer_save(trainer, checkpoint_.get(), metadata.dump().c_str(), nullptr));
+}
+
+}  // namespace cli

@@ -1,0 +1,53 @@
+// The checkpoints of one run of `scaletrain train`: when to save, and where to go on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "handle.h"
+#include "options.h"
+
+namespace cli {
+
+struct CheckpointOptions {
+  std::string folder;      // "": none are kept
+  int64_t every = 0;       // steps; 0: not by steps
+  double minutes = 0;      // 0: not by time
+  int64_t keep = 3;        // the newest so many; 0: all
+  int64_t keep_every = 0;  // and multiples of it; 0: none
+  int64_t keep_best = 0;   // and so many by validation loss
+  bool resume = false;
+};
+
+class RunCheckpoints {
+ public:
+  /// Opens the folder, makes it if need be. Refuses one that holds checkpoints when the run is not to resume.
+  RunCheckpoints(st_context* context, const CheckpointOptions& options);
+
+  /// The keys of the recipe that cut the data's stream become those of the newest checkpoint whose manifest can be read.
+  void keep_batch(st_recipe* recipe) const;
+  /// Goes on where the newest whole checkpoint was, and says so. Its metadata; empty: there was none to resume.
+  Json resume(st_trainer* trainer);
+
+  /// After this step, by the options or by SIGUSR1.
+  bool is_due(int64_t step);
+  /// In the background; waits for the one before. What went wrong, with this one or the one before, is told on stderr, and the run goes on.
+  void save(st_trainer* trainer, int64_t step, const Json& metadata);
+  /// Returns when it is on the disk. Throws Failure.
+  void save_last(st_trainer* trainer, const Json& metadata);
+  /// Of the newest that was saved or resumed; -1: none.
+  int64_t saved_step() const { return saved_step_; }
+
+ private:
+  void hear_of_last_save();
+
+  CheckpointOptions options_;
+  Checkpoint checkpoint_;
+  std::vector<std::string> readable_;  // names, newest first
+  Pending pending_;                    // the save that was begun last; null: none, or it was heard of
+  int64_t saved_step_ = -1;
+  double saved_at_;  // seconds; when the last one began
+};
+
+}  // namespace cli

@@ -1,0 +1,216 @@
+"""`scaletrain train --checkpoint`: killed anywhere and resumed, it ends as the run without a kill; signals, damage, retention."""
+
+import json
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+from command_line import PROGRAM, TINY, CommandLineTest, log_lines, run
+
+TIMES = {"tokens_per_second", "milliseconds", "memory_bytes"}
+STEPS = 100
+
+
+def digits(log):
+    return [{key: value for key, value in line.items() if key not in TIMES} for line in log]
+
+
+def names(folder):
+    return sorted(path.name for path in pathlib.Path(folder).glob("step-*"))
+
+
+class CheckpointTrain(CommandLineTest):
+    def setUp(self):
+        super().setUp()
+        self.saves = self.folder / "checkpoints"
+        self.log = self.folder / "log.jsonl"
+
+    def arguments(self, *more, steps=STEPS):
+        return ["train", "--data", self.text, *TINY, "--steps", steps, "--dropout", "0.1", "--ema-decay", "0.9", "--log", self.log,
+                "--checkpoint", self.saves, *more]
+
+    def ends_well(self, *more, steps=STEPS):
+        done = run(*self.arguments(*more, steps=steps))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def whole_run(self, *more, steps=STEPS):
+        """The log of the run that nobody ends, and has no checkpoints."""
+        return self.train("--data", self.text, *TINY, "--steps", steps, "--dropout", "0.1", "--ema-decay", "0.9", *more)
+
+    def start(self, *more, steps=STEPS):
+        process = subprocess.Popen([PROGRAM, *map(str, self.arguments(*more, steps=steps))], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        return process
+
+    def wait_for_line(self, process, pattern):
+        for line in process.stdout:
+            if re.search(pattern, line):
+                return
+        self.fail(f"no line {pattern}")
+
+    def test_killed_anywhere_and_resumed_it_ends_as_without_a_kill(self):
+        wanted = self.whole_run()
+        seed = random.randrange(10**6)
+        chance = random.Random(seed)
+        for kill in range(8):
+            process = self.start("--every", 10, "--keep", 3, "--resume")
+            if kill > 0:  # the first ones before anything was saved
+                self.wait_for_line(process, "^resumed|^step ")
+            time.sleep(chance.uniform(0, 0.2))
+            process.kill()
+            process.communicate()
+        output = self.ends_well("--every", 10, "--keep", 3, "--resume")
+        self.assertEqual(digits(log_lines(self.log)), digits(wanted), f"seed {seed}")
+        self.assertIn(wanted[-1]["state"], output)
+        self.assertEqual(names(self.saves), ["step-00000080", "step-00000090", "step-00000100"])
+
+    def test_the_first_signal_saves_and_stops_and_sigusr1_saves_and_goes_on(self):
+        wanted = self.whole_run(steps=20000)
+        process = self.start("--keep", 0, steps=20000)
+        self.wait_for_line(process, r"^step 20/")
+        process.send_signal(signal.SIGUSR1)
+        while not names(self.saves):
+            self.assertRegex(process.stdout.readline(), "^step ")  # read on, or it would wait for us
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, errors), (128 + signal.SIGTERM, ""))
+        saved = [name for name in names(self.saves) if name.count(".") == 0]
+        self.assertGreaterEqual(len(saved), 1)
+        output = self.ends_well("--keep", 0, "--resume", steps=20000)
+        self.assertIn(f"resumed          {self.saves}/{saved[-1]}\n", output)
+        self.assertEqual(digits(log_lines(self.log)), digits(wanted))
+
+    def test_a_damaged_newest_one_is_passed_over_and_none_whole_ends_with_3(self):
+        wanted = self.whole_run(steps=30)
+        self.ends_well("--every", 10, steps=29)
+        self.assertEqual(names(self.saves), ["step-00000010", "step-00000020", "step-00000029"])
+
+        def damage(name):
+            with open(self.saves / name / "optimizer.safetensors", "r+b") as file:
+                file.seek(-3, 2)
+                byte = file.read(1)[0]
+                file.seek(-3, 2)
+                file.write(bytes([byte ^ 64]))
+
+        damage("step-00000029")
+        output = self.ends_well("--every", 10, "--resume", steps=30)
+        self.assertRegex(output, r"(?m)^passed over +step-00000029: .*optimizer\.safetensors.*$")
+        self.assertRegex(output, r"(?m)^resumed +.*/step-00000020$")
+        self.assertEqual(digits(log_lines(self.log)), digits(wanted))
+        for name in names(self.saves):
+            if name != "step-00000029":
+                damage(name)
+        done = run(*self.arguments("--resume", steps=40))
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertRegex(done.stderr, r"\Ascaletrain: .*none.*optimizer\.safetensors.*\n\Z")
+
+    def test_a_finished_run_says_its_last_line_again(self):
+        self.ends_well("--every", 10, steps=20)
+        before = self.log.read_text()
+        output = self.ends_well("--every", 10, "--resume", steps=20)
+        self.assertEqual(self.log.read_text(), before)
+        self.assertEqual(output.splitlines()[-1], before.splitlines()[-1])
+        self.assertEqual(names(self.saves), ["step-00000010", "step-00000020"])
+
+    def test_more_steps_go_on_behind_a_finished_run(self):
+        wanted = self.whole_run("--lr-steps", 40, steps=40)
+        self.ends_well("--lr-steps", 40, steps=20)
+        self.ends_well("--lr-steps", 40, "--resume", steps=40)
+        self.assertEqual(digits(log_lines(self.log)), digits(wanted))
+
+    def test_the_batch_is_the_checkpoints(self):
+        wanted = self.whole_run("--accumulate", 2, steps=20)
+        self.ends_well("--accumulate", 2, "--lr-steps", 20, steps=10)
+        output = self.ends_well("--batch", 4, "--lr-steps", 20, "--resume", steps=20)
+        self.assertNotIn("changed ", output)
+        self.assertEqual(digits(log_lines(self.log)), digits(wanted))
+
+    def test_what_differs_is_told_or_refused(self):
+        self.ends_well(steps=10)
+        self.assertRegex(self.ends_well("--lr", "0.0005", "--resume", steps=12),
+                         r"(?m)^changed +lr: 0\.0005 here, 0\.001 in the checkpoint$")
+        for arguments, said in [(["--seed", 1], "seed is 1 here and 0"), (["--width", 32], "the model's is"),
+                                (["--validation", "0.5"], "rows of"), (["--optimizer", "lion"], "moment2")]:
+            done = run(*self.arguments("--resume", *arguments, steps=14))
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, said)
+            self.assertEqual(done.stderr.count("\n"), 1)
+
+    def test_retention_keeps_multiples_and_the_best(self):
+        self.ends_well("--every", 2, "--keep", 1, "--keep-every", 8, "--keep-best", 1, steps=20)
+        losses = {}
+        for name in names(self.saves):
+            manifest = json.loads((self.saves / name / "manifest.json").read_text())
+            losses[name] = float(manifest["metadata"].get("validation_loss", "inf"))
+        kept = set(losses)
+        self.assertLessEqual({"step-00000008", "step-00000016", "step-00000020"}, kept)
+        self.assertLessEqual(len(kept), 4)
+        self.assertLess(min(losses.values()), 100)
+
+    def test_early_stopping_goes_on_as_if_nobody_had_interrupted_it(self):
+        stopping = ["--early-stopping-patience", 2, "--early-stopping-min-delta", 5, "--lr-steps", STEPS]
+        wanted = self.whole_run(*stopping)
+        ended = len(wanted) - 1
+        self.assertLess(ended, STEPS)
+        process = self.start("--every", 1, *stopping)
+        self.wait_for_line(process, r"^step 12/")
+        process.kill()
+        process.communicate()
+        self.ends_well("--every", 1, "--resume", *stopping)
+        self.assertEqual(digits(log_lines(self.log)), digits(wanted))
+        before = self.log.read_text()
+        self.ends_well("--every", 1, "--resume", *stopping)
+        self.assertEqual(self.log.read_text(), before, "it stays ended")
+
+    def test_a_folder_that_is_used_already_or_cannot_be_is_refused(self):
+        self.ends_well(steps=5)
+        data = self.folder / "data"
+        data.mkdir()
+        (data / "a.txt").write_text(self.text.read_text())
+        plain = ["train", "--data", self.text, *TINY, "--steps", 6]
+        for arguments, said in [(self.arguments(steps=6), "--resume"),
+                                ([*plain, "--checkpoint", self.text], "no folder"),
+                                ([*plain, "--every", 3], "--checkpoint"),
+                                ([*plain, "--resume"], "--checkpoint"),
+                                (["train", "--data", data, *TINY, "--steps", 6, "--checkpoint", data / "saves"], "data folder"),
+                                (self.arguments("--resume", "--every", 0), "--every is 0"),
+                                (self.arguments("--resume", "--minutes", 0), "--minutes is 0"),
+                                (self.arguments("--resume", "--keep", -1), "--keep is -1")]:
+            done = run(*arguments)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+            self.assertIn(said, done.stderr)
+
+    def test_a_run_that_others_are_at_is_refused(self):
+        process = self.start("--every", 10, steps=100000)
+        self.wait_for_line(process, r"^step 12/")
+        done = run(*self.arguments("--resume"))
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(str(process.pid), done.stderr)
+        process.kill()
+        process.communicate()
+
+    def test_absent_and_empty_folders_start_afresh(self):
+        wanted = self.whole_run(steps=6)
+        for folder in ("absent", "empty"):
+            if folder == "empty":
+                for path in sorted(self.saves.rglob("*"), reverse=True):
+                    path.rmdir() if path.is_dir() else path.unlink()
+            self.assertNotIn("resumed", self.ends_well("--resume", steps=6))
+            self.assertEqual(digits(log_lines(self.log)), digits(wanted))
+
+    def test_the_report_says_that_it_shows_the_rest(self):
+        self.ends_well(steps=5)
+        report = self.folder / "report.html"
+        self.ends_well("--resume", "--report", report, steps=10)
+        self.assertIn("resumed after step 5", report.read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()
