@@ -13,8 +13,8 @@ namespace st {
 namespace {
 
 // Small enough that the system copies from the cache what the checksum has just read.
-constexpr size_t kPiece = 256 << 10;
-static_assert(kChecksumBlock % kPiece == 0);
+constexpr size_t kCachedPiece = 256 << 10;
+static_assert(kChecksumBlock % kCachedPiece == 0);
 constexpr int64_t kWritebackBytes = 8 << 20, kUnderWay = 64 << 20;
 constexpr double kGrace = 0.05;      // seconds that a writer who was held up may catch up
 constexpr double kLookEvery = 0.02;  // seconds between two looks at whether it is cancelled
@@ -96,8 +96,8 @@ void ShardWriter::write_tensor(Output& output, const ShardTensor& tensor, std::v
       tensor.copy(first, copy);
       window = copy;
     }
-    for (size_t done = 0; done < window.size(); done += kPiece) {
-      const auto piece = window.subspan(done, std::min(kPiece, window.size() - done));
+    for (size_t done = 0; done < window.size(); done += kCachedPiece) {
+      const auto piece = window.subspan(done, std::min(kCachedPiece, window.size() - done));
       wait_for_turn(static_cast<int64_t>(piece.size()));
       if ((first + static_cast<int64_t>(done)) % kChecksumBlock == 0) blocks.push_back(0);
       blocks.back() = crc32c(piece, blocks.back());
