@@ -69,7 +69,9 @@ class CheckpointTrain(CommandLineTest):
         output = self.ends_well("--every", 10, "--keep", 3, "--resume")
         self.assertEqual(digits(log_lines(self.log)), digits(wanted), f"seed {seed}")
         self.assertIn(wanted[-1]["state"], output)
-        self.assertEqual(names(self.saves), ["step-00000080", "step-00000090", "step-00000100"])
+        kept = names(self.saves)
+        self.assertEqual(kept[-3:], ["step-00000080", "step-00000090", "step-00000100"])
+        self.assertLessEqual(len(kept), 4, "the last kill may come between a save and the removal behind it")
 
     def test_the_first_signal_saves_and_stops_and_sigusr1_saves_and_goes_on(self):
         wanted = self.whole_run(steps=20000)
