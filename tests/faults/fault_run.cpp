@@ -22,10 +22,9 @@ FaultRun::FaultRun()
 
 FaultRun::~FaultRun() { std::filesystem::remove_all(scratch_); }
 
-ManagerOptions FaultRun::keep_last(int64_t n, double bytes_per_second) {
+ManagerOptions FaultRun::keep_last(int64_t n) {
   ManagerOptions options;
   options.retention.last = n;
-  options.write.bytes_per_second = bytes_per_second;
   return options;
 }
 

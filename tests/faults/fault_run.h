@@ -19,7 +19,7 @@ class FaultRun : public testing::Test {
   FaultRun();
   ~FaultRun() override;
 
-  static ManagerOptions keep_last(int64_t n, double bytes_per_second = 0);
+  static ManagerOptions keep_last(int64_t n);
   CheckpointManager make(int64_t keep = 2) { return {path_, keep_last(keep), std::make_shared<MemorySource>(), {}}; }
   /// Waits for it; its error.
   std::optional<Error> save(CheckpointManager& manager, int64_t step);
