@@ -11,7 +11,7 @@
 namespace st::capi {
 
 template <>
-constexpr uint32_t kFirstSize<st_read_options> = offsetof(st_read_options, name_count);
+inline constexpr uint32_t kFirstSize<st_read_options> = offsetof(st_read_options, name_count);
 
 /// NULL: the defaults. `call` goes before messages.
 ReadOptions read_options(const st_read_options* theirs, const char* call);

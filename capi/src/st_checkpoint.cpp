@@ -173,12 +173,14 @@ st_status st_checkpoint_load(st_checkpoint* checkpoint, const char* name, int64_
     if (report != nullptr) take(report, "st_checkpoint_load: report");
     const auto object = find(checkpoint);
     const ReadOptions ours = read_options(options, kCall);
+    const bool overwrite = options != nullptr && take(options, "st_checkpoint_load: options").overwrite != 0;
+    const Views may_be = overwrite ? Views::overwritten : Views::unchanged_on_error;
     const std::vector<HostView> to = views_of(n, views, kCall, written_view);
     std::vector<HostView> by_address = to;
     require_apart(by_address, kCall);
     load_from(*object, name, report, [&](const CheckpointReader& reader, LoadReport& made) {
       const FloatMode mode;  // the host's rounding must not reach a conversion
-      load_views(reader, to, ours, *object->workers, made);
+      load_views(reader, to, ours, may_be, *object->workers, made);
     });
   });
 }

@@ -11,7 +11,7 @@
 namespace st::capi {
 
 template <>
-constexpr uint32_t kFirstSize<st_step_report> = offsetof(st_step_report, save_error);
+inline constexpr uint32_t kFirstSize<st_step_report> = offsetof(st_step_report, save_error);
 
 constexpr size_t kKeptSteps =
     512;  // reports that a trainer keeps for its page: a chart shows no more, and they are not of the host's memory

@@ -227,6 +227,28 @@ TEST_F(CCheckpoint, FallsBackToTheNewestThatIsWhole) {
   EXPECT_EQ(back.values, (std::vector<float>{1, 2}));
 }
 
+// Read once: what is whole is as good; what is not is told all the same, and the one before comes over what was read of it.
+TEST_F(CCheckpoint, OverwritesViewsWhenItMay) {
+  std::vector<float> values(1 << 20), back(1 << 20);
+  const int64_t dims[] = {1024, 1024}, columns[] = {1, 1024};
+  const st_named_view from = {"values", {ST_F32, 2, dims, nullptr, values.data(), 4 << 20}};
+  const st_named_view to = {"values", {ST_F32, 2, dims, columns, back.data(), 4 << 20}};
+  auto options = filled(st_read_options_init);
+  options.overwrite = 1;
+  for (const float step : {1.0F, 2.0F}) {
+    std::iota(values.begin(), values.end(), step);
+    ASSERT_TRUE(works(st_checkpoint_save(checkpoint_, static_cast<int64_t>(step), 1, &from, nullptr, nullptr)));
+    ASSERT_TRUE(works(st_checkpoint_load(checkpoint_, nullptr, 1, &to, &options, nullptr)));
+    EXPECT_EQ(back[1], step + 1024) << "transposed";
+    EXPECT_EQ(back[1024], step + 1);
+  }
+  folder_.spoil("step-00000002/tensors.safetensors", 3 << 20);
+  EXPECT_TRUE(fails(ST_CORRUPT, st_checkpoint_load(checkpoint_, "step-00000002", 1, &to, &options, nullptr), {"values", "block"}));
+  ASSERT_TRUE(works(st_checkpoint_load(checkpoint_, nullptr, 1, &to, &options, nullptr)));
+  EXPECT_EQ(back.front(), 1);
+  EXPECT_EQ(back.back(), 1 << 20);
+}
+
 TEST_F(CCheckpoint, LoadsSomeByNameAndUnderOtherNames) {
   FloatArray a{{1}}, b{{2}}, c{{3}};
   const st_named_view from[] = {{"net.a", a.view()}, {"net.b", b.view()}, {"state.c", c.view()}};

@@ -137,13 +137,15 @@ SIZE(st_rename, 16);
 AT(st_rename, from, 0);
 AT(st_rename, to, 8);
 
-SIZE(st_read_options, 40);
+SIZE(st_read_options, 48);
 AT(st_read_options, struct_size, 0);
 AT(st_read_options, partial, 4);
 AT(st_read_options, rename_count, 8);
 AT(st_read_options, renames, 16);
 AT(st_read_options, name_count, 24);
 AT(st_read_options, names, 32);
+AT(st_read_options, overwrite, 40);
+AT(st_read_options, reserved, 44);
 
 SIZE(st_read_report, 48);
 AT(st_read_report, struct_size, 0);

@@ -62,6 +62,7 @@ TEST(HppCheckpoint, SavesAndLoadsTheProgramsBuffers) {
 
   ReadOptions some;
   some.names = {"w*"};
+  some.overwrite = true;
   const LoadReport first = checkpoint.load({{"weights", view(weights)}}, "step-00000001", some);
   EXPECT_EQ(weights, (std::vector<float>{1, 2, 3}));
   EXPECT_EQ(first.metadata, R"({"note":"one"})");

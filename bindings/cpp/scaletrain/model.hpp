@@ -27,6 +27,7 @@ struct ReadOptions {
   bool partial = false;  // read what fits by name, report the rest
   std::vector<Rename> renames;
   std::vector<std::string> names;  // patterns of names in the model, "block.*.mlp.*"; others are passed over. None: all
+  bool overwrite = false;          // Checkpoint::load: read once; after an error in the data the views may hold a mixture
 };
 struct ReadReport {
   int64_t read = 0;
@@ -51,6 +52,7 @@ class RawReadOptions {
     for (const Rename& rename : options.renames) renames_.push_back({rename.from.c_str(), rename.to.c_str()});
     for (const std::string& name : options.names) names_.push_back(name.c_str());
     raw_.partial = options.partial ? 1 : 0;
+    raw_.overwrite = options.overwrite ? 1 : 0;
     raw_.rename_count = static_cast<int64_t>(renames_.size());
     raw_.renames = renames_.data();
     raw_.name_count = static_cast<int64_t>(names_.size());

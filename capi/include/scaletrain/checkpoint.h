@@ -68,10 +68,10 @@ ST_API st_status st_load_report_init(st_load_report* report, size_t size);
 
 /* Loads into n named views of the tensors' dims and any strides; floating dtypes are converted. name NULL: the newest that is whole; else
  * that one, "step-00000120". options: as for st_model_read; NULL: each view must be there and nothing else. What is needed is read twice:
- * first to check all of it, then into the views, checked again. So ST_CORRUPT names file, tensor and block, and then, as with every error,
- * no view has changed; but if somebody changes the files between the two. Beyond a buffer a thread it needs no memory. ST_NOT_FOUND: there
- * is no checkpoint, or none of that name, or a view's name is not in it. report may be NULL; its names are filled also when they did not
- * fit. */
+ * first to check all of it, then into the views, checked again (with overwrite once, straight into the views). So ST_CORRUPT names file,
+ * tensor and block, and then, as with every error, no view has changed; but if somebody changes the files between the two. Beyond a buffer
+ * a thread it needs no memory. ST_NOT_FOUND: there is no checkpoint, or none of that name, or a view's name is not in it. report may be
+ * NULL; its names are filled also when they did not fit. */
 ST_API st_status st_checkpoint_load(st_checkpoint* checkpoint, const char* name, int64_t n, const st_named_view* views,
                                     const st_read_options* options, st_load_report* report);
 

@@ -72,6 +72,9 @@ typedef struct st_read_options {
   int64_t name_count;
   const char* const* names; /* patterns of names as in the model, "block.*.mlp.*" (* any text, ? one character); what fits none of them is
                                passed over: not read, not missing, not unexpected. 0: all */
+  int32_t overwrite; /* of st_checkpoint_load, others pass it over: 0: after an error no view has changed; 1: read once, so twice as fast,
+                        and after an error in the data the views may hold a mixture */
+  int32_t reserved;
 } st_read_options;
 ST_API st_status st_read_options_init(st_read_options* options, size_t size);
 
