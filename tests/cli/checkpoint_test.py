@@ -299,5 +299,129 @@ class Torch(CheckpointTest):
         self.refused(2, ["no archive/data.pkl"], "import", self.file("renamed.pt", good.replace(b"data.pkl", b"date.pkl")), self.path("x"))
 
 
+class OfATrainer(CheckpointTest):
+    """A run's own checkpoints, to PyTorch and back."""
+
+    def trained(self, *recipe):
+        folder = self.path("trained")
+        self.train("--data", self.text, "--steps", 3, "--checkpoint", folder, *TINY, "--lr", "0.01", "--warmup", 0, *recipe)
+        return folder
+
+    def everything(self, folder):
+        self.done("export", folder, self.path("everything.safetensors"), "--everything")
+        return read_safetensors(self.path("everything.safetensors"))
+
+    def exported(self, *recipe):
+        folder = self.trained(*recipe)
+        self.done("export", folder, self.path("out.pt"), "--format", "torch")
+        return torch_stub.load(self.path("out.pt")), self.everything(folder)
+
+    def there_and_back(self, *recipe):
+        file, tensors = self.exported(*recipe)
+        self.done("import", self.path("out.pt"), self.path("back"))
+        self.same(self.everything(self.path("back")), tensors)
+        return file, tensors
+
+    def test_hash_is_the_runs_state(self):
+        folder = self.trained()
+        state = next(line.split()[-1] for line in self.output.splitlines() if line.startswith("state"))
+        self.assertEqual(self.done("hash", folder).strip(), state)
+        self.done("reshard", folder, self.path("cut"), "--shards", 4)
+        self.assertEqual(self.done("hash", self.path("cut")).strip(), state)
+        table = self.done("inspect", folder)
+        for words in ("step             3", "updates 3", "lr 0.01", "warmup 0", "parameter tensors", "optimizer tensors", "moment2.block.0"):
+            self.assertIn(words, table)
+
+    def test_adamw_is_as_torch_has_it(self):
+        groups = json.dumps([{"pattern": "*.gamma", "weight_decay_scale": 0, "lr_scale": 0.5}, {"pattern": "final_norm.beta", "frozen": True}])
+        recipe = self.file("recipe.json", json.dumps({"groups": json.loads(groups), "beta2": 0.95, "ema_decay": 0.9}))
+        file, tensors = self.there_and_back("--recipe", recipe)
+        names, groups = file["names"], file["optimizer"]["param_groups"]
+        self.assertEqual(file["class"], "torch.optim.AdamW")
+        self.assertEqual(sorted(names), sorted(set(file["model"]) - {"final_norm.beta"}))
+        self.assertEqual([group["params"] for group in groups], [list(range(3)), list(range(3, len(names)))])
+        self.assertTrue(all(name.endswith(".gamma") for name in names[:3]))
+        wanted = {"betas": (0.9, 0.95), "eps": 1e-8, "amsgrad": False, "decoupled_weight_decay": True, "fused": None}
+        for group, lr, decay in zip(groups, (0.005, 0.01), (0, 0.01)):
+            self.assertEqual(group | wanted | {"lr": lr, "weight_decay": decay}, group)
+        self.assertEqual(len(file["optimizer"]["state"]), len(names))
+        for i, state in file["optimizer"]["state"].items():
+            self.assertEqual(state["step"], 3)
+            self.assertEqual(state["exp_avg"].tobytes(), tensors["moment1." + names[i]].tobytes())
+            self.assertEqual(state["exp_avg_sq"].tobytes(), tensors["moment2." + names[i]].tobytes())
+        self.assertEqual(file["average"]["final_norm.gamma"].tobytes(), tensors["average.final_norm.gamma"].tobytes())
+
+    def test_the_other_optimizers_go_there_and_back(self):
+        for optimizer, states, more in [
+            ("sgd", {"momentum_buffer"}, ["--momentum", "0.9"]),
+            ("rmsprop", {"step", "square_avg", "momentum_buffer", "grad_avg"}, ["--momentum", "0.9", "--centered"]),
+            ("adagrad", {"step", "sum"}, []),
+            ("adafactor", {"step", "row_var", "col_var"}, []),
+        ]:
+            with self.subTest(optimizer):
+                for name in ("trained", "back"):
+                    subprocess.run(["rm", "-rf", self.path(name)], check=True)
+                file, _ = self.there_and_back("--optimizer", optimizer, *more)
+                i = file["names"].index("block.0.mlp.expand.weight")
+                self.assertEqual(set(file["optimizer"]["state"][i]), states)
+                if optimizer == "adafactor":
+                    self.assertEqual([file["optimizer"]["state"][i][key].shape for key in ("row_var", "col_var")], [(16, 1), (1, 64)])
+
+    def test_what_torch_has_not_is_named(self):
+        for optimizer in ("lion", "adamw-8bit", "muon"):
+            with self.subTest(optimizer):
+                subprocess.run(["rm", "-rf", self.path("trained")], check=True)
+                folder = self.trained("--optimizer", optimizer)
+                self.refused(2, [optimizer, "--everything"], "export", folder, self.path("out.pt"), "--format", "torch")
+                self.assertFalse(self.path("out.pt").exists())
+
+    def test_gpt2_names_with_the_optimizers_state(self):
+        folder = self.trained()
+        self.done("export", folder, self.path("out.pt"), "--format", "torch", "--map", "gpt2")
+        file = torch_stub.load(self.path("out.pt"))
+        self.assertIn("transformer.h.0.attn.c_attn.weight", file["model"])
+        self.assertEqual(sorted(file["names"]), sorted(file["model"]))
+        self.done("import", self.path("out.pt"), self.path("back"), "--map", "gpt2")
+        self.same(self.everything(self.path("back")), self.everything(folder))
+
+    def test_a_run_goes_on_from_what_was_imported(self):
+        self.exported()
+        self.done("import", self.path("out.pt"), self.path("back"))
+        log = self.train("--data", self.text, "--steps", 5, "--checkpoint", self.path("back"), "--resume", *TINY, "--lr", "0.01", "--warmup", 0)
+        straight = self.train("--data", self.text, "--steps", 5, "--checkpoint", self.path("straight"), *TINY, "--lr", "0.01", "--warmup", 0)
+        self.assertEqual(log[-1]["state"], straight[-1]["state"])
+
+    def test_with_pytorch_itself(self):
+        python = os.environ.get("SCALETRAIN_PYTHON", ROOT / ".venv/bin/python")
+        if not os.path.exists(python) or subprocess.run([python, "-c", "import torch"], capture_output=True).returncode != 0:
+            self.skipTest("no PyTorch")
+        self.exported()
+        script = self.file("step.py", TORCH_STEP)
+        subprocess.run([python, script, self.path("out.pt"), self.path("again.pt")], check=True, timeout=300)
+        self.done("import", self.path("again.pt"), self.path("again"))
+        self.same(self.everything(self.path("again")), self.everything(self.path("trained")))
+
+
+# Loads, makes a step with gradients of zero at a rate of zero, takes it back, and saves what it then has by itself.
+TORCH_STEP = """
+import sys, torch
+file = torch.load(sys.argv[1], weights_only=True)
+weights = {name: torch.nn.Parameter(file["model"][name]) for name in file["names"]}
+optimizer = torch.optim.AdamW(weights.values())
+optimizer.load_state_dict(file["optimizer"])
+first = optimizer.state[weights[file["names"][0]]]
+assert first["step"] == 3 and first["exp_avg"].abs().max() > 0, first
+assert optimizer.param_groups[0]["lr"] == 0.01
+kept = {key: value.clone() for key, value in first.items()}
+for weight in weights.values():
+    weight.grad = torch.zeros_like(weight)
+optimizer.step()
+assert first["step"] == 4 and torch.allclose(first["exp_avg"], 0.9 * kept["exp_avg"], rtol=1e-6)
+optimizer = torch.optim.AdamW((torch.nn.Parameter(tensor) for tensor in file["model"].values()))
+file = torch.load(sys.argv[1], weights_only=True, mmap=True)
+torch.save({key: file[key] for key in ("model", "optimizer", "names")}, sys.argv[2])
+"""
+
+
 if __name__ == "__main__":
     unittest.main()
