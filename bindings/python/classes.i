@@ -22,8 +22,10 @@
 %extend scaletrain::Checkpoint {
   scaletrain::LoadReport load_into(const scaletrain::Views& arrays, const std::string& name, bool partial,
                                    const std::vector<std::string>& from, const std::vector<std::string>& to,
-                                   const std::vector<std::string>& names) {
-    return $self->load(arrays, name, python::load_options(partial, from, to, names));
+                                   const std::vector<std::string>& names, bool overwrite) {
+    scaletrain::ReadOptions options = python::load_options(partial, from, to, names);
+    options.overwrite = overwrite;
+    return $self->load(arrays, name, options);
   }
 }
 

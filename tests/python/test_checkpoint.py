@@ -278,7 +278,10 @@ def test_a_damaged_one_is_passed_over_and_its_reason_told(context, tmp_path):
     assert (back["values"] == -1).all()
     (problem,) = checkpoint.verify()["problems"]
     assert problem["tensor"] == "values" and problem["block"] == 0
-    report = checkpoint.load(back)
+    with pytest.raises(st.CheckpointError, match="block 0"):
+        checkpoint.load(back, "step-00000002", overwrite=True)
+    assert (back["values"] != -1).any()  # read straight into it
+    report = checkpoint.load(back, overwrite=True)
     assert report.step == 1 and (back["values"] == 1).all()
     assert len(report.skipped) == 1 and report.skipped[0].startswith("step-00000002: ")
     spoil(next((tmp_path / "step-00000001").glob("*.safetensors")))

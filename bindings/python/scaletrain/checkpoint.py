@@ -98,12 +98,14 @@ class Checkpoint(Handle):
         partial: bool = False,
         rename: Mapping[str, str] | None = None,
         names: Sequence[str] | None = None,
+        overwrite: bool = False,
     ) -> LoadReport:
         """Fills arrays where they lie, from the newest checkpoint that is whole, or from `name`, "step-00000120".
 
-        partial, rename and names are Model.load's.
+        partial, rename and names are Model.load's. overwrite: reads once, so in half the time, and after an error in the data the arrays may
+        hold a mixture; else none has changed then.
         """
-        return load_report(self._native.load_into(arrays, checkpoint_name(name), *load_options(partial, rename, names)))
+        return load_report(self._native.load_into(arrays, checkpoint_name(name), *load_options(partial, rename, names), overwrite))
 
     @of_c("st_checkpoint_list")
     def list(self) -> _Entries:
