@@ -77,11 +77,14 @@ double SavedState::write_plain() const {
   return seconds;
 }
 
-double SavedState::load() {
+double SavedState::load(bool overwrite) {
   std::ranges::fill(copy_, 0.0F);
   const std::vector<st_named_view> all = views(copy_);
+  st_read_options options;
+  ask(st_read_options_init(&options, sizeof options));
+  options.overwrite = overwrite ? 1 : 0;
   const double start = seconds_now();
-  cli::run(st_checkpoint_load(checkpoint_.get(), nullptr, std::ssize(all), all.data(), nullptr, nullptr));
+  cli::run(st_checkpoint_load(checkpoint_.get(), nullptr, std::ssize(all), all.data(), &options, nullptr));
   const double seconds = seconds_now() - start;
   if (std::memcmp(copy_.data(), values_.data(), values_.size() * 4) != 0)
     throw Failure(kFailed, "bench: what was loaded is not what was saved");

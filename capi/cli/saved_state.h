@@ -23,8 +23,9 @@ class SavedState {
   double block();              // that a save in the background keeps its caller; waits for its end afterwards
   double save();               // into files, fsync and all
   double write_plain() const;  // the same bytes into one file, and an fsync
-  double load();               // the newest into arrays of the host, which must then be equal
-  double read_files() const;   // of the newest, as cp reads them: into one buffer, again and again
+  // The newest into arrays of the host, which must then be equal; overwrite: as st_read_options has it.
+  double load(bool overwrite);
+  double read_files() const;  // of the newest, as cp reads them: into one buffer, again and again
 
   /// Saves in the background at so many bytes a second; poll its end.
   Pending flush(double bytes_per_second);
