@@ -1,5 +1,6 @@
 #include "background_saves.h"
 
+#include <exception>
 #include <new>
 
 #include "base/os.h"
@@ -55,6 +56,15 @@ std::shared_ptr<Pending> save_in_background(const TrainerObject& t, CheckpointMa
 
 void save_now(const TrainerObject& t, CheckpointManager& manager, Metadata metadata) {
   manager.save_now(content_of(*t.trainer, std::move(metadata)), t.trainer->workers());
+}
+
+void prepare_saves(const TrainerObject& t, CheckpointManager& manager) noexcept {
+  try {
+    const Lease weights(Kind::model, t.model);
+    manager.prepare(content_of(*t.trainer, {}), t.trainer->workers());
+  } catch (const std::exception&) {  // no memory, or an update that is under way: the first save makes room, or needs none
+    return;
+  }
 }
 
 StepReport saved(TrainerObject& t, const StepReport& report) noexcept {

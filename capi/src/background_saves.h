@@ -10,6 +10,9 @@ std::shared_ptr<Pending> save_in_background(const TrainerObject& trainer, Checkp
 /// Returns when it is on the disk.
 void save_now(const TrainerObject& trainer, CheckpointManager& manager, Metadata metadata);
 
+/// Makes room for the copies that saves in the background take, where that can be done now.
+void prepare_saves(const TrainerObject& trainer, CheckpointManager& manager) noexcept;
+
 /// After a whole step, while the weights are this call's: saves when it is time, and keeps in trainer.saves what the step's report is to
 /// tell of this and earlier saves. Whatever goes wrong is told there: the step is done. Returns the report.
 StepReport saved(TrainerObject& trainer, const StepReport& report) noexcept;

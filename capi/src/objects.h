@@ -66,8 +66,12 @@ struct RecipeObject final : Object {
   Recipe recipe;
 };
 
-struct CheckpointObject final : Object {
+struct CheckpointObject final : Object, Trimmable {
   explicit CheckpointObject(std::string path) : folder(std::move(path)) {}
+
+  void trim() override {
+    if (manager) manager->trim();
+  }
 
   /// Throws wrong_state where the handle only reads. Of several threads at once.
   CheckpointManager& to_save(const char* call) const {

@@ -129,7 +129,7 @@ st_status st_checkpoint_create(st_context* context, const char* folder, const st
     const std::string path = text_given(folder, "st_checkpoint_create: folder");
     check(!path.empty(), "st_checkpoint_create: folder is empty; name one");
     const st_checkpoint_options theirs = options == nullptr ? default_options() : take(options, "st_checkpoint_create: options");
-    const ManagerOptions ours = manager_options(theirs);
+    ManagerOptions ours = manager_options(theirs);
     auto object = std::make_shared<CheckpointObject>(path);
     object->writing = ours.write;
     object->is_one = os::kind_of(text(path, "/", kManifestName)) == os::PathKind::file;
@@ -138,7 +138,9 @@ st_status st_checkpoint_create(st_context* context, const char* folder, const st
       require_folder(path);
     } else {
       check(!object->is_one, "st_checkpoint_create: ", path, " is a checkpoint itself; name the run's folder, or open it read_only");
-      object->manager = std::make_unique<CheckpointManager>(path, ours, shared->memory(), shared->options().log);
+      ours.require_memory = [shared](int64_t bytes) { shared->require_memory("the copy that is written", bytes); };
+      object->manager = std::make_unique<CheckpointManager>(path, std::move(ours), shared->memory(), shared->options().log);
+      shared->on_trim(object);
     }
     object->context = std::move(shared);
     hand_out(checkpoint, std::move(object));

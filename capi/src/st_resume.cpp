@@ -57,7 +57,8 @@ st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* checkpoint, 
     }
     BackgroundSaves saves{.checkpoint = peek(checkpoint), .steps = steps, .minutes = minutes, .last = os::seconds(), .error = {}};
     check(steps > 0 || minutes > 0, kCall, ": steps and minutes are 0; give one of them, or a NULL checkpoint to save no more");
-    saves.checkpoint->to_save(kCall);
+    CheckpointManager& manager = saves.checkpoint->to_save(kCall);
+    prepare_saves(*t, manager);
     std::swap(t->saves, before);
     t->saves = std::move(saves);
   });

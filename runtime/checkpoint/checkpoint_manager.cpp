@@ -146,7 +146,7 @@ class CheckpointManager::Lease {
       return state_.begun - state_.ended <= state_.options.queue && (!state_.free.empty() || state_.snapshots <= state_.options.queue);
     });
     if (state_.free.empty()) {
-      snapshot_ = std::make_unique<Snapshot>(state_.memory);
+      snapshot_ = std::make_unique<Snapshot>(state_.memory, state_.options.require_memory);
       ++state_.snapshots;
     } else {
       snapshot_ = std::move(state_.free.back());
@@ -334,6 +334,18 @@ void CheckpointManager::prepare(const CheckpointContent& content, Workers& worke
   for (int64_t i = 0; i <= state.options.queue; ++i) {
     all.push_back(std::make_unique<Lease>(state));
     all.back()->snapshot().make_room(content.tensors, workers);
+  }
+}
+
+void CheckpointManager::trim() {
+  State& state = *state_;
+  for (;;) {
+    std::unique_ptr<Snapshot> unused;  // freed without the lock: the memory may be the host's
+    const std::lock_guard lock(state.mutex);
+    if (state.free.empty()) return;
+    unused = std::move(state.free.back());
+    state.free.pop_back();
+    --state.snapshots;
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,7 @@ struct ManagerOptions {
   std::string best;  // the metric's key: a number in metadata or the training object; "": none
   WriteOptions write;
   int64_t queue = 0;  // saves that may wait behind the one being written, each with a snapshot of its own
+  std::function<void(int64_t bytes)> require_memory = {};  // as Snapshot's; empty: what there is will do
 };
 
 struct SaveProgress {
@@ -60,8 +62,10 @@ class CheckpointManager {
   /// Returns when it is committed, behind those that are under way. Copies piece by piece, in a window of some MB, where it must copy.
   void save_now(const CheckpointContent& content, Workers& workers);
 
-  /// Makes room for the snapshots of such a content, so that the first save is as quick as the others.
+  /// Makes room for the snapshots of such a content, so that the first save is as quick as the others. Throws as save().
   void prepare(const CheckpointContent& content, Workers& workers);
+  /// Gives back the snapshots that no save uses. From any thread at any time.
+  void trim();
 
   /// Errors that nobody has been told of, the first one; none since the last call: empty. They are those of saves whose pending one nobody
   /// waited for and nobody holds any more, and of what comes behind a save that is committed (`latest`, removing older ones).

@@ -36,8 +36,9 @@ int64_t Snapshot::lay_out(std::span<const SnapshotTensor> tensors) {
 
 void Snapshot::reserve(int64_t bytes) {
   if (bytes <= memory_.size()) return;
-  memory_ = Memory();  // before the larger one, not beside it
   try {
+    if (require_memory_) require_memory_(bytes - memory_.size());
+    memory_ = Memory();  // before the larger one, not beside it
     memory_ = Memory(bytes, source_, MemoryRole::other);
   } catch (const Error& refusal) {
     fail(refusal.code(), text("checkpoint: no memory for a snapshot of ", text_of_bytes(bytes), ": ", refusal.message(),

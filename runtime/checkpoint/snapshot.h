@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/memory_source.h"
@@ -33,7 +34,9 @@ struct SnapshotTensor {
 
 class Snapshot {
  public:
-  explicit Snapshot(std::shared_ptr<MemorySource> source) : source_(std::move(source)) {}
+  /// `require_memory` (may be empty) is asked before the memory grows, with by how much, and throws where that is too much.
+  explicit Snapshot(std::shared_ptr<MemorySource> source, std::function<void(int64_t bytes)> require_memory = {})
+      : source_(std::move(source)), require_memory_(std::move(require_memory)) {}
 
   /// Memory for such tensors, every page of it touched: then take() waits for none. Throws out_of_memory with the size.
   void make_room(std::span<const SnapshotTensor> tensors, Workers& workers);
@@ -48,6 +51,7 @@ class Snapshot {
   void reserve(int64_t bytes);
 
   std::shared_ptr<MemorySource> source_;
+  std::function<void(int64_t bytes)> require_memory_;
   Memory memory_;
   std::vector<int64_t> offsets_;  // by tensor; each a multiple of 64
   std::vector<int64_t> sizes_;

@@ -218,6 +218,72 @@ TEST(Resume, ATrainerKeepsTheFolderUntilItSavesNoMore) {
   ASSERT_TRUE(works(st_trainer_resume(saved.run.trainer, saved.checkpoint, "step-00000001", nullptr, nullptr)));
 }
 
+int64_t other_memory(const SmallRun& run) {
+  auto stats = filled(st_memory_stats_init);
+  EXPECT_TRUE(works(st_context_memory(run.context, &stats)));
+  return stats.role_bytes[ST_MEMORY_OTHER];
+}
+
+// All weights and the optimizer's state, once more, before the first save; trim takes it, and the next save makes it again.
+TEST(Resume, CopiesAreMemoryOfTheContextThatTrimGivesBack) {
+  SavedRun saved;
+  const int64_t before = other_memory(saved.run);
+  ASSERT_TRUE(works(st_trainer_save_every(saved.run.trainer, saved.checkpoint, 1, 0)));
+  const int64_t copy = other_memory(saved.run) - before;
+  auto stats = filled(st_memory_stats_init);
+  ASSERT_TRUE(works(st_context_memory(saved.run.context, &stats)));
+  EXPECT_GE(copy, stats.role_bytes[ST_MEMORY_PARAMETERS] + stats.role_bytes[ST_MEMORY_OPTIMIZER]);
+  saved.steps(3);
+  ASSERT_TRUE(works(st_checkpoint_wait(saved.checkpoint, -1)));
+  EXPECT_EQ(other_memory(saved.run) - before, copy) << "kept from save to save";
+  ASSERT_TRUE(works(st_context_trim(saved.run.context)));
+  EXPECT_EQ(other_memory(saved.run), before);
+  saved.steps(1);
+  ASSERT_TRUE(works(st_checkpoint_wait(saved.checkpoint, -1)));
+  EXPECT_EQ(other_memory(saved.run) - before, copy);
+  const char* hash = "";
+  ASSERT_TRUE(works(st_checkpoint_hash(saved.checkpoint, "step-00000004", &hash)));
+  EXPECT_EQ(hash, saved.run.digest());
+}
+
+// The trainer's own saves are then made before the step returns; a host that asks for a copy is told, and may ask for none.
+TEST(Resume, CopiesKeepToTheMemoryLimit) {
+  int64_t need = 0;
+  {
+    SavedRun unlimited;
+    unlimited.steps(1);
+    auto stats = filled(st_memory_stats_init);
+    ASSERT_TRUE(works(st_context_memory(unlimited.run.context, &stats)));
+    need = stats.peak_bytes;
+  }
+  auto options = filled(st_context_options_init);
+  options.memory_limit = need + 4096;
+  CheckpointFolder folder;
+  SmallRun run(SavedRun::text(), &options, kRecipe);
+  HeldCheckpoint checkpoint;
+  ASSERT_TRUE(works(st_checkpoint_create(run.context, folder.c_str(), nullptr, checkpoint.out())));
+  ASSERT_TRUE(works(st_trainer_save_every(run.trainer, checkpoint, 1, 0)));
+  auto report = filled(st_step_report_init);
+  ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, &report)));
+  EXPECT_EQ(report.save_error, nullptr);
+  EXPECT_EQ(report.saved_step, 1) << "it is on the disk already";
+  const char* hash = "";
+  ASSERT_TRUE(works(st_checkpoint_hash(checkpoint, nullptr, &hash)));
+  EXPECT_EQ(hash, run.digest());
+
+  HeldPending pending;
+  EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_trainer_save(run.trainer, checkpoint, nullptr, pending.out()), {"memory_limit", "waited for"}));
+  std::vector<unsigned char> large(static_cast<size_t>(need));
+  const int64_t dims[] = {need};
+  const st_named_view view = {"large", {ST_U8, 1, dims, nullptr, large.data(), need}};
+  EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_checkpoint_save(checkpoint, 2, 1, &view, nullptr, pending.out()), {"memory_limit"}));
+  EXPECT_TRUE(works(st_checkpoint_save(checkpoint, 2, 1, &view, nullptr, nullptr)));
+  EXPECT_TRUE(works(st_checkpoint_wait(checkpoint, -1))) << "the host was told";
+  auto stats = filled(st_memory_stats_init);
+  ASSERT_TRUE(works(st_context_memory(run.context, &stats)));
+  EXPECT_LE(stats.peak_bytes, options.memory_limit);
+}
+
 TEST(Resume, SaveEveryIsLookedAt) {
   SavedRun saved;
   const auto refused = [&](st_checkpoint* checkpoint, int64_t steps, double minutes, std::initializer_list<std::string_view> words) {

@@ -42,9 +42,10 @@ ST_API st_status st_checkpoint_destroy(st_checkpoint* checkpoint);
 /* Saves n named views, 1 to 1048576, of any dtype, dims and strides: as they are now, since they are copied before the call returns (into
  * memory of the context that is kept for the next save, of the views' size). metadata: a JSON object of texts, numbers and booleans, the
  * host's own (loading gives each back as a text), or NULL. With pending the files come to be meanwhile, and an error is the pending one's;
- * where its handle is destroyed unasked, the error is told by st_checkpoint_wait. NULL: the call returns when all is on the disk, and needs
- * no such memory. A save that fails leaves the older checkpoints as they were. Behind a save, those that the options do not keep are
- * removed, but none that somebody is reading. ST_WRONG_STATE: read_only. */
+ * where its handle is destroyed unasked, the error is told by st_checkpoint_wait; ST_OUT_OF_MEMORY where a copy does not fit into the
+ * context's memory_limit or the machine. NULL: the call returns when all is on the disk, and needs no such memory. A save that fails leaves
+ * the older checkpoints as they were. Behind a save, those that the options do not keep are removed, but none that somebody is reading.
+ * ST_WRONG_STATE: read_only. */
 ST_API st_status st_checkpoint_save(st_checkpoint* checkpoint, int64_t step, int64_t n, const st_named_view* views, const char* metadata,
                                     st_pending** pending);
 
@@ -122,9 +123,10 @@ ST_API st_status st_checkpoint_progress(st_checkpoint* checkpoint, st_save_progr
 ST_API st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const char* metadata, st_pending** pending);
 /* From now on st_trainer_step, run, advance and apply save in the background after each step that is a multiple of `steps` (0: none), and
  * when `minutes` have passed since the last such save (0: never). An error of such a save is told in the report of a later step, in
- * save_error, and logged as a warning, and training goes on. Where there is no memory for the copy the step returns when the save is on the
- * disk. checkpoint NULL: no more, and steps and minutes are 0. Until then, or until the trainer is destroyed, it keeps the folder's lock,
- * also when the checkpoint's handle was destroyed. ST_WRONG_STATE: read_only. */
+ * save_error, and logged as a warning, and training goes on. Memory for the copies is taken now where there is enough of it, so that the
+ * first save is as quick as the others; where there is none for a copy the step returns when the save is on the disk. checkpoint NULL: no
+ * more, and steps and minutes are 0. Until then, or until the trainer is destroyed, it keeps the folder's lock, also when the checkpoint's
+ * handle was destroyed. ST_WRONG_STATE: read_only. */
 ST_API st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* checkpoint, int64_t steps, double minutes);
 /* Makes the trainer what it was when that checkpoint was saved (NULL: the newest that is whole): the steps from here on are, bit by bit,
  * those of the run that was not interrupted. A newer one that is not whole is passed over, and the report says why. Seed, batch,

@@ -54,7 +54,7 @@ ST_API st_status st_context_destroy(st_context* context);
  * failure is its status alone, and st_last_error stays as it was. */
 ST_API st_status st_context_cancel(st_context* context);
 
-/* Gives back what is only kept for speed: idle predictors' and evaluations' buffers. */
+/* Gives back what is only kept for speed: idle predictors' and evaluations' buffers, copies of checkpoints that no save is writing. */
 ST_API st_status st_context_trim(st_context* context);
 
 /* What a buffer is for. The first nine are "memory" of st_trainer_plan, which tells what the step takes; evaluation, ragged
@@ -71,7 +71,7 @@ enum {
   ST_MEMORY_CONTROL = 8,   /* rates, counters, losses */
   ST_MEMORY_INPUTS = 9,    /* rows read ahead, and what the host gave with gaps, without them */
   ST_MEMORY_TENSORS = 10,  /* st_tensor_create */
-  ST_MEMORY_OTHER = 11,    /* what a call needs for itself until it returns */
+  ST_MEMORY_OTHER = 11,    /* what a call needs for itself until it returns, and the copies that checkpoints are written from */
   ST_MEMORY_ROLES = 16     /* room for roles that are yet to come, and 0 until then */
 };
 
