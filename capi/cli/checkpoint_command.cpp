@@ -36,7 +36,8 @@ Json verify_one(const CheckpointFolder& folder, const CheckpointFolder::Entry& e
   check_folder(st_checkpoint_verify(folder.handle(), folder.key(entry.name), &json));
   result["problems"] = Json::parse(json)["problems"];
   int64_t bytes = 0;
-  for (const Json& file : folder.manifest(entry.name)["files"]) bytes += file["bytes"].get<int64_t>();
+  const Json manifest = folder.manifest(entry.name);
+  for (const Json& file : manifest["files"]) bytes += file["bytes"].get<int64_t>();
   result["bytes"] = bytes;
   return result;
 }

@@ -11,10 +11,12 @@ void check_folder(st_status status) {
   throw Failure(is_request ? kRefused : kFailed, st_last_error());
 }
 
-CheckpointFolder::CheckpointFolder(const std::string& path)
-    : path_(path),
-      is_one_(std::filesystem::exists(std::filesystem::path(path) / "manifest.json")),
-      context_(make<Context>(st_context_create, nullptr)) {
+CheckpointFolder::CheckpointFolder(const std::string& path) : path_(path), context_(make<Context>(st_context_create, nullptr)) {
+  std::error_code unknown;
+  const std::filesystem::file_status found = std::filesystem::status(path, unknown);
+  if (std::filesystem::exists(found) && !std::filesystem::is_directory(found))
+    refuse("checkpoint: ", path, " is no folder; name a run's folder, or one checkpoint");
+  is_one_ = std::filesystem::exists(std::filesystem::path(path) / "manifest.json", unknown);
   st_checkpoint_options options;
   ask(st_checkpoint_options_init(&options, sizeof options));
   options.read_only = 1;
@@ -36,6 +38,7 @@ std::vector<CheckpointFolder::Entry> CheckpointFolder::entries() const {
 
 std::string CheckpointFolder::newest(const std::function<st_status(const char* name)>& call) const {
   for (const Entry& entry : entries()) {
+    if (is_one_ && !entry.problem.empty()) throw Failure(kFailed, "checkpoint: " + path_ + ": " + entry.problem);
     const st_status status = entry.problem.empty() ? call(key(entry.name)) : ST_CORRUPT;
     if (status == ST_OK) return entry.name;
     if (is_one_ || status != ST_CORRUPT) check_folder(status);

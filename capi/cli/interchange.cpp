@@ -4,6 +4,10 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
 
 #include "checkpoint_folder.h"
 #include "mapped_file.h"
@@ -71,6 +75,13 @@ void save(const std::string& folder, int64_t step, const std::vector<StoredTenso
   check_folder(st_checkpoint_save(checkpoint.get(), step, std::ssize(views), views.data(), metadata.dump().c_str(), nullptr));
 }
 
+/// By its manifest's first bytes, which are those of every version; other programs have a manifest.json, too.
+bool is_checkpoint(const std::filesystem::path& folder) {
+  constexpr std::string_view kBegin = R"({"format":"scaletrain-checkpoint",)";
+  std::string begin(kBegin.size(), '\0');
+  return std::ifstream(folder / "manifest.json", std::ios::binary).read(begin.data(), std::ssize(begin)) && begin == kBegin;
+}
+
 }  // namespace
 
 void export_checkpoint(const CheckpointRequest& o) {
@@ -80,6 +91,8 @@ void export_checkpoint(const CheckpointRequest& o) {
   const NameMap names(o.map);
   if (names.is_any() && o.everything) refuse("--everything is without --map, which knows weights alone; --format torch has both");
   const CheckpointFolder folder(o.first);
+  if (is_checkpoint(std::filesystem::path(o.second).parent_path()))
+    refuse("checkpoint export: ", o.second, " would be in a checkpoint, maybe in place of its own file; name a file outside");
   if (is_torch)
     export_torch(folder, o, names);
   else if (names.is_any())

@@ -98,7 +98,7 @@ class Looks(CheckpointTest):
     def test_verify_and_hash_of_a_folder(self):
         folder = self.imported("run", None, "--step", 1)
         self.imported("run", {"a": numpy.ones(5, "f4")}, "--step", 2)
-        self.assertRegex(self.done("verify", folder), r"\Astep-00000002: whole, \S+ bytes\nstep-00000001: whole, \S+ bytes\n\Z")
+        self.assertRegex(self.done("verify", folder), r"\Astep-00000002: whole, [1-9]\S+ bytes\nstep-00000001: whole, [1-9]\S+ bytes\n\Z")
         newest, older = self.done("hash", folder), self.done("hash", folder / "step-00000001")
         self.assertRegex(newest, r"\A[0-9a-f]{32}\n\Z")
         self.assertNotEqual(newest, older)
@@ -117,6 +117,8 @@ class Looks(CheckpointTest):
         self.assertEqual((done.returncode, done.stdout), (0, older))
         self.assertIn("passed over step-00000002", done.stderr)
         self.refused(3, [file.name, "block 0"], "hash", folder / "step-00000002")
+        os.truncate(folder / "step-00000002" / "manifest.json", 100)
+        self.refused(3, ["manifest.json", "cut short"], "inspect", folder / "step-00000002")
 
     def test_reshard_keeps_the_hash(self):
         folder = self.imported()
@@ -142,6 +144,8 @@ class BadRequests(CheckpointTest):
             (["unexpected argument", "more"], ["verify", folder, "more"]),
             (["nowhere"], ["inspect", self.path("nowhere")]),
             (["no checkpoint"], ["inspect", self.folder]),
+            (["is no folder"], ["verify", GPT2]),
+            (["would be in a checkpoint"], ["export", folder, next(folder.glob("step-*")) / "tensors.safetensors"]),
             (["--shards", "reshard"], ["hash", folder, "--shards", 2]),
             (["--shards", "-1"], ["reshard", folder, self.path("x"), "--shards", -1]),
             (["--shards", "whole number"], ["reshard", folder, self.path("x"), "--shards", "two"]),
