@@ -52,7 +52,11 @@ void RunCheckpoints::keep_batch(st_recipe* recipe) const {
   need(st_checkpoint_inspect(checkpoint_.get(), readable_.front().c_str(), &manifest));
   const Json saved = Json::parse(manifest);
   for (const char* key : {"batch", "accumulate", "micro_batches", "global_batch"})
-    if (saved["recipe"].contains(key)) ask(st_recipe_set(recipe, key, saved["recipe"][key].dump().c_str()));
+    if (saved["recipe"].contains(key)) {
+      const std::string ours = saved["recipe"][key].dump(), asked = text(st_recipe_get, recipe, key);
+      if (ours != asked) std::printf("kept             %s: %s in the checkpoint, %s here\n", key, ours.c_str(), asked.c_str());
+      ask(st_recipe_set(recipe, key, ours.c_str()));
+    }
 }
 
 Json RunCheckpoints::resume(st_trainer* trainer) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "progress.h"
+#include "stop_signal.h"
 #include "training_run.h"
 #include "tuning_warnings.h"
 
@@ -65,6 +66,7 @@ int64_t at_least_one(const std::string& option, const std::string& value) {
 /// below the folder, but what has a name with a dot in front and what is in a folder named build.
 bool is_read_from(const fs::path& folder, const fs::path& path) {
   const fs::path below = path.lexically_relative(folder);
+  if (below == ".") return true;
   if (below.empty() || *below.begin() == "..") return false;
   for (auto name = below.begin(); name != below.end(); ++name) {
     const bool is_folder = std::next(name) != below.end();
@@ -236,6 +238,7 @@ int run_train(const TrainOptions& o) {
   if (o.model != "gpt") refuse("--model ", o.model, " does not train on text; use gpt");
   RunOptions options = run_options(o);
   const CheckpointOptions checkpoints = checkpoint_options(o);
+  if (!checkpoints.folder.empty()) catch_save_signal();  // before all that takes time: a scheduler's SIGUSR1 ends no run
   const Recipe recipe = o.recipe.recipe();
   options.stopping = early_stopping(recipe);
   options.averages = Json::parse(text(st_recipe_get, recipe.get(), "ema_decay")).get<double>() > 0;

@@ -34,7 +34,6 @@ class TrainingRun {
           evaluations_.size());
     if (is_finished()) return finish_again();
     catch_stop_signals();
-    if (parts_.checkpoints) catch_save_signal();
     if (steps_ == 0) evaluate_when_due(0);
     while (!is_finished() && stop_signal() == 0) step();
     progress_.finish();

@@ -1,6 +1,7 @@
 """`scaletrain train --checkpoint`: killed anywhere and resumed, it ends as the run without a kill; signals, damage, retention."""
 
 import json
+import os
 import pathlib
 import random
 import re
@@ -89,6 +90,17 @@ class CheckpointTrain(CommandLineTest):
         self.assertIn(f"resumed          {self.saves}/{saved[-1]}\n", output)
         self.assertEqual(digits(log_lines(self.log)), digits(wanted))
 
+    def test_a_signal_to_save_that_comes_before_the_first_step_ends_no_run(self):
+        recipe = self.folder / "recipe"
+        os.mkfifo(recipe)
+        process = self.start("--recipe", recipe, steps=5)
+        with open(recipe, "w", encoding="utf-8") as file:  # opens when the program reads it
+            process.send_signal(signal.SIGUSR1)
+            file.write("{}")
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, errors), (0, ""))
+        self.assertEqual(names(self.saves), ["step-00000001", "step-00000005"])
+
     def test_a_damaged_newest_one_is_passed_over_and_none_whole_ends_with_3(self):
         wanted = self.whole_run(steps=30)
         self.ends_well("--every", 10, steps=29)
@@ -132,6 +144,7 @@ class CheckpointTrain(CommandLineTest):
         self.ends_well("--accumulate", 2, "--lr-steps", 20, steps=10)
         output = self.ends_well("--batch", 4, "--lr-steps", 20, "--resume", steps=20)
         self.assertNotIn("changed ", output)
+        self.assertRegex(output, r"(?m)^kept +batch: 2 in the checkpoint, 4 here$")
         self.assertEqual(digits(log_lines(self.log)), digits(wanted))
 
     def test_what_differs_is_told_or_refused(self):
@@ -182,6 +195,7 @@ class CheckpointTrain(CommandLineTest):
                                 ([*plain, "--every", 3], "--checkpoint"),
                                 ([*plain, "--resume"], "--checkpoint"),
                                 (["train", "--data", data, *TINY, "--steps", 6, "--checkpoint", data / "saves"], "data folder"),
+                                (["train", "--data", data, *TINY, "--steps", 6, "--checkpoint", data], "data folder"),
                                 (self.arguments("--resume", "--every", 0), "--every is 0"),
                                 (self.arguments("--resume", "--minutes", 0), "--minutes is 0"),
                                 (self.arguments("--resume", "--keep", -1), "--keep is -1")]:
