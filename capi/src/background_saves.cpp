@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/os.h"
+#include "step_calls.h"
 #include "train/trainer_state.h"
 
 namespace st::capi {
@@ -33,11 +34,14 @@ void save(TrainerObject& t) {
   if (!save_a_copy(t, manager)) save_now(t, manager, {});
 }
 
-void save_if_due(TrainerObject& t, int64_t step) noexcept {
+void save_if_due(TrainerObject& t, const StepReport& report) noexcept {
   BackgroundSaves& saves = t.saves;
   try {
     try {
-      if (is_due(saves, step)) save(t);
+      if (is_due(saves, report.step)) {
+        write_log_early(t, report);
+        save(t);
+      }
     } catch (const Error& error) {
       saves.error = error.message();
     }
@@ -54,8 +58,8 @@ std::shared_ptr<Pending> save_in_background(const TrainerObject& t, CheckpointMa
   return manager.save(content_of(*t.trainer, std::move(metadata)), t.trainer->workers());
 }
 
-void save_now(const TrainerObject& t, CheckpointManager& manager, Metadata metadata) {
-  manager.save_now(content_of(*t.trainer, std::move(metadata)), t.trainer->workers());
+void save_now(const TrainerObject& t, CheckpointManager& manager, Metadata metadata, const std::function<bool()>& is_cancelled) {
+  manager.save_now(content_of(*t.trainer, std::move(metadata)), t.trainer->workers(), is_cancelled);
 }
 
 void prepare_saves(const TrainerObject& t, CheckpointManager& manager) noexcept {
@@ -69,7 +73,8 @@ void prepare_saves(const TrainerObject& t, CheckpointManager& manager) noexcept 
 
 StepReport saved(TrainerObject& t, const StepReport& report) noexcept {
   t.saves.error.clear();
-  if (t.saves.checkpoint) save_if_due(t, report.step);
+  t.is_logged = false;
+  if (t.saves.checkpoint) save_if_due(t, report);
   return report;
 }
 

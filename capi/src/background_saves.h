@@ -1,6 +1,8 @@
 // What a trainer saves by itself, between two steps: st_trainer_save_every.
 #pragma once
 
+#include <functional>
+
 #include "objects.h"
 
 namespace st::capi {
@@ -8,7 +10,7 @@ namespace st::capi {
 /// All that is saved of a trainer between two steps, into the checkpoint's folder. Throws as CheckpointManager::save.
 std::shared_ptr<Pending> save_in_background(const TrainerObject& trainer, CheckpointManager& manager, Metadata metadata);
 /// Returns when it is on the disk.
-void save_now(const TrainerObject& trainer, CheckpointManager& manager, Metadata metadata);
+void save_now(const TrainerObject& trainer, CheckpointManager& manager, Metadata metadata, const std::function<bool()>& is_cancelled = {});
 
 /// Makes room for the copies that saves in the background take, where that can be done now.
 void prepare_saves(const TrainerObject& trainer, CheckpointManager& manager) noexcept;

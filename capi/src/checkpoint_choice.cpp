@@ -1,5 +1,7 @@
 #include "checkpoint_choice.h"
 
+#include <atomic>
+
 #include "base/error.h"
 #include "host_metadata.h"
 
@@ -34,6 +36,11 @@ void pass_over(CheckpointObject& object, const std::string& name, const std::str
 
 }  // namespace
 
+std::function<bool()> cancelled_from_now(const Context& context) {
+  const std::atomic<uint64_t>& cancels = context.cancels();
+  return [&cancels, before = cancels.load()] { return cancels != before; };
+}
+
 std::string folder_of(CheckpointObject& object, const char* name) {
   if (object.is_one) return that_one(object, name);
   return object.folder.path_of(name == nullptr ? "" : name);
@@ -41,12 +48,13 @@ std::string folder_of(CheckpointObject& object, const char* name) {
 
 void with_checkpoint(CheckpointObject& object, const char* name, std::vector<std::string>& skipped,
                      const std::function<void(const CheckpointReader&)>& use) {
-  if (object.is_one || name != nullptr) return use(CheckpointReader(folder_of(object, name)));
+  const std::function<bool()> is_cancelled = cancelled_from_now(*object.context);
+  if (object.is_one || name != nullptr) return use(CheckpointReader(folder_of(object, name), is_cancelled));
   const std::string& folder = object.folder.path();
   for (const CheckpointEntry& entry : object.folder.list()) {
     std::optional<CheckpointReader> reader;
     try {
-      reader.emplace(object.folder.path_of(entry.name));
+      reader.emplace(object.folder.path_of(entry.name), is_cancelled);
       return use(*reader);
     } catch (const Error& error) {
       if (!is_damage(error, text(folder, "/", entry.name), reader.has_value())) throw;

@@ -9,9 +9,12 @@
 
 namespace st::capi {
 
+/// Of a call that begins now: whether st_context_cancel has come since.
+std::function<bool()> cancelled_from_now(const Context& context);
+
 /// Calls use(reader) on the checkpoint `name`; NULL: on the newest that is whole. One that cannot be opened, or whose damage `use` meets,
 /// is then passed over, with its reason in `skipped`, and counts for nothing in retention any more. Throws not_found where there is none,
-/// or none of that name; corrupt, with the reasons, where none is whole. Other errors of `use` go on.
+/// or none of that name; corrupt, with the reasons, where none is whole. Other errors of `use` go on. The reader sees st_context_cancel.
 void with_checkpoint(CheckpointObject& object, const char* name, std::vector<std::string>& skipped,
                      const std::function<void(const CheckpointReader&)>& use);
 

@@ -3,6 +3,7 @@
 
 #include <scaletrain/scaletrain.h>
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -102,6 +103,8 @@ struct TrainerObject final : Object, Trimmable {
   std::shared_ptr<ModelObject> model;
   std::unique_ptr<Trainer> trainer;
   std::unique_ptr<MetricsLog> log;
+  bool is_logged = false;         // the last step, before its save
+  std::exception_ptr log_error;   // of that
   std::vector<HostView> views;    // of the step's batch; kept so that a step allocates nothing
   std::vector<StepReport> steps;  // for the report page: every stride-th, and the first
   int64_t stride = 1;

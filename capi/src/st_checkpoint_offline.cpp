@@ -11,6 +11,8 @@ using namespace st::capi;
 
 namespace {
 
+constexpr int64_t kToldProblems = 100;
+
 /// The newest that is whole is looked for by a host that does not ask which were passed over.
 template <class Use>
 void with_whole(CheckpointObject& object, const char* name, const Use& use) {
@@ -83,7 +85,9 @@ st_status st_checkpoint_verify(st_checkpoint* checkpoint, const char* name, cons
     const auto object = find(checkpoint);
     const std::string folder = folder_of(*object, name);
     std::vector<std::string> problems;
-    for (const CheckpointProblem& problem : CheckpointReader::problems_of(folder, *object->workers)) problems.push_back(row_of(problem));
+    for (const CheckpointProblem& problem :
+         CheckpointReader::problems_of(folder, *object->workers, kToldProblems, cancelled_from_now(*object->context)))
+      problems.push_back(row_of(problem));
     JsonLine line;
     line.add("name", std::string_view(folder).substr(folder.rfind('/') + 1)).add_json("problems", json_list(problems));
     answer(*object, line.text(), json);

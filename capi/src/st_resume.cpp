@@ -36,7 +36,7 @@ st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const 
     Metadata own = metadata_of(metadata, kCall);
     const Lease weights(Kind::model, t->model);
     t->trainer->require_whole_step(kCall);
-    if (pending == nullptr) return save_now(*t, manager, std::move(own));
+    if (pending == nullptr) return save_now(*t, manager, std::move(own), cancelled_from_now(t->model->model->context()));
     auto made = std::make_shared<PendingObject>();
     made->work = save_in_background(*t, manager, std::move(own));
     hand_out(pending, std::move(made));

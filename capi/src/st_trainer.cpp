@@ -210,6 +210,7 @@ st_status st_trainer_log(st_trainer* trainer, const char* path) {
   return guard([&] {
     const auto t = find(trainer);  // before the file: opening it starts it anew
     const std::string file = text_given(path, "st_trainer_log: path");
+    t->is_logged = false;  // on_step may begin one with the step that it is told of
     t->log = t->trainer->has_resumed() ? std::make_unique<MetricsLog>(file, t->trainer->steps()) : std::make_unique<MetricsLog>(file);
   });
 }

@@ -1,6 +1,7 @@
 #include "step_calls.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace st::capi {
 namespace {
@@ -13,6 +14,17 @@ void keep(TrainerObject& t, const StepReport& report) {
     std::erase_if(t.steps, [&](const StepReport& r) { return !is_kept(r); });
   }
   if (is_kept(report)) t.steps.push_back(report);
+}
+
+void write_line(TrainerObject& t, const StepReport& report) {
+  if (!t.log) return;
+  try {
+    t.log->write(report);
+  } catch (const Error& error) {
+    t.log.reset();
+    fail(error.code(),
+         text("trainer: step ", report.step, " is done, but its line could not be logged, and the log is closed: ", error.message()));
+  }
 }
 
 }  // namespace
@@ -52,14 +64,18 @@ void note(TrainerObject& t, const StepReport& report) {
 }
 
 void write_log(TrainerObject& t, const StepReport& report) {
-  if (!t.log) return;
+  if (!std::exchange(t.is_logged, false)) return write_line(t, report);
+  if (t.log_error) std::rethrow_exception(std::exchange(t.log_error, nullptr));
+}
+
+void write_log_early(TrainerObject& t, const StepReport& report) noexcept {
+  t.log_error = nullptr;
   try {
-    t.log->write(report);
-  } catch (const Error& error) {
-    t.log.reset();
-    fail(error.code(),
-         text("trainer: step ", report.step, " is done, but its line could not be logged, and the log is closed: ", error.message()));
+    write_line(t, report);
+  } catch (...) {
+    t.log_error = std::current_exception();
   }
+  t.is_logged = true;
 }
 
 }  // namespace st::capi

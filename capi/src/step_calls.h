@@ -26,6 +26,8 @@ void take_batch(TrainerObject& trainer, int64_t n, const st_named_view* batch, c
 void note(TrainerObject& trainer, const StepReport& report);
 /// After the report was given: the step is done, whatever becomes of its line.
 void write_log(TrainerObject& trainer, const StepReport& report);
+/// The same before the step is saved: killed between the two, a run that resumes from it has its line. write_log tells what went wrong.
+void write_log_early(TrainerObject& trainer, const StepReport& report) noexcept;
 
 /// A cancel ends one call and is then used up.
 template <class Call>

@@ -125,7 +125,10 @@ void load_views(const CheckpointReader& checkpoint, std::span<const HostView> vi
   for (const Load& load : loads) needed.push_back(load.tensor);
   if (may_be == Views::unchanged_on_error) checkpoint.check(needed, workers);
   const std::vector<Piece> pieces = pieces_of(loads);
-  workers.run(std::ssize(pieces), [&](int64_t i) { read(checkpoint, pieces[static_cast<size_t>(i)]); });
+  workers.run(std::ssize(pieces), [&](int64_t i) {
+    if (may_be == Views::overwritten) checkpoint.require_not_cancelled();  // else to the end, since there is no way back
+    read(checkpoint, pieces[static_cast<size_t>(i)]);
+  });
   report.read = std::ssize(loads);
 }
 

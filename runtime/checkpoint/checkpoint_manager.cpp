@@ -16,6 +16,7 @@
 namespace st {
 namespace {
 
+constexpr std::chrono::milliseconds kLookAtCancel{20};
 constexpr int64_t kWindowPiece = int64_t{1} << 20;  // of a window that workers fill together
 
 Json object_of(const std::string& json, const char* what) {
@@ -107,9 +108,10 @@ struct CheckpointManager::State {
   SaveProgress numbers;
   int64_t saved_step = -1;
 
+  void wait_for_others(const std::function<bool()>& is_cancelled);
   void keep_error(const std::exception_ptr& exception);
   void reap();
-  void write(Manifest manifest, const std::vector<WrittenTensor>& tensors);
+  void write(Manifest manifest, const std::vector<WrittenTensor>& tensors, const std::function<bool()>& is_cancelled);
   std::string commit(Manifest& manifest, const std::vector<WrittenTensor>& tensors);
   void follow(const std::string& name, const Manifest& manifest);
   void remove_older();
@@ -174,6 +176,13 @@ struct CheckpointManager::Job {
   std::unique_ptr<Lease> lease;
 };
 
+/// With `callers` held, so that nobody begins another.
+void CheckpointManager::State::wait_for_others(const std::function<bool()>& is_cancelled) {
+  std::unique_lock lock(mutex);
+  while (!changed.wait_for(lock, kLookAtCancel, [&] { return ended == begun; }))
+    require(!is_cancelled || !is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled while it waited for another one");
+}
+
 void CheckpointManager::State::keep_error(const std::exception_ptr& exception) {
   if (!error) error = error_of(exception);
 }
@@ -191,7 +200,9 @@ void CheckpointManager::State::reap() {
 }
 
 /// In its turn: all of one save.
-void CheckpointManager::State::write(Manifest manifest, const std::vector<WrittenTensor>& tensors) {
+void CheckpointManager::State::write(Manifest manifest, const std::vector<WrittenTensor>& tensors,
+                                     const std::function<bool()>& is_cancelled) {
+  written.is_cancelled = is_cancelled;
   const double start = os::seconds();
   try {
     const std::string name = commit(manifest, tensors);
@@ -292,7 +303,7 @@ std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& conten
       Job& job;
       ~EndLease() { job.lease.reset(); }
     } const end_lease{*job};
-    state.write(std::move(job->manifest), job->tensors);
+    state.write(std::move(job->manifest), job->tensors, {});
   });
   ++state.begun;
   state.pending.push_back(pending);
@@ -300,7 +311,7 @@ std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& conten
   return pending;
 }
 
-void CheckpointManager::save_now(const CheckpointContent& content, Workers& workers) {
+void CheckpointManager::save_now(const CheckpointContent& content, Workers& workers, const std::function<bool()>& is_cancelled) {
   State& state = *state_;
   const double start = os::seconds();
   const std::lock_guard callers(state.callers);
@@ -316,13 +327,14 @@ void CheckpointManager::save_now(const CheckpointContent& content, Workers& work
     };
     tensors.push_back({tensor.name, tensor.kind, tensor.dtype, tensor.shape, tensor.bytes, copy});
   }
+  state.wait_for_others(is_cancelled);
   int64_t number = 0;
   {
     const std::lock_guard lock(state.mutex);
     number = state.begun++;
   }
   const Turn turn(state, number);
-  state.write(std::move(manifest), tensors);
+  state.write(std::move(manifest), tensors, is_cancelled);
   const std::lock_guard lock(state.mutex);
   state.numbers.blocked_seconds = os::seconds() - start;
 }

@@ -60,7 +60,8 @@ class CheckpointManager {
   /// was of this one is gone. Throws out_of_memory where there is no room for a snapshot: then save_now() needs none.
   std::shared_ptr<Pending> save(const CheckpointContent& content, Workers& workers);
   /// Returns when it is committed, behind those that are under way. Copies piece by piece, in a window of some MB, where it must copy.
-  void save_now(const CheckpointContent& content, Workers& workers);
+  /// Throws as the pending one of save(), and cancelled some milliseconds after `is_cancelled` (empty: never) says so.
+  void save_now(const CheckpointContent& content, Workers& workers, const std::function<bool()>& is_cancelled = {});
 
   /// Makes room for the snapshots of such a content, so that the first save is as quick as the others. Throws as save().
   void prepare(const CheckpointContent& content, Workers& workers);

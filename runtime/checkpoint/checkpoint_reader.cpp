@@ -44,8 +44,8 @@ Manifest read_manifest(const std::string& folder) {
 
 }  // namespace
 
-CheckpointReader::CheckpointReader(std::string folder, Problems* problems)
-    : folder_(std::move(folder)), hold_(hold(folder_)), manifest_(read_manifest(folder_)) {
+CheckpointReader::CheckpointReader(std::string folder, Problems* problems, std::function<bool()> is_cancelled)
+    : folder_(std::move(folder)), is_cancelled_(std::move(is_cancelled)), hold_(hold(folder_)), manifest_(read_manifest(folder_)) {
   std::vector<std::vector<PlacedPiece>> pieces(manifest_.files.size());
   std::vector<std::vector<int64_t*>> offsets(manifest_.files.size());
   for (const LogicalTensor& tensor : manifest_.tensors) {
@@ -68,6 +68,10 @@ CheckpointReader::CheckpointReader(std::string folder, Problems* problems)
       problems->push_back({manifest_.files[f].name, error.place.tensor, -1, error.place.offset, error.message()});
     }
   }
+}
+
+void CheckpointReader::require_not_cancelled() const {
+  require(!is_cancelled_ || !is_cancelled_(), Code::cancelled, "checkpoint: reading ", folder_, " was cancelled");
 }
 
 os::InputFile CheckpointReader::open_shard(size_t file) const {
@@ -141,6 +145,7 @@ void CheckpointReader::stream(const LogicalTensor& tensor, const WriteBytes& wri
   for (const TensorPiece& piece : tensor.pieces)
     for (int64_t begin = piece.begin; begin < piece.end; begin += step) {
       const int64_t end = std::min(begin + step, piece.end);
+      require_not_cancelled();
       window.resize(static_cast<size_t>((end - begin) * st::bytes_of(tensor.dtype)));
       read(tensor, begin, end, window);
       write(window);

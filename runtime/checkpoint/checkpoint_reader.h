@@ -35,11 +35,15 @@ class CheckpointReader {
  public:
   /// Holds the checkpoint, so that nobody's retention removes it meanwhile. Reads and checks manifest and headers, not the data: throws
   /// corrupt with file and tensor, also where a file is missing; not_found for what is no checkpoint (a leftover of a killed save says so);
-  /// unsupported for a newer one.
-  explicit CheckpointReader(std::string folder) : CheckpointReader(std::move(folder), nullptr) {}
+  /// unsupported for a newer one. What reads all of a tensor asks `is_cancelled` (may be empty; from several threads) now and then, and
+  /// throws cancelled; read(), behind which there may be no way back, does not.
+  explicit CheckpointReader(std::string folder, std::function<bool()> is_cancelled = {})
+      : CheckpointReader(std::move(folder), nullptr, std::move(is_cancelled)) {}
 
   const std::string& folder() const { return folder_; }
   const Manifest& manifest() const { return manifest_; }
+  const std::function<bool()>& is_cancelled() const { return is_cancelled_; }
+  void require_not_cancelled() const;
 
   /// Which bytes of which shard make up elements [begin, end) of a tensor, in order. Depends on the manifest alone.
   std::vector<ReadRange> plan(const LogicalTensor& tensor, int64_t begin, int64_t end) const;
@@ -57,7 +61,8 @@ class CheckpointReader {
   std::vector<CheckpointProblem> verify(Workers& workers, int64_t most = 100) const;
   /// The same of a folder that perhaps cannot be opened: what the constructor would throw is then among the problems, and what can be
   /// looked at is. Throws not_found for what is no checkpoint.
-  static std::vector<CheckpointProblem> problems_of(const std::string& folder, Workers& workers, int64_t most = 100);
+  static std::vector<CheckpointProblem> problems_of(const std::string& folder, Workers& workers, int64_t most = 100,
+                                                    std::function<bool()> is_cancelled = {});
 
   /// XXH3-128 over the tensors in name order: name, dtype, shape, bytes. Of a trainer's checkpoint it is over parameters and optimizer
   /// state, so its state_digest(); of a host's, over all. Checks as read().
@@ -74,7 +79,7 @@ class CheckpointReader {
   struct BadBlock;
 
   /// With `problems`, shards that are no good are told there and left out.
-  CheckpointReader(std::string folder, Problems* problems);
+  CheckpointReader(std::string folder, Problems* problems, std::function<bool()> is_cancelled);
   os::InputFile open_shard(size_t file) const;
   void use_file(const TensorPiece& piece, const std::function<void(const os::InputFile&)>& use) const;
   const std::vector<int64_t>& offsets_of(const LogicalTensor& tensor) const;
@@ -82,6 +87,7 @@ class CheckpointReader {
   std::vector<BadBlock> read_blocks(std::span<const LogicalTensor* const> tensors, Workers& workers, int64_t most) const;
 
   std::string folder_;
+  std::function<bool()> is_cancelled_;
   os::FileHold hold_;
   Manifest manifest_;
   std::vector<std::optional<os::InputFile>> files_;  // the first of them stay open

@@ -51,6 +51,7 @@ std::vector<CheckpointReader::BadBlock> CheckpointReader::read_blocks(std::span<
     for (int64_t r = next++; r < std::ssize(runs); r = next++) {
       BlockPlace place = runs[static_cast<size_t>(r)].first;
       for (const int64_t end = place.block + runs[static_cast<size_t>(r)].blocks; place.block < end && !enough; ++place.block) {
+        require_not_cancelled();
         try {
           use_file(*place.piece,
                    [&](const os::InputFile& file) { read_block(file, place, mine.first(static_cast<size_t>(place.bytes()))); });
@@ -81,13 +82,14 @@ std::vector<CheckpointProblem> CheckpointReader::verify(Workers& workers, int64_
   return problems;
 }
 
-std::vector<CheckpointProblem> CheckpointReader::problems_of(const std::string& folder, Workers& workers, int64_t most) {
+std::vector<CheckpointProblem> CheckpointReader::problems_of(const std::string& folder, Workers& workers, int64_t most,
+                                                             std::function<bool()> is_cancelled) {
   Problems problems;
   try {
-    const CheckpointReader reader(folder, &problems);
+    const CheckpointReader reader(folder, &problems, std::move(is_cancelled));
     for (CheckpointProblem& problem : reader.verify(workers, most)) problems.push_back(std::move(problem));
   } catch (const Error& error) {
-    if (error.code() == Code::not_found) throw;
+    if (error.code() == Code::not_found || error.code() == Code::cancelled) throw;
     problems.push_back({std::string(kManifestName), error.place.tensor, -1, error.place.offset, error.message()});
   }
   if (std::ssize(problems) > most) problems.resize(static_cast<size_t>(most));

@@ -37,6 +37,7 @@ void write_whole(const CheckpointReader& reader, const std::string& folder, cons
   std::vector<WrittenTensor> tensors;
   for (const LogicalTensor& t : reader.manifest().tensors) tensors.push_back({t.name, t.kind, t.dtype, t.shape, {}, copy_of(reader, t, 0)});
   WriteProgress progress;
+  progress.is_cancelled = reader.is_cancelled();
   write_checkpoint(folder, state_of(reader.manifest()), tensors, options, progress);
 }
 
@@ -60,6 +61,7 @@ void write_parts(const CheckpointReader& reader, const std::string& folder, int3
   Manifest manifest = state_of(reader.manifest());
   for (const LogicalTensor& t : reader.manifest().tensors) manifest.tensors.push_back({t.name, t.kind, t.dtype, t.shape, {}});
   WriteProgress progress;
+  progress.is_cancelled = reader.is_cancelled();
   progress.all = manifest.bytes();
   ShardWriter writer(options.bytes_per_second, progress);
   for (const TensorKind kind : {TensorKind::parameter, TensorKind::optimizer, TensorKind::host})

@@ -21,7 +21,7 @@ ShardRange shard_range(int64_t elements, int32_t shard, int32_t shards);
 
 /// Writes the checkpoint again into `folder`, which must not be there or be empty: `shards` files of each kind with a part of each tensor,
 /// or, with 0, tensors whole, in files as `options` say. Name, step, state and digest stay. All bytes are checked on the way; streams in
-/// windows of some MB. Throws as read() and write_checkpoint(); then the folder is gone.
+/// windows of some MB. Throws as read() and write_checkpoint(), cancelled as the reader is; then the folder is gone.
 void reshard(const CheckpointReader& reader, const std::string& folder, int32_t shards, const WriteOptions& options);
 
 }  // namespace st

@@ -73,8 +73,8 @@ class ShardWriter::Output {
 
 void ShardWriter::wait_for_turn(int64_t bytes) {
   for (;;) {
-    require(!progress_.cancelled, Code::cancelled, "checkpoint: the save was cancelled, ", progress_.done.load(), " of ",
-            progress_.all.load(), " bytes were written");
+    require(!progress_.is_cancelled || !progress_.is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled, ",
+            progress_.done.load(), " of ", progress_.all.load(), " bytes were written");
     if (bytes_per_second_ <= 0) return;
     const double now = os::seconds();
     if (now >= next_) {

@@ -15,10 +15,10 @@
 
 namespace st {
 
-/// For other threads to look at and to end it.
+/// For other threads to look at, and for its caller to end it.
 struct WriteProgress {
   std::atomic<int64_t> done{0}, all{0};  // bytes of tensors
-  std::atomic<bool> cancelled{false};    // the write ends with Code::cancelled
+  std::function<bool()> is_cancelled;    // asked by the thread that writes: then it ends with Code::cancelled. Empty: never
 };
 
 /// A tensor of a shard: its row-major bytes where they lie, or from a function that writes [first, first + out.size()) of them.

@@ -166,6 +166,25 @@ TEST(Resume, PassesOverADamagedOneAndSaysSo) {
   EXPECT_EQ(saved.run.digest(), first) << "it is what it was";
 }
 
+// A recipe with state that no checkpoint has is the caller's slip: an older checkpoint would not help, and none is passed over.
+TEST(Resume, StateThatIsMissingIsNoDamage) {
+  SavedRun saved;
+  for (int step = 0; step < 2; ++step) {
+    saved.steps(1);
+    ASSERT_TRUE(works(st_trainer_save(saved.run.trainer, saved.checkpoint, nullptr, nullptr)));
+  }
+  SmallRun other(SavedRun::text(), nullptr,
+                 R"({"batch": 3, "accumulate": 2, "warmup": 2, "dropout": 0.1, "ema_decay": 0.5, "optimizer": "sgd", "momentum": 0.9})");
+  const std::string before = other.digest();
+  auto report = filled(st_load_report_init);
+  EXPECT_TRUE(
+      fails(ST_NOT_FOUND, st_trainer_resume(other.trainer, saved.checkpoint, nullptr, nullptr, &report), {"step-00000002", "missing"}));
+  EXPECT_EQ(report.skipped_count, 0);
+  EXPECT_EQ(report.step, 2);
+  EXPECT_GT(report.missing_count, 0);
+  EXPECT_EQ(other.digest(), before);
+}
+
 TEST(Resume, NamesWhatDiffersAndRefusesAnotherRun) {
   SavedRun saved;
   saved.steps(1);
@@ -246,16 +265,18 @@ TEST(Resume, CopiesAreMemoryOfTheContextThatTrimGivesBack) {
   EXPECT_EQ(hash, saved.run.digest());
 }
 
+/// What a trainer needs without a copy of its state.
+int64_t peak_of_a_step() {
+  SavedRun unlimited;
+  unlimited.steps(1);
+  auto stats = filled(st_memory_stats_init);
+  EXPECT_TRUE(works(st_context_memory(unlimited.run.context, &stats)));
+  return stats.peak_bytes;
+}
+
 // The trainer's own saves are then made before the step returns; a host that asks for a copy is told, and may ask for none.
 TEST(Resume, CopiesKeepToTheMemoryLimit) {
-  int64_t need = 0;
-  {
-    SavedRun unlimited;
-    unlimited.steps(1);
-    auto stats = filled(st_memory_stats_init);
-    ASSERT_TRUE(works(st_context_memory(unlimited.run.context, &stats)));
-    need = stats.peak_bytes;
-  }
+  const int64_t need = peak_of_a_step();
   auto options = filled(st_context_options_init);
   options.memory_limit = need + 4096;
   CheckpointFolder folder;
@@ -282,6 +303,41 @@ TEST(Resume, CopiesKeepToTheMemoryLimit) {
   auto stats = filled(st_memory_stats_init);
   ASSERT_TRUE(works(st_context_memory(run.context, &stats)));
   EXPECT_LE(stats.peak_bytes, options.memory_limit);
+}
+
+// Killed between a step's save and its log line, a run would resume behind a line that it does not have. So the line comes first: whoever
+// sees the save begin (it fails here, and says so) finds it.
+TEST(Resume, AStepIsLoggedBeforeItIsSaved) {
+  struct Seen {
+    std::string path, log;
+  } seen;
+  auto options = filled(st_context_options_init);
+  options.log = [](void* user, int32_t level, const char* area, const char*) {
+    if (level != ST_LOG_WARNING || std::string(area) != "checkpoint") return;
+    auto& that = *static_cast<Seen*>(user);
+    std::ifstream file(that.path);
+    that.log.assign(std::istreambuf_iterator<char>(file), {});
+  };
+  options.log_user = &seen;
+  options.memory_limit = peak_of_a_step() + 4096;  // so that the save is made before the step returns
+  const CheckpointFolder folder;
+  SmallRun run(SavedRun::text(), &options, kRecipe);
+  HeldCheckpoint checkpoint;
+  seen.path = file_of("logged_before.jsonl", "");
+  ASSERT_TRUE(works(st_trainer_log(run.trainer, seen.path.c_str())));
+  ASSERT_TRUE(works(st_checkpoint_create(run.context, folder.c_str(), nullptr, checkpoint.out())));
+  ASSERT_TRUE(works(st_trainer_save_every(run.trainer, checkpoint, 2, 0)));
+  std::filesystem::remove_all(folder.path());
+  file_of(std::filesystem::path(folder.path()).filename().string(), "in its place");
+  auto report = filled(st_step_report_init);
+  for (int step = 0; step < 2; ++step) ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, &report)));
+  EXPECT_NE(report.save_error, nullptr);
+  EXPECT_NE(seen.log.find(R"({"step":2,)"), std::string::npos) << seen.log;
+  ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
+  std::ifstream file(seen.path);
+  int64_t lines = 0;
+  for (std::string line; std::getline(file, line);) EXPECT_EQ(line.find("{\"step\":" + std::to_string(++lines)), 0U) << line;
+  EXPECT_EQ(lines, 3) << "each line once";
 }
 
 TEST(Resume, SaveEveryIsLookedAt) {

@@ -340,10 +340,12 @@ TEST_F(CheckpointWriter, KeepsToItsCap) {
 TEST_F(CheckpointWriter, EndsSoonWhenCancelledAlsoWhileItWaits) {
   add("t", TensorKind::host, DType::u8, {5 << 20}, true);
   double cancelled = 0;
+  std::atomic<bool> is_cancelled{false};
+  progress_.is_cancelled = [&] { return is_cancelled.load(); };
   std::thread other([&] {
     while (progress_.done == 0) std::this_thread::yield();
     cancelled = os::seconds();
-    progress_.cancelled = true;
+    is_cancelled = true;
   });
   try {
     write({.file_bytes = 1 << 30, .bytes_per_second = 100'000});  // 50 seconds
