@@ -171,6 +171,37 @@ TEST(ResumedCases, SkipStepsAndCrossTheDatasEnd) {
   }
 }
 
+// The table's entries are of successful steps: one that was skipped, before or behind a resume, takes none of them (traps.md, T14).
+TEST(Resumed, LearningRateEqualsItsTableAfterSkippedStepsAndAResume) {
+  const ScratchFolder folder("resume_table");
+  Training made{.device = "cpu", .recipe = {.batch = 3, .accumulate = 2}};
+  for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{{"lr_schedule", "\"table\""},
+                                                                                   {"lr_table", "\"0:0.001,1:0.004,2:0.002,4:0.0005\""},
+                                                                                   {"warmup", "0"},
+                                                                                   {"precision", "\"fp16\""},
+                                                                                   {"loss_scale_initial", "1e12"},
+                                                                                   {"loss_scale_backoff_factor", "0.001"},
+                                                                                   {"loss_scale_growth_factor", "100000"},
+                                                                                   {"loss_scale_growth_interval", "2"}})
+    made.recipe.set(key, value);
+  const auto rate_after = [](int64_t successes) {
+    const double table[] = {0.001, 0.004, 0.002, 0.002};
+    return successes < 4 ? table[successes] : 0.0005;
+  };
+  auto trainer = made.trainer();
+  int64_t successes = 0, skipped = 0;
+  for (int step = 0; step < 14; ++step) {
+    const StepReport report = trainer->step();
+    EXPECT_EQ(report.lr, rate_after(successes)) << "step " << report.step;
+    (report.skipped ? skipped : successes) += 1;
+    save(*trainer, folder / std::to_string(step));
+    trainer = made.trainer();
+    resume_from(folder / std::to_string(step), *trainer);
+  }
+  EXPECT_GE(successes, 5) << "past the table's last entry";
+  EXPECT_GE(skipped, 3) << "at the start, and when the scale has grown again";
+}
+
 TEST(Resumed, AgainInTheSameTrainerGoesBackToThatStep) {
   const ScratchFolder folder("resume_back");
   const auto trainer = Training{.device = "cpu", .recipe = {.batch = 3, .ema_decay = 0.9}}.trainer();
