@@ -73,7 +73,8 @@ bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == 
 }  // namespace
 
 OutputFile::OutputFile(std::string path, Open how)
-    : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (how == Open::fresh ? O_EXCL : 0), 0666)) {
+    : path_(std::move(path)),
+      file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (how == Open::fresh ? O_EXCL : O_NOFOLLOW | O_NONBLOCK), 0666)) {
   if (file_ < 0) fail_write("create", path_);
 }
 

@@ -98,6 +98,14 @@ TEST_F(FileAccess, MakesAFreshFileOnlyWhereNoneIs) {
   EXPECT_EQ(content_of("a"), "precious");
 }
 
+TEST_F(FileAccess, SharesAFileAndNoPipeOrLink) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);  // nobody reads it: it must not wait for ever
+  expect_refused(Code::io, path("pipe"), "No such device", [&] { OutputFile(path("pipe"), OutputFile::Open::shared); });
+  ASSERT_EQ(symlink(path("elsewhere").c_str(), path("link").c_str()), 0);
+  expect_refused(Code::io, path("link"), "symbolic links", [&] { OutputFile(path("link"), OutputFile::Open::shared); });
+  EXPECT_FALSE(std::filesystem::exists(path("elsewhere")));
+}
+
 TEST_F(FileAccess, SaysThatAFolderWentWhileItWasWrittenTo) {
   expect_refused(Code::io, path("gone/a"), "No such file", [&] { OutputFile(path("gone/a"), OutputFile::Open::shared); });
   expect_refused(Code::io, path("gone"), "No such file", [&] { sync_folder(path("gone")); });
