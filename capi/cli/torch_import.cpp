@@ -29,8 +29,7 @@ class TorchReading {
     if (weights.empty()) refuse(file_.path(), ": holds no weights; it must be a dict of tensors, or have one under \"model\"");
     names_.drop_copies(weights);
     add_all("", std::move(weights));
-    if (const TorchValue* average = root.find("average"); model != nullptr && average != nullptr)
-      add_all("average.", tensors_of(*average));
+    if (const TorchValue* average = root.find("average"); model != nullptr && average != nullptr) add_all("average.", tensors_of(*average));
     if (const TorchValue* optimizer = first_of(root, {"optimizer", "optimizer_state_dict"}); model != nullptr && optimizer != nullptr)
       add_optimizer(*optimizer, root);
     return std::move(made_);

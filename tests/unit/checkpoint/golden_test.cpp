@@ -44,8 +44,8 @@ struct Golden {
 
 TEST(GoldenCheckpoint, OpensForEver) {
   Workers workers(1);
-  for (const auto& [name, manifest] :
-       std::initializer_list<Golden>{{"checkpoint-v1/whole", "37d9587702551363dcb084f8b3b99a73"}, {"checkpoint-v1/cut-in-3", "7a12acaacd1a934316d9aa971080ee12"}}) {
+  for (const auto& [name, manifest] : std::initializer_list<Golden>{{"checkpoint-v1/whole", "37d9587702551363dcb084f8b3b99a73"},
+                                                                    {"checkpoint-v1/cut-in-3", "7a12acaacd1a934316d9aa971080ee12"}}) {
     const fs::path folder = fs::path(ST_GOLDEN) / name;
     EXPECT_EQ(pin_of(folder / "manifest.json"), manifest) << name << " was written anew, by what it is to test";
     const CheckpointReader reader(folder);
