@@ -12,26 +12,26 @@
   scaletrain::ReadReport read_from(const scaletrain::ReadFunction& read, bool partial, const std::vector<std::string>& from,
                                    const std::vector<std::string>& into, const std::vector<std::string>& names) {
     scaletrain::ReadReport report;
-    $self->read(read, csharp::read_options(partial, from, into, names), report);
+    $self->read(read, scaletrain::load_options(partial, from, into, names), report);
     return report;
   }
   scaletrain::LoadReport load_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
                                    const std::vector<std::string>& from, const std::vector<std::string>& into,
                                    const std::vector<std::string>& names) {
-    return $self->load(checkpoint, name, csharp::read_options(partial, from, into, names));
+    return $self->load(checkpoint, name, scaletrain::load_options(partial, from, into, names));
   }
 }
 %extend scaletrain::Trainer {
   scaletrain::LoadReport resume_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
                                      const std::vector<std::string>& from, const std::vector<std::string>& into,
                                      const std::vector<std::string>& names) {
-    return $self->resume(checkpoint, name, csharp::read_options(partial, from, into, names));
+    return $self->resume(checkpoint, name, scaletrain::load_options(partial, from, into, names));
   }
 }
 %extend scaletrain::Checkpoint {
   scaletrain::LoadReport load_to(const scaletrain::Views& to, const std::string& name, bool partial, const std::vector<std::string>& from,
                                  const std::vector<std::string>& into, const std::vector<std::string>& names) {
-    return $self->load(to, name, csharp::read_options(partial, from, into, names));
+    return $self->load(to, name, scaletrain::load_options(partial, from, into, names));
   }
 }
 

@@ -3,7 +3,7 @@
 // and what the library refused become exceptions when the call has returned (ScaleTrain/Failure.cs). None of SWIG's own callbacks is used.
 %{
 #include "csharp/native/callback.hpp"
-#include "csharp/native/options.hpp"
+#include "options_of_lists.hpp"
 
 namespace csharp = scaletrain::csharp;
 

@@ -3,7 +3,7 @@
 %{
 #include "java/native/entries.hpp"
 #include "java/native/jcallback.hpp"
-#include "java/native/joptions.hpp"
+#include "options_of_lists.hpp"
 #include "java/native/lease.hpp"
 
 namespace java = scaletrain::java;

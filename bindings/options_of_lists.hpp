@@ -1,14 +1,14 @@
-// Options that Java gives as lists.
+// What Java and C# give as lists: which tensors a load takes, and by which names.
 #pragma once
 
 #include <scaletrain/model.hpp>
 #include <string>
 #include <vector>
 
-namespace scaletrain::java {
+namespace scaletrain {
 
 /// from and into: the two names of each rename.
-inline ReadOptions read_options(bool partial, const std::vector<std::string>& from, const std::vector<std::string>& into,
+inline ReadOptions load_options(bool partial, const std::vector<std::string>& from, const std::vector<std::string>& into,
                                 const std::vector<std::string>& names) {
   ReadOptions options;
   options.partial = partial;
@@ -17,4 +17,4 @@ inline ReadOptions read_options(bool partial, const std::vector<std::string>& fr
   return options;
 }
 
-}  // namespace scaletrain::java
+}  // namespace scaletrain
