@@ -81,8 +81,23 @@ class Resume {
       refuse_resume(Code::corrupt, reader_.folder(), "",
                     text("resume: items is ", state_.items, ", no multiple of a step's ", rows, " rows"));
     report_.changed = changes_between(trainer_.recipe(), reader_.manifest().recipe);
+    compare_graphs(here);
     if (here.kernels != state_.kernels)
       report_.changed.push_back(text("kernels: ", here.kernels, " here, ", state_.kernels, " in the checkpoint; the bits may differ"));
+  }
+
+  /// Names and shapes may fit though it is another model: of other heads, or another activation. Another version of the library may print
+  /// the same graph in other words.
+  void compare_graphs(const TrainingState& here) {
+    if (here.graph.empty() || state_.graph.empty() || here.graph == state_.graph) return;
+    const bool same_words = reader_.manifest().library == library_version();
+    if (same_words && !options_.partial)
+      refuse_resume(Code::invalid_argument, reader_.folder(), "",
+                    text("resume: the model's graph is not the one that ", reader_.folder(),
+                         " was saved with, in its heads, an activation or another setting; make the model as that one was, or resume with "
+                         "partial"));
+    report_.changed.push_back(text("graph: ", here.graph, " here, ", state_.graph, " in the checkpoint",
+                                   same_words ? "" : text(", by ScaleTrain ", reader_.manifest().library)));
   }
 
   void match() {
