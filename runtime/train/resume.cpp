@@ -54,6 +54,7 @@ class Resume {
     else
       compare();
     match();
+    compare_graphs();
     choose_scale_and_noise();
     load();
     take_over();
@@ -81,14 +82,14 @@ class Resume {
       refuse_resume(Code::corrupt, reader_.folder(), "",
                     text("resume: items is ", state_.items, ", no multiple of a step's ", rows, " rows"));
     report_.changed = changes_between(trainer_.recipe(), reader_.manifest().recipe);
-    compare_graphs(here);
     if (here.kernels != state_.kernels)
       report_.changed.push_back(text("kernels: ", here.kernels, " here, ", state_.kernels, " in the checkpoint; the bits may differ"));
   }
 
   /// Names and shapes may fit though it is another model: of other heads, or another activation. Another version of the library may print
   /// the same graph in other words.
-  void compare_graphs(const TrainingState& here) {
+  void compare_graphs() {
+    const TrainingState here = trainer_.training_state();
     if (here.graph.empty() || state_.graph.empty() || here.graph == state_.graph) return;
     const bool same_words = reader_.manifest().library == library_version();
     if (same_words && !options_.partial)
