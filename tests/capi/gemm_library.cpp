@@ -101,7 +101,9 @@ TEST_F(GemmLibraries, AreToldOfOnceWithWhatIsAbsent) {
     for (size_t at = 0; (at = told_.find(words, at)) != std::string::npos; ++at) ++count;
     return count;
   };
-  EXPECT_EQ(times(std::string("2 gemm_library: ") + kIdentity + " (" + kFile + ") is a candidate\n"), 1) << told_;
+  std::ostringstream candidate;
+  candidate << "2 gemm_library: " << kIdentity << " (" << kFile << ") is a candidate\n";
+  EXPECT_EQ(times(candidate.str()), 1) << told_;
   EXPECT_EQ(times("2 gemm_library: no candidate is mkl: /nowhere/at-all.so: "), 1) << told_;
   EXPECT_EQ(times("2 gemm_library: no candidate is onednn: /nowhere/at-all.so: "), 1) << told_;
 }

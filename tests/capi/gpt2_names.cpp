@@ -18,7 +18,7 @@ constexpr const char* kShape = R"({"layers":2,"width":24,"heads":3,"context":16,
 constexpr int64_t kRows = 2, kContext = 16, kVocabulary = 61;
 
 std::string fixture(const std::string& name) {
-  std::ifstream file(std::string(ST_FIXTURES) + "/gpt2/" + name, std::ios::binary);
+  std::ifstream file(ST_FIXTURES "/gpt2/" + name, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
