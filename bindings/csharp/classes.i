@@ -29,9 +29,12 @@
   }
 }
 %extend scaletrain::Checkpoint {
-  scaletrain::LoadReport load_to(const scaletrain::Views& to, const std::string& name, bool partial, const std::vector<std::string>& from,
-                                 const std::vector<std::string>& into, const std::vector<std::string>& names) {
-    return $self->load(to, name, scaletrain::load_options(partial, from, into, names));
+  scaletrain::LoadReport load_to(const scaletrain::Views& to, const std::string& name, bool partial, bool overwrite,
+                                 const std::vector<std::string>& from, const std::vector<std::string>& into,
+                                 const std::vector<std::string>& names) {
+    scaletrain::ReadOptions options = scaletrain::load_options(partial, from, into, names);
+    options.overwrite = overwrite;
+    return $self->load(to, name, options);
   }
 }
 

@@ -86,11 +86,27 @@ void OutputFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::pwrite(file_, bytes.data(), bytes.size(), offset);
     if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EINVAL && is_direct_) {  // it took the wish and cannot do it: through the cache, as any file
+      go_through_cache();
+      continue;
+    }
     if (written < 0) fail_write("write", path_, offset);
     if (written == 0) fail_access(Code::io, "write", path_, ENOSPC, offset);  // no system does; but waiting for it to go on never ends
     bytes = bytes.subspan(static_cast<size_t>(written));
     offset += written;
   }
+}
+
+bool OutputFile::go_direct() {
+  const int flags = fcntl(file_, F_GETFL);
+  is_direct_ = flags >= 0 && fcntl(file_, F_SETFL, flags | O_DIRECT) == 0;
+  return is_direct_;
+}
+
+void OutputFile::go_through_cache() {
+  is_direct_ = false;
+  const int flags = fcntl(file_, F_GETFL);
+  if (flags < 0 || fcntl(file_, F_SETFL, flags & ~O_DIRECT) != 0) fail_write("write", path_);
 }
 
 void OutputFile::start_writeback(int64_t offset, int64_t bytes) { write_back(offset, bytes, SYNC_FILE_RANGE_WRITE); }

@@ -24,6 +24,11 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   void write_at(int64_t offset, std::span<const std::byte> bytes);
+  /// From here on past the page cache: the system copies nothing and keeps nothing. Offsets, sizes and addresses are then multiples of
+  /// kDirectAlign, until go_through_cache(). False: the file system cannot.
+  bool go_direct();
+  void go_through_cache();
+  static constexpr int64_t kDirectAlign = 4096;
   /// Asks the system to begin writing this range to the disk, so that a checkpoint of many gigabytes does not pile up in memory until
   /// sync().
   void start_writeback(int64_t offset, int64_t bytes);
@@ -39,6 +44,7 @@ class OutputFile {
 
   std::string path_;
   int file_;
+  bool is_direct_ = false;
 };
 
 /// A file that is read at any offset, from any threads at once. Not mapped: of a mapped file that is cut short, or that its disk cannot

@@ -59,7 +59,7 @@ class TreeEvents : public nlohmann::json_sax<Library> {
 
   bool parse_error(size_t byte, const std::string&, const nlohmann::detail::exception& error) override {
     if (dynamic_cast<const Library::parse_error*>(&error) != nullptr) fail_at(whole_, what_, byte, reason_of(error.what()));
-    fail(Code::invalid_argument, text(what_, ": ", error.what()));  // a number out of range
+    fail_at(whole_, what_, byte, "a number that is too large for 64 bits");
   }
 
  private:

@@ -22,6 +22,8 @@ double seconds();                         // monotonic
 std::string reason_of(int error_number);  // "No such file or directory"
 std::string host_name();
 int64_t process_id();
+/// This thread runs behind the process's others from here on: on a busy machine it gets a small share of a core, on an idle one all of it.
+void give_way_to_other_threads();
 /// Asks that the child of a fork finds whole pages of memory that is no file's zero, however it was forked. False where the system does
 /// not.
 bool clear_in_forked_child(std::span<std::byte> pages);

@@ -298,6 +298,7 @@ std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& conten
   const std::lock_guard lock(state.mutex);
   state.pending.reserve(state.pending.size() + 1);
   auto pending = std::make_shared<Pending>([&state, job, number = state.begun] {
+    os::give_way_to_other_threads();  // what a save takes of a core, every thread of a step would wait for
     const Turn turn(state, number);
     struct EndLease {  // before the turn ends
       Job& job;

@@ -8,6 +8,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file_access.h"
+#include "base/stream_copy.h"
 
 namespace st {
 namespace {
@@ -45,12 +46,43 @@ std::vector<size_t> order_of(const SafetensorsHeader& header, std::span<const Sh
 
 }  // namespace
 
-/// A file that grows from its beginning.
+/// A file that grows from its beginning. A large one is written past the page cache where that is possible: through it, the system's copy
+/// takes a training step as much time as the disk takes.
 class ShardWriter::Output {
  public:
-  explicit Output(const std::string& path) : file_(path, os::OutputFile::Open::fresh) {}
+  /// `window` is memory for kDirectWindow bytes, made when it is first needed.
+  Output(const std::string& path, int64_t size, os::Pages& window) : file_(path, os::OutputFile::Open::fresh), window_(window) {
+    is_direct_ = size >= kDirectFrom && file_.go_direct();
+    if (is_direct_ && window_.size() == 0) window_ = os::Pages(kDirectWindow);
+  }
 
   void append(std::span<const std::byte> bytes) {
+    if (!is_direct_) return append_through_cache(bytes);
+    while (!bytes.empty()) {
+      const int64_t filled = end_ % kDirectWindow;
+      const size_t count = std::min(bytes.size(), static_cast<size_t>(kDirectWindow - filled));
+      stream_copy({window_.data() + filled, count}, bytes.first(count));
+      end_ += static_cast<int64_t>(count);
+      bytes = bytes.subspan(count);
+      if (end_ % kDirectWindow == 0) file_.write_at(end_ - kDirectWindow, {window_.data(), static_cast<size_t>(kDirectWindow)});
+    }
+  }
+  /// How many bytes there are, all of them on the disk.
+  int64_t finish() {
+    if (const int64_t rest = end_ % kDirectWindow; is_direct_ && rest > 0) {
+      file_.go_through_cache();  // the end of a file is seldom a multiple of anything
+      file_.write_at(end_ - rest, {window_.data(), static_cast<size_t>(rest)});
+    }
+    file_.sync();
+    file_.close();
+    return end_;
+  }
+
+ private:
+  static constexpr int64_t kDirectFrom = 16 << 20, kDirectWindow = 8 << 20;
+  static_assert(kDirectWindow % os::OutputFile::kDirectAlign == 0);
+
+  void append_through_cache(std::span<const std::byte> bytes) {
     file_.write_at(end_, bytes);
     end_ += static_cast<int64_t>(bytes.size());
     if (const int64_t full = end_ / kWritebackBytes * kWritebackBytes; full > begun_) {
@@ -59,15 +91,10 @@ class ShardWriter::Output {
     }
     for (; begun_ - written_ > kUnderWay; written_ += kWritebackBytes) file_.finish_writeback(written_, kWritebackBytes);
   }
-  /// How many bytes there are, all of them on the disk.
-  int64_t finish() {
-    file_.sync();
-    file_.close();
-    return end_;
-  }
 
- private:
   os::OutputFile file_;
+  os::Pages& window_;
+  bool is_direct_ = false;
   int64_t end_ = 0, begun_ = 0, written_ = 0;  // what there is, what is on its way to the disk, what has arrived
 };
 
@@ -121,7 +148,7 @@ WrittenShard ShardWriter::write(const std::string& path, std::span<const ShardTe
   const auto head_bytes = std::as_bytes(std::span(head));
 
   WrittenShard written{0, static_cast<int64_t>(head.size()), crc32c(head_bytes), std::vector<std::vector<uint32_t>>(tensors.size())};
-  Output output(path);
+  Output output(path, static_cast<int64_t>(head.size()) + header.data_bytes, direct_window_);
   wait_for_turn(written.header_bytes);
   output.append(head_bytes);
   for (const size_t i : order_of(header, tensors)) write_tensor(output, tensors[i], written.blocks[i]);
@@ -132,7 +159,7 @@ WrittenShard ShardWriter::write(const std::string& path, std::span<const ShardTe
 WrittenShard ShardWriter::write_text(const std::string& path, std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   const auto size = static_cast<int64_t>(bytes.size());
-  Output output(path);
+  Output output(path, size, direct_window_);
   wait_for_turn(size);
   output.append(bytes);
   output.finish();

@@ -56,8 +56,8 @@ class ShardWriter {
 
   double bytes_per_second_;
   WriteProgress& progress_;
-  double next_ = 0;  // when the cap allows the next piece, as os::seconds()
-  os::Pages window_;
+  double next_ = 0;                   // when the cap allows the next piece, as os::seconds()
+  os::Pages window_, direct_window_;  // what copy() fills; what is written past the page cache
 };
 
 }  // namespace st

@@ -54,6 +54,7 @@ class Resume {
     else
       compare();
     match();
+    compare_graphs();
     choose_scale_and_noise();
     load();
     take_over();
@@ -83,6 +84,21 @@ class Resume {
     report_.changed = changes_between(trainer_.recipe(), reader_.manifest().recipe);
     if (here.kernels != state_.kernels)
       report_.changed.push_back(text("kernels: ", here.kernels, " here, ", state_.kernels, " in the checkpoint; the bits may differ"));
+  }
+
+  /// Names and shapes may fit though it is another model: of other heads, or another activation. Another version of the library may print
+  /// the same graph in other words.
+  void compare_graphs() {
+    const TrainingState here = trainer_.training_state();
+    if (here.graph.empty() || state_.graph.empty() || here.graph == state_.graph) return;
+    const bool same_words = reader_.manifest().library == library_version();
+    if (same_words && !options_.partial)
+      refuse_resume(Code::invalid_argument, reader_.folder(), "",
+                    text("resume: the model's graph is not the one that ", reader_.folder(),
+                         " was saved with, in its heads, an activation or another setting; make the model as that one was, or resume with "
+                         "partial"));
+    report_.changed.push_back(text("graph: ", here.graph, " here, ", state_.graph, " in the checkpoint",
+                                   same_words ? "" : text(", by ScaleTrain ", reader_.manifest().library)));
   }
 
   void match() {

@@ -177,7 +177,8 @@ class Trainer {
     double unit = 1;
   } gradients_;
   int64_t attempts_ = 0, updates_ = 0, tokens_ = 0;
-  int64_t items_taken_ = 0;  // of the data's stream
+  int64_t items_taken_ = 0;                         // of the data's stream
+  mutable std::string graph_digest_, data_digest_;  // made when they are first saved or compared
   double last_loss_ = std::numeric_limits<double>::quiet_NaN();
   bool has_resumed_ = false;  // so that optimizer state may be other than zero before the first update
   bool is_mixed_ = false;     // a resume ended halfway, and there was no memory to undo it

@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "train/run_digests.h"
+
 namespace st {
 
 std::vector<Trainer::StateTensor> Trainer::state_tensors() const {
@@ -33,7 +35,11 @@ TrainingState Trainer::training_state() const {
   if (data_) {
     state.rows = data_->rows();
     state.fields = texts_of(data_->fields());
+    if (data_digest_.empty()) data_digest_ = data_digest(*data_);
+    state.data = data_digest_;
   }
+  if (graph_digest_.empty()) graph_digest_ = graph_digest(model_->program());
+  state.graph = graph_digest_;
   state.kernels = text(backend.name(), " ", backend.kernel_class());
   return state;
 }

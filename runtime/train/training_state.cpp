@@ -45,6 +45,9 @@ class Members {
     return value.text();
   }
 
+  /// A text of version 1 that its first writers did not have; "": it is not there.
+  std::string known(std::string_view key) const { return object_.find(key) == nullptr ? "" : text_of(key); }
+
   /// As JSON; "" where it is null.
   std::string object_of(std::string_view key) const {
     const Json& value = member(key);
@@ -103,7 +106,7 @@ std::string TrainingState::json() const {
   line.add("seed", seed).add("batch", batch).add("micro_batches", micro_batches).add("rows", rows);
   std::vector<std::string> names;
   for (const std::string& field : fields) names.push_back(quoted(field));
-  return line.add_json("fields", json_list(names)).add("kernels", kernels).text();
+  return line.add_json("fields", json_list(names)).add("kernels", kernels).add("graph", graph).add("data", data).text();
 }
 
 std::vector<std::string> texts_of(std::span<const Field> fields) {
@@ -129,6 +132,8 @@ TrainingState parse_training_state(const Json& training, const std::string& file
   state.rows = from.whole("rows", 0, kAny);
   state.fields = from.texts("fields");
   state.kernels = from.text_of("kernels");
+  state.graph = from.known("graph");
+  state.data = from.known("data");
   return state;
 }
 
@@ -141,6 +146,9 @@ void require_same_run(const TrainingState& here, const TrainingState& there) {
   same("batch", here.batch, there.batch);
   same("micro-batches of a step", here.micro_batches, there.micro_batches);
   same("the data", data_of(here), data_of(there));
+  check(here.data.empty() || there.data.empty() || here.data == there.data,
+        "resume: the data has as many rows here as in the checkpoint, and other values; train on the same data, or load the weights "
+        "alone into a model");
 }
 
 }  // namespace st

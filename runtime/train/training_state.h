@@ -25,6 +25,7 @@ struct TrainingState {
   int64_t rows = 0;                                        // of the data
   std::vector<std::string> fields;                         // of a row: "tokens i32 [64]"; none: the run has no data
   std::string kernels;                                     // what the bits depend on: "cpu avx512"
+  std::string graph, data;                                 // digests of both (run_digests.h); "": not known
 
   /// A JSON object; numbers read back as the same bits. "epoch" is there for people.
   std::string json() const;
@@ -35,7 +36,8 @@ std::vector<std::string> texts_of(std::span<const Field> fields);
 /// Trusts nothing: throws corrupt, with `file`, for what is missing, of another type or out of range.
 TrainingState parse_training_state(const Json& training, const std::string& file);
 
-/// Throws invalid_argument with both values where the runs differ in seed, batch, micro-batches or data.
+/// Throws invalid_argument with both values where the runs differ in seed, batch, micro-batches or data; what is not known of one differs
+/// in nothing.
 void require_same_run(const TrainingState& here, const TrainingState& there);
 
 }  // namespace st

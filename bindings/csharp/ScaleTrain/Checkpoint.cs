@@ -71,7 +71,9 @@ public sealed class Checkpoint : Handle {
   [OfC("st_checkpoint_load")]
   public LoadReport Load(Batch to, string name = null, LoadOptions options = null) {
     LoadOptions.Raw raw = LoadOptions.Of(options);
-    using (Pins pins = Pins.Borrow(Given(to, "to"))) return new LoadReport(native.load_to(pins.All, name ?? "", raw.Partial, raw.From, raw.Into, raw.Names));
+    bool overwrite = options != null && options.Overwrite;
+    using (Pins pins = Pins.Borrow(Given(to, "to")))
+      return new LoadReport(native.load_to(pins.All, name ?? "", raw.Partial, overwrite, raw.From, raw.Into, raw.Names));
   }
 
   /// <summary>JSON: the folder's checkpoints, newest first, with "name", "step" and "problem".</summary>

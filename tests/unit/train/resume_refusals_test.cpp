@@ -96,6 +96,31 @@ TEST_F(ResumeRefusals, OfOtherDataNameBoth) {
   EXPECT_THAT(of(std::make_shared<Sequences>(60, 7, 17)),
               AllOf(HasSubstr("60 rows of tokens i32 [7]"), HasSubstr("50 rows of tokens i32 [7], targets")));
   EXPECT_THAT(of(nullptr), HasSubstr("the data is none here and 50 rows"));
+  EXPECT_THAT(of(std::make_shared<Sequences>(50, 7, 17, true)), HasSubstr("as many rows here as in the checkpoint, and other values"));
+}
+
+// Names and shapes are the same.
+TEST_F(ResumeRefusals, OfAModelOfOtherHeads) {
+  Training changed = training_;
+  changed.options.heads = 2;
+  expect_refused(changed, Code::invalid_argument, {"graph", "heads", "partial"});
+  const auto trainer = other(changed, 0);
+  EXPECT_THAT(resume_from(there_, *trainer, {.partial = true, .renames = {}, .names = {}}).changed, ElementsAre(StartsWith("graph: ")));
+}
+
+// Of the first writers of version 1, before there were digests.
+TEST_F(ResumeRefusals, ButOfWhatIsNotKnownNothing) {
+  CheckpointContent content = content_of(*saved_, {});
+  for (const char* key : {"\"graph\":\"", "\"data\":\""}) {
+    const size_t begin = content.training.find(key);
+    ASSERT_NE(begin, std::string::npos);
+    content.training.erase(begin - 1, std::string(key).size() + 34);  // a comma before, 32 digits and a quote behind
+  }
+  const std::string old = folder_ / "old";
+  save(content, old);
+  const auto trainer = other(training_, 0);
+  EXPECT_THAT(resume_from(old, *trainer).changed, IsEmpty());
+  EXPECT_EQ(trainer->state_digest(), saved_->state_digest());
 }
 
 TEST_F(ResumeRefusals, OfAByteAnywhereNameItAndUndoWhatWasReadAlready) {

@@ -6,6 +6,7 @@ import java.util.List;
 /** How {@link Model#read}, {@link Model#load}, {@link Checkpoint#load} and {@link Trainer#resume} find tensors by name. */
 public final class ReadOptions {
   private boolean partial;
+  private boolean overwrite;
   private final List<String> from = new ArrayList<>();
   private final List<String> to = new ArrayList<>();
   private final List<String> names = new ArrayList<>();
@@ -32,6 +33,15 @@ public final class ReadOptions {
     return this;
   }
 
+  /**
+   * Of {@link Checkpoint#load} alone: reads once, straight into the arrays, and twice as fast. After a {@link CheckpointError} they may then
+   * hold a mixture of what was there and what was read.
+   */
+  public ReadOptions overwrite() {
+    overwrite = true;
+    return this;
+  }
+
   ReadReport read(org.scaletrain.internal.Model model, Object stream) {
     return (ReadReport) model.read_from(stream, partial, texts(from), texts(to), texts(names));
   }
@@ -41,7 +51,7 @@ public final class ReadOptions {
   }
 
   LoadReport load(org.scaletrain.internal.Checkpoint checkpoint, Batch arrays, String name) {
-    return (LoadReport) checkpoint.load_to(arrays.pairs(), Checkpoint.named(name), partial, texts(from), texts(to), texts(names));
+    return (LoadReport) checkpoint.load_to(arrays.pairs(), Checkpoint.named(name), partial, overwrite, texts(from), texts(to), texts(names));
   }
 
   LoadReport resume(org.scaletrain.internal.Trainer trainer, org.scaletrain.internal.Checkpoint checkpoint, String name) {
