@@ -130,10 +130,11 @@ ST_API st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint,
 ST_API st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* checkpoint, int64_t steps, double minutes);
 /* Makes the trainer what it was when that checkpoint was saved (NULL: the newest that is whole): the steps from here on are, bit by bit,
  * those of the run that was not interrupted. A newer one that is not whole is passed over, and the report says why. Seed, batch
- * and micro-batches must be the checkpoint's, the data's rows by their number and fields, the model's parameters by names, dtypes and
- * dims; that values of the data, or a model's heads, are others is not seen. Other keys of the recipe may differ, and the report names
- * them. options: partial and renames as for st_model_read, for weights and their optimizer state together; NULL: strict. ST_NOT_FOUND: the
- * folder holds no checkpoint; ST_CORRUPT: some, and none is whole. After an error the trainer is what it was. report may be NULL. */
+ * and micro-batches must be the checkpoint's; the data by its number of rows, its fields and some of its values; the model by the names,
+ * dtypes and dims of its parameters and, where this version of the library saved it and `partial` is 0, by its whole graph. Other keys of
+ * the recipe may differ, and the report names them. options: partial and renames as for st_model_read, for weights and their optimizer
+ * state together; NULL: strict. ST_NOT_FOUND: the folder holds no checkpoint; ST_CORRUPT: some, and none is whole. After an error the
+ * trainer is what it was. report may be NULL. */
 ST_API st_status st_trainer_resume(st_trainer* trainer, st_checkpoint* checkpoint, const char* name, const st_read_options* options,
                                    st_load_report* report);
 /* The weights alone, into a model: to predict, to fine-tune. */
