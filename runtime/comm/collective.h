@@ -1,0 +1,32 @@
+// What ranks do together, and what must be alike on all of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/dtype.h"
+
+namespace st {
+
+enum class Collective : int32_t { all_reduce = 1, reduce_scatter, all_gather, all_to_all, broadcast, send, receive, barrier };
+std::string_view name_of(Collective collective);
+bool is_reduction(Collective collective);
+
+/// mean: the sum, divided by the number of ranks in fp32 (fp64 of f64) before it is rounded; floating types alone.
+enum class ReduceOp : int32_t { sum = 1, mean, max, min };
+std::string_view name_of(ReduceOp op);
+
+/// One collective as its rank sees it. What ranks that take part must agree in is all but the label.
+struct CollectiveCall {
+  Collective what = Collective::barrier;
+  ReduceOp op = ReduceOp::sum;
+  DType dtype = DType::f32;
+  int64_t elements = 0;    // of the whole, as the collective's comment says
+  int32_t root = -1;       // broadcast: who has it; send, receive: the other rank
+  std::string_view label;  // a tensor or a bucket, for errors and the flight recorder
+};
+
+std::string text_of(const CollectiveCall& call);  // "all_reduce (sum) of 1024 f32", "send of 8 i64 to rank 2"
+
+}  // namespace st

@@ -1,0 +1,92 @@
+// Collectives over ranks, whose bits depend neither on the transport nor on who comes first.
+//
+// Reductions are by direct exchange (traps.md, order of sums): each element has an owner, who receives all ranks' pieces of it and adds
+// them in the order of the ranks, in fp32 (f64: fp64), rounding once at the end. The same bytes on the wire as a ring, and a result that
+// depends on neither the cut into pieces nor the bucket.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/collective.h"
+#include "comm/flight_recorder.h"
+#include "comm/transport.h"
+
+namespace st {
+
+struct CommunicatorOptions {
+  double deadline = 60;                               // seconds that a wait may take without a byte from whom it waits for
+  std::function<bool()> is_cancelled = {};            // looked at in each wait; a wait that it ends aborts the group
+  std::function<void(const std::string&)> warn = {};  // a rank that is slow: once for each wait, at a quarter of the deadline
+};
+
+/// One rank of a group. One call at a time, by any thread; calls are in the same order on all ranks (send and receive on the two). Each
+/// call returns when its memory may be used again.
+///
+/// Errors: rank_failed with rank, host and collective where a rank is gone or has aborted; timeout with the same where a rank is silent
+/// (stopped) or alive but not there past the deadline; rank_mismatch with both sides where ranks call different collectives. After an error
+/// the group is over: every later call here throws it again, and the others are told.
+class Communicator {
+ public:
+  Communicator(std::unique_ptr<Transport> transport, CommunicatorOptions options = {});
+  ~Communicator();  // of a group that is whole: what others still read of ours is waited for, at most for the deadline
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return transport_->rank(); }
+  int size() const { return transport_->size(); }
+  const Transport& transport() const { return *transport_; }
+
+  // On plain memory of one element type. `elements` is of the whole; a rank's share of it is [share(r), share(r + 1)), even but for the
+  // rest: the first ranks have one more.
+  void all_reduce(void* data, int64_t elements, DType dtype, ReduceOp op, std::string_view label = {});
+  /// `data` (whole, size() shares) is read; `own` gets this rank's share, and may be that part of `data`.
+  void reduce_scatter(const void* data, void* own, int64_t elements, DType dtype, ReduceOp op, std::string_view label = {});
+  /// `own` is this rank's share, and may be that part of `data` (whole), which gets all.
+  void all_gather(const void* own, void* data, int64_t elements, DType dtype, std::string_view label = {});
+  /// The i-th of size() equal parts of `from` goes to rank i, whose part stands at this rank's place there. They do not overlap.
+  void all_to_all(const void* from, void* to, int64_t elements, DType dtype, std::string_view label = {});
+  void broadcast(void* data, int64_t elements, DType dtype, int root, std::string_view label = {});
+  void send(const void* data, int64_t elements, DType dtype, int to, std::string_view label = {});
+  void receive(void* data, int64_t elements, DType dtype, int from, std::string_view label = {});
+  void barrier(std::string_view label = {});
+
+  int64_t share(int64_t elements, int rank) const;  // where it begins
+
+  // The same on memory that lies in pieces, cut as the caller likes: how a bucket of gradients is exchanged where it was made.
+  struct Piece {
+    void* data = nullptr;
+    int64_t elements = 0;
+  };
+  using Pieces = std::span<const Piece>;
+  /// `parts[q]`: the elements of this rank that rank q owns; all ranks give the same lengths. `into`: f32, for this rank's own elements.
+  /// Pieces are of `dtype` (f32, bf16 or f16), and of ranks 0 to `contributors` - 1 alone: others read their parts no further than their
+  /// lengths. First rank 0's piece, then rank 1's ... are added in fp32; `adds`: onto what `into` has, else the first one writes. `into`
+  /// may be this rank's own part exactly.
+  void reduce_pieces(std::span<const Pieces> parts, Pieces into, DType dtype, int contributors, bool adds, std::string_view label);
+  /// `parts[q]`: where rank q's elements go; this rank's own are where they come from.
+  void gather_pieces(std::span<const Pieces> parts, DType dtype, std::string_view label);
+
+  /// Ends the group, from any thread: waits here and on the other ranks throw rank_failed with the reason.
+  void abort(const std::string& reason);
+
+  /// Bytes of elements that this rank has sent so far, without our own headers (T6).
+  int64_t sent_bytes() const { return sent_bytes_; }
+  const FlightRecorder& recorder() const { return recorder_; }
+
+ private:
+  class Exchange;
+
+  std::unique_ptr<Transport> transport_;
+  CommunicatorOptions options_;
+  FlightRecorder recorder_;
+  int64_t sent_bytes_ = 0;
+  uint64_t sequence_ = 0;
+  std::unique_ptr<class GroupError> over_;  // what ended the group; none: it is whole
+};
+
+}  // namespace st

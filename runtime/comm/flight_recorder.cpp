@@ -1,0 +1,68 @@
+#include "comm/flight_recorder.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/json_line.h"
+#include "base/os.h"
+#include "base/text.h"
+
+namespace st {
+namespace {
+
+int64_t microseconds(double seconds) { return static_cast<int64_t>(seconds * 1e6); }
+
+}  // namespace
+
+void FlightRecorder::begin(uint64_t sequence, const CollectiveCall& call) {
+  const std::lock_guard lock(mutex_);
+  Record& record = records_[count_++ % kKept];
+  record = {};
+  record.sequence = sequence;
+  record.call = call;
+  record.call.label = {};
+  std::copy_n(call.label.data(), std::min(call.label.size(), record.label.size() - 1), record.label.data());
+  record.began = os::seconds();
+}
+
+void FlightRecorder::end(int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  Record& record = records_[(count_ - 1) % kKept];
+  record.bytes = bytes;
+  record.ended = os::seconds();
+}
+
+template <class Each>
+void FlightRecorder::each_of_last(int most, const Each& each) const {
+  const std::lock_guard lock(mutex_);
+  const uint64_t kept = std::min<uint64_t>(count_, static_cast<uint64_t>(std::clamp(most, 0, kKept)));
+  for (uint64_t i = count_ - kept; i < count_; ++i) each(records_[i % kKept]);
+}
+
+std::string FlightRecorder::text(int most) const {
+  std::string out;
+  each_of_last(most, [&](const Record& record) {
+    if (!out.empty()) out += '\n';
+    out += st::text('#', record.sequence, ' ', text_of(record.call));
+    if (record.label[0] != 0) out += st::text(' ', record.label.data());
+    out += record.ended == 0 ? st::text(": under way for ", os::seconds() - record.began, " s")
+                             : st::text(": ", record.bytes, " bytes in ", (record.ended - record.began) * 1e3, " ms");
+  });
+  return out;
+}
+
+std::string FlightRecorder::json() const {
+  std::vector<std::string> records;
+  each_of_last(kKept, [&](const Record& record) {
+    JsonLine line;
+    line.add("sequence", record.sequence).add("collective", name_of(record.call.what));
+    if (is_reduction(record.call.what)) line.add("op", name_of(record.call.op));
+    line.add("dtype", name_of(record.call.dtype)).add("elements", record.call.elements);
+    if (record.call.root >= 0) line.add("root", record.call.root);
+    line.add("label", record.label.data()).add("bytes", record.bytes).add("began_us", microseconds(record.began));
+    records.push_back(line.add("ended_us", microseconds(record.ended)).text());
+  });
+  return json_list(records);
+}
+
+}  // namespace st

@@ -1,0 +1,96 @@
+// What one thread-rank has posted to another: where it lies, and how much of it. One thread posts, one reads; neither locks.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/spin.h"
+
+namespace st {
+
+class Lane {
+ public:
+  using Bytes = std::span<const std::byte>;
+
+  // The poster's.
+
+  /// Throws bad_alloc where there is neither a slot nor memory to keep it until there is one; then it was not posted.
+  void post(Bytes bytes) {
+    if (next_waiting_ == waiting_.size() && put(bytes)) return;
+    waiting_.push_back(bytes);
+  }
+  /// Moves what found no slot. Whether any did.
+  bool refill() {
+    const size_t before = next_waiting_;
+    while (next_waiting_ < waiting_.size() && put(waiting_[next_waiting_])) ++next_waiting_;
+    const bool moved = next_waiting_ != before;
+    if (next_waiting_ == waiting_.size()) {
+      waiting_.clear();  // keeps its memory for the next time
+      next_waiting_ = 0;
+    }
+    return moved;
+  }
+  bool is_drained() const { return waiting_.empty() && taken_.load(std::memory_order_acquire) == posted_count_; }
+  /// From here on the reader sees nothing; returns when it looks at nothing of it any more.
+  void withdraw() noexcept {
+    withdrawn_.store(true);
+    while (is_reading_.load()) spin_pause();
+    waiting_.clear();
+    next_waiting_ = 0;
+  }
+
+  // The reader's.
+
+  Bytes front() {
+    if (taken_count_ == posted_.load(std::memory_order_acquire)) return {};
+    // Says so before it looks, as withdraw() does: one of the two sees the other.
+    is_reading_.store(true);
+    if (withdrawn_.load()) {
+      is_reading_.store(false);
+      return {};
+    }
+    return slots_[taken_count_ % kSlots].subspan(offset_);
+  }
+  /// Whether all of a posted piece has been taken.
+  bool take(size_t bytes) {
+    offset_ += bytes;
+    const bool whole = offset_ == slots_[taken_count_ % kSlots].size();
+    if (whole) {
+      offset_ = 0;
+      taken_.store(++taken_count_, std::memory_order_release);
+    }
+    stop_reading();
+    return whole;
+  }
+  void stop_reading() {
+    if (is_reading_.load(std::memory_order_relaxed)) is_reading_.store(false, std::memory_order_release);
+  }
+
+ private:
+  static constexpr uint64_t kSlots = 64;
+
+  bool put(Bytes bytes) {
+    if (posted_count_ - taken_.load(std::memory_order_acquire) == kSlots) return false;
+    slots_[posted_count_ % kSlots] = bytes;
+    posted_.store(++posted_count_, std::memory_order_release);
+    return true;
+  }
+
+  std::array<Bytes, kSlots> slots_;
+  // A line each for what one of the two writes.
+  alignas(64) std::atomic<uint64_t> posted_{0};
+  std::atomic<bool> withdrawn_{false};
+  uint64_t posted_count_ = 0;
+  std::vector<Bytes> waiting_;
+  size_t next_waiting_ = 0;
+  alignas(64) std::atomic<uint64_t> taken_{0};
+  std::atomic<bool> is_reading_{false};
+  uint64_t taken_count_ = 0;
+  size_t offset_ = 0;  // in the front one
+};
+
+}  // namespace st
