@@ -22,6 +22,7 @@ struct CommunicatorOptions {
   double deadline = 60;                               // seconds that a wait may take without a byte from whom it waits for
   std::function<bool()> is_cancelled = {};            // looked at in each wait; a wait that it ends aborts the group
   std::function<void(const std::string&)> warn = {};  // a rank that is slow: once for each wait, at a quarter of the deadline
+  int64_t chunk = 8192;                               // elements that are reduced at a time: no result depends on it; alike on all ranks
 };
 
 /// One rank of a group. One call at a time, by any thread; calls are in the same order on all ranks (send and receive on the two). Each
@@ -37,12 +38,16 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  int rank() const { return transport_->rank(); }
-  int size() const { return transport_->size(); }
-  const Transport& transport() const { return *transport_; }
+  int rank() const;
+  int size() const;
+  const Transport& transport() const;
+
+  // Calls that cannot be made (a null pointer, a rank that is not there) throw invalid_argument before anything is sent: the group is
+  // whole, but others wait for this rank. `label` is borrowed for the call. Booleans are not reduced, and integers have no mean.
 
   // On plain memory of one element type. `elements` is of the whole; a rank's share of it is [share(r), share(r + 1)), even but for the
   // rest: the first ranks have one more.
+  /// Small ones (size() times the bytes <= 32 KiB) are sent whole to each rank, to be there in one hop; others by shares. The same bits.
   void all_reduce(void* data, int64_t elements, DType dtype, ReduceOp op, std::string_view label = {});
   /// `data` (whole, size() shares) is read; `own` gets this rank's share, and may be that part of `data`.
   void reduce_scatter(const void* data, void* own, int64_t elements, DType dtype, ReduceOp op, std::string_view label = {});
@@ -51,6 +56,8 @@ class Communicator {
   /// The i-th of size() equal parts of `from` goes to rank i, whose part stands at this rank's place there. They do not overlap.
   void all_to_all(const void* from, void* to, int64_t elements, DType dtype, std::string_view label = {});
   void broadcast(void* data, int64_t elements, DType dtype, int root, std::string_view label = {});
+  /// Messages between two ranks arrive in their order. A send of up to 16 KiB returns at once where the one before it was received; a
+  /// larger one may return when it is received, so two ranks that both send first wait for each other.
   void send(const void* data, int64_t elements, DType dtype, int to, std::string_view label = {});
   void receive(void* data, int64_t elements, DType dtype, int from, std::string_view label = {});
   void barrier(std::string_view label = {});
@@ -74,19 +81,23 @@ class Communicator {
   /// Ends the group, from any thread: waits here and on the other ranks throw rank_failed with the reason.
   void abort(const std::string& reason);
 
+  // From any thread too.
+
   /// Bytes of elements that this rank has sent so far, without our own headers (T6).
-  int64_t sent_bytes() const { return sent_bytes_; }
-  const FlightRecorder& recorder() const { return recorder_; }
+  int64_t sent_bytes() const;
+  const FlightRecorder& recorder() const;
 
  private:
-  class Exchange;
+  void fold(std::byte* sums, const std::byte* own, int64_t n, DType dtype, ReduceOp op, int contributors, bool adds);
+  void reduce_to(const std::byte* own, std::byte* out, int64_t n, DType dtype, ReduceOp op);
+  void all_reduce_at_once(std::byte* data, int64_t elements, DType dtype, ReduceOp op);
+  void all_reduce_by_shares(std::byte* data, int64_t elements, DType dtype, ReduceOp op);
+  void broadcast_by_shares(std::byte* data, int64_t elements, int64_t width, int root);
+  void gather_shares(std::byte* data, int64_t elements, int64_t width);
 
-  std::unique_ptr<Transport> transport_;
-  CommunicatorOptions options_;
-  FlightRecorder recorder_;
-  int64_t sent_bytes_ = 0;
-  uint64_t sequence_ = 0;
-  std::unique_ptr<class GroupError> over_;  // what ended the group; none: it is whole
+  std::unique_ptr<class Wire> wire_;
+  int64_t chunk_;
+  std::vector<std::byte> sums_;  // of a chunk
 };
 
 }  // namespace st

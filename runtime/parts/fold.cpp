@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "parts/half_lanes.h"
+#include "base/half_lanes.h"
 
 namespace st {
 namespace {

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "base/error.h"
-#include "parts/half_lanes.h"
+#include "base/half_lanes.h"
 
 namespace st {
 namespace {

@@ -1,0 +1,93 @@
+#include "comm/combine.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/half_lanes.h"
+
+namespace st {
+namespace {
+
+constexpr int64_t kBlock = 512;  // elements widened at a time: they stay in the first cache
+
+template <class T>
+T load(const std::byte* from, int64_t i) {
+  T value;
+  std::memcpy(&value, from + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+template <class T>
+void store(std::byte* to, int64_t i, T value) {
+  std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+}
+
+template <class From, class To, class Convert>
+void convert(const std::byte* __restrict from, std::byte* __restrict to, int64_t n, const Convert& one) {
+  for (int64_t i = 0; i < n; ++i) store<To>(to, i, one(load<From>(from, i)));
+}
+
+template <class T, class One>
+void each(const std::byte* __restrict piece, std::byte* __restrict sums, int64_t n, const One& one) {
+  for (int64_t i = 0; i < n; ++i) store<T>(sums, i, one(load<T>(sums, i), load<T>(piece, i)));
+}
+
+/// Add: what T's sums are made by.
+template <class T, class Add>
+void combine_wide(ReduceOp op, const std::byte* piece, std::byte* sums, int64_t n, const Add& add) {
+  // Where neither is greater the second stands, a NaN there too; a NaN in the first stays.
+  if (op == ReduceOp::max) return each<T>(piece, sums, n, [](T a, T b) { return a > b || a != a ? a : b; });
+  if (op == ReduceOp::min) return each<T>(piece, sums, n, [](T a, T b) { return a < b || a != a ? a : b; });
+  each<T>(piece, sums, n, add);
+}
+
+void combine_as_they_lie(DType dtype, ReduceOp op, const std::byte* piece, std::byte* sums, int64_t n) {
+  if (dtype == DType::f64) return combine_wide<double>(op, piece, sums, n, [](double a, double b) { return a + b; });
+  if (is_integer(dtype))
+    return combine_wide<int64_t>(
+        op, piece, sums, n, [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); });
+  combine_wide<float>(op, piece, sums, n, [](float a, float b) { return a + b; });
+}
+
+bool is_wide(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::i64; }
+
+}  // namespace
+
+int64_t sum_bytes_of(DType dtype) { return dtype == DType::f64 || is_integer(dtype) ? 8 : 4; }
+
+void widen(DType dtype, const std::byte* piece, std::byte* sums, int64_t n) {
+  if (dtype == DType::bf16) return convert<uint16_t, float>(piece, sums, n, [](uint16_t half) { return wide_of_bf16(half); });
+  if (dtype == DType::f16) return convert<uint16_t, float>(piece, sums, n, [](uint16_t half) { return wide_of_f16(half); });
+  if (dtype == DType::i32) return convert<int32_t, int64_t>(piece, sums, n, [](int32_t value) { return int64_t{value}; });
+  if (dtype == DType::u8) return convert<uint8_t, int64_t>(piece, sums, n, [](uint8_t value) { return int64_t{value}; });
+  std::memcpy(sums, piece, static_cast<size_t>(n * bytes_of(dtype)));
+}
+
+void combine(DType dtype, ReduceOp op, const std::byte* piece, std::byte* sums, int64_t n) {
+  if (is_wide(dtype)) return combine_as_they_lie(dtype, op, piece, sums, n);
+  alignas(64) std::array<std::byte, kBlock * 8> block;
+  for (int64_t done = 0; done < n; done += kBlock) {
+    const int64_t count = std::min(kBlock, n - done);
+    widen(dtype, piece + done * bytes_of(dtype), block.data(), count);
+    combine_as_they_lie(dtype, op, block.data(), sums + done * sum_bytes_of(dtype), count);
+  }
+}
+
+void divide(DType dtype, int count, std::byte* sums, int64_t n) {
+  if (dtype == DType::f64) {
+    for (int64_t i = 0; i < n; ++i) store(sums, i, load<double>(sums, i) / count);
+  } else {
+    for (int64_t i = 0; i < n; ++i) store(sums, i, load<float>(sums, i) / static_cast<float>(count));
+  }
+}
+
+void narrow(DType dtype, const std::byte* sums, std::byte* to, int64_t n) {
+  if (dtype == DType::bf16) return convert<float, uint16_t>(sums, to, n, [](float value) { return bf16_from(value); });
+  if (dtype == DType::f16) return convert<float, uint16_t>(sums, to, n, [](float value) { return f16_from(value); });
+  if (dtype == DType::i32) return convert<int64_t, int32_t>(sums, to, n, [](int64_t value) { return static_cast<int32_t>(value); });
+  if (dtype == DType::u8) return convert<int64_t, uint8_t>(sums, to, n, [](int64_t value) { return static_cast<uint8_t>(value); });
+  std::memcpy(to, sums, static_cast<size_t>(n * bytes_of(dtype)));
+}
+
+}  // namespace st

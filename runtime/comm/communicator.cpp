@@ -1,0 +1,384 @@
+#include "comm/communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "comm/combine.h"
+#include "comm/wire.h"
+
+namespace st {
+namespace {
+
+/// Of numbers that all ranks must have alike, in order.
+class Detail {
+ public:
+  Detail& add(int64_t number) {
+    hash_ = (hash_ ^ static_cast<uint64_t>(number)) * 0x100000001B3;
+    hash_ ^= hash_ >> 29;
+    return *this;
+  }
+  uint64_t value() const { return hash_; }
+
+ private:
+  uint64_t hash_ = 0xCBF29CE484222325;
+};
+
+// Texts are made where they are needed alone: a collective allocates nothing.
+template <class... Parts>
+void check_call(bool holds, const CollectiveCall& call, const Parts&... why) {
+  if (!holds) fail(Code::invalid_argument, text(text_of(call), ": ", why...));
+}
+
+void check_data(const CollectiveCall& call, const void* data) {
+  check_call(call.elements >= 0 && call.elements <= INT64_MAX / 16, call, "that is no number of elements");
+  check_call(data != nullptr || call.elements == 0, call, "the data is null");
+}
+
+void check_reduction(const CollectiveCall& call) {
+  check_call(call.op >= ReduceOp::sum && call.op <= ReduceOp::min, call, "there is no such op");
+  check_call(call.dtype != DType::boolean, call, "booleans are not reduced; use u8 and max");
+  check_call(call.op != ReduceOp::mean || is_floating(call.dtype), call, "integers have no mean; use the sum");
+}
+
+int64_t length_of(Communicator::Pieces pieces) {
+  int64_t length = 0;
+  for (const auto& piece : pieces) length += piece.elements;
+  return length;
+}
+
+/// Where the next elements of a list of pieces lie.
+class Walk {
+ public:
+  Walk(Communicator::Pieces pieces, int64_t width) : pieces_(pieces), width_(width) { skip_empty(); }
+
+  int64_t together() const { return pieces_[at_].elements - done_; }
+  std::byte* take(int64_t elements) {
+    auto* const place = static_cast<std::byte*>(pieces_[at_].data) + done_ * width_;
+    done_ += elements;
+    skip_empty();
+    return place;
+  }
+
+ private:
+  void skip_empty() {
+    for (; at_ < pieces_.size() && done_ == pieces_[at_].elements; done_ = 0) ++at_;
+  }
+
+  Communicator::Pieces pieces_;
+  int64_t width_;
+  size_t at_ = 0;
+  int64_t done_ = 0;
+};
+
+}  // namespace
+
+Communicator::Communicator(std::unique_ptr<Transport> transport, CommunicatorOptions options)
+    : wire_(std::make_unique<Wire>(std::move(transport), options)), chunk_(options.chunk), sums_(static_cast<size_t>(chunk_ * 8)) {}
+
+Communicator::~Communicator() = default;
+
+int Communicator::rank() const { return wire_->rank(); }
+int Communicator::size() const { return wire_->size(); }
+const Transport& Communicator::transport() const { return wire_->transport(); }
+void Communicator::abort(const std::string& reason) { wire_->abort(reason); }
+int64_t Communicator::sent_bytes() const { return wire_->sent_bytes(); }
+const FlightRecorder& Communicator::recorder() const { return wire_->recorder(); }
+
+int64_t Communicator::share(int64_t elements, int rank) const {
+  return elements / size() * rank + std::min<int64_t>(elements % size(), rank);
+}
+
+// Reductions.
+
+/// n elements of all ranks' streams and of `own` into sums, in the order of the ranks.
+void Communicator::fold(std::byte* sums, const std::byte* own, int64_t n, DType dtype, ReduceOp op, int contributors, bool adds) {
+  const int64_t width = bytes_of(dtype), wide = sum_bytes_of(dtype);
+  for (int r = 0; r < contributors; ++r) {
+    const auto put = [&](int64_t offset, const std::byte* piece, int64_t bytes) {
+      std::byte* const to = sums + offset / width * wide;
+      if (r == 0 && !adds) return widen(dtype, piece, to, bytes / width);
+      combine(dtype, op, piece, to, bytes / width);
+    };
+    if (r == rank())
+      put(0, own, n * width);
+    else
+      wire_->each_run(r, n * width, width, put);
+  }
+}
+
+/// `out` may be `own`.
+void Communicator::reduce_to(const std::byte* own, std::byte* out, int64_t n, DType dtype, ReduceOp op) {
+  const int64_t width = bytes_of(dtype);
+  for (int64_t done = 0; done < n; done += chunk_) {
+    const int64_t count = std::min(chunk_, n - done);
+    fold(sums_.data(), own + done * width, count, dtype, op, size(), false);
+    if (op == ReduceOp::mean) divide(dtype, size(), sums_.data(), count);
+    narrow(dtype, sums_.data(), out + done * width, count);
+  }
+}
+
+void Communicator::all_reduce(void* data, int64_t elements, DType dtype, ReduceOp op, std::string_view label) {
+  const CollectiveCall call{Collective::all_reduce, op, dtype, elements, -1, label};
+  check_data(call, data);
+  check_reduction(call);
+  auto* const bytes = static_cast<std::byte*>(data);
+  wire_->in_call(call, Detail().add(chunk_).value(), [&] {
+    if (size() == 1) return;
+    if (elements * bytes_of(dtype) <= 2 * Wire::kEager / size()) return all_reduce_at_once(bytes, elements, dtype, op);
+    all_reduce_by_shares(bytes, elements, dtype, op);
+  });
+}
+
+void Communicator::all_reduce_at_once(std::byte* data, int64_t elements, DType dtype, ReduceOp op) {
+  wire_->greet_all({data, static_cast<size_t>(elements * bytes_of(dtype))});
+  wire_->meet_all();
+  reduce_to(data, data, elements, dtype, op);
+}
+
+/// Round by round, so that a chunk is gathered while it is in the caches of who reduced it. A round's pieces are posted one round before
+/// its results are waited for, so that ranks do not go in step.
+void Communicator::all_reduce_by_shares(std::byte* data, int64_t elements, DType dtype, ReduceOp op) {
+  const int64_t width = bytes_of(dtype);
+  struct Chunk {
+    std::byte* data;
+    int64_t elements;
+  };
+  const auto chunk_of = [&](int owner, int64_t round) {
+    const int64_t end = share(elements, owner + 1), begin = std::min(share(elements, owner) + round * chunk_, end);
+    return Chunk{data + begin * width, std::min(chunk_, end - begin)};
+  };
+  const auto post_pieces = [&](int64_t round) {
+    for (int step = 1; step < size(); ++step) {
+      const int owner = wire_->after(step);
+      const Chunk piece = chunk_of(owner, round);
+      wire_->post(owner, piece.data, piece.elements * width);
+    }
+  };
+  const auto fetch_results = [&](int64_t round) {
+    for (int step = 1; step < size(); ++step) {
+      const int owner = wire_->after(step);
+      const Chunk result = chunk_of(owner, round);
+      wire_->fetch(owner, result.data, result.elements * width);
+    }
+  };
+
+  wire_->greet_all();
+  post_pieces(0);
+  wire_->meet_all();
+  const int64_t rounds = (share(elements, 1) + chunk_ - 1) / chunk_;  // the first share is the longest
+  for (int64_t round = 0; round < rounds; ++round) {
+    post_pieces(round + 1);
+    const Chunk own = chunk_of(rank(), round);
+    reduce_to(own.data, own.data, own.elements, dtype, op);
+    for (int step = 1; step < size(); ++step) wire_->post(wire_->after(step), own.data, own.elements * width);
+    if (round > 0) fetch_results(round - 1);
+  }
+  fetch_results(rounds - 1);
+  wire_->settle();
+}
+
+void Communicator::reduce_scatter(const void* data, void* own, int64_t elements, DType dtype, ReduceOp op, std::string_view label) {
+  const CollectiveCall call{Collective::reduce_scatter, op, dtype, elements, -1, label};
+  check_data(call, data);
+  check_call(own != nullptr || share(elements, rank()) == share(elements, rank() + 1), call, "the memory of the own share is null");
+  check_reduction(call);
+  const auto* const whole = static_cast<const std::byte*>(data);
+  const int64_t width = bytes_of(dtype);
+  wire_->in_call(call, Detail().add(chunk_).value(), [&] {
+    const auto begin = [&](int rank) { return share(elements, rank) * width; };
+    wire_->greet_all();
+    for (int step = 1; step < size(); ++step) {
+      const int owner = wire_->after(step);
+      wire_->post(owner, whole + begin(owner), begin(owner + 1) - begin(owner));
+    }
+    wire_->meet_all();
+    reduce_to(whole + begin(rank()), static_cast<std::byte*>(own), share(elements, rank() + 1) - share(elements, rank()), dtype, op);
+    wire_->settle();
+  });
+}
+
+void Communicator::reduce_pieces(std::span<const Pieces> parts, Pieces into, DType dtype, int contributors, bool adds,
+                                 std::string_view label) {
+  CollectiveCall call{Collective::reduce_scatter, ReduceOp::sum, dtype, 0, -1, label};
+  check_call(std::ssize(parts) == size() && contributors >= 1 && contributors <= size(), call, parts.size(), " parts and ", contributors,
+             " contributors for ", size(), " ranks");
+  check_call(dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16, call, "pieces are f32, bf16 or f16");
+  Detail detail;
+  detail.add(contributors);
+  for (const Pieces part : parts) {
+    call.elements += length_of(part);
+    detail.add(length_of(part));
+  }
+  const Pieces own = parts[static_cast<size_t>(rank())];
+  const int64_t owned = length_of(own), width = bytes_of(dtype);
+  check_call(length_of(into) == owned, call, length_of(into), " sums for ", owned, " elements of this rank");
+  wire_->in_call(call, detail.value(), [&] {
+    wire_->greet_all();
+    for (int step = 1; step < size() && rank() < contributors; ++step) {
+      const int owner = wire_->after(step);
+      for (const Piece& piece : parts[static_cast<size_t>(owner)]) wire_->post(owner, piece.data, piece.elements * width);
+    }
+    wire_->meet_all();
+    Walk from(own, width), to(into, sizeof(float));
+    for (int64_t done = 0; done < owned;) {
+      const int64_t count = std::min({from.together(), to.together(), chunk_});
+      const std::byte* const mine = from.take(count);
+      std::byte* const sums = to.take(count);
+      // In place the first ranks' pieces would be written over this rank's own.
+      if (adds) std::memcpy(sums_.data(), sums, static_cast<size_t>(count) * sizeof(float));
+      fold(sums_.data(), mine, count, dtype, ReduceOp::sum, contributors, adds);
+      std::memcpy(sums, sums_.data(), static_cast<size_t>(count) * sizeof(float));
+      done += count;
+    }
+    wire_->settle();
+  });
+}
+
+// Exchanges.
+
+void Communicator::all_gather(const void* own, void* data, int64_t elements, DType dtype, std::string_view label) {
+  const CollectiveCall call{Collective::all_gather, ReduceOp::sum, dtype, elements, -1, label};
+  check_data(call, data);
+  check_call(own != nullptr || share(elements, rank()) == share(elements, rank() + 1), call, "the own share is null");
+  auto* const whole = static_cast<std::byte*>(data);
+  const int64_t width = bytes_of(dtype), begin = share(elements, rank()) * width, bytes = share(elements, rank() + 1) * width - begin;
+  wire_->in_call(call, 0, [&] {
+    wire_->greet_all();
+    if (bytes > 0) std::memmove(whole + begin, own, static_cast<size_t>(bytes));
+    gather_shares(whole, elements, width);
+  });
+}
+
+/// This rank's share is in its place.
+void Communicator::gather_shares(std::byte* data, int64_t elements, int64_t width) {
+  const auto begin = [&](int rank) { return share(elements, rank) * width; };
+  for (int step = 1; step < size(); ++step) wire_->post(wire_->after(step), data + begin(rank()), begin(rank() + 1) - begin(rank()));
+  wire_->meet_all();
+  for (int step = 1; step < size(); ++step) {
+    const int owner = wire_->after(step);
+    wire_->fetch(owner, data + begin(owner), begin(owner + 1) - begin(owner));
+  }
+  wire_->settle();
+}
+
+void Communicator::gather_pieces(std::span<const Pieces> parts, DType dtype, std::string_view label) {
+  CollectiveCall call{Collective::all_gather, ReduceOp::sum, dtype, 0, -1, label};
+  check_call(std::ssize(parts) == size(), call, parts.size(), " parts for ", size(), " ranks");
+  Detail detail;
+  for (const Pieces part : parts) {
+    call.elements += length_of(part);
+    detail.add(length_of(part));
+  }
+  const int64_t width = bytes_of(dtype);
+  wire_->in_call(call, detail.value(), [&] {
+    wire_->greet_all();
+    for (int step = 1; step < size(); ++step)
+      for (const Piece& piece : parts[static_cast<size_t>(rank())]) wire_->post(wire_->after(step), piece.data, piece.elements * width);
+    wire_->meet_all();
+    for (int step = 1; step < size(); ++step) {
+      const int owner = wire_->after(step);
+      for (const Piece& piece : parts[static_cast<size_t>(owner)]) wire_->fetch(owner, piece.data, piece.elements * width);
+    }
+    wire_->settle();
+  });
+}
+
+void Communicator::all_to_all(const void* from, void* to, int64_t elements, DType dtype, std::string_view label) {
+  const CollectiveCall call{Collective::all_to_all, ReduceOp::sum, dtype, elements, -1, label};
+  check_data(call, from);
+  check_data(call, to);
+  check_call(elements % size() == 0, call, "they do not make ", size(), " equal parts");
+  const auto* const source = static_cast<const std::byte*>(from);
+  auto* const target = static_cast<std::byte*>(to);
+  const int64_t part = elements / size() * bytes_of(dtype);
+  wire_->in_call(call, 0, [&] {
+    wire_->greet_all();
+    for (int step = 1; step < size(); ++step) wire_->post(wire_->after(step), source + wire_->after(step) * part, part);
+    wire_->meet_all();
+    if (part > 0) std::memcpy(target + rank() * part, source + rank() * part, static_cast<size_t>(part));
+    for (int step = 1; step < size(); ++step) wire_->fetch(wire_->after(step), target + wire_->after(step) * part, part);
+    wire_->settle();
+  });
+}
+
+void Communicator::broadcast(void* data, int64_t elements, DType dtype, int root, std::string_view label) {
+  const CollectiveCall call{Collective::broadcast, ReduceOp::sum, dtype, elements, root, label};
+  check_data(call, data);
+  check_call(root >= 0 && root < size(), call, "the group has ", size(), " ranks");
+  auto* const bytes = static_cast<std::byte*>(data);
+  const int64_t length = elements * bytes_of(dtype);
+  wire_->in_call(call, 0, [&] {
+    if (size() == 1) return;
+    if (size() > 2 && length > Wire::kEager * size()) return broadcast_by_shares(bytes, elements, bytes_of(dtype), root);
+    if (rank() != root) {
+      wire_->meet(root);
+      return wire_->fetch(root, bytes, length);
+    }
+    if (length <= Wire::kEager) return wire_->greet_all({bytes, static_cast<size_t>(length)});
+    wire_->greet_all();
+    for (int step = 1; step < size(); ++step) wire_->post(wire_->after(step), bytes, length);
+    wire_->settle();
+  });
+}
+
+/// The root sends each rank its share, and its own; the others gather the rest among themselves.
+void Communicator::broadcast_by_shares(std::byte* data, int64_t elements, int64_t width, int root) {
+  const auto begin = [&](int rank) { return share(elements, rank) * width; };
+  const auto post = [&](int to, int owner) { wire_->post(to, data + begin(owner), begin(owner + 1) - begin(owner)); };
+  const auto fetch = [&](int from, int owner) { wire_->fetch(from, data + begin(owner), begin(owner + 1) - begin(owner)); };
+  wire_->greet_all({}, root);
+  for (int step = 1; step < size() && rank() == root; ++step) {
+    post(wire_->after(step), wire_->after(step));
+    post(wire_->after(step), root);
+  }
+  if (rank() != root) {
+    wire_->meet(root);
+    fetch(root, rank());
+    for (int step = 1; step < size(); ++step)
+      if (wire_->after(step) != root) post(wire_->after(step), rank());
+    fetch(root, root);
+    for (int step = 1; step < size(); ++step) {
+      const int other = wire_->after(step);
+      if (other == root) continue;
+      wire_->meet(other);
+      fetch(other, other);
+    }
+  }
+  wire_->settle();
+}
+
+void Communicator::send(const void* data, int64_t elements, DType dtype, int to, std::string_view label) {
+  const CollectiveCall call{Collective::send, ReduceOp::sum, dtype, elements, to, label};
+  check_data(call, data);
+  check_call(to >= 0 && to < size() && to != rank(), call, "it is rank ", rank(), " of ", size());
+  const auto* const bytes = static_cast<const std::byte*>(data);
+  const int64_t length = elements * bytes_of(dtype);
+  wire_->in_call(call, 0, [&] {
+    if (length <= Wire::kEager) return wire_->greet(to, {bytes, static_cast<size_t>(length)});
+    wire_->greet(to);
+    wire_->post(to, bytes, length);
+    wire_->settle();
+  });
+}
+
+void Communicator::receive(void* data, int64_t elements, DType dtype, int from, std::string_view label) {
+  const CollectiveCall call{Collective::receive, ReduceOp::sum, dtype, elements, from, label};
+  check_data(call, data);
+  check_call(from >= 0 && from < size() && from != rank(), call, "it is rank ", rank(), " of ", size());
+  wire_->in_call(call, 0, [&] {
+    wire_->meet(from);
+    wire_->fetch(from, data, elements * bytes_of(dtype));
+  });
+}
+
+void Communicator::barrier(std::string_view label) {
+  wire_->in_call({Collective::barrier, ReduceOp::sum, DType::u8, 0, -1, label}, 0, [&] {
+    wire_->greet_all();
+    wire_->meet_all();
+  });
+}
+
+}  // namespace st

@@ -1,0 +1,250 @@
+#include "comm/wire.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/os.h"
+#include "base/text.h"
+
+namespace st {
+namespace {
+
+constexpr uint32_t kMagic = 0x53544331;  // "STC1"; another layout gets another number
+constexpr double kLook = 0.05;           // seconds asleep at most: how soon a cancellation is seen
+
+bool is_single(Collective what) { return what == Collective::send || what == Collective::receive; }
+
+}  // namespace
+
+/// What stands before the elements of each call in each stream, the same bytes on both sides.
+struct Wire::Header {
+  uint32_t magic = kMagic;
+  uint8_t what = 0, op = 0, dtype = 0, unused = 0;
+  uint64_t sequence = 0;
+  int64_t elements = 0;
+  uint64_t detail = 0;
+  int32_t root = -1;
+  int32_t size = 0;
+
+  bool operator==(const Header&) const = default;
+
+  /// Of any bytes.
+  std::string text() const {
+    if (dtype < static_cast<int>(DType::f32) || dtype > static_cast<int>(DType::boolean)) return "what no rank calls";
+    return CallUnderWay{{static_cast<Collective>(what), static_cast<ReduceOp>(op), static_cast<DType>(dtype), elements, root, {}}, sequence}
+        .text();
+  }
+};
+
+struct Wire::Patience {
+  double began = os::seconds(), looked = began;
+  bool has_warned = false;
+};
+
+Wire::Wire(std::unique_ptr<Transport> transport, CommunicatorOptions options)
+    : transport_(std::move(transport)),
+      options_(std::move(options)),
+      eager_(sizeof(Header) + kEager),
+      peers_(static_cast<size_t>(transport_->size())) {
+  check(options_.deadline > 0, "communicator: the deadline must be positive, got ", options_.deadline, " s");
+}
+
+Wire::~Wire() {
+  if (is_over_) return;
+  try {
+    const double end = os::seconds() + options_.deadline;
+    for (int other = 0; other < size(); ++other)
+      while (!transport_->is_sent(other) && !transport_->has_left(other) && !transport_->failure() && os::seconds() < end)
+        if (!transport_->progress()) transport_->idle(kLook);
+  } catch (...) {  // no memory for a failure's reason: the group is over
+  }
+}
+
+void Wire::abort(const std::string& reason) { transport_->abort({rank(), Code::rank_failed, "it has aborted: " + reason}); }
+
+// The call and its end.
+
+void Wire::begin(const CollectiveCall& call, uint64_t detail) {
+  if (over_) throw Error(*over_);
+  if (is_over_)
+    fail(Code::rank_failed,
+         text(text_of(call), ": an earlier collective of rank ", rank(), " failed, and with it the group; make another"));
+  here_.call = call;
+  here_.sequence = call.what == Collective::send      ? ++peers_[static_cast<size_t>(call.root)].sent
+                   : call.what == Collective::receive ? ++peers_[static_cast<size_t>(call.root)].received
+                                                      : ++sequence_;
+  detail_ = detail;
+  sent_before_ = sent_bytes();
+  for (Peer& peer : peers_) peer.is_met = false;
+  recorder_.begin(here_.sequence, call);
+  if (const auto failure = transport_->failure()) end_group(*failure);
+}
+
+void Wire::end() {
+  recorder_.end(sent_bytes() - sent_before_);
+  here_.call.label = {};  // it is the caller's
+}
+
+void Wire::give_up() noexcept {
+  is_over_ = true;
+  transport_->abort({rank(), Code::rank_failed, "it has failed"});  // where nothing else has ended it; short enough to need no memory
+  transport_->withdraw();
+  here_.call.label = {};
+}
+
+void Wire::end_group(const RankFailure& failure) {
+  transport_->abort(failure);
+  throw over_.emplace(group_error(failure, here_, *transport_, recorder_));
+}
+
+void Wire::cancel() {
+  transport_->abort({rank(), Code::rank_failed, "it has aborted: cancelled"});
+  over_.emplace(Code::cancelled, text(here_.text(), ": cancelled; the group has ended"));
+  over_->place.collective = name_of(here_.call.what);
+  throw Error(*over_);
+}
+
+// Headers.
+
+Wire::Header Wire::header(int receiver) const {
+  const CollectiveCall& call = here_.call;
+  const bool single = is_single(call.what);
+  return {.magic = kMagic,
+          .what = static_cast<uint8_t>(single ? Collective::send : call.what),
+          .op = static_cast<uint8_t>(is_reduction(call.what) ? call.op : ReduceOp::sum),
+          .dtype = static_cast<uint8_t>(call.dtype),
+          .unused = 0,
+          .sequence = here_.sequence,
+          .elements = call.elements,
+          .detail = detail_,
+          .root = single ? receiver : call.root,
+          .size = size()};
+}
+
+std::span<const std::byte> Wire::prepare(int to, std::span<const std::byte> eager) {
+  settle();  // of the call before
+  const Header ours = header(to);
+  std::memcpy(eager_.data(), &ours, sizeof ours);
+  if (!eager.empty()) std::memcpy(eager_.data() + sizeof ours, eager.data(), eager.size());
+  return std::span(eager_).first(sizeof ours + eager.size());
+}
+
+void Wire::greet(int to, std::span<const std::byte> eager) {
+  transport_->post(to, prepare(to, eager));
+  sent_bytes_.fetch_add(std::ssize(eager), std::memory_order_relaxed);
+}
+
+void Wire::greet_all(std::span<const std::byte> eager, int but) {
+  const auto bytes = prepare(-1, eager);
+  for (int step = 1; step < size(); ++step) {
+    const int to = after(step);
+    if (to == but) continue;
+    transport_->post(to, bytes);
+    sent_bytes_.fetch_add(std::ssize(eager), std::memory_order_relaxed);
+  }
+}
+
+void Wire::meet(int from) {
+  Header theirs;
+  fetch(from, &theirs, sizeof theirs);
+  const Header ours = header(rank());
+  if (theirs != ours) refuse(from, theirs, ours);
+  peers_[static_cast<size_t>(from)].is_met = true;
+}
+
+void Wire::meet_all() {
+  for (int step = 1; step < size(); ++step) meet(after(step));
+}
+
+void Wire::refuse(int from, const Header& theirs, const Header& ours) {
+  if (theirs.magic != ours.magic)
+    end_group({from, Code::rank_mismatch, "what it sent is not what this rank expects: another version of the library, or damaged memory"});
+  std::string reason = text("it calls ", theirs.text(), " where rank ", rank(), " calls ", here_.text());
+  if (theirs.size != ours.size) reason += text("; its group has ", theirs.size, " ranks, this one ", ours.size);
+  if (theirs.detail != ours.detail) reason += "; they cut the elements in other ways";
+  end_group({from, Code::rank_mismatch, std::move(reason)});
+}
+
+// Elements.
+
+void Wire::post(int to, const void* data, int64_t bytes) {
+  transport_->post(to, {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)});
+  sent_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void Wire::settle() {
+  for (int other = 0; other < size(); ++other)
+    if (!transport_->is_sent(other)) wait(other, Awaited::reader);
+}
+
+void Wire::fetch(int from, void* to, int64_t bytes) {
+  each_run(from, bytes, 1, [&](int64_t offset, const std::byte* data, int64_t count) {
+    std::memcpy(static_cast<std::byte*>(to) + offset, data, static_cast<size_t>(count));
+  });
+}
+
+// Waits.
+
+std::span<const std::byte> Wire::arrived(int from) {
+  transport_->progress();  // what is ours moves too, however much there is to be read
+  if (const auto bytes = transport_->arrived(from); !bytes.empty()) return bytes;
+  wait(from, Awaited::bytes);
+  return transport_->arrived(from);
+}
+
+bool Wire::is_there(int other, Awaited awaited) {
+  return awaited == Awaited::bytes ? !transport_->arrived(other).empty() : transport_->is_sent(other);
+}
+
+void Wire::wait(int other, Awaited awaited) {
+  for (Patience patience;;) {
+    const bool has_left = transport_->has_left(other);
+    const bool has_moved = transport_->progress();
+    if (is_there(other, awaited)) return;
+    if (has_left) end_group({other, Code::rank_failed, "it has left the group"});
+    if (has_moved && awaited == Awaited::reader) patience = {};
+    look_around(other, patience);
+    if (!has_moved) transport_->idle(std::min(kLook, options_.deadline / 4));
+  }
+}
+
+void Wire::look_around(int other, Patience& patience) {
+  if (const auto failure = transport_->failure()) end_group(*failure);
+  if (options_.is_cancelled && options_.is_cancelled()) cancel();
+  const double now = os::seconds();
+  if (now - patience.looked > 1) patience.began += now - patience.looked;  // this process was stopped itself
+  patience.looked = now;
+  const double waited = now - patience.began;
+  if (waited > options_.deadline) time_out(other);
+  if (waited < options_.deadline / 4 || patience.has_warned || !options_.warn) return;
+  patience.has_warned = true;
+  options_.warn(text(here_.text(), ": rank ", rank(), " has waited ", waited, " s for ", text_of_rank(*transport_, who_is_late(other)),
+                     "; the deadline is ", options_.deadline, " s"));
+}
+
+bool Wire::is_silent(int rank) const { return transport_->silence_of(rank) >= std::clamp(options_.deadline / 2, 0.5, 2.0); }
+
+/// Whom it waits for may itself wait for another.
+int Wire::who_is_late(int other) {
+  if (is_silent(other)) return other;
+  for (int rank = 0; rank < size(); ++rank)
+    if (is_silent(rank)) return rank;
+  if (!peers_[static_cast<size_t>(other)].is_met || here_.call.what == Collective::broadcast || is_single(here_.call.what)) return other;
+  for (int step = 1; step < size(); ++step)
+    if (const int rank = after(step); !peers_[static_cast<size_t>(rank)].is_met && transport_->arrived(rank).empty()) return rank;
+  return other;
+}
+
+void Wire::time_out(int other) {
+  const int late = who_is_late(other);
+  RankFailure failure{late, Code::timeout, {}};
+  if (is_silent(late))
+    failure.reason = text("it is silent since ", transport_->silence_of(late), " s: it was stopped, or its machine hangs");
+  else
+    failure.reason = text(
+        peers_[static_cast<size_t>(late)].is_met ? "it has not gone on in this collective for " : "it has not come to this collective for ",
+        options_.deadline, " s, but is alive: it computes, or waits for something else; raise the deadline where it is only slow");
+  end_group(failure);
+}
+
+}  // namespace st

@@ -1,0 +1,134 @@
+// A rank's streams to the others, with what every collective needs around them: headers that must agree, deadlines, one end for all errors.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/float_mode.h"
+#include "comm/collective.h"
+#include "comm/communicator.h"
+#include "comm/flight_recorder.h"
+#include "comm/group_error.h"
+#include "comm/transport.h"
+
+namespace st {
+
+/// Used by one thread at a time, but for abort(), sent_bytes() and the recorder. Whatever is thrown within a call ends the group.
+class Wire {
+ public:
+  static constexpr int64_t kEager = 16 << 10;  // bytes that are copied and posted with their header, so that nobody waits for the reader
+
+  Wire(std::unique_ptr<Transport> transport, CommunicatorOptions options);
+  ~Wire();  // of a group that is whole: what others still read is waited for, at most for the deadline
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  int rank() const { return transport_->rank(); }
+  int size() const { return transport_->size(); }
+  int after(int step) const { return (rank() + step) % size(); }  // the ranks, from this one's neighbour on: no two begin with the same
+  const Transport& transport() const { return *transport_; }
+  const FlightRecorder& recorder() const { return recorder_; }
+  int64_t sent_bytes() const { return sent_bytes_.load(std::memory_order_relaxed); }
+  void abort(const std::string& reason);
+
+  /// Runs body() as one collective, in the library's floating-point mode. `detail`: what ranks must agree in besides, such as how elements
+  /// are shared out.
+  template <class Body>
+  void in_call(const CollectiveCall& call, uint64_t detail, const Body& body) {
+    const FloatMode mode;
+    try {
+      begin(call, detail);
+      body();
+      end();
+    } catch (...) {
+      give_up();
+      throw;
+    }
+  }
+
+  // Within a call, for ranks that are others than this one.
+
+  /// Tells what is called here. With `eager`, at most kEager bytes of elements that follow at once and may be written again on return.
+  void greet(int to, std::span<const std::byte> eager = {});
+  void greet_all(std::span<const std::byte> eager = {}, int but = -1);
+  /// Waits for its header and compares it. Throws rank_mismatch with both sides.
+  void meet(int from);
+  void meet_all();
+
+  /// Elements for it; borrowed until settle().
+  void post(int to, const void* data, int64_t bytes);
+  /// Waits until nothing of ours is read any more.
+  void settle();
+
+  /// Calls use(offset, data, bytes) for what comes from it, in runs of whole elements of `width` (at most 8) bytes.
+  template <class Use>
+  void each_run(int from, int64_t bytes, int64_t width, const Use& use) {
+    for (int64_t done = 0; done < bytes;) {
+      const auto run = arrived(from);
+      int64_t count = std::min(std::ssize(run), bytes - done);
+      count -= count % width;
+      if (count > 0) {
+        use(done, run.data(), count);
+        transport_->take(from, count);
+      } else {  // an element that is cut, as at the end of a ring
+        std::array<std::byte, 8> element;
+        fetch(from, element.data(), count = width);
+        use(done, element.data(), count);
+      }
+      done += count;
+    }
+  }
+  void fetch(int from, void* to, int64_t bytes);
+
+ private:
+  struct Header;
+  enum class Awaited : int32_t { bytes, reader };
+  struct Patience;
+
+  void begin(const CollectiveCall& call, uint64_t detail);
+  void end();
+  void give_up() noexcept;
+  Header header(int receiver) const;
+  std::span<const std::byte> prepare(int to, std::span<const std::byte> eager);
+  [[noreturn]] void end_group(const RankFailure& failure);
+  [[noreturn]] void cancel();
+  [[noreturn]] void refuse(int from, const Header& theirs, const Header& ours);
+
+  /// At least a byte.
+  std::span<const std::byte> arrived(int from);
+  bool is_there(int other, Awaited awaited);
+  void wait(int other, Awaited awaited);
+  void look_around(int other, Patience& patience);
+  [[noreturn]] void time_out(int other);
+  bool is_silent(int rank) const;
+  int who_is_late(int other);
+
+  std::unique_ptr<Transport> transport_;
+  CommunicatorOptions options_;
+  FlightRecorder recorder_;
+  std::vector<std::byte> eager_;  // a header and what follows it at once
+  std::atomic<int64_t> sent_bytes_{0};
+  struct Peer {
+    uint64_t sent = 0, received = 0;  // messages between the two alone
+    bool is_met = false;              // its header of this call has come
+  };
+  std::vector<Peer> peers_;
+  uint64_t sequence_ = 0;  // of collectives of all ranks
+  CallUnderWay here_;
+  uint64_t detail_ = 0;
+  int64_t sent_before_ = 0;  // this call
+  bool is_over_ = false;
+  std::optional<Error> over_;  // none where there was no memory to say why
+};
+
+}  // namespace st

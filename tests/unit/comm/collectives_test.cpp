@@ -1,0 +1,259 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/text.h"
+#include "comm/communicator.h"
+#include "comm/local/thread_group.h"
+#include "every_group.h"
+#include "plain_reduction.h"
+
+namespace st {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Threads, EveryGroup, testing::Values(GroupKind{"threads", make_thread_group}),
+                         [](const auto& instance) { return instance.param.name; });
+
+constexpr std::array kSizes = {1, 2, 3, 4, 5, 8};  // two ranks hide order: a + b = b + a
+constexpr std::array kDTypes = {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u8};
+
+std::vector<Bytes> drawn_by_ranks(int size, DType dtype, int64_t elements, uint32_t seed) {
+  std::vector<Bytes> ranks;
+  for (int r = 0; r < size; ++r) ranks.push_back(drawn(dtype, elements, seed * 64 + static_cast<uint32_t>(r)));
+  return ranks;
+}
+
+Bytes part_of(const Bytes& whole, int64_t begin, int64_t end) { return {whole.begin() + begin, whole.begin() + end}; }
+
+std::vector<ReduceOp> ops_of(DType dtype) {
+  if (is_floating(dtype)) return {ReduceOp::sum, ReduceOp::mean, ReduceOp::max, ReduceOp::min};
+  return {ReduceOp::sum, ReduceOp::max, ReduceOp::min};
+}
+
+TEST_P(EveryGroup, ReducesInTheOrderOfRanksEveryTypeAndOp) {
+  struct Case {
+    DType dtype;
+    ReduceOp op;
+    std::vector<Bytes> ranks;
+    Bytes expected;
+  };
+  for (const int size : kSizes) {
+    // At once, and by shares of several chunks, the last one short.
+    for (const int64_t elements : {0, 1, 7, 257, 6011}) {
+      std::vector<Case> cases;
+      for (const DType dtype : kDTypes) {
+        const auto ranks = drawn_by_ranks(size, dtype, elements, 9);
+        for (const ReduceOp op : ops_of(dtype)) cases.push_back({dtype, op, ranks, plainly_reduced(dtype, op, ranks)});
+      }
+      const auto each_case = [&](Communicator& group) {
+        for (const auto& [dtype, op, ranks, expected] : cases) {
+          const Bytes& mine = ranks[static_cast<size_t>(group.rank())];
+          const auto what = text(size, " ranks, ", elements, ' ', dtype, ' ', name_of(op));
+          Bytes data = mine;
+          group.all_reduce(data.data(), elements, dtype, op);
+          EXPECT_EQ(data, expected) << "all_reduce, " << what;
+
+          const int64_t begin = group.share(elements, group.rank()) * bytes_of(dtype);
+          const int64_t end = group.share(elements, group.rank() + 1) * bytes_of(dtype);
+          Bytes own(static_cast<size_t>(end - begin));
+          group.reduce_scatter(mine.data(), own.data(), elements, dtype, op);
+          EXPECT_EQ(own, part_of(expected, begin, end)) << "reduce_scatter, " << what;
+          data = mine;
+          group.reduce_scatter(data.data(), data.data() + begin, elements, dtype, op);
+          EXPECT_EQ(part_of(data, begin, end), own) << "reduce_scatter in place, " << what;
+        }
+      };
+      run(size, each_case, {.deadline = 60, .is_cancelled = {}, .warn = {}, .chunk = 500});
+    }
+  }
+}
+
+TEST_P(EveryGroup, BitsDependOnNoChunk) {
+  constexpr int64_t kElements = 50021;
+  for (const int size : {2, 3, 5}) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const auto ranks = drawn_by_ranks(size, dtype, kElements, 5);
+      const Bytes expected = plainly_reduced(dtype, ReduceOp::sum, ranks);
+      for (const int64_t chunk : {97, 1024, 30000, 1 << 20}) {
+        run(size,
+            [&](Communicator& group) {
+              Bytes data = ranks[static_cast<size_t>(group.rank())];
+              group.all_reduce(data.data(), kElements, dtype, ReduceOp::sum);
+              EXPECT_EQ(data, expected) << size << " ranks, chunk " << chunk;
+            },
+            {.deadline = 60, .is_cancelled = {}, .warn = {}, .chunk = chunk});
+      }
+    }
+  }
+}
+
+TEST_P(EveryGroup, MaxAndMinPassANaNOn) {
+  run(3, [](Communicator& group) {
+    for (const ReduceOp op : {ReduceOp::max, ReduceOp::min}) {
+      std::vector<float> data = {1, 2, 3, 4};
+      data[static_cast<size_t>(group.rank())] = std::numeric_limits<float>::quiet_NaN();
+      group.all_reduce(data.data(), 4, DType::f32, op);
+      for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(std::isnan(data[i])) << "put in by rank " << i;
+      EXPECT_EQ(data[3], 4);
+    }
+  });
+}
+
+TEST_P(EveryGroup, MemoryMayStandAnywhere) {
+  run(3, [](Communicator& group) {
+    const auto ranks = drawn_by_ranks(3, DType::f32, 9001, 1);
+    Bytes data(9001 * 4 + 1);
+    std::copy(ranks[static_cast<size_t>(group.rank())].begin(), ranks[static_cast<size_t>(group.rank())].end(), data.begin() + 1);
+    // An odd number of bytes before it: elements are cut at the end of a ring.
+    std::vector<uint8_t> odd(20001);
+    group.all_reduce(odd.data(), 20001, DType::u8, ReduceOp::max);
+    group.all_reduce(data.data() + 1, 9001, DType::f32, ReduceOp::sum);
+    EXPECT_EQ(part_of(data, 1, 9001 * 4 + 1), plainly_reduced(DType::f32, ReduceOp::sum, ranks));
+  });
+}
+
+TEST_P(EveryGroup, GathersSharesInTheirOrder) {
+  for (const int size : kSizes) {
+    for (const int64_t elements : {0, 1, 5, 8, 70003}) {
+      const Bytes expected = drawn(DType::i32, elements, 3);
+      run(size, [&](Communicator& group) {
+        const int64_t begin = group.share(elements, group.rank()) * 4, end = group.share(elements, group.rank() + 1) * 4;
+        const Bytes own = part_of(expected, begin, end);
+        Bytes data(expected.size());
+        group.all_gather(own.data(), data.data(), elements, DType::i32);
+        EXPECT_EQ(data, expected);
+        Bytes in_place(expected.size());
+        std::copy(own.begin(), own.end(), in_place.begin() + begin);
+        group.all_gather(in_place.data() + begin, in_place.data(), elements, DType::i32);
+        EXPECT_EQ(in_place, expected);
+      });
+    }
+  }
+}
+
+TEST_P(EveryGroup, ExchangesEqualParts) {
+  for (const int size : kSizes) {
+    for (const int64_t part : {0, 1, 30011}) {
+      run(size, [&](Communicator& group) {
+        std::vector<int64_t> from(static_cast<size_t>(size * part)), to(from.size());
+        for (int r = 0; r < size; ++r)
+          for (int64_t i = 0; i < part; ++i) from[static_cast<size_t>(r * part + i)] = group.rank() * 1000000 + r * 100000 + i;
+        group.all_to_all(from.data(), to.data(), size * part, DType::i64);
+        for (int r = 0; r < size; ++r)
+          for (int64_t i = 0; i < part; ++i)
+            ASSERT_EQ(to[static_cast<size_t>(r * part + i)], r * 1000000 + group.rank() * 100000 + i) << "from rank " << r;
+      });
+    }
+  }
+}
+
+TEST_P(EveryGroup, BroadcastsFromEveryRoot) {
+  for (const int size : kSizes) {
+    // Copied and posted, read where it lies, and by shares.
+    for (const int64_t elements : {0, 1, 20001, 140007}) {
+      const Bytes expected = drawn(DType::u8, elements, 4);
+      run(size, [&](Communicator& group) {
+        for (int root = 0; root < size; ++root) {
+          Bytes data = group.rank() == root ? expected : Bytes(expected.size());
+          group.broadcast(data.data(), elements, DType::u8, root);
+          ASSERT_EQ(data, expected) << "root " << root << " of " << size << ", " << elements;
+        }
+      });
+    }
+  }
+}
+
+TEST_P(EveryGroup, SendsMessagesInTheirOrder) {
+  run(3, [](Communicator& group) {
+    const int next = (group.rank() + 1) % 3, before = (group.rank() + 2) % 3;
+    for (int64_t round = 0; round < 50; ++round) {
+      // Small ones that all send first; then a large one, around the ring.
+      std::vector<int64_t> small = {group.rank() * 1000 + round}, got(1);
+      group.send(small.data(), 1, DType::i64, next);
+      group.receive(got.data(), 1, DType::i64, before);
+      ASSERT_EQ(got[0], before * 1000 + round);
+      std::vector<int64_t> large(10007, round), there(10007);
+      if (group.rank() == 0) group.send(large.data(), 10007, DType::i64, next);
+      group.receive(there.data(), 10007, DType::i64, before);
+      if (group.rank() != 0) group.send(large.data(), 10007, DType::i64, next);
+      ASSERT_EQ(there, large);
+    }
+  });
+}
+
+TEST_P(EveryGroup, ABarrierHoldsUntilAllHaveCome) {
+  std::atomic<int> come{0};
+  run(4, [&](Communicator& group) {
+    for (int round = 1; round <= 20; ++round) {
+      if (group.rank() == round % 4) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      ++come;
+      group.barrier();
+      EXPECT_GE(come.load(), 4 * round);
+      group.barrier();
+    }
+  });
+}
+
+TEST_P(EveryGroup, TwoHundredCollectivesInAnyRhythm) {
+  for (const int size : {2, 3, 5}) {
+    run(size, [&](Communicator& group) {
+      std::mt19937 same(7), own(static_cast<uint32_t>(group.rank()));  // what is called; how long each takes before it
+      for (int call = 0; call < 200; ++call) {
+        if (own() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 300));
+        const auto what = same() % 5;
+        const int64_t elements = static_cast<int64_t>(same() % (call % 20 == 0 ? 60000 : 600));
+        const auto seed = static_cast<uint32_t>(same() % 1000);
+        const int root = static_cast<int>(same() % static_cast<uint32_t>(size));
+        const auto ranks = drawn_by_ranks(size, DType::f32, elements, seed);
+        Bytes data = ranks[static_cast<size_t>(group.rank())];
+        if (what == 0) {
+          group.broadcast(data.data(), elements, DType::f32, root);
+          ASSERT_EQ(data, ranks[static_cast<size_t>(root)]);
+        } else if (what == 1) {
+          group.barrier();
+        } else if (what == 2 && root != 0) {
+          if (group.rank() == 0) group.send(data.data(), elements, DType::f32, root);
+          if (group.rank() != root) continue;
+          group.receive(data.data(), elements, DType::f32, 0);
+          ASSERT_EQ(data, ranks[0]);
+        } else {
+          group.all_reduce(data.data(), elements, DType::f32, ReduceOp::sum);
+          ASSERT_EQ(data, plainly_reduced(DType::f32, ReduceOp::sum, ranks)) << "call " << call;
+        }
+      }
+    });
+  }
+}
+
+TEST_P(EveryGroup, CountsTheBytesOfItsElements) {
+  run(3, [](Communicator& group) {
+    std::vector<float> data(3 * 10000 + 1), own(10001);
+    const auto sent = [&](const auto& call) {
+      const int64_t before = group.sent_bytes();
+      call();
+      return group.sent_bytes() - before;
+    };
+    const int64_t owned = group.rank() == 0 ? 10001 : 10000;
+    // What the others own; what this rank owns, to each of them.
+    EXPECT_EQ(sent([&] { group.reduce_scatter(data.data(), own.data(), 30001, DType::f32, ReduceOp::sum); }), (30001 - owned) * 4);
+    EXPECT_EQ(sent([&] { group.all_gather(own.data(), data.data(), 30001, DType::f32); }), owned * 2 * 4);
+    EXPECT_EQ(sent([&] { group.all_reduce(data.data(), 30001, DType::f32, ReduceOp::sum); }), (30001 - owned + owned * 2) * 4);
+    EXPECT_EQ(sent([&] { group.all_reduce(data.data(), 10, DType::f32, ReduceOp::sum); }), 10 * 2 * 4);
+    EXPECT_EQ(sent([&] { group.all_to_all(data.data(), std::vector<float>(300).data(), 300, DType::f32); }), 200 * 4);
+    EXPECT_EQ(sent([&] { group.barrier(); }), 0);
+  });
+}
+
+}  // namespace
+}  // namespace st
