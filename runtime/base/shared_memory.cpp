@@ -1,0 +1,106 @@
+#include "base/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "base/error.h"
+#include "base/os.h"
+#include "base/text.h"
+
+namespace st::os {
+namespace {
+
+constexpr const char* kFolder = "/dev/shm";
+
+std::string path_of(const std::string& name) { return text(kFolder, "/scaletrain-", geteuid(), "-", name); }
+
+[[noreturn]] void refuse(Code code, const char* what, const std::string& path, const std::string& reason) {
+  Error error(code, text("shared memory: ", what, " ", path, ": ", reason));
+  error.place.file = path;
+  throw error;
+}
+[[noreturn]] void refuse(const char* what, const std::string& path, int reason) {
+  refuse(Code::unavailable, what, path, reason_of(reason));
+}
+
+}  // namespace
+
+SharedPages::~SharedPages() {
+  if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
+}
+
+SharedFile SharedFile::make() {
+  const int file = ::open(kFolder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file < 0) refuse("make a file in", kFolder, errno);
+  return {file, {}};
+}
+
+std::optional<SharedFile> SharedFile::open(const std::string& name) {
+  std::string path = path_of(name);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  SharedFile opened(file, std::move(path));
+  if (file < 0 && errno == ENOENT) return std::nullopt;
+  if (file < 0 && errno != EACCES) refuse("open", opened.path_, errno);
+  struct stat status {};
+  if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid())
+    refuse(Code::busy, "open", opened.path_, "it is no file of this user; remove it, or name the job otherwise");
+  return opened;
+}
+
+SharedFile::~SharedFile() {
+  if (file_ >= 0) ::close(file_);
+}
+
+bool SharedFile::publish(const std::string& name) {
+  path_ = path_of(name);
+  if (linkat(AT_FDCWD, text("/proc/self/fd/", file_).c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
+  if (errno != EEXIST) refuse("name", path_, errno);
+  return false;
+}
+
+void SharedFile::remove_name() noexcept {
+  // Whoever takes a file's name away holds the file. So between this look at the name and its removal nobody else can have removed it, and
+  // nobody can have given it to another file.
+  const double end = seconds() + 1;
+  while (flock(file_, LOCK_EX | LOCK_NB) != 0) {
+    if (seconds() > end) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  struct stat own {
+  }, named{};
+  if (fstat(file_, &own) == 0 && lstat(path_.c_str(), &named) == 0 && own.st_dev == named.st_dev && own.st_ino == named.st_ino)
+    unlink(path_.c_str());
+  flock(file_, LOCK_UN);  // a forked child may have this file too: closing it would not be enough
+}
+
+int64_t SharedFile::size() const {
+  struct stat status {};
+  return fstat(file_, &status) == 0 ? status.st_size : 0;
+}
+
+void SharedFile::reserve(int64_t bytes) {
+  int reason = EINTR;
+  while (reason == EINTR) reason = posix_fallocate(file_, 0, bytes);
+  if (reason == 0) return;
+  struct statvfs status {};
+  const int64_t free = fstatvfs(file_, &status) == 0 ? static_cast<int64_t>(status.f_bavail * status.f_frsize) : 0;
+  refuse(Code::out_of_memory, "reserve memory in", kFolder,
+         text(text_of_bytes(bytes), " (", bytes, " bytes) were asked for, ", text_of_bytes(free), " are free: ", reason_of(reason)));
+}
+
+SharedPages SharedFile::map(int64_t offset, int64_t bytes) const {
+  void* memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file_, offset);
+  if (memory == MAP_FAILED) refuse(Code::out_of_memory, "map a file of", kFolder, text(text_of_bytes(bytes), ": ", reason_of(errno)));
+  return SharedPages({static_cast<std::byte*>(memory), static_cast<size_t>(bytes)});
+}
+
+}  // namespace st::os

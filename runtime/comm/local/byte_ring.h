@@ -1,0 +1,96 @@
+// Bytes from one process to another through shared memory, in order: one writes, one reads, and neither trusts what the other says.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace st {
+
+/// How many bytes have gone through a ring: each is written by one side and read by the other.
+struct RingCounts {
+  alignas(64) std::atomic<uint64_t> written;
+  alignas(64) std::atomic<uint64_t> taken;
+};
+static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
+
+/// Where it lies. `bytes` is a power of two.
+struct ByteRing {
+  RingCounts* counts = nullptr;
+  std::byte* data = nullptr;
+  uint64_t bytes = 0;
+};
+
+// What is published is stored, and what the other side published is loaded, in one order that all see (seq_cst): who puts bytes and then
+// sees nobody asleep, and who falls asleep and then sees no bytes, cannot both be right.
+
+/// The end of the rank that writes.
+class RingWriter {
+ public:
+  explicit RingWriter(ByteRing ring) : ring_(ring) {}
+
+  /// How many bytes there is room for.
+  uint64_t room() {
+    const uint64_t filled = written_ - ring_.counts->taken.load();
+    is_broken_ = is_broken_ || filled > ring_.bytes;
+    return is_broken_ ? 0 : ring_.bytes - filled;
+  }
+  /// The reader claims to have taken what was never written.
+  bool is_broken() const { return is_broken_; }
+
+  /// Puts the first of `bytes`, as far as there is room; how many.
+  size_t put(std::span<const std::byte> bytes) {
+    size_t done = 0;
+    for (uint64_t left = std::min<uint64_t>(room(), bytes.size()); left > 0;) {
+      // In pieces: the reader takes the first from the cache while the next is written.
+      const uint64_t at = written_ & (ring_.bytes - 1);
+      const uint64_t piece = std::min({left, ring_.bytes - at, kPiece});
+      std::memcpy(ring_.data + at, bytes.data() + done, piece);
+      written_ += piece;
+      ring_.counts->written.store(written_);
+      done += piece;
+      left -= piece;
+    }
+    return done;
+  }
+
+ private:
+  static constexpr uint64_t kPiece = 32 << 10;
+  ByteRing ring_;
+  uint64_t written_ = 0;
+  bool is_broken_ = false;
+};
+
+/// The end of the rank that reads.
+class RingReader {
+ public:
+  explicit RingReader(ByteRing ring) : ring_(ring) {}
+
+  uint64_t written() const { return ring_.counts->written.load(); }
+
+  /// What can be read where it lies: up to the end of the ring.
+  std::span<const std::byte> front() {
+    const uint64_t filled = written() - taken_;
+    is_broken_ = is_broken_ || filled > ring_.bytes;
+    if (is_broken_) return {};
+    const uint64_t at = taken_ & (ring_.bytes - 1);
+    return {ring_.data + at, std::min(filled, ring_.bytes - at)};
+  }
+  /// The writer claims more than the ring holds, or less than it had said.
+  bool is_broken() const { return is_broken_; }
+
+  void take(uint64_t bytes) {
+    taken_ += bytes;
+    ring_.counts->taken.store(taken_);
+  }
+
+ private:
+  ByteRing ring_;
+  uint64_t taken_ = 0;
+  bool is_broken_ = false;
+};
+
+}  // namespace st

@@ -1,0 +1,174 @@
+#include "comm/local/meeting.h"
+
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/os.h"
+#include "base/text.h"
+
+namespace st {
+namespace {
+
+constexpr double kLook = 0.01;  // seconds between two looks at those who have come
+
+class Start {
+ public:
+  explicit Start(const ProcessGroupOptions& options)
+      : options_(options), end_(os::seconds() + options.patience), shape_(shape_of(options.size, ring_bytes_of(options))) {
+    Digest digest;
+    digest.update(options.job);
+    name_ = digest.hex();
+  }
+
+  Meeting run() {
+    Meeting meeting = come_in();
+    try {
+      meeting.segment.enter(options_.rank);
+      wait_for_others(meeting.segment);
+      meeting.segment.map_rings();
+      return meeting;
+    } catch (const Error& error) {
+      // Of the error that they have told us of the others know already: the first one stays.
+      const bool is_own = error.code() == Code::cancelled || error.place.rank < 0;
+      tell(meeting.segment, is_own ? options_.rank : error.place.rank, error);
+      leave(meeting);
+      throw;
+    } catch (...) {
+      leave(meeting);
+      throw;
+    }
+  }
+
+ private:
+  static int64_t ring_bytes_of(const ProcessGroupOptions& options) {
+    constexpr int64_t kMost = int64_t{256} << 10, kAll = int64_t{128} << 20;
+    if (options.ring_bytes > 0) return options.ring_bytes;
+    int64_t bytes = kMost;
+    while (bytes > os::SharedFile::kPage && bytes * options.size * (options.size - 1) > kAll) bytes /= 2;
+    return bytes;
+  }
+
+  std::string prefix() const { return text("process group ", options_.job, ": "); }
+
+  template <class... Parts>
+  Error problem(Code code, int rank, const Parts&... parts) const {
+    Error error(code, text(prefix(), parts...));
+    error.place.rank = rank;
+    return error;
+  }
+
+  Meeting come_in() {
+    for (;; check_patience()) {
+      std::optional<SharedSegment> segment = SharedSegment::open(name_);
+      const bool is_new = !segment;
+      if (is_new) segment.emplace(SharedSegment::make(shape_));
+      if (segment->is_spoilt()) {  // what a start that failed has left
+        segment->file().remove_name();
+        continue;
+      }
+      if (segment->shape() != shape_) refuse_shape(*segment);
+      try {
+        // Before it has a name: so a segment that can be found has somebody living in it, or is spoilt.
+        auto heart = std::make_unique<Heartbeat>(segment->slot(options_.rank), options_.rank);
+        if (!is_new || segment->file().publish(name_)) return {std::move(*segment), std::move(heart)};
+      } catch (const Error& error) {
+        if (error.code() != Code::busy || !segment->is_spoilt()) throw;  // else whoever was there is gone by now
+      }
+    }
+  }
+
+  void refuse_shape(SharedSegment& segment) const {
+    const Error error = problem(Code::rank_mismatch, options_.rank, "rank ", options_.rank, " has ", text_of(shape_),
+                                "; those that are there have ", text_of(segment.shape()), "; start all ranks alike");
+    tell(segment, options_.rank, error);
+    throw error;
+  }
+
+  void wait_for_others(SharedSegment& segment) const {
+    for (;; segment.wait_until_open(kLook)) {
+      // Looked at before the rings are: once they are open the others may do as they like.
+      const auto failure = segment.failure();
+      const int gone = one_that_left(segment);
+      if (segment.are_rings_open()) return;
+      if (failure) fail_with(segment, *failure);
+      if (gone >= 0) fail_with(segment, {gone, Code::rank_failed, "it has left before all had come"});
+      if (segment.all_are_here()) {
+        segment.file().remove_name();
+        segment.open_rings();
+        return;
+      }
+      check_cancelled();
+      if (os::seconds() > end_) fail_missing(segment);
+    }
+  }
+
+  static int one_that_left(const SharedSegment& segment) {
+    for (int rank = 0; rank < segment.size(); ++rank)
+      if (segment.has_left(rank)) return rank;
+    return -1;
+  }
+
+  [[noreturn]] void fail_with(const SharedSegment& segment, const RankFailure& failure) const {
+    if (failure.code == Code::timeout) fail_missing(segment);  // whose patience has ended first
+    const std::string host = failure.rank < 0 ? std::string() : segment.host_of(failure.rank);
+    Error error = problem(failure.code, failure.rank, "rank ", failure.rank, host.empty() ? "" : " (", host, host.empty() ? "" : ")", ": ",
+                          failure.reason);
+    error.place.host = host;
+    throw error;
+  }
+
+  [[noreturn]] void fail_missing(const SharedSegment& segment) const {
+    std::string missing;
+    int first = -1;
+    for (int rank = 0; rank < segment.size(); ++rank) {
+      if (!segment.host_of(rank).empty()) continue;
+      missing += text(missing.empty() ? "" : ", ", rank);
+      if (first < 0) first = rank;
+    }
+    throw problem(Code::timeout, first, "of ", segment.size(), " ranks these have not come in ", options_.patience, " s: ", missing,
+                  "; start every rank on this machine, with the same job, or wait for longer");
+  }
+
+  void check_cancelled() const {
+    if (options_.is_cancelled && options_.is_cancelled())
+      throw problem(Code::cancelled, options_.rank, "cancelled while it waited for others");
+  }
+
+  void check_patience() const {
+    check_cancelled();
+    if (os::seconds() > end_) throw problem(Code::timeout, -1, "what a job of this name has left in /dev/shm could not be removed");
+  }
+
+  /// To those who are there: they say the same, after the same prefix.
+  void tell(SharedSegment& segment, int rank, const Error& error) const noexcept {
+    RankFailure failure;
+    failure.rank = rank;
+    failure.code = error.code() == Code::cancelled ? Code::rank_failed : error.code();
+    try {
+      const std::string& message = error.message();
+      failure.reason = message.starts_with(prefix()) ? message.substr(prefix().size()) : message;
+    } catch (const std::bad_alloc&) {  // they learn who it was, if not why
+    }
+    segment.abort(failure);
+  }
+
+  static void leave(Meeting& meeting) noexcept {
+    meeting.heart.reset();
+    meeting.segment.file().remove_name();
+  }
+
+  const ProcessGroupOptions& options_;
+  const double end_;
+  const SegmentShape shape_;
+  std::string name_;
+};
+
+}  // namespace
+
+Meeting meet(const ProcessGroupOptions& options) { return Start(options).run(); }
+
+}  // namespace st

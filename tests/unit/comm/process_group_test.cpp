@@ -1,0 +1,265 @@
+// Ranks over shared memory, as threads of this process: their bytes, their start, their end. As processes: tests/faults.
+#include "comm/local/process_group.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/os.h"
+#include "base/text.h"
+#include "shared_job.h"
+
+namespace st {
+namespace {
+
+ProcessGroupOptions options_of(const std::string& job, int rank, int size, double patience = 20) {
+  ProcessGroupOptions options;
+  options.job = job;
+  options.rank = rank;
+  options.size = size;
+  options.patience = patience;
+  return options;
+}
+
+/// What a start throws; no error: none.
+std::optional<Error> refusal_of(const ProcessGroupOptions& options) {
+  try {
+    join_process_group(options);
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error;
+  }
+}
+
+/// The n-th byte that goes from one rank to another.
+std::byte byte_of(int from, int to, size_t n) { return static_cast<std::byte>(n * 7 + n / 251 + static_cast<size_t>(from * 16 + to)); }
+
+/// Sends everyone `bytes` in pieces of its own, receives the like from everyone, and compares.
+void exchange(Transport& end, size_t bytes) {
+  std::mt19937 random(static_cast<unsigned>(end.rank()));
+  std::vector<std::vector<std::byte>> out(static_cast<size_t>(end.size()));
+  std::vector<size_t> posted(out.size()), got(out.size());
+  for (int to = 0; to < end.size(); ++to)
+    for (size_t i = 0; i < bytes; ++i) out[static_cast<size_t>(to)].push_back(byte_of(end.rank(), to, i));
+  for (bool is_done = false; !is_done;) {
+    is_done = true;
+    bool moved = end.progress();
+    for (int other = 0; other < end.size(); ++other) {
+      if (other == end.rank()) continue;
+      const auto o = static_cast<size_t>(other);
+      if (posted[o] < bytes) {
+        const size_t piece = std::min<size_t>(random() % 20'000, bytes - posted[o]);
+        end.post(other, std::span(out[o]).subspan(posted[o], piece));
+        posted[o] += piece;
+        moved = true;
+      }
+      const auto front = end.arrived(other);
+      const size_t taken = std::min<size_t>(front.size(), 1 + random() % 9000);
+      for (size_t i = 0; i < taken; ++i) ASSERT_EQ(front[i], byte_of(other, end.rank(), got[o] + i)) << "from " << other;
+      end.take(other, static_cast<int64_t>(taken));
+      got[o] += taken;
+      moved = moved || taken > 0;
+      is_done = is_done && posted[o] == bytes && got[o] == bytes && end.is_sent(other);
+    }
+    ASSERT_FALSE(end.failure().has_value());
+    if (!moved && !is_done) end.idle(1);
+  }
+}
+
+TEST(ProcessGroup, CarriesBytesInOrderBetweenAllRanks) {
+  for (const int size : {1, 2, 3, 5, 8}) {
+    for (const int64_t ring : {int64_t{4096}, int64_t{0}}) {
+      const std::string job = own_job("bytes");
+      const auto ends = make_process_group(job, size, ring);
+      EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
+      run_ranks(size, [&](int rank) { exchange(*ends[static_cast<size_t>(rank)], size == 2 ? 1'000'003 : 50'001); });
+    }
+  }
+}
+
+TEST(ProcessGroup, SaysWhoTheRanksAre) {
+  const auto ends = make_process_group(own_job("who"), 3);
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(ends[static_cast<size_t>(rank)]->rank(), rank);
+    EXPECT_EQ(ends[static_cast<size_t>(rank)]->host_of(2), text(os::host_name(), ", process ", os::process_id()));
+  }
+}
+
+TEST(ProcessGroup, StartsFiftyTimesUnderOneName) {
+  const std::string job = own_job("again");
+  run_ranks(3, [&](int rank) {
+    for (int i = 0; i < 50; ++i) exchange(*join_process_group(options_of(job, rank, 3)), 100);
+  });
+  EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
+}
+
+TEST(ProcessGroup, NamesTheRanksThatDoNotCome) {
+  const std::string job = own_job("missing");
+  run_ranks(2, [&](int rank) {  // of 4; the second to give up says the same as the first
+    const auto error = refusal_of(options_of(job, 2 * rank, 4, rank == 0 ? 0.5 : 20));
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->code(), Code::timeout);
+    EXPECT_NE(error->message().find("of 4 ranks these have not come in"), std::string::npos) << error->message();
+    EXPECT_NE(error->message().find(": 1, 3;"), std::string::npos) << error->message();
+    EXPECT_EQ(error->place.rank, 1);
+  });
+  EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
+}
+
+TEST(ProcessGroup, ShowsBothSidesWhereTheyDiffer) {
+  const std::string job = own_job("sizes");
+  std::thread waiting([&] {
+    const auto error = refusal_of(options_of(job, 0, 4));
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->code(), Code::rank_mismatch);
+    EXPECT_EQ(error->place.rank, 1);
+    EXPECT_NE(error->message().find("rank 1 has 3 ranks"), std::string::npos) << error->message();
+  });
+  while (!std::filesystem::exists(path_of_segment(job))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto error = refusal_of(options_of(job, 1, 3));
+  waiting.join();
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->code(), Code::rank_mismatch);
+  EXPECT_NE(error->message().find("rank 1 has 3 ranks"), std::string::npos) << error->message();
+  EXPECT_NE(error->message().find("those that are there have 4 ranks"), std::string::npos) << error->message();
+  EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
+}
+
+TEST(ProcessGroup, RefusesARankThatIsThereAndLetsTheFirstGoOn) {
+  const std::string job = own_job("twice");
+  std::thread first([&] { EXPECT_FALSE(refusal_of(options_of(job, 0, 2)).has_value()); });
+  while (!std::filesystem::exists(path_of_segment(job))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto error = refusal_of(options_of(job, 0, 2));
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->code(), Code::busy);
+  EXPECT_NE(error->message().find("rank 0 is there already"), std::string::npos) << error->message();
+  EXPECT_FALSE(refusal_of(options_of(job, 1, 2)).has_value());
+  first.join();
+}
+
+TEST(ProcessGroup, AWaitForTheOthersCanBeCancelled) {
+  const std::string job = own_job("cancelled");
+  ProcessGroupOptions options = options_of(job, 1, 2);
+  int looks = 0;
+  options.is_cancelled = [&] { return ++looks > 3; };
+  const auto error = refusal_of(options);
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->code(), Code::cancelled);
+  EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
+}
+
+TEST(ProcessGroup, RefusesAStrangeFileOfItsNameAndLeavesItThere) {
+  const std::string job = own_job("strange"), path = path_of_segment(job);
+  for (const size_t bytes : {size_t{0}, size_t{3}, size_t{100'000}}) {
+    std::ofstream(path) << std::string(bytes, 'x');
+    const auto error = refusal_of(options_of(job, 0, 2));
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->code(), Code::rank_mismatch);
+    EXPECT_NE(error->message().find(path), std::string::npos) << error->message();
+    EXPECT_EQ(std::filesystem::file_size(path), bytes);
+  }
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  EXPECT_TRUE(refusal_of(options_of(job, 0, 2)).has_value());
+  std::filesystem::remove(path);
+}
+
+TEST(ProcessGroup, RefusesWhatIsNoGroup) {
+  for (const auto& [rank, size] : std::vector<std::pair<int, int>>{{0, 0}, {-1, 2}, {2, 2}, {0, kMaxProcessRanks + 1}}) {
+    const auto error = refusal_of(options_of("none", rank, size));
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->code(), Code::invalid_argument);
+  }
+  EXPECT_EQ(refusal_of(options_of("", 0, 1))->code(), Code::invalid_argument);
+  ProcessGroupOptions odd = options_of("none", 0, 1);
+  for (const int64_t bytes : {int64_t{-1}, int64_t{100}, int64_t{5000}, int64_t{1} << 40}) {
+    odd.ring_bytes = bytes;
+    EXPECT_EQ(refusal_of(odd)->code(), Code::invalid_argument);
+  }
+}
+
+TEST(ProcessGroup, AnAbortReachesEveryoneAndTheFirstOneStays) {
+  const auto ends = make_process_group(own_job("abort"), 3);
+  std::thread sleeper([&] {
+    while (!ends[2]->failure()) ends[2]->idle(10);
+  });
+  std::string reason;  // longer than there is room for, and cut within a character
+  for (int i = 0; i < 100; ++i) reason += "xü€";
+  ends[0]->abort({1, Code::timeout, reason});
+  ends[1]->abort({0, Code::rank_failed, "too late"});
+  sleeper.join();
+  for (const auto& end : ends) {
+    const auto failure = end->failure();
+    ASSERT_TRUE(failure.has_value());
+    EXPECT_EQ(failure->rank, 1);
+    EXPECT_EQ(failure->code, Code::timeout);
+    EXPECT_GT(failure->reason.size(), 190U);
+    EXPECT_TRUE(reason.starts_with(failure->reason));
+    EXPECT_NE(failure->reason.back(), static_cast<char>(0xc3));
+  }
+}
+
+TEST(ProcessGroup, OneThatLeavesIsNoFailureAndItsBytesStay) {
+  auto ends = make_process_group(own_job("leave"), 2);
+  const std::vector<std::byte> bytes(1000, std::byte{5});
+  ends[0]->post(1, bytes);
+  EXPECT_TRUE(ends[0]->is_sent(1));
+  EXPECT_FALSE(ends[1]->has_left(0));
+  ends[0].reset();
+  EXPECT_TRUE(ends[1]->has_left(0));
+  EXPECT_FALSE(ends[1]->failure().has_value());
+  const auto front = ends[1]->arrived(0);
+  EXPECT_TRUE(std::equal(front.begin(), front.end(), bytes.begin(), bytes.end()));
+  ends[1]->take(0, 1000);
+  ends[1]->post(0, bytes);  // nobody reads it; the memory is still there
+}
+
+TEST(ProcessGroup, WithdrawsWhatWasNotSent) {
+  const auto ends = make_process_group(own_job("withdraw"), 2, 4096);
+  std::vector<std::byte> bytes(10'000, std::byte{5});
+  ends[0]->post(1, bytes);
+  EXPECT_FALSE(ends[0]->is_sent(1));
+  ends[0]->withdraw();
+  EXPECT_TRUE(ends[0]->is_sent(1));
+  std::fill(bytes.begin(), bytes.end(), std::byte{6});
+  ends[1]->take(0, 4096);
+  EXPECT_FALSE(ends[0]->progress());
+  EXPECT_TRUE(ends[1]->arrived(0).empty());
+}
+
+TEST(ProcessGroup, ARankThatComputesIsNotSilent) {
+  const auto ends = make_process_group(own_job("silence"), 2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // neither end is looked at
+  EXPECT_LT(ends[0]->silence_of(1), 0.3);
+  EXPECT_EQ(ends[0]->silence_of(0), 0);
+}
+
+TEST(ProcessGroup, SleepsUntilBytesOrRoomAreThere) {
+  const auto ends = make_process_group(own_job("sleep"), 2, 4096);
+  const std::vector<std::byte> bytes(4097);
+  ends[1]->progress();
+  std::thread late([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ends[0]->post(1, bytes);
+  });
+  while (ends[1]->arrived(0).empty())
+    if (!ends[1]->progress()) ends[1]->idle(5);
+  late.join();
+  std::thread reader([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ends[1]->take(0, 4096);
+  });
+  while (!ends[0]->is_sent(1))
+    if (!ends[0]->progress()) ends[0]->idle(5);
+  reader.join();
+}
+
+}  // namespace
+}  // namespace st
