@@ -68,7 +68,7 @@ class ProcessEnd final : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return segment().size(); }
   std::string_view name() const override { return "shared memory"; }
-  std::string host_of(int rank) const override { return hosts_[static_cast<size_t>(rank)]; }
+  std::string host_of(int rank) const override { return rank >= 0 && rank < size() ? hosts_[static_cast<size_t>(rank)] : "unknown"; }
 
   void post(int to, std::span<const std::byte> bytes) override {
     if (to == rank_ || bytes.empty()) return;

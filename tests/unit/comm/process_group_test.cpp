@@ -14,10 +14,16 @@
 #include "base/error.h"
 #include "base/os.h"
 #include "base/text.h"
+#include "every_group.h"
 #include "shared_job.h"
 
 namespace st {
 namespace {
+
+// Small rings, so that they run full and around.
+INSTANTIATE_TEST_SUITE_P(Processes, EveryGroup,
+                         testing::Values(GroupKind{"processes", [](int size) { return make_process_group(own_job("every"), size, 8192); }}),
+                         [](const auto& instance) { return instance.param.name; });
 
 ProcessGroupOptions options_of(const std::string& job, int rank, int size, double patience = 20) {
   ProcessGroupOptions options;
