@@ -56,6 +56,7 @@ st_checkpoint_options default_options() {
 
 void require_folder(const std::string& path) {
   if (os::kind_of(path) == os::PathKind::folder) return;
+  os::require_no_stranger(path, os::PathKind::folder);
   Error error(Code::not_found, text("st_checkpoint_create: there is no folder ", path, "; without read_only it is made"));
   error.place.file = path;
   throw error;
@@ -132,7 +133,8 @@ st_status st_checkpoint_create(st_context* context, const char* folder, const st
     ManagerOptions ours = manager_options(theirs);
     auto object = std::make_shared<CheckpointObject>(path);
     object->writing = ours.write;
-    object->is_one = os::kind_of(text(path, "/", kManifestName)) == os::PathKind::file;
+    const std::string manifest = text(path, "/", kManifestName);
+    object->is_one = os::kind_of(manifest) != os::PathKind::none || !os::stranger_at(manifest, os::PathKind::file).empty();
     object->workers = shared->make_workers(shared->threads());
     if (theirs.read_only != 0) {
       require_folder(path);

@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -31,6 +33,15 @@ namespace {
 }
 [[noreturn]] void fail_read(const char* what, const std::string& path, int64_t offset = -1) {
   fail_access(errno == ENOENT ? Code::not_found : Code::io, what, path, errno, offset);
+}
+
+/// A pipe, a link or a folder cannot be opened as a file: that it is one tells more than the system's reason.
+[[noreturn]] void fail_open(Code code, const char* what, const std::string& path, int reason, const char* way_out) {
+  const std::string stranger = stranger_at(path, PathKind::file);
+  if (stranger.empty()) fail_access(code, what, path, reason);
+  Error error(Code::io, text(what, " ", path, ": ", stranger, " stands where a file belongs; ", way_out));
+  error.place.file = path;
+  throw error;
 }
 
 struct CloseListing {
@@ -75,7 +86,12 @@ bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == 
 OutputFile::OutputFile(std::string path, Open how)
     : path_(std::move(path)),
       file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (how == Open::fresh ? O_EXCL : O_NOFOLLOW | O_NONBLOCK), 0666)) {
-  if (file_ < 0) fail_write("create", path_);
+  constexpr const char *kCreate = "create", *kWayOut = "remove it";
+  if (file_ < 0) fail_open(Code::io, kCreate, path_, errno, kWayOut);
+  struct stat status {};
+  if (how == Open::fresh || (fstat(file_, &status) == 0 && S_ISREG(status.st_mode))) return;
+  ::close(file_);  // a device, or a pipe that somebody reads
+  fail_open(Code::io, kCreate, path_, ENODEV, kWayOut);
 }
 
 OutputFile::~OutputFile() {
@@ -131,14 +147,16 @@ void OutputFile::close() {
   if (::close(std::exchange(file_, -1)) != 0 && errno != EINTR) fail_write("close", path_);  // EINTR: Linux has closed it all the same
 }
 
+// O_NONBLOCK: a pipe would wait for a writer.
 InputFile::InputFile(std::string path) : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
-  if (file_ < 0) fail_read("open", path_);  // O_NONBLOCK: a pipe would wait for a writer
+  constexpr const char *kOpen = "open", *kWayOut = "put the file back";
+  if (file_ < 0) fail_open(errno == ENOENT ? Code::not_found : Code::io, kOpen, path_, errno, kWayOut);
   struct stat status {};
   int reason = fstat(file_, &status) == 0 ? 0 : errno;
   if (reason == 0 && !S_ISREG(status.st_mode)) reason = S_ISDIR(status.st_mode) ? EISDIR : ENODEV;
   if (reason != 0) {
     ::close(file_);
-    fail_access(Code::io, "open", path_, reason);
+    fail_open(Code::io, kOpen, path_, reason, kWayOut);
   }
   size_ = status.st_size;
 }
@@ -196,6 +214,31 @@ std::vector<FolderEntry> list_folder(const std::string& folder) {
   std::vector<FolderEntry> entries;
   if (!list_into(entries, folder, 0)) fail_access(Code::not_found, "read folder", folder, ENOENT);
   return entries;
+}
+
+std::string stranger_at(const std::string& path, PathKind belongs) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) return "";
+  if (S_ISLNK(status.st_mode)) {
+    if (belongs == PathKind::folder && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return "";
+    std::array<char, 4096> target{};
+    const ssize_t size = readlink(path.c_str(), target.data(), target.size());
+    const std::string_view to(target.data(), static_cast<size_t>(std::max<ssize_t>(size, 0)));
+    return text("a link to ", to, ::stat(path.c_str(), &status) == 0 ? "" : ", which is not there,");
+  }
+  if (kind_from(status.st_mode) == belongs) return "";
+  if (S_ISREG(status.st_mode)) return "a file";
+  if (S_ISDIR(status.st_mode)) return "a folder";
+  return S_ISFIFO(status.st_mode) ? "a pipe" : S_ISSOCK(status.st_mode) ? "a socket" : "a device";
+}
+
+void require_no_stranger(const std::string& path, PathKind belongs) {
+  const std::string stranger = stranger_at(path, belongs);
+  if (stranger.empty()) return;
+  Error error(Code::invalid_argument, text(path, ": ", stranger, " stands where a ", belongs == PathKind::file ? "file" : "folder",
+                                           " belongs; remove it, or name another folder"));
+  error.place.file = path;
+  throw error;
 }
 
 bool make_folder(const std::string& path) {

@@ -93,6 +93,12 @@ struct FolderEntry {
 /// What stands in a folder, sorted by name; without "." and "..".
 std::vector<FolderEntry> list_folder(const std::string& folder);
 
+/// What stands at a path where a file or a folder belongs, in words: "a pipe", "a link to old, which is not there". Empty where nothing
+/// does, or what belongs there: a folder also behind a link, a file itself.
+std::string stranger_at(const std::string& path, PathKind belongs);
+/// Throws invalid_argument with its words where there is one.
+void require_no_stranger(const std::string& path, PathKind belongs);
+
 /// False: it is there already.
 bool make_folder(const std::string& path);
 void sync_folder(const std::string& folder);

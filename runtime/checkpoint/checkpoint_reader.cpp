@@ -23,11 +23,14 @@ constexpr int64_t kWindow = 4 * kChecksumBlock;
 }
 
 os::FileHold hold(const std::string& folder) {
+  const std::string manifest = text(folder, "/", kManifestName);
   try {
-    if (auto held = os::FileHold::take(text(folder, "/", kManifestName), os::FileHold::Kind::shared)) return std::move(*held);
+    if (auto held = os::FileHold::take(manifest, os::FileHold::Kind::shared)) return std::move(*held);
   } catch (const Error& error) {
     if (error.code() != Code::not_found) throw;
     if (os::kind_of(folder) != os::PathKind::folder) throw_none(folder, "there is no such folder");
+    const std::string stranger = os::stranger_at(manifest, os::PathKind::file);
+    if (!stranger.empty()) throw_corrupt(manifest, "", text(stranger, " stands where a file belongs; put the file back"));
     throw_none(folder, text("is no checkpoint, or the leftover of a save that was killed: it has no ", kManifestName));
   }
   throw_none(folder, "is being removed");

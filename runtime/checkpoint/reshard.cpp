@@ -88,6 +88,7 @@ ShardRange shard_range(int64_t elements, int32_t shard, int32_t shards) {
 
 void reshard(const CheckpointReader& reader, const std::string& folder, int32_t shards, const WriteOptions& options) {
   check(0 <= shards && shards <= kMaxShards, "reshard: ", shards, " shards; give 1 to ", kMaxShards, ", or 0 for whole tensors");
+  os::require_no_stranger(folder, os::PathKind::folder);
   os::make_folders(folder);
   check(os::list_folder(folder).empty(), "reshard: ", folder, " is not empty, and a checkpoint's folder holds nothing else; name another");
   try {

@@ -1,5 +1,6 @@
 #include "base/file_access.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -100,9 +101,12 @@ TEST_F(FileAccess, MakesAFreshFileOnlyWhereNoneIs) {
 
 TEST_F(FileAccess, SharesAFileAndNoPipeOrLink) {
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);  // nobody reads it: it must not wait for ever
-  expect_refused(Code::io, path("pipe"), "No such device", [&] { OutputFile(path("pipe"), OutputFile::Open::shared); });
+  expect_refused(Code::io, path("pipe"), "a pipe stands where a file belongs", [&] { OutputFile(path("pipe"), OutputFile::Open::shared); });
+  const int reader = ::open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);  // then it can be opened
+  expect_refused(Code::io, path("pipe"), "a pipe stands", [&] { OutputFile(path("pipe"), OutputFile::Open::shared); });
+  ::close(reader);
   ASSERT_EQ(symlink(path("elsewhere").c_str(), path("link").c_str()), 0);
-  expect_refused(Code::io, path("link"), "symbolic links", [&] { OutputFile(path("link"), OutputFile::Open::shared); });
+  expect_refused(Code::io, path("link"), "which is not there, stands", [&] { OutputFile(path("link"), OutputFile::Open::shared); });
   EXPECT_FALSE(std::filesystem::exists(path("elsewhere")));
 }
 
@@ -115,15 +119,36 @@ TEST_F(FileAccess, SaysThatAFolderWentWhileItWasWrittenTo) {
 
 TEST_F(FileAccess, SaysWhatCannotBeRead) {
   expect_refused(Code::not_found, path("none"), "No such file", [&] { InputFile file(path("none")); });
-  expect_refused(Code::io, path(""), "Is a directory", [&] { InputFile file(path("")); });
+  expect_refused(Code::io, path(""), "a folder stands", [&] { InputFile file(path("")); });
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
-  expect_refused(Code::io, path("pipe"), "No such device", [&] { InputFile file(path("pipe")); });  // and does not wait for a writer
+  expect_refused(Code::io, path("pipe"), "a pipe stands", [&] { InputFile file(path("pipe")); });  // and does not wait for a writer
   put("a", "abcd");
   std::array<std::byte, 3> out{};
   const InputFile file(path("a"));
   expect_refused(Code::corrupt, path("a"), "ends", [&] { file.read_at(2, out); });
   fs::resize_file(path("a"), 1);
   expect_refused(Code::corrupt, path("a"), "ends", [&] { file.read_at(0, out); });  // cut while it was open
+}
+
+TEST_F(FileAccess, NamesWhatStandsWhereAFileOrAFolderBelongs) {
+  const auto is = [&](const char* name, PathKind belongs) { return stranger_at(path(name), belongs); };
+  put("file", "");
+  fs::create_directory(path("folder"));
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  fs::create_symlink("folder", path("to_folder"));
+  fs::create_symlink("file", path("to_file"));
+  fs::create_symlink("nothing", path("to_nothing"));
+  EXPECT_EQ(is("file", PathKind::file) + is("folder", PathKind::folder) + is("to_folder", PathKind::folder) + is("none", PathKind::file),
+            "");
+  EXPECT_EQ(is("file", PathKind::folder), "a file");
+  EXPECT_EQ(is("folder", PathKind::file), "a folder");
+  EXPECT_EQ(is("pipe", PathKind::file), "a pipe");
+  EXPECT_EQ(stranger_at("/dev/null", PathKind::file), "a device");
+  EXPECT_EQ(is("to_file", PathKind::file), "a link to file");
+  EXPECT_EQ(is("to_file", PathKind::folder), "a link to file");
+  EXPECT_EQ(is("to_nothing", PathKind::folder), "a link to nothing, which is not there,");
+  expect_refused(Code::invalid_argument, path("pipe"), "a pipe stands where a folder belongs",
+                 [&] { require_no_stranger(path("pipe"), PathKind::folder); });
 }
 
 TEST_F(FileAccess, ClosesWhatItOpenedWhenItFails) {

@@ -220,7 +220,7 @@ TEST_F(Run, AFailedSaveLeavesNothing) {
 
 TEST_F(Run, RefusesAFileForAFolder) {
   put_file(path_, "");
-  EXPECT_EQ(refusal_of([&] { const RunFolderWriter writer(path_); }).code(), Code::io);
+  EXPECT_EQ(refusal_of([&] { const RunFolderWriter writer(path_); }).code(), Code::invalid_argument);
   EXPECT_EQ(refusal_of([&] { const RunFolder folder(""); }).code(), Code::invalid_argument);
 }
 
