@@ -275,7 +275,10 @@ CheckpointManager::CheckpointManager(std::string folder, ManagerOptions options,
   state_ = std::make_unique<State>(std::move(folder), std::move(options), std::move(memory), log);
 }
 
-CheckpointManager::~CheckpointManager() { wait(-1); }
+CheckpointManager::~CheckpointManager() {
+  state_->written.is_urgent = true;
+  wait(-1);
+}
 
 const RunFolder& CheckpointManager::folder() const { return state_->writer.folder(); }
 

@@ -48,7 +48,7 @@ class CheckpointManager {
  public:
   /// Snapshots are memory of `memory` (role other), kept from save to save. Throws as RunFolderWriter.
   CheckpointManager(std::string folder, ManagerOptions options, std::shared_ptr<MemorySource> memory, Logger log);
-  /// Waits for the saves that are under way.
+  /// Waits for the saves that are under way, which now keep to no cap: nothing is left that they could be in the way of.
   ~CheckpointManager();
   CheckpointManager(const CheckpointManager&) = delete;
   CheckpointManager& operator=(const CheckpointManager&) = delete;

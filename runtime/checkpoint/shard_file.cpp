@@ -102,7 +102,7 @@ void ShardWriter::wait_for_turn(int64_t bytes) {
   for (;;) {
     require(!progress_.is_cancelled || !progress_.is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled, ",
             progress_.done.load(), " of ", progress_.all.load(), " bytes were written");
-    if (bytes_per_second_ <= 0) return;
+    if (bytes_per_second_ <= 0 || progress_.is_urgent) return;
     const double now = os::seconds();
     if (now >= next_) {
       next_ = std::max(next_, now - kGrace) + static_cast<double>(bytes) / bytes_per_second_;

@@ -18,6 +18,7 @@ namespace st {
 /// For other threads to look at, and for its caller to end it.
 struct WriteProgress {
   std::atomic<int64_t> done{0}, all{0};  // bytes of tensors
+  std::atomic<bool> is_urgent{false};    // somebody waits: no cap from here on
   std::function<bool()> is_cancelled;    // asked by the thread that writes: then it ends with Code::cancelled. Empty: never
 };
 

@@ -36,7 +36,8 @@ ST_API st_status st_checkpoint_options_init(st_checkpoint_options* options, size
  * mean that one by NULL. options NULL: the defaults. */
 ST_API st_status st_checkpoint_create(st_context* context, const char* folder, const st_checkpoint_options* options,
                                       st_checkpoint** checkpoint);
-/* Waits for the saves that are under way; the lock goes when no trainer saves there any more (st_trainer_save_every). */
+/* Waits for the saves that are under way, which then take all there is of the disk; the lock goes when no trainer saves there any more
+ * (st_trainer_save_every). */
 ST_API st_status st_checkpoint_destroy(st_checkpoint* checkpoint);
 
 /* Saves n named views, 1 to 1048576, of any dtype, dims and strides: as they are now, since they are copied before the call returns (into

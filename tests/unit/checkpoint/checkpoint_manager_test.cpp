@@ -272,6 +272,18 @@ TEST_F(Manager, WaitsForItsSavesWhenItGoes) {
   EXPECT_NO_THROW(make()) << "its lock has gone too";
 }
 
+TEST_F(Manager, KeepsToNoCapWhenItGoes) {
+  const double start = os::seconds();
+  {
+    CheckpointManager manager =
+        make({.retention = {}, .best = "", .write = {.file_bytes = int64_t{4} << 30, .bytes_per_second = 1e5}, .queue = 1});
+    for (int64_t step = 1; step <= 2; ++step) manager.save(content(step, kElements), workers_);
+  }
+  EXPECT_LT(os::seconds() - start, 60) << "two of two minutes each, by their cap";
+  expect_whole("step-00000001", 1);
+  expect_whole("step-00000002", 2);
+}
+
 TEST_F(Manager, SavesFromSeveralThreadsOneAfterTheOther) {
   CheckpointManager manager = make({.retention = {.last = 0}, .best = "", .write = {}, .queue = 1});
   const CheckpointContent ours = content(1);
