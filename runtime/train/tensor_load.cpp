@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -86,12 +87,13 @@ class Load {
     }
   }
 
-  void run(Workers& workers, const CancelToken* cancelled) {
+  /// go_on() is asked before each block, from several threads, and throws to end it.
+  void run(Workers& workers, const std::function<void()>& go_on) {
     std::atomic<bool> has_failed = false;
     workers.run(std::ssize(stretches_), [&](int64_t i) {
       if (has_failed) return;
       try {
-        require(cancelled == nullptr || !cancelled->is_set(), Code::cancelled, "load: cancelled; nothing has changed");
+        go_on();
         read(stretches_[static_cast<size_t>(i)]);
       } catch (...) {
         has_failed = true;
@@ -141,7 +143,10 @@ void load_tensors(const CheckpointReader& reader, std::span<const TensorTarget> 
   std::optional<Before> before = copies_of(targets, context, workers);
   if (before) {
     try {
-      return load.run(workers, cancelled);
+      return load.run(workers, [&] {
+        require(cancelled == nullptr || !cancelled->is_set(), Code::cancelled, "load: cancelled; nothing has changed");
+        reader.require_not_cancelled();
+      });
     } catch (...) {
       before->restore();
       throw;
@@ -149,7 +154,7 @@ void load_tensors(const CheckpointReader& reader, std::span<const TensorTarget> 
   }
   require_whole(reader, workers);
   try {
-    load.run(workers, nullptr);  // to the end, since there is no way back
+    load.run(workers, [] {});  // to the end, since there is no way back
   } catch (const Error& error) {
     is_mixed = true;
     Error told(error.code(),

@@ -17,9 +17,9 @@ struct TensorTarget {
   bool is_zero = false;      // all of it is zero now: nothing need be kept to undo the load
 };
 
-/// Whoever reads them sees a mixture while it runs, so nobody may. After an error, also a cancel (may be null) or too little memory, each
-/// is what it was: from copies, or, where there is no room for these, since all blocks are verified before the first is read. `is_mixed` is
-/// set for the one case that is left: a file that could be read then and a moment later could not.
+/// Whoever reads them sees a mixture while it runs, so nobody may. After an error, also a cancel (may be null; the reader's counts too) or
+/// too little memory, each is what it was: from copies, or, where there is no room for these, since all blocks are verified before the
+/// first is read. `is_mixed` is set for the one case that is left: a file that could be read then and a moment later could not.
 void load_tensors(const CheckpointReader& reader, std::span<const TensorTarget> targets, Context& context, Workers& workers,
                   const CancelToken* cancelled, bool& is_mixed);
 

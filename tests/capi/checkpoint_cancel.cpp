@@ -133,4 +133,36 @@ TEST_F(CheckpointCancel, EndsReadingAndNoViewHasChanged) {
   EXPECT_EQ(values_, saved);
 }
 
+TEST_F(CheckpointCancel, EndsTheLoadOfAModelAndItsWeightsAreWhatTheyWere) {
+  HeldModel saved, loaded;
+  const auto begin = [&](int64_t seed, HeldModel& model) {
+    model.reset();
+    ASSERT_TRUE(works(st_model_builtin(context_, "mlp", R"({"inputs":512,"hidden":[512,512],"outputs":512})", seed, model.out())));
+  };
+  const auto digest = [](st_model* of) {
+    const char* hex = "";
+    EXPECT_TRUE(works(st_model_digest(of, &hex)));
+    return std::string(hex);
+  };
+  const auto load = [&] { return st_model_load(loaded, checkpoint_, nullptr, nullptr, nullptr); };
+  begin(1, saved);
+  HeldRecipe recipe;
+  ASSERT_TRUE(works(st_recipe_create(R"({"batch":1,"optimizer":"sgd"})", recipe.out())));
+  HeldTrainer trainer;
+  ASSERT_TRUE(works(st_trainer_create(saved, recipe, nullptr, trainer.out())));
+  open(0);
+  ASSERT_TRUE(works(st_trainer_save(trainer, checkpoint_, nullptr, nullptr)));
+
+  begin(2, loaded);
+  const std::string before = digest(loaded);
+  EXPECT_TRUE(fails(ST_CANCELLED, cancelled([&] {
+                      begin(2, loaded);
+                      return load();
+                    }),
+                    {"cancelled"}));
+  EXPECT_EQ(digest(loaded), before);
+  EXPECT_TRUE(works(load()));
+  EXPECT_EQ(digest(loaded), digest(saved));
+}
+
 }  // namespace
