@@ -73,7 +73,7 @@ class Checkpoint : public detail::Handle<st_checkpoint, st_checkpoint_destroy> {
     done(st_checkpoint_save(get(), step, views.size(), views.raw(), given(metadata), pending.out()));
     return pending;
   }
-  /// Into views of the tensors' dims; floating types are converted. When it throws, none has changed.
+  /// Into views of the tensors' dims; floating types are converted. When it throws, none has changed, but with options.overwrite.
   LoadReport load(const Views& views, const std::string& name = "", const ReadOptions& options = ReadOptions()) const {
     LoadReport report;
     load(views, name, options, report);

@@ -178,7 +178,7 @@ class Handle {
       const pid_t here = getpid();
       // In the child of a fork who read stayed in the parent: the call goes on, to the library's own word for it.
       if (!reader.compare_exchange_strong(before, here) && before == here)
-        throw Error(Status::busy, "another thread reads a text of this object, or ends it; call again when it has");
+        throw Error(Status::busy, "another thread is in a call of this object, or ends it; call again when it has returned");
     }
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;

@@ -172,11 +172,11 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
       return detail::shielded(self.fault, [&] { self.write(bytes, count); });
     }
   };
-  struct Reading {
+  struct Source {
     const ReadFunction& read;
     detail::Fault fault;
     static st_status give(void* user, void* bytes, int64_t room, int64_t* count) {
-      auto& self = *static_cast<Reading*>(user);
+      auto& self = *static_cast<Source*>(user);
       return detail::shielded(self.fault, [&] { *count = self.read(bytes, room); });
     }
   };
@@ -186,12 +186,15 @@ inline void Model::read(const ReadFunction& read, const ReadOptions& options, Re
   const detail::RawReadOptions raw(options);
   st_read_report found;
   done(st_read_report_init(&found, sizeof found));
-  Reading reading{read, {}};
-  const st_status status = st_model_read(get(), Reading::give, &reading, raw.get(), &found);
-  report.read = found.read;
-  report.missing.assign(found.missing, found.missing + found.missing_count);
-  report.unexpected.assign(found.unexpected, found.unexpected + found.unexpected_count);
-  done(status, &reading.fault);
+  Source source{read, {}};
+  const st_status status = reading([&] {
+    const st_status ended = st_model_read(get(), Source::give, &source, raw.get(), &found);
+    report.read = found.read;
+    report.missing.assign(found.missing, found.missing + found.missing_count);
+    report.unexpected.assign(found.unexpected, found.unexpected + found.unexpected_count);
+    return ended;
+  });
+  done(status, &source.fault);
 }
 
 }  // namespace scaletrain

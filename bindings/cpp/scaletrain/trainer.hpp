@@ -194,12 +194,14 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   };
   template <class Evaluate>
   Evaluation evaluation(const Data& data, const Evaluate& evaluate) const {
-    st_evaluation raw;
-    done(st_evaluation_init(&raw, sizeof raw));
-    done(evaluate(get(), data.get(), &raw), data.fault_.get());
-    Evaluation found{raw.loss, raw.count, {}};
-    for (int64_t i = 0; i < raw.metric_count; ++i) found.metrics.push_back({raw.metrics[i].name, raw.metrics[i].mean});
-    return found;
+    return reading([&] {
+      st_evaluation raw;
+      done(st_evaluation_init(&raw, sizeof raw));
+      done(evaluate(get(), data.get(), &raw), data.fault_.get());
+      Evaluation found{raw.loss, raw.count, {}};
+      for (int64_t i = 0; i < raw.metric_count; ++i) found.metrics.push_back({raw.metrics[i].name, raw.metrics[i].mean});
+      return found;
+    });
   }
   static st_step_report fresh() {
     st_step_report raw;
