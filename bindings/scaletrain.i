@@ -9,6 +9,7 @@
 
 %{
 #include <scaletrain.hpp>
+#include <scaletrain/gpt2_names.hpp>
 %}
 
 %include <stdint.i>
@@ -162,18 +163,53 @@ class DataSplit {
 }
 %include <scaletrain/pending.hpp>
 
-// model.hpp: streams are functions.
+// model.hpp: streams are functions; which tensors a load takes, and by which names, is arguments, from[i] being renamed into[i].
 %ignore scaletrain::Rename;
+%ignore scaletrain::ReadOptions;
 %ignore scaletrain::Model::parameters;
 %ignore scaletrain::Model::write(std::ostream&) const;
 %ignore scaletrain::Model::read(std::istream&, const ReadOptions&) const;
 %ignore scaletrain::Model::read(std::istream&) const;
 %ignore scaletrain::Model::read(const ReadFunction&) const;
 %ignore scaletrain::Model::read(const ReadFunction&, const ReadOptions&) const;
-%ignore scaletrain::Model::load;  // what options and reports of loads are, each language says: classes.i
+%ignore scaletrain::Model::read(const ReadFunction&, const ReadOptions&, ReadReport&) const;
+%ignore scaletrain::Model::load;
 %rename(get_parameter) scaletrain::Model::get(const std::string&, const View&) const;
 %rename(set_parameter) scaletrain::Model::set;
+%{
+namespace {
+scaletrain::ReadOptions load_options(bool partial, const std::vector<std::string>& from, const std::vector<std::string>& into,
+                                     const std::vector<std::string>& names) {
+  scaletrain::ReadOptions options;
+  options.partial = partial;
+  for (size_t i = 0; i < from.size() && i < into.size(); ++i) options.renames.push_back({from[i], into[i]});
+  options.names = names;
+  return options;
+}
+}  // namespace
+%}
 %include <scaletrain/model.hpp>
+%extend scaletrain::Model {
+  scaletrain::ReadReport read_from(const scaletrain::ReadFunction& read, bool partial, const std::vector<std::string>& from,
+                                   const std::vector<std::string>& into, const std::vector<std::string>& names) {
+    return $self->read(read, load_options(partial, from, into, names));
+  }
+  scaletrain::LoadReport load_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
+                                   const std::vector<std::string>& from, const std::vector<std::string>& into,
+                                   const std::vector<std::string>& names) {
+    return $self->load(checkpoint, name, load_options(partial, from, into, names));
+  }
+}
+%inline %{
+namespace scaletrain {
+/// gpt2_names() as a JSON object.
+std::string gpt2_names_json() {
+  std::string json;
+  for (const auto& [from, to] : gpt2_names()) json.append(json.empty() ? "{" : ",").append("\"" + from + "\":\"" + to + "\"");
+  return json + "}";
+}
+}  // namespace scaletrain
+%}
 
 // trainer.hpp: a step that is not whole yet is no report.
 %ignore scaletrain::Metric;
@@ -189,6 +225,11 @@ class DataSplit {
     const std::optional<scaletrain::StepReport> whole = $self->advance(batch, std::chrono::nanoseconds(nanoseconds));
     return whole ? new scaletrain::StepReport(*whole) : nullptr;
   }
+  scaletrain::LoadReport resume_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
+                                     const std::vector<std::string>& from, const std::vector<std::string>& into,
+                                     const std::vector<std::string>& names) {
+    return $self->resume(checkpoint, name, load_options(partial, from, into, names));
+  }
 }
 
 // checkpoint.hpp
@@ -196,6 +237,13 @@ class DataSplit {
 %ignore scaletrain::Checkpoint::wait(std::chrono::milliseconds) const;
 %extend scaletrain::Checkpoint {
   bool wait_for(int64_t milliseconds) { return $self->wait(std::chrono::milliseconds(milliseconds)); }
+  scaletrain::LoadReport load_to(const scaletrain::Views& to, const std::string& name, bool overwrite, bool partial,
+                                 const std::vector<std::string>& from, const std::vector<std::string>& into,
+                                 const std::vector<std::string>& names) {
+    scaletrain::ReadOptions options = load_options(partial, from, into, names);
+    options.overwrite = overwrite;
+    return $self->load(to, name, options);
+  }
 }
 %include <scaletrain/checkpoint.hpp>
 

@@ -6,38 +6,6 @@
   }
 }
 
-// What is read by name: a model's weights from a function or a checkpoint, arrays and trainers from a checkpoint. A report is also there where
-// names did not fit and the call fails.
-%extend scaletrain::Model {
-  scaletrain::ReadReport read_from(const scaletrain::ReadFunction& read, bool partial, const std::vector<std::string>& from,
-                                   const std::vector<std::string>& into, const std::vector<std::string>& names) {
-    scaletrain::ReadReport report;
-    $self->read(read, scaletrain::load_options(partial, from, into, names), report);
-    return report;
-  }
-  scaletrain::LoadReport load_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
-                                   const std::vector<std::string>& from, const std::vector<std::string>& into,
-                                   const std::vector<std::string>& names) {
-    return $self->load(checkpoint, name, scaletrain::load_options(partial, from, into, names));
-  }
-}
-%extend scaletrain::Trainer {
-  scaletrain::LoadReport resume_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
-                                     const std::vector<std::string>& from, const std::vector<std::string>& into,
-                                     const std::vector<std::string>& names) {
-    return $self->resume(checkpoint, name, scaletrain::load_options(partial, from, into, names));
-  }
-}
-%extend scaletrain::Checkpoint {
-  scaletrain::LoadReport load_to(const scaletrain::Views& to, const std::string& name, bool partial, bool overwrite,
-                                 const std::vector<std::string>& from, const std::vector<std::string>& into,
-                                 const std::vector<std::string>& names) {
-    scaletrain::ReadOptions options = scaletrain::load_options(partial, from, into, names);
-    options.overwrite = overwrite;
-    return $self->load(to, name, options);
-  }
-}
-
 // A tensor's memory is where it says as long as its handle is held; a DLPack of it is an address of C's.
 %extend scaletrain::Tensor {
   scaletrain::Views memory() { return scaletrain::Views({{"", $self->view()}}); }

@@ -3,7 +3,6 @@
 // and what the library refused become exceptions when the call has returned (ScaleTrain/Failure.cs). None of SWIG's own callbacks is used.
 %{
 #include "csharp/native/callback.hpp"
-#include "options_of_lists.hpp"
 
 namespace csharp = scaletrain::csharp;
 
@@ -302,8 +301,6 @@ namespace csharp = scaletrain::csharp;
 %ignore scaletrain::ErrorInfo;
 %ignore scaletrain::Context::register_op;
 %ignore scaletrain::Graph::value;
-%ignore scaletrain::ReadOptions;
-%ignore scaletrain::Model::read(const ReadFunction&, const ReadOptions&, ReadReport&) const;
 %ignore scaletrain::Tensor::view;
 %ignore scaletrain::Tensor::to_dlpack;
 %ignore scaletrain::Tensor::from_dlpack;

@@ -1,34 +1,5 @@
 // What classes have for Java alone, and functions for org/scaletrain/internal.
 
-// What is read by name: a model's weights from a stream or a checkpoint, arrays and trainers from a checkpoint.
-%extend scaletrain::Model {
-  scaletrain::ReadReport read_from(const scaletrain::ReadFunction& read, bool partial, const std::vector<std::string>& from,
-                                   const std::vector<std::string>& into, const std::vector<std::string>& names) {
-    return $self->read(read, scaletrain::load_options(partial, from, into, names));
-  }
-  scaletrain::LoadReport load_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
-                                   const std::vector<std::string>& from, const std::vector<std::string>& into,
-                                   const std::vector<std::string>& names) {
-    return $self->load(checkpoint, name, scaletrain::load_options(partial, from, into, names));
-  }
-}
-%extend scaletrain::Trainer {
-  scaletrain::LoadReport resume_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
-                                     const std::vector<std::string>& from, const std::vector<std::string>& into,
-                                     const std::vector<std::string>& names) {
-    return $self->resume(checkpoint, name, scaletrain::load_options(partial, from, into, names));
-  }
-}
-%extend scaletrain::Checkpoint {
-  scaletrain::LoadReport load_to(const scaletrain::Views& to, const std::string& name, bool partial, bool overwrite,
-                                 const std::vector<std::string>& from, const std::vector<std::string>& into,
-                                 const std::vector<std::string>& names) {
-    scaletrain::ReadOptions options = scaletrain::load_options(partial, from, into, names);
-    options.overwrite = overwrite;
-    return $self->load(to, name, options);
-  }
-}
-
 // A tensor's memory: a DLPack of it keeps it, also after close(), until end_lease().
 %extend scaletrain::Tensor {
   int64_t to_dlpack() { return java::number_of($self->to_dlpack()); }

@@ -3,7 +3,6 @@
 %{
 #include "java/native/entries.hpp"
 #include "java/native/jcallback.hpp"
-#include "options_of_lists.hpp"
 #include "java/native/lease.hpp"
 
 namespace java = scaletrain::java;
@@ -176,10 +175,8 @@ namespace java = scaletrain::java;
 %rename(wait_for_end) scaletrain::Pending::wait() const;  // wait() is every object's
 %rename(wait_for_end) scaletrain::Checkpoint::wait() const;
 // classes.i has these in Java's shape.
-%ignore scaletrain::ReadOptions;
 %ignore scaletrain::ReadReport;
 %ignore scaletrain::ErrorInfo;
-%ignore scaletrain::Model::read(const ReadFunction&, const ReadOptions&, ReadReport&) const;
 %ignore scaletrain::Tensor::view;
 %ignore scaletrain::Tensor::to_dlpack() const;
 %ignore scaletrain::Tensor::from_dlpack;

@@ -1,34 +1,5 @@
 // What classes have for Python alone, and functions for scaletrain/*.py.
 
-// Loads: which tensors are taken, and by which names, is arguments.
-%extend scaletrain::Model {
-  scaletrain::ReadReport read_from(const scaletrain::ReadFunction& read, bool partial, const std::vector<std::string>& from,
-                                   const std::vector<std::string>& to, const std::vector<std::string>& names) {
-    return $self->read(read, python::load_options(partial, from, to, names));
-  }
-  scaletrain::LoadReport load_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
-                                   const std::vector<std::string>& from, const std::vector<std::string>& to,
-                                   const std::vector<std::string>& names) {
-    return $self->load(checkpoint, name, python::load_options(partial, from, to, names));
-  }
-}
-%extend scaletrain::Trainer {
-  scaletrain::LoadReport resume_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
-                                     const std::vector<std::string>& from, const std::vector<std::string>& to,
-                                     const std::vector<std::string>& names) {
-    return $self->resume(checkpoint, name, python::load_options(partial, from, to, names));
-  }
-}
-%extend scaletrain::Checkpoint {
-  scaletrain::LoadReport load_into(const scaletrain::Views& arrays, const std::string& name, bool partial,
-                                   const std::vector<std::string>& from, const std::vector<std::string>& to,
-                                   const std::vector<std::string>& names, bool overwrite) {
-    scaletrain::ReadOptions options = python::load_options(partial, from, to, names);
-    options.overwrite = overwrite;
-    return $self->load(arrays, name, options);
-  }
-}
-
 // A tensor's memory: a DLPack of it keeps it, so that it stays after close().
 %extend scaletrain::Tensor {
   int32_t dtype() {

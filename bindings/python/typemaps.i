@@ -3,7 +3,6 @@
 %{
 #include "python/native/callback.hpp"
 #include "python/native/interrupt.hpp"
-#include "python/native/load_options.hpp"
 
 namespace python = scaletrain::python;
 
@@ -83,9 +82,17 @@ namespace python = scaletrain::python;
 %long_call(scaletrain::Trainer::apply)
 %long_call(scaletrain::Trainer::evaluate)
 %long_call(scaletrain::Trainer::evaluate_average)
+%long_call(scaletrain::Trainer::save)
 %long_call(scaletrain::Trainer::resume_from)
 %long_call(scaletrain::Predictor::run)
 %long_call(scaletrain::Predictor::generate)
+%long_call(scaletrain::Model::load_from)
+%long_call(scaletrain::Checkpoint::save)
+%long_call(scaletrain::Checkpoint::load_to)
+%long_call(scaletrain::Checkpoint::verify)
+%long_call(scaletrain::Checkpoint::hash)
+%long_call(scaletrain::Checkpoint::reshard)
+%long_call(scaletrain::Checkpoint::export_to)
 
 // Arrays.
 %typemap(in) const scaletrain::View& (python::Array array) {
@@ -300,10 +307,7 @@ namespace python = scaletrain::python;
   }
 }
 
-
 // classes.i has these in Python's shape.
-%ignore scaletrain::ReadOptions;
-%ignore scaletrain::Model::read(const ReadFunction&, const ReadOptions&, ReadReport&) const;
 %ignore scaletrain::Tensor::view;
 %ignore scaletrain::Tensor::to_dlpack;
 %ignore scaletrain::Tensor::from_dlpack;

@@ -1,5 +1,7 @@
 // Weights through scaletrain.hpp: streams, copies, tensors, prediction beside training.
 #include <cstring>
+#include <fstream>
+#include <scaletrain/gpt2_names.hpp>
 #include <sstream>
 
 #include "sine_objects.h"
@@ -55,6 +57,15 @@ TEST_F(Hpp, ReadingNamesWhatIsMissingAndUnexpected) {
   options.partial = true;
   std::istringstream partial(bytes);
   EXPECT_EQ(sine.model.read(partial, options).read, 2);
+}
+
+TEST_F(Hpp, NamesOfGpt2ArePassedAsRenames) {
+  const Context context(Sine::one_thread());
+  const Model model(context, "gpt", R"({"layers":2,"width":24,"heads":3,"context":16,"vocabulary":61})", 5);
+  std::ifstream file(ST_FIXTURES "/gpt2/model.safetensors", std::ios::binary);
+  ReadOptions options;
+  options.renames = gpt2_names();
+  EXPECT_EQ(model.read(file, options).read, model.parameter_count());
 }
 
 TEST_F(Hpp, PredictionsAreOfTheSnapshotUntilItIsRefreshed) {

@@ -131,6 +131,29 @@ public class CheckpointTests {
   }
 
   [Test]
+  public void ArraysThatMayBeOverwrittenAreReadOnce() {
+    using (var checkpoint = new Checkpoint(context, folder)) {
+      float[] values = { 1, 2, 3 }, loaded = { 7, 7, 7 };
+      var options = new LoadOptions { Overwrite = true };
+      var to = new Batch { { "w", loaded } };
+      checkpoint.Save(1, new Batch { { "w", values } });
+      Assert.AreEqual(1, checkpoint.Load(to, null, options).Read);
+      CollectionAssert.AreEqual(values, loaded);
+
+      checkpoint.Save(2, to);
+      Flip("step-00000002/tensors.safetensors");
+      for (int i = 0; i < 3; ++i) loaded[i] = 7;
+      Assert.Throws<CheckpointException>(() => checkpoint.Load(to, "step-00000002"));
+      CollectionAssert.AreEqual(new[] { 7f, 7, 7 }, loaded);
+      var error = Assert.Throws<CheckpointException>(() => checkpoint.Load(to, "step-00000002", options));
+      StringAssert.Contains("block 0", error.Message);
+      CollectionAssert.AreNotEqual(new[] { 7f, 7, 7 }, loaded);  // read straight into it
+      Assert.AreEqual(1, checkpoint.Load(to, null, options).Step);
+      CollectionAssert.AreEqual(values, loaded);
+    }
+  }
+
+  [Test]
   public void ATrainerGoesOnBitByBit() {
     using (var checkpoint = new Checkpoint(context, Path.Combine(folder, "run")))
     using (Trainer first = NewTrainer(context))

@@ -164,6 +164,30 @@ class CheckpointTest {
   }
 
   @Test
+  void arraysThatMayBeOverwrittenAreReadOnce() throws IOException {
+    try (Context context = new Context(); Checkpoint checkpoint = new Checkpoint(context, folder)) {
+      float[] values = {1, 2, 3}, own = {7, 7, 7};
+      Array direct = Array.allocate(DType.F32, 3);
+      checkpoint.save(1, Batch.of("own", Array.of(values), "direct", Array.of(values)));
+      Batch to = Batch.of("own", Array.of(own), "direct", direct);
+      ReadOptions options = new ReadOptions().overwrite();
+      assertEquals(2, checkpoint.load(to, null, options).read());
+      assertArrayEquals(values, own);
+      assertArrayEquals(values, direct.toFloats());
+
+      checkpoint.save(2, Batch.of("own", Array.of(own), "direct", direct));
+      change(folder.resolve("step-00000002/tensors.safetensors"), all -> all[all.length - 1] ^= 1);
+      direct.floats().put(0, new float[] {7, 7, 7});
+      assertThrows(CheckpointError.class, () -> checkpoint.load(to, "step-00000002", new ReadOptions()));
+      assertArrayEquals(new float[] {7, 7, 7}, direct.toFloats());
+      CheckpointError error = assertThrows(CheckpointError.class, () -> checkpoint.load(to, "step-00000002", options));
+      assertTrue(error.getMessage().contains("block 0"), error.getMessage());
+      assertEquals(1, checkpoint.load(to, null, options).step());
+      assertArrayEquals(values, direct.toFloats());
+    }
+  }
+
+  @Test
   void aTrainerGoesOnBitByBit() throws IOException {
     try (Context context = new Context(); Checkpoint checkpoint = new Checkpoint(context, folder.resolve("run"));
          Trainer first = trainer(context); Trainer second = trainer(context)) {

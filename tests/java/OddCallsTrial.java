@@ -125,6 +125,7 @@ final class OddCallsTrial {
       }
       arguments[i] = type.endsWith(".Array>") ? Map.of("x", of(Array.class))
                      : type.endsWith(".ArrayType>") ? Map.of("x", ArrayType.f32(1))
+                     : type.endsWith("String, java.lang.String>") ? Map.of("x", "y")
                                                     : argument(call.getParameterTypes()[i], few);
     }
     try {

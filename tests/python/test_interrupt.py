@@ -10,7 +10,7 @@ import pytest
 
 import scaletrain as st
 
-WIDE = 2048
+WIDE = 1024
 
 
 def interrupt_in(seconds):
@@ -63,6 +63,99 @@ def test_an_evaluation_ends(context):
         for _ in range(1000):
             train.evaluate(data)
     train.step()
+
+
+def test_a_save_that_is_waited_for_ends_and_leaves_nothing(context, tmp_path):
+    checkpoint = st.Checkpoint(context, tmp_path / "run", bytes_per_second=1e6)
+    checkpoint.save(1, {"x": numpy.ones(1000, numpy.float32)})
+    train = st.Trainer(long_model(context), {"batch": 8})
+    many = {"x": numpy.ones(4_000_000, numpy.float32)}  # 16 s
+    for save in (lambda: checkpoint.save(2, many), lambda: train.save(checkpoint)):
+        interrupt_in(0.1)
+        begin = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            save()
+        assert time.monotonic() - begin < 8
+        assert [entry["name"] for entry in checkpoint.list()] == ["step-00000001"]
+        assert not list((tmp_path / "run").glob("*.part"))
+    checkpoint.save(2, {"x": numpy.ones(1000, numpy.float32)})
+    whole = st.Checkpoint(context, tmp_path / "whole")
+    whole.save(1, many)
+    slow = st.Checkpoint(context, tmp_path / "whole" / "step-00000001", read_only=True, bytes_per_second=1e6)
+    interrupt_in(0.1)
+    with pytest.raises(KeyboardInterrupt):
+        slow.reshard(tmp_path / "parts", 2)
+    assert not (tmp_path / "parts").exists()
+
+
+def interrupt_as_it_begins(call):
+    """Another thread sends the signal, which gets the interpreter's lock when the call lets it go. Gives the seconds until it was told."""
+
+    def send():
+        begins.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    begins = threading.Event()
+    thread = threading.Thread(target=send)
+    thread.start()
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        begins.set()
+        call()
+        thread.join()
+    seconds = time.monotonic() - begin
+    thread.join()
+    return seconds
+
+
+def ends_before_its_effect(call, undo, has_effect):
+    """On a busy machine the signal may come when the call is through: then it is tried again."""
+    for _ in range(200):
+        undo()
+        interrupt_as_it_begins(call)
+        if not has_effect():
+            return True
+    return False
+
+
+def ends_early(call):
+    """The same of a call that changes nothing, by its time."""
+
+    def seconds():
+        begin = time.monotonic()
+        call()
+        return time.monotonic() - begin
+
+    whole = min(seconds() for _ in range(5))
+    return any(interrupt_as_it_begins(call) < 0.8 * whole for _ in range(200))
+
+
+def test_what_reads_a_checkpoint_ends(context, tmp_path):
+    checkpoint = st.Checkpoint(context, tmp_path / "run")
+    values, file = numpy.ones(16_000_000, numpy.float32), tmp_path / "x.safetensors"
+    checkpoint.save(1, {"x": values})
+    assert ends_early(checkpoint.verify)
+    assert ends_early(checkpoint.hash)
+
+    assert ends_before_its_effect(lambda: checkpoint.load({"x": values}), lambda: values.fill(2), lambda: (values == 1).any())
+    assert ends_before_its_effect(lambda: checkpoint.export(file), lambda: file.unlink(missing_ok=True), file.exists)
+    checkpoint.load({"x": values})
+    assert (values == 1).all()
+
+
+def test_a_resume_ends_and_changes_nothing(context, tmp_path):
+    checkpoint = st.Checkpoint(context, tmp_path)
+    model = long_model(context)
+    train = st.Trainer(model, {"batch": 8})
+    train.save(checkpoint)
+    bias = next(parameter.name for parameter in model.parameters if len(parameter.shape) == 1)
+    other = numpy.full(WIDE, 0.5, numpy.float32)
+    for call in (lambda: train.resume(checkpoint), lambda: model.load(checkpoint)):
+        model.set(bias, other)
+        before = train.digest()
+        assert ends_before_its_effect(call, lambda: model.set(bias, other), lambda: train.digest() != before)
+        call()
+        assert train.digest() != before
 
 
 def test_a_wait_for_a_save_ends_and_the_save_goes_on(context, tmp_path):

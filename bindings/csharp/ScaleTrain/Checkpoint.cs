@@ -67,13 +67,12 @@ public sealed class Checkpoint : Handle {
   public Task SaveAsync(long step, Batch arrays, object metadata = null) { return BeginSave(step, arrays, metadata).AsTask(); }
 
   /// <summary>Into these arrays, which have the tensors' dims; floating types are converted. name: "step-00000120"; null: the newest that is whole. All bytes
-  /// are checked on the way; after an error no array has changed.</summary>
+  /// are checked on the way; after an error no array has changed, but with <see cref="LoadOptions.Overwrite"/>.</summary>
   [OfC("st_checkpoint_load")]
   public LoadReport Load(Batch to, string name = null, LoadOptions options = null) {
     LoadOptions.Raw raw = LoadOptions.Of(options);
-    bool overwrite = options != null && options.Overwrite;
     using (Pins pins = Pins.Borrow(Given(to, "to")))
-      return new LoadReport(native.load_to(pins.All, name ?? "", raw.Partial, overwrite, raw.From, raw.Into, raw.Names));
+      return new LoadReport(native.load_to(pins.All, name ?? "", raw.Overwrite, raw.Partial, raw.From, raw.Into, raw.Names));
   }
 
   /// <summary>JSON: the folder's checkpoints, newest first, with "name", "step" and "problem".</summary>

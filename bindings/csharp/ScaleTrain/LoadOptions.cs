@@ -18,11 +18,16 @@ public sealed class LoadOptions {
 
   /// <summary>As the library takes them.</summary>
   internal struct Raw {
-    internal bool Partial;
+    internal bool Partial, Overwrite;
     internal byte[] From, Into, Names;
   }
 
-  internal static Raw Of(LoadOptions options) { return options == null ? Of(false, null, null) : Of(options.Partial, options.Rename, options.Names); }
+  internal static Raw Of(LoadOptions options) {
+    LoadOptions wish = options ?? new LoadOptions();
+    Raw raw = Of(wish.Partial, wish.Rename, wish.Names);
+    raw.Overwrite = wish.Overwrite;
+    return raw;
+  }
 
   internal static Raw Of(bool partial, IReadOnlyDictionary<string, string> rename, IReadOnlyCollection<string> names) {
     KeyValuePair<string, string>[] pairs = rename == null ? new KeyValuePair<string, string>[0] : rename.ToArray();

@@ -114,6 +114,16 @@ public sealed class Model : Handle {
     return new ReadReport(native.read_from(Bridge.Strong(Safe, new StreamEnd(from)), raw.Partial, raw.From, raw.Into, raw.Names));
   }
 
+  /// <summary>Names in Hugging Face's files of GPT-2 to those of the model "gpt": <c>model.Read(file, rename: Model.Gpt2Names)</c> takes a model.safetensors
+  /// as it is; partial passes over the causal masks that old ones hold. Layers, width, heads and context are the file's n_layer, n_embd, n_head and
+  /// n_positions.</summary>
+  public static IReadOnlyDictionary<string, string> Gpt2Names {
+    get {
+      Loader.Require();
+      return Json.Texts(Native.native.gpt2_names_json());
+    }
+  }
+
   /// <summary>The weights alone, from a checkpoint; name null: the newest that is whole.</summary>
   [OfC("st_model_load")]
   public LoadReport Load(Checkpoint checkpoint, string name = null, LoadOptions options = null) {

@@ -39,7 +39,7 @@ from .gemm import Gemm, GemmLayout, PackedMatrix
 from .graph import BATCH, Graph, Value
 from .library import features, live_handles, require, version
 from .loss_scaler import LossScaler
-from .model import Model
+from .model import Model, gpt2_names
 from .optimizer import Optimizer, clip_norm
 from .pending import Pending
 from .predictor import Predictor
@@ -69,5 +69,5 @@ __all__ = [
     "InvalidArgument", "InvalidHandle", "LoadReport", "LogFunction", "LossScaler", "MemoryStats", "MemoryUse", "Model", "NotFinite",
     "NotFound", "Optimizer", "OptimizerReport", "OutOfMemory", "PackedMatrix", "ParameterInfo", "Pending", "Predictor", "RankError",
     "ReadReport", "Recipe", "SaveProgress", "ScaleTrainError", "Schedule", "StepReport", "Tensor", "Timeout", "Trainer", "Unavailable",
-    "Unsupported", "Value", "ValueInfo", "WrongState", "clip_norm", "features", "live_handles", "ops", "require", "version",
+    "Unsupported", "Value", "ValueInfo", "WrongState", "clip_norm", "features", "gpt2_names", "live_handles", "ops", "require", "version",
 ]  # fmt: skip

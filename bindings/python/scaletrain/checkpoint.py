@@ -105,7 +105,7 @@ class Checkpoint(Handle):
         partial, rename and names are Model.load's. overwrite: reads once, so in half the time, and after an error in the data the arrays may
         hold a mixture; else none has changed then.
         """
-        return load_report(self._native.load_into(arrays, checkpoint_name(name), *load_options(partial, rename, names), overwrite))
+        return load_report(self._native.load_to(arrays, checkpoint_name(name), overwrite, *load_options(partial, rename, names)))
 
     @of_c("st_checkpoint_list")
     def list(self) -> _Entries:

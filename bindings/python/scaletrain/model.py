@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any, BinaryIO, Callable, Mapping, Sequence
 
@@ -14,6 +15,13 @@ from .handle import Handle, native, of_c, to_json
 from .load_options import load_options, load_report
 from .pending import Pending
 from .reports import LoadReport, ParameterInfo, ReadReport
+
+
+def gpt2_names() -> dict[str, str]:
+    """Names in Hugging Face's files of GPT-2 to those of the model "gpt": model.read(file, rename=gpt2_names()) takes a model.safetensors as it
+    is; partial=True passes over the causal masks that old ones hold. Layers, width, heads and context are the file's n_layer, n_embd, n_head
+    and n_positions."""
+    return json.loads(native.gpt2_names_json())  # type: ignore[no-any-return]
 
 
 class Model(Handle):

@@ -1,4 +1,4 @@
-// What LeakTests looks at from below: 200 steps, and the other long calls, callbacks, held arrays and errors among them. LeakTrial.exe [leak]
+// What leaks.py looks at from below: 200 steps, and the other long calls, saves, callbacks, held arrays and errors among them. LeakTrial.exe [leak]
 using System;
 using System.IO;
 using System.Runtime.InteropServices;
@@ -44,7 +44,27 @@ static class LeakTrial {
           model.Read(stream);
         }
       }
+      SaveAndGoOn(context, trainer, model, batch);
     }
+  }
+
+  static void SaveAndGoOn(Context context, Trainer trainer, Model model, Batch batch) {
+    string folder = Path.Combine(Path.GetTempPath(), "scaletrain_leaks_" + Guid.NewGuid().ToString("N"));
+    using (var checkpoint = new Checkpoint(context, folder, new CheckpointOptions { KeepLast = 2 })) {
+      trainer.SaveEvery(checkpoint, 1);
+      for (int i = 0; i < 3; ++i) GC.KeepAlive(trainer.Step(batch).SaveError);
+      trainer.SaveEvery(null);
+      trainer.SaveAsync(checkpoint, new { note = "in the background" }).Wait();
+      trainer.Resume(checkpoint);
+      model.Load(checkpoint, null, new LoadOptions { Names = new[] { "*" } });
+      checkpoint.Save(1000000, batch);
+      checkpoint.Load(batch, null, new LoadOptions { Overwrite = true });
+      checkpoint.Verify();
+      Refused(() => checkpoint.Load(new Batch { { "other", new float[1] } }));
+      Refused(() => new Checkpoint(context, folder));
+      GC.KeepAlive(checkpoint.Progress);
+    }
+    Directory.Delete(folder, true);
   }
 
   // Arrays that the library holds, given back by Dispose or left to the garbage collector.

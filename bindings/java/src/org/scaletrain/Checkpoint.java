@@ -56,7 +56,7 @@ public final class Checkpoint extends Handle {
 
   /**
    * Into these arrays, which have the tensors' dims; floating types are converted. name: "step-00000120"; null: the newest that is whole.
-   * All bytes are checked on the way; after an error no array has changed.
+   * All bytes are checked on the way; after an error no array has changed, but with {@link ReadOptions#overwrite}.
    */
   @OfC("st_checkpoint_load")
   public LoadReport load(Batch to, String name, ReadOptions options) {

@@ -8,6 +8,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import org.scaletrain.internal.Native;
+import org.scaletrain.internal.NativeLibrary;
 
 /** A graph and its parameters, which begin as the seed says. */
 public final class Model extends Handle {
@@ -119,6 +121,17 @@ public final class Model extends Handle {
   @OfC("st_model_read")
   public ReadReport read(InputStream from, ReadOptions options) throws IOException {
     return options.read(raw, given(from, "Model.read"));
+  }
+
+  /**
+   * Names in Hugging Face's files of GPT-2 to those of the model {@code "gpt"}: {@code model.read(file, new
+   * ReadOptions().rename(Model.gpt2Names()))} takes a model.safetensors as it is; {@link ReadOptions#partial} passes over the causal masks that
+   * old ones hold. Layers, width, heads and context are the file's n_layer, n_embd, n_head and n_positions.
+   */
+  @SuppressWarnings("unchecked")
+  public static Map<String, String> gpt2Names() {
+    NativeLibrary.require();
+    return (Map<String, String>) Json.parse(Native.gpt2_names_json());
   }
 
   /** The weights alone, from a checkpoint: the newest that is whole. */

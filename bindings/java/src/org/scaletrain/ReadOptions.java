@@ -2,6 +2,7 @@ package org.scaletrain;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 
 /** How {@link Model#read}, {@link Model#load}, {@link Checkpoint#load} and {@link Trainer#resume} find tensors by name. */
 public final class ReadOptions {
@@ -24,6 +25,12 @@ public final class ReadOptions {
   public ReadOptions rename(String from, String to) {
     this.from.add(from);
     this.to.add(to);
+    return this;
+  }
+
+  /** Several at once: {@link Model#gpt2Names}. */
+  public ReadOptions rename(Map<String, String> names) {
+    Handle.given(names, "ReadOptions.rename").forEach(this::rename);
     return this;
   }
 
@@ -51,7 +58,7 @@ public final class ReadOptions {
   }
 
   LoadReport load(org.scaletrain.internal.Checkpoint checkpoint, Batch arrays, String name) {
-    return (LoadReport) checkpoint.load_to(arrays.pairs(), Checkpoint.named(name), partial, overwrite, texts(from), texts(to), texts(names));
+    return (LoadReport) checkpoint.load_to(arrays.pairs(), Checkpoint.named(name), overwrite, partial, texts(from), texts(to), texts(names));
   }
 
   LoadReport resume(org.scaletrain.internal.Trainer trainer, org.scaletrain.internal.Checkpoint checkpoint, String name) {
