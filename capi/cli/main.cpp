@@ -4,6 +4,7 @@
 #include <iostream>
 #include <string>
 
+#include "launch_command.h"
 #include "options.h"
 
 namespace {
@@ -15,8 +16,8 @@ constexpr const char* kExitStatus =
     "130 or 143 ended by Ctrl-C (SIGINT) or SIGTERM after the running step, with the log whole.";
 
 // Commands of the contract that later versions bring.
-const std::vector<std::string> kNotYet = {"plan", "launch"};
-constexpr const char* kCommands = "; use info, train, bench or checkpoint";
+const std::vector<std::string> kNotYet = {"plan"};
+constexpr const char* kCommands = "; use info, train, launch, bench or checkpoint";
 
 std::string one_line(std::string message) {
   while (!message.empty() && message.back() == '\n') message.pop_back();
@@ -39,12 +40,14 @@ std::string one_line(std::string message) {
 
 int execute(int argc, char** argv) {
   ask(st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR));
+  const std::vector<std::string> launched = take_launched_program(argc, argv);
   CLI::App app("ScaleTrain trains neural networks.", "scaletrain");
   app.set_version_flag("--version", text(st_version));
   app.footer(kExitStatus);
   app.allow_extras();
-  const std::vector<Command> commands = {info_command(app), train_command(app), bench_command(app), checkpoint_command(app)};
-  for (const Command& command : commands) command.app->allow_extras()->footer(kExitStatus);
+  const std::vector<Command> commands = {info_command(app), train_command(app), launch_command(app, launched), bench_command(app),
+                                         checkpoint_command(app)};
+  for (const Command& command : commands) command.app->allow_extras();
   app.require_subcommand(0, 1);
   try {
     app.parse(argc, argv);

@@ -27,7 +27,7 @@ class BadInput(CommandLineTest):
     def test_commands_that_are_not_there_are_named(self):
         self.refused(words=["no command", "train"])
         self.refused("trian", words=["trian", "did you mean train?"])
-        self.refused("launch", words=["launch", "not in this version"])
+        self.refused("plan", words=["plan", "not in this version"])
         self.refused("--verbose", words=["unknown option --verbose"])
         self.refused("bench", "collective", words=["collective", "not in this version", "step, gemm, optimizer"])
         self.refused("bench", words=["step", "gemm"])

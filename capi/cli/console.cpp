@@ -1,0 +1,73 @@
+#include "console.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+namespace cli {
+namespace {
+
+int descriptor_of(int stream) { return stream == kStdout ? STDOUT_FILENO : STDERR_FILENO; }
+
+}  // namespace
+
+void Console::add(int stream, std::string_view prefix, std::string_view line) {
+  Queue& queue = queues_[stream];
+  if (queue.is_lost) return;
+  queue.bytes.append(prefix).append(line).push_back('\n');
+}
+
+pollfd Console::wish(int stream) const {
+  const bool writes = left(stream) > 0 && (in_line_ == -1 || in_line_ == stream);
+  return {writes ? descriptor_of(stream) : -1, POLLOUT, 0};
+}
+
+void Console::write_some(int stream) {
+  if (wish(stream).fd < 0) return;  // the other stream has begun a line since poll was asked
+  Queue& queue = queues_[stream];
+  // A pipe that poll calls writable takes so much without waiting, and in one piece beside what others write to it.
+  std::string_view chunk = std::string_view(queue.bytes).substr(queue.begin, PIPE_BUF);
+  if (const size_t end = chunk.rfind('\n'); end != std::string_view::npos) chunk = chunk.substr(0, end + 1);
+  const ssize_t written = ::write(descriptor_of(stream), chunk.data(), chunk.size());
+  if (written < 0) {
+    if (errno == EINTR || errno == EAGAIN) return;
+    problem_ = std::string("cannot write ") + (stream == kStdout ? "stdout: " : "stderr: ") + std::strerror(errno);
+    queue = {.bytes = {}, .begin = 0, .is_lost = true};
+    in_line_ = -1;
+    return;
+  }
+  if (written > 0) in_line_ = chunk[static_cast<size_t>(written) - 1] == '\n' ? -1 : stream;
+  queue.begin += static_cast<size_t>(written);
+  if (left(stream) > 0 && queue.begin < kRoom) return;
+  queue.bytes.erase(0, queue.begin);
+  queue.begin = 0;
+}
+
+void Console::drop() {
+  for (Queue& queue : queues_) queue.bytes.clear(), queue.begin = 0;
+  in_line_ = -1;
+}
+
+void PrefixedLines::take(std::string_view bytes, Console& console) {
+  while (!bytes.empty()) {
+    const size_t end = bytes.find('\n');
+    const size_t room = kLongest - begun_.size();
+    const std::string_view piece = bytes.substr(0, std::min(end, room));
+    const bool is_line = end <= room, is_full = piece.size() == room;
+    begun_ += piece;
+    bytes.remove_prefix(piece.size() + (is_line ? 1 : 0));
+    if (!is_line && (!is_full || bytes.empty())) return;
+    console.add(stream_, prefix_, begun_);
+    begun_.clear();
+  }
+}
+
+void PrefixedLines::finish(Console& console) {
+  if (!begun_.empty()) console.add(stream_, prefix_, begun_);
+  begun_.clear();
+}
+
+}  // namespace cli

@@ -1,0 +1,61 @@
+// One start of all ranks of a launch, until none is left.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rank_keeper.h"
+#include "rank_process.h"
+
+namespace cli {
+
+struct LaunchRequest {
+  std::vector<std::string> program;  // and its arguments
+  int ranks = 1;
+  int port = 0;       // for the ranks to meet; 0: a free one
+  int restart = 0;    // starts before this one
+  double grace = 10;  // seconds from SIGTERM to SIGKILL
+};
+
+struct LaunchOutcome {
+  std::string failure;  // of the rank that failed first: "rank 2 ended with status 3"; empty: all are done
+  int exit_status = 0;  // that goes with it, kRefused or kFailed
+  int signal = 0;       // that the launcher was ended by, 0: none
+};
+
+class RankLaunch {
+ public:
+  RankLaunch(const LaunchRequest& request, Console& console, SignalQueue& signals);
+  /// Returns when all ranks have ended, what they have started too, and their output is written. When one fails, the others get SIGTERM.
+  LaunchOutcome run();
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr Time kNever = Time::max();
+  struct Rank {
+    explicit Rank(std::unique_ptr<RankProcess> started) : process(std::move(started)) {}
+    std::unique_ptr<RankProcess> process;  // none: it is gone
+    Time kill_at = kNever, give_up_at = kNever;
+  };
+
+  bool is_over() const;
+  int wait_limit() const;  // for poll
+  void wait();
+  void take_signals();
+  void reap();
+  void end(size_t rank, int wait_status);
+  void fail(const std::string& reason, int exit_status);
+  void keep_deadlines();
+
+  Console& console_;
+  SignalQueue& signals_;
+  std::chrono::steady_clock::duration grace_;
+  RankKeeper keeper_;
+  std::vector<Rank> ranks_;
+  LaunchOutcome outcome_;
+};
+
+}  // namespace cli
