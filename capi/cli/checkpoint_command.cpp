@@ -25,7 +25,7 @@ void inspect(const CheckpointRequest& o) {
     print_checkpoint(manifest);
 }
 
-/// Of one: {"name", "bytes" of its files, "problems"}.
+/// Of one: {"name", "bytes" of its files, 0 where it is not whole, "problems"}.
 Json verify_one(const CheckpointFolder& folder, const CheckpointFolder::Entry& entry) {
   Json result = {{"name", entry.name}, {"bytes", 0}, {"problems", Json::array()}};
   if (!entry.problem.empty()) {
@@ -35,6 +35,7 @@ Json verify_one(const CheckpointFolder& folder, const CheckpointFolder::Entry& e
   const char* json = nullptr;
   check_folder(st_checkpoint_verify(folder.handle(), folder.key(entry.name), &json));
   result["problems"] = Json::parse(json)["problems"];
+  if (!result["problems"].empty()) return result;
   int64_t bytes = 0;
   const Json manifest = folder.manifest(entry.name);
   for (const Json& file : manifest["files"]) bytes += file["bytes"].get<int64_t>();

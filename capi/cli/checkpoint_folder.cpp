@@ -2,13 +2,26 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <string_view>
 
 namespace cli {
+namespace {
+
+/// Is it a checkpoint's own files that the last call could not read? The disk that an export goes to may fail, too.
+bool is_damage(st_status status, const std::string& folder) {
+  if (status != ST_IO) return status == ST_CORRUPT;
+  st_error_info info;
+  ask(st_error_info_init(&info, sizeof info));
+  ask(st_last_error_info(&info));
+  return info.file != nullptr && std::string_view(info.file).starts_with(folder + "/");
+}
+
+}  // namespace
 
 void check_folder(st_status status) {
   if (status == ST_OK) return;
-  const bool is_request = status == ST_NOT_FOUND || status == ST_INVALID_ARGUMENT || status == ST_UNSUPPORTED || status == ST_UNAVAILABLE;
-  throw Failure(is_request ? kRefused : kFailed, st_last_error());
+  const bool is_failure = status == ST_CORRUPT || status == ST_IO || status == ST_INTERNAL;
+  throw Failure(is_failure ? kFailed : kRefused, st_last_error());
 }
 
 CheckpointFolder::CheckpointFolder(const std::string& path) : path_(path), context_(make<Context>(st_context_create, nullptr)) {
@@ -16,7 +29,7 @@ CheckpointFolder::CheckpointFolder(const std::string& path) : path_(path), conte
   const std::filesystem::file_status found = std::filesystem::status(path, unknown);
   if (std::filesystem::exists(found) && !std::filesystem::is_directory(found))
     refuse("checkpoint: ", path, " is no folder; name a run's folder, or one checkpoint");
-  is_one_ = std::filesystem::exists(std::filesystem::path(path) / "manifest.json", unknown);
+  is_one_ = std::filesystem::exists(std::filesystem::symlink_status(std::filesystem::path(path) / "manifest.json", unknown));
   st_checkpoint_options options;
   ask(st_checkpoint_options_init(&options, sizeof options));
   options.read_only = 1;
@@ -41,7 +54,7 @@ std::string CheckpointFolder::newest(const std::function<st_status(const char* n
     if (is_one_ && !entry.problem.empty()) throw Failure(kFailed, "checkpoint: " + path_ + ": " + entry.problem);
     const st_status status = entry.problem.empty() ? call(key(entry.name)) : ST_CORRUPT;
     if (status == ST_OK) return entry.name;
-    if (is_one_ || status != ST_CORRUPT) check_folder(status);
+    if (is_one_ || !is_damage(status, path_ + "/" + entry.name)) check_folder(status);
     std::fprintf(stderr, "passed over %s: %s\n", entry.name.c_str(), entry.problem.empty() ? st_last_error() : entry.problem.c_str());
   }
   throw Failure(kFailed, "checkpoint: none of those in " + path_ + " is whole");

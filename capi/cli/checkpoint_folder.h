@@ -11,7 +11,8 @@
 
 namespace cli {
 
-/// What the folder's files say is wrong ends with 3, what the request says with 2.
+/// Of a call about checkpoints. Files that are not whole, and a disk that fails, are nobody's request: 3. Everything else is, a folder that
+/// another process saves to as well: 2.
 void check_folder(st_status status);
 
 class CheckpointFolder {
@@ -27,8 +28,8 @@ class CheckpointFolder {
   };
   /// Newest first. Throws Failure(kRefused) where there is none.
   std::vector<Entry> entries() const;
-  /// The newest for which `call` is ST_OK; those for which it is ST_CORRUPT are passed over, and stderr says why. Throws Failure: whatever
-  /// else it is, and where there is no such one.
+  /// The newest for which `call` is ST_OK; those whose files are damaged or cannot be read are passed over, and stderr says why. Throws
+  /// Failure: whatever else it is, and where there is no such one.
   std::string newest(const std::function<st_status(const char* name)>& call) const;
   /// What the calls take for an entry's name.
   const char* key(const std::string& name) const { return is_one_ ? nullptr : name.c_str(); }

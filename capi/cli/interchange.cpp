@@ -69,7 +69,9 @@ void save(const std::string& folder, int64_t step, const std::vector<StoredTenso
   st_checkpoint_options options;
   ask(st_checkpoint_options_init(&options, sizeof options));
   options.keep_last = 0;  // an import removes nothing
-  const Checkpoint checkpoint = make<Checkpoint>(st_checkpoint_create, context.get(), folder.c_str(), &options);
+  st_checkpoint* made = nullptr;
+  check_folder(st_checkpoint_create(context.get(), folder.c_str(), &options, &made));
+  const Checkpoint checkpoint(made);
   std::vector<st_named_view> views;
   for (const StoredTensor& tensor : tensors) views.push_back({tensor.name.c_str(), tensor.view()});
   check_folder(st_checkpoint_save(checkpoint.get(), step, std::ssize(views), views.data(), metadata.dump().c_str(), nullptr));

@@ -2,17 +2,12 @@
 
 #include <cstdio>
 
+#include "checkpoint_folder.h"
 #include "seconds_now.h"
 #include "stop_signal.h"
 
 namespace cli {
 namespace {
-
-/// Files that are not whole are nobody's request: 3. Everything else is, a folder that another process saves to as well.
-void need(st_status status) {
-  if (status != ST_OK)
-    throw Failure(status == ST_CORRUPT || status == ST_IO || status == ST_INTERNAL ? kFailed : kRefused, st_last_error());
-}
 
 st_load_report load_report() {
   st_load_report report;
@@ -34,10 +29,10 @@ RunCheckpoints::RunCheckpoints(st_context* context, const CheckpointOptions& opt
   chosen.keep_best = options.keep_best;
   if (options.keep_best > 0) chosen.best = "validation_loss";
   st_checkpoint* made = nullptr;
-  need(st_checkpoint_create(context, options.folder.c_str(), &chosen, &made));
+  check_folder(st_checkpoint_create(context, options.folder.c_str(), &chosen, &made));
   checkpoint_.reset(made);
   const char* list = nullptr;
-  need(st_checkpoint_list(made, &list));
+  check_folder(st_checkpoint_list(made, &list));
   const Json entries = Json::parse(list);
   for (const Json& entry : entries)
     if (entry["problem"].is_null()) readable_.push_back(entry["name"].get<std::string>());
@@ -49,7 +44,7 @@ RunCheckpoints::RunCheckpoints(st_context* context, const CheckpointOptions& opt
 void RunCheckpoints::keep_batch(st_recipe* recipe) const {
   if (readable_.empty()) return;
   const char* manifest = nullptr;
-  need(st_checkpoint_inspect(checkpoint_.get(), readable_.front().c_str(), &manifest));
+  check_folder(st_checkpoint_inspect(checkpoint_.get(), readable_.front().c_str(), &manifest));
   const Json saved = Json::parse(manifest);
   for (const char* key : {"batch", "accumulate", "micro_batches", "global_batch"})
     if (saved["recipe"].contains(key)) {
@@ -63,7 +58,7 @@ Json RunCheckpoints::resume(st_trainer* trainer) {
   st_load_report report = load_report();
   const st_status status = st_trainer_resume(trainer, checkpoint_.get(), nullptr, nullptr, &report);
   if (status == ST_NOT_FOUND && readable_.empty()) return Json::object();
-  need(status);
+  check_folder(status);
   print_each("passed over", report.skipped_count, report.skipped);
   std::printf("resumed          %s/%s\n", options_.folder.c_str(), report.name);
   print_each("changed", report.changed_count, report.changed);

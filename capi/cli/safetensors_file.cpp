@@ -1,6 +1,7 @@
 #include "safetensors_file.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "new_file.h"
@@ -8,6 +9,8 @@
 
 namespace cli {
 namespace {
+
+using Header = nlohmann::json;  // not the program's own, which keeps the order of keys and looks for one key among all
 
 struct DtypeWord {
   st_dtype dtype;
@@ -21,17 +24,17 @@ constexpr uint64_t kMostHeaderBytes = 100'000'000;  // the format's own limit
 const DtypeWord& row_of(st_dtype dtype) { return *std::ranges::find(kDtypeWords, dtype, &DtypeWord::dtype); }
 
 /// A list of whole numbers from 0, or nothing.
-bool read_numbers(const Json& record, const char* key, size_t most, std::vector<int64_t>& out) {
+bool read_numbers(const Header& record, const char* key, size_t most, std::vector<int64_t>& out) {
   const auto found = record.find(key);
   if (found == record.end() || !found->is_array() || found->size() > most) return false;
-  for (const Json& item : *found) {
+  for (const Header& item : *found) {
     if (!item.is_number_unsigned() || item.get<uint64_t>() > INT64_MAX) return false;
     out.push_back(item.get<int64_t>());
   }
   return true;
 }
 
-StoredTensor read_tensor(const std::string& name, const Json& record, std::string_view data, const std::string& path) {
+StoredTensor read_tensor(const std::string& name, const Header& record, std::string_view data, const std::string& path) {
   StoredTensor tensor;
   tensor.name = name;
   std::vector<int64_t> range;
@@ -53,7 +56,27 @@ StoredTensor read_tensor(const std::string& name, const Json& record, std::strin
   return tensor;
 }
 
-/// One behind the other, without gaps. (Of two equal keys nlohmann keeps one: a name that is there twice leaves a gap.)
+/// Of two equal keys nlohmann would keep one; and what is nested deeper than a record's lists is not kept, so that a hostile header takes
+/// no memory that a right one would not.
+Header parse_header(std::string_view text, const std::string& path) {
+  std::set<std::string> names, keys;  // of the tensors; of the record that is open
+  std::string name;
+  const auto look = [&](int depth, Header::parse_event_t event, const Header& value) {
+    if (event == Header::parse_event_t::object_start && depth == 1) keys.clear();
+    if (event == Header::parse_event_t::key && depth == 1) {
+      name = value.get<std::string>();
+      if (!names.insert(name).second) refuse(path, ": ", name, " is in its header twice");
+    }
+    if (event == Header::parse_event_t::key && depth == 2 && !keys.insert(value.get<std::string>()).second)
+      refuse(path, ": ", name, ": its row of the header has ", value.get<std::string>(), " twice");
+    return depth <= 4;
+  };
+  Header header = Header::parse(text, look, false);
+  if (!header.is_object()) refuse(path, ": its header is no JSON object: not a safetensors file");
+  return header;
+}
+
+/// One behind the other, without gaps.
 void check_tiling(std::vector<StoredTensor> tensors, std::string_view data, const std::string& path) {
   std::ranges::sort(tensors, {}, [](const StoredTensor& t) { return std::pair(t.bytes.data(), t.bytes.size()); });
   const char* end = data.data();
@@ -75,10 +98,7 @@ std::vector<StoredTensor> read_safetensors(const MappedFile& file) {
   for (size_t i = std::min<size_t>(8, bytes.size()); i-- > 0;) size = size << 8 | static_cast<unsigned char>(bytes[i]);
   if (bytes.size() < 8 || size > bytes.size() - 8 || size > kMostHeaderBytes || bytes[8] != '{')
     refuse(file.path(), " is no safetensors file, or cut short");
-  // What is nested deeper than a record's lists is not kept, so that a hostile header takes no memory that a right one would not.
-  const auto is_shallow = [](int depth, Json::parse_event_t, const Json&) { return depth <= 4; };
-  const Json header = Json::parse(bytes.substr(8, size), is_shallow, false);
-  if (!header.is_object()) refuse(file.path(), ": its header is no JSON object: not a safetensors file");
+  const Header header = parse_header(bytes.substr(8, size), file.path());
   std::vector<StoredTensor> tensors;
   for (const auto& [name, record] : header.items())
     if (name != "__metadata__") tensors.push_back(read_tensor(name, record, bytes.substr(8 + size), file.path()));

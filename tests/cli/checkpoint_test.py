@@ -120,6 +120,15 @@ class Looks(CheckpointTest):
         os.truncate(folder / "step-00000002" / "manifest.json", 100)
         self.refused(3, ["manifest.json", "cut short"], "inspect", folder / "step-00000002")
 
+    def test_verify_goes_on_behind_files_that_are_missing_or_cut(self):
+        folder = self.path("run")
+        for step in (1, 2, 3):
+            self.imported("run", None, "--step", step)
+        (folder / "step-00000003" / "tensors.safetensors").unlink()
+        os.truncate(folder / "step-00000002" / "tensors.safetensors", 100)
+        self.assertRegex(self.refused(3, ["2 of 3"], "verify", folder).stdout,
+                         r"\Astep-00000003: .*is missing.*\nstep-00000002: .*bytes.*\nstep-00000001: whole, .*\n\Z")
+
     def test_reshard_keeps_the_hash(self):
         folder = self.imported()
         for shards in (3, 8, 0):
@@ -182,12 +191,62 @@ class BadRequests(CheckpointTest):
             (["a", "overflows"], headed('{"a":' + row % ("4294967296,4294967296", 0, 0) + "}")),
             (["a", "needs 8 bytes"], headed('{"a":' + row % ("2", 0, 4) + "}", b"1234")),
             (["b", "does not begin"], headed('{"a":' + row % ("1", 0, 4) + ',"b":' + row % ("1", 2, 6) + "}", b"123456")),
+            (["a", "in its header twice"], headed('{"a":' + row % ("1", 0, 4) + ',"a":' + row % ("1", 0, 4) + "}", b"1234")),
+            (["a", "dtype twice"], headed('{"a":' + (row % ("1", 0, 4)).replace("{", '{"dtype":"I32",') + "}", b"1234")),
             (["a", "row of the header"], headed('{"a":' + row % ("-1", 0, 4) + "}", b"1234")),
             (["a", "F8"], headed('{"a":' + (row % ("4", 0, 4)).replace("F32", "F8") + "}", b"1234")),
         ]:
             with self.subTest(words):
                 self.refused(2, words, "import", self.file("bad.safetensors", data), self.path("x"))
         self.assertFalse(self.path("x").exists(), "nothing is made of a bad file")
+
+
+class Strangers(CheckpointTest):
+    """What stands where a file or a folder belongs is named, and nothing waits for it."""
+
+    MAKERS = {"a pipe": os.mkfifo, "a folder": os.mkdir, "a link to nowhere, which is not there": lambda path: os.symlink("nowhere", path)}
+
+    def training(self, folder):
+        return run("train", "--data", self.text, *TINY, "--steps", 2, "--checkpoint", folder)
+
+    def test_in_place_of_a_runs_lock(self):
+        source = self.file("a.safetensors", GPT2.read_bytes())
+        for what, make in self.MAKERS.items():
+            with self.subTest(what):
+                folder = self.path("run " + what)
+                folder.mkdir()
+                make(folder / "lock")
+                refusal = self.refused(2, [f"{folder}/lock", what, "belongs", "remove"], "import", source, folder).stderr
+                done = self.training(folder)
+                self.assertEqual((done.returncode, done.stderr), (2, refusal))
+                self.assertEqual([path.name for path in folder.iterdir()], ["lock"])
+
+    def test_in_place_of_a_runs_folder(self):
+        folder = self.path("run")
+        folder.symlink_to("nowhere")
+        words = [str(folder), "a link to nowhere, which is not there", "belongs"]
+        refusal = self.refused(2, words, "import", GPT2, folder).stderr
+        done = self.training(folder)
+        self.assertEqual((done.returncode, done.stderr), (2, refusal))
+        self.refused(2, words, "verify", folder)
+        self.refused(2, words, "reshard", self.imported("other"), folder)
+
+    def test_in_place_of_a_checkpoints_files(self):
+        for name in ("manifest.json", "tensors.safetensors"):
+            for what, make in self.MAKERS.items():
+                with self.subTest(name=name, what=what):
+                    folder = self.path(f"{name} {what}")
+                    self.imported(folder.name, None, "--step", 1)
+                    older = self.done("hash", folder)
+                    self.imported(folder.name, {"a": numpy.ones(5, "f4")}, "--step", 2)
+                    file = folder / "step-00000002" / name
+                    file.unlink()
+                    make(file)
+                    self.assertRegex(self.refused(3, ["1 of 2"], "verify", folder).stdout, rf"step-00000002: .*{name}.* {what}.* belongs.*put the file back")
+                    done = run("checkpoint", "hash", folder)
+                    self.assertEqual((done.returncode, done.stdout), (0, older))
+                    self.assertRegex(done.stderr, rf"passed over step-00000002: .*{name}.* {what}")
+                    self.refused(3, [name, what], "hash", folder / "step-00000002")
 
 
 class Safetensors(CheckpointTest):
