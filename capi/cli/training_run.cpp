@@ -210,7 +210,7 @@ class TrainingRun {
     Json facts = parts_.facts;
     facts["title"] = parts_.title;
     const std::string resumed =
-        resumed_at_ == 0 ? "" : "; resumed after step " + std::to_string(resumed_at_) + ", from where the curves begin";
+        resumed_at_ == 0 ? "" : "; resumed after step " + std::to_string(resumed_at_) + ", validation and duration since then";
     facts["subtitle"] = parts_.subtitle + resumed + (ended_.empty() ? "" : "; " + ended_);
     if (!std::isnan(bigram)) facts["bigram_loss"] = bigram;
     if (!sample.empty()) {

@@ -28,6 +28,7 @@
 #include "train/norm_clip.h"
 #include "train/predictor.h"
 #include "train/recipe.h"
+#include "train/step_history.h"
 #include "train/trainer.h"
 #include "usual_operands.h"
 
@@ -103,11 +104,10 @@ struct TrainerObject final : Object, Trimmable {
   std::shared_ptr<ModelObject> model;
   std::unique_ptr<Trainer> trainer;
   std::unique_ptr<MetricsLog> log;
-  bool is_logged = false;         // the last step, before its save
-  std::exception_ptr log_error;   // of that
-  std::vector<HostView> views;    // of the step's batch; kept so that a step allocates nothing
-  std::vector<StepReport> steps;  // for the report page: every stride-th, and the first
-  int64_t stride = 1;
+  bool is_logged = false;        // the last step, before its save
+  std::exception_ptr log_error;  // of that
+  std::vector<HostView> views;   // of the step's batch; kept so that a step allocates nothing
+  StepHistory history;           // for the report page
   std::vector<std::pair<int64_t, double>> evaluations;
   std::pair<int64_t, double> average_loss = {-1, 0};  // of the last evaluation of the average, after so many steps
   std::atomic<bool> stop{false};

@@ -80,7 +80,7 @@ std::string recompute_json(const RecomputeRecord& record) {
 RunSummary summary_of(const TrainerObject& t, std::string_view facts) {
   RunSummary run;
   run.title = "Training run";
-  run.steps = t.steps;
+  run.steps = t.history.steps();
   for (const auto& [step, loss] : t.evaluations) run.validation.push_back({step, loss});
   const MemoryLayout& memory = t.trainer->plan().memory;
   for (int32_t a = 0; a < kArenas; ++a)

@@ -20,7 +20,7 @@ namespace {
 
 /// What the page and the next report show of steps that did not happen on the way here.
 void forget_after(TrainerObject& t, int64_t step) {
-  std::erase_if(t.steps, [&](const StepReport& report) { return report.step > step; });
+  t.history.forget_after(step);
   std::erase_if(t.evaluations, [&](const auto& evaluation) { return evaluation.first > step; });
   if (t.average_loss.first > step) t.average_loss = {-1, 0};
 }

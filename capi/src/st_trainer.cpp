@@ -106,7 +106,6 @@ st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, s
     if (chosen.batch > 0) require_countable(*object->model->model, chosen);
     chosen = with_batch_decided(*object->model->model, std::move(chosen), {});
     require_countable(*object->model->model, chosen);
-    object->steps.reserve(kKeptSteps);
     object->trainer = std::make_unique<Trainer>(object->model->model, chosen, rows);
     object->started = os::seconds();
     object->model->model->context().on_trim(object);
@@ -211,7 +210,10 @@ st_status st_trainer_log(st_trainer* trainer, const char* path) {
     const auto t = find(trainer);  // before the file: opening it starts it anew
     const std::string file = text_given(path, "st_trainer_log: path");
     t->is_logged = false;  // on_step may begin one with the step that it is told of
-    t->log = t->trainer->has_resumed() ? std::make_unique<MetricsLog>(file, t->trainer->steps()) : std::make_unique<MetricsLog>(file);
+    if (t->trainer->has_resumed())
+      t->log = std::make_unique<MetricsLog>(file, t->trainer->steps(), [&](std::string_view kept) { t->history.add_earlier(kept); });
+    else
+      t->log = std::make_unique<MetricsLog>(file);
   });
 }
 

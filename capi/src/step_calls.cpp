@@ -1,20 +1,9 @@
 #include "step_calls.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace st::capi {
 namespace {
-
-/// A long run keeps every second, fourth, ... report, so that history costs a fixed amount of memory and a step allocates nothing.
-void keep(TrainerObject& t, const StepReport& report) {
-  const auto is_kept = [&](const StepReport& r) { return r.step == 1 || r.step % t.stride == 0; };
-  if (t.steps.size() == kKeptSteps) {
-    t.stride *= 2;
-    std::erase_if(t.steps, [&](const StepReport& r) { return !is_kept(r); });
-  }
-  if (is_kept(report)) t.steps.push_back(report);
-}
 
 void write_line(TrainerObject& t, const StepReport& report) {
   if (!t.log) return;
@@ -59,7 +48,7 @@ void give_report(const TrainerObject& t, st_step_report* theirs, const StepRepor
 const Logger& logger(const TrainerObject& t) { return t.model->model->context().options().log; }
 
 void note(TrainerObject& t, const StepReport& report) {
-  keep(t, report);
+  t.history.add(report);
   if (report.skipped) logger(t).warning("trainer", "step ", report.step, " was skipped: its gradient is not finite");
 }
 

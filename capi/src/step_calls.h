@@ -13,9 +13,6 @@ namespace st::capi {
 template <>
 inline constexpr uint32_t kFirstSize<st_step_report> = offsetof(st_step_report, save_error);
 
-constexpr size_t kKeptSteps =
-    512;  // reports that a trainer keeps for its page: a chart shows no more, and they are not of the host's memory
-
 void give_report(const TrainerObject& trainer, st_step_report* theirs, const StepReport& report);
 const Logger& logger(const TrainerObject& trainer);
 

@@ -7,22 +7,13 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/os.h"
 
 namespace st {
 namespace {
 
 constexpr std::string_view kStepKey = "{\"step\":";  // log_line() puts it first
-
-/// The step of a line of ours; nothing for other kinds.
-std::optional<int64_t> step_of(std::string_view line) {
-  if (!line.starts_with(kStepKey)) return std::nullopt;
-  int64_t step = 0;
-  const char* begin = line.data() + kStepKey.size();
-  const auto [end, error] = std::from_chars(begin, line.data() + line.size(), step);
-  if (error != std::errc() || end == begin) return std::nullopt;
-  return step;
-}
 
 [[noreturn]] void fail_io(const std::string& path, const char* verb) {
   Error error(Code::io, text("log: cannot ", verb, " ", path, ": ", std::strerror(errno)));
@@ -57,7 +48,7 @@ const std::string& log_line(JsonLine& line, std::string_view state, double valid
 
 MetricsLog::MetricsLog(const std::string& path) : path_(path) { open("wb"); }
 
-MetricsLog::MetricsLog(const std::string& path, int64_t resumed) : path_(path) {
+MetricsLog::MetricsLog(const std::string& path, int64_t resumed, const std::function<void(std::string_view kept)>& see) : path_(path) {
   if (exists(path)) {
     std::string kept;
     {
@@ -66,6 +57,7 @@ MetricsLog::MetricsLog(const std::string& path, int64_t resumed) : path_(path) {
       kept = log_until({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, resumed);
     }
     os::write_file_atomically(path, [&](const auto& write) { write(std::as_bytes(std::span(kept))); });
+    if (see) see(kept);
   }
   open("ab");
 }
@@ -81,12 +73,51 @@ void MetricsLog::append(std::string_view json) {
   if (!written || std::fflush(file_.get()) != 0) fail_io(path_, "write to");
 }
 
+std::optional<int64_t> step_of_line(std::string_view line) {
+  if (!line.starts_with(kStepKey)) return std::nullopt;
+  int64_t step = 0;
+  const char* begin = line.data() + kStepKey.size();
+  const auto [end, error] = std::from_chars(begin, line.data() + line.size(), step);
+  if (error != std::errc() || end == begin) return std::nullopt;
+  return step;
+}
+
+std::optional<StepReport> report_of_line(std::string_view line) {
+  const auto step = step_of_line(line);
+  if (!step) return std::nullopt;
+  try {
+    const Json object = parse_json(line, "log");
+    const auto real = [&](const char* key) {
+      const Json* value = object.find(key);
+      return value != nullptr && value->is_number() ? value->number() : std::numeric_limits<double>::quiet_NaN();
+    };
+    const auto whole = [&](const char* key) {
+      const Json* value = object.find(key);
+      return value != nullptr && value->is(Json::Kind::whole) ? value->whole() : 0;
+    };
+    const Json* skipped = object.find("skipped");
+    return StepReport{.step = *step,
+                      .loss = real("loss"),
+                      .lr = real("lr"),
+                      .grad_norm = real("grad_norm"),
+                      .loss_scale = real("loss_scale"),
+                      .skipped = skipped != nullptr && skipped->is(Json::Kind::boolean) && skipped->boolean(),
+                      .tokens = whole("tokens"),
+                      .tokens_per_second = real("tokens_per_second"),
+                      .milliseconds = real("milliseconds"),
+                      .memory_bytes = whole("memory_bytes"),
+                      .gradient_noise_scale = real("gradient_noise_scale")};
+  } catch (const Error&) {
+    return std::nullopt;  // torn, or another program's
+  }
+}
+
 std::string_view log_until(std::string_view log, int64_t step) {
   size_t kept = 0;
   for (size_t begin = 0; begin < log.size();) {
     const size_t end = log.find('\n', begin);
     if (end == std::string_view::npos) break;
-    if (const auto at = step_of(log.substr(begin, end - begin))) {
+    if (const auto at = step_of_line(log.substr(begin, end - begin))) {
       if (*at > step) break;
       kept = end + 1;
     }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -41,9 +42,9 @@ class MetricsLog {
  public:
   /// Starts the file anew. Throws io with path and reason.
   explicit MetricsLog(const std::string& path);
-  /// Goes on after step `resumed`: keeps the lines up to the one of that step and drops the others, a torn one too. A file that is not
-  /// there is started.
-  MetricsLog(const std::string& path, int64_t resumed);
+  /// Goes on after step `resumed`: keeps the lines up to the one of that step, which `see` is shown, and drops the others, a torn one too.
+  /// A file that is not there is started.
+  MetricsLog(const std::string& path, int64_t resumed, const std::function<void(std::string_view kept)>& see = {});
 
   void write(const StepReport& report) { append(log_line(line_, report)); }
   void finish(std::string_view state, double validation_loss, std::optional<double> average_loss = std::nullopt) {
@@ -62,6 +63,10 @@ class MetricsLog {
   std::unique_ptr<std::FILE, Close> file_;
   JsonLine line_;
 };
+
+/// What a line of log_line() tells; nothing of a line of another kind. NaN for null and for what is not in it.
+std::optional<int64_t> step_of_line(std::string_view line);
+std::optional<StepReport> report_of_line(std::string_view line);
 
 /// The part of a log that ends with the line of the last step <= `step`. What follows (later steps, a run's last line, a torn line) is not
 /// in it.

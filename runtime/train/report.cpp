@@ -123,7 +123,9 @@ std::string loss_figure(const RunSummary& run) {
   for (const StepReport& step : run.steps)
     if (step.skipped) skipped.push_back({static_cast<double>(step.step), 0});
   for (const ChartPoint& point : thin(skipped, kBuckets / 2)) chart.marks.push_back(point.x);
-  const std::string note = skipped.empty() ? "" : text(skipped.size(), skipped.size() == 1 ? " step" : " steps", " skipped (red ticks)");
+  std::string note = run.steps.front().step == 1 ? "" : text("from step ", run.steps.front().step, " on");
+  if (!skipped.empty())
+    note += text(note.empty() ? "" : ", ", skipped.size(), skipped.size() == 1 ? " step" : " steps", " skipped (red ticks)");
   return figure("Loss", note, chart, true);
 }
 

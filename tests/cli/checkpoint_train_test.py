@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from command_line import PROGRAM, TINY, CommandLineTest, log_lines, run
+from command_line import PROGRAM, ROOT, TINY, CommandLineTest, log_lines, run
 
 TIMES = {"tokens_per_second", "milliseconds", "memory_bytes"}
 STEPS = 100
@@ -209,6 +209,9 @@ class CheckpointTrain(CommandLineTest):
         done = run(*self.arguments("--resume"))
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn(str(process.pid), done.stderr)
+        weights = ROOT / "tests/conformance/fixtures/gpt2/model.safetensors"
+        imported = run("checkpoint", "import", weights, self.saves)
+        self.assertEqual((imported.returncode, imported.stderr), (2, done.stderr))
         process.kill()
         process.communicate()
 
@@ -221,11 +224,26 @@ class CheckpointTrain(CommandLineTest):
             self.assertNotIn("resumed", self.ends_well("--resume", steps=6))
             self.assertEqual(digits(log_lines(self.log)), digits(wanted))
 
-    def test_the_report_says_that_it_shows_the_rest(self):
-        self.ends_well(steps=5)
+    def test_the_report_shows_the_steps_before_too_where_the_log_has_them(self):
         report = self.folder / "report.html"
-        self.ends_well("--resume", "--report", report, steps=10)
-        self.assertIn("resumed after step 5", report.read_text())
+
+        def page(steps):
+            self.ends_well("--resume", "--report", report, steps=steps)
+            return report.read_text()
+
+        def axes(first, last):
+            return rf'data-axes="\S+ \S+ \S+ \S+ {first} {last} '
+
+        self.ends_well(steps=5)
+        whole = page(10)
+        self.assertRegex(whole, axes(1, 10))
+        self.assertIn("resumed after step 5", whole)
+        self.assertNotIn("from step", whole)
+        self.assertRegex(page(10), axes(1, 10), "of a run that was finished already, too")
+        self.log.unlink()
+        rest = page(15)
+        self.assertRegex(rest, axes(11, 15))
+        self.assertIn("from step 11 on", rest)
 
 
 if __name__ == "__main__":

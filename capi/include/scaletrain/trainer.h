@@ -132,7 +132,7 @@ ST_API st_status st_trainer_plan(st_trainer* trainer, const char** json);
 ST_API st_status st_trainer_explain(st_trainer* trainer, const char** text);
 
 /* From the next step on, one JSON object a step is appended to `path`, which is started anew; of a trainer that was resumed, what is there
- * up to its step stays, and only what is behind that line is dropped. */
+ * up to its step stays, and only what is behind that line is dropped. The steps that stay are shown in its report, too. */
 ST_API st_status st_trainer_log(st_trainer* trainer, const char* path);
 /* Writes the log's last line: state and validation loss (NaN: null), and with ema_decay also ema_val_loss, of an evaluate_average behind
  * the last step (else null). */

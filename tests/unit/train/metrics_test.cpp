@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "train/step_history.h"
 
 namespace st {
 namespace {
@@ -96,7 +97,9 @@ TEST(Metrics, AResumedRunDropsWhatCameAfterItsStep) {
     log.append("{\"step\":6,\"lo");  // as a disk that fills up leaves it
   }
   {
-    MetricsLog log(scratch.path, 3);
+    std::string seen;
+    MetricsLog log(scratch.path, 3, [&](std::string_view kept) { seen = kept; });
+    EXPECT_EQ(seen, scratch.text());
     EXPECT_EQ(scratch.text(), "{\"model\":\"gpt\"}\n" + line_of(1) + line_of(2) + line_of(3));
     log.write(report_of(4));
   }
@@ -120,6 +123,64 @@ TEST(Metrics, ALogIsCutAfterTheLastWholeStep) {
   EXPECT_EQ(log_until("", 5), "");
   EXPECT_EQ(log_until(log.substr(0, log.size() - 1), 2), line_of(1));  // torn
   EXPECT_EQ(log_until(line_of(1) + "{\"state\":\"x\"}\n", 1), line_of(1));
+}
+
+TEST(Metrics, ALineIsReadBack) {
+  JsonLine line;
+  const StepReport report{.step = 12,
+                          .loss = 3.25,
+                          .lr = 0.5,
+                          .grad_norm = 1.75,
+                          .loss_scale = 65536,
+                          .skipped = true,
+                          .tokens = 24576,
+                          .tokens_per_second = 9000,
+                          .milliseconds = 120,
+                          .memory_bytes = 123,
+                          .gradient_noise_scale = 8};
+  const std::string written = log_line(line, report);
+  const auto read = report_of_line(written);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(log_line(line, *read), written);
+  const auto skipped = report_of_line("{\"step\":7,\"loss\":null,\"loss_scale\":\"\"}\n");
+  ASSERT_TRUE(skipped.has_value());
+  EXPECT_EQ(skipped->step, 7);
+  EXPECT_TRUE(std::isnan(skipped->loss) && std::isnan(skipped->loss_scale) && std::isnan(skipped->lr));
+  for (const char* other : {"", "{}", "{\"state\":\"ab\"}", "{\"step\":6,\"lo", "{\"step\":}", "{\"step\":1} {", "[1]"})
+    EXPECT_FALSE(report_of_line(other).has_value()) << other;
+}
+
+TEST(StepHistory, OfALongRunKeepsSomeStepsOfAll) {
+  StepHistory history;
+  for (int64_t step = 1; step <= 100'000; ++step) history.add(report_of(step));
+  const std::vector<StepReport>& kept = history.steps();
+  EXPECT_GE(kept.size(), 256U);
+  EXPECT_LE(kept.size(), 512U);
+  EXPECT_EQ(kept.front().step, 1);
+  EXPECT_GT(kept.back().step, 99'000);
+  for (size_t i = 2; i < kept.size(); ++i) EXPECT_EQ(kept[i].step - kept[i - 1].step, kept[1].step);
+  history.forget_after(500);
+  EXPECT_LE(history.steps().back().step, 500);
+}
+
+TEST(StepHistory, BeginsWithWhatTheLogTells) {
+  StepHistory history;
+  for (int64_t step = 4; step <= 6; ++step) history.add(report_of(step));
+  std::string log = "{\"model\":\"gpt\"}\n" + line_of(1) + line_of(2) + line_of(2) + "{\"step\":3,\"lo\n";
+  for (int64_t step = 3; step <= 9; ++step) log += line_of(step);
+  history.add_earlier(log + "{\"step\":");
+  std::vector<int64_t> steps;
+  for (const StepReport& report : history.steps()) steps.push_back(report.step);
+  EXPECT_EQ(steps, (std::vector<int64_t>{1, 2, 4, 5, 6}));  // the line of 3 that comes first is torn
+
+  std::string long_log;
+  for (int64_t step = 1; step <= 5000; ++step) long_log += line_of(step);
+  StepHistory resumed;
+  resumed.add_earlier(long_log);
+  resumed.add(report_of(5008));
+  EXPECT_LE(resumed.steps().size(), 512U);
+  EXPECT_EQ(resumed.steps().front().step, 1);
+  EXPECT_EQ(resumed.steps().back().step, 5008);
 }
 
 TEST(Metrics, NameThePathThatCannotBeWritten) {

@@ -93,6 +93,9 @@ TEST(Report, ShowsARunWhateverHappenedToIt) {
   EXPECT_TRUE(contains(page, "not finite"));
   EXPECT_FALSE(contains(page, ">nan<"));
   EXPECT_FALSE(contains(page, "\"nan"));
+  EXPECT_FALSE(contains(page, "from step"));
+  run.steps.erase(run.steps.begin(), run.steps.begin() + 5);  // resumed, and its log is lost
+  EXPECT_TRUE(contains(html_report(run), "from step 6 on, 1 step skipped"));
 }
 
 TEST(LineChart, ThinningKeepsEveryPeak) {
