@@ -201,9 +201,9 @@ void Wire::wait(int other, Awaited awaited) {
     const bool has_left = transport_->has_left(other);
     const bool has_moved = transport_->progress();
     if (is_there(other, awaited)) return;
-    if (has_left) end_group({other, Code::rank_failed, "it has left the group"});
     if (has_moved && awaited == Awaited::reader) patience = {};
-    look_around(other, patience);
+    look_around(other, patience);  // before what follows: a rank that has left may have been told of another one's failure
+    if (has_left) end_group({other, Code::rank_failed, "it has left the group"});
     if (!has_moved) transport_->idle(std::min(kLook, options_.deadline / 4));
   }
 }

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "../base/allocations.h"
 #include "base/text.h"
 #include "comm/communicator.h"
 #include "comm/local/thread_group.h"
@@ -207,29 +208,30 @@ TEST_P(EveryGroup, ABarrierHoldsUntilAllHaveCome) {
 
 TEST_P(EveryGroup, TwoHundredCollectivesInAnyRhythm) {
   for (const int size : {2, 3, 5}) {
+    const auto ranks = drawn_by_ranks(size, DType::f32, 20000, 2);
+    const Bytes reduced = plainly_reduced(DType::f32, ReduceOp::sum, ranks);
     run(size, [&](Communicator& group) {
       std::mt19937 same(7), own(static_cast<uint32_t>(group.rank()));  // what is called; how long each takes before it
       for (int call = 0; call < 200; ++call) {
         if (own() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 300));
         const auto what = same() % 5;
-        const int64_t elements = static_cast<int64_t>(same() % (call % 20 == 0 ? 60000 : 600));
-        const auto seed = static_cast<uint32_t>(same() % 1000);
+        const auto elements = static_cast<int64_t>(same() % (call % 20 == 0 ? 20000 : 600));
         const int root = static_cast<int>(same() % static_cast<uint32_t>(size));
-        const auto ranks = drawn_by_ranks(size, DType::f32, elements, seed);
-        Bytes data = ranks[static_cast<size_t>(group.rank())];
+        const auto begin = [&](const Bytes& whole) { return part_of(whole, 0, elements * 4); };
+        Bytes data = begin(ranks[static_cast<size_t>(group.rank())]);
         if (what == 0) {
           group.broadcast(data.data(), elements, DType::f32, root);
-          ASSERT_EQ(data, ranks[static_cast<size_t>(root)]);
+          ASSERT_EQ(data, begin(ranks[static_cast<size_t>(root)]));
         } else if (what == 1) {
           group.barrier();
         } else if (what == 2 && root != 0) {
           if (group.rank() == 0) group.send(data.data(), elements, DType::f32, root);
           if (group.rank() != root) continue;
           group.receive(data.data(), elements, DType::f32, 0);
-          ASSERT_EQ(data, ranks[0]);
+          ASSERT_EQ(data, begin(ranks[0]));
         } else {
           group.all_reduce(data.data(), elements, DType::f32, ReduceOp::sum);
-          ASSERT_EQ(data, plainly_reduced(DType::f32, ReduceOp::sum, ranks)) << "call " << call;
+          ASSERT_EQ(data, begin(reduced)) << "call " << call;
         }
       }
     });
@@ -252,6 +254,29 @@ TEST_P(EveryGroup, CountsTheBytesOfItsElements) {
     EXPECT_EQ(sent([&] { group.all_reduce(data.data(), 10, DType::f32, ReduceOp::sum); }), 10 * 2 * 4);
     EXPECT_EQ(sent([&] { group.all_to_all(data.data(), std::vector<float>(300).data(), 300, DType::f32); }), 200 * 4);
     EXPECT_EQ(sent([&] { group.barrier(); }), 0);
+  });
+}
+
+TEST_P(EveryGroup, AllocatesNothingInACollectiveAfterTheFirst) {
+  run(2, [](Communicator& group) {
+    std::vector<float> data(100000), whole(200000);
+    const auto all = [&] {
+      for (const int64_t elements : {10, 100000}) {
+        group.all_reduce(data.data(), elements, DType::f32, ReduceOp::sum, "a label that is too long for a small string");
+        group.broadcast(data.data(), elements, DType::f32, 0);
+        group.all_gather(data.data(), whole.data(), 2 * elements, DType::f32);
+        group.all_to_all(whole.data(), data.data(), elements, DType::f32);
+        if (group.rank() == 0) group.send(data.data(), elements, DType::f32, 1);
+        if (group.rank() == 1) group.receive(data.data(), elements, DType::f32, 0);
+      }
+      group.barrier();
+    };
+    all();
+    group.barrier();
+    const int64_t before = allocations();
+    for (int round = 0; round < 10; ++round) all();
+    EXPECT_EQ(allocations() - before, 0);
+    group.barrier();  // the other rank's thread ends after this one has counted
   });
 }
 

@@ -1,0 +1,354 @@
+// How groups end: what each rank is told when one is missing, late, of another opinion, or gone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/os.h"
+#include "comm/communicator.h"
+#include "comm/local/thread_group.h"
+#include "every_group.h"
+
+namespace st {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::AssertionFailure;
+using testing::AssertionSuccess;
+
+void all_reduce(Communicator& group, int64_t elements = 4, DType dtype = DType::f32, ReduceOp op = ReduceOp::sum) {
+  std::vector<std::byte> data(static_cast<size_t>(elements * 8));
+  group.all_reduce(data.data(), elements, dtype, op, "bucket.3");
+}
+
+CommunicatorOptions with_deadline(double seconds) { return {.deadline = seconds, .is_cancelled = {}, .warn = {}, .chunk = 8192}; }
+
+/// An Error of that code that blames `rank` and says each of the words.
+testing::AssertionResult blames(const std::exception_ptr& outcome, Code code, int rank, const std::vector<std::string>& words = {}) {
+  if (!outcome) return AssertionFailure() << "it went well";
+  try {
+    std::rethrow_exception(outcome);
+  } catch (const Error& error) {
+    if (error.code() != code || error.place.rank != rank)
+      return AssertionFailure() << "code " << static_cast<int>(error.code()) << ", rank " << error.place.rank << ": " << error.what();
+    if (error.place.host.find(os::host_name()) == std::string::npos) return AssertionFailure() << "host is \"" << error.place.host << '"';
+    for (const auto& word : words)
+      if (error.message().find(word) == std::string::npos) return AssertionFailure() << '"' << word << "\" is not in: " << error.what();
+    return AssertionSuccess();
+  } catch (const std::exception& other) {
+    return AssertionFailure() << other.what();
+  }
+}
+
+TEST_P(EveryGroup, ShowsBothSidesWhereRanksCallDifferentThings) {
+  struct Difference {
+    std::function<void(Communicator&)> one;  // rank 1 calls it, the others the reduction of 4 f32
+    std::string its_text;
+  };
+  const std::array differences = {
+      Difference{[](Communicator& group) { group.barrier(); }, "barrier ("},
+      Difference{[](Communicator& group) { all_reduce(group, 5); }, "all_reduce (sum) of 5 f32 ("},
+      Difference{[](Communicator& group) { all_reduce(group, 50000); }, "all_reduce (sum) of 50000 f32 ("},
+      Difference{[](Communicator& group) { all_reduce(group, 4, DType::i32); }, "all_reduce (sum) of 4 i32 ("},
+      Difference{[](Communicator& group) { all_reduce(group, 4, DType::f32, ReduceOp::max); }, "all_reduce (max) of 4 f32 ("},
+  };
+  for (const auto& [one, its_text] : differences) {
+    const auto ends = outcomes(3, [&](Communicator& group) {
+      group.barrier();
+      if (group.rank() == 1) return one(group);
+      all_reduce(group);
+    });
+    for (const auto& end : ends) {
+      ASSERT_TRUE(end) << its_text;
+      try {
+        std::rethrow_exception(end);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::rank_mismatch) << error.what();
+        EXPECT_NE(error.message().find(its_text), std::string::npos) << error.what();
+        EXPECT_NE(error.message().find("all_reduce (sum) of 4 f32 ("), std::string::npos) << error.what();
+      }
+    }
+  }
+}
+
+TEST_P(EveryGroup, RefusesARootOfAnotherRankAndAnotherWayToCut) {
+  auto ends = outcomes(3, [](Communicator& group) {
+    std::array<float, 2> data = {};
+    group.broadcast(data.data(), 2, DType::f32, group.rank() == 2 ? 1 : 0);
+    group.barrier();
+  });
+  EXPECT_TRUE(ends[0] && ends[1] && ends[2]);
+  ends = outcomes(2, [](Communicator& group) {
+    std::array<float, 3> data = {};
+    const int64_t first = group.rank() == 0 ? 1 : 2;
+    const std::array<Communicator::Piece, 2> pieces = {{{data.data(), first}, {data.data() + first, 3 - first}}};
+    const std::array<Communicator::Pieces, 2> parts = {{{&pieces[0], 1}, {&pieces[1], 1}}};
+    group.gather_pieces(parts, DType::f32, "weights");
+  });
+  for (const auto& end : ends) {
+    ASSERT_TRUE(end);
+    EXPECT_TRUE(blames(end, Code::rank_mismatch, 0, {"they cut the elements in other ways"}) ||
+                blames(end, Code::rank_mismatch, 1, {"they cut the elements in other ways"}));
+  }
+}
+
+TEST_P(EveryGroup, ARankThatDoesNotComeIsNamedAtTheDeadline) {
+  // The rank that is waited for first is not the one that is late.
+  for (const int late : {0, 1, 3}) {
+    const double began = os::seconds();
+    const auto ends = outcomes(
+        4,
+        [&](Communicator& group) {
+          all_reduce(group, 50000);
+          if (group.rank() == late) std::this_thread::sleep_for(milliseconds(350));
+          all_reduce(group, 50000);
+        },
+        with_deadline(0.2));
+    for (const auto& end : ends)
+      EXPECT_TRUE(blames(end, Code::timeout, late, {"all_reduce (sum) of 50000 f32 (bucket.3, #2)", "0.2 s", "#1 all_reduce"}));
+    EXPECT_LT(os::seconds() - began, 5) << "a machine may be busy, but this is a hang";
+  }
+}
+
+TEST_P(EveryGroup, ASlowRankIsWarnedOfAndWaitedFor) {
+  std::mutex mutex;
+  std::vector<std::string> warnings;
+  CommunicatorOptions options = with_deadline(2);
+  options.warn = [&](const std::string& warning) {
+    const std::lock_guard lock(mutex);
+    warnings.push_back(warning);
+  };
+  run(
+      3,
+      [](Communicator& group) {
+        if (group.rank() == 2) std::this_thread::sleep_for(milliseconds(600));
+        all_reduce(group);
+      },
+      options);
+  ASSERT_GE(warnings.size(), 2U);
+  for (const auto& warning : warnings) EXPECT_NE(warning.find("for rank 2 ("), std::string::npos) << warning;
+}
+
+TEST_P(EveryGroup, ARankThatLeavesIsNamedByWhoWaitsForIt) {
+  const auto ends = outcomes(4, [](Communicator& group) {
+    all_reduce(group);
+    if (group.rank() == 2) throw std::runtime_error("its callback has thrown");
+    all_reduce(group);
+  });
+  for (const size_t rank : {0, 1, 3}) EXPECT_TRUE(blames(ends[rank], Code::rank_failed, 2, {"it has left the group"}));
+}
+
+TEST_P(EveryGroup, ARankThatLeavesInTheEndDoesNotDisturbTheOthers) {
+  run(4, [](Communicator& group) {
+    for (int round = 0; round < 5; ++round) all_reduce(group, 30000);
+    if (group.rank() == 1) return;
+    std::array<int64_t, 1> data = {group.rank()};
+    // It is not needed here any more.
+    if (group.rank() == 0) group.send(data.data(), 1, DType::i64, 2);
+    if (group.rank() == 2) group.receive(data.data(), 1, DType::i64, 0);
+    if (group.rank() == 2) group.send(data.data(), 1, DType::i64, 3);
+    if (group.rank() != 3) return;
+    std::this_thread::sleep_for(milliseconds(20));
+    group.receive(data.data(), 1, DType::i64, 2);
+    EXPECT_EQ(data[0], 0);
+  });
+}
+
+TEST_P(EveryGroup, AnAbortFromAnotherThreadEndsEveryWait) {
+  const auto ends = outcomes(3, [](Communicator& group) {
+    all_reduce(group);
+    if (group.rank() == 2) {  // never comes, until it is too late
+      while (true) {
+        std::this_thread::sleep_for(milliseconds(20));
+        all_reduce(group, 0);
+      }
+    }
+    std::thread other;
+    if (group.rank() == 1) {
+      other = std::thread([&] {
+        std::this_thread::sleep_for(milliseconds(5));
+        group.abort("the host says so");
+      });
+    }
+    struct Join {
+      std::thread& thread;
+      ~Join() {
+        if (thread.joinable()) thread.join();
+      }
+    } join{other};
+    group.receive(std::array<float, 1>().data(), 1, DType::f32, 2);
+  });
+  for (const auto& end : ends) EXPECT_TRUE(blames(end, Code::rank_failed, 1, {"it has aborted: the host says so"}));
+}
+
+TEST_P(EveryGroup, ACancelledWaitEndsTheGroup) {
+  // Only one of them is asked to stop.
+  std::atomic<bool> is_cancelled{false};
+  auto ends = GetParam().make(3);
+  std::vector<std::exception_ptr> outcomes(3);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        CommunicatorOptions options;
+        if (rank == 0) options.is_cancelled = [&] { return is_cancelled.load(); };
+        Communicator group(std::move(ends[static_cast<size_t>(rank)]), options);
+        group.barrier();
+        if (rank == 2) {
+          std::this_thread::sleep_for(milliseconds(10));
+          is_cancelled = true;
+          std::this_thread::sleep_for(milliseconds(100));
+        }
+        group.barrier();
+      } catch (...) {
+        outcomes[static_cast<size_t>(rank)] = std::current_exception();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  try {
+    ASSERT_TRUE(outcomes[0]);
+    std::rethrow_exception(outcomes[0]);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::cancelled);
+    EXPECT_EQ(error.place.collective, "barrier");
+  }
+  for (const size_t rank : {1, 2}) EXPECT_TRUE(blames(outcomes[rank], Code::rank_failed, 0, {"it has aborted: cancelled"}));
+}
+
+TEST_P(EveryGroup, LaterCallsThrowTheSameAgain) {
+  const auto ends = outcomes(
+      2,
+      [](Communicator& group) {
+        if (group.rank() == 1) return std::this_thread::sleep_for(milliseconds(100));
+        std::string first;
+        try {
+          all_reduce(group);
+        } catch (const Error& error) {
+          first = error.message();
+          EXPECT_EQ(error.place.collective, "all_reduce");
+          EXPECT_EQ(error.place.tensor, "bucket.3");
+        }
+        try {
+          group.barrier();
+          ADD_FAILURE() << "the group is over";
+        } catch (const Error& error) {
+          EXPECT_EQ(error.message(), first);
+          EXPECT_EQ(error.code(), Code::timeout);
+        }
+      },
+      with_deadline(0.03));
+  for (const auto& end : ends) EXPECT_FALSE(end);
+}
+
+TEST_P(EveryGroup, GroupsOfOneProcessAreIndependent) {
+  auto doomed_ends = GetParam().make(2), ends = GetParam().make(3);
+  auto doomed = std::thread([&] {
+    const auto its_ends = outcomes_of(std::move(doomed_ends), {}, [](Communicator& group) {
+      for (int round = 0;; ++round) {
+        all_reduce(group, 3000);
+        if (round == 5 && group.rank() == 1) group.abort("enough");
+      }
+    });
+    for (const auto& end : its_ends) EXPECT_TRUE(blames(end, Code::rank_failed, 1, {"enough"}));
+  });
+  const auto whole = outcomes_of(std::move(ends), {}, [](Communicator& group) {
+    for (int round = 0; round < 200; ++round) all_reduce(group, 3000);
+  });
+  doomed.join();
+  for (const auto& end : whole) EXPECT_FALSE(end);
+}
+
+TEST_P(EveryGroup, FreedMemoryIsNotReadAfterAnError) {
+  // The root's memory is gone as soon as its call has thrown, while the others are still copying it: for sanitizers.
+  for (int trial = 0; trial < 6; ++trial) {
+    const auto ends = outcomes(3, [&](Communicator& group) {
+      std::vector<uint8_t> data(size_t{2} << 20);
+      group.barrier();
+      if (group.rank() == 2) {
+        std::this_thread::sleep_for(std::chrono::microseconds(100 * trial));
+        return group.abort("now");
+      }
+      while (true) {
+        if (group.rank() == 0)
+          group.send(data.data(), std::ssize(data), DType::u8, 1);
+        else
+          group.receive(data.data(), std::ssize(data), DType::u8, 0);
+      }
+    });
+    for (const size_t rank : {0, 1}) EXPECT_TRUE(blames(ends[rank], Code::rank_failed, 2, {"now"}));
+  }
+}
+
+TEST_P(EveryGroup, WhatWasSentArrivesThoughItsSenderHasLeft) {
+  run(2, [](Communicator& group) {
+    std::array<int64_t, 3> data = {1, 2, 3};
+    if (group.rank() == 0) return group.send(data.data(), 3, DType::i64, 1);
+    data = {};
+    std::this_thread::sleep_for(milliseconds(20));
+    group.receive(data.data(), 3, DType::i64, 0);
+    EXPECT_EQ(data, (std::array<int64_t, 3>{1, 2, 3}));
+  });
+}
+
+TEST_P(EveryGroup, CallsThatCannotBeMadeLeaveTheGroupWhole) {
+  run(2, [](Communicator& group) {
+    std::array<float, 4> data = {};
+    const auto refused = [&](const std::string& why, const auto& call) {
+      try {
+        call();
+        ADD_FAILURE() << why << ": it was taken";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::invalid_argument);
+        EXPECT_NE(error.message().find(why), std::string::npos) << error.what();
+      }
+    };
+    refused("the data is null", [&] { group.all_reduce(nullptr, 4, DType::f32, ReduceOp::sum); });
+    refused("that is no number of elements", [&] { group.broadcast(data.data(), -1, DType::f32, 0); });
+    refused("booleans are not reduced", [&] { group.all_reduce(data.data(), 4, DType::boolean, ReduceOp::max); });
+    refused("integers have no mean", [&] { group.all_reduce(data.data(), 4, DType::i32, ReduceOp::mean); });
+    refused("no such op", [&] { group.all_reduce(data.data(), 4, DType::f32, static_cast<ReduceOp>(9)); });
+    refused("the group has 2 ranks", [&] { group.broadcast(data.data(), 4, DType::f32, 2); });
+    refused("it is rank ", [&] { group.send(data.data(), 4, DType::f32, group.rank()); });
+    refused("it is rank ", [&] { group.receive(data.data(), 4, DType::f32, -1); });
+    refused("3 f32: they do not make 2 equal parts", [&] { group.all_to_all(data.data(), data.data(), 3, DType::f32); });
+    all_reduce(group);
+  });
+}
+
+TEST_P(EveryGroup, TheRecorderShowsTheLastCollectives) {
+  run(2, [](Communicator& group) {
+    for (int i = 0; i < 100; ++i) group.barrier();
+    all_reduce(group, 8);
+    const std::string text = group.recorder().text();
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), FlightRecorder::kKept - 1);
+    EXPECT_NE(text.find("#101 all_reduce (sum) of 8 f32 bucket.3: 32 bytes in "), std::string::npos) << text;
+    EXPECT_EQ(text.find("#37 "), std::string::npos) << text;
+    const std::string json = group.recorder().json();
+    EXPECT_NE(
+        json.find(R"({"sequence":101,"collective":"all_reduce","op":"sum","dtype":"f32","elements":8,"label":"bucket.3","bytes":32,)"),
+        std::string::npos)
+        << json;
+  });
+}
+
+TEST(ThreadGroup, RefusesSizesThatAreNone) {
+  EXPECT_THROW(make_thread_group(0), Error);
+  EXPECT_THROW(make_thread_group(kMaxThreadRanks + 1), Error);
+}
+
+}  // namespace
+}  // namespace st

@@ -1,0 +1,130 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "comm/communicator.h"
+#include "every_group.h"
+#include "plain_reduction.h"
+
+namespace st {
+namespace {
+
+using Piece = Communicator::Piece;
+using Pieces = Communicator::Pieces;
+
+/// Cut as it comes, empty pieces among them.
+std::vector<Piece> cut(std::byte* data, int64_t elements, int64_t width, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<Piece> pieces;
+  for (int64_t done = 0; done < elements;) {
+    const int64_t count = std::min(elements - done, static_cast<int64_t>(random() % 3000));
+    pieces.push_back({data + done * width, count});
+    done += count;
+  }
+  return pieces;
+}
+
+/// A bucket whose shards are uneven: rank q owns lengths[q] elements, of all ranks' data in this order.
+struct Bucket {
+  Bucket(int size, int64_t elements, uint32_t seed) : lengths(static_cast<size_t>(size)) {
+    std::mt19937 random(seed);
+    for (int64_t left = elements; left > 0; --left) ++lengths[random() % lengths.size()];
+    if (size > 2) lengths[1] += std::exchange(lengths[2], 0);  // a rank may own nothing
+  }
+  int64_t begin(int rank) const { return std::accumulate(lengths.begin(), lengths.begin() + rank, int64_t{0}); }
+  int64_t length(int rank) const { return lengths[static_cast<size_t>(rank)]; }
+
+  std::vector<int64_t> lengths;
+};
+
+struct Parts {
+  Parts(const Bucket& bucket, std::byte* data, int64_t width, uint32_t seed) {
+    for (int q = 0; q < std::ssize(bucket.lengths); ++q)
+      pieces.push_back(cut(data + bucket.begin(q) * width, bucket.length(q), width, seed + static_cast<uint32_t>(q)));
+    views.assign(pieces.begin(), pieces.end());
+  }
+  std::vector<std::vector<Piece>> pieces;
+  std::vector<Pieces> views;
+};
+
+/// fp32 sums of the ranks' pieces, rank 0's first.
+std::vector<float> plain_sums(DType dtype, const std::vector<Bytes>& ranks, int contributors, const std::vector<float>* onto) {
+  const FloatMode mode;
+  std::vector<float> sums(ranks[0].size() / static_cast<size_t>(bytes_of(dtype)));
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if (onto != nullptr) sums[i] = (*onto)[i];
+    for (int r = 0; r < contributors; ++r) {
+      const auto at = static_cast<int64_t>(i);
+      const Bytes& from = ranks[static_cast<size_t>(r)];
+      const float piece = dtype == DType::f32    ? element<float>(from, at)
+                          : dtype == DType::bf16 ? f32_of_bf16(element<uint16_t>(from, at))
+                                                 : f32_of_f16(element<uint16_t>(from, at));
+      sums[i] = r == 0 && onto == nullptr ? piece : sums[i] + piece;
+    }
+  }
+  return sums;
+}
+
+std::vector<float> part_of(const std::vector<float>& whole, const Bucket& bucket, int rank) {
+  return {whole.begin() + bucket.begin(rank), whole.begin() + bucket.begin(rank) + bucket.length(rank)};
+}
+
+TEST_P(EveryGroup, PiecesAreReducedWhereTheyLie) {
+  constexpr int64_t kElements = 20011;
+  for (const int size : {1, 2, 3, 4, 5, 8}) {
+    const Bucket bucket(size, kElements, 1);
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+      std::vector<Bytes> ranks;
+      for (int r = 0; r < size; ++r) ranks.push_back(drawn(dtype, kElements, static_cast<uint32_t>(r)));
+      // As a last round in which not every rank has a micro-batch; and a round onto what the ones before it left.
+      const int few = (size + 1) / 2;
+      const auto first = plain_sums(dtype, ranks, size, nullptr), second = plain_sums(dtype, ranks, few, &first);
+      run(size, [&](Communicator& group) {
+        const int rank = group.rank();
+        Bytes data = ranks[static_cast<size_t>(rank)];
+        std::vector<float> sums(static_cast<size_t>(bucket.length(rank)));
+        const Parts parts(bucket, data.data(), bytes_of(dtype), 5);
+        const auto into = cut(reinterpret_cast<std::byte*>(sums.data()), bucket.length(rank), 4, static_cast<uint32_t>(rank));
+        const auto what = text(size, " ranks, ", dtype);
+        group.reduce_pieces(parts.views, into, dtype, size, false, "round 0");
+        EXPECT_EQ(sums, part_of(first, bucket, rank)) << what;
+        group.reduce_pieces(parts.views, into, dtype, few, true, "round 1");
+        EXPECT_EQ(sums, part_of(second, bucket, rank)) << what << ", added by " << few;
+        EXPECT_EQ(data, ranks[static_cast<size_t>(rank)]) << "what is exchanged stays as it was";
+        if (dtype != DType::f32) return;
+        group.reduce_pieces(parts.views, parts.views[static_cast<size_t>(rank)], dtype, size, false, "in place");
+        const auto* const own = reinterpret_cast<const float*>(data.data()) + bucket.begin(rank);
+        EXPECT_EQ(std::vector<float>(own, own + bucket.length(rank)), part_of(first, bucket, rank)) << what << ", in place";
+      });
+    }
+  }
+}
+
+TEST_P(EveryGroup, PiecesAreGatheredWhereTheyLie) {
+  for (const int size : {1, 2, 3, 5}) {
+    const Bucket bucket(size, 30011, 2);
+    const Bytes expected = drawn(DType::bf16, 30011, 3);
+    run(size, [&](Communicator& group) {
+      Bytes data(expected.size());
+      const int64_t begin = bucket.begin(group.rank()) * 2, end = begin + bucket.length(group.rank()) * 2;
+      std::copy(expected.begin() + begin, expected.begin() + end, data.begin() + begin);
+      // Cut in other ways on each rank, which is nobody's business.
+      const Parts parts(bucket, data.data(), 2, static_cast<uint32_t>(group.rank() * 100));
+      const int64_t before = group.sent_bytes();
+      group.gather_pieces(parts.views, DType::bf16, "weights");
+      EXPECT_EQ(data, expected);
+      EXPECT_EQ(group.sent_bytes() - before, (end - begin) * (size - 1));
+    });
+  }
+}
+
+}  // namespace
+}  // namespace st
