@@ -28,8 +28,13 @@ void print(const Json& features) {
   for (const Json& device : features["devices"]) {
     const bool there = device["available"].get<bool>();
     std::printf(
-        "device      %-10s %s\n", device["name"].get<std::string>().c_str(),
+        "device      %-13s %s\n", device["name"].get<std::string>().c_str(),
         there ? ("kernels: " + device["kernels"].get<std::string>()).c_str() : ("missing: " + device["why"].get<std::string>()).c_str());
+  }
+  for (const Json& transport : features["transports"]) {
+    const bool there = transport["available"].get<bool>();
+    const std::string text = there ? "ranks: " + transport["joins"].get<std::string>() : "missing: " + transport["why"].get<std::string>();
+    std::printf("transport   %-13s %s\n", transport["name"].get<std::string>().c_str(), text.c_str());
   }
 }
 
@@ -37,7 +42,7 @@ void print(const Json& features) {
 
 Command info_command(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("info", "devices and why one is missing, versions, processor, kernels chosen");
+  CLI::App* command = app.add_subcommand("info", "devices and transports and why one is missing, versions, processor, kernels chosen");
   command->add_flag("--json", *json, "one JSON object");
   return {command, [json] {
             const Json features = Json::parse(text(st_features));

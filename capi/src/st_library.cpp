@@ -51,6 +51,11 @@ std::string ops() {
   return json_list(list);
 }
 
+std::string not_there(const char* name, const char* why) {
+  JsonLine row;
+  return row.add("name", name).add("available", false).add("why", why).text();
+}
+
 std::string devices() {
   std::vector<std::string> list;
   for (const char* device : {"cpu", "reference"}) {
@@ -64,9 +69,18 @@ std::string devices() {
     }
     list.push_back(row.text());
   }
-  JsonLine cuda;
-  list.push_back(cuda.add("name", "cuda").add("available", false).add("why", "this version has no CUDA plug-in yet").text());
+  list.push_back(not_there("cuda", "this version has no CUDA plug-in yet"));
   return json_list(list);
+}
+
+/// By their Transport::name().
+std::string transports() {
+  const auto there = [](const char* name, const char* joins) {
+    JsonLine row;
+    return row.add("name", name).add("available", true).add("joins", joins).text();
+  };
+  return json_list({there("threads", "threads of one process"), there("shared memory", "processes of one machine"),
+                    not_there("gloo", "this version has no Gloo plug-in yet"), not_there("mpi", "this version has no MPI plug-in yet")});
 }
 
 std::string processor() {
@@ -126,7 +140,8 @@ st_status st_features(const char** json) {
   return guard([&] {
     static ThreadText answer;
     JsonLine features;
-    features.add("version", kVersion).add_json("devices", devices()).add_json("cpu", processor());
+    features.add("version", kVersion).add_json("devices", devices()).add_json("transports", transports());
+    features.add_json("cpu", processor());
     features.add("cores", os::available_cores()).add("memory_bytes", os::available_memory()).add_json("ops", ops());
     given(json, "st_features: json") = answer.keep(features.text());
   });

@@ -20,6 +20,10 @@ class Info(CommandLineTest):
         self.assertTrue(devices["reference"]["available"])
         for device in devices.values():
             self.assertTrue(device["kernels"] if device["available"] else device["why"])
+        transports = {transport["name"]: transport for transport in features["transports"]}
+        self.assertTrue(transports["threads"]["available"] and transports["shared memory"]["available"])
+        for transport in transports.values():
+            self.assertTrue(transport["joins"] if transport["available"] else transport["why"])
         self.assertGreaterEqual(features["cores"], 1)
         self.assertGreater(features["memory_bytes"], 0)
 
@@ -28,8 +32,9 @@ class Info(CommandLineTest):
         text = self.said("info")
         self.assertIn(features["version"], text)
         self.assertIn(features["cpu"]["brand"], text)
-        for device in features["devices"]:
-            self.assertIn(device["name"], text)
+        for row in features["devices"] + features["transports"]:
+            self.assertIn(row["name"], text)
+            self.assertIn(row.get("why") or row.get("joins") or row["kernels"], text)
 
     def test_version_is_the_libraries(self):
         self.assertEqual(self.said("--version").strip(), json.loads(self.said("info", "--json"))["version"])

@@ -12,7 +12,8 @@ ST_API st_status st_require(int32_t major, int32_t minor);
 /* "0.1.0"; valid for ever. */
 ST_API st_status st_version(const char** text);
 
-/* JSON: version, devices and why one is missing, instruction sets, cores, memory. Valid until this thread's next call. */
+/* JSON: version, devices and transports between ranks and why one is missing, instruction sets, cores, memory. Valid until this thread's
+ * next call. */
 ST_API st_status st_features(const char** json);
 
 /* Handles of a kind ("context", "graph", "model", "data", "recipe", "trainer", "predictor", "tensor", "pending", "gemm", "packed",
