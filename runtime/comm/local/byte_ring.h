@@ -8,6 +8,8 @@
 #include <cstring>
 #include <span>
 
+#include "base/stream_copy.h"
+
 namespace st {
 
 /// How many bytes have gone through a ring: each is written by one side and read by the other.
@@ -48,7 +50,7 @@ class RingWriter {
       // In pieces: the reader takes the first from the cache while the next is written.
       const uint64_t at = written_ & (ring_.bytes - 1);
       const uint64_t piece = std::min({left, ring_.bytes - at, kPiece});
-      std::memcpy(ring_.data + at, bytes.data() + done, piece);
+      copy(ring_.data + at, bytes.subspan(done, piece));
       written_ += piece;
       ring_.counts->written.store(written_);
       done += piece;
@@ -58,7 +60,14 @@ class RingWriter {
   }
 
  private:
-  static constexpr uint64_t kPiece = 32 << 10;
+  static constexpr uint64_t kPiece = 32 << 10, kStreamed = 1 << 10;
+
+  // Past the caches: another core reads a line that is dirty in ours at 2.3 GB/s, and from memory at 7.5 (AMD EPYC, 2 cores).
+  static void copy(std::byte* to, std::span<const std::byte> from) {
+    if (from.size() >= kStreamed) return stream_copy({to, from.size()}, from);
+    std::memcpy(to, from.data(), from.size());
+  }
+
   ByteRing ring_;
   uint64_t written_ = 0;
   bool is_broken_ = false;
