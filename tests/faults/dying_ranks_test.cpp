@@ -1,0 +1,145 @@
+// What the other ranks see of one that is killed, stopped, slow: T26 and T27 of traps.md, over shared memory.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/os.h"
+#include "base/text.h"
+#include "forked_ranks.h"
+#include "shared_job.h"
+
+namespace st {
+namespace {
+
+void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+/// All-reduces of many sizes, one after another, for ever or until `is_over` says so on rank 0.
+void reduce_on(
+    Communicator& group, const std::function<bool()>& is_over = [] { return false; }) {
+  std::vector<float> values(60'000);
+  for (int64_t round = 0;; ++round) {
+    values[0] = group.rank() == 0 && is_over() ? 1 : 0;
+    group.all_reduce(values.data(), 1 + round * 7919 % 60'000, DType::f32, ReduceOp::max, "gradients");
+    if (values[0] == 1) return;
+  }
+}
+
+TEST(DyingRanks, AKilledOneIsNamedOnAllOthersWithinASecondAndTheyGoOn) {
+  std::random_device device;
+  std::mt19937 random(device());
+  for (int trial = 0; trial < 8; ++trial) {
+    const std::string job = own_job(text("killed ", trial));
+    const int victim = static_cast<int>(random() % 4);
+    ForkedRanks ranks(4, [&](int rank, const ForkedRanks::Say& say) {
+      auto group = join(job, rank, 4);
+      say("ready");
+      say_outcome(say, [&] { reduce_on(*group); });
+      say_outcome(say, [&] { group->barrier(); });  // it is over, not forgotten
+      group.reset();
+      auto smaller = join(job, rank < victim ? rank : rank - 1, 3);
+      int32_t sum = 1;
+      smaller->all_reduce(&sum, 1, DType::i32, ReduceOp::sum);
+      say(text("of ", sum));
+    });
+    ASSERT_EQ(ranks.all_say("ready"), "ready");
+    const double pause = static_cast<double>(random() % 20'000) * 1e-6;
+    SCOPED_TRACE(text("rank ", victim, " is killed after ", pause, " s"));
+    sleep_for(pause);
+    const double killed = os::seconds();
+    ranks.signal(victim, SIGKILL);
+    for (int rank = 0; rank < 4; ++rank) {
+      if (rank == victim) continue;
+      const Outcome outcome = outcome_from(ranks.next_line(rank));
+      EXPECT_EQ(outcome.code, "rank_failed") << outcome.message;
+      EXPECT_EQ(outcome.rank, victim) << outcome.message;
+      EXPECT_EQ(outcome.collective, "all_reduce");
+      EXPECT_LT(outcome.when - killed, 1) << outcome.message;
+      EXPECT_NE(outcome.message.find(
+                    text("rank ", victim, " (", os::host_name(), ", process ", ranks.process_of(victim), "): its process has ended")),
+                std::string::npos)
+          << outcome.message;
+      EXPECT_NE(outcome.message.find("gradients"), std::string::npos) << outcome.message;
+      EXPECT_EQ(outcome_from(ranks.next_line(rank)).rank, victim);
+      EXPECT_EQ(ranks.next_line(rank), "of 3");
+    }
+  }
+}
+
+TEST(DyingRanks, AStoppedOneIsNamedAtTheDeadline) {
+  const std::string job = own_job("stopped");
+  ForkedRanks ranks(4, [&](int rank, const ForkedRanks::Say& say) {
+    CommunicatorOptions options;
+    options.deadline = 1.2;
+    const auto group = join(job, rank, 4, options);
+    say("ready");
+    say_outcome(say, [&] { reduce_on(*group); });
+  });
+  ASSERT_EQ(ranks.all_say("ready"), "ready");
+  sleep_for(0.01);
+  const double stopped = os::seconds();
+  ranks.signal(2, SIGSTOP);
+  for (const int rank : {0, 1, 3}) {
+    const Outcome outcome = outcome_from(ranks.next_line(rank));
+    EXPECT_EQ(outcome.code, "timeout") << outcome.message;
+    EXPECT_EQ(outcome.rank, 2) << outcome.message;
+    EXPECT_EQ(outcome.collective, "all_reduce");
+    EXPECT_GT(outcome.when - stopped, 1);
+    EXPECT_LT(outcome.when - stopped, 1.7);
+    EXPECT_NE(outcome.message.find("it is silent since"), std::string::npos) << outcome.message;
+  }
+  ranks.signal(2, SIGCONT);  // and learns what the others have decided
+  const Outcome outcome = outcome_from(ranks.next_line(2));
+  EXPECT_EQ(outcome.code, "timeout") << outcome.message;
+  EXPECT_EQ(outcome.rank, 2) << outcome.message;
+}
+
+TEST(DyingRanks, OneThatIsStoppedForAWhileIsWaitedFor) {
+  const std::string job = own_job("continued");
+  ForkedRanks ranks(3, [&](int rank, const ForkedRanks::Say& say) {
+    CommunicatorOptions options;
+    options.deadline = 2.5;
+    const auto group = join(job, rank, 3, options);
+    say("ready");
+    const double end = os::seconds() + 2.4;
+    say_outcome(say, [&] { reduce_on(*group, [&] { return os::seconds() > end; }); });
+  });
+  ASSERT_EQ(ranks.all_say("ready"), "ready");
+  ranks.signal(1, SIGSTOP);
+  sleep_for(1.2);  // longer than a heart is late on a busy machine
+  ranks.signal(1, SIGCONT);
+  sleep_for(0.1);
+  for (int rank = 0; rank < 3; ++rank) ranks.signal(rank, SIGSTOP);  // all of them, as by ^Z
+  sleep_for(0.3);
+  for (int rank = 0; rank < 3; ++rank) ranks.signal(rank, SIGCONT);
+  EXPECT_EQ(ranks.all_say("fine"), "fine");
+}
+
+TEST(DyingRanks, ASlowOneIsWarnedOfAndNotFailed) {
+  const std::string job = own_job("slow");
+  ForkedRanks ranks(3, [&](int rank, const ForkedRanks::Say& say) {
+    CommunicatorOptions options;
+    options.deadline = 1.6;
+    options.warn = say;
+    const auto group = join(job, rank, 3, options);
+    group->barrier();
+    if (rank == 1) sleep_for(1.2);  // three times what a warning takes
+    float value = 1;
+    say_outcome(say, [&] { group->all_reduce(&value, 1, DType::f32, ReduceOp::sum, "late"); });
+  });
+  for (const int rank : {0, 2}) {
+    const std::string warning = ranks.next_line(rank);
+    EXPECT_NE(warning.find(text("has waited 0.4")), std::string::npos) << warning;
+    EXPECT_NE(warning.find("for rank 1 ("), std::string::npos) << warning;
+    EXPECT_NE(warning.find("late"), std::string::npos) << warning;
+  }
+  EXPECT_EQ(ranks.all_say("fine"), "fine");
+}
+
+}  // namespace
+}  // namespace st

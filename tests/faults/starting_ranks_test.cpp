@@ -1,0 +1,147 @@
+// Ranks that die as their group starts, and machines that have no room for it. Whatever becomes of it, the next start works.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "base/os.h"
+#include "base/text.h"
+#include "forked_ranks.h"
+#include "shared_job.h"
+
+namespace st {
+namespace {
+
+namespace fs = std::filesystem;
+
+void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+/// A group of this job that starts, works and ends.
+std::string work_of(const std::string& job, int size) {
+  ForkedRanks ranks(size, [&](int rank, const ForkedRanks::Say& say) {
+    const auto group = join(job, rank, size);
+    int32_t sum = rank;
+    group->all_reduce(&sum, 1, DType::i32, ReduceOp::sum);
+    say(text("sum ", sum));
+  });
+  return ranks.all_say(text("sum ", size * (size - 1) / 2));
+}
+
+/// The ranks of `size` that are started here only, waiting for the others.
+std::unique_ptr<ForkedRanks> some_of(const std::string& job, int started, int size, double patience = 20) {
+  return std::make_unique<ForkedRanks>(started, [=](int rank, const ForkedRanks::Say& say) {
+    say("starts");
+    say_outcome(say, [&] { join(job, rank, size, {}, patience); });
+  });
+}
+
+TEST(StartingRanks, OneThatIsKilledAsItWaitsIsNamedAndTheNextStartWorks) {
+  const std::string job = own_job("waits");
+  const auto ranks = some_of(job, 3, 4);
+  ASSERT_EQ(ranks->all_say("starts"), "starts");
+  sleep_for(0.1);
+  const double killed = os::seconds();
+  ranks->signal(1, SIGKILL);
+  for (const int rank : {0, 2}) {
+    const Outcome outcome = outcome_from(ranks->next_line(rank));
+    EXPECT_EQ(outcome.code, "rank_failed") << outcome.message;
+    EXPECT_EQ(outcome.rank, 1) << outcome.message;
+    EXPECT_LT(outcome.when - killed, 1);
+  }
+  EXPECT_FALSE(fs::exists(path_of_segment(job)));
+  EXPECT_EQ(work_of(job, 4), "sum 6");
+}
+
+TEST(StartingRanks, WhatAllLeftThatWereKilledAsTheyWaitedIsReplaced) {
+  const std::string job = own_job("all");
+  {
+    const auto ranks = some_of(job, 3, 4);
+    ASSERT_EQ(ranks->all_say("starts"), "starts");
+    sleep_for(0.1);
+    for (int rank = 0; rank < 3; ++rank) ranks->signal(rank, SIGKILL);
+  }
+  EXPECT_EQ(fs::file_size(path_of_segment(job)), 4096);  // the rings have no memory yet
+  EXPECT_EQ(work_of(job, 2), "sum 1");                   // of another size, too
+  EXPECT_FALSE(fs::exists(path_of_segment(job)));
+}
+
+TEST(StartingRanks, AKillAtAnyMomentOfAStartLeavesNoHangAndNoFile) {
+  std::random_device device;
+  std::mt19937 random(device());
+  const std::string job = own_job("any moment");
+  for (int trial = 0; trial < 12; ++trial) {
+    const double pause = static_cast<double>(random() % 4000) * 1e-6;
+    const int victim = static_cast<int>(random() % 3);
+    SCOPED_TRACE(text("rank ", victim, " is killed after ", pause, " s"));
+    {
+      const auto ranks = some_of(job, 3, 3, 0.4);
+      sleep_for(pause);
+      ranks->signal(victim, SIGKILL);
+      for (int rank = 0; rank < 3; ++rank) {
+        if (rank == victim) continue;
+        ASSERT_EQ(ranks->next_line(rank), "starts");
+        const std::string line = ranks->next_line(rank);
+        if (line == "fine") continue;  // all had come
+        const Outcome outcome = outcome_from(line);
+        if (outcome.code == "timeout") {  // it came when the others had given up, and has met nobody
+          const std::string missing = outcome.message.substr(outcome.message.rfind(": ") + 2);
+          EXPECT_NE(missing.substr(0, missing.find(';')).find(std::to_string(victim)), std::string::npos) << line;
+        } else {
+          EXPECT_EQ(outcome.code, "rank_failed") << line;
+          EXPECT_EQ(outcome.rank, victim) << line;
+        }
+      }
+    }
+    EXPECT_EQ(work_of(job, 3), "sum 3");
+  }
+  EXPECT_FALSE(fs::exists(path_of_segment(job)));
+}
+
+/// What two ranks say in a mount namespace whose /dev/shm is this one.
+std::vector<std::string> said_in(const char* options, unsigned long flags) {
+  const std::string job = own_job("small");
+  ForkedRanks ranks(1, [&](int, const ForkedRanks::Say& say) {
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("none", "/dev/shm", "tmpfs", flags, options) != 0)
+      return say(text("skipped: no file system can be mounted here: ", os::reason_of(errno)));
+    ForkedRanks pair(2, [&](int rank, const ForkedRanks::Say& tell) { say_outcome(tell, [&] { join(job, rank, 2); }); });
+    say(pair.next_line(0));
+    say(pair.next_line(1));
+    say(fs::is_empty("/dev/shm") ? "nothing is left" : "something is left");
+  });
+  std::vector<std::string> said;
+  for (int i = 0; i < 3; ++i) said.push_back(ranks.next_line(0));
+  return said;
+}
+
+TEST(StartingRanks, AFullDevShmIsAnErrorOnAllOfThem) {
+  const auto said = said_in("size=300k", 0);  // two rings of 256 KiB are asked for
+  if (said[0].starts_with("skipped")) GTEST_SKIP() << said[0];
+  for (int rank = 0; rank < 2; ++rank) {
+    const Outcome outcome = outcome_from(said[static_cast<size_t>(rank)]);
+    EXPECT_EQ(outcome.code, "out_of_memory") << outcome.message;
+    EXPECT_NE(outcome.message.find("No space left on device"), std::string::npos) << outcome.message;
+    EXPECT_NE(outcome.message.find("/dev/shm"), std::string::npos) << outcome.message;
+  }
+  EXPECT_EQ(said[2], "nothing is left");
+}
+
+TEST(StartingRanks, ADevShmThatCannotBeWrittenIsSaidToBe) {
+  const auto said = said_in("size=4m", MS_RDONLY);
+  if (said[0].starts_with("skipped")) GTEST_SKIP() << said[0];
+  for (int rank = 0; rank < 2; ++rank) {
+    const Outcome outcome = outcome_from(said[static_cast<size_t>(rank)]);
+    EXPECT_EQ(outcome.code, "unavailable") << outcome.message;
+    EXPECT_NE(outcome.message.find("Read-only file system"), std::string::npos) << outcome.message;
+  }
+}
+
+}  // namespace
+}  // namespace st
