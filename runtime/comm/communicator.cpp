@@ -6,31 +6,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "comm/call_checks.h"
 #include "comm/combine.h"
 #include "comm/wire.h"
 
 namespace st {
 namespace {
-
-/// Of numbers that all ranks must have alike, in order.
-class Detail {
- public:
-  Detail& add(int64_t number) {
-    hash_ = (hash_ ^ static_cast<uint64_t>(number)) * 0x100000001B3;
-    hash_ ^= hash_ >> 29;
-    return *this;
-  }
-  uint64_t value() const { return hash_; }
-
- private:
-  uint64_t hash_ = 0xCBF29CE484222325;
-};
-
-// Texts are made where they are needed alone: a collective allocates nothing.
-template <class... Parts>
-void check_call(bool holds, const CollectiveCall& call, const Parts&... why) {
-  if (!holds) fail(Code::invalid_argument, text(text_of(call), ": ", why...));
-}
 
 void check_data(const CollectiveCall& call, const void* data) {
   check_call(call.elements >= 0 && call.elements <= INT64_MAX / 16, call, "that is no number of elements");
@@ -42,36 +23,6 @@ void check_reduction(const CollectiveCall& call) {
   check_call(call.dtype != DType::boolean, call, "booleans are not reduced; use u8 and max");
   check_call(call.op != ReduceOp::mean || is_floating(call.dtype), call, "integers have no mean; use the sum");
 }
-
-int64_t length_of(Communicator::Pieces pieces) {
-  int64_t length = 0;
-  for (const auto& piece : pieces) length += piece.elements;
-  return length;
-}
-
-/// Where the next elements of a list of pieces lie.
-class Walk {
- public:
-  Walk(Communicator::Pieces pieces, int64_t width) : pieces_(pieces), width_(width) { skip_empty(); }
-
-  int64_t together() const { return pieces_[at_].elements - done_; }
-  std::byte* take(int64_t elements) {
-    auto* const place = static_cast<std::byte*>(pieces_[at_].data) + done_ * width_;
-    done_ += elements;
-    skip_empty();
-    return place;
-  }
-
- private:
-  void skip_empty() {
-    for (; at_ < pieces_.size() && done_ == pieces_[at_].elements; done_ = 0) ++at_;
-  }
-
-  Communicator::Pieces pieces_;
-  int64_t width_;
-  size_t at_ = 0;
-  int64_t done_ = 0;
-};
 
 }  // namespace
 
@@ -125,7 +76,7 @@ void Communicator::all_reduce(void* data, int64_t elements, DType dtype, ReduceO
   check_data(call, data);
   check_reduction(call);
   auto* const bytes = static_cast<std::byte*>(data);
-  wire_->in_call(call, Detail().add(chunk_).value(), [&] {
+  wire_->in_call(call, AlikeOnAll().add(chunk_).value(), [&] {
     if (size() == 1) return;
     if (elements * bytes_of(dtype) <= 2 * Wire::kEager / size()) return all_reduce_at_once(bytes, elements, dtype, op);
     all_reduce_by_shares(bytes, elements, dtype, op);
@@ -138,9 +89,10 @@ void Communicator::all_reduce_at_once(std::byte* data, int64_t elements, DType d
   reduce_to(data, data, elements, dtype, op);
 }
 
-/// Round by round, so that a chunk is gathered while it is in the caches of who reduced it. A round's pieces are posted one round before
-/// its results are waited for, so that ranks do not go in step.
+/// Round by round, so that a chunk is gathered while it is in the caches of who reduced it. Ranks may be kLead rounds apart before one
+/// waits for another: a round's pieces are posted so much earlier than they are reduced, its results fetched so much later.
 void Communicator::all_reduce_by_shares(std::byte* data, int64_t elements, DType dtype, ReduceOp op) {
+  constexpr int64_t kLead = 4;
   const int64_t width = bytes_of(dtype);
   struct Chunk {
     std::byte* data;
@@ -152,31 +104,28 @@ void Communicator::all_reduce_by_shares(std::byte* data, int64_t elements, DType
   };
   const auto post_pieces = [&](int64_t round) {
     for (int step = 1; step < size(); ++step) {
-      const int owner = wire_->after(step);
-      const Chunk piece = chunk_of(owner, round);
-      wire_->post(owner, piece.data, piece.elements * width);
+      const Chunk piece = chunk_of(wire_->after(step), round);
+      wire_->post(wire_->after(step), piece.data, piece.elements * width);
     }
   };
   const auto fetch_results = [&](int64_t round) {
     for (int step = 1; step < size(); ++step) {
-      const int owner = wire_->after(step);
-      const Chunk result = chunk_of(owner, round);
-      wire_->fetch(owner, result.data, result.elements * width);
+      const Chunk result = chunk_of(wire_->after(step), round);
+      wire_->fetch(wire_->after(step), result.data, result.elements * width);
     }
   };
 
   wire_->greet_all();
-  post_pieces(0);
+  for (int64_t round = 0; round < kLead; ++round) post_pieces(round);
   wire_->meet_all();
   const int64_t rounds = (share(elements, 1) + chunk_ - 1) / chunk_;  // the first share is the longest
-  for (int64_t round = 0; round < rounds; ++round) {
-    post_pieces(round + 1);
+  for (int64_t round = 0; round < rounds + kLead; ++round) {
+    post_pieces(round + kLead);
     const Chunk own = chunk_of(rank(), round);
     reduce_to(own.data, own.data, own.elements, dtype, op);
     for (int step = 1; step < size(); ++step) wire_->post(wire_->after(step), own.data, own.elements * width);
-    if (round > 0) fetch_results(round - 1);
+    if (round >= kLead) fetch_results(round - kLead);
   }
-  fetch_results(rounds - 1);
   wire_->settle();
 }
 
@@ -187,7 +136,7 @@ void Communicator::reduce_scatter(const void* data, void* own, int64_t elements,
   check_reduction(call);
   const auto* const whole = static_cast<const std::byte*>(data);
   const int64_t width = bytes_of(dtype);
-  wire_->in_call(call, Detail().add(chunk_).value(), [&] {
+  wire_->in_call(call, AlikeOnAll().add(chunk_).value(), [&] {
     const auto begin = [&](int rank) { return share(elements, rank) * width; };
     wire_->greet_all();
     for (int step = 1; step < size(); ++step) {
@@ -196,43 +145,6 @@ void Communicator::reduce_scatter(const void* data, void* own, int64_t elements,
     }
     wire_->meet_all();
     reduce_to(whole + begin(rank()), static_cast<std::byte*>(own), share(elements, rank() + 1) - share(elements, rank()), dtype, op);
-    wire_->settle();
-  });
-}
-
-void Communicator::reduce_pieces(std::span<const Pieces> parts, Pieces into, DType dtype, int contributors, bool adds,
-                                 std::string_view label) {
-  CollectiveCall call{Collective::reduce_scatter, ReduceOp::sum, dtype, 0, -1, label};
-  check_call(std::ssize(parts) == size() && contributors >= 1 && contributors <= size(), call, parts.size(), " parts and ", contributors,
-             " contributors for ", size(), " ranks");
-  check_call(dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16, call, "pieces are f32, bf16 or f16");
-  Detail detail;
-  detail.add(contributors);
-  for (const Pieces part : parts) {
-    call.elements += length_of(part);
-    detail.add(length_of(part));
-  }
-  const Pieces own = parts[static_cast<size_t>(rank())];
-  const int64_t owned = length_of(own), width = bytes_of(dtype);
-  check_call(length_of(into) == owned, call, length_of(into), " sums for ", owned, " elements of this rank");
-  wire_->in_call(call, detail.value(), [&] {
-    wire_->greet_all();
-    for (int step = 1; step < size() && rank() < contributors; ++step) {
-      const int owner = wire_->after(step);
-      for (const Piece& piece : parts[static_cast<size_t>(owner)]) wire_->post(owner, piece.data, piece.elements * width);
-    }
-    wire_->meet_all();
-    Walk from(own, width), to(into, sizeof(float));
-    for (int64_t done = 0; done < owned;) {
-      const int64_t count = std::min({from.together(), to.together(), chunk_});
-      const std::byte* const mine = from.take(count);
-      std::byte* const sums = to.take(count);
-      // In place the first ranks' pieces would be written over this rank's own.
-      if (adds) std::memcpy(sums_.data(), sums, static_cast<size_t>(count) * sizeof(float));
-      fold(sums_.data(), mine, count, dtype, ReduceOp::sum, contributors, adds);
-      std::memcpy(sums, sums_.data(), static_cast<size_t>(count) * sizeof(float));
-      done += count;
-    }
     wire_->settle();
   });
 }
@@ -262,28 +174,6 @@ void Communicator::gather_shares(std::byte* data, int64_t elements, int64_t widt
     wire_->fetch(owner, data + begin(owner), begin(owner + 1) - begin(owner));
   }
   wire_->settle();
-}
-
-void Communicator::gather_pieces(std::span<const Pieces> parts, DType dtype, std::string_view label) {
-  CollectiveCall call{Collective::all_gather, ReduceOp::sum, dtype, 0, -1, label};
-  check_call(std::ssize(parts) == size(), call, parts.size(), " parts for ", size(), " ranks");
-  Detail detail;
-  for (const Pieces part : parts) {
-    call.elements += length_of(part);
-    detail.add(length_of(part));
-  }
-  const int64_t width = bytes_of(dtype);
-  wire_->in_call(call, detail.value(), [&] {
-    wire_->greet_all();
-    for (int step = 1; step < size(); ++step)
-      for (const Piece& piece : parts[static_cast<size_t>(rank())]) wire_->post(wire_->after(step), piece.data, piece.elements * width);
-    wire_->meet_all();
-    for (int step = 1; step < size(); ++step) {
-      const int owner = wire_->after(step);
-      for (const Piece& piece : parts[static_cast<size_t>(owner)]) wire_->fetch(owner, piece.data, piece.elements * width);
-    }
-    wire_->settle();
-  });
 }
 
 void Communicator::all_to_all(const void* from, void* to, int64_t elements, DType dtype, std::string_view label) {

@@ -22,7 +22,7 @@ struct CommunicatorOptions {
   double deadline = 60;                               // seconds that a wait may take without a byte from whom it waits for
   std::function<bool()> is_cancelled = {};            // looked at in each wait; a wait that it ends aborts the group
   std::function<void(const std::string&)> warn = {};  // a rank that is slow: once for each wait, at a quarter of the deadline
-  int64_t chunk = 8192;                               // elements that are reduced at a time: no result depends on it; alike on all ranks
+  int64_t chunk = 16384;                              // elements that are reduced at a time: no result depends on it; alike on all ranks
 };
 
 /// One rank of a group. One call at a time, by any thread; calls are in the same order on all ranks (send and receive on the two). Each

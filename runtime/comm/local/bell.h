@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <thread>
 
 #include "base/spin.h"
 
@@ -27,15 +28,14 @@ class Bell {
   /// Returns when it has been rung more often than `heard`, or after `seconds`: first awake, where a core is to be had, then asleep.
   void wait(uint32_t heard, double seconds, bool spins) {
     const auto began = std::chrono::steady_clock::now();
-    if (spins) {
-      const auto end = began + std::min<std::chrono::duration<double>>(kSpin, std::chrono::duration<double>(seconds));
-      do {
-        for (int i = 0; i < 32; ++i) {
-          if (rings() != heard) return;
-          spin_pause();
-        }
-      } while (std::chrono::steady_clock::now() < end);
-    }
+    const auto awake_to = began + std::min<std::chrono::duration<double>>(kAwake, std::chrono::duration<double>(seconds));
+    do {
+      for (int i = 0; i < (spins ? 32 : 1); ++i) {
+        if (rings() != heard) return;
+        spin_pause();
+      }
+      std::this_thread::yield();  // whom it waits for may stand behind it on this core
+    } while (std::chrono::steady_clock::now() < awake_to);
     std::unique_lock lock(mutex_);
     is_asleep_.store(true);
     const auto end = began + std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
@@ -44,7 +44,7 @@ class Bell {
   }
 
  private:
-  static constexpr std::chrono::microseconds kSpin{20};  // longer than another rank takes to answer, too short to matter to anybody
+  static constexpr std::chrono::microseconds kAwake{20};  // longer than another rank takes to answer, too short to matter to anybody
 
   alignas(64) std::atomic<uint32_t> rings_{0};
   std::atomic<bool> is_asleep_{false};

@@ -1,0 +1,103 @@
+// Collectives on memory in pieces: a bucket of gradients, exchanged where it was made.
+#include <algorithm>
+#include <cstring>
+
+#include "comm/call_checks.h"
+#include "comm/communicator.h"
+#include "comm/wire.h"
+
+namespace st {
+namespace {
+
+int64_t length_of(Communicator::Pieces pieces) {
+  int64_t length = 0;
+  for (const auto& piece : pieces) length += piece.elements;
+  return length;
+}
+
+/// Where the next elements of a list of pieces lie.
+class Walk {
+ public:
+  Walk(Communicator::Pieces pieces, int64_t width) : pieces_(pieces), width_(width) { skip_empty(); }
+
+  int64_t together() const { return pieces_[at_].elements - done_; }
+  std::byte* take(int64_t elements) {
+    auto* const place = static_cast<std::byte*>(pieces_[at_].data) + done_ * width_;
+    done_ += elements;
+    skip_empty();
+    return place;
+  }
+
+ private:
+  void skip_empty() {
+    for (; at_ < pieces_.size() && done_ == pieces_[at_].elements; done_ = 0) ++at_;
+  }
+
+  Communicator::Pieces pieces_;
+  int64_t width_;
+  size_t at_ = 0;
+  int64_t done_ = 0;
+};
+
+}  // namespace
+
+void Communicator::reduce_pieces(std::span<const Pieces> parts, Pieces into, DType dtype, int contributors, bool adds,
+                                 std::string_view label) {
+  CollectiveCall call{Collective::reduce_scatter, ReduceOp::sum, dtype, 0, -1, label};
+  check_call(std::ssize(parts) == size() && contributors >= 1 && contributors <= size(), call, parts.size(), " parts and ", contributors,
+             " contributors for ", size(), " ranks");
+  check_call(dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16, call, "pieces are f32, bf16 or f16");
+  AlikeOnAll detail;
+  detail.add(contributors);
+  for (const Pieces part : parts) {
+    call.elements += length_of(part);
+    detail.add(length_of(part));
+  }
+  const Pieces own = parts[static_cast<size_t>(rank())];
+  const int64_t owned = length_of(own), width = bytes_of(dtype);
+  check_call(length_of(into) == owned, call, length_of(into), " sums for ", owned, " elements of this rank");
+  wire_->in_call(call, detail.value(), [&] {
+    wire_->greet_all();
+    for (int step = 1; step < size() && rank() < contributors; ++step) {
+      const int owner = wire_->after(step);
+      for (const Piece& piece : parts[static_cast<size_t>(owner)]) wire_->post(owner, piece.data, piece.elements * width);
+    }
+    wire_->meet_all();
+    Walk from(own, width), to(into, sizeof(float));
+    for (int64_t done = 0; done < owned;) {
+      const int64_t count = std::min({from.together(), to.together(), chunk_});
+      const std::byte* const mine = from.take(count);
+      std::byte* const sums = to.take(count);
+      // In place the first ranks' pieces would be written over this rank's own.
+      if (adds) std::memcpy(sums_.data(), sums, static_cast<size_t>(count) * sizeof(float));
+      fold(sums_.data(), mine, count, dtype, ReduceOp::sum, contributors, adds);
+      std::memcpy(sums, sums_.data(), static_cast<size_t>(count) * sizeof(float));
+      done += count;
+    }
+    wire_->settle();
+  });
+}
+
+void Communicator::gather_pieces(std::span<const Pieces> parts, DType dtype, std::string_view label) {
+  CollectiveCall call{Collective::all_gather, ReduceOp::sum, dtype, 0, -1, label};
+  check_call(std::ssize(parts) == size(), call, parts.size(), " parts for ", size(), " ranks");
+  AlikeOnAll detail;
+  for (const Pieces part : parts) {
+    call.elements += length_of(part);
+    detail.add(length_of(part));
+  }
+  const int64_t width = bytes_of(dtype);
+  wire_->in_call(call, detail.value(), [&] {
+    wire_->greet_all();
+    for (int step = 1; step < size(); ++step)
+      for (const Piece& piece : parts[static_cast<size_t>(rank())]) wire_->post(wire_->after(step), piece.data, piece.elements * width);
+    wire_->meet_all();
+    for (int step = 1; step < size(); ++step) {
+      const int owner = wire_->after(step);
+      for (const Piece& piece : parts[static_cast<size_t>(owner)]) wire_->fetch(owner, piece.data, piece.elements * width);
+    }
+    wire_->settle();
+  });
+}
+
+}  // namespace st
