@@ -19,17 +19,17 @@
 namespace st::os {
 namespace {
 
-constexpr const char* kFolder = "/dev/shm";
+constexpr const char* kSharedFolder = "/dev/shm";
 
-std::string path_of(const std::string& name) { return text(kFolder, "/scaletrain-", geteuid(), "-", name); }
+std::string shared_path(const std::string& name) { return text(kSharedFolder, "/scaletrain-", geteuid(), "-", name); }
 
-[[noreturn]] void refuse(Code code, const char* what, const std::string& path, const std::string& reason) {
+[[noreturn]] void refuse_shared(Code code, const char* what, const std::string& path, const std::string& reason) {
   Error error(code, text("shared memory: ", what, " ", path, ": ", reason));
   error.place.file = path;
   throw error;
 }
-[[noreturn]] void refuse(const char* what, const std::string& path, int reason) {
-  refuse(Code::unavailable, what, path, reason_of(reason));
+[[noreturn]] void refuse_shared(const char* what, const std::string& path, int reason) {
+  refuse_shared(Code::unavailable, what, path, reason_of(reason));
 }
 
 }  // namespace
@@ -39,20 +39,20 @@ SharedPages::~SharedPages() {
 }
 
 SharedFile SharedFile::make() {
-  const int file = ::open(kFolder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (file < 0) refuse("make a file in", kFolder, errno);
+  const int file = ::open(kSharedFolder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file < 0) refuse_shared("make a file in", kSharedFolder, errno);
   return {file, {}};
 }
 
 std::optional<SharedFile> SharedFile::open(const std::string& name) {
-  std::string path = path_of(name);
+  std::string path = shared_path(name);
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   SharedFile opened(file, std::move(path));
   if (file < 0 && errno == ENOENT) return std::nullopt;
-  if (file < 0 && errno != EACCES) refuse("open", opened.path_, errno);
+  if (file < 0 && errno != EACCES) refuse_shared("open", opened.path_, errno);
   struct stat status {};
   if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid())
-    refuse(Code::busy, "open", opened.path_, "it is no file of this user; remove it, or name the job otherwise");
+    refuse_shared(Code::busy, "open", opened.path_, "it is no file of this user; remove it, or name the job otherwise");
   return opened;
 }
 
@@ -61,9 +61,9 @@ SharedFile::~SharedFile() {
 }
 
 bool SharedFile::publish(const std::string& name) {
-  path_ = path_of(name);
+  path_ = shared_path(name);
   if (linkat(AT_FDCWD, text("/proc/self/fd/", file_).c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
-  if (errno != EEXIST) refuse("name", path_, errno);
+  if (errno != EEXIST) refuse_shared("name", path_, errno);
   return false;
 }
 
@@ -93,13 +93,14 @@ void SharedFile::reserve(int64_t bytes) {
   if (reason == 0) return;
   struct statvfs status {};
   const int64_t free = fstatvfs(file_, &status) == 0 ? static_cast<int64_t>(status.f_bavail * status.f_frsize) : 0;
-  refuse(Code::out_of_memory, "reserve memory in", kFolder,
-         text(text_of_bytes(bytes), " (", bytes, " bytes) were asked for, ", text_of_bytes(free), " are free: ", reason_of(reason)));
+  refuse_shared(Code::out_of_memory, "reserve memory in", kSharedFolder,
+                text(text_of_bytes(bytes), " (", bytes, " bytes) were asked for, ", text_of_bytes(free), " are free: ", reason_of(reason)));
 }
 
 SharedPages SharedFile::map(int64_t offset, int64_t bytes) const {
   void* memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file_, offset);
-  if (memory == MAP_FAILED) refuse(Code::out_of_memory, "map a file of", kFolder, text(text_of_bytes(bytes), ": ", reason_of(errno)));
+  if (memory == MAP_FAILED)
+    refuse_shared(Code::out_of_memory, "map a file of", kSharedFolder, text(text_of_bytes(bytes), ": ", reason_of(errno)));
   return SharedPages({static_cast<std::byte*>(memory), static_cast<size_t>(bytes)});
 }
 

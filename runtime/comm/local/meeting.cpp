@@ -13,7 +13,7 @@
 namespace st {
 namespace {
 
-constexpr double kLook = 0.01;  // seconds between two looks at those who have come
+constexpr double kLookForOthers = 0.01;  // seconds
 
 class Start {
  public:
@@ -89,7 +89,7 @@ class Start {
   }
 
   void wait_for_others(SharedSegment& segment) const {
-    for (;; segment.wait_until_open(kLook)) {
+    for (;; segment.wait_until_open(kLookForOthers)) {
       // Looked at before the rings are: once they are open the others may do as they like.
       const auto failure = segment.failure();
       const int gone = one_that_left(segment);

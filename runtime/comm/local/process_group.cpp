@@ -50,8 +50,7 @@ class Outbox {
 
 class ProcessEnd final : public Transport {
  public:
-  ProcessEnd(Meeting meeting, int rank)
-      : meeting_(std::move(meeting)), rank_(rank), spins_(meeting_.segment.size() <= os::available_cores()) {
+  ProcessEnd(Meeting meeting, int rank) : meeting_(std::move(meeting)), rank_(rank) {
     for (int other = 0; other < size(); ++other) {
       hosts_.push_back(segment().host_of(other));
       peers_.emplace_back(other == rank ? ByteRing() : segment().ring(rank, other),
@@ -134,7 +133,6 @@ class ProcessEnd final : public Transport {
 
   Meeting meeting_;
   const int rank_;
-  const bool spins_;  // where there are more ranks than cores, who spins may have the core of whom it waits for
   std::vector<std::string> hosts_;
   std::vector<Peer> peers_;
 };
@@ -151,13 +149,11 @@ bool ProcessEnd::has_news() {
 void ProcessEnd::idle(double seconds) {
   const double end = os::seconds() + std::min(seconds, kSpin);
   do {
-    for (int i = 0; i < 16; ++i) {
+    for (int i = 0; i < 32; ++i) {
       if (has_news()) return;
-      if (spins_)
-        spin_pause();
-      else
-        std::this_thread::yield();
+      spin_pause();
     }
+    std::this_thread::yield();  // whom it waits for may want this very core
   } while (os::seconds() < end);
   const bool waits_for_room = std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return !peer.outbox.is_empty(); });
   const auto wait = waits_for_room ? SharedSegment::for_room : SharedSegment::for_bytes;
