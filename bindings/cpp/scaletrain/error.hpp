@@ -83,7 +83,7 @@ inline std::string version() {
   return text;
 }
 
-/// JSON: version, devices and why one is missing, instruction sets, cores, memory, ops.
+/// JSON: version, devices and transports between ranks and why one is missing, instruction sets, cores, memory, ops.
 inline std::string features() {
   const char* json = "";
   check(st_features(&json));

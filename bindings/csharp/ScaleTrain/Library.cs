@@ -20,7 +20,7 @@ public static class Library {
     native.require(major, minor);
   }
 
-  /// <summary>JSON: version, devices and why one is missing, instruction sets, cores, memory, ops.</summary>
+  /// <summary>JSON: version, devices and transports between ranks and why one is missing, instruction sets, cores, memory, ops.</summary>
   [OfC("st_features")]
   public static string Features() {
     Loader.Require();

@@ -46,7 +46,7 @@ def require(major: int, minor: int) -> None:
 
 @of_c("st_features")
 def features() -> dict[str, Any]:
-    """Version, devices and why one is missing, instruction sets, cores, memory, ops."""
+    """Version, devices and transports between ranks and why one is missing, instruction sets, cores, memory, ops."""
     return json.loads(native.features())  # type: ignore[no-any-return]
 
 

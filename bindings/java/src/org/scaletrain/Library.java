@@ -21,7 +21,7 @@ public final class Library {
     Native.require(major, minor);
   }
 
-  /** As JSON: version, devices and why one is missing, instruction sets, cores, memory, ops. */
+  /** As JSON: version, devices and transports between ranks and why one is missing, instruction sets, cores, memory, ops. */
   @OfC("st_features")
   public static String features() {
     NativeLibrary.require();
