@@ -13,9 +13,13 @@ char __libc_single_threaded = 0;
 /* Functions since 2.33; wrappers of old names before. On x86-64 struct stat is the kernel's. */
 int stat(const char* restrict path, struct stat* restrict of) { return (int)syscall(SYS_stat, path, of); }
 int fstat(int file, struct stat* of) { return (int)syscall(SYS_fstat, file, of); }
+int lstat(const char* restrict path, struct stat* restrict of) { return (int)syscall(SYS_lstat, path, of); }
 int fstatat(int folder, const char* restrict path, struct stat* restrict of, int flags) {
   return (int)syscall(SYS_newfstatat, folder, path, of, flags);
 }
+
+/* Since 2.30. */
+pid_t gettid(void) { return (pid_t)syscall(SYS_gettid); }
 
 /* Since 2.30. By the wall clock in slices of at most a second, so that a clock that is set shifts a wait by no more; waking early is
  * allowed. */
