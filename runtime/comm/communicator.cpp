@@ -26,7 +26,7 @@ void check_reduction(const CollectiveCall& call) {
 
 }  // namespace
 
-Communicator::Communicator(std::unique_ptr<Transport> transport, CommunicatorOptions options)
+Communicator::Communicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options)
     : wire_(std::make_unique<Wire>(std::move(transport), options)), chunk_(options.chunk), sums_(static_cast<size_t>(chunk_ * 8)) {}
 
 Communicator::~Communicator() = default;

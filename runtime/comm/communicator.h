@@ -22,7 +22,7 @@ struct CommunicatorOptions {
   double deadline = 60;                               // seconds that a wait may take without a byte from whom it waits for
   std::function<bool()> is_cancelled = {};            // looked at in each wait; a wait that it ends aborts the group
   std::function<void(const std::string&)> warn = {};  // a rank that is slow: once for each wait, at a quarter of the deadline
-  int64_t chunk = 16384;                              // elements that are reduced at a time: no result depends on it; alike on all ranks
+  int64_t chunk = 16384;  // elements that are reduced at a time: 1 to 2^24; no result depends on it; alike on all ranks
 };
 
 /// One rank of a group. One call at a time, by any thread; calls are in the same order on all ranks (send and receive on the two). Each
@@ -33,7 +33,8 @@ struct CommunicatorOptions {
 /// the group is over: every later call here throws it again, and the others are told.
 class Communicator {
  public:
-  Communicator(std::unique_ptr<Transport> transport, CommunicatorOptions options = {});
+  /// Throws invalid_argument where an option is out of its range.
+  explicit Communicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options = {});
   ~Communicator();  // of a group that is whole: what others still read of ours is waited for, at most for the deadline
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;

@@ -47,6 +47,7 @@ Wire::Wire(std::unique_ptr<Transport> transport, CommunicatorOptions options)
       eager_(sizeof(Header) + kEager),
       peers_(static_cast<size_t>(transport_->size())) {
   check(options_.deadline > 0, "communicator: the deadline must be positive, got ", options_.deadline, " s");
+  check(options_.chunk >= 1 && options_.chunk <= 1 << 24, "communicator: a chunk is 1 to 2^24 elements, got ", options_.chunk);
 }
 
 Wire::~Wire() {

@@ -345,6 +345,13 @@ TEST_P(EveryGroup, TheRecorderShowsTheLastCollectives) {
   });
 }
 
+TEST(CommunicatorOptions, OutOfTheirRangeAreRefused) {
+  CommunicatorOptions options;
+  options.chunk = 0;
+  EXPECT_THROW(Communicator(std::move(make_thread_group(1)[0]), options), Error);
+  EXPECT_THROW(Communicator(std::move(make_thread_group(1)[0]), with_deadline(0)), Error);
+}
+
 TEST(ThreadGroup, RefusesSizesThatAreNone) {
   EXPECT_THROW(make_thread_group(0), Error);
   EXPECT_THROW(make_thread_group(kMaxThreadRanks + 1), Error);
