@@ -1,0 +1,65 @@
+// Collectives between ranks that are threads of one process: the median time and rate of an all_reduce by size.
+//
+// Usage: collective_times [RANKS [DTYPE]]     2 ranks and f32 unless given. "cpu": by the time that this rank's thread had a core, for a
+// machine that others use too.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/os.h"
+#include "comm/communicator.h"
+#include "comm/local/thread_group.h"
+
+namespace {
+
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+double median(std::vector<double>& values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void measure(st::Communicator& group, st::DType dtype) {
+  for (const int64_t bytes : {int64_t{8}, int64_t{4} << 10, int64_t{64} << 10, int64_t{1} << 20, int64_t{64} << 20}) {
+    std::vector<std::byte> data(static_cast<size_t>(bytes));
+    const int rounds = bytes <= 64 << 10 ? 3001 : bytes <= 1 << 20 ? 201 : 15;
+    std::vector<double> wall, cpu;
+    for (int round = 0; round < rounds; ++round) {
+      group.barrier();
+      const double began = st::os::seconds(), had = thread_seconds();
+      group.all_reduce(data.data(), bytes / st::bytes_of(dtype), dtype, st::ReduceOp::sum);
+      cpu.push_back(thread_seconds() - had);
+      wall.push_back(st::os::seconds() - began);
+    }
+    if (group.rank() != 0) continue;
+    const double time = median(wall), cpu_time = median(cpu);
+    std::printf("%9lld bytes: %10.2f us, %6.2f GB/s; cpu %10.2f us, %6.2f GB/s\n", static_cast<long long>(bytes), time * 1e6,
+                static_cast<double>(bytes) / time * 1e-9, cpu_time * 1e6, static_cast<double>(bytes) / cpu_time * 1e-9);
+  }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const int ranks = count > 1 ? std::atoi(arguments[1]) : 2;
+  const st::DType dtype = st::dtype_named(count > 2 ? arguments[2] : "f32");
+  auto ends = st::make_thread_group(ranks);
+  std::vector<std::thread> threads;
+  for (auto& end : ends)
+    threads.emplace_back([&end, dtype] {
+      st::Communicator group(std::move(end));
+      measure(group, dtype);
+    });
+  for (auto& thread : threads) thread.join();
+  return 0;
+}
