@@ -10,6 +10,7 @@
 
 #include <scaletrain/accumulator.hpp>
 #include <scaletrain/checkpoint.hpp>
+#include <scaletrain/communicator.hpp>
 #include <scaletrain/context.hpp>
 #include <scaletrain/data.hpp>
 #include <scaletrain/dtype.hpp>

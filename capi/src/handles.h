@@ -33,9 +33,10 @@ enum class Kind : int32_t {
   loss_scaler,
   optimizer,
   accumulator,
-  checkpoint
+  checkpoint,
+  communicator
 };
-constexpr int32_t kKinds = 16;
+constexpr int32_t kKinds = 17;
 std::string_view name_of(Kind kind);
 
 struct Entry;

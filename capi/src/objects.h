@@ -3,6 +3,7 @@
 
 #include <scaletrain/scaletrain.h>
 
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -10,7 +11,9 @@
 #include <vector>
 
 #include "base/pending.h"
+#include "base/work_queue.h"
 #include "checkpoint/checkpoint_manager.h"
+#include "comm/communicator.h"
 #include "data/dataset.h"
 #include "gradient_views.h"
 #include "guard.h"
@@ -174,6 +177,13 @@ struct AccumulatorObject final : Object {
   std::vector<st_named_view> state;
 };
 
+struct CommunicatorObject final : Object {
+  std::shared_ptr<Context> context;
+  std::atomic<uint64_t> cancels{0};  // of the context, when the call was made that is under way
+  std::unique_ptr<Communicator> ranks;
+  WorkQueue queue;  // of what is pending; it ends first
+};
+
 template <class Handle>
 struct HandleTraits;
 
@@ -199,6 +209,7 @@ ST_HANDLE(st_loss_scaler, loss_scaler, LossScalerObject)
 ST_HANDLE(st_optimizer, optimizer, OptimizerObject)
 ST_HANDLE(st_accumulator, accumulator, AccumulatorObject)
 ST_HANDLE(st_checkpoint, checkpoint, CheckpointObject)
+ST_HANDLE(st_communicator, communicator, CommunicatorObject)
 #undef ST_HANDLE
 
 /// The object behind a handle, for calls that may come from any thread at any time.

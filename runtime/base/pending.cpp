@@ -24,7 +24,23 @@ Pending::Pending(std::function<void()> work) {
   }
 }
 
-Pending::~Pending() { thread_.join(); }
+Pending::~Pending() {
+  if (thread_.joinable()) thread_.join();
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [&] { return done_; });
+}
+
+void Pending::begin() {
+  const std::lock_guard lock(mutex_);
+  done_ = false;
+}
+
+void Pending::end(std::exception_ptr error) {
+  const std::lock_guard lock(mutex_);
+  error_ = std::move(error);
+  done_ = true;
+  ended_.notify_all();
+}
 
 void Pending::run(std::function<void()> work) {
   std::exception_ptr error;
@@ -34,10 +50,7 @@ void Pending::run(std::function<void()> work) {
     error = std::current_exception();
   }
   work = nullptr;
-  const std::lock_guard lock(mutex_);
-  error_ = std::move(error);
-  done_ = true;
-  ended_.notify_all();
+  end(std::move(error));
 }
 
 bool Pending::is_done() const {

@@ -10,11 +10,17 @@
 
 namespace st {
 
-/// One piece of work on a thread of its own. Its error is kept, and is everyone's who waits. Safe to ask from several threads.
+/// One piece of work on a thread of its own, or on somebody else's. Its error is kept, and is everyone's who waits. Safe to ask from
+/// several threads.
 class Pending {
  public:
   /// Throws unavailable when no thread can be started. The work is let go of, with all that it holds, before it counts as done.
   explicit Pending(std::function<void()> work);
+  /// Of work that somebody else does, who calls begin() and, once, end(). Until it begins nothing is under way.
+  Pending() : done_(true) {}
+  void begin();
+  /// With what the work threw, or null. Afterwards this may be gone.
+  void end(std::exception_ptr error);
   /// Waits for the end.
   ~Pending();
   Pending(const Pending&) = delete;

@@ -1,5 +1,8 @@
 #include "all_kinds.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
 #include <filesystem>
 
 namespace st::test {
@@ -19,7 +22,26 @@ std::string text_of(st_status (*call)(Handle*, const char**), Handle* handle) {
   return text;
 }
 
+/// One of one, as far as st_communicator_env sees. Before there are threads that could read the environment.
+bool launched_alone() {
+  const std::string port = std::to_string(1 + getpid() % 65535);
+  const std::pair<const char*, const char*> variables[] = {{"RANK", "0"},
+                                                           {"WORLD_SIZE", "1"},
+                                                           {"LOCAL_RANK", "0"},
+                                                           {"LOCAL_WORLD_SIZE", "1"},
+                                                           {"MASTER_ADDR", "127.0.0.1"},
+                                                           {"MASTER_PORT", port.c_str()}};
+  for (const auto& [name, value] : variables) setenv(name, value, 1);
+  return true;
+}
+
 }  // namespace
+
+RankArrays::RankArrays(int32_t number)
+    : rank(number),
+      whole{ST_F32, 1, &dims[0], nullptr, values.data(), 64},
+      other{ST_F32, 1, &dims[0], nullptr, values.data() + 16, 64},
+      share{ST_F32, 1, &dims[1], nullptr, values.data() + 32, 32} {}
 
 AllKinds::AllKinds(const st_context_options* options)
     : run(source, options, R"({"batch": 3, "accumulate": 2, "warmup": 2, "dropout": 0.1, "ema_decay": 0.5})"), beta(16) {
@@ -40,6 +62,7 @@ AllKinds::AllKinds(const st_context_options* options)
   EXPECT_TRUE(works(st_trainer_log(run.trainer, path("log.jsonl").c_str())));
   EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
   make_checkpoint();
+  make_communicators();
   view = {ST_F32, 1, beta_dims, nullptr, beta.data(), 64};
   named = {"x", view};
   EXPECT_TRUE(works(st_model_get(run.model, "final_norm.beta", &view)));
@@ -96,15 +119,33 @@ void AllKinds::make_checkpoint() {
   EXPECT_TRUE(works(st_checkpoint_create(run.context, folder.c_str(), &options, checkpoint.out())));
 }
 
+void AllKinds::make_communicators() {
+  static const bool launched = launched_alone();
+  EXPECT_TRUE(launched);
+  st_communicator* ranks[2] = {};
+  EXPECT_TRUE(works(st_communicator_local(run.context, 2, nullptr, ranks)));
+  *communicator.out() = ranks[0];
+  *peer.out() = ranks[1];
+}
+
 EachHandle AllKinds::handles() const {
-  return {static_cast<st_context*>(run.context),     static_cast<st_graph*>(graph),
-          static_cast<st_model*>(run.model),         static_cast<st_data*>(run.data),
-          static_cast<st_recipe*>(run.recipe),       static_cast<st_trainer*>(run.trainer),
-          static_cast<st_predictor*>(predictor),     static_cast<st_tensor*>(tensor),
-          static_cast<st_pending*>(pending),         static_cast<st_gemm*>(gemm),
-          static_cast<st_packed*>(packed),           static_cast<st_schedule*>(schedule),
-          static_cast<st_loss_scaler*>(loss_scaler), static_cast<st_optimizer*>(optimizer),
-          static_cast<st_accumulator*>(accumulator), static_cast<st_checkpoint*>(checkpoint)};
+  return {static_cast<st_context*>(run.context),
+          static_cast<st_graph*>(graph),
+          static_cast<st_model*>(run.model),
+          static_cast<st_data*>(run.data),
+          static_cast<st_recipe*>(run.recipe),
+          static_cast<st_trainer*>(run.trainer),
+          static_cast<st_predictor*>(predictor),
+          static_cast<st_tensor*>(tensor),
+          static_cast<st_pending*>(pending),
+          static_cast<st_gemm*>(gemm),
+          static_cast<st_packed*>(packed),
+          static_cast<st_schedule*>(schedule),
+          static_cast<st_loss_scaler*>(loss_scaler),
+          static_cast<st_optimizer*>(optimizer),
+          static_cast<st_accumulator*>(accumulator),
+          static_cast<st_checkpoint*>(checkpoint),
+          static_cast<st_communicator*>(communicator)};
 }
 
 AnyHandle AllKinds::of(std::string_view kind) const {
@@ -129,6 +170,9 @@ std::string AllKinds::state() const {
   EXPECT_TRUE(works(st_accumulator_weight(accumulator, &weight)));
   all += ", " + std::to_string(weight) + " tokens";
   all += text_of<st_checkpoint>(st_checkpoint_list, checkpoint);
+  int64_t sent = -1;
+  EXPECT_TRUE(works(st_communicator_sent_bytes(communicator, &sent)));
+  all += ", sent " + std::to_string(sent);
   all += text_of<st_graph>(st_graph_text, graph) + text_of<st_recipe>(st_recipe_json, run.recipe);
   all += " " + std::to_string(rows) + " rows, " + std::to_string(live) + " handles, " + std::to_string(callbacks) + " callbacks";
   if (std::filesystem::exists(new_folder.path())) all += ", a new folder";

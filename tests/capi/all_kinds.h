@@ -12,9 +12,9 @@
 namespace st::test {
 
 /// As in st_live_handles and in messages.
-constexpr std::array<std::string_view, 16> kKindNames = {"context",     "graph",     "model",       "data",      "recipe", "trainer",
-                                                         "predictor",   "tensor",    "pending",     "gemm",      "packed", "schedule",
-                                                         "loss_scaler", "optimizer", "accumulator", "checkpoint"};
+constexpr std::array<std::string_view, 17> kKindNames = {"context",     "graph",     "model",       "data",       "recipe",      "trainer",
+                                                         "predictor",   "tensor",    "pending",     "gemm",       "packed",      "schedule",
+                                                         "loss_scaler", "optimizer", "accumulator", "checkpoint", "communicator"};
 
 /// A handle of whatever kind a call wants, or what is none.
 class AnyHandle {
@@ -31,6 +31,18 @@ class AnyHandle {
 
 /// The handles of an AllKinds, in the order of kKindNames.
 using EachHandle = std::array<void*, kKindNames.size()>;
+
+/// What one of two ranks exchanges.
+struct RankArrays {
+  explicit RankArrays(int32_t number);
+  RankArrays(const RankArrays&) = delete;
+  RankArrays& operator=(const RankArrays&) = delete;
+
+  int32_t rank;
+  std::vector<float> values = std::vector<float>(40);
+  int64_t dims[2] = {16, 8};
+  st_view whole, other, share;
+};
 
 struct AllKinds {
   /// The trainer has done one step and opened a log.
@@ -58,11 +70,13 @@ struct AllKinds {
   HeldGemm gemm;  // of 4x4 by 4x4
   HeldPacked packed;
   HeldSchedule schedule;
-  HeldLossScaler loss_scaler;   // no step is under way
-  HeldOptimizer optimizer;      // of host_weight
-  HeldAccumulator accumulator;  // of host_gradient, two micro-batches a step
-  CheckpointFolder folder;      // with one of the trainer as it is
-  HeldCheckpoint checkpoint;    // of it
+  HeldLossScaler loss_scaler;           // no step is under way
+  HeldOptimizer optimizer;              // of host_weight
+  HeldAccumulator accumulator;          // of host_gradient, two micro-batches a step
+  CheckpointFolder folder;              // with one of the trainer as it is
+  HeldCheckpoint checkpoint;            // of it
+  HeldCommunicator communicator, peer;  // the two ranks of a group
+  RankArrays arrays[2] = {RankArrays(0), RankArrays(1)};
 
   // What calls are given.
   st_value x = 0, tokens = 0, sequence = 0, loss = 0;
@@ -97,6 +111,7 @@ struct AllKinds {
   HeldAccumulator new_accumulator;
   CheckpointFolder new_folder;
   HeldCheckpoint new_checkpoint;
+  HeldCommunicator new_communicator, more_communicator;
   st_view new_view{};
   st_value value = 0;
   const char* text = nullptr;
@@ -110,6 +125,7 @@ struct AllKinds {
   void make_graph();
   void make_gemm();
   void make_checkpoint();
+  void make_communicators();
 };
 
 }  // namespace st::test

@@ -54,7 +54,8 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     HeldOptimizer optimizer;
     HeldAccumulator accumulator;
     HeldCheckpoint checkpoint;
-    HeldPending save;
+    HeldPending save, reduced;
+    HeldCommunicator ranks[2];
     ASSERT_TRUE(works(st_context_create(&options, context.out())));
     ASSERT_TRUE(works(st_graph_create(context, graph.out())));
     sine_graph(graph);
@@ -79,6 +80,13 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     ASSERT_TRUE(works(st_optimizer_create(context, nullptr, 1, &weight, optimizer.out())));
     ASSERT_TRUE(works(st_accumulator_create(context, 2, 1, &b, accumulator.out())));
     ASSERT_TRUE(works(st_checkpoint_create(context, folder.c_str(), nullptr, checkpoint.out())));
+    st_communicator* made[2] = {};
+    ASSERT_TRUE(works(st_communicator_local(context, 2, nullptr, made)));
+    for (int rank = 0; rank < 2; ++rank) *ranks[rank].out() = made[rank];
+    float theirs[16] = {};
+    const st_view their_b = {ST_F32, 2, square, nullptr, theirs, sizeof theirs};
+    ASSERT_TRUE(works(st_communicator_all_reduce(ranks[0], "b", &b, ST_REDUCE_SUM, reduced.out())));
+    ASSERT_TRUE(works(st_communicator_all_reduce(ranks[1], "b", &their_b, ST_REDUCE_SUM, nullptr)));
     if (i % 50 == 0) {  // the disk is waited for
       ASSERT_TRUE(works(st_checkpoint_save(checkpoint, i, 1, &weight, nullptr, save.out())));
       ASSERT_TRUE(works(st_trainer_save_every(trainer, checkpoint, 1, 0)));

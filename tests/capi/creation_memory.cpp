@@ -226,6 +226,27 @@ TEST_P(CreationMemory, OfCheckpoints) {
   EXPECT_GE(failures_of([&] { return st_checkpoint_list(checkpoint, &json); }), 10);
 }
 
+/// A group of two, an exchange, and its end. Where one rank has no memory, the other one is told so, and the first one's word counts.
+st_status whole_exchange(st_context* context) {
+  st_communicator* made[2] = {};
+  if (const st_status status = st_communicator_local(context, 2, nullptr, made); status != ST_OK) return status;
+  HeldCommunicator ranks[2];
+  HeldPending pending;
+  std::vector<float> values(2000);
+  const int64_t count = 1000;
+  const st_view mine = {ST_F32, 1, &count, nullptr, values.data(), 4000}, theirs = {ST_F32, 1, &count, nullptr, &values[1000], 4000};
+  for (int rank = 0; rank < 2; ++rank) *ranks[rank].out() = made[rank];
+  const st_status begun = st_communicator_all_reduce(ranks[0], "gradients", &mine, ST_REDUCE_SUM, pending.out());
+  if (begun != ST_OK) return begun;
+  const st_status blocking = st_communicator_all_reduce(ranks[1], "gradients", &theirs, ST_REDUCE_SUM, nullptr);
+  if (blocking == ST_OUT_OF_MEMORY) return blocking;
+  return st_pending_wait(pending, -1);
+}
+
+TEST_P(CreationMemory, OfCommunicatorsAndTheirCalls) {
+  EXPECT_GE(failures_of([&] { return whole_exchange(context_); }), 10);
+}
+
 TEST_P(CreationMemory, OfTensors) {
   HeldTensor tensor, wrapped;
   const int64_t dims[] = {4, 4};

@@ -27,6 +27,7 @@ class Life {
     train_on_rows();
     compute_the_loss();
     save_and_resume();
+    exchange();
     predict();
     look();
     fail();
@@ -56,6 +57,7 @@ class Life {
   void train_on_rows();
   void compute_the_loss();
   void save_and_resume();
+  void exchange();
   void predict();
   void look();
   void fail();
@@ -79,6 +81,7 @@ class Life {
   HeldAccumulator accumulator_;
   CheckpointFolder folder_;
   HeldCheckpoint checkpoint_;
+  HeldCommunicator ranks_[2];
   HeldPacked packed_;
   HeldSchedule schedule_;
   st_pending* pending_ = nullptr;
@@ -342,6 +345,53 @@ void Life::save_and_resume() {
   std::filesystem::remove_all(cut);
 }
 
+void Life::exchange() {
+  const int64_t whole_dims[] = {8}, share_dims[] = {4};
+  float values[2][20] = {};
+  HeldPending pending;
+  int64_t begin = 0;
+  int32_t rank = 0;
+  st_communicator* made[2] = {};
+  CALL(st_communicator_local(context_, 2, nullptr, made));
+  for (int i = 0; i < 2; ++i) *ranks_[i].out() = made[i];
+  CALL(st_communicator_rank(ranks_[1], &rank));
+  CALL(st_communicator_size(ranks_[1], &rank));
+  CALL(st_communicator_share(ranks_[1], 8, 1, &begin, &number_));
+  st_view whole[2], other[2], share[2];
+  for (int i = 0; i < 2; ++i) {
+    whole[i] = {ST_F32, 1, whole_dims, nullptr, values[i], 32};
+    other[i] = {ST_F32, 1, whole_dims, nullptr, values[i] + 8, 32};
+    share[i] = {ST_F32, 1, share_dims, nullptr, values[i] + 16, 16};
+  }
+// Ours in the background, and the other rank's.
+#define BOTH(ours, theirs)                        \
+  CALL(ours);                                     \
+  CALL(theirs);                                   \
+  call("its wait", st_pending_wait(pending, -1)); \
+  pending.reset()
+  BOTH(st_communicator_all_reduce(ranks_[0], "g", &whole[0], ST_REDUCE_MEAN, pending.out()),
+       st_communicator_all_reduce(ranks_[1], "g", &whole[1], ST_REDUCE_MEAN, nullptr));
+  BOTH(st_communicator_reduce_scatter(ranks_[0], "g", &whole[0], &share[0], ST_REDUCE_SUM, pending.out()),
+       st_communicator_reduce_scatter(ranks_[1], "g", &whole[1], &share[1], ST_REDUCE_SUM, nullptr));
+  BOTH(st_communicator_all_gather(ranks_[0], "g", &share[0], &whole[0], pending.out()),
+       st_communicator_all_gather(ranks_[1], "g", &share[1], &whole[1], nullptr));
+  BOTH(st_communicator_all_to_all(ranks_[0], "g", &whole[0], &other[0], pending.out()),
+       st_communicator_all_to_all(ranks_[1], "g", &whole[1], &other[1], nullptr));
+  BOTH(st_communicator_broadcast(ranks_[0], "w", &whole[0], 1, pending.out()),
+       st_communicator_broadcast(ranks_[1], "w", &whole[1], 1, nullptr));
+  BOTH(st_communicator_send(ranks_[0], "w", &whole[0], 1, pending.out()), st_communicator_receive(ranks_[1], "w", &whole[1], 0, nullptr));
+  BOTH(st_communicator_barrier(ranks_[0], nullptr, pending.out()), st_communicator_barrier(ranks_[1], nullptr, nullptr));
+#undef BOTH
+  CALL(st_communicator_sent_bytes(ranks_[0], &number_));
+  CALL(st_communicator_flight_record(ranks_[0], &answer_));
+  CALL(st_communicator_abort(ranks_[0], "enough"));
+  refused("st_communicator_barrier of a group that is over", st_communicator_barrier(ranks_[1], nullptr, nullptr));
+  HeldCommunicator alone;
+  CALL(st_communicator_processes(context_, weights_.c_str(), 0, 1, nullptr, alone.out()));
+  alone.reset();
+  refused("st_communicator_env without a launcher", st_communicator_env(context_, nullptr, alone.out()));
+}
+
 void Life::predict() {
   auto generate = filled(st_generate_options_init);
   generate.tokens = 3;
@@ -393,6 +443,8 @@ void Life::end() {
   DESTROY(st_optimizer_destroy, optimizer_);
   DESTROY(st_accumulator_destroy, accumulator_);
   DESTROY(st_checkpoint_destroy, checkpoint_);
+  DESTROY(st_communicator_destroy, ranks_[0]);
+  DESTROY(st_communicator_destroy, ranks_[1]);
   DESTROY(st_packed_destroy, packed_);
   DESTROY(st_schedule_destroy, schedule_);
   DESTROY(st_model_destroy, clone_);

@@ -234,6 +234,48 @@ st_status reshard(AllKinds& w, AnyHandle h) {
   return status;
 }
 
+st_status make_ranks(AllKinds& w, AnyHandle h) {
+  w.new_communicator.reset();
+  w.more_communicator.reset();
+  st_communicator* ranks[2] = {};
+  const st_status status = st_communicator_local(h, 2, nullptr, ranks);
+  *w.new_communicator.out() = ranks[0];
+  *w.more_communicator.out() = ranks[1];
+  return status;
+}
+
+st_status join_alone(AllKinds& w, AnyHandle h) {
+  return st_communicator_processes(h, w.path("job").c_str(), 0, 1, nullptr, fresh(w.new_communicator));
+}
+
+/// A collective of both ranks, ours in the background while the peer's is made: call(rank's arrays, communicator, pending).
+template <class Call>
+st_status both_ranks(AllKinds& w, AnyHandle h, const Call& call) {
+  const st_status status = call(w.arrays[0], h, fresh(w.new_pending));
+  if (status != ST_OK) return status;
+  const st_status theirs = call(w.arrays[1], w.peer, nullptr);
+  const st_status ours = st_pending_wait(w.new_pending, -1);
+  return ours != ST_OK ? ours : theirs;
+}
+
+using Ranks = const RankArrays&;
+using Comm = st_communicator*;
+
+st_status all_reduce(Ranks a, Comm c, st_pending** p) { return st_communicator_all_reduce(c, "x", &a.whole, ST_REDUCE_SUM, p); }
+st_status reduce_scatter(Ranks a, Comm c, st_pending** p) {
+  return st_communicator_reduce_scatter(c, "x", &a.whole, &a.share, ST_REDUCE_SUM, p);
+}
+st_status all_gather(Ranks a, Comm c, st_pending** p) { return st_communicator_all_gather(c, "x", &a.share, &a.whole, p); }
+st_status all_to_all(Ranks a, Comm c, st_pending** p) { return st_communicator_all_to_all(c, "x", &a.whole, &a.other, p); }
+st_status broadcast(Ranks a, Comm c, st_pending** p) { return st_communicator_broadcast(c, "x", &a.whole, 1, p); }
+st_status send(Ranks a, Comm c, st_pending** p) {
+  return a.rank == 0 ? st_communicator_send(c, "x", &a.whole, 1, p) : st_communicator_receive(c, "x", &a.whole, 0, p);
+}
+st_status receive(Ranks a, Comm c, st_pending** p) {
+  return a.rank == 0 ? st_communicator_receive(c, "x", &a.whole, 1, p) : st_communicator_send(c, "x", &a.whole, 0, p);
+}
+st_status barrier(Ranks, Comm c, st_pending** p) { return st_communicator_barrier(c, nullptr, p); }
+
 #define CALL(expression) [](AllKinds& w, AnyHandle h) -> st_status { return static_cast<void>(w), expression; }
 
 constexpr HandleCall kCalls[] = {
@@ -401,6 +443,25 @@ constexpr HandleCall kCalls[] = {
     {"st_trainer_resume", "checkpoint", "checkpoint", CALL(st_trainer_resume(w.run.trainer, h, kFirst, nullptr, nullptr))},
     {"st_model_load", "model", "model", CALL(st_model_load(h, w.checkpoint, kFirst, nullptr, nullptr))},
     {"st_model_load", "checkpoint", "checkpoint", CALL(st_model_load(w.run.model, h, kFirst, nullptr, nullptr))},
+
+    {"st_communicator_local", "context", "context", CALL(make_ranks(w, h))},
+    {"st_communicator_processes", "context", "context", CALL(join_alone(w, h))},
+    {"st_communicator_env", "context", "context", CALL(st_communicator_env(h, nullptr, fresh(w.new_communicator)))},
+    {"st_communicator_destroy", "communicator", "communicator", CALL(st_communicator_destroy(h))},
+    {"st_communicator_rank", "communicator", "communicator", CALL(st_communicator_rank(h, &w.done))},
+    {"st_communicator_size", "communicator", "communicator", CALL(st_communicator_size(h, &w.done))},
+    {"st_communicator_share", "communicator", "communicator", CALL(st_communicator_share(h, 16, 0, &w.number, &w.number))},
+    {"st_communicator_all_reduce", "communicator", "communicator", CALL(both_ranks(w, h, all_reduce))},
+    {"st_communicator_reduce_scatter", "communicator", "communicator", CALL(both_ranks(w, h, reduce_scatter))},
+    {"st_communicator_all_gather", "communicator", "communicator", CALL(both_ranks(w, h, all_gather))},
+    {"st_communicator_all_to_all", "communicator", "communicator", CALL(both_ranks(w, h, all_to_all))},
+    {"st_communicator_broadcast", "communicator", "communicator", CALL(both_ranks(w, h, broadcast))},
+    {"st_communicator_send", "communicator", "communicator", CALL(both_ranks(w, h, send))},
+    {"st_communicator_receive", "communicator", "communicator", CALL(both_ranks(w, h, receive))},
+    {"st_communicator_barrier", "communicator", "communicator", CALL(both_ranks(w, h, barrier))},
+    {"st_communicator_sent_bytes", "communicator", "communicator", CALL(st_communicator_sent_bytes(h, &w.number))},
+    {"st_communicator_flight_record", "communicator", "communicator", CALL(st_communicator_flight_record(h, &w.text))},
+    {"st_communicator_abort", "communicator", "communicator", CALL(st_communicator_abort(h, "a test"))},  // the last: it ends the group
 };
 #undef CALL
 

@@ -252,6 +252,12 @@ AT(st_epilogue, derivative_at, 24);
 AT(st_epilogue, residual, 32);
 AT(st_epilogue, column_sums, 40);
 
+SIZE(st_communicator_options, 24);
+AT(st_communicator_options, struct_size, 0);
+AT(st_communicator_options, reserved, 4);
+AT(st_communicator_options, deadline_milliseconds, 8);
+AT(st_communicator_options, start_milliseconds, 16);
+
 SIZE(st_checkpoint_options, 64);
 AT(st_checkpoint_options, struct_size, 0);
 AT(st_checkpoint_options, read_only, 4);

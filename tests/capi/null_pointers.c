@@ -84,6 +84,7 @@ static void library_and_structs(void) {
   REFUSES(st_checkpoint_options_init(NULL, sizeof(st_checkpoint_options)));
   REFUSES(st_load_report_init(NULL, sizeof(st_load_report)));
   REFUSES(st_save_progress_init(NULL, sizeof(st_save_progress)));
+  REFUSES(st_communicator_options_init(NULL, sizeof(st_communicator_options)));
   WORKS(st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR));
   EXPECT(ST_UNSUPPORTED, st_require(ST_VERSION_MAJOR + 1, 0));
   EXPECT(ST_UNSUPPORTED, st_require(-1, 0));
@@ -105,6 +106,7 @@ static void destroying_nothing_is_fine(void) {
   WORKS(st_optimizer_destroy(NULL));
   WORKS(st_accumulator_destroy(NULL));
   WORKS(st_checkpoint_destroy(NULL));
+  WORKS(st_communicator_destroy(NULL));
 }
 
 static st_status fill_nothing(void* user, int64_t k, const int64_t* row_ids, int64_t n, const st_view* views) {
@@ -137,6 +139,7 @@ static void no_handle(void) {
   st_optimizer* optimizer = NULL;
   st_accumulator* accumulator = NULL;
   st_checkpoint* checkpoint = NULL;
+  st_communicator* communicator = NULL;
   st_save_progress progress;
   double scale;
   int32_t flag;
@@ -251,6 +254,23 @@ static void no_handle(void) {
   NO_HANDLE(st_trainer_save_every(NULL, NULL, 0, 0));
   NO_HANDLE(st_trainer_resume(NULL, NULL, NULL, NULL, NULL));
   NO_HANDLE(st_model_load(NULL, NULL, NULL, NULL, NULL));
+  NO_HANDLE(st_communicator_local(NULL, 1, NULL, &communicator));
+  NO_HANDLE(st_communicator_processes(NULL, "job", 0, 1, NULL, &communicator));
+  NO_HANDLE(st_communicator_env(NULL, NULL, &communicator));
+  NO_HANDLE(st_communicator_rank(NULL, &flag));
+  NO_HANDLE(st_communicator_size(NULL, &flag));
+  NO_HANDLE(st_communicator_share(NULL, 1, 0, &n, &m));
+  NO_HANDLE(st_communicator_all_reduce(NULL, NULL, &view, ST_REDUCE_SUM, &pending));
+  NO_HANDLE(st_communicator_reduce_scatter(NULL, NULL, &view, &view, ST_REDUCE_SUM, &pending));
+  NO_HANDLE(st_communicator_all_gather(NULL, NULL, &view, &view, &pending));
+  NO_HANDLE(st_communicator_all_to_all(NULL, NULL, &view, &view, &pending));
+  NO_HANDLE(st_communicator_broadcast(NULL, NULL, &view, 0, &pending));
+  NO_HANDLE(st_communicator_send(NULL, NULL, &view, 1, &pending));
+  NO_HANDLE(st_communicator_receive(NULL, NULL, &view, 1, &pending));
+  NO_HANDLE(st_communicator_barrier(NULL, NULL, &pending));
+  NO_HANDLE(st_communicator_abort(NULL, NULL));
+  NO_HANDLE(st_communicator_sent_bytes(NULL, &n));
+  NO_HANDLE(st_communicator_flight_record(NULL, &text));
   NO_HANDLE(st_data_split(NULL, 0.1, 0, &data, &other));
   NO_HANDLE(st_data_rows(NULL, &n));
   NO_HANDLE(st_data_vocabulary(NULL, &n));

@@ -19,7 +19,7 @@ struct Past {
 };
 
 constexpr size_t kFolder = 64 << 10;
-constexpr std::array<Past, 24> kPast = {{
+constexpr std::array<Past, 34> kPast = {{
     {"st_accumulator_create", 2, 1024, "the C library's for a thread"},
     {"st_checkpoint_create", 8, kFolder, "the C library's for a thread, and for an open folder"},
     {"st_checkpoint_save", 8, kFolder, "the same, on the thread that writes too"},
@@ -35,6 +35,16 @@ constexpr std::array<Past, 24> kPast = {{
     {"st_trainer_resume", 4, kFolder, "the C library's for an open folder"},
     {"st_model_load", 4, kFolder, "the C library's for a thread, and for an open folder"},
     {"st_clip_norm", 2, 1024, "the C library's for a thread"},
+    {"st_communicator_all_gather", 2, 1024, "the C library's for a thread"},
+    {"st_communicator_all_reduce", 2, 1024, "the C library's for a thread"},
+    {"st_communicator_all_to_all", 2, 1024, "the C library's for a thread"},
+    {"st_communicator_barrier", 2, 1024, "the C library's for a thread"},
+    {"st_communicator_broadcast", 2, 1024, "the C library's for a thread"},
+    {"st_communicator_receive", 2, 1024, "the C library's for a thread"},
+    {"st_communicator_reduce_scatter", 2, 1024, "the C library's for a thread"},
+    {"st_communicator_send", 2, 1024, "the C library's for a thread"},
+    {"st_communicator_env", 8, 4096, "the C library's for a thread, and for shared memory"},
+    {"st_communicator_processes", 8, 4096, "the C library's for a thread, and for shared memory"},
     {"st_gemm_plan_create", 2, 1024, "the C library's for a thread"},
     {"st_loss_scaler_create", 2, 1024, "the C library's for a thread"},
     {"st_optimizer_create", 2, 1024, "the C library's for a thread"},

@@ -28,6 +28,7 @@ class Pending : public detail::Handle<st_pending, st_pending_destroy> {
 
  private:
   friend class Checkpoint;
+  friend class Communicator;
   friend class Model;
   friend class Trainer;
   explicit Pending(const std::shared_ptr<detail::Host>& host) : Handle(host) {}

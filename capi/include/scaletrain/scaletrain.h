@@ -11,6 +11,7 @@
 #include <scaletrain/accumulator.h>
 #include <scaletrain/checkpoint.h>
 #include <scaletrain/clip.h>
+#include <scaletrain/communicator.h>
 #include <scaletrain/context.h>
 #include <scaletrain/data.h>
 #include <scaletrain/error.h>

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/shared_word.h"
 #include "base/text.h"
 
@@ -23,7 +24,10 @@ int64_t nanoseconds() {
 
 Heartbeat::Heartbeat(RankSlot& slot, int rank) {
   try {
-    thread_ = std::thread([this, &slot] { run(slot); });
+    thread_ = std::thread([this, &slot] {
+      start_in_default_float_mode();
+      run(slot);
+    });
   } catch (const std::system_error& refusal) {
     fail(Code::unavailable, text("process group: a thread could not be started (", refusal.what(), ")"));
   }

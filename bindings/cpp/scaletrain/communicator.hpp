@@ -1,0 +1,182 @@
+// Ranks that exchange arrays: threads of this process, or processes of this machine.
+#pragma once
+
+#include <scaletrain/communicator.h>
+
+#include <algorithm>
+#include <scaletrain/context.hpp>
+#include <scaletrain/pending.hpp>
+#include <scaletrain/view.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace scaletrain {
+
+enum class ReduceOp : int32_t {
+  sum = 1,
+  mean = 2,  // of floating types
+  max = 3,   // NaN where a rank has one
+  min = 4
+};
+
+struct CommunicatorOptions {
+  int64_t deadline_milliseconds = 60000;  // that a wait may take without a byte from whom it waits for
+  int64_t start_milliseconds = 60000;     // that ranks wait for each other at the start
+};
+
+/// What of an array's elements is one rank's.
+struct Share {
+  int64_t begin = 0, count = 0;
+};
+
+/// One rank of a group. Every rank makes the same calls in the same order; `name` is what errors call the array. Those that end in _async
+/// return at once and borrow the arrays until the Pending is done.
+class Communicator : public detail::Handle<st_communicator, st_communicator_destroy> {
+ public:
+  /// n ranks of this process: one for each of n threads.
+  static std::vector<Communicator> local(const Context& context, int32_t n, const CommunicatorOptions& options = CommunicatorOptions()) {
+    constexpr int32_t kMost = 256;  // the library refuses more
+    std::vector<st_communicator*> raw(static_cast<size_t>(std::clamp(n, 1, kMost)));
+    std::vector<Communicator> made;
+    for (size_t i = 0; i < raw.size(); ++i) made.push_back(Communicator(detail::Access::host(context)));
+    const st_communicator_options times = raw_options(options);
+    made.front().done(st_communicator_local(context.get(), n, &times, raw.data()));
+    for (size_t i = 0; i < raw.size(); ++i) *static_cast<st_communicator**>(made[i].out()) = raw[i];
+    return made;
+  }
+  /// One of `size` processes of this machine; what they have in common is `job`. Returns when all are there.
+  static Communicator processes(const Context& context, const std::string& job, int32_t rank, int32_t size,
+                                const CommunicatorOptions& options = CommunicatorOptions()) {
+    Communicator made(detail::Access::host(context));
+    const st_communicator_options times = raw_options(options);
+    made.done(st_communicator_processes(context.get(), job.c_str(), rank, size, &times, made.out()));
+    return made;
+  }
+  /// The rank that `scaletrain launch`, torchrun, mpirun or srun made this process.
+  static Communicator env(const Context& context, const CommunicatorOptions& options = CommunicatorOptions()) {
+    Communicator made(detail::Access::host(context));
+    const st_communicator_options times = raw_options(options);
+    made.done(st_communicator_env(context.get(), &times, made.out()));
+    return made;
+  }
+
+  int32_t rank() const {
+    int32_t rank = 0;
+    done(st_communicator_rank(get(), &rank));
+    return rank;
+  }
+  int32_t size() const {
+    int32_t size = 0;
+    done(st_communicator_size(get(), &size));
+    return size;
+  }
+  /// How reduce_scatter and all_gather cut so many elements.
+  Share share(int64_t elements, int32_t rank) const {
+    Share share;
+    done(st_communicator_share(get(), elements, rank, &share.begin, &share.count));
+    return share;
+  }
+  Share share(int64_t elements) const { return share(elements, rank()); }
+
+  /// In place.
+  void all_reduce(const View& view, ReduceOp op = ReduceOp::sum, const std::string& name = "") const {
+    all_reduce_to(nullptr, view, op, name);
+  }
+  Pending all_reduce_async(const View& view, ReduceOp op = ReduceOp::sum, const std::string& name = "") const {
+    return begun([&](st_pending** pending) { all_reduce_to(pending, view, op, name); });
+  }
+  /// own: this rank's share of whole, there or in memory of its own.
+  void reduce_scatter(const View& whole, const View& own, ReduceOp op = ReduceOp::sum, const std::string& name = "") const {
+    reduce_scatter_to(nullptr, whole, own, op, name);
+  }
+  Pending reduce_scatter_async(const View& whole, const View& own, ReduceOp op = ReduceOp::sum, const std::string& name = "") const {
+    return begun([&](st_pending** pending) { reduce_scatter_to(pending, whole, own, op, name); });
+  }
+  void all_gather(const View& own, const View& whole, const std::string& name = "") const { all_gather_to(nullptr, own, whole, name); }
+  Pending all_gather_async(const View& own, const View& whole, const std::string& name = "") const {
+    return begun([&](st_pending** pending) { all_gather_to(pending, own, whole, name); });
+  }
+  /// Part i of `from` goes to rank i, whose part for us becomes part i of `to`.
+  void all_to_all(const View& from, const View& to, const std::string& name = "") const { all_to_all_to(nullptr, from, to, name); }
+  Pending all_to_all_async(const View& from, const View& to, const std::string& name = "") const {
+    return begun([&](st_pending** pending) { all_to_all_to(pending, from, to, name); });
+  }
+  void broadcast(const View& view, int32_t root = 0, const std::string& name = "") const { broadcast_to(nullptr, view, root, name); }
+  Pending broadcast_async(const View& view, int32_t root = 0, const std::string& name = "") const {
+    return begun([&](st_pending** pending) { broadcast_to(pending, view, root, name); });
+  }
+  void send(const View& view, int32_t to, const std::string& name = "") const { send_to(nullptr, view, to, name); }
+  Pending send_async(const View& view, int32_t to, const std::string& name = "") const {
+    return begun([&](st_pending** pending) { send_to(pending, view, to, name); });
+  }
+  void receive(const View& view, int32_t from, const std::string& name = "") const { receive_to(nullptr, view, from, name); }
+  Pending receive_async(const View& view, int32_t from, const std::string& name = "") const {
+    return begun([&](st_pending** pending) { receive_to(pending, view, from, name); });
+  }
+  void barrier(const std::string& name = "") const { done(st_communicator_barrier(get(), name.c_str(), nullptr)); }
+  Pending barrier_async(const std::string& name = "") const {
+    return begun([&](st_pending** pending) { done(st_communicator_barrier(get(), name.c_str(), pending)); });
+  }
+
+  /// Ends the group on every rank. From any thread at any time.
+  void abort(const std::string& reason = "") const { done(st_communicator_abort(get(), reason.c_str())); }
+
+  /// Of elements, to other ranks, so far.
+  int64_t sent_bytes() const {
+    int64_t bytes = 0;
+    done(st_communicator_sent_bytes(get(), &bytes));
+    return bytes;
+  }
+  /// This rank's last calls as JSON.
+  std::string flight_record() const { return text(st_communicator_flight_record); }
+
+ private:
+  explicit Communicator(const std::shared_ptr<detail::Host>& host) : Handle(host) {}
+
+  static st_communicator_options raw_options(const CommunicatorOptions& options) {
+    st_communicator_options raw;
+    check(st_communicator_options_init(&raw, sizeof raw));
+    raw.deadline_milliseconds = options.deadline_milliseconds;
+    raw.start_milliseconds = options.start_milliseconds;
+    return raw;
+  }
+  template <class Call>
+  Pending begun(const Call& call) const {
+    Pending pending(host());
+    call(pending.out());
+    return pending;
+  }
+
+  void all_reduce_to(st_pending** pending, const View& view, ReduceOp op, const std::string& name) const {
+    const st_view raw = detail::writable("Communicator::all_reduce", view).raw();
+    done(st_communicator_all_reduce(get(), name.c_str(), &raw, static_cast<st_reduce_op>(op), pending));
+  }
+  void reduce_scatter_to(st_pending** pending, const View& whole, const View& own, ReduceOp op, const std::string& name) const {
+    const st_view from = whole.raw(), to = detail::writable("Communicator::reduce_scatter", own).raw();
+    done(st_communicator_reduce_scatter(get(), name.c_str(), &from, &to, static_cast<st_reduce_op>(op), pending));
+  }
+  void all_gather_to(st_pending** pending, const View& own, const View& whole, const std::string& name) const {
+    const st_view from = own.raw(), to = detail::writable("Communicator::all_gather", whole).raw();
+    done(st_communicator_all_gather(get(), name.c_str(), &from, &to, pending));
+  }
+  void all_to_all_to(st_pending** pending, const View& from, const View& to, const std::string& name) const {
+    const st_view given = from.raw(), got = detail::writable("Communicator::all_to_all", to).raw();
+    done(st_communicator_all_to_all(get(), name.c_str(), &given, &got, pending));
+  }
+  void broadcast_to(st_pending** pending, const View& view, int32_t root, const std::string& name) const {
+    if (root != rank()) detail::writable("Communicator::broadcast", view);
+    const st_view raw = view.raw();
+    done(st_communicator_broadcast(get(), name.c_str(), &raw, root, pending));
+  }
+  void send_to(st_pending** pending, const View& view, int32_t to, const std::string& name) const {
+    const st_view raw = view.raw();
+    done(st_communicator_send(get(), name.c_str(), &raw, to, pending));
+  }
+  void receive_to(st_pending** pending, const View& view, int32_t from, const std::string& name) const {
+    const st_view raw = detail::writable("Communicator::receive", view).raw();
+    done(st_communicator_receive(get(), name.c_str(), &raw, from, pending));
+  }
+};
+
+}  // namespace scaletrain

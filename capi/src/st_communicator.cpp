@@ -1,0 +1,189 @@
+#include <scaletrain/communicator.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "checkpoint_choice.h"
+#include "comm/local/process_group.h"
+#include "comm/local/thread_group.h"
+#include "comm/rank_environment.h"
+#include "exchange.h"
+#include "guard.h"
+#include "objects.h"
+
+using namespace st;
+using namespace st::capi;
+
+namespace {
+
+st_communicator_options default_options() {
+  st_communicator_options made{};
+  made.deadline_milliseconds = made.start_milliseconds = 60000;
+  return made;
+}
+
+struct Times {
+  double deadline, start;  // seconds
+};
+
+Times times_given(const st_communicator_options* options, const char* call) {
+  const st_communicator_options theirs = options == nullptr ? default_options() : take(options, text(call, ": options").c_str());
+  const auto seconds = [&](int64_t milliseconds, const char* name) {
+    check(milliseconds >= 1, call, ": ", name, " is ", milliseconds, "; give 1 or more");
+    return static_cast<double>(milliseconds) / 1e3;
+  };
+  return {seconds(theirs.deadline_milliseconds, "deadline_milliseconds"), seconds(theirs.start_milliseconds, "start_milliseconds")};
+}
+
+std::shared_ptr<CommunicatorObject> join(std::shared_ptr<Context> context, std::unique_ptr<Transport> transport, double deadline) {
+  auto object = std::make_shared<CommunicatorObject>();
+  CommunicatorOptions options;
+  options.deadline = deadline;
+  options.is_cancelled = [&of = *object] { return of.context->cancels() != of.cancels; };
+  options.warn = [log = context->options().log](const std::string& what) { log.warning("communicator", what); };
+  object->cancels = context->cancels().load();
+  object->context = std::move(context);
+  object->ranks = std::make_unique<Communicator>(std::move(transport), std::move(options));
+  return object;
+}
+
+std::shared_ptr<CommunicatorObject> join_processes(const std::shared_ptr<Context>& context, ProcessGroupOptions group, const Times& times) {
+  group.patience = times.start;
+  group.is_cancelled = cancelled_from_now(*context);
+  return join(context, join_process_group(group), times.deadline);
+}
+
+/// The group that a launcher made this process a rank of.
+ProcessGroupOptions environment_group(const char* call) {
+  const auto found = rank_environment([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+  require(found.has_value(), Code::not_found, call,
+          ": no launcher has started this process: of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK and SLURM_PROCID none is set; start it by "
+          "`scaletrain launch -n 4 -- program`, or name the ranks yourself (st_communicator_processes)");
+  require(
+      found->local_size == found->size, Code::unavailable, call, ": ", found->source, " started ", found->size, " ranks, of which ",
+      found->local_size < 0 ? "nobody says how many" : std::to_string(found->local_size),
+      " are on this host; ranks of several hosts need a transport plug-in, which this version does not have yet. Where all are here, set "
+      "LOCAL_WORLD_SIZE and LOCAL_RANK");
+  check(!found->job.empty(), call, ": nothing in the environment of ", found->source,
+        " tells this job from another one; set MASTER_PORT to a number that is its own");
+  ProcessGroupOptions group;
+  group.job = found->job;
+  group.rank = found->rank;
+  group.size = found->size;
+  return group;
+}
+
+/// Handles of one call that are the host's together, or not at all.
+class NewHandles {
+ public:
+  explicit NewHandles(size_t count) { made_.reserve(count); }
+  NewHandles(const NewHandles&) = delete;
+  NewHandles& operator=(const NewHandles&) = delete;
+  ~NewHandles() {
+    for (const st_communicator* one : made_) drop(one);  // nobody has seen it, so nothing can be wrong with it
+  }
+  void add(std::shared_ptr<CommunicatorObject> object) {
+    st_communicator* handle = nullptr;
+    hand_out(&handle, std::move(object));
+    made_.push_back(handle);
+  }
+  void give(st_communicator** comms) {
+    std::ranges::copy(made_, comms);
+    made_.clear();
+  }
+
+ private:
+  std::vector<st_communicator*> made_;
+};
+
+}  // namespace
+
+st_status st_communicator_options_init(st_communicator_options* options, size_t size) { return init(options, size, default_options()); }
+
+st_status st_communicator_local(st_context* context, int32_t n, const st_communicator_options* options, st_communicator** comms) {
+  return guard([&] {
+    constexpr const char* kCall = "st_communicator_local";
+    given(comms, "st_communicator_local: comms");
+    const auto shared = peek(context)->context;  // first, so that its memory serves
+    check(n >= 1 && n <= kMaxThreadRanks, kCall, ": n is ", n, "; allowed is 1 to ", kMaxThreadRanks);
+    const Times times = times_given(options, kCall);
+    NewHandles made(static_cast<size_t>(n));
+    for (auto& end : make_thread_group(n)) made.add(join(shared, std::move(end), times.deadline));
+    made.give(comms);
+  });
+}
+
+st_status st_communicator_processes(st_context* context, const char* job, int32_t rank, int32_t size,
+                                    const st_communicator_options* options, st_communicator** communicator) {
+  return guard([&] {
+    constexpr const char* kCall = "st_communicator_processes";
+    given(communicator, "st_communicator_processes: communicator");
+    const auto shared = peek(context)->context;
+    ProcessGroupOptions ours;
+    ours.job = text_given(job, "st_communicator_processes: job");
+    check(!ours.job.empty(), kCall, ": job is empty; name what the ranks of this group have in common");
+    check(size >= 1, kCall, ": size is ", size, "; give 1 or more");
+    check(rank >= 0 && rank < size, kCall, ": rank is ", rank, "; ranks are 0 to ", size - 1);
+    ours.rank = rank;
+    ours.size = size;
+    hand_out(communicator, join_processes(shared, std::move(ours), times_given(options, kCall)));
+  });
+}
+
+st_status st_communicator_env(st_context* context, const st_communicator_options* options, st_communicator** communicator) {
+  return guard([&] {
+    constexpr const char* kCall = "st_communicator_env";
+    given(communicator, "st_communicator_env: communicator");
+    const auto shared = peek(context)->context;
+    const Times times = times_given(options, kCall);
+    hand_out(communicator, join_processes(shared, environment_group(kCall), times));
+  });
+}
+
+st_status st_communicator_destroy(st_communicator* communicator) {
+  return guard([&] { drop(communicator); });
+}
+
+st_status st_communicator_rank(st_communicator* communicator, int32_t* rank) {
+  return guard([&] { given(rank, "st_communicator_rank: rank") = peek(communicator)->ranks->rank(); });
+}
+
+st_status st_communicator_size(st_communicator* communicator, int32_t* size) {
+  return guard([&] { given(size, "st_communicator_size: size") = peek(communicator)->ranks->size(); });
+}
+
+st_status st_communicator_share(st_communicator* communicator, int64_t elements, int32_t rank, int64_t* begin, int64_t* count) {
+  return guard([&] {
+    constexpr const char* kCall = "st_communicator_share";
+    int64_t& first = given(begin, "st_communicator_share: begin");
+    int64_t& many = given(count, "st_communicator_share: count");
+    const Use object(peek(communicator));
+    const Communicator& ranks = *object->ranks;
+    check(elements >= 0, kCall, ": elements is ", elements, "; give 0 or more");
+    rank_given(ranks, "rank", rank, kCall);
+    first = ranks.share(elements, rank);
+    many = ranks.share(elements, rank + 1) - first;
+  });
+}
+
+st_status st_communicator_abort(st_communicator* communicator, const char* reason) {
+  return guard([&] {
+    const Use object(peek(communicator));
+    object->ranks->abort(reason == nullptr ? "" : reason);
+  });
+}
+
+st_status st_communicator_sent_bytes(st_communicator* communicator, int64_t* bytes) {
+  return guard([&] { given(bytes, "st_communicator_sent_bytes: bytes") = find(communicator)->ranks->sent_bytes(); });
+}
+
+st_status st_communicator_flight_record(st_communicator* communicator, const char** json) {
+  return guard([&] {
+    const char*& out = given(json, "st_communicator_flight_record: json");
+    const auto object = find(communicator);
+    object->answer = object->ranks->recorder().json();
+    out = object->answer.c_str();
+  });
+}

@@ -1,0 +1,81 @@
+#include "base/work_queue.h"
+
+#include <exception>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/float_mode.h"
+#include "base/heap.h"
+
+namespace st {
+
+WorkQueue::~WorkQueue() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  came_.notify_one();
+  thread_.join();
+}
+
+WorkQueue::Prepared WorkQueue::prepare(std::function<void()> work) {
+  Prepared prepared;
+  prepared.piece_.push_back({std::move(work), nullptr});
+  if (!thread_.joinable()) start();
+  return prepared;
+}
+
+void WorkQueue::start() {
+  try {
+    thread_ = std::thread([this, heap = Heap::current()] {
+      start_in_default_float_mode();
+      const FloatMode mode;
+      const HeapScope owners(heap);
+      run();
+    });
+  } catch (const std::system_error& refusal) {
+    fail(Code::unavailable, text("pending: its thread could not be started (", refusal.what(), "); do the same without one"));
+  }
+}
+
+void WorkQueue::post(Prepared prepared, Pending& pending) noexcept {
+  pending.begin();
+  prepared.piece_.front().pending = &pending;
+  {
+    const std::lock_guard lock(mutex_);
+    pieces_.splice(pieces_.end(), prepared.piece_);
+    ++left_;
+  }
+  came_.notify_one();
+}
+
+void WorkQueue::drain() {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return left_ == 0; });
+}
+
+void WorkQueue::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    came_.wait(lock, [&] { return over_ || !pieces_.empty(); });
+    if (pieces_.empty()) return;
+    std::list<Piece> now;
+    now.splice(now.end(), pieces_, pieces_.begin());
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      now.front().work();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    Pending& pending = *now.front().pending;
+    now.clear();
+    pending.end(std::move(error));
+    lock.lock();
+    if (--left_ == 0) done_.notify_all();
+  }
+}
+
+}  // namespace st

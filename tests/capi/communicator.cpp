@@ -1,0 +1,211 @@
+// Collectives as a host calls them: what each rank has afterwards. Sums are compared with a loop in the order of the ranks.
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "thread_ranks.h"
+
+namespace {
+
+using namespace st::test;
+
+constexpr int kMostRanks = 5;
+constexpr int64_t kOdd = 1003;  // not a multiple of any number of ranks but 1
+
+/// What rank r brings: numbers whose sum depends on its order.
+std::vector<float> brought(int rank, int64_t count = kOdd) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i * 7 + static_cast<size_t>(rank) * 131)) * 1e3F;
+  return values;
+}
+
+std::vector<float> summed(int ranks, int64_t count = kOdd) {
+  std::vector<float> sum = brought(0, count);
+  for (int rank = 1; rank < ranks; ++rank) {
+    const std::vector<float> next = brought(rank, count);
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += next[i];
+  }
+  return sum;
+}
+
+class Communicators : public testing::TestWithParam<int> {
+ protected:
+  int n() const { return GetParam(); }
+  ThreadRanks ranks{GetParam()};
+};
+
+TEST_P(Communicators, KnowTheirRankSizeAndShares) {
+  ranks.each([&](int rank, st_communicator* own) {
+    int32_t number = -1, size = -1;
+    EXPECT_TRUE(works(st_communicator_rank(own, &number)));
+    EXPECT_TRUE(works(st_communicator_size(own, &size)));
+    EXPECT_EQ(number, rank);
+    EXPECT_EQ(size, n());
+  });
+  for (const int64_t elements : {int64_t{0}, int64_t{1}, int64_t{12}, kOdd}) {
+    int64_t end = 0;
+    for (int32_t rank = 0; rank < n(); ++rank) {
+      int64_t begin = -1, count = -1;
+      ASSERT_TRUE(works(st_communicator_share(ranks[0], elements, rank, &begin, &count)));
+      EXPECT_EQ(begin, end);
+      EXPECT_EQ(count, elements / n() + (rank < elements % n() ? 1 : 0));
+      end = begin + count;
+    }
+    EXPECT_EQ(end, elements);
+  }
+}
+
+TEST_P(Communicators, SumInTheOrderOfTheRanks) {
+  const std::vector<float> wanted = summed(n());
+  ranks.each([&](int rank, st_communicator* own) {
+    std::vector<float> values = brought(rank);
+    EXPECT_TRUE(works(st_communicator_all_reduce(own, "gradients", Floats(ST_F32, values), ST_REDUCE_SUM, nullptr)));
+    EXPECT_EQ(values, wanted) << "rank " << rank;
+  });
+}
+
+/// Rank r brings r + 1, of `one` = 1 in the type's own bits and `made(k)` = k.
+template <class T, class Make>
+void expect_reduced(const ThreadRanks& ranks, st_dtype dtype, const Make& made) {
+  const int n = ranks.size();
+  struct {
+    st_reduce_op op;
+    double value;
+  } const cases[] = {{ST_REDUCE_SUM, n * (n + 1) / 2.0}, {ST_REDUCE_MAX, n * 1.0}, {ST_REDUCE_MIN, 1}, {ST_REDUCE_MEAN, (n + 1) / 2.0}};
+  for (const auto& [op, value] : cases) {
+    if (op == ST_REDUCE_MEAN && dtype >= ST_I32) continue;
+    ranks.each([&, op = op, value = value](int rank, st_communicator* own) {
+      std::vector<T> values(37, made(rank + 1));
+      EXPECT_TRUE(works(st_communicator_all_reduce(own, nullptr, Array<T>(dtype, values), op, nullptr)));
+      EXPECT_EQ(values, std::vector<T>(37, made(value))) << "dtype " << dtype << ", op " << op << ", rank " << rank;
+    });
+  }
+}
+
+uint16_t bf16(double value) {
+  const auto number = static_cast<float>(value);
+  uint32_t bits = 0;
+  std::memcpy(&bits, &number, sizeof bits);
+  return static_cast<uint16_t>(bits >> 16);  // of numbers that need no more
+}
+
+/// Of 1 to 1024 that need no rounding.
+uint16_t f16(double value) {
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);
+  return static_cast<uint16_t>(((exponent + 14) << 10) | static_cast<int>(std::lround((fraction * 2 - 1) * 1024)));
+}
+
+TEST_P(Communicators, ReduceEveryTypeByEveryOp) {
+  expect_reduced<float>(ranks, ST_F32, [](double k) { return static_cast<float>(k); });
+  expect_reduced<double>(ranks, ST_F64, [](double k) { return k; });
+  expect_reduced<uint16_t>(ranks, ST_BF16, bf16);
+  expect_reduced<uint16_t>(ranks, ST_F16, f16);
+  expect_reduced<int32_t>(ranks, ST_I32, [](double k) { return static_cast<int32_t>(k); });
+  expect_reduced<int64_t>(ranks, ST_I64, [](double k) { return static_cast<int64_t>(k); });
+  expect_reduced<uint8_t>(ranks, ST_U8, [](double k) { return static_cast<uint8_t>(k); });
+}
+
+TEST_P(Communicators, ScatterASumAndGatherItAgain) {
+  const std::vector<float> wanted = summed(n());
+  ranks.each([&](int rank, st_communicator* own) {
+    std::vector<float> whole = brought(rank), gathered(whole.size(), -1);
+    const std::vector<float> before = whole;
+    int64_t begin = 0, count = 0;
+    EXPECT_TRUE(works(st_communicator_share(own, kOdd, rank, &begin, &count)));
+    std::vector<float> share(static_cast<size_t>(count) + 1, -1);
+    const Floats shared(ST_F32, share, count);
+    EXPECT_TRUE(works(st_communicator_reduce_scatter(own, "g", Floats(ST_F32, whole), shared, ST_REDUCE_SUM, nullptr)));
+    EXPECT_EQ(whole, before);
+    EXPECT_EQ(share.back(), -1) << "past its end";
+    for (int64_t i = 0; i < count; ++i) EXPECT_EQ(share[static_cast<size_t>(i)], wanted[static_cast<size_t>(begin + i)]);
+    EXPECT_TRUE(works(st_communicator_all_gather(own, "g", shared, Floats(ST_F32, gathered), nullptr)));
+    EXPECT_EQ(gathered, wanted);
+  });
+}
+
+TEST_P(Communicators, ScatterAndGatherWhereTheArrayLies) {
+  const std::vector<float> wanted = summed(n());
+  ranks.each([&](int rank, st_communicator* own) {
+    std::vector<float> whole = brought(rank);
+    int64_t begin = 0, count = 0;
+    EXPECT_TRUE(works(st_communicator_share(own, kOdd, rank, &begin, &count)));
+    const st_view share = {ST_F32, 1, &count, nullptr, whole.data() + begin, count * 4};
+    EXPECT_TRUE(works(st_communicator_reduce_scatter(own, nullptr, Floats(ST_F32, whole), &share, ST_REDUCE_SUM, nullptr)));
+    EXPECT_TRUE(works(st_communicator_all_gather(own, nullptr, &share, Floats(ST_F32, whole), nullptr)));
+    EXPECT_EQ(whole, wanted);
+  });
+}
+
+TEST_P(Communicators, ShareFewerElementsThanThereAreRanks) {
+  ranks.each([&](int rank, st_communicator* own) {
+    std::vector<float> whole = {1}, nothing(1, -1);
+    const Floats share(ST_F32, nothing, rank == 0 ? 1 : 0), none(ST_F32, nothing, 0);
+    EXPECT_TRUE(works(st_communicator_reduce_scatter(own, nullptr, Floats(ST_F32, whole), share, ST_REDUCE_SUM, nullptr)));
+    EXPECT_EQ(nothing[0], rank == 0 ? static_cast<float>(n()) : -1.0F);
+    EXPECT_TRUE(works(st_communicator_all_reduce(own, nullptr, none, ST_REDUCE_SUM, nullptr)));
+    EXPECT_TRUE(works(st_communicator_broadcast(own, nullptr, none, 0, nullptr)));
+  });
+}
+
+TEST_P(Communicators, TradeTheirParts) {
+  ranks.each([&](int rank, st_communicator* own) {
+    std::vector<int32_t> from, to(static_cast<size_t>(3 * n()), -1), wanted;
+    for (int other = 0; other < n(); ++other)
+      for (int i = 0; i < 3; ++i) {
+        from.push_back(rank * 100 + other * 10 + i);
+        wanted.push_back(other * 100 + rank * 10 + i);
+      }
+    EXPECT_TRUE(works(st_communicator_all_to_all(own, "tokens", Array<int32_t>(ST_I32, from), Array<int32_t>(ST_I32, to), nullptr)));
+    EXPECT_EQ(to, wanted) << "rank " << rank;
+  });
+}
+
+TEST_P(Communicators, BroadcastFromEachRoot) {
+  for (int root = 0; root < n(); ++root)
+    ranks.each([&](int rank, st_communicator* own) {
+      std::vector<float> values = brought(rank);
+      EXPECT_TRUE(works(st_communicator_broadcast(own, "weights", Floats(ST_F32, values), root, nullptr)));
+      EXPECT_EQ(values, brought(root)) << "rank " << rank;
+    });
+}
+
+TEST_P(Communicators, SendRoundTheCircle) {
+  if (n() == 1) return;  // nobody to send to
+  ranks.each([&](int rank, st_communicator* own) {
+    std::vector<float> mine = brought(rank), theirs(mine.size());
+    const int32_t next = (rank + 1) % n(), before = (rank + n() - 1) % n();
+    const auto send = [&] { EXPECT_TRUE(works(st_communicator_send(own, "tide", Floats(ST_F32, mine), next, nullptr))); };
+    if (rank != 0) send();
+    EXPECT_TRUE(works(st_communicator_receive(own, "tide", Floats(ST_F32, theirs), before, nullptr)));
+    if (rank == 0) send();
+    EXPECT_EQ(theirs, brought(before));
+  });
+}
+
+TEST_P(Communicators, MeetAtABarrier) {
+  std::atomic<int> arrived{0};
+  ranks.each([&](int, st_communicator* own) {
+    ++arrived;
+    EXPECT_TRUE(works(st_communicator_barrier(own, "epoch", nullptr)));
+    EXPECT_EQ(arrived, n());
+  });
+}
+
+TEST_P(Communicators, CountWhatTheySendAndRecordWhatTheyDid) {
+  ranks.each([&](int rank, st_communicator* own) {
+    std::vector<float> values = brought(rank, 60000);  // a multiple of 1 to 5, and too many to be sent whole
+    int64_t bytes = -1;
+    const char* json = nullptr;
+    EXPECT_TRUE(works(st_communicator_all_reduce(own, "bucket.3", Floats(ST_F32, values), ST_REDUCE_MAX, nullptr)));
+    EXPECT_TRUE(works(st_communicator_sent_bytes(own, &bytes)));
+    EXPECT_EQ(bytes, 2 * 240000 * (n() - 1) / n());
+    EXPECT_TRUE(works(st_communicator_flight_record(own, &json)));
+    for (const char* word : {"all_reduce", "bucket.3", "\"elements\":60000", "\"f32\"", "\"max\""})
+      EXPECT_NE(std::string(json).find(word), std::string::npos) << word << " in " << json;
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Communicators, testing::Range(1, kMostRanks + 1));
+
+}  // namespace

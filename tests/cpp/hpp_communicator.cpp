@@ -1,0 +1,107 @@
+// scaletrain.hpp: ranks, a thread each.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <functional>
+#include <scaletrain.hpp>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace scaletrain;
+
+void on_each(const std::vector<Communicator>& ranks, const std::function<void(const Communicator&)>& act) {
+  std::vector<std::thread> threads;
+  for (const Communicator& rank : ranks) threads.emplace_back([&] { act(rank); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(HppCommunicator, ExchangesEveryWay) {
+  const Context context;
+  const std::vector<Communicator> ranks = Communicator::local(context, 3);
+  on_each(ranks, [](const Communicator& own) {
+    const auto me = static_cast<float>(own.rank());
+    std::vector<float> whole(7, me + 1), gathered(7), trade = {me, me + 10, me + 20}, traded(3);
+    const std::vector<float> weights(2, 5);
+    std::vector<float> told(2);
+    EXPECT_EQ(own.size(), 3);
+    own.all_reduce(view(whole), ReduceOp::mean, "gradients");
+    EXPECT_EQ(whole, std::vector<float>(7, 2));
+    const Share share = own.share(7);
+    EXPECT_EQ(share.count, own.rank() == 0 ? 3 : 2);
+    EXPECT_EQ(own.share(7, 2).begin, 5);
+    std::vector<float> mine(static_cast<size_t>(share.count));
+    own.reduce_scatter(view(whole), view(mine), ReduceOp::max);
+    own.all_gather(view(mine), view(gathered));
+    EXPECT_EQ(gathered, whole);
+    own.all_to_all(view(trade), view(traded));
+    EXPECT_EQ(traded, (std::vector<float>{10 * me, 10 * me + 1, 10 * me + 2}));
+    if (own.rank() == 1) {
+      own.broadcast(view(weights), 1);  // whose root only reads
+    } else {
+      own.broadcast(view(told), 1);
+      EXPECT_EQ(told, weights);
+    }
+    if (own.rank() == 0) own.send(view(weights), 2, "letter");
+    if (own.rank() == 2) own.receive(view(told), 0, "letter");
+    own.barrier("end");
+    EXPECT_GT(own.sent_bytes(), 0);
+    EXPECT_NE(own.flight_record().find("gradients"), std::string::npos);
+  });
+}
+
+TEST(HppCommunicator, GoesOnInTheBackground) {
+  const Context context;
+  const std::vector<Communicator> ranks = Communicator::local(context, 2);
+  on_each(ranks, [](const Communicator& own) {
+    std::vector<float> a(4, 1), b(2), c(4), d = {1, 2}, e(2), f(3, static_cast<float>(own.rank()));
+    std::vector<Pending> pendings;
+    pendings.push_back(own.all_reduce_async(view(a)));
+    pendings.push_back(own.reduce_scatter_async(view(a), view(b)));
+    pendings.push_back(own.all_gather_async(view(b), view(c)));
+    pendings.push_back(own.all_to_all_async(view(d), view(e)));
+    pendings.push_back(own.broadcast_async(view(f), 1));
+    pendings.push_back(own.rank() == 0 ? own.send_async(view(d), 1) : own.receive_async(view(d), 0));
+    pendings.push_back(own.barrier_async());
+    for (const Pending& pending : pendings) pending.wait();
+    EXPECT_EQ(c, std::vector<float>(4, 4));
+    EXPECT_EQ(f, std::vector<float>(3, 1));
+  });
+}
+
+TEST(HppCommunicator, ThrowsWithTheRankThatEndedTheGroup) {
+  const Context context;
+  const std::vector<Communicator> ranks = Communicator::local(context, 2);
+  std::vector<float> values(3);
+  ranks[1].abort("the disk is full");
+  try {
+    ranks[0].all_reduce(view(values), ReduceOp::sum, "gradients");
+    FAIL() << "the group is over";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::rank_failed);
+    EXPECT_EQ(error.info().rank, 1);
+    EXPECT_EQ(error.info().tensor, "gradients");
+    EXPECT_EQ(error.info().collective, "all_reduce");
+    EXPECT_NE(std::string(error.what()).find("the disk is full"), std::string::npos);
+  }
+  const std::vector<float> constant(3);
+  EXPECT_THROW(ranks[0].all_reduce(view(constant)), Error) << "it is to be written";
+  EXPECT_THROW(Communicator::local(context, 0), Error);
+  EXPECT_THROW(Communicator::local(context, 257), Error);
+}
+
+TEST(HppCommunicator, MeetsOtherProcesses) {
+  const Context context;
+  CommunicatorOptions options;
+  options.start_milliseconds = 50;
+  const std::string job = "HppCommunicator-" + std::to_string(getpid());
+  const Communicator alone = Communicator::processes(context, job, 0, 1, options);
+  std::vector<float> values = {3};
+  alone.all_reduce(view(values));
+  EXPECT_EQ(values[0], 3);
+  EXPECT_THROW(Communicator::processes(context, job, 0, 2, options), Error) << "nobody else comes";
+  EXPECT_THROW(Communicator::env(context), Error) << "no launcher started this";
+}
+
+}  // namespace

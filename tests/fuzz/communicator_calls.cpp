@@ -1,0 +1,117 @@
+// Ranks that nobody plays but this one thread: groups of one, and of two whose other end seldom comes, so that their waits end at a short
+// deadline.
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+
+#include "api_calls.h"
+#include "call_arguments.h"
+
+namespace st::fuzz {
+namespace {
+
+st_communicator_options options(World& world) {
+  st_communicator_options made;
+  CALL(st_communicator_options_init, &made, sizeof made);
+  made.deadline_milliseconds = world.bytes.rarely(16) ? -1 : 1;
+  made.start_milliseconds = world.bytes.rarely(16) ? 0 : 1;
+  return made;
+}
+
+/// As `scaletrain launch -n 1` starts a process.
+bool launched_alone() {
+  const std::string port = std::to_string(1 + getpid() % 65535);
+  bool set = setenv("MASTER_PORT", port.c_str(), 1) == 0 && setenv("MASTER_ADDR", "127.0.0.1", 1) == 0;
+  for (const char* name : {"RANK", "LOCAL_RANK"}) set = setenv(name, "0", 1) == 0 && set;
+  for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) set = setenv(name, "1", 1) == 0 && set;
+  return set;
+}
+
+void make_communicators(World& world) {
+  const st_communicator_options times = options(world);
+  if (world.bytes.rarely(4)) {
+    const int32_t size = world.bytes.rarely(4) ? 2 : 1;
+    const int32_t rank = world.bytes.rarely(8) ? static_cast<int32_t>(world.number()) : 0;
+    MAKE(st_communicator_processes, communicators, world.handle(world.contexts), world.name(), rank, size, &times);
+    return;
+  }
+  if (world.bytes.rarely(4)) {
+    static const bool launched = launched_alone();
+    if (!launched) return;
+    MAKE(st_communicator_env, communicators, world.handle(world.contexts), &times);
+    return;
+  }
+  std::array<st_communicator*, 2> made{};
+  const int32_t n = world.bytes.rarely(4) ? 2 : 1;
+  const st_status status = st_communicator_local(world.handle(world.contexts), n, &times, made.data());
+  for (int32_t rank = 0; rank < n; ++rank)
+    world.keep("st_communicator_local", world.communicators, status, made.at(static_cast<size_t>(rank)));
+}
+
+void exchange(World& world, st_communicator* communicator) {
+  const char* name = world.bytes.rarely() ? nullptr : world.name();
+  st_view a = world.view_of({4}), b = world.view_of({2}), c = world.view_of({4});
+  if (world.bytes.rarely(4)) a = world.view();
+  if (world.bytes.rarely(4)) b = a;
+  const int32_t number = world.bytes.rarely(4) ? static_cast<int32_t>(world.number()) : world.bytes.next() % 4;
+  st_pending** pending = world.bytes.rarely(2) ? &world.pendings.made : nullptr;
+  world.pendings.made = nullptr;
+  const auto done = [&](const char* call, st_status status) {
+    if (pending == nullptr)
+      world.ok(call, status);
+    else
+      world.keep(call, world.pendings, status, world.pendings.made);
+  };
+  switch (world.bytes.next() % 8) {
+    case 0:
+      return done("st_communicator_reduce_scatter", st_communicator_reduce_scatter(communicator, name, &a, &b, number, pending));
+    case 1:
+      return done("st_communicator_all_gather", st_communicator_all_gather(communicator, name, &b, &a, pending));
+    case 2:
+      return done("st_communicator_all_to_all", st_communicator_all_to_all(communicator, name, &a, &c, pending));
+    case 3:
+      return done("st_communicator_broadcast", st_communicator_broadcast(communicator, name, &a, number, pending));
+    case 4:
+      return done("st_communicator_send", st_communicator_send(communicator, name, &a, number, pending));
+    case 5:
+      return done("st_communicator_receive", st_communicator_receive(communicator, name, &a, number, pending));
+    case 6:
+      return done("st_communicator_barrier", st_communicator_barrier(communicator, name, pending));
+    default:
+      return done("st_communicator_all_reduce", st_communicator_all_reduce(communicator, name, &a, number, pending));
+  }
+}
+
+}  // namespace
+
+void communicator_use(World& world) {
+  if (world.communicators.live.size() > 3)
+    return world.destroy("st_communicator_destroy", world.communicators, st_communicator_destroy, world.handle(world.communicators));
+  if (world.communicators.live.empty() || world.bytes.rarely()) return make_communicators(world);
+  st_communicator* communicator = world.handle(world.communicators);
+  int32_t number = 0;
+  int64_t begin = 0, count = 0;
+  const char* json = nullptr;
+  switch (world.bytes.next() % 8) {
+    case 0:
+      CALL(st_communicator_rank, communicator, &number);
+      CALL(st_communicator_size, communicator, &number);
+      return;
+    case 1:
+      CALL(st_communicator_share, communicator, world.number(), world.bytes.next() % 4, &begin, &count);
+      return;
+    case 2:
+      CALL(st_communicator_sent_bytes, communicator, &count);
+      CALL(st_communicator_flight_record, communicator, &json);
+      return;
+    case 3:
+      if (world.bytes.rarely(4)) CALL(st_communicator_abort, communicator, world.name());
+      return;
+    default:
+      return exchange(world, communicator);
+  }
+}
+
+}  // namespace st::fuzz
