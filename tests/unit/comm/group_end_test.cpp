@@ -229,6 +229,30 @@ TEST_P(EveryGroup, ACancelledWaitEndsTheGroup) {
   for (const size_t rank : {1, 2}) EXPECT_TRUE(blames(outcomes[rank], Code::rank_failed, 0, {"it has aborted: cancelled"}));
 }
 
+TEST_P(EveryGroup, WhatIsThrownWithinACallEndsTheGroup) {
+  // As memory that is missing there would.
+  CommunicatorOptions options = with_deadline(0.2);
+  options.warn = [](const std::string&) { throw std::runtime_error("no memory"); };
+  const auto ends = outcomes(
+      2,
+      [](Communicator& group) {
+        group.barrier();
+        if (group.rank() == 1) std::this_thread::sleep_for(milliseconds(100));
+        if (group.rank() == 1) return group.barrier();
+        EXPECT_THROW(group.barrier(), std::runtime_error);
+        group.barrier();
+      },
+      options);
+  try {
+    ASSERT_TRUE(ends[0]);
+    std::rethrow_exception(ends[0]);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::rank_failed);
+    EXPECT_NE(error.message().find("an earlier collective of rank 0 failed"), std::string::npos) << error.what();
+  }
+  EXPECT_TRUE(blames(ends[1], Code::rank_failed, 0, {"it has failed"}));
+}
+
 TEST_P(EveryGroup, LaterCallsThrowTheSameAgain) {
   const auto ends = outcomes(
       2,
