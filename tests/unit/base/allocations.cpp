@@ -8,9 +8,14 @@
 namespace {
 
 std::atomic<int64_t> count{0};
+thread_local int64_t until_one_fails = 0;
 
 void* counted(void* memory) {
   count.fetch_add(1, std::memory_order_relaxed);
+  if (until_one_fails > 0 && --until_one_fails == 0) {
+    std::free(memory);
+    memory = nullptr;
+  }
   if (!memory) throw std::bad_alloc();
   return memory;
 }
@@ -18,6 +23,7 @@ void* counted(void* memory) {
 }  // namespace
 
 int64_t st::allocations() { return count.load(); }
+void st::fail_allocation(int64_t n) { until_one_fails = n; }
 
 void* operator new(size_t bytes) { return counted(std::malloc(bytes)); }
 void* operator new(size_t bytes, std::align_val_t align) {

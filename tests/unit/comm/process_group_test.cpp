@@ -3,17 +3,25 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "../base/allocations.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "every_group.h"
 #include "shared_job.h"
 
@@ -265,6 +273,71 @@ TEST(ProcessGroup, SleepsUntilBytesOrRoomAreThere) {
   while (!ends[0]->is_sent(1))
     if (!ends[0]->progress()) ends[0]->idle(5);
   reader.join();
+}
+
+TEST(ProcessGroup, AStartThatRunsOutOfMemoryAnywhereLeavesNothing) {
+  const std::string job = own_job("memory"), path = path_of_segment(job);
+  const ProcessGroupOptions options = options_of(job, 0, 1);
+  int64_t n = 1;
+  for (bool is_there = false; !is_there; ++n) {
+    try {
+      fail_allocation(n);
+      const auto end = join_process_group(options);
+      fail_allocation(0);
+      is_there = true;
+    } catch (const std::bad_alloc&) {
+      EXPECT_FALSE(std::filesystem::exists(path)) << "after allocation " << n;
+    }
+  }
+  EXPECT_GT(n, 5);
+}
+
+/// What this process has mapped of segments that have no name any more.
+std::vector<std::span<std::byte>> mapped_segments() {
+  std::vector<std::span<std::byte>> found;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(" /dev/shm/") == std::string::npos) continue;
+    const auto begin = std::stoull(line, nullptr, 16), end = std::stoull(line.substr(line.find('-') + 1), nullptr, 16);
+    found.emplace_back(reinterpret_cast<std::byte*>(begin), end - begin);  // NOLINT(performance-no-int-to-ptr)
+  }
+  return found;
+}
+
+TEST(ProcessGroup, NonsenseInTheSharedMemoryIsAFailureAndNoCrash) {
+  std::mt19937 random(3);
+  const std::vector<std::byte> bytes(5000, std::byte{1});
+  int failures = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    auto ends = make_process_group(own_job("nonsense"), 2, 4096);
+    const auto memory = mapped_segments();
+    ASSERT_EQ(memory.size(), 4U);  // of each end the head, and the rings
+    ends[1]->post(0, bytes);
+    for (int hit = 0; hit < 200; ++hit) {
+      const auto part = memory[random() % memory.size()];
+      auto* const word = reinterpret_cast<uint32_t*>(part.data()) + random() % (part.size() / 4);
+      std::atomic_ref(*word).store(trial % 3 == 0 ? UINT32_MAX : static_cast<uint32_t>(random()));
+    }
+    for (int i = 0; i < 20; ++i) {
+      ends[0]->post(1, bytes);
+      ends[0]->progress();
+      const auto front = ends[0]->arrived(1);
+      EXPECT_LE(front.size(), 4096U);
+      const std::vector<std::byte> readable(front.begin(), front.end());
+      ends[0]->take(1, std::ssize(front));
+      ends[0]->idle(0.0001);
+      EXPECT_GE(ends[0]->silence_of(1), 0);
+      EXPECT_FALSE(ends[0]->host_of(1).empty());
+    }
+    ends[0]->abort({0, Code::rank_failed, "enough"});
+    if (const auto failure = ends[0]->failure()) {
+      ++failures;
+      EXPECT_LT(failure->rank, 2);
+      EXPECT_EQ(utf8_valid_until(failure->reason), failure->reason.size());
+    }
+    ends[0]->withdraw();
+  }
+  EXPECT_GT(failures, 30);
 }
 
 }  // namespace
