@@ -75,7 +75,8 @@ void reshard(const CheckpointRequest& o) {
   const int64_t shards = whole_number("--shards", o.shards.empty() ? "0" : o.shards);
   if (shards < 0 || shards > 4096) refuse("--shards is ", shards, "; give 1 to 4096, or 0 for whole tensors");
   const CheckpointFolder folder(o.first);
-  check_folder(st_checkpoint_reshard(folder.handle(), nullptr, o.second.c_str(), static_cast<int32_t>(shards)));
+  folder.newest(
+      [&](const char* name) { return st_checkpoint_reshard(folder.handle(), name, o.second.c_str(), static_cast<int32_t>(shards)); });
   std::printf("%s\n", o.second.c_str());
 }
 

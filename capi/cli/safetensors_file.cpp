@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "new_file.h"
 #include "options.h"
 
 namespace cli {
 namespace {
-
-using Header = nlohmann::json;  // not the program's own, which keeps the order of keys and looks for one key among all
 
 struct DtypeWord {
   st_dtype dtype;
@@ -23,26 +22,82 @@ constexpr uint64_t kMostHeaderBytes = 100'000'000;  // the format's own limit
 
 const DtypeWord& row_of(st_dtype dtype) { return *std::ranges::find(kDtypeWords, dtype, &DtypeWord::dtype); }
 
-/// A list of whole numbers from 0, or nothing.
-bool read_numbers(const Header& record, const char* key, size_t most, std::vector<int64_t>& out) {
-  const auto found = record.find(key);
-  if (found == record.end() || !found->is_array() || found->size() > most) return false;
-  for (const Header& item : *found) {
-    if (!item.is_number_unsigned() || item.get<uint64_t>() > INT64_MAX) return false;
-    out.push_back(item.get<int64_t>());
-  }
-  return true;
+/// A tensor as the header tells it.
+struct HeaderRow {
+  std::string name, dtype;
+  bool has_shape = false;
+  std::vector<int64_t> shape, range;
+};
+
+[[noreturn]] void refuse_row(const std::string& path, const std::string& name) {
+  refuse(path, ": ", name, ": its row of the header is none; there must be dtype, shape of at most 8 and data_offsets");
 }
 
-StoredTensor read_tensor(const std::string& name, const Header& record, std::string_view data, const std::string& path) {
+/// Takes a header as it is read and refuses what belongs to none as soon as it comes, so that a hostile one costs neither the memory nor
+/// the time of a tree: of two equal keys that would keep one.
+class HeaderEvents final : public Json::json_sax_t {
+ public:
+  explicit HeaderEvents(const std::string& path) : path_(path) {}
+
+  std::vector<HeaderRow> rows;
+
+  bool null() override { refuse_row(); }
+  bool boolean(bool) override { refuse_row(); }
+  bool number_integer(int64_t) override { refuse_row(); }  // below 0
+  bool number_float(double, const std::string&) override { refuse_row(); }
+  bool number_unsigned(uint64_t value) override {
+    if (depth_ != 3 || value > INT64_MAX || list().size() == (key_ == "shape" ? 8 : 2)) refuse_row();
+    list().push_back(static_cast<int64_t>(value));
+    return true;
+  }
+  bool string(std::string& value) override {
+    if (depth_ != 2 || !(is_metadata() || key_ == "dtype")) refuse_row();
+    if (!is_metadata()) rows.back().dtype = std::move(value);
+    return true;
+  }
+  bool binary(Json::binary_t&) override { return false; }  // not in a text
+  bool start_object(size_t) override {
+    if (depth_ > 1) refuse_row();
+    ++depth_;
+    return true;
+  }
+  bool start_array(size_t) override {
+    if (depth_ != 2 || is_metadata() || !(key_ == "shape" || key_ == "data_offsets")) refuse_row();
+    if (key_ == "shape") rows.back().has_shape = true;
+    ++depth_;
+    return true;
+  }
+  bool end_object() override { return --depth_ >= 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool key(std::string& value) override {
+    std::set<std::string>& known = depth_ == 1 ? names_ : keys_;
+    if (depth_ == 1) name_ = value;
+    if (!known.insert(value).second)
+      refuse(path_, ": ", name_, depth_ == 1 ? " is in its header twice" : ": its row of the header has " + value + " twice");
+    key_ = value;
+    if (depth_ == 1) keys_.clear();
+    if (depth_ == 1 && !is_metadata()) rows.push_back({value, "", false, {}, {}});
+    return true;
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool is_metadata() const { return name_ == "__metadata__"; }
+  std::vector<int64_t>& list() { return key_ == "shape" ? rows.back().shape : rows.back().range; }
+  [[noreturn]] void refuse_row() const { cli::refuse_row(path_, name_); }
+
+  const std::string& path_;
+  int depth_ = 0;                       // 1: among the tensors, 2: in a row, 3: in a list of it
+  std::string name_, key_;              // of the row; in it
+  std::set<std::string> names_, keys_;  // that came already
+};
+
+StoredTensor read_tensor(const HeaderRow& told, std::string_view data, const std::string& path) {
+  const auto& [name, word, has_shape, shape, range] = told;
+  if (word.empty() || !has_shape || range.size() != 2) refuse_row(path, name);
   StoredTensor tensor;
   tensor.name = name;
-  std::vector<int64_t> range;
-  const bool is_record = record.is_object() && record.contains("dtype") && record["dtype"].is_string() &&
-                         read_numbers(record, "shape", 8, tensor.dims) && read_numbers(record, "data_offsets", 2, range) &&
-                         range.size() == 2;
-  if (!is_record) refuse(path, ": ", name, ": its row of the header is none; there must be dtype, shape of at most 8 and data_offsets");
-  const auto word = record["dtype"].get<std::string>();
+  tensor.dims = shape;
   const auto* row = std::ranges::find(kDtypeWords, word, &DtypeWord::word);
   if (row == std::end(kDtypeWords)) refuse(path, ": ", name, " is ", word, "; there is F32, F64, BF16, F16, I32, I64, U8 and BOOL");
   tensor.dtype = row->dtype;
@@ -54,26 +109,6 @@ StoredTensor read_tensor(const std::string& name, const Header& record, std::str
     refuse(path, ": ", name, ": its shape needs ", bytes, " bytes, data_offsets give ", range[1] - range[0]);
   tensor.bytes = data.substr(static_cast<size_t>(range[0]), static_cast<size_t>(bytes));
   return tensor;
-}
-
-/// Of two equal keys nlohmann would keep one; and what is nested deeper than a record's lists is not kept, so that a hostile header takes
-/// no memory that a right one would not.
-Header parse_header(std::string_view text, const std::string& path) {
-  std::set<std::string> names, keys;  // of the tensors; of the record that is open
-  std::string name;
-  const auto look = [&](int depth, Header::parse_event_t event, const Header& value) {
-    if (event == Header::parse_event_t::object_start && depth == 1) keys.clear();
-    if (event == Header::parse_event_t::key && depth == 1) {
-      name = value.get<std::string>();
-      if (!names.insert(name).second) refuse(path, ": ", name, " is in its header twice");
-    }
-    if (event == Header::parse_event_t::key && depth == 2 && !keys.insert(value.get<std::string>()).second)
-      refuse(path, ": ", name, ": its row of the header has ", value.get<std::string>(), " twice");
-    return depth <= 4;
-  };
-  Header header = Header::parse(text, look, false);
-  if (!header.is_object()) refuse(path, ": its header is no JSON object: not a safetensors file");
-  return header;
 }
 
 /// One behind the other, without gaps.
@@ -98,10 +133,11 @@ std::vector<StoredTensor> read_safetensors(const MappedFile& file) {
   for (size_t i = std::min<size_t>(8, bytes.size()); i-- > 0;) size = size << 8 | static_cast<unsigned char>(bytes[i]);
   if (bytes.size() < 8 || size > bytes.size() - 8 || size > kMostHeaderBytes || bytes[8] != '{')
     refuse(file.path(), " is no safetensors file, or cut short");
-  const Header header = parse_header(bytes.substr(8, size), file.path());
+  HeaderEvents header(file.path());
+  const std::string_view text = bytes.substr(8, size);
+  if (!Json::sax_parse(text.begin(), text.end(), &header)) refuse(file.path(), ": its header is no JSON object: not a safetensors file");
   std::vector<StoredTensor> tensors;
-  for (const auto& [name, record] : header.items())
-    if (name != "__metadata__") tensors.push_back(read_tensor(name, record, bytes.substr(8 + size), file.path()));
+  for (const HeaderRow& row : header.rows) tensors.push_back(read_tensor(row, bytes.substr(8 + size), file.path()));
   check_tiling(tensors, bytes.substr(8 + size), file.path());
   return tensors;
 }

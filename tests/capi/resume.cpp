@@ -86,6 +86,15 @@ TEST(Resume, SavesEverySoManyStepsAndTellsWhichIsOnTheDisk) {
   auto progress = filled(st_save_progress_init);
   ASSERT_TRUE(works(st_checkpoint_progress(saved.checkpoint, &progress)));
   EXPECT_EQ(progress.saved, 3);
+
+  ASSERT_TRUE(works(st_trainer_save_every(saved.run.trainer, saved.checkpoint, 0, 1e-7)));  // minutes: shorter than any step
+  saved.steps(2, &report);
+  ASSERT_TRUE(works(st_trainer_save_every(saved.run.trainer, saved.checkpoint, 0, 60)));
+  saved.steps(2, &report);
+  ASSERT_TRUE(works(st_checkpoint_wait(saved.checkpoint, -1)));
+  ASSERT_TRUE(works(st_checkpoint_progress(saved.checkpoint, &progress)));
+  EXPECT_EQ(progress.saved, 5);
+  EXPECT_EQ(progress.saved_step, 10);
 }
 
 TEST(Resume, TheSavesOfAStepInSlicesAndOfAHostsOwnLossAreTheSame) {

@@ -117,6 +117,10 @@ class Looks(CheckpointTest):
         self.assertEqual((done.returncode, done.stdout), (0, older))
         self.assertIn("passed over step-00000002", done.stderr)
         self.refused(3, [file.name, "block 0"], "hash", folder / "step-00000002")
+        done = run("checkpoint", "reshard", folder, self.path("cut"), "--shards", 2)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("passed over step-00000002", done.stderr)
+        self.assertEqual(self.done("hash", self.path("cut")), older)
         os.truncate(folder / "step-00000002" / "manifest.json", 100)
         self.refused(3, ["manifest.json", "cut short"], "inspect", folder / "step-00000002")
 
@@ -193,6 +197,7 @@ class BadRequests(CheckpointTest):
             (["b", "does not begin"], headed('{"a":' + row % ("1", 0, 4) + ',"b":' + row % ("1", 2, 6) + "}", b"123456")),
             (["a", "in its header twice"], headed('{"a":' + row % ("1", 0, 4) + ',"a":' + row % ("1", 0, 4) + "}", b"1234")),
             (["a", "dtype twice"], headed('{"a":' + (row % ("1", 0, 4)).replace("{", '{"dtype":"I32",') + "}", b"1234")),
+            (["z", "row of the header"], headed("{" + "".join(f'"{i}":{row % (0, 0, 0)},' for i in range(100_000)) + '"z":[]}')),
             (["a", "row of the header"], headed('{"a":' + row % ("-1", 0, 4) + "}", b"1234")),
             (["a", "F8"], headed('{"a":' + (row % ("4", 0, 4)).replace("F32", "F8") + "}", b"1234")),
         ]:

@@ -1,11 +1,13 @@
 """`scaletrain train --checkpoint`: killed anywhere and resumed, it ends as the run without a kill; signals, damage, retention."""
 
 import json
+import math
 import os
 import pathlib
 import random
 import re
 import signal
+import struct
 import subprocess
 import time
 import unittest
@@ -183,6 +185,23 @@ class CheckpointTrain(CommandLineTest):
         before = self.log.read_text()
         self.ends_well("--every", 1, "--resume", *stopping)
         self.assertEqual(self.log.read_text(), before, "it stays ended")
+
+    def test_minutes_are_another_clock_than_steps(self):
+        self.ends_well("--minutes", "1e-7", "--keep", 0, steps=4)  # shorter than any step
+        self.assertEqual(names(self.saves), [f"step-0000000{step}" for step in (1, 2, 3, 4)])
+        self.ends_well("--minutes", 60, "--keep", 0, "--resume", steps=6)
+        self.assertEqual(names(self.saves)[4:], ["step-00000006"])
+
+    def test_weights_are_each_once_for_any_reader_of_safetensors(self):
+        output = self.ends_well(steps=2)
+        (count,) = re.search(r"; ([0-9,]+) parameters", output).groups()
+        file = (self.saves / "step-00000002" / "model.safetensors").read_bytes()
+        (length,) = struct.unpack("<Q", file[:8])
+        header = json.loads(file[8 : 8 + length])
+        header.pop("__metadata__")
+        self.assertEqual({entry["dtype"] for entry in header.values()}, {"F32"})
+        self.assertEqual(sum(math.prod(entry["shape"]) for entry in header.values()), int(count.replace(",", "")), "the head is tied")
+        self.assertEqual(len(file) - 8 - length, 4 * int(count.replace(",", "")))
 
     def test_a_folder_that_is_used_already_or_cannot_be_is_refused(self):
         self.ends_well(steps=5)
