@@ -11,6 +11,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/os.h"
@@ -56,8 +57,8 @@ std::optional<SharedFile> SharedFile::open(const std::string& name) {
   return opened;
 }
 
-SharedFile::~SharedFile() {
-  if (file_ >= 0) ::close(file_);
+void SharedFile::close() noexcept {
+  if (file_ >= 0) ::close(std::exchange(file_, -1));
 }
 
 bool SharedFile::publish(const std::string& name) {

@@ -39,7 +39,7 @@ class SharedFile {
   static SharedFile make();
   /// The one that has this name now, if any. Each user has names of his own; there is no '/' in them.
   static std::optional<SharedFile> open(const std::string& name);
-  ~SharedFile();
+  ~SharedFile() { close(); }
   SharedFile(SharedFile&& other) noexcept : file_(std::exchange(other.file_, -1)), path_(std::move(other.path_)) {}
   SharedFile& operator=(SharedFile&&) = delete;
   SharedFile(const SharedFile&) = delete;
@@ -49,6 +49,9 @@ class SharedFile {
   /// Takes the name away with which it was opened or published, unless another file has it by now. Waits for nobody for more than a second.
   void remove_name() noexcept;
   const std::string& path() const { return path_; }  // empty: it never had a name
+
+  /// What is mapped of it stays.
+  void close() noexcept;
 
   int64_t size() const;
   /// Makes it at least so long, and its memory sure to be there: without that a write to a full /dev/shm kills (SIGBUS). New bytes are

@@ -30,6 +30,7 @@ class Start {
       meeting.segment.enter(options_.rank);
       wait_for_others(meeting.segment);
       meeting.segment.map_rings();
+      meeting.segment.file().close();
       return meeting;
     } catch (const Error& error) {
       // Of the error that they have told us of the others know already: the first one stays.
