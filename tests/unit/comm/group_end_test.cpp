@@ -107,18 +107,18 @@ TEST_P(EveryGroup, RefusesARootOfAnotherRankAndAnotherWayToCut) {
 
 TEST_P(EveryGroup, ARankThatDoesNotComeIsNamedAtTheDeadline) {
   // The rank that is waited for first is not the one that is late.
-  for (const int late : {0, 1, 3}) {
+  for (const int late : {0, 2}) {
     const double began = os::seconds();
     const auto ends = outcomes(
         4,
         [&](Communicator& group) {
           all_reduce(group, 50000);
-          if (group.rank() == late) std::this_thread::sleep_for(milliseconds(350));
+          if (group.rank() == late) std::this_thread::sleep_for(milliseconds(500));
           all_reduce(group, 50000);
         },
-        with_deadline(0.2));
+        with_deadline(0.3));
     for (const auto& end : ends)
-      EXPECT_TRUE(blames(end, Code::timeout, late, {"all_reduce (sum) of 50000 f32 (bucket.3, #2)", "0.2 s", "#1 all_reduce"}));
+      EXPECT_TRUE(blames(end, Code::timeout, late, {"all_reduce (sum) of 50000 f32 (bucket.3, #2)", "0.3 s", "#1 all_reduce"}));
     EXPECT_LT(os::seconds() - began, 5) << "a machine may be busy, but this is a hang";
   }
 }
@@ -126,19 +126,20 @@ TEST_P(EveryGroup, ARankThatDoesNotComeIsNamedAtTheDeadline) {
 TEST_P(EveryGroup, ASlowRankIsWarnedOfAndWaitedFor) {
   std::mutex mutex;
   std::vector<std::string> warnings;
+  std::atomic<size_t> warned{0};
   CommunicatorOptions options = with_deadline(2);
   options.warn = [&](const std::string& warning) {
     const std::lock_guard lock(mutex);
     warnings.push_back(warning);
+    warned = warnings.size();
   };
   run(
       3,
-      [](Communicator& group) {
-        if (group.rank() == 2) std::this_thread::sleep_for(milliseconds(600));
+      [&](Communicator& group) {
+        while (group.rank() == 2 && warned < 2) std::this_thread::sleep_for(milliseconds(1));
         all_reduce(group);
       },
       options);
-  ASSERT_GE(warnings.size(), 2U);
   for (const auto& warning : warnings) EXPECT_NE(warning.find("for rank 2 ("), std::string::npos) << warning;
 }
 
@@ -231,15 +232,20 @@ TEST_P(EveryGroup, ACancelledWaitEndsTheGroup) {
 
 TEST_P(EveryGroup, WhatIsThrownWithinACallEndsTheGroup) {
   // As memory that is missing there would.
-  CommunicatorOptions options = with_deadline(0.2);
-  options.warn = [](const std::string&) { throw std::runtime_error("no memory"); };
+  std::atomic<bool> waits{false}, has_thrown{false};
+  CommunicatorOptions options = with_deadline(2);
+  options.warn = [&](const std::string&) {
+    if (waits) throw std::runtime_error("no memory");
+  };
   const auto ends = outcomes(
       2,
-      [](Communicator& group) {
+      [&](Communicator& group) {
         group.barrier();
-        if (group.rank() == 1) std::this_thread::sleep_for(milliseconds(100));
+        while (group.rank() == 1 && !has_thrown) std::this_thread::sleep_for(milliseconds(1));
         if (group.rank() == 1) return group.barrier();
+        waits = true;
         EXPECT_THROW(group.barrier(), std::runtime_error);
+        has_thrown = true;
         group.barrier();
       },
       options);
