@@ -1,4 +1,5 @@
 // Checkpoints of a host with its own loop: its named buffers go out and come back, whatever their types and strides.
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -7,6 +8,7 @@
 #include <thread>
 
 #include "checkpoint_folder.h"
+#include "dlpack_of_others.h"
 #include "host_arrays.h"
 
 namespace {
@@ -125,6 +127,32 @@ TEST_F(CCheckpoint, TakesAndFillsStridesAndOddAddresses) {
 }
 
 // The nearest bf16 of 1 + 2^-9 is 1; of 3e38 in f16 it is infinity; f64 holds every f32.
+TEST_F(CCheckpoint, TakesAndFillsTensorsOfDlpack) {
+  const std::vector<float> wanted = {1, 2, 3, 4, 5, 6};
+  std::vector<float> values = wanted;
+  int64_t dims[] = {3, 2}, by_column[] = {1, 3};
+  bool is_given_back = false;
+  DLManagedTensor theirs{{values.data(), {1, 0}, 2, {2, 32, 1}, dims, by_column, 0}, &is_given_back, [](DLManagedTensor* self) {
+                           *static_cast<bool*>(self->manager_ctx) = true;
+                         }};
+  HeldTensor tensor;
+  ASSERT_TRUE(works(st_tensor_from_dlpack(context_, &theirs, tensor.out())));
+  st_named_view view{"of another library", {}};
+  ASSERT_TRUE(works(st_tensor_view(tensor, &view.view)));
+  HeldPending pending;
+  ASSERT_TRUE(works(st_checkpoint_save(checkpoint_, 1, 1, &view, nullptr, pending.out())));
+  std::ranges::fill(values, 0.0F);
+  ASSERT_TRUE(works(st_pending_wait(pending, -1)));
+  ASSERT_TRUE(works(st_checkpoint_load(checkpoint_, nullptr, 1, &view, nullptr, nullptr)));
+  EXPECT_EQ(values, wanted);
+  std::vector<float> rows(6);
+  st_named_view plain{"of another library", {ST_F32, 2, dims, nullptr, rows.data(), 24}};
+  ASSERT_TRUE(works(st_checkpoint_load(checkpoint_, nullptr, 1, &plain, nullptr, nullptr)));
+  EXPECT_EQ(rows, (std::vector<float>{1, 4, 2, 5, 3, 6})) << "row by row, however it lay";
+  tensor.reset();
+  EXPECT_TRUE(is_given_back);
+}
+
 TEST_F(CCheckpoint, ConvertsBetweenFloatingTypes) {
   FloatArray saved{{1 + 0x1p-9F, 3e38F, -0.5F}};
   ASSERT_TRUE(works(save(0, saved)));
