@@ -33,6 +33,7 @@ class Attribute;
 class Value;
 class Context;
 class Checkpoint;
+class Communicator;
 class Tensor;
 struct HostOp;
 struct Field;
@@ -58,6 +59,7 @@ struct Fill;
 %enddef
 %handle(Accumulator)
 %handle(Checkpoint)
+%handle(Communicator)
 %handle(Context)
 %handle(Data)
 %handle(Gemm)
@@ -284,6 +286,33 @@ scaletrain::Epilogue epilogue_of(const scaletrain::View* bias, const scaletrain:
 %rename(step_scaled) scaletrain::Optimizer::step(const LossScaler&, const std::vector<View>&) const;
 %include <scaletrain/optimizer.hpp>
 %include <scaletrain/accumulator.hpp>
+
+// communicator.hpp: the ranks of a group are given one after the other, a share as where it begins and ends.
+%ignore scaletrain::Share;
+%ignore scaletrain::Communicator::local;
+%ignore scaletrain::Communicator::share;
+%extend scaletrain::Communicator {
+  int64_t share_begin(int64_t elements, int32_t rank) { return $self->share(elements, rank).begin; }
+  int64_t share_end(int64_t elements, int32_t rank) {
+    const scaletrain::Share share = $self->share(elements, rank);
+    return share.begin + share.count;
+  }
+}
+%include <scaletrain/communicator.hpp>
+%newobject scaletrain::LocalRanks::take;
+%inline %{
+namespace scaletrain {
+/// Communicator::local's ranks, each to be taken once.
+class LocalRanks {
+ public:
+  LocalRanks(const Context& context, int32_t n, const CommunicatorOptions& options) : ranks_(Communicator::local(context, n, options)) {}
+  Communicator* take(int32_t rank) { return new Communicator(std::move(ranks_.at(static_cast<size_t>(rank)))); }
+
+ private:
+  std::vector<Communicator> ranks_;
+};
+}  // namespace scaletrain
+%}
 
 #if defined(SWIGPYTHON)
 %include "python/classes.i"

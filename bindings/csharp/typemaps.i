@@ -66,6 +66,8 @@ namespace csharp = scaletrain::csharp;
 %ended(Accumulator)
 %ended(Checkpoint)
 %ended(CheckpointOptions)
+%ended(Communicator)
+%ended(CommunicatorOptions)
 %ended(Context)
 %ended(ContextOptions)
 %ended(Data)
@@ -77,6 +79,7 @@ namespace csharp = scaletrain::csharp;
 %ended(GemmSchedule)
 %ended(GenerateOptions)
 %ended(Graph)
+%ended(LocalRanks)
 %ended(LossScaler)
 %ended(LossScalerOptions)
 %ended(Model)
@@ -134,6 +137,7 @@ namespace csharp = scaletrain::csharp;
 %enumeration(GemmPacking)
 %enumeration(GemmSource)
 %enumeration(GemmLibrary)
+%enumeration(ReduceOp)
 
 // Memory and functions, by address.
 %typemap(ctype) void* "void*"

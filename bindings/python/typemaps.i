@@ -93,6 +93,14 @@ namespace python = scaletrain::python;
 %long_call(scaletrain::Checkpoint::hash)
 %long_call(scaletrain::Checkpoint::reshard)
 %long_call(scaletrain::Checkpoint::export_to)
+%long_call(scaletrain::Communicator::all_reduce)
+%long_call(scaletrain::Communicator::reduce_scatter)
+%long_call(scaletrain::Communicator::all_gather)
+%long_call(scaletrain::Communicator::all_to_all)
+%long_call(scaletrain::Communicator::broadcast)
+%long_call(scaletrain::Communicator::send)
+%long_call(scaletrain::Communicator::receive)
+%long_call(scaletrain::Communicator::barrier)
 
 // Arrays.
 %typemap(in) const scaletrain::View& (python::Array array) {
@@ -179,6 +187,7 @@ namespace python = scaletrain::python;
 %number(GemmPacking)
 %number(GemmSource)
 %number(GemmLibrary)
+%number(ReduceOp)
 
 // Reports are the Python layer's named tuples.
 %define %report(Report)

@@ -98,7 +98,7 @@ public class ScaleTrainException : Exception {
       case Status.Busy: return new BusyException(message);
       case Status.Timeout: return new TimedOutException(message);
       case Status.RankFailed:
-      case Status.RankMismatch: return new RankException(status, message);
+      case Status.RankMismatch: return new RankFailedException(status, message);
       case Status.Corrupt:
       case Status.Io: return new CheckpointException(status, message);
       case Status.NotFinite: return new NotFiniteException(message);
@@ -159,8 +159,8 @@ public sealed class TimedOutException : ScaleTrainException {
 }
 
 /// <summary>A rank that failed, or that does something else than the others.</summary>
-public sealed class RankException : ScaleTrainException {
-  internal RankException(Status status, string message) : base(status, message) {}
+public sealed class RankFailedException : ScaleTrainException {
+  internal RankFailedException(Status status, string message) : base(status, message) {}
 }
 
 /// <summary>A file that cannot be read or written (<see cref="Status.Io"/>), or is damaged (<see cref="Status.Corrupt"/>).</summary>

@@ -14,6 +14,7 @@ from . import ops
 from .accumulator import Accumulator
 from .arrays import Array, Bf16
 from .checkpoint import Checkpoint
+from .communicator import Communicator
 from .context import Context, HostOp, LogFunction
 from .data import Data, FillFunction
 from .errors import (
@@ -64,8 +65,8 @@ from .trainer import Batch, Trainer
 __version__ = version()
 
 __all__ = [
-    "Accumulator", "Array", "BATCH", "Batch", "Bf16", "Busy", "CallbackError", "Cancelled", "Checkpoint", "CheckpointError", "Context",
-    "Data", "Evaluation", "FileNotFound", "FillFunction", "Gemm", "GemmInfo", "GemmLayout", "Graph", "HostOp", "InternalError",
+    "Accumulator", "Array", "BATCH", "Batch", "Bf16", "Busy", "CallbackError", "Cancelled", "Checkpoint", "CheckpointError", "Communicator",
+    "Context", "Data", "Evaluation", "FileNotFound", "FillFunction", "Gemm", "GemmInfo", "GemmLayout", "Graph", "HostOp", "InternalError",
     "InvalidArgument", "InvalidHandle", "LoadReport", "LogFunction", "LossScaler", "MemoryStats", "MemoryUse", "Model", "NotFinite",
     "NotFound", "Optimizer", "OptimizerReport", "OutOfMemory", "PackedMatrix", "ParameterInfo", "Pending", "Predictor", "RankError",
     "ReadReport", "Recipe", "SaveProgress", "ScaleTrainError", "Schedule", "StepReport", "Tensor", "Timeout", "Trainer", "Unavailable",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any, Callable, Generator
 
@@ -31,12 +32,14 @@ def wait_in_slices(wait_for: Callable[[int], bool], timeout: float | None) -> No
 class Pending(Handle):
     """Like a future; in asyncio: await pending. Closing it waits for the end."""
 
-    __slots__ = ()
+    __slots__ = ("_lent",)
 
-    def __init__(self, made: object) -> None:
+    def __init__(self, made: object, lent: object = None) -> None:
+        """lent: arrays that are used until it is done."""
         if not isinstance(made, native.Pending):
             raise TypeError("a Pending is given by the call that begins the work")
         self._native = made
+        self._lent = lent
 
     @of_c("st_pending_wait")
     def result(self, timeout: float | None = None) -> None:
@@ -48,6 +51,17 @@ class Pending(Handle):
         import asyncio  # here, since most programs do without, and it takes as long to import as all of this
 
         return asyncio.to_thread(self.result).__await__()
+
+    def close(self) -> None:
+        """Waits for the end, and gives it back."""
+        super().close()
+        self._lent = None
+
+    def __del__(self) -> None:
+        """Arrays go after the work on them: of slots Python would drop them first."""
+        with contextlib.suppress(Exception):  # one that was not made has no slots
+            if self._lent is not None:
+                self.close()
 
     @of_c("st_pending_poll")
     def done(self) -> bool:

@@ -1,0 +1,139 @@
+using System;
+using System.Collections.Generic;
+using System.Diagnostics;
+using System.Linq;
+using System.Threading;
+using NUnit.Framework;
+using ScaleTrain;
+
+/// <summary>Ranks as threads of one process: they exchange arrays where they lie, and one that ends ends the others.</summary>
+[TestFixture]
+public class CommunicatorTests {
+  private Context context;
+
+  [SetUp]
+  public void Begin() { context = new Context(); }
+
+  [TearDown]
+  public void End() { context.Dispose(); }
+
+  private static float[] Full(int size, float value) { return Enumerable.Repeat(value, size).ToArray(); }
+
+  /// <summary>Each on a thread of its own; what one throws is thrown here.</summary>
+  private static void OnEach(IReadOnlyList<Communicator> ranks, Action<Communicator> act) {
+    var thrown = new Exception[ranks.Count];
+    Thread[] threads = ranks.Select((rank, i) => new Thread(() => {
+      try { act(rank); } catch (Exception problem) { thrown[i] = problem; }
+    })).ToArray();
+    foreach (Thread thread in threads) thread.Start();
+    foreach (Thread thread in threads) thread.Join();
+    foreach (Communicator rank in ranks) rank.Dispose();
+    foreach (Exception problem in thrown)
+      if (problem != null) throw new Exception(problem.ToString(), problem);
+  }
+
+  [Test]
+  public void ThreeThreadsExchangeArrays() {
+    OnEach(Communicator.Local(context, 3), own => {
+      int me = own.Rank;
+      float[] whole = Full(7, me + 1), gathered = new float[7];
+      own.AllReduce(whole, ReduceOp.Mean, "gradients");
+      Assert.AreEqual(Full(7, 2), whole);
+      Share share = own.ShareOf(7, me);
+      Assert.AreEqual(me == 0 ? 3 : 2, share.Count);
+      Assert.AreEqual(5, own.ShareOf(7, 2).Begin);
+      var mine = new float[share.Count];
+      own.ReduceScatter(whole, mine);
+      own.AllGather(mine, gathered);
+      Assert.AreEqual(Full(7, 6), gathered);
+      int[] from = { me, me + 10, me + 20 }, to = new int[3];
+      own.AllToAll(from, to);
+      Assert.AreEqual(new[] { 10 * me, 10 * me + 1, 10 * me + 2 }, to);
+      double[] told = { me, me };
+      own.Broadcast(told, 1);
+      Assert.AreEqual(new double[] { 1, 1 }, told);
+      if (me == 0) own.Send(told, 2, "letter");
+      if (me == 2) own.Receive(told, 0, "letter");
+      own.Barrier();
+      Assert.AreEqual(3, own.Size);
+      Assert.Greater(own.SentBytes, 0);
+      StringAssert.Contains("gradients", own.FlightRecord());
+    });
+  }
+
+  [Test]
+  public void TheAbortOfOneEndsTheOthers() {
+    OnEach(Communicator.Local(context, 3), own => {
+      if (own.Rank == 1) {
+        own.Abort("the disk is full");
+        return;
+      }
+      var failed = Assert.Throws<RankFailedException>(() => own.AllReduce(new float[10], name: "gradients"));
+      Assert.AreEqual(1, failed.Rank);
+      Assert.AreEqual("all_reduce", failed.Collective);
+      Assert.AreEqual("gradients", failed.Tensor);
+      Assert.IsNotEmpty(failed.Host);
+      StringAssert.Contains("the disk is full", failed.Message);
+      Assert.Throws<RankFailedException>(() => own.Barrier());
+    });
+  }
+
+  [Test]
+  public void OneThatDoesNotComeIsNamed() {
+    IReadOnlyList<Communicator> ranks = Communicator.Local(context, 2, new CommunicatorOptions { Deadline = TimeSpan.FromMilliseconds(100) });
+    Assert.AreEqual(1, Assert.Throws<TimedOutException>(() => ranks[0].Barrier("epoch")).Rank);
+  }
+
+  [Test]
+  public void WorkGoesOnBehindTheCallAndItsArraysStay() {
+    IReadOnlyList<Communicator> ranks = Communicator.Local(context, 2);
+    float[] mine = Full(1000, 1);
+    using (Pending pending = ranks[0].BeginAllReduce(mine, name: "early")) {
+      Assert.IsFalse(pending.IsDone);
+      GC.Collect();  // would move the array
+      ranks[1].AllReduce(Full(1000, 2));
+      pending.Wait();
+    }
+    Assert.AreEqual(Full(1000, 3), mine);
+  }
+
+  [Test]
+  public void EveryCallGoesOnBehindItself() {
+    OnEach(Communicator.Local(context, 2), own => {
+      float[] a = Full(4, 1), b = new float[2], c = new float[4], d = new float[4], letter = Full(3, own.Rank);
+      Pending[] all = { own.BeginReduceScatter(a, b), own.BeginAllGather(b, c), own.BeginAllToAll(c, d), own.BeginBroadcast(letter, 1),
+                        own.Rank == 0 ? own.BeginSend(letter, 1) : own.BeginReceive(letter, 0), own.BeginBarrier() };
+      foreach (Pending one in all)
+        using (one) one.Wait();
+      Assert.AreEqual(Full(4, 2), d);
+      Assert.AreEqual(Full(3, 1), letter);
+    });
+  }
+
+  [Test]
+  public void WhatDoesNotFitIsRefused() {
+    Communicator own = Communicator.Local(context, 2)[0];
+    Assert.Throws<InvalidArgumentException>(() => own.AllReduce(null));
+    Assert.Throws<InvalidArgumentException>(() => own.AllReduce(new[] { true }));
+    Assert.Throws<InvalidArgumentException>(() => own.AllReduce(new int[2], ReduceOp.Mean));
+    Assert.Throws<InvalidArgumentException>(() => own.AllReduce(new float[2], (ReduceOp)9));
+    Assert.Throws<InvalidArgumentException>(() => own.BeginReduceScatter(new float[5], new float[2]));
+    Assert.Throws<InvalidArgumentException>(() => own.Send(new float[2], 0));
+    Assert.Throws<InvalidArgumentException>(() => Communicator.Local(context, 0));
+    Assert.Throws<InvalidArgumentException>(() => Communicator.Local(context, 2, new CommunicatorOptions { Deadline = TimeSpan.Zero }));
+  }
+
+  [Test]
+  public void ProcessesMeet() {
+    string job = "CommunicatorTests-" + Process.GetCurrentProcess().Id;
+    var soon = new CommunicatorOptions { Start = TimeSpan.FromMilliseconds(50) };
+    using (Communicator alone = Communicator.Processes(context, job, 0, 1, soon)) {
+      float[] values = { 3 };
+      alone.AllReduce(values);
+      Assert.AreEqual(3, values[0]);
+    }
+    Assert.Throws<TimedOutException>(() => Communicator.Processes(context, job, 0, 2, soon));
+    if (Environment.GetEnvironmentVariable("RANK") == null && Environment.GetEnvironmentVariable("SLURM_PROCID") == null)
+      Assert.Throws<NotFoundException>(() => Communicator.Env(context, soon));
+  }
+}

@@ -1,0 +1,188 @@
+package org.scaletrain.tests;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.scaletrain.Array;
+import org.scaletrain.Communicator;
+import org.scaletrain.CommunicatorOptions;
+import org.scaletrain.Context;
+import org.scaletrain.DType;
+import org.scaletrain.InvalidArgument;
+import org.scaletrain.NotFound;
+import org.scaletrain.Pending;
+import org.scaletrain.RankFailed;
+import org.scaletrain.ReduceOp;
+import org.scaletrain.Share;
+import org.scaletrain.Timeout;
+import org.scaletrain.Unsupported;
+
+/** Ranks as threads of one machine: they exchange arrays, and one that ends ends the others. */
+class CommunicatorTest {
+  private final Context context = new Context();
+
+  @AfterEach
+  void end() {
+    context.close();
+  }
+
+  private static float[] full(int size, float value) {
+    float[] all = new float[size];
+    Arrays.fill(all, value);
+    return all;
+  }
+
+  private static Array direct(int size, float value) {
+    Array array = Array.allocate(DType.F32, size);
+    array.floats().put(full(size, value));
+    return array;
+  }
+
+  /** Each on a thread of its own; what one throws is thrown here. */
+  private static void onEach(List<Communicator> ranks, Consumer<Communicator> act) throws InterruptedException, ExecutionException {
+    ExecutorService threads = Executors.newFixedThreadPool(ranks.size());
+    List<Future<?>> all = new ArrayList<>();
+    for (Communicator rank : ranks) all.add(threads.submit(() -> act.accept(rank)));
+    for (Future<?> one : all) one.get();
+    threads.shutdown();
+  }
+
+  @Test
+  void threeThreadsExchangeArrays() throws Exception {
+    onEach(Communicator.local(context, 3), own -> {
+      int me = own.rank();
+      float[] heap = full(7, me + 1);
+      own.allReduce(Array.of(heap), ReduceOp.MEAN, "gradients");
+      assertArrayEquals(full(7, 2), heap);
+      Array whole = direct(7, 2);
+      Share share = own.share(7, me);
+      assertEquals(new Share(5, 2), own.share(7, 2));
+      Array mine = direct((int) share.count(), 0);
+      own.reduceScatter(whole, mine, ReduceOp.SUM, "");
+      float[] gathered = new float[7];
+      own.allGather(mine, Array.of(gathered), "");
+      assertArrayEquals(full(7, 6), gathered);
+      assertArrayEquals(full(7, 2), whole.toFloats());
+      int[] from = {me, me + 10, me + 20};
+      int[] to = new int[3];
+      own.allToAll(Array.of(from), Array.of(to), "");
+      assertArrayEquals(new int[] {10 * me, 10 * me + 1, 10 * me + 2}, to);
+      double[] told = {me, me};
+      own.broadcast(Array.of(told), 1, "");
+      assertArrayEquals(new double[] {1, 1}, told);
+      if (me == 0) own.send(Array.of(told).readOnly(), 2, "letter");
+      if (me == 2) own.receive(Array.of(told), 0, "letter");
+      own.barrier();
+      assertEquals(3, own.size());
+      assertTrue(own.sentBytes() > 0);
+      assertEquals("gradients", own.flightRecord().get(0).get("label"));
+    });
+  }
+
+  @Test
+  void theAbortOfOneEndsTheOthers() throws Exception {
+    onEach(Communicator.local(context, 3), own -> {
+      if (own.rank() == 1) {
+        own.abort("the disk is full");
+        return;
+      }
+      RankFailed failed = assertThrows(RankFailed.class, () -> own.allReduce(direct(10, 1), ReduceOp.SUM, "gradients"));
+      assertEquals(1, failed.rank());
+      assertEquals("all_reduce", failed.collective());
+      assertEquals("gradients", failed.tensor());
+      assertFalse(failed.host().isEmpty());
+      assertTrue(failed.getMessage().contains("the disk is full"), failed.getMessage());
+      assertThrows(RankFailed.class, own::barrier);
+    });
+  }
+
+  @Test
+  void oneThatDoesNotComeIsNamed() {
+    List<Communicator> ranks = Communicator.local(context, 2, new CommunicatorOptions().deadline(Duration.ofMillis(100)));
+    assertEquals(1, assertThrows(Timeout.class, ranks.get(0)::barrier).rank());
+  }
+
+  @Test
+  void workGoesOnBehindTheCall() {
+    List<Communicator> ranks = Communicator.local(context, 2);
+    Array mine = direct(1000, 1);
+    try (Pending pending = ranks.get(0).beginAllReduce(mine, ReduceOp.SUM, "early")) {
+      assertFalse(pending.isDone());
+      ranks.get(1).allReduce(direct(1000, 2));
+      pending.await();
+    }
+    assertArrayEquals(full(1000, 3), mine.toFloats());
+  }
+
+  @Test
+  void everyCallGoesOnBehindItself() throws Exception {
+    onEach(Communicator.local(context, 2), own -> {
+      Array a = direct(4, 1);
+      Array b = direct(2, 0);
+      Array c = direct(4, 0);
+      Array d = direct(4, 0);
+      Array letter = direct(3, own.rank());
+      List<Pending> all = List.of(own.beginReduceScatter(a, b, ReduceOp.SUM, ""), own.beginAllGather(b, c, ""), own.beginAllToAll(c, d, ""),
+          own.beginBroadcast(letter, 1, ""), own.rank() == 0 ? own.beginSend(letter, 1, "") : own.beginReceive(letter, 0, ""),
+          own.beginBarrier(""));
+      for (Pending one : all) one.await();
+      assertArrayEquals(full(4, 2), d.toFloats());
+      assertArrayEquals(full(3, 1), letter.toFloats());
+    });
+  }
+
+  /** Memory that is gone would be written to, and the machine with it. */
+  @Test
+  void arraysStayUntilTheWorkOnThemIsDone() {
+    List<Communicator> ranks = Communicator.local(context, 2);
+    for (int i = 0; i < 20; ++i) ranks.get(0).beginAllReduce(direct(1 << 18, 1), ReduceOp.SUM, "");  // nobody holds array or pending
+    System.gc();
+    System.gc();
+    Array last = direct(1 << 18, 1);
+    for (int i = 0; i < 20; ++i) ranks.get(1).allReduce(last);
+    assertEquals(21, last.floats().get(0));
+  }
+
+  @Test
+  void whatDoesNotFitIsRefused() {
+    Communicator own = Communicator.local(context, 2).get(0);
+    Array gaps = direct(16, 1).strided(new long[] {4, 2}, 4, 2);
+    assertThrows(Unsupported.class, () -> own.allReduce(gaps));
+    assertThrows(InvalidArgument.class, () -> own.allReduce(direct(4, 1).readOnly()));
+    assertThrows(InvalidArgument.class, () -> own.allReduce(null));
+    assertThrows(InvalidArgument.class, () -> own.allReduce(Array.of(new int[2]), ReduceOp.MEAN, ""));
+    assertThrows(InvalidArgument.class, () -> own.allReduce(direct(4, 1), null, ""));
+    assertThrows(InvalidArgument.class, () -> own.beginAllReduce(Array.of(new float[2]), ReduceOp.SUM, ""), "Java may move it");
+    assertThrows(InvalidArgument.class, () -> own.send(direct(1, 1), 0, ""));
+    assertThrows(InvalidArgument.class, () -> Communicator.local(context, 0));
+    assertThrows(InvalidArgument.class, () -> Communicator.local(context, 2, new CommunicatorOptions().deadline(Duration.ZERO)));
+  }
+
+  @Test
+  void processesMeet() {
+    String job = "CommunicatorTest-" + ProcessHandle.current().pid();
+    CommunicatorOptions soon = new CommunicatorOptions().start(Duration.ofMillis(50));
+    try (Communicator alone = Communicator.processes(context, job, 0, 1, soon)) {
+      float[] values = {3};
+      alone.allReduce(Array.of(values));
+      assertEquals(3, values[0]);
+    }
+    assertThrows(Timeout.class, () -> Communicator.processes(context, job, 0, 2, soon));
+    if (System.getenv("RANK") == null && System.getenv("SLURM_PROCID") == null)
+      assertThrows(NotFound.class, () -> Communicator.env(context, soon));
+  }
+}

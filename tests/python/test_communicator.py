@@ -1,0 +1,179 @@
+"""Ranks as threads of one process: they exchange arrays where they lie, and one that ends ends the others."""
+
+import gc
+import os
+import threading
+import weakref
+
+import numpy
+import pytest
+
+import scaletrain as st
+
+F32 = numpy.float32
+
+
+def on_each(ranks, act):
+    """act(rank) on a thread of each rank's own; what one raises is raised here."""
+    errors = []
+
+    def run(rank):
+        try:
+            act(rank)
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in ranks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+@pytest.fixture
+def context():
+    with st.Context() as made:
+        yield made
+
+
+def test_three_threads_exchange_arrays(context):
+    def act(own):
+        me = own.rank
+        grads = numpy.full(7, me + 1, F32)
+        own.all_reduce(grads, "mean", name="gradients")
+        assert grads.tolist() == [2] * 7
+        share = own.share(7)
+        assert (share, own.share(7, 2)) == ([range(0, 3), range(3, 5), range(5, 7)][me], range(5, 7))
+        own.reduce_scatter(grads, grads[share.start : share.stop])
+        own.all_gather(grads[share.start : share.stop], grads)
+        assert grads.tolist() == [6] * 7
+        to = numpy.zeros(3, numpy.int32)
+        own.all_to_all(numpy.arange(3, dtype=numpy.int32) * 10 + me, to)
+        assert to.tolist() == [me * 10, me * 10 + 1, me * 10 + 2]
+        told = numpy.full(4, me, numpy.float64)
+        own.broadcast(told, 1)
+        assert told.tolist() == [1] * 4
+        if me == 0:
+            own.send(told, 2)
+        if me == 2:
+            own.receive(told, 0, name="letter")
+        own.barrier()
+        assert own.size == 3 and own.sent_bytes > 0
+        assert own.flight_record()[0]["label"] == "gradients"
+
+    on_each(st.Communicator.local(context, 3), act)
+
+
+def test_the_abort_of_one_ends_the_others(context):
+    def act(own):
+        if own.rank == 1:
+            own.abort("the disk is full")
+            return
+        with pytest.raises(st.RankError, match="the disk is full") as caught:
+            own.all_reduce(numpy.ones(10, F32), name="gradients")
+        error = caught.value
+        assert (error.rank, error.collective, error.tensor, error.status) == (1, "all_reduce", "gradients", "rank_failed")
+        assert error.host
+        with pytest.raises(st.RankError, match="the disk is full"):
+            own.barrier()
+
+    on_each(st.Communicator.local(context, 3), act)
+
+
+def test_one_that_does_not_come_is_named(context):
+    first, _second = st.Communicator.local(context, 2, deadline=0.1)
+    with pytest.raises(st.Timeout, match="rank 1") as caught:
+        first.barrier(name="epoch")
+    assert caught.value.rank == 1
+
+
+def test_work_goes_on_behind_the_call(context):
+    first, second = st.Communicator.local(context, 2)
+    a, b = numpy.full(1000, 1, F32), numpy.full(1000, 2, F32)
+    pending = first.all_reduce_async(a, name="early")
+    assert not pending.done()
+    second.all_reduce(b)
+    pending.result()
+    assert pending.done() and a[0] == b[0] == 3
+
+
+def test_every_call_goes_on_behind_itself(context):
+    def act(own):
+        a, b, c, d = numpy.ones(4, F32), numpy.zeros(2, F32), numpy.zeros(4, F32), numpy.zeros(4, F32)
+        letter = numpy.full(3, own.rank, F32)
+        pendings = [
+            own.reduce_scatter_async(a, b),
+            own.all_gather_async(b, c),
+            own.all_to_all_async(c, d),
+            own.broadcast_async(letter, 1),
+            own.send_async(letter, 1) if own.rank == 0 else own.receive_async(letter, 0),
+            own.barrier_async(),
+        ]
+        for pending in pendings:
+            pending.result()
+        assert c.tolist() == d.tolist() == [2] * 4 and letter.tolist() == [1] * 3
+
+    on_each(st.Communicator.local(context, 2), act)
+
+
+def test_an_array_stays_until_the_work_on_it_is_done(context):
+    class Watched(numpy.ndarray):
+        pass
+
+    first, second = st.Communicator.local(context, 2)
+    array = numpy.ones(1000, F32).view(Watched)
+    watch = weakref.ref(array)
+    pending = first.all_reduce_async(array)
+    del array
+    gc.collect()
+    assert watch() is not None
+    second.all_reduce(numpy.ones(1000, F32))
+    pending.result()
+    pending.close()
+    gc.collect()
+    assert watch() is None
+
+
+def test_a_pending_that_is_dropped_has_waited(context):
+    first, second = st.Communicator.local(context, 2)
+    array = numpy.ones(1000, F32)
+    other = threading.Timer(0.05, lambda: second.all_reduce(numpy.ones(1000, F32)))
+    pending = first.all_reduce_async(array)
+    other.start()
+    del pending
+    assert array[0] == 2
+    other.join()
+
+
+def test_what_does_not_fit_is_refused(context):
+    own, _peer = st.Communicator.local(context, 2)
+    for array, error, words in (
+        (numpy.ones((4, 4), F32)[:, ::2], st.Unsupported, "gaps"),
+        (b"four", st.InvalidArgument, "cannot be filled"),
+        (numpy.array([True]), st.InvalidArgument, "bool"),
+        (numpy.ones(2, numpy.int32), st.InvalidArgument, "mean"),
+    ):
+        with pytest.raises(error, match=words):
+            own.all_reduce(array, "mean")
+    with pytest.raises(st.InvalidArgument, match="sum, mean, max, min"):
+        own.all_reduce(numpy.ones(2, F32), "product")
+    with pytest.raises(st.InvalidArgument, match="share"):
+        own.reduce_scatter(numpy.ones(5, F32), numpy.ones(2, F32))
+    with pytest.raises(st.InvalidArgument, match="this rank"):
+        own.send(numpy.ones(2, F32), 0)
+    with pytest.raises(st.InvalidArgument, match="n is 0"):
+        st.Communicator.local(context, 0)
+
+
+def test_processes_meet(context):
+    alone = st.Communicator.processes(context, f"test_communicator-{os.getpid()}", 0, 1)
+    array = numpy.ones(3, F32)
+    alone.all_reduce(array)
+    assert array.tolist() == [1, 1, 1]
+    with pytest.raises(st.Timeout):
+        st.Communicator.processes(context, f"test_communicator-{os.getpid()}", 0, 2, start=0.05)
+    if not {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"} & os.environ.keys():
+        with pytest.raises(st.NotFound, match="scaletrain launch"):
+            st.Communicator.env(context)
