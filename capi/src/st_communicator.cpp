@@ -18,7 +18,7 @@ using namespace st::capi;
 
 namespace {
 
-st_communicator_options default_options() {
+st_communicator_options default_times() {
   st_communicator_options made{};
   made.deadline_milliseconds = made.start_milliseconds = 60000;
   return made;
@@ -29,7 +29,7 @@ struct Times {
 };
 
 Times times_given(const st_communicator_options* options, const char* call) {
-  const st_communicator_options theirs = options == nullptr ? default_options() : take(options, text(call, ": options").c_str());
+  const st_communicator_options theirs = options == nullptr ? default_times() : take(options, text(call, ": options").c_str());
   const auto seconds = [&](int64_t milliseconds, const char* name) {
     check(milliseconds >= 1, call, ": ", name, " is ", milliseconds, "; give 1 or more");
     return static_cast<double>(milliseconds) / 1e3;
@@ -100,7 +100,7 @@ class NewHandles {
 
 }  // namespace
 
-st_status st_communicator_options_init(st_communicator_options* options, size_t size) { return init(options, size, default_options()); }
+st_status st_communicator_options_init(st_communicator_options* options, size_t size) { return init(options, size, default_times()); }
 
 st_status st_communicator_local(st_context* context, int32_t n, const st_communicator_options* options, st_communicator** comms) {
   return guard([&] {
