@@ -10,8 +10,8 @@
 
 namespace st {
 
-Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled)
-    : plan_(std::move(plan)), storage_(storage), workers_(workers), cancelled_(cancelled) {
+Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, Communicator* ranks)
+    : plan_(std::move(plan)), storage_(storage), workers_(workers), cancelled_(cancelled), ranks_(ranks) {
   allocate();
   resolve();
   update_ = first_of(Phase::update, plan_.micro_batches - 1);
@@ -71,11 +71,15 @@ void Executor::resolve() {
 
   const auto makers = makers_of_copies();
   std::map<std::pair<int32_t, int32_t>, const Call*> calls;
+  std::map<const Call*, PlannedExchange*> exchange_of;
   const OpTable& kernels = storage_.backend().kernels();
   for (const Instruction& at : plan_.instructions) {
     const Node& node = program.sections[static_cast<size_t>(at.section)].graph[at.node];
     const Kernel& kernel = kernels[static_cast<size_t>(node.op)];
-    require(kernel.run != nullptr, Code::unsupported, "backend ", storage_.backend().name(), ": no kernel for ", name_of(node.op));
+    const bool is_exchange = info_of(node.op).exchange;
+    require(!is_exchange || ranks_ != nullptr, Code::internal, "executor: ", name_of(node.op), " without ranks to exchange with");
+    require(is_exchange || kernel.run != nullptr, Code::unsupported, "backend ", storage_.backend().name(), ": no kernel for ",
+            name_of(node.op));
     auto found = calls.find({at.section, at.node});
     if (found == calls.end()) {
       Call& call = calls_.emplace_back();
@@ -98,9 +102,14 @@ void Executor::resolve() {
       if (const auto& workspace = own_[static_cast<size_t>(Arena::workspace)])
         call.workspace = {workspace->data(), static_cast<size_t>(workspace->size())};
       found = calls.emplace(std::make_pair(at.section, at.node), &call).first;
+      if (is_exchange) {
+        exchanges_.push_back(std::make_unique<PlannedExchange>(program, node, call, *ranks_));
+        exchange_of[&call] = exchanges_.back().get();
+      }
     }
     const auto maker = makers.find({at.section, at.node});
-    steps_.push_back({kernel.run, found->second, at, maker == makers.end() ? Copy::none : maker->second});
+    steps_.push_back({kernel.run, found->second, at, maker == makers.end() ? Copy::none : maker->second,
+                      is_exchange ? exchange_of.at(found->second) : nullptr});
   }
 }
 
@@ -170,6 +179,16 @@ std::map<std::pair<int32_t, int32_t>, Executor::Copy> Executor::makers_of_copies
   return makers;
 }
 
+void Executor::run_exchange(int64_t micro_batch, const Contributors& contributors, bool last) {
+  const FloatMode mode;
+  contributors_ = contributors;
+  for (size_t i = 0; i < update_; ++i) {
+    const Step& step = steps_[i];
+    if (step.exchange == nullptr || step.at.micro_batch != micro_batch || step.exchange->is_once_a_step() != last) continue;
+    execute(step);
+  }
+}
+
 void Executor::pack_again() {
   const FloatMode mode;
   for (const Step& step : steps_) {
@@ -192,6 +211,7 @@ size_t Executor::first_of(Phase phase, int64_t micro_batch) const {
 
 void Executor::execute(const Step& step) {
   try {
+    if (step.exchange != nullptr) return step.exchange->run(contributors_);
     step.run(*step.call);
   } catch (Error& error) {
     const Node& node = plan_.program.sections[static_cast<size_t>(step.at.section)].graph[step.at.node];

@@ -10,6 +10,7 @@
 
 #include "base/workers.h"
 #include "exec/cancel_token.h"
+#include "exec/planned_exchange.h"
 #include "exec/storage.h"
 #include "plan/plan.h"
 
@@ -18,9 +19,9 @@ namespace st {
 class Executor {
  public:
   /// Allocates the plan's arenas; those that outlive it come from `storage`. Borrows storage and workers; `cancelled` (may be null) is
-  /// looked at before each instruction up to the update, and taken back when seen. Throws unsupported for an op that the backend has no
-  /// kernel for, naming it.
-  Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled);
+  /// looked at before each instruction up to the update, and taken back when seen. `ranks` (borrowed): who a plan of several ranks is run
+  /// with; null: it has no exchange. Throws unsupported for an op that the backend has no kernel for, naming it.
+  Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, Communicator* ranks = nullptr);
 
   /// Called before the first instruction of each micro-batch: binds inputs and writes counters.
   using BeforeMicroBatch = std::function<void(int64_t micro_batch)>;
@@ -39,6 +40,10 @@ class Executor {
   /// Goes on to instruction `end`, as run() does, or until `deadline` (os::seconds()) has passed, with at least one instruction unless
   /// there are no rows for it. Whether it got there. After an error the run cannot go on.
   bool go_on(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
+  /// Of the round that begins: to be set in PrepareMicroBatch, where the plan has exchange.
+  void set_contributors(const Contributors& contributors) { contributors_ = contributors; }
+  /// Of a micro-batch that this rank has no rows for, the exchange alone; `last`: only what a step does once.
+  void run_exchange(int64_t micro_batch, const Contributors& contributors, bool last = false);
   /// Packs the weights and makes their working copies anew: they were changed between two micro-batches of a run.
   void pack_again();
   /// Whether the working copies of the weights are right as they lie, all of them: left by the last update, and nobody has changed a weight
@@ -69,6 +74,7 @@ class Executor {
     const Call* call;
     Instruction at;
     Copy makes;
+    PlannedExchange* exchange;  // in place of `run`
   };
 
   void allocate();
@@ -84,6 +90,9 @@ class Executor {
   Storage& storage_;
   Workers& workers_;
   CancelToken* cancelled_;
+  Communicator* ranks_;
+  Contributors contributors_;
+  std::vector<std::unique_ptr<PlannedExchange>> exchanges_;
   size_t update_ = 0;  // its first instruction
   bool keeps_copies_ = false;
   std::array<std::unique_ptr<Buffer>, kArenas> own_;

@@ -81,6 +81,7 @@ void Builder::rethrow_in_scope(const Error& error, Op op) const {
 std::vector<Value> Builder::append(Op op, std::vector<Value> in, const Attrs& attrs) {
   check(op != Op::load && op != Op::store && op != Op::accumulate && op != Op::average, name_of(op),
         ": needs a slot; use Builder::", name_of(op));
+  check(!info_of(op).exchange, name_of(op), ": ranks do it together; data_parallel() places it");
   check(info_of(op).shape_rule != "optimizer", name_of(op), ": needs slots; use Builder::update");
   return push({.op = op, .in = std::move(in), .out = {}, .reads = {}, .writes = {}, .attrs = attrs});
 }

@@ -47,6 +47,7 @@ struct OpInfo {
   std::string_view shape_rule, layout_rule, gradient;
   bool elementwise = false;  // out may share memory with an input of the same type
   bool view = false;         // sees its slot's or its input's memory; no kernel runs
+  bool exchange = false;     // ranks do it together; the executor runs it, no kernel does
 };
 
 const OpInfo& info_of(Op op);

@@ -9,8 +9,8 @@
 namespace st {
 
 std::string_view name_of(Role role) {
-  constexpr std::array<std::string_view, 10> kNames = {"parameter", "gradient", "optimizer", "stash",  "input",
-                                                       "control",   "report",   "output",    "packed", "working"};
+  constexpr std::array<std::string_view, 11> kNames = {"parameter", "gradient", "optimizer", "stash",   "input", "control",
+                                                       "report",    "output",   "packed",    "working", "part"};
   return kNames[static_cast<size_t>(role)];
 }
 

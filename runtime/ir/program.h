@@ -21,6 +21,7 @@ enum class Role : int32_t {
   output,     // a forward output that the host reads after the run
   packed,     // a parameter as a backend's products read it; written anew in each step's first micro-batch
   working,    // a parameter in 16 bits, as products take it; the parameter is its master and makes it anew in the first micro-batch
+  part,       // this rank's piece of a parameter or gradient, a list of elements in that slot's memory
 };
 std::string_view name_of(Role role);
 
@@ -39,8 +40,10 @@ struct Slot {  // lives across micro-batches or steps
   Type type;
   Role role = Role::parameter;
   Initializer init;       // parameters
-  SlotId of = -1;         // gradient, optimizer, packed, working: the parameter's slot
+  SlotId of = -1;         // gradient, optimizer, packed, working, part: the parameter's slot
   bool trainable = true;  // parameters
+  SlotId part_of = -1;    // part: the slot that it lies in
+  int64_t first = 0;      // part: the slot's element that it begins with
   bool lent = false;      // a parameter, gradient or working copy in the host's memory: bound before each run, as inputs are
 };
 
@@ -75,7 +78,9 @@ struct Program {
   double loss_seed = 1;        // what backward is seeded with, a power of two (scale_loss)
   SlotId loss_scale = -1;      // control slot, f64: what each seed is multiplied with besides (add_loss_scale); none: by nothing
   Mesh mesh;
-  int64_t batch = 0;  // what kBatch is bound to; 0: still symbolic
+  int32_t rank = 0;        // along the data axis: whose program this is
+  std::vector<Ints> cuts;  // by slot: the element that each data rank's piece of a parameter begins with, and the end; empty: not cut
+  int64_t batch = 0;       // what kBatch is bound to; 0: still symbolic
 
   Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0);
   const Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0) const;

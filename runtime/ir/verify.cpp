@@ -61,9 +61,18 @@ class Verifier {
       hold(names.insert(slot.name).second, "two slots are named \"", slot.name, "\"");
       check_symbols(slot);
       const bool has_parameter = is_slot(slot.of) && this->slot(slot.of).role == Role::parameter;
+      check_part(slot);
       hold(has_parameter || (slot.of == -1 && slot.role != Role::gradient), "slot \"", slot.name, "\", a ", name_of(slot.role),
            ", names no parameter that it is of");
     }
+  }
+
+  void check_part(const Slot& part) const {
+    if (part.role != Role::part) return hold(part.part_of == -1, "slot \"", part.name, "\", a ", name_of(part.role), ", lies in another");
+    hold(is_slot(part.part_of) && &slot(part.part_of) < &part, "part \"", part.name, "\" lies in no earlier slot");
+    const Type& whole = slot(part.part_of).type;
+    hold(part.type.dtype == whole.dtype && part.first >= 0 && part.first + part.type.shape.elements() <= whole.shape.elements(), "part \"",
+         part.name, "\", ", part.type, " from element ", part.first, " on, is not within \"", slot(part.part_of).name, "\", ", whole);
   }
 
   void check_symbols(const Slot& slot) const {
@@ -116,9 +125,46 @@ class Verifier {
       for (const SlotId id : slots) hold_at(section, i, is_slot(id), "slot ", id, " does not exist");
     const bool writes_one = node.op == Op::store || node.op == Op::accumulate || node.op == Op::average || node.op == Op::pack;
     const bool optimizer = info_of(node.op).shape_rule == "optimizer";
+    if (info_of(node.op).exchange) return check_exchange(section, i);
     if (optimizer) return hold_at(section, i, !node.writes.empty() && node.reads == node.writes, "an optimizer reads and writes its slots");
     hold_at(section, i, node.reads.size() == (node.op == Op::load ? 1 : 0), "it reads ", node.reads.size(), " slots");
     hold_at(section, i, node.writes.size() == (writes_one ? 1 : 0), "it writes ", node.writes.size(), " slots");
+  }
+
+  void check_exchange(const Section& section, int32_t i) const {
+    const Node& node = section.graph[i];
+    hold_at(section, i, node.reads.empty(), "it reads ", node.reads.size(), " slots");
+    if (node.op == Op::rank_sums) {
+      hold_at(section, i, node.writes.size() == node.in.size(), "it writes ", node.writes.size(), " slots of ", node.in.size(), " terms");
+      return;
+    }
+    const auto is_cut = [&](SlotId parameter) {
+      return is_slot(parameter) && static_cast<size_t>(parameter) < program_.cuts.size() &&
+             !program_.cuts[static_cast<size_t>(parameter)].empty();
+    };
+    if (node.op == Op::all_gather) {
+      for (const SlotId id : node.writes)
+        hold_at(section, i, is_cut(slot(id).role == Role::parameter ? id : slot(id).of), "\"", slot(id).name, "\" is not cut into pieces");
+      return;
+    }
+    const Ints& parameters = node.attrs.ints("parameters");
+    hold_at(section, i, parameters.size() == node.in.size(), "it has ", node.in.size(), " gradients of ", parameters.size(), " parameters");
+    size_t part = 0;
+    for (size_t k = 0; k < parameters.size(); ++k) {
+      const auto parameter = static_cast<SlotId>(parameters[k]);
+      hold_at(section, i, is_cut(parameter), "slot ", parameter, " is not cut into pieces");
+      hold_at(section, i, section.graph.type(node.in[k]).shape == slot(parameter).type.shape, "gradient ", k, " is ",
+              section.graph.type(node.in[k]), ", of \"", slot(parameter).name, "\", which is ", slot(parameter).type);
+      const Ints& cuts = program_.cuts[static_cast<size_t>(parameter)];
+      const auto rank = static_cast<size_t>(program_.rank);
+      if (cuts[rank] == cuts[rank + 1]) continue;
+      hold_at(section, i,
+              part < node.writes.size() && slot(node.writes[part]).of == parameter &&
+                  slot(node.writes[part]).type.shape == Shape{cuts[rank + 1] - cuts[rank]},
+              "this rank's piece of \"", slot(parameter).name, "\" has no slot");
+      ++part;
+    }
+    hold_at(section, i, part == node.writes.size(), "it writes ", node.writes.size(), " slots, this rank has ", part, " pieces");
   }
 
   void check_types(const Section& section, int32_t i) const {
@@ -137,12 +183,14 @@ class Verifier {
     hold_at(section, i, out.size() == node.out.size(), "it has ", node.out.size(), " outputs, the rules give ", out.size());
     for (size_t o = 0; o < out.size(); ++o) hold_at(section, i, out[o] == node.out[o], "output ", o, " should be ", out[o]);
     if (info_of(node.op).shape_rule == "optimizer") check_optimizer(section, i);
-    for (const SlotId id : node.writes) {
+    if (info_of(node.op).exchange && node.op != Op::rank_sums) return;
+    for (size_t w = 0; w < node.writes.size(); ++w) {
+      const SlotId id = node.writes[w];
       hold_at(section, i, (node.op == Op::pack) == (slot(id).role == Role::packed), "only pack writes a packed slot, and nothing else; \"",
               slot(id).name, "\" is a ", name_of(slot(id).role));
       if (node.op == Op::pack) continue;  // how a backend lays it out is its own
       if (info_of(node.op).shape_rule == "optimizer") continue;
-      const Type& value = section.graph.type(node.in[0]);
+      const Type& value = section.graph.type(node.in[node.op == Op::rank_sums ? w : 0]);
       hold_at(section, i, value == slot(id).type, "the value is ", value, ", slot \"", slot(id).name, "\" is ", slot(id).type);
     }
   }
@@ -219,7 +267,8 @@ class Verifier {
     if (!uses.writes.empty()) {
       const Use& first = uses.writes[0];
       const Node& node = first.get();
-      hold_at(*first.section, first.node, node.op == Op::store && (node.when == When::every || node.when == When::first),
+      hold_at(*first.section, first.node,
+              (node.op == Op::store || info_of(node.op).exchange) && (node.when == When::every || node.when == When::first),
               "the first write of \"", it.name, "\" must be a store of the first micro-batch, or it adds to what the last step left");
     }
     check_written_first(it, uses);

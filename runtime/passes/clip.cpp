@@ -16,13 +16,14 @@ void clip(Program& program, double max_norm, SlotId unit, const ClipGroups& grou
   };
   check_norm(max_norm);
   std::ranges::for_each(groups.max_norms, check_norm);
-  program.sections.push_back({.graph = {}, .phase = Phase::update});
-  Builder b(program, static_cast<int32_t>(program.sections.size()) - 1);
+  const bool is_opened = program.find(Phase::update) != nullptr;  // by who gathers from ranks, and has added the uses
+  if (!is_opened) program.sections.push_back({.graph = {}, .phase = Phase::update});
+  Builder b(program, static_cast<int32_t>(program.find(Phase::update) - program.sections.data()));
 
   std::vector<Value> gradients;
   std::vector<std::vector<Value>> of_group(groups.max_norms.size());
   for (const std::vector<SlotId>& uses : gradient_slots(program)) {
-    for (size_t use = 1; use < uses.size(); ++use) b.accumulate(b.load(uses[use]), uses[0], When::every);
+    for (size_t use = 1; use < uses.size() && !is_opened; ++use) b.accumulate(b.load(uses[use]), uses[0], When::every);
     gradients.push_back(b.load(uses[0]));
     const Slot& gradient = program.slots[static_cast<size_t>(uses[0])];
     const int group = groups.group_of ? groups.group_of(program.slots[static_cast<size_t>(gradient.of)]) : -1;

@@ -15,11 +15,12 @@ struct ClipGroups {
   std::function<int(const Slot& parameter)> group_of = {};  // -1: in none of them
 };
 
-/// Opens the update section: adds the uses of tied parameters in graph order, takes the norm over all gradients (fp64, fixed order) and
-/// stores in report slots "factor" (f32: what each gradient is multiplied with), "grad_norm" (f64, true) and "skipped" (bool: something is
-/// not finite, so no optimizer runs); a group's factor in "factor.<group>". max_norm 0: no clipping, the norm is still reported. `unit`
-/// (none: loss_seed times the loss's count) is a control slot with what one unit of the true gradient is in the gradient slots, but for the
-/// loss scale: where the program has one, that is divided out too. Call after accumulate(), before update().
+/// Opens the update section, where data_parallel has not: adds the uses of tied parameters in graph order, takes the norm over all
+/// gradients (fp64, fixed order) and stores in report slots "factor" (f32: what each gradient is multiplied with), "grad_norm" (f64, true)
+/// and "skipped" (bool: something is not finite, so no optimizer runs); a group's factor in "factor.<group>". max_norm 0: no clipping, the
+/// norm is still reported. `unit` (none: loss_seed times the loss's count) is a control slot with what one unit of the true gradient is in
+/// the gradient slots, but for the loss scale: where the program has one, that is divided out too. Call after accumulate(), before
+/// update().
 void clip(Program& program, double max_norm, SlotId unit = -1, const ClipGroups& groups = {});
 
 /// Where the factor of a group is; of -1 that of all gradients.

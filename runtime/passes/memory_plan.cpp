@@ -32,6 +32,8 @@ Arena arena_of(Role role) {
     case Role::control:
     case Role::report:
       return Arena::control;
+    case Role::part:
+      break;  // its slot's
   }
   fail(Code::internal, "memory_plan: unknown role");
 }
@@ -57,7 +59,7 @@ class Planner {
     find_blocks();
     adopt_stores();
     pack(Arena::activations, [](const Block& block) { return !block.slot; });
-    pack(Arena::stash, [&](const Block& block) { return block.slot && arena_of(role(*block.slot)) == Arena::stash; });
+    pack(Arena::stash, [&](const Block& block) { return block.slot && is_stashed(*block.slot); });
     fill_in();
     return layout_;
   }
@@ -73,12 +75,18 @@ class Planner {
     require(bytes < 0x1p60, Code::out_of_memory, "memory_plan: the program's values take ", bytes, " bytes");
   }
 
+  bool is_stashed(SlotId slot) const { return role(slot) != Role::part && arena_of(role(slot)) == Arena::stash; }
   Role role(SlotId slot) const { return program_.slots[static_cast<size_t>(slot)].role; }
   int64_t bytes_of_slot(SlotId slot) const { return program_.slots[static_cast<size_t>(slot)].type.bytes(); }
 
   void place_lasting_slots() {
     layout_.slots.resize(program_.slots.size());
     for (size_t s = 0; s < program_.slots.size(); ++s) {
+      if (const Slot& part = program_.slots[s]; part.role == Role::part) {
+        const Place whole = layout_.slots[static_cast<size_t>(part.part_of)];
+        layout_.slots[s] = {whole.arena, whole.offset + part.first * bytes_of(part.type.dtype)};
+        continue;
+      }
       const Arena arena = program_.slots[s].lent ? Arena::host : arena_of(program_.slots[s].role);
       if (arena == Arena::stash || arena == Arena::host) {
         layout_.slots[s] = {arena, 0};

@@ -15,6 +15,9 @@ namespace st::cpu::ST_ISA {
 
 const Kernel kernel_load;
 const Kernel kernel_reshape;
+const Kernel kernel_reduce_scatter;
+const Kernel kernel_all_gather;
+const Kernel kernel_rank_sums;
 
 namespace {
 

@@ -5,5 +5,8 @@ namespace st::reference {
 
 constinit const Kernel kernel_load{};
 constinit const Kernel kernel_reshape{};
+constinit const Kernel kernel_reduce_scatter{};
+constinit const Kernel kernel_all_gather{};
+constinit const Kernel kernel_rank_sums{};
 
 }  // namespace st::reference

@@ -1,0 +1,84 @@
+#include "exec/planned_exchange.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace st {
+namespace {
+
+using Piece = Communicator::Piece;
+
+Piece piece_of(const Operand& whole, const Ints& cuts, int rank) {
+  const int64_t begin = cuts[static_cast<size_t>(rank)], end = cuts[static_cast<size_t>(rank) + 1];
+  return {whole.as<std::byte>() + begin * bytes_of(whole.dtype), end - begin};
+}
+
+std::string label_of(const std::string& first, size_t count) { return count == 1 ? first : text(first, " and ", count - 1, " more"); }
+
+}  // namespace
+
+PlannedExchange::PlannedExchange(const Program& program, const Node& node, const Call& call, Communicator& ranks)
+    : ranks_(ranks), op_(node.op), is_once_a_step_(node.when == When::last) {
+  const auto size = static_cast<size_t>(ranks.size());
+  parts_.resize(size);
+  const auto cut = [&](SlotId parameter, const Operand& whole) {
+    dtype_ = whole.dtype;
+    for (size_t rank = 0; rank < size; ++rank)
+      if (const Piece piece = piece_of(whole, program.cuts[static_cast<size_t>(parameter)], static_cast<int>(rank)); piece.elements > 0)
+        parts_[rank].push_back(piece);
+  };
+  const auto slot = [&](SlotId id) -> const Slot& { return program.slots[static_cast<size_t>(id)]; };
+  switch (op_) {
+    case Op::reduce_scatter: {
+      const Ints& parameters = node.attrs.ints("parameters");
+      for (size_t i = 0; i < parameters.size(); ++i) cut(static_cast<SlotId>(parameters[i]), call.in[i]);
+      for (const Operand& part : call.writes) into_.push_back({part.data, part.elements()});
+      adds_ = node.attrs.flag("adds");
+      label_ = label_of("gradient." + slot(static_cast<SlotId>(parameters[0])).name, parameters.size());
+      break;
+    }
+    case Op::all_gather:
+      for (size_t i = 0; i < node.writes.size(); ++i)
+        cut(slot(node.writes[i]).role == Role::parameter ? node.writes[i] : slot(node.writes[i]).of, call.writes[i]);
+      label_ = label_of(slot(node.writes[0]).name, node.writes.size());
+      break;
+    case Op::rank_sums: {
+      adds_ = node.attrs.flag("adds");
+      const size_t terms = call.in.size();
+      gathered_.resize(terms * size);
+      dtype_ = DType::f64;
+      for (size_t rank = 0; rank < size; ++rank) parts_[rank].push_back({gathered_.data() + rank * terms, static_cast<int64_t>(terms)});
+      for (const Operand& term : call.in) terms_.push_back(term.as<double>());
+      for (const Operand& sum : call.writes) sums_.push_back(sum.as<double>());
+      label_ = slot(node.writes[0]).name;
+      break;
+    }
+    default:
+      fail(Code::internal, text("exchange: ", name_of(op_), " is none"));
+  }
+  for (const auto& part : parts_) views_.emplace_back(part);
+}
+
+void PlannedExchange::run(const Contributors& contributors) {
+  const int count = is_once_a_step_ ? contributors.in_step : contributors.in_round;
+  if (op_ == Op::all_gather)
+    ranks_.gather_pieces(views_, dtype_, label_);
+  else if (op_ == Op::reduce_scatter)
+    ranks_.reduce_pieces(views_, into_, dtype_, count, adds_, label_);
+  else
+    sum_terms(count);
+}
+
+void PlannedExchange::sum_terms(int contributors) {
+  const size_t terms = terms_.size();
+  for (size_t i = 0; i < terms; ++i) gathered_[static_cast<size_t>(ranks_.rank()) * terms + i] = *terms_[i];
+  ranks_.gather_pieces(views_, dtype_, label_);
+  for (int rank = 0; rank < contributors; ++rank)
+    for (size_t i = 0; i < terms; ++i) {
+      const double term = gathered_[static_cast<size_t>(rank) * terms + i];
+      *sums_[i] = rank == 0 && !adds_ ? term : *sums_[i] + term;
+    }
+}
+
+}  // namespace st
