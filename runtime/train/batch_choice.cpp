@@ -50,17 +50,19 @@ Recipe with_batch_decided(const Model& model, Recipe recipe, const PlanOptions& 
   if (recipe.batch > 0) {
     if (recipe.global_batch == 0) return recipe;
     const bool follows = !is_given(recipe, "accumulate") && !is_given(recipe, "micro_batches");
-    if (follows) recipe.accumulate = std::max<int64_t>(1, recipe.global_batch / recipe.batch);
+    if (follows) recipe.accumulate = std::max<int64_t>(1, recipe.global_batch / recipe.batch / recipe.ranks);
     const int64_t micro_batches = recipe.step_micro_batches();
     const double made = static_cast<double>(recipe.batch) * static_cast<double>(micro_batches);
-    check(made == static_cast<double>(recipe.global_batch), "recipe: batch ", recipe.batch, " x ", micro_batches,
-          " micro-batches on 1 rank makes ", made, " sequences a step, but global_batch is ", recipe.global_batch,
+    check(made == static_cast<double>(recipe.global_batch), "recipe: batch ", recipe.batch, " x ", micro_batches, " micro-batches on ",
+          recipe.ranks, recipe.ranks == 1 ? " rank" : " ranks", " makes ", made, " sequences a step, but global_batch is ",
+          recipe.global_batch,
           follows ? text("; give a multiple of ", recipe.batch) : std::string("; leave accumulate and micro_batches out, or global_batch"));
     return recipe;
   }
   check(recipe.global_batch > 0, "recipe: batch is auto, the largest micro-batch that fits; give global_batch, the sequences of a step");
   check(recipe.accumulate == 1 && recipe.micro_batches == 0, "recipe: batch is auto and accumulate is ", recipe.step_micro_batches(),
         ", which follows from the batch that fits; leave accumulate and micro_batches out");
+  check(recipe.ranks == 1, "recipe: batch is auto on ", recipe.ranks, " ranks; give a batch");
   check(static_cast<bool>(model.program().loss_sum),
         "recipe: batch is auto, but the model has no loss of its own to plan a step of; give a batch");
 

@@ -13,12 +13,11 @@ Shape with_rows(int64_t rows, const Shape& row) {
 
 }  // namespace
 
-Feed::Feed(std::shared_ptr<const Dataset> data, uint64_t seed, int64_t batch, int64_t micro_batches, int64_t cursor,
+Feed::Feed(std::shared_ptr<const Dataset> data, uint64_t seed, const MicroBatches& batches, int64_t cursor,
            std::shared_ptr<MemorySource> memory)
-    : data_(std::move(data)),
-      prefetcher_(data_, DataStream(data_->rows(), seed), {.rows = batch, .per_step = micro_batches}, cursor, kBatchesAhead,
-                  std::move(memory)) {
-  for (const Field& field : data_->fields()) views_.push_back(plain_view(field.name, field.dtype, with_rows(batch, field.shape), nullptr));
+    : data_(std::move(data)), prefetcher_(data_, DataStream(data_->rows(), seed), batches, cursor, kBatchesAhead, std::move(memory)) {
+  for (const Field& field : data_->fields())
+    views_.push_back(plain_view(field.name, field.dtype, with_rows(batches.rows, field.shape), nullptr));
 }
 
 std::optional<std::span<const HostView>> Feed::next(const Patience& patience) {

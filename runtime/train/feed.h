@@ -13,8 +13,8 @@ namespace st {
 
 class Feed {
  public:
-  /// Starts at item `cursor`. Keeps the dataset alive. Batches are in memory of `memory`.
-  Feed(std::shared_ptr<const Dataset> data, uint64_t seed, int64_t batch, int64_t micro_batches, int64_t cursor,
+  /// A rank's micro-batches, from item `cursor` on. Keeps the dataset alive. Batches are in memory of `memory`.
+  Feed(std::shared_ptr<const Dataset> data, uint64_t seed, const MicroBatches& batches, int64_t cursor,
        std::shared_ptr<MemorySource> memory = nullptr);
 
   /// The next micro-batch of `batch` rows, valid until the next call; none when the patience ended before it was there.

@@ -1,5 +1,6 @@
 #include "train/planned_step.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -50,14 +51,24 @@ bool is_past(double deadline) { return deadline != Executor::kNoDeadline && os::
 }  // namespace
 
 PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, Workers& workers, CancelToken& cancelled,
-                         const PlanOptions& options)
+                         const PlanOptions& options, Communicator* ranks)
     : model_(model),
       recipe_(recipe),
       storage_(storage),
       workers_(workers),
       cancelled_(cancelled),
-      executor_(plan_that_fits(model, recipe, workers.threads(), options), storage, workers, &cancelled),
+      ranks_(ranks),
+      rank_(options.rank),
+      executor_(plan_that_fits(model, recipe, workers.threads(), options), storage, workers, &cancelled, ranks),
       slots_(executor_) {}
+
+/// Of the first so many micro-batches of a step, those of this rank.
+int64_t PlannedStep::own_of(int64_t micro_batches) const { return (micro_batches - rank_ + recipe_.ranks - 1) / recipe_.ranks; }
+
+Contributors PlannedStep::contributors_in(int64_t round) const {
+  const auto at_most_all = [&](int64_t count) { return static_cast<int>(std::clamp<int64_t>(count, 0, recipe_.ranks)); };
+  return {.in_round = at_most_all(filled() - round * recipe_.ranks), .in_step = at_most_all(filled())};
+}
 
 int64_t PlannedStep::micro_batch_tokens() const { return rows_of_loss(executor_.plan().program); }
 
@@ -65,10 +76,11 @@ void PlannedStep::begin(double lr, int64_t number, int64_t attempts, int64_t row
   full_ = rows / recipe_.batch;
   short_rows_ = rows % recipe_.batch;
   attempts_ = attempts;
-  rest_ = short_rows_ == 0 ? nullptr : &short_plan(short_rows_);
-  tokens_ = micro_batch_tokens() * full_ + (rest_ == nullptr ? 0 : rows_of_loss(rest_->executor.plan().program));
-  full_end_ = first_instruction(executor_, full_);
-  if (rest_ != nullptr) rest_end_ = first_instruction(rest_->executor, full_ + 1);
+  own_full_ = own_of(full_);
+  rest_ = short_rows_ == 0 || full_ % recipe_.ranks != rank_ ? nullptr : &short_plan(short_rows_);
+  tokens_ = micro_batch_tokens() * full_ + micro_batch_tokens() * short_rows_ / recipe_.batch;
+  full_end_ = first_instruction(executor_, own_full_);
+  if (rest_ != nullptr) rest_end_ = first_instruction(rest_->executor, own_full_ + 1);
   restart();
   slots_.rates[0] = lr;
   slots_.rates[1] = static_cast<double>(number);
@@ -97,7 +109,7 @@ bool PlannedStep::go_on(double deadline, const Bind& bind) {
     // The gate counts this update when it ends. A step of a short micro-batch alone has made none of the executor's copies, and between the
     // last micro-batch and the update the host may have changed a weight that the update does not.
     const int64_t changes = model_.gate().changes();
-    if (full_ > 0 && packed_at_ == changes) copies_at_ = changes + 1;
+    if (own_full_ > 0 && packed_at_ == changes) copies_at_ = changes + 1;
   }
   if (recipe_.find_nan && bind && *slots_.skipped && *slots_.loss_count > 0 && !can_scale_less()) find_nan(bind);
   return true;
@@ -107,7 +119,7 @@ void PlannedStep::restart() {
   part_ = Part::full;
   packed_at_ = -1;
   cursor_ = {};
-  if (rest_ != nullptr) rest_cursor_ = {.at = first_instruction(rest_->executor, full_)};
+  if (rest_ != nullptr) rest_cursor_ = {.at = first_instruction(rest_->executor, own_full_)};
 }
 
 /// Overflow is how a dynamic scale finds its height; at its minimum it has no answer left.
@@ -155,11 +167,13 @@ void PlannedStep::keep_packed() {
 
 bool PlannedStep::compute(double deadline, const Bind& bind) {
   const auto go_on = [&](Executor& executor, const StepSlots& slots, Executor::Cursor& cursor, size_t end, int64_t rows) {
-    const auto before = [&](int64_t micro_batch) {
-      if (!bind(micro_batch * recipe_.batch, rows, executor)) return false;
+    const auto before = [&](int64_t round) {
+      const int64_t first_row = (round * recipe_.ranks + rank_) * recipe_.batch;
+      if (!bind(first_row, rows, executor)) return false;
+      executor.set_contributors(contributors_in(round));
       if (slots.counters == nullptr) return true;
       slots.counters[0] = attempts_;
-      slots.counters[1] = micro_batch * recipe_.batch;
+      slots.counters[1] = first_row;
       return true;
     };
     return executor.go_on(cursor, end, deadline, std::ref(before));  // a reference: std::function would allocate for the captures
@@ -168,15 +182,23 @@ bool PlannedStep::compute(double deadline, const Bind& bind) {
     if (!go_on(executor_, slots_, cursor_, full_end_, recipe_.batch)) return false;
     part_ = Part::rest;
     if (rest_ != nullptr) hand_loss_over(slots_, rest_->slots);
-    if (rest_ != nullptr && full_ > 0 && is_past(deadline)) return false;
+    if (rest_ != nullptr && own_full_ > 0 && is_past(deadline)) return false;
   }
   if (rest_ != nullptr) {
     if (!go_on(rest_->executor, rest_->slots, rest_cursor_, rest_end_, short_rows_)) return false;
     hand_loss_over(rest_->slots, slots_);
   }
+  if (ranks_ != nullptr) exchange_without_rows();
   part_ = Part::update;
   cursor_.at = executor_.begin_of_update();
   return true;
+}
+
+/// Other ranks have micro-batches in rounds in which this one has none; and what a step does once it may not have done.
+void PlannedStep::exchange_without_rows() {
+  const int64_t own = own_full_ + (rest_ == nullptr ? 0 : 1), last = executor_.plan().micro_batches - 1;
+  for (int64_t round = own; round * recipe_.ranks < filled(); ++round) executor_.run_exchange(round, contributors_in(round));
+  if (own <= last) executor_.run_exchange(last, contributors_in(last), true);
 }
 
 PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
@@ -184,6 +206,7 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   const Program& whole = executor_.plan().program;
   const int64_t spare = model_.context().spare_memory();
   PlanOptions options;
+  options.rank = rank_;
   if (spare != PlanOptions::kUnlimited)
     options.memory = spare + executor_.allocated(Arena::gradients) + executor_.allocated(Arena::optimizer);  // the step's own
   Plan plan = plan_short_micro_batch(model_.program(), recipe_, rows, whole.loss_seed, storage_.backend(), workers_.threads(), options);
@@ -191,7 +214,7 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   for (int32_t a = 0; a < kArenas; ++a)
     if (!Storage::holds(static_cast<Arena>(a))) need += plan.memory.of(static_cast<Arena>(a));
   model_.context().require_memory("step: a micro-batch of fewer rows than the recipe's", need);
-  auto made = std::make_unique<Short>(std::move(plan), storage_, workers_, cancelled_);
+  auto made = std::make_unique<Short>(std::move(plan), storage_, workers_, cancelled_, ranks_);
   if (short_.size() == kShortPlans) short_.erase(short_.begin());
   return *short_.emplace(rows, std::move(made)).first->second;
 }

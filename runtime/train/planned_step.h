@@ -16,8 +16,9 @@ namespace st {
 class PlannedStep {
  public:
   /// Plans and allocates the whole step. Borrows all of them; `storage` is the trainer's. Throws out_of_memory before anything is
-  /// allocated.
-  PlannedStep(Model& model, const Recipe& recipe, Storage& storage, Workers& workers, CancelToken& cancelled, const PlanOptions& options);
+  /// allocated. `ranks`: whom it shares the step's micro-batches with, this being options.rank; null: with nobody.
+  PlannedStep(Model& model, const Recipe& recipe, Storage& storage, Workers& workers, CancelToken& cancelled, const PlanOptions& options,
+              Communicator* ranks = nullptr);
 
   /// Begins a step on `rows` rows, 1 to those of the recipe: when fewer, only the last micro-batch that has any is short, and those
   /// without add nothing. The plan of a short one is made when its number of rows is first met.
@@ -59,12 +60,16 @@ class PlannedStep {
 
   /// Of a micro-batch with fewer rows than the recipe's.
   struct Short {
-    explicit Short(Plan plan, Storage& storage, Workers& workers, CancelToken& cancelled)
-        : executor(std::move(plan), storage, workers, &cancelled), slots(executor) {}
+    explicit Short(Plan plan, Storage& storage, Workers& workers, CancelToken& cancelled, Communicator* ranks)
+        : executor(std::move(plan), storage, workers, &cancelled, ranks), slots(executor) {}
     Executor executor;
     StepSlots slots;
   };
   Short& short_plan(int64_t rows);
+  int64_t own_of(int64_t micro_batches) const;
+  int64_t filled() const { return full_ + (short_rows_ > 0 ? 1 : 0); }
+  Contributors contributors_in(int64_t round) const;
+  void exchange_without_rows();
   bool compute(double deadline, const Bind& bind);
   void keep_packed();
   void restart();
@@ -76,14 +81,17 @@ class PlannedStep {
   Storage& storage_;
   Workers& workers_;
   CancelToken& cancelled_;
+  Communicator* ranks_;
+  const int32_t rank_;
   Executor executor_;
   StepSlots slots_;
   std::map<int64_t, std::unique_ptr<Short>> short_;  // by rows
 
   // The step under way.
   Part part_ = Part::full;
-  int64_t full_ = 0;        // micro-batches with all their rows
+  int64_t full_ = 0;        // micro-batches with all their rows, of all ranks
   int64_t short_rows_ = 0;  // of the one after them
+  int64_t own_full_ = 0;    // micro-batches with all their rows, of this rank
   Short* rest_ = nullptr;   // its plan; null: there is none
   Executor::Cursor cursor_, rest_cursor_;
   size_t full_end_ = 0, rest_end_ = 0;

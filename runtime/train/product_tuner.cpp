@@ -9,8 +9,8 @@
 namespace st {
 namespace {
 
-constexpr double kAll = 60, kLeast = 1, kMost = 10;  // seconds: all products, and one
-constexpr double kRuns = 60;                         // of the product, to tell its candidates apart
+constexpr double kAll = 60, kShortest = 1, kLongest = 10;  // seconds: all products, and one
+constexpr double kRuns = 60;                               // of the product, to tell its candidates apart
 
 class ProductTuner {
  public:
@@ -34,7 +34,7 @@ class ProductTuner {
     const double begin = os::seconds();
     const GemmChoice standard = choose_gemm(context_.backend().gemm(), problem, {}, workers_.threads());
     const double rate = predicted_rate(standard, context_.backend().kernel_class(), workers_.threads());
-    const double wanted = rate > 0 ? std::clamp(kRuns * flops_of(problem) / rate, kLeast, kMost) : 0;
+    const double wanted = rate > 0 ? std::clamp(kRuns * flops_of(problem) / rate, kShortest, kLongest) : 0;
     const GemmChoice choice = tuner_.tuned(standard, {}, workers_, std::min(wanted, left_), contest_);
     left_ = std::max(0.0, left_ - (os::seconds() - begin));
     if (choice.schedule == standard.schedule) return {};

@@ -8,6 +8,7 @@
 #include "passes/autodiff.h"
 #include "passes/average.h"
 #include "passes/clip.h"
+#include "passes/data_parallel.h"
 #include "passes/dropout.h"
 #include "passes/first_norm.h"
 #include "passes/for_inference.h"
@@ -51,6 +52,8 @@ DType element_of(const std::string& precision) {
   if (precision == "bf16") return DType::bf16;
   return precision == "fp16" ? DType::f16 : DType::f32;
 }
+
+Reduce reduce_of(const Recipe& recipe) { return recipe.reduce == "step" ? Reduce::step : Reduce::micro; }
 
 void freeze_groups(Program& program, const Recipe& recipe) {
   std::vector<std::string> names;
@@ -98,9 +101,11 @@ Plan finish(Program& program, Runner& runner, const Backend& backend, int thread
 /// loss_seed 0: that of these rows.
 Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double loss_seed, const Backend& backend, int threads,
                const PlanOptions& options) {
-  const int64_t micro_batches = recipe.step_micro_batches();
+  const int64_t micro_batches = recipe.step_micro_batches(), rounds = recipe.step_rounds();
   const bool is_short = rows < recipe.batch;
   Program program = bind(model, rows);
+  program.mesh.data = static_cast<int32_t>(recipe.ranks);
+  program.rank = options.rank;
   Runner runner(program, options.skip, options.print);
   runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
   runner.run("freeze", [&](Program& p) { freeze_groups(p, recipe); });
@@ -119,7 +124,9 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   const auto replan = [&](const PlanOptions& other) { return plan_step(model, recipe, rows, loss_seed, backend, threads, other); };
   runner.run("recompute", [&](Program& p) { recomputed = recompute_by(p, recipe, options, replan); });  // memory for arithmetic
 
-  runner.run("accumulate", [&](Program& p) { accumulate(p, micro_batches); });  // the first micro-batch writes, the others add
+  runner.run("accumulate", [&](Program& p) { accumulate(p, rounds); });  // the first micro-batch writes, the others add
+  if (recipe.ranks > 1)
+    runner.run("data_parallel", [&](Program& p) { data_parallel(p, reduce_of(recipe), recipe.bucket); });  // who sums, who gathers
   // A step of one micro-batch, and a short one, tell no noise.
   if (recipe.gradient_noise_scale && micro_batches > 1 && !is_short) runner.run("first_norm", [](Program& p) { first_norm(p); });
   runner.run("clip", [&](Program& p) { clip(p, recipe.clip, -1, clip_groups(recipe)); });  // norm, finite check, one factor
@@ -128,8 +135,8 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   runner.run("fuse", [](Program& p) { fuse(p); });
   if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
   // A short micro-batch is one of a step: it has nothing to pack for.
-  if (!is_short) runner.run("pack_weights", [&](Program& p) { pack_weights(p, micro_batches, packing_need_of(backend)); });
-  return finish(program, runner, backend, threads, micro_batches, std::move(recomputed));
+  if (!is_short) runner.run("pack_weights", [&](Program& p) { pack_weights(p, rounds, packing_need_of(backend)); });
+  return finish(program, runner, backend, threads, rounds, std::move(recomputed));
 }
 
 }  // namespace

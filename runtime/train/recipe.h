@@ -42,6 +42,8 @@ struct Recipe {
 
   /// K: micro-batches of one optimizer step. Throws invalid_argument when accumulate and micro_batches contradict each other.
   int64_t step_micro_batches() const;
+  /// Of micro-batches, one a rank: in round g rank r computes micro-batch g * ranks + r, when there is one.
+  int64_t step_rounds() const;
   /// Of precision fp16; without one, nothing is scaled. Throws invalid_argument when the keys contradict each other.
   std::optional<LossScaler> loss_scaler() const;
 };
@@ -56,6 +58,8 @@ struct PlanOptions {
   std::vector<std::string> skip;
   std::function<void(const std::string& pass, const std::string& text)> print;
   TileChoice tiles = {};  // of a training step's products; empty: the backend's defaults
+
+  int32_t rank = 0;  // whose plan it is, of the recipe's ranks
 
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
   int64_t memory = kUnlimited;  // bytes that a step may take beside the parameters: what recompute auto is to fit

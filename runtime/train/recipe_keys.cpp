@@ -189,10 +189,13 @@ std::optional<LossScaler> Recipe::loss_scaler() const {
 }
 
 int64_t Recipe::step_micro_batches() const {
-  if (micro_batches == 0) return accumulate;
-  check(accumulate == 1 || accumulate == micro_batches, "recipe: accumulate ", accumulate, " on 1 rank makes ", accumulate,
-        " micro-batches a step, but micro_batches is ", micro_batches, "; give one of the two");
+  const int64_t accumulated = accumulate * ranks;
+  if (micro_batches == 0) return accumulated;
+  check(accumulate == 1 || accumulated == micro_batches, "recipe: accumulate ", accumulate, " on ", ranks, ranks == 1 ? " rank" : " ranks",
+        " makes ", accumulated, " micro-batches a step, but micro_batches is ", micro_batches, "; give one of the two");
   return micro_batches;
 }
+
+int64_t Recipe::step_rounds() const { return (step_micro_batches() + ranks - 1) / ranks; }
 
 }  // namespace st

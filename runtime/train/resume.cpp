@@ -219,6 +219,10 @@ class Resume {
     t.is_mixed_ = false;
     if (t.average_) t.average_->follow(state_.updates > 0);
     if (t.feed_) t.feed_->rewind(state_.items);
+    if (t.team_) {
+      t.team_->rewind(state_.items);
+      t.team_->forget_state();
+    }
     report_.read = std::ssize(targets_);
   }
 

@@ -16,7 +16,7 @@
 namespace st {
 namespace {
 
-constexpr int64_t kPiece = 32768;  // bytes of a digest at a time: what is large comes from the context's memory
+constexpr int64_t kDigestPiece = 32768;  // bytes of a digest at a time: what is large comes from the context's memory
 
 }  // namespace
 
@@ -36,20 +36,28 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   check(!recipe_.gradient_noise_scale || recipe_.step_micro_batches() > 1,
         "recipe: gradient_noise_scale compares a micro-batch with the whole step, which is one micro-batch of ", recipe_.batch,
         " rows; give accumulate 2 or more, with a smaller batch");
+  if (recipe_.gradient_noise_scale) require_one_rank("gradient_noise_scale");
+  if (recipe_.find_nan) require_one_rank("find_nan");
   for (const std::string& note : recipe_.notes) context.options().log.info("recipe", note);
   if (data) check_input_fields(model_->program(), data->fields(), recipe_.batch);
-  const int threads = recipe_.threads > 0 ? static_cast<int>(recipe_.threads) : context.threads();
+  const int threads =
+      recipe_.threads > 0 ? static_cast<int>(recipe_.threads) : std::max(1, context.threads() / static_cast<int>(recipe_.ranks));
   data_ = std::move(data);
   workers_ = context.make_workers(threads);
   GemmContest contest{.tiles = recipe_.tune};
   if (recipe_.gemm_library == "auto") contest.libraries = context.gemm_libraries();
   if (contest.tiles || !contest.libraries.empty()) options_.tiles = measured_tiles(context, *workers_, contest);
   if (model_->program().loss_sum) {
-    train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, options_);
+    if (recipe_.ranks > 1)
+      team_ = std::make_unique<RankTeam>(RankTeam::Parts{*model_, recipe_, storage_, cancelled_, data_, threads}, options_);
+    train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, options_, team_ ? &team_->own() : nullptr);
     if (data_)
-      feed_ = std::make_unique<Feed>(data_, static_cast<uint64_t>(recipe_.seed), recipe_.batch, recipe_.step_micro_batches(), items_taken_,
-                                     context.memory());
+      feed_ = std::make_unique<Feed>(
+          data_, static_cast<uint64_t>(recipe_.seed),
+          MicroBatches{.rows = recipe_.batch, .per_step = recipe_.step_micro_batches(), .ranks = recipe_.ranks, .rank = 0}, items_taken_,
+          context.memory());
   } else {
+    require_one_rank("a host's own loss");
     host_loss_[0] =
         std::make_unique<HostLoss>(HostLoss::Parts{*model_, recipe_, storage_, *workers_, cancelled_, nullptr}, false, options_);
   }
@@ -63,6 +71,10 @@ Trainer::~Trainer() {
     train_->go_on(Executor::kNoDeadline, {});
   } catch (...) {  // the gate was given back all the same
   }
+}
+
+void Trainer::require_one_rank(const char* what) const {
+  require(recipe_.ranks == 1, Code::unsupported, "trainer: ", what, " is not to be had on ", recipe_.ranks, " ranks; give ranks 1");
 }
 
 // --- a step, whole or in slices
@@ -164,6 +176,7 @@ void Trainer::begin_step_on_data() {
 void Trainer::begin_step(int64_t rows, bool from_data) {
   const double lr = learning_rate();
   gradients_.executor = nullptr;
+  if (team_) team_->begin(lr, updates_ + 1, attempts_, rows, loss_scale());
   train_->begin(lr, updates_ + 1, attempts_, rows, loss_scale());
   open_ = OpenStep{.lr = lr, .rows = rows, .from_data = from_data};
 }
@@ -181,26 +194,32 @@ bool Trainer::go_on_with(std::span<const HostView> batch, double deadline) {
     inputs_.bind(batch, first_row, rows, executor);
     return true;
   };
-  return go_on(deadline, std::ref(bind));  // a reference: std::function would allocate for the captures
+  return go_on(deadline, batch, std::ref(bind));  // a reference: std::function would allocate for the captures
 }
 
 bool Trainer::go_on_with_data(double deadline) {
   const auto bind = [&](int64_t first_row, int64_t rows, Executor& executor) {
     const bool again = train_->is_finding_nan();
     if (again && first_row == 0) feed_->rewind(items_taken_);
-    const Patience patience{again ? Executor::kNoDeadline : deadline, [this] { return cancelled_.is_set(); }};
+    const Patience patience{again || team_ ? Executor::kNoDeadline : deadline, [this] { return cancelled_.is_set(); }};
     const auto batch = feed_->next(patience);
     if (!batch) return false;
     inputs_.check(*batch, rows);
     inputs_.bind(*batch, 0, rows, executor);
     return true;
   };
-  return go_on(deadline, std::ref(bind));
+  return go_on(team_ ? Executor::kNoDeadline : deadline, std::nullopt, std::ref(bind));
 }
 
-bool Trainer::go_on(double deadline, const PlannedStep::Bind& bind) {
+/// With other ranks a step is done at once: they have borrowed the batch, and wait for each other.
+bool Trainer::go_on(double deadline, std::optional<std::span<const HostView>> batch, const PlannedStep::Bind& bind) {
   const double start = os::seconds();
-  const bool done = undoing_on_error([&] { return train_->go_on(deadline, bind); });
+  const bool done = undoing_on_error([&] {
+    if (!team_) return train_->go_on(deadline, bind);
+    const auto own_part = [&] { train_->go_on(Executor::kNoDeadline, bind); };
+    team_->run(batch, std::ref(own_part));
+    return true;
+  });
   open_->seconds += os::seconds() - start;
   return done;
 }
@@ -210,7 +229,10 @@ void Trainer::abandon() {
 }
 
 void Trainer::undo() {
-  if (open_ && open_->from_data) feed_->rewind(items_taken_);  // to the first row of the step that did not happen
+  if (open_ && open_->from_data) {  // to the first row of the step that did not happen
+    feed_->rewind(items_taken_);
+    if (team_) team_->rewind(items_taken_);
+  }
   open_.reset();
   open_host_ = nullptr;
 }
@@ -280,6 +302,7 @@ std::span<const HostView> Trainer::forward(std::span<const HostView> batch) {
 
 /// With the graph's own loss when the batch has all that it needs; a host that computes its own need not make up targets.
 HostLoss& Trainer::host_loss_for(std::span<const HostView> batch) {
+  require_one_rank("a host's own loss");
   const auto is_given = [&](size_t input) {
     return !inputs_.wanted()[input] || std::ranges::find(batch, model_->program().slots[input].name, &HostView::name) != batch.end();
   };
@@ -408,8 +431,8 @@ std::string Trainer::state_digest() const {
     digest.update_sized(slot->name);
     digest.update_sized(name_of(slot->type.dtype));
     digest.update_sized(text(slot->type.shape));
-    for (int64_t first = 0; first < slot->type.bytes(); first += kPiece) {
-      chunk.resize(static_cast<size_t>(std::min(kPiece, slot->type.bytes() - first)));
+    for (int64_t first = 0; first < slot->type.bytes(); first += kDigestPiece) {
+      chunk.resize(static_cast<size_t>(std::min(kDigestPiece, slot->type.bytes() - first)));
       model_->context().backend().to_host(chunk.data(), device + first, std::ssize(chunk));
       digest.update(chunk);
     }
@@ -418,7 +441,8 @@ std::string Trainer::state_digest() const {
 }
 
 int64_t Trainer::memory_bytes() const {
-  int64_t sum = storage_.bytes() + (train_ ? train_->own_bytes() : 0) + (feed_ ? feed_->buffer_bytes() : 0) + evaluator_->own_bytes();
+  int64_t sum = storage_.bytes() + (train_ ? train_->own_bytes() : 0) + (feed_ ? feed_->buffer_bytes() : 0) + evaluator_->own_bytes() +
+                (team_ ? team_->memory_bytes() : 0);
   for (const auto& host : host_loss_)
     if (host) sum += host->own_bytes();
   return sum;

@@ -20,6 +20,7 @@
 #include "train/metrics.h"
 #include "train/model.h"
 #include "train/planned_step.h"
+#include "train/rank_team.h"
 #include "train/recipe.h"
 #include "train/step_slots.h"
 #include "train/training_state.h"
@@ -44,7 +45,7 @@ class Trainer {
   StepReport step();
 
   /// The same step in slices: works until `deadline` (os::seconds()) and at least one instruction, for whose rows it waits no longer; the
-  /// report when the step is done.
+  /// report when the step is done. With several ranks it is done at once.
   /// Bitwise step()'s result. Any error before the update undoes the slices so far.
   std::optional<StepReport> advance(std::span<const HostView> batch, double deadline);
   std::optional<StepReport> advance(double deadline);
@@ -139,7 +140,8 @@ class Trainer {
   void begin_step_on(std::span<const HostView> batch);
   void begin_step_on_data();
   void begin_step(int64_t rows, bool from_data);
-  bool go_on(double deadline, const PlannedStep::Bind& bind);
+  bool go_on(double deadline, std::optional<std::span<const HostView>> batch, const PlannedStep::Bind& bind);
+  void require_one_rank(const char* what) const;
   bool go_on_with(std::span<const HostView> batch, double deadline);
   bool go_on_with_data(double deadline);
   void undo();
@@ -161,7 +163,8 @@ class Trainer {
   std::optional<LossScaler> scaler_;    // none: the recipe scales no loss
   GradientNoise noise_;                 // of the recipe's gradient_noise_scale
   Storage storage_;                     // the model's parameters; gradients and moments of this trainer
-  std::unique_ptr<PlannedStep> train_;  // none: the graph has no loss
+  std::unique_ptr<RankTeam> team_;      // none: there is one rank
+  std::unique_ptr<PlannedStep> train_;  // of rank 0; none: the graph has no loss
   BatchBinding inputs_;
   std::array<std::unique_ptr<HostLoss>, 2> host_loss_;  // without the graph's own loss, with it; made when first needed
   std::unique_ptr<Evaluator> evaluator_;

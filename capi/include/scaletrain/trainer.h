@@ -54,7 +54,8 @@ ST_API st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_f
  * callback is late with are waited for no longer than that. The bits are those of
  * st_trainer_step. Until it is done, the trainer's step, run, evaluate, digest, gradient, forward, backward, apply, log_end, write_report
  * and the calls on the average are ST_WRONG_STATE, and what reads or writes the weights of an update that has begun is ST_BUSY; a cancel
- * undoes the slices of a step whose update has not. report may be NULL and is filled when done. */
+ * undoes the slices of a step whose update has not. With ranks 2 or more all of the step is done in one call. report may be NULL and is
+ * filled when done. */
 ST_API st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t nanoseconds, int32_t* done,
                                     st_step_report* report);
 

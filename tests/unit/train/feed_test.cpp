@@ -16,7 +16,7 @@ std::span<const HostView> next_of(Feed& feed) { return *feed.next(Patience{}); }
 
 TEST(Feed, GivesTheRowsOfTheEndlessStreamInOrder) {
   const auto data = std::make_shared<Sequences>(10, 4, 100);
-  Feed feed(data, 3, 2, 3, 0);
+  Feed feed(data, 3, {.rows = 2, .per_step = 3}, 0);
   const DataStream stream(10, 3);
   for (int64_t item = 0; item < 40; item += 2) {  // four epochs
     const auto views = next_of(feed);
@@ -30,7 +30,7 @@ TEST(Feed, GivesTheRowsOfTheEndlessStreamInOrder) {
 
 TEST(Feed, StartsAtAnyStep) {
   const auto data = std::make_shared<Sequences>(10, 4, 100);
-  Feed whole(data, 3, 2, 3, 0), later(data, 3, 2, 3, 12);  // two steps of 3 micro-batches of 2 rows
+  Feed whole(data, 3, {.rows = 2, .per_step = 3}, 0), later(data, 3, {.rows = 2, .per_step = 3}, 12);  // two steps of 3 micro-batches of 2 rows
   for (int i = 0; i < 6; ++i) next_of(whole);
   for (int i = 0; i < 9; ++i) EXPECT_EQ(tokens_of(next_of(whole)), tokens_of(next_of(later)));
 }
@@ -39,7 +39,7 @@ TEST(Feed, KeepsTheDatasetAlive) {
   auto data = std::make_shared<Sequences>(10, 4, 100);
   const std::weak_ptr<Sequences> watch = data;
   {
-    Feed feed(std::move(data), 3, 2, 1, 0);
+    Feed feed(std::move(data), 3, {.rows = 2, .per_step = 1}, 0);
     EXPECT_FALSE(watch.expired());
     next_of(feed);
   }

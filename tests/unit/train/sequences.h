@@ -7,7 +7,7 @@
 
 namespace st {
 
-class Sequences final : public Dataset {
+class Sequences : public Dataset {
  public:
   /// Row r starts at token 3 r. With `ignored`, r % 4 of its targets (the first ones) are -100, which the loss leaves out.
   Sequences(int64_t rows, int64_t context, int64_t vocabulary, bool ignored = false)

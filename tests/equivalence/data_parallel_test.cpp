@@ -1,0 +1,201 @@
+// Ranks share a step's micro-batches and leave the losses and the state of one rank, bit by bit (traps.md, T7: data parallel), for each
+// number of ranks, bucket and number of threads; with --reduce step, for each number of ranks the same for every bucket.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <bit>
+
+#include "training.h"
+
+namespace st {
+namespace {
+
+constexpr int kSteps = 4;
+
+struct Outcome {
+  std::vector<uint64_t> told;  // losses and norms, as bits
+  std::string state;
+  bool operator==(const Outcome&) const = default;
+};
+
+void PrintTo(const Outcome& outcome, std::ostream* out) {
+  *out << outcome.state;
+  for (const uint64_t bits : outcome.told) *out << " " << std::bit_cast<double>(bits);
+}
+
+Outcome outcome_of(Trainer& trainer, int steps = kSteps) {
+  Outcome outcome;
+  for (int i = 0; i < steps; ++i) {
+    const StepReport report = trainer.step();
+    for (const double value : {report.loss, report.grad_norm, report.loss_scale}) outcome.told.push_back(std::bit_cast<uint64_t>(value));
+    outcome.told.push_back(static_cast<uint64_t>(report.tokens));
+  }
+  outcome.state = trainer.state_digest();
+  return outcome;
+}
+
+struct Case {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> keys;
+  int64_t micro_batches = 8;
+  bool ignored = false;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+Training training_of(const Case& c, int64_t ranks, int threads = 1) {
+  Training made{.device = "cpu", .threads = threads, .recipe = {.batch = 2}, .ignored = c.ignored};
+  made.options = {
+      .layers = 2, .width = 66, .heads = 3, .context = 7, .vocabulary = 70};  // parameters of several blocks, and of less than one
+  made.recipe.ranks = ranks;
+  made.recipe.threads = threads;
+  made.recipe.micro_batches = c.micro_batches;
+  made.recipe.set("warmup", "3");
+  for (const auto& [key, value] : c.keys) made.recipe.set(key, value);
+  return made;
+}
+
+class DataParallel : public testing::TestWithParam<Case> {};
+
+TEST_P(DataParallel, LeavesTheBitsOfOneRank) {
+  const Outcome alone = outcome_of(*training_of(GetParam(), 1).trainer());
+  for (const int64_t ranks : {2, 3, 4, 5, 8}) EXPECT_EQ(outcome_of(*training_of(GetParam(), ranks).trainer()), alone) << ranks << " ranks";
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, DataParallel,
+                         testing::Values(Case{.name = "fp32", .keys = {}}, Case{.name = "one_round", .keys = {}, .micro_batches = 3},
+                                         Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}}},
+                                         Case{.name = "fp16", .keys = {{"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}}},
+                                         Case{.name = "dropout", .keys = {{"dropout", "0.2"}}},
+                                         Case{.name = "small_buckets", .keys = {{"bucket", "4096"}}},
+                                         Case{.name = "one_bucket", .keys = {{"bucket", "268435456"}}},
+                                         Case{.name = "ragged", .keys = {}, .ignored = true},
+                                         Case{.name = "recompute", .keys = {{"recompute", "\"blocks\""}}},
+                                         Case{.name = "muon", .keys = {{"optimizer", "\"muon\""}}},
+                                         Case{.name = "eight_bits", .keys = {{"optimizer", "\"adamw-8bit\""}}},
+                                         Case{.name = "average", .keys = {{"ema_decay", "0.9"}}},
+                                         Case{.name = "seven_micro_batches", .keys = {}, .micro_batches = 7},
+                                         Case{.name = "frozen", .keys = {{"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}}),
+                         [](const testing::TestParamInfo<Case>& its) { return its.param.name; });
+
+TEST(DataParallelStep, DependsOnTheNumberOfRanksAlone) {
+  for (const int64_t ranks : {2, 3, 5}) {
+    const auto of = [&](const char* bucket, int threads) {
+      return outcome_of(*training_of({.name = "", .keys = {{"reduce", "\"step\""}, {"bucket", bucket}}}, ranks, threads).trainer());
+    };
+    const Outcome first = of("4096", 1);
+    EXPECT_EQ(of("100000", 2), first) << ranks << " ranks";
+    EXPECT_EQ(of("268435456", 1), first) << ranks << " ranks";
+  }
+}
+
+TEST(DataParallelStep, OfFewerRowsIsThatOfOneRank) {
+  const auto outcome = [](int64_t ranks, int64_t rows, const char* reduce) {
+    Training training = training_of({.name = "", .keys = {{"reduce", reduce}}}, ranks);
+    const auto trainer = training.trainer(false);
+    std::vector<int32_t> tokens(static_cast<size_t>(rows) * 7), targets(tokens.size());
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      tokens[i] = static_cast<int32_t>(i * 5 % 17);
+      targets[i] = static_cast<int32_t>((i * 5 + 5) % 17);
+    }
+    const std::vector<HostView> batch = {plain_view("tokens", DType::i32, {rows, 7}, tokens.data()),
+                                         plain_view("targets", DType::i32, {rows, 7}, targets.data())};
+    Outcome told;
+    for (int i = 0; i < 2; ++i) {
+      const StepReport report = trainer->step(batch);
+      told.told.push_back(std::bit_cast<uint64_t>(report.loss));
+      told.told.push_back(static_cast<uint64_t>(report.tokens));
+    }
+    told.state = trainer->state_digest();
+    return told;
+  };
+  for (const int64_t rows : {1, 2, 5, 11, 16}) {
+    const Outcome alone = outcome(1, rows, "\"micro\"");
+    for (const int64_t ranks : {2, 3, 5}) EXPECT_EQ(outcome(ranks, rows, "\"micro\""), alone) << rows << " rows on " << ranks << " ranks";
+    // With a micro-batch a rank, or none, there is nothing that a rank adds up by itself.
+    if (rows <= 5) {
+      EXPECT_EQ(outcome(3, rows, "\"step\""), alone) << rows << " rows, once a step";
+    }
+  }
+}
+
+TEST(DataParallelStep, SeesWhatTheHostChangesBetweenSteps) {
+  const auto outcome = [](int64_t ranks) {
+    const auto trainer = training_of({.name = "", .keys = {}}, ranks).trainer();
+    trainer->step();
+    const SlotId bias = trainer->model().parameter_named("block.0.attention.projection.bias");
+    std::vector<float> values(66, 0.25F);
+    trainer->model().set(bias, plain_view("", DType::f32, {66}, values.data()));
+    return outcome_of(*trainer, 2);
+  };
+  EXPECT_EQ(outcome(3), outcome(1));
+}
+
+TEST(DataParallelStep, ThatIsCancelledIsUndoneOnAllRanks) {
+  const Outcome whole = outcome_of(*training_of({.name = "", .keys = {}}, 3).trainer());
+  const auto trainer = training_of({.name = "", .keys = {}}, 3).trainer();
+  trainer->cancel();
+  try {
+    trainer->step();
+    FAIL() << "it was cancelled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::cancelled) << error.message();
+  }
+  EXPECT_EQ(outcome_of(*trainer), whole);
+}
+
+/// Rows that fail once, in the micro-batch of one rank.
+class FailingRows : public Sequences {
+ public:
+  explicit FailingRows(std::atomic<int>& fills) : Sequences(50, 7, 70, false), fills_(fills) {}
+
+ protected:
+  void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const override {
+    if (fills_.fetch_add(1) == 9) fail(Code::callback, "the rows are not there");
+    Sequences::fill_checked(rows, out);
+  }
+
+ private:
+  std::atomic<int>& fills_;
+};
+
+TEST(DataParallelStep, WhoseRowsFailOnOneRankFailsOnceAndGoesOn) {
+  const Training training = training_of({.name = "", .keys = {}}, 4);
+  const Outcome whole = outcome_of(*training.trainer());
+  std::atomic<int> fills = 0;
+  Recipe recipe = training.recipe;
+  recipe.device = "cpu";
+  Trainer trainer(training.model(), recipe, std::make_shared<FailingRows>(fills));
+  Outcome outcome;
+  int failures = 0;
+  for (int done = 0; done < kSteps;) {
+    try {
+      const StepReport report = trainer.step();
+      for (const double value : {report.loss, report.grad_norm, report.loss_scale}) outcome.told.push_back(std::bit_cast<uint64_t>(value));
+      outcome.told.push_back(static_cast<uint64_t>(report.tokens));
+      ++done;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::callback) << error.message();
+      EXPECT_GE(error.place.rank, 0);
+      ++failures;
+    }
+  }
+  outcome.state = trainer.state_digest();
+  EXPECT_EQ(failures, 1);
+  EXPECT_EQ(outcome, whole);
+}
+
+TEST(DataParallelRefusals, NameWhatIsOfOneRank) {
+  for (const char* key : {"find_nan", "gradient_noise_scale"}) {
+    try {
+      training_of({.name = "", .keys = {{key, "true"}}}, 2).trainer();
+      FAIL() << key;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::unsupported);
+      EXPECT_NE(error.message().find(key), std::string::npos) << error.message();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace st
