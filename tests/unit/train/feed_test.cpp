@@ -30,7 +30,8 @@ TEST(Feed, GivesTheRowsOfTheEndlessStreamInOrder) {
 
 TEST(Feed, StartsAtAnyStep) {
   const auto data = std::make_shared<Sequences>(10, 4, 100);
-  Feed whole(data, 3, {.rows = 2, .per_step = 3}, 0), later(data, 3, {.rows = 2, .per_step = 3}, 12);  // two steps of 3 micro-batches of 2 rows
+  Feed whole(data, 3, {.rows = 2, .per_step = 3}, 0),
+      later(data, 3, {.rows = 2, .per_step = 3}, 12);  // two steps of 3 micro-batches of 2 rows
   for (int i = 0; i < 6; ++i) next_of(whole);
   for (int i = 0; i < 9; ++i) EXPECT_EQ(tokens_of(next_of(whole)), tokens_of(next_of(later)));
 }
