@@ -153,15 +153,17 @@ class Verifier {
     for (size_t k = 0; k < parameters.size(); ++k) {
       const auto parameter = static_cast<SlotId>(parameters[k]);
       hold_at(section, i, is_cut(parameter), "slot ", parameter, " is not cut into pieces");
+      hold_at(section, i, section.graph.type(node.in[k]).dtype == section.graph.type(node.in[0]).dtype, "gradient ", k, " is ",
+              section.graph.type(node.in[k]), ", the first one ", section.graph.type(node.in[0]));
       hold_at(section, i, section.graph.type(node.in[k]).shape == slot(parameter).type.shape, "gradient ", k, " is ",
               section.graph.type(node.in[k]), ", of \"", slot(parameter).name, "\", which is ", slot(parameter).type);
       const Ints& cuts = program_.cuts[static_cast<size_t>(parameter)];
       const auto rank = static_cast<size_t>(program_.rank);
       if (cuts[rank] == cuts[rank + 1]) continue;
       hold_at(section, i,
-              part < node.writes.size() && slot(node.writes[part]).of == parameter &&
+              part < node.writes.size() && slot(node.writes[part]).of == parameter && slot(node.writes[part]).type.dtype == DType::f32 &&
                   slot(node.writes[part]).type.shape == Shape{cuts[rank + 1] - cuts[rank]},
-              "this rank's piece of \"", slot(parameter).name, "\" has no slot");
+              "this rank's piece of \"", slot(parameter).name, "\" has no slot of f32");
       ++part;
     }
     hold_at(section, i, part == node.writes.size(), "it writes ", node.writes.size(), " slots, this rank has ", part, " pieces");

@@ -56,7 +56,7 @@ TEST(Conformance, EveryOpHasACase) {
   std::set<Op> seen;
   for (const OpCase& c : all_cases()) seen.insert(c.op);
   for (int32_t op = 0; op < kOps; ++op) {
-    EXPECT_TRUE(seen.contains(static_cast<Op>(op)))
+    EXPECT_TRUE(seen.contains(static_cast<Op>(op)) || info_of(static_cast<Op>(op)).exchange)
         << name_of(static_cast<Op>(op)) << " is in ops.def but no file of tests/conformance has a case";
   }
 }

@@ -107,6 +107,27 @@ public sealed partial class Recipe {
     set { Set("micro_batches", value); }
   }
 
+  /// <summary>data ranks, which share a step's micro-batches: threads of this process, each with all of the model</summary>
+  /// <remarks>Usually 1. Allowed: [1,256].</remarks>
+  public long Ranks {
+    get { return Integer("ranks"); }
+    set { Set("ranks", value); }
+  }
+
+  /// <summary>what ranks exchange: each micro-batch's gradients, so that the bits do not depend on ranks, or each rank's sums once a step, less on the wire</summary>
+  /// <remarks>Usually "micro". Allowed: micro step.</remarks>
+  public string Reduce {
+    get { return Word("reduce"); }
+    set { Set("reduce", value); }
+  }
+
+  /// <summary>bytes of gradients that ranks exchange together; changes speed, no bit</summary>
+  /// <remarks>Usually 26214400. Allowed: [1,inf).</remarks>
+  public long Bucket {
+    get { return Integer("bucket"); }
+    set { Set("bucket", value); }
+  }
+
   /// <summary>per rank; 0: this process's cores / ranks</summary>
   /// <remarks>Usually 0. Allowed: [0,4096].</remarks>
   public long Threads {

@@ -202,6 +202,39 @@ public abstract class RecipeKeys extends Handle {
     return number("micro_batches").longValue();
   }
 
+  /** Data ranks, which share a step's micro-batches: threads of this process, each with all of the model. Allowed: [1,256]. Default: 1. */
+  public Recipe ranks(long value) {
+    return set("ranks", value);
+  }
+
+  /** Of {@link #ranks(long)}. */
+  public long ranks() {
+    return number("ranks").longValue();
+  }
+
+  /**
+   * What ranks exchange: each micro-batch's gradients, so that the bits do not depend on ranks, or each rank's sums once a step, less
+   * on the wire. Allowed: micro step. Default: "micro".
+   */
+  public Recipe reduce(String value) {
+    return set("reduce", value);
+  }
+
+  /** Of {@link #reduce(String)}. */
+  public String reduce() {
+    return text("reduce");
+  }
+
+  /** Bytes of gradients that ranks exchange together; changes speed, no bit. Allowed: [1,inf). Default: 26214400. */
+  public Recipe bucket(long value) {
+    return set("bucket", value);
+  }
+
+  /** Of {@link #bucket(long)}. */
+  public long bucket() {
+    return number("bucket").longValue();
+  }
+
   /** Per rank; 0: this process's cores / ranks. Allowed: [0,4096]. Default: 0. */
   public Recipe threads(long value) {
     return set("threads", value);
