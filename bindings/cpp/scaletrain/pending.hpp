@@ -15,8 +15,11 @@ class Pending : public detail::Handle<st_pending, st_pending_destroy> {
   void wait() const { done(st_pending_wait(get(), -1)); }
   /// At most so long; false: still under way.
   bool wait(std::chrono::milliseconds most) const {
-    const st_status status = st_pending_wait(get(), most.count() < 0 ? 0 : most.count());
-    if (status == ST_TIMEOUT) return false;
+    st_status status = st_pending_wait(get(), most.count() < 0 ? 0 : most.count());
+    if (status == ST_TIMEOUT) {  // of this wait, or what a collective ended with
+      if (!is_done()) return false;
+      status = st_pending_wait(get(), 0);
+    }
     done(status);
     return true;
   }
