@@ -30,11 +30,14 @@ Communicator::Communicator(std::unique_ptr<Transport> transport, const Communica
     : wire_(std::make_unique<Wire>(std::move(transport), options)), chunk_(options.chunk), sums_(static_cast<size_t>(chunk_ * 8)) {}
 
 Communicator::~Communicator() = default;
+Communicator::Communicator(Communicator&&) noexcept = default;
+Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 
 int Communicator::rank() const { return wire_->rank(); }
 int Communicator::size() const { return wire_->size(); }
 const Transport& Communicator::transport() const { return wire_->transport(); }
-void Communicator::abort(const std::string& reason) { wire_->abort(reason); }
+void Communicator::abort(std::string_view reason) noexcept { wire_->abort(reason); }
+bool Communicator::has_ended() const { return wire_->has_ended(); }
 int64_t Communicator::sent_bytes() const { return wire_->sent_bytes(); }
 const FlightRecorder& Communicator::recorder() const { return wire_->recorder(); }
 

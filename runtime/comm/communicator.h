@@ -36,6 +36,9 @@ class Communicator {
   /// Throws invalid_argument where an option is out of its range.
   explicit Communicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options = {});
   ~Communicator();  // of a group that is whole: what others still read of ours is waited for, at most for the deadline
+  Communicator(Communicator&&) noexcept;
+  /// The end of another group in place of this one.
+  Communicator& operator=(Communicator&&) noexcept;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
@@ -80,7 +83,9 @@ class Communicator {
   void gather_pieces(std::span<const Pieces> parts, DType dtype, std::string_view label);
 
   /// Ends the group, from any thread: waits here and on the other ranks throw rank_failed with the reason.
-  void abort(const std::string& reason);
+  void abort(std::string_view reason) noexcept;
+  /// Whether the group is over, here or on another rank: for who waits for something else. By who makes the calls.
+  bool has_ended() const;
 
   // From any thread too.
 

@@ -6,6 +6,7 @@
 #include "base/json_line.h"
 #include "base/os.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace st {
 namespace {
@@ -21,7 +22,8 @@ void FlightRecorder::begin(uint64_t sequence, const CollectiveCall& call) {
   record.sequence = sequence;
   record.call = call;
   record.call.label = {};
-  std::copy_n(call.label.data(), std::min(call.label.size(), record.label.size() - 1), record.label.data());
+  const std::string_view label = call.label.substr(0, record.label.size() - 1);
+  std::copy_n(label.data(), utf8_valid_until(label), record.label.data());  // no character is cut
   record.began = os::seconds();
 }
 

@@ -182,6 +182,7 @@ std::string job_of(const Environment& environment, const Source& source, const R
   // One that is left over from an earlier start does not belong to this one.
   for (const char* name : {"SCALETRAIN_RESTART", "TORCHELASTIC_RESTART_COUNT"})
     if (!job.empty() && environment.has(name)) job += text(", start ", environment.value(name));
+  if (!job.empty() && environment.has("SCALETRAIN_LAUNCH")) job += text(", launch ", environment.value("SCALETRAIN_LAUNCH"));
   return job;
 }
 

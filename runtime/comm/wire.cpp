@@ -1,6 +1,7 @@
 #include "comm/wire.h"
 
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/os.h"
@@ -51,17 +52,25 @@ Wire::Wire(std::unique_ptr<Transport> transport, CommunicatorOptions options)
 }
 
 Wire::~Wire() {
-  if (is_over_) return;
   try {
     const double end = os::seconds() + options_.deadline;
-    for (int other = 0; other < size(); ++other)
+    for (int other = 0; other < size() && !is_over_; ++other)
       while (!transport_->is_sent(other) && !transport_->has_left(other) && !transport_->failure() && os::seconds() < end)
         if (!transport_->progress()) transport_->idle(kLook);
   } catch (...) {  // no memory for a failure's reason: the group is over
   }
+  transport_->withdraw();  // what others may still read goes with us
 }
 
-void Wire::abort(const std::string& reason) { transport_->abort({rank(), Code::rank_failed, "it has aborted: " + reason}); }
+void Wire::abort(std::string_view reason) noexcept {
+  try {
+    transport_->abort({rank(), Code::rank_failed, text("it has aborted: ", reason)});
+  } catch (const std::bad_alloc&) {
+    transport_->abort({rank(), Code::rank_failed, "it has aborted"});  // short enough to need no memory
+  }
+}
+
+bool Wire::has_ended() { return is_over_ || transport_->failure().has_value(); }
 
 // The call and its end.
 

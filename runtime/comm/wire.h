@@ -39,7 +39,8 @@ class Wire {
   const Transport& transport() const { return *transport_; }
   const FlightRecorder& recorder() const { return recorder_; }
   int64_t sent_bytes() const { return sent_bytes_.load(std::memory_order_relaxed); }
-  void abort(const std::string& reason);
+  void abort(std::string_view reason) noexcept;
+  bool has_ended();
 
   /// Runs body() as one collective, in the library's floating-point mode. `detail`: what ranks must agree in besides, such as how elements
   /// are shared out.

@@ -113,8 +113,14 @@ class Start {
     return -1;
   }
 
+  static bool is_missing_one(const SharedSegment& segment) {
+    for (int rank = 0; rank < segment.size(); ++rank)
+      if (segment.host_of(rank).empty()) return true;
+    return false;  // the last one came too late
+  }
+
   [[noreturn]] void fail_with(const SharedSegment& segment, const RankFailure& failure) const {
-    if (failure.code == Code::timeout) fail_missing(segment);  // whose patience has ended first
+    if (failure.code == Code::timeout && is_missing_one(segment)) fail_missing(segment);  // whose patience has ended first
     const std::string host = failure.rank < 0 ? std::string() : segment.host_of(failure.rank);
     Error error = problem(failure.code, failure.rank, "rank ", failure.rank, host.empty() ? "" : " (", host, host.empty() ? "" : ")", ": ",
                           failure.reason);

@@ -168,8 +168,8 @@ void ProcessEnd::idle(double seconds) {
 std::unique_ptr<Transport> join_process_group(const ProcessGroupOptions& options) {
   check(options.size >= 1 && options.size <= kMaxProcessRanks, "process group: 1 to ", kMaxProcessRanks, " ranks, got ", options.size);
   check(options.rank >= 0 && options.rank < options.size, "process group: rank must be 0 to ", options.size - 1, ", got ", options.rank);
-  check(options.ring_bytes == 0 || (options.ring_bytes >= 4096 && options.ring_bytes <= (int64_t{1} << 30) &&
-                                    (options.ring_bytes & (options.ring_bytes - 1)) == 0),
+  check(options.ring_bytes == 0 ||
+            (options.ring_bytes >= 4096 && options.ring_bytes <= kMaxRingBytes && (options.ring_bytes & (options.ring_bytes - 1)) == 0),
         "process group: a ring is a power of two from 4096 bytes to 1 GiB, got ", options.ring_bytes);
   check(!options.job.empty(), "process group: the job needs a name");
   return std::make_unique<ProcessEnd>(meet(options), options.rank);

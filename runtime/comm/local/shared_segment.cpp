@@ -54,7 +54,8 @@ struct SegmentPlan {
 };
 
 bool is_possible(const SegmentShape& shape) {
-  return shape.size >= 1 && shape.size <= kMaxProcessRanks && shape.ring_bytes > 0 && (shape.ring_bytes & (shape.ring_bytes - 1)) == 0;
+  return shape.size >= 1 && shape.size <= kMaxProcessRanks && shape.ring_bytes > 0 && shape.ring_bytes <= kMaxRingBytes &&
+         (shape.ring_bytes & (shape.ring_bytes - 1)) == 0;
 }
 
 }  // namespace

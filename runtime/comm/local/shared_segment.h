@@ -17,6 +17,8 @@
 namespace st {
 
 /// What the maker of a segment says of it; others compare it with their own. These fields stay where they are in every layout.
+constexpr int64_t kMaxRingBytes = int64_t{1} << 30;
+
 struct SegmentShape {
   uint64_t magic = 0x5343414c45545247;
   uint32_t layout = 1;

@@ -117,6 +117,7 @@ TEST(RankEnvironment, SlurmsRanksOfANodeAreCountedNotAskedFor) {
 TEST(RankEnvironment, JobIsOfOneStartOfOneLauncher) {
   EXPECT_EQ(environment_of(kTorchrun)->job, "node7:29500");
   EXPECT_EQ(environment_of(together(kTorchrun, {{"SCALETRAIN_RESTART", "3"}}))->job, "node7:29500, start 3");
+  EXPECT_EQ(environment_of(together(kTorchrun, {{"SCALETRAIN_LAUNCH", "17"}}))->job, "node7:29500, launch 17");
   EXPECT_EQ(environment_of(kOpenMpi)->job, "PMIX_NAMESPACE 2735210497");
   EXPECT_EQ(environment_of(kSlurm)->job, "slurm 4711.2");
   EXPECT_EQ(environment_of(kPmi)->job, "");
