@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
+#include "base/float_mode.h"
+#include "base/heap.h"
 #include "comm/local/thread_group.h"
 
 namespace st {
@@ -26,30 +29,25 @@ bool is_consequence(const Error& error) { return error.code() == Code::rank_fail
 
 }  // namespace
 
-RankTeam::RankTeam(const Parts& parts, const PlanOptions& options) : parts_(parts), group_(static_cast<size_t>(parts.recipe.ranks)) {
+RankTeam::Member::Member(int32_t own_rank, const Model& of, int threads)
+    : rank(own_rank),
+      model(of.clone()),
+      storage(model->storage().with_same_parameters()),
+      workers(of.context().make_workers(threads)),
+      inputs(model->program(), inputs_read_by(model->program()), of.context().memory()) {}
+
+RankTeam::RankTeam(const Parts& parts, const PlanOptions& options) : parts_(parts) {
   connect();
   Model& model = parts_.model;
   const Recipe& recipe = parts_.recipe;
   Context& context = model.context();
   for (int32_t rank = 1; rank < recipe.ranks; ++rank) {
-    std::shared_ptr<Model> replica = model.clone();
-    Storage storage = replica->storage().with_same_parameters();
-    members_.push_back(
-        std::unique_ptr<Member>(new Member{.rank = rank,
-                                           .model = std::move(replica),
-                                           .storage = std::move(storage),
-                                           .workers = context.make_workers(parts_.threads),
-                                           .cancelled = CancelToken(),
-                                           .step = nullptr,
-                                           .inputs = BatchBinding(model.program(), inputs_read_by(model.program()), context.memory()),
-                                           .feed = nullptr,
-                                           .error = nullptr,
-                                           .thread = {}}));
+    members_.push_back(std::make_unique<Member>(rank, model, parts_.threads));
     Member& member = *members_.back();
     PlanOptions own = options;
     own.rank = rank;
     member.step = std::make_unique<PlannedStep>(*member.model, recipe, member.storage, *member.workers, member.cancelled, own,
-                                                &*group_[static_cast<size_t>(rank)]);
+                                                &group_[static_cast<size_t>(rank)]);
     if (parts_.data && rank < recipe.step_micro_batches())
       member.feed = std::make_unique<Feed>(
           parts_.data, static_cast<uint64_t>(recipe.seed),
@@ -57,10 +55,30 @@ RankTeam::RankTeam(const Parts& parts, const PlanOptions& options) : parts_(part
           context.memory());
   }
   weights_at_ = model.gate().changes();
-  for (const auto& member : members_) member->thread = std::thread([this, &member = *member] { live(member); });
+  try {
+    start();
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
-RankTeam::~RankTeam() {
+RankTeam::~RankTeam() { stop(); }
+
+void RankTeam::start() {
+  try {
+    for (const auto& member : members_)
+      member->thread = std::thread([this, &member = *member, heap = Heap::current()] {
+        start_in_default_float_mode();
+        const HeapScope owners(heap);
+        live(member);
+      });
+  } catch (const std::system_error& refusal) {
+    fail(Code::unavailable, text("trainer: the thread of a rank could not be started (", refusal.what(), "); give fewer ranks"));
+  }
+}
+
+void RankTeam::stop() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
@@ -70,36 +88,49 @@ RankTeam::~RankTeam() {
     if (member->thread.joinable()) member->thread.join();
 }
 
+/// A new group, whole before it takes the place of the old one, which executors refer to.
 void RankTeam::connect() {
-  std::vector<std::unique_ptr<Transport>> ends = make_thread_group(static_cast<int>(group_.size()));
-  for (size_t rank = 0; rank < group_.size(); ++rank) {
+  is_connected_ = false;
+  const auto ranks = static_cast<size_t>(parts_.recipe.ranks);
+  std::vector<std::unique_ptr<Transport>> ends = make_thread_group(static_cast<int>(ranks));
+  std::vector<Communicator> group;
+  group.reserve(ranks);
+  for (size_t rank = 0; rank < ranks; ++rank) {
     CommunicatorOptions options;
     options.deadline = std::numeric_limits<double>::infinity();  // a thread that fails says so, and one that waits for rows may wait long
-    if (rank == 0) options.is_cancelled = [&cancelled = parts_.cancelled] { return cancelled.is_set(); };
-    group_[rank].emplace(std::move(ends[rank]), std::move(options));
+    if (rank == 0) options.is_cancelled = parts_.is_cancelled;
+    group.emplace_back(std::move(ends[rank]), std::move(options));
   }
+  if (group_.empty())
+    group_ = std::move(group);
+  else
+    std::ranges::move(group, group_.begin());
+  is_connected_ = true;
 }
 
 // --- a step
 
 void RankTeam::begin(double lr, int64_t number, int64_t attempts, int64_t rows, double loss_scale) {
+  if (!is_connected_) connect();
   follow();
   for (const auto& member : members_) member->step->begin(lr, number, attempts, rows, loss_scale);
 }
 
 void RankTeam::follow() {
   const int64_t changes = parts_.model.gate().changes();
-  if (std::exchange(weights_at_, changes) != changes) {
+  if (weights_at_ != changes) {
     const WeightsGate::Reader whole_step(parts_.model.gate());
     for (const auto& member : members_) {
       const WeightsGate::Writer writer(member->model->gate());
       parts_.model.copy_parameters(member->storage);
     }
+    weights_at_ = changes;
   }
-  if (std::exchange(has_state_, true)) return;
-  const int64_t bytes = members_.empty() ? 0 : members_[0]->step->executor().plan().memory.of(Arena::optimizer);
+  if (has_state_) return;
   for (const auto& member : members_)
-    if (bytes > 0) copy(parts_.storage.backend(), member->storage.data(Arena::optimizer), parts_.storage.data(Arena::optimizer), bytes);
+    if (const int64_t bytes = member->step->executor().plan().memory.of(Arena::optimizer); bytes > 0)
+      copy(parts_.storage.backend(), member->storage.data(Arena::optimizer), parts_.storage.data(Arena::optimizer), bytes);
+  has_state_ = true;
 }
 
 void RankTeam::run(std::optional<std::span<const HostView>> batch, const std::function<void()>& own_part) {
@@ -120,7 +151,7 @@ void RankTeam::run(std::optional<std::span<const HostView>> batch, const std::fu
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return working_ == 0; });
   if (own || std::ranges::any_of(members_, [](const auto& member) { return member->error != nullptr; })) rethrow_first(own);
-  weights_at_ = parts_.model.gate().changes();
+  ++weights_at_;  // this update; what the host has changed meanwhile is seen by the next step
 }
 
 void RankTeam::live(Member& member) {
@@ -147,9 +178,9 @@ void RankTeam::work(Member& member) {
       member.inputs.bind(*batch_, first_row, rows, executor);
       return true;
     }
-    const Patience patience{Executor::kNoDeadline, [this] { return parts_.cancelled.is_set(); }};
-    const auto batch = member.feed->next(patience);
-    if (!batch) fail(Code::rank_failed, "step: cancelled");
+    const Communicator& own = group_[static_cast<size_t>(member.rank)];
+    const auto batch = member.feed->next({Executor::kNoDeadline, [&own] { return own.has_ended(); }});
+    require(batch.has_value(), Code::rank_failed, "step: another rank has ended it");
     member.inputs.check(*batch, rows);
     member.inputs.bind(*batch, 0, rows, executor);
     return true;
@@ -158,18 +189,20 @@ void RankTeam::work(Member& member) {
 }
 
 /// So that nobody waits for a rank that has failed.
-void RankTeam::end_group(int rank, const std::exception_ptr& error) {
+void RankTeam::end_group(int rank, const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& why) {
-    group_[static_cast<size_t>(rank)]->abort(why.what());
-    const auto* const known = dynamic_cast<const Error*>(&why);
-    if (rank == 0 && known != nullptr && known->code() == Code::cancelled) static_cast<void>(parts_.cancelled.take());
+    group_[static_cast<size_t>(rank)].abort(why.what());
+  } catch (...) {
+    group_[static_cast<size_t>(rank)].abort("an unknown error");
   }
 }
 
 void RankTeam::rethrow_first(const std::exception_ptr& own) {
-  connect();
+  weights_at_ = -1;  // a rank may have got further than another
+  has_state_ = false;
+  is_connected_ = false;
   std::exception_ptr first = own;
   int rank = 0;
   const auto is_cause = [](const std::exception_ptr& error) {
@@ -201,6 +234,10 @@ void RankTeam::rethrow_first(const std::exception_ptr& own) {
 void RankTeam::rewind(int64_t cursor) {
   for (const auto& member : members_)
     if (member->feed) member->feed->rewind(cursor);
+}
+
+void RankTeam::trim() {
+  for (const auto& member : members_) member->step->trim();
 }
 
 int64_t RankTeam::memory_bytes() const {

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,7 +28,7 @@ class RankTeam {
     Model& model;
     const Recipe& recipe;
     const Storage& storage;
-    CancelToken& cancelled;
+    std::function<bool()> is_cancelled;   // rank 0 is asked, and ends the group; the update is not cancelled
     std::shared_ptr<const Dataset> data;  // may be null
     int threads;                          // of each rank
   };
@@ -38,7 +39,7 @@ class RankTeam {
   RankTeam& operator=(const RankTeam&) = delete;
 
   /// Rank 0's end of the group: the same object for the team's life.
-  Communicator& own() { return *group_[0]; }
+  Communicator& own() { return group_[0]; }
 
   /// As PlannedStep::begin. Before, the ranks get what the host has changed of the weights since the last step, and, after forget_state(),
   /// the optimizer's state.
@@ -52,14 +53,17 @@ class RankTeam {
   void rewind(int64_t cursor);
 
   int64_t memory_bytes() const;
+  void trim();  // between steps
 
  private:
   struct Member {
+    Member(int32_t rank, const Model& of, int threads);
+
     int32_t rank;
     std::shared_ptr<Model> model;
     Storage storage;
     std::unique_ptr<Workers> workers;
-    CancelToken cancelled;  // never set: rank 0 is asked, and ends the group
+    CancelToken cancelled;  // never set
     std::unique_ptr<PlannedStep> step;
     BatchBinding inputs;
     std::unique_ptr<Feed> feed;  // none: no data, or too few micro-batches
@@ -68,14 +72,17 @@ class RankTeam {
   };
 
   void connect();
+  void start();
+  void stop();
   void live(Member& member);
   void work(Member& member);
   void follow();
-  void end_group(int rank, const std::exception_ptr& error);
+  void end_group(int rank, const std::exception_ptr& error) noexcept;
   [[noreturn]] void rethrow_first(const std::exception_ptr& own);
 
   Parts parts_;
-  std::vector<std::optional<Communicator>> group_;  // by rank; made anew, in their places, after an error
+  std::vector<Communicator> group_;  // by rank; others take their places after an error
+  bool is_connected_ = false;
   std::vector<std::unique_ptr<Member>> members_;
   int64_t weights_at_ = -1;  // the gate's changes() when the ranks had the same weights
   bool has_state_ = true;

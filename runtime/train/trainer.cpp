@@ -48,8 +48,9 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   if (recipe_.gemm_library == "auto") contest.libraries = context.gemm_libraries();
   if (contest.tiles || !contest.libraries.empty()) options_.tiles = measured_tiles(context, *workers_, contest);
   if (model_->program().loss_sum) {
+    const auto is_cancelled = [this] { return cancelled_.is_set() && train_->is_computing(); };
     if (recipe_.ranks > 1)
-      team_ = std::make_unique<RankTeam>(RankTeam::Parts{*model_, recipe_, storage_, cancelled_, data_, threads}, options_);
+      team_ = std::make_unique<RankTeam>(RankTeam::Parts{*model_, recipe_, storage_, is_cancelled, data_, threads}, options_);
     train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, options_, team_ ? &team_->own() : nullptr);
     if (data_)
       feed_ = std::make_unique<Feed>(
@@ -201,7 +202,8 @@ bool Trainer::go_on_with_data(double deadline) {
   const auto bind = [&](int64_t first_row, int64_t rows, Executor& executor) {
     const bool again = train_->is_finding_nan();
     if (again && first_row == 0) feed_->rewind(items_taken_);
-    const Patience patience{again || team_ ? Executor::kNoDeadline : deadline, [this] { return cancelled_.is_set(); }};
+    const auto is_over = [this] { return cancelled_.is_set() || (team_ && team_->own().has_ended()); };
+    const Patience patience{again || team_ ? Executor::kNoDeadline : deadline, is_over};
     const auto batch = feed_->next(patience);
     if (!batch) return false;
     inputs_.check(*batch, rows);
@@ -216,8 +218,15 @@ bool Trainer::go_on(double deadline, std::optional<std::span<const HostView>> ba
   const double start = os::seconds();
   const bool done = undoing_on_error([&] {
     if (!team_) return train_->go_on(deadline, bind);
-    const auto own_part = [&] { train_->go_on(Executor::kNoDeadline, bind); };
-    team_->run(batch, std::ref(own_part));
+    const auto own_part = [&] {
+      require(train_->go_on(Executor::kNoDeadline, bind), Code::rank_failed, "step: another rank has ended it");
+    };
+    try {
+      team_->run(batch, std::ref(own_part));
+    } catch (const Error& error) {
+      if (error.code() == Code::cancelled) static_cast<void>(cancelled_.take());  // it was seen in an exchange
+      throw;
+    }
     return true;
   });
   open_->seconds += os::seconds() - start;
@@ -451,6 +460,7 @@ int64_t Trainer::memory_bytes() const {
 void Trainer::trim() {
   evaluator_->trim();
   if (train_ && !open_) train_->trim();
+  if (team_ && !open_) team_->trim();
 }
 
 }  // namespace st

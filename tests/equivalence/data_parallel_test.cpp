@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <bit>
+#include <chrono>
+#include <thread>
 
 #include "training.h"
 
@@ -182,6 +184,60 @@ TEST(DataParallelStep, WhoseRowsFailOnOneRankFailsOnceAndGoesOn) {
   }
   outcome.state = trainer.state_digest();
   EXPECT_EQ(failures, 1);
+  EXPECT_EQ(outcome, whole);
+}
+
+/// Rows that do not come, once.
+class HeldRows : public Sequences {
+ public:
+  struct Hold {
+    std::atomic<int> fills{0};
+    std::atomic<bool> begun{false}, over{false};
+  };
+  explicit HeldRows(Hold& hold) : Sequences(50, 7, 70, false), hold_(hold) {}
+
+ protected:
+  void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const override {
+    if (hold_.fills.fetch_add(1) == 13) {
+      hold_.begun = true;
+      while (!hold_.over) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    Sequences::fill_checked(rows, out);
+  }
+
+ private:
+  Hold& hold_;
+};
+
+TEST(DataParallelStep, ThatWaitsForTheRowsOfARankIsCancelledOnAllAtOnce) {
+  const Training training = training_of({.name = "", .keys = {}}, 3);
+  const Outcome whole = outcome_of(*training.trainer());
+  Recipe recipe = training.recipe;
+  recipe.device = "cpu";
+  HeldRows::Hold hold;
+  Trainer trainer(training.model(), recipe, std::make_shared<HeldRows>(hold));
+  std::thread host([&] {
+    while (!hold.begun) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // so that the ranks wait, mostly
+    trainer.cancel();
+  });
+  Outcome outcome;
+  int cancelled = 0;
+  for (int done = 0; done < kSteps;) {
+    try {
+      const StepReport report = trainer.step();
+      for (const double value : {report.loss, report.grad_norm, report.loss_scale}) outcome.told.push_back(std::bit_cast<uint64_t>(value));
+      outcome.told.push_back(static_cast<uint64_t>(report.tokens));
+      ++done;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::cancelled) << error.message();
+      ++cancelled;
+      hold.over = true;
+    }
+  }
+  host.join();
+  outcome.state = trainer.state_digest();
+  EXPECT_EQ(cancelled, 1);
   EXPECT_EQ(outcome, whole);
 }
 
