@@ -54,7 +54,7 @@ RankLaunch::RankLaunch(const LaunchRequest& request, Console& console, SignalQue
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const int port = request.port > 0 ? request.port : free_port();
   for (int rank = 0; rank < request.ranks; ++rank) {
-    const RankVariables variables = {.rank = rank, .size = request.ranks, .port = port, .restart = request.restart};
+    const RankVariables variables = {.rank = rank, .size = request.ranks, .port = port, .restart = request.restart, .launch = getpid()};
     ranks_.emplace_back(std::make_unique<RankProcess>(request.program, variables, signals));
     keeper_.watch(ranks_.back().process->process());
   }
@@ -115,7 +115,10 @@ void RankLaunch::take_signals() {
     for (const Rank& rank : ranks_)
       if (rank.process && !(number == SIGUSR1 && rank.process->has_ended())) rank.process->signal(number);
     if (number == SIGUSR1) continue;
-    if (outcome_.signal == 0) outcome_.signal = number;
+    if (outcome_.signal == 0)
+      outcome_.signal = number;
+    else  // asked again: they have the grace now
+      for (Rank& rank : ranks_) rank.kill_at = std::min(rank.kill_at, Clock::now() + grace_);
     // Only the console is left, whose reader does not read.
     if (std::ranges::none_of(ranks_, [](const Rank& rank) { return rank.process != nullptr; })) console_.drop();
   }
@@ -159,6 +162,8 @@ void RankLaunch::keep_deadlines() {
       rank.kill_at = kNever;
       rank.give_up_at = now + kLastOutput;
     }
+    // While the console's reader pauses, nothing of theirs can be read.
+    if (now >= rank.give_up_at && !(console_.has_room(kStdout) && console_.has_room(kStderr))) rank.give_up_at = now + kLastOutput;
     const bool is_given_up = rank.process->has_ended() && now >= rank.give_up_at;
     if (is_given_up) rank.process->close_outputs(console_);
     if (!is_given_up && !rank.process->is_gone()) continue;

@@ -39,6 +39,7 @@ void set_variables(const RankVariables& variables) {
   set("LOCAL_WORLD_SIZE", variables.size);
   set("MASTER_PORT", variables.port);
   set("SCALETRAIN_RESTART", variables.restart);
+  set("SCALETRAIN_LAUNCH", variables.launch);
   setenv("MASTER_ADDR", "127.0.0.1", 1);
   setenv("SCALETRAIN_RANKS_FROM", "torchrun", 1);  // and not what mpirun or Slurm has told the launcher itself
 }

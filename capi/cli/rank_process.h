@@ -17,6 +17,7 @@ struct RankVariables {
   int rank = 0, size = 1;
   int port = 0;     // of MASTER_PORT
   int restart = 0;  // of SCALETRAIN_RESTART
+  int launch = 0;   // of SCALETRAIN_LAUNCH: the launcher's process, which tells its job from another's of the same port
 };
 
 class RankProcess {

@@ -69,6 +69,20 @@ class Launch(CommandLineTest):
         self.assertEqual(done.stderr, "")
         self.assertEqual(sorted(done.stdout.splitlines()), [f"[rank {r}] {r} 3 {r} 3 127.0.0.1 0 torchrun" for r in range(3)])
 
+    def test_a_reader_that_pauses_loses_nothing(self):
+        done = subprocess.run(["sh", "-c", f"{PROGRAM} launch -n 1 --grace 0 -- seq 30000 | (sleep 2.5; wc -l)"],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.stdout.strip(), "30000", done.stderr)
+
+    def test_a_second_signal_starts_the_grace(self):
+        launched, _ = self.started(2, "trap '' TERM; echo up; sleep 60 & wait; sleep 60", "--grace", "0.1")
+        launched.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        self.assertIsNone(launched.poll())
+        launched.send_signal(signal.SIGTERM)
+        launched.communicate(timeout=20)
+        self.assertEqual(launched.returncode, 143)
+
     def test_ranks_meet_at_one_port(self):
         ports = {line.split()[-1] for line in shell(3, "echo $MASTER_PORT").stdout.splitlines()}
         self.assertEqual(len(ports), 1)
