@@ -73,9 +73,12 @@ TEST(CommunicatorFailures, RanksThatDoSomethingElseAreShownBoth) {
 
 TEST(CommunicatorFailures, ACancelEndsAWait) {
   const ThreadRanks ranks(2);
-  std::thread waiting([&] { EXPECT_TRUE(fails(ST_CANCELLED, reduce(ranks[0], "g"), {"all_reduce"})); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_TRUE(works(st_context_cancel(ranks.context)));
+  std::atomic<bool> has_ended{false};
+  std::thread waiting([&] {
+    EXPECT_TRUE(fails(ST_CANCELLED, reduce(ranks[0], "g"), {"all_reduce"}));
+    has_ended = true;
+  });
+  cancel_until(has_ended, ranks.context);
   waiting.join();
   EXPECT_TRUE(fails(ST_RANK_FAILED, reduce(ranks[1], "g"), {"rank 0", "cancel"})) << "begun after the cancel";
 }

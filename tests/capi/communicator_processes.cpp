@@ -45,14 +45,17 @@ TEST(ProcessRanks, MeetAndExchange) {
 
 TEST(ProcessRanks, ThoseWhoDoNotComeAreNamed) {
   OwnRank own;
-  EXPECT_TRUE(fails(ST_TIMEOUT, own.join(job_of_our_own(), 1, 3, 100), {"0", "2"}));
+  EXPECT_TRUE(fails(ST_TIMEOUT, own.join(job_of_our_own(), 1, 3, 100), {": 0, 2"}));
 }
 
 TEST(ProcessRanks, ACancelEndsTheWaitForThem) {
   OwnRank own;
-  std::thread waiting([&] { EXPECT_TRUE(fails(ST_CANCELLED, own.join(job_of_our_own(), 0, 2))); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  EXPECT_TRUE(works(st_context_cancel(own.context)));
+  std::atomic<bool> has_ended{false};
+  std::thread waiting([&] {
+    EXPECT_TRUE(fails(ST_CANCELLED, own.join(job_of_our_own(), 0, 2)));
+    has_ended = true;
+  });
+  cancel_until(has_ended, own.context);
   waiting.join();
 }
 
@@ -62,9 +65,12 @@ TEST(ProcessRanks, ACancelOfOneIsAFailureToTheOther) {
   std::thread joining([&] { EXPECT_TRUE(works(a.join(job, 0, 2))); });
   EXPECT_TRUE(works(b.join(job, 1, 2)));
   joining.join();
-  std::thread waiting([&] { EXPECT_TRUE(fails(ST_CANCELLED, st_communicator_barrier(a.communicator, "here", nullptr), {"barrier"})); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_TRUE(works(st_context_cancel(a.context)));
+  std::atomic<bool> has_ended{false};
+  std::thread waiting([&] {
+    EXPECT_TRUE(fails(ST_CANCELLED, st_communicator_barrier(a.communicator, "here", nullptr), {"barrier"}));
+    has_ended = true;
+  });
+  cancel_until(has_ended, a.context);
   waiting.join();
   EXPECT_TRUE(fails(ST_RANK_FAILED, st_communicator_barrier(b.communicator, "there", nullptr), {"rank 0", "cancel"}));
 }

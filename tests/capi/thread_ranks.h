@@ -1,6 +1,8 @@
 // Ranks as a host makes them: a thread each, with a communicator of its own.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <thread>
@@ -24,6 +26,14 @@ struct Array {
   st_view view;
 };
 using Floats = Array<float>;
+
+/// Cancels what runs in the context, again and again: the call that is meant may not have begun yet.
+inline void cancel_until(const std::atomic<bool>& has_ended, st_context* context) {
+  while (!has_ended) {
+    EXPECT_TRUE(works(st_context_cancel(context)));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
 
 class ThreadRanks {
  public:

@@ -109,16 +109,22 @@ TEST_P(EveryGroup, ARankThatDoesNotComeIsNamedAtTheDeadline) {
   // The rank that is waited for first is not the one that is late.
   for (const int late : {0, 2}) {
     const double began = os::seconds();
+    std::atomic<int> ended{0};
     const auto ends = outcomes(
         4,
         [&](Communicator& group) {
           all_reduce(group, 50000);
-          if (group.rank() == late) std::this_thread::sleep_for(milliseconds(500));
-          all_reduce(group, 50000);
+          while (group.rank() == late && ended < 3) std::this_thread::sleep_for(milliseconds(1));
+          try {
+            all_reduce(group, 50000);
+          } catch (...) {
+            ++ended;
+            throw;
+          }
         },
-        with_deadline(0.3));
+        with_deadline(0.5));
     for (const auto& end : ends)
-      EXPECT_TRUE(blames(end, Code::timeout, late, {"all_reduce (sum) of 50000 f32 (bucket.3, #2)", "0.3 s", "#1 all_reduce"}));
+      EXPECT_TRUE(blames(end, Code::timeout, late, {"all_reduce (sum) of 50000 f32 (bucket.3, #2)", "0.5 s", "#1 all_reduce"}));
     EXPECT_LT(os::seconds() - began, 5) << "a machine may be busy, but this is a hang";
   }
 }
@@ -197,7 +203,7 @@ TEST_P(EveryGroup, AnAbortFromAnotherThreadEndsEveryWait) {
 
 TEST_P(EveryGroup, ACancelledWaitEndsTheGroup) {
   // Only one of them is asked to stop.
-  std::atomic<bool> is_cancelled{false};
+  std::atomic<bool> is_cancelled{false}, has_ended{false};
   auto ends = GetParam().make(3);
   std::vector<std::exception_ptr> outcomes(3);
   std::vector<std::thread> threads;
@@ -211,12 +217,13 @@ TEST_P(EveryGroup, ACancelledWaitEndsTheGroup) {
         if (rank == 2) {
           std::this_thread::sleep_for(milliseconds(10));
           is_cancelled = true;
-          std::this_thread::sleep_for(milliseconds(100));
+          while (!has_ended) std::this_thread::sleep_for(milliseconds(1));
         }
         group.barrier();
       } catch (...) {
         outcomes[static_cast<size_t>(rank)] = std::current_exception();
       }
+      if (rank == 0) has_ended = true;
     });
   }
   for (auto& thread : threads) thread.join();
