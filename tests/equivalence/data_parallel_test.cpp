@@ -25,13 +25,14 @@ void PrintTo(const Outcome& outcome, std::ostream* out) {
   for (const uint64_t bits : outcome.told) *out << " " << std::bit_cast<double>(bits);
 }
 
+void add(Outcome& outcome, const StepReport& report) {
+  for (const double value : {report.loss, report.grad_norm, report.loss_scale}) outcome.told.push_back(std::bit_cast<uint64_t>(value));
+  outcome.told.push_back(static_cast<uint64_t>(report.tokens));
+}
+
 Outcome outcome_of(Trainer& trainer, int steps = kSteps) {
   Outcome outcome;
-  for (int i = 0; i < steps; ++i) {
-    const StepReport report = trainer.step();
-    for (const double value : {report.loss, report.grad_norm, report.loss_scale}) outcome.told.push_back(std::bit_cast<uint64_t>(value));
-    outcome.told.push_back(static_cast<uint64_t>(report.tokens));
-  }
+  for (int i = 0; i < steps; ++i) add(outcome, trainer.step());
   outcome.state = trainer.state_digest();
   return outcome;
 }
@@ -172,9 +173,7 @@ TEST(DataParallelStep, WhoseRowsFailOnOneRankFailsOnceAndGoesOn) {
   int failures = 0;
   for (int done = 0; done < kSteps;) {
     try {
-      const StepReport report = trainer.step();
-      for (const double value : {report.loss, report.grad_norm, report.loss_scale}) outcome.told.push_back(std::bit_cast<uint64_t>(value));
-      outcome.told.push_back(static_cast<uint64_t>(report.tokens));
+      add(outcome, trainer.step());
       ++done;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::callback) << error.message();
@@ -225,9 +224,7 @@ TEST(DataParallelStep, ThatWaitsForTheRowsOfARankIsCancelledOnAllAtOnce) {
   int cancelled = 0;
   for (int done = 0; done < kSteps;) {
     try {
-      const StepReport report = trainer.step();
-      for (const double value : {report.loss, report.grad_norm, report.loss_scale}) outcome.told.push_back(std::bit_cast<uint64_t>(value));
-      outcome.told.push_back(static_cast<uint64_t>(report.tokens));
+      add(outcome, trainer.step());
       ++done;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::cancelled) << error.message();
