@@ -7,8 +7,6 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
-#include "base/file_access.h"
-#include "base/stream_copy.h"
 
 namespace st {
 namespace {
@@ -16,7 +14,6 @@ namespace {
 // Small enough that the system copies from the cache what the checksum has just read.
 constexpr size_t kCachedPiece = 256 << 10;
 static_assert(kChecksumBlock % kCachedPiece == 0);
-constexpr int64_t kWritebackBytes = 8 << 20, kUnderWay = 64 << 20;
 constexpr double kGrace = 0.05;      // seconds that a writer who was held up may catch up
 constexpr double kLookEvery = 0.02;  // seconds between two looks at whether it is cancelled
 
@@ -46,58 +43,6 @@ std::vector<size_t> order_of(const SafetensorsHeader& header, std::span<const Sh
 
 }  // namespace
 
-/// A file that grows from its beginning. A large one is written past the page cache where that is possible: through it, the system's copy
-/// takes a training step as much time as the disk takes.
-class ShardWriter::Output {
- public:
-  /// `window` is memory for kDirectWindow bytes, made when it is first needed.
-  Output(const std::string& path, int64_t size, os::Pages& window) : file_(path, os::OutputFile::Open::fresh), window_(window) {
-    is_direct_ = size >= kDirectFrom && file_.go_direct();
-    if (is_direct_ && window_.size() == 0) window_ = os::Pages(kDirectWindow);
-  }
-
-  void append(std::span<const std::byte> bytes) {
-    if (!is_direct_) return append_through_cache(bytes);
-    while (!bytes.empty()) {
-      const int64_t filled = end_ % kDirectWindow;
-      const size_t count = std::min(bytes.size(), static_cast<size_t>(kDirectWindow - filled));
-      stream_copy({window_.data() + filled, count}, bytes.first(count));
-      end_ += static_cast<int64_t>(count);
-      bytes = bytes.subspan(count);
-      if (end_ % kDirectWindow == 0) file_.write_at(end_ - kDirectWindow, {window_.data(), static_cast<size_t>(kDirectWindow)});
-    }
-  }
-  /// How many bytes there are, all of them on the disk.
-  int64_t finish() {
-    if (const int64_t rest = end_ % kDirectWindow; is_direct_ && rest > 0) {
-      file_.go_through_cache();  // the end of a file is seldom a multiple of anything
-      file_.write_at(end_ - rest, {window_.data(), static_cast<size_t>(rest)});
-    }
-    file_.sync();
-    file_.close();
-    return end_;
-  }
-
- private:
-  static constexpr int64_t kDirectFrom = 16 << 20, kDirectWindow = 8 << 20;
-  static_assert(kDirectWindow % os::OutputFile::kDirectAlign == 0);
-
-  void append_through_cache(std::span<const std::byte> bytes) {
-    file_.write_at(end_, bytes);
-    end_ += static_cast<int64_t>(bytes.size());
-    if (const int64_t full = end_ / kWritebackBytes * kWritebackBytes; full > begun_) {
-      file_.start_writeback(begun_, full - begun_);
-      begun_ = full;
-    }
-    for (; begun_ - written_ > kUnderWay; written_ += kWritebackBytes) file_.finish_writeback(written_, kWritebackBytes);
-  }
-
-  os::OutputFile file_;
-  os::Pages& window_;
-  bool is_direct_ = false;
-  int64_t end_ = 0, begun_ = 0, written_ = 0;  // what there is, what is on its way to the disk, what has arrived
-};
-
 void ShardWriter::wait_for_turn(int64_t bytes) {
   for (;;) {
     require(!progress_.is_cancelled || !progress_.is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled, ",
@@ -112,14 +57,14 @@ void ShardWriter::wait_for_turn(int64_t bytes) {
   }
 }
 
-void ShardWriter::write_tensor(Output& output, const ShardTensor& tensor, std::vector<uint32_t>& blocks) {
+void ShardWriter::write_tensor(SequentialFile& output, const ShardTensor& tensor, std::vector<uint32_t>& blocks) {
   const int64_t size = tensor.record.bytes();
   blocks.reserve(static_cast<size_t>((size + kChecksumBlock - 1) / kChecksumBlock));
   for (int64_t first = 0; first < size;) {
     std::span<const std::byte> window = tensor.bytes;
     if (window.empty()) {
-      if (window_.size() == 0) window_ = os::Pages(kCopyWindow);
-      const std::span<std::byte> copy{window_.data(), static_cast<size_t>(std::min(kCopyWindow, size - first))};
+      if (copy_.size() == 0) copy_ = os::Pages(kCopyWindow);
+      const std::span<std::byte> copy{copy_.data(), static_cast<size_t>(std::min(kCopyWindow, size - first))};
       tensor.copy(first, copy);
       window = copy;
     }
@@ -148,7 +93,7 @@ WrittenShard ShardWriter::write(const std::string& path, std::span<const ShardTe
   const auto head_bytes = std::as_bytes(std::span(head));
 
   WrittenShard written{0, static_cast<int64_t>(head.size()), crc32c(head_bytes), std::vector<std::vector<uint32_t>>(tensors.size())};
-  Output output(path, static_cast<int64_t>(head.size()) + header.data_bytes, direct_window_);
+  SequentialFile output(path, static_cast<int64_t>(head.size()) + header.data_bytes, windows_);
   wait_for_turn(written.header_bytes);
   output.append(head_bytes);
   for (const size_t i : order_of(header, tensors)) write_tensor(output, tensors[i], written.blocks[i]);
@@ -159,7 +104,7 @@ WrittenShard ShardWriter::write(const std::string& path, std::span<const ShardTe
 WrittenShard ShardWriter::write_text(const std::string& path, std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   const auto size = static_cast<int64_t>(bytes.size());
-  Output output(path, size, direct_window_);
+  SequentialFile output(path, size, windows_);
   wait_for_turn(size);
   output.append(bytes);
   output.finish();

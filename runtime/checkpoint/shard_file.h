@@ -12,6 +12,8 @@
 
 #include "base/os.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/sequential_file.h"
+#include "checkpoint/write_windows.h"
 
 namespace st {
 
@@ -51,14 +53,14 @@ class ShardWriter {
   WrittenShard write_text(const std::string& path, std::string_view text);
 
  private:
-  class Output;
-  void write_tensor(Output& output, const ShardTensor& tensor, std::vector<uint32_t>& blocks);
+  void write_tensor(SequentialFile& output, const ShardTensor& tensor, std::vector<uint32_t>& blocks);
   void wait_for_turn(int64_t bytes);
 
   double bytes_per_second_;
   WriteProgress& progress_;
-  double next_ = 0;                   // when the cap allows the next piece, as os::seconds()
-  os::Pages window_, direct_window_;  // what copy() fills; what is written past the page cache
+  double next_ = 0;  // when the cap allows the next piece, as os::seconds()
+  os::Pages copy_;   // what ShardTensor::copy fills
+  WriteWindows windows_;
 };
 
 }  // namespace st

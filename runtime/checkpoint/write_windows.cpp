@@ -1,0 +1,23 @@
+#include "checkpoint/write_windows.h"
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace st {
+
+static_assert(WriteWindows::kBytes % os::OutputFile::kDirectAlign == 0);
+
+std::span<std::byte> WriteWindows::open() {
+  if (memory_.size() == 0) memory_ = os::Pages(2 * kBytes);
+  return {memory_.data() + open_, static_cast<size_t>(kBytes)};
+}
+
+void WriteWindows::write(os::OutputFile& file, int64_t offset) {
+  finish();
+  const std::span<const std::byte> full = open();
+  thread_.post(thread_.prepare([&file, offset, full] { file.write_at(offset, full); }), written_);
+  open_ = kBytes - open_;
+}
+
+}  // namespace st
