@@ -11,7 +11,7 @@
 namespace st::test {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class COptimizer : public testing::Test {
  protected:
@@ -74,11 +74,11 @@ TEST_F(COptimizer, ASkippedStepSaysSoAndChangesNothing) {
   const auto o = optimizer(nullptr, {{"w", w.view()}, {"v", v.view()}});
   step(o, {g.view(), h.view()});
   const auto w_before = w.values, v_before = v.values;
-  h.values[0] = -kInf;
+  h.values[0] = -kInfinity;
   const auto report = step(o, {g.view(), h.view()});
   EXPECT_EQ(report.skipped, 1);
   EXPECT_EQ(report.step, 1);
-  EXPECT_EQ(report.norm, kInf);
+  EXPECT_EQ(report.norm, kInfinity);
   EXPECT_EQ(w.values, w_before);
   EXPECT_EQ(v.values, v_before);
   h.values[0] = 1;
@@ -101,7 +101,7 @@ TEST_F(COptimizer, AScaledStepHasTheBitsOfUnscaleAndStep) {
       ASSERT_EQ(scale, scale_of_other) << k;
       FloatArray g{{0.3F, -0.4F, 0.007F * static_cast<float>(k)}};
       for (float& x : g.values) x *= static_cast<float>(scale);
-      if (k == 4 || k == 20) g.values[1] = kInf;
+      if (k == 4 || k == 20) g.values[1] = kInfinity;
       const std::vector<float> given = g.values;
       const st_view view = g.view();
       auto report = filled(st_optimizer_report_init), of_other = report;

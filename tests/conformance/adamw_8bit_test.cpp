@@ -22,7 +22,7 @@ OpCase one_step(Suite& s, const Shape& shape, double number) {
 }
 
 // Gradients of one magnitude: no moment is near the edge of a bin, to which side another rounding would let it fall.
-const Cases cases(Op::adamw_8bit, {.each = 4, .largest = 1}, [](Suite& s) {
+const Cases adamw_8bit_cases(Op::adamw_8bit, {.each = 4, .largest = 1}, [](Suite& s) {
   for (const Shape& shape : {Shape{1}, Shape{300}, Shape{3, 1000}})
     for (const bool skip : {false, true}) {
       Tensor gradient(DType::f32, shape);

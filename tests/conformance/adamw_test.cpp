@@ -7,7 +7,7 @@ namespace st::conformance {
 namespace {
 
 // A division and a square root apart from products; the parameter itself is rounded once.
-const Cases cases(Op::adamw, {.each = 4, .largest = 1}, [](Suite& s) {
+const Cases adamw_cases(Op::adamw, {.each = 4, .largest = 1}, [](Suite& s) {
   for (const Attrs& attrs : {Attrs{}, Attrs{{"weight_decay", 0.0}}, Attrs{{"beta1", 0.8}, {"beta2", 0.95}, {"epsilon", 1e-6}}})
     for (const Shape& shape : shapes())
       for (const bool skip : {false, true}) {

@@ -6,7 +6,7 @@ namespace st::conformance {
 namespace {
 
 // A choice: the same everywhere.
-const Cases cases(Op::argmax, {}, [](Suite& s) {
+const Cases argmax_cases(Op::argmax, {}, [](Suite& s) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   for (const bool keep : {false, true}) {
     const auto attrs = [&](int64_t axis) { return Attrs{{"axis", axis}, {"keep_dims", keep}}; };

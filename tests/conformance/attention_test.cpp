@@ -17,7 +17,7 @@ std::vector<Tensor> operands(Suite& s, const Heads& h) {
 }
 
 // Scores are sums, so is the output; a score of 10 magnifies its own rounding in the exponential: some units of the largest element.
-const Cases cases(Op::attention, {.largest = 16}, [](Suite& s) {
+const Cases attention_cases(Op::attention, {.largest = 16}, [](Suite& s) {
   for (const bool causal : {true, false})
     for (const double scale : {0.0, 0.3})
       for (const Heads& heads : kAll) s.add(operands(s, heads), {{"causal", causal}, {"scale", scale}});
@@ -25,7 +25,7 @@ const Cases cases(Op::attention, {.largest = 16}, [](Suite& s) {
 
 // Three sums one after another, over up to 300 rows. In 16 bits dy . o takes the place of the sum over keys, and o has been rounded: units
 // of storage. Reference makes o and lse anew from its q and k, so each storage gets those of its own.
-const Cases backward(Op::attention_backward, {.largest = 64, .stored = 1}, [](Suite& s) {
+const Cases attention_backward_cases(Op::attention_backward, {.largest = 64, .stored = 1}, [](Suite& s) {
   const auto reference = make_reference_backend();
   for (const bool causal : {true, false})
     for (const double scale : {0.0, 0.3})

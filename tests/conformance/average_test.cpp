@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // One subtraction, one multiplication and one addition an element: the difference may cancel.
-const Cases cases(Op::average, {.each = 8, .largest = 1}, [](Suite& s) {
+const Cases average_cases(Op::average, {.each = 8, .largest = 1}, [](Suite& s) {
   for (const double decay : {0.0, 0.5, 0.999})
     for (const bool skip : {false, true})
       for (const double number : {1.0, 7.0})

@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // An fp64 sum of terms that may be fp32.
-const Cases cases(Op::bce_with_logits, {.each = 4}, [](Suite& s) {
+const Cases bce_with_logits_cases(Op::bce_with_logits, {.each = 4}, [](Suite& s) {
   for (const Attrs& attrs : {Attrs{}})
     for (const Shape& shape : shapes()) {
       const auto declare = [](OpCase& c) {
@@ -17,7 +17,7 @@ const Cases cases(Op::bce_with_logits, {.each = 4}, [](Suite& s) {
 });
 
 // sigmoid(x) - t cancels: relative to the largest.
-const Cases backward(Op::bce_with_logits_backward, {.each = 4, .largest = 4}, [](Suite& s) {
+const Cases bce_with_logits_backward_cases(Op::bce_with_logits_backward, {.each = 4, .largest = 4}, [](Suite& s) {
   const Tensor dsum = Tensor::scalar(0.37, DType::f64);
   for (const Attrs& attrs : {Attrs{}})
     for (const Shape& shape : shapes()) {

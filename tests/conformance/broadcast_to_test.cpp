@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // Moves elements: the same bits everywhere.
-const Cases cases(Op::broadcast_to, {}, [](Suite& s) {
+const Cases broadcast_to_cases(Op::broadcast_to, {}, [](Suite& s) {
   const auto add = [&](const Shape& from, const Ints& to) { s.add({s.normal(from)}, {{"shape", to}}); };
   add({}, {});
   add({}, {5});

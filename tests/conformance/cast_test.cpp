@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // Rounded once, to nearest even: the same bits everywhere.
-const Cases cases(Op::cast, {}, [](Suite& s) {
+const Cases cast_cases(Op::cast, {}, [](Suite& s) {
   for (const char* dtype : {"f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool"}) {
     const Attrs attrs = {{"dtype", std::string(dtype)}};
     for (const Shape& shape : shapes()) s.add_special({s.uniform(shape, 0, 200)}, attrs);

@@ -5,7 +5,7 @@ namespace st::conformance {
 namespace {
 
 // A choice: the same bits everywhere.
-const Cases cases(Op::clamp, {}, [](Suite& s) {
+const Cases clamp_cases(Op::clamp, {}, [](Suite& s) {
   for (const Attrs& attrs : {Attrs{{"low", -0.5}, {"high", 0.75}}, Attrs{{"low", 0.0}}, Attrs{{"high", 0.25}}, Attrs{}}) {
     for (const Shape& shape : shapes()) s.add({s.normal(shape)}, attrs);
     s.add_special({special_values()}, attrs);

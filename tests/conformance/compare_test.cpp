@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // A choice: the same bits everywhere.
-const Cases cases(Op::compare, {}, [](Suite& s) {
+const Cases compare_cases(Op::compare, {}, [](Suite& s) {
   for (const char* test : {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}) {
     const Attrs attrs = {{"test", std::string(test)}};
     for (const auto& [a, b] : broadcast_pairs()) s.add({s.normal(a), s.normal(b)}, attrs);

@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // Moves elements: the same bits everywhere.
-const Cases cases(Op::concat, {}, [](Suite& s) {
+const Cases concat_cases(Op::concat, {}, [](Suite& s) {
   s.add({s.normal({37})});
   s.add({s.normal({3}), s.normal({0}), s.normal({37})}, {{"axis", int64_t{0}}});
   s.add({s.normal({3, 2}), s.normal({3, 5}), s.normal({3, 1})});

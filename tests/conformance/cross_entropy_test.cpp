@@ -17,7 +17,7 @@ Tensor targets(Suite& s, const Rows& rows, DType dtype, double ignored) {
 }
 
 // Each row is log sum exp less a logit, which cancels; the sum is fp64.
-const Cases cases(Op::cross_entropy, {.each = 4, .largest = 4}, [](Suite& s) {
+const Cases cross_entropy_cases(Op::cross_entropy, {.each = 4, .largest = 4}, [](Suite& s) {
   for (const DType dtype : {DType::i32, DType::i64})
     for (const Rows& rows : kAll) {
       s.add({s.normal(rows.logits, 3), targets(s, rows, dtype, -100)});
@@ -31,7 +31,7 @@ const Cases cases(Op::cross_entropy, {.each = 4, .largest = 4}, [](Suite& s) {
 });
 
 // p - 1 cancels: relative to the largest. Reference makes lse anew from the logits, so each storage gets the lse of its own logits.
-const Cases backward(Op::cross_entropy_backward, {.each = 8, .largest = 8}, [](Suite& s) {
+const Cases cross_entropy_backward_cases(Op::cross_entropy_backward, {.each = 8, .largest = 8}, [](Suite& s) {
   const auto reference = make_reference_backend();
   for (const DType index : {DType::i32, DType::i64})
     for (const Rows& rows : kAll)

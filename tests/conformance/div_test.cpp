@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // One correctly rounded operation: the same bits everywhere.
-const Cases cases(Op::div, {}, [](Suite& s) {
+const Cases div_cases(Op::div, {}, [](Suite& s) {
   for (const Shape& shape : shapes()) s.add({s.normal(shape), s.uniform(shape, 0.2, 3)});
   for (const auto& [a, b] : broadcast_pairs()) s.add({s.normal(a), s.uniform(b, 0.2, 3)});
   s.add_special({special_values(), special_values()});

@@ -13,7 +13,7 @@ Tensor counters(int64_t attempt, int64_t first_sample) {
 int64_t sample_elements(const Shape& shape) { return shape.rank() < 2 || shape.elements() == 0 ? 1 : shape.elements(1, shape.rank()); }
 
 // The mask is the same everywhere; 1 / (1 - rate) is rounded to fp32 first, or not.
-const Cases cases(Op::dropout, {.each = 2}, [](Suite& s) {
+const Cases dropout_cases(Op::dropout, {.each = 2}, [](Suite& s) {
   for (const double rate : {0.0, 0.1, 0.5, 0.9}) {
     const auto attrs = [&](const Shape& shape) {
       return Attrs{{"rate", rate}, {"site", int64_t{3}}, {"seed", int64_t{11}}, {"sample_elements", sample_elements(shape)}};

@@ -6,7 +6,7 @@ namespace st::conformance {
 namespace {
 
 // A copy: the same bits everywhere.
-const Cases cases(Op::embedding, {}, [](Suite& s) {
+const Cases embedding_cases(Op::embedding, {}, [](Suite& s) {
   for (const DType dtype : {DType::i32, DType::i64}) {
     for (const Shape& tokens : {Shape{}, Shape{1}, Shape{37}, Shape{3, 7}, Shape{0}})
       for (const int64_t width : {1, 9, 129, 0}) s.add({s.normal({11, width}), s.integers(tokens, 11, dtype)});
@@ -15,7 +15,7 @@ const Cases cases(Op::embedding, {}, [](Suite& s) {
 });
 
 // Rows are added in token order, in fp32 or better: a few units of the largest.
-const Cases backward(Op::embedding_backward, {.each = 2, .largest = 4}, [](Suite& s) {
+const Cases embedding_backward_cases(Op::embedding_backward, {.each = 2, .largest = 4}, [](Suite& s) {
   for (const DType dtype : {DType::i32, DType::i64})
     for (const Shape& tokens : {Shape{1}, Shape{37}, Shape{3, 7}, Shape{0}, Shape{300}})
       for (const int64_t width : {1, 9, 129}) {

@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // A polynomial against libm, right to the ends of the range: e^88.7 is the last finite one.
-const Cases cases(Op::exp, {.each = 2}, [](Suite& s) {
+const Cases exp_cases(Op::exp, {.each = 2}, [](Suite& s) {
   for (const Shape& shape : shapes()) s.add({s.normal(shape)});
   s.add_special({special_values()});
   s.add({s.normal({129}, 20)});

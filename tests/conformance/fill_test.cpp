@@ -3,7 +3,7 @@
 namespace st::conformance {
 namespace {
 
-const Cases cases(Op::fill, {}, [](Suite& s) {
+const Cases fill_cases(Op::fill, {}, [](Suite& s) {
   for (const char* dtype : {"f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool"})
     for (const Shape& shape : shapes())
       s.add({}, {{"shape", Ints(shape.begin(), shape.end())}, {"value", 3.0}, {"dtype", std::string(dtype)}});

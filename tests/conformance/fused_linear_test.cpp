@@ -22,7 +22,7 @@ Shape like_y(const Sizes& sizes) {
 
 // As linear, and then what follows: an activation or a slope of at most 1.13, one more term, column sums of up to 67 rows. A 16-bit
 // pre-activation is rounded, to one side here and to the other there, before the activation sees it.
-const Cases cases(Op::fused_linear, {.largest = 16, .stored = 4}, [](Suite& s) {
+const Cases fused_linear_cases(Op::fused_linear, {.largest = 16, .stored = 4}, [](Suite& s) {
   const auto weight = [&](const Sizes& sizes, bool transposed) {
     const int64_t inner = sizes.x.last();
     return s.normal(transposed ? Shape{sizes.columns, inner} : Shape{inner, sizes.columns});

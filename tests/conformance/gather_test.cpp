@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // A copy: the same bits everywhere.
-const Cases cases(Op::gather, {}, [](Suite& s) {
+const Cases gather_cases(Op::gather, {}, [](Suite& s) {
   for (const DType dtype : {DType::i32, DType::i64}) {
     s.add({s.normal({4, 5}), s.integers({4, 7}, 5, dtype)});
     s.add({s.normal({5, 4}), s.integers({3, 4}, 5, dtype)}, {{"axis", int64_t{0}}});
@@ -16,7 +16,7 @@ const Cases cases(Op::gather, {}, [](Suite& s) {
 });
 
 // Sums in index order, in fp32 or better: a few units of the largest.
-const Cases backward(Op::gather_backward, {.each = 2, .largest = 4}, [](Suite& s) {
+const Cases gather_backward_cases(Op::gather_backward, {.each = 2, .largest = 4}, [](Suite& s) {
   for (const DType dtype : {DType::i32, DType::i64}) {
     s.add({s.integers({4, 7}, 5, dtype), s.normal({4, 7})}, {{"size", int64_t{5}}});
     s.add({s.integers({3, 4}, 5, dtype), s.normal({3, 4})}, {{"size", int64_t{5}}, {"axis", int64_t{0}}});

@@ -8,7 +8,7 @@ namespace st::conformance {
 namespace {
 
 // The order of the fp64 sums is fixed (traps.md, order of sums 4): the same bits everywhere.
-const Cases cases(Op::gradient_norm, {}, [](Suite& s) {
+const Cases gradient_norm_cases(Op::gradient_norm, {}, [](Suite& s) {
   constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   for (const Shape& shape : shapes()) s.add({s.normal(shape)});
   for (const int64_t n : {1023, 1024, 1025, 3 * 1024, 5 * 1024 + 1, 100'000}) s.add({s.normal({n})});

@@ -75,7 +75,7 @@ Attrs registered(const std::string& name) {
 const Shape kShapes[] = {{}, {3}, {0, 4}, {2, 3, 5}, {7, 11}};
 
 // Both backends run the same callback: the same bits. 16-bit storage is for the callback to read, and these do not.
-const Cases cases(Op::host, {}, [](Suite& s) {
+const Cases host_cases(Op::host, {}, [](Suite& s) {
   for (const Shape& shape : kShapes) {
     s.add({s.normal(shape)}, registered("cube")).dtypes = {DType::f32, DType::f64};
     OpCase& both = s.add({s.normal(shape), s.normal(shape)}, registered("blend"));
@@ -87,7 +87,7 @@ const Cases cases(Op::host, {}, [](Suite& s) {
   second.seeded = {1};
 });
 
-const Cases backward(Op::host_backward, {}, [](Suite& s) {
+const Cases host_backward_cases(Op::host_backward, {}, [](Suite& s) {
   for (const Ints& wanted : {Ints{0, 1}, Ints{0}, Ints{1}})
     for (const Shape& shape : kShapes) {
       Attrs attrs = registered("blend");

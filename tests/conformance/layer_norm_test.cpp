@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // x - mean cancels and rstd multiplies all of a row's elements: relative to the largest. Rows of 0 and 1 elements, and of many.
-const Cases cases(Op::layer_norm, {.each = 4, .largest = 8}, [](Suite& s) {
+const Cases layer_norm_cases(Op::layer_norm, {.each = 4, .largest = 8}, [](Suite& s) {
   const Shape inputs[] = {{37}, {3, 37}, {2, 3, 16}, {129, 1}, {1, 129}, {0, 37}, {70, 513}, {2, 3, 4}};
   for (const Shape& x : inputs) {
     const Shape width = {x.last()};
@@ -28,7 +28,7 @@ const Cases cases(Op::layer_norm, {.each = 4, .largest = 8}, [](Suite& s) {
 });
 
 // dgamma and dbeta sum over rows: some units of the largest element.
-const Cases backward(Op::layer_norm_backward, {.each = 4, .largest = 16}, [](Suite& s) {
+const Cases layer_norm_backward_cases(Op::layer_norm_backward, {.each = 4, .largest = 16}, [](Suite& s) {
   const auto reference = make_reference_backend();
   const Shape inputs[] = {{37}, {3, 37}, {2, 3, 16}, {1, 129}, {0, 37}, {300, 129}};
   for (const Shape& x : inputs) {

@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // As matmul; the bias is one more term.
-const Cases cases(Op::linear, {.largest = 8}, [](Suite& s) {
+const Cases linear_cases(Op::linear, {.largest = 8}, [](Suite& s) {
   const Shape inputs[] = {{37}, {1, 37}, {3, 37}, {2, 3, 37}, {0, 37}, {67, 37}};
   for (const Shape& x : inputs)
     for (const int64_t columns : {1, 5, 129, 0}) {

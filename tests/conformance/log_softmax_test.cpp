@@ -13,7 +13,7 @@ const Along kAll[] = {{{37}, -1},    {{3, 37}, -1}, {{3, 37}, 0}, {{2, 3, 5}, 1}
                       {{1, 129}, 1}, {{0, 37}, 1},  {{37, 0}, 0}, {{70, 517}, -1}, {{517, 70}, 0}};
 
 // x - log sum cancels where one element has all the weight: relative to the largest.
-const Cases cases(Op::log_softmax, {.each = 4, .largest = 4}, [](Suite& s) {
+const Cases log_softmax_cases(Op::log_softmax, {.each = 4, .largest = 4}, [](Suite& s) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   for (const auto& [shape, axis] : kAll) {
     s.add({s.normal(shape)}, {{"axis", axis}});
@@ -23,7 +23,7 @@ const Cases cases(Op::log_softmax, {.each = 4, .largest = 4}, [](Suite& s) {
 });
 
 // dy - e^y sum(dy) cancels: relative to the largest.
-const Cases backward(Op::log_softmax_backward, {.each = 4, .largest = 8}, [](Suite& s) {
+const Cases log_softmax_backward_cases(Op::log_softmax_backward, {.each = 4, .largest = 8}, [](Suite& s) {
   for (const auto& [shape, axis] : kAll) s.add({s.uniform(shape, -6, 0), s.normal(shape)}, {{"axis", axis}});
 });
 

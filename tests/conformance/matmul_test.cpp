@@ -7,7 +7,7 @@ namespace st::conformance {
 namespace {
 
 // fp32 sums of up to 300 random terms, in any order: some units of the largest element (its terms add up, theirs cancel).
-const Cases cases(Op::matmul, {.largest = 8}, [](Suite& s) {
+const Cases matmul_cases(Op::matmul, {.largest = 8}, [](Suite& s) {
   struct Product {
     Shape a, b;  // not transposed
   };

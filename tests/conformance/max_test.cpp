@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // A choice: the same bits everywhere.
-const Cases cases(Op::max, {}, [](Suite& s) {
+const Cases max_cases(Op::max, {}, [](Suite& s) {
   for (const bool keep : {false, true}) {
     const auto attrs = [&](const Ints& axes) { return Attrs{{"axes", axes}, {"keep_dims", keep}}; };
     s.add({s.normal({})}, attrs({}));

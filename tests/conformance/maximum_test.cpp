@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // A choice: the same bits everywhere.
-const Cases cases(Op::maximum, {}, [](Suite& s) {
+const Cases maximum_cases(Op::maximum, {}, [](Suite& s) {
   for (const Shape& shape : shapes()) s.add({s.normal(shape), s.normal(shape)});
   for (const auto& [a, b] : broadcast_pairs()) s.add({s.normal(a), s.normal(b)});
   s.add_special({special_values(), special_values()});

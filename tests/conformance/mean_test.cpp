@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // As sum, with one division.
-const Cases cases(Op::mean, {.each = 8, .largest = 8}, [](Suite& s) {
+const Cases mean_cases(Op::mean, {.each = 8, .largest = 8}, [](Suite& s) {
   for (const bool keep : {false, true}) {
     const auto attrs = [&](const Ints& axes) { return Attrs{{"axes", axes}, {"keep_dims", keep}}; };
     s.add({s.normal({})}, attrs({}));

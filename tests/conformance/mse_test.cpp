@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // An fp64 sum of terms that may be fp32.
-const Cases cases(Op::mse, {.each = 4}, [](Suite& s) {
+const Cases mse_cases(Op::mse, {.each = 4}, [](Suite& s) {
   for (const Attrs& attrs : {Attrs{}})
     for (const Shape& shape : shapes()) {
       const auto declare = [](OpCase& c) {
@@ -17,7 +17,7 @@ const Cases cases(Op::mse, {.each = 4}, [](Suite& s) {
 });
 
 // A few products.
-const Cases backward(Op::mse_backward, {.each = 4, .largest = 4}, [](Suite& s) {
+const Cases mse_backward_cases(Op::mse_backward, {.each = 4, .largest = 4}, [](Suite& s) {
   const Tensor dsum = Tensor::scalar(0.37, DType::f64);
   for (const Attrs& attrs : {Attrs{}})
     for (const Shape& shape : shapes()) {

@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // One correctly rounded operation: the same bits everywhere.
-const Cases cases(Op::mul, {}, [](Suite& s) {
+const Cases mul_cases(Op::mul, {}, [](Suite& s) {
   for (const Shape& shape : shapes()) s.add({s.normal(shape), s.normal(shape)});
   for (const auto& [a, b] : broadcast_pairs()) s.add({s.normal(a), s.normal(b)});
   s.add_special({special_values(), special_values()});

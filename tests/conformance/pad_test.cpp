@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // Moves elements and adds zeros: the same bits everywhere.
-const Cases cases(Op::pad, {}, [](Suite& s) {
+const Cases pad_cases(Op::pad, {}, [](Suite& s) {
   const auto add = [&](const Shape& x, int64_t axis, int64_t before, int64_t after) {
     s.add({s.normal(x)}, {{"axis", axis}, {"before", before}, {"after", after}});
   };

@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // rstd multiplies all of a row's elements: a few units of each.
-const Cases cases(Op::rms_norm, {.each = 8}, [](Suite& s) {
+const Cases rms_norm_cases(Op::rms_norm, {.each = 8}, [](Suite& s) {
   const Shape inputs[] = {{37}, {3, 37}, {2, 3, 16}, {129, 1}, {1, 129}, {0, 37}, {70, 513}, {2, 3, 4}};
   for (const Shape& x : inputs) {
     OpCase& c = s.add({s.normal(x, 2, 1), s.normal({x.last()})});
@@ -14,7 +14,7 @@ const Cases cases(Op::rms_norm, {.each = 8}, [](Suite& s) {
 });
 
 // dgamma sums over rows: some units of the largest element.
-const Cases backward(Op::rms_norm_backward, {.each = 4, .largest = 16}, [](Suite& s) {
+const Cases rms_norm_backward_cases(Op::rms_norm_backward, {.each = 4, .largest = 16}, [](Suite& s) {
   const auto reference = make_reference_backend();
   const Shape inputs[] = {{37}, {3, 37}, {2, 3, 16}, {1, 129}, {0, 37}, {300, 129}};
   for (const Shape& x : inputs) {

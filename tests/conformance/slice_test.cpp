@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // Moves elements: the same bits everywhere.
-const Cases cases(Op::slice, {}, [](Suite& s) {
+const Cases slice_cases(Op::slice, {}, [](Suite& s) {
   const auto add = [&](const Shape& x, int64_t axis, int64_t start, int64_t end) {
     s.add({s.normal(x)}, {{"axis", axis}, {"start", start}, {"end", end}});
   };

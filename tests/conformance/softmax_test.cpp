@@ -13,7 +13,7 @@ const Along kAll[] = {{{37}, -1},    {{3, 37}, -1}, {{3, 37}, 0}, {{2, 3, 5}, 1}
                       {{1, 129}, 1}, {{0, 37}, 1},  {{37, 0}, 0}, {{70, 517}, -1}, {{517, 70}, 0}};
 
 // One exponential over a sum of positive terms; an argument of -50 magnifies its own rounding.
-const Cases cases(Op::softmax, {.each = 16, .largest = 1}, [](Suite& s) {
+const Cases softmax_cases(Op::softmax, {.each = 16, .largest = 1}, [](Suite& s) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   for (const auto& [shape, axis] : kAll) {
     s.add({s.normal(shape)}, {{"axis", axis}});
@@ -23,7 +23,7 @@ const Cases cases(Op::softmax, {.each = 16, .largest = 1}, [](Suite& s) {
 });
 
 // dy - sum(y dy) cancels: relative to the largest.
-const Cases backward(Op::softmax_backward, {.each = 4, .largest = 8}, [](Suite& s) {
+const Cases softmax_backward_cases(Op::softmax_backward, {.each = 4, .largest = 8}, [](Suite& s) {
   for (const auto& [shape, axis] : kAll) s.add({s.uniform(shape, 0, 0.1), s.normal(shape)}, {{"axis", axis}});
 });
 

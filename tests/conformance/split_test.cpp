@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // Moves elements: the same bits everywhere.
-const Cases cases(Op::split, {}, [](Suite& s) {
+const Cases split_cases(Op::split, {}, [](Suite& s) {
   const auto add = [&](const Shape& x, int64_t axis, const Ints& sizes) {
     OpCase& c = s.add({s.normal(x)}, {{"axis", axis}, {"sizes", sizes}});
     c.seeded.clear();

@@ -11,7 +11,7 @@ std::vector<Tensor> operands(double norm, bool finite, double count) {
 }
 
 // fp64, rounded to fp32 once: the same bits everywhere.
-const Cases cases(Op::step_factor, {}, [](Suite& s) {
+const Cases step_factor_cases(Op::step_factor, {}, [](Suite& s) {
   constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   for (const double seed : {1.0, 64.0, 0x1p-7})
     for (const double max_norm : {0.0, 1.0, 0.3}) {

@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // A copy: the same bits everywhere.
-const Cases cases(Op::store, {}, [](Suite& s) {
+const Cases store_cases(Op::store, {}, [](Suite& s) {
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64})
     for (const Shape& shape : shapes()) {
       OpCase& c = s.add({s.normal(shape).to(dtype)});

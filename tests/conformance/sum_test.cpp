@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // Sums of random terms in any order, 5003 at most: some units of the largest element or of its terms.
-const Cases cases(Op::sum, {.each = 8, .largest = 8}, [](Suite& s) {
+const Cases sum_cases(Op::sum, {.each = 8, .largest = 8}, [](Suite& s) {
   for (const bool keep : {false, true}) {
     const auto attrs = [&](const Ints& axes) { return Attrs{{"axes", axes}, {"keep_dims", keep}}; };
     s.add({s.normal({})}, attrs({}));

@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // A polynomial near zero, else an exponential.
-const Cases cases(Op::tanh, {.each = 3}, [](Suite& s) {
+const Cases tanh_cases(Op::tanh, {.each = 3}, [](Suite& s) {
   for (const Shape& shape : shapes()) s.add({s.normal(shape)});
   s.add_special({special_values()});
   s.add({s.normal({129}, 1e-3)});
@@ -12,7 +12,7 @@ const Cases cases(Op::tanh, {.each = 3}, [](Suite& s) {
 });
 
 // (1 - y)(1 + y): no step of it cancels inexactly.
-const Cases backward(Op::tanh_backward, {.each = 3}, [](Suite& s) {
+const Cases tanh_backward_cases(Op::tanh_backward, {.each = 3}, [](Suite& s) {
   for (const Shape& shape : shapes()) s.add({s.uniform(shape, -1, 1), s.normal(shape)});
   s.add({s.uniform({129}, 0.9, 1), s.normal({129})});
   s.add({s.uniform({129}, -1, -0.9999), s.normal({129})});

@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // Moves elements: the same bits everywhere.
-const Cases cases(Op::transpose, {}, [](Suite& s) {
+const Cases transpose_cases(Op::transpose, {}, [](Suite& s) {
   const auto add = [&](const Shape& x, const Ints& order) { s.add({s.normal(x)}, {{"order", order}}); };
   add({}, {});
   add({37}, {0});

@@ -4,7 +4,7 @@ namespace st::conformance {
 namespace {
 
 // A choice: the same bits everywhere.
-const Cases cases(Op::where, {}, [](Suite& s) {
+const Cases where_cases(Op::where, {}, [](Suite& s) {
   for (const Shape& shape : shapes()) s.add({s.flags(shape), s.normal(shape), s.normal(shape)});
   for (const auto& [a, b] : broadcast_pairs()) {
     s.add({s.flags(a), s.normal(b), s.normal({})});

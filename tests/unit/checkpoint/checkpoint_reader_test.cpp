@@ -249,7 +249,7 @@ TEST(CheckpointReader, HoldsWhatItReads) {
 }
 
 /// The tiny checkpoint with a manifest that somebody changed, guard included.
-Error refusal_with(std::string_view from, std::string_view to) {
+Error refusal_when_changed(std::string_view from, std::string_view to) {
   const TestFolder tmp("reader_hostile");
   write_formula_checkpoint(tmp / "a", tiny_tensors());
   std::string manifest = content_of_file(tmp / "a/manifest.json");
@@ -261,18 +261,18 @@ Error refusal_with(std::string_view from, std::string_view to) {
 }
 
 TEST(CheckpointReader, RefusesAManifestThatItsFilesContradict) {
-  EXPECT_EQ(refusal_with("120", "121").code(), Code::ok);  // nothing else knows the step
-  EXPECT_NE(refusal_with("\"weight\"", "\"wait\"").message().find("tensor wait: the file has no wait"), std::string::npos);
-  EXPECT_NE(refusal_with("[5,3]", "[15]").message().find("tensor weight: is f32 [5, 3] in the file and f32 [15] in the manifest"),
+  EXPECT_EQ(refusal_when_changed("120", "121").code(), Code::ok);  // nothing else knows the step
+  EXPECT_NE(refusal_when_changed("\"weight\"", "\"wait\"").message().find("tensor wait: the file has no wait"), std::string::npos);
+  EXPECT_NE(refusal_when_changed("[5,3]", "[15]").message().find("tensor weight: is f32 [5, 3] in the file and f32 [15] in the manifest"),
             std::string::npos);
-  EXPECT_NE(refusal_with("\"F16\"", "\"BF16\"").message().find("is f16 [7] in the file and bf16 [7]"), std::string::npos);
-  const Error other_file = refusal_with("{\"file\":0", "{\"file\":1");
+  EXPECT_NE(refusal_when_changed("\"F16\"", "\"BF16\"").message().find("is f16 [7] in the file and bf16 [7]"), std::string::npos);
+  const Error other_file = refusal_when_changed("{\"file\":0", "{\"file\":1");
   EXPECT_EQ(other_file.code(), Code::corrupt);
   const Error unguarded =
-      refusal_with("\"shape\":[7],\"pieces\":[{\"file\":1,\"begin\":0,\"end\":7,", "\"shape\":[0],\"pieces\":[],\"was\":[{");
+      refusal_when_changed("\"shape\":[7],\"pieces\":[{\"file\":1,\"begin\":0,\"end\":7,", "\"shape\":[0],\"pieces\":[],\"was\":[{");
   EXPECT_NE(unguarded.message().find("optimizer.safetensors: tensor moment: the manifest does not know it"), std::string::npos)
       << unguarded.message();
-  EXPECT_NE(refusal_with("\"model.safetensors\"", "\"optimizer (2).safetensors\"").message().find("is missing"), std::string::npos);
+  EXPECT_NE(refusal_when_changed("\"model.safetensors\"", "\"optimizer (2).safetensors\"").message().find("is missing"), std::string::npos);
 }
 
 TEST(CheckpointReader, OpensMoreShardsThanAProcessHasFiles) {

@@ -153,7 +153,7 @@ TEST(EveryRule, ASampleWithTheBatchForItsFirstDimensionBindsToTheSample) {
   }
 }
 
-constexpr Mesh kTwo{.data = 2, .tensor = 1, .stage = 1};
+constexpr Mesh kTwoRanks{.data = 2, .tensor = 1, .stage = 1};
 
 Type slice_of(Type type, int32_t dimension) {
   type.layout = Layout::sharded(MeshAxis::data, dimension);
@@ -189,7 +189,7 @@ TEST(EveryLayoutRule, ARankThatSeesSlicesGetsASliceOfTheWholeAnswer) {
       if (!cuttable) continue;
       std::vector<Type> out;
       try {
-        out = infer({.op = sample.op, .in = in, .attrs = attrs}, kTwo);
+        out = infer({.op = sample.op, .in = in, .attrs = attrs}, kTwoRanks);
       } catch (const Error& error) {
         ASSERT_EQ(error.code(), Code::invalid_argument) << error.message();
         continue;
