@@ -13,12 +13,15 @@ namespace {
 
 int run_bench(const BenchOptions& o) {
   using Kind = std::pair<const char*, void (*)(const BenchOptions& options, int64_t rounds, int64_t threads)>;
-  constexpr Kind kKinds[] = {{"step", bench_step}, {"gemm", bench_gemm}, {"optimizer", bench_optimizer}, {"checkpoint", bench_checkpoint}};
-  const std::string there = "there is: step, gemm, optimizer, checkpoint";
+  constexpr Kind kKinds[] = {{"step", bench_step},
+                             {"gemm", bench_gemm},
+                             {"optimizer", bench_optimizer},
+                             {"collective", bench_collective},
+                             {"checkpoint", bench_checkpoint}};
+  const std::string there = "there is: step, gemm, optimizer, collective, checkpoint";
   if (o.kind.empty()) refuse("bench: of what? ", there);
   const auto* kind = std::ranges::find(kKinds, o.kind, &Kind::first);
-  if (kind == std::end(kKinds))
-    refuse("bench: ", o.kind == "collective" ? o.kind + " is not in this version yet; " : "unknown benchmark " + o.kind + "; ", there);
+  if (kind == std::end(kKinds)) refuse("bench: unknown benchmark ", o.kind, "; ", there);
   if (o.tune && (o.kind != "gemm" || o.tiles)) refuse("--tune is of gemm, without --tiles");
   if (o.gemm_library != "own" && o.gemm_library != "auto") refuse("--gemm-library is \"", o.gemm_library, "\"; it can be own or auto");
   if (o.gemm_library == "auto" && (o.kind != "gemm" || o.tiles))
@@ -39,17 +42,21 @@ Command bench_command(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("bench",
                          "measure: step (whole training steps of a GPT), gemm (matrix products), optimizer (unscale, clip and AdamW), "
-                         "checkpoint (saving and loading)");
-  command->add_option("kind", options->kind, "what to measure: step, gemm, optimizer, checkpoint");
+                         "collective (all_reduce and others between ranks), checkpoint (saving and loading)");
+  command->add_option("kind", options->kind, "what to measure: step, gemm, optimizer, collective, checkpoint");
   add_text(*command, "--rounds", options->rounds, "samples of each side, interleaved [15]");
   add_text(*command, "--threads", options->threads, "of each side; 0: this process's cores [0]");
   add_text(*command, "--against", options->against,
            "step, optimizer, checkpoint: pytorch (from the .venv, or the python named by SCALETRAIN_PYTHON); gemm: any of "
            "openblas,blis,onednn,mkl, "
-           "each from the system, the .venv or the file named by SCALETRAIN_OPENBLAS and so on; or none [all]");
+           "each from the system, the .venv or the file named by SCALETRAIN_OPENBLAS and so on; collective: gloo,openmpi; or none [all]");
   add_text(*command, "--shapes", options->shapes, "all: the longer list of shapes or sizes, too");
-  add_text(*command, "--shape", options->shape, "gemm: this one alone, MxNxK; checkpoint: so many MiB alone");
+  add_text(*command, "--shape", options->shape,
+           "gemm: this one alone, MxNxK; collective: so many bytes alone; checkpoint: so many MiB alone");
   add_text(*command, "--dtype", options->dtype, "gemm: of the operands, fp32, bf16, fp16 or all; step: the precision, fp32 or bf16 [fp32]");
+  add_text(*command, "--ranks", options->ranks, "collective: threads, and processes, that take part [2]");
+  add_text(*command, "--serve", options->serve, "")->group("");
+  add_text(*command, "--rank", options->rank, "")->group("");
   command->add_flag("--tiles", options->tiles, "gemm: the speed of every tile size instead, for one shape [1024x1024x1024]");
   command->add_flag("--memory", options->memory, "step: what it takes of memory at contexts 512 to 4096, instead");
   command->add_flag("--tune", options->tune,

@@ -1,5 +1,5 @@
 // What `scaletrain bench` was asked for. Each kind has a file: bench_step.cpp, bench_gemm.cpp, bench_optimizer.cpp,
-// bench_checkpoint.cpp.
+// bench_collective.cpp, bench_checkpoint.cpp.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 namespace cli {
 
 struct BenchOptions {
-  std::string kind, rounds = "15", threads = "0", against = "all", shapes, shape, report, dtype = "fp32", gemm_library = "own";
+  std::string kind, rounds = "15", threads = "0", against = "all", shapes, shape, report, dtype = "fp32", gemm_library = "own", ranks = "2";
+  std::string serve, rank = "-1";  // bench collective starts itself with them (own_collective.h)
   bool json = false, tiles = false, memory = false, tune = false;
 };
 
@@ -16,6 +17,7 @@ struct BenchOptions {
 void bench_step(const BenchOptions& options, int64_t rounds, int64_t threads);
 void bench_gemm(const BenchOptions& options, int64_t rounds, int64_t threads);
 void bench_optimizer(const BenchOptions& options, int64_t rounds, int64_t threads);
+void bench_collective(const BenchOptions& options, int64_t rounds, int64_t threads);
 void bench_checkpoint(const BenchOptions& options, int64_t rounds, int64_t threads);
 
 }  // namespace cli

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "quantiles.h"
-
 namespace cli {
 namespace {
 
@@ -14,6 +12,16 @@ Json medians_of(const std::map<std::string, std::vector<double>>& samples) {
   Json medians = Json::object();
   for (const auto& [name, values] : samples) medians[name] = quantile(values, 0.5);
   return medians;
+}
+
+/// Each quantile's median over the rounds.
+Ratio typical(const std::vector<Ratio>& rounds) {
+  const auto median_of = [&](double Ratio::*part) {
+    std::vector<double> values;
+    for (const Ratio& round : rounds) values.push_back(round.*part);
+    return quantile(std::move(values), 0.5);
+  };
+  return {median_of(&Ratio::median), median_of(&Ratio::p10), median_of(&Ratio::p90)};
 }
 
 }  // namespace
@@ -68,6 +76,10 @@ void BenchRows::print_limits(const BenchRow& row) const {
     }
     std::printf("  own by peak:%s\n", shares.c_str());
   }
+  for (const auto& [side, rounds] : row.latencies) {
+    const Ratio call = typical(rounds);
+    std::printf("  a call of %-8s %9.1f us (%.1f to %.1f)\n", side.c_str(), call.median, call.p10, call.p90);
+  }
   if (row.scaling.empty()) return;
   const Ratio own = spread_of(row.scaling);
   std::printf("  own is %.3f x itself with one thread (%.3f to %.3f), the FMA loop %.3f x\n", own.median, own.p10, own.p90,
@@ -100,6 +112,7 @@ Json BenchRows::result() const {
                     {"ratio", ratios}});
     if (!fractions.empty()) rows.back()["peer_limit_fraction"] = fractions;
     if (!row.fractions.empty()) rows.back()["fractions"] = medians_of(row.fractions);
+    for (const auto& [side, rounds] : row.latencies) rows.back()["latency_us"][side] = json_of(typical(rounds));
     if (!row.library.empty()) rows.back()["library"] = row.library;
     if (!row.scaling.empty())
       rows.back()["scaling"] = {{"own", json_of(spread_of(row.scaling))}, {"loop", quantile(row.loop_scaling, 0.5)}};

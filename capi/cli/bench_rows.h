@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "options.h"
+#include "quantiles.h"
 
 namespace cli {
 
@@ -20,8 +21,9 @@ struct BenchRow {
   std::map<std::string, std::vector<double>> fractions;              // of each peak, where there are several
   // With more than one thread, for some: times as fast as with one, and what the peak's loop is in the same round.
   std::vector<double> scaling, loop_scaling;
-  std::string library = {};  // what kOwnAuto is: "own", or a library's name and version
-  std::string unit = {};     // of this row and its limit, where they are not the benchmark's
+  std::map<std::string, std::vector<Ratio>> latencies = {};  // microseconds of a call, by side ("own" too): each round's quantiles
+  std::string library = {};                                  // what kOwnAuto is: "own", or a library's name and version
+  std::string unit = {};                                     // of this row and its limit, where they are not the benchmark's
 };
 
 /// What a speed is a share of, as printed: `one` of it in the rows' numbers is one `unit`.

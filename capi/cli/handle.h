@@ -13,6 +13,7 @@ struct Destroyer {
 };
 
 using Checkpoint = std::unique_ptr<st_checkpoint, Destroyer<st_checkpoint, st_checkpoint_destroy>>;
+using Communicator = std::unique_ptr<st_communicator, Destroyer<st_communicator, st_communicator_destroy>>;
 using Context = std::unique_ptr<st_context, Destroyer<st_context, st_context_destroy>>;
 using Data = std::unique_ptr<st_data, Destroyer<st_data, st_data_destroy>>;
 using Gemm = std::unique_ptr<st_gemm, Destroyer<st_gemm, st_gemm_plan_destroy>>;

@@ -1,4 +1,5 @@
-"""`scaletrain bench step`, `optimizer` and `checkpoint` measure PyTorch beside us where it is installed, and say why not where it is not."""
+"""`scaletrain bench step`, `optimizer` and `checkpoint` measure PyTorch beside us where it is installed, `collective` Gloo and OpenMPI, and all
+say why not where they are not."""
 
 import json
 import os
@@ -145,6 +146,60 @@ class BenchCheckpoint(CommandLineTest):
             done = subprocess.run([PROGRAM, "bench", "checkpoint", "--shape", size], capture_output=True, text=True)
             self.assertEqual(done.returncode, 2)
             self.assertIn("--shape", done.stderr)
+
+
+class BenchCollective(CommandLineTest):
+    def bench(self, *arguments, **variables):
+        environment = {**os.environ, "TMPDIR": str(self.folder), **variables}
+        command = [PROGRAM, "bench", "collective", "--rounds", "1", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+        self.assertEqual(list(self.folder.glob("scaletrain-bench-*")), [])
+        return done
+
+    def test_measures_threads_and_processes(self):
+        done = self.bench("--shape", "4096", "--ranks", "3", "--against", "none", "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        result = json.loads(done.stdout)
+        names = [f"{what} 4 KiB, 3 {of}" for what in ("all_reduce", "reduce_scatter", "all_gather") for of in ("threads", "processes")]
+        self.assertEqual([row["name"] for row in result["rows"]], names)
+        for row in result["rows"]:
+            call = row["latency_us"]["own"]
+            self.assertLessEqual(call["p10"], call["median"])
+            self.assertLessEqual(call["median"], call["p90"])
+            self.assertAlmostEqual(row["own"], 4096 / call["median"] * 1e-3, delta=1e-6 * row["own"])
+            self.assertEqual((row["unit"], row["peers"]), ("GB/s", {}))
+            self.assertGreater(row["limit_fraction"], 0)
+
+    def peer(self, script):
+        path = self.file("peer", "#!/bin/sh\n" + script)
+        path.chmod(0o755)
+        return str(path)
+
+    def test_a_peer_is_measured_in_the_same_rounds(self):
+        # A rank that answers each order with 2 ms.
+        peer = self.peer("""while read order; do echo "$3 times 0.002 0.001 0.003"; done <"$1/order.$3" >"$1/answers"\n""")
+        done = self.bench("--shape", "4096", "--against", "gloo", "--json", SCALETRAIN_GLOO=peer)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for row in json.loads(done.stdout)["rows"]:
+            self.assertEqual(row["latency_us"]["gloo"], {"median": 2000, "p10": 1000, "p90": 3000})
+            self.assertAlmostEqual(row["ratio"]["gloo"]["median"], 2000 / row["latency_us"]["own"]["median"], delta=1e-3)
+
+    def test_a_peer_that_is_not_there_or_fails_is_the_reason(self):
+        for program, reason in (
+            ("/nowhere", r"no /nowhere; build the target collective_gloo where libgloo-dev is installed, or name one in SCALETRAIN_GLOO"),
+            (self.peer("echo no network >&2; exit 5\n"), r"it ended with status 5 without an answer: no network"),
+        ):
+            done = self.bench("--shape", "64", "--against", "gloo", SCALETRAIN_GLOO=program)
+            self.assertRegex(done.stdout, "gloo is absent: " + reason)
+            self.assertEqual(done.returncode, 0)
+        wrong = self.peer("""while read order; do echo "$3 error a wrong result"; done <"$1/order.$3" >"$1/answers"\n""")
+        self.assertRegex(self.bench("--shape", "64", "--against", "gloo", SCALETRAIN_GLOO=wrong).stdout, "gloo is absent: rank [01]: a wrong result")
+
+    def test_what_cannot_be_measured_is_refused(self):
+        for option in (("--ranks", "1"), ("--ranks", "65"), ("--shape", "2"), ("--shape", "7"), ("--against", "pytorch"), ("--tiles",)):
+            done = self.bench(*option)
+            self.assertEqual(done.returncode, 2, option)
+            self.assertIn(option[0].lstrip("-"), done.stderr)
 
 
 if __name__ == "__main__":
