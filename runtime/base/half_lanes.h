@@ -20,7 +20,7 @@ inline float wide_of_f16(uint16_t h) {
   const uint32_t exponent = shifted & 0x0F800000;
   // A denormal, put behind the point of 2^-14, less 2^-14: the subtraction is exact.
   const auto denormal = std::bit_cast<uint32_t>(std::bit_cast<float>(shifted + (uint32_t{113} << 23)) - 0x1p-14F);
-  const uint32_t normal = shifted + (uint32_t{112} << 23), special = shifted | 0x7F800000;
+  const uint32_t normal = shifted + (uint32_t{112} << 23), special = shifted | (shifted > 0x0F800000 ? 0x7FC00000 : 0x7F800000);
   return std::bit_cast<float>(sign | (exponent == 0 ? denormal : exponent == 0x0F800000 ? special : normal));
 }
 
@@ -31,7 +31,7 @@ inline uint16_t f16_from(float value) {
   const uint32_t denormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000;
   const uint32_t rebased = magnitude - (uint32_t{112} << 23);
   const uint32_t normal = (rebased + 0xFFF + ((rebased >> 13) & 1)) >> 13;
-  const uint32_t special = magnitude > 0x7F800000 ? 0x7E00 : 0x7C00;
+  const uint32_t special = magnitude > 0x7F800000 ? 0x7E00 | ((magnitude >> 13) & 0x3FF) : 0x7C00;
   const uint32_t finite = magnitude < 0x38800000 ? denormal : normal;
   return static_cast<uint16_t>(sign | (magnitude >= 0x47800000 ? special : finite));
 }

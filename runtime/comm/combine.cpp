@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/f16_rows.h"
 #include "base/half_lanes.h"
 
 namespace st {
@@ -58,7 +59,7 @@ int64_t sum_bytes_of(DType dtype) { return dtype == DType::f64 || is_integer(dty
 
 void widen(DType dtype, const std::byte* piece, std::byte* sums, int64_t n) {
   if (dtype == DType::bf16) return convert<uint16_t, float>(piece, sums, n, [](uint16_t half) { return wide_of_bf16(half); });
-  if (dtype == DType::f16) return convert<uint16_t, float>(piece, sums, n, [](uint16_t half) { return wide_of_f16(half); });
+  if (dtype == DType::f16) return widen_f16(piece, sums, n);
   if (dtype == DType::i32) return convert<int32_t, int64_t>(piece, sums, n, [](int32_t value) { return int64_t{value}; });
   if (dtype == DType::u8) return convert<uint8_t, int64_t>(piece, sums, n, [](uint8_t value) { return int64_t{value}; });
   std::memcpy(sums, piece, static_cast<size_t>(n * bytes_of(dtype)));
@@ -84,7 +85,7 @@ void divide(DType dtype, int count, std::byte* sums, int64_t n) {
 
 void narrow(DType dtype, const std::byte* sums, std::byte* to, int64_t n) {
   if (dtype == DType::bf16) return convert<float, uint16_t>(sums, to, n, [](float value) { return bf16_from(value); });
-  if (dtype == DType::f16) return convert<float, uint16_t>(sums, to, n, [](float value) { return f16_from(value); });
+  if (dtype == DType::f16) return narrow_f16(sums, to, n);
   if (dtype == DType::i32) return convert<int64_t, int32_t>(sums, to, n, [](int64_t value) { return static_cast<int32_t>(value); });
   if (dtype == DType::u8) return convert<int64_t, uint8_t>(sums, to, n, [](int64_t value) { return static_cast<uint8_t>(value); });
   std::memcpy(to, sums, static_cast<size_t>(n * bytes_of(dtype)));

@@ -2,9 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <limits>
+#include <vector>
 
+#include "base/f16_rows.h"
 #include "base/float_mode.h"
 
 namespace st {
@@ -98,6 +104,39 @@ TEST(Float16, DoesNotDependOnTheFloatMode) {
 }
 
 static_assert(f32_of_f16(0x3C00) == 1.0F && f16_of(65504.0F) == 0x7BFF && bf16_of(1.0F) == 0x3F80);
+
+TEST(F16Rows, EveryWayGivesTheBitsOfOneAfterAnother) {
+  constexpr int64_t kHalves = 65536, kFloats = 1 << 18;
+  std::vector<uint32_t> wide(kHalves), floats(kFloats);
+  std::vector<uint16_t> halves(kHalves), narrow(kFloats);
+  for (uint32_t i = 0; i < kHalves; ++i) {
+    halves[i] = static_cast<uint16_t>(i);
+    wide[i] = std::bit_cast<uint32_t>(f32_of_f16(halves[i]));
+  }
+  for (uint32_t i = 0; i < kFloats; ++i) {
+    floats[i] = i * 16411;  // all exponents; NaNs of both kinds
+    if (i % 4 == 0) floats[i] = std::bit_cast<uint32_t>(f32_of_f16(static_cast<uint16_t>(i / 4))) + 0x1000 + i / 4 % 3 - 1;  // boundaries
+    narrow[i] = f16_of(std::bit_cast<float>(floats[i]));
+  }
+  const auto bytes_of = [](const auto& row) { return reinterpret_cast<const std::byte*>(row.data()); };
+  const auto equal = [&](const std::vector<std::byte>& row, const auto& expected, const char* name) {
+    for (size_t i = 0; i < expected.size(); ++i)
+      ASSERT_EQ(std::memcmp(&row[1 + i * sizeof expected[0]], &expected[i], sizeof expected[0]), 0) << name << ", element " << i;
+  };
+  for (const F16Way& way : f16_ways()) {
+    if (!way.is_here()) continue;
+    const FloatMode mode;  // denormals of fp32 are zeros in it
+    std::vector<std::byte> row(kFloats * 4 + 1);
+    for (const int64_t n : {kHalves, kHalves - 5}) {  // to odd addresses, and with a rest
+      way.widen(bytes_of(halves), &row[1], n);
+      equal(row, wide, way.name);
+    }
+    for (const int64_t n : {kFloats, kFloats - 3}) {
+      way.narrow(bytes_of(floats), &row[1], n);
+      equal(row, narrow, way.name);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace st
