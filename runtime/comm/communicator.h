@@ -19,7 +19,7 @@
 namespace st {
 
 struct CommunicatorOptions {
-  double deadline = 60;                               // seconds that a wait may take without a byte from whom it waits for
+  double deadline = 60;                               // seconds that a wait may take without a byte from or to whom it waits for
   std::function<bool()> is_cancelled = {};            // looked at in each wait; a wait that it ends aborts the group
   std::function<void(const std::string&)> warn = {};  // a rank that is slow: once for each wait, at a quarter of the deadline
   int64_t chunk = 16384;  // elements that are reduced at a time: 1 to 2^24; no result depends on it; alike on all ranks
@@ -60,8 +60,8 @@ class Communicator {
   /// The i-th of size() equal parts of `from` goes to rank i, whose part stands at this rank's place there. They do not overlap.
   void all_to_all(const void* from, void* to, int64_t elements, DType dtype, std::string_view label = {});
   void broadcast(void* data, int64_t elements, DType dtype, int root, std::string_view label = {});
-  /// Messages between two ranks arrive in their order. A send of up to 16 KiB returns at once where the one before it was received; a
-  /// larger one may return when it is received, so two ranks that both send first wait for each other.
+  /// Messages between two ranks arrive in their order. A send of up to 16 KiB (4 KiB among 90 processes or more) returns at once where the
+  /// one before it was received; a larger one may return when it is received, so two ranks that both send first wait for each other.
   void send(const void* data, int64_t elements, DType dtype, int to, std::string_view label = {});
   void receive(void* data, int64_t elements, DType dtype, int from, std::string_view label = {});
   void barrier(std::string_view label = {});

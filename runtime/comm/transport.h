@@ -36,6 +36,10 @@ class Transport {
   virtual void post(int to, std::span<const std::byte> bytes) = 0;
   /// All that was posted to it has left the poster's memory.
   virtual bool is_sent(int to) const = 0;
+  /// What was posted to it reaches it whatever its poster does from here on, though it may still be read in the poster's memory.
+  virtual bool is_handed_over(int to) const { return is_sent(to); }
+  /// Grows while it reads something large that is not sent yet; 0 where the transport cannot tell, or progress() tells.
+  virtual uint64_t read_by(int /*to*/) const { return 0; }
   /// After an error: drops what was not sent. When it returns nobody reads the poster's memory any more.
   virtual void withdraw() noexcept = 0;
 

@@ -40,6 +40,7 @@ struct Wire::Header {
 struct Wire::Patience {
   double began = os::seconds(), looked = began;
   bool has_warned = false;
+  uint64_t read = 0;  // by whom it waits for
 };
 
 Wire::Wire(std::unique_ptr<Transport> transport, CommunicatorOptions options)
@@ -91,6 +92,7 @@ void Wire::begin(const CollectiveCall& call, uint64_t detail) {
 }
 
 void Wire::end() {
+  wait_for_all(Awaited::room);  // or the rest of it would stay here while this rank computes, and others wait for it
   recorder_.end(sent_bytes() - sent_before_);
   here_.call.label = {};  // it is the caller's
 }
@@ -182,11 +184,6 @@ void Wire::post(int to, const void* data, int64_t bytes) {
   sent_bytes_.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-void Wire::settle() {
-  for (int other = 0; other < size(); ++other)
-    if (!transport_->is_sent(other)) wait(other, Awaited::reader);
-}
-
 void Wire::fetch(int from, void* to, int64_t bytes) {
   each_run(from, bytes, 1, [&](int64_t offset, const std::byte* data, int64_t count) {
     std::memcpy(static_cast<std::byte*>(to) + offset, data, static_cast<size_t>(count));
@@ -203,7 +200,13 @@ std::span<const std::byte> Wire::arrived(int from) {
 }
 
 bool Wire::is_there(int other, Awaited awaited) {
-  return awaited == Awaited::bytes ? !transport_->arrived(other).empty() : transport_->is_sent(other);
+  if (awaited == Awaited::bytes) return !transport_->arrived(other).empty();
+  return awaited == Awaited::reader ? transport_->is_sent(other) : transport_->is_handed_over(other);
+}
+
+void Wire::wait_for_all(Awaited awaited) {
+  for (int other = 0; other < size(); ++other)
+    if (!is_there(other, awaited)) wait(other, awaited);
 }
 
 void Wire::wait(int other, Awaited awaited) {
@@ -211,7 +214,11 @@ void Wire::wait(int other, Awaited awaited) {
     const bool has_left = transport_->has_left(other);
     const bool has_moved = transport_->progress();
     if (is_there(other, awaited)) return;
-    if (has_moved && awaited == Awaited::reader) patience = {};
+    const uint64_t read = transport_->read_by(other);
+    if (awaited != Awaited::bytes && (has_moved || read != patience.read)) {
+      patience = {};
+      patience.read = read;
+    }
     look_around(other, patience);  // before what follows: a rank that has left may have been told of another one's failure
     if (has_left) end_group({other, Code::rank_failed, "it has left the group"});
     if (!has_moved) transport_->idle(std::min(kLook, options_.deadline / 4));

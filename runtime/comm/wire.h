@@ -26,7 +26,7 @@ namespace st {
 /// Used by one thread at a time, but for abort(), sent_bytes() and the recorder. Whatever is thrown within a call ends the group.
 class Wire {
  public:
-  static constexpr int64_t kEager = 16 << 10;  // bytes that are copied and posted with their header, so that nobody waits for the reader
+  static constexpr int64_t kEager = 16 << 10;  // bytes that are copied and posted with their header, so that few wait for the reader
 
   Wire(std::unique_ptr<Transport> transport, CommunicatorOptions options);
   ~Wire();  // of a group that is whole: what others still read is waited for, at most for the deadline
@@ -69,14 +69,14 @@ class Wire {
   /// Elements for it; borrowed until settle().
   void post(int to, const void* data, int64_t bytes);
   /// Waits until nothing of ours is read any more.
-  void settle();
+  void settle() { wait_for_all(Awaited::reader); }
 
   /// Calls use(offset, data, bytes) for what comes from it, in runs of whole elements of `width` (at most 8) bytes.
   template <class Use>
   void each_run(int from, int64_t bytes, int64_t width, const Use& use) {
     for (int64_t done = 0; done < bytes;) {
       const auto run = arrived(from);
-      int64_t count = std::min(std::ssize(run), bytes - done);
+      int64_t count = std::min({std::ssize(run), bytes - done, kRun});
       count -= count % width;
       if (count > 0) {
         use(done, run.data(), count);
@@ -92,8 +92,9 @@ class Wire {
   void fetch(int from, void* to, int64_t bytes);
 
  private:
+  static constexpr int64_t kRun = 1 << 20;  // bytes that are read at a time, so that their sender sees that they are
   struct Header;
-  enum class Awaited : int32_t { bytes, reader };
+  enum class Awaited : int32_t { bytes, reader, room };
   struct Patience;
 
   void begin(const CollectiveCall& call, uint64_t detail);
@@ -109,6 +110,7 @@ class Wire {
   std::span<const std::byte> arrived(int from);
   bool is_there(int other, Awaited awaited);
   void wait(int other, Awaited awaited);
+  void wait_for_all(Awaited awaited);
   void look_around(int other, Patience& patience);
   [[noreturn]] void time_out(int other);
   bool is_silent(int rank) const;

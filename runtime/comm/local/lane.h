@@ -34,6 +34,10 @@ class Lane {
     }
     return moved;
   }
+  /// The reader finds all of it without the poster.
+  bool is_in_slots() const { return waiting_.empty(); }
+  /// Bytes that were taken of the piece that is being read, and of those before it.
+  uint64_t read_bytes() const { return read_.load(std::memory_order_relaxed); }
   bool is_drained() const { return waiting_.empty() && taken_.load(std::memory_order_acquire) == posted_count_; }
   /// From here on the reader sees nothing; returns when it looks at nothing of it any more.
   void withdraw() noexcept {
@@ -58,6 +62,7 @@ class Lane {
   /// Whether all of a posted piece has been taken.
   bool take(size_t bytes) {
     offset_ += bytes;
+    read_.store(read_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
     const bool whole = offset_ == slots_[taken_count_ % kSlots].size();
     if (whole) {
       offset_ = 0;
@@ -88,6 +93,7 @@ class Lane {
   std::vector<Bytes> waiting_;
   size_t next_waiting_ = 0;
   alignas(64) std::atomic<uint64_t> taken_{0};
+  std::atomic<uint64_t> read_{0};
   std::atomic<bool> is_reading_{false};
   uint64_t taken_count_ = 0;
   size_t offset_ = 0;  // in the front one

@@ -97,6 +97,8 @@ class ThreadEnd final : public Transport {
     hub_->bell(to).ring();
   }
   bool is_sent(int to) const override { return to == rank_ || hub_->lane(rank_, to).is_drained(); }
+  bool is_handed_over(int to) const override { return to == rank_ || hub_->lane(rank_, to).is_in_slots(); }
+  uint64_t read_by(int to) const override { return to == rank_ ? 0 : hub_->lane(rank_, to).read_bytes(); }
   void withdraw() noexcept override {
     // Who withdraws reads nothing either, or two that do so would wait for each other.
     stop_reading();

@@ -341,6 +341,33 @@ TEST_P(EveryGroup, WhatWasSentArrivesThoughItsSenderHasLeft) {
   });
 }
 
+TEST_P(EveryGroup, WhatAReturnedCallSentArrivesWhileItsSenderComputes) {
+  // Two of them do not fit where a process's bytes wait for their reader.
+  constexpr int64_t kBytes = 6000;
+  for (const bool sends : {true, false}) {
+    std::atomic<bool> is_over{false};
+    run(
+        2,
+        [&](Communicator& group) {
+          std::array<uint8_t, kBytes> data = {};
+          if (group.rank() == 0) {
+            for (int i = 0; i < 2; ++i)
+              sends ? group.send(data.data(), kBytes, DType::u8, 1) : group.broadcast(data.data(), kBytes, DType::u8, 0);
+            while (!is_over) std::this_thread::sleep_for(milliseconds(1));
+            return;
+          }
+          const struct End {
+            std::atomic<bool>& is_over;
+            ~End() { is_over = true; }
+          } end{is_over};
+          std::this_thread::sleep_for(milliseconds(10));
+          for (int i = 0; i < 2; ++i)
+            sends ? group.receive(data.data(), kBytes, DType::u8, 0) : group.broadcast(data.data(), kBytes, DType::u8, 0);
+        },
+        with_deadline(1));
+  }
+}
+
 TEST_P(EveryGroup, CallsThatCannotBeMadeLeaveTheGroupWhole) {
   run(2, [](Communicator& group) {
     std::array<float, 4> data = {};
@@ -387,6 +414,35 @@ TEST(CommunicatorOptions, OutOfTheirRangeAreRefused) {
   options.chunk = 0;
   EXPECT_THROW(Communicator(std::move(make_thread_group(1)[0]), options), Error);
   EXPECT_THROW(Communicator(std::move(make_thread_group(1)[0]), with_deadline(0)), Error);
+}
+
+TEST(ThreadGroup, WhoReadsALargePieceSlowlyIsNotLate) {
+  auto ends = make_thread_group(2);
+  std::atomic<int> warned{0};
+  std::thread sender([&] {
+    CommunicatorOptions options = with_deadline(0.4);
+    options.warn = [&](const std::string&) { ++warned; };
+    Communicator group(std::move(ends[0]), options);
+    const std::vector<std::byte> data(100'000);
+    EXPECT_NO_THROW(group.send(data.data(), std::ssize(data), DType::u8, 1));
+  });
+  Transport& reader = *ends[1];
+  const auto arrived = [&] {
+    while (reader.arrived(0).empty() && !reader.failure())
+      if (!reader.progress()) reader.idle(0.1);
+    return std::ssize(reader.arrived(0));
+  };
+  reader.take(0, arrived());  // its header
+  // A warning a quarter of the deadline after each byte: more than a deadline together.
+  for (int bytes = 1; bytes < 6; ++bytes) {
+    arrived();
+    while (warned < bytes && !reader.failure()) std::this_thread::sleep_for(milliseconds(1));
+    if (reader.failure()) break;
+    reader.take(0, 1);
+  }
+  if (!reader.failure()) reader.take(0, arrived());
+  ends[1].reset();  // or a sender that has failed would wait until it reads no more
+  sender.join();
 }
 
 TEST(ThreadGroup, RefusesSizesThatAreNone) {
