@@ -18,7 +18,7 @@ bool is_due(const BackgroundSaves& saves, int64_t step) {
 /// False: there is no memory for the copy.
 bool save_a_copy(const TrainerObject& t, CheckpointManager& manager) {
   try {
-    save_in_background(t, manager, {});
+    save_in_background(t, manager, {}, {});
     return true;
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory) throw;
@@ -54,8 +54,9 @@ void save_if_due(TrainerObject& t, const StepReport& report) noexcept {
 
 }  // namespace
 
-std::shared_ptr<Pending> save_in_background(const TrainerObject& t, CheckpointManager& manager, Metadata metadata) {
-  return manager.save(content_of(*t.trainer, std::move(metadata)), t.trainer->workers());
+std::shared_ptr<Pending> save_in_background(const TrainerObject& t, CheckpointManager& manager, Metadata metadata,
+                                            const std::function<bool()>& is_cancelled) {
+  return manager.save(content_of(*t.trainer, std::move(metadata)), t.trainer->workers(), is_cancelled);
 }
 
 void save_now(const TrainerObject& t, CheckpointManager& manager, Metadata metadata, const std::function<bool()>& is_cancelled) {

@@ -8,7 +8,8 @@
 namespace st::capi {
 
 /// All that is saved of a trainer between two steps, into the checkpoint's folder. Throws as CheckpointManager::save.
-std::shared_ptr<Pending> save_in_background(const TrainerObject& trainer, CheckpointManager& manager, Metadata metadata);
+std::shared_ptr<Pending> save_in_background(const TrainerObject& trainer, CheckpointManager& manager, Metadata metadata,
+                                            const std::function<bool()>& is_cancelled);
 /// Returns when it is on the disk.
 void save_now(const TrainerObject& trainer, CheckpointManager& manager, Metadata metadata, const std::function<bool()>& is_cancelled = {});
 

@@ -163,9 +163,10 @@ st_status st_checkpoint_save(st_checkpoint* checkpoint, int64_t step, int64_t n,
     check_names(ours, kCall);
     const CheckpointContent content = content_of(step, ours, metadata_of(metadata, kCall));
     CheckpointManager& manager = object->to_save(kCall);
-    if (pending == nullptr) return manager.save_now(content, *object->workers, cancelled_from_now(*object->context));
+    const std::function<bool()> is_cancelled = cancelled_from_now(*object->context);
+    if (pending == nullptr) return manager.save_now(content, *object->workers, is_cancelled);
     auto made = std::make_shared<PendingObject>();
-    made->work = manager.save(content, *object->workers);
+    made->work = manager.save(content, *object->workers, is_cancelled);
     hand_out(pending, std::move(made));
   });
 }

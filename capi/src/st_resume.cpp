@@ -36,9 +36,10 @@ st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const 
     Metadata own = metadata_of(metadata, kCall);
     const Lease weights(Kind::model, t->model);
     t->trainer->require_whole_step(kCall);
-    if (pending == nullptr) return save_now(*t, manager, std::move(own), cancelled_from_now(t->model->model->context()));
+    const std::function<bool()> is_cancelled = cancelled_from_now(t->model->model->context());
+    if (pending == nullptr) return save_now(*t, manager, std::move(own), is_cancelled);
     auto made = std::make_shared<PendingObject>();
-    made->work = save_in_background(*t, manager, std::move(own));
+    made->work = save_in_background(*t, manager, std::move(own), is_cancelled);
     hand_out(pending, std::move(made));
   });
 }

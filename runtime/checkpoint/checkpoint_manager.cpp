@@ -109,6 +109,11 @@ struct CheckpointManager::State {
   int64_t saved_step = -1;
 
   void wait_for_others(const std::function<bool()>& is_cancelled);
+  template <class Condition>
+  void await(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_cancelled, const Condition& is_so) {
+    while (!changed.wait_for(lock, kLookAtCancel, is_so))
+      require(!is_cancelled || !is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled while it waited for another one");
+  }
   void keep_error(const std::exception_ptr& exception);
   void reap();
   void write(Manifest manifest, const std::vector<WrittenTensor>& tensors, const std::function<bool()>& is_cancelled);
@@ -142,9 +147,9 @@ class CheckpointManager::Turn {
 class CheckpointManager::Lease {
  public:
   /// Waits until there is one, and a place in the queue.
-  explicit Lease(State& state) : state_(state) {
+  Lease(State& state, const std::function<bool()>& is_cancelled) : state_(state) {
     std::unique_lock lock(state_.mutex);
-    state_.changed.wait(lock, [&] {
+    state_.await(lock, is_cancelled, [&] {
       return state_.begun - state_.ended <= state_.options.queue && (!state_.free.empty() || state_.snapshots <= state_.options.queue);
     });
     if (state_.free.empty()) {
@@ -179,8 +184,7 @@ struct CheckpointManager::Job {
 /// With `callers` held, so that nobody begins another.
 void CheckpointManager::State::wait_for_others(const std::function<bool()>& is_cancelled) {
   std::unique_lock lock(mutex);
-  while (!changed.wait_for(lock, kLookAtCancel, [&] { return ended == begun; }))
-    require(!is_cancelled || !is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled while it waited for another one");
+  await(lock, is_cancelled, [&] { return ended == begun; });
 }
 
 void CheckpointManager::State::keep_error(const std::exception_ptr& exception) {
@@ -282,7 +286,8 @@ CheckpointManager::~CheckpointManager() {
 
 const RunFolder& CheckpointManager::folder() const { return state_->writer.folder(); }
 
-std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& content, Workers& workers) {
+std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& content, Workers& workers,
+                                                 const std::function<bool()>& is_cancelled) {
   State& state = *state_;
   const double start = os::seconds();
   const std::lock_guard callers(state.callers);
@@ -290,7 +295,7 @@ std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& conten
 
   const auto job = std::make_shared<Job>();
   job->manifest = manifest_of(content);
-  job->lease = std::make_unique<Lease>(state);
+  job->lease = std::make_unique<Lease>(state, is_cancelled);
   Snapshot& snapshot = job->lease->snapshot();
   snapshot.take(content.tensors, workers);
   for (size_t i = 0; i < content.tensors.size(); ++i) {
@@ -348,7 +353,7 @@ void CheckpointManager::prepare(const CheckpointContent& content, Workers& worke
   const std::lock_guard callers(state.callers);
   std::vector<std::unique_ptr<Lease>> all;
   for (int64_t i = 0; i <= state.options.queue; ++i) {
-    all.push_back(std::make_unique<Lease>(state));
+    all.push_back(std::make_unique<Lease>(state, nullptr));
     all.back()->snapshot().make_room(content.tensors, workers);
   }
 }

@@ -56,11 +56,12 @@ class CheckpointManager {
   const RunFolder& folder() const;
 
   /// Copies the tensors, on `workers`, and returns; the files are written meanwhile. Where `queue` saves wait already it waits for the
-  /// oldest. The pending one throws what the disk says (path, offset, reason); then the older checkpoints are as they were, and what there
-  /// was of this one is gone. Throws out_of_memory where there is no room for a snapshot: then save_now() needs none.
-  std::shared_ptr<Pending> save(const CheckpointContent& content, Workers& workers);
+  /// oldest, and throws cancelled some milliseconds after `is_cancelled` (empty: never) says so. The pending one throws what the disk says
+  /// (path, offset, reason); then the older checkpoints are as they were, and what there was of this one is gone. Throws out_of_memory
+  /// where there is no room for a snapshot: then save_now() needs none.
+  std::shared_ptr<Pending> save(const CheckpointContent& content, Workers& workers, const std::function<bool()>& is_cancelled = {});
   /// Returns when it is committed, behind those that are under way. Copies piece by piece, in a window of some MB, where it must copy.
-  /// Throws as the pending one of save(), and cancelled some milliseconds after `is_cancelled` (empty: never) says so.
+  /// Throws as save() and its pending one; `is_cancelled` also ends the writing.
   void save_now(const CheckpointContent& content, Workers& workers, const std::function<bool()>& is_cancelled = {});
 
   /// Makes room for the snapshots of such a content, so that the first save is as quick as the others. Throws as save().

@@ -82,6 +82,17 @@ TEST_F(CheckpointCancel, EndsASaveThatIsWaitedFor) {
 }
 
 // The one in the background goes on.
+TEST_F(CheckpointCancel, EndsASaveThatWaitsForAPlaceInTheQueue) {
+  open(static_cast<double>(kBytes));  // a second for each
+  HeldPending first, second;
+  ASSERT_TRUE(works(save(1, first.out())));
+  EXPECT_TRUE(fails(ST_CANCELLED, cancelled_after(std::chrono::milliseconds(50), [&] { return save(2, second.out()); }), {"cancelled"}));
+  EXPECT_EQ(second, nullptr);
+  EXPECT_TRUE(works(st_pending_wait(first, -1)));
+  EXPECT_EQ(names(), R"([{"name":"step-00000001","step":1,"problem":null}])");
+}
+
+// The one in the background goes on.
 TEST_F(CheckpointCancel, EndsASaveThatWaitsForAnother) {
   open(static_cast<double>(kBytes));  // a second for each
   HeldPending first;
