@@ -1,0 +1,11 @@
+#!/bin/sh
+# A training under PyTorch's launcher: for clusters whose jobs are started by it already.
+#
+#     train_torchrun.sh 2 --data text --steps 10000 --checkpoint run --every 500 --resume --log run.jsonl
+#
+# What stands behind the number is of `scaletrain train`, which needs no PyTorch: it reads RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and
+# MASTER_PORT. torchrun restarts all ranks when one fails, as `scaletrain launch --restarts` does.
+set -eu
+ranks=$1
+shift
+exec torchrun --standalone --nnodes=1 --nproc-per-node="$ranks" --max-restarts=3 --no-python scaletrain train "$@"
