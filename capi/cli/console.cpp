@@ -53,16 +53,27 @@ void Console::drop() {
 
 void PrefixedLines::take(std::string_view bytes, Console& console) {
   while (!bytes.empty()) {
-    const size_t end = bytes.find('\n');
-    const size_t room = kLongest - begun_.size();
-    const std::string_view piece = bytes.substr(0, std::min(end, room));
-    const bool is_line = end <= room, is_full = piece.size() == room;
+    if (bytes.front() != '\n') end_bar(console);
+    const size_t end = std::min(bytes.find_first_of("\r\n"), bytes.size());
+    const bool is_return = end < bytes.size() && bytes[end] == '\r';
+    const size_t wanted = end + (is_return ? 1 : 0), room = kLongest - begun_.size();
+    const std::string_view piece = bytes.substr(0, std::min(wanted, room));
     begun_ += piece;
-    bytes.remove_prefix(piece.size() + (is_line ? 1 : 0));
-    if (!is_line && (!is_full || bytes.empty())) return;
+    bytes.remove_prefix(piece.size());
+    if (bytes.empty()) return;
+    if (piece.size() == wanted) {
+      if (is_return) continue;
+      bytes.remove_prefix(1);  // the line's end
+    }
     console.add(stream_, prefix_, begun_);
     begun_.clear();
   }
+}
+
+void PrefixedLines::end_bar(Console& console) {
+  if (begun_.empty() || begun_.back() != '\r') return;
+  begun_.pop_back();
+  finish(console);
 }
 
 void PrefixedLines::finish(Console& console) {

@@ -46,7 +46,8 @@ class Console {
   std::string problem_;
 };
 
-/// Bytes of one source, of which a console gets the whole lines, with a prefix. A line of more than a MiB is broken into several.
+/// Bytes of one source, of which a console gets the whole lines, with a prefix. A line of more than a MiB is broken into several. What a
+/// carriage return leaves to be written over, as progress bars do, is a line, if it is not empty.
 class PrefixedLines {
  public:
   PrefixedLines(std::string prefix, int stream) : prefix_(std::move(prefix)), stream_(stream) {}
@@ -57,6 +58,9 @@ class PrefixedLines {
 
  private:
   static constexpr size_t kLongest = 1 << 20;
+
+  /// If a return has come, with which no line ends.
+  void end_bar(Console& console);
 
   std::string prefix_;
   int stream_;

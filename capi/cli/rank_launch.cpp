@@ -113,7 +113,7 @@ void RankLaunch::take_signals() {
     }
     if (number == SIGPIPE) continue;
     for (const Rank& rank : ranks_)
-      if (rank.process && !(number == SIGUSR1 && rank.process->has_ended())) rank.process->signal(number);
+      if (rank.process) number == SIGUSR1 ? rank.process->ask(number) : rank.process->signal(number);
     if (number == SIGUSR1) continue;
     if (outcome_.signal == 0)
       outcome_.signal = number;

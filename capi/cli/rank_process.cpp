@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "failure.h"
+#include "handled_signal.h"
 
 namespace cli {
 namespace {
@@ -113,6 +114,7 @@ void RankProcess::close_outputs(Console& console) {
 }
 
 void RankProcess::signal(int number) const { kill(-process_, number); }
+void RankProcess::ask(int number) const { signal_who_handles(process_, number); }
 
 bool RankProcess::is_gone() const { return has_ended_ && outputs_[kStdout] < 0 && outputs_[kStderr] < 0 && kill(-process_, 0) != 0; }
 

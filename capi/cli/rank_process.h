@@ -39,6 +39,8 @@ class RankProcess {
 
   /// To the whole group, as a terminal would.
   void signal(int number) const;
+  /// To those of the group that know what it means; it ends nobody.
+  void ask(int number) const;
 
   void set_ended() { has_ended_ = true; }
   bool has_ended() const { return has_ended_; }

@@ -130,8 +130,14 @@ class Launch(CommandLineTest):
     def test_bytes_are_left_as_they_are(self):
         rank = "import os; os.write(1, bytes(range(256)) + b'\\n' + b'\\r\\n\\n')"
         done = subprocess.run([PROGRAM, "launch", "-n", "1", sys.executable, "-c", rank], capture_output=True, timeout=60)
-        before, after = bytes(range(10)), bytes(range(11, 256))
-        self.assertEqual(done.stdout, b"".join(b"[rank 0] " + line + b"\n" for line in (before, after, b"\r", b"")))
+        lines = bytes(range(10)), bytes(range(11, 13)), bytes(range(14, 256)), b"\r", b""
+        self.assertEqual(done.stdout, b"".join(b"[rank 0] " + line + b"\n" for line in lines))
+
+    def test_a_progress_bar_is_seen_as_it_moves(self):
+        process, lines = self.started(1, "printf '\\r 1%%\\r 2%%\\r'; exec sleep 20")
+        self.assertEqual(lines, ["[rank 0]  1%\n"])
+        process.terminate()
+        self.assertEqual(process.communicate(timeout=30)[0], "[rank 0]  2%\n")
 
     def test_an_endless_line_is_broken(self):
         done = launch("-n", 1, sys.executable, "-c", "import os; os.write(1, b'x' * (5 << 19)); os.write(1, b'y' * (1 << 19) + b'\\nz')")
@@ -225,6 +231,14 @@ class Launch(CommandLineTest):
         out, _ = process.communicate(timeout=30)
         self.assertEqual(process.returncode, 0)
         self.assertEqual(sorted(out.splitlines()), ["[rank 0] saved", "[rank 1] saved"])
+
+    def test_usr1_spares_a_shell_that_does_not_know_it(self):
+        child = 'trap "echo saved; exit 0" USR1; echo; while :; do sleep 0.01; done'
+        process, _ = self.started(2, f"sh -c '{child}'; echo after")
+        process.send_signal(signal.SIGUSR1)
+        out, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(sorted(out.splitlines()), [f"[rank {rank}] {word}" for rank in (0, 1) for word in ("after", "saved")])
 
     def test_a_signal_that_was_ignored_stays_so(self):
         process, _ = self.started(
