@@ -12,8 +12,10 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace st::gradient_norm_order {
 
@@ -68,5 +70,26 @@ class BlockTree {
   std::array<double, 64> levels_{};  // levels_[k]: sum of 2^k blocks, when bit k of blocks_ is set
   uint64_t blocks_ = 0;
 };
+
+struct Norm {
+  double value = 0;
+  bool finite = true;
+};
+
+/// Of the blocks' sums; tensors: the first block and how many, of each. The squares of a block of f32 are far from overflowing in fp64, so
+/// its sum is finite where all its elements are.
+inline Norm norm_of_squares(const double* blocks, std::span<const int64_t> tensors) {
+  double squares = 0;
+  bool finite = true;
+  for (size_t t = 0; t < tensors.size(); t += 2) {
+    BlockTree tree;
+    for (const double block : std::span(blocks + tensors[t], static_cast<size_t>(tensors[t + 1]))) {
+      finite = finite && std::isfinite(block);
+      tree.add(block);
+    }
+    squares += tree.sum();
+  }
+  return {std::sqrt(squares), finite};
+}
 
 }  // namespace st::gradient_norm_order

@@ -152,10 +152,12 @@ bool Executor::lasts(SlotId copy) const {
   const SlotId parameter = plan_.program.slots[static_cast<size_t>(copy)].of;
   const Section* const update = plan_.program.find(Phase::update);
   if (update == nullptr) return false;
-  return std::ranges::all_of(update->graph.nodes, [&](const Node& node) {
-    const auto writes = [&](SlotId slot) { return std::ranges::find(node.writes, slot) != node.writes.end(); };
-    return !writes(parameter) || writes(copy);
-  });
+  const auto is_written = [&](SlotId slot) {
+    return std::ranges::any_of(update->graph.nodes, [&](const Node& node) {
+      return std::ranges::any_of(node.writes, [&](SlotId write) { return plan_.program.whole_of(write) == slot; });
+    });
+  };
+  return !is_written(parameter) || is_written(copy);
 }
 
 /// By section and node: what packs a weight, stores its working copy, or makes what is stored. Not all that runs in the first micro-batch

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ir/cuts.h"
 
 namespace st {
 namespace {
@@ -54,6 +55,23 @@ PlannedExchange::PlannedExchange(const Program& program, const Node& node, const
       label_ = slot(node.writes[0]).name;
       break;
     }
+    case Op::gather_squares: {
+      const Operand& all = call.writes[0];
+      dtype_ = DType::f64;
+      int64_t first = 0;
+      for (const int64_t number : node.attrs.ints("parameters")) {
+        const auto parameter = static_cast<SlotId>(number);
+        for (size_t rank = 0; rank < size; ++rank) {
+          const auto r = static_cast<int32_t>(rank);
+          if (const int64_t blocks = norm_blocks(piece_elements(program, parameter, r)); blocks > 0)
+            parts_[rank].push_back({all.as<double>() + first + piece_begin(program, parameter, r) / kCutGrain, blocks});
+        }
+        first += norm_blocks(slot(parameter).type.shape.elements());
+      }
+      squares_ = call.in[0].as<const double>();
+      label_ = slot(node.writes[0]).name;
+      break;
+    }
     default:
       fail(Code::internal, text("exchange: ", name_of(op_), " is none"));
   }
@@ -62,12 +80,26 @@ PlannedExchange::PlannedExchange(const Program& program, const Node& node, const
 
 void PlannedExchange::run(const Contributors& contributors) {
   const int count = is_once_a_step_ ? contributors.in_step : contributors.in_round;
-  if (op_ == Op::all_gather)
-    ranks_.gather_pieces(views_, dtype_, label_);
-  else if (op_ == Op::reduce_scatter)
-    ranks_.reduce_pieces(views_, into_, dtype_, count, adds_, label_);
-  else
-    sum_terms(count);
+  switch (op_) {
+    case Op::reduce_scatter:
+      return ranks_.reduce_pieces(views_, into_, dtype_, count, adds_, label_);
+    case Op::rank_sums:
+      return sum_terms(count);
+    case Op::gather_squares:
+      place_squares();
+      [[fallthrough]];
+    default:
+      return ranks_.gather_pieces(views_, dtype_, label_);
+  }
+}
+
+/// This rank's, among those of all.
+void PlannedExchange::place_squares() {
+  const double* from = squares_;
+  for (const Piece& piece : parts_[static_cast<size_t>(ranks_.rank())]) {
+    std::copy_n(from, piece.elements, static_cast<double*>(piece.data));
+    from += piece.elements;
+  }
 }
 
 void PlannedExchange::sum_terms(int contributors) {

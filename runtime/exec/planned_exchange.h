@@ -26,6 +26,7 @@ class PlannedExchange {
 
  private:
   void sum_terms(int contributors);
+  void place_squares();
 
   Communicator& ranks_;
   Op op_;
@@ -38,6 +39,7 @@ class PlannedExchange {
   std::vector<const double*> terms_;  // rank_sums: ours, where all ranks' are gathered, and where the sums go
   std::vector<double> gathered_;
   std::vector<double*> sums_;
+  const double* squares_ = nullptr;  // gather_squares: this rank's
 };
 
 }  // namespace st

@@ -28,8 +28,8 @@ void check_optimizer_slots(const Program& program, const Graph& graph, const Nod
         parameter, ", got ", node.writes.size() - 1, "; behind them there may be one working copy");
   if (leaves_copy) {
     const Slot& copy = slot(1 + state.size());
-    check(copy.role == Role::working && copy.of == node.writes[0] && copy.type.shape == parameter.shape, name_of(node.op), ": \"",
-          copy.name, "\" is no working copy of \"", slot(0).name, "\"");
+    check(is_working_copy(program, node.writes.back(), node.writes[0]), name_of(node.op), ": \"", copy.name, "\" is no working copy of \"",
+          slot(0).name, "\"");
   }
   for (size_t i = 0; i < state.size(); ++i)
     check(slot(i + 1).type == state[i].type, name_of(node.op), ": its ", state[i].name, " of ", parameter, " is ", state[i].type,

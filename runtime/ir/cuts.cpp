@@ -12,9 +12,9 @@ void cut_parameters(Program& program, const CutGrain& grain_of) {
   int64_t turn = 0;  // whose turn it is to have one more
   for (size_t s = 0; s < program.slots.size(); ++s) {
     const Slot& slot = program.slots[s];
-    if (slot.role != Role::parameter) continue;
+    if (slot.role != Role::parameter || program.slot_named("gradient." + slot.name) < 0) continue;
     const int64_t elements = slot.type.shape.elements(), grain = grain_of ? grain_of(slot) : kCutGrain;
-    const int64_t grains = (elements + grain - 1) / grain, more = grains % ranks;
+    const int64_t grains = elements == 0 ? 0 : (elements - 1) / grain + 1, more = grains % ranks;
     Ints& cuts = program.cuts[s];
     cuts.push_back(0);
     for (int64_t rank = 0; rank < ranks; ++rank) {
@@ -25,19 +25,32 @@ void cut_parameters(Program& program, const CutGrain& grain_of) {
   }
 }
 
-SlotId part_of(Program& program, SlotId whole, SlotId parameter) {
+Shape piece_shape(const Program& program, SlotId parameter) {
+  const Shape& all = program.slots[static_cast<size_t>(parameter)].type.shape;
   const int64_t elements = piece_elements(program, parameter, program.rank);
-  if (elements == 0) return -1;
+  return elements == all.elements() ? all : Shape{elements};
+}
+
+SlotId part_of(Program& program, SlotId whole, SlotId parameter) {
+  if (piece_elements(program, parameter, program.rank) == 0) return -1;
   const Slot& slot = program.slots[static_cast<size_t>(whole)];
+  if (slot.whole) return whole;
   const std::string name = "part." + slot.name;
   if (const SlotId made = program.slot_named(name); made >= 0) return made;
   return program.add_slot({.name = name,
-                           .type = {.dtype = slot.type.dtype, .shape = {elements}, .layout = {}},
+                           .type = {.dtype = slot.type.dtype, .shape = piece_shape(program, parameter), .layout = {}},
                            .role = Role::part,
                            .init = {},
                            .of = parameter,
                            .part_of = whole,
-                           .first = program.cuts[static_cast<size_t>(parameter)][static_cast<size_t>(program.rank)]});
+                           .first = piece_begin(program, parameter, program.rank)});
+}
+
+void shrink_to_piece(Program& program, SlotId whole, SlotId parameter) {
+  Slot& slot = program.slots[static_cast<size_t>(whole)];
+  slot.whole = slot.type.shape;
+  slot.type.shape = piece_shape(program, parameter);
+  slot.first = piece_begin(program, parameter, program.rank);
 }
 
 }  // namespace st

@@ -1,5 +1,7 @@
 #include "ir/optimizer_state.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace st {
@@ -19,7 +21,23 @@ std::vector<OptimizerState> coded_moments(const Type& parameter) {
   return {{"moment1", codes}, {"moment1_scale", scales}, {"moment2", codes}, {"moment2_scale", scales}};
 }
 
+struct Grain {
+  Op op;
+  std::string_view name;
+};
+
+constexpr Grain kGrains[] = {
+#define ST_OPTIMIZER(name, op, attributes, defaults, grain, help) {Op::op, #grain},
+#include "ir/optimizers.def"
+#undef ST_OPTIMIZER
+};
+
 }  // namespace
+
+bool takes_whole(Op op) {
+  return std::ranges::any_of(
+      kGrains, [op](const Grain& grain) { return grain.op == op && (grain.name == "matrix" || grain.name == "rows_and_columns"); });
+}
 
 std::vector<OptimizerState> optimizer_state(Op op, const Attrs& attrs, const Type& parameter) {
   const int32_t rank = parameter.shape.rank();

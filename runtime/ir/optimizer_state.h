@@ -26,4 +26,8 @@ struct OptimizerState {
 /// Throws invalid_argument for an op that is no optimizer, and for a muon of what is no matrix.
 std::vector<OptimizerState> optimizer_state(Op op, const Attrs& attrs, const Type& parameter);
 
+/// Whether an update needs all of a parameter at once: of a matrix (muon) or its rows and columns (adafactor). Others may be of pieces that
+/// begin at multiples of kMomentBlock.
+bool takes_whole(Op op);
+
 }  // namespace st

@@ -36,6 +36,18 @@ SlotId Program::parameter_of(const Node& load) const {
   return slot.role == Role::parameter ? id : slot.role == Role::working ? slot.of : -1;
 }
 
+SlotId Program::whole_of(SlotId part) const {
+  const Slot& slot = slots[static_cast<size_t>(part)];
+  return slot.role == Role::part ? slot.part_of : part;
+}
+
+bool is_working_copy(const Program& program, SlotId copy, SlotId parameter) {
+  const Slot &of_copy = program.slots[static_cast<size_t>(copy)], &of_parameter = program.slots[static_cast<size_t>(parameter)];
+  const Slot& whole = program.slots[static_cast<size_t>(program.whole_of(copy))];
+  return whole.role == Role::working && whole.of == program.whole_of(parameter) && of_copy.first == of_parameter.first &&
+         of_copy.type.shape == of_parameter.type.shape;
+}
+
 SlotId Program::slot_named(std::string_view name) const {
   for (size_t i = 0; i < slots.size(); ++i)
     if (slots[i].name == name) return static_cast<SlotId>(i);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,12 +40,13 @@ struct Slot {  // lives across micro-batches or steps
   std::string name;
   Type type;
   Role role = Role::parameter;
-  Initializer init;       // parameters
-  SlotId of = -1;         // gradient, optimizer, packed, working, part: the parameter's slot
-  bool trainable = true;  // parameters
-  SlotId part_of = -1;    // part: the slot that it lies in
-  int64_t first = 0;      // part: the slot's element that it begins with
-  bool lent = false;      // a parameter, gradient or working copy in the host's memory: bound before each run, as inputs are
+  Initializer init;                 // parameters
+  SlotId of = -1;                   // gradient, optimizer, packed, working, part: the parameter's slot
+  bool trainable = true;            // parameters
+  SlotId part_of = -1;              // part: the slot that it lies in
+  int64_t first = 0;                // part: the slot's element that it begins with; a piece: the whole's
+  std::optional<Shape> whole = {};  // gradient or optimizer of which each rank has a piece, as this one's type says: of all together
+  bool lent = false;                // a parameter, gradient or working copy in the host's memory: bound before each run, as inputs are
 };
 
 /// A scope of the model: "block.3". A boundary (block, attention, mlp) is where fusion stops and where recompute, gather and cut may stand;
@@ -80,15 +82,20 @@ struct Program {
   Mesh mesh;
   int32_t rank = 0;        // along the data axis: whose program this is
   std::vector<Ints> cuts;  // by slot: the element that each data rank's piece of a parameter begins with, and the end; empty: not cut
+  bool in_pieces = false;  // each rank updates its pieces of the parameters alone (zero_shard)
   int64_t batch = 0;       // what kBatch is bound to; 0: still symbolic
 
   Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0);
   const Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0) const;
   SlotId slot_named(std::string_view name) const;  // -1: none
   SlotId parameter_of(const Node& load) const;     // the parameter that it loads, or loads a working copy of; -1: neither
+  SlotId whole_of(SlotId part) const;              // the slot that a part lies in; another slot: itself
   SlotId add_slot(Slot slot);
   RegionId boundary_of(RegionId region) const;  // the nearest boundary scope that holds it
 };
+
+/// Of a parameter, or of a part of it and the same part of the copy.
+bool is_working_copy(const Program& program, SlotId copy, SlotId parameter);
 
 /// Puts the batch into every symbolic shape and attribute and infers all types anew. Throws invalid_argument naming the op that cannot.
 Program bind(const Program& program, int64_t batch);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "ir/cuts.h"
 #include "ir/linear_places.h"
 #include "ir/product_type.h"
 
@@ -329,6 +330,27 @@ Outputs pair_loss_backward(const OpTypes& op) {
 
 Outputs gradient_norm(const OpTypes& op) {
   for (size_t i = 0; i < op.in.size(); ++i) check_floating(op, i);
+  return {kScalar, typed(DType::boolean, {})};
+}
+
+Outputs gradient_squares(const OpTypes& op) {
+  int64_t blocks = 0;
+  for (size_t i = 0; i < op.in.size(); ++i) {
+    check(op.in[i].dtype == DType::f32, name(op), ": gradients are f32, got ", op.in[i]);
+    check(!op.in[i].shape.is_symbolic(), name(op), ": a gradient does not depend on the batch, got ", op.in[i]);
+    blocks += norm_blocks(op.in[i].shape.elements());
+  }
+  return {typed(DType::f64, {blocks})};
+}
+
+Outputs norm_of_squares(const OpTypes& op) {
+  check(op.in[0].dtype == DType::f64 && op.in[0].shape.rank() == 1, name(op), ": squares are f64 of one dimension, got ", op.in[0]);
+  const Ints& tensors = op.attrs.ints("tensors");
+  check(tensors.size() % 2 == 0, name(op), ": tensors names the first block and how many there are of each, got ", tensors.size(),
+        " numbers");
+  for (size_t i = 0; i < tensors.size(); i += 2)
+    check(tensors[i] >= 0 && tensors[i + 1] >= 0 && tensors[i] <= op.in[0].shape[0] - tensors[i + 1], name(op), ": ", tensors[i + 1],
+          " blocks from ", tensors[i], " on are not within ", op.in[0]);
   return {kScalar, typed(DType::boolean, {})};
 }
 

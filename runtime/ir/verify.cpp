@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "ir/cuts.h"
 #include "ir/optimizer_state.h"
 #include "ir/print.h"
 #include "ir/rules.h"
@@ -62,6 +63,8 @@ class Verifier {
       check_symbols(slot);
       const bool has_parameter = is_slot(slot.of) && this->slot(slot.of).role == Role::parameter;
       check_part(slot);
+      hold(!slot.whole || slot.first + slot.type.shape.elements() <= slot.whole->elements(), "slot \"", slot.name, "\", ", slot.type,
+           " from element ", slot.first, " on, is no piece of ", *slot.whole);
       hold(has_parameter || (slot.of == -1 && slot.role != Role::gradient), "slot \"", slot.name, "\", a ", name_of(slot.role),
            ", names no parameter that it is of");
     }
@@ -131,6 +134,23 @@ class Verifier {
     hold_at(section, i, node.writes.size() == (writes_one ? 1 : 0), "it writes ", node.writes.size(), " slots");
   }
 
+  bool is_cut_slot(SlotId parameter) const { return is_slot(parameter) && is_cut(program_, parameter); }
+
+  void check_squares(const Section& section, int32_t i) const {
+    const Node& node = section.graph[i];
+    int64_t all = 0, own = 0;
+    for (const int64_t number : node.attrs.ints("parameters")) {
+      const auto parameter = static_cast<SlotId>(number);
+      hold_at(section, i, is_cut_slot(parameter), "slot ", number, " is not cut into pieces");
+      all += norm_blocks(slot(parameter).type.shape.elements());
+      own += norm_blocks(piece_elements(program_, parameter, program_.rank));
+    }
+    hold_at(section, i, node.writes.size() == 1, "it writes ", node.writes.size(), " slots");
+    const auto is_blocks = [](const Type& type, int64_t blocks) { return type == Type{DType::f64, {blocks}, {}}; };
+    hold_at(section, i, is_blocks(section.graph.type(node.in[0]), own) && is_blocks(slot(node.writes[0]).type, all), "this rank has ", own,
+            " blocks of ", all, ", the squares are ", section.graph.type(node.in[0]), ", the slot is ", slot(node.writes[0]).type);
+  }
+
   void check_exchange(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
     hold_at(section, i, node.reads.empty(), "it reads ", node.reads.size(), " slots");
@@ -138,13 +158,11 @@ class Verifier {
       hold_at(section, i, node.writes.size() == node.in.size(), "it writes ", node.writes.size(), " slots of ", node.in.size(), " terms");
       return;
     }
-    const auto is_cut = [&](SlotId parameter) {
-      return is_slot(parameter) && static_cast<size_t>(parameter) < program_.cuts.size() &&
-             !program_.cuts[static_cast<size_t>(parameter)].empty();
-    };
+    if (node.op == Op::gather_squares) return check_squares(section, i);
     if (node.op == Op::all_gather) {
       for (const SlotId id : node.writes)
-        hold_at(section, i, is_cut(slot(id).role == Role::parameter ? id : slot(id).of), "\"", slot(id).name, "\" is not cut into pieces");
+        hold_at(section, i, is_cut_slot(slot(id).role == Role::parameter ? id : slot(id).of), "\"", slot(id).name,
+                "\" is not cut into pieces");
       return;
     }
     const Ints& parameters = node.attrs.ints("parameters");
@@ -152,17 +170,15 @@ class Verifier {
     size_t part = 0;
     for (size_t k = 0; k < parameters.size(); ++k) {
       const auto parameter = static_cast<SlotId>(parameters[k]);
-      hold_at(section, i, is_cut(parameter), "slot ", parameter, " is not cut into pieces");
+      hold_at(section, i, is_cut_slot(parameter), "slot ", parameter, " is not cut into pieces");
       hold_at(section, i, section.graph.type(node.in[k]).dtype == section.graph.type(node.in[0]).dtype, "gradient ", k, " is ",
               section.graph.type(node.in[k]), ", the first one ", section.graph.type(node.in[0]));
       hold_at(section, i, section.graph.type(node.in[k]).shape == slot(parameter).type.shape, "gradient ", k, " is ",
               section.graph.type(node.in[k]), ", of \"", slot(parameter).name, "\", which is ", slot(parameter).type);
-      const Ints& cuts = program_.cuts[static_cast<size_t>(parameter)];
-      const auto rank = static_cast<size_t>(program_.rank);
-      if (cuts[rank] == cuts[rank + 1]) continue;
+      if (piece_elements(program_, parameter, program_.rank) == 0) continue;
       hold_at(section, i,
               part < node.writes.size() && slot(node.writes[part]).of == parameter && slot(node.writes[part]).type.dtype == DType::f32 &&
-                  slot(node.writes[part]).type.shape == Shape{cuts[rank + 1] - cuts[rank]},
+                  slot(node.writes[part]).type.shape == piece_shape(program_, parameter),
               "this rank's piece of \"", slot(parameter).name, "\" has no slot of f32");
       ++part;
     }
@@ -208,8 +224,8 @@ class Verifier {
             " slots, its parameter's are ", 1 + state.size(), " and maybe a working copy");
     if (leaves_copy) {
       const Slot& copy = slot(node.writes.back());
-      hold_at(section, i, copy.role == Role::working && copy.of == node.writes[0] && copy.type.shape == parameter.shape, "\"", copy.name,
-              "\" is no working copy of \"", slot(node.writes[0]).name, "\"");
+      hold_at(section, i, is_working_copy(program_, node.writes.back(), node.writes[0]), "\"", copy.name, "\" is no working copy of \"",
+              slot(node.writes[0]).name, "\"");
     }
     for (size_t s = 0; s < state.size(); ++s)
       hold_at(section, i, slot(node.writes[s + 1]).type == state[s].type, "slot \"", slot(node.writes[s + 1]).name, "\" is ",

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "ir/build.h"
+#include "ir/cuts.h"
 
 namespace st {
 
@@ -20,14 +21,17 @@ void average(Program& program, double decay) {
   for (SlotId parameter = 0; parameter < count; ++parameter) {
     const auto at = static_cast<size_t>(parameter);
     if (program.slots[at].role != Role::parameter) continue;
-    SlotId kept = average_of(program, parameter);
+    SlotId kept = average_of(program, parameter), value = parameter;
     if (kept < 0) {
       const std::string& name = program.slots[at].name;
       if (program.slot_named("gradient." + name) < 0) continue;
+      if (program.in_pieces) value = part_of(program, parameter, parameter);
+      if (value < 0) continue;
       kept = program.add_slot(
           {.name = "average." + name, .type = program.slots[at].type, .role = Role::optimizer, .init = {}, .of = parameter});
+      if (program.in_pieces) shrink_to_piece(program, kept, parameter);
     }
-    b.average(b.load(parameter), skip, rate, kept, decay);
+    b.average(b.load(value), skip, rate, kept, decay);
   }
 }
 

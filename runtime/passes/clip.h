@@ -15,7 +15,7 @@ struct ClipGroups {
   std::function<int(const Slot& parameter)> group_of = {};  // -1: in none of them
 };
 
-/// Opens the update section, where data_parallel has not: adds the uses of tied parameters in graph order, takes the norm over all
+/// Opens the update section, where ranks' exchange has not: adds the uses of tied parameters in graph order, takes the norm over all
 /// gradients (fp64, fixed order) and stores in report slots "factor" (f32: what each gradient is multiplied with), "grad_norm" (f64, true)
 /// and "skipped" (bool: something is not finite, so no optimizer runs); a group's factor in "factor.<group>". max_norm 0: no clipping, the
 /// norm is still reported. `unit` (none: loss_seed times the loss's count) is a control slot with what one unit of the true gradient is in

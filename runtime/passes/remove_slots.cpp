@@ -18,7 +18,10 @@ void remove_slots(Program& program, const std::function<bool(SlotId slot)>& is_g
     if (slot >= 0) slot = number[static_cast<size_t>(slot)];
   };
   program.slots = std::move(left);
-  for (Slot& slot : program.slots) renumber(slot.of);
+  for (Slot& slot : program.slots) {
+    renumber(slot.of);
+    renumber(slot.part_of);
+  }
   renumber(program.loss_scale);
   for (Section& section : program.sections)
     for (Node& node : section.graph.nodes) {

@@ -4,34 +4,14 @@
 
 #include "base/error.h"
 #include "ir/build.h"
+#include "ir/cuts.h"
 #include "ir/optimizer_state.h"
 #include "passes/clip.h"
+#include "passes/product_weights.h"
 
 namespace st {
 
 namespace {
-
-/// Parameters that products multiply by, and no embedding looks rows up in.
-std::vector<bool> weights_of_products(const Program& program) {
-  std::vector<bool> multiplied(program.slots.size()), looked_up(program.slots.size());
-  for (const Section& section : program.sections) {
-    const auto parameter_behind = [&](Value value) {
-      const Node* node = &section.graph[value.node];
-      while (node->op == Op::cast || node->op == Op::reshape) node = &section.graph[node->in[0].node];
-      return program.parameter_of(*node);
-    };
-    if (section.phase != Phase::forward) continue;
-    for (const Node& node : section.graph.nodes) {
-      const bool multiplies = node.op == Op::matmul || node.op == Op::linear;
-      if (!multiplies && node.op != Op::embedding) continue;
-      for (const Value operand : node.in)
-        if (const SlotId parameter = parameter_behind(operand); parameter >= 0)
-          (multiplies ? multiplied : looked_up)[static_cast<size_t>(parameter)] = true;
-    }
-  }
-  for (size_t i = 0; i < multiplied.size(); ++i) multiplied[i] = multiplied[i] && !looked_up[i];
-  return multiplied;
-}
 
 /// By parameter, the working copy that a step makes once, or that is the host's; -1: there is none, or each micro-batch makes its own.
 std::vector<SlotId> working_copies(const Program& program) {
@@ -46,6 +26,32 @@ std::vector<SlotId> working_copies(const Program& program) {
       if (slot.role == Role::working) copies[static_cast<size_t>(slot.of)] = node.writes[0];
     }
   return copies;
+}
+
+/// Slots of what the optimizer keeps of a parameter, or of this rank's piece of it, to `slots`.
+void add_state(Program& program, const OptimizerChoice& optimizer, SlotId parameter, std::vector<SlotId>& slots) {
+  const Slot slot = program.slots[static_cast<size_t>(parameter)];
+  const auto states_of = [&](const Shape& shape) {
+    return optimizer_state(optimizer.op, make_attrs(optimizer.op, optimizer.attrs),
+                           {.dtype = slot.type.dtype, .shape = shape, .layout = slot.type.layout});
+  };
+  const Shape& all = slot.type.shape;
+  const bool is_piece = program.in_pieces && piece_elements(program, parameter, program.rank) < all.elements();
+  const std::vector<OptimizerState> whole = states_of(all), own = is_piece ? states_of(piece_shape(program, parameter)) : whole,
+                                    before = is_piece ? states_of({piece_begin(program, parameter, program.rank)}) : whole;
+  for (size_t i = 0; i < own.size(); ++i) {
+    const std::string name = text(own[i].name, ".", slot.name);
+    const SlotId kept = program.slot_named(name);
+    if (kept >= 0 && program.slots[static_cast<size_t>(kept)].role == Role::optimizer) {
+      slots.push_back(kept);
+      continue;
+    }
+    slots.push_back(program.add_slot({.name = name, .type = own[i].type, .role = Role::optimizer, .init = {}, .of = parameter}));
+    if (!program.in_pieces) continue;
+    Slot& made = program.slots.back();
+    made.whole = whole[i].type.shape;
+    made.first = is_piece ? before[i].type.shape.elements() : 0;
+  }
 }
 
 }  // namespace
@@ -63,24 +69,29 @@ void update(Program& program, const ChooseOptimizer& choose) {
   const std::vector<SlotId> copies = working_copies(program);
 
   const auto count = static_cast<SlotId>(program.slots.size());
+  std::map<DType, std::vector<SlotId>> wholes;  // of which other ranks have pieces
   for (SlotId parameter = 0; parameter < count; ++parameter) {
     const Slot slot = program.slots[static_cast<size_t>(parameter)];
     const SlotId gradient = slot.role == Role::parameter ? program.slot_named("gradient." + slot.name) : -1;
     if (gradient < 0) continue;
-    const OptimizerChoice optimizer = choose(slot, is_weight[static_cast<size_t>(parameter)]);
-    std::vector<SlotId> slots = {parameter};
-    for (const OptimizerState& state : optimizer_state(optimizer.op, make_attrs(optimizer.op, optimizer.attrs), slot.type)) {
-      const std::string name = text(state.name, ".", slot.name);
-      const SlotId kept = program.slot_named(name);
-      const bool is_kept = kept >= 0 && program.slots[static_cast<size_t>(kept)].role == Role::optimizer;
-      slots.push_back(is_kept ? kept
-                              : program.add_slot({.name = name, .type = state.type, .role = Role::optimizer, .init = {}, .of = parameter}));
+    const SlotId copy = copies[static_cast<size_t>(parameter)];
+    if (program.in_pieces) {
+      wholes[slot.type.dtype].push_back(parameter);
+      if (copy >= 0) wholes[program.slots[static_cast<size_t>(copy)].type.dtype].push_back(copy);
     }
-    if (const SlotId copy = copies[static_cast<size_t>(parameter)]; copy >= 0) slots.push_back(copy);
+    const auto own = [&](SlotId whole) { return program.in_pieces ? part_of(program, whole, parameter) : whole; };
+    if (own(parameter) < 0) continue;
+    const OptimizerChoice optimizer = choose(slot, is_weight[static_cast<size_t>(parameter)]);
+    std::vector<SlotId> slots = {own(parameter)};
+    add_state(program, optimizer, parameter, slots);
+    if (copy >= 0) slots.push_back(own(copy));
     Value& factor = factors[optimizer.clip_group];
     if (!factor) factor = b.load(program.slot_named(factor_slot(optimizer.clip_group)));
-    b.update(optimizer.op, {b.load(gradient), factor, skip, rate}, slots, optimizer.attrs);
+    b.update(optimizer.op, {b.load(own(gradient)), factor, skip, rate}, slots, optimizer.attrs);
   }
+  for (const auto& [dtype, slots] : wholes)
+    b.graph().nodes.push_back(
+        {.op = Op::all_gather, .in = {}, .out = {}, .reads = {}, .writes = slots, .attrs = make_attrs(Op::all_gather, {})});
 }
 
 void keep_moments(Program& program, const Program& of) {

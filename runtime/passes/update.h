@@ -14,7 +14,8 @@ using ChooseOptimizer = std::function<OptimizerChoice(const Slot& parameter, boo
 /// One optimizer node a parameter, on the layout found, over slots "<state>.<parameter>" that are created zero. Adds the control slot
 /// "rates", f64 [learning rate, number of this update from 1], which the host writes before each step. A slot of the state that is there
 /// already (keep_moments) is that one. A working copy that a step makes in its first micro-batch is left by the update too, the same bits,
-/// so that the next step need not read the parameter for it; a lent one is written by the update alone. Call after clip().
+/// so that the next step need not read the parameter for it; a lent one is written by the update alone. In pieces (zero_shard) each rank
+/// updates its own, with state of these alone, and the parameters and their working copies are gathered. Call after clip().
 void update(Program& program, const ChooseOptimizer& choose);
 
 /// Adds the optimizer slots of another program of the same model, in its order, so that both have their moments at the same places. Call

@@ -56,13 +56,13 @@ std::vector<bool> inputs_read_by(const Program& program) {
 BatchBinding::BatchBinding(const Program& model, std::vector<bool> wanted, std::shared_ptr<MemorySource> memory)
     : model_(&model), wanted_(std::move(wanted)), memory_(std::move(memory)), compact_(model.slots.size()) {}
 
-int64_t BatchBinding::rows_of(std::span<const HostView> batch, int64_t most) const {
+int64_t BatchBinding::rows_of(std::span<const HostView> batch, int64_t most, int64_t least) const {
   for (size_t s = 0; s < compact_.size(); ++s) {
     const Slot& slot = model_->slots[s];
     if (!wanted_[s] || !slot.type.shape.is_symbolic()) continue;
     const Shape& given = view_of(batch, slot).shape;
     const int64_t rows = given.rank() == 0 ? 0 : given[0] / -slot.type.shape[0];
-    return rows >= 1 && rows < most ? rows : most;
+    return rows >= least && rows < most ? rows : most;
   }
   return most;
 }

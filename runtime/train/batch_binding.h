@@ -22,8 +22,8 @@ class BatchBinding {
 
   const std::vector<bool>& wanted() const { return wanted_; }
 
-  /// Rows that the first input with rows has, when they are 1 to `most`; else `most`, and check() will say what is wrong.
-  int64_t rows_of(std::span<const HostView> batch, int64_t most) const;
+  /// Rows that the first input with rows has, when they are `least` to `most`; else `most`, and check() will say what is wrong.
+  int64_t rows_of(std::span<const HostView> batch, int64_t most, int64_t least = 1) const;
 
   /// Each wanted input needs a view of its dtype and its shape with `rows` rows. Throws invalid_argument that names both.
   void check(std::span<const HostView> batch, int64_t rows) const;

@@ -14,7 +14,10 @@ void Model::load(const CheckpointReader& reader, const ReadOptions& options, Rea
   std::vector<TensorTarget> targets;
   for (size_t i = 0; i < records.size(); ++i)
     if (const SlotId id = match.parameters[i]; id >= 0)
-      targets.push_back({.from = reader.manifest().find(records[i].name), .to = data(id), .dtype = slot(id).type.dtype});
+      targets.push_back({.from = reader.manifest().find(records[i].name),
+                         .elements = slot(id).type.shape.elements(),
+                         .to = data(id),
+                         .dtype = slot(id).type.dtype});
   const auto workers = context_->make_workers(context_->threads());
   bool is_mixed = false;  // the error says so
   const WeightsGate::Writer writer(gate_);

@@ -10,6 +10,7 @@
 #include "base/float_mode.h"
 #include "base/heap.h"
 #include "comm/local/thread_group.h"
+#include "train/rank_agreement.h"
 
 namespace st {
 namespace {
@@ -36,7 +37,9 @@ RankTeam::Member::Member(int32_t own_rank, const Model& of, int threads)
       workers(of.context().make_workers(threads)),
       inputs(model->program(), inputs_read_by(model->program()), of.context().memory()) {}
 
-RankTeam::RankTeam(const Parts& parts, const PlanOptions& options) : parts_(parts) {
+RankTeam::RankTeam(const Parts& parts, const PlanOptions& options)
+    : parts_(parts), exchanged_(static_cast<size_t>(is_of_threads() ? parts.recipe.ranks : 1)) {
+  if (!is_of_threads()) return;
   connect();
   Model& model = parts_.model;
   const Recipe& recipe = parts_.recipe;
@@ -46,8 +49,7 @@ RankTeam::RankTeam(const Parts& parts, const PlanOptions& options) : parts_(part
     Member& member = *members_.back();
     PlanOptions own = options;
     own.rank = rank;
-    member.step = std::make_unique<PlannedStep>(*member.model, recipe, member.storage, *member.workers, member.cancelled, own,
-                                                &group_[static_cast<size_t>(rank)]);
+    member.step = std::make_unique<PlannedStep>(*member.model, recipe, member.storage, *member.workers, member.never, own, &end_of(rank));
     if (parts_.data && rank < recipe.step_micro_batches())
       member.feed = std::make_unique<Feed>(
           parts_.data, static_cast<uint64_t>(recipe.seed),
@@ -111,9 +113,27 @@ void RankTeam::connect() {
 // --- a step
 
 void RankTeam::begin(double lr, int64_t number, int64_t attempts, int64_t rows, double loss_scale) {
-  if (!is_connected_) connect();
-  follow();
-  for (const auto& member : members_) member->step->begin(lr, number, attempts, rows, loss_scale);
+  attempts_ = attempts;
+  const int64_t every = parts_.recipe.replica_check;
+  compares_weights_ = (every > 0 && attempts % every == 0) || (!is_of_threads() && !has_met_);
+  if (is_of_threads()) {
+    if (!is_connected_) connect();
+    follow();
+    for (const auto& member : members_) member->step->begin(lr, number, attempts, rows, loss_scale);
+  }
+  for (size_t rank = 0; rank < exchanged_.size(); ++rank) exchanged_[rank] = end_of(static_cast<int>(rank)).recorder().seconds();
+}
+
+RankTeam::Times RankTeam::times_of(double seconds) const {
+  const auto exchange = [&](size_t rank) { return end_of(static_cast<int>(rank)).recorder().seconds() - exchanged_[rank]; };
+  double most = 0, sum = 0;
+  for (size_t rank = 0; rank < exchanged_.size(); ++rank) {
+    const double computed = std::max(seconds - exchange(rank), 0.0);
+    most = std::max(most, computed);
+    sum += computed;
+  }
+  const auto ranks = static_cast<double>(exchanged_.size());
+  return {exchange(0), is_of_threads() && sum > 0 ? most * ranks / sum : std::numeric_limits<double>::quiet_NaN()};
 }
 
 void RankTeam::follow() {
@@ -126,14 +146,25 @@ void RankTeam::follow() {
     }
     weights_at_ = changes;
   }
-  if (has_state_) return;
+  if (has_state_ || parts_.recipe.zero > 0) return;  // in pieces: nobody else has them
   for (const auto& member : members_)
     if (const int64_t bytes = member->step->executor().plan().memory.of(Arena::optimizer); bytes > 0)
       copy(parts_.storage.backend(), member->storage.data(Arena::optimizer), parts_.storage.data(Arena::optimizer), bytes);
   has_state_ = true;
 }
 
+int64_t RankTeam::own_rows() const {
+  const Recipe& recipe = parts_.recipe;
+  return (recipe.step_micro_batches() - parts_.group->rank() + recipe.ranks - 1) / recipe.ranks * recipe.batch;
+}
+
+int64_t RankTeam::rows_of_all(int64_t own) { return st::rows_of_all(*parts_.group, own, parts_.recipe.batch); }
+
 void RankTeam::run(std::optional<std::span<const HostView>> batch, const std::function<void()>& own_part) {
+  if (!is_of_threads()) {
+    run_in_group(own_part);
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     batch_ = batch;
@@ -152,6 +183,20 @@ void RankTeam::run(std::optional<std::span<const HostView>> batch, const std::fu
   changed_.wait(lock, [this] { return working_ == 0; });
   if (own || std::ranges::any_of(members_, [](const auto& member) { return member->error != nullptr; })) rethrow_first(own);
   ++weights_at_;  // this update; what the host has changed meanwhile is seen by the next step
+}
+
+void RankTeam::run_in_group(const std::function<void()>& own_part) {
+  try {
+    own_part();
+    has_met_ = true;
+  } catch (const Error& error) {
+    // What all have found together all have, or will have: nobody waits for this rank, whose end would only hide it.
+    if (error.code() != Code::rank_mismatch) end_group(0, std::current_exception());
+    throw;
+  } catch (...) {
+    end_group(0, std::current_exception());
+    throw;
+  }
 }
 
 void RankTeam::live(Member& member) {
@@ -178,13 +223,14 @@ void RankTeam::work(Member& member) {
       member.inputs.bind(*batch_, first_row, rows, executor);
       return true;
     }
-    const Communicator& own = group_[static_cast<size_t>(member.rank)];
+    const Communicator& own = end_of(member.rank);
     const auto batch = member.feed->next({Executor::kNoDeadline, [&own] { return own.has_ended(); }});
     require(batch.has_value(), Code::rank_failed, "step: another rank has ended it");
     member.inputs.check(*batch, rows);
     member.inputs.bind(*batch, 0, rows, executor);
     return true;
   };
+  if (compares_weights_) require_replicas(end_of(member.rank), *member.step, parts_.storage.backend(), attempts_, 0);
   member.step->go_on(Executor::kNoDeadline, std::ref(bind));
 }
 
@@ -193,9 +239,9 @@ void RankTeam::end_group(int rank, const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& why) {
-    group_[static_cast<size_t>(rank)].abort(why.what());
+    end_of(rank).abort(why.what());
   } catch (...) {
-    group_[static_cast<size_t>(rank)].abort("an unknown error");
+    end_of(rank).abort("an unknown error");
   }
 }
 
@@ -238,6 +284,10 @@ void RankTeam::rewind(int64_t cursor) {
 
 void RankTeam::trim() {
   for (const auto& member : members_) member->step->trim();
+}
+
+void RankTeam::append_executors(std::vector<const Executor*>& to) const {
+  for (const auto& member : members_) to.push_back(&member->step->executor());
 }
 
 int64_t RankTeam::memory_bytes() const {

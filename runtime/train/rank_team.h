@@ -1,4 +1,5 @@
-// The other data ranks of a trainer: threads of this process, each with the model's parameters of its own.
+// The other data ranks of a trainer, each with the model's parameters of its own: threads of this process, or whoever is in a group that
+// the host has made, each with a trainer like this one.
 #pragma once
 
 #include <condition_variable>
@@ -20,8 +21,9 @@
 
 namespace st {
 
-/// Rank 0 is the trainer itself, on the thread of its caller; here are ranks 1 and on, and what connects them all. A step is whole on all
-/// ranks or on none.
+/// Of threads, the trainer itself is rank 0, on the thread of its caller; here are ranks 1 and on, and what connects them all. A step is
+/// whole on all ranks or on none. Of a host's group the trainer is the rank that the host says, and here is what they do together beside a
+/// step: a step that has failed on one is not made by the others, but for those that had their part of all others already.
 class RankTeam {
  public:
   struct Parts {  // of the trainer; the references outlive the team
@@ -31,6 +33,7 @@ class RankTeam {
     std::function<bool()> is_cancelled;   // rank 0 is asked, and ends the group; the update is not cancelled
     std::shared_ptr<const Dataset> data;  // may be null
     int threads;                          // of each rank
+    Communicator* group = nullptr;        // the host's, which outlives the team; null: threads
   };
   /// Plans and allocates the ranks' steps; the threads wait. Throws as PlannedStep does.
   RankTeam(const Parts& parts, const PlanOptions& options);
@@ -38,20 +41,44 @@ class RankTeam {
   RankTeam(const RankTeam&) = delete;
   RankTeam& operator=(const RankTeam&) = delete;
 
-  /// Rank 0's end of the group: the same object for the team's life.
-  Communicator& own() { return group_[0]; }
+  /// The trainer's end of the group: the same object for the team's life.
+  Communicator& own() { return end_of(0); }
+  bool is_of_threads() const { return parts_.group == nullptr; }
+
+  /// Of a host's group, whose ranks are each given rows of their own: how many these are in a full step, and, all ranks calling, how many
+  /// all were given together. Throws rank_mismatch where the ranks' rows are not of one step.
+  int64_t own_rows() const;
+  int64_t rows_of_all(int64_t own);
+  /// The first of the rows given to this rank that a step's row `first_row` is.
+  int64_t own_row(int64_t first_row) const { return first_row / parts_.recipe.ranks / parts_.recipe.batch * parts_.recipe.batch; }
 
   /// As PlannedStep::begin. Before, the ranks get what the host has changed of the weights since the last step, and, after forget_state(),
   /// the optimizer's state.
   void begin(double lr, int64_t number, int64_t attempts, int64_t rows, double loss_scale);
-  void forget_state() { has_state_ = false; }
+  /// A step could not begin here: a host's group ends, or others would wait for this rank.
+  void leave(const std::exception_ptr& error) noexcept {
+    if (!is_of_threads()) end_group(0, error);
+  }
+  void forget_state() { has_state_ = has_met_ = false; }
+  /// Whether this step begins with require_replicas(), on all ranks.
+  bool compares_weights() const { return compares_weights_; }
 
   /// A step to its end on all ranks: `own_part` on the caller's thread, the others' beside it on these rows (none: the data's next).
-  /// Throws the first rank's error that is not another's consequence, with its rank; nothing has been updated then.
+  /// Throws the first rank's error that is not another's consequence, with its rank; nothing has been updated then. The same in a host's
+  /// group, which is over after it, but for what all ranks have found together (rank_mismatch).
   void run(std::optional<std::span<const HostView>> batch, const std::function<void()>& own_part);
+  /// Where the time of a step of so many seconds went, from begin() to here.
+  struct Times {
+    double exchange;  // seconds of the trainer's rank in exchange, all of them exposed: its thread computes nothing meanwhile
+    double
+        straggler;  // the computing time of the slowest rank, by the mean of all; NaN in a host's group, where a rank knows its own alone
+  };
+  Times times_of(double seconds) const;
   /// The data's rows from here on.
   void rewind(int64_t cursor);
 
+  /// Of the threads, those of ranks 1 and on.
+  void append_executors(std::vector<const Executor*>& to) const;
   int64_t memory_bytes() const;
   void trim();  // between steps
 
@@ -63,7 +90,7 @@ class RankTeam {
     std::shared_ptr<Model> model;
     Storage storage;
     std::unique_ptr<Workers> workers;
-    CancelToken cancelled;  // never set
+    CancelToken never;
     std::unique_ptr<PlannedStep> step;
     BatchBinding inputs;
     std::unique_ptr<Feed> feed;  // none: no data, or too few micro-batches
@@ -71,9 +98,12 @@ class RankTeam {
     std::thread thread;
   };
 
+  const Communicator& end_of(int rank) const { return parts_.group != nullptr ? *parts_.group : group_[static_cast<size_t>(rank)]; }
+  Communicator& end_of(int rank) { return parts_.group != nullptr ? *parts_.group : group_[static_cast<size_t>(rank)]; }
   void connect();
   void start();
   void stop();
+  void run_in_group(const std::function<void()>& own_part);
   void live(Member& member);
   void work(Member& member);
   void follow();
@@ -86,6 +116,10 @@ class RankTeam {
   std::vector<std::unique_ptr<Member>> members_;
   int64_t weights_at_ = -1;  // the gate's changes() when the ranks had the same weights
   bool has_state_ = true;
+  bool has_met_ = false;  // in a host's group: all have compared their weights
+  bool compares_weights_ = false;
+  int64_t attempts_ = 0;           // before this step
+  std::vector<double> exchanged_;  // seconds, before this step, by rank; of those whose ends are here
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -22,6 +22,7 @@
 #include "passes/scope_patterns.h"
 #include "passes/seed_outputs.h"
 #include "passes/update.h"
+#include "passes/zero_shard.h"
 #include "train/recompute_policy.h"
 
 namespace st {
@@ -125,8 +126,11 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   runner.run("recompute", [&](Program& p) { recomputed = recompute_by(p, recipe, options, replan); });  // memory for arithmetic
 
   runner.run("accumulate", [&](Program& p) { accumulate(p, rounds); });  // the first micro-batch writes, the others add
-  if (recipe.ranks > 1)
+  if (recipe.ranks > 1 && recipe.zero == 0)
     runner.run("data_parallel", [&](Program& p) { data_parallel(p, reduce_of(recipe), recipe.bucket); });  // who sums, who gathers
+  if (recipe.ranks > 1 && recipe.zero > 0)
+    runner.run("zero_shard",
+               [&](Program& p) { zero_shard(p, recipe.zero, reduce_of(recipe), recipe.bucket, updates_of(recipe)); });  // and who owns
   // A step of one micro-batch, and a short one, tell no noise.
   if (recipe.gradient_noise_scale && micro_batches > 1 && !is_short) runner.run("first_norm", [](Program& p) { first_norm(p); });
   runner.run("clip", [&](Program& p) { clip(p, recipe.clip, -1, clip_groups(recipe)); });  // norm, finite check, one factor

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "train/checkpoint_weights.h"
+#include "train/state_tensor.h"
 #include "train/tensor_load.h"
 
 namespace st {
@@ -108,7 +109,7 @@ class Resume {
     for (const TensorRecord& record : records) weights_.insert(record.name);
     for (size_t i = 0; i < records.size(); ++i)
       if (weights.parameters[i] >= 0) theirs_[model.slot(weights.parameters[i]).name] = records[i].name;
-    for (const Trainer::StateTensor& tensor : tensors_) {
+    for (const StateTensor& tensor : tensors_) {
       if (tensor.slot->role != Role::parameter)
         match_state(tensor);
       else if (const auto found = theirs_.find(tensor.slot->name); found != theirs_.end())
@@ -118,11 +119,9 @@ class Resume {
     if (!options_.partial) require_complete();
   }
 
-  const Slot& parameter_of(const Trainer::StateTensor& state) const {
-    return trainer_.plan().program.slots[static_cast<size_t>(state.slot->of)];
-  }
+  const Slot& parameter_of(const StateTensor& state) const { return trainer_.plan().program.slots[static_cast<size_t>(state.slot->of)]; }
 
-  void match_state(const Trainer::StateTensor& tensor) {
+  void match_state(const StateTensor& tensor) {
     const std::string& parameter = parameter_of(tensor).name;
     const auto name = theirs_.find(parameter);
     const std::string_view state = state_of(tensor.slot->name, parameter);
@@ -138,16 +137,19 @@ class Resume {
   }
 
   /// False: the checkpoint has no such tensor.
-  bool take(const Trainer::StateTensor& tensor, const std::string& name) {
+  bool take(const StateTensor& tensor, const std::string& name) {
     const LogicalTensor* from = reader_.manifest().find(name);
     if (from == nullptr) return false;
-    const Type& type = tensor.slot->type;
+    const Type& type = tensor.type;
     if (from->dtype != type.dtype || from->shape != type.shape)
       refuse_resume(Code::invalid_argument, reader_.folder(), name,
                     text("resume: \"", name, "\" is ", from->dtype, " ", from->shape, " in ", reader_.folder(), ", ", type.dtype, " ",
                          type.shape, " here; weights alone can be loaded into a model, which converts"));
     const bool is_zero = tensor.slot->role == Role::optimizer && trainer_.updates_ == 0 && !trainer_.has_resumed_;
-    targets_.push_back({.from = from, .to = tensor.data, .dtype = type.dtype, .is_zero = is_zero});
+    for (const StateTensor::Piece& piece : tensor.pieces)
+      targets_.push_back(
+          {.from = from, .first = piece.first, .elements = piece.elements, .to = piece.data, .dtype = type.dtype, .is_zero = is_zero});
+    ++report_.read;
     taken_.insert(name);
     return true;
   }
@@ -194,13 +196,15 @@ class Resume {
       if (error.code() == Code::cancelled) trainer_.take_cancel();
       throw;
     }
-    for (const Trainer::StateTensor* average : own_averages_) {
+    for (const StateTensor* average : own_averages_) {
       const std::byte* weight = trainer_.executor().slot(average->slot->of).as<const std::byte>();
-      for (int64_t at = 0, bytes = average->slot->type.bytes(); at < bytes; at += kPiece) {
-        const int64_t count = std::min(kPiece, bytes - at);
-        context.backend().to_host(piece.data(), weight + at, count);
-        context.backend().to_device(average->data + at, piece.data(), count);
-      }
+      const int64_t width = bytes_of(average->type.dtype);
+      for (const StateTensor::Piece& part : average->pieces)
+        for (int64_t at = 0, bytes = part.elements * width; at < bytes; at += kPiece) {
+          const int64_t count = std::min(kPiece, bytes - at);
+          context.backend().to_host(piece.data(), weight + part.first * width + at, count);
+          context.backend().to_device(part.data + at, piece.data(), count);
+        }
     }
   }
 
@@ -223,7 +227,6 @@ class Resume {
       t.team_->rewind(state_.items);
       t.team_->forget_state();
     }
-    report_.read = std::ssize(targets_);
   }
 
   static constexpr int64_t kPiece = 32768;               // bytes of a copy at a time
@@ -233,12 +236,12 @@ class Resume {
   const CheckpointReader& reader_;
   const ReadOptions& options_;
   ResumeReport& report_;
-  std::vector<Trainer::StateTensor> tensors_;
+  std::vector<StateTensor> tensors_;
   TrainingState state_;
   std::map<std::string, std::string> theirs_;  // the checkpoint's name of each parameter that is loaded
   std::set<std::string> weights_, taken_;      // of the checkpoint's tensors
   std::vector<TensorTarget> targets_;
-  std::vector<const Trainer::StateTensor*> own_averages_;  // those that begin as a weight that stays
+  std::vector<const StateTensor*> own_averages_;  // those that begin as a weight that stays
   std::optional<LossScaler> scaler_;
   GradientNoise noise_;
 };

@@ -13,7 +13,7 @@
 namespace st {
 namespace {
 
-int64_t bytes_of(const TensorTarget& target) { return target.from->shape.elements() * st::bytes_of(target.dtype); }
+int64_t bytes_of(const TensorTarget& target) { return target.elements * st::bytes_of(target.dtype); }
 
 /// Part of a target, in bytes of it.
 struct Stretch {
@@ -81,9 +81,11 @@ class Load {
     // Whole blocks of a piece: a part of one is read and checked with all of it.
     for (size_t t = 0; t < targets.size(); ++t) {
       const int64_t width = st::bytes_of(targets[t].from->dtype), block = kChecksumBlock / width;
+      const int64_t first = targets[t].first, last = first + targets[t].elements;
       for (const TensorPiece& piece : targets[t].from->pieces)
-        for (int64_t begin = piece.begin; begin < piece.end; begin += block)
-          stretches_.push_back({t, begin, std::min(begin + block, piece.end)});
+        for (int64_t begin = piece.begin; begin < std::min(piece.end, last); begin += block)
+          if (const int64_t end = std::min({begin + block, piece.end, last}); end > first)
+            stretches_.push_back({t, std::max(begin, first), end});
     }
   }
 
@@ -107,7 +109,7 @@ class Load {
     const TensorTarget& target = targets_[part.target];
     const LogicalTensor& from = *target.from;
     const int64_t elements = part.end - part.begin, width = st::bytes_of(target.dtype);
-    std::byte* const place = target.to + part.begin * width;
+    std::byte* const place = target.to + (part.begin - target.first) * width;
     if (from.dtype == target.dtype && backend_.is_host_memory())
       return reader_.read(from, part.begin, part.end, {place, static_cast<size_t>(elements * width)});
     std::vector<std::byte> read(static_cast<size_t>(elements * st::bytes_of(from.dtype)));

@@ -12,9 +12,10 @@ namespace st {
 
 struct TensorTarget {
   const LogicalTensor* from = nullptr;
-  std::byte* to = nullptr;   // device memory of from's shape, row-major
-  DType dtype = DType::f32;  // there; where it is not the tensor's both are floating, and elements are converted
-  bool is_zero = false;      // all of it is zero now: nothing need be kept to undo the load
+  int64_t first = 0, elements = 0;  // which of its elements, row-major
+  std::byte* to = nullptr;          // device memory of so many
+  DType dtype = DType::f32;         // there; where it is not the tensor's both are floating, and elements are converted
+  bool is_zero = false;             // all of it is zero now: nothing need be kept to undo the load
 };
 
 /// Whoever reads them sees a mixture while it runs, so nobody may. After an error, also a cancel (may be null; the reader's counts too) or

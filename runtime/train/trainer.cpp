@@ -6,23 +6,30 @@
 #include <limits>
 #include <utility>
 
-#include "base/digest.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "train/input_fields.h"
 #include "train/product_tuner.h"
+#include "train/rank_agreement.h"
 #include "train/schedule_choice.h"
 
 namespace st {
 namespace {
 
-constexpr int64_t kDigestPiece = 32768;  // bytes of a digest at a time: what is large comes from the context's memory
+/// Those that share its cores with this one: what a transport calls a host names the process, too.
+int ranks_in_process(const Communicator& ranks) {
+  const auto host_of = [&](int rank) { return ranks.transport().host_of(rank); };
+  int count = 0;
+  for (int rank = 0; rank < ranks.size(); ++rank) count += host_of(rank) == host_of(ranks.rank()) ? 1 : 0;
+  return count;
+}
 
 }  // namespace
 
-Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<const Dataset> data, const PlanOptions& options)
+Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<const Dataset> data, const PlanOptions& options,
+                 Communicator* ranks)
     : model_(std::move(model)),
-      recipe_(std::move(recipe)),
+      recipe_(ranks == nullptr ? std::move(recipe) : on_ranks(std::move(recipe), ranks->size())),
       options_(options),
       cancelled_(&model_->context().cancels()),
       schedule_(schedule_choice(recipe_)),
@@ -38,32 +45,39 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
         " rows; give accumulate 2 or more, with a smaller batch");
   if (recipe_.gradient_noise_scale) require_one_rank("gradient_noise_scale");
   if (recipe_.find_nan) require_one_rank("find_nan");
+  require(recipe_.zero < 3, Code::unsupported, "recipe: zero 3 is not there yet; give 2");
+  require(ranks == nullptr || recipe_.zero == 0, Code::unsupported, "trainer: zero ", recipe_.zero,
+          " is not to be had in a communicator's ranks yet, of which each has all of the state; give zero 0, or ranks as threads");
   for (const std::string& note : recipe_.notes) context.options().log.info("recipe", note);
   if (data) check_input_fields(model_->program(), data->fields(), recipe_.batch);
   const int threads =
-      recipe_.threads > 0 ? static_cast<int>(recipe_.threads) : std::max(1, context.threads() / static_cast<int>(recipe_.ranks));
+      recipe_.threads > 0
+          ? static_cast<int>(recipe_.threads)
+          : std::max(1, context.threads() / (ranks != nullptr ? ranks_in_process(*ranks) : static_cast<int>(recipe_.ranks)));
   data_ = std::move(data);
   workers_ = context.make_workers(threads);
+  if (ranks != nullptr) options_.rank = ranks->rank();
   GemmContest contest{.tiles = recipe_.tune};
   if (recipe_.gemm_library == "auto") contest.libraries = context.gemm_libraries();
   if (contest.tiles || !contest.libraries.empty()) options_.tiles = measured_tiles(context, *workers_, contest);
   if (model_->program().loss_sum) {
     const auto is_cancelled = [this] { return cancelled_.is_set() && train_->is_computing(); };
     if (recipe_.ranks > 1)
-      team_ = std::make_unique<RankTeam>(RankTeam::Parts{*model_, recipe_, storage_, is_cancelled, data_, threads}, options_);
+      team_ = std::make_unique<RankTeam>(RankTeam::Parts{*model_, recipe_, storage_, is_cancelled, data_, threads, ranks}, options_);
     train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, options_, team_ ? &team_->own() : nullptr);
-    if (data_)
+    if (data_ && options_.rank < recipe_.step_micro_batches())
       feed_ = std::make_unique<Feed>(
           data_, static_cast<uint64_t>(recipe_.seed),
-          MicroBatches{.rows = recipe_.batch, .per_step = recipe_.step_micro_batches(), .ranks = recipe_.ranks, .rank = 0}, items_taken_,
-          context.memory());
+          MicroBatches{.rows = recipe_.batch, .per_step = recipe_.step_micro_batches(), .ranks = recipe_.ranks, .rank = options_.rank},
+          items_taken_, context.memory());
   } else {
     require_one_rank("a host's own loss");
     host_loss_[0] =
         std::make_unique<HostLoss>(HostLoss::Parts{*model_, recipe_, storage_, *workers_, cancelled_, nullptr}, false, options_);
   }
-  if (recipe_.ema_decay > 0) average_.emplace(*model_, executor());
+  if (recipe_.ema_decay > 0) average_.emplace(*model_, state_tensors());
   evaluator_ = std::make_unique<Evaluator>(*model_, storage_, *workers_, cancelled_, recipe_.batch, average_.has_value());
+  if (ranks != nullptr && team_) require_agreement(*ranks, run_facts(recipe_, training_state(), plan()));
 }
 
 Trainer::~Trainer() {
@@ -164,9 +178,18 @@ void Trainer::begin_call(const char* call) {
 }
 
 void Trainer::begin_step_on(std::span<const HostView> batch) {
+  if (team_ && !team_->is_of_threads()) return begin_step_on_own(batch);
   const int64_t rows = inputs_.rows_of(batch, rows_per_step());
   inputs_.check(batch, rows);
   begin_step(rows, false);
+}
+
+/// A rank that is to have no rows may be given any, or none.
+void Trainer::begin_step_on_own(std::span<const HostView> batch) {
+  const int64_t most = team_->own_rows();
+  const int64_t own = most == 0 ? 0 : inputs_.rows_of(batch, most, 0);
+  if (own > 0) inputs_.check(batch, own);
+  begin_step(team_->rows_of_all(own), false);
 }
 
 void Trainer::begin_step_on_data() {
@@ -175,10 +198,17 @@ void Trainer::begin_step_on_data() {
 }
 
 void Trainer::begin_step(int64_t rows, bool from_data) {
-  const double lr = learning_rate();
-  gradients_.executor = nullptr;
-  if (team_) team_->begin(lr, updates_ + 1, attempts_, rows, loss_scale());
-  train_->begin(lr, updates_ + 1, attempts_, rows, loss_scale());
+  check(rows > 0, "step: no rank was given a row");
+  double lr = 0;
+  try {
+    lr = learning_rate();
+    gradients_.executor = nullptr;
+    if (team_) team_->begin(lr, updates_ + 1, attempts_, rows, loss_scale());
+    train_->begin(lr, updates_ + 1, attempts_, rows, loss_scale());
+  } catch (...) {
+    if (team_) team_->leave(std::current_exception());
+    throw;
+  }
   open_ = OpenStep{.lr = lr, .rows = rows, .from_data = from_data};
 }
 
@@ -192,7 +222,7 @@ double Trainer::learning_rate() const {
 
 bool Trainer::go_on_with(std::span<const HostView> batch, double deadline) {
   const auto bind = [&](int64_t first_row, int64_t rows, Executor& executor) {
-    inputs_.bind(batch, first_row, rows, executor);
+    inputs_.bind(batch, team_ && !team_->is_of_threads() ? team_->own_row(first_row) : first_row, rows, executor);
     return true;
   };
   return go_on(deadline, batch, std::ref(bind));  // a reference: std::function would allocate for the captures
@@ -219,6 +249,8 @@ bool Trainer::go_on(double deadline, std::optional<std::span<const HostView>> ba
   const bool done = undoing_on_error([&] {
     if (!team_) return train_->go_on(deadline, bind);
     const auto own_part = [&] {
+      if (team_->compares_weights())
+        require_replicas(team_->own(), *train_, model_->context().backend(), attempts_, team_->is_of_threads() ? 0 : items_taken_);
       require(train_->go_on(Executor::kNoDeadline, bind), Code::rank_failed, "step: another rank has ended it");
     };
     try {
@@ -239,7 +271,7 @@ void Trainer::abandon() {
 
 void Trainer::undo() {
   if (open_ && open_->from_data) {  // to the first row of the step that did not happen
-    feed_->rewind(items_taken_);
+    if (feed_) feed_->rewind(items_taken_);
     if (team_) team_->rewind(items_taken_);
   }
   open_.reset();
@@ -256,6 +288,11 @@ StepReport Trainer::finish_step() {
   report.loss = last_loss_ = *slots.loss_sum / *slots.loss_count;
   if (!report.skipped) add_noise(done.rows);
   report.gradient_noise_scale = noise_.scale();
+  if (team_) {
+    const RankTeam::Times times = team_->times_of(done.seconds);
+    report.exchange_milliseconds = times.exchange * 1e3;
+    report.straggler = times.straggler;
+  }
   return report;
 }
 
@@ -372,26 +409,34 @@ void Trainer::gradient(std::string_view parameter, const HostView& to) const {
   const SlotId slot = model_->parameter_named(parameter);
   require(gradients_.executor != nullptr, Code::wrong_state,
           "gradient: there is none, since no step was done, or a later one was begun; do a step first, to its end");
-  const Executor& executor = *gradients_.executor;
-  const SlotId gradient = executor.plan().program.slot_named("gradient." + model_->slot(slot).name);
-  require(gradient >= 0, Code::not_found, "gradient: \"", parameter, "\" has none: it is not trainable, or the loss does not depend on it");
-  const Operand& from = executor.slot(gradient);
-  require(from.dtype == DType::f32, Code::unsupported, "gradient: that of \"", parameter, "\" is ", from.dtype, ", f32 is given out");
+  const std::vector<const Executor*> alone = {gradients_.executor};
+  const StateTensor from = gradient_of(gradients_.executor == &executor() ? executors() : alone, model_->slot(slot));
+  require(!from.pieces.empty(), Code::not_found, "gradient: \"", parameter,
+          "\" has none: it is not trainable, or the loss does not depend on it");
+  require(from.type.dtype == DType::f32, Code::unsupported, "gradient: that of \"", parameter, "\" is ", from.type.dtype,
+          ", f32 is given out");
   about_tensor(parameter, [&] {
     check(to.dtype == DType::f32, "gradient: gradients are f32, the view's dtype is ", to.dtype);
-    check(to.shape == from.shape, "gradient: \"", parameter, "\" has shape ", from.shape, ", the view's is ", to.shape);
+    check(to.shape == from.type.shape, "gradient: \"", parameter, "\" has shape ", from.type.shape, ", the view's is ", to.shape);
   });
   Context& context = model_->context();
   const auto copy_to = [&](void* room) {
-    context.backend().to_host(room, from.as<std::byte>(), to.bytes());
+    from.to_host(context.backend(), 0, {static_cast<std::byte*>(room), static_cast<size_t>(to.bytes())});
     // The update has added the uses of a tied weight to its first one.
-    for (float& g : std::span(static_cast<float*>(room), static_cast<size_t>(from.elements())))
+    for (float& g : std::span(static_cast<float*>(room), static_cast<size_t>(from.type.shape.elements())))
       g = static_cast<float>(static_cast<double>(g) / gradients_.unit);
   };
   if (to.is_plain()) return copy_to(to.data);
   const Memory values(to.bytes(), context.memory(), MemoryRole::other);
   copy_to(values.data());
   scatter(values.data(), to);
+}
+
+/// Of all ranks of this process, by rank.
+std::vector<const Executor*> Trainer::executors() const {
+  std::vector<const Executor*> all = {&executor()};
+  if (team_) team_->append_executors(all);
+  return all;
 }
 
 void Trainer::set(std::string_view key, std::string_view json) {
@@ -421,7 +466,7 @@ WeightAverage& Trainer::average_for(const char* call) {
 }
 
 Evaluation Trainer::evaluate_average(const std::shared_ptr<const Dataset>& data) {
-  const WeightAverage& average = average_for("evaluate_average");
+  WeightAverage& average = average_for("evaluate_average");
   cancelled_.begin();
   return evaluator_->run(data, average.places());
 }
@@ -431,22 +476,6 @@ void Trainer::average(std::string_view parameter, const HostView& to) { average_
 void Trainer::use_average() {
   require_whole_step("use_average");
   average_for("use_average").put_in_model();
-}
-
-std::string Trainer::state_digest() const {
-  Digest digest;
-  std::vector<std::byte> chunk;
-  for (const auto& [slot, device] : state_tensors()) {
-    digest.update_sized(slot->name);
-    digest.update_sized(name_of(slot->type.dtype));
-    digest.update_sized(text(slot->type.shape));
-    for (int64_t first = 0; first < slot->type.bytes(); first += kDigestPiece) {
-      chunk.resize(static_cast<size_t>(std::min(kDigestPiece, slot->type.bytes() - first)));
-      model_->context().backend().to_host(chunk.data(), device + first, std::ssize(chunk));
-      digest.update(chunk);
-    }
-  }
-  return digest.hex();
 }
 
 int64_t Trainer::memory_bytes() const {
@@ -459,6 +488,7 @@ int64_t Trainer::memory_bytes() const {
 
 void Trainer::trim() {
   evaluator_->trim();
+  if (average_) average_->trim();
   if (train_ && !open_) train_->trim();
   if (team_ && !open_) team_->trim();
 }

@@ -22,6 +22,7 @@
 #include "train/planned_step.h"
 #include "train/rank_team.h"
 #include "train/recipe.h"
+#include "train/state_tensor.h"
 #include "train/step_slots.h"
 #include "train/training_state.h"
 #include "train/weight_average.h"
@@ -33,7 +34,12 @@ class Trainer {
   /// Plans the step and allocates all of it: a step allocates nothing. Throws invalid_argument (recipe and model do not fit), out_of_memory
   /// with need and supply before anything is touched.
   /// data null: each step is given its batch. A model without a loss is trained by forward, backward and apply alone.
-  Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<const Dataset> data, const PlanOptions& options = {});
+  /// ranks: of whom this trainer is one, each with a trainer of the same recipe, model and data; it outlives the trainer. All make the same
+  /// calls of step() and advance(), on the data, which each sees whole, or on a batch of its own rows: of its micro-batches k = g * size +
+  /// rank, in order. The recipe's ranks are their number, or 1 for that. Throws rank_mismatch, on all ranks the same, where they are not of
+  /// one run. After other errors of it the others wait: end their group. A step that fails on one rank ends it by itself.
+  Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<const Dataset> data, const PlanOptions& options = {},
+          Communicator* ranks = nullptr);
   /// Ends an update that advance() left half done: the model's weights are those of a whole step.
   ~Trainer();
 
@@ -86,12 +92,7 @@ class Trainer {
   /// Makes the averages the model's weights, from which training goes on; the averages stay. Throws busy as Model::set.
   void use_average();
 
-  /// A value that a checkpoint keeps, in device memory, row-major.
-  struct StateTensor {
-    const Slot* slot;  // of role parameter or optimizer
-    std::byte* data;
-  };
-  /// Every parameter and optimizer value, by name; of what is tied there is one. trainer_state.h makes a checkpoint's content of them.
+  /// What a checkpoint keeps: every parameter and optimizer value, of all ranks. trainer_state.h makes a checkpoint's content of them.
   std::vector<StateTensor> state_tensors() const;
   /// Beside them, all that the next step depends on, but for a host's own schedule.
   TrainingState training_state() const;
@@ -138,6 +139,7 @@ class Trainer {
   void require_no_open_step(const char* call);
   double learning_rate() const;
   void begin_step_on(std::span<const HostView> batch);
+  void begin_step_on_own(std::span<const HostView> batch);
   void begin_step_on_data();
   void begin_step(int64_t rows, bool from_data);
   bool go_on(double deadline, std::optional<std::span<const HostView>> batch, const PlannedStep::Bind& bind);
@@ -151,6 +153,7 @@ class Trainer {
   template <class Call>
   auto undoing_on_error(const Call& call);
   WeightAverage& average_for(const char* call);
+  std::vector<const Executor*> executors() const;
   StepReport report_of(const StepSlots& slots, double lr, double seconds, int64_t tokens);
 
   std::shared_ptr<Model> model_;

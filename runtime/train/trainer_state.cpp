@@ -4,18 +4,33 @@
 #include <memory>
 #include <utility>
 
+#include "base/digest.h"
 #include "train/run_digests.h"
+#include "train/state_tensor.h"
 
 namespace st {
+namespace {
 
-std::vector<Trainer::StateTensor> Trainer::state_tensors() const {
-  const std::vector<Slot>& slots = plan().program.slots;
-  std::vector<StateTensor> all;
-  for (size_t s = 0; s < slots.size(); ++s)
-    if (slots[s].role == Role::parameter || slots[s].role == Role::optimizer)
-      all.push_back({&slots[s], executor().slot(static_cast<SlotId>(s)).as<std::byte>()});
-  std::ranges::sort(all, {}, [](const StateTensor& tensor) -> const std::string& { return tensor.slot->name; });
-  return all;
+constexpr int64_t kDigestPiece = 32768;  // bytes of a digest at a time: what is large comes from the context's memory
+
+}  // namespace
+
+std::vector<StateTensor> Trainer::state_tensors() const { return state_tensors_of(executors()); }
+
+std::string Trainer::state_digest() const {
+  Digest digest;
+  std::vector<std::byte> chunk;
+  for (const StateTensor& tensor : state_tensors()) {
+    digest.update_sized(tensor.slot->name);
+    digest.update_sized(name_of(tensor.type.dtype));
+    digest.update_sized(text(tensor.type.shape));
+    for (int64_t first = 0, bytes = tensor.type.bytes(); first < bytes; first += kDigestPiece) {
+      chunk.resize(static_cast<size_t>(std::min(kDigestPiece, bytes - first)));
+      tensor.to_host(model_->context().backend(), first, chunk);
+      digest.update(chunk);
+    }
+  }
+  return digest.hex();
 }
 
 TrainingState Trainer::training_state() const {
@@ -54,17 +69,14 @@ CheckpointContent content_of(const Trainer& trainer, Metadata metadata) {
   // One for all: each of them keeps it.
   const auto unchanged = std::make_shared<WeightsGate::Reader>(trainer.model().gate());
   Backend& backend = trainer.model().context().backend();
-  for (const auto& [slot, data] : trainer.state_tensors()) {
-    const auto copy = [unchanged, &backend, from = data](int64_t first, std::span<std::byte> out) {
-      backend.to_host(out.data(), from + first, std::ssize(out));
-    };
+  for (const StateTensor& from : trainer.state_tensors()) {
     SnapshotTensor tensor;
-    tensor.name = slot->name;
-    tensor.kind = slot->role == Role::parameter ? TensorKind::parameter : TensorKind::optimizer;
-    tensor.dtype = slot->type.dtype;
-    tensor.shape = slot->type.shape;
-    if (backend.is_host_memory()) tensor.bytes = {data, static_cast<size_t>(slot->type.bytes())};
-    tensor.copy = copy;
+    tensor.name = from.slot->name;
+    tensor.kind = from.slot->role == Role::parameter ? TensorKind::parameter : TensorKind::optimizer;
+    tensor.dtype = from.type.dtype;
+    tensor.shape = from.type.shape;
+    if (backend.is_host_memory() && from.pieces.size() == 1) tensor.bytes = {from.pieces[0].data, static_cast<size_t>(from.type.bytes())};
+    tensor.copy = [unchanged, &backend, from](int64_t first, std::span<std::byte> out) { from.to_host(backend, first, out); };
     content.tensors.push_back(std::move(tensor));
   }
   return content;

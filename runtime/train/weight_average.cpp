@@ -1,26 +1,56 @@
 #include "train/weight_average.h"
 
 #include <algorithm>
-
-#include "passes/average.h"
+#include <array>
+#include <utility>
 
 namespace st {
 
-WeightAverage::WeightAverage(Model& model, const Executor& executor) : model_(model) {
-  for (const SlotId parameter : model.parameters()) {  // a plan's first slots are the model's
-    const SlotId average = average_of(executor.plan().program, parameter);
-    places_.push_back(average < 0 ? model.data(parameter) : executor.slot(average).as<const std::byte>());
+WeightAverage::WeightAverage(Model& model, std::vector<StateTensor> state) : model_(model) {
+  for (const SlotId parameter : model.parameters()) {
+    const auto found = std::ranges::find(state, "average." + model.slot(parameter).name, [](const StateTensor& t) { return t.slot->name; });
+    const bool is_kept = found != state.end() && found->slot->role == Role::optimizer;
+    averages_.push_back(is_kept ? std::optional(std::move(*found)) : std::nullopt);
   }
 }
 
-void WeightAverage::get(std::string_view parameter, const HostView& to) const {
+const std::byte* WeightAverage::place_of(size_t index) {
+  const std::optional<StateTensor>& average = averages_[index];
+  if (!average) return model_.data(model_.parameters()[index]);
+  if (average->pieces.size() == 1) return average->pieces[0].data;
+  Backend& backend = model_.context().backend();
+  const int64_t width = bytes_of(average->type.dtype);
+  joined_.resize(averages_.size());
+  if (!joined_[index]) {
+    model_.context().require_memory("average: a weight's, in one piece", average->type.bytes());
+    joined_[index] = backend.allocate(average->type.bytes(), MemoryRole::other);
+  }
+  std::array<std::byte, 1 << 14> room;
+  for (const StateTensor::Piece& piece : average->pieces)
+    for (int64_t at = piece.first * width, end = at + piece.elements * width; at < end;) {
+      const std::span<std::byte> now = std::span(room).first(static_cast<size_t>(std::min<int64_t>(std::ssize(room), end - at)));
+      average->to_host(backend, at, now);
+      backend.to_device(joined_[index]->data() + at, now.data(), std::ssize(now));
+      at += std::ssize(now);
+    }
+  return joined_[index]->data();
+}
+
+std::span<const std::byte* const> WeightAverage::places() {
+  if (!follows_) return {};
+  places_.clear();
+  for (size_t i = 0; i < averages_.size(); ++i) places_.push_back(place_of(i));
+  return places_;
+}
+
+void WeightAverage::get(std::string_view parameter, const HostView& to) {
   const SlotId slot = model_.parameter_named(parameter);
   const auto index = static_cast<size_t>(std::ranges::find(model_.parameters(), slot) - model_.parameters().begin());
-  model_.get(slot, to, follows_ ? places_[index] : model_.data(slot));
+  model_.get(slot, to, follows_ ? place_of(index) : model_.data(slot));
 }
 
 void WeightAverage::put_in_model() {
-  if (follows_) model_.copy(places_);
+  if (follows_) model_.copy(places());
 }
 
 }  // namespace st

@@ -1,33 +1,41 @@
 // The exponential moving average of a model's weights that a training plan keeps (the recipe's ema_decay): where it lies, and its ways out.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "exec/executor.h"
 #include "train/model.h"
+#include "train/state_tensor.h"
 
 namespace st {
 
 class WeightAverage {
  public:
-  /// Of the slots "average.<parameter>" of the executor's plan; a parameter that has none, since it is not trained, is its own average.
-  /// Borrows both. Until follow() the weights themselves are their average.
-  WeightAverage(Model& model, const Executor& executor);
+  /// Of the tensors "average.<parameter>" of a trainer's state; a parameter that has none, since it is not trained, is its own average.
+  /// Borrows the model and what the tensors borrow. Until follow() the weights themselves are their average.
+  WeightAverage(Model& model, std::vector<StateTensor> state);
 
   /// An update has made the average; or, of a trainer that is put back to where it began, none has.
   void follow(bool follows = true) { follows_ = follows; }
 
-  /// Device memory of each of the model's parameters(), in their order; empty: the model's own.
-  std::span<const std::byte* const> places() const { return follows_ ? places_ : std::span<const std::byte* const>(); }
+  /// Device memory of each of the model's parameters(), in their order, as they are now; empty: the model's own. What ranks have in pieces
+  /// is put together here, in memory that stays until trim().
+  std::span<const std::byte* const> places();
+  void trim() { joined_.clear(); }
   /// Copies one out, as Model::get. Throws not_found.
-  void get(std::string_view parameter, const HostView& to) const;
+  void get(std::string_view parameter, const HostView& to);
   /// Makes the averages the model's weights. Throws busy as Model::set.
   void put_in_model();
 
  private:
+  const std::byte* place_of(size_t index);
+
   Model& model_;
+  std::vector<std::optional<StateTensor>> averages_;  // by the model's parameters()
+  std::vector<std::unique_ptr<Buffer>> joined_;       // likewise
   std::vector<const std::byte*> places_;
   bool follows_ = false;
 };

@@ -3,83 +3,48 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <bit>
 #include <chrono>
 #include <thread>
 
-#include "training.h"
+#include "rank_training.h"
 
 namespace st {
 namespace {
-
-constexpr int kSteps = 4;
-
-struct Outcome {
-  std::vector<uint64_t> told;  // losses and norms, as bits
-  std::string state;
-  bool operator==(const Outcome&) const = default;
-};
-
-void PrintTo(const Outcome& outcome, std::ostream* out) {
-  *out << outcome.state;
-  for (const uint64_t bits : outcome.told) *out << " " << std::bit_cast<double>(bits);
-}
-
-void add(Outcome& outcome, const StepReport& report) {
-  for (const double value : {report.loss, report.grad_norm, report.loss_scale}) outcome.told.push_back(std::bit_cast<uint64_t>(value));
-  outcome.told.push_back(static_cast<uint64_t>(report.tokens));
-}
-
-Outcome outcome_of(Trainer& trainer, int steps = kSteps) {
-  Outcome outcome;
-  for (int i = 0; i < steps; ++i) add(outcome, trainer.step());
-  outcome.state = trainer.state_digest();
-  return outcome;
-}
-
-struct Case {
-  std::string name;
-  std::vector<std::pair<std::string, std::string>> keys;
-  int64_t micro_batches = 8;
-  bool ignored = false;
-};
-
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
-
-Training training_of(const Case& c, int64_t ranks, int threads = 1) {
-  Training made{.device = "cpu", .threads = threads, .recipe = {.batch = 2}, .ignored = c.ignored};
-  made.options = {
-      .layers = 2, .width = 66, .heads = 3, .context = 7, .vocabulary = 70};  // parameters of several blocks, and of less than one
-  made.recipe.ranks = ranks;
-  made.recipe.threads = threads;
-  made.recipe.micro_batches = c.micro_batches;
-  made.recipe.set("warmup", "3");
-  for (const auto& [key, value] : c.keys) made.recipe.set(key, value);
-  return made;
-}
 
 class DataParallel : public testing::TestWithParam<Case> {};
 
 TEST_P(DataParallel, LeavesTheBitsOfOneRank) {
   const Outcome alone = outcome_of(*training_of(GetParam(), 1).trainer());
-  for (const int64_t ranks : {2, 3, 4, 5, 8}) EXPECT_EQ(outcome_of(*training_of(GetParam(), ranks).trainer()), alone) << ranks << " ranks";
+  const auto expect_the_same = [&](int64_t zero, std::initializer_list<int64_t> all) {
+    for (const int64_t ranks : all) {
+      Training training = training_of(GetParam(), ranks);
+      training.recipe.zero = zero;
+      EXPECT_EQ(outcome_of(*training.trainer()), alone) << ranks << " ranks, zero " << zero;
+    }
+  };
+  expect_the_same(0, {2, 3, 4, 5, 8});
+  expect_the_same(1, {3, 8});
+  expect_the_same(2, {2, 5});
 }
 
-INSTANTIATE_TEST_SUITE_P(Recipes, DataParallel,
-                         testing::Values(Case{.name = "fp32", .keys = {}}, Case{.name = "one_round", .keys = {}, .micro_batches = 3},
-                                         Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}}},
-                                         Case{.name = "fp16", .keys = {{"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}}},
-                                         Case{.name = "dropout", .keys = {{"dropout", "0.2"}}},
-                                         Case{.name = "small_buckets", .keys = {{"bucket", "4096"}}},
-                                         Case{.name = "one_bucket", .keys = {{"bucket", "268435456"}}},
-                                         Case{.name = "ragged", .keys = {}, .ignored = true},
-                                         Case{.name = "recompute", .keys = {{"recompute", "\"blocks\""}}},
-                                         Case{.name = "muon", .keys = {{"optimizer", "\"muon\""}}},
-                                         Case{.name = "eight_bits", .keys = {{"optimizer", "\"adamw-8bit\""}}},
-                                         Case{.name = "average", .keys = {{"ema_decay", "0.9"}}},
-                                         Case{.name = "seven_micro_batches", .keys = {}, .micro_batches = 7},
-                                         Case{.name = "frozen", .keys = {{"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}}),
-                         [](const testing::TestParamInfo<Case>& its) { return its.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Recipes, DataParallel,
+    testing::Values(Case{.name = "fp32", .keys = {}}, Case{.name = "one_round", .keys = {}, .micro_batches = 3},
+                    Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}}},
+                    Case{.name = "fp16", .keys = {{"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}}},
+                    Case{.name = "dropout", .keys = {{"dropout", "0.2"}}}, Case{.name = "small_buckets", .keys = {{"bucket", "4096"}}},
+                    Case{.name = "one_bucket", .keys = {{"bucket", "268435456"}}}, Case{.name = "ragged", .keys = {}, .ignored = true},
+                    Case{.name = "recompute", .keys = {{"recompute", "\"blocks\""}}},
+                    Case{.name = "muon", .keys = {{"optimizer", "\"muon\""}}},
+                    Case{.name = "eight_bits", .keys = {{"optimizer", "\"adamw-8bit\""}}},
+                    Case{.name = "average", .keys = {{"ema_decay", "0.9"}}},
+                    Case{.name = "adafactor", .keys = {{"optimizer", "\"adafactor\""}}},
+                    Case{.name = "average_of_bf16", .keys = {{"precision", "\"bf16\""}, {"ema_decay", "0.9"}}},
+                    Case{.name = "groups", .keys = {{"groups", R"([{"pattern": "*.bias", "weight_decay_scale": 0, "clip": 0.1},
+                                           {"pattern": "block.1.*", "lr_scale": 0.5, "clip": 0.3, "optimizer": "sgd"}])"}}},
+                    Case{.name = "seven_micro_batches", .keys = {}, .micro_batches = 7},
+                    Case{.name = "frozen", .keys = {{"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}}),
+    [](const testing::TestParamInfo<Case>& its) { return its.param.name; });
 
 TEST(DataParallelStep, DependsOnTheNumberOfRanksAlone) {
   for (const int64_t ranks : {2, 3, 5}) {

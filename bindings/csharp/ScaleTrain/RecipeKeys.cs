@@ -121,11 +121,25 @@ public sealed partial class Recipe {
     set { Set("reduce", value); }
   }
 
+  /// <summary>ZeRO (Rajbhandari et al. 2020), what ranks have only pieces of, the same bits: 0 nothing, 1 the optimizer's state, 2 gradients too; 3, parameters too, is not there yet. With one rank it is nothing</summary>
+  /// <remarks>Usually 0. Allowed: [0,3].</remarks>
+  public long Zero {
+    get { return Integer("zero"); }
+    set { Set("zero", value); }
+  }
+
   /// <summary>bytes of gradients that ranks exchange together; changes speed, no bit</summary>
   /// <remarks>Usually 26214400. Allowed: [1,inf).</remarks>
   public long Bucket {
     get { return Integer("bucket"); }
     set { Set("bucket", value); }
+  }
+
+  /// <summary>compare the weights of all ranks before each so many steps, and end with the rank and the tensor that differ; 0 is off, and ranks that are processes do it before their first step alone</summary>
+  /// <remarks>Usually 0. Allowed: [0,inf).</remarks>
+  public long ReplicaCheck {
+    get { return Integer("replica_check"); }
+    set { Set("replica_check", value); }
   }
 
   /// <summary>per rank; 0: this process's cores / ranks</summary>

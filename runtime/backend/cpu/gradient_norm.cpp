@@ -145,8 +145,29 @@ int64_t workspace_of_gradient_norm(std::span<const Type> in, std::span<const Typ
   return capacity * static_cast<int64_t>(sizeof(double) + 1);
 }
 
+void run_gradient_squares(const Call& call) {
+  double* sums = call.out[0].as<double>();
+  for (const Operand& gradient : call.in) {
+    const float* const x = gradient.as<const float>();
+    const int64_t n = gradient.elements(), blocks = order::blocks_of(n);
+    call.workers->run_range(blocks, kRun, [=](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block)
+        sums[block] = sum_of_block(x + block * order::kBlock, std::min(order::kBlock, n - block * order::kBlock));
+    });
+    sums += blocks;
+  }
+}
+
+void run_norm_of_squares(const Call& call) {
+  const order::Norm norm = order::norm_of_squares(call.in[0].as<const double>(), call.attrs->ints("tensors"));
+  *call.out[0].as<double>() = norm.value;
+  *call.out[1].as<uint8_t>() = norm.finite ? 1 : 0;
+}
+
 }  // namespace
 
+const Kernel kernel_gradient_squares = {run_gradient_squares, nullptr};
+const Kernel kernel_norm_of_squares = {run_norm_of_squares, nullptr};
 const Kernel kernel_gradient_norm = {run_gradient_norm, workspace_of_gradient_norm};
 
 }  // namespace st::cpu::ST_ISA

@@ -18,6 +18,7 @@ const Kernel kernel_reshape;
 const Kernel kernel_reduce_scatter;
 const Kernel kernel_all_gather;
 const Kernel kernel_rank_sums;
+const Kernel kernel_gather_squares;
 
 namespace {
 

@@ -1,4 +1,5 @@
 // gradient_norm: L2 norm of all gradients together, in the order of backend/gradient_norm_order.h, and whether every element is finite.
+// gradient_squares, norm_of_squares: the same in two halves, for ranks that each have some of the blocks.
 // The finite check looks at the elements, not at the sum of squares: that may overflow without any of them being infinite.
 #include <algorithm>
 
@@ -25,6 +26,21 @@ constinit const Kernel kernel_gradient_norm{[](const Call& call) {
   }
   set(call.out[0], 0, std::sqrt(squares));
   set_integer(call.out[1], 0, finite ? 1 : 0);
+}};
+
+constinit const Kernel kernel_gradient_squares{[](const Call& call) {
+  using namespace gradient_norm_order;
+  int64_t block = 0;
+  for (const Operand& gradient : call.in)
+    for (int64_t from = 0; from < gradient.elements(); from += kBlock)
+      set(call.out[0], block++,
+          sum_of_block(std::min(kBlock, gradient.elements() - from), [&](int64_t i) { return get(gradient, from + i); }));
+}};
+
+constinit const Kernel kernel_norm_of_squares{[](const Call& call) {
+  const gradient_norm_order::Norm norm = gradient_norm_order::norm_of_squares(call.in[0].as<const double>(), call.attrs->ints("tensors"));
+  set(call.out[0], 0, norm.value);
+  set_integer(call.out[1], 0, norm.finite ? 1 : 0);
 }};
 
 }  // namespace st::reference

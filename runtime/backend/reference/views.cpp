@@ -8,5 +8,6 @@ constinit const Kernel kernel_reshape{};
 constinit const Kernel kernel_reduce_scatter{};
 constinit const Kernel kernel_all_gather{};
 constinit const Kernel kernel_rank_sums{};
+constinit const Kernel kernel_gather_squares{};
 
 }  // namespace st::reference

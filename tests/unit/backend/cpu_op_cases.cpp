@@ -173,6 +173,9 @@ void add_updates(std::vector<CpuOpCase>& cases) {
                    {{"decay", 0.9}},
                    {floats(kFlat, 2)}});
   cases.push_back({"gradient_norm", Op::gradient_norm, {floats(kFlat, 1), floats({7}, 2), floats({1024}, 3), floats(kWide, 4)}});
+  cases.push_back({"gradient_squares", Op::gradient_squares, {floats(kFlat, 1), floats({7}, 2), floats({1024}, 3), floats(kWide, 4)}});
+  cases.push_back(
+      {"norm_of_squares", Op::norm_of_squares, {Array::of<double>({5}, {1, 0.1, 3, 0.7, 1e-9})}, {{"tensors", Ints{0, 3, 3, 2}}}});
   Array finite(DType::boolean, {});
   *finite.as<uint8_t>() = 1;
   cases.push_back({"step_factor", Op::step_factor, {scalar(3), finite, scalar(128)}, {{"seed", 0.5}, {"max_norm", 0.01}}});

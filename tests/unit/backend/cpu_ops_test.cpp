@@ -155,7 +155,8 @@ TEST(CpuOps, ElementwiseBitsDoNotDependOnPlaceOrLength) {
 
 TEST(CpuOps, GradientNormHasTheReferencesBits) {
   for (const CpuOpCase& c : cpu_op_cases()) {
-    if (c.op != Op::gradient_norm && c.op != Op::dropout && c.op != Op::step_factor) continue;
+    const bool is_norm = c.op == Op::gradient_norm || c.op == Op::gradient_squares || c.op == Op::norm_of_squares;
+    if (!is_norm && c.op != Op::dropout && c.op != Op::step_factor) continue;
     const std::vector<Array> want = run(c.op, c.in, c.attrs);
     for (const CpuSet& set : cpu_sets()) {
       const OpResult got = run_on(set, c, 3);

@@ -3,14 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "ir/cuts.h"
 #include "ir/verify.h"
 #include "models/gpt.h"
 #include "passes/accumulate.h"
 #include "passes/autodiff.h"
+#include "passes/average.h"
 #include "passes/clip.h"
 #include "passes/scale_loss.h"
+#include "passes/zero_shard.h"
 
 namespace st {
 namespace {
@@ -91,6 +94,74 @@ TEST(DataParallel, OnceAStepOnlyTheLastMicroBatchExchanges) {
   verify(program, "data_parallel");
   EXPECT_FALSE(nodes_of(program, Phase::backward, Op::accumulate).empty());
   for (const Node* node : nodes_of(program, Phase::backward, Op::reduce_scatter)) EXPECT_EQ(node->when, When::last);
+}
+
+/// Muon for weights of products, AdamW for the rest.
+OptimizerChoice muon_or_adamw(const Slot& parameter, bool is_weight) {
+  const Op op = is_weight && parameter.type.shape.rank() == 2 ? Op::muon : Op::adamw;
+  return {.op = op, .attrs = make_attrs(op, {})};
+}
+
+Program sharded(int32_t rank, int64_t rounds, int64_t stage, Reduce reduce) {
+  Program program = differentiated(3, rank, rounds);
+  zero_shard(program, stage, reduce, 40000, muon_or_adamw);
+  verify(program, "zero_shard");
+  clip(program, 1);
+  verify(program, "clip");
+  update(program, muon_or_adamw);
+  verify(program, "update");
+  average(program, 0.5);
+  verify(program, "average");
+  return program;
+}
+
+TEST(ZeroShard, LeavesAMatrixThatIsUpdatedAsAWholeToOneRank) {
+  int64_t whole = 0;
+  for (int32_t rank = 0; rank < 3; ++rank) {
+    const Program program = sharded(rank, 1, 1, Reduce::micro);
+    for (const Node* node : nodes_of(program, Phase::update, Op::muon)) {
+      const Slot& part = program.slots[static_cast<size_t>(node->writes[0])];
+      EXPECT_EQ(part.role, Role::part);
+      EXPECT_EQ(part.type.shape, program.slots[static_cast<size_t>(part.part_of)].type.shape) << part.name;
+      ++whole;
+    }
+  }
+  EXPECT_EQ(whole, 2 * 4);  // each of the blocks' products once
+}
+
+TEST(ZeroShard, StateIsOfPiecesThatAreAllOfIt) {
+  std::map<std::string, int64_t> elements, all;
+  for (int32_t rank = 0; rank < 3; ++rank)
+    for (const Slot& slot : sharded(rank, 2, 2, Reduce::micro).slots) {
+      if (slot.role != Role::optimizer && slot.role != Role::gradient) continue;
+      ASSERT_TRUE(slot.whole) << slot.name;
+      EXPECT_TRUE(slot.type.shape.elements() == 0 || slot.first == elements[slot.name]) << slot.name;
+      elements[slot.name] += slot.type.shape.elements();
+      all[slot.name] = slot.whole->elements();
+    }
+  EXPECT_EQ(elements, all);
+}
+
+TEST(ZeroShard, KeepsGradientsWholeOnlyWhereTheyAreMadeOrAddedUp) {
+  const auto is_whole = [](int64_t rounds, int64_t stage, Reduce reduce) {
+    const Program program = sharded(1, rounds, stage, reduce);
+    return !program.slots[static_cast<size_t>(program.slot_named("gradient.final_norm.beta"))].whole;
+  };
+  EXPECT_TRUE(is_whole(1, 1, Reduce::micro));
+  EXPECT_FALSE(is_whole(1, 2, Reduce::micro));
+  EXPECT_FALSE(is_whole(2, 1, Reduce::micro));
+  EXPECT_FALSE(is_whole(2, 2, Reduce::micro));
+  EXPECT_TRUE(is_whole(2, 1, Reduce::step));
+  EXPECT_TRUE(is_whole(2, 2, Reduce::step));
+}
+
+TEST(ZeroShard, GathersSquaresOnceAndParametersAtTheEnd) {
+  const Program program = sharded(2, 2, 2, Reduce::micro);
+  EXPECT_EQ(nodes_of(program, Phase::update, Op::gather_squares).size(), 1U);
+  EXPECT_TRUE(nodes_of(program, Phase::update, Op::gradient_norm).empty());
+  const auto gathers = nodes_of(program, Phase::update, Op::all_gather);
+  ASSERT_EQ(gathers.size(), 1U);
+  EXPECT_EQ(std::ssize(gathers[0]->writes), std::ranges::count(program.slots, Role::parameter, &Slot::role));
 }
 
 }  // namespace

@@ -225,6 +225,19 @@ public abstract class RecipeKeys extends Handle {
     return text("reduce");
   }
 
+  /**
+   * ZeRO (Rajbhandari et al. 2020), what ranks have only pieces of, the same bits: 0 nothing, 1 the optimizer's state, 2 gradients
+   * too; 3, parameters too, is not there yet. With one rank it is nothing. Allowed: [0,3]. Default: 0.
+   */
+  public Recipe zero(long value) {
+    return set("zero", value);
+  }
+
+  /** Of {@link #zero(long)}. */
+  public long zero() {
+    return number("zero").longValue();
+  }
+
   /** Bytes of gradients that ranks exchange together; changes speed, no bit. Allowed: [1,inf). Default: 26214400. */
   public Recipe bucket(long value) {
     return set("bucket", value);
@@ -233,6 +246,19 @@ public abstract class RecipeKeys extends Handle {
   /** Of {@link #bucket(long)}. */
   public long bucket() {
     return number("bucket").longValue();
+  }
+
+  /**
+   * Compare the weights of all ranks before each so many steps, and end with the rank and the tensor that differ; 0 is off, and ranks
+   * that are processes do it before their first step alone. Allowed: [0,inf). Default: 0.
+   */
+  public Recipe replicaCheck(long value) {
+    return set("replica_check", value);
+  }
+
+  /** Of {@link #replicaCheck(long)}. */
+  public long replicaCheck() {
+    return number("replica_check").longValue();
   }
 
   /** Per rank; 0: this process's cores / ranks. Allowed: [0,4096]. Default: 0. */

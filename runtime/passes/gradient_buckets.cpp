@@ -1,0 +1,153 @@
+#include "passes/gradient_buckets.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ir/build.h"
+#include "ir/cuts.h"
+#include "passes/gradient_slots.h"
+#include "passes/rewrite.h"
+
+namespace st {
+namespace {
+
+/// The gradients of the backward section, exchanged in the order in which it makes them.
+class Buckets {
+ public:
+  Buckets(Program& program, Section& section, Reduce reduce, int64_t bucket_bytes, Keep keep)
+      : program_(program), rewrite_(program, section), bucket_bytes_(bucket_bytes) {
+    const bool adds_up = std::ranges::any_of(section.graph.nodes, [&](const Node& node) { return is_gradient(node, Op::accumulate); });
+    const bool by_micro_batch = adds_up && reduce == Reduce::micro;
+    at_once_ = by_micro_batch || (!adds_up && keep == Keep::adding);
+    shrinks_ = at_once_ && keep != Keep::whole;
+    last_write_ = adds_up ? Op::accumulate : Op::store;
+    first_ = by_micro_batch ? When::first : adds_up ? When::last : When::every;
+    rest_ = by_micro_batch;
+  }
+
+  void run() {
+    for (int32_t n = 0; n < rewrite_.old().size(); ++n) {
+      const Node& node = rewrite_.old()[n];
+      const bool is_write = is_gradient(node, Op::store) || is_gradient(node, Op::accumulate);
+      if (!is_write || !at_once_) rewrite_.keep(n);
+      if (is_write && node.op == last_write_) add(node);
+    }
+    exchange();
+    rewrite_.finish();
+  }
+
+ private:
+  bool is_gradient(const Node& node, Op op) const {
+    return node.op == op && program_.slots[static_cast<size_t>(node.writes[0])].role == Role::gradient;
+  }
+
+  void add(const Node& write) {
+    const SlotId gradient = write.writes[0];
+    gradients_.push_back(gradient);
+    values_.push_back(at_once_ ? rewrite_.at(write.in[0]) : load(gradient));
+    bytes_ += program_.slots[static_cast<size_t>(gradient)].type.bytes();
+    if (bytes_ >= bucket_bytes_) exchange();
+  }
+
+  Value load(SlotId slot) {
+    return {rewrite_.append({.op = Op::load,
+                             .in = {},
+                             .out = {program_.slots[static_cast<size_t>(slot)].type},
+                             .reads = {slot},
+                             .writes = {},
+                             .attrs = {},
+                             .when = first_}),
+            0};
+  }
+
+  void exchange() {
+    if (gradients_.empty()) return;
+    Ints parameters;
+    std::vector<SlotId> parts;
+    for (const SlotId gradient : gradients_) {
+      const SlotId parameter = program_.slots[static_cast<size_t>(gradient)].of;
+      parameters.push_back(parameter);
+      if (shrinks_) shrink_to_piece(program_, gradient, parameter);
+      if (const SlotId part = part_of(program_, gradient, parameter); part >= 0) parts.push_back(part);
+    }
+    const auto reduce_scatter = [&](When when, bool adds) {
+      rewrite_.append({.op = Op::reduce_scatter,
+                       .in = values_,
+                       .out = {},
+                       .reads = {},
+                       .writes = parts,
+                       .attrs = make_attrs(Op::reduce_scatter, {{"parameters", parameters}, {"adds", adds}}),
+                       .when = when});
+    };
+    reduce_scatter(first_, false);
+    if (rest_) reduce_scatter(When::rest, true);
+    gradients_.clear();
+    values_.clear();
+    bytes_ = 0;
+  }
+
+  Program& program_;
+  Rewrite rewrite_;
+  int64_t bucket_bytes_;
+  bool at_once_ = false;       // as they are made; else what lies in the gradients' slots is exchanged, when it is complete
+  bool shrinks_ = false;       // the gradients' slots, to pieces
+  Op last_write_ = Op::store;  // of a gradient
+  When first_ = When::every;   // when the sums are written,
+  bool rest_ = false;          // and whether later micro-batches add to them
+
+  std::vector<SlotId> gradients_;  // the bucket that is open
+  std::vector<Value> values_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace
+
+void exchange_gradients(Program& program, Reduce reduce, int64_t bucket_bytes, Keep keep) {
+  Buckets(program, *program.find(Phase::backward), reduce, bucket_bytes, keep).run();
+}
+
+void exchange_loss(Program& program) {
+  Rewrite rewrite(program, *program.find(Phase::forward));
+  std::vector<Value> terms;
+  std::vector<SlotId> slots;
+  bool adds_up = false;
+  const auto is_report = [&](const Node& node) {
+    return (node.op == Op::store || node.op == Op::accumulate) && program.slots[static_cast<size_t>(node.writes[0])].role == Role::report;
+  };
+  for (int32_t n = 0; n < rewrite.old().size(); ++n) {
+    const Node& node = rewrite.old()[n];
+    if (!is_report(node)) {
+      rewrite.keep(n);
+    } else if (node.op == Op::accumulate) {
+      adds_up = true;
+    } else {
+      terms.push_back(rewrite.at(node.in[0]));
+      slots.push_back(node.writes[0]);
+    }
+  }
+  const auto add = [&](When when, bool adds) {
+    rewrite.append({.op = Op::rank_sums,
+                    .in = terms,
+                    .out = {},
+                    .reads = {},
+                    .writes = slots,
+                    .attrs = make_attrs(Op::rank_sums, {{"adds", adds}}),
+                    .when = when});
+  };
+  add(adds_up ? When::first : When::every, false);
+  if (adds_up) add(When::rest, true);
+  rewrite.finish();
+}
+
+void add_uses_in_pieces(Program& program) {
+  const std::vector<std::vector<SlotId>> gradients = gradient_slots(program);
+  program.sections.push_back({.graph = {}, .phase = Phase::update});
+  Builder b(program, static_cast<int32_t>(program.sections.size()) - 1);
+  for (const std::vector<SlotId>& uses : gradients) {
+    const SlotId parameter = program.slots[static_cast<size_t>(uses[0])].of, first = part_of(program, uses[0], parameter);
+    for (size_t use = 1; use < uses.size() && first >= 0; ++use)
+      b.accumulate(b.load(part_of(program, uses[use], parameter)), first, When::every);
+  }
+}
+
+}  // namespace st

@@ -1,0 +1,17 @@
+// ZeRO (Rajbhandari, Rasley, Ruwase and He 2020): data ranks of which each keeps and updates its own pieces alone.
+#pragma once
+
+#include "passes/gradient_buckets.h"
+#include "passes/update.h"
+
+namespace st {
+
+/// For program.rank of program.mesh.data ranks, as data_parallel(), which it leaves the bits of: pieces are cut where the optimizer allows
+/// it, each gradient is summed by its pieces' owners and gathered by nobody; program.in_pieces tells clip(), update() and average() that
+/// the state is of this rank's pieces, and update() gathers the parameters.
+///   stage 1  optimizer state in pieces; gradients too where each micro-batch's are exchanged as they are made (Reduce::micro)
+///   stage 2  gradients in pieces as well, but for those in which a rank adds up micro-batches of its own (Reduce::step)
+/// Call after accumulate(), before clip().
+void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_bytes, const ChooseOptimizer& choose);
+
+}  // namespace st

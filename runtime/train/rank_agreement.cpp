@@ -1,0 +1,264 @@
+#include "train/rank_agreement.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "checkpoint/manifest.h"
+#include "comm/group_error.h"
+#include "ir/op.h"
+
+namespace st {
+namespace {
+
+constexpr size_t kHex = 32;  // characters of a digest
+using Hex = std::array<char, kHex>;
+
+Hex hex_of(const Digest& digest) {
+  Hex made;
+  std::ranges::copy(digest.hex(), made.begin());
+  return made;
+}
+
+std::string_view text_of(const Hex& hex) { return {hex.data(), hex.size()}; }
+
+/// Each rank's record, by rank. Records are plain bytes.
+template <class Record>
+std::vector<Record> gathered(Communicator& ranks, const Record& own, std::string_view label) {
+  std::vector<Record> all(static_cast<size_t>(ranks.size()));
+  ranks.all_gather(&own, all.data(), ranks.size() * static_cast<int64_t>(sizeof(Record)), DType::u8, label);
+  return all;
+}
+
+[[noreturn]] void refuse(const Communicator& ranks, int rank, std::string_view tensor, std::string message) {
+  Error error(Code::rank_mismatch, std::move(message));
+  error.place.rank = rank;
+  error.place.host = ranks.transport().host_of(rank);
+  error.place.tensor = tensor;
+  throw error;
+}
+
+/// Of keys that change speed alone, or that each rank may choose for itself.
+bool is_own_choice(std::string_view key) {
+  constexpr std::array<std::string_view, 6> kOwn = {"ranks", "threads", "tune", "recompute", "recompute_budget", "trim_every"};
+  return std::ranges::find(kOwn, key) != kOwn.end();
+}
+
+/// What ranks exchange in a step, in its order: each op, and whose elements. A rank's own pieces are in it as all ranks' cuts.
+std::string collectives_of(const Plan& plan) {
+  const Program& program = plan.program;
+  Digest digest;
+  int64_t count = 0;
+  const auto add = [&](SlotId id) {
+    const Slot& slot = program.slots[static_cast<size_t>(id)];
+    if (slot.role != Role::part) digest.update_sized(slot.name);
+  };
+  for (const Instruction& at : plan.instructions) {
+    const Node& node = program.sections[static_cast<size_t>(at.section)].graph.nodes[static_cast<size_t>(at.node)];
+    if (!info_of(node.op).exchange) continue;
+    ++count;
+    digest.update_sized(name_of(node.op));
+    if (node.op == Op::reduce_scatter)
+      for (const int64_t parameter : node.attrs.ints("parameters")) add(static_cast<SlotId>(parameter));
+    else
+      std::ranges::for_each(node.writes, add);
+  }
+  for (const Ints& cuts : program.cuts)
+    for (const int64_t cut : cuts) digest.update_sized(text(cut));
+  return text(count, ", digest ", digest.hex());
+}
+
+std::string joined(std::span<const RankFact> facts) {
+  std::string all;
+  for (const RankFact& fact : facts) all.append(fact.name).append(1, '\0').append(fact.value).append(1, '\0');
+  return all;
+}
+
+std::vector<RankFact> parted(std::string_view all) {
+  std::vector<RankFact> facts;
+  const auto next = [&all] {
+    const size_t end = std::min(all.find('\0'), all.size());
+    std::string part(all.substr(0, end));
+    all.remove_prefix(std::min(end + 1, all.size()));
+    return part;
+  };
+  while (!all.empty()) {
+    std::string name = next();
+    facts.push_back({std::move(name), next()});
+  }
+  return facts;
+}
+
+std::string value_of(std::span<const RankFact> facts, std::string_view name) {
+  const auto found = std::ranges::find(facts, name, &RankFact::name);
+  return found == facts.end() ? "nothing" : found->value;
+}
+
+/// Names whose values differ, in the order of `a`, then those that only `b` has.
+std::vector<std::string> differing(std::span<const RankFact> a, std::span<const RankFact> b) {
+  std::vector<std::string> names;
+  for (const RankFact& fact : a)
+    if (value_of(b, fact.name) != fact.value) names.push_back(fact.name);
+  for (const RankFact& fact : b)
+    if (std::ranges::find(a, fact.name, &RankFact::name) == a.end()) names.push_back(fact.name);
+  return names;
+}
+
+std::vector<SlotId> parameters_of(const Program& program) {
+  std::vector<SlotId> all;
+  for (size_t s = 0; s < program.slots.size(); ++s)
+    if (program.slots[s].role == Role::parameter) all.push_back(static_cast<SlotId>(s));
+  return all;
+}
+
+Hex digest_of(Backend& backend, const Operand& tensor) {
+  constexpr int64_t kPiece = 1 << 20;
+  const int64_t bytes = tensor.elements() * bytes_of(tensor.dtype);
+  std::vector<std::byte> room(backend.is_host_memory() ? 0 : static_cast<size_t>(std::min(kPiece, bytes)));
+  Digest digest;
+  if (room.empty()) digest.update(std::span(tensor.as<const std::byte>(), static_cast<size_t>(bytes)));
+  for (int64_t at = 0; at < bytes && !room.empty(); at += kPiece) {
+    const int64_t count = std::min(kPiece, bytes - at);
+    backend.to_host(room.data(), tensor.as<const std::byte>() + at, count);
+    digest.update(std::span(room).first(static_cast<size_t>(count)));
+  }
+  return hex_of(digest);
+}
+
+/// The rank whose digest the fewest have; of two such the later one, since rank 0 is whom others are compared with.
+int odd_one(std::span<const Hex> by_rank) {
+  const auto like = [&](const Hex& hex) { return std::ranges::count(by_rank, hex); };
+  size_t odd = 0;
+  for (size_t rank = 1; rank < by_rank.size(); ++rank)
+    if (like(by_rank[rank]) <= like(by_rank[odd])) odd = rank;
+  return static_cast<int>(odd);
+}
+
+/// All ranks know that some parameter differs; now which, and on whom.
+[[noreturn]] void name_differing(Communicator& ranks, const Program& program, std::span<const SlotId> parameters,
+                                 std::span<const Hex> own) {
+  const auto size = static_cast<size_t>(ranks.size());
+  const size_t count = own.size();
+  std::vector<Hex> all(size * count), by_rank(size);
+  ranks.all_gather(own.data(), all.data(), static_cast<int64_t>(all.size() * kHex), DType::u8, "digests of parameters");
+  size_t first = count;
+  int64_t differ = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const auto is_like_0 = [&](size_t rank) { return all[rank * count + i] == all[i]; };
+    bool is_alike = true;
+    for (size_t rank = 1; rank < size; ++rank) is_alike = is_alike && is_like_0(rank);
+    if (is_alike) continue;
+    ++differ;
+    first = std::min(first, i);
+  }
+  require(first < count, Code::internal, "replica check: digests that differ are of parameters that do not");
+  for (size_t rank = 0; rank < size; ++rank) by_rank[rank] = all[rank * count + first];
+  const int odd = odd_one(by_rank), other = odd == 0 ? 1 : 0;
+  const std::string& name = program.slots[static_cast<size_t>(parameters[first])].name;
+  refuse(ranks, odd, name,
+         text("replica check: \"", name, "\" of ", text_of_rank(ranks.transport(), odd), " has digest ",
+              text_of(by_rank[static_cast<size_t>(odd)]), ", that of rank ", other, " ", text_of(by_rank[static_cast<size_t>(other)]), "; ",
+              differ, " of ", count, " parameters differ. Give all ranks the same weights, or resume all from one checkpoint"));
+}
+
+}  // namespace
+
+Recipe on_ranks(Recipe recipe, int64_t ranks) {
+  check(recipe.ranks == 1 || recipe.ranks == ranks, "trainer: the recipe's ranks are ", recipe.ranks, ", the communicator's ", ranks,
+        "; leave ranks out of the recipe, or give it that number");
+  recipe.ranks = ranks;
+  return recipe;
+}
+
+std::vector<RankFact> run_facts(const Recipe& recipe, const TrainingState& state, const Plan& plan) {
+  std::vector<RankFact> facts = {{"library version", std::string(library_version())}, {"kernels", state.kernels}};
+  for (const RecipeKey& key : recipe_keys())
+    if (!is_own_choice(key.name)) facts.push_back({key.name, recipe.get(key.name)});
+  facts.push_back({"micro-batches of a step", text(state.micro_batches)});
+  facts.push_back({"parameters", text(parameters_of(plan.program).size())});
+  facts.push_back({"graph, by digest", state.graph});
+  facts.push_back({"rows of data", text(state.rows)});
+  std::string fields;
+  for (const std::string& field : state.fields) fields += text(fields.empty() ? "" : ", ", field);
+  facts.push_back({"fields of data", fields});
+  facts.push_back({"data, by digest", state.data});
+  facts.push_back({"collectives of a step", collectives_of(plan)});
+  return facts;
+}
+
+void require_agreement(Communicator& ranks, std::span<const RankFact> facts) {
+  struct Summary {
+    Hex hex;
+    int64_t bytes;
+  };
+  constexpr int64_t kMost = 16 << 20;
+  const std::string own = joined(facts);
+  Digest digest;
+  digest.update(own);
+  const std::vector<Summary> all = gathered(ranks, Summary{hex_of(digest), std::ssize(own)}, "agreement");
+  const auto found = std::ranges::find_if(all, [&](const Summary& other) { return other.hex != all[0].hex; });
+  if (found == all.end()) return;
+  const auto other = static_cast<int>(found - all.begin());
+  const auto told_by = [&](int rank) {
+    const int64_t bytes = all[static_cast<size_t>(rank)].bytes;
+    require(bytes >= 0 && bytes <= kMost, Code::rank_mismatch, "trainer: ", text_of_rank(ranks.transport(), rank), " runs something else");
+    std::string told = rank == ranks.rank() ? own : std::string(static_cast<size_t>(bytes), '\0');
+    ranks.broadcast(told.data(), bytes, DType::u8, rank, "agreement");
+    return parted(told);
+  };
+  const std::vector<RankFact> first = told_by(0), theirs = told_by(other);
+  const std::vector<std::string> names = differing(first, theirs);
+  require(!names.empty(), Code::internal, "trainer: ranks disagree in nothing that they tell");
+  const std::string more = names.size() == 1 ? "" : text(", and ", names.size() - 1, " more: ", names[1], names.size() == 2 ? "" : ", ..");
+  refuse(ranks, other, "",
+         text("trainer: the ranks are not of one run: ", text_of_rank(ranks.transport(), other), " has ", names.front(), " ",
+              value_of(theirs, names.front()), ", rank 0 has ", value_of(first, names.front()), more, "; make them alike on all ranks"));
+}
+
+void require_replicas(Communicator& ranks, const PlannedStep& step, Backend& backend, int64_t attempts, int64_t items) {
+  const Executor& executor = step.executor();
+  const Program& program = executor.plan().program;
+  const std::vector<SlotId> parameters = parameters_of(program);
+  std::vector<Hex> own;
+  Digest together;
+  for (const SlotId parameter : parameters) {
+    own.push_back(digest_of(backend, executor.slot(parameter)));
+    together.update(text_of(own.back()));
+  }
+  struct Standing {
+    Hex weights;
+    int64_t attempts, items;
+  };
+  const std::vector<Standing> all = gathered(ranks, Standing{hex_of(together), attempts, items}, "replica check");
+  for (int rank = 1; rank < ranks.size(); ++rank) {
+    const Standing& theirs = all[static_cast<size_t>(rank)];
+    if (theirs.attempts == all[0].attempts && theirs.items == all[0].items) continue;
+    refuse(ranks, rank, "",
+           text("trainer: ", text_of_rank(ranks.transport(), rank), " has made ", theirs.attempts, " steps and taken ", theirs.items,
+                " items of the data, rank 0 ", all[0].attempts, " steps and ", all[0].items, " items; resume all from one checkpoint"));
+  }
+  if (std::ranges::any_of(all, [&](const Standing& other) { return other.weights != all[0].weights; }))
+    name_differing(ranks, program, parameters, own);
+}
+
+int64_t rows_of_all(Communicator& ranks, int64_t own, int64_t batch) {
+  const std::vector<int64_t> all = gathered(ranks, own, "rows of the step");
+  const int64_t size = ranks.size();
+  int64_t rows = 0;
+  for (const int64_t theirs : all) rows += theirs;
+  for (int64_t rank = 0; rank < size; ++rank) {
+    const int64_t full = rows / batch, rest = rows % batch;
+    const int64_t due = (full - rank + size - 1) / size * batch + (full % size == rank ? rest : 0);
+    const int64_t theirs = all[static_cast<size_t>(rank)];
+    if (theirs != due)
+      refuse(ranks, static_cast<int>(rank), "",
+             text("step: ", text_of_rank(ranks.transport(), static_cast<int>(rank)), " was given ", theirs, " rows, but ", due, " of the ",
+                  rows, " rows of all ranks are its own, in micro-batches of ", batch, " in turn"));
+  }
+  return rows;
+}
+
+}  // namespace st

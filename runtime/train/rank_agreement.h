@@ -1,0 +1,40 @@
+// What ranks of a run must have alike, and whether they do: before anything is exchanged that goes by it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "train/planned_step.h"
+#include "train/recipe.h"
+#include "train/training_state.h"
+
+namespace st {
+
+/// The recipe of one of so many ranks. Throws invalid_argument where it says another number than 1 or that.
+Recipe on_ranks(Recipe recipe, int64_t ranks);
+
+struct RankFact {
+  std::string name, value;  // "lr", "0.001"
+};
+
+/// Of a run of several ranks, all that its bits and its exchange go by: version, kernels, the recipe, graph and data (as `state` knows
+/// them), the ordered collectives of the plan. Keys that change speed alone are not in it.
+std::vector<RankFact> run_facts(const Recipe& recipe, const TrainingState& state, const Plan& plan);
+
+/// Throws rank_mismatch where `facts` are not the same on all ranks, on each of them the same: the first rank that differs from rank 0, in
+/// what, with both values. The group is whole after that. To be called by all ranks; other errors are the communicator's.
+void require_agreement(Communicator& ranks, std::span<const RankFact> facts);
+
+/// Throws rank_mismatch, on all ranks the same, where they are at other steps or items of the data's stream than rank 0, or where a
+/// parameter has other bytes on some rank: the rank that is alone with its bytes is named, and the first parameter.
+void require_replicas(Communicator& ranks, const PlannedStep& step, Backend& backend, int64_t attempts, int64_t items);
+
+/// Rows of a step of which each rank was given its own. Throws rank_mismatch, on all ranks the same, where they are not those of the first
+/// micro-batches of `batch` rows each, given out in turn.
+int64_t rows_of_all(Communicator& ranks, int64_t own, int64_t batch);
+
+}  // namespace st

@@ -1,0 +1,206 @@
+// ZeRO on ranks as threads: whatever they have only pieces of, everything is as on one rank, bit by bit (traps.md, T7, T10, T22), and each
+// has the bytes that the stage's formula says (T8). data_parallel_test.cpp has the recipes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ir/cuts.h"
+#include "models/mlp.h"
+#include "passes/gradient_slots.h"
+#include "rank_training.h"
+#include "saved_trainer.h"
+
+// In place of the C library's: nobody pulls a plug here.
+extern "C" int fsync(int) { return 0; }
+
+namespace st {
+namespace {
+
+Training sharded(const Case& c, int64_t ranks, int64_t zero, int threads = 1) {
+  Training made = training_of(c, ranks, threads);
+  made.recipe.zero = zero;
+  return made;
+}
+
+TEST(ZeroShard, OnceAStepItLeavesTheBitsOfDataParallel) {
+  for (const int64_t ranks : {2, 3, 5}) {
+    const auto of = [&](int64_t zero, const char* bucket, int threads) {
+      return outcome_of(*sharded({.name = "", .keys = {{"reduce", "\"step\""}, {"bucket", bucket}}}, ranks, zero, threads).trainer());
+    };
+    const Outcome whole = of(0, "100000", 1);
+    EXPECT_EQ(of(1, "4096", 2), whole) << ranks << " ranks";
+    EXPECT_EQ(of(2, "268435456", 1), whole) << ranks << " ranks";
+  }
+}
+
+TEST(ZeroShard, OfAllNumbersOfRanksAndWithAMicroBatchARank) {
+  for (const int64_t ranks : {1, 2, 3, 4, 5, 8}) {
+    const Case one_each{.name = "", .keys = {}, .micro_batches = ranks};
+    const Outcome alone = outcome_of(*training_of(one_each, 1).trainer());
+    for (const int64_t zero : {1, 2}) EXPECT_EQ(outcome_of(*sharded(one_each, ranks, zero).trainer()), alone) << ranks << ", zero " << zero;
+  }
+}
+
+std::vector<float> values_of(const Shape& shape, const std::function<void(const HostView&)>& get) {
+  std::vector<float> values(static_cast<size_t>(shape.elements()));
+  get(plain_view("", DType::f32, shape, values.data()));
+  return values;
+}
+
+TEST(ZeroShard, GivesOutGradientsAndAveragesWhole) {
+  const Case c{.name = "", .keys = {{"ema_decay", "0.5"}}, .micro_batches = 3};
+  const auto alone = training_of(c, 1).trainer();
+  const auto loss = [](Trainer& trainer) { return trainer.evaluate_average(std::make_shared<Sequences>(5, 7, 70)).loss; };
+  for (int i = 0; i < 2; ++i) alone->step();
+  for (const int64_t zero : {1, 2}) {
+    const auto trainer = sharded(c, 3, zero).trainer();
+    for (int i = 0; i < 2; ++i) trainer->step();
+    for (const SlotId id : trainer->model().parameters()) {
+      const Slot& slot = trainer->model().slot(id);
+      const auto gradient = [&](Trainer& of) {
+        return values_of(slot.type.shape, [&](const HostView& to) { of.gradient(slot.name, to); });
+      };
+      const auto average = [&](Trainer& of) { return values_of(slot.type.shape, [&](const HostView& to) { of.average(slot.name, to); }); };
+      EXPECT_EQ(gradient(*trainer), gradient(*alone)) << slot.name;
+      EXPECT_EQ(average(*trainer), average(*alone)) << slot.name;
+    }
+    EXPECT_EQ(loss(*trainer), loss(*alone));
+    trainer->trim();
+    EXPECT_EQ(loss(*trainer), loss(*alone));
+  }
+}
+
+TEST(ZeroShard, OfAnotherNumberOfRanksAndAnotherStageGoesOnWithTheSameBits) {
+  struct Place {
+    int64_t ranks, zero;
+  };
+  for (const char* optimizer : {"\"adamw-8bit\"", "\"adafactor\""}) {
+    const Case c{.name = "", .keys = {{"precision", "\"bf16\""}, {"ema_decay", "0.9"}, {"optimizer", optimizer}}};
+    const Outcome whole = outcome_of(*training_of(c, 1).trainer());
+    const ScratchFolder folder("zero_test");
+    Outcome before;
+    for (const Place from : {Place{3, 2}, Place{1, 0}, Place{4, 1}}) {
+      const std::string saved = folder / std::to_string(from.ranks);
+      const auto trainer = sharded(c, from.ranks, from.zero).trainer();
+      before = outcome_of(*trainer, 2);
+      save(*trainer, saved);
+      for (const Place to : {Place{5, 1}, Place{2, 2}, Place{1, 0}}) {
+        const auto resumed = sharded(c, to.ranks, to.zero).trainer();
+        if (to.ranks == 2) resumed->step();  // what it has of its own is gone
+        const ResumeReport report = resume_from(saved, *resumed);
+        EXPECT_EQ(report.read, std::ssize(resumed->state_tensors()));
+        Outcome after = outcome_of(*resumed, 2);
+        after.told.insert(after.told.begin(), before.told.begin(), before.told.end());
+        EXPECT_EQ(after, whole) << optimizer << " of " << from.ranks << " ranks on " << to.ranks;
+      }
+    }
+  }
+}
+
+// An infinity in one micro-batch, so on one rank, in all of its gradients.
+TEST(ZeroShard, AStepThatIsNotFiniteOnOneRankIsSkippedOnAll) {
+  const auto model = [] {
+    const auto context = std::make_shared<Context>(ContextOptions{.device = "cpu", .threads = 1, .log = {}, .parallel = {}, .memory = {}});
+    return std::make_shared<Model>(context, build_mlp({.inputs = 40, .hidden = {70}, .outputs = 3}), 1);
+  };
+  const auto outcome = [&](int64_t ranks, int64_t zero, int64_t bad_row) {
+    Recipe recipe{.batch = 1};
+    recipe.device = "cpu";
+    recipe.ranks = ranks;
+    recipe.zero = zero;
+    recipe.micro_batches = 5;
+    Trainer trainer(model(), recipe, nullptr);
+    std::vector<float> x(200), y(15);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
+    const std::vector<HostView> batch = {plain_view("x", DType::f32, {5, 40}, x.data()), plain_view("y", DType::f32, {5, 3}, y.data())};
+    Outcome told;
+    add(told, trainer.step(batch));
+    const std::string before = trainer.state_digest();
+    float& element = x[static_cast<size_t>(bad_row) * 40 + 7];
+    const float good = std::exchange(element, std::numeric_limits<float>::infinity());
+    EXPECT_TRUE(trainer.step(batch).skipped);
+    EXPECT_EQ(trainer.state_digest(), before);
+    element = good;
+    add(told, trainer.step(batch));
+    told.state = trainer.state_digest();
+    return told;
+  };
+  const Outcome alone = outcome(1, 0, 0);
+  for (const int64_t zero : {1, 2})
+    for (int64_t bad_row = 0; bad_row < 5; ++bad_row) EXPECT_EQ(outcome(3, zero, bad_row), alone) << "zero " << zero << ", row " << bad_row;
+}
+
+TEST(ZeroShard, OfStageThreeIsRefused) {
+  try {
+    sharded({.name = "", .keys = {}}, 2, 3).trainer();
+    FAIL() << "it was not";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unsupported);
+    EXPECT_NE(error.message().find("zero 3"), std::string::npos) << error.message();
+  }
+}
+
+/// What a rank's plan has of a role, and what the table of traps.md says: bytes an element of all of a parameter, and of this rank's piece.
+struct Bytes {
+  int64_t whole, piece;
+};
+
+int64_t bytes_by(const Program& program, Bytes bytes, const std::function<bool(const Slot& parameter)>& counts = {}) {
+  int64_t sum = 0;
+  for (size_t s = 0; s < program.slots.size(); ++s) {
+    const Slot& slot = program.slots[s];
+    if (slot.role != Role::parameter || (counts && !counts(slot))) continue;
+    const auto id = static_cast<SlotId>(s);
+    sum += bytes.whole * slot.type.shape.elements();
+    if (bytes.piece > 0) sum += bytes.piece * piece_elements(program, id, program.rank);
+  }
+  return sum;
+}
+
+int64_t planned(const Program& program, Role role) {
+  int64_t sum = 0;
+  for (const Slot& slot : program.slots)
+    if (slot.role == role) sum += slot.type.bytes();
+  return sum;
+}
+
+TEST(ZeroShard, HasTheBytesOfTheTable) {
+  for (const int64_t zero : {0, 1, 2})
+    for (const int64_t rounds : {1, 2})
+      for (const char* reduce : {"\"micro\"", "\"step\""})
+        for (const int64_t ranks : {2, 4}) {
+          const Training training =
+              sharded({.name = "", .keys = {{"reduce", reduce}, {"ema_decay", "0.5"}}, .micro_batches = rounds * ranks}, ranks, zero);
+          const auto model = training.model();
+          Recipe recipe = training.recipe;
+          recipe.device = "cpu";
+          int64_t pieces = 0;
+          for (int32_t rank = 0; rank < ranks; ++rank) {
+            PlanOptions options;
+            options.rank = rank;
+            const Plan plan = plan_training(model->program(), recipe, model->context().backend(), 1, options);
+            const std::string what = text("rank ", rank, " of ", ranks, ", zero ", zero, ", ", rounds, " rounds, ", reduce);
+            const bool by_micro_batch = rounds > 1 && recipe.reduce == "micro";
+            const bool has_whole_gradients = zero == 0 || (zero == 1 && !by_micro_batch) || (rounds > 1 && !by_micro_batch);
+            const Bytes gradient = has_whole_gradients ? Bytes{4, 0} : Bytes{0, 4}, state = zero == 0 ? Bytes{12, 0} : Bytes{0, 12};
+            // The tied weight's second use is a gradient of its own (order of sums 3).
+            const auto is_tied = [](const Slot& parameter) { return parameter.name == "token_embedding.weight"; };
+            const auto& program = plan.program;
+            EXPECT_EQ(planned(program, Role::gradient), bytes_by(program, gradient) + bytes_by(program, gradient, is_tied)) << what;
+            EXPECT_EQ(planned(program, Role::optimizer), bytes_by(program, state)) << what;
+            EXPECT_EQ(planned(program, Role::parameter), bytes_by(program, {4, 0})) << what;
+            const auto aligned = [&](Role role) { return 64 * std::ranges::count(program.slots, role, &Slot::role); };
+            for (const auto& [arena, role] : {std::pair{Arena::gradients, Role::gradient}, {Arena::optimizer, Role::optimizer}}) {
+              EXPECT_GE(plan.memory.of(arena), planned(program, role)) << what;
+              EXPECT_LT(plan.memory.of(arena), planned(program, role) + aligned(role)) << what;
+            }
+            pieces += bytes_by(program, {0, 1});
+          }
+          EXPECT_EQ(pieces, model->elements());
+        }
+}
+
+}  // namespace
+}  // namespace st
