@@ -32,6 +32,12 @@ void FlightRecorder::end(int64_t bytes) {
   Record& record = records_[(count_ - 1) % kKept];
   record.bytes = bytes;
   record.ended = os::seconds();
+  seconds_ += record.ended - record.began;
+}
+
+double FlightRecorder::seconds() const {
+  const std::lock_guard lock(mutex_);
+  return seconds_;
 }
 
 template <class Each>

@@ -36,6 +36,8 @@ const std::string& log_line(JsonLine& line, const StepReport& r) {
   line.add("skipped", r.skipped).add("tokens", r.tokens).add("tokens_per_second", r.tokens_per_second);
   line.add("milliseconds", r.milliseconds).add("memory_bytes", r.memory_bytes);
   if (std::isfinite(r.gradient_noise_scale)) line.add("gradient_noise_scale", r.gradient_noise_scale);
+  if (std::isfinite(r.exchange_milliseconds)) line.add("exchange_milliseconds", r.exchange_milliseconds);
+  if (std::isfinite(r.straggler)) line.add("straggler", r.straggler);
   return line.finish();
 }
 
@@ -106,7 +108,9 @@ std::optional<StepReport> report_of_line(std::string_view line) {
                       .tokens_per_second = real("tokens_per_second"),
                       .milliseconds = real("milliseconds"),
                       .memory_bytes = whole("memory_bytes"),
-                      .gradient_noise_scale = real("gradient_noise_scale")};
+                      .gradient_noise_scale = real("gradient_noise_scale"),
+                      .exchange_milliseconds = real("exchange_milliseconds"),
+                      .straggler = real("straggler")};
   } catch (const Error&) {
     return std::nullopt;  // torn, or another program's
   }

@@ -26,10 +26,13 @@ struct StepReport {
   double milliseconds = 0;
   int64_t memory_bytes = 0;
   double gradient_noise_scale = std::numeric_limits<double>::quiet_NaN();  // in rows; NaN: not measured, or not known yet
+  // Of several ranks, else NaN: what rank 0 spent in exchange, and the computing time of the slowest rank by the mean of all (NaN: its
+  // process knows its own alone).
+  double exchange_milliseconds = std::numeric_limits<double>::quiet_NaN(), straggler = std::numeric_limits<double>::quiet_NaN();
 };
 
-/// {"step":12,"loss":3.21,...}: keys in this order, 9 significant digits, null for what is not finite; a gradient noise scale that is not
-/// known is left out. Ends with a newline; `line` is started anew and keeps its memory, so that a step allocates nothing.
+/// {"step":12,"loss":3.21,...}: keys in this order, 9 significant digits, null for what is not finite; what may be NaN by
+/// its comment is left out then. Ends with a newline; `line` is started anew and keeps its memory, so that a step allocates nothing.
 const std::string& log_line(JsonLine& line, const StepReport& report);
 
 /// The last line of a run: {"state":"<hex>","validation_loss":2.9}; without validation (NaN) null. average_loss: that of the weights'

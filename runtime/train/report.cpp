@@ -200,6 +200,9 @@ std::string html_report(const RunSummary& run) {
     if (std::ranges::any_of(run.steps, [](const StepReport& s) { return std::isfinite(s.gradient_noise_scale); }))
       out += step_figure(run, "Gradient noise scale", "the batch, in sequences, above which larger ones stop paying", "noise scale", "norm",
                          LineChart::Scale::spread, [](const StepReport& s) { return s.gradient_noise_scale; });
+    if (std::ranges::any_of(run.steps, [](const StepReport& s) { return std::isfinite(s.exchange_milliseconds); }))
+      out += step_figure(run, "Exchange", "share of a step that rank 0 spends in exchange with other ranks, waits included", "%", "speed",
+                         LineChart::Scale::zero, [](const StepReport& s) { return 100 * s.exchange_milliseconds / s.milliseconds; });
     out += memory_figure(run) + "</section>\n";
   }
   out += sample_card(run) + fact_cards(run);
