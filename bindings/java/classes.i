@@ -9,6 +9,14 @@
     return java::shown(env, view, std::unique_ptr<DLManagedTensor, java::EndLease>($self->to_dlpack()));
   }
 }
+
+// At its root a broadcast reads: the array may be read-only, and one of Java's own is not copied back.
+%extend scaletrain::Communicator {
+  void broadcast_own(const scaletrain::View& from, int32_t root, const std::string& name) const { $self->broadcast(from, root, name); }
+  scaletrain::Pending broadcast_own_async(const scaletrain::View& from, int32_t root, const std::string& name) const {
+    return $self->broadcast_async(from, root, name);
+  }
+}
 %newobject scaletrain::tensor_from_dlpack;
 %inline %{
 namespace scaletrain {

@@ -93,6 +93,8 @@ namespace python = scaletrain::python;
 %long_call(scaletrain::Checkpoint::hash)
 %long_call(scaletrain::Checkpoint::reshard)
 %long_call(scaletrain::Checkpoint::export_to)
+%long_call(scaletrain::Communicator::processes)
+%long_call(scaletrain::Communicator::env)
 %long_call(scaletrain::Communicator::all_reduce)
 %long_call(scaletrain::Communicator::reduce_scatter)
 %long_call(scaletrain::Communicator::all_gather)

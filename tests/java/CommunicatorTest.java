@@ -82,8 +82,11 @@ class CommunicatorTest {
       own.allToAll(Array.of(from), Array.of(to), "");
       assertArrayEquals(new int[] {10 * me, 10 * me + 1, 10 * me + 2}, to);
       double[] told = {me, me};
-      own.broadcast(Array.of(told), 1, "");
+      own.broadcast(me == 1 ? Array.of(told).readOnly() : Array.of(told), 1, "");
       assertArrayEquals(new double[] {1, 1}, told);
+      Array begun = direct(3, me);
+      own.beginBroadcast(me == 1 ? begun.readOnly() : begun, 1, "").await();
+      assertArrayEquals(full(3, 1), begun.toFloats());
       if (me == 0) own.send(Array.of(told).readOnly(), 2, "letter");
       if (me == 2) own.receive(Array.of(told), 0, "letter");
       own.barrier();

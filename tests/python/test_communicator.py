@@ -82,6 +82,19 @@ def test_the_abort_of_one_ends_the_others(context):
     on_each(st.Communicator.local(context, 3), act)
 
 
+def test_a_with_block_that_ends_by_an_exception_ends_the_group(context):
+    def act(own):
+        if own.rank == 1:
+            with pytest.raises(ValueError, match="bad"), own:
+                raise ValueError("bad row\0\ud800")
+        else:
+            with pytest.raises(st.RankError, match=r"ValueError: bad row\?\?") as caught, own:
+                own.barrier()
+            assert caught.value.rank == 1
+
+    on_each(st.Communicator.local(context, 2), act)
+
+
 def test_one_that_does_not_come_is_named(context):
     first, _second = st.Communicator.local(context, 2, deadline=0.1)
     with pytest.raises(st.Timeout, match="rank 1") as caught:

@@ -158,6 +158,14 @@ def test_a_resume_ends_and_changes_nothing(context, tmp_path):
         assert train.digest() != before
 
 
+def test_a_meeting_of_processes_ends(context):
+    interrupt_in(0.05)
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        st.Communicator.processes(context, f"test_interrupt-{os.getpid()}", 0, 2, start=60)
+    assert time.monotonic() - begin < 30
+
+
 def test_a_wait_for_a_save_ends_and_the_save_goes_on(context, tmp_path):
     checkpoint = st.Checkpoint(context, tmp_path, bytes_per_second=1e6)
     pending = checkpoint.save_async(1, {"x": numpy.ones(150_000, numpy.float32)})  # 0.6 s

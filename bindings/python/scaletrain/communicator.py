@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import traceback
+from types import TracebackType
 from typing import Any
 
 from .arrays import Array, choice, held
 from .context import Context
+from .errors import InvalidHandle
 from .handle import Handle, native, of_c
 from .pending import Pending
 
@@ -30,7 +34,8 @@ class Communicator(Handle):
     Arrays are exchanged where they lie: row-major without gaps, of f32, f64, bf16, f16, i32, i64 or u8. `name` is what errors and the flight
     record call an array. The calls that end in _async return at once; their arrays are kept until the Pending is done, and closing or
     dropping it waits for that. Where a rank dies, leaves or aborts the calls of the others are a RankError with its rank, host and
-    collective, where one does not come a Timeout; then the group is over, and each later call says so again.
+    collective, where one does not come a Timeout; then the group is over, and each later call says so again. A with block that ends by an
+    exception aborts: the others are told, and do not wait for this rank.
 
     deadline: seconds that a wait may take without a byte from whom it waits for; start: that ranks wait for each other at the start.
     """
@@ -41,6 +46,13 @@ class Communicator(Handle):
         if not isinstance(made, native.Communicator):
             raise TypeError("a Communicator is made by Communicator.local(), processes() or env()")
         self._native = made
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is not None:
+            reason = traceback.format_exception_only(kind, value)[-1].strip()
+            with contextlib.suppress(InvalidHandle):  # closed already
+                self._native.abort(reason.encode("utf-8", "replace").decode().replace("\0", "?"))
+        super().__exit__(kind, value, trace)
 
     @staticmethod
     @of_c("st_communicator_local")

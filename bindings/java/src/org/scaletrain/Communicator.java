@@ -16,7 +16,7 @@ import org.scaletrain.internal.LocalRanks;
  * does not come, {@link Timeout}. Then the group is over, and each later call says so again.
  */
 public final class Communicator extends Handle {
-  private final org.scaletrain.internal.Communicator raw;
+  final org.scaletrain.internal.Communicator raw;
 
   private Communicator(org.scaletrain.internal.Communicator raw, Context context) {
     this.raw = raw;
@@ -126,16 +126,20 @@ public final class Communicator extends Handle {
     return begun(raw.all_to_all_async(from, to, named(name)), from, to);
   }
 
-  /** All get the array that rank {@code root} has. */
+  /** All get the array that rank {@code root} has, whose own may be read-only. */
   @OfC("st_communicator_broadcast")
   public void broadcast(Array view, int root, String name) {
-    raw.broadcast(view, root, named(name));
+    if (root == rank())
+      raw.broadcast_own(view, root, named(name));
+    else
+      raw.broadcast(view, root, named(name));
   }
 
   /** {@link #broadcast} behind the call. */
   public Pending beginBroadcast(Array view, int root, String name) {
     held("beginBroadcast", view);
-    return begun(raw.broadcast_async(view, root, named(name)), view);
+    return begun(
+        root == rank() ? raw.broadcast_own_async(view, root, named(name)) : raw.broadcast_async(view, root, named(name)), view);
   }
 
   /** To one other rank, which receives as many elements. */
