@@ -11,8 +11,10 @@
 #include <string>
 #include <thread>
 
+#include "base/digest.h"
 #include "base/os.h"
 #include "base/text.h"
+#include "comm/local/shared_segment.h"
 #include "forked_ranks.h"
 #include "shared_job.h"
 
@@ -42,11 +44,24 @@ std::unique_ptr<ForkedRanks> some_of(const std::string& job, int started, int si
   });
 }
 
+/// Returns when ranks 0 to `count` - 1 are there, waiting for the others.
+void await_ranks(const std::string& job, int count) {
+  Digest name;
+  name.update(job);
+  for (int rank = 0; rank < count;) {
+    const auto segment = SharedSegment::open(name.hex());
+    if (segment && !segment->host_of(rank).empty())
+      ++rank;
+    else
+      sleep_for(0.001);
+  }
+}
+
 TEST(StartingRanks, OneThatIsKilledAsItWaitsIsNamedAndTheNextStartWorks) {
   const std::string job = own_job("waits");
   const auto ranks = some_of(job, 3, 4);
   ASSERT_EQ(ranks->all_say("starts"), "starts");
-  sleep_for(0.1);
+  await_ranks(job, 3);
   const double killed = os::seconds();
   ranks->signal(1, SIGKILL);
   for (const int rank : {0, 2}) {
@@ -64,7 +79,7 @@ TEST(StartingRanks, WhatAllLeftThatWereKilledAsTheyWaitedIsReplaced) {
   {
     const auto ranks = some_of(job, 3, 4);
     ASSERT_EQ(ranks->all_say("starts"), "starts");
-    sleep_for(0.1);
+    await_ranks(job, 3);
     for (int rank = 0; rank < 3; ++rank) ranks->signal(rank, SIGKILL);
   }
   EXPECT_EQ(fs::file_size(path_of_segment(job)), 4096);  // the rings have no memory yet

@@ -251,6 +251,8 @@ TEST(ProcessGroup, WithdrawsWhatWasNotSent) {
 TEST(ProcessGroup, ARankThatComputesIsNotSilent) {
   const auto ends = make_process_group(own_job("silence"), 2);
   std::this_thread::sleep_for(std::chrono::milliseconds(400));  // neither end is looked at
+  const double end = os::seconds() + 10;                        // hearts may be late on a busy machine, but beat on
+  while (ends[0]->silence_of(1) > 0.3 && os::seconds() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_LT(ends[0]->silence_of(1), 0.3);
   EXPECT_EQ(ends[0]->silence_of(0), 0);
 }
