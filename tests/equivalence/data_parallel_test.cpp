@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
+#include <memory>
 #include <thread>
 
 #include "rank_training.h"
@@ -172,6 +174,34 @@ class HeldRows : public Sequences {
  private:
   Hold& hold_;
 };
+
+/// Rows that take their time.
+class LateRows : public Sequences {
+ public:
+  LateRows() : Sequences(50, 7, 70, false) {}
+
+ protected:
+  void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    Sequences::fill_checked(rows, out);
+  }
+};
+
+TEST(DataParallelStep, TellsWhereItsTimeWent) {
+  const auto first_step = [](int64_t ranks, int64_t micro_batches) {
+    const Training training = training_of({.name = "", .keys = {}, .micro_batches = micro_batches}, ranks);
+    Recipe recipe = training.recipe;
+    recipe.device = "cpu";
+    return Trainer(training.model(), recipe, std::make_shared<LateRows>()).step();
+  };
+  const StepReport alone = first_step(1, 2), uneven = first_step(2, 3);
+  EXPECT_TRUE(std::isnan(alone.exchange_milliseconds) && std::isnan(alone.straggler));
+  // Rank 0 has two micro-batches to wait for, rank 1 one: 60 ms of 45 on an idle machine. Rank 1 is the one that waits in exchange.
+  EXPECT_GT(uneven.straggler, 1.05);
+  EXPECT_LT(uneven.straggler, 2);
+  EXPECT_GT(uneven.exchange_milliseconds, 0);
+  EXPECT_LT(uneven.exchange_milliseconds, uneven.milliseconds - 60);
+}
 
 TEST(DataParallelStep, ThatWaitsForTheRowsOfARankIsCancelledOnAllAtOnce) {
   const Training training = training_of({.name = "", .keys = {}}, 3);
