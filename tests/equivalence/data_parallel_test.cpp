@@ -188,19 +188,22 @@ class LateRows : public Sequences {
 };
 
 TEST(DataParallelStep, TellsWhereItsTimeWent) {
-  const auto first_step = [](int64_t ranks, int64_t micro_batches) {
+  const auto third_step = [](int64_t ranks, int64_t micro_batches) {
     const Training training = training_of({.name = "", .keys = {}, .micro_batches = micro_batches}, ranks);
     Recipe recipe = training.recipe;
     recipe.device = "cpu";
-    return Trainer(training.model(), recipe, std::make_shared<LateRows>()).step();
+    Trainer trainer(training.model(), recipe, std::make_shared<LateRows>());
+    trainer.step();  // what was filled before its beginning is used up
+    trainer.step();
+    return trainer.step();
   };
-  const StepReport alone = first_step(1, 2), uneven = first_step(2, 3);
+  const StepReport alone = third_step(1, 2), uneven = third_step(2, 3);
   EXPECT_TRUE(std::isnan(alone.exchange_milliseconds) && std::isnan(alone.straggler));
-  // Rank 0 has two micro-batches to wait for, rank 1 one: 60 ms of 45 on an idle machine. Rank 1 is the one that waits in exchange.
+  // Rank 0 has two micro-batches to wait for, rank 1 one, and that was filled while it waited for rank 0 in the exchange.
   EXPECT_GT(uneven.straggler, 1.05);
-  EXPECT_LT(uneven.straggler, 2);
+  EXPECT_LE(uneven.straggler, 2);
   EXPECT_GT(uneven.exchange_milliseconds, 0);
-  EXPECT_LT(uneven.exchange_milliseconds, uneven.milliseconds - 60);
+  EXPECT_LT(uneven.exchange_milliseconds, uneven.milliseconds / 2);
 }
 
 TEST(DataParallelStep, ThatWaitsForTheRowsOfARankIsCancelledOnAllAtOnce) {
