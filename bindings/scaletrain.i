@@ -62,6 +62,7 @@ struct Fill;
 %handle(Communicator)
 %handle(Context)
 %handle(Data)
+%handle(DistributedSampler)
 %handle(Gemm)
 %handle(Graph)
 %handle(LossScaler)
@@ -286,6 +287,26 @@ scaletrain::Epilogue epilogue_of(const scaletrain::View* bias, const scaletrain:
 %rename(step_scaled) scaletrain::Optimizer::step(const LossScaler&, const std::vector<View>&) const;
 %include <scaletrain/optimizer.hpp>
 %include <scaletrain/accumulator.hpp>
+
+// distributed_sampler.hpp: rows are written where a language has them.
+%ignore scaletrain::SampledRows;
+%ignore scaletrain::DistributedSampler::next;
+%ignore scaletrain::DistributedSampler::next_to;
+%include <scaletrain/distributed_sampler.hpp>
+%inline %{
+namespace scaletrain {
+/// DistributedSampler::next, into an i64 array.
+class NextRows {
+ public:
+  NextRows(const DistributedSampler& sampler, const View& to) : taken_(sampler.next_to(to)) {}
+  int64_t own() const { return taken_.first; }
+  int64_t all() const { return taken_.second; }
+
+ private:
+  std::pair<int64_t, int64_t> taken_;
+};
+}  // namespace scaletrain
+%}
 
 // communicator.hpp: the ranks of a group are given one after the other, a share as where it begins and ends.
 %ignore scaletrain::Share;

@@ -72,6 +72,8 @@ namespace csharp = scaletrain::csharp;
 %ended(ContextOptions)
 %ended(Data)
 %ended(DataSplit)
+%ended(DistributedSampler)
+%ended(DistributedSamplerOptions)
 %ended(Gemm)
 %ended(GemmInfo)
 %ended(GemmLayout)
@@ -83,6 +85,7 @@ namespace csharp = scaletrain::csharp;
 %ended(LossScaler)
 %ended(LossScalerOptions)
 %ended(Model)
+%ended(NextRows)
 %ended(Optimizer)
 %ended(PackedMatrix)
 %ended(Pending)
@@ -138,6 +141,7 @@ namespace csharp = scaletrain::csharp;
 %enumeration(GemmSource)
 %enumeration(GemmLibrary)
 %enumeration(ReduceOp)
+%enumeration(LastRows)
 
 // Memory and functions, by address.
 %typemap(ctype) void* "void*"

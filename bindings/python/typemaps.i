@@ -190,6 +190,7 @@ namespace python = scaletrain::python;
 %number(GemmSource)
 %number(GemmLibrary)
 %number(ReduceOp)
+%number(LastRows)
 
 // Reports are the Python layer's named tuples.
 %define %report(Report)

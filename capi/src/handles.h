@@ -34,9 +34,10 @@ enum class Kind : int32_t {
   optimizer,
   accumulator,
   checkpoint,
-  communicator
+  communicator,
+  distributed_sampler
 };
-constexpr int32_t kKinds = 17;
+constexpr int32_t kKinds = 18;
 std::string_view name_of(Kind kind);
 
 struct Entry;

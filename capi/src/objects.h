@@ -15,6 +15,7 @@
 #include "checkpoint/checkpoint_manager.h"
 #include "comm/communicator.h"
 #include "data/dataset.h"
+#include "data/distributed_sampler.h"
 #include "gradient_views.h"
 #include "guard.h"
 #include "handles.h"
@@ -184,6 +185,11 @@ struct CommunicatorObject final : Object {
   WorkQueue queue;  // of what is pending; it ends first
 };
 
+struct DistributedSamplerObject final : Object {
+  explicit DistributedSamplerObject(const SamplerOptions& options) : sampler(options) {}
+  DistributedSampler sampler;
+};
+
 template <class Handle>
 struct HandleTraits;
 
@@ -210,6 +216,7 @@ ST_HANDLE(st_optimizer, optimizer, OptimizerObject)
 ST_HANDLE(st_accumulator, accumulator, AccumulatorObject)
 ST_HANDLE(st_checkpoint, checkpoint, CheckpointObject)
 ST_HANDLE(st_communicator, communicator, CommunicatorObject)
+ST_HANDLE(st_distributed_sampler, distributed_sampler, DistributedSamplerObject)
 #undef ST_HANDLE
 
 /// The object behind a handle, for calls that may come from any thread at any time.

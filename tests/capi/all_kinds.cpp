@@ -53,6 +53,7 @@ AllKinds::AllKinds(const st_context_options* options)
   EXPECT_TRUE(works(st_model_write_file(run.model, path("first.safetensors").c_str(), pending.out())));
   make_gemm();
   EXPECT_TRUE(works(st_schedule_create(nullptr, schedule.out())));
+  EXPECT_TRUE(works(st_distributed_sampler_create(8, nullptr, sampler.out())));
   EXPECT_TRUE(works(st_loss_scaler_create(run.context, nullptr, loss_scaler.out())));
   const st_named_view weight = {"w", {ST_F32, 1, beta_dims, nullptr, host_weight.data(), 64}};
   const st_view gradient = {ST_F32, 1, beta_dims, nullptr, host_gradient.data(), 64};
@@ -145,7 +146,8 @@ EachHandle AllKinds::handles() const {
           static_cast<st_optimizer*>(optimizer),
           static_cast<st_accumulator*>(accumulator),
           static_cast<st_checkpoint*>(checkpoint),
-          static_cast<st_communicator*>(communicator)};
+          static_cast<st_communicator*>(communicator),
+          static_cast<st_distributed_sampler*>(sampler)};
 }
 
 AnyHandle AllKinds::of(std::string_view kind) const {
@@ -173,6 +175,8 @@ std::string AllKinds::state() const {
   int64_t sent = -1;
   EXPECT_TRUE(works(st_communicator_sent_bytes(communicator, &sent)));
   all += ", sent " + std::to_string(sent);
+  EXPECT_TRUE(works(st_distributed_sampler_cursor(sampler, &rows)));
+  all += ", sampled " + std::to_string(rows);
   all += text_of<st_graph>(st_graph_text, graph) + text_of<st_recipe>(st_recipe_json, run.recipe);
   all += " " + std::to_string(rows) + " rows, " + std::to_string(live) + " handles, " + std::to_string(callbacks) + " callbacks";
   if (std::filesystem::exists(new_folder.path())) all += ", a new folder";

@@ -12,9 +12,9 @@
 namespace st::test {
 
 /// As in st_live_handles and in messages.
-constexpr std::array<std::string_view, 17> kKindNames = {"context",     "graph",     "model",       "data",       "recipe",      "trainer",
-                                                         "predictor",   "tensor",    "pending",     "gemm",       "packed",      "schedule",
-                                                         "loss_scaler", "optimizer", "accumulator", "checkpoint", "communicator"};
+constexpr std::array<std::string_view, 18> kKindNames = {
+    "context", "graph",  "model",    "data",        "recipe",    "trainer",     "predictor",  "tensor",       "pending",
+    "gemm",    "packed", "schedule", "loss_scaler", "optimizer", "accumulator", "checkpoint", "communicator", "distributed_sampler"};
 
 /// A handle of whatever kind a call wants, or what is none.
 class AnyHandle {
@@ -77,6 +77,7 @@ struct AllKinds {
   HeldCheckpoint checkpoint;            // of it
   HeldCommunicator communicator, peer;  // the two ranks of a group
   RankArrays arrays[2] = {RankArrays(0), RankArrays(1)};
+  HeldSampler sampler;  // of eight rows
 
   // What calls are given.
   st_value x = 0, tokens = 0, sequence = 0, loss = 0;
@@ -112,6 +113,7 @@ struct AllKinds {
   CheckpointFolder new_folder;
   HeldCheckpoint new_checkpoint;
   HeldCommunicator new_communicator, more_communicator;
+  HeldSampler new_sampler;
   st_view new_view{};
   st_value value = 0;
   const char* text = nullptr;

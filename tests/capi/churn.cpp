@@ -50,6 +50,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     HeldGemm gemm;
     HeldPacked packed;
     HeldSchedule schedule;
+    HeldSampler sampler;
     HeldLossScaler loss_scaler;
     HeldOptimizer optimizer;
     HeldAccumulator accumulator;
@@ -75,6 +76,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     const st_view b = {ST_F32, 2, square, nullptr, sixteen, sizeof sixteen};
     ASSERT_TRUE(works(st_gemm_pack(gemm, &b, packed.out())));
     ASSERT_TRUE(works(st_schedule_create(R"({"schedule": "table", "lr_table": "0:1 9:0.5"})", schedule.out())));
+    ASSERT_TRUE(works(st_distributed_sampler_create(8, nullptr, sampler.out())));
     ASSERT_TRUE(works(st_loss_scaler_create(context, nullptr, loss_scaler.out())));
     const st_named_view weight = {"w", b};
     ASSERT_TRUE(works(st_optimizer_create(context, nullptr, 1, &weight, optimizer.out())));

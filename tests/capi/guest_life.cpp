@@ -84,6 +84,7 @@ class Life {
   HeldCommunicator ranks_[2];
   HeldPacked packed_;
   HeldSchedule schedule_;
+  HeldSampler sampler_;
   st_pending* pending_ = nullptr;
   int32_t is_done_ = 0;
   HeldData text_data_, train_, validation_, arrays_, made_;
@@ -306,6 +307,13 @@ void Life::train_on_rows() {
   CALL(st_trainer_step(on_rows_, 0, nullptr, nullptr));
   CALL(st_schedule_create(R"({"schedule": "cosine", "lr_steps": 100})", schedule_.out()));
   CALL(st_schedule_at(schedule_, 50, &rate_));
+  auto sampling = filled(st_distributed_sampler_options_init);
+  int64_t rows[2] = {}, all = 0;
+  CALL(st_distributed_sampler_create(8, &sampling, sampler_.out()));
+  CALL(st_distributed_sampler_next(sampler_, 2, rows, &number_, &all));
+  CALL(st_distributed_sampler_set_epoch(sampler_, 3));
+  CALL(st_distributed_sampler_cursor(sampler_, &number_));
+  CALL(st_distributed_sampler_set_cursor(sampler_, number_));
 }
 
 void Life::compute_the_loss() {
@@ -447,6 +455,7 @@ void Life::end() {
   DESTROY(st_communicator_destroy, ranks_[1]);
   DESTROY(st_packed_destroy, packed_);
   DESTROY(st_schedule_destroy, schedule_);
+  DESTROY(st_distributed_sampler_destroy, sampler_);
   DESTROY(st_model_destroy, clone_);
   DESTROY(st_graph_destroy, layers_);
   DESTROY(st_context_destroy, context_);

@@ -48,6 +48,11 @@ st_status copy(void*, int32_t, const st_view* inputs, int32_t, const st_view* ou
   return std::memcpy(outputs[0].data, inputs[0].data, static_cast<size_t>(inputs[0].bytes)), ST_OK;
 }
 
+st_status next_row(AllKinds& w, AnyHandle h) {
+  int64_t row = 0, own = 0;
+  return st_distributed_sampler_next(h, 1, &row, &own, &w.number);
+}
+
 st_status register_copy(AnyHandle h) {
   auto callbacks = filled(st_op_callbacks_init);
   callbacks.shape = same_shape;
@@ -397,6 +402,11 @@ constexpr HandleCall kCalls[] = {
 
     {"st_schedule_destroy", "schedule", "schedule", CALL(st_schedule_destroy(h))},
     {"st_schedule_at", "schedule", "schedule", CALL(st_schedule_at(h, 3, &w.real))},
+    {"st_distributed_sampler_destroy", "sampler", "distributed_sampler", CALL(st_distributed_sampler_destroy(h))},
+    {"st_distributed_sampler_next", "sampler", "distributed_sampler", CALL(next_row(w, h))},
+    {"st_distributed_sampler_set_epoch", "sampler", "distributed_sampler", CALL(st_distributed_sampler_set_epoch(h, 2))},
+    {"st_distributed_sampler_cursor", "sampler", "distributed_sampler", CALL(st_distributed_sampler_cursor(h, &w.number))},
+    {"st_distributed_sampler_set_cursor", "sampler", "distributed_sampler", CALL(st_distributed_sampler_set_cursor(h, 11))},
     {"st_clip_norm", "context", "context", CALL(st_clip_norm(h, 1, &w.product_view, 0, &w.real))},
     {"st_loss_scaler_create", "context", "context", CALL(st_loss_scaler_create(h, nullptr, fresh(w.new_loss_scaler)))},
     {"st_loss_scaler_destroy", "scaler", "loss_scaler", CALL(st_loss_scaler_destroy(h))},

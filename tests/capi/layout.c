@@ -258,6 +258,15 @@ AT(st_communicator_options, reserved, 4);
 AT(st_communicator_options, deadline_milliseconds, 8);
 AT(st_communicator_options, start_milliseconds, 16);
 
+SIZE(st_distributed_sampler_options, 32);
+AT(st_distributed_sampler_options, struct_size, 0);
+AT(st_distributed_sampler_options, shuffle, 4);
+AT(st_distributed_sampler_options, rank, 8);
+AT(st_distributed_sampler_options, size, 12);
+AT(st_distributed_sampler_options, seed, 16);
+AT(st_distributed_sampler_options, last, 24);
+AT(st_distributed_sampler_options, reserved, 28);
+
 SIZE(st_checkpoint_options, 64);
 AT(st_checkpoint_options, struct_size, 0);
 AT(st_checkpoint_options, read_only, 4);

@@ -85,6 +85,7 @@ static void library_and_structs(void) {
   REFUSES(st_load_report_init(NULL, sizeof(st_load_report)));
   REFUSES(st_save_progress_init(NULL, sizeof(st_save_progress)));
   REFUSES(st_communicator_options_init(NULL, sizeof(st_communicator_options)));
+  REFUSES(st_distributed_sampler_options_init(NULL, sizeof(st_distributed_sampler_options)));
   WORKS(st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR));
   EXPECT(ST_UNSUPPORTED, st_require(ST_VERSION_MAJOR + 1, 0));
   EXPECT(ST_UNSUPPORTED, st_require(-1, 0));
@@ -107,6 +108,7 @@ static void destroying_nothing_is_fine(void) {
   WORKS(st_accumulator_destroy(NULL));
   WORKS(st_checkpoint_destroy(NULL));
   WORKS(st_communicator_destroy(NULL));
+  WORKS(st_distributed_sampler_destroy(NULL));
 }
 
 static st_status fill_nothing(void* user, int64_t k, const int64_t* row_ids, int64_t n, const st_view* views) {
@@ -303,6 +305,10 @@ static void no_handle(void) {
   NO_HANDLE(st_trainer_get(NULL, "lr", &text));
   NO_HANDLE(st_trainer_set_schedule(NULL, NULL, NULL, NULL));
   NO_HANDLE(st_schedule_at(NULL, 0, &loss));
+  NO_HANDLE(st_distributed_sampler_next(NULL, 1, &n, &n, &m));
+  NO_HANDLE(st_distributed_sampler_set_epoch(NULL, 0));
+  NO_HANDLE(st_distributed_sampler_cursor(NULL, &n));
+  NO_HANDLE(st_distributed_sampler_set_cursor(NULL, 0));
   NO_HANDLE(st_predictor_create(NULL, NULL, &predictor));
   NO_HANDLE(st_predictor_run(NULL, 0, NULL, 0, NULL));
   NO_HANDLE(st_predictor_refresh(NULL));
@@ -581,6 +587,18 @@ static void arguments_of_schedule(void) {
   WORKS(st_schedule_destroy(schedule));
 }
 
+static void arguments_of_sampler(void) {
+  st_distributed_sampler* sampler = NULL;
+  int64_t rows[2], own, all;
+  REFUSES(st_distributed_sampler_create(4, NULL, NULL));
+  WORKS(st_distributed_sampler_create(4, NULL, &sampler)); /* the defaults */
+  REFUSES(st_distributed_sampler_next(sampler, 2, NULL, &own, &all));
+  REFUSES(st_distributed_sampler_next(sampler, 2, rows, NULL, &all));
+  REFUSES(st_distributed_sampler_next(sampler, 2, rows, &own, NULL));
+  REFUSES(st_distributed_sampler_cursor(sampler, NULL));
+  WORKS(st_distributed_sampler_destroy(sampler));
+}
+
 static void arguments_of_loss_scaler(st_context* context) {
   const int64_t dims[] = {2};
   float values[2] = {0, 0};
@@ -713,6 +731,7 @@ int main(int argc, char** argv) {
   arguments_of_accumulator(context);
   arguments_of_recipe(recipe);
   arguments_of_schedule();
+  arguments_of_sampler();
   arguments_of_trainer(model, recipe);
   arguments_of_predictor(context);
   arguments_of_checkpoint(context, model, recipe, argv[1]);

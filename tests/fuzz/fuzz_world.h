@@ -118,6 +118,7 @@ class World {
   Shelf<st_accumulator> accumulators;
   Shelf<st_checkpoint> checkpoints;
   Shelf<st_communicator> communicators;
+  Shelf<st_distributed_sampler> samplers;
   std::vector<st_value> values;
   std::vector<uint8_t> stream;  // what the last st_model_write wrote
   int depth = 0;                // of calls out of callbacks
