@@ -116,6 +116,7 @@ void Executor::resolve() {
 void Executor::bind(SlotId slot, const void* data) {
   // Kernels take inputs as const; the operand's pointer is not.
   for (Operand* operand : bound_[static_cast<size_t>(slot)]) operand->data = const_cast<void*>(data);
+  slots_[static_cast<size_t>(slot)].data = const_cast<void*>(data);
 }
 
 void Executor::run(const BeforeMicroBatch& before) {

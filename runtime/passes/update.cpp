@@ -1,5 +1,6 @@
 #include "passes/update.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"
@@ -56,7 +57,7 @@ void add_state(Program& program, const OptimizerChoice& optimizer, SlotId parame
 
 }  // namespace
 
-void update(Program& program, const ChooseOptimizer& choose) {
+void update(Program& program, const ChooseOptimizer& choose, std::span<const SlotId> shared) {
   Section* section = program.find(Phase::update);
   require(section != nullptr, Code::internal, "update: no update section; call clip() first");
   Builder b(program, static_cast<int32_t>(section - program.sections.data()));
@@ -76,7 +77,7 @@ void update(Program& program, const ChooseOptimizer& choose) {
     if (gradient < 0) continue;
     const SlotId copy = copies[static_cast<size_t>(parameter)];
     if (program.in_pieces) {
-      wholes[slot.type.dtype].push_back(parameter);
+      if (std::ranges::find(shared, parameter) == shared.end()) wholes[slot.type.dtype].push_back(parameter);
       if (copy >= 0) wholes[program.slots[static_cast<size_t>(copy)].type.dtype].push_back(copy);
     }
     const auto own = [&](SlotId whole) { return program.in_pieces ? part_of(program, whole, parameter) : whole; };

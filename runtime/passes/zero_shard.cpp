@@ -24,4 +24,13 @@ void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_b
   add_uses_in_pieces(program);
 }
 
+std::vector<SlotId> share_masters(Program& program) {
+  std::vector<SlotId> masters;
+  for (const Slot& copy : program.slots)
+    if (copy.role == Role::working && is_cut(program, copy.of)) masters.push_back(copy.of);
+  if (program.rank > 0)
+    for (const SlotId master : masters) program.slots[static_cast<size_t>(master)].lent = true;
+  return masters;
+}
+
 }  // namespace st

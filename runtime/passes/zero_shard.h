@@ -1,6 +1,8 @@
 // ZeRO (Rajbhandari, Rasley, Ruwase and He 2020): data ranks of which each keeps and updates its own pieces alone.
 #pragma once
 
+#include <vector>
+
 #include "passes/gradient_buckets.h"
 #include "passes/update.h"
 
@@ -13,5 +15,10 @@ namespace st {
 ///   stage 2  gradients in pieces as well, but for those in which a rank adds up micro-batches of its own (Reduce::step)
 /// Call after accumulate(), before clip().
 void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_bytes, const ChooseOptimizer& choose);
+
+/// Where the ranks are threads: parameters that products take as working copies, in which the parameter is but their master, lie once for
+/// all of them. Rank 0 has them and others are lent them (Slot::lent), each writes its pieces there, behind the gather of the squares, and
+/// nobody gathers them. Gives back which they are, for update(). Call after zero_shard().
+std::vector<SlotId> share_masters(Program& program);
 
 }  // namespace st

@@ -66,12 +66,16 @@ Model::Model(std::shared_ptr<Context> context, Program program)
     offsets_.push_back(layout.slots[s].offset);
     if (program_.slots[s].role == Role::parameter) parameters_.push_back(static_cast<SlotId>(s));
   }
-  const int64_t bytes = layout.of(Arena::parameters);
-  context_->require_memory("model: holding its parameters", bytes);
-  if (bytes > 0) storage_.arena(Arena::parameters, bytes);
+  bytes_ = layout.of(Arena::parameters);
+}
+
+void Model::allocate() {
+  context_->require_memory("model: holding its parameters", bytes_);
+  if (bytes_ > 0) storage_.arena(Arena::parameters, bytes_);
 }
 
 Model::Model(std::shared_ptr<Context> context, Program program, uint64_t seed) : Model(std::move(context), std::move(program)) {
+  allocate();
   std::vector<float> values;
   for (const SlotId id : parameters_) {
     const int64_t elements = slot(id).type.shape.elements();
@@ -154,10 +158,13 @@ void Model::copy(std::span<const std::byte* const> places) {
 
 std::shared_ptr<Model> Model::clone() const {
   std::shared_ptr<Model> made(new Model(context_, program_));
+  made->allocate();
   const WeightsGate::TryReader reader(gate_);
   copy_parameters(made->storage_);
   return made;
 }
+
+std::shared_ptr<Model> Model::without_parameters() const { return std::shared_ptr<Model>(new Model(context_, program_)); }
 
 void Model::blend(const Model& from, double t) {
   check(std::isfinite(t), "blend: t is ", t, "; give a finite number, usually between 0 and 1");

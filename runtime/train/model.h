@@ -46,6 +46,8 @@ class Model {
 
   /// The same graph, with its own copy of the parameters.
   std::shared_ptr<Model> clone() const;
+  /// The same graph, whose parameters lie elsewhere: what reads or changes them is not to be called.
+  std::shared_ptr<Model> without_parameters() const;
   /// this += t (from - this), in f32; t = 1 copies the bits. Throws invalid_argument for parameters that differ, naming the first.
   void blend(const Model& from, double t);
   /// XXH3-128 over every parameter in name order: name, dtype, shape, bytes. As Trainer::state_digest, without the optimizer's state.
@@ -67,7 +69,8 @@ class Model {
   void load(const CheckpointReader& reader, const ReadOptions& options, ReadReport& report);
 
  private:
-  Model(std::shared_ptr<Context> context, Program program);  // parameters all zero
+  Model(std::shared_ptr<Context> context, Program program);  // without memory of its parameters
+  void allocate();                                           // all zero
 
   std::span<const std::byte> host_bytes(SlotId parameter, std::vector<std::byte>& room) const;
 
@@ -77,6 +80,7 @@ class Model {
   mutable WeightsGate gate_;
   std::vector<SlotId> parameters_;
   std::vector<int64_t> offsets_;  // by slot, in the parameter arena
+  int64_t bytes_ = 0;             // of that arena
 };
 
 }  // namespace st

@@ -15,24 +15,25 @@ namespace {
 
 constexpr size_t kShortPlans = 8;
 
-Plan weighed(const Context& context, Plan plan) {
-  context.require_memory("trainer: a training step", plan.memory.total() - plan.memory.of(Arena::parameters));
+Plan weighed(const Context& context, const Storage& storage, Plan plan) {
+  const int64_t held = storage.data(Arena::parameters) == nullptr ? 0 : plan.memory.of(Arena::parameters);
+  context.require_memory("trainer: a training step", plan.memory.total() - held);
   return plan;
 }
 
 /// Packed weights only save time: where they do not fit, the same bits are computed without them.
-Plan plan_that_fits(const Model& model, const Recipe& recipe, int threads, PlanOptions options) {
+Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& storage, int threads, PlanOptions options) {
   const Context& context = model.context();
   options.memory = context.spare_memory();
   Plan plan = plan_training(model.program(), recipe, context.backend(), threads, options);
-  if (plan.memory.of(Arena::packed) == 0) return weighed(context, std::move(plan));
+  if (plan.memory.of(Arena::packed) == 0) return weighed(context, storage, std::move(plan));
   try {
-    return weighed(context, std::move(plan));
+    return weighed(context, storage, std::move(plan));
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory) throw;
   }
   options.skip.emplace_back("pack_weights");
-  return weighed(context, plan_training(model.program(), recipe, context.backend(), threads, options));
+  return weighed(context, storage, plan_training(model.program(), recipe, context.backend(), threads, options));
 }
 
 /// Of a micro-batch; after the last one, of the update.
@@ -44,6 +45,18 @@ size_t first_instruction(const Executor& executor, int64_t micro_batch) {
 void hand_loss_over(const StepSlots& from, const StepSlots& to) {
   *to.loss_sum = *from.loss_sum;
   *to.loss_count = *from.loss_count;
+}
+
+/// To an executor the parameters that it has none of, and this rank's parts of them.
+void lend(const Model& of, Executor& to) {
+  const std::vector<Slot>& slots = to.plan().program.slots;
+  for (size_t s = 0; s < slots.size(); ++s) {
+    const SlotId parameter = to.plan().program.whole_of(static_cast<SlotId>(s));
+    const Slot& whole = slots[static_cast<size_t>(parameter)];
+    if (whole.role != Role::parameter || !whole.lent) continue;
+    const int64_t first = slots[s].role == Role::part ? slots[s].first : 0;
+    to.bind(static_cast<SlotId>(s), of.data(parameter) + first * bytes_of(whole.type.dtype));
+  }
 }
 
 bool is_past(double deadline) { return deadline != Executor::kNoDeadline && os::seconds() >= deadline; }
@@ -59,8 +72,20 @@ PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, W
       cancelled_(cancelled),
       ranks_(ranks),
       rank_(options.rank),
-      executor_(plan_that_fits(model, recipe, workers.threads(), options), storage, workers, &cancelled, ranks),
-      slots_(executor_) {}
+      shares_masters_(options.shares_masters),
+      executor_(plan_that_fits(model, recipe, storage, workers.threads(), options), storage, workers, &cancelled, ranks),
+      slots_(executor_) {
+  const Plan& plan = executor_.plan();
+  const auto is_update = [&](const Instruction& at) {
+    return info_of(plan.program.sections[static_cast<size_t>(at.section)].graph[at.node].op).shape_rule == "optimizer";
+  };
+  first_update_ = static_cast<size_t>(std::ranges::find_if(plan.instructions, is_update) - plan.instructions.begin());
+}
+
+void PlannedStep::share_masters(const Model& of) {
+  masters_ = &of;
+  lend(of, executor_);
+}
 
 /// Of the first so many micro-batches of a step, those of this rank.
 int64_t PlannedStep::own_of(int64_t micro_batches) const { return (micro_batches - rank_ + recipe_.ranks - 1) / recipe_.ranks; }
@@ -207,6 +232,7 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   const int64_t spare = model_.context().spare_memory();
   PlanOptions options;
   options.rank = rank_;
+  options.shares_masters = shares_masters_;
   if (spare != PlanOptions::kUnlimited)
     options.memory = spare + executor_.allocated(Arena::gradients) + executor_.allocated(Arena::optimizer);  // the step's own
   Plan plan = plan_short_micro_batch(model_.program(), recipe_, rows, whole.loss_seed, storage_.backend(), workers_.threads(), options);
@@ -215,6 +241,7 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
     if (!Storage::holds(static_cast<Arena>(a))) need += plan.memory.of(static_cast<Arena>(a));
   model_.context().require_memory("step: a micro-batch of fewer rows than the recipe's", need);
   auto made = std::make_unique<Short>(std::move(plan), storage_, workers_, cancelled_, ranks_);
+  if (masters_ != nullptr) lend(*masters_, made->executor);
   if (short_.size() == kShortPlans) short_.erase(short_.begin());
   return *short_.emplace(rows, std::move(made)).first->second;
 }

@@ -20,6 +20,9 @@ class PlannedStep {
   PlannedStep(Model& model, const Recipe& recipe, Storage& storage, Workers& workers, CancelToken& cancelled, const PlanOptions& options,
               Communicator* ranks = nullptr);
 
+  /// Binds the parameters that the plan is lent (PlanOptions::shares_masters) to those of rank 0's model, which outlives this.
+  void share_masters(const Model& of);
+
   /// Begins a step on `rows` rows, 1 to those of the recipe: when fewer, only the last micro-batch that has any is short, and those
   /// without add nothing. The plan of a short one is made when its number of rows is first met.
   /// `loss_scale` is 1 where the recipe scales no loss.
@@ -33,6 +36,8 @@ class PlannedStep {
   bool go_on(double deadline, const Bind& bind);
   /// False: nothing has been updated yet, and the step may still be forgotten.
   bool is_updating() const { return cursor_.at > executor_.begin_of_update(); }
+  /// Whether a parameter has been updated since the step began.
+  bool has_updated() const { return cursor_.at > first_update_; }
   /// Whether go_on() runs the step again from its first row, to find where a value stopped being finite (recipe find_nan). `Bind` is then
   /// asked for the same rows once more.
   bool is_finding_nan() const { return finding_nan_; }
@@ -82,9 +87,12 @@ class PlannedStep {
   Workers& workers_;
   CancelToken& cancelled_;
   Communicator* ranks_;
+  const Model* masters_ = nullptr;  // whose parameters are lent; none: it has all of its own
   const int32_t rank_;
+  const bool shares_masters_;
   Executor executor_;
   StepSlots slots_;
+  size_t first_update_ = 0;                          // instruction
   std::map<int64_t, std::unique_ptr<Short>> short_;  // by rows
 
   // The step under way.

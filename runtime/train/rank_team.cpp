@@ -32,8 +32,8 @@ bool is_consequence(const Error& error) { return error.code() == Code::rank_fail
 
 RankTeam::Member::Member(int32_t own_rank, const Model& of, int threads)
     : rank(own_rank),
-      model(of.clone()),
-      storage(model->storage().with_same_parameters()),
+      model(of.without_parameters()),
+      storage(of.context().backend()),
       workers(of.context().make_workers(threads)),
       inputs(model->program(), inputs_read_by(model->program()), of.context().memory()) {}
 
@@ -50,13 +50,14 @@ RankTeam::RankTeam(const Parts& parts, const PlanOptions& options)
     PlanOptions own = options;
     own.rank = rank;
     member.step = std::make_unique<PlannedStep>(*member.model, recipe, member.storage, *member.workers, member.never, own, &end_of(rank));
+    member.step->share_masters(model);
     if (parts_.data && rank < recipe.step_micro_batches())
       member.feed = std::make_unique<Feed>(
           parts_.data, static_cast<uint64_t>(recipe.seed),
           MicroBatches{.rows = recipe.batch, .per_step = recipe.step_micro_batches(), .ranks = recipe.ranks, .rank = rank}, 0,
           context.memory());
   }
-  weights_at_ = model.gate().changes();
+  follow();
   try {
     start();
   } catch (...) {
@@ -142,7 +143,10 @@ void RankTeam::follow() {
     const WeightsGate::Reader whole_step(parts_.model.gate());
     for (const auto& member : members_) {
       const WeightsGate::Writer writer(member->model->gate());
-      parts_.model.copy_parameters(member->storage);
+      const Executor& to = member->step->executor();
+      for (const SlotId id : parts_.model.parameters())
+        if (const Slot& slot = to.plan().program.slots[static_cast<size_t>(id)]; !slot.lent)
+          copy(parts_.storage.backend(), to.slot(id).as<std::byte>(), parts_.model.data(id), slot.type.bytes());
     }
     weights_at_ = changes;
   }
@@ -284,6 +288,10 @@ void RankTeam::rewind(int64_t cursor) {
 
 void RankTeam::trim() {
   for (const auto& member : members_) member->step->trim();
+}
+
+bool RankTeam::has_updated() const {
+  return std::ranges::any_of(members_, [](const auto& member) { return member->step->has_updated(); });
 }
 
 void RankTeam::append_executors(std::vector<const Executor*>& to) const {

@@ -67,6 +67,8 @@ class RankTeam {
   /// Throws the first rank's error that is not another's consequence, with its rank; nothing has been updated then. The same in a host's
   /// group, which is over after it, but for what all ranks have found together (rank_mismatch).
   void run(std::optional<std::span<const HostView>> batch, const std::function<void()>& own_part);
+  /// Whether a thread has updated a parameter in the step that ended last.
+  bool has_updated() const;
   /// Where the time of a step of so many seconds went, from begin() to here.
   struct Times {
     double exchange;  // seconds of the trainer's rank in exchange, all of them exposed: its thread computes nothing meanwhile

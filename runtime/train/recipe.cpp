@@ -128,13 +128,16 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   runner.run("accumulate", [&](Program& p) { accumulate(p, rounds); });  // the first micro-batch writes, the others add
   if (recipe.ranks > 1 && recipe.zero == 0)
     runner.run("data_parallel", [&](Program& p) { data_parallel(p, reduce_of(recipe), recipe.bucket); });  // who sums, who gathers
+  std::vector<SlotId> shared;
   if (recipe.ranks > 1 && recipe.zero > 0)
-    runner.run("zero_shard",
-               [&](Program& p) { zero_shard(p, recipe.zero, reduce_of(recipe), recipe.bucket, updates_of(recipe)); });  // and who owns
+    runner.run("zero_shard", [&](Program& p) {  // and who owns
+      zero_shard(p, recipe.zero, reduce_of(recipe), recipe.bucket, updates_of(recipe));
+      if (options.shares_masters) shared = share_masters(p);
+    });
   // A step of one micro-batch, and a short one, tell no noise.
   if (recipe.gradient_noise_scale && micro_batches > 1 && !is_short) runner.run("first_norm", [](Program& p) { first_norm(p); });
   runner.run("clip", [&](Program& p) { clip(p, recipe.clip, -1, clip_groups(recipe)); });  // norm, finite check, one factor
-  runner.run("update", [&](Program& p) { update(p, updates_of(recipe)); });                // on the layout found
+  runner.run("update", [&](Program& p) { update(p, updates_of(recipe), shared); });        // on the layout found
   if (recipe.ema_decay > 0) runner.run("average", [&](Program& p) { average(p, recipe.ema_decay); });
   runner.run("fuse", [](Program& p) { fuse(p); });
   if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });

@@ -59,7 +59,8 @@ struct PlanOptions {
   std::function<void(const std::string& pass, const std::string& text)> print;
   TileChoice tiles = {};  // of a training step's products; empty: the backend's defaults
 
-  int32_t rank = 0;  // whose plan it is, of the recipe's ranks
+  int32_t rank = 0;             // whose plan it is, of the recipe's ranks
+  bool shares_masters = false;  // ranks are threads: under ZeRO fp32 masters of 16-bit weights lie once for all (share_masters)
 
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
   int64_t memory = kUnlimited;  // bytes that a step may take beside the parameters: what recompute auto is to fit

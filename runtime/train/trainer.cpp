@@ -57,6 +57,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   data_ = std::move(data);
   workers_ = context.make_workers(threads);
   if (ranks != nullptr) options_.rank = ranks->rank();
+  options_.shares_masters = ranks == nullptr && recipe_.ranks > 1;
   GemmContest contest{.tiles = recipe_.tune};
   if (recipe_.gemm_library == "auto") contest.libraries = context.gemm_libraries();
   if (contest.tiles || !contest.libraries.empty()) options_.tiles = measured_tiles(context, *workers_, contest);
@@ -153,8 +154,10 @@ std::optional<StepReport> Trainer::advance(double deadline) {
 
 void Trainer::require_whole_step(const char* call) {
   require_no_open_step(call);
-  require(!is_mixed_, Code::wrong_state, call,
-          ": weights and optimizer state are a mixture, since a resume ended halfway and there was no memory to undo it; resume again");
+  require(
+      !is_mixed_, Code::wrong_state, call,
+      ": weights and optimizer state are a mixture, since an update, or a resume that there was no memory to undo, ended halfway; resume "
+      "from a checkpoint");
 }
 
 void Trainer::require_no_open_step(const char* call) {
@@ -253,10 +256,18 @@ bool Trainer::go_on(double deadline, std::optional<std::span<const HostView>> ba
         require_replicas(team_->own(), *train_, model_->context().backend(), attempts_, team_->is_of_threads() ? 0 : items_taken_);
       require(train_->go_on(Executor::kNoDeadline, bind), Code::rank_failed, "step: another rank has ended it");
     };
+    // Pieces that an update has changed are nowhere as they were.
+    const auto note_what_is_mixed = [this] {
+      is_mixed_ = is_mixed_ || (recipe_.zero > 0 && (train_->has_updated() || team_->has_updated()));
+    };
     try {
       team_->run(batch, std::ref(own_part));
     } catch (const Error& error) {
+      note_what_is_mixed();
       if (error.code() == Code::cancelled) static_cast<void>(cancelled_.take());  // it was seen in an exchange
+      throw;
+    } catch (...) {
+      note_what_is_mixed();
       throw;
     }
     return true;

@@ -187,7 +187,7 @@ class Trainer {
   mutable std::string graph_digest_, data_digest_;  // made when they are first saved or compared
   double last_loss_ = std::numeric_limits<double>::quiet_NaN();
   bool has_resumed_ = false;  // so that optimizer state may be other than zero before the first update
-  bool is_mixed_ = false;     // a resume ended halfway, and there was no memory to undo it
+  bool is_mixed_ = false;     // a resume ended halfway, and there was no memory to undo it, or an update of pieces did
 };
 
 }  // namespace st

@@ -99,6 +99,24 @@ TEST(ZeroShard, OfAnotherNumberOfRanksAndAnotherStageGoesOnWithTheSameBits) {
   }
 }
 
+// Of bf16 the weight lies once for all ranks, each of which has a working copy of it; fp32 has one for each rank.
+TEST(ZeroShard, SeesWhatTheHostChangesBetweenSteps) {
+  for (const char* precision : {"\"bf16\"", "\"fp32\""}) {
+    const auto outcome = [&](int64_t ranks, int64_t zero) {
+      const auto trainer = sharded({.name = "", .keys = {{"precision", precision}}}, ranks, zero).trainer();
+      trainer->step();
+      for (const char* name : {"block.0.attention.projection.bias", "block.1.attention.projection.weight"}) {
+        const SlotId id = trainer->model().parameter_named(name);
+        const Shape& shape = trainer->model().slot(id).type.shape;
+        std::vector<float> values(static_cast<size_t>(shape.elements()), 0.03F);
+        trainer->model().set(id, plain_view("", DType::f32, shape, values.data()));
+      }
+      return outcome_of(*trainer, 2);
+    };
+    EXPECT_EQ(outcome(3, 2), outcome(1, 0)) << precision;
+  }
+}
+
 // An infinity in one micro-batch, so on one rank, in all of its gradients.
 TEST(ZeroShard, AStepThatIsNotFiniteOnOneRankIsSkippedOnAll) {
   const auto model = [] {
@@ -200,6 +218,35 @@ TEST(ZeroShard, HasTheBytesOfTheTable) {
           }
           EXPECT_EQ(pieces, model->elements());
         }
+}
+
+// 16-bit weights: 2 P + 16 P / N, of which a rank's pieces of the fp32 masters lie in the model, with rank 0.
+TEST(ZeroShard, HasMastersOfSixteenBitWeightsOnceForAllRanks) {
+  for (const int64_t zero : {1, 2}) {
+    const Training training = sharded({.name = "", .keys = {{"precision", "\"bf16\""}}}, 4, zero);
+    const auto model = training.model();
+    Recipe recipe = training.recipe;
+    recipe.device = "cpu";
+    for (int32_t rank = 0; rank < 4; ++rank) {
+      PlanOptions options;
+      options.rank = rank;
+      options.shares_masters = true;
+      const Plan plan = plan_training(model->program(), recipe, model->context().backend(), 1, options);
+      const Program& program = plan.program;
+      const auto is_master = [&](const Slot& parameter) {
+        return std::ranges::any_of(program.slots, [&](const Slot& slot) {
+          return slot.role == Role::working && &program.slots[static_cast<size_t>(slot.of)] == &parameter;
+        });
+      };
+      const auto is_read_in_fp32 = [&](const Slot& parameter) { return !is_master(parameter); };
+      const int64_t own = bytes_by(program, {4, 0}, rank == 0 ? std::function<bool(const Slot&)>() : is_read_in_fp32);
+      EXPECT_GE(plan.memory.of(Arena::parameters), own);
+      EXPECT_LT(plan.memory.of(Arena::parameters), own + 64 * std::ranges::count(program.slots, Role::parameter, &Slot::role));
+      EXPECT_EQ(planned(program, Role::working), bytes_by(program, {2, 0}, is_master));
+      EXPECT_EQ(planned(program, Role::optimizer), bytes_by(program, {0, 8}));
+      EXPECT_GT(bytes_by(program, {2, 0}, is_master), bytes_by(program, {2, 0}, is_read_in_fp32));  // else this tells little
+    }
+  }
 }
 
 }  // namespace
