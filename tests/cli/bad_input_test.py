@@ -29,7 +29,7 @@ class BadInput(CommandLineTest):
         self.refused("trian", words=["trian", "did you mean train?"])
         self.refused("plan", words=["plan", "not in this version"])
         self.refused("--verbose", words=["unknown option --verbose"])
-        self.refused("bench", "collective", words=["collective", "not in this version", "step, gemm, optimizer"])
+        self.refused("bench", "everything", words=["unknown benchmark everything", "step, gemm, optimizer, collective"])
         self.refused("bench", words=["step", "gemm"])
         self.refused("bench", "step", "--rounds", 0, words=["--rounds", "0"])
         self.refused("bench", "step", "--against", "mkl", words=["mkl", "pytorch", "none"])
@@ -50,7 +50,7 @@ class BadInput(CommandLineTest):
         self.refused("info", "--jason", words=["--jason", "did you mean --json?"])
 
     def test_options_of_later_versions_say_so(self):
-        for option in ("--trace",):
+        for option in ("--stages", "--tensor"):
             self.train_refused(option, 1, words=["unknown option " + option, "not in this version yet"])
 
     def test_values_that_are_no_numbers_are_shown(self):
