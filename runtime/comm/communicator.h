@@ -6,24 +6,16 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "comm/collective.h"
+#include "comm/communicator_options.h"
 #include "comm/flight_recorder.h"
 #include "comm/transport.h"
 
 namespace st {
-
-struct CommunicatorOptions {
-  double deadline = 60;                               // seconds that a wait may take without a byte from or to whom it waits for
-  std::function<bool()> is_cancelled = {};            // looked at in each wait; a wait that it ends aborts the group
-  std::function<void(const std::string&)> warn = {};  // a rank that is slow: once for each wait, at a quarter of the deadline
-  int64_t chunk = 16384;  // elements that are reduced at a time: 1 to 2^24; no result depends on it; alike on all ranks
-};
 
 /// One rank of a group. One call at a time, by any thread; calls are in the same order on all ranks (send and receive on the two). Each
 /// call returns when its memory may be used again.

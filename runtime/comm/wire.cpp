@@ -241,14 +241,11 @@ void Wire::look_around(int other, Patience& patience) {
 
 bool Wire::is_silent(int rank) const { return transport_->silence_of(rank) >= std::clamp(options_.deadline / 2, 0.5, 2.0); }
 
-/// Whom it waits for may itself wait for another.
-int Wire::who_is_late(int other) {
+/// Whom it waits for may itself wait for one that is silent.
+int Wire::who_is_late(int other) const {
   if (is_silent(other)) return other;
   for (int rank = 0; rank < size(); ++rank)
     if (is_silent(rank)) return rank;
-  if (!peers_[static_cast<size_t>(other)].is_met || here_.call.what == Collective::broadcast || is_single(here_.call.what)) return other;
-  for (int step = 1; step < size(); ++step)
-    if (const int rank = after(step); !peers_[static_cast<size_t>(rank)].is_met && transport_->arrived(rank).empty()) return rank;
   return other;
 }
 

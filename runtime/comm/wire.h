@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "comm/collective.h"
-#include "comm/communicator.h"
+#include "comm/communicator_options.h"
 #include "comm/flight_recorder.h"
 #include "comm/group_error.h"
 #include "comm/transport.h"
@@ -114,7 +114,7 @@ class Wire {
   void look_around(int other, Patience& patience);
   [[noreturn]] void time_out(int other);
   bool is_silent(int rank) const;
-  int who_is_late(int other);
+  int who_is_late(int other) const;
 
   std::unique_ptr<Transport> transport_;
   CommunicatorOptions options_;
