@@ -105,22 +105,14 @@ Exchange looked_at(const Asked& asked, const Communicator& ranks, const char* ca
       of(from, from.data, to.data);
       break;
     }
-    case Collective::broadcast: {
-      const PlainArray view("view", asked.first, call);
-      made.call.root = rank_given(ranks, "root", asked.number, call);
-      of(view, nullptr, view.data);
-      break;
-    }
-    case Collective::send: {
-      const PlainArray view("view", asked.first, call);
-      made.call.root = other_rank(ranks, "to", asked.number, call);
-      of(view, view.data, nullptr);
-      break;
-    }
+    case Collective::broadcast:
+    case Collective::send:
     case Collective::receive: {
       const PlainArray view("view", asked.first, call);
-      made.call.root = other_rank(ranks, "from", asked.number, call);
-      of(view, nullptr, view.data);
+      const bool sends = asked.what == Collective::send;
+      made.call.root = asked.what == Collective::broadcast ? rank_given(ranks, "root", asked.number, call)
+                                                           : other_rank(ranks, sends ? "to" : "from", asked.number, call);
+      of(view, sends ? view.data : nullptr, sends ? nullptr : view.data);
       break;
     }
     case Collective::barrier:
