@@ -30,6 +30,21 @@ void reduce_on(
   }
 }
 
+/// A rank of four that says when it is there, and what ends its reductions.
+void reduce_until_it_fails(Communicator& group, const ForkedRanks::Say& say) {
+  say("ready");
+  say_outcome(say, [&] { reduce_on(group); });
+}
+
+/// What a rank says of the one that ended its reductions.
+Outcome next_blames(ForkedRanks& ranks, int rank, const std::string& code, int culprit) {
+  const Outcome outcome = outcome_from(ranks.next_line(rank));
+  EXPECT_EQ(outcome.code, code) << outcome.message;
+  EXPECT_EQ(outcome.rank, culprit) << outcome.message;
+  EXPECT_EQ(outcome.collective, "all_reduce");
+  return outcome;
+}
+
 TEST(DyingRanks, AKilledOneIsNamedOnAllOthersWithinASecondAndTheyGoOn) {
   std::random_device device;
   std::mt19937 random(device());
@@ -38,8 +53,7 @@ TEST(DyingRanks, AKilledOneIsNamedOnAllOthersWithinASecondAndTheyGoOn) {
     const int victim = static_cast<int>(random() % 4);
     ForkedRanks ranks(4, [&](int rank, const ForkedRanks::Say& say) {
       auto group = join(job, rank, 4);
-      say("ready");
-      say_outcome(say, [&] { reduce_on(*group); });
+      reduce_until_it_fails(*group, say);
       say_outcome(say, [&] { group->barrier(); });  // it is over, not forgotten
       group.reset();
       auto smaller = join(job, rank < victim ? rank : rank - 1, 3);
@@ -55,10 +69,7 @@ TEST(DyingRanks, AKilledOneIsNamedOnAllOthersWithinASecondAndTheyGoOn) {
     ranks.signal(victim, SIGKILL);
     for (int rank = 0; rank < 4; ++rank) {
       if (rank == victim) continue;
-      const Outcome outcome = outcome_from(ranks.next_line(rank));
-      EXPECT_EQ(outcome.code, "rank_failed") << outcome.message;
-      EXPECT_EQ(outcome.rank, victim) << outcome.message;
-      EXPECT_EQ(outcome.collective, "all_reduce");
+      const Outcome outcome = next_blames(ranks, rank, "rank_failed", victim);
       EXPECT_LT(outcome.when - killed, 1) << outcome.message;
       EXPECT_NE(outcome.message.find(
                     text("rank ", victim, " (", os::host_name(), ", process ", ranks.process_of(victim), "): its process has ended")),
@@ -76,27 +87,20 @@ TEST(DyingRanks, AStoppedOneIsNamedAtTheDeadline) {
   ForkedRanks ranks(4, [&](int rank, const ForkedRanks::Say& say) {
     CommunicatorOptions options;
     options.deadline = 1.2;
-    const auto group = join(job, rank, 4, options);
-    say("ready");
-    say_outcome(say, [&] { reduce_on(*group); });
+    reduce_until_it_fails(*join(job, rank, 4, options), say);
   });
   ASSERT_EQ(ranks.all_say("ready"), "ready");
   sleep_for(0.01);
   const double stopped = os::seconds();
   ranks.signal(2, SIGSTOP);
   for (const int rank : {0, 1, 3}) {
-    const Outcome outcome = outcome_from(ranks.next_line(rank));
-    EXPECT_EQ(outcome.code, "timeout") << outcome.message;
-    EXPECT_EQ(outcome.rank, 2) << outcome.message;
-    EXPECT_EQ(outcome.collective, "all_reduce");
+    const Outcome outcome = next_blames(ranks, rank, "timeout", 2);
     EXPECT_GT(outcome.when - stopped, 1);
     EXPECT_LT(outcome.when - stopped, 1.7);
     EXPECT_NE(outcome.message.find("it is silent since"), std::string::npos) << outcome.message;
   }
   ranks.signal(2, SIGCONT);  // and learns what the others have decided
-  const Outcome outcome = outcome_from(ranks.next_line(2));
-  EXPECT_EQ(outcome.code, "timeout") << outcome.message;
-  EXPECT_EQ(outcome.rank, 2) << outcome.message;
+  next_blames(ranks, 2, "timeout", 2);
 }
 
 TEST(DyingRanks, OneThatIsStoppedForAWhileIsWaitedFor) {
