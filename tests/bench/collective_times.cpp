@@ -1,7 +1,11 @@
-// Collectives between ranks that are threads of one process: the median time and rate of an all_reduce by size.
+// Collectives between ranks that are processes of one machine, then threads of one process: the median time and rate of an all_reduce by
+// size.
 //
 // Usage: collective_times [RANKS [DTYPE]]     2 ranks and f32 unless given. "cpu": by the time that this rank's thread had a core, for a
 // machine that others use too.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -13,7 +17,9 @@
 
 #include "base/dtype.h"
 #include "base/os.h"
+#include "base/text.h"
 #include "comm/communicator.h"
+#include "comm/local/process_group.h"
 #include "comm/local/thread_group.h"
 
 namespace {
@@ -48,11 +54,27 @@ void measure(st::Communicator& group, st::DType dtype) {
   }
 }
 
-}  // namespace
+/// The first rank is this process.
+void measure_processes(int ranks, st::DType dtype) {
+  const auto be = [&, job = st::text("collective_times of process ", st::os::process_id())](int rank) {
+    st::ProcessGroupOptions options;
+    options.job = job;
+    options.rank = rank;
+    options.size = ranks;
+    st::Communicator group(st::join_process_group(options));
+    measure(group, dtype);
+  };
+  std::fflush(stdout);
+  for (int rank = 1; rank < ranks; ++rank)
+    if (fork() == 0) {
+      be(rank);
+      _exit(0);
+    }
+  be(0);
+  while (wait(nullptr) > 0) continue;
+}
 
-int main(int count, char** arguments) {
-  const int ranks = count > 1 ? std::atoi(arguments[1]) : 2;
-  const st::DType dtype = st::dtype_named(count > 2 ? arguments[2] : "f32");
+void measure_threads(int ranks, st::DType dtype) {
   auto ends = st::make_thread_group(ranks);
   std::vector<std::thread> threads;
   for (auto& end : ends)
@@ -61,5 +83,16 @@ int main(int count, char** arguments) {
       measure(group, dtype);
     });
   for (auto& thread : threads) thread.join();
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const int ranks = count > 1 ? std::atoi(arguments[1]) : 2;
+  const st::DType dtype = st::dtype_named(count > 2 ? arguments[2] : "f32");
+  std::puts("processes:");
+  measure_processes(ranks, dtype);
+  std::puts("threads:");
+  measure_threads(ranks, dtype);
   return 0;
 }
