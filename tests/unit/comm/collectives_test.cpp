@@ -258,6 +258,7 @@ TEST_P(EveryGroup, CountsTheBytesOfItsElements) {
 }
 
 TEST_P(EveryGroup, AllocatesNothingInACollectiveAfterTheFirst) {
+  if (GetParam().name == "gloo") GTEST_SKIP() << "Gloo allocates for what its socket does not take at once";
   run(2, [](Communicator& group) {
     std::vector<float> data(100000), whole(200000);
     const auto all = [&] {

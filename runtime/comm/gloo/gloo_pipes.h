@@ -1,0 +1,39 @@
+// A rank's pipes to the others by Gloo: rings of bytes that each rank writes into the other's memory.
+#pragma once
+
+#include <scaletrain/transport.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/gloo/tcp_meeting.h"
+
+namespace st::plugin {
+
+class GlooPipes {
+ public:
+  /// Meets the other ranks at the host and port, and connects to each. Throws Refusal.
+  explicit GlooPipes(const st_plugin_start& start);
+  ~GlooPipes();
+  GlooPipes(const GlooPipes&) = delete;
+  GlooPipes& operator=(const GlooPipes&) = delete;
+
+  int rank() const { return place_.rank; }
+  int size() const { return place_.size; }
+
+  // As st_transport_callbacks has it. Throws what Gloo throws where the other rank can be reached no more.
+  int64_t write(int to, std::span<const std::byte> bytes);
+  int64_t read(int from, std::span<std::byte> bytes);
+
+ private:
+  struct Mesh;
+  class Pipe;
+  const MeetingPlace place_;
+  std::unique_ptr<Mesh> mesh_;
+  std::vector<std::unique_ptr<Pipe>> pipes_;  // null: this rank's own
+};
+
+}  // namespace st::plugin

@@ -1,0 +1,361 @@
+#include "comm/gloo/tcp_meeting.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "comm/plugin_side/plugin_refusal.h"
+
+namespace st::plugin {
+namespace {
+
+constexpr uint32_t kMagic = 0x53544d31;  // "STM1"; another layout gets another number
+constexpr int kLook = 20;                // milliseconds between two looks at cancellation and patience
+constexpr int64_t kMostBytes = int64_t{16} << 20;
+
+/// What a guest says first; what it brings follows.
+struct Arrival {
+  uint32_t magic = kMagic;
+  int32_t rank = 0, size = 0;
+  uint32_t unused = 0;
+  int64_t bytes = 0;
+};
+
+/// Rank 0's answer; then what all bring, one behind the other with its length, or the reason of a refusal.
+struct Answer {
+  uint32_t magic = kMagic;
+  st_status status = ST_OK;
+  int32_t failed_rank = -1;
+  uint32_t unused = 0;
+  int64_t bytes = 0;
+};
+
+std::string reason_of(int error) { return std::generic_category().message(error); }
+std::string number(double value) {
+  std::string text = std::to_string(value);
+  text.erase(text.find_last_not_of('0') + 1);
+  return text.back() == '.' ? text.substr(0, text.size() - 1) : text;
+}
+
+class Socket {
+ public:
+  explicit Socket(int file) : file_(file) {}
+  Socket(Socket&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  ~Socket() {
+    if (file_ >= 0) close(file_);
+  }
+  int file() const { return file_; }
+  int release() { return std::exchange(file_, -1); }
+
+ private:
+  int file_;
+};
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+Addresses addresses_of(const char* host, int port, int flags) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* list = nullptr;
+  const int error = getaddrinfo(host, std::to_string(port).c_str(), &hints, &list);
+  if (error != 0)
+    throw Refusal(ST_INVALID_ARGUMENT, std::string("the address of rank 0's host, \"") + (host == nullptr ? "" : host) +
+                                           "\", cannot be found: " + gai_strerror(error) + "; set MASTER_ADDR to its name or number");
+  return Addresses(list);
+}
+
+std::string text_of_address(const sockaddr_storage& address, socklen_t length) {
+  std::array<char, NI_MAXHOST> text{};
+  if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0)
+    return {};
+  return text.data();
+}
+
+bool wait_for(int file, short events) {
+  pollfd wanted{file, events, 0};
+  return poll(&wanted, 1, kLook) > 0;
+}
+
+/// What can be read now is put behind `bytes`, up to `wanted` in all. False: the other end has closed.
+bool read_some(int file, std::vector<char>& bytes, size_t wanted) {
+  while (bytes.size() < wanted) {
+    std::array<char, 4096> piece;
+    const ssize_t n = recv(file, piece.data(), std::min(piece.size(), wanted - bytes.size()), MSG_DONTWAIT);
+    if (n > 0) {
+      bytes.insert(bytes.end(), piece.data(), piece.data() + n);
+      continue;
+    }
+    if (n < 0 && errno == EINTR) continue;
+    return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+  }
+  return true;
+}
+
+template <class T>
+void append(std::vector<char>& to, const T& value) {
+  to.resize(to.size() + sizeof value);
+  std::memcpy(to.data() + to.size() - sizeof value, &value, sizeof value);
+}
+
+template <class T>
+T at(const std::vector<char>& bytes, size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+/// All of it, as far as the other end takes it within a second. False: it is gone, or takes nothing.
+bool write_all(int file, const std::vector<char>& bytes) {
+  const double end = seconds_now() + 1;
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t n = send(file, bytes.data() + done, bytes.size() - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n >= 0) {
+      done += static_cast<size_t>(n);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (seconds_now() > end) return false;
+      wait_for(file, POLLOUT);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::vector<char> answer_of(const Refusal& refusal) {
+  const std::string reason = refusal.what();
+  std::vector<char> bytes;
+  append(bytes, Answer{kMagic, refusal.status(), refusal.rank(), 0, static_cast<int64_t>(reason.size())});
+  bytes.insert(bytes.end(), reason.begin(), reason.end());
+  return bytes;
+}
+
+}  // namespace
+
+double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+TcpMeeting::TcpMeeting(MeetingPlace place) : place_(std::move(place)), end_(seconds_now() + place_.patience) {
+  if (place_.rank == 0)
+    open_port();
+  else
+    come();
+}
+
+TcpMeeting::~TcpMeeting() {
+  if (socket_ >= 0) close(socket_);
+}
+
+void TcpMeeting::check_patience() const {
+  if (place_.is_cancelled && place_.is_cancelled()) throw Refusal(ST_CANCELLED, "cancelled while it waited for other ranks");
+}
+
+// Rank 0.
+
+void TcpMeeting::open_port() {
+  addresses_of(place_.host.c_str(), place_.port, 0);  // one that no other rank can find is refused here as well
+  const Addresses any = addresses_of(nullptr, place_.port, AI_PASSIVE);
+  int error = 0;
+  for (const addrinfo* address = any.get(); address != nullptr; address = address->ai_next) {
+    Socket listener(socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol));
+    const int yes = 1;
+    const bool is_open = listener.file() >= 0 && setsockopt(listener.file(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+                         bind(listener.file(), address->ai_addr, address->ai_addrlen) == 0 && listen(listener.file(), 1024) == 0;
+    if (!is_open) {
+      error = errno;
+      continue;
+    }
+    own_address_ = place_.host;
+    socket_ = listener.release();
+    return;
+  }
+  throw Refusal(error == EADDRINUSE ? ST_BUSY : ST_IO,
+                "rank 0 cannot open port " + std::to_string(place_.port) + ": " + reason_of(error) +
+                    (error == EADDRINUSE ? "; another program has it: set MASTER_PORT to a free one, on all ranks" : ""),
+                0);
+}
+
+struct TcpMeeting::Guest {
+  Socket socket;
+  std::vector<char> bytes = {};
+  std::optional<Arrival> arrival = {};
+
+  /// False: it has gone, or is none of ours.
+  bool read() {
+    if (!arrival) {
+      if (!read_some(socket.file(), bytes, sizeof(Arrival))) return false;
+      if (bytes.size() < sizeof(Arrival)) return true;
+      arrival = at<Arrival>(bytes, 0);
+      if (arrival->magic != kMagic || arrival->bytes < 0 || arrival->bytes > kMostBytes) return false;
+    }
+    const size_t wanted = sizeof(Arrival) + static_cast<size_t>(arrival->bytes);
+    return read_some(socket.file(), bytes, bytes.size() < wanted ? wanted : wanted + 1);
+  }
+  bool is_there() const { return arrival && bytes.size() == sizeof(Arrival) + static_cast<size_t>(arrival->bytes); }
+};
+
+std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const Bytes& own) {
+  std::vector<Guest> guests;
+  std::vector<Guest*> by_rank(static_cast<size_t>(place_.size), nullptr);
+  const auto missing = [&] {
+    std::string list;
+    for (int rank = 1; rank < place_.size; ++rank)
+      if (by_rank[static_cast<size_t>(rank)] == nullptr) list += (list.empty() ? "" : ", ") + std::to_string(rank);
+    return list;
+  };
+  const auto look_at = [&](Guest& guest) {
+    const bool was_there = guest.is_there();
+    const bool goes_on = guest.read();
+    const int rank = guest.arrival ? guest.arrival->rank : -1;
+    if (was_there && !goes_on) throw Refusal(ST_RANK_FAILED, "rank " + std::to_string(rank) + " has ended before all had come", rank);
+    if (was_there || !goes_on || !guest.is_there()) return goes_on;
+    if (guest.arrival->size != place_.size || rank < 1 || rank >= place_.size)
+      throw Refusal(ST_RANK_MISMATCH,
+                    "rank " + std::to_string(rank) + " comes as one of " + std::to_string(guest.arrival->size) +
+                        " ranks, rank 0 as one of " + std::to_string(place_.size) + "; start all ranks alike",
+                    rank);
+    if (by_rank[static_cast<size_t>(rank)] == nullptr) return true;
+    write_all(guest.socket.file(),
+              answer_of({ST_BUSY, "rank " + std::to_string(rank) + " is there already; give each process a rank of its own", rank}));
+    return false;
+  };
+  try {
+    for (std::string who = missing(); !who.empty(); who = missing()) {
+      std::vector<pollfd> wanted{{socket_, POLLIN, 0}};
+      for (const Guest& guest : guests) wanted.push_back({guest.socket.file(), POLLIN, 0});
+      poll(wanted.data(), wanted.size(), kLook);
+      if ((wanted[0].revents & POLLIN) != 0) {
+        const int file = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
+        if (file >= 0) guests.push_back({Socket(file)});
+      }
+      std::erase_if(guests, [&](Guest& guest) { return !look_at(guest); });
+      std::fill(by_rank.begin(), by_rank.end(), nullptr);
+      for (Guest& guest : guests)
+        if (guest.is_there()) by_rank[static_cast<size_t>(guest.arrival->rank)] = &guest;
+      check_patience();
+      if (seconds_now() > end_ && !missing().empty())
+        throw Refusal(ST_TIMEOUT,
+                      "of " + std::to_string(place_.size) + " ranks these have not come to " + place_.host + ":" +
+                          std::to_string(place_.port) + " in " + number(place_.patience) + " s: " + missing() +
+                          "; start every rank with the same MASTER_ADDR and MASTER_PORT, or wait for longer",
+                      std::stoi(missing()));
+    }
+  } catch (const Refusal& refusal) {
+    for (const Guest& guest : guests) write_all(guest.socket.file(), answer_of(refusal));
+    throw;
+  }
+  std::vector<Bytes> all{own};
+  for (int rank = 1; rank < place_.size; ++rank) {
+    const Bytes& bytes = by_rank[static_cast<size_t>(rank)]->bytes;
+    all.emplace_back(bytes.begin() + sizeof(Arrival), bytes.end());
+  }
+  Bytes joined;
+  for (const Bytes& bytes : all) {
+    append(joined, static_cast<int64_t>(bytes.size()));
+    joined.insert(joined.end(), bytes.begin(), bytes.end());
+  }
+  Bytes answer;
+  append(answer, Answer{kMagic, ST_OK, -1, 0, static_cast<int64_t>(joined.size())});
+  answer.insert(answer.end(), joined.begin(), joined.end());
+  for (const Guest& guest : guests) write_all(guest.socket.file(), answer);  // one that is gone is found when it is connected to
+  return all;
+}
+
+// The others.
+
+void TcpMeeting::come() {
+  const Addresses list = addresses_of(place_.host.c_str(), place_.port, 0);
+  int pause = 1;
+  for (int last = ETIMEDOUT;;) {
+    for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
+      Socket guest(socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address->ai_protocol));
+      if (guest.file() < 0) {
+        last = errno;
+        continue;
+      }
+      if (connect(guest.file(), address->ai_addr, address->ai_addrlen) != 0) {
+        int error = errno;
+        while (error == EINPROGRESS && seconds_now() < end_) {
+          check_patience();
+          if (!wait_for(guest.file(), POLLOUT)) continue;
+          socklen_t length = sizeof error;
+          getsockopt(guest.file(), SOL_SOCKET, SO_ERROR, &error, &length);
+        }
+        if (error != 0 && error != EINPROGRESS) last = error;
+        if (error != 0) continue;
+      }
+      sockaddr_storage own{};
+      socklen_t length = sizeof own;
+      if (getsockname(guest.file(), reinterpret_cast<sockaddr*>(&own), &length) == 0) own_address_ = text_of_address(own, length);
+      socket_ = guest.release();
+      return;
+    }
+    check_patience();
+    if (seconds_now() > end_)
+      throw Refusal(ST_TIMEOUT,
+                    "rank 0 was not to be reached at " + place_.host + ":" + std::to_string(place_.port) + " in " +
+                        number(place_.patience) + " s: " + reason_of(last) +
+                        "; start rank 0 there, and set MASTER_ADDR and MASTER_PORT alike on all ranks",
+                    0);
+    poll(nullptr, 0, pause);  // rank 0 may be later than we are
+    pause = std::min(2 * pause, kLook);
+  }
+}
+
+std::vector<TcpMeeting::Bytes> TcpMeeting::ask_rank_0(const Bytes& own) {
+  const Refusal gone(ST_RANK_FAILED, "rank 0 has ended before all had come", 0);
+  Bytes question;
+  append(question, Arrival{kMagic, place_.rank, place_.size, 0, static_cast<int64_t>(own.size())});
+  question.insert(question.end(), own.begin(), own.end());
+  if (!write_all(socket_, question)) throw Refusal(gone);
+  constexpr double kLater = 2;  // rank 0 says itself who has not come
+  Bytes bytes;
+  std::optional<Answer> answer;
+  while (!answer || bytes.size() < sizeof(Answer) + static_cast<size_t>(answer->bytes)) {
+    check_patience();
+    if (seconds_now() > end_ + kLater) throw Refusal(ST_TIMEOUT, "rank 0 does not answer; is another program at its port?", 0);
+    if (!wait_for(socket_, POLLIN)) continue;
+    if (!read_some(socket_, bytes, sizeof(Answer) + (answer ? static_cast<size_t>(answer->bytes) : 0))) throw Refusal(gone);
+    if (answer || bytes.size() < sizeof(Answer)) continue;
+    answer = at<Answer>(bytes, 0);
+    if (answer->magic != kMagic || answer->bytes < 0 || answer->bytes > kMostBytes * place_.size)
+      throw Refusal(ST_RANK_MISMATCH, "what answers at the port is not rank 0 of this version", 0);
+  }
+  bytes.erase(bytes.begin(), bytes.begin() + sizeof(Answer));
+  if (answer->status != ST_OK) throw Refusal(answer->status, std::string(bytes.begin(), bytes.end()), answer->failed_rank);
+  std::vector<Bytes> all;
+  for (size_t offset = 0; offset + sizeof(int64_t) <= bytes.size();) {
+    const auto length = static_cast<size_t>(at<int64_t>(bytes, offset));
+    offset += sizeof(int64_t);
+    if (length > bytes.size() - offset) break;
+    all.emplace_back(bytes.begin() + static_cast<std::ptrdiff_t>(offset), bytes.begin() + static_cast<std::ptrdiff_t>(offset + length));
+    offset += length;
+  }
+  if (all.size() != static_cast<size_t>(place_.size)) throw Refusal(ST_RANK_MISMATCH, "rank 0 does not say where all ranks are", 0);
+  return all;
+}
+
+std::vector<TcpMeeting::Bytes> TcpMeeting::exchange(const Bytes& own) { return place_.rank == 0 ? receive_guests(own) : ask_rank_0(own); }
+
+}  // namespace st::plugin

@@ -1,0 +1,220 @@
+#include "comm/pipes/pipe_lane.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "base/os.h"
+
+namespace st {
+namespace {
+
+constexpr double kLastWords = 0.1;  // seconds in which what a rank had sent before its end may still come
+
+}  // namespace
+
+PipeLane::PipeLane(Pipes& pipes, int other, const HelloFrame& hello)
+    : pipes_(pipes),
+      other_(other),
+      window_(static_cast<uint64_t>(hello.window)),
+      out_(sizeof(FrameHeader) + std::min<size_t>(kMostElements, static_cast<size_t>(window_)) + kControlRoom),
+      said_at_(os::seconds()),
+      ring_(static_cast<size_t>(window_)),
+      heard_at_(said_at_) {
+  append(FrameKind::hello, &hello, sizeof hello);
+}
+
+// Elements.
+
+void PipeLane::withdraw() noexcept {
+  posted_.clear();
+  first_ = 0;
+}
+
+std::span<const std::byte> PipeLane::arrived() const {
+  const uint64_t at = taken_ & (window_ - 1);
+  return std::span(ring_).subspan(at, std::min(arrived_ - taken_, window_ - at));
+}
+
+void PipeLane::take(uint64_t bytes) { taken_ += bytes; }
+
+// Out.
+
+void PipeLane::append(FrameKind kind, const void* data, size_t bytes) {
+  const FrameHeader header{kind, static_cast<uint32_t>(bytes)};
+  std::memcpy(out_.data() + end_, &header, sizeof header);
+  if (bytes > 0) std::memcpy(out_.data() + end_ + sizeof header, data, bytes);
+  end_ += sizeof header + bytes;
+}
+
+void PipeLane::say_what_is_due(double now, double silence) {
+  if (failure_to_say_) append(FrameKind::failure, &*failure_to_say_, sizeof *failure_to_say_);
+  failure_to_say_.reset();
+  // Once in a quarter of the window: the other one has room until then.
+  if (taken_ - told_ >= window_ / 4) {
+    const TakenFrame taken{told_ = taken_};
+    append(FrameKind::taken, &taken, sizeof taken);
+  }
+  if (has_to_say_farewell_) append(FrameKind::farewell, nullptr, 0);
+  has_to_say_farewell_ = false;
+  if (now - said_at_ >= silence) append(FrameKind::beat, nullptr, 0);
+  if (has_to_say_left_ && is_sent()) {
+    append(FrameKind::left, nullptr, 0);
+    has_to_say_left_ = false;
+  }
+}
+
+/// One frame of what was posted, as much as there is room for here and there. Whether there was any.
+bool PipeLane::append_elements() {
+  const size_t header = end_;
+  const size_t room = std::min<size_t>(out_.size() - kControlRoom - sizeof(FrameHeader) - end_, window_ - (sent_ - taken_by_other_));
+  size_t bytes = 0;
+  while (first_ < posted_.size() && bytes < room) {
+    auto& next = posted_[first_];
+    const size_t piece = std::min(next.size(), room - bytes);
+    std::memcpy(out_.data() + header + sizeof(FrameHeader) + bytes, next.data(), piece);
+    bytes += piece;
+    next = next.subspan(piece);
+    if (next.empty()) ++first_;
+  }
+  if (first_ == posted_.size()) withdraw();  // keeps its memory for the next time
+  if (bytes == 0) return false;
+  append(FrameKind::elements, nullptr, 0);
+  const FrameHeader said{FrameKind::elements, static_cast<uint32_t>(bytes)};
+  std::memcpy(out_.data() + header, &said, sizeof said);
+  end_ += bytes;
+  sent_ += bytes;
+  return true;
+}
+
+bool PipeLane::push(double now, double silence) {
+  bool moved = false;
+  for (;;) {
+    // A new batch only when the last one has gone: so there is always room for all that is due.
+    if (begin_ == end_) {
+      begin_ = end_ = 0;
+      moved = append_elements() || moved;
+      say_what_is_due(now, silence);
+      if (end_ == 0) return moved;
+    }
+    const int64_t taken = pipes_.write(other_, std::span(out_).subspan(begin_, end_ - begin_));
+    if (taken == 0) return moved;
+    begin_ += static_cast<size_t>(taken);
+    said_at_ = now;
+  }
+}
+
+// In.
+
+size_t PipeLane::read_to(std::byte* to, size_t bytes, double now) {
+  const auto got = static_cast<size_t>(pipes_.read(other_, {to, bytes}));
+  if (got > 0) heard_at_ = now;
+  return got;
+}
+
+bool PipeLane::pull(double now) {
+  for (bool moved = false;;) {
+    if (frame_left_ > 0) {
+      const uint64_t at = arrived_ & (window_ - 1);
+      const size_t got = read_to(ring_.data() + at, std::min(frame_left_, window_ - at), now);
+      if (got == 0) return moved;
+      arrived_ += got;
+      frame_left_ -= got;
+      moved = true;
+      continue;
+    }
+    FrameHeader header;
+    size_t wanted = sizeof header;
+    if (in_bytes_ >= wanted) {
+      std::memcpy(&header, in_.data(), sizeof header);
+      wanted += header.bytes;
+    }
+    const size_t got = in_bytes_ < wanted ? read_to(in_.data() + in_bytes_, wanted - in_bytes_, now) : 0;
+    if (got == 0 && in_bytes_ < wanted) return moved;
+    in_bytes_ += got;
+    if (in_bytes_ < sizeof header) continue;
+    std::memcpy(&header, in_.data(), sizeof header);
+    if (header.kind == FrameKind::elements) {
+      frame_left_ = header.bytes;
+      in_bytes_ = 0;
+      if (frame_left_ > window_ - (arrived_ - taken_)) throw Error(Code::rank_failed, "it sends more than there is room for");
+    } else if (header.bytes > kMostControl) {
+      throw Error(Code::rank_failed, "what it sends is not what this rank expects: another version of the library, or damaged bytes");
+    } else if (in_bytes_ == sizeof header + header.bytes) {
+      in_bytes_ = 0;
+      understand(header.kind, in_.data() + sizeof header, header.bytes);
+    }
+  }
+}
+
+void PipeLane::understand(FrameKind kind, const std::byte* data, size_t bytes) {
+  const auto take_into = [&](auto& frame) {
+    if (bytes != sizeof frame) throw Error(Code::rank_failed, "it sends a frame of another size: another version of the library");
+    std::memcpy(&frame, data, bytes);
+  };
+  switch (kind) {
+    case FrameKind::hello:
+      take_into(hello_.emplace());
+      return;
+    case FrameKind::taken: {
+      TakenFrame taken;
+      take_into(taken);
+      if (taken.bytes > sent_ || taken.bytes < taken_by_other_) throw Error(Code::rank_failed, "it has taken what was never sent");
+      taken_by_other_ = taken.bytes;
+      return;
+    }
+    case FrameKind::failure:
+      take_into(failure_.emplace());
+      return;
+    case FrameKind::left:
+      has_left_ = true;
+      has_to_say_farewell_ = true;
+      return;
+    case FrameKind::farewell:
+      knows_that_we_left_ = true;
+      return;
+    case FrameKind::beat:
+      return;
+    case FrameKind::elements:
+      break;
+  }
+  throw Error(Code::rank_failed, "it sends frames that this rank does not know: another version of the library");
+}
+
+// Both.
+
+bool PipeLane::move(double now, double silence) noexcept {
+  bool moved = false;
+  try {
+    moved = !is_broken_ && pull(now);
+  } catch (const std::exception& error) {
+    is_broken_ = true;
+    keep_reason(error.what());
+  }
+  try {
+    moved = (!is_cut_ && push(now, silence)) || moved;  // one that sends nonsense may still hear why the group ends
+  } catch (const std::exception& error) {
+    cut(now, error.what());
+  }
+  is_broken_ = is_broken_ || (is_cut_ && now - cut_at_ > kLastWords);
+  return moved;
+}
+
+/// Nothing more goes into the pipe; what it carries is still read for a while: why the other one went, if it said so.
+void PipeLane::cut(double now, const char* reason) noexcept {
+  is_cut_ = true;
+  cut_at_ = now;
+  withdraw();
+  keep_reason(reason);
+}
+
+void PipeLane::keep_reason(const char* reason) noexcept {
+  if (!break_reason_.empty()) return;
+  try {
+    break_reason_ = reason;
+  } catch (const std::bad_alloc&) {  // that it broke is known
+  }
+}
+
+}  // namespace st

@@ -1,0 +1,87 @@
+#include "comm/plugins/transport_plugin.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/float_mode.h"
+#include "base/os.h"
+#include "base/text.h"
+#include "comm/plugins/callback_pipes.h"
+#include "comm/plugins/library_folder.h"
+
+namespace st {
+namespace {
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.size() <= 32 &&
+         std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+}
+
+const char* way_out(const std::string& name) {
+  if (name == "gloo") return "; it is built where Gloo is (Debian: libgloo-dev), and needs it there (libgloo0)";
+  if (name == "mpi") return "; build it against the MPI of this machine: cmake -S <prefix>/share/scaletrain/mpi";
+  return "";
+}
+
+os::LoadedLibrary library_of(const std::string& name) {
+  const char* asked = std::getenv("SCALETRAIN_PLUGINS");
+  const std::string folder = asked != nullptr && *asked != '\0' ? asked : os::folder_of_this_library();
+  const std::string file = text("libscaletrain_", name, ".so");
+  try {
+    return os::LoadedLibrary(text(folder, "/", file));
+  } catch (const Error& error) {
+    fail(Code::unavailable, text("transport ", name, ": ", error.message(), way_out(name)));
+  }
+}
+
+int32_t is_cancelled(void* user) {
+  const auto& asked = *static_cast<const std::function<bool()>*>(user);
+  try {
+    return asked && asked() ? 1 : 0;
+  } catch (...) {
+    return 1;
+  }
+}
+
+}  // namespace
+
+TransportPlugin::TransportPlugin(const std::string& name) : name_(name) {
+  check(is_plain_name(name), "transport: there is none called \"", name, "\"; there are gloo and mpi");
+  const os::LoadedLibrary library = library_of(name);
+  plugin_ = call_host(library.need<st_plugin_entry>("st_plugin_v1"));
+  require(plugin_ != nullptr && plugin_->struct_size >= sizeof(st_plugin), Code::unavailable, library.name(),
+          ": it has no table of functions");
+  require(plugin_->abi == ST_PLUGIN_ABI, Code::unavailable, library.name(), ": it is built for version ", plugin_->version,
+          " of ScaleTrain (plug-in interface ", plugin_->abi, "), this is version ", ST_LIBRARY_VERSION, " (interface ", ST_PLUGIN_ABI,
+          "); install the plug-in of this version");
+}
+
+std::unique_ptr<Pipes> TransportPlugin::open(const Start& start) const {
+  st_plugin_start asked{};
+  asked.struct_size = sizeof asked;
+  asked.rank = start.rank;
+  asked.size = start.size;
+  asked.port = start.master_port;
+  asked.host = start.master_host.empty() ? nullptr : start.master_host.c_str();
+  asked.group = start.group;
+  asked.milliseconds = static_cast<int64_t>(std::clamp(start.patience * 1e3, 1.0, 1e12));
+  asked.is_cancelled = is_cancelled;
+  asked.user = const_cast<std::function<bool()>*>(&start.is_cancelled);  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+
+  st_plugin_end end{};
+  end.struct_size = sizeof end;
+  end.failed_rank = -1;
+  end.callbacks.struct_size = sizeof end.callbacks;
+  const st_status status = call_host(plugin_->open, static_cast<const st_plugin_start*>(&asked), &end);
+  if (status == ST_OK) return make_callback_pipes(name_, end.rank, end.size, end.callbacks, end.user);
+  end.reason[sizeof end.reason - 1] = '\0';
+  const bool is_known = status > ST_OK && status <= ST_INTERNAL;
+  Error error(is_known ? static_cast<Code>(status) : Code::internal, text("transport ", name_, ": ", end.reason));
+  error.place.rank = end.failed_rank;
+  throw error;
+}
+
+}  // namespace st

@@ -1,0 +1,172 @@
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/os.h"
+#include "base/text.h"
+#include "comm/communicator.h"
+#include "comm/pipes/pipe_group.h"
+#include "comm/plugins/transport_plugin.h"
+#include "every_group.h"
+#include "plugin_place.h"
+
+namespace st {
+namespace {
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kCanBeSeen = false;  // Gloo is Debian's binary: ThreadSanitizer does not see how its threads agree
+#else
+constexpr bool kCanBeSeen = true;
+#endif
+
+std::vector<std::unique_ptr<Transport>> make_gloo_group(int size) {
+  const FreePort port;
+  const TransportPlugin plugin = plugin_of("gloo");
+  std::vector<std::unique_ptr<Transport>> ends(static_cast<size_t>(size));
+  std::vector<std::exception_ptr> errors(ends.size());
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        ends[static_cast<size_t>(rank)] = join_pipe_group(
+            plugin.open({.rank = rank, .size = size, .master_host = "127.0.0.1", .master_port = port.number(), .patience = 20}),
+            {.patience = 20, .is_cancelled = {}});
+      } catch (...) {
+        errors[static_cast<size_t>(rank)] = std::current_exception();
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  for (const auto& error : errors)
+    if (error) std::rethrow_exception(error);
+  return ends;
+}
+
+std::vector<GroupKind> gloo_kinds() {
+  if (!kCanBeSeen || !why_no_plugin("gloo").empty()) return {};
+  return {GroupKind{"gloo", make_gloo_group, 5}};  // each with two threads of its own, here on few cores
+}
+
+INSTANTIATE_TEST_SUITE_P(Gloo, EveryGroup, testing::ValuesIn(gloo_kinds()), [](const auto& instance) { return instance.param.name; });
+
+class Gloo : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kCanBeSeen) GTEST_SKIP() << "ThreadSanitizer does not see how Gloo's threads agree";
+    if (const std::string why = why_no_plugin("gloo"); !why.empty()) GTEST_SKIP() << "no Gloo: " << why;
+  }
+
+  Error thrown_at_start(const TransportPlugin::Start& start) {
+    try {
+      plugin_of("gloo").open(start);
+    } catch (const Error& error) {
+      return error;
+    }
+    return {Code::ok, "nothing was thrown"};
+  }
+};
+
+TEST_F(Gloo, APortInUseIsSaid) {
+  const TakenPort taken;
+  const Error error = thrown_at_start({.rank = 0, .size = 2, .master_host = "127.0.0.1", .master_port = taken.number(), .patience = 5});
+  EXPECT_EQ(error.code(), Code::busy) << error.message();
+  EXPECT_EQ(error.place.rank, 0);
+  EXPECT_NE(error.message().find(text("port ", taken.number())), std::string::npos) << error.message();
+}
+
+TEST_F(Gloo, AWrongAddressIsSaid) {
+  for (const int rank : {0, 1}) {
+    const Error error =
+        thrown_at_start({.rank = rank, .size = 2, .master_host = "no-such-host.invalid", .master_port = 29555, .patience = 5});
+    EXPECT_EQ(error.code(), Code::invalid_argument) << error.message();
+    EXPECT_NE(error.message().find("\"no-such-host.invalid\""), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("MASTER_ADDR"), std::string::npos) << error.message();
+  }
+  const Error error = thrown_at_start({.rank = 1, .size = 2, .master_host = "", .master_port = 0, .patience = 5});
+  EXPECT_EQ(error.code(), Code::invalid_argument) << error.message();
+}
+
+TEST_F(Gloo, ANobodyAtThePortIsSaid) {
+  const FreePort port;
+  const double began = os::seconds();
+  const Error error = thrown_at_start({.rank = 1, .size = 2, .master_host = "127.0.0.1", .master_port = port.number(), .patience = 0.3});
+  EXPECT_EQ(error.code(), Code::timeout) << error.message();
+  EXPECT_EQ(error.place.rank, 0);
+  EXPECT_NE(error.message().find("Connection refused"), std::string::npos) << error.message();
+  EXPECT_LT(os::seconds() - began, 0.8);
+}
+
+/// Ranks that start on a thread each; what each has thrown.
+std::vector<Error> starts(const std::vector<TransportPlugin::Start>& all) {
+  std::vector<Error> errors(all.size(), Error(Code::ok, "nothing was thrown"));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < all.size(); ++i)
+    threads.emplace_back([&, i] {
+      try {
+        plugin_of("gloo").open(all[i]);
+      } catch (const Error& error) {
+        errors[i] = error;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  return errors;
+}
+
+TEST_F(Gloo, AMissingRankIsNamedOnAllOthers) {
+  const FreePort port;
+  TransportPlugin::Start start{.rank = 0, .size = 4, .master_host = "localhost", .master_port = port.number(), .patience = 0.4};
+  std::vector<TransportPlugin::Start> all;
+  for (const int rank : {0, 1, 3}) {
+    start.rank = rank;
+    all.push_back(start);
+  }
+  for (const Error& error : starts(all)) {
+    EXPECT_EQ(error.code(), Code::timeout) << error.message();
+    EXPECT_EQ(error.place.rank, 2) << error.message();
+    EXPECT_NE(error.message().find("have not come to localhost"), std::string::npos) << error.message();
+  }
+}
+
+TEST_F(Gloo, AnotherSizeAndARankThatIsThereTwiceAreRefused) {
+  const FreePort port;
+  TransportPlugin::Start rank_0{.rank = 0, .size = 3, .master_host = "127.0.0.1", .master_port = port.number(), .patience = 5};
+  TransportPlugin::Start other = rank_0;
+  other.rank = 1;
+  other.size = 2;
+  for (const Error& error : starts({rank_0, other})) {
+    EXPECT_EQ(error.code(), Code::rank_mismatch) << error.message();
+    EXPECT_EQ(error.place.rank, 1);
+    EXPECT_NE(error.message().find("one of 2 ranks, rank 0 as one of 3"), std::string::npos) << error.message();
+  }
+  rank_0.patience = other.patience = 0.5;
+  other.size = 3;
+  const auto errors = starts({rank_0, other, other});  // two of rank 1, none of rank 2
+  EXPECT_EQ(errors[0].code(), Code::timeout) << errors[0].message();
+  EXPECT_TRUE((errors[1].code() == Code::busy) != (errors[2].code() == Code::busy)) << errors[1].message() << errors[2].message();
+}
+
+TEST(TransportPlugins, AMissingOneSaysWhatAndHow) {
+  const auto thrown = [](const std::string& name) {
+    try {
+      plugin_of(name);
+    } catch (const Error& error) {
+      return error;
+    }
+    return Error(Code::ok, "nothing was thrown");
+  };
+  const Error missing = thrown("carrier_pigeon");
+  EXPECT_EQ(missing.code(), Code::unavailable);
+  EXPECT_NE(missing.message().find("libscaletrain_carrier_pigeon.so"), std::string::npos) << missing.message();
+  EXPECT_EQ(thrown("../gloo").code(), Code::invalid_argument);
+}
+
+}  // namespace
+}  // namespace st

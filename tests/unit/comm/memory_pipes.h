@@ -1,0 +1,76 @@
+// Pipes of bounded length in this process's memory, whose ends a test can cut.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "comm/pipes/pipes.h"
+
+namespace st {
+
+/// What lies between `size` ranks.
+class MemoryPipes {
+ public:
+  explicit MemoryPipes(int size, size_t length = 50'000) : size_(size), streams_(static_cast<size_t>(size * size)) {
+    for (Stream& stream : streams_) stream.ring.resize(length);
+  }
+
+  int size() const { return size_; }
+
+  size_t put(int from, int to, std::span<const std::byte> bytes) {
+    const std::lock_guard lock(mutex_);
+    Stream& stream = of(from, to);
+    if (stream.is_cut) throw Error(Code::rank_failed, "the wire is cut");
+    const size_t n = std::min(bytes.size(), stream.ring.size() - (stream.put - stream.got));
+    for (size_t i = 0; i < n; ++i) stream.ring[stream.put++ % stream.ring.size()] = bytes[i];
+    return n;
+  }
+  size_t get(int from, int to, std::span<std::byte> bytes) {
+    const std::lock_guard lock(mutex_);
+    Stream& stream = of(from, to);
+    const size_t n = std::min(bytes.size(), stream.put - stream.got);
+    for (size_t i = 0; i < n; ++i) bytes[i] = stream.ring[stream.got++ % stream.ring.size()];
+    return n;
+  }
+  /// As when a rank's process ends: nothing more gets to it.
+  void cut(int rank) {
+    const std::lock_guard lock(mutex_);
+    for (int other = 0; other < size_; ++other) of(other, rank).is_cut = true;
+  }
+
+ private:
+  struct Stream {
+    std::vector<std::byte> ring;
+    size_t put = 0, got = 0;
+    bool is_cut = false;
+  };
+  Stream& of(int from, int to) { return streams_[static_cast<size_t>(from * size_ + to)]; }
+
+  const int size_;
+  std::mutex mutex_;
+  std::vector<Stream> streams_;
+};
+
+/// A rank's end of them.
+class MemoryPipesEnd final : public Pipes {
+ public:
+  MemoryPipesEnd(std::shared_ptr<MemoryPipes> pipes, int rank) : pipes_(std::move(pipes)), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return pipes_->size(); }
+  std::string_view name() const override { return "memory"; }
+  int64_t write(int to, std::span<const std::byte> bytes) override { return static_cast<int64_t>(pipes_->put(rank_, to, bytes)); }
+  int64_t read(int from, std::span<std::byte> bytes) override { return static_cast<int64_t>(pipes_->get(from, rank_, bytes)); }
+
+ private:
+  std::shared_ptr<MemoryPipes> pipes_;
+  int rank_;
+};
+
+}  // namespace st

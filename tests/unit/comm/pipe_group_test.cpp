@@ -1,0 +1,195 @@
+#include "comm/pipes/pipe_group.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/os.h"
+#include "base/text.h"
+#include "comm/communicator.h"
+#include "every_group.h"
+#include "memory_pipes.h"
+
+namespace st {
+namespace {
+
+std::vector<std::unique_ptr<Transport>> joined(const std::shared_ptr<MemoryPipes>& pipes, double patience = 20) {
+  std::vector<std::unique_ptr<Transport>> ends(static_cast<size_t>(pipes->size()));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < pipes->size(); ++rank)
+    threads.emplace_back([&, rank] {
+      ends[static_cast<size_t>(rank)] =
+          join_pipe_group(std::make_unique<MemoryPipesEnd>(pipes, rank), {.patience = patience, .is_cancelled = {}});
+    });
+  for (auto& thread : threads) thread.join();
+  return ends;
+}
+
+// Shorter than a frame, so that frames come in pieces.
+std::vector<std::unique_ptr<Transport>> make_memory_group(int size) { return joined(std::make_shared<MemoryPipes>(size)); }
+
+INSTANTIATE_TEST_SUITE_P(Pipes, EveryGroup, testing::Values(GroupKind{"pipes", make_memory_group}),
+                         [](const auto& instance) { return instance.param.name; });
+
+Error error_of(const std::exception_ptr& thrown) {
+  if (!thrown) return {Code::ok, "nothing was thrown"};
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    return error;
+  }
+}
+
+template <class Call>
+Error thrown_by(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  return {Code::ok, "nothing was thrown"};
+}
+
+CommunicatorOptions with_deadline(double seconds) {
+  CommunicatorOptions options;
+  options.deadline = seconds;
+  return options;
+}
+
+TEST(PipeGroup, ARankWhosePipesBreakIsNamedWithTheReason) {
+  const auto pipes = std::make_shared<MemoryPipes>(3);
+  const auto outcomes = outcomes_of(joined(pipes), with_deadline(20), [&](Communicator& group) {
+    group.barrier();
+    if (group.rank() == 1) {
+      pipes->cut(1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(600));  // it lives on, but nobody hears of that
+      return;
+    }
+    const double began = os::seconds();
+    try {
+      group.barrier("after the cut");
+    } catch (const Error&) {
+      EXPECT_LT(os::seconds() - began, 0.6);
+      throw;
+    }
+  });
+  for (const size_t rank : {0U, 2U}) {
+    const Error error = error_of(outcomes[rank]);
+    EXPECT_EQ(error.code(), Code::rank_failed);
+    EXPECT_EQ(error.place.rank, 1) << error.message();
+    EXPECT_EQ(error.place.host, text(os::host_name(), ", process ", os::process_id()));
+    EXPECT_NE(error.message().find("the wire is cut"), std::string::npos) << error.message();
+  }
+}
+
+TEST(PipeGroup, AnAbortReachesARankThatTakesNothing) {
+  const auto outcomes = outcomes_of(make_memory_group(2), with_deadline(20), [&](Communicator& group) {
+    std::vector<float> much(1 << 20);
+    if (group.rank() == 0) {
+      std::thread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        group.abort("the host has had enough");
+      });
+      try {
+        group.send(much.data(), std::ssize(much), DType::f32, 1);  // of which the other one takes nothing
+      } catch (...) {
+        other.join();
+        throw;
+      }
+      other.join();
+      return;
+    }
+    while (!group.has_ended()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    group.barrier();
+  });
+  for (const auto& outcome : outcomes) {
+    const Error error = error_of(outcome);
+    EXPECT_EQ(error.code(), Code::rank_failed);
+    EXPECT_EQ(error.place.rank, 0);
+    EXPECT_NE(error.message().find("it has aborted: the host has had enough"), std::string::npos) << error.message();
+  }
+}
+
+TEST(PipeGroup, OneThatLeavesIsNoDeadOneAndItsLastWordsAreRead) {
+  auto ends = make_memory_group(2);
+  std::thread first([end = std::move(ends[0])]() mutable {
+    Communicator group(std::move(end));
+    const int64_t last = 4711;
+    group.send(&last, 1, DType::i64, 1);
+  });
+  Communicator group(std::move(ends[1]), with_deadline(20));
+  first.join();
+  int64_t got = 0;
+  group.receive(&got, 1, DType::i64, 0);
+  EXPECT_EQ(got, 4711);
+  const Error error = thrown_by([&] { group.barrier(); });
+  EXPECT_EQ(error.code(), Code::rank_failed);
+  EXPECT_NE(error.message().find("it has left the group"), std::string::npos) << error.message();
+}
+
+TEST(PipeGroup, ALateRankIsWaitedForAndAMissingOneNamed) {
+  const auto pipes = std::make_shared<MemoryPipes>(4);
+  std::vector<std::thread> threads;
+  std::vector<std::exception_ptr> outcomes(4);
+  for (const int rank : {0, 1, 3})
+    threads.emplace_back([&, rank] {
+      try {
+        join_pipe_group(std::make_unique<MemoryPipesEnd>(pipes, rank), {.patience = 0.2, .is_cancelled = {}});
+      } catch (...) {
+        outcomes[static_cast<size_t>(rank)] = std::current_exception();
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  for (const size_t rank : {0U, 1U, 3U}) {
+    const Error error = error_of(outcomes[rank]);
+    EXPECT_EQ(error.code(), Code::timeout) << error.message();
+    EXPECT_EQ(error.place.rank, 2);
+  }
+}
+
+TEST(PipeGroup, AStartIsCancelled) {
+  const auto pipes = std::make_shared<MemoryPipes>(2);
+  const Error error = thrown_by(
+      [&] { join_pipe_group(std::make_unique<MemoryPipesEnd>(pipes, 0), {.patience = 60, .is_cancelled = [] { return true; }}); });
+  EXPECT_EQ(error.code(), Code::cancelled) << error.message();
+}
+
+TEST(PipeGroup, ASilentRankIsKnownAndALivingOneIsNot) {
+  const auto ends = make_memory_group(2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // neither end is looked at, but by its keeper
+  EXPECT_LT(ends[0]->silence_of(1), 0.35);
+  EXPECT_EQ(ends[0]->silence_of(0), 0);
+}
+
+TEST(PipeGroup, NonsenseInAPipeIsAFailureAndNoCrash) {
+  std::mt19937 random(5);
+  for (int trial = 0; trial < 10; ++trial) {
+    const auto pipes = std::make_shared<MemoryPipes>(2);
+    auto ends = joined(pipes);
+    Communicator group(std::move(ends[0]), with_deadline(0.1));
+    std::vector<std::byte> nonsense(4000);
+    // Words that may be headers, lengths and other words.
+    for (size_t i = 0; i + 4 <= nonsense.size(); i += 4) {
+      const auto word = static_cast<uint32_t>(trial % 2 == 0 ? 0x53545031 + random() % 9 : random() >> (random() % 32));
+      std::memcpy(&nonsense[i], &word, 4);
+    }
+    pipes->put(1, 0, nonsense);
+    const Error error = thrown_by([&] {
+      for (;;) group.barrier();
+    });
+    EXPECT_TRUE(error.code() == Code::rank_failed || error.code() == Code::rank_mismatch || error.code() == Code::timeout)
+        << error.message();
+    EXPECT_EQ(error.place.rank, 1) << error.message();
+  }
+}
+
+}  // namespace
+}  // namespace st
