@@ -21,7 +21,9 @@ void print_each(const char* label, int64_t count, const char* const* texts) {
 
 }  // namespace
 
-RunCheckpoints::RunCheckpoints(st_context* context, const CheckpointOptions& options) : options_(options), saved_at_(seconds_now()) {
+RunCheckpoints::RunCheckpoints(st_context* context, const CheckpointOptions& options, const RunRanks& ranks)
+    : context_(context), options_(options), ranks_(ranks), saved_at_(seconds_now()) {
+  if (!ranks.is_first()) return;
   st_checkpoint_options chosen;
   ask(st_checkpoint_options_init(&chosen, sizeof chosen));
   chosen.keep_last = options.keep;
@@ -41,20 +43,34 @@ RunCheckpoints::RunCheckpoints(st_context* context, const CheckpointOptions& opt
            "; go on with it by --resume, or name another folder");
 }
 
-void RunCheckpoints::keep_batch(st_recipe* recipe) const {
-  if (readable_.empty()) return;
+Json RunCheckpoints::batch_keys(int64_t ranks) const {
+  Json keys = Json::object();
+  if (readable_.empty()) return keys;
   const char* manifest = nullptr;
   check_folder(st_checkpoint_inspect(checkpoint_.get(), readable_.front().c_str(), &manifest));
   const Json saved = Json::parse(manifest);
+  const Json &recipe = saved["recipe"], &training = saved["training"];
   for (const char* key : {"batch", "accumulate", "micro_batches", "global_batch"})
-    if (saved["recipe"].contains(key)) {
-      const std::string ours = saved["recipe"][key].dump(), asked = text(st_recipe_get, recipe, key);
-      if (ours != asked) std::printf("kept             %s: %s in the checkpoint, %s here\n", key, ours.c_str(), asked.c_str());
-      ask(st_recipe_set(recipe, key, ours.c_str()));
-    }
+    if (recipe.contains(key)) keys[key] = recipe[key];
+  if (recipe.value("ranks", int64_t{1}) == ranks || !training.contains("micro_batches")) return keys;
+  keys["accumulate"] = 1;
+  keys["global_batch"] = 0;
+  for (const char* key : {"batch", "micro_batches"}) keys[key] = training[key];
+  return keys;
 }
 
-Json RunCheckpoints::resume(st_trainer* trainer) {
+void RunCheckpoints::keep_batch(st_recipe* recipe) const {
+  const int64_t ranks = ranks_.size() > 1 ? ranks_.size() : Json::parse(text(st_recipe_get, recipe, "ranks")).get<int64_t>();
+  const Json keys = ranks_.shared(ranks_.is_first() ? batch_keys(ranks) : Json());
+  for (const auto& [key, value] : keys.items()) {
+    const std::string ours = value.dump(), asked = text(st_recipe_get, recipe, key.c_str());
+    if (ours != asked) std::printf("kept             %s: %s in the checkpoint, %s here\n", key.c_str(), ours.c_str(), asked.c_str());
+    ask(st_recipe_set(recipe, key.c_str(), ours.c_str()));
+  }
+}
+
+/// {"name", "step", "metadata"}; empty: there is none.
+Json RunCheckpoints::resume_newest(st_trainer* trainer) {
   st_load_report report = load_report();
   const st_status status = st_trainer_resume(trainer, checkpoint_.get(), nullptr, nullptr, &report);
   if (status == ST_NOT_FOUND && readable_.empty()) return Json::object();
@@ -62,18 +78,32 @@ Json RunCheckpoints::resume(st_trainer* trainer) {
   print_each("passed over", report.skipped_count, report.skipped);
   std::printf("resumed          %s/%s\n", options_.folder.c_str(), report.name);
   print_each("changed", report.changed_count, report.changed);
-  saved_step_ = report.step;
-  return Json::parse(report.metadata);
+  return {{"name", report.name}, {"step", report.step}, {"metadata", Json::parse(report.metadata)}};
+}
+
+Json RunCheckpoints::resume(st_trainer* trainer) {
+  const Json told = ranks_.shared(ranks_.is_first() ? resume_newest(trainer) : Json());
+  if (told.empty()) return told;
+  if (!ranks_.is_first()) {
+    st_checkpoint_options reading;
+    ask(st_checkpoint_options_init(&reading, sizeof reading));
+    reading.read_only = 1;
+    const Checkpoint folder = make<Checkpoint>(st_checkpoint_create, context_, options_.folder.c_str(), &reading);
+    check_folder(st_trainer_resume(trainer, folder.get(), told["name"].get<std::string>().c_str(), nullptr, nullptr));
+  }
+  saved_step_ = told["step"].get<int64_t>();
+  return told["metadata"];
 }
 
 bool RunCheckpoints::is_due(int64_t step) {
   const bool asked = take_save_signal();
   const bool by_steps = options_.every > 0 && step % options_.every == 0;
-  const bool by_time = options_.minutes > 0 && seconds_now() - saved_at_ >= options_.minutes * 60;
+  const bool by_time = ranks_.is_first() && options_.minutes > 0 && seconds_now() - saved_at_ >= options_.minutes * 60;
   return asked || by_steps || by_time;
 }
 
 void RunCheckpoints::save(st_trainer* trainer, int64_t step, const Json& metadata) {
+  if (!ranks_.is_first()) return;
   hear_of_last_save();
   saved_at_ = seconds_now();
   const std::string text = metadata.dump();
@@ -97,6 +127,7 @@ void RunCheckpoints::hear_of_last_save() {
 }
 
 void RunCheckpoints::save_last(st_trainer* trainer, const Json& metadata) {
+  if (!ranks_.is_first()) return;
   hear_of_last_save();
   cli::run(st_trainer_save(trainer, checkpoint_.get(), metadata.dump().c_str(), nullptr));
 }

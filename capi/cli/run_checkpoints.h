@@ -7,6 +7,7 @@
 
 #include "handle.h"
 #include "options.h"
+#include "run_ranks.h"
 
 namespace cli {
 
@@ -20,17 +21,19 @@ struct CheckpointOptions {
   bool resume = false;
 };
 
+/// Rank 0 has the folder and writes it; other ranks read in it what rank 0 has chosen.
 class RunCheckpoints {
  public:
-  /// Opens the folder, makes it if need be. Refuses one that holds checkpoints when the run is not to resume.
-  RunCheckpoints(st_context* context, const CheckpointOptions& options);
+  /// Opens the folder, makes it if need be. Refuses one that holds checkpoints when the run is not to resume. Borrows both.
+  RunCheckpoints(st_context* context, const CheckpointOptions& options, const RunRanks& ranks);
 
-  /// The keys of the recipe that cut the data's stream become those of the newest checkpoint whose manifest can be read.
+  /// The keys of the recipe that cut the data's stream become those of the newest checkpoint whose manifest can be read. On another number
+  /// of ranks than its own that is its number of micro-batches.
   void keep_batch(st_recipe* recipe) const;
-  /// Goes on where the newest whole checkpoint was, and says so. Its metadata; empty: there was none to resume.
+  /// Goes on where the newest whole checkpoint was, all ranks from the same, and says so. Its metadata; empty: there was none to resume.
   Json resume(st_trainer* trainer);
 
-  /// After this step, by the options or by SIGUSR1.
+  /// After this step, by the options or by a SIGUSR1 to this rank.
   bool is_due(int64_t step);
   /// In the background; waits for the one before. What went wrong, with this one or the one before, is told on stderr, and the run goes on.
   void save(st_trainer* trainer, int64_t step, const Json& metadata);
@@ -41,9 +44,13 @@ class RunCheckpoints {
 
  private:
   void hear_of_last_save();
+  Json batch_keys(int64_t ranks) const;
+  Json resume_newest(st_trainer* trainer);
 
+  st_context* context_;
   CheckpointOptions options_;
-  Checkpoint checkpoint_;
+  const RunRanks& ranks_;
+  Checkpoint checkpoint_;              // null: this is not rank 0
   std::vector<std::string> readable_;  // names, newest first
   Pending pending_;                    // the save that was begun last; null: none, or it was heard of
   int64_t saved_step_ = -1;

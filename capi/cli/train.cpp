@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -23,7 +24,7 @@ constexpr int64_t kMostSteps = int64_t{1} << 40;  // more than any run makes; su
 struct TrainOptions {
   std::string model = "gpt", layers = "4", width = "128", heads = "4", context = "64", vocabulary;
   std::string data, validation = "0.1";
-  std::string steps, log, report, sample;
+  std::string steps, log, report, sample, deadline = "60";
   std::string checkpoint, every, minutes, keep, keep_every, keep_best;
   bool explain = false, resume = false;
   RecipeOptions recipe;
@@ -46,6 +47,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
   add("Run", "--log", o.log, "file for one JSON object a step, and one with the final state");
   add("Run", "--report", o.report, "file for an HTML page about the run");
   add("Run", "--sample", o.sample, "text that the trained model continues");
+  add("Run", "--deadline", o.deadline, "seconds that ranks of a launcher wait for one that is silent or does not come");
   add("Checkpoints", "--checkpoint", o.checkpoint, "folder for checkpoints; the end of the run is always one");
   add("Checkpoints", "--every", o.every, "save after each so many steps");
   add("Checkpoints", "--minutes", o.minutes, "save when so many minutes have passed");
@@ -147,13 +149,27 @@ RunOptions run_options(const TrainOptions& o) {
   return run;
 }
 
+double deadline_of(const TrainOptions& o) {
+  const double seconds = real_number("--deadline", o.deadline);
+  if (seconds < 0.001 || seconds > 1e6) refuse("--deadline is ", o.deadline, "; give 0.001 to 1000000 seconds");
+  return seconds;
+}
+
 EarlyStopping early_stopping(const Recipe& recipe) {
   const double min_delta = Json::parse(text(st_recipe_get, recipe.get(), "early_stopping_min_delta")).get<double>();
   return {recipe_whole(recipe, "early_stopping_patience"), min_delta};
 }
 
+/// What each rank's library tells, of a run of several.
+void tell_of_rank(int32_t level, const char* area, const char* text) {
+  constexpr const char* kRank = "RANK";
+  const char* rank = std::getenv(kRank);
+  std::fprintf(stderr, "rank %s, %s%s: %s\n", rank == nullptr ? "?" : rank, level <= ST_LOG_WARNING ? "warning, " : "", area, text);
+}
+
 /// An st_log_fn: which libraries compete, and why one does not; what a file of DeepSpeed's says that has no effect.
 void tell(void* user, int32_t level, const char* area, const char* text) {
+  if (is_debugging_ranks()) tell_of_rank(level, area, text);
   if (std::string_view(area) == "gemm_library") std::printf("library          %s\n", text);
   if (std::string_view(area) == "recipe") std::printf("recipe           %s\n", text);
   warn_of_tuning(user, level, area, text);
@@ -194,9 +210,11 @@ int64_t parameters_of(const Model& model) {
   return sum;
 }
 
-int64_t threads_of(const Recipe& recipe) {
-  const int64_t chosen = recipe_whole(recipe, "threads");
-  return chosen > 0 ? chosen : Json::parse(text(st_features))["cores"].get<int64_t>();
+std::string threads_text(const Recipe& recipe, int64_t processes) {
+  const int64_t ranks = std::max(processes, recipe_whole(recipe, "ranks")), chosen = recipe_whole(recipe, "threads");
+  const int64_t threads = chosen > 0 ? chosen : std::max<int64_t>(1, Json::parse(text(st_features))["cores"].get<int64_t>() / ranks);
+  const std::string of_each = ranks == 1 ? "" : " on each of " + std::to_string(ranks) + " ranks";
+  return std::to_string(threads) + (threads == 1 && ranks > 1 ? " thread" : " threads") + of_each;
 }
 
 std::string shape_text(const Json& model) {
@@ -211,7 +229,7 @@ void summarize(RunParts& parts, const TrainOptions& o, const Json& model, const 
   const std::string parameters = with_commas(parameters_of(parts.model));
   const std::string training = rows_text(number(st_data_rows, parts.train.get()), parts.context);
   const std::string validation = parts.validation ? rows_text(number(st_data_rows, parts.validation.get()), parts.context) : "none";
-  const std::string device = recipe_text(recipe, "device") + ", " + std::to_string(threads_of(recipe)) + " threads";
+  const std::string device = recipe_text(recipe, "device") + ", " + threads_text(recipe, parts.ranks->size());
   const Json plan = Json::parse(text(st_trainer_plan, parts.trainer.get()));
   const std::string memory = bytes_text(plan["ranks"][0]["memory"]["device_total"].get<double>());
 
@@ -234,21 +252,13 @@ void summarize(RunParts& parts, const TrainOptions& o, const Json& model, const 
   parts.facts["Data"] = {{"path", o.data}, {"training", training}, {"validation", validation}};
 }
 
-int run_train(const TrainOptions& o) {
-  if (o.model != "gpt") refuse("--model ", o.model, " does not train on text; use gpt");
-  RunOptions options = run_options(o);
-  const CheckpointOptions checkpoints = checkpoint_options(o);
-  if (!checkpoints.folder.empty()) catch_save_signal();  // before all that takes time: a scheduler's SIGUSR1 ends no run
-  const Recipe recipe = o.recipe.recipe();
-  options.stopping = early_stopping(recipe);
-  options.averages = Json::parse(text(st_recipe_get, recipe.get(), "ema_decay")).get<double>() > 0;
-  if (recipe_whole(recipe, "lr_steps") == 0) ask(st_recipe_set(recipe.get(), "lr_steps", std::to_string(options.steps).c_str()));
-  const Context context = make_context(recipe);
-
+int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& context, const RunRanks& ranks, RunOptions options,
+                 const CheckpointOptions& checkpoints) {
   RunParts parts;
   parts.made_in = context.get();
+  parts.ranks = &ranks;
   if (!checkpoints.folder.empty()) {
-    parts.checkpoints = std::make_unique<RunCheckpoints>(context.get(), checkpoints);
+    parts.checkpoints = std::make_unique<RunCheckpoints>(context.get(), checkpoints, ranks);
     parts.checkpoints->keep_batch(recipe.get());
   }
   parts.context = at_least_one("--context", o.context);
@@ -271,13 +281,40 @@ int run_train(const TrainOptions& o) {
 
   const Json model = model_json(o, vocabulary);
   parts.model = make<Model>(st_model_builtin, context.get(), o.model.c_str(), model.dump().c_str(), recipe_whole(recipe, "seed"));
-  parts.trainer = make<Trainer>(st_trainer_create, parts.model.get(), recipe.get(), parts.train.get());
+  parts.trainer = ranks.communicator() == nullptr
+                      ? make<Trainer>(st_trainer_create, parts.model.get(), recipe.get(), parts.train.get())
+                      : make<Trainer>(st_trainer_create_in_group, parts.model.get(), recipe.get(), parts.train.get(), ranks.communicator());
   const Json plan = Json::parse(text(st_trainer_plan, parts.trainer.get()));
   const Json& rank = plan["ranks"][0];
   parts.rows_per_step = rank["micro_batches"].get<int64_t>() * rank["batch"].get<int64_t>();
   summarize(parts, o, model, recipe);
   if (o.explain) std::printf("%s\n", text(st_trainer_explain, parts.trainer.get()));
   return train(parts, options);
+}
+
+/// What all ranks have found together each says by itself.
+bool is_mismatch() {
+  st_error_info info;
+  return st_error_info_init(&info, sizeof info) == ST_OK && st_last_error_info(&info) == ST_OK && info.status == ST_RANK_MISMATCH;
+}
+
+int run_train(const TrainOptions& o) {
+  if (o.model != "gpt") refuse("--model ", o.model, " does not train on text; use gpt");
+  RunOptions options = run_options(o);
+  const CheckpointOptions checkpoints = checkpoint_options(o);
+  if (!checkpoints.folder.empty()) catch_save_signal();  // before all that takes time: a scheduler's SIGUSR1 ends no run
+  const Recipe recipe = o.recipe.recipe();
+  options.stopping = early_stopping(recipe);
+  options.averages = Json::parse(text(st_recipe_get, recipe.get(), "ema_decay")).get<double>() > 0;
+  if (recipe_whole(recipe, "lr_steps") == 0) ask(st_recipe_set(recipe.get(), "lr_steps", std::to_string(options.steps).c_str()));
+  const Context context = make_context(recipe);
+  const RunRanks ranks(context.get(), deadline_of(o));
+  try {
+    return run_on_ranks(o, recipe, context, ranks, options, checkpoints);
+  } catch (const Failure& failure) {
+    if (!is_mismatch()) ranks.end(failure.what());
+    throw;
+  }
 }
 
 }  // namespace

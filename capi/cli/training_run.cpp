@@ -27,7 +27,7 @@ class TrainingRun {
 
   int operator()() {
     if (parts_.checkpoints) resume();
-    if (!options_.log.empty()) ask(st_trainer_log(trainer(), options_.log.c_str()));
+    if (!options_.log.empty() && parts_.ranks->is_first()) ask(st_trainer_log(trainer(), options_.log.c_str()));
     if (stopping_.is_on() && !stopping_.can_end(std::ssize(evaluations_)))
       std::printf(
           "early stopping   cannot come: this run evaluates %zu times, the first and last included; lower early_stopping_patience\n",
@@ -35,16 +35,16 @@ class TrainingRun {
     if (is_finished()) return finish_again();
     catch_stop_signals();
     if (steps_ == 0) evaluate_when_due(0);
-    while (!is_finished() && stop_signal() == 0) step();
+    while (!is_finished() && ended_by_ == 0) step();
     progress_.finish();
-    if (stop_signal() != 0) std::printf("ended by signal %d after a whole step\n", stop_signal());
+    if (ended_by_ != 0) std::printf("ended by signal %d after a whole step\n", ended_by_);
     if (!ended_.empty()) std::printf("%s\n", ended_.c_str());
     // After Ctrl-C nobody wants to wait for an evaluation; the log's last line then has null for it.
-    if (parts_.validation && stop_signal() == 0 && ended_.empty() && last_evaluated_ != options_.steps) evaluate();
+    if (parts_.validation && ended_by_ == 0 && ended_.empty() && last_evaluated_ != options_.steps) evaluate();
     const std::optional<Failure> unsaved = save_last();
     finish();
     if (unsaved) throw *unsaved;
-    return stop_signal() != 0 ? 128 + stop_signal() : kDone;
+    return ended_by_ != 0 ? 128 + ended_by_ : kDone;
   }
 
  private:
@@ -121,9 +121,13 @@ class TrainingRun {
     cli::run(st_trainer_step(trainer(), 0, nullptr, &report));
     steps_ = report.step;
     progress_.step(report);
-    if (stop_signal() != 0) return;
+    const bool is_due = parts_.checkpoints && parts_.checkpoints->is_due(steps_);
+    // A signal comes to each rank at another moment: all end after the same step.
+    const auto [signal, save] = parts_.ranks->largest({stop_signal(), is_due ? 1 : 0});
+    ended_by_ = static_cast<int>(signal);
+    if (ended_by_ != 0) return;
     evaluate_when_due(report.step);
-    if (parts_.checkpoints && !is_finished() && parts_.checkpoints->is_due(steps_)) parts_.checkpoints->save(trainer(), steps_, metadata());
+    if (save != 0 && !is_finished()) parts_.checkpoints->save(trainer(), steps_, metadata());
   }
 
   void evaluate_when_due(int64_t step) {
@@ -150,11 +154,13 @@ class TrainingRun {
     return evaluation.loss;
   }
 
+  /// Rank 0 has it all to tell.
   void finish() {
-    const double final_loss = last_evaluated_ == options_.steps || stop_signal() == 0 ? validation_loss_ : kNan;
+    if (!parts_.ranks->is_first()) return;
+    const double final_loss = last_evaluated_ == options_.steps || ended_by_ == 0 ? validation_loss_ : kNan;
     double bigram = kNan;
-    if (parts_.validation && stop_signal() == 0) bigram = print_validation(final_loss);
-    const std::string sample = options_.prompt.empty() || stop_signal() != 0 ? "" : write_sample();
+    if (parts_.validation && ended_by_ == 0) bigram = print_validation(final_loss);
+    const std::string sample = options_.prompt.empty() || ended_by_ != 0 ? "" : write_sample();
     std::printf("memory           %s\n", peak_memory(parts_.made_in).c_str());
     std::printf("state            %s\n", text(st_trainer_digest, trainer()));
     if (!options_.log.empty()) {
@@ -231,6 +237,7 @@ class TrainingRun {
   EarlyStopping stopping_;
   std::string ended_;       // why, before the last step; "": it was not
   int64_t steps_ = 0;       // done, in all
+  int ended_by_ = 0;        // a signal that some rank got; 0: none
   int64_t resumed_at_ = 0;  // 0: the run began here
 };
 

@@ -7,6 +7,7 @@
 #include "early_stopping.h"
 #include "options.h"
 #include "run_checkpoints.h"
+#include "run_ranks.h"
 
 namespace cli {
 
@@ -25,6 +26,7 @@ struct RunParts {
   Trainer trainer;
   std::unique_ptr<RunCheckpoints> checkpoints;  // null: none are kept
   st_context* made_in = nullptr;                // all of it; borrowed
+  const RunRanks* ranks = nullptr;              // that make the run together; borrowed
   int64_t context = 0;                          // tokens in a row
   int64_t rows_per_step = 0;
   std::string title, subtitle;  // of the report

@@ -102,10 +102,19 @@ struct BackgroundSaves {
   std::string error;                             // that the last step's report tells
 };
 
+struct CommunicatorObject final : Object {
+  std::shared_ptr<Context> context;
+  std::atomic<uint64_t> cancels{0};  // of the context, when the call was made that is under way
+  std::unique_ptr<Communicator> ranks;
+  WorkQueue queue;  // of what is pending; it ends first
+};
+
 struct TrainerObject final : Object, Trimmable {
   void trim() override;
 
   std::shared_ptr<ModelObject> model;
+  std::shared_ptr<CommunicatorObject> group;  // of which it is a rank; null: of none
+  std::atomic<bool> is_in_group = false;      // a step of its is under way
   std::unique_ptr<Trainer> trainer;
   std::unique_ptr<MetricsLog> log;
   bool is_logged = false;        // the last step, before its save
@@ -176,13 +185,6 @@ struct AccumulatorObject final : Object {
   std::unique_ptr<Accumulator> accumulator;
   std::vector<Accumulator::StateArray> arrays;  // of what state_views gives out
   std::vector<st_named_view> state;
-};
-
-struct CommunicatorObject final : Object {
-  std::shared_ptr<Context> context;
-  std::atomic<uint64_t> cancels{0};  // of the context, when the call was made that is under way
-  std::unique_ptr<Communicator> ranks;
-  WorkQueue queue;  // of what is pending; it ends first
 };
 
 struct DistributedSamplerObject final : Object {

@@ -10,6 +10,7 @@
 #include "report_facts.h"
 #include "step_calls.h"
 #include "train/batch_choice.h"
+#include "train/rank_agreement.h"
 
 using namespace st;
 using namespace st::capi;
@@ -31,6 +32,42 @@ void require_countable(const Model& model, const Recipe& recipe) {
   require(bytes < 0x1p56 && plan < static_cast<double>(there), Code::out_of_memory, "st_trainer_create: a step of ", micro_batches,
           " micro-batches of ", recipe.batch, " rows needs about ", bytes + plan, " bytes, there is ", text_of_bytes(there),
           "; use a smaller batch");
+}
+
+void create(std::shared_ptr<ModelObject> home, st_recipe* recipe, st_data* data, std::shared_ptr<CommunicatorObject> group,
+            st_trainer** trainer) {
+  auto object = std::make_shared<TrainerObject>();
+  object->model = std::move(home);
+  object->group = std::move(group);
+  Recipe chosen = find(recipe)->recipe;
+  const auto rows = data == nullptr ? nullptr : peek(data)->dataset;
+  const Lease weights(Kind::model, object->model);
+  if (object->group) chosen = on_ranks(std::move(chosen), object->group->ranks->size());
+  if (chosen.batch > 0) require_countable(*object->model->model, chosen);
+  chosen = with_batch_decided(*object->model->model, std::move(chosen), {});
+  require_countable(*object->model->model, chosen);
+  object->trainer =
+      std::make_unique<Trainer>(object->model->model, chosen, rows, PlanOptions(), object->group ? object->group->ranks.get() : nullptr);
+  object->started = os::seconds();
+  object->model->model->context().on_trim(object);
+  logger(*object).info("trainer", "planned ", object->trainer->plan().instructions.size(), " instructions and ",
+                       text_of_bytes(object->trainer->plan().memory.total()), " for a step of ", object->trainer->rows_per_step(), " rows");
+  hand_out(trainer, std::move(object));
+}
+
+/// The other ranks wait for this one; but what all have found together each knows by itself, and a slip of the host's can be made good.
+template <class Call>
+void ending_group_on_error(Communicator& ranks, const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    const bool is_whole = error.code() == Code::rank_mismatch || error.code() == Code::busy || error.code() == Code::invalid_handle;
+    if (!is_whole) ranks.abort(error.message());
+    throw;
+  } catch (const std::exception& error) {
+    ranks.abort(error.what());
+    throw;
+  }
 }
 
 StepReport step(TrainerObject& t, int64_t n, const st_named_view* batch) {
@@ -98,21 +135,20 @@ st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, s
   return guard([&] {
     given(trainer, "st_trainer_create: trainer");
     auto home = peek(model);  // first, so that its context's memory serves
-    auto object = std::make_shared<TrainerObject>();
-    object->model = std::move(home);
-    Recipe chosen = find(recipe)->recipe;
-    const auto rows = data == nullptr ? nullptr : peek(data)->dataset;
-    const Lease weights(Kind::model, object->model);
-    if (chosen.batch > 0) require_countable(*object->model->model, chosen);
-    chosen = with_batch_decided(*object->model->model, std::move(chosen), {});
-    require_countable(*object->model->model, chosen);
-    object->trainer = std::make_unique<Trainer>(object->model->model, chosen, rows);
-    object->started = os::seconds();
-    object->model->model->context().on_trim(object);
-    logger(*object).info("trainer", "planned ", object->trainer->plan().instructions.size(), " instructions and ",
-                         text_of_bytes(object->trainer->plan().memory.total()), " for a step of ", object->trainer->rows_per_step(),
-                         " rows");
-    hand_out(trainer, std::move(object));
+    create(std::move(home), recipe, data, nullptr, trainer);
+  });
+}
+
+st_status st_trainer_create_in_group(st_model* model, st_recipe* recipe, st_data* data, st_communicator* communicator,
+                                     st_trainer** trainer) {
+  return guard([&] {
+    given(trainer, "st_trainer_create_in_group: trainer");
+    auto home = peek(model);
+    auto group = peek(communicator);
+    const Lease turn(Kind::communicator, group);
+    group->queue.drain();
+    group->cancels = group->context->cancels().load();
+    ending_group_on_error(*group->ranks, [&] { create(std::move(home), recipe, data, group, trainer); });
   });
 }
 
@@ -158,7 +194,10 @@ st_status st_trainer_stop(st_trainer* trainer) {
 }
 
 st_status st_trainer_cancel(st_trainer* trainer) {
-  return signal(trainer, [](TrainerObject& t) { t.trainer->cancel(); });
+  return signal(trainer, [](TrainerObject& t) {
+    t.trainer->cancel();
+    if (t.is_in_group) t.group->cancels = ~uint64_t{0};  // another number than the context's: its waits end
+  });
 }
 
 st_status st_evaluation_init(st_evaluation* evaluation, size_t size) { return init(evaluation, size, st_evaluation{}); }

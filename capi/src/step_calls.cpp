@@ -18,6 +18,14 @@ void write_line(TrainerObject& t, const StepReport& report) {
 
 }  // namespace
 
+GroupTurn::GroupTurn(TrainerObject& trainer) : trainer_(trainer) {
+  if (!trainer.group) return;
+  turn_.emplace(Kind::communicator, trainer.group);
+  trainer.group->queue.drain();
+  trainer.group->cancels = trainer.group->context->cancels().load();
+  trainer.is_in_group = true;
+}
+
 void take_batch(TrainerObject& t, int64_t n, const st_named_view* batch, const char* call) {
   try {
     take_views(t.views, n, batch, call);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "background_saves.h"
 #include "guard.h"
@@ -39,9 +40,23 @@ auto cancellable(TrainerObject& t, const Call& call) {
   }
 }
 
+/// The communicator of a trainer that is one of its ranks is the trainer's while a step is made; what was pending on it is done before.
+class GroupTurn {
+ public:
+  explicit GroupTurn(TrainerObject& trainer);
+  ~GroupTurn() { trainer_.is_in_group = false; }
+  GroupTurn(const GroupTurn&) = delete;
+  GroupTurn& operator=(const GroupTurn&) = delete;
+
+ private:
+  TrainerObject& trainer_;
+  std::optional<Lease<CommunicatorObject>> turn_;
+};
+
 /// The same of a call that a step is made of: its errors tell the attempt that they were met in.
 template <class Call>
 auto stepping(TrainerObject& t, const Call& call) {
+  const GroupTurn group(t);
   return cancellable(t, [&] {
     try {
       return call();

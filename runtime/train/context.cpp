@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
 #include "base/error.h"
 #include "base/os.h"
+#include "comm/rank_environment.h"
 #include "gemm/gemm_library.h"
 
 namespace st {
@@ -20,13 +22,26 @@ std::unique_ptr<Backend> make_backend(const std::string& device, const std::shar
   fail(Code::invalid_argument, text("context: unknown device \"", device, "\"; use ", near.empty() ? "cpu or reference" : near));
 }
 
+/// Of the ranks that a launcher has put on this machine each takes its part of the cores. What makes no sense there is told to whoever asks
+/// for its rank.
+int own_cores() {
+  int ranks = 1;
+  try {
+    if (const auto found = rank_environment([](const char* name) { return static_cast<const char*>(std::getenv(name)); }))
+      ranks = std::max(1, found->local_size);
+  } catch (const Error&) {
+    ranks = 1;
+  }
+  return std::max(1, os::available_cores() / ranks);
+}
+
 }  // namespace
 
 Context::Context(ContextOptions options)
     : options_(std::move(options)),
       memory_(options_.memory ? options_.memory : std::make_shared<MemorySource>()),
       backend_(make_backend(options_.device, memory_)),
-      threads_(options_.threads > 0 ? options_.threads : os::available_cores()),
+      threads_(options_.threads > 0 ? options_.threads : own_cores()),
       tuning_cache_(options_.tuning_cache ? *options_.tuning_cache : default_tuning_cache(), options_.log) {
   check(options_.threads >= 0, "context: threads is ", options_.threads, "; give a positive number, or 0 for this process's cores");
   check(options_.memory_limit >= 0, "context: memory_limit is ", options_.memory_limit,

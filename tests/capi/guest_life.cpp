@@ -396,6 +396,8 @@ void Life::exchange() {
   refused("st_communicator_barrier of a group that is over", st_communicator_barrier(ranks_[1], nullptr, nullptr));
   HeldCommunicator alone;
   CALL(st_communicator_processes(context_, weights_.c_str(), 0, 1, nullptr, alone.out()));
+  HeldTrainer of_group;
+  CALL(st_trainer_create_in_group(own_, recipe_, made_, alone, of_group.out()));
   alone.reset();
   refused("st_communicator_env without a launcher", st_communicator_env(context_, nullptr, alone.out()));
 }

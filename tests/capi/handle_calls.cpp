@@ -1,8 +1,11 @@
 #include "handle_calls.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 namespace st::test {
 namespace {
@@ -253,6 +256,29 @@ st_status join_alone(AllKinds& w, AnyHandle h) {
   return st_communicator_processes(h, w.path("job").c_str(), 0, 1, nullptr, fresh(w.new_communicator));
 }
 
+st_status create_alone(AllKinds& w, st_model* model, st_recipe* recipe, st_data* data) {
+  HeldCommunicator alone;
+  const st_status status = st_communicator_local(w.run.context, 1, nullptr, alone.out());
+  return status != ST_OK ? status : st_trainer_create_in_group(model, recipe, data, alone, fresh(w.new_trainer));
+}
+
+/// The peer comes where ours is not refused at once.
+st_status create_beside_peer(AllKinds& w, AnyHandle h) {
+  std::atomic<bool> is_done = false;
+  std::thread peer([&] {
+    for (int i = 0; i < 20 && !is_done; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (is_done) return;
+    HeldModel model;
+    HeldTrainer trainer;
+    EXPECT_TRUE(works(st_model_builtin(w.run.context, "gpt", kSmallGpt, 1, model.out())));
+    EXPECT_TRUE(works(st_trainer_create_in_group(model, w.run.recipe, w.run.data, w.peer, trainer.out())));
+  });
+  const st_status status = st_trainer_create_in_group(w.run.model, w.run.recipe, w.run.data, h, fresh(w.new_trainer));
+  is_done = true;
+  peer.join();
+  return status;
+}
+
 /// A collective of both ranks, ours in the background while the peer's is made: call(rank's arrays, communicator, pending).
 template <class Call>
 st_status both_ranks(AllKinds& w, AnyHandle h, const Call& call) {
@@ -347,6 +373,10 @@ constexpr HandleCall kCalls[] = {
     {"st_trainer_create", "model", "model", CALL(st_trainer_create(h, w.run.recipe, w.run.data, fresh(w.new_trainer)))},
     {"st_trainer_create", "recipe", "recipe", CALL(st_trainer_create(w.run.model, h, w.run.data, fresh(w.new_trainer)))},
     {"st_trainer_create", "data", "data", CALL(st_trainer_create(w.run.model, w.run.recipe, h, fresh(w.new_trainer)))},
+    {"st_trainer_create_in_group", "model", "model", CALL(create_alone(w, h, w.run.recipe, w.run.data))},
+    {"st_trainer_create_in_group", "recipe", "recipe", CALL(create_alone(w, w.run.model, h, w.run.data))},
+    {"st_trainer_create_in_group", "data", "data", CALL(create_alone(w, w.run.model, w.run.recipe, h))},
+    {"st_trainer_create_in_group", "communicator", "communicator", CALL(create_beside_peer(w, h))},
     {"st_trainer_destroy", "trainer", "trainer", CALL(st_trainer_destroy(h))},
     {"st_trainer_step", "trainer", "trainer", CALL(st_trainer_step(h, 0, nullptr, nullptr))},
     {"st_trainer_run", "trainer", "trainer", CALL(st_trainer_run(h, 3, take_step, &w))},

@@ -18,7 +18,7 @@ struct HandleCall {
   bool is_destroy() const { return std::string_view(function).ends_with("_destroy"); }
   /// A trainer needs no data, nor a checkpoint to save no more.
   bool may_be_null() const {
-    return is_destroy() || (function == std::string_view("st_trainer_create") && kind == std::string_view("data")) ||
+    return is_destroy() || (std::string_view(function).starts_with("st_trainer_create") && kind == std::string_view("data")) ||
            (function == std::string_view("st_trainer_save_every") && kind == std::string_view("checkpoint"));
   }
   /// For signal handlers: a failure is its status alone.

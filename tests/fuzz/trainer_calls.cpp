@@ -11,7 +11,11 @@ namespace st::fuzz {
 void trainer_create(World& world) {
   if (world.trainers.live.size() > 3) return;
   st_data* data = world.bytes.rarely(2) ? world.handle(world.data) : nullptr;
-  MAKE(st_trainer_create, trainers, world.handle(world.models), world.handle(world.recipes), data);
+  if (world.bytes.rarely(4))
+    MAKE(st_trainer_create_in_group, trainers, world.handle(world.models), world.handle(world.recipes), data,
+         world.handle(world.communicators));
+  else
+    MAKE(st_trainer_create, trainers, world.handle(world.models), world.handle(world.recipes), data);
   if (!world.trainers.live.empty()) elsewhere().trainer = world.trainers.live.back();
 }
 

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <optional>
+#include <scaletrain/communicator.hpp>
 #include <scaletrain/data.hpp>
 #include <scaletrain/model.hpp>
 #include <scaletrain/recipe.hpp>
@@ -53,6 +54,15 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   /// Steps draw from `data`, which is kept alive.
   Trainer(const Model& model, const Recipe& recipe, const Data& data) : Handle(detail::Access::host(model)), fault_(data.fault_) {
     done(st_trainer_create(model.get(), recipe.get(), data.get(), out()));
+  }
+  /// The trainer of one rank of the communicator: each rank makes one, of the same model, recipe and data, and makes the same steps. Without
+  /// data a step is given this rank's own rows.
+  Trainer(const Model& model, const Recipe& recipe, const Communicator& ranks) : Handle(detail::Access::host(model)) {
+    done(st_trainer_create_in_group(model.get(), recipe.get(), nullptr, ranks.get(), out()));
+  }
+  Trainer(const Model& model, const Recipe& recipe, const Data& data, const Communicator& ranks)
+      : Handle(detail::Access::host(model)), fault_(data.fault_) {
+    done(st_trainer_create_in_group(model.get(), recipe.get(), data.get(), ranks.get(), out()), fault_.get());
   }
 
   /// One optimizer step on `batch`. When it throws, the state is that of the last whole step.

@@ -43,7 +43,7 @@ public struct Share {
 /// others throw <see cref="RankFailedException"/> with its rank, host and collective; where one does not come, <see cref="TimedOutException"/>. Then the group is
 /// over, and each later call says so again.</remarks>
 public sealed class Communicator : Handle {
-  private readonly Native.Communicator native;
+  internal readonly Native.Communicator native;
   internal override NativeHandle Safe { get { return native.handle; } }
 
   private Communicator(Native.Communicator made, Context context) {

@@ -15,16 +15,22 @@ public sealed class Trainer : Handle {
   private readonly LastingPins forwarded, sliced;
   internal override NativeHandle Safe { get { return native.handle; } }
 
-  /// <summary>data null: each step is given its batch.</summary>
-  [OfC("st_trainer_create")]
-  public Trainer(Model model, Recipe recipe, Data data = null) {
-    native = data == null ? new Native.Trainer(Given(model, "model").native, Given(recipe, "recipe").native)
-                          : new Native.Trainer(Given(model, "model").native, Given(recipe, "recipe").native, data.native);
+  /// <summary>data null: each step is given its batch. ranks: of whom it is one: each rank makes a trainer of the same model, recipe and data and makes the
+  /// same steps, on its own share of the data, or of its own rows. Losses and states are those of one rank. Ranks that differ get a
+  /// <see cref="RankFailedException"/>, all the same one.</summary>
+  [OfC("st_trainer_create", "st_trainer_create_in_group")]
+  public Trainer(Model model, Recipe recipe, Data data = null, Communicator ranks = null) {
+    native = Made(Given(model, "model").native, Given(recipe, "recipe").native, data, ranks);
     parameters = model.Parameters;
     Safe.KeepWhat(model.Safe);
     if (data != null) Safe.KeepWhat(data.Safe);
     forwarded = new LastingPins(Safe);
     sliced = new LastingPins(Safe);
+  }
+
+  private static Native.Trainer Made(Native.Model model, Native.Recipe recipe, Data data, Communicator ranks) {
+    if (ranks == null) return data == null ? new Native.Trainer(model, recipe) : new Native.Trainer(model, recipe, data.native);
+    return data == null ? new Native.Trainer(model, recipe, ranks.native) : new Native.Trainer(model, recipe, data.native, ranks.native);
   }
 
   /// <summary>After each step, in the thread that made it. What a listener throws arrives there.</summary>

@@ -10,6 +10,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 from .arrays import Array, copy_of, new_array
 from .checkpoint import Checkpoint, Metadata, checkpoint_name, metadata_json
+from .communicator import Communicator
 from .data import Data
 from .errors import Cancelled, InvalidArgument
 from .handle import Handle, Owned, native, of_c, one_at_a_time, plain_json, to_json
@@ -54,15 +55,25 @@ class _LastingBatches:
 
 
 class Trainer(Handle):
-    """Trains a model as a recipe says. With data, steps draw from it; without, each step is given its batch."""
+    """Trains a model as a recipe says. With data, steps draw from it; without, each step is given its batch.
+
+    communicator: of whose ranks it is one. Each rank makes a trainer of the same model, recipe and data and makes the same steps, on its own
+    share of the data, or of its own rows; losses and states are those of one rank. Ranks that differ get a RankError, all the same one.
+    """
 
     __slots__ = ("_model", "_data", "_copying", "_rate", "_forwarded", "_slices")
 
-    @of_c("st_trainer_create")
-    def __init__(self, model: Model, recipe: Recipe | Mapping[str, Any] | str, data: Data | None = None) -> None:
-        settings = recipe_of(recipe)._native
-        of = Model._native_of(model)
-        self._native = native.Trainer(of, settings) if data is None else native.Trainer(of, settings, Data._native_of(data))
+    @of_c("st_trainer_create", "st_trainer_create_in_group")
+    def __init__(
+        self,
+        model: Model,
+        recipe: Recipe | Mapping[str, Any] | str,
+        data: Data | None = None,
+        communicator: Communicator | None = None,
+    ) -> None:
+        rows = () if data is None else (Data._native_of(data),)
+        ranks = () if communicator is None else (Communicator._native_of(communicator),)
+        self._native = native.Trainer(Model._native_of(model), recipe_of(recipe)._native, *rows, *ranks)
         self._model, self._data = model, data
         self._rate: Owned | None = None
         self._copying = threading.Lock()

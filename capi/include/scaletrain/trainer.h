@@ -2,6 +2,7 @@
 #ifndef SCALETRAIN_TRAINER_H
 #define SCALETRAIN_TRAINER_H
 
+#include <scaletrain/communicator.h>
 #include <scaletrain/data.h>
 #include <scaletrain/model.h>
 #include <scaletrain/recipe.h>
@@ -33,6 +34,19 @@ ST_API st_status st_step_report_init(st_step_report* report, size_t size);
 /* Plans the step and allocates all of it; a step allocates nothing. Takes a copy of the recipe. data NULL: each step is given its batch.
  * ST_OUT_OF_MEMORY comes with need and supply, before anything is touched. */
 ST_API st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, st_trainer** trainer);
+/* The trainer of one rank of the communicator, which it keeps: every rank makes one, of the same model, recipe and data, and then the same
+ * steps. Each sees all the data and takes its own micro-batches of it; a batch that is given holds this rank's own rows, those of its
+ * micro-batches k = g * size + rank, in order, and none where it has none. The recipe's ranks are the communicator's size, or 1 for that.
+ * Losses and states are those of threads as ranks, and with reduce micro of one rank. All ranks call step, run and advance alike; what
+ * concerns this rank alone (evaluate, digest, save, a predictor) need not be called by others, and they wait for it at the next step, at
+ * most for the communicator's deadline. While a step is made the communicator is ST_BUSY for others; between steps it is the host's to use.
+ * At the start the ranks compare what their bits go by (version, kernels, recipe, graph, data, the order of collectives), and before the
+ * first step, and that after a resume, their weights: ST_RANK_MISMATCH on all of them tells the first rank that differs, in what, and both
+ * values; weights can then be set, and a step tried again. Any other error of this call (but ST_BUSY and ST_INVALID_HANDLE) or of a step on
+ * one rank ends the group, a cancel too: the others get ST_RANK_FAILED with its reason. The state is then that of the last whole step; save
+ * it or destroy the trainer, and make a new communicator and trainer to go on. A graph's own loss is needed. */
+ST_API st_status st_trainer_create_in_group(st_model* model, st_recipe* recipe, st_data* data, st_communicator* communicator,
+                                            st_trainer** trainer);
 ST_API st_status st_trainer_destroy(st_trainer* trainer);
 
 /* One optimizer step. batch: n named views with micro_batches x batch rows each, borrowed during the call, of any strides (what is not

@@ -37,14 +37,31 @@ public final class Trainer extends Handle {
   }
 
   /** Steps draw from {@code data}, unless it is null. */
-  @OfC("st_trainer_create")
   public Trainer(Model model, Recipe recipe, Data data) {
+    this(model, recipe, data, null);
+  }
+
+  /**
+   * One rank of {@code ranks}, unless that is null: each rank makes a trainer of the same model, recipe and data and makes the same steps, on
+   * its own share of the data, or, where that is null, of its own rows. Losses and states are those of one rank. Ranks that differ get a
+   * {@link RankFailed}, all the same one.
+   */
+  @OfC({"st_trainer_create", "st_trainer_create_in_group"})
+  public Trainer(Model model, Recipe recipe, Data data, Communicator ranks) {
     var settings = given(recipe, "Trainer: recipe").raw;
     var of = given(model, "Trainer: model").raw;
-    raw = data == null ? new org.scaletrain.internal.Trainer(of, settings) : new org.scaletrain.internal.Trainer(of, settings, data.raw);
+    raw = made(of, settings, data, ranks);
     keeps = new Object[] {of, data == null ? null : data.raw, null};
     raw.keeps = keeps;
     this.model = model;
+  }
+
+  private static org.scaletrain.internal.Trainer made(org.scaletrain.internal.Model of, org.scaletrain.internal.Recipe settings, Data data,
+      Communicator ranks) {
+    if (ranks == null)
+      return data == null ? new org.scaletrain.internal.Trainer(of, settings) : new org.scaletrain.internal.Trainer(of, settings, data.raw);
+    return data == null ? new org.scaletrain.internal.Trainer(of, settings, ranks.raw)
+                        : new org.scaletrain.internal.Trainer(of, settings, data.raw, ranks.raw);
   }
 
   /** One optimizer step on the data's next rows. */

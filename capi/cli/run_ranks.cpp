@@ -1,0 +1,63 @@
+#include "run_ranks.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+namespace cli {
+namespace {
+
+st_view plain_view(st_dtype dtype, const int64_t* count, void* data, int64_t bytes) { return {dtype, 1, count, nullptr, data, bytes}; }
+
+}  // namespace
+
+RunRanks::RunRanks(st_context* context, double deadline) {
+  st_communicator_options options;
+  ask(st_communicator_options_init(&options, sizeof options));
+  options.deadline_milliseconds = options.start_milliseconds = std::llround(deadline * 1e3);
+  st_communicator* made = nullptr;
+  const st_status status = st_communicator_env(context, &options, &made);
+  if (status == ST_NOT_FOUND) return;
+  // Whatever kept the ranks from meeting is no fault of the request, but where that is what the environment says.
+  if (status == ST_RANK_FAILED || status == ST_TIMEOUT || status == ST_CANCELLED) throw Failure(kFailed, st_last_error());
+  ask(status);
+  communicator_.reset(made);
+  ask(st_communicator_rank(made, &rank_));
+  ask(st_communicator_size(made, &size_));
+  if (size_ == 1) communicator_.reset();
+  if (!is_first() && std::freopen("/dev/null", "w", stdout) == nullptr) throw Failure(kFailed, "train: cannot open /dev/null");
+}
+
+Json RunRanks::shared(const Json& of_first) const {
+  if (!communicator_) return of_first;
+  std::string text = is_first() ? of_first.dump() : "";
+  const int64_t one = 1;
+  int64_t bytes = std::ssize(text);
+  const st_view size = plain_view(ST_I64, &one, &bytes, sizeof bytes);
+  run(st_communicator_broadcast(communicator(), "what rank 0 tells", &size, 0, nullptr));
+  text.resize(static_cast<size_t>(bytes));
+  const st_view letters = plain_view(ST_U8, &bytes, text.data(), bytes);
+  run(st_communicator_broadcast(communicator(), "what rank 0 tells", &letters, 0, nullptr));
+  return Json::parse(text);
+}
+
+std::array<int64_t, 2> RunRanks::largest(std::array<int64_t, 2> own) const {
+  if (!communicator_) return own;
+  const int64_t count = std::ssize(own);
+  const st_view view = plain_view(ST_I64, &count, own.data(), sizeof own);
+  run(st_communicator_all_reduce(communicator(), "signals", &view, ST_REDUCE_MAX, nullptr));
+  return own;
+}
+
+void RunRanks::end(const std::string& reason) const noexcept {
+  if (communicator_) st_communicator_abort(communicator(), reason.c_str());
+}
+
+bool is_debugging_ranks() {
+  const char* said = std::getenv("SCALETRAIN_DEBUG");
+  return said != nullptr && ("," + std::string(said) + ",").find(",ranks,") != std::string::npos;
+}
+
+}  // namespace cli

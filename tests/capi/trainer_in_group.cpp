@@ -1,0 +1,219 @@
+// Trainers that are each one rank of a communicator's: what they leave, and what they say where the ranks are not of one run.
+#include <chrono>
+#include <map>
+
+#include "small_run.h"
+#include "thread_ranks.h"
+
+namespace {
+
+using namespace st::test;
+
+constexpr const char* kRecipe = R"({"batch": 2, "micro_batches": 7, "warmup": 2, "dropout": 0.1, "threads": 1})";
+
+/// One rank's own context, model and data, and its trainer. `changed`: keys of its recipe that are not kRecipe's.
+struct Rank {
+  Rank(const std::string& text, const std::map<std::string, std::string>& changed = {}) : run(text, nullptr, kRecipe) {
+    for (const auto& [key, value] : changed) EXPECT_TRUE(works(st_recipe_set(run.recipe, key.c_str(), value.c_str())));
+  }
+  st_status join(st_communicator* own) { return st_trainer_create_in_group(run.model, run.recipe, run.data, own, trainer.out()); }
+  st_status step() { return st_trainer_step(trainer, 0, nullptr, nullptr); }
+  st_status set_bias(float value) {
+    std::vector<float> values(static_cast<size_t>(width()), value);
+    const int64_t dims[1] = {width()};
+    const st_view view{ST_F32, 1, dims, nullptr, values.data(), width() * 4};
+    return st_model_set(run.model, kBias, &view);
+  }
+  std::string digest() const {
+    const char* hex = nullptr;
+    EXPECT_TRUE(works(st_trainer_digest(trainer, &hex)));
+    return hex == nullptr ? "" : hex;
+  }
+
+  static constexpr const char* kBias = "final_norm.beta";
+  SmallRun run;
+  HeldTrainer trainer;
+
+ private:
+  int64_t width() const {
+    for (int64_t i = 0;; ++i) {
+      auto info = filled(st_parameter_info_init);
+      if (st_model_parameter(run.model, i, &info) != ST_OK) return 0;
+      if (info.name == std::string(kBias)) return info.dims[0];
+    }
+  }
+};
+
+std::string digest_alone(const std::string& text, int steps) {
+  const SmallRun run(text, nullptr, kRecipe);
+  for (int i = 0; i < steps; ++i) EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
+  return run.digest();
+}
+
+TEST(TrainerInGroup, LeavesTheStateOfOneRank) {
+  const std::string text = text_file("group.txt", 3000);
+  const std::string alone = digest_alone(text, 4);
+  for (const int size : {1, 2, 3}) {
+    const ThreadRanks ranks(size);
+    ranks.each([&](int, st_communicator* own) {
+      Rank rank(text, {{"reduce", "\"micro\""}});
+      ASSERT_TRUE(works(rank.join(own)));
+      for (int i = 0; i < 4; ++i) ASSERT_TRUE(works(rank.step()));
+      EXPECT_EQ(rank.digest(), alone) << size;
+      EXPECT_TRUE(works(st_communicator_barrier(own, "between steps it is the host's", nullptr)));
+    });
+  }
+}
+
+/// The rows of `all` that are a rank's: micro-batches of two rows, in turn.
+void take_own_rows(const TokenBatch& all, int64_t rows, int rank, int size, TokenBatch& own) {
+  own.tokens.clear();
+  own.targets.clear();
+  for (int64_t row = 0; row < rows; ++row) {
+    if (row / 2 % size != rank) continue;
+    for (int64_t i = row * kSmallContext; i < (row + 1) * kSmallContext; ++i) {
+      own.tokens.push_back(all.tokens[static_cast<size_t>(i)]);
+      own.targets.push_back(all.targets[static_cast<size_t>(i)]);
+    }
+  }
+  // Vectors that were filled anew may lie elsewhere.
+  own.views()[0].view.data = own.tokens.data();
+  own.views()[1].view.data = own.targets.data();
+}
+
+TEST(TrainerInGroup, IsGivenItsOwnRowsAlone) {
+  for (const int64_t rows : {14, 7, 3}) {
+    const TokenBatch all(rows, 5);
+    const SmallRun alone("", nullptr, kRecipe);
+    ASSERT_TRUE(works(st_trainer_step(alone.trainer, 2, all.views(), nullptr)));
+    const std::string state = alone.digest();
+    const ThreadRanks ranks(3);
+    ranks.each([&](int rank, st_communicator* own) {
+      Rank mine("");
+      ASSERT_TRUE(works(mine.join(own)));
+      int64_t count = 0;
+      for (int64_t row = 0; row < rows; ++row) count += row / 2 % 3 == rank ? 1 : 0;
+      TokenBatch batch(count, 1);
+      take_own_rows(all, rows, rank, 3, batch);
+      ASSERT_TRUE(works(st_trainer_step(mine.trainer, 2, batch.views(), nullptr)));
+      EXPECT_EQ(mine.digest(), state) << rows << " rows";
+    });
+  }
+}
+
+TEST(TrainerInGroup, RowsThatAreNotOfOneStepAreToldOnAll) {
+  const ThreadRanks ranks(2);
+  ranks.each([&](int rank, st_communicator* own) {
+    Rank mine("");
+    ASSERT_TRUE(works(mine.join(own)));
+    const TokenBatch batch(rank == 0 ? 2 : 4, 5);
+    EXPECT_TRUE(fails(ST_RANK_MISMATCH, st_trainer_step(mine.trainer, 2, batch.views(), nullptr), {"rank 0", "2 rows", "4", "6 rows"}));
+    const TokenBatch right(2, 5);
+    EXPECT_TRUE(works(st_trainer_step(mine.trainer, 2, right.views(), nullptr)));
+  });
+}
+
+TEST(TrainerInGroup, RanksOfAnotherRunAreRefusedWithBothSidesOnAll) {
+  const std::string text = text_file("group.txt", 3000), other = text_file("other.txt", 3001);
+  struct Case {
+    std::string text;
+    std::map<std::string, std::string> changed;
+    std::initializer_list<std::string_view> words;
+  };
+  for (const Case& c : {Case{text, {{"lr", "0.002"}}, {"rank 1", "has lr 0.002, rank 0 has 0.001"}},
+                        Case{text, {{"bucket", "4096"}}, {"has bucket 4096, rank 0 has 26214400"}},
+                        Case{text, {{"optimizer", "\"lion\""}, {"batch", "1"}}, {"has batch 1, rank 0 has 2", "more"}},
+                        Case{other, {}, {"rank 1", "data"}}}) {
+    const ThreadRanks ranks(3);
+    ranks.each([&](int rank, st_communicator* own) {
+      Rank mine(rank == 1 ? c.text : text, rank == 1 ? c.changed : std::map<std::string, std::string>());
+      EXPECT_TRUE(fails(ST_RANK_MISMATCH, mine.join(own), c.words));
+      auto info = filled(st_error_info_init);
+      ASSERT_TRUE(works(st_last_error_info(&info)));
+      EXPECT_EQ(info.rank, 1);
+      EXPECT_TRUE(works(st_communicator_barrier(own, "the group is whole", nullptr)));
+    });
+  }
+}
+
+TEST(TrainerInGroup, WeightsThatDifferAreNamedBeforeTheFirstStepAndByReplicaCheck) {
+  const std::string text = text_file("group.txt", 3000);
+  const ThreadRanks ranks(3);
+  ranks.each([&](int rank, st_communicator* own) {
+    Rank mine(text, {{"replica_check", "2"}});
+    ASSERT_TRUE(works(mine.join(own)));
+    const auto expect_named = [&](int odd) {
+      EXPECT_TRUE(fails(ST_RANK_MISMATCH, mine.step(), {"replica check", Rank::kBias, "1 of"}));
+      auto info = filled(st_error_info_init);
+      ASSERT_TRUE(works(st_last_error_info(&info)));
+      EXPECT_EQ(info.rank, odd);
+      EXPECT_STREQ(info.tensor, Rank::kBias);
+    };
+    if (rank == 2) {
+      ASSERT_TRUE(works(mine.set_bias(0.5F)));
+    }
+    expect_named(2);
+    ASSERT_TRUE(works(mine.set_bias(0.25F)));  // on all of them
+    ASSERT_TRUE(works(mine.step()));
+    if (rank == 0) {
+      ASSERT_TRUE(works(mine.set_bias(0.5F)));
+    }
+    ASSERT_TRUE(works(mine.step()));  // nobody looks
+    expect_named(0);
+  });
+}
+
+TEST(TrainerInGroup, AnErrorOnOneRankEndsTheStepOfAllWithItsReason) {
+  const std::string text = text_file("group.txt", 3000);
+  const ThreadRanks ranks(3);
+  ranks.each([&](int rank, st_communicator* own) {
+    Rank mine(text);
+    ASSERT_TRUE(works(mine.join(own)));
+    ASSERT_TRUE(works(mine.step()));
+    const std::string before = mine.digest();
+    const auto refuse = [](void*, int64_t, double*) -> st_status { return ST_CALLBACK; };
+    if (rank == 1) {
+      ASSERT_TRUE(works(st_trainer_set_schedule(mine.trainer, refuse, nullptr, nullptr)));
+      EXPECT_TRUE(fails(ST_CALLBACK, mine.step(), {"learning rate"}));
+    } else {
+      EXPECT_TRUE(fails(ST_RANK_FAILED, mine.step(), {"rank 1", "learning rate"}));
+    }
+    EXPECT_EQ(mine.digest(), before);
+    EXPECT_TRUE(fails(ST_RANK_FAILED, st_communicator_barrier(own, "after it", nullptr)));
+  });
+}
+
+TEST(TrainerInGroup, ACancelEndsAWaitForARankThatDoesNotCome) {
+  const std::string text = text_file("group.txt", 3000);
+  const ThreadRanks ranks(2);
+  std::atomic<bool> has_ended = false;
+  ranks.each([&](int rank, st_communicator* own) {
+    Rank mine(text);
+    ASSERT_TRUE(works(mine.join(own)));
+    if (rank == 1) {
+      while (!has_ended) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_TRUE(fails(ST_RANK_FAILED, mine.step(), {"rank 0", "cancelled"}));
+      return;
+    }
+    std::thread host([&] {
+      while (!has_ended) {
+        EXPECT_TRUE(works(st_trainer_cancel(mine.trainer)));
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    });
+    EXPECT_TRUE(fails(ST_CANCELLED, mine.step()));
+    has_ended = true;
+    host.join();
+  });
+}
+
+TEST(TrainerInGroup, RefusesAnotherNumberOfRanks) {
+  const std::string text = text_file("group.txt", 3000);
+  const ThreadRanks ranks(2);
+  ranks.each([&](int, st_communicator* own) {
+    Rank mine(text, {{"ranks", "3"}});
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, mine.join(own), {"ranks are 3", "communicator's 2"}));
+  });
+}
+
+}  // namespace

@@ -1,0 +1,175 @@
+"""`scaletrain train` as several processes: the state of one, and what becomes of them where a rank is killed, stopped, missing or of another run.
+
+    rank_training_test.py SCALETRAIN
+"""
+
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
+from command_line import PROGRAM, TINY, CommandLineTest, log_lines, run  # noqa: E402
+
+FOR_EVER = 1_000_000  # steps
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Ranks:
+    """Processes that know of each other by the environment alone, as torchrun starts them."""
+
+    def __init__(self, test, size, words, port=None, of_rank=lambda rank: (), first=0, last=None):
+        port = port or free_port()
+        self.processes = []
+        for rank in range(first, size if last is None else last):
+            given = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1",
+                     "MASTER_PORT": port}
+            process = subprocess.Popen(
+                [PROGRAM, "train", *map(str, words), *map(str, of_rank(rank))],
+                env={**os.environ, **{name: str(value) for name, value in given.items()}},
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.processes.append(process)
+            test.addCleanup(lambda ended=process: (ended.kill(), ended.communicate()))
+
+    def __getitem__(self, rank):
+        return self.processes[rank]
+
+    def ends(self, seconds=60):
+        """Status and stderr of each, and when the last of them was seen to have ended."""
+        outcomes = [(process.communicate(timeout=seconds)[1], process.returncode) for process in self.processes]
+        return [(status, err) for err, status in outcomes], time.monotonic()
+
+
+class RankTraining(CommandLineTest):
+    def words(self, *more):
+        return ["--data", self.text, *TINY, "--micro-batches", 6, "--dropout", 0.1, *more]
+
+    def state_of(self, log):
+        return log_lines(log)[-1]["state"]
+
+    def launched(self, ranks, *words, options=()):
+        return run("launch", "-n", ranks, *options, "--", PROGRAM, "train", *words)
+
+    # --- undisturbed
+
+    def test_leaves_the_log_and_state_of_one_process(self):
+        alone = self.train(*self.words("--steps", 6))
+        for ranks in (2, 3):
+            log = self.folder / f"of-{ranks}.jsonl"
+            done = self.launched(ranks, *self.words("--steps", 6, "--log", log))
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            lines = log_lines(log)
+            self.assertEqual([(line.get("loss"), line.get("grad_norm")) for line in lines],
+                             [(line.get("loss"), line.get("grad_norm")) for line in alone])
+            self.assertEqual(lines[-1], alone[-1])
+            self.assertTrue(all(line.startswith("[rank 0]") for line in done.stdout.splitlines()), done.stdout)
+            self.assertIn(f"on each of {ranks} ranks", done.stdout)
+
+    def test_ends_and_goes_on_with_another_number_of_ranks(self):
+        undisturbed = self.train(*self.words("--steps", 400))[-1]
+        words = self.words("--steps", 400, "--checkpoint", self.folder / "run", "--resume", "--log", self.folder / "log.jsonl")
+        process = subprocess.Popen([PROGRAM, "launch", "-n", "3", "--", PROGRAM, "train", *map(str, words)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        while "step 3/" not in process.stdout.readline():
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, err), (143, "scaletrain: launch: ended by SIGTERM\n"))
+        self.assertIn("ended by signal 15 after a whole step", out)
+        # Of 6 micro-batches on 3 ranks each has 2; they are 6 on 2 ranks, too.
+        done = self.launched(2, *["--accumulate" if word == "--micro-batches" else 2 if word == 6 else word for word in words])
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("resumed", done.stdout)
+        self.assertEqual(log_lines(self.folder / "log.jsonl")[-1], undisturbed)
+
+    # --- ranks that fail
+
+    def test_a_killed_rank_is_named_by_the_others_at_once(self):
+        chance = random.Random()
+        for trial in range(4):
+            ranks = Ranks(self, 3, self.words("--steps", FOR_EVER, "--checkpoint", self.folder / f"run{trial}", "--every", 3))
+            victim = chance.randrange(1, 3)
+            for _ in range(40):
+                if "step 2/" in ranks[0].stdout.readline():
+                    break
+            pause = chance.uniform(0, 0.05)
+            time.sleep(pause)
+            where = f"rank {victim} is killed {pause} s after step 2"
+            ranks[victim].kill()
+            killed = time.monotonic()
+            # Rank 0's output must not block it.
+            outcomes, ended = ranks.ends(20)
+            self.assertLess(ended - killed, 1.5, where)
+            for rank, (status, err) in enumerate(outcomes):
+                if rank == victim:
+                    continue
+                self.assertEqual(status, 3, (where, err))
+                for word in (f"rank {victim} ({socket.gethostname()}, process {ranks[victim].pid}): its process has ended", "#"):
+                    self.assertIn(word, err, where)
+
+    def test_a_stopped_rank_is_named_at_the_deadline(self):
+        ranks = Ranks(self, 2, self.words("--steps", FOR_EVER, "--deadline", 1.2))
+        while "step 2/" not in ranks[0].stdout.readline():
+            self.assertIsNone(ranks[0].poll())
+        ranks[1].send_signal(signal.SIGSTOP)
+        stopped = time.monotonic()
+        _, err = ranks[0].communicate(timeout=20)
+        self.assertLess(time.monotonic() - stopped, 1.2 + 1)
+        self.assertEqual(ranks[0].returncode, 3, err)
+        self.assertIn("rank 1", err)
+        self.assertIn("silent", err)
+        ranks[1].send_signal(signal.SIGCONT)
+
+    def test_a_rank_that_is_missing_at_the_start_is_named(self):
+        outcomes, _ = Ranks(self, 3, self.words("--steps", 3, "--deadline", 0.5), last=2).ends()
+        for status, err in outcomes:
+            self.assertEqual(status, 3, err)
+            self.assertIn("of 3 ranks these have not come in 0.5 s: 2", err)
+
+    def test_a_rank_of_another_run_is_refused_with_both_sides(self):
+        other = self.file("other.txt", self.text.read_text().replace("red", "sea"))
+        for words, told in ((["--lr", "0.002"], "rank 1 has lr 0.002, rank 0 has 0.001"), (["--layers", 2], "parameters"),
+                            (["--data", other], "data, by digest")):
+            ranks = Ranks(self, 2, self.words("--steps", 3), of_rank=lambda rank: words if rank == 1 else ())
+            for status, err in ranks.ends()[0]:
+                self.assertEqual(status, 2, err)
+                self.assertEqual(len(err.splitlines()), 1, err)
+                for word in ("rank 1", told.split(" has ")[-1]):
+                    self.assertIn(word, err)
+
+    def test_what_is_wrong_on_rank_0_alone_ends_the_others_with_its_reason(self):
+        folder = self.folder / "run"
+        self.train(*self.words("--steps", 2, "--checkpoint", folder))
+        outcomes, _ = Ranks(self, 2, self.words("--steps", 3, "--checkpoint", folder)).ends()
+        self.assertEqual(outcomes[0][0], 2)
+        self.assertIn("holds checkpoints of a run", outcomes[0][1])
+        self.assertIn("holds checkpoints of a run", outcomes[1][1])
+
+    def test_a_lost_rank_is_made_good_by_a_restart_also_with_fewer(self):
+        undisturbed = self.train(*self.words("--steps", 120))[-1]
+        for fewest in (3, 2):
+            checkpoints, log = self.folder / f"run{fewest}", self.folder / f"launched{fewest}.jsonl"
+            words = self.words("--steps", 120, "--checkpoint", checkpoints, "--every", 5, "--resume", "--log", log)
+            script = self.file("rank.sh", f""""$@" & training=$!
+                [ $SCALETRAIN_RESTART$RANK = 01 ] && {{ until ls {checkpoints}/*/manifest* >/dev/null 2>&1; do sleep 0.01; done; kill -9 $training; }}
+                wait $training
+                """)
+            done = run("launch", "-n", 3, "--restarts", 1, "--min-ranks", fewest, "sh", script, PROGRAM, "train", *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"restart 1 of 1, with {fewest} ranks", done.stderr)
+            self.assertEqual(log_lines(log)[-1], undisturbed)
+
+
+if __name__ == "__main__":
+    unittest.main()
