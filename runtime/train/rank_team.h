@@ -1,4 +1,4 @@
-// The other data ranks of a trainer, each with the model's parameters of its own: threads of this process, or whoever is in a group that
+// The other data ranks of a trainer, each with the parameters that its plan says: threads of this process, or whoever is in a group that
 // the host has made, each with a trainer like this one.
 #pragma once
 
