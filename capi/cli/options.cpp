@@ -10,9 +10,7 @@ namespace cli {
 namespace {
 
 // In the contract of the command line, but of later versions.
-const std::map<std::string, std::string> kNotYet = {
-    {"--trace", "traces"},         {"--ranks", "several ranks"}, {"--zero", "several ranks"}, {"--bucket", "several ranks"},
-    {"--reduce", "several ranks"}, {"--stages", "pipelines"},    {"--tensor", "tensor ranks"}};
+const std::map<std::string, std::string> kNotYet = {{"--stages", "pipelines"}, {"--tensor", "tensor ranks"}};
 
 size_t distance(const std::string& a, const std::string& b) {  // Levenshtein's
   std::vector<size_t> row(b.size() + 1);

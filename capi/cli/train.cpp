@@ -24,7 +24,7 @@ constexpr int64_t kMostSteps = int64_t{1} << 40;  // more than any run makes; su
 struct TrainOptions {
   std::string model = "gpt", layers = "4", width = "128", heads = "4", context = "64", vocabulary;
   std::string data, validation = "0.1";
-  std::string steps, log, report, sample, deadline = "60";
+  std::string steps, log, report, trace, sample, deadline = "60";
   std::string checkpoint, every, minutes, keep, keep_every, keep_best;
   bool explain = false, resume = false;
   RecipeOptions recipe;
@@ -46,6 +46,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
   add("Run", "--steps", o.steps, "optimizer steps");
   add("Run", "--log", o.log, "file for one JSON object a step, and one with the final state");
   add("Run", "--report", o.report, "file for an HTML page about the run");
+  add("Run", "--trace", o.trace, "file for what each rank did when, as chrome://tracing and Perfetto show it");
   add("Run", "--sample", o.sample, "text that the trained model continues");
   add("Run", "--deadline", o.deadline, "seconds that ranks of a launcher wait for one that is silent or does not come");
   add("Checkpoints", "--checkpoint", o.checkpoint, "folder for checkpoints; the end of the run is always one");
@@ -140,12 +141,19 @@ RunOptions run_options(const TrainOptions& o) {
   if (run.steps > kMostSteps) refuse("--steps is ", run.steps, "; give at most ", kMostSteps);
   run.log = o.log;
   run.report = o.report;
+  run.trace = o.trace;
   run.prompt = o.sample;
   check_output("--log", o.log, o.data);
   check_output("--report", o.report, o.data);
-  std::error_code ignored;
-  if (!o.log.empty() && !o.report.empty() && fs::weakly_canonical(o.log, ignored) == fs::weakly_canonical(o.report, ignored))
-    refuse("--log and --report are both ", o.log, "; name two files");
+  check_output("--trace", o.trace, o.data);
+  const auto check_two = [](const char* option, const std::string& path, const char* other, const std::string& second) {
+    std::error_code ignored;
+    if (!path.empty() && !second.empty() && fs::weakly_canonical(path, ignored) == fs::weakly_canonical(second, ignored))
+      refuse(option, " and ", other, " are both ", path, "; name two files");
+  };
+  check_two("--log", o.log, "--report", o.report);
+  check_two("--log", o.log, "--trace", o.trace);
+  check_two("--report", o.report, "--trace", o.trace);
   return run;
 }
 

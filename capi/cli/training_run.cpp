@@ -10,6 +10,8 @@
 #include "evaluation_steps.h"
 #include "peak_memory.h"
 #include "progress.h"
+#include "rank_trace.h"
+#include "seconds_now.h"
 #include "stop_signal.h"
 
 namespace cli {
@@ -23,7 +25,12 @@ constexpr int64_t kBigramTokens = 100'000'000;  // counting pairs takes a second
 class TrainingRun {
  public:
   TrainingRun(const RunParts& parts, const RunOptions& options)
-      : parts_(parts), options_(options), evaluations_(schedule()), progress_(options.steps), stopping_(options.stopping) {}
+      : parts_(parts),
+        options_(options),
+        evaluations_(schedule()),
+        progress_(options.steps),
+        stopping_(options.stopping),
+        trace_(options.trace, *parts.ranks) {}
 
   int operator()() {
     if (parts_.checkpoints) resume();
@@ -42,6 +49,7 @@ class TrainingRun {
     // After Ctrl-C nobody wants to wait for an evaluation; the log's last line then has null for it.
     if (parts_.validation && ended_by_ == 0 && ended_.empty() && last_evaluated_ != options_.steps) evaluate();
     const std::optional<Failure> unsaved = save_last();
+    trace_.finish();
     finish();
     if (unsaved) throw *unsaved;
     return ended_by_ != 0 ? 128 + ended_by_ : kDone;
@@ -95,6 +103,7 @@ class TrainingRun {
   int finish_again() {
     if (parts_.validation) evaluate();
     last_evaluated_ = options_.steps;
+    trace_.finish();
     finish();
     std::printf("%s\n", last_line().c_str());
     return kDone;
@@ -118,7 +127,9 @@ class TrainingRun {
   void step() {
     st_step_report report;
     ask(st_step_report_init(&report, sizeof report));
+    const double began = seconds_now();
     cli::run(st_trainer_step(trainer(), 0, nullptr, &report));
+    trace_.add_step(report.step, began, seconds_now());
     steps_ = report.step;
     progress_.step(report);
     const bool is_due = parts_.checkpoints && parts_.checkpoints->is_due(steps_);
@@ -235,9 +246,10 @@ class TrainingRun {
   double validation_loss_ = kNan, average_loss_ = kNan;
   int64_t last_evaluated_ = -1;
   EarlyStopping stopping_;
-  std::string ended_;       // why, before the last step; "": it was not
-  int64_t steps_ = 0;       // done, in all
-  int ended_by_ = 0;        // a signal that some rank got; 0: none
+  std::string ended_;  // why, before the last step; "": it was not
+  int64_t steps_ = 0;  // done, in all
+  int ended_by_ = 0;   // a signal that some rank got; 0: none
+  RankTrace trace_;
   int64_t resumed_at_ = 0;  // 0: the run began here
 };
 
