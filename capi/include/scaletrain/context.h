@@ -51,8 +51,9 @@ ST_API st_status st_context_destroy(st_context* context);
 
 /* Ends every step, evaluation, prediction and run of this context that is running, each with ST_CANCELLED at its next instruction; a step
  * that has begun its update ends whole first. So it ends a save of a checkpoint that is waited for, a load, verify, hash, reshard or
- * export, as soon as the disk lets it; what was not finished is removed, and views change only with overwrite. What starts afterwards is
- * not touched. Async-signal-safe, from any thread: a failure is its status alone, and st_last_error stays as it was. */
+ * export, as soon as the disk lets it; what was not finished is removed, and views change only with overwrite. A rank that waits for others
+ * in a collective ends its group with it, for good and on every rank: make another one. What starts afterwards is not touched.
+ * Async-signal-safe, from any thread: a failure is its status alone, and st_last_error stays as it was. */
 ST_API st_status st_context_cancel(st_context* context);
 
 /* Gives back what is only kept for speed: idle predictors' and evaluations' buffers, copies of checkpoints that no save is writing. */
