@@ -9,6 +9,7 @@ import numpy
 import pytest
 
 import scaletrain as st
+from nets import ROWS, mlp, sine
 
 F32 = numpy.float32
 
@@ -190,3 +191,32 @@ def test_processes_meet(context):
     if not {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"} & os.environ.keys():
         with pytest.raises(st.NotFound, match="scaletrain launch"):
             st.Communicator.env(context)
+
+
+def test_trainers_as_ranks_leave_the_bits_of_one(context):
+    keys = {"batch": 16, "micro_batches": 4, "lr": 0.01, "warmup": 0}
+    whole = sine()
+
+    def states(ranks):
+        made, digests = st.Communicator.local(context, ranks), {}
+
+        def act(own):
+            trainer = st.Trainer(mlp(context), keys, communicator=own)
+            rows = [row for row in range(ROWS) if row // 16 % ranks == own.rank]
+            for _ in range(3):
+                trainer.step({name: values[rows] for name, values in whole.items()})
+            digests[own.rank] = trainer.digest()
+
+        on_each(made, act)
+        return set(digests.values())
+
+    assert len(states(1)) == 1
+    assert states(1) == states(2) == states(3)
+
+
+def test_trainers_of_two_runs_are_refused_on_both(context):
+    def act(own):
+        with pytest.raises(st.RankError, match="rank 1 .* has lr 0.25, rank 0 has 0.125"):
+            st.Trainer(mlp(context), {"batch": 16, "lr": 0.125 * (1 + own.rank)}, communicator=own)
+
+    on_each(st.Communicator.local(context, 2), act)
