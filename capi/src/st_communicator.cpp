@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "checkpoint_choice.h"
 #include "comm/local/process_group.h"
 #include "comm/local/thread_group.h"
+#include "comm/pipes/pipe_group.h"
+#include "comm/plugins/transport_plugin.h"
 #include "comm/rank_environment.h"
 #include "exchange.h"
 #include "guard.h"
@@ -55,24 +59,50 @@ std::shared_ptr<CommunicatorObject> join_processes(const std::shared_ptr<Context
   return join(context, join_process_group(group), times.deadline);
 }
 
-/// The group that a launcher made this process a rank of.
-ProcessGroupOptions environment_group(const char* call) {
-  const auto found = rank_environment([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+RankEnvironment launched_rank(const char* call) {
+  auto found = rank_environment([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
   require(found.has_value(), Code::not_found, call,
           ": no launcher has started this process: of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK and SLURM_PROCID none is set; start it by "
           "`scaletrain launch -n 4 -- program`, or name the ranks yourself (st_communicator_processes)");
-  require(
-      found->local_size == found->size, Code::unavailable, call, ": ", found->source, " started ", found->size, " ranks, of which ",
-      found->local_size < 0 ? "nobody says how many" : std::to_string(found->local_size),
-      " are on this host; ranks of several hosts need a transport plug-in, which this version does not have yet. Where all are here, set "
-      "LOCAL_WORLD_SIZE and LOCAL_RANK");
-  check(!found->job.empty(), call, ": nothing in the environment of ", found->source,
+  return *std::move(found);
+}
+
+/// "local", or a plug-in's name: the one that was asked for, else by where the ranks are.
+std::string transport_for(const RankEnvironment& found) {
+  const char* asked = std::getenv("SCALETRAIN_TRANSPORT");
+  if (asked != nullptr && *asked != '\0') return asked;
+  return found.local_size == found.size ? "local" : "gloo";
+}
+
+std::shared_ptr<CommunicatorObject> join_here(const std::shared_ptr<Context>& context, const RankEnvironment& found, const Times& times,
+                                              const char* call) {
+  check(found.local_size == found.size, call, ": SCALETRAIN_TRANSPORT is local, but of ", found.size, " ranks ",
+        found.local_size < 0 ? "nobody says how many" : std::to_string(found.local_size), " are on this host; take gloo or mpi");
+  check(!found.job.empty(), call, ": nothing in the environment of ", found.source,
         " tells this job from another one; set MASTER_PORT to a number that is its own");
   ProcessGroupOptions group;
-  group.job = found->job;
-  group.rank = found->rank;
-  group.size = found->size;
-  return group;
+  group.job = found.job;
+  group.rank = found.rank;
+  group.size = found.size;
+  return join_processes(context, std::move(group), times);
+}
+
+std::shared_ptr<CommunicatorObject> join_by_plugin(const std::shared_ptr<Context>& context, const std::string& transport,
+                                                   const RankEnvironment& found, const Times& times) {
+  TransportPlugin::Start start;
+  start.rank = found.rank;
+  start.size = found.size;
+  start.master_host = found.master_host;
+  start.master_port = found.master_port;
+  // torchrun's own store has the port itself, and the next one is as good as any.
+  if (const char* store = std::getenv("TORCHELASTIC_USE_AGENT_STORE"); store != nullptr && std::string_view(store) == "True")
+    start.master_port = found.master_port % 65535 + 1;
+  start.patience = times.start;
+  start.is_cancelled = cancelled_from_now(*context);
+  PipeGroupOptions options;
+  options.patience = times.start;
+  options.is_cancelled = start.is_cancelled;
+  return join(context, join_pipe_group(TransportPlugin(transport).open(start), options), times.deadline);
 }
 
 /// Handles of one call that are the host's together, or not at all.
@@ -138,7 +168,9 @@ st_status st_communicator_env(st_context* context, const st_communicator_options
     given(communicator, "st_communicator_env: communicator");
     const auto shared = peek(context)->context;
     const Times times = times_given(options, kCall);
-    hand_out(communicator, join_processes(shared, environment_group(kCall), times));
+    const RankEnvironment found = launched_rank(kCall);
+    const std::string transport = transport_for(found);
+    hand_out(communicator, transport == "local" ? join_here(shared, found, times, kCall) : join_by_plugin(shared, transport, found, times));
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/json_line.h"
 #include "base/os.h"
+#include "comm/plugins/transport_plugin.h"
 #include "guard.h"
 #include "host_face.h"
 #include "objects.h"
@@ -79,8 +80,14 @@ std::string transports() {
     JsonLine row;
     return row.add("name", name).add("available", true).add("joins", joins).text();
   };
-  return json_list({there("threads", "threads of one process"), there("shared memory", "processes of one machine"),
-                    not_there("gloo", "this version has no Gloo plug-in yet"), not_there("mpi", "this version has no MPI plug-in yet")});
+  // Not loaded for that: it is for good, and with all that it stands on.
+  const auto plugin = [&](const char* name) {
+    const std::string file = TransportPlugin::file_of(name);
+    return os::kind_of(file) == os::PathKind::file ? there(name, "processes of several machines")
+                                                   : not_there(name, text("there is no ", file).c_str());
+  };
+  return json_list(
+      {there("threads", "threads of one process"), there("shared memory", "processes of one machine"), plugin("gloo"), plugin("mpi")});
 }
 
 std::string processor() {

@@ -121,15 +121,16 @@ TEST_F(LaunchedRank, IsTheLaunchersOne) {
 
 TEST_F(LaunchedRank, IsNoneWithoutALauncher) { EXPECT_TRUE(fails(ST_NOT_FOUND, join({}), {"RANK", "scaletrain launch"})); }
 
-TEST_F(LaunchedRank, OfSeveralHostsHasNoTransportYet) {
-  EXPECT_TRUE(fails(ST_UNAVAILABLE,
-                    join({{"RANK", "0"},
-                          {"WORLD_SIZE", "8"},
-                          {"LOCAL_RANK", "0"},
-                          {"LOCAL_WORLD_SIZE", "4"},
-                          {"MASTER_ADDR", "node1"},
-                          {"MASTER_PORT", "29500"}}),
-                    {"8 ranks", "4", "plug-in"}));
+TEST_F(LaunchedRank, OfSeveralHostsNeedsAPlugin) {
+  const std::map<std::string, std::string> one_of_several = {
+      {"RANK", "0"},           {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "4"}, {"MASTER_ADDR", "node1"},
+      {"MASTER_PORT", "29500"}};
+  setenv("SCALETRAIN_PLUGINS", "/nowhere", 1);
+  EXPECT_TRUE(fails(ST_UNAVAILABLE, join(one_of_several), {"transport gloo", "/nowhere/libscaletrain_gloo.so"}));
+  setenv("SCALETRAIN_TRANSPORT", "local", 1);
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, join(one_of_several), {"of 8 ranks 4 are on this host", "gloo"}));
+  unsetenv("SCALETRAIN_TRANSPORT");
+  unsetenv("SCALETRAIN_PLUGINS");
 }
 
 TEST_F(LaunchedRank, ThatTwoLaunchersCallDifferentIsRefused) {

@@ -44,8 +44,10 @@ ST_API st_status st_communicator_processes(st_context* context, const char* job,
                                            const st_communicator_options* options, st_communicator** communicator);
 /* The rank that this process was started as, by the environment of `scaletrain launch`, torchrun, mpirun or srun: RANK, WORLD_SIZE,
  * MASTER_ADDR, MASTER_PORT; OMPI_COMM_WORLD_*; PMI_*; SLURM_*. Two of them that disagree, or one that is not complete, are
- * ST_INVALID_ARGUMENT with both sides; none is there: ST_NOT_FOUND. ST_UNAVAILABLE: ranks on several hosts, for which this version has no
- * transport. */
+ * ST_INVALID_ARGUMENT with both sides; none is there: ST_NOT_FOUND. Ranks of one host meet in shared memory, those of several by the
+ * plug-in gloo, at MASTER_PORT of MASTER_ADDR (under torchrun, which has that port itself, at the next). SCALETRAIN_TRANSPORT=local, gloo
+ * or mpi says it otherwise; mpi is a duplicate of MPI_COMM_WORLD, of an MPI that serves several threads. ST_UNAVAILABLE: no such plug-in
+ * beside this library, or in the folder SCALETRAIN_PLUGINS; ST_BUSY: the port is in use; ST_TIMEOUT names the ranks that did not come. */
 ST_API st_status st_communicator_env(st_context* context, const st_communicator_options* options, st_communicator** communicator);
 /* Leaves the group: waits for what is pending, and at most to the deadline for what others still read of ours. A rank that is waited for
  * after that is one that left. To end at once: abort first. */

@@ -1,5 +1,5 @@
-/* Transports of others: how ranks reach each other by means of the host's (st_communicator_host), or by a plug-in: a shared library
- * libscaletrain_<name>.so beside libscaletrain.so that exports st_plugin_v1 (st_communicator_connect). Nothing but C crosses.
+/* Transports of others: how ranks reach each other by a plug-in, a shared library libscaletrain_<name>.so beside libscaletrain.so that
+ * exports st_plugin_v1 (st_communicator_env takes them). Nothing but C crosses; programs that train need none of this.
  *
  * A transport moves bytes, in order, between each two ranks, and knows no more: what ranks agree in, who lives, who has failed and every
  * collective is ScaleTrain's, so that no bit of a result depends on the transport. */
@@ -24,9 +24,8 @@ typedef struct st_transport_callbacks {
   const char* (*reason)(void* user); /* of the last failure; valid until the next call. May be NULL */
   void (*release)(void* user);       /* the last call; also where the group was not made. May be NULL */
 } st_transport_callbacks;
-ST_API st_status st_transport_callbacks_init(st_transport_callbacks* callbacks, size_t size);
 
-/* What st_communicator_connect was asked for. */
+/* What the library asks for. */
 typedef struct st_plugin_start {
   uint32_t struct_size;
   int32_t rank, size;                  /* -1: the transport knows them itself */

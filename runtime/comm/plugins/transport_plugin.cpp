@@ -27,11 +27,8 @@ const char* way_out(const std::string& name) {
 }
 
 os::LoadedLibrary library_of(const std::string& name) {
-  const char* asked = std::getenv("SCALETRAIN_PLUGINS");
-  const std::string folder = asked != nullptr && *asked != '\0' ? asked : os::folder_of_this_library();
-  const std::string file = text("libscaletrain_", name, ".so");
   try {
-    return os::LoadedLibrary(text(folder, "/", file));
+    return os::LoadedLibrary(TransportPlugin::file_of(name));
   } catch (const Error& error) {
     fail(Code::unavailable, text("transport ", name, ": ", error.message(), way_out(name)));
   }
@@ -47,6 +44,12 @@ int32_t is_cancelled(void* user) {
 }
 
 }  // namespace
+
+std::string TransportPlugin::file_of(const std::string& name) {
+  const char* asked = std::getenv("SCALETRAIN_PLUGINS");
+  const std::string folder = asked != nullptr && *asked != '\0' ? asked : os::folder_of_this_library();
+  return text(folder, "/libscaletrain_", name, ".so");
+}
 
 TransportPlugin::TransportPlugin(const std::string& name) : name_(name) {
   check(is_plain_name(name), "transport: there is none called \"", name, "\"; there are gloo and mpi");

@@ -17,6 +17,9 @@ class TransportPlugin {
   /// Throws unavailable with what is missing, and how to get it; or with both versions, where it is another version's.
   explicit TransportPlugin(const std::string& name);
 
+  /// Where it is looked for.
+  static std::string file_of(const std::string& name);
+
   const std::string& name() const { return name_; }
   std::string library() const { return plugin_->library; }  // "Gloo 0.5.0"
 

@@ -1,0 +1,79 @@
+/* A rank of a cluster, as a host in C is one: it finds the others by the environment, reduces, and sees what becomes of them.
+ *   cluster_rank sums            prints the sum that all ranks must have
+ *   cluster_rank dies VICTIM     that rank is killed; the others print whom they were told of, and go on
+ *   cluster_rank stops VICTIM    the same of one that is stopped; the deadline is a second */
+#include <scaletrain/scaletrain.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { kElements = 100000 };
+static float values[kElements];
+
+static int failed(const char* what) {
+  fprintf(stderr, "%s: %s\n", what, st_last_error());
+  return 1;
+}
+
+static st_status reduce(st_communicator* ranks, int64_t elements) {
+  const st_view view = {ST_F32, 1, &elements, NULL, values, elements * 4};
+  return st_communicator_all_reduce(ranks, "values", &view, ST_REDUCE_SUM, NULL);
+}
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static int sums(st_communicator* ranks, int32_t rank) {
+  const int64_t lengths[] = {1, 1000, kElements};
+  for (int i = 0; i < 3; ++i) {
+    for (int64_t k = 0; k < lengths[i]; ++k) values[k] = (float)(rank + 1) / (float)(k + 3);
+    if (reduce(ranks, lengths[i]) != ST_OK) return failed("all_reduce");
+    uint64_t digest = 1469598103934665603u;
+    for (int64_t k = 0; k < lengths[i]; ++k) {
+      uint32_t bits;
+      memcpy(&bits, &values[k], sizeof bits);
+      digest = (digest ^ bits) * 1099511628211u;
+    }
+    printf("%lld: %016llx\n", (long long)lengths[i], (unsigned long long)digest);
+  }
+  return 0;
+}
+
+static int ends(st_communicator* ranks, int32_t rank, int32_t victim, int signal_number) {
+  st_status status = ST_OK;
+  double began = 0;
+  for (int round = 0; status == ST_OK; ++round) {
+    if (rank == victim && round == 20) raise(signal_number);
+    began = now();
+    status = reduce(ranks, kElements);
+  }
+  st_error_info info;
+  st_error_info_init(&info, sizeof info);
+  st_last_error_info(&info);
+  printf("status %d rank %d in time %d\n", (int)status, (int)info.rank, now() - began < 1.5);
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  st_context* context = NULL;
+  st_communicator* ranks = NULL;
+  st_communicator_options options;
+  if (argc < 2) return 2;
+  st_communicator_options_init(&options, sizeof options);
+  const int stops = strcmp(argv[1], "stops") == 0;
+  options.deadline_milliseconds = stops ? 1000 : 10000;
+  options.start_milliseconds = 20000;
+  if (st_context_create(NULL, &context) != ST_OK || st_communicator_env(context, &options, &ranks) != ST_OK) return failed("start");
+  int32_t rank = 0;
+  st_communicator_rank(ranks, &rank);
+  const int result =
+      strcmp(argv[1], "sums") == 0 ? sums(ranks, rank) : ends(ranks, rank, argc > 2 ? atoi(argv[2]) : 0, stops ? SIGSTOP : SIGKILL);
+  if (st_communicator_destroy(ranks) != ST_OK || st_context_destroy(context) != ST_OK) return failed("end");
+  return result;
+}
