@@ -82,7 +82,7 @@ Json RunCheckpoints::resume_newest(st_trainer* trainer) {
 }
 
 Json RunCheckpoints::resume(st_trainer* trainer) {
-  const Json told = ranks_.shared(ranks_.is_first() ? resume_newest(trainer) : Json());
+  Json told = ranks_.shared(ranks_.is_first() ? resume_newest(trainer) : Json());
   if (told.empty()) return told;
   if (!ranks_.is_first()) {
     st_checkpoint_options reading;
