@@ -62,6 +62,7 @@ struct Fill;
 %handle(Communicator)
 %handle(Context)
 %handle(Data)
+%handle(DataParallel)
 %handle(DistributedSampler)
 %handle(Gemm)
 %handle(Graph)
@@ -320,6 +321,7 @@ class NextRows {
   }
 }
 %include <scaletrain/communicator.hpp>
+%include <scaletrain/data_parallel.hpp>
 %newobject scaletrain::LocalRanks::take;
 %inline %{
 namespace scaletrain {

@@ -13,6 +13,7 @@
 #include <scaletrain/communicator.hpp>
 #include <scaletrain/context.hpp>
 #include <scaletrain/data.hpp>
+#include <scaletrain/data_parallel.hpp>
 #include <scaletrain/distributed_sampler.hpp>
 #include <scaletrain/dtype.hpp>
 #include <scaletrain/error.hpp>

@@ -72,6 +72,8 @@ namespace csharp = scaletrain::csharp;
 %ended(ContextOptions)
 %ended(Data)
 %ended(DataSplit)
+%ended(DataParallel)
+%ended(DataParallelOptions)
 %ended(DistributedSampler)
 %ended(DistributedSamplerOptions)
 %ended(Gemm)

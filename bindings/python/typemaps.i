@@ -103,6 +103,7 @@ namespace python = scaletrain::python;
 %long_call(scaletrain::Communicator::send)
 %long_call(scaletrain::Communicator::receive)
 %long_call(scaletrain::Communicator::barrier)
+%long_call(scaletrain::DataParallel::synchronize)
 
 // Arrays.
 %typemap(in) const scaletrain::View& (python::Array array) {

@@ -204,8 +204,9 @@ void Object::end_run() {
 
 std::string_view name_of(Kind kind) {
   constexpr std::array<std::string_view, kKinds> kNames = {
-      "context", "graph",  "model",    "data",        "recipe",    "trainer",     "predictor",  "tensor",       "pending",
-      "gemm",    "packed", "schedule", "loss_scaler", "optimizer", "accumulator", "checkpoint", "communicator", "distributed_sampler"};
+      "context",      "graph",  "model",    "data",        "recipe",    "trainer",     "predictor",  "tensor",       "pending",
+      "gemm",         "packed", "schedule", "loss_scaler", "optimizer", "accumulator", "checkpoint", "communicator", "distributed_sampler",
+      "data_parallel"};
   return kNames[static_cast<size_t>(kind)];
 }
 

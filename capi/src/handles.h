@@ -35,9 +35,10 @@ enum class Kind : int32_t {
   accumulator,
   checkpoint,
   communicator,
-  distributed_sampler
+  distributed_sampler,
+  data_parallel
 };
-constexpr int32_t kKinds = 18;
+constexpr int32_t kKinds = 19;
 std::string_view name_of(Kind kind);
 
 struct Entry;

@@ -24,6 +24,7 @@
 #include "optim/lr_schedule.h"
 #include "parts/accumulator.h"
 #include "parts/gemm_plan.h"
+#include "parts/gradient_exchange.h"
 #include "parts/scaled_step.h"
 #include "strided_layout.h"
 #include "train/context.h"
@@ -187,6 +188,11 @@ struct AccumulatorObject final : Object {
   std::vector<st_named_view> state;
 };
 
+struct DataParallelObject final : Object {
+  std::shared_ptr<CommunicatorObject> group;  // whose queue does the work
+  std::unique_ptr<GradientExchange> exchange;
+};
+
 struct DistributedSamplerObject final : Object {
   explicit DistributedSamplerObject(const SamplerOptions& options) : sampler(options) {}
   DistributedSampler sampler;
@@ -219,6 +225,7 @@ ST_HANDLE(st_accumulator, accumulator, AccumulatorObject)
 ST_HANDLE(st_checkpoint, checkpoint, CheckpointObject)
 ST_HANDLE(st_communicator, communicator, CommunicatorObject)
 ST_HANDLE(st_distributed_sampler, distributed_sampler, DistributedSamplerObject)
+ST_HANDLE(st_data_parallel, data_parallel, DataParallelObject)
 #undef ST_HANDLE
 
 /// The object behind a handle, for calls that may come from any thread at any time.

@@ -127,6 +127,9 @@ void AllKinds::make_communicators() {
   EXPECT_TRUE(works(st_communicator_local(run.context, 2, nullptr, ranks)));
   *communicator.out() = ranks[0];
   *peer.out() = ranks[1];
+  const st_named_view gradient = {"g", {ST_F32, 1, beta_dims, nullptr, host_gradient.data(), 64}};
+  EXPECT_TRUE(works(st_communicator_local(run.context, 1, nullptr, alone.out())));
+  EXPECT_TRUE(works(st_data_parallel_create(alone, 1, &gradient, nullptr, data_parallel.out())));
 }
 
 EachHandle AllKinds::handles() const {
@@ -147,7 +150,8 @@ EachHandle AllKinds::handles() const {
           static_cast<st_accumulator*>(accumulator),
           static_cast<st_checkpoint*>(checkpoint),
           static_cast<st_communicator*>(communicator),
-          static_cast<st_distributed_sampler*>(sampler)};
+          static_cast<st_distributed_sampler*>(sampler),
+          static_cast<st_data_parallel*>(data_parallel)};
 }
 
 AnyHandle AllKinds::of(std::string_view kind) const {

@@ -12,9 +12,10 @@
 namespace st::test {
 
 /// As in st_live_handles and in messages.
-constexpr std::array<std::string_view, 18> kKindNames = {
-    "context", "graph",  "model",    "data",        "recipe",    "trainer",     "predictor",  "tensor",       "pending",
-    "gemm",    "packed", "schedule", "loss_scaler", "optimizer", "accumulator", "checkpoint", "communicator", "distributed_sampler"};
+constexpr std::array<std::string_view, 19> kKindNames = {
+    "context",      "graph",  "model",    "data",        "recipe",    "trainer",     "predictor",  "tensor",       "pending",
+    "gemm",         "packed", "schedule", "loss_scaler", "optimizer", "accumulator", "checkpoint", "communicator", "distributed_sampler",
+    "data_parallel"};
 
 /// A handle of whatever kind a call wants, or what is none.
 class AnyHandle {
@@ -77,7 +78,9 @@ struct AllKinds {
   HeldCheckpoint checkpoint;            // of it
   HeldCommunicator communicator, peer;  // the two ranks of a group
   RankArrays arrays[2] = {RankArrays(0), RankArrays(1)};
-  HeldSampler sampler;  // of eight rows
+  HeldSampler sampler;             // of eight rows
+  HeldCommunicator alone;          // a group of one
+  HeldDataParallel data_parallel;  // of it, and host_gradient
 
   // What calls are given.
   st_value x = 0, tokens = 0, sequence = 0, loss = 0;
@@ -114,6 +117,7 @@ struct AllKinds {
   HeldCheckpoint new_checkpoint;
   HeldCommunicator new_communicator, more_communicator;
   HeldSampler new_sampler;
+  HeldDataParallel new_data_parallel;
   st_view new_view{};
   st_value value = 0;
   const char* text = nullptr;

@@ -51,6 +51,8 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     HeldPacked packed;
     HeldSchedule schedule;
     HeldSampler sampler;
+    HeldCommunicator alone;
+    HeldDataParallel data_parallel;
     HeldLossScaler loss_scaler;
     HeldOptimizer optimizer;
     HeldAccumulator accumulator;
@@ -81,6 +83,9 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     const st_named_view weight = {"w", b};
     ASSERT_TRUE(works(st_optimizer_create(context, nullptr, 1, &weight, optimizer.out())));
     ASSERT_TRUE(works(st_accumulator_create(context, 2, 1, &b, accumulator.out())));
+    ASSERT_TRUE(works(st_communicator_local(context, 1, nullptr, alone.out())));
+    ASSERT_TRUE(works(st_data_parallel_create(alone, 1, &weight, nullptr, data_parallel.out())));
+    ASSERT_TRUE(works(st_data_parallel_gradient_ready(data_parallel, 0)));
     ASSERT_TRUE(works(st_checkpoint_create(context, folder.c_str(), nullptr, checkpoint.out())));
     st_communicator* made[2] = {};
     ASSERT_TRUE(works(st_communicator_local(context, 2, nullptr, made)));

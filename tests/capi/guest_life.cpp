@@ -85,6 +85,7 @@ class Life {
   HeldPacked packed_;
   HeldSchedule schedule_;
   HeldSampler sampler_;
+  HeldDataParallel data_parallel_;
   st_pending* pending_ = nullptr;
   int32_t is_done_ = 0;
   HeldData text_data_, train_, validation_, arrays_, made_;
@@ -398,6 +399,14 @@ void Life::exchange() {
   CALL(st_communicator_processes(context_, weights_.c_str(), 0, 1, nullptr, alone.out()));
   HeldTrainer of_group;
   CALL(st_trainer_create_in_group(own_, recipe_, made_, alone, of_group.out()));
+  auto exchanging = filled(st_data_parallel_options_init);
+  const st_named_view gradient = {"g", whole[0]};
+  CALL(st_data_parallel_create(alone, 1, &gradient, &exchanging, data_parallel_.out()));
+  CALL(st_data_parallel_no_sync(data_parallel_, 0));
+  CALL(st_data_parallel_gradient_ready(data_parallel_, 0));
+  CALL(st_data_parallel_synchronize(data_parallel_));
+  CALL(st_data_parallel_destroy(data_parallel_));
+  *data_parallel_.out() = nullptr;
   alone.reset();
   refused("st_communicator_env without a launcher", st_communicator_env(context_, nullptr, alone.out()));
 }

@@ -56,6 +56,28 @@ st_status next_row(AllKinds& w, AnyHandle h) {
   return st_distributed_sampler_next(h, 1, &row, &own, &w.number);
 }
 
+/// In the group of one: the other rank of the group of two does not come.
+st_status make_data_parallel(AllKinds& w, AnyHandle h) {
+  st_communicator* const given = h;
+  const bool is_right = given == static_cast<st_communicator*>(w.communicator);
+  const st_named_view gradient = {"g", w.product_view};
+  return st_data_parallel_create(is_right ? static_cast<st_communicator*>(w.alone) : given, 1, &gradient, nullptr,
+                                 fresh(w.new_data_parallel));
+}
+
+st_status make_ready(AnyHandle h) {
+  const st_status ready = st_data_parallel_gradient_ready(h, 0);
+  return ready == ST_OK ? st_data_parallel_synchronize(h) : ready;
+}
+
+/// With its gradient ready, where it is the right one.
+st_status synchronize(AllKinds& w, AnyHandle h) {
+  st_data_parallel* const given = h;
+  const bool is_right = given != nullptr && given == static_cast<st_data_parallel*>(w.data_parallel);
+  const st_status ready = is_right ? st_data_parallel_gradient_ready(given, 0) : ST_OK;
+  return ready == ST_OK ? st_data_parallel_synchronize(given) : ready;
+}
+
 st_status register_copy(AnyHandle h) {
   auto callbacks = filled(st_op_callbacks_init);
   callbacks.shape = same_shape;
@@ -501,6 +523,11 @@ constexpr HandleCall kCalls[] = {
     {"st_communicator_barrier", "communicator", "communicator", CALL(both_ranks(w, h, barrier))},
     {"st_communicator_sent_bytes", "communicator", "communicator", CALL(st_communicator_sent_bytes(h, &w.number))},
     {"st_communicator_flight_record", "communicator", "communicator", CALL(st_communicator_flight_record(h, &w.text))},
+    {"st_data_parallel_create", "communicator", "communicator", CALL(make_data_parallel(w, h))},
+    {"st_data_parallel_destroy", "data_parallel", "data_parallel", CALL(st_data_parallel_destroy(h))},
+    {"st_data_parallel_gradient_ready", "data_parallel", "data_parallel", CALL(make_ready(h))},
+    {"st_data_parallel_synchronize", "data_parallel", "data_parallel", CALL(synchronize(w, h))},
+    {"st_data_parallel_no_sync", "data_parallel", "data_parallel", CALL(st_data_parallel_no_sync(h, 0))},
     {"st_communicator_abort", "communicator", "communicator", CALL(st_communicator_abort(h, "a test"))},  // the last: it ends the group
 };
 #undef CALL

@@ -267,6 +267,11 @@ AT(st_distributed_sampler_options, seed, 16);
 AT(st_distributed_sampler_options, last, 24);
 AT(st_distributed_sampler_options, reserved, 28);
 
+SIZE(st_data_parallel_options, 16);
+AT(st_data_parallel_options, struct_size, 0);
+AT(st_data_parallel_options, op, 4);
+AT(st_data_parallel_options, bucket_bytes, 8);
+
 SIZE(st_checkpoint_options, 64);
 AT(st_checkpoint_options, struct_size, 0);
 AT(st_checkpoint_options, read_only, 4);

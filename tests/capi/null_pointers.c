@@ -86,6 +86,7 @@ static void library_and_structs(void) {
   REFUSES(st_save_progress_init(NULL, sizeof(st_save_progress)));
   REFUSES(st_communicator_options_init(NULL, sizeof(st_communicator_options)));
   REFUSES(st_distributed_sampler_options_init(NULL, sizeof(st_distributed_sampler_options)));
+  REFUSES(st_data_parallel_options_init(NULL, sizeof(st_data_parallel_options)));
   WORKS(st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR));
   EXPECT(ST_UNSUPPORTED, st_require(ST_VERSION_MAJOR + 1, 0));
   EXPECT(ST_UNSUPPORTED, st_require(-1, 0));
@@ -109,6 +110,7 @@ static void destroying_nothing_is_fine(void) {
   WORKS(st_checkpoint_destroy(NULL));
   WORKS(st_communicator_destroy(NULL));
   WORKS(st_distributed_sampler_destroy(NULL));
+  WORKS(st_data_parallel_destroy(NULL));
 }
 
 static st_status fill_nothing(void* user, int64_t k, const int64_t* row_ids, int64_t n, const st_view* views) {
@@ -142,6 +144,7 @@ static void no_handle(void) {
   st_accumulator* accumulator = NULL;
   st_checkpoint* checkpoint = NULL;
   st_communicator* communicator = NULL;
+  st_data_parallel* data_parallel = NULL;
   st_save_progress progress;
   double scale;
   int32_t flag;
@@ -309,6 +312,10 @@ static void no_handle(void) {
   NO_HANDLE(st_distributed_sampler_set_epoch(NULL, 0));
   NO_HANDLE(st_distributed_sampler_cursor(NULL, &n));
   NO_HANDLE(st_distributed_sampler_set_cursor(NULL, 0));
+  NO_HANDLE(st_data_parallel_create(NULL, 0, NULL, NULL, &data_parallel));
+  NO_HANDLE(st_data_parallel_gradient_ready(NULL, 0));
+  NO_HANDLE(st_data_parallel_synchronize(NULL));
+  NO_HANDLE(st_data_parallel_no_sync(NULL, 0));
   NO_HANDLE(st_predictor_create(NULL, NULL, &predictor));
   NO_HANDLE(st_predictor_run(NULL, 0, NULL, 0, NULL));
   NO_HANDLE(st_predictor_refresh(NULL));
@@ -599,6 +606,20 @@ static void arguments_of_sampler(void) {
   WORKS(st_distributed_sampler_destroy(sampler));
 }
 
+static void arguments_of_data_parallel(st_context* context) {
+  const int64_t dims[] = {2};
+  float values[2] = {0, 0};
+  const st_named_view gradient = {NULL, {ST_F32, 1, dims, NULL, values, sizeof values}}; /* a name of its place */
+  st_communicator* alone = NULL;
+  st_data_parallel* data_parallel = NULL;
+  WORKS(st_communicator_local(context, 1, NULL, &alone));
+  REFUSES(st_data_parallel_create(alone, 1, &gradient, NULL, NULL));
+  REFUSES(st_data_parallel_create(alone, 1, NULL, NULL, &data_parallel));
+  WORKS(st_data_parallel_create(alone, 1, &gradient, NULL, &data_parallel)); /* the defaults */
+  WORKS(st_data_parallel_destroy(data_parallel));
+  WORKS(st_communicator_destroy(alone));
+}
+
 static void arguments_of_loss_scaler(st_context* context) {
   const int64_t dims[] = {2};
   float values[2] = {0, 0};
@@ -732,6 +753,7 @@ int main(int argc, char** argv) {
   arguments_of_recipe(recipe);
   arguments_of_schedule();
   arguments_of_sampler();
+  arguments_of_data_parallel(context);
   arguments_of_trainer(model, recipe);
   arguments_of_predictor(context);
   arguments_of_checkpoint(context, model, recipe, argv[1]);

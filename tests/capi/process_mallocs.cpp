@@ -19,7 +19,7 @@ struct Past {
 };
 
 constexpr size_t kFolder = 64 << 10;
-constexpr std::array<Past, 34> kPast = {{
+constexpr std::array<Past, 36> kPast = {{
     {"st_accumulator_create", 2, 1024, "the C library's for a thread"},
     {"st_checkpoint_create", 8, kFolder, "the C library's for a thread, and for an open folder"},
     {"st_checkpoint_save", 8, kFolder, "the same, on the thread that writes too"},
@@ -45,6 +45,8 @@ constexpr std::array<Past, 34> kPast = {{
     {"st_communicator_send", 2, 1024, "the C library's for a thread"},
     {"st_communicator_env", 8, 4096, "the C library's for a thread, and for shared memory"},
     {"st_communicator_processes", 8, 4096, "the C library's for a thread, and for shared memory"},
+    {"st_data_parallel_gradient_ready", 2, 1024, "the C library's for a thread"},
+    {"st_data_parallel_synchronize", 2, 1024, "the C library's for a thread"},
     {"st_gemm_plan_create", 2, 1024, "the C library's for a thread"},
     {"st_loss_scaler_create", 2, 1024, "the C library's for a thread"},
     {"st_optimizer_create", 2, 1024, "the C library's for a thread"},

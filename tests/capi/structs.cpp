@@ -55,6 +55,7 @@ TEST(Structs, AreInitializedToTheSizeGiven) {
   expect_sizes_checked(st_save_progress_init);
   expect_sizes_checked(st_communicator_options_init);
   expect_sizes_checked(st_distributed_sampler_options_init);
+  expect_sizes_checked(st_data_parallel_options_init);
 }
 
 TEST(Structs, HaveTheDefaultsTheHeaderTells) {

@@ -24,6 +24,7 @@ void accumulator_use(World& world);
 void checkpoint_use(World& world);
 void communicator_use(World& world);
 void sampler_use(World& world);
+void data_parallel_use(World& world);
 void graph_leaf(World& world);
 void graph_layer(World& world);
 void graph_op(World& world);

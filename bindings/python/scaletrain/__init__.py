@@ -17,6 +17,7 @@ from .checkpoint import Checkpoint
 from .communicator import Communicator
 from .context import Context, HostOp, LogFunction
 from .data import Data, FillFunction
+from .data_parallel import DataParallel
 from .distributed_sampler import DistributedSampler
 from .errors import (
     Busy,
@@ -67,7 +68,7 @@ __version__ = version()
 
 __all__ = [
     "Accumulator", "Array", "BATCH", "Batch", "Bf16", "Busy", "CallbackError", "Cancelled", "Checkpoint", "CheckpointError", "Communicator",
-    "Context", "Data", "DistributedSampler", "Evaluation", "FileNotFound", "FillFunction", "Gemm", "GemmInfo", "GemmLayout", "Graph", "HostOp", "InternalError",
+    "Context", "Data", "DataParallel", "DistributedSampler", "Evaluation", "FileNotFound", "FillFunction", "Gemm", "GemmInfo", "GemmLayout", "Graph", "HostOp", "InternalError",
     "InvalidArgument", "InvalidHandle", "LoadReport", "LogFunction", "LossScaler", "MemoryStats", "MemoryUse", "Model", "NotFinite",
     "NotFound", "Optimizer", "OptimizerReport", "OutOfMemory", "PackedMatrix", "ParameterInfo", "Pending", "Predictor", "RankError",
     "ReadReport", "Recipe", "SaveProgress", "ScaleTrainError", "Schedule", "StepReport", "Tensor", "Timeout", "Trainer", "Unavailable",

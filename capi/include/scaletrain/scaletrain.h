@@ -14,6 +14,7 @@
 #include <scaletrain/communicator.h>
 #include <scaletrain/context.h>
 #include <scaletrain/data.h>
+#include <scaletrain/data_parallel.h>
 #include <scaletrain/distributed_sampler.h>
 #include <scaletrain/error.h>
 #include <scaletrain/gemm.h>

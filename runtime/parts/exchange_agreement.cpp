@@ -1,0 +1,70 @@
+// Whether all ranks exchange the same gradients, before the first is exchanged.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "comm/call_checks.h"
+#include "comm/group_error.h"
+#include "parts/gradient_exchange.h"
+
+namespace st {
+namespace {
+
+constexpr size_t kShown = 120;  // bytes of a description
+using Description = std::array<char, kShown>;
+
+Description shown(std::string_view what) {
+  Description made{};
+  std::ranges::copy(what.substr(0, kShown - 1), made.begin());
+  return made;
+}
+
+uint64_t hash_of(std::string_view text) {
+  AlikeOnAll hash;
+  for (const char c : text) hash.add(c);
+  return hash.value();
+}
+
+}  // namespace
+
+void require_same_exchange(Communicator& ranks, std::span<const ExchangedGradient> gradients, ReduceOp op, int64_t bucket_bytes) {
+  const auto size = static_cast<size_t>(ranks.size());
+  /// All ranks' records, of `count` elements each.
+  const auto gather = [&](const auto& own, auto& all) {
+    ranks.all_gather(own.data(), all.data(), static_cast<int64_t>(all.size() * sizeof all[0]), DType::u8, "agreement");
+  };
+  const auto refuse_where_different = [&](std::string_view own) {
+    const std::array<Description, 1> mine = {shown(own)};
+    std::vector<Description> all(size);
+    gather(mine, all);
+    const auto other = std::ranges::find_if(all, [&](const Description& theirs) { return theirs != all[0]; });
+    if (other == all.end()) return;
+    const auto rank = static_cast<int>(other - all.begin());
+    Error error(Code::rank_mismatch,
+                text("data parallel: ranks do not exchange the same: ", text_of_rank(ranks.transport(), rank), " has ", other->data(),
+                     ", rank 0 has ", all[0].data(), "; give all ranks the same gradients, in the same order, and the same options"));
+    error.place.rank = rank;
+    error.place.host = ranks.transport().host_of(rank);
+    throw error;
+  };
+  refuse_where_different(
+      text(gradients.size(), " gradients, by ", op == ReduceOp::mean ? "mean" : "sum", ", in buckets of ", bucket_bytes, " bytes"));
+
+  const auto description = [&](size_t i) {
+    return text("gradient ", i, " of ", gradients[i].elements, " ", gradients[i].dtype, ", \"", gradients[i].name, "\"");
+  };
+  const size_t count = gradients.size();
+  std::vector<uint64_t> own(count), all(count * size);
+  for (size_t i = 0; i < count; ++i) own[i] = hash_of(description(i));
+  gather(own, all);
+  for (size_t i = 0; i < count; ++i) {
+    bool is_alike = true;
+    for (size_t rank = 1; rank < size; ++rank) is_alike = is_alike && all[rank * count + i] == all[i];
+    if (!is_alike) refuse_where_different(description(i));
+  }
+}
+
+}  // namespace st
