@@ -260,7 +260,7 @@ void summarize(RunParts& parts, const TrainOptions& o, const Json& model, const 
   parts.facts["Data"] = {{"path", o.data}, {"training", training}, {"validation", validation}};
 }
 
-int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& context, const RunRanks& ranks, RunOptions options,
+int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& context, const RunRanks& ranks, const RunOptions& options,
                  const CheckpointOptions& checkpoints) {
   RunParts parts;
   parts.made_in = context.get();
