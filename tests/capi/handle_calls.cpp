@@ -59,7 +59,8 @@ st_status next_row(AllKinds& w, AnyHandle h) {
 /// In the group of one: the other rank of the group of two does not come.
 st_status make_data_parallel(AllKinds& w, AnyHandle h) {
   st_communicator* const given = h;
-  const bool is_right = given == static_cast<st_communicator*>(w.communicator);
+  int32_t rank = 0;
+  const bool is_right = given == static_cast<st_communicator*>(w.communicator) && st_communicator_rank(given, &rank) == ST_OK;
   const st_named_view gradient = {"g", w.product_view};
   return st_data_parallel_create(is_right ? static_cast<st_communicator*>(w.alone) : given, 1, &gradient, nullptr,
                                  fresh(w.new_data_parallel));

@@ -19,7 +19,7 @@ struct Past {
 };
 
 constexpr size_t kFolder = 64 << 10;
-constexpr std::array<Past, 36> kPast = {{
+constexpr std::array<Past, 37> kPast = {{
     {"st_accumulator_create", 2, 1024, "the C library's for a thread"},
     {"st_checkpoint_create", 8, kFolder, "the C library's for a thread, and for an open folder"},
     {"st_checkpoint_save", 8, kFolder, "the same, on the thread that writes too"},
@@ -48,6 +48,7 @@ constexpr std::array<Past, 36> kPast = {{
     {"st_data_parallel_gradient_ready", 2, 1024, "the C library's for a thread"},
     {"st_data_parallel_synchronize", 2, 1024, "the C library's for a thread"},
     {"st_gemm_plan_create", 2, 1024, "the C library's for a thread"},
+    {"st_trainer_create_in_group", 4, 1024, "the C library's for a thread"},
     {"st_loss_scaler_create", 2, 1024, "the C library's for a thread"},
     {"st_optimizer_create", 2, 1024, "the C library's for a thread"},
     {"st_model_read_file", 1, 1024, "the C library's FILE"},
