@@ -16,7 +16,7 @@ def linear(graph: st.Graph, name: str, x: st.Value, inputs: int, outputs: int) -
         return x @ weight + graph.parameter("bias", (outputs,), init="zeros")
 
 
-def train(graph: st.Graph, ranks: int, batch: dict[str, memoryview]) -> str:
+def train(graph: st.Graph, ranks: int, batch: dict[str, st.Array]) -> str:
     """A digest of all weights and moments."""
     recipe = {"batch": 8, "micro_batches": 8, "lr": 0.01, "weight_decay": 0, "ranks": ranks}
     trainer = st.Trainer(st.Model(graph, seed=1), recipe)
