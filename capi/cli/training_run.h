@@ -14,7 +14,7 @@ namespace cli {
 struct RunOptions {
   int64_t steps = 0;
   std::string log, report, trace;  // paths; "" for none
-  std::string prompt;       // "" for none
+  std::string prompt;              // "" for none
   EarlyStopping stopping{0, 0};
   bool averages = false;  // the recipe keeps a moving average of the weights
 };

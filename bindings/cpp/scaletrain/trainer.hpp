@@ -55,8 +55,8 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   Trainer(const Model& model, const Recipe& recipe, const Data& data) : Handle(detail::Access::host(model)), fault_(data.fault_) {
     done(st_trainer_create(model.get(), recipe.get(), data.get(), out()));
   }
-  /// The trainer of one rank of the communicator: each rank makes one, of the same model, recipe and data, and makes the same steps. Without
-  /// data a step is given this rank's own rows.
+  /// The trainer of one rank of the communicator: each rank makes one, of the same model, recipe and data, and makes the same steps.
+  /// Without data a step is given this rank's own rows.
   Trainer(const Model& model, const Recipe& recipe, const Communicator& ranks) : Handle(detail::Access::host(model)) {
     done(st_trainer_create_in_group(model.get(), recipe.get(), nullptr, ranks.get(), out()));
   }
