@@ -35,6 +35,7 @@ TEST_F(Predictor, WritesWithTheWeightsOfItsLastRefresh) {
   options.temperature = 0;
   const auto before = write(options);
   ASSERT_TRUE(works(st_recipe_set(run.recipe, "lr", "0.05")));
+  run.trainer.reset();
   ASSERT_TRUE(works(st_trainer_create(run.model, run.recipe, nullptr, run.trainer.out())));
   TokenBatch batch(6, 9);  // the token after t is t + 1
   for (int i = 0; i < 60; ++i) ASSERT_TRUE(works(st_trainer_step(run.trainer, 2, batch.views(), nullptr)));
