@@ -133,8 +133,10 @@ bool PlannedStep::go_on(double deadline, const Bind& bind) {
     }
     // The gate counts this update when it ends. A step of a short micro-batch alone has made none of the executor's copies, and between the
     // last micro-batch and the update the host may have changed a weight that the update does not.
+    // Nor has a step that was skipped in pieces: what the ranks gather is what lies in their own, and one that computed nothing has none.
     const int64_t changes = model_.gate().changes();
-    if (own_full_ > 0 && packed_at_ == changes) copies_at_ = changes + 1;
+    const bool are_made = own_full_ > 0 && !(executor_.plan().program.in_pieces && *slots_.skipped);
+    if (are_made && packed_at_ == changes) copies_at_ = changes + 1;
   }
   if (recipe_.find_nan && bind && *slots_.skipped && *slots_.loss_count > 0 && !can_scale_less()) find_nan(bind);
   return true;

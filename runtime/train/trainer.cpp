@@ -46,7 +46,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   if (recipe_.gradient_noise_scale) require_one_rank("gradient_noise_scale");
   if (recipe_.find_nan) require_one_rank("find_nan");
   require(recipe_.zero < 3, Code::unsupported, "recipe: zero 3 is not there yet; give 2");
-  require(ranks == nullptr || recipe_.zero == 0, Code::unsupported, "trainer: zero ", recipe_.zero,
+  require(ranks == nullptr || recipe_.zero == 0 || recipe_.ranks == 1, Code::unsupported, "trainer: zero ", recipe_.zero,
           " is not to be had in a communicator's ranks yet, of which each has all of the state; give zero 0, or ranks as threads");
   for (const std::string& note : recipe_.notes) context.options().log.info("recipe", note);
   if (data) check_input_fields(model_->program(), data->fields(), recipe_.batch);

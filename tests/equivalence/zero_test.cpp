@@ -150,6 +150,13 @@ TEST(ZeroShard, AStepThatIsNotFiniteOnOneRankIsSkippedOnAll) {
     for (int64_t bad_row = 0; bad_row < 5; ++bad_row) EXPECT_EQ(outcome(3, zero, bad_row), alone) << "zero " << zero << ", row " << bad_row;
 }
 
+// Whoever computed nothing has no working copies of its own pieces, and a skipped step makes none.
+TEST(ZeroShard, AStepThatIsSkippedWhereARankHasNoRowsLeavesTheNextOneItsWeights) {
+  const Case c{.name = "", .keys = {{"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}}, .micro_batches = 2};
+  const Outcome alone = outcome_of(*training_of(c, 1).trainer());
+  for (const int64_t zero : {1, 2}) EXPECT_EQ(outcome_of(*sharded(c, 3, zero).trainer()), alone) << "zero " << zero;
+}
+
 TEST(ZeroShard, OfStageThreeIsRefused) {
   try {
     sharded({.name = "", .keys = {}}, 2, 3).trainer();
