@@ -292,9 +292,7 @@ int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& con
   parts.trainer = ranks.communicator() == nullptr
                       ? make<Trainer>(st_trainer_create, parts.model.get(), recipe.get(), parts.train.get())
                       : make<Trainer>(st_trainer_create_in_group, parts.model.get(), recipe.get(), parts.train.get(), ranks.communicator());
-  const Json plan = Json::parse(text(st_trainer_plan, parts.trainer.get()));
-  const Json& rank = plan["ranks"][0];
-  parts.rows_per_step = rank["micro_batches"].get<int64_t>() * rank["batch"].get<int64_t>();
+  parts.rows_per_step = Json::parse(text(st_trainer_plan, parts.trainer.get()))["rows_per_step"].get<int64_t>();
   summarize(parts, o, model, recipe);
   if (o.explain) std::printf("%s\n", text(st_trainer_explain, parts.trainer.get()));
   return train(parts, options);

@@ -96,7 +96,7 @@ RunSummary summary_of(const TrainerObject& t, std::string_view facts) {
   return run;
 }
 
-std::string plan_json(const Plan& plan) {
+std::string plan_json(const Plan& plan, int64_t rows_per_step) {
   const MemoryLayout& memory = plan.memory;
   JsonLine bytes;
   for (int32_t a = 0; a < static_cast<int32_t>(Arena::host); ++a)
@@ -109,7 +109,7 @@ std::string plan_json(const Plan& plan) {
   rank.add_json("products", products.text());
   rank.add_json("recompute", recompute_json(plan.recompute));
   rank.add("batch", plan.program.batch).add("micro_batches", plan.micro_batches).add("instructions", plan.instructions.size());
-  return whole.add_json("ranks", json_list({rank.text()})).text();
+  return whole.add("rows_per_step", rows_per_step).add_json("ranks", json_list({rank.text()})).text();
 }
 
 }  // namespace st::capi

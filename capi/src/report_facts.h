@@ -14,6 +14,6 @@ namespace st::capi {
 RunSummary summary_of(const TrainerObject& trainer, std::string_view facts);
 
 /// {"ranks":[{"memory":{...},...}]}, the numbers of `scaletrain plan --json`.
-std::string plan_json(const Plan& plan);
+std::string plan_json(const Plan& plan, int64_t rows_per_step);
 
 }  // namespace st::capi

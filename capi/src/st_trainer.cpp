@@ -231,7 +231,7 @@ st_status st_trainer_digest(st_trainer* trainer, const char** hex) {
 st_status st_trainer_plan(st_trainer* trainer, const char** json) {
   return guard([&] {
     const auto t = find(trainer);
-    t->answer = plan_json(t->trainer->plan());
+    t->answer = plan_json(t->trainer->plan(), t->trainer->rows_per_step());
     given(json, "st_trainer_plan: json") = t->answer.c_str();
   });
 }

@@ -230,6 +230,15 @@ class Train(CommandLineTest):
             self.assertEqual(a["tokens"], b["tokens"])
             self.assertLessEqual(abs(a["loss"] - b["loss"]), 1e-5 * abs(b["loss"]))
 
+    def test_ranks_share_the_rows_of_a_step_and_evaluate_when_one_does(self):
+        logs = []
+        for ranks in (1, 2, 3):
+            logs.append(self.tiny("--batch", 2, "--micro-batches", 4, "--ranks", ranks, "--validation", 0.2, steps=30))
+            self.assertRegex(self.output, r"(?m)^steps +30 of 8 rows", ranks)
+        one, *others = [[(line.get("step"), line.get("validation_loss"), line.get("state")) for line in log] for log in logs]
+        for other in others:
+            self.assertEqual(other, one)
+
     def test_twelve_rows_at_once_and_four_times_three_follow_each_other(self):
         options = ("--lr", 1e-3, "--warmup", 20, "--clip", 1)
         whole = self.tiny(*options, "--batch", 12, steps=40)
