@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <exception>
@@ -85,8 +86,9 @@ struct GlooPipes::Mesh {
   explicit Mesh(const MeetingPlace& place) : context(place.rank, place.size) {
     TcpMeeting meeting(place);
     MeetingStore store(meeting);
-    // Gloo waits five times as long for a connection; what has begun never times out, since it would take the process down with it.
-    context.setTimeout(std::chrono::milliseconds(static_cast<int64_t>(place.patience * 1e3 / 5) + 1));
+    // Gloo waits five times as long for a connection, and so long for the end of a message that has come, if its own thread is held up.
+    constexpr double kLeast = 2;
+    context.setTimeout(std::chrono::milliseconds(static_cast<int64_t>(std::max(kLeast, place.patience / 5) * 1e3)));
     try {
       gloo::transport::tcp::attr attributes;
       attributes.hostname = meeting.own_address();
@@ -111,15 +113,20 @@ struct GlooPipes::Mesh {
 /// an empty one says it, for which there is always room.
 class GlooPipes::Pipe {
  public:
-  explicit Pipe(gloo::transport::Pair& pair)
+  /// A group of `size`.
+  Pipe(gloo::transport::Pair& pair, int size)
       : pair_(pair),
-        out_(kRing / sizeof(uint64_t)),
-        in_(kRing / sizeof(uint64_t)),
-        receiver_(pair.createRecvBuffer(kSlot, in_.data(), kRing)),
-        sender_(pair.createSendBuffer(kSlot, out_.data(), kRing)) {}
+        ring_(std::clamp(std::bit_floor(kAll / static_cast<uint64_t>(size)), kLeastRing, kMostRing)),
+        out_(ring_ / sizeof(uint64_t)),
+        in_(ring_ / sizeof(uint64_t)),
+        receiver_(pair.createRecvBuffer(kSlot, in_.data(), ring_)),
+        sender_(pair.createSendBuffer(kSlot, out_.data(), ring_)) {}
+  ~Pipe() { pair_.close(); }  // Gloo's thread lets go of our memory before it is freed
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
 
   int64_t write(std::span<const std::byte> bytes) {
-    const uint64_t done = put(bytes, kRing - kReserve);
+    const uint64_t done = put(bytes, ring_ - kReserve);
     return static_cast<int64_t>(done);
   }
 
@@ -127,37 +134,40 @@ class GlooPipes::Pipe {
     size_t done = 0;
     while (done < bytes.size() && (left_ > 0 || open_frame())) {
       const size_t piece = std::min<size_t>(bytes.size() - done, left_);
-      std::memcpy(bytes.data() + done, memory(in_) + front_ % kRing, piece);
+      std::memcpy(bytes.data() + done, memory(in_) + front_ % ring_, piece);
       done += piece;
       front_ += piece;
       left_ -= piece;
       if (left_ == 0) close_frame();
     }
-    if (read_ - told_ >= kRing / 4) put({}, kRing);
+    try {
+      if (read_ - told_ >= ring_ / 4) put({}, ring_);
+    } catch (const std::exception&) {
+      if (done == 0) throw;  // else what has come first: perhaps it says why nothing more can be sent
+    }
     return static_cast<int64_t>(done);
   }
 
-  void close() { pair_.close(); }
-
  private:
   static constexpr int kSlot = 0;
-  static constexpr uint64_t kRing = 512 << 10, kMostBytes = 64 << 10, kReserve = 1 << 10;
+  static constexpr uint64_t kMostRing = 2 << 20, kLeastRing = 128 << 10, kAll = 32 << 20, kReserve = 1 << 10;
+  static constexpr uint64_t kMostBytes = (64 << 10) + (2 << 10);       // of the library's 64 KiB with what it says beside them, one message
   static constexpr uint64_t kFrame = sizeof(Head) + sizeof(uint64_t);  // without what it carries
   static constexpr uint64_t kLeast = kFrame + 64;                      // no frame begins where less is left of the ring
 
   static uint64_t padded(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
-  static uint64_t place_of_next(uint64_t position) {
-    const uint64_t left = kRing - position % kRing;
+  uint64_t place_of_next(uint64_t position) const {
+    const uint64_t left = ring_ - position % ring_;
     return left < kLeast ? position + left : position;
   }
   static std::byte* memory(std::vector<uint64_t>& words) { return reinterpret_cast<std::byte*>(words.data()); }
 
   /// A frame, with as much as it takes where `most` bytes may be on their way. How many bytes.
   uint64_t put(std::span<const std::byte> bytes, uint64_t most) {
-    const uint64_t position = place_of_next(written_), offset = position % kRing;
+    const uint64_t position = place_of_next(written_), offset = position % ring_;
     const uint64_t on_their_way = position - taken_by_other_;
     if (on_their_way + kLeast > most) return 0;
-    const uint64_t room = std::min(most - on_their_way, kRing - offset) - kFrame;
+    const uint64_t room = std::min(most - on_their_way, ring_ - offset) - kFrame;
     const uint64_t carried = std::min({static_cast<uint64_t>(bytes.size()), kMostBytes, room / 8 * 8});
     if (carried == 0 && !bytes.empty()) return 0;
     const Head head{stamp_of(position, read_, carried), read_, carried};
@@ -177,11 +187,14 @@ class GlooPipes::Pipe {
   bool open_frame() {
     for (;;) {
       const uint64_t position = place_of_next(read_);
-      std::byte* const frame = memory(in_) + position % kRing;
+      std::byte* const frame = memory(in_) + position % ring_;
       const Head head{word_at(frame), word_at(frame + 8), word_at(frame + 16)};
       if (head.stamp != stamp_of(position, head.taken, head.bytes) || head.bytes > kMostBytes) return false;
       if (word_at(frame + sizeof head + padded(head.bytes)) != ~head.stamp) return false;
-      receiver_->waitRecv();  // all of it is here: Gloo's thread says so in this moment, and what it wrote is ours to read
+      try {
+        receiver_->waitRecv();           // all of it is here: Gloo's thread says so in this moment, and what it wrote is ours to read
+      } catch (const std::exception&) {  // the connection is gone, behind a frame that is whole: perhaps it says why
+      }
       taken_by_other_ = std::clamp(head.taken, taken_by_other_, written_);
       front_ = position + sizeof head;
       left_ = head.bytes;
@@ -193,6 +206,7 @@ class GlooPipes::Pipe {
   void close_frame() { read_ = frame_end_; }
 
   gloo::transport::Pair& pair_;
+  const uint64_t ring_;             // bytes
   std::vector<uint64_t> out_, in_;  // ours, and what the other rank writes into
   uint64_t written_ = 0, taken_by_other_ = 0;
   uint64_t read_ = 0, told_ = 0;                   // up to where frames are read, and the other one knows it
@@ -204,14 +218,10 @@ GlooPipes::GlooPipes(const st_plugin_start& start) : place_(place_of(start)) {
   const PipeSignal quiet;  // Gloo's thread is started here
   if (size() > 1) mesh_ = std::make_unique<Mesh>(place_);
   for (int other = 0; other < size(); ++other)
-    pipes_.push_back(other == rank() ? nullptr : std::make_unique<Pipe>(*mesh_->context.getPair(other)));
+    pipes_.push_back(other == rank() ? nullptr : std::make_unique<Pipe>(*mesh_->context.getPair(other), size()));
 }
 
-GlooPipes::~GlooPipes() {
-  // Gloo's thread lets go of our memory before it is freed.
-  for (const auto& pipe : pipes_)
-    if (pipe) pipe->close();
-}
+GlooPipes::~GlooPipes() = default;
 
 int64_t GlooPipes::write(int to, std::span<const std::byte> bytes) { return pipes_.at(static_cast<size_t>(to))->write(bytes); }
 int64_t GlooPipes::read(int from, std::span<std::byte> bytes) { return pipes_.at(static_cast<size_t>(from))->read(bytes); }

@@ -235,7 +235,10 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const Bytes& own) {
                     "rank " + std::to_string(rank) + " comes as one of " + std::to_string(guest.arrival->size) +
                         " ranks, rank 0 as one of " + std::to_string(place_.size) + "; start all ranks alike",
                     rank);
-    if (by_rank[static_cast<size_t>(rank)] == nullptr) return true;
+    if (Guest*& there = by_rank[static_cast<size_t>(rank)]; there == nullptr) {
+      there = &guest;  // until all have been looked at, which may move it
+      return true;
+    }
     write_all(guest.socket.file(),
               answer_of({ST_BUSY, "rank " + std::to_string(rank) + " is there already; give each process a rank of its own", rank}));
     return false;
@@ -309,6 +312,7 @@ void TcpMeeting::come() {
       socklen_t length = sizeof own;
       if (getsockname(guest.file(), reinterpret_cast<sockaddr*>(&own), &length) == 0) own_address_ = text_of_address(own, length);
       socket_ = guest.release();
+      connected_at_ = seconds_now();
       return;
     }
     check_patience();
@@ -329,12 +333,13 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::ask_rank_0(const Bytes& own) {
   append(question, Arrival{kMagic, place_.rank, place_.size, 0, static_cast<int64_t>(own.size())});
   question.insert(question.end(), own.begin(), own.end());
   if (!write_all(socket_, question)) throw Refusal(gone);
-  constexpr double kLater = 2;  // rank 0 says itself who has not come
+  constexpr double kLater = 2;  // rank 0, which may have begun later, says itself who has not come
   Bytes bytes;
   std::optional<Answer> answer;
   while (!answer || bytes.size() < sizeof(Answer) + static_cast<size_t>(answer->bytes)) {
     check_patience();
-    if (seconds_now() > end_ + kLater) throw Refusal(ST_TIMEOUT, "rank 0 does not answer; is another program at its port?", 0);
+    if (seconds_now() > std::max(end_, connected_at_ + place_.patience) + kLater)
+      throw Refusal(ST_TIMEOUT, "rank 0 does not answer; is another program at its port?", 0);
     if (!wait_for(socket_, POLLIN)) continue;
     if (!read_some(socket_, bytes, sizeof(Answer) + (answer ? static_cast<size_t>(answer->bytes) : 0))) throw Refusal(gone);
     if (answer || bytes.size() < sizeof(Answer)) continue;

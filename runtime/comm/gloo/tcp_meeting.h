@@ -44,7 +44,8 @@ class TcpMeeting {
 
   const MeetingPlace place_;
   const double end_;
-  int socket_ = -1;  // rank 0: it listens; else: to rank 0
+  double connected_at_ = 0;  // to rank 0
+  int socket_ = -1;          // rank 0: it listens; else: to rank 0
   std::string own_address_;
 };
 

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -39,9 +40,20 @@ const char* name_of_level(int level) {
   return "MPI_THREAD_MULTIPLE";
 }
 
-void finalize() {
+std::mutex in_use;  // of MPI by a group's own thread, which may be at work while the process ends
+
+bool is_finalized() {
   int is_over = 0;
-  if (MPI_Finalized(&is_over) == MPI_SUCCESS && is_over == 0) MPI_Finalize();
+  return MPI_Finalized(&is_over) != MPI_SUCCESS || is_over != 0;
+}
+
+void finalize() {
+  const std::lock_guard lock(in_use);
+  if (!is_finalized()) MPI_Finalize();
+}
+
+void need_going() {
+  if (is_finalized()) throw Refusal(ST_WRONG_STATE, "MPI_Finalize was called");
 }
 
 void need_mpi() {
@@ -125,7 +137,8 @@ MpiPipes::MpiPipes(const st_plugin_start& start) {
   ours_->communicator = *made;
   need(MPI_Comm_set_errhandler(ours_->communicator, MPI_ERRORS_RETURN));
 
-  constexpr int kMost = 64 << 10, kLeast = 4 << 10, kAll = 64 << 20;
+  // At most the library's 64 KiB with what it says beside them, one message.
+  constexpr int kMost = (64 << 10) + (2 << 10), kLeast = 4 << 10, kAll = 64 << 20;
   frame_bytes_ = std::clamp(kAll / (2 * static_cast<int>(Pipe::kFrames) * size_), kLeast, kMost);
   for (int other = 0; other < size_; ++other) {
     pipes_.push_back(other == rank_ ? nullptr : std::make_unique<Pipe>());
@@ -134,11 +147,22 @@ MpiPipes::MpiPipes(const st_plugin_start& start) {
     pipe.out.reserve(Pipe::kFrames);
     pipe.in.reserve(Pipe::kFrames);
     for (size_t i = 0; i < Pipe::kFrames; ++i) pipe.out.emplace_back(frame_bytes_);
-    for (size_t i = 0; i < Pipe::kFrames; ++i) receive(other, pipe.in.emplace_back(frame_bytes_));
+    for (size_t i = 0; i < Pipe::kFrames; ++i) pipe.in.emplace_back(frame_bytes_);
+  }
+  try {
+    for (int other = 0; other < size_; ++other)
+      if (other != rank_)
+        for (Frame& frame : pipes_[static_cast<size_t>(other)]->in) receive(other, frame);
+  } catch (...) {
+    let_go();  // MPI writes into what was posted
+    throw;
   }
 }
 
-MpiPipes::~MpiPipes() {
+MpiPipes::~MpiPipes() { let_go(); }
+
+void MpiPipes::let_go() noexcept {
+  const std::lock_guard lock(in_use);
   int is_over = 0;
   MPI_Finalized(&is_over);
   const double end = seconds_of_mpi() + 1;
@@ -171,6 +195,8 @@ void MpiPipes::receive(int from, Frame& frame) const {
 }
 
 int64_t MpiPipes::write(int to, std::span<const std::byte> bytes) {
+  const std::lock_guard lock(in_use);
+  need_going();
   Pipe& pipe = *pipes_.at(static_cast<size_t>(to));
   int64_t done = 0;
   while (!bytes.empty()) {
@@ -187,6 +213,8 @@ int64_t MpiPipes::write(int to, std::span<const std::byte> bytes) {
 }
 
 int64_t MpiPipes::read(int from, std::span<std::byte> bytes) {
+  const std::lock_guard lock(in_use);
+  need_going();
   Pipe& pipe = *pipes_.at(static_cast<size_t>(from));
   size_t done = 0;
   while (done < bytes.size()) {

@@ -33,6 +33,7 @@ class MpiPipes {
   struct Pipe;
   struct Ours;
   void receive(int from, Frame& frame) const;
+  void let_go() noexcept;
 
   int rank_ = 0, size_ = 1;
   int frame_bytes_ = 0;

@@ -25,10 +25,10 @@
 namespace st {
 namespace {
 
-constexpr double kBeat = 0.1;           // seconds, more in a large group
-constexpr double kStopped = 0.5;        // seconds between two looks: this process was stopped
-constexpr double kAwake = 100e-6;       // seconds that a wait takes no nap
-constexpr double kLongestNap = 0.5e-3;  // seconds: nobody wakes us
+constexpr double kBeat = 0.1;                                 // seconds, more in a large group
+constexpr double kStopped = 0.5;                              // seconds between two looks: this process was stopped
+constexpr double kAwake = 100e-6;                             // seconds that a wait takes no nap
+constexpr double kShortestNap = 20e-6, kLongestNap = 0.5e-3;  // seconds: nobody wakes us
 constexpr std::chrono::milliseconds kLooks{25};
 
 template <size_t N>
@@ -51,7 +51,7 @@ FailureFrame frame_of(const RankFailure& failure) noexcept {
 }
 
 HelloFrame own_hello(int size) {
-  constexpr int64_t kMost = int64_t{256} << 10, kLeast = int64_t{16} << 10, kAll = int64_t{64} << 20;
+  constexpr int64_t kMost = int64_t{1} << 20, kLeast = int64_t{16} << 10, kAll = int64_t{64} << 20;
   HelloFrame hello;
   hello.size = size;
   int64_t window = kMost;
@@ -138,7 +138,8 @@ class PipeEnd final : public Transport {
   }
   double silence_of(int rank) const override {
     const std::lock_guard lock(mutex_);
-    return rank == rank_ ? 0 : std::max(0.0, os::seconds() - std::max(lane(rank).heard_at(), awake_since_));
+    const double heard_at = std::max(lane(rank).heard_at(), awake_since_);
+    return rank == rank_ ? 0 : std::max(0.0, os::seconds() - heard_at - (beat_ - kBeat));
   }
   void abort(const RankFailure& failure) noexcept override {
     const std::lock_guard lock(mutex_);
@@ -259,14 +260,12 @@ void PipeEnd::set_failure(const RankFailure& failure) noexcept {
 
 void PipeEnd::idle(double seconds) {
   const double began = os::seconds(), end = began + seconds;
-  double pause = 20e-6;
   for (double now = began; now < end; now = os::seconds()) {
     if (progress() || has_failed_.load(std::memory_order_relaxed)) return;
     if (now - began < kAwake) {
       std::this_thread::yield();  // whom it waits for may want this very core
     } else {
-      nap(std::min(pause, end - now));
-      pause = std::min(2 * pause, kLongestNap);
+      nap(std::min(std::clamp((now - began) / 8, kShortestNap, kLongestNap), end - now));  // an eighth too late at most
     }
   }
 }

@@ -22,10 +22,20 @@ PipeLane::PipeLane(Pipes& pipes, int other, const HelloFrame& hello)
       said_at_(os::seconds()),
       ring_(static_cast<size_t>(window_)),
       heard_at_(said_at_) {
+  constexpr size_t kUsual = 64;  // pieces that wait at once
+  posted_.reserve(kUsual);
   append(FrameKind::hello, &hello, sizeof hello);
 }
 
 // Elements.
+
+void PipeLane::post(std::span<const std::byte> bytes) {
+  if (first_ > 0 && posted_.size() == posted_.capacity()) {  // rather than grow
+    posted_.erase(posted_.begin(), posted_.begin() + static_cast<std::ptrdiff_t>(first_));
+    first_ = 0;
+  }
+  posted_.push_back(bytes);
+}
 
 void PipeLane::withdraw() noexcept {
   posted_.clear();
@@ -49,6 +59,13 @@ void PipeLane::append(FrameKind kind, const void* data, size_t bytes) {
 }
 
 void PipeLane::say_what_is_due(double now, double silence) {
+  if (has_to_say_farewell_) append(FrameKind::farewell, nullptr, 0);
+  has_to_say_farewell_ = false;
+  if (has_left_) {  // it may be gone, and what comes later could reach another group of that process
+    failure_to_say_.reset();
+    has_to_say_left_ = false;
+    return;
+  }
   if (failure_to_say_) append(FrameKind::failure, &*failure_to_say_, sizeof *failure_to_say_);
   failure_to_say_.reset();
   // Once in a quarter of the window: the other one has room until then.
@@ -56,12 +73,11 @@ void PipeLane::say_what_is_due(double now, double silence) {
     const TakenFrame taken{told_ = taken_};
     append(FrameKind::taken, &taken, sizeof taken);
   }
-  if (has_to_say_farewell_) append(FrameKind::farewell, nullptr, 0);
-  has_to_say_farewell_ = false;
   if (now - said_at_ >= silence) append(FrameKind::beat, nullptr, 0);
   if (has_to_say_left_ && is_sent()) {
     append(FrameKind::left, nullptr, 0);
     has_to_say_left_ = false;
+    has_said_left_ = true;
   }
 }
 
@@ -169,7 +185,7 @@ void PipeLane::understand(FrameKind kind, const std::byte* data, size_t bytes) {
       return;
     case FrameKind::left:
       has_left_ = true;
-      has_to_say_farewell_ = true;
+      has_to_say_farewell_ = !has_said_left_;  // which says as much
       return;
     case FrameKind::farewell:
       knows_that_we_left_ = true;

@@ -23,7 +23,7 @@ class PipeLane {
 
   // Elements: as Transport has it.
 
-  void post(std::span<const std::byte> bytes) { posted_.push_back(bytes); }
+  void post(std::span<const std::byte> bytes);
   bool is_sent() const { return first_ == posted_.size(); }
   void withdraw() noexcept;
   std::span<const std::byte> arrived() const;
@@ -74,7 +74,7 @@ class PipeLane {
   std::vector<std::byte> out_;  // of frames: [begin_, end_) is not in the pipe yet
   size_t begin_ = 0, end_ = 0;
   uint64_t sent_ = 0, taken_by_other_ = 0;  // bytes of elements since the start
-  bool has_to_say_left_ = false, has_to_say_farewell_ = false;
+  bool has_to_say_left_ = false, has_said_left_ = false, has_to_say_farewell_ = false;
   std::optional<FailureFrame> failure_to_say_;
   double said_at_ = 0;
 
