@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "comm/call_checks.h"
 #include "comm/group_error.h"
 #include "parts/gradient_exchange.h"
@@ -18,8 +19,15 @@ using Description = std::array<char, kShown>;
 
 Description shown(std::string_view what) {
   Description made{};
-  std::ranges::copy(what.substr(0, kShown - 1), made.begin());
+  std::ranges::copy(what.substr(0, utf8_valid_until(what.substr(0, kShown - 1))), made.begin());
   return made;
+}
+
+/// Of one that is too long to be shown whole.
+std::string_view end_of(std::string_view what) {
+  what.remove_prefix(what.size() - std::min(what.size(), kShown - 1));
+  while (!what.empty() && (static_cast<unsigned char>(what.front()) & 0xC0) == 0x80) what.remove_prefix(1);  // of a letter that was cut
+  return what;
 }
 
 uint64_t hash_of(std::string_view text) {
@@ -63,7 +71,11 @@ void require_same_exchange(Communicator& ranks, std::span<const ExchangedGradien
   for (size_t i = 0; i < count; ++i) {
     bool is_alike = true;
     for (size_t rank = 1; rank < size; ++rank) is_alike = is_alike && all[rank * count + i] == all[i];
-    if (!is_alike) refuse_where_different(description(i));
+    if (is_alike) continue;
+    refuse_where_different(description(i));
+    refuse_where_different(end_of(description(i)));
+    fail(Code::rank_mismatch, text("data parallel: ranks do not exchange the same: the names of gradient ", i,
+                                   " differ in their middle; give all ranks the same gradients, in the same order"));
   }
 }
 
