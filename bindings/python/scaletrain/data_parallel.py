@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Mapping
 
 from .arrays import Array, choice, held
@@ -47,3 +48,9 @@ class DataParallel(Handle):
         """Waits for what is being exchanged, and gives it back, and the gradients with it."""
         super().close()
         self._kept = {}
+
+    def __del__(self) -> None:
+        """Gradients go after the work on them: of slots Python would drop them first."""
+        with contextlib.suppress(Exception):  # one that was not made has no slots
+            if self._kept:
+                self.close()

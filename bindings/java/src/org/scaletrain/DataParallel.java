@@ -1,6 +1,7 @@
 package org.scaletrain;
 
 import org.scaletrain.internal.DataParallelOptions;
+import org.scaletrain.internal.Unreachable;
 
 /**
  * Data parallel by itself: gradients of the program's own backward become the sum or mean of all ranks', where they lie, while backward goes
@@ -27,8 +28,10 @@ public final class DataParallel extends Handle {
     var options = new DataParallelOptions();
     options.setOp(given(op, "DataParallel").number());
     options.setBucket_bytes(bucketBytes);
-    raw = new org.scaletrain.internal.DataParallel(given(communicator, "DataParallel").raw, held, options);
-    raw.keeps = new Object[] {communicator.raw, held};
+    var made = new org.scaletrain.internal.DataParallel(given(communicator, "DataParallel").raw, held, options);
+    made.keeps = new Object[] {communicator.raw, held};
+    Unreachable.then(this, made::close);  // keeps them until what is under way has ended, whoever lets go of this
+    raw = made;
   }
 
   /** Backward has made gradient i, from 0 on: its exchange may begin. */
