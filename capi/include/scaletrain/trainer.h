@@ -43,8 +43,10 @@ ST_API st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* 
  * At the start the ranks compare what their bits go by (version, kernels, recipe, graph, data, the order of collectives), and before the
  * first step, and that after a resume, their weights: ST_RANK_MISMATCH on all of them tells the first rank that differs, in what, and both
  * values; weights can then be set, and a step tried again. Any other error of this call (but ST_BUSY and ST_INVALID_HANDLE) or of a step on
- * one rank ends the group, a cancel too: the others get ST_RANK_FAILED with its reason. The state is then that of the last whole step; save
- * it or destroy the trainer, and make a new communicator and trainer to go on. A graph's own loss is needed. */
+ * one rank ends the group, a cancel too: the others get ST_RANK_FAILED with its reason. Of what is refused before that step has met the
+ * others, as a batch of another dtype, they hear at their deadline alone: end the group by st_communicator_abort then. The state is then
+ * that of the last whole step; save it or destroy the trainer, and make a new communicator and trainer to go on. A graph's own loss is
+ * needed. */
 ST_API st_status st_trainer_create_in_group(st_model* model, st_recipe* recipe, st_data* data, st_communicator* communicator,
                                             st_trainer** trainer);
 ST_API st_status st_trainer_destroy(st_trainer* trainer);
