@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "comm/gloo/pipe_signal.h"
@@ -87,14 +88,17 @@ struct GlooPipes::Mesh {
     TcpMeeting meeting(place);
     MeetingStore store(meeting);
     // Gloo waits five times as long for a connection, and so long for the end of a message that has come, if its own thread is held up.
+    // Who is connected to has come, so that half of the time is left for it at most: else a start would take twice what was asked for.
     constexpr double kLeast = 2;
-    context.setTimeout(std::chrono::milliseconds(static_cast<int64_t>(std::max(kLeast, place.patience / 5) * 1e3)));
+    context.setTimeout(std::chrono::milliseconds(static_cast<int64_t>(std::max(kLeast, meeting.time_left() / 10) * 1e3)));
     try {
       gloo::transport::tcp::attr attributes;
       attributes.hostname = meeting.own_address();
       auto device = gloo::transport::tcp::CreateDevice(attributes);
       context.connectFullMesh(store, device);
     } catch (const Refusal&) {
+      throw;
+    } catch (const std::bad_alloc&) {  // nobody else's fault
       throw;
     } catch (const std::exception& error) {
       if (store.last_asked() < 0)

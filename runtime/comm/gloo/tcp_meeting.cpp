@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -167,29 +168,65 @@ TcpMeeting::~TcpMeeting() {
   if (socket_ >= 0) close(socket_);
 }
 
+double TcpMeeting::time_left() const { return end_ - seconds_now(); }
+
 void TcpMeeting::check_patience() const {
   if (place_.is_cancelled && place_.is_cancelled()) throw Refusal(ST_CANCELLED, "cancelled while it waited for other ranks");
 }
 
 // Rank 0.
 
-void TcpMeeting::open_port() {
-  addresses_of(place_.host.c_str(), place_.port, 0);  // one that no other rank can find is refused here as well
-  const Addresses any = addresses_of(nullptr, place_.port, AI_PASSIVE);
-  int error = 0;
-  for (const addrinfo* address = any.get(); address != nullptr; address = address->ai_next) {
-    Socket listener(socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol));
-    const int yes = 1;
-    const bool is_open = listener.file() >= 0 && setsockopt(listener.file(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
-                         bind(listener.file(), address->ai_addr, address->ai_addrlen) == 0 && listen(listener.file(), 1024) == 0;
-    if (!is_open) {
-      error = errno;
-      continue;
-    }
-    own_address_ = place_.host;
-    socket_ = listener.release();
-    return;
+namespace {
+
+/// Listens at all of this host's addresses of that family. -1: it cannot, and errno says why.
+int listening_at(int family, int port) {
+  Socket listener(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  sockaddr_storage any{};  // zeros are every address, in both families
+  any.ss_family = static_cast<sa_family_t>(family);
+  socklen_t length = sizeof(sockaddr_in);
+  if (family == AF_INET6) {
+    length = sizeof(sockaddr_in6);
+    reinterpret_cast<sockaddr_in6*>(&any)->sin6_port = htons(static_cast<uint16_t>(port));
+    if (listener.file() >= 0) setsockopt(listener.file(), IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
+  } else {
+    reinterpret_cast<sockaddr_in*>(&any)->sin_port = htons(static_cast<uint16_t>(port));
   }
+  const bool is_open = listener.file() >= 0 && setsockopt(listener.file(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+                       bind(listener.file(), reinterpret_cast<const sockaddr*>(&any), length) == 0 && listen(listener.file(), 1024) == 0;
+  return is_open ? listener.release() : -1;
+}
+
+/// Whether it is an address of this host.
+bool is_own(const addrinfo& address) {
+  sockaddr_storage place{};
+  std::memcpy(&place, address.ai_addr, address.ai_addrlen);
+  if (place.ss_family == AF_INET6) reinterpret_cast<sockaddr_in6*>(&place)->sin6_port = 0;
+  if (place.ss_family == AF_INET) reinterpret_cast<sockaddr_in*>(&place)->sin_port = 0;
+  const Socket probe(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return probe.file() >= 0 && bind(probe.file(), reinterpret_cast<const sockaddr*>(&place), address.ai_addrlen) == 0;
+}
+
+}  // namespace
+
+/// All ranks come, and connect to each other, in one family of addresses: IPv4 where rank 0's host has one under that name, else IPv6.
+void TcpMeeting::open_port() {
+  const Addresses list = addresses_of(place_.host.c_str(), place_.port, 0);  // one that no other rank can find is refused here as well
+  own_address_ = place_.host;
+  int family = list->ai_family;
+  bool is_found = false;
+  for (const int wanted : {AF_INET, AF_INET6})
+    for (const addrinfo* address = list.get(); address != nullptr && !is_found; address = address->ai_next) {
+      if (address->ai_family != wanted || !is_own(*address)) continue;
+      sockaddr_storage place{};
+      std::memcpy(&place, address->ai_addr, address->ai_addrlen);
+      if (std::string text = text_of_address(place, address->ai_addrlen); !text.empty()) own_address_ = std::move(text);
+      family = wanted;
+      is_found = true;
+    }
+  socket_ = listening_at(family, place_.port);
+  const int error = errno;
+  if (socket_ >= 0) return;
   throw Refusal(error == EADDRINUSE ? ST_BUSY : ST_IO,
                 "rank 0 cannot open port " + std::to_string(place_.port) + ": " + reason_of(error) +
                     (error == EADDRINUSE ? "; another program has it: set MASTER_PORT to a free one, on all ranks" : ""),
@@ -265,7 +302,9 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const Bytes& own) {
                       std::stoi(missing()));
     }
   } catch (const Refusal& refusal) {
-    for (const Guest& guest : guests) write_all(guest.socket.file(), answer_of(refusal));
+    const bool is_ours_alone = refusal.status() == ST_CANCELLED;  // nobody has cancelled the others
+    const Refusal told = is_ours_alone ? Refusal(ST_RANK_FAILED, "rank 0 has aborted: cancelled", 0) : refusal;
+    for (const Guest& guest : guests) write_all(guest.socket.file(), answer_of(told));
     throw;
   }
   std::vector<Bytes> all{own};

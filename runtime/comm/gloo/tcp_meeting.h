@@ -33,6 +33,8 @@ class TcpMeeting {
   using Bytes = std::vector<char>;
   /// What each rank brings, in their order.
   std::vector<Bytes> exchange(const Bytes& own);
+  /// Of the patience, in seconds.
+  double time_left() const;
 
  private:
   struct Guest;

@@ -56,11 +56,16 @@ void need_going() {
   if (is_finalized()) throw Refusal(ST_WRONG_STATE, "MPI_Finalize was called");
 }
 
-void need_mpi() {
+/// Begins it where nobody has; but a group that the host gives stands on an MPI that the host has begun.
+void need_mpi(bool has_group) {
   int is_over = 0, is_there = 0, level = MPI_THREAD_SINGLE;
   need(MPI_Finalized(&is_over));
   if (is_over != 0) throw Refusal(ST_WRONG_STATE, "MPI_Finalize was called before; make communicators while MPI is there");
   need(MPI_Initialized(&is_there));
+  if (is_there == 0 && has_group)
+    throw Refusal(ST_WRONG_STATE,
+                  "MPI was not initialised, so the communicator is none of this MPI; call MPI_Init_thread first, and build "
+                  "this plug-in against the program's own MPI");
   if (is_there == 0) {
     need(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level));
     std::atexit(finalize);
@@ -106,9 +111,14 @@ struct MpiPipes::Pipe {
 };
 
 MpiPipes::MpiPipes(const st_plugin_start& start) {
-  need_mpi();
+  need_mpi(start.group != nullptr);
   const MPI_Comm theirs = start.group == nullptr ? MPI_COMM_WORLD : *static_cast<const MPI_Comm*>(start.group);
   if (theirs == MPI_COMM_NULL) throw Refusal(ST_INVALID_ARGUMENT, "the host's communicator is MPI_COMM_NULL");
+  int has_two_sides = 0;
+  need(MPI_Comm_test_inter(theirs, &has_two_sides));
+  if (has_two_sides != 0)
+    throw Refusal(ST_INVALID_ARGUMENT,
+                  "the host's communicator has two sides (it is an intercommunicator); merge them by MPI_Intercomm_merge");
   ours_ = std::make_unique<Ours>();
   need(MPI_Comm_rank(theirs, &rank_));
   need(MPI_Comm_size(theirs, &size_));

@@ -159,6 +159,7 @@ class PipeEnd final : public Transport {
   void move(int other, double now) noexcept;
   void set_failure(const RankFailure& failure) noexcept;
   void say_that_we_leave() noexcept;
+  bool can_hear(int other) const;
   bool is_missing(int other) const { return other != rank_ && !lane(other).hello(); }
   [[noreturn]] void refuse(int other);
   [[noreturn]] void fail_missing(double patience);
@@ -198,23 +199,31 @@ PipeEnd::~PipeEnd() {
 
 /// Until all have heard it, or leave too: who sees a broken pipe first takes us for dead.
 void PipeEnd::say_that_we_leave() noexcept {
-  constexpr double kPatience = 1, kPatienceAfterFailure = 0.5;
+  constexpr double kPatience = 1, kPatienceAfterFailure = 0.5, kMoment = 0.1;
   for (PipeLane& lane : lanes_) {
     lane.withdraw();
     lane.say_left();
   }
-  const double end = os::seconds() + (has_failed_.load() ? kPatienceAfterFailure : kPatience);
+  const double began = os::seconds(), end = began + (has_failed_.load() ? kPatienceAfterFailure : kPatience);
   for (double pause = 20e-6; os::seconds() < end; pause = std::min(2 * pause, 2e-3)) {
     look();
     bool is_done = true;
     for (int other = 0; other < size(); ++other) {
       const PipeLane& to = lane(other);
+      if (other == rank_ || (!can_hear(other) && os::seconds() > began + kMoment)) continue;
       const bool knows = to.has_left() || to.knows_that_we_left() || to.is_broken();
-      is_done = is_done && (other == rank_ || (knows && to.is_empty()));
+      is_done = is_done && knows && to.is_empty();
     }
     if (is_done) return;
     nap(pause);
   }
+}
+
+/// Of a group that has failed: not who is why, be it dead or silent, nor who did not come in time. A moment is theirs all the same, since
+/// what they were told may still be on its way.
+bool PipeEnd::can_hear(int other) const {
+  if (!has_failed_.load(std::memory_order_relaxed) || failure_.code == Code::rank_mismatch) return true;
+  return other != failure_.rank && (lane(other).hello() || failure_.code != Code::timeout);
 }
 
 void PipeEnd::keep() noexcept {

@@ -11,8 +11,8 @@ namespace {
 
 class CallbackPipes final : public Pipes {
  public:
-  CallbackPipes(std::string name, int rank, int size, const st_transport_callbacks& callbacks, void* user)
-      : name_(std::move(name)), rank_(rank), size_(size), callbacks_(callbacks), user_(user) {}
+  CallbackPipes(std::string name, int rank, int size, const st_transport_callbacks& callbacks, void* user, std::shared_ptr<void> kept)
+      : kept_(std::move(kept)), name_(std::move(name)), rank_(rank), size_(size), callbacks_(callbacks), user_(user) {}
   ~CallbackPipes() override {
     if (callbacks_.release != nullptr) call_host(callbacks_.release, user_);
   }
@@ -45,6 +45,7 @@ class CallbackPipes final : public Pipes {
     return bytes;
   }
 
+  const std::shared_ptr<void> kept_;
   const std::string name_;
   const int rank_, size_;
   const st_transport_callbacks callbacks_;
@@ -63,11 +64,12 @@ struct Unclaimed {
 
 }  // namespace
 
-std::unique_ptr<Pipes> make_callback_pipes(std::string name, int rank, int size, const st_transport_callbacks& callbacks, void* user) {
+std::unique_ptr<Pipes> make_callback_pipes(std::string name, int rank, int size, const st_transport_callbacks& callbacks, void* user,
+                                           std::shared_ptr<void> kept) {
   Unclaimed unclaimed{callbacks, user};
   check(callbacks.write != nullptr && callbacks.read != nullptr, name, ": the callback ", callbacks.write == nullptr ? "write" : "read",
         " is NULL");
-  auto pipes = std::make_unique<CallbackPipes>(std::move(name), rank, size, callbacks, user);
+  auto pipes = std::make_unique<CallbackPipes>(std::move(name), rank, size, callbacks, user, std::move(kept));
   unclaimed.is_claimed = true;
   return pipes;
 }

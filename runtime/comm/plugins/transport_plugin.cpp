@@ -55,11 +55,13 @@ TransportPlugin::TransportPlugin(const std::string& name) : name_(name) {
   check(is_plain_name(name), "transport: there is none called \"", name, "\"; there are gloo and mpi");
   const os::LoadedLibrary library = library_of(name);
   plugin_ = call_host(library.need<st_plugin_entry>("st_plugin_v1"));
-  require(plugin_ != nullptr && plugin_->struct_size >= sizeof(st_plugin), Code::unavailable, library.name(),
+  require(plugin_ != nullptr && plugin_->struct_size >= offsetof(st_plugin, open), Code::unavailable, library.name(),
           ": it has no table of functions");
-  require(plugin_->abi == ST_PLUGIN_ABI, Code::unavailable, library.name(), ": it is built for version ", plugin_->version,
-          " of ScaleTrain (plug-in interface ", plugin_->abi, "), this is version ", ST_LIBRARY_VERSION, " (interface ", ST_PLUGIN_ABI,
-          "); install the plug-in of this version");
+  // What stands in front of `open` is in every version; who has a shorter table than ours is older.
+  require(plugin_->abi == ST_PLUGIN_ABI && plugin_->struct_size >= sizeof(st_plugin), Code::unavailable, library.name(),
+          ": it is built for version ", plugin_->version == nullptr ? "?" : plugin_->version, " of ScaleTrain (plug-in interface ",
+          plugin_->abi, ", ", plugin_->struct_size, " bytes), this is version ", ST_LIBRARY_VERSION, " (interface ", ST_PLUGIN_ABI, ", ",
+          sizeof(st_plugin), " bytes); install the plug-in of this version");
 }
 
 std::unique_ptr<Pipes> TransportPlugin::open(const Start& start) const {

@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -151,6 +153,60 @@ TEST_F(Gloo, AnotherSizeAndARankThatIsThereTwiceAreRefused) {
   const auto errors = starts({rank_0, other, other});  // two of rank 1, none of rank 2
   EXPECT_EQ(errors[0].code(), Code::timeout) << errors[0].message();
   EXPECT_TRUE((errors[1].code() == Code::busy) != (errors[2].code() == Code::busy)) << errors[1].message() << errors[2].message();
+}
+
+TEST_F(Gloo, OneThatIsCancelledAtTheStartIsAFailureToTheOthers) {
+  const FreePort port;
+  std::atomic<bool> is_cancelled{false};
+  TransportPlugin::Start rank_0{.rank = 0, .size = 3, .master_host = "127.0.0.1", .master_port = port.number(), .patience = 20};
+  TransportPlugin::Start other = rank_0;
+  rank_0.is_cancelled = [&] { return is_cancelled.load(); };
+  other.rank = 1;
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    is_cancelled = true;
+  });
+  const auto errors = starts({rank_0, other});
+  later.join();
+  EXPECT_EQ(errors[0].code(), Code::cancelled) << errors[0].message();
+  EXPECT_EQ(errors[1].code(), Code::rank_failed) << errors[1].message();
+  EXPECT_EQ(errors[1].place.rank, 0);
+  EXPECT_NE(errors[1].message().find("cancelled"), std::string::npos) << errors[1].message();
+}
+
+/// Whether this machine has ::1.
+bool has_ipv6() {
+  const int file = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  const bool has = file >= 0 && bind(file, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  if (file >= 0) close(file);
+  return has;
+}
+
+TEST_F(Gloo, RanksMeetByNameAndOverIpv6) {
+  std::vector<std::string> hosts = {"localhost"};
+  if (has_ipv6()) hosts.emplace_back("::1");
+  for (const std::string& host : hosts) {
+    const FreePort port;
+    TransportPlugin::Start rank_0{.rank = 0, .size = 2, .master_host = host, .master_port = port.number(), .patience = 10};
+    TransportPlugin::Start other = rank_0;
+    other.rank = 1;
+    for (const Error& error : starts({rank_0, other})) EXPECT_EQ(error.code(), Code::ok) << host << ": " << error.message();
+  }
+}
+
+TEST(TransportPlugins, OneOfAnOlderVersionIsRefusedWithBoth) {
+  setenv("SCALETRAIN_PLUGINS", ST_OLDER_FOLDER, 1);
+  try {
+    const TransportPlugin older("older");
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unavailable);
+    for (const char* word : {"version 0.0.7", "interface 0", "interface 1", "install the plug-in of this version"})
+      EXPECT_NE(error.message().find(word), std::string::npos) << error.message();
+  }
 }
 
 TEST(TransportPlugins, AMissingOneSaysWhatAndHow) {

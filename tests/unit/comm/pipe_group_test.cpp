@@ -169,6 +169,33 @@ TEST(PipeGroup, ASilentRankIsKnownAndALivingOneIsNot) {
   EXPECT_EQ(ends[0]->silence_of(0), 0);
 }
 
+TEST(PipeGroup, AnEndAfterAFailureIsSoon) {
+  auto ends = make_memory_group(3);
+  std::vector<std::thread> threads;
+  std::vector<double> took(3);
+  for (size_t rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank, end = std::move(ends[rank])]() mutable {
+      Communicator group(std::move(end), with_deadline(20));
+      if (rank == 1) group.abort("enough");
+      EXPECT_EQ(thrown_by([&] { group.barrier(); }).code(), Code::rank_failed);
+      std::this_thread::sleep_for(std::chrono::milliseconds(40 * rank));  // the last one finds nobody
+      const double began = os::seconds();
+      { const Communicator gone(std::move(group)); }
+      took[rank] = os::seconds() - began;
+    });
+  for (auto& thread : threads) thread.join();
+  for (const double seconds : took) EXPECT_LT(seconds, 0.3);
+}
+
+TEST(PipeGroup, OneThatNeverCameIsNotWaitedForAtTheEnd) {
+  const auto pipes = std::make_shared<MemoryPipes>(2);
+  const double began = os::seconds();
+  const Error error =
+      thrown_by([&] { join_pipe_group(std::make_unique<MemoryPipesEnd>(pipes, 0), {.patience = 0.1, .is_cancelled = {}}); });
+  EXPECT_EQ(error.code(), Code::timeout) << error.message();
+  EXPECT_LT(os::seconds() - began, 0.45);
+}
+
 TEST(PipeGroup, NonsenseInAPipeIsAFailureAndNoCrash) {
   std::mt19937 random(5);
   for (int trial = 0; trial < 10; ++trial) {
