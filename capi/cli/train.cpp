@@ -239,11 +239,14 @@ void summarize(RunParts& parts, const TrainOptions& o, const Json& model, const 
   const std::string validation = parts.validation ? rows_text(number(st_data_rows, parts.validation.get()), parts.context) : "none";
   const std::string device = recipe_text(recipe, "device") + ", " + threads_text(recipe, parts.ranks->size());
   const Json plan = Json::parse(text(st_trainer_plan, parts.trainer.get()));
-  const std::string memory = bytes_text(plan["ranks"][0]["memory"]["device_total"].get<double>());
+  const Json& bytes = plan["ranks"][0]["memory"];
+  std::string memory = bytes_text(bytes["device_total"].get<double>()) + " planned";
+  if (const double file = bytes["file_total"].get<double>(); file > 0)
+    memory += ", and " + bytes_text(file) + " in " + recipe_text(recipe, "offload_folder");
 
   std::printf("model            %s: %s; %s parameters\n", o.model.c_str(), shape_text(model).c_str(), parameters.c_str());
   std::printf("data             %s: %s to train on, %s to validate\n", o.data.c_str(), training.c_str(), validation.c_str());
-  std::printf("device           %s; %s planned\n", device.c_str(), memory.c_str());
+  std::printf("device           %s; %s\n", device.c_str(), memory.c_str());
   if (recipe_text(recipe, "gemm_library") == "auto")
     for (const auto& [by, count] : plan["ranks"][0]["products"].items())
       std::printf("products         %lld by %s\n", static_cast<long long>(count.get<int64_t>()), by == "own" ? "own kernels" : by.c_str());

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/json_line.h"
 #include "base/os.h"
+#include "plan/wire_bytes.h"
 
 namespace st::capi {
 namespace {
@@ -75,6 +76,25 @@ std::string recompute_json(const RecomputeRecord& record) {
   return all.add_json("scopes", json_list(scopes)).text();
 }
 
+std::string rank_json(const Plan& plan, int64_t micro_batches) {
+  const MemoryLayout& memory = plan.memory;
+  JsonLine bytes;
+  for (int32_t a = 0; a < static_cast<int32_t>(Arena::host); ++a)
+    bytes.add(name_of(static_cast<Arena>(a)), memory.bytes[static_cast<size_t>(a)]);
+  bytes.add("device_total", memory.total() - memory.file_bytes()).add("host_total", 0).add("file_total", memory.file_bytes());
+  bytes.add("no_reuse", memory.no_reuse_bytes);
+  const WireBytes sent = wire_bytes(plan, micro_batches);
+  JsonLine rank, wire;
+  for (const auto& [op, count] : sent.of) wire.add(op, count);
+  rank.add_json("memory", bytes.text()).add("wire_bytes", sent.bytes).add_json("wire", wire.text()).add("collectives", sent.collectives);
+  JsonLine products;
+  for (const auto& [library, count] : products_by_library(plan.program)) products.add(library, count);
+  rank.add_json("products", products.text());
+  rank.add_json("recompute", recompute_json(plan.recompute));
+  rank.add("batch", plan.program.batch).add("micro_batches", plan.micro_batches).add("instructions", plan.instructions.size());
+  return rank.text();
+}
+
 }  // namespace
 
 RunSummary summary_of(const TrainerObject& t, std::string_view facts) {
@@ -96,20 +116,11 @@ RunSummary summary_of(const TrainerObject& t, std::string_view facts) {
   return run;
 }
 
-std::string plan_json(const Plan& plan, int64_t rows_per_step) {
-  const MemoryLayout& memory = plan.memory;
-  JsonLine bytes;
-  for (int32_t a = 0; a < static_cast<int32_t>(Arena::host); ++a)
-    bytes.add(name_of(static_cast<Arena>(a)), memory.bytes[static_cast<size_t>(a)]);
-  bytes.add("device_total", memory.total()).add("host_total", 0).add("no_reuse", memory.no_reuse_bytes);
-  JsonLine rank, whole;
-  rank.add_json("memory", bytes.text()).add("wire_bytes", 0).add("collectives", 0);
-  JsonLine products;
-  for (const auto& [library, count] : products_by_library(plan.program)) products.add(library, count);
-  rank.add_json("products", products.text());
-  rank.add_json("recompute", recompute_json(plan.recompute));
-  rank.add("batch", plan.program.batch).add("micro_batches", plan.micro_batches).add("instructions", plan.instructions.size());
-  return whole.add("rows_per_step", rows_per_step).add_json("ranks", json_list({rank.text()})).text();
+std::string plan_json(const Trainer& trainer) {
+  std::vector<std::string> ranks;
+  for (const Plan* plan : trainer.plans()) ranks.push_back(rank_json(*plan, trainer.recipe().step_micro_batches()));
+  JsonLine whole;
+  return whole.add("rows_per_step", trainer.rows_per_step()).add_json("ranks", json_list(ranks)).text();
 }
 
 }  // namespace st::capi

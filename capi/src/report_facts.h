@@ -13,7 +13,7 @@ namespace st::capi {
 /// a small table of that name.
 RunSummary summary_of(const TrainerObject& trainer, std::string_view facts);
 
-/// {"ranks":[{"memory":{...},...}]}, the numbers of `scaletrain plan --json`.
-std::string plan_json(const Plan& plan, int64_t rows_per_step);
+/// {"ranks":[{"memory":{...},...}]}, the numbers of `scaletrain plan --json`, of the ranks in this process.
+std::string plan_json(const Trainer& trainer);
 
 }  // namespace st::capi

@@ -51,7 +51,8 @@ void create(std::shared_ptr<ModelObject> home, st_recipe* recipe, st_data* data,
   object->started = os::seconds();
   object->model->model->context().on_trim(object);
   logger(*object).info("trainer", "planned ", object->trainer->plan().instructions.size(), " instructions and ",
-                       text_of_bytes(object->trainer->plan().memory.total()), " for a step of ", object->trainer->rows_per_step(), " rows");
+                       text_of_bytes(object->trainer->plan().memory.total() - object->trainer->plan().memory.file_bytes()),
+                       " for a step of ", object->trainer->rows_per_step(), " rows");
   hand_out(trainer, std::move(object));
 }
 
@@ -231,7 +232,7 @@ st_status st_trainer_digest(st_trainer* trainer, const char** hex) {
 st_status st_trainer_plan(st_trainer* trainer, const char** json) {
   return guard([&] {
     const auto t = find(trainer);
-    t->answer = plan_json(t->trainer->plan(), t->trainer->rows_per_step());
+    t->answer = plan_json(*t->trainer);
     given(json, "st_trainer_plan: json") = t->answer.c_str();
   });
 }

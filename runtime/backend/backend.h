@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/memory_source.h"
@@ -52,6 +53,10 @@ class Buffer {
   virtual ~Buffer() = default;
   virtual std::byte* data() const = 0;
   virtual int64_t size() const = 0;
+  /// From here on a file in `folder` has it, at the same address with the same bytes; nothing where one has it already. Nobody writes it
+  /// meanwhile. Throws io with folder and reason, unsupported where it cannot be; then nothing has changed.
+  virtual void move_to_file(const std::string& folder) = 0;
+  virtual bool is_in_file() const = 0;
 };
 
 class Backend {
@@ -63,7 +68,9 @@ class Backend {
   virtual const GemmKernels& gemm() const = 0;  // products by themselves, as the ops have them
   /// Zeroed, 64-byte aligned, counted as `role`. Throws out_of_memory with the size and what there is.
   virtual std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) = 0;
-  virtual int64_t allocated_bytes() const = 0;  // now, over all buffers
+  /// The same in a file without a name in `folder`, counted as `file`. Throws io with the folder, need and what is free there.
+  virtual std::unique_ptr<Buffer> allocate_in_file(int64_t bytes, const std::string& folder) = 0;
+  virtual int64_t allocated_bytes() const = 0;  // now, over all buffers in memory
   /// Buffers are memory of the host's, which may be written where they lie.
   virtual bool is_host_memory() const { return false; }
   virtual void to_host(void* host, const std::byte* device, int64_t bytes) = 0;

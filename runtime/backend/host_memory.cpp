@@ -14,6 +14,8 @@ class HostBuffer : public Buffer {
 
   std::byte* data() const override { return memory_.data(); }
   int64_t size() const override { return memory_.size(); }
+  void move_to_file(const std::string& folder) override { memory_.move_to_file(folder); }
+  bool is_in_file() const override { return memory_.is_in_file(); }
 
  private:
   Memory memory_;
@@ -30,6 +32,11 @@ HostBackend::HostBackend(std::shared_ptr<MemorySource> memory) : memory_(memory 
 std::unique_ptr<Buffer> HostBackend::allocate(int64_t bytes, MemoryRole role) {
   check(bytes >= 0, "allocate: bytes must not be negative, got ", bytes);
   return std::make_unique<HostBuffer>(Memory(bytes, memory_, role));
+}
+
+std::unique_ptr<Buffer> HostBackend::allocate_in_file(int64_t bytes, const std::string& folder) {
+  check(bytes >= 0, "allocate: bytes must not be negative, got ", bytes);
+  return std::make_unique<HostBuffer>(Memory(bytes, memory_, folder));
 }
 
 int64_t HostBackend::allocated_bytes() const { return memory_->account().bytes(); }

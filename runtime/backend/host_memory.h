@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "backend/backend.h"
 
@@ -14,6 +15,7 @@ class HostBackend : public Backend {
   /// `memory` null: the system's pages.
   explicit HostBackend(std::shared_ptr<MemorySource> memory);
   std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) override;
+  std::unique_ptr<Buffer> allocate_in_file(int64_t bytes, const std::string& folder) override;
   int64_t allocated_bytes() const override;
   bool is_host_memory() const override { return true; }
   void to_host(void* host, const std::byte* device, int64_t bytes) override;

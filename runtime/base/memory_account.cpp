@@ -5,18 +5,20 @@
 namespace st {
 
 std::string_view name_of(MemoryRole role) {
-  constexpr std::array<std::string_view, kMemoryRoles> kNames = {"parameters", "gradients", "optimizer", "activations",
-                                                                 "stash",      "buckets",   "packed",    "workspace",
-                                                                 "control",    "inputs",    "tensors",   "other"};
+  constexpr std::array<std::string_view, kMemoryRoles> kNames = {"parameters", "gradients", "optimizer", "activations", "stash",
+                                                                 "buckets",    "packed",    "workspace", "control",     "inputs",
+                                                                 "tensors",    "other",     "file"};
   return kNames[static_cast<size_t>(role)];
 }
 
 void MemoryAccount::add(MemoryRole role, int64_t bytes) {
   const std::lock_guard lock(mutex_);
-  for (CountedBytes* use : {&uses_.all, &uses_.of[static_cast<size_t>(role)]}) {
-    use->now += bytes;
-    use->peak = std::max(use->peak, use->now);
-  }
+  const auto count = [bytes](CountedBytes& use) {
+    use.now += bytes;
+    use.peak = std::max(use.peak, use.now);
+  };
+  if (role != MemoryRole::file) count(uses_.all);
+  count(uses_.of[static_cast<size_t>(role)]);
 }
 
 int64_t MemoryAccount::bytes() const {

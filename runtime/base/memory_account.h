@@ -21,9 +21,10 @@ enum class MemoryRole : int32_t {
   control,
   inputs,
   tensors,
-  other
+  other,
+  file  // mapped: not memory, whatever it holds, and in no sum
 };
-constexpr int32_t kMemoryRoles = 12;
+constexpr int32_t kMemoryRoles = 13;
 std::string_view name_of(MemoryRole role);
 
 /// Bytes, as they were asked for. `peak` is the most that `now` has been since the last reset_peak().
@@ -36,13 +37,13 @@ struct CountedBytes {
 class MemoryAccount {
  public:
   struct Uses {
-    CountedBytes all;                             // all.now is the sum over the roles
+    CountedBytes all;                             // all.now is the sum over the roles but `file`
     std::array<CountedBytes, kMemoryRoles> of{};  // by role; they need not have been at their peaks at once
   };
 
   /// `bytes` more of a role; below 0: as many fewer.
   void add(MemoryRole role, int64_t bytes);
-  int64_t bytes() const;
+  int64_t bytes() const;  // of all but `file`
   Uses uses() const;
   /// Each peak is what is there now, and grows from here: torch.cuda.reset_peak_memory_stats.
   void reset_peak();

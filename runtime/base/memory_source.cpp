@@ -34,6 +34,22 @@ Memory::Memory(int64_t bytes, std::shared_ptr<MemorySource> source, MemoryRole r
   if (source_) source_->account().add(role_, size_);
 }
 
+Memory::Memory(int64_t bytes, std::shared_ptr<MemorySource> source, const std::string& folder)
+    : source_(std::move(source)), pages_(bytes, folder), size_(bytes), role_(MemoryRole::file) {
+  if (source_) source_->account().add(role_, size_);
+}
+
+void Memory::move_to_file(const std::string& folder) {
+  if (role_ == MemoryRole::file || size_ == 0) return;
+  require(hosts_ == nullptr, Code::unsupported,
+          "offload: the memory of this context is what the host's alloc gave, which no file takes the "
+          "place of; make the context without alloc, or offload the optimizer alone");
+  pages_.move_to_file(folder);
+  if (source_) source_->account().add(role_, -size_);
+  role_ = MemoryRole::file;
+  if (source_) source_->account().add(role_, size_);
+}
+
 Memory::~Memory() {
   if (hosts_ != nullptr) source_->host().give_back(hosts_);
   if (source_) source_->account().add(role_, -size_);

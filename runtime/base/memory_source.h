@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/host_allocator.h"
 #include "base/memory_account.h"
@@ -36,10 +37,17 @@ class Memory {
   Memory() = default;
   /// Counted as `role`. Throws out_of_memory with the size, callback for an answer that is not aligned. 0 bytes are null.
   Memory(int64_t bytes, std::shared_ptr<MemorySource> source, MemoryRole role);
+  /// Of a file in `folder` (os::Pages), counted as `file`. Throws io with folder and reason.
+  Memory(int64_t bytes, std::shared_ptr<MemorySource> source, const std::string& folder);
   ~Memory();
   Memory(Memory&& other) noexcept;
   Memory& operator=(Memory&& other) noexcept;
   Memory(const Memory&) = delete;
+
+  /// As of a file from here on, at the same address with the same bytes; nothing where it is one already. Nobody writes it meanwhile.
+  /// Throws io as above, unsupported for memory of a host's allocator; then nothing has changed.
+  void move_to_file(const std::string& folder);
+  bool is_in_file() const { return role_ == MemoryRole::file; }
 
   std::byte* data() const { return hosts_ != nullptr ? hosts_ : pages_.data(); }
   int64_t size() const { return size_; }  // as asked for: planned and counted bytes are equal, whatever the system rounds up to

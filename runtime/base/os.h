@@ -87,11 +87,17 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-/// Anonymous memory straight from the OS, page-aligned and zero. Throws out_of_memory with the size asked for and what there is.
+/// Memory straight from the OS, page-aligned and zero: anonymous, or a file's. Throws out_of_memory with the size asked for and what there
+/// is.
 class Pages {
  public:
   Pages() = default;
   explicit Pages(int64_t bytes);
+  /// Of a file without a name in `folder`, whose room on the disk is reserved here: gone with the process, however that ends. The system
+  /// writes to it what memory has no room for. Throws io with folder, need and what is free there.
+  Pages(int64_t bytes, const std::string& folder);
+  /// Such ones from here on, at the same address with the same bytes. Nobody writes them meanwhile; what throws has changed nothing.
+  void move_to_file(const std::string& folder);
   ~Pages();
   Pages(Pages&& other) noexcept;
   Pages& operator=(Pages&& other) noexcept;

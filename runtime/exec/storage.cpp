@@ -1,5 +1,7 @@
 #include "exec/storage.h"
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace st {
@@ -12,9 +14,17 @@ Storage Storage::sharing(std::initializer_list<Arena> arenas) const {
   return other;
 }
 
+void Storage::keep_in_file(const std::array<bool, kArenas>& arenas, std::string folder) {
+  in_file_ = arenas;
+  folder_ = std::move(folder);
+}
+
 Buffer& Storage::arena(Arena arena, int64_t bytes) {
   auto& buffer = buffers_[static_cast<size_t>(arena)];
-  if (!buffer) buffer = backend_.allocate(bytes, role_of(arena));
+  if (!buffer && in_file_[static_cast<size_t>(arena)])
+    buffer = backend_.allocate_in_file(bytes, folder_);
+  else if (!buffer)
+    buffer = backend_.allocate(bytes, role_of(arena));
   require(buffer->size() == bytes, Code::wrong_state, "storage: the plan needs ", bytes, " bytes of ", name_of(arena), ", the model has ",
           buffer->size());
   return *buffer;
@@ -23,6 +33,17 @@ Buffer& Storage::arena(Arena arena, int64_t bytes) {
 std::byte* Storage::data(Arena arena) const {
   const auto& buffer = buffers_[static_cast<size_t>(arena)];
   return buffer ? buffer->data() : nullptr;
+}
+
+void Storage::move_to_file(Arena arena, const std::string& folder) {
+  if (const auto& buffer = buffers_[static_cast<size_t>(arena)]) buffer->move_to_file(folder);
+}
+
+int64_t Storage::memory_bytes() const {
+  int64_t sum = 0;
+  for (const auto& buffer : buffers_)
+    if (buffer && !buffer->is_in_file()) sum += buffer->size();
+  return sum;
 }
 
 int64_t Storage::bytes() const {

@@ -5,6 +5,7 @@
 #include <array>
 #include <initializer_list>
 #include <memory>
+#include <string>
 
 #include "backend/backend.h"
 #include "ir/memory.h"
@@ -21,17 +22,25 @@ class Storage {
   /// A storage that has what this one has in these arenas, and nothing else yet.
   Storage sharing(std::initializer_list<Arena> arenas) const;
 
+  /// Arenas that are made from here on lie in a file in `folder`, where they are to.
+  void keep_in_file(const std::array<bool, kArenas>& arenas, std::string folder);
+
   /// The arena's buffer, made zero on first use. Throws wrong_state when it stands with another size.
   Buffer& arena(Arena arena, int64_t bytes);
   /// Where an arena begins; null while it has not been made.
   std::byte* data(Arena arena) const;
   int64_t bytes() const;
+  int64_t memory_bytes() const;  // without what lies in files
+  /// What has been made of an arena goes to a file in `folder`, and stays where it is for all that know its address (Buffer::move_to_file).
+  void move_to_file(Arena arena, const std::string& folder);
   Backend& backend() const { return backend_; }
 
   static bool holds(Arena arena) { return arena == Arena::parameters || arena == Arena::gradients || arena == Arena::optimizer; }
 
  private:
   Backend& backend_;
+  std::array<bool, kArenas> in_file_{};
+  std::string folder_;
   std::array<std::shared_ptr<Buffer>, kArenas> buffers_;
 };
 

@@ -33,12 +33,24 @@ struct MemoryLayout {
   std::array<int64_t, kArenas> bytes{};                 // size of each arena; host: 0
   std::vector<Place> slots;                             // by slot
   std::vector<std::vector<std::vector<Place>>> values;  // by section, node, output
+  std::array<bool, kArenas> in_file{};                  // lies in a file (recipe offload), not in memory
   int64_t no_reuse_bytes = 0;                           // activations, stash and workspace if nothing shared memory
 
   int64_t total() const {
     int64_t sum = 0;
     for (const int64_t b : bytes) sum += b;
     return sum;
+  }
+  int64_t file_bytes() const {
+    int64_t sum = 0;
+    for (int32_t a = 0; a < kArenas; ++a) sum += in_file[static_cast<size_t>(a)] ? bytes[static_cast<size_t>(a)] : 0;
+    return sum;
+  }
+  /// Memory that the plan takes beside the parameters.
+  int64_t beside_parameters() const {
+    int64_t sum = 0;
+    for (int32_t a = 0; a < kArenas; ++a) sum += in_file[static_cast<size_t>(a)] ? 0 : bytes[static_cast<size_t>(a)];
+    return sum - (in_file[static_cast<size_t>(Arena::parameters)] ? 0 : of(Arena::parameters));
   }
   int64_t of(Arena arena) const { return bytes[static_cast<size_t>(arena)]; }
 };

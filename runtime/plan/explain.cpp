@@ -24,6 +24,8 @@ std::string explain_memory(const MemoryLayout& memory) {
       out += line("  %-12s %14lld  %s", std::string(name_of(static_cast<Arena>(a))).c_str(), static_cast<long long>(bytes),
                   text_of_bytes(bytes).c_str());
   out += line("  %-12s %14lld  %s", "total", static_cast<long long>(memory.total()), text_of_bytes(memory.total()).c_str());
+  if (const int64_t file = memory.file_bytes(); file > 0)
+    out += line("  %-12s %14lld  %s of them, which are no memory", "in a file", static_cast<long long>(file), text_of_bytes(file).c_str());
   const int64_t shared = memory.of(Arena::activations) + memory.of(Arena::stash) + memory.of(Arena::workspace);
   out += line("  activations, stash and workspace take %.1f %% of what they would without sharing memory",
               memory.no_reuse_bytes > 0 ? 100.0 * static_cast<double>(shared) / static_cast<double>(memory.no_reuse_bytes) : 0.0);

@@ -41,7 +41,7 @@ int64_t bytes_of_step(const Model& model, Recipe recipe, PlanOptions options) {
   options.memory = model.context().spare_memory();
   const MemoryLayout step = plan_training(model.program(), recipe, backend, threads, options).memory;
   const MemoryLayout evaluation = plan_inference(model.program(), recipe.batch, {}, true, backend, threads).memory;
-  return step.total() - step.of(Arena::parameters) + 2 * (evaluation.total() - evaluation.of(Arena::parameters));
+  return step.beside_parameters() + 2 * evaluation.beside_parameters();
 }
 
 }  // namespace

@@ -29,10 +29,10 @@ HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options
   Plan plan =
       plan_host_loss(parts.model.program(), parts.recipe, own_loss, parts.beside, context.backend(), parts.workers.threads(), limited);
   Storage* storage = &parts_.storage;
-  int64_t need = plan.memory.total() - plan.memory.of(Arena::parameters);
+  int64_t need = plan.memory.beside_parameters();
   if (parts.beside != nullptr) {
     require_same_moments(plan.program, parts.beside->program);
-    need -= plan.memory.of(Arena::optimizer);
+    if (!plan.memory.in_file[static_cast<size_t>(Arena::optimizer)]) need -= plan.memory.of(Arena::optimizer);
     if (plan.memory.of(Arena::gradients) == parts.beside->memory.of(Arena::gradients))
       need -= plan.memory.of(Arena::gradients);  // no step of the other kind is under way while these are in use
     else

@@ -156,6 +156,11 @@ void Model::copy(std::span<const std::byte* const> places) {
     copy_bytes(backend, places[p], backend, data(parameters_[p]), slot(parameters_[p]).type.bytes());
 }
 
+void Model::move_to_file(const std::string& folder) {
+  const WeightsGate::Writer writer(gate_);
+  storage_.move_to_file(Arena::parameters, folder);
+}
+
 std::shared_ptr<Model> Model::clone() const {
   std::shared_ptr<Model> made(new Model(context_, program_));
   made->allocate();

@@ -44,6 +44,10 @@ class Model {
   /// Sets all parameters to what lies there, device memory in the order of parameters().
   void copy(std::span<const std::byte* const> places);
 
+  /// The parameters lie in a file in `folder` from here on, for all that know them. Throws io, or unsupported where memory is the host's
+  /// alloc's; then nothing has changed. Busy while a step's update is on.
+  void move_to_file(const std::string& folder);
+
   /// The same graph, with its own copy of the parameters.
   std::shared_ptr<Model> clone() const;
   /// The same graph, whose parameters lie elsewhere: what reads or changes them is not to be called.

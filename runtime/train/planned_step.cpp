@@ -16,8 +16,8 @@ namespace {
 constexpr size_t kShortPlans = 8;
 
 Plan weighed(const Context& context, const Storage& storage, Plan plan) {
-  const int64_t held = storage.data(Arena::parameters) == nullptr ? 0 : plan.memory.of(Arena::parameters);
-  context.require_memory("trainer: a training step", plan.memory.total() - held);
+  const bool is_held = storage.data(Arena::parameters) != nullptr || plan.memory.in_file[static_cast<size_t>(Arena::parameters)];
+  context.require_memory("trainer: a training step", plan.memory.beside_parameters() + (is_held ? 0 : plan.memory.of(Arena::parameters)));
   return plan;
 }
 
@@ -236,7 +236,10 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   options.rank = rank_;
   options.shares_masters = shares_masters_;
   if (spare != PlanOptions::kUnlimited)
-    options.memory = spare + executor_.allocated(Arena::gradients) + executor_.allocated(Arena::optimizer);  // the step's own
+    options.memory =
+        spare + executor_.allocated(Arena::gradients) +
+        (executor_.plan().memory.in_file[static_cast<size_t>(Arena::optimizer)] ? 0
+                                                                                : executor_.allocated(Arena::optimizer));  // the step's own
   Plan plan = plan_short_micro_batch(model_.program(), recipe_, rows, whole.loss_seed, storage_.backend(), workers_.threads(), options);
   int64_t need = 0;
   for (int32_t a = 0; a < kArenas; ++a)

@@ -43,7 +43,8 @@ std::vector<Record> gathered(Communicator& ranks, const Record& own, std::string
 
 /// Of keys that change speed alone, or that each rank may choose for itself.
 bool is_own_choice(std::string_view key) {
-  constexpr std::array<std::string_view, 6> kOwn = {"ranks", "threads", "tune", "recompute", "recompute_budget", "trim_every"};
+  constexpr std::array<std::string_view, 8> kOwn = {"ranks",            "threads",    "tune",    "recompute",
+                                                    "recompute_budget", "trim_every", "offload", "offload_folder"};
   return std::ranges::find(kOwn, key) != kOwn.end();
 }
 

@@ -49,6 +49,7 @@ RankTeam::RankTeam(const Parts& parts, const PlanOptions& options)
     Member& member = *members_.back();
     PlanOptions own = options;
     own.rank = rank;
+    member.storage.keep_in_file(recipe.arenas_in_file(), recipe.offload_folder);
     member.step = std::make_unique<PlannedStep>(*member.model, recipe, member.storage, *member.workers, member.never, own, &end_of(rank));
     member.step->share_masters(model);
     if (parts_.data && rank < recipe.step_micro_batches())
@@ -298,10 +299,16 @@ void RankTeam::append_executors(std::vector<const Executor*>& to) const {
   for (const auto& member : members_) to.push_back(&member->step->executor());
 }
 
+std::vector<int64_t> RankTeam::sent_bytes() const {
+  std::vector<int64_t> all;
+  for (size_t rank = 0; rank < exchanged_.size(); ++rank) all.push_back(end_of(static_cast<int>(rank)).sent_bytes());
+  return all;
+}
+
 int64_t RankTeam::memory_bytes() const {
   int64_t sum = 0;
   for (const auto& member : members_)
-    sum += member->storage.bytes() + member->step->own_bytes() + (member->feed ? member->feed->buffer_bytes() : 0);
+    sum += member->storage.memory_bytes() + member->step->own_bytes() + (member->feed ? member->feed->buffer_bytes() : 0);
   return sum;
 }
 

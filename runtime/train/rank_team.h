@@ -82,6 +82,7 @@ class RankTeam {
   /// Of the threads, those of ranks 1 and on.
   void append_executors(std::vector<const Executor*>& to) const;
   int64_t memory_bytes() const;
+  std::vector<int64_t> sent_bytes() const;  // of each rank here, so far
   void trim();  // between steps
 
  private:

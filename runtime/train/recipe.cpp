@@ -143,7 +143,9 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
   // A short micro-batch is one of a step: it has nothing to pack for.
   if (!is_short) runner.run("pack_weights", [&](Program& p) { pack_weights(p, rounds, packing_need_of(backend)); });
-  return finish(program, runner, backend, threads, rounds, std::move(recomputed));
+  Plan plan = finish(program, runner, backend, threads, rounds, std::move(recomputed));
+  plan.memory.in_file = recipe.arenas_in_file();
+  return plan;
 }
 
 }  // namespace
@@ -182,7 +184,9 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
   if (recipe.ema_decay > 0) runner.run("average", [&](Program& p) { average(p, recipe.ema_decay); });
   runner.run("fuse", [](Program& p) { fuse(p); });
   if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
-  return finish(program, runner, backend, threads, kFirstAndRest, std::move(recomputed));
+  Plan plan = finish(program, runner, backend, threads, kFirstAndRest, std::move(recomputed));
+  plan.memory.in_file = recipe.arenas_in_file();
+  return plan;
 }
 
 Plan plan_update(Program program, SlotId unit, const Recipe& recipe, const ParameterName& name, const Backend& backend, int threads) {

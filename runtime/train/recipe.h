@@ -1,6 +1,7 @@
 // The recipe: how to train. One table, recipe.def, makes its keys; one list, recipe.cpp, makes a plan of a model and it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -44,6 +45,8 @@ struct Recipe {
   int64_t step_micro_batches() const;
   /// Of micro-batches, one a rank: in round g rank r computes micro-batch g * ranks + r, when there is one.
   int64_t step_rounds() const;
+  /// What lies in a file in offload_folder. Throws invalid_argument where there is a folder and nothing to offload.
+  std::array<bool, kArenas> arenas_in_file() const;
   /// Of precision fp16; without one, nothing is scaled. Throws invalid_argument when the keys contradict each other.
   std::optional<LossScaler> loss_scaler() const;
 };

@@ -196,6 +196,16 @@ int64_t Recipe::step_micro_batches() const {
   return micro_batches;
 }
 
+std::array<bool, kArenas> Recipe::arenas_in_file() const {
+  check(offload != "none" || offload_folder.empty(), "recipe: offload_folder is ", offload_folder,
+        ", but offload is none; set offload to optimizer or parameters, or leave the folder out");
+  std::array<bool, kArenas> in_file{};
+  if (offload_folder.empty()) return in_file;
+  in_file[static_cast<size_t>(Arena::optimizer)] = true;
+  in_file[static_cast<size_t>(Arena::parameters)] = offload == "parameters";
+  return in_file;
+}
+
 int64_t Recipe::step_rounds() const { return (step_micro_batches() + ranks - 1) / ranks; }
 
 }  // namespace st

@@ -13,7 +13,7 @@ int64_t activation_bytes(const MemoryLayout& memory) {
   return memory.of(Arena::activations) + memory.of(Arena::stash) + memory.of(Arena::workspace);
 }
 
-int64_t other_bytes(const MemoryLayout& memory) { return memory.total() - memory.of(Arena::parameters) - activation_bytes(memory); }
+int64_t other_bytes(const MemoryLayout& memory) { return memory.beside_parameters() - activation_bytes(memory); }
 
 MemoryLayout memory_with(std::span<const RegionId> scopes, const PlanOptions& options, const Replan& replan) {
   const std::vector<RegionId> chosen(scopes.begin(), scopes.end());

@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -56,6 +57,9 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
           : std::max(1, context.threads() / (ranks != nullptr ? ranks_in_process(*ranks) : static_cast<int>(recipe_.ranks)));
   data_ = std::move(data);
   workers_ = context.make_workers(threads);
+  const std::array<bool, kArenas> in_file = recipe_.arenas_in_file();
+  storage_.keep_in_file(in_file, recipe_.offload_folder);
+  if (in_file[static_cast<size_t>(Arena::parameters)]) model_->move_to_file(recipe_.offload_folder);
   if (ranks != nullptr) options_.rank = ranks->rank();
   options_.shares_masters = ranks == nullptr && recipe_.ranks > 1;
   GemmContest contest{.tiles = recipe_.tune};
@@ -450,6 +454,14 @@ std::vector<const Executor*> Trainer::executors() const {
   return all;
 }
 
+std::vector<const Plan*> Trainer::plans() const {
+  std::vector<const Plan*> all;
+  for (const Executor* executor : executors()) all.push_back(&executor->plan());
+  return all;
+}
+
+std::vector<int64_t> Trainer::sent_bytes() const { return team_ ? team_->sent_bytes() : std::vector<int64_t>(); }
+
 void Trainer::set(std::string_view key, std::string_view json) {
   static_cast<void>(recipe_.get(key));  // throws for an unknown key, names the nearest
   require(is_schedule_key(key), Code::unsupported, "trainer: ", key,
@@ -490,7 +502,7 @@ void Trainer::use_average() {
 }
 
 int64_t Trainer::memory_bytes() const {
-  int64_t sum = storage_.bytes() + (train_ ? train_->own_bytes() : 0) + (feed_ ? feed_->buffer_bytes() : 0) + evaluator_->own_bytes() +
+  int64_t sum = storage_.memory_bytes() + (train_ ? train_->own_bytes() : 0) + (feed_ ? feed_->buffer_bytes() : 0) + evaluator_->own_bytes() +
                 (team_ ? team_->memory_bytes() : 0);
   for (const auto& host : host_loss_)
     if (host) sum += host->own_bytes();

@@ -111,6 +111,10 @@ class Trainer {
   int64_t rows_per_step() const { return recipe_.step_micro_batches() * recipe_.batch; }
   /// Of step(); of the host's loss when the graph has none.
   const Plan& plan() const { return executor().plan(); }
+  /// Of all ranks of this process, by rank.
+  std::vector<const Plan*> plans() const;
+  /// Bytes of elements that each rank of this process has sent so far (Communicator::sent_bytes); one rank: none.
+  std::vector<int64_t> sent_bytes() const;
   const Executor& executor() const { return train_ ? train_->executor() : host_loss_[0]->executor(); }
   const Recipe& recipe() const { return recipe_; }
   Workers& workers() const { return *workers_; }

@@ -13,14 +13,15 @@ namespace {
 
 using namespace st::test;
 
-constexpr std::array<const char*, 12> kRoles = {"parameters", "gradients", "optimizer", "activations", "stash",   "buckets",
-                                                "packed",     "workspace", "control",   "inputs",      "tensors", "other"};
+constexpr std::array<const char*, 13> kRoles = {"parameters", "gradients", "optimizer", "activations", "stash", "buckets", "packed",
+                                                "workspace",  "control",   "inputs",    "tensors",     "other", "file"};
 
 st_memory_stats memory_of(st_context* context) {
   auto stats = filled(st_memory_stats_init);
   EXPECT_TRUE(works(st_context_memory(context, &stats)));
   int64_t sum = 0;
   for (size_t role = 0; role < ST_MEMORY_ROLES; ++role) {
+    if (role == ST_MEMORY_FILE) continue;
     sum += stats.role_bytes[role];
     EXPECT_GE(stats.role_bytes[role], 0) << role;
     EXPECT_GE(stats.role_peak_bytes[role], stats.role_bytes[role]) << role;
@@ -62,6 +63,17 @@ TEST(ContextMemory, OfATrainerIsThePlansByRole) {
     EXPECT_GT(stats.role_bytes[ST_MEMORY_ACTIVATIONS], 0);
     EXPECT_GT(stats.role_bytes[ST_MEMORY_STASH], 0);
   }
+}
+
+TEST(ContextMemory, WhatLiesInAFileIsCountedApart) {
+  const std::string folder = testing::TempDir();
+  SmallRun run({}, nullptr, (R"({"batch": 2, "offload": "parameters", "offload_folder": ")" + folder + "\"}").c_str());
+  const auto stats = memory_of(run.context);
+  EXPECT_EQ(stats.role_bytes[ST_MEMORY_PARAMETERS], 0);
+  EXPECT_EQ(stats.role_bytes[ST_MEMORY_OPTIMIZER], 0);
+  EXPECT_EQ(stats.role_bytes[ST_MEMORY_FILE], planned(run.trainer, "parameters") + planned(run.trainer, "optimizer"));
+  EXPECT_EQ(stats.role_bytes[ST_MEMORY_FILE], planned(run.trainer, "file_total"));
+  EXPECT_EQ(stats.allocated_bytes, planned(run.trainer, "device_total"));
 }
 
 TEST(ContextMemory, StepsChangeNoCount) {
@@ -184,7 +196,7 @@ TEST(ContextMemory, RolesHaveNames) {
     ASSERT_TRUE(works(st_memory_role_name(role, &name)));
     EXPECT_STREQ(name, kRoles[static_cast<size_t>(role)]);
   }
-  for (const int32_t none : {-1, 12, static_cast<int32_t>(ST_MEMORY_ROLES), 1 << 30})
+  for (const int32_t none : {-1, 13, static_cast<int32_t>(ST_MEMORY_ROLES), 1 << 30})
     EXPECT_TRUE(fails(ST_NOT_FOUND, st_memory_role_name(none, &name), {"st_memory_role_name", std::to_string(none)}));
   EXPECT_STREQ(name, "other") << "a call that fails writes nothing";
 }

@@ -74,13 +74,14 @@ enum {
   ST_MEMORY_INPUTS = 9,    /* rows read ahead, and what the host gave with gaps, without them */
   ST_MEMORY_TENSORS = 10,  /* st_tensor_create */
   ST_MEMORY_OTHER = 11,    /* what a call needs for itself until it returns, and the copies that checkpoints are written from */
+  ST_MEMORY_FILE = 12,     /* parameters and optimizer states in a file (recipe key offload_folder): not memory, and in no sum */
   ST_MEMORY_ROLES = 16     /* room for roles that are yet to come, and 0 until then */
 };
 
 typedef struct st_memory_stats {
   uint32_t struct_size;
   int32_t reserved;
-  int64_t allocated_bytes; /* of buffers on the device, now: the sum of role_bytes */
+  int64_t allocated_bytes; /* of buffers on the device, now: the sum of role_bytes but the file's */
   int64_t available_bytes; /* on this machine, lowered by a cgroup's limit and memory_limit */
   int64_t resident_bytes;  /* of this process */
   int64_t peak_bytes;      /* the most that allocated_bytes has been, as torch.cuda.max_memory_allocated */

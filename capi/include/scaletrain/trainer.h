@@ -142,8 +142,9 @@ ST_API st_status st_trainer_use_average(st_trainer* trainer);
 /* 32 hex digits: XXH3-128 over every parameter and optimizer value in name order (name, dtype, shape, bytes). Two runs are equal when it
  * is. This text and the next two are owned by the trainer until its next call. */
 ST_API st_status st_trainer_digest(st_trainer* trainer, const char** hex);
-/* {"rows_per_step":..,"ranks":[{"memory":{"parameters":..,...},"wire_bytes":0,"collectives":0,...}]}: rows of all ranks together; of ranks
- * as threads the first. "micro_batches" are rounds of the step. "recompute": bytes of stash before and after,
+/* {"rows_per_step":..,"ranks":[{"memory":{"parameters":..,...},"wire_bytes":..,"collectives":..,...}]}: rows of all ranks together; each
+ * rank of this process. "device_total" is without "file_total", what offload_folder has. "wire_bytes": of elements that the rank sends in a
+ * step of all rows, by op in "wire"; what ranks compare beside a step is not in it. "micro_batches" are rounds of the step. "recompute": bytes of stash before and after,
  * extra_flops (of products and attention) and extra_bytes (that other ops read and write) in each micro-batch, in all and by scope. */
 ST_API st_status st_trainer_plan(st_trainer* trainer, const char** json);
 /* Passes with their times, the program, memory by role: for people. */

@@ -1,0 +1,96 @@
+// Pages of a file that has no name: room on a disk in place of memory.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/os.h"
+#include "base/text.h"
+
+namespace st::os {
+namespace {
+
+class NamelessFile {
+ public:
+  NamelessFile(const std::string& folder, int64_t bytes) : folder_(folder), bytes_(bytes) {
+    std::string path = folder + "/scaletrain-offload-XXXXXX";
+    file_ = mkostemp(path.data(), O_CLOEXEC);
+    if (file_ < 0) refuse(errno);
+    unlink(path.c_str());  // at once: however the process ends, nothing is left behind
+    try {
+      reserve();
+    } catch (...) {
+      close(file_);
+      throw;
+    }
+  }
+  ~NamelessFile() { close(file_); }
+  NamelessFile(const NamelessFile&) = delete;
+  NamelessFile& operator=(const NamelessFile&) = delete;
+
+  void write(const std::byte* from) {
+    for (int64_t at = 0; at < bytes_;) {
+      const ssize_t count = pwrite(file_, from + at, static_cast<size_t>(bytes_ - at), at);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) refuse(count < 0 ? errno : ENOSPC);
+      at += count;
+    }
+  }
+
+  /// `at` null: wherever there is room; else in place of what lies there.
+  std::byte* map(std::byte* at) {
+    void* memory = mmap(at, static_cast<size_t>(bytes_), PROT_READ | PROT_WRITE, MAP_SHARED | (at == nullptr ? 0 : MAP_FIXED), file_, 0);
+    if (memory == MAP_FAILED) refuse(errno);
+    return static_cast<std::byte*>(memory);
+  }
+
+ private:
+  /// A page that the disk has no room for when it is written would end the process: so all of them are had now.
+  void reserve() {
+    rlimit limit{};
+    // Past it the system would not refuse but send a signal.
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && static_cast<rlim_t>(bytes_) > limit.rlim_cur)
+      refuse(EFBIG);
+    int error = 0;
+    do error = posix_fallocate(file_, 0, bytes_);
+    while (error == EINTR);
+    if (error != 0) refuse(error);
+  }
+
+  [[noreturn]] void refuse(int error) const {
+    struct statvfs there {};
+    std::string free = "an unknown number of";
+    if (statvfs(folder_.c_str(), &there) == 0)
+      free = std::to_string(static_cast<int64_t>(there.f_bavail) * static_cast<int64_t>(there.f_frsize));
+    Error refusal(Code::io, text("offload: a file of ", text_of_bytes(bytes_), " (", bytes_, " bytes) is needed in ", folder_, ": ",
+                                 reason_of(error), "; ", free, " bytes are free there"));
+    refusal.place.file = folder_;
+    throw refusal;
+  }
+
+  const std::string& folder_;
+  int64_t bytes_;
+  int file_;
+};
+
+}  // namespace
+
+Pages::Pages(int64_t bytes, const std::string& folder) : size_(bytes) {
+  check(bytes >= 0, "pages: ", bytes, " bytes were asked for");
+  if (bytes > 0) data_ = NamelessFile(folder, bytes).map(nullptr);
+}
+
+void Pages::move_to_file(const std::string& folder) {
+  if (size_ == 0) return;
+  NamelessFile file(folder, size_);
+  file.write(data_);
+  file.map(data_);
+}
+
+}  // namespace st::os

@@ -1,0 +1,23 @@
+// What a plan's rank puts on the wire: the elements that a transport counts (traps.md, T6), known before anything runs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string_view>
+
+#include "plan/plan.h"
+
+namespace st {
+
+struct WireBytes {
+  int64_t bytes = 0;                         // of elements that the plan's own rank sends in a step, without headers
+  int64_t collectives = 0;                   // that it takes part in
+  std::map<std::string_view, int64_t> of{};  // bytes by op: reduce_scatter, all_gather, rank_sums, gather_squares
+};
+
+/// Of a step of so many whole micro-batches of all ranks together. A reduce_scatter sends what others own of the gradients of a rank that
+/// has rows in that round; whatever is gathered goes to each other rank once. What ranks compare beside a step (replica_check) is not of
+/// the plan.
+WireBytes wire_bytes(const Plan& plan, int64_t micro_batches);
+
+}  // namespace st

@@ -1,0 +1,222 @@
+// What lies in a file trains as what lies in memory, bit by bit (traps.md, T9), and takes no memory.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+#include <numeric>
+
+#include "models/mlp.h"
+#include "rank_training.h"
+#include "saved_trainer.h"
+
+// In place of the C library's: nobody pulls a plug here.
+extern "C" int fsync(int) { return 0; }
+
+namespace st {
+namespace {
+
+const char* const kPlaces[] = {"optimizer", "parameters"};
+
+Training offloaded(const Case& c, int64_t ranks, int64_t zero, const std::string& what, const std::string& folder) {
+  Training made = training_of(c, ranks);
+  made.recipe.zero = zero;
+  made.recipe.offload = what;
+  made.recipe.offload_folder = folder;
+  return made;
+}
+
+class Offload : public testing::TestWithParam<Case> {
+ protected:
+  const ScratchFolder scratch_{"offload_test"};
+  const std::string folder_ = scratch_ / ".";
+};
+
+TEST_P(Offload, LeavesTheBitsOfWhatIsResident) {
+  const Outcome resident = outcome_of(*training_of(GetParam(), 1).trainer());
+  for (const char* what : kPlaces) {
+    EXPECT_EQ(outcome_of(*offloaded(GetParam(), 1, 0, what, folder_).trainer()), resident) << what;
+    EXPECT_EQ(outcome_of(*offloaded(GetParam(), 1, 0, what, "").trainer()), resident) << what << ", to host memory, where this device is";
+    for (const int64_t zero : {0, 1, 2})
+      EXPECT_EQ(outcome_of(*offloaded(GetParam(), 2, zero, what, folder_).trainer()), resident) << what << ", zero " << zero;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, Offload,
+                         testing::Values(Case{.name = "fp32", .keys = {}}, Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}}},
+                                         Case{.name = "eight_bits", .keys = {{"optimizer", "\"adamw-8bit\""}}},
+                                         Case{.name = "average",
+                                              .keys = {{"ema_decay", "0.9"}, {"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}}},
+                                         Case{.name = "recompute", .keys = {{"recompute", "\"auto\""}, {"optimizer", "\"muon\""}}}),
+                         [](const testing::TestParamInfo<Case>& its) { return its.param.name; });
+
+TEST_F(Offload, GoesOnWithACheckpointOfWhatIsResidentAndTheOtherWayRound) {
+  const Case c{.name = "", .keys = {}};
+  const Outcome whole = outcome_of(*training_of(c, 1).trainer());
+  for (const bool first : {true, false}) {
+    const auto of = [&](bool in_file) {
+      return in_file ? offloaded(c, 2, 1, "parameters", folder_).trainer() : training_of(c, 1).trainer();
+    };
+    const auto trainer = of(first);
+    Outcome all = outcome_of(*trainer, 2);
+    const std::string saved = scratch_ / (first ? "of_file" : "of_memory");
+    save(*trainer, saved);
+    const auto resumed = of(!first);
+    resume_from(saved, *resumed);
+    const Outcome after = outcome_of(*resumed, 2);
+    all.told.insert(all.told.end(), after.told.begin(), after.told.end());
+    all.state = after.state;
+    EXPECT_EQ(all, whole) << first;
+  }
+}
+
+TEST_F(Offload, IsCountedAsPlannedAndApartFromMemory) {
+  for (const char* what : kPlaces)
+    for (const int64_t ranks : {1, 3}) {
+      const auto trainer = offloaded({.name = "", .keys = {{"precision", "\"bf16\""}}}, ranks, 1, what, folder_).trainer();
+      trainer->step();
+      std::array<int64_t, kArenas> planned{};
+      int64_t in_file = 0;
+      for (const Plan* plan : trainer->plans()) {
+        in_file += plan->memory.file_bytes();
+        for (size_t a = 0; a < planned.size(); ++a) planned[a] += plan->memory.in_file[a] ? 0 : plan->memory.bytes[a];
+      }
+      const MemoryAccount::Uses uses = trainer->model().context().memory()->account().uses();
+      EXPECT_GT(in_file, 0);
+      EXPECT_EQ(uses.of[static_cast<size_t>(MemoryRole::file)].now, in_file) << what << ", " << ranks << " ranks";
+      for (const Arena arena : {Arena::parameters, Arena::gradients, Arena::optimizer, Arena::packed})
+        EXPECT_EQ(uses.of[static_cast<size_t>(role_of(arena))].now, planned[static_cast<size_t>(arena)]) << what << " " << name_of(arena);
+      EXPECT_EQ(uses.of[static_cast<size_t>(MemoryRole::optimizer)].peak, 0) << "it was never in memory";
+      EXPECT_EQ(trainer->memory_bytes(), uses.all.now) << what << ", " << ranks << " ranks";
+      EXPECT_TRUE(std::filesystem::is_empty(folder_));
+    }
+}
+
+/// 4 million parameters: 16 MB, and 32 MB of moments.
+constexpr int64_t kMegabyte = 1'000'000;
+
+std::shared_ptr<Model> large_model(int64_t memory_limit = 0) {
+  const auto context = std::make_shared<Context>(
+      ContextOptions{.device = "cpu", .threads = 1, .memory_limit = memory_limit, .log = {}, .parallel = {}, .memory = {}});
+  return std::make_shared<Model>(context, build_mlp({.inputs = 1000, .hidden = {2000}, .outputs = 1000}), 1);
+}
+
+Recipe recipe_of(const std::string& what, const std::string& folder) {
+  Recipe recipe{.batch = 1};
+  recipe.device = "cpu";
+  recipe.offload = what;
+  recipe.offload_folder = folder;
+  return recipe;
+}
+
+StepReport step(Trainer& trainer) {
+  std::vector<float> x(1000, 0.5F), y(1000, 0.25F);
+  const std::vector<HostView> batch = {plain_view("x", DType::f32, {1, 1000}, x.data()), plain_view("y", DType::f32, {1, 1000}, y.data())};
+  return trainer.step(batch);
+}
+
+/// Pages of this process that no file has, bytes.
+int64_t anonymous_memory() {
+  const std::string status = os::short_file("/proc/self/status");
+  const size_t at = status.find("RssAnon:");
+  return at == std::string::npos ? -1 : std::strtoll(status.c_str() + at + 8, nullptr, 10) * 1024;
+}
+
+TEST_F(Offload, TakesSoMuchLessMemoryOfTheMachine) {
+  if (anonymous_memory() < 0) GTEST_SKIP() << "the system does not tell RssAnon";
+  const auto taken = [&](const std::string& what, const std::string& folder) {
+    const int64_t before = anonymous_memory();
+    const auto model = large_model();
+    Trainer trainer(model, recipe_of(what, folder), nullptr);
+    step(trainer);
+    step(trainer);
+    return anonymous_memory() - before;
+  };
+  taken("none", "");  // what the first one takes for good
+  const int64_t resident = taken("none", "");
+  EXPECT_NEAR(static_cast<double>(resident - taken("optimizer", folder_)), 32.0 * kMegabyte, 1.0 * kMegabyte);
+  EXPECT_NEAR(static_cast<double>(resident - taken("parameters", folder_)), 48.0 * kMegabyte, 1.0 * kMegabyte);
+}
+
+TEST_F(Offload, LetsAStepFitInAMemoryLimitThatIsTooLowForAllOfIt) {
+  const int64_t limit = 45 * kMegabyte;
+  try {
+    Trainer(large_model(limit), recipe_of("none", ""), nullptr);
+    FAIL() << "it does not fit";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::out_of_memory) << error.message();
+  }
+  Trainer trainer(large_model(limit), recipe_of("optimizer", folder_), nullptr);
+  EXPECT_FALSE(step(trainer).skipped);
+}
+
+TEST_F(Offload, MovesTheParametersUnderAllThatKnowThem) {
+  const auto model = large_model();
+  Trainer before(model, recipe_of("none", ""), nullptr);
+  step(before);
+  const std::string digest = model->digest();
+  const std::byte* const place = model->data(model->parameters()[0]);
+  const Trainer moved(model, recipe_of("parameters", folder_), nullptr);
+  EXPECT_EQ(model->data(model->parameters()[0]), place);
+  EXPECT_EQ(model->digest(), digest);
+  const double loss = step(before).loss;
+  const auto other = large_model();
+  Trainer resident(other, recipe_of("none", ""), nullptr);
+  step(resident);
+  EXPECT_EQ(loss, step(resident).loss);
+  EXPECT_EQ(model->digest(), other->digest());
+}
+
+std::string refusal_of(Code code, const std::shared_ptr<Model>& model, const Recipe& recipe) {
+  try {
+    Trainer(model, recipe, nullptr);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.message();
+    return error.message();
+  }
+  ADD_FAILURE() << "it was not refused";
+  return "";
+}
+
+TEST_F(Offload, IsRefusedWhereTheFolderIsNotThereOrHasNoRoom) {
+  const auto model = large_model();
+  const std::string digest = model->digest();
+  for (const char* what : kPlaces) {
+    const std::string why = refusal_of(Code::io, model, recipe_of(what, folder_ + "/missing"));
+    EXPECT_NE(why.find("missing: No such file or directory"), std::string::npos) << why;
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+    rlimit small = before;
+    small.rlim_cur = 10 * kMegabyte;
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const std::string full = refusal_of(Code::io, model, recipe_of(what, folder_));
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_NE(full.find("bytes are free there"), std::string::npos) << full;
+  }
+  EXPECT_EQ(model->digest(), digest);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  Trainer trainer(model, recipe_of("none", ""), nullptr);
+  EXPECT_FALSE(step(trainer).skipped);
+}
+
+TEST_F(Offload, OfNothingNeedsNoFolder) {
+  const std::string why = refusal_of(Code::invalid_argument, large_model(), recipe_of("none", folder_));
+  EXPECT_NE(why.find("offload is none"), std::string::npos) << why;
+}
+
+TEST_F(Offload, OfMemoryThatTheHostGaveIsRefusedForParametersAlone) {
+  HostAllocator host;
+  host.alloc = [](void*, size_t bytes, size_t align) { return std::aligned_alloc(align, (bytes + align - 1) / align * align); };
+  host.free = [](void*, void* memory) { std::free(memory); };
+  const auto context = std::make_shared<Context>(
+      ContextOptions{.device = "cpu", .threads = 1, .log = {}, .parallel = {}, .memory = std::make_shared<MemorySource>(host)});
+  const auto model = std::make_shared<Model>(context, build_mlp({.inputs = 1000, .hidden = {20}, .outputs = 1000}), 1);
+  const std::string why = refusal_of(Code::unsupported, model, recipe_of("parameters", folder_));
+  EXPECT_NE(why.find("offload the optimizer alone"), std::string::npos) << why;
+  Trainer trainer(model, recipe_of("optimizer", folder_), nullptr);
+  EXPECT_FALSE(step(trainer).skipped);
+}
+
+}  // namespace
+}  // namespace st

@@ -1,0 +1,87 @@
+// What ranks send in a step is what their plans say, byte by byte, counted by the transport (traps.md, T6), and the plans' sum is the
+// table's.
+#include "plan/wire_bytes.h"
+
+#include <gtest/gtest.h>
+
+#include "rank_training.h"
+
+namespace st {
+namespace {
+
+std::vector<int64_t> sent_in_a_step(Trainer& trainer) {
+  const std::vector<int64_t> before = trainer.sent_bytes();
+  trainer.step();
+  std::vector<int64_t> sent = trainer.sent_bytes();
+  for (size_t rank = 0; rank < sent.size(); ++rank) sent[rank] -= before[rank];
+  return sent;
+}
+
+std::vector<int64_t> planned(const Trainer& trainer) {
+  std::vector<int64_t> bytes;
+  for (const Plan* plan : trainer.plans()) bytes.push_back(wire_bytes(*plan, trainer.recipe().step_micro_batches()).bytes);
+  return bytes;
+}
+
+Training on_ranks(int64_t ranks, int64_t zero, const char* reduce, const char* precision, int64_t micro_batches) {
+  Training made = training_of(
+      {.name = "", .keys = {{"reduce", reduce}, {"precision", precision}, {"bucket", "20000"}}, .micro_batches = micro_batches}, ranks);
+  made.recipe.zero = zero;
+  return made;
+}
+
+class WireBytes : public testing::TestWithParam<int64_t> {};
+
+TEST_P(WireBytes, AreThePlansExactly) {
+  const int64_t zero = GetParam();
+  for (const int64_t ranks : {2, 3, 4})
+    for (const char* reduce : {"\"micro\"", "\"step\""})
+      for (const char* precision : {"\"fp32\"", "\"bf16\""})
+        for (const int64_t micro_batches : {ranks, 3 * ranks, 3 * ranks - 1, ranks - 1}) {
+          const auto trainer = on_ranks(ranks, zero, reduce, precision, micro_batches).trainer();
+          const std::vector<int64_t> plans = planned(*trainer);
+          EXPECT_EQ(sent_in_a_step(*trainer), plans)
+              << ranks << " ranks, " << reduce << ", " << precision << ", " << micro_batches << " micro-batches";
+          EXPECT_GT(plans[0], 0);
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(Stages, WireBytes, testing::Values(0, 1, 2),
+                         [](const testing::TestParamInfo<int64_t>& its) { return "Zero" + std::to_string(its.param); });
+
+/// Elements of all parameters, and of gradients: of a tied weight's, one for each use (order of sums 3).
+struct Elements {
+  int64_t parameters, gradients;
+};
+
+Elements elements_of(const Trainer& trainer) {
+  const Model& model = trainer.model();
+  return {model.elements(), model.elements() + model.slot(model.parameter_named("token_embedding.weight")).type.shape.elements()};
+}
+
+// Each number of the table is elements x (N - 1) / N for a rank, as the mean of all.
+TEST(WireBytesOfAllRanks, AreTheTables) {
+  for (const int64_t ranks : {2, 4})
+    for (const int64_t zero : {0, 1, 2})
+      for (const int64_t rounds : {1, 3})
+        for (const char* reduce : {"\"micro\"", "\"step\""}) {
+          const auto trainer = on_ranks(ranks, zero, reduce, "\"fp32\"", rounds * ranks).trainer();
+          const Elements all = elements_of(*trainer);
+          int64_t reduced = 0, gathered = 0, rest = 0;
+          for (const Plan* plan : trainer->plans()) {
+            auto wire = wire_bytes(*plan, rounds * ranks);
+            reduced += wire.of["reduce_scatter"];
+            gathered += wire.of["all_gather"];
+            rest += wire.of["rank_sums"] + wire.of["gather_squares"];
+            EXPECT_EQ(wire.bytes, wire.of["reduce_scatter"] + wire.of["all_gather"] + wire.of["rank_sums"] + wire.of["gather_squares"]);
+          }
+          const int64_t exchanges = rounds > 1 && trainer->recipe().reduce == "micro" ? rounds : 1;
+          const std::string what = text(ranks, " ranks, zero ", zero, ", ", rounds, " rounds, ", reduce);
+          EXPECT_EQ(reduced, exchanges * all.gradients * 4 * (ranks - 1)) << what;
+          EXPECT_EQ(gathered, all.parameters * 4 * (ranks - 1)) << what;
+          EXPECT_LT(rest, reduced / 50) << what;  // losses, and squares: a number for 1024 elements
+        }
+}
+
+}  // namespace
+}  // namespace st
