@@ -38,6 +38,7 @@ class Tensor;
 struct HostOp;
 struct Field;
 struct Fill;
+struct Transport;
 }  // namespace scaletrain
 
 #if defined(SWIGPYTHON)
@@ -309,11 +310,19 @@ class NextRows {
 }  // namespace scaletrain
 %}
 
-// communicator.hpp: the ranks of a group are given one after the other, a share as where it begins and ends.
+// communicator.hpp: the ranks of a group are given one after the other, a share as where it begins and ends, a host's group by its address.
+%ignore scaletrain::Transport;
+%ignore scaletrain::Communicator::of_host;
+%newobject scaletrain::Communicator::host_at;
 %ignore scaletrain::Share;
 %ignore scaletrain::Communicator::local;
 %ignore scaletrain::Communicator::share;
 %extend scaletrain::Communicator {
+  static scaletrain::Communicator* host_at(const scaletrain::Context& context, const std::string& transport, int64_t group,
+                                           const scaletrain::CommunicatorOptions& options) {
+    const auto* const address = reinterpret_cast<const void*>(static_cast<intptr_t>(group));
+    return new scaletrain::Communicator(scaletrain::Communicator::of_host(context, transport, address, options));
+  }
   int64_t share_begin(int64_t elements, int32_t rank) { return $self->share(elements, rank).begin; }
   int64_t share_end(int64_t elements, int32_t rank) {
     const scaletrain::Share share = $self->share(elements, rank);

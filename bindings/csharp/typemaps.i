@@ -287,6 +287,7 @@ namespace csharp = scaletrain::csharp;
 %function(WriteFunction, write_function)
 %function(ReadFunction, read_function)
 %function(RateFunction, rate_function)
+%function(Transport, transport_of)
 %function(ReleaseFunction, release_function)
 %function(Fill, fill_function)
 %typemap(in) const scaletrain::Fill& (scaletrain::Fill fill) {

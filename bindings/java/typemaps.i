@@ -139,6 +139,7 @@ namespace java = scaletrain::java;
 %function(WriteFunction, write_function)
 %function(ReadFunction, read_function)
 %function(RateFunction, rate_function)
+%function(Transport, transport_of)
 %function(ReleaseFunction, release_function)
 %function(HostOp, host_op)
 %object(const scaletrain::Fill&, jobject, Object)

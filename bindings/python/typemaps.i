@@ -95,6 +95,8 @@ namespace python = scaletrain::python;
 %long_call(scaletrain::Checkpoint::export_to)
 %long_call(scaletrain::Communicator::processes)
 %long_call(scaletrain::Communicator::env)
+%long_call(scaletrain::Communicator::host_at)
+%long_call(scaletrain::Communicator::callbacks)
 %long_call(scaletrain::Communicator::all_reduce)
 %long_call(scaletrain::Communicator::reduce_scatter)
 %long_call(scaletrain::Communicator::all_gather)
@@ -240,6 +242,7 @@ namespace python = scaletrain::python;
 %function(WriteFunction, write_function)
 %function(ReadFunction, read_function)
 %function(RateFunction, rate_function)
+%function(Transport, transport_of)
 %typemap(in) const scaletrain::Fill& (scaletrain::Fill fill) {
   try {
     fill.function = python::fill_function($input);

@@ -7,14 +7,17 @@
 #include <utility>
 #include <vector>
 
+#include "base/os.h"
 #include "checkpoint_choice.h"
 #include "comm/local/process_group.h"
 #include "comm/local/thread_group.h"
 #include "comm/pipes/pipe_group.h"
+#include "comm/plugins/callback_pipes.h"
 #include "comm/plugins/transport_plugin.h"
 #include "comm/rank_environment.h"
 #include "exchange.h"
 #include "guard.h"
+#include "host_loan.h"
 #include "objects.h"
 
 using namespace st;
@@ -41,22 +44,48 @@ Times times_given(const st_communicator_options* options, const char* call) {
   return {seconds(theirs.deadline_milliseconds, "deadline_milliseconds"), seconds(theirs.start_milliseconds, "start_milliseconds")};
 }
 
-std::shared_ptr<CommunicatorObject> join(std::shared_ptr<Context> context, std::unique_ptr<Transport> transport, double deadline) {
+/// What ranks have in memory for each other, in a context's account for as long as the group is there.
+class GroupMemory {
+ public:
+  GroupMemory(std::shared_ptr<MemorySource> source, int64_t bytes) : source_(std::move(source)), bytes_(bytes) {
+    source_->account().add(MemoryRole::other, bytes_);
+  }
+  ~GroupMemory() { source_->account().add(MemoryRole::other, -bytes_); }
+  GroupMemory(const GroupMemory&) = delete;
+  GroupMemory& operator=(const GroupMemory&) = delete;
+
+ private:
+  const std::shared_ptr<MemorySource> source_;
+  const int64_t bytes_;
+};
+
+/// `bytes`: this rank's part of the memory in which the ranks meet.
+std::shared_ptr<CommunicatorObject> join(std::shared_ptr<Context> context, std::unique_ptr<Transport> transport, double deadline,
+                                         int64_t bytes = 0) {
   auto object = std::make_shared<CommunicatorObject>();
   CommunicatorOptions options;
   options.deadline = deadline;
-  options.is_cancelled = [&of = *object] { return of.context->cancels() != of.cancels; };
-  options.warn = [log = context->options().log](const std::string& what) { log.warning("communicator", what); };
+  options.is_cancelled = [&of = *object] {
+    const bool is_asked = of.context->cancels() != of.cancels;
+    const Trainer* at_step = of.at_step;
+    return at_step == nullptr ? is_asked : at_step->ends_waits(is_asked);
+  };
+  options.warn = [log = context->options().log, memory = std::make_shared<GroupMemory>(context->memory(), bytes)](const std::string& what) {
+    log.warning("communicator", what);
+  };
   object->cancels = context->cancels().load();
   object->context = std::move(context);
   object->ranks = std::make_unique<Communicator>(std::move(transport), std::move(options));
+  const Transport& at = object->ranks->transport();
+  object->context->options().log.info("communicator", "rank ", at.rank(), " of ", at.size(), " by ", at.name(), " (", at.host_of(at.rank()),
+                                      "); the deadline is ", deadline, " s");
   return object;
 }
 
 std::shared_ptr<CommunicatorObject> join_processes(const std::shared_ptr<Context>& context, ProcessGroupOptions group, const Times& times) {
   group.patience = times.start;
   group.is_cancelled = cancelled_from_now(*context);
-  return join(context, join_process_group(group), times.deadline);
+  return join(context, join_process_group(group), times.deadline, process_group_bytes(group.size));
 }
 
 RankEnvironment launched_rank(const char* call) {
@@ -87,8 +116,26 @@ std::shared_ptr<CommunicatorObject> join_here(const std::shared_ptr<Context>& co
   return join_processes(context, std::move(group), times);
 }
 
+/// Whom pipes reach says who it is, within what is left of the start since `began`.
+std::shared_ptr<CommunicatorObject> join_pipes(const std::shared_ptr<Context>& context, std::unique_ptr<Pipes> pipes, const Times& times,
+                                               double began) {
+  constexpr double kLeast = 1;  // where all pipes are there, who lives says so soon
+  PipeGroupOptions options;
+  options.patience = std::max(std::min(kLeast, times.start), times.start - (os::seconds() - began));
+  options.is_cancelled = cancelled_from_now(*context);
+  const int64_t bytes = pipe_group_bytes(pipes->size());
+  return join(context, join_pipe_group(std::move(pipes), options), times.deadline, bytes);
+}
+
 std::shared_ptr<CommunicatorObject> join_by_plugin(const std::shared_ptr<Context>& context, const std::string& transport,
-                                                   const RankEnvironment& found, const Times& times) {
+                                                   TransportPlugin::Start start, const Times& times) {
+  start.patience = times.start;
+  start.is_cancelled = cancelled_from_now(*context);
+  const double began = os::seconds();
+  return join_pipes(context, TransportPlugin(transport).open(start), times, began);
+}
+
+TransportPlugin::Start launched_start(const RankEnvironment& found) {
   TransportPlugin::Start start;
   start.rank = found.rank;
   start.size = found.size;
@@ -97,12 +144,7 @@ std::shared_ptr<CommunicatorObject> join_by_plugin(const std::shared_ptr<Context
   // torchrun's own store has the port itself, and the next one is as good as any.
   if (const char* store = std::getenv("TORCHELASTIC_USE_AGENT_STORE"); store != nullptr && std::string_view(store) == "True")
     start.master_port = found.master_port % 65535 + 1;
-  start.patience = times.start;
-  start.is_cancelled = cancelled_from_now(*context);
-  PipeGroupOptions options;
-  options.patience = times.start;
-  options.is_cancelled = start.is_cancelled;
-  return join(context, join_pipe_group(TransportPlugin(transport).open(start), options), times.deadline);
+  return start;
 }
 
 /// Handles of one call that are the host's together, or not at all.
@@ -170,8 +212,43 @@ st_status st_communicator_env(st_context* context, const st_communicator_options
     const Times times = times_given(options, kCall);
     const RankEnvironment found = launched_rank(kCall);
     const std::string transport = transport_for(found);
-    hand_out(communicator, transport == "local" ? join_here(shared, found, times, kCall) : join_by_plugin(shared, transport, found, times));
+    hand_out(communicator, transport == "local" ? join_here(shared, found, times, kCall)
+                                                : join_by_plugin(shared, transport, launched_start(found), times));
   });
+}
+
+st_status st_communicator_host(st_context* context, const char* transport, const void* group, const st_communicator_options* options,
+                               st_communicator** communicator) {
+  return guard([&] {
+    constexpr const char* kCall = "st_communicator_host";
+    given(communicator, "st_communicator_host: communicator");
+    const auto shared = peek(context)->context;
+    TransportPlugin::Start start;
+    start.group = group;
+    const std::string name = text_given(transport, "st_communicator_host: transport");
+    hand_out(communicator, join_by_plugin(shared, name, std::move(start), times_given(options, kCall)));
+  });
+}
+
+st_status st_communicator_callbacks(st_context* context, int32_t rank, int32_t size, const st_transport_callbacks* callbacks, void* user,
+                                    const st_communicator_options* options, st_communicator** communicator) {
+  return guard([&] {
+    constexpr const char* kCall = "st_communicator_callbacks";
+    given(communicator, "st_communicator_callbacks: communicator");
+    const auto shared = peek(context)->context;
+    st_transport_callbacks ours = take(callbacks, "st_communicator_callbacks: callbacks");
+    check(size >= 1 && size <= kMostPipeRanks, kCall, ": size is ", size, "; allowed is 1 to ", kMostPipeRanks);
+    check(rank >= 0 && rank < size, kCall, ": rank is ", rank, "; ranks are 0 to ", size - 1);
+    const auto loan = std::make_shared<HostLoan>(std::exchange(ours.release, nullptr), user);
+    const Times times = times_given(options, kCall);
+    auto pipes = make_callback_pipes("callbacks", rank, size, ours, user, loan);
+    hand_out(communicator, join_pipes(shared, std::move(pipes), times, os::seconds()));
+    loan->accept();
+  });
+}
+
+st_status st_transport_callbacks_init(st_transport_callbacks* callbacks, size_t size) {
+  return init(callbacks, size, st_transport_callbacks{});
 }
 
 st_status st_communicator_destroy(st_communicator* communicator) {

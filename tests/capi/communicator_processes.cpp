@@ -43,6 +43,23 @@ TEST(ProcessRanks, MeetAndExchange) {
   }
 }
 
+TEST(ProcessRanks, CountTheMemoryInWhichTheyMeet) {
+  const std::string job = job_of_our_own();
+  OwnRank a, b;
+  const auto counted = [&] {
+    auto stats = filled(st_memory_stats_init);
+    EXPECT_TRUE(works(st_context_memory(a.context, &stats)));
+    return stats.allocated_bytes;
+  };
+  const int64_t before = counted();
+  std::thread joining([&] { EXPECT_TRUE(works(b.join(job, 1, 2))); });
+  EXPECT_TRUE(works(a.join(job, 0, 2)));
+  joining.join();
+  EXPECT_EQ(counted(), before + (256 << 10));  // a ring: each rank has the half of both
+  a.communicator.reset();
+  EXPECT_EQ(counted(), before);
+}
+
 TEST(ProcessRanks, ThoseWhoDoNotComeAreNamed) {
   OwnRank own;
   EXPECT_TRUE(fails(ST_TIMEOUT, own.join(job_of_our_own(), 1, 3, 100), {": 0, 2"}));

@@ -409,6 +409,11 @@ void Life::exchange() {
   *data_parallel_.out() = nullptr;
   alone.reset();
   refused("st_communicator_env without a launcher", st_communicator_env(context_, nullptr, alone.out()));
+  refused("st_communicator_host of no such plug-in", st_communicator_host(context_, "none", nullptr, nullptr, alone.out()));
+  auto transport = filled(st_transport_callbacks_init);
+  transport.write = [](void*, int32_t, const void*, int64_t, int64_t*) -> st_status { return ST_IO; };
+  transport.read = [](void*, int32_t, void*, int64_t, int64_t*) -> st_status { return ST_IO; };
+  CALL(st_communicator_callbacks(context_, 0, 1, &transport, nullptr, nullptr, alone.out()));  // to nobody
 }
 
 void Life::predict() {

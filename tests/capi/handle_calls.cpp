@@ -279,6 +279,14 @@ st_status join_alone(AllKinds& w, AnyHandle h) {
   return st_communicator_processes(h, w.path("job").c_str(), 0, 1, nullptr, fresh(w.new_communicator));
 }
 
+/// To nobody, so that neither is called.
+st_status join_callbacks(AllKinds& w, AnyHandle h) {
+  auto callbacks = filled(st_transport_callbacks_init);
+  callbacks.write = [](void*, int32_t, const void*, int64_t, int64_t*) -> st_status { return ST_IO; };
+  callbacks.read = [](void*, int32_t, void*, int64_t, int64_t*) -> st_status { return ST_IO; };
+  return st_communicator_callbacks(h, 0, 1, &callbacks, nullptr, nullptr, fresh(w.new_communicator));
+}
+
 st_status create_alone(AllKinds& w, st_model* model, st_recipe* recipe, st_data* data) {
   HeldCommunicator alone;
   const st_status status = st_communicator_local(w.run.context, 1, nullptr, alone.out());
@@ -510,6 +518,8 @@ constexpr HandleCall kCalls[] = {
     {"st_communicator_local", "context", "context", CALL(make_ranks(w, h))},
     {"st_communicator_processes", "context", "context", CALL(join_alone(w, h))},
     {"st_communicator_env", "context", "context", CALL(st_communicator_env(h, nullptr, fresh(w.new_communicator)))},
+    {"st_communicator_host", "context", "context", CALL(st_communicator_host(h, "none", nullptr, nullptr, fresh(w.new_communicator)))},
+    {"st_communicator_callbacks", "context", "context", CALL(join_callbacks(w, h))},
     {"st_communicator_destroy", "communicator", "communicator", CALL(st_communicator_destroy(h))},
     {"st_communicator_rank", "communicator", "communicator", CALL(st_communicator_rank(h, &w.done))},
     {"st_communicator_size", "communicator", "communicator", CALL(st_communicator_size(h, &w.done))},

@@ -258,6 +258,14 @@ AT(st_communicator_options, reserved, 4);
 AT(st_communicator_options, deadline_milliseconds, 8);
 AT(st_communicator_options, start_milliseconds, 16);
 
+SIZE(st_transport_callbacks, 40);
+AT(st_transport_callbacks, struct_size, 0);
+AT(st_transport_callbacks, reserved, 4);
+AT(st_transport_callbacks, write, 8);
+AT(st_transport_callbacks, read, 16);
+AT(st_transport_callbacks, reason, 24);
+AT(st_transport_callbacks, release, 32);
+
 SIZE(st_distributed_sampler_options, 32);
 AT(st_distributed_sampler_options, struct_size, 0);
 AT(st_distributed_sampler_options, shuffle, 4);

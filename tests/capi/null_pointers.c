@@ -85,6 +85,7 @@ static void library_and_structs(void) {
   REFUSES(st_load_report_init(NULL, sizeof(st_load_report)));
   REFUSES(st_save_progress_init(NULL, sizeof(st_save_progress)));
   REFUSES(st_communicator_options_init(NULL, sizeof(st_communicator_options)));
+  REFUSES(st_transport_callbacks_init(NULL, sizeof(st_transport_callbacks)));
   REFUSES(st_distributed_sampler_options_init(NULL, sizeof(st_distributed_sampler_options)));
   REFUSES(st_data_parallel_options_init(NULL, sizeof(st_data_parallel_options)));
   WORKS(st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR));
@@ -144,6 +145,8 @@ static void no_handle(void) {
   st_accumulator* accumulator = NULL;
   st_checkpoint* checkpoint = NULL;
   st_communicator* communicator = NULL;
+  st_transport_callbacks transport;
+  st_transport_callbacks_init(&transport, sizeof transport);
   st_data_parallel* data_parallel = NULL;
   st_save_progress progress;
   double scale;
@@ -262,6 +265,8 @@ static void no_handle(void) {
   NO_HANDLE(st_communicator_local(NULL, 1, NULL, &communicator));
   NO_HANDLE(st_communicator_processes(NULL, "job", 0, 1, NULL, &communicator));
   NO_HANDLE(st_communicator_env(NULL, NULL, &communicator));
+  NO_HANDLE(st_communicator_host(NULL, "mpi", NULL, NULL, &communicator));
+  NO_HANDLE(st_communicator_callbacks(NULL, 0, 1, &transport, NULL, NULL, &communicator));
   NO_HANDLE(st_communicator_rank(NULL, &flag));
   NO_HANDLE(st_communicator_size(NULL, &flag));
   NO_HANDLE(st_communicator_share(NULL, 1, 0, &n, &m));

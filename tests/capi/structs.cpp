@@ -54,6 +54,7 @@ TEST(Structs, AreInitializedToTheSizeGiven) {
   expect_sizes_checked(st_load_report_init);
   expect_sizes_checked(st_save_progress_init);
   expect_sizes_checked(st_communicator_options_init);
+  expect_sizes_checked(st_transport_callbacks_init);
   expect_sizes_checked(st_distributed_sampler_options_init);
   expect_sizes_checked(st_data_parallel_options_init);
 }

@@ -2,9 +2,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <deque>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <scaletrain.hpp>
+#include <stdexcept>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -102,6 +110,66 @@ TEST(HppCommunicator, MeetsOtherProcesses) {
   EXPECT_EQ(values[0], 3);
   EXPECT_THROW(Communicator::processes(context, job, 0, 2, options), Error) << "nobody else comes";
   EXPECT_THROW(Communicator::env(context), Error) << "no launcher started this";
+}
+
+/// A transport of the program's own: bytes from each rank to each in this process's memory.
+struct Queues {
+  std::mutex mutex;
+  std::map<std::pair<int32_t, int32_t>, std::deque<char>> between;
+  bool is_cut = false;
+
+  Transport of(int32_t own) {
+    return {[this, own](int32_t to, const void* data, int64_t bytes) {
+              const std::lock_guard<std::mutex> lock(mutex);
+              if (is_cut) throw std::runtime_error("the cable is out");
+              const char* const first = static_cast<const char*>(data);
+              between[{own, to}].insert(between[{own, to}].end(), first, first + bytes);
+              return bytes;
+            },
+            [this, own](int32_t from, void* data, int64_t bytes) {
+              const std::lock_guard<std::mutex> lock(mutex);
+              if (is_cut) throw std::runtime_error("the cable is out");
+              std::deque<char>& queue = between[{from, own}];
+              const auto count = std::min(bytes, static_cast<int64_t>(queue.size()));
+              std::copy_n(queue.begin(), count, static_cast<char*>(data));
+              queue.erase(queue.begin(), queue.begin() + count);
+              return count;
+            }};
+  }
+};
+
+TEST(HppCommunicator, ReachesRanksByTheProgramsOwnFunctions) {
+  const Context context;
+  Queues queues;
+  std::atomic<int> behind{0};  // the barrier
+  std::vector<std::thread> threads;
+  for (int32_t rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank] {
+      const Communicator own = Communicator::callbacks(context, rank, 3, queues.of(rank));
+      std::vector<float> values(5000, static_cast<float>(rank));
+      own.all_reduce(view(values));
+      EXPECT_EQ(values, std::vector<float>(5000, 3));
+      own.barrier();
+      for (++behind; behind < 3;) std::this_thread::yield();
+      {
+        const std::lock_guard<std::mutex> lock(queues.mutex);
+        queues.is_cut = true;
+      }
+      try {
+        own.barrier("after the cut");
+        ADD_FAILURE() << "nothing was thrown";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.status(), Status::rank_failed);
+        EXPECT_NE(std::string(error.what()).find("the cable is out"), std::string::npos) << error.what();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THROW(Communicator::callbacks(context, 0, 2, Transport()), Error);
+}
+
+TEST(HppCommunicator, OfTheHostsOwnGroupNeedsAPlugin) {
+  const Context context;
+  EXPECT_THROW(Communicator::of_host(context, "../mpi", nullptr), Error);
 }
 
 }  // namespace

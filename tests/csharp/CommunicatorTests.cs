@@ -136,4 +136,66 @@ public class CommunicatorTests {
     if (Environment.GetEnvironmentVariable("RANK") == null && Environment.GetEnvironmentVariable("SLURM_PROCID") == null)
       Assert.Throws<NotFoundException>(() => Communicator.Env(context, soon));
   }
+
+  /// <summary>A transport of the program's own: a queue of bytes from each rank to each.</summary>
+  private sealed class Queues : ITransport {
+    private readonly Dictionary<int, Queue<byte>> queues;
+    private readonly int own;
+    internal volatile bool isOut;
+
+    internal Queues(Dictionary<int, Queue<byte>> queues, int own) {
+      this.queues = queues;
+      this.own = own;
+    }
+
+    private Queue<byte> Between(int from, int to) {
+      if (isOut) throw new InvalidOperationException("the cable is out");
+      Queue<byte> found;
+      if (!queues.TryGetValue(256 * from + to, out found)) queues[256 * from + to] = found = new Queue<byte>();
+      return found;
+    }
+
+    public int Write(int to, byte[] bytes, int count) {
+      lock (queues)
+        for (int i = 0; i < count; ++i) Between(own, to).Enqueue(bytes[i]);
+      return count;
+    }
+
+    public int Read(int from, byte[] bytes, int most) {
+      lock (queues) {
+        Queue<byte> queue = Between(from, own);
+        int count = Math.Min(most, queue.Count);
+        for (int i = 0; i < count; ++i) bytes[i] = queue.Dequeue();
+        return count;
+      }
+    }
+  }
+
+  [Test]
+  public void RanksReachEachOtherByTheProgramsOwnTransport() {
+    var queues = new Dictionary<int, Queue<byte>>();
+    Queues[] ends = { new Queues(queues, 0), new Queues(queues, 1) };
+    var options = new CommunicatorOptions { Deadline = TimeSpan.FromSeconds(10) };
+    var thrown = new Exception[2];
+    var met = new Barrier(2);
+    Thread[] threads = Enumerable.Range(0, 2).Select(me => new Thread(() => {
+      try {
+        using (Communicator own = Communicator.Callbacks(context, me, 2, ends[me], options)) {
+          float[] values = Full(5000, me + 1);
+          own.AllReduce(values);
+          Assert.AreEqual(Full(5000, 3), values);
+          met.SignalAndWait();
+          ends[me].isOut = true;
+          RankFailedException failed = Assert.Throws<RankFailedException>(() => own.Barrier("cut"));
+          StringAssert.Contains("the cable is out", failed.Message);
+        }
+      } catch (Exception problem) { thrown[me] = problem; }
+    })).ToArray();
+    foreach (Thread thread in threads) thread.Start();
+    foreach (Thread thread in threads) thread.Join();
+    foreach (Exception problem in thrown) Assert.IsNull(problem, problem == null ? "" : problem.ToString());
+    Assert.Throws<InvalidArgumentException>(() => Communicator.Callbacks(context, 2, 2, ends[0], options));
+    Assert.Throws<InvalidArgumentException>(() => Communicator.Callbacks(context, 0, 2, null, options));
+    Assert.Throws<InvalidArgumentException>(() => Communicator.Host(context, "../mpi", IntPtr.Zero, options));
+  }
 }

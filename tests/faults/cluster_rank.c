@@ -1,7 +1,8 @@
 /* A rank of a cluster, as a host in C is one: it finds the others by the environment, reduces, and sees what becomes of them.
  *   cluster_rank sums            prints the sum that all ranks must have
  *   cluster_rank dies VICTIM     that rank is killed; the others print whom they were told of, and go on
- *   cluster_rank stops VICTIM    the same of one that is stopped; the deadline is a second */
+ *   cluster_rank stops VICTIM    the same of one that is stopped; the deadline is a second
+ *   cluster_rank parts           the same of all, where the link between two hosts goes after the first to say "going" */
 #include <scaletrain/scaletrain.h>
 #include <signal.h>
 #include <stdio.h>
@@ -50,12 +51,17 @@ static int ends(st_communicator* ranks, int32_t rank, int32_t victim, int signal
   double began = 0;
   for (int round = 0; status == ST_OK; ++round) {
     if (rank == victim && round == 20) raise(signal_number);
+    if (victim < 0 && round == 20) {
+      printf("going\n");
+      fflush(stdout);
+    }
     began = now();
     status = reduce(ranks, kElements);
   }
   st_error_info info;
   st_error_info_init(&info, sizeof info);
   st_last_error_info(&info);
+  if (victim < 0) printf("host %.*s ", (int)strcspn(info.host, ","), info.host);
   printf("status %d rank %d in time %d\n", (int)status, (int)info.rank, now() - began < 1.5);
   return 0;
 }
@@ -66,14 +72,14 @@ int main(int argc, char** argv) {
   st_communicator_options options;
   if (argc < 2) return 2;
   st_communicator_options_init(&options, sizeof options);
-  const int stops = strcmp(argv[1], "stops") == 0;
-  options.deadline_milliseconds = stops ? 1000 : 10000;
+  const int parts = strcmp(argv[1], "parts") == 0, stops = strcmp(argv[1], "stops") == 0;
+  options.deadline_milliseconds = stops || parts ? 1000 : 10000;
   options.start_milliseconds = 20000;
   if (st_context_create(NULL, &context) != ST_OK || st_communicator_env(context, &options, &ranks) != ST_OK) return failed("start");
   int32_t rank = 0;
   st_communicator_rank(ranks, &rank);
   const int result =
-      strcmp(argv[1], "sums") == 0 ? sums(ranks, rank) : ends(ranks, rank, argc > 2 ? atoi(argv[2]) : 0, stops ? SIGSTOP : SIGKILL);
+      strcmp(argv[1], "sums") == 0 ? sums(ranks, rank) : ends(ranks, rank, argc > 2 ? atoi(argv[2]) : -1, stops ? SIGSTOP : SIGKILL);
   if (st_communicator_destroy(ranks) != ST_OK || st_context_destroy(context) != ST_OK) return failed("end");
   return result;
 }

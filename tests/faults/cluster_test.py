@@ -1,17 +1,26 @@
-"""Ranks of a cluster as processes: the same sums over every transport, and a killed one is named.
+"""Ranks of a cluster as processes: the same sums and states over every transport, on one host and on two, and a lost rank is named.
 
-Usage: cluster_test.py CLUSTER_RANK PLUGIN_FOLDER
+Usage: cluster_test.py CLUSTER_RANK SCALETRAIN HOST_MPI PLUGIN_FOLDER
 """
 
 import os
+import pathlib
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 
-RANK, PLUGINS = sys.argv.pop(1), sys.argv.pop(1)
-KEPT = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_", "SLURM_"))}
+RANK = sys.argv.pop(1)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
+from command_line import PROGRAM, TINY, CommandLineTest, log_lines  # noqa: E402
+from two_hosts import NotPermitted, TwoHosts  # noqa: E402
+
+HOST_MPI, PLUGINS = sys.argv.pop(1), sys.argv.pop(1)
+LAUNCHERS = ("OMPI_", "PMIX_", "SLURM_")
+KEPT = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)} | {"SCALETRAIN_PLUGINS": PLUGINS}
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
 
 
 def why_not(transport):
@@ -22,23 +31,29 @@ def why_not(transport):
     return None
 
 
-def processes(transport, size, *arguments):
-    """Starts ranks as torchrun would, and waits for them: (exit status, what it said) of each."""
+def needs(transport):
+    why = why_not(transport)
+    return unittest.skipIf(why, why)
+
+
+def rank_of(place, size, local, host="127.0.0.1", port=0):
+    """What torchrun sets for a rank, which is number local[0] of local[1] on its host."""
+    values = {"RANK": place, "WORLD_SIZE": size, "LOCAL_RANK": local[0], "LOCAL_WORLD_SIZE": local[1], "MASTER_ADDR": host, "MASTER_PORT": port}
+    return {name: str(value) for name, value in values.items()}
+
+
+def free_port():
     with socket.socket() as port:
         port.bind(("127.0.0.1", 0))
-        number = port.getsockname()[1]
+        return port.getsockname()[1]
+
+
+def processes(transport, size, *arguments):
+    """Starts ranks as torchrun would, and waits for them: (exit status, what it said) of each."""
+    number = free_port()
     ranks = []
     for rank in range(size):
-        environment = KEPT | {
-            "RANK": str(rank),
-            "WORLD_SIZE": str(size),
-            "LOCAL_RANK": str(rank),
-            "LOCAL_WORLD_SIZE": str(size),
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(number),
-            "SCALETRAIN_TRANSPORT": transport,
-            "SCALETRAIN_PLUGINS": PLUGINS,
-        }
+        environment = KEPT | rank_of(rank, size, (rank, size), port=number) | {"SCALETRAIN_TRANSPORT": transport}
         ranks.append(subprocess.Popen([RANK, *arguments], env=environment, stdout=subprocess.PIPE, text=True))
     said = []
     for rank, process in sorted(enumerate(ranks), key=lambda numbered: arguments[1:] == (str(numbered[0]),)):
@@ -49,45 +64,160 @@ def processes(transport, size, *arguments):
     return [(process.returncode, text) for process, text in zip(ranks, said)]
 
 
+def mpirun(*words, transport=None):
+    more = {"SCALETRAIN_TRANSPORT": transport} if transport else {}
+    return subprocess.run([*MPIRUN, *words], env=KEPT | more, capture_output=True, text=True, timeout=60)
+
+
+def sums_of_shared_memory(test, size):
+    ended = processes("local", size, "sums")
+    test.assertEqual([status for status, _ in ended], [0] * size)
+    test.assertEqual(len({said for _, said in ended}), 1)
+    return ended[0][1]
+
+
 class Cluster(unittest.TestCase):
-    def sums_of_shared_memory(self, size):
-        ended = processes("local", size, "sums")
-        self.assertEqual([status for status, _ in ended], [0] * size)
-        self.assertEqual(len({said for _, said in ended}), 1)
-        return ended[0][1]
-
+    @needs("gloo")
     def test_gloo_has_the_bits_of_shared_memory(self):
-        if why := why_not("gloo"):
-            self.skipTest(why)
-        self.assertEqual(processes("gloo", 3, "sums"), [(0, self.sums_of_shared_memory(3))] * 3)
+        self.assertEqual(processes("gloo", 3, "sums"), [(0, sums_of_shared_memory(self, 3))] * 3)
 
+    @needs("gloo")
     def test_gloo_names_a_killed_rank_and_the_others_live(self):
-        if why := why_not("gloo"):
-            self.skipTest(why)
         ended = processes("gloo", 3, "dies", "1")
         self.assertEqual(ended[1], (-9, ""))
         for rank in (0, 2):
             self.assertEqual(ended[rank], (0, "status 11 rank 1 in time 1\n"))
 
+    @needs("gloo")
     def test_gloo_names_a_stopped_rank_at_the_deadline(self):
-        if why := why_not("gloo"):
-            self.skipTest(why)
         ended = processes("gloo", 3, "stops", "2")
         for rank in (0, 1):
             self.assertEqual(ended[rank], (0, "status 10 rank 2 in time 1\n"))
 
+    @needs("mpi")
     def test_mpi_has_the_bits_of_shared_memory(self):
-        if why := why_not("mpi"):
-            self.skipTest(why)
-        run = subprocess.run(
-            ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3", RANK, "sums"],
-            env=KEPT | {"SCALETRAIN_TRANSPORT": "mpi", "SCALETRAIN_PLUGINS": PLUGINS},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        run = mpirun("-n", "3", RANK, "sums", transport="mpi")
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertEqual(sorted(run.stdout.splitlines()), sorted(self.sums_of_shared_memory(3).splitlines() * 3))
+        self.assertEqual(sorted(run.stdout.splitlines()), sorted(sums_of_shared_memory(self, 3).splitlines() * 3))
+
+
+@unittest.skipUnless(os.path.exists(HOST_MPI), "no MPI for C, so there is no host that has it")
+@needs("mpi")
+class HostWithMpi(unittest.TestCase):
+    """Communicators of the host's own (st_communicator_host)."""
+
+    def runs(self, size, what):
+        run = mpirun("-n", str(size), HOST_MPI, what)
+        self.assertEqual((run.returncode, run.stdout), (0, "fine\n" * size), run.stderr)
+
+    def test_gives_parts_of_its_world_and_ends_mpi_itself(self):
+        self.runs(4, "groups")
+
+    def test_with_one_thread_only_is_refused_with_both_levels(self):
+        self.runs(2, "funneled")
+
+    def test_without_mpi_is_refused_and_gets_none(self):
+        self.runs(2, "uninitialised")
+
+    def test_that_has_ended_mpi_is_refused(self):
+        self.runs(2, "gone")
+
+
+class TwoHostsTest(unittest.TestCase):
+    """Ranks 0 and 1 on the near host, 2 on the far one."""
+
+    @classmethod
+    def setUpClass(cls):
+        if why := why_not("gloo"):
+            raise unittest.SkipTest(why)
+
+    def setUp(self):
+        try:
+            self.hosts = TwoHosts()  # new ones: a test may pull the cable
+        except NotPermitted as problem:
+            self.skipTest(f"no two hosts here: {problem}")
+        self.addCleanup(self.hosts.end)
+
+    def start(self, *arguments, address="10.77.0.1"):
+        ranks = []
+        for rank, (host, local) in enumerate((("near", (0, 2)), ("near", (1, 2)), ("far", (0, 1)))):
+            environment = KEPT | rank_of(rank, 3, local, host=address, port=29511)
+            environment.pop("SCALETRAIN_TRANSPORT", None)  # gloo, since they are on two hosts
+            process = subprocess.Popen([*self.hosts.inside(host), RANK, *arguments], env=environment, stdout=subprocess.PIPE, text=True)
+            self.addCleanup(lambda ended=process: (ended.kill(), ended.communicate()))
+            ranks.append(process)
+        return ranks
+
+    def ends(self, ranks):
+        said = [process.communicate(timeout=60)[0] for process in ranks]
+        return [(process.returncode, text) for process, text in zip(ranks, said)]
+
+    def test_have_the_bits_of_shared_memory_over_ipv4_and_ipv6(self):
+        wanted = [(0, sums_of_shared_memory(self, 3))] * 3
+        self.assertEqual(self.ends(self.start("sums")), wanted)
+        if os.path.exists("/proc/net/if_inet6"):
+            self.assertEqual(self.ends(self.start("sums", address="fd77::1")), wanted)
+
+    def test_name_a_killed_rank_of_the_other_host(self):
+        near, other, killed = self.ends(self.start("dies", "2"))
+        self.assertEqual(killed, (-9, ""))
+        for ended in (near, other):
+            self.assertEqual(ended, (0, "status 11 rank 2 in time 1\n"))
+
+    def test_name_whom_a_lost_link_parts_them_from_at_the_deadline(self):
+        ranks = self.start("parts")
+        for rank in ranks:
+            self.assertEqual(rank.stdout.readline(), "going\n")
+        self.hosts.cut()
+        near, other, far = self.ends(ranks)
+        for ended in (near, other):
+            self.assertEqual(ended, (0, "host far status 10 rank 2 in time 1\n"))
+        self.assertIn(far, [(0, f"host near status 10 rank {rank} in time 1\n") for rank in (0, 1)])
+
+    @needs("mpi")
+    def test_have_the_bits_of_shared_memory_over_mpi(self):
+        with tempfile.TemporaryDirectory() as folder:
+            agent = pathlib.Path(folder, "agent")  # what ssh is elsewhere
+            agent.write_text(f'#!/bin/sh\nshift\nexec {" ".join(self.hosts.inside("far", is_outside=False))} sh -c "$*"\n', encoding="ascii")
+            agent.chmod(0o700)
+            network = [word for layer in ("btl_tcp", "oob_tcp") for word in ("--mca", f"{layer}_if_include", "10.77.0.0/24")]
+            run = subprocess.run(
+                [*self.hosts.inside("near"), *MPIRUN, "-H", "10.77.0.1:2,10.77.0.2:1", "--mca", "plm_rsh_agent", agent, *network, "-n", "3",
+                 "-x", "SCALETRAIN_TRANSPORT", "-x", "SCALETRAIN_PLUGINS", RANK, "sums"],
+                env=KEPT | {"SCALETRAIN_TRANSPORT": "mpi"}, capture_output=True, text=True, timeout=60)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(sorted(run.stdout.splitlines()), sorted(sums_of_shared_memory(self, 3).splitlines() * 3))
+
+
+class TrainingOverTransports(CommandLineTest):
+    """One state, whatever carries the gradients, and on however many ranks."""
+
+    def words(self, log):
+        return [PROGRAM, "train", "--data", str(self.text), *TINY, "--micro-batches", "6", "--dropout", "0.1", "--steps", "4", "--log", str(log)]
+
+    def end_of(self, log):
+        """What the log says of the numbers."""
+        lines = log_lines(log)
+        return [(line.get("loss"), line.get("grad_norm")) for line in lines], lines[-1]["state"]
+
+    def trained(self, transport, ranks):
+        log = self.folder / f"{transport}-{ranks}.jsonl"
+        environment = KEPT | {"SCALETRAIN_TRANSPORT": transport}
+        words = [*MPIRUN, "-n", str(ranks)] if transport == "mpi" else [PROGRAM, "launch", "-n", str(ranks), "--"]
+        run = subprocess.run([*words, *self.words(log)], env=environment, capture_output=True, text=True, timeout=120)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return self.end_of(log)
+
+    def test_leaves_the_state_of_one_rank(self):
+        alone = self.folder / "alone.jsonl"
+        run = subprocess.run(self.words(alone), env=KEPT, capture_output=True, text=True, timeout=120)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        for transport in ("local", "gloo", "mpi"):
+            for ranks in (2, 3):
+                with self.subTest(transport=transport, ranks=ranks):
+                    if transport != "local" and (why := why_not(transport)):
+                        self.skipTest(why)
+                    self.assertEqual(self.trained(transport, ranks), self.end_of(alone))
 
 
 if __name__ == "__main__":

@@ -29,12 +29,39 @@ bool launched_alone() {
   return set;
 }
 
+/// Pipes in which nothing ever comes, or which are broken, or say what cannot be.
+void join_by_callbacks(World& world) {
+  const st_communicator_options times = options(world);
+  st_transport_callbacks callbacks{};
+  CALL(st_transport_callbacks_init, &callbacks, sizeof callbacks);
+  callbacks.write = [](void*, int32_t, const void*, int64_t bytes, int64_t* taken) -> st_status {
+    *taken = bytes;
+    return ST_OK;
+  };
+  callbacks.read = [](void* user, int32_t, void*, int64_t bytes, int64_t* given) -> st_status {
+    *given = user == nullptr ? 0 : bytes + 1;
+    return ST_OK;
+  };
+  if (world.bytes.rarely(4)) callbacks.read = [](void*, int32_t, void*, int64_t, int64_t*) -> st_status { return ST_IO; };
+  if (world.bytes.rarely(8)) callbacks.write = nullptr;
+  static int strange;
+  void* const user = world.bytes.rarely(4) ? &strange : nullptr;
+  const int32_t size = world.bytes.rarely(4) ? 2 : 1;
+  const int32_t rank = world.bytes.rarely(8) ? static_cast<int32_t>(world.number()) : 0;
+  MAKE(st_communicator_callbacks, communicators, world.handle(world.contexts), rank, size, &callbacks, user, &times);
+}
+
 void make_communicators(World& world) {
   const st_communicator_options times = options(world);
   if (world.bytes.rarely(4)) {
     const int32_t size = world.bytes.rarely(4) ? 2 : 1;
     const int32_t rank = world.bytes.rarely(8) ? static_cast<int32_t>(world.number()) : 0;
     MAKE(st_communicator_processes, communicators, world.handle(world.contexts), world.name(), rank, size, &times);
+    return;
+  }
+  if (world.bytes.rarely(4)) return join_by_callbacks(world);
+  if (world.bytes.rarely(8)) {
+    MAKE(st_communicator_host, communicators, world.handle(world.contexts), world.name(), nullptr, &times);
     return;
   }
   if (world.bytes.rarely(4)) {

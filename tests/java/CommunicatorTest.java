@@ -6,10 +6,15 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -29,6 +34,7 @@ import org.scaletrain.RankFailed;
 import org.scaletrain.ReduceOp;
 import org.scaletrain.Share;
 import org.scaletrain.Timeout;
+import org.scaletrain.Transport;
 import org.scaletrain.Unsupported;
 
 /** Ranks as threads of one machine: they exchange arrays, and one that ends ends the others. */
@@ -187,5 +193,70 @@ class CommunicatorTest {
     assertThrows(Timeout.class, () -> Communicator.processes(context, job, 0, 2, soon));
     if (System.getenv("RANK") == null && System.getenv("SLURM_PROCID") == null)
       assertThrows(NotFound.class, () -> Communicator.env(context, soon));
+  }
+
+  /** A transport of the program's own: a queue of bytes from each rank to each. */
+  private static final class Queues implements Transport {
+    private final Map<String, ArrayDeque<Byte>> queues;
+    private final int own;
+    volatile boolean isOut;
+
+    Queues(Map<String, ArrayDeque<Byte>> queues, int own) {
+      this.queues = queues;
+      this.own = own;
+    }
+
+    private ArrayDeque<Byte> queue(int from, int to) throws IOException {
+      if (isOut) throw new IOException("the cable is out");
+      return queues.computeIfAbsent(from + "-" + to, name -> new ArrayDeque<>());
+    }
+
+    @Override
+    public int write(int to, byte[] bytes, int count) throws IOException {
+      synchronized (queues) {
+        for (int i = 0; i < count; ++i) queue(own, to).add(bytes[i]);
+      }
+      return count;
+    }
+
+    @Override
+    public int read(int from, byte[] bytes, int most) throws IOException {
+      synchronized (queues) {
+        ArrayDeque<Byte> queue = queue(from, own);
+        int count = Math.min(most, queue.size());
+        for (int i = 0; i < count; ++i) bytes[i] = queue.remove();
+        return count;
+      }
+    }
+  }
+
+  @Test
+  void ranksReachEachOtherByTheProgramsOwnTransport() throws Exception {
+    Map<String, ArrayDeque<Byte>> queues = new HashMap<>();
+    List<Queues> ends = List.of(new Queues(queues, 0), new Queues(queues, 1));
+    CommunicatorOptions soon = new CommunicatorOptions().deadline(Duration.ofSeconds(10));
+    ExecutorService threads = Executors.newFixedThreadPool(2);
+    CyclicBarrier met = new CyclicBarrier(2);
+    List<Future<?>> all = new ArrayList<>();
+    for (int rank = 0; rank < 2; ++rank) {
+      int me = rank;
+      all.add(threads.submit(() -> {
+        try (Communicator own = Communicator.callbacks(context, me, 2, ends.get(me), soon)) {
+          float[] values = full(5000, me + 1);
+          own.allReduce(Array.of(values));
+          assertArrayEquals(full(5000, 3), values);
+          met.await();
+          ends.get(me).isOut = true;
+          RankFailed failed = assertThrows(RankFailed.class, () -> own.barrier());
+          assertTrue(failed.getMessage().contains("the cable is out"), failed.getMessage());
+        }
+        return null;
+      }));
+    }
+    for (Future<?> one : all) one.get();
+    threads.shutdown();
+    assertThrows(InvalidArgument.class, () -> Communicator.callbacks(context, 2, 2, ends.get(0), soon));
+    assertThrows(InvalidArgument.class, () -> Communicator.callbacks(context, 0, 2, null, soon));
+    assertThrows(InvalidArgument.class, () -> Communicator.host(context, "../mpi", 0, soon));
   }
 }

@@ -1,5 +1,6 @@
 """Ranks as threads of one process: they exchange arrays where they lie, and one that ends ends the others."""
 
+import collections
 import gc
 import os
 import threading
@@ -220,3 +221,71 @@ def test_trainers_of_two_runs_are_refused_on_both(context):
             st.Trainer(mlp(context), {"batch": 16, "lr": 0.125 * (1 + own.rank)}, communicator=own)
 
     on_each(st.Communicator.local(context, 2), act)
+
+
+class Queues:
+    """A transport of the program's own: a queue of bytes from each rank to each."""
+
+    def __init__(self, queues, own):
+        self.queues, self.own = queues, own
+
+    def write(self, to, data):
+        if self.queues is None:
+            raise ConnectionError("the cable is out")
+        self.queues[self.own, to].extend(data)
+        return len(data)
+
+    def read(self, source, most):
+        if self.queues is None:
+            raise ConnectionError("the cable is out")
+        queue = self.queues[source, self.own]
+        return bytes(queue.popleft() for _ in range(min(most, len(queue))))
+
+
+def test_ranks_reach_each_other_by_the_programs_own_transport(context):
+    queues = collections.defaultdict(collections.deque)
+    ends = [Queues(queues, rank) for rank in range(3)]
+    kept = weakref.ref(ends[1])
+
+    def act(rank):
+        with st.Communicator.callbacks(context, rank, 3, ends[rank], deadline=20) as own:
+            values = numpy.full(5000, rank + 1, F32)
+            own.all_reduce(values)
+            assert values.tolist() == [6] * 5000
+            own.barrier()
+
+    on_each(range(3), act)
+    ends.clear()
+    gc.collect()
+    assert kept() is None  # nobody holds it any more
+
+
+def test_what_a_transport_raises_is_the_reason_of_the_end(context):
+    queues = collections.defaultdict(collections.deque)
+    ends = [Queues(queues, rank) for rank in range(2)]
+    met = threading.Barrier(2)
+
+    def act(rank):
+        with st.Communicator.callbacks(context, rank, 2, ends[rank], deadline=5) as own:
+            own.barrier()
+            met.wait()
+            if rank == 0:
+                ends[0].queues = None
+                with pytest.raises(st.RankError, match="cable is out") as failed:
+                    own.barrier()
+                assert failed.value.rank == 1
+            else:
+                with pytest.raises((st.RankError, st.Timeout)):
+                    own.barrier()
+
+    on_each(range(2), act)
+    with pytest.raises(AttributeError):
+        st.Communicator.callbacks(context, 0, 2, object())
+    with pytest.raises(st.InvalidArgument, match="rank is 2"):
+        st.Communicator.callbacks(context, 2, 2, ends[0])
+
+
+def test_a_group_of_another_library_needs_its_plugin(context, monkeypatch):
+    monkeypatch.setenv("SCALETRAIN_PLUGINS", "/nowhere")
+    with pytest.raises(st.Unavailable, match="/nowhere/libscaletrain_mpi.so"):
+        st.Communicator.host(context, "mpi", 0)

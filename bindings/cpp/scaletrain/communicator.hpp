@@ -1,9 +1,12 @@
-// Ranks that exchange arrays: threads of this process, or processes of this machine.
+// Ranks that exchange arrays: threads of this process, or processes of this machine or of several.
 #pragma once
 
 #include <scaletrain/communicator.h>
 
 #include <algorithm>
+#include <exception>
+#include <functional>
+#include <memory>
 #include <scaletrain/context.hpp>
 #include <scaletrain/pending.hpp>
 #include <scaletrain/view.hpp>
@@ -29,6 +32,51 @@ struct CommunicatorOptions {
 struct Share {
   int64_t begin = 0, count = 0;
 };
+
+/// How a rank reaches the others by functions of the program's own. Each returns at once, and they are called one at a time, but from
+/// several threads: one of the library's looks after the group. An exception says that the other rank can be reached no more, and why.
+struct Transport {
+  /// Takes what it can of the bytes for rank `to`, behind what it took before; how many.
+  std::function<int64_t(int32_t to, const void* data, int64_t bytes)> write;
+  /// Gives what has come from rank `from`, at most so many bytes; how many, 0 where there is nothing.
+  std::function<int64_t(int32_t from, void* data, int64_t bytes)> read;
+};
+
+namespace detail {
+
+/// A transport of the program's, which the library holds until it is released.
+struct TransportEnd {
+  Transport transport;
+  std::string reason;
+
+  static st_status write(void* user, int32_t to, const void* data, int64_t bytes, int64_t* taken) {
+    return moved(user, taken, [&](const Transport& transport) { return transport.write(to, data, bytes); });
+  }
+  static st_status read(void* user, int32_t from, void* data, int64_t bytes, int64_t* given) {
+    return moved(user, given, [&](const Transport& transport) { return transport.read(from, data, bytes); });
+  }
+  static const char* why(void* user) { return static_cast<TransportEnd*>(user)->reason.c_str(); }
+  static void end(void* user) { const std::unique_ptr<TransportEnd> own(static_cast<TransportEnd*>(user)); }
+
+  template <class Move>
+  static st_status moved(void* user, int64_t* bytes, const Move& move) noexcept {
+    TransportEnd& own = *static_cast<TransportEnd*>(user);
+    Fault unseen;  // there is no one call that could throw it
+    return shielded(unseen, [&] {
+      try {
+        *bytes = move(own.transport);
+      } catch (const std::exception& error) {
+        own.reason = error.what();
+        throw;
+      } catch (...) {
+        own.reason = "a function of the transport threw something that says nothing";
+        throw;
+      }
+    });
+  }
+};
+
+}  // namespace detail
 
 /// One rank of a group. Every rank makes the same calls in the same order; `name` is what errors call the array. Those that end in _async
 /// return at once and borrow the arrays until the Pending is done.
@@ -58,6 +106,34 @@ class Communicator : public detail::Handle<st_communicator, st_communicator_dest
     Communicator made(detail::Access::host(context));
     const st_communicator_options times = raw_options(options);
     made.done(st_communicator_env(context.get(), &times, made.out()));
+    return made;
+  }
+
+  /// The rank that this process is in the program's own group: "mpi" and an MPI_Comm*, which is duplicated (null: MPI_COMM_WORLD).
+  static Communicator of_host(const Context& context, const std::string& transport, const void* group,
+                              const CommunicatorOptions& options = CommunicatorOptions()) {
+    Communicator made(detail::Access::host(context));
+    const st_communicator_options times = raw_options(options);
+    made.done(st_communicator_host(context.get(), transport.c_str(), group, &times, made.out()));
+    return made;
+  }
+  /// Rank `rank` of `size` that reach each other by the program's own functions, which go when the communicator and all that uses it is
+  /// gone.
+  static Communicator callbacks(const Context& context, int32_t rank, int32_t size, const Transport& transport,
+                                const CommunicatorOptions& options = CommunicatorOptions()) {
+    Communicator made(detail::Access::host(context));
+    const st_communicator_options times = raw_options(options);
+    auto own = std::make_unique<detail::TransportEnd>();
+    own->transport = transport;
+    st_transport_callbacks raw;
+    check(st_transport_callbacks_init(&raw, sizeof raw));
+    raw.write = transport.write ? detail::TransportEnd::write : nullptr;
+    raw.read = transport.read ? detail::TransportEnd::read : nullptr;
+    raw.reason = detail::TransportEnd::why;
+    raw.release = detail::TransportEnd::end;
+    const st_status status = st_communicator_callbacks(context.get(), rank, size, &raw, own.get(), &times, made.out());
+    if (status == ST_OK) static_cast<void>(own.release());  // the library's now, whatever done() throws
+    made.done(status);
     return made;
   }
 

@@ -17,6 +17,8 @@ internal static unsafe class Bridge {
   [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr ParallelCall(IntPtr user, long n, IntPtr task);
   [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr WriteCall(IntPtr user, byte* bytes, long count);
   [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr ReadCall(IntPtr user, byte* bytes, long room, long* count);
+  [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+  internal delegate IntPtr MoveCall(IntPtr user, int other, byte* bytes, long count, long* moved, byte* reason, int room);
   [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr FillCall(IntPtr user, long count, long* rows, long n, RawView* views);
   [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr ShapeCall(IntPtr user, long n, RawView* inputs, long m, RawView* outputs);
   [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr ForwardCall(IntPtr user, long n, RawView* inputs, long m, RawView* outputs);
@@ -27,6 +29,7 @@ internal static unsafe class Bridge {
   private static readonly Delegate[] table = {
     new ReleaseCall(Release), new FailCall(Fail), new ReleaseCall(Rethrow), new StepCall(Callbacks.Step), new TokenCall(Callbacks.Token),
     new RateCall(Callbacks.Rate), new LogCall(Callbacks.Log), new ParallelCall(Callbacks.Parallel), new WriteCall(Callbacks.Write), new ReadCall(Callbacks.Read),
+    new MoveCall(Callbacks.WriteTo), new MoveCall(Callbacks.ReadFrom),
     new FillCall(Callbacks.Fill), new ShapeCall(HostOps.Shape), new ForwardCall(HostOps.Forward), new BackwardCall(HostOps.Backward)
   };
 

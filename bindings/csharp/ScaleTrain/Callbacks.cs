@@ -84,6 +84,22 @@ internal static unsafe class Callbacks {
     } catch (Exception exception) { return Bridge.Thrown(exception); }
   }
 
+  [MonoPInvokeCallback(typeof(Bridge.MoveCall))]
+  internal static IntPtr WriteTo(IntPtr user, int to, byte* bytes, long count, long* taken, byte* reason, int room) {
+    try {
+      *taken = Bridge.Target<TransportEnd>(user).Write(to, bytes, count);
+      return IntPtr.Zero;
+    } catch (Exception exception) { return TransportEnd.Say(exception, reason, room); }
+  }
+
+  [MonoPInvokeCallback(typeof(Bridge.MoveCall))]
+  internal static IntPtr ReadFrom(IntPtr user, int from, byte* bytes, long count, long* given, byte* reason, int room) {
+    try {
+      *given = Bridge.Target<TransportEnd>(user).Read(from, bytes, count);
+      return IntPtr.Zero;
+    } catch (Exception exception) { return TransportEnd.Say(exception, reason, room); }
+  }
+
   [MonoPInvokeCallback(typeof(Bridge.FillCall))]
   internal static IntPtr Fill(IntPtr user, long count, long* rows, long n, RawView* views) {
     Lent[] arrays = null;

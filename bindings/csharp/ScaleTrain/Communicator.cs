@@ -81,6 +81,24 @@ public sealed class Communicator : Handle {
     return new Communicator(With(options, raw => Native.Communicator.env(context.native, raw)), context);
   }
 
+  /// <summary>The rank that this process is in a group of another library's: "mpi" and the address of an MPI_Comm, or zero for MPI_COMM_WORLD.</summary>
+  [OfC("st_communicator_host")]
+  public static Communicator Host(Context context, string transport, IntPtr group, CommunicatorOptions options = null) {
+    Given(context, "context");
+    Given(transport, "transport");
+    return new Communicator(With(options, raw => Native.Communicator.host_at(context.native, transport, group.ToInt64(), raw)), context);
+  }
+
+  /// <summary>Rank <paramref name="rank"/> of so many that reach each other by a transport of the program's own, which is kept until the group is
+  /// over.</summary>
+  [OfC("st_communicator_callbacks")]
+  public static Communicator Callbacks(Context context, int rank, int size, ITransport transport, CommunicatorOptions options = null) {
+    Given(context, "context");
+    var end = new TransportEnd(Given(transport, "transport"));
+    return new Communicator(
+      With(options, raw => Native.Communicator.callbacks(context.native, rank, size, Bridge.Strong(context.Safe, end), raw)), context);
+  }
+
   /// <summary>This one's number, from 0.</summary>
   [OfC("st_communicator_rank")]
   public int Rank { get { return native.rank(); } }

@@ -2,6 +2,8 @@
 // ScaleTrain/Callbacks.cs that it goes to finds the delegate behind it.
 #pragma once
 
+#include <array>
+#include <scaletrain/communicator.hpp>
 #include <scaletrain/predictor.hpp>
 
 #include "managed.hpp"
@@ -68,6 +70,30 @@ inline FillFunction fill_function(void* handle) {
     const std::vector<RawView> raw = raw_of(views, true);
     call(table().fill, user.get(), count, rows, static_cast<int64_t>(raw.size()), raw.data());
   };
+}
+
+/// A transport written in C#, kept until the group is over. What it threw is in words the reason of the group's end.
+inline Transport transport_of(void* handle) {
+  static constexpr int32_t kRoom = 512;  // of a reason, which stays empty where nothing was thrown
+  const Managed user(handle);
+  const auto checked = [](int64_t moved, const std::array<char, kRoom>& reason) {
+    if (reason[0] != '\0') throw Error(Status::callback, reason.data());
+    return moved;
+  };
+  Transport transport;
+  transport.write = [user, checked](int32_t to, const void* data, int64_t bytes) {
+    int64_t taken = 0;
+    std::array<char, kRoom> reason{};
+    call(table().write_to, user.get(), to, data, bytes, &taken, static_cast<void*>(reason.data()), kRoom);
+    return checked(taken, reason);
+  };
+  transport.read = [user, checked](int32_t from, void* data, int64_t bytes) {
+    int64_t given = 0;
+    std::array<char, kRoom> reason{};
+    call(table().read_from, user.get(), from, data, bytes, &given, static_cast<void*>(reason.data()), kRoom);
+    return checked(given, reason);
+  };
+  return transport;
 }
 
 /// Keeps what C# lent until the library gives it back.

@@ -29,6 +29,8 @@ struct Table {
   void* (*parallel)(void* user, int64_t n, const void* task);
   void* (*write)(void* user, const void* bytes, int64_t count);
   void* (*read)(void* user, void* bytes, int64_t room, int64_t* count);
+  void* (*write_to)(void* user, int32_t to, const void* bytes, int64_t count, int64_t* taken, void* reason, int32_t room);
+  void* (*read_from)(void* user, int32_t from, void* bytes, int64_t count, int64_t* given, void* reason, int32_t room);
   void* (*fill)(void* user, int64_t count, const int64_t* rows, int64_t n, const RawView* views);
   void* (*shape)(void* user, int64_t n, const RawView* inputs, int64_t m, RawView* outputs);
   void* (*forward)(void* user, int64_t n, const RawView* inputs, int64_t m, const RawView* outputs);

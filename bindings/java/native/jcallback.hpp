@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <scaletrain/communicator.hpp>
 #include <scaletrain/data.hpp>
 #include <scaletrain/model.hpp>
 #include <scaletrain/predictor.hpp>
@@ -124,6 +125,49 @@ inline FillFunction fill_function(JNIEnv* env, jobject function) {
                                 shown(frame.env(), views));
     check(frame.env());
   };
+}
+
+/// A transport written in Java, which is kept until the group is over. What it threw is in words the reason of the group's end.
+class RankTransport {
+ public:
+  RankTransport(JNIEnv* env, jobject transport) : kept_(env, transport) {}
+
+  int64_t write(int32_t to, const void* data, int64_t bytes) const {
+    const Frame frame;
+    const auto part = static_cast<jsize>(std::min(bytes, kMost));
+    const jbyteArray piece = made(frame.env(), frame->NewByteArray(part));
+    frame->SetByteArrayRegion(piece, 0, part, static_cast<const jbyte*>(data));
+    return moved(frame, Machine::here().send, to, piece, part);
+  }
+  int64_t read(int32_t from, void* data, int64_t bytes) const {
+    const Frame frame;
+    const auto part = static_cast<jsize>(std::min(bytes, kMost));
+    const jbyteArray piece = made(frame.env(), frame->NewByteArray(part));
+    const jint given = moved(frame, Machine::here().receive, from, piece, part);
+    if (given > 0 && given <= part) frame->GetByteArrayRegion(piece, 0, given, static_cast<jbyte*>(data));
+    return given;  // one that is out of bounds is the library's to refuse
+  }
+
+ private:
+  static constexpr int64_t kMost = 1 << 16;
+  jint moved(const Frame& frame, jmethodID method, int32_t other, jbyteArray piece, jsize part) const {
+    const jint count = frame->CallStaticIntMethod(Machine::here().callbacks, method, kept_.get(), static_cast<jint>(other), piece,
+                                                  static_cast<jint>(part));
+    try {
+      check(frame.env());
+    } catch (const Raised& raised) {
+      throw Error(Status::callback, words_of(frame.env(), raised));
+    }
+    return count;
+  }
+  Kept kept_;
+};
+
+inline Transport transport_of(JNIEnv* env, jobject object) {
+  if (object == nullptr) refuse("transport: one is needed, not null");
+  const RankTransport own(env, object);
+  return {[own](int32_t to, const void* data, int64_t bytes) { return own.write(to, data, bytes); },
+          [own](int32_t from, void* data, int64_t bytes) { return own.read(from, data, bytes); }};
 }
 
 /// An op written in Java.

@@ -23,6 +23,7 @@ class Raised {
     env->DeleteLocalRef(thrown);
   }
   void restore(JNIEnv* env) const { env->Throw(static_cast<jthrowable>(thrown_.get())); }
+  jobject get() const noexcept { return thrown_.get(); }
 
   static void drop(jobject global) noexcept {
     if (global == nullptr) return;
@@ -138,6 +139,17 @@ inline std::string text_of(JNIEnv* env, jstring text, const char* name) {
 inline jstring new_text(JNIEnv* env, const std::string& text) {
   const std::u16string units = utf16_of(text);
   return made(env, env->NewString(reinterpret_cast<const jchar*>(units.data()), static_cast<jsize>(units.size())));
+}
+
+/// What was thrown, as it says it itself.
+inline std::string words_of(JNIEnv* env, const Raised& raised) {
+  const jmethodID to_string = env->GetMethodID(Machine::here().object, "toString", "()Ljava/lang/String;");
+  const jobject text = to_string == nullptr ? nullptr : env->CallObjectMethod(raised.get(), to_string);
+  if (env->ExceptionCheck() == JNI_TRUE || text == nullptr) {
+    env->ExceptionClear();
+    return "something was thrown that says nothing";
+  }
+  return text_of(env, static_cast<jstring>(text), "toString");
 }
 
 /// Makes the library's error this thread's exception: Callbacks.error chooses the class.

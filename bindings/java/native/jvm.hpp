@@ -27,7 +27,7 @@ struct Machine {
   jmethodID make_evaluation = nullptr, make_memory_stats = nullptr, make_parameter_info = nullptr, make_read_report = nullptr,
             make_load_report = nullptr, make_type = nullptr;
   jmethodID error = nullptr, log = nullptr, parallel = nullptr, step = nullptr, token = nullptr, rate = nullptr, fill = nullptr,
-            write = nullptr, read = nullptr, shape = nullptr, forward = nullptr, backward = nullptr;
+            write = nullptr, read = nullptr, send = nullptr, receive = nullptr, shape = nullptr, forward = nullptr, backward = nullptr;
 
   static Machine& here() {
     static Machine machine;
@@ -177,6 +177,8 @@ inline bool Machine::load(JavaVM* with) {
   fill = method(callbacks, "fill", "(Ljava/lang/Object;[J[Ljava/lang/Object;)V");
   write = method(callbacks, "write", "(Ljava/lang/Object;[BI)V");
   read = method(callbacks, "read", "(Ljava/lang/Object;[BI)I");
+  send = method(callbacks, "send", "(Ljava/lang/Object;I[BI)I");
+  receive = method(callbacks, "receive", "(Ljava/lang/Object;I[BI)I");
   shape = method(callbacks, "shape", "(Ljava/lang/Object;[Ljava/lang/Object;)[J");
   forward = method(callbacks, "forward", "(Ljava/lang/Object;[Ljava/lang/Object;[Ljava/lang/Object;)V");
   backward =

@@ -2,6 +2,7 @@
 // at the caller of the library as itself.
 #pragma once
 
+#include <scaletrain/communicator.hpp>
 #include <scaletrain/data.hpp>
 #include <scaletrain/model.hpp>
 #include <scaletrain/predictor.hpp>
@@ -168,6 +169,45 @@ inline ReadFunction read_function(PyObject* object) {
       refuse("read: the function was asked for at most " + std::to_string(room) + " bytes and gave " + std::to_string(count));
     return static_cast<int64_t>(count);
   };
+}
+
+/// What a function of a transport raised, in words: it arrives as the reason of the end of a group.
+template <class Move>
+int64_t moved_by(const Move& move) {
+  const Gil gil;
+  try {
+    return move();
+  } catch (const Raised& raised) {
+    throw Error(Status::callback, shown(raised.value()));
+  }
+}
+
+/// A transport written in Python: an object with write(to, bytes) -> int and read(source, most) -> bytes. Kept until the group is over.
+inline Transport transport_of(PyObject* object) {
+  const auto method = [object](const char* name) { return function_of(made(PyObject_GetAttrString(object, name)).get(), name); };
+  const Object write = method("write"), read = method("read");
+  Transport transport;
+  if (write)
+    transport.write = [write](int32_t to, const void* data, int64_t bytes) {
+      return moved_by([&] {
+        const Object taken =
+            called(write, Py_BuildValue("(iy#)", static_cast<int>(to), static_cast<const char*>(data), static_cast<Py_ssize_t>(bytes)));
+        return integer_of<int64_t>(taken.get(), "write's answer");
+      });
+    };
+  if (read)
+    transport.read = [read](int32_t from, void* data, int64_t bytes) {
+      return moved_by([&] {
+        const Object answer = called(read, Py_BuildValue("(iL)", static_cast<int>(from), static_cast<long long>(bytes)));
+        Py_buffer given;
+        if (PyObject_GetBuffer(answer.get(), &given, PyBUF_SIMPLE) != 0) throw Raised();
+        const auto count = static_cast<int64_t>(given.len);
+        if (count <= bytes) std::memcpy(data, given.buf, static_cast<size_t>(count));
+        PyBuffer_Release(&given);
+        return count;  // more than was asked for is the library's to refuse
+      });
+    };
+  return transport;
 }
 
 /// An op written in Python: an object with shape, forward and backward (or None), and outputs.

@@ -14,7 +14,7 @@ from . import ops
 from .accumulator import Accumulator
 from .arrays import Array, Bf16
 from .checkpoint import Checkpoint
-from .communicator import Communicator
+from .communicator import Communicator, Transport
 from .context import Context, HostOp, LogFunction
 from .data import Data, FillFunction
 from .data_parallel import DataParallel
@@ -71,6 +71,6 @@ __all__ = [
     "Context", "Data", "DataParallel", "DistributedSampler", "Evaluation", "FileNotFound", "FillFunction", "Gemm", "GemmInfo", "GemmLayout", "Graph", "HostOp", "InternalError",
     "InvalidArgument", "InvalidHandle", "LoadReport", "LogFunction", "LossScaler", "MemoryStats", "MemoryUse", "Model", "NotFinite",
     "NotFound", "Optimizer", "OptimizerReport", "OutOfMemory", "PackedMatrix", "ParameterInfo", "Pending", "Predictor", "RankError",
-    "ReadReport", "Recipe", "SaveProgress", "ScaleTrainError", "Schedule", "StepReport", "Tensor", "Timeout", "Trainer", "Unavailable",
+    "ReadReport", "Recipe", "SaveProgress", "ScaleTrainError", "Schedule", "StepReport", "Tensor", "Timeout", "Trainer", "Transport", "Unavailable",
     "Unsupported", "Value", "ValueInfo", "WrongState", "clip_norm", "features", "gpt2_names", "live_handles", "ops", "require", "version",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Ranks that exchange arrays: threads of this process, or processes of this machine."""
+"""Ranks that exchange arrays: threads of this process, or processes of this machine or of several."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import json
 import traceback
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from .arrays import Array, choice, held
 from .context import Context
@@ -28,6 +28,19 @@ def _op(op: str) -> int:
     return 1 + choice("op", op, _OPS)
 
 
+class Transport(Protocol):
+    """How a rank reaches the others by a program's own means. Both return at once; they are called one at a time, but from several threads.
+
+    What they raise says that the other rank can be reached no more: the calls of the group end with it as a RankError.
+    """
+
+    def write(self, to: int, data: bytes) -> int:
+        """Takes what it can of the bytes for rank `to`, behind what it took before; how many."""
+
+    def read(self, source: int, most: int) -> bytes:
+        """What has come from rank `source`, at most so many bytes; b"" where there is nothing."""
+
+
 class Communicator(Handle):
     """One rank of a group: each is given to a thread of its own, or is a process's. All ranks make the same calls in the same order.
 
@@ -44,7 +57,7 @@ class Communicator(Handle):
 
     def __init__(self, made: Any) -> None:
         if not isinstance(made, native.Communicator):
-            raise TypeError("a Communicator is made by Communicator.local(), processes() or env()")
+            raise TypeError("a Communicator is made by Communicator.local(), processes(), env(), host() or callbacks()")
         self._native = made
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
@@ -72,6 +85,21 @@ class Communicator(Handle):
     def env(context: Context, *, deadline: float = 60, start: float = 60) -> Communicator:
         """The rank that scaletrain launch, torchrun, mpirun or srun made this process."""
         return Communicator(native.Communicator.env(Context._native_of(context), _options(deadline, start)))
+
+    @staticmethod
+    @of_c("st_communicator_host")
+    def host(context: Context, transport: str, group: int, *, deadline: float = 60, start: float = 60) -> Communicator:
+        """The rank that this process is in a group of another library's: "mpi" and mpi4py's MPI._addressof(comm), or 0 for MPI_COMM_WORLD."""
+        return Communicator(native.Communicator.host_at(Context._native_of(context), transport, group, _options(deadline, start)))
+
+    @staticmethod
+    @of_c("st_communicator_callbacks")
+    def callbacks(
+        context: Context, rank: int, size: int, transport: Transport, *, deadline: float = 60, start: float = 60
+    ) -> Communicator:
+        """Rank `rank` of `size` that reach each other by a transport of the program's own, which is kept until the group is over."""
+        made = native.Communicator.callbacks(Context._native_of(context), rank, size, transport, _options(deadline, start))
+        return Communicator(made)
 
     @property
     @of_c("st_communicator_rank")

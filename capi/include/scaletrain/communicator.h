@@ -1,4 +1,4 @@
-/* Communicators: ranks that exchange arrays. Ranks are threads of one process or processes of one machine, each with a handle of its own;
+/* Communicators: ranks that exchange arrays. Ranks are threads of one process, or processes of one machine or several, each with a handle;
  * results have the same bits on every rank, with any transport and in any order of arrival: sums are made in the order of the ranks, in
  * fp32 (f64: fp64; integers: their own type, and wrap around), rounded once.
  *
@@ -20,6 +20,7 @@
 
 #include <scaletrain/context.h>
 #include <scaletrain/pending.h>
+#include <scaletrain/transport.h>
 #include <scaletrain/view.h>
 
 ST_BEGIN
@@ -49,6 +50,19 @@ ST_API st_status st_communicator_processes(st_context* context, const char* job,
  * or mpi says it otherwise; mpi is a duplicate of MPI_COMM_WORLD, of an MPI that serves several threads. ST_UNAVAILABLE: no such plug-in
  * beside this library, or in the folder SCALETRAIN_PLUGINS; ST_BUSY: the port is in use; ST_TIMEOUT names the ranks that did not come. */
 ST_API st_status st_communicator_env(st_context* context, const st_communicator_options* options, st_communicator** communicator);
+/* The rank that this process is in a group which the host made with another library. transport "mpi": group is an MPI_Comm*, NULL for
+ * MPI_COMM_WORLD, which is duplicated here, so that all of its ranks make this call, in the same order as its other collectives; its own
+ * messages and ours do not meet, and it is the host's to free. MPI must serve several threads (MPI_THREAD_MULTIPLE), since one of the
+ * library's looks after the group: else ST_WRONG_STATE with the level that it has. Destroy the communicator before MPI_Finalize, which
+ * stays the host's where MPI_Init was. Another name is that of another plug-in, which says what its group is. */
+ST_API st_status st_communicator_host(st_context* context, const char* transport, const void* group,
+                                      const st_communicator_options* options, st_communicator** communicator);
+/* Rank `rank` of `size`, 1 to 4096, that reach each other by functions of the host's, as transport.h has them: user goes to each. They are
+ * called from the host's threads and from one of the library's, also while the host computes, and make no call on the communicator; a
+ * status other than ST_OK is ST_RANK_FAILED of the other rank, with reason() in the message. release is called once, when the communicator
+ * and all that uses it is gone; not where this fails. Returns when all are there. */
+ST_API st_status st_communicator_callbacks(st_context* context, int32_t rank, int32_t size, const st_transport_callbacks* callbacks,
+                                           void* user, const st_communicator_options* options, st_communicator** communicator);
 /* Leaves the group: waits for what is pending, and at most to the deadline for what others still read of ours. A rank that is waited for
  * after that is one that left. To end at once: abort first. */
 ST_API st_status st_communicator_destroy(st_communicator* communicator);

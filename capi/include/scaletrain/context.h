@@ -91,8 +91,8 @@ typedef struct st_memory_stats {
 } st_memory_stats;
 
 ST_API st_status st_memory_stats_init(st_memory_stats* stats, size_t size);
-/* Of buffers alone: names, graphs and plans are not counted. Counts change where a buffer is allocated or freed; a
- * step on whole batches without gaps, but the first, does neither. */
+/* Of buffers, and of the memory in which ranks of several processes meet (role other, a rank's part): names, graphs and plans are not
+ * counted. Counts change where a buffer is allocated or freed; a step on whole batches without gaps, but the first, does neither. */
 ST_API st_status st_context_memory(st_context* context, st_memory_stats* stats);
 /* Every peak is what is there now, and grows from here, as torch.cuda.reset_peak_memory_stats. */
 ST_API st_status st_context_reset_peak(st_context* context);

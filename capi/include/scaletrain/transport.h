@@ -1,5 +1,6 @@
-/* Transports of others: how ranks reach each other by a plug-in, a shared library libscaletrain_<name>.so beside libscaletrain.so that
- * exports st_plugin_v1 (st_communicator_env takes them). Nothing but C crosses; programs that train need none of this.
+/* Transports of others: how ranks reach each other by functions of the host's (st_communicator_callbacks), or by a plug-in, a shared library
+ * libscaletrain_<name>.so beside libscaletrain.so that exports st_plugin_v1 (st_communicator_env and st_communicator_host take them).
+ * Nothing but C crosses.
  *
  * A transport moves bytes, in order, between each two ranks, and knows no more: what ranks agree in, who lives, who has failed and every
  * collective is ScaleTrain's, so that no bit of a result depends on the transport. */
@@ -22,8 +23,9 @@ typedef struct st_transport_callbacks {
   /* Gives what has come from rank `from` and was not given yet, at most `bytes` (1 or more). *given: how many, 0 where there is nothing. */
   st_status (*read)(void* user, int32_t from, void* data, int64_t bytes, int64_t* given);
   const char* (*reason)(void* user); /* of the last failure; valid until the next call. May be NULL */
-  void (*release)(void* user);       /* the last call; also where the group was not made. May be NULL */
+  void (*release)(void* user);       /* the last call; a plug-in's also where the group was not made. May be NULL */
 } st_transport_callbacks;
+ST_API st_status st_transport_callbacks_init(st_transport_callbacks* callbacks, size_t size);
 
 /* What the library asks for. */
 typedef struct st_plugin_start {

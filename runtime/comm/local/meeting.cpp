@@ -46,11 +46,7 @@ class Start {
 
  private:
   static int64_t ring_bytes_of(const ProcessGroupOptions& options) {
-    constexpr int64_t kMost = int64_t{256} << 10, kAll = int64_t{128} << 20;
-    if (options.ring_bytes > 0) return options.ring_bytes;
-    int64_t bytes = kMost;
-    while (bytes > os::SharedFile::kPage && bytes * options.size * (options.size - 1) > kAll) bytes /= 2;
-    return bytes;
+    return options.ring_bytes > 0 ? options.ring_bytes : process_ring_bytes(options.size);
   }
 
   std::string prefix() const { return text("process group ", options_.job, ": "); }
@@ -175,6 +171,13 @@ class Start {
 };
 
 }  // namespace
+
+int64_t process_ring_bytes(int size) {
+  constexpr int64_t kMost = int64_t{256} << 10, kAll = int64_t{128} << 20;
+  int64_t bytes = kMost;
+  while (bytes > os::SharedFile::kPage && bytes * size * (size - 1) > kAll) bytes /= 2;
+  return bytes;
+}
 
 Meeting meet(const ProcessGroupOptions& options) { return Start(options).run(); }
 

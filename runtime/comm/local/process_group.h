@@ -20,6 +20,10 @@ struct ProcessGroupOptions {
 
 constexpr int kMaxProcessRanks = 1024;
 
+/// A ring of such a group, where the host does not say it; and a rank's part of all of them.
+int64_t process_ring_bytes(int size);
+inline int64_t process_group_bytes(int size) { return (size - 1) * process_ring_bytes(size); }
+
 /// Meets the other ranks in a segment of shared memory that has no name any more when all are there: whatever becomes of them, nothing is
 /// left behind. What a job left that was killed before that (a page or two) is replaced by the next one of its name.
 ///

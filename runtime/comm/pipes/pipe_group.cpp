@@ -50,13 +50,17 @@ FailureFrame frame_of(const RankFailure& failure) noexcept {
   return frame;
 }
 
-HelloFrame own_hello(int size) {
+int64_t window_of(int size) {
   constexpr int64_t kMost = int64_t{1} << 20, kLeast = int64_t{16} << 10, kAll = int64_t{64} << 20;
-  HelloFrame hello;
-  hello.size = size;
   int64_t window = kMost;
   while (window > kLeast && window * size > kAll) window /= 2;
-  hello.window = static_cast<int32_t>(window);
+  return window;
+}
+
+HelloFrame own_hello(int size) {
+  HelloFrame hello;
+  hello.size = size;
+  hello.window = static_cast<int32_t>(window_of(size));
   copy_text(hello.version, ST_LIBRARY_VERSION);
   copy_text(hello.host, text(os::host_name(), ", process ", os::process_id()));
   return hello;
@@ -347,6 +351,8 @@ void PipeEnd::fail_with(const RankFailure& failure) {
 }
 
 }  // namespace
+
+int64_t pipe_group_bytes(int size) { return (size - 1) * window_of(size); }
 
 std::unique_ptr<Transport> join_pipe_group(std::unique_ptr<Pipes> pipes, const PipeGroupOptions& options) {
   check(pipes->size() >= 1 && pipes->size() <= kMostPipeRanks, pipes->name(), ": 1 to ", kMostPipeRanks, " ranks, got ", pipes->size());

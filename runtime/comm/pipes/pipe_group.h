@@ -16,6 +16,9 @@ struct PipeGroupOptions {
 
 constexpr int kMostPipeRanks = 4096;
 
+/// What a rank has in memory for what has come from the others; what carries the pipes has its own beside it.
+int64_t pipe_group_bytes(int size);
+
 /// Says who is here and waits for the others to say it. Throws timeout naming the ranks that have not, rank_failed where one ended
 /// meanwhile, rank_mismatch with both sides where one came with another size or version of this library, cancelled.
 ///

@@ -104,6 +104,14 @@ final class Callbacks {
     return Math.max(0, count);
   }
 
+  static int send(Object transport, int to, byte[] bytes, int count) throws Exception {
+    return ((Transport) transport).write(to, bytes, count);
+  }
+
+  static int receive(Object transport, int from, byte[] bytes, int most) throws Exception {
+    return ((Transport) transport).read(from, bytes, most);
+  }
+
   /** Rows and who makes them. */
   record Rows(List<String> names, RowFiller filler) {}
 

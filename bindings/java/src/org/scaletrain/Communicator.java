@@ -51,6 +51,20 @@ public final class Communicator extends Handle {
         given(options, "Communicator.env: options").raw()), context);
   }
 
+  /** The rank that this process is in a group of another library's: "mpi" and the address of an MPI_Comm, or 0 for MPI_COMM_WORLD. */
+  @OfC("st_communicator_host")
+  public static Communicator host(Context context, String transport, long group, CommunicatorOptions options) {
+    return new Communicator(org.scaletrain.internal.Communicator.host_at(given(context, "Communicator.host").raw,
+        given(transport, "Communicator.host: transport"), group, given(options, "Communicator.host: options").raw()), context);
+  }
+
+  /** Rank {@code rank} of {@code size} that reach each other by a transport of the program's own, which is kept until the group is over. */
+  @OfC("st_communicator_callbacks")
+  public static Communicator callbacks(Context context, int rank, int size, Transport transport, CommunicatorOptions options) {
+    return new Communicator(org.scaletrain.internal.Communicator.callbacks(given(context, "Communicator.callbacks").raw, rank, size,
+        given(transport, "Communicator.callbacks: transport"), given(options, "Communicator.callbacks: options").raw()), context);
+  }
+
   /** This one's number, from 0. */
   @OfC("st_communicator_rank")
   public int rank() {

@@ -1,0 +1,80 @@
+"""Two hosts on this machine: network namespaces with names of their own and a cable between them, made without root where that is allowed."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+
+
+class NotPermitted(Exception):
+    """Why this machine lets nobody make them."""
+
+
+def _run(words):
+    done = subprocess.run(words, capture_output=True, text=True, timeout=20)
+    if done.returncode != 0:
+        raise NotPermitted(f"{' '.join(words)}: {done.stderr.strip() or done.returncode}")
+
+
+class TwoHosts:
+    """"near" is 10.77.0.1 and fd77::1, "far" is 10.77.0.2 and fd77::2. All of it goes with end()."""
+
+    ADDRESSES = {"near": ("10.77.0.1", "fd77::1"), "far": ("10.77.0.2", "fd77::2")}
+    _CABLES = {"near": "st-near", "far": "st-far"}
+
+    def __init__(self):
+        self._holders = {}
+        try:
+            self._make()
+        except (NotPermitted, OSError, subprocess.TimeoutExpired) as problem:
+            self.end()
+            raise NotPermitted(str(problem)) from problem
+
+    def _make(self):
+        try:
+            self._hold("near", ["unshare", "--user", "--map-root-user", "--net", "--uts"])
+            self._is_user = True
+        except NotPermitted:  # root may do it where no user namespaces are to be had
+            self._is_user = False
+            self._hold("near", ["unshare", "--net", "--uts"])
+        self._hold("far", [*self.inside("near"), "unshare", "--net", "--uts"])
+        near = self.inside("near")
+        _run([*near, "ip", "link", "add", self._CABLES["near"], "type", "veth", "peer", "name", self._CABLES["far"]])
+        _run([*near, "ip", "link", "set", self._CABLES["far"], "netns", str(self._holders["far"].pid)])
+        for name, (four, six) in self.ADDRESSES.items():
+            inside = self.inside(name)
+            _run([*inside, sys.executable, "-c", f"import socket; socket.sethostname({name!r})"])
+            _run([*inside, "ip", "addr", "add", f"{four}/24", "dev", self._CABLES[name]])
+            for device in ("lo", self._CABLES[name]):
+                _run([*inside, "ip", "link", "set", device, "up"])
+            if socket.has_ipv6 and os.path.exists("/proc/net/if_inet6"):
+                _run([*inside, "ip", "addr", "add", f"{six}/64", "dev", self._CABLES[name], "nodad"])
+
+    def _hold(self, name, words):
+        holder = subprocess.Popen([*words, "sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self._holders[name] = holder
+        own = os.readlink("/proc/self/ns/uts") if name == "near" else os.readlink(f"/proc/{self._holders['near'].pid}/ns/uts")
+        for _ in range(500):  # until it is where it should be
+            time.sleep(0.01)
+            if holder.poll() is not None:
+                raise NotPermitted(f"{' '.join(words)}: {holder.stderr.read().strip()}")
+            with open(f"/proc/{holder.pid}/comm", encoding="ascii") as command:
+                if command.read().strip() == "sleep" and os.readlink(f"/proc/{holder.pid}/ns/uts") != own:
+                    return
+        raise NotPermitted(f"{' '.join(words)} has not come to its end")
+
+    def inside(self, name, is_outside=True):
+        """The words before a command that runs there; is_outside: of this process, not of one that runs on a host already."""
+        user = ["--user", "--preserve-credentials"] if self._is_user and is_outside else []
+        return ["nsenter", "--target", str(self._holders[name].pid), *user, "--net", "--uts"]
+
+    def cut(self):
+        """Pulls the cable."""
+        _run([*self.inside("near"), "ip", "link", "set", self._CABLES["near"], "down"])
+
+    def end(self):
+        for holder in self._holders.values():
+            holder.kill()
+            holder.communicate()
+        self._holders.clear()
