@@ -7,6 +7,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "comm/flight_board.h"
 
 namespace st {
 namespace {
@@ -17,7 +18,7 @@ int64_t microseconds(double seconds) { return static_cast<int64_t>(seconds * 1e6
 
 void FlightRecorder::begin(uint64_t sequence, const CollectiveCall& call) {
   const std::lock_guard lock(mutex_);
-  Record& record = records_[count_++ % kKept];
+  FlightRecord& record = records_[count_++ % kKept];
   record = {};
   record.sequence = sequence;
   record.call = call;
@@ -25,13 +26,15 @@ void FlightRecorder::begin(uint64_t sequence, const CollectiveCall& call) {
   const std::string_view label = call.label.substr(0, record.label.size() - 1);
   std::copy_n(label.data(), utf8_valid_until(label), record.label.data());  // no character is cut
   record.began = os::seconds();
+  if (board_ != nullptr) board_->show(count_, record);
 }
 
 void FlightRecorder::end(int64_t bytes) {
   const std::lock_guard lock(mutex_);
-  Record& record = records_[(count_ - 1) % kKept];
+  FlightRecord& record = records_[(count_ - 1) % kKept];
   record.bytes = bytes;
   record.ended = os::seconds();
+  if (board_ != nullptr) board_->show(count_, record);
   seconds_ += record.ended - record.began;
 }
 
@@ -49,7 +52,7 @@ void FlightRecorder::each_of_last(int most, const Each& each) const {
 
 std::string FlightRecorder::text(int most) const {
   std::string out;
-  each_of_last(most, [&](const Record& record) {
+  each_of_last(most, [&](const FlightRecord& record) {
     if (!out.empty()) out += '\n';
     out += st::text('#', record.sequence, ' ', text_of(record.call));
     if (record.label[0] != 0) out += st::text(' ', record.label.data());
@@ -61,7 +64,7 @@ std::string FlightRecorder::text(int most) const {
 
 std::string FlightRecorder::json() const {
   std::vector<std::string> records;
-  each_of_last(kKept, [&](const Record& record) {
+  each_of_last(kKept, [&](const FlightRecord& record) {
     JsonLine line;
     line.add("sequence", record.sequence).add("collective", name_of(record.call.what));
     if (is_reduction(record.call.what)) line.add("op", name_of(record.call.op));

@@ -10,17 +10,20 @@
 
 namespace st {
 
+struct FlightRecord {
+  uint64_t sequence = 0;
+  CollectiveCall call;           // without its label
+  std::array<char, 48> label{};  // cut off there
+  int64_t bytes = 0;             // sent by this rank
+  double began = 0, ended = 0;   // os::seconds(); ended 0: under way
+};
+
 /// A ring of the last kKept records. Allocates nothing while it records; may be read by another thread meanwhile.
 class FlightRecorder {
  public:
   static constexpr int kKept = 64;
-  struct Record {
-    uint64_t sequence = 0;
-    CollectiveCall call;           // without its label
-    std::array<char, 48> label{};  // cut off there
-    int64_t bytes = 0;             // sent by this rank
-    double began = 0, ended = 0;   // os::seconds(); ended 0: under way
-  };
+  /// `board` (null: none): where the other ranks see the newest; it outlives the recorder.
+  explicit FlightRecorder(class FlightBoard* board = nullptr) : board_(board) {}
 
   void begin(uint64_t sequence, const CollectiveCall& call);
   void end(int64_t bytes);  // one that has failed has no end
@@ -39,8 +42,9 @@ class FlightRecorder {
   template <class Each>
   void each_of_last(int most, const Each& each) const;
 
+  FlightBoard* board_;
   mutable std::mutex mutex_;
-  std::array<Record, kKept> records_{};
+  std::array<FlightRecord, kKept> records_{};
   uint64_t count_ = 0;
   double seconds_ = 0;
 };

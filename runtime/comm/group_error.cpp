@@ -1,6 +1,9 @@
 #include "comm/group_error.h"
 
+#include <vector>
+
 #include "base/text.h"
+#include "comm/flight_board.h"
 
 namespace st {
 
@@ -12,11 +15,22 @@ std::string CallUnderWay::text() const {
 
 std::string text_of_rank(const Transport& transport, int rank) { return text("rank ", rank, " (", transport.host_of(rank), ')'); }
 
+namespace {
+
+/// Of all ranks where they can be seen.
+std::string last_collectives(const Transport& transport, const FlightRecorder& recorder) {
+  std::vector<const FlightBoard*> boards;
+  for (int rank = 0; rank < transport.size(); ++rank) boards.push_back(transport.board(rank));
+  if (boards[static_cast<size_t>(transport.rank())] != nullptr) return text("; the ranks' last collectives:\n", merged_text(boards));
+  return text("; rank ", transport.rank(), "'s last collectives:\n", recorder.text(FlightBoard::kShown));
+}
+
+}  // namespace
+
 Error group_error(const RankFailure& failure, const CallUnderWay& here, const Transport& transport, const FlightRecorder& recorder) {
-  constexpr int kRecords = 3;
-  Error error(failure.code, text(here.text(), ": ", text_of_rank(transport, failure.rank), ": ",
-                                 failure.reason.empty() ? "it has ended the group" : failure.reason, "; rank ", transport.rank(),
-                                 "'s last collectives:\n", recorder.text(kRecords)));
+  Error error(failure.code,
+              text(here.text(), ": ", text_of_rank(transport, failure.rank), ": ",
+                   failure.reason.empty() ? "it has ended the group" : failure.reason, last_collectives(transport, recorder)));
   error.place.rank = failure.rank;
   error.place.host = transport.host_of(failure.rank);
   error.place.collective = name_of(here.call.what);

@@ -59,6 +59,8 @@ class Transport {
   virtual bool has_left(int rank) const = 0;
   /// Seconds since a rank was last seen alive; 0 where the transport cannot tell.
   virtual double silence_of(int rank) const = 0;
+  /// Where a rank shows its last collectives, this one or another; null where no memory is shared.
+  virtual class FlightBoard* board(int /*rank*/) const { return nullptr; }
   /// Ends the group: each rank's failure() says so from now on, here and there. The first one stays.
   virtual void abort(const RankFailure& failure) noexcept = 0;
 };

@@ -46,6 +46,7 @@ struct Wire::Patience {
 Wire::Wire(std::unique_ptr<Transport> transport, CommunicatorOptions options)
     : transport_(std::move(transport)),
       options_(std::move(options)),
+      recorder_(transport_->board(transport_->rank())),
       eager_(sizeof(Header) + kEager),
       peers_(static_cast<size_t>(transport_->size())) {
   check(options_.deadline > 0, "communicator: the deadline must be positive, got ", options_.deadline, " s");

@@ -109,6 +109,7 @@ class ProcessEnd final : public Transport {
   }
   bool has_left(int rank) const override { return segment().has_left(rank); }
   double silence_of(int rank) const override { return rank == rank_ ? 0 : meeting_.heart->silence_of(segment().slot(rank)); }
+  FlightBoard* board(int rank) const override { return &segment().slot(rank).board; }
   void abort(const RankFailure& failure) noexcept override { segment().abort(failure); }
 
  private:

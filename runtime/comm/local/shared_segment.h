@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/shared_memory.h"
+#include "comm/flight_board.h"
 #include "comm/local/byte_ring.h"
 #include "comm/transport.h"
 
@@ -21,7 +22,7 @@ constexpr int64_t kMaxRingBytes = int64_t{1} << 30;
 
 struct SegmentShape {
   uint64_t magic = 0x5343414c45545247;
-  uint32_t layout = 1;
+  uint32_t layout = 2;
   int32_t size = 0;  // ranks
   int64_t ring_bytes = 0;
   std::array<char, 40> version{};  // of the library
@@ -41,6 +42,7 @@ struct RankSlot {
   std::array<char, 64> host;
   alignas(64) std::atomic<int64_t> beat;     // nanoseconds, monotonic
   alignas(64) std::atomic<uint32_t> asleep;  // 0: awake; else a SharedSegment::Wait
+  alignas(64) FlightBoard board;
 };
 
 class SharedSegment {

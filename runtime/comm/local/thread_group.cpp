@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/os.h"
 #include "base/text.h"
+#include "comm/flight_board.h"
 #include "comm/local/bell.h"
 #include "comm/local/lane.h"
 
@@ -28,6 +29,7 @@ class Hub {
   bool spins() const { return spins_; }
   const std::string& host() const { return host_; }
   Lane& lane(int from, int to) { return lanes_[static_cast<size_t>(from) * static_cast<size_t>(size_) + static_cast<size_t>(to)]; }
+  FlightBoard& board(int rank) { return ranks_[static_cast<size_t>(rank)].board; }
   Bell& bell(int rank) { return ranks_[static_cast<size_t>(rank)].bell; }
 
   bool has_left(int rank) const { return ranks_[static_cast<size_t>(rank)].has_left.load(std::memory_order_acquire); }
@@ -58,6 +60,7 @@ class Hub {
  private:
   struct Rank {
     Bell bell;
+    FlightBoard board{};
     std::atomic<bool> has_left{false};
   };
 
@@ -126,6 +129,7 @@ class ThreadEnd final : public Transport {
   std::optional<RankFailure> failure() override { return hub_->failure(); }
   bool has_left(int rank) const override { return hub_->has_left(rank); }
   double silence_of(int) const override { return 0; }
+  FlightBoard* board(int rank) const override { return &hub_->board(rank); }
   void abort(const RankFailure& failure) noexcept override { hub_->fail(failure); }
 
  private:
