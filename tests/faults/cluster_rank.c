@@ -1,5 +1,5 @@
 /* A rank of a cluster, as a host in C is one: it finds the others by the environment, reduces, and sees what becomes of them.
- *   cluster_rank sums            prints the sum that all ranks must have
+ *   cluster_rank sums            prints the sum that all ranks must have, and checks every other collective
  *   cluster_rank dies VICTIM     that rank is killed; the others print whom they were told of, and go on
  *   cluster_rank stops VICTIM    the same of one that is stopped; the deadline is a second
  *   cluster_rank parts           the same of all, where the link between two hosts goes after the first to say "going" */
@@ -30,6 +30,43 @@ static double now(void) {
   return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
+static st_view view_of(float* first, int64_t* elements) {
+  const st_view view = {ST_F32, 1, elements, NULL, first, *elements * 4};
+  return view;
+}
+
+/* Each of them undoes another one, or brings what can be said beforehand. How many went wrong. */
+static int others(st_communicator* ranks, int32_t rank, int32_t size) {
+  static float own[kElements], back[kElements];
+  int64_t whole = 10001, begin = 0, share = 0, parts = 1000 * (int64_t)size, few = 777;
+  int wrong = 0;
+  st_pending* sent = NULL;
+
+  for (int64_t k = 0; k < whole; ++k) values[k] = own[k] = (float)(rank + 1) / (float)(k + 3);
+  st_communicator_share(ranks, whole, rank, &begin, &share);
+  const st_view all = view_of(values, &whole), mine = view_of(back + begin, &share), gathered = view_of(back, &whole);
+  const st_view reduced = view_of(own, &whole);
+  wrong += st_communicator_all_reduce(ranks, "all", &reduced, ST_REDUCE_MEAN, NULL) != ST_OK;
+  wrong += st_communicator_reduce_scatter(ranks, "scattered", &all, &mine, ST_REDUCE_MEAN, NULL) != ST_OK;
+  wrong += st_communicator_all_gather(ranks, "gathered", &mine, &gathered, NULL) != ST_OK;
+  wrong += memcmp(own, back, (size_t)whole * 4) != 0;
+
+  for (int64_t k = 0; k < parts; ++k) values[k] = (float)(k + 100000 * rank);
+  const st_view from = view_of(values, &parts), to = view_of(own, &parts), again = view_of(back, &parts);
+  wrong += st_communicator_all_to_all(ranks, "there", &from, &to, NULL) != ST_OK;
+  wrong += own[0] != (float)(1000 * rank) || own[parts - 1] != (float)(1000 * rank + 999 + 100000 * (size - 1));
+  wrong += st_communicator_all_to_all(ranks, "back", &to, &again, NULL) != ST_OK;
+  wrong += memcmp(values, back, (size_t)parts * 4) != 0;
+
+  for (int64_t k = 0; k < few; ++k) values[k] = (float)rank;
+  const st_view told = view_of(values, &few), came = view_of(own, &few);
+  wrong += st_communicator_send(ranks, "to the next", &told, (rank + 1) % size, &sent) != ST_OK;
+  wrong += st_communicator_receive(ranks, "of the one before", &came, (rank + size - 1) % size, NULL) != ST_OK;
+  wrong += st_pending_wait(sent, -1) != ST_OK || st_pending_destroy(sent) != ST_OK || own[few - 1] != (float)((rank + size - 1) % size);
+  wrong += st_communicator_broadcast(ranks, "of the last", &told, size - 1, NULL) != ST_OK || values[few - 1] != (float)(size - 1);
+  return wrong + (st_communicator_barrier(ranks, "end", NULL) != ST_OK);
+}
+
 static int sums(st_communicator* ranks, int32_t rank) {
   const int64_t lengths[] = {1, 1000, kElements};
   for (int i = 0; i < 3; ++i) {
@@ -43,7 +80,11 @@ static int sums(st_communicator* ranks, int32_t rank) {
     }
     printf("%lld: %016llx\n", (long long)lengths[i], (unsigned long long)digest);
   }
-  return 0;
+  int32_t size = 0;
+  st_communicator_size(ranks, &size);
+  const int wrong = others(ranks, rank, size);
+  printf("others: %d wrong\n", wrong);
+  return wrong == 0 ? 0 : failed("others");
 }
 
 static int ends(st_communicator* ranks, int32_t rank, int32_t victim, int signal_number) {
