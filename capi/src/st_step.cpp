@@ -40,13 +40,15 @@ st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_named_view
                              st_step_report* report) {
   return guard([&] {
     const double deadline = os::seconds() + static_cast<double>(nanoseconds) * 1e-9;
-    given(done, "st_trainer_advance: done") = 0;
-    if (report != nullptr) take(report, "st_trainer_advance: report");
-    check(nanoseconds >= 0, "st_trainer_advance: nanoseconds is ", nanoseconds, "; give 0 for one instruction, or more");
     const auto t = find(trainer);
-    take_batch(*t, n, batch, "st_trainer_advance");
-    const auto made =
-        stepping(*t, [&] { return saved(*t, batch == nullptr ? t->trainer->advance(deadline) : t->trainer->advance(t->views, deadline)); });
+    const auto made = ending_group_on_error(t->group.get(), [&] {
+      given(done, "st_trainer_advance: done") = 0;
+      if (report != nullptr) take(report, "st_trainer_advance: report");
+      check(nanoseconds >= 0, "st_trainer_advance: nanoseconds is ", nanoseconds, "; give 0 for one instruction, or more");
+      take_batch(*t, n, batch, "st_trainer_advance");
+      return stepping(
+          *t, [&] { return saved(*t, batch == nullptr ? t->trainer->advance(deadline) : t->trainer->advance(t->views, deadline)); });
+    });
     if (!made) return;
     *done = 1;
     finish(*t, *made, report);
@@ -58,14 +60,16 @@ st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view
     given(m, "st_trainer_forward: m") = 0;
     given(outputs, "st_trainer_forward: outputs") = nullptr;
     const auto t = find(trainer);
-    take_batch(*t, n, batch, "st_trainer_forward");
-    const auto made = stepping(*t, [&] { return t->trainer->forward(t->views); });
-    try {
-      give_outputs(*t, made);
-    } catch (...) {  // no memory
-      t->trainer->abandon();
-      throw;
-    }
+    ending_group_on_error(t->group.get(), [&] {
+      take_batch(*t, n, batch, "st_trainer_forward");
+      const auto made = stepping(*t, [&] { return t->trainer->forward(t->views); });
+      try {
+        give_outputs(*t, made);
+      } catch (...) {  // no memory
+        t->trainer->abandon();
+        throw;
+      }
+    });
     *m = static_cast<int64_t>(t->outputs.size());
     *outputs = t->outputs.data();
   });
@@ -73,19 +77,24 @@ st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view
 
 st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_view* output_gradients) {
   return guard([&] {
-    check(output_gradients != nullptr || m == 0, "st_trainer_backward: output_gradients is NULL with m = ", m,
-          " views; give the views, or m = 0 for the graph's own loss");
     const auto t = find(trainer);
-    take_batch(*t, m, output_gradients, "st_trainer_backward");
-    stepping(*t, [&] { output_gradients == nullptr ? t->trainer->backward_own_loss() : t->trainer->backward(t->views); });
+    ending_group_on_error(t->group.get(), [&] {
+      check(output_gradients != nullptr || m == 0, "st_trainer_backward: output_gradients is NULL with m = ", m,
+            " views; give the views, or m = 0 for the graph's own loss");
+      take_batch(*t, m, output_gradients, "st_trainer_backward");
+      stepping(*t, [&] { output_gradients == nullptr ? t->trainer->backward_own_loss() : t->trainer->backward(t->views); });
+    });
   });
 }
 
 st_status st_trainer_apply(st_trainer* trainer, st_step_report* report) {
   return guard([&] {
-    if (report != nullptr) take(report, "st_trainer_apply: report");
     const auto t = find(trainer);
-    finish(*t, stepping(*t, [&] { return saved(*t, t->trainer->apply()); }), report);
+    const StepReport made = ending_group_on_error(t->group.get(), [&] {
+      if (report != nullptr) take(report, "st_trainer_apply: report");
+      return stepping(*t, [&] { return saved(*t, t->trainer->apply()); });
+    });
+    finish(*t, made, report);
   });
 }
 
@@ -95,6 +104,7 @@ st_status st_trainer_gradient(st_trainer* trainer, const char* name, const st_vi
     const Model& model = *t->model->model;
     const SlotId parameter = model.parameter_named(text_given(name, "st_trainer_gradient: name"));
     const FloatMode mode;  // the host's rounding must not reach the mean
+    const PiecesTurn turn(*t);
     t->trainer->gradient(name, written_view(model.slot(parameter).name, to, "st_trainer_gradient"));
   });
 }
@@ -104,6 +114,7 @@ st_status st_trainer_average(st_trainer* trainer, const char* name, const st_vie
     const auto t = find(trainer);
     const std::string parameter = text_given(name, "st_trainer_average: name");
     const Lease weights(Kind::model, t->model);
+    const PiecesTurn turn(*t);
     about_tensor(parameter, [&] { t->trainer->average(parameter, written_view(parameter, to, "st_trainer_average")); });
   });
 }
@@ -112,6 +123,7 @@ st_status st_trainer_use_average(st_trainer* trainer) {
   return guard([&] {
     const auto t = find(trainer);
     const Lease weights(Kind::model, t->model);
+    const PiecesTurn turn(*t);
     t->trainer->use_average();
   });
 }

@@ -51,6 +51,7 @@ class Error : public std::exception {
   const std::string& message() const noexcept { return message_; }
 
   ErrorPlace place;
+  bool is_on_all_ranks = false;  // they have found it together and each throws it, so that their group is whole
 
  private:
   Code code_;

@@ -27,9 +27,14 @@ void average(Program& program, double decay) {
       if (program.slot_named("gradient." + name) < 0) continue;
       if (program.in_pieces) value = part_of(program, parameter, parameter);
       if (value < 0) continue;
-      kept = program.add_slot(
-          {.name = "average." + name, .type = program.slots[at].type, .role = Role::optimizer, .init = {}, .of = parameter});
+      Type type = program.slots[at].type;
+      type.shape = program.slots[at].whole_shape();
+      kept = program.add_slot({.name = "average." + name, .type = type, .role = Role::optimizer, .init = {}, .of = parameter});
       if (program.in_pieces) shrink_to_piece(program, kept, parameter);
+    } else if (program.slots[static_cast<size_t>(kept)].whole) {  // another plan's
+      require(is_cut(program, parameter), Code::unsupported, "average: \"", program.slots[at].name,
+              "\" has an average in pieces, but no output depends on it; give zero 0, or ema_decay 0");
+      value = part_of(program, parameter, parameter);
     }
     b.average(b.load(value), skip, rate, kept, decay);
   }

@@ -1,31 +1,138 @@
 #include "passes/first_norm.h"
 
+#include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "ir/build.h"
+#include "ir/cuts.h"
 #include "passes/gradient_slots.h"
+#include "passes/rewrite.h"
 
 namespace st {
+namespace {
+
+using Gradients = std::vector<std::vector<SlotId>>;  // uses, by parameter
+
+Value norm_of_slots(Builder& b, const Gradients& gradients) {
+  std::vector<Value> sums;
+  for (const std::vector<SlotId>& uses : gradients) {
+    Value sum = b.load(uses[0]);
+    for (size_t use = 1; use < uses.size(); ++use) sum = b.add(sum, b.load(uses[use]));
+    sums.push_back(sum);
+  }
+  return b(Op::gradient_norm, sums);
+}
+
+/// The same bits from the gradients as they are made, since what ranks exchange lies in no slot whole.
+class SquaresAsMade {
+ public:
+  SquaresAsMade(Program& program, Section& section, const Gradients& gradients)
+      : program_(program), rewrite_(program, section), gradients_(gradients), squares_(gradients.size()) {
+    for (size_t i = 0; i < gradients.size(); ++i)
+      for (size_t use = 0; use < gradients[i].size(); ++use) places_[gradients[i][use]] = {i, use};
+    values_.resize(gradients.size());
+    for (size_t i = 0; i < gradients.size(); ++i) values_[i].resize(gradients[i].size());
+  }
+
+  void run() {
+    std::vector<size_t> made(gradients_.size());
+    for (int32_t n = 0; n < rewrite_.old().size(); ++n) {
+      const Node& node = rewrite_.old()[n];
+      rewrite_.keep(n);
+      if (node.op != Op::store || program_.slots[static_cast<size_t>(node.writes[0])].role != Role::gradient) continue;
+      const auto [parameter, use] = places_.at(node.writes[0]);
+      values_[parameter][use] = rewrite_.at(node.in[0]);
+      if (++made[parameter] == gradients_[parameter].size()) square(parameter);
+    }
+    rewrite_.finish();
+  }
+
+  Value norm(Builder& b) const {
+    Ints tensors;
+    int64_t first = 0;
+    for (const Value squares : squares_) {
+      const int64_t blocks = b.shape(squares)[0];
+      tensors.insert(tensors.end(), {first, blocks});
+      first += blocks;
+    }
+    return b(Op::norm_of_squares, {squares_.size() == 1 ? squares_[0] : b(Op::concat, squares_, {{"axis", 0}})}, {{"tensors", tensors}});
+  }
+
+ private:
+  Value append(Op op, std::vector<Value> in, Type type) {
+    return {rewrite_.append({.op = op,
+                             .in = std::move(in),
+                             .out = {std::move(type)},
+                             .reads = {},
+                             .writes = {},
+                             .attrs = make_attrs(op, {}),
+                             .when = When::first}),
+            0};
+  }
+
+  void square(size_t parameter) {
+    const std::vector<Value>& uses = values_[parameter];
+    Value sum = uses[0];
+    const Type type = rewrite_.made().type(sum);
+    for (size_t use = 1; use < uses.size(); ++use) sum = append(Op::add, {sum, uses[use]}, type);
+    squares_[parameter] =
+        append(Op::gradient_squares, {sum}, {.dtype = DType::f64, .shape = {norm_blocks(type.shape.elements())}, .layout = {}});
+  }
+
+  Program& program_;
+  Rewrite rewrite_;
+  const Gradients& gradients_;
+  std::map<SlotId, std::pair<size_t, size_t>> places_;  // parameter and use, of a gradient's slot
+  std::vector<std::vector<Value>> values_;              // by parameter and use
+  std::vector<Value> squares_;                          // by parameter
+};
+
+void report(Builder& b, Value value, const std::string& name) {
+  b.store(value, b.program().add_slot({.name = name, .type = b.type(value), .role = Role::report, .init = {}}), When::first);
+}
+
+/// In forward, the first rank's own count, to which the others add nothing when reports are summed.
+void report_own_count(Program& program) {
+  Section& forward = *program.find(Phase::forward);
+  const SlotId count = program.slot_named("loss_count");
+  Builder b(program, static_cast<int32_t>(&forward - program.sections.data()));
+  const auto is_count = [&](const Node& node) { return node.op == Op::store && node.writes[0] == count; };
+  const auto found = std::ranges::find_if(forward.graph.nodes, is_count);
+  require(found != forward.graph.nodes.end(), Code::internal, "first_norm: forward counts no loss");
+  const Value own = found->in[0];
+  report(b, program.rank == 0 ? own : b.fill({}, 0, DType::f64), "first_loss_count");
+}
+
+/// All ranks are told what the first one has.
+void tell_norm(Builder& b, const SquaresAsMade& squares) {
+  const Value own = b.program().rank == 0 ? squares.norm(b) : b.fill({}, 0, DType::f64);
+  const SlotId told = b.program().add_slot({.name = "first_norm", .type = b.type(own), .role = Role::report, .init = {}});
+  b.graph().nodes.push_back(
+      {.op = Op::rank_sums, .in = {own}, .out = {}, .reads = {}, .writes = {told}, .attrs = make_attrs(Op::rank_sums, {{"adds", false}})});
+}
+
+}  // namespace
 
 void first_norm(Program& program) {
   Section* section = program.find(Phase::backward);
   require(section != nullptr, Code::internal, "first_norm: no backward section; call autodiff() first");
+  const Gradients gradients = gradient_slots(program);
+  const bool has_ranks = program.mesh.data > 1 && !gradients.empty();
+  SquaresAsMade squares(program, *section, gradients);
+  if (has_ranks && program.rank == 0) squares.run();
   Builder b(program, static_cast<int32_t>(section - program.sections.data()));
   const int32_t begin = b.graph().size();
-
-  std::vector<Value> gradients;
-  for (const std::vector<SlotId>& uses : gradient_slots(program)) {
-    Value sum = b.load(uses[0]);
-    for (size_t use = 1; use < uses.size(); ++use) sum = b.add(sum, b.load(uses[use]));
-    gradients.push_back(sum);
+  if (has_ranks) {
+    tell_norm(b, squares);
+    report_own_count(program);
+  } else {
+    report(b, norm_of_slots(b, gradients), "first_norm");
+    report(b, b.load(program.slot_named("loss_count")), "first_loss_count");
   }
-  const auto report = [&](Value value, const std::string& name) {
-    b.store(value, program.add_slot({.name = name, .type = b.type(value), .role = Role::report, .init = {}}));
-  };
-  report(b(Op::gradient_norm, gradients), "first_norm");
-  report(b.load(program.slot_named("loss_count")), "first_loss_count");
   for (int32_t n = begin; n < b.graph().size(); ++n) b.graph()[n].when = When::first;
 }
 

@@ -1,6 +1,7 @@
 #include "passes/gradient_buckets.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 #include "ir/build.h"
@@ -20,6 +21,7 @@ class Buckets {
     const bool by_micro_batch = adds_up && reduce == Reduce::micro;
     at_once_ = by_micro_batch || (!adds_up && keep == Keep::adding);
     shrinks_ = at_once_ && keep != Keep::whole;
+    gathers_ = keep == Keep::whole;
     last_write_ = adds_up ? Op::accumulate : Op::store;
     first_ = by_micro_batch ? When::first : adds_up ? When::last : When::every;
     rest_ = by_micro_batch;
@@ -43,9 +45,11 @@ class Buckets {
 
   void add(const Node& write) {
     const SlotId gradient = write.writes[0];
+    const int64_t bytes = program_.slots[static_cast<size_t>(gradient)].type.bytes();
+    if (bytes_ + bytes > bucket_bytes_) exchange();
     gradients_.push_back(gradient);
     values_.push_back(at_once_ ? rewrite_.at(write.in[0]) : load(gradient));
-    bytes_ += program_.slots[static_cast<size_t>(gradient)].type.bytes();
+    bytes_ += bytes;
     if (bytes_ >= bucket_bytes_) exchange();
   }
 
@@ -81,9 +85,24 @@ class Buckets {
     };
     reduce_scatter(first_, false);
     if (rest_) reduce_scatter(When::rest, true);
+    gather();
     gradients_.clear();
     values_.clear();
     bytes_ = 0;
+  }
+
+  /// When the sums are whole: with the last micro-batch.
+  void gather() {
+    std::vector<SlotId> wholes;
+    if (gathers_) std::ranges::copy_if(gradients_, std::back_inserter(wholes), [&](SlotId gradient) { return is_of_one_use(program_, gradient); });
+    if (wholes.empty()) return;
+    rewrite_.append({.op = Op::all_gather,
+                     .in = {},
+                     .out = {},
+                     .reads = {},
+                     .writes = wholes,
+                     .attrs = make_attrs(Op::all_gather, {}),
+                     .when = rest_ ? When::last : first_});
   }
 
   Program& program_;
@@ -91,6 +110,7 @@ class Buckets {
   int64_t bucket_bytes_;
   bool at_once_ = false;       // as they are made; else what lies in the gradients' slots is exchanged, when it is complete
   bool shrinks_ = false;       // the gradients' slots, to pieces
+  bool gathers_ = false;       // the sums, to all ranks
   Op last_write_ = Op::store;  // of a gradient
   When first_ = When::every;   // when the sums are written,
   bool rest_ = false;          // and whether later micro-batches add to them
@@ -108,9 +128,8 @@ void exchange_gradients(Program& program, Reduce reduce, int64_t bucket_bytes, K
 
 void exchange_loss(Program& program) {
   Rewrite rewrite(program, *program.find(Phase::forward));
-  std::vector<Value> terms;
-  std::vector<SlotId> slots;
-  bool adds_up = false;
+  std::vector<Value> terms, later_terms;
+  std::vector<SlotId> slots, later_slots;
   const auto is_report = [&](const Node& node) {
     return (node.op == Op::store || node.op == Op::accumulate) && program.slots[static_cast<size_t>(node.writes[0])].role == Role::report;
   };
@@ -119,23 +138,24 @@ void exchange_loss(Program& program) {
     if (!is_report(node)) {
       rewrite.keep(n);
     } else if (node.op == Op::accumulate) {
-      adds_up = true;
+      later_terms.push_back(rewrite.at(node.in[0]));
+      later_slots.push_back(node.writes[0]);
     } else {
       terms.push_back(rewrite.at(node.in[0]));
       slots.push_back(node.writes[0]);
     }
   }
-  const auto add = [&](When when, bool adds) {
+  const auto add = [&](When when, bool adds, const std::vector<Value>& of, const std::vector<SlotId>& to) {
     rewrite.append({.op = Op::rank_sums,
-                    .in = terms,
+                    .in = of,
                     .out = {},
                     .reads = {},
-                    .writes = slots,
+                    .writes = to,
                     .attrs = make_attrs(Op::rank_sums, {{"adds", adds}}),
                     .when = when});
   };
-  add(adds_up ? When::first : When::every, false);
-  if (adds_up) add(When::rest, true);
+  add(later_slots.empty() ? When::every : When::first, false, terms, slots);
+  if (!later_slots.empty()) add(When::rest, true, later_terms, later_slots);
   rewrite.finish();
 }
 

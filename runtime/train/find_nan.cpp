@@ -2,11 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <limits>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/float16.h"
+#include "comm/group_error.h"
+#include "ir/op.h"
+#include "train/rank_texts.h"
 
 namespace st {
 namespace {
@@ -72,11 +79,73 @@ bool may_be_infinite(Backend& backend, const Graph& graph, const Node& node, con
 
 }  // namespace
 
-void check_finite(Backend& backend, const Plan& plan, const Instruction& at, const Call& call, int64_t step) {
+void FindNan::look(const Plan& plan, const Instruction& at, const Call& call) {
+  if (found_) return;
+  const Op op = plan.program.sections[static_cast<size_t>(at.section)].graph[at.node].op;
+  const bool is_exchange = info_of(op).exchange;
+  if (is_exchange && op != Op::reduce_scatter) return;
+  const std::optional<Error> error = check(plan, at, call);
+  if (!error) return;
+  if (size_ == 1) throw *error;
+  const int64_t before = int64_t{at.micro_batch} * size_;
+  found_ = {is_exchange ? 2 * (before + size_ - 1) + 1 : 2 * (before + rank_), *error};
+}
+
+void FindNan::tell(Communicator* ranks) const {
+  if (ranks != nullptr) tell_first(*ranks);
+  fail(Code::not_finite,
+       "step: loss or gradients are not finite, yet each value that an op made is; the sum of a tied weight's gradients overflowed. "
+       "The step was undone");
+}
+
+void FindNan::tell_first(Communicator& ranks) const {
+  // Its order, place and message, one after the other.
+  const std::string own =
+      found_ ? text(found_->order, '\0', found_->error.place.op, '\0', found_->error.place.tensor, '\0', found_->error.message()) : "";
+  const std::vector<std::string> all = gather_texts(ranks, own, "first value that is not finite");
+  int64_t first = std::numeric_limits<int64_t>::max();
+  size_t rank = 0;
+  for (size_t other = 0; other < all.size(); ++other) {
+    int64_t order = std::numeric_limits<int64_t>::max();
+    std::from_chars(all[other].data(), all[other].data() + all[other].size(), order);
+    if (order >= first) continue;
+    first = order;
+    rank = other;
+  }
+  std::string_view rest = all[rank];
+  const auto next = [&rest] {
+    const size_t end = std::min(rest.find('\0'), rest.size());
+    const std::string_view part = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    return part;
+  };
+  next();
+  const std::string op(next()), tensor(next());
+  Error error(Code::not_finite, rest.empty() ? "step: loss or gradients are not finite, yet each value that an op or an exchange made is; "
+                                               "the sum of gradients of a tied weight, or of ranks that had no rows of their own to look "
+                                               "at, overflowed. The step was undone"
+                                             : std::string(rest));
+  error.place.step = step_;
+  error.place.op = op;
+  error.place.tensor = tensor;
+  if (!rest.empty()) {
+    error.place.rank = static_cast<int32_t>(rank);
+    error.place.host = ranks.transport().host_of(static_cast<int>(rank));
+  }
+  error.is_on_all_ranks = true;
+  throw error;
+}
+
+std::optional<Error> FindNan::check(const Plan& plan, const Instruction& at, const Call& call) const {
+  Backend& backend = backend_;
   const Program& program = plan.program;
   const Graph& graph = program.sections[static_cast<size_t>(at.section)].graph;
   const Node& node = graph[at.node];
-  const auto slot_name = [&](SlotId slot) { return program.slots[static_cast<size_t>(slot)].name; };
+  const auto slot_name = [&](SlotId id) {
+    const Slot& slot = program.slots[static_cast<size_t>(id)];
+    if (slot.role == Role::gathered) return program.slots[static_cast<size_t>(slot.of)].name;
+    return slot.role == Role::part ? program.slots[static_cast<size_t>(slot.part_of)].name : slot.name;
+  };
 
   std::string tensor, bad, slot;
   size_t bad_output = 0;
@@ -90,7 +159,7 @@ void check_finite(Backend& backend, const Plan& plan, const Instruction& at, con
     bad = what_is_bad(backend, call.writes[i]);
     tensor = slot = slot_name(node.writes[i]);
   }
-  if (bad.empty()) return;
+  if (bad.empty()) return std::nullopt;
 
   std::string before;
   const auto look_at = [&](SlotId from, const Operand& read) {
@@ -100,20 +169,24 @@ void check_finite(Backend& backend, const Plan& plan, const Instruction& at, con
     slot = slot_name(from);
     before = text("; what it read of ", slot, " was not finite before: ", was);
   };
-  for (size_t i = 0; i < call.in.size(); ++i) look_at(slot_of(graph, node.in[i]), call.in[i]);
+  const bool is_sum = node.op == Op::reduce_scatter;  // of what lies in its place
+  for (size_t i = 0; i < call.in.size() && !is_sum; ++i) look_at(slot_of(graph, node.in[i]), call.in[i]);
   for (size_t i = 0; i < call.reads.size(); ++i) look_at(node.reads[i], call.reads[i]);
 
   const std::string& scope = program.regions[static_cast<size_t>(node.region)].name;
   // fused_cross_entropy makes its logits' gradient, its last output, in forward.
   const bool is_gradient = program.sections[static_cast<size_t>(at.section)].phase != Phase::forward ||
                            (node.op == Op::fused_cross_entropy && bad_output + 1 == call.out.size());
-  Error error(Code::not_finite, text("step ", step, ": the first value that is not finite was made by ", name_of(node.op), " in ",
+  const std::string rank = size_ == 1 ? "" : text(", rank ", rank_);
+  const int64_t micro_batch = int64_t{at.micro_batch} * size_ + (is_sum ? size_ - 1 : rank_);
+  Error error(Code::not_finite, text("step ", step_, ": the first value that is not finite was made by ", name_of(node.op), " in ",
                                      scope.empty() ? "the outermost scope" : scope, " (", is_gradient ? "backward" : "forward",
-                                     ", micro-batch ", at.micro_batch, "): ", bad, " of ", tensor, before, ". The step was undone"));
-  error.place.step = step;
+                                     is_sum ? ", behind micro-batch " : ", micro-batch ", micro_batch, rank, "): ", bad, " of ", tensor,
+                                     before, ". The step was undone"));
+  error.place.step = step_;
   error.place.op = std::string(name_of(node.op));
   error.place.tensor = slot;
-  throw error;
+  return error;
 }
 
 }  // namespace st

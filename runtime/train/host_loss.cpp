@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "comm/group_error.h"
 #include "passes/seed_outputs.h"
 #include "train/evaluation.h"
 
@@ -17,6 +18,13 @@ void require_same_moments(const Program& program, const Program& beside) {
     require(slot.role != Role::optimizer || beside.slot_named(slot.name) >= 0, Code::unsupported, "forward: an output depends on \"",
             slot.of < 0 ? slot.name : program.slots[static_cast<size_t>(slot.of)].name,
             "\", which the graph's own loss does not train; make the model from a graph without a loss, or without that output");
+}
+
+[[noreturn]] void refuse(const Communicator& ranks, int rank, std::string message) {
+  Error error(Code::rank_mismatch, std::move(message));
+  error.place.rank = rank;
+  error.place.host = ranks.transport().host_of(rank);
+  throw error;
 }
 
 }  // namespace
@@ -39,7 +47,11 @@ HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options
       storage = &apart_.emplace(parts.storage.sharing({Arena::parameters, Arena::optimizer}));
   }
   context.require_memory("forward: a step with the host's loss", need);
-  executor_ = std::make_unique<Executor>(std::move(plan), *storage, parts.workers, &parts.cancelled);
+  if (parts.ranks != nullptr) {
+    queue_ = std::make_unique<ExchangeQueue>(*parts.ranks, false);
+    told_.resize(static_cast<size_t>(parts.ranks->size()));
+  }
+  executor_ = std::make_unique<Executor>(std::move(plan), *storage, parts.workers, &parts.cancelled, queue_.get());
   find_slots();
 }
 
@@ -63,7 +75,7 @@ void HostLoss::find_slots() {
     const size_t backward = executor_->first_of(Phase::backward, k);
     begins_[k][0] = executor_->first_of(Phase::forward, k);
     ends_[k][0] = begins_[k][1] = backward;
-    ends_[k][1] = k == 0 ? executor_->first_of(Phase::forward, 1) : executor_->begin_of_update();
+    ends_[k][1] = std::min(executor_->first_of(Phase::forward, k + 1), executor_->begin_of_update());
   }
 }
 
@@ -76,12 +88,12 @@ void HostLoss::begin(double loss_scale) {
 void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
   const int64_t rows = parts_.recipe.batch;
   is_forward_done_ = false;
-  restore_loss();
+  if (slots_.loss_sum != nullptr) *slots_.loss_sum = *slots_.loss_count = 0;  // later micro-batches add to it: what follows is one's own
   inputs_->check(batch, rows);
   inputs_->bind(batch, 0, rows, *executor_);
   if (slots_.counters != nullptr) {
     slots_.counters[0] = attempts;
-    slots_.counters[1] = pairs_ * rows;
+    slots_.counters[1] = (pairs_ * parts_.recipe.ranks + (parts_.ranks == nullptr ? 0 : parts_.ranks->rank())) * rows;
   }
   const size_t later = pairs_ == 0 ? 0 : 1;
   Executor::Cursor cursor{.at = begins_[later][0]};
@@ -130,27 +142,84 @@ void HostLoss::run_backward(Kind kind) {
           "between");
   is_forward_done_ = false;
   const size_t later = pairs_ == 0 ? 0 : 1;
+  const double sum = slots_.loss_sum == nullptr ? 0 : *slots_.loss_sum, count = slots_.loss_count == nullptr ? 0 : *slots_.loss_count;
+  if (parts_.ranks != nullptr && parts_.recipe.reduce == "micro") {
+    gather({.loss_sum = sum,
+            .loss_count = count,
+            .lr = 0,
+            .call = static_cast<int64_t>(Met::at_backward),
+            .kind = static_cast<int64_t>(kind),
+            .pairs = pairs_,
+            .number = 0});
+    for (const Told& told : told_) add_loss(told.loss_sum, told.loss_count, pairs_ == 0 && &told == told_.data());
+  } else {
+    add_loss(sum, count, pairs_ == 0);
+  }
+  if (parts_.ranks != nullptr) executor_->set_contributors({.in_round = parts_.ranks->size(), .in_step = parts_.ranks->size()});
   Executor::Cursor cursor{.at = begins_[later][1]};
   executor_->go_on(cursor, ends_[later][1], Executor::kNoDeadline, {});
   kind_ = kind;
   ++pairs_;
-  if (slots_.loss_sum == nullptr) return;
-  loss_sum_ = *slots_.loss_sum;
-  loss_count_ = *slots_.loss_count;
 }
 
-/// What a forward without its backward has added does not count.
-void HostLoss::restore_loss() {
-  if (slots_.loss_sum == nullptr || pairs_ == 0) return;
-  *slots_.loss_sum = loss_sum_;
-  *slots_.loss_count = loss_count_;
+/// The first one is written, so that no zero is added to it.
+void HostLoss::add_loss(double sum, double count, bool is_first) {
+  loss_sum_ = is_first ? sum : loss_sum_ + sum;
+  loss_count_ = is_first ? count : loss_count_ + count;
+}
+
+/// Into told_, all of which has to be alike but for the losses, and the pairs where each rank adds up its own.
+void HostLoss::gather(const Told& own) {
+  Communicator& ranks = *parts_.ranks;
+  ranks.all_gather(&own, told_.data(), ranks.size() * static_cast<int64_t>(sizeof own), DType::u8, "a step with the host's loss");
+  const auto is_apply = [](const Told& told) { return told.call == static_cast<int64_t>(Met::at_apply); };
+  const auto text_of_kind = [](const Told& told) {
+    return told.kind == static_cast<int64_t>(Kind::own) ? "the graph's own loss" : "the outputs' gradients";
+  };
+  const Told& first = told_[0];
+  const auto refuse_unlike = [&](size_t rank, const auto& what, const auto& theirs, const auto& firsts) {
+    refuse(ranks, static_cast<int>(rank),
+           text(is_apply(first) ? "apply: " : "backward: ", text_of_rank(ranks.transport(), static_cast<int>(rank)), ' ', what, ' ', theirs,
+                ", rank 0 ", firsts, "; make the same of the step on all ranks. The step was undone"));
+  };
+  for (size_t rank = 1; rank < told_.size(); ++rank) {
+    const Told& theirs = told_[rank];
+    if (is_apply(theirs) != is_apply(first))
+      refuse_unlike(rank, "calls", is_apply(theirs) ? "apply" : "backward", is_apply(first) ? "apply" : "backward");
+    if (theirs.kind != first.kind) refuse_unlike(rank, "goes back from", text_of_kind(theirs), text_of_kind(first));
+    if (theirs.number != first.number) refuse_unlike(rank, "is at update", theirs.number, first.number);
+    if (theirs.lr != first.lr) refuse_unlike(rank, "has learning rate", theirs.lr, first.lr);
+    if (theirs.pairs != first.pairs && parts_.recipe.reduce == "micro")
+      refuse_unlike(rank, "has made pairs of forward and backward:", theirs.pairs, first.pairs);
+  }
+}
+
+void HostLoss::meet(double lr, int64_t number) {
+  pairs_of_all_ = pairs_;
+  if (parts_.ranks == nullptr) return;
+  gather({.loss_sum = loss_sum_,
+          .loss_count = loss_count_,
+          .lr = lr,
+          .call = static_cast<int64_t>(Met::at_apply),
+          .kind = static_cast<int64_t>(kind_),
+          .pairs = pairs_,
+          .number = number});
+  pairs_of_all_ = 0;
+  for (const Told& told : told_) pairs_of_all_ += told.pairs;
+  if (parts_.recipe.reduce == "step")
+    for (const Told& told : told_) add_loss(told.loss_sum, told.loss_count, &told == told_.data());
+  const int size = parts_.ranks->size();
+  executor_->run_exchange(executor_->plan().micro_batches - 1, {.in_round = size, .in_step = size}, Executor::Exchanged::once_a_step);
 }
 
 void HostLoss::update(double lr, int64_t number) {
-  restore_loss();
+  if (slots_.loss_sum != nullptr) {
+    *slots_.loss_sum = loss_sum_;
+    *slots_.loss_count = loss_count_;
+  }
   slots_.rates[0] = lr;
   slots_.rates[1] = static_cast<double>(number);
-  *unit_ = kind_ == Kind::own ? executor_->plan().program.loss_seed * *slots_.loss_count : 1;
+  *unit_ = kind_ == Kind::own ? executor_->plan().program.loss_seed * loss_count_ : 1;
   Executor::Cursor cursor{.at = executor_->begin_of_update()};
   executor_->go_on(cursor, executor_->end(), Executor::kNoDeadline, {});
 }

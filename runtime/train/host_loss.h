@@ -1,4 +1,8 @@
 // A step in the host's hands: forward, the host's loss, backward, as often as it likes, then one update by the sum.
+//
+// In a group each rank makes pairs of its own. With reduce micro the ranks' pairs g are micro-batches g * size + rank, whose gradients are
+// added in their order as each backward goes: the bits are those of one rank that makes all of them in turn, and all ranks make the same
+// number. With reduce step each adds up its own, as many as it likes, and the update adds the sums in the order of the ranks.
 #pragma once
 
 #include <memory>
@@ -7,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/exchange_queue.h"
 #include "exec/executor.h"
 #include "train/batch_binding.h"
 #include "train/model.h"
@@ -24,7 +29,8 @@ class HostLoss {
     Storage& storage;  // of the trainer: parameters, gradients and moments
     Workers& workers;
     CancelToken& cancelled;
-    const Plan* beside;  // the trainer's own step, whose moments are shared; null: none
+    const Plan* beside;   // the trainer's own step, whose moments are shared; null: none
+    Communicator* ranks;  // whose rank options.rank is; null: there is one
   };
   /// own_loss: the graph's loss is computed too, so that backward may begin from it. Throws unsupported when an output depends on a
   /// parameter that `beside` does not train, out_of_memory before anything is allocated.
@@ -49,14 +55,20 @@ class HostLoss {
   /// Pairs of forward and backward so far.
   int64_t pairs() const { return pairs_; }
   bool used_own_loss() const { return pairs_ > 0 && kind_ == Kind::own; }
+  /// What ranks do together before the update, of which this is number `number`. Throws rank_mismatch, on all of them the same, where they
+  /// have not made the same of the step, or are to update by other learning rates.
+  void meet(double lr, int64_t number);
   /// The one update; the caller has readied the weights.
   void update(double lr, int64_t number);
+  /// Of all ranks; known once meet() was called.
+  int64_t pairs_of_all() const { return pairs_of_all_; }
 
   const StepSlots& slots() const { return slots_; }
   const Executor& executor() const { return *executor_; }
   /// One unit of the true gradient in the gradient slots; known once update() was called.
   double unit() const { return slots_.loss_scale == nullptr ? *unit_ : *unit_ * *slots_.loss_scale; }
   int64_t own_bytes() const;
+  double exposed_seconds() const { return queue_ ? queue_->exposed_seconds() : 0; }
 
  private:
   struct OutputGradient {
@@ -65,14 +77,23 @@ class HostLoss {
     Memory compact;  // what a host gives with gaps, without
   };
   enum class Kind { host, own };
+  enum class Met { at_backward, at_apply };
+
+  /// What a rank tells the others of a pair, or of a step.
+  struct Told {
+    double loss_sum, loss_count, lr;
+    int64_t call, kind, pairs, number;
+  };
 
   void find_slots();
   void run_backward(Kind kind);
   const void* zeros(int64_t bytes);
-  void restore_loss();
+  void gather(const Told& own);
+  void add_loss(double sum, double count, bool is_first);
 
   Parts parts_;
-  std::optional<Storage> apart_;  // when this plan's gradients do not fit the trainer's
+  std::optional<Storage> apart_;          // when this plan's gradients do not fit the trainer's
+  std::unique_ptr<ExchangeQueue> queue_;  // none: there is one rank
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Buffer> zeros_;
   std::optional<BatchBinding> inputs_;  // the model's own; output gradients are bound by backward
@@ -83,10 +104,11 @@ class HostLoss {
   double* own_seed_ = nullptr;
   double* unit_ = nullptr;
   size_t begins_[2][2]{}, ends_[2][2]{};  // instructions of forward and backward in the first and in later micro-batches
-  int64_t pairs_ = 0;
+  int64_t pairs_ = 0, pairs_of_all_ = 0;
   bool is_forward_done_ = false;
   Kind kind_ = Kind::host;
   double loss_sum_ = 0, loss_count_ = 0;  // of the pairs so far
+  std::vector<Told> told_;                // by rank
 };
 
 }  // namespace st

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/os.h"
+#include "data/stream.h"
 #include "passes/scale_loss.h"
 #include "train/evaluation.h"
 #include "train/find_nan.h"
@@ -15,25 +16,29 @@ namespace {
 
 constexpr size_t kShortPlans = 8;
 
-Plan weighed(const Context& context, const Storage& storage, Plan plan) {
+/// `part`: what this rank may have of the memory that there is.
+Plan weighed(const Context& context, const Storage& storage, Plan plan, int64_t part) {
   const bool is_held = storage.data(Arena::parameters) != nullptr || plan.memory.in_file[static_cast<size_t>(Arena::parameters)];
-  context.require_memory("trainer: a training step", plan.memory.beside_parameters() + (is_held ? 0 : plan.memory.of(Arena::parameters)));
+  context.require_memory("trainer: a training step", plan.memory.beside_parameters() + (is_held ? 0 : plan.memory.of(Arena::parameters)),
+                         part);
   return plan;
 }
 
 /// Packed weights only save time: where they do not fit, the same bits are computed without them.
 Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& storage, int threads, PlanOptions options) {
   const Context& context = model.context();
-  options.memory = context.spare_memory();
+  const int64_t part = options.memory;
+  const int64_t spare = context.spare_memory();
+  options.memory = std::min(part, spare == Context::kUnlimited ? spare : spare / options.sharers);
   Plan plan = plan_training(model.program(), recipe, context.backend(), threads, options);
-  if (plan.memory.of(Arena::packed) == 0) return weighed(context, storage, std::move(plan));
+  if (plan.memory.of(Arena::packed) == 0) return weighed(context, storage, std::move(plan), part);
   try {
-    return weighed(context, storage, std::move(plan));
+    return weighed(context, storage, std::move(plan), part);
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory) throw;
   }
   options.skip.emplace_back("pack_weights");
-  return weighed(context, storage, plan_training(model.program(), recipe, context.backend(), threads, options));
+  return weighed(context, storage, plan_training(model.program(), recipe, context.backend(), threads, options), part);
 }
 
 /// Of a micro-batch; after the last one, of the update.
@@ -47,6 +52,13 @@ void hand_loss_over(const StepSlots& from, const StepSlots& to) {
   *to.loss_count = *from.loss_count;
 }
 
+/// What ranks were told in a round in which this one had a short micro-batch.
+void hand_first_over(const StepSlots& from, const StepSlots& to) {
+  if (from.first_norm == nullptr) return;
+  *to.first_norm = *from.first_norm;
+  *to.first_loss_count = *from.first_loss_count;
+}
+
 /// To an executor the parameters that it has none of, and this rank's parts of them.
 void lend(const Model& of, Executor& to) {
   const std::vector<Slot>& slots = to.plan().program.slots;
@@ -54,8 +66,7 @@ void lend(const Model& of, Executor& to) {
     const SlotId parameter = to.plan().program.whole_of(static_cast<SlotId>(s));
     const Slot& whole = slots[static_cast<size_t>(parameter)];
     if (whole.role != Role::parameter || !whole.lent) continue;
-    const int64_t first = slots[s].role == Role::part ? slots[s].first : 0;
-    to.bind(static_cast<SlotId>(s), of.data(parameter) + first * bytes_of(whole.type.dtype));
+    to.bind(static_cast<SlotId>(s), of.data(parameter) + slots[s].first * bytes_of(whole.type.dtype));
   }
 }
 
@@ -70,10 +81,10 @@ PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, W
       storage_(storage),
       workers_(workers),
       cancelled_(cancelled),
-      ranks_(ranks),
+      ranks_(ranks == nullptr ? nullptr : std::make_unique<ExchangeQueue>(*ranks, recipe.overlap != "off")),
       rank_(options.rank),
       shares_masters_(options.shares_masters),
-      executor_(plan_that_fits(model, recipe, storage, workers.threads(), options), storage, workers, &cancelled, ranks),
+      executor_(plan_that_fits(model, recipe, storage, workers.threads(), options), storage, workers, &cancelled, ranks_.get()),
       slots_(executor_) {
   const Plan& plan = executor_.plan();
   const auto is_update = [&](const Instruction& at) {
@@ -88,7 +99,9 @@ void PlannedStep::share_masters(const Model& of) {
 }
 
 /// Of the first so many micro-batches of a step, those of this rank.
-int64_t PlannedStep::own_of(int64_t micro_batches) const { return (micro_batches - rank_ + recipe_.ranks - 1) / recipe_.ranks; }
+int64_t PlannedStep::own_of(int64_t micro_batches) const {
+  return MicroBatches{.per_step = micro_batches, .ranks = recipe_.ranks, .rank = rank_}.own();
+}
 
 Contributors PlannedStep::contributors_in(int64_t round) const {
   const auto at_most_all = [&](int64_t count) { return static_cast<int>(std::clamp<int64_t>(count, 0, recipe_.ranks)); };
@@ -107,6 +120,7 @@ void PlannedStep::begin(double lr, int64_t number, int64_t attempts, int64_t row
   full_end_ = first_instruction(executor_, own_full_);
   if (rest_ != nullptr) rest_end_ = first_instruction(rest_->executor, own_full_ + 1);
   restart();
+  if (ranks_) exposed_before_ = ranks_->exposed_seconds();
   slots_.rates[0] = lr;
   slots_.rates[1] = static_cast<double>(number);
   if (slots_.loss_scale == nullptr) return;
@@ -115,6 +129,18 @@ void PlannedStep::begin(double lr, int64_t number, int64_t attempts, int64_t row
 }
 
 bool PlannedStep::go_on(double deadline, const Bind& bind) {
+  try {
+    return go_on_to(deadline, bind);
+  } catch (const std::exception& why) {
+    if (ranks_) ranks_->give_up(why.what());
+    throw;
+  } catch (...) {
+    if (ranks_) ranks_->give_up("an unknown error");
+    throw;
+  }
+}
+
+bool PlannedStep::go_on_to(double deadline, const Bind& bind) {
   if (is_computing()) {
     {
       const WeightsGate::Reader whole_step(model_.gate());
@@ -131,6 +157,7 @@ bool PlannedStep::go_on(double deadline, const Bind& bind) {
       weights.pause();
       return false;
     }
+    meet();
     // The gate counts this update when it ends. A step of a short micro-batch alone has made none of the executor's copies, and between the
     // last micro-batch and the update the host may have changed a weight that the update does not.
     // Nor has a step that was skipped in pieces: what the ranks gather is what lies in their own, and one that computed nothing has none.
@@ -155,11 +182,10 @@ bool PlannedStep::can_scale_less() const {
 }
 
 void PlannedStep::find_nan(const Bind& bind) {
+  FindNan search(storage_.backend(), attempts_ + 1, static_cast<int32_t>(recipe_.ranks), rank_);
   const auto watch = [&](Executor& executor, bool on) {
     if (!on) return executor.watch({});
-    executor.watch([this, &executor](const Instruction& at, const Call& call) {
-      check_finite(storage_.backend(), executor.plan(), at, call, attempts_ + 1);
-    });
+    executor.watch([&search, &executor](const Instruction& at, const Call& call) { search.look(executor.plan(), at, call); });
   };
   const auto watch_all = [&](bool on) {
     finding_nan_ = on;
@@ -176,9 +202,7 @@ void PlannedStep::find_nan(const Bind& bind) {
     throw;
   }
   watch_all(false);
-  fail(Code::not_finite,
-       "step: loss or gradients are not finite, yet each value that an op made is; the sum of a tied weight's gradients overflowed. "
-       "The step was undone");
+  search.tell(ranks_ ? &ranks_->ranks() : nullptr);
 }
 
 /// Between two calls the host may write weights, and another trainer of the model may update them.
@@ -214,18 +238,35 @@ bool PlannedStep::compute(double deadline, const Bind& bind) {
   if (rest_ != nullptr) {
     if (!go_on(rest_->executor, rest_->slots, rest_cursor_, rest_end_, short_rows_)) return false;
     hand_loss_over(rest_->slots, slots_);
+    if (own_full_ == 0 && slots_.first_norm != nullptr) hand_first_over(rest_->slots, slots_);
   }
   if (ranks_ != nullptr) exchange_without_rows();
+  meet();
   part_ = Part::update;
   cursor_.at = executor_.begin_of_update();
   return true;
 }
 
+/// Where all parameters lie once for the ranks of this process, and none of them gathers what others have updated, rank 0 holds the gate
+/// until all have read what it guards, or written.
+void PlannedStep::meet() {
+  if (masters_ != nullptr && recipe_.zero == 3) ranks_->ranks().barrier("parameters");
+}
+
 /// Other ranks have micro-batches in rounds in which this one has none; and what a step does once it may not have done.
 void PlannedStep::exchange_without_rows() {
+  using Exchanged = Executor::Exchanged;
   const int64_t own = own_full_ + (rest_ == nullptr ? 0 : 1), last = executor_.plan().micro_batches - 1;
-  for (int64_t round = own; round * recipe_.ranks < filled(); ++round) executor_.run_exchange(round, contributors_in(round));
-  if (own <= last) executor_.run_exchange(last, contributors_in(last), true);
+  for (int64_t round = own; round * recipe_.ranks < filled(); ++round)
+    executor_.run_exchange(round, contributors_in(round), round == last ? Exchanged::all : Exchanged::by_round);
+  if (last * recipe_.ranks >= filled()) executor_.run_exchange(last, contributors_in(last), Exchanged::once_a_step);
+}
+
+std::optional<std::vector<RegionId>> PlannedStep::scopes_for_all() const {
+  if (recipe_.zero < 3 || recipe_.ranks == 1 || recipe_.recompute != "auto") return std::nullopt;
+  std::vector<RegionId> scopes;
+  for (const RecomputedScope& scope : executor_.plan().recompute.scopes) scopes.push_back(scope.region);
+  return scopes;
 }
 
 PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
@@ -235,6 +276,8 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   PlanOptions options;
   options.rank = rank_;
   options.shares_masters = shares_masters_;
+  const auto scopes = scopes_for_all();
+  if (scopes) options.recompute_scopes = &*scopes;
   if (spare != PlanOptions::kUnlimited)
     options.memory =
         spare + executor_.allocated(Arena::gradients) +
@@ -245,7 +288,7 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   for (int32_t a = 0; a < kArenas; ++a)
     if (!Storage::holds(static_cast<Arena>(a))) need += plan.memory.of(static_cast<Arena>(a));
   model_.context().require_memory("step: a micro-batch of fewer rows than the recipe's", need);
-  auto made = std::make_unique<Short>(std::move(plan), storage_, workers_, cancelled_, ranks_);
+  auto made = std::make_unique<Short>(std::move(plan), storage_, workers_, cancelled_, ranks_.get());
   if (masters_ != nullptr) lend(*masters_, made->executor);
   if (short_.size() == kShortPlans) short_.erase(short_.begin());
   return *short_.emplace(rows, std::move(made)).first->second;

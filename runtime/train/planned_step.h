@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "exec/executor.h"
@@ -37,10 +38,12 @@ class PlannedStep {
   /// False: nothing has been updated yet, and the step may still be forgotten.
   bool is_updating() const { return cursor_.at > executor_.begin_of_update(); }
   /// Whether a parameter has been updated since the step began.
-  bool has_updated() const { return cursor_.at > first_update_; }
+  bool has_updated() const { return cursor_.at > first_update_ && !*slots_.skipped; }
   /// Whether go_on() runs the step again from its first row, to find where a value stopped being finite (recipe find_nan). `Bind` is then
   /// asked for the same rows once more.
   bool is_finding_nan() const { return finding_nan_; }
+  /// Whether these are then its first rows, of this rank.
+  bool begins_again(int64_t first_row) const { return finding_nan_ && first_row == rank_ * recipe_.batch; }
   /// False: no more rows are needed.
   bool is_computing() const { return part_ != Part::update; }
 
@@ -52,11 +55,17 @@ class PlannedStep {
   }
   int64_t tokens() const { return tokens_; }
 
+  /// Where the order of what ranks exchange depends on what they recompute, and that on the memory they find (zero 3, recompute auto): the
+  /// scopes that this rank does, for the others and for short micro-batches. Empty: each sees for itself.
+  std::optional<std::vector<RegionId>> scopes_for_all() const;
+
   /// Of one micro-batch with all its rows.
   int64_t micro_batch_tokens() const;
   /// Of a step of all rows.
   const Executor& executor() const { return executor_; }
   int64_t own_bytes() const;
+  /// Since begin(): of this rank's time in exchange what its computing did not hide.
+  double exposed_seconds() const { return ranks_ ? ranks_->exposed_seconds() - exposed_before_ : 0; }
   /// Gives back the plans of short micro-batches, which a later step makes anew. Not while a step is under way.
   void trim() { short_.clear(); }
 
@@ -65,7 +74,7 @@ class PlannedStep {
 
   /// Of a micro-batch with fewer rows than the recipe's.
   struct Short {
-    explicit Short(Plan plan, Storage& storage, Workers& workers, CancelToken& cancelled, Communicator* ranks)
+    explicit Short(Plan plan, Storage& storage, Workers& workers, CancelToken& cancelled, ExchangeQueue* ranks)
         : executor(std::move(plan), storage, workers, &cancelled, ranks), slots(executor) {}
     Executor executor;
     StepSlots slots;
@@ -75,6 +84,8 @@ class PlannedStep {
   int64_t filled() const { return full_ + (short_rows_ > 0 ? 1 : 0); }
   Contributors contributors_in(int64_t round) const;
   void exchange_without_rows();
+  void meet();
+  bool go_on_to(double deadline, const Bind& bind);
   bool compute(double deadline, const Bind& bind);
   void keep_packed();
   void restart();
@@ -86,8 +97,8 @@ class PlannedStep {
   Storage& storage_;
   Workers& workers_;
   CancelToken& cancelled_;
-  Communicator* ranks_;
-  const Model* masters_ = nullptr;  // whose parameters are lent; none: it has all of its own
+  const std::unique_ptr<ExchangeQueue> ranks_;  // none: it shares the step with nobody
+  const Model* masters_ = nullptr;              // whose parameters are lent; none: it has all of its own
   const int32_t rank_;
   const bool shares_masters_;
   Executor executor_;
@@ -104,6 +115,7 @@ class PlannedStep {
   Executor::Cursor cursor_, rest_cursor_;
   size_t full_end_ = 0, rest_end_ = 0;
   int64_t attempts_ = 0, tokens_ = 0;
+  double exposed_before_ = 0;
   bool finding_nan_ = false;
   int64_t copies_at_ = -1;  // the gate's changes() behind the update that left working copies of the weights; -1: none has
   int64_t packed_at_ = -1;  // the gate's changes() when its calls so far saw the weights; -1: none has

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "checkpoint/manifest.h"
 #include "comm/group_error.h"
+#include "data/stream.h"
 #include "ir/op.h"
 
 namespace st {
@@ -43,8 +44,8 @@ std::vector<Record> gathered(Communicator& ranks, const Record& own, std::string
 
 /// Of keys that change speed alone, or that each rank may choose for itself.
 bool is_own_choice(std::string_view key) {
-  constexpr std::array<std::string_view, 8> kOwn = {"ranks",            "threads",    "tune",    "recompute",
-                                                    "recompute_budget", "trim_every", "offload", "offload_folder"};
+  constexpr std::array<std::string_view, 9> kOwn = {"ranks",      "threads", "tune",           "recompute", "recompute_budget",
+                                                    "trim_every", "offload", "offload_folder", "overlap"};
   return std::ranges::find(kOwn, key) != kOwn.end();
 }
 
@@ -59,7 +60,7 @@ std::string collectives_of(const Plan& plan) {
   };
   for (const Instruction& at : plan.instructions) {
     const Node& node = program.sections[static_cast<size_t>(at.section)].graph.nodes[static_cast<size_t>(at.node)];
-    if (!info_of(node.op).exchange) continue;
+    if (!info_of(node.op).exchange || node.op == Op::await) continue;
     ++count;
     digest.update_sized(name_of(node.op));
     if (node.op == Op::reduce_scatter)
@@ -165,6 +166,24 @@ int odd_one(std::span<const Hex> by_rank) {
               differ, " of ", count, " parameters differ. Give all ranks the same weights, or resume all from one checkpoint"));
 }
 
+void require_like_first(const Communicator& ranks, int rank, const StepStart& theirs, const StepStart& first) {
+  constexpr const char *kResume = "resume all from one checkpoint", *kAlike = "make them alike on all ranks";
+  const auto require_same = [&](const char* what, double of_rank, double of_first, const char* way_out) {
+    if (of_rank == of_first) return;
+    refuse(ranks, rank, "",
+           text("step: ", text_of_rank(ranks.transport(), rank), " begins with ", what, ' ', of_rank, ", rank 0 with ", of_first, "; ",
+                way_out));
+  };
+  const auto number = [](int64_t whole) { return static_cast<double>(whole); };
+  require_same("steps made:", number(theirs.attempts), number(first.attempts), kResume);
+  require_same("items of the data taken:", number(theirs.items), number(first.items), kResume);
+  require_same("lr", theirs.lr, first.lr, kAlike);
+  require_same("loss scale", theirs.loss_scale, first.loss_scale, kResume);
+  if ((theirs.rows == StepStart::kFromData) == (first.rows == StepStart::kFromData)) return;
+  refuse(ranks, rank, "",
+         text("step: of ", text_of_rank(ranks.transport(), rank), " and rank 0 one was given rows, the other takes its data's; ", kAlike));
+}
+
 }  // namespace
 
 Recipe on_ranks(Recipe recipe, int64_t ranks) {
@@ -190,7 +209,7 @@ std::vector<RankFact> run_facts(const Recipe& recipe, const TrainingState& state
   return facts;
 }
 
-void require_agreement(Communicator& ranks, std::span<const RankFact> facts) {
+void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std::string_view part) {
   struct Summary {
     Hex hex;
     int64_t bytes;
@@ -205,55 +224,46 @@ void require_agreement(Communicator& ranks, std::span<const RankFact> facts) {
   const auto other = static_cast<int>(found - all.begin());
   const auto told_by = [&](int rank) {
     const int64_t bytes = all[static_cast<size_t>(rank)].bytes;
-    require(bytes >= 0 && bytes <= kMost, Code::rank_mismatch, "trainer: ", text_of_rank(ranks.transport(), rank), " runs something else");
+    require(bytes >= 0 && bytes <= kMost, Code::rank_mismatch, part, ": ", text_of_rank(ranks.transport(), rank), " runs something else");
     std::string told = rank == ranks.rank() ? own : std::string(static_cast<size_t>(bytes), '\0');
     ranks.broadcast(told.data(), bytes, DType::u8, rank, "agreement");
     return parted(told);
   };
   const std::vector<RankFact> first = told_by(0), theirs = told_by(other);
   const std::vector<std::string> names = differing(first, theirs);
-  require(!names.empty(), Code::internal, "trainer: ranks disagree in nothing that they tell");
+  require(!names.empty(), Code::internal, part, ": ranks disagree in nothing that they tell");
   const std::string more = names.size() == 1 ? "" : text(", and ", names.size() - 1, " more: ", names[1], names.size() == 2 ? "" : ", ..");
   refuse(ranks, other, "",
-         text("trainer: the ranks are not of one run: ", text_of_rank(ranks.transport(), other), " has ", names.front(), " ",
+         text(part, ": the ranks are not of one run: ", text_of_rank(ranks.transport(), other), " has ", names.front(), " ",
               value_of(theirs, names.front()), ", rank 0 has ", value_of(first, names.front()), more, "; make them alike on all ranks"));
 }
 
-void require_replicas(Communicator& ranks, const PlannedStep& step, Backend& backend, int64_t attempts, int64_t items) {
-  const Executor& executor = step.executor();
+void require_replicas(Communicator& ranks, const Executor& executor, Backend& backend) {
   const Program& program = executor.plan().program;
-  const std::vector<SlotId> parameters = parameters_of(program);
+  std::vector<SlotId> parameters = parameters_of(program);
+  std::erase_if(parameters, [&](SlotId id) { return program.slots[static_cast<size_t>(id)].whole.has_value(); });  // in pieces: one each
   std::vector<Hex> own;
   Digest together;
   for (const SlotId parameter : parameters) {
     own.push_back(digest_of(backend, executor.slot(parameter)));
     together.update(text_of(own.back()));
   }
-  struct Standing {
-    Hex weights;
-    int64_t attempts, items;
-  };
-  const std::vector<Standing> all = gathered(ranks, Standing{hex_of(together), attempts, items}, "replica check");
-  for (int rank = 1; rank < ranks.size(); ++rank) {
-    const Standing& theirs = all[static_cast<size_t>(rank)];
-    if (theirs.attempts == all[0].attempts && theirs.items == all[0].items) continue;
-    refuse(ranks, rank, "",
-           text("trainer: ", text_of_rank(ranks.transport(), rank), " has made ", theirs.attempts, " steps and taken ", theirs.items,
-                " items of the data, rank 0 ", all[0].attempts, " steps and ", all[0].items, " items; resume all from one checkpoint"));
-  }
-  if (std::ranges::any_of(all, [&](const Standing& other) { return other.weights != all[0].weights; }))
-    name_differing(ranks, program, parameters, own);
+  const std::vector<Hex> all = gathered(ranks, hex_of(together), "replica check");
+  if (std::ranges::any_of(all, [&](const Hex& other) { return other != all[0]; })) name_differing(ranks, program, parameters, own);
 }
 
-int64_t rows_of_all(Communicator& ranks, int64_t own, int64_t batch) {
-  const std::vector<int64_t> all = gathered(ranks, own, "rows of the step");
+int64_t rows_of_all(Communicator& ranks, std::span<StepStart> starts, int64_t batch) {
+  StepStart* const own = &starts[static_cast<size_t>(ranks.rank())];
+  ranks.all_gather(own, starts.data(), ranks.size() * static_cast<int64_t>(sizeof *own), DType::u8, "start of the step");
+  for (int rank = 1; rank < ranks.size(); ++rank) require_like_first(ranks, rank, starts[static_cast<size_t>(rank)], starts[0]);
+  if (own->rows == StepStart::kFromData) return own->rows;
   const int64_t size = ranks.size();
   int64_t rows = 0;
-  for (const int64_t theirs : all) rows += theirs;
+  for (const StepStart& theirs : starts) rows += theirs.rows;
   for (int64_t rank = 0; rank < size; ++rank) {
     const int64_t full = rows / batch, rest = rows % batch;
-    const int64_t due = (full - rank + size - 1) / size * batch + (full % size == rank ? rest : 0);
-    const int64_t theirs = all[static_cast<size_t>(rank)];
+    const int64_t due = MicroBatches{.per_step = full, .ranks = size, .rank = rank}.own() * batch + (full % size == rank ? rest : 0);
+    const int64_t theirs = starts[static_cast<size_t>(rank)].rows;
     if (theirs != due)
       refuse(ranks, static_cast<int>(rank), "",
              text("step: ", text_of_rank(ranks.transport(), static_cast<int>(rank)), " was given ", theirs, " rows, but ", due, " of the ",

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "train/planned_step.h"
+#include "exec/executor.h"
 #include "train/recipe.h"
 #include "train/training_state.h"
 
@@ -26,15 +26,25 @@ struct RankFact {
 std::vector<RankFact> run_facts(const Recipe& recipe, const TrainingState& state, const Plan& plan);
 
 /// Throws rank_mismatch where `facts` are not the same on all ranks, on each of them the same: the first rank that differs from rank 0, in
-/// what, with both values. The group is whole after that. To be called by all ranks; other errors are the communicator's.
-void require_agreement(Communicator& ranks, std::span<const RankFact> facts);
+/// what, with both values; messages begin with `part`. The group is whole after that. To be called by all ranks; other errors are the
+/// communicator's.
+void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std::string_view part = "trainer");
 
-/// Throws rank_mismatch, on all ranks the same, where they are at other steps or items of the data's stream than rank 0, or where a
-/// parameter has other bytes on some rank: the rank that is alone with its bytes is named, and the first parameter.
-void require_replicas(Communicator& ranks, const PlannedStep& step, Backend& backend, int64_t attempts, int64_t items);
+/// Throws rank_mismatch, on all ranks the same, where a parameter has other bytes on some rank: the rank that is alone with its bytes is
+/// named, and the first parameter.
+void require_replicas(Communicator& ranks, const Executor& executor, Backend& backend);
 
-/// Rows of a step of which each rank was given its own. Throws rank_mismatch, on all ranks the same, where they are not those of the first
-/// micro-batches of `batch` rows each, given out in turn.
-int64_t rows_of_all(Communicator& ranks, int64_t own, int64_t batch);
+/// With what a rank begins a step.
+struct StepStart {
+  static constexpr int64_t kFromData = -1;
+  int64_t attempts, items;  // steps it has made, items it has taken of the data's stream
+  double lr, loss_scale;
+  int64_t rows;  // that it was given; kFromData: it takes its own of the data
+};
+
+/// Rows that all ranks were given together, or kFromData. `starts`: by rank, of which the caller fills in its own. Throws rank_mismatch, on
+/// all ranks the same, where a rank begins another step than rank 0, or with another learning rate or loss scale, or where the rows are not
+/// those of the first micro-batches of `batch` rows each, given out in turn.
+int64_t rows_of_all(Communicator& ranks, std::span<StepStart> starts, int64_t batch);
 
 }  // namespace st

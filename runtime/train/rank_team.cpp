@@ -10,7 +10,6 @@
 #include "base/float_mode.h"
 #include "base/heap.h"
 #include "comm/local/thread_group.h"
-#include "train/rank_agreement.h"
 
 namespace st {
 namespace {
@@ -49,6 +48,9 @@ RankTeam::RankTeam(const Parts& parts, const PlanOptions& options)
     Member& member = *members_.back();
     PlanOptions own = options;
     own.rank = rank;
+    own.sharers = static_cast<int32_t>(recipe.ranks) - rank + 1;  // the trainer comes after all of them
+    const auto scopes = scopes_for_all();
+    if (scopes) own.recompute_scopes = &*scopes;
     member.storage.keep_in_file(recipe.arenas_in_file(), recipe.offload_folder);
     member.step = std::make_unique<PlannedStep>(*member.model, recipe, member.storage, *member.workers, member.never, own, &end_of(rank));
     member.step->share_masters(model);
@@ -114,8 +116,8 @@ void RankTeam::connect() {
 
 // --- a step
 
-void RankTeam::begin(double lr, int64_t number, int64_t attempts, int64_t rows, double loss_scale) {
-  attempts_ = attempts;
+void RankTeam::begin(double lr, int64_t number, int64_t attempts, int64_t items, int64_t rows, double loss_scale) {
+  items_ = items;
   const int64_t every = parts_.recipe.replica_check;
   compares_weights_ = (every > 0 && attempts % every == 0) || (!is_of_threads() && !has_met_);
   if (is_of_threads()) {
@@ -126,16 +128,18 @@ void RankTeam::begin(double lr, int64_t number, int64_t attempts, int64_t rows, 
   for (size_t rank = 0; rank < exchanged_.size(); ++rank) exchanged_[rank] = end_of(static_cast<int>(rank)).recorder().seconds();
 }
 
-RankTeam::Times RankTeam::times_of(double seconds) const {
-  const auto exchange = [&](size_t rank) { return end_of(static_cast<int>(rank)).recorder().seconds() - exchanged_[rank]; };
+RankTeam::Times RankTeam::times_of(double seconds, double exposed) const {
   double most = 0, sum = 0;
   for (size_t rank = 0; rank < exchanged_.size(); ++rank) {
-    const double computed = std::max(seconds - exchange(rank), 0.0);
+    const double computed = std::max(seconds - (rank == 0 ? exposed : members_[rank - 1]->step->exposed_seconds()), 0.0);
     most = std::max(most, computed);
     sum += computed;
   }
   const auto ranks = static_cast<double>(exchanged_.size());
-  return {exchange(0), is_of_threads() && sum > 0 ? most * ranks / sum : std::numeric_limits<double>::quiet_NaN()};
+  const double exchange = end_of(0).recorder().seconds() - exchanged_[0];
+  return {.exchange = exchange,
+          .hidden = exchange > 0 ? std::clamp(1 - exposed / exchange, 0.0, 1.0) : 0.0,
+          .straggler = is_of_threads() && sum > 0 ? most * ranks / sum : std::numeric_limits<double>::quiet_NaN()};
 }
 
 void RankTeam::follow() {
@@ -160,14 +164,19 @@ void RankTeam::follow() {
 
 int64_t RankTeam::own_rows() const {
   const Recipe& recipe = parts_.recipe;
-  return (recipe.step_micro_batches() - parts_.group->rank() + recipe.ranks - 1) / recipe.ranks * recipe.batch;
+  return MicroBatches{.per_step = recipe.step_micro_batches(), .ranks = recipe.ranks, .rank = parts_.group->rank()}.own() * recipe.batch;
 }
 
-int64_t RankTeam::rows_of_all(int64_t own) { return st::rows_of_all(*parts_.group, own, parts_.recipe.batch); }
+int64_t RankTeam::rows_of_all(const StepStart& own) {
+  starts_.resize(static_cast<size_t>(parts_.recipe.ranks));
+  starts_[static_cast<size_t>(parts_.group->rank())] = own;
+  return st::rows_of_all(*parts_.group, starts_, parts_.recipe.batch);
+}
 
 void RankTeam::run(std::optional<std::span<const HostView>> batch, const std::function<void()>& own_part) {
   if (!is_of_threads()) {
-    run_in_group(own_part);
+    own_part();
+    has_met_ = true;
     return;
   }
   {
@@ -188,20 +197,6 @@ void RankTeam::run(std::optional<std::span<const HostView>> batch, const std::fu
   changed_.wait(lock, [this] { return working_ == 0; });
   if (own || std::ranges::any_of(members_, [](const auto& member) { return member->error != nullptr; })) rethrow_first(own);
   ++weights_at_;  // this update; what the host has changed meanwhile is seen by the next step
-}
-
-void RankTeam::run_in_group(const std::function<void()>& own_part) {
-  try {
-    own_part();
-    has_met_ = true;
-  } catch (const Error& error) {
-    // What all have found together all have, or will have: nobody waits for this rank, whose end would only hide it.
-    if (error.code() != Code::rank_mismatch) end_group(0, std::current_exception());
-    throw;
-  } catch (...) {
-    end_group(0, std::current_exception());
-    throw;
-  }
 }
 
 void RankTeam::live(Member& member) {
@@ -228,6 +223,7 @@ void RankTeam::work(Member& member) {
       member.inputs.bind(*batch_, first_row, rows, executor);
       return true;
     }
+    if (member.step->begins_again(first_row)) member.feed->rewind(items_);
     const Communicator& own = end_of(member.rank);
     const auto batch = member.feed->next({Executor::kNoDeadline, [&own] { return own.has_ended(); }});
     require(batch.has_value(), Code::rank_failed, "step: another rank has ended it");
@@ -235,7 +231,7 @@ void RankTeam::work(Member& member) {
     member.inputs.bind(*batch, 0, rows, executor);
     return true;
   };
-  if (compares_weights_) require_replicas(end_of(member.rank), *member.step, parts_.storage.backend(), attempts_, 0);
+  if (compares_weights_) require_replicas(end_of(member.rank), member.step->executor(), parts_.storage.backend());
   member.step->go_on(Executor::kNoDeadline, std::ref(bind));
 }
 
@@ -289,6 +285,11 @@ void RankTeam::rewind(int64_t cursor) {
 
 void RankTeam::trim() {
   for (const auto& member : members_) member->step->trim();
+}
+
+std::optional<std::vector<RegionId>> RankTeam::scopes_for_all() const {
+  const auto first = std::ranges::find_if(members_, [](const auto& member) { return member->step != nullptr; });
+  return first == members_.end() ? std::nullopt : (*first)->step->scopes_for_all();
 }
 
 bool RankTeam::has_updated() const {

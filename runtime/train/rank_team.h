@@ -18,6 +18,7 @@
 #include "train/feed.h"
 #include "train/model.h"
 #include "train/planned_step.h"
+#include "train/rank_agreement.h"
 
 namespace st {
 
@@ -46,44 +47,43 @@ class RankTeam {
   bool is_of_threads() const { return parts_.group == nullptr; }
 
   /// Of a host's group, whose ranks are each given rows of their own: how many these are in a full step, and, all ranks calling, how many
-  /// all were given together. Throws rank_mismatch where the ranks' rows are not of one step.
+  /// all were given together (rank_agreement.h).
   int64_t own_rows() const;
-  int64_t rows_of_all(int64_t own);
+  int64_t rows_of_all(const StepStart& own);
   /// The first of the rows given to this rank that a step's row `first_row` is.
   int64_t own_row(int64_t first_row) const { return first_row / parts_.recipe.ranks / parts_.recipe.batch * parts_.recipe.batch; }
 
-  /// As PlannedStep::begin. Before, the ranks get what the host has changed of the weights since the last step, and, after forget_state(),
-  /// the optimizer's state.
-  void begin(double lr, int64_t number, int64_t attempts, int64_t rows, double loss_scale);
-  /// A step could not begin here: a host's group ends, or others would wait for this rank.
-  void leave(const std::exception_ptr& error) noexcept {
-    if (!is_of_threads()) end_group(0, error);
-  }
+  /// As PlannedStep::begin, at item `items` of the data. Before, the ranks get what the host has changed of the weights since the last
+  /// step, and, after forget_state(), the optimizer's state.
+  void begin(double lr, int64_t number, int64_t attempts, int64_t items, int64_t rows, double loss_scale);
   void forget_state() { has_state_ = has_met_ = false; }
   /// Whether this step begins with require_replicas(), on all ranks.
   bool compares_weights() const { return compares_weights_; }
 
   /// A step to its end on all ranks: `own_part` on the caller's thread, the others' beside it on these rows (none: the data's next).
-  /// Throws the first rank's error that is not another's consequence, with its rank; nothing has been updated then. The same in a host's
-  /// group, which is over after it, but for what all ranks have found together (rank_mismatch).
+  /// Throws the first rank's error that is not another's consequence, with its rank; nothing has been updated then. Of a host's group it
+  /// throws this rank's: whoever catches it ends the group, or the others wait, but for what all have found together (rank_mismatch).
   void run(std::optional<std::span<const HostView>> batch, const std::function<void()>& own_part);
   /// Whether a thread has updated a parameter in the step that ended last.
   bool has_updated() const;
-  /// Where the time of a step of so many seconds went, from begin() to here.
+  /// Where the time of a step of so many seconds went, from begin() to here; `exposed`: of the trainer's own step.
   struct Times {
-    double exchange;  // seconds of the trainer's rank in exchange, all of them exposed: its thread computes nothing meanwhile
+    double exchange;  // seconds of the trainer's rank in exchange
+    double hidden;    // the share of them in which it computed beside
     double
         straggler;  // the computing time of the slowest rank, by the mean of all; NaN in a host's group, where a rank knows its own alone
   };
-  Times times_of(double seconds) const;
+  Times times_of(double seconds, double exposed) const;
   /// The data's rows from here on.
   void rewind(int64_t cursor);
 
+  /// PlannedStep::scopes_for_all() of the threads that are planned.
+  std::optional<std::vector<RegionId>> scopes_for_all() const;
   /// Of the threads, those of ranks 1 and on.
   void append_executors(std::vector<const Executor*>& to) const;
   int64_t memory_bytes() const;
   std::vector<int64_t> sent_bytes() const;  // of each rank here, so far
-  void trim();  // between steps
+  void trim();                              // between steps
 
  private:
   struct Member {
@@ -106,7 +106,6 @@ class RankTeam {
   void connect();
   void start();
   void stop();
-  void run_in_group(const std::function<void()>& own_part);
   void live(Member& member);
   void work(Member& member);
   void follow();
@@ -121,7 +120,8 @@ class RankTeam {
   bool has_state_ = true;
   bool has_met_ = false;  // in a host's group: all have compared their weights
   bool compares_weights_ = false;
-  int64_t attempts_ = 0;           // before this step
+  int64_t items_ = 0;              // taken before this step
+  std::vector<StepStart> starts_;  // in a host's group, by rank
   std::vector<double> exchanged_;  // seconds, before this step, by rank; of those whose ends are here
 
   std::mutex mutex_;

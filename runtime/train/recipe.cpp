@@ -1,5 +1,6 @@
 #include "train/recipe.h"
 
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -17,6 +18,7 @@
 #include "passes/fuse_loss.h"
 #include "passes/loss_terms.h"
 #include "passes/memory_plan.h"
+#include "passes/overlap.h"
 #include "passes/pack_weights.h"
 #include "passes/scale_loss.h"
 #include "passes/scope_patterns.h"
@@ -126,6 +128,9 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   runner.run("recompute", [&](Program& p) { recomputed = recompute_by(p, recipe, options, replan); });  // memory for arithmetic
 
   runner.run("accumulate", [&](Program& p) { accumulate(p, rounds); });  // the first micro-batch writes, the others add
+  // A step of one micro-batch, and a short one, tell no noise; but ranks exchange the same in all of them.
+  if (recipe.gradient_noise_scale && micro_batches > 1 && (!is_short || recipe.ranks > 1))
+    runner.run("first_norm", [](Program& p) { first_norm(p); });
   if (recipe.ranks > 1 && recipe.zero == 0)
     runner.run("data_parallel", [&](Program& p) { data_parallel(p, reduce_of(recipe), recipe.bucket); });  // who sums, who gathers
   std::vector<SlotId> shared;
@@ -134,8 +139,6 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
       zero_shard(p, recipe.zero, reduce_of(recipe), recipe.bucket, updates_of(recipe));
       if (options.shares_masters) shared = share_masters(p);
     });
-  // A step of one micro-batch, and a short one, tell no noise.
-  if (recipe.gradient_noise_scale && micro_batches > 1 && !is_short) runner.run("first_norm", [](Program& p) { first_norm(p); });
   runner.run("clip", [&](Program& p) { clip(p, recipe.clip, -1, clip_groups(recipe)); });  // norm, finite check, one factor
   runner.run("update", [&](Program& p) { update(p, updates_of(recipe), shared); });        // on the layout found
   if (recipe.ema_decay > 0) runner.run("average", [&](Program& p) { average(p, recipe.ema_decay); });
@@ -143,6 +146,7 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
   // A short micro-batch is one of a step: it has nothing to pack for.
   if (!is_short) runner.run("pack_weights", [&](Program& p) { pack_weights(p, rounds, packing_need_of(backend)); });
+  if (recipe.ranks > 1 && recipe.overlap != "off") runner.run("overlap", [](Program& p) { overlap(p); });  // exchange beside backward
   Plan plan = finish(program, runner, backend, threads, rounds, std::move(recomputed));
   plan.memory.in_file = recipe.arenas_in_file();
   return plan;
@@ -161,8 +165,11 @@ Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t 
 
 Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, const Plan* beside, const Backend& backend, int threads,
                     const PlanOptions& options) {
-  constexpr int64_t kFirstAndRest = 2;
+  // The first, those after it, and of several ranks what they do once a step.
+  const int64_t micro_batches = recipe.ranks > 1 ? 3 : 2;
   Program program = bind(model, recipe.batch);
+  program.mesh.data = static_cast<int32_t>(recipe.ranks);
+  program.rank = options.rank;
   Runner runner(program, options.skip, options.print);
   OutputSeeds outputs;
   runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
@@ -177,14 +184,18 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
   RecomputeRecord recomputed;
   const auto replan = [&](const PlanOptions& other) { return plan_host_loss(model, recipe, own_loss, beside, backend, threads, other); };
   runner.run("recompute", [&](Program& p) { recomputed = recompute_by(p, recipe, options, replan); });
-  runner.run("accumulate", [&](Program& p) { accumulate(p, kFirstAndRest); });
+  runner.run("accumulate", [&](Program& p) { accumulate(p, micro_batches); });
+  if (recipe.ranks > 1 && recipe.zero == 0)
+    runner.run("data_parallel", [&](Program& p) { data_parallel(p, reduce_of(recipe), recipe.bucket, false); });
+  if (recipe.ranks > 1 && recipe.zero > 0)
+    runner.run("zero_shard", [&](Program& p) { zero_shard(p, recipe.zero, reduce_of(recipe), recipe.bucket, updates_of(recipe), false); });
   runner.run("clip", [&](Program& p) { clip(p, recipe.clip, outputs.unit, clip_groups(recipe)); });
   if (beside != nullptr) runner.run("keep_moments", [&](Program& p) { keep_moments(p, beside->program); });
   runner.run("update", [&](Program& p) { update(p, updates_of(recipe)); });
   if (recipe.ema_decay > 0) runner.run("average", [&](Program& p) { average(p, recipe.ema_decay); });
   runner.run("fuse", [](Program& p) { fuse(p); });
   if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
-  Plan plan = finish(program, runner, backend, threads, kFirstAndRest, std::move(recomputed));
+  Plan plan = finish(program, runner, backend, threads, micro_batches, std::move(recomputed));
   plan.memory.in_file = recipe.arenas_in_file();
   return plan;
 }
@@ -192,10 +203,13 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
 Plan plan_update(Program program, SlotId unit, const Recipe& recipe, const ParameterName& name, const Backend& backend, int threads) {
   Runner runner(program, {}, {});
   runner.run("clip", [&](Program& p) { clip(p, recipe.clip, unit, clip_groups(recipe, name)); });
+  std::vector<SlotId> lent(program.slots.size());  // who has pieces of them gathers them
+  std::iota(lent.begin(), lent.end(), 0);
   runner.run("update", [&](Program& p) {
-    update(p, [&, optimizer = recipe.update()](const Slot& parameter, bool) {
+    const auto choose = [&, optimizer = recipe.update()](const Slot& parameter, bool) {
       return optimizer.choose(name(parameter), parameter.type, true);
-    });
+    };
+    update(p, choose, lent);
   });
   return finish(program, runner, backend, threads, 1);
 }

@@ -63,10 +63,11 @@ struct PlanOptions {
   TileChoice tiles = {};  // of a training step's products; empty: the backend's defaults
 
   int32_t rank = 0;             // whose plan it is, of the recipe's ranks
-  bool shares_masters = false;  // ranks are threads: under ZeRO fp32 masters of 16-bit weights lie once for all (share_masters)
+  bool shares_masters = false;  // ranks are threads: under ZeRO what they may share of the parameters lies once for all (share_masters)
 
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
   int64_t memory = kUnlimited;  // bytes that a step may take beside the parameters: what recompute auto is to fit
+  int32_t sharers = 1;  // ranks of this process that take their part one after another, this one first: recompute auto leaves theirs
   const std::vector<RegionId>* recompute_scopes = nullptr;  // in place of the recipe's policy; borrowed
 };
 
@@ -79,8 +80,9 @@ Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t 
                             const PlanOptions& options = {});
 
 /// The plan of a step whose loss the host computes from the outputs: micro-batches of recipe.batch, of which the host runs as many as it
-/// likes; the plan's second one stands for all after the first. own_loss: the model's own loss may be used instead (seed_outputs).
-/// `beside`: another training plan of the model, whose moments this one's steps go on with; null: none.
+/// likes; the plan's second one stands for all after the first. Of several ranks a third has what they exchange once a step. own_loss: the
+/// model's own loss may be used instead (seed_outputs). `beside`: another training plan of the model, whose moments this one's steps go on
+/// with; null: none.
 Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, const Plan* beside, const Backend& backend, int threads,
                     const PlanOptions& options = {});
 
@@ -88,7 +90,8 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
 using ParameterName = std::function<std::string_view(const Slot& parameter)>;
 
 /// The plan of clip and update alone, over a program of nothing but parameters, their gradients ("gradient.<slot>") and `unit`, as clip()
-/// has it. Every matrix counts as a weight of products: there are no products to tell.
+/// has it. Every matrix counts as a weight of products: there are no products to tell. Of a program in
+/// pieces (zero_shard) this rank's are updated; parameters and copies are the host's to gather.
 Plan plan_update(Program program, SlotId unit, const Recipe& recipe, const ParameterName& name, const Backend& backend, int threads);
 
 /// The plan of a forward pass over `batch` rows that leaves the named outputs and, if asked for, the loss.

@@ -17,12 +17,24 @@
 namespace st {
 namespace {
 
-/// Those that share its cores with this one: what a transport calls a host names the process, too.
-int ranks_in_process(const Communicator& ranks) {
-  const auto host_of = [&](int rank) { return ranks.transport().host_of(rank); };
+/// Those whose name begins as this one's: what a transport calls a host is "node7, process 4711".
+int ranks_beside(const Communicator& ranks, std::string_view of_name) {
+  const auto name_of = [&](int rank) {
+    std::string name = ranks.transport().host_of(rank);
+    return name.substr(0, std::min(name.find(of_name), name.size()));
+  };
   int count = 0;
-  for (int rank = 0; rank < ranks.size(); ++rank) count += host_of(rank) == host_of(ranks.rank()) ? 1 : 0;
+  for (int rank = 0; rank < ranks.size(); ++rank) count += name_of(rank) == name_of(ranks.rank()) ? 1 : 0;
   return count;
+}
+int ranks_in_process(const Communicator& ranks) { return ranks_beside(ranks, "\n"); }  // of the whole name
+int ranks_on_host(const Communicator& ranks) { return ranks_beside(ranks, ", process "); }
+
+/// What a rank may take of the memory that is there: all on a host look at it before any of them takes its part.
+int64_t memory_part(Communicator& ranks, const Context& context) {
+  const int64_t part = context.spare_memory(ranks_on_host(ranks));
+  ranks.barrier("memory");
+  return part;
 }
 
 }  // namespace
@@ -44,11 +56,8 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   check(!recipe_.gradient_noise_scale || recipe_.step_micro_batches() > 1,
         "recipe: gradient_noise_scale compares a micro-batch with the whole step, which is one micro-batch of ", recipe_.batch,
         " rows; give accumulate 2 or more, with a smaller batch");
-  if (recipe_.gradient_noise_scale) require_one_rank("gradient_noise_scale");
-  if (recipe_.find_nan) require_one_rank("find_nan");
-  require(recipe_.zero < 3, Code::unsupported, "recipe: zero 3 is not there yet; give 2");
-  require(ranks == nullptr || recipe_.zero == 0 || recipe_.ranks == 1, Code::unsupported, "trainer: zero ", recipe_.zero,
-          " is not to be had in a communicator's ranks yet, of which each has all of the state; give zero 0, or ranks as threads");
+  require(ranks == nullptr || recipe_.zero < 3 || recipe_.ranks == 1, Code::unsupported, "trainer: zero ", recipe_.zero,
+          " is not to be had in a communicator's ranks yet; give zero 2, or ranks as threads");
   for (const std::string& note : recipe_.notes) context.options().log.info("recipe", note);
   if (data) check_input_fields(model_->program(), data->fields(), recipe_.batch);
   const int threads =
@@ -60,29 +69,44 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   const std::array<bool, kArenas> in_file = recipe_.arenas_in_file();
   storage_.keep_in_file(in_file, recipe_.offload_folder);
   if (in_file[static_cast<size_t>(Arena::parameters)]) model_->move_to_file(recipe_.offload_folder);
-  if (ranks != nullptr) options_.rank = ranks->rank();
+  if (ranks != nullptr) {
+    options_.rank = ranks->rank();
+    options_.memory = memory_part(*ranks, context);
+  }
   options_.shares_masters = ranks == nullptr && recipe_.ranks > 1;
   GemmContest contest{.tiles = recipe_.tune};
   if (recipe_.gemm_library == "auto") contest.libraries = context.gemm_libraries();
   if (contest.tiles || !contest.libraries.empty()) options_.tiles = measured_tiles(context, *workers_, contest);
-  if (model_->program().loss_sum) {
+  const bool has_loss = static_cast<bool>(model_->program().loss_sum);
+  if (recipe_.ranks > 1 && (has_loss || ranks != nullptr)) {
     const auto is_cancelled = [this] { return cancelled_.is_set() && train_->is_computing(); };
-    if (recipe_.ranks > 1)
-      team_ = std::make_unique<RankTeam>(RankTeam::Parts{*model_, recipe_, storage_, is_cancelled, data_, threads, ranks}, options_);
-    train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, options_, team_ ? &team_->own() : nullptr);
+    team_ = std::make_unique<RankTeam>(RankTeam::Parts{*model_, recipe_, storage_, is_cancelled, data_, threads, ranks}, options_);
+  }
+  if (has_loss) {
+    PlanOptions own = options_;
+    const auto scopes = team_ ? team_->scopes_for_all() : std::nullopt;
+    if (scopes) own.recompute_scopes = &*scopes;
+    train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, own, team_ ? &team_->own() : nullptr);
+    if (options_.shares_masters) train_->share_masters(*model_);
     if (data_ && options_.rank < recipe_.step_micro_batches())
       feed_ = std::make_unique<Feed>(
           data_, static_cast<uint64_t>(recipe_.seed),
           MicroBatches{.rows = recipe_.batch, .per_step = recipe_.step_micro_batches(), .ranks = recipe_.ranks, .rank = options_.rank},
           items_taken_, context.memory());
   } else {
-    require_one_rank("a host's own loss");
-    host_loss_[0] =
-        std::make_unique<HostLoss>(HostLoss::Parts{*model_, recipe_, storage_, *workers_, cancelled_, nullptr}, false, options_);
+    require_host_loss_fits("trainer");
   }
-  if (recipe_.ema_decay > 0) average_.emplace(*model_, state_tensors());
-  evaluator_ = std::make_unique<Evaluator>(*model_, storage_, *workers_, cancelled_, recipe_.batch, average_.has_value());
+  host_step_ = std::make_unique<HostLossStep>(HostLossStep::Parts{*model_, recipe_, storage_, *workers_, cancelled_, inputs_.wanted(),
+                                                                  train_.get(), team_ ? &team_->own() : nullptr},
+                                              options_);
   if (ranks != nullptr && team_) require_agreement(*ranks, run_facts(recipe_, training_state(), plan()));
+  if (is_in_pieces()) know_others();
+  if (recipe_.ema_decay > 0) {
+    WeightAverage::Read read;
+    if (is_in_pieces()) read = std::bind_front(&Trainer::read_state, this);
+    average_.emplace(*model_, state_tensors(), std::move(read));
+  }
+  evaluator_ = std::make_unique<Evaluator>(*model_, storage_, *workers_, cancelled_, recipe_.batch, average_.has_value());
 }
 
 Trainer::~Trainer() {
@@ -91,10 +115,6 @@ Trainer::~Trainer() {
     train_->go_on(Executor::kNoDeadline, {});
   } catch (...) {  // the gate was given back all the same
   }
-}
-
-void Trainer::require_one_rank(const char* what) const {
-  require(recipe_.ranks == 1, Code::unsupported, "trainer: ", what, " is not to be had on ", recipe_.ranks, " ranks; give ranks 1");
 }
 
 // --- a step, whole or in slices
@@ -166,7 +186,7 @@ void Trainer::require_whole_step(const char* call) {
 
 void Trainer::require_no_open_step(const char* call) {
   cancelled_.begin();
-  if (!open_ && open_host_ == nullptr) return;
+  if (!open_ && !host_step_->is_open()) return;
   const bool updates = open_ && train_->is_updating();
   if (!updates && cancelled_.take()) {
     undo();
@@ -196,7 +216,7 @@ void Trainer::begin_step_on_own(std::span<const HostView> batch) {
   const int64_t most = team_->own_rows();
   const int64_t own = most == 0 ? 0 : inputs_.rows_of(batch, most, 0);
   if (own > 0) inputs_.check(batch, own);
-  begin_step(team_->rows_of_all(own), false);
+  begin_step(own, false);
 }
 
 void Trainer::begin_step_on_data() {
@@ -205,17 +225,15 @@ void Trainer::begin_step_on_data() {
 }
 
 void Trainer::begin_step(int64_t rows, bool from_data) {
-  check(rows > 0, "step: no rank was given a row");
-  double lr = 0;
-  try {
-    lr = learning_rate();
-    gradients_.executor = nullptr;
-    if (team_) team_->begin(lr, updates_ + 1, attempts_, rows, loss_scale());
-    train_->begin(lr, updates_ + 1, attempts_, rows, loss_scale());
-  } catch (...) {
-    if (team_) team_->leave(std::current_exception());
-    throw;
+  const double lr = learning_rate();
+  if (team_ && !team_->is_of_threads()) {
+    const int64_t given = team_->rows_of_all({attempts_, items_taken_, lr, loss_scale(), from_data ? StepStart::kFromData : rows});
+    if (!from_data) rows = given;
   }
+  check(rows > 0, "step: no rank was given a row");
+  gradients_.executor = nullptr;
+  if (team_) team_->begin(lr, updates_ + 1, attempts_, items_taken_, rows, loss_scale());
+  train_->begin(lr, updates_ + 1, attempts_, rows, loss_scale());
   open_ = OpenStep{.lr = lr, .rows = rows, .from_data = from_data};
 }
 
@@ -238,7 +256,7 @@ bool Trainer::go_on_with(std::span<const HostView> batch, double deadline) {
 bool Trainer::go_on_with_data(double deadline) {
   const auto bind = [&](int64_t first_row, int64_t rows, Executor& executor) {
     const bool again = train_->is_finding_nan();
-    if (again && first_row == 0) feed_->rewind(items_taken_);
+    if (train_->begins_again(first_row)) feed_->rewind(items_taken_);
     const auto is_over = [this] { return cancelled_.is_set() || (team_ && team_->own().has_ended()); };
     const Patience patience{again || team_ ? Executor::kNoDeadline : deadline, is_over};
     const auto batch = feed_->next(patience);
@@ -256,8 +274,7 @@ bool Trainer::go_on(double deadline, std::optional<std::span<const HostView>> ba
   const bool done = undoing_on_error([&] {
     if (!team_) return train_->go_on(deadline, bind);
     const auto own_part = [&] {
-      if (team_->compares_weights())
-        require_replicas(team_->own(), *train_, model_->context().backend(), attempts_, team_->is_of_threads() ? 0 : items_taken_);
+      if (team_->compares_weights()) require_replicas(team_->own(), train_->executor(), model_->context().backend());
       require(train_->go_on(Executor::kNoDeadline, bind), Code::rank_failed, "step: another rank has ended it");
     };
     // Pieces that an update has changed are nowhere as they were.
@@ -290,7 +307,7 @@ void Trainer::undo() {
     if (team_) team_->rewind(items_taken_);
   }
   open_.reset();
-  open_host_ = nullptr;
+  host_step_->forget();
 }
 
 StepReport Trainer::finish_step() {
@@ -303,12 +320,15 @@ StepReport Trainer::finish_step() {
   report.loss = last_loss_ = *slots.loss_sum / *slots.loss_count;
   if (!report.skipped) add_noise(done.rows);
   report.gradient_noise_scale = noise_.scale();
-  if (team_) {
-    const RankTeam::Times times = team_->times_of(done.seconds);
-    report.exchange_milliseconds = times.exchange * 1e3;
-    report.straggler = times.straggler;
-  }
+  if (team_) report_exchange(report, done.seconds, train_->exposed_seconds());
   return report;
+}
+
+void Trainer::report_exchange(StepReport& report, double seconds, double exposed) const {
+  const RankTeam::Times times = team_->times_of(seconds, exposed);
+  report.exchange_milliseconds = times.exchange * 1e3;
+  report.exchange_hidden = times.hidden;
+  report.straggler = times.straggler;
 }
 
 /// A micro-batch that counts no row has no mean, and one that is all of the step tells nothing.
@@ -342,58 +362,38 @@ StepReport Trainer::report_of(const StepSlots& slots, double lr, double seconds,
 
 // --- a step whose loss the host computes
 
-std::span<const HostView> Trainer::forward(std::span<const HostView> batch) {
-  if (open_host_ == nullptr) require_whole_step("forward");
-  cancelled_.begin();
-  return undoing_on_error([&] {
-    if (open_host_ == nullptr) {
-      const double lr = learning_rate();
-      HostLoss& host = host_loss_for(batch);
-      host.begin(loss_scale());
-      gradients_.executor = nullptr;
-      host_seconds_ = os::seconds();
-      host_lr_ = lr;
-      open_host_ = &host;
-    }
-    const WeightsGate::Reader whole_step(model_->gate());
-    open_host_->forward(batch, attempts_);
-    return open_host_->outputs();
-  });
+void Trainer::require_host_loss_fits(const char* call) const {
+  if (recipe_.ranks == 1) return;
+  require(team_ && !team_->is_of_threads(), Code::unsupported, call, ": a host's own loss is not to be had on ", recipe_.ranks,
+          " ranks as threads of one trainer, since each would have outputs of its own; make each a rank of a communicator, with "
+          "st_trainer_create_in_group");
+  require(recipe_.zero < 3, Code::unsupported, call, ": a host's own loss is not to be had with zero ", recipe_.zero, "; give zero 2");
 }
 
-/// With the graph's own loss when the batch has all that it needs; a host that computes its own need not make up targets.
-HostLoss& Trainer::host_loss_for(std::span<const HostView> batch) {
-  require_one_rank("a host's own loss");
-  const auto is_given = [&](size_t input) {
-    return !inputs_.wanted()[input] || std::ranges::find(batch, model_->program().slots[input].name, &HostView::name) != batch.end();
-  };
-  bool own_loss = train_ != nullptr;
-  for (size_t s = 0; s < model_->program().slots.size(); ++s) own_loss = own_loss && is_given(s);
-  auto& made = host_loss_[own_loss ? 1 : 0];
-  if (!made)
-    made = std::make_unique<HostLoss>(HostLoss::Parts{*model_, recipe_, storage_, *workers_, cancelled_, train_ ? &plan() : nullptr},
-                                      own_loss, options_);
-  return *made;
+std::span<const HostView> Trainer::forward(std::span<const HostView> batch) {
+  if (!host_step_->is_open()) require_whole_step("forward");
+  cancelled_.begin();
+  return undoing_on_error([&] {
+    require_host_loss_fits("forward");
+    if (!host_step_->is_open()) {
+      host_step_->begin(batch, learning_rate(), loss_scale());
+      if (team_) team_->begin(host_step_->lr(), updates_ + 1, attempts_, items_taken_, recipe_.batch, loss_scale());
+      gradients_.executor = nullptr;
+    }
+    return host_step_->forward(batch, attempts_);
+  });
 }
 
 void Trainer::backward(std::span<const HostView> output_gradients) {
   if (open_) require_whole_step("backward");
   cancelled_.begin();
-  undoing_on_error([&] {
-    require(open_host_ != nullptr, Code::wrong_state, "backward: there is no forward to go back from; call st_trainer_forward first");
-    const WeightsGate::Reader whole_step(model_->gate());
-    open_host_->backward(output_gradients);
-  });
+  undoing_on_error([&] { host_step_->backward(output_gradients); });
 }
 
 void Trainer::backward_own_loss() {
   if (open_) require_whole_step("backward");
   cancelled_.begin();
-  undoing_on_error([&] {
-    require(open_host_ != nullptr, Code::wrong_state, "backward: there is no forward to go back from; call st_trainer_forward first");
-    const WeightsGate::Reader whole_step(model_->gate());
-    open_host_->backward_own_loss();
-  });
+  undoing_on_error([&] { host_step_->backward_own_loss(); });
 }
 
 StepReport Trainer::apply() {
@@ -401,19 +401,21 @@ StepReport Trainer::apply() {
   cancelled_.begin();
   return undoing_on_error([&] {
     if (cancelled_.take()) fail(Code::cancelled, "apply: cancelled; the state is that of the last whole step");
-    require(open_host_ != nullptr && open_host_->pairs() > 0, Code::wrong_state,
-            "apply: there is no gradient to apply; call st_trainer_forward and st_trainer_backward first");
-    HostLoss& host = *open_host_;
-    {
-      const WeightsGate::Updating weights(model_->gate(), false);
-      host.update(host_lr_, updates_ + 1);
+    HostLossStep::Done done;
+    const auto compare = [this](const Executor& executor) {
+      if (team_ && team_->compares_weights()) require_replicas(team_->own(), executor, model_->context().backend());
+    };
+    const auto own_part = [&] { done = host_step_->apply(updates_ + 1, std::ref(compare)); };
+    try {
+      team_ ? team_->run(std::nullopt, std::ref(own_part)) : own_part();
+    } catch (const std::exception&) {
+      is_mixed_ = is_mixed_ || (is_in_pieces() && host_step_->is_updating());
+      throw;
     }
-    open_host_ = nullptr;
-    gradients_ = {&host.executor(), host.unit()};
-    const int64_t tokens = train_ ? train_->micro_batch_tokens() : recipe_.batch;
-    StepReport report = report_of(host.slots(), host_lr_, os::seconds() - host_seconds_, tokens * host.pairs());
-    report.loss = last_loss_ =
-        host.used_own_loss() ? *host.slots().loss_sum / *host.slots().loss_count : std::numeric_limits<double>::quiet_NaN();
+    gradients_ = {&done.loss->executor(), done.loss->unit()};
+    StepReport report = report_of(done.loss->slots(), done.lr, done.seconds, done.tokens);
+    report.loss = last_loss_ = done.mean_loss;
+    if (team_) report_exchange(report, done.seconds, done.loss->exposed_seconds());
     return report;
   });
 }
@@ -436,7 +438,7 @@ void Trainer::gradient(std::string_view parameter, const HostView& to) const {
   });
   Context& context = model_->context();
   const auto copy_to = [&](void* room) {
-    from.to_host(context.backend(), 0, {static_cast<std::byte*>(room), static_cast<size_t>(to.bytes())});
+    read_state(from, 0, {static_cast<std::byte*>(room), static_cast<size_t>(to.bytes())});
     // The update has added the uses of a tied weight to its first one.
     for (float& g : std::span(static_cast<float*>(room), static_cast<size_t>(from.type.shape.elements())))
       g = static_cast<float>(static_cast<double>(g) / gradients_.unit);
@@ -475,14 +477,14 @@ void Trainer::set(std::string_view key, std::string_view json) {
 Trainer::LearningRate Trainer::set_schedule(LearningRate rate) { return std::exchange(host_schedule_, std::move(rate)); }
 
 Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data) {
-  if (open_) require_whole_step("evaluate");
+  if (open_ || is_mixed_) require_whole_step("evaluate");
   cancelled_.begin();
   return evaluator_->run(data);
 }
 
 /// Between a forward and its apply nothing has changed yet.
 WeightAverage& Trainer::average_for(const char* call) {
-  if (open_) require_whole_step(call);
+  if (open_ || is_mixed_) require_whole_step(call);
   require(average_.has_value(), Code::wrong_state, call,
           ": the recipe's ema_decay is 0, so no average of the weights is kept; make the trainer with an ema_decay, as 0.999");
   return *average_;
@@ -502,10 +504,8 @@ void Trainer::use_average() {
 }
 
 int64_t Trainer::memory_bytes() const {
-  int64_t sum = storage_.memory_bytes() + (train_ ? train_->own_bytes() : 0) + (feed_ ? feed_->buffer_bytes() : 0) + evaluator_->own_bytes() +
-                (team_ ? team_->memory_bytes() : 0);
-  for (const auto& host : host_loss_)
-    if (host) sum += host->own_bytes();
+  int64_t sum = storage_.memory_bytes() + (train_ ? train_->own_bytes() : 0) + (feed_ ? feed_->buffer_bytes() : 0) +
+                evaluator_->own_bytes() + host_step_->own_bytes() + (team_ ? team_->memory_bytes() : 0);
   return sum;
 }
 

@@ -1,7 +1,6 @@
 // The trainer: a model, a recipe, and one optimizer step at a time.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -16,7 +15,7 @@
 #include "train/batch_binding.h"
 #include "train/evaluation.h"
 #include "train/feed.h"
-#include "train/host_loss.h"
+#include "train/host_loss_step.h"
 #include "train/metrics.h"
 #include "train/model.h"
 #include "train/planned_step.h"
@@ -56,7 +55,8 @@ class Trainer {
   std::optional<StepReport> advance(std::span<const HostView> batch, double deadline);
   std::optional<StepReport> advance(double deadline);
 
-  /// A step whose loss the host computes (HostLoss). Any error undoes the pairs so far. The outputs are valid until the next forward.
+  /// A step whose loss the host computes (HostLoss), of one rank, or of a group's (HostLossStep), which the caller ends on an error. Any
+  /// error undoes the pairs so far. The outputs are valid until the next forward.
   std::span<const HostView> forward(std::span<const HostView> batch);
   void backward(std::span<const HostView> output_gradients);
   void backward_own_loss();
@@ -94,10 +94,20 @@ class Trainer {
 
   /// What a checkpoint keeps: every parameter and optimizer value, of all ranks. trainer_state.h makes a checkpoint's content of them.
   std::vector<StateTensor> state_tensors() const;
+  /// Whether each rank of a host's group has pieces of the state alone (zero 1 or more). Then digest, save, resume, gradients and averages
+  /// are made together: by all ranks alike, between the same steps.
+  bool is_in_pieces() const { return team_ && !team_->is_of_threads() && recipe_.zero > 0; }
+  /// Some bytes of one of them, from byte `first` on, whoever has them; in pieces (above) all ranks call alike.
+  void read_state(const StateTensor& tensor, int64_t first, std::span<std::byte> out) const;
+  /// The group of ranks that have pieces; null: this trainer is none.
+  Communicator* group_of_pieces() const { return is_in_pieces() ? &team_->own() : nullptr; }
+  /// Of the next save that the group makes together, on all ranks the same; another one each time.
+  std::string next_save() const { return text(group_name_, "-", ++saves_); }
   /// Beside them, all that the next step depends on, but for a host's own schedule.
   TrainingState training_state() const;
 
-  /// XXH3-128 over every parameter and optimizer value in name order: name, dtype, shape, bytes.
+  /// XXH3-128 over every parameter and optimizer value in name order: name, dtype, shape, bytes. In pieces the ranks are asked once: until
+  /// something changes, it is known.
   std::string state_digest() const;
 
   /// Throws wrong_state, naming `call`, while a step is under way and after a resume that could not be undone; cancelled, and undoes it,
@@ -107,6 +117,8 @@ class Trainer {
   /// Makes the running step, or the next, end with cancelled at its next instruction. From any thread or signal handler.
   void cancel() { cancelled_.cancel(); }
   bool take_cancel() { return cancelled_.take(); }
+  /// Whether a wait for other ranks ends now: a cancel, of this trainer or asked for elsewhere, of a step that has not begun its update.
+  bool ends_waits(bool is_asked) const { return (is_asked || cancelled_.is_set()) && (!open_ || train_->is_computing()); }
 
   int64_t rows_per_step() const { return recipe_.step_micro_batches() * recipe_.batch; }
   /// Of step(); of the host's loss when the graph has none.
@@ -115,7 +127,7 @@ class Trainer {
   std::vector<const Plan*> plans() const;
   /// Bytes of elements that each rank of this process has sent so far (Communicator::sent_bytes); one rank: none.
   std::vector<int64_t> sent_bytes() const;
-  const Executor& executor() const { return train_ ? train_->executor() : host_loss_[0]->executor(); }
+  const Executor& executor() const { return train_ ? train_->executor() : host_step_->executor(); }
   const Recipe& recipe() const { return recipe_; }
   Workers& workers() const { return *workers_; }
   Model& model() const { return *model_; }
@@ -147,17 +159,18 @@ class Trainer {
   void begin_step_on_data();
   void begin_step(int64_t rows, bool from_data);
   bool go_on(double deadline, std::optional<std::span<const HostView>> batch, const PlannedStep::Bind& bind);
-  void require_one_rank(const char* what) const;
+  void require_host_loss_fits(const char* call) const;
   bool go_on_with(std::span<const HostView> batch, double deadline);
   bool go_on_with_data(double deadline);
   void undo();
   StepReport finish_step();
+  void report_exchange(StepReport& report, double seconds, double exposed) const;
   void add_noise(int64_t rows);
-  HostLoss& host_loss_for(std::span<const HostView> batch);
   template <class Call>
   auto undoing_on_error(const Call& call);
   WeightAverage& average_for(const char* call);
   std::vector<const Executor*> executors() const;
+  void know_others();
   StepReport report_of(const StepSlots& slots, double lr, double seconds, int64_t tokens);
 
   std::shared_ptr<Model> model_;
@@ -173,15 +186,12 @@ class Trainer {
   std::unique_ptr<RankTeam> team_;      // none: there is one rank
   std::unique_ptr<PlannedStep> train_;  // of rank 0; none: the graph has no loss
   BatchBinding inputs_;
-  std::array<std::unique_ptr<HostLoss>, 2> host_loss_;  // without the graph's own loss, with it; made when first needed
+  std::unique_ptr<HostLossStep> host_step_;
   std::unique_ptr<Evaluator> evaluator_;
   std::optional<WeightAverage> average_;  // of what the recipe's ema_decay keeps; none: it is 0
   std::shared_ptr<const Dataset> data_;
   std::unique_ptr<Feed> feed_;
-  std::optional<OpenStep> open_;   // step and advance
-  HostLoss* open_host_ = nullptr;  // forward to apply
-  double host_seconds_ = 0;        // when the open one began
-  double host_lr_ = 0;             // of the open one: what set() changes is for the next
+  std::optional<OpenStep> open_;  // step and advance
   struct {
     const Executor* executor = nullptr;  // none: no whole step's gradients are there
     double unit = 1;
@@ -189,6 +199,11 @@ class Trainer {
   int64_t attempts_ = 0, updates_ = 0, tokens_ = 0;
   int64_t items_taken_ = 0;                         // of the data's stream
   mutable std::string graph_digest_, data_digest_;  // made when they are first saved or compared
+  std::vector<StateTensor> others_;                 // in pieces: those of the other ranks
+  std::string group_name_;                          // of the group, which no other has
+  mutable int64_t saves_ = 0;                       // that it has made together
+  mutable std::string state_digest_;                // in pieces; of the gate's changes() then
+  mutable int64_t state_digest_at_ = -1;
   double last_loss_ = std::numeric_limits<double>::quiet_NaN();
   bool has_resumed_ = false;  // so that optimizer state may be other than zero before the first update
   bool is_mixed_ = false;     // a resume ended halfway, and there was no memory to undo it, or an update of pieces did

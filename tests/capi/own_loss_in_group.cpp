@@ -1,0 +1,158 @@
+// A host's own loss on ranks: each has rows, outputs and gradients of its own, and whoever fails ends the step of all.
+#include <cmath>
+#include <string>
+
+#include "group_rank.h"
+
+namespace {
+
+using namespace st::test;
+
+constexpr const char* kHostsRecipe = R"({"batch": 4, "micro_batches": 2, "warmup": 0, "threads": 1})";
+
+/// A rank of the sine's run: micro-batch `rank` of its two is its own.
+struct SineRank {
+  explicit SineRank(st_communicator* own, const char* recipe = kHostsRecipe) : run(recipe) {
+    EXPECT_TRUE(works(st_trainer_create_in_group(run.model, run.recipe, nullptr, own, trainer.out())));
+  }
+  st_status forward(int64_t k) {
+    const int64_t dims[2] = {4, 1};
+    const st_named_view batch[] = {{"x", {ST_F32, 2, dims, nullptr, run.x.data() + 4 * k, 16}}};
+    int64_t m = 0;
+    return st_trainer_forward(trainer, 1, batch, &m, &outputs);
+  }
+  st_status backward(int64_t k) {
+    const int64_t dims[2] = {4, 1};
+    const auto* prediction = static_cast<const float*>(outputs[0].view.data);
+    float gradient[4];
+    for (size_t i = 0; i < 4; ++i)
+      gradient[i] = static_cast<float>(0.125 * 2 * (static_cast<double>(prediction[i]) - run.y[4 * static_cast<size_t>(k) + i]));
+    const st_named_view by[] = {{"prediction", {ST_F32, 2, dims, nullptr, gradient, sizeof gradient}}};
+    return st_trainer_backward(trainer, 1, by);
+  }
+  std::string digest() const {
+    const char* hex = nullptr;
+    EXPECT_TRUE(works(st_trainer_digest(trainer, &hex)));
+    return hex == nullptr ? "" : hex;
+  }
+
+  SineRun run;
+  HeldTrainer trainer;
+  const st_named_view* outputs = nullptr;
+};
+
+TEST(OwnLossInGroup, IsAnAccumulationOfAllRanksBitwise) {
+  SineRun own(kHostsRecipe);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(works(own.step()));
+  const std::string alone = own.digest();
+  const ThreadRanks ranks(2);
+  ranks.each([&](int k, st_communicator* communicator) {
+    SineRank rank(communicator);
+    auto report = filled(st_step_report_init);
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(works(rank.forward(k)));
+      ASSERT_TRUE(works(rank.backward(k)));
+      ASSERT_TRUE(works(st_trainer_apply(rank.trainer, &report)));
+    }
+    EXPECT_EQ(report.step, 3);
+    EXPECT_EQ(report.tokens, 24);
+    EXPECT_EQ(rank.digest(), alone);
+    EXPECT_TRUE(works(st_communicator_barrier(communicator, "between steps it is the host's", nullptr)));
+  });
+}
+
+TEST(OwnLossInGroup, OfAGraphWithoutALossTrains) {
+  const ThreadRanks ranks(2);
+  ranks.each([&](int k, st_communicator* communicator) {
+    HeldContext context;
+    HeldGraph graph;
+    HeldModel model;
+    HeldRecipe recipe;
+    HeldTrainer trainer;
+    ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+    ASSERT_TRUE(works(st_graph_create(context, graph.out())));
+    const int64_t rows[] = {ST_BATCH, 2}, weights[] = {2, 1}, dims[] = {1, 2}, out[] = {1, 1};
+    st_value x = 0, w = 0, y = 0;
+    ASSERT_TRUE(works(st_graph_input(graph, "x", ST_F32, 2, rows, &x)));
+    ASSERT_TRUE(works(st_graph_parameter(graph, "w", 2, weights, ST_INIT_ZEROS, 0, &w)));
+    const st_value in[] = {x, w};
+    ASSERT_TRUE(works(st_graph_op(graph, "matmul", 2, in, nullptr, 1, &y)));
+    ASSERT_TRUE(works(st_graph_output(graph, "y", y)));
+    ASSERT_TRUE(works(st_model_create(graph, 1, model.out())));
+    ASSERT_TRUE(works(
+        st_recipe_create(R"({"batch": 1, "warmup": 0, "lr": 0.05, "weight_decay": 0, "optimizer": "sgd", "clip": 0})", recipe.out())));
+    ASSERT_TRUE(works(st_trainer_create_in_group(model, recipe, nullptr, communicator, trainer.out())));
+    // Rank 0 has the row (1, 0), which wants 1, rank 1 has (0, 1), which wants -1: each learns both.
+    float row[2] = {k == 0 ? 1.0F : 0.0F, k == 0 ? 0.0F : 1.0F}, gradient = 0;
+    const st_named_view batch[] = {{"x", {ST_F32, 2, dims, nullptr, row, sizeof row}}};
+    const st_named_view by[] = {{"y", {ST_F32, 2, out, nullptr, &gradient, sizeof gradient}}};
+    for (int step = 0; step < 200; ++step) {
+      int64_t m = 0;
+      const st_named_view* outputs = nullptr;
+      ASSERT_TRUE(works(st_trainer_forward(trainer, 1, batch, &m, &outputs)));
+      gradient = *static_cast<const float*>(outputs[0].view.data) - (k == 0 ? 1.0F : -1.0F);
+      ASSERT_TRUE(works(st_trainer_backward(trainer, 1, by)));
+      ASSERT_TRUE(works(st_trainer_apply(trainer, nullptr)));
+    }
+    float learned[2];
+    const st_view to = {ST_F32, 2, weights, nullptr, learned, sizeof learned};
+    ASSERT_TRUE(works(st_model_get(model, "w", &to)));
+    EXPECT_NEAR(learned[0], 1, 1e-2);
+    EXPECT_NEAR(learned[1], -1, 1e-2);
+  });
+}
+
+TEST(OwnLossInGroup, AnErrorOnOneRankEndsTheStepOfAllWithItsReason) {
+  const ThreadRanks ranks(3);
+  ranks.each([&](int k, st_communicator* communicator) {
+    SineRank rank(communicator, R"({"batch": 4, "threads": 1})");
+    const std::string before = rank.digest();
+    if (k == 1) {
+      int64_t m = 0;
+      EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_forward(rank.trainer, 0, nullptr, &m, &rank.outputs), {"\"x\"", "missing"}));
+    } else {
+      ASSERT_TRUE(works(rank.forward(0)));
+      EXPECT_TRUE(fails(ST_RANK_FAILED, rank.backward(0), {"rank 1", "missing"}));
+    }
+    EXPECT_EQ(rank.digest(), before);
+    EXPECT_TRUE(fails(ST_RANK_FAILED, st_communicator_barrier(communicator, "after it", nullptr)));
+  });
+}
+
+TEST(OwnLossInGroup, RanksThatCallOtherThingsAreToldAndTheGroupIsWhole) {
+  const ThreadRanks ranks(2);
+  ranks.each([&](int k, st_communicator* communicator) {
+    SineRank rank(communicator);
+    ASSERT_TRUE(works(rank.forward(k)));
+    ASSERT_TRUE(works(rank.backward(k)));
+    if (k == 1) {
+      ASSERT_TRUE(works(rank.forward(k)));
+      EXPECT_TRUE(fails(ST_RANK_MISMATCH, rank.backward(k), {"rank 1", "calls backward, rank 0 apply"}));
+    } else {
+      EXPECT_TRUE(fails(ST_RANK_MISMATCH, st_trainer_apply(rank.trainer, nullptr), {"rank 1", "calls backward, rank 0 apply"}));
+    }
+    ASSERT_TRUE(works(rank.forward(k)));
+    ASSERT_TRUE(works(rank.backward(k)));
+    EXPECT_TRUE(works(st_trainer_apply(rank.trainer, nullptr)));
+  });
+}
+
+// find_nan: whoever looks finds the same, so that the group goes on.
+TEST(OwnLossInGroup, OfAStepThatIsNotFiniteAllRanksHearTheSame) {
+  const ThreadRanks ranks(2);
+  ranks.each([&](int k, st_communicator* communicator) {
+    SineRank rank(communicator, R"({"batch": 4, "micro_batches": 2, "threads": 1, "find_nan": true})");
+    const int64_t dims[2] = {4, 1};
+    float x[4] = {0, 1, 2, 3}, y[4] = {0, 1, 0, 1};
+    const st_named_view batch[] = {{"x", {ST_F32, 2, dims, nullptr, x, sizeof x}}, {"y", {ST_F32, 2, dims, nullptr, y, sizeof y}}};
+    if (k == 1) y[2] = INFINITY;
+    EXPECT_TRUE(fails(ST_NOT_FINITE, st_trainer_step(rank.trainer, 2, batch, nullptr), {"micro-batch 1, rank 1", "[2, 0]"}));
+    auto info = filled(st_error_info_init);
+    ASSERT_TRUE(works(st_last_error_info(&info)));
+    EXPECT_EQ(info.rank, 1);
+    y[2] = 1;
+    EXPECT_TRUE(works(st_trainer_step(rank.trainer, 2, batch, nullptr)));
+  });
+}
+
+}  // namespace

@@ -1,0 +1,270 @@
+// A host's own loss on the ranks of a group: with reduce micro N ranks with G pairs each are one rank with N G pairs in their order, bit by
+// bit; with reduce step they are the ranks' sums added in order.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "rank_group.h"
+#include "rank_training.h"
+
+namespace st {
+namespace {
+
+constexpr int64_t kContext = 7, kBatchRows = 2;
+
+/// Micro-batch k of a step, the same for whoever has it.
+struct MicroBatch {
+  explicit MicroBatch(int64_t k, int step) : tokens(kBatchRows * kContext), targets(tokens.size()) {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const auto seed = static_cast<size_t>(k * 31 + step * 17) + i;
+      tokens[i] = static_cast<int32_t>(seed * 5 % 17);
+      targets[i] = static_cast<int32_t>((seed * 3 + 5) % 17);
+    }
+    views = {plain_view("tokens", DType::i32, {kBatchRows, kContext}, tokens.data()),
+             plain_view("targets", DType::i32, {kBatchRows, kContext}, targets.data())};
+  }
+  std::vector<int32_t> tokens, targets;
+  std::vector<HostView> views;
+};
+
+enum class Loss { host, own };
+
+/// The gradient of some loss of the outputs.
+void pair(Trainer& trainer, int64_t k, int step, Loss loss) {
+  MicroBatch batch(k, step);
+  const auto outputs = trainer.forward(loss == Loss::own ? std::span(batch.views) : std::span(batch.views).first(1));
+  if (loss == Loss::own) return trainer.backward_own_loss();
+  std::vector<std::vector<float>> values;
+  std::vector<HostView> gradients;
+  for (const HostView& output : outputs) {
+    if (output.dtype != DType::f32) continue;
+    const auto* from = static_cast<const float*>(output.data);
+    std::vector<float>& to = values.emplace_back(static_cast<size_t>(output.shape.elements()));
+    for (size_t i = 0; i < to.size(); ++i) to[i] = 0.01F * (from[i] - static_cast<float>(i % 5) * 0.1F);
+    gradients.push_back(plain_view(output.name, DType::f32, output.shape, to.data()));
+  }
+  trainer.backward(gradients);
+}
+
+Training training_with(std::vector<std::pair<std::string, std::string>> keys, int64_t micro_batches = 1) {
+  keys.emplace_back("warmup", "0");
+  return training_of({.name = "", .keys = std::move(keys), .micro_batches = micro_batches}, 1);
+}
+
+Outcome alone(const Training& training, int64_t pairs, Loss loss) {
+  const auto trainer = training.trainer(false);
+  Outcome outcome;
+  for (int step = 0; step < 3; ++step) {
+    for (int64_t k = 0; k < pairs; ++k) pair(*trainer, k, step, loss);
+    add(outcome, trainer->apply());
+  }
+  outcome.state = trainer->state_digest();
+  return outcome;
+}
+
+std::unique_ptr<Trainer> joined(const Training& training, Communicator& own) {
+  Recipe recipe = training.recipe;
+  recipe.device = "cpu";
+  return std::make_unique<Trainer>(training.model(), recipe, nullptr, PlanOptions(), &own);
+}
+
+void forget_nan(Outcome& outcome) {  // a host's loss is not known to us, and NaN is no number to compare
+  for (uint64_t& bits : outcome.told)
+    if (std::isnan(std::bit_cast<double>(bits))) bits = 0;
+}
+
+struct Keys {
+  const char* name;
+  std::vector<std::pair<std::string, std::string>> keys;
+};
+
+class HostLossInGroup : public testing::TestWithParam<Keys> {};
+
+TEST_P(HostLossInGroup, IsOneRankWithAllPairsInOrder) {
+  struct Shape {
+    int size;
+    int64_t rounds, zero;
+  };
+  for (const Loss loss : {Loss::host, Loss::own})
+    for (const auto& [size, rounds, zero] : {Shape{2, 3, 0}, Shape{2, 3, 1}, Shape{3, 1, 0}, Shape{3, 2, 2}}) {
+      Training training = training_with(GetParam().keys, size * rounds);
+      training.recipe.zero = zero;
+      Outcome expected = alone(training, size * rounds, loss);
+      forget_nan(expected);
+      const int ranks = size;
+      const int64_t pairs = rounds;
+      each_of_group(size, [&](int rank, Communicator& own) {
+        const auto trainer = joined(training, own);
+        Outcome outcome;
+        for (int step = 0; step < 3; ++step) {
+          for (int64_t g = 0; g < pairs; ++g) pair(*trainer, g * ranks + rank, step, loss);
+          add(outcome, trainer->apply());
+        }
+        outcome.state = trainer->state_digest();
+        forget_nan(outcome);
+        EXPECT_EQ(outcome, expected) << ranks << " ranks, " << pairs << " rounds, zero " << training.recipe.zero << ", rank " << rank;
+      });
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, HostLossInGroup,
+                         testing::Values(Keys{"fp32", {}}, Keys{"bf16_small_buckets", {{"precision", "\"bf16\""}, {"bucket", "4096"}}},
+                                         Keys{"fp16", {{"precision", "\"fp16\""}, {"loss_scale_initial", "1024"}}},
+                                         Keys{"dropout", {{"dropout", "0.2"}, {"recompute", "\"blocks\""}}},
+                                         Keys{"average", {{"ema_decay", "0.9"}, {"optimizer", "\"muon\""}}}),
+                         [](const testing::TestParamInfo<Keys>& its) { return its.param.name; });
+
+TEST(HostLossInGroup, OfOneRankIsThatRank) {
+  const Training training = training_with({}, 2);
+  Outcome expected = alone(training, 2, Loss::host);
+  forget_nan(expected);
+  each_of_group(1, [&](int, Communicator& own) {
+    const auto trainer = joined(training, own);
+    Outcome outcome;
+    for (int step = 0; step < 3; ++step) {
+      for (const int64_t k : {0, 1}) pair(*trainer, k, step, Loss::host);
+      add(outcome, trainer->apply());
+    }
+    outcome.state = trainer->state_digest();
+    forget_nan(outcome);
+    EXPECT_EQ(outcome, expected);
+  });
+}
+
+// With one pair a rank there is nothing that a rank adds up by itself; with more, each makes as many as it likes.
+TEST(HostLossInGroup, OnceAStepAddsTheRanksSumsInOrder) {
+  const Training training = training_with({{"reduce", "\"step\""}}, 2);
+  for (const int size : {2, 3}) {
+    Outcome expected = alone(training, size, Loss::host);
+    forget_nan(expected);
+    each_of_group(size, [&](int rank, Communicator& own) {
+      const auto trainer = joined(training, own);
+      Outcome outcome;
+      for (int step = 0; step < 3; ++step) {
+        pair(*trainer, rank, step, Loss::host);
+        add(outcome, trainer->apply());
+      }
+      outcome.state = trainer->state_digest();
+      forget_nan(outcome);
+      EXPECT_EQ(outcome, expected) << size << " ranks, rank " << rank;
+    });
+  }
+  each_of_group(3, [&](int rank, Communicator& own) {
+    const auto trainer = joined(training, own);
+    for (int g = 0; g <= rank; ++g) pair(*trainer, g * 3 + rank, 0, Loss::own);
+    const StepReport report = trainer->apply();
+    EXPECT_EQ(report.tokens, 6 * kBatchRows * kContext);
+    const auto norm = std::bit_cast<int64_t>(report.grad_norm), loss = std::bit_cast<int64_t>(report.loss);
+    std::vector<int64_t> all(3);
+    for (const int64_t value : {norm, loss}) {
+      own.all_gather(&value, all.data(), 3, DType::i64, "alike");
+      EXPECT_EQ(all, std::vector<int64_t>(3, value));
+    }
+  });
+}
+
+TEST(HostLossInGroup, StepsOfBothKindsShareTheMoments) {
+  const Training training = training_with({}, 2);
+  const auto steps_of = [](Trainer& trainer, int size, int rank) {
+    for (int step = 0; step < 4; ++step) {
+      if (step % 2 == 0) {
+        MicroBatch both(0, step), second(1, step);
+        if (size == 1) {
+          both.tokens.insert(both.tokens.end(), second.tokens.begin(), second.tokens.end());
+          both.targets.insert(both.targets.end(), second.targets.begin(), second.targets.end());
+          trainer.step(std::vector<HostView>{plain_view("tokens", DType::i32, {4, kContext}, both.tokens.data()),
+                                             plain_view("targets", DType::i32, {4, kContext}, both.targets.data())});
+        } else {
+          trainer.step(rank == 0 ? both.views : second.views);
+        }
+      } else {
+        for (int64_t k = rank; k < 2; k += size) pair(trainer, k, step, Loss::host);
+        trainer.apply();
+      }
+    }
+    return trainer.state_digest();
+  };
+  const std::string expected = steps_of(*training.trainer(false), 1, 0);
+  each_of_group(2, [&](int rank, Communicator& own) { EXPECT_EQ(steps_of(*joined(training, own), 2, rank), expected); });
+}
+
+std::string mismatch(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::rank_mismatch) << error.message();
+    return error.message();
+  }
+  return "nothing was refused";
+}
+
+TEST(HostLossInGroup, RanksThatDoNotTheSameAreToldOnAllAndMayTryAgain) {
+  each_of_group(2, [&](int rank, Communicator& own) {
+    const auto trainer = joined(training_with({{"reduce", "\"step\""}}, 2), own);
+    const std::string before = trainer->state_digest();
+    const auto expect_refused = [&](const std::function<void()>& call, std::initializer_list<const char*> words) {
+      const std::string message = mismatch(call);
+      for (const char* word : words) EXPECT_NE(message.find(word), std::string::npos) << message;
+      EXPECT_EQ(trainer->state_digest(), before);
+    };
+    pair(*trainer, rank, 0, rank == 0 ? Loss::host : Loss::own);
+    expect_refused([&] { trainer->apply(); }, {"rank 1", "graph's own loss", "rank 0 the outputs' gradients"});
+    if (rank == 1) trainer->set("lr", "0.5");
+    pair(*trainer, rank, 0, Loss::host);
+    expect_refused([&] { trainer->apply(); }, {"rank 1", "learning rate 0.5, rank 0 0.001"});
+    trainer->set("lr", "0.25");
+    pair(*trainer, rank, 0, Loss::host);
+    EXPECT_EQ(trainer->apply().lr, 0.25);
+  });
+}
+
+TEST(HostLossInGroup, WeightsThatDifferAreNamedBeforeTheFirstUpdate) {
+  each_of_group(3, [&](int rank, Communicator& own) {
+    const auto trainer = joined(training_with({}), own);
+    const SlotId beta = trainer->model().parameter_named("final_norm.beta");
+    std::vector<float> values(66, 0.5F);
+    if (rank == 2) trainer->model().set(beta, plain_view("", DType::f32, {66}, values.data()));
+    pair(*trainer, rank, 0, Loss::host);
+    EXPECT_NE(mismatch([&] { trainer->apply(); }).find("final_norm.beta"), std::string::npos);
+    trainer->model().set(beta, plain_view("", DType::f32, {66}, values.data()));
+    pair(*trainer, rank, 0, Loss::host);
+    EXPECT_FALSE(trainer->apply().skipped);
+  });
+}
+
+// T10: whoever has it, all skip, and the scale falls on all.
+TEST(HostLossInGroup, AGradientThatIsNotFiniteOnOneRankSkipsOnAll) {
+  each_of_group(3, [&](int rank, Communicator& own) {
+    const auto trainer = joined(training_with({{"precision", "\"fp16\""}}), own);
+    const std::string before = trainer->state_digest();
+    MicroBatch batch(rank, 0);
+    const auto outputs = trainer->forward(std::span(batch.views).first(1));
+    std::vector<float> bad(static_cast<size_t>(outputs[0].shape.elements()));
+    if (rank == 1) bad[3] = INFINITY;
+    trainer->backward(std::vector<HostView>{plain_view(outputs[0].name, DType::f32, outputs[0].shape, bad.data())});
+    EXPECT_TRUE(trainer->apply().skipped);
+    EXPECT_EQ(trainer->state_digest(), before);
+    EXPECT_EQ(trainer->loss_scale(), 32768);
+  });
+}
+
+TEST(HostLossOnThreads, IsRefusedAndSaysWhatToDo) {
+  const Training training = training_of({.name = "", .keys = {}}, 2);
+  const auto trainer = training.trainer(false);
+  MicroBatch batch(0, 0);
+  try {
+    trainer->forward(batch.views);
+    FAIL() << "it is not there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unsupported);
+    EXPECT_NE(error.message().find("st_trainer_create_in_group"), std::string::npos) << error.message();
+  }
+}
+
+}  // namespace
+}  // namespace st

@@ -1,0 +1,110 @@
+// The gradient noise scale does not depend on the ranks: the first micro-batch's norm is its rank's own, and the others are told.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <vector>
+
+#include "rank_group.h"
+#include "rank_training.h"
+
+namespace st {
+namespace {
+
+struct Measured {
+  std::vector<uint64_t> scales;  // as bits
+  std::string noise, state;
+  bool operator==(const Measured&) const = default;
+};
+
+void PrintTo(const Measured& measured, std::ostream* out) {
+  *out << measured.state << ' ' << measured.noise;
+  for (const uint64_t bits : measured.scales) *out << ' ' << std::bit_cast<double>(bits);
+}
+
+Measured measured_of(Trainer& trainer, int steps = 3) {
+  Measured measured;
+  for (int i = 0; i < steps; ++i) measured.scales.push_back(std::bit_cast<uint64_t>(trainer.step().gradient_noise_scale));
+  measured.noise = trainer.training_state().gradient_noise;
+  measured.state = trainer.state_digest();
+  return measured;
+}
+
+Case measuring(std::vector<std::pair<std::string, std::string>> keys, int64_t micro_batches, bool ignored = false) {
+  keys.emplace_back("gradient_noise_scale", "true");
+  return {.name = "", .keys = std::move(keys), .micro_batches = micro_batches, .ignored = ignored};
+}
+
+TEST(NoiseOnRanks, HasTheBitsOfOneRank) {
+  for (const Case& c : {measuring({}, 8), measuring({{"precision", "\"bf16\""}, {"bucket", "4096"}}, 3, true),
+                        measuring({{"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}, {"recompute", "\"blocks\""}}, 5)}) {
+    const Measured alone = measured_of(*training_of(c, 1).trainer(), 4);
+    for (const int64_t ranks : {2, 3})
+      for (const int64_t zero : {0, 1, 2, 3}) {
+        Training training = training_of(c, ranks);
+        training.recipe.zero = zero;
+        EXPECT_EQ(measured_of(*training.trainer(), 4), alone) << ranks << " ranks, zero " << zero;
+      }
+  }
+}
+
+TEST(NoiseOnRanks, IsAnEstimateFromTheFirstStepOn) {
+  const auto trainer = training_of(measuring({}, 4), 2).trainer();
+  const double scale = trainer->step().gradient_noise_scale;
+  EXPECT_GT(scale, 0);
+}
+
+TEST(NoiseOnRanks, OnceAStepDiffersByTheOrderOfTheSumsAlone) {
+  const double alone = training_of(measuring({}, 8), 1).trainer()->step().gradient_noise_scale;
+  for (const int64_t zero : {0, 2}) {
+    Training training = training_of(measuring({{"reduce", "\"step\""}}, 8), 3);
+    training.recipe.zero = zero;
+    // The norm of the whole step takes part in a difference of squares of its size.
+    EXPECT_NEAR(training.trainer()->step().gradient_noise_scale / alone, 1, 1e-4) << zero;
+  }
+}
+
+TEST(NoiseOnRanks, ChangesNoBitOfTheStep) {
+  Training training = training_of(measuring({}, 5), 3);
+  const std::string measured = measured_of(*training.trainer()).state;
+  training.recipe.gradient_noise_scale = false;
+  const auto plain = training.trainer();
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(std::isnan(plain->step().gradient_noise_scale));
+  EXPECT_EQ(plain->state_digest(), measured);
+}
+
+// Ranks without rows, and a first round with a short micro-batch: all exchange alike, and what is known stays.
+TEST(NoiseOnRanks, OfFewerRowsIsThatOfOneRank) {
+  const auto outcome = [](int64_t ranks) {
+    const auto trainer = training_of(measuring({}, 8), ranks).trainer(false);
+    std::vector<uint64_t> scales;
+    for (const int64_t rows : {16, 11, 5, 3, 2, 1}) {
+      std::vector<int32_t> tokens(static_cast<size_t>(rows) * 7), targets(tokens.size());
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        tokens[i] = static_cast<int32_t>(i * 5 % 17);
+        targets[i] = static_cast<int32_t>((i * 3 + 5) % 17);
+      }
+      const std::vector<HostView> batch = {plain_view("tokens", DType::i32, {rows, 7}, tokens.data()),
+                                           plain_view("targets", DType::i32, {rows, 7}, targets.data())};
+      scales.push_back(std::bit_cast<uint64_t>(trainer->step(batch).gradient_noise_scale));
+    }
+    return scales;
+  };
+  const std::vector<uint64_t> alone = outcome(1);
+  for (const int64_t ranks : {2, 3, 5, 8}) EXPECT_EQ(outcome(ranks), alone) << ranks;
+}
+
+TEST(NoiseOnRanks, IsKnownToEachRankOfAGroup) {
+  const Case c = measuring({}, 5);
+  const Measured alone = measured_of(*training_of(c, 1).trainer());
+  each_of_group(3, [&](int rank, Communicator& own) {
+    const Training training = training_of(c, 1);
+    Recipe recipe = training.recipe;
+    recipe.device = "cpu";
+    Trainer trainer(training.model(), recipe, training.data(), {}, &own);
+    EXPECT_EQ(measured_of(trainer), alone) << "rank " << rank;
+  });
+}
+
+}  // namespace
+}  // namespace st

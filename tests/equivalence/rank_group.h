@@ -1,0 +1,37 @@
+// A host's ranks: each on a thread of its own, with its end of a group.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/local/thread_group.h"
+
+namespace st {
+
+/// part(rank, its end); what it throws fails the test, and ends the group, so that nobody waits.
+inline void each_of_group(int size, const std::function<void(int, Communicator&)>& part) {
+  std::vector<std::unique_ptr<Transport>> ends = make_thread_group(size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&part, rank, end = std::move(ends[static_cast<size_t>(rank)])]() mutable {
+      CommunicatorOptions options;
+      options.deadline = 20;
+      Communicator own(std::move(end), options);
+      try {
+        part(rank, own);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "rank " << rank << ": " << error.what();
+        own.abort(error.what());
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace st
