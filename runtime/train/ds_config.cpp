@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/json_line.h"
 #include "base/text.h"
 #include "train/ds_optimizer.h"
 #include "train/ds_scheduler.h"
@@ -13,7 +15,6 @@
 namespace st {
 namespace {
 
-constexpr int64_t kRanks = 1;
 constexpr int64_t kMost = int64_t{1} << 40;  // rows; products of two stay far from overflow where they are compared
 
 std::string joined(const std::vector<std::string>& words) {
@@ -22,33 +23,38 @@ std::string joined(const std::vector<std::string>& words) {
   return all;
 }
 
-/// train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x ranks; two of them give the third, and where the
-/// accumulation is not given it is 1.
+/// train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x ranks; two of them give the third for one rank, and
+/// where the accumulation is not given it is 1. The total is that of any number of ranks, which share its micro-batches.
 void read_batch(DsSection& file, DsRecipe& recipe) {
   constexpr const char *kTotal = "train_batch_size", *kMicro = "train_micro_batch_size_per_gpu", *kSteps = "gradient_accumulation_steps";
   const auto total = file.whole(kTotal, 1, kMost);
   auto micro = file.whole(kMicro, 1, kMost), steps = file.whole(kSteps, 1, kMost);
   if (total && micro && !steps) {
-    ds_check(*total % (*micro * kRanks) == 0,
-             {kTotal, " ", *total, " is not a whole multiple of ", kMicro, " ", *micro, " x ", kRanks, " rank: ", *total, " / ",
-              *micro * kRanks, " = ", static_cast<double>(*total) / static_cast<double>(*micro * kRanks)});
+    ds_check(*total % *micro == 0, {kTotal, " ", *total, " is not a whole multiple of ", kMicro, " ", *micro, ": ", *total, " / ", *micro,
+                                    " = ", static_cast<double>(*total) / static_cast<double>(*micro)});
+    steps = *total / *micro;
   }
-  if (total && micro && !steps) steps = *total / (*micro * kRanks);
   if (total && !micro) {
-    const int64_t parts = steps.value_or(1) * kRanks;
-    ds_check(*total % parts == 0, {kTotal, " ", *total, " is not a whole multiple of ", kSteps, " ", steps.value_or(1), " x ", kRanks,
-                                   " rank: ", *total, " / ", parts, " = ", static_cast<double>(*total) / static_cast<double>(parts)});
+    const int64_t parts = steps.value_or(1);
+    ds_check(*total % parts == 0, {kTotal, " ", *total, " is not a whole multiple of ", kSteps, " ", parts, ": ", *total, " / ", parts,
+                                   " = ", static_cast<double>(*total) / static_cast<double>(parts)});
     micro = *total / parts;
   }
   if (total) {
     if (!steps) steps = 1;
-    const bool holds = *steps <= kMost / *micro && *total == *micro * *steps * kRanks;
-    ds_check(holds, {kTotal, " ", *total, " is not ", kMicro, " ", *micro, " x ", kSteps, " ", *steps, " x ", kRanks,
-                     " rank = ", static_cast<double>(*micro) * static_cast<double>(*steps) * static_cast<double>(kRanks),
-                     "; leave one of the three out and it follows from the others"});
+    const bool holds = *steps <= kMost / *micro && *total % (*micro * *steps) == 0;
+    ds_check(holds,
+             {kTotal, " ", *total, " is not ", kMicro, " ", *micro, " x ", kSteps, " ", *steps, " x ranks, a multiple of ",
+              static_cast<double>(*micro) * static_cast<double>(*steps), "; leave one of the three out and it follows from the others"});
+    if (const int64_t ranks = *total / (*micro * *steps); ranks > 1)
+      recipe.notes.push_back(text(kTotal, " ", *total, " is ", kMicro, " ", *micro, " x ", kSteps, " ", *steps, " x ", ranks,
+                                  " ranks; other numbers of ranks share the same micro-batches"));
   }
   if (micro) recipe.set("batch", std::to_string(*micro));
-  if (steps) recipe.set("accumulate", std::to_string(*steps));
+  if (total)
+    recipe.set("micro_batches", std::to_string(*total / *micro));
+  else if (steps)
+    recipe.set("accumulate", std::to_string(*steps));
 }
 
 void read_fp16(DsSection& fp16, bool enabled, DsRecipe& recipe, std::vector<std::string>& meaningless) {
@@ -88,20 +94,39 @@ void read_precision(DsSection& file, DsRecipe& recipe, std::vector<std::string>&
   if (is_bf16) recipe.set("precision", "\"bf16\"");
 }
 
-/// Returns what it asks for: "offload_param cpu".
-std::string read_offload(DsSection& zero, const char* key, int64_t stage, int64_t least_stage) {
+struct DsOffload {
+  bool is_there = false;
+  std::string folder;  // of an nvme
+};
+
+DsOffload read_offload(DsSection& zero, const char* key, int64_t stage, int64_t least_stage) {
   DsSection offload = zero.section(key);
   const std::string device = offload.word("device").value_or("none");
   ds_check(device == "none" || device == "cpu" || device == "nvme",
            {offload.name_of("device"), " is \"", device, "\"; give none, cpu or nvme"});
   ds_check(device == "none" || stage >= least_stage, {offload.name_of("device"), " ", device, " needs zero_optimization.stage ",
                                                       least_stage, least_stage < 3 ? " or more" : "", ", which is ", stage});
-  ds_check(offload.word("nvme_path").has_value() || device != "nvme",
-           {offload.name_of("nvme_path"), " is missing, and the device is nvme; name a folder"});
+  const auto path = offload.word("nvme_path");
+  ds_check(path.has_value() || device != "nvme", {offload.name_of("nvme_path"), " is missing, and the device is nvme; name a folder"});
   offload.skip({"pin_memory", "buffer_count", "buffer_size", "max_in_cpu", "fast_init", "pipeline", "pipeline_read", "pipeline_write",
                 "ratio", "super_offload", "cpuadam_cores_perc"});
   offload.finish();
-  return device == "none" ? "" : text(key, " ", device);
+  return {device != "none", device == "nvme" ? *path : ""};
+}
+
+/// A device cpu has in host memory what is offloaded there; an nvme's folder is ours, which parameters share with the optimizer.
+void set_offload(const DsOffload& optimizer, const DsOffload& parameters, DsRecipe& recipe) {
+  const std::string &first = optimizer.folder, &second = parameters.folder;
+  ds_check(first.empty() || second.empty() || first == second, {"zero_optimization.offload_optimizer.nvme_path is ", first,
+                                                                " and offload_param.nvme_path is ", second, "; give both the same folder"});
+  if (!optimizer.is_there && !parameters.is_there) return;
+  const bool moves_parameters = parameters.is_there && (!second.empty() || first.empty());
+  recipe.set("offload", moves_parameters ? "\"parameters\"" : "\"optimizer\"");
+  std::string folder;
+  append_json_string(folder, second.empty() ? first : second);
+  if (folder.size() > 2) recipe.set("offload_folder", folder);
+  if (!second.empty() && first.empty())
+    recipe.notes.push_back(text("zero_optimization.offload_param's folder has the optimizer's state too: ", second));
 }
 
 void read_zero(DsSection& file, DsRecipe& recipe, std::vector<std::string>& meaningless) {
@@ -109,13 +134,14 @@ void read_zero(DsSection& file, DsRecipe& recipe, std::vector<std::string>& mean
   const int64_t stage = zero.whole("stage", 0, 3).value_or(0);
   std::vector<std::string> asked;
   if (stage > 0) asked.push_back(text("stage ", stage));
-  for (const std::string& offload : {read_offload(zero, "offload_optimizer", stage, 1), read_offload(zero, "offload_param", stage, 3)})
-    if (!offload.empty()) asked.push_back(offload);
-  for (const char* old : {"cpu_offload", "cpu_offload_params"}) {
+  if (stage > 0) recipe.set("zero", std::to_string(stage));
+  DsOffload optimizer = read_offload(zero, "offload_optimizer", stage, 1), parameters = read_offload(zero, "offload_param", stage, 3);
+  for (const auto& [old, offload] : {std::pair{"cpu_offload", &optimizer}, {"cpu_offload_params", &parameters}}) {
     if (!zero.flag(old, false)) continue;
     ds_check(stage > 0, {zero.name_of(old), " needs zero_optimization.stage 1 or more, which is ", stage});
-    asked.emplace_back(old);
+    offload->is_there = true;
   }
+  set_offload(optimizer, parameters, recipe);
   for (const char* size : {"allgather_bucket_size", "reduce_bucket_size", "stage3_max_live_parameters", "stage3_max_reuse_distance",
                            "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold", "sub_group_size"})
     if (zero.whole(size, 0, int64_t{1} << 62)) asked.emplace_back(size);
@@ -152,8 +178,9 @@ void read_zero(DsSection& file, DsRecipe& recipe, std::vector<std::string>& mean
     ds_require(!zero.flag(key, false), {zero.name_of(key), " changes what is computed and is not here; leave it out"});
   zero.finish();
   if (!asked.empty())
-    recipe.notes.push_back(
-        text("zero_optimization (", joined(asked), ") is accepted; it takes effect with several ranks, one rank holds all"));
+    recipe.notes.push_back(text("zero_optimization (", joined(asked),
+                                ") is accepted; the stage is zero's, which takes effect with several ranks, and how they "
+                                "exchange is said by bucket and overlap"));
 }
 
 /// DeepSpeed checkpoints what the model's code names; here the same is done with the blocks, and the bits are equal.

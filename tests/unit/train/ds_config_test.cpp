@@ -50,14 +50,16 @@ constexpr const char* kIssue = R"({"train_batch_size": 256, "gradient_accumulati
 TEST(DsConfig, TheFileOfZeroThreeWithOffloadIsReadAsDeepSpeedReadsIt) {
   const Recipe recipe = read(kIssue);
   EXPECT_EQ(recipe.batch, 16);
-  EXPECT_EQ(recipe.accumulate, 16);
+  EXPECT_EQ(recipe.step_micro_batches(), 16);
+  EXPECT_EQ(recipe.zero, 3);
   EXPECT_EQ(recipe.precision, "fp16");
   EXPECT_EQ(recipe.loss_scale, 0) << "dynamic";
   EXPECT_EQ(recipe.clip, 0) << "not given: off";
   EXPECT_EQ(recipe.optimizer, "adamw");
   ASSERT_EQ(recipe.notes.size(), 1U);
-  for (const char* word : {"stage 3", "offload_optimizer cpu", "offload_param cpu", "several ranks"})
-    EXPECT_NE(recipe.notes[0].find(word), std::string::npos) << recipe.notes[0];
+  EXPECT_EQ(recipe.offload, "parameters");
+  EXPECT_EQ(recipe.offload_folder, "") << "host memory";
+  for (const char* word : {"stage 3", "several ranks"}) EXPECT_NE(recipe.notes[0].find(word), std::string::npos) << recipe.notes[0];
 }
 
 TEST(DsConfig, IsKnownByItsKeysAndARecipeOfOursIsNot) {
@@ -92,20 +94,38 @@ TEST(DsConfig, TwoOfTheThreeBatchSizesGiveTheThird) {
                           {R"({"train_batch_size": "auto", "gradient_accumulation_steps": 4})", 8, 4}}) {
     const Recipe recipe = read(one.json);
     EXPECT_EQ(recipe.batch, one.batch) << one.json;
-    EXPECT_EQ(recipe.accumulate, one.accumulate) << one.json;
+    EXPECT_EQ(recipe.step_micro_batches(), one.accumulate) << one.json;
   }
 }
 
+TEST(DsConfig, TheTotalIsThatOfAnyNumberOfRanksAndStepsWithoutItAreOfEach) {
+  const auto rows = [](const char* json, int64_t ranks) {
+    Recipe recipe = read(json);
+    recipe.ranks = ranks;
+    return recipe.batch * recipe.step_micro_batches();
+  };
+  for (const int64_t ranks : {1, 2, 4}) {
+    EXPECT_EQ(rows(R"({"train_batch_size": 24, "train_micro_batch_size_per_gpu": 3})", ranks), 24);
+    EXPECT_EQ(rows(R"({"train_batch_size": 24, "gradient_accumulation_steps": 4})", ranks), 24);
+    EXPECT_EQ(rows(R"({"train_batch_size": 24, "train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 4})", ranks), 24);
+    EXPECT_EQ(rows(R"({"train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 4})", ranks), 12 * ranks);
+  }
+  const Recipe of_two = read(R"({"train_batch_size": 24, "train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 4})");
+  ASSERT_EQ(of_two.notes.size(), 1U);
+  EXPECT_NE(of_two.notes[0].find("x 2 ranks"), std::string::npos) << of_two.notes[0];
+}
+
 TEST(DsConfig, BatchSizesThatContradictEachOtherAreRefusedWithTheArithmetic) {
-  EXPECT_TRUE(is_wrong(R"({"train_batch_size": 10, "train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 4})",
-                       {"train_batch_size 10", "train_micro_batch_size_per_gpu 3 x gradient_accumulation_steps 4 x 1 rank = 12"}));
+  EXPECT_TRUE(
+      is_wrong(R"({"train_batch_size": 10, "train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 4})",
+               {"train_batch_size 10", "train_micro_batch_size_per_gpu 3 x gradient_accumulation_steps 4 x ranks, a multiple of 12"}));
   EXPECT_TRUE(is_wrong(R"({"train_batch_size": 250, "gradient_accumulation_steps": 16})", {"250 / 16 = 15.625"}));
   EXPECT_TRUE(is_wrong(R"({"train_batch_size": 9, "train_micro_batch_size_per_gpu": 2})", {"9 / 2 = 4.5"}));
   EXPECT_TRUE(is_wrong(R"({"train_batch_size": 0})", {"train_batch_size is 0"}));
   EXPECT_TRUE(is_wrong(R"({"train_batch_size": 2.5})", {"train_batch_size is 2.5", "whole number"}));
   EXPECT_TRUE(is_wrong(R"({"train_batch_size": true})", {"train_batch_size is a number", "true"}));
-  EXPECT_TRUE(
-      is_wrong(R"({"train_batch_size": 9, "train_micro_batch_size_per_gpu": 1e12, "gradient_accumulation_steps": 1e12})", {"= 1e+24"}));
+  EXPECT_TRUE(is_wrong(R"({"train_batch_size": 9, "train_micro_batch_size_per_gpu": 1e12, "gradient_accumulation_steps": 1e12})",
+                       {"a multiple of 1e+24"}));
 }
 
 TEST(DsConfig, OptimizersTakeDeepSpeedsMeaningsAndDefaults) {
@@ -274,12 +294,32 @@ TEST(DsConfig, ClipsAsItSaysAndNotAtAllWhereItIsSilent) {
   EXPECT_TRUE(is_wrong(R"({"gradient_clipping": -1})", {"gradient_clipping is -1"}));
 }
 
+TEST(DsConfig, OffloadGoesToTheFolderOfAnNvmeAndParametersTakeTheOptimizerWithThem) {
+  const auto offload = [](const std::string& sections) {
+    const Recipe recipe = read(R"({"zero_optimization": {"stage": 3, )" + sections + "}}");
+    return recipe.offload + " " + recipe.offload_folder;
+  };
+  const std::string optimizer = R"("offload_optimizer": {"device": "nvme", "nvme_path": "/x"})",
+                    cpu = R"("offload_optimizer": {"device": "cpu"})";
+  EXPECT_EQ(offload(R"("offload_param": {"device": "none"})"), "none ");
+  EXPECT_EQ(offload(cpu), "optimizer ");
+  EXPECT_EQ(offload(R"("cpu_offload_params": true)"), "parameters ");
+  EXPECT_EQ(offload(optimizer), "optimizer /x");
+  EXPECT_EQ(offload(optimizer + R"(, "offload_param": {"device": "cpu"})"), "optimizer /x") << "parameters in memory, which they are in";
+  EXPECT_EQ(offload(optimizer + R"(, "offload_param": {"device": "nvme", "nvme_path": "/x"})"), "parameters /x");
+  EXPECT_EQ(offload(cpu + R"(, "offload_param": {"device": "nvme", "nvme_path": "/y"})"), "parameters /y");
+  EXPECT_TRUE(
+      is_wrong(R"({"zero_optimization": {"stage": 3, )" + optimizer + R"(, "offload_param": {"device": "nvme", "nvme_path": "/y"}}})",
+               {"/x", "/y", "the same folder"}));
+}
+
 TEST(DsConfig, ZeroIsAcceptedWhereItIsRightAndSaysWhatItNeedsWhereItIsNot) {
   const Recipe recipe = read(R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8, "overlap_comm": true,
     "allgather_bucket_size": "auto", "offload_optimizer": {"device": "nvme", "nvme_path": "/x", "pin_memory": true}}})");
   ASSERT_EQ(recipe.notes.size(), 1U);
-  EXPECT_NE(recipe.notes[0].find("(stage 2, offload_optimizer nvme, reduce_bucket_size, overlap_comm)"), std::string::npos)
-      << recipe.notes[0];
+  EXPECT_NE(recipe.notes[0].find("(stage 2, reduce_bucket_size, overlap_comm)"), std::string::npos) << recipe.notes[0];
+  EXPECT_EQ(recipe.offload, "optimizer");
+  EXPECT_EQ(recipe.offload_folder, "/x");
   EXPECT_TRUE(read(R"({"zero_optimization": {"stage": 0}})").notes.empty());
   EXPECT_TRUE(is_wrong(R"({"zero_optimization": {"stage": 4}})", {"zero_optimization.stage is 4", "0 to 3"}));
   EXPECT_TRUE(
