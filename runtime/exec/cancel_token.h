@@ -6,7 +6,8 @@
 
 namespace st {
 
-/// cancel() is for any thread and for signal handlers; the rest is for the thread of the call that may be cancelled.
+/// cancel() and is_set() are for any thread, cancel() for signal handlers too; the rest is for the thread of the call that may be
+/// cancelled.
 class CancelToken {
  public:
   /// `epoch` (may be null) is counted up by whoever cancels all calls that are running; it outlives the token.
@@ -17,10 +18,11 @@ class CancelToken {
 
   /// A call begins: what the counter counted before is not meant for it.
   void begin() {
-    if (epoch_ != nullptr) seen_ = epoch_->load(std::memory_order_relaxed);
+    if (epoch_ != nullptr) seen_.store(epoch_->load(std::memory_order_relaxed), std::memory_order_relaxed);
   }
   bool is_set() const {
-    return flag_.load(std::memory_order_relaxed) || (epoch_ != nullptr && epoch_->load(std::memory_order_relaxed) != seen_);
+    return flag_.load(std::memory_order_relaxed) ||
+           (epoch_ != nullptr && epoch_->load(std::memory_order_relaxed) != seen_.load(std::memory_order_relaxed));
   }
   /// Whether it is set; used up then.
   bool take() {
@@ -34,7 +36,7 @@ class CancelToken {
   static_assert(std::atomic<bool>::is_always_lock_free, "or a signal handler could wait for the thread it interrupted");
   std::atomic<bool> flag_{false};
   const std::atomic<uint64_t>* epoch_;
-  uint64_t seen_ = 0;
+  std::atomic<uint64_t> seen_{0};
 };
 
 }  // namespace st

@@ -10,11 +10,18 @@
 
 namespace st {
 
-Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, Communicator* ranks)
+Executor::Turn Executor::turn_of(const Graph& graph, int32_t n) {
+  if (graph[n].op == Op::await) return Turn::await;
+  const auto awaits = [&](const Node& node) { return node.op == Op::await && node.attrs.integer("exchange") == n; };
+  return info_of(graph[n].op).exchange && std::ranges::any_of(graph.nodes, awaits) ? Turn::beside : Turn::here;
+}
+
+Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, ExchangeQueue* ranks)
     : plan_(std::move(plan)), storage_(storage), workers_(workers), cancelled_(cancelled), ranks_(ranks) {
   allocate();
   resolve();
   update_ = first_of(Phase::update, plan_.micro_batches - 1);
+  gathers_pieces_ = std::ranges::find(plan_.program.slots, Role::gathered, &Slot::role) != plan_.program.slots.end();
 }
 
 void Executor::allocate() {
@@ -58,12 +65,6 @@ void Executor::resolve() {
   calls_.reserve(nodes);
   steps_.reserve(plan_.instructions.size());
 
-  const auto slot_behind = [&](int32_t section, Value v) -> SlotId {
-    const Graph& graph = program.sections[static_cast<size_t>(section)].graph;
-    while (graph[v.node].op == Op::reshape) v = graph[v.node].in[0];
-    const Node& source = graph[v.node];
-    return source.op == Op::load ? source.reads[0] : -1;
-  };
   const auto expect_binding = [&](SlotId slot, const Operand& operand) {
     if (slot >= 0 && plan_.memory.slots[static_cast<size_t>(slot)].arena == Arena::host)
       bound_[static_cast<size_t>(slot)].push_back(const_cast<Operand*>(&operand));
@@ -74,7 +75,8 @@ void Executor::resolve() {
   std::map<const Call*, PlannedExchange*> exchange_of;
   const OpTable& kernels = storage_.backend().kernels();
   for (const Instruction& at : plan_.instructions) {
-    const Node& node = program.sections[static_cast<size_t>(at.section)].graph[at.node];
+    const Graph& graph = program.sections[static_cast<size_t>(at.section)].graph;
+    const Node& node = graph[at.node];
     const Kernel& kernel = kernels[static_cast<size_t>(node.op)];
     const bool is_exchange = info_of(node.op).exchange;
     require(!is_exchange || ranks_ != nullptr, Code::internal, "executor: ", name_of(node.op), " without ranks to exchange with");
@@ -89,7 +91,7 @@ void Executor::resolve() {
         return std::span<const Operand>(operands_.data() + begin, list.size());
       };
       call.in = extend(node.in, [&](Value v) { return operand(at.section, v); });
-      for (size_t i = 0; i < node.in.size(); ++i) expect_binding(slot_behind(at.section, node.in[i]), call.in[i]);
+      for (size_t i = 0; i < node.in.size(); ++i) expect_binding(graph.slot_behind(node.in[i]), call.in[i]);
       std::vector<Value> outputs;
       for (int32_t i = 0; i < static_cast<int32_t>(node.out.size()); ++i) outputs.push_back({at.node, i});
       call.out = extend(outputs, [&](Value v) { return operand(at.section, v); });
@@ -102,14 +104,16 @@ void Executor::resolve() {
       if (const auto& workspace = own_[static_cast<size_t>(Arena::workspace)])
         call.workspace = {workspace->data(), static_cast<size_t>(workspace->size())};
       found = calls.emplace(std::make_pair(at.section, at.node), &call).first;
-      if (is_exchange) {
-        exchanges_.push_back(std::make_unique<PlannedExchange>(program, node, call, *ranks_));
+      if (node.op == Op::await) {
+        exchange_of[&call] = exchange_of.at(calls.at({at.section, static_cast<int32_t>(node.attrs.integer("exchange"))}));
+      } else if (is_exchange) {
+        exchanges_.push_back(std::make_unique<PlannedExchange>(program, node, call, ranks_->ranks()));
         exchange_of[&call] = exchanges_.back().get();
       }
     }
     const auto maker = makers.find({at.section, at.node});
     steps_.push_back({kernel.run, found->second, at, maker == makers.end() ? Copy::none : maker->second,
-                      is_exchange ? exchange_of.at(found->second) : nullptr});
+                      is_exchange ? exchange_of.at(found->second) : nullptr, turn_of(graph, at.node)});
   }
 }
 
@@ -130,9 +134,11 @@ void Executor::run(const BeforeMicroBatch& before) {
 
 bool Executor::go_on(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare) {
   const FloatMode mode;
+  computes_ = true;
   while (cursor.at < end) {
     const Step& step = steps_[cursor.at];
     look_for_cancel(cursor);
+    if (ranks_ != nullptr && ranks_->has_failed()) ranks_->wait_for_all();
     if (step.at.micro_batch != cursor.micro_batch) {
       if (prepare && !prepare(step.at.micro_batch)) {
         look_for_cancel(cursor);
@@ -140,7 +146,7 @@ bool Executor::go_on(Cursor& cursor, size_t end, double deadline, const PrepareM
       }
       cursor.micro_batch = step.at.micro_batch;
     }
-    if (!(step.makes == Copy::lasting && keeps_copies_ && !watch_)) execute(step);
+    if (!has_lasted(step)) execute(step);
     if (watch_) watch_(step.at, *step.call);
     ++cursor.at;
     if (deadline != kNoDeadline && os::seconds() >= deadline) return cursor.at >= end;
@@ -182,15 +188,21 @@ std::map<std::pair<int32_t, int32_t>, Executor::Copy> Executor::makers_of_copies
   return makers;
 }
 
-void Executor::run_exchange(int64_t micro_batch, const Contributors& contributors, bool last) {
+void Executor::run_exchange(int64_t micro_batch, const Contributors& contributors, Exchanged which) {
   const FloatMode mode;
   contributors_ = contributors;
+  computes_ = false;
   for (size_t i = 0; i < update_; ++i) {
     const Step& step = steps_[i];
-    if (step.exchange == nullptr || step.at.micro_batch != micro_batch || step.exchange->is_once_a_step() != last) continue;
+    if (step.at.micro_batch != micro_batch) continue;
+    if (gathers_pieces_ && step.makes != Copy::none && which != Exchanged::once_a_step && !has_lasted(step)) execute(step);
+    if (step.exchange == nullptr || step.turn == Turn::await) continue;
+    if (which != Exchanged::all && step.exchange->is_once_a_step() != (which == Exchanged::once_a_step)) continue;
     execute(step);
   }
 }
+
+bool Executor::has_lasted(const Step& step) const { return step.makes == Copy::lasting && keeps_copies_ && !watch_; }
 
 void Executor::pack_again() {
   const FloatMode mode;
@@ -214,16 +226,23 @@ size_t Executor::first_of(Phase phase, int64_t micro_batch) const {
 
 void Executor::execute(const Step& step) {
   try {
-    if (step.exchange != nullptr) return step.exchange->run(contributors_);
+    if (step.exchange != nullptr) return exchange(step);
     step.run(*step.call);
   } catch (Error& error) {
     const Node& node = plan_.program.sections[static_cast<size_t>(step.at.section)].graph[step.at.node];
     const std::string& scope = plan_.program.regions[static_cast<size_t>(node.region)].name;
     Error named(error.code(), scope.empty() ? error.message() : text(scope, ": ", error.message()));
     named.place = error.place;
-    named.place.op = std::string(name_of(node.op));
+    if (named.place.op.empty()) named.place.op = std::string(name_of(node.op));
     throw named;
   }
+}
+
+/// What is watched is whole when it is shown, and without rows there is nothing to go on beside.
+void Executor::exchange(const Step& step) {
+  if (step.turn == Turn::await) return ranks_->wait(*step.exchange);
+  if (step.turn == Turn::beside && computes_ && !watch_) return ranks_->post(*step.exchange, contributors_);
+  ranks_->run(*step.exchange, contributors_);
 }
 
 int64_t Executor::allocated(Arena arena) const {

@@ -10,6 +10,7 @@
 
 #include "base/workers.h"
 #include "exec/cancel_token.h"
+#include "exec/exchange_queue.h"
 #include "exec/planned_exchange.h"
 #include "exec/storage.h"
 #include "plan/plan.h"
@@ -19,9 +20,9 @@ namespace st {
 class Executor {
  public:
   /// Allocates the plan's arenas; those that outlive it come from `storage`. Borrows storage and workers; `cancelled` (may be null) is
-  /// looked at before each instruction up to the update, and taken back when seen. `ranks` (borrowed): who a plan of several ranks is run
+  /// looked at before each instruction up to the update, and taken back when seen. `ranks` (borrowed): whom a plan of several ranks is run
   /// with; null: it has no exchange. Throws unsupported for an op that the backend has no kernel for, naming it.
-  Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, Communicator* ranks = nullptr);
+  Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, ExchangeQueue* ranks = nullptr);
 
   /// Called before the first instruction of each micro-batch: binds inputs and writes counters.
   using BeforeMicroBatch = std::function<void(int64_t micro_batch)>;
@@ -38,12 +39,14 @@ class Executor {
   /// As BeforeMicroBatch. False: the rows are not there yet, or will not be since the run was cancelled; it is called again.
   using PrepareMicroBatch = std::function<bool(int64_t micro_batch)>;
   /// Goes on to instruction `end`, as run() does, or until `deadline` (os::seconds()) has passed, with at least one instruction unless
-  /// there are no rows for it. Whether it got there. After an error the run cannot go on.
+  /// there are no rows for it. Whether it got there. After an error the run cannot go on, and what the queue has is given up by the caller.
   bool go_on(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
   /// Of the round that begins: to be set in PrepareMicroBatch, where the plan has exchange.
   void set_contributors(const Contributors& contributors) { contributors_ = contributors; }
-  /// Of a micro-batch that this rank has no rows for, the exchange alone; `last`: only what a step does once.
-  void run_exchange(int64_t micro_batch, const Contributors& contributors, bool last = false);
+  /// Of a micro-batch that this rank has no rows for, the exchange alone: what each round does, what a step does once, or both. Where
+  /// others gather working copies of its pieces, it makes them.
+  enum class Exchanged { by_round, once_a_step, all };
+  void run_exchange(int64_t micro_batch, const Contributors& contributors, Exchanged which);
   /// Packs the weights and makes their working copies anew: they were changed between two micro-batches of a run.
   void pack_again();
   /// Whether the working copies of the weights are right as they lie, all of them: left by the last update, and nobody has changed a weight
@@ -69,32 +72,41 @@ class Executor {
   /// Of a weight, for all micro-batches of a step; a lasting one is right from an update to the next step.
   enum class Copy { none, packed_or_working, lasting };
 
+  /// Of an exchange: on this thread, or beside it up to its await.
+  enum class Turn { here, beside, await };
+
   struct Step {
     void (*run)(const Call& call);
     const Call* call;
     Instruction at;
     Copy makes;
     PlannedExchange* exchange;  // in place of `run`
+    Turn turn;
   };
 
+  static Turn turn_of(const Graph& graph, int32_t n);
   void allocate();
   void resolve();
   Operand operand(int32_t section, Value v) const;
   std::byte* address(const Place& place) const;
   void look_for_cancel(const Cursor& cursor);
   void execute(const Step& step);
+  void exchange(const Step& step);
   bool lasts(SlotId copy) const;
+  bool has_lasted(const Step& step) const;
   std::map<std::pair<int32_t, int32_t>, Copy> makers_of_copies() const;
 
   Plan plan_;
   Storage& storage_;
   Workers& workers_;
   CancelToken* cancelled_;
-  Communicator* ranks_;
+  ExchangeQueue* ranks_;
   Contributors contributors_;
   std::vector<std::unique_ptr<PlannedExchange>> exchanges_;
   size_t update_ = 0;  // its first instruction
   bool keeps_copies_ = false;
+  bool computes_ = true;         // else it has no rows, and exchanges
+  bool gathers_pieces_ = false;  // of parameters and their copies, whole for a while (Role::gathered)
   std::array<std::unique_ptr<Buffer>, kArenas> own_;
   std::vector<Operand> slots_;
   std::vector<Operand> operands_;  // of all calls, one after the other

@@ -1,6 +1,7 @@
 #include "exec/planned_exchange.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 #include "ir/cuts.h"
@@ -23,11 +24,13 @@ PlannedExchange::PlannedExchange(const Program& program, const Node& node, const
     : ranks_(ranks), op_(node.op), is_once_a_step_(node.when == When::last) {
   const auto size = static_cast<size_t>(ranks.size());
   parts_.resize(size);
-  const auto cut = [&](SlotId parameter, const Operand& whole) {
-    dtype_ = whole.dtype;
-    for (size_t rank = 0; rank < size; ++rank)
-      if (const Piece piece = piece_of(whole, program.cuts[static_cast<size_t>(parameter)], static_cast<int>(rank)); piece.elements > 0)
-        parts_[rank].push_back(piece);
+  const auto cut = [&](SlotId parameter, const Operand& whole, bool in_bytes = false) {
+    dtype_ = in_bytes ? DType::u8 : whole.dtype;
+    for (size_t rank = 0; rank < size; ++rank) {
+      Piece piece = piece_of(whole, program.cuts[static_cast<size_t>(parameter)], static_cast<int>(rank));
+      if (in_bytes) piece.elements *= bytes_of(whole.dtype);
+      if (piece.elements > 0) parts_[rank].push_back(piece);
+    }
   };
   const auto slot = [&](SlotId id) -> const Slot& { return program.slots[static_cast<size_t>(id)]; };
   switch (op_) {
@@ -39,11 +42,15 @@ PlannedExchange::PlannedExchange(const Program& program, const Node& node, const
       label_ = label_of("gradient." + slot(static_cast<SlotId>(parameters[0])).name, parameters.size());
       break;
     }
-    case Op::all_gather:
+    case Op::all_gather: {
+      const bool in_bytes = std::ranges::any_of(call.writes, [&](const Operand& whole) { return whole.dtype != call.writes[0].dtype; });
       for (size_t i = 0; i < node.writes.size(); ++i)
-        cut(slot(node.writes[i]).role == Role::parameter ? node.writes[i] : slot(node.writes[i]).of, call.writes[i]);
-      label_ = label_of(slot(node.writes[0]).name, node.writes.size());
+        cut(slot(node.writes[i]).role == Role::parameter ? node.writes[i] : slot(node.writes[i]).of, call.writes[i], in_bytes);
+      own_ = call.reads;
+      const SlotId first = slot(node.writes[0]).role == Role::gathered ? slot(node.writes[0]).of : node.writes[0];
+      label_ = label_of(slot(first).name, node.writes.size());
       break;
+    }
     case Op::rank_sums: {
       adds_ = node.attrs.flag("adds");
       const size_t terms = call.in.size();
@@ -59,14 +66,14 @@ PlannedExchange::PlannedExchange(const Program& program, const Node& node, const
       const Operand& all = call.writes[0];
       dtype_ = DType::f64;
       int64_t first = 0;
-      for (const int64_t number : node.attrs.ints("parameters")) {
-        const auto parameter = static_cast<SlotId>(number);
+      for (const int64_t id : node.attrs.ints("parameters")) {
+        const auto parameter = static_cast<SlotId>(id);
         for (size_t rank = 0; rank < size; ++rank) {
           const auto r = static_cast<int32_t>(rank);
           if (const int64_t blocks = norm_blocks(piece_elements(program, parameter, r)); blocks > 0)
             parts_[rank].push_back({all.as<double>() + first + piece_begin(program, parameter, r) / kCutGrain, blocks});
         }
-        first += norm_blocks(slot(parameter).type.shape.elements());
+        first += norm_blocks(slot(parameter).whole_shape().elements());
       }
       squares_ = call.in[0].as<const double>();
       label_ = slot(node.writes[0]).name;
@@ -87,10 +94,19 @@ void PlannedExchange::run(const Contributors& contributors) {
       return sum_terms(count);
     case Op::gather_squares:
       place_squares();
+      return ranks_.gather_pieces(views_, dtype_, label_);
+    case Op::all_gather:
+      place_own_pieces();
       [[fallthrough]];
     default:
       return ranks_.gather_pieces(views_, dtype_, label_);
   }
+}
+
+/// This rank's, from where they lie, among those of all.
+void PlannedExchange::place_own_pieces() {
+  auto to = parts_[static_cast<size_t>(ranks_.rank())].begin();
+  for (const Operand& own : own_) std::memcpy((to++)->data, own.data, static_cast<size_t>(own.elements() * bytes_of(own.dtype)));
 }
 
 /// This rank's, among those of all.

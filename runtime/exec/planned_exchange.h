@@ -1,6 +1,7 @@
 // What ranks do together in a plan: its nodes of kind exchange, over a communicator.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "backend/backend.h"
@@ -20,12 +21,16 @@ class PlannedExchange {
   /// `call`: the node's operands, whose memory stays. Borrows the communicator.
   PlannedExchange(const Program& program, const Node& node, const Call& call, Communicator& ranks);
 
+  Op op() const { return op_; }
   bool is_once_a_step() const { return is_once_a_step_; }
   /// Throws what the communicator throws.
   void run(const Contributors& contributors);
 
+  uint64_t queued_as = 0;  // the queue's (exchange_queue.h), of its last run
+
  private:
   void sum_terms(int contributors);
+  void place_own_pieces();
   void place_squares();
 
   Communicator& ranks_;
@@ -40,6 +45,7 @@ class PlannedExchange {
   std::vector<double> gathered_;
   std::vector<double*> sums_;
   const double* squares_ = nullptr;  // gather_squares: this rank's
+  std::span<const Operand> own_;     // all_gather: this rank's pieces, where they do not lie among the others'
 };
 
 }  // namespace st

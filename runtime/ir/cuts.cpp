@@ -6,13 +6,13 @@
 
 namespace st {
 
-void cut_parameters(Program& program, const CutGrain& grain_of) {
+void cut_parameters(Program& program, const CutGrain& grain_of, bool frozen_too) {
   const int64_t ranks = program.mesh.data;
   program.cuts.assign(program.slots.size(), {});
   int64_t turn = 0;  // whose turn it is to have one more
   for (size_t s = 0; s < program.slots.size(); ++s) {
     const Slot& slot = program.slots[s];
-    if (slot.role != Role::parameter || program.slot_named("gradient." + slot.name) < 0) continue;
+    if (slot.role != Role::parameter || (!frozen_too && program.slot_named("gradient." + slot.name) < 0)) continue;
     const int64_t elements = slot.type.shape.elements(), grain = grain_of ? grain_of(slot) : kCutGrain;
     const int64_t grains = elements == 0 ? 0 : (elements - 1) / grain + 1, more = grains % ranks;
     Ints& cuts = program.cuts[s];
@@ -26,7 +26,7 @@ void cut_parameters(Program& program, const CutGrain& grain_of) {
 }
 
 Shape piece_shape(const Program& program, SlotId parameter) {
-  const Shape& all = program.slots[static_cast<size_t>(parameter)].type.shape;
+  const Shape& all = program.slots[static_cast<size_t>(parameter)].whole_shape();
   const int64_t elements = piece_elements(program, parameter, program.rank);
   return elements == all.elements() ? all : Shape{elements};
 }

@@ -11,4 +11,10 @@ int64_t Type::bytes() const {
   return bytes;
 }
 
+SlotId Graph::slot_behind(Value v) const {
+  while (nodes[static_cast<size_t>(v.node)].op == Op::reshape) v = nodes[static_cast<size_t>(v.node)].in[0];
+  const Node& source = nodes[static_cast<size_t>(v.node)];
+  return source.op == Op::load ? source.reads[0] : -1;
+}
+
 }  // namespace st

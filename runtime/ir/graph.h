@@ -55,6 +55,8 @@ struct Graph {
   Node& operator[](int32_t node) { return nodes[static_cast<size_t>(node)]; }
   int32_t size() const { return static_cast<int32_t>(nodes.size()); }
   const Type& type(Value v) const { return nodes[static_cast<size_t>(v.node)].out[static_cast<size_t>(v.output)]; }
+  /// The slot whose memory a value is seen in, through views; -1: it has memory of its own.
+  SlotId slot_behind(Value v) const;
 };
 
 }  // namespace st

@@ -73,7 +73,7 @@ std::string line_of(const Program& program, const Slot& slot) {
 std::string slots_of(const Program& program) {
   std::string out = "slots\n";
   for (const Role role : {Role::parameter, Role::gradient, Role::optimizer, Role::stash, Role::input, Role::control, Role::report,
-                          Role::packed, Role::working}) {
+                          Role::packed, Role::working, Role::gathered}) {
     bool first = true;
     for (const auto& slot : program.slots) {
       if (slot.role != role) continue;

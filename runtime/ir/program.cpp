@@ -9,8 +9,8 @@
 namespace st {
 
 std::string_view name_of(Role role) {
-  constexpr std::array<std::string_view, 11> kNames = {"parameter", "gradient", "optimizer", "stash",   "input", "control",
-                                                       "report",    "output",   "packed",    "working", "part"};
+  constexpr std::array<std::string_view, 12> kNames = {"parameter", "gradient", "optimizer", "stash",   "input", "control",
+                                                       "report",    "output",   "packed",    "working", "part",  "gathered"};
   return kNames[static_cast<size_t>(role)];
 }
 
@@ -33,7 +33,8 @@ SlotId Program::parameter_of(const Node& load) const {
   if (load.op != Op::load) return -1;
   const SlotId id = load.reads[0];
   const Slot& slot = slots[static_cast<size_t>(id)];
-  return slot.role == Role::parameter ? id : slot.role == Role::working ? slot.of : -1;
+  if (slot.role == Role::parameter) return id;
+  return slot.role == Role::working || slot.role == Role::gathered ? slot.of : -1;
 }
 
 SlotId Program::whole_of(SlotId part) const {

@@ -23,6 +23,7 @@ enum class Role : int32_t {
   packed,     // a parameter as a backend's products read it; written anew in each step's first micro-batch
   working,    // a parameter in 16 bits, as products take it; the parameter is its master and makes it anew in the first micro-batch
   part,       // this rank's piece of a parameter or gradient, a list of elements in that slot's memory
+  gathered,   // a parameter or working copy of which each rank has a piece, whole for one unit of a section (gather_units)
 };
 std::string_view name_of(Role role);
 
@@ -41,12 +42,14 @@ struct Slot {  // lives across micro-batches or steps
   Type type;
   Role role = Role::parameter;
   Initializer init;                 // parameters
-  SlotId of = -1;                   // gradient, optimizer, packed, working, part: the parameter's slot
+  SlotId of = -1;                   // gradient, optimizer, packed, working, part, gathered: the parameter's slot
   bool trainable = true;            // parameters
   SlotId part_of = -1;              // part: the slot that it lies in
   int64_t first = 0;                // part: the slot's element that it begins with; a piece: the whole's
-  std::optional<Shape> whole = {};  // gradient or optimizer of which each rank has a piece, as this one's type says: of all together
+  std::optional<Shape> whole = {};  // a slot of which each rank has a piece, as this one's type says: of all together
   bool lent = false;                // a parameter, gradient or working copy in the host's memory: bound before each run, as inputs are
+
+  const Shape& whole_shape() const { return whole ? *whole : type.shape; }
 };
 
 /// A scope of the model: "block.3". A boundary (block, attention, mlp) is where fusion stops and where recompute, gather and cut may stand;
@@ -88,7 +91,7 @@ struct Program {
   Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0);
   const Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0) const;
   SlotId slot_named(std::string_view name) const;  // -1: none
-  SlotId parameter_of(const Node& load) const;     // the parameter that it loads, or loads a working copy of; -1: neither
+  SlotId parameter_of(const Node& load) const;     // the parameter that it loads, or loads a copy of as products take it; -1: neither
   SlotId whole_of(SlotId part) const;              // the slot that a part lies in; another slot: itself
   SlotId add_slot(Slot slot);
   RegionId boundary_of(RegionId region) const;  // the nearest boundary scope that holds it

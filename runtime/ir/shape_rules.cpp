@@ -336,7 +336,7 @@ Outputs gradient_norm(const OpTypes& op) {
 Outputs gradient_squares(const OpTypes& op) {
   int64_t blocks = 0;
   for (size_t i = 0; i < op.in.size(); ++i) {
-    check(op.in[i].dtype == DType::f32, name(op), ": gradients are f32, got ", op.in[i]);
+    check_floating(op, i);
     check(!op.in[i].shape.is_symbolic(), name(op), ": a gradient does not depend on the batch, got ", op.in[i]);
     blocks += norm_blocks(op.in[i].shape.elements());
   }

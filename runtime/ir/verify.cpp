@@ -37,6 +37,7 @@ class Verifier {
     check_sections();
     for (const auto& section : program_.sections)
       for (int32_t i = 0; i < section.graph.size(); ++i) check_node(section, i);
+    for (const auto& section : program_.sections) check_awaits(section);
     collect_uses();
     for (size_t i = 0; i < program_.slots.size(); ++i) check_uses(static_cast<SlotId>(i));
     check_outputs();
@@ -128,10 +129,45 @@ class Verifier {
       for (const SlotId id : slots) hold_at(section, i, is_slot(id), "slot ", id, " does not exist");
     const bool writes_one = node.op == Op::store || node.op == Op::accumulate || node.op == Op::average || node.op == Op::pack;
     const bool optimizer = info_of(node.op).shape_rule == "optimizer";
-    if (info_of(node.op).exchange) return check_exchange(section, i);
+    if (info_of(node.op).exchange && node.op != Op::await) return check_exchange(section, i);
     if (optimizer) return hold_at(section, i, !node.writes.empty() && node.reads == node.writes, "an optimizer reads and writes its slots");
     hold_at(section, i, node.reads.size() == (node.op == Op::load ? 1 : 0), "it reads ", node.reads.size(), " slots");
     hold_at(section, i, node.writes.size() == (writes_one ? 1 : 0), "it writes ", node.writes.size(), " slots");
+  }
+
+  // An exchange that is awaited goes on beside what stands between: its operands are the await's, which keeps them, and nothing there reads
+  // what it writes or writes what it reads. Other exchanges come behind it all the same.
+  void check_awaits(const Section& section) const {
+    std::set<int64_t> awaited;
+    for (int32_t i = 0; i < section.graph.size(); ++i) {
+      const Node& node = section.graph[i];
+      if (node.op != Op::await) continue;
+      const int64_t begun = node.attrs.integer("exchange");
+      hold_at(section, i, begun >= 0 && begun < i, "exchange ", begun, " does not come before it");
+      const auto at = static_cast<int32_t>(begun);
+      const Node& exchange = section.graph[at];
+      hold_at(section, i, info_of(exchange.op).exchange && exchange.op != Op::await, "%", at, " is no exchange");
+      hold_at(section, i, exchange.in == node.in && exchange.when == node.when, "its operands or micro-batches are not those of %", at);
+      hold_at(section, i, awaited.insert(begun).second, "%", at, " is awaited twice");
+      for (int32_t n = at + 1; n < i; ++n) check_beside(section, n, exchange);
+    }
+  }
+
+  void check_beside(const Section& section, int32_t n, const Node& exchange) const {
+    const Node& node = section.graph[n];
+    if (is_view(node.op) || info_of(node.op).exchange) return;
+    const auto whole = [&](SlotId id) { return id < 0 ? id : program_.whole_of(id); };
+    const auto is_in = [&](const std::vector<SlotId>& slots, SlotId id) {
+      return std::ranges::any_of(slots, [&](SlotId other) { return id >= 0 && whole(other) == whole(id); });
+    };
+    const auto slot_of = [&](Value v) { return section.graph.slot_behind(v); };
+    for (const SlotId id : node.reads) hold_at(section, n, !is_in(exchange.writes, id), "an exchange beside it writes what it reads");
+    for (const Value v : node.in) hold_at(section, n, !is_in(exchange.writes, slot_of(v)), "an exchange beside it writes what it reads");
+    for (const SlotId id : node.writes) {
+      const auto is_read = [&](Value v) { return slot_of(v) >= 0 && whole(slot_of(v)) == whole(id); };
+      hold_at(section, n, !is_in(exchange.writes, id) && !is_in(exchange.reads, id) && std::ranges::none_of(exchange.in, is_read),
+              "an exchange beside it uses what it writes");
+    }
   }
 
   bool is_cut_slot(SlotId parameter) const { return is_slot(parameter) && is_cut(program_, parameter); }
@@ -142,7 +178,7 @@ class Verifier {
     for (const int64_t number : node.attrs.ints("parameters")) {
       const auto parameter = static_cast<SlotId>(number);
       hold_at(section, i, is_cut_slot(parameter), "slot ", number, " is not cut into pieces");
-      all += norm_blocks(slot(parameter).type.shape.elements());
+      all += norm_blocks(slot(parameter).whole_shape().elements());
       own += norm_blocks(piece_elements(program_, parameter, program_.rank));
     }
     hold_at(section, i, node.writes.size() == 1, "it writes ", node.writes.size(), " slots");
@@ -151,20 +187,35 @@ class Verifier {
             " blocks of ", all, ", the squares are ", section.graph.type(node.in[0]), ", the slot is ", slot(node.writes[0]).type);
   }
 
+  /// What is gathered for a while is of pieces that lie elsewhere; this rank's are read in the order of what is written.
+  void check_gather(const Section& section, int32_t i) const {
+    const Node& node = section.graph[i];
+    const auto parameter_of = [&](SlotId id) { return slot(id).role == Role::parameter ? id : slot(id).of; };
+    size_t read = 0;
+    for (const SlotId id : node.writes) {
+      const SlotId parameter = parameter_of(id);
+      hold_at(section, i, is_cut_slot(parameter), "\"", slot(id).name, "\" is not cut into pieces");
+      if (slot(id).role != Role::gathered || piece_elements(program_, parameter, program_.rank) == 0) continue;
+      const auto is_piece = [&](SlotId piece) {
+        const Type &type = slot(piece).type, &whole = slot(id).type;
+        return parameter_of(piece) == parameter && slot(piece).whole == whole.shape && type.dtype == whole.dtype &&
+               type.shape == piece_shape(program_, parameter);
+      };
+      hold_at(section, i, read < node.reads.size() && is_piece(node.reads[read]), "it reads no piece of \"", slot(id).name, "\"");
+      ++read;
+    }
+    hold_at(section, i, read == node.reads.size(), "it reads ", node.reads.size(), " slots, this rank has ", read, " pieces");
+  }
+
   void check_exchange(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
-    hold_at(section, i, node.reads.empty(), "it reads ", node.reads.size(), " slots");
+    hold_at(section, i, node.reads.empty() || node.op == Op::all_gather, "it reads ", node.reads.size(), " slots");
     if (node.op == Op::rank_sums) {
       hold_at(section, i, node.writes.size() == node.in.size(), "it writes ", node.writes.size(), " slots of ", node.in.size(), " terms");
       return;
     }
     if (node.op == Op::gather_squares) return check_squares(section, i);
-    if (node.op == Op::all_gather) {
-      for (const SlotId id : node.writes)
-        hold_at(section, i, is_cut_slot(slot(id).role == Role::parameter ? id : slot(id).of), "\"", slot(id).name,
-                "\" is not cut into pieces");
-      return;
-    }
+    if (node.op == Op::all_gather) return check_gather(section, i);
     const Ints& parameters = node.attrs.ints("parameters");
     hold_at(section, i, parameters.size() == node.in.size(), "it has ", node.in.size(), " gradients of ", parameters.size(), " parameters");
     size_t part = 0;
@@ -173,7 +224,7 @@ class Verifier {
       hold_at(section, i, is_cut_slot(parameter), "slot ", parameter, " is not cut into pieces");
       hold_at(section, i, section.graph.type(node.in[k]).dtype == section.graph.type(node.in[0]).dtype, "gradient ", k, " is ",
               section.graph.type(node.in[k]), ", the first one ", section.graph.type(node.in[0]));
-      hold_at(section, i, section.graph.type(node.in[k]).shape == slot(parameter).type.shape, "gradient ", k, " is ",
+      hold_at(section, i, section.graph.type(node.in[k]).shape == slot(parameter).whole_shape(), "gradient ", k, " is ",
               section.graph.type(node.in[k]), ", of \"", slot(parameter).name, "\", which is ", slot(parameter).type);
       if (piece_elements(program_, parameter, program_.rank) == 0) continue;
       hold_at(section, i,
@@ -270,6 +321,7 @@ class Verifier {
       hold_at(*read.section, read.node, read.section->phase != Phase::update || (it.role != Role::stash && it.role != Role::input), "\"",
               it.name, "\" is a ", name_of(it.role), ", which lives in a micro-batch, not in the update");
     if (it.role == Role::stash) check_stash(it, uses);
+    if (it.role == Role::gathered) check_gathered(it, uses);
     if (it.role == Role::gradient && !it.lent) check_gradient(it, uses);  // else the host writes it
     if ((it.role == Role::packed || it.role == Role::working) && !it.lent) check_made_first(it, uses);
   }
@@ -281,12 +333,23 @@ class Verifier {
     check_written_first(it, uses);
   }
 
+  /// Its memory is another's in other sections.
+  void check_gathered(const Slot& it, const Uses& uses) const {
+    for (size_t i = 0; i < uses.writes.size(); ++i)
+      hold_at(*uses.writes[i].section, uses.writes[i].node, i == 0 && uses.writes[i].get().op == Op::all_gather, "\"", it.name,
+              "\" must be gathered once");
+    check_written_first(it, uses);
+    for (const auto& read : uses.reads)
+      hold_at(*read.section, read.node, read.section == uses.writes[0].section, "\"", it.name, "\" is of another section");
+  }
+
   void check_gradient(const Slot& it, const Uses& uses) const {
     if (!uses.writes.empty()) {
       const Use& first = uses.writes[0];
       const Node& node = first.get();
       hold_at(*first.section, first.node,
-              (node.op == Op::store || info_of(node.op).exchange) && (node.when == When::every || node.when == When::first),
+              node.op == Op::all_gather ||
+                  ((node.op == Op::store || info_of(node.op).exchange) && (node.when == When::every || node.when == When::first)),
               "the first write of \"", it.name, "\" must be a store of the first micro-batch, or it adds to what the last step left");
     }
     check_written_first(it, uses);

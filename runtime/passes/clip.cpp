@@ -26,7 +26,7 @@ class Norms {
       const SlotId parameter = program.slots[static_cast<size_t>(gradient)].of;
       if (const SlotId piece = part_of(program, gradient, parameter); piece >= 0) pieces.push_back(b.load(piece));
       parameters.push_back(parameter);
-      const int64_t of_this = norm_blocks(program.slots[static_cast<size_t>(parameter)].type.shape.elements());
+      const int64_t of_this = norm_blocks(program.slots[static_cast<size_t>(parameter)].whole_shape().elements());
       tensors_[gradient] = {blocks, of_this};
       blocks += of_this;
     }

@@ -94,7 +94,8 @@ class Buckets {
   /// When the sums are whole: with the last micro-batch.
   void gather() {
     std::vector<SlotId> wholes;
-    if (gathers_) std::ranges::copy_if(gradients_, std::back_inserter(wholes), [&](SlotId gradient) { return is_of_one_use(program_, gradient); });
+    if (gathers_)
+      std::ranges::copy_if(gradients_, std::back_inserter(wholes), [&](SlotId gradient) { return is_of_one_use(program_, gradient); });
     if (wholes.empty()) return;
     rewrite_.append({.op = Op::all_gather,
                      .in = {},

@@ -21,8 +21,8 @@ enum class Keep : int32_t {
 };
 
 /// Each piece of a gradient (program.cuts) has an owner, who gets all ranks' pieces of it and adds them in the order of the ranks.
-/// Gradients are exchanged as backward makes them, in buckets of at most `bucket_bytes`, or of one that is larger; they change no bit. Behind
-/// its sums a bucket is gathered (Keep::whole), but for uses of tied parameters, which are still to be added.
+/// Gradients are exchanged as backward makes them, in buckets of at most `bucket_bytes`, or of one that is larger; they change no bit.
+/// Behind its sums a bucket is gathered (Keep::whole), but for uses of tied parameters, which are still to be added.
 void exchange_gradients(Program& program, Reduce reduce, int64_t bucket_bytes, Keep keep);
 
 /// What forward reports, the loss's sum and count, is added up over the ranks in each round of micro-batches that it is of.

@@ -11,4 +11,7 @@ namespace st {
 /// stand in the order backward made them: later uses of a tied parameter may come before its first.
 std::vector<std::vector<SlotId>> gradient_slots(const Program& program);
 
+/// Whether a gradient slot is all of its parameter's gradient, which is not tied.
+bool is_of_one_use(const Program& program, SlotId gradient);
+
 }  // namespace st

@@ -29,6 +29,8 @@ Arena arena_of(Role role) {
     case Role::packed:
     case Role::working:
       return Arena::packed;
+    case Role::gathered:
+      return Arena::buckets;
     case Role::control:
     case Role::report:
       return Arena::control;
@@ -59,7 +61,8 @@ class Planner {
     find_blocks();
     adopt_stores();
     pack(Arena::activations, [](const Block& block) { return !block.slot; });
-    pack(Arena::stash, [&](const Block& block) { return block.slot && is_stashed(*block.slot); });
+    pack(Arena::stash, [&](const Block& block) { return block.slot && lies_in(Arena::stash, *block.slot); });
+    pack(Arena::buckets, [&](const Block& block) { return block.slot && lies_in(Arena::buckets, *block.slot); });
     fill_in();
     return layout_;
   }
@@ -75,7 +78,7 @@ class Planner {
     require(bytes < 0x1p60, Code::out_of_memory, "memory_plan: the program's values take ", bytes, " bytes");
   }
 
-  bool is_stashed(SlotId slot) const { return role(slot) != Role::part && arena_of(role(slot)) == Arena::stash; }
+  bool lies_in(Arena arena, SlotId slot) const { return role(slot) != Role::part && arena_of(role(slot)) == arena; }
   Role role(SlotId slot) const { return program_.slots[static_cast<size_t>(slot)].role; }
   int64_t bytes_of_slot(SlotId slot) const { return program_.slots[static_cast<size_t>(slot)].type.bytes(); }
 
@@ -88,7 +91,7 @@ class Planner {
         continue;
       }
       const Arena arena = program_.slots[s].lent ? Arena::host : arena_of(program_.slots[s].role);
-      if (arena == Arena::stash || arena == Arena::host) {
+      if (arena == Arena::stash || arena == Arena::buckets || arena == Arena::host) {
         layout_.slots[s] = {arena, 0};
         continue;
       }
@@ -134,8 +137,9 @@ class Planner {
   void place_node(size_t s, const Graph& graph, int32_t n) {
     const Node& node = graph[n];
     const int32_t position = starts_[s] + n;
-    for (const SlotId slot : node.reads) touch(static_cast<size_t>(slot), position);
-    for (const SlotId slot : node.writes) touch(static_cast<size_t>(slot), role(slot) == Role::output ? kEnd : position);
+    const Node& slots_of = node.op == Op::await ? graph[static_cast<int32_t>(node.attrs.integer("exchange"))] : node;  // to its end
+    for (const SlotId slot : slots_of.reads) touch(static_cast<size_t>(slot), position);
+    for (const SlotId slot : slots_of.writes) touch(static_cast<size_t>(slot), role(slot) == Role::output ? kEnd : position);
     for (int32_t i = 0; i < static_cast<int32_t>(node.out.size()); ++i) {
       size_t& block = block_of(s, {n, i});
       if (node.op == Op::load) {
@@ -219,13 +223,14 @@ class Planner {
       const auto before = [&](size_t a, size_t b) { return blocks_[a].place.offset < blocks_[b].place.offset; };
       placed.insert(std::upper_bound(placed.begin(), placed.end(), i, before), i);
       size = std::max(size, offset + align_up(block.bytes));
-      layout_.no_reuse_bytes += align_up(block.bytes);
+      if (arena != Arena::buckets) layout_.no_reuse_bytes += align_up(block.bytes);
     }
   }
 
   void fill_in() {
     for (size_t s = 0; s < program_.slots.size(); ++s) {
-      if (layout_.slots[s].arena == Arena::stash) layout_.slots[s] = {Arena::stash, blocks_[s].place.offset};
+      if (const Arena arena = layout_.slots[s].arena; arena == Arena::stash || arena == Arena::buckets)
+        layout_.slots[s] = {arena, blocks_[s].place.offset};
       blocks_[s].place = layout_.slots[s];
     }
     int64_t& workspace = layout_.bytes[static_cast<size_t>(Arena::workspace)];

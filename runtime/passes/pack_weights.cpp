@@ -15,7 +15,7 @@ bool make_fused_linear(const Program& program, const Graph& graph, Node& node) {
   const bool is_matmul = node.op == Op::matmul, is_linear = node.op == Op::linear;
   if (!is_matmul && !is_linear && node.op != Op::fused_linear) return false;
   const Node& weight = graph[node.in[1].node];
-  if (program.parameter_of(weight) < 0) return false;
+  if (program.parameter_of(weight) < 0 || program.slots[static_cast<size_t>(weight.reads[0])].role == Role::gathered) return false;
   if (weight.out[0].shape.rank() != 2 || (is_matmul && node.attrs.flag("transpose_a"))) return false;
   if (node.op == Op::fused_linear) return true;
   const bool transposed = node.attrs.flag(is_matmul ? "transpose_b" : "transpose_weight");

@@ -36,7 +36,7 @@ void add_state(Program& program, const OptimizerChoice& optimizer, SlotId parame
     return optimizer_state(optimizer.op, make_attrs(optimizer.op, optimizer.attrs),
                            {.dtype = slot.type.dtype, .shape = shape, .layout = slot.type.layout});
   };
-  const Shape& all = slot.type.shape;
+  const Shape& all = slot.whole_shape();
   const bool is_piece = program.in_pieces && piece_elements(program, parameter, program.rank) < all.elements();
   const std::vector<OptimizerState> whole = states_of(all), own = is_piece ? states_of(piece_shape(program, parameter)) : whole,
                                     before = is_piece ? states_of({piece_begin(program, parameter, program.rank)}) : whole;
@@ -72,13 +72,17 @@ void update(Program& program, const ChooseOptimizer& choose, std::span<const Slo
   const auto count = static_cast<SlotId>(program.slots.size());
   std::map<DType, std::vector<SlotId>> wholes;  // of which other ranks have pieces
   for (SlotId parameter = 0; parameter < count; ++parameter) {
-    const Slot slot = program.slots[static_cast<size_t>(parameter)];
+    Slot slot = program.slots[static_cast<size_t>(parameter)];
+    slot.type.shape = Shape(slot.whole_shape());
     const SlotId gradient = slot.role == Role::parameter ? program.slot_named("gradient." + slot.name) : -1;
     if (gradient < 0) continue;
     const SlotId copy = copies[static_cast<size_t>(parameter)];
     if (program.in_pieces) {
-      if (std::ranges::find(shared, parameter) == shared.end()) wholes[slot.type.dtype].push_back(parameter);
-      if (copy >= 0) wholes[program.slots[static_cast<size_t>(copy)].type.dtype].push_back(copy);
+      const auto gather = [&](SlotId id) {
+        if (const Slot& it = program.slots[static_cast<size_t>(id)]; !it.whole) wholes[it.type.dtype].push_back(id);
+      };
+      if (std::ranges::find(shared, parameter) == shared.end()) gather(parameter);
+      if (copy >= 0 && !program.slots[static_cast<size_t>(copy)].lent) gather(copy);
     }
     const auto own = [&](SlotId whole) { return program.in_pieces ? part_of(program, whole, parameter) : whole; };
     if (own(parameter) < 0) continue;

@@ -13,12 +13,14 @@ namespace st {
 /// the state is of this rank's pieces, and update() gathers the parameters.
 ///   stage 1  optimizer state in pieces; gradients too where each micro-batch's are exchanged as they are made (Reduce::micro)
 ///   stage 2  gradients in pieces as well, but for those in which a rank adds up micro-batches of its own (Reduce::step)
-/// Call after accumulate(), before clip().
-void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_bytes, const ChooseOptimizer& choose);
+///   stage 3  parameters as well, frozen ones too, which scopes gather for themselves (gather_units.h), and update() does not
+/// `sums_loss`: false leaves each rank the loss of its own micro-batches. Call after accumulate(), before clip().
+void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_bytes, const ChooseOptimizer& choose, bool sums_loss = true);
 
 /// Where the ranks are threads: parameters that products take as working copies, in which the parameter is but their master, lie once for
 /// all of them. Rank 0 has them and others are lent them (Slot::lent), each writes its pieces there, behind the gather of the squares, and
-/// nobody gathers them. Gives back which they are, for update(). Call after zero_shard().
+/// nobody gathers them. Gives back which they are, for update(). In stage 3 all parameters lie there, and rank 0 is lent its pieces, too.
+/// Call after zero_shard().
 std::vector<SlotId> share_masters(Program& program);
 
 }  // namespace st

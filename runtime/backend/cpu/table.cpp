@@ -19,6 +19,7 @@ const Kernel kernel_reduce_scatter;
 const Kernel kernel_all_gather;
 const Kernel kernel_rank_sums;
 const Kernel kernel_gather_squares;
+const Kernel kernel_await;
 
 namespace {
 
@@ -36,7 +37,7 @@ bool has_doubles(const Call& call) {
 
 template <Op kOp, const Kernel& kOwn>
 void run_own_or_portable(const Call& call) {
-  if (kOp == Op::gradient_norm ? has_doubles(call) : computes_in_double(call))
+  if (kOp == Op::gradient_norm || kOp == Op::gradient_squares ? has_doubles(call) : computes_in_double(call))
     return (*st_cpu_table_portable())[static_cast<size_t>(kOp)].run(call);
   kOwn.run(call);
 }

@@ -1,0 +1,157 @@
+#include "exec/exchange_queue.h"
+
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/float_mode.h"
+#include "base/heap.h"
+#include "base/os.h"
+
+namespace st {
+namespace {
+
+/// Adds the time of its life.
+class Clock {
+ public:
+  explicit Clock(double& sum) : sum_(sum), began_(os::seconds()) {}
+  ~Clock() { sum_ += os::seconds() - began_; }
+  Clock(const Clock&) = delete;
+  Clock& operator=(const Clock&) = delete;
+
+ private:
+  double& sum_;
+  double began_;
+};
+
+}  // namespace
+
+ExchangeQueue::ExchangeQueue(Communicator& ranks, bool beside) : ranks_(ranks) {
+  if (!beside) return;
+  try {
+    thread_ = std::thread([this, heap = Heap::current()] {
+      start_in_default_float_mode();
+      const FloatMode mode;
+      const HeapScope owners(heap);
+      live();
+    });
+  } catch (const std::system_error& refusal) {
+    fail(Code::unavailable, text("trainer: the thread that exchanges could not be started (", refusal.what(), "); give overlap false"));
+  }
+}
+
+ExchangeQueue::~ExchangeQueue() {
+  give_up("its step was given up");
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  came_.notify_one();
+  thread_.join();
+}
+
+void ExchangeQueue::live() {
+  for (Lock lock(mutex_);;) {
+    came_.wait(lock, [this] { return ends_ || (begun_ < posted_ && begun_ == done_); });
+    if (ends_) return;
+    make_next(lock);
+  }
+}
+
+/// Nothing else is under way.
+void ExchangeQueue::make_next(Lock& lock) {
+  const Item item = items_[begun_++ % kRoom];
+  const bool is_made = !skips_ && !error_;
+  std::exception_ptr error;
+  lock.unlock();
+  try {
+    if (is_made) item.exchange->run(item.contributors);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  ++done_;
+  if (error) {
+    error_ = std::move(error);
+    failed_ = item.exchange->op();
+    has_failed_.store(true, std::memory_order_relaxed);
+  }
+  made_.notify_one();
+  if (begun_ < posted_) came_.notify_one();
+}
+
+void ExchangeQueue::wait_until(Lock& lock, uint64_t number) {
+  while (done_ < number) {
+    if (begun_ == done_)
+      make_next(lock);
+    else
+      made_.wait(lock, [this] { return begun_ == done_; });
+  }
+}
+
+void ExchangeQueue::rethrow(Lock& lock) {
+  if (!error_) return;
+  wait_until(lock, posted_);  // without making them
+  has_failed_.store(false, std::memory_order_relaxed);
+  try {
+    std::rethrow_exception(std::exchange(error_, nullptr));
+  } catch (Error& error) {
+    error.place.op = std::string(name_of(failed_));
+    throw;
+  }
+}
+
+void ExchangeQueue::post(PlannedExchange& exchange, const Contributors& contributors) {
+  if (!is_beside()) return run(exchange, contributors);
+  {
+    Lock lock(mutex_);
+    if (posted_ - done_ == kRoom) {
+      const Clock clock(exposed_);
+      wait_until(lock, done_ + 1);
+    }
+    items_[posted_ % kRoom] = {&exchange, contributors};
+    exchange.queued_as = ++posted_;
+  }
+  came_.notify_one();
+}
+
+void ExchangeQueue::wait(const PlannedExchange& exchange) {
+  Lock lock(mutex_);
+  if (done_ < exchange.queued_as) {
+    const Clock clock(exposed_);
+    wait_until(lock, exchange.queued_as);
+  }
+  rethrow(lock);
+}
+
+void ExchangeQueue::wait_for_all() {
+  Lock lock(mutex_);
+  if (done_ < posted_) {
+    const Clock clock(exposed_);
+    wait_until(lock, posted_);
+  }
+  rethrow(lock);
+}
+
+void ExchangeQueue::run(PlannedExchange& exchange, const Contributors& contributors) {
+  if (is_beside()) wait_for_all();
+  const Clock clock(exposed_);
+  exchange.run(contributors);
+}
+
+void ExchangeQueue::give_up(std::string_view reason) noexcept {
+  Lock lock(mutex_);
+  if (done_ < posted_) {
+    skips_ = true;
+    lock.unlock();
+    ranks_.abort(reason);
+    lock.lock();
+    wait_until(lock, posted_);
+    skips_ = false;
+  }
+  error_ = nullptr;
+  has_failed_.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace st

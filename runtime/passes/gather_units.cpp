@@ -1,0 +1,185 @@
+#include "passes/gather_units.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "ir/cuts.h"
+#include "passes/rewrite.h"
+
+namespace st {
+namespace {
+
+/// How a working copy is made of its parameter.
+struct Maker {
+  Node load, cast, store;
+  bool has_run = false;
+};
+
+class Gathering {
+ public:
+  Gathering(Program& program, Section& section, std::vector<Maker>& makers)
+      : program_(program), rewrite_(program, section), phase_(section.phase), makers_(makers) {
+    find_sources();
+    find_makers();
+    find_units();
+  }
+
+  void run() {
+    for (int32_t n = 0; n < old().size(); ++n) {
+      if (is_left_out_[static_cast<size_t>(n)]) continue;
+      Node node = old()[n];
+      for (Value& v : node.in) v = source_of(v) < 0 ? rewrite_.at(v) : whole(v, node.region);
+      rewrite_.replace(n, std::move(node));
+    }
+    for (const Value v : kept_) rewrite_.map(v, whole(v, old()[v.node].region));
+    rewrite_.finish();
+  }
+
+ private:
+  struct Unit {
+    RegionId scope;
+    std::vector<SlotId> sources = {}, wholes = {};     // slots of pieces, and what they are gathered in
+    std::vector<std::pair<Value, Value>> values = {};  // of the old graph, loads and their reshapes, and what stands for them here
+  };
+
+  const Graph& old() const { return rewrite_.old(); }
+  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+  SlotId source_of(Value v) const { return sources_[static_cast<size_t>(v.node)]; }
+
+  /// By node, the slot of pieces that it loads, or that what it reshapes is loaded from; -1: none.
+  void find_sources() {
+    for (const Node& node : old().nodes) {
+      SlotId source = -1;
+      if (node.op == Op::reshape) source = source_of(node.in[0]);
+      if (node.op == Op::load && slot(node.reads[0]).whole) source = node.reads[0];
+      sources_.push_back(source);
+      is_left_out_.push_back(source >= 0);  // each scope has its own
+    }
+  }
+
+  void find_makers() {
+    for (int32_t n = 0; n < old().size(); ++n) {
+      const Node& store = old()[n];
+      if (store.op != Op::store || slot(store.writes[0]).role != Role::working || !slot(store.writes[0]).whole) continue;
+      const Node& cast = old()[store.in[0].node];
+      makers_.push_back({old()[cast.in[0].node], cast, store});
+      is_left_out_[static_cast<size_t>(n)] = is_left_out_[static_cast<size_t>(store.in[0].node)] = true;
+    }
+  }
+
+  void find_units() {
+    for (int32_t n = 0; n < old().size(); ++n)
+      if (!is_left_out_[static_cast<size_t>(n)])
+        for (const Value v : old()[n].in) add_use(v, old()[n].region);
+    if (phase_ != Phase::forward) return;
+    const auto keep = [&](Value v) {
+      if (!v || source_of(v) < 0) return;
+      add_use(v, old()[v.node].region);
+      kept_.push_back(v);
+    };
+    for (const Output& output : program_.outputs) keep(output.value);
+    keep(program_.loss_sum);
+    keep(program_.loss_count);
+  }
+
+  void add_use(Value v, RegionId region) {
+    if (source_of(v) < 0) return;
+    const size_t unit = unit_of(region);
+    if (unit == units_.size()) units_.push_back({.scope = program_.boundary_of(region)});
+    std::vector<SlotId>& sources = units_[unit].sources;
+    if (std::ranges::find(sources, source_of(v)) == sources.end()) sources.push_back(source_of(v));
+  }
+
+  /// Of the scope that it lies in; as many as there are: none yet.
+  size_t unit_of(RegionId region) const {
+    return static_cast<size_t>(std::ranges::find(units_, program_.boundary_of(region), &Unit::scope) - units_.begin());
+  }
+
+  /// A parameter, or a reshape of it, as a node in a region has it.
+  Value whole(Value v, RegionId region) {
+    const size_t index = unit_of(region);
+    while (gathered_ <= index + 1 && gathered_ < units_.size()) gather(units_[gathered_++]);
+    Unit& unit = units_[index];
+    for (const auto& [from, to] : unit.values)
+      if (from == v) return to;
+    Node node = old()[v.node];
+    node.region = region;
+    if (node.op == Op::load) {
+      node.reads = {unit.wholes[static_cast<size_t>(std::ranges::find(unit.sources, source_of(v)) - unit.sources.begin())]};
+      node.out = {slot(node.reads[0]).type};
+    } else {
+      node.in = {whole(node.in[0], region)};
+    }
+    unit.values.emplace_back(v, Value{rewrite_.append(std::move(node)), 0});
+    return unit.values.back().second;
+  }
+
+  void gather(Unit& unit) {
+    std::vector<SlotId> pieces;
+    for (const SlotId source : unit.sources) {
+      const bool has_piece = slot(source).type.shape.elements() > 0;
+      if (has_piece) {
+        make(source);
+        pieces.push_back(source);
+      }
+      Type type = slot(source).type;
+      type.shape = slot(source).whole_shape();
+      const SlotId parameter = slot(source).role == Role::parameter ? source : slot(source).of;
+      unit.wholes.push_back(
+          program_.add_slot({.name = free_name(source), .type = type, .role = Role::gathered, .init = {}, .of = parameter}));
+    }
+    rewrite_.append({.op = Op::all_gather,
+                     .in = {},
+                     .out = {},
+                     .reads = pieces,
+                     .writes = unit.wholes,
+                     .attrs = make_attrs(Op::all_gather, {}),
+                     .region = unit.scope});
+  }
+
+  /// Of its parameter's piece, before others are sent it.
+  void make(SlotId copy) {
+    const auto found = std::ranges::find_if(makers_, [&](const Maker& of) { return of.store.writes[0] == copy; });
+    if (found == makers_.end() || std::exchange(found->has_run, true)) return;
+    Maker maker = *found;
+    maker.load.out = {slot(maker.load.reads[0]).type};
+    maker.cast.out = {slot(copy).type};
+    maker.cast.in = {{rewrite_.append(std::move(maker.load)), 0}};
+    maker.store.in = {{rewrite_.append(std::move(maker.cast)), 0}};
+    rewrite_.append(std::move(maker.store));
+  }
+
+  std::string free_name(SlotId source) const {
+    std::string name = text("gathered.", name_of(phase_), ".", slot(source).name);
+    while (program_.slot_named(name) >= 0) name += ".again";  // in another scope
+    return name;
+  }
+
+  Program& program_;
+  Rewrite rewrite_;
+  Phase phase_;
+  std::vector<Maker>& makers_;
+  std::vector<SlotId> sources_;    // by node
+  std::vector<bool> is_left_out_;  // by node
+  std::vector<Unit> units_;        // by first use
+  size_t gathered_ = 0;            // units
+  std::vector<Value> kept_;        // outputs and loss that are parameters
+};
+
+}  // namespace
+
+void gather_units(Program& program) {
+  const auto count = static_cast<SlotId>(program.slots.size());
+  for (SlotId s = 0; s < count; ++s) {
+    const Slot& slot = program.slots[static_cast<size_t>(s)];
+    const SlotId parameter = slot.role == Role::working ? slot.of : s;
+    if ((slot.role == Role::parameter || slot.role == Role::working) && is_cut(program, parameter)) shrink_to_piece(program, s, parameter);
+  }
+  std::vector<Maker> makers;  // forward's are backward's too
+  for (Section& section : program.sections)
+    if (section.phase != Phase::update) Gathering(program, section, makers).run();
+}
+
+}  // namespace st

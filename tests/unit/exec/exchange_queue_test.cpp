@@ -1,0 +1,146 @@
+// What a rank posts is exchanged beside it, in order; errors and what is given up.
+#include "exec/exchange_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "comm/local/thread_group.h"
+
+namespace st {
+namespace {
+
+/// A sum of one number over the ranks, added to what is there.
+struct Sum {
+  explicit Sum(Communicator& ranks, double own) : term(own) {
+    Program program;
+    program.add_slot({.name = "sum", .type = {.dtype = DType::f64, .shape = {}, .layout = {}}, .role = Role::report, .init = {}});
+    const Node node{
+        .op = Op::rank_sums, .in = {{0, 0}}, .out = {}, .reads = {}, .writes = {0}, .attrs = make_attrs(Op::rank_sums, {{"adds", true}})};
+    Call call;
+    const Operand in{&term, DType::f64, {}}, out{&total, DType::f64, {}};
+    call.in = {&in, 1};
+    call.writes = {&out, 1};
+    exchange = std::make_unique<PlannedExchange>(program, node, call, ranks);
+  }
+  double term, total = 0;
+  std::unique_ptr<PlannedExchange> exchange;
+};
+
+constexpr Contributors kBoth{.in_round = 2, .in_step = 2};
+
+/// Two ranks, the second on a thread of its own.
+class TwoRanks {
+ public:
+  TwoRanks() {
+    for (auto& end : make_thread_group(2)) ranks.emplace_back(std::move(end));
+  }
+  void run(const std::function<void(Communicator&)>& first, const std::function<void(Communicator&)>& second) {
+    std::thread other([&] { second(ranks[1]); });
+    first(ranks[0]);
+    other.join();
+  }
+  std::vector<Communicator> ranks;
+};
+
+void sleep_for(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
+
+TEST(ExchangeQueue, MakesAllInTheirOrder) {
+  for (const bool beside : {true, false}) {
+    const auto rank = [&](Communicator& own) {
+      ExchangeQueue queue(own, beside);
+      Sum sum(own, own.rank() + 1);
+      const int many = 200;  // more than it has room for
+      for (int i = 0; i < many; ++i) queue.post(*sum.exchange, kBoth);
+      queue.wait(*sum.exchange);
+      EXPECT_EQ(sum.total, 3.0 * many);
+      queue.run(*sum.exchange, kBoth);
+      EXPECT_EQ(sum.total, 3.0 * (many + 1));
+      EXPECT_GT(queue.exposed_seconds(), 0);
+    };
+    TwoRanks().run(rank, rank);
+  }
+}
+
+TEST(ExchangeQueue, HidesWhatIsMadeBesideComputing) {
+  constexpr int kLate = 40;
+  TwoRanks group;
+  const auto first = [&](Communicator& own) {
+    ExchangeQueue queue(own, true);
+    Sum sum(own, 1);
+    queue.post(*sum.exchange, kBoth);
+    while (own.recorder().seconds() == 0) std::this_thread::yield();  // this rank computes
+    queue.wait(*sum.exchange);
+    EXPECT_EQ(sum.total, 3);
+    EXPECT_GE(own.recorder().seconds(), kLate / 2e3);
+    EXPECT_LT(queue.exposed_seconds(), kLate / 2e3);
+  };
+  const auto second = [&](Communicator& own) {
+    ExchangeQueue queue(own, true);
+    Sum sum(own, 2);
+    sleep_for(kLate);
+    queue.run(*sum.exchange, kBoth);
+  };
+  group.run(first, second);
+}
+
+TEST(ExchangeQueue, ThrowsWhatFailedAndMakesNothingBehindIt) {
+  TwoRanks group;
+  const auto first = [&](Communicator& own) {
+    ExchangeQueue queue(own, true);
+    Sum sum(own, 1), behind(own, 1);
+    queue.post(*sum.exchange, kBoth);
+    queue.post(*behind.exchange, kBoth);
+    while (!queue.has_failed()) std::this_thread::yield();
+    try {
+      queue.wait_for_all();
+      FAIL() << "the other rank has aborted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::rank_failed);
+      EXPECT_EQ(error.place.op, "rank_sums");
+      EXPECT_EQ(error.place.rank, 1);
+      EXPECT_NE(error.message().find("out of rows"), std::string::npos) << error.message();
+    }
+    EXPECT_EQ(behind.total, 0);
+    EXPECT_FALSE(queue.has_failed()) << "it was told";
+    EXPECT_NO_THROW(queue.wait_for_all());
+    EXPECT_THROW(queue.run(*sum.exchange, kBoth), Error) << "the group is over";
+  };
+  group.run(first, [](Communicator& own) { own.abort("out of rows"); });
+}
+
+TEST(ExchangeQueue, EndsTheGroupWhereWhatIsUnderWayIsGivenUp) {
+  TwoRanks group;
+  const auto first = [&](Communicator& own) {
+    ExchangeQueue queue(own, true);
+    Sum sum(own, 1), behind(own, 1);
+    queue.give_up("nothing is under way");
+    EXPECT_FALSE(own.has_ended());
+    queue.post(*sum.exchange, kBoth);
+    queue.post(*behind.exchange, kBoth);
+    queue.give_up("computing has failed");
+    EXPECT_EQ(behind.total, 0);
+    EXPECT_NO_THROW(queue.wait_for_all());
+  };
+  const auto second = [&](Communicator& own) {
+    sleep_for(20);
+    ExchangeQueue queue(own, false);
+    Sum sum(own, 2);
+    try {
+      queue.run(*sum.exchange, kBoth);
+      FAIL() << "the group has ended";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::rank_failed);
+      EXPECT_NE(error.message().find("computing has failed"), std::string::npos) << error.message();
+    }
+  };
+  group.run(first, second);
+}
+
+}  // namespace
+}  // namespace st
