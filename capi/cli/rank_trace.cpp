@@ -12,9 +12,11 @@ namespace {
 
 int64_t microseconds_of(double seconds) { return std::llround(seconds * 1e6); }
 
+constexpr int kSteps = 0, kExchange = 1;  // a rank's rows
+
 /// A span of time of a rank, a line of the file.
-std::string span_line(int rank, const std::string& name, int64_t began_us, int64_t ended_us, const Json& arguments) {
-  const Json span = {{"name", name},     {"ph", "X"}, {"pid", rank}, {"tid", 0}, {"ts", began_us}, {"dur", ended_us - began_us},
+std::string span_line(int rank, int row, const std::string& name, int64_t began_us, int64_t ended_us, const Json& arguments) {
+  const Json span = {{"name", name},     {"ph", "X"}, {"pid", rank}, {"tid", row}, {"ts", began_us}, {"dur", ended_us - began_us},
                      {"args", arguments}};
   return span.dump() + ",\n";
 }
@@ -29,7 +31,15 @@ RankTrace::RankTrace(const std::string& path, const RunRanks& ranks) : ranks_(ra
   if (file_ < 0) refuse("--trace: cannot open ", path, ": ", std::strerror(errno));
   if (ranks.is_first()) append("[\n");
   const std::string name = "rank " + std::to_string(ranks.rank());
-  append(Json{{"name", "process_name"}, {"ph", "M"}, {"pid", ranks.rank()}, {"args", {{"name", name}}}}.dump() + ",\n");
+  std::string names = Json{{"name", "process_name"}, {"ph", "M"}, {"pid", ranks.rank()}, {"args", {{"name", name}}}}.dump() + ",\n";
+  const auto name_row = [&](int row, const char* what) {
+    names += Json{{"name", "thread_name"}, {"ph", "M"}, {"pid", ranks.rank()}, {"tid", row}, {"args", {{"name", what}}}}.dump() + ",\n";
+  };
+  if (ranks.communicator() != nullptr) {
+    name_row(kSteps, "steps");
+    name_row(kExchange, "exchange");
+  }
+  append(names);
   if (ranks.is_first()) ranks.largest({0, 0});
 }
 
@@ -40,7 +50,7 @@ RankTrace::~RankTrace() {
 void RankTrace::add_step(int64_t step, double began, double ended) {
   if (path_.empty()) return;
   std::string events =
-      span_line(ranks_.rank(), "step " + std::to_string(step), microseconds_of(began), microseconds_of(ended), Json::object());
+      span_line(ranks_.rank(), kSteps, "step " + std::to_string(step), microseconds_of(began), microseconds_of(ended), Json::object());
   if (ranks_.communicator() != nullptr) {
     const Json record = Json::parse(text(st_communicator_flight_record, ranks_.communicator()));
     for (const Json& call : record) {
@@ -49,7 +59,7 @@ void RankTrace::add_step(int64_t step, double began, double ended) {
       shown_ = sequence;
       const std::string name = call["collective"].get<std::string>() + " " + call["label"].get<std::string>();
       events +=
-          span_line(ranks_.rank(), name, call["began_us"].get<int64_t>(), end,
+          span_line(ranks_.rank(), kExchange, name, call["began_us"].get<int64_t>(), end,
                     {{"sequence", sequence}, {"elements", call["elements"]}, {"dtype", call["dtype"]}, {"bytes_sent", call["bytes"]}});
     }
   }

@@ -1,5 +1,5 @@
-// What every rank did when, in a file that chrome://tracing and Perfetto show: a row for each rank, on it its steps, and in them what it
-// exchanged with others. What is left of a step between two exchanges is computing.
+// What every rank did when, in a file that chrome://tracing and Perfetto show: for each rank a row of its steps, and below it one of what
+// it exchanged with others meanwhile.
 #pragma once
 
 #include <cstdint>

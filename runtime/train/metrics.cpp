@@ -37,6 +37,7 @@ const std::string& log_line(JsonLine& line, const StepReport& r) {
   line.add("milliseconds", r.milliseconds).add("memory_bytes", r.memory_bytes);
   if (std::isfinite(r.gradient_noise_scale)) line.add("gradient_noise_scale", r.gradient_noise_scale);
   if (std::isfinite(r.exchange_milliseconds)) line.add("exchange_milliseconds", r.exchange_milliseconds);
+  if (std::isfinite(r.exchange_hidden)) line.add("exchange_hidden", r.exchange_hidden);
   if (std::isfinite(r.straggler)) line.add("straggler", r.straggler);
   return line.finish();
 }
@@ -110,6 +111,7 @@ std::optional<StepReport> report_of_line(std::string_view line) {
                       .memory_bytes = whole("memory_bytes"),
                       .gradient_noise_scale = real("gradient_noise_scale"),
                       .exchange_milliseconds = real("exchange_milliseconds"),
+                      .exchange_hidden = real("exchange_hidden"),
                       .straggler = real("straggler")};
   } catch (const Error&) {
     return std::nullopt;  // torn, or another program's

@@ -26,9 +26,10 @@ struct StepReport {
   double milliseconds = 0;
   int64_t memory_bytes = 0;
   double gradient_noise_scale = std::numeric_limits<double>::quiet_NaN();  // in rows; NaN: not measured, or not known yet
-  // Of several ranks, else NaN: what rank 0 spent in exchange, and the computing time of the slowest rank by the mean of all (NaN: its
-  // process knows its own alone).
-  double exchange_milliseconds = std::numeric_limits<double>::quiet_NaN(), straggler = std::numeric_limits<double>::quiet_NaN();
+  // Of several ranks, else NaN: what rank 0 spent in exchange, the share of it that went on beside its computing, and the computing time of
+  // the slowest rank by the mean of all (NaN: its process knows its own alone).
+  double exchange_milliseconds = std::numeric_limits<double>::quiet_NaN(), exchange_hidden = std::numeric_limits<double>::quiet_NaN(),
+         straggler = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// {"step":12,"loss":3.21,...}: keys in this order, 9 significant digits, null for what is not finite; what may be NaN by

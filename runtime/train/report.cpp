@@ -200,9 +200,16 @@ std::string html_report(const RunSummary& run) {
     if (std::ranges::any_of(run.steps, [](const StepReport& s) { return std::isfinite(s.gradient_noise_scale); }))
       out += step_figure(run, "Gradient noise scale", "the batch, in sequences, above which larger ones stop paying", "noise scale", "norm",
                          LineChart::Scale::spread, [](const StepReport& s) { return s.gradient_noise_scale; });
+    const bool has_hidden = std::ranges::any_of(run.steps, [](const StepReport& s) { return s.exchange_hidden > 0; });
     if (std::ranges::any_of(run.steps, [](const StepReport& s) { return std::isfinite(s.exchange_milliseconds); }))
-      out += step_figure(run, "Exchange", "share of a step that rank 0 spends in exchange with other ranks, waits included", "%", "speed",
-                         LineChart::Scale::zero, [](const StepReport& s) { return 100 * s.exchange_milliseconds / s.milliseconds; });
+      out += step_figure(run, "Exchange",
+                         "share of a step that rank 0 spends in exchange with other ranks and not in computing, waits included", "%",
+                         "speed", LineChart::Scale::zero, [](const StepReport& s) {
+                           return 100 * s.exchange_milliseconds * (s.exchange_hidden > 0 ? 1 - s.exchange_hidden : 1) / s.milliseconds;
+                         });
+    if (has_hidden)
+      out += step_figure(run, "Hidden exchange", "share of rank 0's exchange that goes on beside its computing", "%", "speed",
+                         LineChart::Scale::zero, [](const StepReport& s) { return 100 * s.exchange_hidden; });
     out += memory_figure(run) + "</section>\n";
   }
   out += sample_card(run) + fact_cards(run);

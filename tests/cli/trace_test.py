@@ -25,11 +25,15 @@ class Trace(CommandLineTest):
     def test_ranks_show_their_steps_and_what_they_exchange_in_them(self):
         events = self.traced("launch", "-n", "2", "--", PROGRAM)
         self.assertEqual({event["args"]["name"] for event in events if event["name"] == "process_name"}, {"rank 0", "rank 1"})
+        rows = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
+        self.assertEqual(set(rows), {"steps", "exchange"})
         sequences = []
         for rank in (0, 1):
             exchanges = [event for event in events if event["pid"] == rank and "sequence" in event.get("args", {})]
+            self.assertEqual({event["tid"] for event in exchanges}, {rows["exchange"]})
             sequences.append([(event["args"]["sequence"], event["name"]) for event in exchanges])
             for step in self.steps(events, rank):
+                self.assertEqual(step["tid"], rows["steps"])
                 inside = [event for event in exchanges if step["ts"] <= event["ts"] and event["ts"] + event["dur"] <= step["ts"] + step["dur"]]
                 self.assertTrue(any(event["name"].startswith("reduce_scatter gradient.") for event in inside), step)
                 self.assertLessEqual(sum(event["dur"] for event in inside), step["dur"])

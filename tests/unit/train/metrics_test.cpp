@@ -51,8 +51,8 @@ TEST(Metrics, WriteTheLineOfTheContract) {
             "{\"step\":12,\"loss\":3.21,\"lr\":0.0003,\"grad_norm\":1.7,\"loss_scale\":65536,\"skipped\":false,\"tokens\":24576,"
             "\"tokens_per_second\":9000,\"milliseconds\":120,\"memory_bytes\":123}\n");
   EXPECT_TRUE(log_line(line, {.step = 1, .gradient_noise_scale = 37.5}).ends_with(",\"memory_bytes\":0,\"gradient_noise_scale\":37.5}\n"));
-  EXPECT_TRUE(log_line(line, {.step = 1, .exchange_milliseconds = 2.5, .straggler = 1.25})
-                  .ends_with(",\"memory_bytes\":0,\"exchange_milliseconds\":2.5,\"straggler\":1.25}\n"));
+  EXPECT_TRUE(log_line(line, {.step = 1, .exchange_milliseconds = 2.5, .exchange_hidden = 0.75, .straggler = 1.25})
+                  .ends_with(",\"memory_bytes\":0,\"exchange_milliseconds\":2.5,\"exchange_hidden\":0.75,\"straggler\":1.25}\n"));
   EXPECT_EQ(log_line(line, "00ff", 2.9), "{\"state\":\"00ff\",\"validation_loss\":2.9}\n");
 }
 
@@ -141,6 +141,7 @@ TEST(Metrics, ALineIsReadBack) {
                           .memory_bytes = 123,
                           .gradient_noise_scale = 8,
                           .exchange_milliseconds = 0.5,
+                          .exchange_hidden = 0.25,
                           .straggler = 1.5};
   const std::string written = log_line(line, report);
   const auto read = report_of_line(written);
