@@ -99,6 +99,7 @@ struct Limits : CgroupLimits {
     const int64_t used = number_in(folder + files.used) - page_cache_in(folder + "/memory.stat", files.prefix);
     const int64_t left = std::max<int64_t>(limit - std::max<int64_t>(used, 0), 0);
     memory_free = memory_free >= 0 ? std::min(memory_free, left) : left;
+    memory = memory >= 0 ? std::min(memory, limit) : limit;
   }
 };
 

@@ -9,6 +9,7 @@ namespace st::os {
 struct CgroupLimits {
   double cores = 0;          // the tightest quota over period; 0: none
   int64_t memory_free = -1;  // the tightest limit less what its group uses (page cache that can be dropped not counted); -1: none
+  int64_t memory = -1;       // the tightest limit itself; -1: none
 };
 
 /// Reads <root>/proc/self/cgroup and <root>/proc/self/mountinfo, then every group from ours up to the mount. `root` is "" but in tests.

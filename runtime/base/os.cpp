@@ -61,6 +61,13 @@ int64_t available_memory() {
   return available;
 }
 
+int64_t total_memory() {
+  int64_t total = kilobytes_of("/proc/meminfo", "MemTotal:");
+  if (total < 0) total = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  if (const auto limit = cgroup_limits("").memory; limit >= 0) total = std::min(total, limit);
+  return total;
+}
+
 int64_t resident_memory() { return std::max<int64_t>(kilobytes_of("/proc/self/status", "VmRSS:"), 0); }
 
 std::string reason_of(int error_number) {

@@ -16,6 +16,8 @@ namespace st::os {
 int available_cores();
 /// Memory of this machine that can still be had, bytes: MemAvailable, lowered by a cgroup limit.
 int64_t available_memory();
+/// All that there would be if nobody had any: the machine's, lowered by a cgroup's limit.
+int64_t total_memory();
 /// Resident memory of this process, bytes.
 int64_t resident_memory();
 double seconds();                         // monotonic

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -22,17 +21,15 @@ std::unique_ptr<Backend> make_backend(const std::string& device, const std::shar
   fail(Code::invalid_argument, text("context: unknown device \"", device, "\"; use ", near.empty() ? "cpu or reference" : near));
 }
 
-/// Of the ranks that a launcher has put on this machine each takes its part of the cores. What makes no sense there is told to whoever asks
-/// for its rank.
-int own_cores() {
-  int ranks = 1;
+/// Ranks that a launcher has put on this machine. What makes no sense there is told to whoever asks for its rank.
+int local_ranks() {
   try {
     if (const auto found = rank_environment([](const char* name) { return static_cast<const char*>(std::getenv(name)); }))
-      ranks = std::max(1, found->local_size);
+      return std::max(1, found->local_size);
   } catch (const Error&) {
-    ranks = 1;
+    return 1;
   }
-  return std::max(1, os::available_cores() / ranks);
+  return 1;
 }
 
 }  // namespace
@@ -41,32 +38,36 @@ Context::Context(ContextOptions options)
     : options_(std::move(options)),
       memory_(options_.memory ? options_.memory : std::make_shared<MemorySource>()),
       backend_(make_backend(options_.device, memory_)),
-      threads_(options_.threads > 0 ? options_.threads : own_cores()),
+      local_ranks_(local_ranks()),
+      threads_(options_.threads > 0 ? options_.threads : std::max(1, os::available_cores() / local_ranks_)),
       tuning_cache_(options_.tuning_cache ? *options_.tuning_cache : default_tuning_cache(), options_.log) {
   check(options_.threads >= 0, "context: threads is ", options_.threads, "; give a positive number, or 0 for this process's cores");
   check(options_.memory_limit >= 0, "context: memory_limit is ", options_.memory_limit,
         " bytes; give a positive number, or 0 for no limit");
 }
 
-int64_t Context::available_memory() const {
+int64_t Context::available_memory(int sharers) const {
   // Arenas count from their first touch on; until then the system does not know that they are promised.
   const int64_t promised = std::max<int64_t>(0, backend_->allocated_bytes() - os::resident_memory());
-  const int64_t there = std::max<int64_t>(0, os::available_memory() - promised);
+  int64_t there = std::max<int64_t>(0, os::available_memory() - promised) / sharers;
+  // The others may look at the same moment, or have taken theirs: what is there now is no measure of a part.
+  if (local_ranks_ > 1) there = std::min(there, std::max<int64_t>(0, os::total_memory() / local_ranks_ - backend_->allocated_bytes()));
   if (options_.memory_limit == 0) return there;
   return std::max<int64_t>(0, std::min(there, options_.memory_limit - backend_->allocated_bytes()));
 }
 
-int64_t Context::spare_memory() const {
-  if (!memory_->is_hosts()) return available_memory();
+int64_t Context::spare_memory(int sharers) const {
+  if (!memory_->is_hosts()) return available_memory(sharers);
   // What the machine has left says nothing about the host's allocator, which may hold its memory already.
-  if (options_.memory_limit == 0) return std::numeric_limits<int64_t>::max();
+  if (options_.memory_limit == 0) return kUnlimited;
   return std::max<int64_t>(0, options_.memory_limit - backend_->allocated_bytes());
 }
 
-void Context::require_memory(const std::string& what, int64_t bytes) const {
-  const int64_t there = spare_memory();
+void Context::require_memory(const std::string& what, int64_t bytes, int64_t part) const {
+  const int64_t spare = spare_memory(), there = std::min(spare, part);
   require(bytes <= there, Code::out_of_memory, what, " needs ", text_of_bytes(bytes), " (", bytes, " bytes), there is ",
-          text_of_bytes(there), "; use a smaller model, batch or context", options_.memory_limit > 0 ? ", or raise memory_limit" : "");
+          text_of_bytes(there), part < spare ? " for each rank here" : "", "; use a smaller model, batch or context",
+          options_.memory_limit > 0 ? ", or raise memory_limit" : "");
 }
 
 GemmTuner Context::tuner() {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -50,14 +52,16 @@ class Context {
   HostOps& host_ops() { return host_ops_; }
   const HostOps& host_ops() const { return host_ops_; }
 
-  /// What can still be had: the machine's, lowered by a cgroup's limit and memory_limit.
-  int64_t available_memory() const;
+  /// What can still be had: the machine's, lowered by a cgroup's limit and memory_limit. Of the ranks that a launcher has put on this
+  /// machine each can have its part of all; `sharers`: who look at the same time, and divide what is there.
+  int64_t available_memory(int sharers = 1) const;
   /// Where the buffers of everything in this context come from.
   const std::shared_ptr<MemorySource>& memory() const { return memory_; }
-  /// What require_memory() lets pass.
-  int64_t spare_memory() const;
-  /// Throws out_of_memory with the need, what is there and a way out, before anything is touched.
-  void require_memory(const std::string& what, int64_t bytes) const;
+  /// What require_memory() lets pass; kUnlimited: the host's allocator knows.
+  int64_t spare_memory(int sharers = 1) const;
+  static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+  /// Throws out_of_memory with the need, what is there, or this rank's part of it, and a way out, before anything is touched.
+  void require_memory(const std::string& what, int64_t bytes, int64_t part = kUnlimited) const;
 
   /// Measures products, where a plan or a recipe asks for it; what it finds is shared by all that is made here.
   GemmTuner tuner();
@@ -81,6 +85,7 @@ class Context {
   std::mutex mutex_;
   std::vector<std::weak_ptr<Trimmable>> caches_;
   std::unique_ptr<Backend> backend_;
+  const int local_ranks_;
   int threads_;
   HostOps host_ops_;
   TuningCache tuning_cache_;

@@ -92,6 +92,7 @@ TEST_F(Os, ReadsTheQuotaOfCgroup2AndOfItsParents) {
   const CgroupLimits limits = cgroup_limits(folder_.string());
   EXPECT_DOUBLE_EQ(limits.cores, 2.5);
   EXPECT_EQ(limits.memory_free, 500000);
+  EXPECT_EQ(limits.memory, 1000000);
 }
 
 TEST_F(Os, ReadsTheQuotaOfCgroup1InsideAContainer) {
@@ -128,6 +129,7 @@ TEST_F(Os, TakesNoLimitForNone) {
   const CgroupLimits limits = cgroup_limits(folder_.string());
   EXPECT_EQ(limits.cores, 0);
   EXPECT_EQ(limits.memory_free, -1);
+  EXPECT_EQ(limits.memory, -1);
 }
 
 // The number that a context takes when it is not told one.

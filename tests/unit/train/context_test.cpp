@@ -1,0 +1,48 @@
+// What a context takes of the machine, where others of its kind are on it.
+#include "train/context.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/os.h"
+
+namespace st {
+namespace {
+
+class ContextOfARank : public testing::Test {
+ protected:
+  static constexpr std::array<const char*, 6> kNames = {"RANK",        "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+                                                        "MASTER_ADDR", "MASTER_PORT"};
+  void SetUp() override {
+    const std::array<const char*, 6> values = {"1", "4", "1", "4", "127.0.0.1", "29500"};
+    for (size_t i = 0; i < kNames.size(); ++i) setenv(kNames[i], values[i], 1);
+  }
+  void TearDown() override {
+    for (const char* name : kNames) unsetenv(name);
+  }
+};
+
+TEST_F(ContextOfARank, TakesItsPartOfTheCoresAndNoMoreThanItsPartOfTheMemory) {
+  const Context context(ContextOptions{.log = {}, .parallel = {}, .memory = {}});
+  EXPECT_EQ(context.threads(), std::max(1, os::available_cores() / 4));
+  const int64_t part = os::total_memory() / 4;
+  EXPECT_LE(context.available_memory(), part);
+  EXPECT_GT(context.available_memory(), 0);
+  EXPECT_THROW(context.require_memory("a test", part + 1), Error);
+  EXPECT_NO_THROW(context.require_memory("a test", part / 64));
+}
+
+TEST(Context, DividesWhatIsThereAmongThoseThatLookTogether) {
+  const Context context(ContextOptions{.memory_limit = int64_t{1} << 60, .log = {}, .parallel = {}, .memory = {}});
+  const double all = static_cast<double>(context.spare_memory()), part = static_cast<double>(context.spare_memory(4));
+  EXPECT_NEAR(part * 4 / all, 1, 0.2) << "others use the machine";
+  EXPECT_THROW(context.require_memory("a test", 1001, 1000), Error);
+  EXPECT_NO_THROW(context.require_memory("a test", 1000, 1000));
+}
+
+}  // namespace
+}  // namespace st
