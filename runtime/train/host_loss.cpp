@@ -48,7 +48,7 @@ HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options
   }
   context.require_memory("forward: a step with the host's loss", need);
   if (parts.ranks != nullptr) {
-    queue_ = std::make_unique<ExchangeQueue>(*parts.ranks, false);
+    queue_ = std::make_unique<ExchangeQueue>(*parts.ranks, parts.recipe.overlap != "off");
     told_.resize(static_cast<size_t>(parts.ranks->size()));
   }
   executor_ = std::make_unique<Executor>(std::move(plan), *storage, parts.workers, &parts.cancelled, queue_.get());
@@ -96,8 +96,7 @@ void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
     slots_.counters[1] = (pairs_ * parts_.recipe.ranks + (parts_.ranks == nullptr ? 0 : parts_.ranks->rank())) * rows;
   }
   const size_t later = pairs_ == 0 ? 0 : 1;
-  Executor::Cursor cursor{.at = begins_[later][0]};
-  executor_->go_on(cursor, ends_[later][0], Executor::kNoDeadline, {});
+  run(begins_[later][0], ends_[later][0]);
   is_forward_done_ = true;
 }
 
@@ -136,6 +135,17 @@ void HostLoss::backward_own_loss() {
   run_backward(Kind::own);
 }
 
+/// What ranks exchange beside is over when it returns.
+void HostLoss::run(size_t begin, size_t end) {
+  Executor::Cursor cursor{.at = begin};
+  try {
+    executor_->go_on(cursor, end, Executor::kNoDeadline, {});
+  } catch (const std::exception& error) {
+    if (queue_) queue_->give_up(error.what());
+    throw;
+  }
+}
+
 void HostLoss::run_backward(Kind kind) {
   require(pairs_ == 0 || kind == kind_, Code::wrong_state,
           "backward: a step's gradients come either from the host or from the graph's own loss, which is a mean over the step; apply in "
@@ -156,8 +166,7 @@ void HostLoss::run_backward(Kind kind) {
     add_loss(sum, count, pairs_ == 0);
   }
   if (parts_.ranks != nullptr) executor_->set_contributors({.in_round = parts_.ranks->size(), .in_step = parts_.ranks->size()});
-  Executor::Cursor cursor{.at = begins_[later][1]};
-  executor_->go_on(cursor, ends_[later][1], Executor::kNoDeadline, {});
+  run(begins_[later][1], ends_[later][1]);
   kind_ = kind;
   ++pairs_;
 }
@@ -220,8 +229,7 @@ void HostLoss::update(double lr, int64_t number) {
   slots_.rates[0] = lr;
   slots_.rates[1] = static_cast<double>(number);
   *unit_ = kind_ == Kind::own ? executor_->plan().program.loss_seed * loss_count_ : 1;
-  Executor::Cursor cursor{.at = executor_->begin_of_update()};
-  executor_->go_on(cursor, executor_->end(), Executor::kNoDeadline, {});
+  run(executor_->begin_of_update(), executor_->end());
 }
 
 const void* HostLoss::zeros(int64_t bytes) {

@@ -87,6 +87,7 @@ class HostLoss {
 
   void find_slots();
   void run_backward(Kind kind);
+  void run(size_t begin, size_t end);
   const void* zeros(int64_t bytes);
   void gather(const Told& own);
   void add_loss(double sum, double count, bool is_first);

@@ -113,7 +113,8 @@ TEST_P(HostLossInGroup, IsOneRankWithAllPairsInOrder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, HostLossInGroup,
-                         testing::Values(Keys{"fp32", {}}, Keys{"bf16_small_buckets", {{"precision", "\"bf16\""}, {"bucket", "4096"}}},
+                         testing::Values(Keys{"fp32", {{"overlap", "\"off\""}}},
+                                         Keys{"bf16_small_buckets", {{"precision", "\"bf16\""}, {"bucket", "4096"}, {"overlap", "\"on\""}}},
                                          Keys{"fp16", {{"precision", "\"fp16\""}, {"loss_scale_initial", "1024"}}},
                                          Keys{"dropout", {{"dropout", "0.2"}, {"recompute", "\"blocks\""}}},
                                          Keys{"average", {{"ema_decay", "0.9"}, {"optimizer", "\"muon\""}}}),

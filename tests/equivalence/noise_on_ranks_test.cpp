@@ -98,11 +98,14 @@ TEST(NoiseOnRanks, IsKnownToEachRankOfAGroup) {
   const Case c = measuring({}, 5);
   const Measured alone = measured_of(*training_of(c, 1).trainer());
   each_of_group(3, [&](int rank, Communicator& own) {
-    const Training training = training_of(c, 1);
-    Recipe recipe = training.recipe;
-    recipe.device = "cpu";
-    Trainer trainer(training.model(), recipe, training.data(), {}, &own);
-    EXPECT_EQ(measured_of(trainer), alone) << "rank " << rank;
+    for (const int64_t zero : {0, 2}) {
+      const Training training = training_of(c, 1);
+      Recipe recipe = training.recipe;
+      recipe.device = "cpu";
+      recipe.zero = zero;
+      Trainer trainer(training.model(), recipe, training.data(), {}, &own);
+      EXPECT_EQ(measured_of(trainer), alone) << "rank " << rank << ", zero " << zero;
+    }
   });
 }
 
