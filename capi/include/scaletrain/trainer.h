@@ -40,13 +40,13 @@ ST_API st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* 
  * Losses and states are those of threads as ranks, and with reduce micro of one rank. All ranks call step, run and advance alike; what
  * concerns this rank alone (evaluate, digest, save, a predictor) need not be called by others, and they wait for it at the next step, at
  * most for the communicator's deadline. While a step is made the communicator is ST_BUSY for others; between steps it is the host's to use.
- * At the start the ranks compare what their bits go by (version, kernels, recipe, graph, data, the order of collectives), and before the
- * first step, and that after a resume, their weights: ST_RANK_MISMATCH on all of them tells the first rank that differs, in what, and both
- * values; weights can then be set, and a step tried again. Any other error of this call (but ST_BUSY and ST_INVALID_HANDLE) or of a step on
- * one rank ends the group, a cancel too: the others get ST_RANK_FAILED with its reason. Of what is refused before that step has met the
- * others, as a batch of another dtype, they hear at their deadline alone: end the group by st_communicator_abort then. The state is then
- * that of the last whole step; save it or destroy the trainer, and make a new communicator and trainer to go on. A graph's own loss is
- * needed. */
+ * At the start the ranks compare what their bits go by (version, kernels, recipe, graph, data, the order of collectives), before each step
+ * its number, learning rate and loss scale, and before the first step, and that after a resume, their weights: ST_RANK_MISMATCH on all of
+ * them tells the first rank that differs, in what, and both values; what differs can then be set, and the step tried again. Any other error
+ * of this call, or of step, run and advance, on one rank (but ST_BUSY and ST_INVALID_HANDLE) ends the group, a cancel and an on_step that
+ * ends a run too: the others get ST_RANK_FAILED with its reason at once. A stop ends the run of one rank alone: make it on all of them
+ * after the same step. The state is then that of the last whole step; save it or destroy the trainer, and make a new communicator and
+ * trainer to go on. */
 ST_API st_status st_trainer_create_in_group(st_model* model, st_recipe* recipe, st_data* data, st_communicator* communicator,
                                             st_trainer** trainer);
 ST_API st_status st_trainer_destroy(st_trainer* trainer);
@@ -83,7 +83,13 @@ ST_API st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_nam
  * and skips a step that overflows (also with find_nan, which covers step, run and advance). apply clips and updates by the sum, and ends
  * the step; its report's loss is NaN unless the graph's own loss was used. The pairs of a step that was begun are undone by a cancel or an
  * error of these three; until apply, the trainer's step, run, advance, digest, gradient, use_average, log_end and write_report are
- * ST_WRONG_STATE, and evaluate changes nothing of it. Without a loss in the graph only these three train. */
+ * ST_WRONG_STATE, and evaluate changes nothing of it. Without a loss in the graph only these three train.
+ * Of ranks as threads of one trainer they are ST_UNSUPPORTED; in a group (st_trainer_create_in_group, zero 0 to 2) each rank has rows,
+ * outputs and gradients of its own, and all call alike. With the recipe's reduce micro a backward waits for those of the other ranks, of
+ * which each makes as many: pair g of rank r is micro-batch g * size + r, and the bits are those of one rank that makes all pairs in that
+ * order. With reduce step each adds up as many of its own as it likes, one or more, and apply adds the ranks' sums in their order. apply
+ * waits for all ranks; ST_RANK_MISMATCH on all of them tells who is at another update, rate or number of pairs, or has other weights where
+ * those are compared, and undoes the pairs. Any other error of the three on a rank ends the group, as that of a step. */
 ST_API st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t* m, const st_named_view** outputs);
 ST_API st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_view* output_gradients);
 ST_API st_status st_trainer_apply(st_trainer* trainer, st_step_report* report);
@@ -144,8 +150,9 @@ ST_API st_status st_trainer_use_average(st_trainer* trainer);
 ST_API st_status st_trainer_digest(st_trainer* trainer, const char** hex);
 /* {"rows_per_step":..,"ranks":[{"memory":{"parameters":..,...},"wire_bytes":..,"collectives":..,...}]}: rows of all ranks together; each
  * rank of this process. "device_total" is without "file_total", what offload_folder has. "wire_bytes": of elements that the rank sends in a
- * step of all rows, by op in "wire"; what ranks compare beside a step is not in it. "micro_batches" are rounds of the step. "recompute": bytes of stash before and after,
- * extra_flops (of products and attention) and extra_bytes (that other ops read and write) in each micro-batch, in all and by scope. */
+ * step of all rows, by op in "wire"; what ranks compare beside a step is not in it. "micro_batches" are rounds of the step. "recompute":
+ * bytes of stash before and after, extra_flops (of products and attention) and extra_bytes (that other ops read and write) in each
+ * micro-batch, in all and by scope. */
 ST_API st_status st_trainer_plan(st_trainer* trainer, const char** json);
 /* Passes with their times, the program, memory by role: for people. */
 ST_API st_status st_trainer_explain(st_trainer* trainer, const char** text);
