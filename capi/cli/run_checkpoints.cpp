@@ -23,24 +23,42 @@ void print_each(const char* label, int64_t count, const char* const* texts) {
 
 RunCheckpoints::RunCheckpoints(st_context* context, const CheckpointOptions& options, const RunRanks& ranks)
     : context_(context), options_(options), ranks_(ranks), saved_at_(seconds_now()) {
-  if (!ranks.is_first()) return;
+  ranks_.await_first([this] { open(); });
+}
+
+void RunCheckpoints::open() {
   st_checkpoint_options chosen;
   ask(st_checkpoint_options_init(&chosen, sizeof chosen));
-  chosen.keep_last = options.keep;
-  chosen.keep_every = options.keep_every;
-  chosen.keep_best = options.keep_best;
-  if (options.keep_best > 0) chosen.best = "validation_loss";
+  chosen.keep_last = options_.keep;
+  chosen.keep_every = options_.keep_every;
+  chosen.keep_best = options_.keep_best;
+  if (options_.keep_best > 0) chosen.best = "validation_loss";
   st_checkpoint* made = nullptr;
-  check_folder(st_checkpoint_create(context, options.folder.c_str(), &chosen, &made));
+  check_folder(st_checkpoint_create(context_, options_.folder.c_str(), &chosen, &made));
   checkpoint_.reset(made);
   const char* list = nullptr;
   check_folder(st_checkpoint_list(made, &list));
   const Json entries = Json::parse(list);
   for (const Json& entry : entries)
     if (entry["problem"].is_null()) readable_.push_back(entry["name"].get<std::string>());
-  if (!entries.empty() && !options.resume)
-    refuse("--checkpoint: ", options.folder, " holds checkpoints of a run, the newest is ", entries.front()["name"].get<std::string>(),
+  if (!entries.empty() && !options_.resume)
+    refuse("--checkpoint: ", options_.folder, " holds checkpoints of a run, the newest is ", entries.front()["name"].get<std::string>(),
            "; go on with it by --resume, or name another folder");
+}
+
+bool RunCheckpoints::is_together(st_trainer* trainer) const {
+  return ranks_.size() > 1 && std::string_view(text(st_trainer_get, trainer, "zero")) != "0";
+}
+
+st_checkpoint* RunCheckpoints::handle() {
+  if (checkpoint_ || ranks_.is_first()) return checkpoint_.get();
+  st_checkpoint_options reading;
+  ask(st_checkpoint_options_init(&reading, sizeof reading));
+  reading.read_only = 1;
+  st_checkpoint* made = nullptr;
+  check_folder(st_checkpoint_create(context_, options_.folder.c_str(), &reading, &made));
+  checkpoint_.reset(made);
+  return made;
 }
 
 Json RunCheckpoints::batch_keys(int64_t ranks) const {
@@ -72,7 +90,7 @@ void RunCheckpoints::keep_batch(st_recipe* recipe) const {
 /// {"name", "step", "metadata"}; empty: there is none.
 Json RunCheckpoints::resume_newest(st_trainer* trainer) {
   st_load_report report = load_report();
-  const st_status status = st_trainer_resume(trainer, checkpoint_.get(), nullptr, nullptr, &report);
+  const st_status status = st_trainer_resume(trainer, handle(), nullptr, nullptr, &report);
   if (status == ST_NOT_FOUND && readable_.empty()) return Json::object();
   check_folder(status);
   print_each("passed over", report.skipped_count, report.skipped);
@@ -82,15 +100,16 @@ Json RunCheckpoints::resume_newest(st_trainer* trainer) {
 }
 
 Json RunCheckpoints::resume(st_trainer* trainer) {
-  Json told = ranks_.shared(ranks_.is_first() ? resume_newest(trainer) : Json());
+  Json told;
+  const bool together = is_together(trainer);
+  if (together)
+    told = resume_newest(trainer);
+  else
+    ranks_.await_first([&] { told = resume_newest(trainer); });
+  told = ranks_.shared(told);
   if (told.empty()) return told;
-  if (!ranks_.is_first()) {
-    st_checkpoint_options reading;
-    ask(st_checkpoint_options_init(&reading, sizeof reading));
-    reading.read_only = 1;
-    const Checkpoint folder = make<Checkpoint>(st_checkpoint_create, context_, options_.folder.c_str(), &reading);
-    check_folder(st_trainer_resume(trainer, folder.get(), told["name"].get<std::string>().c_str(), nullptr, nullptr));
-  }
+  if (!together && !ranks_.is_first())
+    check_folder(st_trainer_resume(trainer, handle(), told["name"].get<std::string>().c_str(), nullptr, nullptr));
   saved_step_ = told["step"].get<int64_t>();
   return told["metadata"];
 }
@@ -103,18 +122,27 @@ bool RunCheckpoints::is_due(int64_t step) {
 }
 
 void RunCheckpoints::save(st_trainer* trainer, int64_t step, const Json& metadata) {
-  if (!ranks_.is_first()) return;
+  if (is_together(trainer)) return begin_save(trainer, step, metadata);
+  ranks_.await_first([&] { begin_save(trainer, step, metadata); });
+}
+
+void RunCheckpoints::begin_save(st_trainer* trainer, int64_t step, const Json& metadata) {
   hear_of_last_save();
   saved_at_ = seconds_now();
   const std::string text = metadata.dump();
   st_pending* pending = nullptr;
-  st_status status = st_trainer_save(trainer, checkpoint_.get(), text.c_str(), &pending);
-  if (status == ST_OUT_OF_MEMORY) status = st_trainer_save(trainer, checkpoint_.get(), text.c_str(), nullptr);  // needs no copy
+  st_status status = st_trainer_save(trainer, handle(), text.c_str(), &pending);
+  if (status == ST_OUT_OF_MEMORY) status = st_trainer_save(trainer, handle(), text.c_str(), nullptr);  // needs no copy
   pending_.reset(pending);
   if (status == ST_OK)
     saved_step_ = step;
   else
-    std::fprintf(stderr, "scaletrain: the run goes on, but a checkpoint was not saved: %s\n", st_last_error());
+    tell_unsaved();
+}
+
+/// What has failed on one rank each has heard of.
+void RunCheckpoints::tell_unsaved() const {
+  if (ranks_.is_first()) std::fprintf(stderr, "scaletrain: the run goes on, but a checkpoint was not saved: %s\n", st_last_error());
 }
 
 void RunCheckpoints::hear_of_last_save() {
@@ -123,13 +151,21 @@ void RunCheckpoints::hear_of_last_save() {
   pending_.reset();
   if (status == ST_OK) return;
   saved_step_ = -1;
-  std::fprintf(stderr, "scaletrain: the run goes on, but a checkpoint was not saved: %s\n", st_last_error());
+  tell_unsaved();
 }
 
-void RunCheckpoints::save_last(st_trainer* trainer, const Json& metadata) {
-  if (!ranks_.is_first()) return;
-  hear_of_last_save();
-  cli::run(st_trainer_save(trainer, checkpoint_.get(), metadata.dump().c_str(), nullptr));
+void RunCheckpoints::save_last(st_trainer* trainer, int64_t step, const Json& metadata) {
+  const auto save_now = [&] {
+    hear_of_last_save();
+    cli::run(st_trainer_save(trainer, handle(), metadata.dump().c_str(), nullptr));
+  };
+  if (is_together(trainer)) {
+    if (!ranks_.shared(saved_step_ == step).get<bool>()) save_now();
+    return;
+  }
+  ranks_.await_first([&] {
+    if (saved_step_ != step) save_now();
+  });
 }
 
 }  // namespace cli

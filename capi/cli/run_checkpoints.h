@@ -21,7 +21,8 @@ struct CheckpointOptions {
   bool resume = false;
 };
 
-/// Rank 0 has the folder and writes it; other ranks read in it what rank 0 has chosen.
+/// Rank 0 has the folder and writes it; other ranks read in it what rank 0 has chosen. Where each rank has pieces of the state (zero 1 or
+/// more) all of them save and resume together.
 class RunCheckpoints {
  public:
   /// Opens the folder, makes it if need be. Refuses one that holds checkpoints when the run is not to resume. Borrows both.
@@ -37,20 +38,25 @@ class RunCheckpoints {
   bool is_due(int64_t step);
   /// In the background; waits for the one before. What went wrong, with this one or the one before, is told on stderr, and the run goes on.
   void save(st_trainer* trainer, int64_t step, const Json& metadata);
-  /// Returns when it is on the disk. Throws Failure.
-  void save_last(st_trainer* trainer, const Json& metadata);
+  /// Returns when it is on the disk, unless that step is there. Throws Failure, where rank 0 saves alone only there.
+  void save_last(st_trainer* trainer, int64_t step, const Json& metadata);
   /// Of the newest that was saved or resumed; -1: none.
   int64_t saved_step() const { return saved_step_; }
 
  private:
+  void open();
+  bool is_together(st_trainer* trainer) const;
+  st_checkpoint* handle();
+  void begin_save(st_trainer* trainer, int64_t step, const Json& metadata);
   void hear_of_last_save();
+  void tell_unsaved() const;
   Json batch_keys(int64_t ranks) const;
   Json resume_newest(st_trainer* trainer);
 
   st_context* context_;
   CheckpointOptions options_;
   const RunRanks& ranks_;
-  Checkpoint checkpoint_;              // null: this is not rank 0
+  Checkpoint checkpoint_;              // of ranks other than 0: read_only, made when it is needed
   std::vector<std::string> readable_;  // names, newest first
   Pending pending_;                    // the save that was begun last; null: none, or it was heard of
   int64_t saved_step_ = -1;

@@ -1,8 +1,11 @@
 #include "run_ranks.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <string_view>
 #include <vector>
 
@@ -13,7 +16,7 @@ st_view plain_view(st_dtype dtype, const int64_t* count, void* data, int64_t byt
 
 }  // namespace
 
-RunRanks::RunRanks(st_context* context, double deadline) {
+RunRanks::RunRanks(st_context* context, double deadline) : deadline_(deadline) {
   st_communicator_options options;
   ask(st_communicator_options_init(&options, sizeof options));
   options.deadline_milliseconds = options.start_milliseconds = std::llround(deadline * 1e3);
@@ -49,6 +52,19 @@ std::array<int64_t, 2> RunRanks::largest(std::array<int64_t, 2> own) const {
   const st_view view = plain_view(ST_I64, &count, own.data(), sizeof own);
   run(st_communicator_all_reduce(communicator(), "signals", &view, ST_REDUCE_MAX, nullptr));
   return own;
+}
+
+void RunRanks::await_first(const std::function<void()>& work) const {
+  if (!communicator_) return work();
+  if (!is_first()) {
+    while (largest({0, 0})[0] != 0) continue;
+    return;
+  }
+  const auto interval = std::chrono::duration<double>(std::clamp(deadline_ / 8, 0.001, 1.0));  // well before the deadline
+  std::future<void> done = std::async(std::launch::async, work);
+  while (done.wait_for(interval) != std::future_status::ready) largest({1, 0});
+  largest({0, 0});
+  done.get();
 }
 
 void RunRanks::end(const std::string& reason) const noexcept {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "handle.h"
@@ -27,12 +28,16 @@ class RunRanks {
   Json shared(const Json& of_first) const;
   /// The largest of all ranks', number by number.
   std::array<int64_t, 2> largest(std::array<int64_t, 2> own) const;
+  /// Rank 0 does this work, on a thread of its own, and the others wait for it: as long as it takes, while rank 0 lives. What it throws
+  /// rank 0 alone throws on, when all have come back. No call of the communicator, nor of a trainer that makes one, may be in it.
+  void await_first(const std::function<void()>& work) const;
   /// The others end with this reason.
   void end(const std::string& reason) const noexcept;
 
  private:
   Communicator communicator_;
   int32_t rank_ = 0, size_ = 1;
+  double deadline_ = 0;
 };
 
 /// Whether SCALETRAIN_DEBUG, a list of words with commas between, has "ranks": then each rank tells what the library logs on stderr.

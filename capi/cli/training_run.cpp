@@ -34,7 +34,7 @@ class TrainingRun {
 
   int operator()() {
     if (parts_.checkpoints) resume();
-    if (!options_.log.empty() && parts_.ranks->is_first()) ask(st_trainer_log(trainer(), options_.log.c_str()));
+    if (!options_.log.empty()) parts_.ranks->await_first([&] { ask(st_trainer_log(trainer(), options_.log.c_str())); });
     if (stopping_.is_on() && !stopping_.can_end(std::ssize(evaluations_)))
       std::printf(
           "early stopping   cannot come: this run evaluates %zu times, the first and last included; lower early_stopping_patience\n",
@@ -88,9 +88,9 @@ class TrainingRun {
 
   /// What went wrong is told when the run's other results are safe.
   std::optional<Failure> save_last() {
-    if (!parts_.checkpoints || parts_.checkpoints->saved_step() == steps_) return std::nullopt;
+    if (!parts_.checkpoints) return std::nullopt;
     try {
-      parts_.checkpoints->save_last(trainer(), metadata());
+      parts_.checkpoints->save_last(trainer(), steps_, metadata());
       return std::nullopt;
     } catch (const Failure& failure) {
       return failure;
@@ -165,8 +165,9 @@ class TrainingRun {
     return evaluation.loss;
   }
 
-  /// Rank 0 has it all to tell.
+  /// Rank 0 has it all to tell. Of a state in pieces all ranks make the digest together; then it is known.
   void finish() {
+    if (parts_.ranks->size() > 1 && std::string(text(st_trainer_get, trainer(), "zero")) != "0") text(st_trainer_digest, trainer());
     if (!parts_.ranks->is_first()) return;
     const double final_loss = last_evaluated_ == options_.steps || ended_by_ == 0 ? validation_loss_ : kNan;
     double bigram = kNan;

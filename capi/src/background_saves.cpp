@@ -10,9 +10,14 @@
 namespace st::capi {
 namespace {
 
-bool is_due(const BackgroundSaves& saves, int64_t step) {
+/// Of ranks that save together rank 0's clock says it.
+bool is_due(const TrainerObject& t, int64_t step) {
+  const BackgroundSaves& saves = t.saves;
   if (saves.steps > 0 && step % saves.steps == 0) return true;
-  return saves.minutes > 0 && os::seconds() - saves.last >= saves.minutes * 60;
+  if (saves.minutes <= 0) return false;
+  int32_t is_time = os::seconds() - saves.last >= saves.minutes * 60 ? 1 : 0;
+  if (Communicator* const group = t.trainer->group_of_pieces()) group->broadcast(&is_time, 1, DType::i32, 0, "time to save");
+  return is_time != 0;
 }
 
 /// False: there is no memory for the copy.
@@ -30,7 +35,7 @@ bool save_a_copy(const TrainerObject& t, CheckpointManager& manager) {
 /// Without room for a copy, the step waits until it is on the disk.
 void save(TrainerObject& t) {
   t.saves.last = os::seconds();
-  CheckpointManager& manager = *t.saves.checkpoint->manager;
+  CheckpointManager& manager = t.saves.checkpoint->saves();
   if (!save_a_copy(t, manager)) save_now(t, manager, {});
 }
 
@@ -38,7 +43,7 @@ void save_if_due(TrainerObject& t, const StepReport& report) noexcept {
   BackgroundSaves& saves = t.saves;
   try {
     try {
-      if (is_due(saves, report.step)) {
+      if (is_due(t, report.step)) {
         write_log_early(t, report);
         save(t);
       }
@@ -46,7 +51,7 @@ void save_if_due(TrainerObject& t, const StepReport& report) noexcept {
       saves.error = error.message();
     }
     if (!saves.error.empty()) return;
-    if (const auto earlier = saves.checkpoint->manager->take_error()) saves.error = earlier->message();
+    if (const auto earlier = saves.checkpoint->saves().take_error()) saves.error = earlier->message();
   } catch (...) {
     saves.error.assign("out of memory");  // short enough to need none
   }

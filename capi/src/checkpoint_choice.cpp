@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "host_metadata.h"
+#include "train/rank_texts.h"
 
 namespace st::capi {
 namespace {
@@ -27,6 +28,40 @@ bool is_damage(const Error& error, const std::string& folder, bool opened) {
   if (error.code() == Code::corrupt) return true;
   const bool of_its_files = !opened || error.place.file.starts_with(folder + "/");
   return of_its_files && (error.code() == Code::io || error.code() == Code::not_found);
+}
+
+[[noreturn]] void throw_none(const std::string& folder, const std::vector<std::string>& skipped) {
+  require(!skipped.empty(), Code::not_found, "checkpoint: ", folder, " holds none");
+  std::string reasons;
+  for (const std::string& reason : skipped) reasons += "\n  " + reason;
+  fail(Code::corrupt, text("checkpoint: none of the ", skipped.size(), " in ", folder, " is whole:", reasons));
+}
+
+/// Of an error that all ranks have alike, whose paths may differ.
+bool is_damage_of(const Error& error, const std::string& name) {
+  const bool lacks_file = error.code() == Code::not_found && error.place.file.find(text("/", name, "/")) != std::string::npos;
+  return error.code() == Code::corrupt || error.code() == Code::io || lacks_file;
+}
+
+/// Rank 0's word. What keeps it from saying one is told on all.
+std::string said_by_first(Communicator& ranks, const std::function<std::string()>& say) {
+  std::string said;
+  std::exception_ptr error;
+  try {
+    if (ranks.rank() == 0) said = say();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  require_all_fine(ranks, error, "resume");
+  return gather_texts(ranks, said, "which checkpoint").front();
+}
+
+void give_manifest(const Manifest& manifest, LoadReport& made) {
+  made.missing.clear();  // an older one is looked at when a newer one was not whole
+  made.unexpected.clear();
+  made.step = manifest.step;
+  made.name = manifest.checkpoint;
+  made.metadata = json_of(manifest.metadata);
 }
 
 void pass_over(CheckpointObject& object, const std::string& name, const std::string& why, std::vector<std::string>& skipped) {
@@ -61,10 +96,7 @@ void with_checkpoint(CheckpointObject& object, const char* name, std::vector<std
       pass_over(object, entry.name, error.message(), skipped);
     }
   }
-  require(!skipped.empty(), Code::not_found, "checkpoint: ", folder, " holds none");
-  std::string reasons;
-  for (const std::string& reason : skipped) reasons += "\n  " + reason;
-  fail(Code::corrupt, text("checkpoint: none of the ", skipped.size(), " in ", folder, " is whole:", reasons));
+  throw_none(folder, skipped);
 }
 
 void load_from(CheckpointObject& object, const char* name, st_load_report* report,
@@ -72,14 +104,51 @@ void load_from(CheckpointObject& object, const char* name, st_load_report* repor
   LoadReport& made = object.report = LoadReport();
   try {
     with_checkpoint(object, name, made.skipped, [&](const CheckpointReader& reader) {
-      const Manifest& manifest = reader.manifest();
-      made.missing.clear();  // an older one is looked at when a newer one was not whole
-      made.unexpected.clear();
-      made.step = manifest.step;
-      made.name = manifest.checkpoint;
-      made.metadata = json_of(manifest.metadata);
+      give_manifest(reader.manifest(), made);
       load(reader, made);
     });
+  } catch (...) {
+    made.give(report);
+    throw;
+  }
+  made.give(report);
+}
+
+void load_together(CheckpointObject& object, Communicator& ranks, const char* name, st_load_report* report,
+                   const std::function<void(const OpenCheckpoint&, LoadReport&)>& load) {
+  LoadReport& made = object.report = LoadReport();
+  const std::function<bool()> is_cancelled = cancelled_from_now(*object.context);
+  const bool is_chosen = object.is_one || name != nullptr;
+  std::vector<std::string> left;  // rank 0's, the newest last
+  const auto load_one = [&](const std::string& chosen) {
+    std::optional<CheckpointReader> reader;
+    load(
+        [&]() -> const CheckpointReader& {
+          reader.emplace(is_chosen ? folder_of(object, name) : object.folder.path_of(chosen), is_cancelled);
+          give_manifest(reader->manifest(), made);
+          return *reader;
+        },
+        made);
+  };
+  try {
+    if (is_chosen) load_one({});
+    const auto begin = [&] {
+      for (const CheckpointEntry& entry : object.folder.list()) left.insert(left.begin(), entry.name);
+      return std::string();
+    };
+    if (!is_chosen) said_by_first(ranks, begin);
+    for (bool is_done = is_chosen; !is_done;) {
+      const std::string chosen = said_by_first(ranks, [&] { return left.empty() ? std::string() : left.back(); });
+      if (chosen.empty()) throw_none(object.folder.path(), made.skipped);
+      if (!left.empty()) left.pop_back();
+      try {
+        load_one(chosen);
+        is_done = true;
+      } catch (const Error& error) {
+        if (!is_damage_of(error, chosen)) throw;
+        pass_over(object, chosen, error.message(), made.skipped);
+      }
+    }
   } catch (...) {
     made.give(report);
     throw;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "objects.h"
+#include "train/resume.h"
 
 namespace st::capi {
 
@@ -22,6 +23,11 @@ void with_checkpoint(CheckpointObject& object, const char* name, std::vector<std
 /// error, with what it had found by then.
 void load_from(CheckpointObject& object, const char* name, st_load_report* report,
                const std::function<void(const CheckpointReader&, LoadReport&)>& load);
+
+/// The same for a load that all ranks of a group make together (trainer.h, is_in_pieces): of the newest, rank 0 says which, and what is not
+/// whole for one of them is passed over by all. `load` opens it, and its errors are the same on all ranks.
+void load_together(CheckpointObject& object, Communicator& ranks, const char* name, st_load_report* report,
+                   const std::function<void(const OpenCheckpoint&, LoadReport&)>& load);
 
 /// The folder of the checkpoint `name`; NULL: the newest that has a manifest.
 std::string folder_of(CheckpointObject& object, const char* name);

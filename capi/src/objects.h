@@ -22,6 +22,7 @@
 #include "ir/build.h"
 #include "load_report.h"
 #include "optim/lr_schedule.h"
+#include "optimizer_arguments.h"
 #include "parts/accumulator.h"
 #include "parts/gemm_plan.h"
 #include "parts/gradient_exchange.h"
@@ -33,6 +34,7 @@
 #include "train/norm_clip.h"
 #include "train/predictor.h"
 #include "train/recipe.h"
+#include "train/sharded_optimizer.h"
 #include "train/step_history.h"
 #include "train/trainer.h"
 #include "usual_operands.h"
@@ -76,15 +78,16 @@ struct RecipeObject final : Object {
 struct CheckpointObject final : Object, Trimmable {
   explicit CheckpointObject(std::string path) : folder(std::move(path)) {}
 
-  void trim() override {
-    if (manager) manager->trim();
-  }
+  void trim() override { saves().trim(); }
 
-  /// Throws wrong_state where the handle only reads. Of several threads at once.
-  CheckpointManager& to_save(const char* call) const {
+  /// Throws wrong_state where the handle only reads; `together`: of what ranks save together it writes all the same. Of several threads at
+  /// once.
+  CheckpointManager& to_save(const char* call, bool together = false) const {
+    if (together) return saves();
     require(manager != nullptr, Code::wrong_state, call, ": ", folder.path(), " was opened read_only; open it without");
     return *manager;
   }
+  CheckpointManager& saves() const { return manager ? *manager : *beside; }
 
   std::shared_ptr<Context> context;
   std::unique_ptr<Workers> workers;
@@ -93,6 +96,7 @@ struct CheckpointObject final : Object, Trimmable {
   WriteOptions writing;                        // of what is written beside the manager's saves
   LoadReport report;                           // of the last load
   std::unique_ptr<CheckpointManager> manager;  // null: read_only
+  std::unique_ptr<CheckpointManager> beside;   // then: for what ranks save together, of which this is not rank 0
 };
 
 /// What a trainer saves by itself, and what became of it.
@@ -105,7 +109,8 @@ struct BackgroundSaves {
 
 struct CommunicatorObject final : Object {
   std::shared_ptr<Context> context;
-  std::atomic<uint64_t> cancels{0};  // of the context, when the call was made that is under way
+  std::atomic<uint64_t> cancels{0};               // of the context, when the call was made that is under way
+  std::atomic<const Trainer*> at_step = nullptr;  // a rank's, whose step is under way: its cancels end waits too
   std::unique_ptr<Communicator> ranks;
   WorkQueue queue;  // of what is pending; it ends first
 };
@@ -115,7 +120,6 @@ struct TrainerObject final : Object, Trimmable {
 
   std::shared_ptr<ModelObject> model;
   std::shared_ptr<CommunicatorObject> group;  // of which it is a rank; null: of none
-  std::atomic<bool> is_in_group = false;      // a step of its is under way
   std::unique_ptr<Trainer> trainer;
   std::unique_ptr<MetricsLog> log;
   bool is_logged = false;        // the last step, before its save
@@ -176,9 +180,8 @@ struct LossScalerObject final : Object {
 
 struct OptimizerObject final : Object {
   std::unique_ptr<HostOptimizer> optimizer;
-  std::vector<HostView> gradients;               // kept so that a step allocates nothing
-  std::vector<std::vector<int64_t>> state_dims;  // of what state_views gave out, in order
-  std::vector<st_named_view> state;
+  std::vector<HostView> gradients;  // kept so that a step allocates nothing
+  StateViews state;                 // of what state_views gave out
 };
 
 struct AccumulatorObject final : Object {
@@ -191,6 +194,13 @@ struct AccumulatorObject final : Object {
 struct DataParallelObject final : Object {
   std::shared_ptr<CommunicatorObject> group;  // whose queue does the work
   std::unique_ptr<GradientExchange> exchange;
+};
+
+struct ShardedOptimizerObject final : Object {
+  std::shared_ptr<CommunicatorObject> group;  // whose queue does the work
+  std::unique_ptr<ShardedOptimizer> optimizer;
+  std::vector<HostView> gradients;  // kept so that a step allocates nothing
+  StateViews state;                 // of what gather_state gave out
 };
 
 struct DistributedSamplerObject final : Object {
@@ -226,6 +236,7 @@ ST_HANDLE(st_checkpoint, checkpoint, CheckpointObject)
 ST_HANDLE(st_communicator, communicator, CommunicatorObject)
 ST_HANDLE(st_distributed_sampler, distributed_sampler, DistributedSamplerObject)
 ST_HANDLE(st_data_parallel, data_parallel, DataParallelObject)
+ST_HANDLE(st_sharded_optimizer, sharded_optimizer, ShardedOptimizerObject)
 #undef ST_HANDLE
 
 /// The object behind a handle, for calls that may come from any thread at any time.

@@ -136,14 +136,16 @@ st_status st_checkpoint_create(st_context* context, const char* folder, const st
     const std::string manifest = text(path, "/", kManifestName);
     object->is_one = os::kind_of(manifest) != os::PathKind::none || !os::stranger_at(manifest, os::PathKind::file).empty();
     object->workers = shared->make_workers(shared->threads());
-    if (theirs.read_only != 0) {
+    ours.require_memory = [shared](int64_t bytes) { shared->require_memory("the copy that is written", bytes); };
+    const bool reads = theirs.read_only != 0;
+    if (reads)
       require_folder(path);
-    } else {
+    else
       check(!object->is_one, "st_checkpoint_create: ", path, " is a checkpoint itself; name the run's folder, or open it read_only");
-      ours.require_memory = [shared](int64_t bytes) { shared->require_memory("the copy that is written", bytes); };
-      object->manager = std::make_unique<CheckpointManager>(path, std::move(ours), shared->memory(), shared->options().log);
-      shared->on_trim(object);
-    }
+    (reads ? object->beside : object->manager) =
+        std::make_unique<CheckpointManager>(path, std::move(ours), shared->memory(), shared->options().log,
+                                            reads ? CheckpointManager::Place::beside : CheckpointManager::Place::of_folder);
+    shared->on_trim(object);
     object->context = std::move(shared);
     hand_out(checkpoint, std::move(object));
   });
@@ -193,10 +195,9 @@ st_status st_checkpoint_load(st_checkpoint* checkpoint, const char* name, int64_
 st_status st_checkpoint_wait(st_checkpoint* checkpoint, int64_t milliseconds) {
   return guard([&] {
     const Use object(peek(checkpoint));
-    if (!object->manager) return;
-    require(object->manager->wait(milliseconds), Code::timeout, "st_checkpoint_wait: a save is still under way after ", milliseconds,
+    require(object->saves().wait(milliseconds), Code::timeout, "st_checkpoint_wait: a save is still under way after ", milliseconds,
             " ms; ask again, or give a negative number to wait as long as it takes");
-    if (const auto error = object->manager->take_error()) throw Error(*error);
+    if (const auto error = object->saves().take_error()) throw Error(*error);
   });
 }
 
@@ -204,18 +205,15 @@ st_status st_checkpoint_progress(st_checkpoint* checkpoint, st_save_progress* pr
   return guard([&] {
     const Use object(peek(checkpoint));
     st_save_progress ours{};
-    ours.saved_step = -1;
-    if (object->manager) {
-      const SaveProgress now = object->manager->progress();
-      ours.bytes_done = now.bytes_done;
-      ours.bytes_all = now.bytes_all;
-      ours.waiting = now.waiting;
-      ours.saved = now.saved;
-      ours.failed = now.failed;
-      ours.blocked_seconds = now.blocked_seconds;
-      ours.write_seconds = now.write_seconds;
-      ours.saved_step = object->manager->saved_step();
-    }
+    const SaveProgress now = object->saves().progress();
+    ours.bytes_done = now.bytes_done;
+    ours.bytes_all = now.bytes_all;
+    ours.waiting = now.waiting;
+    ours.saved = now.saved;
+    ours.failed = now.failed;
+    ours.blocked_seconds = now.blocked_seconds;
+    ours.write_seconds = now.write_seconds;
+    ours.saved_step = object->saves().saved_step();
     give(progress, ours, "st_checkpoint_progress: progress");
   });
 }

@@ -32,8 +32,9 @@ st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const 
     constexpr const char* kCall = "st_trainer_save";
     const auto t = find(trainer);
     const Use target(peek(checkpoint));
-    CheckpointManager& manager = target->to_save(kCall);
+    CheckpointManager& manager = target->to_save(kCall, t->trainer->is_in_pieces());
     Metadata own = metadata_of(metadata, kCall);
+    const PiecesTurn group(*t);
     const Lease weights(Kind::model, t->model);
     t->trainer->require_whole_step(kCall);
     const std::function<bool()> is_cancelled = cancelled_from_now(t->model->model->context());
@@ -58,7 +59,7 @@ st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* checkpoint, 
     }
     BackgroundSaves saves{.checkpoint = peek(checkpoint), .steps = steps, .minutes = minutes, .last = os::seconds(), .error = {}};
     check(steps > 0 || minutes > 0, kCall, ": steps and minutes are 0; give one of them, or a NULL checkpoint to save no more");
-    CheckpointManager& manager = saves.checkpoint->to_save(kCall);
+    CheckpointManager& manager = saves.checkpoint->to_save(kCall, t->trainer->is_in_pieces());
     prepare_saves(*t, manager);
     std::swap(t->saves, before);
     t->saves = std::move(saves);
@@ -74,7 +75,7 @@ st_status st_trainer_resume(st_trainer* trainer, st_checkpoint* checkpoint, cons
     const auto from = find(checkpoint);
     const ReadOptions ours = read_options(options, kCall);
     t->trainer->require_whole_step(kCall);
-    load_from(*from, name, report, [&](const CheckpointReader& reader, LoadReport& made) {
+    const auto load = [&](const OpenCheckpoint& open, LoadReport& made) {
       ResumeReport resumed;
       const auto keep = [&] {
         made.read = resumed.read;
@@ -83,13 +84,19 @@ st_status st_trainer_resume(st_trainer* trainer, st_checkpoint* checkpoint, cons
         made.changed = std::move(resumed.changed);
       };
       try {
-        cancellable(*t, [&] { resume(*t->trainer, reader, ours, resumed); });
+        cancellable(*t, [&] { resume(*t->trainer, open, ours, resumed); });
       } catch (...) {
         keep();
         throw;
       }
       keep();
-    });
+    };
+    const PiecesTurn turn(*t);
+    if (Communicator* const group = t->trainer->group_of_pieces())
+      load_together(*from, *group, name, report, load);
+    else
+      load_from(*from, name, report,
+                [&](const CheckpointReader& reader, LoadReport& made) { load([&]() -> const CheckpointReader& { return reader; }, made); });
     forget_after(*t, t->trainer->steps());
   });
 }

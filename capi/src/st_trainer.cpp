@@ -56,21 +56,6 @@ void create(std::shared_ptr<ModelObject> home, st_recipe* recipe, st_data* data,
   hand_out(trainer, std::move(object));
 }
 
-/// The other ranks wait for this one; but what all have found together each knows by itself, and a slip of the host's can be made good.
-template <class Call>
-void ending_group_on_error(Communicator& ranks, const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    const bool is_whole = error.code() == Code::rank_mismatch || error.code() == Code::busy || error.code() == Code::invalid_handle;
-    if (!is_whole) ranks.abort(error.message());
-    throw;
-  } catch (const std::exception& error) {
-    ranks.abort(error.what());
-    throw;
-  }
-}
-
 StepReport step(TrainerObject& t, int64_t n, const st_named_view* batch) {
   if (batch != nullptr) take_views(t.views, n, batch, "st_trainer_step");
   const StepReport report = stepping(t, [&] { return saved(t, batch == nullptr ? t.trainer->step() : t.trainer->step(t.views)); });
@@ -92,6 +77,7 @@ using Evaluate = Evaluation (Trainer::*)(const std::shared_ptr<const Dataset>& d
 /// Returns the loss, for what is kept of it.
 double evaluate(TrainerObject& t, st_data* data, st_evaluation* evaluation, Evaluate call) {
   const auto rows = peek(data)->dataset;
+  const PiecesTurn turn(t);
   const Evaluation made = cancellable(t, [&] { return (t.trainer.get()->*call)(rows); });
   st_evaluation ours{};
   ours.loss = made.loss;
@@ -118,6 +104,23 @@ class Run {
   TrainerObject& trainer_;
 };
 
+void run_steps(st_trainer* trainer, TrainerObject& t, int64_t steps, st_on_step_fn on_step, void* user) {
+  check(steps >= 1, "st_trainer_run: steps is ", steps, "; give at least 1");
+  find(trainer)->trainer->require_whole_step("st_trainer_run");
+  const std::atomic<uint64_t>& cancels = t.model->model->context().cancels();
+  const uint64_t cancels_before = cancels;  // a step sees those that come while it runs, the run also those between two steps
+  while (t.trainer->steps() < steps && !t.stop) {
+    st_step_report report{};
+    report.struct_size = sizeof report;
+    const StepReport made = step(*find(trainer), 0, nullptr);
+    give_report(t, &report, made);
+    const st_status status = on_step == nullptr ? ST_OK : call_host(on_step, user, &report);
+    write_log(*find(trainer), made);
+    require(status == ST_OK, Code::callback, "st_trainer_run: on_step returned ", status, " after step ", report.step);
+    require(cancels == cancels_before, Code::cancelled, "st_trainer_run: cancelled after step ", report.step);
+  }
+}
+
 }  // namespace
 
 void st::capi::TrainerObject::trim() {
@@ -143,13 +146,15 @@ st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, s
 st_status st_trainer_create_in_group(st_model* model, st_recipe* recipe, st_data* data, st_communicator* communicator,
                                      st_trainer** trainer) {
   return guard([&] {
-    given(trainer, "st_trainer_create_in_group: trainer");
     auto home = peek(model);
     auto group = peek(communicator);
     const Lease turn(Kind::communicator, group);
     group->queue.drain();
     group->cancels = group->context->cancels().load();
-    ending_group_on_error(*group->ranks, [&] { create(std::move(home), recipe, data, group, trainer); });
+    ending_group_on_error(group.get(), [&] {
+      given(trainer, "st_trainer_create_in_group: trainer");
+      create(std::move(home), recipe, data, group, trainer);
+    });
   });
 }
 
@@ -159,11 +164,13 @@ st_status st_trainer_destroy(st_trainer* trainer) {
 
 st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_view* batch, st_step_report* report) {
   return guard([&] {
-    if (report != nullptr) take(report, "st_trainer_step: report");
-    check(batch != nullptr || n == 0, "st_trainer_step: batch is NULL with n = ", n,
-          " views; give the views, or n = 0 for the data's rows");
     const auto t = find(trainer);
-    const StepReport made = step(*t, n, batch);
+    const StepReport made = ending_group_on_error(t->group.get(), [&] {
+      if (report != nullptr) take(report, "st_trainer_step: report");
+      check(batch != nullptr || n == 0, "st_trainer_step: batch is NULL with n = ", n,
+            " views; give the views, or n = 0 for the data's rows");
+      return step(*t, n, batch);
+    });
     if (report != nullptr) give_report(*t, report, made);
     write_log(*t, made);
   });
@@ -171,22 +178,9 @@ st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_view* b
 
 st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_fn on_step, void* user) {
   return guard([&] {
-    check(steps >= 1, "st_trainer_run: steps is ", steps, "; give at least 1");
     const auto t = peek(trainer);
     const Run run(*t);
-    find(trainer)->trainer->require_whole_step("st_trainer_run");
-    const std::atomic<uint64_t>& cancels = t->model->model->context().cancels();
-    const uint64_t cancels_before = cancels;  // a step sees those that come while it runs, the run also those between two steps
-    while (t->trainer->steps() < steps && !t->stop) {
-      st_step_report report{};
-      report.struct_size = sizeof report;
-      const StepReport made = step(*find(trainer), 0, nullptr);
-      give_report(*t, &report, made);
-      const st_status status = on_step == nullptr ? ST_OK : call_host(on_step, user, &report);
-      write_log(*find(trainer), made);
-      require(status == ST_OK, Code::callback, "st_trainer_run: on_step returned ", status, " after step ", report.step);
-      require(cancels == cancels_before, Code::cancelled, "st_trainer_run: cancelled after step ", report.step);
-    }
+    ending_group_on_error(t->group.get(), [&] { run_steps(trainer, *t, steps, on_step, user); });
   });
 }
 
@@ -195,10 +189,7 @@ st_status st_trainer_stop(st_trainer* trainer) {
 }
 
 st_status st_trainer_cancel(st_trainer* trainer) {
-  return signal(trainer, [](TrainerObject& t) {
-    t.trainer->cancel();
-    if (t.is_in_group) t.group->cancels = ~uint64_t{0};  // another number than the context's: its waits end
-  });
+  return signal(trainer, [](TrainerObject& t) { t.trainer->cancel(); });
 }
 
 st_status st_evaluation_init(st_evaluation* evaluation, size_t size) { return init(evaluation, size, st_evaluation{}); }
@@ -224,6 +215,7 @@ st_status st_trainer_digest(st_trainer* trainer, const char** hex) {
     const auto t = find(trainer);
     const Lease weights(Kind::model, t->model);
     t->trainer->require_whole_step("st_trainer_digest");
+    const PiecesTurn turn(*t);
     t->answer = t->trainer->state_digest();
     given(hex, "st_trainer_digest: hex") = t->answer.c_str();
   });
@@ -268,6 +260,7 @@ st_status st_trainer_log_end(st_trainer* trainer, double validation_loss) {
       const auto& [step, loss] = t->average_loss;
       average_loss = step == t->trainer->steps() ? loss : std::numeric_limits<double>::quiet_NaN();
     }
+    const PiecesTurn turn(*t);
     t->log->finish(t->trainer->state_digest(), validation_loss, average_loss);
   });
 }
@@ -277,6 +270,7 @@ st_status st_trainer_write_report(st_trainer* trainer, const char* path, const c
     const auto t = find(trainer);
     const Lease weights(Kind::model, t->model);
     t->trainer->require_whole_step("st_trainer_write_report");
+    const PiecesTurn turn(*t);
     const std::string page = html_report(summary_of(*t, facts == nullptr ? "" : facts));
     os::write_file_atomically(text_given(path, "st_trainer_write_report: path"),
                               [&](const auto& write) { write(std::as_bytes(std::span(page))); });

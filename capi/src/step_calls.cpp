@@ -23,7 +23,7 @@ GroupTurn::GroupTurn(TrainerObject& trainer) : trainer_(trainer) {
   turn_.emplace(Kind::communicator, trainer.group);
   trainer.group->queue.drain();
   trainer.group->cancels = trainer.group->context->cancels().load();
-  trainer.is_in_group = true;
+  trainer.group->at_step = trainer.trainer.get();
 }
 
 void take_batch(TrainerObject& t, int64_t n, const st_named_view* batch, const char* call) {
@@ -49,7 +49,7 @@ void give_report(const TrainerObject& t, st_step_report* theirs, const StepRepor
   ours.memory_bytes = r.memory_bytes;
   ours.gradient_noise_scale = r.gradient_noise_scale;
   ours.save_error = t.saves.error.empty() ? nullptr : t.saves.error.c_str();
-  ours.saved_step = t.saves.checkpoint ? t.saves.checkpoint->manager->saved_step() : -1;
+  ours.saved_step = t.saves.checkpoint ? t.saves.checkpoint->saves().saved_step() : -1;
   give(theirs, ours, "st_trainer_step: report");
 }
 

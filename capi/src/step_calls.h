@@ -44,7 +44,9 @@ auto cancellable(TrainerObject& t, const Call& call) {
 class GroupTurn {
  public:
   explicit GroupTurn(TrainerObject& trainer);
-  ~GroupTurn() { trainer_.is_in_group = false; }
+  ~GroupTurn() {
+    if (trainer_.group) trainer_.group->at_step = nullptr;
+  }
   GroupTurn(const GroupTurn&) = delete;
   GroupTurn& operator=(const GroupTurn&) = delete;
 
@@ -52,6 +54,34 @@ class GroupTurn {
   TrainerObject& trainer_;
   std::optional<Lease<CommunicatorObject>> turn_;
 };
+
+/// The same of other calls that ranks with pieces of the state make together (Trainer::is_in_pieces); else nothing.
+class PiecesTurn {
+ public:
+  explicit PiecesTurn(TrainerObject& trainer) {
+    if (trainer.trainer->is_in_pieces()) turn_.emplace(trainer);
+  }
+
+ private:
+  std::optional<GroupTurn> turn_;
+};
+
+/// The other ranks wait for this one: what it throws ends the group (null: there is none), and tells them why. But what all have found
+/// together each knows by itself, and a handle that is in use, or none, is a slip of the host's that can be made good.
+template <class Call>
+auto ending_group_on_error(CommunicatorObject* group, const Call& call) {
+  try {
+    return call();
+  } catch (const Error& error) {
+    const bool is_whole =
+        error.is_on_all_ranks || error.code() == Code::rank_mismatch || error.code() == Code::busy || error.code() == Code::invalid_handle;
+    if (group != nullptr && !is_whole) group->ranks->abort(error.message());
+    throw;
+  } catch (const std::exception& error) {
+    if (group != nullptr) group->ranks->abort(error.what());
+    throw;
+  }
+}
 
 /// The same of a call that a step is made of: its errors tell the attempt that they were met in.
 template <class Call>

@@ -64,6 +64,19 @@ Error error_of(const std::exception_ptr& exception) {
   }
 }
 
+/// Of ranks that save together, what fails on one fails on all.
+template <class Call>
+void agreeing(const CheckpointContent& content, const Call& call) {
+  if (!content.shared) return call();
+  std::exception_ptr own;
+  try {
+    call();
+  } catch (...) {
+    own = std::current_exception();
+  }
+  content.shared->agree(own);
+}
+
 /// What retention begins with. A folder without a manifest is not ours to remove: it may be being copied here.
 std::vector<RetainedCheckpoint> known_of(const RunFolder& folder, const std::string& best) {
   std::vector<RetainedCheckpoint> known;
@@ -80,16 +93,15 @@ std::vector<RetainedCheckpoint> known_of(const RunFolder& folder, const std::str
 
 /// Saves are numbered as they are begun, and written in that order: the one whose number `ended` is has its turn.
 struct CheckpointManager::State {
-  State(std::string folder, ManagerOptions wishes, std::shared_ptr<MemorySource> source, Logger logger)
-      : writer(std::move(folder)),
-        options(std::move(wishes)),
-        memory(std::move(source)),
-        log(logger),
-        known(known_of(writer.folder(), options.best)) {
+  State(std::string path, ManagerOptions wishes, std::shared_ptr<MemorySource> source, Logger logger, Place place)
+      : folder(path), options(std::move(wishes)), memory(std::move(source)), log(logger) {
+    if (place == Place::of_folder) writer.emplace(std::move(path));
+    if (writer) known = known_of(folder, options.best);
     free.reserve(static_cast<size_t>(options.queue + 1));
   }
 
-  RunFolderWriter writer;  // of whose turn it is
+  const RunFolder folder;
+  std::optional<RunFolderWriter> writer;  // of whose turn it is; none: another process has the folder
   const ManagerOptions options;
   const std::shared_ptr<MemorySource> memory;
   const Logger log;
@@ -116,8 +128,10 @@ struct CheckpointManager::State {
   }
   void keep_error(const std::exception_ptr& exception);
   void reap();
-  void write(Manifest manifest, const std::vector<WrittenTensor>& tensors, const std::function<bool()>& is_cancelled);
-  std::string commit(Manifest& manifest, const std::vector<WrittenTensor>& tensors);
+  void write(Manifest manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together,
+             const std::function<bool()>& is_cancelled);
+  std::string commit(Manifest& manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together);
+  std::unique_ptr<SharedSaveEnd> join(const CheckpointContent& content) const;
   void follow(const std::string& name, const Manifest& manifest);
   void remove_older();
 };
@@ -179,6 +193,7 @@ struct CheckpointManager::Job {
   Manifest manifest;
   std::vector<WrittenTensor> tensors;
   std::unique_ptr<Lease> lease;
+  std::unique_ptr<SharedSaveEnd> together;  // null: it is saved alone
 };
 
 /// With `callers` held, so that nobody begins another.
@@ -204,19 +219,23 @@ void CheckpointManager::State::reap() {
 }
 
 /// In its turn: all of one save.
-void CheckpointManager::State::write(Manifest manifest, const std::vector<WrittenTensor>& tensors,
+void CheckpointManager::State::write(Manifest manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together,
                                      const std::function<bool()>& is_cancelled) {
   written.is_cancelled = is_cancelled;
   const double start = os::seconds();
   try {
-    const std::string name = commit(manifest, tensors);
+    std::string name;
+    if (writer)
+      name = commit(manifest, tensors, together);
+    else
+      together->write_part(manifest.step, tensors, options.write, written);
     {
       const std::lock_guard lock(mutex);
       ++numbers.saved;
       numbers.write_seconds = os::seconds() - start;
       saved_step = manifest.step;
     }
-    follow(name, manifest);
+    if (writer) follow(name, manifest);
   } catch (const std::exception& why) {
     {
       const std::lock_guard lock(mutex);
@@ -227,20 +246,32 @@ void CheckpointManager::State::write(Manifest manifest, const std::vector<Writte
   }
 }
 
-std::string CheckpointManager::State::commit(Manifest& manifest, const std::vector<WrittenTensor>& tensors) {
+std::string CheckpointManager::State::commit(Manifest& manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together) {
   written.done = written.all = 0;
-  std::string name = writer.begin(manifest.step);
+  std::string name;
   try {
+    name = writer->begin(manifest.step);
     manifest.checkpoint = name;
-    manifest.sequence = writer.next_sequence();
-    Manifest whole = write_checkpoint(writer.part_path(name), std::move(manifest), tensors, options.write, written);
+    manifest.sequence = writer->next_sequence();
+    Manifest whole = together != nullptr ? together->write_all(name, std::move(manifest), tensors, options.write, written)
+                                         : write_checkpoint(writer->part_path(name), std::move(manifest), tensors, options.write, written);
     manifest = std::move(whole);
-    writer.commit(name);
-  } catch (...) {
-    writer.discard(name);
+    writer->commit(name);
+  } catch (const std::exception& why) {
+    if (together != nullptr) together->tell_failed(why);
+    if (!name.empty()) writer->discard(name);
     throw;
   }
   return name;
+}
+
+/// Null: it is saved alone.
+std::unique_ptr<SharedSaveEnd> CheckpointManager::State::join(const CheckpointContent& content) const {
+  require(content.shared || writer, Code::wrong_state, "checkpoint: ", folder.path(), " is another process's to save into");
+  if (!content.shared) return nullptr;
+  require((content.shared->rank == 0) == writer.has_value(), Code::wrong_state, "checkpoint: of ranks that save together rank 0 alone has ",
+          folder.path(), "; the others open it read_only");
+  return std::make_unique<SharedSaveEnd>(content.shared, folder.path(), content.shared->begin());
 }
 
 /// What comes behind a commit. The save has not failed, whatever goes wrong here.
@@ -251,7 +282,7 @@ void CheckpointManager::State::follow(const std::string& name, const Manifest& m
       const std::lock_guard lock(mutex);
       known.insert(known.begin(), {name, manifest.step, metric_of(manifest, options.best), true});
     }
-    writer.set_latest(name, manifest.sequence);
+    writer->set_latest(name, manifest.sequence);
     remove_older();
   } catch (const std::exception& why) {
     const std::lock_guard lock(mutex);
@@ -267,16 +298,17 @@ void CheckpointManager::State::remove_older() {
     names = to_remove(options.retention, known);
   }
   for (const std::string& name : names) {
-    if (!writer.remove(name)) continue;  // somebody reads it: after the next save
+    if (!writer->remove(name)) continue;  // somebody reads it: after the next save
     const std::lock_guard lock(mutex);
     std::erase_if(known, [&](const RetainedCheckpoint& checkpoint) { return checkpoint.name == name; });
   }
-  writer.remove_leftovers();
+  writer->remove_leftovers();
 }
 
-CheckpointManager::CheckpointManager(std::string folder, ManagerOptions options, std::shared_ptr<MemorySource> memory, Logger log) {
+CheckpointManager::CheckpointManager(std::string folder, ManagerOptions options, std::shared_ptr<MemorySource> memory, Logger log,
+                                     Place place) {
   check(options.queue >= 0, "checkpoint: a queue of ", options.queue, " was asked for; 0 or more");
-  state_ = std::make_unique<State>(std::move(folder), std::move(options), std::move(memory), log);
+  state_ = std::make_unique<State>(std::move(folder), std::move(options), std::move(memory), log, place);
 }
 
 CheckpointManager::~CheckpointManager() {
@@ -284,7 +316,7 @@ CheckpointManager::~CheckpointManager() {
   wait(-1);
 }
 
-const RunFolder& CheckpointManager::folder() const { return state_->writer.folder(); }
+const RunFolder& CheckpointManager::folder() const { return state_->folder; }
 
 std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& content, Workers& workers,
                                                  const std::function<bool()>& is_cancelled) {
@@ -295,9 +327,13 @@ std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& conten
 
   const auto job = std::make_shared<Job>();
   job->manifest = manifest_of(content);
-  job->lease = std::make_unique<Lease>(state, is_cancelled);
+  const auto copy = [&] {
+    job->together = state.join(content);
+    job->lease = std::make_unique<Lease>(state, is_cancelled);
+    job->lease->snapshot().take(content.tensors, workers);
+  };
+  agreeing(content, copy);
   Snapshot& snapshot = job->lease->snapshot();
-  snapshot.take(content.tensors, workers);
   for (size_t i = 0; i < content.tensors.size(); ++i) {
     const SnapshotTensor& tensor = content.tensors[i];
     job->tensors.push_back({tensor.name, tensor.kind, tensor.dtype, tensor.shape, snapshot.bytes_of(i), {}});
@@ -310,9 +346,12 @@ std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& conten
     const Turn turn(state, number);
     struct EndLease {  // before the turn ends
       Job& job;
-      ~EndLease() { job.lease.reset(); }
+      ~EndLease() {
+        job.lease.reset();
+        job.together.reset();
+      }
     } const end_lease{*job};
-    state.write(std::move(job->manifest), job->tensors, {});
+    state.write(std::move(job->manifest), job->tensors, job->together.get(), {});
   });
   ++state.begun;
   state.pending.push_back(pending);
@@ -336,14 +375,19 @@ void CheckpointManager::save_now(const CheckpointContent& content, Workers& work
     };
     tensors.push_back({tensor.name, tensor.kind, tensor.dtype, tensor.shape, tensor.bytes, copy});
   }
-  state.wait_for_others(is_cancelled);
+  std::unique_ptr<SharedSaveEnd> together;
+  agreeing(content, [&] {
+    together = state.join(content);
+    state.wait_for_others(is_cancelled);
+  });
   int64_t number = 0;
   {
     const std::lock_guard lock(state.mutex);
     number = state.begun++;
   }
   const Turn turn(state, number);
-  state.write(std::move(manifest), tensors, is_cancelled);
+  state.write(std::move(manifest), tensors, together.get(), is_cancelled);
+  together.reset();
   const std::lock_guard lock(state.mutex);
   state.numbers.blocked_seconds = os::seconds() - start;
 }

@@ -16,6 +16,7 @@
 #include "checkpoint/checkpoint_writer.h"
 #include "checkpoint/retention.h"
 #include "checkpoint/run_folder.h"
+#include "checkpoint/shared_save.h"
 #include "checkpoint/snapshot.h"
 
 namespace st {
@@ -25,6 +26,7 @@ struct CheckpointContent {
   std::vector<SnapshotTensor> tensors;
   std::string training = "{}", recipe = "{}";  // JSON objects
   Metadata metadata;
+  std::shared_ptr<const SharedSave> shared = {};  // of ranks that save together: `tensors` are this one's ranges, in order
 };
 
 struct ManagerOptions {
@@ -46,8 +48,10 @@ struct SaveProgress {
 /// Safe to call from several threads: saves are made one after the other, and whoever only asks does not wait for them.
 class CheckpointManager {
  public:
+  enum class Place { of_folder, beside /* another process has the folder: only saves that ranks make together, of which it commits */ };
   /// Snapshots are memory of `memory` (role other), kept from save to save. Throws as RunFolderWriter.
-  CheckpointManager(std::string folder, ManagerOptions options, std::shared_ptr<MemorySource> memory, Logger log);
+  CheckpointManager(std::string folder, ManagerOptions options, std::shared_ptr<MemorySource> memory, Logger log,
+                    Place place = Place::of_folder);
   /// Waits for the saves that are under way, which now keep to no cap: nothing is left that they could be in the way of.
   ~CheckpointManager();
   CheckpointManager(const CheckpointManager&) = delete;
@@ -58,7 +62,8 @@ class CheckpointManager {
   /// Copies the tensors, on `workers`, and returns; the files are written meanwhile. Where `queue` saves wait already it waits for the
   /// oldest, and throws cancelled some milliseconds after `is_cancelled` (empty: never) says so. The pending one throws what the disk says
   /// (path, offset, reason); then the older checkpoints are as they were, and what there was of this one is gone. Throws out_of_memory
-  /// where there is no room for a snapshot: then save_now() needs none.
+  /// where there is no room for a snapshot: then save_now() needs none. Of ranks that save together all call, and what fails on one fails
+  /// on all; the pending one is done when rank 0 has committed.
   std::shared_ptr<Pending> save(const CheckpointContent& content, Workers& workers, const std::function<bool()>& is_cancelled = {});
   /// Returns when it is committed, behind those that are under way. Copies piece by piece, in a window of some MB, where it must copy.
   /// Throws as save() and its pending one; `is_cancelled` also ends the writing.

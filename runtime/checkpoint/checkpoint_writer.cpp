@@ -53,7 +53,7 @@ std::vector<std::vector<ShardPiece>> shards_of(std::span<const WrittenTensor* co
 }
 
 /// What Hugging Face's loaders look into to find a tensor among several files.
-std::string print_index(const std::vector<std::pair<std::string, std::string>>& places, int64_t bytes) {
+std::string print_index(std::span<const IndexPlace> places, int64_t bytes) {
   std::string map;
   for (const auto& [tensor, file] : places) {
     map += map.empty() ? "{" : ",\n";
@@ -75,36 +75,48 @@ std::string shard_name(TensorKind kind, size_t index, size_t count) {
                     : text(stem_of(kind), "-", digits(index + 1), "-of-", digits(count), ".safetensors");
 }
 
-void write_shards(const std::string& folder, Manifest& manifest, TensorKind kind, std::span<const std::vector<ShardPiece>> shards,
-                  ShardWriter& writer) {
-  std::vector<std::pair<std::string, std::string>> places;
-  int64_t bytes = 0;
-  for (size_t i = 0; i < shards.size(); ++i) {
-    const std::string name = shard_name(kind, i, shards.size());
-    std::vector<ShardTensor> tensors;
-    for (const ShardPiece& piece : shards[i]) {
-      const LogicalTensor& tensor = manifest.tensors[piece.tensor];
-      const TensorPiece place{0, piece.begin, piece.end, {}};
-      const bool whole = piece.begin == 0 && piece.end == tensor.shape.elements();
-      tensors.push_back(
-          {{piece_name(tensor, place), tensor.dtype, whole ? tensor.shape : Shape{piece.end - piece.begin}, 0}, piece.bytes, piece.copy});
-      bytes += tensors.back().record.bytes();
-      places.emplace_back(tensors.back().record.name, name);
-    }
-    WrittenShard written =
-        writer.write(text(folder, "/", name), tensors, {{"format", "pt"}});  // a format of theirs, or transformers refuses it
-    for (size_t k = 0; k < tensors.size(); ++k) {
-      const ShardPiece& piece = shards[i][k];
-      if (piece.begin < piece.end)
-        manifest.tensors[piece.tensor].pieces.push_back(
-            {static_cast<int32_t>(manifest.files.size()), piece.begin, piece.end, std::move(written.blocks[k])});
-    }
-    manifest.files.push_back({name, written.bytes, written.header_bytes, written.header_crc});
+void write_shard(const std::string& folder, const std::string& name, Manifest& manifest, std::span<const ShardPiece> pieces,
+                 ShardWriter& writer) {
+  std::vector<ShardTensor> tensors;
+  for (const ShardPiece& piece : pieces) {
+    const LogicalTensor& tensor = manifest.tensors[piece.tensor];
+    const bool whole = piece.begin == 0 && piece.end == tensor.shape.elements();
+    tensors.push_back(
+        {{piece_name(tensor, {0, piece.begin, piece.end, {}}), tensor.dtype, whole ? tensor.shape : Shape{piece.end - piece.begin}, 0},
+         piece.bytes,
+         piece.copy});
   }
-  if (kind != TensorKind::parameter || shards.size() < 2) return;
+  WrittenShard written =
+      writer.write(text(folder, "/", name), tensors, {{"format", "pt"}});  // a format of theirs, or transformers refuses it
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    const ShardPiece& piece = pieces[k];
+    if (piece.begin < piece.end)
+      manifest.tensors[piece.tensor].pieces.push_back(
+          {static_cast<int32_t>(manifest.files.size()), piece.begin, piece.end, std::move(written.blocks[k])});
+  }
+  manifest.files.push_back({name, written.bytes, written.header_bytes, written.header_crc});
+}
+
+void write_index(const std::string& folder, Manifest& manifest, std::span<const IndexPlace> places, int64_t bytes, ShardWriter& writer) {
   const std::string index(kIndexName);
   const WrittenShard written = writer.write_text(text(folder, "/", index), print_index(places, bytes));
   manifest.files.push_back({index, written.bytes, written.header_bytes, written.header_crc});
+}
+
+void write_shards(const std::string& folder, Manifest& manifest, TensorKind kind, std::span<const std::vector<ShardPiece>> shards,
+                  ShardWriter& writer) {
+  std::vector<IndexPlace> places;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const std::string name = shard_name(kind, i, shards.size());
+    write_shard(folder, name, manifest, shards[i], writer);
+    for (const ShardPiece& piece : shards[i]) {
+      const LogicalTensor& tensor = manifest.tensors[piece.tensor];
+      places.emplace_back(piece_name(tensor, {0, piece.begin, piece.end, {}}), name);
+      bytes += (piece.end - piece.begin) * bytes_of(tensor.dtype);
+    }
+  }
+  if (kind == TensorKind::parameter && shards.size() > 1) write_index(folder, manifest, places, bytes, writer);
 }
 
 void commit_manifest(const std::string& folder, const Manifest& manifest) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/manifest.h"
@@ -48,8 +49,15 @@ struct ShardPiece {
 /// "model.safetensors" when there is one, as Hugging Face names them: "model-00001-of-00003.safetensors". `index` from 0.
 std::string shard_name(TensorKind kind, size_t index, size_t count);
 
-/// Writes all shards of one kind, and behind several of parameters Hugging Face's index of them. Adds the files to manifest.files, and the
-/// pieces to their tensors: called with a tensor's pieces in order.
+/// Writes one shard. Adds the file to manifest.files, and the pieces to their tensors: called with a tensor's pieces in order.
+void write_shard(const std::string& folder, const std::string& name, Manifest& manifest, std::span<const ShardPiece> pieces,
+                 ShardWriter& writer);
+
+/// Hugging Face's index of parameters in several files: each tensor as a file has it, and that file. Adds it to manifest.files.
+using IndexPlace = std::pair<std::string, std::string>;
+void write_index(const std::string& folder, Manifest& manifest, std::span<const IndexPlace> places, int64_t bytes, ShardWriter& writer);
+
+/// Writes all shards of one kind, and behind several of parameters their index.
 void write_shards(const std::string& folder, Manifest& manifest, TensorKind kind, std::span<const std::vector<ShardPiece>> shards,
                   ShardWriter& writer);
 

@@ -10,6 +10,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "checkpoint/guarded_line.h"
+#include "checkpoint/shared_save.h"
 
 namespace st {
 namespace {
@@ -43,7 +44,7 @@ std::optional<StepName> step_name(std::string_view text) {
 
 bool is_leftover(const os::FolderEntry& entry) {
   const std::string_view name = entry.name;
-  if (entry.kind == os::PathKind::file) return name.starts_with(kLatestTemporary);
+  if (entry.kind == os::PathKind::file) return name.starts_with(kLatestTemporary) || is_shared_save_file(name);
   if (entry.kind != os::PathKind::folder || !(name.ends_with(kPart) || name.ends_with(kGone))) return false;
   return step_name(name.substr(0, name.size() - kPart.size())).has_value();
 }
@@ -198,7 +199,8 @@ void RunFolderWriter::set_latest(const std::string& name, int64_t sequence) {
 void RunFolderWriter::remove_leftovers() {
   for (const std::string& name : folder_.leftovers()) {
     const std::string leftover = folder_.path_to(name);
-    if (name.starts_with(kLatest))
+    if (is_shared_save_file(name) && is_in_use(leftover)) continue;
+    if (name.starts_with(kLatest) || is_shared_save_file(name))
       os::remove_file(leftover);
     else
       os::remove_folder(leftover);

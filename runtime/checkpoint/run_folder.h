@@ -4,7 +4,8 @@
 //   step-00000120/          a checkpoint. A second one of that step, after a rollback, is step-00000120.2
 //   step-00000130.part/     a save under way; a checkpoint once it has been renamed
 //   step-00000090.gone/     a checkpoint that is being removed
-// The last two are what a kill leaves. Nothing else is ever taken for a leftover: a checkpoint whose manifest got lost still has its
+//   ranks-*                 of ranks that save together (shared_save.h)
+// The last three are what a kill leaves. Nothing else is ever taken for a leftover: a checkpoint whose manifest got lost still has its
 // weights.
 #pragma once
 

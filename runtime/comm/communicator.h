@@ -37,6 +37,7 @@ class Communicator {
   int rank() const;
   int size() const;
   const Transport& transport() const;
+  double deadline() const;  // seconds, of its waits
 
   // Calls that cannot be made (a null pointer, a rank that is not there) throw invalid_argument before anything is sent: the group is
   // whole, but others wait for this rank. `label` is borrowed for the call. Booleans are not reduced, and integers have no mean.
@@ -66,10 +67,10 @@ class Communicator {
     int64_t elements = 0;
   };
   using Pieces = std::span<const Piece>;
-  /// `parts[q]`: the elements of this rank that rank q owns; all ranks give the same lengths. `into`: f32, for this rank's own elements.
-  /// Pieces are of `dtype` (f32, bf16 or f16), and of ranks 0 to `contributors` - 1 alone: others read their parts no further than their
-  /// lengths. First rank 0's piece, then rank 1's ... are added in fp32; `adds`: onto what `into` has, else the first one writes. `into`
-  /// may be this rank's own part exactly.
+  /// `parts[q]`: the elements of this rank that rank q owns; all ranks give the same lengths. `into`: f32 (of f64: f64), for this rank's
+  /// own elements. Pieces are of `dtype` (f32, f64, bf16 or f16), and of ranks 0 to `contributors` - 1 alone: others read their parts no
+  /// further than their lengths. First rank 0's piece, then rank 1's ... are added in the type of `into`; `adds`: onto what `into` has,
+  /// else the first one writes. `into` may be this rank's own part exactly.
   void reduce_pieces(std::span<const Pieces> parts, Pieces into, DType dtype, int contributors, bool adds, std::string_view label);
   /// `parts[q]`: where rank q's elements go; this rank's own are where they come from.
   void gather_pieces(std::span<const Pieces> parts, DType dtype, std::string_view label);

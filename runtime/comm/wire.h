@@ -41,6 +41,7 @@ class Wire {
   int64_t sent_bytes() const { return sent_bytes_.load(std::memory_order_relaxed); }
   void abort(std::string_view reason) noexcept;
   bool has_ended();
+  double deadline() const { return options_.deadline; }
 
   /// Runs body() as one collective, in the library's floating-point mode. `detail`: what ranks must agree in besides, such as how elements
   /// are shared out.

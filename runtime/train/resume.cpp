@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "train/checkpoint_weights.h"
+#include "train/rank_texts.h"
 #include "train/state_tensor.h"
 #include "train/tensor_load.h"
 
@@ -48,7 +49,8 @@ class Resume {
   Resume(Trainer& trainer, const CheckpointReader& reader, const ReadOptions& options, ResumeReport& report)
       : trainer_(trainer), reader_(reader), options_(options), report_(report), tensors_(trainer.state_tensors()) {}
 
-  void run() {
+  /// Changes nothing.
+  void prepare() {
     trainer_.require_no_open_step("resume");
     if (reader_.manifest().training.members().empty())
       take_hosts();
@@ -57,7 +59,11 @@ class Resume {
     match();
     compare_graphs();
     choose_scale_and_noise();
-    load();
+  }
+
+  /// What this rank has of them, and then the rest of the state. `meet`: as load_tensors().
+  void run(const MeetOthers& meet) {
+    load(meet);
     take_over();
   }
 
@@ -110,24 +116,24 @@ class Resume {
     for (size_t i = 0; i < records.size(); ++i)
       if (weights.parameters[i] >= 0) theirs_[model.slot(weights.parameters[i]).name] = records[i].name;
     for (const StateTensor& tensor : tensors_) {
-      if (tensor.slot->role != Role::parameter)
+      if (tensor.role != Role::parameter)
         match_state(tensor);
-      else if (const auto found = theirs_.find(tensor.slot->name); found != theirs_.end())
+      else if (const auto found = theirs_.find(tensor.name); found != theirs_.end())
         take(tensor, found->second);
     }
     find_unexpected_state();
     if (!options_.partial) require_complete();
   }
 
-  const Slot& parameter_of(const StateTensor& state) const { return trainer_.plan().program.slots[static_cast<size_t>(state.slot->of)]; }
+  const Slot& parameter_of(const StateTensor& state) const { return trainer_.plan().program.slots[static_cast<size_t>(state.of)]; }
 
   void match_state(const StateTensor& tensor) {
     const std::string& parameter = parameter_of(tensor).name;
     const auto name = theirs_.find(parameter);
-    const std::string_view state = state_of(tensor.slot->name, parameter);
+    const std::string_view state = state_of(tensor.name, parameter);
     const bool is_loaded = name != theirs_.end();
     if (is_loaded && take(tensor, text(state, name->second))) return;
-    if (options_.asks_for(parameter)) report_.missing.push_back(tensor.slot->name);
+    if (options_.asks_for(parameter)) report_.missing.push_back(tensor.name);
     // With updates behind it an average is not begun by the next one, which would blend the weight with nothing.
     if (state != kAverage || state_.updates == 0) return;
     if (is_loaded)
@@ -145,10 +151,11 @@ class Resume {
       refuse_resume(Code::invalid_argument, reader_.folder(), name,
                     text("resume: \"", name, "\" is ", from->dtype, " ", from->shape, " in ", reader_.folder(), ", ", type.dtype, " ",
                          type.shape, " here; weights alone can be loaded into a model, which converts"));
-    const bool is_zero = tensor.slot->role == Role::optimizer && trainer_.updates_ == 0 && !trainer_.has_resumed_;
+    const bool is_zero = tensor.role == Role::optimizer && trainer_.updates_ == 0 && !trainer_.has_resumed_;
     for (const StateTensor::Piece& piece : tensor.pieces)
-      targets_.push_back(
-          {.from = from, .first = piece.first, .elements = piece.elements, .to = piece.data, .dtype = type.dtype, .is_zero = is_zero});
+      if (piece.data != nullptr)
+        targets_.push_back(
+            {.from = from, .first = piece.first, .elements = piece.elements, .to = piece.data, .dtype = type.dtype, .is_zero = is_zero});
     ++report_.read;
     taken_.insert(name);
     return true;
@@ -186,21 +193,21 @@ class Resume {
     }
   }
 
-  void load() {
+  void load(const MeetOthers& meet) {
     Context& context = trainer_.model().context();
     std::vector<std::byte> piece(kPiece);
     const WeightsGate::Writer writer(trainer_.model().gate());
     try {
-      load_tensors(reader_, targets_, context, *trainer_.workers_, &trainer_.cancelled_, trainer_.is_mixed_);
+      load_tensors(reader_, targets_, context, *trainer_.workers_, &trainer_.cancelled_, trainer_.is_mixed_, meet);
     } catch (const Error& error) {
       if (error.code() == Code::cancelled) trainer_.take_cancel();
       throw;
     }
     for (const StateTensor* average : own_averages_) {
-      const std::byte* weight = trainer_.executor().slot(average->slot->of).as<const std::byte>();
+      const std::byte* weight = trainer_.model().data(average->of);
       const int64_t width = bytes_of(average->type.dtype);
       for (const StateTensor::Piece& part : average->pieces)
-        for (int64_t at = 0, bytes = part.elements * width; at < bytes; at += kPiece) {
+        for (int64_t at = 0, bytes = part.data == nullptr ? 0 : part.elements * width; at < bytes; at += kPiece) {
           const int64_t count = std::min(kPiece, bytes - at);
           context.backend().to_host(piece.data(), weight + part.first * width + at, count);
           context.backend().to_device(part.data + at, piece.data(), count);
@@ -247,8 +254,24 @@ class Resume {
 };
 
 void resume(Trainer& trainer, const CheckpointReader& reader, const ReadOptions& options, ResumeReport& report) {
+  resume(
+      trainer, [&]() -> const CheckpointReader& { return reader; }, options, report);
+}
+
+void resume(Trainer& trainer, const OpenCheckpoint& open, const ReadOptions& options, ResumeReport& report) {
   report = {};
-  Resume(trainer, reader, options, report).run();
+  MeetOthers meet;
+  if (Communicator* const group = trainer.group_of_pieces())
+    meet = [group](const std::exception_ptr& own) { require_all_fine(*group, own, "resume"); };
+  std::optional<Resume> resume;
+  try {
+    resume.emplace(trainer, open(), options, report);
+    resume->prepare();
+  } catch (...) {
+    if (meet) meet(std::current_exception());
+    throw;
+  }
+  resume->run(meet);
 }
 
 }  // namespace st

@@ -1,6 +1,7 @@
 // A trainer goes on where a checkpoint's was.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,12 @@ struct ResumeReport : ReadReport {   // of weights and optimizer state
 /// as its weight. Renames and names are those of parameters, and their state follows them. A checkpoint of a host's own tensors, without a
 /// training state, is taken by their names: weights, and state as "moment1.<parameter>"; of the run only its step is known then, as so many
 /// successful ones on the data's stream. Throws wrong_state while a step is under way, corrupt with file, tensor and block, cancelled.
-/// After an error all is as it was.
+/// After an error all is as it was. Of a trainer that has pieces (Trainer::is_in_pieces) all ranks call, each reads its own, and what fails
+/// on one fails on all.
 void resume(Trainer& trainer, const CheckpointReader& reader, const ReadOptions& options, ResumeReport& report);
+
+/// The same where opening may fail, on one rank perhaps.
+using OpenCheckpoint = std::function<const CheckpointReader&()>;
+void resume(Trainer& trainer, const OpenCheckpoint& open, const ReadOptions& options, ResumeReport& report);
 
 }  // namespace st

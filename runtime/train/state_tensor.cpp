@@ -1,15 +1,76 @@
 #include "train/state_tensor.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "base/error.h"
 #include "base/text.h"
+#include "ir/cuts.h"
+#include "train/rank_texts.h"
 
 namespace st {
 namespace {
 
 StateTensor::Piece piece_in(const Executor& rank, SlotId slot) {
   const Operand& operand = rank.slot(slot);
-  return {rank.plan().program.slots[static_cast<size_t>(slot)].first, operand.elements(), operand.as<std::byte>()};
+  const Program& program = rank.plan().program;
+  return {program.slots[static_cast<size_t>(slot)].first, operand.elements(), operand.as<std::byte>(), program.rank};
+}
+
+/// Those of one rank, in the order of its slots.
+std::vector<StateTensor> state_in(const Executor& rank) {
+  std::vector<StateTensor> all;
+  const std::vector<Slot>& slots = rank.plan().program.slots;
+  for (size_t s = 0; s < slots.size(); ++s) {
+    const Slot& slot = slots[s];
+    if (slot.role != Role::parameter && slot.role != Role::optimizer) continue;
+    StateTensor tensor{.name = slot.name, .role = slot.role, .of = slot.of, .type = slot.type, .in_pieces = slot.whole.has_value()};
+    tensor.type.shape = slot.whole_shape();
+    tensor.pieces.push_back(piece_in(rank, static_cast<SlotId>(s)));
+    all.push_back(std::move(tensor));
+  }
+  return all;
+}
+
+/// What a rank tells of a tensor: numbers, and the name behind them.
+struct Told {
+  int64_t first = 0, elements = 0, name = 0;  // name: its bytes
+  std::array<int64_t, kMaxDims> dims{};
+  int32_t rank = 0, role = 0, of = 0, dtype = 0;
+};
+
+std::string told(std::span<const StateTensor> tensors) {
+  std::string out;
+  for (const StateTensor& t : tensors) {
+    if (!t.in_pieces) continue;
+    Told one{t.pieces[0].first, t.pieces[0].elements, std::ssize(t.name)};
+    std::ranges::copy(t.type.shape, one.dims.begin());
+    one.rank = t.type.shape.rank();
+    one.role = static_cast<int32_t>(t.role);
+    one.of = t.of;
+    one.dtype = static_cast<int32_t>(t.type.dtype);
+    out.append(reinterpret_cast<const char*>(&one), sizeof one).append(t.name);
+  }
+  return out;
+}
+
+/// The ranks are of one version (rank_agreement.h).
+void hear(std::string_view text, int32_t rank, std::vector<StateTensor>& to) {
+  while (!text.empty()) {
+    Told one;
+    require(text.size() >= sizeof one, Code::rank_mismatch, "trainer: rank ", rank, " tells something else of its state");
+    std::memcpy(&one, text.data(), sizeof one);
+    text.remove_prefix(sizeof one);
+    StateTensor t{.name = std::string(text.substr(0, static_cast<size_t>(one.name))),
+                  .role = static_cast<Role>(one.role),
+                  .of = one.of,
+                  .type = {.dtype = static_cast<DType>(one.dtype), .shape = {}, .layout = {}},
+                  .in_pieces = true,
+                  .pieces = {{one.first, one.elements, nullptr, rank}}};
+    text.remove_prefix(t.name.size());
+    for (int32_t i = 0; i < std::min(one.rank, kMaxDims); ++i) t.type.shape.push_back(one.dims[static_cast<size_t>(i)]);
+    to.push_back(std::move(t));
+  }
 }
 
 }  // namespace
@@ -19,27 +80,23 @@ void StateTensor::to_host(Backend& backend, int64_t first, std::span<std::byte> 
   for (const Piece& piece : pieces) {
     const int64_t begin = std::max(first, piece.first * width);
     const int64_t end = std::min(first + std::ssize(out), (piece.first + piece.elements) * width);
-    if (begin < end) backend.to_host(out.data() + (begin - first), piece.data + (begin - piece.first * width), end - begin);
+    if (begin < end && piece.data != nullptr)
+      backend.to_host(out.data() + (begin - first), piece.data + (begin - piece.first * width), end - begin);
   }
 }
 
-std::vector<StateTensor> state_tensors_of(std::span<const Executor* const> ranks) {
+std::vector<StateTensor> state_tensors_of(std::span<const Executor* const> ranks, std::span<const StateTensor> others) {
   std::vector<StateTensor> all;
-  for (const Executor* rank : ranks) {
-    const std::vector<Slot>& slots = rank->plan().program.slots;
-    for (size_t s = 0; s < slots.size(); ++s) {
-      const Slot& slot = slots[s];
-      const bool is_state = slot.role == Role::parameter || slot.role == Role::optimizer;
-      if (!is_state || (rank != ranks.front() && !slot.whole)) continue;
-      Type type = slot.type;
-      if (slot.whole) type.shape = *slot.whole;
-      all.push_back({&slot, type, {piece_in(*rank, static_cast<SlotId>(s))}});
-    }
-  }
-  std::ranges::stable_sort(all, {}, [](const StateTensor& tensor) -> const std::string& { return tensor.slot->name; });
-  std::vector<StateTensor> joined;  // ranks have their pieces in order
+  for (const Executor* rank : ranks)
+    for (StateTensor& tensor : state_in(*rank))
+      if (rank == ranks.front() || tensor.in_pieces) all.push_back(std::move(tensor));
+  all.insert(all.end(), others.begin(), others.end());
+  const auto first_of = [](const StateTensor& t) { return t.pieces[0].first; };
+  std::ranges::stable_sort(
+      all, [&](const StateTensor& a, const StateTensor& b) { return a.name != b.name ? a.name < b.name : first_of(a) < first_of(b); });
+  std::vector<StateTensor> joined;
   for (StateTensor& tensor : all) {
-    if (joined.empty() || joined.back().slot->name != tensor.slot->name)
+    if (joined.empty() || joined.back().name != tensor.name)
       joined.push_back(std::move(tensor));
     else
       joined.back().pieces.push_back(tensor.pieces.front());
@@ -47,20 +104,38 @@ std::vector<StateTensor> state_tensors_of(std::span<const Executor* const> ranks
   return joined;
 }
 
+std::vector<StateTensor> pieces_of_others(Communicator& ranks, const Executor& own) {
+  const std::vector<std::string> texts = gather_texts(ranks, told(state_in(own)), "pieces of the state");
+  std::vector<StateTensor> others;
+  for (int rank = 0; rank < ranks.size(); ++rank)
+    if (rank != ranks.rank()) hear(texts[static_cast<size_t>(rank)], rank, others);
+  return others;
+}
+
 StateTensor gradient_of(std::span<const Executor* const> ranks, const Slot& parameter) {
   StateTensor tensor;
   tensor.type = parameter.type;
+  tensor.type.shape = parameter.whole_shape();
+  tensor.name = "gradient." + parameter.name;
   for (const Executor* rank : ranks) {
     const Program& program = rank->plan().program;
-    SlotId slot = program.slot_named("gradient." + parameter.name);
+    SlotId slot = program.slot_named(tensor.name);
     if (slot < 0) return tensor;
     tensor.type.dtype = program.slots[static_cast<size_t>(slot)].type.dtype;
-    if (program.in_pieces && !program.slots[static_cast<size_t>(slot)].whole) slot = program.slot_named("part.gradient." + parameter.name);
+    tensor.in_pieces = program.in_pieces;
+    if (program.in_pieces && !program.slots[static_cast<size_t>(slot)].whole) slot = program.slot_named("part." + tensor.name);
     if (slot < 0 || rank->slot(slot).elements() == 0) continue;  // other ranks have all of it
-    tensor.slot = &program.slots[static_cast<size_t>(slot)];
     tensor.pieces.push_back(piece_in(*rank, slot));
     if (!program.in_pieces) break;
   }
+  const Program& program = ranks.front()->plan().program;
+  if (!program.in_pieces || ranks.size() > 1) return tensor;
+  const std::vector<StateTensor::Piece> own = std::exchange(tensor.pieces, {});
+  const SlotId id = program.slot_named(parameter.name);
+  for (int32_t rank = 0; rank < program.mesh.data; ++rank)
+    if (const int64_t elements = piece_elements(program, id, rank); elements > 0)
+      tensor.pieces.push_back(
+          {piece_begin(program, id, rank), elements, rank == program.rank && !own.empty() ? own[0].data : nullptr, rank});
   return tensor;
 }
 

@@ -127,6 +127,19 @@ class Load {
   std::vector<Stretch> stretches_;  // in elements
 };
 
+/// Of this rank and, where there are some, the others: whether all of them could.
+template <class Call>
+void meeting(const MeetOthers& meet, const Call& call) {
+  if (!meet) return call();
+  std::exception_ptr own;
+  try {
+    call();
+  } catch (...) {
+    own = std::current_exception();
+  }
+  meet(own);
+}
+
 void require_whole(const CheckpointReader& reader, Workers& workers) {
   const std::vector<CheckpointProblem> problems = reader.verify(workers, 1);
   if (problems.empty()) return;
@@ -140,21 +153,23 @@ void require_whole(const CheckpointReader& reader, Workers& workers) {
 }  // namespace
 
 void load_tensors(const CheckpointReader& reader, std::span<const TensorTarget> targets, Context& context, Workers& workers,
-                  const CancelToken* cancelled, bool& is_mixed) {
+                  const CancelToken* cancelled, bool& is_mixed, const MeetOthers& meet) {
   Load load(reader, targets, context);
   std::optional<Before> before = copies_of(targets, context, workers);
   if (before) {
     try {
-      return load.run(workers, [&] {
-        require(cancelled == nullptr || !cancelled->is_set(), Code::cancelled, "load: cancelled; nothing has changed");
-        reader.require_not_cancelled();
+      return meeting(meet, [&] {
+        load.run(workers, [&] {
+          require(cancelled == nullptr || !cancelled->is_set(), Code::cancelled, "load: cancelled; nothing has changed");
+          reader.require_not_cancelled();
+        });
       });
     } catch (...) {
       before->restore();
       throw;
     }
   }
-  require_whole(reader, workers);
+  meeting(meet, [&] { require_whole(reader, workers); });
   try {
     load.run(workers, [] {});  // to the end, since there is no way back
   } catch (const Error& error) {

@@ -1,10 +1,16 @@
 #include "train/trainer_state.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <utility>
 
 #include "base/digest.h"
+#include "base/os.h"
+#include "checkpoint/shared_save.h"
+#include "comm/group_error.h"
+#include "ir/cuts.h"
+#include "train/rank_texts.h"
 #include "train/run_digests.h"
 #include "train/state_tensor.h"
 
@@ -15,22 +21,51 @@ constexpr int64_t kDigestPiece = 32768;  // bytes of a digest at a time: what is
 
 }  // namespace
 
-std::vector<StateTensor> Trainer::state_tensors() const { return state_tensors_of(executors()); }
+std::vector<StateTensor> Trainer::state_tensors() const { return state_tensors_of(executors(), others_); }
+
+void Trainer::read_state(const StateTensor& tensor, int64_t first, std::span<std::byte> out) const {
+  tensor.to_host(model_->context().backend(), first, out);
+  if (!tensor.in_pieces || !is_in_pieces()) return;
+  const int64_t width = bytes_of(tensor.type.dtype);
+  for (const StateTensor::Piece& piece : tensor.pieces) {
+    const int64_t begin = std::max(first, piece.first * width);
+    const int64_t end = std::min(first + std::ssize(out), (piece.first + piece.elements) * width);
+    if (begin < end) team_->own().broadcast(out.data() + (begin - first), end - begin, DType::u8, piece.rank, tensor.name);
+  }
+}
+
+/// Which pieces others have does not change; what all their saves are called, rank 0 says.
+void Trainer::know_others() {
+  Communicator& ranks = team_->own();
+  others_ = pieces_of_others(ranks, executor());
+  Digest unique;
+  unique.update_sized(os::host_name());
+  static std::atomic<int64_t> count{0};
+  unique.update_sized(text(os::process_id(), " ", static_cast<int64_t>(os::seconds() * 1e6), " ", ++count));
+  group_name_ = gather_texts(ranks, unique.hex().substr(0, 16), "name of the group").front();
+}
 
 std::string Trainer::state_digest() const {
+  const int64_t changes = model_->gate().changes();
+  if (is_in_pieces() && state_digest_at_ == changes) return state_digest_;
   Digest digest;
   std::vector<std::byte> chunk;
   for (const StateTensor& tensor : state_tensors()) {
-    digest.update_sized(tensor.slot->name);
+    digest.update_sized(tensor.name);
     digest.update_sized(name_of(tensor.type.dtype));
     digest.update_sized(text(tensor.type.shape));
     for (int64_t first = 0, bytes = tensor.type.bytes(); first < bytes; first += kDigestPiece) {
       chunk.resize(static_cast<size_t>(std::min(kDigestPiece, bytes - first)));
-      tensor.to_host(model_->context().backend(), first, chunk);
+      read_state(tensor, first, chunk);
       digest.update(chunk);
     }
   }
-  return digest.hex();
+  std::string hex = digest.hex();
+  if (is_in_pieces()) {
+    state_digest_ = hex;
+    state_digest_at_ = changes;
+  }
+  return hex;
 }
 
 TrainingState Trainer::training_state() const {
@@ -59,6 +94,35 @@ TrainingState Trainer::training_state() const {
   return state;
 }
 
+namespace {
+
+/// Where the tensor is cut for a save that all ranks make: as they have its pieces; of what each has whole, as its optimizer's state is.
+std::vector<SharedSave::Range> ranges_of(const StateTensor& tensor, const Program& program) {
+  std::vector<SharedSave::Range> ranges;
+  const SlotId id = tensor.in_pieces ? -1 : program.slot_named(tensor.name);
+  if (tensor.in_pieces)
+    for (const StateTensor::Piece& piece : tensor.pieces) ranges.push_back({piece.rank, piece.first, piece.first + piece.elements});
+  else if (id >= 0 && is_cut(program, id))
+    for (int32_t rank = 0; rank < program.mesh.data; ++rank)
+      ranges.push_back({rank, piece_begin(program, id, rank), piece_begin(program, id, rank) + piece_elements(program, id, rank)});
+  std::erase_if(ranges, [](const SharedSave::Range& range) { return range.begin == range.end; });
+  if (ranges.empty()) ranges.push_back({0, 0, tensor.type.shape.elements()});
+  return ranges;
+}
+
+std::shared_ptr<SharedSave> shared_save(const Trainer& trainer, Communicator& ranks) {
+  auto save = std::make_shared<SharedSave>();
+  save->rank = ranks.rank();
+  save->ranks = ranks.size();
+  save->deadline = ranks.deadline();
+  for (int rank = 0; rank < ranks.size(); ++rank) save->names.push_back(text_of_rank(ranks.transport(), rank));
+  save->begin = [&trainer] { return trainer.next_save(); };
+  save->agree = [&ranks](const std::exception_ptr& own) { require_all_fine(ranks, own, "save"); };
+  return save;
+}
+
+}  // namespace
+
 CheckpointContent content_of(const Trainer& trainer, Metadata metadata) {
   const TrainingState state = trainer.training_state();
   CheckpointContent content;
@@ -69,16 +133,35 @@ CheckpointContent content_of(const Trainer& trainer, Metadata metadata) {
   // One for all: each of them keeps it.
   const auto unchanged = std::make_shared<WeightsGate::Reader>(trainer.model().gate());
   Backend& backend = trainer.model().context().backend();
+  Communicator* const group = trainer.group_of_pieces();
+  const std::shared_ptr<SharedSave> shared = group != nullptr ? shared_save(trainer, *group) : nullptr;
   for (const StateTensor& from : trainer.state_tensors()) {
-    SnapshotTensor tensor;
-    tensor.name = from.slot->name;
-    tensor.kind = from.slot->role == Role::parameter ? TensorKind::parameter : TensorKind::optimizer;
-    tensor.dtype = from.type.dtype;
-    tensor.shape = from.type.shape;
-    if (backend.is_host_memory() && from.pieces.size() == 1) tensor.bytes = {from.pieces[0].data, static_cast<size_t>(from.type.bytes())};
-    tensor.copy = [unchanged, &backend, from](int64_t first, std::span<std::byte> out) { from.to_host(backend, first, out); };
-    content.tensors.push_back(std::move(tensor));
+    SnapshotTensor whole;
+    whole.name = from.name;
+    whole.kind = from.role == Role::parameter ? TensorKind::parameter : TensorKind::optimizer;
+    whole.dtype = from.type.dtype;
+    whole.shape = from.type.shape;
+    const int64_t width = bytes_of(from.type.dtype);
+    std::vector<SharedSave::Range> ranges = {{0, 0, from.type.shape.elements()}};
+    if (shared) {
+      ranges = ranges_of(from, trainer.plan().program);
+      shared->tensors.push_back({whole.name, whole.kind, whole.dtype, whole.shape, ranges});
+    }
+    for (const auto& [rank, begin, end] : ranges) {
+      if (shared && rank != shared->rank) continue;
+      SnapshotTensor tensor = whole;
+      if (shared) tensor.shape = {end - begin};
+      const StateTensor::Piece& piece = from.pieces[0];
+      const bool in_one = from.pieces.size() == 1 && piece.data != nullptr;
+      if (backend.is_host_memory() && in_one)
+        tensor.bytes = {piece.data + (begin - piece.first) * width, static_cast<size_t>((end - begin) * width)};
+      tensor.copy = [unchanged, &backend, from, skipped = begin * width](int64_t first, std::span<std::byte> out) {
+        from.to_host(backend, skipped + first, out);
+      };
+      content.tensors.push_back(std::move(tensor));
+    }
   }
+  content.shared = shared;
   return content;
 }
 

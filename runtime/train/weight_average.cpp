@@ -6,10 +6,10 @@
 
 namespace st {
 
-WeightAverage::WeightAverage(Model& model, std::vector<StateTensor> state) : model_(model) {
+WeightAverage::WeightAverage(Model& model, std::vector<StateTensor> state, Read read) : model_(model), read_(std::move(read)) {
   for (const SlotId parameter : model.parameters()) {
-    const auto found = std::ranges::find(state, "average." + model.slot(parameter).name, [](const StateTensor& t) { return t.slot->name; });
-    const bool is_kept = found != state.end() && found->slot->role == Role::optimizer;
+    const auto found = std::ranges::find(state, "average." + model.slot(parameter).name, &StateTensor::name);
+    const bool is_kept = found != state.end() && found->role == Role::optimizer;
     averages_.push_back(is_kept ? std::optional(std::move(*found)) : std::nullopt);
   }
 }
@@ -17,22 +17,21 @@ WeightAverage::WeightAverage(Model& model, std::vector<StateTensor> state) : mod
 const std::byte* WeightAverage::place_of(size_t index) {
   const std::optional<StateTensor>& average = averages_[index];
   if (!average) return model_.data(model_.parameters()[index]);
-  if (average->pieces.size() == 1) return average->pieces[0].data;
+  const bool is_of_processes = read_ && average->in_pieces;
+  if (!is_of_processes && average->pieces.size() == 1) return average->pieces[0].data;
   Backend& backend = model_.context().backend();
-  const int64_t width = bytes_of(average->type.dtype);
   joined_.resize(averages_.size());
   if (!joined_[index]) {
     model_.context().require_memory("average: a weight's, in one piece", average->type.bytes());
     joined_[index] = backend.allocate(average->type.bytes(), MemoryRole::other);
   }
   std::array<std::byte, 1 << 14> room;
-  for (const StateTensor::Piece& piece : average->pieces)
-    for (int64_t at = piece.first * width, end = at + piece.elements * width; at < end;) {
-      const std::span<std::byte> now = std::span(room).first(static_cast<size_t>(std::min<int64_t>(std::ssize(room), end - at)));
-      average->to_host(backend, at, now);
-      backend.to_device(joined_[index]->data() + at, now.data(), std::ssize(now));
-      at += std::ssize(now);
-    }
+  for (int64_t at = 0, end = average->type.bytes(); at < end;) {
+    const std::span<std::byte> now = std::span(room).first(static_cast<size_t>(std::min<int64_t>(std::ssize(room), end - at)));
+    is_of_processes ? read_(*average, at, now) : average->to_host(backend, at, now);
+    backend.to_device(joined_[index]->data() + at, now.data(), std::ssize(now));
+    at += std::ssize(now);
+  }
   return joined_[index]->data();
 }
 

@@ -1,6 +1,7 @@
 // The exponential moving average of a model's weights that a training plan keeps (the recipe's ema_decay): where it lies, and its ways out.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,7 +17,9 @@ class WeightAverage {
  public:
   /// Of the tensors "average.<parameter>" of a trainer's state; a parameter that has none, since it is not trained, is its own average.
   /// Borrows the model and what the tensors borrow. Until follow() the weights themselves are their average.
-  WeightAverage(Model& model, std::vector<StateTensor> state);
+  /// `read`: as Trainer::read_state, where processes have the pieces; empty: all are here.
+  using Read = std::function<void(const StateTensor& from, int64_t first, std::span<std::byte> out)>;
+  WeightAverage(Model& model, std::vector<StateTensor> state, Read read = {});
 
   /// An update has made the average; or, of a trainer that is put back to where it began, none has.
   void follow(bool follows = true) { follows_ = follows; }
@@ -34,6 +37,7 @@ class WeightAverage {
   const std::byte* place_of(size_t index);
 
   Model& model_;
+  Read read_;
   std::vector<std::optional<StateTensor>> averages_;  // by the model's parameters()
   std::vector<std::unique_ptr<Buffer>> joined_;       // likewise
   std::vector<const std::byte*> places_;

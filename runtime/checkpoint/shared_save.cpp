@@ -1,0 +1,347 @@
+#include "checkpoint/shared_save.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "base/os.h"
+
+namespace st {
+namespace {
+
+constexpr std::string_view kPrefix = "ranks-", kFailed = ".failed", kPart = ".part", kTold = "failed";
+constexpr std::chrono::milliseconds kLookEvery{5};
+constexpr double kBeatEvery = 0.02;  // seconds
+constexpr size_t kBeatDigits = 16;   // at the beginning of a sign; behind them rank 0's checkpoint
+constexpr int64_t kMostText = 1 << 16;
+constexpr std::array kKinds = {TensorKind::parameter, TensorKind::optimizer, TensorKind::host};
+
+/// Empty: it is not there.
+std::string text_at(const std::string& path, int64_t most = kMostText) {
+  try {
+    return os::read_file(path, most);
+  } catch (const Error& error) {
+    if (error.code() != Code::not_found) throw;
+    return {};
+  }
+}
+
+bool exists(const std::string& path) { return os::kind_of(path) != os::PathKind::none; }
+
+void write_text(const std::string& path, const std::string& content) {
+  os::write_file_atomically(path, [&](const auto& write) { write(std::as_bytes(std::span(content))); });
+}
+
+/// "14 1 ": the code, and the rank that the message names or -1; then the message.
+void tell(const std::string& path, const std::exception& why) {
+  Code code = dynamic_cast<const std::bad_alloc*>(&why) != nullptr ? Code::out_of_memory : Code::internal;
+  int32_t rank = -1;
+  if (const auto* error = dynamic_cast<const Error*>(&why)) {
+    code = error->code();
+    rank = error->place.rank;
+  }
+  write_text(path, text(static_cast<int32_t>(code), " ", rank, " ", std::string(why.what()).substr(0, kMostText / 2)));
+}
+
+/// What is in a file of pieces: each as a tensor of its own.
+Manifest of_pieces(const Manifest& manifest) {
+  Manifest part;
+  part.step = manifest.step;
+  part.files = manifest.files;
+  for (const LogicalTensor& tensor : manifest.tensors)
+    for (const TensorPiece& piece : tensor.pieces) {
+      const bool whole = piece.begin == 0 && piece.end == tensor.shape.elements();
+      part.tensors.push_back({piece_name(tensor, piece),
+                              tensor.kind,
+                              tensor.dtype,
+                              whole ? tensor.shape : Shape{piece.end - piece.begin},
+                              {{piece.file, 0, piece.end - piece.begin, piece.blocks}}});
+    }
+  std::ranges::sort(part.tensors, {}, &LogicalTensor::name);
+  return part;
+}
+
+}  // namespace
+
+bool is_shared_save_file(std::string_view name) { return name.starts_with(kPrefix); }
+
+bool is_in_use(const std::string& shared_save_file) {
+  try {
+    return !os::FileHold::take(shared_save_file, os::FileHold::Kind::exclusive).has_value();
+  } catch (const Error& error) {
+    if (error.code() != Code::not_found) throw;
+    return false;
+  }
+}
+
+/// Of all ranks, in the order of their files: which tensors a file has parts of.
+struct SharedSaveEnd::Shard {
+  std::string name;
+  TensorKind kind;
+  int32_t rank;
+  struct Part {
+    size_t tensor;
+    int64_t begin, end;
+  };
+  std::vector<Part> parts;
+};
+
+/// The writer of a file asks now and then whether it is cancelled: that is a time to beat.
+class SharedSaveEnd::Beating {
+ public:
+  Beating(SharedSaveEnd& end, WriteProgress& progress) : progress_(progress), is_cancelled_(std::move(progress.is_cancelled)) {
+    progress.is_cancelled = [this, &end] {
+      end.beat();
+      return is_cancelled_ && is_cancelled_();
+    };
+  }
+  ~Beating() { progress_.is_cancelled = std::move(is_cancelled_); }
+  Beating(const Beating&) = delete;
+  Beating& operator=(const Beating&) = delete;
+
+ private:
+  WriteProgress& progress_;
+  std::function<bool()> is_cancelled_;
+};
+
+SharedSaveEnd::SharedSaveEnd(std::shared_ptr<const SharedSave> save, std::string folder, std::string name)
+    : save_(std::move(save)), folder_(std::move(folder)), name_(std::move(name)) {
+  constexpr int kTries = 100;
+  os::make_folders(folder_);
+  const std::string path = sign_of(save_->rank);
+  for (int i = 0; !hold_; ++i) {  // rank 0 may take it for a leftover before it is held
+    require(i < kTries, Code::io, "checkpoint: ", path, " cannot be held");
+    os::remove_file(path);
+    sign_.emplace(path, os::OutputFile::Open::fresh);
+    try {
+      if (auto hold = os::FileHold::take(path, os::FileHold::Kind::exclusive)) hold_.emplace(std::move(*hold));
+    } catch (const Error& error) {
+      if (error.code() != Code::not_found) throw;
+    }
+  }
+  beat();
+}
+
+SharedSaveEnd::~SharedSaveEnd() {
+  try {
+    os::remove_file(sign_of(save_->rank));
+  } catch (...) {  // a leftover, which the next save removes
+    return;
+  }
+}
+
+std::string SharedSaveEnd::sign_of(int32_t rank) const { return text(folder_, "/", kPrefix, name_, ".", rank); }
+
+std::string SharedSaveEnd::part_of(const std::string& checkpoint, int32_t rank) const {
+  return text(folder_, "/", checkpoint, kPart, "/", kPrefix, name_, ".", rank);
+}
+
+void SharedSaveEnd::beat() {
+  const double now = os::seconds();
+  if (now - beaten_ < kBeatEvery) return;
+  beaten_ = now;
+  std::string digits = std::to_string(++beats_);
+  digits.resize(kBeatDigits, ' ');
+  digits += told_;
+  sign_->write_at(0, std::as_bytes(std::span(digits)));
+}
+
+void SharedSaveEnd::throw_if_told(const std::string& path, int32_t by) const {
+  const std::string told = text_at(path);
+  if (told.empty()) return;
+  const size_t code = told.find(' '), rank = told.find(' ', code + 1);
+  require(rank != std::string::npos, Code::io, "checkpoint: ", path, " is not what a rank tells");
+  const std::string who = told.substr(code + 1, rank - code - 1), message = told.substr(rank + 1);
+  Error error(static_cast<Code>(whole_number(told.substr(0, code), static_cast<int64_t>(Code::io))),
+              who == "-1" ? text("checkpoint: ", save_->names[static_cast<size_t>(by)], ": ", message) : message);
+  error.place.rank = static_cast<int32_t>(whole_number(who, by));
+  throw error;
+}
+
+/// Until is_there() says so, while the other rank lives and is not silent.
+template <class There>
+void SharedSaveEnd::await(int32_t other, const WriteProgress& progress, const There& is_there) {
+  const std::string sign = sign_of(other), &who = save_->names[static_cast<size_t>(other)];
+  const auto failed = [&](Code code, std::string message) {
+    Error error(code, std::move(message));
+    error.place.rank = other;
+    throw error;
+  };
+  std::string last;
+  double since = os::seconds();
+  while (!is_there()) {
+    require(!progress.is_cancelled || !progress.is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled");
+    beat();
+    const std::string now = text_at(sign);
+    if (!is_in_use(sign)) {
+      if (is_there()) return;
+      failed(Code::rank_failed, text("checkpoint: ", who, " has ended in the save, or has given it up"));
+    }
+    if (now != last) {
+      last = now;
+      since = os::seconds();
+    } else if (os::seconds() - since > save_->deadline) {
+      failed(Code::timeout, text("checkpoint: ", who, " is silent in the save for ", save_->deadline, " s"));
+    }
+    std::this_thread::sleep_for(kLookEvery);
+  }
+}
+
+/// By kind, then by rank; a rank's in the order of names, so many bytes to a file.
+std::vector<SharedSaveEnd::Shard> SharedSaveEnd::shards(int64_t file_bytes) const {
+  std::vector<Shard> all;
+  for (const TensorKind kind : kKinds) {
+    const size_t before = all.size();
+    for (int32_t rank = 0; rank < save_->ranks; ++rank) {
+      int64_t left = -1;
+      for (size_t t = 0; t < save_->tensors.size(); ++t) {
+        const SharedSave::Tensor& tensor = save_->tensors[t];
+        if (tensor.kind != kind) continue;
+        for (const SharedSave::Range& range : tensor.ranges) {
+          if (range.rank != rank) continue;
+          const int64_t bytes = (range.end - range.begin) * bytes_of(tensor.dtype);
+          if (left < 0 || bytes > left) {
+            all.push_back({{}, kind, rank, {}});
+            left = file_bytes;
+          }
+          all.back().parts.push_back({t, range.begin, range.end});
+          left = std::max<int64_t>(left - bytes, 0);
+        }
+      }
+    }
+    for (size_t i = before; i < all.size(); ++i) all[i].name = shard_name(kind, i - before, all.size() - before);
+  }
+  return all;
+}
+
+/// The manifest has what is in this rank's files alone.
+Manifest SharedSaveEnd::write_own(const std::string& folder, Manifest manifest, std::span<const WrittenTensor> own,
+                                  const WriteOptions& options, WriteProgress& progress) {
+  std::vector<const WrittenTensor*> of_tensor(save_->tensors.size());
+  size_t next = 0;
+  int64_t bytes = 0;
+  for (size_t t = 0; t < save_->tensors.size(); ++t) {
+    const SharedSave::Tensor& tensor = save_->tensors[t];
+    manifest.tensors.push_back({tensor.name, tensor.kind, tensor.dtype, tensor.shape, {}});
+    for (const SharedSave::Range& range : tensor.ranges)
+      if (range.rank == save_->rank) {
+        of_tensor[t] = &own[next++];
+        bytes += (range.end - range.begin) * bytes_of(tensor.dtype);
+      }
+  }
+  require(next == own.size(), Code::internal, "checkpoint: ", own.size(), " pieces of tensors were given, ", next, " are this rank's");
+  progress.done = 0;
+  progress.all = bytes;
+  ShardWriter writer(options.bytes_per_second, progress);
+  for (const Shard& shard : shards(options.file_bytes)) {
+    if (shard.rank != save_->rank) continue;
+    std::vector<ShardPiece> pieces;
+    for (const auto& [tensor, begin, end] : shard.parts)
+      pieces.push_back({tensor, begin, end, of_tensor[tensor]->bytes, of_tensor[tensor]->copy});
+    write_shard(folder, shard.name, manifest, pieces, writer);
+  }
+  return manifest;
+}
+
+/// Beside rank 0's own, where the manifest looks for them.
+Manifest SharedSaveEnd::take_over(const std::string& checkpoint, int32_t rank, const WriteProgress& progress) {
+  const std::string from = part_of(checkpoint, rank), last = text(from, "/", kManifestName);
+  await(rank, progress, [&] {
+    throw_if_told(text(from, "/", kTold), rank);
+    return exists(last);
+  });
+  Manifest part = parse_manifest(os::read_file(last, kMaxManifestBytes), last);
+  for (const ShardFile& file : part.files)
+    os::rename_file(text(from, "/", file.name), text(folder_, "/", checkpoint, kPart, "/", file.name));
+  return part;
+}
+
+Manifest SharedSaveEnd::write_all(const std::string& checkpoint, Manifest manifest, std::span<const WrittenTensor> own,
+                                  const WriteOptions& options, WriteProgress& progress) {
+  const std::string folder = text(folder_, "/", checkpoint, kPart);
+  for (int32_t rank = 1; rank < save_->ranks; ++rank) os::make_folder(part_of(checkpoint, rank));
+  told_ = checkpoint;
+  beaten_ = 0;
+  const Beating beating(*this, progress);
+  Manifest all = write_own(folder, std::move(manifest), own, options, progress);
+  std::vector<Manifest> parts;  // by rank
+  parts.push_back(of_pieces(all));
+  for (int32_t rank = 1; rank < save_->ranks; ++rank) {
+    parts.push_back(take_over(checkpoint, rank, progress));
+    os::remove_folder(part_of(checkpoint, rank));
+  }
+  all.files.clear();
+  for (LogicalTensor& tensor : all.tensors) tensor.pieces.clear();
+  std::vector<IndexPlace> places;
+  int64_t bytes = 0;
+  for (const Shard& shard : shards(options.file_bytes)) {
+    const Manifest& part = parts[static_cast<size_t>(shard.rank)];
+    const auto file = std::ranges::find(part.files, shard.name, &ShardFile::name);
+    require(file != part.files.end(), Code::rank_mismatch, "checkpoint: ", save_->names[static_cast<size_t>(shard.rank)],
+            " has written no ", shard.name);
+    for (const auto& [t, begin, end] : shard.parts) {
+      LogicalTensor& tensor = all.tensors[t];
+      const std::string name = piece_name(tensor, {0, begin, end, {}});
+      if (shard.kind == TensorKind::parameter) places.emplace_back(name, shard.name);
+      if (shard.kind == TensorKind::parameter) bytes += (end - begin) * bytes_of(tensor.dtype);
+      if (begin == end) continue;
+      const LogicalTensor* piece = part.find(name);
+      require(piece != nullptr && piece->pieces.size() == 1, Code::rank_mismatch,
+              "checkpoint: ", save_->names[static_cast<size_t>(shard.rank)], " has written no ", name);
+      tensor.pieces.push_back({static_cast<int32_t>(all.files.size()), begin, end, piece->pieces[0].blocks});
+    }
+    all.files.push_back(*file);
+  }
+  if (std::ranges::count(all.files, true, [](const ShardFile& file) { return file.name.starts_with("model"); }) > 1) {
+    ShardWriter writer(0, progress);
+    write_index(folder, all, places, bytes, writer);
+  }
+  commit_manifest(folder, all);
+  return all;
+}
+
+void SharedSaveEnd::tell_failed(const std::exception& why) noexcept {
+  try {
+    tell(text(folder_, "/", kPrefix, name_, kFailed), why);
+  } catch (...) {  // the disk says no; the others see that this rank has given up
+    return;
+  }
+}
+
+void SharedSaveEnd::write_part(int64_t step, std::span<const WrittenTensor> own, const WriteOptions& options, WriteProgress& progress) {
+  const std::string failed = text(folder_, "/", kPrefix, name_, kFailed);
+  std::string checkpoint;
+  try {
+    await(0, progress, [&] {
+      throw_if_told(failed, 0);
+      const std::string sign = text_at(sign_of(0));
+      if (sign.size() > kBeatDigits) checkpoint = sign.substr(kBeatDigits);
+      return !checkpoint.empty();
+    });
+    const std::string folder = part_of(checkpoint, save_->rank), last = text(folder, "/", kManifestName);
+    const Beating beating(*this, progress);
+    Manifest manifest;
+    manifest.step = step;
+    manifest = write_own(folder, std::move(manifest), own, options, progress);
+    os::sync_folder(folder);
+    write_text(last, print_manifest(of_pieces(manifest)));
+    await(0, progress, [&] {
+      throw_if_told(failed, 0);
+      return !exists(sign_of(0)) && exists(text(folder_, "/", checkpoint, "/", kManifestName));
+    });
+  } catch (const std::exception& why) {
+    throw_if_told(failed, 0);  // rank 0 knows what came first
+    try {
+      if (!checkpoint.empty()) tell(text(part_of(checkpoint, save_->rank), "/", kTold), why);
+    } catch (...) {  // its folder is gone, or the disk says no: the sign goes, and that tells it
+    }
+    throw;
+  }
+}
+
+}  // namespace st

@@ -1,0 +1,94 @@
+// A save that several processes make together, each with pieces of the tensors: every rank writes its own into files of its own, and rank
+// 0, which has the run's folder, commits when all have synced theirs. They meet by files in that folder alone, so that the writing goes on
+// behind a training step:
+//   ranks-<save>.<rank>                 held while that rank is at the save, with a beat: by it others see that it lives, and rank 0's
+//   tells
+//                                       which folder is being made
+//   step-00000120.part/ranks-<save>.<rank>/    a rank's files until rank 0 has put them beside its own; its manifest of them comes last
+//   ranks-<save>.failed                 why there will be no checkpoint
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file_access.h"
+#include "checkpoint/checkpoint_writer.h"
+
+namespace st {
+
+/// Who has which part of what, on all ranks the same.
+struct SharedSave {
+  struct Range {  // elements [begin, end)
+    int32_t rank;
+    int64_t begin, end;
+  };
+  struct Tensor {
+    std::string name;
+    TensorKind kind;
+    DType dtype;
+    Shape shape;
+    std::vector<Range> ranges;  // each element once, of ascending ranks; [0, 0) where there are none
+  };
+  int32_t rank = 0, ranks = 1;
+  double deadline = 60;                // seconds that a rank may be silent
+  std::vector<std::string> names;      // of the ranks, for errors
+  std::vector<Tensor> tensors;         // by name
+  std::function<std::string()> begin;  // what this save is called, another one each time
+  /// All ranks meet, with what has failed on this one (or null); throws on all of them where something has.
+  std::function<void(const std::exception_ptr& own)> agree;
+};
+
+/// One rank's end of one save. On one thread at a time.
+class SharedSaveEnd {
+ public:
+  /// From here on the others see that this rank lives; until the end. Throws io.
+  SharedSaveEnd(std::shared_ptr<const SharedSave> save, std::string folder, std::string name);
+  ~SharedSaveEnd();
+  SharedSaveEnd(const SharedSaveEnd&) = delete;
+  SharedSaveEnd& operator=(const SharedSaveEnd&) = delete;
+
+  const SharedSave& save() const { return *save_; }
+
+  /// Rank 0: as write_checkpoint(), of the tensors' ranges of all ranks; `own` are its own, in order. `checkpoint` is the folder's name,
+  /// which is at folder/checkpoint.part. Throws what has failed here or on another rank, with its name: rank_failed for one that has ended,
+  /// timeout for one that is silent.
+  Manifest write_all(const std::string& checkpoint, Manifest manifest, std::span<const WrittenTensor> own, const WriteOptions& options,
+                     WriteProgress& progress);
+  /// Rank 0: the others hear of it. What is not told so they find by themselves.
+  void tell_failed(const std::exception& why) noexcept;
+  /// The other ranks: writes its own, and returns when rank 0 has committed. Throws likewise, also what has failed on others.
+  void write_part(int64_t step, std::span<const WrittenTensor> own, const WriteOptions& options, WriteProgress& progress);
+
+ private:
+  struct Shard;
+  class Beating;
+
+  std::string sign_of(int32_t rank) const;
+  std::string part_of(const std::string& checkpoint, int32_t rank) const;
+  void beat();
+  template <class There>
+  void await(int32_t other, const WriteProgress& progress, const There& is_there);
+  std::vector<Shard> shards(int64_t file_bytes) const;
+  Manifest write_own(const std::string& folder, Manifest manifest, std::span<const WrittenTensor> own, const WriteOptions& options,
+                     WriteProgress& progress);
+  void throw_if_told(const std::string& path, int32_t by) const;
+  Manifest take_over(const std::string& checkpoint, int32_t rank, const WriteProgress& progress);
+
+  std::shared_ptr<const SharedSave> save_;
+  std::string folder_, name_, told_;  // told_: rank 0's checkpoint, once it is known
+  std::optional<os::OutputFile> sign_;
+  std::optional<os::FileHold> hold_;
+  double beaten_ = 0;
+  int64_t beats_ = 0;
+};
+
+/// Whether a file of a run's folder is one of those above; is_in_use: a rank that lives holds it.
+bool is_shared_save_file(std::string_view name);
+bool is_in_use(const std::string& shared_save_file);
+
+}  // namespace st

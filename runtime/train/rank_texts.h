@@ -1,0 +1,20 @@
+// What ranks tell each other in words: facts that each knows of its own, and what has failed on one of them.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace st {
+
+/// Each rank's text, by rank; each at most 16 MiB. To be called by all ranks.
+std::vector<std::string> gather_texts(Communicator& ranks, const std::string& own, std::string_view label);
+
+/// Throws on all ranks where `own` (null: nothing failed here) is an error on some: the error of the first such rank, which others are told
+/// with that rank's name. To be called by all ranks; the group is whole after that.
+void require_all_fine(Communicator& ranks, const std::exception_ptr& own, std::string_view label);
+
+}  // namespace st

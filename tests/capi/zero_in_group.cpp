@@ -1,0 +1,295 @@
+// Trainers that are each one rank of a communicator's and have pieces of the state (zero 1 and 2): digest, averages, gradients, saves and
+// resumes, which all ranks make together. Here a rank is a thread with a context of its own; tests/faults has processes.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "checkpoint_folder.h"
+#include "small_run.h"
+#include "thread_ranks.h"
+
+namespace {
+
+using namespace st::test;
+
+using Keys = std::map<std::string, std::string>;
+constexpr const char* kRecipe = R"({"batch": 2, "micro_batches": 7, "warmup": 2, "dropout": 0.1, "threads": 1})";
+constexpr const char* kWeight = "token_embedding.weight";
+
+Keys with_zero(int zero, Keys keys = {}) {
+  keys["zero"] = std::to_string(zero);
+  return keys;
+}
+
+/// One rank's own context, model and data, and its trainer; `own` null: a trainer alone.
+struct PieceRank {
+  PieceRank(const std::string& text, const Keys& keys, st_communicator* own) : run(text, nullptr, kRecipe) {
+    for (const auto& [key, value] : keys) EXPECT_TRUE(works(st_recipe_set(run.recipe, key.c_str(), value.c_str())));
+    if (own != nullptr)
+      EXPECT_TRUE(works(st_trainer_create_in_group(run.model, run.recipe, run.data, own, trainer.out())));
+    else
+      EXPECT_TRUE(works(st_trainer_create(run.model, run.recipe, run.data, trainer.out())));
+  }
+  void steps(int count) {
+    for (int i = 0; i < count; ++i) ASSERT_TRUE(works(st_trainer_step(trainer, 0, nullptr, nullptr)));
+  }
+  std::string digest() const {
+    const char* hex = nullptr;
+    EXPECT_TRUE(works(st_trainer_digest(trainer, &hex)));
+    return hex == nullptr ? "" : hex;
+  }
+  std::vector<float> values(st_status (*get)(st_trainer*, const char*, const st_view*)) const {
+    int64_t dims[2] = {0, 0};
+    for (int64_t i = 0; dims[0] == 0; ++i) {
+      auto info = filled(st_parameter_info_init);
+      EXPECT_TRUE(works(st_model_parameter(run.model, i, &info)));
+      if (info.name == std::string(kWeight)) std::copy_n(info.dims, 2, dims);
+    }
+    std::vector<float> all(static_cast<size_t>(dims[0] * dims[1]));
+    const st_view view{ST_F32, 2, dims, nullptr, all.data(), static_cast<int64_t>(all.size() * sizeof(float))};
+    EXPECT_TRUE(works(get(trainer, kWeight, &view)));
+    return all;
+  }
+  double average_loss() const {
+    auto evaluation = filled(st_evaluation_init);
+    EXPECT_TRUE(works(st_trainer_evaluate_average(trainer, run.data, &evaluation)));
+    return evaluation.loss;
+  }
+  /// Rank 0 opens it for all.
+  void open(const CheckpointFolder& folder, int rank, HeldCheckpoint& checkpoint) const {
+    auto options = filled(st_checkpoint_options_init);
+    options.read_only = rank == 0 ? 0 : 1;
+    ASSERT_TRUE(works(st_checkpoint_create(run.context, folder.c_str(), &options, checkpoint.out())));
+  }
+
+  SmallRun run;
+  HeldTrainer trainer;
+};
+
+std::string state_alone(const std::string& text, int steps, const Keys& keys) {
+  PieceRank alone(text, keys, nullptr);
+  alone.steps(steps);
+  return alone.digest();
+}
+
+TEST(ZeroInGroup, LeavesTheStateOfOneRank) {
+  const std::string text = text_file("zero.txt", 3000);
+  for (const char* precision : {"\"fp32\"", "\"bf16\"", "\"fp16\""}) {
+    const Keys keys = {{"precision", precision}};
+    const std::string alone = state_alone(text, 4, keys);
+    for (const int size : {2, 3})
+      for (const int zero : {1, 2}) {
+        const ThreadRanks ranks(size);
+        ranks.each([&](int, st_communicator* own) {
+          PieceRank rank(text, with_zero(zero, keys), own);
+          rank.steps(4);
+          EXPECT_EQ(rank.digest(), alone) << precision << ", " << size << " ranks, zero " << zero;
+          EXPECT_EQ(rank.digest(), alone);
+          EXPECT_TRUE(works(st_communicator_barrier(own, "between steps it is the host's", nullptr)));
+        });
+      }
+  }
+}
+
+TEST(ZeroInGroup, GivesOutGradientsAndAveragesWhole) {
+  const std::string text = text_file("zero.txt", 3000);
+  const Keys keys = {{"ema_decay", "0.5"}};
+  PieceRank alone(text, keys, nullptr);
+  alone.steps(3);
+  const std::vector<float> gradient = alone.values(st_trainer_gradient), average = alone.values(st_trainer_average);
+  const double loss = alone.average_loss();
+  ASSERT_TRUE(works(st_trainer_use_average(alone.trainer)));
+  alone.steps(1);
+  for (const int zero : {1, 2}) {
+    const ThreadRanks ranks(3);
+    ranks.each([&](int, st_communicator* own) {
+      PieceRank rank(text, with_zero(zero, keys), own);
+      rank.steps(3);
+      EXPECT_EQ(rank.values(st_trainer_gradient), gradient);
+      EXPECT_EQ(rank.values(st_trainer_average), average);
+      EXPECT_EQ(rank.average_loss(), loss);
+      ASSERT_TRUE(works(st_trainer_use_average(rank.trainer)));
+      rank.steps(1);
+      EXPECT_EQ(rank.digest(), alone.digest());
+    });
+  }
+}
+
+struct Place {
+  int size, zero;
+};
+
+/// `steps` more, from the newest checkpoint there is; saved at the end, in the background or not.
+void go_on(const std::string& text, const Keys& keys, const CheckpointFolder& folder, Place place, int steps, std::string* state) {
+  std::mutex one_at_a_time;
+  const auto act = [&](int rank, st_communicator* own) {
+    PieceRank mine(text, place.size > 1 ? with_zero(place.zero, keys) : keys, own);
+    HeldCheckpoint checkpoint;
+    if (rank == 0) mine.open(folder, rank, checkpoint);
+    if (own != nullptr) {
+      ASSERT_TRUE(works(st_communicator_barrier(own, "the folder is there", nullptr)));
+    }
+    if (rank != 0) mine.open(folder, rank, checkpoint);
+    const bool is_new = std::filesystem::is_empty(folder.path()) || !std::filesystem::exists(folder.in("latest"));
+    if (!is_new) {
+      auto report = filled(st_load_report_init);
+      ASSERT_TRUE(works(st_trainer_resume(mine.trainer, checkpoint, nullptr, nullptr, &report)));
+      EXPECT_EQ(report.missing_count + report.unexpected_count, 0);
+    }
+    if (own != nullptr) {
+      ASSERT_TRUE(works(st_communicator_barrier(own, "all have looked", nullptr)));
+    }
+    mine.steps(steps);
+    HeldPending pending;
+    const bool waits = place.zero == 1;
+    ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, "{\"by\": \"all\"}", waits ? nullptr : pending.out())));
+    const std::string digest = mine.digest();
+    mine.steps(1);  // the writing goes on behind it
+    if (!waits) {
+      EXPECT_TRUE(works(st_pending_wait(pending, -1)));
+    }
+    const std::lock_guard lock(one_at_a_time);
+    if (rank == 0) {
+      const char* hex = nullptr;
+      ASSERT_TRUE(works(st_checkpoint_hash(checkpoint, nullptr, &hex)));
+      EXPECT_EQ(hex, digest);
+      ASSERT_TRUE(works(st_checkpoint_verify(checkpoint, nullptr, &hex)));
+      EXPECT_NE(std::string(hex).find("\"problems\":[]"), std::string::npos) << hex;
+      *state = digest;
+    } else {
+      EXPECT_EQ(*state == "" ? digest : *state, digest);
+    }
+    auto progress = filled(st_save_progress_init);
+    ASSERT_TRUE(works(st_checkpoint_progress(checkpoint, &progress)));
+    EXPECT_EQ(progress.saved, 1);
+  };
+  state->clear();
+  if (place.size == 1) return act(0, nullptr);
+  const ThreadRanks ranks(place.size);
+  ranks.each(act);
+}
+
+TEST(ZeroInGroup, WhatSomeRanksSavedOthersGoOnWith) {
+  const std::string text = text_file("zero.txt", 3000);
+  for (const char* precision : {"\"fp32\"", "\"bf16\"", "\"fp16\""}) {
+    const Keys keys = {{"precision", precision}, {"ema_decay", "0.9"}};
+    const CheckpointFolder folder;
+    int steps = 0;
+    for (const Place place : {Place{2, 2}, Place{3, 1}, Place{1, 0}, Place{3, 2}, Place{2, 1}}) {
+      std::string state;
+      go_on(text, keys, folder, place, 2, &state);
+      steps += 2;
+      EXPECT_EQ(state, state_alone(text, steps, keys)) << precision << ", " << place.size << " ranks, zero " << place.zero;
+    }
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path()))
+      EXPECT_FALSE(entry.path().filename().string().starts_with("ranks-")) << entry.path();
+  }
+}
+
+TEST(ZeroInGroup, SavesByItselfEverySoManySteps) {
+  const std::string text = text_file("zero.txt", 3000);
+  const CheckpointFolder folder;
+  const ThreadRanks ranks(2);
+  ranks.each([&](int rank, st_communicator* own) {
+    PieceRank mine(text, with_zero(2), own);
+    HeldCheckpoint checkpoint;
+    if (rank == 0) mine.open(folder, rank, checkpoint);
+    ASSERT_TRUE(works(st_communicator_barrier(own, "the folder is there", nullptr)));
+    if (rank != 0) mine.open(folder, rank, checkpoint);
+    ASSERT_TRUE(works(st_trainer_save_every(mine.trainer, checkpoint, 2, 1e-9)));  // by the clock: every step
+    for (int step = 1; step <= 4; ++step) {
+      auto report = filled(st_step_report_init);
+      ASSERT_TRUE(works(st_trainer_step(mine.trainer, 0, nullptr, &report)));
+      EXPECT_EQ(report.save_error, nullptr);
+      ASSERT_TRUE(works(st_checkpoint_wait(checkpoint, -1)));
+    }
+    auto progress = filled(st_save_progress_init);
+    ASSERT_TRUE(works(st_checkpoint_progress(checkpoint, &progress)));
+    EXPECT_EQ(progress.saved, 4);
+    EXPECT_EQ(progress.saved_step, 4);
+  });
+}
+
+TEST(ZeroInGroup, WhatIsNotWholeForOneRankIsPassedOverByAll) {
+  const std::string text = text_file("zero.txt", 3000);
+  const CheckpointFolder folder;
+  std::string first, second;
+  go_on(text, {}, folder, {2, 2}, 2, &first);
+  go_on(text, {}, folder, {2, 2}, 2, &second);
+  folder.spoil("step-00000004/optimizer-00002-of-00002.safetensors", 100);  // of rank 1's pieces
+  const ThreadRanks ranks(2);
+  ranks.each([&](int rank, st_communicator* own) {
+    PieceRank mine(text, with_zero(1), own);
+    mine.steps(1);
+    const std::string before = mine.digest();
+    HeldCheckpoint checkpoint;
+    auto options = filled(st_checkpoint_options_init);
+    options.read_only = 1;
+    ASSERT_TRUE(works(st_checkpoint_create(mine.run.context, folder.c_str(), &options, checkpoint.out())));
+    EXPECT_TRUE(fails(ST_CORRUPT, st_trainer_resume(mine.trainer, checkpoint, "step-00000004", nullptr, nullptr), {"optimizer-00002"}));
+    EXPECT_EQ(mine.digest(), before);
+    auto report = filled(st_load_report_init);
+    ASSERT_TRUE(works(st_trainer_resume(mine.trainer, checkpoint, nullptr, nullptr, &report)));
+    EXPECT_STREQ(report.name, "step-00000002");
+    EXPECT_EQ(report.skipped_count, 1);
+    EXPECT_EQ(mine.digest(), first) << rank;
+  });
+}
+
+TEST(ZeroInGroup, AnErrorOfOneRankIsToldOnAllAndTrainingGoesOn) {
+  const std::string text = text_file("zero.txt", 3000);
+  const CheckpointFolder folder;
+  const std::string alone = state_alone(text, 3, {});
+  const ThreadRanks ranks(3);
+  ranks.each([&](int rank, st_communicator* own) {
+    PieceRank mine(text, with_zero(2), own);
+    mine.steps(1);
+    HeldCheckpoint checkpoint;
+    if (rank == 0) mine.open(folder, rank, checkpoint);
+    ASSERT_TRUE(works(st_communicator_barrier(own, "the folder is there", nullptr)));
+    if (rank != 0) mine.open(folder, rank, checkpoint);
+    // Of another size of files rank 2 writes another number of them; and of rank 1 nothing more is heard of a save that it was to wait for.
+    ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr)));
+    mine.steps(1);
+    HeldCheckpoint other;
+    if (rank == 2) {
+      const CheckpointFolder elsewhere;
+      std::filesystem::create_directory(elsewhere.path());
+      mine.open(elsewhere, rank, other);
+      std::swap(checkpoint, other);
+      std::filesystem::remove_all(elsewhere.path());
+      std::ofstream(elsewhere.path()) << "no folder";
+      EXPECT_TRUE(fails(ST_IO, st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr), {elsewhere.path()}));
+      std::swap(checkpoint, other);
+    } else {
+      EXPECT_TRUE(fails(ST_IO, st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr), {"rank 2"}));
+      auto info = filled(st_error_info_init);
+      ASSERT_TRUE(works(st_last_error_info(&info)));
+      EXPECT_EQ(info.rank, 2);
+    }
+    mine.steps(1);
+    EXPECT_EQ(mine.digest(), alone);
+    ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr)));
+    auto progress = filled(st_save_progress_init);
+    ASSERT_TRUE(works(st_checkpoint_progress(checkpoint, &progress)));
+    EXPECT_EQ(progress.saved, 2);
+  });
+}
+
+TEST(ZeroInGroup, OnlyRankZeroHasTheFolder) {
+  const std::string text = text_file("zero.txt", 3000);
+  const CheckpointFolder folder, elsewhere;
+  const ThreadRanks ranks(2);
+  ranks.each([&](int rank, st_communicator* own) {
+    PieceRank mine(text, with_zero(1), own);
+    mine.steps(1);
+    HeldCheckpoint checkpoint;
+    mine.open(rank == 0 ? folder : elsewhere, 0, checkpoint);
+    EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr), {"read_only"}));
+    mine.steps(1);
+  });
+}
+
+}  // namespace
