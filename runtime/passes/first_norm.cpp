@@ -1,7 +1,6 @@
 #include "passes/first_norm.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,69 +26,51 @@ Value norm_of_slots(Builder& b, const Gradients& gradients) {
   return b(Op::gradient_norm, sums);
 }
 
-/// The same bits from the gradients as they are made, since what ranks exchange lies in no slot whole.
-class SquaresAsMade {
- public:
-  SquaresAsMade(Program& program, Section& section, const Gradients& gradients)
-      : program_(program), rewrite_(program, section), gradients_(gradients), squares_(gradients.size()) {
-    for (size_t i = 0; i < gradients.size(); ++i)
-      for (size_t use = 0; use < gradients[i].size(); ++use) places_[gradients[i][use]] = {i, use};
-    values_.resize(gradients.size());
-    for (size_t i = 0; i < gradients.size(); ++i) values_[i].resize(gradients[i].size());
-  }
-
-  void run() {
-    std::vector<size_t> made(gradients_.size());
-    for (int32_t n = 0; n < rewrite_.old().size(); ++n) {
-      const Node& node = rewrite_.old()[n];
-      rewrite_.keep(n);
-      if (node.op != Op::store || program_.slots[static_cast<size_t>(node.writes[0])].role != Role::gradient) continue;
-      const auto [parameter, use] = places_.at(node.writes[0]);
-      values_[parameter][use] = rewrite_.at(node.in[0]);
-      if (++made[parameter] == gradients_[parameter].size()) square(parameter);
-    }
-    rewrite_.finish();
-  }
-
-  Value norm(Builder& b) const {
-    Ints tensors;
-    int64_t first = 0;
-    for (const Value squares : squares_) {
-      const int64_t blocks = b.shape(squares)[0];
-      tensors.insert(tensors.end(), {first, blocks});
-      first += blocks;
-    }
-    return b(Op::norm_of_squares, {squares_.size() == 1 ? squares_[0] : b(Op::concat, squares_, {{"axis", 0}})}, {{"tensors", tensors}});
-  }
-
- private:
-  Value append(Op op, std::vector<Value> in, Type type) {
-    return {rewrite_.append({.op = op,
-                             .in = std::move(in),
-                             .out = {std::move(type)},
-                             .reads = {},
-                             .writes = {},
-                             .attrs = make_attrs(op, {}),
-                             .when = When::first}),
+/// By parameter the sums of its gradient's blocks, taken as the gradient is made, since what ranks exchange lies in no slot whole.
+std::vector<Value> squares_as_made(Program& program, Section& section, const Gradients& gradients) {
+  Rewrite rewrite(program, section);
+  std::vector<Value> made(program.slots.size()), squares;  // made: by gradient's slot
+  squares.resize(gradients.size());
+  const auto append = [&](Op op, std::vector<Value> in, Type type) -> Value {
+    return {rewrite.append({.op = op,
+                            .in = std::move(in),
+                            .out = {std::move(type)},
+                            .reads = {},
+                            .writes = {},
+                            .attrs = make_attrs(op, {}),
+                            .when = When::first}),
             0};
+  };
+  for (int32_t n = 0; n < rewrite.old().size(); ++n) {
+    const Node& node = rewrite.old()[n];
+    rewrite.keep(n);
+    if (node.op != Op::store || program.slots[static_cast<size_t>(node.writes[0])].role != Role::gradient) continue;
+    made[static_cast<size_t>(node.writes[0])] = rewrite.at(node.in[0]);
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      const std::vector<SlotId>& uses = gradients[i];
+      const auto value = [&](SlotId use) { return made[static_cast<size_t>(use)]; };
+      if (squares[i] || std::ranges::any_of(uses, [&](SlotId use) { return !value(use); })) continue;
+      Value sum = value(uses[0]);
+      const Type type = rewrite.made().type(sum);
+      for (size_t use = 1; use < uses.size(); ++use) sum = append(Op::add, {sum, value(uses[use])}, type);
+      squares[i] = append(Op::gradient_squares, {sum}, {.dtype = DType::f64, .shape = {norm_blocks(type.shape.elements())}, .layout = {}});
+    }
   }
+  rewrite.finish();
+  return squares;
+}
 
-  void square(size_t parameter) {
-    const std::vector<Value>& uses = values_[parameter];
-    Value sum = uses[0];
-    const Type type = rewrite_.made().type(sum);
-    for (size_t use = 1; use < uses.size(); ++use) sum = append(Op::add, {sum, uses[use]}, type);
-    squares_[parameter] =
-        append(Op::gradient_squares, {sum}, {.dtype = DType::f64, .shape = {norm_blocks(type.shape.elements())}, .layout = {}});
+/// The bits of norm_of_slots().
+Value norm_of(Builder& b, const std::vector<Value>& squares) {
+  Ints tensors;
+  int64_t first = 0;
+  for (const Value of_one : squares) {
+    const int64_t blocks = b.shape(of_one)[0];
+    tensors.insert(tensors.end(), {first, blocks});
+    first += blocks;
   }
-
-  Program& program_;
-  Rewrite rewrite_;
-  const Gradients& gradients_;
-  std::map<SlotId, std::pair<size_t, size_t>> places_;  // parameter and use, of a gradient's slot
-  std::vector<std::vector<Value>> values_;              // by parameter and use
-  std::vector<Value> squares_;                          // by parameter
-};
+  return b(Op::norm_of_squares, {squares.size() == 1 ? squares[0] : b(Op::concat, squares, {{"axis", 0}})}, {{"tensors", tensors}});
+}
 
 void report(Builder& b, Value value, const std::string& name) {
   b.store(value, b.program().add_slot({.name = name, .type = b.type(value), .role = Role::report, .init = {}}), When::first);
@@ -108,8 +89,8 @@ void report_own_count(Program& program) {
 }
 
 /// All ranks are told what the first one has.
-void tell_norm(Builder& b, const SquaresAsMade& squares) {
-  const Value own = b.program().rank == 0 ? squares.norm(b) : b.fill({}, 0, DType::f64);
+void tell_norm(Builder& b, const std::vector<Value>& squares) {
+  const Value own = b.program().rank == 0 ? norm_of(b, squares) : b.fill({}, 0, DType::f64);
   const SlotId told = b.program().add_slot({.name = "first_norm", .type = b.type(own), .role = Role::report, .init = {}});
   b.graph().nodes.push_back(
       {.op = Op::rank_sums, .in = {own}, .out = {}, .reads = {}, .writes = {told}, .attrs = make_attrs(Op::rank_sums, {{"adds", false}})});
@@ -122,8 +103,8 @@ void first_norm(Program& program) {
   require(section != nullptr, Code::internal, "first_norm: no backward section; call autodiff() first");
   const Gradients gradients = gradient_slots(program);
   const bool has_ranks = program.mesh.data > 1 && !gradients.empty();
-  SquaresAsMade squares(program, *section, gradients);
-  if (has_ranks && program.rank == 0) squares.run();
+  std::vector<Value> squares;
+  if (has_ranks && program.rank == 0) squares = squares_as_made(program, *section, gradients);
   Builder b(program, static_cast<int32_t>(section - program.sections.data()));
   const int32_t begin = b.graph().size();
   if (has_ranks) {

@@ -181,25 +181,25 @@ void HostLoss::add_loss(double sum, double count, bool is_first) {
 void HostLoss::gather(const Told& own) {
   Communicator& ranks = *parts_.ranks;
   ranks.all_gather(&own, told_.data(), ranks.size() * static_cast<int64_t>(sizeof own), DType::u8, "a step with the host's loss");
-  const auto is_apply = [](const Told& told) { return told.call == static_cast<int64_t>(Met::at_apply); };
+  const auto text_of_call = [](const Told& told) { return told.call == static_cast<int64_t>(Met::at_apply) ? "apply" : "backward"; };
   const auto text_of_kind = [](const Told& told) {
     return told.kind == static_cast<int64_t>(Kind::own) ? "the graph's own loss" : "the outputs' gradients";
   };
   const Told& first = told_[0];
-  const auto refuse_unlike = [&](size_t rank, const auto& what, const auto& theirs, const auto& firsts) {
-    refuse(ranks, static_cast<int>(rank),
-           text(is_apply(first) ? "apply: " : "backward: ", text_of_rank(ranks.transport(), static_cast<int>(rank)), ' ', what, ' ', theirs,
-                ", rank 0 ", firsts, "; make the same of the step on all ranks. The step was undone"));
-  };
   for (size_t rank = 1; rank < told_.size(); ++rank) {
     const Told& theirs = told_[rank];
-    if (is_apply(theirs) != is_apply(first))
-      refuse_unlike(rank, "calls", is_apply(theirs) ? "apply" : "backward", is_apply(first) ? "apply" : "backward");
-    if (theirs.kind != first.kind) refuse_unlike(rank, "goes back from", text_of_kind(theirs), text_of_kind(first));
-    if (theirs.number != first.number) refuse_unlike(rank, "is at update", theirs.number, first.number);
-    if (theirs.lr != first.lr) refuse_unlike(rank, "has learning rate", theirs.lr, first.lr);
-    if (theirs.pairs != first.pairs && parts_.recipe.reduce == "micro")
-      refuse_unlike(rank, "has made pairs of forward and backward:", theirs.pairs, first.pairs);
+    const auto require_like = [&](bool is_like, const char* what, const std::string& told, const std::string& firsts) {
+      if (is_like) return;
+      refuse(ranks, static_cast<int>(rank),
+             text(text_of_call(first), ": ", text_of_rank(ranks.transport(), static_cast<int>(rank)), what, told, ", rank 0 ", firsts,
+                  "; make the same of the step on all ranks. The step was undone"));
+    };
+    require_like(theirs.call == first.call, " calls ", text_of_call(theirs), text_of_call(first));
+    require_like(theirs.kind == first.kind, " goes back from ", text_of_kind(theirs), text_of_kind(first));
+    require_like(theirs.number == first.number, " is at update ", std::to_string(theirs.number), std::to_string(first.number));
+    require_like(theirs.lr == first.lr, " has learning rate ", text(theirs.lr), text(first.lr));
+    require_like(theirs.pairs == first.pairs || parts_.recipe.reduce == "step",
+                 " has made pairs of forward and backward: ", std::to_string(theirs.pairs), std::to_string(first.pairs));
   }
 }
 
