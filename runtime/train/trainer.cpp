@@ -422,33 +422,6 @@ StepReport Trainer::apply() {
 
 // --- looking
 
-void Trainer::gradient(std::string_view parameter, const HostView& to) const {
-  const SlotId slot = model_->parameter_named(parameter);
-  require(gradients_.executor != nullptr, Code::wrong_state,
-          "gradient: there is none, since no step was done, or a later one was begun; do a step first, to its end");
-  const std::vector<const Executor*> alone = {gradients_.executor};
-  const StateTensor from = gradient_of(gradients_.executor == &executor() ? executors() : alone, model_->slot(slot));
-  require(!from.pieces.empty(), Code::not_found, "gradient: \"", parameter,
-          "\" has none: it is not trainable, or the loss does not depend on it");
-  require(from.type.dtype == DType::f32, Code::unsupported, "gradient: that of \"", parameter, "\" is ", from.type.dtype,
-          ", f32 is given out");
-  about_tensor(parameter, [&] {
-    check(to.dtype == DType::f32, "gradient: gradients are f32, the view's dtype is ", to.dtype);
-    check(to.shape == from.type.shape, "gradient: \"", parameter, "\" has shape ", from.type.shape, ", the view's is ", to.shape);
-  });
-  Context& context = model_->context();
-  const auto copy_to = [&](void* room) {
-    read_state(from, 0, {static_cast<std::byte*>(room), static_cast<size_t>(to.bytes())});
-    // The update has added the uses of a tied weight to its first one.
-    for (float& g : std::span(static_cast<float*>(room), static_cast<size_t>(from.type.shape.elements())))
-      g = static_cast<float>(static_cast<double>(g) / gradients_.unit);
-  };
-  if (to.is_plain()) return copy_to(to.data);
-  const Memory values(to.bytes(), context.memory(), MemoryRole::other);
-  copy_to(values.data());
-  scatter(values.data(), to);
-}
-
 /// Of all ranks of this process, by rank.
 std::vector<const Executor*> Trainer::executors() const {
   std::vector<const Executor*> all = {&executor()};
