@@ -72,7 +72,7 @@ Value norm_of(Builder& b, const std::vector<Value>& squares) {
   return b(Op::norm_of_squares, {squares.size() == 1 ? squares[0] : b(Op::concat, squares, {{"axis", 0}})}, {{"tensors", tensors}});
 }
 
-void report(Builder& b, Value value, const std::string& name) {
+void add_report(Builder& b, Value value, const std::string& name) {
   b.store(value, b.program().add_slot({.name = name, .type = b.type(value), .role = Role::report, .init = {}}), When::first);
 }
 
@@ -85,7 +85,7 @@ void report_own_count(Program& program) {
   const auto found = std::ranges::find_if(forward.graph.nodes, is_count);
   require(found != forward.graph.nodes.end(), Code::internal, "first_norm: forward counts no loss");
   const Value own = found->in[0];
-  report(b, program.rank == 0 ? own : b.fill({}, 0, DType::f64), "first_loss_count");
+  add_report(b, program.rank == 0 ? own : b.fill({}, 0, DType::f64), "first_loss_count");
 }
 
 /// All ranks are told what the first one has.
@@ -111,8 +111,8 @@ void first_norm(Program& program) {
     tell_norm(b, squares);
     report_own_count(program);
   } else {
-    report(b, norm_of_slots(b, gradients), "first_norm");
-    report(b, b.load(program.slot_named("loss_count")), "first_loss_count");
+    add_report(b, norm_of_slots(b, gradients), "first_norm");
+    add_report(b, b.load(program.slot_named("loss_count")), "first_loss_count");
   }
   for (int32_t n = begin; n < b.graph().size(); ++n) b.graph()[n].when = When::first;
 }

@@ -20,7 +20,7 @@ void require_same_moments(const Program& program, const Program& beside) {
             "\", which the graph's own loss does not train; make the model from a graph without a loss, or without that output");
 }
 
-[[noreturn]] void refuse(const Communicator& ranks, int rank, std::string message) {
+[[noreturn]] void refuse_rank(const Communicator& ranks, int rank, std::string message) {
   Error error(Code::rank_mismatch, std::move(message));
   error.place.rank = rank;
   error.place.host = ranks.transport().host_of(rank);
@@ -190,9 +190,9 @@ void HostLoss::gather(const Told& own) {
     const Told& theirs = told_[rank];
     const auto require_like = [&](bool is_like, const char* what, const std::string& told, const std::string& firsts) {
       if (is_like) return;
-      refuse(ranks, static_cast<int>(rank),
-             text(text_of_call(first), ": ", text_of_rank(ranks.transport(), static_cast<int>(rank)), what, told, ", rank 0 ", firsts,
-                  "; make the same of the step on all ranks. The step was undone"));
+      refuse_rank(ranks, static_cast<int>(rank),
+                  text(text_of_call(first), ": ", text_of_rank(ranks.transport(), static_cast<int>(rank)), what, told, ", rank 0 ", firsts,
+                       "; make the same of the step on all ranks. The step was undone"));
     };
     require_like(theirs.call == first.call, " calls ", text_of_call(theirs), text_of_call(first));
     require_like(theirs.kind == first.kind, " goes back from ", text_of_kind(theirs), text_of_kind(first));
