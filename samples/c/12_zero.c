@@ -1,0 +1,112 @@
+/* ZeRO between processes: each rank keeps only its pieces of the optimizer's state and of the gradients, and the bits are those of one
+ * rank. All ranks save one checkpoint together, each its own pieces; one process alone goes on from it. Run: scaletrain launch -n 2 --
+ * 12_zero FOLDER */
+#include <math.h>
+#include <scaletrain/scaletrain.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CHECK(call)                                          \
+  do {                                                       \
+    if ((call) != ST_OK) {                                   \
+      fprintf(stderr, "%s\n  %s\n", #call, st_last_error()); \
+      return 1;                                              \
+    }                                                        \
+  } while (0)
+
+enum { ROWS = 64, BATCH = 8, STEPS = 50 };
+
+/* y = sin x by a small network that the library knows. */
+static st_status make_model(st_context* context, st_model** model) {
+  return st_model_builtin(context, "mlp", "{\"inputs\": 1, \"hidden\": [64, 64], \"outputs\": 1}", 1, model);
+}
+
+/* The rows of this rank: of the micro-batches of a step every size-th. */
+static int64_t own_rows(int rank, int size, float* x, float* y) {
+  int64_t count = 0;
+  for (int i = 0; i < ROWS; ++i) {
+    if (i / BATCH % size != rank) continue;
+    x[count] = -3.0f + 6.0f * (float)i / (ROWS - 1);
+    y[count] = sinf(x[count]);
+    ++count;
+  }
+  return count;
+}
+
+static int train(st_trainer* trainer, int rank, int size, st_step_report* report) {
+  float x[ROWS], y[ROWS];
+  const int64_t count = own_rows(rank, size, x, y), rows[] = {count, 1}, bytes = count * (int64_t)sizeof(float);
+  const st_named_view batch[] = {{"x", {ST_F32, 2, rows, NULL, x, bytes}}, {"y", {ST_F32, 2, rows, NULL, y, bytes}}};
+  CHECK(st_step_report_init(report, sizeof *report));
+  for (int step = 0; step < STEPS; ++step) CHECK(st_trainer_step(trainer, 2, batch, report));
+  return 0;
+}
+
+/* From the checkpoint on by one rank, which has all of the state. */
+static int go_on_alone(st_context* context, st_checkpoint* checkpoint, st_recipe* recipe, char* state) {
+  st_model* model = NULL;
+  st_trainer* trainer = NULL;
+  st_step_report report;
+  const char* hex = NULL;
+  CHECK(make_model(context, &model));
+  CHECK(st_trainer_create(model, recipe, NULL, &trainer));
+  CHECK(st_trainer_resume(trainer, checkpoint, NULL, NULL, NULL));
+  if (train(trainer, 0, 1, &report) != 0) return 1;
+  CHECK(st_trainer_digest(trainer, &hex));
+  strcpy(state, hex);
+  printf("1 rank   step %d  loss %.5f\n", (int)report.step, report.loss);
+  st_trainer_destroy(trainer);
+  st_model_destroy(model);
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  st_context* context = NULL;
+  st_communicator* ranks = NULL;
+  st_model* model = NULL;
+  st_recipe* recipe = NULL;
+  st_trainer* trainer = NULL;
+  st_checkpoint* checkpoint = NULL;
+  int32_t rank = 0, size = 1;
+  CHECK(st_context_create(NULL, &context));
+  CHECK(st_communicator_env(context, NULL, &ranks)); /* as scaletrain launch, torchrun, mpirun or srun started us */
+  CHECK(st_communicator_rank(ranks, &rank));
+  CHECK(st_communicator_size(ranks, &size));
+  CHECK(make_model(context, &model));
+  CHECK(st_recipe_create("{\"batch\": 8, \"micro_batches\": 8, \"lr\": 0.01, \"weight_decay\": 0}", &recipe));
+  st_recipe* sharded = NULL;
+  CHECK(st_recipe_create("{\"batch\": 8, \"micro_batches\": 8, \"lr\": 0.01, \"weight_decay\": 0, \"zero\": 2}", &sharded));
+  CHECK(st_trainer_create_in_group(model, sharded, NULL, ranks, &trainer));
+
+  st_checkpoint_options options;
+  CHECK(st_checkpoint_options_init(&options, sizeof options));
+  options.read_only = rank != 0; /* rank 0 has the folder; the others write beside it */
+  const char* folder = argc > 1 ? argv[1] : "zero_run";
+  if (rank == 0) CHECK(st_checkpoint_create(context, folder, &options, &checkpoint));
+  CHECK(st_communicator_barrier(ranks, "the folder is there", NULL));
+  if (rank != 0) CHECK(st_checkpoint_create(context, folder, &options, &checkpoint));
+
+  st_step_report report;
+  const char* hex = NULL;
+  if (train(trainer, rank, size, &report) != 0) return 1;
+  CHECK(st_trainer_save(trainer, checkpoint, NULL, NULL)); /* by all ranks */
+  if (train(trainer, rank, size, &report) != 0) return 1;
+  CHECK(st_trainer_digest(trainer, &hex)); /* by all ranks, too: each has pieces */
+
+  int alike = 1;
+  if (rank == 0) {
+    char alone[64];
+    printf("%d ranks  step %d  loss %.5f\n", (int)size, (int)report.step, report.loss);
+    if (go_on_alone(context, checkpoint, recipe, alone) != 0) return 1;
+    alike = strcmp(hex, alone) == 0;
+    printf("%s\n", alike ? "the same bits" : "they differ");
+  }
+  st_checkpoint_destroy(checkpoint);
+  st_trainer_destroy(trainer);
+  st_recipe_destroy(sharded);
+  st_recipe_destroy(recipe);
+  st_model_destroy(model);
+  st_communicator_destroy(ranks);
+  st_context_destroy(context);
+  return alike ? 0 : 1;
+}

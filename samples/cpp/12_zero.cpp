@@ -1,0 +1,82 @@
+// ZeRO between processes: each rank keeps only its pieces of the optimizer's state and of the gradients, and the bits are those of one
+// rank. All ranks save one checkpoint together, each its own pieces; one process alone goes on from it. The same numbers as 12_zero.c.
+// Build: c++ -std=c++17 12_zero.cpp -lscaletrain    Run: scaletrain launch -n 2 -- 12_zero FOLDER
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <scaletrain.hpp>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int64_t kRows = 64, kBatch = 8;
+constexpr int kSteps = 50;
+
+/// y = sin x by a small network that the library knows.
+scaletrain::Model make_model(const scaletrain::Context& context) {
+  return {context, "mlp", R"({"inputs": 1, "hidden": [64, 64], "outputs": 1})", 1};
+}
+
+scaletrain::Recipe recipe(int zero) {
+  scaletrain::Recipe made(R"({"batch": 8, "micro_batches": 8, "lr": 0.01, "weight_decay": 0})");
+  made.set("zero", std::to_string(zero));
+  return made;
+}
+
+/// On the rows of this rank: of the micro-batches of a step every size-th.
+scaletrain::StepReport train(const scaletrain::Trainer& trainer, int rank, int size) {
+  std::vector<float> x, y;
+  for (int64_t i = 0; i < kRows; ++i) {
+    if (i / kBatch % size != rank) continue;
+    x.push_back(-3.0F + 6.0F * static_cast<float>(i) / (kRows - 1));
+    y.push_back(std::sin(x.back()));
+  }
+  const auto count = static_cast<int64_t>(x.size());
+  const scaletrain::Views batch{{"x", scaletrain::view(x, {count, 1})}, {"y", scaletrain::view(y, {count, 1})}};
+  scaletrain::StepReport report;
+  for (int step = 0; step < kSteps; ++step) report = trainer.step(batch);
+  return report;
+}
+
+/// From the checkpoint on by one rank, which has all of the state.
+std::string go_on_alone(const scaletrain::Context& context, const scaletrain::Checkpoint& checkpoint) {
+  const scaletrain::Model model = make_model(context);
+  const scaletrain::Trainer trainer(model, recipe(0));
+  trainer.resume(checkpoint);
+  const auto report = train(trainer, 0, 1);
+  std::printf("1 rank   step %d  loss %.5f\n", static_cast<int>(report.step), report.loss);
+  return trainer.digest();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const scaletrain::Context context;
+  const auto ranks = scaletrain::Communicator::env(context);  // as scaletrain launch, torchrun, mpirun or srun started us
+  const int rank = ranks.rank(), size = ranks.size();
+  const scaletrain::Model model = make_model(context);
+  const scaletrain::Trainer trainer(model, recipe(2), ranks);
+
+  scaletrain::CheckpointOptions options;
+  options.read_only = rank != 0;  // rank 0 has the folder; the others write beside it
+  std::unique_ptr<scaletrain::Checkpoint> checkpoint;
+  const std::string folder = argc > 1 ? argv[1] : "zero_run";
+  if (rank == 0) checkpoint = std::make_unique<scaletrain::Checkpoint>(context, folder, options);
+  ranks.barrier("the folder is there");
+  if (rank != 0) checkpoint = std::make_unique<scaletrain::Checkpoint>(context, folder, options);
+
+  train(trainer, rank, size);
+  trainer.save(*checkpoint);  // by all ranks
+  const auto report = train(trainer, rank, size);
+  const std::string state = trainer.digest();  // by all ranks, too: each has pieces
+  if (rank != 0) return 0;
+
+  std::printf("%d ranks  step %d  loss %.5f\n", size, static_cast<int>(report.step), report.loss);
+  const bool alike = go_on_alone(context, *checkpoint) == state;
+  std::printf("%s\n", alike ? "the same bits" : "they differ");
+  return alike ? 0 : 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,71 @@
+// ZeRO between processes: each rank keeps only its pieces of the optimizer's state and of the gradients, and the bits are those of one rank.
+// All ranks save one checkpoint together, each its own pieces; one process alone goes on from it. The same numbers as 12_zero.c.
+// Build: mcs -r:ScaleTrain.dll 12_zero.cs    Run: scaletrain launch -n 2 -- mono 12_zero.exe FOLDER
+using System;
+using System.Globalization;
+using System.Linq;
+using ScaleTrain;
+
+static class Zero {
+  const int Rows = 64, BatchRows = 8, Steps = 50;
+
+  // y = sin x by a small network that the library knows.
+  static Model MakeModel(Context context) {
+    return Model.Builtin(context, "mlp", 1, new { inputs = 1, hidden = new[] { 64, 64 }, outputs = 1 });
+  }
+
+  static Recipe MakeRecipe(int zero) {
+    return new Recipe { Batch = BatchRows, MicroBatches = Rows / BatchRows, Lr = 0.01, WeightDecay = 0, Zero = zero };
+  }
+
+  // On the rows of this rank: of the micro-batches of a step every size-th.
+  static StepReport Train(Trainer trainer, int rank, int size) {
+    int[] own = Enumerable.Range(0, Rows).Where(i => i / BatchRows % size == rank).ToArray();
+    float[] x = own.Select(i => -3.0f + 6.0f * i / (Rows - 1)).ToArray();
+    float[] y = x.Select(at => (float)Math.Sin(at)).ToArray();
+    var batch = new Batch { { "x", x, own.Length, 1 }, { "y", y, own.Length, 1 } };
+    StepReport report = default(StepReport);
+    for (int step = 0; step < Steps; ++step) report = trainer.Step(batch);
+    return report;
+  }
+
+  // From the checkpoint on by one rank, which has all of the state.
+  static string GoOnAlone(Context context, Checkpoint checkpoint) {
+    using (Model model = MakeModel(context))
+    using (Recipe recipe = MakeRecipe(0))
+    using (var trainer = new Trainer(model, recipe)) {
+      trainer.Resume(checkpoint);
+      StepReport report = Train(trainer, 0, 1);
+      Console.WriteLine($"1 rank   step {report.Step}  loss {report.Loss:F5}");
+      return trainer.Digest();
+    }
+  }
+
+  // Rank 0 has the folder; the others write beside it.
+  static Checkpoint Open(Context context, Communicator ranks, string folder) {
+    Checkpoint first = ranks.Rank == 0 ? new Checkpoint(context, folder) : null;
+    ranks.Barrier("the folder is there");
+    return first ?? new Checkpoint(context, folder, new CheckpointOptions { ReadOnly = true });
+  }
+
+  static int Main(string[] arguments) {
+    CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
+    using (var context = new Context())
+    using (Communicator ranks = Communicator.Env(context))  // as scaletrain launch, torchrun, mpirun or srun started us
+    using (Model model = MakeModel(context))
+    using (Recipe recipe = MakeRecipe(2))
+    using (var trainer = new Trainer(model, recipe, null, ranks))
+    using (Checkpoint checkpoint = Open(context, ranks, arguments.Length > 0 ? arguments[0] : "zero_run")) {
+      Train(trainer, ranks.Rank, ranks.Size);
+      trainer.Save(checkpoint);  // by all ranks
+      StepReport report = Train(trainer, ranks.Rank, ranks.Size);
+      string state = trainer.Digest();  // by all ranks, too: each has pieces
+      if (ranks.Rank != 0) return 0;
+
+      Console.WriteLine($"{ranks.Size} ranks  step {report.Step}  loss {report.Loss:F5}");
+      bool alike = GoOnAlone(context, checkpoint) == state;
+      Console.WriteLine(alike ? "the same bits" : "they differ");
+      return alike ? 0 : 1;
+    }
+  }
+}

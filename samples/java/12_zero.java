@@ -1,0 +1,84 @@
+// ZeRO between processes: each rank keeps only its pieces of the optimizer's state and of the gradients, and the bits are those of one rank.
+// All ranks save one checkpoint together, each its own pieces; one process alone goes on from it. The same numbers as 12_zero.c.
+// Run: scaletrain launch -n 2 -- java -cp scaletrain.jar 12_zero.java FOLDER
+
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.scaletrain.Array;
+import org.scaletrain.Batch;
+import org.scaletrain.Checkpoint;
+import org.scaletrain.CheckpointOptions;
+import org.scaletrain.Communicator;
+import org.scaletrain.CommunicatorOptions;
+import org.scaletrain.Context;
+import org.scaletrain.DType;
+import org.scaletrain.Model;
+import org.scaletrain.Recipe;
+import org.scaletrain.StepReport;
+import org.scaletrain.Trainer;
+
+class Zero {
+  static final int ROWS = 64, BATCH = 8, STEPS = 50;
+
+  /** y = sin x by a small network that the library knows. */
+  static Model model(Context context) {
+    return Model.builtin(context, "mlp", Map.of("inputs", 1, "hidden", List.of(64, 64), "outputs", 1), 1);
+  }
+
+  static Recipe recipe(int zero) {
+    return new Recipe().batch(BATCH).microBatches(ROWS / BATCH).lr(0.01).weightDecay(0).zero(zero);
+  }
+
+  /** On the rows of this rank: of the micro-batches of a step every size-th. */
+  static StepReport train(Trainer trainer, int rank, int size) {
+    Array x = Array.allocate(DType.F32, ROWS / size, 1), y = Array.allocate(DType.F32, ROWS / size, 1);
+    for (int i = 0, own = 0; i < ROWS; ++i) {
+      if (i / BATCH % size != rank) continue;
+      float at = -3 + 6 * (float) i / (ROWS - 1);
+      x.floats().put(own, at);
+      y.floats().put(own++, (float) Math.sin(at));
+    }
+    Batch batch = Batch.of("x", x, "y", y);
+    StepReport report = null;
+    for (int step = 0; step < STEPS; ++step) report = trainer.step(batch);
+    return report;
+  }
+
+  /** From the checkpoint on by one rank, which has all of the state. */
+  static String goOnAlone(Context context, Checkpoint checkpoint) {
+    try (Model model = model(context); Trainer trainer = new Trainer(model, recipe(0))) {
+      trainer.resume(checkpoint);
+      StepReport report = train(trainer, 0, 1);
+      System.out.printf("1 rank   step %d  loss %.5f%n", report.step(), report.loss());
+      return trainer.digest();
+    }
+  }
+
+  /** Rank 0 has the folder; the others write beside it. */
+  static Checkpoint open(Context context, Communicator ranks, Path folder) {
+    Checkpoint first = ranks.rank() == 0 ? new Checkpoint(context, folder) : null;
+    ranks.barrier("the folder is there");
+    return first != null ? first : new Checkpoint(context, folder, new CheckpointOptions().readOnly());
+  }
+
+  public static void main(String[] arguments) {
+    Path folder = Path.of(arguments.length > 0 ? arguments[0] : "zero_run");
+    boolean alike = true;
+    try (Context context = new Context();
+         Communicator ranks = Communicator.env(context, new CommunicatorOptions());  // as scaletrain launch, torchrun, .. started us
+         Model model = model(context); Trainer trainer = new Trainer(model, recipe(2), null, ranks);
+         Checkpoint checkpoint = open(context, ranks, folder)) {
+      train(trainer, ranks.rank(), ranks.size());
+      trainer.save(checkpoint);  // by all ranks
+      StepReport report = train(trainer, ranks.rank(), ranks.size());
+      String state = trainer.digest();  // by all ranks, too: each has pieces
+      if (ranks.rank() == 0) {
+        System.out.printf("%d ranks  step %d  loss %.5f%n", ranks.size(), report.step(), report.loss());
+        alike = goOnAlone(context, checkpoint).equals(state);
+        System.out.println(alike ? "the same bits" : "they differ");
+      }
+    }
+    System.exit(alike ? 0 : 1);
+  }
+}
