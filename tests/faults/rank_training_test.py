@@ -1,6 +1,6 @@
 """`scaletrain train` as several processes: the state of one, and what becomes of them where a rank is killed, stopped, missing or of another run.
 
-    rank_training_test.py SCALETRAIN
+    rank_training_test.py SCALETRAIN FAILING_DISK
 """
 
 import os
@@ -16,6 +16,8 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 from command_line import PROGRAM, TINY, CommandLineTest, log_lines, run  # noqa: E402
 
+FAILING_DISK = sys.argv.pop(1)
+
 FOR_EVER = 1_000_000  # steps
 
 
@@ -28,7 +30,7 @@ def free_port():
 class Ranks:
     """Processes that know of each other by the environment alone, as torchrun starts them."""
 
-    def __init__(self, test, size, words, port=None, of_rank=lambda rank: (), first=0, last=None):
+    def __init__(self, test, size, words, port=None, of_rank=lambda rank: (), first=0, last=None, set_for=lambda rank: {}):
         port = port or free_port()
         self.processes = []
         for rank in range(first, size if last is None else last):
@@ -36,7 +38,7 @@ class Ranks:
                      "MASTER_PORT": port}
             process = subprocess.Popen(
                 [PROGRAM, "train", *map(str, words), *map(str, of_rank(rank))],
-                env={**os.environ, **{name: str(value) for name, value in given.items()}},
+                env={**os.environ, **{name: str(value) for name, value in (given | set_for(rank)).items()}},
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             self.processes.append(process)
             test.addCleanup(lambda ended=process: (ended.kill(), ended.communicate()))
@@ -93,13 +95,76 @@ class RankTraining(CommandLineTest):
         self.assertIn("resumed", done.stdout)
         self.assertEqual(log_lines(self.folder / "log.jsonl")[-1], undisturbed)
 
+    # --- each with pieces of the state (zero 1 and 2), which they save together
+
+    def test_with_pieces_of_the_state_goes_on_with_other_numbers_of_ranks(self):
+        undisturbed = self.train(*self.words("--steps", 12))[-1]
+        words = self.words("--checkpoint", self.folder / "run", "--resume", "--log", self.folder / "log.jsonl")
+        for ranks, zero, steps in ((3, 2, 4), (2, 1, 8)):
+            done = self.launched(ranks, *words, "--zero", zero, "--every", 3, "--steps", steps)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+        files = {file.name for file in (self.folder / "run" / "step-00000004").iterdir()}
+        self.assertEqual(files, {"manifest.json", "model.safetensors.index.json",
+                                 *(f"{kind}-0000{i}-of-00003.safetensors" for kind in ("model", "optimizer") for i in (1, 2, 3))})
+        done = run("train", *words, "--steps", 12)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(log_lines(self.folder / "log.jsonl")[-1], undisturbed)
+
+    def test_a_rank_that_is_killed_in_a_save_leaves_whole_checkpoints(self):
+        chance = random.Random()
+        undisturbed = self.train(*self.words("--steps", 300))[-1]
+        for trial in range(3):
+            checkpoints, log = self.folder / f"killed{trial}", self.folder / f"killed{trial}.jsonl"
+            words = self.words("--zero", 1 + trial % 2, "--steps", 300, "--checkpoint", checkpoints, "--resume", "--log", log)
+            ranks = Ranks(self, 3, [*words, "--every", 1])
+            victim = trial  # rank 0, which commits, too
+            while not list(checkpoints.glob("*/manifest.json")):
+                self.assertIsNone(ranks[0].poll())
+                time.sleep(0.002)
+            pause = chance.uniform(0, 0.05)
+            time.sleep(pause)
+            where = f"rank {victim} is killed {pause} s after the first save"
+            ranks[victim].kill()
+            killed = time.monotonic()
+            outcomes, ended = ranks.ends(20)
+            self.assertLess(ended - killed, 1.5, where)
+            for rank, (status, err) in enumerate(outcomes):
+                if rank != victim:
+                    self.assertEqual(status, 3, (where, err))
+                    self.assertIn(f"rank {victim}", err, where)
+            done = self.launched(2, *words)  # what is left is whole, and nothing of the save that was killed
+            self.assertEqual(done.returncode, 0, (where, done.stderr))
+            self.assertIn("resumed", done.stdout, where)
+            self.assertNotIn("passed over", done.stdout, where)
+            self.assertEqual(log_lines(log)[-1], undisturbed, where)
+            self.assertEqual({name for name in os.listdir(checkpoints) if not name.startswith("step-")}, {"latest", "lock"}, where)
+            self.assertTrue(all((checkpoints / name / "manifest.json").exists() for name in os.listdir(checkpoints) if "step-" in name), where)
+
+    def test_a_disk_that_fails_one_rank_fails_the_save_and_not_the_run(self):
+        undisturbed = self.train(*self.words("--steps", 6))[-1]
+        for call, calls in (("fsync", (3, 3)), ("pwrite", (5, 3)), ("rename", (1, 1))):  # of a save's files, before it is committed
+            for victim, at in enumerate(calls):
+                checkpoints, log = self.folder / f"{call}{victim}", self.folder / f"{call}{victim}.jsonl"
+                disk = {"LD_PRELOAD": FAILING_DISK, "ST_FAIL_CALL": call, "ST_FAIL_AT": at, "ST_FAIL_UNDER": checkpoints.resolve()}
+                words = self.words("--zero", 2, "--steps", 6, "--checkpoint", checkpoints, "--every", 1, "--log", log)
+                ranks = Ranks(self, 2, words, set_for=lambda rank: disk if rank == victim else {})
+                outcomes, _ = ranks.ends()
+                where = (call, victim, outcomes)
+                self.assertEqual([status for status, _ in outcomes], [0, 0], where)
+                self.assertIn("a checkpoint was not saved", outcomes[0][1], where)
+                if victim == 1:
+                    self.assertIn("rank 1", outcomes[0][1], where)
+                self.assertEqual(log_lines(log)[-1], undisturbed, where)
+                found = run("checkpoint", "verify", checkpoints)
+                self.assertEqual(found.returncode, 0, (where, found.stdout, found.stderr))
+
     # --- ranks that fail
 
     def test_a_killed_rank_is_named_by_the_others_at_once(self):
         chance = random.Random()
-        for trial in range(4):
+        for trial in range(5):
             ranks = Ranks(self, 3, self.words("--steps", FOR_EVER, "--checkpoint", self.folder / f"run{trial}", "--every", 3))
-            victim = chance.randrange(1, 3)
+            victim = 0 if trial == 0 else chance.randrange(3)
             for _ in range(40):
                 if "step 2/" in ranks[0].stdout.readline():
                     break
@@ -147,6 +212,28 @@ class RankTraining(CommandLineTest):
                 self.assertEqual(len(err.splitlines()), 1, err)
                 for word in ("rank 1", told.split(" has ")[-1]):
                     self.assertIn(word, err)
+
+    def test_rank_0_that_saves_or_starts_past_the_deadline_is_waited_for_while_it_lives(self):
+        def slow_disk(call):
+            disk = {"LD_PRELOAD": FAILING_DISK, "ST_FAIL_CALL": call, "ST_FAIL_SECONDS": 2, "ST_FAIL_UNDER": folder}
+            return lambda rank: disk if rank == 0 else {}
+
+        folder = self.folder / "run"
+        words = self.words("--deadline", 0.8, "--checkpoint", folder, "--every", 2, "--resume")
+        for steps, call in ((4, "fsync"), (6, "rmdir")):
+            began = time.monotonic()
+            outcomes, ended = Ranks(self, 2, [*words, "--steps", steps], set_for=slow_disk(call)).ends()
+            self.assertEqual(outcomes, [(0, ""), (0, "")])
+            self.assertGreater(ended - began, 2, "nothing was slow")
+            (folder / "step-00000077.part").mkdir()  # for the next start to clear up
+
+    def test_what_each_rank_does_is_told_where_it_is_asked_for(self):
+        outcomes, _ = Ranks(self, 2, self.words("--steps", 2), set_for=lambda rank: {"SCALETRAIN_DEBUG": "ranks"}).ends()
+        for rank, (status, err) in enumerate(outcomes):
+            self.assertEqual(status, 0, err)
+            self.assertTrue(all(line.startswith(f"rank {rank}, ") for line in err.splitlines()), err)
+            self.assertIn(f"rank {rank}, communicator: rank {rank} of 2 by shared memory", err)
+            self.assertIn(f"rank {rank}, trainer: planned", err)
 
     def test_what_is_wrong_on_rank_0_alone_ends_the_others_with_its_reason(self):
         folder = self.folder / "run"
