@@ -46,7 +46,11 @@ ST_API st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* 
  * of this call, or of step, run and advance, on one rank (but ST_BUSY and ST_INVALID_HANDLE) ends the group, a cancel and an on_step that
  * ends a run too: the others get ST_RANK_FAILED with its reason at once. A stop ends the run of one rank alone: make it on all of them
  * after the same step. The state is then that of the last whole step; save it or destroy the trainer, and make a new communicator and
- * trainer to go on. */
+ * trainer to go on.
+ * With zero 1 or 2 each rank has pieces of the optimizer's state alone (2: of gradients too) and all of the parameters, also in fp32 where
+ * products take them in 16 bits. Then gradient, average, evaluate_average, use_average, digest, st_trainer_save, save_every and resume are
+ * made together: every rank calls them, between the same steps, and who does not is named at the deadline. Of a group that has ended the
+ * others' pieces are gone: resume from a checkpoint. zero 3 is ST_UNSUPPORTED here. */
 ST_API st_status st_trainer_create_in_group(st_model* model, st_recipe* recipe, st_data* data, st_communicator* communicator,
                                             st_trainer** trainer);
 ST_API st_status st_trainer_destroy(st_trainer* trainer);
@@ -146,7 +150,8 @@ ST_API st_status st_trainer_average(st_trainer* trainer, const char* name, const
 ST_API st_status st_trainer_use_average(st_trainer* trainer);
 
 /* 32 hex digits: XXH3-128 over every parameter and optimizer value in name order (name, dtype, shape, bytes). Two runs are equal when it
- * is. This text and the next two are owned by the trainer until its next call. */
+ * is. This text and the next two are owned by the trainer until its next call. Of ranks that have pieces of the state all call; until
+ * something changes the digest is known after that, to this, log_end and write_report. */
 ST_API st_status st_trainer_digest(st_trainer* trainer, const char** hex);
 /* {"rows_per_step":..,"ranks":[{"memory":{"parameters":..,...},"wire_bytes":..,"collectives":..,...}]}: rows of all ranks together; each
  * rank of this process. "device_total" is without "file_total", what offload_folder has. "wire_bytes": of elements that the rank sends in a
