@@ -2,53 +2,11 @@
 #include <chrono>
 #include <map>
 
-#include "small_run.h"
-#include "thread_ranks.h"
+#include "group_rank.h"
 
 namespace {
 
 using namespace st::test;
-
-constexpr const char* kRecipe = R"({"batch": 2, "micro_batches": 7, "warmup": 2, "dropout": 0.1, "threads": 1})";
-
-/// One rank's own context, model and data, and its trainer. `changed`: keys of its recipe that are not kRecipe's.
-struct Rank {
-  Rank(const std::string& text, const std::map<std::string, std::string>& changed = {}) : run(text, nullptr, kRecipe) {
-    for (const auto& [key, value] : changed) EXPECT_TRUE(works(st_recipe_set(run.recipe, key.c_str(), value.c_str())));
-  }
-  st_status join(st_communicator* own) { return st_trainer_create_in_group(run.model, run.recipe, run.data, own, trainer.out()); }
-  st_status step() { return st_trainer_step(trainer, 0, nullptr, nullptr); }
-  st_status set_bias(float value) {
-    std::vector<float> values(static_cast<size_t>(width()), value);
-    const int64_t dims[1] = {width()};
-    const st_view view{ST_F32, 1, dims, nullptr, values.data(), width() * 4};
-    return st_model_set(run.model, kBias, &view);
-  }
-  std::string digest() const {
-    const char* hex = nullptr;
-    EXPECT_TRUE(works(st_trainer_digest(trainer, &hex)));
-    return hex == nullptr ? "" : hex;
-  }
-
-  static constexpr const char* kBias = "final_norm.beta";
-  SmallRun run;
-  HeldTrainer trainer;
-
- private:
-  int64_t width() const {
-    for (int64_t i = 0;; ++i) {
-      auto info = filled(st_parameter_info_init);
-      if (st_model_parameter(run.model, i, &info) != ST_OK) return 0;
-      if (info.name == std::string(kBias)) return info.dims[0];
-    }
-  }
-};
-
-std::string digest_alone(const std::string& text, int steps) {
-  const SmallRun run(text, nullptr, kRecipe);
-  for (int i = 0; i < steps; ++i) EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
-  return run.digest();
-}
 
 TEST(TrainerInGroup, LeavesTheStateOfOneRank) {
   const std::string text = text_file("group.txt", 3000);
@@ -56,7 +14,7 @@ TEST(TrainerInGroup, LeavesTheStateOfOneRank) {
   for (const int size : {1, 2, 3}) {
     const ThreadRanks ranks(size);
     ranks.each([&](int, st_communicator* own) {
-      Rank rank(text, {{"reduce", "\"micro\""}});
+      GroupRank rank(text, {{"reduce", "\"micro\""}});
       ASSERT_TRUE(works(rank.join(own)));
       for (int i = 0; i < 4; ++i) ASSERT_TRUE(works(rank.step()));
       EXPECT_EQ(rank.digest(), alone) << size;
@@ -84,12 +42,12 @@ void take_own_rows(const TokenBatch& all, int64_t rows, int rank, int size, Toke
 TEST(TrainerInGroup, IsGivenItsOwnRowsAlone) {
   for (const int64_t rows : {14, 7, 3}) {
     const TokenBatch all(rows, 5);
-    const SmallRun alone("", nullptr, kRecipe);
+    const SmallRun alone("", nullptr, kGroupRecipe);
     ASSERT_TRUE(works(st_trainer_step(alone.trainer, 2, all.views(), nullptr)));
     const std::string state = alone.digest();
     const ThreadRanks ranks(3);
     ranks.each([&](int rank, st_communicator* own) {
-      Rank mine("");
+      GroupRank mine("");
       ASSERT_TRUE(works(mine.join(own)));
       int64_t count = 0;
       for (int64_t row = 0; row < rows; ++row) count += row / 2 % 3 == rank ? 1 : 0;
@@ -104,7 +62,7 @@ TEST(TrainerInGroup, IsGivenItsOwnRowsAlone) {
 TEST(TrainerInGroup, RowsThatAreNotOfOneStepAreToldOnAll) {
   const ThreadRanks ranks(2);
   ranks.each([&](int rank, st_communicator* own) {
-    Rank mine("");
+    GroupRank mine("");
     ASSERT_TRUE(works(mine.join(own)));
     const TokenBatch batch(rank == 0 ? 2 : 4, 5);
     EXPECT_TRUE(fails(ST_RANK_MISMATCH, st_trainer_step(mine.trainer, 2, batch.views(), nullptr), {"rank 0", "2 rows", "4", "6 rows"}));
@@ -126,7 +84,7 @@ TEST(TrainerInGroup, RanksOfAnotherRunAreRefusedWithBothSidesOnAll) {
                         Case{other, {}, {"rank 1", "data"}}}) {
     const ThreadRanks ranks(3);
     ranks.each([&](int rank, st_communicator* own) {
-      Rank mine(rank == 1 ? c.text : text, rank == 1 ? c.changed : std::map<std::string, std::string>());
+      GroupRank mine(rank == 1 ? c.text : text, rank == 1 ? c.changed : std::map<std::string, std::string>());
       EXPECT_TRUE(fails(ST_RANK_MISMATCH, mine.join(own), c.words));
       auto info = filled(st_error_info_init);
       ASSERT_TRUE(works(st_last_error_info(&info)));
@@ -140,14 +98,14 @@ TEST(TrainerInGroup, WeightsThatDifferAreNamedBeforeTheFirstStepAndByReplicaChec
   const std::string text = text_file("group.txt", 3000);
   const ThreadRanks ranks(3);
   ranks.each([&](int rank, st_communicator* own) {
-    Rank mine(text, {{"replica_check", "2"}});
+    GroupRank mine(text, {{"replica_check", "2"}});
     ASSERT_TRUE(works(mine.join(own)));
     const auto expect_named = [&](int odd) {
-      EXPECT_TRUE(fails(ST_RANK_MISMATCH, mine.step(), {"replica check", Rank::kBias, "1 of"}));
+      EXPECT_TRUE(fails(ST_RANK_MISMATCH, mine.step(), {"replica check", GroupRank::kBias, "1 of"}));
       auto info = filled(st_error_info_init);
       ASSERT_TRUE(works(st_last_error_info(&info)));
       EXPECT_EQ(info.rank, odd);
-      EXPECT_STREQ(info.tensor, Rank::kBias);
+      EXPECT_STREQ(info.tensor, GroupRank::kBias);
     };
     if (rank == 2) {
       ASSERT_TRUE(works(mine.set_bias(0.5F)));
@@ -167,7 +125,7 @@ TEST(TrainerInGroup, AnErrorOnOneRankEndsTheStepOfAllWithItsReason) {
   const std::string text = text_file("group.txt", 3000);
   const ThreadRanks ranks(3);
   ranks.each([&](int rank, st_communicator* own) {
-    Rank mine(text);
+    GroupRank mine(text);
     ASSERT_TRUE(works(mine.join(own)));
     ASSERT_TRUE(works(mine.step()));
     const std::string before = mine.digest();
@@ -188,7 +146,7 @@ TEST(TrainerInGroup, ACancelEndsAWaitForARankThatDoesNotCome) {
   const ThreadRanks ranks(2);
   std::atomic<bool> has_ended = false;
   ranks.each([&](int rank, st_communicator* own) {
-    Rank mine(text);
+    GroupRank mine(text);
     ASSERT_TRUE(works(mine.join(own)));
     if (rank == 1) {
       while (!has_ended) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -211,7 +169,7 @@ TEST(TrainerInGroup, RefusesAnotherNumberOfRanks) {
   const std::string text = text_file("group.txt", 3000);
   const ThreadRanks ranks(2);
   ranks.each([&](int, st_communicator* own) {
-    Rank mine(text, {{"ranks", "3"}});
+    GroupRank mine(text, {{"ranks", "3"}});
     EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, mine.join(own), {"ranks are 3", "communicator's 2"}));
   });
 }

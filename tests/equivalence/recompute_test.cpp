@@ -210,6 +210,25 @@ TEST(RecomputeAuto, TakesWhatTheMemoryLimitLeaves) {
   EXPECT_THROW(trainer("auto", without_packed - kept.of(Arena::stash)), Error);
 }
 
+TEST(RecomputeAuto, LeavesEachOfTheRanksAsThreadsItsPart) {
+  const auto trainer = [](const std::string& policy, int64_t limit) {
+    const auto context =
+        std::make_shared<Context>(ContextOptions{.threads = 2, .memory_limit = limit, .log = {}, .parallel = {}, .memory = {}});
+    const auto model = std::make_shared<Model>(context, build_gpt(kGpt), 1);
+    Recipe recipe = recipe_of("fp32", 1, policy);
+    recipe.ranks = 2;
+    return std::make_unique<Trainer>(model, recipe, nullptr);
+  };
+  const auto ample = trainer("none", int64_t{1} << 40);
+  const MemoryLayout& kept = ample->plan().memory;
+  // Each can do without the half of what is missing, and none without all of it: the first to plan must not leave it to the last.
+  const int64_t limit = ample->memory_bytes() - 2 * kept.of(Arena::packed) - kept.of(Arena::stash) / 2;
+  EXPECT_THROW(trainer("none", limit), Error);
+  const auto scarce = trainer("auto", limit);
+  EXPECT_LE(scarce->memory_bytes(), limit);
+  EXPECT_FALSE(scarce->plan().recompute.scopes.empty());
+}
+
 std::string refusal_of(const Recipe& recipe, Code code) {
   try {
     gpt_trainer(recipe);

@@ -17,6 +17,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char failing[16], under[kPath];
 static long at, seen;
 static int and_after, error_number, log_file = -1;
+static unsigned slow_seconds;
 
 void failing_disk_fail(const char* call, const char* which, int error) {
   pthread_mutex_lock(&lock);
@@ -41,6 +42,8 @@ void failing_disk_watch(const char* prefix, const char* log) {
 __attribute__((constructor)) static void read_environment(void) {
   const char *call = getenv("ST_FAIL_CALL"), *which = getenv("ST_FAIL_AT"), *error = getenv("ST_FAIL_ERRNO");
   failing_disk_fail(call, which ? which : "1", error ? atoi(error) : ENOSPC);
+  const char* seconds = getenv("ST_FAIL_SECONDS");
+  slow_seconds = seconds ? (unsigned)atoi(seconds) : 0;
   failing_disk_watch(getenv("ST_FAIL_UNDER"), getenv("ST_CALL_LOG"));
 }
 
@@ -82,6 +85,10 @@ static int fails(const char* call, const char* path, const char* rest) {
     if (length > 0) syscall(SYS_write, log_file, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
   }
   pthread_mutex_unlock(&lock);
+  if (fail && slow_seconds > 0) {
+    sleep(slow_seconds);
+    return 0;
+  }
   if (fail) errno = error_number;
   return fail;
 }

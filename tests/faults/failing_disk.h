@@ -4,6 +4,7 @@
  *   ST_FAIL_CALL   open (one that writes) | pwrite | write | sync_file_range | fsync | rename | mkdir | unlink | rmdir
  *   ST_FAIL_AT     which of those fails, from 1; "5+": that one and all after it, as on a disk that is full
  *   ST_FAIL_ERRNO  a number; ENOSPC if not given
+ *   ST_FAIL_SECONDS  such a call takes so long, and then does what it should
  *   ST_FAIL_UNDER  a prefix of absolute paths, links resolved: other files are left alone and not counted
  *   ST_CALL_LOG    a file to which each of these calls is appended: "rename /tmp/a/b.tmp /tmp/a/b", "pwrite /tmp/a/x 4096 @0", and
  *                  " = ENOSPC" behind one that was made to fail

@@ -1,0 +1,55 @@
+// A rank of a group with all that its trainer is made of, on a thread of the test's.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "small_run.h"
+#include "thread_ranks.h"
+
+namespace st::test {
+
+inline constexpr const char* kGroupRecipe = R"({"batch": 2, "micro_batches": 7, "warmup": 2, "dropout": 0.1, "threads": 1})";
+
+/// One rank's own context, model and data, and its trainer. `changed`: keys of its recipe that are not kGroupRecipe's.
+struct GroupRank {
+  explicit GroupRank(const std::string& text, const std::map<std::string, std::string>& changed = {}) : run(text, nullptr, kGroupRecipe) {
+    for (const auto& [key, value] : changed) EXPECT_TRUE(works(st_recipe_set(run.recipe, key.c_str(), value.c_str())));
+  }
+  st_status join(st_communicator* own) { return st_trainer_create_in_group(run.model, run.recipe, run.data, own, trainer.out()); }
+  st_status step() { return st_trainer_step(trainer, 0, nullptr, nullptr); }
+  st_status set_bias(float value) {
+    std::vector<float> values(static_cast<size_t>(width()), value);
+    const int64_t dims[1] = {width()};
+    const st_view view{ST_F32, 1, dims, nullptr, values.data(), width() * 4};
+    return st_model_set(run.model, kBias, &view);
+  }
+  std::string digest() const {
+    const char* hex = nullptr;
+    EXPECT_TRUE(works(st_trainer_digest(trainer, &hex)));
+    return hex == nullptr ? "" : hex;
+  }
+
+  static constexpr const char* kBias = "final_norm.beta";
+  SmallRun run;
+  HeldTrainer trainer;
+
+ private:
+  int64_t width() const {
+    for (int64_t i = 0;; ++i) {
+      auto info = filled(st_parameter_info_init);
+      if (st_model_parameter(run.model, i, &info) != ST_OK) return 0;
+      if (info.name == std::string(kBias)) return info.dims[0];
+    }
+  }
+};
+
+/// What one rank alone leaves.
+inline std::string digest_alone(const std::string& text, int steps) {
+  const SmallRun run(text, nullptr, kGroupRecipe);
+  for (int i = 0; i < steps; ++i) EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
+  return run.digest();
+}
+
+}  // namespace st::test
