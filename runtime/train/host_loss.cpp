@@ -188,18 +188,17 @@ void HostLoss::gather(const Told& own) {
   const Told& first = told_[0];
   for (size_t rank = 1; rank < told_.size(); ++rank) {
     const Told& theirs = told_[rank];
-    const auto require_like = [&](bool is_like, const char* what, const std::string& told, const std::string& firsts) {
-      if (is_like) return;
+    const auto refuse_unlike = [&](const char* what, const std::string& told, const std::string& firsts) {
       refuse_rank(ranks, static_cast<int>(rank),
                   text(text_of_call(first), ": ", text_of_rank(ranks.transport(), static_cast<int>(rank)), what, told, ", rank 0 ", firsts,
                        "; make the same of the step on all ranks. The step was undone"));
     };
-    require_like(theirs.call == first.call, " calls ", text_of_call(theirs), text_of_call(first));
-    require_like(theirs.kind == first.kind, " goes back from ", text_of_kind(theirs), text_of_kind(first));
-    require_like(theirs.number == first.number, " is at update ", std::to_string(theirs.number), std::to_string(first.number));
-    require_like(theirs.lr == first.lr, " has learning rate ", text(theirs.lr), text(first.lr));
-    require_like(theirs.pairs == first.pairs || parts_.recipe.reduce == "step",
-                 " has made pairs of forward and backward: ", std::to_string(theirs.pairs), std::to_string(first.pairs));
+    if (theirs.call != first.call) refuse_unlike(" calls ", text_of_call(theirs), text_of_call(first));
+    if (theirs.kind != first.kind) refuse_unlike(" goes back from ", text_of_kind(theirs), text_of_kind(first));
+    if (theirs.number != first.number) refuse_unlike(" is at update ", std::to_string(theirs.number), std::to_string(first.number));
+    if (theirs.lr != first.lr) refuse_unlike(" has learning rate ", text(theirs.lr), text(first.lr));
+    if (theirs.pairs != first.pairs && parts_.recipe.reduce == "micro")
+      refuse_unlike(" has made pairs of forward and backward: ", std::to_string(theirs.pairs), std::to_string(first.pairs));
   }
 }
 

@@ -32,7 +32,10 @@ class HostLossStep {
   /// `batch` is that of the first forward: with the graph's own loss where it has all inputs of that, so that a host that computes its own
   /// need not make up targets.
   void begin(std::span<const HostView> batch, double lr, double loss_scale);
-  void forget() { open_ = nullptr; }
+  void forget() {
+    open_ = nullptr;
+    is_updating_ = false;
+  }
 
   // Of the one that is open, as HostLoss; they hold the model's gate. Throw wrong_state where there is none. In a group all ranks call
   // backward alike where the recipe's reduce is micro, and apply.
@@ -47,7 +50,7 @@ class HostLossStep {
   };
   Done apply(int64_t number, const std::function<void(const Executor&)>& before_update);
 
-  /// Whether its update began and did not end.
+  /// Whether its update began, and neither ended nor was forgotten.
   bool is_updating() const { return is_updating_; }
 
   /// Of the graph without a loss.

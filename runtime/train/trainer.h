@@ -118,7 +118,10 @@ class Trainer {
   void cancel() { cancelled_.cancel(); }
   bool take_cancel() { return cancelled_.take(); }
   /// Whether a wait for other ranks ends now: a cancel, of this trainer or asked for elsewhere, of a step that has not begun its update.
-  bool ends_waits(bool is_asked) const { return (is_asked || cancelled_.is_set()) && (!open_ || train_->is_computing()); }
+  bool ends_waits(bool is_asked) const {
+    const bool is_updating = open_ ? !train_->is_computing() : host_step_ && host_step_->is_updating();
+    return (is_asked || cancelled_.is_set()) && !is_updating;
+  }
 
   int64_t rows_per_step() const { return recipe_.step_micro_batches() * recipe_.batch; }
   /// Of step(); of the host's loss when the graph has none.
