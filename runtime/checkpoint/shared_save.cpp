@@ -14,12 +14,12 @@
 namespace st {
 namespace {
 
-constexpr std::string_view kPrefix = "ranks-", kFailed = ".failed", kPart = ".part", kTold = "failed";
-constexpr std::chrono::milliseconds kLookEvery{5};
+constexpr std::string_view kSignPrefix = "ranks-", kFailedSave = ".failed", kPartFolder = ".part", kTold = "failed";
+constexpr std::chrono::milliseconds kLookAtOthers{5};
 constexpr double kBeatEvery = 0.02;  // seconds
 constexpr size_t kBeatDigits = 16;   // at the beginning of a sign; behind them rank 0's checkpoint
 constexpr int64_t kMostText = 1 << 16;
-constexpr std::array kKinds = {TensorKind::parameter, TensorKind::optimizer, TensorKind::host};
+constexpr std::array kKindsInOrder = {TensorKind::parameter, TensorKind::optimizer, TensorKind::host};
 
 /// Empty: it is not there.
 std::string text_at(const std::string& path, int64_t most = kMostText) {
@@ -68,7 +68,7 @@ Manifest of_pieces(const Manifest& manifest) {
 
 }  // namespace
 
-bool is_shared_save_file(std::string_view name) { return name.starts_with(kPrefix); }
+bool is_shared_save_file(std::string_view name) { return name.starts_with(kSignPrefix); }
 
 bool is_in_use(const std::string& shared_save_file) {
   try {
@@ -135,10 +135,10 @@ SharedSaveEnd::~SharedSaveEnd() {
   }
 }
 
-std::string SharedSaveEnd::sign_of(int32_t rank) const { return text(folder_, "/", kPrefix, name_, ".", rank); }
+std::string SharedSaveEnd::sign_of(int32_t rank) const { return text(folder_, "/", kSignPrefix, name_, ".", rank); }
 
 std::string SharedSaveEnd::part_of(const std::string& checkpoint, int32_t rank) const {
-  return text(folder_, "/", checkpoint, kPart, "/", kPrefix, name_, ".", rank);
+  return text(folder_, "/", checkpoint, kPartFolder, "/", kSignPrefix, name_, ".", rank);
 }
 
 void SharedSaveEnd::beat() {
@@ -188,14 +188,14 @@ void SharedSaveEnd::await(int32_t other, const WriteProgress& progress, const Th
     } else if (os::seconds() - since > save_->deadline) {
       failed(Code::timeout, text("checkpoint: ", who, " is silent in the save for ", save_->deadline, " s"));
     }
-    std::this_thread::sleep_for(kLookEvery);
+    std::this_thread::sleep_for(kLookAtOthers);
   }
 }
 
 /// By kind, then by rank; a rank's in the order of names, so many bytes to a file.
 std::vector<SharedSaveEnd::Shard> SharedSaveEnd::shards(int64_t file_bytes) const {
   std::vector<Shard> all;
-  for (const TensorKind kind : kKinds) {
+  for (const TensorKind kind : kKindsInOrder) {
     const size_t before = all.size();
     for (int32_t rank = 0; rank < save_->ranks; ++rank) {
       int64_t left = -1;
@@ -257,13 +257,13 @@ Manifest SharedSaveEnd::take_over(const std::string& checkpoint, int32_t rank, c
   });
   Manifest part = parse_manifest(os::read_file(last, kMaxManifestBytes), last);
   for (const ShardFile& file : part.files)
-    os::rename_file(text(from, "/", file.name), text(folder_, "/", checkpoint, kPart, "/", file.name));
+    os::rename_file(text(from, "/", file.name), text(folder_, "/", checkpoint, kPartFolder, "/", file.name));
   return part;
 }
 
 Manifest SharedSaveEnd::write_all(const std::string& checkpoint, Manifest manifest, std::span<const WrittenTensor> own,
                                   const WriteOptions& options, WriteProgress& progress) {
-  const std::string folder = text(folder_, "/", checkpoint, kPart);
+  const std::string folder = text(folder_, "/", checkpoint, kPartFolder);
   for (int32_t rank = 1; rank < save_->ranks; ++rank) os::make_folder(part_of(checkpoint, rank));
   told_ = checkpoint;
   beaten_ = 0;
@@ -307,14 +307,14 @@ Manifest SharedSaveEnd::write_all(const std::string& checkpoint, Manifest manife
 
 void SharedSaveEnd::tell_failed(const std::exception& why) noexcept {
   try {
-    tell(text(folder_, "/", kPrefix, name_, kFailed), why);
+    tell(text(folder_, "/", kSignPrefix, name_, kFailedSave), why);
   } catch (...) {  // the disk says no; the others see that this rank has given up
     return;
   }
 }
 
 void SharedSaveEnd::write_part(int64_t step, std::span<const WrittenTensor> own, const WriteOptions& options, WriteProgress& progress) {
-  const std::string failed = text(folder_, "/", kPrefix, name_, kFailed);
+  const std::string failed = text(folder_, "/", kSignPrefix, name_, kFailedSave);
   std::string checkpoint;
   try {
     await(0, progress, [&] {

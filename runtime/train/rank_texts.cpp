@@ -10,7 +10,7 @@
 namespace st {
 namespace {
 
-constexpr int64_t kMost = 16 << 20;  // bytes of a rank's text
+constexpr int64_t kMostOfText = 16 << 20;  // bytes of a rank's text
 
 Error error_of(const std::exception_ptr& thrown) {
   try {
@@ -57,8 +57,8 @@ std::vector<std::string> gather_texts(Communicator& ranks, const std::string& ow
   std::vector<std::string> all(size);
   for (int rank = 0; rank < ranks.size(); ++rank) {
     const auto r = static_cast<size_t>(rank);
-    require(lengths[r] >= 0 && lengths[r] <= kMost, Code::rank_mismatch, label, ": ", text_of_rank(ranks.transport(), rank), " tells ",
-            lengths[r], " bytes, at most ", kMost, " are heard");
+    require(lengths[r] >= 0 && lengths[r] <= kMostOfText, Code::rank_mismatch, label, ": ", text_of_rank(ranks.transport(), rank),
+            " tells ", lengths[r], " bytes, at most ", kMostOfText, " are heard");
     if (rank == ranks.rank()) all[r] = own;
     all[r].resize(static_cast<size_t>(lengths[r]));
     if (lengths[r] > 0) ranks.broadcast(all[r].data(), lengths[r], DType::u8, rank, label);

@@ -33,7 +33,7 @@ std::vector<StateTensor> state_in(const Executor& rank) {
 }
 
 /// What a rank tells of a tensor: numbers, and the name behind them.
-struct Told {
+struct TensorPlace {
   int64_t first = 0, elements = 0, name = 0;  // name: its bytes
   std::array<int64_t, kMaxDims> dims{};
   int32_t rank = 0, role = 0, of = 0, dtype = 0;
@@ -43,7 +43,7 @@ std::string told(std::span<const StateTensor> tensors) {
   std::string out;
   for (const StateTensor& t : tensors) {
     if (!t.in_pieces) continue;
-    Told one{t.pieces[0].first, t.pieces[0].elements, std::ssize(t.name)};
+    TensorPlace one{t.pieces[0].first, t.pieces[0].elements, std::ssize(t.name)};
     std::ranges::copy(t.type.shape, one.dims.begin());
     one.rank = t.type.shape.rank();
     one.role = static_cast<int32_t>(t.role);
@@ -57,7 +57,7 @@ std::string told(std::span<const StateTensor> tensors) {
 /// The ranks are of one version (rank_agreement.h).
 void hear(std::string_view text, int32_t rank, std::vector<StateTensor>& to) {
   while (!text.empty()) {
-    Told one;
+    TensorPlace one;
     require(text.size() >= sizeof one, Code::rank_mismatch, "trainer: rank ", rank, " tells something else of its state");
     std::memcpy(&one, text.data(), sizeof one);
     text.remove_prefix(sizeof one);
