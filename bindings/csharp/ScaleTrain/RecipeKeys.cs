@@ -121,11 +121,25 @@ public sealed partial class Recipe {
     set { Set("reduce", value); }
   }
 
-  /// <summary>ZeRO (Rajbhandari et al. 2020), what ranks have only pieces of, the same bits: 0 nothing, 1 the optimizer's state, 2 gradients too; 3, parameters too, is not there yet. With one rank it is nothing</summary>
+  /// <summary>ZeRO (Rajbhandari et al. 2020), what ranks have only pieces of, the same bits: 0 nothing, 1 the optimizer's state, 2 gradients too, 3 parameters too, which each scope gathers for itself (ranks as threads alone). With one rank it is nothing</summary>
   /// <remarks>Usually 0. Allowed: [0,3].</remarks>
   public long Zero {
     get { return Integer("zero"); }
     set { Set("zero", value); }
+  }
+
+  /// <summary>what lies outside the device's memory, the same bits: the optimizer's state, or the fp32 parameters too; in host memory, which is where a device cpu has them anyway, or in offload_folder. Parameters stay there until the model is freed</summary>
+  /// <remarks>Usually "none". Allowed: none optimizer parameters.</remarks>
+  public string Offload {
+    get { return Word("offload"); }
+    set { Set("offload", value); }
+  }
+
+  /// <summary>offload: a folder of a local disk, in which files without a name have it all, reserved up front and gone with the process; counted as file, not as memory. Empty: host memory</summary>
+  /// <remarks>Usually "".</remarks>
+  public string OffloadFolder {
+    get { return Word("offload_folder"); }
+    set { Set("offload_folder", value); }
   }
 
   /// <summary>bytes of gradients that ranks exchange together; changes speed, no bit</summary>
@@ -133,6 +147,13 @@ public sealed partial class Recipe {
   public long Bucket {
     get { return Integer("bucket"); }
     set { Set("bucket", value); }
+  }
+
+  /// <summary>exchange gradients while backward goes on, on a thread beside each rank's own; auto: where it pays. Changes speed, no bit</summary>
+  /// <remarks>Usually "auto". Allowed: auto on off.</remarks>
+  public string Overlap {
+    get { return Word("overlap"); }
+    set { Set("overlap", value); }
   }
 
   /// <summary>compare the weights of all ranks before each so many steps, and end with the rank and the tensor that differ; 0 is off, and ranks that are processes do it before their first step alone</summary>
@@ -436,14 +457,14 @@ public sealed partial class Recipe {
     set { Set("early_stopping_min_delta", value); }
   }
 
-  /// <summary>measure the gradient noise scale (McCandlish et al. 2018), the batch in sequences above which larger ones stop paying, from the first micro-batch's gradient and the whole step's; needs accumulate 2 or more, and reads each gradient once more</summary>
+  /// <summary>measure the gradient noise scale (McCandlish et al. 2018), the batch in sequences above which larger ones stop paying, from the first micro-batch's gradient and the whole step's; needs 2 micro-batches a step or more, and reads each gradient once more</summary>
   /// <remarks>Usually false.</remarks>
   public bool GradientNoiseScale {
     get { return Flag("gradient_noise_scale"); }
     set { Set("gradient_noise_scale", value); }
   }
 
-  /// <summary>a step whose loss or gradients are not finite is run again in a checking mode and ends as an error that names the op, scope, tensor, index and micro-batch where it began; an overflow that a dynamic loss scale can still answer is skipped as ever</summary>
+  /// <summary>a step whose loss or gradients are not finite is run again in a checking mode and ends as an error that names the op, scope, tensor, index, micro-batch and rank where it began; an overflow that a dynamic loss scale can still answer is skipped as ever</summary>
   /// <remarks>Usually false.</remarks>
   public bool FindNan {
     get { return Flag("find_nan"); }

@@ -227,7 +227,8 @@ public abstract class RecipeKeys extends Handle {
 
   /**
    * ZeRO (Rajbhandari et al. 2020), what ranks have only pieces of, the same bits: 0 nothing, 1 the optimizer's state, 2 gradients
-   * too; 3, parameters too, is not there yet. With one rank it is nothing. Allowed: [0,3]. Default: 0.
+   * too, 3 parameters too, which each scope gathers for itself (ranks as threads alone). With one rank it is nothing. Allowed: [0,3].
+   * Default: 0.
    */
   public Recipe zero(long value) {
     return set("zero", value);
@@ -238,6 +239,33 @@ public abstract class RecipeKeys extends Handle {
     return number("zero").longValue();
   }
 
+  /**
+   * What lies outside the device's memory, the same bits: the optimizer's state, or the fp32 parameters too; in host memory, which is
+   * where a device cpu has them anyway, or in offload_folder. Parameters stay there until the model is freed. Allowed: none optimizer
+   * parameters. Default: "none".
+   */
+  public Recipe offload(String value) {
+    return set("offload", value);
+  }
+
+  /** Of {@link #offload(String)}. */
+  public String offload() {
+    return text("offload");
+  }
+
+  /**
+   * Offload: a folder of a local disk, in which files without a name have it all, reserved up front and gone with the process; counted
+   * as file, not as memory. Empty: host memory. Default: "".
+   */
+  public Recipe offloadFolder(String value) {
+    return set("offload_folder", value);
+  }
+
+  /** Of {@link #offloadFolder(String)}. */
+  public String offloadFolder() {
+    return text("offload_folder");
+  }
+
   /** Bytes of gradients that ranks exchange together; changes speed, no bit. Allowed: [1,inf). Default: 26214400. */
   public Recipe bucket(long value) {
     return set("bucket", value);
@@ -246,6 +274,19 @@ public abstract class RecipeKeys extends Handle {
   /** Of {@link #bucket(long)}. */
   public long bucket() {
     return number("bucket").longValue();
+  }
+
+  /**
+   * Exchange gradients while backward goes on, on a thread beside each rank's own; auto: where it pays. Changes speed, no bit.
+   * Allowed: auto on off. Default: "auto".
+   */
+  public Recipe overlap(String value) {
+    return set("overlap", value);
+  }
+
+  /** Of {@link #overlap(String)}. */
+  public String overlap() {
+    return text("overlap");
   }
 
   /**
@@ -721,7 +762,8 @@ public abstract class RecipeKeys extends Handle {
 
   /**
    * Measure the gradient noise scale (McCandlish et al. 2018), the batch in sequences above which larger ones stop paying, from the
-   * first micro-batch's gradient and the whole step's; needs accumulate 2 or more, and reads each gradient once more. Default: false.
+   * first micro-batch's gradient and the whole step's; needs 2 micro-batches a step or more, and reads each gradient once more.
+   * Default: false.
    */
   public Recipe gradientNoiseScale(boolean value) {
     return set("gradient_noise_scale", value);
@@ -734,8 +776,8 @@ public abstract class RecipeKeys extends Handle {
 
   /**
    * A step whose loss or gradients are not finite is run again in a checking mode and ends as an error that names the op, scope,
-   * tensor, index and micro-batch where it began; an overflow that a dynamic loss scale can still answer is skipped as ever. Default:
-   * false.
+   * tensor, index, micro-batch and rank where it began; an overflow that a dynamic loss scale can still answer is skipped as ever.
+   * Default: false.
    */
   public Recipe findNan(boolean value) {
     return set("find_nan", value);
