@@ -36,7 +36,7 @@ class Trainer {
   /// ranks: of whom this trainer is one, each with a trainer of the same recipe, model and data; it outlives the trainer. All make the same
   /// calls of step() and advance(), on the data, which each sees whole, or on a batch of its own rows: of its micro-batches k = g * size +
   /// rank, in order. The recipe's ranks are their number, or 1 for that. Throws rank_mismatch, on all ranks the same, where they are not of
-  /// one run. After other errors of it the others wait: end their group. A step that fails on one rank ends it by itself.
+  /// one run. After other errors of it, or of a step, the others wait: whoever catches them ends the group.
   Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<const Dataset> data, const PlanOptions& options = {},
           Communicator* ranks = nullptr);
   /// Ends an update that advance() left half done: the model's weights are those of a whole step.
