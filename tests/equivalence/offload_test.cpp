@@ -38,7 +38,7 @@ TEST_P(Offload, LeavesTheBitsOfWhatIsResident) {
   for (const char* what : kPlaces) {
     EXPECT_EQ(outcome_of(*offloaded(GetParam(), 1, 0, what, folder_).trainer()), resident) << what;
     EXPECT_EQ(outcome_of(*offloaded(GetParam(), 1, 0, what, "").trainer()), resident) << what << ", to host memory, where this device is";
-    for (const int64_t zero : {0, 1, 2})
+    for (const int64_t zero : {0, 1, 2, 3})
       EXPECT_EQ(outcome_of(*offloaded(GetParam(), 2, zero, what, folder_).trainer()), resident) << what << ", zero " << zero;
   }
 }
