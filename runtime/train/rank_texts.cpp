@@ -1,5 +1,6 @@
 #include "train/rank_texts.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -34,7 +35,7 @@ std::string printed(const Error& error) {
 Error parsed(std::string_view all) {
   const auto next = [&all] {
     const size_t end = std::min(all.find('\0'), all.size());
-    const std::string part(all.substr(0, end));
+    std::string part(all.substr(0, end));
     all.remove_prefix(std::min(end + 1, all.size()));
     return part;
   };

@@ -1,7 +1,9 @@
 #include "train/state_tensor.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"

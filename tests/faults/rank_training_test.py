@@ -140,6 +140,23 @@ class RankTraining(CommandLineTest):
             self.assertEqual({name for name in os.listdir(checkpoints) if not name.startswith("step-")}, {"latest", "lock"}, where)
             self.assertTrue(all((checkpoints / name / "manifest.json").exists() for name in os.listdir(checkpoints) if "step-" in name), where)
 
+    def test_a_rank_that_is_stopped_in_a_save_ends_it_at_the_deadline(self):
+        for victim in (0, 1):
+            checkpoints = self.folder / f"stopped{victim}"
+            ranks = Ranks(self, 2, self.words("--zero", 2, "--steps", FOR_EVER, "--checkpoint", checkpoints, "--every", 1, "--deadline", 1.2))
+            while not list(checkpoints.glob("*/manifest.json")):
+                self.assertIsNone(ranks[0].poll())
+                time.sleep(0.002)
+            ranks[victim].send_signal(signal.SIGSTOP)
+            stopped = time.monotonic()
+            _, err = ranks[1 - victim].communicate(timeout=20)
+            self.assertLess(time.monotonic() - stopped, 1.2 + 1.5, err)
+            self.assertEqual(ranks[1 - victim].returncode, 3, err)
+            self.assertIn(f"rank {victim}", err)
+            ranks[victim].send_signal(signal.SIGCONT)
+            found = run("checkpoint", "verify", checkpoints)
+            self.assertEqual(found.returncode, 0, found.stdout + found.stderr)
+
     def test_a_disk_that_fails_one_rank_fails_the_save_and_not_the_run(self):
         undisturbed = self.train(*self.words("--steps", 6))[-1]
         for call, calls in (("fsync", (3, 3)), ("pwrite", (5, 3)), ("rename", (1, 1))):  # of a save's files, before it is committed
