@@ -15,7 +15,7 @@
 namespace scaletrain {
 
 struct CheckpointOptions {
-  bool read_only = false;  // also beside a process that saves
+  bool read_only = false;  // also beside a process that saves; ranks other than 0 save their pieces by it (Trainer::save)
   int64_t keep_last = 3;   // 0: all
   int64_t keep_every = 0;  // and each whose step is a multiple; 0: none
   int64_t keep_best = 0;   // and the best so many by `best`

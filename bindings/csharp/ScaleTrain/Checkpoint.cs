@@ -6,7 +6,8 @@ namespace ScaleTrain {
 
 /// <summary>Which checkpoints of a run stay, and how they are written.</summary>
 public sealed class CheckpointOptions {
-  /// <summary>It lists, verifies and loads only, also beside a process that saves; takes no lock.</summary>
+  /// <summary>It lists, verifies and loads only, also beside a process that saves; takes no lock. Ranks other than 0 save their pieces by it
+  /// (<see cref="Trainer.Save"/>).</summary>
   public bool ReadOnly { get; set; }
   /// <summary>The newest so many stay; 0: all.</summary>
   public long KeepLast { get; set; } = 3;

@@ -10,7 +10,10 @@ public final class CheckpointOptions {
     raw = new org.scaletrain.internal.CheckpointOptions();
   }
 
-  /** It lists, verifies and loads only, also beside a process that saves; takes no lock. */
+  /**
+   * It lists, verifies and loads only, also beside a process that saves; takes no lock. Ranks other than 0 save their pieces by it ({@link
+   * Trainer#save}).
+   */
   public CheckpointOptions readOnly() {
     raw.setRead_only(true);
     return this;
