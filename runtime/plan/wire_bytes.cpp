@@ -7,7 +7,21 @@
 namespace st {
 namespace {
 
-bool is_collective(Op op) { return op == Op::reduce_scatter || op == Op::all_gather || op == Op::rank_sums || op == Op::gather_squares; }
+/// Where the bytes of an op are counted; null: it is no collective.
+int64_t* place_of(Op op, WireBytes& wire) {
+  switch (op) {
+    case Op::reduce_scatter:
+      return &wire.reduce_scatter;
+    case Op::all_gather:
+      return &wire.all_gather;
+    case Op::rank_sums:
+      return &wire.rank_sums;
+    case Op::gather_squares:
+      return &wire.gather_squares;
+    default:
+      return nullptr;
+  }
+}
 
 class Payload {
  public:
@@ -70,12 +84,11 @@ WireBytes wire_bytes(const Plan& plan, int64_t micro_batches) {
   WireBytes wire;
   for (const Instruction& at : plan.instructions) {
     const Node& node = program.sections[static_cast<size_t>(at.section)].graph[at.node];
-    if (!is_collective(node.op)) continue;
+    int64_t* const bytes = place_of(node.op, wire);
+    if (bytes == nullptr) continue;
     const bool once_a_step = node.when == When::last;
     const int64_t contributors = std::clamp<int64_t>(micro_batches - (once_a_step ? 0 : at.micro_batch * ranks), 0, ranks);
-    const int64_t bytes = payload.of(at.section, node, contributors);
-    wire.bytes += bytes;
-    wire.of[name_of(node.op)] += bytes;
+    *bytes += payload.of(at.section, node, contributors);
     ++wire.collectives;
   }
   return wire;

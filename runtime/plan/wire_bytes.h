@@ -2,17 +2,16 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <string_view>
 
 #include "plan/plan.h"
 
 namespace st {
 
+/// Of elements that the plan's own rank sends in a step, without headers, by op.
 struct WireBytes {
-  int64_t bytes = 0;                         // of elements that the plan's own rank sends in a step, without headers
-  int64_t collectives = 0;                   // that it takes part in
-  std::map<std::string_view, int64_t> of{};  // bytes by op: reduce_scatter, all_gather, rank_sums, gather_squares
+  int64_t reduce_scatter = 0, all_gather = 0, rank_sums = 0, gather_squares = 0;
+  int64_t collectives = 0;  // that it takes part in
+  int64_t all() const { return reduce_scatter + all_gather + rank_sums + gather_squares; }
 };
 
 /// Of a step of so many whole micro-batches of all ranks together. A reduce_scatter sends what others own of the gradients of a rank that

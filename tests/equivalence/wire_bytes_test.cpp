@@ -19,7 +19,7 @@ std::vector<int64_t> sent_in_a_step(Trainer& trainer) {
 
 std::vector<int64_t> planned(const Trainer& trainer) {
   std::vector<int64_t> bytes;
-  for (const Plan* plan : trainer.plans()) bytes.push_back(wire_bytes(*plan, trainer.recipe().step_micro_batches()).bytes);
+  for (const Plan* plan : trainer.plans()) bytes.push_back(wire_bytes(*plan, trainer.recipe().step_micro_batches()).all());
   return bytes;
 }
 
@@ -30,14 +30,15 @@ Training on_ranks(int64_t ranks, int64_t zero, const char* reduce, const char* p
   return made;
 }
 
-class WireBytes : public testing::TestWithParam<int64_t> {};
+class PlannedWire : public testing::TestWithParam<int64_t> {};
 
-TEST_P(WireBytes, AreThePlansExactly) {
+TEST_P(PlannedWire, AreThePlansExactly) {
   const int64_t zero = GetParam();
   for (const int64_t ranks : {2, 3, 4})
     for (const char* reduce : {"\"micro\"", "\"step\""})
       for (const char* precision : {"\"fp32\"", "\"bf16\""})
         for (const int64_t micro_batches : {ranks, 3 * ranks, 3 * ranks - 1, ranks - 1}) {
+          if (micro_batches % ranks != 0 && precision[1] == 'b') continue;  // who has no rows is the same in each
           const auto trainer = on_ranks(ranks, zero, reduce, precision, micro_batches).trainer();
           const std::vector<int64_t> plans = planned(*trainer);
           EXPECT_EQ(sent_in_a_step(*trainer), plans)
@@ -46,7 +47,7 @@ TEST_P(WireBytes, AreThePlansExactly) {
         }
 }
 
-INSTANTIATE_TEST_SUITE_P(Stages, WireBytes, testing::Values(0, 1, 2),
+INSTANTIATE_TEST_SUITE_P(Stages, PlannedWire, testing::Values(0, 1, 2, 3),
                          [](const testing::TestParamInfo<int64_t>& its) { return "Zero" + std::to_string(its.param); });
 
 /// Elements of all parameters, and of gradients: of a tied weight's, one for each use (order of sums 3).
@@ -60,7 +61,7 @@ Elements elements_of(const Trainer& trainer) {
 }
 
 // Each number of the table is elements x (N - 1) / N for a rank, as the mean of all.
-TEST(WireBytesOfAllRanks, AreTheTables) {
+TEST(PlannedWireOfAllRanks, AreTheTables) {
   for (const int64_t ranks : {2, 4})
     for (const int64_t zero : {0, 1, 2})
       for (const int64_t rounds : {1, 3})
@@ -69,11 +70,10 @@ TEST(WireBytesOfAllRanks, AreTheTables) {
           const Elements all = elements_of(*trainer);
           int64_t reduced = 0, gathered = 0, rest = 0;
           for (const Plan* plan : trainer->plans()) {
-            auto wire = wire_bytes(*plan, rounds * ranks);
-            reduced += wire.of["reduce_scatter"];
-            gathered += wire.of["all_gather"];
-            rest += wire.of["rank_sums"] + wire.of["gather_squares"];
-            EXPECT_EQ(wire.bytes, wire.of["reduce_scatter"] + wire.of["all_gather"] + wire.of["rank_sums"] + wire.of["gather_squares"]);
+            const WireBytes wire = wire_bytes(*plan, rounds * ranks);
+            reduced += wire.reduce_scatter;
+            gathered += wire.all_gather;
+            rest += wire.rank_sums + wire.gather_squares;
           }
           const int64_t exchanges = rounds > 1 && trainer->recipe().reduce == "micro" ? rounds : 1;
           const std::string what = text(ranks, " ranks, zero ", zero, ", ", rounds, " rounds, ", reduce);
