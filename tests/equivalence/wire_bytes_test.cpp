@@ -83,5 +83,34 @@ TEST(PlannedWireOfAllRanks, AreTheTables) {
         }
 }
 
+// The table's 3 G P, or (2 G + 1) P once a step: each micro-batch gathers all for forward, of a tied weight each use, and for backward what
+// its arithmetic reads, which biases, the norms' beta and the embeddings are not.
+TEST(PlannedWireOfZero3, IsTheTablesButForWhatBackwardDoesNotRead) {
+  for (const int64_t ranks : {2, 4})
+    for (const int64_t rounds : {1, 3})
+      for (const char* reduce : {"\"micro\"", "\"step\""}) {
+        const auto trainer = on_ranks(ranks, 3, reduce, "\"fp32\"", rounds * ranks).trainer();
+        const Elements all = elements_of(*trainer);
+        int64_t backward = 0;
+        for (const SlotId id : trainer->model().parameters()) {
+          const Slot& slot = trainer->model().slot(id);
+          const bool is_read = slot.name.ends_with(".gamma") || (slot.type.shape.rank() == 2 && slot.name != "position_embedding.weight");
+          if (is_read) backward += slot.type.shape.elements();
+        }
+        int64_t reduced = 0, gathered = 0;
+        for (const Plan* plan : trainer->plans()) {
+          const WireBytes wire = wire_bytes(*plan, rounds * ranks);
+          reduced += wire.reduce_scatter;
+          gathered += wire.all_gather;
+        }
+        const int64_t exchanges = trainer->recipe().reduce == "micro" ? rounds : 1;
+        const std::string what = text(ranks, " ranks, ", rounds, " rounds, ", reduce);
+        EXPECT_EQ(reduced, exchanges * all.gradients * 4 * (ranks - 1)) << what;
+        EXPECT_EQ(gathered, rounds * (all.gradients + backward) * 4 * (ranks - 1)) << what;
+        const double table = static_cast<double>(all.gradients * (2 * rounds + exchanges) * 4 * (ranks - 1));
+        EXPECT_NEAR(static_cast<double>(reduced + gathered) / table, 0.98, 0.02) << what;
+      }
+}
+
 }  // namespace
 }  // namespace st
