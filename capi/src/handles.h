@@ -36,9 +36,10 @@ enum class Kind : int32_t {
   checkpoint,
   communicator,
   distributed_sampler,
-  data_parallel
+  data_parallel,
+  sharded_optimizer
 };
-constexpr int32_t kKinds = 19;
+constexpr int32_t kKinds = 20;
 std::string_view name_of(Kind kind);
 
 struct Entry;

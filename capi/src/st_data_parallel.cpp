@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "group_call.h"
 #include "guard.h"
 #include "objects.h"
 #include "views.h"
@@ -48,9 +49,6 @@ std::vector<ExchangedGradient> gradients_given(int64_t n, const st_named_view* t
   return gradients;
 }
 
-using Group = Lease<CommunicatorObject>;
-Group call_of(const DataParallelObject& object) { return {Kind::communicator, object.group}; }
-
 }  // namespace
 
 st_status st_data_parallel_options_init(st_data_parallel_options* options, size_t size) {
@@ -65,25 +63,16 @@ st_status st_data_parallel_create(st_communicator* communicator, int64_t n, cons
     auto members = peek(communicator);  // first, so that its context's memory serves
     auto object = std::make_shared<DataParallelObject>();
     object->group = std::move(members);
-    const Group call = call_of(*object);
+    const GroupCall call(Kind::communicator, object->group);
     const auto theirs = options == nullptr ? mean_of_usual_buckets() : take(options, "st_data_parallel_create: options");
     check(theirs.op == ST_REDUCE_SUM || theirs.op == ST_REDUCE_MEAN, kCall, ": op is ", theirs.op, "; use ST_REDUCE_SUM or ST_REDUCE_MEAN");
     check(theirs.bucket_bytes >= 1, kCall, ": bucket_bytes is ", theirs.bucket_bytes, "; give 1 or more");
     std::vector<ExchangedGradient> ours = gradients_given(n, gradients);
     CommunicatorObject& group = *object->group;
-    group.queue.drain();
-    group.cancels = group.context->cancels().load();
+    take_turn(group);
     const auto op = static_cast<ReduceOp>(theirs.op);
     require_same_exchange(*group.ranks, ours, op, theirs.bucket_bytes);
-    const auto post = [&group](std::function<void()> work, Pending& pending) {
-      const uint64_t cancels = group.context->cancels();
-      group.queue.post(group.queue.prepare([&group, cancels, work = std::move(work)] {
-        group.cancels = cancels;
-        work();
-      }),
-                       pending);
-    };
-    object->exchange = std::make_unique<GradientExchange>(*group.ranks, std::move(ours), op, theirs.bucket_bytes, post);
+    object->exchange = std::make_unique<GradientExchange>(*group.ranks, std::move(ours), op, theirs.bucket_bytes, post_to(group));
     hand_out(data_parallel, std::move(object));
   });
 }
@@ -95,7 +84,7 @@ st_status st_data_parallel_destroy(st_data_parallel* data_parallel) {
 st_status st_data_parallel_gradient_ready(st_data_parallel* data_parallel, int64_t i) {
   return guard([&] {
     const auto object = find(data_parallel);
-    const Group call = call_of(*object);
+    const GroupCall call(Kind::communicator, object->group);
     object->exchange->ready(i);
   });
 }
@@ -103,7 +92,7 @@ st_status st_data_parallel_gradient_ready(st_data_parallel* data_parallel, int64
 st_status st_data_parallel_synchronize(st_data_parallel* data_parallel) {
   return guard([&] {
     const auto object = find(data_parallel);
-    const Group call = call_of(*object);
+    const GroupCall call(Kind::communicator, object->group);
     object->exchange->synchronize();
   });
 }

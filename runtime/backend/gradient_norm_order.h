@@ -77,7 +77,7 @@ struct Norm {
 };
 
 /// Of the blocks' sums; tensors: the first block and how many, of each. The squares of a block of f32 are far from overflowing in fp64, so
-/// its sum is finite where all its elements are.
+/// its sum is finite where all its elements are; of f64 what overflows counts as infinite.
 inline Norm norm_of_squares(const double* blocks, std::span<const int64_t> tensors) {
   double squares = 0;
   bool finite = true;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "comm/call_checks.h"
+#include "comm/combine.h"
 #include "comm/communicator.h"
 #include "comm/wire.h"
 
@@ -46,7 +47,7 @@ void Communicator::reduce_pieces(std::span<const Pieces> parts, Pieces into, DTy
   CollectiveCall call{Collective::reduce_scatter, ReduceOp::sum, dtype, 0, -1, label};
   check_call(std::ssize(parts) == size() && contributors >= 1 && contributors <= size(), call, parts.size(), " parts and ", contributors,
              " contributors for ", size(), " ranks");
-  check_call(dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16, call, "pieces are f32, bf16 or f16");
+  check_call(is_floating(dtype), call, "pieces are f32, f64, bf16 or f16");
   AlikeOnAll detail;
   detail.add(contributors);
   for (const Pieces part : parts) {
@@ -54,7 +55,7 @@ void Communicator::reduce_pieces(std::span<const Pieces> parts, Pieces into, DTy
     detail.add(length_of(part));
   }
   const Pieces own = parts[static_cast<size_t>(rank())];
-  const int64_t owned = length_of(own), width = bytes_of(dtype);
+  const int64_t owned = length_of(own), width = bytes_of(dtype), wide = sum_bytes_of(dtype);
   check_call(length_of(into) == owned, call, length_of(into), " sums for ", owned, " elements of this rank");
   wire_->in_call(call, detail.value(), [&] {
     wire_->greet_all();
@@ -63,15 +64,15 @@ void Communicator::reduce_pieces(std::span<const Pieces> parts, Pieces into, DTy
       for (const Piece& piece : parts[static_cast<size_t>(owner)]) wire_->post(owner, piece.data, piece.elements * width);
     }
     wire_->meet_all();
-    Walk from(own, width), to(into, sizeof(float));
+    Walk from(own, width), to(into, wide);
     for (int64_t done = 0; done < owned;) {
       const int64_t count = std::min({from.together(), to.together(), chunk_});
       const std::byte* const mine = from.take(count);
       std::byte* const sums = to.take(count);
       // In place the first ranks' pieces would be written over this rank's own.
-      if (adds) std::memcpy(sums_.data(), sums, static_cast<size_t>(count) * sizeof(float));
+      if (adds) std::memcpy(sums_.data(), sums, static_cast<size_t>(count * wide));
       fold(sums_.data(), mine, count, dtype, ReduceOp::sum, contributors, adds);
-      std::memcpy(sums, sums_.data(), static_cast<size_t>(count) * sizeof(float));
+      std::memcpy(sums, sums_.data(), static_cast<size_t>(count * wide));
       done += count;
     }
     wire_->settle();

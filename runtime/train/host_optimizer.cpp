@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/float16.h"
 #include "base/heap.h"
+#include "ir/cuts.h"
+#include "ir/optimizer_state.h"
 #include "train/part_recipe.h"
 
 namespace st {
@@ -47,11 +49,15 @@ const std::vector<std::string>& optimizer_keys() {
   return keys;
 }
 
-HostOptimizer::HostOptimizer(std::shared_ptr<Context> context, std::string_view json, std::span<const HostView> parameters)
-    : context_(std::move(context)), recipe_(recipe_of(json)), storage_(context_->backend()) {
+HostOptimizer::HostOptimizer(std::shared_ptr<Context> context, std::string_view json, std::span<const HostView> parameters,
+                             HostShards shards)
+    : context_(std::move(context)), recipe_(recipe_of(json)), optimizer_(recipe_.update()), shards_(shards), storage_(context_->backend()) {
   take_parameters(parameters);
   workers_ = context_->make_workers(recipe_.threads > 0 ? static_cast<int>(recipe_.threads) : context_->threads());
+  if (shards_.ranks != nullptr) exchanges_ = std::make_unique<ExchangeQueue>(*shards_.ranks);
   plan(slots_);
+  make_own_sums();
+  bind_lasting();
   list_state();
 }
 
@@ -77,6 +83,9 @@ void HostOptimizer::take_parameters(std::span<const HostView> parameters) {
     trains = trains || !frozen;
   }
   check(trains, "optimizer: every parameter is frozen by a group; leave one to train");
+  for (size_t i = 0; i < names_.size(); ++i)
+    require(!is_trained(i) || parameters_[i].dtype == DType::f32 || choice_of(i).op != Op::adamw_8bit, Code::unsupported,
+            "optimizer: parameter \"", names_[i], "\" is f64, adamw-8bit updates f32; give its group optimizer adamw");
   copies_.resize(size());
   together_ = parameters_;
   require_apart(together_, "optimizer");
@@ -87,6 +96,25 @@ const std::string& HostOptimizer::name_of(const Slot& parameter) const {
   size_t number = 0;
   std::from_chars(parameter.name.data(), parameter.name.data() + parameter.name.size(), number);
   return names_[number];
+}
+
+OptimizerChoice HostOptimizer::choice_of(size_t parameter) const {
+  const HostView& view = parameters_[parameter];
+  return optimizer_.choose(names_[parameter], {.dtype = view.dtype, .shape = view.shape, .layout = {}}, true);
+}
+
+/// This rank has the state of its pieces alone; of own sums, gradients too.
+void HostOptimizer::cut(Program& program, std::span<const ParameterSlots> slots) {
+  program.mesh.data = shards_.ranks->size();
+  program.rank = shards_.ranks->rank();
+  program.in_pieces = true;
+  cut_parameters(program, [&](const Slot& parameter) {
+    const auto at = static_cast<size_t>(&parameter - program.slots.data());
+    return takes_whole(choice_of(at).op) ? parameter.type.shape.elements() : kCutGrain;
+  });
+  if (cuts_.empty()) cuts_.assign(program.cuts.begin(), program.cuts.begin() + static_cast<std::ptrdiff_t>(size()));
+  for (const ParameterSlots& of : slots)
+    if (of.gradient >= 0 && shards_.own_sums) shrink_to_piece(program, of.gradient, of.parameter);
 }
 
 /// By the types of the gradients and copies in `slots`. The state stays where it is: its slots are the same in every plan.
@@ -112,29 +140,43 @@ void HostOptimizer::plan(std::vector<ParameterSlots> slots) {
   }
   const SlotId unit =
       program.add_slot({.name = kUnit, .type = {.dtype = DType::f64, .shape = {}, .layout = {}}, .role = Role::control, .init = {}});
+  if (shards_.ranks != nullptr) cut(program, slots);
   const auto name = [this](const Slot& parameter) -> std::string_view { return name_of(parameter); };
   Plan plan = plan_update(std::move(program), unit, recipe_, name, context_->backend(), workers_->threads());
-  for (const Section& section : plan.program.sections) {
-    for (const Node& node : section.graph.nodes) {
-      if (node.op != Op::adamw_8bit) continue;
-      const auto at = static_cast<size_t>(node.writes[0]);
-      require(parameters_[at].dtype == DType::f32, Code::unsupported, "optimizer: parameter \"", names_[at],
-              "\" is f64, adamw-8bit updates f32; give its group optimizer adamw");
-    }
-  }
   if (!executor_) context_->require_memory("optimizer: its state", plan.memory.total());
-  executor_ = std::make_unique<Executor>(std::move(plan), storage_, *workers_, nullptr);
+  executor_ = std::make_unique<Executor>(std::move(plan), storage_, *workers_, nullptr, exchanges_.get());
   slots_ = std::move(slots);
+  find_bounds();
   step_ = StepSlots(*executor_);
   unit_ = StepSlots::find<double>(*executor_, kUnit);
   bind_lasting();
 }
 
+void HostOptimizer::find_bounds() {
+  const Program& program = executor_->plan().program;
+  std::vector<Bound> bound_of(program.slots.size());
+  for (size_t s = 0; s < program.slots.size(); ++s) {
+    const Slot& slot = program.slots[s];
+    const auto id = static_cast<SlotId>(s);
+    if (slot.lent && (slot.whole || !program.in_pieces)) bound_of[s] = {id, 0};
+    if (slot.part_of >= 0) bound_of[static_cast<size_t>(slot.part_of)] = {id, slot.first * bytes_of(slot.type.dtype)};
+  }
+  const auto bound = [&](SlotId slot) { return slot < 0 ? Bound{} : bound_of[static_cast<size_t>(slot)]; };
+  bounds_.clear();
+  for (const ParameterSlots& of : slots_)
+    bounds_.push_back(of.gradient < 0 ? ParameterBounds{} : ParameterBounds{bound(of.parameter), bound(of.gradient), bound(of.copy)});
+}
+
+void HostOptimizer::bind(const Bound& bound, void* data) {
+  if (bound.slot >= 0) executor_->bind(bound.slot, static_cast<std::byte*>(data) + bound.offset);
+}
+
 /// What is the same in every step.
 void HostOptimizer::bind_lasting() {
   for (size_t i = 0; i < size(); ++i) {
-    if (is_trained(i)) executor_->bind(slots_[i].parameter, parameters_[i].data);
-    if (slots_[i].copy >= 0) executor_->bind(slots_[i].copy, copies_[i].data);
+    bind(bounds_[i].parameter, parameters_[i].data);
+    bind(bounds_[i].copy, copies_[i].data);
+    if (own_sums_.size() > 0) bind(bounds_[i].gradient, own_sums(i));
   }
 }
 
@@ -155,20 +197,62 @@ void HostOptimizer::list_state() {
   }
 }
 
+/// Once, for all plans.
+void HostOptimizer::make_own_sums() {
+  if (!shards_.own_sums) return;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < size(); ++i) {
+    own_sums_at_.push_back(bytes);
+    const auto rank = static_cast<size_t>(shards_.ranks->rank());
+    if (is_trained(i)) bytes += align_up((cuts_[i][rank + 1] - cuts_[i][rank]) * bytes_of(parameters_[i].dtype));
+  }
+  context_->require_memory("optimizer: sums of gradients", bytes);
+  own_sums_ = Memory(bytes, context_->memory(), MemoryRole::gradients);
+}
+
+std::vector<HostOptimizer::WholeState> HostOptimizer::whole_states() const {
+  std::vector<WholeState> states;
+  auto own = state_.begin() + 1;  // behind "step"
+  for (size_t i = 0; i < size(); ++i) {
+    if (!is_trained(i)) continue;
+    const OptimizerChoice choice = choice_of(i);
+    const auto states_of = [&](const Shape& shape) {
+      return optimizer_state(choice.op, make_attrs(choice.op, choice.attrs), {.dtype = parameters_[i].dtype, .shape = shape, .layout = {}});
+    };
+    const auto whole = states_of(parameters_[i].shape);
+    const size_t first = states.size();
+    for (const OptimizerState& state : whole)
+      states.push_back({.name = text(state.name, ".", names_[i]), .dtype = state.type.dtype, .shape = state.type.shape, .cuts = {}});
+    for (const int64_t cut : cuts(i)) {
+      const bool is_end = cut == parameters_[i].shape.elements();
+      const auto before = is_end || cut == 0 ? whole : states_of({cut});
+      for (size_t k = 0; k < whole.size(); ++k) states[first + k].cuts.push_back(cut == 0 ? 0 : before[k].type.shape.elements());
+    }
+    const auto rank = static_cast<size_t>(shards_.ranks->rank());
+    if (cuts(i)[rank] == cuts(i)[rank + 1]) continue;
+    for (size_t k = first; k < states.size(); ++k) states[k].own = (own++)->data;
+  }
+  return states;
+}
+
+void HostOptimizer::check_gradient(size_t parameter, const HostView& gradient) const {
+  const HostView& of = parameters_[parameter];
+  if (!is_trained(parameter)) return;
+  about_tensor(names_[parameter], [&] {
+    check(gradient.shape == of.shape, "optimizer: \"", names_[parameter], "\" has shape ", of.shape, ", its gradient ", gradient.shape);
+    check(fits(of.dtype, gradient.dtype), "optimizer: \"", names_[parameter], "\" is ", of.dtype, ", its gradient is ", gradient.dtype,
+          "; f32 takes f32, bf16 and f16, f64 takes f64");
+    check(gradient.is_plain(), "optimizer: ", gradient_names_[parameter], kInOnePiece);
+  });
+}
+
 void HostOptimizer::check_gradients(std::span<const HostView> gradients) {
   together_ = parameters_;
   for (size_t i = 0; i < size(); ++i) {
     if (copies_[i].data != nullptr) together_.push_back(copies_[i]);
     if (!is_trained(i)) continue;
-    const HostView &gradient = gradients[i], &parameter = parameters_[i];
-    about_tensor(names_[i], [&] {
-      check(gradient.shape == parameter.shape, "optimizer: \"", names_[i], "\" has shape ", parameter.shape, ", its gradient ",
-            gradient.shape);
-      check(fits(parameter.dtype, gradient.dtype), "optimizer: \"", names_[i], "\" is ", parameter.dtype, ", its gradient is ",
-            gradient.dtype, "; f32 takes f32, bf16 and f16, f64 takes f64");
-      check(gradient.is_plain(), "optimizer: ", gradient_names_[i], kInOnePiece);
-    });
-    together_.push_back(gradient);
+    check_gradient(i, gradients[i]);
+    together_.push_back(gradients[i]);
   }
   require_apart(together_, "optimizer");
 }
@@ -180,8 +264,14 @@ bool HostOptimizer::has_types_of(std::span<const HostView> gradients) const {
 }
 
 HostOptimizer::Report HostOptimizer::step(std::span<const HostView> gradients, double scale) {
-  check_gradients(gradients);
+  take(gradients);
+  return update(scale);
+}
+
+void HostOptimizer::take(std::span<const HostView> gradients) {
+  if (!gradients.empty()) check_gradients(gradients);
   check(updates_ >= 0, "optimizer: the state's step is ", updates_, "; it is the number of updates so far");
+  if (shards_.own_sums) return;
   if (!has_types_of(gradients)) {
     std::vector<ParameterSlots> slots = slots_;
     for (size_t i = 0; i < size(); ++i)
@@ -189,7 +279,10 @@ HostOptimizer::Report HostOptimizer::step(std::span<const HostView> gradients, d
     plan(std::move(slots));
   }
   for (size_t i = 0; i < size(); ++i)
-    if (is_trained(i)) executor_->bind(slots_[i].gradient, gradients[i].data);
+    if (is_trained(i)) bind(bounds_[i].gradient, gradients[i].data);
+}
+
+HostOptimizer::Report HostOptimizer::update(double scale) {
   *unit_ = scale;
   step_.rates[0] = recipe_.lr;
   step_.rates[1] = static_cast<double>(updates_ + 1);

@@ -130,6 +130,10 @@ void AllKinds::make_communicators() {
   const st_named_view gradient = {"g", {ST_F32, 1, beta_dims, nullptr, host_gradient.data(), 64}};
   EXPECT_TRUE(works(st_communicator_local(run.context, 1, nullptr, alone.out())));
   EXPECT_TRUE(works(st_data_parallel_create(alone, 1, &gradient, nullptr, data_parallel.out())));
+  auto stage_2 = filled(st_sharded_optimizer_options_init);
+  stage_2.stage = 2;
+  const st_named_view weight = {"w", {ST_F32, 1, beta_dims, nullptr, sharded_weight.data(), 64}};
+  EXPECT_TRUE(works(st_sharded_optimizer_create(alone, nullptr, 1, &weight, &stage_2, sharded.out())));
 }
 
 EachHandle AllKinds::handles() const {
@@ -151,7 +155,8 @@ EachHandle AllKinds::handles() const {
           static_cast<st_checkpoint*>(checkpoint),
           static_cast<st_communicator*>(communicator),
           static_cast<st_distributed_sampler*>(sampler),
-          static_cast<st_data_parallel*>(data_parallel)};
+          static_cast<st_data_parallel*>(data_parallel),
+          static_cast<st_sharded_optimizer*>(sharded)};
 }
 
 AnyHandle AllKinds::of(std::string_view kind) const {
@@ -172,6 +177,7 @@ std::string AllKinds::state() const {
   all += text_of<st_model>(st_model_digest, run.model) + text_of<st_model>(st_model_digest, other);
   all += text_of<st_loss_scaler>(st_loss_scaler_state, loss_scaler);
   for (const float w : host_weight) all += " " + std::to_string(w);
+  for (const float w : sharded_weight) all += " " + std::to_string(w);
   double weight = -1;
   EXPECT_TRUE(works(st_accumulator_weight(accumulator, &weight)));
   all += ", " + std::to_string(weight) + " tokens";

@@ -12,10 +12,16 @@
 namespace st::test {
 
 /// As in st_live_handles and in messages.
-constexpr std::array<std::string_view, 19> kKindNames = {
-    "context",      "graph",  "model",    "data",        "recipe",    "trainer",     "predictor",  "tensor",       "pending",
-    "gemm",         "packed", "schedule", "loss_scaler", "optimizer", "accumulator", "checkpoint", "communicator", "distributed_sampler",
-    "data_parallel"};
+constexpr std::array<std::string_view, 20> kKindNames = {"context",       "graph",
+                                                         "model",         "data",
+                                                         "recipe",        "trainer",
+                                                         "predictor",     "tensor",
+                                                         "pending",       "gemm",
+                                                         "packed",        "schedule",
+                                                         "loss_scaler",   "optimizer",
+                                                         "accumulator",   "checkpoint",
+                                                         "communicator",  "distributed_sampler",
+                                                         "data_parallel", "sharded_optimizer"};
 
 /// A handle of whatever kind a call wants, or what is none.
 class AnyHandle {
@@ -81,6 +87,7 @@ struct AllKinds {
   HeldSampler sampler;             // of eight rows
   HeldCommunicator alone;          // a group of one
   HeldDataParallel data_parallel;  // of it, and host_gradient
+  HeldShardedOptimizer sharded;    // of it, stage 2, and sharded_weight
 
   // What calls are given.
   st_value x = 0, tokens = 0, sequence = 0, loss = 0;
@@ -90,7 +97,8 @@ struct AllKinds {
   int64_t square_dims[2] = {4, 4};
   std::vector<float> product = std::vector<float>(16);
   st_view square, product_view;
-  std::vector<float> host_weight = std::vector<float>(16), other_weight = host_weight, host_gradient = host_weight;
+  std::vector<float> host_weight = std::vector<float>(16), other_weight = host_weight, host_gradient = host_weight,
+                     sharded_weight = host_weight;
   st_view view;
   st_named_view named;
   std::string weights;  // the model's stream
@@ -118,6 +126,7 @@ struct AllKinds {
   HeldCommunicator new_communicator, more_communicator;
   HeldSampler new_sampler;
   HeldDataParallel new_data_parallel;
+  HeldShardedOptimizer new_sharded;
   st_view new_view{};
   st_value value = 0;
   const char* text = nullptr;

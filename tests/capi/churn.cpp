@@ -53,6 +53,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     HeldSampler sampler;
     HeldCommunicator alone;
     HeldDataParallel data_parallel;
+    HeldShardedOptimizer sharded;
     HeldLossScaler loss_scaler;
     HeldOptimizer optimizer;
     HeldAccumulator accumulator;
@@ -86,6 +87,10 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     ASSERT_TRUE(works(st_communicator_local(context, 1, nullptr, alone.out())));
     ASSERT_TRUE(works(st_data_parallel_create(alone, 1, &weight, nullptr, data_parallel.out())));
     ASSERT_TRUE(works(st_data_parallel_gradient_ready(data_parallel, 0)));
+    auto stage_2 = filled(st_sharded_optimizer_options_init);
+    stage_2.stage = 2;
+    ASSERT_TRUE(works(st_sharded_optimizer_create(alone, nullptr, 1, &weight, &stage_2, sharded.out())));
+    ASSERT_TRUE(works(st_sharded_optimizer_gradient_ready(sharded, 0, &b)));
     ASSERT_TRUE(works(st_checkpoint_create(context, folder.c_str(), nullptr, checkpoint.out())));
     st_communicator* made[2] = {};
     ASSERT_TRUE(works(st_communicator_local(context, 2, nullptr, made)));

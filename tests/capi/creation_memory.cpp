@@ -185,6 +185,11 @@ TEST_P(CreationMemory, OfTrainersAndPredictors) {
   EXPECT_GE(creations(predictor, [&] { return st_predictor_create(model, nullptr, predictor.out()); }),
             5);  // more where there are control groups to ask for a limit
   EXPECT_TRUE(works(st_trainer_step(trainer, 0, nullptr, nullptr)));
+  trainer.reset();
+  const std::string in_file = R"({"batch": 2, "warmup": 0, "offload": "optimizer", "offload_folder": ")" + testing::TempDir() + "\"}";
+  ASSERT_TRUE(works(st_recipe_create(in_file.c_str(), recipe.out())));
+  EXPECT_GE(creations(trainer, [&] { return st_trainer_create(model, recipe, data, trainer.out()); }), 100);
+  EXPECT_TRUE(works(st_trainer_step(trainer, 0, nullptr, nullptr)));
 }
 
 TEST_P(CreationMemory, OfAFileThatIsWrittenMeanwhile) {
@@ -245,6 +250,43 @@ st_status whole_exchange(st_context* context) {
 
 TEST_P(CreationMemory, OfCommunicatorsAndTheirCalls) {
   EXPECT_GE(failures_of([&] { return whole_exchange(context_); }), 10);
+}
+
+TEST_P(CreationMemory, OfWhatHostsOnRanksTrainWith) {
+  HeldCommunicator alone;
+  HeldDataParallel parallel;
+  HeldShardedOptimizer sharded;
+  const int64_t dims[] = {1500};
+  std::vector<float> w(1500), g(1500, 1.0F);
+  std::vector<uint16_t> half(1500);
+  const st_view gradient = {ST_F32, 1, dims, nullptr, g.data(), 6000}, copy = {ST_BF16, 1, dims, nullptr, half.data(), 3000};
+  const st_named_view weight = {"w", {ST_F32, 1, dims, nullptr, w.data(), 6000}}, same = {"g", gradient};
+  auto options = filled(st_sharded_optimizer_options_init);
+  options.stage = 2;
+  options.bucket_bytes = 1;  // each gradient is exchanged at once
+  ASSERT_TRUE(works(st_communicator_local(context_, 1, nullptr, alone.out())));
+  EXPECT_GE(creations(parallel, [&] { return st_data_parallel_create(alone, 1, &same, nullptr, parallel.out()); }), 5);
+  EXPECT_GE(failures_of([&] {
+              const st_status ready = st_data_parallel_gradient_ready(parallel, 0);
+              // Without memory for its exchange it is ready all the same.
+              return ready == ST_OK || ready == ST_WRONG_STATE ? st_data_parallel_synchronize(parallel) : ready;
+            }),
+            1);
+  EXPECT_GE(creations(sharded, [&] { return st_sharded_optimizer_create(alone, nullptr, 1, &weight, &options, sharded.out()); }), 50);
+  EXPECT_GE(failures_of([&] {
+              const st_status ready = st_sharded_optimizer_gradient_ready(sharded, 0, &gradient);
+              return ready == ST_OK ? st_sharded_optimizer_step(sharded, 0, nullptr, nullptr) : ready;
+            }),
+            1);
+  EXPECT_GE(failures_of([&] { return st_sharded_optimizer_keep_copies(sharded, 1, &copy); },
+                        [&] { EXPECT_TRUE(works(st_sharded_optimizer_keep_copies(sharded, 0, nullptr))); }),
+            10);
+  int64_t n = 0;
+  const st_named_view* state = nullptr;
+  EXPECT_GE(failures_of([&] { return st_sharded_optimizer_gather_state(sharded, 0, &n, &state); }), 3);
+  EXPECT_GE(failures_of([&] { return st_sharded_optimizer_load_state(sharded, n, state); },
+                        [&] { EXPECT_TRUE(works(st_sharded_optimizer_gather_state(sharded, 0, &n, &state))); }),
+            1);
 }
 
 TEST_P(CreationMemory, OfTensors) {

@@ -58,6 +58,7 @@ class Life {
   void compute_the_loss();
   void save_and_resume();
   void exchange();
+  void update_in_shards(st_communicator* alone);
   void predict();
   void look();
   void fail();
@@ -86,6 +87,7 @@ class Life {
   HeldSchedule schedule_;
   HeldSampler sampler_;
   HeldDataParallel data_parallel_;
+  HeldShardedOptimizer sharded_;
   st_pending* pending_ = nullptr;
   int32_t is_done_ = 0;
   HeldData text_data_, train_, validation_, arrays_, made_;
@@ -354,6 +356,32 @@ void Life::save_and_resume() {
   std::filesystem::remove_all(cut);
 }
 
+void Life::update_in_shards(st_communicator* alone) {
+  auto report = filled(st_optimizer_report_init);
+  auto options = filled(st_sharded_optimizer_options_init);
+  options.stage = 2;
+  float w[] = {1, 2}, g[] = {0.5F, -0.5F};
+  uint16_t half[2] = {};
+  const int64_t two[] = {2};
+  const st_named_view weight = {"w", {ST_F32, 1, two, nullptr, w, sizeof w}};
+  const st_view gradient = {ST_F32, 1, two, nullptr, g, sizeof g}, copy = {ST_BF16, 1, two, nullptr, half, sizeof half};
+  double scale = 0;
+  int32_t skipped = 0;
+  const st_named_view* state = nullptr;
+  CALL(st_sharded_optimizer_create(alone, R"({"optimizer": "lion"})", 1, &weight, &options, sharded_.out()));
+  CALL(st_sharded_optimizer_gradient_ready(sharded_, 0, &gradient));
+  CALL(st_sharded_optimizer_step(sharded_, 0, nullptr, &report));
+  CALL(st_loss_scaler_scale(loss_scaler_, &scale));
+  CALL(st_sharded_optimizer_step_scaled(sharded_, loss_scaler_, 1, &gradient, &report));
+  CALL(st_loss_scaler_update(loss_scaler_, &skipped));
+  CALL(st_sharded_optimizer_keep_copies(sharded_, 1, &copy));
+  CALL(st_sharded_optimizer_set(sharded_, "lr", "0.01"));
+  CALL(st_sharded_optimizer_gather_state(sharded_, 0, &number_, &state));
+  CALL(st_sharded_optimizer_load_state(sharded_, number_, state));
+  CALL(st_sharded_optimizer_destroy(sharded_));
+  *sharded_.out() = nullptr;
+}
+
 void Life::exchange() {
   const int64_t whole_dims[] = {8}, share_dims[] = {4};
   float values[2][20] = {};
@@ -407,6 +435,7 @@ void Life::exchange() {
   CALL(st_data_parallel_synchronize(data_parallel_));
   CALL(st_data_parallel_destroy(data_parallel_));
   *data_parallel_.out() = nullptr;
+  update_in_shards(alone);
   alone.reset();
   refused("st_communicator_env without a launcher", st_communicator_env(context_, nullptr, alone.out()));
   refused("st_communicator_host of no such plug-in", st_communicator_host(context_, "none", nullptr, nullptr, alone.out()));

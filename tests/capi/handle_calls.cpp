@@ -79,6 +79,20 @@ st_status synchronize(AllKinds& w, AnyHandle h) {
   return ready == ST_OK ? st_data_parallel_synchronize(given) : ready;
 }
 
+st_status make_sharded_optimizer(AllKinds& w, AnyHandle h) {
+  st_communicator* const given = h;
+  int32_t rank = 0;
+  const bool is_right = given == static_cast<st_communicator*>(w.communicator) && st_communicator_rank(given, &rank) == ST_OK;
+  const st_named_view weight = {"w", w.product_view};
+  return st_sharded_optimizer_create(is_right ? static_cast<st_communicator*>(w.alone) : given, nullptr, 1, &weight, nullptr,
+                                     fresh(w.new_sharded));
+}
+
+st_status load_gathered(AllKinds& w, AnyHandle h) {
+  const st_status gathered = st_sharded_optimizer_gather_state(h, 0, &w.number, &w.outputs);
+  return gathered == ST_OK ? st_sharded_optimizer_load_state(h, w.number, w.outputs) : gathered;
+}
+
 st_status register_copy(AnyHandle h) {
   auto callbacks = filled(st_op_callbacks_init);
   callbacks.shape = same_shape;
@@ -203,6 +217,14 @@ st_status step_scaled(AllKinds& w, st_optimizer* optimizer, st_loss_scaler* scal
   st_loss_scaler_restore(scaler, R"({"scale":4.0,"good_steps":1})");  // which begins the step anew
   st_loss_scaler_scale(scaler, &w.real);
   return st_optimizer_step_scaled(optimizer, scaler, 1, &w.view, nullptr);
+}
+
+st_status step_scaled_in_shards(AllKinds& w, st_sharded_optimizer* optimizer, st_loss_scaler* scaler) {
+  const st_status status = st_sharded_optimizer_step_scaled(optimizer, scaler, 1, &w.view, nullptr);
+  if (status != ST_WRONG_STATE) return status;
+  st_loss_scaler_restore(scaler, R"({"scale":4.0,"good_steps":1})");
+  st_loss_scaler_scale(scaler, &w.real);
+  return st_sharded_optimizer_step_scaled(optimizer, scaler, 1, &w.view, nullptr);
 }
 
 st_status make_optimizer(AllKinds& w, AnyHandle h) {
@@ -539,6 +561,18 @@ constexpr HandleCall kCalls[] = {
     {"st_data_parallel_gradient_ready", "data_parallel", "data_parallel", CALL(make_ready(h))},
     {"st_data_parallel_synchronize", "data_parallel", "data_parallel", CALL(synchronize(w, h))},
     {"st_data_parallel_no_sync", "data_parallel", "data_parallel", CALL(st_data_parallel_no_sync(h, 0))},
+    {"st_sharded_optimizer_create", "communicator", "communicator", CALL(make_sharded_optimizer(w, h))},
+    {"st_sharded_optimizer_destroy", "sharded_optimizer", "sharded_optimizer", CALL(st_sharded_optimizer_destroy(h))},
+    {"st_sharded_optimizer_keep_copies", "sharded_optimizer", "sharded_optimizer", CALL(st_sharded_optimizer_keep_copies(h, 0, nullptr))},
+    {"st_sharded_optimizer_set", "sharded_optimizer", "sharded_optimizer", CALL(st_sharded_optimizer_set(h, "lr", "0.01"))},
+    {"st_sharded_optimizer_gather_state", "sharded_optimizer", "sharded_optimizer",
+     CALL(st_sharded_optimizer_gather_state(h, -1, &w.number, &w.outputs))},
+    {"st_sharded_optimizer_load_state", "sharded_optimizer", "sharded_optimizer", CALL(load_gathered(w, h))},
+    {"st_sharded_optimizer_gradient_ready", "sharded_optimizer", "sharded_optimizer",
+     CALL(st_sharded_optimizer_gradient_ready(h, 0, &w.view))},
+    {"st_sharded_optimizer_step", "sharded_optimizer", "sharded_optimizer", CALL(st_sharded_optimizer_step(h, 1, &w.view, nullptr))},
+    {"st_sharded_optimizer_step_scaled", "optimizer", "sharded_optimizer", CALL(step_scaled_in_shards(w, h, w.loss_scaler))},
+    {"st_sharded_optimizer_step_scaled", "scaler", "loss_scaler", CALL(step_scaled_in_shards(w, w.sharded, h))},
     {"st_communicator_abort", "communicator", "communicator", CALL(st_communicator_abort(h, "a test"))},  // the last: it ends the group
 };
 #undef CALL

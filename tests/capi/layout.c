@@ -280,6 +280,13 @@ AT(st_data_parallel_options, struct_size, 0);
 AT(st_data_parallel_options, op, 4);
 AT(st_data_parallel_options, bucket_bytes, 8);
 
+SIZE(st_sharded_optimizer_options, 24);
+AT(st_sharded_optimizer_options, struct_size, 0);
+AT(st_sharded_optimizer_options, stage, 4);
+AT(st_sharded_optimizer_options, op, 8);
+AT(st_sharded_optimizer_options, reserved, 12);
+AT(st_sharded_optimizer_options, bucket_bytes, 16);
+
 SIZE(st_checkpoint_options, 64);
 AT(st_checkpoint_options, struct_size, 0);
 AT(st_checkpoint_options, read_only, 4);

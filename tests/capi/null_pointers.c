@@ -88,6 +88,7 @@ static void library_and_structs(void) {
   REFUSES(st_transport_callbacks_init(NULL, sizeof(st_transport_callbacks)));
   REFUSES(st_distributed_sampler_options_init(NULL, sizeof(st_distributed_sampler_options)));
   REFUSES(st_data_parallel_options_init(NULL, sizeof(st_data_parallel_options)));
+  REFUSES(st_sharded_optimizer_options_init(NULL, sizeof(st_sharded_optimizer_options)));
   WORKS(st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR));
   EXPECT(ST_UNSUPPORTED, st_require(ST_VERSION_MAJOR + 1, 0));
   EXPECT(ST_UNSUPPORTED, st_require(-1, 0));
@@ -112,6 +113,7 @@ static void destroying_nothing_is_fine(void) {
   WORKS(st_communicator_destroy(NULL));
   WORKS(st_distributed_sampler_destroy(NULL));
   WORKS(st_data_parallel_destroy(NULL));
+  WORKS(st_sharded_optimizer_destroy(NULL));
 }
 
 static st_status fill_nothing(void* user, int64_t k, const int64_t* row_ids, int64_t n, const st_view* views) {
@@ -148,6 +150,7 @@ static void no_handle(void) {
   st_transport_callbacks transport;
   st_transport_callbacks_init(&transport, sizeof transport);
   st_data_parallel* data_parallel = NULL;
+  st_sharded_optimizer* sharded = NULL;
   st_save_progress progress;
   double scale;
   int32_t flag;
@@ -321,6 +324,14 @@ static void no_handle(void) {
   NO_HANDLE(st_data_parallel_gradient_ready(NULL, 0));
   NO_HANDLE(st_data_parallel_synchronize(NULL));
   NO_HANDLE(st_data_parallel_no_sync(NULL, 0));
+  NO_HANDLE(st_sharded_optimizer_create(NULL, NULL, 1, &named, NULL, &sharded));
+  NO_HANDLE(st_sharded_optimizer_gradient_ready(NULL, 0, &view));
+  NO_HANDLE(st_sharded_optimizer_step(NULL, 1, &view, NULL));
+  NO_HANDLE(st_sharded_optimizer_step_scaled(NULL, NULL, 1, &view, NULL));
+  NO_HANDLE(st_sharded_optimizer_keep_copies(NULL, 1, &view));
+  NO_HANDLE(st_sharded_optimizer_set(NULL, "lr", "1"));
+  NO_HANDLE(st_sharded_optimizer_gather_state(NULL, 0, &n, &outputs));
+  NO_HANDLE(st_sharded_optimizer_load_state(NULL, 1, &named));
   NO_HANDLE(st_predictor_create(NULL, NULL, &predictor));
   NO_HANDLE(st_predictor_run(NULL, 0, NULL, 0, NULL));
   NO_HANDLE(st_predictor_refresh(NULL));
@@ -625,6 +636,36 @@ static void arguments_of_data_parallel(st_context* context) {
   WORKS(st_communicator_destroy(alone));
 }
 
+static void arguments_of_sharded_optimizer(st_context* context) {
+  const int64_t dims[] = {2};
+  float weight[2] = {0, 0}, values[2] = {0, 0};
+  const st_view gradient = {ST_F32, 1, dims, NULL, values, sizeof values};
+  const st_named_view unnamed = {NULL, {ST_F32, 1, dims, NULL, weight, sizeof weight}}; /* a name of its place */
+  const st_named_view* state = NULL;
+  st_communicator* alone = NULL;
+  st_sharded_optimizer* sharded = NULL;
+  int64_t n = 0;
+  WORKS(st_communicator_local(context, 1, NULL, &alone));
+  REFUSES(st_sharded_optimizer_create(alone, NULL, 1, NULL, NULL, &sharded));
+  REFUSES(st_sharded_optimizer_create(alone, NULL, 1, &unnamed, NULL, NULL));
+  WORKS(st_sharded_optimizer_create(alone, NULL, 1, &unnamed, NULL, &sharded)); /* no json, no options: defaults */
+  REFUSES(st_sharded_optimizer_gradient_ready(sharded, 0, NULL));
+  REFUSES(st_sharded_optimizer_step(sharded, 1, NULL, NULL));
+  WORKS(st_sharded_optimizer_step(sharded, 1, &gradient, NULL)); /* who needs not know */
+  NO_HANDLE(st_sharded_optimizer_step_scaled(sharded, NULL, 1, &gradient, NULL));
+  REFUSES(st_sharded_optimizer_keep_copies(sharded, 1, NULL));
+  WORKS(st_sharded_optimizer_keep_copies(sharded, 0, NULL));
+  REFUSES(st_sharded_optimizer_set(sharded, NULL, "1"));
+  REFUSES(st_sharded_optimizer_set(sharded, "lr", NULL));
+  REFUSES(st_sharded_optimizer_gather_state(sharded, 0, NULL, &state));
+  REFUSES(st_sharded_optimizer_gather_state(sharded, 0, &n, NULL));
+  WORKS(st_sharded_optimizer_gather_state(sharded, 0, &n, &state));
+  expect_number(3, n, "step and two moments", __LINE__);
+  REFUSES(st_sharded_optimizer_load_state(sharded, 1, NULL));
+  WORKS(st_sharded_optimizer_destroy(sharded));
+  WORKS(st_communicator_destroy(alone));
+}
+
 static void arguments_of_loss_scaler(st_context* context) {
   const int64_t dims[] = {2};
   float values[2] = {0, 0};
@@ -759,6 +800,7 @@ int main(int argc, char** argv) {
   arguments_of_schedule();
   arguments_of_sampler();
   arguments_of_data_parallel(context);
+  arguments_of_sharded_optimizer(context);
   arguments_of_trainer(model, recipe);
   arguments_of_predictor(context);
   arguments_of_checkpoint(context, model, recipe, argv[1]);

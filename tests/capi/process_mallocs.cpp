@@ -19,7 +19,7 @@ struct Past {
 };
 
 constexpr size_t kFolder = 64 << 10;
-constexpr std::array<Past, 39> kPast = {{
+constexpr std::array<Past, 40> kPast = {{
     {"st_accumulator_create", 2, 1024, "the C library's for a thread"},
     {"st_checkpoint_create", 8, kFolder, "the C library's for a thread, and for an open folder"},
     {"st_checkpoint_save", 8, kFolder, "the same, on the thread that writes too"},
@@ -53,6 +53,7 @@ constexpr std::array<Past, 39> kPast = {{
     {"st_trainer_create_in_group", 4, 1024, "the C library's for a thread"},
     {"st_loss_scaler_create", 2, 1024, "the C library's for a thread"},
     {"st_optimizer_create", 2, 1024, "the C library's for a thread"},
+    {"st_sharded_optimizer_create", 2, 1024, "the C library's for a thread"},
     {"st_model_read_file", 1, 1024, "the C library's FILE"},
     {"st_model_write_file", 2, 1024, "the C library's for a thread"},
     {"st_trainer_create", 2, 1024, "the C library's for a thread"},

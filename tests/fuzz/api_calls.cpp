@@ -7,7 +7,7 @@ namespace st::fuzz {
 namespace {
 
 void destroy_something(World& world) {
-  switch (world.bytes.next() % 18) {
+  switch (world.bytes.next() % 19) {
     case 0:
       return world.destroy("st_context_destroy", world.contexts, st_context_destroy, world.handle(world.contexts));
     case 1:
@@ -42,6 +42,9 @@ void destroy_something(World& world) {
       return world.destroy("st_distributed_sampler_destroy", world.samplers, st_distributed_sampler_destroy, world.handle(world.samplers));
     case 16:
       return world.destroy("st_data_parallel_destroy", world.data_parallels, st_data_parallel_destroy, world.handle(world.data_parallels));
+    case 17:
+      return world.destroy("st_sharded_optimizer_destroy", world.sharded_optimizers, st_sharded_optimizer_destroy,
+                           world.handle(world.sharded_optimizers));
     default:
       return world.destroy("st_tensor_destroy", world.tensors, st_tensor_destroy, world.handle(world.tensors));
   }
@@ -80,11 +83,12 @@ void set_up(World& world) {
 void call_something(World& world) {
   // What trains comes more often: most of the state is there.
   static constexpr std::array kCalls = {
-      context_use,   library_use,     graph_op,       graph_leaf,       graph_layer, graph_use,         op_register,
-      model_create,  model_use,       model_use,      data_create,      data_use,    recipe_use,        trainer_create,
-      trainer_step,  trainer_step,    trainer_step,   trainer_step,     trainer_use, trainer_use,       predictor_use,
-      predictor_use, tensor_use,      pending_use,    gemm_use,         gemm_use,    schedule_use,      loss_scaler_use,
-      optimizer_use, accumulator_use, checkpoint_use, communicator_use, sampler_use, data_parallel_use, destroy_something};
+      context_use,      library_use,     graph_op,       graph_leaf,       graph_layer, graph_use,         op_register,
+      model_create,     model_use,       model_use,      data_create,      data_use,    recipe_use,        trainer_create,
+      trainer_step,     trainer_step,    trainer_step,   trainer_step,     trainer_use, trainer_use,       predictor_use,
+      predictor_use,    tensor_use,      pending_use,    gemm_use,         gemm_use,    schedule_use,      loss_scaler_use,
+      optimizer_use,    accumulator_use, checkpoint_use, communicator_use, sampler_use, data_parallel_use, sharded_optimizer_use,
+      destroy_something};
   world.bytes.pick(kCalls)(world);
 }
 

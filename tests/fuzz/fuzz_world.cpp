@@ -53,6 +53,7 @@ World::~World() {
     end(communicators, "st_communicator_destroy", st_communicator_destroy);
     end(samplers, "st_distributed_sampler_destroy", st_distributed_sampler_destroy);
     end(data_parallels, "st_data_parallel_destroy", st_data_parallel_destroy);
+    end(sharded_optimizers, "st_sharded_optimizer_destroy", st_sharded_optimizer_destroy);
   }
   int64_t live = -1;
   if (st_live_handles(nullptr, &live) != ST_OK || live != 0) finding("st_live_handles", std::to_string(live) + " are left");

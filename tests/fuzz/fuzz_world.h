@@ -120,6 +120,7 @@ class World {
   Shelf<st_communicator> communicators;
   Shelf<st_distributed_sampler> samplers;
   Shelf<st_data_parallel> data_parallels;
+  Shelf<st_sharded_optimizer> sharded_optimizers;
   std::vector<st_value> values;
   std::vector<uint8_t> stream;  // what the last st_model_write wrote
   int depth = 0;                // of calls out of callbacks

@@ -17,8 +17,8 @@ ST_API st_status st_version(const char** text);
 ST_API st_status st_features(const char** json);
 
 /* Handles of a kind ("context", "graph", "model", "data", "recipe", "trainer", "predictor", "tensor", "pending", "gemm", "packed",
- * "schedule", "loss_scaler", "optimizer", "accumulator", "checkpoint", "communicator", "distributed_sampler", "data_parallel"; NULL: all)
- * that are not destroyed. */
+ * "schedule", "loss_scaler", "optimizer", "accumulator", "checkpoint", "communicator", "distributed_sampler", "data_parallel",
+ * "sharded_optimizer"; NULL: all) that are not destroyed. */
 ST_API st_status st_live_handles(const char* kind, int64_t* count);
 
 ST_END

@@ -30,6 +30,7 @@
 #include <scaletrain/predictor.h>
 #include <scaletrain/recipe.h>
 #include <scaletrain/schedule.h>
+#include <scaletrain/sharded_optimizer.h>
 #include <scaletrain/tensor.h>
 #include <scaletrain/trainer.h>
 #include <scaletrain/view.h>

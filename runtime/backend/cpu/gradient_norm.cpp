@@ -148,11 +148,13 @@ int64_t workspace_of_gradient_norm(std::span<const Type> in, std::span<const Typ
 void run_gradient_squares(const Call& call) {
   double* sums = call.out[0].as<double>();
   for (const Operand& gradient : call.in) {
-    const float* const x = gradient.as<const float>();
     const int64_t n = gradient.elements(), blocks = order::blocks_of(n);
-    call.workers->run_range(blocks, kRun, [=](int64_t begin, int64_t end) {
-      for (int64_t block = begin; block < end; ++block)
-        sums[block] = sum_of_block(x + block * order::kBlock, std::min(order::kBlock, n - block * order::kBlock));
+    with_float("gradient_squares", gradient.dtype, [&](auto t) {
+      const auto* const x = gradient.as<const decltype(t)>();
+      call.workers->run_range(blocks, kRun, [=](int64_t begin, int64_t end) {
+        for (int64_t block = begin; block < end; ++block)
+          sums[block] = sum_of_block(x + block * order::kBlock, std::min(order::kBlock, n - block * order::kBlock));
+      });
     });
     sums += blocks;
   }

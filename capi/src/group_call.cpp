@@ -1,0 +1,23 @@
+#include "group_call.h"
+
+#include <utility>
+
+namespace st::capi {
+
+void take_turn(CommunicatorObject& group) {
+  group.queue.drain();
+  group.cancels = group.context->cancels().load();
+}
+
+GradientExchange::Post post_to(CommunicatorObject& group) {
+  return [&group](std::function<void()> work, Pending& pending) {
+    const uint64_t cancels = group.context->cancels();
+    group.queue.post(group.queue.prepare([&group, cancels, work = std::move(work)] {
+      group.cancels = cancels;
+      work();
+    }),
+                     pending);
+  };
+}
+
+}  // namespace st::capi

@@ -1,0 +1,242 @@
+#include "train/sharded_optimizer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "checkpoint/manifest.h"
+#include "comm/group_error.h"
+#include "train/rank_agreement.h"
+
+namespace st {
+namespace {
+
+constexpr std::string_view kPart = "sharded optimizer";
+
+std::vector<GradientSums::Gradient> gradients_of(const HostOptimizer& optimizer, bool own_sums) {
+  std::vector<GradientSums::Gradient> made(optimizer.size());
+  for (size_t i = 0; i < made.size(); ++i) {
+    made[i] = {.name = optimizer.gradient_name(i), .elements = optimizer.parameters()[i].shape.elements()};
+    if (!optimizer.is_trained(i)) continue;
+    made[i].cuts = &optimizer.cuts(i);
+    if (own_sums) made[i].own = optimizer.own_sums(i);
+  }
+  return made;
+}
+
+[[noreturn]] void refuse_rank(const Communicator& ranks, size_t rank, std::string_view tensor, const std::string& message) {
+  Error error(Code::rank_mismatch, text(kPart, ": ", text_of_rank(ranks.transport(), static_cast<int>(rank)), " ", message));
+  error.place.rank = static_cast<int>(rank);
+  error.place.host = ranks.transport().host_of(static_cast<int>(rank));
+  error.place.tensor = tensor;
+  throw error;
+}
+
+}  // namespace
+
+ShardedOptimizer::ShardedOptimizer(std::shared_ptr<Context> context, Communicator& ranks, std::string_view json,
+                                   std::span<const HostView> parameters, const ShardOptions& options, GradientExchange::Post post)
+    : context_(std::move(context)),
+      ranks_(ranks),
+      options_(options),
+      optimizer_(context_, json, parameters, {.ranks = &ranks, .own_sums = options.stage == 2}),
+      left_(static_cast<size_t>(ranks.size())),
+      left_views_(left_.size()),
+      starts_(left_.size()),
+      types_(2 * optimizer_.size()),
+      whole_(optimizer_.whole_states()),
+      sums_(ranks, optimizer_.workers(), gradients_of(optimizer_, options.stage == 2),
+            {.op = options.op, .bucket_bytes = options.bucket_bytes, .in_place = options.stage == 1}, context_->memory(), std::move(post)) {
+  require_same_run();
+  find_left();
+}
+
+/// Of many parameters a few at a time: who differs tells all of what it was asked for.
+void ShardedOptimizer::require_same_run() {
+  constexpr size_t kAtOnce = 64;
+  const Backend& backend = context_->backend();
+  std::vector<RankFact> facts = {{"library version", std::string(library_version())},
+                                 {"kernels", text(backend.name(), " ", backend.kernel_class())},
+                                 {"stage", text(options_.stage)},
+                                 {"op", std::string(name_of(options_.op))},
+                                 {"bucket_bytes", text(options_.bucket_bytes)},
+                                 {"number of parameters", text(optimizer_.size())}};
+  for (const std::string& key : optimizer_keys())
+    if (key != "threads") facts.push_back({key, optimizer_.recipe().get(key)});
+  require_agreement(ranks_, facts, kPart);
+  for (size_t i = 0; i < optimizer_.size();) {
+    facts.clear();
+    for (const size_t end = std::min(i + kAtOnce, optimizer_.size()); i < end; ++i) {
+      const HostView& parameter = optimizer_.parameters()[i];
+      facts.push_back({text("parameter ", i), text("\"", parameter.name, "\", ", parameter.dtype, " of ", parameter.shape)});
+    }
+    require_agreement(ranks_, facts, kPart);
+  }
+}
+
+/// Parameters and copies: where they lie does not change from step to step.
+void ShardedOptimizer::find_left() {
+  for (auto& left : left_) left.clear();
+  for (size_t i = 0; i < optimizer_.size(); ++i) {
+    if (!optimizer_.is_trained(i)) continue;
+    const Ints& cuts = optimizer_.cuts(i);
+    for (const HostView* view : {&optimizer_.parameters()[i], &optimizer_.copies()[i]})
+      for (size_t rank = 0; rank < left_.size() && view->data != nullptr; ++rank)
+        if (const int64_t width = bytes_of(view->dtype), n = cuts[rank + 1] - cuts[rank]; n > 0)
+          left_[rank].push_back({static_cast<std::byte*>(view->data) + cuts[rank] * width, n * width});
+  }
+  std::ranges::copy(left_, left_views_.begin());
+}
+
+void ShardedOptimizer::gradient_ready(int64_t i, const HostView& gradient) {
+  require(options_.stage == 2, Code::wrong_state, kPart, ": at stage 1 the step takes all gradients; make it with stage 2");
+  check(i >= 0 && i < std::ssize(optimizer_.parameters()), kPart, ": gradient ", i, " was given, but there are ", optimizer_.size(),
+        " parameters, from 0 on");
+  optimizer_.check_gradient(static_cast<size_t>(i), gradient);
+  sums_.give(static_cast<size_t>(i), gradient);
+}
+
+HostOptimizer::Report ShardedOptimizer::step(std::span<const HostView> gradients, double scale) {
+  if (gradients.empty()) {
+    require(options_.stage == 2, Code::wrong_state, kPart, ": at stage 1 a step takes the gradients of all parameters");
+    sums_.require_all_given();
+  }
+  optimizer_.take(gradients);
+  require_same_step(gradients, scale);
+  if (!gradients.empty()) sums_.give_all(gradients);
+  sums_.finish();
+  const HostOptimizer::Report report = optimizer_.update(scale);
+  if (!report.skipped && ranks_.size() > 1) ranks_.gather_pieces(left_views_, DType::u8, "parameters");
+  return report;
+}
+
+void ShardedOptimizer::require_same_step(std::span<const HostView> gradients, double scale) {
+  const size_t count = optimizer_.size(), size = left_.size();
+  uint64_t hash = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (!optimizer_.is_trained(i)) continue;
+    types_[2 * i] = static_cast<uint8_t>(gradients.empty() ? sums_.dtype(i) : gradients[i].dtype);
+    types_[2 * i + 1] = optimizer_.copies()[i].data == nullptr ? 0 : static_cast<uint8_t>(optimizer_.copies()[i].dtype);
+  }
+  for (const uint8_t type : types_) hash = (hash ^ type) * 0x100000001b3;  // FNV-1a
+  const StepStart own{optimizer_.updates(), optimizer_.recipe().lr, scale, hash};
+  ranks_.all_gather(&own, starts_.data(), static_cast<int64_t>(size * sizeof own), DType::u8, "start of the step");
+  const StepStart& first = starts_[0];
+  const auto require_same = [&](size_t rank, const char* what, auto theirs, auto firsts) {
+    if (theirs != firsts)
+      refuse_rank(ranks_, rank, {}, text("steps with ", what, " ", theirs, ", rank 0 with ", firsts, "; make them alike"));
+  };
+  for (size_t rank = 1; rank < size; ++rank) {
+    require_same(rank, "an update count of", starts_[rank].step, first.step);
+    require_same(rank, "lr", starts_[rank].lr, first.lr);
+    require_same(rank, "loss scale", starts_[rank].scale, first.scale);
+  }
+  const auto other = std::ranges::find_if(starts_, [&](const StepStart& start) { return start.types != first.types; });
+  if (other == starts_.end()) return;
+  const auto rank = static_cast<size_t>(other - starts_.begin());
+  std::vector<uint8_t> all(size * types_.size());
+  ranks_.all_gather(types_.data(), all.data(), std::ssize(all), DType::u8, "types of gradients and copies");
+  const auto* const theirs = all.data() + rank * types_.size();
+  const auto at = static_cast<size_t>(std::mismatch(theirs, theirs + types_.size(), all.data()).first - theirs);
+  require(at < types_.size(), Code::internal, kPart, ": types that differ are alike");
+  const bool is_copy = at % 2 == 1;
+  const auto shown = [](uint8_t type) { return type == 0 ? std::string("none") : text(static_cast<DType>(type)); };
+  refuse_rank(ranks_, rank, is_copy ? optimizer_.copy_name(at / 2) : optimizer_.gradient_name(at / 2),
+              text("gives \"", is_copy ? optimizer_.copy_name(at / 2) : optimizer_.gradient_name(at / 2), "\" as ", shown(theirs[at]),
+                   ", rank 0 as ", shown(all[at]), "; give all ranks the same types"));
+}
+
+void ShardedOptimizer::keep_copies(std::span<const HostView> copies) {
+  require(!sums_.has_begun(), Code::wrong_state, kPart, ": gradients of a step were given already; call it between two steps");
+  optimizer_.keep_copies(copies);
+  find_left();
+}
+
+// The state.
+
+void ShardedOptimizer::forget_gathered() {
+  views_.clear();
+  gathered_ = {};
+}
+
+std::span<const HostView> ShardedOptimizer::gather_state(int rank) {
+  forget_gathered();
+  const int own = ranks_.rank();
+  const bool is_here = rank < 0 || rank == own;
+  if (is_here) make_room();
+  const auto piece = [&](size_t i, int of) {
+    const HostOptimizer::WholeState& state = whole_[i];
+    const auto r = static_cast<size_t>(of);
+    const int64_t width = bytes_of(state.dtype), begin = state.cuts[r] * width, bytes = state.cuts[r + 1] * width - begin;
+    auto* const there = is_here ? static_cast<std::byte*>(views_[i + 1].data) + begin : nullptr;
+    return Communicator::Piece{is_here || of != own ? there : state.own, bytes};
+  };
+  std::vector<std::vector<Communicator::Piece>> pieces(left_.size());
+  for (size_t i = 0; i < whole_.size(); ++i) {
+    for (int of = 0; of < ranks_.size(); ++of)
+      if (const auto part = piece(i, of); part.elements > 0) pieces[static_cast<size_t>(of)].push_back(part);
+    if (const auto part = piece(i, own); is_here && part.elements > 0)
+      std::memcpy(part.data, whole_[i].own, static_cast<size_t>(part.elements));
+  }
+  if (rank < 0) {
+    const std::vector<Communicator::Pieces> parts(pieces.begin(), pieces.end());
+    ranks_.gather_pieces(parts, DType::u8, "state");
+  } else if (is_here) {
+    for (int of = 0; of < ranks_.size(); ++of)
+      for (const auto& part : pieces[static_cast<size_t>(of)])
+        if (of != own) ranks_.receive(part.data, part.elements, DType::u8, of, "state");
+  } else {
+    for (const auto& part : pieces[static_cast<size_t>(own)]) ranks_.send(part.data, part.elements, DType::u8, rank, "state");
+  }
+  return views_;
+}
+
+/// Of "step", and then of whole_.
+void ShardedOptimizer::make_room() {
+  int64_t bytes = align_up(sizeof(int64_t));
+  std::vector<int64_t> at = {0};
+  for (const auto& state : whole_) {
+    at.push_back(bytes);
+    bytes += align_up(state.shape.elements() * bytes_of(state.dtype));
+  }
+  context_->require_memory("sharded optimizer: its state of all ranks", bytes);
+  gathered_ = Memory(bytes, context_->memory(), MemoryRole::optimizer);
+  const int64_t updates = optimizer_.updates();
+  std::memcpy(gathered_.data(), &updates, sizeof updates);
+  views_.push_back(plain_view("step", DType::i64, {}, gathered_.data()));
+  for (size_t i = 0; i < whole_.size(); ++i)
+    views_.push_back(plain_view(whole_[i].name, whole_[i].dtype, whole_[i].shape, gathered_.data() + at[i + 1]));
+}
+
+void ShardedOptimizer::load_state(std::span<const HostView> state) {
+  std::map<std::string_view, const HostView*> named;
+  for (const HostView& view : state)
+    check(named.emplace(view.name, &view).second, kPart, ": two tensors of the state are named \"", view.name, "\"");
+  const auto take = [&](std::string_view name, DType dtype, const Shape& shape) {
+    const auto found = named.find(name);
+    require(found != named.end(), Code::not_found, kPart, ": the state has no \"", name, "\"");
+    const HostView& view = *found->second;
+    named.erase(found);
+    check(view.dtype == dtype && view.shape == shape, kPart, ": \"", name, "\" is ", dtype, " of ", shape, ", the state's is ", view.dtype,
+          " of ", view.shape);
+    check(view.is_plain(), kPart, ": \"", name, "\" of the state has gaps, is not row-major or not aligned to its elements");
+    return static_cast<const std::byte*>(view.data);
+  };
+  const auto updates = *reinterpret_cast<const int64_t*>(take("step", DType::i64, {}));
+  check(updates >= 0, kPart, ": the state's step is ", updates, "; it is the number of updates so far");
+  std::vector<const std::byte*> from;
+  for (const auto& whole : whole_) from.push_back(take(whole.name, whole.dtype, whole.shape));
+  check(named.empty(), kPart, ": the state has \"", named.empty() ? "" : named.begin()->first, "\", which is not of this optimizer");
+
+  const auto rank = static_cast<size_t>(ranks_.rank());
+  for (size_t i = 0; i < whole_.size(); ++i) {
+    const int64_t width = bytes_of(whole_[i].dtype), begin = whole_[i].cuts[rank], n = whole_[i].cuts[rank + 1] - begin;
+    if (n > 0) std::memcpy(whole_[i].own, from[i] + begin * width, static_cast<size_t>(n * width));
+  }
+  optimizer_.set_updates(updates);
+  forget_gathered();  // the last: it may be what was loaded
+}
+
+}  // namespace st
