@@ -26,8 +26,8 @@ class Clock {
 
 }  // namespace
 
-ExchangeQueue::ExchangeQueue(Communicator& ranks, bool beside) : ranks_(ranks) {
-  if (!beside) return;
+void ExchangeQueue::start() {
+  if (is_beside()) return;
   try {
     thread_ = std::thread([this, heap = Heap::current()] {
       start_in_default_float_mode();

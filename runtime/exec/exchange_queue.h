@@ -18,14 +18,15 @@ namespace st {
 /// Used by the thread that computes, which makes what the other has not begun when it has to wait anyway. Nothing is allocated by a step.
 class ExchangeQueue {
  public:
-  /// Borrows the communicator, whose calls are made here as long as something is under way. `beside`: starts the thread, and throws
-  /// unavailable where that cannot be; else all is made where it is waited for.
-  ExchangeQueue(Communicator& ranks, bool beside);
+  /// Borrows the communicator, whose calls are made here as long as something is under way.
+  explicit ExchangeQueue(Communicator& ranks) : ranks_(ranks) {}
   ~ExchangeQueue();
   ExchangeQueue(const ExchangeQueue&) = delete;
   ExchangeQueue& operator=(const ExchangeQueue&) = delete;
 
   Communicator& ranks() const { return ranks_; }
+  /// Starts the thread, once; without it what is posted is made at once. Throws unavailable where that cannot be.
+  void start();
   bool is_beside() const { return thread_.joinable(); }
 
   /// Makes it behind those before it. Its memory stays until wait().

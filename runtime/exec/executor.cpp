@@ -21,6 +21,7 @@ Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* c
   allocate();
   resolve();
   update_ = first_of(Phase::update, plan_.micro_batches - 1);
+  if (std::ranges::any_of(steps_, [](const Step& step) { return step.turn == Turn::beside; })) ranks_->start();
   gathers_pieces_ = std::ranges::find(plan_.program.slots, Role::gathered, &Slot::role) != plan_.program.slots.end();
 }
 

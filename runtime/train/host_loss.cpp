@@ -48,7 +48,7 @@ HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options
   }
   context.require_memory("forward: a step with the host's loss", need);
   if (parts.ranks != nullptr) {
-    queue_ = std::make_unique<ExchangeQueue>(*parts.ranks, parts.recipe.overlap != "off");
+    queue_ = std::make_unique<ExchangeQueue>(*parts.ranks);
     told_.resize(static_cast<size_t>(parts.ranks->size()));
   }
   executor_ = std::make_unique<Executor>(std::move(plan), *storage, parts.workers, &parts.cancelled, queue_.get());

@@ -81,7 +81,7 @@ PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, W
       storage_(storage),
       workers_(workers),
       cancelled_(cancelled),
-      ranks_(ranks == nullptr ? nullptr : std::make_unique<ExchangeQueue>(*ranks, recipe.overlap != "off")),
+      ranks_(ranks == nullptr ? nullptr : std::make_unique<ExchangeQueue>(*ranks)),
       rank_(options.rank),
       shares_masters_(options.shares_masters),
       executor_(plan_that_fits(model, recipe, storage, workers.threads(), options), storage, workers, &cancelled, ranks_.get()),

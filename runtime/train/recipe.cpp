@@ -146,7 +146,7 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
   if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
   // A short micro-batch is one of a step: it has nothing to pack for.
   if (!is_short) runner.run("pack_weights", [&](Program& p) { pack_weights(p, rounds, packing_need_of(backend)); });
-  if (recipe.ranks > 1 && recipe.overlap != "off") runner.run("overlap", [](Program& p) { overlap(p); });  // exchange beside backward
+  if (recipe.ranks > 1 && recipe.overlap == "on") runner.run("overlap", [](Program& p) { overlap(p); });  // exchange beside backward
   Plan plan = finish(program, runner, backend, threads, rounds, std::move(recomputed));
   plan.memory.in_file = recipe.arenas_in_file();
   return plan;
@@ -195,7 +195,7 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
   if (recipe.ema_decay > 0) runner.run("average", [&](Program& p) { average(p, recipe.ema_decay); });
   runner.run("fuse", [](Program& p) { fuse(p); });
   if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
-  if (recipe.ranks > 1 && recipe.overlap != "off") runner.run("overlap", [](Program& p) { overlap(p); });
+  if (recipe.ranks > 1 && recipe.overlap == "on") runner.run("overlap", [](Program& p) { overlap(p); });
   Plan plan = finish(program, runner, backend, threads, micro_batches, std::move(recomputed));
   plan.memory.in_file = recipe.arenas_in_file();
   return plan;

@@ -149,8 +149,8 @@ public sealed partial class Recipe {
     set { Set("bucket", value); }
   }
 
-  /// <summary>exchange gradients while backward goes on, on a thread beside each rank's own; auto: where it pays. Changes speed, no bit</summary>
-  /// <remarks>Usually "auto". Allowed: auto on off.</remarks>
+  /// <summary>exchange gradients while backward goes on, on a thread beside each rank's own; changes speed, no bit</summary>
+  /// <remarks>Usually "on". Allowed: on off.</remarks>
   public string Overlap {
     get { return Word("overlap"); }
     set { Set("overlap", value); }

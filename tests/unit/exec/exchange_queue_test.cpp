@@ -53,7 +53,8 @@ void sleep_for(int milliseconds) { std::this_thread::sleep_for(std::chrono::mill
 TEST(ExchangeQueue, MakesAllInTheirOrder) {
   for (const bool beside : {true, false}) {
     const auto rank = [&](Communicator& own) {
-      ExchangeQueue queue(own, beside);
+      ExchangeQueue queue(own);
+      if (beside) queue.start();
       Sum sum(own, own.rank() + 1);
       const int many = 200;  // more than it has room for
       for (int i = 0; i < many; ++i) queue.post(*sum.exchange, kBoth);
@@ -71,7 +72,8 @@ TEST(ExchangeQueue, HidesWhatIsMadeBesideComputing) {
   constexpr int kLate = 40;
   TwoRanks group;
   const auto first = [&](Communicator& own) {
-    ExchangeQueue queue(own, true);
+    ExchangeQueue queue(own);
+    queue.start();
     Sum sum(own, 1);
     queue.post(*sum.exchange, kBoth);
     while (own.recorder().seconds() == 0) std::this_thread::yield();  // this rank computes
@@ -81,7 +83,8 @@ TEST(ExchangeQueue, HidesWhatIsMadeBesideComputing) {
     EXPECT_LT(queue.exposed_seconds(), kLate / 2e3);
   };
   const auto second = [&](Communicator& own) {
-    ExchangeQueue queue(own, true);
+    ExchangeQueue queue(own);
+    queue.start();
     Sum sum(own, 2);
     sleep_for(kLate);
     queue.run(*sum.exchange, kBoth);
@@ -92,7 +95,8 @@ TEST(ExchangeQueue, HidesWhatIsMadeBesideComputing) {
 TEST(ExchangeQueue, ThrowsWhatFailedAndMakesNothingBehindIt) {
   TwoRanks group;
   const auto first = [&](Communicator& own) {
-    ExchangeQueue queue(own, true);
+    ExchangeQueue queue(own);
+    queue.start();
     Sum sum(own, 1), behind(own, 1);
     queue.post(*sum.exchange, kBoth);
     queue.post(*behind.exchange, kBoth);
@@ -117,7 +121,8 @@ TEST(ExchangeQueue, ThrowsWhatFailedAndMakesNothingBehindIt) {
 TEST(ExchangeQueue, EndsTheGroupWhereWhatIsUnderWayIsGivenUp) {
   TwoRanks group;
   const auto first = [&](Communicator& own) {
-    ExchangeQueue queue(own, true);
+    ExchangeQueue queue(own);
+    queue.start();
     Sum sum(own, 1), behind(own, 1);
     queue.give_up("nothing is under way");
     EXPECT_FALSE(own.has_ended());
@@ -129,7 +134,7 @@ TEST(ExchangeQueue, EndsTheGroupWhereWhatIsUnderWayIsGivenUp) {
   };
   const auto second = [&](Communicator& own) {
     sleep_for(20);
-    ExchangeQueue queue(own, false);
+    ExchangeQueue queue(own);
     Sum sum(own, 2);
     try {
       queue.run(*sum.exchange, kBoth);
