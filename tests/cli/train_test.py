@@ -14,7 +14,7 @@ import unittest.mock
 from command_line import PROGRAM, ROOT, TINY, CommandLineTest, log_lines, run
 
 KEYS = ["step", "loss", "lr", "grad_norm", "loss_scale", "skipped", "tokens", "tokens_per_second", "milliseconds", "memory_bytes"]
-TIMES = {"tokens_per_second", "milliseconds"}
+TIMES = {"tokens_per_second", "milliseconds", "exchange_milliseconds", "exchange_hidden", "straggler"}
 
 
 SHOW = "--model gpt --layers 4 --width 128 --heads 4 --context 64 --batch 12 --seed 1".split()
@@ -153,10 +153,12 @@ class Train(CommandLineTest):
         self.assertEqual([line["loss_scale"] for line in log[:2]], [65536, 65536])
         self.assertLess(log[1]["loss"], log[0]["loss"])
         self.assertEqual(self.output.count("recipe  "), 1, "said once")
-        self.assertRegex(self.output, r"(?m)^recipe +zero_optimization \(stage 3, .* several ranks")
+        self.assertRegex(self.output, r"(?m)^recipe +zero_optimization \(stage 3\) .* several ranks")
         ours = ("--batch", 16, "--accumulate", 16, "--precision", "fp16", "--clip", 0)
         scale = ("--loss-scale-growth-interval", 1000, "--loss-scale-hysteresis", 2)
         self.assertEqual(digits(self.train("--data", self.text, *shape, *ours, *scale)), digits(log), "the same run in our words")
+        on_ranks = self.train("--data", self.text, *shape, "--recipe", recipe, "--ranks", 2)
+        self.assertEqual(on_ranks[-1]["state"], log[-1]["state"], "on any number of ranks, stage 3 too")
         self.train("--data", self.text, *shape, "--recipe", recipe, "--batch", 2)
         self.assertRegex(self.output, r"(?m)^steps +2 of 32 rows", "options beat the file")
 
@@ -213,6 +215,32 @@ class Train(CommandLineTest):
             recipe = self.file("recipe.json", '{"recompute": "blocks"}')
             self.assertEqual(digits(self.tiny(*size, "--recipe", recipe)), digits(none))
             self.assertEqual(digits(self.tiny(*size, "--recompute", "auto", "--recompute-budget", 2**40)), digits(none))
+
+    def test_offload_changes_memory_and_no_digit(self):
+        folder = self.folder / "offload"
+        folder.mkdir()
+        for more in ((), ("--ranks", 2, "--micro-batches", 2, "--zero", 1, "--precision", "bf16")):
+            none = self.tiny("--validation", 0.2, *more)
+            for what in ("optimizer", "parameters"):
+                log = self.tiny("--validation", 0.2, *more, "--offload", what, "--offload-folder", folder)
+                self.assertEqual(digits(log), digits(none), what)
+                self.assertLess(log[0]["memory_bytes"], none[0]["memory_bytes"], what)
+                self.assertRegex(self.output, rf"(?m)^device .* planned, and \S+ [KM]iB in {folder}$")
+                self.assertRegex(self.output, r"(?m)^memory .*, file \S+ [KM]iB")
+            self.assertEqual(digits(self.tiny("--validation", 0.2, *more, "--offload", "optimizer")), digits(none), "host memory")
+        self.assertEqual(list(folder.iterdir()), [])
+
+    def test_an_offload_that_its_disk_has_no_room_for_is_refused_before_the_first_step(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        apart = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+        mount = f"mount -t tmpfs -o size=64k none {disk}"
+        if subprocess.run([*apart, mount], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no file system may be mounted here")
+        options = " ".join([*TINY, "--steps 1 --offload parameters --offload-folder", str(disk)])
+        ended = subprocess.run([*apart, f"{mount} && {PROGRAM} train --data {self.text} {options}"], capture_output=True, text=True, check=False)
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertRegex(ended.stderr, rf"offload: a file of .* is needed in {disk}: No space left on device; \d+ bytes are free there")
 
     def test_explain_says_what_recompute_saves_and_costs(self):
         self.tiny("--recompute", "blocks", "--explain")
