@@ -81,8 +81,8 @@ void FlightBoard::show(uint64_t count, const FlightRecord& record) noexcept {
   const Words words = words_of(record);
   const uint64_t version = place.version.load(std::memory_order_relaxed);
   place.version.store(version | 1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  for (size_t i = 0; i < kWords; ++i) place.words[i].store(words[i], std::memory_order_relaxed);
+  for (size_t i = 0; i < kWords; ++i)
+    place.words[i].store(words[i], std::memory_order_release);  // who reads it finds the version odd, or later
   place.version.store((version | 1) + 1, std::memory_order_release);
 }
 
@@ -91,8 +91,7 @@ std::vector<FlightRecord> FlightBoard::shown() const {
   for (const Place& place : places_) {
     Words words{};
     const uint64_t before = place.version.load(std::memory_order_acquire);
-    for (size_t i = 0; i < kWords; ++i) words[i] = place.words[i].load(std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);
+    for (size_t i = 0; i < kWords; ++i) words[i] = place.words[i].load(std::memory_order_acquire);
     if (before % 2 != 0 || place.version.load(std::memory_order_relaxed) != before) continue;
     if (auto record = record_of(words)) records.push_back(*record);
   }
