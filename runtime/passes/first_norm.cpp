@@ -31,15 +31,11 @@ std::vector<Value> squares_as_made(Program& program, Section& section, const Gra
   Rewrite rewrite(program, section);
   std::vector<Value> made(program.slots.size()), squares;  // made: by gradient's slot
   squares.resize(gradients.size());
-  const auto append = [&](Op op, std::vector<Value> in, Type type) -> Value {
-    return {rewrite.append({.op = op,
-                            .in = std::move(in),
-                            .out = {std::move(type)},
-                            .reads = {},
-                            .writes = {},
-                            .attrs = make_attrs(op, {}),
-                            .when = When::first}),
-            0};
+  const auto append = [&](Op op, std::vector<Value> in, const Type& type) -> Value {
+    return {
+        rewrite.append(
+            {.op = op, .in = std::move(in), .out = {type}, .reads = {}, .writes = {}, .attrs = make_attrs(op, {}), .when = When::first}),
+        0};
   };
   for (int32_t n = 0; n < rewrite.old().size(); ++n) {
     const Node& node = rewrite.old()[n];
