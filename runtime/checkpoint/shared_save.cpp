@@ -156,10 +156,11 @@ void SharedSaveEnd::throw_if_told(const std::string& path, int32_t by) const {
   if (told.empty()) return;
   const size_t code = told.find(' '), rank = told.find(' ', code + 1);
   require(rank != std::string::npos, Code::io, "checkpoint: ", path, " is not what a rank tells");
-  const std::string who = told.substr(code + 1, rank - code - 1), message = told.substr(rank + 1);
+  const std::string message = told.substr(rank + 1);
+  const auto who = static_cast<int32_t>(whole_number(told.substr(code + 1, rank - code - 1), -1));
   Error error(static_cast<Code>(whole_number(told.substr(0, code), static_cast<int64_t>(Code::io))),
-              who == "-1" ? text("checkpoint: ", save_->names[static_cast<size_t>(by)], ": ", message) : message);
-  error.place.rank = static_cast<int32_t>(whole_number(who, by));
+              who < 0 ? text("checkpoint: ", save_->names[static_cast<size_t>(by)], ": ", message) : message);
+  error.place.rank = who < 0 ? by : who;
   throw error;
 }
 

@@ -127,7 +127,8 @@ TEST_F(Run, RemovesOnStartWhatAKillLeftAndNothingElse) {
   }
   fs::rename(at("step-00000001"), at("step-00000001.gone"));  // killed while it was removed
   put_file(at("latest.tmp-123-0"), "{");
-  const Names ours = {"latest.tmp-123-0", "step-00000001.gone", "step-00000003.part"};
+  put_file(at("ranks-5f3a-1.1"), "7");  // of a rank that was killed as it saved with others
+  const Names ours = {"latest.tmp-123-0", "ranks-5f3a-1.1", "step-00000001.gone", "step-00000003.part"};
   EXPECT_EQ(RunFolder(path_).leftovers(), ours);
   const Names others = {"step-4.part", "step-00000005", "notes.part", "latest.tmp", "step-00000006.part.txt"};
   for (const std::string& name : others) {

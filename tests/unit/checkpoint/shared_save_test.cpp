@@ -1,0 +1,149 @@
+#include "checkpoint/shared_save.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <barrier>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "base/error.h"
+#include "checkpoint/checkpoint_manager.h"
+#include "checkpoint/checkpoint_reader.h"
+#include "formula_checkpoint.h"
+
+namespace st {
+namespace {
+
+namespace filesystem = std::filesystem;
+
+constexpr int64_t kCount = 5000;  // elements, of which rank 0 has 2048
+
+/// Two ranks that have a weight in pieces, each with a manager of its own.
+class SharedSaves : public testing::Test {
+ protected:
+  SharedSaves() : scratch_("shared_save"), path_((scratch_ / "run").string()) {
+    managers_[0] = std::make_unique<CheckpointManager>(path_, ManagerOptions(), memory_, Logger());
+    managers_[1] = std::make_unique<CheckpointManager>(path_, ManagerOptions(), memory_, Logger(), CheckpointManager::Place::beside);
+    for (int64_t i = 0; i < kCount; ++i) weight_.push_back(static_cast<float>(i));
+  }
+
+  CheckpointContent content(int32_t rank, double deadline = 20) {
+    auto shared = std::make_shared<SharedSave>();
+    shared->rank = rank;
+    shared->ranks = 2;
+    shared->deadline = deadline;
+    shared->names = {"rank 0 (here)", "rank 1 (there)"};
+    shared->tensors.push_back({"weight", TensorKind::parameter, DType::f32, {kCount}, {{0, 0, 2048}, {1, 2048, kCount}}});
+    shared->begin = [this, rank] { return text("test-", ++begun_[static_cast<size_t>(rank)]); };
+    shared->agree = [this](const std::exception_ptr& own) {
+      meeting_.arrive_and_wait();
+      if (own) std::rethrow_exception(own);
+    };
+    CheckpointContent made;
+    made.step = 7;
+    const auto mine = rank == 0 ? std::span(weight_).first(2048) : std::span(weight_).subspan(2048);
+    made.tensors.push_back({"weight", TensorKind::parameter, DType::f32, {std::ssize(mine)}, std::as_bytes(mine), {}});
+    made.shared = std::move(shared);
+    return made;
+  }
+
+  /// What rank 0's save says, while `other` is what rank 1 does.
+  std::optional<Error> save_beside(const std::function<void()>& other, double deadline = 20) {
+    std::thread beside(other);
+    std::optional<Error> thrown;
+    try {
+      managers_[0]->save(content(0, deadline), workers_)->wait(-1);
+    } catch (const Error& error) {
+      thrown = error;
+    }
+    beside.join();
+    return thrown;
+  }
+
+  void expect_nothing_of_it() {
+    EXPECT_TRUE(RunFolder(path_).list().empty());
+    for (const auto& entry : filesystem::directory_iterator(path_)) EXPECT_NE(entry.path().extension(), ".part") << entry.path();
+  }
+
+  TestFolder scratch_;
+  std::string path_;
+  std::shared_ptr<MemorySource> memory_ = std::make_shared<MemorySource>();
+  Workers workers_{1};
+  std::vector<float> weight_;
+  std::array<int, 2> begun_{};
+  std::barrier<> meeting_{2};
+  std::array<std::unique_ptr<CheckpointManager>, 2> managers_;
+};
+
+TEST_F(SharedSaves, AreOneCheckpointOfTheirPieces) {
+  const auto error = save_beside([&] { managers_[1]->save_now(content(1), workers_); });
+  ASSERT_FALSE(error.has_value()) << error->message();
+  const CheckpointReader reader(path_ + "/step-00000007");
+  EXPECT_TRUE(reader.verify(workers_).empty());
+  const LogicalTensor& weight = *reader.manifest().find("weight");
+  EXPECT_EQ(weight.pieces.size(), 2U);
+  std::vector<float> read(kCount);
+  reader.read(weight, 0, kCount, std::as_writable_bytes(std::span(read)));
+  EXPECT_EQ(read, weight_);
+  EXPECT_EQ(managers_[1]->saved_step(), 7);
+  for (const auto& entry : filesystem::recursive_directory_iterator(path_))
+    EXPECT_FALSE(is_shared_save_file(entry.path().filename().string())) << entry.path();
+}
+
+TEST_F(SharedSaves, OfARankThatGivesUpAreNone) {
+  const auto error = save_beside([&] {
+    const CheckpointContent mine = content(1);
+    const SharedSaveEnd end(mine.shared, path_, mine.shared->begin());
+    mine.shared->agree(nullptr);
+  });
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->code(), Code::rank_failed);
+  EXPECT_EQ(error->place.rank, 1);
+  EXPECT_NE(error->message().find("rank 1 (there)"), std::string::npos) << error->message();
+  expect_nothing_of_it();
+}
+
+TEST_F(SharedSaves, OfARankThatIsSilentEndAtTheDeadline) {
+  std::barrier<> told(2);
+  std::thread silent([&] {
+    const CheckpointContent mine = content(1);
+    const SharedSaveEnd end(mine.shared, path_, mine.shared->begin());
+    mine.shared->agree(nullptr);
+    told.arrive_and_wait();
+  });
+  const auto error = save_beside([] {}, 0.2);
+  told.arrive_and_wait();
+  silent.join();
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->code(), Code::timeout);
+  EXPECT_NE(error->message().find("rank 1 (there) is silent"), std::string::npos) << error->message();
+  expect_nothing_of_it();
+}
+
+TEST_F(SharedSaves, ThatRankZeroCannotWriteAreToldOnAll) {
+  std::optional<Error> theirs;
+  std::thread beside([&] {
+    try {
+      managers_[1]->save_now(content(1), workers_);
+    } catch (const Error& error) {
+      theirs = error;
+    }
+  });
+  CheckpointContent mine = content(0);
+  mine.tensors[0].bytes = {};
+  mine.tensors[0].copy = [](int64_t, std::span<std::byte>) { fail(Code::io, "no byte can be had"); };
+  EXPECT_THROW(managers_[0]->save_now(mine, workers_), Error);
+  beside.join();
+  ASSERT_TRUE(theirs.has_value());
+  EXPECT_EQ(theirs->code(), Code::io);
+  EXPECT_EQ(theirs->place.rank, 0);
+  EXPECT_NE(theirs->message().find("rank 0 (here): no byte can be had"), std::string::npos) << theirs->message();
+  expect_nothing_of_it();
+}
+
+}  // namespace
+}  // namespace st
