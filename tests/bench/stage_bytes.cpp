@@ -1,0 +1,99 @@
+// What ranks of each stage of ZeRO hold of a GPT of 100 million parameters, beside the table of states (traps.md, T8): bytes a parameter
+// and rank, the mean over the ranks, which are threads here. Counted is what their buffers took of the context, after a step.
+//
+// Usage: stage_bytes [fp32|bf16]    some GB of memory, and seconds a row; status 1 where counted is not planned
+#include <cstdio>
+#include <cstring>
+#include <numeric>
+
+#include "base/os.h"
+#include "models/gpt.h"
+#include "train/trainer.h"
+
+namespace {
+
+using namespace st;
+
+constexpr GptOptions kModel = {.layers = 12, .width = 768, .heads = 12, .context = 16, .vocabulary = 19200};
+constexpr std::array kStates = {Arena::parameters, Arena::gradients, Arena::optimizer};
+
+int64_t resident() {
+  const std::string status = os::short_file("/proc/self/status");
+  const size_t at = status.find("RssAnon:");
+  return at == std::string::npos ? 0 : std::strtoll(status.c_str() + at + 8, nullptr, 10) * 1024;
+}
+
+/// Of Adam with a micro-batch a rank, gradients in fp32; ZeRO-3's live units are beside it.
+double table(bool is_16_bit, int64_t ranks, int64_t zero) {
+  const auto n = static_cast<double>(ranks);
+  if (zero == 0) return is_16_bit ? 18 : 16;
+  if (zero == 1) return is_16_bit ? 6 + 12 / n : 8 + 8 / n;
+  if (zero == 2) return is_16_bit ? 2 + 16 / n : 4 + 12 / n;
+  return (is_16_bit ? 18 : 16) / n;
+}
+
+int64_t bytes_of(const Plan& plan, Role role) {
+  int64_t sum = 0;
+  for (const Slot& slot : plan.program.slots)
+    if (slot.role == role) sum += slot.type.bytes();
+  return sum;
+}
+
+/// Whether each role's count is the sum of the plans'. Of parameters that threads share the model has them.
+bool is_as_planned(const Trainer& trainer, const MemoryAccount::Uses& uses) {
+  bool is_right = true;
+  for (int32_t a = 0; a < static_cast<int32_t>(Arena::host); ++a) {
+    const auto arena = static_cast<Arena>(a);
+    int64_t planned = 0;
+    for (const Plan* plan : trainer.plans()) planned += plan->memory.of(arena);
+    if (arena == Arena::parameters) planned = std::max(planned, trainer.model().storage().bytes());
+    const int64_t counted = uses.of[static_cast<size_t>(role_of(arena))].now;
+    if (counted == planned) continue;
+    is_right = false;
+    std::printf("  %s: planned %lld bytes, counted %lld\n", std::string(name_of(arena)).c_str(), static_cast<long long>(planned),
+                static_cast<long long>(counted));
+  }
+  return is_right;
+}
+
+bool row(const char* precision, int64_t ranks, int64_t zero) {
+  const int64_t before = resident();
+  const auto context = std::make_shared<Context>(ContextOptions{.device = "cpu", .threads = 1, .log = {}, .parallel = {}, .memory = {}});
+  const auto model = std::make_shared<Model>(context, build_gpt(kModel), 1);
+  Recipe recipe{.batch = 1};
+  recipe.set("precision", text("\"", precision, "\""));
+  recipe.ranks = ranks;
+  recipe.zero = zero;
+  recipe.threads = 1;
+  Trainer trainer(model, recipe, nullptr);
+  std::vector<int32_t> tokens(static_cast<size_t>(ranks * kModel.context));
+  std::iota(tokens.begin(), tokens.end(), 0);
+  const std::vector<HostView> batch = {plain_view("tokens", DType::i32, {ranks, kModel.context}, tokens.data()),
+                                       plain_view("targets", DType::i32, {ranks, kModel.context}, tokens.data())};
+  trainer.step(batch);
+
+  const MemoryAccount::Uses uses = context->memory()->account().uses();
+  const double each = static_cast<double>(ranks) * static_cast<double>(model->elements());
+  int64_t states = 0, units = 0, wire = 0;
+  for (const Arena arena : kStates) states += uses.of[static_cast<size_t>(role_of(arena))].now;
+  for (const Plan* plan : trainer.plans()) states += bytes_of(*plan, Role::working);
+  for (const Plan* plan : trainer.plans()) units += plan->memory.of(Arena::buckets);
+  for (const int64_t sent : trainer.sent_bytes()) wire += sent;
+  std::printf("%lld  %lld  %6.2f  %6.2f  %6.2f  %6.2f  %6.2f   %.3f\n", static_cast<long long>(ranks), static_cast<long long>(zero),
+              table(std::strcmp(precision, "fp32") != 0, ranks, zero), static_cast<double>(states) / each,
+              static_cast<double>(units) / each, static_cast<double>(uses.all.now) / each, static_cast<double>(wire) / each,
+              static_cast<double>(resident() - before) / static_cast<double>(uses.all.now));
+  std::fflush(stdout);
+  return is_as_planned(trainer, uses);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const char* precision = count > 1 ? arguments[1] : "fp32";
+  bool is_right = true;
+  std::printf("bytes a parameter and rank, %s\nranks, zero, table, states, live units, all, sent in a step; resident by all\n", precision);
+  for (const int64_t ranks : {1, 2, 4})
+    for (int64_t zero = 0; zero < (ranks == 1 ? 1 : 4); ++zero) is_right = row(precision, ranks, zero) && is_right;
+  return is_right ? 0 : 1;
+}
