@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -116,13 +117,13 @@ std::shared_ptr<CommunicatorObject> join_here(const std::shared_ptr<Context>& co
   return join_processes(context, std::move(group), times);
 }
 
-/// Whom pipes reach says who it is, within what is left of the start since `began`.
+/// Whom pipes reach says who it is, within what is left of a start that began then.
 std::shared_ptr<CommunicatorObject> join_pipes(const std::shared_ptr<Context>& context, std::unique_ptr<Pipes> pipes, const Times& times,
-                                               double began) {
+                                               double began, std::function<bool()> is_cancelled) {
   constexpr double kLeast = 1;  // where all pipes are there, who lives says so soon
   PipeGroupOptions options;
   options.patience = std::max(std::min(kLeast, times.start), times.start - (os::seconds() - began));
-  options.is_cancelled = cancelled_from_now(*context);
+  options.is_cancelled = std::move(is_cancelled);
   const int64_t bytes = pipe_group_bytes(pipes->size());
   return join(context, join_pipe_group(std::move(pipes), options), times.deadline, bytes);
 }
@@ -132,7 +133,7 @@ std::shared_ptr<CommunicatorObject> join_by_plugin(const std::shared_ptr<Context
   start.patience = times.start;
   start.is_cancelled = cancelled_from_now(*context);
   const double began = os::seconds();
-  return join_pipes(context, TransportPlugin(transport).open(start), times, began);
+  return join_pipes(context, TransportPlugin(transport).open(start), times, began, start.is_cancelled);
 }
 
 TransportPlugin::Start launched_start(const RankEnvironment& found) {
@@ -242,7 +243,7 @@ st_status st_communicator_callbacks(st_context* context, int32_t rank, int32_t s
     const auto loan = std::make_shared<HostLoan>(std::exchange(ours.release, nullptr), user);
     const Times times = times_given(options, kCall);
     auto pipes = make_callback_pipes("callbacks", rank, size, ours, user, loan);
-    hand_out(communicator, join_pipes(shared, std::move(pipes), times, os::seconds()));
+    hand_out(communicator, join_pipes(shared, std::move(pipes), times, os::seconds(), cancelled_from_now(*shared)));
     loan->accept();
   });
 }

@@ -91,6 +91,19 @@ TEST(CallbackRanks, ThatDoNotComeAreNamedAndNothingIsReleased) {
   EXPECT_EQ(pipes.released(1), 0);
 }
 
+TEST(CallbackRanks, ThatAreWaitedForAtTheStartAreNoLongerByACancel) {
+  SocketPipes pipes(2);
+  HostedRank own;
+  std::atomic<bool> has_ended{false};
+  std::thread waiting([&] {
+    EXPECT_TRUE(fails(ST_CANCELLED, own.join(pipes, 0), {"cancelled"}));
+    has_ended = true;
+  });
+  cancel_until(has_ended, own.context);
+  waiting.join();
+  EXPECT_EQ(pipes.released(0), 0);
+}
+
 TEST(CallbackRanks, AreRefusedWithoutTheirFunctionsOrPlace) {
   SocketPipes pipes(2);
   HeldContext context;
