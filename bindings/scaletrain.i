@@ -75,6 +75,7 @@ struct Transport;
 %handle(Predictor)
 %handle(Recipe)
 %handle(Schedule)
+%handle(ShardedOptimizer)
 %handle(Tensor)
 %handle(Trainer)
 
@@ -331,6 +332,8 @@ class NextRows {
 }
 %include <scaletrain/communicator.hpp>
 %include <scaletrain/data_parallel.hpp>
+%rename(step_scaled) scaletrain::ShardedOptimizer::step(const LossScaler&, const std::vector<View>&) const;
+%include <scaletrain/sharded_optimizer.hpp>
 %newobject scaletrain::LocalRanks::take;
 %inline %{
 namespace scaletrain {

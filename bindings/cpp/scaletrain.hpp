@@ -28,6 +28,7 @@
 #include <scaletrain/predictor.hpp>
 #include <scaletrain/recipe.hpp>
 #include <scaletrain/schedule.hpp>
+#include <scaletrain/sharded_optimizer.hpp>
 #include <scaletrain/tensor.hpp>
 #include <scaletrain/trainer.hpp>
 #include <scaletrain/view.hpp>

@@ -95,6 +95,8 @@ namespace csharp = scaletrain::csharp;
 %ended(PredictorOptions)
 %ended(Recipe)
 %ended(Schedule)
+%ended(ShardedOptimizer)
+%ended(ShardedOptimizerOptions)
 %ended(Tensor)
 %ended(Trainer)
 

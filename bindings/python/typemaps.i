@@ -106,6 +106,9 @@ namespace python = scaletrain::python;
 %long_call(scaletrain::Communicator::receive)
 %long_call(scaletrain::Communicator::barrier)
 %long_call(scaletrain::DataParallel::synchronize)
+%long_call(scaletrain::ShardedOptimizer::gradient_ready)
+%long_call(scaletrain::ShardedOptimizer::step)
+%long_call(scaletrain::ShardedOptimizer::gather_state)
 
 // Arrays.
 %typemap(in) const scaletrain::View& (python::Array array) {

@@ -203,10 +203,16 @@ void Object::end_run() {
 }
 
 std::string_view name_of(Kind kind) {
-  constexpr std::array<std::string_view, kKinds> kNames = {
-      "context",      "graph",  "model",    "data",        "recipe",    "trainer",     "predictor",  "tensor",       "pending",
-      "gemm",         "packed", "schedule", "loss_scaler", "optimizer", "accumulator", "checkpoint", "communicator", "distributed_sampler",
-      "data_parallel", "sharded_optimizer"};
+  constexpr std::array<std::string_view, kKinds> kNames = {"context",       "graph",
+                                                           "model",         "data",
+                                                           "recipe",        "trainer",
+                                                           "predictor",     "tensor",
+                                                           "pending",       "gemm",
+                                                           "packed",        "schedule",
+                                                           "loss_scaler",   "optimizer",
+                                                           "accumulator",   "checkpoint",
+                                                           "communicator",  "distributed_sampler",
+                                                           "data_parallel", "sharded_optimizer"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -44,6 +44,20 @@ public sealed class StateArray {
     return ScaleTrain.View.Owned(new OwnedMemory(owner, address), DType, (long[])Dims.Clone(), size * DTypes.BytesOf(DType));
   }
 
+  /// <summary>The same in memory of C#'s.</summary>
+  internal View Copy() {
+    switch (DType) {
+      case DType.F32:
+        return ScaleTrain.View.Of(ToArray<float>()).Reshape(Dims);
+      case DType.F64:
+        return ScaleTrain.View.Of(ToArray<double>()).Reshape(Dims);
+      case DType.I64:
+        return ScaleTrain.View.Of(ToArray<long>()).Reshape(Dims);
+      default:
+        return ScaleTrain.View.Of(ToArray<byte>()).Reshape(Dims);
+    }
+  }
+
   /// <summary>A copy of its elements.</summary>
   public T[] ToArray<T>() where T : struct {
     DTypes.RequireFit(DType, typeof(T));

@@ -137,6 +137,7 @@ constexpr bool is_written(std::string_view call, std::string_view parameter) {
   if (parameter == "view" && call.find("Communicator_") != std::string_view::npos) return call.find("_send") == std::string_view::npos;
   if (parameter == "own") return call.find("_reduce_scatter") != std::string_view::npos;
   if (parameter == "whole") return call.find("_all_gather") != std::string_view::npos;
+  if (parameter == "gradients" && call.find("ShardedOptimizer_") != std::string_view::npos) return true;  // of stage 1
   if (parameter == "gradients") return call.find("Optimizer_step") == std::string_view::npos;
   return parameter == "outputs" || parameter == "to" || parameter == "c" || parameter == "pre_activation" || parameter == "column_sums";
 }

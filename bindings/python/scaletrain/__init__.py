@@ -61,6 +61,7 @@ from .reports import (
     ValueInfo,
 )
 from .schedule import Schedule
+from .sharded_optimizer import ShardedOptimizer
 from .tensor import Tensor
 from .trainer import Batch, Trainer
 
@@ -71,6 +72,6 @@ __all__ = [
     "Context", "Data", "DataParallel", "DistributedSampler", "Evaluation", "FileNotFound", "FillFunction", "Gemm", "GemmInfo", "GemmLayout", "Graph", "HostOp", "InternalError",
     "InvalidArgument", "InvalidHandle", "LoadReport", "LogFunction", "LossScaler", "MemoryStats", "MemoryUse", "Model", "NotFinite",
     "NotFound", "Optimizer", "OptimizerReport", "OutOfMemory", "PackedMatrix", "ParameterInfo", "Pending", "Predictor", "RankError",
-    "ReadReport", "Recipe", "SaveProgress", "ScaleTrainError", "Schedule", "StepReport", "Tensor", "Timeout", "Trainer", "Transport", "Unavailable",
+    "ReadReport", "Recipe", "SaveProgress", "ScaleTrainError", "Schedule", "ShardedOptimizer", "StepReport", "Tensor", "Timeout", "Trainer", "Transport", "Unavailable",
     "Unsupported", "Value", "ValueInfo", "WrongState", "clip_norm", "features", "gpt2_names", "live_handles", "ops", "require", "version",
 ]  # fmt: skip
