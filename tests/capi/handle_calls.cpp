@@ -88,9 +88,13 @@ st_status make_sharded_optimizer(AllKinds& w, AnyHandle h) {
                                      fresh(w.new_sharded));
 }
 
+/// What it has gathered, where it is the right one.
 st_status load_gathered(AllKinds& w, AnyHandle h) {
-  const st_status gathered = st_sharded_optimizer_gather_state(h, 0, &w.number, &w.outputs);
-  return gathered == ST_OK ? st_sharded_optimizer_load_state(h, w.number, w.outputs) : gathered;
+  int64_t n = 0;
+  const st_named_view* state = nullptr;
+  st_sharded_optimizer* const given = h;
+  if (given != nullptr && given == static_cast<st_sharded_optimizer*>(w.sharded)) st_sharded_optimizer_gather_state(given, 0, &n, &state);
+  return st_sharded_optimizer_load_state(given, n, state);
 }
 
 st_status register_copy(AnyHandle h) {
