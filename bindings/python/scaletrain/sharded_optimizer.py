@@ -16,8 +16,9 @@ _OPS = ("sum", "mean")
 
 def _copy(memory: Any) -> memoryview:
     seen = memoryview(memory)
-    copied = memoryview(bytearray(seen.tobytes()))
-    return copied.cast(seen.format, seen.shape) if seen.nbytes > 0 else copied.cast(seen.format)  # type: ignore[call-overload]
+    copied: Any = memoryview(bytearray(seen.tobytes()))
+    shown: memoryview = copied.cast(seen.format, seen.shape) if seen.nbytes > 0 else copied.cast(seen.format)
+    return shown
 
 
 class ShardedOptimizer(Handle):
