@@ -46,7 +46,7 @@ constexpr std::array<Past, 40> kPast = {{
     {"st_communicator_env", 8, 4096, "the C library's for a thread, and for shared memory"},
     {"st_communicator_processes", 8, 4096, "the C library's for a thread, and for shared memory"},
     {"st_communicator_callbacks", 4, 1024, "the C library's for a thread"},
-    {"st_communicator_host", 4, 4096, "the C library's for a library that is not there"},
+    {"st_communicator_host", 16, 4096, "the C library's for a library that is not there"},
     {"st_data_parallel_gradient_ready", 2, 1024, "the C library's for a thread"},
     {"st_data_parallel_synchronize", 2, 1024, "the C library's for a thread"},
     {"st_gemm_plan_create", 2, 1024, "the C library's for a thread"},
