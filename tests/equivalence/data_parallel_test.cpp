@@ -32,22 +32,21 @@ TEST_P(DataParallel, LeavesTheBitsOfOneRank) {
 
 INSTANTIATE_TEST_SUITE_P(
     Recipes, DataParallel,
-    testing::Values(Case{.name = "fp32", .keys = {}}, Case{.name = "one_round", .keys = {}, .micro_batches = 3},
-                    Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}}},
-                    Case{.name = "fp16", .keys = {{"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}}},
-                    Case{.name = "dropout", .keys = {{"dropout", "0.2"}}}, Case{.name = "small_buckets", .keys = {{"bucket", "4096"}}},
-                    Case{.name = "one_bucket", .keys = {{"bucket", "268435456"}}}, Case{.name = "ragged", .keys = {}, .ignored = true},
-                    Case{.name = "recompute", .keys = {{"recompute", "\"blocks\""}}},
-                    Case{.name = "recompute_auto", .keys = {{"recompute", "\"auto\""}, {"recompute_budget", "400000"}, {"bucket", "20000"}}},
-                    Case{.name = "muon", .keys = {{"optimizer", "\"muon\""}}},
-                    Case{.name = "eight_bits", .keys = {{"optimizer", "\"adamw-8bit\""}}},
-                    Case{.name = "average", .keys = {{"ema_decay", "0.9"}}},
-                    Case{.name = "adafactor", .keys = {{"optimizer", "\"adafactor\""}}},
-                    Case{.name = "average_of_bf16", .keys = {{"precision", "\"bf16\""}, {"ema_decay", "0.9"}}},
-                    Case{.name = "groups", .keys = {{"groups", R"([{"pattern": "*.bias", "weight_decay_scale": 0, "clip": 0.1},
+    testing::Values(
+        Case{.name = "fp32", .keys = {}}, Case{.name = "one_round", .keys = {}, .micro_batches = 3},
+        Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}}},
+        Case{.name = "fp16", .keys = {{"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}}},
+        Case{.name = "dropout", .keys = {{"dropout", "0.2"}}}, Case{.name = "small_buckets", .keys = {{"bucket", "4096"}}},
+        Case{.name = "one_bucket", .keys = {{"bucket", "268435456"}}}, Case{.name = "ragged", .keys = {}, .ignored = true},
+        Case{.name = "recompute", .keys = {{"recompute", "\"blocks\""}}},
+        Case{.name = "recompute_auto", .keys = {{"recompute", "\"auto\""}, {"recompute_budget", "400000"}, {"bucket", "20000"}}},
+        Case{.name = "muon", .keys = {{"optimizer", "\"muon\""}}}, Case{.name = "eight_bits", .keys = {{"optimizer", "\"adamw-8bit\""}}},
+        Case{.name = "average", .keys = {{"ema_decay", "0.9"}}}, Case{.name = "adafactor", .keys = {{"optimizer", "\"adafactor\""}}},
+        Case{.name = "average_of_bf16", .keys = {{"precision", "\"bf16\""}, {"ema_decay", "0.9"}}},
+        Case{.name = "groups", .keys = {{"groups", R"([{"pattern": "*.bias", "weight_decay_scale": 0, "clip": 0.1},
                                            {"pattern": "block.1.*", "lr_scale": 0.5, "clip": 0.3, "optimizer": "sgd"}])"}}},
-                    Case{.name = "seven_micro_batches", .keys = {}, .micro_batches = 7},
-                    Case{.name = "frozen", .keys = {{"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}}),
+        Case{.name = "seven_micro_batches", .keys = {}, .micro_batches = 7},
+        Case{.name = "frozen", .keys = {{"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}}),
     [](const testing::TestParamInfo<Case>& its) { return its.param.name; });
 
 TEST(DataParallelStep, DependsOnTheNumberOfRanksAlone) {
@@ -67,13 +66,14 @@ TEST(DataParallelStep, ThatExchangesBesideBackwardHasTheBitsOfOneThatWaits) {
       for (const int64_t micro_batches : {3, 8})
         for (const int64_t zero : {0, 1, 2, 3}) {
           const auto of = [&](const char* overlap) {
-            Training training =
-                training_of({.name = "", .keys = {{"reduce", reduce}, {"bucket", "20000"}, {"overlap", overlap}}, .micro_batches = micro_batches},
-                            ranks);
+            Training training = training_of(
+                {.name = "", .keys = {{"reduce", reduce}, {"bucket", "20000"}, {"overlap", overlap}}, .micro_batches = micro_batches},
+                ranks);
             training.recipe.zero = zero;
             return outcome_of(*training.trainer());
           };
-          EXPECT_EQ(of("\"on\""), of("\"off\"")) << ranks << " ranks, " << reduce << ", " << micro_batches << " micro-batches, zero " << zero;
+          EXPECT_EQ(of("\"on\""), of("\"off\""))
+              << ranks << " ranks, " << reduce << ", " << micro_batches << " micro-batches, zero " << zero;
         }
 }
 
