@@ -277,8 +277,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Exchange gradients while backward goes on, on a thread beside each rank's own; changes speed, no bit.
-   * Allowed: on off. Default: "on".
+   * Exchange gradients while backward goes on, on a thread beside each rank's own; changes speed, no bit. Allowed: on off. Default:
+   * "on".
    */
   public Recipe overlap(String value) {
     return set("overlap", value);
