@@ -116,7 +116,8 @@ TEST(ContextMemory, OfOneOfEachKindIsAllOfSomeRoleAndGivenBack) {
   {
     AllKinds kinds;
     const auto stats = memory_of(kinds.run.context);
-    EXPECT_EQ(stats.role_bytes[ST_MEMORY_GRADIENTS] - planned(kinds.run.trainer, "gradients"), 64) << "the accumulator's sums, 16 of f32";
+    EXPECT_EQ(stats.role_bytes[ST_MEMORY_GRADIENTS] - planned(kinds.run.trainer, "gradients"), 2 * 64)
+        << "the accumulator's sums and the sharded optimizer's, 16 of f32 each";
     EXPECT_EQ(stats.role_bytes[ST_MEMORY_OTHER], 0) << "no call is on";
     EXPECT_GT(stats.role_bytes[ST_MEMORY_PACKED], planned(kinds.run.trainer, "packed"));
     kept = std::move(kinds.run.context);
@@ -198,7 +199,7 @@ TEST(ContextMemory, RolesHaveNames) {
   }
   for (const int32_t none : {-1, 13, static_cast<int32_t>(ST_MEMORY_ROLES), 1 << 30})
     EXPECT_TRUE(fails(ST_NOT_FOUND, st_memory_role_name(none, &name), {"st_memory_role_name", std::to_string(none)}));
-  EXPECT_STREQ(name, "other") << "a call that fails writes nothing";
+  EXPECT_STREQ(name, "file") << "a call that fails writes nothing";
 }
 
 }  // namespace
