@@ -14,9 +14,9 @@ constexpr int64_t kCutGrain = 1024;  // blocks of the gradient norm: a piece's p
 /// Blocks of the gradient norm, of which the last may be shorter.
 constexpr int64_t norm_blocks(int64_t elements) { return (elements + kCutGrain - 1) / kCutGrain; }
 
-/// Fills program.cuts for the ranks of the data axis, of each parameter that has a gradient, or of every one (`frozen_too`). Its grains go to the ranks in order, evenly;
-/// who gets one more goes round over all parameters, so that no rank has more than one grain more than another. Depends on neither the
-/// bucket nor the stage of ZeRO.
+/// Fills program.cuts for the ranks of the data axis, of each parameter that has a gradient, or of every one (`frozen_too`). Its grains go
+/// to the ranks in order, evenly; who gets one more goes round over all parameters, so that no rank has more than one grain more than
+/// another. Depends on neither the bucket nor the stage of ZeRO.
 void cut_parameters(Program& program, const CutGrain& grain_of = {}, bool frozen_too = false);
 inline bool is_cut(const Program& program, SlotId parameter) {
   return static_cast<size_t>(parameter) < program.cuts.size() && !program.cuts[static_cast<size_t>(parameter)].empty();

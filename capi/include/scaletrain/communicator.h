@@ -55,10 +55,10 @@ ST_API st_status st_communicator_env(st_context* context, const st_communicator_
  * messages and ours do not meet, and it is the host's to free. MPI must serve several threads (MPI_THREAD_MULTIPLE), since one of the
  * library's looks after the group: else ST_WRONG_STATE with the level that it has. Destroy the communicator before MPI_Finalize, which
  * stays the host's where MPI_Init was. Another name is that of another plug-in, which says what its group is. */
-ST_API st_status st_communicator_host(st_context* context, const char* transport, const void* group,
-                                      const st_communicator_options* options, st_communicator** communicator);
+ST_API st_status st_communicator_host(st_context* context, const char* transport, const void* group, const st_communicator_options* options,
+                                      st_communicator** communicator);
 /* Rank `rank` of `size`, 1 to 4096, that reach each other by functions of the host's, as transport.h has them: user goes to each. They are
- * called from the host's threads and from one of the library's, also while the host computes, and make no call on the communicator; a
+ * called from the host's threads and from the library's own, one at a time, also while the host computes, and make no call on it; a
  * status other than ST_OK is ST_RANK_FAILED of the other rank, with reason() in the message. release is called once, when the communicator
  * and all that uses it is gone; not where this fails. Returns when all are there. */
 ST_API st_status st_communicator_callbacks(st_context* context, int32_t rank, int32_t size, const st_transport_callbacks* callbacks,

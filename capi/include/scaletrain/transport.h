@@ -1,6 +1,6 @@
-/* Transports of others: how ranks reach each other by functions of the host's (st_communicator_callbacks), or by a plug-in, a shared library
- * libscaletrain_<name>.so beside libscaletrain.so that exports st_plugin_v1 (st_communicator_env and st_communicator_host take them).
- * Nothing but C crosses.
+/* Transports of others: how ranks reach each other by functions of the host's (st_communicator_callbacks), or by a plug-in, a shared
+ * library libscaletrain_<name>.so beside libscaletrain.so that exports st_plugin_v1 (st_communicator_env and st_communicator_host take
+ * them). Nothing but C crosses.
  *
  * A transport moves bytes, in order, between each two ranks, and knows no more: what ranks agree in, who lives, who has failed and every
  * collective is ScaleTrain's, so that no bit of a result depends on the transport. */
