@@ -73,7 +73,7 @@ void make_communicators(World& world) {
     return;
   }
   std::array<st_communicator*, 2> made{};
-  const int32_t n = world.bytes.rarely(4) ? 2 : 1;
+  const int32_t n = world.bytes.rarely(2) ? 2 : 1;
   const st_status status = st_communicator_local(world.handle(world.contexts), n, &times, made.data());
   for (int32_t rank = 0; rank < n; ++rank)
     world.keep("st_communicator_local", world.communicators, status, made.at(static_cast<size_t>(rank)));
