@@ -36,7 +36,7 @@ void ExchangeQueue::start() {
       live();
     });
   } catch (const std::system_error& refusal) {
-    fail(Code::unavailable, text("trainer: the thread that exchanges could not be started (", refusal.what(), "); give overlap false"));
+    fail(Code::unavailable, text("trainer: the thread that exchanges could not be started (", refusal.what(), "); give overlap off"));
   }
 }
 
@@ -86,7 +86,7 @@ void ExchangeQueue::wait_until(Lock& lock, uint64_t number) {
     if (begun_ == done_)
       make_next(lock);
     else
-      made_.wait(lock, [this] { return begun_ == done_; });
+      made_.wait(lock, [&] { return done_ >= number || begun_ == done_; });  // the other thread may go on with those behind it
   }
 }
 

@@ -33,7 +33,7 @@ HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options
   Context& context = parts.model.context();
   check(!parts.model.program().outputs.empty(), "forward: the graph has no output to compute a loss of; name one with st_graph_output");
   PlanOptions limited = options;
-  limited.memory = context.spare_memory();
+  limited.memory = std::min(options.memory, context.spare_memory());
   Plan plan =
       plan_host_loss(parts.model.program(), parts.recipe, own_loss, parts.beside, context.backend(), parts.workers.threads(), limited);
   Storage* storage = &parts_.storage;

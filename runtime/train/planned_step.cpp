@@ -144,6 +144,7 @@ bool PlannedStep::go_on_to(double deadline, const Bind& bind) {
   if (is_computing()) {
     {
       const WeightsGate::Reader whole_step(model_.gate());
+      if (masters_ != nullptr && recipe_.zero > 0) ranks_->ranks().barrier("parameters");  // rank 0's guards what all read
       keep_packed();
       if (!compute(deadline, bind)) return false;
     }

@@ -175,7 +175,12 @@ int64_t RankTeam::rows_of_all(const StepStart& own) {
 
 void RankTeam::run(std::optional<std::span<const HostView>> batch, const std::function<void()>& own_part) {
   if (!is_of_threads()) {
-    own_part();
+    try {
+      own_part();
+    } catch (const Error& error) {
+      if (error.code() == Code::busy) own().abort(error.message());  // weights that another trainer updates: the others have met, and wait
+      throw;
+    }
     has_met_ = true;
     return;
   }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -68,8 +69,32 @@ TEST(ExchangeQueue, MakesAllInTheirOrder) {
   }
 }
 
+TEST(ExchangeQueue, WaitsForNoneBehindTheOneAskedFor) {
+  std::atomic<bool> is_over{false};
+  const auto first = [&](Communicator& own) {
+    ExchangeQueue queue(own);
+    queue.start();
+    Sum sum(own, 1), behind(own, 10);
+    queue.post(*sum.exchange, kBoth);
+    queue.post(*behind.exchange, kBoth);
+    queue.wait(*sum.exchange);
+    EXPECT_EQ(sum.total, 3);
+    is_over = true;
+    queue.wait(*behind.exchange);
+    EXPECT_EQ(behind.total, 30);
+  };
+  const auto second = [&](Communicator& own) {
+    ExchangeQueue queue(own);
+    Sum sum(own, 2), behind(own, 20);
+    queue.run(*sum.exchange, kBoth);
+    while (!is_over) std::this_thread::yield();
+    queue.run(*behind.exchange, kBoth);
+  };
+  TwoRanks().run(first, second);
+}
+
 TEST(ExchangeQueue, HidesWhatIsMadeBesideComputing) {
-  constexpr int kLate = 40;
+  constexpr int kLate = 400;
   TwoRanks group;
   const auto first = [&](Communicator& own) {
     ExchangeQueue queue(own);
@@ -133,7 +158,7 @@ TEST(ExchangeQueue, EndsTheGroupWhereWhatIsUnderWayIsGivenUp) {
     EXPECT_NO_THROW(queue.wait_for_all());
   };
   const auto second = [&](Communicator& own) {
-    sleep_for(20);
+    while (!own.has_ended()) std::this_thread::yield();
     ExchangeQueue queue(own);
     Sum sum(own, 2);
     try {
