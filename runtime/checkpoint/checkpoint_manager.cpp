@@ -257,6 +257,7 @@ std::string CheckpointManager::State::commit(Manifest& manifest, const std::vect
                                          : write_checkpoint(writer->part_path(name), std::move(manifest), tensors, options.write, written);
     manifest = std::move(whole);
     writer->commit(name);
+    if (together != nullptr) together->end();
   } catch (const std::exception& why) {
     if (together != nullptr) together->tell_failed(why);
     if (!name.empty()) writer->discard(name);
@@ -267,11 +268,12 @@ std::string CheckpointManager::State::commit(Manifest& manifest, const std::vect
 
 /// Null: it is saved alone.
 std::unique_ptr<SharedSaveEnd> CheckpointManager::State::join(const CheckpointContent& content) const {
+  std::string save = content.shared ? content.shared->begin() : std::string();  // first: one that is refused counts on all ranks alike
   require(content.shared || writer, Code::wrong_state, "checkpoint: ", folder.path(), " is another process's to save into");
   if (!content.shared) return nullptr;
   require((content.shared->rank == 0) == writer.has_value(), Code::wrong_state, "checkpoint: of ranks that save together rank 0 alone has ",
           folder.path(), "; the others open it read_only");
-  return std::make_unique<SharedSaveEnd>(content.shared, folder.path(), content.shared->begin());
+  return std::make_unique<SharedSaveEnd>(content.shared, folder.path(), std::move(save));
 }
 
 /// What comes behind a commit. The save has not failed, whatever goes wrong here.

@@ -59,6 +59,15 @@ std::vector<os::FolderEntry> entries_of(const std::string& folder) {
   }
 }
 
+/// Unless a rank that lives holds it; none can take it while it goes.
+void remove_unheld(const std::string& path) {
+  try {
+    if (const auto hold = os::FileHold::take(path, os::FileHold::Kind::exclusive)) os::remove_file(path);
+  } catch (const Error& error) {
+    if (error.code() != Code::not_found) throw;
+  }
+}
+
 CheckpointEntry entry_of(const RunFolder& folder, const std::string& name, const StepName& step) {
   CheckpointEntry entry{name, step.step, -1, {}};
   try {
@@ -199,8 +208,9 @@ void RunFolderWriter::set_latest(const std::string& name, int64_t sequence) {
 void RunFolderWriter::remove_leftovers() {
   for (const std::string& name : folder_.leftovers()) {
     const std::string leftover = folder_.path_to(name);
-    if (is_shared_save_file(name) && is_in_use(leftover)) continue;
-    if (name.starts_with(kLatest) || is_shared_save_file(name))
+    if (is_shared_save_file(name))
+      remove_unheld(leftover);
+    else if (name.starts_with(kLatest))
       os::remove_file(leftover);
     else
       os::remove_folder(leftover);

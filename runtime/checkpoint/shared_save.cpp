@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view kSignPrefix = "ranks-", kFailedSave = ".failed", kPartFolder = ".part", kTold = "failed";
 constexpr std::chrono::milliseconds kLookAtOthers{5};
-constexpr double kBeatEvery = 0.02;  // seconds
-constexpr size_t kBeatDigits = 16;   // at the beginning of a sign; behind them rank 0's checkpoint
+constexpr double kBeatEvery = 0.02, kLookEvery = 0.25;  // seconds
+constexpr size_t kBeatDigits = 16;  // at the beginning of a sign; behind them rank 0's checkpoint, a space, its file_bytes and a newline
 constexpr int64_t kMostText = 1 << 16;
 constexpr std::array kKindsInOrder = {TensorKind::parameter, TensorKind::optimizer, TensorKind::host};
 
@@ -35,6 +35,16 @@ bool exists(const std::string& path) { return os::kind_of(path) != os::PathKind:
 
 void write_text(const std::string& path, const std::string& content) {
   os::write_file_atomically(path, [&](const auto& write) { write(std::as_bytes(std::span(content))); });
+}
+
+/// A rank that lives holds it.
+bool is_in_use(const std::string& sign) {
+  try {
+    return !os::FileHold::take(sign, os::FileHold::Kind::exclusive).has_value();
+  } catch (const Error& error) {
+    if (error.code() != Code::not_found) throw;
+    return false;
+  }
 }
 
 /// "14 1 ": the code, and the rank that the message names or -1; then the message.
@@ -70,15 +80,6 @@ Manifest of_pieces(const Manifest& manifest) {
 
 bool is_shared_save_file(std::string_view name) { return name.starts_with(kSignPrefix); }
 
-bool is_in_use(const std::string& shared_save_file) {
-  try {
-    return !os::FileHold::take(shared_save_file, os::FileHold::Kind::exclusive).has_value();
-  } catch (const Error& error) {
-    if (error.code() != Code::not_found) throw;
-    return false;
-  }
-}
-
 /// Of all ranks, in the order of their files: which tensors a file has parts of.
 struct SharedSaveEnd::Shard {
   std::string name;
@@ -91,12 +92,14 @@ struct SharedSaveEnd::Shard {
   std::vector<Part> parts;
 };
 
-/// The writer of a file asks now and then whether it is cancelled: that is a time to beat.
+/// The writer of a file asks now and then whether it is cancelled: that is a time to beat, and to hear of a save that has failed elsewhere,
+/// which ends the writing by an error as a cancel does.
 class SharedSaveEnd::Beating {
  public:
   Beating(SharedSaveEnd& end, WriteProgress& progress) : progress_(progress), is_cancelled_(std::move(progress.is_cancelled)) {
     progress.is_cancelled = [this, &end] {
       end.beat();
+      end.look_at_others();
       return is_cancelled_ && is_cancelled_();
     };
   }
@@ -112,27 +115,36 @@ class SharedSaveEnd::Beating {
 SharedSaveEnd::SharedSaveEnd(std::shared_ptr<const SharedSave> save, std::string folder, std::string name)
     : save_(std::move(save)), folder_(std::move(folder)), name_(std::move(name)) {
   constexpr int kTries = 100;
+  constexpr std::chrono::milliseconds kHeldByAnother{1};
   os::make_folders(folder_);
   const std::string path = sign_of(save_->rank);
   for (int i = 0; !hold_; ++i) {  // rank 0 may take it for a leftover before it is held
     require(i < kTries, Code::io, "checkpoint: ", path, " cannot be held");
-    os::remove_file(path);
-    sign_.emplace(path, os::OutputFile::Open::fresh);
+    if (!sign_) {
+      os::remove_file(path);
+      sign_.emplace(path, os::OutputFile::Open::fresh);
+    }
     try {
-      if (auto hold = os::FileHold::take(path, os::FileHold::Kind::exclusive)) hold_.emplace(std::move(*hold));
+      if (auto hold = os::FileHold::take(path, os::FileHold::Kind::exclusive))
+        hold_.emplace(std::move(*hold));
+      else
+        std::this_thread::sleep_for(kHeldByAnother);
     } catch (const Error& error) {
       if (error.code() != Code::not_found) throw;
+      sign_.reset();  // it was taken for one
     }
   }
   beat();
 }
 
-SharedSaveEnd::~SharedSaveEnd() {
+SharedSaveEnd::~SharedSaveEnd() { end(); }
+
+void SharedSaveEnd::end() noexcept {
   try {
     os::remove_file(sign_of(save_->rank));
   } catch (...) {  // a leftover, which the next save removes
-    return;
   }
+  hold_.reset();  // behind it: that the sign is there and nobody holds it means a rank that has ended in the save
 }
 
 std::string SharedSaveEnd::sign_of(int32_t rank) const { return text(folder_, "/", kSignPrefix, name_, ".", rank); }
@@ -151,14 +163,25 @@ void SharedSaveEnd::beat() {
   sign_->write_at(0, std::as_bytes(std::span(digits)));
 }
 
+void SharedSaveEnd::look_at_others() {
+  const double now = os::seconds();
+  if (now - looked_ < kLookEvery) return;
+  looked_ = now;
+  if (save_->rank != 0) return throw_if_told(text(folder_, "/", kSignPrefix, name_, kFailedSave), 0);
+  for (int32_t rank = 1; rank < save_->ranks; ++rank) throw_if_told(text(part_of(checkpoint_, rank), "/", kTold), rank);
+}
+
 void SharedSaveEnd::throw_if_told(const std::string& path, int32_t by) const {
   const std::string told = text_at(path);
   if (told.empty()) return;
   const size_t code = told.find(' '), rank = told.find(' ', code + 1);
   require(rank != std::string::npos, Code::io, "checkpoint: ", path, " is not what a rank tells");
   const std::string message = told.substr(rank + 1);
-  const auto who = static_cast<int32_t>(whole_number(told.substr(code + 1, rank - code - 1), -1));
-  Error error(static_cast<Code>(whole_number(told.substr(0, code), static_cast<int64_t>(Code::io))),
+  const int64_t named = whole_number(told.substr(code + 1, rank - code - 1), -1);
+  const int32_t who = named < save_->ranks ? static_cast<int32_t>(std::max<int64_t>(named, -1)) : -1;
+  const int64_t said = whole_number(told.substr(0, code), 0);
+  const bool is_one = said > static_cast<int64_t>(Code::ok) && said <= static_cast<int64_t>(Code::internal);
+  Error error(is_one ? static_cast<Code>(said) : Code::internal,
               who < 0 ? text("checkpoint: ", save_->names[static_cast<size_t>(by)], ": ", message) : message);
   error.place.rank = who < 0 ? by : who;
   throw error;
@@ -231,7 +254,9 @@ Manifest SharedSaveEnd::write_own(const std::string& folder, Manifest manifest, 
     manifest.tensors.push_back({tensor.name, tensor.kind, tensor.dtype, tensor.shape, {}});
     for (const SharedSave::Range& range : tensor.ranges)
       if (range.rank == save_->rank) {
-        of_tensor[t] = &own[next++];
+        require(of_tensor[t] == nullptr, Code::internal, "checkpoint: ", tensor.name, " has two ranges of this rank; one can be");
+        if (next < own.size()) of_tensor[t] = &own[next];
+        ++next;
         bytes += (range.end - range.begin) * bytes_of(tensor.dtype);
       }
   }
@@ -266,7 +291,8 @@ Manifest SharedSaveEnd::write_all(const std::string& checkpoint, Manifest manife
                                   const WriteOptions& options, WriteProgress& progress) {
   const std::string folder = text(folder_, "/", checkpoint, kPartFolder);
   for (int32_t rank = 1; rank < save_->ranks; ++rank) os::make_folder(part_of(checkpoint, rank));
-  told_ = checkpoint;
+  checkpoint_ = checkpoint;
+  told_ = text(checkpoint, " ", options.file_bytes, "\n");
   beaten_ = 0;
   const Beating beating(*this, progress);
   Manifest all = write_own(folder, std::move(manifest), own, options, progress);
@@ -292,8 +318,9 @@ Manifest SharedSaveEnd::write_all(const std::string& checkpoint, Manifest manife
       if (shard.kind == TensorKind::parameter) bytes += (end - begin) * bytes_of(tensor.dtype);
       if (begin == end) continue;
       const LogicalTensor* piece = part.find(name);
-      require(piece != nullptr && piece->pieces.size() == 1, Code::rank_mismatch,
-              "checkpoint: ", save_->names[static_cast<size_t>(shard.rank)], " has written no ", name);
+      require(piece != nullptr && piece->pieces.size() == 1 && part.files[static_cast<size_t>(piece->pieces[0].file)].name == shard.name,
+              Code::rank_mismatch, "checkpoint: ", save_->names[static_cast<size_t>(shard.rank)], " has written no ", name, " into ",
+              shard.name);
       tensor.pieces.push_back({static_cast<int32_t>(all.files.size()), begin, end, piece->pieces[0].blocks});
     }
     all.files.push_back(*file);
@@ -316,29 +343,34 @@ void SharedSaveEnd::tell_failed(const std::exception& why) noexcept {
 
 void SharedSaveEnd::write_part(int64_t step, std::span<const WrittenTensor> own, const WriteOptions& options, WriteProgress& progress) {
   const std::string failed = text(folder_, "/", kSignPrefix, name_, kFailedSave);
-  std::string checkpoint;
+  WriteOptions alike = options;
   try {
     await(0, progress, [&] {
       throw_if_told(failed, 0);
       const std::string sign = text_at(sign_of(0));
-      if (sign.size() > kBeatDigits) checkpoint = sign.substr(kBeatDigits);
-      return !checkpoint.empty();
+      if (sign.size() <= kBeatDigits || !sign.ends_with('\n')) return false;
+      const std::string told = sign.substr(kBeatDigits, sign.size() - kBeatDigits - 1);
+      const size_t space = told.find(' ');
+      alike.file_bytes = space == std::string::npos ? -1 : whole_number(told.substr(space + 1), -1);
+      require(alike.file_bytes >= 0, Code::rank_mismatch, "checkpoint: ", save_->names[0], " tells a save of \"", told, "\"");
+      checkpoint_ = told.substr(0, space);
+      return true;
     });
-    const std::string folder = part_of(checkpoint, save_->rank), last = text(folder, "/", kManifestName);
+    const std::string folder = part_of(checkpoint_, save_->rank), last = text(folder, "/", kManifestName);
     const Beating beating(*this, progress);
     Manifest manifest;
     manifest.step = step;
-    manifest = write_own(folder, std::move(manifest), own, options, progress);
+    manifest = write_own(folder, std::move(manifest), own, alike, progress);
     os::sync_folder(folder);
     write_text(last, print_manifest(of_pieces(manifest)));
     await(0, progress, [&] {
       throw_if_told(failed, 0);
-      return !exists(sign_of(0)) && exists(text(folder_, "/", checkpoint, "/", kManifestName));
+      return !exists(sign_of(0)) && exists(text(folder_, "/", checkpoint_, "/", kManifestName));
     });
   } catch (const std::exception& why) {
     throw_if_told(failed, 0);  // rank 0 knows what came first
     try {
-      if (!checkpoint.empty()) tell(text(part_of(checkpoint, save_->rank), "/", kTold), why);
+      if (!checkpoint_.empty()) tell(text(part_of(checkpoint_, save_->rank), "/", kTold), why);
     } catch (...) {  // its folder is gone, or the disk says no: the sign goes, and that tells it
     }
     throw;

@@ -1,11 +1,10 @@
 // A save that several processes make together, each with pieces of the tensors: every rank writes its own into files of its own, and rank
 // 0, which has the run's folder, commits when all have synced theirs. They meet by files in that folder alone, so that the writing goes on
 // behind a training step:
-//   ranks-<save>.<rank>                 held while that rank is at the save, with a beat: by it others see that it lives, and rank 0's
-//   tells
-//                                       which folder is being made
-//   step-00000120.part/ranks-<save>.<rank>/    a rank's files until rank 0 has put them beside its own; its manifest of them comes last
-//   ranks-<save>.failed                 why there will be no checkpoint
+//   ranks-<save>.<rank>                      held while that rank is at the save, with a beat: others see that it lives;
+//                                            rank 0's tells which folder is being made, and by which size all cut files
+//   step-00000120.part/ranks-<save>.<rank>/  a rank's files, its manifest of them last, until rank 0 puts them beside its own
+//   ranks-<save>.failed                      why there will be no checkpoint
 #pragma once
 
 #include <cstdint>
@@ -32,7 +31,7 @@ struct SharedSave {
     TensorKind kind;
     DType dtype;
     Shape shape;
-    std::vector<Range> ranges;  // each element once, of ascending ranks; [0, 0) where there are none
+    std::vector<Range> ranges;  // each element once, of ascending ranks, one a rank; [0, 0) where there are none
   };
   int32_t rank = 0, ranks = 1;
   double deadline = 60;                // seconds that a rank may be silent
@@ -61,7 +60,10 @@ class SharedSaveEnd {
                      WriteProgress& progress);
   /// Rank 0: the others hear of it. What is not told so they find by themselves.
   void tell_failed(const std::exception& why) noexcept;
-  /// The other ranks: writes its own, and returns when rank 0 has committed. Throws likewise, also what has failed on others.
+  /// Rank 0: behind the commit, so that the others need not wait for what comes then. The end of the object does it too.
+  void end() noexcept;
+  /// The other ranks: writes its own, cut by rank 0's file_bytes, and returns when rank 0 has committed. Throws likewise, also what has
+  /// failed on others.
   void write_part(int64_t step, std::span<const WrittenTensor> own, const WriteOptions& options, WriteProgress& progress);
 
  private:
@@ -76,19 +78,20 @@ class SharedSaveEnd {
   std::vector<Shard> shards(int64_t file_bytes) const;
   Manifest write_own(const std::string& folder, Manifest manifest, std::span<const WrittenTensor> own, const WriteOptions& options,
                      WriteProgress& progress);
+  void look_at_others();
   void throw_if_told(const std::string& path, int32_t by) const;
   Manifest take_over(const std::string& checkpoint, int32_t rank, const WriteProgress& progress);
 
   std::shared_ptr<const SharedSave> save_;
-  std::string folder_, name_, told_;  // told_: rank 0's checkpoint, once it is known
+  std::string folder_, name_, told_;  // told_: what rank 0's sign says
+  std::string checkpoint_;            // once it is known
   std::optional<os::OutputFile> sign_;
   std::optional<os::FileHold> hold_;
-  double beaten_ = 0;
+  double beaten_ = 0, looked_ = 0;
   int64_t beats_ = 0;
 };
 
-/// Whether a file of a run's folder is one of those above; is_in_use: a rank that lives holds it.
+/// Whether a file of a run's folder is one of those above.
 bool is_shared_save_file(std::string_view name);
-bool is_in_use(const std::string& shared_save_file);
 
 }  // namespace st

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <barrier>
 #include <filesystem>
@@ -9,8 +10,10 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <tuple>
 
 #include "base/error.h"
+#include "base/os.h"
 #include "checkpoint/checkpoint_manager.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "formula_checkpoint.h"
@@ -22,22 +25,32 @@ namespace filesystem = std::filesystem;
 
 constexpr int64_t kCount = 5000;  // elements, of which rank 0 has 2048
 
-/// Two ranks that have a weight in pieces, each with a manager of its own.
+/// Two ranks that have weights in pieces, each with a manager of its own.
 class SharedSaves : public testing::Test {
  protected:
   SharedSaves() : scratch_("shared_save"), path_((scratch_ / "run").string()) {
-    managers_[0] = std::make_unique<CheckpointManager>(path_, ManagerOptions(), memory_, Logger());
-    managers_[1] = std::make_unique<CheckpointManager>(path_, ManagerOptions(), memory_, Logger(), CheckpointManager::Place::beside);
+    manage(0, {});
+    manage(1, {});
     for (int64_t i = 0; i < kCount; ++i) weight_.push_back(static_cast<float>(i));
   }
 
-  CheckpointContent content(int32_t rank, double deadline = 20) {
+  /// From here on with a manager of these.
+  void manage(size_t rank, WriteOptions write) {
+    ManagerOptions options;
+    options.write = write;
+    managers_[rank].reset();
+    managers_[rank] = std::make_unique<CheckpointManager>(
+        path_, options, memory_, Logger(), rank == 0 ? CheckpointManager::Place::of_folder : CheckpointManager::Place::beside);
+  }
+
+  CheckpointContent content(int32_t rank, double deadline = 20, const std::vector<std::string>& names = {"weight"}) {
     auto shared = std::make_shared<SharedSave>();
     shared->rank = rank;
     shared->ranks = 2;
     shared->deadline = deadline;
     shared->names = {"rank 0 (here)", "rank 1 (there)"};
-    shared->tensors.push_back({"weight", TensorKind::parameter, DType::f32, {kCount}, {{0, 0, 2048}, {1, 2048, kCount}}});
+    for (const std::string& name : names)
+      shared->tensors.push_back({name, TensorKind::parameter, DType::f32, {kCount}, {{0, 0, 2048}, {1, 2048, kCount}}});
     shared->begin = [this, rank] { return text("test-", ++begun_[static_cast<size_t>(rank)]); };
     shared->agree = [this](const std::exception_ptr& own) {
       meeting_.arrive_and_wait();
@@ -46,7 +59,8 @@ class SharedSaves : public testing::Test {
     CheckpointContent made;
     made.step = 7;
     const auto mine = rank == 0 ? std::span(weight_).first(2048) : std::span(weight_).subspan(2048);
-    made.tensors.push_back({"weight", TensorKind::parameter, DType::f32, {std::ssize(mine)}, std::as_bytes(mine), {}});
+    for (const std::string& name : names)
+      made.tensors.push_back({name, TensorKind::parameter, DType::f32, {std::ssize(mine)}, std::as_bytes(mine), {}});
     made.shared = std::move(shared);
     return made;
   }
@@ -92,6 +106,65 @@ TEST_F(SharedSaves, AreOneCheckpointOfTheirPieces) {
   EXPECT_EQ(managers_[1]->saved_step(), 7);
   for (const auto& entry : filesystem::recursive_directory_iterator(path_))
     EXPECT_FALSE(is_shared_save_file(entry.path().filename().string())) << entry.path();
+}
+
+TEST_F(SharedSaves, AreCutIntoFilesAsRankZeroSays) {
+  const std::vector<std::string> names = {"a", "b", "c"};
+  int64_t step = 0;
+  for (const auto& [first, second, files] : {std::tuple(int64_t{1} << 30, int64_t{1}, 2), std::tuple(int64_t{1}, int64_t{1} << 30, 6)}) {
+    manage(0, {.file_bytes = first});
+    manage(1, {.file_bytes = second});
+    ++step;
+    const auto save = [&](int32_t rank) {
+      CheckpointContent mine = content(rank, 20, names);
+      mine.step = step;
+      managers_[static_cast<size_t>(rank)]->save_now(mine, workers_);
+    };
+    std::thread beside([&] { EXPECT_NO_THROW(save(1)); });
+    EXPECT_NO_THROW(save(0));
+    beside.join();
+    const CheckpointReader reader(text(path_, "/step-0000000", step));
+    EXPECT_TRUE(reader.verify(workers_).empty());
+    EXPECT_EQ(std::ranges::count(reader.manifest().files, true, [](const ShardFile& file) { return file.name.ends_with(".safetensors"); }),
+              files);
+    for (const std::string& name : names) {
+      std::vector<float> read(kCount);
+      reader.read(*reader.manifest().find(name), 0, kCount, std::as_writable_bytes(std::span(read)));
+      EXPECT_EQ(read, weight_) << name;
+    }
+  }
+}
+
+TEST_F(SharedSaves, ThatFailOnOneEndWhatAnotherStillWrites) {
+  for (const size_t fails : {size_t{0}, size_t{1}}) {
+    manage(1 - fails, {.bytes_per_second = 100});  // minutes, for all of it
+    manage(fails, {});
+    std::array<std::optional<Error>, 2> thrown;
+    const auto save = [&](size_t rank) {
+      CheckpointContent mine = content(static_cast<int32_t>(rank), 20, {"a", "b"});
+      if (rank == fails) {
+        mine.tensors[0].bytes = {};
+        mine.tensors[0].copy = [](int64_t, std::span<std::byte>) { fail(Code::not_finite, "no byte can be had"); };
+      }
+      try {
+        managers_[rank]->save_now(mine, workers_);
+      } catch (const Error& error) {
+        thrown[rank] = error;
+      }
+    };
+    const double start = os::seconds();
+    std::thread beside(save, size_t{1});
+    save(0);
+    beside.join();
+    EXPECT_LT(os::seconds() - start, 15);
+    for (const auto& error : thrown) {
+      ASSERT_TRUE(error.has_value());
+      EXPECT_EQ(error->code(), Code::not_finite) << error->message();
+      EXPECT_NE(error->message().find("no byte can be had"), std::string::npos) << error->message();
+    }
+    EXPECT_EQ(thrown[1 - fails]->place.rank, static_cast<int32_t>(fails));
+    expect_nothing_of_it();
+  }
 }
 
 TEST_F(SharedSaves, OfARankThatGivesUpAreNone) {
