@@ -69,23 +69,35 @@ void GradientSums::give(size_t gradient, const HostView& view) {
   if (bucket.bytes >= options_.bucket_bytes) try_flush();
 }
 
-/// Where there is no memory for it now, the next call does it: the gradient has been taken.
+/// Where there is no memory for it now, the next call does it: the gradient has been taken. What an exchange has failed with is thrown.
 void GradientSums::try_flush() {
+  Bucket& full = buckets_[open_];
+  if (full.entries.empty()) return;
   try {
-    flush();
+    send(full);
   } catch (const std::bad_alloc&) {
     return;
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory && error.code() != Code::unavailable) throw;
+    return;
   }
+  open_other();
 }
 
 /// What was given is on its way, and the other bucket is open and empty.
 void GradientSums::flush() {
   Bucket& full = buckets_[open_];
   if (full.entries.empty()) return;
+  send(full);
+  open_other();
+}
+
+void GradientSums::send(Bucket& full) {
   share_out(full);
   post_([this, &full] { exchange(full); }, full.exchanged);
+}
+
+void GradientSums::open_other() {
   open_ = 1 - open_;
   buckets_[open_].exchanged.wait(-1);
 }

@@ -76,6 +76,8 @@ class GradientSums {
   void require_same_type(size_t gradient, DType dtype) const;
   void flush();
   void try_flush();
+  void send(Bucket& full);
+  void open_other();
   void await();
   Communicator::Piece piece(const Bucket& bucket, const Entry& entry, size_t rank) const;
   void share_out(Bucket& bucket);

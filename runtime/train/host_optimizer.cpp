@@ -270,7 +270,7 @@ HostOptimizer::Report HostOptimizer::step(std::span<const HostView> gradients, d
 
 void HostOptimizer::take(std::span<const HostView> gradients) {
   if (!gradients.empty()) check_gradients(gradients);
-  check(updates_ >= 0, "optimizer: the state's step is ", updates_, "; it is the number of updates so far");
+  check(updates_ >= 0 && updates_ < kMostUpdates, "optimizer: the state's step is ", updates_, "; it is the number of updates so far");
   if (shards_.own_sums) return;
   if (!has_types_of(gradients)) {
     std::vector<ParameterSlots> slots = slots_;

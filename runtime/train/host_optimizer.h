@@ -36,6 +36,8 @@ class HostOptimizer {
   HostOptimizer(const HostOptimizer&) = delete;
   HostOptimizer& operator=(const HostOptimizer&) = delete;
 
+  static constexpr int64_t kMostUpdates = int64_t{1} << 53;  // a step's number is a double, too
+
   struct Report {
     bool skipped = false;  // a gradient is not finite: nothing changed
     int64_t step = 0;      // updates so far

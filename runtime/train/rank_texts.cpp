@@ -39,11 +39,12 @@ Error parsed(std::string_view all) {
     all.remove_prefix(std::min(end + 1, all.size()));
     return part;
   };
-  const auto code = static_cast<Code>(whole_number(next(), static_cast<int64_t>(Code::internal)));
+  const int64_t said = whole_number(next(), 0);
+  const bool is_one = said > static_cast<int64_t>(Code::ok) && said <= static_cast<int64_t>(Code::internal);
   ErrorPlace place;
   place.file = next();
   place.tensor = next();
-  Error error(code, std::string(all));
+  Error error(is_one ? static_cast<Code>(said) : Code::internal, std::string(all));
   error.place = std::move(place);
   return error;
 }

@@ -226,7 +226,8 @@ void ShardedOptimizer::load_state(std::span<const HostView> state) {
     return static_cast<const std::byte*>(view.data);
   };
   const auto updates = *reinterpret_cast<const int64_t*>(take("step", DType::i64, {}));
-  check(updates >= 0, kPart, ": the state's step is ", updates, "; it is the number of updates so far");
+  check(updates >= 0 && updates < HostOptimizer::kMostUpdates, kPart, ": the state's step is ", updates,
+        "; it is the number of updates so far");
   std::vector<const std::byte*> from;
   for (const auto& whole : whole_) from.push_back(take(whole.name, whole.dtype, whole.shape));
   check(named.empty(), kPart, ": the state has \"", named.empty() ? "" : named.begin()->first, "\", which is not of this optimizer");

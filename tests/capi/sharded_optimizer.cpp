@@ -437,6 +437,8 @@ TEST(ShardedOptimizer, RefusesAStateThatIsNotItsOwnAndKeepsWhatItHas) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, load({}), {"n is 0"}));
   step = -1;
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, load({count, moments}), {"step is -1"}));
+  step = int64_t{1} << 53;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, load({count, moments}), {"step is 9007199254740992"}));
   step = 41;
   ASSERT_TRUE(works(load({moments, count})));
   auto report = filled(st_optimizer_report_init);

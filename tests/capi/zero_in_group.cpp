@@ -250,10 +250,9 @@ TEST(ZeroInGroup, AnErrorOfOneRankIsToldOnAllAndTrainingGoesOn) {
     if (rank == 0) mine.open(folder, rank, checkpoint);
     ASSERT_TRUE(works(st_communicator_barrier(own, "the folder is there", nullptr)));
     if (rank != 0) mine.open(folder, rank, checkpoint);
-    // Of another size of files rank 2 writes another number of them; and of rank 1 nothing more is heard of a save that it was to wait for.
     ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr)));
     mine.steps(1);
-    HeldCheckpoint other;
+    HeldCheckpoint other;  // rank 2's, of a folder that is gone when it is to save there
     if (rank == 2) {
       const CheckpointFolder elsewhere;
       std::filesystem::create_directory(elsewhere.path());
@@ -289,6 +288,15 @@ TEST(ZeroInGroup, OnlyRankZeroHasTheFolder) {
     mine.open(rank == 0 ? folder : elsewhere, 0, checkpoint);
     EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr), {"read_only"}));
     mine.steps(1);
+    HeldCheckpoint right;
+    if (rank != 0) {
+      mine.open(folder, rank, right);
+      std::swap(checkpoint, right);
+    }
+    ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr)));  // the refused one has counted on both
+    auto progress = filled(st_save_progress_init);
+    ASSERT_TRUE(works(st_checkpoint_progress(checkpoint, &progress)));
+    EXPECT_EQ(progress.saved_step, 2);
   });
 }
 
