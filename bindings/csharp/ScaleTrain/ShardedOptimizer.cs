@@ -80,7 +80,9 @@ public sealed class ShardedOptimizer : Handle {
   /// <summary>Goes on from the state of any number of ranks, or of an <see cref="Optimizer"/>; called by all ranks.</summary>
   [OfC("st_sharded_optimizer_load_state")]
   public void LoadState(Batch state) {
-    using (Pins pins = Pins.Borrow(Given(state, "state"))) native.load_state(pins.All);
+    using (Pins pins = Pins.Borrow(Given(state, "state"))) {
+      lock (native) native.load_state(pins.All);
+    }
   }
 }
 

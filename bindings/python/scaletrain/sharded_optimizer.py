@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import Any, Mapping, Sequence
 
 from .arrays import Array, choice, held
 from .communicator import Communicator
-from .handle import Handle, native, of_c, plain_json
+from .handle import Handle, native, of_c, one_at_a_time, plain_json
 from .loss_scaler import LossScaler
 from .reports import OptimizerReport
 
@@ -30,7 +31,7 @@ class ShardedOptimizer(Handle):
     which changes speed, no bit.
     """
 
-    __slots__ = ("_kept", "_copies")
+    __slots__ = ("_kept", "_copies", "_lock")
 
     @of_c("st_sharded_optimizer_create")
     def __init__(
@@ -49,6 +50,7 @@ class ShardedOptimizer(Handle):
         options.bucket_bytes = bucket_bytes
         self._kept = {name: held(array) for name, array in dict(parameters).items()}
         self._copies: list[Array | None] = []
+        self._lock = threading.Lock()  # over the library's memory of a gathered state, until it is copied
         self._native = native.ShardedOptimizer(Communicator._native_of(communicator), plain_json(settings), self._kept, options)
 
     @of_c("st_sharded_optimizer_gradient_ready")
@@ -79,17 +81,20 @@ class ShardedOptimizer(Handle):
     @of_c("st_sharded_optimizer_gather_state")
     def gather_state(self, rank: int = -1) -> dict[str, memoryview]:
         """The state of all ranks, for a checkpoint: a copy, on that rank or on all (-1); elsewhere none."""
-        return {name: _copy(memory) for name, memory in self._native.gather_state(rank).items()}
+        with one_at_a_time(self._lock, "ShardedOptimizer.gather_state"):
+            return {name: _copy(memory) for name, memory in self._native.gather_state(rank).items()}
 
     @of_c("st_sharded_optimizer_load_state")
     def load_state(self, state: Mapping[str, Array]) -> None:
         """Goes on from the state of any number of ranks, or of an Optimizer; called by all ranks."""
-        self._native.load_state(dict(state))
+        with one_at_a_time(self._lock, "ShardedOptimizer.load_state"):
+            self._native.load_state(dict(state))
 
     def close(self) -> None:
         """Waits for what is being exchanged, and gives it back, and the parameters with it."""
-        super().close()
-        self._kept, self._copies = {}, []
+        with one_at_a_time(self._lock, "ShardedOptimizer.close"):
+            super().close()
+            self._kept, self._copies = {}, []
 
     def __del__(self) -> None:
         """Parameters go after the work on them: of slots Python would drop them first."""

@@ -91,13 +91,13 @@ public final class ShardedOptimizer extends Handle {
 
   /** Goes on from the state of any number of ranks, or of an {@link Optimizer}; called by all ranks. */
   @OfC("st_sharded_optimizer_load_state")
-  public void loadState(Batch state) {
+  public synchronized void loadState(Batch state) {
     raw.load_state(given(state, "ShardedOptimizer.loadState").pairs());
   }
 
   @Override
   @OfC("st_sharded_optimizer_destroy")
-  public void close() {
+  public synchronized void close() {
     raw.close();
     raw.keeps = null;
   }
