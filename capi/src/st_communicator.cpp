@@ -86,7 +86,8 @@ std::shared_ptr<CommunicatorObject> join(std::shared_ptr<Context> context, std::
 std::shared_ptr<CommunicatorObject> join_processes(const std::shared_ptr<Context>& context, ProcessGroupOptions group, const Times& times) {
   group.patience = times.start;
   group.is_cancelled = cancelled_from_now(*context);
-  return join(context, join_process_group(group), times.deadline, process_group_bytes(group.size));
+  auto transport = join_process_group(group);  // which refuses a size that makes no sense
+  return join(context, std::move(transport), times.deadline, process_group_bytes(group.size));
 }
 
 RankEnvironment launched_rank(const char* call) {

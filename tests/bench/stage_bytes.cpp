@@ -2,9 +2,13 @@
 // and rank, the mean over the ranks, which are threads here. Counted is what their buffers took of the context, after a step.
 //
 // Usage: stage_bytes [fp32|bf16]    some GB of memory, and seconds a row; status 1 where counted is not planned
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "base/os.h"
 #include "models/gpt.h"

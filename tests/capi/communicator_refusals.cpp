@@ -128,6 +128,7 @@ TEST_F(CommunicatorRefusals, OfProcesses) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, join(nullptr, 0, 1), {"job is NULL"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, join("", 0, 1), {"job is empty"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, join("j", 0, 0), {"size is 0"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, join("j", 0, INT32_MAX), {"1 to 1024 ranks"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, join("j", -1, 2), {"rank is -1", "0 to 1"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, join("j", 2, 2), {"rank is 2", "0 to 1"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_communicator_processes(ranks.context, "j", 0, 1, nullptr, nullptr), {"communicator is NULL"}));

@@ -131,9 +131,13 @@ void expect_whole_checkpoint(const Rank& each) {
     must(st_checkpoint_create(context, each.folder().c_str(), nullptr, left.out()));
     must(st_checkpoint_list(left, &list));
     say(list);
+    must(st_checkpoint_verify(left, nullptr, &list));
+    say(list);
   });
-  const std::string list = reader.next_line(0);
+  const std::string list = reader.next_line(0), newest = reader.next_line(0);
   EXPECT_NE(list.find("\"problem\":null"), std::string::npos) << list;
+  EXPECT_EQ(list.find("\"problem\":\""), std::string::npos) << list;
+  EXPECT_NE(newest.find("\"problems\":[]"), std::string::npos) << newest;
   std::filesystem::remove_all(each.folder());
 }
 
@@ -181,7 +185,7 @@ TEST(DyingTrainers, AStoppedOneIsNamedByEveryStepAtTheDeadline) {
   const std::string now = ranks.next_line(each.victim);
   ASSERT_TRUE(now.starts_with("now")) << now;
   const double longest = expect_named(ranks, each, "timeout", seconds_in(now));
-  EXPECT_GT(longest, 1);
+  EXPECT_GT(longest, 0.6);  // they may have waited before it stopped
   EXPECT_LT(longest, 1.2 + 0.5);
   std::printf("stopped with a deadline of 1.2 s: named on all survivors in %.0f ms\n", longest * 1e3);
 }

@@ -163,7 +163,7 @@ TEST_F(Gloo, OneThatIsCancelledAtTheStartIsAFailureToTheOthers) {
   rank_0.is_cancelled = [&] { return is_cancelled.load(); };
   other.rank = 1;
   std::thread later([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1000));
     is_cancelled = true;
   });
   const auto errors = starts({rank_0, other});
