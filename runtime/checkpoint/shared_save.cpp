@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kSignPrefix = "ranks-", kFailedSave = ".failed", kPartFolder = ".part", kTold = "failed";
 constexpr std::chrono::milliseconds kLookAtOthers{5};
-constexpr double kBeatEvery = 0.02, kLookEvery = 0.25;  // seconds
+constexpr double kBeatEvery = 0.02, kHearEvery = 0.25;  // seconds
 constexpr size_t kBeatDigits = 16;  // at the beginning of a sign; behind them rank 0's checkpoint, a space, its file_bytes and a newline
 constexpr int64_t kMostText = 1 << 16;
 constexpr std::array kKindsInOrder = {TensorKind::parameter, TensorKind::optimizer, TensorKind::host};
@@ -165,7 +165,7 @@ void SharedSaveEnd::beat() {
 
 void SharedSaveEnd::look_at_others() {
   const double now = os::seconds();
-  if (now - looked_ < kLookEvery) return;
+  if (now - looked_ < kHearEvery) return;
   looked_ = now;
   if (save_->rank != 0) return throw_if_told(text(folder_, "/", kSignPrefix, name_, kFailedSave), 0);
   for (int32_t rank = 1; rank < save_->ranks; ++rank) throw_if_told(text(part_of(checkpoint_, rank), "/", kTold), rank);
