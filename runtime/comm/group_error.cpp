@@ -1,5 +1,6 @@
 #include "comm/group_error.h"
 
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -14,6 +15,14 @@ std::string CallUnderWay::text() const {
 }
 
 std::string text_of_rank(const Transport& transport, int rank) { return text("rank ", rank, " (", transport.host_of(rank), ')'); }
+
+void refuse_rank(const Transport& transport, int rank, std::string_view tensor, std::string message) {
+  Error error(Code::rank_mismatch, std::move(message));
+  error.place.rank = rank;
+  error.place.host = transport.host_of(rank);
+  error.place.tensor = tensor;
+  throw error;
+}
 
 namespace {
 

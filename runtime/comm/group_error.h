@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "comm/collective.h"
@@ -24,5 +25,8 @@ Error group_error(const RankFailure& failure, const CallUnderWay& here, const Tr
 
 /// "rank 2 (node7, process 4711)"
 std::string text_of_rank(const Transport& transport, int rank);
+
+/// Throws rank_mismatch with that rank and its host as data, and the tensor, "" where it is none's: what all ranks have found together.
+[[noreturn]] void refuse_rank(const Transport& transport, int rank, std::string_view tensor, std::string message);
 
 }  // namespace st

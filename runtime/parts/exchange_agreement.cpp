@@ -51,12 +51,9 @@ void require_same_exchange(Communicator& ranks, std::span<const ExchangedGradien
     const auto other = std::ranges::find_if(all, [&](const Description& theirs) { return theirs != all[0]; });
     if (other == all.end()) return;
     const auto rank = static_cast<int>(other - all.begin());
-    Error error(Code::rank_mismatch,
+    refuse_rank(ranks.transport(), rank, "",
                 text("data parallel: ranks do not exchange the same: ", text_of_rank(ranks.transport(), rank), " has ", other->data(),
                      ", rank 0 has ", all[0].data(), "; give all ranks the same gradients, in the same order, and the same options"));
-    error.place.rank = rank;
-    error.place.host = ranks.transport().host_of(rank);
-    throw error;
   };
   refuse_where_different(
       text(gradients.size(), " gradients, by ", op == ReduceOp::mean ? "mean" : "sum", ", in buckets of ", bucket_bytes, " bytes"));

@@ -20,13 +20,6 @@ void require_same_moments(const Program& program, const Program& beside) {
             "\", which the graph's own loss does not train; make the model from a graph without a loss, or without that output");
 }
 
-[[noreturn]] void refuse_rank(const Communicator& ranks, int rank, std::string message) {
-  Error error(Code::rank_mismatch, std::move(message));
-  error.place.rank = rank;
-  error.place.host = ranks.transport().host_of(rank);
-  throw error;
-}
-
 }  // namespace
 
 HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options) : parts_(parts) {
@@ -189,7 +182,7 @@ void HostLoss::gather(const Told& own) {
   for (size_t rank = 1; rank < told_.size(); ++rank) {
     const Told& theirs = told_[rank];
     const auto refuse_unlike = [&](const char* what, const std::string& told, const std::string& firsts) {
-      refuse_rank(ranks, static_cast<int>(rank),
+      refuse_rank(ranks.transport(), static_cast<int>(rank), "",
                   text(text_of_call(first), ": ", text_of_rank(ranks.transport(), static_cast<int>(rank)), what, told, ", rank 0 ", firsts,
                        "; make the same of the step on all ranks. The step was undone"));
     };

@@ -11,6 +11,7 @@
 #include "comm/group_error.h"
 #include "data/stream.h"
 #include "ir/op.h"
+#include "train/rank_texts.h"
 
 namespace st {
 namespace {
@@ -32,14 +33,6 @@ std::vector<Record> gathered(Communicator& ranks, const Record& own, std::string
   std::vector<Record> all(static_cast<size_t>(ranks.size()));
   ranks.all_gather(&own, all.data(), ranks.size() * static_cast<int64_t>(sizeof(Record)), DType::u8, label);
   return all;
-}
-
-[[noreturn]] void refuse(const Communicator& ranks, int rank, std::string_view tensor, std::string message) {
-  Error error(Code::rank_mismatch, std::move(message));
-  error.place.rank = rank;
-  error.place.host = ranks.transport().host_of(rank);
-  error.place.tensor = tensor;
-  throw error;
 }
 
 /// Of keys that change speed alone, or that each rank may choose for itself.
@@ -81,15 +74,9 @@ std::string joined(std::span<const RankFact> facts) {
 
 std::vector<RankFact> parted(std::string_view all) {
   std::vector<RankFact> facts;
-  const auto next = [&all] {
-    const size_t end = std::min(all.find('\0'), all.size());
-    std::string part(all.substr(0, end));
-    all.remove_prefix(std::min(end + 1, all.size()));
-    return part;
-  };
   while (!all.empty()) {
-    std::string name = next();
-    facts.push_back({std::move(name), next()});
+    std::string name = take_text(all);
+    facts.push_back({std::move(name), take_text(all)});
   }
   return facts;
 }
@@ -160,19 +147,19 @@ int odd_one(std::span<const Hex> by_rank) {
   for (size_t rank = 0; rank < size; ++rank) by_rank[rank] = all[rank * count + first];
   const int odd = odd_one(by_rank), other = odd == 0 ? 1 : 0;
   const std::string& name = program.slots[static_cast<size_t>(parameters[first])].name;
-  refuse(ranks, odd, name,
-         text("replica check: \"", name, "\" of ", text_of_rank(ranks.transport(), odd), " has digest ",
-              text_of(by_rank[static_cast<size_t>(odd)]), ", that of rank ", other, " ", text_of(by_rank[static_cast<size_t>(other)]), "; ",
-              differ, " of ", count, " parameters differ. Give all ranks the same weights, or resume all from one checkpoint"));
+  refuse_rank(ranks.transport(), odd, name,
+              text("replica check: \"", name, "\" of ", text_of_rank(ranks.transport(), odd), " has digest ",
+                   text_of(by_rank[static_cast<size_t>(odd)]), ", that of rank ", other, " ", text_of(by_rank[static_cast<size_t>(other)]),
+                   "; ", differ, " of ", count, " parameters differ. Give all ranks the same weights, or resume all from one checkpoint"));
 }
 
 void require_like_first(const Communicator& ranks, int rank, const StepStart& theirs, const StepStart& first) {
   constexpr const char *kResume = "resume all from one checkpoint", *kAlike = "make them alike on all ranks";
   const auto require_same = [&](const char* what, double of_rank, double of_first, const char* way_out) {
     if (of_rank == of_first) return;
-    refuse(ranks, rank, "",
-           text("step: ", text_of_rank(ranks.transport(), rank), " begins with ", what, ' ', of_rank, ", rank 0 with ", of_first, "; ",
-                way_out));
+    refuse_rank(ranks.transport(), rank, "",
+                text("step: ", text_of_rank(ranks.transport(), rank), " begins with ", what, ' ', of_rank, ", rank 0 with ", of_first, "; ",
+                     way_out));
   };
   const auto number = [](int64_t whole) { return static_cast<double>(whole); };
   require_same("steps made:", number(theirs.attempts), number(first.attempts), kResume);
@@ -180,8 +167,9 @@ void require_like_first(const Communicator& ranks, int rank, const StepStart& th
   require_same("lr", theirs.lr, first.lr, kAlike);
   require_same("loss scale", theirs.loss_scale, first.loss_scale, kResume);
   if ((theirs.rows == StepStart::kFromData) == (first.rows == StepStart::kFromData)) return;
-  refuse(ranks, rank, "",
-         text("step: of ", text_of_rank(ranks.transport(), rank), " and rank 0 one was given rows, the other takes its data's; ", kAlike));
+  refuse_rank(
+      ranks.transport(), rank, "",
+      text("step: of ", text_of_rank(ranks.transport(), rank), " and rank 0 one was given rows, the other takes its data's; ", kAlike));
 }
 
 }  // namespace
@@ -233,9 +221,10 @@ void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std
   const std::vector<std::string> names = differing(first, theirs);
   require(!names.empty(), Code::internal, part, ": ranks disagree in nothing that they tell");
   const std::string more = names.size() == 1 ? "" : text(", and ", names.size() - 1, " more: ", names[1], names.size() == 2 ? "" : ", ..");
-  refuse(ranks, other, "",
-         text(part, ": the ranks are not of one run: ", text_of_rank(ranks.transport(), other), " has ", names.front(), " ",
-              value_of(theirs, names.front()), ", rank 0 has ", value_of(first, names.front()), more, "; make them alike on all ranks"));
+  refuse_rank(
+      ranks.transport(), other, "",
+      text(part, ": the ranks are not of one run: ", text_of_rank(ranks.transport(), other), " has ", names.front(), " ",
+           value_of(theirs, names.front()), ", rank 0 has ", value_of(first, names.front()), more, "; make them alike on all ranks"));
 }
 
 void require_replicas(Communicator& ranks, const Executor& executor, Backend& backend) {
@@ -265,9 +254,9 @@ int64_t rows_of_all(Communicator& ranks, std::span<StepStart> starts, int64_t ba
     const int64_t due = MicroBatches{.per_step = full, .ranks = size, .rank = rank}.own() * batch + (full % size == rank ? rest : 0);
     const int64_t theirs = starts[static_cast<size_t>(rank)].rows;
     if (theirs != due)
-      refuse(ranks, static_cast<int>(rank), "",
-             text("step: ", text_of_rank(ranks.transport(), static_cast<int>(rank)), " was given ", theirs, " rows, but ", due, " of the ",
-                  rows, " rows of all ranks are its own, in micro-batches of ", batch, " in turn"));
+      refuse_rank(ranks.transport(), static_cast<int>(rank), "",
+                  text("step: ", text_of_rank(ranks.transport(), static_cast<int>(rank)), " was given ", theirs, " rows, but ", due,
+                       " of the ", rows, " rows of all ranks are its own, in micro-batches of ", batch, " in turn"));
   }
   return rows;
 }

@@ -33,23 +33,24 @@ std::string printed(const Error& error) {
 }
 
 Error parsed(std::string_view all) {
-  const auto next = [&all] {
-    const size_t end = std::min(all.find('\0'), all.size());
-    std::string part(all.substr(0, end));
-    all.remove_prefix(std::min(end + 1, all.size()));
-    return part;
-  };
-  const int64_t said = whole_number(next(), 0);
+  const int64_t said = whole_number(take_text(all), 0);
   const bool is_one = said > static_cast<int64_t>(Code::ok) && said <= static_cast<int64_t>(Code::internal);
   ErrorPlace place;
-  place.file = next();
-  place.tensor = next();
+  place.file = take_text(all);
+  place.tensor = take_text(all);
   Error error(is_one ? static_cast<Code>(said) : Code::internal, std::string(all));
   error.place = std::move(place);
   return error;
 }
 
 }  // namespace
+
+std::string take_text(std::string_view& all) {
+  const size_t end = std::min(all.find('\0'), all.size());
+  std::string part(all.substr(0, end));
+  all.remove_prefix(std::min(end + 1, all.size()));
+  return part;
+}
 
 std::vector<std::string> gather_texts(Communicator& ranks, const std::string& own, std::string_view label) {
   const auto size = static_cast<size_t>(ranks.size());

@@ -13,6 +13,9 @@ namespace st {
 /// Each rank's text, by rank; each at most 16 MiB. To be called by all ranks.
 std::vector<std::string> gather_texts(Communicator& ranks, const std::string& own, std::string_view label);
 
+/// What stands in front of the first 0 of several texts, which is taken off them with it.
+std::string take_text(std::string_view& all);
+
 /// Throws on all ranks where `own` (null: nothing failed here) is an error on some: the error of the first such rank, which others are told
 /// with that rank's name. To be called by all ranks; the group is whole after that.
 void require_all_fine(Communicator& ranks, const std::exception_ptr& own, std::string_view label);

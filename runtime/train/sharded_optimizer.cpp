@@ -26,12 +26,10 @@ std::vector<GradientSums::Gradient> gradients_of(const HostOptimizer& optimizer,
   return made;
 }
 
-[[noreturn]] void refuse_rank(const Communicator& ranks, size_t rank, std::string_view tensor, const std::string& message) {
-  Error error(Code::rank_mismatch, text(kPart, ": ", text_of_rank(ranks.transport(), static_cast<int>(rank)), " ", message));
-  error.place.rank = static_cast<int>(rank);
-  error.place.host = ranks.transport().host_of(static_cast<int>(rank));
-  error.place.tensor = tensor;
-  throw error;
+[[noreturn]] void refuse_one(const Communicator& ranks, size_t rank, std::string_view tensor, const std::string& message) {
+  const Transport& transport = ranks.transport();
+  const auto r = static_cast<int>(rank);
+  refuse_rank(transport, r, tensor, text(kPart, ": ", text_of_rank(transport, r), " ", message));
 }
 
 }  // namespace
@@ -126,7 +124,7 @@ void ShardedOptimizer::require_same_step(std::span<const HostView> gradients, do
   const StepStart& first = starts_[0];
   const auto require_same = [&](size_t rank, const char* what, auto theirs, auto firsts) {
     if (theirs != firsts)
-      refuse_rank(ranks_, rank, {}, text("steps with ", what, " ", theirs, ", rank 0 with ", firsts, "; make them alike"));
+      refuse_one(ranks_, rank, {}, text("steps with ", what, " ", theirs, ", rank 0 with ", firsts, "; make them alike"));
   };
   for (size_t rank = 1; rank < size; ++rank) {
     require_same(rank, "an update count of", starts_[rank].step, first.step);
@@ -143,9 +141,9 @@ void ShardedOptimizer::require_same_step(std::span<const HostView> gradients, do
   require(at < types_.size(), Code::internal, kPart, ": types that differ are alike");
   const bool is_copy = at % 2 == 1;
   const auto shown = [](uint8_t type) { return type == 0 ? std::string("none") : text(static_cast<DType>(type)); };
-  refuse_rank(ranks_, rank, is_copy ? optimizer_.copy_name(at / 2) : optimizer_.gradient_name(at / 2),
-              text("gives \"", is_copy ? optimizer_.copy_name(at / 2) : optimizer_.gradient_name(at / 2), "\" as ", shown(theirs[at]),
-                   ", rank 0 as ", shown(all[at]), "; give all ranks the same types"));
+  refuse_one(ranks_, rank, is_copy ? optimizer_.copy_name(at / 2) : optimizer_.gradient_name(at / 2),
+             text("gives \"", is_copy ? optimizer_.copy_name(at / 2) : optimizer_.gradient_name(at / 2), "\" as ", shown(theirs[at]),
+                  ", rank 0 as ", shown(all[at]), "; give all ranks the same types"));
 }
 
 void ShardedOptimizer::keep_copies(std::span<const HostView> copies) {
