@@ -107,7 +107,7 @@ public sealed partial class Recipe {
     set { Set("micro_batches", value); }
   }
 
-  /// <summary>data ranks, which share a step's micro-batches: threads of this process, each with all of the model</summary>
+  /// <summary>data ranks, which share a step's micro-batches: threads of this process, each with what zero leaves it of the model</summary>
   /// <remarks>Usually 1. Allowed: [1,256].</remarks>
   public long Ranks {
     get { return Integer("ranks"); }
@@ -149,7 +149,7 @@ public sealed partial class Recipe {
     set { Set("bucket", value); }
   }
 
-  /// <summary>exchange gradients while backward goes on, on a thread beside each rank's own; changes speed, no bit</summary>
+  /// <summary>exchange gradients, and with zero 3 parameters, while a rank computes, on a thread beside its own; changes speed, no bit</summary>
   /// <remarks>Usually "on". Allowed: on off.</remarks>
   public string Overlap {
     get { return Word("overlap"); }

@@ -202,7 +202,10 @@ public abstract class RecipeKeys extends Handle {
     return number("micro_batches").longValue();
   }
 
-  /** Data ranks, which share a step's micro-batches: threads of this process, each with all of the model. Allowed: [1,256]. Default: 1. */
+  /**
+   * Data ranks, which share a step's micro-batches: threads of this process, each with what zero leaves it of the model. Allowed:
+   * [1,256]. Default: 1.
+   */
   public Recipe ranks(long value) {
     return set("ranks", value);
   }
@@ -277,8 +280,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Exchange gradients while backward goes on, on a thread beside each rank's own; changes speed, no bit. Allowed: on off. Default:
-   * "on".
+   * Exchange gradients, and with zero 3 parameters, while a rank computes, on a thread beside its own; changes speed, no bit. Allowed:
+   * on off. Default: "on".
    */
   public Recipe overlap(String value) {
     return set("overlap", value);
