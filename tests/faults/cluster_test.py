@@ -1,34 +1,20 @@
-"""Ranks of a cluster as processes: the same sums and states over every transport, on one host and on two, and a lost rank is named.
+"""Ranks of a cluster as processes: the same sums over every transport, on one host and on two, and a lost rank is named.
 
-Usage: cluster_test.py CLUSTER_RANK SCALETRAIN HOST_MPI PLUGIN_FOLDER
+Usage: cluster_test.py CLUSTER_RANK HOST_MPI PLUGIN_FOLDER
 """
 
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import unittest
 
-RANK = sys.argv.pop(1)
+RANK, HOST_MPI = sys.argv.pop(1), sys.argv.pop(1)
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
-from command_line import PROGRAM, TINY, CommandLineTest, log_lines  # noqa: E402
+from transports import KEPT, MPIRUN, why_not  # noqa: E402
 from two_hosts import NotPermitted, TwoHosts  # noqa: E402
-
-HOST_MPI, PLUGINS = sys.argv.pop(1), sys.argv.pop(1)
-LAUNCHERS = ("OMPI_", "PMIX_", "SLURM_")
-KEPT = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)} | {"SCALETRAIN_PLUGINS": PLUGINS}
-MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
-
-
-def why_not(transport):
-    if not os.path.exists(f"{PLUGINS}/libscaletrain_{transport}.so"):
-        return f"no {transport}: libscaletrain_{transport}.so was not built"
-    if transport == "mpi" and shutil.which("mpirun") is None:
-        return "no mpirun"
-    return None
 
 
 def needs(transport):
@@ -187,37 +173,6 @@ class TwoHostsTest(unittest.TestCase):
                 env=KEPT | {"SCALETRAIN_TRANSPORT": "mpi"}, capture_output=True, text=True, timeout=60)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(sorted(run.stdout.splitlines()), sorted(sums_of_shared_memory(self, 3).splitlines() * 3))
-
-
-class TrainingOverTransports(CommandLineTest):
-    """One state, whatever carries the gradients, and on however many ranks."""
-
-    def words(self, log):
-        return [PROGRAM, "train", "--data", str(self.text), *TINY, "--micro-batches", "6", "--dropout", "0.1", "--steps", "4", "--log", str(log)]
-
-    def end_of(self, log):
-        """What the log says of the numbers."""
-        lines = log_lines(log)
-        return [(line.get("loss"), line.get("grad_norm")) for line in lines], lines[-1]["state"]
-
-    def trained(self, transport, ranks):
-        log = self.folder / f"{transport}-{ranks}.jsonl"
-        environment = KEPT | {"SCALETRAIN_TRANSPORT": transport}
-        words = [*MPIRUN, "-n", str(ranks)] if transport == "mpi" else [PROGRAM, "launch", "-n", str(ranks), "--"]
-        run = subprocess.run([*words, *self.words(log)], env=environment, capture_output=True, text=True, timeout=120)
-        self.assertEqual(run.returncode, 0, run.stderr)
-        return self.end_of(log)
-
-    def test_leaves_the_state_of_one_rank(self):
-        alone = self.folder / "alone.jsonl"
-        run = subprocess.run(self.words(alone), env=KEPT, capture_output=True, text=True, timeout=120)
-        self.assertEqual(run.returncode, 0, run.stderr)
-        for transport in ("local", "gloo", "mpi"):
-            for ranks in (2, 3):
-                with self.subTest(transport=transport, ranks=ranks):
-                    if transport != "local" and (why := why_not(transport)):
-                        self.skipTest(why)
-                    self.assertEqual(self.trained(transport, ranks), self.end_of(alone))
 
 
 if __name__ == "__main__":

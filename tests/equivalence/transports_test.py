@@ -1,0 +1,124 @@
+"""One state, whatever carries the gradients: threads of one process, processes over shared memory, Gloo and MPI (traps.md, T7).
+
+    transports_test.py SCALETRAIN PLUGIN_FOLDER [--few]                                a covering selection, as CI runs it; one of each transport
+    transports_test.py SCALETRAIN PLUGIN_FOLDER --product [--transport T..] [--zero Z..]     everything, by hand
+
+With reduce micro all runs of a precision end in the state of one rank, with reduce step all of a precision and a number of ranks in that of
+threads; losses and norms of every step are compared, too. The covering selection has what lies in a file (T9) beside.
+"""
+
+import argparse
+import collections
+import itertools
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
+from command_line import PROGRAM, TEXT, log_lines  # noqa: E402
+from transports import KEPT, MPIRUN, why_not  # noqa: E402
+
+Run = collections.namedtuple("Run", "transport ranks zero bucket overlap precision reduce offload", defaults=["none"])
+EVERYTHING = Run(transport=("threads", "local", "gloo", "mpi"), ranks=(1, 2, 3, 4, 5, 8), zero=(0, 1, 2, 3), bucket=(4 << 10, 1 << 20, 256 << 20),
+                 overlap=("on", "off"), precision=("fp32", "bf16"), reduce=("micro", "step"), offload=("none",))
+SELECTED = EVERYTHING._replace(ranks=(2, 3, 5), offload=("none", "optimizer", "parameters"))
+
+FEW = "--few" in sys.argv and sys.argv.remove("--few") is None
+
+# 1.5 MB of gradients, so that each bucket divides them in another way; 8 micro-batches, which 3 and 5 ranks have not alike.
+MODEL = ["--layers", "2", "--width", "120", "--heads", "3", "--context", "6", "--batch", "1", "--threads", "1", "--micro-batches", "8",
+         "--dropout", "0.1", "--warmup", "0", "--validation", "0", "--steps", "2"]
+
+
+def covering(values):
+    """Few of all combinations, among which every two values of two options meet; of equally good ones that with the fewest ranks."""
+    def pairs(run):
+        return set(itertools.combinations(enumerate(run), 2))
+
+    runs = sorted(map(Run._make, itertools.product(*values)), key=lambda run: run.ranks)
+    pairs_of = {run: pairs(run) for run in runs if run.zero < 3 or run.transport == "threads"}  # processes have no stage 3 yet
+    missing = set().union(*pairs_of.values())
+    while missing:
+        best = max(pairs_of, key=lambda run: len(missing & pairs_of[run]))
+        missing -= pairs_of[best]
+        yield best
+
+
+class Training:
+    """Makes runs in a folder, and knows what each must end in."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        (self.folder / "text.txt").write_text(TEXT[:2000], encoding="ascii")
+        self.expected = {}
+
+    def end_of(self, run):
+        """Losses, norms and state."""
+        log = self.folder / "log.jsonl"
+        train = [PROGRAM, "train", "--data", self.folder / "text.txt", "--log", log, *MODEL]
+        for option in ("zero", "bucket", "overlap", "precision", "reduce", "offload"):
+            train += [f"--{option}", getattr(run, option)]
+        if run.offload != "none":
+            train += ["--offload-folder", self.folder]
+        words = {"threads": [*train, "--ranks", run.ranks], "mpi": [*MPIRUN, "-n", run.ranks, *train]}.get(
+            run.transport, [PROGRAM, "launch", "-n", run.ranks, "--", *train])
+        environment = KEPT if run.transport == "threads" else KEPT | {"SCALETRAIN_TRANSPORT": run.transport}
+        log.unlink(missing_ok=True)
+        done = subprocess.run([str(word) for word in words], env=environment, capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode != 0:
+            return f"status {done.returncode}: {done.stderr}"
+        lines = log_lines(log)
+        return [(line["loss"], line["grad_norm"]) for line in lines if "loss" in line], lines[-1]["state"]
+
+    def what_must_come(self, run):
+        """By one rank; with reduce step by as many threads, stage 0."""
+        ranks = run.ranks if run.reduce == "step" else 1
+        key = (run.precision, run.reduce, ranks)
+        if key not in self.expected:
+            self.expected[key] = self.end_of(Run("threads", ranks, 0, 25 << 20, "off", run.precision, run.reduce))
+        return self.expected[key]
+
+
+class Transports(unittest.TestCase):
+    def test_of_all_kinds_leave_one_state(self):
+        with tempfile.TemporaryDirectory() as folder:
+            training = Training(folder)
+            runs = list(covering(SELECTED))
+            for run in {run.transport: run for run in runs}.values() if FEW else runs:
+                with self.subTest(run=run):
+                    if why := why_not(run.transport):
+                        self.skipTest(why)
+                    losses, state = training.what_must_come(run)
+                    self.assertEqual(len(losses), 2)
+                    self.assertEqual(training.end_of(run), (losses, state))
+
+
+def product(values):
+    """Prints every run that is not as it must be, and the states; True where all were."""
+    begun, runs, wrong = time.monotonic(), collections.Counter(), 0
+    with tempfile.TemporaryDirectory() as folder:
+        training = Training(folder)
+        for run in map(Run._make, itertools.product(*values)):
+            expected, end = training.what_must_come(run), training.end_of(run)
+            runs[run.precision, run.reduce, run.ranks, expected[1]] += 1
+            if end != expected:
+                wrong += 1
+                print(f"{run}\n  {end}, not\n  {expected}", flush=True)
+    for key, count in sorted(runs.items()):
+        print("{} {} on {} ranks: {},".format(*key), count, "runs")
+    print(f"{runs.total()} runs over {', '.join(values.transport)}, zero {values.zero}, in {time.monotonic() - begun:.0f} s: {wrong} wrong")
+    return wrong == 0
+
+
+if __name__ == "__main__":
+    if "--product" in sys.argv:
+        options = argparse.ArgumentParser()
+        options.add_argument("--product", action="store_true")
+        options.add_argument("--transport", nargs="+", default=EVERYTHING.transport, choices=EVERYTHING.transport)
+        options.add_argument("--zero", nargs="+", default=EVERYTHING.zero, type=int)
+        given = options.parse_args()
+        sys.exit(not product(EVERYTHING._replace(transport=tuple(given.transport), zero=tuple(given.zero))))
+    unittest.main()
