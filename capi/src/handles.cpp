@@ -264,7 +264,7 @@ Object* enter_at_once(Kind kind, const void* handle) noexcept {
 void remove(Kind kind, const void* handle) {
   if (handle == nullptr) return;
   check_process(kind);
-  std::shared_ptr<Object> last;  // destroyed after the lock is given back: a destructor may take its time
+  std::shared_ptr<Object> freed;  // destroyed after the lock is given back: a destructor may take its time
   Table& t = table(kind);
   const std::lock_guard lock(t.mutex);
   Entry& entry = entry_of(t, kind, handle);
@@ -273,7 +273,7 @@ void remove(Kind kind, const void* handle) {
           name_of(kind), ": a call on this handle is running; destroy it afterwards");
   entry.live.store(nullptr);
   while (entry.pins.load() != 0) std::this_thread::yield();  // a cancel in its few instructions
-  last = std::move(entry.object);
+  freed = std::move(entry.object);
   --t.live;
 }
 

@@ -18,7 +18,7 @@
 namespace st {
 namespace {
 
-constexpr int64_t kPiece = 32768;  // bytes at a time, as a device would copy them
+constexpr int64_t kCopied = 32768;  // bytes at a time, as a device would copy them
 
 double element(const std::byte* data, DType dtype, int64_t i) {
   switch (dtype) {
@@ -41,9 +41,9 @@ enum class Looks { for_nan, for_nan_and_inf };
 std::string what_is_bad(Backend& backend, const Operand& of, Looks looks = Looks::for_nan_and_inf) {
   if (of.data == nullptr || !is_floating(of.dtype)) return "";
   const int64_t size = bytes_of(of.dtype);
-  alignas(8) std::array<std::byte, kPiece> piece;
-  for (int64_t first = 0; first < of.elements(); first += kPiece / size) {
-    const int64_t count = std::min(kPiece / size, of.elements() - first);
+  alignas(8) std::array<std::byte, kCopied> piece;
+  for (int64_t first = 0; first < of.elements(); first += kCopied / size) {
+    const int64_t count = std::min(kCopied / size, of.elements() - first);
     backend.to_host(piece.data(), of.as<std::byte>() + first * size, count * size);
     for (int64_t i = 0; i < count; ++i) {
       const double value = element(piece.data(), of.dtype, i);

@@ -104,13 +104,13 @@ std::vector<SlotId> parameters_of(const Program& program) {
 }
 
 Hex digest_of(Backend& backend, const Operand& tensor) {
-  constexpr int64_t kPiece = 1 << 20;
+  constexpr int64_t kCompared = 1 << 20;
   const int64_t bytes = tensor.elements() * bytes_of(tensor.dtype);
-  std::vector<std::byte> room(backend.is_host_memory() ? 0 : static_cast<size_t>(std::min(kPiece, bytes)));
+  std::vector<std::byte> room(backend.is_host_memory() ? 0 : static_cast<size_t>(std::min(kCompared, bytes)));
   Digest digest;
   if (room.empty()) digest.update(std::span(tensor.as<const std::byte>(), static_cast<size_t>(bytes)));
-  for (int64_t at = 0; at < bytes && !room.empty(); at += kPiece) {
-    const int64_t count = std::min(kPiece, bytes - at);
+  for (int64_t at = 0; at < bytes && !room.empty(); at += kCompared) {
+    const int64_t count = std::min(kCompared, bytes - at);
     backend.to_host(room.data(), tensor.as<const std::byte>() + at, count);
     digest.update(std::span(room).first(static_cast<size_t>(count)));
   }

@@ -13,14 +13,15 @@
 namespace st {
 namespace {
 
-std::string json_of(const std::string& value) {
+std::string value_json(const std::string& value) {
   std::string out;
   append_json_string(out, value);
   return out;
 }
-std::string json_of(bool value) { return value ? "true" : "false"; }
-std::string json_of(const ParameterGroups& value) { return value.json(); }
-std::string json_of(int64_t value) { return std::to_string(value); }
+std::string value_json(bool value) { return value ? "true" : "false"; }
+std::string value_json(const ParameterGroups& value) { return value.json(); }
+std::string value_json(int64_t value) { return std::to_string(value); }
+std::string value_json(double value) { return json_of(value); }
 
 const char* type_name(const std::string&) { return "text"; }
 const char* type_name(const ParameterGroups&) { return "list"; }
@@ -122,7 +123,7 @@ void take_key(Recipe& recipe, const std::string& key, const Json& value) {
 const std::vector<RecipeKey>& recipe_keys() {
   static const auto keys = once_for_the_process([] {
     return std::vector<RecipeKey>{
-#define ST_RECIPE(type, name, standard, allowed, help) {#name, type_name(type{}), json_of(type{standard}), allowed, help},
+#define ST_RECIPE(type, name, standard, allowed, help) {#name, type_name(type{}), value_json(type{standard}), allowed, help},
 #include "train/recipe.def"
 #undef ST_RECIPE
     };
@@ -152,7 +153,7 @@ void Recipe::set(std::string_view key, std::string_view value) {
 
 std::string Recipe::get(std::string_view key) const {
 #define ST_RECIPE(type, name, standard, allowed, help) \
-  if (key == #name) return or_auto(key, json_of(name));
+  if (key == #name) return or_auto(key, value_json(name));
 #include "train/recipe.def"
 #undef ST_RECIPE
   refuse_key(key);
@@ -160,7 +161,7 @@ std::string Recipe::get(std::string_view key) const {
 
 std::string Recipe::json() const {
   JsonLine object;
-#define ST_RECIPE(type, name, standard, allowed, help) object.add_json(#name, or_auto(#name, json_of(name)));
+#define ST_RECIPE(type, name, standard, allowed, help) object.add_json(#name, or_auto(#name, value_json(name)));
 #include "train/recipe.def"
 #undef ST_RECIPE
   return object.text();

@@ -10,11 +10,13 @@ namespace st {
 namespace {
 
 constexpr int kSteps = 6;
-const GptOptions kGpt = {.layers = 2, .width = 39, .heads = 3, .context = 17, .vocabulary = 61};
+const GptOptions kAutocastGpt = {.layers = 2, .width = 39, .heads = 3, .context = 17, .vocabulary = 61};
 
 std::vector<double> losses(const std::string& device, const std::string& precision, std::string* digest = nullptr, int threads = 2) {
-  const Training training{
-      .device = device, .threads = threads, .options = kGpt, .recipe = {.precision = precision, .batch = 3, .accumulate = 2, .warmup = 0}};
+  const Training training{.device = device,
+                          .threads = threads,
+                          .options = kAutocastGpt,
+                          .recipe = {.precision = precision, .batch = 3, .accumulate = 2, .warmup = 0}};
   const auto trainer = training.trainer();
   const std::vector<double> made = losses_of(*trainer, kSteps);
   if (digest != nullptr) *digest = trainer->state_digest();
@@ -22,13 +24,13 @@ std::vector<double> losses(const std::string& device, const std::string& precisi
 }
 
 struct Rows {
-  std::vector<int32_t> tokens = std::vector<int32_t>(static_cast<size_t>(9 * kGpt.context + 1));
+  std::vector<int32_t> tokens = std::vector<int32_t>(static_cast<size_t>(9 * kAutocastGpt.context + 1));
   Rows() {
     for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>((i * i + 3 * i) % 61);
   }
   std::vector<HostView> first(int64_t count) const {
-    return {plain_view("tokens", DType::i32, {count, kGpt.context}, tokens.data()),
-            plain_view("targets", DType::i32, {count, kGpt.context}, tokens.data() + 1)};
+    return {plain_view("tokens", DType::i32, {count, kAutocastGpt.context}, tokens.data()),
+            plain_view("targets", DType::i32, {count, kAutocastGpt.context}, tokens.data() + 1)};
   }
 };
 
@@ -70,7 +72,7 @@ TEST(Autocast, HasTheSameBitsForAnyThreads) {
 TEST(Autocast, AccumulatedMicroBatchesAreNearOneLargeOne) {
   const auto run = [](int64_t batch, int64_t accumulate) {
     const Training training{
-        .device = "cpu", .threads = 2, .options = kGpt, .recipe = {.precision = "bf16", .batch = batch, .accumulate = accumulate}};
+        .device = "cpu", .threads = 2, .options = kAutocastGpt, .recipe = {.precision = "bf16", .batch = batch, .accumulate = accumulate}};
     return losses_of(*training.trainer(), kSteps);
   };
   expect_near(run(2, 3), run(6, 1));
@@ -80,7 +82,7 @@ TEST(Autocast, AShortLastMicroBatchTakesThePrecisionToo) {
   const Rows all;
   const auto run = [&](const std::string& precision) {
     const Training training{
-        .device = "cpu", .threads = 2, .options = kGpt, .recipe = {.precision = precision, .batch = 3, .accumulate = 2}};
+        .device = "cpu", .threads = 2, .options = kAutocastGpt, .recipe = {.precision = precision, .batch = 3, .accumulate = 2}};
     const auto trainer = training.trainer(false);
     const std::vector<HostView> rows = all.first(5);
     std::vector<double> made;
@@ -92,7 +94,7 @@ TEST(Autocast, AShortLastMicroBatchTakesThePrecisionToo) {
 }
 
 std::unique_ptr<Trainer> three_micro_batches(bool packs) {
-  const Training training{.device = "cpu", .threads = 2, .options = kGpt};
+  const Training training{.device = "cpu", .threads = 2, .options = kAutocastGpt};
   Recipe recipe;
   recipe.precision = "bf16", recipe.batch = 3, recipe.accumulate = 3;
   PlanOptions options;
@@ -153,7 +155,7 @@ TEST(Autocast, WeightsWrittenAsTheyWereChangeNoBitAtAnyTime) {
 // What a step keeps for backward is mostly 16 bits wide, and the weights' copies take less than what that saves.
 TEST(Autocast, TakesLessMemoryForActivations) {
   const auto bytes = [](const std::string& precision) {
-    const Training training{.device = "cpu", .options = kGpt, .recipe = {.precision = precision, .batch = 32}};
+    const Training training{.device = "cpu", .options = kAutocastGpt, .recipe = {.precision = precision, .batch = 32}};
     const auto trainer = training.trainer();
     const MemoryLayout& memory = trainer->plan().memory;
     return memory.of(Arena::stash) + memory.of(Arena::activations);

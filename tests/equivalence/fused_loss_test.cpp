@@ -10,7 +10,7 @@
 namespace st {
 namespace {
 
-constexpr GptOptions kGpt = {.layers = 2, .width = 39, .heads = 3, .context = 13, .vocabulary = 601};
+constexpr GptOptions kFusedLossGpt = {.layers = 2, .width = 39, .heads = 3, .context = 13, .vocabulary = 601};
 
 struct Trained {
   std::string digest;
@@ -30,7 +30,7 @@ Trained trained(const std::string& device, Recipe recipe, const std::vector<std:
   const std::vector<HostView> batch = {plain_view("tokens", DType::i32, shape, tokens.data()),
                                        plain_view("targets", DType::i32, shape, targets.data())};
   const auto context = std::make_shared<Context>(ContextOptions{.device = device, .threads = 2, .log = {}, .parallel = {}, .memory = {}});
-  Trainer trainer(std::make_shared<Model>(context, build_gpt(kGpt), 1), recipe, nullptr, {.skip = skip, .print = {}});
+  Trainer trainer(std::make_shared<Model>(context, build_gpt(kFusedLossGpt), 1), recipe, nullptr, {.skip = skip, .print = {}});
   Trained made;
   for (int step = 0; step < 3; ++step) made.losses.push_back(trainer.step(batch).loss);
   made.digest = trainer.state_digest();

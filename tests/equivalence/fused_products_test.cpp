@@ -25,12 +25,13 @@ int64_t count_of(const Program& program, Op op) {
 }
 
 /// Digest after three steps, and how many products the plan has fused.
-struct Trained {
+struct TrainedFused {
   std::string digest;
   int64_t fused = 0;
 };
 
-Trained trained(const Program& program, const std::vector<HostView>& batch, int64_t micro_batches, const std::vector<std::string>& skip) {
+TrainedFused trained(const Program& program, const std::vector<HostView>& batch, int64_t micro_batches,
+                     const std::vector<std::string>& skip) {
   const auto context = std::make_shared<Context>(ContextOptions{.device = "cpu", .threads = 2, .log = {}, .parallel = {}, .memory = {}});
   Recipe recipe;
   recipe.batch = batch[0].shape[0] / micro_batches;
@@ -45,8 +46,8 @@ void expect_equal_without_fuse(const Program& program, const std::vector<HostVie
   for (const std::string& name : cpu_classes()) {
     const ForcedClass forced(name);
     for (const int64_t micro_batches : {1, 2}) {
-      const Trained apart = trained(program, batch, micro_batches, {"fuse", "pack_weights"});
-      const Trained together = trained(program, batch, micro_batches, {"pack_weights"});
+      const TrainedFused apart = trained(program, batch, micro_batches, {"fuse", "pack_weights"});
+      const TrainedFused together = trained(program, batch, micro_batches, {"pack_weights"});
       EXPECT_EQ(apart.fused, 0);
       EXPECT_GT(together.fused, 0);
       EXPECT_EQ(together.digest, apart.digest) << what << " on " << name << ", " << micro_batches << " micro-batches";

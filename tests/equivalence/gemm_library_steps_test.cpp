@@ -39,7 +39,7 @@ class GemmLibrarySteps : public testing::Test {
   }
 };
 
-void expect_near(const std::vector<double>& a, const std::vector<double>& b) {
+void expect_all_near(const std::vector<double>& a, const std::vector<double>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5 * b[i]) << "fp32, summed in another order, over " << i << " updates";
 }
@@ -51,7 +51,7 @@ TEST_F(GemmLibrarySteps, HaveTheLibrarysBitsForAnyNumberOfThreadsAndOurLosses) {
   options.tiles = [](const Program&, const Section&, const Node&) { return ProductTiles{.tiles = {}, .library = kIdentity}; };
   const State one = trained(1, options);
   EXPECT_NE(one.digest, own.digest) << "it adds in another order";
-  expect_near(one.losses, own.losses);
+  expect_all_near(one.losses, own.losses);
   EXPECT_NE(one.shown.find(text("library=", kIdentity)), std::string::npos);
   EXPECT_NE(one.shown.find(text("products by ", kIdentity, ": ")), std::string::npos);
   EXPECT_EQ(one.shown.find("packed."), std::string::npos) << "a library reads the weights as they lie";
@@ -68,14 +68,14 @@ TEST_F(GemmLibrarySteps, OfSomeProductsMixWithOurOwn) {
   options.tiles = [&](const Program&, const Section&, const Node&) {
     return ProductTiles{.tiles = {}, .library = products++ % 2 == 0 ? kIdentity : ""};
   };
-  expect_near(trained(2, options).losses, trained(2, {}).losses);
+  expect_all_near(trained(2, options).losses, trained(2, {}).losses);
   EXPECT_GT(products, 15);
 }
 
 TEST_F(GemmLibrarySteps, AreMeasuredWhereTheRecipeAsksForThem) {
   const State automatic = trained(2, {}, "auto");
   EXPECT_NE(automatic.shown.find("  tune "), std::string::npos) << "among the passes";
-  expect_near(automatic.losses, trained(2, {}).losses);
+  expect_all_near(automatic.losses, trained(2, {}).losses);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace st {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
-const GptOptions kGpt = {.layers = 2, .width = 39, .heads = 3, .context = 17, .vocabulary = 61};
+const GptOptions kScaledGpt = {.layers = 2, .width = 39, .heads = 3, .context = 17, .vocabulary = 61};
 
 Recipe fp16(int64_t batch, int64_t accumulate, int64_t growth_interval = 2000) {
   Recipe recipe;
@@ -25,7 +25,7 @@ Recipe fp16(int64_t batch, int64_t accumulate, int64_t growth_interval = 2000) {
 std::vector<double> losses(const std::string& device, const std::string& precision, std::string* digest = nullptr, int threads = 2) {
   Recipe recipe = fp16(3, 2, 3);  // the scale grows in between
   recipe.precision = precision;
-  const auto trainer = Training{.device = device, .threads = threads, .options = kGpt, .recipe = recipe}.trainer();
+  const auto trainer = Training{.device = device, .threads = threads, .options = kScaledGpt, .recipe = recipe}.trainer();
   const std::vector<double> made = losses_of(*trainer, 8);
   if (digest != nullptr) *digest = trainer->state_digest();
   return made;
@@ -84,7 +84,7 @@ TEST(LossScale, KeepsGradientsThatFp16WouldLose) {
   const auto first_step = [](double scale) {
     Recipe recipe = fp16(64, 1);
     recipe.loss_scale = scale;
-    const auto trainer = Training{.device = "cpu", .threads = 2, .options = kGpt, .recipe = recipe}.trainer();
+    const auto trainer = Training{.device = "cpu", .threads = 2, .options = kScaledGpt, .recipe = recipe}.trainer();
     trainer->step();
     std::vector<float> made(static_cast<size_t>(39 * 117));
     trainer->gradient("block.0.attention.qkv.weight", plain_view("", DType::f32, {39, 117}, made.data()));

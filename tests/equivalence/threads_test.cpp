@@ -6,24 +6,24 @@
 namespace st {
 namespace {
 
-struct Trained {
+struct TrainedOnThreads {
   std::vector<double> losses;
   std::string digest;
   double evaluated = 0;
 };
 
-Trained train(const GptOptions& options, const Recipe& recipe, int threads) {
+TrainedOnThreads train(const GptOptions& options, const Recipe& recipe, int threads) {
   const Training training{.device = "cpu", .threads = threads, .options = options, .recipe = recipe, .ignored = true};
   const auto trainer = training.trainer();
-  Trained result{.losses = losses_of(*trainer, 5), .digest = trainer->state_digest(), .evaluated = 0};
+  TrainedOnThreads result{.losses = losses_of(*trainer, 5), .digest = trainer->state_digest(), .evaluated = 0};
   result.evaluated = trainer->evaluate(std::make_shared<Sequences>(11, options.context, options.vocabulary)).loss;
   return result;
 }
 
 void expect_equal_for_one_to_four_threads(const GptOptions& options, const Recipe& recipe) {
-  const Trained one = train(options, recipe, 1);
+  const TrainedOnThreads one = train(options, recipe, 1);
   for (const int threads : {2, 3, 4}) {
-    const Trained many = train(options, recipe, threads);
+    const TrainedOnThreads many = train(options, recipe, threads);
     EXPECT_EQ(many.losses, one.losses) << threads << " threads";
     EXPECT_EQ(many.digest, one.digest) << threads << " threads";
     EXPECT_EQ(many.evaluated, one.evaluated) << threads << " threads";

@@ -10,7 +10,7 @@ namespace {
 
 Operand elements_of(const void* data, DType type) { return {const_cast<void*>(data), type, {}}; }
 
-int64_t place(int64_t entry, int64_t step, MatrixStrides at, int64_t row, int64_t column) {
+int64_t element_offset(int64_t entry, int64_t step, MatrixStrides at, int64_t row, int64_t column) {
   return entry * step + row * at.row + column * at.column;
 }
 
@@ -64,7 +64,8 @@ int64_t packed_bytes(const GemmProblem& p, const TileSchedule&) { return element
 void pack(const GemmProblem& p, const TileSchedule&, const void* b, std::byte* to, Workers&) {
   auto* packed = reinterpret_cast<double*>(to);
   const Operand from = elements_of(b, p.b_type);
-  for (int64_t i = 0; i < elements_of_b(p); ++i) packed[i] = get(from, place(i / (p.k * p.n), p.b_batch, p.b, i / p.n % p.k, i % p.n));
+  for (int64_t i = 0; i < elements_of_b(p); ++i)
+    packed[i] = get(from, element_offset(i / (p.k * p.n), p.b_batch, p.b, i / p.n % p.k, i % p.n));
 }
 
 /// One entry of the batch.
@@ -75,7 +76,7 @@ class Entry {
 
   void compute(int64_t row, int64_t column) const {
     double value = static_cast<double>(p_.alpha) * sum(row, column);
-    const int64_t at = place(entry_, p_.c_batch, p_.c, row, column);
+    const int64_t at = element_offset(entry_, p_.c_batch, p_.c, row, column);
     if (p_.beta != 0) value += static_cast<double>(p_.beta) * get(c_, at);
     if (p_.bias) value += get(elements_of(x_.bias, p_.c_type), column);
     set(c_, at, value);
@@ -89,15 +90,15 @@ class Entry {
     const int64_t matrix = p_.b_batch == 0 ? 0 : entry_;
     for (int64_t k = 0; k < p_.k; ++k) {
       const double b =
-          packed != nullptr ? packed[(matrix * p_.k + k) * p_.n + column] : get(b_, place(entry_, p_.b_batch, p_.b, k, column));
-      total += get(a_, place(entry_, p_.a_batch, p_.a, row, k)) * b;
+          packed != nullptr ? packed[(matrix * p_.k + k) * p_.n + column] : get(b_, element_offset(entry_, p_.b_batch, p_.b, k, column));
+      total += get(a_, element_offset(entry_, p_.a_batch, p_.a, row, k)) * b;
     }
     return total;
   }
 
   void finish(const GemmEpilogue& e, int64_t at, int64_t row, int64_t column) const {
     const auto side = [&](const GemmSide& s) { return elements_of(s.data, p_.c_type); };
-    const auto there = [&](const GemmSide& s) { return place(entry_, s.batch, s.at, row, column); };
+    const auto there = [&](const GemmSide& s) { return element_offset(entry_, s.batch, s.at, row, column); };
     if (e.pre_activation.data != nullptr) set(side(e.pre_activation), there(e.pre_activation), get(c_, at));
     if (e.derivative_at.data != nullptr) {
       set(c_, at, times_slope(e.activation, get(side(e.derivative_at), there(e.derivative_at)), get(c_, at)));
@@ -116,7 +117,8 @@ class Entry {
 void sum_columns(const GemmProblem& p, const GemmOperands& x) {
   for (int64_t column = 0; column < p.n; ++column) {
     double total = 0;
-    for (int64_t i = 0; i < p.batch * p.m; ++i) total += get(elements_of(x.c, p.c_type), place(i / p.m, p.c_batch, p.c, i % p.m, column));
+    for (int64_t i = 0; i < p.batch * p.m; ++i)
+      total += get(elements_of(x.c, p.c_type), element_offset(i / p.m, p.c_batch, p.c, i % p.m, column));
     set(elements_of(x.epilogue->column_sums, p.c_type), column, total);
   }
 }

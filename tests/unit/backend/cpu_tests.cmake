@@ -1,13 +1,12 @@
 # Included by CMakeLists.txt of this folder: the cpu kernels by themselves, on every instruction set of this machine.
-foreach(name bf16_product matmul attention backend)
-  st_add_test(backend_cpu_${name}_test SUITE unit SOURCES cpu_${name}_test.cpp LIBRARIES st_backend_cpu)
-endforeach()
-st_add_test(backend_cpu_ops_test SUITE unit SOURCES cpu_op_cases.cpp cpu_ops_test.cpp reference_run.cpp
+st_add_test(backend_cpu_test SUITE unit
+  SOURCES cpu_attention_test.cpp cpu_backend_test.cpp cpu_bf16_product_test.cpp cpu_op_cases.cpp cpu_ops_test.cpp reference_run.cpp
   LIBRARIES st_backend_cpu st_backend_reference)
+st_add_test(backend_cpu_matmul_test SUITE unit SOURCES cpu_matmul_test.cpp LIBRARIES st_backend_cpu)
 
 # The sets that were built are the backend's own business; these tests look inside.
-foreach(name bf16_product matmul attention backend ops)
-  target_compile_definitions(backend_cpu_${name}_test PRIVATE $<TARGET_PROPERTY:st_backend_cpu,COMPILE_DEFINITIONS>)
+foreach(program backend_cpu_test backend_cpu_matmul_test)
+  target_compile_definitions(${program} PRIVATE $<TARGET_PROPERTY:st_backend_cpu,COMPILE_DEFINITIONS>)
 endforeach()
 
 # Which of the two is right depends on the processor; both must be.

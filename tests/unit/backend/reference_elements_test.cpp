@@ -10,7 +10,7 @@
 namespace st {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 template <class T>
@@ -46,7 +46,7 @@ TEST(ReferenceElements, RoundALongIntegerToAFloatOnce) {
 }
 
 TEST(ReferenceElements, TruncateFloatsHoldThemToTheRangeAndWrapIntegers) {
-  EXPECT_EQ(cast(vector_of<double>({-1.9, 1.9, 1e10, -kInfinity, kNaN}), "i32").values<int32_t>(),
+  EXPECT_EQ(cast(vector_of<double>({-1.9, 1.9, 1e10, -kUnbounded, kNaN}), "i32").values<int32_t>(),
             (std::vector<int32_t>{-1, 1, INT32_MAX, INT32_MIN, 0}));
   EXPECT_EQ(cast(vector_of<double>({1e30, -0x1p63}), "i64").values<int64_t>(), (std::vector<int64_t>{INT64_MAX, INT64_MIN}));
   EXPECT_EQ(cast(vector_of<int64_t>({(int64_t{1} << 32) + 5, -1}), "i32").values<int32_t>(), (std::vector<int32_t>{5, -1}));

@@ -11,7 +11,7 @@
 namespace st {
 namespace {
 
-Json fixture() {
+Json schedule_fixture() {
   std::ifstream file(ST_FIXTURES "/lr_schedules.json");
   std::ostringstream text;
   text << file.rdbuf();
@@ -39,7 +39,7 @@ void take(LrScheduleOptions& options, const std::string& key, const Json& value)
 // its sum of roundings is what is left of the last ones; 1e-16 is half a unit in the last place of the largest.
 TEST(LrScheduleFixture, SchedulesEqualPyTorchsInEveryStep) {
   int compared = 0;
-  const Json read = fixture();
+  const Json read = schedule_fixture();
   for (const Json& one : read.find("cases")->list()) {
     LrScheduleOptions options;
     for (const auto& [key, value] : one.find("keys")->members()) take(options, key, value);

@@ -17,11 +17,11 @@ GemmPlan plan_of(const CpuSet& set, const GemmProblem& problem, const GemmWish& 
   return GemmPlan(*set.gemm, choose_gemm(*set.gemm, problem, wish, threads), std::make_unique<Workers>(threads), kMemory);
 }
 
-struct Case {
+struct PlanCase {
   GemmProblem p;
   std::vector<float> a, b, c;
 
-  Case(int64_t m, int64_t n, int64_t k, int64_t batch = 1) : a(random_floats(m * k * batch, 1)), b(random_floats(k * n * batch, 2)) {
+  PlanCase(int64_t m, int64_t n, int64_t k, int64_t batch = 1) : a(random_floats(m * k * batch, 1)), b(random_floats(k * n * batch, 2)) {
     p.m = m, p.n = n, p.k = k, p.batch = batch;
     p.a = {k, 1}, p.b = {n, 1}, p.c = {n, 1};
     if (batch > 1) p.a_batch = m * k, p.b_batch = k * n, p.c_batch = m * n;
@@ -46,7 +46,7 @@ TEST(GemmPlan, APackedBHasTheBitsOfBInEveryClassOfShapes) {
       for (int way = 0; way < 8; ++way) {
         const bool transpose_a = (way & 1) != 0, transpose_b = (way & 2) != 0, column_major = (way & 4) != 0;
         for (const int64_t batch : {1, 3}) {
-          Case x(m, n, k, batch);
+          PlanCase x(m, n, k, batch);
           if (transpose_a) x.p.a = {1, m};
           if (transpose_b) x.p.b = {1, k};
           if (column_major) x.p.c = {1, m};
@@ -64,11 +64,11 @@ TEST(GemmPlan, APackedBHasTheBitsOfBInEveryClassOfShapes) {
 
 TEST(GemmPlan, OnePackedBServesEveryNumberOfRows) {
   for (const CpuSet& set : cpu_sets()) {
-    const Case many(100, 3300, 30);  // columns in two blocks
+    const PlanCase many(100, 3300, 30);  // columns in two blocks
     GemmPlan packer = plan_of(set, many.p);
     const PackedMatrix packed(packer, many.b.data(), kMemory);
     for (const int64_t m : {1, 8, 20, 50}) {
-      Case few = many;
+      PlanCase few = many;
       few.p.m = m;
       GemmPlan plan = plan_of(set, few.p);
       ASSERT_TRUE(plan.fits(packed)) << set.name << " " << m;
@@ -82,7 +82,7 @@ TEST(GemmPlan, OnePackedBServesEveryNumberOfRows) {
 
 TEST(GemmPlan, ARepackedBIsTheNewOne) {
   for (const CpuSet& set : cpu_sets()) {
-    Case x(20, 40, 60);
+    PlanCase x(20, 40, 60);
     GemmPlan plan = plan_of(set, x.p);
     PackedMatrix packed(plan, x.b.data(), kMemory);
     x.b = random_floats(40 * 60, 9);
@@ -94,7 +94,7 @@ TEST(GemmPlan, ARepackedBIsTheNewOne) {
 
 TEST(GemmPlan, TilesAndThreadsChangeNoBitAndTheCutOfKDoes) {
   for (const CpuSet& set : cpu_sets()) {
-    const Case x(150, 260, 700);
+    const PlanCase x(150, 260, 700);
     GemmPlan first = plan_of(set, x.p);
     GemmWish wish;
     wish.tiles.kc = first.choice().schedule.kc;
@@ -122,7 +122,7 @@ TEST(GemmPlan, TilesAndThreadsChangeNoBitAndTheCutOfKDoes) {
 
 TEST(GemmPlan, AFewRowsHaveTheSameBitsPackedAndInPlace) {
   for (const CpuSet& set : cpu_sets()) {
-    const Case x(8, 200, 900);
+    const PlanCase x(8, 200, 900);
     GemmWish packed;
     packed.tiles.b = Packing::packed;
     GemmPlan in_place = plan_of(set, x.p), other = plan_of(set, x.p, packed);
@@ -136,7 +136,7 @@ TEST(GemmPlan, WithoutAlphaReadsNeitherANorBWithoutBetaNotC) {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   for (const CpuSet& set : cpu_sets()) {
     for (const int64_t batch : {1, 4}) {
-      Case x(90, 90, 90, batch);  // more than what threads share out, and without a product less
+      PlanCase x(90, 90, 90, batch);  // more than what threads share out, and without a product less
       GemmPlan plan = plan_of(set, x.p, {}, 3);
       std::vector<float> nan(x.a.size(), kNaN), c = x.c;
       plan.run({nan.data(), nan.data(), c.data()}, 0, 0.5F);
@@ -153,7 +153,7 @@ TEST(GemmPlan, WithoutAlphaReadsNeitherANorBWithoutBetaNotC) {
 TEST(GemmPlan, ABiasGoesAlongTheRowsOfAColumnMajorCToo) {
   for (const CpuSet& set : cpu_sets()) {
     for (const int64_t k : {30, 2500}) {
-      Case rows(40, 50, k), columns = rows;
+      PlanCase rows(40, 50, k), columns = rows;
       columns.p.c = {1, 40};
       const std::vector<float> bias = random_floats(50, 7);
       std::vector<float> by_rows(2000), by_columns(2000);

@@ -16,7 +16,7 @@ namespace st {
 namespace {
 
 /// A program under construction: an input "x" [2, 3] and a scalar loss.
-struct Small {
+struct SmallGraph {
   Program program;
   Builder b{start(program), 0};
   Value x = b.input("x", DType::f32, {2, 3});
@@ -35,7 +35,7 @@ struct Small {
   bool has(const std::string& slot) const { return program.slot_named(slot) >= 0; }
 };
 
-std::string refusal_of(Small& small, Value loss, Code code) {
+std::string refusal_of(SmallGraph& small, Value loss, Code code) {
   try {
     small.differentiate(loss);
   } catch (const Error& error) {
@@ -78,7 +78,7 @@ TEST(Autodiff, ATiedWeightHasOneGradientAScopeInGraphOrder) {
 }
 
 TEST(Autodiff, TwoUsesInOneScopeAreOneGradient) {
-  Small s;
+  SmallGraph s;
   const Value w = s.parameter("w", {3, 3});
   s.differentiate(s.b.sum(s.b.matmul(s.b.matmul(s.x, w), s.b.load(s.program.slot_named("w"))), {}));
   EXPECT_TRUE(s.has("gradient.w"));
@@ -86,7 +86,7 @@ TEST(Autodiff, TwoUsesInOneScopeAreOneGradient) {
 }
 
 TEST(Autodiff, AUseWithoutGradientIsNotCounted) {
-  Small s;
+  SmallGraph s;
   s.b.enter("first");
   const Value w = s.parameter("w", {3});
   const Value sign = s.b(Op::sign, {w});  // reaches the loss, but its gradient is zero
@@ -100,7 +100,7 @@ TEST(Autodiff, AUseWithoutGradientIsNotCounted) {
 }
 
 TEST(Autodiff, AParameterThatTheLossDoesNotSeeGetsNoGradient) {
-  Small s;
+  SmallGraph s;
   const Value w = s.parameter("used", {3});
   const Value unused = s.parameter("unused", {3});
   s.b.mul(s.x, unused);
@@ -112,7 +112,7 @@ TEST(Autodiff, AParameterThatTheLossDoesNotSeeGetsNoGradient) {
 }
 
 TEST(Autodiff, AFrozenParameterGetsNoGradientAndPassesItOn) {
-  Small s;
+  SmallGraph s;
   const Value below = s.parameter("below", {3, 3}), frozen = s.parameter("frozen", {3, 3});
   s.program.slots[static_cast<size_t>(s.program.slot_named("frozen"))].trainable = false;
   s.differentiate(s.b.sum(s.b.matmul(s.b.matmul(s.x, below), frozen), {}));
@@ -155,7 +155,7 @@ TEST(Autodiff, LeavesTheForwardGraphAsItWas) {
 }
 
 TEST(Autodiff, RefusesALossWithoutParameters) {
-  Small s;
+  SmallGraph s;
   EXPECT_NE(refusal_of(s, s.b.sum(s.x, {}), Code::invalid_argument).find("does not depend on any trainable parameter"), std::string::npos);
   Program none;
   none.sections.push_back({{}, Phase::forward, 0, 0});
@@ -163,13 +163,13 @@ TEST(Autodiff, RefusesALossWithoutParameters) {
 }
 
 TEST(Autodiff, RefusesTheGradientOfAStatistic) {
-  Small s;
+  SmallGraph s;
   const auto norm = s.b.append(Op::layer_norm, {s.x, s.parameter("gamma", {3}), s.parameter("beta", {3})});
   EXPECT_NE(refusal_of(s, s.b.sum(norm[1], {}), Code::unsupported).find("output \"mean\" of layer_norm"), std::string::npos);
 }
 
 TEST(Autodiff, RefusesTrainableWeightsOfALossNamingIt) {
-  Small s;
+  SmallGraph s;
   const Value weights = s.parameter("weights", {2, 3});
   const auto loss = s.b.append(Op::mse, {s.b.mul(s.x, s.parameter("w", {3})), s.x, weights});
   EXPECT_NE(refusal_of(s, loss[0], Code::unsupported).find("mse"), std::string::npos);

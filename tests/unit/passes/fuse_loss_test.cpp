@@ -14,7 +14,7 @@
 namespace st {
 namespace {
 
-int64_t count_of(const Program& program, Op op) {
+int64_t losses_of(const Program& program, Op op) {
   int64_t count = 0;
   for (const Section& section : program.sections) count += std::ranges::count(section.graph.nodes, op, &Node::op);
   return count;
@@ -42,17 +42,17 @@ Program fused(Program program) {
 }
 
 void expect_fused(const Program& before, const char* what) {
-  ASSERT_EQ(count_of(before, Op::cross_entropy_backward), 1) << what;
+  ASSERT_EQ(losses_of(before, Op::cross_entropy_backward), 1) << what;
   const Program after = fused(before);
-  EXPECT_EQ(count_of(after, Op::fused_cross_entropy), 1) << what;
-  EXPECT_EQ(count_of(after, Op::cross_entropy) + count_of(after, Op::cross_entropy_backward), 0) << what;
+  EXPECT_EQ(losses_of(after, Op::fused_cross_entropy), 1) << what;
+  EXPECT_EQ(losses_of(after, Op::cross_entropy) + losses_of(after, Op::cross_entropy_backward), 0) << what;
   EXPECT_EQ(after.slots.size(), before.slots.size() - 1) << what << ": no lse is kept";
 }
 
 void expect_apart(const Program& before, const char* what) {
-  ASSERT_EQ(count_of(before, Op::cross_entropy_backward), 1) << what;
+  ASSERT_EQ(losses_of(before, Op::cross_entropy_backward), 1) << what;
   const Program after = fused(before);
-  EXPECT_EQ(count_of(after, Op::fused_cross_entropy), 0) << what;
+  EXPECT_EQ(losses_of(after, Op::fused_cross_entropy), 0) << what;
   EXPECT_EQ(after.slots.size(), before.slots.size()) << what;
 }
 
@@ -121,7 +121,7 @@ TEST(FuseLoss, LetsTheGradientLieOverTheLogits) {
     b.store(b.scale(logits, 2), b.program().add_slot({.name = "twice", .type = b.type(logits), .role = Role::output, .init = {}}));
     return loss;
   }));
-  EXPECT_EQ(count_of(read, Op::fused_cross_entropy), 1);
+  EXPECT_EQ(losses_of(read, Op::fused_cross_entropy), 1);
   EXPECT_NE(place_of(read, Op::fused_cross_entropy, 2), place_of(read, Op::matmul, 0));
 }
 

@@ -17,7 +17,7 @@
 namespace st {
 namespace {
 
-int64_t count_of(const Program& program, Op op) {
+int64_t ops_of(const Program& program, Op op) {
   int64_t count = 0;
   for (const Section& section : program.sections)
     for (const Node& node : section.graph.nodes) count += node.op == op;
@@ -46,8 +46,8 @@ TEST(Fuse, AProductPlusABiasBecomesLinear) {
     const Program program = fused([&](Builder& b, Value x) {
       return b.add(b.matmul(x, weight(b, transposed ? Shape{4, 3} : Shape{3, 4}), false, transposed), bias(b, {4}));
     });
-    EXPECT_EQ(count_of(program, Op::linear), 1);
-    EXPECT_EQ(count_of(program, Op::matmul) + count_of(program, Op::add), 0);
+    EXPECT_EQ(ops_of(program, Op::linear), 1);
+    EXPECT_EQ(ops_of(program, Op::matmul) + ops_of(program, Op::add), 0);
     for (const Node& node : program.sections[0].graph.nodes)
       if (node.op == Op::linear) {
         EXPECT_EQ(node.attrs.flag("transpose_weight"), transposed);
@@ -64,7 +64,7 @@ TEST(Fuse, StopsAtABoundaryScope) {
       b.leave();
       return b.add(product, v);
     });
-    EXPECT_EQ(count_of(program, Op::linear), boundary ? 0 : 1);
+    EXPECT_EQ(ops_of(program, Op::linear), boundary ? 0 : 1);
   }
 }
 
@@ -73,7 +73,7 @@ TEST(Fuse, KeepsAProductThatIsReadElsewhere) {
     const Value product = b.matmul(x, weight(b, {3, 4}));
     return b.mul(b.add(product, bias(b, {4})), product);
   });
-  EXPECT_EQ(count_of(program, Op::linear), 0);
+  EXPECT_EQ(ops_of(program, Op::linear), 0);
 }
 
 TEST(Fuse, KeepsAProductThatIsAnOutput) {
@@ -85,12 +85,12 @@ TEST(Fuse, KeepsAProductThatIsAnOutput) {
   const Value sum = b.add(product, bias(b, {4}));
   program.outputs = {{"product", product}, {"sum", sum}};
   fuse(program);
-  EXPECT_EQ(count_of(program, Op::linear), 0);
+  EXPECT_EQ(ops_of(program, Op::linear), 0);
 }
 
 TEST(Fuse, TakesOnlyABiasAsLongAsARow) {
   const auto linears = [](const Shape& shape) {
-    return count_of(fused([&](Builder& b, Value x) { return b.add(b.matmul(x, weight(b, {3, 4})), bias(b, shape)); }), Op::linear);
+    return ops_of(fused([&](Builder& b, Value x) { return b.add(b.matmul(x, weight(b, {3, 4})), bias(b, shape)); }), Op::linear);
   };
   EXPECT_EQ(linears({4}), 1);
   EXPECT_EQ(linears({1}), 0);
@@ -99,14 +99,14 @@ TEST(Fuse, TakesOnlyABiasAsLongAsARow) {
 }
 
 TEST(Fuse, LeavesTransposedRowsAndBatchedWeightsAlone) {
-  EXPECT_EQ(count_of(fused([](Builder& b, Value x) { return b.add(b.matmul(x, weight(b, {2, 4}), true), bias(b, {4})); }), Op::linear), 0);
-  EXPECT_EQ(count_of(fused([](Builder& b, Value x) { return b.add(b.matmul(x, weight(b, {5, 3, 4})), bias(b, {4})); }), Op::linear), 0);
+  EXPECT_EQ(ops_of(fused([](Builder& b, Value x) { return b.add(b.matmul(x, weight(b, {2, 4}), true), bias(b, {4})); }), Op::linear), 0);
+  EXPECT_EQ(ops_of(fused([](Builder& b, Value x) { return b.add(b.matmul(x, weight(b, {5, 3, 4})), bias(b, {4})); }), Op::linear), 0);
 }
 
 /// The only fused_linear of the forward section.
 const Node& fused_node(const Program& program) {
   const auto& nodes = program.sections[0].graph.nodes;
-  EXPECT_EQ(count_of(program, Op::fused_linear), 1);
+  EXPECT_EQ(ops_of(program, Op::fused_linear), 1);
   return *std::ranges::find(nodes, Op::fused_linear, &Node::op);
 }
 
@@ -122,9 +122,9 @@ TEST(Fuse, AnActivationAndAResidualJoinTheProductInTheirOrder) {
   EXPECT_EQ(fused_node(both).attrs.word("activation"), "silu");
   EXPECT_TRUE(fused_node(both).attrs.flag("residual"));
   EXPECT_FALSE(fused_node(both).attrs.flag("pre_activation"));
-  EXPECT_EQ(count_of(both, Op::silu) + count_of(both, Op::add), 0);
+  EXPECT_EQ(ops_of(both, Op::silu) + ops_of(both, Op::add), 0);
   EXPECT_EQ(fused_node(one).attrs.word("activation"), "none");
-  EXPECT_EQ(count_of(one, Op::silu), 1) << "an activation of a sum is not the product's";
+  EXPECT_EQ(ops_of(one, Op::silu), 1) << "an activation of a sum is not the product's";
 }
 
 TEST(Fuse, KeepsThePreActivationExactlyWhereItIsReadAfterwards) {
@@ -138,21 +138,17 @@ TEST(Fuse, KeepsThePreActivationExactlyWhereItIsReadAfterwards) {
   };
   EXPECT_FALSE(fused_node(program(false, false)).attrs.flag("pre_activation"));
   EXPECT_TRUE(fused_node(program(false, true)).attrs.flag("pre_activation"));
-  EXPECT_EQ(count_of(program(true, false), Op::fused_linear), 0) << "nothing can be read before it is made";
+  EXPECT_EQ(ops_of(program(true, false), Op::fused_linear), 0) << "nothing can be read before it is made";
 }
 
 TEST(Fuse, LeavesAResidualAloneThatIsReadElsewhereOrStretches) {
-  EXPECT_EQ(count_of(fused([](Builder& b, Value x) {
-                       const Value y = b.matmul(x, weight(b, {3, 3}));
-                       return b.mul(b.add(x, y), y);
-                     }),
-                     Op::fused_linear),
+  EXPECT_EQ(ops_of(fused([](Builder& b, Value x) {
+                     const Value y = b.matmul(x, weight(b, {3, 3}));
+                     return b.mul(b.add(x, y), y);
+                   }),
+                   Op::fused_linear),
             0);
-  EXPECT_EQ(count_of(fused([](Builder& b, Value x) {
-                       return b.add(b.matmul(x, weight(b, {3, 3})), bias(b, {2, 1}));
-                     }),
-                     Op::fused_linear),
-            0);
+  EXPECT_EQ(ops_of(fused([](Builder& b, Value x) { return b.add(b.matmul(x, weight(b, {3, 3})), bias(b, {2, 1})); }), Op::fused_linear), 0);
 }
 
 TEST(Fuse, SeesThroughReshapesOfRows) {
@@ -161,7 +157,7 @@ TEST(Fuse, SeesThroughReshapesOfRows) {
       const Value y = b.matmul(x, weight(b, {3, 4}));
       return b(Op::relu, {b.reshape(y, keeps_columns ? Shape{1, 2, 4} : Shape{4, 2})});
     });
-    EXPECT_EQ(count_of(program, Op::fused_linear), keeps_columns ? 1 : 0);
+    EXPECT_EQ(ops_of(program, Op::fused_linear), keeps_columns ? 1 : 0);
     EXPECT_EQ(program.sections[0].graph.type(program.outputs[0].value).shape, (keeps_columns ? Shape{1, 2, 4} : Shape{4, 2}));
   }
 }
@@ -172,7 +168,7 @@ TEST(Fuse, TakesColumnSumsButOfOneColumn) {
       const Value y = b.matmul(x, weight(b, {3, columns}));
       return b.mul(b.sum(y, axes), b.sum(y, {}));
     });
-    return count_of(program, Op::fused_linear);
+    return ops_of(program, Op::fused_linear);
   };
   EXPECT_EQ(sums(4, {0}), 1);
   EXPECT_EQ(sums(4, {-2}), 1);
@@ -189,13 +185,13 @@ int64_t count_with_column_sums(const Program& program) {
 
 TEST(Fuse, TakesWhatItCanOfAGptAndAnMlp) {
   const Program gpt = training_program(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2, 1);
-  EXPECT_EQ(count_of(gpt, Op::linear), 2);            // qkv
-  EXPECT_EQ(count_of(gpt, Op::fused_linear), 2 * 4);  // projection and contract onto the stream, expand with gelu, and its gradient
-  EXPECT_EQ(count_of(gpt, Op::gelu) + count_of(gpt, Op::gelu_backward), 0);
+  EXPECT_EQ(ops_of(gpt, Op::linear), 2);            // qkv
+  EXPECT_EQ(ops_of(gpt, Op::fused_linear), 2 * 4);  // projection and contract onto the stream, expand with gelu, and its gradient
+  EXPECT_EQ(ops_of(gpt, Op::gelu) + ops_of(gpt, Op::gelu_backward), 0);
   EXPECT_EQ(count_with_column_sums(gpt), 2);  // of the gradient through gelu: expand's bias
   const Program mlp = training_program(build_mlp({.inputs = 3, .hidden = {5, 7}, .outputs = 2, .activation = "relu", .loss = "mse"}), 4, 1);
-  EXPECT_EQ(count_of(mlp, Op::fused_linear), 4);  // two layers each way, whose scopes are their own
-  EXPECT_EQ(count_of(mlp, Op::relu) + count_of(mlp, Op::relu_backward), 0);
+  EXPECT_EQ(ops_of(mlp, Op::fused_linear), 4);  // two layers each way, whose scopes are their own
+  EXPECT_EQ(ops_of(mlp, Op::relu) + ops_of(mlp, Op::relu_backward), 0);
 }
 
 // One rounding between product and sum is what may differ: some units in the last place of values near 1.

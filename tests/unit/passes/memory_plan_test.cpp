@@ -27,7 +27,7 @@ Plan inference_of(const Program& model, int64_t batch, const std::vector<std::st
   return planned(std::move(program), 1);
 }
 
-Program gpt() { return build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}); }
+Program planned_gpt() { return build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}); }
 
 std::string first_of(const std::vector<std::string>& faults) {
   return faults.empty() ? "" : text(faults.size(), " faults, the first: ", faults[0]);
@@ -44,17 +44,17 @@ TEST(MemoryPlan, NeverOverwritesWhatIsStillReadInRandomGraphs) {
 
 TEST(MemoryPlan, NeverOverwritesWhatIsStillReadInAGptAndAnMlp) {
   const Program mlp = build_mlp({.inputs = 3, .hidden = {5, 7}, .outputs = 2, .activation = "gelu", .loss = "mse"});
-  for (const Program& model : {gpt(), mlp})
+  for (const Program& model : {planned_gpt(), mlp})
     for (const double dropout : {0.0, 0.1})
       for (const int64_t micro_batches : {1, 3})
         for (const int64_t batch : {1, 3})
           EXPECT_EQ(first_of(faults_of(planned(training_program(model, batch, micro_batches, 1, dropout), micro_batches))), "");
-  EXPECT_EQ(first_of(faults_of(inference_of(gpt(), 3, {"logits"}, true))), "");
-  EXPECT_EQ(first_of(faults_of(inference_of(gpt(), 1, {}, true))), "");
+  EXPECT_EQ(first_of(faults_of(inference_of(planned_gpt(), 3, {"logits"}, true))), "");
+  EXPECT_EQ(first_of(faults_of(inference_of(planned_gpt(), 1, {}, true))), "");
 }
 
 TEST(MemoryPlan, KeepsAPackedWeightForAllMicroBatches) {
-  for (const Program& model : {gpt(), random_program(7, 40)}) {
+  for (const Program& model : {planned_gpt(), random_program(7, 40)}) {
     Program program = training_program(model, 3, 4);
     pack_weights(program, 4,
                  [](const Program&, const Section& section, const Node& node) { return section.graph.type(node.in[1]).bytes(); });
@@ -101,7 +101,7 @@ TEST(MemoryPlan, KeepsAStashFromTheMakingOfItsValueToItsLastUseUnderAnyName) {
 }
 
 TEST(MemoryPlan, CheckerSeesOverlapsAndOperandsOverwritten) {  // the checker can fail
-  Plan plan = planned(training_program(gpt(), 3, 1), 1);
+  Plan plan = planned(training_program(planned_gpt(), 3, 1), 1);
   for (auto& section : plan.memory.values)
     for (auto& node : section)
       for (Place& place : node)
@@ -110,7 +110,7 @@ TEST(MemoryPlan, CheckerSeesOverlapsAndOperandsOverwritten) {  // the checker ca
 }
 
 TEST(MemoryPlan, PlacesLastingSlotsAlikeForEveryBatch) {
-  const Program model = gpt();
+  const Program model = planned_gpt();
   const Plan one = planned(training_program(model, 1, 1, 1, 0.1), 1), many = planned(training_program(model, 7, 4, 1, 0.1), 4);
   ASSERT_EQ(one.program.slots.size(), many.program.slots.size());
   for (size_t s = 0; s < one.program.slots.size(); ++s) {
@@ -137,7 +137,7 @@ TEST(MemoryPlan, CountsParametersGradientsAndMomentsExactly) {
 }
 
 TEST(MemoryPlan, OneMicroBatchMakesGradientsInTheirSlots) {
-  const Plan plan = planned(training_program(gpt(), 2, 1), 1);
+  const Plan plan = planned(training_program(planned_gpt(), 2, 1), 1);
   for (const Instruction& i : plan.instructions) {
     const Node& node = plan.program.sections[static_cast<size_t>(i.section)].graph[i.node];
     if (node.op != Op::store) continue;

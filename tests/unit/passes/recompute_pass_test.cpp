@@ -25,7 +25,7 @@
 namespace st {
 namespace {
 
-Program differentiated(const Program& model, int64_t batch, double dropout = 0) {
+Program differentiated_with(const Program& model, int64_t batch, double dropout = 0) {
   Program program = bind(model, batch);
   set_dropout(program, dropout, 1);
   scale_loss(program, 1);
@@ -38,8 +38,8 @@ struct Recomputed {
   RecomputeRecord record;
 };
 
-Recomputed recomputed(const Program& differentiated, std::string_view policy) {
-  Recomputed made{differentiated, {}};
+Recomputed recomputed(const Program& differentiated_with, std::string_view policy) {
+  Recomputed made{differentiated_with, {}};
   made.record = recompute(made.program, scopes_to_recompute(made.program, policy));
   verify(made.program, "recompute");
   return made;
@@ -52,8 +52,8 @@ MemoryLayout memory_of(const Program& program) {
 constexpr int64_t kLayers = 3, kWidth = 12, kHeads = 3, kContext = 5, kVocabulary = 17, kRows = 4, kTokens = kRows * kContext;
 
 Program small_gpt(double dropout = 0) {
-  return differentiated(build_gpt({.layers = kLayers, .width = kWidth, .heads = kHeads, .context = kContext, .vocabulary = kVocabulary}),
-                        kRows, dropout);
+  return differentiated_with(
+      build_gpt({.layers = kLayers, .width = kWidth, .heads = kHeads, .context = kContext, .vocabulary = kVocabulary}), kRows, dropout);
 }
 
 /// Bytes of a stash that keeps values of so many fp32 numbers a token.
@@ -125,7 +125,7 @@ TEST(Recompute, RepeatsABlockWhenItsBackwardBegins) {
   // So the largest block's temporaries count once, however many blocks there are.
   const auto activations = [](int64_t layers) {
     const Program gpt = build_gpt({.layers = layers, .width = kWidth, .heads = kHeads, .context = kContext, .vocabulary = kVocabulary});
-    return memory_of(recomputed(differentiated(gpt, kRows), "blocks").program).of(Arena::activations);
+    return memory_of(recomputed(differentiated_with(gpt, kRows), "blocks").program).of(Arena::activations);
   };
   EXPECT_EQ(activations(2), activations(9));
 }
@@ -313,7 +313,7 @@ std::vector<float> results_of(Program program) {
 TEST(Recompute, LeavesEveryBitOfRandomGraphsWhateverScopesAreChosen) {
   int saving = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {
-    const Program program = differentiated(scoped_program(seed, 4), 5, 0.25);
+    const Program program = differentiated_with(scoped_program(seed, 4), 5, 0.25);
     const auto wanted = results_of(program);
     for (const char* policy : {"blocks", "*.inner.0", "block.1,block.3.*", "block.0"}) {
       Recomputed made;

@@ -46,15 +46,15 @@ TEST(ScaleLoss, RefusesAProgramWithoutLoss) {
   EXPECT_THROW(scale_loss(program, 1), Error);
 }
 
-constexpr int64_t kRows = 6, kInputs = 3;
+constexpr int64_t kScaledRows = 6, kInputs = 3;
 
 /// Mean squared error of x w, as cross sums with a count, or as a mean that the graph itself takes.
 Program regression(bool mean_in_graph) {
   Program program;
   program.sections.push_back({{}, Phase::forward, 0, 0});
-  program.batch = kRows;
+  program.batch = kScaledRows;
   Builder b(program, 0);
-  const Value x = b.input("x", DType::f32, {kRows, kInputs}), y = b.input("y", DType::f32, {kRows, 1});
+  const Value x = b.input("x", DType::f32, {kScaledRows, kInputs}), y = b.input("y", DType::f32, {kScaledRows, 1});
   const Value z = b.matmul(x, b.parameter("w", {kInputs, 1}, {.kind = Init::normal, .values = {}}));
   if (mean_in_graph) {
     const Value d = b.sub(z, y);
@@ -68,7 +68,7 @@ Program regression(bool mean_in_graph) {
 }
 
 TEST(ScaleLoss, TheFactorRestoresTheGradientOfTheMean) {
-  const auto x = some_floats(kRows * kInputs, 1), y = some_floats(kRows, 2);
+  const auto x = some_floats(kScaledRows * kInputs, 1), y = some_floats(kScaledRows, 2);
   std::vector<double> norms;
   std::vector<std::vector<float>> gradients;
   for (const bool mean_in_graph : {false, true})
@@ -99,11 +99,11 @@ TEST(ScaleLoss, TheFactorRestoresTheGradientOfTheMean) {
   const auto w = run.floats("w");
   for (int64_t j = 0; j < kInputs; ++j) {
     double slope = 0;
-    for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t i = 0; i < kScaledRows; ++i) {
       double error = -y[static_cast<size_t>(i)];
       for (int64_t k = 0; k < kInputs; ++k)
         error += static_cast<double>(x[static_cast<size_t>(i * kInputs + k)]) * w[static_cast<size_t>(k)];
-      slope += 2.0 / kRows * error * x[static_cast<size_t>(i * kInputs + j)];
+      slope += 2.0 / kScaledRows * error * x[static_cast<size_t>(i * kInputs + j)];
     }
     EXPECT_NEAR(gradients[0][static_cast<size_t>(j)], slope, 1e-6 * norms[0]);
   }

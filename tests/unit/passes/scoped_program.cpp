@@ -8,13 +8,13 @@
 namespace st {
 namespace {
 
-constexpr int64_t kWidth = 6;
+constexpr int64_t kScopedWidth = 6;
 
 class Blocks {
  public:
   Blocks(Program& program, uint64_t seed) : b_(program, 0), random_(seed) {
-    x_ = b_.input("x", DType::f32, {kBatch, kWidth});
-    target_ = b_.input("y", DType::f32, {kBatch, kWidth});
+    x_ = b_.input("x", DType::f32, {kBatch, kScopedWidth});
+    target_ = b_.input("y", DType::f32, {kBatch, kScopedWidth});
     x_ = linear(x_);
     reachable_.push_back(x_);
   }
@@ -59,7 +59,7 @@ class Blocks {
       case 2:
         return b_.add(x, b_(Op::relu, {linear(x)}));
       case 3:
-        return b_(Op::layer_norm, {x, parameter({kWidth}, Init::ones), parameter({kWidth}, Init::uniform)});
+        return b_(Op::layer_norm, {x, parameter({kScopedWidth}, Init::ones), parameter({kScopedWidth}, Init::uniform)});
       case 4:
         return b_.dropout(x, 0.25);
       case 5:
@@ -72,10 +72,10 @@ class Blocks {
         return b_(Op::concat, pieces, {{"axis", int64_t{1}}});
       }
       case 8:
-        return b_.reshape(b_(Op::tanh, {b_.reshape(x, {kWidth * kBatch})}), {kBatch, kWidth});
+        return b_.reshape(b_(Op::tanh, {b_.reshape(x, {kScopedWidth * kBatch})}), {kBatch, kScopedWidth});
       case 9: {  // a product that has its bias added and is read besides, by what has no need of it in backward
-        const Value product = b_.matmul(x, parameter({kWidth, kWidth}, Init::uniform));
-        const Value sum = b_.add(product, parameter({kWidth}, Init::uniform));
+        const Value product = b_.matmul(x, parameter({kScopedWidth, kScopedWidth}, Init::uniform));
+        const Value sum = b_.add(product, parameter({kScopedWidth}, Init::uniform));
         return b_.add(b_(Op::gelu, {sum}), product);
       }
       default:
@@ -86,8 +86,8 @@ class Blocks {
   Value any() { return reachable_[random_() % reachable_.size()]; }
 
   Value linear(Value x) {
-    const Value product = b_.matmul(x, parameter({kWidth, kWidth}, Init::uniform));
-    return b_.add(product, parameter({kWidth}, Init::uniform));
+    const Value product = b_.matmul(x, parameter({kScopedWidth, kScopedWidth}, Init::uniform));
+    return b_.add(product, parameter({kScopedWidth}, Init::uniform));
   }
 
   Value parameter(const Shape& shape, Init init) {

@@ -47,7 +47,7 @@ Training training(const char* device = "cpu", int threads = 1) {
 std::shared_ptr<const Dataset> validation() { return std::make_shared<Sequences>(5, 7, 17); }
 
 template <class Call>
-Error error_of(const Call& call) {
+Error refusal_of(const Call& call) {
   try {
     call();
   } catch (const Error& error) {
@@ -181,7 +181,7 @@ TEST(WeightAverage, AnEvaluationOfItThatIsCancelledLeavesEveryBit) {
   const std::string before = trainer->state_digest();
   const double averaged = trainer->evaluate_average(validation()).loss, ordinary = trainer->evaluate(validation()).loss;
   trainer->cancel();
-  EXPECT_EQ(error_of([&] { trainer->evaluate_average(validation()); }).code(), Code::cancelled);
+  EXPECT_EQ(refusal_of([&] { trainer->evaluate_average(validation()); }).code(), Code::cancelled);
   EXPECT_EQ(trainer->state_digest(), before);
   EXPECT_EQ(trainer->evaluate(validation()).loss, ordinary);
   EXPECT_EQ(trainer->evaluate_average(validation()).loss, averaged);
@@ -193,8 +193,8 @@ TEST(WeightAverage, WithoutADecaySaysHowToTurnItOn) {
   const auto trainer = plain.trainer();
   trainer->step();
   float room = 0;
-  for (const Error& error : {error_of([&] { trainer->average("final_norm.gamma", plain_view("x", DType::f32, {1}, &room)); }),
-                             error_of([&] { trainer->use_average(); }), error_of([&] { trainer->evaluate_average(validation()); })}) {
+  for (const Error& error : {refusal_of([&] { trainer->average("final_norm.gamma", plain_view("x", DType::f32, {1}, &room)); }),
+                             refusal_of([&] { trainer->use_average(); }), refusal_of([&] { trainer->evaluate_average(validation()); })}) {
     EXPECT_EQ(error.code(), Code::wrong_state);
     EXPECT_NE(error.message().find("ema_decay"), std::string::npos) << error.message();
   }
