@@ -136,7 +136,7 @@ kept = [st.Data.arrays(context, {"x": x}), st.Tensor.of(context, x), st.Optimize
 cycle = [train, kept]; cycle.append(cycle)
 print("end")
 """
-    for _ in range(5):
+    for _ in range(2):
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
         assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
 
