@@ -23,8 +23,6 @@ RunRanks::RunRanks(st_context* context, double deadline) : deadline_(deadline) {
   st_communicator* made = nullptr;
   const st_status status = st_communicator_env(context, &options, &made);
   if (status == ST_NOT_FOUND) return;
-  // Whatever kept the ranks from meeting is no fault of the request, but where that is what the environment says.
-  if (status == ST_RANK_FAILED || status == ST_TIMEOUT || status == ST_CANCELLED) throw Failure(kFailed, st_last_error());
   ask(status);
   communicator_.reset(made);
   ask(st_communicator_rank(made, &rank_));
