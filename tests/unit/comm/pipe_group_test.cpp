@@ -1,15 +1,21 @@
 #include "comm/pipes/pipe_group.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -17,6 +23,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "comm/communicator.h"
+#include "comm/pipes/frame.h"
 #include "every_group.h"
 #include "memory_pipes.h"
 
@@ -207,6 +214,37 @@ TEST(PipeGroup, OneThatNeverCameIsNotWaitedForAtTheEnd) {
     EXPECT_EQ(error.code(), Code::timeout) << error.message();
     return os::seconds() - began;
   }));
+}
+
+TEST(PipeGroup, WhatARankSaysOfItselfIsShownAsFarAsItIsText) {
+  const auto pipes = std::make_shared<MemoryPipes>(2);
+  std::unique_ptr<Transport> end;
+  std::thread joining([&] { end = join_pipe_group(std::make_unique<MemoryPipesEnd>(pipes, 0), {.patience = 20, .is_cancelled = {}}); });
+  // The other one says what this one says, but for its host.
+  std::vector<std::byte> said(sizeof(FrameHeader) + sizeof(HelloFrame));
+  for (size_t got = 0; got < said.size();) got += pipes->get(0, 1, std::span(said).subspan(got));
+  constexpr std::string_view kHost = "node7\xff\xfe, process 1";
+  std::memcpy(said.data() + sizeof(FrameHeader) + offsetof(HelloFrame, host), kHost.data(), kHost.size() + 1);
+  pipes->put(1, 0, said);
+  joining.join();
+  EXPECT_EQ(end->host_of(1), "node7");
+  pipes->cut(1);  // or its end would wait for one that never answers
+}
+
+TEST(PipeGroup, AnEndInAForkedChildGoesThoughItsThreadIsNotThere) {
+  auto ends = make_memory_group(2);
+  const pid_t child = fork();
+  if (child == 0) {
+    ends.clear();
+    _exit(0);
+  }
+  int status = -1;
+  const double end = os::seconds() + 10;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    if (os::seconds() > end) kill(child, SIGKILL);  // it hangs
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(status, 0);
 }
 
 TEST(PipeGroup, NonsenseInAPipeIsAFailureAndNoCrash) {
