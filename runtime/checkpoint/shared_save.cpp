@@ -59,14 +59,14 @@ bool is_in_use(const std::string& sign) {
 }
 
 /// "14 1 ": the code, and the rank that the message names or -1; then the message.
-void tell(const std::string& path, const std::exception& why) {
+std::string told_text(const std::exception& why) {
   Code code = dynamic_cast<const std::bad_alloc*>(&why) != nullptr ? Code::out_of_memory : Code::internal;
   int32_t rank = -1;
   if (const auto* error = dynamic_cast<const Error*>(&why)) {
     code = error->code();
     rank = error->place.rank;
   }
-  write_text(path, text(static_cast<int32_t>(code), " ", rank, " ", std::string(why.what()).substr(0, kMostText / 2)));
+  return text(static_cast<int32_t>(code), " ", rank, " ", std::string(why.what()).substr(0, kMostText / 2));
 }
 
 /// What is in a file of pieces: each as a tensor of its own.
@@ -232,7 +232,8 @@ void SharedSaveEnd::throw_if_told(const std::string& path, int32_t by) const {
   if (told.empty()) return;
   const size_t code = told.find(' '), rank = told.find(' ', code + 1);
   require(rank != std::string::npos, Code::io, "checkpoint: ", path, " is not what a rank tells");
-  const std::string message = told.substr(rank + 1);
+  std::string message = told.substr(rank + 1);
+  message.erase(message.find_last_not_of(' ') + 1);
   const int64_t named = whole_number(told.substr(code + 1, rank - code - 1), -1);
   const int32_t who = named < save_->ranks ? static_cast<int32_t>(std::max<int64_t>(named, -1)) : -1;
   const int64_t said = whole_number(told.substr(0, code), 0);
@@ -413,6 +414,24 @@ void SharedSaveEnd::tell_failed(const std::exception& why) noexcept {
   } catch (...) {  // the disk says no; the others see that this rank has given up
     return;
   }
+}
+
+/// On a disk that is full there is room in this rank's sign, which then becomes that file.
+void SharedSaveEnd::tell(const std::string& path, const std::exception& why) {
+  constexpr size_t kRoom = 3000;  // of a file's first block
+  std::string said = told_text(why);
+  try {
+    return write_text(path, said);
+  } catch (const Error&) {
+    said.resize(std::min(said.size(), kRoom));
+  }
+  const std::lock_guard lock(mutex_);
+  is_over_ = true;
+  said.resize(std::max(said.size(), kBeatDigits + told_.size()), ' ');
+  os::OutputFile sign(sign_of(save_->rank), os::OutputFile::Open::shared);
+  sign.write_at(0, std::as_bytes(std::span(said)));
+  sign.close();
+  os::rename_file(sign_of(save_->rank), path);
 }
 
 void SharedSaveEnd::write_part(int64_t step, std::span<const WrittenTensor> own, const WriteOptions& options, WriteProgress& progress) {

@@ -90,6 +90,7 @@ class SharedSaveEnd {
   std::vector<Shard> shards(int64_t file_bytes) const;
   Manifest write_own(const std::string& folder, Manifest manifest, std::span<const WrittenTensor> own, const WriteOptions& options,
                      WriteProgress& progress);
+  void tell(const std::string& path, const std::exception& why);
   void look_at_others();
   void throw_if_told(const std::string& path, int32_t by) const;
   Manifest take_over(const std::string& checkpoint, int32_t rank, const WriteProgress& progress);

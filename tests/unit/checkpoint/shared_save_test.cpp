@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <barrier>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -17,6 +18,7 @@
 #include "base/os.h"
 #include "checkpoint/checkpoint_manager.h"
 #include "checkpoint/checkpoint_reader.h"
+#include "failing_disk.h"
 #include "formula_checkpoint.h"
 
 namespace st {
@@ -294,6 +296,28 @@ TEST_F(SharedSaves, ThatRankZeroCannotWriteAreToldOnAll) {
   EXPECT_EQ(theirs->place.rank, 0);
   EXPECT_NE(theirs->message().find("rank 0 (here): no byte can be had"), std::string::npos) << theirs->message();
   expect_nothing_of_it();
+}
+
+TEST_F(SharedSaves, AreToldOfOnADiskThatHasNoRoomForIt) {
+  failing_disk_watch((scratch_ / "").c_str(), nullptr);
+  for (const size_t fails : {size_t{0}, size_t{1}}) {
+    std::array<CheckpointContent, 2> contents = {content(0), content(1)};
+    contents[fails].tensors[0].bytes = {};
+    contents[fails].tensors[0].copy = [](int64_t, std::span<std::byte>) {
+      failing_disk_fail("write", "1+", ENOSPC);  // as of a new file; what a file has may be written
+      fail(Code::io, "no byte can be had");
+    };
+    const auto thrown = save_both(contents[0], contents[1]);
+    failing_disk_fail(nullptr, "1", 0);
+    for (const auto& error : thrown) {
+      ASSERT_TRUE(error.has_value());
+      EXPECT_EQ(error->code(), Code::io);
+      EXPECT_TRUE(error->message().ends_with("no byte can be had")) << error->message();
+    }
+    EXPECT_EQ(thrown[1 - fails]->place.rank, static_cast<int32_t>(fails));
+    expect_nothing_of_it();
+  }
+  failing_disk_watch(nullptr, nullptr);
 }
 
 }  // namespace
