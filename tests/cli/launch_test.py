@@ -300,6 +300,18 @@ class Launch(CommandLineTest):
         self.assertIn("rank 0 ended with status 137; restart 1 of 1", done.stderr)
         self.assertEqual(log_lines(log)[-1]["state"], undisturbed)
 
+    # --- transports
+
+    def test_ranks_take_the_transport_that_is_named(self):
+        words = [PROGRAM, "train", "--data", self.text, "--steps", 2, *TINY, "--transport"]
+        self.assertEqual(launch("-n", 2, "--", *words, "local").returncode, 0)
+        other = launch("-n", 2, "--", *words, "nosuch")
+        self.assertEqual(other.returncode, 2, other.stderr)
+        self.assertIn("transport nosuch", other.stderr)
+        alone = run(*words[1:], "gloo")
+        self.assertEqual((alone.returncode, alone.stdout), (2, ""))
+        self.assertIn("--transport gloo is of ranks that are processes", alone.stderr)
+
     # --- requests
 
     def test_wrong_requests(self):
