@@ -271,10 +271,16 @@ TEST_P(EveryGroup, WhatIsThrownWithinACallEndsTheGroup) {
 }
 
 TEST_P(EveryGroup, LaterCallsThrowTheSameAgain) {
+  std::atomic<bool> is_over{false};
   const auto ends = outcomes(
       2,
-      [](Communicator& group) {
-        if (group.rank() == 1) return std::this_thread::sleep_for(milliseconds(100));
+      [&](Communicator& group) {
+        while (group.rank() == 1 && !is_over) std::this_thread::sleep_for(milliseconds(1));
+        if (group.rank() == 1) return;
+        const struct End {
+          std::atomic<bool>& is_over;
+          ~End() { is_over = true; }
+        } end{is_over};
         std::string first;
         try {
           all_reduce(group);
