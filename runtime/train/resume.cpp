@@ -205,6 +205,7 @@ class Resume {
     }
     for (const StateTensor* average : own_averages_) {
       const std::byte* weight = trainer_.model().data(average->of);
+      const std::byte* weight = trainer_.model().data(average->of) - trainer_.model().piece(average->of).first * width;
       const int64_t width = bytes_of(average->type.dtype);
       for (const StateTensor::Piece& part : average->pieces)
         for (int64_t at = 0, bytes = part.data == nullptr ? 0 : part.elements * width; at < bytes; at += kPiece) {
