@@ -304,6 +304,29 @@ int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& con
   return train(parts, options);
 }
 
+/// Who saves or writes a log alone would wait for the others in another place.
+void check_alike(const TrainOptions& o, const RunRanks& ranks) {
+  if (ranks.communicator() == nullptr) return;
+  const auto given = [](bool is_given) { return is_given ? "given" : ""; };  // each rank may have a file of its own
+  const Json own = {{"--steps", o.steps},
+                    {"--checkpoint", o.checkpoint},
+                    {"--every", o.every},
+                    {"--minutes", o.minutes},
+                    {"--keep", o.keep},
+                    {"--keep-every", o.keep_every},
+                    {"--keep-best", o.keep_best},
+                    {"--resume", given(o.resume)},
+                    {"--log", given(!o.log.empty())},
+                    {"--report", given(!o.report.empty())},
+                    {"--trace", given(!o.trace.empty())}};
+  const auto text_of = [](const std::string& value) { return value.empty() ? "not given" : value; };
+  const Json first = ranks.shared(own);
+  for (const auto& [option, value] : first.items())
+    if (own.at(option) != value)
+      refuse(option, " is ", text_of(own.at(option)), " on rank ", ranks.rank(), " and ", text_of(value),
+             " on rank 0; give all ranks the same");
+}
+
 /// What all ranks have found together each says by itself.
 bool is_mismatch() {
   st_error_info info;
@@ -322,6 +345,7 @@ int run_train(const TrainOptions& o) {
   const Context context = make_context(recipe);
   const RunRanks ranks(context.get(), deadline_of(o), o.transport);
   try {
+    check_alike(o, ranks);
     return run_on_ranks(o, recipe, context, ranks, options, checkpoints);
   } catch (const Failure& failure) {
     if (!is_mismatch()) ranks.end(failure.what());

@@ -232,6 +232,12 @@ class RankTraining(CommandLineTest):
                 for word in ("rank 1", told.split(" has ")[-1]):
                     self.assertIn(word, err)
 
+    def test_an_option_that_one_rank_alone_has_is_named(self):
+        outcomes, _ = Ranks(self, 2, self.words("--steps", 3), of_rank=lambda rank: ("--log", self.folder / "log") if rank == 1 else ()).ends()
+        self.assertEqual([status for status, _ in outcomes], [3, 2], outcomes)
+        for _, err in outcomes:
+            self.assertIn("--log is given on rank 1 and not given on rank 0", err)
+
     def test_rank_0_that_saves_or_starts_past_the_deadline_is_waited_for_while_it_lives(self):
         def slow_disk(call):
             disk = {"LD_PRELOAD": FAILING_DISK, "ST_FAIL_CALL": call, "ST_FAIL_SECONDS": 4, "ST_FAIL_UNDER": folder}
