@@ -28,8 +28,10 @@ template <class... Parts>
 /// A call made before anything runs: most of what can be wrong is the request.
 inline void ask(st_status status) {
   if (status == ST_OK) return;
-  const bool defect = status == ST_INTERNAL || status == ST_INVALID_HANDLE || status == ST_WRONG_STATE || status == ST_BUSY;
-  throw Failure(defect ? kFailed : kRefused, st_last_error());
+  const bool is_defect = status == ST_INTERNAL || status == ST_INVALID_HANDLE || status == ST_WRONG_STATE || status == ST_BUSY;
+  // What other ranks did, or did not: the same request may work next time.
+  const bool is_of_others = status == ST_RANK_FAILED || status == ST_TIMEOUT || status == ST_CANCELLED;
+  throw Failure(is_defect || is_of_others ? kFailed : kRefused, st_last_error());
 }
 
 /// A call while training: only what the request named (an id outside the vocabulary, a token file that is not true) is still its fault.

@@ -68,7 +68,7 @@ int execute(int argc, char** argv) {
 int main(int argc, char** argv) {
   const auto end = [](int exit_status, const std::string& message) {
     std::cout.flush();
-    std::cerr << "scaletrain: " << one_line(message) << '\n';
+    std::cerr << "scaletrain: " + one_line(message) + '\n';  // in one piece: a launcher may end us in the midst of it
     return exit_status;
   };
   try {

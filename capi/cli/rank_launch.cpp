@@ -102,7 +102,9 @@ void RankLaunch::wait() {
     const auto& [process, stream] = sources[i];
     if (polled[3 + i].revents != 0 && console_.has_room(stream)) process->read_some(stream, console_);
   }
-  if (!console_.problem().empty()) fail(console_.problem(), kFailed);
+  if (console_.problem().empty()) return;
+  fail(console_.problem(), kFailed);
+  has_reason_ = true;
 }
 
 void RankLaunch::take_signals() {
@@ -138,7 +140,17 @@ void RankLaunch::end(size_t i, int wait_status) {
   const int status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
   const bool as_asked = outcome_.signal != 0 && status == 128 + outcome_.signal;
   if (status == 0 || as_asked) return;
-  fail("rank " + std::to_string(i) + " " + end_text(wait_status), status == kRefused ? kRefused : kFailed);
+  const std::string reason = "rank " + std::to_string(i) + " " + end_text(wait_status);
+  const int exit_status = status == kRefused ? kRefused : kFailed;
+  fail(reason, exit_status);
+  // Who loses a rank may be seen to end before it: what no other's end leads to is the reason.
+  const bool is_killed_by_us = rank.give_up_at != kNever;
+  const bool is_own = status == kRefused || (WIFSIGNALED(wait_status) && !is_killed_by_us && WTERMSIG(wait_status) != SIGTERM &&
+                                             WTERMSIG(wait_status) != SIGABRT);
+  if (!is_own || has_reason_) return;
+  has_reason_ = true;
+  outcome_.failure = reason;
+  outcome_.exit_status = exit_status;
 }
 
 void RankLaunch::fail(const std::string& reason, int exit_status) {

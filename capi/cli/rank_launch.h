@@ -21,7 +21,9 @@ struct LaunchRequest {
 };
 
 struct LaunchOutcome {
-  std::string failure;  // of the rank that failed first: "rank 2 ended with status 3"; empty: all are done
+  // Of the rank that failed first, or of one that failed by itself where others fail because of it: "rank 2 was ended by SIGKILL"; empty:
+  // all are done.
+  std::string failure;
   int exit_status = 0;  // that goes with it, kRefused or kFailed
   int signal = 0;       // that the launcher was ended by, 0: none
 };
@@ -56,6 +58,7 @@ class RankLaunch {
   RankKeeper keeper_;
   std::vector<Rank> ranks_;
   LaunchOutcome outcome_;
+  bool has_reason_ = false;  // outcome_ tells what no other rank's end leads to: a signal, or a request that was wrong
 };
 
 }  // namespace cli

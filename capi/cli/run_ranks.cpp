@@ -16,15 +16,17 @@ st_view plain_view(st_dtype dtype, const int64_t* count, void* data, int64_t byt
 
 }  // namespace
 
-RunRanks::RunRanks(st_context* context, double deadline) : deadline_(deadline) {
+RunRanks::RunRanks(st_context* context, double deadline, const std::string& transport) : deadline_(deadline) {
+  if (!transport.empty()) setenv("SCALETRAIN_TRANSPORT", transport.c_str(), 1);
   st_communicator_options options;
   ask(st_communicator_options_init(&options, sizeof options));
   options.deadline_milliseconds = options.start_milliseconds = std::llround(deadline * 1e3);
   st_communicator* made = nullptr;
   const st_status status = st_communicator_env(context, &options, &made);
+  if (status == ST_NOT_FOUND && !transport.empty() && transport != "local")
+    refuse("--transport ", transport, " is of ranks that are processes, and no launcher has started this one; scaletrain launch -n 2 -- ",
+           "scaletrain train .. does, or mpirun, torchrun or srun");
   if (status == ST_NOT_FOUND) return;
-  // Whatever kept the ranks from meeting is no fault of the request, but where that is what the environment says.
-  if (status == ST_RANK_FAILED || status == ST_TIMEOUT || status == ST_CANCELLED) throw Failure(kFailed, st_last_error());
   ask(status);
   communicator_.reset(made);
   ask(st_communicator_rank(made, &rank_));

@@ -16,8 +16,9 @@ class RunRanks {
  public:
   RunRanks() = default;
   /// Joins the others, by the environment of scaletrain launch, torchrun, mpirun or srun. Throws Failure where they do not come. From then
-  /// on stdout is rank 0's: what the others print is dropped. deadline: seconds for which ranks wait for each other.
-  RunRanks(st_context* context, double deadline);
+  /// on stdout is rank 0's: what the others print is dropped. deadline: seconds for which ranks wait for each other. transport: local,
+  /// gloo, mpi, or empty: as the environment says; one of processes where there is no launcher is refused.
+  RunRanks(st_context* context, double deadline, const std::string& transport);
 
   int32_t rank() const { return rank_; }
   int32_t size() const { return size_; }

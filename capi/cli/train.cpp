@@ -24,7 +24,7 @@ constexpr int64_t kMostSteps = int64_t{1} << 40;  // more than any run makes; su
 struct TrainOptions {
   std::string model = "gpt", layers = "4", width = "128", heads = "4", context = "64", vocabulary;
   std::string data, validation = "0.1";
-  std::string steps, log, report, trace, sample, deadline = "60";
+  std::string steps, log, report, trace, sample, transport, deadline = "60";
   std::string checkpoint, every, minutes, keep, keep_every, keep_best;
   bool explain = false, resume = false;
   RecipeOptions recipe;
@@ -48,6 +48,9 @@ void add_options(CLI::App& app, TrainOptions& o) {
   add("Run", "--report", o.report, "file for an HTML page about the run");
   add("Run", "--trace", o.trace, "file for what each rank did when, as chrome://tracing and Perfetto show it");
   add("Run", "--sample", o.sample, "text that the trained model continues");
+  add("Run", "--transport", o.transport,
+      "between ranks of a launcher: local (shared memory of one machine), gloo or mpi; default: SCALETRAIN_TRANSPORT, else local on one "
+      "machine and gloo on several");
   add("Run", "--deadline", o.deadline, "seconds that ranks of a launcher wait for one that is silent or does not come");
   add("Checkpoints", "--checkpoint", o.checkpoint, "folder for checkpoints; the end of the run is always one");
   add("Checkpoints", "--every", o.every, "save after each so many steps");
@@ -301,6 +304,29 @@ int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& con
   return train(parts, options);
 }
 
+/// Who saves or writes a log alone would wait for the others in another place.
+void check_alike(const TrainOptions& o, const RunRanks& ranks) {
+  if (ranks.communicator() == nullptr) return;
+  const auto given = [](bool is_given) { return is_given ? "given" : ""; };  // each rank may have a file of its own
+  const Json own = {{"--steps", o.steps},
+                    {"--checkpoint", o.checkpoint},
+                    {"--every", o.every},
+                    {"--minutes", o.minutes},
+                    {"--keep", o.keep},
+                    {"--keep-every", o.keep_every},
+                    {"--keep-best", o.keep_best},
+                    {"--resume", given(o.resume)},
+                    {"--log", given(!o.log.empty())},
+                    {"--report", given(!o.report.empty())},
+                    {"--trace", given(!o.trace.empty())}};
+  const auto text_of = [](const std::string& value) { return value.empty() ? "not given" : value; };
+  const Json first = ranks.shared(own);
+  for (const auto& [option, value] : first.items())
+    if (own.at(option) != value)
+      refuse(option, " is ", text_of(own.at(option)), " on rank ", ranks.rank(), " and ", text_of(value),
+             " on rank 0; give all ranks the same");
+}
+
 /// What all ranks have found together each says by itself.
 bool is_mismatch() {
   st_error_info info;
@@ -317,8 +343,9 @@ int run_train(const TrainOptions& o) {
   options.averages = Json::parse(text(st_recipe_get, recipe.get(), "ema_decay")).get<double>() > 0;
   if (recipe_whole(recipe, "lr_steps") == 0) ask(st_recipe_set(recipe.get(), "lr_steps", std::to_string(options.steps).c_str()));
   const Context context = make_context(recipe);
-  const RunRanks ranks(context.get(), deadline_of(o));
+  const RunRanks ranks(context.get(), deadline_of(o), o.transport);
   try {
+    check_alike(o, ranks);
     return run_on_ranks(o, recipe, context, ranks, options, checkpoints);
   } catch (const Failure& failure) {
     if (!is_mismatch()) ranks.end(failure.what());

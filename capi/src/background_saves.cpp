@@ -5,6 +5,7 @@
 
 #include "base/os.h"
 #include "step_calls.h"
+#include "train/rank_texts.h"
 #include "train/trainer_state.h"
 
 namespace st::capi {
@@ -20,16 +21,28 @@ bool is_due(const TrainerObject& t, int64_t step) {
   return is_time != 0;
 }
 
-/// False: there is no memory for the copy.
+/// False: there is no memory for the copy, on one of the ranks that save together. What they do not all know of is not tried again.
 bool save_a_copy(const TrainerObject& t, CheckpointManager& manager) {
+  const bool is_alone = t.trainer->group_of_pieces() == nullptr;
   try {
     save_in_background(t, manager, {}, {});
     return true;
   } catch (const Error& error) {
-    if (error.code() != Code::out_of_memory) throw;
+    if (error.code() != Code::out_of_memory || !(is_alone || error.is_on_all_ranks)) throw;
   } catch (const std::bad_alloc&) {
+    if (!is_alone) throw;
   }
   return false;
+}
+
+/// The others of those that save together are about to meet, and hear there what has failed here.
+CheckpointContent content_for_all(const TrainerObject& t, Metadata metadata) {
+  try {
+    return content_of(*t.trainer, std::move(metadata));
+  } catch (...) {
+    if (Communicator* const group = t.trainer->group_of_pieces()) require_all_fine(*group, std::current_exception(), "save");
+    throw;
+  }
 }
 
 /// Without room for a copy, the step waits until it is on the disk.
@@ -61,11 +74,11 @@ void save_if_due(TrainerObject& t, const StepReport& report) noexcept {
 
 std::shared_ptr<Pending> save_in_background(const TrainerObject& t, CheckpointManager& manager, Metadata metadata,
                                             const std::function<bool()>& is_cancelled) {
-  return manager.save(content_of(*t.trainer, std::move(metadata)), t.trainer->workers(), is_cancelled);
+  return manager.save(content_for_all(t, std::move(metadata)), t.trainer->workers(), is_cancelled);
 }
 
 void save_now(const TrainerObject& t, CheckpointManager& manager, Metadata metadata, const std::function<bool()>& is_cancelled) {
-  manager.save_now(content_of(*t.trainer, std::move(metadata)), t.trainer->workers(), is_cancelled);
+  manager.save_now(content_for_all(t, std::move(metadata)), t.trainer->workers(), is_cancelled);
 }
 
 void prepare_saves(const TrainerObject& t, CheckpointManager& manager) noexcept {

@@ -241,11 +241,14 @@ st_status st_communicator_callbacks(st_context* context, int32_t rank, int32_t s
     st_transport_callbacks ours = take(callbacks, "st_communicator_callbacks: callbacks");
     check(size >= 1 && size <= kMostPipeRanks, kCall, ": size is ", size, "; allowed is 1 to ", kMostPipeRanks);
     check(rank >= 0 && rank < size, kCall, ": rank is ", rank, "; ranks are 0 to ", size - 1);
-    const auto loan = std::make_shared<HostLoan>(std::exchange(ours.release, nullptr), user);
     const Times times = times_given(options, kCall);
-    auto pipes = make_callback_pipes("callbacks", rank, size, ours, user, loan);
-    hand_out(communicator, join_pipes(shared, std::move(pipes), times, os::seconds(), cancelled_from_now(*shared)));
-    loan->accept();
+    auto loan = std::make_shared<HostLoan>(std::exchange(ours.release, nullptr), user);
+    HostLoan& lent = *loan;  // the pipes have it alone: who destroys the communicator finds all released on return
+    auto pipes = make_callback_pipes("callbacks", rank, size, ours, user, std::move(loan));
+    NewHandles made(1);
+    made.add(join_pipes(shared, std::move(pipes), times, os::seconds(), cancelled_from_now(*shared)));
+    lent.accept();
+    made.give(communicator);
   });
 }
 

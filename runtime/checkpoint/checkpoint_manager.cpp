@@ -273,7 +273,7 @@ std::unique_ptr<SharedSaveEnd> CheckpointManager::State::join(const CheckpointCo
   if (!content.shared) return nullptr;
   require((content.shared->rank == 0) == writer.has_value(), Code::wrong_state, "checkpoint: of ranks that save together rank 0 alone has ",
           folder.path(), "; the others open it read_only");
-  return std::make_unique<SharedSaveEnd>(content.shared, folder.path(), std::move(save));
+  return std::make_unique<SharedSaveEnd>(content.shared, folder.path(), std::move(save), log);
 }
 
 /// What comes behind a commit. The save has not failed, whatever goes wrong here.
@@ -325,24 +325,26 @@ std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& conten
   State& state = *state_;
   const double start = os::seconds();
   const std::lock_guard callers(state.callers);
-  state.reap();
-
-  const auto job = std::make_shared<Job>();
-  job->manifest = manifest_of(content);
+  std::shared_ptr<Job> job;
   const auto copy = [&] {
+    state.reap();
+    job = std::make_shared<Job>();
+    job->manifest = manifest_of(content);
     job->together = state.join(content);
     job->lease = std::make_unique<Lease>(state, is_cancelled);
-    job->lease->snapshot().take(content.tensors, workers);
+    Snapshot& snapshot = job->lease->snapshot();
+    snapshot.take(content.tensors, workers);
+    for (size_t i = 0; i < content.tensors.size(); ++i) {
+      const SnapshotTensor& tensor = content.tensors[i];
+      job->tensors.push_back({tensor.name, tensor.kind, tensor.dtype, tensor.shape, snapshot.bytes_of(i), {}});
+    }
+    const std::lock_guard lock(state.mutex);
+    state.pending.reserve(state.pending.size() + 1);
   };
   agreeing(content, copy);
-  Snapshot& snapshot = job->lease->snapshot();
-  for (size_t i = 0; i < content.tensors.size(); ++i) {
-    const SnapshotTensor& tensor = content.tensors[i];
-    job->tensors.push_back({tensor.name, tensor.kind, tensor.dtype, tensor.shape, snapshot.bytes_of(i), {}});
-  }
+  if (job->together) job->together->require_one_folder();
 
   const std::lock_guard lock(state.mutex);
-  state.pending.reserve(state.pending.size() + 1);
   auto pending = std::make_shared<Pending>([&state, job, number = state.begun] {
     os::give_way_to_other_threads();  // what a save takes of a core, every thread of a step would wait for
     const Turn turn(state, number);
@@ -365,23 +367,24 @@ void CheckpointManager::save_now(const CheckpointContent& content, Workers& work
   State& state = *state_;
   const double start = os::seconds();
   const std::lock_guard callers(state.callers);
-  state.reap();
-
-  Manifest manifest = manifest_of(content);
+  Manifest manifest;
   std::vector<WrittenTensor> tensors;
-  for (const SnapshotTensor& tensor : content.tensors) {
-    const auto copy = [&tensor, &workers](int64_t first, std::span<std::byte> window) {
-      workers.run_range(std::ssize(window), kWindowPiece, [&](int64_t begin, int64_t end) {
-        tensor.copy_to(first + begin, window.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
-      });
-    };
-    tensors.push_back({tensor.name, tensor.kind, tensor.dtype, tensor.shape, tensor.bytes, copy});
-  }
   std::unique_ptr<SharedSaveEnd> together;
   agreeing(content, [&] {
+    state.reap();
+    manifest = manifest_of(content);
+    for (const SnapshotTensor& tensor : content.tensors) {
+      const auto copy = [&tensor, &workers](int64_t first, std::span<std::byte> window) {
+        workers.run_range(std::ssize(window), kWindowPiece, [&](int64_t begin, int64_t end) {
+          tensor.copy_to(first + begin, window.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+        });
+      };
+      tensors.push_back({tensor.name, tensor.kind, tensor.dtype, tensor.shape, tensor.bytes, copy});
+    }
     together = state.join(content);
     state.wait_for_others(is_cancelled);
   });
+  if (together) together->require_one_folder();
   int64_t number = 0;
   {
     const std::lock_guard lock(state.mutex);

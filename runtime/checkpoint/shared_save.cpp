@@ -5,18 +5,20 @@
 #include <chrono>
 #include <map>
 #include <new>
-#include <thread>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
+#include "base/float_mode.h"
+#include "base/heap.h"
 #include "base/os.h"
 
 namespace st {
 namespace {
 
 constexpr std::string_view kSignPrefix = "ranks-", kFailedSave = ".failed", kPartFolder = ".part", kTold = "failed";
-constexpr std::chrono::milliseconds kLookAtOthers{5};
-constexpr double kBeatEvery = 0.02, kHearEvery = 0.25;  // seconds
+constexpr double kLookAtOthers = 0.005, kLookAtSlow = 0.05, kHearEvery = 0.25;  // seconds
+constexpr std::chrono::milliseconds kBeatEvery{50};
 constexpr size_t kBeatDigits = 16;  // at the beginning of a sign; behind them rank 0's checkpoint, a space, its file_bytes and a newline
 constexpr int64_t kMostText = 1 << 16;
 constexpr std::array kKindsInOrder = {TensorKind::parameter, TensorKind::optimizer, TensorKind::host};
@@ -33,6 +35,15 @@ std::string text_at(const std::string& path, int64_t most = kMostText) {
 
 bool exists(const std::string& path) { return os::kind_of(path) != os::PathKind::none; }
 
+/// A file system between machines may keep for a while what a folder held. To open it asks again.
+void look_again(const std::string& folder) {
+  try {
+    static_cast<void>(os::list_folder(folder));
+  } catch (const Error& error) {
+    if (error.code() != Code::not_found) throw;
+  }
+}
+
 void write_text(const std::string& path, const std::string& content) {
   os::write_file_atomically(path, [&](const auto& write) { write(std::as_bytes(std::span(content))); });
 }
@@ -48,14 +59,14 @@ bool is_in_use(const std::string& sign) {
 }
 
 /// "14 1 ": the code, and the rank that the message names or -1; then the message.
-void tell(const std::string& path, const std::exception& why) {
+std::string told_text(const std::exception& why) {
   Code code = dynamic_cast<const std::bad_alloc*>(&why) != nullptr ? Code::out_of_memory : Code::internal;
   int32_t rank = -1;
   if (const auto* error = dynamic_cast<const Error*>(&why)) {
     code = error->code();
     rank = error->place.rank;
   }
-  write_text(path, text(static_cast<int32_t>(code), " ", rank, " ", std::string(why.what()).substr(0, kMostText / 2)));
+  return text(static_cast<int32_t>(code), " ", rank, " ", std::string(why.what()).substr(0, kMostText / 2));
 }
 
 /// What is in a file of pieces: each as a tensor of its own.
@@ -92,37 +103,38 @@ struct SharedSaveEnd::Shard {
   std::vector<Part> parts;
 };
 
-/// The writer of a file asks now and then whether it is cancelled: that is a time to beat, and to hear of a save that has failed elsewhere,
-/// which ends the writing by an error as a cancel does.
-class SharedSaveEnd::Beating {
+/// The writer of a file asks now and then whether it is cancelled: that is a time to hear of a save that has failed elsewhere, which ends
+/// the writing by an error as a cancel does.
+class SharedSaveEnd::Listening {
  public:
-  Beating(SharedSaveEnd& end, WriteProgress& progress) : progress_(progress), is_cancelled_(std::move(progress.is_cancelled)) {
+  Listening(SharedSaveEnd& end, WriteProgress& progress) : progress_(progress), is_cancelled_(std::move(progress.is_cancelled)) {
     progress.is_cancelled = [this, &end] {
-      end.beat();
       end.look_at_others();
       return is_cancelled_ && is_cancelled_();
     };
   }
-  ~Beating() { progress_.is_cancelled = std::move(is_cancelled_); }
-  Beating(const Beating&) = delete;
-  Beating& operator=(const Beating&) = delete;
+  ~Listening() { progress_.is_cancelled = std::move(is_cancelled_); }
+  Listening(const Listening&) = delete;
+  Listening& operator=(const Listening&) = delete;
 
  private:
   WriteProgress& progress_;
   std::function<bool()> is_cancelled_;
 };
 
-SharedSaveEnd::SharedSaveEnd(std::shared_ptr<const SharedSave> save, std::string folder, std::string name)
-    : save_(std::move(save)), folder_(std::move(folder)), name_(std::move(name)) {
+SharedSaveEnd::SharedSaveEnd(std::shared_ptr<const SharedSave> save, std::string folder, std::string name, Logger log)
+    : save_(std::move(save)), folder_(std::move(folder)), name_(std::move(name)), log_(log) {
   constexpr int kTries = 100;
   constexpr std::chrono::milliseconds kHeldByAnother{1};
   os::make_folders(folder_);
   const std::string path = sign_of(save_->rank);
+  bool is_made = false;
   for (int i = 0; !hold_; ++i) {  // rank 0 may take it for a leftover before it is held
     require(i < kTries, Code::io, "checkpoint: ", path, " cannot be held");
-    if (!sign_) {
+    if (!is_made) {
       os::remove_file(path);
-      sign_.emplace(path, os::OutputFile::Open::fresh);
+      os::OutputFile(path, os::OutputFile::Open::fresh).close();
+      is_made = true;
     }
     try {
       if (auto hold = os::FileHold::take(path, os::FileHold::Kind::exclusive))
@@ -131,19 +143,34 @@ SharedSaveEnd::SharedSaveEnd(std::shared_ptr<const SharedSave> save, std::string
         std::this_thread::sleep_for(kHeldByAnother);
     } catch (const Error& error) {
       if (error.code() != Code::not_found) throw;
-      sign_.reset();  // it was taken for one
+      is_made = false;  // it was taken for one
     }
   }
   beat();
+  try {
+    heart_ = std::thread([this, heap = Heap::current()] {
+      start_in_default_float_mode();
+      const HeapScope owners(heap);
+      beat_on();
+    });
+  } catch (const std::system_error& refusal) {
+    fail(Code::unavailable, text("checkpoint: the thread of a save could not be started (", refusal.what(), ")"));
+  }
 }
 
-SharedSaveEnd::~SharedSaveEnd() { end(); }
+SharedSaveEnd::~SharedSaveEnd() {
+  end();
+  heart_.join();
+}
 
 void SharedSaveEnd::end() noexcept {
   try {
+    const std::lock_guard lock(mutex_);  // no beat makes it again
+    is_over_ = true;
     os::remove_file(sign_of(save_->rank));
   } catch (...) {  // a leftover, which the next save removes
   }
+  changed_.notify_all();
   hold_.reset();  // behind it: that the sign is there and nobody holds it means a rank that has ended in the save
 }
 
@@ -153,14 +180,43 @@ std::string SharedSaveEnd::part_of(const std::string& checkpoint, int32_t rank) 
   return text(folder_, "/", checkpoint, kPartFolder, "/", kSignPrefix, name_, ".", rank);
 }
 
+void SharedSaveEnd::require_one_folder() const {
+  const std::string first = save_->said_by_first(folder_);
+  std::exception_ptr own;
+  try {
+    require(exists(sign_of(0)), Code::rank_mismatch,
+            "checkpoint: the ranks do not save into one folder: ", save_->names[static_cast<size_t>(save_->rank)], " has ", folder_,
+            ", and does not see there what ", save_->names[0], " has begun in its ", first,
+            "; give all ranks a folder on a file system that all of them share");
+  } catch (...) {
+    own = std::current_exception();
+  }
+  save_->agree(own);
+}
+
+/// Closed each time: a file system between machines shows others only then what was written.
 void SharedSaveEnd::beat() {
-  const double now = os::seconds();
-  if (now - beaten_ < kBeatEvery) return;
-  beaten_ = now;
+  const std::lock_guard lock(mutex_);
+  if (is_over_) return;
   std::string digits = std::to_string(++beats_);
   digits.resize(kBeatDigits, ' ');
   digits += told_;
-  sign_->write_at(0, std::as_bytes(std::span(digits)));
+  os::OutputFile sign(sign_of(save_->rank), os::OutputFile::Open::shared);
+  sign.write_at(0, std::as_bytes(std::span(digits)));
+  sign.close();
+}
+
+/// On its own thread: what this rank waits for, its disk too, is no silence.
+void SharedSaveEnd::beat_on() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kBeatEvery, [&] { return is_over_; })) {
+    lock.unlock();
+    try {
+      beat();
+    } catch (const std::exception&) {  // the next one may come through; if none does, the others find it silent
+    }
+    lock.lock();
+  }
 }
 
 void SharedSaveEnd::look_at_others() {
@@ -176,7 +232,8 @@ void SharedSaveEnd::throw_if_told(const std::string& path, int32_t by) const {
   if (told.empty()) return;
   const size_t code = told.find(' '), rank = told.find(' ', code + 1);
   require(rank != std::string::npos, Code::io, "checkpoint: ", path, " is not what a rank tells");
-  const std::string message = told.substr(rank + 1);
+  std::string message = told.substr(rank + 1);
+  message.erase(message.find_last_not_of(' ') + 1);
   const int64_t named = whole_number(told.substr(code + 1, rank - code - 1), -1);
   const int32_t who = named < save_->ranks ? static_cast<int32_t>(std::max<int64_t>(named, -1)) : -1;
   const int64_t said = whole_number(told.substr(0, code), 0);
@@ -187,32 +244,47 @@ void SharedSaveEnd::throw_if_told(const std::string& path, int32_t by) const {
   throw error;
 }
 
-/// Until is_there() says so, while the other rank lives and is not silent.
+/// Until is_there() says so of what comes into `folder`, while the other rank lives and is not silent.
 template <class There>
-void SharedSaveEnd::await(int32_t other, const WriteProgress& progress, const There& is_there) {
+void SharedSaveEnd::await(int32_t other, const std::string& folder, const WriteProgress& progress, const There& is_there) {
   const std::string sign = sign_of(other), &who = save_->names[static_cast<size_t>(other)];
   const auto failed = [&](Code code, std::string message) {
     Error error(code, std::move(message));
     error.place.rank = other;
     throw error;
   };
+  const auto look = [&] {
+    look_again(folder_);
+    look_again(folder);
+    return is_there();
+  };
   std::string last;
-  double since = os::seconds();
+  const double start = os::seconds();
+  double heard = start, looked = start, warn_after = save_->deadline;
   while (!is_there()) {
     require(!progress.is_cancelled || !progress.is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled");
-    beat();
-    const std::string now = text_at(sign);
+    const std::string beat = text_at(sign);
     if (!is_in_use(sign)) {
-      if (is_there()) return;
+      if (look()) return;
       failed(Code::rank_failed, text("checkpoint: ", who, " has ended in the save, or has given it up"));
     }
-    if (now != last) {
-      last = now;
-      since = os::seconds();
-    } else if (os::seconds() - since > save_->deadline) {
+    const double now = os::seconds();
+    if (beat != last) {
+      last = beat;
+      heard = now;
+    } else if (now - heard > save_->deadline) {
       failed(Code::timeout, text("checkpoint: ", who, " is silent in the save for ", save_->deadline, " s"));
     }
-    std::this_thread::sleep_for(kLookAtOthers);
+    if (now - start > warn_after) {
+      log_.warning("checkpoint", "waiting for ", who, ", which lives and is still at the save after ", static_cast<int64_t>(now - start),
+                   " s: its disk may be slow");
+      warn_after *= 4;
+    }
+    if (now - looked > kHearEvery) {
+      looked = now;
+      if (look()) return;
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(std::clamp((now - start) / 20, kLookAtOthers, kLookAtSlow)));
   }
 }
 
@@ -277,7 +349,7 @@ Manifest SharedSaveEnd::write_own(const std::string& folder, Manifest manifest, 
 /// Beside rank 0's own, where the manifest looks for them.
 Manifest SharedSaveEnd::take_over(const std::string& checkpoint, int32_t rank, const WriteProgress& progress) {
   const std::string from = part_of(checkpoint, rank), last = text(from, "/", kManifestName);
-  await(rank, progress, [&] {
+  await(rank, from, progress, [&] {
     throw_if_told(text(from, "/", kTold), rank);
     return exists(last);
   });
@@ -292,9 +364,12 @@ Manifest SharedSaveEnd::write_all(const std::string& checkpoint, Manifest manife
   const std::string folder = text(folder_, "/", checkpoint, kPartFolder);
   for (int32_t rank = 1; rank < save_->ranks; ++rank) os::make_folder(part_of(checkpoint, rank));
   checkpoint_ = checkpoint;
-  told_ = text(checkpoint, " ", options.file_bytes, "\n");
-  beaten_ = 0;
-  const Beating beating(*this, progress);
+  {
+    const std::lock_guard lock(mutex_);
+    told_ = text(checkpoint, " ", options.file_bytes, "\n");
+  }
+  beat();
+  const Listening listening(*this, progress);
   Manifest all = write_own(folder, std::move(manifest), own, options, progress);
   std::vector<Manifest> parts;  // by rank
   parts.push_back(of_pieces(all));
@@ -341,11 +416,29 @@ void SharedSaveEnd::tell_failed(const std::exception& why) noexcept {
   }
 }
 
+/// On a disk that is full there is room in this rank's sign, which then becomes that file.
+void SharedSaveEnd::tell(const std::string& path, const std::exception& why) {
+  constexpr size_t kRoom = 3000;  // of a file's first block
+  std::string said = told_text(why);
+  try {
+    return write_text(path, said);
+  } catch (const Error&) {
+    said.resize(std::min(said.size(), kRoom));
+  }
+  const std::lock_guard lock(mutex_);
+  is_over_ = true;
+  said.resize(std::max(said.size(), kBeatDigits + told_.size()), ' ');
+  os::OutputFile sign(sign_of(save_->rank), os::OutputFile::Open::shared);
+  sign.write_at(0, std::as_bytes(std::span(said)));
+  sign.close();
+  os::rename_file(sign_of(save_->rank), path);
+}
+
 void SharedSaveEnd::write_part(int64_t step, std::span<const WrittenTensor> own, const WriteOptions& options, WriteProgress& progress) {
   const std::string failed = text(folder_, "/", kSignPrefix, name_, kFailedSave);
   WriteOptions alike = options;
   try {
-    await(0, progress, [&] {
+    await(0, folder_, progress, [&] {
       throw_if_told(failed, 0);
       const std::string sign = text_at(sign_of(0));
       if (sign.size() <= kBeatDigits || !sign.ends_with('\n')) return false;
@@ -357,13 +450,13 @@ void SharedSaveEnd::write_part(int64_t step, std::span<const WrittenTensor> own,
       return true;
     });
     const std::string folder = part_of(checkpoint_, save_->rank), last = text(folder, "/", kManifestName);
-    const Beating beating(*this, progress);
+    const Listening listening(*this, progress);
     Manifest manifest;
     manifest.step = step;
     manifest = write_own(folder, std::move(manifest), own, alike, progress);
     os::sync_folder(folder);
     write_text(last, print_manifest(of_pieces(manifest)));
-    await(0, progress, [&] {
+    await(0, text(folder_, "/", checkpoint_), progress, [&] {
       throw_if_told(failed, 0);
       return !exists(sign_of(0)) && exists(text(folder_, "/", checkpoint_, "/", kManifestName));
     });

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/os.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "comm/text_of_seconds.h"
 
 namespace st {
 namespace {
@@ -22,6 +23,7 @@ struct Shown {
   uint8_t what = 0, op = 0, dtype = 0, unused = 0;
   std::array<char, 48> label{};
 };
+constexpr size_t kMostLines = 24;  // of an error's text: where ranks differ, or what a rank left is nonsense, each has lines of its own
 constexpr size_t kShownWords = sizeof(Shown) / sizeof(uint64_t) + (sizeof(Shown) % sizeof(uint64_t) == 0 ? 0 : 1);
 using Words = std::array<uint64_t, kShownWords>;
 
@@ -42,11 +44,14 @@ Words words_of(const FlightRecord& record) {
   return words;
 }
 
+bool is_time(double seconds) { return seconds >= 0 && seconds < 1e12; }  // no NaN, by which nothing can be sorted
+
 /// Of any bytes.
 std::optional<FlightRecord> record_of(const Words& words) {
   Shown shown;
   std::memcpy(static_cast<void*>(&shown), words.data(), sizeof shown);
-  if (shown.sequence == 0 || shown.dtype < static_cast<int>(DType::f32) || shown.dtype > static_cast<int>(DType::boolean))
+  if (shown.sequence == 0 || shown.dtype < static_cast<int>(DType::f32) || shown.dtype > static_cast<int>(DType::boolean) ||
+      !is_time(shown.began) || !is_time(shown.ended))
     return std::nullopt;
   FlightRecord record;
   record.sequence = shown.sequence;
@@ -62,6 +67,8 @@ std::optional<FlightRecord> record_of(const Words& words) {
   shown.label.back() = '\0';
   const std::string_view label = shown.label.data();
   std::copy_n(label.data(), utf8_valid_until(label), record.label.data());
+  std::ranges::replace_if(
+      record.label, [](char c) { return (c > 0 && c < ' ') || c == '\x7f'; }, '?');  // a line is a line
   return record;
 }
 
@@ -98,31 +105,60 @@ std::vector<FlightRecord> FlightBoard::shown() const {
   return records;
 }
 
+namespace {
+
+/// What ranks call together, or one of them alone: a send or receive, whose numbers count those between two ranks.
+struct SharedCall {
+  uint64_t sequence = 0;
+  int alone = -1;
+  std::string text;
+  std::vector<int> done = {}, under_way = {};
+  double began = 0, longest = 0, since = 0;  // the first rank's begin; the longest of who is done; the first begin of who is not
+
+  bool is(const SharedCall& other) const { return sequence == other.sequence && alone == other.alone && text == other.text; }
+};
+
+SharedCall call_of(const FlightRecord& record, int rank) {
+  const bool is_single = record.call.what == Collective::send || record.call.what == Collective::receive;
+  SharedCall call{.sequence = record.sequence, .alone = is_single ? rank : -1, .text = text_of(record.call)};
+  if (record.label[0] != 0) call.text += text(' ', record.label.data());
+  call.began = record.began;
+  return call;
+}
+
+void add(SharedCall& call, const FlightRecord& record, int rank) {
+  call.began = std::min(call.began, record.began);
+  if (record.ended == 0) {
+    call.since = call.under_way.empty() ? record.began : std::min(call.since, record.began);
+    call.under_way.push_back(rank);
+  } else {
+    call.longest = std::max(call.longest, record.ended - record.began);
+    call.done.push_back(rank);
+  }
+}
+
+}  // namespace
+
 std::string merged_text(const std::vector<const FlightBoard*>& boards) {
-  struct Ranks {
-    std::vector<int> done, under_way;
-    double longest = 0, since = os::seconds();
-  };
-  std::map<std::pair<uint64_t, std::string>, Ranks> calls;
+  std::vector<SharedCall> calls;
   for (size_t rank = 0; rank < boards.size(); ++rank) {
     if (boards[rank] == nullptr) continue;
     for (const FlightRecord& record : boards[rank]->shown()) {
-      std::string call = text_of(record.call);
-      if (record.label[0] != 0) call += text(' ', record.label.data());
-      Ranks& ranks = calls[{record.sequence, std::move(call)}];
-      (record.ended == 0 ? ranks.under_way : ranks.done).push_back(static_cast<int>(rank));
-      if (record.ended == 0)
-        ranks.since = std::min(ranks.since, record.began);
-      else
-        ranks.longest = std::max(ranks.longest, record.ended - record.began);
+      SharedCall call = call_of(record, static_cast<int>(rank));
+      const auto known = std::ranges::find_if(calls, [&](const SharedCall& one) { return one.is(call); });
+      add(known == calls.end() ? calls.emplace_back(std::move(call)) : *known, record, static_cast<int>(rank));
     }
   }
+  // By the clock, which the ranks have in common: each two of them count their messages by themselves.
+  std::ranges::stable_sort(calls, {}, &SharedCall::began);
+  const size_t left_out = calls.size() - std::min(calls.size(), kMostLines);
   std::string out;
-  for (const auto& [call, ranks] : calls) {
-    out += text(out.empty() ? "#" : "\n#", call.first, ' ', call.second, ": ");
-    if (!ranks.done.empty()) out += text(ranks_text(ranks.done), " in ", ranks.longest * 1e3, " ms");
-    if (!ranks.done.empty() && !ranks.under_way.empty()) out += "; ";
-    if (!ranks.under_way.empty()) out += text(ranks_text(ranks.under_way), " under way for ", os::seconds() - ranks.since, " s");
+  if (left_out > 0) out = text("(", left_out, " earlier ones are left out)");
+  for (const SharedCall& call : std::span(calls).subspan(left_out)) {
+    out += text(out.empty() ? "#" : "\n#", call.sequence, ' ', call.text, ": ");
+    if (!call.done.empty()) out += text(ranks_text(call.done), " in ", text_of_seconds(call.longest));
+    if (!call.done.empty() && !call.under_way.empty()) out += "; ";
+    if (!call.under_way.empty()) out += text(ranks_text(call.under_way), " under way for ", text_of_seconds(os::seconds() - call.since));
   }
   return out;
 }

@@ -31,8 +31,8 @@ class FlightBoard {
   std::array<Place, kShown> places_;
 };
 
-/// The records of all ranks, each collective once, in their order: "#41 all_reduce (sum) of 1024 f32 bucket.3: ranks 0, 2 in 0.2 ms; rank 1
-/// under way for 1.2 s". `boards`: by rank; null: of that rank nothing is known.
+/// The records of all ranks, each collective once, by when the first rank began it; at most the last two dozen: "#41 all_reduce (sum) of
+/// 1024 f32 bucket.3: ranks 0, 2 in 0.2 ms; rank 1 under way for 1.2 s". `boards`: by rank; null: of that rank nothing is known.
 std::string merged_text(const std::vector<const FlightBoard*>& boards);
 
 }  // namespace st

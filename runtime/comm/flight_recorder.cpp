@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "comm/flight_board.h"
+#include "comm/text_of_seconds.h"
 
 namespace st {
 namespace {
@@ -56,8 +57,8 @@ std::string FlightRecorder::text(int most) const {
     if (!out.empty()) out += '\n';
     out += st::text('#', record.sequence, ' ', text_of(record.call));
     if (record.label[0] != 0) out += st::text(' ', record.label.data());
-    out += record.ended == 0 ? st::text(": under way for ", os::seconds() - record.began, " s")
-                             : st::text(": ", record.bytes, " bytes in ", (record.ended - record.began) * 1e3, " ms");
+    out += record.ended == 0 ? st::text(": under way for ", text_of_seconds(os::seconds() - record.began))
+                             : st::text(": ", record.bytes, " bytes in ", text_of_seconds(record.ended - record.began));
   });
   return out;
 }

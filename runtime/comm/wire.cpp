@@ -6,6 +6,7 @@
 
 #include "base/os.h"
 #include "base/text.h"
+#include "comm/text_of_seconds.h"
 
 namespace st {
 namespace {
@@ -236,8 +237,8 @@ void Wire::look_around(int other, Patience& patience) {
   if (waited > options_.deadline) time_out(other);
   if (waited < options_.deadline / 4 || patience.has_warned || !options_.warn) return;
   patience.has_warned = true;
-  options_.warn(text(here_.text(), ": rank ", rank(), " has waited ", waited, " s for ", text_of_rank(*transport_, who_is_late(other)),
-                     "; the deadline is ", options_.deadline, " s"));
+  options_.warn(text(here_.text(), ": rank ", rank(), " has waited ", text_of_seconds(waited), " for ",
+                     text_of_rank(*transport_, who_is_late(other)), "; the deadline is ", options_.deadline, " s"));
 }
 
 bool Wire::is_silent(int rank) const { return transport_->silence_of(rank) >= std::clamp(options_.deadline / 2, 0.5, 2.0); }
@@ -254,7 +255,7 @@ void Wire::time_out(int other) {
   const int late = who_is_late(other);
   RankFailure failure{late, Code::timeout, {}};
   if (is_silent(late))
-    failure.reason = text("it is silent since ", transport_->silence_of(late), " s: it was stopped, or its machine hangs");
+    failure.reason = text("it is silent since ", text_of_seconds(transport_->silence_of(late)), ": it was stopped, or its machine hangs");
   else
     failure.reason = text(
         peers_[static_cast<size_t>(late)].is_met ? "it has not gone on in this collective for " : "it has not come to this collective for ",

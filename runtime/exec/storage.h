@@ -22,6 +22,11 @@ class Storage {
   /// A storage that has what this one has in these arenas, and nothing else yet.
   Storage sharing(std::initializer_list<Arena> arenas) const;
 
+  /// Has from here on what that one has of an arena, in place of its own.
+  void share(const Storage& of, Arena arena) { buffers_[static_cast<size_t>(arena)] = of.buffers_[static_cast<size_t>(arena)]; }
+  /// Whether another storage has it too.
+  bool is_shared(Arena arena) const { return buffers_[static_cast<size_t>(arena)].use_count() > 1; }
+
   /// Arenas that are made from here on lie in a file in `folder`, where they are to.
   void keep_in_file(const std::array<bool, kArenas>& arenas, std::string folder);
 

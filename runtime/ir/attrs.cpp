@@ -25,7 +25,9 @@ namespace {
 template <class T>
 const T& typed(const AttrValue& value, std::string_view name) {
   const T* typed_value = std::get_if<T>(&value);
-  require(typed_value != nullptr, Code::internal, "attributes: ", name, " is ", text_of(value), ", of another type than the one read");
+  // Kernels read attributes in every call: the text is made where it is needed alone.
+  if (typed_value == nullptr)
+    fail(Code::internal, text("attributes: ", name, " is ", text_of(value), ", of another type than the one read"));
   return *typed_value;
 }
 

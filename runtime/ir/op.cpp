@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "base/dtype.h"
@@ -110,6 +111,9 @@ std::array<OpInfo, kOps> all_infos() {
   return infos;
 }
 
+constexpr std::array<DType, 8> kDTypes = {DType::f32, DType::f64, DType::bf16, DType::f16,
+                                          DType::i32, DType::i64, DType::u8,   DType::boolean};
+
 std::string_view type_name_of(const AttrValue& value) {
   constexpr std::array<std::string_view, 5> kNames = {"bool", "int", "real", "ints", "word"};
   return kNames[value.index()];
@@ -142,10 +146,10 @@ void check_word(const OpInfo& info, const OpAttr& attr, const std::string& word)
 }
 
 void check_names(const OpInfo& info, const Attrs& given) {
-  std::vector<std::string> known;
-  for (const auto& attr : info.attrs) known.push_back(attr.name);
   for (const auto& [name, value] : given.all()) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (std::ranges::find(info.attrs, name, &OpAttr::name) != info.attrs.end()) continue;
+    std::vector<std::string> known;
+    for (const auto& attr : info.attrs) known.push_back(attr.name);
     const auto near = nearest(name, known);
     std::string all;
     for (const auto& one : known) all += all.empty() ? one : ", " + one;
@@ -178,7 +182,21 @@ Op op_named(std::string_view name) {
                                      : text("op: \"", name, "\" is unknown; did you mean \"", near, "\"?"));
 }
 
+bool are_whole(Op op, const Attrs& given) {
+  const auto is_attr = [](const std::pair<std::string, AttrValue>& one, const OpAttr& attr) {
+    const auto& [name, value] = one;
+    if (name != attr.name || value.index() != attr.standard.index()) return false;
+    if (const auto* real = std::get_if<double>(&value)) return !std::isnan(*real);  // it equals nothing
+    const auto* word = std::get_if<std::string>(&value);
+    if (word == nullptr) return true;
+    if (attr.name == "dtype") return std::ranges::any_of(kDTypes, [&](DType dtype) { return name_of(dtype) == *word; });
+    return attr.words.empty() || std::ranges::find(attr.words, *word) != attr.words.end();
+  };
+  return std::ranges::equal(given.all(), info_of(op).attrs, is_attr);
+}
+
 Attrs make_attrs(Op op, const Attrs& given) {
+  if (are_whole(op, given)) return given;
   const auto& info = info_of(op);
   check_names(info, given);
   Attrs attrs;

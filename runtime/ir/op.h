@@ -57,5 +57,7 @@ Op op_named(std::string_view name);  // throws not_found, names the nearest
 
 /// Checks names and types against the op's row and fills in defaults. Throws invalid_argument; an unknown name: the nearest is named.
 Attrs make_attrs(Op op, const Attrs& given);
+/// Whether make_attrs() has nothing to change or refuse: all of the row's, in its order, with its types. Allocates nothing.
+bool are_whole(Op op, const Attrs& given);
 
 }  // namespace st

@@ -3,10 +3,10 @@
 
 namespace st::shape_rule {
 
-std::string input_name(const OpTypes& op, size_t input) {
-  const auto& inputs = info_of(op.op).inputs;
-  const auto& row = inputs[std::min(input, inputs.size() - 1)];
-  return row.variadic ? text(row.name, "[", input + 1 - inputs.size(), "]") : row.name;
+void append_text(std::string& out, const InputName& name) {
+  const auto& inputs = info_of(name.op.op).inputs;
+  const auto& row = inputs[std::min(name.input, inputs.size() - 1)];
+  out += row.variadic ? text(row.name, "[", name.input + 1 - inputs.size(), "]") : row.name;
 }
 
 Shape part(const Shape& shape, int32_t from, int32_t to) {

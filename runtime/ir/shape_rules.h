@@ -12,7 +12,14 @@ namespace st::shape_rule {
 using Outputs = std::vector<Type>;
 
 inline std::string_view name(const OpTypes& op) { return name_of(op.op); }
-std::string input_name(const OpTypes& op, size_t input);
+
+/// What an input is called, spelled when an error says it: a check that holds makes no text.
+struct InputName {
+  const OpTypes& op;
+  size_t input;
+};
+inline InputName input_name(const OpTypes& op, size_t input) { return {op, input}; }
+void append_text(std::string& out, const InputName& name);
 
 inline bool is_symbolic(int64_t dim) { return dim < 0; }
 inline Type typed(DType dtype, const Shape& shape) { return {.dtype = dtype, .shape = shape, .layout = {}}; }

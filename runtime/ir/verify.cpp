@@ -125,8 +125,8 @@ class Verifier {
   // none.
   void check_slots_of(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
-    for (const auto& slots : {node.reads, node.writes})
-      for (const SlotId id : slots) hold_at(section, i, is_slot(id), "slot ", id, " does not exist");
+    for (const auto* slots : {&node.reads, &node.writes})
+      for (const SlotId id : *slots) hold_at(section, i, is_slot(id), "slot ", id, " does not exist");
     const bool writes_one = node.op == Op::store || node.op == Op::accumulate || node.op == Op::average || node.op == Op::pack;
     const bool optimizer = info_of(node.op).shape_rule == "optimizer";
     if (info_of(node.op).exchange && node.op != Op::await) return check_exchange(section, i);
@@ -240,7 +240,7 @@ class Verifier {
     const Node& node = section.graph[i];
     std::vector<Type> out;
     try {
-      hold_at(section, i, make_attrs(node.op, node.attrs) == node.attrs,
+      hold_at(section, i, are_whole(node.op, node.attrs) || make_attrs(node.op, node.attrs) == node.attrs,
               "its attributes are not those of the op's row, in the row's order");
       out = infer(program_, section.graph, node);
     } catch (const Error& error) {

@@ -11,7 +11,8 @@ namespace st {
 /// in backward keeps its unit until it has its gradients, and a graph without scopes is one unit.
 ///
 /// Units follow each other by their first uses, and each is gathered before the one in front of it computes: two at a time, and those of
-/// the scopes around them. That is what lets a thread beside the computing one gather it meanwhile. The same bits. Called by zero_shard().
+/// the scopes around them. That is what lets a thread beside the computing one gather it meanwhile. The same bits. Called by
+/// zero_shard(), and of a forward pass alone by plan_inference().
 void gather_units(Program& program);
 
 }  // namespace st

@@ -28,6 +28,7 @@ struct ContextOptions {
   HostParallel parallel;
   std::shared_ptr<MemorySource> memory;                    // null: the system's
   std::optional<std::string> tuning_cache = std::nullopt;  // its file; "": none; nothing: default_tuning_cache()
+  bool late_parameters = false;                            // models get them when something asks for them (model.h)
 };
 
 /// What keeps buffers only for speed: plans of evaluations, idle executors of predictors.

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/float16.h"
 #include "passes/seed_outputs.h"
+#include "train/rank_agreement.h"
 #include "train/recipe.h"
 
 namespace st {
@@ -63,7 +64,27 @@ Evaluator::Evaluator(Model& model, Storage& storage, Workers& workers, CancelTok
     if (is_metric(output.name)) metrics_.push_back(output.name);
 }
 
+void Evaluator::gather_from(Communicator& ranks, const Program& step) {
+  ranks_ = std::make_unique<ExchangeQueue>(ranks);
+  step_ = &step;
+  lends_ = true;
+}
+
 Evaluation Evaluator::run(const std::shared_ptr<const Dataset>& data, std::span<const std::byte* const> weights) {
+  if (!ranks_) return run_here(data, weights);
+  Communicator& ranks = ranks_->ranks();
+  const std::vector<RankFact> facts = {{"rows", text(data->rows())},
+                                       {"what stands for the weights", weights.empty() ? "they" : "the average"}};
+  require_agreement(ranks, facts, "evaluate");
+  try {
+    return run_here(data, weights);
+  } catch (const std::exception& why) {
+    ranks.abort(why.what());  // the others wait for its pieces
+    throw;
+  }
+}
+
+Evaluation Evaluator::run_here(const std::shared_ptr<const Dataset>& data, std::span<const std::byte* const> weights) {
   const bool has_loss = static_cast<bool>(model_.program().loss_sum);
   require(has_loss || !metrics_.empty(), Code::wrong_state,
           "evaluate: the graph has no loss and no output named \"metric.*\"; add one, or compare predictions in the host");
@@ -98,9 +119,12 @@ Executor& Evaluator::plan_for(int64_t rows) {
   Context& context = model_.context();
   Program program = model_.program();
   for (const SlotId parameter : model_.parameters()) program.slots[static_cast<size_t>(parameter)].lent = lends_;
-  Plan plan = plan_inference(program, rows, metrics_, static_cast<bool>(program.loss_sum), context.backend(), workers_.threads());
+  PlanOptions options;
+  options.gathers = step_;
+  Plan plan = plan_inference(program, rows, metrics_, static_cast<bool>(program.loss_sum), context.backend(), workers_.threads(), options);
   context.require_memory("evaluate: a forward pass", plan.memory.total() - plan.memory.of(Arena::parameters));
-  Executor& made = *plans_.emplace(rows, std::make_unique<Executor>(std::move(plan), storage_, workers_, &cancelled_)).first->second;
+  Executor& made =
+      *plans_.emplace(rows, std::make_unique<Executor>(std::move(plan), storage_, workers_, &cancelled_, ranks_.get())).first->second;
   if (plans_.size() > kCachedPlans) plans_.erase(plans_.begin()->first == rows ? std::next(plans_.begin()) : plans_.begin());
   return made;
 }
@@ -110,7 +134,7 @@ void Evaluator::bind_weights(Executor& forward, std::span<const std::byte* const
   const std::vector<Slot>& slots = forward.plan().program.slots;
   const std::vector<SlotId>& parameters = model_.parameters();
   for (size_t s = 0, p = 0; s < slots.size(); ++s) {
-    if (!slots[s].lent) continue;
+    if (!slots[s].lent || slots[s].role != Role::parameter) continue;
     while (model_.slot(parameters[p]).name != slots[s].name) ++p;
     forward.bind(static_cast<SlotId>(s), weights.empty() ? model_.data(parameters[p]) : weights[p]);
   }

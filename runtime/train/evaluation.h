@@ -31,6 +31,8 @@ class Evaluator {
   /// Borrows all of them. Plans are made when they are needed, one for each number of rows. `lends`: run() may be given other weights than
   /// the model's.
   Evaluator(Model& model, Storage& storage, Workers& workers, CancelToken& cancelled, int64_t batch, bool lends = false);
+  /// Of a model in pieces: with the other ranks, who call run() alike, and whom a rank's error ends; its pieces are as in `step`.
+  void gather_from(Communicator& ranks, const Program& step);
 
   /// Adds up over all rows of the dataset, `batch` at a time. Throws wrong_state when the graph has neither a loss nor metrics, and as
   /// EvaluationRows::each(). `weights`: device memory that stands for each of the model's parameters(), in their order; empty: the model's.
@@ -41,6 +43,7 @@ class Evaluator {
   void trim();
 
  private:
+  Evaluation run_here(const std::shared_ptr<const Dataset>& data, std::span<const std::byte* const> weights);
   Executor& plan_for(int64_t rows);
   void bind_weights(Executor& forward, std::span<const std::byte* const> weights) const;
   void add_up(std::span<const HostView> rows, int64_t count, std::span<const std::byte* const> weights, Evaluation& sums);
@@ -50,6 +53,8 @@ class Evaluator {
   Workers& workers_;
   CancelToken& cancelled_;
   bool lends_;
+  std::unique_ptr<ExchangeQueue> ranks_;  // none: the model is whole
+  const Program* step_ = nullptr;         // of which these have pieces
   std::vector<std::string> metrics_;
   BatchBinding inputs_;
   std::map<int64_t, std::unique_ptr<Executor>> plans_;  // by rows

@@ -69,24 +69,94 @@ Model::Model(std::shared_ptr<Context> context, Program program)
   bytes_ = layout.of(Arena::parameters);
 }
 
-void Model::allocate() {
+void Model::allocate() const {
   context_->require_memory("model: holding its parameters", bytes_);
   if (bytes_ > 0) storage_.arena(Arena::parameters, bytes_);
 }
 
 Model::Model(std::shared_ptr<Context> context, Program program, uint64_t seed) : Model(std::move(context), std::move(program)) {
+  seed_ = seed;
+  if (context_->options().late_parameters) return;
+  require_made();
+  for (const SlotId id : parameters_)  // they are the parameter now; each plan of the model would hold them again
+    if (Initializer& init = program_.slots[static_cast<size_t>(id)].init; init.kind == Init::values) init = {};
+}
+
+void Model::require_made() const {
+  if (held_ != Held::nothing) return;
+  const std::lock_guard one(making_);
+  if (held_ != Held::nothing) return;
   allocate();
+  make();
+  held_ = Held::whole;
+}
+
+/// First values of what is here.
+void Model::make() const {
+  const FloatMode mode;
   std::vector<float> values;
   for (const SlotId id : parameters_) {
-    const int64_t elements = slot(id).type.shape.elements();
-    for (int64_t first = 0; first < elements; first += kInitialized) {
-      values.resize(static_cast<size_t>(std::min(kInitialized, elements - first)));
-      initialize(values, slot(id), seed, first);
-      put(context_->backend(), data(id) + first * bytes_of(slot(id).type.dtype), slot(id), values);
+    const Piece own = piece(id);
+    std::byte* const begin = storage_.data(Arena::parameters) + offsets_[static_cast<size_t>(id)];
+    for (int64_t at = 0; at < own.elements; at += kInitialized) {
+      values.resize(static_cast<size_t>(std::min(kInitialized, own.elements - at)));
+      initialize(values, slot(id), seed_, own.first + at);
+      put(context_->backend(), begin + at * bytes_of(slot(id).type.dtype), slot(id), values);
     }
-    Initializer& init = program_.slots[static_cast<size_t>(id)].init;
-    if (init.kind == Init::values) init = {};  // they are the parameter now; each plan of the model would hold them again
   }
+}
+
+void Model::require_whole(const char* call) const {
+  require_made();
+  require(held_ == Held::whole, Code::wrong_state, call, ": of each parameter this model has the piece of ", whose_,
+          " alone (zero 3); save with st_trainer_save, on all ranks, and load the checkpoint into another model");
+}
+
+Model::Piece Model::piece(SlotId parameter) const {
+  if (pieces_.empty()) return {0, slot(parameter).type.shape.elements()};
+  return pieces_[static_cast<size_t>(parameter)];
+}
+
+void Model::keep_pieces(const Program& plan) {
+  std::vector<Piece> pieces(program_.slots.size());
+  Program own;
+  own.slots = program_.slots;
+  for (const SlotId id : parameters_) {
+    const Slot& piece = plan.slots[static_cast<size_t>(id)];
+    pieces[static_cast<size_t>(id)] = {piece.first, piece.type.shape.elements()};
+    own.slots[static_cast<size_t>(id)].type.shape = piece.type.shape;
+  }
+  const std::string whose = text("rank ", plan.rank, " of ", plan.mesh.data);
+  const std::lock_guard one(making_);
+  if (held_ == Held::pieces) {
+    require(pieces == pieces_, Code::wrong_state, "trainer: the model has the pieces of ", whose_,
+            " of another trainer's, and is now to have ", whose, "'s; make another model, and load a checkpoint into it");
+    return;
+  }
+  const WeightsGate::Writer writer(gate_);
+  require(!storage_.is_shared(Arena::parameters), Code::busy,
+          "trainer: zero 3 leaves of each parameter a piece, and another trainer or predictor uses this model; destroy it first, or make "
+          "another model");
+  const MemoryLayout layout = slot_layout(own);
+  const int64_t bytes = layout.of(Arena::parameters);
+  context_->require_memory("model: holding its pieces of the parameters", bytes);
+  Storage made(context_->backend());
+  if (bytes > 0) made.arena(Arena::parameters, bytes);
+  if (held_ == Held::whole)
+    for (const SlotId id : parameters_) {
+      const int64_t width = bytes_of(slot(id).type.dtype);
+      const Piece& piece = pieces[static_cast<size_t>(id)];
+      if (piece.elements > 0)
+        copy_bytes(context_->backend(), data(id) + piece.first * width, context_->backend(),
+                   made.data(Arena::parameters) + layout.slots[static_cast<size_t>(id)].offset, piece.elements * width);
+    }
+  storage_.share(made, Arena::parameters);
+  pieces_ = std::move(pieces);
+  whose_ = whose;
+  bytes_ = bytes;
+  for (size_t s = 0; s < offsets_.size(); ++s) offsets_[s] = layout.slots[s].offset;
+  if (held_ == Held::nothing) make();
+  held_ = Held::pieces;
 }
 
 int64_t Model::elements() const {
@@ -95,7 +165,10 @@ int64_t Model::elements() const {
   return sum;
 }
 
-std::byte* Model::data(SlotId parameter) const { return storage_.data(Arena::parameters) + offsets_[static_cast<size_t>(parameter)]; }
+std::byte* Model::data(SlotId parameter) const {
+  require_made();
+  return storage_.data(Arena::parameters) + offsets_[static_cast<size_t>(parameter)];
+}
 
 SlotId Model::parameter_named(std::string_view name) const {
   std::vector<std::string> names;
@@ -131,19 +204,24 @@ void Model::set(SlotId parameter, const HostView& from) {
     fail(Code::not_finite, text("set: the view for \"", to.name, "\" holds NaN at element ", at, "; nothing was changed"));
   const FloatMode mode;
   Backend& backend = context_->backend();
-  const int64_t width = bytes_of(to.type.dtype), elements = to.type.shape.elements();
-  std::vector<std::byte> chunk(static_cast<size_t>(std::min(kChunk, elements) * width));
+  std::byte* const place = data(parameter);
+  const Piece own = piece(parameter);
+  const int64_t width = bytes_of(to.type.dtype);
+  std::vector<std::byte> chunk(static_cast<size_t>(std::min(kChunk, own.elements) * width));
   const WeightsGate::Writer writer(gate_);
-  if (from.dtype == to.type.dtype && from.is_plain()) return backend.to_device(data(parameter), from.data, to.type.bytes());
-  int64_t at = 0;
-  each_element(from, [&](const std::byte* place) {
-    convert_element(from.dtype, place, to.type.dtype, chunk.data() + at++ % kChunk * width);
+  if (from.dtype == to.type.dtype && from.is_plain())
+    return backend.to_device(place, static_cast<const std::byte*>(from.data) + own.first * width, own.elements * width);
+  int64_t element = 0, at = 0;
+  each_element(from, [&](const std::byte* value) {
+    if (const int64_t e = element++; e < own.first || e >= own.first + own.elements) return;
+    convert_element(from.dtype, value, to.type.dtype, chunk.data() + at++ % kChunk * width);
     const int64_t filled = at % kChunk == 0 ? kChunk : at % kChunk;
-    if (filled == kChunk || at == elements) backend.to_device(data(parameter) + (at - filled) * width, chunk.data(), filled * width);
+    if (filled == kChunk || at == own.elements) backend.to_device(place + (at - filled) * width, chunk.data(), filled * width);
   });
 }
 
 void Model::copy_parameters(Storage& to) const {
+  require_whole("model");
   if (storage_.bytes() == 0) return;
   std::byte* target = to.arena(Arena::parameters, storage_.bytes()).data();
   copy_bytes(context_->backend(), storage_.data(Arena::parameters), to.backend(), target, storage_.bytes());
@@ -153,17 +231,21 @@ void Model::copy(std::span<const std::byte* const> places) {
   Backend& backend = context_->backend();
   const WeightsGate::Writer writer(gate_);
   for (size_t p = 0; p < places.size(); ++p)
-    copy_bytes(backend, places[p], backend, data(parameters_[p]), slot(parameters_[p]).type.bytes());
+    copy_bytes(backend, places[p], backend, data(parameters_[p]),
+               piece(parameters_[p]).elements * bytes_of(slot(parameters_[p]).type.dtype));
 }
 
 void Model::move_to_file(const std::string& folder) {
+  require_made();
   const WeightsGate::Writer writer(gate_);
   storage_.move_to_file(Arena::parameters, folder);
 }
 
 std::shared_ptr<Model> Model::clone() const {
+  require_whole("clone");
   std::shared_ptr<Model> made(new Model(context_, program_));
   made->allocate();
+  made->held_ = Held::whole;
   const WeightsGate::TryReader reader(gate_);
   copy_parameters(made->storage_);
   return made;
@@ -186,6 +268,8 @@ void Model::blend(const Model& from, double t) {
     fail(Code::invalid_argument,
          text("blend: the model blended from has a parameter \"", from.slot(from.parameters_[both]).name, "\" that the other has not"));
   if (&from == this) return;
+  require_whole("blend");
+  from.require_whole("blend");
   const FloatMode mode;
   const auto rate = static_cast<float>(t);
   std::vector<std::byte> a(kChunk * 8), b(kChunk * 8);
@@ -214,6 +298,7 @@ void Model::blend(const Model& from, double t) {
 }
 
 std::string Model::digest() const {
+  require_whole("digest");
   std::vector<SlotId> order = parameters_;
   std::ranges::sort(order, {}, [&](SlotId id) -> const std::string& { return slot(id).name; });
   const WeightsGate::TryReader reader(gate_);
@@ -235,10 +320,12 @@ std::span<const std::byte> Model::host_bytes(SlotId parameter, std::vector<std::
 }
 
 void Model::write(const std::string& path) const {
+  require_whole("write");
   os::write_file_atomically(path, [&](const WriteBytes& write) { this->write(write); });
 }
 
 void Model::write(const WriteBytes& write) const {
+  require_whole("write");
   const WeightsGate::TryReader reader(gate_);
   std::vector<TensorRecord> records;
   for (const SlotId id : parameters_)
@@ -260,15 +347,19 @@ void Model::read(const std::string& path) {
   ReadReport report;
   const WeightsMatch match = match_weights(file.header().tensors, program_, parameters_, {}, path, report);
   int64_t largest = 0;
-  for (const SlotId id : parameters_) largest = std::max(largest, slot(id).type.bytes());
+  const auto bytes_here = [&](SlotId id) { return piece(id).elements * bytes_of(slot(id).type.dtype); };
+  for (const SlotId id : parameters_) largest = std::max(largest, bytes_here(id));
+  require_made();
   std::vector<std::byte> values(static_cast<size_t>(largest));  // before anything changes: running out of memory halfway leaves a mixture
   const FloatMode mode;
   const WeightsGate::Writer writer(gate_);
   for (size_t i = 0; i < match.parameters.size(); ++i) {
     const TensorRecord& record = file.header().tensors[i];
     const SlotId id = match.parameters[i];
-    convert_elements(record.dtype, file.bytes(record).data(), slot(id).type.dtype, values.data(), record.shape.elements());
-    context_->backend().to_device(data(id), values.data(), slot(id).type.bytes());
+    const Piece own = piece(id);
+    convert_elements(record.dtype, file.bytes(record).data() + own.first * bytes_of(record.dtype), slot(id).type.dtype, values.data(),
+                     own.elements);
+    context_->backend().to_device(data(id), values.data(), bytes_here(id));
   }
 }
 
@@ -277,9 +368,11 @@ void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& 
   SafetensorsStream stream(read, source);
   const WeightsMatch match = match_weights(stream.header().tensors, program_, parameters_, options, source, report);
 
+  require_made();
   // All of it waits here until the stream has given the last byte: a stream that ends in the middle changes nothing.
   context_->require_memory("read: the weights of a stream, until all have come", storage_.bytes());
-  const auto staged = storage_.bytes() > 0 ? context_->backend().allocate(storage_.bytes(), MemoryRole::other) : nullptr;
+  const auto room_for_all = storage_.bytes() > 0 ? context_->backend().allocate(storage_.bytes(), MemoryRole::other) : nullptr;
+  std::byte* const staged = room_for_all ? room_for_all->data() : nullptr;
   std::vector<std::byte> piece(static_cast<size_t>(kPiece)), values(static_cast<size_t>(kPiece) * 4);
   const FloatMode mode;
   for (size_t i = 0; i < match.parameters.size(); ++i) {
@@ -290,15 +383,18 @@ void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& 
       continue;
     }
     const DType as = slot(id).type.dtype;
-    std::byte* place = staged->data() + offsets_[static_cast<size_t>(id)];
-    for (int64_t left = record.bytes(); left > 0;) {
-      const std::span<std::byte> now = std::span(piece).first(static_cast<size_t>(std::min(left, kPiece)));
+    std::byte* const place = staged + offsets_[static_cast<size_t>(id)];
+    const Piece own = this->piece(id);
+    const int64_t width = bytes_of(record.dtype);
+    for (int64_t at = 0, elements = record.shape.elements(); at < elements;) {
+      const std::span<std::byte> now = std::span(piece).first(static_cast<size_t>(std::min((elements - at) * width, kPiece)));
       stream.read(now);
-      const int64_t elements = static_cast<int64_t>(now.size()) / bytes_of(record.dtype);
-      convert_elements(record.dtype, now.data(), as, values.data(), elements);
-      context_->backend().to_device(place, values.data(), elements * bytes_of(as));
-      place += elements * bytes_of(as);
-      left -= static_cast<int64_t>(now.size());
+      const int64_t next = at + std::ssize(now) / width, first = std::max(at, own.first), last = std::min(next, own.first + own.elements);
+      if (first < last) {
+        convert_elements(record.dtype, now.data() + (first - at) * width, as, values.data(), last - first);
+        context_->backend().to_device(place + (first - own.first) * bytes_of(as), values.data(), (last - first) * bytes_of(as));
+      }
+      at = next;
     }
   }
 
@@ -306,9 +402,9 @@ void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& 
   const WeightsGate::Writer writer(gate_);
   for (const SlotId id : match.parameters) {
     if (id < 0) continue;
-    for (int64_t at = 0, bytes = slot(id).type.bytes(); at < bytes; at += kPiece) {
+    for (int64_t at = 0, bytes = this->piece(id).elements * bytes_of(slot(id).type.dtype); at < bytes; at += kPiece) {
       const int64_t count = std::min(kPiece, bytes - at);
-      context_->backend().to_host(room.data(), staged->data() + offsets_[static_cast<size_t>(id)] + at, count);
+      context_->backend().to_host(room.data(), staged + offsets_[static_cast<size_t>(id)] + at, count);
       context_->backend().to_device(data(id) + at, room.data(), count);
     }
     ++report.read;

@@ -1,7 +1,9 @@
 // A model: a graph and its parameters.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -19,12 +21,16 @@ namespace st {
 class Model {
  public:
   /// Parameters are made from (seed, name, element). Throws out_of_memory before anything is allocated, invalid_argument for a bad graph.
+  /// Of a context with late_parameters they are made, and out_of_memory is thrown, where they are first asked for.
   Model(std::shared_ptr<Context> context, Program program, uint64_t seed);
 
   const Program& program() const { return program_; }
   Context& context() const { return *context_; }
   const std::shared_ptr<Context>& shared_context() const { return context_; }
-  Storage& storage() { return storage_; }
+  Storage& storage() {
+    require_whole("model");
+    return storage_;
+  }
   WeightsGate& gate() const { return gate_; }
 
   /// Slots of role parameter, in graph order.
@@ -32,11 +38,29 @@ class Model {
   const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
   int64_t elements() const;                             // of all parameters
   SlotId parameter_named(std::string_view name) const;  // throws not_found, names the nearest
-  std::byte* data(SlotId parameter) const;              // device memory, row-major
+  std::byte* data(SlotId parameter) const;              // device memory, row-major; in pieces: this rank's
+
+  /// Leaves of each parameter what a rank has under ZeRO-3, by slot of `plan`, that rank's program of this model: pieces that were there
+  /// are kept, where there are no parameters yet these alone are made. From then on set(), read() and load() take those elements of what
+  /// they are given, copy() has their places, and what needs all of a parameter throws wrong_state. Throws busy while another has its
+  /// storage, wrong_state where it has pieces of other elements.
+  void keep_pieces(const Program& plan);
+  /// The storage then, and whether it is so.
+  Storage& piece_storage() { return storage_; }
+  bool is_in_pieces() const { return held_ == Held::pieces; }
+  /// The elements that are here.
+  struct Piece {
+    int64_t first = 0, elements = 0;
+    bool operator==(const Piece&) const = default;
+  };
+  Piece piece(SlotId parameter) const;
 
   /// Copies a whole parameter; the view has exactly its shape and any floating type. set() throws not_finite for NaN, before anything has
   /// changed. What changes parameters is an update for the gate, what reads them a reader: busy while a step's update is on.
-  void get(SlotId parameter, const HostView& to) const { get(parameter, to, data(parameter)); }
+  void get(SlotId parameter, const HostView& to) const {
+    require_whole("get");
+    get(parameter, to, data(parameter));
+  }
   void set(SlotId parameter, const HostView& from);
 
   /// The same of device memory that holds what the parameter might (a moving average).
@@ -74,17 +98,28 @@ class Model {
 
  private:
   Model(std::shared_ptr<Context> context, Program program);  // without memory of its parameters
-  void allocate();                                           // all zero
 
+  /// What lies in the storage.
+  enum class Held { nothing, whole, pieces };
+
+  void require_whole(const char* call) const;
+  void require_made() const;
+  void make() const;
+  void allocate() const;  // all zero
   std::span<const std::byte> host_bytes(SlotId parameter, std::vector<std::byte>& room) const;
 
   std::shared_ptr<Context> context_;
   Program program_;
-  Storage storage_;
+  uint64_t seed_ = 0;
+  mutable std::mutex making_;
+  mutable std::atomic<Held> held_ = Held::nothing;
+  mutable Storage storage_;
   mutable WeightsGate gate_;
   std::vector<SlotId> parameters_;
   std::vector<int64_t> offsets_;  // by slot, in the parameter arena
   int64_t bytes_ = 0;             // of that arena
+  std::vector<Piece> pieces_;     // by slot; empty: whole
+  std::string whose_;             // "rank 1 of 2"
 };
 
 }  // namespace st

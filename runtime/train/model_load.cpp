@@ -15,7 +15,8 @@ void Model::load(const CheckpointReader& reader, const ReadOptions& options, Rea
   for (size_t i = 0; i < records.size(); ++i)
     if (const SlotId id = match.parameters[i]; id >= 0)
       targets.push_back({.from = reader.manifest().find(records[i].name),
-                         .elements = slot(id).type.shape.elements(),
+                         .first = piece(id).first,
+                         .elements = piece(id).elements,
                          .to = data(id),
                          .dtype = slot(id).type.dtype});
   const auto workers = context_->make_workers(context_->threads());

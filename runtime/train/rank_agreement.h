@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,11 @@ void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std
 /// Throws rank_mismatch, on all ranks the same, where a parameter has other bytes on some rank: the rank that is alone with its bytes is
 /// named, and the first parameter.
 void require_replicas(Communicator& ranks, const Executor& executor, Backend& backend);
+
+/// Of zero 3, where what is exchanged goes by what is recomputed (recompute auto): the scopes that rank 0 recomputes in the least memory
+/// that a rank has, on all ranks the same. Nothing: the recipe says which.
+std::optional<std::vector<RegionId>> recomputed_by_all(Communicator& ranks, const Program& model, const Recipe& recipe,
+                                                       const Backend& backend, int threads, PlanOptions options);
 
 /// With what a rank begins a step.
 struct StepStart {

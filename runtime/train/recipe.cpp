@@ -16,6 +16,7 @@
 #include "passes/freeze.h"
 #include "passes/fuse.h"
 #include "passes/fuse_loss.h"
+#include "passes/gather_units.h"
 #include "passes/loss_terms.h"
 #include "passes/memory_plan.h"
 #include "passes/overlap.h"
@@ -89,6 +90,17 @@ void cast_by(Program& program, const Recipe& recipe, When when) {
   std::vector<RegionId> wide;
   if (recipe.fp32_scopes != "none") wide = scopes_matching(program, recipe.fp32_scopes, ScopeKind::any, "fp32_scopes", ". Or use none");
   autocast(program, element_of(recipe.precision), when, wide);
+}
+
+/// Parameters, of which another program of the model has pieces, are these, and lent. Slots of parameters are the same in both.
+void gather_pieces(Program& program, const Program& of) {
+  program.mesh = of.mesh;
+  program.rank = of.rank;
+  program.cuts.resize(program.slots.size());
+  for (size_t s = 0; s < of.slots.size() && s < program.slots.size(); ++s)
+    if (of.slots[s].role == Role::parameter && of.slots[s].whole) program.cuts[s] = of.cuts[s];
+  gather_units(program);
+  for (Slot& slot : program.slots) slot.lent = slot.lent || (slot.role == Role::parameter && slot.whole);
 }
 
 /// Takes the program over from `runner`, which looks at it until then.
@@ -220,6 +232,7 @@ Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::
   Program program = bind(model, batch);
   Runner runner(program, options.skip, options.print);
   runner.run("for_inference", [&](Program& p) { for_inference(p, outputs, loss); });
+  if (options.gathers != nullptr) runner.run("gather_units", [&](Program& p) { gather_pieces(p, *options.gathers); });
   runner.run("fuse", [](Program& p) { fuse(p); });
   return finish(program, runner, backend, threads, 1);
 }

@@ -69,6 +69,8 @@ struct PlanOptions {
   int64_t memory = kUnlimited;  // bytes that a step may take beside the parameters: what recompute auto is to fit
   int32_t sharers = 1;  // ranks of this process that take their part one after another, this one first: recompute auto leaves theirs
   const std::vector<RegionId>* recompute_scopes = nullptr;  // in place of the recipe's policy; borrowed
+  const Program* gathers =
+      nullptr;  // of a forward pass: a step's program of a rank, whose pieces of the parameters scopes gather; borrowed
 };
 
 /// The plan of one training step of `model` (symbolic) with micro-batches of recipe.batch.

@@ -204,8 +204,8 @@ class Resume {
       throw;
     }
     for (const StateTensor* average : own_averages_) {
-      const std::byte* weight = trainer_.model().data(average->of);
       const int64_t width = bytes_of(average->type.dtype);
+      const std::byte* weight = trainer_.model().data(average->of) - trainer_.model().piece(average->of).first * width;
       for (const StateTensor::Piece& part : average->pieces)
         for (int64_t at = 0, bytes = part.data == nullptr ? 0 : part.elements * width; at < bytes; at += kPiece) {
           const int64_t count = std::min(kPiece, bytes - at);

@@ -37,6 +37,10 @@ int64_t memory_part(Communicator& ranks, const Context& context) {
   return part;
 }
 
+[[noreturn]] void refuse_host_loss(const char* call, const Recipe& recipe) {
+  fail(Code::unsupported, text(call, ": a host's own loss is not to be had with zero ", recipe.zero, "; give zero 2"));
+}
+
 }  // namespace
 
 Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<const Dataset> data, const PlanOptions& options,
@@ -47,7 +51,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
       cancelled_(&model_->context().cancels()),
       schedule_(schedule_choice(recipe_)),
       scaler_(recipe_.loss_scaler()),
-      storage_(model_->storage().with_same_parameters()),
+      storage_(model_->context().backend()),
       inputs_(model_->program(), inputs_read_by(model_->program()), model_->context().memory()) {
   Context& context = model_->context();
   check(recipe_.device == context.backend().name(), "trainer: the recipe asks for device ", recipe_.device, ", the model's context is on ",
@@ -56,8 +60,6 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   check(!recipe_.gradient_noise_scale || recipe_.step_micro_batches() > 1,
         "recipe: gradient_noise_scale compares a micro-batch with the whole step, which is one micro-batch of ", recipe_.batch,
         " rows; give accumulate 2 or more, with a smaller batch");
-  require(ranks == nullptr || recipe_.zero < 3 || recipe_.ranks == 1, Code::unsupported, "trainer: zero ", recipe_.zero,
-          " is not to be had in a communicator's ranks yet; give zero 2, or ranks as threads");
   for (const std::string& note : recipe_.notes) context.options().log.info("recipe", note);
   if (data) check_input_fields(model_->program(), data->fields(), recipe_.batch);
   const int threads =
@@ -66,25 +68,39 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
           : std::max(1, context.threads() / (ranks != nullptr ? ranks_in_process(*ranks) : static_cast<int>(recipe_.ranks)));
   data_ = std::move(data);
   workers_ = context.make_workers(threads);
+  if (ranks != nullptr) options_.rank = ranks->rank();
+  const bool keeps_pieces = ranks != nullptr && recipe_.ranks > 1 && recipe_.zero == 3;
+  const bool has_loss = static_cast<bool>(model_->program().loss_sum);
+  if (ranks != nullptr && recipe_.ranks > 1) {  // what they exchange from here on goes by it
+    std::vector<RankFact> facts = {{"zero", recipe_.get("zero")}};
+    if (keeps_pieces) facts.push_back({"recompute", recipe_.get("recompute")});
+    require_agreement(*ranks, facts);
+  }
+  if (keeps_pieces) {
+    if (!has_loss) refuse_host_loss("trainer", recipe_);
+    const Plan plan = plan_training(model_->program(), recipe_, context.backend(), threads, options_);
+    require_agreement(*ranks, run_facts(recipe_, training_state(), plan));  // before weights are given up
+    model_->keep_pieces(plan.program);
+    ranks->barrier("pieces of the parameters");  // before any looks at the memory that there is
+  }
+  storage_.share(keeps_pieces ? model_->piece_storage() : model_->storage(), Arena::parameters);
   const std::array<bool, kArenas> in_file = recipe_.arenas_in_file();
   storage_.keep_in_file(in_file, recipe_.offload_folder);
   if (in_file[static_cast<size_t>(Arena::parameters)]) model_->move_to_file(recipe_.offload_folder);
-  if (ranks != nullptr) {
-    options_.rank = ranks->rank();
-    options_.memory = memory_part(*ranks, context);
-  }
+  if (ranks != nullptr) options_.memory = memory_part(*ranks, context);
   options_.shares_masters = ranks == nullptr && recipe_.ranks > 1;
   GemmContest contest{.tiles = recipe_.tune};
   if (recipe_.gemm_library == "auto") contest.libraries = context.gemm_libraries();
   if (contest.tiles || !contest.libraries.empty()) options_.tiles = measured_tiles(context, *workers_, contest);
-  const bool has_loss = static_cast<bool>(model_->program().loss_sum);
   if (recipe_.ranks > 1 && (has_loss || ranks != nullptr)) {
     const auto is_cancelled = [this] { return cancelled_.is_set() && train_->is_computing(); };
     team_ = std::make_unique<RankTeam>(RankTeam::Parts{*model_, recipe_, storage_, is_cancelled, data_, threads, ranks}, options_);
   }
   if (has_loss) {
     PlanOptions own = options_;
-    const auto scopes = team_ ? team_->scopes_for_all() : std::nullopt;
+    const auto scopes = keeps_pieces ? recomputed_by_all(*ranks, model_->program(), recipe_, context.backend(), threads, own)
+                        : team_      ? team_->scopes_for_all()
+                                     : std::nullopt;
     if (scopes) own.recompute_scopes = &*scopes;
     train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, own, team_ ? &team_->own() : nullptr);
     if (options_.shares_masters) train_->share_masters(*model_);
@@ -107,6 +123,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     average_.emplace(*model_, state_tensors(), std::move(read));
   }
   evaluator_ = std::make_unique<Evaluator>(*model_, storage_, *workers_, cancelled_, recipe_.batch, average_.has_value());
+  if (keeps_pieces) evaluator_->gather_from(*ranks, plan().program);
 }
 
 Trainer::~Trainer() {
@@ -367,7 +384,7 @@ void Trainer::require_host_loss_fits(const char* call) const {
   require(team_ && !team_->is_of_threads(), Code::unsupported, call, ": a host's own loss is not to be had on ", recipe_.ranks,
           " ranks as threads of one trainer, since each would have outputs of its own; make each a rank of a communicator, with "
           "st_trainer_create_in_group");
-  require(recipe_.zero < 3, Code::unsupported, call, ": a host's own loss is not to be had with zero ", recipe_.zero, "; give zero 2");
+  if (recipe_.zero == 3) refuse_host_loss(call, recipe_);
 }
 
 std::span<const HostView> Trainer::forward(std::span<const HostView> batch) {

@@ -36,7 +36,8 @@ class Trainer {
   /// ranks: of whom this trainer is one, each with a trainer of the same recipe, model and data; it outlives the trainer. All make the same
   /// calls of step() and advance(), on the data, which each sees whole, or on a batch of its own rows: of its micro-batches k = g * size +
   /// rank, in order. The recipe's ranks are their number, or 1 for that. Throws rank_mismatch, on all ranks the same, where they are not of
-  /// one run. After other errors of it, or of a step, the others wait: whoever catches them ends the group.
+  /// one run. After other errors of it, or of a step, the others wait: whoever catches them ends the group. With zero 3 the model keeps
+  /// this rank's pieces of the parameters alone (Model::keep_pieces).
   Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<const Dataset> data, const PlanOptions& options = {},
           Communicator* ranks = nullptr);
   /// Ends an update that advance() left half done: the model's weights are those of a whole step.
@@ -80,7 +81,8 @@ class Trainer {
   LearningRate set_schedule(LearningRate rate);
 
   /// Adds up loss and metrics over all rows of a dataset, with dropout off. Nothing changes. A cancel is seen also while rows are late;
-  /// the fill that is then in progress keeps the dataset until it returns, and the destructor waits for it.
+  /// the fill that is then in progress keeps the dataset until it returns, and the destructor waits for it. Of a model in pieces all ranks
+  /// call, with the same rows, and what fails on one ends the group.
   Evaluation evaluate(const std::shared_ptr<const Dataset>& data);
 
   // The moving average of the weights, of the recipe's ema_decay: each throws wrong_state where that is 0. Before the first update the

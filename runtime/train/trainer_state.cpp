@@ -118,6 +118,9 @@ std::shared_ptr<SharedSave> shared_save(const Trainer& trainer, Communicator& ra
   for (int rank = 0; rank < ranks.size(); ++rank) save->names.push_back(text_of_rank(ranks.transport(), rank));
   save->begin = [&trainer] { return trainer.next_save(); };
   save->agree = [&ranks](const std::exception_ptr& own) { require_all_fine(ranks, own, "save"); };
+  save->said_by_first = [&ranks](const std::string& own) {
+    return gather_texts(ranks, ranks.rank() == 0 ? own : std::string(), "folder of the save").front();
+  };
   return save;
 }
 

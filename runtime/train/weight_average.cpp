@@ -11,24 +11,34 @@ WeightAverage::WeightAverage(Model& model, std::vector<StateTensor> state, Read 
     const auto found = std::ranges::find(state, "average." + model.slot(parameter).name, &StateTensor::name);
     const bool is_kept = found != state.end() && found->role == Role::optimizer;
     averages_.push_back(is_kept ? std::optional(std::move(*found)) : std::nullopt);
+    if (model.is_in_pieces()) weights_.push_back(std::move(*std::ranges::find(state, model.slot(parameter).name, &StateTensor::name)));
   }
 }
 
 const std::byte* WeightAverage::place_of(size_t index) {
   const std::optional<StateTensor>& average = averages_[index];
   if (!average) return model_.data(model_.parameters()[index]);
+  if (model_.is_in_pieces()) {
+    const auto is_here = [](const StateTensor::Piece& piece) { return piece.data != nullptr; };
+    const auto own = std::ranges::find_if(average->pieces, is_here);
+    return own == average->pieces.end() ? nullptr : own->data;
+  }
   const bool is_of_processes = read_ && average->in_pieces;
   if (!is_of_processes && average->pieces.size() == 1) return average->pieces[0].data;
+  return joined(index, *average);
+}
+
+const std::byte* WeightAverage::joined(size_t index, const StateTensor& tensor) {
   Backend& backend = model_.context().backend();
   joined_.resize(averages_.size());
   if (!joined_[index]) {
-    model_.context().require_memory("average: a weight's, in one piece", average->type.bytes());
-    joined_[index] = backend.allocate(average->type.bytes(), MemoryRole::other);
+    model_.context().require_memory("average: a weight's, in one piece", tensor.type.bytes());
+    joined_[index] = backend.allocate(tensor.type.bytes(), MemoryRole::other);
   }
   std::array<std::byte, 1 << 14> room;
-  for (int64_t at = 0, end = average->type.bytes(); at < end;) {
+  for (int64_t at = 0, end = tensor.type.bytes(); at < end;) {
     const std::span<std::byte> now = std::span(room).first(static_cast<size_t>(std::min<int64_t>(std::ssize(room), end - at)));
-    is_of_processes ? read_(*average, at, now) : average->to_host(backend, at, now);
+    read_ ? read_(tensor, at, now) : tensor.to_host(backend, at, now);
     backend.to_device(joined_[index]->data() + at, now.data(), std::ssize(now));
     at += std::ssize(now);
   }
@@ -45,7 +55,9 @@ std::span<const std::byte* const> WeightAverage::places() {
 void WeightAverage::get(std::string_view parameter, const HostView& to) {
   const SlotId slot = model_.parameter_named(parameter);
   const auto index = static_cast<size_t>(std::ranges::find(model_.parameters(), slot) - model_.parameters().begin());
-  model_.get(slot, to, follows_ ? place_of(index) : model_.data(slot));
+  if (weights_.empty()) return model_.get(slot, to, follows_ ? place_of(index) : model_.data(slot));
+  model_.get(slot, to, joined(index, follows_ && averages_[index] ? *averages_[index] : weights_[index]));
+  joined_[index].reset();
 }
 
 void WeightAverage::put_in_model() {

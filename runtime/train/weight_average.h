@@ -25,7 +25,7 @@ class WeightAverage {
   void follow(bool follows = true) { follows_ = follows; }
 
   /// Device memory of each of the model's parameters(), in their order, as they are now; empty: the model's own. What ranks have in pieces
-  /// is put together here, in memory that stays until trim().
+  /// is put together here, in memory that stays until trim(), but for a model in pieces, of which they are this rank's.
   std::span<const std::byte* const> places();
   void trim() { joined_.clear(); }
   /// Copies one out, as Model::get. Throws not_found.
@@ -35,10 +35,12 @@ class WeightAverage {
 
  private:
   const std::byte* place_of(size_t index);
+  const std::byte* joined(size_t index, const StateTensor& tensor);
 
   Model& model_;
   Read read_;
   std::vector<std::optional<StateTensor>> averages_;  // by the model's parameters()
+  std::vector<StateTensor> weights_;                  // likewise; of a model in pieces
   std::vector<std::unique_ptr<Buffer>> joined_;       // likewise
   std::vector<const std::byte*> places_;
   bool follows_ = false;

@@ -6,7 +6,7 @@
 # What stands behind the number is of `scaletrain train`. The program needs no MPI: it takes rank and size from what Open MPI, or MPICH, has
 # left in the environment.
 set -eu
-ranks=$1
+ranks=${1:?give the number of ranks first, then the options of scaletrain train}
 shift
 # Not bound to one core each, which is what mpirun does with two ranks: a rank may have several threads.
 exec mpirun -n "$ranks" --bind-to none scaletrain train "$@"

@@ -6,6 +6,6 @@
 # What stands behind the number is of `scaletrain train`, which needs no PyTorch: it reads RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and
 # MASTER_PORT. torchrun restarts all ranks when one fails, as `scaletrain launch --restarts` does.
 set -eu
-ranks=$1
+ranks=${1:?give the number of ranks first, then the options of scaletrain train}
 shift
 exec torchrun --standalone --nnodes=1 --nproc-per-node="$ranks" --max-restarts=3 --no-python scaletrain train "$@"

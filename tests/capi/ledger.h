@@ -88,9 +88,9 @@ class Ledger {
 /// times as slow, sooner), unless it is a long trial (tests/capi/README.md).
 inline int64_t next_to_fail(int64_t n) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr int64_t kDense = 20;
+  constexpr int64_t kDense = 8;
 #else
-  constexpr int64_t kDense = 100;
+  constexpr int64_t kDense = 40;
 #endif
   static const bool every = std::getenv("ST_LONG_TRIALS") != nullptr;
   return every ? n + 1 : n + 1 + n / kDense;

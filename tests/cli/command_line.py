@@ -9,6 +9,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = sys.argv.pop(1)
+SANITIZED = b"__asan_" in pathlib.Path(PROGRAM).read_bytes()  # some ten times as slow
 
 # Learns in milliseconds.
 TINY = ["--layers", "1", "--width", "16", "--heads", "2", "--context", "8", "--batch", "2", "--threads", "1"]

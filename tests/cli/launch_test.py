@@ -171,6 +171,12 @@ class Launch(CommandLineTest):
         self.failed(shell(3, "[ $RANK = 0 ] && kill -KILL $$; exec sleep 60"), 3, "rank 0 was ended by SIGKILL")
         self.failed(shell(2, "[ $RANK = 1 ] && kill -TERM $$; exec sleep 60"), 3, "rank 1 was ended by SIGTERM")
 
+    def test_who_fails_because_of_another_is_not_the_reason(self):
+        late = "[ $RANK = 0 ] && exit 3; trap '{}' TERM; while :; do sleep 0.01; done"
+        self.failed(shell(2, "[ $RANK = 0 ] && sleep 0.3; " + late.format("exit 2")), 2, "rank 1 ended with status 2")
+        self.failed(shell(2, "[ $RANK = 0 ] && sleep 0.3; " + late.format("kill -SEGV $$")), 3, "rank 1 was ended by SIGSEGV")
+        self.failed(shell(2, "[ $RANK = 0 ] && sleep 0.3; " + late.format("exit 9")), 3, "rank 0 ended with status 3")
+
     def test_the_others_may_end_in_order(self):
         script = "trap 'echo in order; exit 0' TERM; [ $RANK = 0 ] && { sleep 0.2; exit 5; }; while :; do sleep 0.01; done"
         done = shell(3, script)
@@ -293,6 +299,18 @@ class Launch(CommandLineTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("rank 0 ended with status 137; restart 1 of 1", done.stderr)
         self.assertEqual(log_lines(log)[-1]["state"], undisturbed)
+
+    # --- transports
+
+    def test_ranks_take_the_transport_that_is_named(self):
+        words = [PROGRAM, "train", "--data", self.text, "--steps", 2, *TINY, "--transport"]
+        self.assertEqual(launch("-n", 2, "--", *words, "local").returncode, 0)
+        other = launch("-n", 2, "--", *words, "nosuch")
+        self.assertEqual(other.returncode, 2, other.stderr)
+        self.assertIn("transport nosuch", other.stderr)
+        alone = run(*words[1:], "gloo")
+        self.assertEqual((alone.returncode, alone.stdout), (2, ""))
+        self.assertIn("--transport gloo is of ranks that are processes", alone.stderr)
 
     # --- requests
 

@@ -59,7 +59,7 @@ public class LifetimeTests {
     Flat(() => {
       Make(count % 2 == 1);
       if (++count % 50 == 0) Nets.Collect();
-    }, (Nets.LongTrials ? 100000 : 10000) / 15);
+    }, (Nets.LongTrials ? 100000 : 5000) / 15);
     Nets.Collect();
     Assert.LessOrEqual(Library.LiveHandles() - handles, 15);  // the last round may still be seen on the stack
   }
@@ -124,7 +124,7 @@ public class LifetimeTests {
 
   [Test]
   public void DisposingInAnyThreadWhileOthersCallIsNeverMoreThanAnException() {
-    for (int round = 0; round < 200; ++round) {
+    for (int round = 0; round < (Nets.LongTrials ? 200 : 60); ++round) {
       var context = new Context(new ContextOptions { Threads = 1 });
       var scaler = new LossScaler(context);
       var odd = new List<Exception>();

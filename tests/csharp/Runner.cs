@@ -1,6 +1,6 @@
 // Runs NUnit 2 tests where NUnit 2's own runner does not: on .NET 8. What it knows of NUnit is what the tests use: TestFixture, SetUp, TearDown, Test,
 // TestCase, Ignore.
-// Runner.exe TESTS.dll FIXTURE REPORT.xml
+// Runner.exe TESTS.dll FIXTURE,FIXTURE... REPORT.xml
 using System;
 using System.Collections.Generic;
 using System.Diagnostics;
@@ -11,17 +11,14 @@ using NUnit.Framework;
 
 static class Runner {
   static int Main(string[] arguments) {
-    Type fixture = Assembly.LoadFrom(arguments[0]).GetType(arguments[1]);
-    if (fixture == null) {
-      Console.WriteLine("there is no fixture " + arguments[1]);
-      return 2;
-    }
+    Assembly tests = Assembly.LoadFrom(arguments[0]);
     int failed = 0;
     using (XmlWriter report = XmlWriter.Create(arguments[2])) {
       report.WriteStartElement("testsuite");
-      foreach (MethodInfo test in fixture.GetMethods())
-        foreach (object[] values in CasesOf(test))
-          if (!Passes(fixture, test, values, report)) ++failed;
+      foreach (Type fixture in arguments[1].Split(',').Select(name => tests.GetType(name, true)))
+        foreach (MethodInfo test in fixture.GetMethods())
+          foreach (object[] values in CasesOf(test))
+            if (!Passes(fixture, test, values, report)) ++failed;
       report.WriteEndElement();
     }
     return failed == 0 ? 0 : 1;

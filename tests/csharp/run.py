@@ -1,6 +1,6 @@
-"""Runs the C# tests of one fixture, on Mono by NUnit's console or on .NET 8 by Runner.exe; where tests/run asks for reports, each test is counted.
+"""Runs the C# tests of fixtures in one process, on Mono by NUnit's console or on .NET 8 by Runner.exe; where tests/run asks for reports, each test is counted.
 
-run.py NAME FIXTURE TESTS.dll COMMAND...     the command that runs the tests; of nunit-console, its report is turned into JUnit's
+run.py NAME FIXTURE,FIXTURE... TESTS.dll COMMAND...     the command that runs the tests; of nunit-console, its report is turned into JUnit's
 """
 
 import os
@@ -11,16 +11,16 @@ import tempfile
 import xml.etree.ElementTree as xml
 
 
-def main(name: str, fixture: str, tests: str, *command: str) -> int:
+def main(name: str, fixtures: str, tests: str, *command: str) -> int:
     wanted = os.environ.get("GTEST_OUTPUT", "")  # xml:FOLDER/, as GoogleTest takes it
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.xml"
         if command[0].endswith("nunit-console"):
-            words = [*command, "-nologo", "-noshadow", "-nothread", "-domain=None", f"-run:{fixture}", f"-xml:{report}", tests]
+            words = [*command, "-nologo", "-noshadow", "-nothread", "-domain=None", f"-run:{fixtures}", f"-xml:{report}", tests]
             done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, text=True)
             cases = of_nunit(report) if report.exists() else []
         else:
-            done = subprocess.run([*command, tests, fixture, str(report)], cwd=folder, stdout=subprocess.PIPE, text=True)
+            done = subprocess.run([*command, tests, fixtures, str(report)], cwd=folder, stdout=subprocess.PIPE, text=True)
             cases = xml.parse(report).getroot().findall("testcase") if report.exists() else []
     print(done.stdout)
     if wanted.startswith("xml:"):

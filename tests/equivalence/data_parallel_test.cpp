@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "rank_training.h"
+#include "sanitized.h"
 
 namespace st {
 namespace {
@@ -24,10 +25,13 @@ TEST_P(DataParallel, LeavesTheBitsOfOneRank) {
       EXPECT_EQ(outcome_of(*training.trainer()), alone) << ranks << " ranks, zero " << zero;
     }
   };
-  expect_the_same(0, {2, 3, 4, 5, 8});
+  expect_the_same(0, {2, 5});
+  expect_the_same(3, {3});
+  if (kSanitized) return;  // the other stages are in zero_test.cpp
+  expect_the_same(0, {3, 4, 8});
   expect_the_same(1, {3, 8});
   expect_the_same(2, {2, 5});
-  expect_the_same(3, {3, 4});
+  expect_the_same(3, {4});
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -65,6 +69,7 @@ TEST(DataParallelStep, ThatExchangesBesideBackwardHasTheBitsOfOneThatWaits) {
     for (const char* reduce : {"\"micro\"", "\"step\""})
       for (const int64_t micro_batches : {3, 8})
         for (const int64_t zero : {0, 1, 2, 3}) {
+          if (kSanitized && (ranks + micro_batches + zero + (reduce[1] == 'm' ? 1 : 0)) % 2 != 0) continue;  // each three of the four
           const auto of = [&](const char* overlap) {
             Training training = training_of(
                 {.name = "", .keys = {{"reduce", reduce}, {"bucket", "20000"}, {"overlap", overlap}}, .micro_batches = micro_batches},

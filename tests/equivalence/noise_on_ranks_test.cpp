@@ -7,6 +7,7 @@
 
 #include "rank_group.h"
 #include "rank_training.h"
+#include "sanitized.h"
 
 namespace st {
 namespace {
@@ -41,6 +42,7 @@ TEST(NoiseOnRanks, HasTheBitsOfOneRank) {
     const Measured alone = measured_of(*training_of(c, 1).trainer(), 4);
     for (const int64_t ranks : {2, 3})
       for (const int64_t zero : {0, 1, 2, 3}) {
+        if (kSanitized && (ranks + zero) % 2 == 0) continue;
         Training training = training_of(c, ranks);
         training.recipe.zero = zero;
         EXPECT_EQ(measured_of(*training.trainer(), 4), alone) << ranks << " ranks, zero " << zero;

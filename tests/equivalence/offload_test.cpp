@@ -1,13 +1,19 @@
 // What lies in a file trains as what lies in memory, bit by bit (traps.md, T9), and takes no memory.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <new>
 #include <numeric>
+#include <thread>
 
 #include "models/mlp.h"
+#include "rank_group.h"
 #include "rank_training.h"
 #include "saved_trainer.h"
 
@@ -201,6 +207,42 @@ TEST_F(Offload, IsRefusedWhereTheFolderIsNotThereOrHasNoRoom) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
   Trainer trainer(model, recipe_of("none", ""), nullptr);
   EXPECT_FALSE(step(trainer).skipped);
+}
+
+// Who may mount has a file system of a thread's own there; anyone else is refused by the folder's mode.
+TEST_F(Offload, IsRefusedInAFolderThatIsReadOnly) {
+  const auto model = large_model();
+  const std::string digest = model->digest();
+  std::thread([&] {
+    const bool is_mounted = unshare(CLONE_NEWNS) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                            mount("none", folder_.c_str(), "tmpfs", MS_RDONLY, nullptr) == 0;
+    if (!is_mounted && chmod(folder_.c_str(), 0555) == 0 && access(folder_.c_str(), W_OK) == 0)
+      GTEST_SKIP() << "skipped: root may write everywhere, and may not mount here";
+    for (const char* what : kPlaces) {
+      const std::string why = refusal_of(Code::io, model, recipe_of(what, folder_));
+      EXPECT_NE(why.find(is_mounted ? "Read-only file system" : "Permission denied"), std::string::npos) << why;
+      EXPECT_NE(why.find(folder_), std::string::npos) << why;
+    }
+    if (!is_mounted) chmod(folder_.c_str(), 0755);
+  }).join();
+  EXPECT_EQ(model->digest(), digest);
+  Trainer trainer(model, recipe_of("none", ""), nullptr);
+  EXPECT_FALSE(step(trainer).skipped);
+}
+
+// Each rank of a group has a folder of its own host's.
+TEST_F(Offload, ThatIsRefusedOnOneRankEndsTheGroupWithItsReason) {
+  each_of_group(2, [&](int rank, Communicator& own) {
+    Recipe recipe = offloaded({.name = "", .keys = {}}, 1, 1, "optimizer", rank == 1 ? folder_ + "/missing" : folder_).recipe;
+    recipe.device = "cpu";
+    try {
+      Trainer(training_of({.name = "", .keys = {}}, 1).model(), recipe, nullptr, PlanOptions(), &own);
+      ADD_FAILURE() << "rank " << rank << " was not refused";
+    } catch (const Error& error) {
+      EXPECT_NE(error.message().find("missing: No such file or directory"), std::string::npos) << rank << ": " << error.message();
+      if (rank == 1) own.abort(error.message());  // as the C ABI does
+    }
+  });
 }
 
 TEST_F(Offload, OfNothingNeedsNoFolder) {

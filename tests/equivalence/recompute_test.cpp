@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cpu_classes.h"
+#include "sanitized.h"
 #include "scoped_program.h"
 #include "training.h"
 
@@ -55,8 +56,12 @@ class Recomputed : public ::testing::TestWithParam<Case> {
 TEST_P(Recomputed, StepsHaveTheSameBitsForAnyPolicyAndThreads) {
   const Trained none = trained(recipe("none"), 1);
   EXPECT_LT(none.losses.back(), none.losses.front()) << "it learns, so every gradient counts";
+  int one = 0;  // of the numbers of threads, another for each policy
   for (const std::string& policy : kPolicies)
-    for (const int threads : {1, 2, 3, 4}) EXPECT_EQ(trained(recipe(policy), threads), none) << policy << " with " << threads << " threads";
+    for (const int threads : {1, 2, 3, 4})
+      if (!kSanitized || one++ % 5 == 0) {
+        EXPECT_EQ(trained(recipe(policy), threads), none) << policy << " with " << threads << " threads";
+      }
 }
 
 TEST_P(Recomputed, StepsHaveTheSameBitsInEveryKernelClass) {
@@ -65,6 +70,7 @@ TEST_P(Recomputed, StepsHaveTheSameBitsInEveryKernelClass) {
     const Trained none = trained(recipe("none"));
     for (const char* policy : {"full", "attention"}) EXPECT_EQ(trained(recipe(policy)), none) << policy << " on " << name;
   }
+  if (kSanitized && GetParam().accumulate > 1) return;
   EXPECT_EQ(trained(recipe("full"), 1, "reference"), trained(recipe("none"), 1, "reference"));
 }
 
@@ -150,7 +156,8 @@ TEST_P(Recomputed, AnyGraphHasTheSameBits) {
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 101) / 50 - 1, y[i] = static_cast<float>(i * 23 % 89) / 80;
   const std::vector<HostView> batch = {plain_view("x", DType::f32, {rows, 6}, x.data()), plain_view("y", DType::f32, {rows, 6}, y.data())};
   int compared = 0;
-  for (uint64_t seed = 0; seed < 60; ++seed) {
+  const uint64_t of_each = kSanitized ? 6 : 1, first = GetParam().precision == "bf16" ? 1 : 0;
+  for (uint64_t seed = first * of_each / 2; seed < 60; seed += of_each) {
     const Program program = scoped_program(seed, 4);
     const auto run = [&](const std::string& policy) -> std::string {
       const auto context = std::make_shared<Context>(ContextOptions{.threads = 2, .log = {}, .parallel = {}, .memory = {}});
@@ -164,7 +171,7 @@ TEST_P(Recomputed, AnyGraphHasTheSameBits) {
     const std::string none = run("none");
     for (const char* policy : {"blocks", "block.0,block.2"}) EXPECT_EQ(run(policy), none) << "seed " << seed << ", " << policy;
   }
-  EXPECT_GT(compared, 60);
+  EXPECT_GT(compared, kSanitized ? 5 : 60);
 }
 
 TEST_P(Recomputed, AutoFitsItsBudgetWithTheSameBits) {
@@ -176,6 +183,7 @@ TEST_P(Recomputed, AutoFitsItsBudgetWithTheSameBits) {
   const int64_t most = activations(*gpt_trainer(recipe("none"))), least = activations(*gpt_trainer(recipe("full")));
   double weight = 0;
   for (const int64_t budget : {most, (3 * most + least) / 4, (most + least) / 2, least}) {
+    if (kSanitized && budget == (3 * most + least) / 4) continue;
     Recipe mine = recipe("auto");
     mine.recompute_budget = budget;
     const auto trainer = gpt_trainer(mine);

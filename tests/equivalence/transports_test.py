@@ -1,7 +1,7 @@
 """One state, whatever carries the gradients: threads of one process, processes over shared memory, Gloo and MPI (traps.md, T7).
 
     transports_test.py SCALETRAIN PLUGIN_FOLDER [--few]                                a covering selection, as CI runs it; one of each transport
-    transports_test.py SCALETRAIN PLUGIN_FOLDER --product [--transport T..] [--zero Z..]     everything, by hand
+    transports_test.py SCALETRAIN PLUGIN_FOLDER --product [--transport T..] [--ranks N..] [--zero Z..]      everything, by hand
 
 With reduce micro all runs of a precision end in the state of one rank, with reduce step all of a precision and a number of ranks in that of
 threads; losses and norms of every step are compared, too. The covering selection has what lies in a file (T9) beside.
@@ -67,7 +67,10 @@ class Training:
             run.transport, [PROGRAM, "launch", "-n", run.ranks, "--", *train])
         environment = KEPT if run.transport == "threads" else KEPT | {"SCALETRAIN_TRANSPORT": run.transport}
         log.unlink(missing_ok=True)
-        done = subprocess.run([str(word) for word in words], env=environment, capture_output=True, text=True, timeout=120, check=False)
+        try:
+            done = subprocess.run([str(word) for word in words], env=environment, capture_output=True, text=True, timeout=600, check=False)
+        except subprocess.TimeoutExpired as problem:
+            return str(problem)
         if done.returncode != 0:
             return f"status {done.returncode}: {done.stderr}"
         lines = log_lines(log)
@@ -104,6 +107,8 @@ def product(values):
         for run in map(Run._make, itertools.product(*values)):
             expected, end = training.what_must_come(run), training.end_of(run)
             runs[run.precision, run.reduce, run.ranks, expected[1]] += 1
+            if runs.total() % 48 == 0:
+                print(f"{runs.total()} runs, the last one {run}", file=sys.stderr)
             if end != expected:
                 wrong += 1
                 print(f"{run}\n  {end}, not\n  {expected}", flush=True)
@@ -117,8 +122,9 @@ if __name__ == "__main__":
     if "--product" in sys.argv:
         options = argparse.ArgumentParser()
         options.add_argument("--product", action="store_true")
-        options.add_argument("--transport", nargs="+", default=EVERYTHING.transport, choices=EVERYTHING.transport)
-        options.add_argument("--zero", nargs="+", default=EVERYTHING.zero, type=int)
+        for name in ("transport", "ranks", "zero"):
+            values = getattr(EVERYTHING, name)
+            options.add_argument(f"--{name}", nargs="+", default=values, choices=values, type=type(values[0]))
         given = options.parse_args()
-        sys.exit(not product(EVERYTHING._replace(transport=tuple(given.transport), zero=tuple(given.zero))))
+        sys.exit(not product(EVERYTHING._replace(transport=tuple(given.transport), ranks=tuple(given.ranks), zero=tuple(given.zero))))
     unittest.main()

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "rank_training.h"
+#include "sanitized.h"
 
 namespace st {
 namespace {
@@ -39,6 +40,7 @@ TEST_P(PlannedWire, AreThePlansExactly) {
       for (const char* precision : {"\"fp32\"", "\"bf16\""})
         for (const int64_t micro_batches : {ranks, 3 * ranks, 3 * ranks - 1, ranks - 1}) {
           if (micro_batches % ranks != 0 && precision[1] == 'b') continue;  // who has no rows is the same in each
+          if (kSanitized && (ranks == 4 || (reduce[1] == 'm') != (micro_batches % 2 == 0))) continue;
           const auto trainer = on_ranks(ranks, zero, reduce, precision, micro_batches).trainer();
           const std::vector<int64_t> plans = planned(*trainer);
           EXPECT_EQ(sent_in_a_step(*trainer), plans)

@@ -12,6 +12,7 @@
 #include "models/mlp.h"
 #include "passes/gradient_slots.h"
 #include "rank_training.h"
+#include "sanitized.h"
 #include "saved_trainer.h"
 
 // In place of the C library's: nobody pulls a plug here.
@@ -91,6 +92,7 @@ TEST(ZeroShard, OfAnotherNumberOfRanksAndAnotherStageGoesOnWithTheSameBits) {
       before = outcome_of(*trainer, 2);
       save(*trainer, saved);
       for (const Place to : {Place{5, 1}, Place{2, 2}, Place{1, 0}, Place{3, 3}}) {
+        if (kSanitized && (from.zero + to.zero) % 2 == 0) continue;
         const auto resumed = sharded(c, to.ranks, to.zero).trainer();
         if (to.ranks == 2 || to.zero == 3) resumed->step();  // what it has of its own is gone
         const ResumeReport report = resume_from(saved, *resumed);
@@ -185,7 +187,10 @@ TEST(ZeroShard, OfFewerRowsIsThatOfOneRank) {
   for (const Case& c : {Case{.name = "fp32", .keys = {}}, bf16, recomputed}) {
     const Outcome alone = outcome(c, 1, 0);
     for (const int64_t ranks : {2, 3, 5})
-      for (const int64_t zero : {2, 3}) EXPECT_EQ(outcome(c, ranks, zero), alone) << c.name << ", " << ranks << ", zero " << zero;
+      for (const int64_t zero : {2, 3})
+        if (!kSanitized || ranks == zero) {
+          EXPECT_EQ(outcome(c, ranks, zero), alone) << c.name << ", " << ranks << ", zero " << zero;
+        }
   }
 }
 
@@ -230,6 +235,7 @@ TEST(ZeroShard, HasTheBytesOfTheTable) {
     for (const int64_t rounds : {1, 2})
       for (const char* reduce : {"\"micro\"", "\"step\""})
         for (const int64_t ranks : {2, 4}) {
+          if (kSanitized && ranks == 4 && zero % 2 == 0) continue;
           const Training training =
               sharded({.name = "", .keys = {{"reduce", reduce}, {"ema_decay", "0.5"}}, .micro_batches = rounds * ranks}, ranks, zero);
           const auto model = training.model();
@@ -297,6 +303,7 @@ TEST(ZeroShard, HasMastersOfSixteenBitWeightsOnceForAllRanks) {
 TEST(ZeroShard, OfTwelveLayersHasTheBytesOfTheTableAndOneBlockWhole) {
   for (const bool is_low : {false, true})
     for (const int64_t ranks : {2, 4}) {
+      if (kSanitized && is_low != (ranks == 4)) continue;
       Training training =
           sharded({.name = "", .keys = {{"precision", is_low ? "\"bf16\"" : "\"fp32\""}}, .micro_batches = 2 * ranks}, ranks, 3);
       training.options = {.layers = 12, .width = 64, .heads = 4, .context = 8, .vocabulary = 100};

@@ -124,15 +124,25 @@ class TwoHostsTest(unittest.TestCase):
             self.skipTest(f"no two hosts here: {problem}")
         self.addCleanup(self.hosts.end)
 
-    def start(self, *arguments, address="10.77.0.1"):
+    def start(self, *arguments, address="10.77.0.1", names=None):
+        """names: what /etc/hosts has for each rank."""
         ranks = []
         for rank, (host, local) in enumerate((("near", (0, 2)), ("near", (1, 2)), ("far", (0, 1)))):
             environment = KEPT | rank_of(rank, 3, local, host=address, port=29511)
             environment.pop("SCALETRAIN_TRANSPORT", None)  # gloo, since they are on two hosts
-            process = subprocess.Popen([*self.hosts.inside(host), RANK, *arguments], env=environment, stdout=subprocess.PIPE, text=True)
+            words = [*self.hosts.inside(host), *(self.with_names(names[rank]) if names else ()), RANK, *arguments]
+            process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
             self.addCleanup(lambda ended=process: (ended.kill(), ended.communicate()))
             ranks.append(process)
         return ranks
+
+    def with_names(self, lines):
+        """The words before a command that finds these in /etc/hosts."""
+        hosts = tempfile.NamedTemporaryFile("w", encoding="ascii")
+        self.addCleanup(hosts.close)
+        hosts.write(lines)
+        hosts.flush()
+        return ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', hosts.name]
 
     def ends(self, ranks):
         said = [process.communicate(timeout=60)[0] for process in ranks]
@@ -143,6 +153,14 @@ class TwoHostsTest(unittest.TestCase):
         self.assertEqual(self.ends(self.start("sums")), wanted)
         if os.path.exists("/proc/net/if_inet6"):
             self.assertEqual(self.ends(self.start("sums", address="fd77::1")), wanted)
+
+    def test_meet_where_the_name_of_rank_0_is_a_loopback_address_or_a_strange_one_on_its_own_host(self):
+        wanted = [(0, sums_of_shared_memory(self, 3))] * 3
+        loopback, strange, seen = "127.0.1.1", "10.77.0.99", "10.77.0.1"  # as Debian's installer writes it; as a translated address is
+        for addresses in ((loopback, loopback, seen), (strange, seen, seen)):
+            with self.subTest(addresses=addresses):
+                names = [f"{address} chief\n" for address in addresses]
+                self.assertEqual(self.ends(self.start("sums", address="chief", names=names)), wanted)
 
     def test_name_a_killed_rank_of_the_other_host(self):
         near, other, killed = self.ends(self.start("dies", "2"))

@@ -95,12 +95,12 @@ class RankTraining(CommandLineTest):
         self.assertIn("resumed", done.stdout)
         self.assertEqual(log_lines(self.folder / "log.jsonl")[-1], undisturbed)
 
-    # --- each with pieces of the state (zero 1 and 2), which they save together
+    # --- each with pieces of the state (zero 1 to 3), which they save together
 
     def test_with_pieces_of_the_state_goes_on_with_other_numbers_of_ranks(self):
         undisturbed = self.train(*self.words("--steps", 12))[-1]
         words = self.words("--checkpoint", self.folder / "run", "--resume", "--log", self.folder / "log.jsonl")
-        for ranks, zero, steps in ((3, 2, 4), (2, 1, 8)):
+        for ranks, zero, steps in ((3, 3, 4), (2, 1, 8)):
             done = self.launched(ranks, *words, "--zero", zero, "--every", 3, "--steps", steps)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
         files = {file.name for file in (self.folder / "run" / "step-00000004").iterdir()}
@@ -115,7 +115,7 @@ class RankTraining(CommandLineTest):
         undisturbed = self.train(*self.words("--steps", 300))[-1]
         for trial in range(3):
             checkpoints, log = self.folder / f"killed{trial}", self.folder / f"killed{trial}.jsonl"
-            words = self.words("--zero", 1 + trial % 2, "--steps", 300, "--checkpoint", checkpoints, "--resume", "--log", log)
+            words = self.words("--zero", 1 + trial, "--steps", 300, "--checkpoint", checkpoints, "--resume", "--log", log)
             ranks = Ranks(self, 3, [*words, "--every", 1])
             victim = trial  # rank 0, which commits, too
             while not list(checkpoints.glob("*/manifest.json")):
@@ -181,7 +181,8 @@ class RankTraining(CommandLineTest):
     def test_a_killed_rank_is_named_by_the_others_at_once(self):
         chance = random.Random()
         for trial in range(5):
-            ranks = Ranks(self, 3, self.words("--steps", FOR_EVER, "--checkpoint", self.folder / f"run{trial}", "--every", 3))
+            more = ("--checkpoint", self.folder / f"run{trial}", "--every", 3) if trial < 3 else ("--zero", 3)
+            ranks = Ranks(self, 3, self.words("--steps", FOR_EVER, *more))
             victim = 0 if trial == 0 else chance.randrange(3)
             for _ in range(40):
                 if "step 2/" in ranks[0].stdout.readline():
@@ -231,6 +232,12 @@ class RankTraining(CommandLineTest):
                 for word in ("rank 1", told.split(" has ")[-1]):
                     self.assertIn(word, err)
 
+    def test_an_option_that_one_rank_alone_has_is_named(self):
+        outcomes, _ = Ranks(self, 2, self.words("--steps", 3), of_rank=lambda rank: ("--log", self.folder / "log") if rank == 1 else ()).ends()
+        self.assertEqual([status for status, _ in outcomes], [3, 2], outcomes)
+        for _, err in outcomes:
+            self.assertIn("--log is given on rank 1 and not given on rank 0", err)
+
     def test_rank_0_that_saves_or_starts_past_the_deadline_is_waited_for_while_it_lives(self):
         def slow_disk(call):
             disk = {"LD_PRELOAD": FAILING_DISK, "ST_FAIL_CALL": call, "ST_FAIL_SECONDS": 4, "ST_FAIL_UNDER": folder}
@@ -260,6 +267,10 @@ class RankTraining(CommandLineTest):
         self.assertEqual(outcomes[0][0], 2)
         self.assertIn("holds checkpoints of a run", outcomes[0][1])
         self.assertIn("holds checkpoints of a run", outcomes[1][1])
+        # Where a launcher sees who only hears of it, that is no wrong request: it would not restart what lost a rank at its start.
+        outcomes, _ = Ranks(self, 2, self.words("--steps", 3), of_rank=lambda rank: ("--data", self.folder / "none") if rank == 1 else ()).ends()
+        self.assertEqual([status for status, _ in outcomes], [3, 2], outcomes)
+        self.assertIn("rank 1", outcomes[0][1])
 
     def test_a_lost_rank_is_made_good_by_a_restart_also_with_fewer(self):
         undisturbed = self.train(*self.words("--steps", 120))[-1]

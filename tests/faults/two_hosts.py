@@ -1,6 +1,7 @@
 """Two hosts on this machine: network namespaces with names of their own and a cable between them, made without root where that is allowed."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,10 +12,19 @@ class NotPermitted(Exception):
     """Why this machine lets nobody make them."""
 
 
+# What the system says where there are no namespaces or cables to be had. All else that goes wrong is a failure.
+_REFUSALS = ("Operation not permitted", "Permission denied", "Operation not supported", "No space left on device")  # the last: none are allowed
+_TOOLS = ("unshare", "nsenter", "ip")
+
+
+def _refuse(words, said):
+    raise (NotPermitted if any(refusal in said for refusal in _REFUSALS) else RuntimeError)(f"{' '.join(words)}: {said}")
+
+
 def _run(words):
     done = subprocess.run(words, capture_output=True, text=True, timeout=20)
     if done.returncode != 0:
-        raise NotPermitted(f"{' '.join(words)}: {done.stderr.strip() or done.returncode}")
+        _refuse(words, done.stderr.strip() or f"status {done.returncode}")
 
 
 class TwoHosts:
@@ -25,11 +35,13 @@ class TwoHosts:
 
     def __init__(self):
         self._holders = {}
+        if missing := [tool for tool in _TOOLS if shutil.which(tool) is None]:
+            raise NotPermitted(f"no {' and no '.join(missing)}")
         try:
             self._make()
-        except (NotPermitted, OSError, subprocess.TimeoutExpired) as problem:
+        except BaseException:
             self.end()
-            raise NotPermitted(str(problem)) from problem
+            raise
 
     def _make(self):
         try:
@@ -58,11 +70,14 @@ class TwoHosts:
         for _ in range(500):  # until it is where it should be
             time.sleep(0.01)
             if holder.poll() is not None:
-                raise NotPermitted(f"{' '.join(words)}: {holder.stderr.read().strip()}")
-            with open(f"/proc/{holder.pid}/comm", encoding="ascii") as command:
-                if command.read().strip() == "sleep" and os.readlink(f"/proc/{holder.pid}/ns/uts") != own:
-                    return
-        raise NotPermitted(f"{' '.join(words)} has not come to its end")
+                _refuse(words, holder.stderr.read().strip())
+            try:
+                with open(f"/proc/{holder.pid}/comm", encoding="ascii") as command:
+                    if command.read().strip() == "sleep" and os.readlink(f"/proc/{holder.pid}/ns/uts") != own:
+                        return
+            except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+                pass
+        raise RuntimeError(f"{' '.join(words)} has not come to its end")
 
     def inside(self, name, is_outside=True):
         """The words before a command that runs there; is_outside: of this process, not of one that runs on a host already."""

@@ -19,7 +19,7 @@ class FlatMemoryTest {
   @ParameterizedTest
   @CsvSource({"steps,10000", "closed,100000", "dropped,100000", "errors,10000"})
   void leaveMemoryFlatAndNoHandle(String what, int all) throws Exception {
-    int count = System.getenv("ST_LONG_TRIALS") == null ? all / 10 : all;
+    int count = System.getenv("ST_LONG_TRIALS") == null ? all / 20 : all;
     int rounds = what.equals("steps") || what.equals("errors") ? count : count / FlatMemoryTrial.OBJECTS;
     String printed = JavaProgram.printed(JavaProgram.ofTests(FlatMemoryTrial.class,
         List.of("-Xms48m", "-Xmx48m", "-XX:+AlwaysPreTouch"), what, String.valueOf(rounds)));

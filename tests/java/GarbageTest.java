@@ -29,7 +29,7 @@ import org.scaletrain.Value;
 
 /** Java collects without a pause while the library is given what nobody else refers to: all numbers stay as they are without. */
 class GarbageTest {
-  static final int ROUNDS = 40;
+  static final int ROUNDS = 24;
 
   private static Array filled(int count, float first) {
     Array array = Array.allocate(DType.F32, count);

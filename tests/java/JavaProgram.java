@@ -1,12 +1,16 @@
 package org.scaletrain.tests;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
 import java.io.IOException;
 import java.net.URISyntaxException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import javax.tools.ToolProvider;
 import org.scaletrain.Context;
 
 /** A program in a Java of its own, with the package on its class path. */
@@ -28,6 +32,17 @@ final class JavaProgram {
     List<String> all = new ArrayList<>(List.of("-cp", jar() + ":" + origin(main)));
     all.addAll(options);
     all.add(main.getName());
+    all.addAll(List.of(words));
+    return of(all.toArray(new String[0]));
+  }
+
+  /** Compiles a program of one file, whose start from its source would take a second each time; its main class is {@code name}. */
+  static ProcessBuilder compiled(Path source, Path classes, String name, String... words) {
+    if (!Files.exists(classes.resolve(name + ".class"))) {
+      int code = ToolProvider.getSystemJavaCompiler().run(null, null, null, "-cp", jar().toString(), "-d", classes.toString(), source.toString());
+      assertEquals(0, code, source.toString());
+    }
+    List<String> all = new ArrayList<>(List.of("-cp", jar() + ":" + classes, name));
     all.addAll(List.of(words));
     return of(all.toArray(new String[0]));
   }

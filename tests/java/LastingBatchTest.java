@@ -19,7 +19,7 @@ import org.scaletrain.WrongState;
 
 /** forward() and advance() read their batch after they have returned: it stays, wherever it lies and whatever Java collects meanwhile. */
 class LastingBatchTest {
-  static final int STEPS = 8;
+  static final int STEPS = 3;
 
   /** What a training ends with. */
   static String digestAfter(Consumer<Trainer> steps) {

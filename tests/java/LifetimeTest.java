@@ -163,9 +163,9 @@ class LifetimeTest {
   @ParameterizedTest
   @CsvSource({"open,0", "step,3", "fill,3", "thread,0", "future,3", "halt,3"})
   void aProgramMayEndWhileTheLibraryIsAtWork(String how, int code) throws Exception {
-    for (int i = 0; i < 3; ++i) {
+    for (int i = how.equals("fill") ? 1 : 0; i < 2; ++i) {  // there Java waits two seconds for the function that ends it
       List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin/java").toString(), "-Xcheck:jni",
-          "-XX:TieredStopAtLevel=1", "-cp", classes(), "-Dorg.scaletrain.library.path=" + folder(), "org.scaletrain.tests.Ending", how));
+          "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", classes(), "-Dorg.scaletrain.library.path=" + folder(), "org.scaletrain.tests.Ending", how));
       if (Runtime.version().feature() >= 22) command.add(1, "--enable-native-access=ALL-UNNAMED");  // or it warns
       Process program = new ProcessBuilder(command).redirectErrorStream(true).start();
       String said = new String(program.getInputStream().readAllBytes());

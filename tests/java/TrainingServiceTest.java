@@ -26,6 +26,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.scaletrain.Context;
 import org.scaletrain.Json;
 import org.scaletrain.Model;
@@ -35,6 +36,9 @@ import org.scaletrain.Model;
 class TrainingServiceTest {
   static final Duration PATIENCE = Duration.ofSeconds(30);
 
+  @TempDir
+  static Path classes;
+
   private final HttpClient client = HttpClient.newBuilder().connectTimeout(PATIENCE).build();
   private Process service;
   private BufferedReader said;
@@ -42,7 +46,7 @@ class TrainingServiceTest {
 
   @BeforeEach
   void start() throws IOException {
-    service = JavaProgram.of(Path.of(System.getenv("ST_SOURCES"), "samples/java/TrainingService.java").toString(), "0").start();
+    service = JavaProgram.compiled(Path.of(System.getenv("ST_SOURCES"), "samples/java/TrainingService.java"), classes, "TrainingService", "0").start();
     said = service.inputReader(StandardCharsets.UTF_8);
     String line = said.readLine();
     assertTrue(line != null && line.startsWith("listening on "), line);

@@ -1,6 +1,6 @@
-"""Runs one class of tests; where tests/run asks for reports, each test of it is counted.
+"""Runs classes of tests in one Java; where tests/run asks for reports, each test is counted.
 
-run.py NAME CLASS CLASS-PATH JUNIT.jar JAVA...
+run.py NAME CLASS,CLASS... CLASS-PATH JUNIT.jar JAVA...
 """
 
 import os
@@ -15,9 +15,9 @@ import xml.etree.ElementTree as xml
 RULES = ("WARNING in native method", "WARNING: JNI local refs", "FATAL ERROR in native method")
 
 
-def main(name: str, suite: str, class_path: str, junit: str, *java: str) -> int:
+def main(name: str, classes: str, class_path: str, junit: str, *java: str) -> int:
     with tempfile.TemporaryDirectory() as reports:
-        command = [*java, "-Dfile.encoding=UTF-8", "-jar", junit, "-cp", class_path, "--select-class", suite, "--details", "tree",
+        command = [*java, "-Dfile.encoding=UTF-8", "-jar", junit, "-cp", class_path, *(f"--select-class={one}" for one in classes.split(",")), "--details", "tree",
                    "--disable-banner", "--disable-ansi-colors", "--reports-dir", reports]  # fmt: skip
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         print(done.stdout)
@@ -30,7 +30,7 @@ def main(name: str, suite: str, class_path: str, junit: str, *java: str) -> int:
     if broken:
         print("rules of JNI were broken:", *broken, sep="\n  ")
     if not cases:
-        print(f"{suite} has no tests")
+        print(f"{classes} has no tests")
     return done.returncode or len(broken) or (0 if cases else 1)
 
 

@@ -1,6 +1,6 @@
-"""Runs one file of tests; where tests/run asks for reports, each test of it is counted.
+"""Runs files of tests; where tests/run asks for reports, each test is counted.
 
-run.py NAME FILE [PYTEST-ARGUMENTS]
+run.py NAME FILE... [PYTEST-ARGUMENTS]
 """
 
 import os
@@ -9,10 +9,10 @@ import sys
 import pytest
 
 
-def main(name: str, file: str, *arguments: str) -> int:
+def main(name: str, *arguments: str) -> int:
     report = os.environ.get("GTEST_OUTPUT", "")  # xml:FOLDER/, as GoogleTest takes it
     wanted = [f"--junitxml={os.path.join(report[4:], name)}.xml"] if report.startswith("xml:") else []
-    return pytest.main(["-q", "-p", "no:cacheprovider", "--strict-markers", file, *wanted, *arguments])
+    return pytest.main(["-q", "-p", "no:cacheprovider", "--strict-markers", *wanted, *arguments])
 
 
 if __name__ == "__main__":

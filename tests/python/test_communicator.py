@@ -266,7 +266,7 @@ def test_what_a_transport_raises_is_the_reason_of_the_end(context):
     met = threading.Barrier(2)
 
     def act(rank):
-        with st.Communicator.callbacks(context, rank, 2, ends[rank], deadline=5) as own:
+        with st.Communicator.callbacks(context, rank, 2, ends[rank], deadline=2) as own:
             own.barrier()
             met.wait()
             if rank == 0:

@@ -33,7 +33,7 @@ def test_daemon_threads_in_any_call_may_be_there_at_the_end():
         "steps": "\n    while True: t.step(); numpy.asarray(st.Tensor(context, 'f32', (3,)))",
     }
     for work in programs.values():
-        for _ in range(3):
+        for _ in range(2):
             run(f"""
 def work():
     t = trainer()

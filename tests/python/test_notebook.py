@@ -8,10 +8,14 @@ import nbclient
 import nbformat
 
 NOTEBOOK = pathlib.Path(__file__).parents[2] / "samples/python/fine_tune.ipynb"
+FEWER = {".run(600, ": ".run(120, ", "STEPS, EVERY = 250, 10": "STEPS, EVERY = 60, 10"}  # steps than the reader waits for
 
 
 def test_it_learns_and_shows_it(tmp_path):
     cells = nbformat.read(NOTEBOOK, 4)
+    for whole, short in FEWER.items():
+        cell = next(cell for cell in cells.cells if whole in cell.source)
+        cell.source = cell.source.replace(whole, short)
     # It looks for the repository above the folder that it runs in.
     (tmp_path / "LICENSE").write_bytes((NOTEBOOK.parents[2] / "LICENSE").read_bytes())
     (tmp_path / "tests/bench").mkdir(parents=True)
@@ -21,9 +25,9 @@ def test_it_learns_and_shows_it(tmp_path):
 
     outputs = [output for cell in done.cells if cell.cell_type == "code" for output in cell.outputs]
     shown = [output.data for output in outputs if output.output_type == "display_data"]
-    assert re.fullmatch(r"\[#+\] 600/600  loss [0-9.]+  [0-9,]+ tokens/s", shown[0]["text/plain"])
+    assert re.fullmatch(r"\[#+\] 120/120  loss [0-9.]+  [0-9,]+ tokens/s", shown[0]["text/plain"])
     assert len(shown) == 2 and len(shown[1]["image/png"]) > 10_000  # one plot, the last of those that took each other's place
     printed = "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stdout")
     before, after = map(float, re.search(r"validation loss ([0-9.]+), then ([0-9.]+) nats", printed).groups())
-    assert after < before - 0.5
+    assert after < before - 0.3
     assert (tmp_path / "fine_tuned.safetensors").exists()

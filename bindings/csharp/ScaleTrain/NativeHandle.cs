@@ -50,6 +50,17 @@ internal sealed class NativeHandle : SafeHandle {
     }
   }
 
+  /// <summary>In place of those before, once the call has taken them.</summary>
+  internal void Lend(ref Pins old, Pins now, Action<IntPtr> call) {
+    try { call(now.All); } catch {
+      now.Dispose();
+      throw;
+    }
+    if (old != null) GiveBack(old);
+    Lend(now);
+    old = now;
+  }
+
   /// <summary>In place of the one before: what the library calls has changed already.</summary>
   internal void Replace(ref object old, object now) {
     lock (kept) {

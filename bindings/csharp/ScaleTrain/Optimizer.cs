@@ -45,17 +45,7 @@ public sealed class Optimizer : Handle {
   [OfC("st_optimizer_keep_copies")]
   public void KeepCopies(params View[] copies) {
     Pins pins = Pins.Hold(copies, "copies", true);
-    lock (native) {
-      try {
-        native.keep_copies(pins.All);
-      } catch {
-        pins.Dispose();
-        throw;
-      }
-      if (this.copies != null) Safe.GiveBack(this.copies);
-      Safe.Lend(pins);
-      this.copies = pins;
-    }
+    lock (native) Safe.Lend(ref this.copies, pins, native.keep_copies);
   }
 
   /// <summary>Changes a setting, such as lr, from the next step on.</summary>

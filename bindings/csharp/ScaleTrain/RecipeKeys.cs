@@ -1,6 +1,6 @@
 namespace ScaleTrain {
 
-// Made from runtime/train/recipe.def by bindings/csharp/recipe_keys.py: change the row, not this file.
+// Made from runtime/train/recipe.def by bindings/recipe_keys.py: change the row, not this file.
 public sealed partial class Recipe {
   /// <summary>where to compute: cpu is fast, reference is slow and double-accumulating</summary>
   /// <remarks>Usually "cpu". Allowed: cpu reference.</remarks>

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <bit>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -86,14 +87,16 @@ uint64_t word_at(std::byte* place) { return std::atomic_ref(*reinterpret_cast<ui
 struct GlooPipes::Mesh {
   explicit Mesh(const MeetingPlace& place) : context(place.rank, place.size) {
     TcpMeeting meeting(place);
+    meeting.meet();
     MeetingStore store(meeting);
+    const std::string& own_address = meeting.address_of(place.rank);
     // Gloo waits five times as long for a connection, and so long for the end of a message that has come, if its own thread is held up.
     // Who is connected to has come, so that half of the time is left for it at most: else a start would take twice what was asked for.
     constexpr double kLeast = 2;
     context.setTimeout(std::chrono::milliseconds(static_cast<int64_t>(std::max(kLeast, meeting.time_left() / 10) * 1e3)));
     try {
       gloo::transport::tcp::attr attributes;
-      attributes.hostname = meeting.own_address();
+      attributes.hostname = own_address;
       auto device = gloo::transport::tcp::CreateDevice(attributes);
       context.connectFullMesh(store, device);
     } catch (const Refusal&) {
@@ -102,10 +105,15 @@ struct GlooPipes::Mesh {
       throw;
     } catch (const std::exception& error) {
       if (store.last_asked() < 0)
-        throw Refusal(ST_IO, std::string("no connection can be made at this host's address ") + meeting.own_address() + ": " +
-                                 error.what() + "; is MASTER_ADDR that of rank 0's host?");
-      throw Refusal(ST_RANK_FAILED, "rank " + std::to_string(store.last_asked()) + " came, but cannot be connected to: " + error.what(),
-                    store.last_asked());
+        throw Refusal(ST_IO, std::string("no connection can be made at this host's address ") + own_address + ": " + error.what() +
+                                 "; is MASTER_ADDR that of rank 0's host?");
+      const int other = store.last_asked();
+      throw Refusal(ST_RANK_FAILED,
+                    "rank " + std::to_string(other) + " came, but there is no connection between " + own_address + " and its address " +
+                        meeting.address_of(other) + ": " + error.what() +
+                        "; every rank must reach every other one: is a firewall or a translation of "
+                        "addresses (NAT) between the two?",
+                    other);
     }
   }
 
@@ -121,10 +129,10 @@ class GlooPipes::Pipe {
   Pipe(gloo::transport::Pair& pair, int size)
       : pair_(pair),
         ring_(std::clamp(std::bit_floor(kAll / static_cast<uint64_t>(size)), kLeastRing, kMostRing)),
-        out_(ring_ / sizeof(uint64_t)),
-        in_(ring_ / sizeof(uint64_t)),
-        receiver_(pair.createRecvBuffer(kSlot, in_.data(), ring_)),
-        sender_(pair.createSendBuffer(kSlot, out_.data(), ring_)) {}
+        out_(std::make_unique_for_overwrite<uint64_t[]>(ring_ / sizeof(uint64_t))),
+        in_(static_cast<uint64_t*>(std::calloc(ring_ / sizeof(uint64_t), sizeof(uint64_t)))),
+        receiver_(pair.createRecvBuffer(kSlot, checked(in_.get()), ring_)),
+        sender_(pair.createSendBuffer(kSlot, out_.get(), ring_)) {}
   ~Pipe() { pair_.close(); }  // Gloo's thread lets go of our memory before it is freed
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
@@ -138,7 +146,7 @@ class GlooPipes::Pipe {
     size_t done = 0;
     while (done < bytes.size() && (left_ > 0 || open_frame())) {
       const size_t piece = std::min<size_t>(bytes.size() - done, left_);
-      std::memcpy(bytes.data() + done, memory(in_) + front_ % ring_, piece);
+      std::memcpy(bytes.data() + done, memory(in_.get()) + front_ % ring_, piece);
       done += piece;
       front_ += piece;
       left_ -= piece;
@@ -164,7 +172,11 @@ class GlooPipes::Pipe {
     const uint64_t left = ring_ - position % ring_;
     return left < kLeast ? position + left : position;
   }
-  static std::byte* memory(std::vector<uint64_t>& words) { return reinterpret_cast<std::byte*>(words.data()); }
+  static std::byte* memory(uint64_t* words) { return reinterpret_cast<std::byte*>(words); }
+  static uint64_t* checked(uint64_t* words) {
+    if (words == nullptr) throw std::bad_alloc();
+    return words;
+  }
 
   /// A frame, with as much as it takes where `most` bytes may be on their way. How many bytes.
   uint64_t put(std::span<const std::byte> bytes, uint64_t most) {
@@ -175,9 +187,10 @@ class GlooPipes::Pipe {
     const uint64_t carried = std::min({static_cast<uint64_t>(bytes.size()), kMostBytes, room / 8 * 8});
     if (carried == 0 && !bytes.empty()) return 0;
     const Head head{stamp_of(position, read_, carried), read_, carried};
-    std::byte* const frame = memory(out_) + offset;
+    std::byte* const frame = memory(out_.get()) + offset;
     std::memcpy(frame, &head, sizeof head);
     if (carried > 0) std::memcpy(frame + sizeof head, bytes.data(), carried);
+    std::memset(frame + sizeof head + carried, 0, padded(carried) - carried);
     const uint64_t tail = ~head.stamp;
     std::memcpy(frame + sizeof head + padded(carried), &tail, sizeof tail);
     written_ = position + kFrame + padded(carried);
@@ -191,7 +204,7 @@ class GlooPipes::Pipe {
   bool open_frame() {
     for (;;) {
       const uint64_t position = place_of_next(read_);
-      std::byte* const frame = memory(in_) + position % ring_;
+      std::byte* const frame = memory(in_.get()) + position % ring_;
       const Head head{word_at(frame), word_at(frame + 8), word_at(frame + 16)};
       if (head.stamp != stamp_of(position, head.taken, head.bytes) || head.bytes > kMostBytes) return false;
       if (word_at(frame + sizeof head + padded(head.bytes)) != ~head.stamp) return false;
@@ -210,8 +223,14 @@ class GlooPipes::Pipe {
   void close_frame() { read_ = frame_end_; }
 
   gloo::transport::Pair& pair_;
-  const uint64_t ring_;             // bytes
-  std::vector<uint64_t> out_, in_;  // ours, and what the other rank writes into
+  const uint64_t ring_;  // bytes
+  struct Free {
+    void operator()(uint64_t* words) const { std::free(words); }
+  };
+  // Ours, and what the other rank writes into: zeros, lest what an earlier group has left there be taken for a frame. By calloc, which
+  // touches no page that is zero already: a group that says little takes little.
+  std::unique_ptr<uint64_t[]> out_;
+  std::unique_ptr<uint64_t[], Free> in_;
   uint64_t written_ = 0, taken_by_other_ = 0;
   uint64_t read_ = 0, told_ = 0;                   // up to where frames are read, and the other one knows it
   uint64_t front_ = 0, left_ = 0, frame_end_ = 0;  // of the frame that is being read

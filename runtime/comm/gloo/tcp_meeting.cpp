@@ -22,7 +22,7 @@
 namespace st::plugin {
 namespace {
 
-constexpr uint32_t kMagic = 0x53544d31;  // "STM1"; another layout gets another number
+constexpr uint32_t kMagic = 0x53544d32;  // "STM2"; another layout gets another number
 constexpr int kLook = 20;                // milliseconds between two looks at cancellation and patience
 constexpr int64_t kMostBytes = int64_t{16} << 20;
 
@@ -95,6 +95,15 @@ std::string text_of_address(const sockaddr_storage& address, socklen_t length) {
   return text.data();
 }
 
+bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
+
+/// This host's side of a connection; empty: it cannot be told.
+std::string own_side_of(int file) {
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  return getsockname(file, reinterpret_cast<sockaddr*>(&own), &length) == 0 ? text_of_address(own, length) : std::string();
+}
+
 bool wait_for(int file, short events) {
   pollfd wanted{file, events, 0};
   return poll(&wanted, 1, kLook) > 0;
@@ -157,17 +166,6 @@ std::vector<char> answer_of(const Refusal& refusal) {
 
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-TcpMeeting::TcpMeeting(MeetingPlace place) : place_(std::move(place)), end_(seconds_now() + place_.patience) {
-  if (place_.rank == 0)
-    open_port();
-  else
-    come();
-}
-
-TcpMeeting::~TcpMeeting() {
-  if (socket_ >= 0) close(socket_);
-}
-
 double TcpMeeting::time_left() const { return end_ - seconds_now(); }
 
 void TcpMeeting::check_patience() const {
@@ -223,18 +221,21 @@ void TcpMeeting::open_port() {
       if (std::string text = text_of_address(place, address->ai_addrlen); !text.empty()) own_address_ = std::move(text);
       family = wanted;
       is_found = true;
+      is_reached_ = !is_loopback(own_address_);
     }
   socket_ = listening_at(family, place_.port);
   const int error = errno;
   if (socket_ >= 0) return;
-  throw Refusal(error == EADDRINUSE ? ST_BUSY : ST_IO,
-                "rank 0 cannot open port " + std::to_string(place_.port) + ": " + reason_of(error) +
-                    (error == EADDRINUSE ? "; another program has it: set MASTER_PORT to a free one, on all ranks" : ""),
-                0);
+  throw Refusal(
+      error == EADDRINUSE ? ST_BUSY : ST_IO,
+      "rank 0 cannot open port " + std::to_string(place_.port) + ": " + reason_of(error) +
+          (error == EADDRINUSE ? "; another program, or a second rank 0, has it: set MASTER_PORT to a free one, on all ranks" : ""),
+      0);
 }
 
 struct TcpMeeting::Guest {
   Socket socket;
+  int rank = -1;  // of one that has been here before
   std::vector<char> bytes = {};
   std::optional<Arrival> arrival = {};
 
@@ -250,10 +251,37 @@ struct TcpMeeting::Guest {
     return read_some(socket.file(), bytes, bytes.size() < wanted ? wanted : wanted + 1);
   }
   bool is_there() const { return arrival && bytes.size() == sizeof(Arrival) + static_cast<size_t>(arrival->bytes); }
+  void begin_again() {
+    rank = arrival->rank;
+    arrival.reset();
+    bytes.clear();
+  }
 };
 
-std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const Bytes& own) {
-  std::vector<Guest> guests;
+TcpMeeting::TcpMeeting(MeetingPlace place) : place_(std::move(place)), end_(seconds_now() + place_.patience) {
+  if (place_.rank == 0)
+    open_port();
+  else
+    come();
+}
+
+TcpMeeting::~TcpMeeting() {
+  if (socket_ >= 0) close(socket_);
+}
+
+/// All who are not on this host have come by another address than a loopback one, and by that the others will reach it too.
+void TcpMeeting::choose_address() {
+  for (const Guest& guest : guests_) {
+    if (is_reached_) return;
+    const std::string at = own_side_of(guest.socket.file());
+    is_reached_ = !at.empty() && !is_loopback(at);
+    if (is_reached_ || own_address_ == place_.host) own_address_ = at.empty() ? own_address_ : at;
+  }
+}
+
+std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const std::function<Bytes()>& own) {
+  constexpr double kLeast = 2;  // who has come goes on soon
+  const double end = is_whole_ ? std::max(end_, seconds_now() + kLeast) : end_;
   std::vector<Guest*> by_rank(static_cast<size_t>(place_.size), nullptr);
   const auto missing = [&] {
     std::string list;
@@ -265,6 +293,8 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const Bytes& own) {
     const bool was_there = guest.is_there();
     const bool goes_on = guest.read();
     const int rank = guest.arrival ? guest.arrival->rank : -1;
+    if (!goes_on && guest.rank >= 0)
+      throw Refusal(ST_RANK_FAILED, "rank " + std::to_string(guest.rank) + " has ended before all were connected", guest.rank);
     if (was_there && !goes_on) throw Refusal(ST_RANK_FAILED, "rank " + std::to_string(rank) + " has ended before all had come", rank);
     if (was_there || !goes_on || !guest.is_there()) return goes_on;
     if (guest.arrival->size != place_.size || rank < 1 || rank >= place_.size)
@@ -283,20 +313,21 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const Bytes& own) {
   try {
     for (std::string who = missing(); !who.empty(); who = missing()) {
       std::vector<pollfd> wanted{{socket_, POLLIN, 0}};
-      for (const Guest& guest : guests) wanted.push_back({guest.socket.file(), POLLIN, 0});
+      for (const Guest& guest : guests_) wanted.push_back({guest.socket.file(), POLLIN, 0});
       poll(wanted.data(), wanted.size(), kLook);
       if ((wanted[0].revents & POLLIN) != 0) {
         const int file = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
-        if (file >= 0) guests.push_back({Socket(file)});
+        if (file >= 0) guests_.push_back({Socket(file)});
       }
-      std::erase_if(guests, [&](Guest& guest) { return !look_at(guest); });
+      std::erase_if(guests_, [&](Guest& guest) { return !look_at(guest); });
       std::fill(by_rank.begin(), by_rank.end(), nullptr);
-      for (Guest& guest : guests)
+      for (Guest& guest : guests_)
         if (guest.is_there()) by_rank[static_cast<size_t>(guest.arrival->rank)] = &guest;
       check_patience();
-      if (seconds_now() > end_ && !missing().empty())
+      if (seconds_now() > end && !missing().empty())
         throw Refusal(ST_TIMEOUT,
-                      "of " + std::to_string(place_.size) + " ranks these have not come to " + place_.host + ":" +
+                      "of " + std::to_string(place_.size) +
+                          (is_whole_ ? " ranks these say nothing more at " : " ranks these have not come to ") + place_.host + ":" +
                           std::to_string(place_.port) + " in " + number(place_.patience) + " s: " + missing() +
                           "; start every rank with the same MASTER_ADDR and MASTER_PORT, or wait for longer",
                       std::stoi(missing()));
@@ -304,13 +335,16 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const Bytes& own) {
   } catch (const Refusal& refusal) {
     const bool is_ours_alone = refusal.status() == ST_CANCELLED;  // nobody has cancelled the others
     const Refusal told = is_ours_alone ? Refusal(ST_RANK_FAILED, "rank 0 has aborted: cancelled", 0) : refusal;
-    for (const Guest& guest : guests) write_all(guest.socket.file(), answer_of(told));
+    for (const Guest& guest : guests_) write_all(guest.socket.file(), answer_of(told));
     throw;
   }
-  std::vector<Bytes> all{own};
-  for (int rank = 1; rank < place_.size; ++rank) {
-    const Bytes& bytes = by_rank[static_cast<size_t>(rank)]->bytes;
-    all.emplace_back(bytes.begin() + sizeof(Arrival), bytes.end());
+  if (!std::exchange(is_whole_, true)) close(std::exchange(socket_, -1));
+  std::erase_if(guests_, [](const Guest& guest) { return !guest.is_there(); });  // who came too, and is no rank
+  std::ranges::sort(guests_, {}, [](const Guest& guest) { return guest.arrival->rank; });
+  std::vector<Bytes> all{own()};
+  for (Guest& guest : guests_) {
+    all.emplace_back(guest.bytes.begin() + sizeof(Arrival), guest.bytes.end());
+    guest.begin_again();
   }
   Bytes joined;
   for (const Bytes& bytes : all) {
@@ -320,7 +354,7 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const Bytes& own) {
   Bytes answer;
   append(answer, Answer{kMagic, ST_OK, -1, 0, static_cast<int64_t>(joined.size())});
   answer.insert(answer.end(), joined.begin(), joined.end());
-  for (const Guest& guest : guests) write_all(guest.socket.file(), answer);  // one that is gone is found when it is connected to
+  for (const Guest& guest : guests_) write_all(guest.socket.file(), answer);  // one that is gone is found when it is connected to
   return all;
 }
 
@@ -338,7 +372,10 @@ void TcpMeeting::come() {
       }
       if (connect(guest.file(), address->ai_addr, address->ai_addrlen) != 0) {
         int error = errno;
-        while (error == EINPROGRESS && seconds_now() < end_) {
+        // Where a name has several addresses, one that says nothing leaves time for the others.
+        const double now = seconds_now(),
+                     until = address->ai_next == nullptr ? end_ : std::min(end_, now + std::max(1.0, (end_ - now) / 4));
+        while (error == EINPROGRESS && seconds_now() < until) {
           check_patience();
           if (!wait_for(guest.file(), POLLOUT)) continue;
           socklen_t length = sizeof error;
@@ -347,9 +384,7 @@ void TcpMeeting::come() {
         if (error != 0 && error != EINPROGRESS) last = error;
         if (error != 0) continue;
       }
-      sockaddr_storage own{};
-      socklen_t length = sizeof own;
-      if (getsockname(guest.file(), reinterpret_cast<sockaddr*>(&own), &length) == 0) own_address_ = text_of_address(own, length);
+      own_address_ = own_side_of(guest.file());
       socket_ = guest.release();
       connected_at_ = seconds_now();
       return;
@@ -367,7 +402,8 @@ void TcpMeeting::come() {
 }
 
 std::vector<TcpMeeting::Bytes> TcpMeeting::ask_rank_0(const Bytes& own) {
-  const Refusal gone(ST_RANK_FAILED, "rank 0 has ended before all had come", 0);
+  const std::string at_port = place_.host + ":" + std::to_string(place_.port);
+  const Refusal gone(ST_RANK_FAILED, "rank 0 at " + at_port + " has ended before all were connected; its own error says why", 0);
   Bytes question;
   append(question, Arrival{kMagic, place_.rank, place_.size, 0, static_cast<int64_t>(own.size())});
   question.insert(question.end(), own.begin(), own.end());
@@ -378,13 +414,17 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::ask_rank_0(const Bytes& own) {
   while (!answer || bytes.size() < sizeof(Answer) + static_cast<size_t>(answer->bytes)) {
     check_patience();
     if (seconds_now() > std::max(end_, connected_at_ + place_.patience) + kLater)
-      throw Refusal(ST_TIMEOUT, "rank 0 does not answer; is another program at its port?", 0);
+      throw Refusal(ST_TIMEOUT,
+                    "rank 0 does not answer at " + at_port + "; is another program there? set MASTER_PORT to a free port, on all ranks", 0);
     if (!wait_for(socket_, POLLIN)) continue;
     if (!read_some(socket_, bytes, sizeof(Answer) + (answer ? static_cast<size_t>(answer->bytes) : 0))) throw Refusal(gone);
     if (answer || bytes.size() < sizeof(Answer)) continue;
     answer = at<Answer>(bytes, 0);
     if (answer->magic != kMagic || answer->bytes < 0 || answer->bytes > kMostBytes * place_.size)
-      throw Refusal(ST_RANK_MISMATCH, "what answers at the port is not rank 0 of this version", 0);
+      throw Refusal(ST_RANK_MISMATCH,
+                    "what answers at " + at_port +
+                        " is not rank 0 of this version; start one version everywhere, and set MASTER_PORT to a free port, on all ranks",
+                    0);
   }
   bytes.erase(bytes.begin(), bytes.begin() + sizeof(Answer));
   if (answer->status != ST_OK) throw Refusal(answer->status, std::string(bytes.begin(), bytes.end()), answer->failed_rank);
@@ -396,10 +436,25 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::ask_rank_0(const Bytes& own) {
     all.emplace_back(bytes.begin() + static_cast<std::ptrdiff_t>(offset), bytes.begin() + static_cast<std::ptrdiff_t>(offset + length));
     offset += length;
   }
-  if (all.size() != static_cast<size_t>(place_.size)) throw Refusal(ST_RANK_MISMATCH, "rank 0 does not say where all ranks are", 0);
+  if (all.size() != static_cast<size_t>(place_.size))
+    throw Refusal(ST_RANK_MISMATCH, "rank 0 at " + at_port + " does not say where all ranks are", 0);
   return all;
 }
 
-std::vector<TcpMeeting::Bytes> TcpMeeting::exchange(const Bytes& own) { return place_.rank == 0 ? receive_guests(own) : ask_rank_0(own); }
+std::vector<TcpMeeting::Bytes> TcpMeeting::exchange(const Bytes& own) {
+  return place_.rank == 0 ? receive_guests([&] { return own; }) : ask_rank_0(own);
+}
+
+void TcpMeeting::meet() {
+  const auto own = [&] { return Bytes(own_address_.begin(), own_address_.end()); };
+  const auto choose = [&] {
+    choose_address();
+    return own();
+  };
+  for (const Bytes& address : place_.rank == 0 ? receive_guests(choose) : ask_rank_0(own()))
+    addresses_.emplace_back(address.begin(), address.end());
+  for (std::string& address : addresses_)
+    if (is_loopback(address)) address = addresses_[0];
+}
 
 }  // namespace st::plugin

@@ -27,11 +27,15 @@ class TcpMeeting {
   TcpMeeting(const TcpMeeting&) = delete;
   TcpMeeting& operator=(const TcpMeeting&) = delete;
 
-  /// An address of this host at which the others reach it.
-  const std::string& own_address() const { return own_address_; }
+  /// Waits until all have come. Before all that follows.
+  void meet();
+  /// Where a rank's host is reached by the others. A rank that came by a loopback address is on rank 0's host, whose address it has too.
+  /// Rank 0's is that of its name, or where that is a loopback one (as Debian's /etc/hosts has it) or none of its own (as behind a
+  /// translation of addresses), the one at which others have reached it.
+  const std::string& address_of(int rank) const { return addresses_.at(static_cast<size_t>(rank)); }
 
   using Bytes = std::vector<char>;
-  /// What each rank brings, in their order.
+  /// What each rank brings, in their order. As often as all ranks call it.
   std::vector<Bytes> exchange(const Bytes& own);
   /// Of the patience, in seconds.
   double time_left() const;
@@ -40,15 +44,20 @@ class TcpMeeting {
   struct Guest;
   void open_port();
   void come();
-  std::vector<Bytes> receive_guests(const Bytes& own);
+  void choose_address();
+  std::vector<Bytes> receive_guests(const std::function<Bytes()>& own);
   std::vector<Bytes> ask_rank_0(const Bytes& own);
   void check_patience() const;
 
   const MeetingPlace place_;
   const double end_;
   double connected_at_ = 0;  // to rank 0
-  int socket_ = -1;          // rank 0: it listens; else: to rank 0
+  int socket_ = -1;          // rank 0: it listens, until all have come; else: to rank 0
+  std::vector<Guest> guests_;
+  bool is_whole_ = false;    // all have come
+  bool is_reached_ = false;  // rank 0: the address is one of its own that is no loopback one
   std::string own_address_;
+  std::vector<std::string> addresses_;
 };
 
 double seconds_now();

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "base/spin.h"
@@ -42,7 +43,11 @@ class Lane {
   /// From here on the reader sees nothing; returns when it looks at nothing of it any more.
   void withdraw() noexcept {
     withdrawn_.store(true);
-    while (is_reading_.load()) spin_pause();
+    for (int i = 0; is_reading_.load(); ++i)
+      if (i % 64 < 63)
+        spin_pause();
+      else
+        std::this_thread::yield();  // who reads may stand behind us on this core
     waiting_.clear();
     next_waiting_ = 0;
   }

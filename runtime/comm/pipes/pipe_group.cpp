@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -17,6 +16,7 @@
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/os.h"
+#include "base/shared_word.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "comm/pipes/frame.h"
@@ -29,7 +29,7 @@ constexpr double kBeat = 0.1;                                 // seconds, more i
 constexpr double kStopped = 0.5;                              // seconds between two looks: this process was stopped
 constexpr double kAwake = 100e-6;                             // seconds that a wait takes no nap
 constexpr double kShortestNap = 20e-6, kLongestNap = 0.5e-3;  // seconds: nobody wakes us
-constexpr std::chrono::milliseconds kLooks{25};
+constexpr double kLooks = 0.025;                              // seconds between the keeper's
 
 template <size_t N>
 void copy_text(std::array<char, N>& to, std::string_view from) noexcept {
@@ -37,9 +37,11 @@ void copy_text(std::array<char, N>& to, std::string_view from) noexcept {
   std::memcpy(to.data(), from.data(), bytes);
 }
 
+/// As far as it is text: others have sent it.
 template <size_t N>
 std::string_view words_of(const std::array<char, N>& text) {
-  return {text.data(), strnlen(text.data(), N)};
+  const std::string_view words{text.data(), strnlen(text.data(), N)};
+  return words.substr(0, utf8_valid_until(words));
 }
 
 FailureFrame frame_of(const RankFailure& failure) noexcept {
@@ -169,7 +171,7 @@ class PipeEnd final : public Transport {
   [[noreturn]] void fail_missing(double patience);
   [[noreturn]] void fail_with(const RankFailure& failure);
 
-  const std::unique_ptr<Pipes> pipes_;
+  std::unique_ptr<Pipes> pipes_;
   const int rank_;
   const HelloFrame own_;
   const double beat_;
@@ -182,21 +184,18 @@ class PipeEnd final : public Transport {
   bool has_told_ = false;
   RankFailure failure_;  // not written any more once has_failed_
   std::atomic<bool> has_failed_{false};
-  bool is_leaving_ = false;
-  std::condition_variable leaving_;
+  std::atomic<uint32_t> is_leaving_{0};
   std::thread keeper_;
 };
 
 PipeEnd::~PipeEnd() {
   if (process_ != os::process_id()) {  // a forked child has no such thread, and is no rank
     keeper_.detach();
+    (void)pipes_.release();  // whose end may want the parent's threads
     return;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    is_leaving_ = true;
-  }
-  leaving_.notify_one();
+  is_leaving_.store(1);
+  os::wake_sleepers(is_leaving_);
   keeper_.join();
   say_that_we_leave();
 }
@@ -231,8 +230,10 @@ bool PipeEnd::can_hear(int other) const {
 }
 
 void PipeEnd::keep() noexcept {
-  std::unique_lock lock(mutex_);
-  while (!leaving_.wait_for(lock, kLooks, [&] { return is_leaving_; })) look();
+  for (; is_leaving_.load() == 0; os::sleep_while(is_leaving_, 0, kLooks)) {
+    const std::lock_guard lock(mutex_);
+    look();
+  }
 }
 
 /// At all lanes.

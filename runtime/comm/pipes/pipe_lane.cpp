@@ -18,9 +18,10 @@ PipeLane::PipeLane(Pipes& pipes, int other, const HelloFrame& hello)
     : pipes_(pipes),
       other_(other),
       window_(static_cast<uint64_t>(hello.window)),
-      out_(sizeof(FrameHeader) + std::min<size_t>(kMostElements, static_cast<size_t>(window_)) + kControlRoom),
+      out_bytes_(sizeof(FrameHeader) + std::min<size_t>(kMostElements, static_cast<size_t>(window_)) + kControlRoom),
+      out_(std::make_unique_for_overwrite<std::byte[]>(out_bytes_)),
       said_at_(os::seconds()),
-      ring_(static_cast<size_t>(window_)),
+      ring_(std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(window_))),
       heard_at_(said_at_) {
   constexpr size_t kUsual = 64;  // pieces that wait at once
   posted_.reserve(kUsual);
@@ -44,7 +45,7 @@ void PipeLane::withdraw() noexcept {
 
 std::span<const std::byte> PipeLane::arrived() const {
   const uint64_t at = taken_ & (window_ - 1);
-  return std::span(ring_).subspan(at, std::min(arrived_ - taken_, window_ - at));
+  return {ring_.get() + at, std::min(arrived_ - taken_, window_ - at)};
 }
 
 void PipeLane::take(uint64_t bytes) { taken_ += bytes; }
@@ -53,8 +54,8 @@ void PipeLane::take(uint64_t bytes) { taken_ += bytes; }
 
 void PipeLane::append(FrameKind kind, const void* data, size_t bytes) {
   const FrameHeader header{kind, static_cast<uint32_t>(bytes)};
-  std::memcpy(out_.data() + end_, &header, sizeof header);
-  if (bytes > 0) std::memcpy(out_.data() + end_ + sizeof header, data, bytes);
+  std::memcpy(out_.get() + end_, &header, sizeof header);
+  if (bytes > 0) std::memcpy(out_.get() + end_ + sizeof header, data, bytes);
   end_ += sizeof header + bytes;
 }
 
@@ -84,12 +85,12 @@ void PipeLane::say_what_is_due(double now, double silence) {
 /// One frame of what was posted, as much as there is room for here and there. Whether there was any.
 bool PipeLane::append_elements() {
   const size_t header = end_;
-  const size_t room = std::min<size_t>(out_.size() - kControlRoom - sizeof(FrameHeader) - end_, window_ - (sent_ - taken_by_other_));
+  const size_t room = std::min<size_t>(out_bytes_ - kControlRoom - sizeof(FrameHeader) - end_, window_ - (sent_ - taken_by_other_));
   size_t bytes = 0;
   while (first_ < posted_.size() && bytes < room) {
     auto& next = posted_[first_];
     const size_t piece = std::min(next.size(), room - bytes);
-    std::memcpy(out_.data() + header + sizeof(FrameHeader) + bytes, next.data(), piece);
+    std::memcpy(out_.get() + header + sizeof(FrameHeader) + bytes, next.data(), piece);
     bytes += piece;
     next = next.subspan(piece);
     if (next.empty()) ++first_;
@@ -98,7 +99,7 @@ bool PipeLane::append_elements() {
   if (bytes == 0) return false;
   append(FrameKind::elements, nullptr, 0);
   const FrameHeader said{FrameKind::elements, static_cast<uint32_t>(bytes)};
-  std::memcpy(out_.data() + header, &said, sizeof said);
+  std::memcpy(out_.get() + header, &said, sizeof said);
   end_ += bytes;
   sent_ += bytes;
   return true;
@@ -114,7 +115,7 @@ bool PipeLane::push(double now, double silence) {
       say_what_is_due(now, silence);
       if (end_ == 0) return moved;
     }
-    const int64_t taken = pipes_.write(other_, std::span(out_).subspan(begin_, end_ - begin_));
+    const int64_t taken = pipes_.write(other_, {out_.get() + begin_, end_ - begin_});
     if (taken == 0) return moved;
     begin_ += static_cast<size_t>(taken);
     said_at_ = now;
@@ -133,7 +134,7 @@ bool PipeLane::pull(double now) {
   for (bool moved = false;;) {
     if (frame_left_ > 0) {
       const uint64_t at = arrived_ & (window_ - 1);
-      const size_t got = read_to(ring_.data() + at, std::min(frame_left_, window_ - at), now);
+      const size_t got = read_to(ring_.get() + at, std::min(frame_left_, window_ - at), now);
       if (got == 0) return moved;
       arrived_ += got;
       frame_left_ -= got;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -71,14 +72,15 @@ class PipeLane {
 
   std::vector<std::span<const std::byte>> posted_;
   size_t first_ = 0;
-  std::vector<std::byte> out_;  // of frames: [begin_, end_) is not in the pipe yet
+  const size_t out_bytes_;
+  std::unique_ptr<std::byte[]> out_;  // of frames: [begin_, end_) is not in the pipe yet
   size_t begin_ = 0, end_ = 0;
   uint64_t sent_ = 0, taken_by_other_ = 0;  // bytes of elements since the start
   bool has_to_say_left_ = false, has_said_left_ = false, has_to_say_farewell_ = false;
   std::optional<FailureFrame> failure_to_say_;
   double said_at_ = 0;
 
-  std::vector<std::byte> ring_;  // of elements that have come: bytes [taken_, arrived_) of the stream
+  std::unique_ptr<std::byte[]> ring_;  // of elements that have come: bytes [taken_, arrived_) of the stream; untouched until then
   uint64_t arrived_ = 0, taken_ = 0, told_ = 0;
   uint64_t frame_left_ = 0;  // bytes of elements that are still to come of this frame
   std::array<std::byte, sizeof(FrameHeader) + kMostControl> in_{};

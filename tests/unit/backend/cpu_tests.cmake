@@ -1,8 +1,8 @@
 # Included by CMakeLists.txt of this folder: the cpu kernels by themselves, on every instruction set of this machine.
-st_add_test(backend_cpu_test SUITE unit
+st_add_test(backend_cpu_test SUITE unit NUMBERS
   SOURCES cpu_attention_test.cpp cpu_backend_test.cpp cpu_bf16_product_test.cpp cpu_op_cases.cpp cpu_ops_test.cpp reference_run.cpp
   LIBRARIES st_backend_cpu st_backend_reference)
-st_add_test(backend_cpu_matmul_test SUITE unit SOURCES cpu_matmul_test.cpp LIBRARIES st_backend_cpu)
+st_add_test(backend_cpu_matmul_test SUITE unit NUMBERS SOURCES cpu_matmul_test.cpp LIBRARIES st_backend_cpu)
 
 # The sets that were built are the backend's own business; these tests look inside.
 foreach(program backend_cpu_test backend_cpu_matmul_test)

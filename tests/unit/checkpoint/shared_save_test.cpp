@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <barrier>
+#include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -16,6 +18,7 @@
 #include "base/os.h"
 #include "checkpoint/checkpoint_manager.h"
 #include "checkpoint/checkpoint_reader.h"
+#include "failing_disk.h"
 #include "formula_checkpoint.h"
 
 namespace st {
@@ -35,13 +38,16 @@ class SharedSaves : public testing::Test {
   }
 
   /// From here on with a manager of these.
-  void manage(size_t rank, WriteOptions write) {
+  void manage(size_t rank, WriteOptions write, const std::string& path) {
     ManagerOptions options;
     options.write = write;
     managers_[rank].reset();
-    managers_[rank] = std::make_unique<CheckpointManager>(
-        path_, options, memory_, Logger(), rank == 0 ? CheckpointManager::Place::of_folder : CheckpointManager::Place::beside);
+    managers_[rank] =
+        std::make_unique<CheckpointManager>(path, options, memory_, Logger{keep, &logged_[rank], LogLevel::warning},
+                                            rank == 0 ? CheckpointManager::Place::of_folder : CheckpointManager::Place::beside);
   }
+  void manage(size_t rank, WriteOptions write) { manage(rank, write, path_); }
+  static void keep(void* user, int32_t, const char*, const char* text) { static_cast<std::string*>(user)->append(text).append("\n"); }
 
   CheckpointContent content(int32_t rank, double deadline = 20, const std::vector<std::string>& names = {"weight"}) {
     auto shared = std::make_shared<SharedSave>();
@@ -52,9 +58,19 @@ class SharedSaves : public testing::Test {
     for (const std::string& name : names)
       shared->tensors.push_back({name, TensorKind::parameter, DType::f32, {kCount}, {{0, 0, 2048}, {1, 2048, kCount}}});
     shared->begin = [this, rank] { return text("test-", ++begun_[static_cast<size_t>(rank)]); };
-    shared->agree = [this](const std::exception_ptr& own) {
+    shared->agree = [this, rank](const std::exception_ptr& own) {
+      failed_[static_cast<size_t>(rank)] = own;
       meeting_.arrive_and_wait();
-      if (own) std::rethrow_exception(own);
+      const std::exception_ptr first = failed_[0] ? failed_[0] : failed_[1];
+      meeting_.arrive_and_wait();
+      if (first) std::rethrow_exception(first);
+    };
+    shared->said_by_first = [this, rank](const std::string& own) {
+      if (rank == 0) said_ = own;
+      meeting_.arrive_and_wait();
+      std::string said = said_;
+      meeting_.arrive_and_wait();
+      return said;
     };
     CheckpointContent made;
     made.step = 7;
@@ -63,6 +79,22 @@ class SharedSaves : public testing::Test {
       made.tensors.push_back({name, TensorKind::parameter, DType::f32, {std::ssize(mine)}, std::as_bytes(mine), {}});
     made.shared = std::move(shared);
     return made;
+  }
+
+  /// Saves at once on both; what each says.
+  std::array<std::optional<Error>, 2> save_both(const CheckpointContent& first, const CheckpointContent& second) {
+    std::array<std::optional<Error>, 2> thrown;
+    const auto save = [&](size_t rank, const CheckpointContent& mine) {
+      try {
+        managers_[rank]->save_now(mine, workers_);
+      } catch (const Error& error) {
+        thrown[rank] = error;
+      }
+    };
+    std::thread beside([&] { save(1, second); });
+    save(0, first);
+    beside.join();
+    return thrown;
   }
 
   /// What rank 0's save says, while `other` is what rank 1 does.
@@ -90,6 +122,9 @@ class SharedSaves : public testing::Test {
   std::vector<float> weight_;
   std::array<int, 2> begun_{};
   std::barrier<> meeting_{2};
+  std::array<std::exception_ptr, 2> failed_;
+  std::string said_;
+  std::array<std::string, 2> logged_;
   std::array<std::unique_ptr<CheckpointManager>, 2> managers_;
 };
 
@@ -172,6 +207,7 @@ TEST_F(SharedSaves, OfARankThatGivesUpAreNone) {
     const CheckpointContent mine = content(1);
     const SharedSaveEnd end(mine.shared, path_, mine.shared->begin());
     mine.shared->agree(nullptr);
+    end.require_one_folder();
   });
   ASSERT_TRUE(error.has_value());
   EXPECT_EQ(error->code(), Code::rank_failed);
@@ -184,7 +220,11 @@ TEST_F(SharedSaves, OfARankThatIsSilentEndAtTheDeadline) {
   std::barrier<> told(2);
   std::thread silent([&] {
     const CheckpointContent mine = content(1);
-    const SharedSaveEnd end(mine.shared, path_, mine.shared->begin());
+    const std::string sign = text(path_, "/ranks-", mine.shared->begin(), ".1");
+    os::OutputFile(sign, os::OutputFile::Open::fresh).close();
+    const auto hold = os::FileHold::take(sign, os::FileHold::Kind::exclusive);  // and no beat, as of a process that is stopped
+    mine.shared->agree(nullptr);
+    mine.shared->said_by_first({});
     mine.shared->agree(nullptr);
     told.arrive_and_wait();
   });
@@ -195,6 +235,46 @@ TEST_F(SharedSaves, OfARankThatIsSilentEndAtTheDeadline) {
   EXPECT_EQ(error->code(), Code::timeout);
   EXPECT_NE(error->message().find("rank 1 (there) is silent"), std::string::npos) << error->message();
   expect_nothing_of_it();
+}
+
+TEST_F(SharedSaves, OfARankWhoseDiskIsSlowAreWaitedFor) {
+  for (const size_t slow : {size_t{0}, size_t{1}}) {
+    std::array<CheckpointContent, 2> contents = {content(0, 0.5), content(1, 0.5)};
+    SnapshotTensor& tensor = contents[slow].tensors[0];
+    tensor.copy = [bytes = tensor.bytes](int64_t first, std::span<std::byte> out) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(800));
+      std::ranges::copy(bytes.subspan(static_cast<size_t>(first), out.size()), out.begin());
+    };
+    tensor.bytes = {};
+    for (const auto& error : save_both(contents[0], contents[1])) EXPECT_FALSE(error.has_value()) << error->message();
+    const std::string who = contents[0].shared->names[slow];
+    EXPECT_NE(logged_[1 - slow].find("waiting for " + who), std::string::npos) << logged_[1 - slow];
+    logged_ = {};
+  }
+  EXPECT_EQ(RunFolder(path_).list().size(), 2U);
+}
+
+TEST_F(SharedSaves, IntoFoldersThatAreNotOneAreRefusedOnAll) {
+  const std::string other = (scratch_ / "other").string();
+  manage(1, {}, other);
+  for (const auto& error : save_both(content(0), content(1))) {
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->code(), Code::rank_mismatch);
+    for (const std::string& word : {path_, other, std::string("rank 0 (here)"), std::string("rank 1 (there)")})
+      EXPECT_NE(error->message().find(word), std::string::npos) << error->message();
+  }
+  expect_nothing_of_it();
+  manage(1, {});
+  for (const auto& error : save_both(content(0), content(1))) EXPECT_FALSE(error.has_value()) << error->message();
+}
+
+TEST_F(SharedSaves, ThatOneCannotBeginAreToldOnAll) {
+  CheckpointContent mine = content(0);
+  mine.recipe = "[]";
+  for (const auto& error : save_both(mine, content(1))) {
+    ASSERT_TRUE(error.has_value());
+    EXPECT_NE(error->message().find("must be a JSON object"), std::string::npos) << error->message();
+  }
 }
 
 TEST_F(SharedSaves, ThatRankZeroCannotWriteAreToldOnAll) {
@@ -216,6 +296,28 @@ TEST_F(SharedSaves, ThatRankZeroCannotWriteAreToldOnAll) {
   EXPECT_EQ(theirs->place.rank, 0);
   EXPECT_NE(theirs->message().find("rank 0 (here): no byte can be had"), std::string::npos) << theirs->message();
   expect_nothing_of_it();
+}
+
+TEST_F(SharedSaves, AreToldOfOnADiskThatHasNoRoomForIt) {
+  failing_disk_watch((scratch_ / "").c_str(), nullptr);
+  for (const size_t fails : {size_t{0}, size_t{1}}) {
+    std::array<CheckpointContent, 2> contents = {content(0), content(1)};
+    contents[fails].tensors[0].bytes = {};
+    contents[fails].tensors[0].copy = [](int64_t, std::span<std::byte>) {
+      failing_disk_fail("write", "1+", ENOSPC);  // as of a new file; what a file has may be written
+      fail(Code::io, "no byte can be had");
+    };
+    const auto thrown = save_both(contents[0], contents[1]);
+    failing_disk_fail(nullptr, "1", 0);
+    for (const auto& error : thrown) {
+      ASSERT_TRUE(error.has_value());
+      EXPECT_EQ(error->code(), Code::io);
+      EXPECT_TRUE(error->message().ends_with("no byte can be had")) << error->message();
+    }
+    EXPECT_EQ(thrown[1 - fails]->place.rank, static_cast<int32_t>(fails));
+    expect_nothing_of_it();
+  }
+  failing_disk_watch(nullptr, nullptr);
 }
 
 }  // namespace

@@ -25,6 +25,23 @@ struct GroupKind {
 };
 inline void PrintTo(const GroupKind& kind, std::ostream* out) { *out << kind.name; }
 
+/// Calls act(rank) on a thread each, and throws what one of them has thrown.
+inline void for_each_rank(int size, const std::function<void(int rank)>& act) {
+  std::vector<std::exception_ptr> thrown(static_cast<size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        act(rank);
+      } catch (...) {
+        thrown[static_cast<size_t>(rank)] = std::current_exception();
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  for (const auto& one : thrown)
+    if (one) std::rethrow_exception(one);
+}
+
 /// What each rank has thrown; null: nothing.
 using Outcomes = std::vector<std::exception_ptr>;
 

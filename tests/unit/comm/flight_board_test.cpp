@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -42,12 +44,85 @@ TEST(FlightBoard, OfAllRanksShowsEachCollectiveOnceInTheirOrder) {
       << text;
 }
 
-TEST(FlightBoard, OfARankThatLeftNonsenseHarmsNobody) {
-  for (const int byte : {0x00, 0x02, 0xfe}) {
-    const auto board = std::make_unique<FlightBoard>();
-    std::memset(static_cast<void*>(board.get()), byte, sizeof *board);
-    EXPECT_LT(merged_text({board.get()}).size(), 4096) << byte;
+FlightRecord message(Collective what, uint64_t sequence, int other, double began) {
+  FlightRecord record = reduction(sequence, "", began, began + 0.25);
+  record.call.what = what;
+  record.call.root = other;
+  return record;
+}
+
+TEST(FlightBoard, ShowsMessagesBetweenCollectivesByTheClockAndEachRanksByThemselves) {
+  std::array<FlightBoard, 3> boards{};
+  boards[0].show(1, reduction(40, "", 1, 1.25));
+  boards[0].show(2, message(Collective::send, 1, 2, 2));  // the first that it sends there; so is the other rank's
+  boards[1].show(1, message(Collective::send, 1, 2, 3));
+  boards[2].show(1, message(Collective::receive, 1, 0, 2.5));
+  boards[2].show(2, reduction(41, "", 4, 4.25));
+  EXPECT_EQ(merged_text({&boards[0], &boards[1], &boards[2]}),
+            "#40 all_reduce (sum) of 8 f32: rank 0 in 250 ms\n"
+            "#1 send of 8 f32 to rank 2: rank 0 in 250 ms\n"
+            "#1 receive of 8 f32 from rank 0: rank 2 in 250 ms\n"
+            "#1 send of 8 f32 to rank 2: rank 1 in 250 ms\n"
+            "#41 all_reduce (sum) of 8 f32: rank 2 in 250 ms");
+}
+
+TEST(FlightBoard, OfManyRanksThatAllDoOtherThingsShowsTheLast) {
+  const auto boards = std::make_unique<std::array<FlightBoard, 30>>();
+  std::vector<const FlightBoard*> all;
+  for (uint64_t rank = 0; rank < 30; ++rank) {
+    (*boards)[rank].show(1, reduction(100 - rank, "", static_cast<double>(rank), static_cast<double>(rank) + 1));
+    all.push_back(&(*boards)[rank]);
   }
+  const std::string text = merged_text(all);
+  EXPECT_TRUE(text.starts_with("(6 earlier ones are left out)\n#94 all_reduce (sum) of 8 f32: rank 6 in ")) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 24);
+}
+
+TEST(FlightBoard, OfARankThatLeftNonsenseHarmsNobody) {
+  const auto shown = [](const FlightRecord& record) {
+    FlightBoard board{};
+    board.show(1, record);
+    return merged_text({&board});
+  };
+  FlightRecord record = reduction(7, "bucket", 1, 2);
+  ASSERT_EQ(shown(record), "#7 all_reduce (sum) of 8 f32 bucket: rank 0 in 1 s");
+  // What has no name is left out, or said to have none.
+  for (const int dtype : {0, 9, 255}) {
+    record.call.dtype = static_cast<DType>(dtype);
+    EXPECT_EQ(shown(record), "") << dtype;
+  }
+  record.call.dtype = DType::f32;
+  record.call.op = static_cast<ReduceOp>(200);
+  EXPECT_EQ(shown(record), "#7 all_reduce (unknown op) of 8 f32 bucket: rank 0 in 1 s");
+  record.call.what = static_cast<Collective>(200);
+  record.call.root = INT32_MIN;
+  record.call.elements = INT64_MIN;
+  EXPECT_EQ(shown(record), "#7 unknown collective of -9223372036854775808 f32 bucket: rank 0 in 1 s");
+  record = reduction(7, "bucket", 1, 2);
+  for (const double no_time : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -1.0}) {
+    record.began = no_time;
+    EXPECT_EQ(shown(record), "") << no_time;
+  }
+  // A label without an end, with half a character at it, with bytes that are none, and with what would begin a line.
+  record = reduction(7, "", 1, 2);
+  record.label.fill('x');
+  EXPECT_EQ(shown(record), "#7 all_reduce (sum) of 8 f32 " + std::string(47, 'x') + ": rank 0 in 1 s");
+  record.label[46] = '\xc3';
+  EXPECT_EQ(shown(record), "#7 all_reduce (sum) of 8 f32 " + std::string(46, 'x') + ": rank 0 in 1 s");
+  record.label[1] = '\xff';
+  EXPECT_EQ(shown(record), "#7 all_reduce (sum) of 8 f32 x: rank 0 in 1 s");
+  record.label[0] = '\n';
+  EXPECT_EQ(shown(record), "#7 all_reduce (sum) of 8 f32 ?: rank 0 in 1 s");
+  // One that is being written, for ever since its rank died there.
+  FlightBoard board{};
+  board.show(FlightBoard::kShown, reduction(7, "bucket", 1, 2));
+  board.show(1, reduction(8, "bucket", 1, 2));
+  std::memset(static_cast<void*>(&board), 0x01, sizeof board / FlightBoard::kShown);
+  EXPECT_EQ(merged_text({&board}), "#8 all_reduce (sum) of 8 f32 bucket: rank 0 in 1 s");
+}
+
+bool began_second(const Communicator& group, int rank) {
+  return std::ranges::any_of(group.transport().board(rank)->shown(), [](const FlightRecord& record) { return record.sequence == 2; });
 }
 
 TEST(FlightBoard, IsInTheErrorOfEachRankOfAGroup) {
@@ -56,11 +131,13 @@ TEST(FlightBoard, IsInTheErrorOfEachRankOfAGroup) {
   std::vector<std::thread> threads;
   for (size_t rank = 0; rank < 3; ++rank)
     threads.emplace_back([&, rank] {
-      Communicator group(std::move(ends[rank]), {.deadline = 0.5, .is_cancelled = {}, .warn = {}});
+      Communicator group(std::move(ends[rank]));
       std::array<float, 4> values{};
       try {
         group.barrier("all are here");
-        while (rank == 2 && !group.has_ended()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        while (rank == 2 && !group.has_ended() && !(began_second(group, 0) && began_second(group, 1)))
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (rank == 2) group.abort("that will do");
         while (rank != 2) group.all_reduce(values.data(), 4, DType::f32, ReduceOp::sum, "bucket.3");
       } catch (const Error& error) {
         told[rank] = error.message();

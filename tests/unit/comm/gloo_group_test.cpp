@@ -34,21 +34,11 @@ std::vector<std::unique_ptr<Transport>> make_gloo_group(int size) {
   const FreePort port;
   const TransportPlugin plugin = plugin_of("gloo");
   std::vector<std::unique_ptr<Transport>> ends(static_cast<size_t>(size));
-  std::vector<std::exception_ptr> errors(ends.size());
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        ends[static_cast<size_t>(rank)] = join_pipe_group(
-            plugin.open({.rank = rank, .size = size, .master_host = "127.0.0.1", .master_port = port.number(), .patience = 20}),
-            {.patience = 20, .is_cancelled = {}});
-      } catch (...) {
-        errors[static_cast<size_t>(rank)] = std::current_exception();
-      }
-    });
-  for (auto& thread : threads) thread.join();
-  for (const auto& error : errors)
-    if (error) std::rethrow_exception(error);
+  for_each_rank(size, [&](int rank) {
+    ends[static_cast<size_t>(rank)] =
+        join_pipe_group(plugin.open({.rank = rank, .size = size, .master_host = "127.0.0.1", .master_port = port.number(), .patience = 20}),
+                        {.patience = 20, .is_cancelled = {}});
+  });
   return ends;
 }
 
@@ -103,7 +93,7 @@ TEST_F(Gloo, ANobodyAtThePortIsSaid) {
   EXPECT_EQ(error.code(), Code::timeout) << error.message();
   EXPECT_EQ(error.place.rank, 0);
   EXPECT_NE(error.message().find("Connection refused"), std::string::npos) << error.message();
-  EXPECT_LT(os::seconds() - began, 0.8);
+  EXPECT_LT(os::seconds() - began, 3) << "a machine may be busy, but this is no patience of 0.3 s";
 }
 
 /// Ranks that start on a thread each; what each has thrown.

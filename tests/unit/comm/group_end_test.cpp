@@ -106,34 +106,35 @@ TEST_P(EveryGroup, RefusesARootOfAnotherRankAndAnotherWayToCut) {
 }
 
 TEST_P(EveryGroup, ARankThatDoesNotComeIsNamedAtTheDeadline) {
-  // The rank that is waited for first is not the one that is late.
-  for (const int late : {0, 2}) {
+  const auto is_named = [](int late, std::vector<std::unique_ptr<Transport>> group_ends) {
     const double began = os::seconds();
     std::atomic<int> ended{0};
-    const auto ends = outcomes(
-        4,
-        [&](Communicator& group) {
-          all_reduce(group, 50000);
-          while (group.rank() == late && ended < 3) std::this_thread::sleep_for(milliseconds(1));
-          try {
-            all_reduce(group, 50000);
-          } catch (...) {
-            ++ended;
-            throw;
-          }
-        },
-        with_deadline(0.5));
+    const auto ends = outcomes_of(std::move(group_ends), with_deadline(0.5), [&](Communicator& group) {
+      all_reduce(group, 50000);
+      while (group.rank() == late && ended < 3) std::this_thread::sleep_for(milliseconds(1));
+      try {
+        all_reduce(group, 50000);
+      } catch (...) {
+        ++ended;
+        throw;
+      }
+    });
     for (const auto& end : ends)
       EXPECT_TRUE(blames(end, Code::timeout, late, {"all_reduce (sum) of 50000 f32 (bucket.3, #2)", "0.5 s", "#1 all_reduce"}));
     EXPECT_LT(os::seconds() - began, 5) << "a machine may be busy, but this is a hang";
-  }
+  };
+  // The rank that is waited for first is not the one that is late. Two groups wait at the same time.
+  auto first = GetParam().make(4), second = GetParam().make(4);
+  std::thread other(is_named, 0, std::move(first));
+  is_named(2, std::move(second));
+  other.join();
 }
 
 TEST_P(EveryGroup, ASlowRankIsWarnedOfAndWaitedFor) {
   std::mutex mutex;
   std::vector<std::string> warnings;
   std::atomic<size_t> warned{0};
-  CommunicatorOptions options = with_deadline(2);
+  CommunicatorOptions options = with_deadline(1.2);
   options.warn = [&](const std::string& warning) {
     const std::lock_guard lock(mutex);
     warnings.push_back(warning);
@@ -240,7 +241,7 @@ TEST_P(EveryGroup, ACancelledWaitEndsTheGroup) {
 TEST_P(EveryGroup, WhatIsThrownWithinACallEndsTheGroup) {
   // As memory that is missing there would.
   std::atomic<bool> waits{false}, has_thrown{false};
-  CommunicatorOptions options = with_deadline(2);
+  CommunicatorOptions options = with_deadline(1.2);
   options.warn = [&](const std::string&) {
     if (waits) throw std::runtime_error("no memory");
   };
@@ -270,10 +271,16 @@ TEST_P(EveryGroup, WhatIsThrownWithinACallEndsTheGroup) {
 }
 
 TEST_P(EveryGroup, LaterCallsThrowTheSameAgain) {
+  std::atomic<bool> is_over{false};
   const auto ends = outcomes(
       2,
-      [](Communicator& group) {
-        if (group.rank() == 1) return std::this_thread::sleep_for(milliseconds(100));
+      [&](Communicator& group) {
+        while (group.rank() == 1 && !is_over) std::this_thread::sleep_for(milliseconds(1));
+        if (group.rank() == 1) return;
+        const struct End {
+          std::atomic<bool>& is_over;
+          ~End() { is_over = true; }
+        } end{is_over};
         std::string first;
         try {
           all_reduce(group);

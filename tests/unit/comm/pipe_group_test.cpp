@@ -1,13 +1,21 @@
 #include "comm/pipes/pipe_group.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <csignal>
+#include <cstddef>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -15,6 +23,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "comm/communicator.h"
+#include "comm/pipes/frame.h"
 #include "every_group.h"
 #include "memory_pipes.h"
 
@@ -23,13 +32,10 @@ namespace {
 
 std::vector<std::unique_ptr<Transport>> joined(const std::shared_ptr<MemoryPipes>& pipes, double patience = 20) {
   std::vector<std::unique_ptr<Transport>> ends(static_cast<size_t>(pipes->size()));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < pipes->size(); ++rank)
-    threads.emplace_back([&, rank] {
-      ends[static_cast<size_t>(rank)] =
-          join_pipe_group(std::make_unique<MemoryPipesEnd>(pipes, rank), {.patience = patience, .is_cancelled = {}});
-    });
-  for (auto& thread : threads) thread.join();
+  for_each_rank(pipes->size(), [&](int rank) {
+    ends[static_cast<size_t>(rank)] =
+        join_pipe_group(std::make_unique<MemoryPipesEnd>(pipes, rank), {.patience = patience, .is_cancelled = {}});
+  });
   return ends;
 }
 
@@ -66,18 +72,21 @@ CommunicatorOptions with_deadline(double seconds) {
 
 TEST(PipeGroup, ARankWhosePipesBreakIsNamedWithTheReason) {
   const auto pipes = std::make_shared<MemoryPipes>(3);
+  std::atomic<int> told{0};
   const auto outcomes = outcomes_of(joined(pipes), with_deadline(20), [&](Communicator& group) {
     group.barrier();
     if (group.rank() == 1) {
       pipes->cut(1);
-      std::this_thread::sleep_for(std::chrono::milliseconds(600));  // it lives on, but nobody hears of that
+      while (told < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it lives on, but nobody hears of that
+      group.abort("they know");                                                    // or its end would wait for what it has to say to them
       return;
     }
     const double began = os::seconds();
     try {
       group.barrier("after the cut");
     } catch (const Error&) {
-      EXPECT_LT(os::seconds() - began, 0.6);
+      ++told;
+      EXPECT_LT(os::seconds() - began, 10) << "on a busy machine too sooner than the deadline";
       throw;
     }
   });
@@ -142,7 +151,7 @@ TEST(PipeGroup, ALateRankIsWaitedForAndAMissingOneNamed) {
   for (const int rank : {0, 1, 3})
     threads.emplace_back([&, rank] {
       try {
-        join_pipe_group(std::make_unique<MemoryPipesEnd>(pipes, rank), {.patience = 0.2, .is_cancelled = {}});
+        join_pipe_group(std::make_unique<MemoryPipesEnd>(pipes, rank), {.patience = 0.5, .is_cancelled = {}});
       } catch (...) {
         outcomes[static_cast<size_t>(rank)] = std::current_exception();
       }
@@ -162,38 +171,80 @@ TEST(PipeGroup, AStartIsCancelled) {
   EXPECT_EQ(error.code(), Code::cancelled) << error.message();
 }
 
-TEST(PipeGroup, ASilentRankIsKnownAndALivingOneIsNot) {
+/// Whether one of a few tries takes less: a machine may be busy, but not each time. What is broken takes longer each time.
+bool is_soon_once(double seconds, const std::function<double()>& took) {
+  for (int trial = 0; trial < 8; ++trial)
+    if (took() < seconds) return true;
+  return false;
+}
+
+TEST(PipeGroup, ALivingRankIsNotSilentThoughNobodyLooksAtIt) {
   const auto ends = make_memory_group(2);
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // neither end is looked at, but by its keeper
-  EXPECT_LT(ends[0]->silence_of(1), 0.35);
+  EXPECT_TRUE(is_soon_once(0.35, [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));  // neither end is looked at, but by its keeper
+    return ends[0]->silence_of(1);
+  }));
   EXPECT_EQ(ends[0]->silence_of(0), 0);
 }
 
 TEST(PipeGroup, AnEndAfterAFailureIsSoon) {
-  auto ends = make_memory_group(3);
-  std::vector<std::thread> threads;
-  std::vector<double> took(3);
-  for (size_t rank = 0; rank < 3; ++rank)
-    threads.emplace_back([&, rank, end = std::move(ends[rank])]() mutable {
-      Communicator group(std::move(end), with_deadline(20));
+  EXPECT_TRUE(is_soon_once(0.3, [] {
+    std::atomic<double> longest{0};
+    auto ends = make_memory_group(3);
+    for_each_rank(3, [&](int rank) {
+      Communicator group(std::move(ends[static_cast<size_t>(rank)]), with_deadline(20));
       if (rank == 1) group.abort("enough");
       EXPECT_EQ(thrown_by([&] { group.barrier(); }).code(), Code::rank_failed);
       std::this_thread::sleep_for(std::chrono::milliseconds(40 * rank));  // the last one finds nobody
       const double began = os::seconds();
       { const Communicator gone(std::move(group)); }
-      took[rank] = os::seconds() - began;
+      const double took = os::seconds() - began;
+      for (double before = longest; before < took && !longest.compare_exchange_weak(before, took);) continue;
     });
-  for (auto& thread : threads) thread.join();
-  for (const double seconds : took) EXPECT_LT(seconds, 0.3);
+    return longest.load();
+  }));
 }
 
 TEST(PipeGroup, OneThatNeverCameIsNotWaitedForAtTheEnd) {
+  EXPECT_TRUE(is_soon_once(0.45, [] {
+    const auto pipes = std::make_shared<MemoryPipes>(2);
+    const double began = os::seconds();
+    const Error error =
+        thrown_by([&] { join_pipe_group(std::make_unique<MemoryPipesEnd>(pipes, 0), {.patience = 0.1, .is_cancelled = {}}); });
+    EXPECT_EQ(error.code(), Code::timeout) << error.message();
+    return os::seconds() - began;
+  }));
+}
+
+TEST(PipeGroup, WhatARankSaysOfItselfIsShownAsFarAsItIsText) {
   const auto pipes = std::make_shared<MemoryPipes>(2);
-  const double began = os::seconds();
-  const Error error =
-      thrown_by([&] { join_pipe_group(std::make_unique<MemoryPipesEnd>(pipes, 0), {.patience = 0.1, .is_cancelled = {}}); });
-  EXPECT_EQ(error.code(), Code::timeout) << error.message();
-  EXPECT_LT(os::seconds() - began, 0.45);
+  std::unique_ptr<Transport> end;
+  std::thread joining([&] { end = join_pipe_group(std::make_unique<MemoryPipesEnd>(pipes, 0), {.patience = 20, .is_cancelled = {}}); });
+  // The other one says what this one says, but for its host.
+  std::vector<std::byte> said(sizeof(FrameHeader) + sizeof(HelloFrame));
+  for (size_t got = 0; got < said.size();) got += pipes->get(0, 1, std::span(said).subspan(got));
+  constexpr std::string_view kHost = "node7\xff\xfe, process 1";
+  std::memcpy(said.data() + sizeof(FrameHeader) + offsetof(HelloFrame, host), kHost.data(), kHost.size() + 1);
+  pipes->put(1, 0, said);
+  joining.join();
+  EXPECT_EQ(end->host_of(1), "node7");
+  pipes->cut(1);  // or its end would wait for one that never answers
+}
+
+TEST(PipeGroup, AnEndInAForkedChildGoesThoughItsThreadIsNotThere) {
+  auto ends = make_memory_group(2);
+  const pid_t child = fork();
+  if (child == 0) {
+    ends.clear();
+    _exit(0);
+  }
+  int status = -1;
+  const double end = os::seconds() + 10;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    if (os::seconds() > end) kill(child, SIGKILL);  // it hangs
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(status, 0);
 }
 
 TEST(PipeGroup, NonsenseInAPipeIsAFailureAndNoCrash) {

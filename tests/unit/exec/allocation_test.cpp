@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "allocation_count.h"
 #include "models/gpt.h"
+#include "rank_group.h"
 #include "sequences.h"
 #include "train/trainer.h"
 
@@ -80,6 +83,52 @@ TEST_P(StepAllocations, NoneAfterTheFirstStepOnAnyThread) {
     }
     EXPECT_EQ(allocation_count(), last) << micro_batches << " pairs of forward and backward";
   }
+}
+
+// What ranks exchange lies in memory of its own from the beginning, whoever computes the loss.
+TEST(GroupAllocations, NoneAfterTheFirstStepsOnAnyRank) {
+  for (const int64_t zero : {0, 2})
+    for (const char* overlap : {"on", "off"})
+      each_of_group(2, [&](int rank, Communicator& own) {
+        const auto context =
+            std::make_shared<Context>(ContextOptions{.device = "cpu", .threads = 1, .log = {}, .parallel = {}, .memory = {}});
+        const auto model =
+            std::make_shared<Model>(context, build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 1);
+        Recipe recipe;
+        recipe.device = "cpu";
+        recipe.batch = 3;
+        recipe.micro_batches = 4;
+        recipe.zero = zero;
+        recipe.overlap = overlap;
+        recipe.bucket = 4096;
+        Trainer trainer(model, recipe, nullptr, PlanOptions(), &own);
+        const std::vector<int32_t> tokens(30, 3), targets(30, 4);
+        const auto views = [&](int64_t rows) {
+          return std::vector<HostView>{plain_view("tokens", DType::i32, {rows, 5}, tokens.data()),
+                                       plain_view("targets", DType::i32, {rows, 5}, targets.data())};
+        };
+        const std::vector<HostView> own_rows = views(6), pair = views(3);
+        const auto step = [&] { trainer.step(own_rows); };
+        const auto step_by_pairs = [&] {
+          for (int k = 0; k < 2; ++k) {
+            trainer.forward(pair);
+            trainer.backward_own_loss();
+          }
+          trainer.apply();
+        };
+        const auto expect_no_allocation = [&](const char* what, const std::function<void()>& call) {
+          for (int i = 0; i < 3; ++i) call();
+          own.barrier("all are warm");
+          const int64_t before = allocation_count();
+          own.barrier("all have counted");
+          for (int i = 0; i < 20; ++i) call();
+          own.barrier("all are done");
+          EXPECT_EQ(allocation_count(), before) << what << " on rank " << rank << ", zero " << zero << ", overlap " << overlap;
+          own.barrier("all have looked");
+        };
+        expect_no_allocation("a step", step);
+        expect_no_allocation("pairs of forward and backward", step_by_pairs);
+      });
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, StepAllocations, ::testing::Values("reference", "cpu"),

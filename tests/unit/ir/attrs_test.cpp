@@ -49,6 +49,19 @@ TEST(MakeAttrs, MadeAttributesAreUnchangedByMakingThemAgain) {
   EXPECT_EQ(make_attrs(Op::affine, attrs), attrs);
 }
 
+TEST(MakeAttrs, WhatItMakesIsWholeAndNothingElseIs) {
+  for (const auto& given : {Attrs{{"shape", Ints{2, 3}}, {"dtype", "bf16"}}, Attrs{{"shape", Ints{}}}}) {
+    EXPECT_FALSE(are_whole(Op::fill, given)) << "in the row's order, and the value too";
+    EXPECT_TRUE(are_whole(Op::fill, make_attrs(Op::fill, given)));
+  }
+  EXPECT_TRUE(are_whole(Op::exp, {}));
+  EXPECT_TRUE(are_whole(Op::gelu, {{"approximate", "erf"}}));
+  EXPECT_FALSE(are_whole(Op::gelu, {{"approximate", "sort of"}}));
+  EXPECT_FALSE(are_whole(Op::fill, {{"shape", Ints{}}, {"value", 0.0}, {"dtype", "f31"}}));
+  EXPECT_FALSE(are_whole(Op::affine, {{"scale", 2}, {"shift", 0.0}}));
+  EXPECT_FALSE(are_whole(Op::affine, {{"shift", 0.0}, {"scale", 2.0}}));
+}
+
 TEST(MakeAttrs, AnUnknownNameNamesTheNearest) {
   EXPECT_THAT(refusal([] {
                 make_attrs(Op::matmul, {{"transpos_a", true}});

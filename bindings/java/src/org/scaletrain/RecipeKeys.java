@@ -6,7 +6,7 @@ import java.util.Map;
 /**
  * A typed method for each key of a recipe: one sets it, one tells it. What is not set has its default.
  *
- * <p>Made from {@code runtime/train/recipe.def} by {@code bindings/java/recipe_keys.py}: change the row, not this file.
+ * <p>Made from {@code runtime/train/recipe.def} by {@code bindings/recipe_keys.py}: change the row, not this file.
  */
 public abstract class RecipeKeys extends Handle {
   RecipeKeys() {}

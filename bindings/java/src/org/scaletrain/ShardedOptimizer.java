@@ -16,6 +16,7 @@ public final class ShardedOptimizer extends Handle {
 
   private final org.scaletrain.internal.ShardedOptimizer raw;
   private final Object[] keeps;
+  private final int stage;
 
   /** Of stage 1 and the mean, in buckets of the usual size. */
   public ShardedOptimizer(Communicator communicator, Batch parameters, Map<String, ?> settings) {
@@ -36,6 +37,7 @@ public final class ShardedOptimizer extends Handle {
     var made = new org.scaletrain.internal.ShardedOptimizer(
         given(communicator, "ShardedOptimizer").raw, Json.text(settings), held, options);
     keeps = new Object[] {communicator.raw, held, null};
+    this.stage = stage;
     made.keeps = keeps;
     Unreachable.then(this, made::close);  // keeps them until what is under way has ended, whoever lets go of this
     raw = made;
@@ -50,13 +52,22 @@ public final class ShardedOptimizer extends Handle {
   /** This rank's gradients in the order of the parameters, of stage 1 written; none, of stage 2: those that were given before. */
   @OfC("st_sharded_optimizer_step")
   public OptimizerReport step(Array... gradients) {
-    return (OptimizerReport) raw.step(gradients);
+    return (OptimizerReport) raw.step(lent(gradients));
   }
 
   /** The scaler's unscale and step, and this step, in one: of scaled gradients. Its update() comes next. */
   @OfC("st_sharded_optimizer_step_scaled")
   public OptimizerReport stepScaled(LossScaler scaler, Array... gradients) {
-    return (OptimizerReport) raw.step_scaled(given(scaler, "ShardedOptimizer.stepScaled").raw, gradients);
+    return (OptimizerReport) raw.step_scaled(given(scaler, "ShardedOptimizer.stepScaled").raw, lent(gradients));
+  }
+
+  /** Java's own arrays are copied back where a call writes them, which a step of stage 2 does not. */
+  private Array[] lent(Array... gradients) {
+    if (stage != 2 || gradients == null) return gradients;
+    Array[] lent = gradients.clone();
+    for (int i = 0; i < lent.length; ++i)
+      if (lent[i] != null) lent[i] = lent[i].readOnly();
+    return lent;
   }
 
   /** The weights in 16 bits, as {@link Optimizer#keepCopies}; a step gathers them too. */

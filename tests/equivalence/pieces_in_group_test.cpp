@@ -1,0 +1,206 @@
+// ZeRO-3 in a host's group: each rank's model has its pieces of the parameters alone, and everything is as on one rank, bit by bit.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+
+#include "base/memory_account.h"
+#include "rank_group.h"
+#include "rank_training.h"
+
+namespace st {
+namespace {
+
+Training alone(const Case& c) { return training_of(c, 1); }
+
+std::shared_ptr<Model> model_of(const Training& training, bool late) {
+  ContextOptions options{.device = training.device, .threads = 1, .log = {}, .parallel = {}, .memory = {}};
+  options.late_parameters = late;
+  return std::make_shared<Model>(std::make_shared<Context>(std::move(options)), build_gpt(training.options), 1);
+}
+
+/// A rank of `own`'s group.
+std::unique_ptr<Trainer> in_group(const Training& training, std::shared_ptr<Model> model, Communicator& own, int64_t zero = 3,
+                                  bool with_data = true) {
+  Recipe recipe = training.recipe;
+  recipe.device = training.device;
+  recipe.zero = zero;
+  return std::make_unique<Trainer>(std::move(model), recipe, with_data ? training.data() : nullptr, PlanOptions(), &own);
+}
+
+TEST(PiecesInGroup, LeaveTheBitsOfOneRank) {
+  const Case bf16{.name = "", .keys = {{"precision", "\"bf16\""}, {"optimizer", "\"adafactor\""}}};
+  const Case recomputed{.name = "", .keys = {{"recompute", "\"auto\""}, {"recompute_budget", "400000"}, {"bucket", "20000"}}};
+  // Ranks without rows, and steps that are skipped.
+  const Case fp16{.name = "", .keys = {{"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}}, .micro_batches = 2};
+  for (const Case& c : {Case{.name = "", .keys = {{"dropout", "0.1"}}}, bf16, recomputed, fp16}) {
+    const Outcome one = outcome_of(*alone(c).trainer());
+    for (const int size : {2, 3})
+      each_of_group(size, [&](int rank, Communicator& own) {
+        const auto model = model_of(alone(c), rank == 0);
+        const auto trainer = in_group(alone(c), model, own);
+        EXPECT_EQ(outcome_of(*trainer), one) << size << " ranks";
+        EXPECT_TRUE(model->is_in_pieces());
+      });
+  }
+}
+
+std::vector<float> values_in(const Slot& slot, const std::function<void(const HostView&)>& get) {
+  std::vector<float> values(static_cast<size_t>(slot.whole_shape().elements()));
+  get(plain_view("", DType::f32, slot.whole_shape(), values.data()));
+  return values;
+}
+
+// Some parameters are frozen: nobody keeps an average of them.
+TEST(PiecesInGroup, ShowWhatOneRankDoes) {
+  const Case c{.name = "",
+               .keys = {{"ema_decay", "0.5"}, {"groups", R"([{"pattern": "block.0.attention.*", "frozen": true}])"}},
+               .micro_batches = 3};
+  const auto one = alone(c).trainer();
+  const auto data = std::make_shared<Sequences>(5, 7, 70);
+  struct Told {
+    std::vector<double> losses;
+    std::vector<std::vector<float>> values;
+    std::string state;
+    bool operator==(const Told&) const = default;
+  };
+  const auto act = [&](Trainer& trainer) {
+    Told told;
+    const auto look = [&] {
+      told.losses.push_back(trainer.evaluate(data).loss);
+      told.losses.push_back(trainer.evaluate_average(data).loss);
+      for (const SlotId id : trainer.model().parameters()) {
+        const Slot& slot = trainer.model().slot(id);
+        told.values.push_back(values_in(slot, [&](const HostView& to) { trainer.average(slot.name, to); }));
+        if (slot.name == "block.1.mlp.down.weight" && trainer.steps() > 0)
+          told.values.push_back(values_in(slot, [&](const HostView& to) { trainer.gradient(slot.name, to); }));
+      }
+    };
+    look();
+    trainer.step();
+    trainer.step();
+    look();
+    const SlotId id = trainer.model().parameter_named("token_embedding.weight");
+    const Shape& shape = trainer.model().slot(id).type.shape;
+    std::vector<double> values(static_cast<size_t>(shape.elements()));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = 1e-4 * static_cast<double>(i);
+    trainer.model().set(id, plain_view("", DType::f64, shape, values.data()));
+    trainer.step();
+    trainer.use_average();
+    trainer.trim();
+    look();
+    trainer.step();
+    told.state = trainer.state_digest();
+    return told;
+  };
+  const Told expected = act(*one);
+  each_of_group(3, [&](int, Communicator& own) {
+    const auto trainer = in_group(alone(c), model_of(alone(c), true), own);
+    const Told told = act(*trainer);
+    EXPECT_EQ(told.losses, expected.losses);
+    EXPECT_TRUE(told.values == expected.values);
+    EXPECT_EQ(told.state, expected.state);
+  });
+}
+
+// A stream and a file are read by each rank for itself, of which it keeps its pieces.
+TEST(PiecesInGroup, ReadTheirPartOfWeights) {
+  const Case c{.name = "", .keys = {}};
+  const auto one = alone(c).trainer();
+  one->step();
+  std::string bytes;
+  one->model().write([&](std::span<const std::byte> part) { bytes.append(reinterpret_cast<const char*>(part.data()), part.size()); });
+  const auto fresh = alone(c).trainer();
+  const auto read_into = [&](Model& model) {
+    size_t at = 0;
+    ReadReport report;
+    model.read(
+        [&](std::span<std::byte> room) {
+          const size_t count = std::min(room.size(), bytes.size() - at);
+          std::memcpy(room.data(), bytes.data() + at, count);
+          at += count;
+          return count;
+        },
+        {}, report);
+  };
+  read_into(fresh->model());
+  const Outcome expected = outcome_of(*fresh);
+  each_of_group(3, [&](int, Communicator& own) {
+    const auto trainer = in_group(alone(c), model_of(alone(c), true), own);
+    read_into(trainer->model());
+    EXPECT_EQ(outcome_of(*trainer), expected);
+  });
+}
+
+CountedBytes bytes_of(const Model& model, Arena arena) {
+  return model.context().memory()->account().uses().of[static_cast<size_t>(role_of(arena))];
+}
+
+// T8, and never more than the pieces where the parameters are made late.
+TEST(PiecesInGroup, TakeTheBytesThatArePlanned) {
+  const Case c{.name = "", .keys = {{"precision", "\"bf16\""}}};
+  std::atomic<int64_t> elements = 0;
+  each_of_group(3, [&](int rank, Communicator& own) {
+    const bool is_late = rank != 1;
+    const auto model = model_of(alone(c), is_late);
+    EXPECT_EQ(bytes_of(*model, Arena::parameters).now == 0, is_late);
+    const auto trainer = in_group(alone(c), model, own);
+    trainer->step();
+    static_cast<void>(trainer->evaluate(std::make_shared<Sequences>(5, 7, 70)));
+    const MemoryLayout& planned = trainer->plan().memory;
+    for (const Arena arena : {Arena::parameters, Arena::gradients, Arena::optimizer, Arena::packed})
+      EXPECT_EQ(bytes_of(*model, arena).now, planned.of(arena)) << name_of(arena);
+    if (is_late) {
+      EXPECT_EQ(bytes_of(*model, Arena::parameters).peak, planned.of(Arena::parameters));
+    }
+    for (const SlotId id : model->parameters()) elements += model->piece(id).elements;
+    EXPECT_LT(planned.of(Arena::parameters), 4 * model->elements() / 2);
+  });
+  EXPECT_EQ(elements, model_of(alone(c), true)->elements());
+}
+
+Code code_of(const std::function<void()>& call) {
+  try {
+    call();
+    return Code::ok;
+  } catch (const Error& error) {
+    return error.code();
+  }
+}
+
+TEST(PiecesInGroup, RefuseWhatNeedsAllOfThem) {
+  const Case c{.name = "", .keys = {}};
+  each_of_group(2, [&](int, Communicator& own) {
+    const auto model = model_of(alone(c), false);
+    {
+      Recipe recipe = alone(c).recipe;
+      recipe.device = "cpu";
+      const Trainer other(model, recipe, alone(c).data());
+      EXPECT_EQ(code_of([&] { model->keep_pieces(model->program()); }), Code::busy);
+    }
+    auto trainer = in_group(alone(c), model, own);
+    const Outcome first = outcome_of(*trainer, 1);
+    trainer.reset();
+    std::vector<float> values(70 * 66);
+    const HostView view = plain_view("", DType::f32, {70, 66}, values.data());
+    const SlotId id = model->parameter_named("token_embedding.weight");
+    for (const auto& call : std::vector<std::function<void()>>{
+             [&] { model->get(id, view); }, [&] { static_cast<void>(model->digest()); }, [&] { static_cast<void>(model->clone()); },
+             [&] { model->write([](std::span<const std::byte>) {}); }, [&] { alone(c).model()->blend(*model, 1); },
+             [&] {
+               Recipe recipe = alone(c).recipe;
+               recipe.device = "cpu";
+               const Trainer whole(model, recipe, nullptr);
+             }})
+      EXPECT_EQ(code_of(call), Code::wrong_state);
+    // Of the same pieces training goes on.
+    trainer = in_group(alone(c), model, own);
+    EXPECT_EQ(trainer->steps(), 0);
+    trainer->step();
+  });
+}
+
+}  // namespace
+}  // namespace st
