@@ -50,7 +50,12 @@ ST_API st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* 
  * With zero 1 or 2 each rank has pieces of the optimizer's state alone (2: of gradients too) and all of the parameters, also in fp32 where
  * products take them in 16 bits. Then gradient, average, evaluate_average, use_average, digest, st_trainer_save, save_every and resume are
  * made together: every rank calls them, between the same steps, and who does not is named at the deadline; and weights are set, or loaded,
- * on all ranks alike. Of a group that has ended the others' pieces are gone: resume from a checkpoint. zero 3 is ST_UNSUPPORTED here. */
+ * on all ranks alike. Of a group that has ended the others' pieces are gone: resume from a checkpoint.
+ * With zero 3 the model has this rank's pieces of the parameters alone from here on, also when the trainer is gone: what was there beside
+ * them is given back, and of a context with late_parameters it never was. evaluate is then made together too, of the same rows on all
+ * ranks, and its error on one ends the group. Setting and reading parameters takes this rank's part of what is given; what needs all of
+ * them (st_model_get, digest, clone, blend, write, a predictor, another trainer but of the same pieces) is ST_WRONG_STATE: save with
+ * st_trainer_save and load the checkpoint into another model. A model that a trainer or a shared predictor uses is ST_BUSY here. */
 ST_API st_status st_trainer_create_in_group(st_model* model, st_recipe* recipe, st_data* data, st_communicator* communicator,
                                             st_trainer** trainer);
 ST_API st_status st_trainer_destroy(st_trainer* trainer);
