@@ -155,9 +155,9 @@ ST_API st_status st_trainer_average(st_trainer* trainer, const char* name, const
 ST_API st_status st_trainer_use_average(st_trainer* trainer);
 
 /* 32 hex digits: XXH3-128 over every parameter and optimizer value in name order (name, dtype, shape, bytes). Two runs are equal when it
- * is. This text and the next two are owned by the trainer until its next call. Of ranks that have pieces of the state all call; until
- * something changes the digest is known after that, to this, log_end and write_report. Weights are set on all ranks alike,
- * between the same calls: a rank whose weights alone have changed would wait for the others' pieces until the deadline. */
+ * is. This text and the next two are owned by the trainer until its next call. Of ranks that have pieces of the state all call, as often as
+ * any does: whether something has changed since, they ask each other. log_end and write_report of one rank alone take what that has told,
+ * until all go on; ST_WRONG_STATE where this rank's weights were set since. */
 ST_API st_status st_trainer_digest(st_trainer* trainer, const char** hex);
 /* {"rows_per_step":..,"ranks":[{"memory":{"parameters":..,...},"wire_bytes":..,"collectives":..,...}]}: rows of all ranks together; each
  * rank of this process. "device_total" is without "file_total", what offload_folder has. "wire_bytes": of elements that the rank sends in a
