@@ -165,16 +165,17 @@ class TrainingRun {
     return evaluation.loss;
   }
 
-  /// Rank 0 has it all to tell. Of a state in pieces all ranks make the digest together; then it is known.
+  /// Rank 0 has it all to tell. Of a state in pieces all ranks make the digest together; then it is known to the log and the report.
   void finish() {
-    if (parts_.ranks->size() > 1 && std::string(text(st_trainer_get, trainer(), "zero")) != "0") text(st_trainer_digest, trainer());
+    const bool in_pieces = parts_.ranks->size() > 1 && std::string(text(st_trainer_get, trainer(), "zero")) != "0";
+    const std::string state = in_pieces || parts_.ranks->is_first() ? text(st_trainer_digest, trainer()) : "";
     if (!parts_.ranks->is_first()) return;
     const double final_loss = last_evaluated_ == options_.steps || ended_by_ == 0 ? validation_loss_ : kNan;
     double bigram = kNan;
     if (parts_.validation && ended_by_ == 0) bigram = print_validation(final_loss);
     const std::string sample = options_.prompt.empty() || ended_by_ != 0 ? "" : write_sample();
     std::printf("memory           %s\n", peak_memory(parts_.made_in).c_str());
-    std::printf("state            %s\n", text(st_trainer_digest, trainer()));
+    std::printf("state            %s\n", state.c_str());
     if (!options_.log.empty()) {
       cli::run(st_trainer_log_end(trainer(), final_loss));
       std::printf("log              %s\n", options_.log.c_str());

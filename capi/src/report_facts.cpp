@@ -109,7 +109,7 @@ RunSummary summary_of(const TrainerObject& t, std::string_view facts) {
       run.memory.push_back({std::string(name_of(static_cast<Arena>(a))), memory.bytes[static_cast<size_t>(a)]});
   run.parameters = t.trainer->model().elements();
   run.seconds = os::seconds() - t.started;
-  run.state = t.trainer->state_digest();
+  run.state = t.trainer->known_state_digest();
   take_facts(run, facts);
   run.facts.push_back(recipe_facts(t.trainer->recipe()));
   run.facts.push_back(memory_facts(t));

@@ -6,6 +6,8 @@ using namespace st;
 using namespace st::capi;
 
 template <>
+constexpr uint32_t st::capi::kFirstSize<st_context_options> = offsetof(st_context_options, late_parameters);
+template <>
 constexpr uint32_t st::capi::kFirstSize<st_memory_stats> = offsetof(st_memory_stats, peak_bytes);
 
 st_status st_context_options_init(st_context_options* options, size_t size) {
@@ -30,6 +32,7 @@ st_status st_context_create(const st_context_options* options, st_context** cont
       ours.parallel.run = theirs.parallel;
       ours.parallel.user = theirs.parallel_user;
       if (theirs.tuning_cache != nullptr) ours.tuning_cache = theirs.tuning_cache;
+      ours.late_parameters = theirs.late_parameters != 0;
       check((theirs.alloc == nullptr) == (theirs.free == nullptr), "st_context_create: ", theirs.alloc == nullptr ? "free" : "alloc",
             " is given without ", theirs.alloc == nullptr ? "alloc" : "free", "; give both or neither");
       if (theirs.alloc != nullptr) {

@@ -75,7 +75,8 @@ st_status st_model_builtin(st_context* context, const char* name, const char* js
     check(name != nullptr, "st_model_builtin: name is NULL; use \"gpt\" or \"mlp\"");
     const std::string options = json == nullptr ? "" : json;
     const auto c = peek(context)->context;
-    c->require_memory(text("model ", name, ": its parameters"), 4 * builtin_parameter_count(name, options));
+    const int64_t parameters = builtin_parameter_count(name, options);
+    if (!c->options().late_parameters) c->require_memory(text("model ", name, ": its parameters"), 4 * parameters);
     hand_out(model, make_model(c, build_builtin(name, options), seed));
   });
 }

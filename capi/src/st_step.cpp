@@ -41,13 +41,15 @@ st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_named_view
   return guard([&] {
     const double deadline = os::seconds() + static_cast<double>(nanoseconds) * 1e-9;
     const auto t = find(trainer);
-    const auto made = ending_group_on_error(t->group.get(), [&] {
-      given(done, "st_trainer_advance: done") = 0;
+    if (done != nullptr) *done = 0;
+    const auto take_all = [&] {
+      given(done, "st_trainer_advance: done");
       if (report != nullptr) take(report, "st_trainer_advance: report");
       check(nanoseconds >= 0, "st_trainer_advance: nanoseconds is ", nanoseconds, "; give 0 for one instruction, or more");
       take_batch(*t, n, batch, "st_trainer_advance");
-      return stepping(
-          *t, [&] { return saved(*t, batch == nullptr ? t->trainer->advance(deadline) : t->trainer->advance(t->views, deadline)); });
+    };
+    const auto made = stepping(*t, take_all, [&] {
+      return saved(*t, batch == nullptr ? t->trainer->advance(deadline) : t->trainer->advance(t->views, deadline));
     });
     if (!made) return;
     *done = 1;
@@ -60,9 +62,9 @@ st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view
     given(m, "st_trainer_forward: m") = 0;
     given(outputs, "st_trainer_forward: outputs") = nullptr;
     const auto t = find(trainer);
-    ending_group_on_error(t->group.get(), [&] {
-      take_batch(*t, n, batch, "st_trainer_forward");
-      const auto made = stepping(*t, [&] { return t->trainer->forward(t->views); });
+    const auto take_all = [&] { take_batch(*t, n, batch, "st_trainer_forward"); };
+    stepping(*t, take_all, [&] {
+      const auto made = t->trainer->forward(t->views);
       try {
         give_outputs(*t, made);
       } catch (...) {  // no memory
@@ -78,22 +80,22 @@ st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view
 st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_view* output_gradients) {
   return guard([&] {
     const auto t = find(trainer);
-    ending_group_on_error(t->group.get(), [&] {
+    const auto take_all = [&] {
       check(output_gradients != nullptr || m == 0, "st_trainer_backward: output_gradients is NULL with m = ", m,
             " views; give the views, or m = 0 for the graph's own loss");
       take_batch(*t, m, output_gradients, "st_trainer_backward");
-      stepping(*t, [&] { output_gradients == nullptr ? t->trainer->backward_own_loss() : t->trainer->backward(t->views); });
-    });
+    };
+    stepping(*t, take_all, [&] { output_gradients == nullptr ? t->trainer->backward_own_loss() : t->trainer->backward(t->views); });
   });
 }
 
 st_status st_trainer_apply(st_trainer* trainer, st_step_report* report) {
   return guard([&] {
     const auto t = find(trainer);
-    const StepReport made = ending_group_on_error(t->group.get(), [&] {
+    const auto take_all = [&] {
       if (report != nullptr) take(report, "st_trainer_apply: report");
-      return stepping(*t, [&] { return saved(*t, t->trainer->apply()); });
-    });
+    };
+    const StepReport made = stepping(*t, take_all, [&] { return saved(*t, t->trainer->apply()); });
     finish(*t, made, report);
   });
 }

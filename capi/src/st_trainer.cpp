@@ -34,20 +34,28 @@ void require_countable(const Model& model, const Recipe& recipe) {
           "; use a smaller batch");
 }
 
-void create(std::shared_ptr<ModelObject> home, st_recipe* recipe, st_data* data, std::shared_ptr<CommunicatorObject> group,
-            st_trainer** trainer) {
+/// What the host's handles stand for, looked up; the model is this call's.
+struct Parents {
+  Parents(std::shared_ptr<ModelObject> of, st_recipe* from, st_data* data)
+      : model(std::move(of)), recipe(find(from)->recipe), rows(data == nullptr ? nullptr : peek(data)->dataset) {}
+
+  std::shared_ptr<ModelObject> model;
+  Recipe recipe;
+  std::shared_ptr<const Dataset> rows;
+  Lease<ModelObject> weights{Kind::model, model};
+};
+
+void create(const Parents& from, std::shared_ptr<CommunicatorObject> group, st_trainer** trainer) {
   auto object = std::make_shared<TrainerObject>();
-  object->model = std::move(home);
+  object->model = from.model;
   object->group = std::move(group);
-  Recipe chosen = find(recipe)->recipe;
-  const auto rows = data == nullptr ? nullptr : peek(data)->dataset;
-  const Lease weights(Kind::model, object->model);
+  Recipe chosen = from.recipe;
   if (object->group) chosen = on_ranks(std::move(chosen), object->group->ranks->size());
   if (chosen.batch > 0) require_countable(*object->model->model, chosen);
   chosen = with_batch_decided(*object->model->model, std::move(chosen), {});
   require_countable(*object->model->model, chosen);
-  object->trainer =
-      std::make_unique<Trainer>(object->model->model, chosen, rows, PlanOptions(), object->group ? object->group->ranks.get() : nullptr);
+  object->trainer = std::make_unique<Trainer>(object->model->model, chosen, from.rows, PlanOptions(),
+                                              object->group ? object->group->ranks.get() : nullptr);
   object->started = os::seconds();
   object->model->model->context().on_trim(object);
   logger(*object).info("trainer", "planned ", object->trainer->plan().instructions.size(), " instructions and ",
@@ -56,9 +64,9 @@ void create(std::shared_ptr<ModelObject> home, st_recipe* recipe, st_data* data,
   hand_out(trainer, std::move(object));
 }
 
-StepReport step(TrainerObject& t, int64_t n, const st_named_view* batch) {
-  if (batch != nullptr) take_views(t.views, n, batch, "st_trainer_step");
-  const StepReport report = stepping(t, [&] { return saved(t, batch == nullptr ? t.trainer->step() : t.trainer->step(t.views)); });
+template <class Take>
+StepReport step(TrainerObject& t, const st_named_view* batch, const Take& take) {
+  const StepReport report = stepping(t, take, [&] { return saved(t, batch == nullptr ? t.trainer->step() : t.trainer->step(t.views)); });
   note(t, report);
   return report;
 }
@@ -105,19 +113,27 @@ class Run {
 };
 
 void run_steps(st_trainer* trainer, TrainerObject& t, int64_t steps, st_on_step_fn on_step, void* user) {
-  check(steps >= 1, "st_trainer_run: steps is ", steps, "; give at least 1");
-  find(trainer)->trainer->require_whole_step("st_trainer_run");
+  const auto behind_leases = [&](const auto& call) { ending_group_on_error(t.group.get(), call); };
+  {
+    const auto first = find(trainer);
+    behind_leases([&] {
+      check(steps >= 1, "st_trainer_run: steps is ", steps, "; give at least 1");
+      first->trainer->require_whole_step("st_trainer_run");
+    });
+  }
   const std::atomic<uint64_t>& cancels = t.model->model->context().cancels();
   const uint64_t cancels_before = cancels;  // a step sees those that come while it runs, the run also those between two steps
   while (t.trainer->steps() < steps && !t.stop) {
     st_step_report report{};
     report.struct_size = sizeof report;
-    const StepReport made = step(*find(trainer), 0, nullptr);
-    give_report(t, &report, made);
-    const st_status status = on_step == nullptr ? ST_OK : call_host(on_step, user, &report);
-    write_log(*find(trainer), made);
-    require(status == ST_OK, Code::callback, "st_trainer_run: on_step returned ", status, " after step ", report.step);
-    require(cancels == cancels_before, Code::cancelled, "st_trainer_run: cancelled after step ", report.step);
+    const StepReport made = step(*find(trainer), nullptr, [] {});
+    behind_leases([&] {
+      give_report(t, &report, made);
+      const st_status status = on_step == nullptr ? ST_OK : call_host(on_step, user, &report);
+      write_log(*find(trainer), made);
+      require(status == ST_OK, Code::callback, "st_trainer_run: on_step returned ", status, " after step ", report.step);
+      require(cancels == cancels_before, Code::cancelled, "st_trainer_run: cancelled after step ", report.step);
+    });
   }
 }
 
@@ -139,7 +155,7 @@ st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, s
   return guard([&] {
     given(trainer, "st_trainer_create: trainer");
     auto home = peek(model);  // first, so that its context's memory serves
-    create(std::move(home), recipe, data, nullptr, trainer);
+    create(Parents(std::move(home), recipe, data), nullptr, trainer);
   });
 }
 
@@ -149,11 +165,12 @@ st_status st_trainer_create_in_group(st_model* model, st_recipe* recipe, st_data
     auto home = peek(model);
     auto group = peek(communicator);
     const Lease turn(Kind::communicator, group);
+    const Parents from(std::move(home), recipe, data);
     group->queue.drain();
     group->cancels = group->context->cancels().load();
     ending_group_on_error(group.get(), [&] {
       given(trainer, "st_trainer_create_in_group: trainer");
-      create(std::move(home), recipe, data, group, trainer);
+      create(from, group, trainer);
     });
   });
 }
@@ -165,11 +182,11 @@ st_status st_trainer_destroy(st_trainer* trainer) {
 st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_view* batch, st_step_report* report) {
   return guard([&] {
     const auto t = find(trainer);
-    const StepReport made = ending_group_on_error(t->group.get(), [&] {
+    const StepReport made = step(*t, batch, [&] {
       if (report != nullptr) take(report, "st_trainer_step: report");
       check(batch != nullptr || n == 0, "st_trainer_step: batch is NULL with n = ", n,
             " views; give the views, or n = 0 for the data's rows");
-      return step(*t, n, batch);
+      if (batch != nullptr) take_views(t->views, n, batch, "st_trainer_step");
     });
     if (report != nullptr) give_report(*t, report, made);
     write_log(*t, made);
@@ -180,7 +197,7 @@ st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_fn on_st
   return guard([&] {
     const auto t = peek(trainer);
     const Run run(*t);
-    ending_group_on_error(t->group.get(), [&] { run_steps(trainer, *t, steps, on_step, user); });
+    run_steps(trainer, *t, steps, on_step, user);
   });
 }
 
@@ -261,7 +278,7 @@ st_status st_trainer_log_end(st_trainer* trainer, double validation_loss) {
       average_loss = step == t->trainer->steps() ? loss : std::numeric_limits<double>::quiet_NaN();
     }
     const PiecesTurn turn(*t);
-    t->log->finish(t->trainer->state_digest(), validation_loss, average_loss);
+    t->log->finish(t->trainer->known_state_digest(), validation_loss, average_loss);
   });
 }
 

@@ -27,10 +27,9 @@ void write_log(TrainerObject& trainer, const StepReport& report);
 /// The same before the step is saved: killed between the two, a run that resumes from it has its line. write_log tells what went wrong.
 void write_log_early(TrainerObject& trainer, const StepReport& report) noexcept;
 
-/// A cancel ends one call and is then used up.
+/// A cancel ends one call and is then used up. The model is this call's already.
 template <class Call>
-auto cancellable(TrainerObject& t, const Call& call) {
-  const Lease weights(Kind::model, t.model);
+auto until_cancelled(TrainerObject& t, const Call& call) {
   const FloatMode mode;  // the host's rounding must not reach the learning rate or a mean
   try {
     return call();
@@ -38,6 +37,12 @@ auto cancellable(TrainerObject& t, const Call& call) {
     if (error.code() == Code::cancelled) t.trainer->take_cancel();
     throw;
   }
+}
+
+template <class Call>
+auto cancellable(TrainerObject& t, const Call& call) {
+  const Lease weights(Kind::model, t.model);
+  return until_cancelled(t, call);
 }
 
 /// The communicator of a trainer that is one of its ranks is the trainer's while a step is made; what was pending on it is done before.
@@ -67,15 +72,14 @@ class PiecesTurn {
 };
 
 /// The other ranks wait for this one: what it throws ends the group (null: there is none), and tells them why. But what all have found
-/// together each knows by itself, and a handle that is in use, or none, is a slip of the host's that can be made good.
+/// together each knows by itself. Behind the leases of handles: that one is in use, or none, is a slip of the host's that can be made good.
 template <class Call>
 auto ending_group_on_error(CommunicatorObject* group, const Call& call) {
   try {
     return call();
   } catch (const Error& error) {
-    const bool is_whole =
-        error.is_on_all_ranks || error.code() == Code::rank_mismatch || error.code() == Code::busy || error.code() == Code::invalid_handle;
-    if (group != nullptr && !is_whole) group->ranks->abort(error.message());
+    const bool is_told = error.is_on_all_ranks || error.code() == Code::rank_mismatch;
+    if (group != nullptr && !is_told) group->ranks->abort(error.message());
     throw;
   } catch (const std::exception& error) {
     if (group != nullptr) group->ranks->abort(error.what());
@@ -83,17 +87,23 @@ auto ending_group_on_error(CommunicatorObject* group, const Call& call) {
   }
 }
 
-/// The same of a call that a step is made of: its errors tell the attempt that they were met in.
-template <class Call>
-auto stepping(TrainerObject& t, const Call& call) {
+/// The same of a call that a step is made of: `take` looks at what the host gave; the errors of `call` tell the attempt that they were met
+/// in.
+template <class Take, class Call>
+auto stepping(TrainerObject& t, const Take& take, const Call& call) {
   const GroupTurn group(t);
-  return cancellable(t, [&] {
+  const Lease weights(Kind::model, t.model);
+  const auto attempt = [&] {
     try {
       return call();
     } catch (Error& error) {
       error.place.step = t.trainer->steps() + 1;
       throw;
     }
+  };
+  return ending_group_on_error(t.group.get(), [&] {
+    take();
+    return until_cancelled(t, attempt);
   });
 }
 

@@ -175,7 +175,7 @@ void Wire::refuse(int from, const Header& theirs, const Header& ours) {
     end_group({from, Code::rank_mismatch, "what it sent is not what this rank expects: another version of the library, or damaged memory"});
   std::string reason = text("it calls ", theirs.text(), " where rank ", rank(), " calls ", here_.text());
   if (theirs.size != ours.size) reason += text("; its group has ", theirs.size, " ranks, this one ", ours.size);
-  if (theirs.detail != ours.detail) reason += "; they cut the elements in other ways";
+  if (theirs.what == ours.what && theirs.detail != ours.detail) reason += "; they cut the elements in other ways";
   end_group({from, Code::rank_mismatch, std::move(reason)});
 }
 

@@ -10,12 +10,6 @@
 
 namespace st {
 
-Executor::Turn Executor::turn_of(const Graph& graph, int32_t n) {
-  if (graph[n].op == Op::await) return Turn::await;
-  const auto awaits = [&](const Node& node) { return node.op == Op::await && node.attrs.integer("exchange") == n; };
-  return info_of(graph[n].op).exchange && std::ranges::any_of(graph.nodes, awaits) ? Turn::beside : Turn::here;
-}
-
 Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, ExchangeQueue* ranks)
     : plan_(std::move(plan)), storage_(storage), workers_(workers), cancelled_(cancelled), ranks_(ranks) {
   allocate();
@@ -74,6 +68,12 @@ void Executor::resolve() {
   const auto makers = makers_of_copies();
   std::map<std::pair<int32_t, int32_t>, const Call*> calls;
   std::map<const Call*, PlannedExchange*> exchange_of;
+  std::vector<std::vector<bool>> awaited;  // by section and node
+  for (const Section& section : program.sections) {
+    std::vector<bool>& of = awaited.emplace_back(section.graph.nodes.size());
+    for (const Node& node : section.graph.nodes)
+      if (node.op == Op::await) of[static_cast<size_t>(node.attrs.integer("exchange"))] = true;
+  }
   const OpTable& kernels = storage_.backend().kernels();
   for (const Instruction& at : plan_.instructions) {
     const Graph& graph = program.sections[static_cast<size_t>(at.section)].graph;
@@ -113,8 +113,10 @@ void Executor::resolve() {
       }
     }
     const auto maker = makers.find({at.section, at.node});
+    const bool is_beside = awaited[static_cast<size_t>(at.section)][static_cast<size_t>(at.node)];
+    const Turn turn = node.op == Op::await ? Turn::await : is_beside ? Turn::beside : Turn::here;
     steps_.push_back({kernel.run, found->second, at, maker == makers.end() ? Copy::none : maker->second,
-                      is_exchange ? exchange_of.at(found->second) : nullptr, turn_of(graph, at.node)});
+                      is_exchange ? exchange_of.at(found->second) : nullptr, turn});
   }
 }
 

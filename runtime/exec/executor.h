@@ -84,7 +84,6 @@ class Executor {
     Turn turn;
   };
 
-  static Turn turn_of(const Graph& graph, int32_t n);
   void allocate();
   void resolve();
   Operand operand(int32_t section, Value v) const;

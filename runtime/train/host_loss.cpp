@@ -81,6 +81,7 @@ void HostLoss::begin(double loss_scale) {
 void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
   const int64_t rows = parts_.recipe.batch;
   is_forward_done_ = false;
+  attempts_ = attempts;
   if (slots_.loss_sum != nullptr) *slots_.loss_sum = *slots_.loss_count = 0;  // later micro-batches add to it: what follows is one's own
   inputs_->check(batch, rows);
   inputs_->bind(batch, 0, rows, *executor_);
@@ -147,13 +148,11 @@ void HostLoss::run_backward(Kind kind) {
   const size_t later = pairs_ == 0 ? 0 : 1;
   const double sum = slots_.loss_sum == nullptr ? 0 : *slots_.loss_sum, count = slots_.loss_count == nullptr ? 0 : *slots_.loss_count;
   if (parts_.ranks != nullptr && parts_.recipe.reduce == "micro") {
-    gather({.loss_sum = sum,
-            .loss_count = count,
-            .lr = 0,
-            .call = static_cast<int64_t>(Met::at_backward),
-            .kind = static_cast<int64_t>(kind),
-            .pairs = pairs_,
-            .number = 0});
+    Told own = told();
+    own.loss_sum = sum;
+    own.loss_count = count;
+    own.kind = static_cast<int64_t>(kind);
+    gather(own);
     for (const Told& told : told_) add_loss(told.loss_sum, told.loss_count, pairs_ == 0 && &told == told_.data());
   } else {
     add_loss(sum, count, pairs_ == 0);
@@ -168,6 +167,19 @@ void HostLoss::run_backward(Kind kind) {
 void HostLoss::add_loss(double sum, double count, bool is_first) {
   loss_sum_ = is_first ? sum : loss_sum_ + sum;
   loss_count_ = is_first ? count : loss_count_ + count;
+}
+
+/// Of the pairs so far, at a backward.
+HostLoss::Told HostLoss::told() const {
+  return {.loss_sum = loss_sum_,
+          .loss_count = loss_count_,
+          .lr = 0,
+          .loss_scale = slots_.loss_scale == nullptr ? 1 : *slots_.loss_scale,
+          .call = static_cast<int64_t>(Met::at_backward),
+          .kind = static_cast<int64_t>(kind_),
+          .pairs = pairs_,
+          .number = 0,
+          .attempts = attempts_};
 }
 
 /// Into told_, all of which has to be alike but for the losses, and the pairs where each rank adds up its own.
@@ -188,6 +200,9 @@ void HostLoss::gather(const Told& own) {
     };
     if (theirs.call != first.call) refuse_unlike(" calls ", text_of_call(theirs), text_of_call(first));
     if (theirs.kind != first.kind) refuse_unlike(" goes back from ", text_of_kind(theirs), text_of_kind(first));
+    if (theirs.attempts != first.attempts)
+      refuse_unlike(" has made steps: ", std::to_string(theirs.attempts), std::to_string(first.attempts));
+    if (theirs.loss_scale != first.loss_scale) refuse_unlike(" has loss scale ", text(theirs.loss_scale), text(first.loss_scale));
     if (theirs.number != first.number) refuse_unlike(" is at update ", std::to_string(theirs.number), std::to_string(first.number));
     if (theirs.lr != first.lr) refuse_unlike(" has learning rate ", text(theirs.lr), text(first.lr));
     if (theirs.pairs != first.pairs && parts_.recipe.reduce == "micro")
@@ -198,13 +213,11 @@ void HostLoss::gather(const Told& own) {
 void HostLoss::meet(double lr, int64_t number) {
   pairs_of_all_ = pairs_;
   if (parts_.ranks == nullptr) return;
-  gather({.loss_sum = loss_sum_,
-          .loss_count = loss_count_,
-          .lr = lr,
-          .call = static_cast<int64_t>(Met::at_apply),
-          .kind = static_cast<int64_t>(kind_),
-          .pairs = pairs_,
-          .number = number});
+  Told own = told();
+  own.lr = lr;
+  own.call = static_cast<int64_t>(Met::at_apply);
+  own.number = number;
+  gather(own);
   pairs_of_all_ = 0;
   for (const Told& told : told_) pairs_of_all_ += told.pairs;
   if (parts_.recipe.reduce == "step")

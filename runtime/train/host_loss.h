@@ -56,7 +56,7 @@ class HostLoss {
   int64_t pairs() const { return pairs_; }
   bool used_own_loss() const { return pairs_ > 0 && kind_ == Kind::own; }
   /// What ranks do together before the update, of which this is number `number`. Throws rank_mismatch, on all of them the same, where they
-  /// have not made the same of the step, or are to update by other learning rates.
+  /// have not made the same of the step, are at other attempts, or are to update by other learning rates or loss scales.
   void meet(double lr, int64_t number);
   /// The one update; the caller has readied the weights.
   void update(double lr, int64_t number);
@@ -81,11 +81,12 @@ class HostLoss {
 
   /// What a rank tells the others of a pair, or of a step.
   struct Told {
-    double loss_sum, loss_count, lr;
-    int64_t call, kind, pairs, number;
+    double loss_sum, loss_count, lr, loss_scale;
+    int64_t call, kind, pairs, number, attempts;
   };
 
   void find_slots();
+  Told told() const;
   void run_backward(Kind kind);
   void run(size_t begin, size_t end);
   const void* zeros(int64_t bytes);
@@ -106,6 +107,7 @@ class HostLoss {
   double* unit_ = nullptr;
   size_t begins_[2][2]{}, ends_[2][2]{};  // instructions of forward and backward in the first and in later micro-batches
   int64_t pairs_ = 0, pairs_of_all_ = 0;
+  int64_t attempts_ = 0;  // of the step that the pairs are of
   bool is_forward_done_ = false;
   Kind kind_ = Kind::host;
   double loss_sum_ = 0, loss_count_ = 0;  // of the pairs so far

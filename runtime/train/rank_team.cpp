@@ -175,12 +175,7 @@ int64_t RankTeam::rows_of_all(const StepStart& own) {
 
 void RankTeam::run(std::optional<std::span<const HostView>> batch, const std::function<void()>& own_part) {
   if (!is_of_threads()) {
-    try {
-      own_part();
-    } catch (const Error& error) {
-      if (error.code() == Code::busy) own().abort(error.message());  // weights that another trainer updates: the others have met, and wait
-      throw;
-    }
+    own_part();
     has_met_ = true;
     return;
   }

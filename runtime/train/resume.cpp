@@ -260,18 +260,23 @@ void resume(Trainer& trainer, const CheckpointReader& reader, const ReadOptions&
 
 void resume(Trainer& trainer, const OpenCheckpoint& open, const ReadOptions& options, ResumeReport& report) {
   report = {};
+  trainer.others_change_too();
+  Communicator* const group = trainer.group_of_pieces();
+  bool has_met = false;
   MeetOthers meet;
-  if (Communicator* const group = trainer.group_of_pieces())
-    meet = [group](const std::exception_ptr& own) { require_all_fine(*group, own, "resume"); };
-  std::optional<Resume> resume;
+  if (group != nullptr)
+    meet = [group, &has_met](const std::exception_ptr& own) {
+      has_met = true;
+      require_all_fine(*group, own, "resume");
+    };
   try {
-    resume.emplace(trainer, open(), options, report);
-    resume->prepare();
+    Resume resume(trainer, open(), options, report);
+    resume.prepare();
+    resume.run(meet);
   } catch (...) {
-    if (meet) meet(std::current_exception());
+    if (meet && !has_met) meet(std::current_exception());  // the others wait to hear how it went
     throw;
   }
-  resume->run(meet);
 }
 
 }  // namespace st

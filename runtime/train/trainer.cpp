@@ -365,6 +365,7 @@ StepReport Trainer::report_of(const StepSlots& slots, double lr, double seconds,
   // Last of a step: what unscaled it is the scale that its loss was scaled with. A step that counted no row says nothing of overflow.
   if (scaler_ && gradients_.unit != 0) scaler_->update(report.skipped);
   report.step = ++attempts_;
+  others_change_too();
   if (average_ && !report.skipped) average_->follow();
   if (!report.skipped && ++updates_ % std::max<int64_t>(recipe_.trim_every, 1) == 0 && recipe_.trim_every > 0) {
     model_->context().trim();
@@ -490,7 +491,9 @@ void Trainer::average(std::string_view parameter, const HostView& to) { average_
 
 void Trainer::use_average() {
   require_whole_step("use_average");
-  average_for("use_average").put_in_model();
+  WeightAverage& average = average_for("use_average");
+  others_change_too();
+  average.put_in_model();
 }
 
 int64_t Trainer::memory_bytes() const {

@@ -101,6 +101,8 @@ class Trainer {
   bool is_in_pieces() const { return team_ && !team_->is_of_threads() && recipe_.zero > 0; }
   /// Some bytes of one of them, from byte `first` on, whoever has them; in pieces (above) all ranks call alike.
   void read_state(const StateTensor& tensor, int64_t first, std::span<std::byte> out) const;
+  /// A change of the state begins that all ranks make together.
+  void others_change_too() { ++changes_of_all_; }
   /// The group of ranks that have pieces; null: this trainer is none.
   Communicator* group_of_pieces() const { return is_in_pieces() ? &team_->own() : nullptr; }
   /// Of the next save that the group makes together, on all ranks the same; another one each time.
@@ -108,9 +110,12 @@ class Trainer {
   /// Beside them, all that the next step depends on, but for a host's own schedule.
   TrainingState training_state() const;
 
-  /// XXH3-128 over every parameter and optimizer value in name order: name, dtype, shape, bytes. In pieces the ranks are asked once: until
-  /// something changes, it is known.
+  /// XXH3-128 over every parameter and optimizer value in name order: name, dtype, shape, bytes. In pieces the ranks ask each other whether
+  /// something has changed since the last one: then it is made anew.
   std::string state_digest() const;
+  /// The same, of one rank alone where all have made it since the last step, resume or use_average: what it was then. Throws wrong_state
+  /// where this rank's weights have changed since.
+  std::string known_state_digest() const;
 
   /// Throws wrong_state, naming `call`, while a step is under way and after a resume that could not be undone; cancelled, and undoes it,
   /// when it was cancelled in between.
@@ -209,6 +214,8 @@ class Trainer {
   mutable int64_t saves_ = 0;                       // that it has made together
   mutable std::string state_digest_;                // in pieces; of the gate's changes() then
   mutable int64_t state_digest_at_ = -1;
+  mutable int64_t state_digest_of_ = -1;  // and of this:
+  int64_t changes_of_all_ = 0;            // steps, resumes and averages used: what all ranks do alike
   double last_loss_ = std::numeric_limits<double>::quiet_NaN();
   bool has_resumed_ = false;  // so that optimizer state may be other than zero before the first update
   bool is_mixed_ = false;     // a resume ended halfway, and there was no memory to undo it, or an update of pieces did

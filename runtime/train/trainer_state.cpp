@@ -47,7 +47,13 @@ void Trainer::know_others() {
 
 std::string Trainer::state_digest() const {
   const int64_t changes = model_->gate().changes();
-  if (is_in_pieces() && state_digest_at_ == changes) return state_digest_;
+  if (is_in_pieces()) {
+    // Not by what this rank knows: its weights alone may have changed, or its last digest may have failed.
+    int32_t is_new = state_digest_at_ == changes ? 0 : 1;
+    team_->own().all_reduce(&is_new, 1, DType::i32, ReduceOp::max, "whether the state is new");
+    if (is_new == 0) return state_digest_;
+    state_digest_at_ = -1;
+  }
   Digest digest;
   std::vector<std::byte> chunk;
   for (const StateTensor& tensor : state_tensors()) {
@@ -64,8 +70,16 @@ std::string Trainer::state_digest() const {
   if (is_in_pieces()) {
     state_digest_ = hex;
     state_digest_at_ = changes;
+    state_digest_of_ = changes_of_all_;
   }
   return hex;
+}
+
+std::string Trainer::known_state_digest() const {
+  if (!is_in_pieces() || state_digest_of_ != changes_of_all_) return state_digest();
+  require(state_digest_at_ == model_->gate().changes(), Code::wrong_state,
+          "trainer: this rank's weights have changed since the ranks made their digest together; call st_trainer_digest on all of them");
+  return state_digest_;
 }
 
 TrainingState Trainer::training_state() const {

@@ -1,6 +1,6 @@
-/* ZeRO between processes: each rank keeps only its pieces of the optimizer's state and of the gradients, and the bits are those of one
- * rank. All ranks save one checkpoint together, each its own pieces; one process alone goes on from it. Run: scaletrain launch -n 2 --
- * 12_zero FOLDER */
+/* ZeRO between processes: each rank keeps only its pieces of parameters, gradients and optimizer state; the bits are those of one rank.
+ * All ranks save one checkpoint together, each its own pieces; one process alone goes on from it. Run: scaletrain launch -n 2 -- 12_zero
+ * FOLDER */
 #include <math.h>
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
   CHECK(make_model(context, &model));
   CHECK(st_recipe_create("{\"batch\": 8, \"micro_batches\": 8, \"lr\": 0.01, \"weight_decay\": 0}", &recipe));
   st_recipe* sharded = NULL;
-  CHECK(st_recipe_create("{\"batch\": 8, \"micro_batches\": 8, \"lr\": 0.01, \"weight_decay\": 0, \"zero\": 2}", &sharded));
+  CHECK(st_recipe_create("{\"batch\": 8, \"micro_batches\": 8, \"lr\": 0.01, \"weight_decay\": 0, \"zero\": 3}", &sharded));
   CHECK(st_trainer_create_in_group(model, sharded, NULL, ranks, &trainer));
 
   st_checkpoint_options options;

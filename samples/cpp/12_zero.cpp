@@ -1,5 +1,5 @@
-// ZeRO between processes: each rank keeps only its pieces of the optimizer's state and of the gradients, and the bits are those of one
-// rank. All ranks save one checkpoint together, each its own pieces; one process alone goes on from it. The same numbers as 12_zero.c.
+// ZeRO between processes: each rank keeps only its pieces of parameters, gradients and optimizer state; the bits are those of one rank.
+// All ranks save one checkpoint together, each its own pieces; one process alone goes on from it. The same numbers as 12_zero.c.
 // Build: c++ -std=c++17 12_zero.cpp -lscaletrain    Run: scaletrain launch -n 2 -- 12_zero FOLDER
 #include <cmath>
 #include <cstdio>
@@ -56,7 +56,7 @@ int main(int argc, char** argv) try {
   const auto ranks = scaletrain::Communicator::env(context);  // as scaletrain launch, torchrun, mpirun or srun started us
   const int rank = ranks.rank(), size = ranks.size();
   const scaletrain::Model model = make_model(context);
-  const scaletrain::Trainer trainer(model, recipe(2), ranks);
+  const scaletrain::Trainer trainer(model, recipe(3), ranks);
 
   scaletrain::CheckpointOptions options;
   options.read_only = rank != 0;  // rank 0 has the folder; the others write beside it

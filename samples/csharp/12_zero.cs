@@ -1,4 +1,4 @@
-// ZeRO between processes: each rank keeps only its pieces of the optimizer's state and of the gradients, and the bits are those of one rank.
+// ZeRO between processes: each rank keeps only its pieces of parameters, gradients and optimizer state; the bits are those of one rank.
 // All ranks save one checkpoint together, each its own pieces; one process alone goes on from it. The same numbers as 12_zero.c.
 // Build: mcs -r:ScaleTrain.dll 12_zero.cs    Run: scaletrain launch -n 2 -- mono 12_zero.exe FOLDER
 using System;
@@ -53,7 +53,7 @@ static class Zero {
     using (var context = new Context())
     using (Communicator ranks = Communicator.Env(context))  // as scaletrain launch, torchrun, mpirun or srun started us
     using (Model model = MakeModel(context))
-    using (Recipe recipe = MakeRecipe(2))
+    using (Recipe recipe = MakeRecipe(3))
     using (var trainer = new Trainer(model, recipe, null, ranks))
     using (Checkpoint checkpoint = Open(context, ranks, arguments.Length > 0 ? arguments[0] : "zero_run")) {
       Train(trainer, ranks.Rank, ranks.Size);

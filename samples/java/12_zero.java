@@ -1,4 +1,4 @@
-// ZeRO between processes: each rank keeps only its pieces of the optimizer's state and of the gradients, and the bits are those of one rank.
+// ZeRO between processes: each rank keeps only its pieces of parameters, gradients and optimizer state; the bits are those of one rank.
 // All ranks save one checkpoint together, each its own pieces; one process alone goes on from it. The same numbers as 12_zero.c.
 // Run: scaletrain launch -n 2 -- java -cp scaletrain.jar 12_zero.java FOLDER
 
@@ -67,7 +67,7 @@ class Zero {
     boolean alike = true;
     try (Context context = new Context();
          Communicator ranks = Communicator.env(context, new CommunicatorOptions());  // as scaletrain launch, torchrun, .. started us
-         Model model = model(context); Trainer trainer = new Trainer(model, recipe(2), null, ranks);
+         Model model = model(context); Trainer trainer = new Trainer(model, recipe(3), null, ranks);
          Checkpoint checkpoint = open(context, ranks, folder)) {
       train(trainer, ranks.rank(), ranks.size());
       trainer.save(checkpoint);  // by all ranks

@@ -1,4 +1,4 @@
-"""ZeRO between processes: each rank keeps only its pieces of the optimizer's state and of the gradients, and the bits are those of one rank.
+"""ZeRO between processes: each rank keeps only its pieces of parameters, gradients and optimizer state; the bits are those of one rank.
 All ranks save one checkpoint together, each its own pieces; one process alone goes on from it. The same numbers as 12_zero.c.
 Run: scaletrain launch -n 2 -- python 12_zero.py FOLDER"""
 
@@ -43,7 +43,7 @@ def go_on_alone(context: st.Context, checkpoint: st.Checkpoint) -> str:
 def main(folder: str) -> bool:
     context = st.Context()
     ranks = st.Communicator.env(context)  # as scaletrain launch, torchrun, mpirun or srun started us
-    trainer = st.Trainer(make_model(context), recipe(2), communicator=ranks)
+    trainer = st.Trainer(make_model(context), recipe(3), communicator=ranks)
 
     if ranks.rank == 0:
         checkpoint = st.Checkpoint(context, folder)

@@ -22,7 +22,7 @@ AT(st_error_info, step, 56);
 AT(st_error_info, rank, 64);
 AT(st_error_info, reserved, 68);
 
-SIZE(st_context_options, 88);
+SIZE(st_context_options, 96);
 AT(st_context_options, struct_size, 0);
 AT(st_context_options, threads, 4);
 AT(st_context_options, device, 8);
@@ -35,6 +35,8 @@ AT(st_context_options, alloc, 56);
 AT(st_context_options, free, 64);
 AT(st_context_options, memory_user, 72);
 AT(st_context_options, tuning_cache, 80);
+AT(st_context_options, late_parameters, 88);
+AT(st_context_options, reserved, 92);
 
 SIZE(st_memory_stats, 304);
 AT(st_memory_stats, struct_size, 0);

@@ -16,6 +16,7 @@ struct Newer {
 
 constexpr size_t kFirstMemoryStats = offsetof(st_memory_stats, peak_bytes);
 constexpr size_t kFirstReadOptions = offsetof(st_read_options, name_count);
+constexpr size_t kFirstContextOptions = offsetof(st_context_options, late_parameters);
 constexpr size_t kFirstStepReport = offsetof(st_step_report, save_error);
 
 template <class Struct>
@@ -39,7 +40,7 @@ void expect_sizes_checked(st_status (*init)(Struct*, size_t), size_t first = siz
 
 TEST(Structs, AreInitializedToTheSizeGiven) {
   expect_sizes_checked(st_error_info_init);
-  expect_sizes_checked(st_context_options_init);
+  expect_sizes_checked(st_context_options_init, kFirstContextOptions);
   expect_sizes_checked(st_memory_stats_init, kFirstMemoryStats);
   expect_sizes_checked(st_parameter_info_init);
   expect_sizes_checked(st_read_options_init, kFirstReadOptions);
@@ -111,10 +112,13 @@ TEST(Structs, FromAnOlderOrNewerProgramAreToldApart) {
   const int32_t prompt = 1;
   const auto stop = [](void*, int32_t) { return st_status{ST_CANCELLED}; };
 
-  expect_taken(st_context_options_init, [&](st_context_options* options) {
-    HeldContext context;
-    return st_context_create(options, context.out());
-  });
+  expect_taken(
+      st_context_options_init,
+      [&](st_context_options* options) {
+        HeldContext context;
+        return st_context_create(options, context.out());
+      },
+      kFirstContextOptions);
   expect_taken(st_error_info_init, st_last_error_info);
   expect_taken(
       st_memory_stats_init, [&](st_memory_stats* stats) { return st_context_memory(run.context, stats); }, kFirstMemoryStats);

@@ -141,6 +141,27 @@ TEST(TrainerInGroup, AnErrorOnOneRankEndsTheStepOfAllWithItsReason) {
   });
 }
 
+// Behind the rank's handles, which are free: the others have met, and wait.
+TEST(TrainerInGroup, WeightsThatAnotherTrainerUpdatesEndTheStepOfAll) {
+  const std::string text = text_file("group.txt", 3000);
+  const ThreadRanks ranks(2);
+  ranks.each([&](int rank, st_communicator* own) {
+    GroupRank mine(text);
+    ASSERT_TRUE(works(mine.join(own)));
+    ASSERT_TRUE(works(mine.step()));
+    if (rank == 0) {
+      EXPECT_TRUE(fails(ST_RANK_FAILED, mine.step(), {"rank 1", "update half done"}));
+      return;
+    }
+    int32_t done = 0;
+    while (done == 0 && mine.set_bias(0) != ST_BUSY)
+      ASSERT_TRUE(works(st_trainer_advance(mine.run.trainer, 0, nullptr, 0, &done, nullptr)));
+    ASSERT_EQ(done, 0);
+    EXPECT_TRUE(fails(ST_BUSY, mine.step(), {"update half done"}));
+    while (done == 0) ASSERT_TRUE(works(st_trainer_advance(mine.run.trainer, 0, nullptr, 0, &done, nullptr)));
+  });
+}
+
 TEST(TrainerInGroup, ACancelEndsAWaitForARankThatDoesNotCome) {
   const std::string text = text_file("group.txt", 3000);
   const ThreadRanks ranks(2);

@@ -89,7 +89,7 @@ TEST(AdamW8bit, FollowsTheReferenceOverTwentySteps) {
   for (const BackendUnderTest& candidate : backends()) {
     std::vector<OpCase> list;
     Suite s(Op::adamw_8bit, {}, list);
-    const auto backend = candidate.make(), reference = make_reference_backend();
+    const auto backend = candidate.make(), reference = make_reference();
     OpCase ours = one_step(s, {3, 1500}, 1), theirs = ours;
     const Tensor first = ours.slots[0];
     for (int step = 1; step <= 20; ++step) {

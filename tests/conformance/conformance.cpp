@@ -35,11 +35,20 @@ std::string word_of(const Shape& shape) {
 
 constexpr const char* kInstructionSet = "SCALETRAIN_ISA";
 
+/// Blocks of the heap: pages of their own, which a backend would take, cost more than most cases, and a sanitizer does not see past their
+/// ends.
+std::shared_ptr<MemorySource> heap() {
+  const auto take = [](void*, size_t bytes, size_t align) { return std::aligned_alloc(align, (bytes + align - 1) / align * align); };
+  const auto give_back = [](void*, void* memory) { std::free(memory); };
+  static const auto all = std::make_shared<MemorySource>(HostAllocator{.alloc = take, .free = give_back, .user = nullptr});
+  return all;
+}
+
 /// The cpu backend with kernels of another instruction set than this machine's best.
 std::unique_ptr<Backend> make_cpu_with(const char* instruction_set) {
   setenv(kInstructionSet, instruction_set, 1);
   try {
-    auto backend = make_cpu_backend();
+    auto backend = make_cpu_backend(heap());
     unsetenv(kInstructionSet);
     return backend;
   } catch (const Error&) {
@@ -74,7 +83,7 @@ bool has_gradient(Op op) {
 
 const std::vector<BackendUnderTest>& backends() {
   static const std::vector<BackendUnderTest> all = [] {
-    std::vector<BackendUnderTest> list = {{"cpu", [] { return make_cpu_backend(); }}};
+    std::vector<BackendUnderTest> list = {{"cpu", [] { return make_cpu_backend(heap()); }}};
     if (std::getenv(kInstructionSet) != nullptr) return list;  // the caller asks for one set
     const std::string chosen(make_cpu_backend()->kernel_class());
     const BackendUnderTest narrower[] = {{"cpu_avx512_bf16", [] { return make_cpu_with("avx512_bf16"); }},
@@ -88,9 +97,11 @@ const std::vector<BackendUnderTest>& backends() {
   return all;
 }
 
+std::unique_ptr<Backend> make_reference() { return make_reference_backend(heap()); }
+
 std::vector<BackendUnderTest> backends_and_reference() {
   std::vector<BackendUnderTest> all = backends();
-  all.push_back({"reference", [] { return make_reference_backend(); }});
+  all.push_back({"reference", make_reference});
   return all;
 }
 
@@ -208,8 +219,7 @@ Result run(Backend& backend, const OpCase& c, int threads, int32_t alias) {
   }
   if (c.op != Op::store) node.reads = node.writes;
 
-  Workers workers(threads);
-  run_node(backend, workers, node, in, out, slots);
+  run_node(backend, workers_of(threads), node, in, out, slots);
   Result result;
   for (const auto& block : out) result.out.push_back(block->read());
   for (const auto& block : slots) result.slots.push_back(block->read());

@@ -24,6 +24,7 @@ struct BackendUnderTest {
 
 /// Every backend that is compared with `reference`. A new device joins here.
 const std::vector<BackendUnderTest>& backends();
+std::unique_ptr<Backend> make_reference();
 std::vector<BackendUnderTest> backends_and_reference();
 
 /// One op on fixed operands.

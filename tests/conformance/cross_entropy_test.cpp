@@ -32,7 +32,7 @@ const Cases cross_entropy_cases(Op::cross_entropy, {.each = 4, .largest = 4}, []
 
 // p - 1 cancels: relative to the largest. Reference makes lse anew from the logits, so each storage gets the lse of its own logits.
 const Cases cross_entropy_backward_cases(Op::cross_entropy_backward, {.each = 8, .largest = 8}, [](Suite& s) {
-  const auto reference = make_reference_backend();
+  const auto reference = make_reference();
   for (const DType index : {DType::i32, DType::i64})
     for (const Rows& rows : kAll)
       for (const bool weighted : {false, true}) {

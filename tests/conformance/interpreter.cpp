@@ -1,6 +1,7 @@
 #include "interpreter.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "base/float_mode.h"
@@ -96,7 +97,13 @@ void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks
   }
 }
 
-Interpreter::Interpreter(Backend& backend, const Program& program, int threads) : backend_(backend), program_(program), workers_(threads) {
+Workers& workers_of(int threads) {
+  static std::map<int, Workers> all;
+  return all.try_emplace(threads, threads).first->second;
+}
+
+Interpreter::Interpreter(Backend& backend, const Program& program, int threads)
+    : backend_(backend), program_(program), workers_(workers_of(threads)) {
   for (const Slot& slot : program.slots) slots_.push_back(std::make_shared<Block>(backend, Tensor(slot.type.dtype, slot.type.shape)));
 }
 

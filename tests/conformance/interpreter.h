@@ -33,6 +33,9 @@ class Block {
 
 using Blocks = std::vector<std::shared_ptr<Block>>;
 
+/// Threads that all runs of so many share: starting them takes longer than most cases. One caller at a time.
+Workers& workers_of(int threads);
+
 /// Calls the kernel of `node` with workspace as large as it asked for and not a byte more. Throws internal when the backend has no kernel
 /// for it, when it wrote past an output or its workspace, or changed an input that is not also an output.
 void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks& in, const Blocks& out, const Blocks& slots = {});
@@ -58,7 +61,7 @@ class Interpreter {
 
   Backend& backend_;
   const Program& program_;
-  Workers workers_;
+  Workers& workers_;
   Blocks slots_;
   std::vector<Blocks> values_;
 };

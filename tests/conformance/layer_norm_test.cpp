@@ -29,7 +29,7 @@ const Cases layer_norm_cases(Op::layer_norm, {.each = 4, .largest = 8}, [](Suite
 
 // dgamma and dbeta sum over rows: some units of the largest element.
 const Cases layer_norm_backward_cases(Op::layer_norm_backward, {.each = 4, .largest = 16}, [](Suite& s) {
-  const auto reference = make_reference_backend();
+  const auto reference = make_reference();
   const Shape inputs[] = {{37}, {3, 37}, {2, 3, 16}, {1, 129}, {0, 37}, {300, 129}};
   for (const Shape& x : inputs) {
     const Shape width = {x.last()};

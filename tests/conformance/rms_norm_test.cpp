@@ -15,7 +15,7 @@ const Cases rms_norm_cases(Op::rms_norm, {.each = 8}, [](Suite& s) {
 
 // dgamma sums over rows: some units of the largest element.
 const Cases rms_norm_backward_cases(Op::rms_norm_backward, {.each = 4, .largest = 16}, [](Suite& s) {
-  const auto reference = make_reference_backend();
+  const auto reference = make_reference();
   const Shape inputs[] = {{37}, {3, 37}, {2, 3, 16}, {1, 129}, {0, 37}, {300, 129}};
   for (const Shape& x : inputs) {
     const OpCase forward{.op = Op::rms_norm, .name = "forward", .in = {s.normal(x, 2, 1), s.normal({x.last()})}};

@@ -22,12 +22,11 @@ std::shared_ptr<Model> model_of(const Training& training, bool late) {
 }
 
 /// A rank of `own`'s group.
-std::unique_ptr<Trainer> in_group(const Training& training, std::shared_ptr<Model> model, Communicator& own, int64_t zero = 3,
-                                  bool with_data = true) {
+std::unique_ptr<Trainer> in_group(const Training& training, std::shared_ptr<Model> model, Communicator& own) {
   Recipe recipe = training.recipe;
   recipe.device = training.device;
-  recipe.zero = zero;
-  return std::make_unique<Trainer>(std::move(model), recipe, with_data ? training.data() : nullptr, PlanOptions(), &own);
+  recipe.zero = 3;
+  return std::make_unique<Trainer>(std::move(model), recipe, training.data(), PlanOptions(), &own);
 }
 
 TEST(PiecesInGroup, LeaveTheBitsOfOneRank) {
@@ -35,15 +34,18 @@ TEST(PiecesInGroup, LeaveTheBitsOfOneRank) {
   const Case recomputed{.name = "", .keys = {{"recompute", "\"auto\""}, {"recompute_budget", "400000"}, {"bucket", "20000"}}};
   // Ranks without rows, and steps that are skipped.
   const Case fp16{.name = "", .keys = {{"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}}, .micro_batches = 2};
-  for (const Case& c : {Case{.name = "", .keys = {{"dropout", "0.1"}}}, bf16, recomputed, fp16}) {
+  struct Group {
+    Case of;
+    int size;
+  };
+  for (const auto& [c, size] : {Group{{.name = "", .keys = {{"dropout", "0.1"}}}, 2}, {bf16, 3}, {recomputed, 3}, {fp16, 3}}) {
     const Outcome one = outcome_of(*alone(c).trainer());
-    for (const int size : {2, 3})
-      each_of_group(size, [&](int rank, Communicator& own) {
-        const auto model = model_of(alone(c), rank == 0);
-        const auto trainer = in_group(alone(c), model, own);
-        EXPECT_EQ(outcome_of(*trainer), one) << size << " ranks";
-        EXPECT_TRUE(model->is_in_pieces());
-      });
+    each_of_group(size, [&, &of = c](int rank, Communicator& own) {
+      const auto model = model_of(alone(of), rank == 0);
+      const auto trainer = in_group(alone(of), model, own);
+      EXPECT_EQ(outcome_of(*trainer), one) << own.size() << " ranks";
+      EXPECT_TRUE(model->is_in_pieces());
+    });
   }
 }
 

@@ -6,6 +6,9 @@
 #include <functional>
 #include <tuple>
 
+#include "base/error.h"
+#include "base/os.h"
+#include "rank_group.h"
 #include "saved_trainer.h"
 
 // In place of the C library's: nobody pulls a plug here, and a thousand of them would take most of the time.
@@ -214,6 +217,55 @@ TEST(Resumed, AgainInTheSameTrainerGoesBackToThatStep) {
     EXPECT_EQ(losses_of(*trainer, 4), wanted);
     EXPECT_EQ(trainer->state_digest(), digest);
   }
+}
+
+// One of them cannot begin it, which the others hear at once, and not at the deadline; what ranks know of their state they ask each other:
+// the one that could not begin has changed nothing, the other has put back what was there.
+TEST(Resumed, OnRanksItFailsOnAllWhereOneCannotBegin) {
+  const ScratchFolder folder("resume_busy");
+  Training training{.device = "cpu", .recipe = {.batch = 2, .micro_batches = 3}};
+  const auto alone = training.trainer();
+  losses_of(*alone, 1);
+  save(*alone, folder / "1");
+  const std::string saved = alone->state_digest();
+  training.recipe.zero = 1;
+  training.recipe.device = "cpu";
+  each_of_group(2, [&](int rank, Communicator& own) {
+    const auto trainer = std::make_unique<Trainer>(training.model(), training.recipe, training.data(), PlanOptions(), &own);
+    const std::string before = trainer->state_digest();
+    WeightsGate& gate = trainer->model().gate();
+    if (rank == 1) {
+      gate.begin_update();
+      gate.pause_update();
+    }
+    const double start = os::seconds();
+    try {
+      resume_from(folder / "1", *trainer);
+      ADD_FAILURE() << "it was resumed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::busy) << error.message();
+      EXPECT_EQ(error.place.rank, 1);
+    }
+    EXPECT_LT(os::seconds() - start, 10);
+    if (rank == 1) {
+      gate.resume_update();
+      gate.end_update();
+    }
+    EXPECT_EQ(trainer->state_digest(), before);
+    resume_from(folder / "1", *trainer);
+    EXPECT_EQ(trainer->state_digest(), saved);
+
+    // Rank 0 alone tells what all have made; not where its weights were set since.
+    if (rank == 0) {
+      EXPECT_EQ(trainer->known_state_digest(), saved);
+      const SlotId first = trainer->model().parameters()[0];
+      const Type& type = trainer->model().slot(first).type;
+      const std::vector<float> values(static_cast<size_t>(type.shape.elements()), 0.5F);
+      trainer->model().set(first, plain_view("", DType::f32, type.shape, values.data()));
+      EXPECT_THROW(static_cast<void>(trainer->known_state_digest()), Error);
+    }
+    EXPECT_EQ(trainer->state_digest() == saved, rank == 1);
+  });
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ def covering(values):
         return set(itertools.combinations(enumerate(run), 2))
 
     runs = sorted(map(Run._make, itertools.product(*values)), key=lambda run: run.ranks)
-    pairs_of = {run: pairs(run) for run in runs if run.zero < 3 or run.transport == "threads"}  # processes have no stage 3 yet
+    pairs_of = {run: pairs(run) for run in runs}
     missing = set().union(*pairs_of.values())
     while missing:
         best = max(pairs_of, key=lambda run: len(missing & pairs_of[run]))

@@ -22,6 +22,7 @@ void context_create(World& world) {
     options->memory_limit = world.bytes.pick(kLimits);
     static const std::array<const char*, 4> kCaches = {"", "", "/", "/proc/self/mem"};  // no file of the user's
     options->tuning_cache = world.bytes.pick(kCaches);
+    options->late_parameters = world.bytes.rarely(4) ? 1 : 0;
     if (world.bytes.rarely(2)) options->log = log_record;
     if (world.bytes.rarely(2)) options->parallel = parallel;
     if (world.bytes.rarely(2)) options->alloc = allocate;

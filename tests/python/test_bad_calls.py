@@ -97,6 +97,15 @@ def test_other_objects_than_the_call_takes_are_named(context):
             noun(None)
 
 
+def test_arrays_without_names_are_refused(context):
+    w = [numpy.zeros(4, dtype=numpy.float32)]
+    (alone,) = st.Communicator.local(context, 1)
+    for call in (lambda: st.Optimizer(context, w), lambda: st.DataParallel(alone, w), lambda: st.ShardedOptimizer(alone, w),
+                 lambda: st.Data.arrays(context, w)):
+        with pytest.raises(st.InvalidArgument, match='by name, as a dict {"x": array}, not as a list'):
+            call()
+
+
 def test_the_classes_below_take_no_none():
     for method in (st.trainer.native.Trainer.step, st.trainer.native.Model.digest, st.trainer.native.Context.close):
         with pytest.raises(TypeError):

@@ -30,6 +30,7 @@ struct ContextOptions {
   std::function<void*(size_t bytes, size_t align)> alloc;  // with free, or not at all; null or an exception: out of memory
   std::function<void(void*)> free;
   std::optional<std::string> tuning_cache{};  // its file; "": none; nothing: the environment's
+  bool late_parameters = false;  // models get theirs when something asks for them: under zero 3 in a group a rank's pieces alone
 };
 
 struct MemoryUse {
@@ -200,6 +201,7 @@ inline Context::Context(const ContextOptions& options) : Handle(std::make_shared
   raw.device = options.device.c_str();
   raw.memory_limit = options.memory_limit;
   raw.tuning_cache = options.tuning_cache ? options.tuning_cache->c_str() : nullptr;
+  raw.late_parameters = options.late_parameters ? 1 : 0;
   raw.log = mine.log ? detail::log_record : nullptr;
   raw.parallel = mine.parallel ? detail::parallel_for : nullptr;
   raw.alloc = mine.alloc ? detail::allocate : nullptr;

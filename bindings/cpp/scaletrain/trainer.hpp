@@ -171,6 +171,7 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   /// Fills `report` also when it throws because names did not fit.
   void resume(const Checkpoint& checkpoint, const std::string& name, const ReadOptions& options, LoadReport& report) const;
 
+  /// Of ranks that have pieces of the state all call.
   std::string digest() const { return text(st_trainer_digest); }
   std::string plan() const { return text(st_trainer_plan); }
   std::string explain() const { return text(st_trainer_explain); }

@@ -17,6 +17,9 @@ public sealed class ContextOptions {
   public ParallelFunction Parallel { get; set; }
   /// <summary>The file of measured tiles; "": none; null: the environment's.</summary>
   public string TuningCache { get; set; }
+  /// <summary>Models get their parameters when something asks for them: a trainer of zero 3 in a group makes its rank's pieces
+  /// alone.</summary>
+  public bool LateParameters { get; set; }
 }
 
 /// <summary>Where computing happens.</summary>
@@ -32,7 +35,8 @@ public sealed class Context : Handle {
   public Context(ContextOptions options) {
     Given(options, "options");
     Loader.Require();
-    var raw = new Native.ContextOptions { threads = options.Threads, memory_limit = options.MemoryLimit, device = Given(options.Device, "Device") };
+    var raw = new Native.ContextOptions { threads = options.Threads, memory_limit = options.MemoryLimit, device = Given(options.Device, "Device"),
+                                          late_parameters = options.LateParameters };
     Action<LogLevel, string, string> log = options.Log;
     ParallelFunction parallel = options.Parallel;
     if (log != null) raw.set_log(Bridge.Weak(raw.handle, log));

@@ -121,7 +121,7 @@ public sealed partial class Recipe {
     set { Set("reduce", value); }
   }
 
-  /// <summary>ZeRO (Rajbhandari et al. 2020), what ranks have only pieces of, the same bits: 0 nothing, 1 the optimizer's state, 2 gradients too, 3 parameters too, which each scope gathers for itself (ranks as threads alone). With one rank it is nothing</summary>
+  /// <summary>ZeRO (Rajbhandari et al. 2020), what ranks have only pieces of, the same bits: 0 nothing, 1 the optimizer's state, 2 gradients too, 3 parameters too, which each scope gathers for itself. With one rank it is nothing</summary>
   /// <remarks>Usually 0. Allowed: [0,3].</remarks>
   public long Zero {
     get { return Integer("zero"); }

@@ -218,7 +218,8 @@ public sealed class Trainer : Handle {
   [OfC("st_trainer_cancel")]
   public void Cancel() { native.cancel(); }
 
-  /// <summary>32 hex digits over every parameter and optimizer value: two runs are equal when it is.</summary>
+  /// <summary>32 hex digits over every parameter and optimizer value: two runs are equal when it is. Of ranks that have pieces of the state all
+  /// call.</summary>
   [OfC("st_trainer_digest")]
   public string Digest() {
     using (Turn.Of(Safe, "Trainer.Digest")) return native.digest();

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 from .errors import InvalidArgument
 
@@ -77,6 +77,12 @@ def held(array: Array) -> Array:
         return memoryview(array)
     except (TypeError, ValueError, BufferError):
         return _Capsule(array) if hasattr(array, "__dlpack__") else array  # what is no array, the call refuses by its name
+
+
+def held_by_name(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    if not isinstance(arrays, Mapping):
+        raise InvalidArgument(f'arrays are given by name, as a dict {{"x": array}}, not as a {type(arrays).__name__}')
+    return {name: held(array) for name, array in arrays.items()}
 
 
 def new_array(dtype: int, shape: Sequence[int]) -> memoryview[Any]:

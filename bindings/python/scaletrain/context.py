@@ -50,7 +50,8 @@ class Context(Handle):
     threads: of each trainer; 0: this process's cores. device: "cpu", or "reference", which is slow and sums in double precision.
     memory_limit: bytes of all buffers together; 0: what the machine has. log: a function of (level, area, text), or a logging.Logger.
     parallel: runs task(i) for 0 <= i < n and returns when all have; None: the library's own threads. tuning_cache: the file of measured
-    tiles; "": none; None: the environment's.
+    tiles; "": none; None: the environment's. late_parameters: models get theirs when something asks for them; a trainer of zero 3 in a group
+    makes its rank's pieces alone.
     """
 
     __slots__ = ()
@@ -65,6 +66,7 @@ class Context(Handle):
         log: LogFunction | logging.Logger | None = None,
         parallel: Callable[[int, Callable[[int], None]], None] | None = None,
         tuning_cache: str | None = None,
+        late_parameters: bool = False,
     ) -> None:
         options = native.ContextOptions()
         options.threads = threads
@@ -76,6 +78,7 @@ class Context(Handle):
             options.set_parallel(parallel)
         if tuning_cache is not None:
             options.set_tuning_cache(tuning_cache)
+        options.late_parameters = late_parameters
         self._native = native.Context(options)
 
     @of_c("st_context_cancel")

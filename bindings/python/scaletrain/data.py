@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Mapping, Sequence
 
-from .arrays import Array, held, number_of
+from .arrays import Array, held_by_name, number_of
 from .context import Context
 from .errors import InvalidArgument
 from .handle import Handle, Owned, native, of_c, to_json
@@ -35,7 +35,7 @@ class Data(Handle):
     @of_c("st_data_arrays")
     def arrays(context: Context, arrays: Mapping[str, Array]) -> Data:
         """Arrays by name, whose first dimension is the rows. Not copied: they are kept, and must not be written to."""
-        kept = {name: held(array) for name, array in dict(arrays).items()}
+        kept = held_by_name(arrays)
         return Data(native.Data.arrays(Context._native_of(context), native.rows_in(kept), kept, kept))
 
     @staticmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Mapping
 
-from .arrays import Array, choice, held
+from .arrays import Array, choice, held_by_name
 from .communicator import Communicator
 from .handle import Handle, native, of_c
 
@@ -26,7 +26,7 @@ class DataParallel(Handle):
         options = native.DataParallelOptions()
         options.op = 1 + choice("op", op, _OPS)
         options.bucket_bytes = bucket_bytes
-        self._kept = {name: held(array) for name, array in dict(gradients).items()}
+        self._kept = held_by_name(gradients)
         self._native = native.DataParallel(Communicator._native_of(communicator), self._kept, options)
 
     @of_c("st_data_parallel_gradient_ready")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Sequence
 
-from .arrays import Array, held
+from .arrays import Array, held, held_by_name
 from .context import Context
 from .handle import Handle, native, of_c, plain_json
 from .loss_scaler import LossScaler
@@ -26,7 +26,7 @@ class Optimizer(Handle):
 
     @of_c("st_optimizer_create")
     def __init__(self, context: Context, parameters: Mapping[str, Array], **settings: Any) -> None:
-        self._kept = {name: held(array) for name, array in dict(parameters).items()}
+        self._kept = held_by_name(parameters)
         self._copies: list[Array | None] = []
         self._state = SeenState("Optimizer")
         self._native = native.Optimizer(Context._native_of(context), plain_json(settings), self._kept)

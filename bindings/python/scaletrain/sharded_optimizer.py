@@ -6,7 +6,7 @@ import contextlib
 import threading
 from typing import Any, Mapping, Sequence
 
-from .arrays import Array, choice, held
+from .arrays import Array, choice, held, held_by_name
 from .communicator import Communicator
 from .handle import Handle, native, of_c, one_at_a_time, plain_json
 from .loss_scaler import LossScaler
@@ -48,7 +48,7 @@ class ShardedOptimizer(Handle):
         options.stage = stage
         options.op = 1 + choice("op", op, _OPS)
         options.bucket_bytes = bucket_bytes
-        self._kept = {name: held(array) for name, array in dict(parameters).items()}
+        self._kept = held_by_name(parameters)
         self._copies: list[Array | None] = []
         self._lock = threading.Lock()  # over the library's memory of a gathered state, until it is copied
         self._native = native.ShardedOptimizer(Communicator._native_of(communicator), plain_json(settings), self._kept, options)

@@ -205,7 +205,8 @@ class Trainer(Handle):
 
     @of_c("st_trainer_digest")
     def digest(self) -> str:
-        """32 hex digits over every parameter and optimizer value: two runs are equal when it is."""
+        """32 hex digits over every parameter and optimizer value: two runs are equal when it is. Of ranks that have
+        pieces of the state all call."""
         return self._native.digest()  # type: ignore[no-any-return]
 
     @of_c("st_trainer_plan")

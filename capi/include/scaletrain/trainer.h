@@ -50,7 +50,12 @@ ST_API st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* 
  * With zero 1 or 2 each rank has pieces of the optimizer's state alone (2: of gradients too) and all of the parameters, also in fp32 where
  * products take them in 16 bits. Then gradient, average, evaluate_average, use_average, digest, st_trainer_save, save_every and resume are
  * made together: every rank calls them, between the same steps, and who does not is named at the deadline; and weights are set, or loaded,
- * on all ranks alike. Of a group that has ended the others' pieces are gone: resume from a checkpoint. zero 3 is ST_UNSUPPORTED here. */
+ * on all ranks alike. Of a group that has ended the others' pieces are gone: resume from a checkpoint.
+ * With zero 3 the model has this rank's pieces of the parameters alone from here on, also when the trainer is gone: what was there beside
+ * them is given back, and of a context with late_parameters it never was. evaluate is then made together too, of the same rows on all
+ * ranks, and its error on one ends the group. Setting and reading parameters takes this rank's part of what is given; what needs all of
+ * them (st_model_get, digest, clone, blend, write, a predictor, another trainer but of the same pieces) is ST_WRONG_STATE: save with
+ * st_trainer_save and load the checkpoint into another model. A model that a trainer or a shared predictor uses is ST_BUSY here. */
 ST_API st_status st_trainer_create_in_group(st_model* model, st_recipe* recipe, st_data* data, st_communicator* communicator,
                                             st_trainer** trainer);
 ST_API st_status st_trainer_destroy(st_trainer* trainer);
@@ -150,9 +155,9 @@ ST_API st_status st_trainer_average(st_trainer* trainer, const char* name, const
 ST_API st_status st_trainer_use_average(st_trainer* trainer);
 
 /* 32 hex digits: XXH3-128 over every parameter and optimizer value in name order (name, dtype, shape, bytes). Two runs are equal when it
- * is. This text and the next two are owned by the trainer until its next call. Of ranks that have pieces of the state all call; until
- * something changes the digest is known after that, to this, log_end and write_report. Weights are set on all ranks alike,
- * between the same calls: a rank whose weights alone have changed would wait for the others' pieces until the deadline. */
+ * is. This text and the next two are owned by the trainer until its next call. Of ranks that have pieces of the state all call, as often as
+ * any does: whether something has changed since, they ask each other. log_end and write_report of one rank alone take what that has told,
+ * until all go on; ST_WRONG_STATE where this rank's weights were set since. */
 ST_API st_status st_trainer_digest(st_trainer* trainer, const char** hex);
 /* {"rows_per_step":..,"ranks":[{"memory":{"parameters":..,...},"wire_bytes":..,"collectives":..,...}]}: rows of all ranks together; each
  * rank of this process. "device_total" is without "file_total", what offload_folder has. "wire_bytes": of elements that the rank sends in a

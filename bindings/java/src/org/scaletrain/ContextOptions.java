@@ -13,6 +13,7 @@ public final class ContextOptions {
   private LogListener log;
   private ParallelFor parallel;
   private String tuningCache;
+  private boolean lateParameters;
 
   /** All defaults. */
   public ContextOptions() {}
@@ -59,12 +60,19 @@ public final class ContextOptions {
     return this;
   }
 
+  /** Models get their parameters when something asks for them: a trainer of zero 3 in a group makes its rank's pieces alone. */
+  public ContextOptions lateParameters() {
+    lateParameters = true;
+    return this;
+  }
+
   org.scaletrain.internal.Context create() {
     NativeLibrary.require();
     var raw = new org.scaletrain.internal.ContextOptions();
     raw.setThreads(threads);
     raw.setDevice(device);
     raw.setMemory_limit(memoryLimit);
+    raw.setLate_parameters(lateParameters);
     List<Object> kept = new ArrayList<>();
     if (log != null) raw.set_log(log);
     if (parallel != null) raw.set_parallel(parallel);

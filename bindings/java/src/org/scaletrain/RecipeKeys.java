@@ -230,8 +230,7 @@ public abstract class RecipeKeys extends Handle {
 
   /**
    * ZeRO (Rajbhandari et al. 2020), what ranks have only pieces of, the same bits: 0 nothing, 1 the optimizer's state, 2 gradients
-   * too, 3 parameters too, which each scope gathers for itself (ranks as threads alone). With one rank it is nothing. Allowed: [0,3].
-   * Default: 0.
+   * too, 3 parameters too, which each scope gathers for itself. With one rank it is nothing. Allowed: [0,3]. Default: 0.
    */
   public Recipe zero(long value) {
     return set("zero", value);

@@ -273,7 +273,9 @@ public final class Trainer extends Handle {
     raw.cancel();
   }
 
-  /** 32 hex digits over every parameter and optimizer value: two runs are equal when it is. */
+  /**
+   * 32 hex digits over every parameter and optimizer value: two runs are equal when it is. Of ranks that have pieces of the state all call.
+   */
   @OfC("st_trainer_digest")
   public String digest() {
     return raw.digest();
