@@ -117,6 +117,11 @@ Model::Piece Model::piece(SlotId parameter) const {
   return pieces_[static_cast<size_t>(parameter)];
 }
 
+std::string Model::weights_fact() const {
+  if (held_ == Held::nothing) return text("made late, of seed ", seed_);
+  return held_ == Held::whole ? text("digest ", digest()) : "in pieces";
+}
+
 void Model::keep_pieces(const Program& plan) {
   std::vector<Piece> pieces(program_.slots.size());
   Program own;

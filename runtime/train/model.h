@@ -48,6 +48,8 @@ class Model {
   /// The storage then, and whether it is so.
   Storage& piece_storage() { return storage_; }
   bool is_in_pieces() const { return held_ == Held::pieces; }
+  /// What ranks whose models are the same have alike before that: "digest ..", or "made late, of seed 1".
+  std::string weights_fact() const;
   /// The elements that are here.
   struct Piece {
     int64_t first = 0, elements = 0;

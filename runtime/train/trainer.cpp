@@ -79,7 +79,9 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   if (keeps_pieces) {
     if (!has_loss) refuse_host_loss("trainer", recipe_);
     const Plan plan = plan_training(model_->program(), recipe_, context.backend(), threads, options_);
-    require_agreement(*ranks, run_facts(recipe_, training_state(), plan));  // before weights are given up
+    std::vector<RankFact> facts = run_facts(recipe_, training_state(), plan);
+    facts.push_back({"weights", model_->weights_fact()});
+    require_agreement(*ranks, facts);  // before weights are given up
     model_->keep_pieces(plan.program);
     ranks->barrier("pieces of the parameters");  // before any looks at the memory that there is
   }

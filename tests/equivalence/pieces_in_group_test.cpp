@@ -40,8 +40,8 @@ TEST(PiecesInGroup, LeaveTheBitsOfOneRank) {
   };
   for (const auto& [c, size] : {Group{{.name = "", .keys = {{"dropout", "0.1"}}}, 2}, {bf16, 3}, {recomputed, 3}, {fp16, 3}}) {
     const Outcome one = outcome_of(*alone(c).trainer());
-    each_of_group(size, [&, &of = c](int rank, Communicator& own) {
-      const auto model = model_of(alone(of), rank == 0);
+    each_of_group(size, [&, &of = c](int, Communicator& own) {
+      const auto model = model_of(alone(of), own.size() == 2);
       const auto trainer = in_group(alone(of), model, own);
       EXPECT_EQ(outcome_of(*trainer), one) << own.size() << " ranks";
       EXPECT_TRUE(model->is_in_pieces());
@@ -143,24 +143,25 @@ CountedBytes bytes_of(const Model& model, Arena arena) {
 // T8, and never more than the pieces where the parameters are made late.
 TEST(PiecesInGroup, TakeTheBytesThatArePlanned) {
   const Case c{.name = "", .keys = {{"precision", "\"bf16\""}}};
-  std::atomic<int64_t> elements = 0;
-  each_of_group(3, [&](int rank, Communicator& own) {
-    const bool is_late = rank != 1;
-    const auto model = model_of(alone(c), is_late);
-    EXPECT_EQ(bytes_of(*model, Arena::parameters).now == 0, is_late);
-    const auto trainer = in_group(alone(c), model, own);
-    trainer->step();
-    static_cast<void>(trainer->evaluate(std::make_shared<Sequences>(5, 7, 70)));
-    const MemoryLayout& planned = trainer->plan().memory;
-    for (const Arena arena : {Arena::parameters, Arena::gradients, Arena::optimizer, Arena::packed})
-      EXPECT_EQ(bytes_of(*model, arena).now, planned.of(arena)) << name_of(arena);
-    if (is_late) {
-      EXPECT_EQ(bytes_of(*model, Arena::parameters).peak, planned.of(Arena::parameters));
-    }
-    for (const SlotId id : model->parameters()) elements += model->piece(id).elements;
-    EXPECT_LT(planned.of(Arena::parameters), 4 * model->elements() / 2);
-  });
-  EXPECT_EQ(elements, model_of(alone(c), true)->elements());
+  for (const bool is_late : {false, true}) {
+    std::atomic<int64_t> elements = 0;
+    each_of_group(3, [&](int, Communicator& own) {
+      const auto model = model_of(alone(c), is_late);
+      EXPECT_EQ(bytes_of(*model, Arena::parameters).now == 0, is_late);
+      const auto trainer = in_group(alone(c), model, own);
+      trainer->step();
+      static_cast<void>(trainer->evaluate(std::make_shared<Sequences>(5, 7, 70)));
+      const MemoryLayout& planned = trainer->plan().memory;
+      for (const Arena arena : {Arena::parameters, Arena::gradients, Arena::optimizer, Arena::packed})
+        EXPECT_EQ(bytes_of(*model, arena).now, planned.of(arena)) << name_of(arena);
+      if (is_late) {
+        EXPECT_EQ(bytes_of(*model, Arena::parameters).peak, planned.of(Arena::parameters));
+      }
+      for (const SlotId id : model->parameters()) elements += model->piece(id).elements;
+      EXPECT_LT(planned.of(Arena::parameters), 4 * model->elements() / 2);
+    });
+    EXPECT_EQ(elements, model_of(alone(c), true)->elements());
+  }
 }
 
 Code code_of(const std::function<void()>& call) {
@@ -170,6 +171,19 @@ Code code_of(const std::function<void()>& call) {
   } catch (const Error& error) {
     return error.code();
   }
+}
+
+TEST(PiecesInGroup, OfModelsThatDifferAreRefusedOnAll) {
+  for (const bool is_late : {false, true})
+    each_of_group(2, [&](int rank, Communicator& own) {
+      const Training training = alone({.name = "", .keys = {}});
+      ContextOptions options{.device = "cpu", .threads = 1, .log = {}, .parallel = {}, .memory = {}};
+      options.late_parameters = is_late;
+      const auto model = std::make_shared<Model>(std::make_shared<Context>(std::move(options)), build_gpt(training.options),
+                                                 1 + static_cast<uint64_t>(rank));
+      EXPECT_EQ(code_of([&] { in_group(training, model, own); }), Code::rank_mismatch);
+      EXPECT_FALSE(model->is_in_pieces());
+    });
 }
 
 TEST(PiecesInGroup, RefuseWhatNeedsAllOfThem) {

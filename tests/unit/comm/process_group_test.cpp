@@ -320,7 +320,7 @@ TEST(ProcessGroup, NonsenseInTheSharedMemoryIsAFailureAndNoCrash) {
       auto* const word = reinterpret_cast<uint32_t*>(part.data()) + random() % (part.size() / 4);
       std::atomic_ref(*word).store(trial % 3 == 0 ? UINT32_MAX : static_cast<uint32_t>(random()));
     }
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < 5; ++i) {
       ends[0]->post(1, bytes);
       ends[0]->progress();
       const auto front = ends[0]->arrived(1);
