@@ -28,10 +28,15 @@ double StreamLimit::measure() {
   const auto part = [&](int index) {
     const int64_t begin = elements_ * index / threads_, end = elements_ * (index + 1) / threads_ - kLanes + 1;
     float *g = gradient_.data(), *p = parameter_.data(), *m = moment1_.data(), *v = moment2_.data();
-    Lanes sum[4] = {};
-    for (int64_t i = begin; i < end - 3 * kLanes; i += 4 * kLanes)
-      for (int64_t k = 0; k < 4; ++k) sum[k] += at(g, i + k * kLanes);
-    for (const Lanes& lanes : sum) asm volatile("" ::"m"(lanes));  // used, as far as the compiler knows
+    Lanes sum0 = {}, sum1 = {}, sum2 = {}, sum3 = {};  // an array of them would stay in memory
+    for (int64_t i = begin; i < end - 3 * kLanes; i += 4 * kLanes) {
+      sum0 += at(g, i);
+      sum1 += at(g, i + kLanes);
+      sum2 += at(g, i + 2 * kLanes);
+      sum3 += at(g, i + 3 * kLanes);
+    }
+    const Lanes sum = sum0 + sum1 + sum2 + sum3;
+    asm volatile("" ::"m"(sum));  // used, as far as the compiler knows
     for (++read; read < threads_;) {
     }
     for (int64_t i = begin; i < end; i += kLanes) {

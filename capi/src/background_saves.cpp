@@ -40,6 +40,7 @@ CheckpointContent content_for_all(const TrainerObject& t, Metadata metadata) {
   try {
     return content_of(*t.trainer, std::move(metadata));
   } catch (...) {
+    t.trainer->count_save();
     if (Communicator* const group = t.trainer->group_of_pieces()) require_all_fine(*group, std::current_exception(), "save");
     throw;
   }

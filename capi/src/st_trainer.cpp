@@ -66,9 +66,11 @@ void create(const Parents& from, std::shared_ptr<CommunicatorObject> group, st_t
 
 template <class Take>
 StepReport step(TrainerObject& t, const st_named_view* batch, const Take& take) {
-  const StepReport report = stepping(t, take, [&] { return saved(t, batch == nullptr ? t.trainer->step() : t.trainer->step(t.views)); });
-  note(t, report);
-  return report;
+  return stepping(t, take, [&] {
+    const StepReport report = saved(t, batch == nullptr ? t.trainer->step() : t.trainer->step(t.views));
+    note(t, report);
+    return report;
+  });
 }
 
 void give_metrics(TrainerObject& t, const Evaluation& made, st_evaluation& ours) {

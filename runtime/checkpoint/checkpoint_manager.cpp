@@ -67,10 +67,10 @@ Error error_of(const std::exception_ptr& exception) {
 /// Of ranks that save together, what fails on one fails on all.
 template <class Call>
 void agreeing(const CheckpointContent& content, const Call& call) {
-  if (!content.shared) return call();
+  if (!content.shared) return call(std::string());
   std::exception_ptr own;
   try {
-    call();
+    call(content.shared->begin());  // first: one that is refused counts on all ranks alike
   } catch (...) {
     own = std::current_exception();
   }
@@ -131,7 +131,7 @@ struct CheckpointManager::State {
   void write(Manifest manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together,
              const std::function<bool()>& is_cancelled);
   std::string commit(Manifest& manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together);
-  std::unique_ptr<SharedSaveEnd> join(const CheckpointContent& content) const;
+  std::unique_ptr<SharedSaveEnd> join(const CheckpointContent& content, std::string save) const;
   void follow(const std::string& name, const Manifest& manifest);
   void remove_older();
 };
@@ -267,8 +267,7 @@ std::string CheckpointManager::State::commit(Manifest& manifest, const std::vect
 }
 
 /// Null: it is saved alone.
-std::unique_ptr<SharedSaveEnd> CheckpointManager::State::join(const CheckpointContent& content) const {
-  std::string save = content.shared ? content.shared->begin() : std::string();  // first: one that is refused counts on all ranks alike
+std::unique_ptr<SharedSaveEnd> CheckpointManager::State::join(const CheckpointContent& content, std::string save) const {
   require(content.shared || writer, Code::wrong_state, "checkpoint: ", folder.path(), " is another process's to save into");
   if (!content.shared) return nullptr;
   require((content.shared->rank == 0) == writer.has_value(), Code::wrong_state, "checkpoint: of ranks that save together rank 0 alone has ",
@@ -326,11 +325,11 @@ std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& conten
   const double start = os::seconds();
   const std::lock_guard callers(state.callers);
   std::shared_ptr<Job> job;
-  const auto copy = [&] {
+  const auto copy = [&](std::string save) {
     state.reap();
     job = std::make_shared<Job>();
     job->manifest = manifest_of(content);
-    job->together = state.join(content);
+    job->together = state.join(content, std::move(save));
     job->lease = std::make_unique<Lease>(state, is_cancelled);
     Snapshot& snapshot = job->lease->snapshot();
     snapshot.take(content.tensors, workers);
@@ -370,7 +369,7 @@ void CheckpointManager::save_now(const CheckpointContent& content, Workers& work
   Manifest manifest;
   std::vector<WrittenTensor> tensors;
   std::unique_ptr<SharedSaveEnd> together;
-  agreeing(content, [&] {
+  agreeing(content, [&](std::string save) {
     state.reap();
     manifest = manifest_of(content);
     for (const SnapshotTensor& tensor : content.tensors) {
@@ -381,7 +380,7 @@ void CheckpointManager::save_now(const CheckpointContent& content, Workers& work
       };
       tensors.push_back({tensor.name, tensor.kind, tensor.dtype, tensor.shape, tensor.bytes, copy});
     }
-    together = state.join(content);
+    together = state.join(content, std::move(save));
     state.wait_for_others(is_cancelled);
   });
   if (together) together->require_one_folder();

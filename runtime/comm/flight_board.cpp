@@ -149,8 +149,8 @@ std::string merged_text(const std::vector<const FlightBoard*>& boards) {
       add(known == calls.end() ? calls.emplace_back(std::move(call)) : *known, record, static_cast<int>(rank));
     }
   }
-  // By the clock, which the ranks have in common: each two of them count their messages by themselves.
-  std::ranges::stable_sort(calls, {}, &SharedCall::began);
+  // By the clock, which the ranks have in common: each two of them count their messages by themselves. What is under way is not left out.
+  std::ranges::stable_sort(calls, {}, [](const SharedCall& call) { return std::pair(!call.under_way.empty(), call.began); });
   const size_t left_out = calls.size() - std::min(calls.size(), kMostLines);
   std::string out;
   if (left_out > 0) out = text("(", left_out, " earlier ones are left out)");

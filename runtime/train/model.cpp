@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "base/digest.h"
 #include "base/error.h"
@@ -76,10 +77,15 @@ void Model::allocate() const {
 
 Model::Model(std::shared_ptr<Context> context, Program program, uint64_t seed) : Model(std::move(context), std::move(program)) {
   seed_ = seed;
-  if (context_->options().late_parameters) return;
-  require_made();
-  for (const SlotId id : parameters_)  // they are the parameter now; each plan of the model would hold them again
-    if (Initializer& init = program_.slots[static_cast<size_t>(id)].init; init.kind == Init::values) init = {};
+  for (const SlotId id : parameters_)  // each plan of the model would hold them again
+    if (Initializer& init = program_.slots[static_cast<size_t>(id)].init; init.kind == Init::values) given_[id] = std::exchange(init, {});
+  if (!context_->options().late_parameters) {
+    require_made();
+    return;
+  }
+  Digest values;  // of the host's own, which the graph's digest is not of
+  for (const auto& [id, init] : given_) values.update(std::as_bytes(std::span(init.values)));
+  made_of_ = text("made late, of seed ", seed_, given_.empty() ? "" : " and values ", given_.empty() ? "" : values.hex());
 }
 
 void Model::require_made() const {
@@ -87,20 +93,23 @@ void Model::require_made() const {
   const std::lock_guard one(making_);
   if (held_ != Held::nothing) return;
   allocate();
-  make();
+  make(storage_, offsets_, {});
+  given_.clear();  // they are the parameter now
   held_ = Held::whole;
 }
 
-/// First values of what is here.
-void Model::make() const {
+/// First values of these pieces, by slot (none: of all).
+void Model::make(const Storage& in, std::span<const int64_t> offsets, std::span<const Piece> pieces) const {
   const FloatMode mode;
   std::vector<float> values;
   for (const SlotId id : parameters_) {
-    const Piece own = piece(id);
-    std::byte* const begin = storage_.data(Arena::parameters) + offsets_[static_cast<size_t>(id)];
+    const Piece own = pieces.empty() ? Piece{0, slot(id).type.shape.elements()} : pieces[static_cast<size_t>(id)];
+    const auto given = given_.find(id);
+    const Initializer& init = given == given_.end() ? slot(id).init : given->second;
+    std::byte* const begin = in.data(Arena::parameters) + offsets[static_cast<size_t>(id)];
     for (int64_t at = 0; at < own.elements; at += kInitialized) {
       values.resize(static_cast<size_t>(std::min(kInitialized, own.elements - at)));
-      initialize(values, slot(id), seed_, own.first + at);
+      initialize(values, init, slot(id).type.shape, slot(id).name, seed_, own.first + at);
       put(context_->backend(), begin + at * bytes_of(slot(id).type.dtype), slot(id), values);
     }
   }
@@ -118,11 +127,11 @@ Model::Piece Model::piece(SlotId parameter) const {
 }
 
 std::string Model::weights_fact() const {
-  if (held_ == Held::nothing) return text("made late, of seed ", seed_);
+  if (held_ == Held::nothing || (held_ == Held::whole && !made_of_.empty() && gate_.changes() == 0)) return made_of_;
   return held_ == Held::whole ? text("digest ", digest()) : "in pieces";
 }
 
-void Model::keep_pieces(const Program& plan) {
+void Model::keep_pieces(const Program& plan, const std::function<void()>& agree) {
   std::vector<Piece> pieces(program_.slots.size());
   Program own;
   own.slots = program_.slots;
@@ -131,11 +140,12 @@ void Model::keep_pieces(const Program& plan) {
     pieces[static_cast<size_t>(id)] = {piece.first, piece.type.shape.elements()};
     own.slots[static_cast<size_t>(id)].type.shape = piece.type.shape;
   }
-  const std::string whose = text("rank ", plan.rank, " of ", plan.mesh.data);
+  std::string whose = text("rank ", plan.rank, " of ", plan.mesh.data);
   const std::lock_guard one(making_);
   if (held_ == Held::pieces) {
     require(pieces == pieces_, Code::wrong_state, "trainer: the model has the pieces of ", whose_,
             " of another trainer's, and is now to have ", whose, "'s; make another model, and load a checkpoint into it");
+    if (agree) agree();
     return;
   }
   const WeightsGate::Writer writer(gate_);
@@ -145,6 +155,8 @@ void Model::keep_pieces(const Program& plan) {
   const MemoryLayout layout = slot_layout(own);
   const int64_t bytes = layout.of(Arena::parameters);
   context_->require_memory("model: holding its pieces of the parameters", bytes);
+  std::vector<int64_t> offsets;
+  for (size_t s = 0; s < offsets_.size(); ++s) offsets.push_back(layout.slots[s].offset);
   Storage made(context_->backend());
   if (bytes > 0) made.arena(Arena::parameters, bytes);
   if (held_ == Held::whole)
@@ -155,12 +167,15 @@ void Model::keep_pieces(const Program& plan) {
         copy_bytes(context_->backend(), data(id) + piece.first * width, context_->backend(),
                    made.data(Arena::parameters) + layout.slots[static_cast<size_t>(id)].offset, piece.elements * width);
     }
+  if (held_ == Held::nothing) make(made, offsets, pieces);
+  if (agree) agree();
+  // From here on nothing fails.
   storage_.share(made, Arena::parameters);
   pieces_ = std::move(pieces);
-  whose_ = whose;
+  whose_ = std::move(whose);
+  offsets_ = std::move(offsets);
   bytes_ = bytes;
-  for (size_t s = 0; s < offsets_.size(); ++s) offsets_[s] = layout.slots[s].offset;
-  if (held_ == Held::nothing) make();
+  given_.clear();
   held_ = Held::pieces;
 }
 

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,11 +46,15 @@ class Model {
   /// Leaves of each parameter what a rank has under ZeRO-3, by slot of `plan`, that rank's program of this model: pieces that were there
   /// are kept, where there are no parameters yet these alone are made. From then on set(), read() and load() take those elements of what
   /// they are given, copy() has their places, and what needs all of a parameter throws wrong_state. Throws busy while another has its
-  /// storage, wrong_state where it has pieces of other elements.
-  void keep_pieces(const Program& plan);
+  /// storage, wrong_state where it has pieces of other elements. `agree` is called once nothing can fail here, and may refuse.
+  void keep_pieces(const Program& plan, const std::function<void()>& agree = {});
   /// The storage then, and whether it is so.
   Storage& piece_storage() { return storage_; }
   bool is_in_pieces() const { return held_ == Held::pieces; }
+  /// Some of the pieces are of another step than others, on this rank or another: what steps with them is to be refused until they are
+  /// loaded anew.
+  bool is_mixed() const { return is_mixed_; }
+  void set_mixed(bool is_mixed) { is_mixed_ = is_mixed; }
   /// What ranks whose models are the same have alike before that: "digest ..", or "made late, of seed 1".
   std::string weights_fact() const;
   /// The elements that are here.
@@ -106,14 +113,16 @@ class Model {
 
   void require_whole(const char* call) const;
   void require_made() const;
-  void make() const;
+  void make(const Storage& in, std::span<const int64_t> offsets, std::span<const Piece> pieces) const;
   void allocate() const;  // all zero
   std::span<const std::byte> host_bytes(SlotId parameter, std::vector<std::byte>& room) const;
 
   std::shared_ptr<Context> context_;
   Program program_;
   uint64_t seed_ = 0;
+  std::string made_of_;  // where parameters are made late: what they are made of
   mutable std::mutex making_;
+  mutable std::map<SlotId, Initializer> given_;  // the host's own first values, until they are in the storage
   mutable std::atomic<Held> held_ = Held::nothing;
   mutable Storage storage_;
   mutable WeightsGate gate_;
@@ -122,6 +131,7 @@ class Model {
   int64_t bytes_ = 0;             // of that arena
   std::vector<Piece> pieces_;     // by slot; empty: whole
   std::string whose_;             // "rank 1 of 2"
+  std::atomic<bool> is_mixed_ = false;
 };
 
 }  // namespace st

@@ -24,6 +24,7 @@ void Model::load(const CheckpointReader& reader, const ReadOptions& options, Rea
   const WeightsGate::Writer writer(gate_);
   load_tensors(reader, targets, *context_, *workers, nullptr, is_mixed);
   report.read = std::ssize(targets);
+  if (report.read == std::ssize(parameters_)) set_mixed(false);
 }
 
 }  // namespace st

@@ -201,6 +201,7 @@ class Resume {
       load_tensors(reader_, targets_, context, *trainer_.workers_, &trainer_.cancelled_, trainer_.is_mixed_, meet);
     } catch (const Error& error) {
       if (error.code() == Code::cancelled) trainer_.take_cancel();
+      if (trainer_.is_mixed_ && trainer_.model().is_in_pieces()) trainer_.model().set_mixed(true);
       throw;
     }
     for (const StateTensor* average : own_averages_) {
@@ -228,6 +229,7 @@ class Resume {
     t.gradients_.executor = nullptr;
     t.has_resumed_ = true;
     t.is_mixed_ = false;
+    t.model_->set_mixed(false);
     if (t.average_) t.average_->follow(state_.updates > 0);
     if (t.feed_) t.feed_->rewind(state_.items);
     if (t.team_) {

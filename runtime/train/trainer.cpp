@@ -12,6 +12,7 @@
 #include "train/input_fields.h"
 #include "train/product_tuner.h"
 #include "train/rank_agreement.h"
+#include "train/rank_texts.h"
 #include "train/schedule_choice.h"
 
 namespace st {
@@ -82,8 +83,18 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     std::vector<RankFact> facts = run_facts(recipe_, training_state(), plan);
     facts.push_back({"weights", model_->weights_fact()});
     require_agreement(*ranks, facts);  // before weights are given up
-    model_->keep_pieces(plan.program);
-    ranks->barrier("pieces of the parameters");  // before any looks at the memory that there is
+    bool has_met = false;  // on all, or on none: what one gives up it would not get back; and before any looks at the memory that there is
+    const auto meet = [&](const std::exception_ptr& own) {
+      has_met = true;
+      require_all_fine(*ranks, own, "trainer");
+    };
+    try {
+      model_->keep_pieces(plan.program, [&] { meet(nullptr); });
+    } catch (...) {
+      if (!has_met) meet(std::current_exception());
+      throw;
+    }
+    is_mixed_ = model_->is_mixed();
   }
   storage_.share(keeps_pieces ? model_->piece_storage() : model_->storage(), Arena::parameters);
   const std::array<bool, kArenas> in_file = recipe_.arenas_in_file();
@@ -299,6 +310,7 @@ bool Trainer::go_on(double deadline, std::optional<std::span<const HostView>> ba
     // Pieces that an update has changed are nowhere as they were.
     const auto note_what_is_mixed = [this] {
       is_mixed_ = is_mixed_ || (recipe_.zero > 0 && (train_->has_updated() || team_->has_updated()));
+      if (is_mixed_ && model_->is_in_pieces()) model_->set_mixed(true);  // another trainer of it would not know
     };
     try {
       team_->run(batch, std::ref(own_part));

@@ -107,6 +107,8 @@ class Trainer {
   Communicator* group_of_pieces() const { return is_in_pieces() ? &team_->own() : nullptr; }
   /// Of the next save that the group makes together, on all ranks the same; another one each time.
   std::string next_save() const { return text(group_name_, "-", ++saves_); }
+  /// One that was refused before it had a name: the others have counted it.
+  void count_save() const { ++saves_; }
   /// Beside them, all that the next step depends on, but for a host's own schedule.
   TrainingState training_state() const;
 

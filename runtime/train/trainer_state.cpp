@@ -51,7 +51,10 @@ std::string Trainer::state_digest() const {
     // Not by what this rank knows: its weights alone may have changed, or its last digest may have failed.
     int32_t is_new = state_digest_at_ == changes ? 0 : 1;
     team_->own().all_reduce(&is_new, 1, DType::i32, ReduceOp::max, "whether the state is new");
-    if (is_new == 0) return state_digest_;
+    if (is_new == 0) {
+      state_digest_of_ = changes_of_all_;  // a resume may have failed since, and changed nothing
+      return state_digest_;
+    }
     state_digest_at_ = -1;
   }
   Digest digest;

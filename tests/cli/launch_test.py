@@ -172,10 +172,12 @@ class Launch(CommandLineTest):
         self.failed(shell(2, "[ $RANK = 1 ] && kill -TERM $$; exec sleep 60"), 3, "rank 1 was ended by SIGTERM")
 
     def test_who_fails_because_of_another_is_not_the_reason(self):
-        late = "[ $RANK = 0 ] && exit 3; trap '{}' TERM; while :; do sleep 0.01; done"
-        self.failed(shell(2, "[ $RANK = 0 ] && sleep 0.3; " + late.format("exit 2")), 2, "rank 1 ended with status 2")
-        self.failed(shell(2, "[ $RANK = 0 ] && sleep 0.3; " + late.format("kill -SEGV $$")), 3, "rank 1 was ended by SIGSEGV")
-        self.failed(shell(2, "[ $RANK = 0 ] && sleep 0.3; " + late.format("exit 9")), 3, "rank 0 ended with status 3")
+        for act, status, reason in (("exit 2", 2, "rank 1 ended with status 2"), ("kill -SEGV $$", 3, "rank 1 was ended by SIGSEGV"),
+                                    ("exit 9", 3, "rank 0 ended with status 3")):
+            ready = self.folder / f"ready-{status}-{act.split()[0]}-{act[-1]}"
+            first = f"until [ -e '{ready}' ]; do sleep 0.01; done; exit 3"
+            second = f"trap '{act}' TERM; : >'{ready}'; while :; do sleep 0.01; done"
+            self.failed(shell(2, f"[ $RANK = 0 ] && {{ {first}; }}; {second}"), status, reason)
 
     def test_the_others_may_end_in_order(self):
         script = "trap 'echo in order; exit 0' TERM; [ $RANK = 0 ] && { sleep 0.2; exit 5; }; while :; do sleep 0.01; done"

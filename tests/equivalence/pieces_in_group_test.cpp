@@ -186,6 +186,24 @@ TEST(PiecesInGroup, OfModelsThatDifferAreRefusedOnAll) {
     });
 }
 
+TEST(PiecesInGroup, OfLateModelsAreComparedByWhatTheyAreMadeOf) {
+  for (const bool differ : {true, false})
+    each_of_group(2, [&](int rank, Communicator& own) {
+      const Training training = alone({.name = "", .keys = {}});
+      ContextOptions options{.device = "cpu", .threads = 1, .log = {}, .parallel = {}, .memory = {}};
+      options.late_parameters = true;
+      Program program = build_gpt(training.options);
+      for (Slot& slot : program.slots)
+        if (slot.name == "token_embedding.weight")
+          slot.init = {.kind = Init::values,
+                       .values = std::vector<float>(static_cast<size_t>(slot.type.shape.elements()), differ && rank == 1 ? 0.5F : 0.25F)};
+      const auto model = std::make_shared<Model>(std::make_shared<Context>(std::move(options)), std::move(program), 1);
+      if (!differ && rank == 0) static_cast<void>(model->digest());  // a look makes it whole, and nothing else of it
+      EXPECT_EQ(code_of([&] { in_group(training, model, own); }), differ ? Code::rank_mismatch : Code::ok);
+      EXPECT_EQ(model->is_in_pieces(), !differ);
+    });
+}
+
 TEST(PiecesInGroup, RefuseWhatNeedsAllOfThem) {
   const Case c{.name = "", .keys = {}};
   each_of_group(2, [&](int, Communicator& own) {

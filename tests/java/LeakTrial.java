@@ -45,7 +45,7 @@ import org.scaletrain.Value;
 
 /**
  * What LeaksTest looks at from below: steps and the other long calls, held arrays, callbacks and errors among them, twice. In the end it
- * does on purpose what a defect would: it loses one tensor's DLPack, and reads memory that it has given back.
+ * does on purpose what a defect would: it loses the DLPacks of three tensors, and reads memory that it has given back.
  */
 final class LeakTrial {
   private LeakTrial() {}
@@ -71,7 +71,7 @@ final class LeakTrial {
 
   private static void wrong() {
     try (Context context = new Context(new ContextOptions().threads(1)); Model model = Nets.mlp(context)) {
-      new Tensor(context, DType.F32, 16).toDlpack();
+      for (int i = 0; i < 3; ++i) new Tensor(context, DType.F32, 16).toDlpack();
       readTooLate(model);
     }
   }

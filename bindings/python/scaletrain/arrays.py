@@ -80,9 +80,9 @@ def held(array: Array) -> Array:
 
 
 def held_by_name(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    if not isinstance(arrays, Mapping):
+    if not hasattr(arrays, "keys"):  # what has them may be no Mapping, as PyTorch's ParameterDict
         raise InvalidArgument(f'arrays are given by name, as a dict {{"x": array}}, not as a {type(arrays).__name__}')
-    return {name: held(array) for name, array in arrays.items()}
+    return {name: held(arrays[name]) for name in arrays.keys()}
 
 
 def new_array(dtype: int, shape: Sequence[int]) -> memoryview[Any]:

@@ -293,6 +293,8 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const std::function<By
     const bool was_there = guest.is_there();
     const bool goes_on = guest.read();
     const int rank = guest.arrival ? guest.arrival->rank : -1;
+    if (!goes_on && guest.arrival && guest.arrival->magic != kMagic)
+      write_all(guest.socket.file(), answer_of({ST_RANK_MISMATCH, "rank 0 is of another version; start one version everywhere", 0}));
     if (!goes_on && guest.rank >= 0)
       throw Refusal(ST_RANK_FAILED, "rank " + std::to_string(guest.rank) + " has ended before all were connected", guest.rank);
     if (was_there && !goes_on) throw Refusal(ST_RANK_FAILED, "rank " + std::to_string(rank) + " has ended before all had come", rank);
