@@ -26,11 +26,19 @@ int64_t st::allocations() { return count.load(); }
 void st::fail_allocation(int64_t n) { until_one_fails = n; }
 
 void* operator new(size_t bytes) { return counted(std::malloc(bytes)); }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {  // std::stable_sort's; a sanitizer has one of its own
+  try {
+    return operator new(bytes);
+  } catch (...) {
+    return nullptr;
+  }
+}
 void* operator new(size_t bytes, std::align_val_t align) {
   const auto multiple = static_cast<size_t>(align);
   return counted(std::aligned_alloc(multiple, (bytes + multiple - 1) / multiple * multiple));
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
