@@ -18,6 +18,10 @@ static char failing[16], under[kPath];
 static long at, seen;
 static int and_after, error_number, log_file = -1;
 static unsigned slow_seconds;
+static int is_on; /* atomic: most calls look at it alone */
+
+/* Holds the lock. */
+static void look_whether_on(void) { __atomic_store_n(&is_on, failing[0] != '\0' || log_file >= 0, __ATOMIC_RELEASE); }
 
 void failing_disk_fail(const char* call, const char* which, int error) {
   pthread_mutex_lock(&lock);
@@ -27,6 +31,7 @@ void failing_disk_fail(const char* call, const char* which, int error) {
   and_after = end && *end == '+';
   error_number = error;
   seen = 0;
+  look_whether_on();
   pthread_mutex_unlock(&lock);
 }
 
@@ -36,6 +41,7 @@ void failing_disk_watch(const char* prefix, const char* log) {
   if (log_file >= 0) syscall(SYS_close, log_file);
   log_file = log ? (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
   seen = 0;
+  look_whether_on();
   pthread_mutex_unlock(&lock);
 }
 
@@ -70,10 +76,14 @@ static void resolve_file(char* out, int file) {
 
 /* Whether this call is to fail, with errno set; `rest` is what the log says behind the path. */
 static int fails(const char* call, const char* path, const char* rest) {
-  if (!failing[0] && log_file < 0) return 0;
-  if (strncmp(path, under, strlen(under)) != 0) return 0;
+  if (!__atomic_load_n(&is_on, __ATOMIC_ACQUIRE)) return 0;
   pthread_mutex_lock(&lock);
+  if (strncmp(path, under, strlen(under)) != 0) {
+    pthread_mutex_unlock(&lock);
+    return 0;
+  }
   int fail = 0;
+  const int error = error_number;
   if (strcmp(call, failing) == 0) {
     ++seen;
     fail = seen == at || (and_after && seen > at);
@@ -89,7 +99,7 @@ static int fails(const char* call, const char* path, const char* rest) {
     sleep(slow_seconds);
     return 0;
   }
-  if (fail) errno = error_number;
+  if (fail) errno = error;
   return fail;
 }
 
@@ -127,7 +137,7 @@ OPENAT(openat64)
 
 static int write_fails(const char* call, int file, const char* rest) {
   char path[kPath];
-  if (!failing[0] && log_file < 0) return 0; /* standard output too comes along here */
+  if (!__atomic_load_n(&is_on, __ATOMIC_ACQUIRE)) return 0; /* standard output too comes along here */
   resolve_file(path, file);
   return fails(call, path, rest);
 }
