@@ -15,7 +15,7 @@
 namespace st {
 namespace {
 
-constexpr int64_t kMostRows = int64_t{1} << 40;  // rows; products of two stay far from overflow where they are compared
+constexpr int64_t kMostCount = int64_t{1} << 40;  // rows, steps; products of two stay far from overflow where they are compared
 
 std::string joined(const std::vector<std::string>& words) {
   std::string all;
@@ -27,8 +27,8 @@ std::string joined(const std::vector<std::string>& words) {
 /// where the accumulation is not given it is 1. The total is that of any number of ranks, which share its micro-batches.
 void read_batch(DsSection& file, DsRecipe& recipe) {
   constexpr const char *kTotal = "train_batch_size", *kMicro = "train_micro_batch_size_per_gpu", *kSteps = "gradient_accumulation_steps";
-  const auto total = file.whole(kTotal, 1, kMostRows);
-  auto micro = file.whole(kMicro, 1, kMostRows), steps = file.whole(kSteps, 1, kMostRows);
+  const auto total = file.whole(kTotal, 1, kMostCount);
+  auto micro = file.whole(kMicro, 1, kMostCount), steps = file.whole(kSteps, 1, kMostCount);
   if (total && micro && !steps) {
     ds_check(*total % *micro == 0, {kTotal, " ", *total, " is not a whole multiple of ", kMicro, " ", *micro, ": ", *total, " / ", *micro,
                                     " = ", static_cast<double>(*total) / static_cast<double>(*micro)});
@@ -42,7 +42,7 @@ void read_batch(DsSection& file, DsRecipe& recipe) {
   }
   if (total) {
     if (!steps) steps = 1;
-    const bool holds = *steps <= kMostRows / *micro && *total % (*micro * *steps) == 0;
+    const bool holds = *steps <= kMostCount / *micro && *total % (*micro * *steps) == 0;
     ds_check(holds,
              {kTotal, " ", *total, " is not ", kMicro, " ", *micro, " x ", kSteps, " ", *steps, " x ranks, a multiple of ",
               static_cast<double>(*micro) * static_cast<double>(*steps), "; leave one of the three out and it follows from the others"});
@@ -59,8 +59,8 @@ void read_batch(DsSection& file, DsRecipe& recipe) {
 
 void read_fp16(DsSection& fp16, bool enabled, DsRecipe& recipe, std::vector<std::string>& meaningless) {
   const double scale = fp16.number("loss_scale").value_or(0);  // 0: dynamic
-  const auto power = fp16.whole("initial_scale_power", 0, 126), window = fp16.whole("loss_scale_window", 1, kMostRows);
-  const auto hysteresis = fp16.whole("hysteresis", 1, kMostRows);
+  const auto power = fp16.whole("initial_scale_power", 0, 126), window = fp16.whole("loss_scale_window", 1, kMostCount);
+  const auto hysteresis = fp16.whole("hysteresis", 1, kMostCount);
   const bool consecutive = fp16.flag("consecutive_hysteresis", false);
   const double least = fp16.number("min_loss_scale").value_or(1);
   ds_require(!fp16.flag("fp16_master_weights_and_grads", false),
@@ -186,7 +186,7 @@ void read_zero(DsSection& file, DsRecipe& recipe, std::vector<std::string>& mean
 /// DeepSpeed checkpoints what the model's code names; here the same is done with the blocks, and the bits are equal.
 void read_recompute(DsSection& file, DsRecipe& recipe, std::vector<std::string>& meaningless) {
   DsSection section = file.section("activation_checkpointing");
-  bool is_wanted = section.whole("number_checkpoints", 0, kMostRows).value_or(0) > 0;
+  bool is_wanted = section.whole("number_checkpoints", 0, kMostCount).value_or(0) > 0;
   for (const char* key : {"partition_activations", "cpu_checkpointing", "contiguous_memory_optimization"})
     is_wanted = section.flag(key, false) || is_wanted;
   section.skip({"synchronize_checkpoint_boundary", "profile"}, meaningless);

@@ -90,4 +90,19 @@ void require_all_fine(Communicator& ranks, const std::exception_ptr& own, std::s
   }
 }
 
+void meeting_once(Communicator& ranks, std::string_view label,
+                  const std::function<void(const std::function<void(const std::exception_ptr& own)>& meet)>& call) {
+  bool has_met = false;
+  const std::function<void(const std::exception_ptr&)> meet = [&](const std::exception_ptr& own) {
+    has_met = true;
+    require_all_fine(ranks, own, label);
+  };
+  try {
+    call(meet);
+  } catch (...) {
+    if (!has_met) meet(std::current_exception());  // the others wait to hear how it went
+    throw;
+  }
+}
+
 }  // namespace st

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,5 +20,10 @@ std::string take_text(std::string_view& all);
 /// Throws on all ranks where `own` (null: nothing failed here) is an error on some: the error of the first such rank, which others are told
 /// with that rank's name. To be called by all ranks; the group is whole after that.
 void require_all_fine(Communicator& ranks, const std::exception_ptr& own, std::string_view label);
+
+/// Makes `call`, which calls `meet` (require_all_fine) once, where what it may refuse is behind it; what it throws before is told the
+/// others in that meeting. To be called by all ranks.
+void meeting_once(Communicator& ranks, std::string_view label,
+                  const std::function<void(const std::function<void(const std::exception_ptr& own)>& meet)>& call);
 
 }  // namespace st

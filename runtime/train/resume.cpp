@@ -263,22 +263,13 @@ void resume(Trainer& trainer, const CheckpointReader& reader, const ReadOptions&
 void resume(Trainer& trainer, const OpenCheckpoint& open, const ReadOptions& options, ResumeReport& report) {
   report = {};
   trainer.others_change_too();
-  Communicator* const group = trainer.group_of_pieces();
-  bool has_met = false;
-  MeetOthers meet;
-  if (group != nullptr)
-    meet = [group, &has_met](const std::exception_ptr& own) {
-      has_met = true;
-      require_all_fine(*group, own, "resume");
-    };
-  try {
+  const auto go = [&](const MeetOthers& meet) {
     Resume resume(trainer, open(), options, report);
     resume.prepare();
     resume.run(meet);
-  } catch (...) {
-    if (meet && !has_met) meet(std::current_exception());  // the others wait to hear how it went
-    throw;
-  }
+  };
+  if (Communicator* const group = trainer.group_of_pieces()) return meeting_once(*group, "resume", go);
+  go({});
 }
 
 }  // namespace st

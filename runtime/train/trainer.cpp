@@ -12,31 +12,12 @@
 #include "train/input_fields.h"
 #include "train/product_tuner.h"
 #include "train/rank_agreement.h"
+#include "train/rank_share.h"
 #include "train/rank_texts.h"
 #include "train/schedule_choice.h"
 
 namespace st {
 namespace {
-
-/// Those whose name begins as this one's: what a transport calls a host is "node7, process 4711".
-int ranks_beside(const Communicator& ranks, std::string_view of_name) {
-  const auto name_of = [&](int rank) {
-    std::string name = ranks.transport().host_of(rank);
-    return name.substr(0, std::min(name.find(of_name), name.size()));
-  };
-  int count = 0;
-  for (int rank = 0; rank < ranks.size(); ++rank) count += name_of(rank) == name_of(ranks.rank()) ? 1 : 0;
-  return count;
-}
-int ranks_in_process(const Communicator& ranks) { return ranks_beside(ranks, "\n"); }  // of the whole name
-int ranks_on_host(const Communicator& ranks) { return ranks_beside(ranks, ", process "); }
-
-/// What a rank may take of the memory that is there: all on a host look at it before any of them takes its part.
-int64_t memory_part(Communicator& ranks, const Context& context) {
-  const int64_t part = context.spare_memory(ranks_on_host(ranks));
-  ranks.barrier("memory");
-  return part;
-}
 
 [[noreturn]] void refuse_host_loss(const char* call, const Recipe& recipe) {
   fail(Code::unsupported, text(call, ": a host's own loss is not to be had with zero ", recipe.zero, "; give zero 2"));
@@ -83,17 +64,8 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     std::vector<RankFact> facts = run_facts(recipe_, training_state(), plan);
     facts.push_back({"weights", model_->weights_fact()});
     require_agreement(*ranks, facts);  // before weights are given up
-    bool has_met = false;  // on all, or on none: what one gives up it would not get back; and before any looks at the memory that there is
-    const auto meet = [&](const std::exception_ptr& own) {
-      has_met = true;
-      require_all_fine(*ranks, own, "trainer");
-    };
-    try {
-      model_->keep_pieces(plan.program, [&] { meet(nullptr); });
-    } catch (...) {
-      if (!has_met) meet(std::current_exception());
-      throw;
-    }
+    // On all, or on none: what one gives up it would not get back. And before any looks at the memory that there is.
+    meeting_once(*ranks, "trainer", [&](const auto& meet) { model_->keep_pieces(plan.program, [&] { meet(nullptr); }); });
     is_mixed_ = model_->is_mixed();
   }
   storage_.share(keeps_pieces ? model_->piece_storage() : model_->storage(), Arena::parameters);
