@@ -1,6 +1,8 @@
 """Programs outside of this repository, built against a moved installation as their authors would, and trained with."""
 
+import re
 import shlex
+import shutil
 import unittest
 
 from moved_tree import BUILD, CC, CMAKE, CXX, MAJOR, MINOR, PATCH, ROOT, VERSION, MovedTreeTest, needed, run
@@ -83,6 +85,35 @@ class PkgConfig(Programs):
         self.said(CC, self.outside / "learn_sine.c", "-o", program, *self.flags("--cflags"), self.library / "libscaletrain.a", "-lstdc++",
                   "-lm", "-lpthread")
         self.learns(program, shared=False)
+
+
+class MpiPlugin(Programs):
+    """The plug-in's source, which is installed since a binary fits one MPI only."""
+
+    def setUp(self):
+        for program in ("mpirun", "mpicxx"):
+            if shutil.which(program) is None:
+                self.skipTest(f"no {program}")
+
+    def test_its_installed_source_makes_one_that_ranks_train_over(self):
+        source = self.tree / "share/scaletrain/mpi"
+        self.said(CMAKE, "-G", "Ninja", "-S", source, "-B", self.folder / "mpi", CC=CC, CXX=CXX)
+        self.said(CMAKE, "--build", self.folder / "mpi")
+        shipped = self.library / "libscaletrain_mpi.so"
+        shipped.unlink(missing_ok=True)
+        self.said(CMAKE, "--install", self.folder / "mpi")
+        self.assertTrue(shipped.exists())
+        text = self.folder / "text.txt"
+        text.write_text("One fish, two fish, red fish, blue fish. " * 20)
+        train = [next(self.tree.rglob("bin/scaletrain")), "train", "--data", text, "--layers", 1, "--width", 16, "--heads", 1, "--context", 8,
+                 "--batch", 1, "--micro-batches", 4, "--threads", 1, "--steps", 3, "--validation", 0]
+        states = []
+        for launcher in ([], ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", 2]):
+            log = self.folder / f"log{len(states)}"
+            said = self.said(*launcher, *train, "--log", log, *(["--transport", "mpi"] if launcher else []))
+            states.append(re.search(r'"state": ?"(\w+)"', log.read_text())[1])
+        self.assertIn("2 ranks", said)
+        self.assertEqual(*states)
 
 
 if __name__ == "__main__":
