@@ -7,13 +7,19 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "base/error.h"
+#include "base/file_access.h"
 #include "base/os.h"
 #include "base/text.h"
 
@@ -22,7 +28,8 @@ namespace {
 
 constexpr const char* kSharedFolder = "/dev/shm";
 
-std::string shared_path(const std::string& name) { return text(kSharedFolder, "/scaletrain-", geteuid(), "-", name); }
+std::string prefix_of_names() { return text("scaletrain-", geteuid(), "-"); }
+std::string shared_path(const std::string& name) { return text(kSharedFolder, "/", prefix_of_names(), name); }
 
 [[noreturn]] void refuse_shared(Code code, const char* what, const std::string& path, const std::string& reason) {
   Error error(code, text("shared memory: ", what, " ", path, ": ", reason));
@@ -55,6 +62,14 @@ std::optional<SharedFile> SharedFile::open(const std::string& name) {
   if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid())
     refuse_shared(Code::busy, "open", opened.path_, "it is no file of this user; remove it, or name the job otherwise");
   return opened;
+}
+
+std::vector<std::string> SharedFile::names() {
+  const std::string prefix = prefix_of_names();
+  std::vector<std::string> found;
+  for (const FolderEntry& entry : list_folder(kSharedFolder))
+    if (entry.kind == PathKind::file && entry.name.starts_with(prefix)) found.push_back(entry.name.substr(prefix.size()));
+  return found;
 }
 
 void SharedFile::close() noexcept {
@@ -103,6 +118,22 @@ SharedPages SharedFile::map(int64_t offset, int64_t bytes) const {
   if (memory == MAP_FAILED)
     refuse_shared(Code::out_of_memory, "map a file of", kSharedFolder, text(text_of_bytes(bytes), ": ", reason_of(errno)));
   return SharedPages({static_cast<std::byte*>(memory), static_cast<size_t>(bytes)});
+}
+
+double process_start() {
+  constexpr int kStartTime = 22;  // proc(5): in ticks since the machine began; the name, which is the second, may have spaces
+  const double now = seconds();
+  std::ifstream file("/proc/self/stat");
+  std::string all((std::istreambuf_iterator<char>(file)), {});
+  std::istringstream fields(all.substr(std::min(all.rfind(')') + 1, all.size())));
+  std::string field;
+  for (int i = 2; i < kStartTime; ++i) fields >> field;
+  timespec since_boot{};
+  const int64_t ticks = whole_number(field, -1);
+  if (ticks < 0 || clock_gettime(CLOCK_BOOTTIME, &since_boot) != 0) return now;
+  const double age = static_cast<double>(since_boot.tv_sec) + static_cast<double>(since_boot.tv_nsec) * 1e-9 -
+                     static_cast<double>(ticks + 1) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  return now - std::max(age, 0.0);
 }
 
 }  // namespace st::os

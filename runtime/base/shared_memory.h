@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace st::os {
 
@@ -39,6 +40,8 @@ class SharedFile {
   static SharedFile make();
   /// The one that has this name now, if any. Each user has names of his own; there is no '/' in them.
   static std::optional<SharedFile> open(const std::string& name);
+  /// Those that this user has, each of which may be gone by now.
+  static std::vector<std::string> names();
   ~SharedFile() { close(); }
   SharedFile(SharedFile&& other) noexcept : file_(std::exchange(other.file_, -1)), path_(std::move(other.path_)) {}
   SharedFile& operator=(SharedFile&&) = delete;
@@ -65,5 +68,9 @@ class SharedFile {
   int file_;
   std::string path_;
 };
+
+/// When this process began, by seconds(), which all processes of a machine have in common; to a
+/// hundredth of one, and never too early; where that is not known, now.
+double process_start();
 
 }  // namespace st::os

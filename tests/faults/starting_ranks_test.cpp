@@ -87,6 +87,34 @@ TEST(StartingRanks, WhatAllLeftThatWereKilledAsTheyWaitedIsReplaced) {
   EXPECT_FALSE(fs::exists(path_of_segment(job)));
 }
 
+TEST(StartingRanks, WhatTheyLeftTheStartOfAnotherJobTakesAwayLater) {
+  const std::string job = own_job("left");
+  {
+    const auto ranks = some_of(job, 2, 3);
+    ASSERT_EQ(ranks->all_say("starts"), "starts");
+    await_ranks(job, 2);
+    SharedSegment::remove_leftovers(0);
+    EXPECT_TRUE(fs::exists(path_of_segment(job))) << "they live";
+    for (int rank = 0; rank < 2; ++rank) ranks->signal(rank, SIGKILL);
+  }
+  SharedSegment::remove_leftovers(60);
+  EXPECT_TRUE(fs::exists(path_of_segment(job))) << "it may still be of use";
+  sleep_for(0.3);
+  SharedSegment::remove_leftovers(0.2);
+  EXPECT_FALSE(fs::exists(path_of_segment(job)));
+}
+
+TEST(StartingRanks, ThatBeginAfterARefusalAreNotRefused) {
+  const std::string job = own_job("refused");
+  {
+    ForkedRanks ranks(2, [&](int rank, const ForkedRanks::Say& say) { say_outcome(say, [&] { join(job, rank, 2 + rank); }); });
+    for (const int rank : {0, 1}) EXPECT_EQ(outcome_from(ranks.next_line(rank)).code, "rank_mismatch");
+  }
+  EXPECT_TRUE(fs::exists(path_of_segment(job))) << "for rank 2 of them";
+  EXPECT_EQ(work_of(job, 3), "sum 3");
+  EXPECT_FALSE(fs::exists(path_of_segment(job)));
+}
+
 TEST(StartingRanks, AKillAtAnyMomentOfAStartLeavesNoHangAndNoFile) {
   std::random_device device;
   std::mt19937 random(device());

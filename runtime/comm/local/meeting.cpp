@@ -1,5 +1,6 @@
 #include "comm/local/meeting.h"
 
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@ namespace st {
 namespace {
 
 constexpr double kLookForOthers = 0.01;  // seconds
+constexpr double kForgetAfter = 60;
 
 class Start {
  public:
@@ -59,11 +61,16 @@ class Start {
   }
 
   Meeting come_in() {
+    remove_others();
     for (;; check_patience()) {
       std::optional<SharedSegment> segment = SharedSegment::open(name_);
       const bool is_new = !segment;
       if (is_new) segment.emplace(SharedSegment::make(shape_));
       if (segment->is_spoilt()) {  // what a start that failed has left
+        if (const auto refusal = segment->refusal_for(options_.rank)) {
+          let_go(*segment);
+          fail_with(*segment, *refusal);
+        }
         segment->file().remove_name();
         continue;
       }
@@ -81,8 +88,18 @@ class Start {
   void refuse_shape(SharedSegment& segment) const {
     const Error error = problem(Code::rank_mismatch, options_.rank, "rank ", options_.rank, " has ", text_of(shape_),
                                 "; those that are there have ", text_of(segment.shape()), "; start all ranks alike");
-    tell(segment, options_.rank, error);
+    segment.refuse(told(options_.rank, error), std::max(options_.size, segment.size()));
+    let_go(segment);
     throw error;
+  }
+
+  /// What jobs of other names have left, which nobody may start again.
+  static void remove_others() {
+    try {
+      SharedSegment::remove_leftovers(kForgetAfter);
+    } catch (const Error&) {  // /dev/shm cannot be listed: whether it serves is seen next
+      return;
+    }
   }
 
   void wait_for_others(SharedSegment& segment) const {
@@ -118,8 +135,9 @@ class Start {
   [[noreturn]] void fail_with(const SharedSegment& segment, const RankFailure& failure) const {
     if (failure.code == Code::timeout && is_missing_one(segment)) fail_missing(segment);  // whose patience has ended first
     const std::string host = failure.rank < 0 ? std::string() : segment.host_of(failure.rank);
-    Error error = problem(failure.code, failure.rank, "rank ", failure.rank, host.empty() ? "" : " (", host, host.empty() ? "" : ")", ": ",
-                          failure.reason);
+    const std::string who = failure.rank < 0 ? std::string()  // it came with a size of its own, and is none of these
+                                             : text("rank ", failure.rank, host.empty() ? "" : " (", host, host.empty() ? "" : ")", ": ");
+    Error error = problem(failure.code, failure.rank, who, failure.reason);
     error.place.host = host;
     throw error;
   }
@@ -147,7 +165,9 @@ class Start {
   }
 
   /// To those who are there: they say the same, after the same prefix.
-  void tell(SharedSegment& segment, int rank, const Error& error) const noexcept {
+  void tell(SharedSegment& segment, int rank, const Error& error) const noexcept { segment.abort(told(rank, error)); }
+
+  RankFailure told(int rank, const Error& error) const noexcept {
     RankFailure failure;
     failure.rank = rank;
     failure.code = error.code() == Code::cancelled ? Code::rank_failed : error.code();
@@ -156,12 +176,17 @@ class Start {
       failure.reason = message.starts_with(prefix()) ? message.substr(prefix().size()) : message;
     } catch (const std::bad_alloc&) {  // they learn who it was, if not why
     }
-    segment.abort(failure);
+    return failure;
   }
 
-  static void leave(Meeting& meeting) noexcept {
+  void leave(Meeting& meeting) const noexcept {
     meeting.heart.reset();
-    meeting.segment.file().remove_name();
+    let_go(meeting.segment);
+  }
+
+  /// A refusal stays for those who come later: without it they would wait for ranks that have gone.
+  void let_go(SharedSegment& segment) const noexcept {
+    if (segment.is_last_to_hear(options_.rank)) segment.file().remove_name();
   }
 
   const ProcessGroupOptions& options_;

@@ -25,7 +25,9 @@ int64_t process_ring_bytes(int size);
 inline int64_t process_group_bytes(int size) { return (size - 1) * process_ring_bytes(size); }
 
 /// Meets the other ranks in a segment of shared memory that has no name any more when all are there: whatever becomes of them, nothing is
-/// left behind. What a job left that was killed before that (a page or two) is replaced by the next one of its name.
+/// left behind. What a job left that was killed before that (a page or two) is replaced by the next one of its name, or taken away by any
+/// later one of this user's, after a minute. So it is with a start that is refused: its page tells the reason to ranks that come late, if
+/// their processes began before.
 ///
 /// Throws timeout naming the ranks that did not come, rank_failed where one ended while it waited, rank_mismatch with both sides where one
 /// came with another size, ring or version of this library, busy where the rank is there already, cancelled, out_of_memory where /dev/shm

@@ -1,6 +1,7 @@
 #include "comm/local/shared_segment.h"
 
 #include <algorithm>
+#include <bit>
 #include <string_view>
 #include <utility>
 
@@ -13,12 +14,19 @@
 
 namespace st {
 
+namespace {
+constexpr size_t kHeardWords = kMaxProcessRanks / 64 + 1;  // who comes with a size of its own may have any number
+}
+
 struct SharedSegment::Header {
   SegmentShape shape;
   alignas(64) std::atomic<uint32_t> rings_are_open;
   alignas(64) std::atomic<uint32_t> end;  // none, being written, written: what follows
   int32_t end_rank, end_code;
   std::array<char, 200> end_reason;
+  double end_at;                                         // by os::seconds()
+  std::atomic<int32_t> ranks_to_hear;                    // of a refusal; 0: it is none
+  std::array<std::atomic<uint64_t>, kHeardWords> heard;  // a bit a rank
 };
 
 namespace {
@@ -168,6 +176,7 @@ void SharedSegment::abort(const RankFailure& failure) noexcept {
   all.end_rank = failure.rank;
   all.end_code = static_cast<int32_t>(failure.code);
   put_text(all.end_reason, failure.reason);
+  all.end_at = os::seconds();
   all.end.store(written);
   os::wake_sleepers(all.rings_are_open);
   wake_all();
@@ -183,6 +192,51 @@ std::optional<RankFailure> SharedSegment::failure() const {
   for (int rank = 0; rank < size(); ++rank)
     if (is_dead(rank)) return RankFailure{rank, Code::rank_failed, "its process has ended"};
   return std::nullopt;
+}
+
+void SharedSegment::refuse(const RankFailure& failure, int ranks) noexcept {
+  int32_t none_yet = 0;
+  header().ranks_to_hear.compare_exchange_strong(none_yet, ranks);
+  abort(failure);
+}
+
+std::optional<RankFailure> SharedSegment::refusal_for(int rank) const {
+  const Header& all = header();
+  if (all.end.load() != written || all.ranks_to_hear.load() == 0 || os::process_start() > all.end_at) return std::nullopt;
+  const auto bit = static_cast<size_t>(rank);
+  if ((all.heard[bit / 64].load() >> (bit % 64) & 1) != 0) return std::nullopt;
+  return failure();
+}
+
+bool SharedSegment::is_last_to_hear(int rank) noexcept {
+  Header& all = header();
+  const auto bit = static_cast<size_t>(rank);
+  all.heard[bit / 64].fetch_or(uint64_t{1} << (bit % 64));
+  int heard = 0;
+  for (const auto& word : all.heard) heard += std::popcount(word.load());
+  return heard >= all.ranks_to_hear.load();
+}
+
+/// Whoever was in it is dead or has left, and was so long ago; a refusal is there for so long.
+bool SharedSegment::is_abandoned(double seconds) const {
+  const auto before = static_cast<int64_t>((os::seconds() - seconds) * 1e9);
+  bool was_used = false;
+  for (int rank = 0; rank < size(); ++rank) {
+    if (slot(rank).life.load() == 0) continue;
+    if (!(is_dead(rank) || has_left(rank)) || slot(rank).beat.load() > before) return false;
+    was_used = true;
+  }
+  return was_used;
+}
+
+void SharedSegment::remove_leftovers(double seconds) {
+  for (const std::string& name : os::SharedFile::names()) {
+    try {
+      if (auto segment = open(name); segment && segment->is_abandoned(seconds)) segment->file().remove_name();
+    } catch (const Error&) {  // of another version, or no segment: not ours to judge
+      continue;
+    }
+  }
 }
 
 void SharedSegment::sleep(int rank, Wait wait, double seconds) const { os::sleep_while(slot(rank).asleep, wait, seconds); }

@@ -22,7 +22,7 @@ constexpr int64_t kMaxRingBytes = int64_t{1} << 30;
 
 struct SegmentShape {
   uint64_t magic = 0x5343414c45545247;
-  uint32_t layout = 2;
+  uint32_t layout = 3;
   int32_t size = 0;  // ranks
   int64_t ring_bytes = 0;
   std::array<char, 40> version{};  // of the library
@@ -52,6 +52,9 @@ class SharedSegment {
   /// That which has this name now, if any, of whatever shape. Throws rank_mismatch where it is another layout's.
   static std::optional<SharedSegment> open(const std::string& name);
 
+  /// Takes away what starts of this user's have left in which nobody has lived for so long.
+  static void remove_leftovers(double seconds);
+
   const SegmentShape& shape() const { return shape_; }
   int size() const { return shape_.size; }
   os::SharedFile& file() { return file_; }
@@ -77,6 +80,14 @@ class SharedSegment {
   void abort(const RankFailure& failure) noexcept;
   std::optional<RankFailure> failure() const;
 
+  /// The start is refused, of `ranks` in all, and the segment stays for those of them that are still to come.
+  void refuse(const RankFailure& failure, int ranks) noexcept;
+  /// What a rank that comes now is to hear of that: nothing where it has heard it already, or where its process began later. Then it is
+  /// one of another start.
+  std::optional<RankFailure> refusal_for(int rank) const;
+  /// Rank number `rank` has heard it. True: nobody is left who is to hear it, or it was not refused.
+  bool is_last_to_hear(int rank) noexcept;
+
   enum Wait : uint32_t { for_bytes = 1, for_room = 2 /* or bytes */ };
   /// Of this rank, until woken or so long. Returns at once if it was woken since `asleep` was set.
   void sleep(int rank, Wait wait, double seconds) const;
@@ -87,6 +98,7 @@ class SharedSegment {
   struct Header;
   SharedSegment(os::SharedFile file, os::SharedPages head, const SegmentShape& shape);
   Header& header() const;
+  bool is_abandoned(double seconds) const;
 
   os::SharedFile file_;
   os::SharedPages head_, rings_;

@@ -143,6 +143,25 @@ TEST(ProcessGroup, ShowsBothSidesWhereTheyDiffer) {
   EXPECT_EQ(error->code(), Code::rank_mismatch);
   EXPECT_NE(error->message().find("rank 1 has 3 ranks"), std::string::npos) << error->message();
   EXPECT_NE(error->message().find("those that are there have 4 ranks"), std::string::npos) << error->message();
+
+  for (const int late : {2, 3}) {  // and does not wait for those who have gone
+    EXPECT_TRUE(std::filesystem::exists(path_of_segment(job)));
+    const auto theirs = refusal_of(options_of(job, late, 4));
+    ASSERT_TRUE(theirs.has_value());
+    EXPECT_EQ(theirs->code(), Code::rank_mismatch);
+    EXPECT_NE(theirs->message().find("rank 1 has 3 ranks"), std::string::npos) << theirs->message();
+  }
+  EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
+}
+
+TEST(ProcessGroup, WhoWasRefusedBeginsAnewAndIsNotRefusedAgain) {
+  const std::string job = own_job("anew");
+  run_ranks(2, [&](int rank) {  // of three, so that the refusal waits for one more
+    const auto error = refusal_of(options_of(job, rank, rank == 0 ? 2 : 3));
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->code(), Code::rank_mismatch) << error->message();
+  });
+  run_ranks(2, [&](int rank) { EXPECT_FALSE(refusal_of(options_of(job, rank, 2)).has_value()); });
   EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
 }
 
