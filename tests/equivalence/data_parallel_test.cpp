@@ -18,6 +18,7 @@ class DataParallel : public testing::TestWithParam<Case> {};
 
 TEST_P(DataParallel, LeavesTheBitsOfOneRank) {
   const Outcome alone = outcome_of(*training_of(GetParam(), 1).trainer());
+  expect_skips_and_updates(GetParam(), alone);
   const auto expect_the_same = [&](int64_t zero, std::initializer_list<int64_t> all) {
     for (const int64_t ranks : all) {
       Training training = training_of(GetParam(), ranks);
@@ -38,8 +39,9 @@ INSTANTIATE_TEST_SUITE_P(
     Recipes, DataParallel,
     testing::Values(
         Case{.name = "fp32", .keys = {}}, Case{.name = "one_round", .keys = {}, .micro_batches = 3},
-        Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}}},
-        Case{.name = "fp16", .keys = {{"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}}},
+        Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}}}, Case{.name = "fp16", .keys = skipping_fp16()},
+        Case{.name = "fp16_that_grows",  // T11, T14: an update after each of which it grows and the next one is skipped
+             .keys = {{"precision", "\"fp16\""}, {"loss_scale_initial", "2097152"}, {"loss_scale_growth_interval", "1"}}},
         Case{.name = "dropout", .keys = {{"dropout", "0.2"}}}, Case{.name = "small_buckets", .keys = {{"bucket", "4096"}}},
         Case{.name = "one_bucket", .keys = {{"bucket", "268435456"}}}, Case{.name = "ragged", .keys = {}, .ignored = true},
         Case{.name = "recompute", .keys = {{"recompute", "\"blocks\""}}},

@@ -33,13 +33,14 @@ TEST(PiecesInGroup, LeaveTheBitsOfOneRank) {
   const Case bf16{.name = "", .keys = {{"precision", "\"bf16\""}, {"optimizer", "\"adafactor\""}}};
   const Case recomputed{.name = "", .keys = {{"recompute", "\"auto\""}, {"recompute_budget", "400000"}, {"bucket", "20000"}}};
   // Ranks without rows, and steps that are skipped.
-  const Case fp16{.name = "", .keys = {{"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}}, .micro_batches = 2};
+  const Case fp16{.name = "", .keys = skipping_fp16("2097152"), .micro_batches = 2};
   struct Group {
     Case of;
     int size;
   };
   for (const auto& [c, size] : {Group{{.name = "", .keys = {{"dropout", "0.1"}}}, 2}, {bf16, 3}, {recomputed, 3}, {fp16, 3}}) {
     const Outcome one = outcome_of(*alone(c).trainer());
+    expect_skips_and_updates(c, one);
     each_of_group(size, [&, &of = c](int, Communicator& own) {
       const auto model = model_of(alone(of), own.size() == 2);
       const auto trainer = in_group(alone(of), model, own);
