@@ -92,6 +92,7 @@ struct GlooPipes::Mesh {
     const std::string& own_address = meeting.address_of(place.rank);
     // Gloo waits five times as long for a connection, and so long for the end of a message that has come, if its own thread is held up.
     // Who is connected to has come, so that half of the time is left for it at most: else a start would take twice what was asked for.
+    // Of a short time it is more, 10 s: who ends between its coming and its connection is named as late as that.
     constexpr double kLeast = 2;
     context.setTimeout(std::chrono::milliseconds(static_cast<int64_t>(std::max(kLeast, meeting.time_left() / 10) * 1e3)));
     try {
@@ -111,8 +112,8 @@ struct GlooPipes::Mesh {
       throw Refusal(ST_RANK_FAILED,
                     "rank " + std::to_string(other) + " came, but there is no connection between " + own_address + " and its address " +
                         meeting.address_of(other) + ": " + error.what() +
-                        "; every rank must reach every other one: is a firewall or a translation of "
-                        "addresses (NAT) between the two?",
+                        "; has it ended since, or is a firewall or a translation of addresses (NAT) between the two? Every rank must reach "
+                        "every other one",
                     other);
     }
   }
