@@ -231,6 +231,26 @@ TEST(PipeGroup, WhatARankSaysOfItselfIsShownAsFarAsItIsText) {
   pipes->cut(1);  // or its end would wait for one that never answers
 }
 
+TEST(PipeGroup, ARankOfAnotherVersionIsRefusedWithBothVersions) {
+  const auto pipes = std::make_shared<MemoryPipes>(2);
+  Error error(Code::ok, "nothing was thrown");
+  std::thread joining([&] {
+    error = thrown_by([&] { join_pipe_group(std::make_unique<MemoryPipesEnd>(pipes, 0), {.patience = 20, .is_cancelled = {}}); });
+  });
+  // The other one says what this one says, but for its version.
+  std::vector<std::byte> said(sizeof(FrameHeader) + sizeof(HelloFrame));
+  for (size_t got = 0; got < said.size();) got += pipes->get(0, 1, std::span(said).subspan(got));
+  char* const version = reinterpret_cast<char*>(said.data() + sizeof(FrameHeader) + offsetof(HelloFrame, version));
+  const std::string own = version;
+  std::strcpy(version, "9.8.7");
+  pipes->put(1, 0, said);
+  joining.join();
+  EXPECT_EQ(error.code(), Code::rank_mismatch);
+  EXPECT_EQ(error.place.rank, 1);
+  for (const std::string& word : {std::string("rank 1 has 2 ranks and version 9.8.7"), "rank 0 has 2 ranks and version " + own})
+    EXPECT_NE(error.message().find(word), std::string::npos) << error.message();
+}
+
 TEST(PipeGroup, AnEndInAForkedChildGoesThoughItsThreadIsNotThere) {
   auto ends = make_memory_group(2);
   const pid_t child = fork();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +23,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "comm/local/shared_segment.h"
 #include "every_group.h"
 #include "shared_job.h"
 
@@ -162,6 +164,29 @@ TEST(ProcessGroup, WhoWasRefusedBeginsAnewAndIsNotRefusedAgain) {
     EXPECT_EQ(error->code(), Code::rank_mismatch) << error->message();
   });
   run_ranks(2, [&](int rank) { EXPECT_FALSE(refusal_of(options_of(job, rank, 2)).has_value()); });
+  EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
+}
+
+TEST(ProcessGroup, RefusesRanksOfAnotherVersionWithBothVersions) {
+  const std::string job = own_job("versions");
+  std::optional<Error> first;
+  std::thread waiting([&] { first = refusal_of(options_of(job, 0, 2)); });
+  while (!std::filesystem::exists(path_of_segment(job))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  {  // as if rank 0's library had made it
+    std::fstream segment(path_of_segment(job), std::ios::in | std::ios::out | std::ios::binary);
+    segment.seekp(offsetof(SegmentShape, version));
+    segment << std::string("9.8.7") + '\0';
+  }
+  const std::string own = shape_of(2, 4096).version.data();
+  const auto error = refusal_of(options_of(job, 1, 2));
+  waiting.join();
+  for (const auto& refusal : {first, error}) {
+    ASSERT_TRUE(refusal.has_value());
+    EXPECT_EQ(refusal->code(), Code::rank_mismatch) << refusal->message();
+    EXPECT_EQ(refusal->place.rank, 1);
+    for (const std::string& word : {text("version ", own, "; those that are there have 2 ranks"), std::string("version 9.8.7")})
+      EXPECT_NE(refusal->message().find(word), std::string::npos) << refusal->message();
+  }
   EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
 }
 
