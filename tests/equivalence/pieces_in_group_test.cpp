@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/memory_account.h"
+#include "plan/wire_bytes.h"
 #include "rank_group.h"
 #include "rank_training.h"
 
@@ -22,10 +23,10 @@ std::shared_ptr<Model> model_of(const Training& training, bool late) {
 }
 
 /// A rank of `own`'s group.
-std::unique_ptr<Trainer> in_group(const Training& training, std::shared_ptr<Model> model, Communicator& own) {
+std::unique_ptr<Trainer> in_group(const Training& training, std::shared_ptr<Model> model, Communicator& own, int64_t zero = 3) {
   Recipe recipe = training.recipe;
   recipe.device = training.device;
-  recipe.zero = 3;
+  recipe.zero = zero;
   return std::make_unique<Trainer>(std::move(model), recipe, training.data(), PlanOptions(), &own);
 }
 
@@ -163,6 +164,20 @@ TEST(PiecesInGroup, TakeTheBytesThatArePlanned) {
     });
     EXPECT_EQ(elements, model_of(alone(c), true)->elements());
   }
+}
+
+// T6, and beside the plan what ranks tell each other of a step before it begins. The last micro-batch of seven is rank 0's.
+TEST(PiecesInGroup, SendTheBytesThatArePlanned) {
+  const Case c{.name = "", .keys = {{"precision", "\"bf16\""}, {"bucket", "20000"}}, .micro_batches = 7};
+  for (const int64_t zero : {0, 1, 2, 3})
+    each_of_group(3, [&](int rank, Communicator& own) {
+      const auto trainer = in_group(alone(c), model_of(alone(c), false), own, zero);
+      trainer->step();  // with the first comparison of weights
+      const int64_t before = own.sent_bytes();
+      trainer->step();
+      const int64_t told = (own.size() - 1) * static_cast<int64_t>(sizeof(StepStart));
+      EXPECT_EQ(own.sent_bytes() - before, wire_bytes(trainer->plan(), 7).all() + told) << "zero " << zero << ", rank " << rank;
+    });
 }
 
 Code code_of(const std::function<void()>& call) {
