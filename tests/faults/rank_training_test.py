@@ -232,6 +232,14 @@ class RankTraining(CommandLineTest):
                 for word in ("rank 1", told.split(" has ")[-1]):
                     self.assertIn(word, err)
 
+    def test_a_rank_of_another_kernel_class_is_refused_with_both_sides(self):
+        if os.environ.get("SCALETRAIN_ISA") == "portable":
+            self.skipTest("all ranks are to run portable kernels")
+        outcomes, _ = Ranks(self, 2, self.words("--steps", 3), set_for=lambda rank: {"SCALETRAIN_ISA": "portable"} if rank == 1 else {}).ends()
+        for status, err in outcomes:
+            self.assertEqual(status, 2, err)
+            self.assertRegex(err, r"rank 1\b.* has kernels cpu portable, rank 0 has cpu \w+; make them alike on all ranks")
+
     def test_an_option_that_one_rank_alone_has_is_named(self):
         outcomes, _ = Ranks(self, 2, self.words("--steps", 3), of_rank=lambda rank: ("--log", self.folder / "log") if rank == 1 else ()).ends()
         self.assertEqual([status for status, _ in outcomes], [3, 2], outcomes)
@@ -274,9 +282,9 @@ class RankTraining(CommandLineTest):
 
     def test_a_lost_rank_is_made_good_by_a_restart_also_with_fewer(self):
         undisturbed = self.train(*self.words("--steps", 120))[-1]
-        for fewest in (3, 2):
-            checkpoints, log = self.folder / f"run{fewest}", self.folder / f"launched{fewest}.jsonl"
-            words = self.words("--steps", 120, "--checkpoint", checkpoints, "--every", 5, "--resume", "--log", log)
+        for fewest, zero in ((3, 1), (2, 0), (2, 3)):
+            checkpoints, log = self.folder / f"run{fewest}{zero}", self.folder / f"launched{fewest}{zero}.jsonl"
+            words = self.words("--zero", zero, "--steps", 120, "--checkpoint", checkpoints, "--every", 5, "--resume", "--log", log)
             script = self.file("rank.sh", f""""$@" & training=$!
                 [ $SCALETRAIN_RESTART$RANK = 01 ] && {{ until ls {checkpoints}/*/manifest* >/dev/null 2>&1; do sleep 0.01; done; kill -9 $training; }}
                 wait $training
