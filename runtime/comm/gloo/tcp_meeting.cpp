@@ -14,6 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -92,9 +93,12 @@ std::string text_of_address(const sockaddr_storage& address, socklen_t length) {
   std::array<char, NI_MAXHOST> text{};
   if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0)
     return {};
-  return text.data();
+  constexpr std::string_view kMapped = "::ffff:";  // so a socket of both families shows an IPv4 address
+  const std::string_view shown = text.data();
+  return std::string(shown.starts_with(kMapped) && shown.find('.') != std::string_view::npos ? shown.substr(kMapped.size()) : shown);
 }
 
+bool is_ipv6(const std::string& address) { return address.find(':') != std::string::npos; }
 bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
 
 /// This host's side of a connection; empty: it cannot be told.
@@ -176,17 +180,20 @@ void TcpMeeting::check_patience() const {
 
 namespace {
 
-/// Listens at all of this host's addresses of that family. -1: it cannot, and errno says why.
-int listening_at(int family, int port) {
+enum class Families { one, both };
+
+/// Listens at all of this host's addresses of that family, or of both: at those of IPv6, which takes IPv4's in. -1: it cannot, and errno
+/// says why.
+int listening_at(int family, Families families, int port) {
   Socket listener(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1;
+  const int yes = 1, is_alone = families == Families::one ? 1 : 0;
   sockaddr_storage any{};  // zeros are every address, in both families
   any.ss_family = static_cast<sa_family_t>(family);
   socklen_t length = sizeof(sockaddr_in);
   if (family == AF_INET6) {
     length = sizeof(sockaddr_in6);
     reinterpret_cast<sockaddr_in6*>(&any)->sin6_port = htons(static_cast<uint16_t>(port));
-    if (listener.file() >= 0) setsockopt(listener.file(), IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
+    if (listener.file() >= 0) setsockopt(listener.file(), IPPROTO_IPV6, IPV6_V6ONLY, &is_alone, sizeof is_alone);
   } else {
     reinterpret_cast<sockaddr_in*>(&any)->sin_port = htons(static_cast<uint16_t>(port));
   }
@@ -207,7 +214,8 @@ bool is_own(const addrinfo& address) {
 
 }  // namespace
 
-/// All ranks come, and connect to each other, in one family of addresses: IPv4 where rank 0's host has one under that name, else IPv6.
+/// All ranks connect to each other in one family of addresses: IPv4 where rank 0's host has one under that name and others come by it, else
+/// IPv6. They may come in either: under one name others may know this host by addresses that it does not know itself.
 void TcpMeeting::open_port() {
   const Addresses list = addresses_of(place_.host.c_str(), place_.port, 0);  // one that no other rank can find is refused here as well
   own_address_ = place_.host;
@@ -223,7 +231,8 @@ void TcpMeeting::open_port() {
       is_found = true;
       is_reached_ = !is_loopback(own_address_);
     }
-  socket_ = listening_at(family, place_.port);
+  socket_ = listening_at(AF_INET6, Families::both, place_.port);
+  if (socket_ < 0) socket_ = listening_at(family, Families::one, place_.port);
   const int error = errno;
   if (socket_ >= 0) return;
   throw Refusal(
@@ -269,8 +278,14 @@ TcpMeeting::~TcpMeeting() {
   if (socket_ >= 0) close(socket_);
 }
 
-/// All who are not on this host have come by another address than a loopback one, and by that the others will reach it too.
+/// All who are not on this host have come by another address than a loopback one, and by that the others will reach it too. The one of its
+/// name is of no use where all of them have come in the other family.
 void TcpMeeting::choose_address() {
+  std::vector<std::string> reached;
+  for (const Guest& guest : guests_)
+    if (std::string at = own_side_of(guest.socket.file()); !at.empty() && !is_loopback(at)) reached.push_back(std::move(at));
+  const auto is_of_name = [&](const std::string& at) { return is_ipv6(at) == is_ipv6(own_address_); };
+  if (is_reached_ && !reached.empty() && std::ranges::none_of(reached, is_of_name)) own_address_ = reached.front();
   for (const Guest& guest : guests_) {
     if (is_reached_) return;
     const std::string at = own_side_of(guest.socket.file());
@@ -283,6 +298,7 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const std::function<By
   constexpr double kLeast = 2;  // who has come goes on soon
   const double end = is_whole_ ? std::max(end_, seconds_now() + kLeast) : end_;
   std::vector<Guest*> by_rank(static_cast<size_t>(place_.size), nullptr);
+  int not_let_in = 0;  // why, if the last one was not
   const auto missing = [&] {
     std::string list;
     for (int rank = 1; rank < place_.size; ++rank)
@@ -319,7 +335,10 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const std::function<By
       poll(wanted.data(), wanted.size(), kLook);
       if ((wanted[0].revents & POLLIN) != 0) {
         const int file = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
+        not_let_in = file >= 0 ? 0 : errno;
         if (file >= 0) guests_.push_back({Socket(file)});
+        // Whoever it was still waits at the port, for a descriptor perhaps: so the next poll() would return at once, again and again.
+        if (not_let_in != 0) poll(nullptr, 0, kLook);
       }
       std::erase_if(guests_, [&](Guest& guest) { return !look_at(guest); });
       std::fill(by_rank.begin(), by_rank.end(), nullptr);
@@ -331,6 +350,7 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const std::function<By
                       "of " + std::to_string(place_.size) +
                           (is_whole_ ? " ranks these say nothing more at " : " ranks these have not come to ") + place_.host + ":" +
                           std::to_string(place_.port) + " in " + number(place_.patience) + " s: " + missing() +
+                          (not_let_in == 0 ? "" : " (the last to come could not be let in: " + reason_of(not_let_in) + ")") +
                           "; start every rank with the same MASTER_ADDR and MASTER_PORT, or wait for longer",
                       std::stoi(missing()));
     }
@@ -457,6 +477,13 @@ void TcpMeeting::meet() {
     addresses_.emplace_back(address.begin(), address.end());
   for (std::string& address : addresses_)
     if (is_loopback(address)) address = addresses_[0];
+  for (int rank = 1; rank < place_.size; ++rank)
+    if (const std::string& address = address_of(rank); is_ipv6(address) != is_ipv6(addresses_[0]))
+      throw Refusal(ST_RANK_MISMATCH,
+                    "rank " + std::to_string(rank) + " is at " + address + ", rank 0 at " + addresses_[0] +
+                        ", and IPv4 and IPv6 do not go together; set MASTER_ADDR to an address, or to a name that has those of one "
+                        "family on all hosts",
+                    rank);
 }
 
 }  // namespace st::plugin

@@ -222,11 +222,11 @@ void PipeEnd::say_that_we_leave() noexcept {
   }
 }
 
-/// Of a group that has failed: not who is why, be it dead or silent, nor who did not come in time. A moment is theirs all the same, since
+/// Of a group that has failed: not who is why, be it dead or silent, nor who had not come by then. A moment is theirs all the same, since
 /// what they were told may still be on its way.
 bool PipeEnd::can_hear(int other) const {
   if (!has_failed_.load(std::memory_order_relaxed) || failure_.code == Code::rank_mismatch) return true;
-  return other != failure_.rank && (lane(other).hello() || failure_.code != Code::timeout);
+  return other != failure_.rank && lane(other).hello().has_value();
 }
 
 void PipeEnd::keep() noexcept {

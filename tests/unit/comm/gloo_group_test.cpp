@@ -1,13 +1,16 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -110,6 +113,57 @@ std::vector<Error> starts(const std::vector<TransportPlugin::Start>& all) {
     });
   for (auto& thread : threads) thread.join();
   return errors;
+}
+
+TEST_F(Gloo, RanksThatKnowRankZeroByAddressesOfBothFamiliesMeet) {
+  if (std::ifstream("/proc/net/if_inet6").peek() == std::ifstream::traits_type::eof()) GTEST_SKIP() << "this machine has no IPv6";
+  const std::string hosts[2] = {"127.0.0.1", "::1"};
+  for (const int first : {0, 1}) {
+    const FreePort port;
+    const TransportPlugin plugin = plugin_of("gloo");
+    for_each_rank(3, [&](int rank) {
+      const std::string& host = hosts[(rank + first) % 2];
+      Communicator own(
+          join_pipe_group(plugin.open({.rank = rank, .size = 3, .master_host = host, .master_port = port.number(), .patience = 20}),
+                          {.patience = 20, .is_cancelled = {}}));
+      int32_t sum = rank;
+      own.all_reduce(&sum, 1, DType::i32, ReduceOp::sum);
+      EXPECT_EQ(sum, 3);
+    });
+  }
+}
+
+TEST_F(Gloo, OneThatCannotBeLetInForWantOfDescriptorsIsSaidAndTakesNoCore) {
+  const FreePort port;
+  Error error(Code::ok, "");
+  std::thread rank_0(
+      [&] { error = thrown_at_start({.rank = 0, .size = 2, .master_host = "127.0.0.1", .master_port = port.number(), .patience = 1.5}); });
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_port = htons(static_cast<uint16_t>(port.number()));
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const auto come = [&](int file) { return connect(file, reinterpret_cast<const sockaddr*>(&place), sizeof place) == 0; };
+  const int first = socket(AF_INET, SOCK_STREAM, 0);
+  while (!come(first)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it is let in
+  const int guest = socket(AF_INET, SOCK_STREAM, 0);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 256;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<int> all{guest};
+  while (all.back() >= 0) all.push_back(dup(guest));
+  const std::clock_t began = std::clock();
+  EXPECT_TRUE(come(guest));
+  rank_0.join();
+  EXPECT_LT(std::clock() - began, CLOCKS_PER_SEC / 2) << "of all threads, in a second and more";
+  setrlimit(RLIMIT_NOFILE, &before);
+  all.push_back(first);
+  for (const int file : all)
+    if (file >= 0) close(file);
+  EXPECT_EQ(error.code(), Code::timeout) << error.message();
+  EXPECT_NE(error.message().find("Too many open files"), std::string::npos) << error.message();
 }
 
 TEST_F(Gloo, AMissingRankIsNamedOnAllOthers) {
