@@ -53,8 +53,12 @@ PathKind kind_from(mode_t mode) {
   return S_ISDIR(mode) ? PathKind::folder : PathKind::other;
 }
 
+/// A file of another machine that was replaced there since it was opened here is another one's now (ESTALE): what stands at its path is
+/// found by opening that again. Not without end: all of it may be gone from the other machine.
+constexpr int kStaleTries = 4;
+
 /// False: the folder is not there.
-bool list_into(std::vector<FolderEntry>& entries, const std::string& folder, int flags) {
+bool list_into(std::vector<FolderEntry>& entries, const std::string& folder, int flags, int tries = kStaleTries) {
   const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
   if (file < 0 && errno == ENOENT) return false;
   if (file < 0) fail_read("read folder", folder);
@@ -67,6 +71,10 @@ bool list_into(std::vector<FolderEntry>& entries, const std::string& folder, int
   for (;;) {
     errno = 0;
     const dirent* entry = readdir(listing.get());
+    if (entry == nullptr && errno == ESTALE && tries > 1) {
+      entries.clear();
+      return list_into(entries, folder, flags, tries - 1);
+    }
     if (entry == nullptr && errno != 0) fail_read("read folder", folder);
     if (entry == nullptr) break;
     std::string name = entry->d_name;
@@ -186,19 +194,28 @@ void InputFile::read_at(int64_t offset, std::span<std::byte> out) const {
 
 std::optional<FileHold> FileHold::take(const std::string& path, Kind kind) {
   const int lock = kind == Kind::shared ? LOCK_SH : LOCK_EX;
-  for (;;) {
+  for (int stale = 0;;) {
+    const auto fail_or_again = [&] {
+      if (errno != ESTALE || ++stale == kStaleTries) fail_read("hold", path);
+    };
     // On NFS a lock is the server's, which gives an exclusive one only to who may write.
     int file = kind == Kind::shared ? -1 : ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0) fail_read("hold", path);
-    FileHold hold(file);
-    while (flock(file, lock | LOCK_NB) != 0) {
-      if (errno == EWOULDBLOCK) return std::nullopt;
-      if (errno != EINTR) fail_read("hold", path);
+    if (file < 0) {
+      fail_or_again();
+      continue;
     }
+    FileHold hold(file);
+    int refused = 0;
+    do refused = flock(file, lock | LOCK_NB);
+    while (refused != 0 && errno == EINTR);
+    if (refused != 0 && errno == EWOULDBLOCK) return std::nullopt;
     struct stat held {
     }, there{};
-    if (fstat(file, &held) != 0 || ::stat(path.c_str(), &there) != 0) fail_read("hold", path);
+    if (refused != 0 || fstat(file, &held) != 0 || ::stat(path.c_str(), &there) != 0) {
+      fail_or_again();
+      continue;
+    }
     if (same_file(held, there)) return hold;  // else another one was put in its place: hold that
   }
 }

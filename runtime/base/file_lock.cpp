@@ -30,20 +30,29 @@ struct Opened {
 }  // namespace
 
 std::string read_file(const std::string& path, int64_t most) {
-  const Opened opened{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a pipe would wait for a writer
-  if (opened.file < 0) refuse("open", path, errno);
-  struct stat status {};
-  if (fstat(opened.file, &status) != 0) refuse("stat", path, errno);
-  if (!S_ISREG(status.st_mode)) refuse("read", path, S_ISDIR(status.st_mode) ? EISDIR : ENODEV);
-  std::string content;
-  std::array<char, 4096> piece;
-  for (;;) {
-    const ssize_t count = ::read(opened.file, piece.data(), piece.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) refuse("read", path, errno);
+  constexpr int kTries = 4;
+  for (int tries = 1;; ++tries) {
+    // A file of another machine that was replaced there meanwhile: what stands at its path now is found by opening that again.
+    const auto is_stale = [&] { return errno == ESTALE && tries < kTries; };
+    const Opened opened{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a pipe would wait for a writer
+    if (opened.file < 0 && is_stale()) continue;
+    if (opened.file < 0) refuse("open", path, errno);
+    struct stat status {};
+    if (fstat(opened.file, &status) != 0 && is_stale()) continue;
+    if (status.st_mode == 0) refuse("stat", path, errno);
+    if (!S_ISREG(status.st_mode)) refuse("read", path, S_ISDIR(status.st_mode) ? EISDIR : ENODEV);
+    std::string content;
+    ssize_t count = 0;
+    do {
+      std::array<char, 4096> piece;
+      count = ::read(opened.file, piece.data(), piece.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && is_stale()) break;
+      if (count < 0) refuse("read", path, errno);
+      content.append(piece.data(), static_cast<size_t>(count));
+      if (static_cast<int64_t>(content.size()) > most) refuse("read", path, EFBIG);
+    } while (count != 0);
     if (count == 0) return content;
-    content.append(piece.data(), static_cast<size_t>(count));
-    if (static_cast<int64_t>(content.size()) > most) refuse("read", path, EFBIG);
   }
 }
 

@@ -19,7 +19,10 @@ namespace {
 constexpr std::string_view kSignPrefix = "ranks-", kFailedSave = ".failed", kPartFolder = ".part", kTold = "failed";
 constexpr double kLookAtOthers = 0.005, kLookAtSlow = 0.05, kHearEvery = 0.25;  // seconds
 constexpr std::chrono::milliseconds kBeatEvery{50};
-constexpr size_t kBeatDigits = 16;  // at the beginning of a sign; behind them rank 0's checkpoint, a space, its file_bytes and a newline
+// At the beginning of a sign the count of beats and that of how often it came on; behind them rank 0's checkpoint, a space, its file_bytes
+// and a newline.
+constexpr size_t kCountDigits = 16, kBeatDigits = 2 * kCountDigits;
+constexpr double kFirstTells = 4;  // deadlines longer than rank 0, which knows whom it waits for, its others wait
 constexpr int64_t kMostText = 1 << 16;
 constexpr std::array kKindsInOrder = {TensorKind::parameter, TensorKind::optimizer, TensorKind::host};
 
@@ -104,11 +107,12 @@ struct SharedSaveEnd::Shard {
 };
 
 /// The writer of a file asks now and then whether it is cancelled: that is a time to hear of a save that has failed elsewhere, which ends
-/// the writing by an error as a cancel does.
+/// the writing by an error as a cancel does; and to see that bytes were written.
 class SharedSaveEnd::Listening {
  public:
   Listening(SharedSaveEnd& end, WriteProgress& progress) : progress_(progress), is_cancelled_(std::move(progress.is_cancelled)) {
     progress.is_cancelled = [this, &end] {
+      if (const int64_t done = progress_.done; std::exchange(done_, done) != done) ++end.came_on_;
       end.look_at_others();
       return is_cancelled_ && is_cancelled_();
     };
@@ -119,6 +123,7 @@ class SharedSaveEnd::Listening {
 
  private:
   WriteProgress& progress_;
+  int64_t done_ = 0;
   std::function<bool()> is_cancelled_;
 };
 
@@ -199,6 +204,8 @@ void SharedSaveEnd::beat() {
   const std::lock_guard lock(mutex_);
   if (is_over_) return;
   std::string digits = std::to_string(++beats_);
+  digits.resize(kCountDigits, ' ');
+  digits += std::to_string(came_on_);
   digits.resize(kBeatDigits, ' ');
   digits += told_;
   os::OutputFile sign(sign_of(save_->rank), os::OutputFile::Open::shared);
@@ -244,7 +251,8 @@ void SharedSaveEnd::throw_if_told(const std::string& path, int32_t by) const {
   throw error;
 }
 
-/// Until is_there() says so of what comes into `folder`, while the other rank lives and is not silent.
+/// Until is_there() says so of what comes into `folder`, while the other rank lives, is not silent, and comes on. Of rank 0, who comes on
+/// when those do for whom it waits, others hear whose disk it is.
 template <class There>
 void SharedSaveEnd::await(int32_t other, const std::string& folder, const WriteProgress& progress, const There& is_there) {
   const std::string sign = sign_of(other), &who = save_->names[static_cast<size_t>(other)];
@@ -259,8 +267,9 @@ void SharedSaveEnd::await(int32_t other, const std::string& folder, const WriteP
     return is_there();
   };
   std::string last;
-  const double start = os::seconds();
-  double heard = start, looked = start, warn_after = save_->deadline;
+  const double start = os::seconds(), still = (save_->still_deadlines + (other == 0 ? kFirstTells : 0)) * save_->deadline;
+  double heard = start, came_on = start, looked = start, warn_after = save_->deadline;
+  ++came_on_;
   while (!is_there()) {
     require(!progress.is_cancelled || !progress.is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled");
     const std::string beat = text_at(sign);
@@ -270,11 +279,18 @@ void SharedSaveEnd::await(int32_t other, const std::string& folder, const WriteP
     }
     const double now = os::seconds();
     if (beat != last) {
+      if (beat.substr(std::min(kCountDigits, beat.size())) != last.substr(std::min(kCountDigits, last.size()))) {
+        came_on = now;
+        ++came_on_;
+      }
       last = beat;
       heard = now;
     } else if (now - heard > save_->deadline) {
       failed(Code::timeout, text("checkpoint: ", who, " is silent in the save for ", save_->deadline, " s"));
     }
+    if (now - came_on > still)
+      failed(Code::timeout, text("checkpoint: ", who, " lives, but has not come on in the save for ", static_cast<int64_t>(now - came_on),
+                                 " s: does its disk hang?"));
     if (now - start > warn_after) {
       log_.warning("checkpoint", "waiting for ", who, ", which lives and is still at the save after ", static_cast<int64_t>(now - start),
                    " s: its disk may be slow");

@@ -2,12 +2,13 @@
 // 0, which has the run's folder, commits when all have synced theirs. They meet by files in that folder alone, so that the writing goes on
 // behind a training step:
 //   ranks-<save>.<rank>                      held while that rank is at the save, with a beat of a thread of its own: others see that it
-//                                            lives, however long its disk takes; rank 0's tells which folder is being made, and by which
-//                                            size all cut files
+//                                            lives, and how often it came on; rank 0's tells which folder is being made, and by which size
+//                                            all cut files
 //   step-00000120.part/ranks-<save>.<rank>/  a rank's files, its manifest of them last, until rank 0 puts them beside its own
 //   ranks-<save>.failed                      why there will be no checkpoint
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -40,6 +41,7 @@ struct SharedSave {
   };
   int32_t rank = 0, ranks = 1;
   double deadline = 60;                // seconds that a rank may be silent: one that is slow is waited for
+  double still_deadlines = 16;         // so many of them a rank that lives may write nothing, nor those for whom it waits: its disk hangs
   std::vector<std::string> names;      // of the ranks, for errors
   std::vector<Tensor> tensors;         // by name
   std::function<std::string()> begin;  // what this save is called, another one each time
@@ -66,7 +68,7 @@ class SharedSaveEnd {
 
   /// Rank 0: as write_checkpoint(), of the tensors' ranges of all ranks; `own` are its own, in order. `checkpoint` is the folder's name,
   /// which is at folder/checkpoint.part. Throws what has failed here or on another rank, with its name: rank_failed for one that has ended,
-  /// timeout for one that is silent.
+  /// timeout for one that is silent or does not come on.
   Manifest write_all(const std::string& checkpoint, Manifest manifest, std::span<const WrittenTensor> own, const WriteOptions& options,
                      WriteProgress& progress);
   /// Rank 0: the others hear of it. What is not told so they find by themselves.
@@ -101,6 +103,7 @@ class SharedSaveEnd {
   std::string checkpoint_;  // once it is known
   std::optional<os::FileHold> hold_;
   double looked_ = 0;
+  std::atomic<int64_t> came_on_ = 0;  // how often: a piece was written here, or there by one who is waited for
 
   std::thread heart_;
   std::mutex mutex_;  // over what follows

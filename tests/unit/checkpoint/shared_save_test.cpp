@@ -254,6 +254,60 @@ TEST_F(SharedSaves, OfARankWhoseDiskIsSlowAreWaitedFor) {
   EXPECT_EQ(RunFolder(path_).list().size(), 2U);
 }
 
+TEST_F(SharedSaves, OfARankThatLivesAndWritesNothingEndAtLast) {
+  std::array<CheckpointContent, 2> contents = {content(0, 0.5), content(1, 0.5)};
+  const_cast<SharedSave&>(*contents[0].shared).still_deadlines = 2;  // made above
+  SnapshotTensor& tensor = contents[1].tensors[0];
+  tensor.copy = [bytes = tensor.bytes](int64_t first, std::span<std::byte> out) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2000));
+    std::ranges::copy(bytes.subspan(static_cast<size_t>(first), out.size()), out.begin());
+  };
+  tensor.bytes = {};
+  for (const auto& error : save_both(contents[0], contents[1])) {
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->code(), Code::timeout) << error->message();
+    EXPECT_EQ(error->place.rank, 1);
+    EXPECT_NE(error->message().find("rank 1 (there) lives, but has not come on"), std::string::npos) << error->message();
+  }
+  expect_nothing_of_it();
+}
+
+TEST_F(SharedSaves, OfARankThatLivesAndWritesNothingCanBeCancelled) {
+  std::barrier<> told(2);
+  std::thread still([&] {
+    const CheckpointContent mine = content(1);
+    const SharedSaveEnd end(mine.shared, path_, mine.shared->begin());
+    mine.shared->agree(nullptr);
+    end.require_one_folder();
+    told.arrive_and_wait();
+  });
+  const double start = os::seconds();
+  std::optional<Error> thrown;
+  try {
+    managers_[0]->save_now(content(0), workers_, [&] { return os::seconds() > start + 0.3; });
+  } catch (const Error& error) {
+    thrown = error;
+  }
+  told.arrive_and_wait();
+  still.join();
+  ASSERT_TRUE(thrown.has_value());
+  EXPECT_EQ(thrown->code(), Code::cancelled) << thrown->message();
+  expect_nothing_of_it();
+}
+
+// As of a file system between machines, where it was replaced on another one.
+TEST_F(SharedSaves, ReadAFileAgainThatIsAnotherOneNow) {
+  failing_disk_watch((scratch_ / "").c_str(), nullptr);
+  for (const char* const which : {"1", "2", "5", "9"}) {
+    failing_disk_fail("read", which, ESTALE);
+    for (const auto& error : save_both(content(0), content(1))) EXPECT_FALSE(error.has_value()) << which << ": " << error->message();
+  }
+  failing_disk_fail("read", "1+", ESTALE);
+  EXPECT_THROW(static_cast<void>(RunFolder(path_).manifest_of("step-00000007")), Error);
+  failing_disk_fail(nullptr, "1", 0);
+  failing_disk_watch(nullptr, nullptr);
+}
+
 TEST_F(SharedSaves, IntoFoldersThatAreNotOneAreRefusedOnAll) {
   const std::string other = (scratch_ / "other").string();
   manage(1, {}, other);
