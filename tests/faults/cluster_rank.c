@@ -35,6 +35,29 @@ static st_view view_of(float* first, int64_t* elements) {
   return view;
 }
 
+/* Integers and 16 bits, of which all that is reduced here is a whole number that the dtype has. */
+static int others_than_f32(st_communicator* ranks, int32_t rank, int32_t size) {
+  enum { kFew = 3001 };
+  static int32_t whole[kFew];
+  static uint16_t half[kFew];
+  int64_t few = kFew;
+  int wrong = 0;
+  const st_view integers = {ST_I32, 1, &few, NULL, whole, sizeof whole}, bf16 = {ST_BF16, 1, &few, NULL, half, sizeof half};
+  for (int max = 0; max < 2; ++max) {
+    for (int k = 0; k < kFew; ++k) whole[k] = (rank - 1) * (k + 100000);
+    wrong += st_communicator_all_reduce(ranks, "integers", &integers, max ? ST_REDUCE_MAX : ST_REDUCE_MIN, NULL) != ST_OK;
+    for (int k = 0; k < kFew; ++k) wrong += whole[k] != (max ? size - 2 : -1) * (k + 100000);
+  }
+  for (int k = 0; k < kFew; ++k) half[k] = rank == k % size ? 0x4100 : 0x3f80; /* 8 and 1 */
+  wrong += st_communicator_all_reduce(ranks, "bf16", &bf16, ST_REDUCE_SUM, NULL) != ST_OK;
+  const float sum = (float)(size + 7);
+  uint32_t bits;
+  memcpy(&bits, &sum, sizeof bits);
+  for (int k = 0; k < kFew; ++k) wrong += half[k] != bits >> 16;
+  wrong += st_communicator_all_reduce(ranks, "bf16", &bf16, ST_REDUCE_MAX, NULL) != ST_OK || half[kFew - 1] != bits >> 16;
+  return wrong;
+}
+
 /* Each of them undoes another one, or brings what can be said beforehand. How many went wrong. */
 static int others(st_communicator* ranks, int32_t rank, int32_t size) {
   static float own[kElements], back[kElements];
@@ -64,6 +87,7 @@ static int others(st_communicator* ranks, int32_t rank, int32_t size) {
   wrong += st_communicator_receive(ranks, "of the one before", &came, (rank + size - 1) % size, NULL) != ST_OK;
   wrong += st_pending_wait(sent, -1) != ST_OK || st_pending_destroy(sent) != ST_OK || own[few - 1] != (float)((rank + size - 1) % size);
   wrong += st_communicator_broadcast(ranks, "of the last", &told, size - 1, NULL) != ST_OK || values[few - 1] != (float)(size - 1);
+  wrong += others_than_f32(ranks, rank, size);
   return wrong + (st_communicator_barrier(ranks, "end", NULL) != ST_OK);
 }
 
@@ -91,7 +115,7 @@ static int ends(st_communicator* ranks, int32_t rank, int32_t victim, int signal
   st_status status = ST_OK;
   double began = 0;
   for (int round = 0; status == ST_OK; ++round) {
-    if (rank == victim && round == 20) raise(signal_number);
+    if (rank == victim && round == 5 + (int)getpid() % 40) raise(signal_number);
     if (victim < 0 && round == 20) {
       printf("going\n");
       fflush(stdout);
@@ -102,8 +126,9 @@ static int ends(st_communicator* ranks, int32_t rank, int32_t victim, int signal
   st_error_info info;
   st_error_info_init(&info, sizeof info);
   st_last_error_info(&info);
-  if (victim < 0) printf("host %.*s ", (int)strcspn(info.host, ","), info.host);
-  printf("status %d rank %d in time %d\n", (int)status, (int)info.rank, now() - began < 1.5);
+  printf("%s of host %.*s: status %d rank %d in time %d\n", info.collective, (int)strcspn(info.host, ","), info.host, (int)status,
+         (int)info.rank, now() - began < 1.5);
+  fflush(stdout); /* over MPI the end waits for the others */
   return 0;
 }
 

@@ -9,9 +9,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 RANK, HOST_MPI = sys.argv.pop(1), sys.argv.pop(1)
+HERE = socket.gethostname()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 from transports import KEPT, MPIRUN, why_not  # noqa: E402
 from two_hosts import NotPermitted, TwoHosts  # noqa: E402
@@ -72,19 +74,31 @@ class Cluster(unittest.TestCase):
         ended = processes("gloo", 3, "dies", "1")
         self.assertEqual(ended[1], (-9, ""))
         for rank in (0, 2):
-            self.assertEqual(ended[rank], (0, "status 11 rank 1 in time 1\n"))
+            self.assertEqual(ended[rank], (0, f"all_reduce of host {HERE}: status 11 rank 1 in time 1\n"))
 
     @needs("gloo")
     def test_gloo_names_a_stopped_rank_at_the_deadline(self):
         ended = processes("gloo", 3, "stops", "2")
         for rank in (0, 1):
-            self.assertEqual(ended[rank], (0, "status 10 rank 2 in time 1\n"))
+            self.assertEqual(ended[rank], (0, f"all_reduce of host {HERE}: status 10 rank 2 in time 1\n"))
 
     @needs("mpi")
     def test_mpi_has_the_bits_of_shared_memory(self):
         run = mpirun("-n", "3", RANK, "sums", transport="mpi")
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(sorted(run.stdout.splitlines()), sorted(sums_of_shared_memory(self, 3).splitlines() * 3))
+
+    # One that is killed is its launcher's to see, which ends them all.
+    @needs("mpi")
+    def test_mpi_names_a_stopped_rank_at_the_deadline(self):
+        words, environment = [*MPIRUN, "-n", "3", RANK, "stops", "2"], KEPT | {"SCALETRAIN_TRANSPORT": "mpi"}
+        with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
+            end = threading.Timer(30, run.terminate)  # with all ranks
+            end.start()
+            said = [run.stdout.readline() for _ in range(2)]
+            end.cancel()
+            run.terminate()
+        self.assertEqual(said, [f"all_reduce of host {HERE}: status 10 rank 2 in time 1\n"] * 2)
 
 
 @unittest.skipUnless(os.path.exists(HOST_MPI), "no MPI for C, so there is no host that has it")
@@ -166,7 +180,7 @@ class TwoHostsTest(unittest.TestCase):
         near, other, killed = self.ends(self.start("dies", "2"))
         self.assertEqual(killed, (-9, ""))
         for ended in (near, other):
-            self.assertEqual(ended, (0, "status 11 rank 2 in time 1\n"))
+            self.assertEqual(ended, (0, "all_reduce of host far: status 11 rank 2 in time 1\n"))
 
     def test_name_whom_a_lost_link_parts_them_from_at_the_deadline(self):
         ranks = self.start("parts")
@@ -175,8 +189,8 @@ class TwoHostsTest(unittest.TestCase):
         self.hosts.cut()
         near, other, far = self.ends(ranks)
         for ended in (near, other):
-            self.assertEqual(ended, (0, "host far status 10 rank 2 in time 1\n"))
-        self.assertIn(far, [(0, f"host near status 10 rank {rank} in time 1\n") for rank in (0, 1)])
+            self.assertEqual(ended, (0, "all_reduce of host far: status 10 rank 2 in time 1\n"))
+        self.assertIn(far, [(0, f"all_reduce of host near: status 10 rank {rank} in time 1\n") for rank in (0, 1)])
 
     @needs("mpi")
     def test_have_the_bits_of_shared_memory_over_mpi(self):
