@@ -78,7 +78,7 @@ TEST(PiecesInGroup, ShowWhatOneRankDoes) {
       for (const SlotId id : trainer.model().parameters()) {
         const Slot& slot = trainer.model().slot(id);
         told.values.push_back(values_in(slot, [&](const HostView& to) { trainer.average(slot.name, to); }));
-        if (slot.name == "block.1.mlp.down.weight" && trainer.steps() > 0)
+        if (slot.name == "block.1.mlp.expand.weight" && trainer.steps() > 0)
           told.values.push_back(values_in(slot, [&](const HostView& to) { trainer.gradient(slot.name, to); }));
       }
     };
@@ -100,6 +100,7 @@ TEST(PiecesInGroup, ShowWhatOneRankDoes) {
     return told;
   };
   const Told expected = act(*one);
+  EXPECT_EQ(expected.values.size(), 3 * one->model().parameters().size() + 2);  // averages, and the gradient twice
   each_of_group(3, [&](int, Communicator& own) {
     const auto trainer = in_group(alone(c), model_of(alone(c), true), own);
     const Told told = act(*trainer);
