@@ -51,6 +51,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{.name = "average_of_bf16", .keys = {{"precision", "\"bf16\""}, {"ema_decay", "0.9"}}},
         Case{.name = "groups", .keys = {{"groups", R"([{"pattern": "*.bias", "weight_decay_scale": 0, "clip": 0.1},
                                            {"pattern": "block.1.*", "lr_scale": 0.5, "clip": 0.3, "optimizer": "sgd"}])"}}},
+        Case{.name = "other_optimizers",
+             .keys = {{"groups", R"([{"pattern": "block.0.mlp.*", "optimizer": "lion"}, {"pattern": "block.0.*", "optimizer": "rmsprop"},
+                                           {"pattern": "block.1.mlp.*", "optimizer": "adagrad"}, {"pattern": "block.1.*", "optimizer": "adam"}])"}}},
         Case{.name = "seven_micro_batches", .keys = {}, .micro_batches = 7},
         Case{.name = "frozen", .keys = {{"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}}),
     [](const testing::TestParamInfo<Case>& its) { return its.param.name; });
