@@ -176,6 +176,14 @@ class TwoHostsTest(unittest.TestCase):
                 names = [f"{address} chief\n" for address in addresses]
                 self.assertEqual(self.ends(self.start("sums", address="chief", names=names)), wanted)
 
+    @unittest.skipUnless(os.path.exists("/proc/net/if_inet6"), "no IPv6 here")
+    def test_meet_where_the_others_know_rank_0_by_another_family_of_addresses(self):
+        wanted = [(0, sums_of_shared_memory(self, 3))] * 3
+        for addresses in (("10.77.0.1", "fd77::1", "fd77::1"), ("10.77.0.1", "127.0.0.1", "fd77::1")):
+            with self.subTest(addresses=addresses):
+                names = [f"{address} chief\n" for address in addresses]
+                self.assertEqual(self.ends(self.start("sums", address="chief", names=names)), wanted)
+
     def test_name_a_killed_rank_of_the_other_host(self):
         near, other, killed = self.ends(self.start("dies", "2"))
         self.assertEqual(killed, (-9, ""))
