@@ -23,7 +23,12 @@ RunRanks::RunRanks(st_context* context, double deadline, const std::string& tran
   options.deadline_milliseconds = options.start_milliseconds = std::llround(deadline * 1e3);
   st_communicator* made = nullptr;
   const st_status status = st_communicator_env(context, &options, &made);
-  if (status == ST_NOT_FOUND && !transport.empty() && transport != "local")
+  const bool is_missing = status == ST_NOT_FOUND && !transport.empty();
+  if (is_missing && transport != "local" && transport != "gloo" && transport != "mpi")
+    refuse("--transport ", transport,
+           ": there are local, gloo and mpi; a plug-in of another name is for ranks that a launcher starts, and ",
+           "none has started this one");
+  if (is_missing && transport != "local")
     refuse("--transport ", transport, " is of ranks that are processes, and no launcher has started this one; scaletrain launch -n 2 -- ",
            "scaletrain train .. does, or mpirun, torchrun or srun");
   if (status == ST_NOT_FOUND) return;

@@ -5,7 +5,6 @@
 
 #include "base/os.h"
 #include "step_calls.h"
-#include "train/rank_texts.h"
 #include "train/trainer_state.h"
 
 namespace st::capi {
@@ -35,15 +34,10 @@ bool save_a_copy(const TrainerObject& t, CheckpointManager& manager) {
   return false;
 }
 
-/// The others of those that save together are about to meet, and hear there what has failed here.
 CheckpointContent content_for_all(const TrainerObject& t, Metadata metadata) {
-  try {
-    return content_of(*t.trainer, std::move(metadata));
-  } catch (...) {
-    t.trainer->count_save();
-    if (Communicator* const group = t.trainer->group_of_pieces()) require_all_fine(*group, std::current_exception(), "save");
-    throw;
-  }
+  CheckpointContent content;
+  before_save(t, [&] { content = content_of(*t.trainer, std::move(metadata)); });
+  return content;
 }
 
 /// Without room for a copy, the step waits until it is on the disk.
@@ -72,6 +66,15 @@ void save_if_due(TrainerObject& t, const StepReport& report) noexcept {
 }
 
 }  // namespace
+
+void before_save(const TrainerObject& t, const std::function<void()>& call) {
+  try {
+    call();
+  } catch (...) {
+    if (t.trainer->is_in_pieces()) t.trainer->meet_about_save(std::current_exception());
+    throw;
+  }
+}
 
 std::shared_ptr<Pending> save_in_background(const TrainerObject& t, CheckpointManager& manager, Metadata metadata,
                                             const std::function<bool()>& is_cancelled) {

@@ -7,6 +7,9 @@
 
 namespace st::capi {
 
+/// Looks at what a save needs. The others of those that save together are about to meet, and hear there what has failed here.
+void before_save(const TrainerObject& trainer, const std::function<void()>& call);
+
 /// All that is saved of a trainer between two steps, into the checkpoint's folder. Throws as CheckpointManager::save.
 std::shared_ptr<Pending> save_in_background(const TrainerObject& trainer, CheckpointManager& manager, Metadata metadata,
                                             const std::function<bool()>& is_cancelled);

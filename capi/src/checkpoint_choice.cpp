@@ -76,6 +76,10 @@ std::function<bool()> cancelled_from_now(const Context& context) {
   return [&cancels, before = cancels.load()] { return cancels != before; };
 }
 
+std::string name_meant(const CheckpointObject& object, const char* name) {
+  return object.is_one ? std::string(last_part(that_one(object, name))) : name == nullptr ? std::string() : std::string(name);
+}
+
 std::string folder_of(CheckpointObject& object, const char* name) {
   if (object.is_one) return that_one(object, name);
   return object.folder.path_of(name == nullptr ? "" : name);

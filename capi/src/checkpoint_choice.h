@@ -29,6 +29,9 @@ void load_from(CheckpointObject& object, const char* name, st_load_report* repor
 void load_together(CheckpointObject& object, Communicator& ranks, const char* name, st_load_report* report,
                    const std::function<void(const OpenCheckpoint&, LoadReport&)>& load);
 
+/// What ranks that load together compare of it: the checkpoint's name, empty for the newest.
+std::string name_meant(const CheckpointObject& object, const char* name);
+
 /// The folder of the checkpoint `name`; NULL: the newest that has a manifest.
 std::string folder_of(CheckpointObject& object, const char* name);
 

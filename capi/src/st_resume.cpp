@@ -3,15 +3,23 @@
 
 #include <scaletrain/checkpoint.h>
 
+#include <algorithm>
 #include <cmath>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "background_saves.h"
 #include "base/os.h"
 #include "checkpoint_choice.h"
+#include "comm/group_error.h"
 #include "host_metadata.h"
 #include "read_options.h"
 #include "step_calls.h"
+#include "train/rank_texts.h"
 
 using namespace st;
 using namespace st::capi;
@@ -25,22 +33,53 @@ void forget_after(TrainerObject& t, int64_t step) {
   if (t.average_loss.first > step) t.average_loss = {-1, 0};
 }
 
+/// Of ranks that resume together: what is wrong with what one's host gave is told on all, before they wait for each other, and so is a
+/// name that is not the others'.
+void take_together(Communicator& ranks, const char* name, const std::optional<Lease<CheckpointObject>>& from,
+                   const std::function<void()>& take_all) {
+  std::exception_ptr wrong;
+  std::string own;
+  try {
+    take_all();
+    own = name_meant(**from, name);
+  } catch (...) {
+    wrong = std::current_exception();
+  }
+  require_all_fine(ranks, wrong, "resume");
+  const std::vector<std::string> names = gather_texts(ranks, own, "name of the checkpoint");
+  const auto other = std::ranges::find_if(names, [&](const std::string& said) { return said != names.front(); });
+  if (other == names.end()) return;
+  const auto shown = [](const std::string& said) { return said.empty() ? "the newest (NULL)" : text("\"", said, "\""); };
+  const auto rank = static_cast<int32_t>(other - names.begin());
+  Error error(Code::rank_mismatch, text("st_trainer_resume: ", text_of_rank(ranks.transport(), rank), " names ", shown(*other), ", ",
+                                        text_of_rank(ranks.transport(), 0), " ", shown(names.front()), "; name one on all ranks"));
+  error.place.rank = rank;
+  error.is_on_all_ranks = true;
+  throw error;
+}
+
 }  // namespace
 
 st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const char* metadata, st_pending** pending) {
   return guard([&] {
     constexpr const char* kCall = "st_trainer_save";
     const auto t = find(trainer);
-    const Use target(peek(checkpoint));
-    CheckpointManager& manager = target->to_save(kCall, t->trainer->is_in_pieces());
-    Metadata own = metadata_of(metadata, kCall);
     const PiecesTurn group(*t);
-    const Lease weights(Kind::model, t->model);
-    t->trainer->require_whole_step(kCall);
+    std::optional<Use<CheckpointObject>> target;
+    std::optional<Lease<ModelObject>> weights;
+    CheckpointManager* manager = nullptr;
+    Metadata own;
+    before_save(*t, [&] {
+      target.emplace(peek(checkpoint));
+      manager = &(*target)->to_save(kCall, t->trainer->is_in_pieces());
+      own = metadata_of(metadata, kCall);
+      weights.emplace(Kind::model, t->model);
+      t->trainer->require_whole_step(kCall);
+    });
     const std::function<bool()> is_cancelled = cancelled_from_now(t->model->model->context());
-    if (pending == nullptr) return save_now(*t, manager, std::move(own), is_cancelled);
+    if (pending == nullptr) return save_now(*t, *manager, std::move(own), is_cancelled);
     auto made = std::make_shared<PendingObject>();
-    made->work = save_in_background(*t, manager, std::move(own), is_cancelled);
+    made->work = save_in_background(*t, *manager, std::move(own), is_cancelled);
     hand_out(pending, std::move(made));
   });
 }
@@ -70,11 +109,21 @@ st_status st_trainer_resume(st_trainer* trainer, st_checkpoint* checkpoint, cons
                             st_load_report* report) {
   return guard([&] {
     constexpr const char* kCall = "st_trainer_resume";
-    if (report != nullptr) take(report, "st_trainer_resume: report");
     const auto t = find(trainer);
-    const auto from = find(checkpoint);
-    const ReadOptions ours = read_options(options, kCall);
-    t->trainer->require_whole_step(kCall);
+    const PiecesTurn turn(*t);
+    std::optional<Lease<CheckpointObject>> from;
+    ReadOptions ours;
+    const auto take_all = [&] {
+      if (report != nullptr) take(report, "st_trainer_resume: report");
+      from.emplace(find(checkpoint));
+      ours = read_options(options, kCall);
+      t->trainer->require_whole_step(kCall);
+    };
+    Communicator* const group = t->trainer->group_of_pieces();
+    if (group == nullptr)
+      take_all();
+    else
+      take_together(*group, name, from, take_all);
     const auto load = [&](const OpenCheckpoint& open, LoadReport& made) {
       ResumeReport resumed;
       const auto keep = [&] {
@@ -91,11 +140,10 @@ st_status st_trainer_resume(st_trainer* trainer, st_checkpoint* checkpoint, cons
       }
       keep();
     };
-    const PiecesTurn turn(*t);
-    if (Communicator* const group = t->trainer->group_of_pieces())
-      load_together(*from, *group, name, report, load);
+    if (group != nullptr)
+      load_together(**from, *group, name, report, load);
     else
-      load_from(*from, name, report,
+      load_from(**from, name, report,
                 [&](const CheckpointReader& reader, LoadReport& made) { load([&]() -> const CheckpointReader& { return reader; }, made); });
     forget_after(*t, t->trainer->steps());
   });

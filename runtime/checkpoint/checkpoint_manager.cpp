@@ -70,7 +70,7 @@ void agreeing(const CheckpointContent& content, const Call& call) {
   if (!content.shared) return call(std::string());
   std::exception_ptr own;
   try {
-    call(content.shared->begin());  // first: one that is refused counts on all ranks alike
+    call(content.shared->begin());
   } catch (...) {
     own = std::current_exception();
   }

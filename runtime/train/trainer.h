@@ -1,6 +1,7 @@
 // The trainer: a model, a recipe, and one optimizer step at a time.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -105,10 +106,10 @@ class Trainer {
   void others_change_too() { ++changes_of_all_; }
   /// The group of ranks that have pieces; null: this trainer is none.
   Communicator* group_of_pieces() const { return is_in_pieces() ? &team_->own() : nullptr; }
-  /// Of the next save that the group makes together, on all ranks the same; another one each time.
-  std::string next_save() const { return text(group_name_, "-", ++saves_); }
-  /// One that was refused before it had a name: the others have counted it.
-  void count_save() const { ++saves_; }
+  /// Of the save that the group makes together now, on all ranks the same.
+  std::string save_name() const { return text(group_name_, "-", saves_); }
+  /// All ranks of such a save meet, with what has failed on this one (or null), as require_all_fine(). The next one has another name.
+  void meet_about_save(const std::exception_ptr& own) const;
   /// Beside them, all that the next step depends on, but for a host's own schedule.
   TrainingState training_state() const;
 
@@ -213,7 +214,7 @@ class Trainer {
   mutable std::string graph_digest_, data_digest_;  // made when they are first saved or compared
   std::vector<StateTensor> others_;                 // in pieces: those of the other ranks
   std::string group_name_;                          // of the group, which no other has
-  mutable int64_t saves_ = 0;                       // that it has made together
+  mutable int64_t saves_ = 0;                       // how often it has met about one
   mutable std::string state_digest_;                // in pieces; of the gate's changes() then
   mutable int64_t state_digest_at_ = -1;
   mutable int64_t state_digest_of_ = -1;  // and of this:

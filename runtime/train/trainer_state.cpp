@@ -45,6 +45,11 @@ void Trainer::know_others() {
   group_name_ = gather_texts(ranks, unique.hex().substr(0, 16), "name of the group").front();
 }
 
+void Trainer::meet_about_save(const std::exception_ptr& own) const {
+  ++saves_;  // in the meeting, so that one which is refused early on one rank counts on all alike
+  require_all_fine(team_->own(), own, "save");
+}
+
 std::string Trainer::state_digest() const {
   const int64_t changes = model_->gate().changes();
   if (is_in_pieces()) {
@@ -133,8 +138,8 @@ std::shared_ptr<SharedSave> shared_save(const Trainer& trainer, Communicator& ra
   save->ranks = ranks.size();
   save->deadline = ranks.deadline();
   for (int rank = 0; rank < ranks.size(); ++rank) save->names.push_back(text_of_rank(ranks.transport(), rank));
-  save->begin = [&trainer] { return trainer.next_save(); };
-  save->agree = [&ranks](const std::exception_ptr& own) { require_all_fine(ranks, own, "save"); };
+  save->begin = [&trainer] { return trainer.save_name(); };
+  save->agree = [&trainer](const std::exception_ptr& own) { trainer.meet_about_save(own); };
   save->said_by_first = [&ranks](const std::string& own) {
     return gather_texts(ranks, ranks.rank() == 0 ? own : std::string(), "folder of the save").front();
   };

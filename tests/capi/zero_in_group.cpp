@@ -1,6 +1,7 @@
 // Trainers that are each one rank of a communicator's and have pieces of the state (zero 1 to 3): digest, averages, gradients, saves and
 // resumes, which all ranks make together. Here a rank is a thread with a context of its own; tests/faults has processes.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -276,6 +277,40 @@ TEST(ZeroInGroup, AnErrorOfOneRankIsToldOnAllAndTrainingGoesOn) {
     auto progress = filled(st_save_progress_init);
     ASSERT_TRUE(works(st_checkpoint_progress(checkpoint, &progress)));
     EXPECT_EQ(progress.saved, 2);
+  });
+}
+
+TEST(ZeroInGroup, WhatOneRankGivesWronglyToASaveOrResumeIsToldOnAllAtOnce) {
+  const std::string text = text_file("zero.txt", 3000);
+  const CheckpointFolder folder;
+  const ThreadRanks ranks(3);
+  ranks.each([&](int rank, st_communicator* own) {
+    PieceRank mine(text, with_zero(1), own);
+    mine.steps(1);
+    const std::string saved = mine.digest();
+    HeldCheckpoint checkpoint;
+    if (rank == 0) mine.open(folder, rank, checkpoint);
+    ASSERT_TRUE(works(st_communicator_barrier(own, "the folder is there", nullptr)));
+    if (rank != 0) mine.open(folder, rank, checkpoint);
+    const auto start = std::chrono::steady_clock::now();
+    const auto told = [&](int wrong) { return std::string(rank == wrong ? "" : "rank " + std::to_string(wrong)); };
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_save(mine.trainer, checkpoint, rank == 2 ? "no JSON" : nullptr, nullptr), {told(2)}));
+    EXPECT_TRUE(fails(ST_INVALID_HANDLE,
+                      st_trainer_save(mine.trainer, rank == 1 ? nullptr : static_cast<st_checkpoint*>(checkpoint), nullptr, nullptr),
+                      {told(1)}));
+    ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr)));
+    mine.steps(1);
+    const std::string before = mine.digest();
+    auto options = filled(st_read_options_init);
+    options.name_count = rank == 1 ? -1 : 0;
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_resume(mine.trainer, checkpoint, nullptr, &options, nullptr), {told(1)}));
+    const char* const name = rank == 0 ? nullptr : "step-00000001";
+    EXPECT_TRUE(fails(ST_RANK_MISMATCH, st_trainer_resume(mine.trainer, checkpoint, name, nullptr, nullptr),
+                      {"rank 1", "\"step-00000001\"", "rank 0", "the newest"}));
+    EXPECT_EQ(mine.digest(), before);
+    ASSERT_TRUE(works(st_trainer_resume(mine.trainer, checkpoint, nullptr, nullptr, nullptr)));
+    EXPECT_EQ(mine.digest(), saved);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30)) << "half the deadline";
   });
 }
 

@@ -313,6 +313,9 @@ class Launch(CommandLineTest):
         alone = run(*words[1:], "gloo")
         self.assertEqual((alone.returncode, alone.stdout), (2, ""))
         self.assertIn("--transport gloo is of ranks that are processes", alone.stderr)
+        unknown = run(*words[1:], "nosuch")
+        self.assertEqual((unknown.returncode, unknown.stdout), (2, ""))
+        self.assertIn("--transport nosuch: there are local, gloo and mpi", unknown.stderr)
 
     # --- requests
 

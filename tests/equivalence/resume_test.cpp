@@ -219,6 +219,26 @@ TEST(Resumed, AgainInTheSameTrainerGoesBackToThatStep) {
   }
 }
 
+// It is counted as a change before anybody knows whether it will be one.
+TEST(Resumed, WhereItFailsOnAllRanksTheStateTheyKnowIsTheOneBefore) {
+  Training training{.device = "cpu", .recipe = {.batch = 2, .micro_batches = 3}};
+  training.recipe.zero = 1;
+  training.recipe.device = "cpu";
+  const OpenCheckpoint open = []() -> const CheckpointReader& { fail(Code::not_found, "there is none"); };
+  each_of_group(2, [&](int rank, Communicator& own) {
+    Trainer trainer(training.model(), training.recipe, training.data(), PlanOptions(), &own);
+    const std::string before = trainer.state_digest();
+    ResumeReport report;
+    EXPECT_THROW(resume(trainer, open, {}, report), Error);
+    EXPECT_EQ(trainer.state_digest(), before);
+    own.barrier("both have it");
+    if (rank == 0) {
+      EXPECT_EQ(trainer.known_state_digest(), before) << "of one alone, without the other";
+    }
+    own.barrier("rank 0 has asked nobody");
+  });
+}
+
 // One of them cannot begin it, which the others hear at once, and not at the deadline; what ranks know of their state they ask each other:
 // the one that could not begin has changed nothing, the other has put back what was there.
 TEST(Resumed, OnRanksItFailsOnAllWhereOneCannotBegin) {

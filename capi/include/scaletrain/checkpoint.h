@@ -125,8 +125,8 @@ ST_API st_status st_checkpoint_progress(st_checkpoint* checkpoint, st_save_progr
  * Of trainers that are the ranks of a communicator and have pieces of the state (zero 1 or more) all ranks call, between the same steps,
  * and write in parallel, each its own pieces: rank 0 by the handle that has the folder, the others by read_only ones of it, which may be
  * other paths to it. Rank 0 commits when all have synced theirs, and then is the call done, or the pending one, on all of them. What fails
- * on one rank is told on all, with its rank, and training goes on. A rank that has ended, or is silent for the communicator's deadline,
- * ends a save that is being written; before, it is as with a step. */
+ * on one rank is told on all, with its rank, and training goes on. A rank that has ended, is silent for the communicator's deadline, or
+ * lives and writes nothing for 16 of them ends a save that is being written; before, it is as with a step. */
 ST_API st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const char* metadata, st_pending** pending);
 /* From now on st_trainer_step, run, advance and apply save in the background after each step that is a multiple of `steps` (0: none), and
  * when `minutes` have passed since the last such save (0: never). An error of such a save is told in the report of a later step, in
@@ -142,9 +142,9 @@ ST_API st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* check
  * dtypes and dims of its parameters and, where this version of the library saved it and `partial` is 0, by its whole graph. Other keys of
  * the recipe may differ, and the report names them. options: partial and renames as for st_model_read, for weights and their optimizer
  * state together; NULL: strict. ST_NOT_FOUND: the folder holds no checkpoint; ST_CORRUPT: some, and none is whole. After an error the
- * trainer is what it was. report may be NULL. Ranks that have pieces of the state (zero 1 or more) all call, with the same name, on the
- * same folder: each reads its own pieces, of whatever number of ranks and stage saved them; rank 0 says which is the newest, and what is
- * not whole for one of them is passed over by all. */
+ * trainer is what it was. report may be NULL. Ranks that have pieces of the state (zero 1 or more) all call, with the same name (another
+ * one is ST_RANK_MISMATCH on all), on the same folder: each reads its own pieces, of whatever number of ranks and stage saved them; rank 0
+ * says which is the newest, and what is not whole for one of them is passed over by all. */
 ST_API st_status st_trainer_resume(st_trainer* trainer, st_checkpoint* checkpoint, const char* name, const st_read_options* options,
                                    st_load_report* report);
 /* The weights alone, into a model: to predict, to fine-tune. */
