@@ -9,22 +9,23 @@
 #include "base/os.h"
 
 namespace st {
-namespace {
 
-/// Adds the time of its life.
-class Clock {
+/// What computing did not hide: the time of its life.
+class ExchangeQueue::Clock {
  public:
-  explicit Clock(double& sum) : sum_(sum), began_(os::seconds()) {}
-  ~Clock() { sum_ += os::seconds() - began_; }
+  explicit Clock(ExchangeQueue& of) : of_(of), began_(os::seconds()) {}
+  ~Clock() {
+    const double ended = os::seconds();
+    of_.exposed_ += ended - began_;
+    of_.kept_[of_.exposures_++ % kKept] = {began_, ended};
+  }
   Clock(const Clock&) = delete;
   Clock& operator=(const Clock&) = delete;
 
  private:
-  double& sum_;
-  double began_;
+  ExchangeQueue& of_;
+  const double began_;
 };
-
-}  // namespace
 
 void ExchangeQueue::start() {
   if (is_beside()) return;
@@ -107,7 +108,7 @@ void ExchangeQueue::post(PlannedExchange& exchange, const Contributors& contribu
   {
     Lock lock(mutex_);
     if (posted_ - done_ == kRoom) {
-      const Clock clock(exposed_);
+      const Clock clock(*this);
       wait_until(lock, done_ + 1);
     }
     items_[posted_ % kRoom] = {&exchange, contributors};
@@ -119,7 +120,7 @@ void ExchangeQueue::post(PlannedExchange& exchange, const Contributors& contribu
 void ExchangeQueue::wait(const PlannedExchange& exchange) {
   Lock lock(mutex_);
   if (done_ < exchange.queued_as) {
-    const Clock clock(exposed_);
+    const Clock clock(*this);
     wait_until(lock, exchange.queued_as);
   }
   rethrow(lock);
@@ -128,7 +129,7 @@ void ExchangeQueue::wait(const PlannedExchange& exchange) {
 void ExchangeQueue::wait_for_all() {
   Lock lock(mutex_);
   if (done_ < posted_) {
-    const Clock clock(exposed_);
+    const Clock clock(*this);
     wait_until(lock, posted_);
   }
   rethrow(lock);
@@ -136,7 +137,7 @@ void ExchangeQueue::wait_for_all() {
 
 void ExchangeQueue::run(PlannedExchange& exchange, const Contributors& contributors) {
   if (is_beside()) wait_for_all();
-  const Clock clock(exposed_);
+  const Clock clock(*this);
   exchange.run(contributors);
 }
 

@@ -43,8 +43,16 @@ class ExchangeQueue {
 
   /// Seconds so far in which the thread that computes waited here, or exchanged itself: what computing did not hide.
   double exposed_seconds() const { return exposed_; }
+  struct Exposed {
+    double began = 0, ended = 0;  // os::seconds()
+  };
+  static constexpr uint64_t kKept = 64;
+  /// How often so far, and each of the last kKept of them. To be asked while nothing is under way.
+  uint64_t exposures() const { return exposures_; }
+  const Exposed& exposure(uint64_t number) const { return kept_[number % kKept]; }
 
  private:
+  class Clock;
   using Lock = std::unique_lock<std::mutex>;
   struct Item {
     PlannedExchange* exchange = nullptr;
@@ -59,6 +67,8 @@ class ExchangeQueue {
 
   Communicator& ranks_;
   double exposed_ = 0;
+  std::array<Exposed, kKept> kept_{};
+  uint64_t exposures_ = 0;
   std::atomic<bool> has_failed_{false};
   std::mutex mutex_;
   std::condition_variable came_, made_;

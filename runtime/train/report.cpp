@@ -8,6 +8,7 @@
 #include "base/plain_locale.h"
 #include "base/text.h"
 #include "train/line_chart.h"
+#include "train/rank_lanes.h"
 #include "train/report_page.h"
 
 namespace st {
@@ -155,6 +156,24 @@ std::string memory_figure(const RunSummary& run) {
   return out + "</div></figure>\n";
 }
 
+/// Of the last steps: more could not be told apart.
+std::string timeline_figure(const RunSummary& run) {
+  constexpr size_t kSteps = 8;
+  if (run.timeline.empty()) return "";
+  const std::span<const StepTimes> steps = std::span(run.timeline).last(std::min(kSteps, run.timeline.size()));
+  const StepTimes sum = sum_of(steps);
+  std::string note = steps.size() == 1 ? text("Step ", steps.front().step) : text("Steps ", steps.front().step, " to ", steps.back().step);
+  if (const double score = sum.straggler(); std::isfinite(score))
+    note += text("; straggler score <b>", fixed(score, 2), "</b>: rank ", sum.slowest(), " computed ", fixed(100 * (score - 1), 0),
+                 " % longer than the mean of all");
+  if (sum.ranks.size() > kMostLanes) note += text("; the first ", kMostLanes, " of ", sum.ranks.size(), " ranks are shown");
+  return text("<figure class=\"card lanes\"><figcaption><h2>Ranks</h2><p class=\"note\">", note,
+              "</p><div class=\"legend\"><span><i class=\"computing\"></i>computing</span><span><i class=\"beside\"></i>exchange beside "
+              "it</span><span><i class=\"exposed\"></i>exchange, waits included, that nothing hid</span></div></figcaption><div "
+              "class=\"wide\">",
+              rank_lanes(steps), "</div></figure>\n");
+}
+
 std::string sample_card(const RunSummary& run) {
   if (run.sample.empty()) return "";
   return text("<section class=\"card\" style=\"margin-top:16px\"><h2>What it writes</h2><pre><b>", escape_html(run.prompt), "</b>",
@@ -207,10 +226,13 @@ std::string html_report(const RunSummary& run) {
                          "speed", LineChart::Scale::zero, [](const StepReport& s) {
                            return 100 * s.exchange_milliseconds * (s.exchange_hidden > 0 ? 1 - s.exchange_hidden : 1) / s.milliseconds;
                          });
+    if (std::ranges::any_of(run.steps, [](const StepReport& s) { return std::isfinite(s.straggler); }))
+      out += step_figure(run, "Straggler score", "the computing time of the slowest rank by the mean of all", "score", "rate",
+                         LineChart::Scale::fit, [](const StepReport& s) { return s.straggler; });
     if (has_hidden)
       out += step_figure(run, "Hidden exchange", "share of rank 0's exchange that goes on beside its computing", "%", "speed",
                          LineChart::Scale::zero, [](const StepReport& s) { return 100 * s.exchange_hidden; });
-    out += memory_figure(run) + "</section>\n";
+    out += memory_figure(run) + "</section>\n" + timeline_figure(run);
   }
   out += sample_card(run) + fact_cards(run);
   out += text("<footer>", run.state.empty() ? "" : "State ", escape_html(run.state), run.state.empty() ? "" : ". ",

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "train/metrics.h"
+#include "train/timeline.h"
 
 namespace st {
 
@@ -35,6 +36,7 @@ struct RunSummary {
   std::string title;     // "gpt, 4 layers of width 128"
   std::string subtitle;  // "on README.md, cpu, 2 threads, 21 November 2026"
   std::vector<StepReport> steps;
+  std::vector<StepTimes> timeline;  // of the last steps of several ranks
   std::vector<ValidationPoint> validation;
   double bigram_loss = std::numeric_limits<double>::quiet_NaN();  // of the same validation tokens
   std::vector<MemoryUse> memory;

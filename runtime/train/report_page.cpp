@@ -43,6 +43,9 @@ svg { display: block; width: 100%; height: auto; touch-action: pan-y; }
 .rate { color: var(--violet); } .norm { color: var(--blue); } .speed { color: var(--green); }
 .tip { position: absolute; z-index: 1; pointer-events: none; visibility: hidden; top: 64px; padding: 6px 10px; border-radius: 8px; background: var(--ink); color: var(--page);
   font-size: 12.5px; line-height: 1.45; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.lanes { margin-top: 16px; }
+.computing { fill: var(--blue); color: var(--blue); } .exposed { fill: var(--orange); color: var(--orange); } .beside { color: var(--haze); }
+.hatch { fill: url(#hatch); } #hatch path { stroke: var(--haze); stroke-width: 5; }
 .bars { display: grid; grid-template-columns: max-content 1fr max-content; gap: 9px 14px; align-items: center; margin: 12px 0 8px; font-size: 14px; }
 .bars div { height: 12px; border-radius: 6px; background: var(--faint); overflow: hidden; }
 .bars div i { display: block; height: 100%; min-width: 3px; border-radius: 6px; background: var(--blue); }
@@ -61,7 +64,7 @@ footer { margin-top: 26px; color: var(--soft); font-size: 13px; overflow-wrap: a
 const std::string_view kReportScript = R"js(
 for (const figure of document.querySelectorAll('figure')) {
   const svg = figure.querySelector('svg'), tip = figure.querySelector('.tip'), rule = figure.querySelector('.rule');
-  if (!svg) continue;
+  if (!svg || !svg.dataset.axes) continue;
   const [left, right, top, foot, x0, x1, y0, y1, log] = svg.dataset.axes.split(' ').map(Number);
   const value = (p, from, to, low, high, l) => { const t = (p - from) / (to - from); return l ? low * (high / low) ** t : low + t * (high - low); };
   const series = [...svg.querySelectorAll('[data-name]')].map(path => ({ name: path.dataset.name,

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "train/line_chart.h"
+#include "train/rank_lanes.h"
 
 namespace st {
 namespace {
@@ -96,6 +97,62 @@ TEST(Report, ShowsARunWhateverHappenedToIt) {
   EXPECT_FALSE(contains(page, "from step"));
   run.steps.erase(run.steps.begin(), run.steps.begin() + 5);  // resumed, and its log is lost
   EXPECT_TRUE(contains(html_report(run), "from step 6 on, 1 step skipped"));
+}
+
+// --- ranks
+
+StepTimes step_of(int64_t step, std::vector<RankTimes> ranks) { return {step, std::move(ranks)}; }
+
+TEST(Timeline, TellsTheStragglerAndWhatWasHidden) {
+  const StepTimes step = step_of(1, {{.seconds = 10, .exchange = 8, .exposed = 6}, {.seconds = 10, .exchange = 4, .exposed = 2}});
+  EXPECT_EQ(step.ranks[0].computing(), 4);
+  EXPECT_EQ(step.ranks[0].hidden(), 0.25);
+  EXPECT_EQ(step.ranks[1].computing(), 8);
+  EXPECT_EQ(step.ranks[1].hidden(), 0.5);
+  EXPECT_EQ(step.slowest(), 1U);
+  EXPECT_DOUBLE_EQ(step.straggler(), 8.0 / 6);
+  EXPECT_TRUE(std::isnan(step_of(1, {{}, {}}).straggler()));
+  EXPECT_EQ((RankTimes{.seconds = 1, .exchange = 0, .exposed = 0}).hidden(), 0);
+}
+
+TEST(Timeline, KeepsTheLastStepsAndForgetsWhatIsMadeAgain) {
+  Timeline timeline(1);
+  for (int64_t step = 1; step <= 20; ++step) timeline.add(step)[0].seconds = static_cast<double>(step);
+  ASSERT_EQ(timeline.steps().size(), 16U);
+  EXPECT_EQ(timeline.steps().front().step, 5);
+  EXPECT_EQ(timeline.steps().front().ranks[0].seconds, 5);
+  timeline.add(18)[0].seconds = 0.5;  // resumed after step 17
+  ASSERT_EQ(timeline.steps().size(), 14U);
+  EXPECT_EQ(timeline.steps().back().step, 18);
+  EXPECT_EQ(timeline.steps().back().ranks[0].seconds, 0.5);
+  EXPECT_EQ(timeline.steps()[12].step, 17);
+}
+
+TEST(Report, ShowsALaneOfEveryRank) {
+  RunSummary run = run_of(12);
+  EXPECT_FALSE(contains(html_report(run), "<h2>Ranks</h2>"));
+  // Rank 1 computes for 8 seconds, rank 0 for half of that; in the oldest two steps, which are not shown, it was the other way round.
+  for (int64_t step = 3; step <= 12; ++step) {
+    run.timeline.push_back(step_of(step, {{.seconds = 10, .exchange = 8, .exposed = 6}, {.seconds = 9, .exchange = 4, .exposed = 1}}));
+    if (step < 5) std::swap(run.timeline.back().ranks[0], run.timeline.back().ranks[1]);
+  }
+  const std::string page = html_report(run);
+  EXPECT_TRUE(contains(page, "Steps 5 to 12; straggler score <b>1.33</b>: rank 1 computed 33 % longer than the mean of all"));
+  EXPECT_EQ(count(page, "<title>rank 0, step "), 8U);
+  EXPECT_EQ(count(page, "<title>rank 1, step 12: computing 8000 ms, exchange 4000 ms, 75 % of it hidden</title>"), 1U);
+  // (1080 - 66 - 8 gaps of 4) / 8 pixels a step: 12.275 a second.
+  EXPECT_TRUE(contains(page, "<rect class=\"computing\" x=\"66\" y=\"24\" width=\"98.2\""));
+  EXPECT_TRUE(contains(page, "<rect class=\"hatch\" x=\"127.4\" y=\"24\" width=\"36.8\""));
+  EXPECT_TRUE(contains(page, "<rect class=\"exposed\" x=\"164.2\" y=\"24\" width=\"12.3\""));
+  EXPECT_EQ(count(page, "<svg "), count(page, "</svg>"));
+}
+
+TEST(Report, ShowsAsManyLanesAsCanBeTold) {
+  RunSummary run = run_of(3);
+  run.timeline.push_back(step_of(3, std::vector<RankTimes>(kMostLanes + 8, {.seconds = 1, .exchange = 0.5, .exposed = 0.5})));
+  const std::string page = html_report(run);
+  EXPECT_EQ(count(page, "<title>rank "), kMostLanes);
+  EXPECT_TRUE(contains(page, "the first 32 of 40 ranks are shown"));
 }
 
 TEST(LineChart, ThinningKeepsEveryPeak) {
