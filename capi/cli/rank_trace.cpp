@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -12,13 +13,40 @@ namespace {
 
 int64_t microseconds_of(double seconds) { return std::llround(seconds * 1e6); }
 
-constexpr int kSteps = 0, kExchange = 1;  // a rank's rows
+constexpr int kSteps = 0, kComputing = 1, kExchange = 2;  // a rank's rows
 
-/// A span of time of a rank, a line of the file.
-std::string span_line(int rank, int row, const std::string& name, int64_t began_us, int64_t ended_us, const Json& arguments) {
-  const Json span = {{"name", name},     {"ph", "X"}, {"pid", rank}, {"tid", row}, {"ts", began_us}, {"dur", ended_us - began_us},
+struct Span {
+  int64_t began = 0, ended = 0;  // microseconds
+};
+
+Span span_of(const Json& pair) { return {pair[0].get<int64_t>(), pair[1].get<int64_t>()}; }
+
+std::string span_line(int rank, int row, const std::string& name, Span span, const Json& arguments) {
+  const Json line = {{"name", name},     {"ph", "X"}, {"pid", rank}, {"tid", row}, {"ts", span.began}, {"dur", span.ended - span.began},
                      {"args", arguments}};
-  return span.dump() + ",\n";
+  return line.dump() + ",\n";
+}
+
+/// A name of the process, or of one of its rows.
+std::string name_line(int rank, int row, const char* what, const std::string& name) {
+  return Json{{"name", what}, {"ph", "M"}, {"pid", rank}, {"tid", row}, {"args", {{"name", name}}}}.dump() + ",\n";
+}
+
+/// The share of a call's time in which the rank computed.
+double hidden_of(Span call, const Json& computed) {
+  int64_t beside = 0;
+  for (const Json& pair : computed) {
+    const Span span = span_of(pair);
+    beside += std::max<int64_t>(std::min(call.ended, span.ended) - std::max(call.began, span.began), 0);
+  }
+  return call.ended > call.began ? static_cast<double>(beside) / static_cast<double>(call.ended - call.began) : 0;
+}
+
+/// The slowest rank's computing by the mean of all.
+double straggler_of(const std::vector<double>& computing) {
+  double sum = 0;
+  for (const double of_rank : computing) sum += of_rank;
+  return sum > 0 ? *std::ranges::max_element(computing) * static_cast<double>(computing.size()) / sum : 1;
 }
 
 }  // namespace
@@ -30,16 +58,6 @@ RankTrace::RankTrace(const std::string& path, const RunRanks& ranks) : ranks_(ra
   file_ = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | anew, 0666);
   if (file_ < 0) refuse("--trace: cannot open ", path, ": ", std::strerror(errno));
   if (ranks.is_first()) append("[\n");
-  const std::string name = "rank " + std::to_string(ranks.rank());
-  std::string names = Json{{"name", "process_name"}, {"ph", "M"}, {"pid", ranks.rank()}, {"args", {{"name", name}}}}.dump() + ",\n";
-  const auto name_row = [&](int row, const char* what) {
-    names += Json{{"name", "thread_name"}, {"ph", "M"}, {"pid", ranks.rank()}, {"tid", row}, {"args", {{"name", what}}}}.dump() + ",\n";
-  };
-  if (ranks.communicator() != nullptr) {
-    name_row(kSteps, "steps");
-    name_row(kExchange, "exchange");
-  }
-  append(names);
   if (ranks.is_first()) ranks.largest({0, 0});
 }
 
@@ -47,23 +65,61 @@ RankTrace::~RankTrace() {
   if (file_ >= 0) close(file_);
 }
 
-void RankTrace::add_step(int64_t step, double began, double ended) {
+void RankTrace::add_step(st_trainer* trainer, int64_t step, double began, double ended) {
   if (path_.empty()) return;
-  std::string events =
-      span_line(ranks_.rank(), kSteps, "step " + std::to_string(step), microseconds_of(began), microseconds_of(ended), Json::object());
-  if (ranks_.communicator() != nullptr) {
-    const Json record = Json::parse(text(st_communicator_flight_record, ranks_.communicator()));
-    for (const Json& call : record) {
-      const auto sequence = call["sequence"].get<int64_t>(), end = call["ended_us"].get<int64_t>();
-      if (sequence <= shown_ || end == 0) continue;
-      shown_ = sequence;
-      const std::string name = call["collective"].get<std::string>() + " " + call["label"].get<std::string>();
-      events +=
-          span_line(ranks_.rank(), kExchange, name, call["began_us"].get<int64_t>(), end,
-                    {{"sequence", sequence}, {"elements", call["elements"]}, {"dtype", call["dtype"]}, {"bytes_sent", call["bytes"]}});
-    }
+  const Json timeline = Json::parse(text(st_trainer_timeline, trainer));
+  const Json& here = timeline["ranks"];
+  std::vector<double> computing;
+  for (const Json& rank : here) computing.push_back(rank["computing"].get<double>());
+  if (ranks_.communicator() != nullptr) computing = ranks_.gathered(computing.empty() ? 0 : computing.front());
+
+  std::string events;
+  if (shown_.empty()) {
+    if (here.empty()) events += names_of(ranks_.rank(), true);
+    for (const Json& rank : here) events += names_of(rank["rank"].get<int>(), false);
+  }
+  const std::string name = "step " + std::to_string(step);
+  if (here.empty()) events += span_line(ranks_.rank(), kSteps, name, {microseconds_of(began), microseconds_of(ended)}, Json::object());
+  const double straggler = straggler_of(computing);
+  for (const Json& rank : here) {
+    const auto number = rank["rank"].get<int>();
+    Span whole = {rank["began_us"].get<int64_t>(), rank["ended_us"].get<int64_t>()};
+    if (number == ranks_.rank()) whole = {microseconds_of(began), microseconds_of(ended)};  // with what this program adds
+    events += span_line(
+        number, kSteps, name, whole,
+        {{"computing_ms", rank["computing"]}, {"exchange_ms", rank["exchange"]}, {"hidden", rank["hidden"]}, {"straggler", straggler}});
+    events += spans_of(rank, straggler);
   }
   append(events);
+}
+
+std::string RankTrace::names_of(int rank, bool is_alone) {
+  shown_[rank] = -1;
+  std::string names = name_line(rank, kSteps, "process_name", "rank " + std::to_string(rank));
+  if (is_alone) return names;
+  names += name_line(rank, kSteps, "thread_name", "steps");
+  return names + name_line(rank, kComputing, "thread_name", "computing") + name_line(rank, kExchange, "thread_name", "exchange");
+}
+
+std::string RankTrace::spans_of(const Json& rank, double straggler) {
+  const auto number = rank["rank"].get<int>();
+  const Json& computed = rank["computed_us"];
+  std::string lines;
+  for (const Json& span : computed)
+    lines += span_line(number, kComputing, "computing", span_of(span), {{"step", rank["step"]}, {"straggler", straggler}});
+  for (const Json& call : rank["exchanges"]) {
+    const auto sequence = call["sequence"].get<int64_t>();
+    const Span span = {call["began_us"].get<int64_t>(), call["ended_us"].get<int64_t>()};
+    if (sequence <= shown_[number] || span.ended == 0) continue;
+    shown_[number] = sequence;
+    lines += span_line(number, kExchange, call["collective"].get<std::string>() + " " + call["label"].get<std::string>(), span,
+                       {{"sequence", sequence},
+                        {"elements", call["elements"]},
+                        {"dtype", call["dtype"]},
+                        {"bytes_sent", call["bytes"]},
+                        {"hidden", hidden_of(span, computed)}});
+  }
+  return lines;
 }
 
 void RankTrace::finish() {

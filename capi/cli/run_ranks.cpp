@@ -61,6 +61,16 @@ std::array<int64_t, 2> RunRanks::largest(std::array<int64_t, 2> own) const {
   return own;
 }
 
+std::vector<double> RunRanks::gathered(double own) const {
+  if (!communicator_) return {own};
+  std::vector<double> all(static_cast<size_t>(size_));
+  const int64_t one = 1, count = size_;
+  const st_view mine = plain_view(ST_F64, &one, &own, sizeof own);
+  const st_view whole = plain_view(ST_F64, &count, all.data(), count * static_cast<int64_t>(sizeof own));
+  run(st_communicator_all_gather(communicator(), "times", &mine, &whole, nullptr));
+  return all;
+}
+
 void RunRanks::await_first(const std::function<void()>& work) const {
   if (!communicator_) return work();
   if (!is_first()) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "handle.h"
 #include "options.h"
@@ -29,6 +30,8 @@ class RunRanks {
   Json shared(const Json& of_first) const;
   /// The largest of all ranks', number by number.
   std::array<int64_t, 2> largest(std::array<int64_t, 2> own) const;
+  /// A number of each rank, by rank.
+  std::vector<double> gathered(double own) const;
   /// Rank 0 does this work, on a thread of its own, and the others wait for it: as long as it takes, while rank 0 lives. What it throws
   /// rank 0 alone throws on, when all have come back. No call of the communicator, nor of a trainer that makes one, may be in it.
   void await_first(const std::function<void()>& work) const;

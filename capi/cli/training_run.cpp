@@ -129,7 +129,7 @@ class TrainingRun {
     ask(st_step_report_init(&report, sizeof report));
     const double began = seconds_now();
     cli::run(st_trainer_step(trainer(), 0, nullptr, &report));
-    trace_.add_step(report.step, began, seconds_now());
+    trace_.add_step(trainer(), report.step, began, seconds_now());
     steps_ = report.step;
     progress_.step(report);
     const bool is_due = parts_.checkpoints && parts_.checkpoints->is_due(steps_);

@@ -102,6 +102,8 @@ RunSummary summary_of(const TrainerObject& t, std::string_view facts) {
   RunSummary run;
   run.title = "Training run";
   run.steps = t.history.steps();
+  const std::span<const StepTimes> timeline = t.trainer->timeline();
+  run.timeline.assign(timeline.begin(), timeline.end());
   for (const auto& [step, loss] : t.evaluations) run.validation.push_back({step, loss});
   const MemoryLayout& memory = t.trainer->plan().memory;
   for (int32_t a = 0; a < kArenas; ++a)

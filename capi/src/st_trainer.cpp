@@ -256,6 +256,14 @@ st_status st_trainer_explain(st_trainer* trainer, const char** out) {
   });
 }
 
+st_status st_trainer_timeline(st_trainer* trainer, const char** json) {
+  return guard([&] {
+    const auto t = find(trainer);
+    t->answer = t->trainer->timeline_json();
+    given(json, "st_trainer_timeline: json") = t->answer.c_str();
+  });
+}
+
 st_status st_trainer_log(st_trainer* trainer, const char* path) {
   return guard([&] {
     const auto t = find(trainer);  // before the file: opening it starts it anew

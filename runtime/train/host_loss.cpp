@@ -76,6 +76,7 @@ void HostLoss::begin(double loss_scale) {
   if (slots_.loss_scale != nullptr) *slots_.loss_scale = loss_scale;
   pairs_ = 0;
   is_forward_done_ = false;
+  if (queue_) exposed_before_ = queue_->exposed_seconds();
 }
 
 void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {

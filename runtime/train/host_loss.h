@@ -68,7 +68,8 @@ class HostLoss {
   /// One unit of the true gradient in the gradient slots; known once update() was called.
   double unit() const { return slots_.loss_scale == nullptr ? *unit_ : *unit_ * *slots_.loss_scale; }
   int64_t own_bytes() const;
-  double exposed_seconds() const { return queue_ ? queue_->exposed_seconds() : 0; }
+  double exposed_seconds() const { return queue_ ? queue_->exposed_seconds() - exposed_before_ : 0; }  // since begin()
+  const ExchangeQueue* exchanges() const { return queue_.get(); }                                      // null: there is one rank
 
  private:
   struct OutputGradient {
@@ -96,6 +97,7 @@ class HostLoss {
   Parts parts_;
   std::optional<Storage> apart_;          // when this plan's gradients do not fit the trainer's
   std::unique_ptr<ExchangeQueue> queue_;  // none: there is one rank
+  double exposed_before_ = 0;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Buffer> zeros_;
   std::optional<BatchBinding> inputs_;  // the model's own; output gradients are bound by backward

@@ -27,7 +27,7 @@ struct StepReport {
   int64_t memory_bytes = 0;
   double gradient_noise_scale = std::numeric_limits<double>::quiet_NaN();  // in rows; NaN: not measured, or not known yet
   // Of several ranks, else NaN: what rank 0 spent in exchange, the share of it that went on beside its computing, and the computing time of
-  // the slowest rank by the mean of all (NaN: its process knows its own alone).
+  // the slowest rank by the mean of all; in a host's group, where that is known when the next step begins, of the step before.
   double exchange_milliseconds = std::numeric_limits<double>::quiet_NaN(), exchange_hidden = std::numeric_limits<double>::quiet_NaN(),
          straggler = std::numeric_limits<double>::quiet_NaN();
 };

@@ -66,6 +66,7 @@ class PlannedStep {
   int64_t own_bytes() const;
   /// Since begin(): of this rank's time in exchange what its computing did not hide.
   double exposed_seconds() const { return ranks_ ? ranks_->exposed_seconds() - exposed_before_ : 0; }
+  const ExchangeQueue* exchanges() const { return ranks_.get(); }  // null: there is one rank
   /// Gives back the plans of short micro-batches, which a later step makes anew. Not while a step is under way.
   void trim() { short_.clear(); }
 

@@ -11,6 +11,7 @@
 #include "comm/communicator.h"
 #include "exec/executor.h"
 #include "train/recipe.h"
+#include "train/timeline.h"
 #include "train/training_state.h"
 
 namespace st {
@@ -45,7 +46,8 @@ struct StepStart {
   static constexpr int64_t kFromData = -1;
   int64_t attempts, items;  // steps it has made, items it has taken of the data's stream
   double lr, loss_scale;
-  int64_t rows;  // that it was given; kFromData: it takes its own of the data
+  int64_t rows;              // that it was given; kFromData: it takes its own of the data
+  RankTimes last_step = {};  // of this rank, where it has made the step before itself
 };
 
 /// Rows that all ranks were given together, or kFromData. `starts`: by rank, of which the caller fills in its own. Throws rank_mismatch, on

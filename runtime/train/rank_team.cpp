@@ -1,6 +1,7 @@
 #include "train/rank_team.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <system_error>
@@ -9,6 +10,8 @@
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/heap.h"
+#include "base/json_line.h"
+#include "base/os.h"
 #include "comm/local/thread_group.h"
 
 namespace st {
@@ -37,7 +40,9 @@ RankTeam::Member::Member(int32_t own_rank, const Model& of, int threads)
       inputs(model->program(), inputs_read_by(model->program()), of.context().memory()) {}
 
 RankTeam::RankTeam(const Parts& parts, const PlanOptions& options)
-    : parts_(parts), exchanged_(static_cast<size_t>(is_of_threads() ? parts.recipe.ranks : 1)) {
+    : parts_(parts),
+      clocks_(static_cast<size_t>(is_of_threads() ? parts.recipe.ranks : 1)),
+      timeline_(static_cast<size_t>(parts.recipe.ranks)) {
   if (!is_of_threads()) return;
   connect();
   Model& model = parts_.model;
@@ -118,6 +123,7 @@ void RankTeam::connect() {
 
 void RankTeam::begin(double lr, int64_t number, int64_t attempts, int64_t items, int64_t rows, double loss_scale) {
   items_ = items;
+  step_ = attempts + 1;
   const int64_t every = parts_.recipe.replica_check;
   compares_weights_ = (every > 0 && attempts % every == 0) || (!is_of_threads() && !has_met_);
   if (is_of_threads()) {
@@ -125,21 +131,51 @@ void RankTeam::begin(double lr, int64_t number, int64_t attempts, int64_t items,
     follow();
     for (const auto& member : members_) member->step->begin(lr, number, attempts, rows, loss_scale);
   }
-  for (size_t rank = 0; rank < exchanged_.size(); ++rank) exchanged_[rank] = end_of(static_cast<int>(rank)).recorder().seconds();
+  start_clock();
 }
 
-RankTeam::Times RankTeam::times_of(double seconds, double exposed) const {
-  double most = 0, sum = 0;
-  for (size_t rank = 0; rank < exchanged_.size(); ++rank) {
-    const double computed = std::max(seconds - (rank == 0 ? exposed : members_[rank - 1]->step->exposed_seconds()), 0.0);
-    most = std::max(most, computed);
-    sum += computed;
+void RankTeam::start_clock(size_t rank) {
+  clocks_[rank] = {.exchanged = end_of(static_cast<int>(rank)).recorder().seconds(), .began = os::seconds()};
+}
+
+RankTimes RankTeam::times_of(size_t here) const {
+  const Clock& clock = clocks_[here];
+  return {.seconds = clock.ended - clock.began,
+          .exchange = end_of(static_cast<int>(here)).recorder().seconds() - clock.exchanged,
+          .exposed = here == 0 ? exposed_ : members_[here - 1]->step->exposed_seconds()};
+}
+
+RankTeam::Times RankTeam::take_times(double exposed, const ExchangeQueue* exchanges) {
+  exposed_ = exposed;
+  exchanges_ = exchanges;
+  timed_step_ = step_;
+  own_times_ = times_of(0);
+  if (is_of_threads()) {
+    std::vector<RankTimes>& ranks = timeline_.add(step_);
+    for (size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = times_of(rank);
   }
-  const auto ranks = static_cast<double>(exchanged_.size());
-  const double exchange = end_of(0).recorder().seconds() - exchanged_[0];
-  return {.exchange = exchange,
-          .hidden = exchange > 0 ? std::clamp(1 - exposed / exchange, 0.0, 1.0) : 0.0,
-          .straggler = is_of_threads() && sum > 0 ? most * ranks / sum : std::numeric_limits<double>::quiet_NaN()};
+  const bool is_known = !timeline_.steps().empty() && timeline_.steps().back().step == (is_of_threads() ? step_ : step_ - 1);
+  return {.exchange = own_times_.exchange,
+          .hidden = own_times_.hidden(),
+          .straggler = is_known ? timeline_.steps().back().straggler() : std::numeric_limits<double>::quiet_NaN()};
+}
+
+std::string RankTeam::timeline_json() const {
+  const auto us = [](double seconds) { return std::llround(seconds * 1e6); };
+  std::vector<std::string> ranks;
+  for (size_t here = 0; here < clocks_.size() && timed_step_ > 0 && timed_step_ == step_; ++here) {
+    const Clock& clock = clocks_[here];
+    const ExchangeQueue* exchanges = here == 0 ? exchanges_ : members_[here - 1]->step->exchanges();
+    const Communicator& end = end_of(static_cast<int>(here));
+    JsonLine rank;
+    rank.add("rank", end.rank()).add("step", timed_step_);
+    (here == 0 ? own_times_ : times_of(here)).add_to(rank);
+    rank.add("began_us", us(clock.began)).add("ended_us", us(clock.ended));
+    rank.add_json("computed_us", computing_json(clock.began, clock.ended, *exchanges));
+    ranks.push_back(rank.add_json("exchanges", end.recorder().json()).text());
+  }
+  JsonLine all;
+  return all.add_json("steps", timeline_.json()).add_json("ranks", json_list(ranks)).text();
 }
 
 void RankTeam::follow() {
@@ -167,15 +203,20 @@ int64_t RankTeam::own_rows() const {
   return MicroBatches{.per_step = recipe.step_micro_batches(), .ranks = recipe.ranks, .rank = parts_.group->rank()}.own() * recipe.batch;
 }
 
-int64_t RankTeam::rows_of_all(const StepStart& own) {
+int64_t RankTeam::rows_of_all(StepStart own) {
+  if (own.attempts == timed_step_) own.last_step = own_times_;
   starts_.resize(static_cast<size_t>(parts_.recipe.ranks));
   starts_[static_cast<size_t>(parts_.group->rank())] = own;
-  return st::rows_of_all(*parts_.group, starts_, parts_.recipe.batch);
+  const int64_t rows = st::rows_of_all(*parts_.group, starts_, parts_.recipe.batch);
+  if (std::ranges::all_of(starts_, [](const StepStart& start) { return start.last_step.seconds > 0; }))
+    std::ranges::transform(starts_, timeline_.add(own.attempts).begin(), &StepStart::last_step);
+  return rows;
 }
 
 void RankTeam::run(std::optional<std::span<const HostView>> batch, const std::function<void()>& own_part) {
   if (!is_of_threads()) {
     own_part();
+    clocks_[0].ended = os::seconds();
     has_met_ = true;
     return;
   }
@@ -189,6 +230,7 @@ void RankTeam::run(std::optional<std::span<const HostView>> batch, const std::fu
   std::exception_ptr own;
   try {
     own_part();
+    clocks_[0].ended = os::seconds();
   } catch (...) {
     own = std::current_exception();
     end_group(0, own);
@@ -232,7 +274,10 @@ void RankTeam::work(Member& member) {
     return true;
   };
   if (compares_weights_) require_replicas(end_of(member.rank), member.step->executor(), parts_.storage.backend());
+  const auto rank = static_cast<size_t>(member.rank);
+  start_clock(rank);
   member.step->go_on(Executor::kNoDeadline, std::ref(bind));
+  clocks_[rank].ended = os::seconds();
 }
 
 /// So that nobody waits for a rank that has failed.
@@ -302,7 +347,7 @@ void RankTeam::append_executors(std::vector<const Executor*>& to) const {
 
 std::vector<int64_t> RankTeam::sent_bytes() const {
   std::vector<int64_t> all;
-  for (size_t rank = 0; rank < exchanged_.size(); ++rank) all.push_back(end_of(static_cast<int>(rank)).sent_bytes());
+  for (size_t rank = 0; rank < clocks_.size(); ++rank) all.push_back(end_of(static_cast<int>(rank)).sent_bytes());
   return all;
 }
 

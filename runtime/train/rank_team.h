@@ -19,6 +19,7 @@
 #include "train/model.h"
 #include "train/planned_step.h"
 #include "train/rank_agreement.h"
+#include "train/timeline.h"
 
 namespace st {
 
@@ -49,7 +50,7 @@ class RankTeam {
   /// Of a host's group, whose ranks are each given rows of their own: how many these are in a full step, and, all ranks calling, how many
   /// all were given together (rank_agreement.h).
   int64_t own_rows() const;
-  int64_t rows_of_all(const StepStart& own);
+  int64_t rows_of_all(StepStart own);
   /// The first of the rows given to this rank that a step's row `first_row` is.
   int64_t own_row(int64_t first_row) const { return first_row / parts_.recipe.ranks / parts_.recipe.batch * parts_.recipe.batch; }
 
@@ -66,14 +67,18 @@ class RankTeam {
   void run(std::optional<std::span<const HostView>> batch, const std::function<void()>& own_part);
   /// Whether a thread has updated a parameter in the step that ended last.
   bool has_updated() const;
-  /// Where the time of a step of so many seconds went, from begin() to here; `exposed`: of the trainer's own step.
+  /// The trainer's own step begins to count here, not in begin().
+  void start_clock() { start_clock(0); }
+  /// Where the time of the step that is done went; `exposed`, which `exchanges` knows: of the trainer's own. In a host's group all know
+  /// what the others' took when the next begins.
   struct Times {
-    double exchange;  // seconds of the trainer's rank in exchange
-    double hidden;    // the share of them in which it computed beside
-    double
-        straggler;  // the computing time of the slowest rank, by the mean of all; NaN in a host's group, where a rank knows its own alone
+    double exchange;   // seconds of the trainer's rank in exchange
+    double hidden;     // the share of them in which it computed beside
+    double straggler;  // of the step; in a host's group of the one before; NaN: not known
   };
-  Times times_of(double seconds, double exposed) const;
+  Times take_times(double exposed, const ExchangeQueue* exchanges);
+  const Timeline& timeline() const { return timeline_; }
+  std::string timeline_json() const;  // of st_trainer_timeline
   /// The data's rows from here on.
   void rewind(int64_t cursor);
 
@@ -106,6 +111,8 @@ class RankTeam {
   void connect();
   void start();
   void stop();
+  void start_clock(size_t rank);
+  RankTimes times_of(size_t here) const;
   void live(Member& member);
   void work(Member& member);
   void follow();
@@ -122,7 +129,16 @@ class RankTeam {
   bool compares_weights_ = false;
   int64_t items_ = 0;              // taken before this step
   std::vector<StepStart> starts_;  // in a host's group, by rank
-  std::vector<double> exchanged_;  // seconds, before this step, by rank; of those whose ends are here
+  struct Clock {
+    double exchanged = 0;         // seconds, before this step
+    double began = 0, ended = 0;  // os::seconds()
+  };
+  std::vector<Clock> clocks_;  // by rank; of those whose ends are here
+  Timeline timeline_;
+  int64_t step_ = 0, timed_step_ = 0;         // the one begun last, and the last that was timed
+  double exposed_ = 0;                        // of the trainer's own part in it
+  RankTimes own_times_;                       // of timed_step_
+  const ExchangeQueue* exchanges_ = nullptr;  // that the trainer's own part of it used
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -277,6 +277,7 @@ bool Trainer::go_on(double deadline, std::optional<std::span<const HostView>> ba
     if (!team_) return train_->go_on(deadline, bind);
     const auto own_part = [&] {
       if (team_->compares_weights()) require_replicas(team_->own(), train_->executor(), model_->context().backend());
+      team_->start_clock();
       require(train_->go_on(Executor::kNoDeadline, bind), Code::rank_failed, "step: another rank has ended it");
     };
     // Pieces that an update has changed are nowhere as they were.
@@ -323,12 +324,12 @@ StepReport Trainer::finish_step() {
   report.loss = last_loss_ = *slots.loss_sum / *slots.loss_count;
   if (!report.skipped) add_noise(done.rows);
   report.gradient_noise_scale = noise_.scale();
-  if (team_) report_exchange(report, done.seconds, train_->exposed_seconds());
+  if (team_) report_exchange(report, train_->exposed_seconds(), train_->exchanges());
   return report;
 }
 
-void Trainer::report_exchange(StepReport& report, double seconds, double exposed) const {
-  const RankTeam::Times times = team_->times_of(seconds, exposed);
+void Trainer::report_exchange(StepReport& report, double exposed, const ExchangeQueue* exchanges) const {
+  const RankTeam::Times times = team_->take_times(exposed, exchanges);
   report.exchange_milliseconds = times.exchange * 1e3;
   report.exchange_hidden = times.hidden;
   report.straggler = times.straggler;
@@ -419,7 +420,7 @@ StepReport Trainer::apply() {
     gradients_ = {&done.loss->executor(), done.loss->unit()};
     StepReport report = report_of(done.loss->slots(), done.lr, done.seconds, done.tokens);
     report.loss = last_loss_ = done.mean_loss;
-    if (team_) report_exchange(report, done.seconds, done.loss->exposed_seconds());
+    if (team_) report_exchange(report, done.loss->exposed_seconds(), done.loss->exchanges());
     return report;
   });
 }
@@ -438,6 +439,10 @@ std::vector<const Plan*> Trainer::plans() const {
   for (const Executor* executor : executors()) all.push_back(&executor->plan());
   return all;
 }
+
+std::span<const StepTimes> Trainer::timeline() const { return team_ ? team_->timeline().steps() : std::span<const StepTimes>(); }
+
+std::string Trainer::timeline_json() const { return team_ ? team_->timeline_json() : R"({"steps":[],"ranks":[]})"; }
 
 std::vector<int64_t> Trainer::sent_bytes() const { return team_ ? team_->sent_bytes() : std::vector<int64_t>(); }
 

@@ -140,6 +140,9 @@ class Trainer {
   std::vector<const Plan*> plans() const;
   /// Bytes of elements that each rank of this process has sent so far (Communicator::sent_bytes); one rank: none.
   std::vector<int64_t> sent_bytes() const;
+  /// Where the time of the last steps went, by rank (timeline.h); of one rank nothing.
+  std::span<const StepTimes> timeline() const;
+  std::string timeline_json() const;  // of st_trainer_timeline
   const Executor& executor() const { return train_ ? train_->executor() : host_step_->executor(); }
   const Recipe& recipe() const { return recipe_; }
   Workers& workers() const { return *workers_; }
@@ -177,7 +180,7 @@ class Trainer {
   bool go_on_with_data(double deadline);
   void undo();
   StepReport finish_step();
-  void report_exchange(StepReport& report, double seconds, double exposed) const;
+  void report_exchange(StepReport& report, double exposed, const ExchangeQueue* exchanges) const;
   void add_noise(int64_t rows);
   template <class Call>
   auto undoing_on_error(const Call& call);

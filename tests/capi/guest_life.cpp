@@ -463,6 +463,7 @@ void Life::look() {
   CALL(st_trainer_digest(on_rows_, &answer_));
   CALL(st_trainer_plan(on_rows_, &answer_));
   CALL(st_trainer_explain(on_rows_, &answer_));
+  CALL(st_trainer_timeline(on_rows_, &answer_));
   CALL(st_live_handles(nullptr, &number_));
   CALL(st_context_memory(context_, &stats));
   CALL(st_memory_role_name(ST_MEMORY_STASH, &answer_));

@@ -462,6 +462,7 @@ constexpr HandleCall kCalls[] = {
     {"st_trainer_digest", "trainer", "trainer", CALL(st_trainer_digest(h, &w.text))},
     {"st_trainer_plan", "trainer", "trainer", CALL(st_trainer_plan(h, &w.text))},
     {"st_trainer_explain", "trainer", "trainer", CALL(st_trainer_explain(h, &w.text))},
+    {"st_trainer_timeline", "trainer", "trainer", CALL(st_trainer_timeline(h, &w.text))},
     {"st_trainer_log", "trainer", "trainer", CALL(st_trainer_log(h, w.path("second_log.jsonl").c_str()))},
     {"st_trainer_log_end", "trainer", "trainer", CALL(st_trainer_log_end(h, 0))},
     {"st_trainer_write_report", "trainer", "trainer", CALL(st_trainer_write_report(h, w.path("report.html").c_str(), nullptr))},

@@ -304,6 +304,7 @@ static void no_handle(void) {
   NO_HANDLE(st_trainer_digest(NULL, &text));
   NO_HANDLE(st_trainer_plan(NULL, &text));
   NO_HANDLE(st_trainer_explain(NULL, &text));
+  NO_HANDLE(st_trainer_timeline(NULL, &text));
   NO_HANDLE(st_trainer_log(NULL, "log.jsonl"));
   NO_HANDLE(st_trainer_log_end(NULL, 0));
   NO_HANDLE(st_trainer_write_report(NULL, "report.html", NULL));
@@ -540,6 +541,7 @@ static void arguments_of_trainer(st_model* model, st_recipe* recipe) {
   REFUSES(st_trainer_digest(trainer, NULL));
   REFUSES(st_trainer_plan(trainer, NULL));
   REFUSES(st_trainer_explain(trainer, NULL));
+  REFUSES(st_trainer_timeline(trainer, NULL));
   REFUSES(st_trainer_log(trainer, NULL));
   EXPECT(ST_WRONG_STATE, st_trainer_log_end(trainer, 0));
   REFUSES(st_trainer_write_report(trainer, NULL, NULL));

@@ -62,6 +62,23 @@ TEST(Trainer, ThePlanSaysWhatRecomputeSaves) {
   EXPECT_NE(blocks.find(R"({"scope":"block.1","stash_saved":)"), std::string::npos) << blocks;
 }
 
+TEST(Trainer, TellsWhereTheTimeOfItsRanksWent) {
+  const char* json = "";
+  SineRun alone(R"({"batch": 4, "accumulate": 2})"), both(R"({"batch": 4, "accumulate": 2, "ranks": 2})");
+  ASSERT_TRUE(works(alone.step()));
+  ASSERT_TRUE(works(st_trainer_timeline(alone.trainer, &json)));
+  EXPECT_STREQ(json, R"({"steps":[],"ranks":[]})");
+  ASSERT_TRUE(works(st_trainer_timeline(both.trainer, &json)));
+  EXPECT_STREQ(json, R"({"steps":[],"ranks":[]})");
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(works(both.step()));
+  ASSERT_TRUE(works(st_trainer_timeline(both.trainer, &json)));
+  const std::string told = json;
+  EXPECT_TRUE(told.starts_with(R"({"steps":[{"step":5,"straggler":1)")) << told;
+  for (const char* part : {R"({"step":20,"straggler":1)", R"("ranks":[{"rank":0,"step":20,"milliseconds":)",
+                           R"({"rank":1,"step":20,"milliseconds":)", R"("collective":"reduce_scatter")"})
+    EXPECT_NE(told.find(part), std::string::npos) << part << " in " << told;
+}
+
 TEST(Trainer, ReportsWhatAStepDid) {
   SineRun run(R"({"batch": 4, "accumulate": 2, "warmup": 0, "lr": 0.01})");
   auto report = filled(st_step_report_init);

@@ -1,17 +1,18 @@
 """`scaletrain train --trace`: what every rank did when, as a list of spans of time."""
 
 import json
+import re
 import unittest
 
-from command_line import PROGRAM, TINY, CommandLineTest, run
+from command_line import PROGRAM, TINY, CommandLineTest, log_lines, run
 
 TRAIN = ("train", *TINY, "--steps", "4")
 
 
 class Trace(CommandLineTest):
-    def traced(self, *launcher):
+    def traced(self, *launcher, more=()):
         path = self.folder / "trace.json"
-        done = run(*launcher, *TRAIN, "--data", self.text, "--trace", path)
+        done = run(*launcher, *TRAIN, "--data", self.text, "--trace", path, *more)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return json.loads(path.read_text())
 
@@ -22,24 +23,61 @@ class Trace(CommandLineTest):
             self.assertLessEqual(earlier["ts"] + earlier["dur"], later["ts"])
         return found
 
-    def test_ranks_show_their_steps_and_what_they_exchange_in_them(self):
-        events = self.traced("launch", "-n", "2", "--", PROGRAM)
+    def assert_shows_both_ranks(self, events):
         self.assertEqual({event["args"]["name"] for event in events if event["name"] == "process_name"}, {"rank 0", "rank 1"})
         rows = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
-        self.assertEqual(set(rows), {"steps", "exchange"})
-        sequences = []
+        self.assertEqual(set(rows), {"steps", "computing", "exchange"})
+        sequences, stragglers, computing = [], [], []
         for rank in (0, 1):
-            exchanges = [event for event in events if event["pid"] == rank and "sequence" in event.get("args", {})]
-            self.assertEqual({event["tid"] for event in exchanges}, {rows["exchange"]})
+            spans = [event for event in events if event["ph"] == "X" and event["pid"] == rank]
+            exchanges = [event for event in spans if event["tid"] == rows["exchange"]]
             sequences.append([(event["args"]["sequence"], event["name"]) for event in exchanges])
-            for step in self.steps(events, rank):
+            self.assertTrue(all(0 <= event["args"]["hidden"] <= 1 for event in exchanges))
+            steps = self.steps(events, rank)
+            for step in steps:
                 self.assertEqual(step["tid"], rows["steps"])
-                inside = [event for event in exchanges if step["ts"] <= event["ts"] and event["ts"] + event["dur"] <= step["ts"] + step["dur"]]
+                end = step["ts"] + step["dur"]
+                inside = [event for event in exchanges if step["ts"] <= event["ts"] and event["ts"] + event["dur"] <= end]
                 self.assertTrue(any(event["name"].startswith("reduce_scatter gradient.") for event in inside), step)
                 self.assertLessEqual(sum(event["dur"] for event in inside), step["dur"])
+                self.assertTrue(0 <= step["args"]["hidden"] <= 1 and step["args"]["exchange_ms"] > 0, step)
+                # It computes between its exchanges.
+                computed = [event for event in spans if event["tid"] == rows["computing"] and step["ts"] <= event["ts"] < end]
+                self.assertGreater(len(computed), 1)
+                for earlier, later in zip(computed, computed[1:]):
+                    self.assertLessEqual(earlier["ts"] + earlier["dur"], later["ts"])
+                self.assertLessEqual(computed[-1]["ts"] + computed[-1]["dur"], end)
+                self.assertEqual({event["args"]["straggler"] for event in computed}, {step["args"]["straggler"]})
+                self.assertAlmostEqual(sum(event["dur"] for event in computed) * 1e-3, step["args"]["computing_ms"], delta=0.05)
+            stragglers.append([step["args"]["straggler"] for step in steps])
+            computing.append([step["args"]["computing_ms"] for step in steps])
         # The collectives are those of both; what followed the last step is in neither.
         self.assertEqual(sequences[0], sequences[1])
         self.assertEqual(sequences[0], sorted(set(sequences[0])))
+        self.assertEqual(stragglers[0], stragglers[1])
+        for told, first, second in zip(stragglers[0], *computing):
+            self.assertAlmostEqual(told, max(first, second) / (first + second) * 2, places=6)
+
+    def assert_report_has_lanes(self, report, steps):
+        page = report.read_text()
+        for rank in (0, 1):
+            found = re.findall(rf"<title>rank {rank}, step (\d+): computing [\d.]+ ms, exchange [\d.]+ ms, \d+ % of it hidden</title>", page)
+            self.assertEqual(found, [str(step) for step in steps])
+        self.assertRegex(page, rf"Steps {steps[0]} to {steps[-1]}; straggler score <b>1\.\d\d</b>: rank [01] computed \d+ % longer")
+        self.assertIn("<h2>Straggler score</h2>", page)
+
+    def test_processes_show_what_they_did(self):
+        report, log = self.folder / "report.html", self.folder / "log.jsonl"
+        more = ("--report", report, "--log", log)
+        self.assert_shows_both_ranks(self.traced("launch", "-n", "2", "--", PROGRAM, more=more))
+        self.assert_report_has_lanes(report, [1, 2, 3])  # the last step's times were not told: no step began behind it
+        self.assertEqual(["straggler" in line for line in log_lines(log)], [False, True, True, True, False])
+
+    def test_threads_show_what_they_did(self):
+        report, log = self.folder / "report.html", self.folder / "log.jsonl"
+        self.assert_shows_both_ranks(self.traced(more=("--ranks", "2", "--report", report, "--log", log)))
+        self.assert_report_has_lanes(report, [1, 2, 3, 4])
+        self.assertEqual(["straggler" in line for line in log_lines(log)], [True, True, True, True, False])
 
     def test_one_rank_shows_its_steps(self):
         events = self.traced()

@@ -82,6 +82,7 @@ TEST_F(Hpp, StepsLearnAndRunsEndWhenOnStepSaysSo) {
   EXPECT_EQ(sine.trainer.digest().size(), 32U);
   EXPECT_NE(sine.trainer.plan().find("ranks"), std::string::npos);
   EXPECT_FALSE(sine.trainer.explain().empty());
+  EXPECT_EQ(sine.trainer.timeline(), R"({"steps":[],"ranks":[]})");
 }
 
 TEST_F(Hpp, ParametersAreReadSetAndListed) {

@@ -216,22 +216,37 @@ class LateRows : public Sequences {
 };
 
 TEST(DataParallelStep, TellsWhereItsTimeWent) {
-  const auto third_step = [](int64_t ranks, int64_t micro_batches) {
+  const auto third_step = [](int64_t ranks, int64_t micro_batches, std::vector<StepTimes>* timeline = nullptr) {
     const Training training = training_of({.name = "", .keys = {}, .micro_batches = micro_batches}, ranks);
     Recipe recipe = training.recipe;
     recipe.device = "cpu";
     Trainer trainer(training.model(), recipe, std::make_shared<LateRows>());
     trainer.step();  // what was filled before its beginning is used up
     trainer.step();
-    return trainer.step();
+    StepReport third = trainer.step();
+    if (timeline != nullptr) timeline->assign(trainer.timeline().begin(), trainer.timeline().end());
+    return third;
   };
-  const StepReport alone = third_step(1, 2), uneven = third_step(2, 3);
+  std::vector<StepTimes> timeline;
+  const StepReport alone = third_step(1, 2, &timeline);
+  EXPECT_TRUE(timeline.empty());
+  const StepReport uneven = third_step(2, 3, &timeline);
   EXPECT_TRUE(std::isnan(alone.exchange_milliseconds) && std::isnan(alone.straggler));
   // Rank 0 has two micro-batches to wait for, rank 1 one, and that was filled while it waited for rank 0 in the exchange.
   EXPECT_GT(uneven.straggler, 1.03);
   EXPECT_LE(uneven.straggler, 2);
   EXPECT_GT(uneven.exchange_milliseconds, 0);
   EXPECT_LT(uneven.exchange_milliseconds, uneven.milliseconds);  // beside rows that it waits for, too
+  ASSERT_EQ(timeline.size(), 3U);
+  const StepTimes& last = timeline.back();
+  ASSERT_EQ(last.ranks.size(), 2U);
+  EXPECT_EQ(last.step, 3);
+  EXPECT_EQ(last.slowest(), 0U);
+  EXPECT_EQ(last.straggler(), uneven.straggler);
+  EXPECT_EQ(last.ranks[0].exchange * 1e3, uneven.exchange_milliseconds);
+  // What rank 1 waits for is that rank 0's second micro-batch comes.
+  EXPECT_GT(last.ranks[1].exchange, last.ranks[0].exchange);
+  for (const RankTimes& rank : last.ranks) EXPECT_LE(rank.seconds * 1e3, uneven.milliseconds);
 }
 
 TEST(DataParallelStep, ThatWaitsForTheRowsOfARankIsCancelledOnAllAtOnce) {

@@ -93,6 +93,7 @@ final class LeakTrial {
                () -> trainer.run(100, report -> failing()), () -> trainer.backward(null)))
         failed(call);
       trainer.explain();
+      trainer.timeline();
       try (Predictor predictor = new Predictor(model)) {
         Batch x = Batch.of("x", heap.get("x")), out = Batch.of("prediction", Array.of(new float[Nets.ROWS], Nets.ROWS, 1));
         for (int i = 0; i < 4; ++i) predictor.run(x, out);

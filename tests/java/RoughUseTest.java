@@ -77,6 +77,7 @@ class RoughUseTest {
       ask(() -> assertEquals(0.01, trainer.get("lr")), () -> assertEquals("adamw", trainer.get("optimizer")));
       ask(() -> assertEquals(0.01, recipe.lr()), () -> assertEquals("adamw", recipe.get("optimizer")));
       ask(() -> assertTrue(trainer.plan().startsWith("{")), () -> assertEquals(0.01, trainer.get("lr")));
+      ask(() -> assertTrue(trainer.timeline().startsWith("{")), () -> assertTrue(trainer.plan().startsWith("{")));
     }
   }
 

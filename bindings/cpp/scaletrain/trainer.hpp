@@ -175,6 +175,8 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   std::string digest() const { return text(st_trainer_digest); }
   std::string plan() const { return text(st_trainer_plan); }
   std::string explain() const { return text(st_trainer_explain); }
+  /// JSON: where the time of the last steps went, by rank.
+  std::string timeline() const { return text(st_trainer_timeline); }
 
   /// From the next step on, one JSON object a step goes to `path`.
   void log(const std::string& path) const { done(st_trainer_log(get(), path.c_str())); }

@@ -237,6 +237,12 @@ public sealed class Trainer : Handle {
     using (Turn.Of(Safe, "Trainer.Explain")) return native.explain();
   }
 
+  /// <summary>JSON: where the time of the last steps went, by rank: computing, exchange, its hidden share, the straggler score.</summary>
+  [OfC("st_trainer_timeline")]
+  public string Timeline() {
+    using (Turn.Of(Safe, "Trainer.Timeline")) return native.timeline();
+  }
+
   /// <summary>From the next step on, one JSON object a step goes to the file.</summary>
   [OfC("st_trainer_log")]
   public void Log(string path) { native.log(Given(path, "path")); }

@@ -219,6 +219,11 @@ class Trainer(Handle):
         """Passes with their times, the program, memory by role: for people."""
         return self._native.explain()  # type: ignore[no-any-return]
 
+    @of_c("st_trainer_timeline")
+    def timeline(self) -> dict[str, Any]:
+        """Where the time of the last steps went, by rank: computing, exchange, its hidden share, the straggler score."""
+        return json.loads(self._native.timeline())  # type: ignore[no-any-return]
+
     @of_c("st_trainer_save")
     def save(self, checkpoint: Checkpoint, *, metadata: Metadata | None = None) -> None:
         """Saves all that the run is, and returns when it is on the disk. Ranks of a communicator that have pieces of the state (zero 1 or 2) all

@@ -167,6 +167,16 @@ ST_API st_status st_trainer_digest(st_trainer* trainer, const char** hex);
 ST_API st_status st_trainer_plan(st_trainer* trainer, const char** json);
 /* Passes with their times, the program, memory by role: for people. */
 ST_API st_status st_trainer_explain(st_trainer* trainer, const char** text);
+/* Where the time of the last steps went, by rank; of one rank nothing is in the lists. Owned by the trainer until its next call.
+ * {"steps":[{"step":12,"straggler":1.04,"ranks":[{"milliseconds":..,"computing":..,"exchange":..,"hidden":..},..]},..],
+ *  "ranks":[{"rank":0,"step":12,"milliseconds":..,"computing":..,"exchange":..,"hidden":..,"began_us":..,"ended_us":..,
+ *            "computed_us":[[began,ended],..],"exchanges":[..]},..]}
+ * "steps": of all ranks, at most the last 16. "computing": milliseconds in which the rank neither waited for an exchange nor made one
+ * itself; "hidden": the share of its "exchange" that went on beside its computing; "straggler": the slowest rank's computing by the mean of
+ * all. Ranks of a communicator tell each other when the next st_trainer_step or st_trainer_advance begins, so their newest step is missing
+ * (and steps behind which none of these came). "ranks": those of this process, in their newest step: when they computed, by this machine's
+ * monotonic clock, and their exchanges as st_communicator_flight_record has them; of each the last 64 at most. */
+ST_API st_status st_trainer_timeline(st_trainer* trainer, const char** json);
 
 /* From the next step on, one JSON object a step is appended to `path`, which is started anew; of a trainer that was resumed, what is there
  * up to its step stays, and only what is behind that line is dropped. The steps that stay are shown in its report, too. */

@@ -293,6 +293,12 @@ public final class Trainer extends Handle {
     return raw.explain();
   }
 
+  /** Where the time of the last steps went, by rank, as JSON: computing, exchange, its hidden share, the straggler score. */
+  @OfC("st_trainer_timeline")
+  public String timeline() {
+    return raw.timeline();
+  }
+
   /** From the next step on, one JSON object a step goes to {@code path}. */
   @OfC("st_trainer_log")
   public void log(Path path) {

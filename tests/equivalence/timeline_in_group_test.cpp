@@ -1,0 +1,73 @@
+// Where the time of a step went, of ranks that do not see each other: each tells the others when the next step begins.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "base/json.h"
+#include "rank_group.h"
+#include "rank_training.h"
+
+namespace st {
+namespace {
+
+/// Those of a training, of which some come late.
+class RowsOfALateRank : public Sequences {
+ public:
+  explicit RowsOfALateRank(bool late) : Sequences(50, 7, 70, false), late_(late) {}
+
+ protected:
+  void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const override {
+    if (late_) std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    Sequences::fill_checked(rows, out);
+  }
+
+ private:
+  bool late_;
+};
+
+TEST(TimelineInGroup, IsKnownToAllWhenTheNextStepBegins) {
+  const Training training = training_of({.name = "", .keys = {}, .micro_batches = 6}, 1);
+  std::vector<std::string> steps(3);
+  each_of_group(3, [&](int rank, Communicator& own) {
+    Recipe recipe = training.recipe;
+    recipe.device = training.device;
+    Trainer trainer(training.model(), recipe, std::make_shared<RowsOfALateRank>(rank == 1), PlanOptions(), &own);
+    EXPECT_TRUE(std::isnan(trainer.step().straggler));
+    EXPECT_TRUE(trainer.timeline().empty());
+    trainer.step();
+    const double straggler = trainer.step().straggler;  // of the second: what was filled before the first began is used up
+    EXPECT_GT(straggler, 1.03);
+    EXPECT_LE(straggler, 3);
+    ASSERT_EQ(trainer.timeline().size(), 2U);
+    const StepTimes& second = trainer.timeline().back();
+    EXPECT_EQ(second.step, 2);
+    EXPECT_EQ(second.straggler(), straggler);
+    EXPECT_EQ(second.slowest(), 1U);
+    EXPECT_GT(second.ranks[0].exposed, second.ranks[1].exposed);  // they wait for the late one
+
+    const Json told = parse_json(trainer.timeline_json(), "timeline");
+    steps[static_cast<size_t>(rank)] = told.find("steps")->dump();
+    ASSERT_EQ(told.find("ranks")->list().size(), 1U);
+    const Json& here = told.find("ranks")->list()[0];
+    EXPECT_EQ(here.find("rank")->whole(), rank);
+    EXPECT_EQ(here.find("step")->whole(), 3);
+    // It computes between its exchanges, and only in its step.
+    int64_t at = here.find("began_us")->whole(), computed = 0;
+    for (const Json& span : here.find("computed_us")->list()) {
+      EXPECT_LE(at, span.list()[0].whole());
+      at = span.list()[1].whole();
+      computed += at - span.list()[0].whole();
+    }
+    EXPECT_LE(at, here.find("ended_us")->whole());
+    EXPECT_GT(here.find("computed_us")->list().size(), 1U);
+    EXPECT_NEAR(static_cast<double>(computed) * 1e-3, here.find("computing")->number(), 0.1);
+    EXPECT_GT(here.find("exchanges")->list().size(), 3U);
+  });
+  EXPECT_EQ(steps[0], steps[1]);
+  EXPECT_EQ(steps[0], steps[2]);
+}
+
+}  // namespace
+}  // namespace st
