@@ -1,11 +1,12 @@
 // What ranks of each stage of ZeRO hold of a GPT of 100 million parameters, beside the table of states (traps.md, T8): bytes a parameter
 // and rank, the mean over the ranks, which are threads here. Counted is what their buffers took of the context, after a step.
 //
-// Usage: stage_bytes [fp32|bf16]    some GB of memory, and seconds a row; status 1 where counted is not planned
+// Usage: stage_bytes [fp32|bf16 [MICRO_BATCHES_OF_A_RANK [micro|step]]]    some GB of memory, and seconds a row; status 1 where counted is
+// not planned
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -27,13 +28,18 @@ int64_t resident() {
   return at == std::string::npos ? 0 : std::strtoll(status.c_str() + at + 8, nullptr, 10) * 1024;
 }
 
-/// Of Adam with a micro-batch a rank, gradients in fp32; ZeRO-3's live units are beside it.
-double table(bool is_16_bit, int64_t ranks, int64_t zero) {
-  const auto n = static_cast<double>(ranks);
-  if (zero == 0) return is_16_bit ? 18 : 16;
-  if (zero == 1) return is_16_bit ? 6 + 12 / n : 8 + 8 / n;
-  if (zero == 2) return is_16_bit ? 2 + 16 / n : 4 + 12 / n;
-  return (is_16_bit ? 18 : 16) / n;
+struct Step {
+  std::string precision = "fp32";
+  int64_t rounds = 1;
+  std::string reduce = "micro";
+};
+
+/// Of Adam, gradients in fp32; ZeRO-3's live units are beside it.
+double table(const Step& step, int64_t ranks, int64_t zero) {
+  const auto held = [&](double bytes, bool is_whole) { return is_whole ? bytes : bytes / static_cast<double>(ranks); };
+  const bool is_16_bit = step.precision != "fp32", once = step.rounds > 1 && step.reduce == "step";
+  const bool has_whole_gradients = zero == 0 || (zero == 1 && step.rounds == 1) || once;
+  return held(is_16_bit ? 2 : 4, zero < 3) + held(is_16_bit ? 4 : 0, zero == 0) + held(4, has_whole_gradients) + held(8, zero == 0);
 }
 
 int64_t bytes_of(const Plan& plan, Role role) {
@@ -60,20 +66,23 @@ bool is_as_planned(const Trainer& trainer, const MemoryAccount::Uses& uses) {
   return is_right;
 }
 
-bool row(const char* precision, int64_t ranks, int64_t zero) {
+bool row(const Step& step, int64_t ranks, int64_t zero) {
   const int64_t before = resident();
   const auto context = std::make_shared<Context>(ContextOptions{.device = "cpu", .threads = 1, .log = {}, .parallel = {}, .memory = {}});
   const auto model = std::make_shared<Model>(context, build_gpt(kModel), 1);
   Recipe recipe{.batch = 1};
-  recipe.set("precision", text("\"", precision, "\""));
+  recipe.set("precision", text("\"", step.precision, "\""));
+  recipe.set("reduce", text("\"", step.reduce, "\""));
+  const int64_t rows = ranks * step.rounds;
+  recipe.micro_batches = rows;
   recipe.ranks = ranks;
   recipe.zero = zero;
   recipe.threads = 1;
   Trainer trainer(model, recipe, nullptr);
-  std::vector<int32_t> tokens(static_cast<size_t>(ranks * kModel.context));
+  std::vector<int32_t> tokens(static_cast<size_t>(rows * kModel.context));
   std::iota(tokens.begin(), tokens.end(), 0);
-  const std::vector<HostView> batch = {plain_view("tokens", DType::i32, {ranks, kModel.context}, tokens.data()),
-                                       plain_view("targets", DType::i32, {ranks, kModel.context}, tokens.data())};
+  const std::vector<HostView> batch = {plain_view("tokens", DType::i32, {rows, kModel.context}, tokens.data()),
+                                       plain_view("targets", DType::i32, {rows, kModel.context}, tokens.data())};
   trainer.step(batch);
 
   const MemoryAccount::Uses uses = context->memory()->account().uses();
@@ -84,8 +93,8 @@ bool row(const char* precision, int64_t ranks, int64_t zero) {
   for (const Plan* plan : trainer.plans()) units += plan->memory.of(Arena::buckets);
   for (const int64_t sent : trainer.sent_bytes()) wire += sent;
   std::printf("%lld  %lld  %6.2f  %6.2f  %6.2f  %6.2f  %6.2f   %.3f\n", static_cast<long long>(ranks), static_cast<long long>(zero),
-              table(std::strcmp(precision, "fp32") != 0, ranks, zero), static_cast<double>(states) / each,
-              static_cast<double>(units) / each, static_cast<double>(uses.all.now) / each, static_cast<double>(wire) / each,
+              table(step, ranks, zero), static_cast<double>(states) / each, static_cast<double>(units) / each,
+              static_cast<double>(uses.all.now) / each, static_cast<double>(wire) / each,
               static_cast<double>(resident() - before) / static_cast<double>(uses.all.now));
   std::fflush(stdout);
   return is_as_planned(trainer, uses);
@@ -94,10 +103,15 @@ bool row(const char* precision, int64_t ranks, int64_t zero) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  const char* precision = count > 1 ? arguments[1] : "fp32";
+  Step step;
+  if (count > 1) step.precision = arguments[1];
+  if (count > 2) step.rounds = std::max<int64_t>(1, std::strtoll(arguments[2], nullptr, 10));
+  if (count > 3) step.reduce = arguments[3];
   bool is_right = true;
-  std::printf("bytes a parameter and rank, %s\nranks, zero, table, states, live units, all, sent in a step; resident by all\n", precision);
+  std::printf("bytes a parameter and rank, %s, %lld micro-batches a rank, reduce %s\n", step.precision.c_str(),
+              static_cast<long long>(step.rounds), step.reduce.c_str());
+  std::printf("ranks, zero, table, states, live units, all, sent in a step; resident by all\n");
   for (const int64_t ranks : {1, 2, 4})
-    for (int64_t zero = 0; zero < (ranks == 1 ? 1 : 4); ++zero) is_right = row(precision, ranks, zero) && is_right;
+    for (int64_t zero = 0; zero < (ranks == 1 ? 1 : 4); ++zero) is_right = row(step, ranks, zero) && is_right;
   return is_right ? 0 : 1;
 }
