@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/os.h"
+#include "ir/cuts.h"
 
 namespace st {
 
@@ -66,6 +67,7 @@ void Executor::resolve() {
   };
 
   const auto makers = makers_of_copies();
+  has_gathered_copies_ = std::ranges::any_of(makers, [](const auto& maker) { return maker.second == Copy::gathered; });
   std::map<std::pair<int32_t, int32_t>, const Call*> calls;
   std::map<const Call*, PlannedExchange*> exchange_of;
   std::vector<std::vector<bool>> awaited;  // by section and node
@@ -150,7 +152,7 @@ bool Executor::go_on(Cursor& cursor, size_t end, double deadline, const PrepareM
       cursor.micro_batch = step.at.micro_batch;
     }
     if (!has_lasted(step)) execute(step);
-    if (watch_) watch_(step.at, *step.call);
+    if (watch_ && step.makes != Copy::gathered) watch_(step.at, *step.call);
     ++cursor.at;
     if (deadline != kNoDeadline && os::seconds() >= deadline) return cursor.at >= end;
   }
@@ -180,11 +182,14 @@ std::map<std::pair<int32_t, int32_t>, Executor::Copy> Executor::makers_of_copies
     for (int32_t n = 0; n < graph.size(); ++n) {
       const Node& node = graph[n];
       if (node.when != When::first || node.writes.empty()) continue;
-      const Role role = plan_.program.slots[static_cast<size_t>(node.writes[0])].role;
-      if (role == Role::packed) makers[{section, n}] = Copy::packed_or_working;
-      if (role != Role::working) continue;
-      const Copy copy = lasts(node.writes[0]) ? Copy::lasting : Copy::packed_or_working;
+      const SlotId written = plan_.program.whole_of(node.writes[0]);
+      const Slot& slot = plan_.program.slots[static_cast<size_t>(written)];
+      if (slot.role == Role::packed) makers[{section, n}] = Copy::packed_or_working;
+      if (slot.role != Role::working) continue;
+      const bool is_of_pieces = !slot.whole && plan_.program.slots[static_cast<size_t>(slot.of)].whole;
+      const Copy copy = is_of_pieces ? Copy::gathered : lasts(written) ? Copy::lasting : Copy::packed_or_working;
       makers[{section, n}] = copy;
+      if (gathers_copies(plan_.program, node)) continue;
       if (graph[node.in[0].node].when == When::first) makers[{section, node.in[0].node}] = copy;
     }
   }
@@ -199,19 +204,29 @@ void Executor::run_exchange(int64_t micro_batch, const Contributors& contributor
     const Step& step = steps_[i];
     if (step.at.micro_batch != micro_batch) continue;
     if (gathers_pieces_ && step.makes != Copy::none && which != Exchanged::once_a_step && !has_lasted(step)) execute(step);
-    if (step.exchange == nullptr || step.turn == Turn::await) continue;
+    if (step.exchange == nullptr || step.turn == Turn::await || step.makes == Copy::gathered) continue;
     if (which != Exchanged::all && step.exchange->is_once_a_step() != (which == Exchanged::once_a_step)) continue;
     execute(step);
   }
 }
 
-bool Executor::has_lasted(const Step& step) const { return step.makes == Copy::lasting && keeps_copies_ && !watch_; }
+bool Executor::has_lasted(const Step& step) const {
+  return step.makes == Copy::gathered || (step.makes == Copy::lasting && keeps_copies_ && !watch_);
+}
+
+void Executor::gather_copies() {
+  const FloatMode mode;
+  for (const Step& step : steps_) {
+    if (step.at.micro_batch > 0) return;
+    if (step.makes == Copy::gathered) execute(step);
+  }
+}
 
 void Executor::pack_again() {
   const FloatMode mode;
   for (const Step& step : steps_) {
     if (step.at.micro_batch > 0) return;
-    if (step.makes != Copy::none) execute(step);
+    if (step.makes != Copy::none && step.makes != Copy::gathered) execute(step);
   }
 }
 

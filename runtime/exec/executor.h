@@ -52,6 +52,10 @@ class Executor {
   /// Whether the working copies of the weights are right as they lie, all of them: left by the last update, and nobody has changed a weight
   /// since. Runs make none then, until told otherwise; at first they are not.
   void keep_copies(bool are_right) { keeps_copies_ = are_right; }
+  /// Makes the working copies that ranks have masters of in pieces (keep_master_pieces): all of them call it, before a run whose weights
+  /// are no more those of the last update, or with none before it. No run makes them.
+  void gather_copies();
+  bool has_gathered_copies() const { return has_gathered_copies_; }
   /// Called after each instruction of go_on() with what it read and wrote; what it throws ends the run. Empty: nothing is called.
   using Watch = std::function<void(const Instruction& at, const Call& call)>;
   void watch(Watch watch) { watch_ = std::move(watch); }
@@ -69,8 +73,9 @@ class Executor {
   int64_t allocated(Arena arena) const;
 
  private:
-  /// Of a weight, for all micro-batches of a step; a lasting one is right from an update to the next step.
-  enum class Copy { none, packed_or_working, lasting };
+  /// Of a weight, for all micro-batches of a step; a lasting one is right from an update to the next step; a gathered
+  /// one lasts, and is gather_copies()'s to make.
+  enum class Copy { none, packed_or_working, lasting, gathered };
 
   /// Of an exchange: on this thread, or beside it up to its await.
   enum class Turn { here, beside, await };
@@ -104,7 +109,8 @@ class Executor {
   std::vector<std::unique_ptr<PlannedExchange>> exchanges_;
   size_t update_ = 0;  // its first instruction
   bool keeps_copies_ = false;
-  bool computes_ = true;         // else it has no rows, and exchanges
+  bool computes_ = true;  // else it has no rows, and exchanges
+  bool has_gathered_copies_ = false;
   bool gathers_pieces_ = false;  // of parameters and their copies, whole for a while (Role::gathered)
   std::array<std::unique_ptr<Buffer>, kArenas> own_;
   std::vector<Operand> slots_;

@@ -46,6 +46,10 @@ SlotId part_of(Program& program, SlotId whole, SlotId parameter) {
                            .first = piece_begin(program, parameter, program.rank)});
 }
 
+bool gathers_copies(const Program& program, const Node& node) {
+  return node.op == Op::all_gather && node.when == When::first && program.slots[static_cast<size_t>(node.writes[0])].role == Role::working;
+}
+
 void shrink_to_piece(Program& program, SlotId whole, SlotId parameter) {
   Slot& slot = program.slots[static_cast<size_t>(whole)];
   slot.whole = slot.type.shape;

@@ -36,6 +36,9 @@ Shape piece_shape(const Program& program, SlotId parameter);
 /// that; else it is "part.<whole>", made if need be.
 SlotId part_of(Program& program, SlotId whole, SlotId parameter);
 
+/// Whether a node gathers working copies of which each rank makes its piece (keep_master_pieces), which is not in every step.
+bool gathers_copies(const Program& program, const Node& node);
+
 /// Leaves of `whole`, a slot of a cut parameter's elements, this rank's piece, which may be empty.
 void shrink_to_piece(Program& program, SlotId whole, SlotId parameter);
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/cuts.h"
 #include "passes/rewrite.h"
 
 namespace st {
@@ -21,7 +22,7 @@ class Overlap {
     const int32_t computes_until = last_computing(graph);
     for (int32_t n = 0; n < graph.size(); ++n) {
       const Node& node = graph[n];
-      if (may_go_on(node) && n < computes_until) {
+      if (may_go_on(node) && n < computes_until && !gathers_copies(program_, node)) {
         if (is_made_here(node)) await_made(node);
         begin(n);
         continue;

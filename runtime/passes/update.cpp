@@ -22,9 +22,10 @@ std::vector<SlotId> working_copies(const Program& program) {
       copies[static_cast<size_t>(slot.of)] = static_cast<SlotId>(s);
   for (const Section& section : program.sections)
     for (const Node& node : section.graph.nodes) {
-      if (node.op != Op::store || node.when != When::first) continue;
-      const Slot& slot = program.slots[static_cast<size_t>(node.writes[0])];
-      if (slot.role == Role::working) copies[static_cast<size_t>(slot.of)] = node.writes[0];
+      const bool makes = node.when == When::first && (node.op == Op::store || node.op == Op::all_gather);
+      for (const SlotId written : makes ? std::span(node.writes) : std::span<const SlotId>())
+        if (const Slot& slot = program.slots[static_cast<size_t>(written)]; slot.role == Role::working)
+          copies[static_cast<size_t>(slot.of)] = written;
     }
   return copies;
 }

@@ -1,5 +1,8 @@
 #include "passes/zero_shard.h"
 
+#include <algorithm>
+#include <array>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -7,8 +10,54 @@
 #include "ir/optimizer_state.h"
 #include "passes/gather_units.h"
 #include "passes/product_weights.h"
+#include "passes/rewrite.h"
 
 namespace st {
+namespace {
+
+/// How a working copy is made, as nodes of forward.
+struct Maker {
+  SlotId parameter, copy;
+  std::array<int32_t, 3> nodes;  // load, cast, store
+};
+
+/// Of the parameters of which nothing but that is taken.
+std::vector<Maker> makers_in(const Program& program, const Section& forward) {
+  std::vector<int32_t> readers(program.slots.size());
+  for (const Section& section : program.sections)
+    if (section.phase != Phase::update)
+      for (const Node& node : section.graph.nodes)
+        for (const SlotId read : node.reads) ++readers[static_cast<size_t>(read)];
+  const auto uses = uses_of(program, forward);
+  const auto is_used_once = [&](int32_t node) { return uses[static_cast<size_t>(node)][0] == 1; };
+  std::vector<Maker> makers;
+  for (int32_t n = 0; n < forward.graph.size(); ++n) {
+    const Node& store = forward.graph[n];
+    if (store.op != Op::store) continue;
+    const SlotId copy = store.writes[0], parameter = program.slots[static_cast<size_t>(copy)].of;
+    if (program.slots[static_cast<size_t>(copy)].role != Role::working || !is_cut(program, parameter)) continue;
+    const int32_t cast = store.in[0].node, load = forward.graph[cast].in[0].node;
+    const bool is_master = forward.graph[load].op == Op::load && forward.graph[load].reads[0] == parameter &&
+                           readers[static_cast<size_t>(parameter)] == 1 && is_used_once(load) && is_used_once(cast);
+    if (is_master) makers.push_back({parameter, copy, {load, cast, n}});
+  }
+  return makers;
+}
+
+/// This rank's piece of a copy, of its parameter's.
+void make_piece(Program& program, Rewrite& rewrite, const Maker& maker) {
+  const SlotId part = part_of(program, maker.copy, maker.parameter);
+  if (part < 0) return;
+  Node load = rewrite.old()[maker.nodes[0]], cast = rewrite.old()[maker.nodes[1]], store = rewrite.old()[maker.nodes[2]];
+  load.out = {program.slots[static_cast<size_t>(maker.parameter)].type};
+  cast.out = {program.slots[static_cast<size_t>(part)].type};
+  cast.in = {{rewrite.append(std::move(load)), 0}};
+  store.in = {{rewrite.append(std::move(cast)), 0}};
+  store.writes = {part};
+  rewrite.append(std::move(store));
+}
+
+}  // namespace
 
 void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_bytes, const ChooseOptimizer& choose, bool sums_loss) {
   require(program.find(Phase::forward) != nullptr && program.find(Phase::backward) != nullptr, Code::internal,
@@ -35,6 +84,33 @@ std::vector<SlotId> share_masters(Program& program) {
     for (const SlotId master : masters) program.slots[static_cast<size_t>(master)].lent = true;
   for (Slot& slot : program.slots) slot.lent = slot.lent || (slot.role == Role::parameter && slot.whole);
   return masters;
+}
+
+void keep_master_pieces(Program& program, bool lends_copies) {
+  Section& forward = *program.find(Phase::forward);
+  const std::vector<Maker> makers = makers_in(program, forward);
+  if (makers.empty()) return;
+  Rewrite rewrite(program, forward);
+  std::vector<bool> is_gone(forward.graph.nodes.size());
+  std::vector<SlotId> copies;
+  for (const Maker& maker : makers) {
+    for (const int32_t node : maker.nodes) is_gone[static_cast<size_t>(node)] = true;
+    shrink_to_piece(program, maker.parameter, maker.parameter);
+    program.slots[static_cast<size_t>(maker.copy)].lent = lends_copies;
+    copies.push_back(maker.copy);
+    if (!lends_copies) make_piece(program, rewrite, maker);
+  }
+  if (!lends_copies)
+    rewrite.append({.op = Op::all_gather,
+                    .in = {},
+                    .out = {},
+                    .reads = {},
+                    .writes = copies,
+                    .attrs = make_attrs(Op::all_gather, {}),
+                    .when = When::first});
+  for (int32_t n = 0; n < rewrite.old().size(); ++n)
+    if (!is_gone[static_cast<size_t>(n)]) rewrite.keep(n);
+  rewrite.finish();
 }
 
 }  // namespace st

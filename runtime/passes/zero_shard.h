@@ -23,4 +23,11 @@ void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_b
 /// Call after zero_shard().
 std::vector<SlotId> share_masters(Program& program);
 
+/// Where each rank has memory of its own, in stages 1 and 2: of the parameters that share_masters() is of, but for those that something
+/// takes as they are too, each rank keeps its pieces alone. Their working copies are whole: update() gathers these. Before a step whose
+/// copies are not right (a first one, or behind a change of the weights) each rank makes its pieces of them in the first micro-batch, all
+/// together, and gathers them: that is the executor's to do (Executor::gather_copies). `lends_copies`: another plan has the copies, which
+/// are lent to this one. The same bits. Call after zero_shard().
+void keep_master_pieces(Program& program, bool lends_copies);
+
 }  // namespace st

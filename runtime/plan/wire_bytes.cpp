@@ -86,6 +86,10 @@ WireBytes wire_bytes(const Plan& plan, int64_t micro_batches) {
     const Node& node = program.sections[static_cast<size_t>(at.section)].graph[at.node];
     int64_t* const bytes = place_of(node.op, wire);
     if (bytes == nullptr) continue;
+    if (gathers_copies(program, node)) {
+      wire.copies += payload.of(at.section, node, ranks);
+      continue;
+    }
     const bool once_a_step = node.when == When::last;
     const int64_t contributors = std::clamp<int64_t>(micro_batches - (once_a_step ? 0 : at.micro_batch * ranks), 0, ranks);
     *bytes += payload.of(at.section, node, contributors);

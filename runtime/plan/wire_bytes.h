@@ -11,6 +11,7 @@ namespace st {
 struct WireBytes {
   int64_t reduce_scatter = 0, all_gather = 0, rank_sums = 0, gather_squares = 0;
   int64_t collectives = 0;  // that it takes part in
+  int64_t copies = 0;       // and beside all of these in a step that begins with making working copies anew (keep_master_pieces)
   int64_t all() const { return reduce_scatter + all_gather + rank_sums + gather_squares; }
 };
 

@@ -70,6 +70,14 @@ void lend(const Model& of, Executor& to) {
   }
 }
 
+/// To the executor of a short micro-batch those of the step.
+void lend_copies(const Executor& from, Executor& to) {
+  const std::vector<Slot>& slots = to.plan().program.slots;
+  for (size_t s = 0; s < slots.size(); ++s)
+    if (slots[s].role == Role::working && slots[s].lent)
+      to.bind(static_cast<SlotId>(s), from.slot(from.plan().program.slot_named(slots[s].name)).data);
+}
+
 bool is_past(double deadline) { return deadline != Executor::kNoDeadline && os::seconds() >= deadline; }
 
 }  // namespace
@@ -84,6 +92,7 @@ PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, W
       ranks_(ranks == nullptr ? nullptr : std::make_unique<ExchangeQueue>(*ranks)),
       rank_(options.rank),
       shares_masters_(options.shares_masters),
+      keeps_master_pieces_(options.keeps_master_pieces),
       executor_(plan_that_fits(model, recipe, storage, workers.threads(), options), storage, workers, &cancelled, ranks_.get()),
       slots_(executor_) {
   const Plan& plan = executor_.plan();
@@ -165,12 +174,14 @@ bool PlannedStep::go_on_to(double deadline, const Bind& bind) {
     const int64_t changes = model_.gate().changes();
     const bool are_made = own_full_ > 0 && !(executor_.plan().program.in_pieces && *slots_.skipped);
     if (are_made && packed_at_ == changes) copies_at_ = changes + 1;
+    if (gathered_at_ == changes) gathered_at_ = changes + 1;
   }
   if (recipe_.find_nan && bind && *slots_.skipped && *slots_.loss_count > 0 && !can_scale_less()) find_nan(bind);
   return true;
 }
 
 void PlannedStep::restart() {
+  gathers_copies_ = false;
   part_ = Part::full;
   packed_at_ = -1;
   cursor_ = {};
@@ -209,6 +220,11 @@ void PlannedStep::find_nan(const Bind& bind) {
 /// Between two calls the host may write weights, and another trainer of the model may update them.
 void PlannedStep::keep_packed() {
   const int64_t changes = model_.gate().changes();
+  if (std::exchange(gathers_copies_, false)) {
+    gathered_at_ = -1;
+    executor_.gather_copies();
+    gathered_at_ = changes;
+  }
   if (packed_at_ < 0) {
     executor_.keep_copies(copies_at_ == changes);
     copies_at_ = -1;
@@ -277,6 +293,7 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   PlanOptions options;
   options.rank = rank_;
   options.shares_masters = shares_masters_;
+  options.keeps_master_pieces = keeps_master_pieces_;
   const auto scopes = scopes_for_all();
   if (scopes) options.recompute_scopes = &*scopes;
   if (spare != PlanOptions::kUnlimited)
@@ -291,6 +308,7 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   model_.context().require_memory("step: a micro-batch of fewer rows than the recipe's", need);
   auto made = std::make_unique<Short>(std::move(plan), storage_, workers_, cancelled_, ranks_.get());
   if (masters_ != nullptr) lend(*masters_, made->executor);
+  if (keeps_master_pieces_) lend_copies(executor_, made->executor);
   if (short_.size() == kShortPlans) short_.erase(short_.begin());
   return *short_.emplace(rows, std::move(made)).first->second;
 }

@@ -29,6 +29,11 @@ class PlannedStep {
   /// `loss_scale` is 1 where the recipe scales no loss.
   void begin(double lr, int64_t number, int64_t attempts, int64_t rows, double loss_scale);
 
+  /// Of working copies that ranks make their pieces of (PlanOptions::keeps_master_pieces): whether those here are no more of the weights.
+  bool lacks_copies() const { return executor_.has_gathered_copies() && gathered_at_ != model_.gate().changes(); }
+  /// After begin(), on all ranks where one lacks them: the step begins by making them.
+  void gather_copies_first() { gathers_copies_ = true; }
+
   /// Makes `rows` rows from `first_row` on the inputs of an executor. False: they are not there yet.
   using Bind = std::function<bool(int64_t first_row, int64_t rows, Executor& executor)>;
   /// Goes on until `deadline` (os::seconds()), with at least one instruction if it has the rows; whether the step is done. Holds the
@@ -101,7 +106,7 @@ class PlannedStep {
   const std::unique_ptr<ExchangeQueue> ranks_;  // none: it shares the step with nobody
   const Model* masters_ = nullptr;              // whose parameters are lent; none: it has all of its own
   const int32_t rank_;
-  const bool shares_masters_;
+  const bool shares_masters_, keeps_master_pieces_;
   Executor executor_;
   StepSlots slots_;
   size_t first_update_ = 0;                          // instruction
@@ -119,7 +124,9 @@ class PlannedStep {
   double exposed_before_ = 0;
   bool finding_nan_ = false;
   int64_t copies_at_ = -1;  // the gate's changes() behind the update that left working copies of the weights; -1: none has
-  int64_t packed_at_ = -1;  // the gate's changes() when its calls so far saw the weights; -1: none has
+  bool gathers_copies_ = false;
+  int64_t gathered_at_ = -1;  // as copies_at_, of those that all ranks make together
+  int64_t packed_at_ = -1;    // the gate's changes() when its calls so far saw the weights; -1: none has
 };
 
 }  // namespace st

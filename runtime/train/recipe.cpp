@@ -150,6 +150,7 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
     runner.run("zero_shard", [&](Program& p) {  // and who owns
       zero_shard(p, recipe.zero, reduce_of(recipe), recipe.bucket, updates_of(recipe));
       if (options.shares_masters) shared = share_masters(p);
+      if (options.keeps_master_pieces) keep_master_pieces(p, is_short);
     });
   runner.run("clip", [&](Program& p) { clip(p, recipe.clip, -1, clip_groups(recipe)); });  // norm, finite check, one factor
   runner.run("update", [&](Program& p) { update(p, updates_of(recipe), shared); });        // on the layout found

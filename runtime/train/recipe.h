@@ -65,6 +65,8 @@ struct PlanOptions {
   int32_t rank = 0;             // whose plan it is, of the recipe's ranks
   bool shares_masters = false;  // ranks are threads: under ZeRO what they may share of the parameters lies once for all (share_masters)
 
+  bool keeps_master_pieces = false;  // ranks are a host's: under ZeRO-1 and -2 each has its pieces of the masters alone
+
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
   int64_t memory = kUnlimited;  // bytes that a step may take beside the parameters: what recompute auto is to fit
   int32_t sharers = 1;  // ranks of this process that take their part one after another, this one first: recompute auto leaves theirs

@@ -18,7 +18,7 @@ WeightAverage::WeightAverage(Model& model, std::vector<StateTensor> state, Read 
 const std::byte* WeightAverage::place_of(size_t index) {
   const std::optional<StateTensor>& average = averages_[index];
   if (!average) return model_.data(model_.parameters()[index]);
-  if (model_.is_in_pieces()) {
+  if (!weights_.empty() && weights_[index].in_pieces) {
     const auto is_here = [](const StateTensor::Piece& piece) { return piece.data != nullptr; };
     const auto own = std::ranges::find_if(average->pieces, is_here);
     return own == average->pieces.end() ? nullptr : own->data;
