@@ -49,6 +49,8 @@ bool is_working_copy(const Program& program, SlotId copy, SlotId parameter) {
          of_copy.type.shape == of_parameter.type.shape;
 }
 
+// One after the other: passes write into `slots`, which a map beside them would have to follow. Names of other lengths cost a compare of
+// two numbers.
 SlotId Program::slot_named(std::string_view name) const {
   for (size_t i = 0; i < slots.size(); ++i)
     if (slots[i].name == name) return static_cast<SlotId>(i);

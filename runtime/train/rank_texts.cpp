@@ -90,10 +90,9 @@ void require_all_fine(Communicator& ranks, const std::exception_ptr& own, std::s
   }
 }
 
-void meeting_once(Communicator& ranks, std::string_view label,
-                  const std::function<void(const std::function<void(const std::exception_ptr& own)>& meet)>& call) {
+void meeting_once(Communicator& ranks, std::string_view label, const std::function<void(const MeetOthers& meet)>& call) {
   bool has_met = false;
-  const std::function<void(const std::exception_ptr&)> meet = [&](const std::exception_ptr& own) {
+  const MeetOthers meet = [&](const std::exception_ptr& own) {
     has_met = true;
     require_all_fine(ranks, own, label);
   };

@@ -21,9 +21,11 @@ std::string take_text(std::string_view& all);
 /// with that rank's name. To be called by all ranks; the group is whole after that.
 void require_all_fine(Communicator& ranks, const std::exception_ptr& own, std::string_view label);
 
+/// All ranks meet, with what has failed on this one (or null); throws on all where something has.
+using MeetOthers = std::function<void(const std::exception_ptr& own)>;
+
 /// Makes `call`, which calls `meet` (require_all_fine) once, where what it may refuse is behind it; what it throws before is told the
 /// others in that meeting. To be called by all ranks.
-void meeting_once(Communicator& ranks, std::string_view label,
-                  const std::function<void(const std::function<void(const std::exception_ptr& own)>& meet)>& call);
+void meeting_once(Communicator& ranks, std::string_view label, const std::function<void(const MeetOthers& meet)>& call);
 
 }  // namespace st

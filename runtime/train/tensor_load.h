@@ -1,14 +1,13 @@
 // Tensors of a checkpoint into device memory, all of them or none.
 #pragma once
 
-#include <exception>
-#include <functional>
 #include <span>
 
 #include "base/workers.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "exec/cancel_token.h"
 #include "train/context.h"
+#include "train/rank_texts.h"
 
 namespace st {
 
@@ -20,13 +19,10 @@ struct TensorTarget {
   bool is_zero = false;             // all of it is zero now: nothing need be kept to undo the load
 };
 
-/// Of processes that load together, all ranks meet, with what has failed on this one (or null); throws on all where something has.
-using MeetOthers = std::function<void(const std::exception_ptr& own)>;
-
 /// Whoever reads them sees a mixture while it runs, so nobody may. After an error, also a cancel (may be null; the reader's counts too) or
 /// too little memory, each is what it was: from copies, or, where there is no room for these, since all blocks are verified before the
-/// first is read. `is_mixed` is set for the one case that is left: a file that could be read then and a moment later could not. `meet` (may
-/// be empty) is called once, where there still is a way back.
+/// first is read. `is_mixed` is set for the one case that is left: a file that could be read then and a moment later could not. `meet` (of
+/// processes that load together; else empty) is called once, where there still is a way back.
 void load_tensors(const CheckpointReader& reader, std::span<const TensorTarget> targets, Context& context, Workers& workers,
                   const CancelToken* cancelled, bool& is_mixed, const MeetOthers& meet = {});
 
