@@ -1,7 +1,8 @@
 /* A disk that fails when told to, for tests: stands before the C library's calls of a program that it is linked into or preloaded to
  * (LD_PRELOAD), counts those that touch paths under a prefix, lets the n-th fail, and writes all of them down in order.
  *
- *   ST_FAIL_CALL   open (one that writes) | read (not written down) | pwrite | write | sync_file_range | fsync | rename | mkdir | unlink | rmdir
+ *   ST_FAIL_CALL   open (one that writes) | pwrite | write | sync_file_range | fsync | rename | mkdir | unlink | rmdir
+ *                  or read, which is not written down
  *   ST_FAIL_AT     which of those fails, from 1; "5+": that one and all after it, as on a disk that is full
  *   ST_FAIL_ERRNO  a number; ENOSPC if not given
  *   ST_FAIL_SECONDS  such a call takes so long, and then does what it should
