@@ -193,7 +193,8 @@ Context make_context(const Recipe& recipe) {
   options.device = device.c_str();
   options.log = tell;
   options.threads = static_cast<int32_t>(std::min<int64_t>(recipe_whole(recipe, "threads"), INT32_MAX));
-  options.late_parameters = recipe_whole(recipe, "zero") == 3 ? 1 : 0;  // a rank of a launcher makes its pieces alone
+  // A rank of a launcher makes its pieces alone: with zero 3, and with 1 and 2 of 16 bits the masters'.
+  options.late_parameters = recipe_whole(recipe, "zero") == 3 || recipe_text(recipe, "precision") != "fp32" ? 1 : 0;
   return make<Context>(st_context_create, &options);
 }
 
@@ -317,6 +318,7 @@ void check_alike(const TrainOptions& o, const RunRanks& ranks) {
                     {"--keep-every", o.keep_every},
                     {"--keep-best", o.keep_best},
                     {"--resume", given(o.resume)},
+                    {"--sample", o.sample},
                     {"--log", given(!o.log.empty())},
                     {"--report", given(!o.report.empty())},
                     {"--trace", given(!o.trace.empty())}};
@@ -345,8 +347,6 @@ int run_train(const TrainOptions& o) {
   if (recipe_whole(recipe, "lr_steps") == 0) ask(st_recipe_set(recipe.get(), "lr_steps", std::to_string(options.steps).c_str()));
   const Context context = make_context(recipe);
   const RunRanks ranks(context.get(), deadline_of(o), o.transport);
-  if (!o.sample.empty() && ranks.size() > 1 && recipe_whole(recipe, "zero") == 3)
-    refuse("--sample: with zero 3 no process has all of the model to continue a text with; give zero 2, or save with --checkpoint");
   try {
     check_alike(o, ranks);
     return run_on_ranks(o, recipe, context, ranks, options, checkpoints);

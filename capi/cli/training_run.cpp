@@ -169,11 +169,17 @@ class TrainingRun {
   void finish() {
     const bool in_pieces = parts_.ranks->size() > 1 && std::string(text(st_trainer_get, trainer(), "zero")) != "0";
     const std::string state = in_pieces || parts_.ranks->is_first() ? text(st_trainer_digest, trainer()) : "";
+    const bool gathers = in_pieces && (std::string(text(st_trainer_get, trainer(), "zero")) == "3" ||
+                                       std::string(text(st_trainer_get, trainer(), "precision")) != "\"fp32\"");
+    const bool samples = !options_.prompt.empty() && ended_by_ == 0;
+    // Before what rank 0 does alone: of a model in pieces (zero 3, and 1 and 2 of 16 bits) all ranks continue the text together.
+    const std::string sample = samples && (gathers || parts_.ranks->is_first()) ? continued() : "";
     if (!parts_.ranks->is_first()) return;
     const double final_loss = last_evaluated_ == options_.steps || ended_by_ == 0 ? validation_loss_ : kNan;
     double bigram = kNan;
     if (parts_.validation && ended_by_ == 0) bigram = print_validation(final_loss);
-    const std::string sample = options_.prompt.empty() || ended_by_ != 0 ? "" : write_sample();
+    if (samples)
+      std::printf("sample           after \"%s\":\n%s%s\n", options_.prompt.c_str(), options_.prompt.c_str(), printable(sample).c_str());
     std::printf("memory           %s\n", peak_memory(parts_.made_in).c_str());
     std::printf("state            %s\n", state.c_str());
     if (!options_.log.empty()) {
@@ -198,7 +204,7 @@ class TrainingRun {
     return bigram;
   }
 
-  std::string write_sample() const {
+  std::string continued() const {
     const Predictor predictor = make<Predictor>(st_predictor_create, parts_.model.get(), nullptr);
     const std::vector<int32_t> tokens = bytes_of(options_.prompt);
     std::string sample;
@@ -207,7 +213,6 @@ class TrainingRun {
       return stop_signal() == 0 ? ST_OK : ST_CANCELLED;
     };
     cli::run(st_predictor_generate(predictor.get(), std::ssize(tokens), tokens.data(), nullptr, on_token, &sample));
-    std::printf("sample           after \"%s\":\n%s%s\n", options_.prompt.c_str(), options_.prompt.c_str(), printable(sample).c_str());
     return sample;
   }
 

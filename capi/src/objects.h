@@ -57,13 +57,6 @@ struct GraphObject final : Object {
   std::optional<Error> first_error;
 };
 
-/// A step, a generation and a copy of a weight each hold the model's lease: none sees the weights half written.
-struct ModelObject final : Object {
-  std::shared_ptr<Model> model;
-  ReadReport read;  // of the last st_model_read, and its texts as the host sees them
-  std::vector<const char*> missing, unexpected;
-};
-
 struct DataObject final : Object {
   std::shared_ptr<const TokenSource> source;  // null: not of files, and then there is no range
   TokenRange range;
@@ -115,6 +108,14 @@ struct CommunicatorObject final : Object {
   WorkQueue queue;  // of what is pending; it ends first
 };
 
+/// A step, a generation and a copy of a weight each hold the model's lease: none sees the weights half written.
+struct ModelObject final : Object {
+  std::shared_ptr<Model> model;
+  std::weak_ptr<CommunicatorObject> group;  // whose ranks have it in pieces, if any; not kept: its port may be another's then
+  ReadReport read;                          // of the last st_model_read, and its texts as the host sees them
+  std::vector<const char*> missing, unexpected;
+};
+
 struct TrainerObject final : Object, Trimmable {
   void trim() override;
 
@@ -141,6 +142,7 @@ struct PredictorObject final : Object, Trimmable {
   void trim() override { predictor->trim(); }
 
   std::shared_ptr<ModelObject> model;
+  std::shared_ptr<CommunicatorObject> group;  // of a model in pieces: by whose ranks it gathers them
   std::unique_ptr<Predictor> predictor;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "group_call.h"
 #include "guard.h"
 #include "models/builtin.h"
 #include "objects.h"
@@ -112,7 +113,7 @@ st_status st_model_clone(st_model* model, st_model** clone) {
     given(clone, "st_model_clone: clone");
     const auto object = find(model);
     auto made = std::make_shared<ModelObject>();
-    made->model = object->model->clone();
+    make_jointly(group_of_pieces(*object), [&](JointCall* joint) { made->model = object->model->clone(joint); });
     hand_out(clone, std::move(made));
   });
 }
@@ -133,7 +134,7 @@ st_status st_model_digest(st_model* model, const char** hex) {
   return guard([&] {
     const auto object = find(model);
     const char*& out = given(hex, "st_model_digest: hex");
-    object->answer = object->model->digest();
+    make_jointly(group_of_pieces(*object), [&](JointCall* joint) { object->answer = object->model->digest(joint); });
     out = object->answer.c_str();
   });
 }
@@ -141,8 +142,10 @@ st_status st_model_digest(st_model* model, const char** hex) {
 st_status st_model_get(st_model* model, const char* name, const st_view* to) {
   return guard([&] {
     const auto object = find(model);  // BUSY while a step is changing the weights
-    const SlotId id = parameter_named(*object, name, "st_model_get: name");
-    about_tensor(name, [&] { object->model->get(id, written_view(object->model->slot(id).name, to, "st_model_get")); });
+    make_jointly(group_of_pieces(*object), [&](JointCall* joint) {
+      const SlotId id = parameter_named(*object, name, "st_model_get: name");
+      about_tensor(name, [&] { object->model->get(id, written_view(object->model->slot(id).name, to, "st_model_get"), joint); });
+    });
   });
 }
 
@@ -161,9 +164,14 @@ st_status st_model_write_file(st_model* model, const char* path, st_pending** pe
     const std::string file = text_given(path, "st_model_write_file: path");
     check(!file.empty(), "st_model_write_file: path is empty; name the file to write");
     const auto object = find(model);
-    if (pending == nullptr) return object->model->write(file);
+    const auto group = group_of_pieces(*object);
+    if (pending == nullptr) return make_jointly(group, [&](JointCall* joint) { object->model->write(file, joint); });
+    std::shared_ptr<Model> copy;
+    make_jointly(group, [&](JointCall* joint) { copy = object->model->clone(joint, joint == nullptr || joint->ranks().rank() == 0); });
     auto made = std::make_shared<PendingObject>();
-    made->work = std::make_shared<Pending>([copy = object->model->clone(), file] { copy->write(file); });
+    made->work = std::make_shared<Pending>([copy, file] {
+      if (copy) copy->write(file);
+    });
     hand_out(pending, std::move(made));
   });
 }
@@ -175,10 +183,12 @@ st_status st_model_read_file(st_model* model, const char* path) {
 st_status st_model_write(st_model* model, st_write_fn write, void* user) {
   return guard([&] {
     check(write != nullptr, "st_model_write: write is NULL");
-    find(model)->model->write([&](std::span<const std::byte> bytes) {
+    const auto object = find(model);
+    const auto give = [&](std::span<const std::byte> bytes) {
       const st_status status = call_host(write, user, bytes.data(), std::ssize(bytes));
       require(status == ST_OK, Code::callback, "st_model_write: write returned ", status, "; the stream is not whole");
-    });
+    };
+    make_jointly(group_of_pieces(*object), [&](JointCall* joint) { object->model->write(give, joint); });
   });
 }
 

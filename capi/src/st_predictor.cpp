@@ -1,3 +1,6 @@
+#include <functional>
+
+#include "group_call.h"
 #include "guard.h"
 #include "objects.h"
 #include "views.h"
@@ -22,7 +25,9 @@ st_status st_predictor_create(st_model* model, const st_predictor_options* optio
     auto weights = peek(model);  // first, so that its context's memory serves
     auto object = std::make_shared<PredictorObject>();
     object->model = std::move(weights);
-    object->predictor = std::make_unique<Predictor>(object->model->model, ours);
+    if (object->model->model->is_in_pieces()) object->group = group_of_pieces(*Lease(Kind::model, object->model));
+    make_jointly(object->group,
+                 [&](JointCall* joint) { object->predictor = std::make_unique<Predictor>(object->model->model, ours, joint); });
     object->model->model->context().on_trim(object);
     hand_out(predictor, std::move(object));
   });
@@ -35,14 +40,20 @@ st_status st_predictor_destroy(st_predictor* predictor) {
 st_status st_predictor_run(st_predictor* predictor, int64_t n, const st_named_view* inputs, int64_t m, const st_named_view* outputs) {
   return guard([&] {
     const Use p(peek(predictor));
-    const ViewList given_inputs(n, inputs, read_view, "st_predictor_run: inputs");
-    const ViewList given_outputs(m, outputs, written_view, "st_predictor_run: outputs");
-    p->predictor->run(given_inputs.views(), given_outputs.views());
+    const auto run = [&](JointCall* joint) {
+      const ViewList given_inputs(n, inputs, read_view, "st_predictor_run: inputs");
+      const ViewList given_outputs(m, outputs, written_view, "st_predictor_run: outputs");
+      p->predictor->run(given_inputs.views(), given_outputs.views(), joint);
+    };
+    make_jointly(p->group, run);
   });
 }
 
 st_status st_predictor_refresh(st_predictor* predictor) {
-  return guard([&] { Use(peek(predictor))->predictor->refresh(); });
+  return guard([&] {
+    const Use p(peek(predictor));
+    make_jointly(p->group, [&](JointCall* joint) { p->predictor->refresh(joint); });
+  });
 }
 
 st_status st_generate_options_init(st_generate_options* options, size_t size) {
@@ -57,16 +68,18 @@ st_status st_generate_options_init(st_generate_options* options, size_t size) {
 st_status st_predictor_generate(st_predictor* predictor, int64_t n, const int32_t* tokens, const st_generate_options* options,
                                 st_on_token_fn on_token, void* user) {
   return guard([&] {
-    check(n >= 1 && tokens != nullptr, "st_predictor_generate: the prompt has ", n, " tokens", tokens == nullptr ? " at NULL" : "",
-          "; give at least one");
-    check(on_token != nullptr, "st_predictor_generate: on_token is NULL; the text would be lost");
-    GenerateOptions ours;
-    if (options != nullptr) {
-      const st_generate_options theirs = take(options, "st_predictor_generate: options");
-      ours = {theirs.tokens, theirs.temperature, theirs.top_k, static_cast<uint64_t>(theirs.seed)};
-    }
     const Use p(peek(predictor));
-    p->predictor->generate({tokens, static_cast<size_t>(n)}, ours,
-                           [&](int32_t token) { return call_host(on_token, user, token) == ST_OK; });
+    const auto give = [&](int32_t token) { return call_host(on_token, user, token) == ST_OK; };
+    make_jointly(p->group, [&](JointCall* joint) {
+      check(n >= 1 && tokens != nullptr, "st_predictor_generate: the prompt has ", n, " tokens", tokens == nullptr ? " at NULL" : "",
+            "; give at least one");
+      check(on_token != nullptr, "st_predictor_generate: on_token is NULL; the text would be lost");
+      GenerateOptions ours;
+      if (options != nullptr) {
+        const st_generate_options theirs = take(options, "st_predictor_generate: options");
+        ours = {theirs.tokens, theirs.temperature, theirs.top_k, static_cast<uint64_t>(theirs.seed)};
+      }
+      p->predictor->generate({tokens, static_cast<size_t>(n)}, ours, give, joint);
+    });
   });
 }

@@ -56,6 +56,7 @@ void create(const Parents& from, std::shared_ptr<CommunicatorObject> group, st_t
   require_countable(*object->model->model, chosen);
   object->trainer = std::make_unique<Trainer>(object->model->model, chosen, from.rows, PlanOptions(),
                                               object->group ? object->group->ranks.get() : nullptr);
+  if (object->group && object->model->model->is_in_pieces()) object->model->group = object->group;
   object->started = os::seconds();
   object->model->model->context().on_trim(object);
   logger(*object).info("trainer", "planned ", object->trainer->plan().instructions.size(), " instructions and ",

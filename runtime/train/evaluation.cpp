@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/float16.h"
 #include "passes/seed_outputs.h"
+#include "train/lent_parameters.h"
 #include "train/rank_agreement.h"
 #include "train/recipe.h"
 
@@ -102,7 +103,8 @@ void Evaluator::add_up(std::span<const HostView> rows, int64_t count, std::span<
   inputs_.check(rows, count);
   Executor& forward = plan_for(count);
   const WeightsGate::Reader whole_step(model_.gate());
-  if (lends_) bind_weights(forward, weights);
+  if (lends_)
+    lend_parameters(forward, model_, [&](size_t p) { return weights.empty() ? model_.data(model_.parameters()[p]) : weights[p]; });
   forward.run([&](int64_t) { inputs_.bind(rows, 0, count, forward); });
   const auto slot = [&](const std::string& name) -> const Operand& { return forward.slot(forward.plan().program.slot_named(name)); };
   if (model_.program().loss_sum) {
@@ -116,8 +118,7 @@ void Evaluator::add_up(std::span<const HostView> rows, int64_t count, std::span<
 Executor& Evaluator::plan_for(int64_t rows) {
   if (const auto found = plans_.find(rows); found != plans_.end()) return *found->second;
   Context& context = model_.context();
-  Program program = model_.program();
-  for (const SlotId parameter : model_.parameters()) program.slots[static_cast<size_t>(parameter)].lent = lends_;
+  const Program program = lends_ ? lending(model_) : model_.program();
   PlanOptions options;
   options.gathers = step_;
   Plan plan = plan_inference(program, rows, metrics_, static_cast<bool>(program.loss_sum), context.backend(), workers_.threads(), options);
@@ -126,17 +127,6 @@ Executor& Evaluator::plan_for(int64_t rows) {
       *plans_.emplace(rows, std::make_unique<Executor>(std::move(plan), storage_, workers_, &cancelled_, ranks_.get())).first->second;
   if (plans_.size() > kCachedPlans) plans_.erase(plans_.begin()->first == rows ? std::next(plans_.begin()) : plans_.begin());
   return made;
-}
-
-/// The plan's parameters are the model's, in its order, but for those that it has no use for.
-void Evaluator::bind_weights(Executor& forward, std::span<const std::byte* const> weights) const {
-  const std::vector<Slot>& slots = forward.plan().program.slots;
-  const std::vector<SlotId>& parameters = model_.parameters();
-  for (size_t s = 0, p = 0; s < slots.size(); ++s) {
-    if (!slots[s].lent || slots[s].role != Role::parameter) continue;
-    while (model_.slot(parameters[p]).name != slots[s].name) ++p;
-    forward.bind(static_cast<SlotId>(s), weights.empty() ? model_.data(parameters[p]) : weights[p]);
-  }
 }
 
 void Evaluator::trim() {

@@ -45,7 +45,6 @@ class Evaluator {
  private:
   Evaluation run_here(const std::shared_ptr<const Dataset>& data, std::span<const std::byte* const> weights);
   Executor& plan_for(int64_t rows);
-  void bind_weights(Executor& forward, std::span<const std::byte* const> weights) const;
   void add_up(std::span<const HostView> rows, int64_t count, std::span<const std::byte* const> weights, Evaluation& sums);
 
   Model& model_;

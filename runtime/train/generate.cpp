@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "train/recipe.h"
+#include "train/lent_parameters.h"
 
 namespace st {
 namespace {
@@ -40,13 +40,13 @@ int32_t draw(std::span<const float> logits, const GenerateOptions& options, uint
 
 Generator::Generator(const std::shared_ptr<Model>& model) : Generator(model, model->storage(), model->context().threads(), nullptr) {}
 
-Generator::Generator(std::shared_ptr<Model> model, Storage& weights, int threads, WeightsGate* gate)
-    : model_(std::move(model)), gate_(gate), cancelled_(&model_->context().cancels()) {
+Generator::Generator(std::shared_ptr<Model> model, Storage& weights, int threads, WeightsGate* gate, ExchangeQueue* ranks)
+    : model_(std::move(model)), gate_(gate), pieces_(ranks == nullptr ? nullptr : &weights), cancelled_(&model_->context().cancels()) {
   Context& context = model_->context();
-  Plan plan = plan_inference(model_->program(), 1, {"logits"}, false, context.backend(), threads);
+  Plan plan = plan_predictions(*model_, 1, {"logits"}, threads, ranks);
   context.require_memory("generate: a forward pass", plan.memory.total() - plan.memory.of(Arena::parameters));
   workers_ = threads == 1 ? std::make_unique<Workers>(1) : context.make_workers(threads);  // one is the caller, not the host's pool
-  executor_ = std::make_unique<Executor>(std::move(plan), weights, *workers_, &cancelled_);
+  executor_ = std::make_unique<Executor>(std::move(plan), weights, *workers_, &cancelled_, ranks);
   const Program& program = executor_->plan().program;
   tokens_ = program.slot_named("tokens");
   logits_ = program.slot_named("output.logits");
@@ -70,11 +70,12 @@ Generator::Generator(std::shared_ptr<Model> model, Storage& weights, int threads
 void Generator::forward() {
   std::optional<WeightsGate::TryReader> reader;
   if (gate_ != nullptr) reader.emplace(*gate_);
+  if (pieces_ != nullptr) lend_pieces(*executor_, *model_, *pieces_);
   executor_->run({});
 }
 
 std::vector<int32_t> Generator::run(std::span<const int32_t> prompt, const GenerateOptions& options,
-                                    const std::function<bool(int32_t)>& on_token) {
+                                    const std::function<bool(int32_t)>& on_token, JointCall* joint) {
   check(!prompt.empty(), "generate: the prompt is empty; give at least one token");
   check(options.tokens >= 0, "generate: tokens is ", options.tokens);
   check(options.temperature >= 0 && std::isfinite(options.temperature), "generate: temperature is ", options.temperature,
@@ -88,12 +89,15 @@ std::vector<int32_t> Generator::run(std::span<const int32_t> prompt, const Gener
   std::vector<int32_t> window(static_cast<size_t>(context_));
   executor_->bind(tokens_, window.data());
   const auto* logits = executor_->slot(logits_).as<float>();
-  for (int64_t i = 0; i < options.tokens; ++i) {
+  const auto see = [&]() -> int64_t {
     // Attention is causal, so what stands behind the last token does not matter.
     const auto seen = std::min<int64_t>(context_, static_cast<int64_t>(all.size()));
     std::ranges::fill(window, 0);
     std::copy(all.end() - seen, all.end(), window.begin());
     forward();
+    return seen;
+  };
+  const auto go_on = [&](int64_t i, int64_t seen) {
     const std::span<const float> row(logits + (seen - 1) * vocabulary_, static_cast<size_t>(vocabulary_));
     require(std::ranges::none_of(row, [](float logit) { return std::isnan(logit); }), Code::not_finite,
             "generate: the model's logits are NaN after token ", all.size() - 1, "; its training has diverged");
@@ -102,7 +106,25 @@ std::vector<int32_t> Generator::run(std::span<const int32_t> prompt, const Gener
     const int32_t token = draw(row, options, random);
     all.push_back(token);
     made.push_back(token);
-    if (on_token && !on_token(token)) break;
+    return !on_token || on_token(token);
+  };
+  if (joint != nullptr) joint->meet(text("generate of ", options.tokens, " tokens"));
+  for (int64_t i = 0; i < options.tokens; ++i) {
+    const int64_t seen = see();
+    if (joint == nullptr) {
+      if (!go_on(i, seen)) break;
+      continue;
+    }
+    std::exception_ptr failed;
+    bool goes_on = false;
+    try {
+      goes_on = go_on(i, seen);
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    if (!joint->on_any(!goes_on)) continue;
+    joint->require_all_fine(failed);
+    break;
   }
   return made;
 }

@@ -24,19 +24,22 @@ class Generator {
  public:
   explicit Generator(const std::shared_ptr<Model>& model);
   /// With other weights of the same model, borrowed, and so many threads. With `gate`, each forward pass reads through it: busy while a
-  /// step writes the weights; nothing is held while on_token runs.
-  Generator(std::shared_ptr<Model> model, Storage& weights, int threads, WeightsGate* gate);
+  /// step writes the weights; nothing is held while on_token runs. `ranks`: who have the model in pieces, of which `weights` are this
+  /// rank's.
+  Generator(std::shared_ptr<Model> model, Storage& weights, int threads, WeightsGate* gate, ExchangeQueue* ranks = nullptr);
 
   /// Continues `prompt` (at least one token; of a longer one than the context the last T are seen). Calls on_token for each new one; its
-  /// false ends the run. Throws invalid_argument for an empty prompt or a token outside the vocabulary.
+  /// false ends the run. Throws invalid_argument for an empty prompt or a token outside the vocabulary. Of ranks each has a prompt of its
+  /// own, and all end after the same number of tokens: where one does, or fails.
   std::vector<int32_t> run(std::span<const int32_t> prompt, const GenerateOptions& options,
-                           const std::function<bool(int32_t)>& on_token = {});
+                           const std::function<bool(int32_t)>& on_token = {}, JointCall* joint = nullptr);
 
  private:
   void forward();
 
   std::shared_ptr<Model> model_;
   WeightsGate* gate_;
+  Storage* pieces_ = nullptr;  // of ranks: this one's weights
   std::unique_ptr<Workers> workers_;
   CancelToken cancelled_;
   std::unique_ptr<Executor> executor_;

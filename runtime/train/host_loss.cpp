@@ -12,8 +12,13 @@ namespace {
 
 constexpr std::string_view kOutput = "output.", kOutputGradient = "output_gradient.";
 
-/// Moments lie at the same places in both plans, or a step of one kind could not go on where the other stopped.
+/// Moments lie at the same places in both plans, or a step of one kind could not go on where the other stopped; and pieces are the same.
 void require_same_moments(const Program& program, const Program& beside) {
+  for (size_t s = 0; s < beside.slots.size() && s < program.slots.size(); ++s)
+    require(beside.slots[s].role != Role::parameter ||
+                (beside.slots[s].first == program.slots[s].first && beside.slots[s].type.shape == program.slots[s].type.shape),
+            Code::unsupported, "forward: the graph's own loss has other pieces of \"", beside.slots[s].name,
+            "\" than the outputs; make the model from a graph without a loss, or give zero 2");
   for (const Slot& slot : program.slots)
     require(slot.role != Role::optimizer || beside.slot_named(slot.name) >= 0, Code::unsupported, "forward: an output depends on \"",
             slot.of < 0 ? slot.name : program.slots[static_cast<size_t>(slot.of)].name,
@@ -83,6 +88,12 @@ void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
   const int64_t rows = parts_.recipe.batch;
   is_forward_done_ = false;
   attempts_ = attempts;
+  if (gathers()) {
+    Told own = told();
+    own.call = static_cast<int64_t>(Met::at_forward);
+    own.kind = static_cast<int64_t>(own_loss() ? Kind::own : Kind::host);
+    gather(own);
+  }
   if (slots_.loss_sum != nullptr) *slots_.loss_sum = *slots_.loss_count = 0;  // later micro-batches add to it: what follows is one's own
   inputs_->check(batch, rows);
   inputs_->bind(batch, 0, rows, *executor_);
@@ -148,16 +159,18 @@ void HostLoss::run_backward(Kind kind) {
   is_forward_done_ = false;
   const size_t later = pairs_ == 0 ? 0 : 1;
   const double sum = slots_.loss_sum == nullptr ? 0 : *slots_.loss_sum, count = slots_.loss_count == nullptr ? 0 : *slots_.loss_count;
-  if (parts_.ranks != nullptr && parts_.recipe.reduce == "micro") {
+  const bool adds_all = parts_.ranks != nullptr && parts_.recipe.reduce == "micro";
+  if (adds_all || gathers()) {
     Told own = told();
     own.loss_sum = sum;
     own.loss_count = count;
     own.kind = static_cast<int64_t>(kind);
     gather(own);
-    for (const Told& told : told_) add_loss(told.loss_sum, told.loss_count, pairs_ == 0 && &told == told_.data());
-  } else {
-    add_loss(sum, count, pairs_ == 0);
   }
+  if (adds_all)
+    for (const Told& told : told_) add_loss(told.loss_sum, told.loss_count, pairs_ == 0 && &told == told_.data());
+  else
+    add_loss(sum, count, pairs_ == 0);
   if (parts_.ranks != nullptr) executor_->set_contributors({.in_round = parts_.ranks->size(), .in_step = parts_.ranks->size()});
   run(begins_[later][1], ends_[later][1]);
   kind_ = kind;
@@ -187,7 +200,10 @@ HostLoss::Told HostLoss::told() const {
 void HostLoss::gather(const Told& own) {
   Communicator& ranks = *parts_.ranks;
   ranks.all_gather(&own, told_.data(), ranks.size() * static_cast<int64_t>(sizeof own), DType::u8, "a step with the host's loss");
-  const auto text_of_call = [](const Told& told) { return told.call == static_cast<int64_t>(Met::at_apply) ? "apply" : "backward"; };
+  const auto text_of_call = [](const Told& told) {
+    if (told.call == static_cast<int64_t>(Met::at_forward)) return "forward";
+    return told.call == static_cast<int64_t>(Met::at_apply) ? "apply" : "backward";
+  };
   const auto text_of_kind = [](const Told& told) {
     return told.kind == static_cast<int64_t>(Kind::own) ? "the graph's own loss" : "the outputs' gradients";
   };
@@ -200,13 +216,15 @@ void HostLoss::gather(const Told& own) {
                        "; make the same of the step on all ranks. The step was undone"));
     };
     if (theirs.call != first.call) refuse_unlike(" calls ", text_of_call(theirs), text_of_call(first));
+    if (theirs.kind != first.kind && first.call == static_cast<int64_t>(Met::at_forward))
+      refuse_unlike(" gives inputs for ", text_of_kind(theirs), text_of_kind(first));
     if (theirs.kind != first.kind) refuse_unlike(" goes back from ", text_of_kind(theirs), text_of_kind(first));
     if (theirs.attempts != first.attempts)
       refuse_unlike(" has made steps: ", std::to_string(theirs.attempts), std::to_string(first.attempts));
     if (theirs.loss_scale != first.loss_scale) refuse_unlike(" has loss scale ", text(theirs.loss_scale), text(first.loss_scale));
     if (theirs.number != first.number) refuse_unlike(" is at update ", std::to_string(theirs.number), std::to_string(first.number));
     if (theirs.lr != first.lr) refuse_unlike(" has learning rate ", text(theirs.lr), text(first.lr));
-    if (theirs.pairs != first.pairs && parts_.recipe.reduce == "micro")
+    if (theirs.pairs != first.pairs && (parts_.recipe.reduce == "micro" || gathers()))
       refuse_unlike(" has made pairs of forward and backward: ", std::to_string(theirs.pairs), std::to_string(first.pairs));
   }
 }

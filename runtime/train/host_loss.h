@@ -2,7 +2,8 @@
 //
 // In a group each rank makes pairs of its own. With reduce micro the ranks' pairs g are micro-batches g * size + rank, whose gradients are
 // added in their order as each backward goes: the bits are those of one rank that makes all of them in turn, and all ranks make the same
-// number. With reduce step each adds up its own, as many as it likes, and the update adds the sums in the order of the ranks.
+// number. With reduce step each adds up its own, as many as it likes, and the update adds the sums in the order of the ranks; but with zero
+// 3 they make the same number, since forward and backward gather what others have.
 #pragma once
 
 #include <memory>
@@ -78,7 +79,7 @@ class HostLoss {
     Memory compact;  // what a host gives with gaps, without
   };
   enum class Kind { host, own };
-  enum class Met { at_backward, at_apply };
+  enum class Met { at_forward, at_backward, at_apply };
 
   /// What a rank tells the others of a pair, or of a step.
   struct Told {
@@ -87,6 +88,7 @@ class HostLoss {
   };
 
   void find_slots();
+  bool gathers() const { return parts_.ranks != nullptr && parts_.recipe.zero == 3; }
   Told told() const;
   void run_backward(Kind kind);
   void run(size_t begin, size_t end);

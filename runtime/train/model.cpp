@@ -8,6 +8,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/float_mode.h"
+#include "ir/cuts.h"
 #include "ir/verify.h"
 #include "models/initialize.h"
 #include "passes/memory_plan.h"
@@ -118,7 +119,15 @@ void Model::make(const Storage& in, std::span<const int64_t> offsets, std::span<
 void Model::require_whole(const char* call) const {
   require_made();
   require(held_ == Held::whole, Code::wrong_state, call, ": of each parameter this model has the piece of ", whose_,
-          " alone (zero 3); save with st_trainer_save, on all ranks, and load the checkpoint into another model");
+          " alone (zero 3, or 1 and 2 of a context with late_parameters); the ranks get, write, digest, clone and predict together, while "
+          "the communicator of its trainer lives; else "
+          "save with st_trainer_save, on all of them, and load the checkpoint into another model");
+}
+
+void Model::require_readable(const char* call, const JointCall* joint) const {
+  if (joint == nullptr || !is_in_pieces()) return require_whole(call);
+  require(!is_mixed_, Code::wrong_state, call,
+          ": weights are a mixture, since an update or a resume ended halfway; resume from a checkpoint");
 }
 
 Model::Piece Model::piece(SlotId parameter) const {
@@ -133,8 +142,13 @@ std::string Model::weights_fact() const {
 
 void Model::keep_pieces(const Program& plan, const std::function<void()>& agree) {
   std::vector<Piece> pieces(program_.slots.size());
-  Program own;
+  Program own, gathers;
   own.slots = program_.slots;
+  gathers.slots.assign(plan.slots.begin(), plan.slots.begin() + std::ssize(own.slots));
+  gathers.cuts = plan.cuts;
+  gathers.cuts.resize(own.slots.size());
+  gathers.mesh = plan.mesh;
+  gathers.rank = plan.rank;
   for (const SlotId id : parameters_) {
     const Slot& piece = plan.slots[static_cast<size_t>(id)];
     pieces[static_cast<size_t>(id)] = {piece.first, piece.type.shape.elements()};
@@ -146,11 +160,12 @@ void Model::keep_pieces(const Program& plan, const std::function<void()>& agree)
     require(pieces == pieces_, Code::wrong_state, "trainer: the model has the pieces of ", whose_,
             " of another trainer's, and is now to have ", whose, "'s; make another model, and load a checkpoint into it");
     if (agree) agree();
+    gathers_ = std::move(gathers);
     return;
   }
   const WeightsGate::Writer writer(gate_);
   require(!storage_.is_shared(Arena::parameters), Code::busy,
-          "trainer: zero 3 leaves of each parameter a piece, and another trainer or predictor uses this model; destroy it first, or make "
+          "trainer: of each parameter a piece is left here, and another trainer or predictor uses this model; destroy it first, or make "
           "another model");
   const MemoryLayout layout = slot_layout(own);
   const int64_t bytes = layout.of(Arena::parameters);
@@ -172,6 +187,7 @@ void Model::keep_pieces(const Program& plan, const std::function<void()>& agree)
   // From here on nothing fails.
   storage_.share(made, Arena::parameters);
   pieces_ = std::move(pieces);
+  gathers_ = std::move(gathers);
   whose_ = std::move(whose);
   offsets_ = std::move(offsets);
   bytes_ = bytes;
@@ -202,19 +218,57 @@ SlotId Model::parameter_named(std::string_view name) const {
   });
 }
 
+void Model::get(SlotId parameter, const HostView& to, JointCall* joint) const {
+  require_readable("get", joint);
+  const auto read = [&](int64_t first, std::span<std::byte> out) { read_bytes(parameter, first, out, joint); };
+  get_by(parameter, to, joint, std::ref(read));  // a reference: std::function would allocate for the captures
+}
+
 void Model::get(SlotId parameter, const HostView& to, const std::byte* place) const {
+  get_by(parameter, to, nullptr,
+         [&](int64_t first, std::span<std::byte> out) { context_->backend().to_host(out.data(), place + first, std::ssize(out)); });
+}
+
+void Model::get_by(SlotId parameter, const HostView& to, JointCall* joint, const ReadPart& read) const {
   const Slot& from = slot(parameter);
   check_view("get", from, to);
   const WeightsGate::TryReader reader(gate_);
-  Backend& backend = context_->backend();
-  if (to.dtype == from.type.dtype && to.is_plain()) return backend.to_host(to.data, place, from.type.bytes());
   const int64_t width = bytes_of(from.type.dtype), elements = from.type.shape.elements();
-  std::vector<std::byte> chunk(static_cast<size_t>(std::min(kChunk, elements) * width));
+  const bool is_as_it_is = to.dtype == from.type.dtype && to.is_plain();
+  std::vector<std::byte> chunk(is_as_it_is ? 0 : static_cast<size_t>(std::min(kChunk, elements) * width));
+  if (joint != nullptr) joint->meet(text("get of \"", from.name, "\""));
+  if (is_as_it_is) return read(0, {static_cast<std::byte*>(to.data), static_cast<size_t>(from.type.bytes())});
   int64_t at = 0;
   each_element(to, [&](std::byte* element) {
-    if (at % kChunk == 0) backend.to_host(chunk.data(), place + at * width, std::min(kChunk, elements - at) * width);
+    if (at % kChunk == 0) read(at * width, std::span(chunk).first(static_cast<size_t>(std::min(kChunk, elements - at) * width)));
     convert_element(from.type.dtype, chunk.data() + at++ % kChunk * width, to.dtype, element);
   });
+}
+
+/// From whoever has them.
+void Model::read_bytes(SlotId parameter, int64_t first, std::span<std::byte> out, JointCall* joint) const {
+  const int64_t width = bytes_of(slot(parameter).type.dtype);
+  const auto each_of = [&](const Piece& piece, const auto& take) {
+    const int64_t begin = std::max(first, piece.first * width),
+                  end = std::min(first + std::ssize(out), (piece.first + piece.elements) * width);
+    if (begin < end) take(out.data() + (begin - first), begin - piece.first * width, end - begin);
+  };
+  each_of(piece(parameter),
+          [&](std::byte* to, int64_t from, int64_t bytes) { context_->backend().to_host(to, data(parameter) + from, bytes); });
+  if (joint == nullptr || pieces_.empty() || !gathers_.slots[static_cast<size_t>(parameter)].whole) return;
+  for (int32_t rank = 0; rank < gathers_.mesh.data; ++rank)
+    each_of({piece_begin(gathers_, parameter, rank), piece_elements(gathers_, parameter, rank)},
+            [&](std::byte* to, int64_t, int64_t bytes) { joint->ranks().broadcast(to, bytes, DType::u8, rank, slot(parameter).name); });
+}
+
+void Model::each_part(SlotId parameter, std::vector<std::byte>& room, JointCall* joint,
+                      const std::function<void(int64_t first, std::span<const std::byte> part)>& take) const {
+  room.resize(static_cast<size_t>(kPiece));
+  for (int64_t at = 0, bytes = slot(parameter).type.bytes(); at < bytes; at += kPiece) {
+    const std::span<std::byte> part = std::span(room).first(static_cast<size_t>(std::min(kPiece, bytes - at)));
+    read_bytes(parameter, at, part, joint);
+    take(at, part);
+  }
 }
 
 void Model::set(SlotId parameter, const HostView& from) {
@@ -241,7 +295,7 @@ void Model::set(SlotId parameter, const HostView& from) {
 }
 
 void Model::copy_parameters(Storage& to) const {
-  require_whole("model");
+  require_made();
   if (storage_.bytes() == 0) return;
   std::byte* target = to.arena(Arena::parameters, storage_.bytes()).data();
   copy_bytes(context_->backend(), storage_.data(Arena::parameters), to.backend(), target, storage_.bytes());
@@ -261,13 +315,18 @@ void Model::move_to_file(const std::string& folder) {
   storage_.move_to_file(Arena::parameters, folder);
 }
 
-std::shared_ptr<Model> Model::clone() const {
-  require_whole("clone");
-  std::shared_ptr<Model> made(new Model(context_, program_));
-  made->allocate();
-  made->held_ = Held::whole;
+std::shared_ptr<Model> Model::clone(JointCall* joint, bool keeps) const {
+  require_readable("clone", joint);
+  std::shared_ptr<Model> made(keeps ? new Model(context_, program_) : nullptr);
+  if (made) made->allocate();
+  if (made) made->held_ = Held::whole;
+  std::vector<std::byte> room(static_cast<size_t>(kPiece));
   const WeightsGate::TryReader reader(gate_);
-  copy_parameters(made->storage_);
+  if (joint != nullptr) joint->meet("a copy of it");
+  for (const SlotId id : parameters_)
+    each_part(id, room, joint, [&](int64_t first, std::span<const std::byte> part) {
+      if (made) made->context_->backend().to_device(made->data(id) + first, part.data(), std::ssize(part));
+    });
   return made;
 }
 
@@ -317,49 +376,74 @@ void Model::blend(const Model& from, double t) {
   }
 }
 
-std::string Model::digest() const {
-  require_whole("digest");
+std::string Model::digest(JointCall* joint) const {
+  require_readable("digest", joint);
   std::vector<SlotId> order = parameters_;
   std::ranges::sort(order, {}, [&](SlotId id) -> const std::string& { return slot(id).name; });
+  std::vector<std::byte> room(static_cast<size_t>(kPiece));
   const WeightsGate::TryReader reader(gate_);
+  if (joint != nullptr) joint->meet("digest");
   Digest digest;
-  std::vector<std::byte> room;
   for (const SlotId id : order) {
     digest.update_sized(slot(id).name);
     digest.update_sized(name_of(slot(id).type.dtype));
     digest.update_sized(text(slot(id).type.shape));
-    digest.update(host_bytes(id, room));
+    each_part(id, room, joint, [&](int64_t, std::span<const std::byte> part) { digest.update(part); });
   }
   return digest.hex();
 }
 
-std::span<const std::byte> Model::host_bytes(SlotId parameter, std::vector<std::byte>& room) const {
-  room.resize(static_cast<size_t>(slot(parameter).type.bytes()));
-  context_->backend().to_host(room.data(), data(parameter), slot(parameter).type.bytes());
-  return room;
-}
-
-void Model::write(const std::string& path) const {
-  require_whole("write");
-  os::write_file_atomically(path, [&](const WriteBytes& write) { this->write(write); });
-}
-
-void Model::write(const WriteBytes& write) const {
-  require_whole("write");
+void Model::write(const std::string& path, JointCall* joint) const {
+  require_readable("write", joint);
+  const auto into_file = [&](const WriteBytes& write) {
+    if (const std::exception_ptr why = stream(write, joint)) std::rethrow_exception(why);
+  };
   const WeightsGate::TryReader reader(gate_);
+  if (joint == nullptr) return os::write_file_atomically(path, into_file);
+  joint->meet("write to a file");
+  bool is_streamed = false;
+  std::exception_ptr failed;
+  try {
+    if (joint->ranks().rank() == 0)
+      os::write_file_atomically(path, [&](const WriteBytes& write) {
+        is_streamed = true;
+        into_file(write);
+      });
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  if (!is_streamed) static_cast<void>(stream([](std::span<const std::byte>) {}, joint));  // others, or a file that could not be begun
+  joint->require_all_fine(failed);
+}
+
+void Model::write(const WriteBytes& write, JointCall* joint) const {
+  require_readable("write", joint);
+  const WeightsGate::TryReader reader(gate_);
+  if (joint != nullptr) joint->meet("write");
+  const std::exception_ptr failed = stream(write, joint);
+  if (joint != nullptr) joint->require_all_fine(failed);
+}
+
+/// In a joint call the others need this rank's pieces, whatever has become of its stream: what `write` throws is given back at the end.
+std::exception_ptr Model::stream(const WriteBytes& write, JointCall* joint) const {
   std::vector<TensorRecord> records;
   for (const SlotId id : parameters_)
     records.push_back({.name = slot(id).name, .dtype = slot(id).type.dtype, .shape = slot(id).type.shape});
-  std::vector<std::byte> piece(static_cast<size_t>(kPiece));
-  write_safetensors(write, records, {{"format", "scaletrain"}}, [&](const TensorRecord& record, const WriteBytes& put) {
-    const SlotId id = parameter_named(record.name);
-    const int64_t bytes = slot(id).type.bytes();
-    for (int64_t at = 0; at < bytes; at += kPiece) {
-      const int64_t count = std::min(kPiece, bytes - at);
-      context_->backend().to_host(piece.data(), data(id) + at, count);
-      put(std::span(piece).first(static_cast<size_t>(count)));
+  std::exception_ptr failed;
+  const WriteBytes keeping = [&](std::span<const std::byte> bytes) {
+    if (failed) return;
+    try {
+      write(bytes);
+    } catch (...) {
+      failed = std::current_exception();
     }
-  });
+  };
+  std::vector<std::byte> room(static_cast<size_t>(kPiece));
+  write_safetensors(joint == nullptr ? write : keeping, records, {{"format", "scaletrain"}},
+                    [&](const TensorRecord& record, const WriteBytes& put) {
+                      each_part(parameter_named(record.name), room, joint, [&](int64_t, std::span<const std::byte> part) { put(part); });
+                    });
+  return failed;
 }
 
 void Model::read(const std::string& path) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "ir/program.h"
 #include "train/context.h"
 #include "train/host_view.h"
+#include "train/joint_call.h"
 #include "train/weights_gate.h"
 #include "train/weights_match.h"
 
@@ -63,13 +65,19 @@ class Model {
     bool operator==(const Piece&) const = default;
   };
   Piece piece(SlotId parameter) const;
+  /// For PlanOptions::gathers; null: the model is whole.
+  const Program* gathers() const { return is_in_pieces() ? &gathers_ : nullptr; }
+  /// Where a parameter, or its piece, begins in the storage, and in others of its layout.
+  int64_t offset(SlotId parameter) const { return offsets_[static_cast<size_t>(parameter)]; }
+  /// Throws wrong_state, naming `call`, where not all of each parameter is to be had.
+  void require_readable(const char* call, const JointCall* joint) const;
+
+  // `joint`: of a model in pieces what needs all of a parameter is called by all ranks together (JointCall), alike; without it, it throws
+  // wrong_state.
 
   /// Copies a whole parameter; the view has exactly its shape and any floating type. set() throws not_finite for NaN, before anything has
   /// changed. What changes parameters is an update for the gate, what reads them a reader: busy while a step's update is on.
-  void get(SlotId parameter, const HostView& to) const {
-    require_whole("get");
-    get(parameter, to, data(parameter));
-  }
+  void get(SlotId parameter, const HostView& to, JointCall* joint = nullptr) const;
   void set(SlotId parameter, const HostView& from);
 
   /// The same of device memory that holds what the parameter might (a moving average).
@@ -81,20 +89,22 @@ class Model {
   /// alloc's; then nothing has changed. Busy while a step's update is on.
   void move_to_file(const std::string& folder);
 
-  /// The same graph, with its own copy of the parameters.
-  std::shared_ptr<Model> clone() const;
+  /// The same graph, with its own copy of the parameters, of one in pieces all of them. `keeps`: false: this rank helps the others to
+  /// theirs alone, and has none: null.
+  std::shared_ptr<Model> clone(JointCall* joint = nullptr, bool keeps = true) const;
   /// The same graph, whose parameters lie elsewhere: what reads or changes them is not to be called.
   std::shared_ptr<Model> without_parameters() const;
   /// this += t (from - this), in f32; t = 1 copies the bits. Throws invalid_argument for parameters that differ, naming the first.
   void blend(const Model& from, double t);
   /// XXH3-128 over every parameter in name order: name, dtype, shape, bytes. As Trainer::state_digest, without the optimizer's state.
-  std::string digest() const;
-  /// The bytes of all parameters into a storage of the same layout. The caller holds the gate.
+  std::string digest(JointCall* joint = nullptr) const;
+  /// The bytes of all parameters, or of the pieces, into a storage of the same layout. The caller holds the gate.
   void copy_parameters(Storage& to) const;
 
-  /// One safetensors file or stream; names and shapes as in the graph, tensors in the order of arrange(). Throws what `write` throws.
-  void write(const std::string& path) const;
-  void write(const WriteBytes& write) const;
+  /// One safetensors file or stream; names and shapes as in the graph, tensors in the order of arrange(). Throws what `write` throws, in a
+  /// joint call on all ranks: each has a stream of its own, a file rank 0 alone.
+  void write(const std::string& path, JointCall* joint = nullptr) const;
+  void write(const WriteBytes& write, JointCall* joint = nullptr) const;
   /// Every parameter must be there with its shape; converts from the floating types. Throws not_found, corrupt, invalid_argument; then no
   /// parameter has changed.
   void read(const std::string& path);
@@ -111,11 +121,17 @@ class Model {
   /// What lies in the storage.
   enum class Held { nothing, whole, pieces };
 
+  using ReadPart = std::function<void(int64_t first, std::span<std::byte> out)>;  // bytes of a parameter
+
   void require_whole(const char* call) const;
   void require_made() const;
+  void get_by(SlotId parameter, const HostView& to, JointCall* joint, const ReadPart& read) const;
+  void read_bytes(SlotId parameter, int64_t first, std::span<std::byte> out, JointCall* joint) const;
+  void each_part(SlotId parameter, std::vector<std::byte>& room, JointCall* joint,
+                 const std::function<void(int64_t first, std::span<const std::byte> part)>& take) const;
+  std::exception_ptr stream(const WriteBytes& write, JointCall* joint) const;
   void make(const Storage& in, std::span<const int64_t> offsets, std::span<const Piece> pieces) const;
   void allocate() const;  // all zero
-  std::span<const std::byte> host_bytes(SlotId parameter, std::vector<std::byte>& room) const;
 
   std::shared_ptr<Context> context_;
   Program program_;
@@ -130,6 +146,7 @@ class Model {
   std::vector<int64_t> offsets_;  // by slot, in the parameter arena
   int64_t bytes_ = 0;             // of that arena
   std::vector<Piece> pieces_;     // by slot; empty: whole
+  Program gathers_;               // slots, cuts and mesh of the plan that they are of
   std::string whose_;             // "rank 1 of 2"
   std::atomic<bool> is_mixed_ = false;
 };

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "exec/executor.h"
-#include "train/recipe.h"
+#include "train/lent_parameters.h"
 
 namespace st {
 namespace {
@@ -64,6 +64,13 @@ void refuse_nan(const HostView& view) {
   fail(Code::not_finite, text("predict: input \"", view.name, "\" holds NaN in row ", at / row_elements, ", element ", at % row_elements));
 }
 
+/// Which units are gathered goes by the outputs.
+void meet(JointCall& joint, std::span<const HostView> outputs) {
+  std::string what = "predict";
+  for (const HostView& output : outputs) what.append(" ").append(output.name);
+  joint.meet(what);
+}
+
 }  // namespace
 
 struct Predictor::Form {
@@ -116,6 +123,7 @@ class Predictor::Turn {
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
+  const Storage& weights() const { return snapshot_->storage; }
   Pass& pass(const std::shared_ptr<Form>& form) {
     const auto idle_one = [&]() -> std::unique_ptr<Pass> {
       const std::lock_guard lock(predictor_.mutex_);
@@ -148,7 +156,7 @@ class Predictor::Turn {
     writer_ = idle_one();
     if (!writer_)
       writer_ = std::make_unique<Generator>(predictor_.model_, snapshot_->storage, predictor_.options_.threads,
-                                            predictor_.options_.shared ? &predictor_.model_->gate() : nullptr);
+                                            predictor_.options_.shared ? &predictor_.model_->gate() : nullptr, predictor_.ranks_.get());
     return *writer_;
   }
 
@@ -162,7 +170,7 @@ class Predictor::Turn {
     pass->form = form;
     pass->workers = threads == 1 ? std::make_unique<Workers>(1) : context.make_workers(threads);  // one is the caller, not the host's pool
     pass->cancelled.emplace(&context.cancels());
-    pass->executor = std::make_unique<Executor>(form->plan, snapshot_->storage, *pass->workers, &*pass->cancelled);
+    pass->executor = std::make_unique<Executor>(form->plan, snapshot_->storage, *pass->workers, &*pass->cancelled, predictor_.ranks_.get());
     pass->gathered.resize(form->inputs.size());
     return pass;
   }
@@ -173,9 +181,12 @@ class Predictor::Turn {
   std::unique_ptr<Generator> writer_;
 };
 
-Predictor::Predictor(std::shared_ptr<Model> model, PredictorOptions options) : model_(std::move(model)), options_(options) {
+Predictor::Predictor(std::shared_ptr<Model> model, PredictorOptions options, JointCall* joint)
+    : model_(std::move(model)), options_(options), ranks_(joint == nullptr ? nullptr : std::make_unique<ExchangeQueue>(joint->ranks())) {
   check(options_.threads >= 1 && options_.threads <= 4096, "predictor: threads is ", options_.threads, "; give 1 to 4096");
+  model_->require_readable("predictor", joint);
   current_ = make_snapshot();
+  if (joint != nullptr) joint->meet("predictor");
   if (options_.shared) return;
   const WeightsGate::Reader reader(model_->gate());
   model_->copy_parameters(current_->storage);
@@ -183,16 +194,25 @@ Predictor::Predictor(std::shared_ptr<Model> model, PredictorOptions options) : m
 
 Predictor::~Predictor() = default;
 
+void Predictor::require_joint(const JointCall* joint) const {
+  require((joint != nullptr) == (ranks_ != nullptr), Code::wrong_state,
+          "predict: of a model in pieces its ranks call together, of another none");
+}
+
 std::shared_ptr<Predictor::Snapshot> Predictor::make_snapshot() const {
-  if (options_.shared) return std::make_shared<Snapshot>(model_->storage().with_same_parameters());
-  const int64_t bytes = model_->storage().bytes();
+  const Storage& weights = ranks_ ? model_->piece_storage() : model_->storage();
+  if (options_.shared) return std::make_shared<Snapshot>(weights.with_same_parameters());
+  const int64_t bytes = weights.bytes();
   model_->context().require_memory("predictor: a snapshot of the weights", bytes);
   auto made = std::make_shared<Snapshot>(Storage(model_->context().backend()));
   if (bytes > 0) made->storage.arena(Arena::parameters, bytes);
   return made;
 }
 
-void Predictor::refresh() {
+void Predictor::refresh(JointCall* joint) {
+  require_joint(joint);
+  model_->require_readable("refresh", joint);
+  if (joint != nullptr && options_.shared) joint->meet("refresh");
   if (options_.shared) return;
   const std::lock_guard one(refreshing_);
   std::shared_ptr<Snapshot> next;
@@ -201,6 +221,7 @@ void Predictor::refresh() {
     if (spare_ && spare_->users == 0) next = spare_;  // nobody can begin with it: runs take the current one
   }
   if (!next) next = make_snapshot();
+  if (joint != nullptr) joint->meet("refresh");
   {
     const WeightsGate::Reader reader(model_->gate());
     model_->copy_parameters(next->storage);
@@ -301,7 +322,7 @@ std::shared_ptr<Predictor::Form> Predictor::plan(int64_t rows, std::span<const H
   auto form = std::make_shared<Form>();
   form->rows = rows;
   for (const HostView& view : outputs) form->outputs.emplace_back(view.name);
-  form->plan = plan_inference(model_->program(), rows, form->outputs, false, model_->context().backend(), options_.threads);
+  form->plan = plan_predictions(*model_, rows, form->outputs, options_.threads, ranks_.get());
   for (const std::string& name : form->outputs) form->results.push_back(form->plan.program.slot_named("output." + name));
   for (const Section& section : form->plan.program.sections)
     for (const Node& node : section.graph.nodes)
@@ -310,7 +331,9 @@ std::shared_ptr<Predictor::Form> Predictor::plan(int64_t rows, std::span<const H
   return form;
 }
 
-void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> outputs) {
+void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> outputs, JointCall* joint) {
+  require_joint(joint);
+  if (options_.shared && ranks_) model_->require_readable("predict", joint);
   check(!outputs.empty(), "predict: no output is asked for; give at least one");
   require_distinct(inputs, "input");
   require_distinct(outputs, "output");
@@ -337,15 +360,19 @@ void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> 
   {
     std::optional<WeightsGate::TryReader> reader;
     if (options_.shared) reader.emplace(model_->gate());
+    if (joint != nullptr) meet(*joint, outputs);
+    if (ranks_) lend_pieces(*pass.executor, *model_, turn.weights());
     pass.executor->run({});
   }
   for (size_t i = 0; i < outputs.size(); ++i) scatter(pass.executor->slot(form->results[i]).as<std::byte>(), outputs[i]);
 }
 
 std::vector<int32_t> Predictor::generate(std::span<const int32_t> prompt, const GenerateOptions& options,
-                                         const std::function<bool(int32_t)>& on_token) {
+                                         const std::function<bool(int32_t)>& on_token, JointCall* joint) {
+  require_joint(joint);
+  if (options_.shared && ranks_) model_->require_readable("generate", joint);
   Turn turn(*this);
-  return turn.writer().run(prompt, options, on_token);
+  return turn.writer().run(prompt, options, on_token, joint);
 }
 
 }  // namespace st

@@ -241,15 +241,14 @@ void require_replicas(Communicator& ranks, const Executor& executor, Backend& ba
   if (std::ranges::any_of(all, [&](const Hex& other) { return other != all[0]; })) name_differing(ranks, program, parameters, own);
 }
 
-std::optional<std::vector<RegionId>> recomputed_by_all(Communicator& ranks, const Program& model, const Recipe& recipe,
-                                                       const Backend& backend, int threads, PlanOptions options) {
+std::optional<std::vector<RegionId>> recomputed_by_all(Communicator& ranks, const Recipe& recipe, PlanOptions options,
+                                                       const std::function<Plan(const PlanOptions&)>& plan) {
   if (recipe.recompute != "auto") return std::nullopt;
   const std::vector<int64_t> memory = gathered(ranks, options.memory, "memory of all");
   options.memory = *std::ranges::min_element(memory);
   std::string told;
   if (ranks.rank() == 0)
-    for (const RecomputedScope& scope : plan_training(model, recipe, backend, threads, options).recompute.scopes)
-      told += text(scope.region, '\0');
+    for (const RecomputedScope& scope : plan(options).recompute.scopes) told += text(scope.region, '\0');
   std::string first = gather_texts(ranks, told, "recomputed scopes").front();
   std::vector<RegionId> scopes;
   for (std::string_view rest = first; !rest.empty();) scopes.push_back(static_cast<RegionId>(std::stol(take_text(rest))));

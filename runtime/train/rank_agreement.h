@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,10 +37,10 @@ void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std
 /// named, and the first parameter.
 void require_replicas(Communicator& ranks, const Executor& executor, Backend& backend);
 
-/// Of zero 3, where what is exchanged goes by what is recomputed (recompute auto): the scopes that rank 0 recomputes in the least memory
-/// that a rank has, on all ranks the same. Nothing: the recipe says which.
-std::optional<std::vector<RegionId>> recomputed_by_all(Communicator& ranks, const Program& model, const Recipe& recipe,
-                                                       const Backend& backend, int threads, PlanOptions options);
+/// Of zero 3, where what is exchanged goes by what is recomputed (recompute auto): the scopes that rank 0's `plan` recomputes in the least
+/// memory that a rank has, on all ranks the same. Nothing: the recipe says which.
+std::optional<std::vector<RegionId>> recomputed_by_all(Communicator& ranks, const Recipe& recipe, PlanOptions options,
+                                                       const std::function<Plan(const PlanOptions&)>& plan);
 
 /// With what a rank begins a step.
 struct StepStart {
@@ -47,6 +48,7 @@ struct StepStart {
   int64_t attempts, items;  // steps it has made, items it has taken of the data's stream
   double lr, loss_scale;
   int64_t rows;              // that it was given; kFromData: it takes its own of the data
+  int64_t lacks_copies = 0;  // 1: its working copies are not those of its pieces of the weights
   RankTimes last_step = {};  // of this rank, where it has made the step before itself
 };
 

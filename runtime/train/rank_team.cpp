@@ -213,6 +213,10 @@ int64_t RankTeam::rows_of_all(StepStart own) {
   return rows;
 }
 
+bool RankTeam::any_lacks_copies() const {
+  return std::ranges::any_of(starts_, [](const StepStart& start) { return start.lacks_copies != 0; });
+}
+
 void RankTeam::run(std::optional<std::span<const HostView>> batch, const std::function<void()>& own_part) {
   if (!is_of_threads()) {
     own_part();

@@ -51,6 +51,8 @@ class RankTeam {
   /// all were given together (rank_agreement.h).
   int64_t own_rows() const;
   int64_t rows_of_all(StepStart own);
+  /// Whether a rank has told so then.
+  bool any_lacks_copies() const;
   /// The first of the rows given to this rank that a step's row `first_row` is.
   int64_t own_row(int64_t first_row) const { return first_row / parts_.recipe.ranks / parts_.recipe.batch * parts_.recipe.batch; }
 

@@ -17,13 +17,6 @@
 #include "train/schedule_choice.h"
 
 namespace st {
-namespace {
-
-[[noreturn]] void refuse_host_loss(const char* call, const Recipe& recipe) {
-  fail(Code::unsupported, text(call, ": a host's own loss is not to be had with zero ", recipe.zero, "; give zero 2"));
-}
-
-}  // namespace
 
 Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<const Dataset> data, const PlanOptions& options,
                  Communicator* ranks)
@@ -51,16 +44,26 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   data_ = std::move(data);
   workers_ = context.make_workers(threads);
   if (ranks != nullptr) options_.rank = ranks->rank();
-  const bool keeps_pieces = ranks != nullptr && recipe_.ranks > 1 && recipe_.zero == 3;
   const bool has_loss = static_cast<bool>(model_->program().loss_sum);
+  const bool is_zero_3 = recipe_.zero == 3, is_late = context.options().late_parameters;
+  options_.keeps_master_pieces = ranks != nullptr && recipe_.ranks > 1 && (recipe_.zero == 1 || recipe_.zero == 2) && has_loss && is_late &&
+                                 recipe_.precision != "fp32";
+  const bool keeps_pieces = ranks != nullptr && recipe_.ranks > 1 && (is_zero_3 || options_.keeps_master_pieces);
   if (ranks != nullptr && recipe_.ranks > 1) {  // what they exchange from here on goes by it
     std::vector<RankFact> facts = {{"zero", recipe_.get("zero")}};
-    if (keeps_pieces) facts.push_back({"recompute", recipe_.get("recompute")});
+    if (is_zero_3) facts.push_back({"recompute", recipe_.get("recompute")});
+    if (recipe_.zero == 1 || recipe_.zero == 2) {
+      facts.push_back({"precision", recipe_.get("precision")});
+      facts.push_back({"late_parameters", is_late ? "1" : "0"});
+    }
     require_agreement(*ranks, facts);
   }
+  const auto plan_with = [&](const PlanOptions& with) {
+    return has_loss ? plan_training(model_->program(), recipe_, context.backend(), threads, with)
+                    : plan_host_loss(model_->program(), recipe_, false, nullptr, context.backend(), threads, with);
+  };
   if (keeps_pieces) {
-    if (!has_loss) refuse_host_loss("trainer", recipe_);
-    const Plan plan = plan_training(model_->program(), recipe_, context.backend(), threads, options_);
+    const Plan plan = plan_with(options_);
     std::vector<RankFact> facts = run_facts(recipe_, training_state(), plan);
     facts.push_back({"weights", model_->weights_fact()});
     require_agreement(*ranks, facts);  // before weights are given up
@@ -81,11 +84,13 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     const auto is_cancelled = [this] { return cancelled_.is_set() && train_->is_computing(); };
     team_ = std::make_unique<RankTeam>(RankTeam::Parts{*model_, recipe_, storage_, is_cancelled, data_, threads, ranks}, options_);
   }
+  if (keeps_pieces && is_zero_3) {  // of steps of both kinds
+    recomputed_ = recomputed_by_all(*ranks, recipe_, options_, plan_with);
+    if (recomputed_) options_.recompute_scopes = &*recomputed_;
+  }
   if (has_loss) {
     PlanOptions own = options_;
-    const auto scopes = keeps_pieces ? recomputed_by_all(*ranks, model_->program(), recipe_, context.backend(), threads, own)
-                        : team_      ? team_->scopes_for_all()
-                                     : std::nullopt;
+    const auto scopes = team_ && own.recompute_scopes == nullptr ? team_->scopes_for_all() : std::nullopt;
     if (scopes) own.recompute_scopes = &*scopes;
     train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, own, team_ ? &team_->own() : nullptr);
     if (options_.shares_masters) train_->share_masters(*model_);
@@ -229,13 +234,15 @@ void Trainer::begin_step_on_data() {
 void Trainer::begin_step(int64_t rows, bool from_data) {
   const double lr = learning_rate();
   if (team_ && !team_->is_of_threads()) {
-    const int64_t given = team_->rows_of_all({attempts_, items_taken_, lr, loss_scale(), from_data ? StepStart::kFromData : rows});
+    const int64_t given = team_->rows_of_all(
+        {attempts_, items_taken_, lr, loss_scale(), from_data ? StepStart::kFromData : rows, train_->lacks_copies() ? 1 : 0});
     if (!from_data) rows = given;
   }
   check(rows > 0, "step: no rank was given a row");
   gradients_.executor = nullptr;
   if (team_) team_->begin(lr, updates_ + 1, attempts_, items_taken_, rows, loss_scale());
   train_->begin(lr, updates_ + 1, attempts_, rows, loss_scale());
+  if (team_ && team_->any_lacks_copies()) train_->gather_copies_first();
   open_ = OpenStep{.lr = lr, .rows = rows, .from_data = from_data};
 }
 
@@ -372,7 +379,8 @@ void Trainer::require_host_loss_fits(const char* call) const {
   require(team_ && !team_->is_of_threads(), Code::unsupported, call, ": a host's own loss is not to be had on ", recipe_.ranks,
           " ranks as threads of one trainer, since each would have outputs of its own; make each a rank of a communicator, with "
           "st_trainer_create_in_group");
-  if (recipe_.zero == 3) refuse_host_loss(call, recipe_);
+  require(!options_.keeps_master_pieces, Code::unsupported, call,
+          ": a host's own loss is not to be had where ranks have their masters in pieces; make the context without late_parameters");
 }
 
 std::span<const HostView> Trainer::forward(std::span<const HostView> batch) {
@@ -415,6 +423,7 @@ StepReport Trainer::apply() {
       team_ ? team_->run(std::nullopt, std::ref(own_part)) : own_part();
     } catch (const std::exception&) {
       is_mixed_ = is_mixed_ || (is_in_pieces() && host_step_->is_updating());
+      if (is_mixed_ && model_->is_in_pieces()) model_->set_mixed(true);
       throw;
     }
     gradients_ = {&done.loss->executor(), done.loss->unit()};

@@ -195,12 +195,13 @@ class Trainer {
   std::unique_ptr<Workers> workers_;
   CancelToken cancelled_;
   LrSchedule schedule_;
-  LearningRate host_schedule_;          // empty: the recipe's
-  std::optional<LossScaler> scaler_;    // none: the recipe scales no loss
-  GradientNoise noise_;                 // of the recipe's gradient_noise_scale
-  Storage storage_;                     // the model's parameters; gradients and moments of this trainer
-  std::unique_ptr<RankTeam> team_;      // none: there is one rank
-  std::unique_ptr<PlannedStep> train_;  // of rank 0; none: the graph has no loss
+  LearningRate host_schedule_;                       // empty: the recipe's
+  std::optional<LossScaler> scaler_;                 // none: the recipe scales no loss
+  GradientNoise noise_;                              // of the recipe's gradient_noise_scale
+  Storage storage_;                                  // the model's parameters; gradients and moments of this trainer
+  std::unique_ptr<RankTeam> team_;                   // none: there is one rank
+  std::optional<std::vector<RegionId>> recomputed_;  // zero 3 in a group: what all ranks recompute; none: the recipe says which
+  std::unique_ptr<PlannedStep> train_;               // of rank 0; none: the graph has no loss
   BatchBinding inputs_;
   std::unique_ptr<HostLossStep> host_step_;
   std::unique_ptr<Evaluator> evaluator_;

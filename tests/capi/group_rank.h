@@ -14,7 +14,9 @@ inline constexpr const char* kGroupRecipe = R"({"batch": 2, "micro_batches": 7, 
 
 /// One rank's own context, model and data, and its trainer. `changed`: keys of its recipe that are not kGroupRecipe's.
 struct GroupRank {
-  explicit GroupRank(const std::string& text, const std::map<std::string, std::string>& changed = {}) : run(text, nullptr, kGroupRecipe) {
+  explicit GroupRank(const std::string& text, const std::map<std::string, std::string>& changed = {},
+                     const st_context_options* options = nullptr)
+      : run(text, options, kGroupRecipe) {
     for (const auto& [key, value] : changed) EXPECT_TRUE(works(st_recipe_set(run.recipe, key.c_str(), value.c_str())));
   }
   st_status join(st_communicator* own) { return st_trainer_create_in_group(run.model, run.recipe, run.data, own, trainer.out()); }

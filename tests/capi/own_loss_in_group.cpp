@@ -61,7 +61,8 @@ TEST(OwnLossInGroup, IsAnAccumulationOfAllRanksBitwise) {
   });
 }
 
-TEST(OwnLossInGroup, OfAGraphWithoutALossTrains) {
+/// Each of two ranks has a row of two.
+void train_without_a_loss(const char* zero) {
   const ThreadRanks ranks(2);
   ranks.each([&](int k, st_communicator* communicator) {
     HeldContext context;
@@ -81,6 +82,7 @@ TEST(OwnLossInGroup, OfAGraphWithoutALossTrains) {
     ASSERT_TRUE(works(st_model_create(graph, 1, model.out())));
     ASSERT_TRUE(works(
         st_recipe_create(R"({"batch": 1, "warmup": 0, "lr": 0.05, "weight_decay": 0, "optimizer": "sgd", "clip": 0})", recipe.out())));
+    ASSERT_TRUE(works(st_recipe_set(recipe, "zero", zero)));
     ASSERT_TRUE(works(st_trainer_create_in_group(model, recipe, nullptr, communicator, trainer.out())));
     // Rank 0 has the row (1, 0), which wants 1, rank 1 has (0, 1), which wants -1: each learns both.
     float row[2] = {k == 0 ? 1.0F : 0.0F, k == 0 ? 0.0F : 1.0F}, gradient = 0;
@@ -101,6 +103,9 @@ TEST(OwnLossInGroup, OfAGraphWithoutALossTrains) {
     EXPECT_NEAR(learned[1], -1, 1e-2);
   });
 }
+
+TEST(OwnLossInGroup, OfAGraphWithoutALossTrains) { train_without_a_loss("0"); }
+TEST(OwnLossInGroup, OfAGraphWithoutALossTrainsInPieces) { train_without_a_loss("3"); }
 
 TEST(OwnLossInGroup, AnErrorOnOneRankEndsTheStepOfAllWithItsReason) {
   const ThreadRanks ranks(3);

@@ -101,8 +101,8 @@ TEST_P(HostLossInGroup, IsOneRankWithAllPairsInOrder) {
     int64_t rounds, zero;
   };
   for (const Loss loss : {Loss::host, Loss::own})
-    for (const auto& [size, rounds, zero] : {Shape{2, 3, 0}, Shape{2, 3, 1}, Shape{3, 1, 0}, Shape{3, 2, 2}}) {
-      if (kSanitized && (zero == 0) != (loss == Loss::own)) continue;
+    for (const auto& [size, rounds, zero] : {Shape{2, 3, 0}, Shape{2, 3, 1}, Shape{3, 1, 0}, Shape{3, 2, 2}, Shape{3, 2, 3}}) {
+      if (kSanitized && zero < 3 && (zero == 0) != (loss == Loss::own)) continue;
       Training training = training_with(GetParam().keys, size * rounds);
       training.recipe.zero = zero;
       Outcome expected = alone(training, size * rounds, loss);
@@ -184,7 +184,7 @@ TEST(HostLossInGroup, OnceAStepAddsTheRanksSumsInOrder) {
 }
 
 TEST(HostLossInGroup, StepsOfBothKindsShareTheMoments) {
-  const Training training = training_with({}, 2);
+  Training training = training_with({}, 2);
   const auto steps_of = [](Trainer& trainer, int size, int rank) {
     for (int step = 0; step < 4; ++step) {
       if (step % 2 == 0) {
@@ -205,7 +205,26 @@ TEST(HostLossInGroup, StepsOfBothKindsShareTheMoments) {
     return trainer.state_digest();
   };
   const std::string expected = steps_of(*training.trainer(false), 1, 0);
-  each_of_group(2, [&](int rank, Communicator& own) { EXPECT_EQ(steps_of(*joined(training, own), 2, rank), expected); });
+  for (const int64_t zero : {0, 3}) {
+    training.recipe.zero = zero;
+    each_of_group(2, [&](int rank, Communicator& own) { EXPECT_EQ(steps_of(*joined(training, own), 2, rank), expected); });
+  }
+}
+
+// What they gather goes by what they recompute, which all have from rank 0.
+TEST(HostLossInGroup, OfParametersInPiecesRecomputesTheSameOnAllRanks) {
+  Training training = training_with({{"recompute", "\"auto\""}, {"recompute_budget", "620000"}}, 2);
+  const std::string expected = alone(training, 2, Loss::host).state;
+  training.recipe.zero = 3;
+  each_of_group(2, [&](int rank, Communicator& own) {
+    const auto trainer = joined(training, own);
+    for (int step = 0; step < 3; ++step) {
+      pair(*trainer, rank, step, Loss::host);
+      trainer->apply();
+    }
+    EXPECT_FALSE(trainer->plan().recompute.scopes.empty());
+    EXPECT_EQ(trainer->state_digest(), expected);
+  });
 }
 
 std::string mismatch(const std::function<void()>& call) {
@@ -235,6 +254,25 @@ TEST(HostLossInGroup, RanksThatDoNotTheSameAreToldOnAllAndMayTryAgain) {
     trainer->set("lr", "0.25");
     pair(*trainer, rank, 0, Loss::host);
     EXPECT_EQ(trainer->apply().lr, 0.25);
+  });
+}
+
+TEST(HostLossInGroup, OfParametersInPiecesAllMakeTheSamePairs) {
+  each_of_group(2, [&](int rank, Communicator& own) {
+    Training training = training_with({{"reduce", "\"step\""}}, 2);
+    training.recipe.zero = 3;
+    const auto trainer = joined(training, own);
+    const std::string before = trainer->state_digest();
+    const std::string inputs = mismatch([&] { pair(*trainer, rank, 0, rank == 0 ? Loss::host : Loss::own); });
+    EXPECT_NE(inputs.find("rank 1"), std::string::npos) << inputs;
+    EXPECT_NE(inputs.find("gives inputs for the graph's own loss, rank 0 the outputs' gradients"), std::string::npos) << inputs;
+    pair(*trainer, rank, 0, Loss::host);
+    const std::string calls = mismatch([&] { rank == 0 ? static_cast<void>(trainer->apply()) : pair(*trainer, rank, 0, Loss::host); });
+    EXPECT_NE(calls.find("calls forward, rank 0 apply"), std::string::npos) << calls;
+    EXPECT_EQ(trainer->state_digest(), before);
+    pair(*trainer, rank, 0, Loss::host);
+    trainer->apply();
+    EXPECT_NE(trainer->state_digest(), before);
   });
 }
 

@@ -110,6 +110,20 @@ class RankTraining(CommandLineTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(log_lines(self.folder / "log.jsonl")[-1], undisturbed)
 
+    def test_with_pieces_of_the_weights_continues_a_text(self):
+        words = self.words("--steps", 2, "--sample", "the ")
+
+        def sample_of(done):
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            out = "\n".join(line.removeprefix("[rank 0] ") for line in done.stdout.splitlines())
+            return out[out.index("sample  "):out.index("memory  ")]
+
+        alone = sample_of(run("train", *words))
+        self.assertGreater(len(alone), 200)
+        self.assertEqual(sample_of(self.launched(2, *words, "--zero", 3)), alone)
+        done = run("launch", "-n", 2, "--", "sh", "-c", f'"$0" train "$@" --zero 3 --sample "$RANK"', PROGRAM, *self.words("--steps", 2))
+        self.assertIn("--sample is 1 on rank 1 and 0 on rank 0", done.stderr)
+
     def test_a_rank_that_is_killed_in_a_save_leaves_whole_checkpoints(self):
         chance = random.Random()
         undisturbed = self.train(*self.words("--steps", 300))[-1]

@@ -41,9 +41,10 @@ typedef struct st_context_options {
   /* (C) File of schedules that were measured where a plan or recipe asked for it (tune_ms, "tune"). NULL: $SCALETRAIN_TUNING_CACHE, else
    * scaletrain/gemm-tuning.txt in $XDG_CACHE_HOME or ~/.cache; "": none. One that is damaged or cannot be had is a warning, no error. */
   const char* tuning_cache;
-  int32_t late_parameters; /* 1: a model here has no parameters until something asks for them, and then all, but for a trainer of zero 3 in
-                              a group (st_trainer_create_in_group), which makes its rank's pieces alone: so a model may be larger than a
-                              rank's memory. What is ST_OUT_OF_MEMORY is then so where they are asked for. 0: a model is made with them */
+  int32_t late_parameters; /* 1: a model here has no parameters until something asks for them, and then all, but for a trainer in a group
+                              (st_trainer_create_in_group) of zero 3, or of zero 1 and 2 with 16 bits, which makes its rank's pieces alone:
+                              so a model may be larger than a rank's memory. What is ST_OUT_OF_MEMORY is then so where they are asked for.
+                              0: a model is made with them */
   int32_t reserved;
 } st_context_options;
 

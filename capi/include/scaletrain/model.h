@@ -7,6 +7,7 @@
 
 ST_BEGIN
 
+/* Of a model that ranks have in pieces (zero 3, st_trainer_create_in_group) what reads all parameters is called by all ranks together. */
 typedef struct st_model st_model;
 
 /* Takes a copy of the graph. The first error of the graph's calls is returned here, named. ST_OUT_OF_MEMORY comes with need and supply,
@@ -47,7 +48,8 @@ ST_API st_status st_model_set(st_model* model, const char* name, const st_view* 
 
 /* All parameters as one safetensors file. Writing leaves the old file or the new one, whatever happens; reading needs every parameter and
  * no other, with its shape (any floating type) and changes nothing when one does not fit. With pending, writing takes a copy of the
- * weights as they are now and returns; the file comes to be meanwhile. */
+ * weights as they are now and returns; the file comes to be meanwhile. Of a model in pieces rank 0 alone writes, and the others' paths are
+ * passed over; all return when it is done, or with its error (with pending: of the copy, which rank 0 has). */
 ST_API st_status st_model_write_file(st_model* model, const char* path, st_pending** pending);
 ST_API st_status st_model_read_file(st_model* model, const char* path);
 

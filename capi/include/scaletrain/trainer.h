@@ -50,12 +50,18 @@ ST_API st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* 
  * With zero 1 or 2 each rank has pieces of the optimizer's state alone (2: of gradients too) and all of the parameters, also in fp32 where
  * products take them in 16 bits. Then gradient, average, evaluate_average, use_average, digest, st_trainer_save, save_every and resume are
  * made together: every rank calls them, between the same steps, and who does not is named at the deadline; and weights are set, or loaded,
- * on all ranks alike. Of a group that has ended the others' pieces are gone: resume from a checkpoint.
+ * on all ranks alike. Of a group that has ended the others' pieces are gone: resume from a checkpoint. But of a context with
+ * late_parameters, with precision bf16 or fp16 and a loss in the graph, what products alone take has its fp32 master in pieces too, the
+ * 16-bit copies are whole, and a step gathers these in place of it: then the model is in pieces, as follows, and a host's own loss
+ * (st_trainer_forward) is ST_UNSUPPORTED.
  * With zero 3 the model has this rank's pieces of the parameters alone from here on, also when the trainer is gone: what was there beside
  * them is given back, and of a context with late_parameters it never was. evaluate is then made together too, of the same rows on all
- * ranks, and its error on one ends the group. Setting and reading parameters takes this rank's part of what is given; what needs all of
- * them (st_model_get, digest, clone, blend, write, a predictor, another trainer but of the same pieces) is ST_WRONG_STATE: save with
- * st_trainer_save and load the checkpoint into another model. A model that a trainer or a shared predictor uses is ST_BUSY here. */
+ * ranks, and its error on one ends the group. Setting and reading parameters takes this rank's part of what is given. What needs all of
+ * them is made together by the ranks of the communicator while that lives, with or without this trainer: each of st_model_get, digest,
+ * clone (which is whole, and on its own), write and write_file, and of a predictor create, refresh, run and generate is called by all
+ * alike, between the same steps. An error before anything is exchanged (a view, a name, memory) is told on all and the group goes on, so is
+ * one of a host's callback or a disk; who does not call is named at the deadline. st_model_blend and another trainer but of the same pieces
+ * are ST_WRONG_STATE. A model that a trainer or a shared predictor uses is ST_BUSY here. */
 ST_API st_status st_trainer_create_in_group(st_model* model, st_recipe* recipe, st_data* data, st_communicator* communicator,
                                             st_trainer** trainer);
 ST_API st_status st_trainer_destroy(st_trainer* trainer);
@@ -93,12 +99,13 @@ ST_API st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_nam
  * the step; its report's loss is NaN unless the graph's own loss was used. The pairs of a step that was begun are undone by a cancel or an
  * error of these three; until apply, the trainer's step, run, advance, digest, gradient, use_average, log_end and write_report are
  * ST_WRONG_STATE, and evaluate changes nothing of it. Without a loss in the graph only these three train.
- * Of ranks as threads of one trainer they are ST_UNSUPPORTED; in a group (st_trainer_create_in_group, zero 0 to 2) each rank has rows,
- * outputs and gradients of its own, and all call alike. With the recipe's reduce micro a backward waits for those of the other ranks, of
- * which each makes as many: pair g of rank r is micro-batch g * size + r, and the bits are those of one rank that makes all pairs in that
- * order. With reduce step each adds up as many of its own as it likes, one or more, and apply adds the ranks' sums in their order. apply
- * waits for all ranks; ST_RANK_MISMATCH on all of them tells who is at another update, rate or number of pairs, or has other weights where
- * those are compared, and undoes the pairs. Any other error of the three on a rank ends the group, as that of a step. */
+ * Of ranks as threads of one trainer they are ST_UNSUPPORTED, since each rank would have outputs of its own to give; in a group
+ * (st_trainer_create_in_group) each rank has rows, outputs and gradients of its own, and all call alike. With the recipe's reduce micro a
+ * backward waits for those of the other ranks, of which each makes as many: pair g of rank r is micro-batch g * size + r, and the bits are
+ * those of one rank that makes all pairs in that order. With reduce step each adds up as many of its own as it likes, one or more, and
+ * apply adds the ranks' sums in their order; but with zero 3 a forward waits for the others' pieces, and all make as many. apply waits for
+ * all ranks; ST_RANK_MISMATCH on all of them tells who is at another update, rate or number of pairs, or has other weights where those are
+ * compared, and undoes the pairs. Any other error of the three on a rank ends the group, as that of a step. */
 ST_API st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t* m, const st_named_view** outputs);
 ST_API st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_view* output_gradients);
 ST_API st_status st_trainer_apply(st_trainer* trainer, st_step_report* report);

@@ -1,0 +1,24 @@
+// Parameters that a plan has none of: where an executor finds them (Slot::lent).
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "exec/executor.h"
+#include "train/model.h"
+
+namespace st {
+
+/// `model`, of which a plan is lent all parameters.
+Program lending(const Model& model);
+/// Binds those that the executor's plan has kept: place(p) has the p-th of the model's parameters(), or of it this rank's piece.
+void lend_parameters(Executor& to, const Model& of, const std::function<const std::byte*(size_t p)>& place);
+
+/// The same, of pieces that lie in `storage` as in the model's.
+void lend_pieces(Executor& to, const Model& of, const Storage& storage);
+/// plan_inference() of the model, with weights of its own layout; `ranks` not null: of its pieces, which they gather.
+Plan plan_predictions(const Model& model, int64_t rows, const std::vector<std::string>& outputs, int threads, const ExchangeQueue* ranks);
+
+}  // namespace st
