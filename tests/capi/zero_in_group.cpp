@@ -24,9 +24,20 @@ Keys with_zero(int zero, Keys keys = {}) {
   return keys;
 }
 
+/// Of a context whose models get parameters late: at zero 1 and 2 with 16 bits ranks have their masters in pieces.
+const st_context_options* late_options() {
+  static const st_context_options options = [] {
+    auto made = filled(st_context_options_init);
+    made.late_parameters = 1;
+    return made;
+  }();
+  return &options;
+}
+
 /// One rank's own context, model and data, and its trainer; `own` null: a trainer alone.
 struct PieceRank {
-  PieceRank(const std::string& text, const Keys& keys, st_communicator* own) : run(text, nullptr, kRecipe) {
+  PieceRank(const std::string& text, const Keys& keys, st_communicator* own, bool is_late = false)
+      : run(text, is_late ? late_options() : nullptr, kRecipe) {
     for (const auto& [key, value] : keys) EXPECT_TRUE(works(st_recipe_set(run.recipe, key.c_str(), value.c_str())));
     run.trainer.reset();  // zero 3 takes a model that nobody else uses
     if (own != nullptr)
@@ -122,13 +133,14 @@ TEST(ZeroInGroup, GivesOutGradientsAndAveragesWhole) {
 
 struct Place {
   int size, zero;
+  bool is_late = false;
 };
 
 /// `steps` more, from the newest checkpoint there is; saved at the end, in the background or not.
 void go_on(const std::string& text, const Keys& keys, const CheckpointFolder& folder, Place place, int steps, std::string* state) {
   std::mutex one_at_a_time;
   const auto act = [&](int rank, st_communicator* own) {
-    PieceRank mine(text, place.size > 1 ? with_zero(place.zero, keys) : keys, own);
+    PieceRank mine(text, place.size > 1 ? with_zero(place.zero, keys) : keys, own, place.is_late);
     HeldCheckpoint checkpoint;
     if (rank == 0) mine.open(folder, rank, checkpoint);
     if (own != nullptr) {
@@ -180,7 +192,7 @@ TEST(ZeroInGroup, WhatSomeRanksSavedOthersGoOnWith) {
     const Keys keys = {{"precision", precision}, {"ema_decay", "0.9"}};
     const CheckpointFolder folder;
     int steps = 0;
-    for (const Place place : {Place{2, 2}, Place{3, 3}, Place{1, 0}, Place{2, 3}, Place{3, 1}}) {
+    for (const Place place : {Place{2, 2, true}, Place{3, 3}, Place{1, 0}, Place{2, 3}, Place{3, 1, true}, Place{2, 2}}) {
       std::string state;
       go_on(text, keys, folder, place, 2, &state);
       steps += 2;

@@ -1,0 +1,230 @@
+// ZeRO-1 and -2 in a host's group with 16-bit weights, of a context with late parameters: each rank has its pieces of the fp32 masters
+// alone, and everything is as on one rank, bit by bit.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <mutex>
+
+#include "base/memory_account.h"
+#include "plan/wire_bytes.h"
+#include "rank_group.h"
+#include "rank_training.h"
+#include "saved_trainer.h"
+
+namespace st {
+namespace {
+
+Training alone(const Case& c) { return training_of(c, 1); }
+
+std::shared_ptr<Model> model_of(const Training& training, bool is_late = true) {
+  ContextOptions options{.device = training.device, .threads = 1, .log = {}, .parallel = {}, .memory = {}};
+  options.late_parameters = is_late;
+  return std::make_shared<Model>(std::make_shared<Context>(std::move(options)), build_gpt(training.options), 1);
+}
+
+std::unique_ptr<Trainer> in_group(const Training& training, int64_t zero, std::shared_ptr<Model> model, Communicator& own) {
+  Recipe recipe = training.recipe;
+  recipe.device = training.device;
+  recipe.zero = zero;
+  return std::make_unique<Trainer>(std::move(model), recipe, training.data(), PlanOptions(), &own);
+}
+
+/// Rows of one step of a rank: of all `rows` those of its micro-batches of two.
+class Rows {
+ public:
+  Rows(int64_t rows, int64_t ranks, int64_t rank, int from) {
+    for (int64_t row = 0; row < rows; ++row) {
+      if (row / 2 % ranks != rank) continue;
+      for (int64_t t = 0; t < 7; ++t) {
+        const int64_t at = row * 5 + t * 3 + from;
+        tokens_.push_back(static_cast<int32_t>(at % 17));
+        targets_.push_back(static_cast<int32_t>((at + 3) % 17));
+      }
+    }
+  }
+  std::vector<HostView> views() {
+    const auto rows = std::ssize(tokens_) / 7;
+    return {plain_view("tokens", DType::i32, {rows, 7}, tokens_.data()), plain_view("targets", DType::i32, {rows, 7}, targets_.data())};
+  }
+
+ private:
+  std::vector<int32_t> tokens_, targets_;
+};
+
+void set_to(Model& model, const char* name, float first) {
+  const SlotId id = model.parameter_named(name);
+  const Shape& shape = model.slot(id).type.shape;
+  std::vector<float> values(static_cast<size_t>(shape.elements()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = first + 1e-5F * static_cast<float>(i % 97);
+  model.set(id, plain_view("", DType::f32, shape, values.data()));
+}
+
+/// Short micro-batches, of which the first is all of the first step, a weight that the host changes, and steps on the data.
+Outcome run(Trainer& trainer, int64_t ranks, int64_t rank) {
+  Outcome told;
+  const auto step = [&](int64_t rows) {
+    Rows batch(rows, ranks, rank, static_cast<int>(rows));
+    add(told, trainer.step(batch.views()));
+  };
+  for (const int64_t rows : {1, 11, 4, 5}) step(rows);
+  add(told, trainer.step());
+  set_to(trainer.model(), "block.0.mlp.expand.weight", 0.01F);
+  set_to(trainer.model(), "token_embedding.weight", -0.02F);
+  step(3);
+  add(told, trainer.step());
+  told.state = trainer.state_digest();
+  return told;
+}
+
+TEST(MasterPieces, LeaveTheBitsOfOneRank) {
+  const Case bf16{.name = "", .keys = {{"precision", "\"bf16\""}, {"dropout", "0.1"}}, .micro_batches = 6};
+  const Case whole{.name = "", .keys = {{"precision", "\"bf16\""}, {"optimizer", "\"adafactor\""}, {"overlap", "\"off\""}}};
+  const Case skips{.name = "", .keys = {{"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}}, .micro_batches = 6};
+  struct Group {
+    Case of;
+    int size;
+    int64_t zero;
+  };
+  for (const auto& [c, size, zero] : {Group{bf16, 2, 1}, {bf16, 3, 2}, {whole, 3, 1}, {skips, 2, 2}, {skips, 3, 1}}) {
+    const Outcome one = run(*alone(c).trainer(), 1, 0);
+    each_of_group(size, [&, &of = c, stage = zero](int rank, Communicator& own) {
+      const auto model = model_of(alone(of));
+      const auto trainer = in_group(alone(of), stage, model, own);
+      EXPECT_EQ(run(*trainer, own.size(), rank), one) << own.size() << " ranks, zero " << stage;
+      EXPECT_TRUE(model->is_in_pieces());
+    });
+  }
+}
+
+// Averages and evaluations are made of parameters in pieces and of whole ones.
+TEST(MasterPieces, ShowWhatOneRankDoes) {
+  const Case c{.name = "", .keys = {{"precision", "\"bf16\""}, {"ema_decay", "0.5"}}, .micro_batches = 3};
+  const auto data = std::make_shared<Sequences>(5, 7, 70);
+  const auto act = [&](Trainer& trainer) {
+    std::vector<std::vector<float>> told;
+    const auto look = [&] {
+      told.push_back({static_cast<float>(trainer.evaluate(data).loss), static_cast<float>(trainer.evaluate_average(data).loss)});
+      for (const char* name : {"token_embedding.weight", "block.1.mlp.expand.weight"}) {
+        const Shape& shape = trainer.model().slot(trainer.model().parameter_named(name)).type.shape;
+        for (const bool is_average : {true, false}) {
+          std::vector<float>& values = told.emplace_back(static_cast<size_t>(shape.elements()));
+          const HostView view = plain_view("", DType::f32, shape, values.data());
+          is_average ? trainer.average(name, view) : trainer.gradient(name, view);
+        }
+      }
+    };
+    trainer.step();
+    trainer.step();
+    look();
+    trainer.use_average();
+    trainer.step();
+    look();
+    return told;
+  };
+  const auto expected = act(*alone(c).trainer());
+  each_of_group(2, [&](int, Communicator& own) {
+    const auto told = act(*in_group(alone(c), 2, model_of(alone(c)), own));
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(told[i] == expected[i]) << i << ": " << told[i][0] << ", " << expected[i][0];
+  });
+}
+
+// T8 and T6 of a group, and the table: 12 P / N of what products alone take.
+TEST(MasterPieces, TakeTheBytesThatArePlanned) {
+  const Case c{.name = "", .keys = {{"precision", "\"bf16\""}}, .micro_batches = 3};
+  for (const int64_t zero : {1, 2}) {
+    std::mutex one;
+    int64_t masters = 0, cut = 0, gathered = 0, wholes = 0;
+    each_of_group(3, [&](int, Communicator& own) {
+      const auto model = model_of(alone(c));
+      const auto trainer = in_group(alone(c), zero, model, own);
+      const MemoryLayout& planned = trainer->plan().memory;
+      const Program& program = trainer->plan().program;
+      const auto sent_by = [&](const auto& call) {
+        const int64_t before = own.sent_bytes();
+        call();
+        return own.sent_bytes() - before;
+      };
+      const auto step = [&] { trainer->step(); };
+      step();
+      const WireBytes wire = wire_bytes(trainer->plan(), trainer->recipe().step_micro_batches());
+      const auto starts = static_cast<int64_t>(2 * sizeof(StepStart));
+      EXPECT_EQ(sent_by(step), wire.all() + starts);
+      set_to(*model, "block.0.mlp.expand.weight", 0.1F);
+      EXPECT_EQ(sent_by(step), wire.all() + wire.copies + starts);
+      const auto account = [&](Arena arena) { return model->context().memory()->account().uses().of[static_cast<size_t>(role_of(arena))]; };
+      for (const Arena arena : {Arena::parameters, Arena::gradients, Arena::optimizer, Arena::packed})
+        EXPECT_EQ(account(arena).now, planned.of(arena)) << name_of(arena);
+      EXPECT_EQ(account(Arena::parameters).peak, planned.of(Arena::parameters));
+      int64_t own_masters = 0, own_cut = 0, own_whole = 0;
+      for (const SlotId id : model->parameters()) {
+        const Slot& slot = program.slots[static_cast<size_t>(id)];
+        (slot.whole ? own_cut : own_whole) += slot.whole_shape().elements();
+        if (slot.whole) own_masters += slot.type.shape.elements();
+      }
+      EXPECT_GT(own_cut, 10 * own_whole / 2) << "most of a model is products'";
+      const std::lock_guard lock(one);
+      masters += own_masters;
+      gathered += wire.all_gather;
+      cut = own_cut;
+      wholes = own_whole;
+    });
+    EXPECT_EQ(masters, cut);
+    // 16 bits of what has copies (the tied embedding has one too, and is whole), fp32 of what something takes so.
+    const int64_t tied = int64_t{70} * 66;
+    EXPECT_EQ(gathered, 2 * (2 * (cut + tied) + 4 * wholes)) << "zero " << zero;
+  }
+}
+
+// One rank's checkpoint goes on in pieces, from where the group had got to.
+TEST(MasterPieces, GoOnFromACheckpoint) {
+  const ScratchFolder folder("master_pieces");
+  const Case c{.name = "", .keys = {{"precision", "\"fp16\""}}, .micro_batches = 4};
+  const auto one = alone(c).trainer();
+  one->step();
+  save(*one, folder / "1");
+  const Outcome expected = outcome_of(*one, 2);
+  each_of_group(2, [&](int, Communicator& own) {
+    const auto trainer = in_group(alone(c), 1, model_of(alone(c)), own);
+    for (int again = 0; again < 2; ++again) {
+      resume_from(folder / "1", *trainer);
+      EXPECT_EQ(outcome_of(*trainer, 2), expected);
+    }
+  });
+}
+
+Code code_of(const std::function<void()>& call) {
+  try {
+    call();
+    return Code::ok;
+  } catch (const Error& error) {
+    return error.code();
+  }
+}
+
+TEST(MasterPieces, AreOnlyWhereTheyAreAskedForOnAllRanks) {
+  const Case bf16{.name = "", .keys = {{"precision", "\"bf16\""}}}, fp32{.name = "", .keys = {}};
+  struct Asked {
+    Case of;
+    int late_ranks;
+    Code code;
+    bool are_pieces;
+  };
+  for (const Asked& asked :
+       {Asked{bf16, 2, Code::ok, true}, {bf16, 0, Code::ok, false}, {fp32, 2, Code::ok, false}, {bf16, 1, Code::rank_mismatch, false}})
+    each_of_group(2, [&](int rank, Communicator& own) {
+      const auto model = model_of(alone(asked.of), rank < asked.late_ranks);
+      std::unique_ptr<Trainer> trainer;
+      EXPECT_EQ(code_of([&] { trainer = in_group(alone(asked.of), 1, model, own); }), asked.code);
+      EXPECT_EQ(model->is_in_pieces(), asked.are_pieces);
+      if (!asked.are_pieces) return;
+      Rows batch(4, 2, rank, 0);
+      EXPECT_EQ(code_of([&] { trainer->forward(batch.views()); }), Code::unsupported);
+    });
+}
+
+}  // namespace
+}  // namespace st
