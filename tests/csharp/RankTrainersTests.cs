@@ -52,6 +52,39 @@ public class RankTrainersTests {
       foreach (string state in States(size)) Assert.AreEqual(alone, state);
   }
 
+  private static long HeldInParameters(Context context) {
+    return context.Memory().Roles.Where(use => use.Role == "parameters").Sum(use => use.Bytes);
+  }
+
+  [Test]
+  public void LateParametersAreMadeWhereTheyAreAskedFor() {
+    using (var context = new Context())
+    using (var late = new Context(new ContextOptions { LateParameters = true }))
+    using (Model here = Nets.Net(context), model = Nets.Net(late)) {
+      Assert.AreEqual(0, HeldInParameters(late));
+      Assert.AreEqual(here.Digest(), model.Digest());
+      Assert.Greater(HeldInParameters(late), 0);
+    }
+  }
+
+  private static string[] Weights(int size, long zero) {
+    return OnEach(size, (context, own) => {
+      Recipe settings = Settings();
+      settings.Zero = zero;
+      using (Model model = Nets.Net(context))
+      using (var trainer = new Trainer(model, settings, null, own)) {
+        trainer.Step(RowsOf(own.Rank, size));
+        return model.Digest();
+      }
+    });
+  }
+
+  [Test]
+  public void WithPiecesOfAModelReadItTogether() {
+    string alone = Weights(1, 0)[0];
+    foreach (string weights in Weights(2, 3)) Assert.AreEqual(alone, weights);
+  }
+
   [Test]
   public void OfTwoRunsAreRefusedOnBoth() {
     foreach (string told in OnEach(2, (context, own) => Assert.Throws<RankFailedException>(

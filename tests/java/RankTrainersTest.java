@@ -18,6 +18,8 @@ import org.scaletrain.Array;
 import org.scaletrain.Batch;
 import org.scaletrain.Communicator;
 import org.scaletrain.Context;
+import org.scaletrain.ContextOptions;
+import org.scaletrain.Model;
 import org.scaletrain.RankFailed;
 import org.scaletrain.Recipe;
 import org.scaletrain.ScaleTrainException;
@@ -73,6 +75,35 @@ class RankTrainersTest {
       assertEquals(1, alone.size());
       assertEquals(alone, states(context, 2));
       assertEquals(alone, states(context, 3));
+    }
+  }
+
+  private static long heldInParameters(Context context) {
+    return context.memory().roles().stream().filter(use -> use.role().equals("parameters")).mapToLong(use -> use.bytes()).sum();
+  }
+
+  @Test
+  void lateParametersAreMadeWhereTheyAreAskedFor() {
+    try (Context context = new Context(); Context late = new Context(new ContextOptions().lateParameters());
+        Model here = Nets.mlp(context); Model model = Nets.mlp(late)) {
+      assertEquals(0, heldInParameters(late));
+      assertEquals(here.digest(), model.digest());
+      assertTrue(heldInParameters(late) > 0);
+    }
+  }
+
+  @Test
+  void withPiecesOfAModelReadItTogether() throws Exception {
+    try (Context context = new Context(new ContextOptions().lateParameters())) {
+      Set<String> alone = new HashSet<>(onEach(context, 1, own -> weightsOf(context, own, recipe())));
+      assertEquals(alone, new HashSet<>(onEach(context, 2, own -> weightsOf(context, own, recipe().zero(3)))));
+    }
+  }
+
+  private static String weightsOf(Context context, Communicator own, Recipe recipe) {
+    try (Model model = Nets.mlp(context); Trainer trainer = new Trainer(model, recipe, null, own)) {
+      trainer.step(rowsOf(own.rank(), own.size()));
+      return model.digest();
     }
   }
 

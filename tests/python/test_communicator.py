@@ -215,6 +215,43 @@ def test_trainers_as_ranks_leave_the_bits_of_one(context):
     assert states(1) == states(2) == states(3)
 
 
+def held_in_parameters(context):
+    return sum(use.bytes for use in context.memory().roles if use.role == "parameters")
+
+
+def test_late_parameters_are_made_where_they_are_asked_for(context):
+    late = st.Context(late_parameters=True)
+    model = mlp(late)
+    assert held_in_parameters(late) == 0
+    assert model.digest() == mlp(context).digest()
+    assert held_in_parameters(late) > 0
+
+
+def test_ranks_with_pieces_of_a_model_read_it_together(context):
+    keys = {"batch": 16, "micro_batches": 4, "lr": 0.01, "warmup": 0}
+    whole, x = sine(), numpy.zeros((2, 1), F32)
+    alone = mlp(context)
+    trainer = st.Trainer(alone, keys)
+    trainer.step(whole)
+    late = st.Context(late_parameters=True)
+    made = st.Communicator.local(late, 2)
+
+    def act(own):
+        model = mlp(late)
+        trainer = st.Trainer(model, {**keys, "zero": 3}, communicator=own)
+        trainer.step({name: values[[row for row in range(ROWS) if row // 16 % 2 == own.rank]] for name, values in whole.items()})
+        assert model.digest() == alone.digest()
+        name = alone.parameters[0].name
+        assert numpy.array_equal(model.get(name), alone.get(name))
+        answers = []
+        for of in (alone, model):
+            answers.append(numpy.empty((2, 1), F32))
+            st.Predictor(of).run({"x": x}, {"prediction": answers[-1]})
+        assert (answers[0] == answers[1]).all()
+
+    on_each(made, act)
+
+
 def test_trainers_of_two_runs_are_refused_on_both(context):
     def act(own):
         with pytest.raises(st.RankError, match="rank 1 .* has lr 0.25, rank 0 has 0.125"):
