@@ -33,7 +33,7 @@ Timeline::Timeline(size_t ranks) : kept_(kSteps, {.ranks = std::vector<RankTimes
 std::vector<RankTimes>& Timeline::add(int64_t step) {
   while (count_ > 0 && kept_[count_ - 1].step >= step) --count_;
   if (count_ == kSteps)
-    std::ranges::rotate(kept_, kept_.begin() + 1);
+    std::rotate(kept_.begin(), kept_.begin() + 1, kept_.end());
   else
     ++count_;
   StepTimes& added = kept_[count_ - 1];
