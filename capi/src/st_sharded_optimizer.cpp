@@ -27,9 +27,13 @@ ShardOptions options_given(const st_sharded_optimizer_options* options) {
   check(theirs.stage == 1 || theirs.stage == 2, kCall, ": stage is ", theirs.stage,
         "; use 1, the state in pieces, or 2, the sums of gradients too");
   check(theirs.op == ST_REDUCE_SUM || theirs.op == ST_REDUCE_MEAN, kCall, ": op is ", theirs.op, "; use ST_REDUCE_SUM or ST_REDUCE_MEAN");
-  check(theirs.reserved == 0, kCall, ": reserved is ", theirs.reserved, "; leave it 0");
+  check(theirs.masters_in_pieces == 0 || theirs.masters_in_pieces == 1, kCall, ": masters_in_pieces is ", theirs.masters_in_pieces,
+        "; use 0 or 1");
   check(theirs.bucket_bytes >= 1, kCall, ": bucket_bytes is ", theirs.bucket_bytes, "; give 1 or more");
-  return {.stage = theirs.stage, .op = static_cast<ReduceOp>(theirs.op), .bucket_bytes = theirs.bucket_bytes};
+  return {.stage = theirs.stage,
+          .op = static_cast<ReduceOp>(theirs.op),
+          .bucket_bytes = theirs.bucket_bytes,
+          .masters_in_pieces = theirs.masters_in_pieces == 1};
 }
 
 /// n 0: those that were given before; at stage 1 there are none.

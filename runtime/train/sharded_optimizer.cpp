@@ -42,6 +42,7 @@ ShardedOptimizer::ShardedOptimizer(std::shared_ptr<Context> context, Communicato
       optimizer_(context_, json, parameters, {.ranks = &ranks, .own_sums = options.stage == 2}),
       left_(static_cast<size_t>(ranks.size())),
       left_views_(left_.size()),
+      masters_(left_.size()),
       starts_(left_.size()),
       types_(2 * optimizer_.size()),
       whole_(optimizer_.whole_states()),
@@ -60,6 +61,7 @@ void ShardedOptimizer::require_same_run() {
                                  {"stage", text(options_.stage)},
                                  {"op", std::string(name_of(options_.op))},
                                  {"bucket_bytes", text(options_.bucket_bytes)},
+                                 {"masters_in_pieces", options_.masters_in_pieces ? "1" : "0"},
                                  {"number of parameters", text(optimizer_.size())}};
   for (const std::string& key : optimizer_keys())
     if (key != "threads") facts.push_back({key, optimizer_.recipe().get(key)});
@@ -76,14 +78,18 @@ void ShardedOptimizer::require_same_run() {
 
 /// Parameters and copies: where they lie does not change from step to step.
 void ShardedOptimizer::find_left() {
-  for (auto& left : left_) left.clear();
+  for (auto* all : {&left_, &masters_})
+    for (auto& of_owner : *all) of_owner.clear();
   for (size_t i = 0; i < optimizer_.size(); ++i) {
     if (!optimizer_.is_trained(i)) continue;
     const Ints& cuts = optimizer_.cuts(i);
-    for (const HostView* view : {&optimizer_.parameters()[i], &optimizer_.copies()[i]})
+    const bool has_copy = optimizer_.copies()[i].data != nullptr;
+    for (const HostView* view : {&optimizer_.parameters()[i], &optimizer_.copies()[i]}) {
+      const bool is_master = options_.masters_in_pieces && has_copy && view == &optimizer_.parameters()[i];
       for (size_t rank = 0; rank < left_.size() && view->data != nullptr; ++rank)
         if (const int64_t width = bytes_of(view->dtype), n = cuts[rank + 1] - cuts[rank]; n > 0)
-          left_[rank].push_back({static_cast<std::byte*>(view->data) + cuts[rank] * width, n * width});
+          (is_master ? masters_ : left_)[rank].push_back({static_cast<std::byte*>(view->data) + cuts[rank] * width, n * width});
+    }
   }
   std::ranges::copy(left_, left_views_.begin());
 }
@@ -106,7 +112,9 @@ HostOptimizer::Report ShardedOptimizer::step(std::span<const HostView> gradients
   if (!gradients.empty()) sums_.give_all(gradients);
   sums_.finish();
   const HostOptimizer::Report report = optimizer_.update(scale);
-  if (!report.skipped && ranks_.size() > 1) ranks_.gather_pieces(left_views_, DType::u8, "parameters");
+  if (report.skipped || ranks_.size() == 1) return report;
+  are_masters_whole_ = are_masters_whole_ && std::ranges::all_of(masters_, [](const auto& of_owner) { return of_owner.empty(); });
+  ranks_.gather_pieces(left_views_, DType::u8, "parameters");
   return report;
 }
 
@@ -148,6 +156,9 @@ void ShardedOptimizer::require_same_step(std::span<const HostView> gradients, do
 
 void ShardedOptimizer::keep_copies(std::span<const HostView> copies) {
   require(!sums_.has_begun(), Code::wrong_state, kPart, ": gradients of a step were given already; call it between two steps");
+  require(
+      are_masters_whole_, Code::wrong_state, kPart,
+      ": beside this rank's pieces the parameters are older than their copies; call st_sharded_optimizer_gather_state with rank -1 first");
   optimizer_.keep_copies(copies);
   find_left();
 }
@@ -178,17 +189,25 @@ std::span<const HostView> ShardedOptimizer::gather_state(int rank) {
     if (const auto part = piece(i, own); is_here && part.elements > 0)
       std::memcpy(part.data, whole_[i].own, static_cast<size_t>(part.elements));
   }
-  if (rank < 0) {
-    const std::vector<Communicator::Pieces> parts(pieces.begin(), pieces.end());
-    ranks_.gather_pieces(parts, DType::u8, "state");
-  } else if (is_here) {
-    for (int of = 0; of < ranks_.size(); ++of)
-      for (const auto& part : pieces[static_cast<size_t>(of)])
-        if (of != own) ranks_.receive(part.data, part.elements, DType::u8, of, "state");
-  } else {
-    for (const auto& part : pieces[static_cast<size_t>(own)]) ranks_.send(part.data, part.elements, DType::u8, rank, "state");
-  }
+  gather_to(rank, pieces, "state");
+  if (options_.masters_in_pieces) gather_to(rank, masters_, "parameters");
+  are_masters_whole_ = are_masters_whole_ || is_here;
   return views_;
+}
+
+/// Pieces by owner, of which each is sent its own's, to one rank or to all (-1), where they have their places.
+void ShardedOptimizer::gather_to(int rank, std::span<std::vector<Communicator::Piece>> by_owner, std::string_view label) {
+  const int own = ranks_.rank();
+  if (rank < 0) {
+    const std::vector<Communicator::Pieces> parts(by_owner.begin(), by_owner.end());
+    ranks_.gather_pieces(parts, DType::u8, label);
+  } else if (rank == own) {
+    for (int of = 0; of < ranks_.size(); ++of)
+      for (const auto& part : by_owner[static_cast<size_t>(of)])
+        if (of != own) ranks_.receive(part.data, part.elements, DType::u8, of, label);
+  } else {
+    for (const auto& part : by_owner[static_cast<size_t>(own)]) ranks_.send(part.data, part.elements, DType::u8, rank, label);
+  }
 }
 
 /// Of "step", and then of whole_.
@@ -236,6 +255,7 @@ void ShardedOptimizer::load_state(std::span<const HostView> state) {
     if (n > 0) std::memcpy(whole_[i].own, from[i] + begin * width, static_cast<size_t>(n * width));
   }
   optimizer_.set_updates(updates);
+  are_masters_whole_ = true;  // the host loads them too
   forget_gathered();  // the last: it may be what was loaded
 }
 

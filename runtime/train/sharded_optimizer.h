@@ -15,9 +15,10 @@
 namespace st {
 
 struct ShardOptions {
-  int64_t stage = 1;             // 2: the sums of gradients are in pieces too, in memory of their own
-  ReduceOp op = ReduceOp::mean;  // of the ranks' gradients; or sum
-  int64_t bucket_bytes = 0;      // 1 or more; no bit depends on it
+  int64_t stage = 1;               // 2: the sums of gradients are in pieces too, in memory of their own
+  ReduceOp op = ReduceOp::mean;    // of the ranks' gradients; or sum
+  int64_t bucket_bytes = 0;        // 1 or more; no bit depends on it
+  bool masters_in_pieces = false;  // of a parameter with a copy a step gathers the copy alone
 };
 
 /// Leaves the bits of GradientExchange and a HostOptimizer on every rank. Calls are made by all ranks, in one order, one at a time.
@@ -35,11 +36,12 @@ class ShardedOptimizer {
   /// before. Throws rank_mismatch, on all ranks, where they are at other steps or have other settings, before anything is written.
   HostOptimizer::Report step(std::span<const HostView> gradients, double scale = 1);
 
-  /// By each rank for itself. Throws wrong_state within a step.
+  /// By each rank for itself. Throws wrong_state within a step, and while parameters are not whole here.
   void keep_copies(std::span<const HostView> copies);
   void set(std::string_view key, std::string_view json) { optimizer_.set(key, json); }
 
   /// The state of all ranks, named as HostOptimizer's, on one rank, or on all (-1); elsewhere none. Valid until the next call.
+  /// Parameters of which steps have gathered copies alone are whole there, too.
   std::span<const HostView> gather_state(int rank);
   /// By each rank for itself: its pieces of it. Throws not_found and invalid_argument that name the tensor, before anything is written.
   void load_state(std::span<const HostView> state);
@@ -58,6 +60,7 @@ class ShardedOptimizer {
   void require_same_run();
   void require_same_step(std::span<const HostView> gradients, double scale);
   void find_left();
+  void gather_to(int rank, std::span<std::vector<Communicator::Piece>> by_owner, std::string_view label);
   void make_room();
 
   std::shared_ptr<Context> context_;
@@ -67,8 +70,10 @@ class ShardedOptimizer {
   // What a step leaves on this rank, by owner, as bytes; and the views of it.
   std::vector<std::vector<Communicator::Piece>> left_;
   std::vector<Communicator::Pieces> left_views_;
-  std::vector<StepStart> starts_;  // by rank
-  std::vector<uint8_t> types_;     // of a step's gradients and copies
+  std::vector<std::vector<Communicator::Piece>> masters_;  // likewise, of parameters that are not in it
+  bool are_masters_whole_ = true;                          // on this rank
+  std::vector<StepStart> starts_;                          // by rank
+  std::vector<uint8_t> types_;                             // of a step's gradients and copies
   std::vector<HostOptimizer::WholeState> whole_;
   Memory gathered_;
   std::vector<HostView> views_;

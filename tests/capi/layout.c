@@ -286,7 +286,7 @@ SIZE(st_sharded_optimizer_options, 24);
 AT(st_sharded_optimizer_options, struct_size, 0);
 AT(st_sharded_optimizer_options, stage, 4);
 AT(st_sharded_optimizer_options, op, 8);
-AT(st_sharded_optimizer_options, reserved, 12);
+AT(st_sharded_optimizer_options, masters_in_pieces, 12);
 AT(st_sharded_optimizer_options, bucket_bytes, 16);
 
 SIZE(st_checkpoint_options, 64);

@@ -42,8 +42,12 @@ struct Tensor {
       std::memcpy(at, &x, 4);
     } else if (dtype == ST_BF16) {  // cut off: any number will do
       std::memcpy(at, reinterpret_cast<const std::byte*>(&x) + 2, 2);
-    } else {
-      const auto half = static_cast<_Float16>(x);
+    } else {  // cut off too; clang 14 has no _Float16
+      uint32_t wide = 0;
+      std::memcpy(&wide, &x, 4);
+      const int exponent = static_cast<int>(wide >> 23 & 255) - 112;
+      const uint32_t size = exponent <= 0 ? 0 : exponent < 31 ? uint32_t(exponent) << 10 | (wide >> 13 & 1023) : std::isnan(x) ? 0x7E00 : 0x7C00;
+      const auto half = static_cast<uint16_t>((wide >> 16 & 0x8000) | size);
       std::memcpy(at, &half, 2);
     }
   }
@@ -299,6 +303,7 @@ TEST(ShardedOptimizer, SendsWhatItDoesNotOwnAndItsOwnPiecesAlone) {
   constexpr int64_t kCount = 5003, kOwned[] = {3072, 1931}, kBlocks[] = {3, 2}, kStart = 32;
   for (const int32_t stage : {1, 2})
     for (const bool is_narrow : {false, true}) {
+      const bool is_apart = (stage == 1) == is_narrow;
       const ThreadRanks ranks(2);
       ranks.each([&](int rank, st_communicator* own) {
         std::vector<float> w(kCount), g(kCount);
@@ -308,7 +313,8 @@ TEST(ShardedOptimizer, SendsWhatItDoesNotOwnAndItsOwnPiecesAlone) {
         const st_view wide = {ST_F32, 1, &count, nullptr, g.data(), 4 * kCount},
                       narrow = {ST_BF16, 1, &count, nullptr, half.data(), 2 * kCount},
                       kept = {ST_BF16, 1, &count, nullptr, copy.data(), 2 * kCount};
-        const auto options = options_of(stage);
+        auto options = options_of(stage);
+        options.masters_in_pieces = is_apart ? 1 : 0;
         HeldShardedOptimizer sharded;
         ASSERT_TRUE(works(st_sharded_optimizer_create(own, nullptr, 1, &parameter, &options, sharded.out())));
         ASSERT_TRUE(works(st_sharded_optimizer_keep_copies(sharded, 1, &kept)));
@@ -316,9 +322,50 @@ TEST(ShardedOptimizer, SendsWhatItDoesNotOwnAndItsOwnPiecesAlone) {
         ASSERT_TRUE(works(st_communicator_sent_bytes(own, &before)));
         ASSERT_TRUE(works(st_sharded_optimizer_step(sharded, 1, is_narrow ? &narrow : &wide, nullptr)));
         ASSERT_TRUE(works(st_communicator_sent_bytes(own, &after)));
-        EXPECT_EQ(after - before, (is_narrow ? 2 : 4) * kOwned[1 - rank] + 8 * kBlocks[rank] + (4 + 2) * kOwned[rank] + kStart);
+        EXPECT_EQ(after - before,
+                  (is_narrow ? 2 : 4) * kOwned[1 - rank] + 8 * kBlocks[rank] + (is_apart ? 2 : 4 + 2) * kOwned[rank] + kStart);
       });
     }
+}
+
+// Beside its pieces a rank's parameters are old until the state is gathered there, those without a copy never, and copies are as ever.
+TEST(ShardedOptimizer, GathersCopiesAloneWhereMastersAreInPieces) {
+  const ThreadRanks ranks(3);
+  const std::string json = frozen_and(R"("optimizer": "adamw", "lr": 0.01)");
+  for (const int32_t stage : {1, 2})
+    ranks.each([&](int rank, st_communicator* own) {
+      Tensors w[2] = {parameters(), parameters()}, copies[2] = {copies_of(w[0]), copies_of(w[1])};
+      HeldShardedOptimizer sharded[2];
+      const auto keep = [&](int apart) {
+        return st_sharded_optimizer_keep_copies(sharded[apart], std::ssize(w[apart]), some(copies[apart], w[apart].size()).data());
+      };
+      for (const int apart : {0, 1}) {
+        auto options = options_of(stage);
+        options.masters_in_pieces = apart;
+        ASSERT_TRUE(works(
+            st_sharded_optimizer_create(own, json.c_str(), std::ssize(w[apart]), named(w[apart]).data(), &options, sharded[apart].out())));
+        ASSERT_TRUE(works(keep(apart)));
+      }
+      for (int step = 0; step < 2; ++step) {
+        for (const int apart : {0, 1}) {
+          Tensors gradients = gradients_of(w[apart], ST_F32, rank, step);
+          const auto views = views_of(gradients);
+          ASSERT_TRUE(works(st_sharded_optimizer_step(sharded[apart], std::ssize(views), views.data(), nullptr)));
+        }
+        expect_equal(copies[1], copies[0], "copies");
+        EXPECT_FALSE(w[1][0].bytes == w[0][0].bytes) << "of three pieces one is this rank's";
+        EXPECT_TRUE(w[1][2].bytes == w[0][2].bytes) << "no copy";
+      }
+      EXPECT_EQ(keep(1), ST_WRONG_STATE) << "they would be made of old ones";
+      int64_t n = 0;
+      const st_named_view* views = nullptr;
+      ASSERT_TRUE(works(st_sharded_optimizer_gather_state(sharded[1], 1, &n, &views)));
+      EXPECT_EQ(w[1][0].bytes == w[0][0].bytes, rank == 1);
+      ASSERT_TRUE(works(st_sharded_optimizer_gather_state(sharded[1], -1, &n, &views)));
+      expect_equal(w[1], w[0], "whole again");
+      ASSERT_TRUE(works(keep(1)));
+      expect_equal(copies[1], copies[0], "made anew");
+    });
 }
 
 // T8: the state, and the sums of stage 2, of all ranks together are those of one optimizer; buckets are two a rank.

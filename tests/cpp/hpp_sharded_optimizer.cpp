@@ -51,6 +51,23 @@ TEST(HppShardedOptimizer, UpdatesByTheMeanOfAllRanksAtBothStages) {
     });
 }
 
+TEST(HppShardedOptimizer, MastersInPiecesAreWholeWhereTheStateIsGathered) {
+  const Context context;
+  on_two_ranks(context, [&](const Communicator& own) {
+    std::vector<float> w(2048, 1), g(2048, 1);
+    std::vector<uint16_t> half(2048);
+    ShardedOptimizerOptions options;
+    options.masters_in_pieces = true;
+    const ShardedOptimizer sharded(own, R"({"optimizer": "sgd", "lr": 0.5})", {{"w", view(w)}}, options);
+    sharded.keep_copies({View(DType::bf16, half.data(), {2048}, 4096)});
+    sharded.step({view(g)});
+    EXPECT_EQ(half, std::vector<uint16_t>(2048, 0x3F00));
+    EXPECT_NE(w, std::vector<float>(2048, 0.5F));
+    static_cast<void>(sharded.gather_state(-1));
+    EXPECT_EQ(w, std::vector<float>(2048, 0.5F));
+  });
+}
+
 TEST(HppShardedOptimizer, AnOptimizerGoesOnFromItsStateAndItFromTheOptimizers) {
   const Context context;
   std::vector<float> of_one(4, 1);

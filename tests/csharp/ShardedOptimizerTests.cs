@@ -46,6 +46,22 @@ public class ShardedOptimizerTests {
   }
 
   [Test]
+  public void MastersInPiecesAreWholeWhereTheStateIsGathered() {
+    OnRanks(2, (context, own) => {
+      float[] w = Filled(2048, 1);
+      var half = new ushort[2048];
+      using (var sharded = new ShardedOptimizer(own, new Batch { { "w", w } }, new { optimizer = "sgd", lr = 0.5 }, mastersInPieces: true)) {
+        sharded.KeepCopies(View.Bf16(half));
+        sharded.Step(Filled(2048, 1));
+        Assert.IsTrue(half.All(one => one == 0x3F00));
+        Assert.AreEqual(1024, w.Count(one => one == 0.5F));
+        sharded.GatherState();
+        Assert.IsTrue(w.All(one => one == 0.5F));
+      }
+    });
+  }
+
+  [Test]
   public void OneRanksOverflowSkipsOnAllAndItsStateGoesOn() {
     OnRanks(2, (context, own) => {
       float[] w = Filled(4, 1);

@@ -10,6 +10,7 @@ void make(World& world) {
   if (options != nullptr && options->struct_size >= sizeof *options) {
     options->stage = 1 + world.bytes.next() % 2;
     if (world.bytes.rarely(16)) options->op = world.bytes.next() % 4;
+    options->masters_in_pieces = world.bytes.next() % 2;
     if (world.bytes.rarely(4)) options->bucket_bytes = world.number();
   }
   constexpr std::array kSettings = {"{}", R"({"optimizer":"lion","threads":1})", R"({"optimizer":"adafactor","clip":1})",

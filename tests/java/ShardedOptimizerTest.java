@@ -73,6 +73,25 @@ class ShardedOptimizerTest {
   }
 
   @Test
+  void mastersInPiecesAreWholeWhereTheStateIsGathered() throws InterruptedException, ExecutionException {
+    try (Context context = new Context()) {
+      onRanks(context, 2, own -> {
+        Array w = filled(2048, 1), half = Array.allocate(DType.BF16, 2048);
+        var settings = Map.of("optimizer", "sgd", "lr", 0.5);
+        try (var sharded = new ShardedOptimizer(own, Batch.of("w", w), settings, 1, ReduceOp.MEAN, 1 << 20, true)) {
+          sharded.keepCopies(half);
+          sharded.step(filled(2048, 1));
+          assertEquals((short) 0x3F00, half.shorts().get(0));
+          assertEquals((short) 0x3F00, half.shorts().get(2047));
+          assertEquals(1.5F, w.floats().get(0) + w.floats().get(2047));
+          sharded.gatherState(-1);
+          assertEquals(1F, w.floats().get(0) + w.floats().get(2047));
+        }
+      });
+    }
+  }
+
+  @Test
   void oneRanksOverflowSkipsOnAllAndItsStateGoesOn() throws InterruptedException, ExecutionException {
     try (Context context = new Context()) {
       onRanks(context, 2, own -> {

@@ -51,6 +51,21 @@ def test_each_rank_has_the_update_by_the_mean_of_all(stage):
     on_ranks(3, act)
 
 
+def test_masters_in_pieces_are_whole_where_the_state_is_gathered():
+    def act(own):
+        w = numpy.ones(2048, numpy.float32)
+        half = numpy.zeros(2048, numpy.float16)
+        with st.ShardedOptimizer(own, {"w": w}, masters_in_pieces=True, optimizer="sgd", lr=0.5) as sharded:
+            sharded.keep_copies([half])
+            sharded.step([numpy.ones(2048, numpy.float32)])
+            assert (half == 0.5).all()
+            assert (w == 0.5).sum() == (w == 1).sum() == 1024
+            sharded.gather_state()
+            assert (w == 0.5).all()
+
+    on_ranks(2, act)
+
+
 def test_one_ranks_overflow_skips_on_all():
     def act(own):
         w = numpy.ones(4, numpy.float32)

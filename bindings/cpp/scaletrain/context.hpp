@@ -30,7 +30,7 @@ struct ContextOptions {
   std::function<void*(size_t bytes, size_t align)> alloc;  // with free, or not at all; null or an exception: out of memory
   std::function<void(void*)> free;
   std::optional<std::string> tuning_cache{};  // its file; "": none; nothing: the environment's
-  bool late_parameters = false;  // models get theirs when something asks for them: under zero 3 in a group a rank's pieces alone
+  bool late_parameters = false;  // models get theirs when asked for: in a group, at zero 3 or in 16 bits, a rank's pieces alone
 };
 
 struct MemoryUse {

@@ -14,6 +14,7 @@ struct ShardedOptimizerOptions {
   int32_t stage = 1;                // 2: the sums of gradients are in pieces too, in memory of the optimizer's own
   ReduceOp op = ReduceOp::mean;     // or sum
   int64_t bucket_bytes = 26214400;  // of gradients that are exchanged together; changes speed, no bit
+  bool masters_in_pieces = false;   // a step gathers copies in place of their parameters, which gather_state() makes whole
 };
 
 /// Borrows the parameters until it is closed. Its calls are made by all ranks, in one order.
@@ -29,6 +30,7 @@ class ShardedOptimizer : public detail::Handle<st_sharded_optimizer, st_sharded_
     raw.stage = options.stage;
     raw.op = static_cast<st_reduce_op>(options.op);
     raw.bucket_bytes = options.bucket_bytes;
+    raw.masters_in_pieces = options.masters_in_pieces ? 1 : 0;
     done(st_sharded_optimizer_create(communicator.get(), json.c_str(), parameters.size(), parameters.raw(), &raw, out()));
   }
 

@@ -17,8 +17,8 @@ public sealed class ContextOptions {
   public ParallelFunction Parallel { get; set; }
   /// <summary>The file of measured tiles; "": none; null: the environment's.</summary>
   public string TuningCache { get; set; }
-  /// <summary>Models get their parameters when something asks for them: a trainer of zero 3 in a group makes its rank's pieces
-  /// alone.</summary>
+  /// <summary>Models get their parameters when something asks for them: a trainer of zero 3 in a group, or of zero 1 and 2
+  /// with 16 bits, makes its rank's pieces alone.</summary>
   public bool LateParameters { get; set; }
 }
 

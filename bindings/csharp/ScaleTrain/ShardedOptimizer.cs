@@ -10,13 +10,15 @@ public sealed class ShardedOptimizer : Handle {
   internal override NativeHandle Safe { get { return native.handle; } }
 
   /// <summary>Made by all ranks at once; the parameters are pinned until it is disposed of. settings: as of <see cref="Optimizer"/>. stage 2: the sums
-  /// of gradients are in pieces too. bucketBytes: of gradients that are exchanged together, which changes speed, no bit.</summary>
+  /// of gradients are in pieces too. bucketBytes: of gradients that are exchanged together, which changes speed, no bit. mastersInPieces: a step
+  /// gathers kept copies in place of their parameters, of which a rank then has what it updates, and all where GatherState leaves the state.</summary>
   [OfC("st_sharded_optimizer_create")]
   public ShardedOptimizer(Communicator communicator, Batch parameters, object settings = null, int stage = 1, ReduceOp op = ReduceOp.Mean,
-                          long bucketBytes = 26214400) {
+                          long bucketBytes = 26214400, bool mastersInPieces = false) {
     Given(communicator, "communicator");
     Pins pins = Pins.Hold(Given(parameters, "parameters"));
-    var options = new Native.ShardedOptimizerOptions { stage = stage, op = (int)op, bucket_bytes = bucketBytes };
+    var options = new Native.ShardedOptimizerOptions { stage = stage, op = (int)op, bucket_bytes = bucketBytes,
+                                                           masters_in_pieces = mastersInPieces };
     try {
       native = new Native.ShardedOptimizer(communicator.native, settings == null ? "{}" : Json.OfOptions(settings), pins.All, options);
     } catch {

@@ -50,8 +50,8 @@ class Context(Handle):
     threads: of each trainer; 0: this process's cores. device: "cpu", or "reference", which is slow and sums in double precision.
     memory_limit: bytes of all buffers together; 0: what the machine has. log: a function of (level, area, text), or a logging.Logger.
     parallel: runs task(i) for 0 <= i < n and returns when all have; None: the library's own threads. tuning_cache: the file of measured
-    tiles; "": none; None: the environment's. late_parameters: models get theirs when something asks for them; a trainer of zero 3 in a group
-    makes its rank's pieces alone.
+    tiles; "": none; None: the environment's. late_parameters: models get theirs when something asks for them; a trainer of zero 3 in a group,
+    or of zero 1 and 2 with 16 bits, makes its rank's pieces alone.
     """
 
     __slots__ = ()

@@ -28,7 +28,8 @@ class ShardedOptimizer(Handle):
     by all ranks, in one order.
 
     stage: 1, or 2, the sums of gradients are in pieces too; op: "mean" or "sum"; bucket_bytes: of gradients that are exchanged together,
-    which changes speed, no bit.
+    which changes speed, no bit; masters_in_pieces: a step gathers kept copies in place of their parameters, of which a rank then has what
+    it updates, and all where gather_state() leaves the state.
     """
 
     __slots__ = ("_kept", "_copies", "_lock")
@@ -42,12 +43,14 @@ class ShardedOptimizer(Handle):
         stage: int = 1,
         op: str = "mean",
         bucket_bytes: int = 26214400,
+        masters_in_pieces: bool = False,
         **settings: Any,
     ) -> None:
         options = native.ShardedOptimizerOptions()
         options.stage = stage
         options.op = 1 + choice("op", op, _OPS)
         options.bucket_bytes = bucket_bytes
+        options.masters_in_pieces = masters_in_pieces
         self._kept = held_by_name(parameters)
         self._copies: list[Array | None] = []
         self._lock = threading.Lock()  # over the library's memory of a gathered state, until it is copied

@@ -27,7 +27,11 @@ typedef struct st_sharded_optimizer_options {
    * them, so that a host never has all of them. */
   int32_t stage;
   st_reduce_op op;      /* ST_REDUCE_MEAN, the default, or ST_REDUCE_SUM */
-  int32_t reserved;     /* 0 */
+  /* 1: of a parameter that has a copy (st_sharded_optimizer_keep_copies) a step gathers the copy alone, 2 bytes an element in place of 6:
+   * of the parameter itself, its fp32 master, a rank has what it updates, and the rest is as it was. Before they are written to a file,
+   * read, or copied by another keep_copies (ST_WRONG_STATE until then) st_sharded_optimizer_gather_state makes them whole where it leaves
+   * the state. 0, the default: parameters are gathered too */
+  int32_t masters_in_pieces;
   int64_t bucket_bytes; /* of gradients that are exchanged together; 1 or more, default 26214400. Changes speed, no bit */
 } st_sharded_optimizer_options;
 ST_API st_status st_sharded_optimizer_options_init(st_sharded_optimizer_options* options, size_t size);
@@ -62,14 +66,15 @@ ST_API st_status st_sharded_optimizer_step_scaled(st_sharded_optimizer* optimize
                                                   const st_view* gradients, st_optimizer_report* report);
 
 /* As st_optimizer_keep_copies: a step gathers the copies too. By each rank alone, but of the same dtypes on all. ST_WRONG_STATE:
- * gradients of a step were given already. */
+ * gradients of a step were given already, or masters_in_pieces. */
 ST_API st_status st_sharded_optimizer_keep_copies(st_sharded_optimizer* optimizer, int64_t n, const st_view* copies);
 
 /* "lr", from the next step on, alike on all ranks; as st_optimizer_set. */
 ST_API st_status st_sharded_optimizer_set(st_sharded_optimizer* optimizer, const char* key, const char* json);
 
 /* The whole state, for a checkpoint, between two steps: the names, dtypes and dims of st_optimizer_state_views, on rank `rank`, or on
- * every rank (-1). There `views` (O) and their data are valid until the next call on this handle; elsewhere n is 0. Called by all ranks. */
+ * every rank (-1). There `views` (O) and their data are valid until the next call on this handle; elsewhere n is 0. With
+ * masters_in_pieces the parameters are then whole there, where they lie. Called by all ranks. */
 ST_API st_status st_sharded_optimizer_gather_state(st_sharded_optimizer* optimizer, int32_t rank, int64_t* n, const st_named_view** views);
 /* Goes on from such a state (B), all of it, in any order, by an optimizer of the same json and parameters on any number of ranks and at
  * either stage, or an st_optimizer: each rank takes its pieces out of it. Row-major without gaps; one element may have any dims. By each

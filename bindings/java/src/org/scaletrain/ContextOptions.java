@@ -60,7 +60,10 @@ public final class ContextOptions {
     return this;
   }
 
-  /** Models get their parameters when something asks for them: a trainer of zero 3 in a group makes its rank's pieces alone. */
+  /**
+   * Models get their parameters when something asks for them: a trainer of zero 3 in a group, or of zero 1 and 2 with 16 bits, makes its
+   * rank's pieces alone.
+   */
   public ContextOptions lateParameters() {
     lateParameters = true;
     return this;

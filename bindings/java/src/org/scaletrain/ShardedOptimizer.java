@@ -23,17 +23,26 @@ public final class ShardedOptimizer extends Handle {
     this(communicator, parameters, settings, 1, ReduceOp.MEAN, USUAL_BUCKET);
   }
 
+  /** With parameters that each step gathers. */
+  public ShardedOptimizer(Communicator communicator, Batch parameters, Map<String, ?> settings, int stage, ReduceOp op, long bucketBytes) {
+    this(communicator, parameters, settings, stage, op, bucketBytes, false);
+  }
+
   /**
    * Made by all ranks at once; settings are those of {@link Optimizer}. stage 2: the sums of gradients are in pieces too. bucketBytes: of
-   * gradients that are exchanged together, which changes speed, no bit.
+   * gradients that are exchanged together, which changes speed, no bit. mastersInPieces: a step gathers kept copies in place of their
+   * parameters, of which a rank then has what it updates, and all where gatherState leaves the state.
    */
   @OfC("st_sharded_optimizer_create")
-  public ShardedOptimizer(Communicator communicator, Batch parameters, Map<String, ?> settings, int stage, ReduceOp op, long bucketBytes) {
+  public ShardedOptimizer(
+      Communicator communicator, Batch parameters, Map<String, ?> settings, int stage, ReduceOp op, long bucketBytes,
+      boolean mastersInPieces) {
     Object[] held = given(parameters, "ShardedOptimizer").held("ShardedOptimizer").pairs();
     var options = new ShardedOptimizerOptions();
     options.setStage(stage);
     options.setOp(given(op, "ShardedOptimizer").number());
     options.setBucket_bytes(bucketBytes);
+    options.setMasters_in_pieces(mastersInPieces);
     var made = new org.scaletrain.internal.ShardedOptimizer(
         given(communicator, "ShardedOptimizer").raw, Json.text(settings), held, options);
     keeps = new Object[] {communicator.raw, held, null};
