@@ -11,10 +11,8 @@
 #include <cerrno>
 #include <chrono>
 #include <ctime>
-#include <fstream>
-#include <iterator>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -123,13 +121,17 @@ SharedPages SharedFile::map(int64_t offset, int64_t bytes) const {
 double process_start() {
   constexpr int kStartTime = 22;  // proc(5): in ticks since the machine began; the name, which is the second, may have spaces
   const double now = seconds();
-  std::ifstream file("/proc/self/stat");
-  std::string all((std::istreambuf_iterator<char>(file)), {});
-  std::istringstream fields(all.substr(std::min(all.rfind(')') + 1, all.size())));
-  std::string field;
-  for (int i = 2; i < kStartTime; ++i) fields >> field;
+  std::string all;
+  try {
+    all = read_file("/proc/self/stat", SharedFile::kPage);
+  } catch (const Error&) {
+    return now;
+  }
+  size_t begin = all.rfind(')');
+  for (int field = 2; field < kStartTime && begin != std::string::npos; ++field) begin = all.find(' ', begin + 1);
+  if (begin == std::string::npos) return now;
+  const int64_t ticks = whole_number(std::string_view(all).substr(begin + 1, all.find(' ', begin + 1) - begin - 1), -1);
   timespec since_boot{};
-  const int64_t ticks = whole_number(field, -1);
   if (ticks < 0 || clock_gettime(CLOCK_BOOTTIME, &since_boot) != 0) return now;
   const double age = static_cast<double>(since_boot.tv_sec) + static_cast<double>(since_boot.tv_nsec) * 1e-9 -
                      static_cast<double>(ticks + 1) / static_cast<double>(sysconf(_SC_CLK_TCK));
