@@ -116,7 +116,7 @@ void trainer_use(World& world) {
       break;
     case 8:
       CALL(st_trainer_explain, trainer, &text);
-      CALL(st_trainer_timeline, trainer, world.bytes.rarely() ? nullptr : &text);
+      CALL(st_trainer_timeline, trainer, &text);
       break;
     case 9:
       CALL(st_trainer_log, trainer, path(world, "write").c_str());
