@@ -256,7 +256,7 @@ void ShardedOptimizer::load_state(std::span<const HostView> state) {
   }
   optimizer_.set_updates(updates);
   are_masters_whole_ = true;  // the host loads them too
-  forget_gathered();  // the last: it may be what was loaded
+  forget_gathered();          // the last: it may be what was loaded
 }
 
 }  // namespace st

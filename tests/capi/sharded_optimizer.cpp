@@ -46,7 +46,10 @@ struct Tensor {
       uint32_t wide = 0;
       std::memcpy(&wide, &x, 4);
       const int exponent = static_cast<int>(wide >> 23 & 255) - 112;
-      const uint32_t size = exponent <= 0 ? 0 : exponent < 31 ? uint32_t(exponent) << 10 | (wide >> 13 & 1023) : std::isnan(x) ? 0x7E00 : 0x7C00;
+      const uint32_t size = exponent <= 0   ? 0
+                            : exponent < 31 ? uint32_t(exponent) << 10 | (wide >> 13 & 1023)
+                            : std::isnan(x) ? 0x7E00
+                                            : 0x7C00;
       const auto half = static_cast<uint16_t>((wide >> 16 & 0x8000) | size);
       std::memcpy(at, &half, 2);
     }

@@ -26,7 +26,7 @@ typedef struct st_sharded_optimizer_options {
    * this rank's pieces (ST_F64: 8). Gradients are read alone; st_sharded_optimizer_gradient_ready takes them one by one as backward makes
    * them, so that a host never has all of them. */
   int32_t stage;
-  st_reduce_op op;      /* ST_REDUCE_MEAN, the default, or ST_REDUCE_SUM */
+  st_reduce_op op; /* ST_REDUCE_MEAN, the default, or ST_REDUCE_SUM */
   /* 1: of a parameter that has a copy (st_sharded_optimizer_keep_copies) a step gathers the copy alone, 2 bytes an element in place of 6:
    * of the parameter itself, its fp32 master, a rank has what it updates, and the rest is as it was. Before they are written to a file,
    * read, or copied by another keep_copies (ST_WRONG_STATE until then) st_sharded_optimizer_gather_state makes them whole where it leaves
