@@ -8,9 +8,10 @@ namespace {
 void make(World& world) {
   auto* options = world.bytes.rarely(2) ? FILLED(st_sharded_optimizer_options_init) : nullptr;
   if (options != nullptr && options->struct_size >= sizeof *options) {
-    options->stage = 1 + world.bytes.next() % 2;
+    const auto drawn = world.bytes.next();
+    options->stage = 1 + drawn % 2;
     if (world.bytes.rarely(16)) options->op = world.bytes.next() % 4;
-    options->masters_in_pieces = world.bytes.next() % 2;
+    options->masters_in_pieces = drawn / 2 % 2;
     if (world.bytes.rarely(4)) options->bucket_bytes = world.number();
   }
   constexpr std::array kSettings = {"{}", R"({"optimizer":"lion","threads":1})", R"({"optimizer":"adafactor","clip":1})",
