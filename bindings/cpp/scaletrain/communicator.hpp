@@ -50,10 +50,10 @@ struct TransportEnd {
   std::string reason;
 
   static st_status write(void* user, int32_t to, const void* data, int64_t bytes, int64_t* taken) {
-    return moved(user, taken, [&](const Transport& transport) { return transport.write(to, data, bytes); });
+    return moved(user, taken, [&](const Transport& theirs) { return theirs.write(to, data, bytes); });
   }
   static st_status read(void* user, int32_t from, void* data, int64_t bytes, int64_t* given) {
-    return moved(user, given, [&](const Transport& transport) { return transport.read(from, data, bytes); });
+    return moved(user, given, [&](const Transport& theirs) { return theirs.read(from, data, bytes); });
   }
   static const char* why(void* user) { return static_cast<TransportEnd*>(user)->reason.c_str(); }
   static void end(void* user) { const std::unique_ptr<TransportEnd> own(static_cast<TransportEnd*>(user)); }

@@ -65,7 +65,8 @@ TEST_P(EveryGroup, ShowsBothSidesWhereRanksCallDifferentThings) {
       Difference{[](Communicator& group) { all_reduce(group, 4, DType::i32); }, "all_reduce (sum) of 4 i32 ("},
       Difference{[](Communicator& group) { all_reduce(group, 4, DType::f32, ReduceOp::max); }, "all_reduce (max) of 4 f32 ("},
   };
-  for (const auto& [one, its_text] : differences) {
+  for (const auto& [call, its_text] : differences) {
+    const auto& one = call;  // clang 14's lambdas take no structured binding
     const auto ends = outcomes(3, [&](Communicator& group) {
       group.barrier();
       if (group.rank() == 1) return one(group);
