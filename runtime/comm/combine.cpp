@@ -6,6 +6,7 @@
 
 #include "base/f16_rows.h"
 #include "base/half_lanes.h"
+#include "base/vector_copy.h"
 
 namespace st {
 namespace {
@@ -62,7 +63,7 @@ void widen(DType dtype, const std::byte* piece, std::byte* sums, int64_t n) {
   if (dtype == DType::f16) return widen_f16(piece, sums, n);
   if (dtype == DType::i32) return convert<int32_t, int64_t>(piece, sums, n, [](int32_t value) { return int64_t{value}; });
   if (dtype == DType::u8) return convert<uint8_t, int64_t>(piece, sums, n, [](uint8_t value) { return int64_t{value}; });
-  std::memcpy(sums, piece, static_cast<size_t>(n * bytes_of(dtype)));
+  vector_copy(sums, piece, static_cast<size_t>(n * bytes_of(dtype)));
 }
 
 void combine(DType dtype, ReduceOp op, const std::byte* piece, std::byte* sums, int64_t n) {
@@ -88,7 +89,7 @@ void narrow(DType dtype, const std::byte* sums, std::byte* to, int64_t n) {
   if (dtype == DType::f16) return narrow_f16(sums, to, n);
   if (dtype == DType::i32) return convert<int64_t, int32_t>(sums, to, n, [](int64_t value) { return static_cast<int32_t>(value); });
   if (dtype == DType::u8) return convert<int64_t, uint8_t>(sums, to, n, [](int64_t value) { return static_cast<uint8_t>(value); });
-  std::memcpy(to, sums, static_cast<size_t>(n * bytes_of(dtype)));
+  vector_copy(to, sums, static_cast<size_t>(n * bytes_of(dtype)));
 }
 
 }  // namespace st

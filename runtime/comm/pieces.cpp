@@ -1,7 +1,7 @@
 // Collectives on memory in pieces: a bucket of gradients, exchanged where it was made.
 #include <algorithm>
-#include <cstring>
 
+#include "base/vector_copy.h"
 #include "comm/call_checks.h"
 #include "comm/combine.h"
 #include "comm/communicator.h"
@@ -70,9 +70,9 @@ void Communicator::reduce_pieces(std::span<const Pieces> parts, Pieces into, DTy
       const std::byte* const mine = from.take(count);
       std::byte* const sums = to.take(count);
       // In place the first ranks' pieces would be written over this rank's own.
-      if (adds) std::memcpy(sums_.data(), sums, static_cast<size_t>(count * wide));
+      if (adds) vector_copy(sums_.data(), sums, static_cast<size_t>(count * wide));
       fold(sums_.data(), mine, count, dtype, ReduceOp::sum, contributors, adds);
-      std::memcpy(sums, sums_.data(), static_cast<size_t>(count * wide));
+      vector_copy(sums, sums_.data(), static_cast<size_t>(count * wide));
       done += count;
     }
     wire_->settle();

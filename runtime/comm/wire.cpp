@@ -6,6 +6,7 @@
 
 #include "base/os.h"
 #include "base/text.h"
+#include "base/vector_copy.h"
 #include "comm/text_of_seconds.h"
 
 namespace st {
@@ -188,7 +189,7 @@ void Wire::post(int to, const void* data, int64_t bytes) {
 
 void Wire::fetch(int from, void* to, int64_t bytes) {
   each_run(from, bytes, 1, [&](int64_t offset, const std::byte* data, int64_t count) {
-    std::memcpy(static_cast<std::byte*>(to) + offset, data, static_cast<size_t>(count));
+    vector_copy(static_cast<std::byte*>(to) + offset, data, static_cast<size_t>(count));
   });
 }
 
