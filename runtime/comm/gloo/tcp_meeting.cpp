@@ -384,9 +384,15 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const std::function<By
 
 void TcpMeeting::come() {
   const Addresses list = addresses_of(place_.host.c_str(), place_.port, 0);
+  std::vector<const addrinfo*> places;  // IPv4 first: all ranks are to come in one family, and each host has an order of its own
+  for (const bool is_first : {true, false})
+    for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next)
+      if ((address->ai_family == AF_INET) == is_first) places.push_back(address);
   int pause = 1;
+  bool was_refused = false;  // of IPv4, once: rank 0 may have come between that and IPv6
   for (int last = ETIMEDOUT;;) {
-    for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
+    bool is_refused = false;
+    for (const addrinfo* const address : places) {
       Socket guest(socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address->ai_protocol));
       if (guest.file() < 0) {
         last = errno;
@@ -395,8 +401,7 @@ void TcpMeeting::come() {
       if (connect(guest.file(), address->ai_addr, address->ai_addrlen) != 0) {
         int error = errno;
         // Where a name has several addresses, one that says nothing leaves time for the others.
-        const double now = seconds_now(),
-                     until = address->ai_next == nullptr ? end_ : std::min(end_, now + std::max(1.0, (end_ - now) / 4));
+        const double now = seconds_now(), until = address == places.back() ? end_ : std::min(end_, now + std::max(1.0, (end_ - now) / 4));
         while (error == EINPROGRESS && seconds_now() < until) {
           check_patience();
           if (!wait_for(guest.file(), POLLOUT)) continue;
@@ -404,8 +409,10 @@ void TcpMeeting::come() {
           getsockopt(guest.file(), SOL_SOCKET, SO_ERROR, &error, &length);
         }
         if (error != 0 && error != EINPROGRESS) last = error;
+        is_refused = is_refused || (error == ECONNREFUSED && address->ai_family == AF_INET);
         if (error != 0) continue;
       }
+      if (is_refused && !std::exchange(was_refused, true)) break;
       own_address_ = own_side_of(guest.file());
       socket_ = guest.release();
       connected_at_ = seconds_now();
