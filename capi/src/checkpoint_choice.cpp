@@ -77,7 +77,8 @@ std::function<bool()> cancelled_from_now(const Context& context) {
 }
 
 std::string name_meant(const CheckpointObject& object, const char* name) {
-  return object.is_one ? std::string(last_part(that_one(object, name))) : name == nullptr ? std::string() : std::string(name);
+  if (!object.is_one && name == nullptr) return "the newest (NULL)";
+  return text("\"", object.is_one ? last_part(that_one(object, name)) : std::string_view(name), "\"");
 }
 
 std::string folder_of(CheckpointObject& object, const char* name) {

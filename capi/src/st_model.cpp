@@ -110,10 +110,13 @@ st_status st_model_parameter(st_model* model, int64_t index, st_parameter_info* 
 
 st_status st_model_clone(st_model* model, st_model** clone) {
   return guard([&] {
-    given(clone, "st_model_clone: clone");
     const auto object = find(model);
-    auto made = std::make_shared<ModelObject>();
-    make_jointly(group_of_pieces(*object), [&](JointCall* joint) { made->model = object->model->clone(joint); });
+    std::shared_ptr<ModelObject> made;
+    make_jointly(group_of_pieces(*object), [&](JointCall* joint) {
+      given(clone, "st_model_clone: clone");
+      made = std::make_shared<ModelObject>();
+      made->model = object->model->clone(joint);
+    });
     hand_out(clone, std::move(made));
   });
 }
@@ -133,9 +136,11 @@ st_status st_model_blend(st_model* to, st_model* from, double t) {
 st_status st_model_digest(st_model* model, const char** hex) {
   return guard([&] {
     const auto object = find(model);
-    const char*& out = given(hex, "st_model_digest: hex");
-    make_jointly(group_of_pieces(*object), [&](JointCall* joint) { object->answer = object->model->digest(joint); });
-    out = object->answer.c_str();
+    make_jointly(group_of_pieces(*object), [&](JointCall* joint) {
+      given(hex, "st_model_digest: hex");
+      object->answer = object->model->digest(joint);
+    });
+    *hex = object->answer.c_str();
   });
 }
 
@@ -161,14 +166,21 @@ st_status st_model_set(st_model* model, const char* name, const st_view* from) {
 
 st_status st_model_write_file(st_model* model, const char* path, st_pending** pending) {
   return guard([&] {
-    const std::string file = text_given(path, "st_model_write_file: path");
-    check(!file.empty(), "st_model_write_file: path is empty; name the file to write");
     const auto object = find(model);
-    const auto group = group_of_pieces(*object);
-    if (pending == nullptr) return make_jointly(group, [&](JointCall* joint) { object->model->write(file, joint); });
+    std::string file;
     std::shared_ptr<Model> copy;
-    make_jointly(group, [&](JointCall* joint) { copy = object->model->clone(joint, joint == nullptr || joint->ranks().rank() == 0); });
-    auto made = std::make_shared<PendingObject>();
+    std::shared_ptr<PendingObject> made;
+    make_jointly(group_of_pieces(*object), [&](JointCall* joint) {
+      const bool writes = joint == nullptr || joint->ranks().rank() == 0;
+      if (writes) {
+        file = text_given(path, "st_model_write_file: path");
+        check(!file.empty(), "st_model_write_file: path is empty; name the file to write");
+      }
+      if (pending == nullptr) return object->model->write(file, joint);
+      made = std::make_shared<PendingObject>();
+      copy = object->model->clone(joint, writes);
+    });
+    if (pending == nullptr) return;
     made->work = std::make_shared<Pending>([copy, file] {
       if (copy) copy->write(file);
     });
@@ -182,13 +194,15 @@ st_status st_model_read_file(st_model* model, const char* path) {
 
 st_status st_model_write(st_model* model, st_write_fn write, void* user) {
   return guard([&] {
-    check(write != nullptr, "st_model_write: write is NULL");
     const auto object = find(model);
     const auto give = [&](std::span<const std::byte> bytes) {
       const st_status status = call_host(write, user, bytes.data(), std::ssize(bytes));
       require(status == ST_OK, Code::callback, "st_model_write: write returned ", status, "; the stream is not whole");
     };
-    make_jointly(group_of_pieces(*object), [&](JointCall* joint) { object->model->write(give, joint); });
+    make_jointly(group_of_pieces(*object), [&](JointCall* joint) {
+      check(write != nullptr, "st_model_write: write is NULL");
+      object->model->write(give, joint);
+    });
   });
 }
 

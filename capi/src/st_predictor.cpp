@@ -16,18 +16,19 @@ st_status st_predictor_options_init(st_predictor_options* options, size_t size) 
 
 st_status st_predictor_create(st_model* model, const st_predictor_options* options, st_predictor** predictor) {
   return guard([&] {
-    given(predictor, "st_predictor_create: predictor");
-    PredictorOptions ours;
-    if (options != nullptr) {
-      const st_predictor_options theirs = take(options, "st_predictor_create: options");
-      ours = {theirs.shared != 0, theirs.threads};
-    }
     auto weights = peek(model);  // first, so that its context's memory serves
     auto object = std::make_shared<PredictorObject>();
     object->model = std::move(weights);
     if (object->model->model->is_in_pieces()) object->group = group_of_pieces(*Lease(Kind::model, object->model));
-    make_jointly(object->group,
-                 [&](JointCall* joint) { object->predictor = std::make_unique<Predictor>(object->model->model, ours, joint); });
+    make_jointly(object->group, [&](JointCall* joint) {
+      given(predictor, "st_predictor_create: predictor");
+      PredictorOptions ours;
+      if (options != nullptr) {
+        const st_predictor_options theirs = take(options, "st_predictor_create: options");
+        ours = {theirs.shared != 0, theirs.threads};
+      }
+      object->predictor = std::make_unique<Predictor>(object->model->model, ours, joint);
+    });
     object->model->model->context().on_trim(object);
     hand_out(predictor, std::move(object));
   });

@@ -49,10 +49,9 @@ void take_together(Communicator& ranks, const char* name, const std::optional<Le
   const std::vector<std::string> names = gather_texts(ranks, own, "name of the checkpoint");
   const auto other = std::ranges::find_if(names, [&](const std::string& said) { return said != names.front(); });
   if (other == names.end()) return;
-  const auto shown = [](const std::string& said) { return said.empty() ? "the newest (NULL)" : text("\"", said, "\""); };
   const auto rank = static_cast<int32_t>(other - names.begin());
-  Error error(Code::rank_mismatch, text("st_trainer_resume: ", text_of_rank(ranks.transport(), rank), " names ", shown(*other), ", ",
-                                        text_of_rank(ranks.transport(), 0), " ", shown(names.front()), "; name one on all ranks"));
+  Error error(Code::rank_mismatch, text("st_trainer_resume: ", text_of_rank(ranks.transport(), rank), " names ", *other, ", ",
+                                        text_of_rank(ranks.transport(), 0), " ", names.front(), "; name one on all ranks"));
   error.place.rank = rank;
   error.is_on_all_ranks = true;
   throw error;
@@ -69,7 +68,9 @@ st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const 
     std::optional<Lease<ModelObject>> weights;
     CheckpointManager* manager = nullptr;
     Metadata own;
+    std::shared_ptr<PendingObject> made;
     before_save(*t, [&] {
+      if (pending != nullptr) made = std::make_shared<PendingObject>();
       target.emplace(peek(checkpoint));
       manager = &(*target)->to_save(kCall, t->trainer->is_in_pieces());
       own = metadata_of(metadata, kCall);
@@ -78,7 +79,6 @@ st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const 
     });
     const std::function<bool()> is_cancelled = cancelled_from_now(t->model->model->context());
     if (pending == nullptr) return save_now(*t, *manager, std::move(own), is_cancelled);
-    auto made = std::make_shared<PendingObject>();
     made->work = save_in_background(*t, *manager, std::move(own), is_cancelled);
     hand_out(pending, std::move(made));
   });

@@ -37,6 +37,7 @@ int Communicator::rank() const { return wire_->rank(); }
 int Communicator::size() const { return wire_->size(); }
 const Transport& Communicator::transport() const { return wire_->transport(); }
 double Communicator::deadline() const { return wire_->deadline(); }
+uint64_t Communicator::sequence() const { return wire_->sequence(); }
 void Communicator::abort(std::string_view reason) noexcept { wire_->abort(reason); }
 bool Communicator::has_ended() const { return wire_->has_ended(); }
 int64_t Communicator::sent_bytes() const { return wire_->sent_bytes(); }

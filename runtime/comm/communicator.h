@@ -37,7 +37,8 @@ class Communicator {
   int rank() const;
   int size() const;
   const Transport& transport() const;
-  double deadline() const;  // seconds, of its waits
+  double deadline() const;    // seconds, of its waits
+  uint64_t sequence() const;  // of the last collective of all ranks: alike on them while they are between two
 
   // Calls that cannot be made (a null pointer, a rank that is not there) throw invalid_argument before anything is sent: the group is
   // whole, but others wait for this rank. `label` is borrowed for the call. Booleans are not reduced, and integers have no mean.

@@ -42,6 +42,7 @@ class Wire {
   void abort(std::string_view reason) noexcept;
   bool has_ended();
   double deadline() const { return options_.deadline; }
+  uint64_t sequence() const { return sequence_; }
 
   /// Runs body() as one collective, in the library's floating-point mode. `detail`: what ranks must agree in besides, such as how elements
   /// are shared out.

@@ -141,6 +141,11 @@ void ExchangeQueue::run(PlannedExchange& exchange, const Contributors& contribut
   exchange.run(contributors);
 }
 
+void ExchangeQueue::alone(const std::function<void()>& exchange) {
+  const Clock clock(*this);
+  exchange();
+}
+
 void ExchangeQueue::give_up(std::string_view reason) noexcept {
   Lock lock(mutex_);
   if (done_ < posted_) {

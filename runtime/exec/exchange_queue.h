@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -40,6 +41,9 @@ class ExchangeQueue {
   void wait_for_all();
   /// What was posted is not waited for: where something is under way, the group ends (communicator.h) for this reason.
   void give_up(std::string_view reason) noexcept;
+
+  /// Makes `exchange` of the thread that computes, which nothing hides, with nothing else under way.
+  void alone(const std::function<void()>& exchange);
 
   /// Seconds so far in which the thread that computes waited here, or exchanged itself: what computing did not hide.
   double exposed_seconds() const { return exposed_; }

@@ -37,8 +37,9 @@ std::vector<Maker> makers_in(const Program& program, const Section& forward) {
     const SlotId copy = store.writes[0], parameter = program.slots[static_cast<size_t>(copy)].of;
     if (program.slots[static_cast<size_t>(copy)].role != Role::working || !is_cut(program, parameter)) continue;
     const int32_t cast = store.in[0].node, load = forward.graph[cast].in[0].node;
-    const bool is_master = forward.graph[load].op == Op::load && forward.graph[load].reads[0] == parameter &&
-                           readers[static_cast<size_t>(parameter)] == 1 && is_used_once(load) && is_used_once(cast);
+    const bool is_master = forward.graph[cast].op == Op::cast && forward.graph[load].op == Op::load &&
+                           forward.graph[load].reads[0] == parameter && readers[static_cast<size_t>(parameter)] == 1 &&
+                           is_used_once(load) && is_used_once(cast);
     if (is_master) makers.push_back({parameter, copy, {load, cast, n}});
   }
   return makers;

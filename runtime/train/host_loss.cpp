@@ -199,7 +199,10 @@ HostLoss::Told HostLoss::told() const {
 /// Into told_, all of which has to be alike but for the losses, and the pairs where each rank adds up its own.
 void HostLoss::gather(const Told& own) {
   Communicator& ranks = *parts_.ranks;
-  ranks.all_gather(&own, told_.data(), ranks.size() * static_cast<int64_t>(sizeof own), DType::u8, "a step with the host's loss");
+  const auto meet = [&] {  // a rank that is early waits here for the others
+    ranks.all_gather(&own, told_.data(), ranks.size() * static_cast<int64_t>(sizeof own), DType::u8, "a step with the host's loss");
+  };
+  queue_->alone(std::ref(meet));  // a reference: std::function would allocate for the captures
   const auto text_of_call = [](const Told& told) {
     if (told.call == static_cast<int64_t>(Met::at_forward)) return "forward";
     return told.call == static_cast<int64_t>(Met::at_apply) ? "apply" : "backward";

@@ -30,7 +30,8 @@ void JointCall::make(Communicator* ranks, const std::function<void(JointCall* jo
 
 void JointCall::meet(std::string_view what) {
   require_all_fine(nullptr);
-  const std::array<RankFact, 1> facts = {{{"called", std::string(what)}}};
+  const std::array<RankFact, 2> facts = {
+      {{"called", std::string(what)}, {"called it on what was made with collective", text("#", number_)}}};
   require_agreement(ranks_, facts, kLabel);
 }
 

@@ -16,6 +16,8 @@ class JointCall {
   static void make(Communicator* ranks, const std::function<void(JointCall* joint)>& call);
 
   Communicator& ranks() const { return ranks_; }
+  /// Which model, or predictor's snapshot, it is on: the number of the collective in which the ranks made that together.
+  void is_on(uint64_t number) { number_ = number; }
   /// Once, behind all that the call may refuse: throws on all ranks where one has refused it, and rank_mismatch where they do not all mean
   /// the same by it.
   void meet(std::string_view what);
@@ -28,6 +30,7 @@ class JointCall {
   explicit JointCall(Communicator& ranks) : ranks_(ranks) {}
 
   Communicator& ranks_;
+  uint64_t number_ = 0;
   bool has_met_ = false;
 };
 

@@ -124,8 +124,9 @@ void Model::require_whole(const char* call) const {
           "save with st_trainer_save, on all of them, and load the checkpoint into another model");
 }
 
-void Model::require_readable(const char* call, const JointCall* joint) const {
+void Model::require_readable(const char* call, JointCall* joint) const {
   if (joint == nullptr || !is_in_pieces()) return require_whole(call);
+  joint->is_on(number_);
   require(!is_mixed_, Code::wrong_state, call,
           ": weights are a mixture, since an update or a resume ended halfway; resume from a checkpoint");
 }
@@ -236,7 +237,7 @@ void Model::get_by(SlotId parameter, const HostView& to, JointCall* joint, const
   const int64_t width = bytes_of(from.type.dtype), elements = from.type.shape.elements();
   const bool is_as_it_is = to.dtype == from.type.dtype && to.is_plain();
   std::vector<std::byte> chunk(is_as_it_is ? 0 : static_cast<size_t>(std::min(kChunk, elements) * width));
-  if (joint != nullptr) joint->meet(text("get of \"", from.name, "\""));
+  if (joint != nullptr) joint->meet(text("get of \"", from.name, is_as_it_is ? "\"" : "\" in another type or layout"));
   if (is_as_it_is) return read(0, {static_cast<std::byte*>(to.data), static_cast<size_t>(from.type.bytes())});
   int64_t at = 0;
   each_element(to, [&](std::byte* element) {

@@ -57,6 +57,8 @@ class Model {
   /// loaded anew.
   bool is_mixed() const { return is_mixed_; }
   void set_mixed(bool is_mixed) { is_mixed_ = is_mixed; }
+  /// By what joint calls know it: alike on all ranks, which have just had their pieces together.
+  void set_number(uint64_t number) { number_ = number; }
   /// What ranks whose models are the same have alike before that: "digest ..", or "made late, of seed 1".
   std::string weights_fact() const;
   /// The elements that are here.
@@ -70,7 +72,7 @@ class Model {
   /// Where a parameter, or its piece, begins in the storage, and in others of its layout.
   int64_t offset(SlotId parameter) const { return offsets_[static_cast<size_t>(parameter)]; }
   /// Throws wrong_state, naming `call`, where not all of each parameter is to be had.
-  void require_readable(const char* call, const JointCall* joint) const;
+  void require_readable(const char* call, JointCall* joint) const;
 
   // `joint`: of a model in pieces what needs all of a parameter is called by all ranks together (JointCall), alike; without it, it throws
   // wrong_state.
@@ -148,6 +150,7 @@ class Model {
   std::vector<Piece> pieces_;     // by slot; empty: whole
   Program gathers_;               // slots, cuts and mesh of the plan that they are of
   std::string whose_;             // "rank 1 of 2"
+  uint64_t number_ = 0;
   std::atomic<bool> is_mixed_ = false;
 };
 

@@ -153,7 +153,8 @@ bool PlannedStep::go_on_to(double deadline, const Bind& bind) {
   if (is_computing()) {
     {
       const WeightsGate::Reader whole_step(model_.gate());
-      if (masters_ != nullptr && recipe_.zero > 0) ranks_->ranks().barrier("parameters");  // rank 0's guards what all read
+      // Rank 0's guards what all read.
+      if (masters_ != nullptr && recipe_.zero > 0) ranks_->alone([this] { ranks_->ranks().barrier("parameters"); });
       keep_packed();
       if (!compute(deadline, bind)) return false;
     }
@@ -267,7 +268,7 @@ bool PlannedStep::compute(double deadline, const Bind& bind) {
 /// Where all parameters lie once for the ranks of this process, and none of them gathers what others have updated, rank 0 holds the gate
 /// until all have read what it guards, or written.
 void PlannedStep::meet() {
-  if (masters_ != nullptr && recipe_.zero == 3) ranks_->ranks().barrier("parameters");
+  if (masters_ != nullptr && recipe_.zero == 3) ranks_->alone([this] { ranks_->ranks().barrier("parameters"); });
 }
 
 /// Other ranks have micro-batches in rounds in which this one has none; and what a step does once it may not have done.

@@ -102,6 +102,7 @@ struct Predictor::Snapshot {
   std::vector<std::unique_ptr<Pass>> idle;
   std::vector<std::unique_ptr<Generator>> writers;  // idle ones
   int64_t users = 0;                                // runs that read it now
+  uint64_t number = 0;                              // by what joint calls know it
 };
 
 class Predictor::Turn {
@@ -124,6 +125,7 @@ class Predictor::Turn {
   Turn& operator=(const Turn&) = delete;
 
   const Storage& weights() const { return snapshot_->storage; }
+  uint64_t number() const { return snapshot_->number; }
   Pass& pass(const std::shared_ptr<Form>& form) {
     const auto idle_one = [&]() -> std::unique_ptr<Pass> {
       const std::lock_guard lock(predictor_.mutex_);
@@ -186,7 +188,10 @@ Predictor::Predictor(std::shared_ptr<Model> model, PredictorOptions options, Joi
   check(options_.threads >= 1 && options_.threads <= 4096, "predictor: threads is ", options_.threads, "; give 1 to 4096");
   model_->require_readable("predictor", joint);
   current_ = make_snapshot();
-  if (joint != nullptr) joint->meet("predictor");
+  if (joint != nullptr) {
+    joint->meet(options_.shared ? "predictor of shared weights" : "predictor");
+    current_->number = joint->ranks().sequence();
+  }
   if (options_.shared) return;
   const WeightsGate::Reader reader(model_->gate());
   model_->copy_parameters(current_->storage);
@@ -221,7 +226,10 @@ void Predictor::refresh(JointCall* joint) {
     if (spare_ && spare_->users == 0) next = spare_;  // nobody can begin with it: runs take the current one
   }
   if (!next) next = make_snapshot();
-  if (joint != nullptr) joint->meet("refresh");
+  if (joint != nullptr) {
+    joint->meet("refresh");
+    next->number = joint->ranks().sequence();
+  }
   {
     const WeightsGate::Reader reader(model_->gate());
     model_->copy_parameters(next->storage);
@@ -360,6 +368,7 @@ void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> 
   {
     std::optional<WeightsGate::TryReader> reader;
     if (options_.shared) reader.emplace(model_->gate());
+    if (joint != nullptr) joint->is_on(turn.number());
     if (joint != nullptr) meet(*joint, outputs);
     if (ranks_) lend_pieces(*pass.executor, *model_, turn.weights());
     pass.executor->run({});
@@ -372,6 +381,7 @@ std::vector<int32_t> Predictor::generate(std::span<const int32_t> prompt, const 
   require_joint(joint);
   if (options_.shared && ranks_) model_->require_readable("generate", joint);
   Turn turn(*this);
+  if (joint != nullptr) joint->is_on(turn.number());
   return turn.writer().run(prompt, options, on_token, joint);
 }
 

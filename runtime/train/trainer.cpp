@@ -54,7 +54,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     if (is_zero_3) facts.push_back({"recompute", recipe_.get("recompute")});
     if (recipe_.zero == 1 || recipe_.zero == 2) {
       facts.push_back({"precision", recipe_.get("precision")});
-      facts.push_back({"late_parameters", is_late ? "1" : "0"});
+      facts.push_back({"late_parameters", options_.keeps_master_pieces ? "1" : "0"});  // where they tell
     }
     require_agreement(*ranks, facts);
   }
@@ -69,6 +69,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     require_agreement(*ranks, facts);  // before weights are given up
     // On all, or on none: what one gives up it would not get back. And before any looks at the memory that there is.
     meeting_once(*ranks, "trainer", [&](const auto& meet) { model_->keep_pieces(plan.program, [&] { meet(nullptr); }); });
+    model_->set_number(ranks->sequence());
     is_mixed_ = model_->is_mixed();
   }
   storage_.share(keeps_pieces ? model_->piece_storage() : model_->storage(), Arena::parameters);

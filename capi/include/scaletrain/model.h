@@ -7,7 +7,8 @@
 
 ST_BEGIN
 
-/* Of a model that ranks have in pieces (zero 3, st_trainer_create_in_group) what reads all parameters is called by all ranks together. */
+/* Of a model that ranks have in pieces (st_trainer_create_in_group: zero 3, and 1 and 2 in 16 bits of a context with late_parameters) what
+ * reads all parameters is called by all ranks together. */
 typedef struct st_model st_model;
 
 /* Takes a copy of the graph. The first error of the graph's calls is returned here, named. ST_OUT_OF_MEMORY comes with need and supply,

@@ -16,7 +16,7 @@ typedef struct st_predictor_options {
 } st_predictor_options;
 ST_API st_status st_predictor_options_init(st_predictor_options* options, size_t size);
 
-/* options NULL: the defaults. Of a model that ranks have in pieces (zero 3, st_trainer_create_in_group) all ranks make one, and then the
+/* options NULL: the defaults. Of a model that ranks have in pieces (model.h) all ranks make one, and then the
  * same refreshes, runs and generates, whose forward passes gather what they need scope by scope; each keeps the communicator, which is
  * ST_BUSY meanwhile. Ranks may run rows of their own, as many as each likes, for the same outputs, and continue texts of their own by the
  * same number of tokens, which end together where one ends. The bits are those of one rank. */

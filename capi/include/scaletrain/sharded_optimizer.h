@@ -66,7 +66,7 @@ ST_API st_status st_sharded_optimizer_step_scaled(st_sharded_optimizer* optimize
                                                   const st_view* gradients, st_optimizer_report* report);
 
 /* As st_optimizer_keep_copies: a step gathers the copies too. By each rank alone, but of the same dtypes on all. ST_WRONG_STATE:
- * gradients of a step were given already, or masters_in_pieces. */
+ * gradients of a step were given already, or with masters_in_pieces the parameters are not whole here since a step. */
 ST_API st_status st_sharded_optimizer_keep_copies(st_sharded_optimizer* optimizer, int64_t n, const st_view* copies);
 
 /* "lr", from the next step on, alike on all ranks; as st_optimizer_set. */
@@ -78,8 +78,8 @@ ST_API st_status st_sharded_optimizer_set(st_sharded_optimizer* optimizer, const
 ST_API st_status st_sharded_optimizer_gather_state(st_sharded_optimizer* optimizer, int32_t rank, int64_t* n, const st_named_view** views);
 /* Goes on from such a state (B), all of it, in any order, by an optimizer of the same json and parameters on any number of ranks and at
  * either stage, or an st_optimizer: each rank takes its pieces out of it. Row-major without gaps; one element may have any dims. By each
- * rank alone, and by all of them; the parameters are the host's to load. ST_NOT_FOUND names what is missing, ST_INVALID_ARGUMENT what is
- * not of this optimizer; then nothing has changed. */
+ * rank alone, and by all of them; the parameters are the host's to load, whole, before the next keep_copies. ST_NOT_FOUND
+ * names what is missing, ST_INVALID_ARGUMENT what is not of this optimizer; then nothing has changed. */
 ST_API st_status st_sharded_optimizer_load_state(st_sharded_optimizer* optimizer, int64_t n, const st_named_view* views);
 
 ST_END
