@@ -91,7 +91,9 @@ TEST(MasterPieces, LeaveTheBitsOfOneRank) {
   };
   for (const auto& [c, size, zero] : {Group{bf16, 2, 1}, {bf16, 3, 2}, {whole, 3, 1}, {skips, 2, 2}, {skips, 3, 1}}) {
     const Outcome one = run(*alone(c).trainer(), 1, 0);
-    if (c.keys.front().second == "\"fp16\"") EXPECT_TRUE(one.skipped > 0 && one.skipped < 7) << one.skipped;
+    if (c.keys.front().second == "\"fp16\"") {
+      EXPECT_TRUE(one.skipped > 0 && one.skipped < 7) << one.skipped;
+    }
     each_of_group(size, [&, &of = c, stage = zero](int rank, Communicator& own) {
       const auto model = model_of(alone(of));
       const auto trainer = in_group(alone(of), stage, model, own);
