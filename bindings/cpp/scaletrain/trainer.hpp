@@ -157,7 +157,7 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
 
   // Checkpoints; defined in checkpoint.hpp.
   /// All that the run is. metadata: a JSON object, or "". Returns when it is on the disk. Ranks of a communicator that have pieces of the
-  /// state (zero 1 or 2) all call, this and the next three: they make one checkpoint together, and go on from it together.
+  /// state (zero 1 to 3) all call, this and the next three: they make one checkpoint together, and go on from it together.
   void save(const Checkpoint& checkpoint, const std::string& metadata = "") const;
   /// Returns when it is copied; the files come to be meanwhile.
   Pending save_async(const Checkpoint& checkpoint, const std::string& metadata = "") const;

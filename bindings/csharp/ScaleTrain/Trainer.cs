@@ -256,7 +256,7 @@ public sealed class Trainer : Handle {
   public void WriteReport(string path, object facts = null) { native.write_report(Given(path, "path"), Json.OfOptions(facts)); }
 
   /// <summary>All that this run is; returns when it is on the disk. metadata: texts and numbers of the program's own; JSON text, a dictionary or an anonymous
-  /// object. Ranks of a communicator that have pieces of the state (zero 1 or 2) all save and resume together: rank 0 by its checkpoint, the others by
+  /// object. Ranks of a communicator that have pieces of the state (zero 1 to 3) all save and resume together: rank 0 by its checkpoint, the others by
   /// <see cref="CheckpointOptions.ReadOnly"/> ones of that folder.</summary>
   [OfC("st_trainer_save")]
   public void Save(Checkpoint checkpoint, object metadata = null) { native.save(Given(checkpoint, "checkpoint").native, Json.OfOptions(metadata)); }

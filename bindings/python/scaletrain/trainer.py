@@ -226,7 +226,7 @@ class Trainer(Handle):
 
     @of_c("st_trainer_save")
     def save(self, checkpoint: Checkpoint, *, metadata: Metadata | None = None) -> None:
-        """Saves all that the run is, and returns when it is on the disk. Ranks of a communicator that have pieces of the state (zero 1 or 2) all
+        """Saves all that the run is, and returns when it is on the disk. Ranks of a communicator that have pieces of the state (zero 1 to 3) all
         save and resume together: rank 0 by its checkpoint, the others by read_only ones of that folder."""
         self._native.save(Checkpoint._native_of(checkpoint), metadata_json(metadata))
 

@@ -318,7 +318,7 @@ public final class Trainer extends Handle {
   }
 
   /**
-   * All that this run is; returns when it is on the disk. Ranks of a communicator that have pieces of the state (zero 1 or 2) all save and
+   * All that this run is; returns when it is on the disk. Ranks of a communicator that have pieces of the state (zero 1 to 3) all save and
    * resume together: rank 0 by its checkpoint, the others by {@link CheckpointOptions#readOnly} ones of that folder.
    */
   public void save(Checkpoint checkpoint) {
