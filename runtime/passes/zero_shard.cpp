@@ -16,13 +16,13 @@ namespace st {
 namespace {
 
 /// How a working copy is made, as nodes of forward.
-struct Maker {
+struct CopyMaker {
   SlotId parameter, copy;
   std::array<int32_t, 3> nodes;  // load, cast, store
 };
 
 /// Of the parameters of which nothing but that is taken.
-std::vector<Maker> makers_in(const Program& program, const Section& forward) {
+std::vector<CopyMaker> makers_in(const Program& program, const Section& forward) {
   std::vector<int32_t> readers(program.slots.size());
   for (const Section& section : program.sections)
     if (section.phase != Phase::update)
@@ -30,7 +30,7 @@ std::vector<Maker> makers_in(const Program& program, const Section& forward) {
         for (const SlotId read : node.reads) ++readers[static_cast<size_t>(read)];
   const auto uses = uses_of(program, forward);
   const auto is_used_once = [&](int32_t node) { return uses[static_cast<size_t>(node)][0] == 1; };
-  std::vector<Maker> makers;
+  std::vector<CopyMaker> makers;
   for (int32_t n = 0; n < forward.graph.size(); ++n) {
     const Node& store = forward.graph[n];
     if (store.op != Op::store) continue;
@@ -46,7 +46,7 @@ std::vector<Maker> makers_in(const Program& program, const Section& forward) {
 }
 
 /// This rank's piece of a copy, of its parameter's.
-void make_piece(Program& program, Rewrite& rewrite, const Maker& maker) {
+void make_piece(Program& program, Rewrite& rewrite, const CopyMaker& maker) {
   const SlotId part = part_of(program, maker.copy, maker.parameter);
   if (part < 0) return;
   Node load = rewrite.old()[maker.nodes[0]], cast = rewrite.old()[maker.nodes[1]], store = rewrite.old()[maker.nodes[2]];
@@ -89,12 +89,12 @@ std::vector<SlotId> share_masters(Program& program) {
 
 void keep_master_pieces(Program& program, bool lends_copies) {
   Section& forward = *program.find(Phase::forward);
-  const std::vector<Maker> makers = makers_in(program, forward);
+  const std::vector<CopyMaker> makers = makers_in(program, forward);
   if (makers.empty()) return;
   Rewrite rewrite(program, forward);
   std::vector<bool> is_gone(forward.graph.nodes.size());
   std::vector<SlotId> copies;
-  for (const Maker& maker : makers) {
+  for (const CopyMaker& maker : makers) {
     for (const int32_t node : maker.nodes) is_gone[static_cast<size_t>(node)] = true;
     shrink_to_piece(program, maker.parameter, maker.parameter);
     program.slots[static_cast<size_t>(maker.copy)].lent = lends_copies;
