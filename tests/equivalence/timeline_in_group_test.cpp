@@ -19,7 +19,7 @@ class RowsOfALateRank : public Sequences {
 
  protected:
   void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const override {
-    if (late_) std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    if (late_) std::this_thread::sleep_for(std::chrono::milliseconds(200));
     Sequences::fill_checked(rows, out);
   }
 
