@@ -111,7 +111,7 @@ struct CheckpointManager::State {
   mutable std::mutex mutex;  // over all that follows
   std::condition_variable changed;
   int64_t begun = 0, ended = 0;
-  bool writing = false;
+  bool writing = false, write_failed = false;
   std::vector<std::unique_ptr<Snapshot>> free;
   int64_t snapshots = 0;  // free or not
   std::vector<RetainedCheckpoint> known;
@@ -128,6 +128,7 @@ struct CheckpointManager::State {
   }
   void keep_error(const std::exception_ptr& exception);
   void reap();
+  void let_ended_be_done(std::unique_lock<std::mutex>& lock) const;
   void write(Manifest manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together,
              const std::function<bool()>& is_cancelled);
   std::string commit(Manifest& manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together);
@@ -147,6 +148,7 @@ class CheckpointManager::Turn {
   ~Turn() {
     const std::lock_guard lock(state_.mutex);
     state_.writing = false;
+    state_.numbers.failed += std::exchange(state_.write_failed, false) ? 1 : 0;
     ++state_.ended;
     state_.changed.notify_all();
   }
@@ -218,6 +220,17 @@ void CheckpointManager::State::reap() {
   });
 }
 
+/// A pending save is done a moment after its turn has ended, and only then can take_error() tell of it: for whoever is told that one has
+/// ended, the moment is over.
+void CheckpointManager::State::let_ended_be_done(std::unique_lock<std::mutex>& lock) const {
+  const auto is_under_way = [](const std::shared_ptr<Pending>& save) { return !save->is_done(); };
+  while (std::ranges::count_if(pending, is_under_way) > begun - ended) {
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
+}
+
 /// In its turn: all of one save.
 void CheckpointManager::State::write(Manifest manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together,
                                      const std::function<bool()>& is_cancelled) {
@@ -237,11 +250,9 @@ void CheckpointManager::State::write(Manifest manifest, const std::vector<Writte
     }
     if (writer) follow(name, manifest);
   } catch (const std::exception& why) {
-    {
-      const std::lock_guard lock(mutex);
-      ++numbers.failed;
-    }
     log.warning("checkpoint", "step ", manifest.step, " was not saved: ", why.what());
+    const std::lock_guard lock(mutex);
+    write_failed = true;  // counted when the turn ends
     throw;
   }
 }
@@ -433,17 +444,13 @@ bool CheckpointManager::wait(int64_t milliseconds) {
     state.changed.wait(lock, idle);
   else if (!state.changed.wait_for(lock, std::chrono::milliseconds(std::min(milliseconds, kMost)), idle))
     return false;
-  // A pending one is done a moment after its turn has ended, and only then can take_error() tell of it.
-  while (idle() && !std::ranges::all_of(state.pending, [](const auto& save) { return save->is_done(); })) {
-    lock.unlock();
-    std::this_thread::yield();
-    lock.lock();
-  }
+  state.let_ended_be_done(lock);
   return true;
 }
 
 SaveProgress CheckpointManager::progress() const {
-  const std::lock_guard lock(state_->mutex);
+  std::unique_lock lock(state_->mutex);
+  state_->let_ended_be_done(lock);
   SaveProgress now = state_->numbers;
   now.waiting = std::max<int64_t>(state_->begun - state_->ended - 1, 0);
   if (state_->writing) {
