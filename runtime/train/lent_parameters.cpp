@@ -24,6 +24,23 @@ void lend_pieces(Executor& to, const Model& of, const Storage& storage) {
   lend_parameters(to, of, [&](size_t p) { return storage.data(Arena::parameters) + of.offset(of.parameters()[p]); });
 }
 
+void lend_masters(Executor& to, const Model& of) {
+  const std::vector<Slot>& slots = to.plan().program.slots;
+  for (size_t s = 0; s < slots.size(); ++s) {
+    const SlotId parameter = to.plan().program.whole_of(static_cast<SlotId>(s));
+    const Slot& whole = slots[static_cast<size_t>(parameter)];
+    if (whole.role != Role::parameter || !whole.lent) continue;
+    to.bind(static_cast<SlotId>(s), of.data(parameter) + slots[s].first * bytes_of(whole.type.dtype));
+  }
+}
+
+void lend_copies(Executor& to, const Executor& from) {
+  const std::vector<Slot>& slots = to.plan().program.slots;
+  for (size_t s = 0; s < slots.size(); ++s)
+    if (slots[s].role == Role::working && slots[s].lent)
+      to.bind(static_cast<SlotId>(s), from.slot(from.plan().program.slot_named(slots[s].name)).data);
+}
+
 Plan plan_predictions(const Model& model, int64_t rows, const std::vector<std::string>& outputs, int threads, const ExchangeQueue* ranks) {
   PlanOptions options;
   if (ranks != nullptr) options.gathers = model.gathers();

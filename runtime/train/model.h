@@ -124,6 +124,7 @@ class Model {
   enum class Held { nothing, whole, pieces };
 
   using ReadPart = std::function<void(int64_t first, std::span<std::byte> out)>;  // bytes of a parameter
+  static constexpr int64_t kPiece = 1LL << 18;                                    // of which a stream is given or asked for at a time
 
   void require_whole(const char* call) const;
   void require_made() const;

@@ -10,6 +10,7 @@
 #include "passes/scale_loss.h"
 #include "train/evaluation.h"
 #include "train/find_nan.h"
+#include "train/lent_parameters.h"
 
 namespace st {
 namespace {
@@ -59,25 +60,6 @@ void hand_first_over(const StepSlots& from, const StepSlots& to) {
   *to.first_loss_count = *from.first_loss_count;
 }
 
-/// To an executor the parameters that it has none of, and this rank's parts of them.
-void lend(const Model& of, Executor& to) {
-  const std::vector<Slot>& slots = to.plan().program.slots;
-  for (size_t s = 0; s < slots.size(); ++s) {
-    const SlotId parameter = to.plan().program.whole_of(static_cast<SlotId>(s));
-    const Slot& whole = slots[static_cast<size_t>(parameter)];
-    if (whole.role != Role::parameter || !whole.lent) continue;
-    to.bind(static_cast<SlotId>(s), of.data(parameter) + slots[s].first * bytes_of(whole.type.dtype));
-  }
-}
-
-/// To the executor of a short micro-batch those of the step.
-void lend_copies(const Executor& from, Executor& to) {
-  const std::vector<Slot>& slots = to.plan().program.slots;
-  for (size_t s = 0; s < slots.size(); ++s)
-    if (slots[s].role == Role::working && slots[s].lent)
-      to.bind(static_cast<SlotId>(s), from.slot(from.plan().program.slot_named(slots[s].name)).data);
-}
-
 bool is_past(double deadline) { return deadline != Executor::kNoDeadline && os::seconds() >= deadline; }
 
 }  // namespace
@@ -104,7 +86,7 @@ PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, W
 
 void PlannedStep::share_masters(const Model& of) {
   masters_ = &of;
-  lend(of, executor_);
+  lend_masters(executor_, of);
 }
 
 /// Of the first so many micro-batches of a step, those of this rank.
@@ -308,8 +290,8 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
     if (!Storage::holds(static_cast<Arena>(a))) need += plan.memory.of(static_cast<Arena>(a));
   model_.context().require_memory("step: a micro-batch of fewer rows than the recipe's", need);
   auto made = std::make_unique<Short>(std::move(plan), storage_, workers_, cancelled_, ranks_.get());
-  if (masters_ != nullptr) lend(*masters_, made->executor);
-  if (keeps_master_pieces_) lend_copies(executor_, made->executor);
+  if (masters_ != nullptr) lend_masters(made->executor, *masters_);
+  if (keeps_master_pieces_) lend_copies(made->executor, executor_);
   if (short_.size() == kShortPlans) short_.erase(short_.begin());
   return *short_.emplace(rows, std::move(made)).first->second;
 }

@@ -127,16 +127,6 @@ Trainer::~Trainer() {
 
 // --- a step, whole or in slices
 
-template <class Call>
-auto Trainer::undoing_on_error(const Call& call) {
-  try {
-    return call();
-  } catch (...) {
-    undo();
-    throw;
-  }
-}
-
 StepReport Trainer::step(std::span<const HostView> batch) {
   begin_call("step");
   begin_step_on(batch);
@@ -371,68 +361,6 @@ StepReport Trainer::report_of(const StepSlots& slots, double lr, double seconds,
   report.tokens_per_second = static_cast<double>(tokens) / seconds;
   report.memory_bytes = memory_bytes();
   return report;
-}
-
-// --- a step whose loss the host computes
-
-void Trainer::require_host_loss_fits(const char* call) const {
-  if (recipe_.ranks == 1) return;
-  require(team_ && !team_->is_of_threads(), Code::unsupported, call, ": a host's own loss is not to be had on ", recipe_.ranks,
-          " ranks as threads of one trainer, since each would have outputs of its own; make each a rank of a communicator, with "
-          "st_trainer_create_in_group");
-  require(!options_.keeps_master_pieces, Code::unsupported, call,
-          ": a host's own loss is not to be had where ranks have their masters in pieces; make the context without late_parameters");
-}
-
-std::span<const HostView> Trainer::forward(std::span<const HostView> batch) {
-  if (!host_step_->is_open()) require_whole_step("forward");
-  cancelled_.begin();
-  return undoing_on_error([&] {
-    require_host_loss_fits("forward");
-    if (!host_step_->is_open()) {
-      host_step_->begin(batch, learning_rate(), loss_scale());
-      if (team_) team_->begin(host_step_->lr(), updates_ + 1, attempts_, items_taken_, recipe_.batch, loss_scale());
-      gradients_.executor = nullptr;
-    }
-    return host_step_->forward(batch, attempts_);
-  });
-}
-
-void Trainer::backward(std::span<const HostView> output_gradients) {
-  if (open_) require_whole_step("backward");
-  cancelled_.begin();
-  undoing_on_error([&] { host_step_->backward(output_gradients); });
-}
-
-void Trainer::backward_own_loss() {
-  if (open_) require_whole_step("backward");
-  cancelled_.begin();
-  undoing_on_error([&] { host_step_->backward_own_loss(); });
-}
-
-StepReport Trainer::apply() {
-  if (open_) require_whole_step("apply");
-  cancelled_.begin();
-  return undoing_on_error([&] {
-    if (cancelled_.take()) fail(Code::cancelled, "apply: cancelled; the state is that of the last whole step");
-    HostLossStep::Done done;
-    const auto compare = [this](const Executor& executor) {
-      if (team_ && team_->compares_weights()) require_replicas(team_->own(), executor, model_->context().backend());
-    };
-    const auto own_part = [&] { done = host_step_->apply(updates_ + 1, std::ref(compare)); };
-    try {
-      team_ ? team_->run(std::nullopt, std::ref(own_part)) : own_part();
-    } catch (const std::exception&) {
-      is_mixed_ = is_mixed_ || (is_in_pieces() && host_step_->is_updating());
-      if (is_mixed_ && model_->is_in_pieces()) model_->set_mixed(true);
-      throw;
-    }
-    gradients_ = {&done.loss->executor(), done.loss->unit()};
-    StepReport report = report_of(done.loss->slots(), done.lr, done.seconds, done.tokens);
-    report.loss = last_loss_ = done.mean_loss;
-    if (team_) report_exchange(report, done.loss->exposed_seconds(), done.loss->exchanges());
-    return report;
-  });
 }
 
 // --- looking

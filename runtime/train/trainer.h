@@ -183,7 +183,14 @@ class Trainer {
   void report_exchange(StepReport& report, double exposed, const ExchangeQueue* exchanges) const;
   void add_noise(int64_t rows);
   template <class Call>
-  auto undoing_on_error(const Call& call);
+  auto undoing_on_error(const Call& call) {
+    try {
+      return call();
+    } catch (...) {
+      undo();
+      throw;
+    }
+  }
   WeightAverage& average_for(const char* call);
   std::vector<const Executor*> executors() const;
   void know_others();

@@ -1,0 +1,136 @@
+// Model::write and Model::read: parameters as one safetensors file or stream.
+#include <algorithm>
+#include <exception>
+#include <vector>
+
+#include "base/float_mode.h"
+#include "base/os.h"
+#include "checkpoint/safetensors.h"
+#include "train/element_conversion.h"
+#include "train/model.h"
+
+namespace st {
+
+void Model::write(const std::string& path, JointCall* joint) const {
+  require_readable("write", joint);
+  const auto into_file = [&](const WriteBytes& write) {
+    if (const std::exception_ptr why = stream(write, joint)) std::rethrow_exception(why);
+  };
+  const WeightsGate::TryReader reader(gate_);
+  if (joint == nullptr) return os::write_file_atomically(path, into_file);
+  joint->meet("write to a file");
+  bool is_streamed = false;
+  std::exception_ptr failed;
+  try {
+    if (joint->ranks().rank() == 0)
+      os::write_file_atomically(path, [&](const WriteBytes& write) {
+        is_streamed = true;
+        into_file(write);
+      });
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  if (!is_streamed) static_cast<void>(stream([](std::span<const std::byte>) {}, joint));  // others, or a file that could not be begun
+  joint->require_all_fine(failed);
+}
+
+void Model::write(const WriteBytes& write, JointCall* joint) const {
+  require_readable("write", joint);
+  const WeightsGate::TryReader reader(gate_);
+  if (joint != nullptr) joint->meet("write");
+  const std::exception_ptr failed = stream(write, joint);
+  if (joint != nullptr) joint->require_all_fine(failed);
+}
+
+/// In a joint call the others need this rank's pieces, whatever has become of its stream: what `write` throws is given back at the end.
+std::exception_ptr Model::stream(const WriteBytes& write, JointCall* joint) const {
+  std::vector<TensorRecord> records;
+  for (const SlotId id : parameters_)
+    records.push_back({.name = slot(id).name, .dtype = slot(id).type.dtype, .shape = slot(id).type.shape});
+  std::exception_ptr failed;
+  const WriteBytes keeping = [&](std::span<const std::byte> bytes) {
+    if (failed) return;
+    try {
+      write(bytes);
+    } catch (...) {
+      failed = std::current_exception();
+    }
+  };
+  std::vector<std::byte> room(static_cast<size_t>(kPiece));
+  write_safetensors(joint == nullptr ? write : keeping, records, {{"format", "scaletrain"}},
+                    [&](const TensorRecord& record, const WriteBytes& put) {
+                      each_part(parameter_named(record.name), room, joint, [&](int64_t, std::span<const std::byte> part) { put(part); });
+                    });
+  return failed;
+}
+
+void Model::read(const std::string& path) {
+  const SafetensorsFile file(path);
+  ReadReport report;
+  const WeightsMatch match = match_weights(file.header().tensors, program_, parameters_, {}, path, report);
+  int64_t largest = 0;
+  const auto bytes_here = [&](SlotId id) { return piece(id).elements * bytes_of(slot(id).type.dtype); };
+  for (const SlotId id : parameters_) largest = std::max(largest, bytes_here(id));
+  require_made();
+  std::vector<std::byte> values(static_cast<size_t>(largest));  // before anything changes: running out of memory halfway leaves a mixture
+  const FloatMode mode;
+  const WeightsGate::Writer writer(gate_);
+  for (size_t i = 0; i < match.parameters.size(); ++i) {
+    const TensorRecord& record = file.header().tensors[i];
+    const SlotId id = match.parameters[i];
+    const Piece own = piece(id);
+    convert_elements(record.dtype, file.bytes(record).data() + own.first * bytes_of(record.dtype), slot(id).type.dtype, values.data(),
+                     own.elements);
+    context_->backend().to_device(data(id), values.data(), bytes_here(id));
+  }
+}
+
+void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& report) {
+  const std::string source = "the stream";
+  SafetensorsStream stream(read, source);
+  const WeightsMatch match = match_weights(stream.header().tensors, program_, parameters_, options, source, report);
+
+  require_made();
+  // All of it waits here until the stream has given the last byte: a stream that ends in the middle changes nothing.
+  context_->require_memory("read: the weights of a stream, until all have come", storage_.bytes());
+  const auto room_for_all = storage_.bytes() > 0 ? context_->backend().allocate(storage_.bytes(), MemoryRole::other) : nullptr;
+  std::byte* const staged = room_for_all ? room_for_all->data() : nullptr;
+  std::vector<std::byte> piece(static_cast<size_t>(kPiece)), values(static_cast<size_t>(kPiece) * 4);
+  const FloatMode mode;
+  for (size_t i = 0; i < match.parameters.size(); ++i) {
+    const TensorRecord& record = stream.header().tensors[i];
+    const SlotId id = match.parameters[i];
+    if (id < 0) {
+      stream.skip(record.bytes());
+      continue;
+    }
+    const DType as = slot(id).type.dtype;
+    std::byte* const place = staged + offsets_[static_cast<size_t>(id)];
+    const Piece own = this->piece(id);
+    const int64_t width = bytes_of(record.dtype);
+    for (int64_t at = 0, elements = record.shape.elements(); at < elements;) {
+      const std::span<std::byte> now = std::span(piece).first(static_cast<size_t>(std::min((elements - at) * width, kPiece)));
+      stream.read(now);
+      const int64_t next = at + std::ssize(now) / width, first = std::max(at, own.first), last = std::min(next, own.first + own.elements);
+      if (first < last) {
+        convert_elements(record.dtype, now.data() + (first - at) * width, as, values.data(), last - first);
+        context_->backend().to_device(place + (first - own.first) * bytes_of(as), values.data(), (last - first) * bytes_of(as));
+      }
+      at = next;
+    }
+  }
+
+  std::vector<std::byte> room(static_cast<size_t>(kPiece));
+  const WeightsGate::Writer writer(gate_);
+  for (const SlotId id : match.parameters) {
+    if (id < 0) continue;
+    for (int64_t at = 0, bytes = this->piece(id).elements * bytes_of(slot(id).type.dtype); at < bytes; at += kPiece) {
+      const int64_t count = std::min(kPiece, bytes - at);
+      context_->backend().to_host(room.data(), staged + offsets_[static_cast<size_t>(id)] + at, count);
+      context_->backend().to_device(data(id) + at, room.data(), count);
+    }
+    ++report.read;
+  }
+}
+
+}  // namespace st
