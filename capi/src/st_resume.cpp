@@ -87,21 +87,23 @@ st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const 
 st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* checkpoint, int64_t steps, double minutes) {
   return guard([&] {
     constexpr const char* kCall = "st_trainer_save_every";
-    check(steps >= 0, kCall, ": steps is ", steps, "; give 0 or more");
-    check(std::isfinite(minutes) && minutes >= 0, kCall, ": minutes is ", minutes, "; give a finite number, 0 or more");
     BackgroundSaves before;  // let go of when the trainer is free again: its saves are waited for
     const auto t = find(trainer);
-    if (checkpoint == nullptr) {
-      check(steps == 0 && minutes == 0, kCall, ": checkpoint is NULL; give one, or steps and minutes 0 to save no more");
+    make_in_pieces(*t, [&](JointCall* joint) {
+      check(steps >= 0, kCall, ": steps is ", steps, "; give 0 or more");
+      check(std::isfinite(minutes) && minutes >= 0, kCall, ": minutes is ", minutes, "; give a finite number, 0 or more");
+      BackgroundSaves saves;
+      if (checkpoint == nullptr) {
+        check(steps == 0 && minutes == 0, kCall, ": checkpoint is NULL; give one, or steps and minutes 0 to save no more");
+      } else {
+        saves = {.checkpoint = peek(checkpoint), .steps = steps, .minutes = minutes, .last = os::seconds(), .error = {}};
+        check(steps > 0 || minutes > 0, kCall, ": steps and minutes are 0; give one of them, or a NULL checkpoint to save no more");
+        prepare_saves(*t, saves.checkpoint->to_save(kCall, t->trainer->is_in_pieces()));
+      }
+      if (joint != nullptr) joint->meet(text("saves every ", steps, " steps and ", minutes, " minutes"));
       std::swap(t->saves, before);
-      return;
-    }
-    BackgroundSaves saves{.checkpoint = peek(checkpoint), .steps = steps, .minutes = minutes, .last = os::seconds(), .error = {}};
-    check(steps > 0 || minutes > 0, kCall, ": steps and minutes are 0; give one of them, or a NULL checkpoint to save no more");
-    CheckpointManager& manager = saves.checkpoint->to_save(kCall, t->trainer->is_in_pieces());
-    prepare_saves(*t, manager);
-    std::swap(t->saves, before);
-    t->saves = std::move(saves);
+      t->saves = std::move(saves);
+    });
   });
 }
 

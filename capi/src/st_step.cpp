@@ -103,30 +103,33 @@ st_status st_trainer_apply(st_trainer* trainer, st_step_report* report) {
 st_status st_trainer_gradient(st_trainer* trainer, const char* name, const st_view* to) {
   return guard([&] {
     const auto t = find(trainer);
-    const Model& model = *t->model->model;
-    const SlotId parameter = model.parameter_named(text_given(name, "st_trainer_gradient: name"));
-    const FloatMode mode;  // the host's rounding must not reach the mean
-    const PiecesTurn turn(*t);
-    t->trainer->gradient(name, written_view(model.slot(parameter).name, to, "st_trainer_gradient"));
+    make_in_pieces(*t, [&](JointCall* joint) {
+      const Model& model = *t->model->model;
+      const SlotId parameter = model.parameter_named(text_given(name, "st_trainer_gradient: name"));
+      const FloatMode mode;  // the host's rounding must not reach the mean
+      t->trainer->gradient(name, written_view(model.slot(parameter).name, to, "st_trainer_gradient"), joint);
+    });
   });
 }
 
 st_status st_trainer_average(st_trainer* trainer, const char* name, const st_view* to) {
   return guard([&] {
     const auto t = find(trainer);
-    const std::string parameter = text_given(name, "st_trainer_average: name");
-    const Lease weights(Kind::model, t->model);
-    const PiecesTurn turn(*t);
-    about_tensor(parameter, [&] { t->trainer->average(parameter, written_view(parameter, to, "st_trainer_average")); });
+    make_in_pieces(*t, [&](JointCall* joint) {
+      const std::string parameter = text_given(name, "st_trainer_average: name");
+      const Lease weights(Kind::model, t->model);
+      about_tensor(parameter, [&] { t->trainer->average(parameter, written_view(parameter, to, "st_trainer_average"), joint); });
+    });
   });
 }
 
 st_status st_trainer_use_average(st_trainer* trainer) {
   return guard([&] {
     const auto t = find(trainer);
-    const Lease weights(Kind::model, t->model);
-    const PiecesTurn turn(*t);
-    t->trainer->use_average();
+    make_in_pieces(*t, [&](JointCall* joint) {
+      const Lease weights(Kind::model, t->model);
+      t->trainer->use_average(joint);
+    });
   });
 }
 

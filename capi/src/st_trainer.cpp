@@ -233,11 +233,13 @@ st_status st_trainer_evaluate_average(st_trainer* trainer, st_data* data, st_eva
 st_status st_trainer_digest(st_trainer* trainer, const char** hex) {
   return guard([&] {
     const auto t = find(trainer);
-    const Lease weights(Kind::model, t->model);
-    t->trainer->require_whole_step("st_trainer_digest");
-    const PiecesTurn turn(*t);
-    t->answer = t->trainer->state_digest();
-    given(hex, "st_trainer_digest: hex") = t->answer.c_str();
+    make_in_pieces(*t, [&](JointCall* joint) {
+      const char*& to = given(hex, "st_trainer_digest: hex");
+      const Lease weights(Kind::model, t->model);
+      t->trainer->require_whole_step("st_trainer_digest");
+      t->answer = t->trainer->state_digest(joint);
+      to = t->answer.c_str();
+    });
   });
 }
 

@@ -71,6 +71,13 @@ class PiecesTurn {
   std::optional<GroupTurn> turn_;
 };
 
+/// Such a call, of which all ranks are told what one refuses.
+template <class Call>
+void make_in_pieces(TrainerObject& trainer, const Call& call) {
+  const PiecesTurn turn(trainer);
+  JointCall::make(trainer.trainer->group_of_pieces(), std::ref(call));
+}
+
 /// The other ranks wait for this one: what it throws ends the group (null: there is none), and tells them why. But what all have found
 /// together each knows by itself. Behind the leases of handles: that one is in use, or none, is a slip of the host's that can be made good.
 template <class Call>

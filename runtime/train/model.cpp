@@ -224,11 +224,6 @@ void Model::get(SlotId parameter, const HostView& to, JointCall* joint) const {
   get_by(parameter, to, joint, std::ref(read));  // a reference: std::function would allocate for the captures
 }
 
-void Model::get(SlotId parameter, const HostView& to, const std::byte* place) const {
-  get_by(parameter, to, nullptr,
-         [&](int64_t first, std::span<std::byte> out) { context_->backend().to_host(out.data(), place + first, std::ssize(out)); });
-}
-
 void Model::get_by(SlotId parameter, const HostView& to, JointCall* joint, const ReadPart& read) const {
   const Slot& from = slot(parameter);
   check_view("get", from, to);

@@ -82,8 +82,9 @@ class Model {
   void get(SlotId parameter, const HostView& to, JointCall* joint = nullptr) const;
   void set(SlotId parameter, const HostView& from);
 
-  /// The same of device memory that holds what the parameter might (a moving average).
-  void get(SlotId parameter, const HostView& to, const std::byte* from) const;
+  /// The same of what the parameter might hold (a moving average): `read` gives bytes of that.
+  using ReadPart = std::function<void(int64_t first, std::span<std::byte> out)>;
+  void get_by(SlotId parameter, const HostView& to, JointCall* joint, const ReadPart& read) const;
   /// Sets all parameters to what lies there, device memory in the order of parameters().
   void copy(std::span<const std::byte* const> places);
 
@@ -123,12 +124,10 @@ class Model {
   /// What lies in the storage.
   enum class Held { nothing, whole, pieces };
 
-  using ReadPart = std::function<void(int64_t first, std::span<std::byte> out)>;  // bytes of a parameter
-  static constexpr int64_t kPiece = 1LL << 18;                                    // of which a stream is given or asked for at a time
+  static constexpr int64_t kPiece = 1LL << 18;  // of which a stream is given or asked for at a time
 
   void require_whole(const char* call) const;
   void require_made() const;
-  void get_by(SlotId parameter, const HostView& to, JointCall* joint, const ReadPart& read) const;
   void read_bytes(SlotId parameter, int64_t first, std::span<std::byte> out, JointCall* joint) const;
   void each_part(SlotId parameter, std::vector<std::byte>& room, JointCall* joint,
                  const std::function<void(int64_t first, std::span<const std::byte> part)>& take) const;

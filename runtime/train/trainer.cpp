@@ -416,11 +416,14 @@ Evaluation Trainer::evaluate_average(const std::shared_ptr<const Dataset>& data)
   return evaluator_->run(data, average.places());
 }
 
-void Trainer::average(std::string_view parameter, const HostView& to) { average_for("average").get(parameter, to); }
+void Trainer::average(std::string_view parameter, const HostView& to, JointCall* joint) {
+  average_for("average").get(parameter, to, joint);
+}
 
-void Trainer::use_average() {
+void Trainer::use_average(JointCall* joint) {
   require_whole_step("use_average");
   WeightAverage& average = average_for("use_average");
+  if (joint != nullptr) joint->meet("use of the averages");
   others_change_too();
   average.put_in_model();
 }

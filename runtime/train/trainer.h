@@ -69,7 +69,7 @@ class Trainer {
 
   /// The gradient of the last step before clipping, of the mean loss, into f32 (a host's own loss: of the sum over its backwards). Throws
   /// wrong_state when no whole step's gradients are there, not_found for what is no trained parameter.
-  void gradient(std::string_view parameter, const HostView& to) const;
+  void gradient(std::string_view parameter, const HostView& to, JointCall* joint = nullptr) const;
 
   /// Changes lr or another key of the learning-rate schedule from the next step on. Throws unsupported for what the plan was made from,
   /// invalid_argument where the keys then contradict each other; nothing has changed then.
@@ -91,14 +91,14 @@ class Trainer {
   /// evaluate() with the average in the weights' place. The weights are not touched.
   Evaluation evaluate_average(const std::shared_ptr<const Dataset>& data);
   /// Copies a parameter's average, as Model::get; one that is not trained is its own. Throws not_found.
-  void average(std::string_view parameter, const HostView& to);
+  void average(std::string_view parameter, const HostView& to, JointCall* joint = nullptr);
   /// Makes the averages the model's weights, from which training goes on; the averages stay. Throws busy as Model::set.
-  void use_average();
+  void use_average(JointCall* joint = nullptr);
 
   /// What a checkpoint keeps: every parameter and optimizer value, of all ranks. trainer_state.h makes a checkpoint's content of them.
   std::vector<StateTensor> state_tensors() const;
   /// Whether each rank of a host's group has pieces of the state alone (zero 1 or more). Then digest, save, resume, gradients and averages
-  /// are made together: by all ranks alike, between the same steps.
+  /// are made together: by all ranks alike, between the same steps; with a `joint`, what one refuses before it is told on all.
   bool is_in_pieces() const { return team_ && !team_->is_of_threads() && recipe_.zero > 0; }
   /// Some bytes of one of them, from byte `first` on, whoever has them; in pieces (above) all ranks call alike.
   void read_state(const StateTensor& tensor, int64_t first, std::span<std::byte> out) const;
@@ -115,7 +115,7 @@ class Trainer {
 
   /// XXH3-128 over every parameter and optimizer value in name order: name, dtype, shape, bytes. In pieces the ranks ask each other whether
   /// something has changed since the last one: then it is made anew.
-  std::string state_digest() const;
+  std::string state_digest(JointCall* joint = nullptr) const;
   /// The same, of one rank alone where all have made it since the last step, resume or use_average: what it was then. Throws wrong_state
   /// where this rank's weights have changed since.
   std::string known_state_digest() const;

@@ -1,4 +1,5 @@
 // What a trainer gives out of its last step's gradients.
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -7,7 +8,7 @@
 
 namespace st {
 
-void Trainer::gradient(std::string_view parameter, const HostView& to) const {
+void Trainer::gradient(std::string_view parameter, const HostView& to, JointCall* joint) const {
   const SlotId slot = model_->parameter_named(parameter);
   require(gradients_.executor != nullptr, Code::wrong_state,
           "gradient: there is none, since no step was done, or a later one was begun; do a step first, to its end");
@@ -28,10 +29,12 @@ void Trainer::gradient(std::string_view parameter, const HostView& to) const {
     for (float& g : std::span(static_cast<float*>(room), static_cast<size_t>(from.type.shape.elements())))
       g = static_cast<float>(static_cast<double>(g) / gradients_.unit);
   };
-  if (to.is_plain()) return copy_to(to.data);
-  const Memory values(to.bytes(), context.memory(), MemoryRole::other);
-  copy_to(values.data());
-  scatter(values.data(), to);
+  std::optional<Memory> values;
+  if (!to.is_plain()) values.emplace(to.bytes(), context.memory(), MemoryRole::other);
+  if (joint != nullptr) joint->meet(text("gradient of \"", parameter, "\""));
+  if (!values) return copy_to(to.data);
+  copy_to(values->data());
+  scatter(values->data(), to);
 }
 
 }  // namespace st

@@ -50,7 +50,8 @@ void Trainer::meet_about_save(const std::exception_ptr& own) const {
   require_all_fine(team_->own(), own, "save");
 }
 
-std::string Trainer::state_digest() const {
+std::string Trainer::state_digest(JointCall* joint) const {
+  if (joint != nullptr) joint->meet("digest of the state");
   const int64_t changes = model_->gate().changes();
   if (is_in_pieces()) {
     // Not by what this rank knows: its weights alone may have changed, or its last digest may have failed.

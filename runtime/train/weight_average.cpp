@@ -38,7 +38,7 @@ const std::byte* WeightAverage::joined(size_t index, const StateTensor& tensor) 
   std::array<std::byte, 1 << 14> room;
   for (int64_t at = 0, end = tensor.type.bytes(); at < end;) {
     const std::span<std::byte> now = std::span(room).first(static_cast<size_t>(std::min<int64_t>(std::ssize(room), end - at)));
-    read_ ? read_(tensor, at, now) : tensor.to_host(backend, at, now);
+    read(tensor, at, now);
     backend.to_device(joined_[index]->data() + at, now.data(), std::ssize(now));
     at += std::ssize(now);
   }
@@ -52,12 +52,18 @@ std::span<const std::byte* const> WeightAverage::places() {
   return places_;
 }
 
-void WeightAverage::get(std::string_view parameter, const HostView& to) {
+/// Of what processes have in pieces all of them read alike.
+void WeightAverage::read(const StateTensor& from, int64_t first, std::span<std::byte> out) const {
+  read_ ? read_(from, first, out) : from.to_host(model_.context().backend(), first, out);
+}
+
+void WeightAverage::get(std::string_view parameter, const HostView& to, JointCall* joint) const {
   const SlotId slot = model_.parameter_named(parameter);
   const auto index = static_cast<size_t>(std::ranges::find(model_.parameters(), slot) - model_.parameters().begin());
-  if (weights_.empty()) return model_.get(slot, to, follows_ ? place_of(index) : model_.data(slot));
-  model_.get(slot, to, joined(index, follows_ && averages_[index] ? *averages_[index] : weights_[index]));
-  joined_[index].reset();
+  const bool has_own = follows_ && averages_[index];
+  if (!has_own && weights_.empty()) return model_.get(slot, to, joint);
+  const StateTensor& from = has_own ? *averages_[index] : weights_[index];
+  model_.get_by(slot, to, joint, [&](int64_t first, std::span<std::byte> out) { read(from, first, out); });
 }
 
 void WeightAverage::put_in_model() {

@@ -29,13 +29,14 @@ class WeightAverage {
   std::span<const std::byte* const> places();
   void trim() { joined_.clear(); }
   /// Copies one out, as Model::get. Throws not_found.
-  void get(std::string_view parameter, const HostView& to);
+  void get(std::string_view parameter, const HostView& to, JointCall* joint = nullptr) const;
   /// Makes the averages the model's weights. Throws busy as Model::set.
   void put_in_model();
 
  private:
   const std::byte* place_of(size_t index);
   const std::byte* joined(size_t index, const StateTensor& tensor);
+  void read(const StateTensor& from, int64_t first, std::span<std::byte> out) const;
 
   Model& model_;
   Read read_;

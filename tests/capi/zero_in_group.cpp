@@ -53,16 +53,22 @@ struct PieceRank {
     EXPECT_TRUE(works(st_trainer_digest(trainer, &hex)));
     return hex == nullptr ? "" : hex;
   }
-  std::vector<float> values(st_status (*get)(st_trainer*, const char*, const st_view*)) const {
+  using Get = st_status (*)(st_trainer*, const char*, const st_view*);
+  /// kWeight's, or of another name what is kWeight's shape.
+  st_status read(Get get, const char* name, std::vector<float>& all) const {
     int64_t dims[2] = {0, 0};
     for (int64_t i = 0; dims[0] == 0; ++i) {
       auto info = filled(st_parameter_info_init);
       EXPECT_TRUE(works(st_model_parameter(run.model, i, &info)));
       if (info.name == std::string(kWeight)) std::copy_n(info.dims, 2, dims);
     }
-    std::vector<float> all(static_cast<size_t>(dims[0] * dims[1]));
+    all.resize(static_cast<size_t>(dims[0] * dims[1]));
     const st_view view{ST_F32, 2, dims, nullptr, all.data(), static_cast<int64_t>(all.size() * sizeof(float))};
-    EXPECT_TRUE(works(get(trainer, kWeight, &view)));
+    return get(trainer, name, &view);
+  }
+  std::vector<float> values(Get get) const {
+    std::vector<float> all;
+    EXPECT_TRUE(works(read(get, kWeight, all)));
     return all;
   }
   double average_loss() const {
@@ -324,6 +330,42 @@ TEST(ZeroInGroup, WhatOneRankGivesWronglyToASaveOrResumeIsToldOnAllAtOnce) {
     EXPECT_EQ(mine.digest(), saved);
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10)) << "half the deadline";
   });
+}
+
+TEST(ZeroInGroup, WhatOneRankGivesWronglyToAReadIsToldOnAllAtOnce) {
+  const std::string text = text_file("zero.txt", 3000);
+  const Keys keys = {{"ema_decay", "0.5"}};
+  const std::string alone = state_alone(text, 2, keys);
+  for (const int zero : {1, 3}) {
+    const CheckpointFolder folder;
+    const ThreadRanks ranks(3);
+    ranks.each([&](int rank, st_communicator* own) {
+      PieceRank mine(text, with_zero(zero, keys), own);
+      mine.steps(1);
+      HeldCheckpoint checkpoint;
+      if (rank == 0) mine.open(folder, rank, checkpoint);
+      ASSERT_TRUE(works(st_communicator_barrier(own, "the folder is there", nullptr)));
+      if (rank != 0) mine.open(folder, rank, checkpoint);
+      const auto start = std::chrono::steady_clock::now();
+      const auto told = [&](int wrong) { return std::string(rank == wrong ? "" : "rank " + std::to_string(wrong)); };
+      const char* hex = nullptr;
+      std::vector<float> values;
+      EXPECT_TRUE(fails(ST_NOT_FOUND, mine.read(st_trainer_gradient, rank == 1 ? "nothing" : kWeight, values), {told(1), "nothing"}));
+      EXPECT_TRUE(fails(ST_INVALID_ARGUMENT,
+                        rank == 2 ? st_trainer_average(mine.trainer, kWeight, nullptr) : mine.read(st_trainer_average, kWeight, values),
+                        {told(2)}));
+      EXPECT_TRUE(fails(ST_RANK_MISMATCH, mine.read(rank == 2 ? st_trainer_average : st_trainer_gradient, kWeight, values), {"rank 2"}));
+      EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_digest(mine.trainer, rank == 1 ? nullptr : &hex), {told(1)}));
+      EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_save_every(mine.trainer, checkpoint, rank == 2 ? -1 : 2, 0), {told(2)}));
+      EXPECT_TRUE(
+          fails(ST_RANK_MISMATCH, st_trainer_save_every(mine.trainer, checkpoint, rank == 2 ? 3 : 2, 0), {"rank 2", "every 3", "every 2"}));
+      EXPECT_TRUE(fails(ST_RANK_MISMATCH, rank == 1 ? st_trainer_use_average(mine.trainer) : st_trainer_digest(mine.trainer, &hex),
+                        {"rank 1", "averages", "digest"}));
+      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10)) << "half the deadline";
+      mine.steps(1);
+      EXPECT_EQ(mine.digest(), alone);
+    });
+  }
 }
 
 TEST(ZeroInGroup, OnlyRankZeroHasTheFolder) {

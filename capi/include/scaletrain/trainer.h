@@ -49,8 +49,9 @@ ST_API st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* 
  * trainer to go on.
  * With zero 1 or 2 each rank has pieces of the optimizer's state alone (2: of gradients too) and all of the parameters, also in fp32 where
  * products take them in 16 bits. Then gradient, average, evaluate_average, use_average, digest, st_trainer_save, save_every and resume are
- * made together: every rank calls them, between the same steps, and who does not is named at the deadline; and weights are set, or loaded,
- * on all ranks alike. Of a group that has ended the others' pieces are gone: resume from a checkpoint. But of a context with
+ * made together: every rank calls them, between the same steps, and who does not is named at the deadline. What one rank's call refuses
+ * before anything is exchanged (a name, a view, memory) is told on all, and the group goes on. Weights are set, or loaded, on all ranks
+ * alike. Of a group that has ended the others' pieces are gone: resume from a checkpoint. But of a context with
  * late_parameters, with precision bf16 or fp16 and a loss in the graph, what products alone take has its fp32 master in pieces too, the
  * 16-bit copies are whole, and a step gathers these in place of it: then the model is in pieces, as follows, and a host's own loss
  * (st_trainer_forward) is ST_UNSUPPORTED.
