@@ -368,8 +368,10 @@ void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> 
   {
     std::optional<WeightsGate::TryReader> reader;
     if (options_.shared) reader.emplace(model_->gate());
-    if (joint != nullptr) joint->is_on(turn.number());
-    if (joint != nullptr) meet(*joint, outputs);
+    if (joint != nullptr) {
+      joint->is_on(turn.number());
+      meet(*joint, outputs);
+    }
     if (ranks_) lend_pieces(*pass.executor, *model_, turn.weights());
     pass.executor->run({});
   }

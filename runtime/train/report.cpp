@@ -222,15 +222,15 @@ std::string html_report(const RunSummary& run) {
     const bool has_hidden = std::ranges::any_of(run.steps, [](const StepReport& s) { return s.exchange_hidden > 0; });
     if (std::ranges::any_of(run.steps, [](const StepReport& s) { return std::isfinite(s.exchange_milliseconds); }))
       out += step_figure(run, "Exchange",
-                         "share of a step that rank 0 spends in exchange with other ranks and not in computing, waits included", "%",
+                         "per cent of a step that rank 0 spends in exchange with other ranks and not in computing, waits included", "%",
                          "speed", LineChart::Scale::zero, [](const StepReport& s) {
                            return 100 * s.exchange_milliseconds * (s.exchange_hidden > 0 ? 1 - s.exchange_hidden : 1) / s.milliseconds;
                          });
     if (std::ranges::any_of(run.steps, [](const StepReport& s) { return std::isfinite(s.straggler); }))
-      out += step_figure(run, "Straggler score", "the computing time of the slowest rank by the mean of all", "score", "rate",
+      out += step_figure(run, "Straggler score", "the computing time of the slowest rank over the mean of all", "score", "rate",
                          LineChart::Scale::fit, [](const StepReport& s) { return s.straggler; });
     if (has_hidden)
-      out += step_figure(run, "Hidden exchange", "share of rank 0's exchange that goes on beside its computing", "%", "speed",
+      out += step_figure(run, "Hidden exchange", "per cent of rank 0's exchange that goes on beside its computing", "%", "speed",
                          LineChart::Scale::zero, [](const StepReport& s) { return 100 * s.exchange_hidden; });
     out += memory_figure(run) + "</section>\n" + timeline_figure(run);
   }
