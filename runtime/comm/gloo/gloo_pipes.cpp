@@ -100,6 +100,9 @@ struct GlooPipes::Mesh {
       attributes.hostname = own_address;
       auto device = gloo::transport::tcp::CreateDevice(attributes);
       context.connectFullMesh(store, device);
+      // A connection that has gone again before the other rank's Gloo has seen it makes that throw on its own thread, which ends the
+      // process there. So none of ours ends before all have seen theirs.
+      meeting.exchange({});
     } catch (const Refusal&) {
       throw;
     } catch (const std::bad_alloc&) {  // nobody else's fault

@@ -241,6 +241,16 @@ TEST_F(Gloo, RanksMeetByNameAndOverIpv6) {
   }
 }
 
+TEST_F(Gloo, OneThatEndsAsSoonAsItIsThereTakesNobodyWithIt) {
+  for (int i = 0; i < 50; ++i) {
+    const FreePort port;
+    std::vector<TransportPlugin::Start> all;
+    for (int rank = 0; rank < 3; ++rank)
+      all.push_back({.rank = rank, .size = 3, .master_host = "127.0.0.1", .master_port = port.number(), .patience = 10});
+    for (const Error& error : starts(all)) ASSERT_EQ(error.code(), Code::ok) << error.message();
+  }
+}
+
 TEST(TransportPlugins, OneOfAnOlderVersionIsRefusedWithBoth) {
   setenv("SCALETRAIN_PLUGINS", ST_OLDER_FOLDER, 1);
   try {
