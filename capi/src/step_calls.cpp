@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "group_call.h"
+
 namespace st::capi {
 namespace {
 
@@ -21,8 +23,7 @@ void write_line(TrainerObject& t, const StepReport& report) {
 GroupTurn::GroupTurn(TrainerObject& trainer) : trainer_(trainer) {
   if (!trainer.group) return;
   turn_.emplace(Kind::communicator, trainer.group);
-  trainer.group->queue.drain();
-  trainer.group->cancels = trainer.group->context->cancels().load();
+  take_turn(*trainer.group);
   trainer.group->at_step = trainer.trainer.get();
 }
 

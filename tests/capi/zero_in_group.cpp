@@ -82,6 +82,14 @@ struct PieceRank {
     options.read_only = rank == 0 ? 0 : 1;
     ASSERT_TRUE(works(st_checkpoint_create(run.context, folder.c_str(), &options, checkpoint.out())));
   }
+  /// The others when it is there; `own` null: there are none.
+  void open_with(st_communicator* own, const CheckpointFolder& folder, int rank, HeldCheckpoint& checkpoint) const {
+    if (rank == 0) open(folder, rank, checkpoint);
+    if (own != nullptr) {
+      ASSERT_TRUE(works(st_communicator_barrier(own, "the folder is there", nullptr)));
+    }
+    if (rank != 0) open(folder, rank, checkpoint);
+  }
 
   SmallRun run;
   HeldTrainer trainer;
@@ -148,11 +156,7 @@ void go_on(const std::string& text, const Keys& keys, const CheckpointFolder& fo
   const auto act = [&](int rank, st_communicator* own) {
     PieceRank mine(text, place.size > 1 ? with_zero(place.zero, keys) : keys, own, place.is_late);
     HeldCheckpoint checkpoint;
-    if (rank == 0) mine.open(folder, rank, checkpoint);
-    if (own != nullptr) {
-      ASSERT_TRUE(works(st_communicator_barrier(own, "the folder is there", nullptr)));
-    }
-    if (rank != 0) mine.open(folder, rank, checkpoint);
+    mine.open_with(own, folder, rank, checkpoint);
     const bool is_new = std::filesystem::is_empty(folder.path()) || !std::filesystem::exists(folder.in("latest"));
     if (!is_new) {
       auto report = filled(st_load_report_init);
@@ -216,9 +220,7 @@ TEST(ZeroInGroup, SavesByItselfEverySoManySteps) {
   ranks.each([&](int rank, st_communicator* own) {
     PieceRank mine(text, with_zero(2), own);
     HeldCheckpoint checkpoint;
-    if (rank == 0) mine.open(folder, rank, checkpoint);
-    ASSERT_TRUE(works(st_communicator_barrier(own, "the folder is there", nullptr)));
-    if (rank != 0) mine.open(folder, rank, checkpoint);
+    mine.open_with(own, folder, rank, checkpoint);
     ASSERT_TRUE(works(st_trainer_save_every(mine.trainer, checkpoint, 2, 1e-9)));  // by the clock: every step
     for (int step = 1; step <= 4; ++step) {
       auto report = filled(st_step_report_init);
@@ -268,9 +270,7 @@ TEST(ZeroInGroup, AnErrorOfOneRankIsToldOnAllAndTrainingGoesOn) {
     PieceRank mine(text, with_zero(2), own);
     mine.steps(1);
     HeldCheckpoint checkpoint;
-    if (rank == 0) mine.open(folder, rank, checkpoint);
-    ASSERT_TRUE(works(st_communicator_barrier(own, "the folder is there", nullptr)));
-    if (rank != 0) mine.open(folder, rank, checkpoint);
+    mine.open_with(own, folder, rank, checkpoint);
     ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr)));
     mine.steps(1);
     HeldCheckpoint other;  // rank 2's, of a folder that is gone when it is to save there
@@ -307,9 +307,7 @@ TEST(ZeroInGroup, WhatOneRankGivesWronglyToASaveOrResumeIsToldOnAllAtOnce) {
     mine.steps(1);
     const std::string saved = mine.digest();
     HeldCheckpoint checkpoint;
-    if (rank == 0) mine.open(folder, rank, checkpoint);
-    ASSERT_TRUE(works(st_communicator_barrier(own, "the folder is there", nullptr)));
-    if (rank != 0) mine.open(folder, rank, checkpoint);
+    mine.open_with(own, folder, rank, checkpoint);
     const auto start = std::chrono::steady_clock::now();
     const auto told = [&](int wrong) { return std::string(rank == wrong ? "" : "rank " + std::to_string(wrong)); };
     EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_save(mine.trainer, checkpoint, rank == 2 ? "no JSON" : nullptr, nullptr), {told(2)}));
@@ -343,9 +341,7 @@ TEST(ZeroInGroup, WhatOneRankGivesWronglyToAReadIsToldOnAllAtOnce) {
       PieceRank mine(text, with_zero(zero, keys), own);
       mine.steps(1);
       HeldCheckpoint checkpoint;
-      if (rank == 0) mine.open(folder, rank, checkpoint);
-      ASSERT_TRUE(works(st_communicator_barrier(own, "the folder is there", nullptr)));
-      if (rank != 0) mine.open(folder, rank, checkpoint);
+      mine.open_with(own, folder, rank, checkpoint);
       const auto start = std::chrono::steady_clock::now();
       const auto told = [&](int wrong) { return std::string(rank == wrong ? "" : "rank " + std::to_string(wrong)); };
       const char* hex = nullptr;
