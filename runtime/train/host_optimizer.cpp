@@ -168,7 +168,8 @@ void HostOptimizer::find_bounds() {
 }
 
 void HostOptimizer::bind(const Bound& bound, void* data) {
-  if (bound.slot >= 0) executor_->bind(bound.slot, static_cast<std::byte*>(data) + bound.offset);
+  if (bound.slot < 0) return;
+  executor_->bind(bound.slot, data == nullptr ? nullptr : static_cast<std::byte*>(data) + bound.offset);  // a rank may have none of it
 }
 
 /// What is the same in every step.

@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{.name = "dropout", .keys = {{"dropout", "0.2"}}}, Case{.name = "small_buckets", .keys = {{"bucket", "4096"}}},
         Case{.name = "one_bucket", .keys = {{"bucket", "268435456"}}}, Case{.name = "ragged", .keys = {}, .ignored = true},
         Case{.name = "recompute", .keys = {{"recompute", "\"blocks\""}}},
-        Case{.name = "recompute_auto", .keys = {{"recompute", "\"auto\""}, {"recompute_budget", "400000"}, {"bucket", "20000"}}},
+        Case{.name = "recompute_auto", .keys = {{"recompute", "\"auto\""}, {"bucket", "20000"}}, .half_budget = true},
         Case{.name = "muon", .keys = {{"optimizer", "\"muon\""}}}, Case{.name = "eight_bits", .keys = {{"optimizer", "\"adamw-8bit\""}}},
         Case{.name = "average", .keys = {{"ema_decay", "0.9"}}}, Case{.name = "adafactor", .keys = {{"optimizer", "\"adafactor\""}}},
         Case{.name = "average_of_bf16", .keys = {{"precision", "\"bf16\""}, {"ema_decay", "0.9"}}},

@@ -213,9 +213,13 @@ TEST(HostLossInGroup, StepsOfBothKindsShareTheMoments) {
 
 // What they gather goes by what they recompute, which all have from rank 0.
 TEST(HostLossInGroup, OfParametersInPiecesRecomputesTheSameOnAllRanks) {
-  Training training = training_with({{"recompute", "\"auto\""}, {"recompute_budget", "620000"}}, 2);
+  Training training = training_with({{"recompute", "\"auto\""}}, 2);
+  training.recipe.recompute_budget = half_budget(training);
   const std::string expected = alone(training, 2, Loss::host).state;
   training.recipe.zero = 3;
+  Training of_threads = training;
+  of_threads.recipe.ranks = 2;
+  training.recipe.recompute_budget = half_budget(of_threads);
   each_of_group(2, [&](int rank, Communicator& own) {
     const auto trainer = joined(training, own);
     for (int step = 0; step < 3; ++step) {

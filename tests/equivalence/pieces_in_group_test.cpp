@@ -32,7 +32,7 @@ std::unique_ptr<Trainer> in_group(const Training& training, std::shared_ptr<Mode
 
 TEST(PiecesInGroup, LeaveTheBitsOfOneRank) {
   const Case bf16{.name = "", .keys = {{"precision", "\"bf16\""}, {"optimizer", "\"adafactor\""}}};
-  const Case recomputed{.name = "", .keys = {{"recompute", "\"auto\""}, {"recompute_budget", "400000"}, {"bucket", "20000"}}};
+  const Case recomputed{.name = "", .keys = {{"recompute", "\"auto\""}, {"bucket", "20000"}}, .half_budget = true};
   // Ranks without rows, and steps that are skipped.
   const Case fp16{.name = "", .keys = skipping_fp16("2097152"), .micro_batches = 2};
   struct Group {
@@ -42,9 +42,14 @@ TEST(PiecesInGroup, LeaveTheBitsOfOneRank) {
   for (const auto& [c, size] : {Group{{.name = "", .keys = {{"dropout", "0.1"}}}, 2}, {bf16, 3}, {recomputed, 3}, {fp16, 3}}) {
     const Outcome one = outcome_of(*alone(c).trainer());
     expect_skips_and_updates(c, one);
+    Training of_threads = training_of(c, size);
+    of_threads.recipe.zero = 3;
+    const int64_t budget = half_budget(of_threads);
     each_of_group(size, [&, &of = c](int, Communicator& own) {
       const auto model = model_of(alone(of), own.size() == 2);
-      const auto trainer = in_group(alone(of), model, own);
+      Training training = alone(of);
+      if (of.half_budget) training.recipe.recompute_budget = budget;
+      const auto trainer = in_group(training, model, own);
       EXPECT_EQ(outcome_of(*trainer), one) << own.size() << " ranks";
       EXPECT_TRUE(model->is_in_pieces());
     });

@@ -47,6 +47,7 @@ struct Case {
   std::vector<std::pair<std::string, std::string>> keys;
   int64_t micro_batches = 8;
   bool ignored = false;
+  bool half_budget = false;  // recompute auto gets half_budget()
 };
 
 inline void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
@@ -63,6 +64,19 @@ inline void expect_skips_and_updates(const Case& c, const Outcome& outcome) {
   EXPECT_LT(outcome.skipped, kSteps) << c.name;
 }
 
+/// Bytes half-way between what this training's activations take without recompute and what they take with all of it. Both are read off the
+/// plan: the kernels' workspace, which depends on the processor, is part of them.
+inline int64_t half_budget(Training training) {
+  training.recipe.recompute_budget = 0;
+  int64_t bytes = 0;
+  for (const char* policy : {"none", "full"}) {
+    training.recipe.recompute = policy;
+    const auto trainer = training.trainer(false);
+    for (const Arena arena : {Arena::activations, Arena::stash, Arena::workspace}) bytes += trainer->plan().memory.of(arena);
+  }
+  return bytes / 2;
+}
+
 inline Training training_of(const Case& c, int64_t ranks, int threads = 1) {
   Training made{.device = "cpu", .threads = threads, .recipe = {.batch = 2}, .ignored = c.ignored};
   made.options = {
@@ -72,6 +86,7 @@ inline Training training_of(const Case& c, int64_t ranks, int threads = 1) {
   made.recipe.micro_batches = c.micro_batches;
   made.recipe.set("warmup", "3");
   for (const auto& [key, value] : c.keys) made.recipe.set(key, value);
+  if (c.half_budget) made.recipe.recompute_budget = half_budget(made);
   return made;
 }
 

@@ -26,6 +26,7 @@ namespace {
 Training sharded(const Case& c, int64_t ranks, int64_t zero, int threads = 1) {
   Training made = training_of(c, ranks, threads);
   made.recipe.zero = zero;
+  if (c.half_budget) made.recipe.recompute_budget = half_budget(made);
   return made;
 }
 
@@ -237,7 +238,7 @@ TEST(ZeroShard, OfFewerRowsIsThatOfOneRank) {
   };
   const Case bf16{.name = "bf16", .keys = {{"precision", "\"bf16\""}}};
   // A short micro-batch takes less memory, and could do with other scopes.
-  const Case recomputed{.name = "recompute", .keys = {{"recompute", "\"auto\""}, {"recompute_budget", "400000"}, {"bucket", "20000"}}};
+  const Case recomputed{.name = "recompute", .keys = {{"recompute", "\"auto\""}, {"bucket", "20000"}}, .half_budget = true};
   for (const Case& c : {Case{.name = "fp32", .keys = {}}, bf16, recomputed}) {
     const Outcome alone = outcome(c, 1, 0);
     for (const int64_t ranks : {2, 3, 5})
