@@ -1,0 +1,150 @@
+#!/usr/bin/python3
+"""Puts one fault after the other into the library and says which of them the tests catch.
+
+Usage: tests/mutations/mutate.py [NAME...] [--list FILE] [--results FILE] [--tree FOLDER]
+
+The faults are those of mutations.toml, or those with the given names. Each is built and tested in a copy of the committed tree
+(build/mutations, kept between runs, with its build): first the tests of the fault's own room, then all others, each stopping at the first failure,
+with the commands of tests/run without --all. A fault with `preset = "tsan"` is run by the tests labelled `threads` under ThreadSanitizer.
+A fault that does not compile is reported as such: it is a defect of the list.
+
+Results are one line a fault (TAB: name, verdict, the first test that failed, seconds), appended to the results file as they come; a fault that is in
+it already is not run again.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+NEAR = {"backend": "backend|conformance", "capi/src": "capi", "capi/cli": "cli", "bindings/cpp": "hpp"}  # others: the room's first name
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--list", default=Path(__file__).with_name("mutations.toml"), type=Path)
+    parser.add_argument("--results", default=ROOT / "build/mutations.tsv", type=Path)
+    parser.add_argument("--tree", default=ROOT / "build/mutations", type=Path)
+    parser.add_argument("--near-only", action="store_true", help="leave what its own room's tests do not catch for another run")
+    wanted = parser.parse_args()
+
+    mutations = tomllib.loads(wanted.list.read_text())["mutation"]
+    unknown = set(wanted.names) - {m["name"] for m in mutations}
+    if unknown:
+        sys.exit(f"mutations: no such name: {' '.join(sorted(unknown))}")
+    tree = Tree(wanted.tree)
+    wanted.results.parent.mkdir(parents=True, exist_ok=True)
+    done = {line.split("\t")[0] for line in wanted.results.read_text().splitlines()} if wanted.results.exists() else set()
+    # A preset's mutations follow each other, since each tree is built once and then file by file.
+    for mutation in sorted(mutations, key=lambda m: m.get("preset", "release")):
+        if mutation["name"] in done or (wanted.names and mutation["name"] not in wanted.names):
+            continue
+        start = time.time()
+        verdict, test = tree.trial(mutation, wanted.near_only)
+        row = [mutation["name"], verdict, test, str(round(time.time() - start))]
+        print(*row, sep="\t", flush=True)
+        if verdict != "open":
+            with wanted.results.open("a") as results:
+                print(*row, sep="\t", file=results)
+    rows = [line.split("\t") for line in wanted.results.read_text().splitlines()]
+    verdicts = [row[1] for row in rows]
+    print(f"{verdicts.count('caught')} caught, {verdicts.count('survived')} survived, {verdicts.count('does not compile')} do not compile")
+
+
+class Tree:
+    """A copy of the committed tree, with its builds."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        if not (folder / ".git").exists():
+            run(["git", "clone", "--quiet", str(ROOT), str(folder)], ROOT)
+        run(["git", "fetch", "--quiet", "origin", "HEAD"], folder)
+        run(["git", "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"], folder)
+        venv = folder / ".venv"
+        if not venv.exists() and (ROOT / ".venv").exists():
+            venv.symlink_to(ROOT / ".venv")
+        self.configured = set()
+
+    def trial(self, mutation, near_only):
+        file = self.folder / mutation["file"]
+        text = file.read_text()
+        if text.count(mutation["find"]) != 1:
+            sys.exit(f"mutations: {mutation['name']}: {mutation['file']} has the text {text.count(mutation['find'])} times, not once")
+        preset = mutation.get("preset", "release")
+        self.configure(preset)
+        try:
+            file.write_text(text.replace(mutation["find"], mutation["replace"]))
+            return self.verdict(preset, mutation["room"], near_only)
+        finally:
+            file.write_text(text)
+
+    def configure(self, preset):
+        if preset not in self.configured:
+            run(["cmake", "--preset", preset], self.folder)
+            self.configured.add(preset)
+
+    def verdict(self, preset, room, near_only):
+        only = ["-L", "^threads$"] if preset == "tsan" else ["-LE", "^floors$"]
+        whole = "thread_tests" if preset == "tsan" else "all"
+        first = NEAR.get(room, NEAR.get(room.split("/")[0], room.split("/")[-1 if room.startswith("bindings") else 0]))
+        near = f"^({first})_"
+        for targets, selection in ((self.targets(preset, [*only, "-R", near]), [*only, "-R", near]), ([whole], only)):
+            if not self.build(preset, targets or [whole]):
+                return "does not compile", ""
+            failed = self.first_failure(preset, selection)
+            if failed:
+                return "caught", failed
+            if near_only:
+                return "open", ""
+        return "survived", ""
+
+    def targets(self, preset, selection):
+        """What these tests' commands name in the build folder; None where one begins with another program, so that all must be built."""
+        build = self.folder / "build" / preset
+        listed = json.loads(output(["ctest", "--test-dir", str(build), *selection, "--show-only=json-v1"], self.folder))
+        found = set()
+        for test in listed["tests"]:
+            if "command" in test and not test["command"][0].startswith(str(build)):
+                return None
+            found.add(os.path.relpath(test.get("command", [str(build)])[0], build))
+        return sorted(found) or None
+
+    def build(self, preset, targets):
+        log = self.folder / "build" / f"{preset}.log"
+        with log.open("w") as out:
+            return subprocess.run(["ninja", "-C", f"build/{preset}", *targets], cwd=self.folder, stdout=out, stderr=out).returncode == 0
+
+    def first_failure(self, preset, selection):
+        """The first test of the selection that fails, with its first failed case, or none."""
+        launcher = ["setarch", os.uname().machine, "-R"]
+        environment = {**os.environ, "TSAN_OPTIONS": "halt_on_error=1"}
+        ran = subprocess.run(
+            [*launcher, "ctest", "--test-dir", f"build/{preset}", *selection, "-j", str(os.cpu_count()), "--timeout", "600", "--stop-on-failure",
+             "--output-on-failure"], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        text = ran.stdout.decode(errors="replace")
+        if ran.returncode == 0:
+            return ""
+        program = re.search(r"Test +#\d+: (\S+) .*(?:Failed|Exception|Timeout|Not Run)", text)
+        case = re.search(r"^\[  FAILED  \] (\S+)|^FAIL: (.*)|^FAILED (\S+)", text, re.MULTILINE)
+        return (program[1] if program else "?") + (" " + next(filter(None, case.groups())) if case else "")
+
+
+def output(command, folder):
+    return subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL).stdout.decode()
+
+
+def run(command, folder):
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        sys.exit(f"mutations: {' '.join(command)} failed:\n{done.stdout.decode()}")
+
+
+if __name__ == "__main__":
+    main()
