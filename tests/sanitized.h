@@ -4,10 +4,16 @@
 
 namespace st {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef ST_SANITIZED
 constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;
+#endif
+
+#ifdef ST_THREAD_SANITIZED
+constexpr bool kThreadSanitized = true;
+#else
+constexpr bool kThreadSanitized = false;
 #endif
 
 }  // namespace st

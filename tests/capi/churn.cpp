@@ -3,10 +3,12 @@
 #include <cstdlib>
 
 #include "checkpoint_folder.h"
+#include "sanitized.h"
 
 namespace {
 
 using namespace st::test;
+using st::kSanitized;
 
 int64_t resident_bytes(st_context* context) {
   auto stats = filled(st_memory_stats_init);
@@ -14,12 +16,7 @@ int64_t resident_bytes(st_context* context) {
   return stats.resident_bytes;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // it keeps what was freed, so memory is not looked at, and is slow
-#else
-constexpr bool kSanitized = false;
-#endif
-
+// A sanitizer keeps what was freed, so memory is not looked at there.
 int rounds_wanted() {
   if (std::getenv("ST_LONG_TRIALS") != nullptr) return 10000;
   return kSanitized ? 200 : 2000;
@@ -38,6 +35,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
   const int64_t column = 16;
   const CheckpointFolder folder;
   for (int i = 0; i < rounds; ++i) {
+    float sixteen[16] = {}, theirs[16] = {};  // the all-reduce borrows them until its pending is destroyed
     HeldContext context;
     HeldGraph graph;
     HeldModel model, gpt;
@@ -75,7 +73,6 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     problem.m = problem.n = problem.k = 4;
     ASSERT_TRUE(works(st_gemm_plan_create(context, &problem, nullptr, gemm.out())));
     const int64_t square[] = {4, 4};
-    float sixteen[16] = {};
     const st_view b = {ST_F32, 2, square, nullptr, sixteen, sizeof sixteen};
     ASSERT_TRUE(works(st_gemm_pack(gemm, &b, packed.out())));
     ASSERT_TRUE(works(st_schedule_create(R"({"schedule": "table", "lr_table": "0:1 9:0.5"})", schedule.out())));
@@ -95,7 +92,6 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     st_communicator* made[2] = {};
     ASSERT_TRUE(works(st_communicator_local(context, 2, nullptr, made)));
     for (int rank = 0; rank < 2; ++rank) *ranks[rank].out() = made[rank];
-    float theirs[16] = {};
     const st_view their_b = {ST_F32, 2, square, nullptr, theirs, sizeof theirs};
     ASSERT_TRUE(works(st_communicator_all_reduce(ranks[0], "b", &b, ST_REDUCE_SUM, reduced.out())));
     ASSERT_TRUE(works(st_communicator_all_reduce(ranks[1], "b", &their_b, ST_REDUCE_SUM, nullptr)));

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "handle_calls.h"
+#include "sanitized.h"
 
 namespace {
 
@@ -40,7 +41,9 @@ void destroy_during(const HandleCall& row, AllKinds& other) {
 
 TEST(DestroyedInUse, ByAnotherThreadIsBusyOrGone) {
   AllKinds other;
+  int row_number = 0;
   for (const HandleCall& row : handle_calls()) {
+    if (st::kSanitized && ++row_number % 4 != 0) continue;  // that still has each kind
     SCOPED_TRACE(std::string(row.function) + " " + row.argument);
     if (!row.is_destroy()) destroy_during(row, other);
   }

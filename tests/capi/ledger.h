@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "held.h"
+#include "sanitized.h"
 
 namespace st::test {
 
@@ -87,11 +88,7 @@ class Ledger {
 /// Which call is to fail after the `n`-th: the next one, but of calls that make thousands of them fewer and fewer (under a sanitizer, ten
 /// times as slow, sooner), unless it is a long trial (tests/capi/README.md).
 inline int64_t next_to_fail(int64_t n) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr int64_t kDense = 8;
-#else
-  constexpr int64_t kDense = 40;
-#endif
+  constexpr int64_t kDense = kSanitized ? 4 : 40;
   static const bool every = std::getenv("ST_LONG_TRIALS") != nullptr;
   return every ? n + 1 : n + 1 + n / kDense;
 }

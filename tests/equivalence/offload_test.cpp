@@ -15,6 +15,7 @@
 #include "models/mlp.h"
 #include "rank_group.h"
 #include "rank_training.h"
+#include "sanitized.h"
 #include "saved_trainer.h"
 
 // In place of the C library's: nobody pulls a plug here.
@@ -131,9 +132,7 @@ int64_t anonymous_memory() {
 }
 
 TEST_F(Offload, TakesSoMuchLessMemoryOfTheMachine) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's shadow is memory too";
-#endif
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's shadow is memory too";
   if (anonymous_memory() < 0) GTEST_SKIP() << "the system does not tell RssAnon";
   const auto taken = [&](const std::string& what, const std::string& folder) {
     const int64_t before = anonymous_memory();

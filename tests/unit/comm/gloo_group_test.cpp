@@ -23,15 +23,12 @@
 #include "comm/plugins/transport_plugin.h"
 #include "every_group.h"
 #include "plugin_place.h"
+#include "sanitized.h"
 
 namespace st {
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kCanBeSeen = false;  // Gloo is Debian's binary: ThreadSanitizer does not see how its threads agree
-#else
-constexpr bool kCanBeSeen = true;
-#endif
+constexpr bool kCanBeSeen = !kThreadSanitized;  // Gloo is Debian's binary: ThreadSanitizer does not see how its threads agree
 
 std::vector<std::unique_ptr<Transport>> make_gloo_group(int size) {
   const FreePort port;
