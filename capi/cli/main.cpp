@@ -1,6 +1,9 @@
 // scaletrain: reads the command line, runs one command, and turns whatever went wrong into one line on stderr and an exit status.
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <string>
 
@@ -13,7 +16,7 @@ using namespace cli;
 
 constexpr const char* kExitStatus =
     "Exit status: 0 done; 2 the request was wrong or cannot be met here; 3 it failed while running;\n"
-    "130 or 143 ended by Ctrl-C (SIGINT) or SIGTERM after the running step, with the log whole.";
+    "129, 130 or 143 ended by SIGHUP, Ctrl-C (SIGINT) or SIGTERM after the running step, saved, with the log whole.";
 
 // Commands of the contract that later versions bring.
 const std::vector<std::string> kNotYet = {"plan"};
@@ -66,13 +69,18 @@ int execute(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // past a file size limit (ulimit -f) a write fails like one to a full disk
   const auto end = [](int exit_status, const std::string& message) {
     std::cout.flush();
     std::cerr << "scaletrain: " + one_line(message) + '\n';  // in one piece: a launcher may end us in the midst of it
     return exit_status;
   };
   try {
-    return execute(argc, argv);
+    const int exit_status = execute(argc, argv);
+    const bool is_written = std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    if (is_written || exit_status != kDone) return exit_status;
+    return end(kFailed,
+               std::string("not all output could be written to stdout (") + std::strerror(errno) + "); files of the run are whole");
   } catch (const Failure& failure) {
     return end(failure.exit_status, failure.what());
   } catch (const std::exception& error) {

@@ -1,20 +1,47 @@
 #include "new_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "failure.h"
 
 namespace cli {
 
-NewFile::NewFile(std::string path)
-    : path_(std::move(path)),
-      beside_(path_ + ".part-" + std::to_string(getpid())),
-      file_(::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostLinks = 40;  // as the kernel follows
+
+}  // namespace
+
+std::string file_reached_by(const std::string& named) {
+  fs::path path = named;
+  std::error_code ignored;
+  for (int links = 0; links < kMostLinks && fs::is_symlink(path, ignored); ++links) {
+    if (path.string().starts_with("/proc/")) return "";
+    path = path.parent_path() / fs::read_symlink(path, ignored);
+  }
+  return !fs::exists(path, ignored) || fs::is_regular_file(path, ignored) ? path.string() : "";
+}
+
+NewFile::NewFile(std::string path) : path_(std::move(path)), target_(file_reached_by(path_)) {
+  struct stat old {};
+  if (target_.empty()) {
+    file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  } else {
+    const bool is_there = stat(target_.c_str(), &old) == 0;
+    // A short name: the file's own may be as long as the file system takes.
+    beside_ = fs::path(target_).parent_path() / (".scaletrain-" + std::to_string(getpid()));
+    file_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, is_there ? 0600 : 0666);
+    if (file_ >= 0 && is_there) fchmod(file_, old.st_mode & 07777);
+  }
   if (file_ < 0) refuse(path_, ": cannot be written: ", std::strerror(errno));
 }
 
@@ -34,8 +61,9 @@ void NewFile::add(std::string_view bytes) {
 }
 
 void NewFile::finish() {
+  if (beside_.empty()) return;  // a device or a pipe has it already
   if (fsync(file_) != 0) fail("fsync");
-  if (std::rename(beside_.c_str(), path_.c_str()) != 0) fail("rename");
+  if (std::rename(beside_.c_str(), target_.c_str()) != 0) fail("rename");
   beside_.clear();
 }
 

@@ -7,9 +7,14 @@
 
 namespace cli {
 
+/// The regular file, there or not yet, that opening `path` reaches by its links; empty where it reaches a device, a pipe or an open
+/// descriptor.
+std::string file_reached_by(const std::string& path);
+
 class NewFile {
  public:
-  /// Written beside `path`, under another name. Throws Failure(kRefused) where that cannot be made.
+  /// Written under another name in the folder of the file that `path` reaches by its links, whose mode it keeps; a device or a pipe is
+  /// written directly. Throws Failure(kRefused) where it cannot be made.
   explicit NewFile(std::string path);
   /// Without finish(): removes what there is of it.
   ~NewFile();
@@ -25,8 +30,8 @@ class NewFile {
  private:
   [[noreturn]] void fail(const char* doing) const;
 
-  std::string path_, beside_;
-  int file_;
+  std::string path_, target_, beside_;
+  int file_ = -1;
   int64_t size_ = 0;
 };
 

@@ -1,14 +1,18 @@
 // scaletrain train: from options to a model, its data and a trainer.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <memory>
 #include <utility>
 
+#include "new_file.h"
 #include "progress.h"
 #include "stop_signal.h"
 #include "training_run.h"
@@ -94,6 +98,24 @@ void check_outside_data(const std::string& option, const fs::path& path, const s
            ", and the next run would train on it; name a file outside, or one below a folder named build");
 }
 
+/// A file that is there is opened, one that is not is made and removed again: names that are too long and folders that are read-only are
+/// found now. A pipe is left alone, since to open it would wait for its reader. Other ranks of a launch may try the same name at the same
+/// time.
+void check_writable(const std::string& option, const std::string& path) {
+  const std::string file = file_reached_by(path);
+  std::error_code ignored;
+  const bool is_there = fs::exists(path, ignored);
+  int reason = 0;
+  if (is_there && access(path.c_str(), W_OK) != 0 && errno != ENOENT) reason = errno;
+  if (!is_there) {
+    const int made = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (made < 0 && errno != EEXIST) reason = errno;
+    if (made >= 0) close(made);
+    if (made >= 0) unlink(file.c_str());
+  }
+  if (reason != 0) refuse(option, ": cannot write ", path, ": ", std::strerror(reason));
+}
+
 /// An hour of training must not end in a file that cannot be written, nor begin by emptying its own data.
 void check_output(const std::string& option, const std::string& path, const std::string& data) {
   if (path.empty()) return;
@@ -103,7 +125,7 @@ void check_output(const std::string& option, const std::string& path, const std:
   if (!fs::is_directory(folder, ignored)) refuse(option, ": there is no folder ", folder.string());
   if (fs::exists(path, ignored) && fs::equivalent(path, data, ignored)) refuse(option, ": ", path, " is the data; name another file");
   check_outside_data(option, path, data);
-  if (access(fs::exists(path, ignored) ? path.c_str() : folder.c_str(), W_OK) != 0) refuse(option, ": cannot write ", path);
+  check_writable(option, path);
 }
 
 CheckpointOptions checkpoint_options(const TrainOptions& o) {

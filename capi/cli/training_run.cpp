@@ -20,6 +20,9 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // What a checkpoint keeps of this program's own.
 constexpr const char *kBest = "best_validation_loss", *kWaited = "evaluations_waited", *kEnded = "ended_early";
+// Steps skipped in a row, because their gradients are not finite, that end a run at once, and that a run which ends with them has failed
+// by. fp16 skips fewer while it looks for its loss scale.
+constexpr int64_t kMostSkipped = 100, kDivergedBy = 10;
 constexpr int64_t kBigramTokens = 100'000'000;  // counting pairs takes a second for some ten million tokens
 
 class TrainingRun {
@@ -42,7 +45,7 @@ class TrainingRun {
     if (is_finished()) return finish_again();
     catch_stop_signals();
     if (steps_ == 0) evaluate_when_due(0);
-    while (!is_finished() && ended_by_ == 0) step();
+    while (!is_finished() && ended_by_ == 0 && skipped_in_a_row_ < kMostSkipped) step();
     progress_.finish();
     if (ended_by_ != 0) std::printf("ended by signal %d after a whole step\n", ended_by_);
     if (!ended_.empty()) std::printf("%s\n", ended_.c_str());
@@ -52,6 +55,7 @@ class TrainingRun {
     trace_.finish();
     finish();
     if (unsaved) throw *unsaved;
+    if (ended_by_ == 0 && has_diverged()) fail_diverged();
     return ended_by_ != 0 ? 128 + ended_by_ : kDone;
   }
 
@@ -61,6 +65,16 @@ class TrainingRun {
   std::vector<int64_t> schedule() const {
     if (!parts_.validation) return {};
     return evaluation_steps(options_.steps, parts_.rows_per_step, number(st_data_rows, parts_.validation.get()));
+  }
+
+  bool has_diverged() const { return skipped_in_a_row_ >= kDivergedBy || (skipped_in_a_row_ > 0 && skipped_in_a_row_ == steps_made_); }
+
+  [[noreturn]] void fail_diverged() const {
+    throw Failure(kFailed,
+                  "train: the last " + std::to_string(skipped_in_a_row_) + " steps were skipped because their gradients are not finite" +
+                      (steps_ < options_.steps ? ", so the run ended after step " + std::to_string(steps_) : "") +
+                      "; --find-nan names the op that makes the first value that is not finite; a lower --lr, --clip or an earlier "
+                      "checkpoint may help");
   }
 
   // --- checkpoints
@@ -131,6 +145,8 @@ class TrainingRun {
     cli::run(st_trainer_step(trainer(), 0, nullptr, &report));
     trace_.add_step(trainer(), report.step, began, seconds_now());
     steps_ = report.step;
+    ++steps_made_;
+    skipped_in_a_row_ = report.skipped != 0 ? skipped_in_a_row_ + 1 : 0;
     progress_.step(report);
     const bool is_due = parts_.checkpoints && parts_.checkpoints->is_due(steps_);
     // A signal comes to each rank at another moment: all end after the same step.
@@ -253,9 +269,10 @@ class TrainingRun {
   double validation_loss_ = kNan, average_loss_ = kNan;
   int64_t last_evaluated_ = -1;
   EarlyStopping stopping_;
-  std::string ended_;  // why, before the last step; "": it was not
-  int64_t steps_ = 0;  // done, in all
-  int ended_by_ = 0;   // a signal that some rank got; 0: none
+  std::string ended_;                              // why, before the last step; "": it was not
+  int64_t steps_ = 0;                              // done, in all
+  int64_t steps_made_ = 0, skipped_in_a_row_ = 0;  // by this process
+  int ended_by_ = 0;                               // a signal that some rank got; 0: none
   RankTrace trace_;
   int64_t resumed_at_ = 0;  // 0: the run began here
 };

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/os.h"
+#include "base/whole_file.h"
 #include "guard.h"
 #include "objects.h"
 #include "plan/plan.h"
@@ -302,7 +303,7 @@ st_status st_trainer_write_report(st_trainer* trainer, const char* path, const c
     t->trainer->require_whole_step("st_trainer_write_report");
     const PiecesTurn turn(*t);
     const std::string page = html_report(summary_of(*t, facts == nullptr ? "" : facts));
-    os::write_file_atomically(text_given(path, "st_trainer_write_report: path"),
-                              [&](const auto& write) { write(std::as_bytes(std::span(page))); });
+    os::write_named_file(text_given(path, "st_trainer_write_report: path"),
+                         [&](const auto& write) { write(std::as_bytes(std::span(page))); });
   });
 }

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/write_signals.h"
 
 namespace st::os {
 namespace {
@@ -107,6 +108,7 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
+  const WriteSignalsBlocked blocked;
   while (!bytes.empty()) {
     const ssize_t written = ::pwrite(file_, bytes.data(), bytes.size(), offset);
     if (written < 0 && errno == EINTR) continue;

@@ -1,4 +1,4 @@
-// Files, for os.h: mapping one, and replacing one as a whole.
+// Files, for os.h: mapping one, and what lies in a folder.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <utility>
@@ -42,60 +41,6 @@ class Descriptor {
 
  private:
   int fd_;
-};
-
-void write_all(int fd, std::span<const std::byte> bytes, const std::string& path, int64_t& offset) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail_file("write", path, errno, offset);
-    bytes = bytes.subspan(static_cast<size_t>(written));
-    offset += written;
-  }
-}
-
-void sync_folder_of(const std::string& path) {
-  const size_t end = path.rfind('/');
-  const std::string folder = end == std::string::npos ? "." : path.substr(0, std::max<size_t>(end, 1));
-  const Descriptor descriptor("open folder", folder, O_RDONLY | O_DIRECTORY);
-  // Some file systems cannot sync a folder (EINVAL); there the rename is as durable as they make it.
-  if (fsync(descriptor.get()) != 0 && errno != EINVAL) fail_file("sync folder", folder, errno);
-}
-
-/// A file under a name of its own, removed unless the rename has taken it.
-class Temporary {
- public:
-  /// Opens the first free name. One that is taken belongs to a killed save or to a process of the same number on another host: not ours.
-  explicit Temporary(const std::string& target) {
-    // The rename would put a file in the place of a device: of /dev/stdout, for every program.
-    struct stat there {};
-    check(::stat(target.c_str(), &there) != 0 || S_ISREG(there.st_mode), "write ", target,
-          ": it is no regular file, whose place the new one could take; name a file");
-    static std::atomic<uint64_t> number{0};  // threads of one process may write the same file: the last rename wins
-    for (;;) {
-      path_ = text(target, ".tmp-", process_id(), "-", number.fetch_add(1));
-      file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-      if (file_ >= 0) return;
-      if (errno != EEXIST) fail_file("create", path_, errno);
-    }
-  }
-  ~Temporary() {
-    if (file_ >= 0) ::close(file_);
-    if (!taken_) ::unlink(path_.c_str());
-  }
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
-  int file() const { return file_; }
-  int close() { return ::close(std::exchange(file_, -1)); }
-  void rename_to(const std::string& path) {
-    if (::rename(path_.c_str(), path.c_str()) != 0) fail_file("rename to", path, errno);
-    taken_ = true;
-  }
-
- private:
-  std::string path_;
-  int file_ = -1;
-  bool taken_ = false;
 };
 
 struct CloseFolder {
@@ -178,16 +123,5 @@ MappedFile::~MappedFile() {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
-
-void write_file_atomically(const std::string& path,
-                           const std::function<void(const std::function<void(std::span<const std::byte>)>& write)>& fill) {
-  Temporary temporary(path);
-  int64_t offset = 0;
-  fill([&](std::span<const std::byte> bytes) { write_all(temporary.file(), bytes, path, offset); });
-  if (fsync(temporary.file()) != 0) fail_file("sync", path, errno, offset);
-  if (temporary.close() != 0) fail_file("close", path, errno, offset);
-  temporary.rename_to(path);
-  sync_folder_of(path);
-}
 
 }  // namespace st::os

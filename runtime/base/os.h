@@ -142,10 +142,4 @@ class LoadedLibrary {
   bool was_there_;
 };
 
-/// Writes `path` so that a kill or a full disk leaves the old file or the new one, never a part: temporary name, fsync, rename, fsync of
-/// the folder. `fill` gets a writer that throws io with path, offset and reason. Throws invalid_argument where `path` is no regular file:
-/// of a device the rename would make one.
-void write_file_atomically(const std::string& path,
-                           const std::function<void(const std::function<void(std::span<const std::byte>)>& write)>& fill);
-
 }  // namespace st::os

@@ -9,6 +9,7 @@
 #include "base/json_line.h"
 #include "base/os.h"
 #include "base/text.h"
+#include "base/whole_file.h"
 #include "checkpoint/guarded_line.h"
 #include "checkpoint/shared_save.h"
 

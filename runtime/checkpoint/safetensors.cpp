@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/whole_file.h"
 #include "checkpoint/corrupt.h"
 
 namespace st {
@@ -49,8 +50,7 @@ void write_safetensors(const WriteBytes& write, std::vector<TensorRecord> tensor
 }
 
 void write_safetensors_file(const std::string& path, std::vector<TensorRecord> tensors, Metadata metadata, const FillTensor& fill) {
-  os::write_file_atomically(path,
-                            [&](const WriteBytes& write) { write_safetensors(write, std::move(tensors), std::move(metadata), fill); });
+  os::write_named_file(path, [&](const WriteBytes& write) { write_safetensors(write, std::move(tensors), std::move(metadata), fill); });
 }
 
 SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)), file_(path_) {

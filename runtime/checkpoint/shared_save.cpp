@@ -12,6 +12,7 @@
 #include "base/float_mode.h"
 #include "base/heap.h"
 #include "base/os.h"
+#include "base/whole_file.h"
 
 namespace st {
 namespace {

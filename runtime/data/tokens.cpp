@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "base/whole_file.h"
 #include "data/token_header.h"
 
 namespace st {
@@ -137,7 +138,7 @@ void write_tokens(const std::string& path, int64_t vocabulary, std::span<const i
   for (size_t i = 0; i < tokens.size(); ++i)
     check(tokens[i] >= 0 && tokens[i] < vocabulary, "tokens: id ", tokens[i], " at position ", i, " is outside the vocabulary of ",
           vocabulary);
-  os::write_file_atomically(path, [&](const auto& write) {
+  os::write_named_file(path, [&](const auto& write) {
     write(header.bytes());
     std::array<std::byte, 1 << 14> buffer;
     const auto width = static_cast<size_t>(header.width);

@@ -11,6 +11,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/whole_file.h"
 #include "gemm/gemm_library.h"
 
 namespace st {

@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/os.h"
+#include "base/whole_file.h"
+#include "base/write_signals.h"
 
 namespace st {
 namespace {
@@ -59,7 +61,7 @@ MetricsLog::MetricsLog(const std::string& path, int64_t resumed, const std::func
       const auto bytes = file.bytes();
       kept = log_until({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, resumed);
     }
-    os::write_file_atomically(path, [&](const auto& write) { write(std::as_bytes(std::span(kept))); });
+    os::write_named_file(path, [&](const auto& write) { write(std::as_bytes(std::span(kept))); });
     if (see) see(kept);
   }
   open("ab");
@@ -71,6 +73,7 @@ void MetricsLog::open(const char* mode) {
 }
 
 void MetricsLog::append(std::string_view json) {
+  const os::WriteSignalsBlocked blocked;
   // A line is far smaller than stdio's buffer, which is empty here: the flush hands it over in one write.
   const bool written = std::fwrite(json.data(), 1, json.size(), file_.get()) == json.size();
   if (!written || std::fflush(file_.get()) != 0) fail_io(path_, "write to");

@@ -5,6 +5,7 @@
 
 #include "base/float_mode.h"
 #include "base/os.h"
+#include "base/whole_file.h"
 #include "checkpoint/safetensors.h"
 #include "train/element_conversion.h"
 #include "train/model.h"
@@ -17,13 +18,13 @@ void Model::write(const std::string& path, JointCall* joint) const {
     if (const std::exception_ptr why = stream(write, joint)) std::rethrow_exception(why);
   };
   const WeightsGate::TryReader reader(gate_);
-  if (joint == nullptr) return os::write_file_atomically(path, into_file);
+  if (joint == nullptr) return os::write_named_file(path, into_file);
   joint->meet("write to a file");
   bool is_streamed = false;
   std::exception_ptr failed;
   try {
     if (joint->ranks().rank() == 0)
-      os::write_file_atomically(path, [&](const WriteBytes& write) {
+      os::write_named_file(path, [&](const WriteBytes& write) {
         is_streamed = true;
         into_file(write);
       });

@@ -18,6 +18,7 @@
 
 #include "base/cgroup.h"
 #include "base/error.h"
+#include "base/whole_file.h"
 
 namespace st::os {
 namespace {

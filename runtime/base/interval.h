@@ -1,0 +1,11 @@
+// The domain of a number as tables state it: "[0,1)", "(0,inf)".
+#pragma once
+
+#include <string_view>
+
+namespace st {
+
+/// False for NaN. `interval`: two numbers or -inf, inf, in brackets; a round one leaves its bound out.
+bool is_inside(double value, std::string_view interval);
+
+}  // namespace st
