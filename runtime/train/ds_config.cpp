@@ -130,6 +130,10 @@ void set_offload(const DsOffload& optimizer, const DsOffload& parameters, DsReci
 }
 
 void read_zero(DsSection& file, DsRecipe& recipe, std::vector<std::string>& meaningless) {
+  if (const Json* old = file.find("zero_optimization"); old != nullptr && old->is(Json::Kind::boolean)) {
+    if (old->boolean()) recipe.set("zero", "1");  // before there were stages
+    return;
+  }
   DsSection zero = file.section("zero_optimization");
   const int64_t stage = zero.whole("stage", 0, 3).value_or(0);
   std::vector<std::string> asked;
@@ -172,8 +176,15 @@ void read_zero(DsSection& file, DsRecipe& recipe, std::vector<std::string>& mean
              "pipeline_loading_checkpoint",
              "override_module_apply",
              "log_trace_cache_warnings",
-             "cpu_offload_use_pin_memory"},
+             "cpu_offload_use_pin_memory",
+             "enable_sanity_checks",
+             "mics_hierarchical_params_gather",
+             "mics_shard_size",
+             "save_muon_momentum_buffer_in_memory"},
             meaningless);
+  for (const char* key : {"zenflow", "zeropp_loco_param"})
+    ds_require(zero.find(key) == nullptr,
+               {zero.name_of(key), " is DeepSpeed's and changes what is computed; use zero_optimization.stage alone"});
   for (const char* key : {"zero_quantized_weights", "zero_quantized_gradients", "zero_quantized_nontrainable_weights"})
     ds_require(!zero.flag(key, false), {zero.name_of(key), " changes what is computed and is not here; leave it out"});
   zero.finish();
@@ -181,6 +192,16 @@ void read_zero(DsSection& file, DsRecipe& recipe, std::vector<std::string>& mean
     recipe.notes.push_back(text("zero_optimization (", joined(asked),
                                 ") is accepted; the stage is zero's, which takes effect with several ranks, and how they "
                                 "exchange is said by bucket and overlap"));
+}
+
+/// 0 is off, there and here. Old files have the norm among the optimizer's params.
+void read_clip(DsSection& file, DsRecipe& recipe) {
+  const auto clip = file.number("gradient_clipping");
+  DsSection optimizer = file.section("optimizer"), params = optimizer.section("params");
+  const auto old = params.number("max_grad_norm");
+  ds_check(!clip || !old || *clip == *old, {"gradient_clipping is ", clip.value_or(0), " and ", params.name_of("max_grad_norm"), " is ",
+                                            old.value_or(0), "; give gradient_clipping alone"});
+  if (clip || old || !file.is_auto("gradient_clipping")) recipe.set("clip", json_of(clip.value_or(old.value_or(0))));
 }
 
 /// DeepSpeed checkpoints what the model's code names; here the same is done with the blocks, and the bits are equal.
@@ -256,8 +277,7 @@ DsRecipe read_ds_config(const Json& json) {
   const double lr = read_ds_optimizer(file, recipe);
   read_ds_scheduler(file, lr, recipe);
   read_precision(file, recipe, meaningless);
-  const auto clip = file.number("gradient_clipping");
-  if (!file.is_auto("gradient_clipping")) recipe.set("clip", json_of(clip.value_or(0)));  // 0 is off, there and here
+  read_clip(file, recipe);
   read_zero(file, recipe, meaningless);
   read_recompute(file, recipe, meaningless);
   refuse_methods(file, meaningless);
@@ -293,9 +313,13 @@ DsRecipe read_ds_config(const Json& json) {
              "pipeline",
              "tensor_parallel",
              "compile",
+             "cuda_visible_devices",
              "dataloader_drop_last",
-             "timers"},
+             "sequence_parallel_size",
+             "timers",
+             "use_data_before_expert_parallelism"},
             meaningless);
+  file.skip_comments(meaningless);
   file.finish();
   if (!meaningless.empty()) recipe.notes.push_back(text("keys that mean nothing here: ", joined(meaningless)));
   return recipe;

@@ -108,7 +108,7 @@ double read_ds_optimizer(DsSection& file, DsRecipe& recipe) {
     if (const Json* value = params.find(param)) recipe.set(ours.c_str(), value->dump());
   }
   ds_require(!params.flag("maximize", false), {params.name_of("maximize"), " is not here; leave it out"});
-  params.skip({"fused", "foreach", "capturable", "differentiable", "set_grad_none", "use_fused", "fp32_optimizer_states"});
+  params.skip({"max_grad_norm", "fused", "foreach", "capturable", "differentiable", "set_grad_none", "use_fused", "fp32_optimizer_states"});
   params.finish();
   return rate.value_or(name == "lion" ? 1e-4 : name == "adagrad" || name == "rmsprop" ? 1e-2 : kAdamRate);
 }

@@ -12,6 +12,9 @@ namespace {
 
 bool is_word(const Json& value, std::string_view word) { return value.is(Json::Kind::text) && value.text() == word; }
 
+/// How people write a comment into JSON.
+bool is_comment(std::string_view key) { return key.starts_with('_') || key.starts_with("//") || key.starts_with('#'); }
+
 [[noreturn]] void fail_with(Code code, std::initializer_list<DsPart> parts) {
   std::string message = "ds_config: ";
   for (const DsPart& part : parts) part.append_to(message);
@@ -108,12 +111,18 @@ void DsSection::skip(std::initializer_list<const char*> keys) {
   skip(keys, unlisted);
 }
 
+void DsSection::skip_comments(std::vector<std::string>& there) const {
+  if (object_ == nullptr) return;
+  for (const auto& [key, value] : object_->members())
+    if (is_comment(key)) there.push_back(name_of(key));
+}
+
 std::string DsSection::name_of(std::string_view key) const { return text(path_, key); }
 
 void DsSection::finish() const {
   if (object_ == nullptr) return;
   for (const auto& [key, value] : object_->members()) {
-    if (std::ranges::find(known_, key) != known_.end()) continue;
+    if (is_comment(key) || std::ranges::find(known_, key) != known_.end()) continue;
     const std::string near = nearest(key, known_), name = name_of(key), meant = name_of(near);
     if (near.empty())
       fail_with(Code::invalid_argument, {"unknown key \"", name,

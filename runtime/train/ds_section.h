@@ -57,8 +57,10 @@ class DsSection {
   /// Known, and of no meaning here; adds those that are there, with their path, to a list.
   void skip(std::initializer_list<const char*> keys, std::vector<std::string>& there);
   void skip(std::initializer_list<const char*> keys);
+  /// Adds the keys that are comments ("_comment", "//") to a list.
+  void skip_comments(std::vector<std::string>& there) const;
 
-  /// Throws invalid_argument for a key that was not asked for.
+  /// Throws invalid_argument for a key that was not asked for and is no comment.
   void finish() const;
 
   std::string name_of(std::string_view key) const;

@@ -5,8 +5,10 @@
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/interval.h"
 #include "base/json.h"
 #include "base/json_line.h"
+#include "train/ds_comments.h"
 #include "train/ds_config.h"
 #include "train/recipe.h"
 
@@ -28,19 +30,6 @@ const char* type_name(const ParameterGroups&) { return "list"; }
 const char* type_name(bool) { return "boolean"; }
 const char* type_name(int64_t) { return "integer"; }
 const char* type_name(double) { return "real"; }
-
-/// "[0,1)": whether the number is inside.
-bool is_inside(double value, const std::string& interval) {
-  const size_t comma = interval.find(',');
-  const auto bound = [](const std::string& number) {
-    double read = 0;
-    std::from_chars(number.data(), number.data() + number.size(), read);  // "inf" too; not strtod: the host's locale
-    return read;
-  };
-  const double low = bound(interval.substr(1, comma - 1));
-  const double high = bound(interval.substr(comma + 1, interval.size() - comma - 2));
-  return (interval.front() == '[' ? value >= low : value > low) && (interval.back() == ']' ? value <= high : value < high);
-}
 
 /// "block.*.mlp,head": names of scopes, what they match is known when there is a model. An allowed word SCOPES stands for them.
 bool is_scope_patterns(std::string_view text) {
@@ -118,6 +107,22 @@ void take_key(Recipe& recipe, const std::string& key, const Json& value) {
   if (key == "optimizer") take_defaults(recipe);
 }
 
+/// A file of DeepSpeed's may have comments. Of any other the error is that of the text as it is.
+Json parse_recipe(std::string_view json) {
+  try {
+    return parse_json(json, "recipe");
+  } catch (const Error& error) {
+    check(json.find_first_not_of(" \t\r\n") != std::string_view::npos,
+          "recipe: the text is empty; give a JSON object, {} for the defaults");
+    const std::string plain = without_comments(json);
+    if (plain == json) throw;
+    Json object = parse_json(plain, "recipe");
+    if (!is_ds_config(object))
+      fail(error.code(), text(error.message(), "; a recipe is JSON without comments and without a comma after the last entry"));
+    return object;
+  }
+}
+
 }  // namespace
 
 const std::vector<RecipeKey>& recipe_keys() {
@@ -133,7 +138,7 @@ const std::vector<RecipeKey>& recipe_keys() {
 
 void Recipe::merge(std::string_view json) {
   if (json.empty()) return;
-  const Json object = parse_json(json, "recipe");
+  const Json object = parse_recipe(json);
   check(object.is(Json::Kind::object), "recipe: a JSON object is needed, got ", object.dump());
   Recipe merged = *this;  // all keys or none
   if (is_ds_config(object)) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/heap.h"
 #include "train/part_recipe.h"
 
@@ -28,7 +29,18 @@ LrSchedule schedule_choice(const Recipe& recipe) {
 #define ST_TAKE(key) options.key = recipe.key;
   ST_SCHEDULE_KEYS(ST_TAKE)
 #undef ST_TAKE
-  return LrSchedule(options);
+  if (std::ranges::find(recipe.given, "warmup") != recipe.given.end()) return LrSchedule(options);
+  try {
+    return LrSchedule(options);
+  } catch (const Error&) {
+    LrScheduleOptions shorter = options;
+    shorter.warmup = std::min(options.warmup, options.lr_steps / 10);
+    try {
+      return LrSchedule(shorter);
+    } catch (const Error&) {  // the warm-up was not the reason
+    }
+    throw;
+  }
 }
 
 LrSchedule schedule_from(std::string_view json) {

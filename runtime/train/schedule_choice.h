@@ -14,7 +14,7 @@ namespace st {
 const std::vector<std::string>& schedule_keys();
 bool is_schedule_key(std::string_view key);
 
-/// Throws invalid_argument, as LrSchedule.
+/// Throws invalid_argument, as LrSchedule. A warm-up that is the default, for which the run is too short, becomes a tenth of it.
 LrSchedule schedule_choice(const Recipe& recipe);
 
 /// Of a JSON object of these keys alone; "schedule" is lr_schedule too, and what is not there has the recipe's default. Throws

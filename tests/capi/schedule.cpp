@@ -54,8 +54,8 @@ TEST(Schedules, RefuseWhatIsWrongAndSayHowToPutItRight) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(R"({"schedul": "cosine"})"), {"unknown key \"schedul\"", "did you mean \"schedule\"?"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(R"({"weight_decay": 0})"), {"unknown key \"weight_decay\""}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(R"({"schedule": "cosine"})"), {"cosine", "lr_steps", "unset"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(R"({"schedule": "linear", "lr_steps": 20})"), {"warmup 20", "lr_steps 20"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(R"({"schedule": "wsd", "lr_steps": 30, "lr_decay_steps": 11})"), {"11", "20", "30"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(R"({"schedule": "linear", "warmup": 20, "lr_steps": 20})"), {"warmup 20", "lr_steps 20"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(R"({"schedule": "wsd", "warmup": 20, "lr_steps": 30, "lr_decay_steps": 11})"), {"11", "20", "30"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(R"({"schedule": "table", "lr_table": "0:1 9:2 5:3"})"), {"lr_table", "step 5", "step 9"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(R"({"lr": "fast"})"), {"lr is a number", "fast"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(R"({"lr_pct_start": 1})"), {"lr_pct_start is 1", "(0,1)"}));

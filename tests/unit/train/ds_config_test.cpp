@@ -328,7 +328,7 @@ TEST(DsConfig, ZeroIsAcceptedWhereItIsRightAndSaysWhatItNeedsWhereItIsNot) {
   EXPECT_TRUE(is_wrong(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "disk"}}})", {"\"disk\"", "none, cpu or nvme"}));
   EXPECT_TRUE(is_wrong(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme"}}})", {"nvme_path is missing"}));
   EXPECT_TRUE(is_wrong(R"({"zero_optimization": {"stages": 3}})", {"did you mean \"zero_optimization.stage\"?"}));
-  EXPECT_TRUE(is_wrong(R"({"zero_optimization": true})", {"zero_optimization is an object", "true"}));
+  EXPECT_TRUE(is_wrong(R"({"zero_optimization": 3})", {"zero_optimization is an object", "3"}));
   EXPECT_TRUE(is_not_here(R"({"zero_optimization": {"stage": 3, "zero_quantized_weights": true}})", {"zero_quantized_weights"}));
 }
 

@@ -87,7 +87,7 @@ TEST(LearningRate, ASettingThatContradictsTheOthersChangesNothing) {
 }
 
 TEST(LearningRate, OfARecipeThatContradictsItselfMakesNoTrainer) {
-  const Error error = error_of([] { with(R"({"lr_schedule": "cosine", "lr_steps": 10})").trainer(); });
+  const Error error = error_of([] { with(R"({"lr_schedule": "cosine", "warmup": 20, "lr_steps": 10})").trainer(); });
   EXPECT_EQ(error.code(), Code::invalid_argument);
   EXPECT_TRUE(says(error, "warmup 20") && says(error, "lr_steps 10")) << error.message();
 }

@@ -1,0 +1,81 @@
+// A ds_config.json as people write it: DeepSpeed reads Hjson, and skips keys that are comments.
+#include "train/ds_comments.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/error.h"
+#include "train/recipe.h"
+#include "train/schedule_choice.h"
+
+namespace st {
+namespace {
+
+Recipe read(const std::string& json) {
+  Recipe recipe;
+  recipe.merge(json);
+  return recipe;
+}
+
+std::string refusal(const std::string& json) {
+  try {
+    read(json);
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "";
+}
+
+TEST(DsComments, BecomeSpacesAndStringsStay) {
+  EXPECT_EQ(without_comments("{\"a\": 1, // one\n \"b\": 2,}"), "{\"a\": 1,       \n \"b\": 2 }");
+  EXPECT_EQ(without_comments("[1, /* , ] */ 2 , # end\n]"), "[1,           2        \n]");
+  const std::string text = R"({"path": "http://x/#y,}", "quote": "\"// no"})";
+  EXPECT_EQ(without_comments(text), text);
+  EXPECT_EQ(without_comments("{} /* never closed"), "{}                ");
+}
+
+TEST(DsComments, OfADeepSpeedFileAreSkipped) {
+  const Recipe recipe = read(R"({
+    # of one device
+    "train_micro_batch_size_per_gpu": 2,
+    "gradient_clipping": 1.5, // largest norm
+    "_comment": "ours", "cuda_visible_devices": 0,
+    "bf16": {"enabled": true, "//": "as on A100",},
+  })");
+  EXPECT_EQ(recipe.batch, 2);
+  EXPECT_EQ(recipe.clip, 1.5);
+  EXPECT_EQ(recipe.precision, "bf16");
+  ASSERT_EQ(recipe.notes.size(), 1U);
+  for (const char* key : {"_comment", "cuda_visible_devices"}) EXPECT_NE(recipe.notes[0].find(key), std::string::npos) << recipe.notes[0];
+}
+
+TEST(DsComments, OfAnotherRecipeAreRefusedAndSaidToBeTheReason) {
+  const std::string message = refusal("{\"lr\": 0.1, // high\n}");
+  for (const char* words : {"line 1, column", "comments"}) EXPECT_NE(message.find(words), std::string::npos) << message;
+  EXPECT_NE(refusal(" \n").find("the text is empty"), std::string::npos) << refusal(" \n");
+}
+
+TEST(DsComments, KeysOfOldFilesAreTaken) {
+  EXPECT_EQ(read(R"({"train_batch_size": 2, "zero_optimization": true})").zero, 1);
+  EXPECT_EQ(read(R"({"train_batch_size": 2, "zero_optimization": false})").zero, 0);
+  const std::string optimizer = R"("optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "max_grad_norm": 0.5}})";
+  EXPECT_EQ(read("{\"train_batch_size\": 2, " + optimizer + "}").clip, 0.5);
+  EXPECT_EQ(read("{\"train_batch_size\": 2, \"gradient_clipping\": 0.5, " + optimizer + "}").clip, 0.5);
+  const std::string message = refusal("{\"train_batch_size\": 2, \"gradient_clipping\": 1, " + optimizer + "}");
+  EXPECT_NE(message.find("gradient_clipping is 1 and optimizer.params.max_grad_norm is 0.5"), std::string::npos) << message;
+  EXPECT_NE(refusal(R"({"zero_optimization": {"stage": 2, "zenflow": {}}})").find("DeepSpeed"), std::string::npos);
+}
+
+TEST(DefaultWarmUp, GivesWayToAShortRunAlone) {
+  Recipe recipe = read(R"({"lr": 1, "lr_schedule": "cosine", "lr_steps": 10})");
+  EXPECT_EQ(schedule_choice(recipe).at(0), 1) << "a tenth of ten steps";
+  recipe.set("lr_steps", "100");
+  EXPECT_EQ(schedule_choice(recipe).at(0), 0.05) << "the default of 20";
+  recipe.set("lr_steps", "10");
+  recipe.set("warmup", "20");
+  EXPECT_THROW(schedule_choice(recipe), Error) << "it was given";
+}
+
+}  // namespace
+}  // namespace st
