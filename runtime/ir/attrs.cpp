@@ -1,8 +1,17 @@
 #include "ir/attrs.h"
 
+#include <bit>
+
 #include "base/error.h"
 
 namespace st {
+
+bool operator==(const AttrValue& a, const AttrValue& b) {
+  const auto *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
+  if (x != nullptr && y != nullptr) return std::bit_cast<uint64_t>(*x) == std::bit_cast<uint64_t>(*y);
+  using Held = std::variant<bool, int64_t, double, Ints, std::string>;
+  return static_cast<const Held&>(a) == static_cast<const Held&>(b);
+}
 
 Attrs::Attrs(std::initializer_list<std::pair<std::string_view, AttrValue>> values) {
   for (const auto& [name, value] : values) set(name, value);

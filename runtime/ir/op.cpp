@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <utility>
 
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/interval.h"
 
 namespace st {
 namespace {
@@ -75,12 +75,15 @@ AttrValue standard_of(const Row& row, std::string_view type, std::string_view st
   broken_row(row, type);
 }
 
-OpAttr attr_of(const Row& row, const std::string& word) {
+OpAttr attr_of(const Row& row, const std::string& whole) {
+  const auto domain = std::min(whole.find_first_of("[("), whole.size());
+  const std::string word = whole.substr(0, domain);
   const auto colon = word.find(':');
   if (colon == std::string::npos) broken_row(row, word);
   const auto equals = std::min(word.find('='), word.size());
   const auto standard = std::string_view(word).substr(std::min(equals + 1, word.size()));
-  OpAttr attr{.name = word.substr(0, colon), .standard = {}, .required = equals == word.size(), .words = {}};
+  OpAttr attr{
+      .name = word.substr(0, colon), .standard = {}, .required = equals == word.size(), .words = {}, .domain = whole.substr(domain)};
   attr.standard = standard_of(row, std::string_view(word).substr(colon + 1, equals - colon - 1), standard);
   if (standard.find('|') != std::string_view::npos) attr.words = split(standard, '|');
   return attr;
@@ -126,6 +129,19 @@ AttrValue typed(const OpInfo& info, const OpAttr& attr, const AttrValue& given) 
   check(given.index() == attr.standard.index(), info.name, ": attribute ", attr.name, " is ", type_name_of(attr.standard), ", got ",
         type_name_of(given), " ", text_of(given));
   return given;
+}
+
+bool is_in_domain(const OpAttr& attr, const AttrValue& value) {
+  if (attr.domain.empty()) return true;
+  const auto* integer = std::get_if<int64_t>(&value);
+  return is_inside(integer != nullptr ? static_cast<double>(*integer) : std::get<double>(value), attr.domain);
+}
+
+void check_domain(const OpInfo& info, const OpAttr& attr, const AttrValue& value) {
+  if (is_in_domain(attr, value)) return;
+  std::string domain = attr.domain;
+  domain.insert(domain.find(',') + 1, " ");
+  fail(Code::invalid_argument, text(info.name, ": ", attr.name, " must be in ", domain, ", got ", text_of(value)));
 }
 
 void check_word(const OpInfo& info, const OpAttr& attr, const std::string& word) {
@@ -185,8 +201,7 @@ Op op_named(std::string_view name) {
 bool are_whole(Op op, const Attrs& given) {
   const auto is_attr = [](const std::pair<std::string, AttrValue>& one, const OpAttr& attr) {
     const auto& [name, value] = one;
-    if (name != attr.name || value.index() != attr.standard.index()) return false;
-    if (const auto* real = std::get_if<double>(&value)) return !std::isnan(*real);  // it equals nothing
+    if (name != attr.name || value.index() != attr.standard.index() || !is_in_domain(attr, value)) return false;
     const auto* word = std::get_if<std::string>(&value);
     if (word == nullptr) return true;
     if (attr.name == "dtype") return std::ranges::any_of(kDTypes, [&](DType dtype) { return name_of(dtype) == *word; });
@@ -204,6 +219,7 @@ Attrs make_attrs(Op op, const Attrs& given) {
     const AttrValue* value = given.find(attr.name);
     check(value != nullptr || !attr.required, info.name, ": attribute ", attr.name, " (", type_name_of(attr.standard), ") must be given");
     attrs.set(attr.name, value != nullptr ? typed(info, attr, *value) : attr.standard);
+    if (value != nullptr) check_domain(info, attr, *attrs.find(attr.name));
     if (std::holds_alternative<std::string>(attr.standard)) check_word(info, attr, attrs.word(attr.name));
   }
   return attrs;

@@ -34,6 +34,7 @@ struct OpAttr {
   AttrValue standard;              // its alternative is the attribute's type
   bool required = false;           // without "=default" in the row
   std::vector<std::string> words;  // word: what it may be, the default first; empty: any (dtype: a dtype's name)
+  std::string domain;              // int and real: where it must lie, "[0,1)"; empty: anywhere, NaN and the infinities included
 };
 
 /// A row of ops.def, parsed once.
@@ -55,7 +56,8 @@ std::string_view name_of(Op op);
 bool is_view(Op op);
 Op op_named(std::string_view name);  // throws not_found, names the nearest
 
-/// Checks names and types against the op's row and fills in defaults. Throws invalid_argument; an unknown name: the nearest is named.
+/// Checks names, types and domains against the op's row and fills in defaults. Throws invalid_argument; an unknown name: the nearest is
+/// named.
 Attrs make_attrs(Op op, const Attrs& given);
 /// Whether make_attrs() has nothing to change or refuse: all of the row's, in its order, with its types. Allocates nothing.
 bool are_whole(Op op, const Attrs& given);

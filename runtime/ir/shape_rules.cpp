@@ -101,8 +101,6 @@ Outputs cast(const OpTypes& op) { return {typed(dtype_named(op.attrs.word("dtype
 Outputs dropout(const OpTypes& op) {
   check_floating(op, 0);
   check_is(op, 1, DType::i64, {2});
-  const double rate = op.attrs.real("rate");
-  check(rate >= 0 && rate < 1, "dropout: rate must be in [0, 1), got ", rate);
   return {typed(op.in[0].dtype, op.in[0].shape)};
 }
 
@@ -282,9 +280,6 @@ void check_cross_entropy(const OpTypes& op, size_t weights) {
   const Shape rows = without_last(op.in[0].shape);
   check(op.in[1].shape == rows, name(op), ": targets must have the shape of logits' rows, logits is ", op.in[0], ", targets is ", op.in[1]);
   if (op.in.size() > weights) check_is(op, weights, op.in[0].dtype, rows);
-  const double smoothing = op.attrs.real("label_smoothing"), z_loss = op.attrs.real("z_loss");
-  check(smoothing >= 0 && smoothing <= 1, name(op), ": label_smoothing must be within 0..1, got ", smoothing);
-  check(z_loss >= 0 && std::isfinite(z_loss), name(op), ": z_loss must be a number that is not negative, got ", z_loss);
 }
 
 void check_pair(const OpTypes& op, size_t weights) {
@@ -358,8 +353,6 @@ Outputs step_factor(const OpTypes& op) {
   check_is(op, 0, DType::f64, {});
   check_is(op, 1, DType::boolean, {});
   check_is(op, 2, DType::f64, {});
-  check(op.attrs.real("seed") > 0, "step_factor: seed must be positive, got ", op.attrs.real("seed"));
-  check(op.attrs.real("max_norm") >= 0, "step_factor: max_norm must not be negative (0: no clip), got ", op.attrs.real("max_norm"));
   return {typed(DType::f32, {}), kScalar, typed(DType::boolean, {})};
 }
 
@@ -375,8 +368,6 @@ Outputs average(const OpTypes& op) {
   check_floating(op, 0);
   check_is(op, 1, DType::boolean, {});
   check_is(op, 2, DType::f64, {2});
-  const double decay = op.attrs.real("decay");
-  check(decay >= 0 && decay < 1, "average: decay must be in [0, 1), got ", decay);
   return {};
 }
 

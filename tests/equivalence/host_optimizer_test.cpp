@@ -235,7 +235,7 @@ TEST(HostOptimizer, UpdatesDoublesToTheirPrecisionAlsoBesideFloats) {
   const FloatMode mode;
   double weight = 2;
   const double gradient = 1e-3;
-  HostOptimizer own(context_on("cpu"), R"({"lr":0.1,"weight_decay":0.5,"epsilon":0})",
+  HostOptimizer own(context_on("cpu"), R"({"lr":0.1,"weight_decay":0.5,"epsilon":1e-20})",
                     std::vector{plain_view("w", DType::f64, {}, &weight)});
   own.step(std::vector{plain_view("", DType::f64, {}, &gradient)});
   EXPECT_NEAR(weight, 2 * (1 - 0.1 * 0.5) - 0.1, 1e-15);

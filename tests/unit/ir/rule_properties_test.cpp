@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "base/interval.h"
 #include "ir/rules.h"
 #include "refusal.h"
 
@@ -50,8 +51,11 @@ Attrs any_attrs(Chooser& choose, const OpInfo& info, const std::vector<Type>& in
     if (attr.name == "dtype") attrs.set("dtype", std::string(choose.one_of({"f32", "f64", "i32", "bool"})));
     if (attr.name == "name") attrs.set("name", std::string("of_a_host"));  // registered nowhere, so refused
     if (std::holds_alternative<bool>(attr.standard)) attrs.set(attr.name, choose.below(2) == 0);
-    if (std::holds_alternative<int64_t>(attr.standard)) attrs.set(attr.name, choose.below(7) - 2);
-    if (std::holds_alternative<double>(attr.standard)) attrs.set(attr.name, 0.25 * static_cast<double>(choose.below(4)));
+    const auto set_inside = [&](auto value) {
+      if (attr.domain.empty() || is_inside(static_cast<double>(value), attr.domain)) attrs.set(attr.name, value);
+    };
+    if (std::holds_alternative<int64_t>(attr.standard)) set_inside(choose.below(7) - 2);
+    if (std::holds_alternative<double>(attr.standard)) set_inside(0.25 * static_cast<double>(choose.below(4)));
     if (!std::holds_alternative<Ints>(attr.standard)) continue;
     const Shape shape = !in.empty() && choose.below(2) == 0 ? in[0].shape : any_shape(choose);
     attrs.set(attr.name, Ints(shape.begin(), shape.end()));
