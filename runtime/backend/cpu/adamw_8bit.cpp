@@ -2,6 +2,7 @@
 // computed, encode what was computed. 16 bytes a parameter in place of 28.
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "backend/cpu/optimizer_pass.h"
 #include "backend/moment_codes.h"
@@ -27,10 +28,11 @@ struct CodedMoment {
     most.store_aligned(lanes.data());
     const float largest = *std::max_element(lanes.begin(), lanes.end());
     scale[from / kMomentBlock] = largest;
-    const float by = largest > 0 ? 1 / largest : 0;
+    // 1 / largest would be a denormal, which is flushed to 0, beyond 2^126.
+    const float down = largest > 0x1p125F ? 0x1p-4F : 1, by = largest > 0 ? 1 / (largest * down) : 0;
     uint8_t* const to = codes + from;
     for (int64_t i = 0; i < n; ++i) {  // without std::clamp, whose references stop the compiler from making vectors of it
-      const float share = x[i] * by, held = share < -1 ? -1 : share;
+      const float share = x[i] * down * by, held = share < -1 ? -1 : share;
       to[i] = code_of(held > 1 ? 1 : held);
     }
   }
@@ -49,6 +51,7 @@ void adamw_in_8_bits(const Call& call) {
   const double unbias1 = 1 / (1 - std::pow(beta1, inputs.number));
   const F32 step(static_cast<float>(inputs.rate * unbias1)), shrink(static_cast<float>(attrs.real("weight_decay") / unbias1));
   const F32 unbias2(static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, inputs.number))));
+  const F32 most(std::numeric_limits<float>::max());  // an infinite scale would make NaN of the whole block
   float* const parameter = call.writes[0].as<float>();
   const Operand* const copy = working_copy(call);
   const CodedMoment moment1(call.writes[1], call.writes[2]), moment2(call.writes[3], call.writes[4]);
@@ -63,7 +66,7 @@ void adamw_in_8_bits(const Call& call) {
       each_vector<float>(n, [&](int64_t i, int64_t count) {
         const F32 g = inputs.true_gradient<float>(load_part(gradient + i, count));
         const F32 new_m = fma(keep1, load_part(m + i, count), take1 * g);
-        const F32 new_v = fma(keep2, load_part(v + i, count), take2 * g * g);
+        const F32 new_v = xsimd::min(fma(keep2, load_part(v + i, count), take2 * g * g), most);
         const F32 denominator = fma(xsimd::sqrt(new_v), unbias2, epsilon);
         const F32 p = load_part(parameter + from + i, count);
         store_part(parameter + from + i, decayed(p, shrink, step, new_m / denominator), count);

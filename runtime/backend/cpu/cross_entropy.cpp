@@ -1,7 +1,8 @@
-// sum = sum_r w_r (lse_r - logits[r, target_r]), lse = max + log sum e^(x - max): a row is read for its maximum, beside the sum of the row
-// before, and then, from the cache, for its sum. Backward reads the logits once and writes dlogits once: w dsum (e^(x - lse) - [c =
-// target]). Fused, a row's dlogits are written while the row is in the cache still, often over it. With smoothing s and a z-loss z a row's
-// loss is lse - (1 - s) x_target - s mean(x) + z lse^2 and its gradient softmax (1 + 2 z lse) - (1 - s) [c = target] - s / V.
+// sum = sum_r w_r (lse_r - logits[r, target_r]), lse = max + log sum e^(x - max): a row is read for its maximum, during the sum of the row
+// before, and then, from the cache, for its sum. Backward makes both again and writes dlogits once: w dsum (e^(x - max) / sum - [c =
+// target]). e^(x - lse) would be off by the rounding of lse, which grows with an offset that all logits share. Fused, a row's dlogits are
+// written while the row is still in the cache, often over it. With smoothing s and a z-loss z a row's loss is lse - (1 - s) x_target - s
+// mean(x) + z lse^2 and its gradient softmax (1 + 2 z lse) - (1 - s) [c = target] - s / V.
 #include <cmath>
 #include <optional>
 
@@ -65,10 +66,18 @@ struct Terms {
   double smoothing, z_loss;
 };
 
+/// A row's largest logit and sum e^(x - peak).
+template <class C>
+struct Softmax {
+  C peak;
+  double sum;
+  double log_sum() const { return static_cast<double>(peak) + std::log(sum); }
+};
+
 /// A row of dlogits, which may lie over the row of logits; zero where the target is ignored. `seed` is w dsum.
 template <class T, class R>
-[[gnu::noinline]] void write_gradient(const T* row, void* to, int64_t classes, std::optional<int64_t> target, double seed, Compute<T> lse,
-                                      const Terms& terms) {
+[[gnu::noinline]] void write_gradient(const T* row, void* to, int64_t classes, std::optional<int64_t> target, double seed,
+                                      const Softmax<Compute<T>>& softmax, const Terms& terms) {
   using C = Compute<T>;
   using B = Batch<C>;
   R* const drow = static_cast<R*>(to);
@@ -76,10 +85,10 @@ template <class T, class R>
     std::memset(drow, 0, static_cast<size_t>(classes) * sizeof(R));
     return;
   }
-  // At the target the difference is taken in double: there e^(x - lse) may be close to 1.
-  const double p = std::exp(static_cast<double>(widen(row[*target])) - static_cast<double>(lse));
-  const double share = terms.share(static_cast<double>(lse)), even = terms.smoothing / static_cast<double>(classes);
-  const B scale(static_cast<C>(seed * share)), shift(lse);
+  // At the target the difference is taken in double: there the softmax may be close to 1.
+  const double p = std::exp(static_cast<double>(widen(row[*target])) - static_cast<double>(softmax.peak)) / softmax.sum;
+  const double share = terms.share(softmax.log_sum()), even = terms.smoothing / static_cast<double>(classes);
+  const B scale(static_cast<C>(seed * share / softmax.sum)), shift(softmax.peak);
   const B rest(even == 0 ? C(-0.0) : static_cast<C>(-seed * even));  // -0 is the zero that changes nothing it is added to
   each_vector<C>(
       classes, [&](int64_t i, int64_t count) { store_part(drow + i, fma(scale, exp_of(load_part(row + i, count) - shift), rest), count); });
@@ -149,13 +158,14 @@ void loss_of(const Call& call, const Rows<T>& rows, Compute<T>* lse, const Gradi
       const T* const next = r + 1 < end ? row + classes : row;
       C next_peak;
       const double sum = sum_beside_max(row, next, classes, peak, next_peak);
-      const double log_sum = static_cast<double>(peak) + std::log(sum);
+      const Softmax<C> softmax{peak, sum};
+      const double log_sum = softmax.log_sum();
       const auto target = rows.target(r);
       losses[r] = target ? rest_of_loss(rows, row, log_sum) - (1 - rows.terms.smoothing) * static_cast<double>(widen(row[*target])) : 0;
       if (lse != nullptr) lse[r] = static_cast<C>(log_sum);
       if (gradient != nullptr) {
         const double seed = gradient->dsum * rows.weight(r);
-        gradient->write(row, gradient->to + r * gradient->row_bytes, classes, target, seed, static_cast<C>(log_sum), rows.terms);
+        gradient->write(row, gradient->to + r * gradient->row_bytes, classes, target, seed, softmax, rows.terms);
       }
       peak = next_peak;
     }
@@ -179,13 +189,14 @@ void cross_entropy_of(const Call& call) {
 template <class T>
 void cross_entropy_backward_of(const Call& call) {
   const Rows<T> rows("cross_entropy_backward", call, 4);
-  const auto* const lse = call.in[2].as<const Compute<T>>();
   const double dsum = *call.in[3].as<const double>();
   T* const dlogits = call.out[0].as<T>();
   call.workers->run_range(rows.count, rows_per_task(rows.classes), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      const int64_t at = r * rows.classes;
-      write_gradient<T, T>(rows.logits + at, dlogits + at, rows.classes, rows.target(r), dsum * rows.weight(r), lse[r], rows.terms);
+      const T* const row = rows.logits + r * rows.classes;
+      Compute<T> peak = max_of(row, rows.classes), unused;
+      const double sum = sum_beside_max(row, row, rows.classes, peak, unused);
+      write_gradient<T, T>(row, dlogits + r * rows.classes, rows.classes, rows.target(r), dsum * rows.weight(r), {peak, sum}, rows.terms);
     }
   });
 }

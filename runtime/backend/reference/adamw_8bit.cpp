@@ -1,5 +1,8 @@
 // adamw_8bit: adamw's formula over moments that are kept as codes of 8 bits (backend/moment_codes.h) times the largest magnitude of their
 // block of 256 elements. The parameter is updated with the moments as computed, before they are coded.
+#include <algorithm>
+#include <limits>
+
 #include "backend/moment_codes.h"
 #include "backend/reference/reference_kernels.h"
 #include "backend/reference/update_inputs.h"
@@ -7,6 +10,9 @@
 
 namespace st::reference {
 namespace {
+
+/// Of a second moment: its scale is an f32, and an infinite one would make NaN of the whole block.
+constexpr double kMost = std::numeric_limits<float>::max();
 
 /// Moments of one block.
 struct Block {
@@ -40,7 +46,7 @@ void adamw_8bit(const Call& call) {
       const int64_t i = from + b;
       const double g = in.true_gradient(i);
       const double m = beta1 * stored(1, moment_codes::kSigned, i) + (1 - beta1) * g;
-      const double v = beta2 * stored(2, moment_codes::kUnsigned, i) + (1 - beta2) * g * g;
+      const double v = std::min(beta2 * stored(2, moment_codes::kUnsigned, i) + (1 - beta2) * g * g, kMost);
       set(parameter, i, get(parameter, i) * (1 - in.rate * in.decay) - step * m / (std::sqrt(v) / root_of_bias2 + epsilon));
       block.m[static_cast<size_t>(b)] = m;
       block.v[static_cast<size_t>(b)] = v;
