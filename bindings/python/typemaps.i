@@ -36,6 +36,8 @@ namespace python = scaletrain::python;
     SWIG_fail;
   }
 }
+// Overloads differ in how many arguments they take: an argument of another type is refused by the typemap above, with its name and value.
+%typemap(typecheck, precedence=SWIG_TYPECHECK_INTEGER) Type "$1 = 1;"
 %enddef
 %one(int32_t, integer_of<int32_t>)
 %one(int64_t, integer_of<int64_t>)

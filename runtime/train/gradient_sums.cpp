@@ -160,12 +160,16 @@ void GradientSums::exchange(Bucket& bucket) {
 }
 
 void GradientSums::settle_in_place(const Bucket& bucket) {
-  auto* apart = reinterpret_cast<std::byte*>(narrow_sums_.data());
+  float* apart = narrow_sums_.data();
   for (const Entry& entry : bucket.entries) {
     const auto [data, elements] = piece(bucket, entry, static_cast<size_t>(ranks_.rank()));
     auto* const to = static_cast<std::byte*>(data);
-    settle(bucket.dtype, is_narrow(bucket.dtype) ? apart : to, to, elements);
-    apart += elements * static_cast<int64_t>(sizeof(float));
+    if (!is_narrow(bucket.dtype)) {
+      settle(bucket.dtype, to, to, elements);
+      continue;
+    }
+    settle(bucket.dtype, reinterpret_cast<std::byte*>(apart), to, elements);
+    apart += elements;
   }
 }
 
