@@ -88,7 +88,7 @@ class Ledger {
 /// Which call is to fail after the `n`-th: the next one, but of calls that make thousands of them fewer and fewer (under a sanitizer, ten
 /// times as slow, sooner), unless it is a long trial (tests/capi/README.md).
 inline int64_t next_to_fail(int64_t n) {
-  constexpr int64_t kDense = kSanitized ? 4 : 40;
+  constexpr int64_t kDense = kSanitized ? 8 : 40;
   static const bool every = std::getenv("ST_LONG_TRIALS") != nullptr;
   return every ? n + 1 : n + 1 + n / kDense;
 }

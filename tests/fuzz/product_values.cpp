@@ -58,14 +58,14 @@ Sum sum_at(const ProductProblem& product, const Element& at) {
   const GemmProblem& p = product.gemm;
   const Contents& x = product.contents;
   const int64_t of_a = place_of_a(p).batch == 1 ? 0 : at.matrix, of_b = place_of_b(p).batch == 1 ? 0 : at.matrix;
-  const float* a = x.a.data() + (of_a * p.m + at.row) * p.k;
-  const float* b = x.b.data() + of_b * p.k * p.n + at.column;
+  const int64_t a = (of_a * p.m + at.row) * p.k, b = of_b * p.k * p.n + at.column;
   Sum sum{};
   const auto add = [&](double term) {
     sum.value += term;
     sum.magnitude += std::abs(term);
   };
-  for (int64_t k = 0; k < p.k; ++k) add(static_cast<double>(a[k]) * static_cast<double>(b[k * p.n]));
+  for (int64_t k = 0; k < p.k; ++k)
+    add(static_cast<double>(x.a[static_cast<size_t>(a + k)]) * static_cast<double>(x.b[static_cast<size_t>(b + k * p.n)]));
   sum = {static_cast<double>(p.alpha) * sum.value, std::abs(static_cast<double>(p.alpha)) * sum.magnitude};
   const int64_t element = (at.matrix * p.m + at.row) * p.n + at.column;
   if (p.beta != 0) add(static_cast<double>(p.beta) * static_cast<double>(x.c[static_cast<size_t>(element)]));
