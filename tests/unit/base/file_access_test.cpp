@@ -6,63 +6,29 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
-#include "base/error.h"
+#include "folder_test.h"
+#include "thrown_error.h"
 
 namespace st::os {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder of this test's own, gone at its end.
-class FileAccess : public testing::Test {
- protected:
-  FileAccess() : folder_(fs::path(testing::TempDir()) / text("st_file_access_", process_id())) {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~FileAccess() override { fs::remove_all(folder_); }
-
-  std::string put(const std::string& name, const std::string& content) const {
-    const fs::path path = folder_ / name;
-    fs::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << content;
-    return path.string();
-  }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::string content_of(const std::string& name) const {
-    std::ifstream file(path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
-  fs::path folder_;
-};
+class FileAccess : public FolderTest {};
 
 std::span<const std::byte> bytes_of_text(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
-
-size_t open_files() { return static_cast<size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), {})); }
 
 /// Runs call(), which must throw `code` with path and reason in its message and the path as data.
 template <class Call>
 void expect_refused(Code code, const std::string& path, const std::string& reason, const Call& call) {
-  try {
-    call();
-    ADD_FAILURE() << "was not refused: " << path;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_NE(error.message().find(path), std::string::npos) << error.what();
-    EXPECT_NE(error.message().find(reason), std::string::npos) << error.what();
-    EXPECT_EQ(error.place.file, path) << error.what();
-  }
+  const Error error = error_of(call);
+  EXPECT_TRUE(is_error(error, code, {path, reason}));
+  EXPECT_EQ(error.place.file, path);
 }
 
 TEST_F(FileAccess, WritesAndReadsAtAnyOffset) {

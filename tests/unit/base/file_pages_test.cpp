@@ -2,38 +2,28 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
 #include <numeric>
 #include <span>
 #include <string>
 
-#include "base/error.h"
 #include "base/memory_source.h"
 #include "base/os.h"
+#include "folder_test.h"
+#include "thrown_error.h"
 
 namespace st::os {
 namespace {
 
 namespace fs = std::filesystem;
 
-class FilePages : public testing::Test {
+class FilePages : public FolderTest {
  protected:
-  FilePages() : folder_(testing::TempDir() + text("st_file_pages_", process_id())) { fs::create_directories(folder_); }
-  ~FilePages() override { fs::remove_all(folder_); }
-
   std::string refusal_of(const std::function<void()>& call) const {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::io) << error.message();
-      return error.message();
-    }
-    ADD_FAILURE() << "it was not refused";
-    return "";
+    const Error error = error_of(call);
+    EXPECT_EQ(error.code(), Code::io) << error.message();
+    return error.message();
   }
-
-  std::string folder_;
 };
 
 std::span<std::byte> bytes_of(const Pages& pages) { return {pages.data(), static_cast<size_t>(pages.size())}; }
@@ -63,7 +53,7 @@ TEST_F(FilePages, TakeThePlaceOfMemoryWithItsBytesAndItsAddress) {
 }
 
 TEST_F(FilePages, AreRefusedWhereThereIsNoSuchFolder) {
-  const std::string missing = folder_ + "/missing";
+  const std::string missing = path("missing");
   const std::string why = refusal_of([&] { Pages(4096, missing); });
   EXPECT_NE(why.find(missing + ": No such file or directory"), std::string::npos) << why;
   EXPECT_NE(refusal_of([&] { Pages(4096, "/proc/self/status"); }).find("Not a directory"), std::string::npos);
@@ -101,7 +91,7 @@ TEST_F(FilePages, AreCountedApartFromMemory) {
     EXPECT_EQ(source->account().bytes(), 0);
     EXPECT_EQ(uses(MemoryRole::parameters).now, 0);
     EXPECT_EQ(uses(MemoryRole::file).now, 1500);
-    EXPECT_THROW(Memory(500, source, folder_ + "/missing"), Error);
+    EXPECT_THROW(Memory(500, source, path("missing")), Error);
   }
   EXPECT_EQ(uses(MemoryRole::file).now, 0);
   EXPECT_EQ(uses(MemoryRole::file).peak, 1500);

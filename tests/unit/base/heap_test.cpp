@@ -108,28 +108,26 @@ TEST(Heap, OfTheProcessMakesWhatIsKept) {
   EXPECT_EQ(Heap::current(), heap.get());
 }
 
+void expect_refused(Code code, const std::string& reason) {
+  try {
+    Heap::take(48, 16);
+    ADD_FAILURE() << "not refused; expected " << reason;
+  } catch (const HostMemoryError& error) {
+    EXPECT_EQ(error.code(), code);
+    EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
+  }
+}
+
 TEST(Heap, SaysWhatTheHostRefused) {
   CountingHost host;
   const Heap::Own heap = Heap::create(host.allocator());
   const HeapScope scope(heap.get());
   host.is_empty = true;
-  try {
-    Heap::take(48, 16);
-    FAIL();
-  } catch (const HostMemoryError& error) {
-    EXPECT_EQ(error.code(), Code::out_of_memory);
-    EXPECT_NE(std::string(error.what()).find("NULL for 64 bytes, aligned to 16"), std::string::npos) << error.what();
-  }
+  expect_refused(Code::out_of_memory, "NULL for 64 bytes, aligned to 16");
   host.is_empty = false;
   host.skew = 8;
   const int64_t out = host.out;
-  try {
-    Heap::take(48, 16);
-    FAIL();
-  } catch (const HostMemoryError& error) {
-    EXPECT_EQ(error.code(), Code::callback);
-    EXPECT_NE(std::string(error.what()).find("8 bytes past a multiple of 16"), std::string::npos) << error.what();
-  }
+  expect_refused(Code::callback, "8 bytes past a multiple of 16");
   EXPECT_EQ(host.out, out) << "what it gave went back";
   host.skew = 0;
 }

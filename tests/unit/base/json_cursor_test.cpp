@@ -6,23 +6,22 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {
 
 std::string refusal_of(std::string_view text, const std::function<void(JsonCursor&)>& read) {
-  try {
+  const Error error = error_of([&] {
     JsonCursor in(text, "a.json");
     read(in);
     in.end();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    EXPECT_GE(error.place.offset, 0);
-    EXPECT_TRUE(error.message().starts_with("a.json: at byte ")) << error.message();
-    return error.message();
-  }
-  return "";
+  });
+  if (error.code() == Code::ok) return "";
+  EXPECT_EQ(error.code(), Code::invalid_argument);
+  EXPECT_GE(error.place.offset, 0);
+  EXPECT_TRUE(error.message().starts_with("a.json: at byte ")) << error.message();
+  return error.message();
 }
 
 std::string refusal_of(std::string_view text) {

@@ -8,22 +8,19 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "base/json_line.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {
 
 std::string refusal_of(std::string_view text) {
-  try {
-    parse_json(text, "recipe.json");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    return error.message();
-  }
-  return "";
+  const Error error = error_of([&] { parse_json(text, "recipe.json"); });
+  if (error.code() == Code::ok) return "";
+  EXPECT_EQ(error.code(), Code::invalid_argument);
+  return error.message();
 }
 
 TEST(Json, KeepsTheOrderOfKeys) {

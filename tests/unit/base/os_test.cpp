@@ -10,48 +10,25 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/cgroup.h"
-#include "base/error.h"
 #include "base/whole_file.h"
+#include "folder_test.h"
+#include "thrown_error.h"
 
 namespace st::os {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder of this test's own, gone at its end.
-class Os : public testing::Test {
+class Os : public FolderTest {
  protected:
-  Os() : folder_(fs::path(testing::TempDir()) / text("st_os_", process_id(), "_", testing::UnitTest::GetInstance()->random_seed())) {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~Os() override { fs::remove_all(folder_); }
-
-  std::string put(const std::string& name, const std::string& content) const {
-    const fs::path path = folder_ / name;
-    fs::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << content;
-    return path.string();
-  }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
   size_t files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), {})); }
-
-  fs::path folder_;
 };
-
-std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream out;
-  out << file.rdbuf();
-  return out.str();
-}
 
 std::span<const std::byte> bytes_of_text(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
@@ -194,13 +171,7 @@ TEST_F(Os, ListsTheFilesBelowAFolder) {
   const std::vector<std::string> wanted = {"a", "b/c/deep", "b/last", "link", "other_folder/file"};
   EXPECT_EQ(files_below(path(""), takes), wanted);
   EXPECT_EQ(files_below(path("b"), takes), (std::vector<std::string>{"c/deep", "last"}));
-  try {
-    files_below(path("nothing"), takes);
-    FAIL() << "a folder that is not there was read";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::not_found);
-    EXPECT_NE(std::string(error.what()).find("nothing"), std::string::npos) << error.what();
-  }
+  EXPECT_TRUE(is_error(error_of([&] { files_below(path("nothing"), takes); }), Code::not_found, {"nothing"}));
 }
 
 TEST_F(Os, ReadsAShortFileOrNothing) {
@@ -221,20 +192,10 @@ TEST_F(Os, MapsAWholeFile) {
 }
 
 TEST_F(Os, SaysWhichFileCannotBeMapped) {
-  try {
-    const MappedFile mapped(path("missing"));
-    FAIL() << "a missing file was mapped";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::not_found);
-    EXPECT_EQ(error.place.file, path("missing"));
-    EXPECT_NE(error.message().find(path("missing")), std::string::npos);
-  }
-  try {
-    const MappedFile mapped(folder_.string());
-    FAIL() << "a folder was mapped";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::io);
-  }
+  const Error missing = error_of([&] { const MappedFile mapped(path("missing")); });
+  EXPECT_TRUE(is_error(missing, Code::not_found, {path("missing")}));
+  EXPECT_EQ(missing.place.file, path("missing"));
+  EXPECT_TRUE(is_error(error_of([&] { const MappedFile mapped(folder_.string()); }), Code::io));
 }
 
 TEST_F(Os, GivesZeroedPagesAndSaysWhatThereIsWhenItCannot) {
@@ -245,14 +206,7 @@ TEST_F(Os, GivesZeroedPagesAndSaysWhatThereIsWhenItCannot) {
   EXPECT_EQ(taken.size(), 100000);
   taken = Pages();
   EXPECT_EQ(Pages(0).data(), nullptr);
-  try {
-    const Pages many(int64_t{1} << 46);
-    FAIL() << "64 TiB were given";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::out_of_memory);
-    EXPECT_NE(error.message().find("64.00 TiB"), std::string::npos);
-    EXPECT_NE(error.message().find("can be had"), std::string::npos);
-  }
+  EXPECT_TRUE(is_error(error_of([] { const Pages many(int64_t{1} << 46); }), Code::out_of_memory, {"64.00 TiB", "can be had"}));
 }
 
 TEST_F(Os, ReplacesAFileAsAWhole) {
@@ -261,7 +215,7 @@ TEST_F(Os, ReplacesAFileAsAWhole) {
     write(bytes_of_text("ne"));
     write(bytes_of_text("w"));
   });
-  EXPECT_EQ(content_of(file), "new");
+  EXPECT_EQ(content_of("state"), "new");
   EXPECT_EQ(files(), 1U);
 }
 
@@ -273,7 +227,7 @@ TEST_F(Os, KeepsTheOldFileWhenWritingFails) {
                                        throw std::runtime_error("the writer gave up");
                                      }),
                std::runtime_error);
-  EXPECT_EQ(content_of(file), "old");
+  EXPECT_EQ(content_of("state"), "old");
   EXPECT_EQ(files(), 1U) << "the temporary file was left";
   EXPECT_THROW(write_file_atomically(path("missing/state"), [](const auto&) {}), Error);
 }
@@ -297,21 +251,16 @@ TEST_F(Os, SaysWhereWritingStopped) {
   const rlimit small{1000, before.rlim_max};
   const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
   setrlimit(RLIMIT_FSIZE, &small);
-  Code code = Code::ok;
-  ErrorPlace place;
-  try {
+  const Error error = error_of([&] {
     const std::string much(4096, 'x');
     write_file_atomically(file, [&](const auto& write) { write(bytes_of_text(much)); });
-  } catch (const Error& error) {
-    code = error.code();
-    place = error.place;
-  }
+  });
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, ignored);
-  EXPECT_EQ(code, Code::io);
-  EXPECT_EQ(place.file, file);
-  EXPECT_EQ(place.offset, 1000);
-  EXPECT_EQ(content_of(file), "old");
+  EXPECT_EQ(error.code(), Code::io);
+  EXPECT_EQ(error.place.file, file);
+  EXPECT_EQ(error.place.offset, 1000);
+  EXPECT_EQ(content_of("state"), "old");
   EXPECT_EQ(files(), 1U);
 }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "../base/thrown_error.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "failing_disk.h"
 #include "formula_checkpoint.h"
@@ -229,12 +230,7 @@ TEST_F(Manager, WithoutMemoryForASnapshotItSavesWhileTheCallerWaits) {
   host.alloc = [](void*, size_t, size_t) -> void* { return ++refused, nullptr; };
   host.free = [](void*, void*) {};
   CheckpointManager manager(path_, {}, std::make_shared<MemorySource>(host), {});
-  try {
-    manager.save(content(1), workers_);
-    FAIL() << "there was memory";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::out_of_memory) << error.message();
-  }
+  EXPECT_TRUE(is_error(error_of([&] { manager.save(content(1), workers_); }), Code::out_of_memory));
   EXPECT_EQ(refused, 1);
   manager.save_now(content(2), workers_);
   expect_whole("step-00000002", 2);
@@ -334,8 +330,7 @@ TEST_F(ManagerErrors, AreToldOnceToWhoWaitsOrToWhoAsks) {
   held.reset();
   const auto error = manager.take_error();
   ASSERT_TRUE(error);
-  EXPECT_EQ(error->code(), Code::io);
-  EXPECT_NE(error->message().find("No space left"), std::string::npos) << error->message();
+  EXPECT_TRUE(is_error(*error, Code::io, {"No space left"}));
   EXPECT_NE(error->place.file.find("step-00000003.part"), std::string::npos);
   EXPECT_FALSE(manager.take_error()) << "once";
   EXPECT_EQ(manager.progress().failed, 2);

@@ -3,20 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "../base/folder_test.h"
+#include "../base/thrown_error.h"
 #include "base/crc32c.h"
-#include "base/error.h"
 #include "base/file_access.h"
 #include "checkpoint/safetensors.h"
 #include "failing_disk.h"
@@ -26,11 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string content_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::vector<std::string> lines_of_file(const fs::path& path) {
   std::ifstream file(path);
   std::vector<std::string> lines;
@@ -38,23 +31,15 @@ std::vector<std::string> lines_of_file(const fs::path& path) {
   return lines;
 }
 
-size_t open_files() { return static_cast<size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), {})); }
-
 /// A folder to write a checkpoint into, and tensors of all kinds with random bytes.
-class CheckpointWriter : public testing::Test {
+class CheckpointWriter : public FolderTest {
  protected:
-  CheckpointWriter() : folder_(fs::path(testing::TempDir()) / text("st_checkpoint_writer_", os::process_id())) { renew(); }
   ~CheckpointWriter() override {
     failing_disk_fail(nullptr, "1", 0);
     failing_disk_watch(nullptr, nullptr);
-    fs::remove_all(folder_);
     fs::remove(log());
   }
 
-  void renew() const {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
   std::string log() const { return folder_.string() + ".log"; }
 
   void add(const std::string& name, TensorKind kind, DType dtype, const Shape& shape, bool by_copy = false) {
@@ -94,7 +79,7 @@ class CheckpointWriter : public testing::Test {
   /// Every piece of the manifest is in its file, with these bytes and checksums; and the files are as it says.
   void expect_as_written(const Manifest& manifest) const {
     for (const ShardFile& file : manifest.files) {
-      const std::string content = content_of(folder_ / file.name);
+      const std::string content = content_of(file.name);
       EXPECT_EQ(static_cast<int64_t>(content.size()), file.bytes) << file.name;
       const auto bytes = std::as_bytes(std::span(content));
       EXPECT_EQ(crc32c(bytes.first(static_cast<size_t>(file.header_bytes))), file.header_crc) << file.name;
@@ -120,7 +105,6 @@ class CheckpointWriter : public testing::Test {
     }
   }
 
-  fs::path folder_;
   std::map<std::string, std::vector<std::byte>> values_;
   std::vector<WrittenTensor> tensors_;
   WriteProgress progress_;
@@ -132,7 +116,7 @@ TEST_F(CheckpointWriter, WritesEachKindIntoAFileOfItsOwn) {
   const Manifest manifest = write();
   EXPECT_EQ(files_of(manifest), "model.safetensors optimizer.safetensors tensors.safetensors ");
   expect_as_written(manifest);
-  EXPECT_EQ(content_of(folder_ / kManifestName), print_manifest(manifest));
+  EXPECT_EQ(content_of(kManifestName), print_manifest(manifest));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 4);  // and nothing of another name
   EXPECT_EQ(progress_.done, manifest.bytes());
   EXPECT_EQ(progress_.all, manifest.bytes());
@@ -144,7 +128,7 @@ TEST_F(CheckpointWriter, WritesEachKindIntoAFileOfItsOwn) {
 TEST_F(CheckpointWriter, WritesNothingButAManifestOfNothing) {
   const Manifest manifest = write();
   EXPECT_EQ(files_of(manifest), "");
-  EXPECT_EQ(content_of(folder_ / kManifestName), print_manifest(manifest));
+  EXPECT_EQ(content_of(kManifestName), print_manifest(manifest));
 }
 
 TEST_F(CheckpointWriter, ChecksumsEachBlockOfLargeTensors) {
@@ -173,7 +157,7 @@ TEST_F(CheckpointWriter, CutsAModelIntoFilesAsHuggingFaceDoes) {
             "model-00001-of-00003.safetensors model-00002-of-00003.safetensors model-00003-of-00003.safetensors "
             "model.safetensors.index.json ");
   expect_as_written(manifest);
-  EXPECT_EQ(content_of(folder_ / "model.safetensors.index.json"),
+  EXPECT_EQ(content_of("model.safetensors.index.json"),
             "{\"metadata\": {\"total_size\": 560},\n\"weight_map\": {\"a\": \"model-00001-of-00003.safetensors\",\n"
             "\"b\": \"model-00001-of-00003.safetensors\",\n\"c\": \"model-00002-of-00003.safetensors\",\n"
             "\"d\": \"model-00002-of-00003.safetensors\",\n\"large\": \"model-00003-of-00003.safetensors\"}}\n");
@@ -184,8 +168,7 @@ TEST_F(CheckpointWriter, WritesTheSameBytesInWhateverOrderTensorsAreGiven) {
   const auto write_all = [&] {
     renew();
     std::map<std::string, std::string> files;
-    for (const ShardFile& file : write({.file_bytes = 100, .bytes_per_second = 0}).files)
-      files[file.name] = content_of(folder_ / file.name);
+    for (const ShardFile& file : write({.file_bytes = 100, .bytes_per_second = 0}).files) files[file.name] = content_of(file.name);
     return files;
   };
   const auto first = write_all();
@@ -228,7 +211,7 @@ std::string told(const std::string& line) {
   const std::string call = line.substr(0, line.find(' '));
   const std::string path = line.substr(call.size() + 1, line.find(' ', call.size() + 1) - call.size() - 1);
   const std::string name = path.substr(path.rfind('/') + 1);
-  return text(call, " ", name.starts_with("st_checkpoint_writer") ? "folder" : name.substr(0, name.find('.')));
+  return text(call, " ", name.starts_with("st_CheckpointWriter") ? "folder" : name.substr(0, name.find('.')));
 }
 
 TEST_F(CheckpointWriter, CommitsInAnOrderThatSurvivesAKill) {
@@ -253,19 +236,14 @@ TEST_F(CheckpointWriter, SaysWhichCallOfTheDiskFailedAndLeavesNoManifest) {
       renew();
       failing_disk_watch(folder_.c_str(), log().c_str());
       failing_disk_fail(call, std::to_string(at).c_str(), reason);
-      try {
-        write();
-        break;  // there is no at-th one
-      } catch (const Error& error) {
-        ++failures;
-        EXPECT_EQ(error.code(), Code::io) << error.message();
-        EXPECT_NE(error.message().find(os::reason_of(reason)), std::string::npos) << error.message();
-        EXPECT_TRUE(error.place.file.starts_with(folder_.string())) << error.message();
-        EXPECT_NE(error.message().find(error.place.file), std::string::npos) << error.message();
-        EXPECT_EQ(error.place.offset >= 0, call == std::string("pwrite")) << error.message();
-        const bool was_last = call == std::string("fsync") && at == 6;
-        EXPECT_EQ(fs::exists(folder_ / kManifestName), was_last) << call << at;
-      }
+      const Error error = error_of([&] { write(); });
+      if (error.code() == Code::ok) break;  // there is no at-th one
+      ++failures;
+      EXPECT_TRUE(is_error(error, Code::io, {os::reason_of(reason), error.place.file}));
+      EXPECT_TRUE(error.place.file.starts_with(folder_.string())) << error.message();
+      EXPECT_EQ(error.place.offset >= 0, call == std::string("pwrite")) << error.message();
+      const bool was_last = call == std::string("fsync") && at == 6;
+      EXPECT_EQ(fs::exists(folder_ / kManifestName), was_last) << call << at;
       EXPECT_EQ(open_files(), before) << call << at;
     }
   }
@@ -277,14 +255,9 @@ TEST_F(CheckpointWriter, TakesAnErrorOfWritingBackForOneAndAFileSystemThatCannot
   add("t", TensorKind::host, DType::u8, {9 << 20});
   failing_disk_watch(folder_.c_str(), nullptr);
   failing_disk_fail("sync_file_range", "1", EIO);
-  try {
-    write();
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::io);
-    EXPECT_EQ(error.place.tensor, "t");
-    EXPECT_NE(error.message().find("Input/output error"), std::string::npos) << error.message();
-  }
+  const Error error = error_of([&] { write(); });
+  EXPECT_TRUE(is_error(error, Code::io, {"Input/output error"}));
+  EXPECT_EQ(error.place.tensor, "t");
   renew();
   failing_disk_fail("sync_file_range", "1+", EINVAL);
   expect_as_written(write());
@@ -294,38 +267,22 @@ TEST_F(CheckpointWriter, NamesTheTensorThatTheDiskDidNotTake) {
   add_some_of_each_kind();
   failing_disk_watch(folder_.c_str(), nullptr);
   failing_disk_fail("pwrite", "2", ENOSPC);
-  try {
-    write();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.place.tensor, "layer.weight");
-    EXPECT_NE(error.message().find("layer.weight"), std::string::npos) << error.message();
-    EXPECT_NE(error.message().find("No space left"), std::string::npos) << error.message();
-  }
+  const Error error = error_of([&] { write(); });
+  EXPECT_TRUE(is_error(error, Code::io, {"layer.weight", "No space left"}));
+  EXPECT_EQ(error.place.tensor, "layer.weight");
 }
 
 TEST_F(CheckpointWriter, SaysThatTheFolderIsGone) {
   add_some_of_each_kind();
   tensors_[3].copy = [&](int64_t, std::span<std::byte>) { fs::remove_all(folder_); };  // while it is written
-  try {
-    write();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::io);
-    EXPECT_NE(error.message().find("No such file"), std::string::npos) << error.message();
-  }
+  EXPECT_TRUE(is_error(error_of([&] { write(); }), Code::io, {"No such file"}));
 }
 
 TEST_F(CheckpointWriter, LetsTheErrorOfACopyThrough) {
   add_some_of_each_kind();
   tensors_[3].copy = [](int64_t, std::span<std::byte>) { fail(Code::callback, "the host says no"); };
   const size_t before = open_files();
-  try {
-    write();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::callback);
-  }
+  EXPECT_TRUE(is_error(error_of([&] { write(); }), Code::callback));
   EXPECT_EQ(open_files(), before);
 }
 
@@ -347,12 +304,8 @@ TEST_F(CheckpointWriter, EndsSoonWhenCancelledAlsoWhileItWaits) {
     cancelled = os::seconds();
     is_cancelled = true;
   });
-  try {
-    write({.file_bytes = 1 << 30, .bytes_per_second = 100'000});  // 50 seconds
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::cancelled);
-  }
+  const auto slowly = [&] { write({.file_bytes = 1 << 30, .bytes_per_second = 100'000}); };  // 50 seconds
+  EXPECT_TRUE(is_error(error_of(slowly), Code::cancelled));
   const double ended = os::seconds();
   other.join();
   EXPECT_LT(ended - cancelled, 2.0);  // some 20 ms, on a machine that is busy with others too

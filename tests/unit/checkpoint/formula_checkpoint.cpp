@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "base/os.h"
@@ -43,6 +42,20 @@ std::vector<FormulaTensor> tiny_tensors() {
   return {{"weight", parameter, DType::f32, {5, 3}}, {"moment", optimizer, DType::f16, {7}}, {"none", optimizer, DType::f32, {0}}};
 }
 
+void expect_formula(const CheckpointReader& reader, const std::vector<FormulaTensor>& tensors, int32_t seed) {
+  EXPECT_EQ(reader.manifest().tensors.size(), tensors.size());
+  for (const FormulaTensor& t : tensors) {
+    const LogicalTensor* found = reader.manifest().find(t.name);
+    ASSERT_NE(found, nullptr) << t.name;
+    EXPECT_EQ(found->kind, t.kind);
+    EXPECT_EQ(found->dtype, t.dtype);
+    EXPECT_EQ(found->shape, t.shape);
+    std::vector<std::byte> bytes(static_cast<size_t>(found->bytes()));
+    reader.read(*found, 0, t.shape.elements(), bytes);
+    EXPECT_EQ(bytes, formula_bytes(t, seed)) << t.name;
+  }
+}
+
 void write_formula_checkpoint(const fs::path& folder, const std::vector<FormulaTensor>& tensors, int32_t seed,
                               const WriteOptions& options) {
   fs::remove_all(folder);
@@ -68,11 +81,6 @@ TestFolder::TestFolder(std::string_view name) : path_(fs::path(testing::TempDir(
 }
 
 TestFolder::~TestFolder() { fs::remove_all(path_); }
-
-std::string content_of_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void put_file(const fs::path& path, std::string_view content) {
   std::ofstream(path, std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));

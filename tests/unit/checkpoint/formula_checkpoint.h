@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "../base/folder_test.h"
+#include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoint_writer.h"
 
 namespace st {
@@ -28,6 +30,9 @@ std::vector<FormulaTensor> small_tensors();
 /// Some hundred bytes, for tests that try each of them.
 std::vector<FormulaTensor> tiny_tensors();
 
+/// That it holds these tensors and nothing else, each of their bytes as the formula has it.
+void expect_formula(const CheckpointReader& reader, const std::vector<FormulaTensor>& tensors, int32_t seed = 0);
+
 /// Writes them into `folder`, which is made anew.
 void write_formula_checkpoint(const std::filesystem::path& folder, const std::vector<FormulaTensor>& tensors, int32_t seed = 0,
                               const WriteOptions& options = {});
@@ -45,7 +50,6 @@ class TestFolder {
   std::filesystem::path path_;
 };
 
-std::string content_of_file(const std::filesystem::path& path);
 void put_file(const std::filesystem::path& path, std::string_view content);
 /// Over the byte that stands there.
 void put_byte(const std::filesystem::path& path, size_t at, char byte);

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/error.h"
+#include "../base/thrown_error.h"
 #include "checkpoint/guarded_line.h"
 
 namespace st {
@@ -31,15 +31,12 @@ Manifest example() {
 }
 
 std::string refusal_of(std::string_view text, Code code = Code::corrupt) {
-  try {
-    parse_manifest(text, "run/manifest.json");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.message();
-    EXPECT_EQ(error.place.file, "run/manifest.json");
-    EXPECT_TRUE(error.message().starts_with("run/manifest.json: ")) << error.message();
-    return error.message();
-  }
-  return "";
+  const Error error = error_of([&] { parse_manifest(text, "run/manifest.json"); });
+  if (error.code() == Code::ok) return "";
+  EXPECT_EQ(error.code(), code) << error.message();
+  EXPECT_EQ(error.place.file, "run/manifest.json");
+  EXPECT_TRUE(error.message().starts_with("run/manifest.json: ")) << error.message();
+  return error.message();
 }
 
 /// The example's object without its guard, one place of it changed.

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "../base/thrown_error.h"
 #include "base/os.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoint_writer.h"
@@ -53,17 +53,6 @@ class Run : public testing::Test {
   std::string path_;
 };
 
-template <class Call>
-Error refusal_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return {Code::ok, ""};
-}
-
 using Names = std::vector<std::string>;
 
 TEST_F(Run, OfAFolderThatIsNotThereHoldsNothing) {
@@ -71,7 +60,7 @@ TEST_F(Run, OfAFolderThatIsNotThereHoldsNothing) {
   EXPECT_TRUE(folder.list().empty());
   EXPECT_TRUE(folder.leftovers().empty());
   EXPECT_FALSE(folder.latest());
-  EXPECT_EQ(refusal_of([&] { folder.path_of("latest"); }).code(), Code::not_found);
+  EXPECT_EQ(error_of([&] { folder.path_of("latest"); }).code(), Code::not_found);
   EXPECT_FALSE(fs::exists(path_)) << "looking makes nothing";
 }
 
@@ -91,9 +80,7 @@ TEST_F(Run, ListsTheNewestFirstAlsoAfterARollback) {
   ASSERT_TRUE(latest);
   EXPECT_EQ(latest->name, "step-00000020.2");
   EXPECT_EQ(latest->sequence, 4);
-  const Error unknown = refusal_of([&] { writer.folder().path_of("step-00000021"); });
-  EXPECT_EQ(unknown.code(), Code::not_found);
-  EXPECT_NE(unknown.message().find("step-00000020"), std::string::npos) << unknown.message();
+  EXPECT_TRUE(is_error(error_of([&] { writer.folder().path_of("step-00000021"); }), Code::not_found, {"step-00000020"}));
 }
 
 TEST_F(Run, GoesOnCountingWhereTheNewestManifestIsNoGood) {
@@ -160,10 +147,8 @@ TEST_F(Run, LatestIsRefusedWithAnyByteChangedOrMissing) {
 
 TEST_F(Run, OneWritesAndTheOtherIsToldWho) {
   const auto first = std::make_unique<RunFolderWriter>(path_);
-  const Error busy = refusal_of([&] { const RunFolderWriter second(path_); });
-  EXPECT_EQ(busy.code(), Code::busy);
-  EXPECT_NE(busy.message().find(text("process ", os::process_id(), " on ", os::host_name(), " since 2")), std::string::npos)
-      << busy.message();
+  EXPECT_TRUE(is_error(error_of([&] { const RunFolderWriter second(path_); }), Code::busy,
+                       {text("process ", os::process_id(), " on ", os::host_name(), " since 2")}));
 }
 
 TEST_F(Run, ItsLockEndsWithItsProcessThoughAChildLivesOn) {
@@ -189,10 +174,10 @@ TEST_F(Run, IsMadeAnewWhereSomeoneRemovedItAndLeftToWhoCameFirst) {
   save(writer, 1);
   fs::remove_all(path_);
   EXPECT_EQ(save(writer, 2), "step-00000002");
-  EXPECT_EQ(refusal_of([&] { const RunFolderWriter second(path_); }).code(), Code::busy) << "the new folder is locked too";
+  EXPECT_EQ(error_of([&] { const RunFolderWriter second(path_); }).code(), Code::busy) << "the new folder is locked too";
   fs::remove_all(path_);
   const RunFolderWriter other(path_);
-  EXPECT_EQ(refusal_of([&] { writer.begin(3); }).code(), Code::busy);
+  EXPECT_EQ(error_of([&] { writer.begin(3); }).code(), Code::busy);
 }
 
 TEST_F(Run, RemovesNoneThatIsBeingRead) {
@@ -221,8 +206,8 @@ TEST_F(Run, AFailedSaveLeavesNothing) {
 
 TEST_F(Run, RefusesAFileForAFolder) {
   put_file(path_, "");
-  EXPECT_EQ(refusal_of([&] { const RunFolderWriter writer(path_); }).code(), Code::invalid_argument);
-  EXPECT_EQ(refusal_of([&] { const RunFolder folder(""); }).code(), Code::invalid_argument);
+  EXPECT_EQ(error_of([&] { const RunFolderWriter writer(path_); }).code(), Code::invalid_argument);
+  EXPECT_EQ(error_of([&] { const RunFolder folder(""); }).code(), Code::invalid_argument);
 }
 
 }  // namespace

@@ -10,11 +10,10 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <thread>
 #include <tuple>
 
-#include "base/error.h"
+#include "../base/thrown_error.h"
 #include "base/os.h"
 #include "checkpoint/checkpoint_manager.h"
 #include "checkpoint/checkpoint_reader.h"
@@ -81,33 +80,28 @@ class SharedSaves : public testing::Test {
     return made;
   }
 
-  /// Saves at once on both; what each says.
-  std::array<std::optional<Error>, 2> save_both(const CheckpointContent& first, const CheckpointContent& second) {
-    std::array<std::optional<Error>, 2> thrown;
-    const auto save = [&](size_t rank, const CheckpointContent& mine) {
-      try {
-        managers_[rank]->save_now(mine, workers_);
-      } catch (const Error& error) {
-        thrown[rank] = error;
-      }
-    };
-    std::thread beside([&] { save(1, second); });
-    save(0, first);
+  /// What a rank's save says.
+  Error save(size_t rank, const CheckpointContent& mine) {
+    return error_of([&] { managers_[rank]->save_now(mine, workers_); });
+  }
+  /// The same at once on both.
+  std::array<Error, 2> save_both(const CheckpointContent& first, const CheckpointContent& second) {
+    std::array<Error, 2> said = {Error(Code::ok, ""), Error(Code::ok, "")};
+    std::thread beside([&] { said[1] = save(1, second); });
+    said[0] = save(0, first);
     beside.join();
-    return thrown;
+    return said;
+  }
+  void expect_both_save(const std::string& where = "") {
+    for (const Error& error : save_both(content(0), content(1))) EXPECT_TRUE(is_error(error, Code::ok)) << where;
   }
 
   /// What rank 0's save says, while `other` is what rank 1 does.
-  std::optional<Error> save_beside(const std::function<void()>& other, double deadline = 20) {
+  Error save_beside(const std::function<void()>& other, double deadline = 20) {
     std::thread beside(other);
-    std::optional<Error> thrown;
-    try {
-      managers_[0]->save(content(0, deadline), workers_)->wait(-1);
-    } catch (const Error& error) {
-      thrown = error;
-    }
+    const Error error = error_of([&] { managers_[0]->save(content(0, deadline), workers_)->wait(-1); });
     beside.join();
-    return thrown;
+    return error;
   }
 
   void expect_nothing_of_it() {
@@ -128,9 +122,23 @@ class SharedSaves : public testing::Test {
   std::array<std::unique_ptr<CheckpointManager>, 2> managers_;
 };
 
+/// It is copied by a function that throws.
+void make_failing(SnapshotTensor& tensor, Code code) {
+  tensor.bytes = {};
+  tensor.copy = [code](int64_t, std::span<std::byte>) { fail(code, "no byte can be had"); };
+}
+/// It is copied by a function that takes so long.
+void make_slow(SnapshotTensor& tensor, std::chrono::milliseconds time) {
+  tensor.copy = [time, bytes = tensor.bytes](int64_t first, std::span<std::byte> out) {
+    std::this_thread::sleep_for(time);
+    std::ranges::copy(bytes.subspan(static_cast<size_t>(first), out.size()), out.begin());
+  };
+  tensor.bytes = {};
+}
+
 TEST_F(SharedSaves, AreOneCheckpointOfTheirPieces) {
-  const auto error = save_beside([&] { managers_[1]->save_now(content(1), workers_); });
-  ASSERT_FALSE(error.has_value()) << error->message();
+  const Error error = save_beside([&] { managers_[1]->save_now(content(1), workers_); });
+  ASSERT_TRUE(is_error(error, Code::ok));
   const CheckpointReader reader(path_ + "/step-00000007");
   EXPECT_TRUE(reader.verify(workers_).empty());
   const LogicalTensor& weight = *reader.manifest().find("weight");
@@ -150,14 +158,9 @@ TEST_F(SharedSaves, AreCutIntoFilesAsRankZeroSays) {
     manage(0, {.file_bytes = first});
     manage(1, {.file_bytes = second});
     ++step;
-    const auto save = [&](int32_t rank) {
-      CheckpointContent mine = content(rank, 20, names);
-      mine.step = step;
-      managers_[static_cast<size_t>(rank)]->save_now(mine, workers_);
-    };
-    std::thread beside([&] { EXPECT_NO_THROW(save(1)); });
-    EXPECT_NO_THROW(save(0));
-    beside.join();
+    std::array<CheckpointContent, 2> contents = {content(0, 20, names), content(1, 20, names)};
+    for (CheckpointContent& mine : contents) mine.step = step;
+    for (const Error& error : save_both(contents[0], contents[1])) EXPECT_TRUE(is_error(error, Code::ok));
     const CheckpointReader reader(text(path_, "/step-0000000", step));
     EXPECT_TRUE(reader.verify(workers_).empty());
     EXPECT_EQ(std::ranges::count(reader.manifest().files, true, [](const ShardFile& file) { return file.name.ends_with(".safetensors"); }),
@@ -174,45 +177,26 @@ TEST_F(SharedSaves, ThatFailOnOneEndWhatAnotherStillWrites) {
   for (const size_t fails : {size_t{0}, size_t{1}}) {
     manage(1 - fails, {.bytes_per_second = 100});  // minutes, for all of it
     manage(fails, {});
-    std::array<std::optional<Error>, 2> thrown;
-    const auto save = [&](size_t rank) {
-      CheckpointContent mine = content(static_cast<int32_t>(rank), 20, {"a", "b"});
-      if (rank == fails) {
-        mine.tensors[0].bytes = {};
-        mine.tensors[0].copy = [](int64_t, std::span<std::byte>) { fail(Code::not_finite, "no byte can be had"); };
-      }
-      try {
-        managers_[rank]->save_now(mine, workers_);
-      } catch (const Error& error) {
-        thrown[rank] = error;
-      }
-    };
+    std::array<CheckpointContent, 2> contents = {content(0, 20, {"a", "b"}), content(1, 20, {"a", "b"})};
+    make_failing(contents[fails].tensors[0], Code::not_finite);
     const double start = os::seconds();
-    std::thread beside(save, size_t{1});
-    save(0);
-    beside.join();
+    const auto said = save_both(contents[0], contents[1]);
     EXPECT_LT(os::seconds() - start, 15);
-    for (const auto& error : thrown) {
-      ASSERT_TRUE(error.has_value());
-      EXPECT_EQ(error->code(), Code::not_finite) << error->message();
-      EXPECT_NE(error->message().find("no byte can be had"), std::string::npos) << error->message();
-    }
-    EXPECT_EQ(thrown[1 - fails]->place.rank, static_cast<int32_t>(fails));
+    for (const Error& error : said) EXPECT_TRUE(is_error(error, Code::not_finite, {"no byte can be had"}));
+    EXPECT_EQ(said[1 - fails].place.rank, static_cast<int32_t>(fails));
     expect_nothing_of_it();
   }
 }
 
 TEST_F(SharedSaves, OfARankThatGivesUpAreNone) {
-  const auto error = save_beside([&] {
+  const Error error = save_beside([&] {
     const CheckpointContent mine = content(1);
     const SharedSaveEnd end(mine.shared, path_, mine.shared->begin());
     mine.shared->agree(nullptr);
     end.require_one_folder();
   });
-  ASSERT_TRUE(error.has_value());
-  EXPECT_EQ(error->code(), Code::rank_failed);
-  EXPECT_EQ(error->place.rank, 1);
-  EXPECT_NE(error->message().find("rank 1 (there)"), std::string::npos) << error->message();
+  EXPECT_TRUE(is_error(error, Code::rank_failed, {"rank 1 (there)"}));
+  EXPECT_EQ(error.place.rank, 1);
   expect_nothing_of_it();
 }
 
@@ -228,25 +212,18 @@ TEST_F(SharedSaves, OfARankThatIsSilentEndAtTheDeadline) {
     mine.shared->agree(nullptr);
     told.arrive_and_wait();
   });
-  const auto error = save_beside([] {}, 0.2);
+  const Error error = save_beside([] {}, 0.2);
   told.arrive_and_wait();
   silent.join();
-  ASSERT_TRUE(error.has_value());
-  EXPECT_EQ(error->code(), Code::timeout);
-  EXPECT_NE(error->message().find("rank 1 (there) is silent"), std::string::npos) << error->message();
+  EXPECT_TRUE(is_error(error, Code::timeout, {"rank 1 (there) is silent"}));
   expect_nothing_of_it();
 }
 
 TEST_F(SharedSaves, OfARankWhoseDiskIsSlowAreWaitedFor) {
   for (const size_t slow : {size_t{0}, size_t{1}}) {
     std::array<CheckpointContent, 2> contents = {content(0, 0.5), content(1, 0.5)};
-    SnapshotTensor& tensor = contents[slow].tensors[0];
-    tensor.copy = [bytes = tensor.bytes](int64_t first, std::span<std::byte> out) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1600));
-      std::ranges::copy(bytes.subspan(static_cast<size_t>(first), out.size()), out.begin());
-    };
-    tensor.bytes = {};
-    for (const auto& error : save_both(contents[0], contents[1])) EXPECT_FALSE(error.has_value()) << error->message();
+    make_slow(contents[slow].tensors[0], std::chrono::milliseconds(1600));
+    for (const Error& error : save_both(contents[0], contents[1])) EXPECT_TRUE(is_error(error, Code::ok));
     const std::string who = contents[0].shared->names[slow];
     EXPECT_NE(logged_[1 - slow].find("waiting for " + who), std::string::npos) << logged_[1 - slow];
     logged_ = {};
@@ -257,17 +234,10 @@ TEST_F(SharedSaves, OfARankWhoseDiskIsSlowAreWaitedFor) {
 TEST_F(SharedSaves, OfARankThatLivesAndWritesNothingEndAtLast) {
   std::array<CheckpointContent, 2> contents = {content(0, 2.0), content(1, 2.0)};  // room for a beat on a busy machine
   const_cast<SharedSave&>(*contents[0].shared).still_deadlines = 0.5;              // made above
-  SnapshotTensor& tensor = contents[1].tensors[0];
-  tensor.copy = [bytes = tensor.bytes](int64_t first, std::span<std::byte> out) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2000));
-    std::ranges::copy(bytes.subspan(static_cast<size_t>(first), out.size()), out.begin());
-  };
-  tensor.bytes = {};
-  for (const auto& error : save_both(contents[0], contents[1])) {
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->code(), Code::timeout) << error->message();
-    EXPECT_EQ(error->place.rank, 1);
-    EXPECT_NE(error->message().find("rank 1 (there) lives, but has not come on"), std::string::npos) << error->message();
+  make_slow(contents[1].tensors[0], std::chrono::milliseconds(2000));
+  for (const Error& error : save_both(contents[0], contents[1])) {
+    EXPECT_TRUE(is_error(error, Code::timeout, {"rank 1 (there) lives, but has not come on"}));
+    EXPECT_EQ(error.place.rank, 1);
   }
   expect_nothing_of_it();
 }
@@ -282,16 +252,10 @@ TEST_F(SharedSaves, OfARankThatLivesAndWritesNothingCanBeCancelled) {
     told.arrive_and_wait();
   });
   const double start = os::seconds();
-  std::optional<Error> thrown;
-  try {
-    managers_[0]->save_now(content(0), workers_, [&] { return os::seconds() > start + 0.3; });
-  } catch (const Error& error) {
-    thrown = error;
-  }
+  const Error error = error_of([&] { managers_[0]->save_now(content(0), workers_, [&] { return os::seconds() > start + 0.3; }); });
   told.arrive_and_wait();
   still.join();
-  ASSERT_TRUE(thrown.has_value());
-  EXPECT_EQ(thrown->code(), Code::cancelled) << thrown->message();
+  EXPECT_TRUE(is_error(error, Code::cancelled));
   expect_nothing_of_it();
 }
 
@@ -300,7 +264,7 @@ TEST_F(SharedSaves, ReadAFileAgainThatIsAnotherOneNow) {
   failing_disk_watch((scratch_ / "").c_str(), nullptr);
   for (const char* const which : {"1", "2", "5", "9"}) {
     failing_disk_fail("read", which, ESTALE);
-    for (const auto& error : save_both(content(0), content(1))) EXPECT_FALSE(error.has_value()) << which << ": " << error->message();
+    expect_both_save(which);
   }
   failing_disk_fail("read", "1+", ESTALE);
   EXPECT_THROW(static_cast<void>(RunFolder(path_).manifest_of("step-00000007")), Error);
@@ -311,45 +275,28 @@ TEST_F(SharedSaves, ReadAFileAgainThatIsAnotherOneNow) {
 TEST_F(SharedSaves, IntoFoldersThatAreNotOneAreRefusedOnAll) {
   const std::string other = (scratch_ / "other").string();
   manage(1, {}, other);
-  for (const auto& error : save_both(content(0), content(1))) {
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->code(), Code::rank_mismatch);
-    for (const std::string& word : {path_, other, std::string("rank 0 (here)"), std::string("rank 1 (there)")})
-      EXPECT_NE(error->message().find(word), std::string::npos) << error->message();
-  }
+  for (const Error& error : save_both(content(0), content(1)))
+    EXPECT_TRUE(is_error(error, Code::rank_mismatch, {path_, other, "rank 0 (here)", "rank 1 (there)"}));
   expect_nothing_of_it();
   manage(1, {});
-  for (const auto& error : save_both(content(0), content(1))) EXPECT_FALSE(error.has_value()) << error->message();
+  expect_both_save();
 }
 
 TEST_F(SharedSaves, ThatOneCannotBeginAreToldOnAll) {
   CheckpointContent mine = content(0);
   mine.recipe = "[]";
-  for (const auto& error : save_both(mine, content(1))) {
-    ASSERT_TRUE(error.has_value());
-    EXPECT_NE(error->message().find("must be a JSON object"), std::string::npos) << error->message();
-  }
-  for (const auto& error : save_both(content(0), content(1))) EXPECT_FALSE(error.has_value()) << error->message();  // of one name again
+  for (const Error& error : save_both(mine, content(1)))
+    EXPECT_NE(error.message().find("must be a JSON object"), std::string::npos) << error.message();
+  expect_both_save();  // of one name again
 }
 
 TEST_F(SharedSaves, ThatRankZeroCannotWriteAreToldOnAll) {
-  std::optional<Error> theirs;
-  std::thread beside([&] {
-    try {
-      managers_[1]->save_now(content(1), workers_);
-    } catch (const Error& error) {
-      theirs = error;
-    }
-  });
   CheckpointContent mine = content(0);
-  mine.tensors[0].bytes = {};
-  mine.tensors[0].copy = [](int64_t, std::span<std::byte>) { fail(Code::io, "no byte can be had"); };
-  EXPECT_THROW(managers_[0]->save_now(mine, workers_), Error);
-  beside.join();
-  ASSERT_TRUE(theirs.has_value());
-  EXPECT_EQ(theirs->code(), Code::io);
-  EXPECT_EQ(theirs->place.rank, 0);
-  EXPECT_NE(theirs->message().find("rank 0 (here): no byte can be had"), std::string::npos) << theirs->message();
+  make_failing(mine.tensors[0], Code::io);
+  const auto [own, theirs] = save_both(mine, content(1));
+  EXPECT_EQ(own.code(), Code::io) << own.message();
+  EXPECT_TRUE(is_error(theirs, Code::io, {"rank 0 (here): no byte can be had"}));
+  EXPECT_EQ(theirs.place.rank, 0);
   expect_nothing_of_it();
 }
 
@@ -364,12 +311,11 @@ TEST_F(SharedSaves, AreToldOfOnADiskThatHasNoRoomForIt) {
     };
     const auto thrown = save_both(contents[0], contents[1]);
     failing_disk_fail(nullptr, "1", 0);
-    for (const auto& error : thrown) {
-      ASSERT_TRUE(error.has_value());
-      EXPECT_EQ(error->code(), Code::io);
-      EXPECT_TRUE(error->message().ends_with("no byte can be had")) << error->message();
+    for (const Error& error : thrown) {
+      EXPECT_EQ(error.code(), Code::io);
+      EXPECT_TRUE(error.message().ends_with("no byte can be had")) << error.message();
     }
-    EXPECT_EQ(thrown[1 - fails]->place.rank, static_cast<int32_t>(fails));
+    EXPECT_EQ(thrown[1 - fails].place.rank, static_cast<int32_t>(fails));
     expect_nothing_of_it();
   }
   failing_disk_watch(nullptr, nullptr);

@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "../base/allocations.h"
-#include "base/error.h"
+#include "../base/thrown_error.h"
 #include "data/prefetch.h"
 #include "data/row_wait.h"
 #include "data/subset.h"
@@ -24,14 +24,7 @@ std::shared_ptr<const CallbackRows> numbers(int64_t rows, MakeRows make = write_
   return std::make_shared<CallbackRows>(rows, kOneNumber, std::move(make));
 }
 
-Code code_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  return Code::ok;
-}
+Code code_of(const std::function<void()>& act) { return error_of(act).code(); }
 
 void fill_one(const Dataset& data) {
   int64_t value = -1;

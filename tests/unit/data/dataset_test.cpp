@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include "base/error.h"
+#include "../base/thrown_error.h"
 
 namespace st {
 namespace {
@@ -18,13 +18,9 @@ FieldView view_of(std::vector<T>& values) {
 }
 
 template <class Act>
-std::string refusal_of(Act&& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return "";
+std::string refusal_of(const Act& act) {
+  const Error error = error_of(act);
+  return error.code() == Code::ok ? "" : error.message();
 }
 
 std::shared_ptr<const TokenSource> counting_tokens(int32_t count) {

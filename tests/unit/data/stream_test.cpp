@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "base/error.h"
+#include "../base/thrown_error.h"
 #include "data/holdout.h"
 
 namespace st {
@@ -125,13 +125,10 @@ TEST(MicroBatches, CutAStepWithoutChangingIt) {
 }
 
 std::string refusal_of(int64_t tokens, double fraction, int64_t context) {
-  try {
-    split_tokens(tokens, fraction, context, "corpus.txt");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    return error.message();
-  }
-  return "";
+  const Error error = error_of([&] { split_tokens(tokens, fraction, context, "corpus.txt"); });
+  if (error.code() == Code::ok) return "";
+  EXPECT_EQ(error.code(), Code::invalid_argument);
+  return error.message();
 }
 
 TEST(Split, TakesTheTailForValidation) {

@@ -4,39 +4,16 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
-#include "base/error.h"
+#include "../base/folder_test.h"
+#include "../base/thrown_error.h"
 
 namespace st {
 namespace {
 
 namespace fs = std::filesystem;
 
-class Tokens : public testing::Test {
- protected:
-  Tokens() : folder_(fs::path(testing::TempDir()) / text("st_tokens_", os::process_id())) {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~Tokens() override { fs::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::string put(const std::string& name, std::string_view content) const {
-    fs::create_directories(fs::path(path(name)).parent_path());
-    std::ofstream(path(name), std::ios::binary) << content;
-    return path(name);
-  }
-
-  fs::path folder_;
-};
-
-std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
+class Tokens : public FolderTest {};
 std::vector<int32_t> all_of(const TokenSource& source) {
   std::vector<int32_t> ids(static_cast<size_t>(source.size()));
   source.read(0, ids);
@@ -47,18 +24,6 @@ std::string text_of(const TokenSource& source) {
   std::string out;
   for (const int32_t id : all_of(source)) out += static_cast<char>(id);
   return out;
-}
-
-/// The error that `act` throws.
-template <class Act>
-Error error_of(Act&& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {Code::ok, ""};
 }
 
 Error error_of_opening(const std::string& path) {
@@ -140,7 +105,7 @@ TEST_F(Tokens, ComeBackFromATokenFile) {
 TEST_F(Tokens, AreWrittenAsDocumented) {
   write_tokens(path("t.bin"), 1000, std::vector<int32_t>{1, 513});
   const std::string_view expected("STTOKENS\1\0\0\0\2\0\0\0\xE8\3\0\0\0\0\0\0\2\0\0\0\0\0\0\0\1\0\1\2", 36);
-  EXPECT_EQ(content_of(path("t.bin")), expected);
+  EXPECT_EQ(content_of("t.bin"), expected);
 }
 
 TEST_F(Tokens, OutsideTheVocabularyAreNotWritten) {
@@ -153,7 +118,7 @@ TEST_F(Tokens, OutsideTheVocabularyAreNotWritten) {
 TEST_F(Tokens, OutsideTheVocabularyAreFoundWhenRead) {
   std::vector<int32_t> ids(100, 5);
   write_tokens(path("t.bin"), 1000, ids);
-  std::string content = content_of(path("t.bin"));
+  std::string content = content_of("t.bin");
   content[32 + 2 * 77] = '\xE8';  // 1000
   content[32 + 2 * 77 + 1] = 3;
   const TokenSource source(put("bad.bin", content));
@@ -168,7 +133,7 @@ TEST_F(Tokens, OutsideTheVocabularyAreFoundWhenRead) {
 
 TEST_F(Tokens, AboveTheRangeOfIdsAreRefused) {
   write_tokens(path("t.bin"), 100000, std::vector<int32_t>{1, 2});
-  std::string content = content_of(path("t.bin"));
+  std::string content = content_of("t.bin");
   content.replace(36, 4, "\xFF\xFF\xFF\xFF");
   const TokenSource source(put("bad.bin", content));
   EXPECT_EQ(error_of([&] { all_of(source); }).code(), Code::corrupt);
@@ -186,7 +151,7 @@ class Header : public Tokens {
  protected:
   Header() {
     write_tokens(path("good.bin"), 1000, std::vector<int32_t>(10, 3));
-    good_ = content_of(path("good.bin"));
+    good_ = content_of("good.bin");
   }
   /// The error of the good file with a field replaced.
   Error error_with(size_t at, int size, uint64_t value) const {

@@ -27,6 +27,14 @@ TEST(AllocationCount, SeesNewAndMallocOfAnyKind) {  // the counter can count
   std::free(b);
 }
 
+/// From its second call on.
+void expect_no_allocation(const std::string& what, const std::function<void()>& call) {
+  call();
+  const int64_t before = allocation_count();
+  for (int i = 0; i < 20; ++i) call();
+  EXPECT_EQ(allocation_count(), before) << what;
+}
+
 class StepAllocations : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(StepAllocations, NoneAfterTheFirstStepOnAnyThread) {
@@ -41,31 +49,24 @@ TEST_P(StepAllocations, NoneAfterTheFirstStepOnAnyThread) {
     recipe.batch = 3;
     recipe.accumulate = micro_batches;
     Trainer trainer(model, recipe, std::make_shared<Sequences>(50, 5, 17));
-    trainer.step();
-    const int64_t before = allocation_count();
-    for (int i = 0; i < 20; ++i) trainer.step();
-    EXPECT_EQ(allocation_count(), before) << micro_batches << " micro-batches, from a dataset";
+    SCOPED_TRACE(std::to_string(micro_batches) + " micro-batches");
+    expect_no_allocation("from a dataset", [&] { trainer.step(); });
 
     const auto rows = static_cast<size_t>(trainer.rows_per_step());
     const std::vector<int32_t> tokens(rows * 5, 3), targets(rows * 5, 4);
     const Shape shape{static_cast<int64_t>(rows), 5};
     const std::vector<HostView> batch = {plain_view("tokens", DType::i32, shape, tokens.data()),
                                          plain_view("targets", DType::i32, shape, targets.data())};
-    trainer.step(batch);
-    const int64_t again = allocation_count();
-    for (int i = 0; i < 20; ++i) trainer.step(batch);
-    for (int i = 0; i < 20; ++i)
+    expect_no_allocation("from the host", [&] { trainer.step(batch); });
+    expect_no_allocation("from the host, in slices", [&] {
       while (!trainer.advance(batch, 0)) {
       }
-    EXPECT_EQ(allocation_count(), again) << micro_batches << " micro-batches, from the host, whole and in slices";
+    });
 
     // Fewer rows: their plan is made once.
     std::vector<HostView> fewer = batch;
     for (HostView& view : fewer) view.shape[0] = std::max<int64_t>(1, shape[0] - 1);
-    trainer.step(fewer);
-    const int64_t third = allocation_count();
-    for (int i = 0; i < 20; ++i) trainer.step(fewer);
-    EXPECT_EQ(allocation_count(), third) << micro_batches << " micro-batches, the last one short";
+    expect_no_allocation("the last one short", [&] { trainer.step(fewer); });
 
     const auto pair = [&] {
       const Shape one{recipe.batch, 5};
@@ -74,14 +75,10 @@ TEST_P(StepAllocations, NoneAfterTheFirstStepOnAnyThread) {
       trainer.forward(inputs);
       trainer.backward_own_loss();
     };
-    pair();
-    trainer.apply();
-    const int64_t last = allocation_count();
-    for (int i = 0; i < 20; ++i) {
+    expect_no_allocation("pairs of forward and backward", [&] {
       for (int64_t k = 0; k < micro_batches; ++k) pair();
       trainer.apply();
-    }
-    EXPECT_EQ(allocation_count(), last) << micro_batches << " pairs of forward and backward";
+    });
   }
 }
 
@@ -116,7 +113,7 @@ TEST(GroupAllocations, NoneAfterTheFirstStepsOnAnyRank) {
           }
           trainer.apply();
         };
-        const auto expect_no_allocation = [&](const char* what, const std::function<void()>& call) {
+        const auto expect_none_on_any_rank = [&](const char* what, const std::function<void()>& call) {
           for (int i = 0; i < 3; ++i) call();
           own.barrier("all are warm");
           const int64_t before = allocation_count();
@@ -126,8 +123,8 @@ TEST(GroupAllocations, NoneAfterTheFirstStepsOnAnyRank) {
           EXPECT_EQ(allocation_count(), before) << what << " on rank " << rank << ", zero " << zero << ", overlap " << overlap;
           own.barrier("all have looked");
         };
-        expect_no_allocation("a step", step);
-        expect_no_allocation("pairs of forward and backward", step_by_pairs);
+        expect_none_on_any_rank("a step", step);
+        expect_none_on_any_rank("pairs of forward and backward", step_by_pairs);
       });
 }
 

@@ -1,7 +1,6 @@
 // A run in pieces, and what may end it.
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "models/gpt.h"
 #include "program_run.h"
 #include "random_program.h"

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.h"
+#include "../base/thrown_error.h"
 #include "comm/local/thread_group.h"
 
 namespace st {
@@ -48,8 +48,6 @@ class TwoRanks {
   }
   std::vector<Communicator> ranks;
 };
-
-void sleep_for(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
 
 TEST(ExchangeQueue, MakesAllInTheirOrder) {
   for (const bool beside : {true, false}) {
@@ -111,7 +109,7 @@ TEST(ExchangeQueue, HidesWhatIsMadeBesideComputing) {
     ExchangeQueue queue(own);
     queue.start();
     Sum sum(own, 2);
-    sleep_for(kLate);
+    std::this_thread::sleep_for(std::chrono::milliseconds(kLate));
     queue.run(*sum.exchange, kBoth);
   };
   group.run(first, second);
@@ -126,15 +124,10 @@ TEST(ExchangeQueue, ThrowsWhatFailedAndMakesNothingBehindIt) {
     queue.post(*sum.exchange, kBoth);
     queue.post(*behind.exchange, kBoth);
     while (!queue.has_failed()) std::this_thread::yield();
-    try {
-      queue.wait_for_all();
-      FAIL() << "the other rank has aborted";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::rank_failed);
-      EXPECT_EQ(error.place.op, "rank_sums");
-      EXPECT_EQ(error.place.rank, 1);
-      EXPECT_NE(error.message().find("out of rows"), std::string::npos) << error.message();
-    }
+    const Error error = error_of([&] { queue.wait_for_all(); });
+    EXPECT_TRUE(is_error(error, Code::rank_failed, {"out of rows"}));
+    EXPECT_EQ(error.place.op, "rank_sums");
+    EXPECT_EQ(error.place.rank, 1);
     EXPECT_EQ(behind.total, 0);
     EXPECT_FALSE(queue.has_failed()) << "it was told";
     EXPECT_NO_THROW(queue.wait_for_all());
@@ -161,13 +154,7 @@ TEST(ExchangeQueue, EndsTheGroupWhereWhatIsUnderWayIsGivenUp) {
     while (!own.has_ended()) std::this_thread::yield();
     ExchangeQueue queue(own);
     Sum sum(own, 2);
-    try {
-      queue.run(*sum.exchange, kBoth);
-      FAIL() << "the group has ended";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::rank_failed);
-      EXPECT_NE(error.message().find("computing has failed"), std::string::npos) << error.message();
-    }
+    EXPECT_TRUE(is_error(error_of([&] { queue.run(*sum.exchange, kBoth); }), Code::rank_failed, {"computing has failed"}));
   };
   group.run(first, second);
 }

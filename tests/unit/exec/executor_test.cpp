@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "../base/thrown_error.h"
 #include "models/gpt.h"
 #include "program_run.h"
 #include "random_program.h"
@@ -57,13 +57,8 @@ TEST(Executor, StorageRefusesAPlanOfAnotherSizeWithBoth) {
   const auto backend = make_reference_backend();
   Storage storage(*backend);
   storage.arena(Arena::gradients, 128);
-  try {
-    storage.arena(Arena::gradients, 192);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::wrong_state);
-    EXPECT_NE(error.message().find("192 bytes of gradients, the model has 128"), std::string::npos) << error.message();
-  }
+  EXPECT_TRUE(
+      is_error(error_of([&] { storage.arena(Arena::gradients, 192); }), Code::wrong_state, {"192 bytes of gradients, the model has 128"}));
 }
 
 TEST(Executor, CallsBackOnceAMicroBatchInOrder) {
@@ -86,15 +81,10 @@ TEST(Executor, AnErrorNamesTheOpItsScopeAndThePlace) {
   tokens[7] = 17;
   run.bind("tokens", tokens.data());
   run.bind("targets", targets.data());
-  try {
-    run.run();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.place.op, "embedding");
-    EXPECT_EQ(error.message().substr(0, 11), "embedding: ") << error.message();  // the scope
-    EXPECT_NE(error.message().find("17"), std::string::npos) << error.message();
-    EXPECT_NE(error.message().find("[1, 2]"), std::string::npos) << error.message();
-  }
+  const Error error = error_of([&] { run.run(); });
+  EXPECT_EQ(error.place.op, "embedding");
+  EXPECT_EQ(error.message().substr(0, 11), "embedding: ") << error.message();  // the scope
+  for (const char* word : {"17", "[1, 2]"}) EXPECT_NE(error.message().find(word), std::string::npos) << error.message();
 }
 
 TEST(Executor, CancelledBeforeTheUpdateLeavesParametersAndMoments) {
@@ -117,12 +107,7 @@ TEST(Executor, CancelledBeforeTheUpdateLeavesParametersAndMoments) {
     executor.bind(program.slot_named("targets"), tokens.data());
     if (micro_batch == 2) cancelled.cancel();
   };
-  try {
-    executor.run(bind);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::cancelled);
-  }
+  EXPECT_EQ(error_of([&] { executor.run(bind); }).code(), Code::cancelled);
   EXPECT_EQ(state(), before);
   EXPECT_FALSE(cancelled.is_set()) << "a cancel ends one run";
 }

@@ -1,0 +1,51 @@
+// A test with a folder of its own, which goes when the test ends.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "base/os.h"
+#include "base/text.h"
+
+namespace st {
+
+inline std::string content_of_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The file descriptors that this process has open.
+inline size_t open_files() { return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {})); }
+
+class FolderTest : public testing::Test {
+ protected:
+  FolderTest()
+      : folder_(std::filesystem::path(testing::TempDir()) /
+                text("st_", testing::UnitTest::GetInstance()->current_test_info()->test_suite_name(), "_", os::process_id())) {
+    renew();
+  }
+  ~FolderTest() override { std::filesystem::remove_all(folder_); }
+
+  /// Empties it.
+  void renew() const {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  /// Writes a file, and makes the folders above it.
+  std::string put(const std::string& name, std::string_view content) const {
+    std::filesystem::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+    return path(name);
+  }
+  std::string content_of(const std::filesystem::path& name) const { return content_of_file(folder_ / name); }
+
+  const std::filesystem::path folder_;
+};
+
+}  // namespace st
