@@ -1,6 +1,5 @@
 // Gradient accumulation by itself: arrays good and bad, weights, and the calls of a step in any order.
 #include <array>
-#include <cstring>
 #include <limits>
 
 #include "api_calls.h"
@@ -28,36 +27,28 @@ double weight(World& world) {
 void write_state(World& world, st_accumulator* accumulator) {
   int64_t n = 0;
   const st_named_view* views = nullptr;
-  if (!CALL(st_accumulator_state_views, accumulator, &n, &views)) return;
-  for (int64_t i = 0; i < n; ++i)
-    if (views[i].view.bytes > 0) std::memset(views[i].view.data, world.bytes.rarely(4) ? world.bytes.next() : 0, 1);
+  if (CALL(st_accumulator_state_views, accumulator, &n, &views)) write_to(world, n, views);
 }
 
 }  // namespace
 
 void accumulator_use(World& world) {
-  if (world.accumulators.live.size() > 3)
-    return world.destroy("st_accumulator_destroy", world.accumulators, st_accumulator_destroy, world.handle(world.accumulators));
+  if (world.accumulators.live.size() > 3) return DESTROY(st_accumulator_destroy, accumulators);
   if (world.accumulators.live.empty() || world.bytes.rarely()) return make_accumulator(world);
   st_accumulator* accumulator = world.handle(world.accumulators);
   int32_t yes = 0;
   double all = 0;
-  switch (world.bytes.next() % 8) {
-    case 0:
-      CALL(st_accumulator_set_steps, accumulator, world.bytes.rarely(4) ? world.number() : 1 + world.bytes.next() % 4);
-      return;
-    case 1:
-      CALL(st_accumulator_reset, accumulator);
-      return;
-    case 2:
-      CALL(st_accumulator_weight, accumulator, &all);
-      return;
-    case 3:
-      return write_state(world, accumulator);
-    default:
-      CALL(st_accumulator_add, accumulator, weight(world));
-      CALL(st_accumulator_should_step, accumulator, &yes);
-  }
+  const Calls calls = {
+      [&] { CALL(st_accumulator_set_steps, accumulator, world.bytes.rarely(4) ? world.number() : 1 + world.bytes.next() % 4); },
+      [&] { CALL(st_accumulator_reset, accumulator); },
+      [&] { CALL(st_accumulator_weight, accumulator, &all); },
+      [&] { write_state(world, accumulator); },
+      [&] {
+        CALL(st_accumulator_add, accumulator, weight(world));
+        CALL(st_accumulator_should_step, accumulator, &yes);
+      },
+  };
+  world.bytes.choose(8, calls);
 }
 
 }  // namespace st::fuzz

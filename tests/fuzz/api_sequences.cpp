@@ -16,19 +16,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 }
 
 #ifndef ST_LIBFUZZER
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
-#include <csignal>
-#include <cstring>
 #include <random>
+
+#include "seeded_trials.h"
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr int kHangSeconds = 60, kSeedsPerChild = 100;
+constexpr int kSeedsPerChild = 100;
 
 void play(uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -37,71 +32,36 @@ void play(uint64_t seed) {
   LLVMFuzzerTestOneInput(input.data(), input.size());
 }
 
-/// Plays seeds from *at on in a child, which moves *at along; how the child ended.
-int child_status(volatile uint64_t* at, uint64_t end) {
-  const pid_t child = fork();  // this process never calls the library, so the child may
-  if (child == 0) {
-    while (*at < end) {
-      play(*at);
-      *at = *at + 1;
-    }
-    std::exit(0);  // the leak check is an exit handler
-  }
-  uint64_t seen = *at;
-  auto since = Clock::now();
-  for (int status = 0;;) {
-    if (waitpid(child, &status, WNOHANG) == child) return status;
-    if (*at != seen) {
-      seen = *at;
-      since = Clock::now();
-    } else if (Clock::now() - since > std::chrono::seconds(kHangSeconds)) {
-      std::fprintf(stderr, "HANG: no end after %d s\n", kHangSeconds);
-      kill(child, SIGKILL);
-      waitpid(child, &status, 0);
-      return status;
-    }
-    usleep(2000);
-  }
-}
-
 }  // namespace
 
 int main(int count, char** words) {
-  uint64_t first = 1;
-  double seconds = 10;
-  const char* symbols = nullptr;
-  for (int i = 1; i + 1 < count; i += 2) {
-    if (std::strcmp(words[i], "--seed") == 0) first = std::strtoull(words[i + 1], nullptr, 10);
-    if (std::strcmp(words[i], "--seconds") == 0) seconds = std::strtod(words[i + 1], nullptr);
-    if (std::strcmp(words[i], "--symbols") == 0) symbols = words[i + 1];
-    if (std::strcmp(words[i], "--only") == 0) {
-      play(std::strtoull(words[i + 1], nullptr, 10));
-      return 0;
-    }
-  }
+  using Clock = std::chrono::steady_clock;
+  const st::fuzz::TrialOptions options = st::fuzz::trial_options(count, words);
+  if (options.only) return play(options.seed), 0;
   st::fuzz::share_tally();
-  void* shared = mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) return 2;
-  auto* at = static_cast<volatile uint64_t*>(shared);
-  *at = first;
+  auto& at = st::fuzz::shared_zeros<std::atomic<uint64_t>>();
+  at = options.seed;
   int findings = 0;
   const auto start = Clock::now();
   const st::fuzz::CallTally& tally = st::fuzz::tally();
-  const auto missed = [&] { return symbols == nullptr ? std::string() : tally.missed(symbols); };
+  const std::string symbols = options.other("--symbols");
+  const auto missed = [&] { return symbols.empty() ? std::string() : tally.missed(symbols.c_str()); };
   const auto goes_on = [&] {  // a slow machine needs longer to come round to everything
     const double passed = std::chrono::duration<double>(Clock::now() - start).count();
-    return passed < seconds || (passed < 4 * seconds && !missed().empty());
+    return passed < options.seconds || (passed < 4 * options.seconds && !missed().empty());
   };
   while (goes_on()) {
-    const uint64_t begin = *at;
-    if (child_status(at, begin + kSeedsPerChild) == 0) continue;
+    const uint64_t end = at + kSeedsPerChild;
+    const auto play_some = [&] {
+      for (; at < end; ++at) play(at);
+    };
+    if (st::fuzz::child_status(at, play_some) == 0) continue;
     ++findings;
-    const bool at_end = *at == begin + kSeedsPerChild;  // a leak, told when the child ended
-    std::fprintf(stderr, "seed %llu%s: again with --only\n", static_cast<unsigned long long>(*at),
-                 at_end ? " or one of 100 before it" : "");
-    if (!at_end) *at = *at + 1;
+    const bool at_end = at == end;  // a leak, told when the child ended
+    std::fprintf(stderr, "seed %llu%s: again with --only\n", static_cast<unsigned long long>(at), at_end ? " or one of 100 before it" : "");
+    if (!at_end) ++at;
   }
-  std::printf("%llu sequences, %llu calls of %d functions, %d findings\n", static_cast<unsigned long long>(*at - first),
+  std::printf("%llu sequences, %llu calls of %d functions, %d findings\n", static_cast<unsigned long long>(at - options.seed),
               static_cast<unsigned long long>(tally.calls()), tally.functions(), findings);
   if (!missed().empty()) std::printf("not covered:%s\n", missed().c_str());
   return findings == 0 && missed().empty() ? 0 : 1;

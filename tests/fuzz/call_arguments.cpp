@@ -4,6 +4,11 @@
 
 namespace st::fuzz {
 
+void write_to(World& world, int64_t n, const st_named_view* views) {
+  for (int64_t i = 0; i < n; ++i)
+    if (views[i].view.bytes > 0) std::memset(views[i].view.data, world.bytes.rarely(4) ? world.bytes.next() : 0, 1);
+}
+
 const char* json(World& world) {
   static const std::array<const char*, 20> kTexts = {nullptr,
                                                      "",

@@ -10,6 +10,8 @@
 // The name of the function goes with its status, so that findings name it and the tally counts it.
 #define CALL(function, ...) world.ok(#function, function(__VA_ARGS__))
 #define MAKE(function, shelf, ...) keep(world, #function, world.shelf, function(__VA_ARGS__, room(world, world.shelf)))
+#define PEND(function, ...) pend(world, #function, [&](st_pending** made) { return function(__VA_ARGS__, made); })
+#define DESTROY(function, shelf) world.destroy(#function, world.shelf, function, world.handle(world.shelf))
 #define FILLED(function) filled(world, #function, function)
 
 namespace st::fuzz {
@@ -26,6 +28,18 @@ void keep(World& world, const char* call, Shelf<T>& shelf, st_status status) {
   world.keep(call, shelf, status, shelf.made);
 }
 
+/// A call that leaves something pending where there is room for it, and is waited for otherwise, or where the input says so.
+template <class Call>
+void pend(World& world, const char* name, const Call& call) {
+  st_pending* made = nullptr;
+  const bool stays = world.bytes.rarely(2) && world.pendings.live.size() < 4;
+  const st_status status = call(stays ? &made : nullptr);
+  if (stays)
+    world.keep(name, world.pendings, status, made);
+  else
+    world.ok(name, status);
+}
+
 /// A struct with a size before it, of its true size, smaller or larger (with room); now and then not initialised.
 template <class T>
 T* filled(World& world, const char* call, st_status (*init)(T*, size_t)) {
@@ -39,6 +53,8 @@ T* filled(World& world, const char* call, st_status (*init)(T*, size_t)) {
   return made;
 }
 
+/// Writes to some of the arrays of a state.
+void write_to(World& world, int64_t n, const st_named_view* views);
 const char* json(World& world);
 /// The value and the name of a recipe's key.
 const char* setting(World& world);

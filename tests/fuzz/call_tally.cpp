@@ -1,11 +1,10 @@
 #include "call_tally.h"
 
-#include <sys/mman.h>
-
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
+
+#include "seeded_trials.h"
 
 namespace st::fuzz {
 namespace {
@@ -17,11 +16,7 @@ CallTally* shared = &own;
 
 CallTally& tally() { return *shared; }
 
-void share_tally() {
-  void* memory = mmap(nullptr, sizeof(CallTally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) std::abort();
-  shared = static_cast<CallTally*>(memory);  // zeros, as `own` is
-}
+void share_tally() { shared = &shared_zeros<CallTally>(); }
 
 void CallTally::count(const char* function, bool worked) {
   int at = 0;

@@ -62,13 +62,7 @@ void save(World& world, st_checkpoint* checkpoint) {
   const std::vector<st_named_view> views = own_views(world);
   const int64_t step = world.bytes.rarely(4) ? world.number() : world.bytes.next() % 3, n = world.bytes.rarely(16) ? world.number() % 3 : 2;
   const char* metadata = world.bytes.rarely(3) ? json(world) : nullptr;
-  if (world.bytes.rarely(2) && world.pendings.live.size() < 4) {
-    st_pending* made = nullptr;
-    const st_status status = st_checkpoint_save(checkpoint, step, n, views.data(), metadata, &made);
-    world.keep("st_checkpoint_save", world.pendings, status, made);
-  } else {
-    CALL(st_checkpoint_save, checkpoint, step, n, views.data(), metadata, nullptr);
-  }
+  PEND(st_checkpoint_save, checkpoint, step, n, views.data(), metadata);
 }
 
 /// A file of a checkpoint becomes shorter, as a disk or a user may do it.
@@ -83,81 +77,58 @@ void look(World& world, st_checkpoint* checkpoint) {
   const char* text = nullptr;
   const char** out = world.bytes.rarely(32) ? nullptr : &text;
   const std::string folder = World::folder() + "/write/cut" + std::to_string(world.bytes.next() % 2);
-  switch (world.bytes.next() % 8) {
-    case 0:
-      CALL(st_checkpoint_list, checkpoint, out);
-      break;
-    case 1:
-      CALL(st_checkpoint_inspect, checkpoint, checkpoint_name(world), out);
-      break;
-    case 2:
-      CALL(st_checkpoint_verify, checkpoint, checkpoint_name(world), out);
-      break;
-    case 3:
-      CALL(st_checkpoint_hash, checkpoint, checkpoint_name(world), out);
-      break;
-    case 4:
-      CALL(st_checkpoint_reshard, checkpoint, checkpoint_name(world), folder.c_str(), world.bytes.rarely(4) ? -1 : world.bytes.next() % 5);
-      break;
-    case 5:
-      CALL(st_checkpoint_export, checkpoint, checkpoint_name(world), path(world, "write").c_str(), world.bytes.next() % 2);
-      break;
-    case 6:
-      CALL(st_checkpoint_wait, checkpoint, world.bytes.rarely(2) ? -1 : world.bytes.next() % 4);
-      break;
-    default:
-      CALL(st_checkpoint_progress, checkpoint, FILLED(st_save_progress_init));
-  }
+  const Calls calls = {
+      [&] { CALL(st_checkpoint_list, checkpoint, out); },
+      [&] { CALL(st_checkpoint_inspect, checkpoint, checkpoint_name(world), out); },
+      [&] { CALL(st_checkpoint_verify, checkpoint, checkpoint_name(world), out); },
+      [&] { CALL(st_checkpoint_hash, checkpoint, checkpoint_name(world), out); },
+      [&] {
+        CALL(st_checkpoint_reshard, checkpoint, checkpoint_name(world), folder.c_str(),
+             world.bytes.rarely(4) ? -1 : world.bytes.next() % 5);
+      },
+      [&] { CALL(st_checkpoint_export, checkpoint, checkpoint_name(world), path(world, "write").c_str(), world.bytes.next() % 2); },
+      [&] { CALL(st_checkpoint_wait, checkpoint, world.bytes.rarely(2) ? -1 : world.bytes.next() % 4); },
+      [&] { CALL(st_checkpoint_progress, checkpoint, FILLED(st_save_progress_init)); },
+  };
+  world.bytes.choose(8, calls);
 }
 
 void of_a_trainer(World& world, st_checkpoint* checkpoint) {
   st_trainer* trainer = world.handle(world.trainers);
-  switch (world.bytes.next() % 5) {
-    case 0:
-      CALL(st_trainer_save_every, trainer, world.bytes.rarely(4) ? nullptr : checkpoint, world.bytes.rarely(4) ? world.number() : 16,
-           world.bytes.rarely(4) ? -1 : 0);
-      break;
-    case 1:
-      if (world.bytes.rarely(2) && world.pendings.live.size() < 4) {
-        st_pending* made = nullptr;
-        const st_status status = st_trainer_save(trainer, checkpoint, world.bytes.rarely(3) ? json(world) : nullptr, &made);
-        world.keep("st_trainer_save", world.pendings, status, made);
-      } else {
-        CALL(st_trainer_save, trainer, checkpoint, nullptr, nullptr);
-      }
-      break;
-    case 2:
-      CALL(st_model_load, world.handle(world.models), checkpoint, checkpoint_name(world), read_options(world), FILLED(st_load_report_init));
-      break;
-    default:
-      CALL(st_trainer_resume, trainer, checkpoint, checkpoint_name(world), read_options(world), FILLED(st_load_report_init));
-  }
+  const Calls calls = {
+      [&] {
+        CALL(st_trainer_save_every, trainer, world.bytes.rarely(4) ? nullptr : checkpoint, world.bytes.rarely(4) ? world.number() : 16,
+             world.bytes.rarely(4) ? -1 : 0);
+      },
+      [&] { PEND(st_trainer_save, trainer, checkpoint, world.bytes.rarely(3) ? json(world) : nullptr); },
+      [&] {
+        CALL(st_model_load, world.handle(world.models), checkpoint, checkpoint_name(world), read_options(world),
+             FILLED(st_load_report_init));
+      },
+      [&] { CALL(st_trainer_resume, trainer, checkpoint, checkpoint_name(world), read_options(world), FILLED(st_load_report_init)); },
+  };
+  world.bytes.choose(5, calls);
 }
 
 }  // namespace
 
 void checkpoint_use(World& world) {
-  if (world.checkpoints.live.size() > 2)
-    return world.destroy("st_checkpoint_destroy", world.checkpoints, st_checkpoint_destroy, world.handle(world.checkpoints));
+  if (world.checkpoints.live.size() > 2) return DESTROY(st_checkpoint_destroy, checkpoints);
   if (world.checkpoints.live.empty() || world.bytes.rarely()) return make_checkpoint(world);
   st_checkpoint* checkpoint = world.handle(world.checkpoints);
-  switch (world.bytes.next() % 8) {
-    case 0:
-      return save(world, checkpoint);
-    case 1:
-      return damage(world);
-    case 2:
-    case 3:
-      return of_a_trainer(world, checkpoint);
-    case 4: {
-      const std::vector<st_named_view> views = own_views(world);
-      CALL(st_checkpoint_load, checkpoint, checkpoint_name(world), world.bytes.rarely(16) ? world.number() % 3 : 2, views.data(),
-           read_options(world), FILLED(st_load_report_init));
-      break;
-    }
-    default:
-      look(world, checkpoint);
-  }
+  const Calls calls = {
+      [&] { save(world, checkpoint); },
+      [&] { damage(world); },
+      [&] { of_a_trainer(world, checkpoint); },
+      [&] { of_a_trainer(world, checkpoint); },
+      [&] {
+        const std::vector<st_named_view> views = own_views(world);
+        CALL(st_checkpoint_load, checkpoint, checkpoint_name(world), world.bytes.rarely(16) ? world.number() % 3 : 2, views.data(),
+             read_options(world), FILLED(st_load_report_init));
+      },
+      [&] { look(world, checkpoint); },
+  };
+  world.bytes.choose(8, calls);
 }
 
 }  // namespace st::fuzz

@@ -85,62 +85,44 @@ void exchange(World& world, st_communicator* communicator) {
   if (world.bytes.rarely(4)) a = world.view();
   if (world.bytes.rarely(4)) b = a;
   const int32_t number = world.bytes.rarely(4) ? static_cast<int32_t>(world.number()) : world.bytes.next() % 4;
-  st_pending** pending = world.bytes.rarely(2) ? &world.pendings.made : nullptr;
-  world.pendings.made = nullptr;
-  const auto done = [&](const char* call, st_status status) {
-    if (pending == nullptr)
-      world.ok(call, status);
-    else
-      world.keep(call, world.pendings, status, world.pendings.made);
+  const Calls calls = {
+      [&] { PEND(st_communicator_reduce_scatter, communicator, name, &a, &b, number); },
+      [&] { PEND(st_communicator_all_gather, communicator, name, &b, &a); },
+      [&] { PEND(st_communicator_all_to_all, communicator, name, &a, &c); },
+      [&] { PEND(st_communicator_broadcast, communicator, name, &a, number); },
+      [&] { PEND(st_communicator_send, communicator, name, &a, number); },
+      [&] { PEND(st_communicator_receive, communicator, name, &a, number); },
+      [&] { PEND(st_communicator_barrier, communicator, name); },
+      [&] { PEND(st_communicator_all_reduce, communicator, name, &a, number); },
   };
-  switch (world.bytes.next() % 8) {
-    case 0:
-      return done("st_communicator_reduce_scatter", st_communicator_reduce_scatter(communicator, name, &a, &b, number, pending));
-    case 1:
-      return done("st_communicator_all_gather", st_communicator_all_gather(communicator, name, &b, &a, pending));
-    case 2:
-      return done("st_communicator_all_to_all", st_communicator_all_to_all(communicator, name, &a, &c, pending));
-    case 3:
-      return done("st_communicator_broadcast", st_communicator_broadcast(communicator, name, &a, number, pending));
-    case 4:
-      return done("st_communicator_send", st_communicator_send(communicator, name, &a, number, pending));
-    case 5:
-      return done("st_communicator_receive", st_communicator_receive(communicator, name, &a, number, pending));
-    case 6:
-      return done("st_communicator_barrier", st_communicator_barrier(communicator, name, pending));
-    default:
-      return done("st_communicator_all_reduce", st_communicator_all_reduce(communicator, name, &a, number, pending));
-  }
+  world.bytes.choose(8, calls);
 }
 
 }  // namespace
 
 void communicator_use(World& world) {
-  if (world.communicators.live.size() > 3)
-    return world.destroy("st_communicator_destroy", world.communicators, st_communicator_destroy, world.handle(world.communicators));
+  if (world.communicators.live.size() > 3) return DESTROY(st_communicator_destroy, communicators);
   if (world.communicators.live.empty() || world.bytes.rarely()) return make_communicators(world);
   st_communicator* communicator = world.handle(world.communicators);
   int32_t number = 0;
   int64_t begin = 0, count = 0;
   const char* json = nullptr;
-  switch (world.bytes.next() % 8) {
-    case 0:
-      CALL(st_communicator_rank, communicator, &number);
-      CALL(st_communicator_size, communicator, &number);
-      return;
-    case 1:
-      CALL(st_communicator_share, communicator, world.number(), world.bytes.next() % 4, &begin, &count);
-      return;
-    case 2:
-      CALL(st_communicator_sent_bytes, communicator, &count);
-      CALL(st_communicator_flight_record, communicator, &json);
-      return;
-    case 3:
-      if (world.bytes.rarely(4)) CALL(st_communicator_abort, communicator, world.name());
-      return;
-    default:
-      return exchange(world, communicator);
-  }
+  const Calls calls = {
+      [&] {
+        CALL(st_communicator_rank, communicator, &number);
+        CALL(st_communicator_size, communicator, &number);
+      },
+      [&] { CALL(st_communicator_share, communicator, world.number(), world.bytes.next() % 4, &begin, &count); },
+      [&] {
+        CALL(st_communicator_sent_bytes, communicator, &count);
+        CALL(st_communicator_flight_record, communicator, &json);
+      },
+      [&] {
+        if (world.bytes.rarely(4)) CALL(st_communicator_abort, communicator, world.name());
+      },
+      [&] { exchange(world, communicator); },
+  };
+  world.bytes.choose(8, calls);
 }
 
 }  // namespace st::fuzz

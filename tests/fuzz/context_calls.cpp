@@ -35,25 +35,15 @@ void context_create(World& world) {
 
 void context_use(World& world) {
   st_context* context = world.handle(world.contexts);
-  switch (world.bytes.next() % 6) {
-    case 0:
-      CALL(st_context_cancel, context);
-      break;
-    case 1:
-      CALL(st_context_trim, context);
-      break;
-    case 2:
-      CALL(st_context_memory, context, FILLED(st_memory_stats_init));
-      break;
-    case 3:
-      CALL(st_context_reset_peak, context);
-      break;
-    case 4:
-      elsewhere().alloc_failures = world.bytes.next();
-      break;
-    default:
-      context_create(world);
-  }
+  const Calls calls = {
+      [&] { CALL(st_context_cancel, context); },
+      [&] { CALL(st_context_trim, context); },
+      [&] { CALL(st_context_memory, context, FILLED(st_memory_stats_init)); },
+      [&] { CALL(st_context_reset_peak, context); },
+      [&] { elsewhere().alloc_failures = world.bytes.next(); },
+      [&] { context_create(world); },
+  };
+  world.bytes.choose(6, calls);
 }
 
 }  // namespace st::fuzz

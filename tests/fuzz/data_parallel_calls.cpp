@@ -17,16 +17,12 @@ void data_parallel_use(World& world) {
          world.bytes.rarely() ? nullptr : &options);
   }
   st_data_parallel* parallel = world.handle(world.data_parallels);
-  switch (world.bytes.next() % 4) {
-    case 0:
-      CALL(st_data_parallel_synchronize, parallel);
-      return;
-    case 1:
-      CALL(st_data_parallel_no_sync, parallel, world.bytes.next() % 2);
-      return;
-    default:
-      CALL(st_data_parallel_gradient_ready, parallel, world.bytes.next() % 3);
-  }
+  const Calls calls = {
+      [&] { CALL(st_data_parallel_synchronize, parallel); },
+      [&] { CALL(st_data_parallel_no_sync, parallel, world.bytes.next() % 2); },
+      [&] { CALL(st_data_parallel_gradient_ready, parallel, world.bytes.next() % 3); },
+  };
+  world.bytes.choose(4, calls);
 }
 
 }  // namespace st::fuzz

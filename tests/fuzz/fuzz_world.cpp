@@ -33,27 +33,9 @@ World::~World() {
   // Parents and children in an order that the input chooses.
   for (int round = 0; round < 2; ++round) {
     const bool all = round == 1;
-    const auto end = [&](auto& shelf, const char* call, auto destroyer) {
+    each_shelf([&](auto& shelf, const char* call, auto destroyer) {
       while (!shelf.live.empty() && (all || bytes.next() % 2 == 0)) destroy(call, shelf, destroyer, bytes.pick(shelf.live));
-    };
-    end(contexts, "st_context_destroy", st_context_destroy);
-    end(models, "st_model_destroy", st_model_destroy);
-    end(data, "st_data_destroy", st_data_destroy);
-    end(predictors, "st_predictor_destroy", st_predictor_destroy);
-    end(graphs, "st_graph_destroy", st_graph_destroy);
-    end(trainers, "st_trainer_destroy", st_trainer_destroy);
-    end(recipes, "st_recipe_destroy", st_recipe_destroy);
-    end(gemms, "st_gemm_plan_destroy", st_gemm_plan_destroy);
-    end(packed, "st_packed_destroy", st_packed_destroy);
-    end(schedules, "st_schedule_destroy", st_schedule_destroy);
-    end(loss_scalers, "st_loss_scaler_destroy", st_loss_scaler_destroy);
-    end(optimizers, "st_optimizer_destroy", st_optimizer_destroy);
-    end(accumulators, "st_accumulator_destroy", st_accumulator_destroy);
-    end(checkpoints, "st_checkpoint_destroy", st_checkpoint_destroy);
-    end(communicators, "st_communicator_destroy", st_communicator_destroy);
-    end(samplers, "st_distributed_sampler_destroy", st_distributed_sampler_destroy);
-    end(data_parallels, "st_data_parallel_destroy", st_data_parallel_destroy);
-    end(sharded_optimizers, "st_sharded_optimizer_destroy", st_sharded_optimizer_destroy);
+    });
   }
   int64_t live = -1;
   if (st_live_handles(nullptr, &live) != ST_OK || live != 0) finding("st_live_handles", std::to_string(live) + " are left");
@@ -198,26 +180,15 @@ std::vector<st_named_view> World::batch(bool tokens) {
   }
   if (!bytes.rarely(3)) return views;
   st_named_view& wrong = views[bytes.next() % 2];
-  switch (bytes.next() % 6) {
-    case 0:
-      wrong.name = name();
-      break;
-    case 1:
-      wrong.view = view();
-      break;
-    case 2:
-      wrong.view.bytes -= 1;
-      break;
-    case 3:
-      views.pop_back();
-      break;
-    case 4:
-      views.push_back(views.front());
-      break;
-    default:
-      wrong.view.dims = dims();
-      break;
-  }
+  const Calls wrongs = {
+      [&] { wrong.name = name(); },
+      [&] { wrong.view = view(); },
+      [&] { wrong.view.bytes -= 1; },
+      [&] { views.pop_back(); },
+      [&] { views.push_back(views.front()); },
+      [&] { wrong.view.dims = dims(); },
+  };
+  bytes.choose(6, wrongs);
   return views;
 }
 

@@ -3,16 +3,20 @@
 
 #include <scaletrain/scaletrain.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace st::fuzz {
+
+using Calls = std::vector<std::function<void()>>;
 
 /// The input: every decision is a byte of it; past its end all decisions are 0.
 class Bytes {
@@ -20,6 +24,8 @@ class Bytes {
   Bytes(const uint8_t* data, size_t size) : data_(data), size_(size) {}
   uint8_t next() { return at_ < size_ ? data_[at_++] : uint8_t{0}; }
   bool empty() const { return at_ >= size_; }
+  /// Makes one of the calls, of n equally likely ones: the last of them is all the rest.
+  void choose(int n, const Calls& calls) { calls[std::min<size_t>(next() % n, calls.size() - 1)](); }
   /// true about once in n.
   bool rarely(int n = 8) { return next() % n == 1; }
   template <class Array>
@@ -83,6 +89,30 @@ class World {
       return;
     }
     if (chosen != nullptr) finding(call, "ST_OK for a handle that is not live");
+  }
+
+  /// visit(shelf, name of the destroyer, destroyer) for each kind of handle that can be destroyed on its own.
+  template <class Visit>
+  void each_shelf(const Visit& visit) {
+    visit(contexts, "st_context_destroy", st_context_destroy);
+    visit(graphs, "st_graph_destroy", st_graph_destroy);
+    visit(models, "st_model_destroy", st_model_destroy);
+    visit(data, "st_data_destroy", st_data_destroy);
+    visit(recipes, "st_recipe_destroy", st_recipe_destroy);
+    visit(trainers, "st_trainer_destroy", st_trainer_destroy);
+    visit(predictors, "st_predictor_destroy", st_predictor_destroy);
+    visit(gemms, "st_gemm_plan_destroy", st_gemm_plan_destroy);
+    visit(packed, "st_packed_destroy", st_packed_destroy);
+    visit(schedules, "st_schedule_destroy", st_schedule_destroy);
+    visit(loss_scalers, "st_loss_scaler_destroy", st_loss_scaler_destroy);
+    visit(optimizers, "st_optimizer_destroy", st_optimizer_destroy);
+    visit(accumulators, "st_accumulator_destroy", st_accumulator_destroy);
+    visit(checkpoints, "st_checkpoint_destroy", st_checkpoint_destroy);
+    visit(communicators, "st_communicator_destroy", st_communicator_destroy);
+    visit(samplers, "st_distributed_sampler_destroy", st_distributed_sampler_destroy);
+    visit(data_parallels, "st_data_parallel_destroy", st_data_parallel_destroy);
+    visit(sharded_optimizers, "st_sharded_optimizer_destroy", st_sharded_optimizer_destroy);
+    visit(tensors, "st_tensor_destroy", st_tensor_destroy);
   }
 
   const char* name();

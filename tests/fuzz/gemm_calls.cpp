@@ -60,30 +60,20 @@ float factor(World& world) { return world.bytes.rarely() ? static_cast<float>(wo
 }  // namespace
 
 void gemm_use(World& world) {
-  if (world.gemms.live.size() > 3)
-    return world.destroy("st_gemm_plan_destroy", world.gemms, st_gemm_plan_destroy, world.handle(world.gemms));
-  if (world.packed.live.size() > 3) return world.destroy("st_packed_destroy", world.packed, st_packed_destroy, world.handle(world.packed));
+  if (world.gemms.live.size() > 3) return DESTROY(st_gemm_plan_destroy, gemms);
+  if (world.packed.live.size() > 3) return DESTROY(st_packed_destroy, packed);
   st_gemm* gemm = world.handle(world.gemms);
   const st_view a = square(world), b = square(world), c = world.bytes.rarely(16) ? a : square(world);
-  switch (world.bytes.next() % 8) {
-    case 0:
-    case 1:
-      return make_plan(world);
-    case 2:
-      CALL(st_gemm_plan_info, gemm, FILLED(st_gemm_info_init));
-      return;
-    case 3:
-      MAKE(st_gemm_pack, packed, gemm, &b);
-      return;
-    case 4:
-      CALL(st_gemm_repack, world.handle(world.packed), world.bytes.rarely(16) ? nullptr : &b);
-      return;
-    case 5:
-      CALL(st_gemm_run_packed, gemm, factor(world), &a, world.handle(world.packed), factor(world), &c, epilogue(world));
-      return;
-    default:
-      CALL(st_gemm_run, gemm, factor(world), &a, &b, factor(world), world.bytes.rarely(16) ? nullptr : &c, epilogue(world));
-  }
+  const Calls calls = {
+      [&] { make_plan(world); },
+      [&] { make_plan(world); },
+      [&] { CALL(st_gemm_plan_info, gemm, FILLED(st_gemm_info_init)); },
+      [&] { MAKE(st_gemm_pack, packed, gemm, &b); },
+      [&] { CALL(st_gemm_repack, world.handle(world.packed), world.bytes.rarely(16) ? nullptr : &b); },
+      [&] { CALL(st_gemm_run_packed, gemm, factor(world), &a, world.handle(world.packed), factor(world), &c, epilogue(world)); },
+      [&] { CALL(st_gemm_run, gemm, factor(world), &a, &b, factor(world), world.bytes.rarely(16) ? nullptr : &c, epilogue(world)); },
+  };
+  world.bytes.choose(8, calls);
 }
 
 }  // namespace st::fuzz

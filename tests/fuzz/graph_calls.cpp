@@ -90,28 +90,18 @@ void graph_layer(World& world) {
 void graph_use(World& world) {
   st_graph* graph = world.handle(world.graphs);
   const char* text = nullptr;
-  switch (world.bytes.next() % 7) {
-    case 0:
-      CALL(st_graph_scope, graph, world.name());
-      break;
-    case 1:
-      CALL(st_graph_scope_end, graph);
-      break;
-    case 2:
-      CALL(st_graph_output, graph, world.name(), value(world));
-      break;
-    case 3:
-      CALL(st_graph_loss, graph, value(world));
-      break;
-    case 4:
-      CALL(st_graph_text, graph, world.bytes.rarely() ? nullptr : &text);
-      break;
-    case 5:
-      CALL(st_graph_value, graph, value(world), FILLED(st_value_info_init));
-      break;
-    default:
-      if (world.graphs.live.size() < 6) MAKE(st_graph_create, graphs, world.handle(world.contexts));
-  }
+  const Calls calls = {
+      [&] { CALL(st_graph_scope, graph, world.name()); },
+      [&] { CALL(st_graph_scope_end, graph); },
+      [&] { CALL(st_graph_output, graph, world.name(), value(world)); },
+      [&] { CALL(st_graph_loss, graph, value(world)); },
+      [&] { CALL(st_graph_text, graph, world.bytes.rarely() ? nullptr : &text); },
+      [&] { CALL(st_graph_value, graph, value(world), FILLED(st_value_info_init)); },
+      [&] {
+        if (world.graphs.live.size() < 6) MAKE(st_graph_create, graphs, world.handle(world.contexts));
+      },
+  };
+  world.bytes.choose(7, calls);
 }
 
 void op_register(World& world) {

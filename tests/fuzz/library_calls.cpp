@@ -7,34 +7,29 @@ namespace st::fuzz {
 void library_use(World& world) {
   const char* text = nullptr;
   int64_t count = 0;
-  switch (world.bytes.next() % 6) {
-    case 0:
-      CALL(st_live_handles, world.bytes.rarely(2) ? "trainer" : world.name(), &count);
-      break;
-    case 1:
-      if (world.bytes.rarely(2)) {
-        CALL(st_require, ST_VERSION_MAJOR, ST_VERSION_MINOR);
-      } else {
-        CALL(st_require, static_cast<int32_t>(world.number()), 1);
-      }
-      break;
-    case 2:
-      CALL(st_version, world.bytes.rarely() ? nullptr : &text);
-      break;
-    case 3:
-      // It makes a context of each device, whose threads are slow to start under a sanitizer.
-      if (world.bytes.rarely(16)) CALL(st_features, world.bytes.rarely() ? nullptr : &text);
-      break;
-    case 4:
-      CALL(st_memory_role_name, static_cast<int32_t>(world.number()), world.bytes.rarely() ? nullptr : &text);
-      break;
-    default: {
-      auto* info = FILLED(st_error_info_init);
-      const st_status status = st_last_error_info(info);  // of the call before, if this one works
-      if (world.ok("st_last_error_info", status) && (info->status < ST_OK || info->status > ST_INTERNAL))
-        finding("st_last_error_info", "no status");
-    }
-  }
+  const Calls calls = {
+      [&] { CALL(st_live_handles, world.bytes.rarely(2) ? "trainer" : world.name(), &count); },
+      [&] {
+        if (world.bytes.rarely(2)) {
+          CALL(st_require, ST_VERSION_MAJOR, ST_VERSION_MINOR);
+        } else {
+          CALL(st_require, static_cast<int32_t>(world.number()), 1);
+        }
+      },
+      [&] { CALL(st_version, world.bytes.rarely() ? nullptr : &text); },
+      [&] {
+        // It makes a context of each device, whose threads are slow to start under a sanitizer.
+        if (world.bytes.rarely(16)) CALL(st_features, world.bytes.rarely() ? nullptr : &text);
+      },
+      [&] { CALL(st_memory_role_name, static_cast<int32_t>(world.number()), world.bytes.rarely() ? nullptr : &text); },
+      [&] {
+        auto* info = FILLED(st_error_info_init);
+        const st_status status = st_last_error_info(info);  // of the call before, if this one works
+        if (world.ok("st_last_error_info", status) && (info->status < ST_OK || info->status > ST_INTERNAL))
+          finding("st_last_error_info", "no status");
+      },
+  };
+  world.bytes.choose(6, calls);
 }
 
 }  // namespace st::fuzz

@@ -33,32 +33,27 @@ void unscale(World& world, st_loss_scaler* scaler) {
 }  // namespace
 
 void loss_scaler_use(World& world) {
-  if (world.loss_scalers.live.size() > 3)
-    return world.destroy("st_loss_scaler_destroy", world.loss_scalers, st_loss_scaler_destroy, world.handle(world.loss_scalers));
+  if (world.loss_scalers.live.size() > 3) return DESTROY(st_loss_scaler_destroy, loss_scalers);
   if (world.loss_scalers.live.empty() || world.bytes.rarely()) return make_scaler(world);
   st_loss_scaler* scaler = world.handle(world.loss_scalers);
   double scale = 0;
   int32_t flag = 0;
   const char* state = nullptr;
-  switch (world.bytes.next() % 8) {
-    case 0:
-      if (CALL(st_loss_scaler_state, scaler, &state)) CALL(st_loss_scaler_restore, scaler, std::string(state).c_str());
-      return;
-    case 1:
-      CALL(st_loss_scaler_restore, scaler, world.bytes.rarely(2) ? world.name() : R"({"scale":2.0,"good_steps":0})");
-      return;
-    case 2:
-      CALL(st_loss_scaler_step, scaler, &flag);
-      return;
-    case 3:
-      CALL(st_loss_scaler_update, scaler, &flag);
-      return;
-    default:  // a whole step
-      CALL(st_loss_scaler_scale, scaler, &scale);
-      unscale(world, scaler);
-      CALL(st_loss_scaler_step, scaler, &flag);
-      CALL(st_loss_scaler_update, scaler, &flag);
-  }
+  const Calls calls = {
+      [&] {
+        if (CALL(st_loss_scaler_state, scaler, &state)) CALL(st_loss_scaler_restore, scaler, std::string(state).c_str());
+      },
+      [&] { CALL(st_loss_scaler_restore, scaler, world.bytes.rarely(2) ? world.name() : R"({"scale":2.0,"good_steps":0})"); },
+      [&] { CALL(st_loss_scaler_step, scaler, &flag); },
+      [&] { CALL(st_loss_scaler_update, scaler, &flag); },
+      [&] {  // a whole step
+        CALL(st_loss_scaler_scale, scaler, &scale);
+        unscale(world, scaler);
+        CALL(st_loss_scaler_step, scaler, &flag);
+        CALL(st_loss_scaler_update, scaler, &flag);
+      },
+  };
+  world.bytes.choose(8, calls);
 }
 
 }  // namespace st::fuzz

@@ -29,66 +29,42 @@ void model_use(World& world) {
   const char* name = known ? "first.weight" : world.name();
   const st_view view = known ? world.view_of({1, 4}) : world.view();
   Caller caller{world, static_cast<int64_t>(world.bytes.next() % 8) - 4};
-  switch (world.bytes.next() % 10) {
-    case 0:
-      CALL(st_model_parameter_count, model, world.bytes.rarely() ? nullptr : &count);
-      break;
-    case 1:
-      CALL(st_model_parameter, model, world.number(), FILLED(st_parameter_info_init));
-      break;
-    case 2:
-      CALL(st_model_blend, model, world.handle(world.models), world.bytes.rarely(4) ? 1e300 : 0.5);
-      break;
-    case 3:
-      CALL(st_model_digest, model, world.bytes.rarely() ? nullptr : &text);
-      break;
-    case 4:
-      CALL(st_model_get, model, name, world.bytes.rarely(16) ? nullptr : &view);
-      break;
-    case 5:
-      CALL(st_model_set, model, name, world.bytes.rarely(16) ? nullptr : &view);
-      break;
-    case 6:
-      if (world.bytes.rarely(2) || world.pendings.live.size() > 3) {
-        CALL(st_model_write_file, model, path(world, "write").c_str(), nullptr);
-      } else {
-        st_pending* made = nullptr;
-        const st_status status = st_model_write_file(model, path(world, "write").c_str(), &made);
-        world.keep("st_model_write_file", world.pendings, status, made);
-      }
-      break;
-    case 7:
-      CALL(st_model_read_file, model, path(world, "write").c_str());
-      break;
-    case 8:
-      world.stream.clear();
-      CALL(st_model_write, model, world.bytes.rarely(16) ? nullptr : write_bytes, &caller);
-      break;
-    default: {
-      auto* options = FILLED(st_read_options_init);
-      const st_rename renames[] = {{world.name(), world.name()}, {"*", "a.*"}};
-      if (options != nullptr && options->struct_size >= sizeof *options) {
-        options->partial = world.bytes.next() % 2;
-        options->rename_count = world.bytes.rarely(4) ? -1 : world.bytes.next() % 3;
-        options->renames = world.bytes.rarely() ? nullptr : renames;
-      }
-      caller.replay = world.bytes.rarely(2) ? 0 : -1;
-      CALL(st_model_read, model, world.bytes.rarely(16) ? nullptr : read_bytes, &caller, options, FILLED(st_read_report_init));
-    }
-  }
+  const Calls calls = {
+      [&] { CALL(st_model_parameter_count, model, world.bytes.rarely() ? nullptr : &count); },
+      [&] { CALL(st_model_parameter, model, world.number(), FILLED(st_parameter_info_init)); },
+      [&] { CALL(st_model_blend, model, world.handle(world.models), world.bytes.rarely(4) ? 1e300 : 0.5); },
+      [&] { CALL(st_model_digest, model, world.bytes.rarely() ? nullptr : &text); },
+      [&] { CALL(st_model_get, model, name, world.bytes.rarely(16) ? nullptr : &view); },
+      [&] { CALL(st_model_set, model, name, world.bytes.rarely(16) ? nullptr : &view); },
+      [&] { PEND(st_model_write_file, model, path(world, "write").c_str()); },
+      [&] { CALL(st_model_read_file, model, path(world, "write").c_str()); },
+      [&] {
+        world.stream.clear();
+        CALL(st_model_write, model, world.bytes.rarely(16) ? nullptr : write_bytes, &caller);
+      },
+      [&] {
+        auto* options = FILLED(st_read_options_init);
+        const st_rename renames[] = {{world.name(), world.name()}, {"*", "a.*"}};
+        if (options != nullptr && options->struct_size >= sizeof *options) {
+          options->partial = world.bytes.next() % 2;
+          options->rename_count = world.bytes.rarely(4) ? -1 : world.bytes.next() % 3;
+          options->renames = world.bytes.rarely() ? nullptr : renames;
+        }
+        caller.replay = world.bytes.rarely(2) ? 0 : -1;
+        CALL(st_model_read, model, world.bytes.rarely(16) ? nullptr : read_bytes, &caller, options, FILLED(st_read_report_init));
+      },
+  };
+  world.bytes.choose(10, calls);
 }
 
 void pending_use(World& world) {
   int32_t done = 0;
-  switch (world.bytes.next() % 4) {
-    case 0:
-      return world.destroy("st_pending_destroy", world.pendings, st_pending_destroy, world.handle(world.pendings));
-    case 1:
-      CALL(st_pending_poll, world.handle(world.pendings), world.bytes.rarely() ? nullptr : &done);
-      break;
-    default:
-      CALL(st_pending_wait, world.handle(world.pendings), world.bytes.rarely(2) ? -1 : world.bytes.next() % 4);
-  }
+  const Calls calls = {
+      [&] { DESTROY(st_pending_destroy, pendings); },
+      [&] { CALL(st_pending_poll, world.handle(world.pendings), world.bytes.rarely() ? nullptr : &done); },
+      [&] { CALL(st_pending_wait, world.handle(world.pendings), world.bytes.rarely(2) ? -1 : world.bytes.next() % 4); },
+  };
+  world.bytes.choose(4, calls);
 }
 
 }  // namespace st::fuzz

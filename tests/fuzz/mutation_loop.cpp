@@ -1,7 +1,6 @@
 // What libFuzzer does, in small, for builds without it: inputs of a corpus, changed from a seed, played in a child process.
 //   read_checkpoint --corpus DIR --seconds 5 --seed 1        a finding is told with its seed
 //   read_checkpoint --corpus DIR --only 1234                 that one alone, in this process
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +19,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "seeded_trials.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
@@ -111,35 +112,25 @@ struct Shared {
 }  // namespace
 
 int main(int count, char** words) {
-  std::string folder;
-  double seconds = 5;
-  uint64_t seed = 1;
-  bool only = false;
-  for (int i = 1; i + 1 < count; i += 2) {
-    const std::string_view option = words[i];
-    if (option == "--corpus") folder = words[i + 1];
-    if (option == "--seconds") seconds = std::atof(words[i + 1]);
-    if (option == "--seed" || option == "--only") seed = std::strtoull(words[i + 1], nullptr, 10);
-    only = only || option == "--only";
-  }
+  const st::fuzz::TrialOptions options = st::fuzz::trial_options(count, words);
+  const std::string folder = options.other("--corpus");
   const std::vector<std::string> corpus = corpus_of(folder);
   if (corpus.empty()) return std::fprintf(stderr, "the corpus %s is empty\n", folder.c_str()), 1;
-  if (only) return play(seed, corpus), 0;
+  if (options.only) return play(options.seed, corpus), 0;
 
-  auto* shared = static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  if (shared == MAP_FAILED) return 1;
+  auto& shared = st::fuzz::shared_zeros<Shared>();
   const pid_t child = fork();
   if (child == 0) {
     for (const std::string& input : corpus) LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(input.data()), input.size());
-    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-    for (shared->seed = seed; std::chrono::steady_clock::now() < end; ++shared->seed, ++shared->played) play(shared->seed, corpus);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.seconds);
+    for (shared.seed = options.seed; std::chrono::steady_clock::now() < end; ++shared.seed, ++shared.played) play(shared.seed, corpus);
     std::exit(0);
   }
   int status = 0;
   rusage used{};
   wait4(child, &status, 0, &used);
-  std::printf("%llu inputs, %ld KiB\n", static_cast<unsigned long long>(shared->played), used.ru_maxrss);
-  if (status != 0) return std::fprintf(stderr, "FINDING at --only %llu\n", static_cast<unsigned long long>(shared->seed)), 1;
+  std::printf("%llu inputs, %ld KiB\n", static_cast<unsigned long long>(shared.played), used.ru_maxrss);
+  if (status != 0) return std::fprintf(stderr, "FINDING at --only %llu\n", static_cast<unsigned long long>(shared.seed)), 1;
   if (used.ru_maxrss > kMostMemory) return std::fprintf(stderr, "FINDING: more memory than such inputs may cost\n"), 1;
-  return shared->played > 0 ? 0 : 1;
+  return shared.played > 0 ? 0 : 1;
 }

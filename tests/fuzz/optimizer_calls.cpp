@@ -65,31 +65,23 @@ void clip(World& world) {
 void write_state(World& world, st_optimizer* optimizer) {
   int64_t n = 0;
   const st_named_view* views = nullptr;
-  if (!CALL(st_optimizer_state_views, optimizer, &n, &views)) return;
-  for (int64_t i = 0; i < n; ++i)
-    if (views[i].view.bytes > 0) std::memset(views[i].view.data, world.bytes.rarely(4) ? world.bytes.next() : 0, 1);
+  if (CALL(st_optimizer_state_views, optimizer, &n, &views)) write_to(world, n, views);
 }
 
 }  // namespace
 
 void optimizer_use(World& world) {
-  if (world.optimizers.live.size() > 3)
-    return world.destroy("st_optimizer_destroy", world.optimizers, st_optimizer_destroy, world.handle(world.optimizers));
+  if (world.optimizers.live.size() > 3) return DESTROY(st_optimizer_destroy, optimizers);
   if (world.optimizers.live.empty() || world.bytes.rarely()) return make_optimizer(world);
   st_optimizer* optimizer = world.handle(world.optimizers);
-  switch (world.bytes.next() % 7) {
-    case 0:
-      CALL(st_optimizer_set, optimizer, world.bytes.rarely() ? key(world) : "lr", world.bytes.rarely(4) ? setting(world) : "0.01");
-      return;
-    case 1:
-      return write_state(world, optimizer);
-    case 2:
-      return clip(world);
-    case 3:
-      return keep_copies(world, optimizer);
-    default:
-      return step(world, optimizer);
-  }
+  const Calls calls = {
+      [&] { CALL(st_optimizer_set, optimizer, world.bytes.rarely() ? key(world) : "lr", world.bytes.rarely(4) ? setting(world) : "0.01"); },
+      [&] { write_state(world, optimizer); },
+      [&] { clip(world); },
+      [&] { keep_copies(world, optimizer); },
+      [&] { step(world, optimizer); },
+  };
+  world.bytes.choose(7, calls);
 }
 
 }  // namespace st::fuzz

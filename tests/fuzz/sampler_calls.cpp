@@ -21,20 +21,17 @@ void sampler_use(World& world) {
   st_distributed_sampler* sampler = world.handle(world.samplers);
   std::array<int64_t, 8> rows{};
   int64_t own = 0, all = 0;
-  switch (world.bytes.next() % 4) {
-    case 0:
-      CALL(st_distributed_sampler_set_epoch, sampler, world.number());
-      return;
-    case 1:
-      CALL(st_distributed_sampler_set_cursor, sampler, world.number());
-      return;
-    case 2:
-      CALL(st_distributed_sampler_cursor, sampler, &own);
-      return;
-    default:
-      if (CALL(st_distributed_sampler_next, sampler, world.bytes.next() % 9, rows.data(), &own, &all) && (own < 0 || own > 8 || all < own))
-        finding("st_distributed_sampler_next", std::to_string(own) + " rows of " + std::to_string(all));
-  }
+  const Calls calls = {
+      [&] { CALL(st_distributed_sampler_set_epoch, sampler, world.number()); },
+      [&] { CALL(st_distributed_sampler_set_cursor, sampler, world.number()); },
+      [&] { CALL(st_distributed_sampler_cursor, sampler, &own); },
+      [&] {
+        if (CALL(st_distributed_sampler_next, sampler, world.bytes.next() % 9, rows.data(), &own, &all) &&
+            (own < 0 || own > 8 || all < own))
+          finding("st_distributed_sampler_next", std::to_string(own) + " rows of " + std::to_string(all));
+      },
+  };
+  world.bytes.choose(4, calls);
 }
 
 }  // namespace st::fuzz

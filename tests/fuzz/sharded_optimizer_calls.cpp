@@ -36,8 +36,7 @@ void gather_and_load(World& world, st_sharded_optimizer* optimizer) {
   int64_t n = 0;
   const st_named_view* views = nullptr;
   if (!CALL(st_sharded_optimizer_gather_state, optimizer, static_cast<int32_t>(world.bytes.next() % 3) - 1, &n, &views)) return;
-  for (int64_t i = 0; i < n; ++i)
-    if (views[i].view.bytes > 0) std::memset(views[i].view.data, world.bytes.rarely(4) ? world.bytes.next() : 0, 1);
+  write_to(world, n, views);
   if (world.bytes.rarely(8)) {
     const std::vector<st_named_view> others = world.views(world.name());
     CALL(st_sharded_optimizer_load_state, optimizer, static_cast<int64_t>(others.size()), others.data());

@@ -7,38 +7,34 @@
 
 namespace st::fuzz {
 void tensor_use(World& world) {
-  if (world.tensors.live.size() > 5)
-    return world.destroy("st_tensor_destroy", world.tensors, st_tensor_destroy, world.handle(world.tensors));
+  if (world.tensors.live.size() > 5) return DESTROY(st_tensor_destroy, tensors);
   st_context* context = world.handle(world.contexts);
   st_view view = world.view();
-  switch (world.bytes.next() % 4) {
-    case 0:
-      return MAKE(st_tensor_create, tensors, context, view.dtype, view.rank, view.dims);
-    case 1: {
-      const size_t before = world.tensors.live.size();
-      MAKE(st_tensor_wrap, tensors, context, world.bytes.rarely(16) ? nullptr : &view, released, &world);
-      world.lent += static_cast<int64_t>(world.tensors.live.size() - before);
-      return;
-    }
-    case 2:
-      CALL(st_tensor_view, world.handle(world.tensors), world.bytes.rarely() ? nullptr : &view);
-      return;
-    default: {
-      // Out and in again: whoever takes the tensor over calls its deleter.
-      DLManagedTensor* managed = nullptr;
-      if (CALL(st_tensor_to_dlpack, world.handle(world.tensors), &managed)) {
+  const Calls calls = {
+      [&] { MAKE(st_tensor_create, tensors, context, view.dtype, view.rank, view.dims); },
+      [&] {
         const size_t before = world.tensors.live.size();
-        st_context* owner = world.contexts.live.empty() ? nullptr : world.contexts.live.front();
-        MAKE(st_tensor_from_dlpack, tensors, owner, managed);
-        if (world.tensors.live.size() == before) {
-          // DLManagedTensor, version 0: a tensor of 48 bytes, the maker's pointer, the deleter.
-          void (*deleter)(DLManagedTensor*) = nullptr;
-          std::memcpy(&deleter, reinterpret_cast<const char*>(managed) + 56, sizeof deleter);
-          if (deleter != nullptr) deleter(managed);
+        MAKE(st_tensor_wrap, tensors, context, world.bytes.rarely(16) ? nullptr : &view, released, &world);
+        world.lent += static_cast<int64_t>(world.tensors.live.size() - before);
+      },
+      [&] { CALL(st_tensor_view, world.handle(world.tensors), world.bytes.rarely() ? nullptr : &view); },
+      [&] {
+        // Out and in again: whoever takes the tensor over calls its deleter.
+        DLManagedTensor* managed = nullptr;
+        if (CALL(st_tensor_to_dlpack, world.handle(world.tensors), &managed)) {
+          const size_t before = world.tensors.live.size();
+          st_context* owner = world.contexts.live.empty() ? nullptr : world.contexts.live.front();
+          MAKE(st_tensor_from_dlpack, tensors, owner, managed);
+          if (world.tensors.live.size() == before) {
+            // DLManagedTensor, version 0: a tensor of 48 bytes, the maker's pointer, the deleter.
+            void (*deleter)(DLManagedTensor*) = nullptr;
+            std::memcpy(&deleter, reinterpret_cast<const char*>(managed) + 56, sizeof deleter);
+            if (deleter != nullptr) deleter(managed);
+          }
         }
-      }
-    }
-  }
+      },
+  };
+  world.bytes.choose(4, calls);
 }
 
 }  // namespace st::fuzz

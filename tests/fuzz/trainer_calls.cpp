@@ -89,59 +89,32 @@ void trainer_use(World& world) {
   const char* text = nullptr;
   const bool known = world.bytes.rarely(2);
   const st_view view = known ? world.view_of({1, 4}) : world.view();
-  switch (world.bytes.next() % 16) {
-    case 0:
-      CALL(st_trainer_evaluate, trainer, world.handle(world.data), FILLED(st_evaluation_init));
-      break;
-    case 1:
-      CALL(st_trainer_gradient, trainer, known ? "first.weight" : world.name(), world.bytes.rarely(16) ? nullptr : &view);
-      break;
-    case 2:
-      CALL(st_trainer_set, trainer, key(world), setting(world));
-      break;
-    case 3:
-      CALL(st_trainer_get, trainer, key(world), &text);
-      break;
-    case 4:
-      CALL(st_trainer_stop, trainer);
-      break;
-    case 5:
-      CALL(st_trainer_cancel, trainer);
-      break;
-    case 6:
-      CALL(st_trainer_digest, trainer, world.bytes.rarely() ? nullptr : &text);
-      break;
-    case 7:
-      CALL(st_trainer_plan, trainer, &text);
-      break;
-    case 8:
-      CALL(st_trainer_explain, trainer, &text);
-      CALL(st_trainer_timeline, trainer, &text);
-      break;
-    case 9:
-      CALL(st_trainer_log, trainer, path(world, "write").c_str());
-      break;
-    case 11: {
-      elsewhere().rate_behaviour = world.bytes.next();
-      const bool lends = world.bytes.rarely(2);
-      if (CALL(st_trainer_set_schedule, trainer, lends ? learning_rate : nullptr, released, &world) && lends) ++world.lent;
-      break;
-    }
-    case 10:
-      CALL(st_trainer_log_end, trainer, 1.0);
-      break;
-    case 12:
-      CALL(st_trainer_evaluate_average, trainer, world.handle(world.data), FILLED(st_evaluation_init));
-      break;
-    case 13:
-      CALL(st_trainer_average, trainer, known ? "first.weight" : world.name(), world.bytes.rarely(16) ? nullptr : &view);
-      break;
-    case 14:
-      CALL(st_trainer_use_average, trainer);
-      break;
-    default:
-      CALL(st_trainer_write_report, trainer, path(world, "write").c_str(), json(world));
-  }
+  const Calls calls = {
+      [&] { CALL(st_trainer_evaluate, trainer, world.handle(world.data), FILLED(st_evaluation_init)); },
+      [&] { CALL(st_trainer_gradient, trainer, known ? "first.weight" : world.name(), world.bytes.rarely(16) ? nullptr : &view); },
+      [&] { CALL(st_trainer_set, trainer, key(world), setting(world)); },
+      [&] { CALL(st_trainer_get, trainer, key(world), &text); },
+      [&] { CALL(st_trainer_stop, trainer); },
+      [&] { CALL(st_trainer_cancel, trainer); },
+      [&] { CALL(st_trainer_digest, trainer, world.bytes.rarely() ? nullptr : &text); },
+      [&] { CALL(st_trainer_plan, trainer, &text); },
+      [&] {
+        CALL(st_trainer_explain, trainer, &text);
+        CALL(st_trainer_timeline, trainer, &text);
+      },
+      [&] { CALL(st_trainer_log, trainer, path(world, "write").c_str()); },
+      [&] { CALL(st_trainer_log_end, trainer, 1.0); },
+      [&] {
+        elsewhere().rate_behaviour = world.bytes.next();
+        const bool lends = world.bytes.rarely(2);
+        if (CALL(st_trainer_set_schedule, trainer, lends ? learning_rate : nullptr, released, &world) && lends) ++world.lent;
+      },
+      [&] { CALL(st_trainer_evaluate_average, trainer, world.handle(world.data), FILLED(st_evaluation_init)); },
+      [&] { CALL(st_trainer_average, trainer, known ? "first.weight" : world.name(), world.bytes.rarely(16) ? nullptr : &view); },
+      [&] { CALL(st_trainer_use_average, trainer); },
+      [&] { CALL(st_trainer_write_report, trainer, path(world, "write").c_str(), json(world)); },
+  };
+  world.bytes.choose(16, calls);
 }
 
 }  // namespace st::fuzz

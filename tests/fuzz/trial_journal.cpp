@@ -1,9 +1,8 @@
 #include "trial_journal.h"
 
-#include <sys/mman.h>
-
 #include <cstdio>
-#include <cstdlib>
+
+#include "seeded_trials.h"
 
 namespace st::fuzz {
 namespace {
@@ -13,11 +12,7 @@ bool tracing = false;
 }  // namespace
 
 Journal& journal() {
-  static Journal& shared = []() -> Journal& {
-    void* memory = mmap(nullptr, sizeof(Journal), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) std::abort();
-    return *static_cast<Journal*>(memory);  // zeros are an empty one
-  }();
+  static auto& shared = shared_zeros<Journal>();  // an empty one
   return shared;
 }
 
