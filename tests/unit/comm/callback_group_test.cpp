@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "comm/pipes/pipe_group.h"
@@ -15,14 +14,12 @@ namespace {
 
 std::vector<std::unique_ptr<Transport>> make_callback_group(int size) {
   const auto sockets = std::make_shared<test::SocketPipes>(size);
-  std::vector<std::unique_ptr<Transport>> ends(static_cast<size_t>(size));
-  for_each_rank(size, [&](int rank) {
+  return ends_of_ranks(size, [&](int rank) {
     st_transport_callbacks callbacks{};
     test::SocketPipes::fill(callbacks);
-    auto pipes = make_callback_pipes("callbacks", rank, size, callbacks, sockets->user(rank), sockets);
-    ends[static_cast<size_t>(rank)] = join_pipe_group(std::move(pipes), {.patience = 20, .is_cancelled = {}});
+    return join_pipe_group(make_callback_pipes("callbacks", rank, size, callbacks, sockets->user(rank), sockets),
+                           {.patience = 20, .is_cancelled = {}});
   });
-  return ends;
 }
 
 INSTANTIATE_TEST_SUITE_P(Callbacks, EveryGroup, testing::Values(GroupKind{"callbacks", make_callback_group, 4}),

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <limits>
 #include <random>
-#include <string>
 #include <thread>
 #include <vector>
 

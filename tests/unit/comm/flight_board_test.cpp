@@ -11,12 +11,12 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "base/error.h"
+#include "../base/thrown_error.h"
 #include "comm/communicator.h"
 #include "comm/local/thread_group.h"
+#include "every_group.h"
 
 namespace st {
 namespace {
@@ -126,28 +126,18 @@ bool began_second(const Communicator& group, int rank) {
 }
 
 TEST(FlightBoard, IsInTheErrorOfEachRankOfAGroup) {
-  auto ends = make_thread_group(3);
-  std::vector<std::string> told(3);
-  std::vector<std::thread> threads;
-  for (size_t rank = 0; rank < 3; ++rank)
-    threads.emplace_back([&, rank] {
-      Communicator group(std::move(ends[rank]));
-      std::array<float, 4> values{};
-      try {
-        group.barrier("all are here");
-        while (rank == 2 && !group.has_ended() && !(began_second(group, 0) && began_second(group, 1)))
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        if (rank == 2) group.abort("that will do");
-        if (rank != 2) group.all_reduce(values.data(), 4, DType::f32, ReduceOp::sum, "bucket.3");
-      } catch (const Error& error) {
-        told[rank] = error.message();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const size_t rank : {0, 1}) {
-    EXPECT_NE(told[rank].find("#1 barrier all are here: ranks 0, 1, 2 in "), std::string::npos) << told[rank];
-    EXPECT_NE(told[rank].find("#2 all_reduce (sum) of 4 f32 bucket.3: ranks 0, 1 under way for "), std::string::npos) << told[rank];
-  }
+  const auto outcomes = outcomes_of(make_thread_group(3), {}, [](Communicator& group) {
+    std::array<float, 4> values{};
+    group.barrier("all are here");
+    if (group.rank() != 2) return group.all_reduce(values.data(), 4, DType::f32, ReduceOp::sum, "bucket.3");
+    while (!group.has_ended() && !(began_second(group, 0) && began_second(group, 1)))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    group.abort("that will do");
+  });
+  for (const size_t rank : {0, 1})
+    EXPECT_TRUE(
+        is_error(error_of(outcomes[rank]), Code::rank_failed,
+                 {"#1 barrier all are here: ranks 0, 1, 2 in ", "#2 all_reduce (sum) of 4 f32 bucket.3: ranks 0, 1 under way for "}));
 }
 
 }  // namespace

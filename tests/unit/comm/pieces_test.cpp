@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <numeric>
 #include <random>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -59,17 +58,15 @@ struct Parts {
 std::vector<float> plain_sums(DType dtype, const std::vector<Bytes>& ranks, int contributors, const std::vector<float>* onto) {
   const FloatMode mode;
   std::vector<float> sums(ranks[0].size() / static_cast<size_t>(bytes_of(dtype)));
-  for (size_t i = 0; i < sums.size(); ++i) {
-    if (onto != nullptr) sums[i] = (*onto)[i];
-    for (int r = 0; r < contributors; ++r) {
-      const auto at = static_cast<int64_t>(i);
-      const Bytes& from = ranks[static_cast<size_t>(r)];
-      const float piece = dtype == DType::f32    ? element<float>(from, at)
-                          : dtype == DType::bf16 ? f32_of_bf16(element<uint16_t>(from, at))
-                                                 : f32_of_f16(element<uint16_t>(from, at));
-      sums[i] = r == 0 && onto == nullptr ? piece : sums[i] + piece;
+  with_elements(dtype, [&](auto, const auto& load, const auto&) {
+    for (size_t i = 0; i < sums.size(); ++i) {
+      if (onto != nullptr) sums[i] = (*onto)[i];
+      for (int r = 0; r < contributors; ++r) {
+        const auto piece = static_cast<float>(load(ranks[static_cast<size_t>(r)], static_cast<int64_t>(i)));
+        sums[i] = r == 0 && onto == nullptr ? piece : sums[i] + piece;
+      }
     }
-  }
+  });
   return sums;
 }
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "base/error.h"
+#include "../base/thrown_error.h"
 
 namespace st {
 namespace {
@@ -34,15 +34,15 @@ TransportPlugin plugin_of(const std::string& name) {
 }
 
 std::string why_no_plugin(const std::string& name) {
-  try {
-    plugin_of(name);
-    return "";
-  } catch (const Error& error) {
-    return error.message();
-  }
+  const Error error = error_of([&] { plugin_of(name); });
+  return error.code() == Code::ok ? "" : error.message();
 }
 
-FreePort::FreePort() : number_(0) { close(bound_socket(number_)); }
+int free_port() {
+  int number = 0;
+  close(bound_socket(number));
+  return number;
+}
 
 TakenPort::TakenPort() : socket_(-1), number_(0) {
   socket_ = bound_socket(number_);

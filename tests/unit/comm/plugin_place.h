@@ -13,14 +13,7 @@ TransportPlugin plugin_of(const std::string& name);
 std::string why_no_plugin(const std::string& name);
 
 /// A port of this machine at which nobody listens, and which others do not get for a while.
-class FreePort {
- public:
-  FreePort();
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
+int free_port();
 
 /// A port at which this process listens.
 class TakenPort {

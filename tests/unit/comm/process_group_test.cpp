@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <new>
-#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -19,7 +18,7 @@
 #include <vector>
 
 #include "../base/allocations.h"
-#include "base/error.h"
+#include "../base/thrown_error.h"
 #include "base/os.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -35,23 +34,13 @@ INSTANTIATE_TEST_SUITE_P(Processes, EveryGroup,
                          testing::Values(GroupKind{"processes", [](int size) { return make_process_group(own_job("every"), size, 8192); }}),
                          [](const auto& instance) { return instance.param.name; });
 
-ProcessGroupOptions options_of(const std::string& job, int rank, int size, double patience = 20) {
-  ProcessGroupOptions options;
-  options.job = job;
-  options.rank = rank;
-  options.size = size;
-  options.patience = patience;
-  return options;
+Error refusal_of(const ProcessGroupOptions& options) {
+  return error_of([&] { join_process_group(options); });
 }
 
-/// What a start throws; no error: none.
-std::optional<Error> refusal_of(const ProcessGroupOptions& options) {
-  try {
-    join_process_group(options);
-    return std::nullopt;
-  } catch (const Error& error) {
-    return error;
-  }
+/// Until the first rank of a job is there.
+void await_segment(const std::string& job) {
+  while (!std::filesystem::exists(path_of_segment(job))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 /// The n-th byte that goes from one rank to another.
@@ -120,11 +109,8 @@ TEST(ProcessGroup, NamesTheRanksThatDoNotCome) {
   const std::string job = own_job("missing");
   run_ranks(2, [&](int rank) {  // of 4; the second to give up says the same as the first
     const auto error = refusal_of(options_of(job, 2 * rank, 4, rank == 0 ? 0.5 : 20));
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->code(), Code::timeout);
-    EXPECT_NE(error->message().find("of 4 ranks these have not come in"), std::string::npos) << error->message();
-    EXPECT_NE(error->message().find(": 1, 3;"), std::string::npos) << error->message();
-    EXPECT_EQ(error->place.rank, 1);
+    EXPECT_TRUE(is_error(error, Code::timeout, {"of 4 ranks these have not come in", ": 1, 3;"}));
+    EXPECT_EQ(error.place.rank, 1);
   });
   EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
 }
@@ -133,25 +119,17 @@ TEST(ProcessGroup, ShowsBothSidesWhereTheyDiffer) {
   const std::string job = own_job("sizes");
   std::thread waiting([&] {
     const auto error = refusal_of(options_of(job, 0, 4));
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->code(), Code::rank_mismatch);
-    EXPECT_EQ(error->place.rank, 1);
-    EXPECT_NE(error->message().find("rank 1 has 3 ranks"), std::string::npos) << error->message();
+    EXPECT_TRUE(is_error(error, Code::rank_mismatch, {"rank 1 has 3 ranks"}));
+    EXPECT_EQ(error.place.rank, 1);
   });
-  while (!std::filesystem::exists(path_of_segment(job))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  const auto error = refusal_of(options_of(job, 1, 3));
+  await_segment(job);
+  const Error error = refusal_of(options_of(job, 1, 3));
   waiting.join();
-  ASSERT_TRUE(error.has_value());
-  EXPECT_EQ(error->code(), Code::rank_mismatch);
-  EXPECT_NE(error->message().find("rank 1 has 3 ranks"), std::string::npos) << error->message();
-  EXPECT_NE(error->message().find("those that are there have 4 ranks"), std::string::npos) << error->message();
+  EXPECT_TRUE(is_error(error, Code::rank_mismatch, {"rank 1 has 3 ranks", "those that are there have 4 ranks"}));
 
   for (const int late : {2, 3}) {  // and does not wait for those who have gone
     EXPECT_TRUE(std::filesystem::exists(path_of_segment(job)));
-    const auto theirs = refusal_of(options_of(job, late, 4));
-    ASSERT_TRUE(theirs.has_value());
-    EXPECT_EQ(theirs->code(), Code::rank_mismatch);
-    EXPECT_NE(theirs->message().find("rank 1 has 3 ranks"), std::string::npos) << theirs->message();
+    EXPECT_TRUE(is_error(refusal_of(options_of(job, late, 4)), Code::rank_mismatch, {"rank 1 has 3 ranks"}));
   }
   EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
 }
@@ -159,19 +137,17 @@ TEST(ProcessGroup, ShowsBothSidesWhereTheyDiffer) {
 TEST(ProcessGroup, WhoWasRefusedBeginsAnewAndIsNotRefusedAgain) {
   const std::string job = own_job("anew");
   run_ranks(2, [&](int rank) {  // of three, so that the refusal waits for one more
-    const auto error = refusal_of(options_of(job, rank, rank == 0 ? 2 : 3));
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->code(), Code::rank_mismatch) << error->message();
+    EXPECT_TRUE(is_error(refusal_of(options_of(job, rank, rank == 0 ? 2 : 3)), Code::rank_mismatch));
   });
-  run_ranks(2, [&](int rank) { EXPECT_FALSE(refusal_of(options_of(job, rank, 2)).has_value()); });
+  run_ranks(2, [&](int rank) { EXPECT_TRUE(is_error(refusal_of(options_of(job, rank, 2)), Code::ok)); });
   EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
 }
 
 TEST(ProcessGroup, RefusesRanksOfAnotherVersionWithBothVersions) {
   const std::string job = own_job("versions");
-  std::optional<Error> first;
+  Error first(Code::ok, "");
   std::thread waiting([&] { first = refusal_of(options_of(job, 0, 2)); });
-  while (!std::filesystem::exists(path_of_segment(job))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  await_segment(job);
   {  // as if rank 0's library had made it
     std::fstream segment(path_of_segment(job), std::ios::in | std::ios::out | std::ios::binary);
     segment.seekp(offsetof(SegmentShape, version));
@@ -180,25 +156,19 @@ TEST(ProcessGroup, RefusesRanksOfAnotherVersionWithBothVersions) {
   const std::string own = shape_of(2, 4096).version.data();
   const auto error = refusal_of(options_of(job, 1, 2));
   waiting.join();
-  for (const auto& refusal : {first, error}) {
-    ASSERT_TRUE(refusal.has_value());
-    EXPECT_EQ(refusal->code(), Code::rank_mismatch) << refusal->message();
-    EXPECT_EQ(refusal->place.rank, 1);
-    for (const std::string& word : {text("version ", own, "; those that are there have 2 ranks"), std::string("version 9.8.7")})
-      EXPECT_NE(refusal->message().find(word), std::string::npos) << refusal->message();
+  for (const Error& refusal : {first, error}) {
+    EXPECT_TRUE(is_error(refusal, Code::rank_mismatch, {text("version ", own, "; those that are there have 2 ranks"), "version 9.8.7"}));
+    EXPECT_EQ(refusal.place.rank, 1);
   }
   EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
 }
 
 TEST(ProcessGroup, RefusesARankThatIsThereAndLetsTheFirstGoOn) {
   const std::string job = own_job("twice");
-  std::thread first([&] { EXPECT_FALSE(refusal_of(options_of(job, 0, 2)).has_value()); });
-  while (!std::filesystem::exists(path_of_segment(job))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  const auto error = refusal_of(options_of(job, 0, 2));
-  ASSERT_TRUE(error.has_value());
-  EXPECT_EQ(error->code(), Code::busy);
-  EXPECT_NE(error->message().find("rank 0 is there already"), std::string::npos) << error->message();
-  EXPECT_FALSE(refusal_of(options_of(job, 1, 2)).has_value());
+  std::thread first([&] { EXPECT_TRUE(is_error(refusal_of(options_of(job, 0, 2)), Code::ok)); });
+  await_segment(job);
+  EXPECT_TRUE(is_error(refusal_of(options_of(job, 0, 2)), Code::busy, {"rank 0 is there already"}));
+  EXPECT_TRUE(is_error(refusal_of(options_of(job, 1, 2)), Code::ok));
   first.join();
 }
 
@@ -207,9 +177,7 @@ TEST(ProcessGroup, AWaitForTheOthersCanBeCancelled) {
   ProcessGroupOptions options = options_of(job, 1, 2);
   int looks = 0;
   options.is_cancelled = [&] { return ++looks > 3; };
-  const auto error = refusal_of(options);
-  ASSERT_TRUE(error.has_value());
-  EXPECT_EQ(error->code(), Code::cancelled);
+  EXPECT_TRUE(is_error(refusal_of(options), Code::cancelled));
   EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
 }
 
@@ -217,29 +185,23 @@ TEST(ProcessGroup, RefusesAStrangeFileOfItsNameAndLeavesItThere) {
   const std::string job = own_job("strange"), path = path_of_segment(job);
   for (const size_t bytes : {size_t{0}, size_t{3}, size_t{100'000}}) {
     std::ofstream(path) << std::string(bytes, 'x');
-    const auto error = refusal_of(options_of(job, 0, 2));
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->code(), Code::rank_mismatch);
-    EXPECT_NE(error->message().find(path), std::string::npos) << error->message();
+    EXPECT_TRUE(is_error(refusal_of(options_of(job, 0, 2)), Code::rank_mismatch, {path}));
     EXPECT_EQ(std::filesystem::file_size(path), bytes);
   }
   std::filesystem::remove(path);
   std::filesystem::create_directory(path);
-  EXPECT_TRUE(refusal_of(options_of(job, 0, 2)).has_value());
+  EXPECT_NE(refusal_of(options_of(job, 0, 2)).code(), Code::ok);
   std::filesystem::remove(path);
 }
 
 TEST(ProcessGroup, RefusesWhatIsNoGroup) {
-  for (const auto& [rank, size] : std::vector<std::pair<int, int>>{{0, 0}, {-1, 2}, {2, 2}, {0, kMaxProcessRanks + 1}}) {
-    const auto error = refusal_of(options_of("none", rank, size));
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->code(), Code::invalid_argument);
-  }
-  EXPECT_EQ(refusal_of(options_of("", 0, 1))->code(), Code::invalid_argument);
+  for (const auto& [rank, size] : std::vector<std::pair<int, int>>{{0, 0}, {-1, 2}, {2, 2}, {0, kMaxProcessRanks + 1}})
+    EXPECT_EQ(refusal_of(options_of("none", rank, size)).code(), Code::invalid_argument);
+  EXPECT_EQ(refusal_of(options_of("", 0, 1)).code(), Code::invalid_argument);
   ProcessGroupOptions odd = options_of("none", 0, 1);
   for (const int64_t bytes : {int64_t{-1}, int64_t{100}, int64_t{5000}, int64_t{1} << 40}) {
     odd.ring_bytes = bytes;
-    EXPECT_EQ(refusal_of(odd)->code(), Code::invalid_argument);
+    EXPECT_EQ(refusal_of(odd).code(), Code::invalid_argument);
   }
 }
 
