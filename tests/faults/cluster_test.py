@@ -15,6 +15,7 @@ import unittest
 RANK, HOST_MPI = sys.argv.pop(1), sys.argv.pop(1)
 HERE = socket.gethostname()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
+from torchrun_environment import free_port, rank_environment  # noqa: E402
 from transports import KEPT, MPIRUN, why_not  # noqa: E402
 from two_hosts import NotPermitted, TwoHosts  # noqa: E402
 
@@ -24,24 +25,12 @@ def needs(transport):
     return unittest.skipIf(why, why)
 
 
-def rank_of(place, size, local, host="127.0.0.1", port=0):
-    """What torchrun sets for a rank, which is number local[0] of local[1] on its host."""
-    values = {"RANK": place, "WORLD_SIZE": size, "LOCAL_RANK": local[0], "LOCAL_WORLD_SIZE": local[1], "MASTER_ADDR": host, "MASTER_PORT": port}
-    return {name: str(value) for name, value in values.items()}
-
-
-def free_port():
-    with socket.socket() as port:
-        port.bind(("127.0.0.1", 0))
-        return port.getsockname()[1]
-
-
 def processes(transport, size, *arguments):
     """Starts ranks as torchrun would, and waits for them: (exit status, what it said) of each."""
     number = free_port()
     ranks = []
     for rank in range(size):
-        environment = KEPT | rank_of(rank, size, (rank, size), port=number) | {"SCALETRAIN_TRANSPORT": transport}
+        environment = KEPT | rank_environment(rank, size, (rank, size), port=number) | {"SCALETRAIN_TRANSPORT": transport}
         ranks.append(subprocess.Popen([RANK, *arguments], env=environment, stdout=subprocess.PIPE, text=True))
     said = []
     for rank, process in sorted(enumerate(ranks), key=lambda numbered: arguments[1:] == (str(numbered[0]),)):
@@ -142,7 +131,7 @@ class TwoHostsTest(unittest.TestCase):
         """names: what /etc/hosts has for each rank."""
         ranks = []
         for rank, (host, local) in enumerate((("near", (0, 2)), ("near", (1, 2)), ("far", (0, 1)))):
-            environment = KEPT | rank_of(rank, 3, local, host=address, port=29511)
+            environment = KEPT | rank_environment(rank, 3, local, host=address, port=29511)
             environment.pop("SCALETRAIN_TRANSPORT", None)  # gloo, since they are on two hosts
             words = [*self.hosts.inside(host), *(self.with_names(names[rank]) if names else ()), RANK, *arguments]
             process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)

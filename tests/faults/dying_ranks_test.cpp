@@ -1,12 +1,10 @@
 // What the other ranks see of one that is killed, stopped, slow: T26 and T27 of traps.md, over shared memory.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <csignal>
 #include <functional>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/os.h"
@@ -16,8 +14,6 @@
 
 namespace st {
 namespace {
-
-void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 /// All-reduces of many sizes, one after another, for ever or until `is_over` says so on rank 0.
 void reduce_on(
@@ -37,7 +33,7 @@ void reduce_until_it_fails(Communicator& group, const ForkedRanks::Say& say) {
 }
 
 /// What a rank says of the one that ended its reductions.
-Outcome next_blames(ForkedRanks& ranks, int rank, const std::string& code, int culprit) {
+Outcome next_blames(ForkedRanks& ranks, int rank, Code code, int culprit) {
   const Outcome outcome = outcome_from(ranks.next_line(rank));
   EXPECT_EQ(outcome.code, code) << outcome.message;
   EXPECT_EQ(outcome.rank, culprit) << outcome.message;
@@ -69,7 +65,7 @@ TEST(DyingRanks, AKilledOneIsNamedOnAllOthersWithinASecondAndTheyGoOn) {
     ranks.signal(victim, SIGKILL);
     for (int rank = 0; rank < 4; ++rank) {
       if (rank == victim) continue;
-      const Outcome outcome = next_blames(ranks, rank, "rank_failed", victim);
+      const Outcome outcome = next_blames(ranks, rank, Code::rank_failed, victim);
       EXPECT_LT(outcome.when - killed, 1) << outcome.message;
       EXPECT_NE(outcome.message.find(
                     text("rank ", victim, " (", os::host_name(), ", process ", ranks.process_of(victim), "): its process has ended")),
@@ -94,13 +90,13 @@ TEST(DyingRanks, AStoppedOneIsNamedAtTheDeadline) {
   const double stopped = os::seconds();
   ranks.signal(2, SIGSTOP);
   for (const int rank : {0, 1, 3}) {
-    const Outcome outcome = next_blames(ranks, rank, "timeout", 2);
+    const Outcome outcome = next_blames(ranks, rank, Code::timeout, 2);
     EXPECT_GT(outcome.when - stopped, 1);
     EXPECT_LT(outcome.when - stopped, 1.7);
     EXPECT_NE(outcome.message.find("it is silent since"), std::string::npos) << outcome.message;
   }
   ranks.signal(2, SIGCONT);  // and learns what the others have decided
-  next_blames(ranks, 2, "timeout", 2);
+  next_blames(ranks, 2, Code::timeout, 2);
 }
 
 TEST(DyingRanks, OneThatIsStoppedForAWhileIsWaitedFor) {

@@ -1,15 +1,12 @@
 // Trainers that are ranks in processes of their own, of which one is killed or stopped on purpose: as it starts, in its forward, in an
 // exchange, in a save. What st_trainer_step tells the others, how soon after the kill it returns, and that their process goes on.
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <random>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "base/error.h"
 #include "base/os.h"
@@ -22,8 +19,6 @@ namespace st {
 namespace {
 
 using namespace st::test;
-
-void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 /// What a call of the C ABI says, thrown as what say_outcome() knows.
 void must(st_status status) {
@@ -104,7 +99,7 @@ struct Rank {
 };
 
 /// Each survivor's outcome, and that it lives on; the longest time from `killed` to it.
-double expect_named(ForkedRanks& ranks, const Rank& each, const char* code, double killed) {
+double expect_named(ForkedRanks& ranks, const Rank& each, Code code, double killed) {
   double longest = 0;
   for (int rank = 0; rank < each.size; ++rank) {
     if (rank == each.victim) continue;
@@ -167,7 +162,7 @@ TEST(DyingTrainers, AKillAtEachMomentIsNamedByEveryStepWithinASecond) {
         killed = os::seconds();
         ranks.signal(victim, SIGKILL);
       }
-      const double longest = expect_named(ranks, each, "rank_failed", killed);
+      const double longest = expect_named(ranks, each, Code::rank_failed, killed);
       EXPECT_LT(longest, 1);
       std::printf("rank %d killed in %s: named on all survivors in %.0f ms\n", victim, name_of(moment), longest * 1e3);
       if (moment == Moment::save) expect_whole_checkpoint(each);
@@ -184,7 +179,7 @@ TEST(DyingTrainers, AStoppedOneIsNamedByEveryStepAtTheDeadline) {
   });
   const std::string now = ranks.next_line(each.victim);
   ASSERT_TRUE(now.starts_with("now")) << now;
-  const double longest = expect_named(ranks, each, "timeout", seconds_in(now));
+  const double longest = expect_named(ranks, each, Code::timeout, seconds_in(now));
   EXPECT_GT(longest, 0.6);  // they may have waited before it stopped
   EXPECT_LT(longest, 1.2 + 0.5);
   std::printf("stopped with a deadline of 1.2 s: named on all survivors in %.0f ms\n", longest * 1e3);

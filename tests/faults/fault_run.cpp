@@ -29,12 +29,8 @@ ManagerOptions FaultRun::keep_last(int64_t n) {
 }
 
 std::optional<Error> FaultRun::save(CheckpointManager& manager, int64_t step) {
-  try {
-    manager.save(state_at(step), workers_)->wait(-1);
-    return {};
-  } catch (const Error& error) {
-    return error;
-  }
+  const Error error = error_of([&] { manager.save(state_at(step), workers_)->wait(-1); });
+  return error.code() == Code::ok ? std::nullopt : std::optional(error);
 }
 
 namespace {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "base/error.h"
+#include "../unit/base/thrown_error.h"
 #include "step_state.h"
 
 namespace st {

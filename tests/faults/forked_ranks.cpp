@@ -6,39 +6,18 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
-#include "base/error.h"
 #include "base/os.h"
 #include "base/text.h"
+#include "shared_job.h"
 
 namespace st {
-namespace {
-
-const char* name_of(Code code) {
-  switch (code) {
-    case Code::rank_failed:
-      return "rank_failed";
-    case Code::rank_mismatch:
-      return "rank_mismatch";
-    case Code::timeout:
-      return "timeout";
-    case Code::out_of_memory:
-      return "out_of_memory";
-    case Code::unavailable:
-      return "unavailable";
-    case Code::busy:
-      return "busy";
-    default:
-      return "another";
-  }
-}
-
-}  // namespace
-
 ForkedRanks::ForkedRanks(int size, const std::function<void(int rank, const Say& say)>& body) {
   for (int rank = 0; rank < size; ++rank) {
     std::array<int, 2> ends{};
@@ -97,13 +76,10 @@ std::string ForkedRanks::all_say(const std::string& line) {
 }
 
 std::unique_ptr<Communicator> join(const std::string& job, int rank, int size, CommunicatorOptions options, double patience) {
-  ProcessGroupOptions group;
-  group.job = job;
-  group.rank = rank;
-  group.size = size;
-  group.patience = patience;
-  return std::make_unique<Communicator>(join_process_group(group), std::move(options));
+  return std::make_unique<Communicator>(join_process_group(options_of(job, rank, size, patience)), std::move(options));
 }
+
+void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 void say_outcome(const ForkedRanks::Say& say, const std::function<void()>& call) {
   try {
@@ -111,7 +87,7 @@ void say_outcome(const ForkedRanks::Say& say, const std::function<void()>& call)
     say("fine");
   } catch (const Error& error) {
     const double now = os::seconds();
-    say(text(name_of(error.code()), ' ', error.place.rank, ' ', error.place.collective.empty() ? "-" : error.place.collective, ' ',
+    say(text(static_cast<int>(error.code()), ' ', error.place.rank, ' ', error.place.collective.empty() ? "-" : error.place.collective, ' ',
              static_cast<int64_t>(now * 1e6), ' ', error.message()));
   }
 }
@@ -120,7 +96,9 @@ Outcome outcome_from(const std::string& line) {
   Outcome outcome;
   std::istringstream words(line);
   int64_t microseconds = 0;
-  words >> outcome.code >> outcome.rank >> outcome.collective >> microseconds;
+  int code = -1;
+  words >> code >> outcome.rank >> outcome.collective >> microseconds;
+  outcome.code = static_cast<Code>(code);
   outcome.when = static_cast<double>(microseconds) * 1e-6;
   std::getline(words, outcome.message);
   return outcome;

@@ -40,11 +40,14 @@ class ForkedRanks {
 /// Joins the group of a job; its errors are those of join_process_group().
 std::unique_ptr<Communicator> join(const std::string& job, int rank, int size, CommunicatorOptions options = {}, double patience = 20);
 
-/// Calls and says what is thrown: "rank_failed 2 all_reduce 12.345: message", code, rank, collective, seconds(); nothing: "fine".
+void sleep_for(double seconds);
+
+/// Calls and says what is thrown, for outcome_from() to read: code, rank, collective, microseconds, message; nothing: "fine".
 void say_outcome(const ForkedRanks::Say& say, const std::function<void()>& call);
 
 struct Outcome {
-  std::string code, collective, message;
+  Code code = Code::ok;
+  std::string collective, message;
   int rank = -1;
   double when = 0;
 };

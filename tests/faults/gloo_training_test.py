@@ -5,15 +5,13 @@
 
 import pathlib
 import random
-import signal
-import socket
-import subprocess
 import sys
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 from command_line import PROGRAM, TINY, CommandLineTest, log_lines, run  # noqa: E402
+from training_ranks import Ranks  # noqa: E402
 from transports import KEPT, why_not  # noqa: E402
 
 FOR_EVER = 1_000_000  # steps
@@ -26,20 +24,10 @@ class GlooTraining(CommandLineTest):
         return [*map(str, ("--data", self.text, *TINY, "--micro-batches", 6, "--transport", "gloo", "--deadline", DEADLINE, *more))]
 
     def start(self, size, *more):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        ranks = []
-        for rank in range(size):
-            place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-            process = subprocess.Popen([PROGRAM, "train", *self.words(*more)], env=KEPT | {name: str(value) for name, value in place.items()},
-                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            self.addCleanup(lambda ended=process: (ended.kill(), ended.communicate()))
-            ranks.append(process)
-        return ranks
+        return Ranks(self, size, self.words(*more), environment=KEPT)
 
     def assert_named(self, ranks, victim, since, within, where):
-        for rank, process in enumerate(ranks):
+        for rank, process in enumerate(ranks.processes):
             if rank == victim:
                 continue
             err = process.communicate(timeout=30)[1]
@@ -47,19 +35,14 @@ class GlooTraining(CommandLineTest):
             self.assertEqual(process.returncode, 3, (where, rank, err))
             self.assertRegex(err, f"rank {victim}|not come .*in {DEADLINE} s: {victim};", where)
 
-    def until_step(self, ranks, step):
-        while f"step {step}/" not in ranks[0].stdout.readline():
-            self.assertIsNone(ranks[0].poll())
-
     def test_a_rank_that_is_killed_in_a_step_or_a_save_is_named(self):
         chance = random.Random()
         for trial, more in enumerate((("--zero", 3), ("--zero", 1, "--checkpoint", self.folder / "run", "--every", 1))):
             ranks = self.start(3, "--steps", FOR_EVER, *more)
             victim = chance.randrange(3)
-            self.until_step(ranks, 2)
-            while "--checkpoint" in more and not list(self.folder.glob("run/*/manifest.json")):
-                self.assertIsNone(ranks[0].poll())
-                time.sleep(0.002)
+            ranks.until_step(2)
+            if "--checkpoint" in more:
+                ranks.until_saved(self.folder / "run")
             pause = chance.uniform(0, 0.05)
             time.sleep(pause)
             ranks[victim].kill()
@@ -75,18 +58,12 @@ class GlooTraining(CommandLineTest):
         # It may not have come at all, or be gone before Gloo has a connection, which it waits for at least so long.
         self.assert_named(ranks, 2, time.monotonic(), GLOO_CONNECTS + DEADLINE + 1, f"rank 2 is killed {pause} s after its start")
 
-    def test_a_rank_that_is_stopped_is_named_at_the_deadline(self):
-        ranks = self.start(2, "--steps", FOR_EVER, "--zero", 2)
-        self.until_step(ranks, 2)
-        ranks[1].send_signal(signal.SIGSTOP)
-        self.assert_named(ranks, 1, time.monotonic(), DEADLINE + 1, "rank 1 is stopped")  # its end included
-
     def test_what_a_lost_rank_leaves_goes_on_over_shared_memory(self):
         undisturbed = self.train("--data", self.text, *TINY, "--micro-batches", 6, "--steps", 600)[-1]
         checkpoints, log = self.folder / "run", self.folder / "log.jsonl"
         more = ("--zero", 2, "--checkpoint", checkpoints, "--resume", "--log", log)
         ranks = self.start(3, "--steps", FOR_EVER, "--every", 2, *more)
-        self.until_step(ranks, 5)
+        ranks.until_step(5)
         ranks[1].kill()
         self.assert_named(ranks, 1, time.monotonic(), DEADLINE + 0.5, "rank 1 is killed")
         words = [PROGRAM, "train", "--data", self.text, *TINY, "--micro-batches", 6, "--steps", 600, *more]

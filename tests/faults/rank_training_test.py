@@ -15,52 +15,26 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 from command_line import PROGRAM, TINY, CommandLineTest, log_lines, run  # noqa: E402
+from training_ranks import Ranks  # noqa: E402
 
 FAILING_DISK = sys.argv.pop(1)
 
 FOR_EVER = 1_000_000  # steps
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-class Ranks:
-    """Processes that know of each other by the environment alone, as torchrun starts them."""
-
-    def __init__(self, test, size, words, port=None, of_rank=lambda rank: (), first=0, last=None, set_for=lambda rank: {}):
-        port = port or free_port()
-        self.processes = []
-        for rank in range(first, size if last is None else last):
-            given = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1",
-                     "MASTER_PORT": port}
-            process = subprocess.Popen(
-                [PROGRAM, "train", *map(str, words), *map(str, of_rank(rank))],
-                env={**os.environ, **{name: str(value) for name, value in (given | set_for(rank)).items()}},
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            self.processes.append(process)
-            test.addCleanup(lambda ended=process: (ended.kill(), ended.communicate()))
-
-    def __getitem__(self, rank):
-        return self.processes[rank]
-
-    def ends(self, seconds=60):
-        """Status and stderr of each, and when the last of them was seen to have ended."""
-        outcomes = [(process.communicate(timeout=seconds)[1], process.returncode) for process in self.processes]
-        return [(status, err) for err, status in outcomes], time.monotonic()
-
-
 class RankTraining(CommandLineTest):
     def words(self, *more):
         return ["--data", self.text, *TINY, "--micro-batches", 6, "--dropout", 0.1, *more]
 
-    def state_of(self, log):
-        return log_lines(log)[-1]["state"]
+    def launched(self, ranks, *words):
+        """Ends well, and says nothing on stderr."""
+        done = run("launch", "-n", ranks, "--", PROGRAM, "train", *words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done
 
-    def launched(self, ranks, *words, options=()):
-        return run("launch", "-n", ranks, *options, "--", PROGRAM, "train", *words)
+    def assert_whole(self, checkpoints, where=None):
+        found = run("checkpoint", "verify", checkpoints)
+        self.assertEqual(found.returncode, 0, (where, found.stdout, found.stderr))
 
     # --- undisturbed
 
@@ -69,7 +43,6 @@ class RankTraining(CommandLineTest):
         for ranks in (2, 3):
             log = self.folder / f"of-{ranks}.jsonl"
             done = self.launched(ranks, *self.words("--steps", 6, "--log", log))
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
             lines = log_lines(log)
             self.assertEqual([(line.get("loss"), line.get("grad_norm")) for line in lines],
                              [(line.get("loss"), line.get("grad_norm")) for line in alone])
@@ -91,7 +64,6 @@ class RankTraining(CommandLineTest):
         self.assertIn("ended by signal 15 after a whole step", out)
         # Of 6 micro-batches on 3 ranks each has 2; they are 6 on 2 ranks, too.
         done = self.launched(2, *["--accumulate" if word == "--micro-batches" else 2 if word == 6 else word for word in words])
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("resumed", done.stdout)
         self.assertEqual(log_lines(self.folder / "log.jsonl")[-1], undisturbed)
 
@@ -101,8 +73,7 @@ class RankTraining(CommandLineTest):
         undisturbed = self.train(*self.words("--steps", 12))[-1]
         words = self.words("--checkpoint", self.folder / "run", "--resume", "--log", self.folder / "log.jsonl")
         for ranks, zero, steps in ((3, 3, 4), (2, 1, 8)):
-            done = self.launched(ranks, *words, "--zero", zero, "--every", 3, "--steps", steps)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.launched(ranks, *words, "--zero", zero, "--every", 3, "--steps", steps)
         files = {file.name for file in (self.folder / "run" / "step-00000004").iterdir()}
         self.assertEqual(files, {"manifest.json", "model.safetensors.index.json",
                                  *(f"{kind}-0000{i}-of-00003.safetensors" for kind in ("model", "optimizer") for i in (1, 2, 3))})
@@ -114,11 +85,12 @@ class RankTraining(CommandLineTest):
         words = self.words("--steps", 2, "--sample", "the ")
 
         def sample_of(done):
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
             out = "\n".join(line.removeprefix("[rank 0] ") for line in done.stdout.splitlines())
             return out[out.index("sample  "):out.index("memory  ")]
 
-        alone = sample_of(run("train", *words))
+        by_itself = run("train", *words)
+        self.assertEqual((by_itself.returncode, by_itself.stderr), (0, ""))
+        alone = sample_of(by_itself)
         self.assertGreater(len(alone), 200)
         self.assertEqual(sample_of(self.launched(2, *words, "--zero", 3)), alone)
         done = run("launch", "-n", 2, "--", "sh", "-c", f'"$0" train "$@" --zero 3 --sample "$RANK"', PROGRAM, *self.words("--steps", 2))
@@ -132,9 +104,7 @@ class RankTraining(CommandLineTest):
             words = self.words("--zero", 1 + trial, "--steps", 300, "--checkpoint", checkpoints, "--resume", "--log", log)
             ranks = Ranks(self, 3, [*words, "--every", 1])
             victim = trial  # rank 0, which commits, too
-            while not list(checkpoints.glob("*/manifest.json")):
-                self.assertIsNone(ranks[0].poll())
-                time.sleep(0.002)
+            ranks.until_saved(checkpoints)
             pause = chance.uniform(0, 0.05)
             time.sleep(pause)
             where = f"rank {victim} is killed {pause} s after the first save"
@@ -145,8 +115,8 @@ class RankTraining(CommandLineTest):
             for rank, (status, err) in enumerate(outcomes):
                 if rank != victim:
                     self.assertEqual(status, 3, (where, err))
-                    self.assertIn(f"rank {victim}", err, where)
-            done = self.launched(2, *words)  # what is left is whole, and nothing of the save that was killed
+                    self.assertIn(f"rank {victim} ({socket.gethostname()}, process {ranks[victim].pid})", err, where)
+            done = run("launch", "-n", 2, "--", PROGRAM, "train", *words)  # what is left is whole, and nothing of the save that was killed
             self.assertEqual(done.returncode, 0, (where, done.stderr))
             self.assertIn("resumed", done.stdout, where)
             self.assertNotIn("passed over", done.stdout, where)
@@ -158,9 +128,7 @@ class RankTraining(CommandLineTest):
         for victim in (0, 1):
             checkpoints = self.folder / f"stopped{victim}"
             ranks = Ranks(self, 2, self.words("--zero", 2, "--steps", FOR_EVER, "--checkpoint", checkpoints, "--every", 1, "--deadline", 1.2))
-            while not list(checkpoints.glob("*/manifest.json")):
-                self.assertIsNone(ranks[0].poll())
-                time.sleep(0.002)
+            ranks.until_saved(checkpoints)
             ranks[victim].send_signal(signal.SIGSTOP)
             stopped = time.monotonic()
             _, err = ranks[1 - victim].communicate(timeout=20)
@@ -169,8 +137,7 @@ class RankTraining(CommandLineTest):
             self.assertIn(f"rank {victim}", err)
             ranks[victim].send_signal(signal.SIGCONT)
             ranks[victim].communicate(timeout=20)  # it may still clear up
-            found = run("checkpoint", "verify", checkpoints)
-            self.assertEqual(found.returncode, 0, found.stdout + found.stderr)
+            self.assert_whole(checkpoints)
 
     def test_a_disk_that_fails_one_rank_fails_the_save_and_not_the_run(self):
         undisturbed = self.train(*self.words("--steps", 6))[-1]
@@ -187,47 +154,9 @@ class RankTraining(CommandLineTest):
                 if victim == 1:
                     self.assertIn("rank 1", outcomes[0][1], where)
                 self.assertEqual(log_lines(log)[-1], undisturbed, where)
-                found = run("checkpoint", "verify", checkpoints)
-                self.assertEqual(found.returncode, 0, (where, found.stdout, found.stderr))
+                self.assert_whole(checkpoints, where)
 
     # --- ranks that fail
-
-    def test_a_killed_rank_is_named_by_the_others_at_once(self):
-        chance = random.Random()
-        for trial in range(5):
-            more = ("--checkpoint", self.folder / f"run{trial}", "--every", 3) if trial < 3 else ("--zero", 3)
-            ranks = Ranks(self, 3, self.words("--steps", FOR_EVER, *more))
-            victim = 0 if trial == 0 else chance.randrange(3)
-            for _ in range(40):
-                if "step 2/" in ranks[0].stdout.readline():
-                    break
-            pause = chance.uniform(0, 0.05)
-            time.sleep(pause)
-            where = f"rank {victim} is killed {pause} s after step 2"
-            ranks[victim].kill()
-            killed = time.monotonic()
-            # Rank 0's output must not block it.
-            outcomes, ended = ranks.ends(20)
-            self.assertLess(ended - killed, 1.5, where)
-            for rank, (status, err) in enumerate(outcomes):
-                if rank == victim:
-                    continue
-                self.assertEqual(status, 3, (where, err))
-                for word in (f"rank {victim} ({socket.gethostname()}, process {ranks[victim].pid}): its process has ended", "#"):
-                    self.assertIn(word, err, where)
-
-    def test_a_stopped_rank_is_named_at_the_deadline(self):
-        ranks = Ranks(self, 2, self.words("--steps", FOR_EVER, "--deadline", 1.2))
-        while "step 2/" not in ranks[0].stdout.readline():
-            self.assertIsNone(ranks[0].poll())
-        ranks[1].send_signal(signal.SIGSTOP)
-        stopped = time.monotonic()
-        _, err = ranks[0].communicate(timeout=20)
-        self.assertLess(time.monotonic() - stopped, 1.2 + 1)
-        self.assertEqual(ranks[0].returncode, 3, err)
-        self.assertIn("rank 1", err)
-        self.assertIn("silent", err)
-        ranks[1].send_signal(signal.SIGCONT)
 
     def test_a_rank_that_is_missing_at_the_start_is_named(self):
         outcomes, _ = Ranks(self, 3, self.words("--steps", 3, "--deadline", 0.5), last=2).ends()

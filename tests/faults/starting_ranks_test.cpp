@@ -4,12 +4,10 @@
 #include <sys/mount.h>
 
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <random>
 #include <string>
-#include <thread>
 
 #include "base/digest.h"
 #include "base/os.h"
@@ -22,8 +20,6 @@ namespace st {
 namespace {
 
 namespace fs = std::filesystem;
-
-void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 /// A group of this job that starts, works and ends.
 std::string work_of(const std::string& job, int size) {
@@ -66,7 +62,7 @@ TEST(StartingRanks, OneThatIsKilledAsItWaitsIsNamedAndTheNextStartWorks) {
   ranks->signal(1, SIGKILL);
   for (const int rank : {0, 2}) {
     const Outcome outcome = outcome_from(ranks->next_line(rank));
-    EXPECT_EQ(outcome.code, "rank_failed") << outcome.message;
+    EXPECT_EQ(outcome.code, Code::rank_failed) << outcome.message;
     EXPECT_EQ(outcome.rank, 1) << outcome.message;
     EXPECT_LT(outcome.when - killed, 1);
   }
@@ -108,7 +104,7 @@ TEST(StartingRanks, ThatBeginAfterARefusalAreNotRefused) {
   const std::string job = own_job("refused");
   {
     ForkedRanks ranks(2, [&](int rank, const ForkedRanks::Say& say) { say_outcome(say, [&] { join(job, rank, 2 + rank); }); });
-    for (const int rank : {0, 1}) EXPECT_EQ(outcome_from(ranks.next_line(rank)).code, "rank_mismatch");
+    for (const int rank : {0, 1}) EXPECT_EQ(outcome_from(ranks.next_line(rank)).code, Code::rank_mismatch);
   }
   EXPECT_TRUE(fs::exists(path_of_segment(job))) << "for rank 2 of them";
   EXPECT_EQ(work_of(job, 3), "sum 3");
@@ -133,11 +129,11 @@ TEST(StartingRanks, AKillAtAnyMomentOfAStartLeavesNoHangAndNoFile) {
         const std::string line = ranks->next_line(rank);
         if (line == "fine") continue;  // all had come
         const Outcome outcome = outcome_from(line);
-        if (outcome.code == "timeout") {  // it came when the others had given up, and has met nobody
+        if (outcome.code == Code::timeout) {  // it came when the others had given up, and has met nobody
           const std::string missing = outcome.message.substr(outcome.message.rfind(": ") + 2);
           EXPECT_NE(missing.substr(0, missing.find(';')).find(std::to_string(victim)), std::string::npos) << line;
         } else {
-          EXPECT_EQ(outcome.code, "rank_failed") << line;
+          EXPECT_EQ(outcome.code, Code::rank_failed) << line;
           EXPECT_EQ(outcome.rank, victim) << line;
         }
       }
@@ -169,7 +165,7 @@ TEST(StartingRanks, AFullDevShmIsAnErrorOnAllOfThem) {
   if (said[0].starts_with("skipped")) GTEST_SKIP() << said[0];
   for (int rank = 0; rank < 2; ++rank) {
     const Outcome outcome = outcome_from(said[static_cast<size_t>(rank)]);
-    EXPECT_EQ(outcome.code, "out_of_memory") << outcome.message;
+    EXPECT_EQ(outcome.code, Code::out_of_memory) << outcome.message;
     EXPECT_NE(outcome.message.find("No space left on device"), std::string::npos) << outcome.message;
     EXPECT_NE(outcome.message.find("/dev/shm"), std::string::npos) << outcome.message;
   }
@@ -181,7 +177,7 @@ TEST(StartingRanks, ADevShmThatCannotBeWrittenIsSaidToBe) {
   if (said[0].starts_with("skipped")) GTEST_SKIP() << said[0];
   for (int rank = 0; rank < 2; ++rank) {
     const Outcome outcome = outcome_from(said[static_cast<size_t>(rank)]);
-    EXPECT_EQ(outcome.code, "unavailable") << outcome.message;
+    EXPECT_EQ(outcome.code, Code::unavailable) << outcome.message;
     EXPECT_NE(outcome.message.find("Read-only file system"), std::string::npos) << outcome.message;
   }
 }
