@@ -1,4 +1,4 @@
-"""What torchrun tells the processes that it starts."""
+"""The environment that torchrun gives to the processes it starts."""
 
 import socket
 

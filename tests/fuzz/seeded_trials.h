@@ -1,4 +1,4 @@
-// What the programs share that play one seed after another: their options, and the children that die in their place.
+// The options and the child processes of the programs that play one seed after another.
 #pragma once
 
 #include <sys/mman.h>

@@ -21,14 +21,14 @@ Error error_of(const Call& call) {
   }
   return {Code::ok, "nothing was thrown"};
 }
-/// Of what was caught on another thread.
+/// The same for an exception that was caught on another thread.
 inline Error error_of(const std::exception_ptr& caught) {
   return error_of([&] {
     if (caught) std::rethrow_exception(caught);
   });
 }
 
-/// Whether it has this code, and its message each of the words.
+/// Whether the error has this code and its message contains each of the words.
 inline testing::AssertionResult is_error(const Error& error, Code code, const std::vector<std::string>& words = {}) {
   if (error.code() != code) return testing::AssertionFailure() << "code " << static_cast<int>(error.code()) << ": " << error.message();
   for (const std::string& word : words)

@@ -80,11 +80,11 @@ class SharedSaves : public testing::Test {
     return made;
   }
 
-  /// What a rank's save says.
+  /// The error of a rank's save; Code::ok: it saved.
   Error save(size_t rank, const CheckpointContent& mine) {
     return error_of([&] { managers_[rank]->save_now(mine, workers_); });
   }
-  /// The same at once on both.
+  /// The same for both ranks at the same time.
   std::array<Error, 2> save_both(const CheckpointContent& first, const CheckpointContent& second) {
     std::array<Error, 2> said = {Error(Code::ok, ""), Error(Code::ok, "")};
     std::thread beside([&] { said[1] = save(1, second); });
@@ -96,7 +96,7 @@ class SharedSaves : public testing::Test {
     for (const Error& error : save_both(content(0), content(1))) EXPECT_TRUE(is_error(error, Code::ok)) << where;
   }
 
-  /// What rank 0's save says, while `other` is what rank 1 does.
+  /// The error of rank 0's save, while rank 1 runs `other`.
   Error save_beside(const std::function<void()>& other, double deadline = 20) {
     std::thread beside(other);
     const Error error = error_of([&] { managers_[0]->save(content(0, deadline), workers_)->wait(-1); });
@@ -122,12 +122,12 @@ class SharedSaves : public testing::Test {
   std::array<std::unique_ptr<CheckpointManager>, 2> managers_;
 };
 
-/// It is copied by a function that throws.
+/// Gives the tensor a copy function that throws.
 void make_failing(SnapshotTensor& tensor, Code code) {
   tensor.bytes = {};
   tensor.copy = [code](int64_t, std::span<std::byte>) { fail(code, "no byte can be had"); };
 }
-/// It is copied by a function that takes so long.
+/// Gives the tensor a copy function that takes this time.
 void make_slow(SnapshotTensor& tensor, std::chrono::milliseconds time) {
   tensor.copy = [time, bytes = tensor.bytes](int64_t first, std::span<std::byte> out) {
     std::this_thread::sleep_for(time);

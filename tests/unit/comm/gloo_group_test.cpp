@@ -90,7 +90,7 @@ TEST_F(Gloo, ANobodyAtThePortIsSaid) {
   EXPECT_LT(os::seconds() - began, 3) << "a machine may be busy, but this is no patience of 0.3 s";
 }
 
-/// Ranks that start on a thread each; what each has thrown.
+/// Starts each rank on its own thread; returns the error of each.
 std::vector<Error> starts(const std::vector<TransportPlugin::Start>& all) {
   std::vector<Error> errors;
   for (const auto& caught :

@@ -168,7 +168,7 @@ TEST(PipeGroup, OneThatNeverCameIsNotWaitedForAtTheEnd) {
   }));
 }
 
-/// What rank 0 says first to rank 1.
+/// The first message from rank 0 to rank 1.
 std::vector<std::byte> hello_of_rank_0(MemoryPipes& pipes) {
   std::vector<std::byte> said(sizeof(FrameHeader) + sizeof(HelloFrame));
   for (size_t got = 0; got < said.size();) got += pipes.get(0, 1, std::span(said).subspan(got));

@@ -17,14 +17,14 @@ std::string own_job(const std::string& name);
 /// Where a job's segment stands in /dev/shm while its ranks come.
 std::string path_of_segment(const std::string& job);
 
-/// Calls body(rank) in a thread for each, and waits for all. What each has thrown; null: nothing.
+/// Calls body(rank) on a thread for each rank and waits for all. Returns what each rank threw; null: nothing.
 std::vector<std::exception_ptr> caught_on_ranks(int size, const std::function<void(int rank)>& body);
-/// Throws the first that is there.
+/// Throws the first that is not null.
 void rethrow_first(const std::vector<std::exception_ptr>& caught);
 /// Both.
 void run_ranks(int size, const std::function<void(int rank)>& body);
 
-/// What a rank of that job joins its group with.
+/// The options with which a rank joins the group of that job.
 ProcessGroupOptions options_of(const std::string& job, int rank, int size, double patience = 20);
 
 /// One end a rank, as make_thread_group() does: each joins on a thread of its own.
