@@ -103,8 +103,8 @@ class Knapsack {
 
 class Search {
  public:
-  Search(const Program& program, int64_t budget, const PlannedActivations& planned)
-      : program_(program), budget_(budget), planned_(planned) {}
+  Search(const Program& program, int64_t budget, const PlannedActivations& planned, const PlannedActivations& planned_on_all)
+      : program_(program), budget_(budget), planned_(planned), planned_on_all_(planned_on_all) {}
 
   std::vector<RegionId> run() {
     const int64_t all_kept = plan({});
@@ -250,16 +250,17 @@ class Search {
   [[noreturn]] void refuse() const {
     Program copy = program_;
     const RecomputeRecord record = recompute(copy, least_scopes_);
+    const int64_t least = std::max(least_, planned_on_all_(least_scopes_));
     fail(Code::out_of_memory,
          text("recompute: auto is to fit ", text_of_bytes(budget_), " (", budget_, " bytes) of activations, the least it reaches is ",
-              text_of_bytes(least_), " (", least_, " bytes), with ", least_scopes_.size(), " scopes recomputed for ",
+              text_of_bytes(least), " (", least, " bytes), with ", least_scopes_.size(), " scopes recomputed for ",
               record.cost().flops / 1e9, " GFLOP and ", text_of_bytes(static_cast<int64_t>(record.cost().bytes)),
               " of memory traffic more in each micro-batch; raise recompute_budget to that, or use a smaller batch or context"));
   }
 
   const Program& program_;
   int64_t budget_;
-  const PlannedActivations& planned_;
+  const PlannedActivations &planned_, &planned_on_all_;
   int64_t stash_ = 0;  // bytes when nothing is recomputed
   std::vector<Unit> units_;
   int64_t least_ = std::numeric_limits<int64_t>::max();
@@ -268,8 +269,9 @@ class Search {
 
 }  // namespace
 
-std::vector<RegionId> scopes_that_fit(const Program& program, int64_t budget, const PlannedActivations& planned) {
-  return Search(program, budget, planned).run();
+std::vector<RegionId> scopes_that_fit(const Program& program, int64_t budget, const PlannedActivations& planned,
+                                      const PlannedActivations& planned_on_all) {
+  return Search(program, budget, planned, planned_on_all).run();
 }
 
 }  // namespace st

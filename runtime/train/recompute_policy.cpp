@@ -37,7 +37,13 @@ RecomputeRecord recompute_by(Program& program, const Recipe& recipe, const PlanO
     budget = std::max<int64_t>(0, options.memory - other_bytes(memory_with({}, options, replan)));
   }
   const auto activations = [&](std::span<const RegionId> scopes) { return activation_bytes(memory_with(scopes, options, replan)); };
-  return recompute(program, scopes_that_fit(program, budget, activations));
+  const auto on_all = [&](std::span<const RegionId> scopes) {
+    PlanOptions of = options;
+    int64_t most = 0;
+    for (of.rank = 0; of.rank < recipe.ranks; ++of.rank) most = std::max(most, activation_bytes(memory_with(scopes, of, replan)));
+    return most;
+  };
+  return recompute(program, scopes_that_fit(program, budget, activations, on_all));
 }
 
 }  // namespace st

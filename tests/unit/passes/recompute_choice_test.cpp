@@ -43,7 +43,8 @@ class Measured {
     return recompute(copy, scopes).cost().weight();
   }
   std::vector<RegionId> chosen(int64_t budget) const {
-    return scopes_that_fit(program_, budget, [this](std::span<const RegionId> scopes) { return bytes(scopes); });
+    const auto planned = [this](std::span<const RegionId> scopes) { return bytes(scopes); };
+    return scopes_that_fit(program_, budget, planned, planned);
   }
 
   /// Every outermost scope kept, recomputed whole, or some of those directly in it.
