@@ -42,6 +42,8 @@ std::string end_text(int wait_status) {
 
 /// Seconds that output is waited for when all who could write it were killed.
 constexpr std::chrono::seconds kLastOutput(1);
+// A rank that lost another one may be seen to end first: the other has so long to end by itself, with its own reason, before it is told to.
+constexpr std::chrono::milliseconds kCause(250);
 constexpr std::chrono::milliseconds kLook(20);  // at a process group, whose end no signal tells
 
 }  // namespace
@@ -74,7 +76,7 @@ bool RankLaunch::is_over() const {
 }
 
 int RankLaunch::wait_limit() const {
-  Time next = kNever;
+  Time next = terminate_at_;
   for (const Rank& rank : ranks_) {
     if (!rank.process) continue;
     next = std::min({next, rank.kill_at, rank.give_up_at});
@@ -104,6 +106,7 @@ void RankLaunch::wait() {
   }
   if (console_.problem().empty()) return;
   fail(console_.problem(), kFailed);
+  terminate();
   has_reason_ = true;
 }
 
@@ -148,6 +151,7 @@ void RankLaunch::end(size_t i, int wait_status) {
   const bool is_own = status == kRefused || (WIFSIGNALED(wait_status) && !is_killed_by_us && WTERMSIG(wait_status) != SIGTERM &&
                                              WTERMSIG(wait_status) != SIGABRT);
   if (!is_own || has_reason_) return;
+  terminate_at_ = std::min(terminate_at_, Clock::now());
   has_reason_ = true;
   outcome_.failure = reason;
   outcome_.exit_status = exit_status;
@@ -157,6 +161,11 @@ void RankLaunch::fail(const std::string& reason, int exit_status) {
   if (!outcome_.failure.empty()) return;
   outcome_.failure = reason;
   outcome_.exit_status = exit_status;
+  terminate_at_ = Clock::now() + kCause;
+}
+
+void RankLaunch::terminate() {
+  terminate_at_ = kNever;
   for (Rank& rank : ranks_) {
     if (!rank.process) continue;
     // A second signal would end at once what ends in order by the first.
@@ -167,6 +176,7 @@ void RankLaunch::fail(const std::string& reason, int exit_status) {
 
 void RankLaunch::keep_deadlines() {
   const Time now = Clock::now();
+  if (now >= terminate_at_) terminate();
   for (Rank& rank : ranks_) {
     if (!rank.process) continue;
     if (now >= rank.kill_at) {

@@ -50,6 +50,7 @@ class RankLaunch {
   void reap();
   void end(size_t rank, int wait_status);
   void fail(const std::string& reason, int exit_status);
+  void terminate();
   void keep_deadlines();
 
   Console& console_;
@@ -58,7 +59,8 @@ class RankLaunch {
   RankKeeper keeper_;
   std::vector<Rank> ranks_;
   LaunchOutcome outcome_;
-  bool has_reason_ = false;  // outcome_ tells what no other rank's end leads to: a signal, or a request that was wrong
+  Time terminate_at_ = kNever;  // when those that are left are told to end, of a launch that has failed
+  bool has_reason_ = false;     // outcome_ tells what no other rank's end leads to: a signal, or a request that was wrong
 };
 
 }  // namespace cli
