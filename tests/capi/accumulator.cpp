@@ -11,15 +11,13 @@ namespace {
 
 class CAccumulator : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(works(st_context_create(nullptr, context_.out()))); }
-  HeldContext context_;
+  HeldContext context_ = hold<HeldContext>(st_context_create, nullptr);
 };
 
 TEST_F(CAccumulator, AHostsOwnLoopHasTheTokenMeanAtEachBoundary) {
   FloatArray g{{0, 0}}, h{{0}};
   const st_view gradients[] = {g.view(), h.view()};
-  HeldAccumulator a;
-  ASSERT_TRUE(works(st_accumulator_create(context_, 2, 2, gradients, a.out())));
+  const auto a = hold<HeldAccumulator>(st_accumulator_create, context_, 2, 2, gradients);
   int boundaries = 0;
   for (int micro_batch = 0; micro_batch < 6; ++micro_batch) {
     const bool second = micro_batch % 2 == 1;
@@ -44,10 +42,8 @@ TEST_F(CAccumulator, AHostsOwnLoopHasTheTokenMeanAtEachBoundary) {
 TEST_F(CAccumulator, StandsBeforeTheLossScaler) {
   FloatArray g{{0, 0}};
   const st_view view = g.view();
-  HeldAccumulator a;
-  HeldLossScaler scaler;
-  ASSERT_TRUE(works(st_accumulator_create(context_, 4, 1, &view, a.out())));
-  ASSERT_TRUE(works(st_loss_scaler_create(context_, nullptr, scaler.out())));
+  const auto a = hold<HeldAccumulator>(st_accumulator_create, context_, 4, 1, &view);
+  const auto scaler = hold<HeldLossScaler>(st_loss_scaler_create, context_, nullptr);
   for (const bool bad : {false, true}) {
     double scale = 0;
     for (int k = 0; k < 4; ++k) {
@@ -91,8 +87,7 @@ TEST_F(CAccumulator, BadArraysAreNamed) {
 TEST_F(CAccumulator, OutOfTurnAndBadWeightsChangeNothing) {
   FloatArray g{{5}};
   const st_view view = g.view();
-  HeldAccumulator a;
-  ASSERT_TRUE(works(st_accumulator_create(context_, 1, 1, &view, a.out())));
+  const auto a = hold<HeldAccumulator>(st_accumulator_create, context_, 1, 1, &view);
   for (const double bad : {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
     EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_accumulator_add(a, bad), {"weight is", "number of tokens"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_accumulator_add(a, 0), {"no micro-batch of the step has a token"}));
@@ -109,9 +104,8 @@ TEST_F(CAccumulator, OutOfTurnAndBadWeightsChangeNothing) {
 TEST_F(CAccumulator, AStepGoesOnFromItsStateInAnotherOne) {
   FloatArray g{{5, 6}}, h{{7}};
   const st_view gradients[] = {g.view(), h.view()};
-  HeldAccumulator first, second;
-  ASSERT_TRUE(works(st_accumulator_create(context_, 2, 2, gradients, first.out())));
-  ASSERT_TRUE(works(st_accumulator_create(context_, 2, 2, gradients, second.out())));
+  const auto first = hold<HeldAccumulator>(st_accumulator_create, context_, 2, 2, gradients);
+  const auto second = hold<HeldAccumulator>(st_accumulator_create, context_, 2, 2, gradients);
   ASSERT_TRUE(works(st_accumulator_add(first, 3)));
   int64_t n = 0, m = 0;
   const st_named_view *from = nullptr, *to = nullptr;
@@ -139,15 +133,13 @@ TEST_F(CAccumulator, AStepGoesOnFromItsStateInAnotherOne) {
 TEST_F(CAccumulator, ItsSumsAreTheContextsMemoryAndItKeepsTheContext) {
   auto options = filled(st_context_options_init);
   options.memory_limit = 100 << 10;
-  HeldContext context;
-  ASSERT_TRUE(works(st_context_create(&options, context.out())));
+  auto context = hold<HeldContext>(st_context_create, &options);
   FloatArray g{std::vector<float>(16 << 10, 1)}, more{std::vector<float>(16 << 10, 1)};
   const st_view gradients[] = {g.view(), more.view()};
   HeldAccumulator a;
   EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_accumulator_create(context, 2, 2, gradients, a.out()), {"sums of gradients"}));
   ASSERT_TRUE(works(st_accumulator_create(context, 2, 1, gradients, a.out())));
-  auto stats = filled(st_memory_stats_init);
-  ASSERT_TRUE(works(st_context_memory(context, &stats)));
+  const auto stats = memory_of(context);
   EXPECT_EQ(stats.allocated_bytes, 64 << 10);
   context.reset();
   ASSERT_TRUE(works(st_accumulator_add(a, 1)));

@@ -15,13 +15,6 @@ st_status append(void* user, const void* bytes, int64_t count) {
   return ST_OK;
 }
 
-template <class Handle>
-std::string text_of(st_status (*call)(Handle*, const char**), Handle* handle) {
-  const char* text = "";
-  EXPECT_TRUE(works(call(handle, &text)));
-  return text;
-}
-
 /// One of one, as far as st_communicator_env sees. Before there are threads that could read the environment.
 bool launched_alone() {
   const std::string port = std::to_string(1 + getpid() % 65535);
@@ -65,6 +58,7 @@ AllKinds::AllKinds(const st_context_options* options)
   make_checkpoint();
   make_communicators();
   view = {ST_F32, 1, beta_dims, nullptr, beta.data(), 64};
+  room = {ST_F32, 1, beta_dims, nullptr, overwritten.data(), 64};
   named = {"x", view};
   EXPECT_TRUE(works(st_model_get(run.model, "final_norm.beta", &view)));
   EXPECT_TRUE(works(st_model_write(run.model, append, &weights)));
@@ -72,9 +66,8 @@ AllKinds::AllKinds(const st_context_options* options)
 
 void AllKinds::give_back(DLManagedTensor* taken) {
   HeldContext context;  // that of the run may be gone
-  HeldTensor tensor;
   EXPECT_TRUE(works(st_context_create(nullptr, context.out())));
-  EXPECT_TRUE(works(st_tensor_from_dlpack(context, taken, tensor.out())));
+  const auto tensor = hold<HeldTensor>(st_tensor_from_dlpack, context, taken);
 }
 
 AllKinds::~AllKinds() {
@@ -137,28 +130,9 @@ void AllKinds::make_communicators() {
 }
 
 EachHandle AllKinds::handles() const {
-  return {static_cast<st_context*>(run.context),
-          static_cast<st_graph*>(graph),
-          static_cast<st_model*>(run.model),
-          static_cast<st_data*>(run.data),
-          static_cast<st_recipe*>(run.recipe),
-          static_cast<st_trainer*>(run.trainer),
-          static_cast<st_predictor*>(predictor),
-          static_cast<st_tensor*>(tensor),
-          static_cast<st_pending*>(pending),
-          static_cast<st_gemm*>(gemm),
-          static_cast<st_packed*>(packed),
-          static_cast<st_schedule*>(schedule),
-          static_cast<st_loss_scaler*>(loss_scaler),
-          static_cast<st_optimizer*>(optimizer),
-          static_cast<st_accumulator*>(accumulator),
-          static_cast<st_checkpoint*>(checkpoint),
-          static_cast<st_communicator*>(communicator),
-          static_cast<st_distributed_sampler*>(sampler),
-          static_cast<st_data_parallel*>(data_parallel),
-          static_cast<st_sharded_optimizer*>(sharded)};
+  return {run.context, graph,    run.model,   run.data,  run.recipe,  run.trainer, predictor,    tensor,  pending,       gemm,
+          packed,      schedule, loss_scaler, optimizer, accumulator, checkpoint,  communicator, sampler, data_parallel, sharded};
 }
-
 AnyHandle AllKinds::of(std::string_view kind) const {
   for (size_t i = 0; i < kKindNames.size(); ++i)
     if (kKindNames[i] == kind) return AnyHandle(handles()[i]);
@@ -174,20 +148,18 @@ std::string AllKinds::state() const {
   all += " " + run.digest();
   EXPECT_TRUE(works(st_data_rows(run.data, &rows)));
   EXPECT_TRUE(works(st_live_handles(nullptr, &live)));
-  all += text_of<st_model>(st_model_digest, run.model) + text_of<st_model>(st_model_digest, other);
-  all += text_of<st_loss_scaler>(st_loss_scaler_state, loss_scaler);
+  all += text_of(st_model_digest, run.model) + text_of(st_model_digest, other);
+  all += text_of(st_loss_scaler_state, loss_scaler);
   for (const float w : host_weight) all += " " + std::to_string(w);
   for (const float w : sharded_weight) all += " " + std::to_string(w);
-  double weight = -1;
-  EXPECT_TRUE(works(st_accumulator_weight(accumulator, &weight)));
+  const auto weight = asked<double>(st_accumulator_weight, accumulator);
   all += ", " + std::to_string(weight) + " tokens";
-  all += text_of<st_checkpoint>(st_checkpoint_list, checkpoint);
-  int64_t sent = -1;
-  EXPECT_TRUE(works(st_communicator_sent_bytes(communicator, &sent)));
+  all += text_of(st_checkpoint_list, checkpoint);
+  const auto sent = asked<int64_t>(st_communicator_sent_bytes, communicator);
   all += ", sent " + std::to_string(sent);
   EXPECT_TRUE(works(st_distributed_sampler_cursor(sampler, &rows)));
   all += ", sampled " + std::to_string(rows);
-  all += text_of<st_graph>(st_graph_text, graph) + text_of<st_recipe>(st_recipe_json, run.recipe);
+  all += text_of(st_graph_text, graph) + text_of(st_recipe_json, run.recipe);
   all += " " + std::to_string(rows) + " rows, " + std::to_string(live) + " handles, " + std::to_string(callbacks) + " callbacks";
   if (std::filesystem::exists(new_folder.path())) all += ", a new folder";
   for (const char* name : kWritten)

@@ -99,7 +99,8 @@ struct AllKinds {
   st_view square, product_view;
   std::vector<float> host_weight = std::vector<float>(16), other_weight = host_weight, host_gradient = host_weight,
                      sharded_weight = host_weight;
-  st_view view;
+  std::vector<float> overwritten = std::vector<float>(16);
+  st_view view, room;  // room: for what a call reads out
   st_named_view named;
   std::string weights;  // the model's stream
   size_t read = 0;      // bytes of it, by the call that is on

@@ -22,11 +22,7 @@ struct Loan {
   int ended = 0;
 };
 
-int64_t live() {
-  int64_t count = -1;
-  EXPECT_TRUE(works(st_live_handles(nullptr, &count)));
-  return count;
-}
+int64_t live() { return asked<int64_t>(st_live_handles, nullptr); }
 
 class AllowedInCallbacks : public testing::Test {
  protected:
@@ -65,13 +61,12 @@ TEST_F(AllowedInCallbacks, AReleaseMayMakeUseAndDestroyHandles) {
 TEST_F(AllowedInCallbacks, TheReleaseOfDataMayDestroyItsContextAndItsModel) {
   const int64_t before = live() - 1;
   SineRows rows;
-  HeldData data;
   std::unique_ptr<SineTrainer> run;
   Loan loan([&] {
     context.reset();
     run.reset();
   });
-  ASSERT_TRUE(works(st_data_arrays(context, kSineRows, 2, rows.views, Loan::end, &loan, data.out())));
+  auto data = hold<HeldData>(st_data_arrays, context, kSineRows, 2, rows.views, Loan::end, &loan);
   run = std::make_unique<SineTrainer>(context, data);
   ASSERT_TRUE(works(run->created));
   ASSERT_TRUE(works(run->step()));
@@ -89,10 +84,9 @@ TEST_F(AllowedInCallbacks, ADlpackDeleterMayDestroyHandles) {
     HeldRecipe recipe;
     int deleted = 0;
   } foreign;
-  HeldTensor taken, other;
   int64_t shape[] = {4};
   const st_view lent = view();
-  ASSERT_TRUE(works(st_tensor_wrap(context, &lent, nullptr, nullptr, other.out())));
+  auto other = hold<HeldTensor>(st_tensor_wrap, context, &lent, nullptr, nullptr);
   ASSERT_TRUE(works(st_recipe_create(nullptr, foreign.recipe.out())));
   foreign.other = &other;
   foreign.managed.dl_tensor = {model_values.data(), {1, 0}, 1, {2, 32, 1}, shape, nullptr, 0};
@@ -103,7 +97,7 @@ TEST_F(AllowedInCallbacks, ADlpackDeleterMayDestroyHandles) {
     f.other->reset();
     f.recipe.reset();
   };
-  ASSERT_TRUE(works(st_tensor_from_dlpack(context, &foreign.managed, taken.out())));
+  auto taken = hold<HeldTensor>(st_tensor_from_dlpack, context, &foreign.managed);
   DLManagedTensor* exported = nullptr;
   ASSERT_TRUE(works(st_tensor_to_dlpack(taken, &exported)));
   taken.reset();
@@ -123,10 +117,8 @@ struct Steering {
   void steer() {
     const int64_t w_dims[] = {1, 16};
     const st_view from = {ST_F32, 2, w_dims, nullptr, weights.data(), 64};
-    const char* lr = nullptr;
     EXPECT_TRUE(works(st_trainer_set(run.trainer, "lr", "0.05")));
-    EXPECT_TRUE(works(st_trainer_get(run.trainer, "lr", &lr)));
-    EXPECT_STREQ(lr, "0.05");
+    EXPECT_EQ(text_of(st_trainer_get, run.trainer, "lr"), "0.05");
     EXPECT_TRUE(works(st_model_set(run.model, "first.weight", &from)));
   }
   void look() {
@@ -141,12 +133,10 @@ struct Steering {
 
 TEST_F(AllowedInCallbacks, OnStepMaySetRateAndWeightsAndRefreshPredictors) {
   SineRows rows;
-  HeldData data;
-  ASSERT_TRUE(works(st_data_arrays(context, kSineRows, 2, rows.views, nullptr, nullptr, data.out())));
+  const auto data = hold<HeldData>(st_data_arrays, context, kSineRows, 2, rows.views, nullptr, nullptr);
   SineTrainer run(context, data), by_hand(context, data);
-  HeldPredictor of_run, of_hand;
-  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, of_run.out())));
-  ASSERT_TRUE(works(st_predictor_create(by_hand.model, nullptr, of_hand.out())));
+  const auto of_run = hold<HeldPredictor>(st_predictor_create, run.model, nullptr);
+  const auto of_hand = hold<HeldPredictor>(st_predictor_create, by_hand.model, nullptr);
   Steering steered{run, of_run}, wanted{by_hand, of_hand};
   const auto on_step = [](void* user, const st_step_report* report) {
     auto& s = *static_cast<Steering*>(user);

@@ -66,7 +66,9 @@ TEST(BadHandles, OnesThatWereNeverOursAreRefused) {
     const auto live = reinterpret_cast<uint64_t>(w.handles()[kind]);
     return Some{&something_else,
                 of_bits(1),
-                of_bits(kind + 1),                    // the kind, and no slot
+                of_bits(kind + 1),  // the kind, and no slot
+                of_bits(0x107),
+                of_bits(0x0000000100000101),
                 of_bits(live ^ (uint64_t{1} << 40)),  // another generation
                 of_bits(live | 0xFFFFFF00),           // a slot that there is not
                 of_bits(0x8000000000000006),

@@ -40,10 +40,8 @@ void expect_the_model_busy(const Inside& inside) {
 }
 
 void expect_others_free(const Inside& inside) {
-  auto stats = filled(st_memory_stats_init);
-  EXPECT_TRUE(works(st_context_memory(inside.context, &stats)));
-  HeldRecipe recipe;
-  EXPECT_TRUE(works(st_recipe_create(nullptr, recipe.out())));
+  memory_of(inside.context);
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, nullptr);
 }
 
 void look(Inside& inside) {
@@ -141,11 +139,9 @@ TEST_F(BusyInCallbacks, AreTheHandlesOfTheAllocatorsCall) {
   EXPECT_GE(created, 1);
 
   inside_.trainer = trainer_;
-  int64_t m = 0;
-  const st_named_view* outputs = nullptr;
   const int64_t dims[] = {4, 1};
   const st_named_view views[] = {{"x", {ST_F32, 2, dims, nullptr, x_.data(), 16}}, {"y", {ST_F32, 2, dims, nullptr, y_.data(), 16}}};
-  ASSERT_TRUE(works(st_trainer_forward(trainer_, 2, views, &m, &outputs)));
+  ASSERT_TRUE(works(forward(trainer_, 2, views)));
   EXPECT_GT(inside_.calls, created) << "the first forward makes its buffers";
   inside_.watched = false;
   ASSERT_TRUE(works(st_trainer_backward(trainer_, 0, nullptr)));

@@ -50,11 +50,7 @@ class CancelInOp : public testing::TestWithParam<bool> {
     return ST_OK;
   }
   void cancel() { EXPECT_EQ(GetParam() ? st_context_cancel(context) : st_trainer_cancel(trainer), ST_OK); }
-  std::string digest() {
-    const char* hex = "";
-    EXPECT_TRUE(works(st_trainer_digest(trainer, &hex)));
-    return hex;
-  }
+  std::string digest() { return text_of(st_trainer_digest, trainer); }
   /// Cancels `call` in each of its op calls in turn. `in_all`: those that it makes when nobody cancels it.
   void expect_last(const std::function<st_status()>& call, int64_t in_all) {
     calls = 0;
@@ -110,8 +106,7 @@ TEST_P(CancelInOp, EndsAnEvaluationAtItsNextInstruction) {
 }
 
 TEST_P(CancelInOp, EndsAPredictionAtItsNextInstructionButATrainersIsNotForIt) {
-  HeldPredictor predictor;
-  ASSERT_TRUE(works(st_predictor_create(model, nullptr, predictor.out())));
+  const auto predictor = hold<HeldPredictor>(st_predictor_create, model, nullptr);
   float made[kSineRows];
   const st_named_view out = {"prediction", {ST_F32, 2, rows.dims, nullptr, made, sizeof made}};
   const auto predict = [&] { return st_predictor_run(predictor, 1, rows.views, 1, &out); };

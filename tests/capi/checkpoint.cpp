@@ -135,12 +135,10 @@ TEST_F(CCheckpoint, TakesAndFillsTensorsOfDlpack) {
   DLManagedTensor theirs{{values.data(), {1, 0}, 2, {2, 32, 1}, dims, by_column, 0}, &is_given_back, [](DLManagedTensor* self) {
                            *static_cast<bool*>(self->manager_ctx) = true;
                          }};
-  HeldTensor tensor;
-  ASSERT_TRUE(works(st_tensor_from_dlpack(context_, &theirs, tensor.out())));
+  auto tensor = hold<HeldTensor>(st_tensor_from_dlpack, context_, &theirs);
   st_named_view view{"of another library", {}};
   ASSERT_TRUE(works(st_tensor_view(tensor, &view.view)));
-  HeldPending pending;
-  ASSERT_TRUE(works(st_checkpoint_save(checkpoint_, 1, 1, &view, nullptr, pending.out())));
+  const auto pending = hold<HeldPending>(st_checkpoint_save, checkpoint_, 1, 1, &view, nullptr);
   std::ranges::fill(values, 0.0F);
   ASSERT_TRUE(works(st_pending_wait(pending, -1)));
   ASSERT_TRUE(works(st_checkpoint_load(checkpoint_, nullptr, 1, &view, nullptr, nullptr)));
@@ -184,8 +182,7 @@ TEST_F(CCheckpoint, APendingSaveHasTheValuesOfItsCall) {
     ASSERT_TRUE(works(load(back)));
     EXPECT_EQ(back.values, std::vector<float>(300000, static_cast<float>(step)));
   }
-  auto progress = filled(st_save_progress_init);
-  ASSERT_TRUE(works(st_checkpoint_progress(checkpoint_, &progress)));
+  const auto progress = filled(st_save_progress_init, st_checkpoint_progress, checkpoint_);
   EXPECT_EQ(progress.saved, 3);
   EXPECT_EQ(progress.failed, 0);
   EXPECT_EQ(progress.saved_step, 3);
@@ -224,10 +221,9 @@ TEST_F(CCheckpoint, KeepsWhatTheOptionsSay) {
     const std::string metadata = R"({"loss": )" + std::to_string(step == 3 ? 0.5 : 2.0 + static_cast<double>(step)) + "}";
     ASSERT_TRUE(works(save(step, values, metadata.c_str())));
   }
-  const char* json = "";
-  ASSERT_TRUE(works(st_checkpoint_list(checkpoint_, &json)));
-  EXPECT_STREQ(json, R"([{"name":"step-00000009","step":9,"problem":null},{"name":"step-00000008","step":8,"problem":null},)"
-                     R"({"name":"step-00000004","step":4,"problem":null},{"name":"step-00000003","step":3,"problem":null}])");
+  const std::string json = text_of(st_checkpoint_list, checkpoint_);
+  EXPECT_EQ(json, R"([{"name":"step-00000009","step":9,"problem":null},{"name":"step-00000008","step":8,"problem":null},)"
+                  R"({"name":"step-00000004","step":4,"problem":null},{"name":"step-00000003","step":3,"problem":null}])");
 }
 
 // A damaged one is passed over, and the report says why; asked for by name, it is refused, and nothing has changed.
@@ -238,8 +234,7 @@ TEST_F(CCheckpoint, FallsBackToTheNewestThatIsWhole) {
   ASSERT_TRUE(works(save(2, values)));
   folder_.spoil("step-00000002/tensors.safetensors");
   EXPECT_TRUE(fails(ST_CORRUPT, load(back, "step-00000002"), {"tensors.safetensors", "values", "block 0"}));
-  auto info = filled(st_error_info_init);
-  ASSERT_TRUE(works(st_last_error_info(&info)));
+  const auto info = last_error();
   EXPECT_STREQ(info.tensor, "values");
   EXPECT_NE(std::string(info.file).find("step-00000002/tensors.safetensors"), std::string::npos) << info.file;
   EXPECT_EQ(back.values, (std::vector<float>{-1, -1}));
@@ -318,24 +313,20 @@ TEST_F(CCheckpoint, LoadsSomeByNameAndUnderOtherNames) {
 TEST_F(CCheckpoint, IsListedInspectedVerifiedAndHashed) {
   FloatArray values{{1, 2, 3}};
   const char *json = "", *hex = "";
-  ASSERT_TRUE(works(st_checkpoint_list(checkpoint_, &json)));
-  EXPECT_STREQ(json, "[]");
+  EXPECT_EQ(text_of(st_checkpoint_list, checkpoint_), "[]");
   ASSERT_TRUE(works(save(7, values, R"({"note":"first"})")));
   ASSERT_TRUE(works(st_checkpoint_inspect(checkpoint_, nullptr, &json)));
   for (const char* word : {R"("step":7)", R"("note":"first")", R"("values")", "tensors.safetensors", R"("step-00000007")"})
     EXPECT_NE(std::string(json).find(word), std::string::npos) << word << " in " << json;
-  ASSERT_TRUE(works(st_checkpoint_verify(checkpoint_, "step-00000007", &json)));
-  EXPECT_STREQ(json, R"({"name":"step-00000007","problems":[]})");
+  EXPECT_EQ(text_of(st_checkpoint_verify, checkpoint_, "step-00000007"), R"({"name":"step-00000007","problems":[]})");
   ASSERT_TRUE(works(st_checkpoint_hash(checkpoint_, nullptr, &hex)));
   EXPECT_EQ(std::strlen(hex), 32U);
   const std::string first = hex;
   values.values[1] = 5;
   ASSERT_TRUE(works(save(8, values)));
-  ASSERT_TRUE(works(st_checkpoint_hash(checkpoint_, nullptr, &hex)));
-  EXPECT_NE(hex, first);
+  EXPECT_NE(text_of(st_checkpoint_hash, checkpoint_, nullptr), first);
   folder_.spoil("step-00000008/tensors.safetensors");
-  ASSERT_TRUE(works(st_checkpoint_hash(checkpoint_, nullptr, &hex)));
-  EXPECT_EQ(hex, first) << "of the newest that is whole";
+  EXPECT_EQ(text_of(st_checkpoint_hash, checkpoint_, nullptr), first) << "of the newest that is whole";
   ASSERT_TRUE(works(st_checkpoint_verify(checkpoint_, nullptr, &json)));
   for (const char* word : {R"("name":"step-00000008")", R"("tensor":"values")", R"("block":0)"})
     EXPECT_NE(std::string(json).find(word), std::string::npos) << word << " in " << json;
@@ -354,10 +345,8 @@ TEST_F(CCheckpoint, IsReshardedAndExported) {
   EXPECT_GT(std::filesystem::file_size(file), 20000U);
   auto options = filled(st_checkpoint_options_init);
   options.read_only = 1;
-  HeldCheckpoint resharded;
-  ASSERT_TRUE(works(st_checkpoint_create(context_, three.c_str(), &options, resharded.out())));
-  ASSERT_TRUE(works(st_checkpoint_hash(resharded, nullptr, &hex)));
-  EXPECT_EQ(hex, hash);
+  const auto resharded = hold<HeldCheckpoint>(st_checkpoint_create, context_, three.c_str(), &options);
+  EXPECT_EQ(text_of(st_checkpoint_hash, resharded, nullptr), hash);
   const st_named_view view = {"values", back.view()};
   ASSERT_TRUE(works(st_checkpoint_load(resharded, nullptr, 1, &view, nullptr, nullptr)));
   EXPECT_EQ(back.values, values.values);
@@ -370,8 +359,7 @@ TEST_F(CCheckpoint, OthersMayReadWhileOneSaves) {
   ASSERT_TRUE(works(save(1, values)));
   auto options = filled(st_checkpoint_options_init);
   options.read_only = 1;
-  HeldCheckpoint reader;
-  ASSERT_TRUE(works(st_checkpoint_create(context_, folder_.c_str(), &options, reader.out())));
+  const auto reader = hold<HeldCheckpoint>(st_checkpoint_create, context_, folder_.c_str(), &options);
   const st_named_view view = {"values", back.view()};
   ASSERT_TRUE(works(st_checkpoint_load(reader, nullptr, 1, &view, nullptr, nullptr)));
   EXPECT_EQ(back.values[0], 1);

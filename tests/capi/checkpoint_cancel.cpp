@@ -31,11 +31,7 @@ class CheckpointCancel : public testing::Test {
     const st_named_view view = {"values", {ST_U8, 1, dims_, nullptr, values_.data(), kBytes}};
     return st_checkpoint_save(checkpoint_, step, 1, &view, nullptr, pending);
   }
-  std::string names() {
-    const char* json = "";
-    EXPECT_TRUE(works(st_checkpoint_list(checkpoint_, &json)));
-    return json;
-  }
+  std::string names() { return text_of(st_checkpoint_list, checkpoint_); }
   /// Cancels all the time from before the call until it has ended. A call that was through between two looks is made again.
   st_status cancelled(const std::function<st_status()>& call) {
     std::atomic<bool> ended{false};
@@ -150,17 +146,11 @@ TEST_F(CheckpointCancel, EndsTheLoadOfAModelAndItsWeightsAreWhatTheyWere) {
     model.reset();
     ASSERT_TRUE(works(st_model_builtin(context_, "mlp", R"({"inputs":512,"hidden":[512,512],"outputs":512})", seed, model.out())));
   };
-  const auto digest = [](st_model* of) {
-    const char* hex = "";
-    EXPECT_TRUE(works(st_model_digest(of, &hex)));
-    return std::string(hex);
-  };
+  const auto digest = [](st_model* of) { return text_of(st_model_digest, of); };
   const auto load = [&] { return st_model_load(loaded, checkpoint_, nullptr, nullptr, nullptr); };
   begin(1, saved);
-  HeldRecipe recipe;
-  ASSERT_TRUE(works(st_recipe_create(R"({"batch":1,"optimizer":"sgd"})", recipe.out())));
-  HeldTrainer trainer;
-  ASSERT_TRUE(works(st_trainer_create(saved, recipe, nullptr, trainer.out())));
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch":1,"optimizer":"sgd"})");
+  const auto trainer = hold<HeldTrainer>(st_trainer_create, saved, recipe, nullptr);
   open(0);
   ASSERT_TRUE(works(st_trainer_save(trainer, checkpoint_, nullptr, nullptr)));
 

@@ -12,7 +12,6 @@ using namespace st::test;
 
 class CCheckpointRefusals : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(works(st_context_create(nullptr, context_.out()))); }
   st_status create(const st_checkpoint_options* options = nullptr) {
     checkpoint_.reset();
     return st_checkpoint_create(context_, folder_.c_str(), options, checkpoint_.out());
@@ -24,13 +23,12 @@ class CCheckpointRefusals : public testing::Test {
     ASSERT_TRUE(works(st_checkpoint_save(checkpoint_, 1, 2, views, nullptr, nullptr)));
   }
   int64_t saved() const {
-    auto progress = filled(st_save_progress_init);
-    EXPECT_TRUE(works(st_checkpoint_progress(checkpoint_, &progress)));
+    const auto progress = filled(st_save_progress_init, st_checkpoint_progress, checkpoint_);
     return progress.saved;
   }
 
   CheckpointFolder folder_;
-  HeldContext context_;
+  HeldContext context_ = hold<HeldContext>(st_context_create, nullptr);
   HeldCheckpoint checkpoint_;
   FloatArray a_{{1, 2}};
   int32_t number_ = 3;
@@ -82,8 +80,7 @@ TEST_F(CCheckpointRefusals, FoldersThatAreNone) {
       fails(ST_INVALID_ARGUMENT, st_checkpoint_create(context_, one.c_str(), nullptr, other.out()), {"a checkpoint itself", "read_only"}));
   ASSERT_TRUE(works(st_checkpoint_create(context_, one.c_str(), &options, other.out())));
   const char* json = "";
-  ASSERT_TRUE(works(st_checkpoint_list(other, &json)));
-  EXPECT_STREQ(json, R"([{"name":"step-00000001","step":1,"problem":null}])");
+  EXPECT_EQ(text_of(st_checkpoint_list, other), R"([{"name":"step-00000001","step":1,"problem":null}])");
   EXPECT_TRUE(works(st_checkpoint_inspect(other, "step-00000001", &json)));
   EXPECT_TRUE(fails(ST_NOT_FOUND, st_checkpoint_inspect(other, "step-00000002", &json), {"step-00000002", "a checkpoint itself"}));
 }
@@ -183,8 +180,7 @@ TEST_F(CCheckpointRefusals, NamesOfNoCheckpoint) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_checkpoint_reshard(checkpoint_, nullptr, "", 1), {"folder is empty"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_checkpoint_export(checkpoint_, nullptr, "", 1), {"path is empty"}));
   EXPECT_NE(st_checkpoint_export(checkpoint_, nullptr, "/no/such/folder/w.safetensors", 1), ST_OK);
-  ASSERT_TRUE(works(st_checkpoint_verify(checkpoint_, nullptr, &text)));
-  EXPECT_STREQ(text, R"({"name":"step-00000001","problems":[]})") << "the source is as it was";
+  EXPECT_EQ(text_of(st_checkpoint_verify, checkpoint_, nullptr), R"({"name":"step-00000001","problems":[]})") << "the source is as it was";
 }
 
 // The folder goes while it is open: the error is the save's, and a later one makes it anew.

@@ -10,11 +10,7 @@ namespace {
 using namespace st::test;
 using st::kSanitized;
 
-int64_t resident_bytes(st_context* context) {
-  auto stats = filled(st_memory_stats_init);
-  EXPECT_TRUE(works(st_context_memory(context, &stats)));
-  return stats.resident_bytes;
-}
+int64_t resident_bytes(st_context* context) { return memory_of(context).resident_bytes; }
 
 // A sanitizer keeps what was freed, so memory is not looked at there.
 int rounds_wanted() {
@@ -26,8 +22,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
   const int rounds = rounds_wanted();
   auto options = filled(st_context_options_init);
   options.threads = 1;
-  HeldContext watch;
-  ASSERT_TRUE(works(st_context_create(nullptr, watch.out())));
+  const auto watch = hold<HeldContext>(st_context_create, nullptr);
   int64_t handles = 0, after = 0, resident = 0;
   ASSERT_TRUE(works(st_live_handles(nullptr, &handles)));
   const std::string text = text_file("churn.txt", 300);
@@ -36,64 +31,44 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
   const CheckpointFolder folder;
   for (int i = 0; i < rounds; ++i) {
     float sixteen[16] = {}, theirs[16] = {};  // the all-reduce borrows them until its pending is destroyed
-    HeldContext context;
-    HeldGraph graph;
-    HeldModel model, gpt;
-    HeldRecipe recipe;
-    HeldData data;
-    HeldTrainer trainer;
-    HeldPredictor predictor;
-    HeldTensor tensor;
-    HeldPending pending;
-    HeldGemm gemm;
-    HeldPacked packed;
-    HeldSchedule schedule;
-    HeldSampler sampler;
-    HeldCommunicator alone;
-    HeldDataParallel data_parallel;
-    HeldShardedOptimizer sharded;
-    HeldLossScaler loss_scaler;
-    HeldOptimizer optimizer;
-    HeldAccumulator accumulator;
-    HeldCheckpoint checkpoint;
-    HeldPending save, reduced;
+    HeldPending save;
     HeldCommunicator ranks[2];
-    ASSERT_TRUE(works(st_context_create(&options, context.out())));
-    ASSERT_TRUE(works(st_graph_create(context, graph.out())));
+    const auto context = hold<HeldContext>(st_context_create, &options);
+    const auto graph = hold<HeldGraph>(st_graph_create, context);
     sine_graph(graph);
-    ASSERT_TRUE(works(st_model_create(graph, 1, model.out())));
-    ASSERT_TRUE(works(st_recipe_create(nullptr, recipe.out())));
-    ASSERT_TRUE(works(st_data_files(context, text.c_str(), R"({"context": 8})", data.out())));
-    ASSERT_TRUE(works(st_trainer_create(model, recipe, nullptr, trainer.out())));
-    ASSERT_TRUE(works(st_model_builtin(context, "gpt", R"({"layers": 1, "width": 8, "heads": 1, "context": 4})", 1, gpt.out())));
-    ASSERT_TRUE(works(st_predictor_create(gpt, nullptr, predictor.out())));
-    ASSERT_TRUE(works(st_tensor_create(context, ST_F32, 1, &column, tensor.out())));
-    ASSERT_TRUE(works(st_model_write_file(gpt, weights.c_str(), pending.out())));
+    const auto model = hold<HeldModel>(st_model_create, graph, 1);
+    const auto recipe = hold<HeldRecipe>(st_recipe_create, nullptr);
+    const auto data = hold<HeldData>(st_data_files, context, text.c_str(), R"({"context": 8})");
+    const auto trainer = hold<HeldTrainer>(st_trainer_create, model, recipe, nullptr);
+    const auto gpt = hold<HeldModel>(st_model_builtin, context, "gpt", R"({"layers": 1, "width": 8, "heads": 1, "context": 4})", 1);
+    const auto predictor = hold<HeldPredictor>(st_predictor_create, gpt, nullptr);
+    const auto tensor = hold<HeldTensor>(st_tensor_create, context, ST_F32, 1, &column);
+    const auto pending = hold<HeldPending>(st_model_write_file, gpt, weights.c_str());
     auto problem = filled(st_gemm_problem_init);
     problem.m = problem.n = problem.k = 4;
-    ASSERT_TRUE(works(st_gemm_plan_create(context, &problem, nullptr, gemm.out())));
+    const auto gemm = hold<HeldGemm>(st_gemm_plan_create, context, &problem, nullptr);
     const int64_t square[] = {4, 4};
     const st_view b = {ST_F32, 2, square, nullptr, sixteen, sizeof sixteen};
-    ASSERT_TRUE(works(st_gemm_pack(gemm, &b, packed.out())));
-    ASSERT_TRUE(works(st_schedule_create(R"({"schedule": "table", "lr_table": "0:1 9:0.5"})", schedule.out())));
-    ASSERT_TRUE(works(st_distributed_sampler_create(8, nullptr, sampler.out())));
-    ASSERT_TRUE(works(st_loss_scaler_create(context, nullptr, loss_scaler.out())));
+    const auto packed = hold<HeldPacked>(st_gemm_pack, gemm, &b);
+    const auto schedule = hold<HeldSchedule>(st_schedule_create, R"({"schedule": "table", "lr_table": "0:1 9:0.5"})");
+    const auto sampler = hold<HeldSampler>(st_distributed_sampler_create, 8, nullptr);
+    const auto loss_scaler = hold<HeldLossScaler>(st_loss_scaler_create, context, nullptr);
     const st_named_view weight = {"w", b};
-    ASSERT_TRUE(works(st_optimizer_create(context, nullptr, 1, &weight, optimizer.out())));
-    ASSERT_TRUE(works(st_accumulator_create(context, 2, 1, &b, accumulator.out())));
-    ASSERT_TRUE(works(st_communicator_local(context, 1, nullptr, alone.out())));
-    ASSERT_TRUE(works(st_data_parallel_create(alone, 1, &weight, nullptr, data_parallel.out())));
+    const auto optimizer = hold<HeldOptimizer>(st_optimizer_create, context, nullptr, 1, &weight);
+    const auto accumulator = hold<HeldAccumulator>(st_accumulator_create, context, 2, 1, &b);
+    const auto alone = hold<HeldCommunicator>(st_communicator_local, context, 1, nullptr);
+    const auto data_parallel = hold<HeldDataParallel>(st_data_parallel_create, alone, 1, &weight, nullptr);
     ASSERT_TRUE(works(st_data_parallel_gradient_ready(data_parallel, 0)));
     auto stage_2 = filled(st_sharded_optimizer_options_init);
     stage_2.stage = 2;
-    ASSERT_TRUE(works(st_sharded_optimizer_create(alone, nullptr, 1, &weight, &stage_2, sharded.out())));
+    const auto sharded = hold<HeldShardedOptimizer>(st_sharded_optimizer_create, alone, nullptr, 1, &weight, &stage_2);
     ASSERT_TRUE(works(st_sharded_optimizer_gradient_ready(sharded, 0, &b)));
-    ASSERT_TRUE(works(st_checkpoint_create(context, folder.c_str(), nullptr, checkpoint.out())));
+    const auto checkpoint = hold<HeldCheckpoint>(st_checkpoint_create, context, folder.c_str(), nullptr);
     st_communicator* made[2] = {};
     ASSERT_TRUE(works(st_communicator_local(context, 2, nullptr, made)));
     for (int rank = 0; rank < 2; ++rank) *ranks[rank].out() = made[rank];
     const st_view their_b = {ST_F32, 2, square, nullptr, theirs, sizeof theirs};
-    ASSERT_TRUE(works(st_communicator_all_reduce(ranks[0], "b", &b, ST_REDUCE_SUM, reduced.out())));
+    const auto reduced = hold<HeldPending>(st_communicator_all_reduce, ranks[0], "b", &b, ST_REDUCE_SUM);
     ASSERT_TRUE(works(st_communicator_all_reduce(ranks[1], "b", &their_b, ST_REDUCE_SUM, nullptr)));
     if (i % 50 == 0) {  // the disk is waited for
       ASSERT_TRUE(works(st_checkpoint_save(checkpoint, i, 1, &weight, nullptr, save.out())));

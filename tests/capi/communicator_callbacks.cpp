@@ -78,8 +78,7 @@ TEST(CallbackRanks, ThatBreakAreNamedWithTheHostsReason) {
     std::vector<float> values = carried_values(rank);
     EXPECT_TRUE(fails(ST_RANK_FAILED, st_communicator_all_reduce(own.communicator, "g", Floats(ST_F32, values), ST_REDUCE_SUM, nullptr),
                       {"rank 1", "socket was closed", "all_reduce"}));
-    auto info = filled(st_error_info_init);
-    EXPECT_TRUE(works(st_last_error_info(&info)));
+    const auto info = last_error();
     EXPECT_EQ(info.rank, 1);
   });
 }
@@ -106,9 +105,8 @@ TEST(CallbackRanks, ThatAreWaitedForAtTheStartAreNoLongerByACancel) {
 
 TEST(CallbackRanks, AreRefusedWithoutTheirFunctionsOrPlace) {
   SocketPipes pipes(2);
-  HeldContext context;
   HeldCommunicator made;
-  EXPECT_TRUE(works(st_context_create(nullptr, context.out())));
+  const auto context = hold<HeldContext>(st_context_create, nullptr);
   auto callbacks = socket_callbacks();
   const auto join = [&](int32_t rank, int32_t size) {
     return st_communicator_callbacks(context, rank, size, &callbacks, pipes.user(0), nullptr, made.out());
@@ -147,9 +145,8 @@ TEST(CallbackRanks, ThatSayTheyMovedTooMuchEndTheGroupAndHarmNothing) {
 }
 
 TEST(HostsGroup, NeedsAPluginOfThatName) {
-  HeldContext context;
   HeldCommunicator made;
-  EXPECT_TRUE(works(st_context_create(nullptr, context.out())));
+  const auto context = hold<HeldContext>(st_context_create, nullptr);
   setenv("SCALETRAIN_PLUGINS", "/nowhere", 1);
   EXPECT_TRUE(fails(ST_UNAVAILABLE, st_communicator_host(context, "mpi", nullptr, nullptr, made.out()),
                     {"transport mpi", "/nowhere/libscaletrain_mpi.so", "share/scaletrain/mpi"}));

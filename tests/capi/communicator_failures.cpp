@@ -14,8 +14,7 @@ st_status reduce(st_communicator* own, const char* name, int64_t count = 100) {
 
 /// Of this thread's last error.
 void expect_told(int rank, const char* collective, const char* tensor) {
-  auto info = filled(st_error_info_init);
-  ASSERT_TRUE(works(st_last_error_info(&info)));
+  const auto info = last_error();
   EXPECT_EQ(info.rank, rank);
   EXPECT_STREQ(info.collective, collective);
   EXPECT_STREQ(info.tensor, tensor);

@@ -8,11 +8,7 @@ namespace {
 
 using namespace st::test;
 
-int32_t is_done(st_pending* pending) {
-  int32_t done = -1;
-  EXPECT_TRUE(works(st_pending_poll(pending, &done)));
-  return done;
-}
+int32_t is_done(st_pending* pending) { return asked<int32_t>(st_pending_poll, pending); }
 
 TEST(PendingCollectives, ReturnAtOnceAndAreDoneInTheirOrder) {
   constexpr int kCalls = 20;
@@ -37,9 +33,8 @@ TEST(PendingCollectives, ReturnAtOnceAndAreDoneInTheirOrder) {
 TEST(PendingCollectives, GoOnWhileTheHostDoesSomethingElse) {
   const ThreadRanks ranks(2);
   std::vector<float> mine(50, 1), theirs(50, 2);
-  HeldPending pending;
   const char* json = nullptr;
-  ASSERT_TRUE(works(st_communicator_all_reduce(ranks[0], "early", Floats(ST_F32, mine), ST_REDUCE_SUM, pending.out())));
+  const auto pending = hold<HeldPending>(st_communicator_all_reduce, ranks[0], "early", Floats(ST_F32, mine), ST_REDUCE_SUM);
   EXPECT_TRUE(fails(ST_TIMEOUT, st_pending_wait(pending, 20), {"still under way"}));
   EXPECT_EQ(is_done(pending), 0);
   for (int looks = 0; looks < 5000; ++looks) {  // its thread may be late
@@ -79,13 +74,11 @@ TEST(PendingCollectives, OfEveryKind) {
 TEST(PendingCollectives, KeepTheirErrorAndTellItEachTime) {
   const ThreadRanks ranks(2, 100);
   std::vector<float> values(10);
-  HeldPending first, second;
-  ASSERT_TRUE(works(st_communicator_all_reduce(ranks[0], "lonely", Floats(ST_F32, values), ST_REDUCE_SUM, first.out())));
-  ASSERT_TRUE(works(st_communicator_barrier(ranks[0], "behind", second.out())));
+  const auto first = hold<HeldPending>(st_communicator_all_reduce, ranks[0], "lonely", Floats(ST_F32, values), ST_REDUCE_SUM);
+  const auto second = hold<HeldPending>(st_communicator_barrier, ranks[0], "behind");
   for (int time = 0; time < 2; ++time) {
     EXPECT_TRUE(fails(ST_TIMEOUT, st_pending_wait(first, -1), {"rank 1", "lonely"}));
-    auto info = filled(st_error_info_init);
-    ASSERT_TRUE(works(st_last_error_info(&info)));
+    const auto info = last_error();
     EXPECT_EQ(info.rank, 1);
     EXPECT_STREQ(info.tensor, "lonely");
   }
@@ -98,8 +91,7 @@ TEST(PendingCollectives, ADestroyedHandleHasWaitedForItsWork) {
   ranks.each([&](int rank, st_communicator* own) {
     for (int i = 0; i < 50; ++i) {
       const auto values = std::make_unique<std::vector<float>>(1000, 1);  // gone before the next round
-      HeldPending pending;
-      EXPECT_TRUE(works(st_communicator_all_reduce(own, nullptr, Floats(ST_F32, *values), ST_REDUCE_SUM, pending.out())));
+      auto pending = hold<HeldPending>(st_communicator_all_reduce, own, nullptr, Floats(ST_F32, *values), ST_REDUCE_SUM);
       if ((i + rank) % 3 == 0) std::this_thread::yield();
       pending.reset();
       EXPECT_EQ(values->back(), 2);
@@ -130,9 +122,8 @@ TEST(PendingCollectives, ACommunicatorThatIsDestroyedDoesThemFirst) {
 TEST(PendingCollectives, AreCancelledWithTheirContext) {
   const ThreadRanks ranks(2);
   std::vector<float> values(10);
-  HeldPending first, second;
-  ASSERT_TRUE(works(st_communicator_all_reduce(ranks[0], "g", Floats(ST_F32, values), ST_REDUCE_SUM, first.out())));
-  ASSERT_TRUE(works(st_communicator_barrier(ranks[0], nullptr, second.out())));
+  const auto first = hold<HeldPending>(st_communicator_all_reduce, ranks[0], "g", Floats(ST_F32, values), ST_REDUCE_SUM);
+  const auto second = hold<HeldPending>(st_communicator_barrier, ranks[0], nullptr);
   ASSERT_TRUE(works(st_context_cancel(ranks.context)));
   EXPECT_TRUE(fails(ST_CANCELLED, st_pending_wait(first, -1), {"all_reduce"}));
   EXPECT_TRUE(fails(ST_CANCELLED, st_pending_wait(second, -1)));

@@ -46,11 +46,7 @@ TEST(ProcessRanks, MeetAndExchange) {
 TEST(ProcessRanks, CountTheMemoryInWhichTheyMeet) {
   const std::string job = job_of_our_own();
   OwnRank a, b;
-  const auto counted = [&] {
-    auto stats = filled(st_memory_stats_init);
-    EXPECT_TRUE(works(st_context_memory(a.context, &stats)));
-    return stats.allocated_bytes;
-  };
+  const auto counted = [&] { return memory_of(a.context).allocated_bytes; };
   const int64_t before = counted();
   std::thread joining([&] { EXPECT_TRUE(works(b.join(job, 1, 2))); });
   EXPECT_TRUE(works(a.join(job, 0, 2)));
@@ -130,9 +126,7 @@ TEST_F(LaunchedRank, IsTheLaunchersOne) {
                           {"LOCAL_WORLD_SIZE", "1"},
                           {"MASTER_ADDR", "127.0.0.1"},
                           {"MASTER_PORT", std::to_string(getpid() % 60000 + 1)}})));
-  int32_t size = 0;
-  EXPECT_TRUE(works(st_communicator_size(own.communicator, &size)));
-  EXPECT_EQ(size, 1);
+  EXPECT_EQ(asked<int32_t>(st_communicator_size, own.communicator), 1);
   EXPECT_TRUE(works(st_communicator_barrier(own.communicator, nullptr, nullptr)));
 }
 

@@ -1,5 +1,4 @@
 // A context: the device, the host's threads and log, and a limit on memory that is kept before anything is touched.
-#include <atomic>
 #include <cfenv>
 #include <chrono>
 #include <thread>
@@ -34,15 +33,12 @@ TEST(Context, NumbersThatCannotBeAreRefused) {
 }
 
 TEST(Context, TellsItsMemory) {
-  HeldContext context;
-  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
-  auto stats = filled(st_memory_stats_init);
-  ASSERT_TRUE(works(st_context_memory(context, &stats)));
+  const auto context = hold<HeldContext>(st_context_create, nullptr);
+  auto stats = memory_of(context);
   EXPECT_EQ(stats.allocated_bytes, 0);
   EXPECT_GT(stats.available_bytes, 0);
   EXPECT_GT(stats.resident_bytes, 0);
-  HeldModel model;
-  ASSERT_TRUE(works(st_model_builtin(context, "mlp", R"({"inputs": 64, "hidden": [], "outputs": 16})", 0, model.out())));
+  auto model = hold<HeldModel>(st_model_builtin, context, "mlp", R"({"inputs": 64, "hidden": [], "outputs": 16})", 0);
   ASSERT_TRUE(works(st_context_memory(context, &stats)));
   EXPECT_EQ(stats.allocated_bytes, 64 * 16 * 4 + 16 * 4);
   model.reset();
@@ -81,8 +77,7 @@ TEST(Context, ASkippedStepIsOneWarningOnWhicheverThread) {
     r.thread = std::this_thread::get_id();
   };
   options.log_user = &records;
-  HeldContext context;
-  ASSERT_TRUE(works(st_context_create(&options, context.out())));
+  const auto context = hold<HeldContext>(st_context_create, &options);
   SineTrainer run(context, nullptr);
   const int64_t dims[] = {8, 1};
   std::vector<float> x(8, 1), far(8, 3e38F);
@@ -110,20 +105,15 @@ class Untouched {
   }
 
  private:
-  int64_t resident() const {
-    auto stats = filled(st_memory_stats_init);
-    EXPECT_TRUE(works(st_context_memory(context_, &stats)));
-    return stats.resident_bytes;
-  }
+  int64_t resident() const { return memory_of(context_).resident_bytes; }
   st_context* context_;
   int64_t resident_;
   std::chrono::steady_clock::time_point start_;
 };
 
 TEST(Memory, AModelThatDoesNotFitSaysWhatItNeedsAndTouchesNothing) {
-  HeldContext context;
   HeldModel model;
-  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+  const auto context = hold<HeldContext>(st_context_create, nullptr);
   const Untouched nothing(context);
   const char* json = R"({"layers": 96, "width": 65536, "heads": 64, "context": 2048})";
   // 12 width^2 + 13 width a layer, two embeddings and the last norm; 4 bytes each.
@@ -133,11 +123,9 @@ TEST(Memory, AModelThatDoesNotFitSaysWhatItNeedsAndTouchesNothing) {
 }
 
 TEST(Memory, AGraphThatDoesNotFitIsToldTheSame) {
-  HeldContext context;
-  HeldGraph graph;
   HeldModel model;
-  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
-  ASSERT_TRUE(works(st_graph_create(context, graph.out())));
+  const auto context = hold<HeldContext>(st_context_create, nullptr);
+  const auto graph = hold<HeldGraph>(st_graph_create, context);
   const int64_t dims[] = {65536, 262144};
   st_value value = 0;
   for (int i = 0; i < 96; ++i)
@@ -147,10 +135,8 @@ TEST(Memory, AGraphThatDoesNotFitIsToldTheSame) {
 }
 
 TEST(Memory, AGraphTooLargeToCountIsRefused) {
-  HeldContext context;
-  HeldGraph graph;
-  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
-  ASSERT_TRUE(works(st_graph_create(context, graph.out())));
+  const auto context = hold<HeldContext>(st_context_create, nullptr);
+  const auto graph = hold<HeldGraph>(st_graph_create, context);
   const int64_t dims[] = {int64_t{1} << 24, int64_t{1} << 24};
   st_value value = 0;
   st_status status = ST_OK;
@@ -162,62 +148,36 @@ TEST(Memory, AGraphTooLargeToCountIsRefused) {
 TEST(Memory, ALimitIsKeptByModelsAndTrainers) {
   auto options = filled(st_context_options_init);
   options.memory_limit = 200000;
-  HeldContext context;
-  ASSERT_TRUE(works(st_context_create(&options, context.out())));
+  const auto context = hold<HeldContext>(st_context_create, &options);
   const auto allocated = [&] {
-    auto stats = filled(st_memory_stats_init);
-    EXPECT_TRUE(works(st_context_memory(context, &stats)));
+    const auto stats = memory_of(context);
     EXPECT_LE(stats.available_bytes, options.memory_limit - stats.allocated_bytes);
     return stats.allocated_bytes;
   };
   HeldModel model, second;
-  HeldRecipe recipe;
   HeldTrainer trainer;
   // 150 x 200 weights are 120,000 bytes: the model fits, its gradient and moments do not, nor does a second model.
   const char* json = R"({"inputs": 150, "hidden": [], "outputs": 200})";
   ASSERT_TRUE(works(st_model_builtin(context, "mlp", json, 0, model.out())));
   const int64_t before = allocated();
   EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_model_builtin(context, "mlp", json, 0, second.out()), {"memory_limit", "needs"}));
-  ASSERT_TRUE(works(st_recipe_create(nullptr, recipe.out())));
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, nullptr);
   EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_trainer_create(model, recipe, nullptr, trainer.out()), {"trainer", "needs", "memory_limit"}));
   EXPECT_EQ(allocated(), before);
 }
 
 TEST(Memory, AStepTooLargeToCountIsAnError) {
-  HeldContext context;
-  HeldModel model;
-  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
-  ASSERT_TRUE(works(st_model_builtin(context, "gpt", kSmallGpt, 0, model.out())));
+  const auto context = hold<HeldContext>(st_context_create, nullptr);
+  const auto model = hold<HeldModel>(st_model_builtin, context, "gpt", kSmallGpt, 0);
   for (const char* key : {"batch", "accumulate", "micro_batches"})
     for (const char* number : {"1000000000000", "4000000000000000", "9223372036854775807"}) {
-      HeldRecipe recipe;
       HeldTrainer trainer;
-      ASSERT_TRUE(works(st_recipe_create(nullptr, recipe.out())));
+      const auto recipe = hold<HeldRecipe>(st_recipe_create, nullptr);
       ASSERT_TRUE(works(st_recipe_set(recipe, key, number)));
       const Untouched nothing(context);
       EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_trainer_create(model, recipe, nullptr, trainer.out()), {"needs", "there is"}))
           << key << " " << number;
     }
-}
-
-void run_backwards(void* user, int64_t n, st_task_fn task, void* arg) {
-  static_cast<std::atomic<int64_t>*>(user)->fetch_add(1);
-  while (n-- > 0) task(arg, n);
-}
-
-TEST(Context, TheHostsOwnThreadsMakeTheSameBits) {
-  std::atomic<int64_t> calls{0};
-  auto options = filled(st_context_options_init);
-  options.parallel = run_backwards;
-  options.parallel_user = &calls;
-  SmallRun hosts({}, &options), own;
-  TokenBatch batch(6, 5);
-  for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(works(st_trainer_step(hosts.trainer, 2, batch.views(), nullptr)));
-    ASSERT_TRUE(works(st_trainer_step(own.trainer, 2, batch.views(), nullptr)));
-  }
-  EXPECT_GT(calls, 0);
-  EXPECT_EQ(hosts.digest(), own.digest());
 }
 
 TEST(Context, TheHostsRoundingIsKeptAndChangesNoBit) {
@@ -247,13 +207,10 @@ TEST(Context, ReferenceIsADevice) {
 TEST(Context, ARecipeForAnotherDeviceIsRefused) {
   auto options = filled(st_context_options_init);
   options.device = "reference";
-  HeldContext context;
-  HeldModel model;
-  HeldRecipe recipe;
   HeldTrainer trainer;
-  ASSERT_TRUE(works(st_context_create(&options, context.out())));
-  ASSERT_TRUE(works(st_model_builtin(context, "mlp", nullptr, 0, model.out())));
-  ASSERT_TRUE(works(st_recipe_create(nullptr, recipe.out())));
+  const auto context = hold<HeldContext>(st_context_create, &options);
+  const auto model = hold<HeldModel>(st_model_builtin, context, "mlp", nullptr, 0);
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, nullptr);
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_create(model, recipe, nullptr, trainer.out()), {"cpu", "reference", "device"}));
 }
 

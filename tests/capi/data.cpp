@@ -10,24 +10,17 @@ using namespace st::test;
 
 class Data : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(works(st_context_create(nullptr, context.out()))); }
   st_status open(const std::string& path, const char* json = R"({"context": 4})") {
     return st_data_files(context, path.c_str(), json, data.out());
   }
-  int64_t rows(st_data* of) {
-    int64_t count = -1;
-    EXPECT_TRUE(works(st_data_rows(of, &count)));
-    return count;
-  }
-  HeldContext context;
+  int64_t rows(st_data* of) { return asked<int64_t>(st_data_rows, of); }
+  HeldContext context = hold<HeldContext>(st_context_create, nullptr);
   HeldData data;
 };
 
 TEST_F(Data, HasAVocabularyOfBytesAndRowsOfTheContext) {
   ASSERT_TRUE(works(open(text_file("rows.txt", 41))));
-  int64_t vocabulary = 0;
-  EXPECT_TRUE(works(st_data_vocabulary(data, &vocabulary)));
-  EXPECT_EQ(vocabulary, 256);
+  EXPECT_EQ(asked<int64_t>(st_data_vocabulary, data), 256);
   EXPECT_EQ(rows(data), 10);  // 41 bytes: 10 windows of 4, and the last one's last target
 }
 
@@ -61,8 +54,7 @@ TEST_F(Data, IsSplitWithoutOverlap) {
   EXPECT_EQ(rows(train), (750 - 1) / 4);
   EXPECT_EQ(rows(validation), (250 - 1) / 4);
   data.reset();  // the parts keep the text
-  double loss = 0;
-  EXPECT_TRUE(works(st_data_bigram_loss(train, validation, &loss)));
+  const auto loss = asked<double>(st_data_bigram_loss, train, validation);
   EXPECT_GT(loss, 0);
   EXPECT_LT(loss, std::log(256));
 }

@@ -11,7 +11,6 @@ using namespace st::test;
 
 class DataArrays : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(works(st_context_create(nullptr, context.out()))); }
   /// One array "x" that is fine but for what `change` does to it.
   st_status open(const std::function<void(st_named_view&)>& change) {
     st_named_view view = {"x", {ST_F32, 2, rows.dims, nullptr, rows.x.data(), kSineRows * 4}};
@@ -21,7 +20,7 @@ class DataArrays : public testing::Test {
   static void count_release(void* user) { ++*static_cast<int*>(user); }
 
   SineRows rows;
-  HeldContext context;
+  HeldContext context = hold<HeldContext>(st_context_create, nullptr);
   HeldData data;
   int released = 0;
 };
@@ -123,8 +122,7 @@ TEST_F(DataArrays, AreTakenWithoutGapsOnly) {
 
 TEST_F(DataArrays, ThatDoNotFitTheModelAreNamedWhenTheTrainerIsMade) {
   const auto refused = [&](int64_t n, const st_named_view* views, std::initializer_list<std::string_view> words) {
-    HeldData made;
-    EXPECT_TRUE(works(st_data_arrays(context, kSineRows, n, views, nullptr, nullptr, made.out())));
+    const auto made = hold<HeldData>(st_data_arrays, context, kSineRows, n, views, nullptr, nullptr);
     SineTrainer run(context, made);
     return fails(ST_INVALID_ARGUMENT, run.created, words);
   };
@@ -139,16 +137,14 @@ TEST_F(DataArrays, ThatDoNotFitTheModelAreNamedWhenTheTrainerIsMade) {
   views[1] = rows.views[1];
   double weights[kSineRows] = {};
   views[2] = {"weight", {ST_F64, 1, flat, nullptr, weights, sizeof weights}};
-  HeldData more;
-  ASSERT_TRUE(works(st_data_arrays(context, kSineRows, 3, views, nullptr, nullptr, more.out())));
+  const auto more = hold<HeldData>(st_data_arrays, context, kSineRows, 3, views, nullptr, nullptr);
   SineTrainer run(context, more);
   ASSERT_TRUE(works(run.created)) << "what no input takes is left aside";
   EXPECT_TRUE(works(run.step()));
 }
 
 TEST_F(DataArrays, HaveNoTokens) {
-  HeldData text;
-  ASSERT_TRUE(works(st_data_files(context, text_file("arrays.txt", 100).c_str(), R"({"context": 4})", text.out())));
+  const auto text = hold<HeldData>(st_data_files, context, text_file("arrays.txt", 100).c_str(), R"({"context": 4})");
   ASSERT_TRUE(works(st_data_arrays(context, kSineRows, 2, rows.views, nullptr, nullptr, data.out())));
   int64_t count = 0;
   double loss = 0;
@@ -166,8 +162,7 @@ TEST_F(DataArrays, AreSplitBySeedWithEveryRowOnOneSide) {
   const auto rows_of = [&](st_data* part) {
     SineTrainer run(context, nullptr);
     const size_t before = fill.asked().size();
-    auto report = filled(st_evaluation_init);
-    EXPECT_TRUE(works(st_trainer_evaluate(run.trainer, part, &report)));
+    filled(st_evaluation_init, st_trainer_evaluate, run.trainer, part);
     const auto all = fill.asked();
     return std::vector(all.begin() + static_cast<int64_t>(before), all.end());
   };

@@ -14,8 +14,6 @@ class DataCircles : public testing::Test {
  protected:
   using Act = std::function<st_status(SineTrainer& other)>;
 
-  void SetUp() override { ASSERT_TRUE(works(st_context_create(nullptr, context_.out()))); }
-
   void meet(const Act& act) {
     for (int side = 0; side < 2; ++side) {
       fill_[side].before([this, side, act](int64_t call) {
@@ -37,7 +35,7 @@ class DataCircles : public testing::Test {
     ASSERT_TRUE(comes_true([&] { return answered_ == 2; })) << "they wait for each other";
   }
 
-  HeldContext context_;
+  HeldContext context_ = hold<HeldContext>(st_context_create, nullptr);
   SineFill fill_[2];
   HeldData data_[2];
   std::atomic<bool> standing_{false};

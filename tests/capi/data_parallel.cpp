@@ -65,8 +65,7 @@ TEST_P(DataParallels, HaveTheSumOfAllRanksWithAnyBucketAndOrder) {
       ranks.each([&](int rank, st_communicator* own) {
         OwnGradients gradients(rank);
         const auto options = options_of(op, bucket);
-        HeldDataParallel parallel;
-        ASSERT_TRUE(works(st_data_parallel_create(own, kGradients, gradients.views.data(), &options, parallel.out())));
+        const auto parallel = hold<HeldDataParallel>(st_data_parallel_create, own, kGradients, gradients.views.data(), &options);
         for (int step = 0; step < 2; ++step) {
           for (size_t k = 0; k < kGradients; ++k) {  // each rank in an order of its own
             const size_t i = (k * 5 + static_cast<size_t>(rank + step)) % kGradients;
@@ -98,8 +97,7 @@ TEST_P(DataParallels, OfOtherTypesHaveTheBitsOfAllReduce) {
         EXPECT_TRUE(works(st_communicator_all_reduce(own, "alone", &alone, ST_REDUCE_MEAN, nullptr)));
         views.push_back({nullptr, {dtype, 1, &count, nullptr, bits[i].data(), count * width}});
       }
-      HeldDataParallel parallel;
-      ASSERT_TRUE(works(st_data_parallel_create(own, 3, views.data(), nullptr, parallel.out())));
+      const auto parallel = hold<HeldDataParallel>(st_data_parallel_create, own, 3, views.data(), nullptr);
       for (int64_t i = 2; i >= 0; --i) EXPECT_TRUE(works(st_data_parallel_gradient_ready(parallel, i)));
       EXPECT_TRUE(works(st_data_parallel_synchronize(parallel)));
       for (size_t i = 0; i < 3; ++i) EXPECT_EQ(bits[i], wanted[i]) << "dtype " << dtype << ", gradient " << i;
@@ -112,14 +110,12 @@ TEST(DataParallel, NamesWhatIsReadyTwiceOrNotAtAllAndGoesOn) {
   const ThreadRanks ranks(2);
   ranks.each([&](int rank, st_communicator* own) {
     OwnGradients gradients(rank);
-    HeldDataParallel parallel;
     const auto options = options_of(ST_REDUCE_SUM, 1);
-    ASSERT_TRUE(works(st_data_parallel_create(own, kGradients, gradients.views.data(), &options, parallel.out())));
+    const auto parallel = hold<HeldDataParallel>(st_data_parallel_create, own, kGradients, gradients.views.data(), &options);
     EXPECT_TRUE(fails(ST_WRONG_STATE, st_data_parallel_synchronize(parallel), {"6 of 6", "\"w0\""}));
     for (int64_t i = 5; i > 0; --i) EXPECT_TRUE(works(st_data_parallel_gradient_ready(parallel, i)));
     EXPECT_TRUE(fails(ST_WRONG_STATE, st_data_parallel_gradient_ready(parallel, 3), {"gradient 3", "\"w3\"", "twice"}));
-    auto info = filled(st_error_info_init);
-    EXPECT_TRUE(works(st_last_error_info(&info)));
+    const auto info = last_error();
     EXPECT_STREQ(info.tensor, "w3");
     for (const int64_t i : {int64_t{-1}, int64_t{6}})
       EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_data_parallel_gradient_ready(parallel, i), {"there are 6"}));
@@ -137,9 +133,8 @@ TEST(DataParallel, WithoutSyncLeavesGradientsAsTheyAre) {
   ranks.each([&](int rank, st_communicator* own) {
     OwnGradients gradients(rank);
     const auto before = gradients.values;
-    HeldDataParallel parallel;
     int64_t sent = -1, later = -2;
-    ASSERT_TRUE(works(st_data_parallel_create(own, kGradients, gradients.views.data(), nullptr, parallel.out())));
+    const auto parallel = hold<HeldDataParallel>(st_data_parallel_create, own, kGradients, gradients.views.data(), nullptr);
     EXPECT_TRUE(works(st_communicator_sent_bytes(own, &sent)));
     EXPECT_TRUE(works(st_data_parallel_no_sync(parallel, 1)));
     for (int times = 0; times < 2; ++times) EXPECT_TRUE(works(st_data_parallel_gradient_ready(parallel, 5)));
@@ -175,8 +170,7 @@ TEST(DataParallel, RanksThatExchangeOtherThingsAreToldBothSides) {
           {"64 f32, \"w3\"", "gradient 1 of 300 f32, \"w1\""});
   ranks.each([&](int rank, st_communicator* own) {  // the group is whole
     OwnGradients gradients(rank);
-    HeldDataParallel parallel;
-    EXPECT_TRUE(works(st_data_parallel_create(own, kGradients, gradients.views.data(), nullptr, parallel.out())));
+    const auto parallel = hold<HeldDataParallel>(st_data_parallel_create, own, kGradients, gradients.views.data(), nullptr);
   });
 }
 
@@ -184,8 +178,7 @@ TEST(DataParallel, ARankThatDoesNotComeIsNamed) {
   const ThreadRanks ranks(2, 200);
   ranks.each([&](int rank, st_communicator* own) {
     OwnGradients gradients(rank);
-    HeldDataParallel parallel;
-    ASSERT_TRUE(works(st_data_parallel_create(own, kGradients, gradients.views.data(), nullptr, parallel.out())));
+    const auto parallel = hold<HeldDataParallel>(st_data_parallel_create, own, kGradients, gradients.views.data(), nullptr);
     if (rank == 1) {
       EXPECT_TRUE(works(st_communicator_abort(own, "no more")));
       return;

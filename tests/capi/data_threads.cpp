@@ -10,10 +10,9 @@ using namespace st::test;
 
 TEST(DataThreads, TrainersThatShareACallbackTakeTurns) {
   constexpr int kTrainers = 3, kSteps = 20;
-  HeldContext context;
   auto options = filled(st_context_options_init);
   options.threads = 1;
-  ASSERT_TRUE(works(st_context_create(&options, context.out())));
+  const auto context = hold<HeldContext>(st_context_create, &options);
   SineFill fill;
   std::atomic<int> inside{0}, together{0};
   fill.before([&](int64_t) {
@@ -38,8 +37,7 @@ TEST(DataThreads, TrainersThatShareACallbackTakeTurns) {
 }
 
 TEST(DataThreads, DataThatIsDestroyedWhileTrainersDrawFromItIsReleasedByTheLast) {
-  HeldContext context;
-  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+  const auto context = hold<HeldContext>(st_context_create, nullptr);
   SineFill fill;
   HeldData data;
   ASSERT_TRUE(works(fill.open(context, data.out())));

@@ -120,9 +120,6 @@ struct CallingOp {
 
 TEST(DestroyedInUse, AGraphInsideAnOpsShapeAndATrainerInsideAnOpsForwardAreBusy) {
   CallingOp op;
-  HeldModel model;
-  HeldRecipe recipe;
-  HeldTrainer trainer;
   ASSERT_TRUE(works(st_context_create(nullptr, op.context.out())));
   auto callbacks = filled(st_op_callbacks_init);
   callbacks.shape = CallingOp::shape;
@@ -143,12 +140,12 @@ TEST(DestroyedInUse, AGraphInsideAnOpsShapeAndATrainerInsideAnOpsForwardAreBusy)
   const st_value pair[] = {made, y};
   ASSERT_TRUE(works(st_graph_op(op.graph, "mse", 2, pair, nullptr, 1, &loss)));
   ASSERT_TRUE(works(st_graph_loss(op.graph, loss)));
-  ASSERT_TRUE(works(st_model_create(op.graph, 1, model.out())));
+  auto model = hold<HeldModel>(st_model_create, op.graph, 1);
 
   op.shapes = 0;
   ASSERT_TRUE(works(st_graph_destroy(std::exchange(op.graph, nullptr))));  // the model has a copy
-  ASSERT_TRUE(works(st_recipe_create(R"({"batch": 2})", recipe.out())));
-  ASSERT_TRUE(works(st_trainer_create(model, recipe, nullptr, trainer.out())));
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 2})");
+  auto trainer = hold<HeldTrainer>(st_trainer_create, model, recipe, nullptr);
   EXPECT_GT(op.shapes, 0);
 
   float values[] = {1, 2};
@@ -176,11 +173,10 @@ TEST(DestroyedInUse, DataGoesInsideItsFillAndIsReleasedWithItsTrainer) {
   };
   const auto release = [](void* user) { ++static_cast<Source*>(user)->releases; };
   SmallRun run;
-  HeldTrainer trainer;
   const int64_t dims[] = {kSmallContext};
   const st_field fields[] = {{"tokens", ST_I32, 1, dims}, {"targets", ST_I32, 1, dims}};
   ASSERT_TRUE(works(st_data_callback(run.context, 12, 2, fields, fill, release, &source, &source.data)));
-  ASSERT_TRUE(works(st_trainer_create(run.model, run.recipe, source.data, trainer.out())));
+  auto trainer = hold<HeldTrainer>(st_trainer_create, run.model, run.recipe, source.data);
   EXPECT_TRUE(works(st_trainer_run(trainer, 4, nullptr, nullptr)));
   EXPECT_GT(source.fills, 1);
   EXPECT_EQ(source.releases, 0);
@@ -195,8 +191,7 @@ TEST(DestroyedInUse, ATensorsMemoryLivesAsLongAsItsExport) {
     st_view mine;
     ASSERT_TRUE(works(st_tensor_view(w.tensor, &mine)));
     static_cast<float*>(mine.data)[3] = 7;
-    HeldContext context;
-    ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+    const auto context = hold<HeldContext>(st_context_create, nullptr);
     ASSERT_TRUE(works(st_tensor_from_dlpack(context, std::exchange(w.managed, nullptr), imported.out())));
   }
   st_view view;

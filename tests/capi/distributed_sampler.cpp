@@ -57,8 +57,7 @@ class Ranks {
   int64_t cursor() {
     int64_t cursor = -1;
     for (st_distributed_sampler* sampler : samplers_) {
-      int64_t at = -1;
-      EXPECT_TRUE(works(st_distributed_sampler_cursor(sampler, &at)));
+      const auto at = asked<int64_t>(st_distributed_sampler_cursor, sampler);
       EXPECT_TRUE(cursor < 0 || cursor == at);
       cursor = at;
     }

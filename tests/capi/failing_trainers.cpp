@@ -23,8 +23,7 @@ class FailingTrainers : public testing::Test {
                    const std::function<st_status(GroupRank&, st_communicator*)>& call) const {
     const ThreadRanks ranks(3);
     ranks.each([&](int rank, st_communicator* own) {
-      GroupRank mine(text);
-      ASSERT_TRUE(works(mine.join(own)));
+      JoinedRank mine(text, {}, own);
       ASSERT_TRUE(works(mine.step()));
       const std::string before = mine.digest();
       const auto began = steady_clock::now();
@@ -58,13 +57,20 @@ TEST_F(FailingTrainers, ABatchThatDoesNotFitOneRankIsToldToAll) {
   });
 }
 
+TEST_F(FailingTrainers, ALearningRateThatOneRankCannotMakeIsToldToAll) {
+  expect_told(ST_CALLBACK, {"learning rate"}, [](GroupRank& mine, st_communicator*) {
+    const auto refuse = [](void*, int64_t, double*) -> st_status { return ST_CALLBACK; };
+    EXPECT_TRUE(works(st_trainer_set_schedule(mine.trainer, refuse, nullptr, nullptr)));
+    return mine.step();
+  });
+}
+
 TEST_F(FailingTrainers, ARunThatOneRanksHostEndsEndsAll) {
   expect_told(ST_INVALID_ARGUMENT, {"steps is 0"},
               [](GroupRank& mine, st_communicator*) { return st_trainer_run(mine.trainer, 0, nullptr, nullptr); });
   const ThreadRanks ranks(2);
   ranks.each([&](int rank, st_communicator* own) {
-    GroupRank mine(text);
-    ASSERT_TRUE(works(mine.join(own)));
+    JoinedRank mine(text, {}, own);
     const st_on_step_fn refuse = [](void*, const st_step_report* report) { return st_status{report->step == 2 ? ST_IO : ST_OK}; };
     const st_status status = st_trainer_run(mine.trainer, 9, rank == 1 ? refuse : nullptr, nullptr);
     EXPECT_EQ(status, rank == 1 ? ST_CALLBACK : ST_RANK_FAILED);
@@ -102,16 +108,14 @@ TEST_F(FailingTrainers, ATrainerThatOneRankCannotMakeIsToldToAll) {
 TEST_F(FailingTrainers, ALearningRateThatIsSetOnOneRankIsShownBeforeTheUpdate) {
   const ThreadRanks ranks(3);
   ranks.each([&](int rank, st_communicator* own) {
-    GroupRank mine(text, {{"lr_schedule", "\"constant\""}, {"warmup", "0"}});
-    ASSERT_TRUE(works(mine.join(own)));
+    JoinedRank mine(text, {{"lr_schedule", "\"constant\""}, {"warmup", "0"}}, own);
     ASSERT_TRUE(works(mine.step()));
     const std::string before = mine.digest();
     if (rank == 1) {
       ASSERT_TRUE(works(st_trainer_set(mine.trainer, "lr", "0.002")));
     }
     EXPECT_TRUE(fails(ST_RANK_MISMATCH, mine.step(), {"rank 1", "begins with lr 0.002, rank 0 with 0.001"}));
-    auto info = filled(st_error_info_init);
-    ASSERT_TRUE(works(st_last_error_info(&info)));
+    const auto info = last_error();
     EXPECT_EQ(info.rank, 1);
     EXPECT_EQ(mine.digest(), before);
     if (rank != 1) {
@@ -122,12 +126,11 @@ TEST_F(FailingTrainers, ALearningRateThatIsSetOnOneRankIsShownBeforeTheUpdate) {
 }
 
 TEST_F(FailingTrainers, ACancelOfWhateverKindEndsTheWaitForTheOthers) {
-  for (int by = 0; by < 3; ++by) {
+  for (int by = 0; by < 4; ++by) {
     const ThreadRanks ranks(2);
     std::atomic<bool> has_ended = false;
     ranks.each([&](int rank, st_communicator* own) {
-      GroupRank mine(text);
-      ASSERT_TRUE(works(mine.join(own)));
+      JoinedRank mine(text, {}, own);
       ASSERT_TRUE(works(mine.step()));
       if (rank == 1) {
         while (!has_ended) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -140,6 +143,10 @@ TEST_F(FailingTrainers, ACancelOfWhateverKindEndsTheWaitForTheOthers) {
       std::thread host([&] {
         if (by == 1) cancel_until(has_ended, mine.run.context);  // not the communicator's
         if (by == 2) cancel_until(has_ended, ranks.context);
+        while (by == 3 && !has_ended) {
+          EXPECT_TRUE(works(st_trainer_cancel(mine.trainer)));
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
       });
       const auto began = steady_clock::now();
       EXPECT_TRUE(fails(ST_CANCELLED, mine.step())) << by;
@@ -153,17 +160,14 @@ TEST_F(FailingTrainers, ACancelOfWhateverKindEndsTheWaitForTheOthers) {
 TEST_F(FailingTrainers, ADataCallbackThatFailsOnOneRankEndsTheStepOfAll) {
   const ThreadRanks ranks(3);
   ranks.each([&](int rank, st_communicator* own) {
-    HeldContext context;
-    ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+    const auto context = hold<HeldContext>(st_context_create, nullptr);
     SineFill fill;
     fill.before([&](int64_t call) { return rank == 1 && call == 1 ? ST_IO : ST_OK; });  // of its second step
     HeldData data;
     ASSERT_TRUE(works(fill.open(context, data.out())));
     SineTrainer alone(context, nullptr);
-    HeldRecipe recipe;
-    HeldTrainer trainer;
-    ASSERT_TRUE(works(st_recipe_create(R"({"batch": 2, "micro_batches": 3, "warmup": 0, "threads": 1})", recipe.out())));
-    ASSERT_TRUE(works(st_trainer_create_in_group(alone.model, recipe, data, own, trainer.out())));
+    const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 2, "micro_batches": 3, "warmup": 0, "threads": 1})");
+    auto trainer = hold<HeldTrainer>(st_trainer_create_in_group, alone.model, recipe, data, own);
     st_status status = ST_OK;
     while (status == ST_OK) status = st_trainer_step(trainer, 0, nullptr, nullptr);
     EXPECT_EQ(status, rank == 1 ? ST_CALLBACK : ST_RANK_FAILED) << st_last_error();
@@ -180,16 +184,10 @@ TEST_F(FailingTrainers, AHostOpThatFailsOnOneOfTheThreadsEndsTheStepAndTheNextOn
   const auto count = [&] { return calls++ == fails_at ? st_status{ST_IO} : st_status{ST_OK}; };
   square.forward = square.backward = count;
   const SquaredText run(&square), undisturbed(nullptr);
-  HeldRecipe recipe;
-  HeldTrainer trainer, other;
-  ASSERT_TRUE(works(st_recipe_create(R"({"batch": 4, "warmup": 0, "ranks": 3, "threads": 1})", recipe.out())));
-  ASSERT_TRUE(works(st_trainer_create(run.model, recipe, run.data, trainer.out())));
-  ASSERT_TRUE(works(st_trainer_create(undisturbed.model, recipe, undisturbed.data, other.out())));
-  const auto digest = [](st_trainer* of) {
-    const char* hex = "";
-    EXPECT_TRUE(works(st_trainer_digest(of, &hex)));
-    return std::string(hex);
-  };
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 4, "warmup": 0, "ranks": 3, "threads": 1})");
+  const auto trainer = hold<HeldTrainer>(st_trainer_create, run.model, recipe, run.data);
+  const auto other = hold<HeldTrainer>(st_trainer_create, undisturbed.model, recipe, undisturbed.data);
+  const auto digest = [](st_trainer* of) { return text_of(st_trainer_digest, of); };
   for (int call = 0; call < 6; ++call) {  // of any rank, forward and backward
     const std::string before = digest(trainer);
     calls = 0;
@@ -208,8 +206,7 @@ TEST_F(FailingTrainers, TwoTrainingsOfOneProcessAreIndependent) {
   const ThreadRanks doomed(2), whole(2);
   std::thread beside([&] {
     doomed.each([&](int rank, st_communicator* own) {
-      GroupRank mine(text);
-      ASSERT_TRUE(works(mine.join(own)));
+      JoinedRank mine(text, {}, own);
       ASSERT_TRUE(works(mine.step()));
       if (rank == 1) {
         EXPECT_TRUE(works(st_communicator_abort(own, "enough of this one")));
@@ -220,8 +217,7 @@ TEST_F(FailingTrainers, TwoTrainingsOfOneProcessAreIndependent) {
     });
   });
   whole.each([&](int, st_communicator* own) {
-    GroupRank mine(text);
-    ASSERT_TRUE(works(mine.join(own)));
+    JoinedRank mine(text, {}, own);
     for (int i = 0; i < 4; ++i) ASSERT_TRUE(works(mine.step()));
     EXPECT_EQ(mine.digest(), alone);
   });

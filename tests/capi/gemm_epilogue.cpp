@@ -128,11 +128,9 @@ TEST(GemmEpilogue, BackwardThroughAnActivationIntoBf16OverSeveralPiecesOfKHasThe
     GemmCase x(shape), again(shape);
     auto options = filled(st_context_options_init);
     options.threads = 2;
-    HeldContext context;
-    ASSERT_TRUE(works(st_context_create(&options, context.out())));
+    const auto context = hold<HeldContext>(st_context_create, &options);
     const HeldGemm gemm = x.plan(context);
-    auto info = filled(st_gemm_info_init);
-    ASSERT_TRUE(works(st_gemm_plan_info(gemm, &info)));
+    const auto info = filled(st_gemm_info_init, st_gemm_plan_info, gemm);
     ASSERT_LT(info.tile_k, shape.k);
     Matrices pre(ST_BF16, 1, 50, 77, 80, 1, 4000, 5), sums(ST_BF16, 1, 1, 77, 77, 1, 77, 0), sums_packed = sums;
     const st_view at = pre.view();

@@ -59,8 +59,7 @@ class GemmLibraries : public testing::Test {
     schedule.threads = threads;
     const HeldGemm gemm = x.plan(context, &schedule);
     EXPECT_TRUE(works(x.run(gemm, 1, 0)));
-    auto info = filled(st_gemm_info_init);
-    EXPECT_TRUE(works(st_gemm_plan_info(gemm, &info)));
+    const auto info = filled(st_gemm_info_init, st_gemm_plan_info, gemm);
     return {info.library, x.c.bytes(), info.source};
   }
 
@@ -92,22 +91,6 @@ TEST_F(GemmLibraries, AreNotEvenOpenedUnlessAskedFor) {
   EXPECT_TRUE(is_loaded());
 }
 
-TEST_F(GemmLibraries, AreToldOfOnceWithWhatIsAbsent) {
-  GemmCase x({50, 60, 70});
-  const HeldContext mine = context();
-  for (int i = 0; i < 2; ++i) product_of(x, mine, ST_GEMM_LIBRARY_AUTO);
-  const auto times = [&](const std::string& words) {
-    int count = 0;
-    for (size_t at = 0; (at = told_.find(words, at)) != std::string::npos; ++at) ++count;
-    return count;
-  };
-  std::ostringstream candidate;
-  candidate << "2 gemm_library: " << kIdentity << " (" << kFile << ") is a candidate\n";
-  EXPECT_EQ(times(candidate.str()), 1) << told_;
-  EXPECT_EQ(times("2 gemm_library: no candidate is mkl: /nowhere/at-all.so: "), 1) << told_;
-  EXPECT_EQ(times("2 gemm_library: no candidate is onednn: /nowhere/at-all.so: "), 1) << told_;
-}
-
 TEST_F(GemmLibraries, WinByTheCacheOfTheirOwnVersionAndNameThemselves) {
   GemmCase x({140, 160, 700});  // small: too slow a product, under a sanitizer on a busy machine, is left to the table
   const std::string own = product_of(x, context(), ST_GEMM_LIBRARY_OWN).bits;
@@ -132,24 +115,6 @@ TEST_F(GemmLibraries, WinByTheCacheOfTheirOwnVersionAndNameThemselves) {
 
   write_winner("openblas-0.0.2-Three_Loops_1");
   EXPECT_NE(product_of(x, context(), ST_GEMM_LIBRARY_AUTO).library, "openblas-0.0.2-Three_Loops_1") << "it is not here";
-}
-
-TEST_F(GemmLibraries, PackedAreTheBitsOfThePlainProduct) {
-  GemmCase x({40, 90, 110});
-  product_of(x, context(), ST_GEMM_LIBRARY_AUTO);
-  write_winner(kIdentity);
-  const HeldContext mine = context();
-  auto schedule = filled(st_gemm_schedule_init);
-  schedule.threads = 1;
-  const HeldGemm own = x.plan(mine, &schedule);
-  schedule.library = ST_GEMM_LIBRARY_AUTO;
-  const HeldGemm theirs = x.plan(mine, &schedule);
-  EXPECT_TRUE(works(x.run(theirs, 1, 0)));
-  const std::string bits = x.c.bytes();
-  const HeldPacked packed = x.packed(theirs);
-  EXPECT_TRUE(works(x.run(theirs, 1, 0, packed)));
-  EXPECT_EQ(x.c.bytes(), bits);
-  EXPECT_EQ(x.run(own, 1, 0, packed), ST_INVALID_ARGUMENT) << "it is laid out for another";
 }
 
 }  // namespace

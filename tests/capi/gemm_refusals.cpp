@@ -106,8 +106,7 @@ TEST_F(GemmRefusals, AreNotWhatAChosenTileMeetsThatIsMadeToFitTheContextsLimit) 
   auto options = filled(st_context_options_init);
   options.threads = 1;
   options.memory_limit = of_free.scratch_bytes / 2;
-  HeldContext tight;
-  ASSERT_TRUE(works(st_context_create(&options, tight.out())));
+  const auto tight = hold<HeldContext>(st_context_create, &options);
   GemmCase y({600, 600, 600});
   const HeldGemm fitted = y.plan(tight);
   ASSERT_TRUE(works(st_gemm_plan_info(fitted, &info)));
@@ -156,8 +155,7 @@ TEST_F(GemmRefusals, OfViewsThatAreNotThePlans) {
   wrong = a;
   wrong.strides = transposed;
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, run(wrong, b, c), {"\"a\"", "strides [1, 4]", "6 between rows"}));
-  st_error_info info = filled(st_error_info_init);
-  ASSERT_TRUE(works(st_last_error_info(&info)));
+  const auto info = last_error();
   EXPECT_STREQ(info.tensor, "a");
 }
 
@@ -267,8 +265,7 @@ TEST_F(GemmRefusals, OfABThatWasPackedForAnother) {
 
 TEST(GemmInUse, ASecondCallIsBusyOnThePlanAndOnWhatItPacked) {
   Inside inside;
-  HeldContext context;
-  ASSERT_TRUE(works(st_context_create(inside.options(), context.out())));
+  const auto context = hold<HeldContext>(st_context_create, inside.options());
   GemmCase x({200, 200, 200}), y({200, 200, 200});
   const HeldGemm gemm = x.plan(context), other = x.plan(context);
   const HeldPacked packed = x.packed(gemm);

@@ -28,11 +28,9 @@ class GemmTuning : public testing::Test {
   int32_t source_of(GemmCase& x, st_context* context, int32_t tune_ms) {
     auto schedule = filled(st_gemm_schedule_init);
     schedule.tune_ms = tune_ms;
-    HeldGemm gemm;
-    EXPECT_TRUE(works(st_gemm_plan_create(context, &x.problem, &schedule, gemm.out())));
+    const auto gemm = hold<HeldGemm>(st_gemm_plan_create, context, &x.problem, &schedule);
     EXPECT_TRUE(works(x.run(gemm, 1, 0)));
-    auto info = filled(st_gemm_info_init);
-    EXPECT_TRUE(works(st_gemm_plan_info(gemm, &info)));
+    const auto info = filled(st_gemm_info_init, st_gemm_plan_info, gemm);
     EXPECT_EQ(info.adjusted, 0);
     return info.source;
   }

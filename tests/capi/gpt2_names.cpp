@@ -68,8 +68,7 @@ class Gpt2Names : public testing::Test {
     std::memcpy(tokens.data(), answers.data() + 8 + header, 4 * kTokens);
     std::memcpy(wanted.data(), answers.data() + 8 + header + 4 * kTokens, 4 * kLogits);
 
-    HeldPredictor predictor;
-    ASSERT_TRUE(works(st_predictor_create(model, nullptr, predictor.out())));
+    const auto predictor = hold<HeldPredictor>(st_predictor_create, model, nullptr);
     const int64_t dims[] = {kRows, kContext, kVocabulary};
     const st_named_view in = {"tokens", {ST_I32, 2, dims, nullptr, tokens.data(), 4 * kTokens}};
     const st_named_view out = {"logits", {ST_F32, 3, dims, nullptr, got.data(), 4 * kLogits}};

@@ -29,8 +29,7 @@ TEST_F(Graph, ShapesThatDoNotFitAreNamedWithTheirOp) {
   const st_value w = parameter("w", 4, 5);
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op("matmul", {x, w}, nullptr, &y), {"st_graph_op", "matmul", "[batch, 3]", "[4, 5]"}));
   EXPECT_EQ(y, 0);
-  auto info = filled(st_error_info_init);
-  EXPECT_TRUE(works(st_last_error_info(&info)));
+  const auto info = last_error();
   EXPECT_STREQ(info.op, "matmul");
 }
 
@@ -75,8 +74,7 @@ TEST_F(Graph, WrongNumbersOfInputsAndValuesAreRefused) {
 }
 
 TEST_F(Graph, ValuesOfAnotherGraphAreRefusedOrTheirOwn) {
-  HeldGraph other;
-  ASSERT_TRUE(works(st_graph_create(context, other.out())));
+  const auto other = hold<HeldGraph>(st_graph_create, context);
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_op(other, "gelu", 1, &x, nullptr, 1, &y), {"not one of this graph's"}));
 }
 
@@ -140,10 +138,8 @@ TEST_F(Graph, ALossIsAFloatingScalar) {
 }
 
 TEST_F(Graph, AModelIsACopyOfTheGraph) {
-  HeldContext own;
-  HeldGraph sine;
-  ASSERT_TRUE(works(st_context_create(nullptr, own.out())));
-  ASSERT_TRUE(works(st_graph_create(own, sine.out())));
+  const auto own = hold<HeldContext>(st_context_create, nullptr);
+  const auto sine = hold<HeldGraph>(st_graph_create, own);
   sine_graph(sine);
   ASSERT_TRUE(works(st_model_create(sine, 1, model.out())));
   int64_t before = 0, after = 0;
@@ -210,8 +206,7 @@ TEST_F(Graph, AnInputNamedAsDropoutsCountersIsRefusedBesideIt) {
 }
 
 TEST_F(Graph, TellsWhatAValueIs) {
-  auto info = filled(st_value_info_init);
-  ASSERT_TRUE(works(st_graph_value(graph, x, &info)));
+  auto info = filled(st_value_info_init, st_graph_value, graph, x);
   EXPECT_EQ(info.dtype, ST_F32);
   EXPECT_EQ(info.rank, 2);
   EXPECT_EQ(info.dims[0], ST_BATCH);

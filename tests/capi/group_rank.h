@@ -27,11 +27,7 @@ struct GroupRank {
     const st_view view{ST_F32, 1, dims, nullptr, values.data(), width() * 4};
     return st_model_set(run.model, kBias, &view);
   }
-  std::string digest() const {
-    const char* hex = nullptr;
-    EXPECT_TRUE(works(st_trainer_digest(trainer, &hex)));
-    return hex == nullptr ? "" : hex;
-  }
+  std::string digest() const { return text_of(st_trainer_digest, trainer); }
 
   static constexpr const char* kBias = "final_norm.beta";
   SmallRun run;
@@ -45,6 +41,32 @@ struct GroupRank {
       if (info.name == std::string(kBias)) return info.dims[0];
     }
   }
+};
+
+using Keys = std::map<std::string, std::string>;
+
+/// Of a context whose models get parameters late: at zero 1 and 2 with 16 bits ranks have their masters in pieces.
+inline const st_context_options* late_parameters() {
+  static const st_context_options options = [] {
+    auto made = filled(st_context_options_init);
+    made.late_parameters = 1;
+    return made;
+  }();
+  return &options;
+}
+
+/// With its trainer, which may have shards of the state or of the parameters. `own` null: a trainer alone.
+struct JoinedRank : GroupRank {
+  JoinedRank(const std::string& text, const Keys& keys, st_communicator* own, bool is_late = false)
+      : GroupRank(text, keys, is_late ? late_parameters() : nullptr) {
+    run.trainer.reset();  // zero 3 takes a model that nobody else uses
+    EXPECT_TRUE(works(own != nullptr ? join(own) : st_trainer_create(run.model, run.recipe, run.data, trainer.out())));
+  }
+  void steps(int count) {
+    for (int i = 0; i < count; ++i) ASSERT_TRUE(works(step()));
+  }
+
+  static constexpr const char* kWeight = "token_embedding.weight";
 };
 
 /// What one rank alone leaves.

@@ -45,6 +45,13 @@ auto fresh(Holder& held) {
   return held.out();
 }
 
+/// A call that fills a struct.
+template <class Struct, class Call, class... Arguments>
+st_status into(st_status (*init)(Struct*, size_t), Call call, const Arguments&... arguments) {
+  auto made = filled(init);
+  return call(arguments..., &made);
+}
+
 st_status same_shape(void*, int32_t, const st_op_type* inputs, int32_t, st_op_type* outputs) { return outputs[0] = inputs[0], ST_OK; }
 
 st_status copy(void*, int32_t, const st_view* inputs, int32_t, const st_view* outputs) {
@@ -104,21 +111,6 @@ st_status register_copy(AnyHandle h) {
   return st_op_register(h, "copy", &callbacks, nullptr);
 }
 
-st_status parameter_info(AnyHandle h) {
-  auto info = filled(st_parameter_info_init);
-  return st_model_parameter(h, 0, &info);
-}
-
-st_status value_info(AllKinds& w, AnyHandle h) {
-  auto info = filled(st_value_info_init);
-  return st_graph_value(h, w.x, &info);
-}
-
-st_status memory(AnyHandle h) {
-  auto stats = filled(st_memory_stats_init);
-  return st_context_memory(h, &stats);
-}
-
 st_status read(AllKinds& w, AnyHandle h) {
   w.read = 0;
   return st_model_read(h, read_weights, &w, nullptr, nullptr);
@@ -127,30 +119,6 @@ st_status read(AllKinds& w, AnyHandle h) {
 st_status read_file(AllKinds& w, AnyHandle h) {
   const std::string path = file_of("weights.safetensors", w.weights);
   return st_model_read_file(h, path.c_str());
-}
-
-st_status evaluate(AnyHandle trainer, AnyHandle data) {
-  auto evaluation = filled(st_evaluation_init);
-  return st_trainer_evaluate(trainer, data, &evaluation);
-}
-
-st_status evaluate_average(AnyHandle trainer, AnyHandle data) {
-  auto evaluation = filled(st_evaluation_init);
-  return st_trainer_evaluate_average(trainer, data, &evaluation);
-}
-
-st_status average(AnyHandle h) {
-  float room[16];
-  const int64_t dims[] = {16};
-  const st_view to = {ST_F32, 1, dims, nullptr, room, sizeof room};
-  return st_trainer_average(h, "final_norm.beta", &to);
-}
-
-st_status gradient(AnyHandle h) {
-  float room[16];
-  const int64_t dims[] = {16};
-  const st_view to = {ST_F32, 1, dims, nullptr, room, sizeof room};
-  return st_trainer_gradient(h, "final_norm.beta", &to);
 }
 
 st_status predict(AllKinds& w, AnyHandle h) {
@@ -183,11 +151,6 @@ st_status make_plan(AllKinds& w, AnyHandle h) {
   auto problem = filled(st_gemm_problem_init);
   problem.m = problem.n = problem.k = 4;
   return st_gemm_plan_create(h, &problem, nullptr, fresh(w.new_gemm));
-}
-
-st_status plan_info(AnyHandle h) {
-  auto info = filled(st_gemm_info_init);
-  return st_gemm_plan_info(h, &info);
 }
 
 st_status multiply_packed(AllKinds& w, AnyHandle gemm, AnyHandle packed) {
@@ -265,19 +228,12 @@ st_status make_checkpoint(AllKinds& w, AnyHandle h) {
 
 st_status save(AllKinds& w, AnyHandle h) { return st_checkpoint_save(h, 1, 1, &w.named, nullptr, fresh(w.new_pending)); }
 
-st_status load(AnyHandle h) {
-  float room[16];
-  const int64_t dims[] = {16};
-  const st_named_view to = {"final_norm.beta", {ST_F32, 1, dims, nullptr, room, sizeof room}};
+st_status load(AllKinds& w, AnyHandle h) {
+  const st_named_view to = {"final_norm.beta", w.room};
   auto options = filled(st_read_options_init);
   auto report = filled(st_load_report_init);
   options.partial = 1;
   return st_checkpoint_load(h, kFirst, 1, &to, &options, &report);
-}
-
-st_status progress(AnyHandle h) {
-  auto now = filled(st_save_progress_init);
-  return st_checkpoint_progress(h, &now);
 }
 
 st_status save_trainer(AllKinds& w, AnyHandle trainer, AnyHandle checkpoint) {
@@ -331,10 +287,8 @@ st_status create_beside_peer(AllKinds& w, AnyHandle h) {
   std::thread peer([&] {
     for (int i = 0; i < 20 && !is_done; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (is_done) return;
-    HeldModel model;
-    HeldTrainer trainer;
-    EXPECT_TRUE(works(st_model_builtin(w.run.context, "gpt", kSmallGpt, 1, model.out())));
-    EXPECT_TRUE(works(st_trainer_create_in_group(model, w.run.recipe, w.run.data, w.peer, trainer.out())));
+    const auto model = hold<HeldModel>(st_model_builtin, w.run.context, "gpt", kSmallGpt, 1);
+    const auto trainer = hold<HeldTrainer>(st_trainer_create_in_group, model, w.run.recipe, w.run.data, w.peer);
   });
   const st_status status = st_trainer_create_in_group(w.run.model, w.run.recipe, w.run.data, h, fresh(w.new_trainer));
   is_done = true;
@@ -376,7 +330,7 @@ constexpr HandleCall kCalls[] = {
     {"st_context_destroy", "context", "context", CALL(st_context_destroy(h))},
     {"st_context_cancel", "context", "context", CALL(st_context_cancel(h))},
     {"st_context_trim", "context", "context", CALL(st_context_trim(h))},
-    {"st_context_memory", "context", "context", CALL(memory(h))},
+    {"st_context_memory", "context", "context", CALL(into(st_memory_stats_init, st_context_memory, h))},
     {"st_context_reset_peak", "context", "context", CALL(st_context_reset_peak(h))},
 
     {"st_graph_create", "context", "context", CALL(st_graph_create(h, fresh(w.new_graph)))},
@@ -385,7 +339,7 @@ constexpr HandleCall kCalls[] = {
     {"st_graph_parameter", "graph", "graph", CALL(st_graph_parameter(h, "w", 1, w.beta_dims, ST_INIT_ONES, 1, &w.value))},
     {"st_graph_op", "graph", "graph", CALL(st_graph_op(h, "gelu", 1, &w.x, nullptr, 1, &w.value))},
     {"st_graph_apply", "graph", "graph", CALL(st_graph_apply(h, "gelu", 1, &w.x, 0, nullptr, 1, &w.value))},
-    {"st_graph_value", "graph", "graph", CALL(value_info(w, h))},
+    {"st_graph_value", "graph", "graph", CALL(into(st_value_info_init, st_graph_value, h, w.x))},
     {"st_graph_parameter_values", "graph", "graph", CALL(st_graph_parameter_values(h, "v", &w.view, 1, &w.value))},
     {"st_graph_scope", "graph", "graph", CALL(st_graph_scope(h, "scope"))},
     {"st_graph_scope_end", "graph", "graph", CALL(st_graph_scope_end(h))},
@@ -406,7 +360,7 @@ constexpr HandleCall kCalls[] = {
     {"st_model_builtin", "context", "context", CALL(st_model_builtin(h, "mlp", nullptr, 1, fresh(w.new_model)))},
     {"st_model_destroy", "model", "model", CALL(st_model_destroy(h))},
     {"st_model_parameter_count", "model", "model", CALL(st_model_parameter_count(h, &w.number))},
-    {"st_model_parameter", "model", "model", CALL(parameter_info(h))},
+    {"st_model_parameter", "model", "model", CALL(into(st_parameter_info_init, st_model_parameter, h, 0))},
     {"st_model_clone", "model", "model", CALL(st_model_clone(h, fresh(w.new_model)))},
     {"st_model_blend", "to", "model", CALL(st_model_blend(h, w.other, 0))},
     {"st_model_blend", "from", "model", CALL(st_model_blend(w.other, h, 0))},
@@ -447,17 +401,17 @@ constexpr HandleCall kCalls[] = {
     {"st_trainer_forward", "trainer", "trainer", CALL(st_trainer_forward(h, 2, w.batch.views(), &w.number, &w.outputs))},
     {"st_trainer_backward", "trainer", "trainer", CALL(st_trainer_backward(h, 0, nullptr))},
     {"st_trainer_apply", "trainer", "trainer", CALL(st_trainer_apply(h, nullptr))},
-    {"st_trainer_gradient", "trainer", "trainer", CALL(gradient(h))},
+    {"st_trainer_gradient", "trainer", "trainer", CALL(st_trainer_gradient(h, "final_norm.beta", &w.room))},
     {"st_trainer_set", "trainer", "trainer", CALL(st_trainer_set(h, "lr", "0.25"))},
     {"st_trainer_set_schedule", "trainer", "trainer", CALL(st_trainer_set_schedule(h, half_rate, nullptr, nullptr))},
     {"st_trainer_get", "trainer", "trainer", CALL(st_trainer_get(h, "lr", &w.text))},
     {"st_trainer_stop", "trainer", "trainer", CALL(st_trainer_stop(h))},
     {"st_trainer_cancel", "trainer", "trainer", CALL(st_trainer_cancel(h))},
-    {"st_trainer_evaluate", "trainer", "trainer", CALL(evaluate(h, w.of("data")))},
-    {"st_trainer_evaluate", "data", "data", CALL(evaluate(w.of("trainer"), h))},
-    {"st_trainer_evaluate_average", "trainer", "trainer", CALL(evaluate_average(h, w.of("data")))},
-    {"st_trainer_evaluate_average", "data", "data", CALL(evaluate_average(w.of("trainer"), h))},
-    {"st_trainer_average", "trainer", "trainer", CALL(average(h))},
+    {"st_trainer_evaluate", "trainer", "trainer", CALL(into(st_evaluation_init, st_trainer_evaluate, h, w.of("data")))},
+    {"st_trainer_evaluate", "data", "data", CALL(into(st_evaluation_init, st_trainer_evaluate, w.of("trainer"), h))},
+    {"st_trainer_evaluate_average", "trainer", "trainer", CALL(into(st_evaluation_init, st_trainer_evaluate_average, h, w.of("data")))},
+    {"st_trainer_evaluate_average", "data", "data", CALL(into(st_evaluation_init, st_trainer_evaluate_average, w.of("trainer"), h))},
+    {"st_trainer_average", "trainer", "trainer", CALL(st_trainer_average(h, "final_norm.beta", &w.room))},
     {"st_trainer_use_average", "trainer", "trainer", CALL(st_trainer_use_average(h))},
     {"st_trainer_digest", "trainer", "trainer", CALL(st_trainer_digest(h, &w.text))},
     {"st_trainer_plan", "trainer", "trainer", CALL(st_trainer_plan(h, &w.text))},
@@ -486,7 +440,7 @@ constexpr HandleCall kCalls[] = {
 
     {"st_gemm_plan_create", "context", "context", CALL(make_plan(w, h))},
     {"st_gemm_plan_destroy", "gemm", "gemm", CALL(st_gemm_plan_destroy(h))},
-    {"st_gemm_plan_info", "gemm", "gemm", CALL(plan_info(h))},
+    {"st_gemm_plan_info", "gemm", "gemm", CALL(into(st_gemm_info_init, st_gemm_plan_info, h))},
     {"st_gemm_pack", "gemm", "gemm", CALL(st_gemm_pack(h, &w.square, fresh(w.new_packed)))},
     {"st_gemm_repack", "packed", "packed", CALL(st_gemm_repack(h, &w.square))},
     {"st_packed_destroy", "packed", "packed", CALL(st_packed_destroy(h))},
@@ -530,7 +484,7 @@ constexpr HandleCall kCalls[] = {
     {"st_checkpoint_create", "context", "context", CALL(make_checkpoint(w, h))},
     {"st_checkpoint_destroy", "checkpoint", "checkpoint", CALL(st_checkpoint_destroy(h))},
     {"st_checkpoint_save", "checkpoint", "checkpoint", CALL(save(w, h))},
-    {"st_checkpoint_load", "checkpoint", "checkpoint", CALL(load(h))},
+    {"st_checkpoint_load", "checkpoint", "checkpoint", CALL(load(w, h))},
     {"st_checkpoint_list", "checkpoint", "checkpoint", CALL(st_checkpoint_list(h, &w.text))},
     {"st_checkpoint_inspect", "checkpoint", "checkpoint", CALL(st_checkpoint_inspect(h, nullptr, &w.text))},
     {"st_checkpoint_verify", "checkpoint", "checkpoint", CALL(st_checkpoint_verify(h, nullptr, &w.text))},
@@ -538,7 +492,7 @@ constexpr HandleCall kCalls[] = {
     {"st_checkpoint_reshard", "checkpoint", "checkpoint", CALL(reshard(w, h))},
     {"st_checkpoint_export", "checkpoint", "checkpoint", CALL(st_checkpoint_export(h, kFirst, w.path("export.safetensors").c_str(), 0))},
     {"st_checkpoint_wait", "checkpoint", "checkpoint", CALL(st_checkpoint_wait(h, -1))},
-    {"st_checkpoint_progress", "checkpoint", "checkpoint", CALL(progress(h))},
+    {"st_checkpoint_progress", "checkpoint", "checkpoint", CALL(into(st_save_progress_init, st_checkpoint_progress, h))},
     {"st_trainer_save", "trainer", "trainer", CALL(save_trainer(w, h, w.of("checkpoint")))},
     {"st_trainer_save", "checkpoint", "checkpoint", CALL(save_trainer(w, w.of("trainer"), h))},
     {"st_trainer_save_every", "trainer", "trainer", CALL(st_trainer_save_every(h, w.checkpoint, 1000, 0))},

@@ -70,6 +70,29 @@ inline testing::AssertionResult works(st_status got) {
   return testing::AssertionFailure() << "status " << got << ": " << st_last_error();
 }
 
+/// A handle that `create` makes of these arguments: hold<HeldContext>(st_context_create, nullptr).
+template <class Holder, class Create, class... Arguments>
+Holder hold(Create create, const Arguments&... arguments) {
+  Holder holder;
+  EXPECT_TRUE(works(create(arguments..., holder.out())));
+  return holder;
+}
+
+/// What a call writes where its last argument points: asked<int64_t>(st_data_rows, data).
+template <class Value, class Call, class... Arguments>
+Value asked(Call call, const Arguments&... arguments) {
+  Value value{};
+  EXPECT_TRUE(works(call(arguments..., &value)));
+  return value;
+}
+
+/// The same of a call that answers with a text, which is copied: text_of(st_trainer_digest, trainer).
+template <class Call, class... Arguments>
+std::string text_of(Call call, const Arguments&... arguments) {
+  const auto* const text = asked<const char*>(call, arguments...);
+  return text == nullptr ? "" : text;
+}
+
 /// A struct filled by its _init function.
 template <class Struct>
 Struct filled(st_status (*init)(Struct*, size_t)) {
@@ -77,5 +100,18 @@ Struct filled(st_status (*init)(Struct*, size_t)) {
   EXPECT_TRUE(works(init(&made, sizeof made)));
   return made;
 }
+
+/// And by a call: filled(st_value_info_init, st_graph_value, graph, x).
+template <class Struct, class Call, class... Arguments>
+Struct filled(st_status (*init)(Struct*, size_t), Call call, const Arguments&... arguments) {
+  auto made = filled(init);
+  EXPECT_TRUE(works(call(arguments..., &made)));
+  return made;
+}
+
+inline st_memory_stats memory_of(st_context* context) { return filled(st_memory_stats_init, st_context_memory, context); }
+
+/// Of this thread.
+inline st_error_info last_error() { return filled(st_error_info_init, st_last_error_info); }
 
 }  // namespace st::test

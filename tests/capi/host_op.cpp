@@ -64,11 +64,7 @@ struct HostRun {
     if (loss != nullptr) *loss = report.loss;
     return status;
   }
-  std::string digest() const {
-    const char* hex = "";
-    EXPECT_TRUE(works(st_trainer_digest(trainer, &hex)));
-    return hex;
-  }
+  std::string digest() const { return text_of(st_trainer_digest, trainer); }
 
   HeldContext context;
   HeldGraph graph;
@@ -115,8 +111,7 @@ TEST(HostOp, AFailureInAnyCallLeavesTheLastWholeStep) {
     const std::string before = run.digest();
     watch.then(call, [] { return st_status{77}; });
     EXPECT_TRUE(fails(ST_CALLBACK, run.step(), {"host", "callback of \"", "returned 77"})) << call;
-    auto info = filled(st_error_info_init);
-    EXPECT_TRUE(works(st_last_error_info(&info)));
+    const auto info = last_error();
     EXPECT_EQ(std::string(info.op).substr(0, 4), "host");
     EXPECT_EQ(run.digest(), before) << "failed in call " << call;
     watch.then(-1, {});

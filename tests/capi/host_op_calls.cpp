@@ -8,10 +8,9 @@ using namespace st::test;
 TEST(HostOpCalls, HaveTheBitsOfTheLibrarysOwnOp) {
   HostSquare square;
   const SquaredText host(&square), own(nullptr);
-  HeldPredictor hosts, owns;
   for (const SquaredText* run : {&host, &own}) ASSERT_TRUE(works(st_trainer_step(run->trainer, 0, nullptr, nullptr)));
-  ASSERT_TRUE(works(st_predictor_create(host.model, nullptr, hosts.out())));
-  ASSERT_TRUE(works(st_predictor_create(own.model, nullptr, owns.out())));
+  const auto hosts = hold<HeldPredictor>(st_predictor_create, host.model, nullptr);
+  const auto owns = hold<HeldPredictor>(st_predictor_create, own.model, nullptr);
   double mine = 0, theirs = -1;
   ASSERT_TRUE(works(host.evaluate(&mine)));
   ASSERT_TRUE(works(own.evaluate(&theirs)));
@@ -96,18 +95,16 @@ TEST_F(HostOpFailure, InASliceUndoesTheStep) {
 
 TEST_F(HostOpFailure, InAHostsLossUndoesTheStep) {
   TokenBatch batch(4, 5);
-  int64_t m = 0;
-  const st_named_view* outputs = nullptr;
   const std::string before = run.digest();
   fail_at(0, square.forward);
-  EXPECT_TRUE(failed(st_trainer_forward(run.trainer, 2, batch.views(), &m, &outputs)));
-  ASSERT_TRUE(works(st_trainer_forward(run.trainer, 2, batch.views(), &m, &outputs)));
+  EXPECT_TRUE(failed(forward(run.trainer, 2, batch.views())));
+  ASSERT_TRUE(works(forward(run.trainer, 2, batch.views())));
   fail_at(0, square.backward);
   EXPECT_TRUE(failed(st_trainer_backward(run.trainer, 0, nullptr)));
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_apply(run.trainer, nullptr), {"st_trainer_forward"}));
   EXPECT_EQ(run.digest(), before);
   for (const SquaredText* each : {&run, &undisturbed}) {
-    ASSERT_TRUE(works(st_trainer_forward(each->trainer, 2, batch.views(), &m, &outputs)));
+    ASSERT_TRUE(works(forward(each->trainer, 2, batch.views())));
     ASSERT_TRUE(works(st_trainer_backward(each->trainer, 0, nullptr)));
     ASSERT_TRUE(works(st_trainer_apply(each->trainer, nullptr)));
   }

@@ -25,8 +25,7 @@ void on_threads(const Body& body) {
 TEST(HostOpThreads, RunsOfAPredictorAreInsideItAtOnce) {
   HostSquare square;
   const SquaredText run(&square);
-  HeldPredictor predictor;
-  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
+  const auto predictor = hold<HeldPredictor>(st_predictor_create, run.model, nullptr);
   std::mutex mutex;
   std::condition_variable all_are_in;
   int inside = 0;
@@ -47,8 +46,7 @@ TEST(HostOpThreads, AFailureIsOfTheRunThatItHappenedIn) {
   HostSquare square;
   square.forward = [] { return st_status{here_it_fails ? 77 : ST_OK}; };
   const SquaredText run(&square);
-  HeldPredictor predictor;
-  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
+  const auto predictor = hold<HeldPredictor>(st_predictor_create, run.model, nullptr);
   const std::string before = run.answer(predictor);
   on_threads([&](int t) {
     for (int i = 0; i < 20; ++i) {
@@ -68,8 +66,7 @@ TEST(HostOpThreads, AFailureIsOfTheRunThatItHappenedIn) {
 /// What the net answers after each of `steps` steps, by the library's own op.
 std::set<std::string> answers_of_whole_steps(int steps) {
   const SquaredText own(nullptr);
-  HeldPredictor predictor;
-  EXPECT_TRUE(works(st_predictor_create(own.model, nullptr, predictor.out())));
+  const auto predictor = hold<HeldPredictor>(st_predictor_create, own.model, nullptr);
   std::set<std::string> answers = {own.answer(predictor)};
   for (int step = 0; step < steps; ++step) {
     EXPECT_TRUE(works(st_trainer_step(own.trainer, 0, nullptr, nullptr)));
@@ -85,8 +82,7 @@ TEST(HostOpThreads, BesideATrainerEachAnswerIsThatOfOneWholeStep) {
   ASSERT_EQ(whole.size(), kSteps + 1U);
   HostSquare square;
   const SquaredText run(&square);
-  HeldPredictor predictor;
-  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
+  const auto predictor = hold<HeldPredictor>(st_predictor_create, run.model, nullptr);
   std::atomic<bool> training{true};
   std::thread trainer([&] {
     EXPECT_TRUE(works(st_trainer_run(run.trainer, kSteps, nullptr, nullptr)));

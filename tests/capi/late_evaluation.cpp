@@ -32,11 +32,7 @@ class LateEvaluation : public testing::Test {
     EXPECT_TRUE(fails(ST_CANCELLED, evaluate(run->trainer, data), {"cancelled"}));
     EXPECT_LT(cancel.age(), milliseconds(1000));  // 1 on an idle machine
   }
-  int64_t allocated() {
-    auto stats = filled(st_memory_stats_init);
-    EXPECT_TRUE(works(st_context_memory(context, &stats)));
-    return stats.allocated_bytes;
-  }
+  int64_t allocated() { return memory_of(context).allocated_bytes; }
   /// Of the trainer's weights, on rows that are not late.
   double undisturbed_loss() {
     double loss = 0;
@@ -166,8 +162,7 @@ TEST_F(LateEvaluation, MayDestroyItsTrainerInTheReleaseOfItsData) {
     self.destroyed = st_trainer_destroy(self.trainer);
     self.done = true;
   };
-  HeldData own;
-  ASSERT_TRUE(works(st_data_callback(context, kSineRows, 2, kSineFields, wait, destroy, &host, own.out())));
+  auto own = hold<HeldData>(st_data_callback, context, kSineRows, 2, kSineFields, wait, destroy, &host);
   LateCancel cancel(CancelBy::trainer, context, run->trainer, [&] { return host.begun.load(); });
   EXPECT_TRUE(fails(ST_CANCELLED, evaluate(run->trainer, own)));
   *run->trainer.out() = nullptr;

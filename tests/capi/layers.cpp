@@ -27,18 +27,15 @@ class Layers : public testing::Test {
     return value;
   }
   Dims dims_of(st_value value) {
-    auto info = filled(st_value_info_init);
-    EXPECT_TRUE(works(st_graph_value(graph, value, &info)));
+    const auto info = filled(st_value_info_init, st_graph_value, graph, value);
     return Dims(info.dims, info.dims + info.rank);
   }
   std::map<std::string, Dims> parameters() {
     EXPECT_TRUE(works(st_model_create(graph, 3, model.out())));
-    int64_t count = 0;
-    EXPECT_TRUE(works(st_model_parameter_count(model, &count)));
+    const auto count = asked<int64_t>(st_model_parameter_count, model);
     std::map<std::string, Dims> all;
     for (int64_t i = 0; i < count; ++i) {
-      auto info = filled(st_parameter_info_init);
-      EXPECT_TRUE(works(st_model_parameter(model, i, &info)));
+      const auto info = filled(st_parameter_info_init, st_model_parameter, model, i);
       all[info.name] = Dims(info.dims, info.dims + info.rank);
     }
     return all;
@@ -196,11 +193,9 @@ TEST_F(Layers, LinearIsTheProductWithItsWeightPlusItsBias) {
   // Row 0 picks the weight's first row, [1, 2]. Row 1 is [1*1 - 2*1 + 3*3 + 4*2 + 5*2 + 6*0, 1*2 + 2*0 + 3*0.5 + 4*2 - 5*4 + 6*1] =
   // [26, -2.5]. Then the bias.
   const std::array<float, 4> expected = {1.5, 0, 26.5, -4.5};
-  HeldRecipe recipe;
-  HeldTrainer trainer;
   auto report = filled(st_step_report_init);
-  ASSERT_TRUE(works(st_recipe_create(R"({"batch": 2, "lr": 0.001})", recipe.out())));
-  ASSERT_TRUE(works(st_trainer_create(model, recipe, nullptr, trainer.out())));
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 2, "lr": 0.001})");
+  const auto trainer = hold<HeldTrainer>(st_trainer_create, model, recipe, nullptr);
   const st_named_view batch[] = {{"rows", view(x_dims, x.data(), sizeof x)}, {"target", view(y_dims, expected.data(), sizeof expected)}};
   ASSERT_TRUE(works(st_trainer_step(trainer, 2, batch, &report)));
   EXPECT_EQ(report.loss, 0) << "all of it is exact in f32";
@@ -226,10 +221,8 @@ TEST_F(Layers, MakeATransformerThatLearnsToCopyTheTokenBefore) {
   st_graph_loss(graph, st_op_cross_entropy(graph, y, out, ST_NONE, -100, 0, 0, nullptr, nullptr));
   ASSERT_TRUE(works(st_model_create(graph, 1, model.out())));
 
-  HeldRecipe recipe;
-  HeldTrainer trainer;
-  ASSERT_TRUE(works(st_recipe_create(R"({"batch": 32, "lr": 0.01, "warmup": 0, "weight_decay": 0})", recipe.out())));
-  ASSERT_TRUE(works(st_trainer_create(model, recipe, nullptr, trainer.out())));
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 32, "lr": 0.01, "warmup": 0, "weight_decay": 0})");
+  const auto trainer = hold<HeldTrainer>(st_trainer_create, model, recipe, nullptr);
   std::vector<int32_t> from(kRows * kTime), to(kRows * kTime, -100);  // the first token has none before it
   uint32_t random = 1;
   for (size_t i = 0; i < from.size(); ++i) {

@@ -43,8 +43,7 @@ std::string logged(double lr) {
 TEST(LearningRates, OfTheLogAreThoseOfTheTableWhateverIsSkipped) {
   constexpr const char* kKeys = R"("lr_schedule": "cosine", "lr": 0.01, "warmup": 3, "lr_steps": 10, "lr_min": 0.001)";
   SmallRun run(text_file("rates.txt", 3000), nullptr, (std::string(R"({"batch": 3, )") + kKeys + "}").c_str());
-  HeldSchedule table;
-  ASSERT_TRUE(works(st_schedule_create((std::string("{") + kKeys + "}").c_str(), table.out())));
+  const auto table = hold<HeldSchedule>(st_schedule_create, (std::string("{") + kKeys + "}").c_str());
   const std::string path = file_of("rates.jsonl", "");
   ASSERT_TRUE(works(st_trainer_log(run.trainer, path.c_str())));
   std::vector<int64_t> before;  // successful steps, of each attempt
@@ -67,8 +66,7 @@ TEST(LearningRates, OfTheLogAreThoseOfTheTableWhateverIsSkipped) {
   std::string line;
   for (const int64_t k : before) {
     ASSERT_TRUE(std::getline(log, line));
-    double lr = -1;
-    ASSERT_TRUE(works(st_schedule_at(table, k, &lr)));
+    const auto lr = asked<double>(st_schedule_at, table, k);
     EXPECT_NE(line.find(logged(lr)), std::string::npos) << logged(lr) << " in " << line;
   }
   EXPECT_EQ(successful, 11);
@@ -125,16 +123,12 @@ TEST(LearningRates, OfTheHostServeItsOwnLossToo) {
   SineRun run;
   Rate rate;
   ASSERT_TRUE(works(st_trainer_set_schedule(run.trainer, Rate::call, nullptr, &rate)));
-  const int64_t dims[] = {4, 1};
-  const st_named_view half[] = {{"x", {ST_F32, 2, dims, nullptr, run.x.data(), 16}}, {"y", {ST_F32, 2, dims, nullptr, run.y.data(), 16}}};
-  int64_t m = 0;
-  const st_named_view* outputs = nullptr;
+  const SineHalf half(run, 0);
   for (int pair = 0; pair < 2; ++pair) {
-    ASSERT_TRUE(works(st_trainer_forward(run.trainer, 2, half, &m, &outputs)));
+    ASSERT_TRUE(works(forward(run.trainer, 2, half.views)));
     ASSERT_TRUE(works(st_trainer_backward(run.trainer, 0, nullptr)));
   }
-  auto report = filled(st_step_report_init);
-  ASSERT_TRUE(works(st_trainer_apply(run.trainer, &report)));
+  const auto report = filled(st_step_report_init, st_trainer_apply, run.trainer);
   EXPECT_EQ(report.lr, 0.125);
   EXPECT_EQ(rate.asked, (std::vector<int64_t>{0}));
 }
@@ -151,11 +145,9 @@ TEST(LearningRates, OfTheHostThatFailLoseNothing) {
   for (const double wrong : {std::nan(""), HUGE_VAL, -0.5}) {
     rate.lr = wrong;
     EXPECT_TRUE(fails(ST_CALLBACK, run.step(), {"learning rate", "finite number"}));
-    int64_t m = 0;
     int32_t done = 0;
-    const st_named_view* outputs = nullptr;
     EXPECT_TRUE(fails(ST_CALLBACK, st_trainer_advance(run.trainer, 2, run.views, 0, &done, nullptr), {"learning rate"}));
-    EXPECT_TRUE(fails(ST_CALLBACK, st_trainer_forward(run.trainer, 2, run.views, &m, &outputs), {"learning rate"}));
+    EXPECT_TRUE(fails(ST_CALLBACK, forward(run.trainer, 2, run.views), {"learning rate"}));
   }
   EXPECT_EQ(run.digest(), before);
   ASSERT_TRUE(works(st_trainer_set_schedule(run.trainer, nullptr, nullptr, nullptr)));
@@ -203,9 +195,8 @@ TEST(LearningRates, TheTrainerIsBusyWhileTheHostIsAsked) {
     EXPECT_TRUE(fails(ST_BUSY, st_trainer_set_schedule(r.run->trainer, nullptr, nullptr, nullptr), {"st_trainer_set_schedule"}));
     EXPECT_TRUE(fails(ST_BUSY, st_trainer_get(r.run->trainer, "lr", &text), {"st_trainer_get"}));
     EXPECT_TRUE(fails(ST_BUSY, st_trainer_destroy(r.run->trainer), {"st_trainer_destroy"}));
-    HeldSchedule other;
     double lr = 0;
-    EXPECT_TRUE(works(st_schedule_create(nullptr, other.out())));
+    const auto other = hold<HeldSchedule>(st_schedule_create, nullptr);
     EXPECT_TRUE(works(st_schedule_at(other, 0, &lr)));
   };
   ASSERT_TRUE(works(st_trainer_set_schedule(run.trainer, Rate::call, nullptr, &rate)));
@@ -221,9 +212,7 @@ TEST(LearningRates, KeysAreChangedFromTheNextStepOnOrNotAtAll) {
   EXPECT_EQ(rate_of_a_step(run), 0.375);
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_set(run.trainer, "lr_steps", "0"), {"linear", "lr_steps", "unset"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_set(run.trainer, "warmup", "4"), {"warmup 4", "lr_steps 4"}));
-  const char* steps = nullptr;
-  ASSERT_TRUE(works(st_trainer_get(run.trainer, "lr_steps", &steps)));
-  EXPECT_STREQ(steps, "4");
+  EXPECT_EQ(text_of(st_trainer_get, run.trainer, "lr_steps"), "4");
   EXPECT_EQ(rate_of_a_step(run), 0.25);
 }
 

@@ -47,18 +47,13 @@ struct Answers {
 Answers answers(const std::string& text) {
   Answers all;
   const char* out = "";
-  HeldContext context;
-  HeldModel model;
-  HeldRecipe recipe;
-  HeldData data;
-  HeldTrainer trainer;
-  EXPECT_TRUE(works(st_context_create(nullptr, context.out())));
-  EXPECT_TRUE(works(st_model_builtin(context, "gpt", R"({"layers": 1, "width": 16, "heads": 2, "context": 8})", 1, model.out())));
-  EXPECT_TRUE(works(st_recipe_create(
-      R"({"batch": 3, "lr": 0.0125, "beta1": 0.875, "epsilon": 1.5e-8, "weight_decay": 0.25, "clip": 0.5, "dropout": 0.125})",
-      recipe.out())));
-  EXPECT_TRUE(works(st_data_files(context, text.c_str(), R"({"context": 8})", data.out())));
-  EXPECT_TRUE(works(st_trainer_create(model, recipe, data, trainer.out())));
+  const auto context = hold<HeldContext>(st_context_create, nullptr);
+  const auto model = hold<HeldModel>(st_model_builtin, context, "gpt", R"({"layers": 1, "width": 16, "heads": 2, "context": 8})", 1);
+  auto recipe = hold<HeldRecipe>(
+      st_recipe_create,
+      R"({"batch": 3, "lr": 0.0125, "beta1": 0.875, "epsilon": 1.5e-8, "weight_decay": 0.25, "clip": 0.5, "dropout": 0.125})");
+  const auto data = hold<HeldData>(st_data_files, context, text.c_str(), R"({"context": 8})");
+  const auto trainer = hold<HeldTrainer>(st_trainer_create, model, recipe, data);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(works(st_trainer_step(trainer, 0, nullptr, nullptr)));
   EXPECT_TRUE(works(st_trainer_digest(trainer, &out)));
   all.digest = out;

@@ -1,8 +1,10 @@
-// Loss scaling by itself, over the host's arrays.
+// Loss scaling by itself, over the host's arrays. The scale of a run: tests/unit/optim/loss_scaler_test.cpp,
+// tests/unit/parts/scaled_step_test.cpp.
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "host_arrays.h"
 #include "small_run.h"
 
 namespace st::test {
@@ -10,21 +12,23 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-struct Gradient {
-  std::vector<float> values;
-  int64_t dims[1] = {std::ssize(values)};
-  st_view view() { return {ST_F32, 1, dims, nullptr, values.data(), dims[0] * 4}; }
-};
-
 class CLossScaler : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(works(st_context_create(nullptr, context_.out()))); }
-  HeldLossScaler scaler(const st_loss_scaler_options* options = nullptr) {
-    HeldLossScaler made;
-    EXPECT_TRUE(works(st_loss_scaler_create(context_, options, made.out())));
-    return made;
+  /// A host's step with this gradient; the scale that it had.
+  static double run_step(st_loss_scaler* s, float value) {
+    const bool is_good = value != kInf;
+    FloatArray g{{value}};
+    const st_view view = g.view();
+    const auto scale = asked<double>(st_loss_scaler_scale, s);
+    EXPECT_EQ(asked<int32_t>(st_loss_scaler_unscale, s, 1, &view), is_good ? 1 : 0) << "finite";
+    EXPECT_EQ(asked<int32_t>(st_loss_scaler_step, s), is_good ? 1 : 0) << "run";
+    EXPECT_EQ(asked<int32_t>(st_loss_scaler_update, s), is_good ? 0 : 1) << "skipped";
+    return scale;
   }
-  HeldContext context_;
+  HeldLossScaler scaler(const st_loss_scaler_options* options = nullptr) {
+    return hold<HeldLossScaler>(st_loss_scaler_create, context_, options);
+  }
+  HeldContext context_ = hold<HeldContext>(st_context_create, nullptr);
 };
 
 TEST_F(CLossScaler, HasGradScalersDefaults) {
@@ -41,38 +45,6 @@ TEST_F(CLossScaler, HasGradScalersDefaults) {
   EXPECT_EQ(options.consecutive_hysteresis, 0);
 }
 
-// f(w) = (w - 1)^2 / 2 of 16 weights, by descent: an inf every 7th step, an interval of 5.
-TEST_F(CLossScaler, AHostsOwnLoopSkipsAndConverges) {
-  auto options = filled(st_loss_scaler_options_init);
-  options.growth_interval = 5;
-  const auto s = scaler(&options);
-  std::vector<float> w(16, 0);
-  Gradient g{std::vector<float>(16)};
-  int skips = 0;
-  for (int step = 1; step <= 140; ++step) {
-    double scale = 0;
-    int32_t finite = -1, run = -1, skipped = -1;
-    ASSERT_TRUE(works(st_loss_scaler_scale(s, &scale)));
-    for (size_t i = 0; i < w.size(); ++i) g.values[i] = static_cast<float>(scale) * (w[i] - 1);
-    if (step % 7 == 0) g.values[static_cast<size_t>(step) % 16] = step % 2 == 0 ? kInf : -kInf;
-    const st_view view = g.view();
-    ASSERT_TRUE(works(st_loss_scaler_unscale(s, 1, &view, &finite)));
-    ASSERT_TRUE(works(st_loss_scaler_step(s, &run)));
-    if (run != 0)
-      for (size_t i = 0; i < w.size(); ++i) w[i] -= 0.1F * g.values[i];
-    ASSERT_TRUE(works(st_loss_scaler_update(s, &skipped)));
-    EXPECT_EQ(finite, step % 7 == 0 ? 0 : 1) << step;
-    EXPECT_EQ(run, finite);
-    EXPECT_EQ(skipped, 1 - finite);
-    skips += skipped;
-  }
-  EXPECT_EQ(skips, 20);
-  for (const float x : w) EXPECT_NEAR(x, 1 - std::pow(0.9, 120), 1e-5);  // 120 steps of a contraction by 0.9
-  double scale = 0;
-  ASSERT_TRUE(works(st_loss_scaler_scale(s, &scale)));
-  EXPECT_EQ(scale, 65536) << "twenty times doubled, twenty times halved";
-}
-
 // DeepSpeed's: the first overflow is borne, the second backs off; with consecutive_hysteresis a good step between them forgets the first.
 TEST_F(CLossScaler, BearsOverflowsByItsHysteresis) {
   for (const int32_t consecutive : {0, 1}) {
@@ -81,22 +53,10 @@ TEST_F(CLossScaler, BearsOverflowsByItsHysteresis) {
     options.consecutive_hysteresis = consecutive;
     const auto s = scaler(&options);
     std::vector<double> scales;
-    for (const float value : {kInf, 1.0F, kInf, kInf}) {
-      Gradient g{{value}};
-      const st_view view = g.view();
-      double scale = 0;
-      int32_t flag = 0;
-      ASSERT_TRUE(works(st_loss_scaler_scale(s, &scale)));
-      scales.push_back(scale);
-      ASSERT_TRUE(works(st_loss_scaler_unscale(s, 1, &view, &flag)));
-      ASSERT_TRUE(works(st_loss_scaler_step(s, &flag)));
-      ASSERT_TRUE(works(st_loss_scaler_update(s, &flag)));
-    }
+    for (const float value : {kInf, 1.0F, kInf, kInf}) scales.push_back(run_step(s, value));
     EXPECT_EQ(scales,
               consecutive != 0 ? (std::vector<double>{65536, 65536, 65536, 65536}) : (std::vector<double>{65536, 65536, 65536, 32768}));
-    double last = 0;
-    ASSERT_TRUE(works(st_loss_scaler_scale(s, &last)));
-    EXPECT_EQ(last, consecutive != 0 ? 32768 : 16384);
+    EXPECT_EQ(asked<double>(st_loss_scaler_scale, s), consecutive != 0 ? 32768 : 16384);
   }
 }
 
@@ -129,7 +89,7 @@ TEST_F(CLossScaler, TakesEveryFloatingTypeAndStridesInOneCall) {
 
 TEST_F(CLossScaler, OutOfTurnSaysTheOrder) {
   const auto s = scaler();
-  Gradient g{{65536, 0}};
+  FloatArray g{{65536, 0}};
   const st_view view = g.view();
   double scale = 0;
   int32_t flag = 0;
@@ -170,9 +130,8 @@ TEST_F(CLossScaler, BadOptionsAreNamed) {
 
 TEST_F(CLossScaler, BadGradientsAreNamedAndNothingIsWritten) {
   const auto s = scaler();
-  double scale = 0;
-  ASSERT_TRUE(works(st_loss_scaler_scale(s, &scale)));
-  Gradient g{{65536, 65536, 65536, 65536}};
+  EXPECT_EQ(asked<double>(st_loss_scaler_scale, s), 65536);
+  FloatArray g{{65536, 65536, 65536, 65536}};
   const int64_t two[] = {2}, four[] = {4}, zero_stride[] = {0};
   int32_t whole[4] = {}, flag = 0;
   const auto refused = [&](const st_view& second, std::initializer_list<std::string_view> words) {
@@ -197,13 +156,11 @@ TEST_F(CLossScaler, BadGradientsAreNamedAndNothingIsWritten) {
 
 TEST_F(CLossScaler, ColumnsOfOneArrayMayBeGradientsOfTheirOwn) {
   const auto s = scaler();
-  double scale = 0;
-  ASSERT_TRUE(works(st_loss_scaler_scale(s, &scale)));
+  EXPECT_EQ(asked<double>(st_loss_scaler_scale, s), 65536);
   std::vector<float> values(12, 65536);
   const int64_t half[] = {3, 2}, rows[] = {4, 1};
   const st_view views[] = {{ST_F32, 2, half, rows, values.data() + 2, 40}, {ST_F32, 2, half, rows, values.data(), 48}};
-  int32_t finite = 0;
-  ASSERT_TRUE(works(st_loss_scaler_unscale(s, 2, views, &finite)));
+  EXPECT_EQ(asked<int32_t>(st_loss_scaler_unscale, s, 2, views), 1);
   EXPECT_EQ(values, std::vector<float>(12, 1));
 }
 
@@ -211,22 +168,10 @@ TEST_F(CLossScaler, GoesOnFromItsState) {
   auto options = filled(st_loss_scaler_options_init);
   options.growth_interval = 3;
   const auto a = scaler(&options), b = scaler(&options);
-  const auto run_step = [](st_loss_scaler* s, float value) {
-    Gradient g{{value}};
-    const st_view view = g.view();
-    double scale = 0;
-    int32_t flag = 0;
-    EXPECT_TRUE(works(st_loss_scaler_scale(s, &scale)));
-    EXPECT_TRUE(works(st_loss_scaler_unscale(s, 1, &view, &flag)));
-    EXPECT_TRUE(works(st_loss_scaler_step(s, &flag)));
-    EXPECT_TRUE(works(st_loss_scaler_update(s, &flag)));
-    return scale;
-  };
   for (const float value : {kInf, 1.0F, 1.0F}) run_step(a, value);
-  const char* state = nullptr;
-  ASSERT_TRUE(works(st_loss_scaler_state(a, &state)));
-  EXPECT_STREQ(state, R"({"scale":32768.0,"good_steps":2})");
-  ASSERT_TRUE(works(st_loss_scaler_restore(b, state)));
+  const std::string state = text_of(st_loss_scaler_state, a);
+  EXPECT_EQ(state, R"({"scale":32768.0,"good_steps":2})");
+  ASSERT_TRUE(works(st_loss_scaler_restore(b, state.c_str())));
   for (int i = 0; i < 5; ++i) EXPECT_EQ(run_step(a, 1), run_step(b, 1));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_loss_scaler_restore(b, R"({"scale":-1,"good_steps":0})"), {"scale is -1"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_loss_scaler_restore(b, "{"), {"loss scale: state"}));

@@ -2,7 +2,6 @@
 // Here a rank is a thread with a context of its own.
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <memory>
 
 #include "checkpoint_folder.h"
@@ -11,30 +10,6 @@
 namespace {
 
 using namespace st::test;
-
-using Keys = std::map<std::string, std::string>;
-constexpr const char* kWeight = "token_embedding.weight";
-
-/// Also zero 1 and 2 have pieces of the weights where the context's parameters are late and products take them in 16 bits.
-const st_context_options* late() {
-  static const st_context_options options = [] {
-    auto made = filled(st_context_options_init);
-    made.late_parameters = 1;
-    return made;
-  }();
-  return &options;
-}
-
-/// `own` null: a trainer alone.
-struct PieceRank : GroupRank {
-  PieceRank(const std::string& text, const Keys& keys, st_communicator* own) : GroupRank(text, keys, late()) {
-    run.trainer.reset();  // zero 3 takes a model that nobody else uses
-    EXPECT_TRUE(works(own != nullptr ? join(own) : st_trainer_create(run.model, run.recipe, run.data, trainer.out())));
-  }
-  void steps(int count) {
-    for (int i = 0; i < count; ++i) ASSERT_TRUE(works(step()));
-  }
-};
 
 st_status append(void* user, const void* bytes, int64_t count) {
   static_cast<std::string*>(user)->append(static_cast<const char*>(bytes), static_cast<size_t>(count));
@@ -50,11 +25,7 @@ struct Shown {
   bool operator==(const Shown&) const = default;
 };
 
-std::string digest_of(st_model* model) {
-  const char* hex = nullptr;
-  EXPECT_TRUE(works(st_model_digest(model, &hex)));
-  return hex == nullptr ? "" : hex;
-}
+std::string digest_of(st_model* model) { return text_of(st_model_digest, model); }
 
 st_status get(st_model* model, const char* name, std::vector<double>& values, int64_t rows) {
   const int64_t dims[2] = {rows, static_cast<int64_t>(values.size()) / std::max<int64_t>(rows, 1)};
@@ -82,7 +53,7 @@ void make_predictor(st_model* model, int32_t shared, HeldPredictor& predictor) {
 Shown shown(st_model* model, size_t weights) {
   Shown all{.digest = digest_of(model), .stream = {}, .values = std::vector<double>(weights), .logits = {}, .text = {}};
   EXPECT_TRUE(works(st_model_write(model, append, &all.stream)));
-  EXPECT_TRUE(works(get(model, kWeight, all.values, 256)));
+  EXPECT_TRUE(works(get(model, JoinedRank::kWeight, all.values, 256)));
   for (const int32_t shared : {0, 1}) {
     HeldPredictor predictor;
     make_predictor(model, shared, predictor);
@@ -99,7 +70,7 @@ TEST(ModelInPieces, IsReadByAllRanksTogetherWithTheBitsOfOne) {
   for (const auto& [size, keys] : {std::pair{2, Keys{{"zero", "3"}}},
                                    {3, Keys{{"zero", "3"}, {"precision", "\"bf16\""}}},
                                    {2, Keys{{"zero", "2"}, {"precision", "\"fp16\""}}}}) {
-    PieceRank alone(text, keys, nullptr);
+    JoinedRank alone(text, keys, nullptr, true);
     const size_t weights = 256 * 16;
     alone.steps(2);
     const Shown expected = shown(alone.run.model, weights);
@@ -110,7 +81,7 @@ TEST(ModelInPieces, IsReadByAllRanksTogetherWithTheBitsOfOne) {
     std::filesystem::create_directory(folder.path());
     const ThreadRanks ranks(size);
     ranks.each([&, &keys = keys](int rank, st_communicator* own) {
-      PieceRank mine(text, keys, own);
+      JoinedRank mine(text, keys, own, true);
       mine.steps(2);
       st_model* const model = mine.run.model;
       EXPECT_EQ(shown(model, weights), expected);
@@ -123,8 +94,7 @@ TEST(ModelInPieces, IsReadByAllRanksTogetherWithTheBitsOfOne) {
       EXPECT_EQ(logits_of(snapshot, rows), later.logits[static_cast<size_t>(rows - 1)]);
       mine.trainer.reset();  // the communicator lives
       EXPECT_EQ(shown(model, weights), later);
-      HeldModel whole;
-      ASSERT_TRUE(works(st_model_clone(model, whole.out())));
+      const auto whole = hold<HeldModel>(st_model_clone, model);
       if (rank == 0) {
         EXPECT_EQ(shown(whole, weights), later);
       }
@@ -150,11 +120,12 @@ TEST(ModelInPieces, ToldOnAllWhatOneRefusesTrainingGoesOn) {
   const CheckpointFolder folder;
   const ThreadRanks ranks(3);
   ranks.each([&](int rank, st_communicator* own) {
-    PieceRank mine(text, {{"zero", "3"}}, own);
+    JoinedRank mine(text, {{"zero", "3"}}, own, true);
     mine.steps(1);
     st_model* const model = mine.run.model;
     std::vector<double> values(rank == 1 ? 256 : 256 * 16);
-    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, get(model, kWeight, values, 256), {rank == 1 ? "the view's is [256, 1]" : "rank 1"}));
+    EXPECT_TRUE(
+        fails(ST_INVALID_ARGUMENT, get(model, JoinedRank::kWeight, values, 256), {rank == 1 ? "the view's is [256, 1]" : "rank 1"}));
     EXPECT_TRUE(fails(ST_NOT_FOUND, get(model, "no such", values, 256), {"no such"}));
     const char* hex = nullptr;
     HeldModel clone;
@@ -195,9 +166,9 @@ TEST(ModelInPieces, ToldOnAllWhatOneRefusesTrainingGoesOn) {
 TEST(ModelInPieces, WithoutItsCommunicatorIsNotToBeRead) {
   const std::string text = text_file("zero.txt", 3000);
   ThreadRanks ranks(2);
-  std::vector<std::unique_ptr<PieceRank>> all(2);
+  std::vector<std::unique_ptr<JoinedRank>> all(2);
   ranks.each([&](int rank, st_communicator* own) {
-    all[static_cast<size_t>(rank)] = std::make_unique<PieceRank>(text, Keys{{"zero", "3"}}, own);
+    all[static_cast<size_t>(rank)] = std::make_unique<JoinedRank>(text, Keys{{"zero", "3"}}, own, true);
     all[static_cast<size_t>(rank)]->trainer.reset();
   });
   ranks.ranks.clear();

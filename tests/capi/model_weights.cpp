@@ -19,9 +19,7 @@ class ModelWeights : public testing::Test {
     model = mlp(1);
   }
   HeldModel mlp(int64_t seed, const char* json = R"({"inputs": 2, "hidden": [3], "outputs": 2})") {
-    HeldModel made;
-    EXPECT_TRUE(works(st_model_builtin(context, "mlp", json, seed, made.out())));
-    return made;
+    return hold<HeldModel>(st_model_builtin, context, "mlp", json, seed);
   }
   static std::vector<float> get(st_model* from, const char* name = kWeight, std::vector<int64_t> dims = {2, 3}) {
     std::vector<float> values(6, -7);
@@ -34,11 +32,7 @@ class ModelWeights : public testing::Test {
     const st_view view = {ST_F32, 2, dims, nullptr, const_cast<float*>(values.data()), 24};
     ASSERT_TRUE(works(st_model_set(to, kWeight, &view)));
   }
-  static std::string digest(st_model* of) {
-    const char* hex = "";
-    EXPECT_TRUE(works(st_model_digest(of, &hex)));
-    return hex;
-  }
+  static std::string digest(st_model* of) { return text_of(st_model_digest, of); }
   const std::vector<float> numbers = {1, 2, 3, 4, 5, 6};
   HeldContext context;
   HeldModel model;
@@ -129,8 +123,7 @@ TEST_F(ModelWeights, ViewsThatCannotBeAreRefused) {
 }
 
 TEST_F(ModelWeights, OfACloneAreItsOwn) {
-  HeldModel clone;
-  ASSERT_TRUE(works(st_model_clone(model, clone.out())));
+  const auto clone = hold<HeldModel>(st_model_clone, model);
   EXPECT_EQ(digest(clone), digest(model));
   set(clone, numbers);
   EXPECT_NE(get(model), numbers);

@@ -12,16 +12,9 @@ namespace {
 
 using namespace st::test;
 
-std::string text_of(st_graph* graph) {
-  const char* text = nullptr;
-  EXPECT_TRUE(works(st_graph_text(graph, &text)));
-  return text;
-}
-
 class Ops : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(works(st_context_create(nullptr, context.out()))); }
-  HeldContext context;
+  HeldContext context = hold<HeldContext>(st_context_create, nullptr);
 };
 
 TEST_F(Ops, HaveAWrapperEachAndEachWrapperIsTestedHere) {
@@ -51,13 +44,13 @@ TEST_F(Ops, MakeTheShapeThatTheRowTells) {
 TEST_F(Ops, ByTheirWrappersAreTheOpsByTheirNames) {
   for (const OpRow& row : op_rows()) {
     const Parts typed(context), named(context);
-    const std::string before = text_of(named);
+    const std::string before = text_of(st_graph_text, named);
     row.wrapper(typed);
     std::vector<st_value> inputs, values(2);
     for (const auto input : row.inputs) inputs.push_back(named.*input);
     EXPECT_TRUE(works(st_graph_op(named, row.op, static_cast<int32_t>(inputs.size()), inputs.data(), row.attributes, 2, values.data())));
-    EXPECT_EQ(text_of(typed), text_of(named)) << row.op;
-    EXPECT_NE(text_of(named), before) << row.op;
+    EXPECT_EQ(text_of(st_graph_text, typed), text_of(st_graph_text, named)) << row.op;
+    EXPECT_NE(text_of(st_graph_text, named), before) << row.op;
   }
 }
 
@@ -71,8 +64,7 @@ TEST_F(Ops, GiveFurtherResultsWhereTheyAreWanted) {
   EXPECT_GT(st_op_split(p, p.x, 1, 2, kSizes.data(), 3, pieces), 0);
   EXPECT_EQ(pieces[2], 0) << "what is left of the room becomes 0";
   const auto dims_of = [&](st_value value) {
-    auto info = filled(st_value_info_init);
-    EXPECT_TRUE(works(st_graph_value(p, value, &info)));
+    const auto info = filled(st_value_info_init, st_graph_value, p, value);
     return std::vector<int64_t>(info.dims, info.dims + info.rank);
   };
   EXPECT_EQ(dims_of(mean), std::vector<int64_t>{ST_BATCH});
@@ -90,7 +82,7 @@ TEST_F(Ops, TakeDefaultsForNullWords) {
   EXPECT_GT(st_op_fill(typed, 2, kSizes.data(), 1, 0), 0);
   EXPECT_TRUE(works(st_graph_op(named, "gelu", 1, &named.x, nullptr, 1, &value)));
   EXPECT_TRUE(works(st_graph_op(named, "fill", 0, nullptr, R"({"shape": [2, 4], "value": 1})", 1, &value)));
-  EXPECT_EQ(text_of(typed), text_of(named));
+  EXPECT_EQ(text_of(st_graph_text, typed), text_of(st_graph_text, named));
 }
 
 TEST_F(Ops, ThatAreWrongAreNamedWithTheirShapesAtModelCreate) {
@@ -102,8 +94,7 @@ TEST_F(Ops, ThatAreWrongAreNamedWithTheirShapesAtModelCreate) {
   y = st_op_gelu(p, p.x, "perhaps");  // wrong too, but later
   EXPECT_EQ(y, 0);
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_create(p, 0, model.out()), {"st_graph_apply", "matmul", "[4]"}));
-  auto info = filled(st_error_info_init);
-  EXPECT_TRUE(works(st_last_error_info(&info)));
+  const auto info = last_error();
   EXPECT_STREQ(info.op, "matmul");
 }
 

@@ -15,18 +15,14 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class COptimizer : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(works(st_context_create(nullptr, context_.out()))); }
   HeldOptimizer optimizer(const char* json, const std::vector<st_named_view>& parameters) {
-    HeldOptimizer made;
-    EXPECT_TRUE(works(st_optimizer_create(context_, json, std::ssize(parameters), parameters.data(), made.out())));
-    return made;
+    return hold<HeldOptimizer>(st_optimizer_create, context_, json, std::ssize(parameters), parameters.data());
   }
   static st_optimizer_report step(st_optimizer* o, const std::vector<st_view>& gradients) {
-    auto report = filled(st_optimizer_report_init);
-    EXPECT_TRUE(works(st_optimizer_step(o, std::ssize(gradients), gradients.data(), &report)));
+    const auto report = filled(st_optimizer_report_init, st_optimizer_step, o, std::ssize(gradients), gradients.data());
     return report;
   }
-  HeldContext context_;
+  HeldContext context_ = hold<HeldContext>(st_context_create, nullptr);
 };
 
 struct State {
@@ -90,9 +86,8 @@ TEST_F(COptimizer, AScaledStepHasTheBitsOfUnscaleAndStep) {
   for (const char* json : {R"({"clip": 1})", R"({"optimizer": "lion"})", R"({"optimizer": "sgd", "lr": 0.1, "clip_value": 0.01})"}) {
     FloatArray w{{1, 2, -3}}, same{{1, 2, -3}};
     const auto at_once = optimizer(json, {{"w", w.view()}}), in_parts = optimizer(json, {{"w", same.view()}});
-    HeldLossScaler scaler, other;
-    ASSERT_TRUE(works(st_loss_scaler_create(context_, nullptr, scaler.out())));
-    ASSERT_TRUE(works(st_loss_scaler_create(context_, nullptr, other.out())));
+    const auto scaler = hold<HeldLossScaler>(st_loss_scaler_create, context_, nullptr);
+    const auto other = hold<HeldLossScaler>(st_loss_scaler_create, context_, nullptr);
     for (int k = 0; k < 30; ++k) {
       double scale = 0, scale_of_other = 0;
       int32_t skipped = -1, skipped_other = -1, run = -1;
@@ -128,8 +123,7 @@ TEST_F(COptimizer, AScaledStepKeepsTheScalersOrder) {
   FloatArray w{{1, 2}}, g{{1, 1}}, wrong{{1, 1, 1}};
   const st_view view = g.view(), refused = wrong.view();
   const auto o = optimizer(nullptr, {{"w", w.view()}});
-  HeldLossScaler scaler;
-  ASSERT_TRUE(works(st_loss_scaler_create(context_, nullptr, scaler.out())));
+  const auto scaler = hold<HeldLossScaler>(st_loss_scaler_create, context_, nullptr);
   double scale = 0;
   int32_t flag = 0;
   const auto before = w.values;
@@ -243,8 +237,7 @@ TEST_F(COptimizer, KeepsItsContextAndCountsItsMemory) {
 TEST(COptimizerMemory, IsRefusedWithTheNeed) {
   auto options = filled(st_context_options_init);
   options.memory_limit = 1 << 20;
-  HeldContext context;
-  ASSERT_TRUE(works(st_context_create(&options, context.out())));
+  const auto context = hold<HeldContext>(st_context_create, &options);
   FloatArray w{std::vector<float>(200000)};
   const st_named_view parameter = {"w", w.view()};
   HeldOptimizer o;

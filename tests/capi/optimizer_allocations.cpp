@@ -8,14 +8,12 @@ namespace {
 using namespace st::test;
 
 TEST(OptimizerAllocations, NoneInAStepOrAClipAfterTheFirst) {
-  HeldContext context;
-  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
+  const auto context = hold<HeldContext>(st_context_create, nullptr);
   FloatArray w{std::vector<float>(100000, 1)}, v{{1, 2, 3}}, g{std::vector<float>(100000, 0.5F)}, h{{1, 1, 1}};
   const st_named_view parameters[] = {{"w", w.view()}, {"v", v.view()}};
   const st_view gradients[] = {g.view(), h.view()};
   for (const char* json : {R"({"clip": 1})", R"({"optimizer": "adafactor"})", R"({"optimizer": "adamw-8bit", "threads": 2})"}) {
-    HeldOptimizer o;
-    ASSERT_TRUE(works(st_optimizer_create(context, json, 2, parameters, o.out())));
+    const auto o = hold<HeldOptimizer>(st_optimizer_create, context, json, 2, parameters);
     auto report = filled(st_optimizer_report_init);
     double norm = 0;
     const auto both = [&] {

@@ -10,13 +10,12 @@ namespace {
 
 class COptimizerRefusals : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(works(st_context_create(nullptr, context_.out()))); }
   testing::AssertionResult refused(const char* json, const std::vector<st_named_view>& parameters,
                                    std::initializer_list<std::string_view> words, st_status wanted = ST_INVALID_ARGUMENT) {
     HeldOptimizer made;
     return fails(wanted, st_optimizer_create(context_, json, std::ssize(parameters), parameters.data(), made.out()), words);
   }
-  HeldContext context_;
+  HeldContext context_ = hold<HeldContext>(st_context_create, nullptr);
 };
 
 TEST_F(COptimizerRefusals, KeysAndValues) {
@@ -69,8 +68,7 @@ TEST_F(COptimizerRefusals, GradientsAndNothingIsWritten) {
   FloatArray w{{1, 2}}, v{{3, 4}}, g{{1, 1}}, longer{{1, 1, 1}};
   const auto w_before = w.values, v_before = v.values;
   const st_named_view parameters[] = {{"w", w.view()}, {"v", v.view()}};
-  HeldOptimizer o;
-  ASSERT_TRUE(works(st_optimizer_create(context_, nullptr, 2, parameters, o.out())));
+  const auto o = hold<HeldOptimizer>(st_optimizer_create, context_, nullptr, 2, parameters);
   double doubles[2] = {1, 1};
   int32_t whole[2] = {1, 1};
   const int64_t dims[] = {2}, gap[] = {2};
@@ -104,8 +102,7 @@ TEST_F(COptimizerRefusals, CopiesAndNothingIsWritten) {
   double d[2] = {5, 6};
   const int64_t dims[] = {2}, gap[] = {2}, three[] = {3};
   const st_named_view parameters[] = {{"w", w.view()}, {"v", v.view()}, {"d", {ST_F64, 1, dims, nullptr, d, 16}}};
-  HeldOptimizer o;
-  ASSERT_TRUE(works(st_optimizer_create(context_, nullptr, 3, parameters, o.out())));
+  const auto o = hold<HeldOptimizer>(st_optimizer_create, context_, nullptr, 3, parameters);
   std::vector<uint16_t> half(8, 7);
   const std::vector<uint16_t> untouched = half;
   const st_view good = {ST_F16, 1, dims, nullptr, half.data(), 4};
@@ -136,8 +133,7 @@ TEST_F(COptimizerRefusals, CopiesAndNothingIsWritten) {
 TEST_F(COptimizerRefusals, WhatIsFixedAndAStepThatIsNone) {
   FloatArray w{{1, 2}}, g{{1, 1}};
   const st_named_view p = {"w", w.view()};
-  HeldOptimizer o;
-  ASSERT_TRUE(works(st_optimizer_create(context_, nullptr, 1, &p, o.out())));
+  const auto o = hold<HeldOptimizer>(st_optimizer_create, context_, nullptr, 1, &p);
   EXPECT_TRUE(fails(ST_UNSUPPORTED, st_optimizer_set(o, "beta1", "0.5"), {"beta1 is fixed", "lr can be set"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_optimizer_set(o, "l", "0.5"), {"unknown key \"l\""}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_optimizer_set(o, "lr", "-1"), {"lr is -1"}));

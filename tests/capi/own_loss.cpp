@@ -9,20 +9,9 @@ namespace {
 
 using namespace st::test;
 
-/// Micro-batch k of SineRun: rows 4k to 4k + 3 of x alone or of x and y.
-struct Half {
-  Half(SineRun& run, int64_t k) : y(run.y.data() + 4 * k) {
-    views[0] = {"x", {ST_F32, 2, dims, nullptr, run.x.data() + 4 * k, 16}};
-    views[1] = {"y", {ST_F32, 2, dims, nullptr, run.y.data() + 4 * k, 16}};
-  }
-  int64_t dims[2] = {4, 1};
-  st_named_view views[2];
-  const float* y;
-};
-
 /// One pair, with the gradient of scale * sum (prediction - y)^2 by the host.
 void run_pair(SineRun& run, int64_t k, int64_t inputs, double scale) {
-  Half half(run, k);
+  SineHalf half(run, k);
   int64_t m = 0;
   const st_named_view* outputs = nullptr;
   ASSERT_TRUE(works(st_trainer_forward(run.trainer, inputs, half.views, &m, &outputs)));
@@ -42,7 +31,7 @@ constexpr const char* kOne = R"({"batch": 4, "warmup": 0})";
 constexpr const char* kTwo = R"({"batch": 4, "accumulate": 2, "warmup": 0})";
 
 st_status step_on_half(SineRun& run, int64_t k, st_step_report* report = nullptr) {
-  Half half(run, k);
+  SineHalf half(run, k);
   return st_trainer_step(run.trainer, 2, half.views, report);
 }
 
@@ -85,11 +74,9 @@ TEST(OwnLoss, TheGraphsOwnLossThroughBackwardIsAStep) {
   auto mine = filled(st_step_report_init), theirs = filled(st_step_report_init);
   for (int i = 0; i < 3; ++i) {
     for (const int64_t k : {0, 1}) {
-      Half half(pairs, k);
-      int64_t m = 0;
-      const st_named_view* outputs = nullptr;
-      ASSERT_TRUE(works(st_trainer_forward(pairs.trainer, 2, half.views, &m, &outputs)));
-      ASSERT_TRUE(works(st_trainer_forward(pairs.trainer, 2, half.views, &m, &outputs))) << "replaces the one before";
+      SineHalf half(pairs, k);
+      ASSERT_TRUE(works(forward(pairs.trainer, 2, half.views)));
+      ASSERT_TRUE(works(forward(pairs.trainer, 2, half.views))) << "replaces the one before";
       ASSERT_TRUE(works(st_trainer_backward(pairs.trainer, 0, nullptr)));
     }
     ASSERT_TRUE(works(st_trainer_apply(pairs.trainer, &mine)));
@@ -124,9 +111,7 @@ TEST(OwnLoss, DropsOutWhatAStepWould) {
       const int64_t dims[] = {3, kSmallContext};
       const st_named_view views[] = {{"tokens", {ST_I32, 2, dims, nullptr, batch.tokens.data() + 24 * k, 96}},
                                      {"targets", {ST_I32, 2, dims, nullptr, batch.targets.data() + 24 * k, 96}}};
-      int64_t m = 0;
-      const st_named_view* outputs = nullptr;
-      ASSERT_TRUE(works(st_trainer_forward(pairs.trainer, 2, views, &m, &outputs)));
+      ASSERT_TRUE(works(forward(pairs.trainer, 2, views)));
       ASSERT_TRUE(works(st_trainer_backward(pairs.trainer, 0, nullptr)));
     }
     ASSERT_TRUE(works(st_trainer_apply(pairs.trainer, nullptr)));
@@ -136,13 +121,8 @@ TEST(OwnLoss, DropsOutWhatAStepWould) {
 }
 
 TEST(OwnLoss, AGraphWithoutALossTrainsByTheHostsAlone) {
-  HeldContext context;
-  HeldGraph graph;
-  HeldModel model;
-  HeldRecipe recipe;
-  HeldTrainer trainer;
-  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
-  ASSERT_TRUE(works(st_graph_create(context, graph.out())));
+  const auto context = hold<HeldContext>(st_context_create, nullptr);
+  const auto graph = hold<HeldGraph>(st_graph_create, context);
   const int64_t rows[] = {ST_BATCH, 2}, weights[] = {2, 1};
   st_value x = 0, w = 0, y = 0;
   ASSERT_TRUE(works(st_graph_input(graph, "x", ST_F32, 2, rows, &x)));
@@ -150,9 +130,9 @@ TEST(OwnLoss, AGraphWithoutALossTrainsByTheHostsAlone) {
   const st_value in[] = {x, w};
   ASSERT_TRUE(works(st_graph_op(graph, "matmul", 2, in, nullptr, 1, &y)));
   ASSERT_TRUE(works(st_graph_output(graph, "y", y)));
-  ASSERT_TRUE(works(st_model_create(graph, 1, model.out())));
-  ASSERT_TRUE(works(st_recipe_create(R"({"batch": 3, "warmup": 0, "lr": 0.05, "weight_decay": 0})", recipe.out())));
-  ASSERT_TRUE(works(st_trainer_create(model, recipe, nullptr, trainer.out())));
+  const auto model = hold<HeldModel>(st_model_create, graph, 1);
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 3, "warmup": 0, "lr": 0.05, "weight_decay": 0})");
+  const auto trainer = hold<HeldTrainer>(st_trainer_create, model, recipe, nullptr);
 
   float values[] = {1, 0, 0, 1, 1, 1};
   const int64_t dims[] = {3, 2}, out[] = {3, 1};
@@ -167,13 +147,11 @@ TEST(OwnLoss, AGraphWithoutALossTrainsByTheHostsAlone) {
   float gradient[3];
   const st_named_view by[] = {{"y", {ST_F32, 2, out, nullptr, gradient, sizeof gradient}}};
   for (int step = 0; step < 400; ++step) {
-    int64_t m = 0;
     const st_named_view* outputs = nullptr;
-    ASSERT_TRUE(works(st_trainer_forward(trainer, 1, batch, &m, &outputs)));
+    ASSERT_TRUE(works(forward(trainer, 1, batch, &outputs)));
     for (int i = 0; i < 3; ++i) gradient[i] = static_cast<const float*>(outputs[0].view.data)[i] - wanted[i];
     ASSERT_TRUE(works(st_trainer_backward(trainer, 1, by)));
-    auto report = filled(st_step_report_init);
-    ASSERT_TRUE(works(st_trainer_apply(trainer, &report)));
+    const auto report = filled(st_step_report_init, st_trainer_apply, trainer);
     ASSERT_EQ(report.step, step + 1);
   }
   float learned[2];
@@ -187,12 +165,10 @@ TEST(OwnLoss, AnErrorOrACancelUndoesThePairs) {
   SineRun run(kOne), undisturbed(kOne);
   for (SineRun* r : {&run, &undisturbed}) ASSERT_TRUE(works(step_on_half(*r, 0)));
   const std::string before = run.digest();
-  Half half(run, 1);
-  int64_t m = 0;
-  const st_named_view* outputs = nullptr;
+  SineHalf half(run, 1);
   run_pair(run, 0, 1, 0.25);
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_step(run.trainer, 2, half.views, nullptr), {"st_trainer_apply"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_forward(run.trainer, 0, nullptr, &m, &outputs), {"\"x\"", "missing"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, forward(run.trainer, 0, nullptr), {"\"x\"", "missing"}));
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_apply(run.trainer, nullptr), {"st_trainer_forward"}));
   run_pair(run, 0, 1, 0.25);
   ASSERT_TRUE(works(st_trainer_cancel(run.trainer)));
@@ -204,14 +180,12 @@ TEST(OwnLoss, AnErrorOrACancelUndoesThePairs) {
 
 TEST(OwnLoss, GradientsThatAreNoOutputsAreRefused) {
   SineRun run(kOne);
-  Half half(run, 0);
+  SineHalf half(run, 0);
   float gradient[4] = {};
   const int64_t short_dims[] = {3, 1};
   const st_named_view good = {"prediction", {ST_F32, 2, half.dims, nullptr, gradient, sizeof gradient}};
   const auto expect_refused = [&](std::initializer_list<std::string_view> words, const auto& change) {
-    int64_t m = 0;
-    const st_named_view* outputs = nullptr;
-    ASSERT_TRUE(works(st_trainer_forward(run.trainer, 1, half.views, &m, &outputs)));
+    ASSERT_TRUE(works(forward(run.trainer, 1, half.views)));
     st_named_view by = good;
     change(by);
     EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_backward(run.trainer, 1, &by), words));
@@ -222,9 +196,7 @@ TEST(OwnLoss, GradientsThatAreNoOutputsAreRefused) {
   expect_refused({"prediction", "NULL"}, [](st_named_view& v) { v.view.data = nullptr; });
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_backward(run.trainer, 1, &good), {"st_trainer_forward"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_backward(run.trainer, 1, nullptr), {"NULL"}));
-  int64_t m = 0;
-  const st_named_view* outputs = nullptr;
-  ASSERT_TRUE(works(st_trainer_forward(run.trainer, 1, half.views, &m, &outputs)));
+  ASSERT_TRUE(works(forward(run.trainer, 1, half.views)));
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_backward(run.trainer, 0, nullptr), {"own loss"})) << "y was not given";
   EXPECT_TRUE(works(step_on_half(run, 0)));
 }
@@ -232,15 +204,12 @@ TEST(OwnLoss, GradientsThatAreNoOutputsAreRefused) {
 TEST(OwnLoss, AGradientThatIsNotFiniteSkipsTheUpdate) {
   SineRun run(kOne);
   const std::string before = run.digest();
-  Half half(run, 0);
-  int64_t m = 0;
-  const st_named_view* outputs = nullptr;
+  SineHalf half(run, 0);
   float gradient[4] = {0, 1, INFINITY, 0};
   const st_named_view by[] = {{"prediction", {ST_F32, 2, half.dims, nullptr, gradient, sizeof gradient}}};
-  ASSERT_TRUE(works(st_trainer_forward(run.trainer, 1, half.views, &m, &outputs)));
+  ASSERT_TRUE(works(forward(run.trainer, 1, half.views)));
   ASSERT_TRUE(works(st_trainer_backward(run.trainer, 1, by)));
-  auto report = filled(st_step_report_init);
-  ASSERT_TRUE(works(st_trainer_apply(run.trainer, &report)));
+  const auto report = filled(st_step_report_init, st_trainer_apply, run.trainer);
   EXPECT_EQ(report.skipped, 1);
   EXPECT_EQ(run.digest(), before);
 }
@@ -249,25 +218,20 @@ TEST(OwnLoss, AGradientThatIsNotFiniteSkipsTheUpdate) {
 TEST(OwnLoss, AnOutputOfAParameterThatTheGraphsLossDoesNotTrainIsRefused) {
   SineRun run(kOne), beside(kOne);
   const int64_t column[] = {ST_BATCH, 1};
-  HeldGraph graph;
-  HeldModel model;
-  HeldTrainer trainer;
   st_value x = 0, apart = 0, other = 0;
-  ASSERT_TRUE(works(st_graph_create(run.context, graph.out())));
+  const auto graph = hold<HeldGraph>(st_graph_create, run.context);
   sine_graph(graph);
   ASSERT_TRUE(works(st_graph_input(graph, "z", ST_F32, 2, column, &x)));
   ASSERT_TRUE(works(st_graph_parameter(graph, "apart", 1, column + 1, ST_INIT_ZEROS, 1, &apart)));
   const st_value sum[] = {x, apart};
   ASSERT_TRUE(works(st_graph_op(graph, "add", 2, sum, nullptr, 1, &other)));
   ASSERT_TRUE(works(st_graph_output(graph, "other", other)));
-  ASSERT_TRUE(works(st_model_create(graph, 1, model.out())));
-  ASSERT_TRUE(works(st_trainer_create(model, run.recipe, nullptr, trainer.out())));
+  const auto model = hold<HeldModel>(st_model_create, graph, 1);
+  const auto trainer = hold<HeldTrainer>(st_trainer_create, model, run.recipe, nullptr);
 
-  Half half(run, 0);
+  SineHalf half(run, 0);
   const st_named_view batch[] = {half.views[0], half.views[1], {"z", half.views[0].view}};
-  int64_t m = 0;
-  const st_named_view* outputs = nullptr;
-  EXPECT_TRUE(fails(ST_UNSUPPORTED, st_trainer_forward(trainer, 3, batch, &m, &outputs), {"\"apart\"", "without a loss"}));
+  EXPECT_TRUE(fails(ST_UNSUPPORTED, forward(trainer, 3, batch), {"\"apart\"", "without a loss"}));
   auto report = filled(st_step_report_init), alone = filled(st_step_report_init);
   ASSERT_TRUE(works(st_trainer_step(trainer, 3, batch, &report)));
   ASSERT_TRUE(works(st_trainer_step(beside.trainer, 2, half.views, &alone)));
@@ -279,8 +243,7 @@ TEST(OwnLoss, WithoutMemoryForItStepsGoOn) {
   int64_t enough = 0;
   {
     SmallRun run;
-    auto stats = filled(st_memory_stats_init);
-    ASSERT_TRUE(works(st_context_memory(run.context, &stats)));
+    const auto stats = memory_of(run.context);
     enough = stats.allocated_bytes;
   }
   auto options = filled(st_context_options_init);

@@ -30,11 +30,7 @@ struct SineRank {
     const st_named_view by[] = {{"prediction", {ST_F32, 2, dims, nullptr, gradient, sizeof gradient}}};
     return st_trainer_backward(trainer, 1, by);
   }
-  std::string digest() const {
-    const char* hex = nullptr;
-    EXPECT_TRUE(works(st_trainer_digest(trainer, &hex)));
-    return hex == nullptr ? "" : hex;
-  }
+  std::string digest() const { return text_of(st_trainer_digest, trainer); }
 
   SineRun run;
   HeldTrainer trainer;
@@ -65,13 +61,9 @@ TEST(OwnLossInGroup, IsAnAccumulationOfAllRanksBitwise) {
 void train_without_a_loss(const char* zero) {
   const ThreadRanks ranks(2);
   ranks.each([&](int k, st_communicator* communicator) {
-    HeldContext context;
-    HeldGraph graph;
-    HeldModel model;
     HeldRecipe recipe;
-    HeldTrainer trainer;
-    ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
-    ASSERT_TRUE(works(st_graph_create(context, graph.out())));
+    const auto context = hold<HeldContext>(st_context_create, nullptr);
+    const auto graph = hold<HeldGraph>(st_graph_create, context);
     const int64_t rows[] = {ST_BATCH, 2}, weights[] = {2, 1}, dims[] = {1, 2}, out[] = {1, 1};
     st_value x = 0, w = 0, y = 0;
     ASSERT_TRUE(works(st_graph_input(graph, "x", ST_F32, 2, rows, &x)));
@@ -79,19 +71,18 @@ void train_without_a_loss(const char* zero) {
     const st_value in[] = {x, w};
     ASSERT_TRUE(works(st_graph_op(graph, "matmul", 2, in, nullptr, 1, &y)));
     ASSERT_TRUE(works(st_graph_output(graph, "y", y)));
-    ASSERT_TRUE(works(st_model_create(graph, 1, model.out())));
+    const auto model = hold<HeldModel>(st_model_create, graph, 1);
     ASSERT_TRUE(works(
         st_recipe_create(R"({"batch": 1, "warmup": 0, "lr": 0.05, "weight_decay": 0, "optimizer": "sgd", "clip": 0})", recipe.out())));
     ASSERT_TRUE(works(st_recipe_set(recipe, "zero", zero)));
-    ASSERT_TRUE(works(st_trainer_create_in_group(model, recipe, nullptr, communicator, trainer.out())));
+    const auto trainer = hold<HeldTrainer>(st_trainer_create_in_group, model, recipe, nullptr, communicator);
     // Rank 0 has the row (1, 0), which wants 1, rank 1 has (0, 1), which wants -1: each learns both.
     float row[2] = {k == 0 ? 1.0F : 0.0F, k == 0 ? 0.0F : 1.0F}, gradient = 0;
     const st_named_view batch[] = {{"x", {ST_F32, 2, dims, nullptr, row, sizeof row}}};
     const st_named_view by[] = {{"y", {ST_F32, 2, out, nullptr, &gradient, sizeof gradient}}};
     for (int step = 0; step < 200; ++step) {
-      int64_t m = 0;
       const st_named_view* outputs = nullptr;
-      ASSERT_TRUE(works(st_trainer_forward(trainer, 1, batch, &m, &outputs)));
+      ASSERT_TRUE(works(forward(trainer, 1, batch, &outputs)));
       gradient = *static_cast<const float*>(outputs[0].view.data) - (k == 0 ? 1.0F : -1.0F);
       ASSERT_TRUE(works(st_trainer_backward(trainer, 1, by)));
       ASSERT_TRUE(works(st_trainer_apply(trainer, nullptr)));
@@ -152,8 +143,7 @@ TEST(OwnLossInGroup, OfAStepThatIsNotFiniteAllRanksHearTheSame) {
     const st_named_view batch[] = {{"x", {ST_F32, 2, dims, nullptr, x, sizeof x}}, {"y", {ST_F32, 2, dims, nullptr, y, sizeof y}}};
     if (k == 1) y[2] = INFINITY;
     EXPECT_TRUE(fails(ST_NOT_FINITE, st_trainer_step(rank.trainer, 2, batch, nullptr), {"micro-batch 1, rank 1", "[2, 0]"}));
-    auto info = filled(st_error_info_init);
-    ASSERT_TRUE(works(st_last_error_info(&info)));
+    const auto info = last_error();
     EXPECT_EQ(info.rank, 1);
     y[2] = 1;
     EXPECT_TRUE(works(st_trainer_step(rank.trainer, 2, batch, nullptr)));

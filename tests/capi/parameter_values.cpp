@@ -32,8 +32,7 @@ TEST_F(ParameterValues, MayBeTheHosts) {
   const st_view all = {ST_F32, 2, host.dims.data(), nullptr, values.data(), sizeof values};
   ASSERT_TRUE(works(st_model_get(model, "w", &all)));
   EXPECT_EQ(values, (std::array<float, 6>{0, 1, 2, 10, 11, 12}));
-  HeldModel second;
-  ASSERT_TRUE(works(st_model_create(graph, 7, second.out())));
+  const auto second = hold<HeldModel>(st_model_create, graph, 7);
   ASSERT_TRUE(works(st_model_get(second, "w", &all)));
   EXPECT_EQ(values, (std::array<float, 6>{0, 1, 2, 10, 11, 12})) << "a graph makes any number of models";
 }
@@ -81,14 +80,11 @@ TEST_F(ParameterValues, ThatAreFrozenHaveNoGradientAndStayAsTheyAre) {
   y = st_op_matmul(graph, st_op_matmul(graph, x, free, 0, 0), frozen, 0, 0);
   ASSERT_TRUE(works(st_graph_loss(graph, st_op_mse(graph, y, x, ST_NONE, nullptr))));
   ASSERT_TRUE(works(create()));
-  auto info = filled(st_parameter_info_init);
-  ASSERT_TRUE(works(st_model_parameter(model, 0, &info)));
+  const auto info = filled(st_parameter_info_init, st_model_parameter, model, 0);
   EXPECT_EQ(info.trainable, 0);
 
-  HeldRecipe recipe;
-  HeldTrainer trainer;
-  ASSERT_TRUE(works(st_recipe_create(R"({"batch": 4, "lr": 0.1, "weight_decay": 0.5, "warmup": 0})", recipe.out())));
-  ASSERT_TRUE(works(st_trainer_create(model, recipe, nullptr, trainer.out())));
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 4, "lr": 0.1, "weight_decay": 0.5, "warmup": 0})");
+  const auto trainer = hold<HeldTrainer>(st_trainer_create, model, recipe, nullptr);
   std::array<float, 12> batch{};
   for (size_t i = 0; i < batch.size(); ++i) batch[i] = static_cast<float>(i) - 5;
   const st_named_view views[] = {{"x", {ST_F32, 2, rows.data(), nullptr, batch.data(), sizeof batch}}};
@@ -114,9 +110,8 @@ TEST_F(ParameterValues, ThatAreAllFrozenHaveNoTrainer) {
   y = st_op_matmul(graph, x, y, 0, 1);
   ASSERT_TRUE(works(st_graph_loss(graph, st_op_mse(graph, y, y, ST_NONE, nullptr))));
   ASSERT_TRUE(works(create()));
-  HeldRecipe recipe;
   HeldTrainer trainer;
-  ASSERT_TRUE(works(st_recipe_create(nullptr, recipe.out())));
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, nullptr);
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_create(model, recipe, nullptr, trainer.out()), {"loss", "trainable parameter"}));
 }
 

@@ -11,11 +11,7 @@ namespace {
 
 using namespace st::test;
 
-std::string digest_of(st_model* model) {
-  const char* hex = "";
-  EXPECT_TRUE(works(st_model_digest(model, &hex)));
-  return hex;
-}
+std::string digest_of(st_model* model) { return text_of(st_model_digest, model); }
 
 std::string new_file(const std::string& name) {
   const std::string path = file_of(name, "");
@@ -60,8 +56,7 @@ class Pendings : public testing::Test {
   }
   void TearDown() override { gate_.open(); }
   void change_the_weights() {
-    HeldModel other;
-    ASSERT_TRUE(works(st_model_builtin(context_, "mlp", R"({"hidden": [8]})", 2, other.out())));
+    const auto other = hold<HeldModel>(st_model_builtin, context_, "mlp", R"({"hidden": [8]})", 2);
     ASSERT_TRUE(works(st_model_blend(model_, other, 1)));
   }
 
@@ -89,9 +84,8 @@ TEST_F(Pendings, OutliveTheirModelAndContext) {
   model_.reset();
   context_.reset();
   ASSERT_TRUE(works(st_pending_wait(pending_, -1)));
-  HeldModel again;
   ASSERT_TRUE(works(st_context_create(nullptr, context_.out())));
-  ASSERT_TRUE(works(st_model_builtin(context_, "mlp", R"({"hidden": [8]})", 3, again.out())));
+  const auto again = hold<HeldModel>(st_model_builtin, context_, "mlp", R"({"hidden": [8]})", 3);
   ASSERT_TRUE(works(st_model_read_file(again, path.c_str())));
   EXPECT_EQ(digest_of(again), before);
 }
@@ -127,8 +121,7 @@ TEST_F(Pendings, KeepTheirErrorAndTellItEachTime) {
   ASSERT_TRUE(works(st_model_write_file(model_, "/no/such/folder/w.safetensors", pending_.out())));
   for (int time = 0; time < 2; ++time) {
     EXPECT_TRUE(fails(ST_NOT_FOUND, st_pending_wait(pending_, -1), {"/no/such/folder"}));
-    auto info = filled(st_error_info_init);
-    ASSERT_TRUE(works(st_last_error_info(&info)));
+    const auto info = last_error();
     EXPECT_EQ(info.status, ST_NOT_FOUND);
     ASSERT_NE(info.file, nullptr);
     EXPECT_NE(std::string(info.file).find("/no/such/folder"), std::string::npos) << info.file;

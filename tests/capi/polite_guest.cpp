@@ -13,8 +13,8 @@
 #include <set>
 #include <thread>
 
+#include "all_kinds.h"
 #include "guest_life.h"
-#include "small_run.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -107,8 +107,8 @@ TEST(PoliteGuest, TheFloatingPointStateIsTheHostsAfterEachCallAndInEachCallback)
 
 TEST(PoliteGuest, TheHostsRoundingReachesNoNumberOfARecipe) {
   const FloatState usual = float_state();
-  HeldRecipe nearest, upward;
-  ASSERT_TRUE(works(st_recipe_create(R"({"lr": 0.1})", nearest.out())));
+  HeldRecipe upward;
+  const auto nearest = hold<HeldRecipe>(st_recipe_create, R"({"lr": 0.1})");
   set_float_state(kUnusual);
   const st_status status = st_recipe_create(R"({"lr": 0.1})", upward.out());
   set_float_state(usual);
@@ -181,6 +181,7 @@ TEST(PoliteGuest, NothingIsEverPrinted) {
 }
 
 TEST(PoliteGuest, EnvironmentLocaleAndFolderAreUntouched) {
+  { const AllKinds sets_a_launchers_variables; }
   const auto surroundings = [] {
     std::vector<std::string> all;
     for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);

@@ -54,11 +54,7 @@ TEST_F(Predictor, ACancelOfItsContextEndsTheText) {
 }
 
 TEST_F(Predictor, GivesIdleBuffersBackWhenItsContextIsTrimmed) {
-  const auto allocated = [&] {
-    auto stats = filled(st_memory_stats_init);
-    EXPECT_TRUE(works(st_context_memory(run.context, &stats)));
-    return stats.allocated_bytes;
-  };
+  const auto allocated = [&] { return memory_of(run.context).allocated_bytes; };
   auto options = filled(st_generate_options_init);
   options.tokens = 4;
   const int64_t before = allocated();
@@ -95,9 +91,8 @@ TEST_F(Predictor, AskedForWhatCannotBeItSaysSo) {
 }
 
 TEST_F(Predictor, AModelThatWritesNoTextIsRefused) {
-  HeldModel mlp;
   HeldPredictor none;
-  ASSERT_TRUE(works(st_model_builtin(run.context, "mlp", nullptr, 0, mlp.out())));
+  const auto mlp = hold<HeldModel>(st_model_builtin, run.context, "mlp", nullptr, 0);
   ASSERT_TRUE(works(st_predictor_create(mlp, nullptr, none.out()))) << "it may have other outputs to run";
   const int32_t prompt = 1;
   const auto ignore = [](void*, int32_t) { return st_status{ST_OK}; };

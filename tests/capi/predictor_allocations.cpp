@@ -10,8 +10,7 @@ using namespace st::test;
 
 TEST(PredictorAllocations, NoneOnceTheRowsAreKnown) {
   SineRun run;
-  HeldPredictor predictor;
-  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
+  const auto predictor = hold<HeldPredictor>(st_predictor_create, run.model, nullptr);
   float x[] = {1, 2}, y[2];
   const int64_t dims[] = {2, 1}, columns[] = {1, 2};
   st_named_view in = {"x", {ST_F32, 2, dims, nullptr, x, sizeof x}};

@@ -46,9 +46,8 @@ struct Whole {  // what the net answers after each whole step
 
 TEST(PredictorThreads, EachAnswerIsThatOfOneWholeStep) {
   SmallRun run(text_file("predictor_threads.txt", 3000));
-  HeldPredictor predictor, own;
-  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
-  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, own.out())));
+  const auto predictor = hold<HeldPredictor>(st_predictor_create, run.model, nullptr);
+  const auto own = hold<HeldPredictor>(st_predictor_create, run.model, nullptr);
   Whole whole{own, {Asker(own).answer()}};
   std::atomic<bool> training{true};
   std::vector<std::set<std::string>> seen(kThreads);
@@ -77,11 +76,11 @@ TEST(PredictorThreads, EachAnswerIsThatOfOneWholeStep) {
 
 TEST(PredictorThreads, SharedWeightsAnswerOrAreBusy) {
   SmallRun run(text_file("predictor_shared.txt", 3000));
-  HeldPredictor shared, own;
+  HeldPredictor shared;
   auto options = filled(st_predictor_options_init);
   options.shared = 1;
   ASSERT_TRUE(works(st_predictor_create(run.model, &options, shared.out())));
-  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, own.out())));
+  const auto own = hold<HeldPredictor>(st_predictor_create, run.model, nullptr);
   Whole whole{own, {Asker(own).answer()}};
   std::atomic<bool> training{true};
   std::vector<std::set<std::string>> seen(3);
@@ -107,8 +106,7 @@ TEST(PredictorThreads, SharedWeightsAnswerOrAreBusy) {
 
 TEST(PredictorThreads, WriteTextsBesideTraining) {
   SmallRun run(text_file("predictor_texts.txt", 3000));
-  HeldPredictor predictor;
-  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
+  const auto predictor = hold<HeldPredictor>(st_predictor_create, run.model, nullptr);
   const auto write = [&] {
     const Written text = written(predictor);
     EXPECT_TRUE(works(text.status));
@@ -127,8 +125,7 @@ TEST(PredictorThreads, WriteTextsBesideTraining) {
 
 TEST(PredictorThreads, RunsOfManyShapesShareOneCache) {
   SineRun run;
-  HeldPredictor predictor;
-  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
+  const auto predictor = hold<HeldPredictor>(st_predictor_create, run.model, nullptr);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {

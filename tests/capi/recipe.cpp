@@ -10,16 +10,8 @@ using namespace st::test;
 class Recipe : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(works(st_recipe_create(nullptr, recipe.out()))); }
-  std::string get(const char* key) {
-    const char* value = "";
-    EXPECT_TRUE(works(st_recipe_get(recipe, key, &value)));
-    return value;
-  }
-  std::string json() {
-    const char* text = "";
-    EXPECT_TRUE(works(st_recipe_json(recipe, &text)));
-    return text;
-  }
+  std::string get(const char* key) { return text_of(st_recipe_get, recipe, key); }
+  std::string json() { return text_of(st_recipe_json, recipe); }
   HeldRecipe recipe;
 };
 

@@ -36,14 +36,11 @@ TEST(Resume, MakesTheStepsOfTheRunThatWasNotInterrupted) {
   first.steps(3);
   ASSERT_TRUE(works(st_trainer_save(first.run.trainer, first.checkpoint, R"({"note": "third"})", nullptr)));
   const std::string third = first.run.digest(), eighth = digest_after(first.run, 8);
-  const char* hash = "";
-  ASSERT_TRUE(works(st_checkpoint_hash(first.checkpoint, nullptr, &hash)));
-  EXPECT_EQ(hash, third);
+  EXPECT_EQ(text_of(st_checkpoint_hash, first.checkpoint, nullptr), third);
 
   SmallRun second(SavedRun::text(), nullptr, kRecipe);
   ASSERT_TRUE(works(st_trainer_run(second.trainer, 5, nullptr, nullptr)));  // somewhere else before
-  auto report = filled(st_load_report_init);
-  ASSERT_TRUE(works(st_trainer_resume(second.trainer, first.checkpoint, nullptr, nullptr, &report)));
+  const auto report = filled(st_load_report_init, st_trainer_resume, second.trainer, first.checkpoint, nullptr, nullptr);
   EXPECT_EQ(second.digest(), third);
   EXPECT_EQ(report.step, 3);
   EXPECT_STREQ(report.name, "step-00000003");
@@ -56,9 +53,8 @@ TEST(Resume, MakesTheStepsOfTheRunThatWasNotInterrupted) {
 TEST(Resume, ASaveInTheBackgroundHasTheStateOfItsCall) {
   SavedRun first;
   first.steps(2);
-  HeldPending pending;
   const std::string second_step = first.run.digest();
-  ASSERT_TRUE(works(st_trainer_save(first.run.trainer, first.checkpoint, nullptr, pending.out())));
+  const auto pending = hold<HeldPending>(st_trainer_save, first.run.trainer, first.checkpoint, nullptr);
   first.steps(2);
   ASSERT_TRUE(works(st_pending_wait(pending, -1)));
   ASSERT_TRUE(works(st_trainer_resume(first.run.trainer, first.checkpoint, "step-00000002", nullptr, nullptr)));
@@ -75,16 +71,14 @@ TEST(Resume, SavesEverySoManyStepsAndTellsWhichIsOnTheDisk) {
   saved.steps(5, &report);  // saves behind 2, 4 and 6
   EXPECT_EQ(report.save_error, nullptr);
   ASSERT_TRUE(works(st_checkpoint_wait(saved.checkpoint, -1)));
-  const char* json = "";
-  ASSERT_TRUE(works(st_checkpoint_list(saved.checkpoint, &json)));
-  EXPECT_STREQ(json, R"([{"name":"step-00000006","step":6,"problem":null},{"name":"step-00000004","step":4,"problem":null},)"
-                     R"({"name":"step-00000002","step":2,"problem":null}])");
+  const std::string json = text_of(st_checkpoint_list, saved.checkpoint);
+  EXPECT_EQ(json, R"([{"name":"step-00000006","step":6,"problem":null},{"name":"step-00000004","step":4,"problem":null},)"
+                  R"({"name":"step-00000002","step":2,"problem":null}])");
   ASSERT_TRUE(works(st_trainer_save_every(saved.run.trainer, nullptr, 0, 0)));
   saved.steps(2, &report);
   EXPECT_EQ(report.saved_step, -1) << "the trainer saves no more";
   ASSERT_TRUE(works(st_checkpoint_wait(saved.checkpoint, -1)));
-  auto progress = filled(st_save_progress_init);
-  ASSERT_TRUE(works(st_checkpoint_progress(saved.checkpoint, &progress)));
+  auto progress = filled(st_save_progress_init, st_checkpoint_progress, saved.checkpoint);
   EXPECT_EQ(progress.saved, 3);
 
   ASSERT_TRUE(works(st_trainer_save_every(saved.run.trainer, saved.checkpoint, 0, 1e-7)));  // minutes: shorter than any step
@@ -103,17 +97,14 @@ TEST(Resume, TheSavesOfAStepInSlicesAndOfAHostsOwnLossAreTheSame) {
   int32_t done = 0;
   while (done == 0) ASSERT_TRUE(works(st_trainer_advance(saved.run.trainer, 0, nullptr, 1000000, &done, nullptr)));
   TokenBatch batch(3, 5);
-  int64_t m = 0;
-  const st_named_view* outputs = nullptr;
-  ASSERT_TRUE(works(st_trainer_forward(saved.run.trainer, 2, batch.views(), &m, &outputs)));
+  ASSERT_TRUE(works(forward(saved.run.trainer, 2, batch.views())));
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_save(saved.run.trainer, saved.checkpoint, nullptr, nullptr), {"st_trainer_save"}));
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_resume(saved.run.trainer, saved.checkpoint, nullptr, nullptr, nullptr), {"under way"}));
   ASSERT_TRUE(works(st_trainer_backward(saved.run.trainer, 0, nullptr)));
   ASSERT_TRUE(works(st_trainer_apply(saved.run.trainer, nullptr)));
   ASSERT_TRUE(works(st_checkpoint_wait(saved.checkpoint, -1)));
   const char* hash = "";
-  ASSERT_TRUE(works(st_checkpoint_hash(saved.checkpoint, "step-00000002", &hash)));
-  EXPECT_EQ(hash, saved.run.digest());
+  EXPECT_EQ(text_of(st_checkpoint_hash, saved.checkpoint, "step-00000002"), saved.run.digest());
   EXPECT_TRUE(works(st_checkpoint_inspect(saved.checkpoint, "step-00000001", &hash)));
 }
 
@@ -128,20 +119,17 @@ TEST(Resume, AFailedSaveIsToldInAReportAndTrainingGoesOn) {
   options.threads = 1;
   CheckpointFolder folder;
   SmallRun run(SavedRun::text(), &options, kRecipe), undisturbed(SavedRun::text(), nullptr, kRecipe);
-  HeldCheckpoint checkpoint;
-  ASSERT_TRUE(works(st_checkpoint_create(run.context, folder.c_str(), nullptr, checkpoint.out())));
+  const auto checkpoint = hold<HeldCheckpoint>(st_checkpoint_create, run.context, folder.c_str(), nullptr);
   ASSERT_TRUE(works(st_trainer_save_every(run.trainer, checkpoint, 2, 0)));
   std::filesystem::remove_all(folder.path());
   file_of(std::filesystem::path(folder.path()).filename().string(), "in its place");
   std::string told;
   int times = 0;
   for (int step = 1; step <= 3; ++step) {
-    auto report = filled(st_step_report_init);
-    ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, &report)));
+    const auto report = filled(st_step_report_init, st_trainer_step, run.trainer, 0, nullptr);
     if (step == 2) {
       for (int32_t busy = 1; busy != 0;) {  // until the save has ended, without asking for its error
-        auto progress = filled(st_save_progress_init);
-        ASSERT_TRUE(works(st_checkpoint_progress(checkpoint, &progress)));
+        const auto progress = filled(st_save_progress_init, st_checkpoint_progress, checkpoint);
         busy = progress.failed == 0;
       }
     }
@@ -163,8 +151,7 @@ TEST(Resume, PassesOverADamagedOneAndSaysSo) {
   saved.steps(1);
   ASSERT_TRUE(works(st_trainer_save(saved.run.trainer, saved.checkpoint, nullptr, nullptr)));
   saved.folder.spoil("step-00000002/optimizer.safetensors");
-  auto report = filled(st_load_report_init);
-  ASSERT_TRUE(works(st_trainer_resume(saved.run.trainer, saved.checkpoint, nullptr, nullptr, &report)));
+  auto report = filled(st_load_report_init, st_trainer_resume, saved.run.trainer, saved.checkpoint, nullptr, nullptr);
   EXPECT_EQ(saved.run.digest(), first);
   ASSERT_EQ(report.skipped_count, 1);
   for (const char* word : {"step-00000002: ", "optimizer.safetensors", "block"})
@@ -200,8 +187,7 @@ TEST(Resume, NamesWhatDiffersAndRefusesAnotherRun) {
   ASSERT_TRUE(works(st_trainer_save(saved.run.trainer, saved.checkpoint, nullptr, nullptr)));
   SmallRun slower(SavedRun::text(), nullptr,
                   R"({"batch": 3, "accumulate": 2, "warmup": 2, "dropout": 0.1, "ema_decay": 0.5, "lr": 0.25, "threads": 1})");
-  auto report = filled(st_load_report_init);
-  ASSERT_TRUE(works(st_trainer_resume(slower.trainer, saved.checkpoint, nullptr, nullptr, &report)));
+  const auto report = filled(st_load_report_init, st_trainer_resume, slower.trainer, saved.checkpoint, nullptr, nullptr);
   ASSERT_GE(report.changed_count, 1);
   bool has_lr = false;
   for (int64_t i = 0; i < report.changed_count; ++i) has_lr = has_lr || std::string(report.changed[i]).rfind("lr: 0.25", 0) == 0;
@@ -220,17 +206,14 @@ TEST(Resume, AModelTakesTheWeightsAlone) {
   saved.steps(2);
   ASSERT_TRUE(works(st_trainer_save(saved.run.trainer, saved.checkpoint, nullptr, nullptr)));
   SmallRun fresh;
-  auto report = filled(st_load_report_init);
-  ASSERT_TRUE(works(st_model_load(fresh.model, saved.checkpoint, nullptr, nullptr, &report)));
-  const char *trained = "", *loaded = "";
+  auto report = filled(st_load_report_init, st_model_load, fresh.model, saved.checkpoint, nullptr, nullptr);
+  const char* trained = "";
   ASSERT_TRUE(works(st_model_digest(saved.run.model, &trained)));
-  ASSERT_TRUE(works(st_model_digest(fresh.model, &loaded)));
-  EXPECT_STREQ(loaded, trained);
+  EXPECT_EQ(text_of(st_model_digest, fresh.model), trained);
   EXPECT_EQ(report.step, 2);
   EXPECT_EQ(report.unexpected_count, 0) << "optimizer state is not asked for";
 
-  HeldModel other;
-  ASSERT_TRUE(works(st_model_builtin(fresh.context, "mlp", nullptr, 1, other.out())));
+  const auto other = hold<HeldModel>(st_model_builtin, fresh.context, "mlp", nullptr, 1);
   EXPECT_TRUE(fails(ST_NOT_FOUND, st_model_load(other, saved.checkpoint, nullptr, nullptr, &report), {"missing"}));
   EXPECT_GT(report.missing_count, 0);
 }
@@ -247,8 +230,7 @@ TEST(Resume, ATrainerKeepsTheFolderUntilItSavesNoMore) {
 }
 
 int64_t other_memory(const SmallRun& run) {
-  auto stats = filled(st_memory_stats_init);
-  EXPECT_TRUE(works(st_context_memory(run.context, &stats)));
+  const auto stats = memory_of(run.context);
   return stats.role_bytes[ST_MEMORY_OTHER];
 }
 
@@ -258,8 +240,7 @@ TEST(Resume, CopiesAreMemoryOfTheContextThatTrimGivesBack) {
   const int64_t before = other_memory(saved.run);
   ASSERT_TRUE(works(st_trainer_save_every(saved.run.trainer, saved.checkpoint, 1, 0)));
   const int64_t copy = other_memory(saved.run) - before;
-  auto stats = filled(st_memory_stats_init);
-  ASSERT_TRUE(works(st_context_memory(saved.run.context, &stats)));
+  const auto stats = memory_of(saved.run.context);
   EXPECT_GE(copy, stats.role_bytes[ST_MEMORY_PARAMETERS] + stats.role_bytes[ST_MEMORY_OPTIMIZER]);
   saved.steps(3);
   ASSERT_TRUE(works(st_checkpoint_wait(saved.checkpoint, -1)));
@@ -269,18 +250,14 @@ TEST(Resume, CopiesAreMemoryOfTheContextThatTrimGivesBack) {
   saved.steps(1);
   ASSERT_TRUE(works(st_checkpoint_wait(saved.checkpoint, -1)));
   EXPECT_EQ(other_memory(saved.run) - before, copy);
-  const char* hash = "";
-  ASSERT_TRUE(works(st_checkpoint_hash(saved.checkpoint, "step-00000004", &hash)));
-  EXPECT_EQ(hash, saved.run.digest());
+  EXPECT_EQ(text_of(st_checkpoint_hash, saved.checkpoint, "step-00000004"), saved.run.digest());
 }
 
 /// What a trainer needs without a copy of its state.
 int64_t peak_of_a_step() {
   SavedRun unlimited;
   unlimited.steps(1);
-  auto stats = filled(st_memory_stats_init);
-  EXPECT_TRUE(works(st_context_memory(unlimited.run.context, &stats)));
-  return stats.peak_bytes;
+  return memory_of(unlimited.run.context).peak_bytes;
 }
 
 // The trainer's own saves are then made before the step returns; a host that asks for a copy is told, and may ask for none.
@@ -290,16 +267,12 @@ TEST(Resume, CopiesKeepToTheMemoryLimit) {
   options.memory_limit = need + 4096;
   CheckpointFolder folder;
   SmallRun run(SavedRun::text(), &options, kRecipe);
-  HeldCheckpoint checkpoint;
-  ASSERT_TRUE(works(st_checkpoint_create(run.context, folder.c_str(), nullptr, checkpoint.out())));
+  const auto checkpoint = hold<HeldCheckpoint>(st_checkpoint_create, run.context, folder.c_str(), nullptr);
   ASSERT_TRUE(works(st_trainer_save_every(run.trainer, checkpoint, 1, 0)));
-  auto report = filled(st_step_report_init);
-  ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, &report)));
+  const auto report = filled(st_step_report_init, st_trainer_step, run.trainer, 0, nullptr);
   EXPECT_EQ(report.save_error, nullptr);
   EXPECT_EQ(report.saved_step, 1) << "it is on the disk already";
-  const char* hash = "";
-  ASSERT_TRUE(works(st_checkpoint_hash(checkpoint, nullptr, &hash)));
-  EXPECT_EQ(hash, run.digest());
+  EXPECT_EQ(text_of(st_checkpoint_hash, checkpoint, nullptr), run.digest());
 
   HeldPending pending;
   EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_trainer_save(run.trainer, checkpoint, nullptr, pending.out()), {"memory_limit", "waited for"}));
@@ -309,8 +282,7 @@ TEST(Resume, CopiesKeepToTheMemoryLimit) {
   EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_checkpoint_save(checkpoint, 2, 1, &view, nullptr, pending.out()), {"memory_limit"}));
   EXPECT_TRUE(works(st_checkpoint_save(checkpoint, 2, 1, &view, nullptr, nullptr)));
   EXPECT_TRUE(works(st_checkpoint_wait(checkpoint, -1))) << "the host was told";
-  auto stats = filled(st_memory_stats_init);
-  ASSERT_TRUE(works(st_context_memory(run.context, &stats)));
+  const auto stats = memory_of(run.context);
   EXPECT_LE(stats.peak_bytes, options.memory_limit);
 }
 
@@ -331,10 +303,9 @@ TEST(Resume, AStepIsLoggedBeforeItIsSaved) {
   options.memory_limit = peak_of_a_step() + 4096;  // so that the save is made before the step returns
   const CheckpointFolder folder;
   SmallRun run(SavedRun::text(), &options, kRecipe);
-  HeldCheckpoint checkpoint;
   seen.path = file_of("logged_before.jsonl", "");
   ASSERT_TRUE(works(st_trainer_log(run.trainer, seen.path.c_str())));
-  ASSERT_TRUE(works(st_checkpoint_create(run.context, folder.c_str(), nullptr, checkpoint.out())));
+  const auto checkpoint = hold<HeldCheckpoint>(st_checkpoint_create, run.context, folder.c_str(), nullptr);
   ASSERT_TRUE(works(st_trainer_save_every(run.trainer, checkpoint, 2, 0)));
   std::filesystem::remove_all(folder.path());
   file_of(std::filesystem::path(folder.path()).filename().string(), "in its place");
@@ -361,8 +332,7 @@ TEST(Resume, SaveEveryIsLookedAt) {
   refused(nullptr, 1, 0, {"checkpoint is NULL"});
   auto options = filled(st_checkpoint_options_init);
   options.read_only = 1;
-  HeldCheckpoint reader;
-  ASSERT_TRUE(works(st_checkpoint_create(saved.run.context, saved.folder.c_str(), &options, reader.out())));
+  const auto reader = hold<HeldCheckpoint>(st_checkpoint_create, saved.run.context, saved.folder.c_str(), &options);
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_save_every(saved.run.trainer, reader, 1, 0), {"read_only"}));
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_save(saved.run.trainer, reader, nullptr, nullptr), {"read_only"}));
 }

@@ -47,11 +47,10 @@ TEST_F(SharedViews, APredictionMayReplaceItsInput) {
 /// Two outputs of x [rows, 1]: its negative and its absolute value.
 struct TwoOutputs {
   TwoOutputs() {
-    HeldGraph graph;
     const int64_t column[] = {ST_BATCH, 1};
     st_value x = 0, negative = 0, absolute = 0;
     EXPECT_TRUE(works(st_context_create(nullptr, context.out())));
-    EXPECT_TRUE(works(st_graph_create(context, graph.out())));
+    const auto graph = hold<HeldGraph>(st_graph_create, context);
     EXPECT_TRUE(works(st_graph_input(graph, "x", ST_F32, 2, column, &x)));
     EXPECT_TRUE(works(st_graph_op(graph, "neg", 1, &x, nullptr, 1, &negative)));
     EXPECT_TRUE(works(st_graph_op(graph, "abs", 1, &x, nullptr, 1, &absolute)));

@@ -91,8 +91,7 @@ TEST(Signals, AStopFromAHandlerEndsARun) {
     if (report->step == 3) std::raise(SIGUSR1);
     return st_status{ST_OK};
   };
-  int64_t last = 0;
-  EXPECT_TRUE(works(st_trainer_run(run.trainer, 1 << 30, raise_at_3, &last)));
+  EXPECT_TRUE(works(st_trainer_run(run.trainer, 1 << 30, raise_at_3, nullptr)));
   std::signal(SIGUSR1, before);
 }
 
@@ -105,12 +104,9 @@ TEST(Signals, ACancelThatFailsLeavesTheThreadsLastErrorAlone) {
 }
 
 TEST(Signals, CancelsOfHandlesThatComeAndGoHitOrMiss) {
-  HeldContext context;
-  HeldModel model;
-  HeldRecipe recipe;
-  ASSERT_TRUE(works(st_context_create(nullptr, context.out())));
-  ASSERT_TRUE(works(st_model_builtin(context, "mlp", R"({"hidden": [2]})", 1, model.out())));
-  ASSERT_TRUE(works(st_recipe_create(R"({"threads": 1})", recipe.out())));
+  const auto context = hold<HeldContext>(st_context_create, nullptr);
+  const auto model = hold<HeldModel>(st_model_builtin, context, "mlp", R"({"hidden": [2]})", 1);
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"threads": 1})");
   std::atomic<st_trainer*> handle{nullptr};
   std::atomic<bool> done{false};
   std::atomic<int64_t> hits{0}, misses{0}, others{0};

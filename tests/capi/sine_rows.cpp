@@ -79,11 +79,7 @@ SineTrainer::SineTrainer(st_context* context, st_data* data, const char* recipe_
   created = st_trainer_create(model, recipe, data, trainer.out());
 }
 
-std::string SineTrainer::digest() const {
-  const char* hex = "";
-  EXPECT_TRUE(works(st_trainer_digest(trainer, &hex)));
-  return hex;
-}
+std::string SineTrainer::digest() const { return text_of(st_trainer_digest, trainer); }
 
 std::string undisturbed_digest(st_context* context, int64_t steps) {
   SineFill plain;

@@ -17,11 +17,9 @@ namespace {
 using namespace st::test;
 
 HeldContext one_thread() {
-  HeldContext context;
   auto options = filled(st_context_options_init);
   options.threads = 1;
-  EXPECT_TRUE(works(st_context_create(&options, context.out())));
-  return context;
+  return hold<HeldContext>(st_context_create, &options);
 }
 
 TEST(SmallCalls, OnAPlanThatIsDestroyedAndMadeAnewAreWholeOrRefused) {
@@ -87,8 +85,7 @@ TEST(SmallCalls, OfAPlanOfAnotherKindAreRefused) {
 // A plan that is destroyed lives on in what it packed; a new one must not be taken for it.
 TEST(SmallCalls, APlanWithoutAHandleIsNoOtherPlan) {
   Inside inside;
-  HeldContext context;
-  ASSERT_TRUE(works(st_context_create(inside.options(), context.out())));
+  const auto context = hold<HeldContext>(st_context_create, inside.options());
   GemmCase x({200, 200, 200});
   HeldGemm gone = x.plan(context);
   const HeldPacked packed = x.packed(gone);

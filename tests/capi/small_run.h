@@ -65,6 +65,22 @@ struct SineRun {
   st_named_view views[2];
 };
 
+/// A micro-batch of SineRun: rows 4k to 4k + 3, x alone or x and y.
+struct SineHalf {
+  SineHalf(SineRun& run, int64_t k)
+      : views{{"x", {ST_F32, 2, dims, nullptr, run.x.data() + 4 * k, 16}}, {"y", {ST_F32, 2, dims, nullptr, run.y.data() + 4 * k, 16}}},
+        y(run.y.data() + 4 * k) {}
+  SineHalf(const SineHalf&) = delete;
+  SineHalf& operator=(const SineHalf&) = delete;
+
+  int64_t dims[2] = {4, 1};
+  st_named_view views[2];
+  const float* y;
+};
+
+/// st_trainer_forward, of whose outputs a host knows how many there are.
+st_status forward(st_trainer* trainer, int64_t n, const st_named_view* batch, const st_named_view** outputs = nullptr);
+
 /// The graph of SineRun; the value that the loss is of.
 st_value sine_graph(st_graph* graph);
 

@@ -1,35 +1,18 @@
 #include "squared_text.h"
 
+#include "square_and_mix.h"
+
 namespace st::test {
 namespace {
 
-float* values(const st_view& view) { return static_cast<float*>(view.data); }
-
-st_status same_type(void*, int32_t, const st_op_type* inputs, int32_t, st_op_type* outputs) {
-  outputs[0] = inputs[0];
-  return ST_OK;
-}
-
-st_status square(void* user, int32_t, const st_view* in, int32_t, const st_view* out) {
-  for (int64_t i = 0; i < in[0].bytes / 4; ++i) values(out[0])[i] = values(in[0])[i] * values(in[0])[i];
+st_status forward(void* user, int32_t n, const st_view* in, int32_t m, const st_view* out) {
+  square(nullptr, n, in, m, out);
   return static_cast<HostSquare*>(user)->forward();
 }
 
-/// As autodiff has it for mul(x, x): dy x twice, added.
-st_status square_backward(void* user, int32_t, const st_view* in, int32_t, const st_view*, const st_view* dy, const st_view* dx) {
-  for (int64_t i = 0; i < in[0].bytes / 4; ++i) {
-    const float part = values(dy[0])[i] * values(in[0])[i];
-    values(dx[0])[i] = part + part;
-  }
+st_status backward(void* user, int32_t n, const st_view* in, int32_t m, const st_view* out, const st_view* dy, const st_view* dx) {
+  square_backward(nullptr, n, in, m, out, dy, dx);
   return static_cast<HostSquare*>(user)->backward();
-}
-
-void register_square(st_context* context, HostSquare* host) {
-  auto callbacks = filled(st_op_callbacks_init);
-  callbacks.shape = same_type;
-  callbacks.forward = square;
-  callbacks.backward = square_backward;
-  EXPECT_TRUE(works(st_op_register(context, "square", &callbacks, host)));
 }
 
 /// tokens -> embedding -> square -> matmul: logits, and their cross entropy to targets.
@@ -57,7 +40,10 @@ SquaredText::SquaredText(HostSquare* host) {
   // Written once: files of data are mapped, and another run may be reading this one.
   static const std::string file = text_file("squared_text.txt", 700);
   EXPECT_TRUE(works(st_context_create(nullptr, context.out())));
-  if (host != nullptr) register_square(context, host);
+  const auto op = callbacks(forward, backward);
+  if (host != nullptr) {
+    EXPECT_TRUE(works(st_op_register(context, "square", &op, host)));
+  }
   EXPECT_TRUE(works(st_graph_create(context, graph.out())));
   text_graph(graph, host != nullptr);
   EXPECT_TRUE(works(st_model_create(graph, 1, model.out())));
@@ -89,10 +75,6 @@ st_status SquaredText::evaluate(double* loss) const {
   return status;
 }
 
-std::string SquaredText::digest() const {
-  const char* hex = "";
-  EXPECT_TRUE(works(st_trainer_digest(trainer, &hex)));
-  return hex;
-}
+std::string SquaredText::digest() const { return text_of(st_trainer_digest, trainer); }
 
 }  // namespace st::test

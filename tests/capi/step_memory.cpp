@@ -163,8 +163,7 @@ INSTANTIATE_TEST_SUITE_P(Each, StepMemory,
 TEST(StepMemoryCalls, Allocate) {
   Ledger ledger;
   const auto options = ledger.options();
-  HeldContext context;
-  ASSERT_TRUE(works(st_context_create(&options, context.out())));
+  const auto context = hold<HeldContext>(st_context_create, &options);
   Stepped s(context);
   for (const StepCall& tried : kCalls) {
     const std::string_view name = tried.name;

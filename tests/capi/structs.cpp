@@ -23,6 +23,7 @@ template <class Struct>
 void expect_sizes_checked(st_status (*init)(Struct*, size_t), size_t first = sizeof(Struct)) {
   Newer<Struct> made;
   std::memset(&made, 0xAB, sizeof made);
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, init(nullptr, sizeof(Struct)), {"_init", "NULL"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, init(&made.known, 0), {"_init", "size is 0"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, init(&made.known, first - 1), {"sizeof"}));
   EXPECT_TRUE(fails(ST_UNSUPPORTED, init(&made.known, size_t{1} << 40), {"_init"}));
@@ -107,8 +108,7 @@ void expect_taken(st_status (*init)(Struct*, size_t), const Call& call, size_t f
 TEST(Structs, FromAnOlderOrNewerProgramAreToldApart) {
   const std::string text = text_file("structs.txt", 1000);
   SmallRun run(text);
-  HeldPredictor predictor;
-  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
+  const auto predictor = hold<HeldPredictor>(st_predictor_create, run.model, nullptr);
   const int32_t prompt = 1;
   const auto stop = [](void*, int32_t) { return st_status{ST_CANCELLED}; };
 
@@ -150,8 +150,7 @@ TEST(Structs, FromAnOlderOrNewerProgramAreToldApart) {
       },
       kFirstReadOptions);
   expect_taken(st_op_callbacks_init, [](st_op_callbacks* callbacks) {
-    HeldContext context;
-    EXPECT_TRUE(works(st_context_create(nullptr, context.out())));
+    const auto context = hold<HeldContext>(st_context_create, nullptr);
     callbacks->shape = [](void*, int32_t, const st_op_type*, int32_t, st_op_type*) { return st_status{ST_OK}; };
     callbacks->forward = [](void*, int32_t, const st_view*, int32_t, const st_view*) { return st_status{ST_OK}; };
     return st_op_register(context, "own", callbacks, nullptr);

@@ -13,7 +13,6 @@ using namespace st::test;
 
 class Tensor : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(works(st_context_create(nullptr, context.out()))); }
   st_view view() {
     st_view made{};
     EXPECT_TRUE(works(st_tensor_view(tensor, &made)));
@@ -24,11 +23,7 @@ class Tensor : public testing::Test {
     EXPECT_TRUE(works(st_tensor_to_dlpack(tensor, &managed)));
     return managed;
   }
-  int64_t allocated() {
-    auto stats = filled(st_memory_stats_init);
-    EXPECT_TRUE(works(st_context_memory(context, &stats)));
-    return stats.allocated_bytes;
-  }
+  int64_t allocated() { return memory_of(context).allocated_bytes; }
   static void count(void* user) { ++*static_cast<int*>(user); }
 
   /// Another library's array of 2 x 3 floats, with a count of what it got back.
@@ -45,7 +40,7 @@ class Tensor : public testing::Test {
   };
   st_status take(Foreign& from) { return st_tensor_from_dlpack(context, &from.managed, tensor.out()); }
 
-  HeldContext context;
+  HeldContext context = hold<HeldContext>(st_context_create, nullptr);
   HeldTensor tensor;
 };
 
@@ -141,8 +136,7 @@ TEST_F(Tensor, ExportsEveryDtypeAndTakesItBack) {
                       {ST_I32, 0, 32}, {ST_I64, 0, 64}, {ST_U8, 1, 8},    {ST_BOOL, 6, 8}};
   const int64_t dims[] = {3, 4};
   for (const Row& row : rows) {
-    HeldTensor made;
-    ASSERT_TRUE(works(st_tensor_create(context, row.dtype, 2, dims, made.out())));
+    auto made = hold<HeldTensor>(st_tensor_create, context, row.dtype, 2, dims);
     st_view v{};
     ASSERT_TRUE(works(st_tensor_view(made, &v)));
     std::memset(v.data, 7, static_cast<size_t>(v.bytes));
@@ -159,8 +153,7 @@ TEST_F(Tensor, ExportsEveryDtypeAndTakesItBack) {
     EXPECT_EQ(t.shape[0] * 10 + t.shape[1], 34);
     EXPECT_EQ(t.strides[0] * 10 + t.strides[1], 41);
     EXPECT_EQ(t.byte_offset, 0U);
-    HeldTensor back;
-    ASSERT_TRUE(works(st_tensor_from_dlpack(context, managed, back.out())));
+    const auto back = hold<HeldTensor>(st_tensor_from_dlpack, context, managed);
     made.reset();
     st_view again{};
     ASSERT_TRUE(works(st_tensor_view(back, &again)));

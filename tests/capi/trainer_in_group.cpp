@@ -14,8 +14,7 @@ TEST(TrainerInGroup, LeavesTheStateOfOneRank) {
   for (const int size : {1, 2, 3}) {
     const ThreadRanks ranks(size);
     ranks.each([&](int, st_communicator* own) {
-      GroupRank rank(text, {{"reduce", "\"micro\""}});
-      ASSERT_TRUE(works(rank.join(own)));
+      JoinedRank rank(text, {{"reduce", "\"micro\""}}, own);
       for (int i = 0; i < 4; ++i) ASSERT_TRUE(works(rank.step()));
       EXPECT_EQ(rank.digest(), alone) << size;
       EXPECT_TRUE(works(st_communicator_barrier(own, "between steps it is the host's", nullptr)));
@@ -47,8 +46,7 @@ TEST(TrainerInGroup, IsGivenItsOwnRowsAlone) {
     const std::string state = alone.digest();
     const ThreadRanks ranks(3);
     ranks.each([&](int rank, st_communicator* own) {
-      GroupRank mine("");
-      ASSERT_TRUE(works(mine.join(own)));
+      JoinedRank mine("", {}, own);
       int64_t count = 0;
       for (int64_t row = 0; row < rows; ++row) count += row / 2 % 3 == rank ? 1 : 0;
       TokenBatch batch(count, 1);
@@ -62,8 +60,7 @@ TEST(TrainerInGroup, IsGivenItsOwnRowsAlone) {
 TEST(TrainerInGroup, RowsThatAreNotOfOneStepAreToldOnAll) {
   const ThreadRanks ranks(2);
   ranks.each([&](int rank, st_communicator* own) {
-    GroupRank mine("");
-    ASSERT_TRUE(works(mine.join(own)));
+    JoinedRank mine("", {}, own);
     const TokenBatch batch(rank == 0 ? 2 : 4, 5);
     EXPECT_TRUE(fails(ST_RANK_MISMATCH, st_trainer_step(mine.trainer, 2, batch.views(), nullptr), {"rank 0", "2 rows", "4", "6 rows"}));
     const TokenBatch right(2, 5);
@@ -86,8 +83,7 @@ TEST(TrainerInGroup, RanksOfAnotherRunAreRefusedWithBothSidesOnAll) {
     ranks.each([&](int rank, st_communicator* own) {
       GroupRank mine(rank == 1 ? c.text : text, rank == 1 ? c.changed : std::map<std::string, std::string>());
       EXPECT_TRUE(fails(ST_RANK_MISMATCH, mine.join(own), c.words));
-      auto info = filled(st_error_info_init);
-      ASSERT_TRUE(works(st_last_error_info(&info)));
+      const auto info = last_error();
       EXPECT_EQ(info.rank, 1);
       EXPECT_TRUE(works(st_communicator_barrier(own, "the group is whole", nullptr)));
     });
@@ -98,12 +94,10 @@ TEST(TrainerInGroup, WeightsThatDifferAreNamedBeforeTheFirstStepAndByReplicaChec
   const std::string text = text_file("group.txt", 3000);
   const ThreadRanks ranks(3);
   ranks.each([&](int rank, st_communicator* own) {
-    GroupRank mine(text, {{"replica_check", "2"}});
-    ASSERT_TRUE(works(mine.join(own)));
+    JoinedRank mine(text, {{"replica_check", "2"}}, own);
     const auto expect_named = [&](int odd) {
       EXPECT_TRUE(fails(ST_RANK_MISMATCH, mine.step(), {"replica check", GroupRank::kBias, "1 of"}));
-      auto info = filled(st_error_info_init);
-      ASSERT_TRUE(works(st_last_error_info(&info)));
+      const auto info = last_error();
       EXPECT_EQ(info.rank, odd);
       EXPECT_STREQ(info.tensor, GroupRank::kBias);
     };
@@ -118,26 +112,6 @@ TEST(TrainerInGroup, WeightsThatDifferAreNamedBeforeTheFirstStepAndByReplicaChec
     }
     ASSERT_TRUE(works(mine.step()));  // nobody looks
     expect_named(0);
-  });
-}
-
-TEST(TrainerInGroup, AnErrorOnOneRankEndsTheStepOfAllWithItsReason) {
-  const std::string text = text_file("group.txt", 3000);
-  const ThreadRanks ranks(3);
-  ranks.each([&](int rank, st_communicator* own) {
-    GroupRank mine(text);
-    ASSERT_TRUE(works(mine.join(own)));
-    ASSERT_TRUE(works(mine.step()));
-    const std::string before = mine.digest();
-    const auto refuse = [](void*, int64_t, double*) -> st_status { return ST_CALLBACK; };
-    if (rank == 1) {
-      ASSERT_TRUE(works(st_trainer_set_schedule(mine.trainer, refuse, nullptr, nullptr)));
-      EXPECT_TRUE(fails(ST_CALLBACK, mine.step(), {"learning rate"}));
-    } else {
-      EXPECT_TRUE(fails(ST_RANK_FAILED, mine.step(), {"rank 1", "learning rate"}));
-    }
-    EXPECT_EQ(mine.digest(), before);
-    EXPECT_TRUE(fails(ST_RANK_FAILED, st_communicator_barrier(own, "after it", nullptr)));
   });
 }
 
@@ -159,30 +133,6 @@ TEST(TrainerInGroup, WeightsThatAnotherTrainerUpdatesEndTheStepOfAll) {
     ASSERT_EQ(done, 0);
     EXPECT_TRUE(fails(ST_BUSY, mine.step(), {"update half done"}));
     while (done == 0) ASSERT_TRUE(works(st_trainer_advance(mine.run.trainer, 0, nullptr, 0, &done, nullptr)));
-  });
-}
-
-TEST(TrainerInGroup, ACancelEndsAWaitForARankThatDoesNotCome) {
-  const std::string text = text_file("group.txt", 3000);
-  const ThreadRanks ranks(2);
-  std::atomic<bool> has_ended = false;
-  ranks.each([&](int rank, st_communicator* own) {
-    GroupRank mine(text);
-    ASSERT_TRUE(works(mine.join(own)));
-    if (rank == 1) {
-      while (!has_ended) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      EXPECT_TRUE(fails(ST_RANK_FAILED, mine.step(), {"rank 0", "cancelled"}));
-      return;
-    }
-    std::thread host([&] {
-      while (!has_ended) {
-        EXPECT_TRUE(works(st_trainer_cancel(mine.trainer)));
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-    });
-    EXPECT_TRUE(fails(ST_CANCELLED, mine.step()));
-    has_ended = true;
-    host.join();
   });
 }
 

@@ -30,12 +30,8 @@ TEST(WeightAverage, FollowsTheWeightsAlsoOfStepsByTheHostsLoss) {
   for (int step = 0; step < 5; ++step) {
     ASSERT_TRUE(works(run.step()));
     for (const int64_t k : {0, 1}) {
-      const int64_t dims[] = {4, 1};
-      const st_named_view batch[] = {{"x", {ST_F32, 2, dims, nullptr, by_hand.x.data() + 4 * k, 16}},
-                                     {"y", {ST_F32, 2, dims, nullptr, by_hand.y.data() + 4 * k, 16}}};
-      int64_t m = 0;
-      const st_named_view* outputs = nullptr;
-      ASSERT_TRUE(works(st_trainer_forward(by_hand.trainer, 2, batch, &m, &outputs)));
+      const SineHalf half(by_hand, k);
+      ASSERT_TRUE(works(forward(by_hand.trainer, 2, half.views)));
       ASSERT_TRUE(works(st_trainer_backward(by_hand.trainer, 0, nullptr)));
     }
     ASSERT_TRUE(works(st_trainer_apply(by_hand.trainer, nullptr)));
@@ -72,8 +68,7 @@ TEST(WeightAverage, IsRefusedWhereTheRecipeKeepsNoneWithTheKeyThatDoes) {
   const st_view to = {ST_F32, 1, one, nullptr, &bias, sizeof bias};
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_average(run.trainer, "second.bias", &to), {"ema_decay is 0", "make the trainer with"}));
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_use_average(run.trainer), {"ema_decay is 0"}));
-  HeldData data;
-  ASSERT_TRUE(works(st_data_arrays(run.context, 8, 2, run.views, nullptr, nullptr, data.out())));
+  const auto data = hold<HeldData>(st_data_arrays, run.context, 8, 2, run.views, nullptr, nullptr);
   auto evaluation = filled(st_evaluation_init);
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_evaluate_average(run.trainer, data, &evaluation), {"ema_decay is 0"}));
   EXPECT_TRUE(fails(ST_UNSUPPORTED, st_trainer_set(run.trainer, "ema_decay", "0.5"), {"ema_decay", "fixed in the plan"}));
@@ -93,8 +88,7 @@ TEST(WeightAverage, RefusesNamesViewsAndDecaysThatAreNone) {
   bad = to;
   bad.dtype = ST_I32;
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_average(run.trainer, "second.bias", &bad), {"i32", "f32"}));
-  auto info = filled(st_error_info_init);
-  ASSERT_TRUE(works(st_last_error_info(&info)));
+  const auto info = last_error();
   ASSERT_NE(info.tensor, nullptr);
   EXPECT_STREQ(info.tensor, "second.bias");
   for (const char* decay : {"1", "-0.1", "\"much\""})
@@ -104,12 +98,10 @@ TEST(WeightAverage, RefusesNamesViewsAndDecaysThatAreNone) {
 TEST(WeightAverage, TheLogsLastLineHasItsLossWhereItWasMeasuredLast) {
   SineRun run(kAveraged);
   const std::string path = file_of("average.jsonl", "");
-  HeldData data;
-  ASSERT_TRUE(works(st_data_arrays(run.context, 8, 2, run.views, nullptr, nullptr, data.out())));
+  const auto data = hold<HeldData>(st_data_arrays, run.context, 8, 2, run.views, nullptr, nullptr);
   ASSERT_TRUE(works(st_trainer_log(run.trainer, path.c_str())));
   ASSERT_TRUE(works(run.step()));
-  auto evaluation = filled(st_evaluation_init);
-  ASSERT_TRUE(works(st_trainer_evaluate_average(run.trainer, data, &evaluation)));
+  const auto evaluation = filled(st_evaluation_init, st_trainer_evaluate_average, run.trainer, data);
   ASSERT_TRUE(works(st_trainer_log_end(run.trainer, 1)));
   ASSERT_TRUE(works(run.step()));
   ASSERT_TRUE(works(st_trainer_log_end(run.trainer, 1)));

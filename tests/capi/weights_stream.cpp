@@ -61,15 +61,9 @@ class WeightsStream : public testing::Test {
     before = digest(other);
   }
   HeldModel mlp(int64_t seed) {
-    HeldModel made;
-    EXPECT_TRUE(works(st_model_builtin(context, "mlp", R"({"inputs": 2, "hidden": [3], "outputs": 2})", seed, made.out())));
-    return made;
+    return hold<HeldModel>(st_model_builtin, context, "mlp", R"({"inputs": 2, "hidden": [3], "outputs": 2})", seed);
   }
-  static std::string digest(st_model* of) {
-    const char* hex = "";
-    EXPECT_TRUE(works(st_model_digest(of, &hex)));
-    return hex;
-  }
+  static std::string digest(st_model* of) { return text_of(st_model_digest, of); }
   st_status read(st_read_report* report = nullptr) {
     return st_model_read(other, Stream::read, &stream, has_options ? &options : nullptr, report);
   }
@@ -213,25 +207,16 @@ TEST_F(WeightsStream, CutAnywhereChangesNothing) {
   EXPECT_TRUE(works(read()));
 }
 
+// Other headers that lie: Safetensors.RefusesHostileHeaders.
 TEST_F(WeightsStream, ThatLiesIsRefused) {
-  const auto one = [](const char* rest) { return std::string(R"({"layer.0.bias":)") + rest + "}"; };
   std::string endless = stream.bytes;
   std::memset(endless.data(), 0xFF, 8);
   expect_refused(endless, ST_CORRUPT, {"header"});
-  uint64_t large = 90'000'000;
+  const uint64_t large = 90'000'000;
   std::memcpy(endless.data(), &large, 8);
   expect_refused(endless, ST_CORRUPT, {"ends in its header"});
-  expect_refused(safetensors("this is no JSON", 64), ST_CORRUPT, {"safetensors"});
-  expect_refused(safetensors(one(R"({"dtype":"F32","shape":[3],"data_offsets":[0,8]})"), 12), ST_CORRUPT, {"layer.0.bias"});
-  expect_refused(safetensors(one(R"({"dtype":"F32","shape":[3],"data_offsets":[4,16]})"), 16), ST_CORRUPT, {"gap"});
-  expect_refused(safetensors(one(R"({"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]})"), 16), ST_CORRUPT, {"overflow"});
-  expect_refused(
-      safetensors(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})", 6),
-      ST_CORRUPT, {"overlap"});
-  expect_refused(
-      safetensors(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"a":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})", 8),
-      ST_CORRUPT, {"twice"});
-  expect_refused(safetensors(one(R"({"dtype":"I32","shape":[3],"data_offsets":[0,12]})"), 12), ST_INVALID_ARGUMENT, {"floating"});
+  expect_refused(safetensors(R"({"layer.0.bias":{"dtype":"I32","shape":[3],"data_offsets":[0,12]}})", 12), ST_INVALID_ARGUMENT,
+                 {"floating"});
 }
 
 TEST_F(WeightsStream, ACallbackThatFailsOrLiesEndsTheCall) {
@@ -264,10 +249,9 @@ TEST_F(WeightsStream, ACallbackThatCallsBackInFindsTheModelBusy) {
 }
 
 TEST_F(WeightsStream, GivesLargeTensorsInPieces) {
-  HeldModel large, copy;
   const char* json = R"({"inputs": 700, "hidden": [500], "outputs": 1})";  // 1.4 MB in one tensor
-  ASSERT_TRUE(works(st_model_builtin(context, "mlp", json, 1, large.out())));
-  ASSERT_TRUE(works(st_model_builtin(context, "mlp", json, 2, copy.out())));
+  const auto large = hold<HeldModel>(st_model_builtin, context, "mlp", json, 1);
+  const auto copy = hold<HeldModel>(st_model_builtin, context, "mlp", json, 2);
   int64_t most = 0;
   const auto measure = [](void* user, const void*, int64_t count) {
     auto& largest = *static_cast<int64_t*>(user);

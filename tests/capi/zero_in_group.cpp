@@ -2,66 +2,33 @@
 // resumes, which all ranks make together. Here a rank is a thread with a context of its own; tests/faults has processes.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
-#include <map>
 #include <mutex>
 #include <string_view>
 
 #include "checkpoint_folder.h"
+#include "group_rank.h"
 #include "sanitized.h"
-#include "small_run.h"
-#include "thread_ranks.h"
 
 namespace {
 
 using namespace st::test;
 
-using Keys = std::map<std::string, std::string>;
-constexpr const char* kRecipe = R"({"batch": 2, "micro_batches": 7, "warmup": 2, "dropout": 0.1, "threads": 1})";
-constexpr const char* kWeight = "token_embedding.weight";
+constexpr const char* kWeight = JoinedRank::kWeight;
 
 Keys with_zero(int zero, Keys keys = {}) {
   keys["zero"] = std::to_string(zero);
   return keys;
 }
 
-/// Of a context whose models get parameters late: at zero 1 and 2 with 16 bits ranks have their masters in pieces.
-const st_context_options* late_options() {
-  static const st_context_options options = [] {
-    auto made = filled(st_context_options_init);
-    made.late_parameters = 1;
-    return made;
-  }();
-  return &options;
-}
-
-/// One rank's own context, model and data, and its trainer; `own` null: a trainer alone.
-struct PieceRank {
-  PieceRank(const std::string& text, const Keys& keys, st_communicator* own, bool is_late = false)
-      : run(text, is_late ? late_options() : nullptr, kRecipe) {
-    for (const auto& [key, value] : keys) EXPECT_TRUE(works(st_recipe_set(run.recipe, key.c_str(), value.c_str())));
-    run.trainer.reset();  // zero 3 takes a model that nobody else uses
-    if (own != nullptr)
-      EXPECT_TRUE(works(st_trainer_create_in_group(run.model, run.recipe, run.data, own, trainer.out())));
-    else
-      EXPECT_TRUE(works(st_trainer_create(run.model, run.recipe, run.data, trainer.out())));
-  }
-  void steps(int count) {
-    for (int i = 0; i < count; ++i) ASSERT_TRUE(works(st_trainer_step(trainer, 0, nullptr, nullptr)));
-  }
-  std::string digest() const {
-    const char* hex = nullptr;
-    EXPECT_TRUE(works(st_trainer_digest(trainer, &hex)));
-    return hex == nullptr ? "" : hex;
-  }
+struct ZeroRank : JoinedRank {
+  using JoinedRank::JoinedRank;
   using Get = st_status (*)(st_trainer*, const char*, const st_view*);
   /// kWeight's, or of another name what is kWeight's shape.
   st_status read(Get get, const char* name, std::vector<float>& all) const {
     int64_t dims[2] = {0, 0};
     for (int64_t i = 0; dims[0] == 0; ++i) {
-      auto info = filled(st_parameter_info_init);
-      EXPECT_TRUE(works(st_model_parameter(run.model, i, &info)));
+      const auto info = filled(st_parameter_info_init, st_model_parameter, run.model, i);
       if (info.name == std::string(kWeight)) std::copy_n(info.dims, 2, dims);
     }
     all.resize(static_cast<size_t>(dims[0] * dims[1]));
@@ -74,8 +41,7 @@ struct PieceRank {
     return all;
   }
   double average_loss() const {
-    auto evaluation = filled(st_evaluation_init);
-    EXPECT_TRUE(works(st_trainer_evaluate_average(trainer, run.data, &evaluation)));
+    const auto evaluation = filled(st_evaluation_init, st_trainer_evaluate_average, trainer, run.data);
     return evaluation.loss;
   }
   /// Rank 0 opens it for all.
@@ -92,40 +58,18 @@ struct PieceRank {
     }
     if (rank != 0) open(folder, rank, checkpoint);
   }
-
-  SmallRun run;
-  HeldTrainer trainer;
 };
 
 std::string state_alone(const std::string& text, int steps, const Keys& keys) {
-  PieceRank alone(text, keys, nullptr);
+  ZeroRank alone(text, keys, nullptr);
   alone.steps(steps);
   return alone.digest();
-}
-
-TEST(ZeroInGroup, LeavesTheStateOfOneRank) {
-  const std::string text = text_file("zero.txt", 3000);
-  for (const char* precision : {"\"fp32\"", "\"bf16\"", "\"fp16\""}) {
-    const Keys keys = {{"precision", precision}};
-    const std::string alone = state_alone(text, 4, keys);
-    for (const int size : {2, 3})
-      for (const int zero : {1, 2, 3}) {
-        const ThreadRanks ranks(size);
-        ranks.each([&](int, st_communicator* own) {
-          PieceRank rank(text, with_zero(zero, keys), own);
-          rank.steps(4);
-          EXPECT_EQ(rank.digest(), alone) << precision << ", " << size << " ranks, zero " << zero;
-          EXPECT_EQ(rank.digest(), alone);
-          EXPECT_TRUE(works(st_communicator_barrier(own, "between steps it is the host's", nullptr)));
-        });
-      }
-  }
 }
 
 TEST(ZeroInGroup, GivesOutGradientsAndAveragesWhole) {
   const std::string text = text_file("zero.txt", 3000);
   const Keys keys = {{"ema_decay", "0.5"}};
-  PieceRank alone(text, keys, nullptr);
+  ZeroRank alone(text, keys, nullptr);
   alone.steps(3);
   const std::vector<float> gradient = alone.values(st_trainer_gradient), average = alone.values(st_trainer_average);
   const double loss = alone.average_loss();
@@ -135,7 +79,7 @@ TEST(ZeroInGroup, GivesOutGradientsAndAveragesWhole) {
   for (const int zero : {1, 2, 3}) {
     const ThreadRanks ranks(3);
     ranks.each([&](int, st_communicator* own) {
-      PieceRank rank(text, with_zero(zero, keys), own);
+      ZeroRank rank(text, with_zero(zero, keys), own);
       rank.steps(3);
       EXPECT_EQ(rank.values(st_trainer_gradient), gradient);
       EXPECT_EQ(rank.values(st_trainer_average), average);
@@ -156,13 +100,12 @@ struct Place {
 void go_on(const std::string& text, const Keys& keys, const CheckpointFolder& folder, Place place, int steps, std::string* state) {
   std::mutex one_at_a_time;
   const auto act = [&](int rank, st_communicator* own) {
-    PieceRank mine(text, place.size > 1 ? with_zero(place.zero, keys) : keys, own, place.is_late);
+    ZeroRank mine(text, place.size > 1 ? with_zero(place.zero, keys) : keys, own, place.is_late);
     HeldCheckpoint checkpoint;
     mine.open_with(own, folder, rank, checkpoint);
     const bool is_new = std::filesystem::is_empty(folder.path()) || !std::filesystem::exists(folder.in("latest"));
     if (!is_new) {
-      auto report = filled(st_load_report_init);
-      ASSERT_TRUE(works(st_trainer_resume(mine.trainer, checkpoint, nullptr, nullptr, &report)));
+      const auto report = filled(st_load_report_init, st_trainer_resume, mine.trainer, checkpoint, nullptr, nullptr);
       EXPECT_EQ(report.missing_count + report.unexpected_count, 0);
     }
     if (own != nullptr) {
@@ -180,16 +123,14 @@ void go_on(const std::string& text, const Keys& keys, const CheckpointFolder& fo
     const std::lock_guard lock(one_at_a_time);
     if (rank == 0) {
       const char* hex = nullptr;
-      ASSERT_TRUE(works(st_checkpoint_hash(checkpoint, nullptr, &hex)));
-      EXPECT_EQ(hex, digest);
+      EXPECT_EQ(text_of(st_checkpoint_hash, checkpoint, nullptr), digest);
       ASSERT_TRUE(works(st_checkpoint_verify(checkpoint, nullptr, &hex)));
       EXPECT_NE(std::string(hex).find("\"problems\":[]"), std::string::npos) << hex;
       *state = digest;
     } else {
       EXPECT_EQ(*state == "" ? digest : *state, digest);
     }
-    auto progress = filled(st_save_progress_init);
-    ASSERT_TRUE(works(st_checkpoint_progress(checkpoint, &progress)));
+    const auto progress = filled(st_save_progress_init, st_checkpoint_progress, checkpoint);
     EXPECT_EQ(progress.saved, 1);
   };
   state->clear();
@@ -221,18 +162,16 @@ TEST(ZeroInGroup, SavesByItselfEverySoManySteps) {
   const CheckpointFolder folder;
   const ThreadRanks ranks(2);
   ranks.each([&](int rank, st_communicator* own) {
-    PieceRank mine(text, with_zero(2), own);
+    ZeroRank mine(text, with_zero(2), own);
     HeldCheckpoint checkpoint;
     mine.open_with(own, folder, rank, checkpoint);
     ASSERT_TRUE(works(st_trainer_save_every(mine.trainer, checkpoint, 2, 1e-9)));  // by the clock: every step
     for (int step = 1; step <= 4; ++step) {
-      auto report = filled(st_step_report_init);
-      ASSERT_TRUE(works(st_trainer_step(mine.trainer, 0, nullptr, &report)));
+      const auto report = filled(st_step_report_init, st_trainer_step, mine.trainer, 0, nullptr);
       EXPECT_EQ(report.save_error, nullptr);
       ASSERT_TRUE(works(st_checkpoint_wait(checkpoint, -1)));
     }
-    auto progress = filled(st_save_progress_init);
-    ASSERT_TRUE(works(st_checkpoint_progress(checkpoint, &progress)));
+    const auto progress = filled(st_save_progress_init, st_checkpoint_progress, checkpoint);
     EXPECT_EQ(progress.saved, 4);
     EXPECT_EQ(progress.saved_step, 4);
   });
@@ -247,17 +186,15 @@ TEST(ZeroInGroup, WhatIsNotWholeForOneRankIsPassedOverByAll) {
   folder.spoil("step-00000004/optimizer-00002-of-00002.safetensors", 100);  // of rank 1's pieces
   const ThreadRanks ranks(2);
   ranks.each([&](int rank, st_communicator* own) {
-    PieceRank mine(text, with_zero(1), own);
+    ZeroRank mine(text, with_zero(1), own);
     mine.steps(1);
     const std::string before = mine.digest();
-    HeldCheckpoint checkpoint;
     auto options = filled(st_checkpoint_options_init);
     options.read_only = 1;
-    ASSERT_TRUE(works(st_checkpoint_create(mine.run.context, folder.c_str(), &options, checkpoint.out())));
+    const auto checkpoint = hold<HeldCheckpoint>(st_checkpoint_create, mine.run.context, folder.c_str(), &options);
     EXPECT_TRUE(fails(ST_CORRUPT, st_trainer_resume(mine.trainer, checkpoint, "step-00000004", nullptr, nullptr), {"optimizer-00002"}));
     EXPECT_EQ(mine.digest(), before);
-    auto report = filled(st_load_report_init);
-    ASSERT_TRUE(works(st_trainer_resume(mine.trainer, checkpoint, nullptr, nullptr, &report)));
+    const auto report = filled(st_load_report_init, st_trainer_resume, mine.trainer, checkpoint, nullptr, nullptr);
     EXPECT_STREQ(report.name, "step-00000002");
     EXPECT_EQ(report.skipped_count, 1);
     EXPECT_EQ(mine.digest(), first) << rank;
@@ -270,7 +207,7 @@ TEST(ZeroInGroup, AnErrorOfOneRankIsToldOnAllAndTrainingGoesOn) {
   const std::string alone = state_alone(text, 3, {});
   const ThreadRanks ranks(3);
   ranks.each([&](int rank, st_communicator* own) {
-    PieceRank mine(text, with_zero(2), own);
+    ZeroRank mine(text, with_zero(2), own);
     mine.steps(1);
     HeldCheckpoint checkpoint;
     mine.open_with(own, folder, rank, checkpoint);
@@ -288,15 +225,13 @@ TEST(ZeroInGroup, AnErrorOfOneRankIsToldOnAllAndTrainingGoesOn) {
       std::swap(checkpoint, other);
     } else {
       EXPECT_TRUE(fails(ST_IO, st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr), {"rank 2"}));
-      auto info = filled(st_error_info_init);
-      ASSERT_TRUE(works(st_last_error_info(&info)));
+      const auto info = last_error();
       EXPECT_EQ(info.rank, 2);
     }
     mine.steps(1);
     EXPECT_EQ(mine.digest(), alone);
     ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr)));
-    auto progress = filled(st_save_progress_init);
-    ASSERT_TRUE(works(st_checkpoint_progress(checkpoint, &progress)));
+    const auto progress = filled(st_save_progress_init, st_checkpoint_progress, checkpoint);
     EXPECT_EQ(progress.saved, 2);
   });
 }
@@ -306,7 +241,7 @@ TEST(ZeroInGroup, WhatOneRankGivesWronglyToASaveOrResumeIsToldOnAllAtOnce) {
   const CheckpointFolder folder;
   const ThreadRanks ranks(3);
   ranks.each([&](int rank, st_communicator* own) {
-    PieceRank mine(text, with_zero(1), own);
+    ZeroRank mine(text, with_zero(1), own);
     mine.steps(1);
     const std::string saved = mine.digest();
     HeldCheckpoint checkpoint;
@@ -341,7 +276,7 @@ TEST(ZeroInGroup, WhatOneRankGivesWronglyToAReadIsToldOnAllAtOnce) {
     const CheckpointFolder folder;
     const ThreadRanks ranks(3);
     ranks.each([&](int rank, st_communicator* own) {
-      PieceRank mine(text, with_zero(zero, keys), own);
+      ZeroRank mine(text, with_zero(zero, keys), own);
       mine.steps(1);
       HeldCheckpoint checkpoint;
       mine.open_with(own, folder, rank, checkpoint);
@@ -372,7 +307,7 @@ TEST(ZeroInGroup, OnlyRankZeroHasTheFolder) {
   const CheckpointFolder folder, elsewhere;
   const ThreadRanks ranks(2);
   ranks.each([&](int rank, st_communicator* own) {
-    PieceRank mine(text, with_zero(1), own);
+    ZeroRank mine(text, with_zero(1), own);
     mine.steps(1);
     HeldCheckpoint checkpoint;
     mine.open(rank == 0 ? folder : elsewhere, 0, checkpoint);
@@ -384,8 +319,7 @@ TEST(ZeroInGroup, OnlyRankZeroHasTheFolder) {
       std::swap(checkpoint, right);
     }
     ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr)));  // the refused one has counted on both
-    auto progress = filled(st_save_progress_init);
-    ASSERT_TRUE(works(st_checkpoint_progress(checkpoint, &progress)));
+    const auto progress = filled(st_save_progress_init, st_checkpoint_progress, checkpoint);
     EXPECT_EQ(progress.saved_step, 2);
   });
 }
