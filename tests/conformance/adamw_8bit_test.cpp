@@ -107,28 +107,6 @@ TEST(AdamW8bit, FollowsTheReferenceOverTwentySteps) {
   }
 }
 
-TEST(AdamW8bit, HasTheSameBitsForAnyNumberOfThreads) {
-  for (const BackendUnderTest& candidate : backends()) {
-    std::vector<OpCase> list;
-    Suite s(Op::adamw_8bit, {}, list);
-    const OpCase c = one_step(s, {kElements}, 3);
-    const auto backend = candidate.make();
-    const auto wanted = run(*backend, c, 1).slots;
-    for (const int threads : {2, 3, 5}) EXPECT_EQ(run(*backend, c, threads).slots, wanted) << candidate.name << " " << threads;
-  }
-}
-
-TEST(AdamW8bit, LeavesEverythingAloneInASkippedStep) {
-  for (const BackendUnderTest& candidate : backends_and_reference()) {
-    std::vector<OpCase> list;
-    Suite s(Op::adamw_8bit, {}, list);
-    OpCase c = one_step(s, {5000}, 2);
-    c.in[2] = Tensor::scalar(1, DType::boolean);
-    c.in[0].set(17, INFINITY);
-    EXPECT_EQ(run(*candidate.make(), c).slots, c.slots) << candidate.name;
-  }
-}
-
 TEST(AdamW8bit, TakesLittleMoreThanTwoBytesAParameter) {
   int64_t bytes = 0;
   for (const OptimizerState& state : optimizer_state(Op::adamw_8bit, {}, {.dtype = DType::f32, .shape = {768, 3072}, .layout = {}}))

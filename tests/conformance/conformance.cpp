@@ -126,6 +126,13 @@ OpCase& Suite::add_special(std::vector<Tensor> in, const Attrs& attrs) {
   return cases_.back();
 }
 
+OpCase& Suite::add_large(std::vector<Tensor> in, const Attrs& attrs) {
+  OpCase& c = add_special(std::move(in), attrs);
+  c.dtypes = {DType::f32};
+  if (!c.tolerance.exact()) c.tolerance = {.largest = 16};
+  return c;
+}
+
 uint64_t Suite::next_key() { return mix(hash_name(name_of(op_)), drawn_++); }
 
 Tensor Suite::uniform(const Shape& shape, double low, double high) {
@@ -177,8 +184,20 @@ const std::vector<OpCase>& all_cases() {
   return all;
 }
 
+std::vector<const OpCase*> cases_that(const std::function<bool(const OpCase&)>& takes) {
+  std::vector<const OpCase*> all;
+  for (const OpCase& c : all_cases())
+    if (takes(c)) all.push_back(&c);
+  return all;
+}
+
 const std::vector<Shape>& shapes() {
-  static const std::vector<Shape> all = {{}, {1}, {3}, {37}, {129}, {0}, {3, 0}, {3, 37}, {2, 3, 5}, {7, 5003}};
+  static const std::vector<Shape> all = {{}, {1}, {3}, {37}, {129}, {0}, {3, 0}, {3, 37}, {2, 3, 5}, {67, 1031}};
+  return all;
+}
+
+const std::vector<Shape>& large_rows() {
+  static const std::vector<Shape> all = {{203, 131}, {5, 50021}};
   return all;
 }
 
@@ -203,15 +222,15 @@ OpCase in_dtype(const OpCase& c, DType dtype) {
   return other;
 }
 
-Result run(Backend& backend, const OpCase& c, int threads, int32_t alias) {
+Result run(Backend& backend, const OpCase& c, int threads, int32_t alias, int64_t displaced) {
   Node node{.op = c.op, .in = {}, .out = {}, .reads = {}, .writes = {}, .attrs = make_attrs(c.op, c.attrs)};
   std::vector<Type> in_types;
   for (const Tensor& x : c.in) in_types.push_back(type_of(x));
   node.out = infer({.op = c.op, .in = in_types, .attrs = node.attrs}, Mesh{});
 
   Blocks in, out, slots;
-  for (const Tensor& x : c.in) in.push_back(std::make_shared<Block>(backend, x));
-  for (const Type& type : node.out) out.push_back(std::make_shared<Block>(backend, type));
+  for (const Tensor& x : c.in) in.push_back(std::make_shared<Block>(backend, x, displaced));
+  for (const Type& type : node.out) out.push_back(std::make_shared<Block>(backend, type, displaced));
   if (alias >= 0) out[0] = in[static_cast<size_t>(alias)];
   for (size_t i = 0; i < c.slots.size(); ++i) {
     slots.push_back(std::make_shared<Block>(backend, c.slots[i]));
@@ -224,6 +243,10 @@ Result run(Backend& backend, const OpCase& c, int threads, int32_t alias) {
   for (const auto& block : out) result.out.push_back(block->read());
   for (const auto& block : slots) result.slots.push_back(block->read());
   return result;
+}
+
+Result run_on_reference(Op op, const std::vector<Tensor>& in, const Attrs& attrs, const std::vector<Tensor>& slots) {
+  return run(*make_reference(), {.op = op, .name = "", .in = in, .slots = slots, .attrs = attrs});
 }
 
 Program loss_program(const OpCase& c, const std::vector<Tensor>& seeds) {

@@ -1,7 +1,9 @@
-// The conformance suite's driver. Each <op>_test.cpp declares cases of its op; conformance_test.cpp runs every case on every backend:
+// The conformance suite's driver. Each file declares cases of some ops; conformance_test.cpp runs every case on every backend:
 // against `reference`, on other numbers of threads, in place, in other dtypes, and its gradient against finite differences.
 // pytorch_test.cpp does the same with PyTorch's values.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <functional>
 #include <memory>
@@ -50,6 +52,9 @@ class Suite {
   OpCase& add(std::vector<Tensor> in, const Attrs& attrs = {});
   /// Values at which the op is not smooth, or not finite: forward only.
   OpCase& add_special(std::vector<Tensor> in, const Attrs& attrs = {});
+  /// Operands of many tasks: forward only, in f32, and, where results are not exact, relative to the largest element: a sum in lanes of at
+  /// most 1024 / 64 terms and a tree stays below that.
+  OpCase& add_large(std::vector<Tensor> in, const Attrs& attrs = {});
 
   // Fixed pseudo-random operands, new ones at each call.
   Tensor normal(const Shape& shape, double deviation = 1, double mean = 0);
@@ -74,11 +79,17 @@ class Cases {
 
 const std::vector<OpCase>& all_cases();
 
+/// Parameters for a suite of the cases that can show a property, and their names.
+std::vector<const OpCase*> cases_that(const std::function<bool(const OpCase&)>& takes);
+inline std::string name_of_case(const ::testing::TestParamInfo<const OpCase*>& tested) { return tested.param->name; }
+
 /// Whether the op's row names a gradient rule that is not zero.
 bool has_gradient(Op op);
 
-/// {}, {1}, {3}, {37}, {129}, empty ones, several dimensions, and one of many tasks.
+/// {}, {1}, {3}, {37}, {129}, empty ones, several dimensions, and one of five tasks, of which the last is short.
 const std::vector<Shape>& shapes();
+/// Rows shorter than a task, and rows longer than one.
+const std::vector<Shape>& large_rows();
 /// Two shapes that stretch to each other: rows, columns, scalars, both ways, empty ones.
 const std::vector<std::pair<Shape, Shape>>& broadcast_pairs();
 /// NaN, infinities, zeros of both signs, large and small ones.
@@ -90,8 +101,11 @@ OpCase in_dtype(const OpCase& c, DType dtype);
 struct Result {
   std::vector<Tensor> out, slots;
 };
-/// Runs the op straight through the backend's table. alias >= 0: output 0 shares memory with that input.
-Result run(Backend& backend, const OpCase& c, int threads = 2, int32_t alias = -1);
+/// Runs the op straight through the backend's table. alias >= 0: output 0 shares memory with that input. `displaced`: bytes from an aligned
+/// address to each operand's.
+Result run(Backend& backend, const OpCase& c, int threads = 2, int32_t alias = -1, int64_t displaced = 0);
+
+Result run_on_reference(Op op, const std::vector<Tensor>& in, const Attrs& attrs = {}, const std::vector<Tensor>& slots = {});
 
 /// loss = sum over `seeded` outputs of sum(output * seed), with autodiff's backward section. Slots "in.<i>", "seed.<i>"; outputs "out.<i>".
 /// The floating inputs in `parameters` are parameters, so that their gradients end in "gradient.in.<i>".

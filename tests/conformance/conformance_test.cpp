@@ -16,18 +16,15 @@ namespace {
 // One suite for each property, of the cases that can show it.
 class Kernels : public ::testing::TestWithParam<const OpCase*> {};
 class Elementwise : public ::testing::TestWithParam<const OpCase*> {};
+class Windows : public ::testing::TestWithParam<const OpCase*> {};
 class Gradients : public ::testing::TestWithParam<const OpCase*> {};
-
-template <class Takes>
-std::vector<const OpCase*> cases_that(const Takes& takes) {
-  std::vector<const OpCase*> all;
-  for (const OpCase& c : all_cases())
-    if (takes(c)) all.push_back(&c);
-  return all;
-}
 
 bool has_kernel(const OpCase& c) { return !is_view(c.op); }
 bool may_run_in_place(const OpCase& c) { return has_kernel(c) && info_of(c.op).elementwise && !c.in.empty(); }
+bool has_windows(const OpCase& c) {  // dropout's mask depends on the place
+  return may_run_in_place(c) && c.op != Op::dropout && c.in[0].elements() > 1000 &&
+         std::all_of(c.in.begin(), c.in.end(), [&](const Tensor& x) { return x.shape() == c.in[0].shape(); });
+}
 bool is_smooth(const OpCase& c) { return !c.parameters.empty(); }
 
 void expect_near(const std::vector<Tensor>& got, const std::vector<Tensor>& want, const Tolerance& tolerance, DType computed_in) {
@@ -92,7 +89,7 @@ TEST_P(Kernels, HaveTheSameBitsOnAnyNumberOfThreads) {
   for (const BackendUnderTest& candidate : backends()) {
     const auto backend = candidate.make();
     const Result one = run(*backend, *GetParam(), 1);
-    for (const int threads : {2, 3}) {
+    for (const int threads : {2, 3, 5}) {
       const Result many = run(*backend, *GetParam(), threads);
       EXPECT_EQ(many.out, one.out) << candidate.name << " with " << threads << " threads";
       EXPECT_EQ(many.slots, one.slots) << candidate.name << " with " << threads << " threads";
@@ -109,6 +106,28 @@ TEST_P(Elementwise, GivesTheSameBitsInPlace) {
       if (apart.out.size() != 1 || c.in[i].dtype() != apart.out[0].dtype() || c.in[i].shape() != apart.out[0].shape()) continue;
       EXPECT_EQ(run(*backend, c, 2, static_cast<int32_t>(i)).out, apart.out) << candidate.name << ", output in input " << i;
     }
+  }
+}
+
+/// `n` elements from `from` on.
+Tensor window(const Tensor& x, int64_t from, int64_t n) {
+  const int64_t width = bytes_of(x.dtype());
+  Tensor part(x.dtype(), {n});
+  std::copy_n(x.bytes().begin() + from * width, n * width, part.bytes().begin());
+  return part;
+}
+
+TEST_P(Windows, HaveTheBitsOfTheWholeWhereverTheyStand) {
+  for (const BackendUnderTest& candidate : backends()) {
+    const auto backend = candidate.make();
+    const Tensor whole = run(*backend, *GetParam(), 1).out[0];
+    for (const int64_t from : {0, 1, 5, 31})
+      for (const int64_t n : {1, 2, 3, 7, 15, 16, 17, 31, 33, 100}) {
+        OpCase c = *GetParam();
+        for (Tensor& x : c.in) x = window(x, from, n);
+        // At an address that no wide vector is aligned to.
+        EXPECT_EQ(run(*backend, c, 1, -1, 16).out[0], window(whole, from, n)) << candidate.name << ", " << n << " elements from " << from;
+      }
   }
 }
 
@@ -160,15 +179,14 @@ TEST_P(Gradients, AreThoseOfFiniteDifferences) {
     double largest = 1;
     for (int64_t k = 0; k < want.elements(); ++k) largest = std::max(largest, std::abs(want.at(k)));
     for (int64_t k = 0; k < want.elements(); ++k) {
-      EXPECT_NEAR(got.at(k), want.at(k), 1e-7 * largest) << "d loss / d input " << i << " element " << k;
+      EXPECT_NEAR(got.at(k), want.at(k), 1e-8 * largest) << "d loss / d input " << i << " element " << k;
     }
   }
 }
 
-std::string name_of_case(const ::testing::TestParamInfo<const OpCase*>& tested) { return tested.param->name; }
-
 INSTANTIATE_TEST_SUITE_P(All, Kernels, ::testing::ValuesIn(cases_that(has_kernel)), name_of_case);
 INSTANTIATE_TEST_SUITE_P(All, Elementwise, ::testing::ValuesIn(cases_that(may_run_in_place)), name_of_case);
+INSTANTIATE_TEST_SUITE_P(All, Windows, ::testing::ValuesIn(cases_that(has_windows)), name_of_case);
 INSTANTIATE_TEST_SUITE_P(All, Gradients, ::testing::ValuesIn(cases_that(is_smooth)), name_of_case);
 
 }  // namespace

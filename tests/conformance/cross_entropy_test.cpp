@@ -3,13 +3,14 @@
 namespace st::conformance {
 namespace {
 
-struct Rows {
+struct LossRows {
   Shape logits;
   Shape targets;
 };
-const Rows kAll[] = {{{37}, {}}, {{5, 37}, {5}}, {{2, 3, 9}, {2, 3}}, {{3, 1}, {3}}, {{1, 129}, {1}}, {{0, 5}, {0}}, {{300, 517}, {300}}};
+const LossRows kLogits[] = {{{37}, {}},      {{5, 37}, {5}}, {{2, 3, 9}, {2, 3}}, {{3, 1}, {3}},
+                            {{1, 129}, {1}}, {{0, 5}, {0}},  {{300, 517}, {300}}};
 
-Tensor targets(Suite& s, const Rows& rows, DType dtype, double ignored) {
+Tensor targets(Suite& s, const LossRows& rows, DType dtype, double ignored) {
   Tensor t = s.integers(rows.targets, rows.logits.last(), dtype);
   for (int64_t i = 0; i < t.elements(); i += 3)
     if (t.elements() > 1) t.set(i, ignored);
@@ -19,7 +20,7 @@ Tensor targets(Suite& s, const Rows& rows, DType dtype, double ignored) {
 // Each row is log sum exp less a logit, which cancels; the sum is fp64.
 const Cases cross_entropy_cases(Op::cross_entropy, {.each = 4, .largest = 4}, [](Suite& s) {
   for (const DType dtype : {DType::i32, DType::i64})
-    for (const Rows& rows : kAll) {
+    for (const LossRows& rows : kLogits) {
       s.add({s.normal(rows.logits, 3), targets(s, rows, dtype, -100)});
       s.add({s.normal(rows.logits, 3), targets(s, rows, dtype, 0)}, {{"ignore_index", int64_t{0}}});
       auto& weighted = s.add({s.normal(rows.logits, 3), targets(s, rows, dtype, -100), s.uniform(rows.targets, 0.1, 2)});
@@ -28,13 +29,14 @@ const Cases cross_entropy_cases(Op::cross_entropy, {.each = 4, .largest = 4}, []
         if (rows.logits.last() > 1)  // of one class the loss is 0, and all that is left is rounding
           s.add({s.normal(rows.logits, 3), targets(s, rows, dtype, -100)}, {{"label_smoothing", 0.1}, {"z_loss", z_loss}});
     }
+  for (const Shape& x : large_rows()) s.add_large({s.uniform(x, -4, 4), s.integers({x[0]}, x[1], DType::i64), s.uniform({x[0]}, 0.05, 1)});
 });
 
 // p - 1 cancels: relative to the largest. Reference makes lse anew from the logits, so each storage gets the lse of its own logits.
 const Cases cross_entropy_backward_cases(Op::cross_entropy_backward, {.each = 8, .largest = 8}, [](Suite& s) {
   const auto reference = make_reference();
   for (const DType index : {DType::i32, DType::i64})
-    for (const Rows& rows : kAll)
+    for (const LossRows& rows : kLogits)
       for (const bool weighted : {false, true}) {
         OpCase forward{.op = Op::cross_entropy, .name = "forward", .in = {s.normal(rows.logits, 3), targets(s, rows, index, -100)}};
         if (weighted) forward.in.push_back(s.uniform(rows.targets, 0.1, 2));
@@ -53,9 +55,9 @@ const Cases cross_entropy_backward_cases(Op::cross_entropy_backward, {.each = 8,
 });
 
 // As the two ops, between which lse is rounded to fp32: below 16 by half of 2^-20, 8 epsilons of each e^(x - lse).
-const Cases fused(Op::fused_cross_entropy, {.each = 16, .largest = 16, .stored = 1}, [](Suite& s) {
+const Cases fused_cross_entropy_cases(Op::fused_cross_entropy, {.each = 16, .largest = 16, .stored = 1}, [](Suite& s) {
   for (const DType index : {DType::i32, DType::i64})
-    for (const Rows& rows : kAll)
+    for (const LossRows& rows : kLogits)
       for (const bool weighted : {false, true})
         for (const char* result : {"same", "bf16", "f16"}) {
           std::vector<Tensor> in = {s.normal(rows.logits, 3), targets(s, rows, index, -100), Tensor::scalar(0.37, DType::f64)};
@@ -63,6 +65,8 @@ const Cases fused(Op::fused_cross_entropy, {.each = 16, .largest = 16, .stored =
           s.add(in, {{"result", std::string(result)}}).dtypes = {DType::f32};
           s.add(in, {{"result", std::string(result)}, {"label_smoothing", 0.2}, {"z_loss", 1e-2}}).dtypes = {DType::f32};
         }
+  for (const Shape& x : large_rows())
+    s.add_large({s.uniform(x, -4, 4), s.integers({x[0]}, x[1], DType::i64), Tensor::scalar(0.25, DType::f64), s.uniform({x[0]}, 0.05, 1)});
 });
 
 }  // namespace

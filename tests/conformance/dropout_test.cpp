@@ -1,5 +1,5 @@
-#include "base/error.h"
-#include "comparison.h"
+#include <cmath>
+
 #include "conformance.h"
 
 namespace st::conformance {
@@ -45,22 +45,31 @@ class Dropout : public ::testing::TestWithParam<BackendUnderTest> {
 };
 
 TEST_P(Dropout, KeepsItsShareAndScalesIt) {
-  const Tensor y = mask({100, 1000}, 1, 0);
-  int64_t kept = 0;
-  for (int64_t i = 0; i < y.elements(); ++i) {
-    if (y.at(i) == 0) continue;
-    ++kept;
-    ASSERT_NEAR(y.at(i), 4.0 / 3, 1e-6);
+  constexpr double kAllElements = 200'000;
+  for (const double rate : {0.1, 0.25, 0.5, 0.9}) {
+    const Tensor y = mask({200, 1000}, 1, 0, 3, rate);
+    int64_t kept = 0;
+    for (int64_t i = 0; i < y.elements(); ++i) {
+      if (y.at(i) == 0) continue;
+      ++kept;
+      ASSERT_NEAR(y.at(i), 1 / (1 - rate), 0x1p-22 / (1 - rate));
+    }
+    EXPECT_NEAR(static_cast<double>(kept), kAllElements * (1 - rate), 5 * std::sqrt(kAllElements * rate * (1 - rate))) << "five deviations";
   }
-  // Binomial of 100,000 at 0.75: a standard deviation of 137; six of them.
-  EXPECT_NEAR(static_cast<double>(kept), 75000, 6 * 137);
+  const Tensor all = mask({100}, 1, 0, 3, 0);
+  for (int64_t i = 0; i < all.elements(); ++i) EXPECT_EQ(all.at(i), 1);
 }
 
 TEST_P(Dropout, GivesASampleTheSameMaskInWhicheverMicroBatchItLies) {
-  const Tensor whole = mask({4, 37}, 1, 0);
-  for (int64_t half = 0; half < 2; ++half) {
-    const Tensor part = mask({2, 37}, 1, 2 * half);
-    for (int64_t i = 0; i < part.elements(); ++i) ASSERT_EQ(part.at(i), whole.at(half * 74 + i)) << i;
+  for (const Shape& sample : {Shape{37}, Shape{7, 11}}) {  // no multiple of the four words of a block
+    const auto of = [&](int64_t first, int64_t count) {
+      Shape shape = {count};
+      for (const int64_t dim : sample) shape.push_back(dim);
+      return mask(shape, 9, first);
+    };
+    const Tensor whole = of(10, 6), begin = of(10, 2), end = of(12, 4);
+    for (int64_t i = 0; i < whole.elements(); ++i)
+      ASSERT_EQ(i < begin.elements() ? begin.at(i) : end.at(i - begin.elements()), whole.at(i)) << i;
   }
 }
 
@@ -75,6 +84,7 @@ TEST_P(Dropout, DrawsAnotherMaskForEachStepAndSite) {
   EXPECT_NE(mask({4, 129}, 2, 0), first);
   EXPECT_NE(mask({4, 129}, 1, 0, 4), first);
   EXPECT_NE(mask({4, 129}, 1, 4), first);
+  EXPECT_NE(mask({4, 129}, 1, int64_t{1} << 32), first);
   EXPECT_EQ(mask({4, 129}, 1, 0), first);
 }
 

@@ -1,5 +1,4 @@
 #include "base/error.h"
-#include "comparison.h"
 #include "conformance.h"
 
 namespace st::conformance {
@@ -12,6 +11,7 @@ const Cases embedding_cases(Op::embedding, {}, [](Suite& s) {
       for (const int64_t width : {1, 9, 129, 0}) s.add({s.normal({11, width}), s.integers(tokens, 11, dtype)});
     s.add({s.normal({5, 3}), s.integers({4, 2}, 5, dtype)});
   }
+  s.add_large({s.normal({997, 129}), s.integers({4, 150}, 997, DType::i64)});
 });
 
 // Rows are added in token order, in fp32 or better: a few units of the largest.
@@ -23,6 +23,7 @@ const Cases embedding_backward_cases(Op::embedding_backward, {.each = 2, .larges
         dy.push_back(width);
         s.add({s.integers(tokens, 11, dtype), s.normal(dy)}, {{"rows", int64_t{11}}});
       }
+  s.add_large({s.integers({4, 150}, 97, DType::i64), s.normal({4, 150, 129})}, {{"rows", int64_t{997}}});  // most rows get nothing
 });
 
 TEST(Embedding, NamesTheTokenOutsideTheVocabularyAndItsPlace) {

@@ -34,35 +34,35 @@ std::vector<Type> types(const std::vector<Operand>& operands) {
 
 }  // namespace
 
-Block::Block(Backend& backend, const Type& type)
-    : backend_(&backend), type_(type), buffer_(backend.allocate(type.bytes() + kGuard, MemoryRole::tensors)) {
-  fill_rubbish();
+Block::Block(Backend& backend, const Type& type, int64_t displaced)
+    : backend_(&backend),
+      type_(type),
+      displaced_(displaced),
+      buffer_(backend.allocate(displaced + type.bytes() + kGuard, MemoryRole::tensors)) {
+  const std::vector<std::byte> bytes = rubbish(type_.bytes() + kGuard);
+  backend_->to_device(data(), bytes.data(), static_cast<int64_t>(bytes.size()));
 }
 
-Block::Block(Backend& backend, const Tensor& value) : Block(backend, Type{.dtype = value.dtype(), .shape = value.shape(), .layout = {}}) {
+Block::Block(Backend& backend, const Tensor& value, int64_t displaced)
+    : Block(backend, Type{.dtype = value.dtype(), .shape = value.shape(), .layout = {}}, displaced) {
   write(value);
 }
 
-void Block::fill_rubbish() {
-  const std::vector<std::byte> bytes = rubbish(type_.bytes() + kGuard);
-  backend_->to_device(buffer_->data(), bytes.data(), static_cast<int64_t>(bytes.size()));
-}
-
-Operand Block::operand() const { return {.data = buffer_->data(), .dtype = type_.dtype, .shape = type_.shape}; }
+Operand Block::operand() const { return {.data = data(), .dtype = type_.dtype, .shape = type_.shape}; }
 
 Tensor Block::read() const {
   Tensor value(type_.dtype, type_.shape);
-  backend_->to_host(value.bytes().data(), buffer_->data(), type_.bytes());
+  backend_->to_host(value.bytes().data(), data(), type_.bytes());
   return value;
 }
 
 void Block::write(const Tensor& value) {
   check(value.dtype() == type_.dtype && value.elements() == type_.shape.elements(), "Block::write: the value is ", value.dtype(),
         value.shape(), ", the memory ", type_.dtype, type_.shape);
-  backend_->to_device(buffer_->data(), value.bytes().data(), type_.bytes());
+  backend_->to_device(data(), value.bytes().data(), type_.bytes());
 }
 
-bool Block::guard_holds() const { return is_rubbish(*backend_, buffer_->data() + type_.bytes()); }
+bool Block::guard_holds() const { return is_rubbish(*backend_, data() + type_.bytes()); }
 
 void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks& in, const Blocks& out, const Blocks& slots) {
   const auto where = [&] { return text(name_of(node.op), " on ", backend.name()); };

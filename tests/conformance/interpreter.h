@@ -15,8 +15,8 @@ namespace st::conformance {
 /// Memory of one operand on the backend.
 class Block {
  public:
-  Block(Backend& backend, const Type& type);  // rubbish
-  Block(Backend& backend, const Tensor& value);
+  Block(Backend& backend, const Type& type, int64_t displaced = 0);  // rubbish
+  Block(Backend& backend, const Tensor& value, int64_t displaced = 0);
 
   Operand operand() const;
   Tensor read() const;
@@ -24,10 +24,11 @@ class Block {
   bool guard_holds() const;
 
  private:
-  void fill_rubbish();
+  std::byte* data() const { return buffer_->data() + displaced_; }
 
   Backend* backend_;
   Type type_;
+  int64_t displaced_;
   std::unique_ptr<Buffer> buffer_;
 };
 

@@ -12,7 +12,7 @@
 namespace st::conformance {
 namespace {
 
-const TorchFixture& fixture() {
+const TorchFixture& optimizer_fixture() {
   static const TorchFixture file(ST_FIXTURES "/optimizers.safetensors");
   return file;
 }
@@ -55,8 +55,8 @@ std::string follow(const TorchOptimizer& want, const TorchGradients& given, Back
 }
 
 TEST(OptimizerParity, EachFollowsPyTorchOverAHundredSteps) {
-  const TorchGradients given = fixture().gradients();
-  for (const TorchOptimizer& want : fixture().optimizers())
+  const TorchGradients given = optimizer_fixture().gradients();
+  for (const TorchOptimizer& want : optimizer_fixture().optimizers())
     for (const BackendUnderTest& candidate : backends_and_reference()) {
       SCOPED_TRACE(want.name + " on " + candidate.name);
       RecordProperty(want.name + " on " + candidate.name, follow(want, given, *candidate.make()));
@@ -66,7 +66,7 @@ TEST(OptimizerParity, EachFollowsPyTorchOverAHundredSteps) {
 // What a peer has; adamw_8bit is tested against adamw (adamw_8bit_test.cpp).
 TEST(OptimizerParity, NoOptimizerIsForgotten) {
   std::set<Op> tested = {Op::adamw_8bit};
-  for (const TorchOptimizer& want : fixture().optimizers()) tested.insert(want.op);
+  for (const TorchOptimizer& want : optimizer_fixture().optimizers()) tested.insert(want.op);
 #define ST_OPTIMIZER(name, op, attributes, defaults, grain, help) EXPECT_TRUE(tested.contains(Op::op)) << #name;
 #include "ir/optimizers.def"
 #undef ST_OPTIMIZER

@@ -10,13 +10,13 @@
 namespace st::conformance {
 namespace {
 
-const TorchFixture& fixture() {
+const TorchFixture& op_fixture() {
   static const TorchFixture file(ST_FIXTURES "/ops.safetensors");
   return file;
 }
 
 const std::vector<TorchCase>& torch_cases() {
-  static const std::vector<TorchCase> all = fixture().cases();
+  static const std::vector<TorchCase> all = op_fixture().cases();
   return all;
 }
 
@@ -74,7 +74,9 @@ TEST_P(PyTorch, AgreesForwardAndBackward) {
 
 INSTANTIATE_TEST_SUITE_P(All, PyTorch, ::testing::ValuesIn(pointers()), [](const auto& tested) { return tested.param->op_case.name; });
 
-TEST(PyTorchFixture, SaysWhichPyTorchMadeIt) { EXPECT_TRUE(fixture().torch_version().starts_with("2.")) << fixture().torch_version(); }
+TEST(PyTorchFixture, SaysWhichPyTorchMadeIt) {
+  EXPECT_TRUE(op_fixture().torch_version().starts_with("2.")) << op_fixture().torch_version();
+}
 
 }  // namespace
 }  // namespace st::conformance

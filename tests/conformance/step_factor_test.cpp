@@ -48,6 +48,7 @@ TEST(StepFactor, SkipsAStepWithoutTokensOrWithInfinities) {
   for (const BackendUnderTest& candidate : backends_and_reference()) {
     const auto backend = candidate.make();
     EXPECT_EQ(factor(*backend, 1, true, 0, 1, 1).out[2].at(0), 1) << candidate.name;
+    EXPECT_EQ(factor(*backend, 1, false, 3, 1, 0).out[2].at(0), 1) << candidate.name;
     EXPECT_EQ(factor(*backend, std::numeric_limits<double>::infinity(), false, 5, 1, 1).out[2].at(0), 1) << candidate.name;
     EXPECT_EQ(factor(*backend, 1, true, 5, 1, 1).out[2].at(0), 0) << candidate.name;
   }

@@ -1,7 +1,6 @@
 # Included by CMakeLists.txt of this folder: the cpu kernels by themselves, on every instruction set of this machine.
 st_add_test(backend_cpu_test SUITE unit NUMBERS
-  SOURCES cpu_attention_test.cpp cpu_backend_test.cpp cpu_bf16_product_test.cpp cpu_op_cases.cpp cpu_ops_test.cpp reference_run.cpp
-  LIBRARIES st_backend_cpu st_backend_reference)
+  SOURCES cpu_backend_test.cpp cpu_bf16_product_test.cpp LIBRARIES st_backend_cpu)
 st_add_test(backend_cpu_matmul_test SUITE unit NUMBERS SOURCES cpu_matmul_test.cpp LIBRARIES st_backend_cpu)
 
 # The sets that were built are the backend's own business; these tests look inside.

@@ -1,0 +1,69 @@
+#include "conformance.h"
+
+namespace st::conformance {
+namespace {
+
+// Rows of 0 and 1 elements, and of many.
+const Shape kForward[] = {{37}, {3, 37}, {2, 3, 16}, {129, 1}, {1, 129}, {0, 37}, {70, 513}, {2, 3, 4}};
+const Shape kBackward[] = {{37}, {3, 37}, {2, 3, 16}, {1, 129}, {0, 37}, {300, 129}};
+
+// x - mean cancels and rstd multiplies all of a row's elements: relative to the largest.
+const Cases layer_norm_cases(Op::layer_norm, {.each = 4, .largest = 8}, [](Suite& s) {
+  for (const Shape& x : kForward) {
+    const Shape width = {x.last()};
+    s.add({s.normal(x, 2, 1), s.normal(width), s.normal(width)});
+    s.add({s.normal(x, 2, 1), s.normal(width), s.normal(width)}, {{"epsilon", 0.1}});
+  }
+  // Far from zero, where sums of the elements themselves would leave no digit of their variance; and rows of which just what is looked at
+  // beforehand is unlike the rest, so that a variance may be five times as far off. Not in f64: the reference's own mean is no better.
+  std::vector<Tensor> far = {s.normal({5, 200}, 1, 1e4)};
+  for (const int64_t width : {700, 5000}) {
+    Tensor& x = far.emplace_back(s.normal({3, width}, 1, 1e3));
+    for (int64_t i = 0; i < x.elements(); ++i)
+      if (i % width < width / 4) x.set(i, x.at(i) - 1e3);
+  }
+  for (const Tensor& x : far) {
+    const Shape width = {x.shape().last()};
+    OpCase& c = s.add_special({x, s.normal(width), s.normal(width)});
+    c.tolerance = {.each = 4, .largest = 5 * 8};
+    c.dtypes = {DType::f32, DType::bf16, DType::f16};
+  }
+  for (const Shape& x : large_rows())  // a mean near zero would be nothing but the rounding of its terms
+    s.add_large({s.uniform(x, -2, 4), s.normal({x.last()}), s.normal({x.last()})});
+});
+
+// rstd multiplies all of a row's elements: a few units of each.
+const Cases rms_norm_cases(Op::rms_norm, {.each = 8}, [](Suite& s) {
+  for (const Shape& x : kForward) {
+    OpCase& c = s.add({s.normal(x, 2, 1), s.normal({x.last()})});
+    if (x.last() == 1) c.parameters.clear();  // a step function around 0, too steep for differences
+    s.add({s.normal(x, 2, 1), s.normal({x.last()})}, {{"epsilon", 0.1}});
+  }
+  for (const Shape& x : large_rows()) s.add_large({s.uniform(x, -3, 3), s.normal({x.last()})});
+});
+
+// dgamma and dbeta sum over rows: some units of the largest element.
+const Cases layer_norm_backward_cases(Op::layer_norm_backward, {.each = 4, .largest = 16}, [](Suite& s) {
+  const auto reference = make_reference();
+  for (const Shape& x : kBackward) {
+    const Shape width = {x.last()};
+    const OpCase forward{.op = Op::layer_norm, .name = "forward", .in = {s.normal(x, 2, 1), s.normal(width), s.normal(width)}};
+    const auto out = run(*reference, forward).out;
+    s.add({forward.in[0], forward.in[1], out[1], out[2], s.normal(x)}).statistics = {2, 3};
+  }
+  for (const Shape& x : large_rows())
+    s.add_large({s.uniform(x, -1, 1), s.normal({x.last()}), s.uniform({x[0]}, -0.1, 0.1), s.uniform({x[0]}, 0.05, 1), s.uniform(x, -1, 1)});
+});
+
+const Cases rms_norm_backward_cases(Op::rms_norm_backward, {.each = 4, .largest = 16}, [](Suite& s) {
+  const auto reference = make_reference();
+  for (const Shape& x : kBackward) {
+    const OpCase forward{.op = Op::rms_norm, .name = "forward", .in = {s.normal(x, 2, 1), s.normal({x.last()})}};
+    s.add({forward.in[0], forward.in[1], run(*reference, forward).out[1], s.normal(x)}).statistics = {2};
+  }
+  for (const Shape& x : large_rows())
+    s.add_large({s.uniform(x, -1, 1), s.normal({x.last()}), s.uniform({x[0]}, 0.05, 1), s.uniform(x, -1, 1)});
+});
+
+}  // namespace
+}  // namespace st::conformance
