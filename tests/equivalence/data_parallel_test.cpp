@@ -89,23 +89,7 @@ TEST(DataParallelStep, ThatExchangesBesideBackwardHasTheBitsOfOneThatWaits) {
 
 TEST(DataParallelStep, OfFewerRowsIsThatOfOneRank) {
   const auto outcome = [](int64_t ranks, int64_t rows, const char* reduce) {
-    Training training = training_of({.name = "", .keys = {{"reduce", reduce}}}, ranks);
-    const auto trainer = training.trainer(false);
-    std::vector<int32_t> tokens(static_cast<size_t>(rows) * 7), targets(tokens.size());
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      tokens[i] = static_cast<int32_t>(i * 5 % 17);
-      targets[i] = static_cast<int32_t>((i * 5 + 5) % 17);
-    }
-    const std::vector<HostView> batch = {plain_view("tokens", DType::i32, {rows, 7}, tokens.data()),
-                                         plain_view("targets", DType::i32, {rows, 7}, targets.data())};
-    Outcome told;
-    for (int i = 0; i < 2; ++i) {
-      const StepReport report = trainer->step(batch);
-      told.told.push_back(std::bit_cast<uint64_t>(report.loss));
-      told.told.push_back(static_cast<uint64_t>(report.tokens));
-    }
-    told.state = trainer->state_digest();
-    return told;
+    return outcome_of_rows(*training_of({.name = "", .keys = {{"reduce", reduce}}}, ranks).trainer(false), {rows, rows});
   };
   for (const int64_t rows : {1, 2, 5, 11, 16}) {
     const Outcome alone = outcome(1, rows, "\"micro\"");
@@ -117,53 +101,22 @@ TEST(DataParallelStep, OfFewerRowsIsThatOfOneRank) {
   }
 }
 
-TEST(DataParallelStep, SeesWhatTheHostChangesBetweenSteps) {
-  const auto outcome = [](int64_t ranks) {
-    const auto trainer = training_of({.name = "", .keys = {}}, ranks).trainer();
-    trainer->step();
-    const SlotId bias = trainer->model().parameter_named("block.0.attention.projection.bias");
-    std::vector<float> values(66, 0.25F);
-    trainer->model().set(bias, plain_view("", DType::f32, {66}, values.data()));
-    return outcome_of(*trainer, 2);
-  };
-  EXPECT_EQ(outcome(3), outcome(1));
-}
-
 TEST(DataParallelStep, ThatIsCancelledIsUndoneOnAllRanks) {
   const Outcome whole = outcome_of(*training_of({.name = "", .keys = {}}, 3).trainer());
   const auto trainer = training_of({.name = "", .keys = {}}, 3).trainer();
   trainer->cancel();
-  try {
-    trainer->step();
-    FAIL() << "it was cancelled";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::cancelled) << error.message();
-  }
+  EXPECT_EQ(code_of([&] { trainer->step(); }), Code::cancelled);
   EXPECT_EQ(outcome_of(*trainer), whole);
 }
 
-/// Rows that fail once, in the micro-batch of one rank.
-class FailingRows : public Sequences {
- public:
-  explicit FailingRows(std::atomic<int>& fills) : Sequences(50, 7, 70, false), fills_(fills) {}
-
- protected:
-  void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const override {
-    if (fills_.fetch_add(1) == 9) fail(Code::callback, "the rows are not there");
-    Sequences::fill_checked(rows, out);
-  }
-
- private:
-  std::atomic<int>& fills_;
-};
-
-TEST(DataParallelStep, WhoseRowsFailOnOneRankFailsOnceAndGoesOn) {
-  const Training training = training_of({.name = "", .keys = {}}, 4);
-  const Outcome whole = outcome_of(*training.trainer());
-  std::atomic<int> fills = 0;
+std::unique_ptr<Trainer> trainer_of(const Training& training, std::function<void()> before_each_fill) {
   Recipe recipe = training.recipe;
-  recipe.device = "cpu";
-  Trainer trainer(training.model(), recipe, std::make_shared<FailingRows>(fills));
+  recipe.device = training.device;
+  return std::make_unique<Trainer>(training.model(), recipe, std::make_shared<HookedRows>(std::move(before_each_fill)));
+}
+
+/// kSteps that succeed, of which one fails first.
+Outcome outcome_with_a_failure(Trainer& trainer, const std::function<void(const Error&)>& on_failure) {
   Outcome outcome;
   int failures = 0;
   for (int done = 0; done < kSteps;) {
@@ -171,60 +124,37 @@ TEST(DataParallelStep, WhoseRowsFailOnOneRankFailsOnceAndGoesOn) {
       add(outcome, trainer.step());
       ++done;
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::callback) << error.message();
-      EXPECT_GE(error.place.rank, 0);
       ++failures;
+      on_failure(error);
     }
   }
-  outcome.state = trainer.state_digest();
   EXPECT_EQ(failures, 1);
+  outcome.state = trainer.state_digest();
+  return outcome;
+}
+
+TEST(DataParallelStep, WhoseRowsFailOnOneRankFailsOnceAndGoesOn) {
+  const Training training = training_of({.name = "", .keys = {}}, 4);
+  const Outcome whole = outcome_of(*training.trainer());
+  std::atomic<int> fills = 0;
+  const auto trainer = trainer_of(training, [&] {
+    if (fills.fetch_add(1) == 9) fail(Code::callback, "the rows are not there");
+  });
+  const Outcome outcome = outcome_with_a_failure(*trainer, [](const Error& error) {
+    EXPECT_EQ(error.code(), Code::callback) << error.message();
+    EXPECT_GE(error.place.rank, 0);
+  });
   EXPECT_EQ(outcome, whole);
 }
 
-/// Rows that do not come, once.
-class HeldRows : public Sequences {
- public:
-  struct Hold {
-    std::atomic<int> fills{0};
-    std::atomic<bool> begun{false}, over{false};
-  };
-  explicit HeldRows(Hold& hold) : Sequences(50, 7, 70, false), hold_(hold) {}
-
- protected:
-  void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const override {
-    if (hold_.fills.fetch_add(1) == 13) {
-      hold_.begun = true;
-      while (!hold_.over) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    Sequences::fill_checked(rows, out);
-  }
-
- private:
-  Hold& hold_;
-};
-
-/// Rows that take their time.
-class LateRows : public Sequences {
- public:
-  LateRows() : Sequences(50, 7, 70, false) {}
-
- protected:
-  void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const override {
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));
-    Sequences::fill_checked(rows, out);
-  }
-};
-
 TEST(DataParallelStep, TellsWhereItsTimeWent) {
   const auto third_step = [](int64_t ranks, int64_t micro_batches, std::vector<StepTimes>* timeline = nullptr) {
-    const Training training = training_of({.name = "", .keys = {}, .micro_batches = micro_batches}, ranks);
-    Recipe recipe = training.recipe;
-    recipe.device = "cpu";
-    Trainer trainer(training.model(), recipe, std::make_shared<LateRows>());
-    trainer.step();  // what was filled before its beginning is used up
-    trainer.step();
-    StepReport third = trainer.step();
-    if (timeline != nullptr) timeline->assign(trainer.timeline().begin(), trainer.timeline().end());
+    const auto trainer = trainer_of(training_of({.name = "", .keys = {}, .micro_batches = micro_batches}, ranks),
+                                    [] { std::this_thread::sleep_for(std::chrono::milliseconds(60)); });
+    trainer->step();  // what was filled before its beginning is used up
+    trainer->step();
+    StepReport third = trainer->step();
+    if (timeline != nullptr) timeline->assign(trainer->timeline().begin(), trainer->timeline().end());
     return third;
   };
   std::vector<StepTimes> timeline;
@@ -252,30 +182,23 @@ TEST(DataParallelStep, TellsWhereItsTimeWent) {
 TEST(DataParallelStep, ThatWaitsForTheRowsOfARankIsCancelledOnAllAtOnce) {
   const Training training = training_of({.name = "", .keys = {}}, 3);
   const Outcome whole = outcome_of(*training.trainer());
-  Recipe recipe = training.recipe;
-  recipe.device = "cpu";
-  HeldRows::Hold hold;
-  Trainer trainer(training.model(), recipe, std::make_shared<HeldRows>(hold));
-  std::thread host([&] {
-    while (!hold.begun) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // so that the ranks wait, mostly
-    trainer.cancel();
+  std::atomic<int> fills = 0;
+  std::atomic<bool> is_held = false, is_over = false;
+  const auto trainer = trainer_of(training, [&] {
+    if (fills.fetch_add(1) != 13) return;
+    is_held = true;
+    while (!is_over) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
-  Outcome outcome;
-  int cancelled = 0;
-  for (int done = 0; done < kSteps;) {
-    try {
-      add(outcome, trainer.step());
-      ++done;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::cancelled) << error.message();
-      ++cancelled;
-      hold.over = true;
-    }
-  }
+  std::thread host([&] {
+    while (!is_held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // so that the ranks wait, mostly
+    trainer->cancel();
+  });
+  const Outcome outcome = outcome_with_a_failure(*trainer, [&](const Error& error) {
+    EXPECT_EQ(error.code(), Code::cancelled) << error.message();
+    is_over = true;
+  });
   host.join();
-  outcome.state = trainer.state_digest();
-  EXPECT_EQ(cancelled, 1);
   EXPECT_EQ(outcome, whole);
 }
 

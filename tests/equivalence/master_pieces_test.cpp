@@ -20,17 +20,10 @@ namespace {
 
 Training alone(const Case& c) { return training_of(c, 1); }
 
-std::shared_ptr<Model> model_of(const Training& training, bool is_late = true) {
-  ContextOptions options{.device = training.device, .threads = 1, .log = {}, .parallel = {}, .memory = {}};
-  options.late_parameters = is_late;
-  return std::make_shared<Model>(std::make_shared<Context>(std::move(options)), build_gpt(training.options), 1);
-}
-
-std::unique_ptr<Trainer> in_group(const Training& training, int64_t zero, std::shared_ptr<Model> model, Communicator& own) {
-  Recipe recipe = training.recipe;
-  recipe.device = training.device;
-  recipe.zero = zero;
-  return std::make_unique<Trainer>(std::move(model), recipe, training.data(), PlanOptions(), &own);
+std::unique_ptr<Trainer> with_masters(const Case& c, int64_t zero, std::shared_ptr<Model> model, Communicator& own) {
+  Training training = alone(c);
+  training.recipe.zero = zero;
+  return in_group(training, own, std::move(model), training.data());
 }
 
 /// Rows of one step of a rank: of all `rows` those of its micro-batches of two.
@@ -95,8 +88,8 @@ TEST(MasterPieces, LeaveTheBitsOfOneRank) {
       EXPECT_TRUE(one.skipped > 0 && one.skipped < 7) << one.skipped;
     }
     each_of_group(size, [&, &of = c, stage = zero](int rank, Communicator& own) {
-      const auto model = model_of(alone(of));
-      const auto trainer = in_group(alone(of), stage, model, own);
+      const auto model = model_of(alone(of), true);
+      const auto trainer = with_masters(of, stage, model, own);
       EXPECT_EQ(run(*trainer, own.size(), rank), one) << own.size() << " ranks, zero " << stage;
       EXPECT_TRUE(model->is_in_pieces());
     });
@@ -130,7 +123,7 @@ TEST(MasterPieces, ShowWhatOneRankDoes) {
   };
   const auto expected = act(*alone(c).trainer());
   each_of_group(2, [&](int, Communicator& own) {
-    const auto told = act(*in_group(alone(c), 2, model_of(alone(c)), own));
+    const auto told = act(*with_masters(c, 2, model_of(alone(c), true), own));
     for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(told[i] == expected[i]) << i << ": " << told[i][0] << ", " << expected[i][0];
   });
 }
@@ -142,8 +135,8 @@ TEST(MasterPieces, TakeTheBytesThatArePlanned) {
     std::mutex one;
     int64_t masters = 0, cut = 0, gathered = 0, wholes = 0;
     each_of_group(3, [&](int, Communicator& own) {
-      const auto model = model_of(alone(c));
-      const auto trainer = in_group(alone(c), zero, model, own);
+      const auto model = model_of(alone(c), true);
+      const auto trainer = with_masters(c, zero, model, own);
       const MemoryLayout& planned = trainer->plan().memory;
       const Program& program = trainer->plan().program;
       const auto sent_by = [&](const auto& call) {
@@ -191,21 +184,12 @@ TEST(MasterPieces, GoOnFromACheckpoint) {
   save(*one, folder / "1");
   const Outcome expected = outcome_of(*one, 2);
   each_of_group(2, [&](int, Communicator& own) {
-    const auto trainer = in_group(alone(c), 1, model_of(alone(c)), own);
+    const auto trainer = with_masters(c, 1, model_of(alone(c), true), own);
     for (int again = 0; again < 2; ++again) {
       resume_from(folder / "1", *trainer);
       EXPECT_EQ(outcome_of(*trainer, 2), expected);
     }
   });
-}
-
-Code code_of(const std::function<void()>& call) {
-  try {
-    call();
-    return Code::ok;
-  } catch (const Error& error) {
-    return error.code();
-  }
 }
 
 TEST(MasterPieces, AreOnlyWhereTheyAreAskedForOnAllRanks) {
@@ -221,7 +205,7 @@ TEST(MasterPieces, AreOnlyWhereTheyAreAskedForOnAllRanks) {
     each_of_group(2, [&](int rank, Communicator& own) {
       const auto model = model_of(alone(asked.of), rank < asked.late_ranks);
       std::unique_ptr<Trainer> trainer;
-      EXPECT_EQ(code_of([&] { trainer = in_group(alone(asked.of), 1, model, own); }), asked.code);
+      EXPECT_EQ(code_of([&] { trainer = with_masters(asked.of, 1, model, own); }), asked.code);
       EXPECT_EQ(model->is_in_pieces(), asked.are_pieces);
       if (!asked.are_pieces) return;
       Rows batch(4, 2, rank, 0);

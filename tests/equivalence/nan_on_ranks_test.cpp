@@ -20,15 +20,6 @@ constexpr auto kInf = std::numeric_limits<float>::infinity();
 
 bool says(const Error& error, std::string_view part) { return error.message().find(part) != std::string::npos; }
 
-std::optional<Error> error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  return std::nullopt;
-}
-
 /// A trainer of rows whose targets are not finite in some micro-batches.
 struct Rows {
   static constexpr int64_t kMicroBatches = 5, kRows = 2 * kMicroBatches;

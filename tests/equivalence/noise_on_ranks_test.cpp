@@ -87,16 +87,9 @@ TEST(NoiseOnRanks, OfFewerRowsIsThatOfOneRank) {
   const auto outcome = [](int64_t ranks) {
     const auto trainer = training_of(measuring({}, 8), ranks).trainer(false);
     std::vector<uint64_t> scales;
-    for (const int64_t rows : {16, 11, 5, 3, 2, 1}) {
-      std::vector<int32_t> tokens(static_cast<size_t>(rows) * 7), targets(tokens.size());
-      for (size_t i = 0; i < tokens.size(); ++i) {
-        tokens[i] = static_cast<int32_t>(i * 5 % 17);
-        targets[i] = static_cast<int32_t>((i * 3 + 5) % 17);
-      }
-      const std::vector<HostView> batch = {plain_view("tokens", DType::i32, {rows, 7}, tokens.data()),
-                                           plain_view("targets", DType::i32, {rows, 7}, targets.data())};
-      scales.push_back(std::bit_cast<uint64_t>(trainer->step(batch).gradient_noise_scale));
-    }
+    const TokenRows all(16, kTokens, kVocabulary);
+    for (const int64_t rows : {16, 11, 5, 3, 2, 1})
+      scales.push_back(std::bit_cast<uint64_t>(trainer->step(all.first(rows)).gradient_noise_scale));
     return scales;
   };
   const std::vector<uint64_t> alone = outcome(1);
@@ -108,12 +101,9 @@ TEST(NoiseOnRanks, IsKnownToEachRankOfAGroup) {
   const Measured alone = measured_of(*training_of(c, 1).trainer());
   each_of_group(3, [&](int rank, Communicator& own) {
     for (const int64_t zero : {0, 2}) {
-      const Training training = training_of(c, 1);
-      Recipe recipe = training.recipe;
-      recipe.device = "cpu";
-      recipe.zero = zero;
-      Trainer trainer(training.model(), recipe, training.data(), {}, &own);
-      EXPECT_EQ(measured_of(trainer), alone) << "rank " << rank << ", zero " << zero;
+      Training training = training_of(c, 1);
+      training.recipe.zero = zero;
+      EXPECT_EQ(measured_of(*in_group(training, own, nullptr, training.data())), alone) << "rank " << rank << ", zero " << zero;
     }
   });
 }

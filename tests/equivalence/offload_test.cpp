@@ -124,6 +124,12 @@ StepReport step(Trainer& trainer) {
   return trainer.step(batch);
 }
 
+std::string refusal_of(Code code, const std::shared_ptr<Model>& model, const Recipe& recipe) {
+  const std::optional<Error> error = error_of([&] { Trainer(model, recipe, nullptr); });
+  EXPECT_TRUE(error && error->code() == code) << (error ? error->message() : "it was not refused");
+  return error ? error->message() : "";
+}
+
 /// Pages of this process that no file has, bytes.
 int64_t anonymous_memory() {
   const std::string status = os::short_file("/proc/self/status");
@@ -150,12 +156,7 @@ TEST_F(Offload, TakesSoMuchLessMemoryOfTheMachine) {
 
 TEST_F(Offload, LetsAStepFitInAMemoryLimitThatIsTooLowForAllOfIt) {
   const int64_t limit = 45 * kMegabyte;
-  try {
-    Trainer(large_model(limit), recipe_of("none", ""), nullptr);
-    FAIL() << "it does not fit";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::out_of_memory) << error.message();
-  }
+  refusal_of(Code::out_of_memory, large_model(limit), recipe_of("none", ""));
   Trainer trainer(large_model(limit), recipe_of("optimizer", folder_), nullptr);
   EXPECT_FALSE(step(trainer).skipped);
 }
@@ -175,17 +176,6 @@ TEST_F(Offload, MovesTheParametersUnderAllThatKnowThem) {
   step(resident);
   EXPECT_EQ(loss, step(resident).loss);
   EXPECT_EQ(model->digest(), other->digest());
-}
-
-std::string refusal_of(Code code, const std::shared_ptr<Model>& model, const Recipe& recipe) {
-  try {
-    Trainer(model, recipe, nullptr);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.message();
-    return error.message();
-  }
-  ADD_FAILURE() << "it was not refused";
-  return "";
 }
 
 TEST_F(Offload, IsRefusedWhereTheFolderIsNotThereOrHasNoRoom) {

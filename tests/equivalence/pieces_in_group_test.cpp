@@ -16,18 +16,9 @@ namespace {
 
 Training alone(const Case& c) { return training_of(c, 1); }
 
-std::shared_ptr<Model> model_of(const Training& training, bool late) {
-  ContextOptions options{.device = training.device, .threads = 1, .log = {}, .parallel = {}, .memory = {}};
-  options.late_parameters = late;
-  return std::make_shared<Model>(std::make_shared<Context>(std::move(options)), build_gpt(training.options), 1);
-}
-
-/// A rank of `own`'s group.
-std::unique_ptr<Trainer> in_group(const Training& training, std::shared_ptr<Model> model, Communicator& own, int64_t zero = 3) {
-  Recipe recipe = training.recipe;
-  recipe.device = training.device;
-  recipe.zero = zero;
-  return std::make_unique<Trainer>(std::move(model), recipe, training.data(), PlanOptions(), &own);
+std::unique_ptr<Trainer> with_pieces(Training training, std::shared_ptr<Model> model, Communicator& own, int64_t zero = 3) {
+  training.recipe.zero = zero;
+  return in_group(training, own, std::move(model), training.data());
 }
 
 TEST(PiecesInGroup, LeaveTheBitsOfOneRank) {
@@ -49,7 +40,7 @@ TEST(PiecesInGroup, LeaveTheBitsOfOneRank) {
       const auto model = model_of(alone(of), own.size() == 2);
       Training training = alone(of);
       if (of.half_budget) training.recipe.recompute_budget = budget;
-      const auto trainer = in_group(training, model, own);
+      const auto trainer = with_pieces(training, model, own);
       EXPECT_EQ(outcome_of(*trainer), one) << own.size() << " ranks";
       EXPECT_TRUE(model->is_in_pieces());
     });
@@ -107,7 +98,7 @@ TEST(PiecesInGroup, ShowWhatOneRankDoes) {
   const Told expected = act(*one);
   EXPECT_EQ(expected.values.size(), 3 * one->model().parameters().size() + 2);  // averages, and the gradient twice
   each_of_group(3, [&](int, Communicator& own) {
-    const auto trainer = in_group(alone(c), model_of(alone(c), true), own);
+    const auto trainer = with_pieces(alone(c), model_of(alone(c), true), own);
     const Told told = act(*trainer);
     EXPECT_EQ(told.losses, expected.losses);
     EXPECT_TRUE(told.values == expected.values);
@@ -138,7 +129,7 @@ TEST(PiecesInGroup, ReadTheirPartOfWeights) {
   read_into(fresh->model());
   const Outcome expected = outcome_of(*fresh);
   each_of_group(3, [&](int, Communicator& own) {
-    const auto trainer = in_group(alone(c), model_of(alone(c), true), own);
+    const auto trainer = with_pieces(alone(c), model_of(alone(c), true), own);
     read_into(trainer->model());
     EXPECT_EQ(outcome_of(*trainer), expected);
   });
@@ -156,7 +147,7 @@ TEST(PiecesInGroup, TakeTheBytesThatArePlanned) {
     each_of_group(3, [&](int, Communicator& own) {
       const auto model = model_of(alone(c), is_late);
       EXPECT_EQ(bytes_of(*model, Arena::parameters).now == 0, is_late);
-      const auto trainer = in_group(alone(c), model, own);
+      const auto trainer = with_pieces(alone(c), model, own);
       trainer->step();
       static_cast<void>(trainer->evaluate(std::make_shared<Sequences>(5, 7, 70)));
       const MemoryLayout& planned = trainer->plan().memory;
@@ -177,7 +168,7 @@ TEST(PiecesInGroup, SendTheBytesThatArePlanned) {
   const Case c{.name = "", .keys = {{"precision", "\"bf16\""}, {"bucket", "20000"}}, .micro_batches = 7};
   for (const int64_t zero : {0, 1, 2, 3})
     each_of_group(3, [&](int rank, Communicator& own) {
-      const auto trainer = in_group(alone(c), model_of(alone(c), false), own, zero);
+      const auto trainer = with_pieces(alone(c), model_of(alone(c), false), own, zero);
       trainer->step();  // with the first comparison of weights
       const int64_t before = own.sent_bytes();
       trainer->step();
@@ -186,24 +177,12 @@ TEST(PiecesInGroup, SendTheBytesThatArePlanned) {
     });
 }
 
-Code code_of(const std::function<void()>& call) {
-  try {
-    call();
-    return Code::ok;
-  } catch (const Error& error) {
-    return error.code();
-  }
-}
-
 TEST(PiecesInGroup, OfModelsThatDifferAreRefusedOnAll) {
   for (const bool is_late : {false, true})
     each_of_group(2, [&](int rank, Communicator& own) {
       const Training training = alone({.name = "", .keys = {}});
-      ContextOptions options{.device = "cpu", .threads = 1, .log = {}, .parallel = {}, .memory = {}};
-      options.late_parameters = is_late;
-      const auto model = std::make_shared<Model>(std::make_shared<Context>(std::move(options)), build_gpt(training.options),
-                                                 1 + static_cast<uint64_t>(rank));
-      EXPECT_EQ(code_of([&] { in_group(training, model, own); }), Code::rank_mismatch);
+      const auto model = model_of(training, is_late, 1 + static_cast<uint64_t>(rank));
+      EXPECT_EQ(code_of([&] { with_pieces(training, model, own); }), Code::rank_mismatch);
       EXPECT_FALSE(model->is_in_pieces());
     });
 }
@@ -221,7 +200,7 @@ TEST(PiecesInGroup, OfLateModelsAreComparedByWhatTheyAreMadeOf) {
                        .values = std::vector<float>(static_cast<size_t>(slot.type.shape.elements()), differ && rank == 1 ? 0.5F : 0.25F)};
       const auto model = std::make_shared<Model>(std::make_shared<Context>(std::move(options)), std::move(program), 1);
       if (!differ && rank == 0) static_cast<void>(model->digest());  // a look makes it whole, and nothing else of it
-      EXPECT_EQ(code_of([&] { in_group(training, model, own); }), differ ? Code::rank_mismatch : Code::ok);
+      EXPECT_EQ(code_of([&] { with_pieces(training, model, own); }), differ ? Code::rank_mismatch : Code::ok);
       EXPECT_EQ(model->is_in_pieces(), !differ);
     });
 }
@@ -236,7 +215,7 @@ TEST(PiecesInGroup, RefuseWhatNeedsAllOfThem) {
       const Trainer other(model, recipe, alone(c).data());
       EXPECT_EQ(code_of([&] { model->keep_pieces(model->program()); }), Code::busy);
     }
-    auto trainer = in_group(alone(c), model, own);
+    auto trainer = with_pieces(alone(c), model, own);
     const Outcome first = outcome_of(*trainer, 1);
     trainer.reset();
     std::vector<float> values(70 * 66);
@@ -252,7 +231,7 @@ TEST(PiecesInGroup, RefuseWhatNeedsAllOfThem) {
              }})
       EXPECT_EQ(code_of(call), Code::wrong_state);
     // Of the same pieces training goes on.
-    trainer = in_group(alone(c), model, own);
+    trainer = with_pieces(alone(c), model, own);
     EXPECT_EQ(trainer->steps(), 0);
     trainer->step();
   });

@@ -3,18 +3,23 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "comm/communicator.h"
+#include "token_rows.h"
 #include "training.h"
 
 namespace st {
 
 constexpr int kSteps = 4;
+constexpr int64_t kTokens = 7, kVocabulary = 70;  // of training_of()'s models
 
 struct Outcome {
   std::vector<uint64_t> told;  // what reports say, as bits
@@ -79,8 +84,11 @@ inline int64_t half_budget(Training training) {
 
 inline Training training_of(const Case& c, int64_t ranks, int threads = 1) {
   Training made{.device = "cpu", .threads = threads, .recipe = {.batch = 2}, .ignored = c.ignored};
-  made.options = {
-      .layers = 2, .width = 66, .heads = 3, .context = 7, .vocabulary = 70};  // parameters of several blocks, and of less than one
+  made.options = {.layers = 2,
+                  .width = 66,
+                  .heads = 3,
+                  .context = kTokens,
+                  .vocabulary = kVocabulary};  // parameters of several blocks, and of less than one
   made.recipe.ranks = ranks;
   made.recipe.threads = threads;
   made.recipe.micro_batches = c.micro_batches;
@@ -89,5 +97,43 @@ inline Training training_of(const Case& c, int64_t ranks, int threads = 1) {
   if (c.half_budget) made.recipe.recompute_budget = half_budget(made);
   return made;
 }
+
+inline std::shared_ptr<Model> model_of(const Training& training, bool is_late, uint64_t seed = 1) {
+  ContextOptions options{.device = training.device, .threads = 1, .log = {}, .parallel = {}, .memory = {}};
+  options.late_parameters = is_late;
+  return std::make_shared<Model>(std::make_shared<Context>(std::move(options)), build_gpt(training.options), seed);
+}
+
+/// A rank of `own`'s group. Without a model it makes one; without data its host gives the rows.
+inline std::unique_ptr<Trainer> in_group(const Training& training, Communicator& own, std::shared_ptr<Model> model = nullptr,
+                                         std::shared_ptr<const Dataset> data = nullptr) {
+  Recipe recipe = training.recipe;
+  recipe.device = training.device;
+  return std::make_unique<Trainer>(model ? std::move(model) : training.model(), recipe, std::move(data), PlanOptions(), &own);
+}
+
+/// Steps of so many rows that the host gives.
+inline Outcome outcome_of_rows(Trainer& trainer, std::initializer_list<int64_t> steps) {
+  const TokenRows all(*std::max_element(steps.begin(), steps.end()), kTokens, kVocabulary);
+  Outcome outcome;
+  for (const int64_t rows : steps) add(outcome, trainer.step(all.first(rows)));
+  outcome.state = trainer.state_digest();
+  return outcome;
+}
+
+/// A training's data; something happens before each fill, in the thread of the rank that fills.
+class HookedRows : public Sequences {
+ public:
+  explicit HookedRows(std::function<void()> before) : Sequences(50, kTokens, kVocabulary, false), before_(std::move(before)) {}
+
+ protected:
+  void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const override {
+    before_();
+    Sequences::fill_checked(rows, out);
+  }
+
+ private:
+  std::function<void()> before_;
+};
 
 }  // namespace st

@@ -51,6 +51,7 @@ struct Sum {
     recipe.micro_batches = kRows;
     recipe.set("precision", precision);
     recipe.set("reduce", reduce);
+    recipe.set("loss_scale_initial", "256");
     return std::make_unique<Trainer>(model(), recipe, nullptr);
   }
   /// So that an element of one tensor's gradient has this much of micro-batch `row`, times -2 target / 8.
@@ -90,7 +91,7 @@ TEST(SkippedOnRanks, IsAStepWhereOneElementOfOneTensorOfOneMicroBatchIsInfinite)
     sum.put(tensor, row, kMost, -100);
     return sum;
   };
-  for (const char* precision : {"\"fp32\"", "\"bf16\""}) {
+  for (const char* precision : {"\"fp32\"", "\"bf16\"", "\"fp16\""}) {
     const auto alone = Sum::trainer(1, 0, precision);
     const Outcome expected = skips_once(*alone, bad(0, 0), "alone");
     for (const int64_t zero : {0, 1, 2, 3})

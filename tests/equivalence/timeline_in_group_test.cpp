@@ -12,28 +12,14 @@
 namespace st {
 namespace {
 
-/// Those of a training, of which some come late.
-class RowsOfALateRank : public Sequences {
- public:
-  explicit RowsOfALateRank(bool late) : Sequences(50, 7, 70, false), late_(late) {}
-
- protected:
-  void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const override {
-    if (late_) std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    Sequences::fill_checked(rows, out);
-  }
-
- private:
-  bool late_;
-};
-
 TEST(TimelineInGroup, IsKnownToAllWhenTheNextStepBegins) {
   const Training training = training_of({.name = "", .keys = {}, .micro_batches = 6}, 1);
   std::vector<std::string> steps(3);
   each_of_group(3, [&](int rank, Communicator& own) {
-    Recipe recipe = training.recipe;
-    recipe.device = training.device;
-    Trainer trainer(training.model(), recipe, std::make_shared<RowsOfALateRank>(rank == 1), PlanOptions(), &own);
+    const auto joined = in_group(training, own, nullptr, std::make_shared<HookedRows>([rank] {
+                                   if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+                                 }));
+    Trainer& trainer = *joined;
     EXPECT_TRUE(std::isnan(trainer.step().straggler));
     EXPECT_TRUE(trainer.timeline().empty());
     trainer.step();

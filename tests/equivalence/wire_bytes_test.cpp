@@ -62,6 +62,19 @@ Elements elements_of(const Trainer& trainer) {
   return {model.elements(), model.elements() + model.slot(model.parameter_named("token_embedding.weight")).type.shape.elements()};
 }
 
+/// Of all ranks.
+WireBytes planned_sums(const Trainer& trainer, int64_t micro_batches) {
+  WireBytes sum;
+  for (const Plan* plan : trainer.plans()) {
+    const WireBytes wire = wire_bytes(*plan, micro_batches);
+    sum.reduce_scatter += wire.reduce_scatter;
+    sum.all_gather += wire.all_gather;
+    sum.rank_sums += wire.rank_sums;
+    sum.gather_squares += wire.gather_squares;
+  }
+  return sum;
+}
+
 // Each number of the table is elements x (N - 1) / N for a rank, as the mean of all.
 TEST(PlannedWireOfAllRanks, AreTheTables) {
   for (const int64_t ranks : {2, 4})
@@ -70,18 +83,13 @@ TEST(PlannedWireOfAllRanks, AreTheTables) {
         for (const char* reduce : {"\"micro\"", "\"step\""}) {
           const auto trainer = on_ranks(ranks, zero, reduce, "\"fp32\"", rounds * ranks).trainer();
           const Elements all = elements_of(*trainer);
-          int64_t reduced = 0, gathered = 0, rest = 0;
-          for (const Plan* plan : trainer->plans()) {
-            const WireBytes wire = wire_bytes(*plan, rounds * ranks);
-            reduced += wire.reduce_scatter;
-            gathered += wire.all_gather;
-            rest += wire.rank_sums + wire.gather_squares;
-          }
+          const WireBytes sums = planned_sums(*trainer, rounds * ranks);
           const int64_t exchanges = rounds > 1 && trainer->recipe().reduce == "micro" ? rounds : 1;
           const std::string what = text(ranks, " ranks, zero ", zero, ", ", rounds, " rounds, ", reduce);
-          EXPECT_EQ(reduced, exchanges * all.gradients * 4 * (ranks - 1)) << what;
-          EXPECT_EQ(gathered, all.parameters * 4 * (ranks - 1)) << what;
-          EXPECT_LT(rest, reduced / 50) << what;  // losses, and squares: a number for 1024 elements
+          EXPECT_EQ(sums.reduce_scatter, exchanges * all.gradients * 4 * (ranks - 1)) << what;
+          EXPECT_EQ(sums.all_gather, all.parameters * 4 * (ranks - 1)) << what;
+          EXPECT_LT(sums.rank_sums + sums.gather_squares, sums.reduce_scatter / 50)
+              << what;  // losses, and squares: a number for 1024 elements
         }
 }
 
@@ -99,18 +107,13 @@ TEST(PlannedWireOfZero3, IsTheTablesButForWhatBackwardDoesNotRead) {
           const bool is_read = slot.name.ends_with(".gamma") || (slot.type.shape.rank() == 2 && slot.name != "position_embedding.weight");
           if (is_read) backward += slot.type.shape.elements();
         }
-        int64_t reduced = 0, gathered = 0;
-        for (const Plan* plan : trainer->plans()) {
-          const WireBytes wire = wire_bytes(*plan, rounds * ranks);
-          reduced += wire.reduce_scatter;
-          gathered += wire.all_gather;
-        }
+        const WireBytes sums = planned_sums(*trainer, rounds * ranks);
         const int64_t exchanges = trainer->recipe().reduce == "micro" ? rounds : 1;
         const std::string what = text(ranks, " ranks, ", rounds, " rounds, ", reduce);
-        EXPECT_EQ(reduced, exchanges * all.gradients * 4 * (ranks - 1)) << what;
-        EXPECT_EQ(gathered, rounds * (all.gradients + backward) * 4 * (ranks - 1)) << what;
+        EXPECT_EQ(sums.reduce_scatter, exchanges * all.gradients * 4 * (ranks - 1)) << what;
+        EXPECT_EQ(sums.all_gather, rounds * (all.gradients + backward) * 4 * (ranks - 1)) << what;
         const double table = static_cast<double>(all.gradients * (2 * rounds + exchanges) * 4 * (ranks - 1));
-        EXPECT_NEAR(static_cast<double>(reduced + gathered) / table, 0.98, 0.02) << what;
+        EXPECT_NEAR(static_cast<double>(sums.reduce_scatter + sums.all_gather) / table, 0.98, 0.02) << what;
       }
 }
 

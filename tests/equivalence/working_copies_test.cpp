@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "cpu_classes.h"
+#include "token_rows.h"
 #include "training.h"
 
 namespace st {
@@ -15,13 +16,8 @@ constexpr int64_t kContext = 7, kVocabulary = 61, kWidth = 39;
 constexpr int64_t kRows = 2, kMicroBatches = 3;
 
 std::vector<HostView> rows(int64_t count) {
-  static const std::vector<int32_t> tokens = [] {
-    std::vector<int32_t> made(kRows * kMicroBatches * kContext + 1);
-    for (size_t i = 0; i < made.size(); ++i) made[i] = static_cast<int32_t>((i * i + 3 * i) % kVocabulary);
-    return made;
-  }();
-  return {plain_view("tokens", DType::i32, {count, kContext}, tokens.data()),
-          plain_view("targets", DType::i32, {count, kContext}, tokens.data() + 1)};
+  static const TokenRows all(kRows * kMicroBatches, kContext, kVocabulary);
+  return all.first(count);
 }
 
 /// Counts as a change of the weights that changes none: what is kept from before is made anew.
