@@ -11,10 +11,10 @@ using ScaleTrain;
 public class ScenariosTests {
   [Test]
   public void EveryLineIsThatOfC() {
-    string file = Path.Combine(Nets.SourceTree, "tests", "scenarios", "scenarios.json");
+    string file = Path.Combine(Nets.SourceTree, "tests", "scenarios", "scenarios.txt");
     var here = new List<string>();
     using (var context = new Context())
-      foreach (Dictionary<string, object> scenario in (List<object>)JsonText.Read(File.ReadAllText(file))) here.AddRange(LinesOf(context, scenario));
+      foreach (string scenario in File.ReadAllText(file).Split(new[] { "\n\n" }, StringSplitOptions.None)) here.AddRange(LinesOf(context, scenario.Trim().Split('\n')));
     Assert.Greater(here.Count, 50);
     Assert.AreEqual(LinesOfC(file), here);
   }
@@ -29,15 +29,16 @@ public class ScenariosTests {
     }
   }
 
-  private static IEnumerable<string> LinesOf(Context context, Dictionary<string, object> scenario) {
-    var name = (string)scenario["name"];
-    using (Model model = Model.Builtin(context, (string)scenario["model"], (long)(double)scenario["seed"], scenario["options"]))
-    using (var recipe = new Recipe(scenario["recipe"]))
-    using (var trainer = new Trainer(model, recipe)) {
+  private static IEnumerable<string> LinesOf(Context context, string[] lines) {
+    string name = lines[0];
+    string[] model = lines[1].Split(' ');
+    using (Model made = Model.Builtin(context, model[0], long.Parse(model[1]), lines[2]))
+    using (var recipe = new Recipe(lines[3]))
+    using (var trainer = new Trainer(made, recipe)) {
       uint state = 1;
-      for (int step = 0; step < (double)scenario["steps"]; ++step) {
+      for (int step = 0; step < int.Parse(model[2]); ++step) {
         var batch = new Batch();
-        foreach (Dictionary<string, object> of in (List<object>)scenario["batch"]) batch.Add((string)of["name"], Drawn(of, ref state));
+        foreach (string[] array in lines.Skip(4).Select(line => line.Split(' '))) batch.Add(array[0], Drawn(array, ref state));
         StepReport report = trainer.Step(batch);
         yield return $"{name} {report.Step} {(report.Skipped ? 1 : 0)} {Bits(report.Loss)} {Bits(report.Lr)} {Bits(report.GradNorm)}";
       }
@@ -45,11 +46,11 @@ public class ScenariosTests {
     }
   }
 
-  private static View Drawn(Dictionary<string, object> of, ref uint state) {
-    long[] dims = ((List<object>)of["dims"]).Select(dim => (long)(double)dim).ToArray();
+  private static View Drawn(string[] array, ref uint state) {
+    long[] dims = array.Skip(2).Select(long.Parse).ToArray();
     var drawn = new uint[dims.Aggregate((a, b) => a * b)];
     for (int i = 0; i < drawn.Length; ++i) drawn[i] = (state = unchecked(state * 1664525 + 1013904223)) >> 8;
-    if ((string)of["dtype"] == "i32") return View.Of(drawn.Select(number => (int)(number % (uint)(double)of["below"])).ToArray(), dims);
+    if (array[1] == "i32") return View.Of(drawn.Select(number => (int)(number % 50)).ToArray(), dims);
     return View.Of(drawn.Select(number => (float)number / (1 << 23) - 1).ToArray(), dims);
   }
 

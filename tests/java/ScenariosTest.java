@@ -1,29 +1,17 @@
 package org.scaletrain.tests;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.*;
 
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.HexFormat;
-import java.util.LinkedHashMap;
-import java.util.List;
-import java.util.Map;
+import java.util.*;
 import org.junit.jupiter.api.Test;
-import org.scaletrain.Array;
-import org.scaletrain.Batch;
-import org.scaletrain.Context;
-import org.scaletrain.Json;
-import org.scaletrain.Model;
-import org.scaletrain.Recipe;
-import org.scaletrain.StepReport;
-import org.scaletrain.Trainer;
+import org.scaletrain.*;
 
 /** The scenarios of tests/scenarios print what they print in C, to the last bit. */
 class ScenariosTest {
-  private static final Path FILE = Path.of(System.getenv("ST_SOURCES"), "tests/scenarios/scenarios.json");
+  private static final Path FILE = Path.of(System.getenv("ST_SOURCES"), "tests/scenarios/scenarios.txt");
 
   /** The numbers that every language draws alike. */
   private static final class Numbers {
@@ -34,47 +22,35 @@ class ScenariosTest {
       return state >>> 8;
     }
 
-    Array array(Map<String, Object> of) {
-      long[] dims = list(of, "dims").stream().mapToLong(dim -> (Long) dim).toArray();
-      int count = 1;
-      for (long dim : dims) count *= (int) dim;
-      if (of.get("dtype").equals("i32")) {
-        int[] integers = new int[count];
-        for (int i = 0; i < count; ++i) integers[i] = draw() % ((Long) of.get("below")).intValue();
-        return Array.of(integers, dims);
+    /** From its line: name, dtype, dims. */
+    Array array(String[] of) {
+      Array array = Array.allocate(of[1].equals("i32") ? DType.I32 : DType.F32, Arrays.stream(of).skip(2).mapToLong(Long::parseLong).toArray());
+      for (int i = 0; i < array.size(); ++i) {
+        if (array.dtype() == DType.I32) array.ints().put(i, draw() % 50);
+        else array.floats().put(i, (float) draw() / (1 << 23) - 1);
       }
-      float[] floats = new float[count];
-      for (int i = 0; i < count; ++i) floats[i] = (float) draw() / (1 << 23) - 1;
-      return Array.of(floats, dims);
+      return array;
     }
-  }
-
-  @SuppressWarnings("unchecked")
-  private static List<Object> list(Map<String, Object> of, String key) {
-    return (List<Object>) of.get(key);
-  }
-
-  @SuppressWarnings("unchecked")
-  private static Map<String, Object> map(Object value) {
-    return (Map<String, Object>) value;
   }
 
   private static String bits(double number) {
     return HexFormat.of().toHexDigits(Double.doubleToRawLongBits(number));
   }
 
-  private static void run(Context context, Map<String, Object> scenario, List<String> lines) {
+  @SuppressWarnings("unchecked")
+  private static void run(Context context, String[] scenario, List<String> lines) {
+    String[] kind = scenario[1].split(" ");
     Numbers numbers = new Numbers();
-    try (Model model = Model.builtin(context, (String) scenario.get("model"), map(scenario.get("options")), (Long) scenario.get("seed"));
-        Trainer trainer = new Trainer(model, new Recipe(map(scenario.get("recipe"))))) {
-      for (long step = 0; step < (Long) scenario.get("steps"); ++step) {
+    try (Model model = Model.builtin(context, kind[0], (Map<String, Object>) Json.parse(scenario[2]), Long.parseLong(kind[1]));
+        Trainer trainer = new Trainer(model, new Recipe(scenario[3]))) {
+      for (int step = 0; step < Integer.parseInt(kind[2]); ++step) {
         Map<String, Array> arrays = new LinkedHashMap<>();
-        for (Object array : list(scenario, "batch")) arrays.put((String) map(array).get("name"), numbers.array(map(array)));
+        for (int i = 4; i < scenario.length; ++i) arrays.put(scenario[i].split(" ")[0], numbers.array(scenario[i].split(" ")));
         StepReport report = trainer.step(Batch.of(arrays));
-        lines.add(scenario.get("name") + " " + report.step() + " " + (report.skipped() ? 1 : 0) + " " + bits(report.loss()) + " "
-            + bits(report.lr()) + " " + bits(report.gradNorm()));
+        lines.add(scenario[0] + " " + report.step() + " " + (report.skipped() ? 1 : 0) + " " + bits(report.loss()) + " " + bits(report.lr())
+            + " " + bits(report.gradNorm()));
       }
-      lines.add(scenario.get("name") + " " + trainer.digest());
+      lines.add(scenario[0] + " " + trainer.digest());
     }
   }
 
@@ -84,7 +60,7 @@ class ScenariosTest {
     List<String> expected = new String(inC.getInputStream().readAllBytes()).lines().toList();
     List<String> here = new ArrayList<>();
     try (Context context = new Context()) {
-      for (Object scenario : (List<?>) Json.parse(Files.readString(FILE))) run(context, map(scenario), here);
+      for (String scenario : Files.readString(FILE).split("\n\n")) run(context, scenario.split("\n"), here);
     }
     assertTrue(here.size() > 50);
     assertEquals(expected, here);
