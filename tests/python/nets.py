@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy
@@ -24,6 +26,43 @@ def mlp(context: st.Context, seed: int = 1, **options: Any) -> st.Model:
 
 def trainer(context: st.Context, data: st.Data | None = None, **keys: Any) -> st.Trainer:
     return st.Trainer(mlp(context), {"batch": ROWS, "lr": 0.01, "warmup": 0, **keys}, data)
+
+
+class FreshDlpack:
+    """Each capsule is of new memory, which the object itself does not keep."""
+
+    def __init__(self, values: numpy.ndarray) -> None:
+        self.values = values
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.values.copy().__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def on_each(ranks: Iterable[Any], act: Callable[[Any], None]) -> None:
+    """act(rank) on a thread of each rank's own; what one raises is raised here."""
+    errors = []
+
+    def run(rank: Any) -> None:
+        try:
+            act(rank)
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in ranks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def together(*work: Callable[[], Any]) -> None:
+    """Each on a thread of its own."""
+    on_each(work, lambda act: act())
 
 
 def resident_kb() -> int:

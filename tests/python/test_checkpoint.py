@@ -5,10 +5,8 @@ import gc
 import math
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
-import threading
 
 import numpy
 import pytest
@@ -80,6 +78,8 @@ def test_the_safetensors_package_reads_arrays(context, tmp_path):
     checkpoint.export(tmp_path / "w.safetensors", everything=True)
     for file in (tmp_path / "w.safetensors", *(tmp_path / "run" / "step-00000003").glob("*.safetensors")):
         assert load_file(file)["w"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    checkpoint.reshard(tmp_path / "two", 2)
+    assert st.Checkpoint(context, tmp_path / "two", read_only=True).hash() == checkpoint.hash()
 
 
 def test_some_by_name_and_under_other_names(context, tmp_path):
@@ -113,18 +113,6 @@ def test_what_the_options_keep_stays(context, tmp_path):
         checkpoint.save(step, ones(step), metadata={"accuracy": 0.9 if step == 3 else math.nan if step == 5 else 0.1})
     assert [entry["step"] for entry in checkpoint.list()] == [9, 8, 4, 3]
     assert all(entry["problem"] is None for entry in checkpoint.list())
-
-
-def test_one_is_hashed_resharded_and_read_by_itself(context, tmp_path):
-    checkpoint = st.Checkpoint(context, tmp_path / "run")
-    checkpoint.save(3, {"w": numpy.arange(5000, dtype=F32)})
-    checkpoint.save(4, {"w": numpy.zeros(5000, F32)})
-    checkpoint.reshard(tmp_path / "three", 3, name="step-00000003")
-    one = st.Checkpoint(context, tmp_path / "three", read_only=True)
-    assert one.hash() == checkpoint.hash("step-00000003") != checkpoint.hash()
-    values = numpy.zeros(5000, F32)
-    assert one.load({"w": values}).name == "step-00000003" and values[-1] == 4999
-    assert len(list((tmp_path / "three").glob("*.safetensors"))) == 3
 
 
 # In the background.
@@ -170,24 +158,16 @@ def test_saves_are_awaited(context, tmp_path):
 def test_an_error_of_the_disk_arrives_at_its_pending_or_once_at_wait(context, tmp_path):
     run = tmp_path / "run"
     checkpoint = st.Checkpoint(context, run)
-    checkpoint.save(1, ones(1))
     run.rename(tmp_path / "elsewhere")
     run.write_text("a file in the folder's place")
-    pending = checkpoint.save_async(2, ones(2))
-    for _ in range(2):
-        with pytest.raises(st.CheckpointError) as caught:
-            pending.result()
-        assert caught.value.status == "io" and str(run) in caught.value.file and isinstance(caught.value, OSError)
-    checkpoint.wait()  # told already
+    with pytest.raises(st.CheckpointError) as caught:
+        checkpoint.save_async(2, ones(2)).result()
+    assert caught.value.status == "io" and str(run) in caught.value.file and isinstance(caught.value, OSError)
     checkpoint.save_async(3, ones(3)).close()
     with pytest.raises(st.CheckpointError):
         checkpoint.wait(60)
     checkpoint.wait()
     assert checkpoint.progress().failed == 2
-    run.unlink()
-    (tmp_path / "elsewhere").rename(run)
-    checkpoint.save(4, ones(4))
-    assert names_of(checkpoint) == ["step-00000004", "step-00000001"]
 
 
 def test_close_waits_for_the_save_that_is_under_way(context, tmp_path):
@@ -197,13 +177,10 @@ def test_close_waits_for_the_save_that_is_under_way(context, tmp_path):
         checkpoint.wait(0.01)
     with pytest.raises(TimeoutError):
         pending.result(0)
-    assert 0 < checkpoint.progress().bytes_all
     checkpoint.close()
     assert pending.done()
-    pending.result()
     with pytest.raises(st.InvalidHandle):
         checkpoint.progress()
-    assert st.Checkpoint(context, tmp_path).load(ones(0, 200_000)).step == 1  # the folder is free again
 
 
 def test_a_program_that_ends_during_a_save_has_saved(tmp_path):
@@ -217,76 +194,36 @@ checkpoint.save_async(1, {{"values": numpy.ones(200_000, numpy.float32)}})
     assert os.listdir(tmp_path / "step-00000001")
 
 
-def test_the_interpreter_and_other_threads_go_on_meanwhile(context, tmp_path):
-    checkpoint = st.Checkpoint(context, tmp_path, bytes_per_second=4e6)
-    seen, stop = [], threading.Event()
-
-    def watch() -> None:
-        while not stop.is_set():
-            seen.append(checkpoint.progress().bytes_done)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    checkpoint.save(1, ones(1, 200_000))
-    stop.set()
-    thread.join()
-    assert len(seen) > 10 and max(seen) > 0
-
-
-def test_the_child_of_a_fork_says_so_and_the_parent_saves_on(context, tmp_path):
-    checkpoint = st.Checkpoint(context, tmp_path)
-    child = os.fork()
-    if child == 0:
-        try:
-            checkpoint.save(1, ones(1))
-        except st.WrongState as error:
-            os._exit(0 if "fork" in str(error) else 1)
-        os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    checkpoint.save(2, ones(2))
-    assert names_of(checkpoint) == ["step-00000002"]
-
-
 # What is in the way.
 
 
-def test_two_do_not_save_into_one_folder(context, tmp_path):
-    checkpoint = st.Checkpoint(context, tmp_path)
+def test_one_saves_into_a_folder_and_others_read(context, tmp_path):
+    _first = st.Checkpoint(context, tmp_path)
     with pytest.raises(st.Busy, match=str(os.getpid())):
         st.Checkpoint(context, tmp_path)
-    checkpoint.save(1, ones(1))
-    reader = st.Checkpoint(context, tmp_path, read_only=True)
-    assert reader.load(ones(0)).step == 1
-    for call in (lambda: reader.save(2, ones(2)), lambda: reader.save_async(2, ones(2)), lambda: trainer(context).save(reader)):
-        with pytest.raises(st.WrongState, match="read_only"):
-            call()
+    with pytest.raises(st.WrongState, match="read_only"):
+        st.Checkpoint(context, tmp_path, read_only=True).save(2, ones(2))
     with pytest.raises(FileNotFoundError):
         st.Checkpoint(context, tmp_path / "nothing", read_only=True)
 
 
-def test_a_damaged_one_is_passed_over_and_its_reason_told(context, tmp_path):
+def test_a_damaged_one_is_an_error_with_file_and_tensor(context, tmp_path):
     checkpoint = st.Checkpoint(context, tmp_path)
     for step in (1, 2):
         checkpoint.save(step, ones(step))
     file = next((tmp_path / "step-00000002").glob("*.safetensors"))
-    assert checkpoint.verify()["problems"] == []
     spoil(file)
     back = ones(-1)
     with pytest.raises(st.CheckpointError) as caught:
         checkpoint.load(back, "step-00000002")
     assert (caught.value.status, caught.value.file, caught.value.tensor) == ("corrupt", str(file), "values")
     assert (back["values"] == -1).all()
-    (problem,) = checkpoint.verify()["problems"]
-    assert problem["tensor"] == "values" and problem["block"] == 0
     with pytest.raises(st.CheckpointError, match="block 0"):
         checkpoint.load(back, "step-00000002", overwrite=True)
     assert (back["values"] != -1).any()  # read straight into it
-    report = checkpoint.load(back, overwrite=True)
-    assert report.step == 1 and (back["values"] == 1).all()
-    assert len(report.skipped) == 1 and report.skipped[0].startswith("step-00000002: ")
-    spoil(next((tmp_path / "step-00000001").glob("*.safetensors")))
-    with pytest.raises(st.CheckpointError, match="none of the 2"):
-        checkpoint.load(back)
+    assert checkpoint.verify()["problems"][0]["tensor"] == "values"
+    (skipped,) = checkpoint.load(back).skipped
+    assert skipped.startswith("step-00000002: ") and (back["values"] == 1).all()
 
 
 def test_wrong_arguments_are_named(context, tmp_path):
@@ -295,23 +232,14 @@ def test_wrong_arguments_are_named(context, tmp_path):
         checkpoint.load(ones(0))
     checkpoint.save(1, ones(1))
     wrong = {
-        "step is -1": lambda: checkpoint.save(-1, ones(1)),
         "step: an integer is wanted": lambda: checkpoint.save("1", ones(1)),
         "as a dict": lambda: checkpoint.save(2, [numpy.ones(3)]),
-        "n is 0": lambda: checkpoint.save(2, {}),
         'format "h"': lambda: checkpoint.save_async(2, {"x": numpy.ones(3, "i2")}),
-        "keep_last is -1": lambda: st.Checkpoint(context, tmp_path / "other", keep_last=-1),
-        "best is": lambda: st.Checkpoint(context, tmp_path / "other", keep_best=1),
         "queue": lambda: st.Checkpoint(context, tmp_path / "other", queue=2**31),
-        "bytes_per_second is": lambda: st.Checkpoint(context, tmp_path / "other", bytes_per_second=math.nan),
         "rename: a dict": lambda: checkpoint.load(ones(0), rename="values"),
         "metadata: a dict": lambda: checkpoint.save(2, ones(2), metadata="note"),
         "names: a list of texts": lambda: checkpoint.load(ones(0), names="values"),
-        "step-00000007": lambda: checkpoint.load(ones(0), "step-00000007"),
-        r"\[4\].*\[5\]": lambda: checkpoint.load(ones(0, 5)),
         "a Checkpoint is wanted": lambda: trainer(context).resume(tmp_path),
-        "steps and minutes are 0": lambda: trainer(context).save_every(checkpoint),
-        "shards is -1": lambda: checkpoint.reshard(tmp_path / "other", -1),
         "NaN": lambda: checkpoint.wait(math.nan),
     }
     for message, call in wrong.items():
@@ -323,43 +251,36 @@ def test_wrong_arguments_are_named(context, tmp_path):
 # A trainer's.
 
 
-def steps_of(context, steps, **keys):
-    """A trainer that draws shuffled rows."""
-    x = numpy.linspace(-3, 3, 256, dtype=F32).reshape(256, 1)
-    train = trainer(context, st.Data.arrays(context, {"x": x, "y": numpy.sin(x)}), ema_decay=0.9, **keys)
-    if steps > 0:
-        train.run(steps)
-    return train
-
-
 def test_a_resumed_trainer_goes_on_as_if_uninterrupted(context, tmp_path):
     checkpoint = st.Checkpoint(context, tmp_path)
-    whole = steps_of(context, 5)
-    whole.save(checkpoint, metadata={"note": "half"})
-    half = whole.digest()
-    assert checkpoint.hash() == half
-    whole.run(10)
-    pending = whole.save_async(checkpoint)
-    pending.result()
-
-    resumed = steps_of(context, 0)
-    report = resumed.resume(checkpoint, "step-00000005")
-    assert report.step == 5 and report.metadata == {"note": "half"} and report.changed == () and resumed.digest() == half
-    assert resumed.step().step == 6
-    resumed.run(10)
+    whole, resumed = (trainer(context, st.Data.arrays(context, sine()), ema_decay=0.9, batch=16) for _ in range(2))
+    whole.run(5)
+    whole.save_async(checkpoint, metadata={"note": "half"}).result()
+    assert resumed.resume(checkpoint)[:3] == (5, "step-00000005", {"note": "half"})
+    assert resumed.digest() == checkpoint.hash()
+    model = mlp(context, seed=5)
+    assert model.load(checkpoint, names=[model.parameters[0].name]).read == 1
+    for train in (whole, resumed):
+        train.run(7)
     assert resumed.digest() == whole.digest()
+    (changed,) = trainer(context, st.Data.arrays(context, sine()), ema_decay=0.9, batch=16, lr=0.02).resume(checkpoint).changed
+    assert all(word in changed for word in ("lr", "0.02", "0.01"))
 
-    spoil(next((tmp_path / "step-00000010").glob("model*.safetensors")))
-    other = steps_of(context, 2, lr=0.02)
-    report = other.resume(checkpoint)
-    assert report.step == 5 and report.skipped[0].startswith("step-00000010: ")
-    assert len(report.changed) == 1 and all(word in report.changed[0] for word in ("lr", "0.02", "0.01"))
-    before = other.digest()
-    with pytest.raises(st.CheckpointError):
-        other.resume(checkpoint, "step-00000010")
-    with pytest.raises(st.InvalidArgument, match="seed"):
-        steps_of(context, 1, seed=9).resume(checkpoint)
-    assert other.digest() == before
+
+def test_a_trainer_saves_by_itself_and_keeps_the_folder(context, tmp_path):
+    train = trainer(context, st.Data.arrays(context, sine()))
+    checkpoint = st.Checkpoint(context, tmp_path)
+    train.save_every(checkpoint, 1)
+    assert train.step().saved_step == -1
+    checkpoint.wait()
+    del checkpoint
+    gc.collect()
+    report = train.step()
+    assert report.saved_step == 1 and report.save_error is None
+    with pytest.raises(st.Busy):
+        st.Checkpoint(context, tmp_path)
+    train.save_every(None)
+    assert names_of(st.Checkpoint(context, tmp_path))[0] == "step-00000002"
 
 
 def test_the_safetensors_package_reads_a_run(context, tmp_path):
@@ -374,58 +295,3 @@ def test_the_safetensors_package_reads_a_run(context, tmp_path):
         assert (weights[name] == model.get(name)).all() and weights[name].shape == gradient.shape
         assert (state[f"average.{name}"] == train.average(name)).all()
         assert numpy.allclose(state[f"moment1.{name}"], 0.25 * gradient, rtol=1e-6, atol=0)  # (1 - beta1) g, rounded once or twice
-
-
-def test_a_model_takes_the_weights_alone(context, tmp_path):
-    checkpoint = st.Checkpoint(context, tmp_path)
-    model = mlp(context, seed=4)
-    train = st.Trainer(model, {"batch": 64}, st.Data.arrays(context, sine()))
-    train.run(3)
-    train.save(checkpoint)
-    other = mlp(context, seed=5)
-    report = other.load(checkpoint)
-    assert other.digest() == model.digest() and report.step == 3 and report.read == len(model.parameters)
-    third, first = mlp(context, seed=6), model.parameters[0].name
-    untouched = numpy.array(third.get(model.parameters[1].name))
-    assert third.load(checkpoint, names=[first]).read == 1
-    assert (numpy.array(third.get(first)) == model.get(first)).all() and (numpy.array(third.get(model.parameters[1].name)) == untouched).all()
-    with pytest.raises(st.InvalidArgument):
-        st.Model.builtin(context, "mlp", hidden=[9]).load(checkpoint)
-
-
-def test_a_trainer_saves_by_itself_and_tells_what_fails(context, tmp_path):
-    run = tmp_path / "run"
-    checkpoint = st.Checkpoint(context, run)
-    train = steps_of(context, 0)
-    train.save_every(checkpoint, 2)
-    reports = []
-    train.run(5, reports.append)
-    checkpoint.wait()
-    assert names_of(checkpoint) == ["step-00000004", "step-00000002"] and all(report.save_error is None for report in reports)
-    assert reports[0].saved_step == -1 and train.step().saved_step == 4
-    checkpoint.wait()
-    shutil.rmtree(run)
-    run.write_text("in the way")
-    train.run(8)  # the save of step 8 fails
-    while (report := train.step()).save_error is None:
-        assert report.step < 10_000
-    assert str(run) in report.save_error
-    run.unlink()
-    train.save_every(None)
-    train.step()
-    handles = st.live_handles("checkpoint")
-    checkpoint.close()
-    assert st.live_handles("checkpoint") == handles - 1
-
-
-def test_a_trainer_keeps_the_folder_where_it_saves(context, tmp_path):
-    checkpoint = st.Checkpoint(context, tmp_path)
-    train = steps_of(context, 0)
-    train.save_every(checkpoint, 1)
-    del checkpoint
-    gc.collect()
-    train.run(2)
-    with pytest.raises(st.Busy):
-        st.Checkpoint(context, tmp_path)
-    train.save_every(None)
-    assert names_of(st.Checkpoint(context, tmp_path))[0] == "step-00000002"

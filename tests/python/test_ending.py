@@ -43,6 +43,21 @@ time.sleep(.2)
 """)
 
 
+def test_a_program_may_end_with_everything_open():
+    for _ in range(2):
+        out = run("""
+def fill(rows, arrays):
+    for a in arrays: numpy.asarray(a)[:] = 1
+train = trainer(st.Data.rows_of(st.Context(threads=2, log=lambda *_: None), 64, {"x": ("f32", (1,)), "y": ("f32", (1,))}, fill))
+train.set_schedule(lambda k: 0.1)
+train.step()
+kept = [st.Data.arrays(context, {"x": x}), st.Tensor.of(context, x), st.Optimizer(context, {"x": x}, optimizer="sgd").state()]
+cycle = [train, kept]; cycle.append(cycle)
+print("end")
+""")
+        assert out == "end\n"
+
+
 def test_the_child_of_a_fork_does_not_wait_for_the_parents_callbacks():
     begin = time.monotonic()
     out = run("""

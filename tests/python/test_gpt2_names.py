@@ -3,7 +3,6 @@
 import pathlib
 
 import numpy
-import pytest
 from safetensors.numpy import load_file
 
 import scaletrain as st
@@ -33,8 +32,3 @@ def test_a_checkpoint_is_loaded_under_its_names(context, tmp_path):
     theirs = {ours: name for name, ours in st.gpt2_names().items() if name.startswith("transformer.")}
     report = checkpoint.load(found, rename=theirs, names=["transformer.*"])
     assert report.read == len(wanted) and all((found[name] == wanted[name]).all() for name in wanted)
-
-
-def test_without_the_names_nothing_fits(context):
-    with pytest.raises(st.NotFound, match="token_embedding.weight"), open(FIXTURES / "model.safetensors", "rb") as file:
-        st.Model.builtin(context, "gpt", layers=2, width=24, heads=3, context=16, vocabulary=61).read(file)

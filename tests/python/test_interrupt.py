@@ -9,6 +9,7 @@ import numpy
 import pytest
 
 import scaletrain as st
+from nets import sine, trainer
 
 WIDE = 1024
 
@@ -30,9 +31,6 @@ def batch():
 
 def test_a_step_ends(context):
     train = st.Trainer(long_model(context), {"batch": WIDE})
-    train.step(batch())
-    digest = train.digest()
-    begin = time.monotonic()
     whole = train.step(batch()).milliseconds / 1000
     digest = train.digest()
     timer = interrupt_in(min(0.1, whole / 4))
@@ -42,12 +40,11 @@ def test_a_step_ends(context):
             train.step(batch())
     assert time.monotonic() - begin < 30
     timer.join()
-    assert train.step(batch()).step >= 3 and train.digest() != digest
+    assert train.step(batch()).step >= 2 and train.digest() != digest
 
 
 def test_a_run_without_callback_ends(context):
-    data = st.Data.arrays(context, {"x": numpy.ones((64, 1), numpy.float32), "y": numpy.ones((64, 1), numpy.float32)})
-    train = st.Trainer(st.Model.builtin(context, "mlp", hidden=[8]), {"batch": 64}, data)
+    train = trainer(context, st.Data.arrays(context, sine()))
     interrupt_in(0.2)
     with pytest.raises(KeyboardInterrupt):
         train.run(10**9)
@@ -182,10 +179,8 @@ def test_a_handler_of_the_program_is_left_alone(context):
     seen = []
     before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))
     try:
-        data = st.Data.arrays(context, {"x": numpy.ones((64, 1), numpy.float32), "y": numpy.ones((64, 1), numpy.float32)})
-        train = st.Trainer(st.Model.builtin(context, "mlp", hidden=[8]), {"batch": 64}, data)
         timer = interrupt_in(0.05)
-        train.run(20000)
+        trainer(context, st.Data.arrays(context, sine())).run(20000)
         timer.join()
     finally:
         signal.signal(signal.SIGINT, before)
@@ -193,8 +188,7 @@ def test_a_handler_of_the_program_is_left_alone(context):
 
 
 def test_in_another_thread_nothing_is_interrupted(context):
-    data = st.Data.arrays(context, {"x": numpy.ones((64, 1), numpy.float32), "y": numpy.ones((64, 1), numpy.float32)})
-    train = st.Trainer(st.Model.builtin(context, "mlp", hidden=[8]), {"batch": 64}, data)
+    train = trainer(context, st.Data.arrays(context, sine()))
     done = []
     thread = threading.Thread(target=lambda: (train.run(20000), done.append(1)))
     thread.start()

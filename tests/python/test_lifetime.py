@@ -1,13 +1,13 @@
 """Thousands of objects, steps and callbacks: what is left is nothing. ST_LONG_TRIALS=1 runs the sizes of the issue in full."""
 
 import gc
-import subprocess
 import sys
 
 import numpy
+import pytest
 
 import scaletrain as st
-from nets import SANITIZED, long_trials, resident_kb, sine, trainer
+from nets import SANITIZED, FreshDlpack, long_trials, resident_kb, sine, trainer
 
 MEGABYTE = 1024
 
@@ -64,8 +64,8 @@ def test_an_object_with_its_own_functions_in_it_goes():
     class Program:
         def __init__(self):
             self.context = st.Context(threads=1)
-            self.data = st.Data.rows_of(self.context, 64, {"x": ("f32", (1,)), "y": ("f32", (1,))}, self.fill)
-            self.trainer = st.Trainer(st.Model.builtin(self.context, "mlp", hidden=[8]), {"batch": 64}, self.data.split(0.5)[0])
+            data = st.Data.rows_of(self.context, 64, {"x": ("f32", (1,)), "y": ("f32", (1,))}, self.fill)
+            self.trainer = st.Trainer(st.Model.builtin(self.context, "mlp", hidden=[8]), {"batch": 64}, data.split(0.5)[0])
             self.trainer.set_schedule(self.rate)
             self.trainer.step()
 
@@ -81,26 +81,6 @@ def test_an_object_with_its_own_functions_in_it_goes():
         assert Program().trainer.step().lr == 0.25
     gc.collect()
     assert st.live_handles() == handles
-
-
-def test_functions_stay_with_what_calls_them():
-    context = st.Context(threads=1)
-
-    def fill(rows, arrays):
-        numpy.asarray(arrays[0])[:] = 2
-        numpy.asarray(arrays[1])[:] = 3
-
-    def made():
-        data = st.Data.rows_of(context, 64, {"x": ("f32", (1,)), "y": ("f32", (1,))}, fill)
-        train = st.Trainer(st.Model.builtin(context, "mlp", hidden=[8]), {"batch": 32}, data.split(0.5)[0])
-        train.set_schedule(lambda step: 0.5)
-        return train
-
-    train = made()
-    gc.collect()
-    for _ in range(10):
-        report = train.step()
-    assert report.lr == 0.5 and report.loss > 0
 
 
 def test_any_order_of_going_is_fine():
@@ -121,26 +101,6 @@ def test_any_order_of_going_is_fine():
         train.close()
 
 
-def test_a_program_may_end_with_everything_open():
-    program = """
-import numpy, scaletrain as st, sys, threading
-context = st.Context(threads=2, log=lambda *_: None)
-x = numpy.ones((64, 1), numpy.float32)
-def fill(rows, arrays):
-    for a in arrays: numpy.asarray(a)[:] = 1
-data = st.Data.rows_of(context, 64, {"x": ("f32", (1,)), "y": ("f32", (1,))}, fill)
-train = st.Trainer(st.Model.builtin(context, "mlp", hidden=[8]), {"batch": 64}, data)
-train.set_schedule(lambda k: 0.1)
-train.step()
-kept = [st.Data.arrays(context, {"x": x}), st.Tensor.of(context, x), st.Optimizer(context, {"x": x}, optimizer="sgd").state()]
-cycle = [train, kept]; cycle.append(cycle)
-print("end")
-"""
-    for _ in range(2):
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
-
-
 def test_collecting_at_every_moment_breaks_nothing(context):
     threshold = gc.get_threshold()
     gc.set_threshold(1, 1, 1)
@@ -155,76 +115,30 @@ def test_collecting_at_every_moment_breaks_nothing(context):
         gc.set_threshold(*threshold)
 
 
-class FreshDlpack:
-    """Each capsule is of new memory, which the object itself does not keep."""
+@pytest.mark.parametrize("give", [numpy.copy, FreshDlpack])
+def test_what_is_given_stays_until_it_has_been_read(context, give):
+    """Other numbers take memory that nobody keeps."""
+    x = numpy.linspace(-3, 3, 4096, dtype=numpy.float32).reshape(4096, 1)
+    kept = {"x": x, "y": numpy.sin(x)}
 
-    def __init__(self, values):
-        self.values = values
+    def given():
+        return {name: give(values) for name, values in kept.items()}
 
-    def __dlpack__(self, **_):
-        return self.values.copy().__dlpack__()
+    def litter():
+        return [numpy.full_like(x, 7.5) for _ in range(40)]
 
-    def __dlpack_device__(self):
-        return (1, 0)
-
-
-ROWS = 4096
-
-
-def big():
-    x = numpy.linspace(-3, 3, ROWS, dtype=numpy.float32).reshape(ROWS, 1)
-    return {"x": x, "y": numpy.sin(x)}
-
-
-def overwritten():
-    """Takes over memory that nobody keeps."""
-    return [numpy.full((ROWS, 1), numpy.float32(7.5)) for _ in range(40)]
-
-
-def digest_after(context, work):
-    train = trainer(context, batch=ROWS)
+    whole, pairs, slices = (trainer(context, batch=4096) for _ in range(3))
+    drawn, drawing = (trainer(context, st.Data.arrays(context, batch), batch=4096) for batch in (kept, given()))
     for _ in range(5):
-        work(train)
-    return train.digest()
-
-
-def copied():
-    return {name: values.copy() for name, values in big().items()}
-
-
-def fresh():
-    return {name: FreshDlpack(values) for name, values in big().items()}
-
-
-def test_a_batch_stays_until_backward_has_read_it(context):
-    def work(batch):
-        def steps(train):
-            train.forward(batch())
-            overwritten()
-            train.backward({"prediction": numpy.ones((ROWS, 1), numpy.float32)})
-            train.apply()
-
-        return steps
-
-    kept = big()
-    wanted = digest_after(context, work(lambda: kept))
-    assert digest_after(context, work(copied)) == wanted
-    assert digest_after(context, work(fresh)) == wanted
-
-
-def test_a_batch_stays_until_its_slices_are_a_step(context):
-    def work(batch):
-        def steps(train):
-            while train.advance(0, batch()) is None:
-                overwritten()
-
-        return steps
-
-    kept = big()
-    wanted = digest_after(context, lambda train: train.step(kept))
-    assert digest_after(context, work(lambda: kept)) == wanted
-    assert digest_after(context, work(copied)) == wanted
-    assert digest_after(context, work(fresh)) == wanted
+        whole.step(kept)
+        pairs.forward(given())
+        litter()
+        pairs.backward()
+        pairs.apply()
+        while slices.advance(0, given()) is None:
+            litter()
+        assert drawn.step().loss == drawing.step().loss
+    assert whole.digest() == pairs.digest() == slices.digest()
 
 
 def test_what_is_kept_goes_when_it_has_been_read(context):

@@ -7,10 +7,10 @@ import numpy
 import pytest
 
 import scaletrain as st
-from nets import sine, trainer
+from nets import sine, together, trainer
 
 
-def test_the_interpreter_goes_on_in_a_long_call(context):
+def test_the_interpreter_goes_on_in_a_long_call(context, tmp_path):
     data = st.Data.arrays(context, sine())
     train = trainer(context, data)
     counted, stop = [0], threading.Event()
@@ -23,13 +23,19 @@ def test_the_interpreter_goes_on_in_a_long_call(context):
     thread.start()
     a = numpy.ones((512, 512), numpy.float32)
     gemm = st.Gemm(context, 512, 512, 512)
-    before = counted[0]
-    for _ in range(20):
-        gemm.run(a, a, numpy.empty_like(a))
-        train.evaluate(data)
-    assert counted[0] > before
-    stop.set()
-    thread.join()
+    slow = st.Checkpoint(context, tmp_path, bytes_per_second=4e6)
+    try:
+        before = counted[0]
+        for _ in range(20):
+            gemm.run(a, a, numpy.empty_like(a))
+            train.evaluate(data)
+        assert counted[0] > before
+        before = counted[0]
+        slow.save(1, {"a": a})  # 0.25 s
+        assert counted[0] > before
+    finally:
+        stop.set()
+        thread.join()
 
 
 def test_an_object_that_is_busy_says_so(context):
@@ -63,7 +69,8 @@ def test_a_call_from_its_own_callback_is_busy(context):
     train.run(3, lambda report: train.digest())  # a run's own function may call it
 
 
-def test_cancel_ends_the_call_of_another_thread(context):
+@pytest.mark.parametrize("end, status", [("cancel", ["cancelled"]), ("stop", [])])
+def test_cancel_and_stop_end_the_run_of_another_thread(context, end, status):
     train = trainer(context, st.Data.arrays(context, sine()))
     raised = []
 
@@ -76,41 +83,24 @@ def test_cancel_ends_the_call_of_another_thread(context):
     thread = threading.Thread(target=run)
     thread.start()
     while thread.is_alive():
-        train.cancel()
+        getattr(train, end)()
         time.sleep(0.01)
-    assert raised == ["cancelled"]
-
-
-def test_stop_ends_a_run(context):
-    train = trainer(context, st.Data.arrays(context, sine()))
-    thread = threading.Thread(target=lambda: train.run(10**9))
-    thread.start()
-    time.sleep(0.05)
-    train.stop()
-    thread.join(30)
-    assert not thread.is_alive()
+    assert raised == status
 
 
 def test_predictors_serve_many_threads(context):
     train = trainer(context)
     predictor = st.Predictor(st.Model.builtin(context, "mlp", seed=1, hidden=[8]))
     batch = sine()
-    expected = numpy.zeros((64, 1), numpy.float32)
-    predictor.run({"x": batch["x"]}, {"prediction": expected})
-    wrong = []
+
+    def answer():
+        prediction = numpy.zeros((64, 1), numpy.float32)
+        predictor.run({"x": batch["x"]}, {"prediction": prediction})
+        return prediction.tolist()
+
+    expected = answer()
 
     def ask():
-        for _ in range(200):
-            answer = numpy.zeros((64, 1), numpy.float32)
-            predictor.run({"x": batch["x"]}, {"prediction": answer})
-            if (answer != expected).any():
-                wrong.append(answer)
+        assert all(answer() == expected for _ in range(200))
 
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for _ in range(50):
-        train.step(batch)
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    together(ask, ask, ask, ask, lambda: [train.step(batch) for _ in range(50)])
