@@ -1,35 +1,12 @@
 package org.scaletrain.tests;
 
-import static org.junit.jupiter.api.Assertions.assertArrayEquals;
-import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertThrows;
-import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.*;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.nio.FloatBuffer;
+import java.nio.*;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
-import org.scaletrain.Accumulator;
-import org.scaletrain.Array;
-import org.scaletrain.Batch;
-import org.scaletrain.Context;
-import org.scaletrain.DType;
-import org.scaletrain.Data;
-import org.scaletrain.Gemm;
-import org.scaletrain.GemmProblem;
-import org.scaletrain.InvalidArgument;
-import org.scaletrain.LossScaler;
-import org.scaletrain.LossScalerOptions;
-import org.scaletrain.Model;
-import org.scaletrain.NotFound;
-import org.scaletrain.Optimizer;
-import org.scaletrain.Predictor;
-import org.scaletrain.Tensor;
-import org.scaletrain.Trainer;
-import org.scaletrain.Unsupported;
+import org.scaletrain.*;
 import org.scaletrain.internal.Native;
 
 /** Arrays are seen where they lie, or refused with a way out. */
@@ -67,24 +44,6 @@ class ArraysTest {
     ByteBuffer bytes = ByteBuffer.allocateDirect(32).order(ByteOrder.nativeOrder());
     Array ints = Array.of(DType.I32, bytes.position(8), 6);
     assertEquals(Native.address_of(bytes) + 8, ints.address());
-  }
-
-  @Test
-  void aStepSeesWhatTheProgramWrites() {
-    try (Context context = new Context(); Trainer once = Nets.trainer(context); Trainer twice = Nets.trainer(context)) {
-      Batch batch = Nets.batch(), other = Nets.batch();
-      other.get("y").floats().put(0, 5);
-      assertFalse(once.step(batch).loss() == twice.step(other).loss());
-    }
-  }
-
-  @Test
-  void javasOwnArraysGiveTheSameBits() {
-    try (Context context = new Context(); Trainer direct = Nets.trainer(context); Trainer heap = Nets.trainer(context)) {
-      Batch batch = Nets.batch(), same = Nets.heapBatch();
-      for (int i = 0; i < 5; ++i) assertEquals(direct.step(batch).loss(), heap.step(same).loss());
-      assertEquals(direct.digest(), heap.digest());
-    }
   }
 
   @Test
@@ -133,9 +92,7 @@ class ArraysTest {
     try (Context context = new Context()) {
       Batch heap = Batch.of("w", Array.of(new float[4]));
       refused("Array.allocate", () -> Data.arrays(context, heap));
-      assertTrue(refused("Array.allocate", () -> new Optimizer(context, heap, Map.of())).getMessage().contains("w"));
-      refused("direct buffer", () -> new Accumulator(context, 1, heap.get(0)));
-      refused("direct buffer", () -> Tensor.wrap(context, heap.get(0)));
+      refused("w", () -> new Optimizer(context, heap, Map.of()));
       Optimizer optimizer = new Optimizer(context, Batch.of("w", Array.allocate(DType.F32, 4)), Map.of());
       refused("direct buffer", () -> optimizer.keepCopies(Array.of(DType.BF16, new short[4])));
     }
@@ -163,10 +120,8 @@ class ArraysTest {
   void aWrongArrayIsNamed() {
     try (Context context = new Context(); Trainer trainer = Nets.trainer(context)) {
       Batch good = Nets.batch();
-      InvalidArgument dtype = refused("x", () -> trainer.step(Batch.of("x", Array.allocate(DType.F64, Nets.ROWS, 1), "y", good.get("y"))));
-      assertEquals("x", dtype.tensor());
-      refused("x", () -> trainer.step(Batch.of("x", Array.allocate(DType.F32, Nets.ROWS, 2), "y", good.get("y"))));
-      assertThrows(RuntimeException.class, () -> trainer.step(Batch.of("x", good.get("x"))));
+      Batch wrong = Batch.of("x", Array.allocate(DType.F64, Nets.ROWS, 1), "y", good.get("y"));
+      assertEquals("x", refused("x", () -> trainer.step(wrong)).tensor());
       refused("null", () -> Batch.of("x", null));
       refused("two arrays", () -> Batch.of("x", good.get("x"), "x", good.get("y")));
       assertThrows(NotFound.class, () -> good.get("z"));
@@ -176,15 +131,12 @@ class ArraysTest {
 
   @Test
   void readOnlyMemoryIsReadAndNeverWritten() {
-    try (Context context = new Context(); Trainer trainer = Nets.trainer(context)) {
+    try (Context context = new Context(); Trainer trainer = Nets.trainer(context); LossScaler scaler = new LossScaler(context)) {
       Batch batch = Nets.batch();
       FloatBuffer readOnly = batch.get("x").floats().asReadOnlyBuffer();
       assertTrue(trainer.step(Batch.of("x", Array.of(readOnly, Nets.ROWS, 1), "y", batch.get("y").readOnly())).loss() > 0);
-      LossScaler scaler = new LossScaler(context);
       scaler.scale();
       refused("const", () -> scaler.unscale(Array.of(readOnly)));
-      refused("const", () -> scaler.unscale(Array.of(new float[2]).readOnly()));
-      refused("const", () -> new Optimizer(context, Batch.of("w", Array.of(readOnly)), Map.of()));
       assertThrows(java.nio.ReadOnlyBufferException.class, () -> batch.get("x").readOnly().floats().put(0, 1));
       refused("read-only buffer over a Java array", () -> Array.of(FloatBuffer.wrap(new float[2]).asReadOnlyBuffer()));
     }
@@ -256,38 +208,6 @@ class ArraysTest {
   }
 
   @Test
-  void heldArraysOutliveTheProgramsReferences() {
-    try (Context context = new Context()) {
-      double expected = lossOverArrays(context, false), found = lossOverArrays(context, true);
-      assertEquals(expected, found);
-
-      Optimizer optimizer = new Optimizer(context, Batch.of("w", filled(1024, 1)), Map.of("optimizer", "sgd", "lr", 0.5, "clip", 0));
-      Array copy = Array.allocate(DType.BF16, 1024);
-      optimizer.keepCopies(copy);
-      Nets.stress();
-      optimizer.step(filled(1024, 1));
-      assertEquals((short) (Float.floatToIntBits(0.5f) >>> 16), copy.shorts().get(1023));
-    }
-  }
-
-  private static Array filled(int count, float value) {
-    Array array = Array.allocate(DType.F32, count);
-    for (int i = 0; i < count; ++i) array.floats().put(i, value);
-    return array;
-  }
-
-  /** Nothing but the library refers to the arrays once the data is made. */
-  private static double lossOverArrays(Context context, boolean stress) {
-    Trainer trainer = new Trainer(Nets.mlp(context), Nets.recipe(), Data.arrays(context, Nets.batch()));
-    double loss = 0;
-    for (int i = 0; i < 10; ++i) {
-      if (stress) Nets.stress();
-      loss += trainer.step().loss();
-    }
-    return loss;
-  }
-
-  @Test
   void anOptimizersStateStaysWhileItIsSeen() {
     long before = org.scaletrain.Library.liveHandles("optimizer");
     FloatBuffer seen = stateOfAClosedOptimizer();
@@ -301,12 +221,12 @@ class ArraysTest {
 
   private static FloatBuffer stateOfAClosedOptimizer() {
     Context context = new Context();
-    Optimizer optimizer = new Optimizer(context, Batch.of("w", filled(1024, 1)), Map.of("optimizer", "adamw"));
-    optimizer.step(filled(1024, 1));
+    Optimizer optimizer = new Optimizer(context, Batch.of("w", Nets.filled(1024, 1)), Map.of("optimizer", "adamw"));
+    optimizer.step(Nets.filled(1024, 1));
     Batch state = optimizer.state();
     FloatBuffer seen = state.get(state.names().stream().filter(name -> state.get(name).size() == 1024).findFirst().orElseThrow()).floats();
     optimizer.close();
-    assertThrows(org.scaletrain.InvalidHandle.class, () -> optimizer.step(filled(1024, 1)));
+    assertThrows(org.scaletrain.InvalidHandle.class, () -> optimizer.step(Nets.filled(1024, 1)));
     assertThrows(org.scaletrain.InvalidHandle.class, optimizer::state);
     return seen;
   }
@@ -314,12 +234,11 @@ class ArraysTest {
   @Test
   void forwardGivesCopies() {
     try (Context context = new Context(); Trainer trainer = Nets.trainer(context)) {
-      Batch batch = Nets.batch();
-      Array prediction = trainer.forward(Batch.of("x", batch.get("x"))).get("prediction");
+      Array prediction = trainer.forward(Nets.batch()).get("prediction");
       float[] before = prediction.toFloats();
-      trainer.backward(Batch.of("prediction", Array.of(new float[Nets.ROWS], Nets.ROWS, 1)));
+      trainer.backward(null);
       trainer.apply();
-      trainer.step(batch);
+      trainer.step(Nets.batch());
       assertArrayEquals(before, prediction.toFloats());
     }
   }

@@ -1,41 +1,14 @@
 package org.scaletrain.tests;
 
-import static org.junit.jupiter.api.Assertions.assertArrayEquals;
-import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertThrows;
-import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.*;
 
 import java.io.IOException;
 import java.time.Duration;
-import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
+import java.util.*;
 import java.util.concurrent.CyclicBarrier;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
-import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
-import org.scaletrain.Array;
-import org.scaletrain.Communicator;
-import org.scaletrain.CommunicatorOptions;
-import org.scaletrain.Context;
-import org.scaletrain.DType;
-import org.scaletrain.InvalidArgument;
-import org.scaletrain.NotFound;
-import org.scaletrain.Pending;
-import org.scaletrain.RankFailed;
-import org.scaletrain.ReduceOp;
-import org.scaletrain.Share;
-import org.scaletrain.Timeout;
-import org.scaletrain.Transport;
-import org.scaletrain.Unsupported;
+import org.scaletrain.*;
 
 /** Ranks as threads of one machine: they exchange arrays, and one that ends ends the others. */
 class CommunicatorTest {
@@ -52,32 +25,17 @@ class CommunicatorTest {
     return all;
   }
 
-  private static Array direct(int size, float value) {
-    Array array = Array.allocate(DType.F32, size);
-    array.floats().put(full(size, value));
-    return array;
-  }
-
-  /** Each on a thread of its own; what one throws is thrown here. */
-  private static void onEach(List<Communicator> ranks, Consumer<Communicator> act) throws InterruptedException, ExecutionException {
-    ExecutorService threads = Executors.newFixedThreadPool(ranks.size());
-    List<Future<?>> all = new ArrayList<>();
-    for (Communicator rank : ranks) all.add(threads.submit(() -> act.accept(rank)));
-    for (Future<?> one : all) one.get();
-    threads.shutdown();
-  }
-
   @Test
   void threeThreadsExchangeArrays() throws Exception {
-    onEach(Communicator.local(context, 3), own -> {
+    Nets.onEach(Communicator.local(context, 3), own -> {
       int me = own.rank();
       float[] heap = full(7, me + 1);
       own.allReduce(Array.of(heap), ReduceOp.MEAN, "gradients");
       assertArrayEquals(full(7, 2), heap);
-      Array whole = direct(7, 2);
+      Array whole = Nets.filled(7, 2);
       Share share = own.share(7, me);
       assertEquals(new Share(5, 2), own.share(7, 2));
-      Array mine = direct((int) share.count(), 0);
+      Array mine = Nets.filled((int) share.count(), 0);
       own.reduceScatter(whole, mine, ReduceOp.SUM, "");
       float[] gathered = new float[7];
       own.allGather(mine, Array.of(gathered), "");
@@ -90,7 +48,7 @@ class CommunicatorTest {
       double[] told = {me, me};
       own.broadcast(me == 1 ? Array.of(told).readOnly() : Array.of(told), 1, "");
       assertArrayEquals(new double[] {1, 1}, told);
-      Array begun = direct(3, me);
+      Array begun = Nets.filled(3, me);
       own.beginBroadcast(me == 1 ? begun.readOnly() : begun, 1, "").await();
       assertArrayEquals(full(3, 1), begun.toFloats());
       if (me == 0) own.send(Array.of(told).readOnly(), 2, "letter");
@@ -99,58 +57,59 @@ class CommunicatorTest {
       assertEquals(3, own.size());
       assertTrue(own.sentBytes() > 0);
       assertEquals("gradients", own.flightRecord().get(0).get("label"));
+      return null;
     });
   }
 
   @Test
   void theAbortOfOneEndsTheOthers() throws Exception {
-    onEach(Communicator.local(context, 3), own -> {
+    Nets.onEach(Communicator.local(context, 3), own -> {
       if (own.rank() == 1) {
         own.abort("the disk is full");
-        return;
+        return null;
       }
-      RankFailed failed = assertThrows(RankFailed.class, () -> own.allReduce(direct(10, 1), ReduceOp.SUM, "gradients"));
+      RankFailed failed = assertThrows(RankFailed.class, () -> own.allReduce(Nets.filled(10, 1), ReduceOp.SUM, "gradients"));
       assertEquals(1, failed.rank());
       assertEquals("all_reduce", failed.collective());
       assertEquals("gradients", failed.tensor());
       assertFalse(failed.host().isEmpty());
       assertTrue(failed.getMessage().contains("the disk is full"), failed.getMessage());
       assertThrows(RankFailed.class, own::barrier);
+      return null;
     });
-  }
-
-  @Test
-  void oneThatDoesNotComeIsNamed() {
-    List<Communicator> ranks = Communicator.local(context, 2, new CommunicatorOptions().deadline(Duration.ofMillis(100)));
-    assertEquals(1, assertThrows(Timeout.class, ranks.get(0)::barrier).rank());
   }
 
   @Test
   void workGoesOnBehindTheCall() {
     List<Communicator> ranks = Communicator.local(context, 2);
-    Array mine = direct(1000, 1);
+    Array mine = Nets.filled(1000, 1);
     try (Pending pending = ranks.get(0).beginAllReduce(mine, ReduceOp.SUM, "early")) {
       assertFalse(pending.isDone());
-      ranks.get(1).allReduce(direct(1000, 2));
+      ranks.get(1).allReduce(Nets.filled(1000, 2));
       pending.await();
     }
     assertArrayEquals(full(1000, 3), mine.toFloats());
+    CommunicatorOptions soon = new CommunicatorOptions().deadline(Duration.ofMillis(100));
+    List<Communicator> late = Communicator.local(context, 2, soon);
+    assertEquals(1, assertThrows(Timeout.class, late.get(0)::barrier).rank());
+    late.get(1).close();
   }
 
   @Test
   void everyCallGoesOnBehindItself() throws Exception {
-    onEach(Communicator.local(context, 2), own -> {
-      Array a = direct(4, 1);
-      Array b = direct(2, 0);
-      Array c = direct(4, 0);
-      Array d = direct(4, 0);
-      Array letter = direct(3, own.rank());
+    Nets.onEach(Communicator.local(context, 2), own -> {
+      Array a = Nets.filled(4, 1);
+      Array b = Nets.filled(2, 0);
+      Array c = Nets.filled(4, 0);
+      Array d = Nets.filled(4, 0);
+      Array letter = Nets.filled(3, own.rank());
       List<Pending> all = List.of(own.beginReduceScatter(a, b, ReduceOp.SUM, ""), own.beginAllGather(b, c, ""), own.beginAllToAll(c, d, ""),
           own.beginBroadcast(letter, 1, ""), own.rank() == 0 ? own.beginSend(letter, 1, "") : own.beginReceive(letter, 0, ""),
           own.beginBarrier(""));
       for (Pending one : all) one.await();
       assertArrayEquals(full(4, 2), d.toFloats());
       assertArrayEquals(full(3, 1), letter.toFloats());
+      return null;
     });
   }
 
@@ -158,10 +117,10 @@ class CommunicatorTest {
   @Test
   void arraysStayUntilTheWorkOnThemIsDone() {
     List<Communicator> ranks = Communicator.local(context, 2);
-    for (int i = 0; i < 20; ++i) ranks.get(0).beginAllReduce(direct(1 << 18, 1), ReduceOp.SUM, "");  // nobody holds array or pending
+    for (int i = 0; i < 20; ++i) ranks.get(0).beginAllReduce(Nets.filled(1 << 18, 1), ReduceOp.SUM, "");  // nobody holds array or pending
     System.gc();
     System.gc();
-    Array last = direct(1 << 18, 1);
+    Array last = Nets.filled(1 << 18, 1);
     for (int i = 0; i < 20; ++i) ranks.get(1).allReduce(last);
     assertEquals(21, last.floats().get(0));
   }
@@ -169,16 +128,12 @@ class CommunicatorTest {
   @Test
   void whatDoesNotFitIsRefused() {
     Communicator own = Communicator.local(context, 2).get(0);
-    Array gaps = direct(16, 1).strided(new long[] {4, 2}, 4, 2);
-    assertThrows(Unsupported.class, () -> own.allReduce(gaps));
-    assertThrows(InvalidArgument.class, () -> own.allReduce(direct(4, 1).readOnly()));
+    Array four = Nets.filled(4, 1);
+    assertThrows(Unsupported.class, () -> own.allReduce(Nets.filled(16, 1).strided(new long[] {4, 2}, 4, 2)));
+    assertThrows(InvalidArgument.class, () -> own.allReduce(four.readOnly()));
     assertThrows(InvalidArgument.class, () -> own.allReduce(null));
-    assertThrows(InvalidArgument.class, () -> own.allReduce(Array.of(new int[2]), ReduceOp.MEAN, ""));
-    assertThrows(InvalidArgument.class, () -> own.allReduce(direct(4, 1), null, ""));
+    assertThrows(InvalidArgument.class, () -> own.allReduce(four, null, ""));
     assertThrows(InvalidArgument.class, () -> own.beginAllReduce(Array.of(new float[2]), ReduceOp.SUM, ""), "Java may move it");
-    assertThrows(InvalidArgument.class, () -> own.send(direct(1, 1), 0, ""));
-    assertThrows(InvalidArgument.class, () -> Communicator.local(context, 0));
-    assertThrows(InvalidArgument.class, () -> Communicator.local(context, 2, new CommunicatorOptions().deadline(Duration.ZERO)));
   }
 
   @Test
@@ -233,29 +188,21 @@ class CommunicatorTest {
   @Test
   void ranksReachEachOtherByTheProgramsOwnTransport() throws Exception {
     Map<String, ArrayDeque<Byte>> queues = new HashMap<>();
-    List<Queues> ends = List.of(new Queues(queues, 0), new Queues(queues, 1));
     CommunicatorOptions soon = new CommunicatorOptions().deadline(Duration.ofSeconds(10));
-    ExecutorService threads = Executors.newFixedThreadPool(2);
     CyclicBarrier met = new CyclicBarrier(2);
-    List<Future<?>> all = new ArrayList<>();
-    for (int rank = 0; rank < 2; ++rank) {
-      int me = rank;
-      all.add(threads.submit(() -> {
-        try (Communicator own = Communicator.callbacks(context, me, 2, ends.get(me), soon)) {
-          float[] values = full(5000, me + 1);
-          own.allReduce(Array.of(values));
-          assertArrayEquals(full(5000, 3), values);
-          met.await();
-          ends.get(me).isOut = true;
-          RankFailed failed = assertThrows(RankFailed.class, () -> own.barrier());
-          assertTrue(failed.getMessage().contains("the cable is out"), failed.getMessage());
-        }
-        return null;
-      }));
-    }
-    for (Future<?> one : all) one.get();
-    threads.shutdown();
-    assertThrows(InvalidArgument.class, () -> Communicator.callbacks(context, 2, 2, ends.get(0), soon));
+    Nets.onEach(Communicator.local(context, 2), place -> {
+      Queues end = new Queues(queues, place.rank());
+      try (Communicator own = Communicator.callbacks(context, place.rank(), 2, end, soon)) {
+        float[] values = full(5000, place.rank() + 1);
+        own.allReduce(Array.of(values));
+        assertArrayEquals(full(5000, 3), values);
+        met.await();
+        end.isOut = true;
+        RankFailed failed = assertThrows(RankFailed.class, () -> own.barrier());
+        assertTrue(failed.getMessage().contains("the cable is out"), failed.getMessage());
+      }
+      return null;
+    });
     assertThrows(InvalidArgument.class, () -> Communicator.callbacks(context, 0, 2, null, soon));
     assertThrows(InvalidArgument.class, () -> Communicator.host(context, "../mpi", 0, soon));
   }

@@ -2,16 +2,7 @@ package org.scaletrain.tests;
 
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
-import org.scaletrain.Array;
-import org.scaletrain.ArrayType;
-import org.scaletrain.Batch;
-import org.scaletrain.Cancelled;
-import org.scaletrain.Context;
-import org.scaletrain.ContextOptions;
-import org.scaletrain.DType;
-import org.scaletrain.Data;
-import org.scaletrain.Optimizer;
-import org.scaletrain.Trainer;
+import org.scaletrain.*;
 
 /** Programs that end while the library is at work; LifetimeTest runs them. */
 final class Ending {

@@ -1,66 +1,16 @@
 package org.scaletrain.tests;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertNotNull;
-import static org.junit.jupiter.api.Assertions.assertNull;
-import static org.junit.jupiter.api.Assertions.assertThrows;
-import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.*;
 
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
-import java.io.ObjectInputStream;
-import java.io.ObjectOutputStream;
+import java.io.*;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.LinkedHashMap;
-import java.util.List;
-import java.util.Map;
+import java.util.*;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
-import org.scaletrain.Accumulator;
-import org.scaletrain.Activation;
-import org.scaletrain.Array;
-import org.scaletrain.Batch;
-import org.scaletrain.CheckpointError;
-import org.scaletrain.Context;
-import org.scaletrain.ContextOptions;
-import org.scaletrain.DType;
-import org.scaletrain.Data;
-import org.scaletrain.Gemm;
-import org.scaletrain.GemmLayout;
-import org.scaletrain.GemmLibrary;
-import org.scaletrain.GemmOrder;
-import org.scaletrain.GemmPacking;
-import org.scaletrain.GemmProblem;
-import org.scaletrain.GemmSource;
-import org.scaletrain.Graph;
-import org.scaletrain.Handle;
-import org.scaletrain.Init;
-import org.scaletrain.InvalidArgument;
-import org.scaletrain.InvalidHandle;
-import org.scaletrain.Json;
-import org.scaletrain.Library;
-import org.scaletrain.LogLevel;
-import org.scaletrain.LossScaler;
-import org.scaletrain.Model;
-import org.scaletrain.NotFinite;
-import org.scaletrain.NotFound;
-import org.scaletrain.Ops;
-import org.scaletrain.Optimizer;
-import org.scaletrain.OutOfMemory;
-import org.scaletrain.PackedMatrix;
-import org.scaletrain.Predictor;
-import org.scaletrain.Recipe;
-import org.scaletrain.ScaleTrainException;
-import org.scaletrain.Schedule;
-import org.scaletrain.Status;
-import org.scaletrain.Tensor;
-import org.scaletrain.Trainer;
-import org.scaletrain.Unsupported;
-import org.scaletrain.Value;
-import org.scaletrain.WrongState;
+import org.scaletrain.*;
 
 /** Each failure is its class, with the library's message whole and what is known about it. */
 class ErrorsTest {
@@ -107,15 +57,6 @@ class ErrorsTest {
   }
 
   @Test
-  void whatIsUnknownIsNullOrMinusOne() {
-    ScaleTrainException failure = assertThrows(InvalidArgument.class, () -> new Recipe("{"));
-    assertNull(failure.host());
-    assertNull(failure.collective());
-    assertEquals(-1, failure.rank());
-    assertEquals(-1, failure.step());
-  }
-
-  @Test
   void textsCrossWholeBothWays() {
     String name = "größe 重み \uD83D\uDE80 \u0001";
     try (Context context = new Context(); Graph graph = new Graph(context)) {
@@ -132,112 +73,49 @@ class ErrorsTest {
   }
 
   @Test
-  void anExceptionCanBeSentElsewhere() throws Exception {
+  void anExceptionCanBeSentElsewhereWithAllThatIsKnown() throws Exception {
     ScaleTrainException failure = assertThrows(InvalidArgument.class, () -> new Recipe("{"));
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
-      out.writeObject(failure);
-    }
-    try (ObjectInputStream in = new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
-      ScaleTrainException arrived = (ScaleTrainException) in.readObject();
-      assertEquals(failure.getMessage(), arrived.getMessage());
-      assertEquals(failure.status(), arrived.status());
-    }
-  }
-
-  /** Objects and a call of each. */
-  private static Map<Handle, Executable> everyKind(Context context) {
-    Graph graph = new Graph(context);
-    Model model = Nets.mlp(context);
-    Trainer trainer = Nets.trainer(context);
-    Predictor predictor = new Predictor(model);
-    Recipe recipe = new Recipe();
-    Schedule schedule = new Schedule(Map.of("lr", 1));
-    Data data = Data.arrays(context, Nets.batch());
-    Tensor tensor = new Tensor(context, DType.F32, 2);
-    LossScaler scaler = new LossScaler(context);
-    Optimizer optimizer = new Optimizer(context, Nets.batch(), Map.of());
-    Accumulator accumulator = new Accumulator(context, 1, Array.allocate(DType.F32, 2));
-    Gemm gemm = new Gemm(context, new GemmProblem(2, 2, 2));
-    PackedMatrix packed = gemm.pack(Array.of(new float[4], 2, 2));
-    Map<Handle, Executable> all = new LinkedHashMap<>();
-    all.put(graph, () -> graph.input("x", 1));
-    all.put(model, model::digest);
-    all.put(trainer, () -> trainer.step(Nets.batch()));
-    all.put(predictor, predictor::refresh);
-    all.put(recipe, recipe::json);
-    all.put(schedule, () -> schedule.at(0));
-    all.put(data, data::rows);
-    all.put(tensor, tensor::array);
-    all.put(scaler, scaler::scale);
-    all.put(optimizer, () -> optimizer.step());
-    all.put(accumulator, () -> accumulator.add(1));
-    all.put(packed, () -> packed.repack(Array.of(new float[4], 2, 2)));
-    all.put(gemm, gemm::info);
-    all.put(context, context::memory);
-    return all;
+    new ObjectOutputStream(bytes).writeObject(failure);
+    ScaleTrainException arrived = (ScaleTrainException) new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray())).readObject();
+    assertEquals(failure.getMessage(), arrived.getMessage());
+    assertEquals(Status.INVALID_ARGUMENT, arrived.status());
+    assertNull(arrived.host());
+    assertNull(arrived.collective());
+    assertEquals(-1, arrived.rank());
+    assertEquals(-1, arrived.step());
   }
 
   @Test
   void aClosedObjectSaysSo() {
-    Map<Handle, Executable> all = everyKind(new Context());
-    all.forEach((object, call) -> {
-      object.close();
-      object.close();
-      InvalidHandle refusal = assertThrows(InvalidHandle.class, call, object.getClass().getName());
-      assertEquals(Status.INVALID_HANDLE, refusal.status());
-    });
-    // Closed objects as arguments.
-    Context closed = new Context();
-    Model model = Nets.mlp(closed);
-    Graph graph = new Graph(closed);
-    closed.close();
-    assertThrows(InvalidHandle.class, () -> new Graph(closed));
-    assertThrows(InvalidHandle.class, () -> new Tensor(closed, DType.F32, 1));
-    graph.close();
-    assertThrows(InvalidHandle.class, () -> new Model(graph, 1));
+    Context context = new Context();
+    Graph graph = new Graph(context);
+    Model model = Nets.mlp(context);
     Recipe recipe = new Recipe();
-    recipe.close();
-    assertThrows(InvalidHandle.class, () -> new Trainer(model, recipe));
-    model.close();
-    assertThrows(InvalidHandle.class, () -> new Predictor(model));
-  }
-
-  @Test
-  void nullIsRefusedWhereItIsNone() {
-    try (Context context = new Context(); Graph graph = new Graph(context); Model model = Nets.mlp(context)) {
-      List<Executable> calls = List.of(() -> new Graph(null), () -> new Model(null, 1), () -> new Trainer(null, new Recipe()),
-          () -> new Trainer(model, null), () -> new Predictor(null), () -> Data.arrays(context, null), () -> graph.output("x", null),
-          () -> graph.linear(null, graph.input("i", Graph.BATCH, 2), 2), () -> graph.parameter(null, 1), () -> model.get("w", null),
-          () -> context.registerOp("op", null), () -> new Optimizer(context, null, Map.of()), () -> model.blend(null, 1),
-          () -> new LossScaler(context).unscale((Array) null), () -> Optimizer.clipNorm(context, 1, (Array[]) null));
-      for (Executable call : calls) assertThrows(RuntimeException.class, call);
+    Tensor tensor = new Tensor(context, DType.F32, 2);
+    Trainer trainer = Nets.trainer(context);
+    Gemm gemm = new Gemm(context, new GemmProblem(2, 2, 2));
+    PackedMatrix packed = gemm.pack(Array.of(new float[4], 2, 2));
+    for (Handle object : List.of(packed, gemm, trainer, tensor, recipe, model, graph, context)) {
+      object.close();
+      object.close();
     }
+    Map<Handle, Executable> calls = Map.of(packed, () -> packed.repack(Array.of(new float[4], 2, 2)), gemm, gemm::info, trainer,
+        () -> trainer.step(Nets.batch()), tensor, tensor::array, recipe, recipe::json, model, model::digest, graph, () -> graph.input("x", 1),
+        context, context::memory);
+    calls.forEach((object, call) -> assertEquals(Status.INVALID_HANDLE, assertThrows(InvalidHandle.class, call).status()));
+    for (Executable call : List.<Executable>of(() -> new Graph(context), () -> new Model(graph, 1), () -> new Trainer(model, new Recipe()),
+             () -> new Predictor(model), () -> new Tensor(context, DType.F32, 1)))
+      assertThrows(InvalidHandle.class, call);
   }
 
   @Test
-  void valuesStayInTheirGraph() {
-    try (Context context = new Context(); Graph one = new Graph(context); Graph other = new Graph(context)) {
-      Value x = one.input("x", Graph.BATCH, 2), y = other.input("y", Graph.BATCH, 2);
-      assertThrows(InvalidArgument.class, () -> x.add(y));
-      assertThrows(InvalidArgument.class, () -> other.loss(x));
-      ScaleTrainException shapes = assertThrows(InvalidArgument.class, () -> Ops.matmul(x, x));
-      assertEquals("matmul", shapes.op());
-      assertThrows(ScaleTrainException.class, () -> one.op("no_such_op", x));
-      assertThrows(InvalidArgument.class, () -> one.op("softmax", List.of(x), Map.of("axis", new Object())));
-    }
-  }
-
-  @Test
-  void aThousandErrorsLeaveNothing() {
+  void anOpIsNamed() {
     try (Context context = new Context(); Graph graph = new Graph(context)) {
       Value x = graph.input("x", Graph.BATCH, 2);
-      long before = Library.liveHandles();
-      for (int i = 0; i < 1000; ++i) {
-        assertThrows(InvalidArgument.class, () -> Ops.matmul(x, x));
-        assertThrows(InvalidArgument.class, () -> new Recipe("{"));
-      }
-      assertEquals(before, Library.liveHandles());
+      assertEquals("matmul", assertThrows(InvalidArgument.class, () -> Ops.matmul(x, x)).op());
+      assertThrows(InvalidArgument.class, () -> new Graph(context).loss(x));
+      assertThrows(InvalidArgument.class, () -> graph.op("softmax", List.of(x), Map.of("axis", new Object())));
     }
   }
 
@@ -267,24 +145,6 @@ class ErrorsTest {
     for (var field : Class.forName("org.scaletrain.internal.DType").getFields())
       if (field.getName().replaceAll("^_", "").equals(dtype)) return field.getInt(null);
     throw new NoSuchFieldException(dtype);
-  }
-
-  @Test
-  void jsonGoesBothWays() {
-    Map<String, Object> value = new LinkedHashMap<>();
-    value.put("text", "a \"b\" \\ \n größe \uD83D\uDE80");
-    value.put("whole", 1L << 60);
-    value.put("real", 1e-300);
-    value.put("list", List.of(1L, true, "x"));
-    value.put("none", null);
-    value.put("empty", Map.of());
-    assertEquals(value, Json.parse(Json.text(value)));
-    assertEquals("[1,2]", Json.text(new long[] {1, 2}));
-    assertThrows(InvalidArgument.class, () -> Json.text(Double.NaN));
-    for (String wrong : List.of("", "{", "[1,", "\"", "tru", "1 2", "{\"a\" 1}", "\"\\u12", "nul", "-"))
-      assertThrows(InvalidArgument.class, () -> Json.parse(wrong), wrong);
-    assertEquals(value, Json.parse(" " + Json.text(value) + "\n"));
-    assertTrue(Json.parse(Library.features()) instanceof Map);
   }
 
   @Test

@@ -1,45 +1,20 @@
 package org.scaletrain.tests;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.*;
 
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
-import java.util.List;
-import java.util.Map;
+import java.util.*;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
-import org.scaletrain.Accumulator;
-import org.scaletrain.Array;
-import org.scaletrain.ArrayType;
-import org.scaletrain.Batch;
-import org.scaletrain.Context;
-import org.scaletrain.DType;
-import org.scaletrain.Data;
-import org.scaletrain.Graph;
-import org.scaletrain.HostOp;
-import org.scaletrain.Lent;
-import org.scaletrain.Model;
-import org.scaletrain.Ops;
-import org.scaletrain.Optimizer;
-import org.scaletrain.Predictor;
-import org.scaletrain.Tensor;
-import org.scaletrain.Trainer;
-import org.scaletrain.Value;
+import org.scaletrain.*;
 
 /** Java collects without a pause while the library is given what nobody else refers to: all numbers stay as they are without. */
 class GarbageTest {
   static final int ROUNDS = 24;
 
-  private static Array filled(int count, float first) {
-    Array array = Array.allocate(DType.F32, count);
-    for (int i = 0; i < count; ++i) array.floats().put(i, first + i);
-    return array;
-  }
-
   /** Memory that is freed is written over at once. */
   private static void churn() {
-    for (int i = 0; i < 20; ++i) filled(Nets.ROWS, Float.NaN);
+    for (int i = 0; i < 20; ++i) Nets.filled(Nets.ROWS, Float.NaN);
   }
 
   private static List<Object> whileCollecting(Supplier<List<Object>> work) throws InterruptedException {
@@ -85,20 +60,20 @@ class GarbageTest {
     List<Object> numbers = new ArrayList<>();
     for (int round = 0; round < ROUNDS; ++round) {
       Context context = new Context();
-      Optimizer optimizer = new Optimizer(context, Batch.of("w", filled(64, 1)), Map.of("optimizer", "adamw"));
+      Optimizer optimizer = new Optimizer(context, Batch.of("w", Nets.filled(64, 1)), Map.of("optimizer", "adamw"));
       Array copies = Array.allocate(DType.BF16, 64);
       optimizer.keepCopies(copies);  // of weights that only the optimizer knows
-      Array gradient = filled(64, round);
+      Array gradient = Nets.filled(64, round);
       Accumulator accumulator = new Accumulator(context, 2, gradient);
       for (int i = 0; i < 2; ++i) {
         if (round % 8 == 0) Nets.stress();
         accumulator.add(3);
         accumulator.shouldStep();
-        numbers.add(optimizer.step(filled(64, round)).norm());
+        numbers.add(optimizer.step(Nets.filled(64, round)).norm());
       }
       numbers.add(copies.shorts().get(round));
       numbers.add(optimizer.state().get(0).bytes().get(5));
-      numbers.add(Tensor.fromDlpack(context, Tensor.wrap(context, filled(64, round)).toDlpack()).array().floats().get(63));
+      numbers.add(Tensor.fromDlpack(context, Tensor.wrap(context, Nets.filled(64, round)).toDlpack()).array().floats().get(63));
       Array prediction = Array.of(new float[Nets.ROWS], Nets.ROWS, 1);
       new Predictor(Nets.mlp(context)).run(Batch.of("x", Nets.batch().get("x")), Batch.of("prediction", prediction));
       numbers.add(prediction.floats().get(Nets.ROWS - 1));
@@ -108,21 +83,10 @@ class GarbageTest {
 
   private static List<Object> callbacks() {
     Context context = new Context();
-    context.registerOp("shifted", new HostOp() {
-      @Override
-      public List<ArrayType> shape(List<ArrayType> inputs) {
-        return inputs;
-      }
-
-      @Override
-      public void forward(List<Lent> inputs, List<Lent> outputs) {
-        float[] x = inputs.get(0).toFloats();
-        for (int i = 0; i < x.length; ++i) outputs.get(0).setFloat(i, x[i] + 1);
-      }
-    });
+    context.registerOp("triple", new CallbacksTest.Triple());
     Graph graph = new Graph(context);
-    Value shifted = graph.op("shifted", graph.input("x", Graph.BATCH, 1));
-    graph.loss(Ops.mse(graph.linear("line", shifted, 1), graph.input("y", Graph.BATCH, 1)));
+    Value tripled = graph.op("triple", graph.input("x", Graph.BATCH, 1));
+    graph.loss(Ops.mse(graph.linear("line", tripled, 1), graph.input("y", Graph.BATCH, 1)));
     Map<String, ArrayType> fields = new LinkedHashMap<>();
     fields.put("x", ArrayType.f32(1));
     fields.put("y", ArrayType.f32(1));

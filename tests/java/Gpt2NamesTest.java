@@ -1,9 +1,6 @@
 package org.scaletrain.tests;
 
-import static org.junit.jupiter.api.Assertions.assertArrayEquals;
-import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
-import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.*;
 
 import java.io.IOException;
 import java.io.InputStream;
@@ -14,14 +11,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
-import org.scaletrain.Array;
-import org.scaletrain.Batch;
-import org.scaletrain.Context;
-import org.scaletrain.Model;
-import org.scaletrain.NotFound;
-import org.scaletrain.Predictor;
-import org.scaletrain.ReadOptions;
-import org.scaletrain.ReadReport;
+import org.scaletrain.*;
 
 /** Hugging Face's GPT-2: its files are read as they are. */
 class Gpt2NamesTest {

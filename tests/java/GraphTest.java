@@ -1,21 +1,12 @@
 package org.scaletrain.tests;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
-import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.*;
 
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
-import org.scaletrain.ArrayType;
-import org.scaletrain.Context;
-import org.scaletrain.DType;
-import org.scaletrain.Graph;
-import org.scaletrain.InvalidArgument;
-import org.scaletrain.Ops;
-import org.scaletrain.Scope;
-import org.scaletrain.Value;
+import org.scaletrain.*;
 
 /** Graphs: ops as methods, of each kind that ops.def has: attributes of each type, lists, optional inputs, further results. */
 class GraphTest {

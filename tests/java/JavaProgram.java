@@ -1,6 +1,6 @@
 package org.scaletrain.tests;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.*;
 
 import java.io.IOException;
 import java.net.URISyntaxException;
@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import javax.tools.ToolProvider;
-import org.scaletrain.Context;
+import org.scaletrain.*;
 
 /** A program in a Java of its own, with the package on its class path. */
 final class JavaProgram {
@@ -23,6 +23,7 @@ final class JavaProgram {
   static ProcessBuilder of(String... words) {
     List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin/java").toString(), "-Xcheck:jni",
         "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Duser.language=en", "-cp", jar().toString()));
+    if (Runtime.version().feature() >= 22) command.add(1, "--enable-native-access=ALL-UNNAMED");  // or it warns
     command.addAll(List.of(words));
     return new ProcessBuilder(command).redirectErrorStream(true);
   }

@@ -1,47 +1,15 @@
 package org.scaletrain.tests;
 
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
-import java.io.IOException;
+import java.io.*;
 import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.Comparator;
-import java.util.List;
-import java.util.Map;
+import java.util.*;
 import java.util.stream.Stream;
-import org.scaletrain.Accumulator;
-import org.scaletrain.Array;
-import org.scaletrain.ArrayType;
-import org.scaletrain.Batch;
-import org.scaletrain.Checkpoint;
-import org.scaletrain.CheckpointOptions;
-import org.scaletrain.Context;
-import org.scaletrain.ContextOptions;
-import org.scaletrain.DType;
-import org.scaletrain.Data;
-import org.scaletrain.DifferentiableOp;
-import org.scaletrain.Gemm;
-import org.scaletrain.GemmProblem;
-import org.scaletrain.Graph;
-import org.scaletrain.Lent;
-import org.scaletrain.Library;
-import org.scaletrain.LossScaler;
-import org.scaletrain.Model;
-import org.scaletrain.Ops;
-import org.scaletrain.Optimizer;
-import org.scaletrain.ParameterInfo;
-import org.scaletrain.Pending;
-import org.scaletrain.Predictor;
-import org.scaletrain.Recipe;
-import org.scaletrain.ScaleTrainException;
-import org.scaletrain.Schedule;
-import org.scaletrain.Tensor;
-import org.scaletrain.Trainer;
-import org.scaletrain.Value;
+import org.scaletrain.*;
 
 /**
  * What LeaksTest looks at from below: steps and the other long calls, held arrays, callbacks and errors among them, twice. In the end it

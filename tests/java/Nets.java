@@ -1,16 +1,15 @@
 package org.scaletrain.tests;
 
-import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.*;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.function.BooleanSupplier;
-import org.scaletrain.Array;
-import org.scaletrain.Batch;
-import org.scaletrain.Context;
-import org.scaletrain.DType;
-import org.scaletrain.Model;
-import org.scaletrain.Recipe;
-import org.scaletrain.Trainer;
+import org.scaletrain.*;
 
 /** Small models and batches that many tests need. */
 final class Nets {
@@ -45,6 +44,31 @@ final class Nets {
   static Batch heapBatch() {
     Batch direct = batch();
     return Batch.of("x", Array.of(direct.get("x").toFloats(), ROWS, 1), "y", Array.of(direct.get("y").toFloats(), ROWS, 1));
+  }
+
+  static Array filled(int count, float value) {
+    Array array = Array.allocate(DType.F32, count);
+    for (int i = 0; i < count; ++i) array.floats().put(i, value);
+    return array;
+  }
+
+  /** What a rank does on a thread of its own. */
+  interface Act<T> {
+    T by(Communicator own) throws Exception;
+  }
+
+  /** What each rank's act gives, by rank; what one throws is thrown here. */
+  static <T> List<T> onEach(List<Communicator> ranks, Act<T> act) throws Exception {
+    ExecutorService threads = Executors.newFixedThreadPool(ranks.size());
+    try {
+      List<Future<T>> all = new ArrayList<>();
+      for (Communicator rank : ranks) all.add(threads.submit(() -> act.by(rank)));
+      List<T> made = new ArrayList<>();
+      for (Future<T> one : all) made.add(one.get());
+      return made;
+    } finally {
+      threads.shutdown();
+    }
   }
 
   /** Collects garbage until `done`, or fails. */

@@ -1,43 +1,20 @@
 package org.scaletrain.tests;
 
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
-import java.io.IOException;
-import java.io.InputStream;
-import java.io.OutputStream;
+import java.io.*;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Executable;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.lang.reflect.Proxy;
-import java.nio.Buffer;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
+import java.nio.*;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
-import java.util.Random;
-import java.util.Set;
-import java.util.TreeMap;
+import java.util.*;
 import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
-import org.scaletrain.Array;
-import org.scaletrain.ArrayType;
-import org.scaletrain.Batch;
-import org.scaletrain.CommunicatorOptions;
-import org.scaletrain.Context;
-import org.scaletrain.ContextOptions;
-import org.scaletrain.DType;
-import org.scaletrain.Data;
-import org.scaletrain.ScaleTrainException;
-import org.scaletrain.Trainer;
-import org.scaletrain.Value;
+import org.scaletrain.*;
 
 /**
  * Calls everything public with odd arguments in any order: {@code OddCallsTrial SEED CALLS FOLDER}. Prints what is thrown that is no

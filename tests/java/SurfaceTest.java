@@ -1,21 +1,16 @@
 package org.scaletrain.tests;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.*;
 
 import java.io.IOException;
 import java.lang.reflect.AnnotatedElement;
 import java.lang.reflect.Modifier;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.List;
-import java.util.Set;
-import java.util.TreeSet;
+import java.util.*;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
-import org.scaletrain.OfC;
+import org.scaletrain.*;
 
 /** Nothing of the C ABI is forgotten in Java. */
 class SurfaceTest {
