@@ -1,16 +1,12 @@
 using System;
 using System.Linq;
+using System.Runtime.CompilerServices;
 using NUnit.Framework;
 using ScaleTrain;
 
 /// <summary>Arrays are seen where they lie, or refused with name, dtype and a way out.</summary>
 [TestFixture]
-public unsafe class ArraysTests {
-  private Context context;
-
-  [SetUp] public void Begin() { context = new Context(new ContextOptions { Threads = 1 }); }
-  [TearDown] public void End() { context.Dispose(); }
-
+public unsafe class ArraysTests : OneThreadTests {
   private void IsSeenAt(IntPtr address, View view, DType dtype, params long[] dims) {
     using (Tensor tensor = Tensor.Wrap(context, view)) {
       Assert.AreEqual(address, tensor.Address);
@@ -135,19 +131,6 @@ public unsafe class ArraysTests {
   }
 
   [Test]
-  public void GapsAreTaken() {
-    Batch good = Nets.Sine();
-    var wide = new float[Nets.Rows * 5];
-    Span<float> x = good["x"].As<float>();
-    for (int i = 0; i < Nets.Rows; ++i) wide[i * 5 + 2] = x[i];
-    View column = View.Of(wide).Strided(2, new long[] { Nets.Rows, 1 }, new long[] { 5, 1 });
-    using (Trainer first = Nets.Of(context), second = Nets.Of(context)) {
-      Assert.AreEqual(first.Step(good).Loss, second.Step(new Batch { { "x", column }, { "y", good["y"] } }).Loss);
-      Assert.AreEqual(first.Digest(), second.Digest());
-    }
-  }
-
-  [Test]
   public void ReadOnlyArraysAreReadAndNotWritten() {
     Batch good = Nets.Sine();
     var locked = new Batch(good.ToDictionary(pair => pair.Key, pair => pair.Value.AsReadOnly()));
@@ -212,70 +195,91 @@ public unsafe class ArraysTests {
   }
 
   [Test]
-  public void PartsWorkOverArrays() {
+  public void GapsAreTaken() {
+    Batch good = Nets.Sine();
+    var wide = new float[Nets.Rows * 5];
+    for (int i = 0; i < Nets.Rows; ++i) wide[i * 5 + 2] = good["x"].As<float>()[i];
+    View column = View.Of(wide).Strided(2, new long[] { Nets.Rows, 1 }, new long[] { 5, 1 });
+    using (Trainer first = Nets.Of(context), second = Nets.Of(context))
+      Assert.AreEqual(first.Step(good).Loss, second.Step(new Batch { { "x", column }, { "y", good["y"] } }).Loss);
+  }
+
+  [Test]
+  public void PartsWriteWhereTheirArraysLie() {
     var gradients = new float[] { 3, 4 };
     Assert.AreEqual(5, context.ClipNorm(1, gradients), 1e-6);
     Assert.AreEqual(0.6f, gradients[0], 1e-6);
-    using (var accumulator = new Accumulator(context, 2, gradients)) {
-      accumulator.Add(1);
-      Assert.IsFalse(accumulator.ShouldStep());
-      accumulator.Add(1);
+    using (var accumulator = new Accumulator(context, 1, gradients)) {
+      accumulator.Add(2);
       Assert.IsTrue(accumulator.ShouldStep());
-      Assert.AreEqual(0.6f, gradients[0], 1e-6);
+      Assert.AreEqual(2, accumulator.State()["weight"].ToArray<double>()[0]);
     }
     using (var scaler = new LossScaler(context, new LossScalerOptions { InitialScale = 8 })) {
-      Assert.AreEqual(8, scaler.Scale);
-      gradients[0] = 16;
+      gradients[0] = (float)(2 * scaler.Scale);
       Assert.IsTrue(scaler.Unscale(gradients));
       Assert.AreEqual(2, gradients[0]);
-      Assert.IsTrue(scaler.Step());
-      Assert.IsFalse(scaler.Update());
-    }
-  }
-
-  /// <summary>The batch of a forward is read again by the backward, that of a step in slices until it is whole: long after the calls that gave it.</summary>
-  [Test]
-  public void BatchesThatLastStayWhereTheyAre() {
-    using (Trainer one = Nets.Of(context), other = Nets.Of(context)) {
-      for (int i = 0; i < 10; ++i) {
-        one.Forward(Nets.Sine());  // seen by the library alone from here on
-        for (int k = 0; k < 200; ++k) GC.KeepAlive(new byte[1000]);
-        GC.Collect();
-        one.Backward();
-        one.Apply();
-        other.Step(Nets.Sine());
-        Assert.AreEqual(other.Digest(), one.Digest());
-      }
-      Batch batch = Nets.Sine();
-      while (one.Advance(TimeSpan.FromMilliseconds(0.001), batch) == null) GC.Collect();
-      other.Step(batch);
-      Assert.AreEqual(other.Digest(), one.Digest());
     }
   }
 
   [Test]
-  public void HeldArraysStayWhereTheyAreUnderAGarbageCollectorThatMovesAll() {
-    using (Data data = HeldByTheLibraryAlone(context, out double expected))
-    using (Trainer trainer = Nets.Of(context, data)) {
-      double loss = 0;
-      for (int i = 0; i < 30; ++i) {
-        for (int k = 0; k < 200; ++k) GC.KeepAlive(new byte[1000]);
-        GC.Collect();
-        loss = trainer.Step().Loss;
-      }
-      Assert.AreEqual(expected, loss);
+  public void AHostsOwnLossTrains() {
+    using (Model model = Nets.Net(context))
+    using (Trainer trainer = Nets.Of(context)) {
+      View prediction = trainer.Forward(Nets.Sine())["prediction"];
+      Assert.AreEqual(new long[] { Nets.Rows, 1 }, prediction.Dims);
+      trainer.Backward(new Batch { { "prediction", new float[Nets.Rows, 1] } });
+      Assert.AreEqual(1, trainer.Apply().Step);
+      string name = model.Parameters[0].Name;
+      Assert.AreEqual(new float[8], trainer.Gradient(name));
+      Assert.Throws<InvalidArgumentException>(() => trainer.Gradient(name, new float[9]));
     }
   }
 
-  /// <summary>Nothing in C# holds the arrays; and what the loss of step 30 is where nothing is collected.</summary>
-  private static Data HeldByTheLibraryAlone(Context context, out double expected) {
+  /// <summary>A forward's batch is read again by the backward, that of a step in slices until it is whole, arrays of data whenever rows are drawn.</summary>
+  [Test]
+  public void WhatTheLibraryAloneHoldsStaysUnderAGarbageCollectorThatMovesAll() {
     Batch kept = Nets.Sine();
-    expected = 0;
-    using (Data data = Data.Arrays(context, kept))
-    using (Trainer trainer = Nets.Of(context, data))
-      for (int i = 0; i < 30; ++i) expected = trainer.Step().Loss;
+    using (Data held = Data.Arrays(context, kept))
+    using (Trainer whole = Nets.Of(context), pairs = Nets.Of(context), slices = Nets.Of(context))
+    using (Trainer over = Nets.Of(context, held), arrays = OverNothingKept(false), rows = OverNothingKept(true)) {
+      over.SetSchedule(k => 0.25);
+      for (int i = 0; i < 10; ++i) {
+        whole.Step(kept);
+        pairs.Forward(Nets.Sine());
+        Litter();
+        pairs.Backward();
+        pairs.Apply();
+        Batch batch = Nets.Sine();
+        while (slices.Advance(TimeSpan.FromMilliseconds(0.001), batch) == null) Litter();
+        double loss = over.Step().Loss;
+        Assert.AreEqual(loss, arrays.Step().Loss);
+        Assert.AreEqual(loss, rows.Step().Loss);
+      }
+      Assert.AreEqual(whole.Digest(), pairs.Digest());
+      Assert.AreEqual(whole.Digest(), slices.Digest());
+    }
     GC.KeepAlive(kept);
-    for (int i = 0; i < 100; ++i) GC.KeepAlive(new float[64]);  // so that there is something to move them over
-    return Data.Arrays(context, Nets.Sine());
+  }
+
+  private static void Litter() {
+    for (int i = 0; i < 200; ++i) GC.KeepAlive(new byte[1000]);
+    GC.Collect();
+  }
+
+  /// <summary>Neither its data nor its functions are seen from C#.</summary>
+  [MethodImpl(MethodImplOptions.NoInlining)]
+  private Trainer OverNothingKept(bool isMade) {
+    double rate = 0.25;
+    Batch sine = Nets.Sine();
+    Data data = !isMade ? Data.Arrays(context, sine) : Data.RowsOf(context, Nets.Rows, new[] { new Field("x", DType.F32, 1), new Field("y", DType.F32, 1) }, (ids, arrays) => {
+      Span<float> x = arrays[0].Floats, y = arrays[1].Floats;
+      for (int i = 0; i < ids.Length; ++i) {
+        x[i] = sine["x"].As<float>()[(int)ids[i]];
+        y[i] = sine["y"].As<float>()[(int)ids[i]];
+      }
+    });
+    Trainer trainer = Nets.Of(context, data);
+    trainer.SetSchedule(k => rate);
+    return trainer;
   }
 }

@@ -8,12 +8,7 @@ using ScaleTrain;
 
 /// <summary>Tasks: steps, runs and files that go on while the program does; tokens cancel them, IProgress hears of them.</summary>
 [TestFixture]
-public class AsyncTests {
-  private Context context;
-
-  [SetUp] public void Begin() { context = new Context(new ContextOptions { Threads = 1 }); }
-  [TearDown] public void End() { context.Dispose(); }
-
+public class AsyncTests : OneThreadTests {
   /// <summary>Hears in the thread that reports: .NET's own Progress posts, in an order of its own.</summary>
   private sealed class Hearing : IProgress<StepReport> {
     internal readonly List<StepReport> Reports = new List<StepReport>();
@@ -22,15 +17,6 @@ public class AsyncTests {
     public void Report(StepReport report) {
       Reports.Add(report);
       Then?.Invoke(report);
-    }
-  }
-
-  [Test]
-  public void AStepAsATaskIsTheSameStep() {
-    using (Trainer one = Nets.Of(context), other = Nets.Of(context)) {
-      Batch batch = Nets.Sine();
-      for (int i = 0; i < 5; ++i) Assert.AreEqual(one.Step(batch).Loss, Awaited(other.StepAsync(batch)).Loss);
-      Assert.AreEqual(one.Digest(), other.Digest());
     }
   }
 
@@ -110,14 +96,6 @@ public class AsyncTests {
       Task run = trainer.RunAsync(10, new Hearing { Then = report => { if (report.Step == 3) throw mine; } });
       Assert.AreSame(mine, Assert.Throws<InvalidDataException>(() => Awaited(run)));
       Assert.AreEqual(4, trainer.Step().Step);
-    }
-  }
-
-  [Test]
-  public void AFailedTaskHasOurException() {
-    using (Trainer trainer = Nets.Of(context)) {
-      var failed = Assert.Throws<InvalidArgumentException>(() => Awaited(trainer.StepAsync(new Batch { { "x", new float[Nets.Rows, 1] } })));
-      StringAssert.Contains("\"y\"", failed.Message);
     }
   }
 

@@ -2,7 +2,6 @@ using System;
 using System.Collections.Generic;
 using System.Diagnostics;
 using System.IO;
-using System.Linq;
 using NUnit.Framework;
 using ScaleTrain;
 
@@ -27,12 +26,6 @@ public class CheckpointTests {
   private static Trainer NewTrainer(Context context) {
     using (var recipe = new Recipe { Batch = 32, Lr = 0.01, Dropout = 0.1, EmaDecay = 0.9 })
     using (Data data = Data.Arrays(context, Nets.Sine())) return new Trainer(Nets.Net(context), recipe, data);
-  }
-
-  private void Flip(string file) {
-    byte[] all = File.ReadAllBytes(Path.Combine(folder, file));
-    all[all.Length - 1] ^= 1;
-    File.WriteAllBytes(Path.Combine(folder, file), all);
   }
 
   [Test]
@@ -85,75 +78,6 @@ public class CheckpointTests {
   }
 
   [Test]
-  public void ErrorsOfTheDiskAreTold() {
-    using (var checkpoint = new Checkpoint(context, folder)) {
-      var arrays = new Batch { { "w", new float[2] } };
-      checkpoint.Save(1, arrays);
-      File.WriteAllText(Path.Combine(folder, "step-00000002.part"), "in the way");
-      using (Pending pending = checkpoint.BeginSave(2, arrays)) {
-        var error = Assert.Throws<CheckpointException>(() => pending.Wait());
-        StringAssert.Contains("step-00000002", error.Message);
-      }
-      Assert.AreEqual(1, checkpoint.Load(arrays).Step);
-    }
-  }
-
-  [Test]
-  public void OneSavesIntoAFolderAndOthersRead() {
-    using (var first = new Checkpoint(context, folder)) {
-      first.Save(1, new Batch { { "w", new[] { 3f } } });
-      var told = Assert.Throws<BusyException>(() => new Checkpoint(context, folder));
-      StringAssert.Contains(Process.GetCurrentProcess().Id.ToString(), told.Message);
-      using (var reader = new Checkpoint(context, folder, new CheckpointOptions { ReadOnly = true })) {
-        var loaded = new float[1];
-        reader.Load(new Batch { { "w", loaded } });
-        Assert.AreEqual(3, loaded[0]);
-      }
-    }
-  }
-
-  [Test]
-  public void ANewestOneThatIsNotWholeIsPassedOverWithItsReason() {
-    using (var checkpoint = new Checkpoint(context, folder)) {
-      checkpoint.Save(1, new Batch { { "w", new[] { 1f } } });
-      checkpoint.Save(2, new Batch { { "w", new[] { 2f } } });
-      Flip("step-00000002/tensors.safetensors");
-      var loaded = new float[1];
-      LoadReport report = checkpoint.Load(new Batch { { "w", loaded } });
-      Assert.AreEqual(1, loaded[0]);
-      StringAssert.Contains("tensors.safetensors", report.Skipped.Single());
-      var error = Assert.Throws<CheckpointException>(() => checkpoint.Load(new Batch { { "w", loaded } }, "step-00000002"));
-      Assert.AreEqual("w", error.Tensor);
-      StringAssert.Contains("tensors.safetensors", checkpoint.Verify("step-00000002"));
-      StringAssert.Contains("\"problems\":[]", checkpoint.Verify("step-00000001"));
-      StringAssert.Contains("step-00000002", checkpoint.List());
-    }
-  }
-
-  [Test]
-  public void ArraysThatMayBeOverwrittenAreReadOnce() {
-    using (var checkpoint = new Checkpoint(context, folder)) {
-      float[] values = { 1, 2, 3 }, loaded = { 7, 7, 7 };
-      var options = new LoadOptions { Overwrite = true };
-      var to = new Batch { { "w", loaded } };
-      checkpoint.Save(1, new Batch { { "w", values } });
-      Assert.AreEqual(1, checkpoint.Load(to, null, options).Read);
-      CollectionAssert.AreEqual(values, loaded);
-
-      checkpoint.Save(2, to);
-      Flip("step-00000002/tensors.safetensors");
-      for (int i = 0; i < 3; ++i) loaded[i] = 7;
-      Assert.Throws<CheckpointException>(() => checkpoint.Load(to, "step-00000002"));
-      CollectionAssert.AreEqual(new[] { 7f, 7, 7 }, loaded);
-      var error = Assert.Throws<CheckpointException>(() => checkpoint.Load(to, "step-00000002", options));
-      StringAssert.Contains("block 0", error.Message);
-      CollectionAssert.AreNotEqual(new[] { 7f, 7, 7 }, loaded);  // read straight into it
-      Assert.AreEqual(1, checkpoint.Load(to, null, options).Step);
-      CollectionAssert.AreEqual(values, loaded);
-    }
-  }
-
-  [Test]
   public void ATrainerGoesOnBitByBit() {
     using (var checkpoint = new Checkpoint(context, Path.Combine(folder, "run")))
     using (Trainer first = NewTrainer(context))
@@ -186,43 +110,64 @@ public class CheckpointTests {
   }
 
   [Test]
-  public void WhatDoesNotFitIsNamedAndChangesNothing() {
+  public void ErrorsOfTheDiskAreThatOfTheSave() {
     using (var checkpoint = new Checkpoint(context, folder)) {
-      float[] kept = { 5 };
-      Assert.Throws<NotFoundException>(() => checkpoint.Load(new Batch { { "w", kept } }));
-      checkpoint.Save(1, new Batch { { "w", new[] { 1f } }, { "more", new[] { 2f } } });
-      var error = Assert.Catch<ScaleTrainException>(() => checkpoint.Load(new Batch { { "other", kept } }));
-      StringAssert.Contains("other", error.Message);
-      Assert.AreEqual(5, kept[0]);
-      var options = new LoadOptions { Partial = true, Rename = new Dictionary<string, string> { { "more", "v" } } };
-      LoadReport report = checkpoint.Load(new Batch { { "v", kept } }, null, options);
-      Assert.AreEqual(2, kept[0]);
-      CollectionAssert.AreEqual(new[] { "w" }, report.Unexpected);
-      Assert.Catch<ScaleTrainException>(() => checkpoint.Save(2, new Batch { { "w", kept } }, new { deep = new { } }));
-      checkpoint.Dispose();
-      Assert.Throws<InvalidHandleException>(() => checkpoint.List());
+      File.WriteAllText(Path.Combine(folder, "step-00000002.part"), "in the way");
+      using (Pending pending = checkpoint.BeginSave(2, new Batch { { "w", new float[2] } }))
+        StringAssert.Contains("step-00000002", Assert.Throws<CheckpointException>(() => pending.Wait()).Message);
     }
   }
 
   [Test]
-  public void AnAccumulatorIsSavedInTheMiddleOfAStep() {
-    float[] gradient = { 3, -6 };
-    using (var checkpoint = new Checkpoint(context, folder))
-    using (var first = new Accumulator(context, 2, gradient))
-    using (var second = new Accumulator(context, 2, gradient)) {
-      first.Add(3);
-      var from = new Batch();
-      foreach (KeyValuePair<string, StateArray> one in first.State()) from.Add(one.Key, one.Value.View());
-      checkpoint.Save(1, from);
-      var to = new Batch();
-      foreach (KeyValuePair<string, StateArray> one in second.State()) to.Add(one.Key, one.Value.View());
-      checkpoint.Load(to);
-      gradient[0] = 1;
-      gradient[1] = 2;
-      second.Add(1);
-      Assert.IsTrue(second.ShouldStep());
-      CollectionAssert.AreEqual(new[] { 1f, -1 }, gradient);
-      Assert.AreEqual(1, first.State()["added"].ToArray<long>()[0]);
+  public void OneSavesIntoAFolderAndOthersRead() {
+    using (var first = new Checkpoint(context, folder)) {
+      first.Save(1, new Batch { { "w", new[] { 3f } } });
+      var busy = Assert.Throws<BusyException>(() => new Checkpoint(context, folder));
+      StringAssert.Contains(Process.GetCurrentProcess().Id.ToString(), busy.Message);
+      using (var reader = new Checkpoint(context, folder, new CheckpointOptions { ReadOnly = true }))
+        Assert.AreEqual(1, reader.Load(new Batch { { "w", new float[1] } }).Read);
     }
+  }
+
+  [Test]
+  public void OfADamagedOneArraysAreLeftAloneUnlessTheyMayBeOverwritten() {
+    using (var checkpoint = new Checkpoint(context, folder)) {
+      float[] w = { 1, 2, 3 };
+      var arrays = new Batch { { "w", w } };
+      checkpoint.Save(1, arrays);
+      checkpoint.Save(2, arrays);
+      string file = Path.Combine(folder, "step-00000002", "tensors.safetensors");
+      byte[] all = File.ReadAllBytes(file);
+      all[all.Length - 1] ^= 1;
+      File.WriteAllBytes(file, all);
+
+      Array.Clear(w, 0, 3);
+      var error = Assert.Throws<CheckpointException>(() => checkpoint.Load(arrays, "step-00000002"));
+      Assert.AreEqual("w", error.Tensor);
+      Assert.AreEqual(file, error.File);
+      Assert.AreEqual(new float[3], w);
+      var overwrite = new LoadOptions { Overwrite = true };
+      error = Assert.Throws<CheckpointException>(() => checkpoint.Load(arrays, "step-00000002", overwrite));
+      StringAssert.Contains("block 0", error.Message);
+      Assert.AreNotEqual(new float[3], w);  // read straight into it
+      Assert.AreEqual(1, checkpoint.Load(arrays, null, overwrite).Skipped.Count);
+      Assert.AreEqual(new float[] { 1, 2, 3 }, w);
+      StringAssert.Contains("tensors.safetensors", checkpoint.Verify("step-00000002"));
+      StringAssert.Contains("step-00000002", checkpoint.List());
+    }
+  }
+
+  [Test]
+  public void WhatDoesNotFitIsNamed() {
+    float[] kept = { 5 };
+    var checkpoint = new Checkpoint(context, folder);
+    checkpoint.Save(1, new Batch { { "w", new[] { 1f } }, { "more", new[] { 2f } } });
+    Assert.Throws<NotFoundException>(() => checkpoint.Load(new Batch { { "other", kept } }));
+    var options = new LoadOptions { Partial = true, Rename = new Dictionary<string, string> { { "more", "v" } } };
+    Assert.AreEqual(new[] { "w" }, checkpoint.Load(new Batch { { "v", kept } }, null, options).Unexpected);
+    Assert.AreEqual(2, kept[0]);
+    Assert.Catch<ScaleTrainException>(() => checkpoint.Save(2, new Batch { { "w", kept } }, new { deep = new { } }));
+    checkpoint.Dispose();
+    Assert.Throws<InvalidHandleException>(() => checkpoint.List());
   }
 }

@@ -5,12 +5,7 @@ using ScaleTrain;
 
 /// <summary>Each error is the class that means it, with the library's text whole and what is known besides.</summary>
 [TestFixture]
-public class ErrorsTests {
-  private Context context;
-
-  [SetUp] public void Begin() { context = new Context(new ContextOptions { Threads = 1 }); }
-  [TearDown] public void End() { context.Dispose(); }
-
+public class ErrorsTests : OneThreadTests {
   [Test]
   public void AnUnknownKeyNamesTheNearest() {
     var error = Assert.Throws<InvalidArgumentException>(() => new Recipe(new { weight_deca = 3 }));
@@ -43,6 +38,8 @@ public class ErrorsTests {
     using (var graph = new Graph(context)) {
       Value x = graph.Input("x", DType.F32, Graph.Batch, 3), w = graph.Parameter("w", new[] { 4L, 5 });
       Assert.AreEqual("matmul", Assert.Throws<InvalidArgumentException>(() => Ops.Matmul(x, w)).Op);
+      Value other = new Graph(context).Input("x", DType.F32, Graph.Batch, 3);
+      StringAssert.Contains("another graph", Assert.Throws<InvalidArgumentException>(() => Ops.Add(x, other)).Message);
     }
     using (Model model = Nets.Net(context)) {
       Assert.AreEqual("nothing", Assert.Throws<NotFoundException>(() => model.Get("nothing")).Tensor);
@@ -96,35 +93,6 @@ public class ErrorsTests {
     closed.Dispose();
     Assert.Throws<InvalidHandleException>(() => Tensor.Wrap(closed, new float[3]));
     Assert.Throws<InvalidHandleException>(() => Data.Arrays(closed, batch));
-  }
-
-  [Test]
-  public void NullIsRefusedByName() {
-    Assert.AreEqual("model is null", Assert.Throws<InvalidArgumentException>(() => new Predictor(null)).Message);
-    Assert.AreEqual("recipe is null", Assert.Throws<InvalidArgumentException>(() => new Trainer(Nets.Net(context), null)).Message);
-    Assert.AreEqual("gradients[1] is null", Assert.Throws<InvalidArgumentException>(() => new LossScaler(context).Unscale(new float[2], (View)null)).Message);
-    Assert.Throws<InvalidArgumentException>(() => new Graph(context).Input(null, DType.F32, 1));
-    Assert.Throws<InvalidArgumentException>(() => new Graph(context).Input("x", DType.F32, null));
-    Assert.Throws<InvalidArgumentException>(() => Ops.Add(null, null));
-  }
-
-  [Test]
-  public void AValueOfAnotherGraphIsRefused() {
-    using (Graph one = new Graph(context), other = new Graph(context)) {
-      Value x = one.Input("x", DType.F32, Graph.Batch, 3), y = other.Input("x", DType.F32, Graph.Batch, 3);
-      StringAssert.Contains("another graph", Assert.Throws<InvalidArgumentException>(() => Ops.Add(x, y)).Message);
-      Assert.Throws<InvalidArgumentException>(() => other.Loss(x));
-    }
-  }
-
-  [Test]
-  public void AThousandErrorsLeaveMemoryFlat() {
-    for (int i = 0; i < 200; ++i) Assert.Throws<InvalidArgumentException>(() => new Recipe { Lr = -1 });
-    Nets.Collect();
-    long before = Nets.ResidentKb();
-    for (int i = 0; i < 1000; ++i) Assert.Throws<InvalidArgumentException>(() => new Recipe { Lr = -1 });
-    Nets.Collect();
-    Assert.Less(Nets.ResidentKb() - before, 4096);
   }
 
   [Test]

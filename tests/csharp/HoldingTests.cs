@@ -11,12 +11,7 @@ using ScaleTrain;
 
 /// <summary>What is held is let go, when calls fail and when another thread changes or disposes of what they use; nothing is let go too early.</summary>
 [TestFixture]
-public class HoldingTests {
-  private Context context;
-
-  [SetUp] public void Begin() { context = new Context(new ContextOptions { Threads = 1 }); }
-  [TearDown] public void End() { context.Dispose(); }
-
+public class HoldingTests : OneThreadTests {
   [Test]
   public void ABatchMayGrowWhileAnotherThreadUsesIt() {
     var batch = new Batch();
@@ -164,22 +159,6 @@ public class HoldingTests {
     public void Report(StepReport report) {
       source.Cancel();
       throw new InvalidOperationException("progress");
-    }
-  }
-
-  [Test]
-  public void ATrainersGradientsAreThereAfterItsModel() {
-    Model model = Nets.Net(context);
-    string name = model.Parameters[0].Name;
-    using (var recipe = new Recipe { Batch = Nets.Rows })
-    using (var trainer = new Trainer(model, recipe)) {
-      model.Dispose();
-      trainer.Step(Nets.Sine());
-      var gradient = new float[8];
-      trainer.Gradient(name, gradient);
-      Assert.AreEqual(gradient, trainer.Gradient(name));
-      Assert.Throws<InvalidArgumentException>(() => trainer.Gradient(name, new float[9]));
-      Assert.Throws<NotFoundException>(() => trainer.Gradient("none"));
     }
   }
 }

@@ -1,7 +1,8 @@
 using System;
-using System.Diagnostics;
+using System.Collections.Generic;
 using System.IO;
 using System.Linq;
+using System.Threading;
 using ScaleTrain;
 
 /// <summary>Small trainings that the tests share.</summary>
@@ -24,6 +25,31 @@ static class Nets {
   internal static Trainer Of(Context context, Data data = null) {
     using (var recipe = new Recipe { Batch = Rows, Lr = 0.01 })
       return new Trainer(Net(context), recipe, data);
+  }
+
+  internal static float[] Filled(int size, float value) { return Enumerable.Repeat(value, size).ToArray(); }
+
+  /// <summary>What each rank's act gives, by rank, on a thread of its own; what one throws is thrown here.</summary>
+  internal static T[] OnEach<T>(Context context, int size, Func<Communicator, T> act) {
+    var made = new T[size];
+    var thrown = new Exception[size];
+    IReadOnlyList<Communicator> ranks = Communicator.Local(context, size);
+    Thread[] threads = ranks.Select((own, i) => new Thread(() => {
+      try { made[i] = act(own); } catch (Exception problem) { thrown[i] = problem; }
+    })).ToArray();
+    foreach (Thread thread in threads) thread.Start();
+    foreach (Thread thread in threads) thread.Join();
+    foreach (Communicator own in ranks) own.Dispose();
+    foreach (Exception problem in thrown)
+      if (problem != null) throw new Exception(problem.ToString(), problem);
+    return made;
+  }
+
+  internal static void OnEach(Context context, int size, Action<Communicator> act) {
+    OnEach(context, size, own => {
+      act(own);
+      return true;
+    });
   }
 
   internal static void Collect() {

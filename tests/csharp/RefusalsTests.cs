@@ -8,12 +8,7 @@ using ScaleTrain;
 
 /// <summary>Calls that nobody should make end as exceptions that name the value: none crashes, or does something else without a word.</summary>
 [TestFixture]
-public class RefusalsTests {
-  private Context context;
-
-  [SetUp] public void Begin() { context = new Context(new ContextOptions { Threads = 1 }); }
-  [TearDown] public void End() { context.Dispose(); }
-
+public class RefusalsTests : OneThreadTests {
   private static void IsRefused(string part, TestDelegate call) {
     StringAssert.Contains(part, Assert.Throws<InvalidArgumentException>(call).Message);
   }
@@ -169,50 +164,6 @@ public class RefusalsTests {
   private static void IsNoDefect(TestDelegate call) { Assert.AreNotEqual(Status.Internal, Assert.Catch<ScaleTrainException>(call).Status); }
 
   [Test]
-  public void NumbersThatCannotBeAreRefused() {
-    using (var graph = new Graph(context))
-    using (Model model = Nets.Net(context))
-    using (Data data = Data.Arrays(context, Nets.Sine()))
-    using (Trainer trainer = Nets.Of(context, data), asked = Nets.Of(context, data))
-    using (var sums = new Accumulator(context, 1, new float[1])) {
-      FillFunction fill = (rows, arrays) => {};
-      var calls = new TestDelegate[] {
-        () => new Context(new ContextOptions { Threads = -1 }),
-        () => new Context(new ContextOptions { Threads = int.MaxValue }),
-        () => new Context(new ContextOptions { MemoryLimit = -1 }),
-        () => new Tensor(context, (DType)0, 1),
-        () => new Tensor(context, DType.F32, -1),
-        () => new Tensor(context, DType.F32, long.MaxValue, long.MaxValue),
-        () => new Tensor(context, DType.F32, 1, 1, 1, 1, 1, 1, 1, 1, 1),
-        () => Tensor.Wrap(context, View.At(IntPtr.Zero, DType.F32, 4)),
-        () => Tensor.FromDlpack(context, IntPtr.Zero),
-        () => new Gemm(context, -1, 1, 1),
-        () => new Gemm(context, 1L << 32, 1L << 32, 1),
-        () => new LossScaler(context, new LossScalerOptions { InitialScale = double.NaN }),
-        () => new LossScaler(context, new LossScalerOptions { GrowthInterval = -1 }),
-        () => sums.Add(double.NaN),
-        () => sums.Add(-1),
-        () => context.ClipNorm(double.NaN, new float[1]),
-        () => new Schedule(new { lr = 1 }).At(-1),
-        () => Data.RowsOf(context, -1, new[] { new Field("x", DType.F32, 1) }, fill),
-        () => Data.RowsOf(context, 1, new Field[1], fill),
-        () => Data.RowsOf(context, 1, new[] { new Field("x", (DType)77, 1) }, fill),
-        () => data.Split(double.NaN, 0, out Data training, out Data validation),
-        () => trainer.Run(-1),
-        () => asked.Step(),
-        () => new Predictor(model, false, -1),
-        () => model.Blend(model, double.NaN),
-        () => graph.Input("x", (DType)99, 1),
-        () => graph.Parameter("x", new[] { -5L }),
-        () => graph.Parameter("x", new[] { 1L }, (Init)99),
-        () => graph.Parameter("x", new[] { 1L << 40, 1L << 40 })
-      };
-      asked.SetSchedule(k => double.NaN);
-      foreach (TestDelegate call in calls) IsNoDefect(call);
-    }
-  }
-
-  [Test]
   public void DimsThatAProgramWritesToReachNoFurther() {
     int length = 0;
     using (Data data = Data.RowsOf(context, Nets.Rows, new[] { new Field("x", DType.F32, 1), new Field("y", DType.F32, 1) }, (rows, arrays) => {
@@ -234,10 +185,15 @@ public class RefusalsTests {
   public void NullIsRefusedByTheArgumentsName() {
     IsRefused("dims is null", () => new Tensor(context, DType.F32, null));
     IsRefused("memory is null", () => Tensor.Wrap(context, null));
+    IsRefused("model is null", () => new Predictor(null));
+    IsRefused("recipe is null", () => new Trainer(Nets.Net(context), null));
+    IsRefused("gradients[1] is null", () => new LossScaler(context).Unscale(new float[2], (View)null));
+    Assert.Throws<InvalidArgumentException>(() => Ops.Add(null, null));
     var rename = new Dictionary<string, string> { { "ours", null } };
     using (Model model = Nets.Net(context)) IsRefused("\"ours\" is null", () => model.Read(new MemoryStream(), true, rename));
     using (var graph = new Graph(context)) {
       IsRefused("dims is null", () => graph.Input("x", DType.F32, null));
+      Assert.Throws<InvalidArgumentException>(() => graph.Input(null, DType.F32, 1));
       IsRefused("dims is null", () => graph.Parameter("w", (long[])null));
     }
   }

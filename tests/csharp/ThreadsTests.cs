@@ -8,12 +8,7 @@ using ScaleTrain;
 
 /// <summary>One object serves one call at a time and says so; any may be disposed of while calls of others run.</summary>
 [TestFixture]
-public class ThreadsTests {
-  private Context context;
-
-  [SetUp] public void Begin() { context = new Context(new ContextOptions { Threads = 1 }); }
-  [TearDown] public void End() { context.Dispose(); }
-
+public class ThreadsTests : OneThreadTests {
   [Test]
   public void AnObjectThatIsBusySaysSo() {
     using (Trainer trainer = Nets.Of(context, Data.Arrays(context, Nets.Sine())))
@@ -47,16 +42,10 @@ public class ThreadsTests {
   [Test]
   public void CancelEndsTheCallOfAnotherThread() {
     using (Trainer trainer = Nets.Of(context, Data.Arrays(context, Nets.Sine()))) {
-      Task run = Task.Run(() => Assert.Throws<CancelledException>(() => trainer.Run(1000000000)));
-      while (!run.Wait(5)) trainer.Cancel();
-    }
-  }
-
-  [Test]
-  public void CancelOfTheContextEndsAllCallsInIt() {
-    using (Trainer one = Nets.Of(context, Data.Arrays(context, Nets.Sine())), other = Nets.Of(context, Data.Arrays(context, Nets.Sine()))) {
-      Task[] runs = new[] { one, other }.Select(trainer => Task.Run(() => Assert.Throws<CancelledException>(() => trainer.Run(1000000000)))).ToArray();
-      while (!Task.WaitAll(runs, 5)) context.Cancel();
+      foreach (Action cancel in new Action[] { trainer.Cancel, context.Cancel }) {
+        Task run = Task.Run(() => Assert.Throws<CancelledException>(() => trainer.Run(1000000000)));
+        while (!run.Wait(5)) cancel();
+      }
     }
   }
 
@@ -89,21 +78,6 @@ public class ThreadsTests {
       predictor.Refresh();
       Assert.AreNotEqual(expected, Answer(predictor, batch));
     }
-  }
-
-  [Test]
-  public void TwoTrainingsInTwoThreadsAreAsOneAfterTheOther() {
-    Func<string> train = () => {
-      using (var own = new Context(new ContextOptions { Threads = 2 }))
-      using (Trainer trainer = Nets.Of(own)) {
-        Batch batch = Nets.Sine();
-        for (int i = 0; i < 200; ++i) trainer.Step(batch);
-        return trainer.Digest();
-      }
-    };
-    string alone = train();
-    Task<string>[] both = { Task.Run(train), Task.Run(train) };
-    Assert.AreEqual(new[] { alone, alone }, both.Select(task => task.Result));
   }
 
   /// <summary>Calls of three threads meet an object that a fourth disposes of: each ends well, or is refused by name.</summary>

@@ -1,14 +1,5 @@
 # Programs beside the tests: README.md's, the application of the samples, and those that tests look at from outside.
 
-# st_add_csharp_exe(name source): a program of its own from a source file.
-macro(st_add_csharp_exe name source)
-  add_custom_command(OUTPUT ${folder}/${name}.exe
-    COMMAND ${mcs} -r:${folder}/ScaleTrain.dll -out:${folder}/${name}.exe ${source}
-    DEPENDS ${source} ${folder}/ScaleTrain.dll
-    VERBATIM)
-  list(APPEND programs ${folder}/${name}.exe)
-endmacro()
-
 # st_add_csharp_program(name source label...): one that says by its status whether it learned, run on both runtimes.
 function(st_add_csharp_program name source)
   st_add_csharp_exe(${name} ${source})
@@ -30,9 +21,6 @@ endif()
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/readme.cs
   CONTENT "${CMAKE_MATCH_1}static class Readme {\n  static int Main() {\n${CMAKE_MATCH_3}\n    return report.Loss < 0.01 ? 0 : 1;\n  }\n}\n" @ONLY)
 st_add_csharp_program(readme ${CMAKE_CURRENT_BINARY_DIR}/readme.cs csharp readme)
-
-# What LoadingTests starts.
-st_add_csharp_exe(FirstCall ${CMAKE_CURRENT_SOURCE_DIR}/programs/FirstCall.cs)
 
 # Memory seen from below. On Mono alone: .NET 8 does not start under valgrind.
 st_add_csharp_exe(LeakTrial ${CMAKE_CURRENT_SOURCE_DIR}/programs/LeakTrial.cs)
