@@ -1,29 +1,20 @@
 """PyTorch's side of `scaletrain bench checkpoint`: torch.save and safetensors, each onto the disk (fsync) and back, of as many bytes.
 
-Started by the command line (capi/cli/pytorch_peer.cpp), which talks to it over pipes, one JSON object a line:
-  {"do": "hello"}                                  -> {"torch": "2.15.0"}
-  {"do": "open", "bytes": .., "folder": .., ..}    -> {"modes": ["torch-save", ..], "absent": {"safetensors": "why"}}
-  {"do": "step", "mode": "torch-save"}             -> {"check": bytes, "seconds": 0.4}
-Whatever goes wrong is {"error": "why"}. The end of the input ends it.
+`check` is the bytes.
 """
 
-import json
+import functools
 import os
 import pathlib
-import sys
 import time
 
-# Only answers may reach the pipe: libraries like to print.
-answers = os.fdopen(os.dup(1), "w")
-os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-os.dup2(os.open(os.environ.get("SCALETRAIN_PYTORCH_LOG", os.devnull), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), 2)
+from pytorch_answers import serve, torch
 
 TENSOR = 16 << 20  # bytes of each but the last
 
 
 class Files:
     def __init__(self, options):
-        torch.set_num_threads(options["threads"])
         folder = pathlib.Path(options["folder"])
         self.torch_file, self.safetensors_file = folder / "peer.pt", folder / "peer.safetensors"
         left, self.tensors = options["bytes"], {}
@@ -67,25 +58,9 @@ class Files:
         return {"check": sum(tensor.numel() * 4 for tensor in self.tensors.values()), "seconds": seconds}
 
 
-def answer(request, state):
-    if request["do"] == "hello":
-        return {"torch": torch.__version__}
-    if request["do"] == "open":
-        state["files"] = Files(request)
-        return {"modes": list(state["files"].modes), "absent": state["files"].absent}
-    return state["files"].step(request["mode"])
+def opened(options):
+    files = Files(options)
+    return {mode: functools.partial(files.step, mode) for mode in files.modes}, files.absent
 
 
-try:
-    import torch
-except ImportError as missing:
-    torch = None
-    WHY = f"{sys.executable} has no torch: {missing}"
-
-state = {}
-for line in sys.stdin:
-    try:
-        result = answer(json.loads(line), state) if torch is not None else {"error": WHY}
-    except Exception as error:  # noqa: BLE001 - whatever it is, the other side must hear of it
-        result = {"error": f"{type(error).__name__}: {error}"}
-    print(json.dumps(result), file=answers, flush=True)
+serve(opened)

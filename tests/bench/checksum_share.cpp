@@ -15,6 +15,7 @@
 #include "base/crc32c.h"
 #include "checkpoint/sequential_file.h"
 #include "checkpoint/write_windows.h"
+#include "samples.h"
 
 namespace {
 
@@ -50,10 +51,9 @@ double write_file(const std::vector<std::byte>& bytes, const std::string& path, 
   return sum == 1 ? -seconds : seconds;
 }
 
-void print(const std::string& name, std::vector<double> samples, const char* unit) {
-  std::ranges::sort(samples);
-  const size_t n = samples.size();
-  std::printf("%-28s %8.3f %s (%.3f to %.3f)\n", name.c_str(), samples[n / 2], unit, samples[n / 10], samples[n - 1 - n / 10]);
+void print(const std::string& name, const std::vector<double>& samples, const char* unit) {
+  std::printf("%-28s %8.3f %s (%.3f to %.3f)\n", name.c_str(), bench::median(samples), unit, bench::quantile(samples, 0.1),
+              bench::quantile(samples, 0.9));
 }
 
 }  // namespace

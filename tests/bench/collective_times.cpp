@@ -21,6 +21,7 @@
 #include "comm/communicator.h"
 #include "comm/local/process_group.h"
 #include "comm/local/thread_group.h"
+#include "samples.h"
 
 namespace {
 
@@ -28,11 +29,6 @@ double thread_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
-double median(std::vector<double>& values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 void measure(st::Communicator& group, st::DType dtype) {
@@ -48,7 +44,7 @@ void measure(st::Communicator& group, st::DType dtype) {
       wall.push_back(st::os::seconds() - began);
     }
     if (group.rank() != 0) continue;
-    const double time = median(wall), cpu_time = median(cpu);
+    const double time = bench::median(wall), cpu_time = bench::median(cpu);
     std::printf("%9lld bytes: %10.2f us, %6.2f GB/s; cpu %10.2f us, %6.2f GB/s\n", static_cast<long long>(bytes), time * 1e6,
                 static_cast<double>(bytes) / time * 1e-9, cpu_time * 1e6, static_cast<double>(bytes) / cpu_time * 1e-9);
   }

@@ -11,9 +11,11 @@
 
 #include "backend/cpu/gemm/entry.h"
 #include "base/os.h"
+#include "samples.h"
 
 namespace {
 
+using bench::quantile;
 using st::GemmProblem;
 
 struct Shape {
@@ -103,11 +105,6 @@ double now(int threads) {
   timespec t;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-double quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
 }  // namespace

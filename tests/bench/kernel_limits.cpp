@@ -18,9 +18,11 @@
 #include "base/text.h"
 #include "fma_peak.h"
 #include "ir/op.h"
+#include "samples.h"
 
 namespace {
 
+using bench::quantile;
 using st::DType;
 using st::Op;
 using st::Shape;
@@ -276,11 +278,6 @@ class Probe {
     const double seconds =
         seconds_of([&] { workers_.run(workers_.threads(), [&](int64_t) { sink_ = static_cast<float>(loop_.run(kTurns)); }); }, 1);
     return seconds / (static_cast<double>(kTurns) * loop_.flops_a_turn / 2 * workers_.threads());
-  }
-
-  static double quantile(std::vector<double> values, double q) {
-    std::ranges::sort(values);
-    return values[static_cast<size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
   }
 
   st::Backend& backend_;

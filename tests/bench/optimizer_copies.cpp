@@ -1,7 +1,5 @@
 // What st_optimizer_keep_copies saves: an AdamW step that leaves bf16 copies of its parameters, beside the same step and a cast behind it,
 // in turn, over one array of each size. Prints medians and the 10th to 90th percentile of the ratio.
-#include <scaletrain/scaletrain.h>
-
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -9,14 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "samples.h"
+
 namespace {
 
-constexpr int kRounds = 15;
+using bench::hold;
+using bench::quantile;
 
-bool failed(st_status status) {
-  if (status != ST_OK) std::fprintf(stderr, "%s\n", st_last_error());
-  return status != ST_OK;
-}
+constexpr int kRounds = 15;
 
 /// Milliseconds of call().
 template <class Call>
@@ -24,11 +22,6 @@ double timed(const Call& call) {
   const auto start = std::chrono::steady_clock::now();
   call();
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
-
-double at(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
 /// The cast that a host would write: round to nearest even, of numbers that are finite. It is vectorised.
@@ -39,7 +32,7 @@ void cast(const std::vector<float>& from, std::vector<uint16_t>& to) {
   }
 }
 
-bool measure(st_context* context, int64_t elements, int threads) {
+void measure(st_context* context, int64_t elements, int threads) {
   std::vector<float> weight(static_cast<size_t>(elements), 1), gradient(weight.size(), 0.01F);
   std::vector<uint16_t> copy(weight.size());
   const int64_t dims[] = {elements};
@@ -48,16 +41,15 @@ bool measure(st_context* context, int64_t elements, int threads) {
   const st_view copies[] = {{ST_BF16, 1, dims, nullptr, copy.data(), elements * 2}};
   const std::string json = R"({"clip": 1, "threads": )" + std::to_string(threads) + "}";
   st_optimizer* optimizer = nullptr;
-  if (failed(st_optimizer_create(context, json.c_str(), 1, &parameter, &optimizer))) return false;
+  hold(st_optimizer_create(context, json.c_str(), 1, &parameter, &optimizer));
   std::vector<double> plain, casts, with, ratios;
-  bool works = true;
-  const auto step = [&] { works = works && !failed(st_optimizer_step(optimizer, 1, gradients, nullptr)); };
+  const auto step = [&] { hold(st_optimizer_step(optimizer, 1, gradients, nullptr)); };
   for (int round = 0; round < kRounds; ++round) {
-    works = works && !failed(st_optimizer_keep_copies(optimizer, 0, nullptr));
+    hold(st_optimizer_keep_copies(optimizer, 0, nullptr));
     step();
     plain.push_back(timed(step));
     casts.push_back(timed([&] { cast(weight, copy); }));
-    works = works && !failed(st_optimizer_keep_copies(optimizer, 1, copies));
+    hold(st_optimizer_keep_copies(optimizer, 1, copies));
     step();
     with.push_back(timed(step));
     ratios.push_back((plain.back() + casts.back()) / with.back());
@@ -65,19 +57,17 @@ bool measure(st_context* context, int64_t elements, int threads) {
   st_optimizer_destroy(optimizer);
   std::printf(
       "%3.0f M parameters, %d threads: step %.2f ms, cast %.2f ms, step with copies %.2f ms; step and cast / it %.2f (%.2f to %.2f)\n",
-      static_cast<double>(elements) / 1e6, threads, at(plain, 0.5), at(casts, 0.5), at(with, 0.5), at(ratios, 0.5), at(ratios, 0.1),
-      at(ratios, 0.9));
-  return works;
+      static_cast<double>(elements) / 1e6, threads, quantile(plain, 0.5), quantile(casts, 0.5), quantile(with, 0.5), quantile(ratios, 0.5),
+      quantile(ratios, 0.1), quantile(ratios, 0.9));
 }
 
 }  // namespace
 
 int main() {
   st_context* context = nullptr;
-  if (failed(st_context_create(nullptr, &context))) return 1;
-  bool works = true;
+  hold(st_context_create(nullptr, &context));
   for (const int threads : {1, 2})
-    for (const int64_t millions : {1, 12, 40}) works = works && measure(context, millions * 1'000'000, threads);
+    for (const int64_t millions : {1, 12, 40}) measure(context, millions * 1'000'000, threads);
   st_context_destroy(context);
-  return works ? 0 : 1;
+  return 0;
 }

@@ -1,22 +1,11 @@
 """PyTorch's side of `scaletrain bench optimizer`: GradScaler, clip_grad_norm_ and AdamW over the same tensors, a step each time it is told to.
 
-Started by the command line (capi/cli/pytorch_peer.cpp), which talks to it over pipes, one JSON object a line:
-  {"do": "hello"}                            -> {"torch": "2.15.0"}
-  {"do": "open", "tensors": [[3, 4]], ...}   -> {"modes": ["fused", "foreach"], "absent": {"fused": "why"}}
-  {"do": "step", "mode": "fused"}            -> {"check": 41.5, "seconds": 0.004}
-`check` is the sum of all parameters' magnitudes, taken off the clock. Whatever goes wrong is {"error": "why"}. The end of the input ends it.
+"open" has the tensors' shapes; `check` is the sum of all parameters' magnitudes, taken off the clock.
 """
 
-import contextlib
-import json
-import os
-import sys
 import time
 
-# Only answers may reach the pipe: libraries like to print.
-answers = os.fdopen(os.dup(1), "w")
-os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-os.dup2(os.open(os.environ.get("SCALETRAIN_PYTORCH_LOG", os.devnull), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), 2)
+from pytorch_answers import made, serve, torch
 
 WARM_UP = 3  # steps whose sums are asked for
 
@@ -57,46 +46,4 @@ class Steps:
         return sum(parameter.detach().double().abs().sum().item() for parameter in self.parameters)
 
 
-def reason(error):
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
-
-
-def open_modes(request, modes):
-    torch.set_num_threads(request["threads"])
-    modes.clear()
-    absent = {}
-    for mode in ("fused", "foreach"):
-        try:
-            modes[mode] = Steps(request, mode)
-        except Exception as error:
-            absent[mode] = reason(error)
-    return {"modes": list(modes), "absent": absent}
-
-
-def answer(request, modes):
-    if request["do"] == "hello":
-        return {"torch": torch.__version__}
-    if request["do"] == "open":
-        return open_modes(request, modes)
-    return modes[request["mode"]].step()
-
-
-def main():
-    modes = {}
-    for line in sys.stdin:
-        try:
-            result = answer(json.loads(line), modes)
-        except Exception as error:
-            result = {"error": reason(error)}
-        print(json.dumps(result), file=answers, flush=True)
-
-
-try:
-    import torch
-except ImportError as error:
-    sys.stdin.readline()
-    print(json.dumps({"error": f"{sys.executable} has no torch: {error}"}), file=answers, flush=True)
-else:
-    with contextlib.suppress(KeyboardInterrupt):
-        main()
+serve(lambda request: made({mode: lambda mode=mode: Steps(request, mode).step for mode in ("fused", "foreach")}))

@@ -11,9 +11,12 @@
 #include "base/os.h"
 #include "fma_peak.h"
 #include "models/gpt.h"
+#include "samples.h"
 #include "train/trainer.h"
 
 namespace {
+
+using bench::median;
 
 constexpr int64_t kBatch = 4, kContext = 256, kVocabulary = 8192;
 
@@ -55,11 +58,6 @@ double cpu_seconds() {
   std::timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 }  // namespace

@@ -18,8 +18,11 @@
 #include "comm/combine.h"
 #include "comm/local/thread_group.h"
 #include "comm/transport.h"
+#include "samples.h"
 
 namespace {
+
+using bench::median;
 
 constexpr int64_t kChunk = 16384;  // elements that are reduced at a time, as a communicator does
 
@@ -115,11 +118,6 @@ class Rank {
   std::vector<float> data_, sums_;
 };
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 void compare(int ranks, int64_t bytes, int rounds) {
   const int calls = bytes <= 1 << 20 ? 50 : 5;
   auto ends = st::make_thread_group(ranks);
@@ -146,11 +144,9 @@ void compare(int ranks, int64_t bytes, int rounds) {
   for (std::thread& thread : threads) thread.join();
   std::vector<double> ratios;
   for (size_t i = 0; i < seconds[0].size(); ++i) ratios.push_back(seconds[of_ranks][i] / seconds[of_arrival][i]);
-  const double ratio = median(ratios);
-  std::ranges::sort(ratios);
   std::printf("%d ranks, %8lld bytes: in the order of ranks %9.1f us, as they come %9.1f us, %.3f times as long (%.3f to %.3f)\n", ranks,
-              static_cast<long long>(bytes), median(seconds[of_ranks]) * 1e6, median(seconds[of_arrival]) * 1e6, ratio,
-              ratios[ratios.size() / 10], ratios[ratios.size() * 9 / 10]);
+              static_cast<long long>(bytes), median(seconds[of_ranks]) * 1e6, median(seconds[of_arrival]) * 1e6, median(ratios),
+              bench::quantile(ratios, 0.1), bench::quantile(ratios, 0.9));
 }
 
 }  // namespace

@@ -1,23 +1,13 @@
 """PyTorch's side of `scaletrain bench step`: the same GPT, weights, batches, optimizer and threads, one step each time it is told to.
 
-Started by the command line (capi/cli/pytorch_peer.cpp), which talks to it over pipes, one JSON object a line:
-  {"do": "hello"}                        -> {"torch": "2.15.0"}
-  {"do": "open", "layers": .., ...}      -> {"modes": ["eager", "compiled"], "absent": {"compiled": "why"}}
-  {"do": "step", "mode": "eager"}        -> {"check": 3.2, "seconds": 0.4}, the loss
-Whatever goes wrong is {"error": "why"}. The end of the input ends it.
+`check` is the loss.
 """
 
-import contextlib
 import json
-import os
 import struct
-import sys
 import time
 
-# Only answers may reach the pipe: compilers and libraries like to print.
-answers = os.fdopen(os.dup(1), "w")
-os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-os.dup2(os.open(os.environ.get("SCALETRAIN_PYTORCH_LOG", os.devnull), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), 2)
+from pytorch_answers import made, serve, torch
 
 WARM_UP = 20  # our recipe's default: lr * min(1, (k + 1) / 20)
 
@@ -120,49 +110,17 @@ def read_batches(options):
     return [(rows[:, :-1].contiguous(), rows[:, 1:].contiguous()) for rows in ids]
 
 
-def reason(error):
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
-
-
-def open_modes(options, trainings):
-    torch.set_num_threads(options["threads"])
-    trainings.clear()
+def opened(options):
     torch.compiler.reset()
-    trainings["eager"] = Training(options, compiled=False)
-    absent = {}
-    try:
-        compiled = Training(options, compiled=True)
-        compiled.compile_now()
-        trainings["compiled"] = compiled
-    except Exception as error:  # no C++ compiler, no Python headers, ...
-        absent["compiled"] = reason(error)
-    return {"modes": list(trainings), "absent": absent}
+    eager = Training(options, compiled=False)
+
+    def compiled():
+        training = Training(options, compiled=True)
+        training.compile_now()
+        return training.step
+
+    modes, absent = made({"compiled": compiled})
+    return {"eager": eager.step, **modes}, absent
 
 
-def answer(request, trainings):
-    if request["do"] == "hello":
-        return {"torch": torch.__version__}
-    if request["do"] == "open":
-        return open_modes(request, trainings)
-    return trainings[request["mode"]].step()
-
-
-def main():
-    trainings = {}
-    for line in sys.stdin:
-        try:
-            result = answer(json.loads(line), trainings)
-        except Exception as error:
-            result = {"error": reason(error)}
-        print(json.dumps(result), file=answers, flush=True)
-
-
-try:
-    import torch
-except ImportError as error:
-    sys.stdin.readline()
-    print(json.dumps({"error": f"{sys.executable} has no torch: {error}"}), file=answers, flush=True)
-else:
-    with contextlib.suppress(KeyboardInterrupt):
-        main()
+serve(opened)
