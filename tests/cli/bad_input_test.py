@@ -19,11 +19,6 @@ class BadInput(CommandLineTest):
     def train_refused(self, *arguments, words):
         self.refused("train", "--data", self.text, "--steps", 3, *TINY, *arguments, words=words)
 
-    def test_batches_that_do_not_make_the_global_batch_show_the_numbers(self):
-        self.train_refused("--batch", "auto", words=["batch is auto", "give global_batch"])
-        self.train_refused("--batch", 3, "--global-batch", 4, words=["batch 3 x 1", "makes 3", "global_batch is 4", "a multiple of 3"])
-        self.train_refused("--accumulate", "auto", words=["accumulate is a whole number"])
-
     def test_commands_that_are_not_there_are_named(self):
         self.refused(words=["no command", "train"])
         self.refused("trian", words=["trian", "did you mean train?"])
@@ -44,9 +39,6 @@ class BadInput(CommandLineTest):
         self.train_refused("--widht", 32, words=["--widht", "did you mean --width?"])
         self.train_refused("--learning-rat=1", words=["--learning-rat"])
         self.train_refused("--groups", '{"pattern": "*"}', words=["--groups", "give a list as JSON"])
-        self.train_refused("--groups", '[{"pattern": "blok.*"}]', words=["no parameter fits the pattern", "blok.*", "block.0."])
-        self.train_refused("--groups", '[{"patern": "*"}]', words=["patern", "did you mean", "pattern"])
-        self.train_refused("--batchsize", 3, words=["--batchsize", "did you mean --batch?"])
         self.refused("info", "--jason", words=["--jason", "did you mean --json?"])
 
     def test_options_of_later_versions_say_so(self):
@@ -56,8 +48,8 @@ class BadInput(CommandLineTest):
     def test_values_that_are_no_numbers_are_shown(self):
         self.train_refused("--batch", "many", words=["--batch", '"many"', "whole number"])
         self.train_refused("--batch", "1.5", words=["--batch", '"1.5"', "whole number"])
-        self.train_refused("--lr", "fast", words=["--lr", '"fast"', "number"])
-        self.train_refused("--lr", "nan", words=["--lr", '"nan"', "number"])
+        for value in ("fast", "nan"):
+            self.train_refused("--lr", value, words=["--lr", f'"{value}"', "number"])
         self.train_refused("--layers", "99999999999999999999", words=["--layers", "whole number"])
 
     def test_a_missing_value_and_a_stray_word_are_refused(self):
@@ -66,71 +58,31 @@ class BadInput(CommandLineTest):
 
     def test_steps_are_at_least_one(self):
         self.train_refused("--steps", 0, words=["--steps", "0", "at least 1"])
-        self.train_refused("--steps", -3, words=["--steps", "-3", "at least 1"])
         self.train_refused("--steps", 2**40 + 1, words=["--steps", str(2**40 + 1), f"at most {2**40}"])
         self.refused("train", "--data", self.text, words=["--steps is missing"])
 
-    def test_recipe_values_out_of_range_name_the_range(self):
+    def test_what_the_library_refuses_is_said_in_its_words(self):
         self.train_refused("--lr", -0.1, words=["lr", "-0.1", "[0,inf)"])
-        self.train_refused("--batch", 0, words=["batch", "0", "[1,inf)"])
-        self.train_refused("--clip", -1, words=["clip", "-1"])
-        self.train_refused("--ema-decay", 1, words=["ema_decay", "1", "[0,1)"])
-        self.train_refused("--ema-decay", "slow", words=["--ema-decay", '"slow"', "number"])
-        self.train_refused("--dropout", 1.5, words=["dropout", "1.5", "[0,1)"])
         self.train_refused("--optimizer", "adamww", words=["optimizer", "adamww", "adamw"])
-        self.train_refused("--precision", "fp8", words=["precision", "fp8", "fp32"])
         self.train_refused("--device", "tpu", words=["device", "tpu", "cpu"])
+        self.train_refused("--batch", 3, "--global-batch", 4, words=["batch 3 x 1", "makes 3", "global_batch is 4", "a multiple of 3"])
+        self.train_refused("--lr-schedule", "cosine", "--warmup", 9, "--lr-steps", 9, words=["cosine", "warmup 9", "lr_steps 9"])
 
     def test_fp32_scopes_that_are_not_there_name_those_that_are(self):
         self.train_refused("--precision", "bf16", "--fp32-scopes", "haed", words=["fp32_scopes", 'is "head" meant?', "block.0.mlp", "use none"])
         self.train_refused("--fp32-scopes", "block.0,block.9", words=['"block.9"'])
         self.train_refused("--fp32-scopes", "", words=["fp32_scopes", '""', "none"])
 
-    def test_scopes_to_recompute_that_are_not_there_name_those_that_are(self):
-        self.train_refused("--recompute", "blocks.*", words=['"blocks.*"', "embedding", "block.0.mlp", "head"])
-        self.train_refused("--recompute", "block.0.mpl", words=['is "block.0.mlp" meant?'])
-        self.train_refused("--recompute", "no such", words=["recompute", '"no such"', "none blocks attention full auto"])
-        self.train_refused("--recompute", "", words=["recompute", '""', "none blocks"])
-        self.train_refused("--recompute-budget", -1, words=["recompute_budget", "-1", "[0,inf)"])
-        self.train_refused("--recompute-budget", 5000, words=["recompute_budget is 5000", "recompute is none", "auto"])
-        self.train_refused("--recompute", "auto", "--recompute-budget", 5000, words=["5000 bytes", "least", "recompute_budget"])
-
-    def test_contradictions_are_refused(self):
-        self.train_refused("--accumulate", 2, "--micro-batches", 3, words=["accumulate", "micro_batches"])
-        self.train_refused("--gradient-noise-scale", words=["gradient_noise_scale", "one micro-batch of 2 rows", "accumulate 2 or more"])
-
-    def test_a_schedule_that_contradicts_itself(self):
-        self.train_refused("--lr-schedule", "cosine", "--warmup", 9, "--lr-steps", 9, words=["cosine", "warmup 9", "lr_steps 9"])
-        self.train_refused("--lr-schedule", "linear", "--warmup", 0, "--lr", 0.1, "--lr-min", 0.2, words=["lr_min 0.2", "lr 0.1"])
-        self.train_refused("--lr-schedule", "wsd", "--warmup", 0, words=["wsd", "lr_decay_steps", "unset"])
-        self.train_refused("--lr-schedule", "wsd", "--warmup", 5, "--lr-steps", 9, "--lr-decay-steps", 5,
-                           words=["lr_decay_steps 5", "warmup 5", "lr_steps 9"])
-        self.train_refused("--lr-schedule", "table", "--lr-table", "0:1 5:2 4:1", words=["lr_table", "step 4", "step 5"])
-        self.train_refused("--lr-schedule", "table", words=["lr_table", "empty"])
-        self.train_refused("--lr-schedule", "cosin", words=["lr_schedule", '"cosin"', "cosine"])
-
-    def test_models_that_cannot_be_are_refused(self):
-        self.train_refused("--width", 18, "--heads", 4, words=["width", "18", "heads", "4"])
-        self.train_refused("--layers", 0, words=["layers", "0"])
+    def test_sizes_that_cannot_be_are_refused(self):
         self.train_refused("--context", 0, words=["--context", "0"])
-        self.train_refused("--vocabulary", 100, words=["--vocabulary 100", "255", "256"])
-        self.train_refused("--model", "gtp", words=["gtp", "gpt"])
-
-    def test_a_model_that_does_not_fit_says_what_it_needs_and_what_there_is(self):
-        self.train_refused("--layers", 100, "--width", 65536, "--heads", 64, words=["needs", "there is"])
-
-    def test_a_context_longer_than_the_data_says_how_much_there_is(self):
         self.train_refused("--context", 1000000, words=["tokens", "1000001", "text.txt"])
+        self.train_refused("--vocabulary", 100, words=["--vocabulary 100", "255", "256"])
+        self.train_refused("--layers", 100, "--width", 65536, "--heads", 64, words=["needs", "there is"])
 
     def test_data_that_cannot_be_read_is_named(self):
         self.refused("train", "--steps", 1, words=["--data is missing"])
         self.refused("train", "--steps", 1, "--data", self.folder / "absent.txt", words=["absent.txt"])
-        self.refused("train", "--steps", 1, "--data", self.file("empty.txt", ""), words=["empty.txt", "empty"])
         self.refused("train", "--steps", 1, "--data", self.file("short.txt", "short"), words=["short.txt", "5 tokens"])
-        self.refused("train", "--steps", 1, "--data", self.file("latin.txt", b"caf\xe9 " * 100), words=["latin.txt", "UTF-8"])
-        empty = self.folder / "folder"
-        empty.mkdir()
-        self.refused("train", "--steps", 1, "--data", empty, words=["folder"])
 
     @unittest.skipIf(os.geteuid() == 0, "root reads everything")
     def test_unreadable_data_is_named(self):

@@ -30,42 +30,36 @@ class GemmLibrary(CommandLineTest):
         return {by: int(count) for count, by in re.findall(r"(?m)^products +(\d+) by (.*)$", self.output)}
 
     def test_own_is_the_default_and_looks_for_nothing(self):
-        plain = self.steps(openblas=LIBRARIES / "libable_blas.so")
+        self.steps(openblas=LIBRARIES / "libable_blas.so")
         self.assertNotIn("librar", self.output)
         self.assertFalse((self.folder / "tuning.txt").exists())
-        self.assertEqual(self.steps("--gemm-library", "own"), plain)
-
-    def test_auto_says_which_libraries_there_are_and_why_others_are_not(self):
-        self.steps("--gemm-library", "auto", openblas=LIBRARIES / "libable_blas.so", mkl=LIBRARIES / "libnameless_blas.so",
-                   onednn_openmp=LIBRARIES / "libbetaless_blas.so")
-        self.assertIn(f"library          {IDENTITY} ({LIBRARIES / 'libable_blas.so'}) is a candidate\n", self.output)
-        self.assertRegex(self.output, r"(?m)^library +no candidate is mkl: .*libnameless_blas.so has no function cblas_sgemm_64$")
-        self.assertRegex(self.output, r"(?m)^library +no candidate is onednn: .*libbetaless_blas.so \(onednn-9.8.7\) multiplies wrongly$")
-        self.assertGreater(sum(self.products().values()), 5)
 
     def test_without_any_library_auto_is_own_to_the_bit(self):
-        plain = self.steps()
+        plain = self.steps("--gemm-library", "own")
         self.assertEqual(self.steps("--gemm-library", "auto"), plain)
         self.assertEqual(list(self.products()), ["own kernels"])
         self.assertEqual(len(re.findall(r"(?m)^library +no candidate is ", self.output)), 3)
 
-    def test_the_products_of_a_library_are_in_the_plan_and_the_report(self):
-        auto = ("--gemm-library", "auto", "--explain", "--report", self.folder / "report.html")
-        able = {"openblas": LIBRARIES / "libable_blas.so"}
-        first = self.steps(*auto, **able)
+    def test_auto_says_which_libraries_there_are_and_what_they_multiply(self):
+        report = self.folder / "report.html"
+        there = {"openblas": "able", "mkl": "nameless", "onednn_openmp": "betaless"}
+        there = {variable: LIBRARIES / f"lib{name}_blas.so" for variable, name in there.items()}
+        first = self.steps("--gemm-library", "auto", "--explain", "--report", report, **there)
+        self.assertIn(f"library          {IDENTITY} ({LIBRARIES / 'libable_blas.so'}) is a candidate\n", self.output)
+        self.assertRegex(self.output, r"(?m)^library +no candidate is mkl: .*libnameless_blas.so has no function cblas_sgemm_64$")
+        self.assertRegex(self.output, r"(?m)^library +no candidate is onednn: .*libbetaless_blas.so \(onednn-9.8.7\) multiplies wrongly$")
         products = self.products()
+        self.assertGreater(sum(products.values()), 5)
         shown = len(re.findall(rf"library={IDENTITY}", self.output))
         self.assertEqual(shown, products.get(IDENTITY, 0))
         if shown:  # as fast as three loops are: small products may be theirs
             self.assertIn(f"\nproducts by {IDENTITY}: {shown}\n", self.output)
-            self.assertIn(f"{shown} products by {IDENTITY}", (self.folder / "report.html").read_text())
-        self.assertEqual(self.steps(*auto, **able), first, "the cache knows the winners: the same bits")
+            self.assertIn(f"{shown} products by {IDENTITY}", report.read_text())
+        recipe = self.file("recipe.json", '{"gemm_library": "auto"}')
+        self.assertEqual(self.steps("--recipe", recipe, **there), first, "the cache knows the winners: the same bits")
         self.assertEqual(self.products(), products)
 
-    def test_it_is_a_recipe_key_of_two_words(self):
-        recipe = self.file("recipe.json", '{"gemm_library": "auto"}')
-        self.steps("--recipe", recipe, openblas=LIBRARIES / "libable_blas.so")
-        self.assertIn(f"{IDENTITY} (", self.output)
+    def test_a_word_that_is_none_is_refused(self):
         done = run("train", "--data", self.text, *TINY, "--steps", 1, "--gemm-library", "mkl")
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1))
         for word in ("gemm_library", '"mkl"', "own", "auto"):
