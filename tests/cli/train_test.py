@@ -33,12 +33,6 @@ class Train(CommandLineTest):
     def tiny(self, *arguments, steps=6):
         return self.train("--data", self.text, *TINY, "--steps", steps, *arguments)
 
-    def same_losses(self, cpu, reference):
-        self.assertEqual([line["step"] for line in cpu], [line["step"] for line in reference])
-        for a, b in zip(cpu, reference):
-            # Single against double accumulation over sums of a few hundred terms.
-            self.assertLessEqual(abs(a["loss"] - b["loss"]), 1e-5 * abs(b["loss"]), (a["step"], a["loss"], b["loss"]))
-
     def test_batch_auto_takes_what_fits_and_keeps_the_global_batch(self):
         chosen = self.tiny("--batch", "auto", "--global-batch", 4)
         self.assertRegex(self.output, r"(?m)^steps +6 of 4 rows, in 1 micro-batches$")
@@ -46,37 +40,22 @@ class Train(CommandLineTest):
 
     def test_runs_are_equal_to_the_bit_whatever_the_threads(self):
         readme = self.file("README.md", (ROOT / "README.md").read_bytes())  # a copy: nobody edits it between the runs
-        steps, learned, runs = (4, 0.1, (1, 2)) if SANITIZED else (20, 1, (1, 1, 2))
-        logs = [self.train(*SHOW, "--steps", steps, "--data", readme, "--threads", threads) for threads in runs]
-        self.assertEqual(len(logs[0]), steps + 1)
-        for other in logs[1:]:
-            self.assertEqual(digits(logs[0]), digits(other))
-        self.assertLess(logs[0][steps - 1]["loss"], logs[0][0]["loss"] - learned, "it learns")
+        steps, learned = (200, 1) if os.environ.get("SCALETRAIN_LONG_TESTS") == "1" else (4, 0.1)
+        first, second = (self.train(*SHOW, "--steps", steps, "--data", readme, "--threads", threads) for threads in (1, 2))
+        self.assertEqual(len(first), steps + 1)
+        self.assertEqual(digits(first), digits(second))
+        self.assertLess(first[steps - 1]["loss"], first[0]["loss"] - learned, "it learns")
 
-    @unittest.skipUnless(os.environ.get("SCALETRAIN_LONG_TESTS") == "1", "minutes; SCALETRAIN_LONG_TESTS=1 runs it")
-    def test_two_hundred_steps_are_equal_to_the_bit_and_begin_like_the_reference(self):
-        readme = self.file("README.md", (ROOT / "README.md").read_bytes())
-        logs = [self.train(*SHOW, "--steps", 200, "--data", readme, "--threads", threads) for threads in (1, 1, 2)]
-        self.assertEqual(len(logs[0]), 201)
-        for other in logs[1:]:
-            self.assertEqual(digits(logs[0]), digits(other))
-        reference = self.train(*SHOW, "--steps", 20, "--data", readme, "--device", "reference")
-        self.same_losses(logs[0][:20], reference[:20])
-
-    def test_tune_changes_no_digit_and_keeps_what_it_measured(self):
-        plain = self.tiny()
+    def test_tune_keeps_what_it_measured_and_says_that_a_cache_is_damaged(self):
         cache = self.folder / "tuning.txt"
         with unittest.mock.patch.dict(os.environ, SCALETRAIN_TUNING_CACHE=str(cache)):
-            self.assertEqual(digits(self.tiny("--tune", "--explain")), digits(plain))
+            self.tiny("--tune", "--explain")
             self.assertRegex(self.output, r"(?m)^  tune +[0-9.]+ ms")
             self.assertTrue(cache.read_text().startswith("scaletrain-tuning 2\n"))
             cache.write_text("scaletrain-tuning 2\nhalf a li")
-            done = run("train", "--data", self.text, *TINY, "--steps", 6, "--tune", "--log", self.folder / "log.jsonl")
+            done = run("train", "--data", self.text, *TINY, "--steps", 1, "--tune")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stderr, rf"\Ascaletrain: tuning: the cache {cache} is not used: .*\n\Z")
-            self.assertEqual(digits(log_lines(self.folder / "log.jsonl")), digits(plain))
-            recipe = self.file("recipe.json", '{"tune": true}')
-            self.assertEqual(digits(self.tiny("--recipe", recipe)), digits(plain))
 
     def test_a_run_ends_early_when_its_validation_loss_stands_still(self):
         # A rate of 0 leaves the weights alone: the first evaluation is the best one, and none after it improves on it.
@@ -133,9 +112,6 @@ class Train(CommandLineTest):
         without = self.tiny("--ema-decay", 0.9, "--validation", 0)[-1]
         self.assertEqual((without["validation_loss"], without["ema_val_loss"]), (None, None))
 
-    def test_trim_every_changes_no_digit(self):
-        self.assertEqual(digits(self.tiny("--trim-every", 1)), digits(self.tiny()))
-
     def test_early_stopping_without_validation_is_refused(self):
         done = run("train", "--data", self.text, *TINY, "--steps", 2, "--validation", 0, "--early-stopping-patience", 2)
         self.assertEqual(done.returncode, 2)
@@ -155,23 +131,8 @@ class Train(CommandLineTest):
         self.assertLess(log[1]["loss"], log[0]["loss"])
         self.assertEqual(self.output.count("recipe  "), 1, "said once")
         self.assertRegex(self.output, r"(?m)^recipe +zero_optimization \(stage 3\) .* several ranks")
-        ours = ("--batch", 16, "--accumulate", 16, "--precision", "fp16", "--clip", 0)
-        scale = ("--loss-scale-growth-interval", 1000, "--loss-scale-hysteresis", 2)
-        self.assertEqual(digits(self.train("--data", self.text, *shape, *ours, *scale)), digits(log), "the same run in our words")
-        on_ranks = self.train("--data", self.text, *shape, "--recipe", recipe, "--ranks", 2)
-        self.assertEqual(on_ranks[-1]["state"], log[-1]["state"], "on any number of ranks, stage 3 too")
         self.train("--data", self.text, *shape, "--recipe", recipe, "--batch", 2)
         self.assertRegex(self.output, r"(?m)^steps +2 of 32 rows", "options beat the file")
-
-    def test_fp16_logs_its_loss_scale_and_ends_near_fp32(self):
-        grows = ("--precision", "fp16", "--loss-scale-initial", 1024, "--loss-scale-growth-interval", 4)
-        one, two = (self.tiny(*grows, "--threads", threads, steps=20) for threads in (1, 2))
-        self.assertEqual(digits(one), digits(two))
-        self.assertEqual([line["loss_scale"] for line in one[:20]], [1024 * 2 ** (step // 4) for step in range(20)])
-        fp32 = self.tiny(steps=20)
-        self.assertEqual({line["loss_scale"] for line in fp32[:20]}, {1})
-        self.assertNotEqual(one[-1]["state"], fp32[-1]["state"])
-        self.assertLessEqual(one[-1]["validation_loss"], 1.01 * fp32[-1]["validation_loss"])
 
     def test_fp16_backs_off_from_a_scale_that_overflows(self):
         log = self.tiny("--precision", "fp16", "--loss-scale-initial", 2**40, "--loss-scale-backoff-factor", 2**-8)[:6]
@@ -182,82 +143,31 @@ class Train(CommandLineTest):
             self.assertEqual(line["loss_scale"], float(f"{2.0 ** (40 - 8 * min(step, sum(skips))):.9g}"))
         self.assertEqual([line["grad_norm"] is None for line in log], skips)
 
-    def test_another_seed_is_another_run(self):
-        self.assertNotEqual(self.tiny("--seed", 1)[-1]["state"], self.tiny("--seed", 2)[-1]["state"])
-
-    def test_reference_has_the_same_losses(self):
-        cpu, reference = (self.tiny("--device", device, steps=20)[:20] for device in ("cpu", "reference"))
-        self.same_losses(cpu, reference)
-
-    def test_bf16_is_near_fp32_and_has_the_same_digits_for_any_threads(self):
-        fp32 = self.tiny(steps=20)
-        one, two = (self.tiny("--precision", "bf16", "--threads", threads, steps=20) for threads in (1, 2))
-        self.assertEqual(digits(one), digits(two))
-        self.assertNotEqual(digits(one), digits(fp32))
-        for a, b in zip(one[:20], fp32[:20]):
-            # Operands of 8 bits of digits: a loss, the mean over hundreds of tokens, is off by far less than one of them.
-            self.assertLess(abs(a["loss"] - b["loss"]), 5e-3 * b["loss"], (a["step"], a["loss"], b["loss"]))
-
     def test_fp32_scopes_compute_in_fp32_within_bf16(self):
-        fp32, bf16 = (self.tiny("--precision", precision) for precision in ("fp32", "bf16"))
-        every, some = (self.tiny("--precision", "bf16", "--fp32-scopes", scopes) for scopes in ("*", "head"))
-        self.assertEqual(digits(every), digits(fp32))
-        self.assertNotIn(digits(some), (digits(fp32), digits(bf16)))
-        self.assertEqual(digits(self.tiny("--fp32-scopes", "head")), digits(fp32))
+        self.assertEqual(digits(self.tiny("--precision", "bf16", "--fp32-scopes", "*")), digits(self.tiny()))
 
-    def test_recompute_changes_memory_and_no_digit(self):
-        for more in ((), ("--precision", "bf16", "--accumulate", 3)):
-            size = ("--layers", 3, "--width", 32, "--context", 32, "--batch", 4, "--dropout", 0.1, *more)
-            none = self.tiny(*size, "--recompute", "none")
-            for policy in ("blocks", "attention", "full", "block.*.mlp,block.1"):
-                log = self.tiny(*size, "--recompute", policy)
-                self.assertEqual(digits(log), digits(none), policy)
-                self.assertLess(log[0]["memory_bytes"], none[0]["memory_bytes"], policy)
-            recipe = self.file("recipe.json", '{"recompute": "blocks"}')
-            self.assertEqual(digits(self.tiny(*size, "--recipe", recipe)), digits(none))
-            self.assertEqual(digits(self.tiny(*size, "--recompute", "auto", "--recompute-budget", 2**40)), digits(none))
-
-    def test_offload_changes_memory_and_no_digit(self):
+    def test_recompute_and_offload_change_memory_and_no_digit(self):
+        none = self.tiny("--validation", 0.2)
         folder = self.folder / "offload"
         folder.mkdir()
-        for more in ((), ("--ranks", 2, "--micro-batches", 2, "--zero", 1, "--precision", "bf16")):
-            none = self.tiny("--validation", 0.2, *more)
-            for what in ("optimizer", "parameters"):
-                log = self.tiny("--validation", 0.2, *more, "--offload", what, "--offload-folder", folder)
-                self.assertEqual(digits(log), digits(none), what)
-                self.assertLess(log[0]["memory_bytes"], none[0]["memory_bytes"], what)
-                self.assertRegex(self.output, rf"(?m)^device .* planned, and \S+ [KM]iB in {folder}$")
-                self.assertRegex(self.output, r"(?m)^memory .*, file \S+ [KM]iB")
-            self.assertEqual(digits(self.tiny("--validation", 0.2, *more, "--offload", "optimizer")), digits(none), "host memory")
+        for more in (("--recompute", "blocks"), ("--offload", "parameters", "--offload-folder", folder)):
+            log = self.tiny("--validation", 0.2, *more)
+            self.assertEqual(digits(log), digits(none), more)
+            self.assertLess(log[0]["memory_bytes"], none[0]["memory_bytes"], more)
+        self.assertRegex(self.output, rf"(?m)^device .* planned, and \S+ [KM]iB in {folder}$")
+        self.assertRegex(self.output, r"(?m)^memory .*, file \S+ [KM]iB")
         self.assertEqual(list(folder.iterdir()), [])
 
-    def test_an_offload_that_its_disk_has_no_room_for_is_refused_before_the_first_step(self):
-        disk = self.folder / "disk"
-        disk.mkdir()
-        apart = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
-        mount = f"mount -t tmpfs -o size=64k none {disk}"
-        if subprocess.run([*apart, mount], capture_output=True, check=False).returncode != 0:
-            self.skipTest("no file system may be mounted here")
-        options = " ".join([*TINY, "--steps 1 --offload parameters --offload-folder", str(disk)])
-        ended = subprocess.run([*apart, f"{mount} && {PROGRAM} train --data {self.text} {options}"], capture_output=True, text=True, check=False)
-        self.assertNotEqual(ended.returncode, 0)
-        self.assertRegex(ended.stderr, rf"offload: a file of .* is needed in {disk}: No space left on device; \d+ bytes are free there")
-
-    def test_explain_says_what_recompute_saves_and_costs(self):
+    def test_explain_prints_the_program_and_what_recompute_saves_and_costs(self):
         self.tiny("--recompute", "blocks", "--explain")
+        for word in ("autodiff", "memory_plan", "matmul"):
+            self.assertIn(word, self.output)
         self.assertRegex(self.output, r"(?m)^  block\.0 +\d+ +[0-9.]+ GFLOP +\d+ bytes")
         before, after = map(int, re.search(r"stash (\d+) bytes before, (\d+) after", self.output).groups())
         self.assertLess(after, before)
         self.assertRegex(self.output, rf"(?m)^  stash +{after} ")
         self.tiny("--explain")
         self.assertNotIn("GFLOP", self.output)
-
-    def test_accumulated_micro_batches_read_the_same_rows(self):
-        whole = self.train("--data", self.text, *TINY, "--steps", 4, "--batch", 6)
-        parts = self.train("--data", self.text, *TINY, "--steps", 4, "--batch", 2, "--accumulate", 3)
-        for a, b in zip(whole[:4], parts[:4]):
-            self.assertEqual(a["tokens"], b["tokens"])
-            self.assertLessEqual(abs(a["loss"] - b["loss"]), 1e-5 * abs(b["loss"]))
 
     def test_ranks_share_the_rows_of_a_step_and_evaluate_when_one_does(self):
         logs = []
@@ -268,34 +178,18 @@ class Train(CommandLineTest):
         for other in others:
             self.assertEqual(other, one)
 
-    def test_twelve_rows_at_once_and_four_times_three_follow_each_other(self):
-        options = ("--lr", 1e-3, "--warmup", 20, "--clip", 1)
-        whole = self.tiny(*options, "--batch", 12, steps=40)
-        parts = self.tiny(*options, "--batch", 3, "--accumulate", 4, steps=40)
-        for a, b in zip(whole[:40], parts[:40]):
-            self.assertLessEqual(abs(a["loss"] - b["loss"]), 1e-6 * a["loss"], (a["step"], a["loss"], b["loss"]))
-        self.assertLessEqual(abs(whole[-1]["validation_loss"] - parts[-1]["validation_loss"]), 1e-6 * whole[-1]["validation_loss"])
-        self.assertNotEqual(whole[-1]["state"], parts[-1]["state"], "the order of sums is another")
-        self.assertLess(whole[39]["loss"], 0.9 * whole[0]["loss"], "it learns")
-
     def test_gradient_noise_scale_is_logged_and_drawn(self):
-        report = os.path.join(self.folder, "noise.html")
+        report = self.folder / "noise.html"
         log = self.tiny("--batch", 2, "--accumulate", 3, "--gradient-noise-scale", "--report", report)
         known = [line["gradient_noise_scale"] for line in log[:-1] if "gradient_noise_scale" in line]
         self.assertTrue(known and min(known) > 0, log)
-        with open(report, encoding="utf-8") as page:
-            self.assertIn("Gradient noise scale", page.read())
-        plain = self.tiny("--batch", 2, "--accumulate", 3)
-        self.assertEqual(plain[-1], log[-1], "measuring it changes no bit")
-        self.assertEqual([list(line) for line in plain[:-1]], [KEYS] * 6)
+        self.assertIn("Gradient noise scale", report.read_text())
 
-    def test_16_bits_end_like_fp32(self):
-        end = {}
-        for precision in ("fp32", "bf16", "fp16"):
-            end[precision] = self.tiny("--precision", precision, "--lr", 3e-3, "--batch", 8, steps=100)[-1]["validation_loss"]
-        self.assertLess(end["fp32"], 3.5, "it learned")
-        for precision in ("bf16", "fp16"):
-            self.assertLessEqual(end[precision], 1.01 * end["fp32"], precision)
+    def test_bf16_ends_like_fp32(self):
+        fp32, bf16 = (self.tiny("--precision", precision, "--lr", 3e-3, "--batch", 8, steps=100)[-1]["validation_loss"]
+                      for precision in ("fp32", "bf16"))
+        self.assertLess(fp32, 3.5, "it learned")
+        self.assertLessEqual(bf16, 1.01 * fp32)
 
     @unittest.skipIf(SANITIZED, "six thousand steps; other tests run the same code")
     def test_8_bit_moments_end_like_those_of_32(self):
@@ -320,10 +214,6 @@ class Train(CommandLineTest):
         self.assertGreater(log[-1]["validation_loss"], 0)
         self.assertIn(log[-1]["state"], self.output)
 
-    def test_warm_up_is_as_the_contract_says(self):
-        for k, line in enumerate(self.tiny("--lr", 0.5, "--warmup", 4)[:-1]):
-            self.assertEqual(line["lr"], 0.5 * min(1, (k + 1) / 4))
-
     def rates(self, *arguments, steps=8):
         return [line["lr"] for line in self.tiny("--lr", 0.5, *arguments, steps=steps)[:-1]]
 
@@ -333,18 +223,6 @@ class Train(CommandLineTest):
                          [0.5, 0.4375, 0.375, 0.3125, 0.25, 0.25, 0.25, 0.25])
         recipe = self.file("recipe.json", json.dumps({"lr_schedule": "wsd", "lr_decay_steps": 4, "warmup": 0, "lr_steps": 6}))
         self.assertEqual(self.rates("--recipe", recipe), [0.5, 0.5, 0.5, 0.375, 0.25, 0.125, 0, 0])
-
-    def test_every_schedule_has_its_options(self):
-        self.assertEqual(self.rates("--lr-schedule", "table", "--warmup", 0, "--lr-table", "0:0.25,3:0.125 5:1", steps=6),
-                         [0.25, 0.25, 0.25, 0.125, 0.125, 1])
-        self.assertEqual(self.rates("--lr-schedule", "polynomial", "--lr-power", 2, "--warmup", 0, steps=4), [0.5, 0.28125, 0.125, 0.03125])
-        self.assertEqual(self.rates("--lr-schedule", "inverse_sqrt", "--warmup", 0, steps=4)[3], 0.25)
-        cycles = self.rates("--lr-schedule", "cosine", "--lr-cycles", 2, "--warmup", 0)
-        self.assertEqual(cycles[:4], cycles[4:])
-        self.assertEqual(cycles[::2], [0.5, 0.25, 0.5, 0.25])
-        one_cycle = self.rates("--lr-schedule", "one_cycle", "--lr-div-factor", 4, "--lr-final-div-factor", 8, "--lr-pct-start", 0.5,
-                               "--warmup", 0, steps=6)
-        self.assertEqual([one_cycle[0], one_cycle[2], one_cycle[5]], [0.125, 0.5, 0.015625])
 
     def test_without_validation_its_loss_is_null(self):
         self.assertIsNone(self.tiny("--validation", 0)[-1]["validation_loss"])
@@ -359,13 +237,6 @@ class Train(CommandLineTest):
         self.assertEqual(self.tiny("--recipe", recipe, "--lr", 0.125)[0]["lr"], 0.125)
         self.assertEqual(self.tiny("--lr", 0.125, "--recipe", recipe)[0]["lr"], 0.125)
         self.assertEqual(self.tiny("--recipe", recipe)[-1]["state"], self.tiny("--lr", 0.25, "--warmup", 1, "--seed", 3)[-1]["state"])
-
-    def test_dropout_is_of_the_recipe_and_off_unless_asked_for(self):
-        off = self.tiny()[-1]["state"]
-        self.assertEqual(self.tiny("--dropout", 0)[-1]["state"], off)
-        on = self.tiny("--dropout", 0.25)[-1]["state"]
-        self.assertNotEqual(on, off)
-        self.assertEqual(self.tiny("--recipe", self.file("recipe.json", '{"dropout": 0.25}'))[-1]["state"], on)
 
     def test_output_has_a_line_a_step_and_the_bigram_table(self):
         self.tiny()
@@ -390,11 +261,6 @@ class Train(CommandLineTest):
     def bytes_of(text):
         number, unit = text.split()
         return float(number) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
-
-    def test_explain_prints_the_program(self):
-        self.tiny("--explain")
-        for word in ("autodiff", "memory_plan", "matmul"):
-            self.assertIn(word, self.output)
 
     def test_report_and_sample_are_made(self):
         report = self.folder / "report.html"
@@ -426,12 +292,9 @@ class Train(CommandLineTest):
             self.assertEqual([line["step"] for line in lines[:-1]], list(range(1, len(lines))))
             self.assertRegex(lines[-1]["state"], "^[0-9a-f]{32}$")
             self.assertIsNone(lines[-1]["validation_loss"])
-
-    def test_an_interrupted_run_is_the_beginning_of_a_whole_one(self):
-        lines = self.interrupt(signal.SIGINT)
         steps = len(lines) - 1
         self.assertLessEqual(steps, 20000, "too many to repeat: it was stopped after its third")
-        self.assertEqual(self.tiny(steps=steps)[-1]["state"], lines[-1]["state"])
+        self.assertEqual(self.tiny(steps=steps)[-1]["state"], lines[-1]["state"], "it is the beginning of a whole run")
 
     def test_a_terminal_gets_a_bar(self):
         ours, theirs = pty.openpty()
