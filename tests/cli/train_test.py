@@ -224,6 +224,18 @@ class Train(CommandLineTest):
         recipe = self.file("recipe.json", json.dumps({"lr_schedule": "wsd", "lr_decay_steps": 4, "warmup": 0, "lr_steps": 6}))
         self.assertEqual(self.rates("--recipe", recipe), [0.5, 0.5, 0.5, 0.375, 0.25, 0.125, 0, 0])
 
+    def test_every_schedule_has_its_options(self):
+        self.assertEqual(self.rates("--lr-schedule", "table", "--warmup", 0, "--lr-table", "0:0.25,3:0.125 5:1", steps=6),
+                         [0.25, 0.25, 0.25, 0.125, 0.125, 1])
+        self.assertEqual(self.rates("--lr-schedule", "polynomial", "--lr-power", 2, "--warmup", 0, steps=4), [0.5, 0.28125, 0.125, 0.03125])
+        self.assertEqual(self.rates("--lr-schedule", "inverse_sqrt", "--warmup", 0, steps=4)[3], 0.25)
+        cycles = self.rates("--lr-schedule", "cosine", "--lr-cycles", 2, "--warmup", 0)
+        self.assertEqual(cycles[:4], cycles[4:])
+        self.assertEqual(cycles[::2], [0.5, 0.25, 0.5, 0.25])
+        one_cycle = self.rates("--lr-schedule", "one_cycle", "--lr-div-factor", 4, "--lr-final-div-factor", 8, "--lr-pct-start", 0.5,
+                               "--warmup", 0, steps=6)
+        self.assertEqual([one_cycle[0], one_cycle[2], one_cycle[5]], [0.125, 0.5, 0.015625])
+
     def test_without_validation_its_loss_is_null(self):
         self.assertIsNone(self.tiny("--validation", 0)[-1]["validation_loss"])
 
