@@ -9,12 +9,17 @@ namespace {
 using namespace scaletrain;
 using namespace scaletrain::test;
 
+Data callback_data(const Context& context, const FillFunction& fill) {
+  return Data::callback(context, 16, {{"x", DType::f32, {1}}, {"y", DType::f32, {1}}}, fill);
+}
+
+void fill_with_ones(const std::vector<View>& views) {
+  for (const View& view : views) std::fill_n(view.as<float>(), view.size(), 1.0F);
+}
+
 TEST_F(Hpp, AnExceptionOfOnStepEndsTheRunAndArrives) {
   Sine sine;
-  const std::vector<Field> fields = {{"x", DType::f32, {1}}, {"y", DType::f32, {1}}};
-  const Data data = Data::callback(sine.context, 16, fields, [](const int64_t* rows, int64_t count, const std::vector<View>& views) {
-    for (int64_t i = 0; i < count; ++i) views[0].as<float>()[i] = views[1].as<float>()[i] = static_cast<float>(rows[i]) / 16;
-  });
+  const Data data = callback_data(sine.context, [](const int64_t*, int64_t, const std::vector<View>& views) { fill_with_ones(views); });
   const Trainer trainer(sine.model, sine.recipe, data);
   int calls = 0;
   EXPECT_EQ(thrown_number([&] {
@@ -35,10 +40,9 @@ TEST_F(Hpp, AnExceptionOfOnStepEndsTheRunAndArrives) {
 TEST_F(Hpp, AnExceptionOfFillArrivesAtTheStepThatWantedTheRows) {
   Sine sine;
   std::atomic<bool> fails{true};
-  const std::vector<Field> fields = {{"x", DType::f32, {1}}, {"y", DType::f32, {1}}};
-  const Data data = Data::callback(sine.context, 16, fields, [&](const int64_t*, int64_t, const std::vector<View>& views) {
+  const Data data = callback_data(sine.context, [&](const int64_t*, int64_t, const std::vector<View>& views) {
     if (fails) throw Mine{7};
-    for (const View& view : views) std::fill_n(view.as<float>(), view.size(), 1.0F);
+    fill_with_ones(views);
   });
   const Trainer trainer(sine.model, sine.recipe, data);
   EXPECT_EQ(thrown_number([&] { trainer.step(); }), 7);
@@ -53,10 +57,7 @@ TEST_F(Hpp, FillGoesWhenTheDataAndWhatUsesItIsGone) {
   const auto token = std::make_shared<int>(1);
   {
     Sine sine;
-    Data data = Data::callback(sine.context, 16, {{"x", DType::f32, {1}}, {"y", DType::f32, {1}}},
-                               [token](const int64_t*, int64_t, const std::vector<View>& views) {
-                                 for (const View& view : views) std::fill_n(view.as<float>(), view.size(), 1.0F);
-                               });
+    Data data = callback_data(sine.context, [token](const int64_t*, int64_t, const std::vector<View>& views) { fill_with_ones(views); });
     const Trainer trainer(sine.model, sine.recipe, data);
     const auto parts = data.split(0.25, 1);
     EXPECT_EQ(parts.first.rows() + parts.second.rows(), 16);

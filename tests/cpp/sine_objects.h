@@ -10,6 +10,8 @@
 
 namespace scaletrain::test {
 
+inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 /// An exception that no library throws.
 struct Mine {
   int number;
