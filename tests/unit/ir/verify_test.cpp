@@ -1,8 +1,6 @@
 // Each rule of the verifier is broken once, in a program that is right otherwise.
 #include "ir/verify.h"
 
-#include <functional>
-
 #include "ir/build.h"
 #include "refusal.h"
 
@@ -11,7 +9,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::StartsWith;
 
 struct Ids {
   SlotId x, w, stash, gradient, m;
@@ -53,6 +50,10 @@ struct Verify : testing::Test {
   }
 
   Graph& graph(size_t section) { return program.sections[section].graph; }
+  Node& node(size_t section, size_t n) { return graph(section).nodes[n]; }
+  Slot& slot(SlotId id) { return program.slots[static_cast<size_t>(id)]; }
+  Value load(int32_t section, SlotId from) { return Builder(program, section).load(from); }
+  void store(int32_t section, Value value, SlotId to) { Builder(program, section).store(value, to); }
   std::string refused() {
     return refusal(Code::internal, [&] { verify(program, "a_pass"); });
   }
@@ -65,59 +66,15 @@ TEST_F(Verify, TheUnbrokenProgramPasses) {
 }
 
 TEST_F(Verify, NamesThePassAndTheNode) {
-  graph(0)[2].out[0].dtype = DType::f64;
+  node(0, 2).out[0].dtype = DType::f64;
   EXPECT_EQ(refused(), "after a_pass: forward: %2 = mul(%0, %1) : f64[batch, 3]: output 0 should be f32[batch, 3]");
-}
-
-TEST_F(Verify, EdgesPointBackwards) {
-  graph(0)[2].in[1] = {2, 0};
-  EXPECT_THAT(refused(), HasSubstr("input %2 does not come before it"));
-  graph(0)[2].in[1] = {1, 3};
-  EXPECT_THAT(refused(), HasSubstr("input %1 has no output 3"));
-}
-
-TEST_F(Verify, LayoutsAreWhatTheRulesInfer) {
-  program.mesh.data = 2;
-  graph(0)[2].out[0].layout = Layout::partial(MeshAxis::data);
-  EXPECT_THAT(refused(), HasSubstr("output 0 should be f32[batch, 3]"));
 }
 
 TEST_F(Verify, ASumOfMismatchedLayoutsIsRefused) {
   program.mesh.data = 2;
-  program.slots[static_cast<size_t>(ids.w)].type.layout = Layout::sharded(MeshAxis::data, 0);
-  graph(0)[1].out[0].layout = Layout::sharded(MeshAxis::data, 0);
+  slot(ids.w).type.layout = Layout::sharded(MeshAxis::data, 0);
+  node(0, 1).out[0].layout = Layout::sharded(MeshAxis::data, 0);
   EXPECT_THAT(refused(), AllOf(HasSubstr("mul"), HasSubstr("layouts do not fit along the data axis")));
-}
-
-TEST_F(Verify, OutputsAreAsManyAsTheRulesGive) {
-  graph(0)[2].out.emplace_back();
-  EXPECT_THAT(refused(), HasSubstr("it has 2 outputs, the rules give 1"));
-}
-
-TEST_F(Verify, AttributesAreTheRows) {
-  graph(0)[4].attrs = {};
-  EXPECT_THAT(refused(), HasSubstr("attributes are not those of the op's row"));
-  graph(0)[4].attrs = {{"axis", 1}};
-  EXPECT_THAT(refused(), HasSubstr("no attribute \"axis\""));
-}
-
-TEST_F(Verify, SlotsExist) {
-  graph(0)[0].reads[0] = 77;
-  EXPECT_THAT(refused(), HasSubstr("slot 77 does not exist"));
-}
-
-TEST_F(Verify, OnlySlotOpsNameSlots) {
-  graph(0)[2].reads = {ids.w};
-  EXPECT_THAT(refused(), HasSubstr("it reads 1 slots"));
-  graph(0)[2].reads = {};
-  graph(0)[3].writes = {};
-  EXPECT_THAT(refused(), HasSubstr("it writes 0 slots"));
-}
-
-TEST_F(Verify, SlotsAreWrittenWithTheirOwnType) {
-  program.slots[static_cast<size_t>(ids.gradient)].type.dtype = DType::bf16;
-  graph(2)[0].out[0].dtype = DType::bf16;
-  EXPECT_THAT(refused(), HasSubstr("the value is f32[3], slot \"w.gradient\" is bf16[3]"));
 }
 
 TEST_F(Verify, AnOptimizerWritesWhatItReads) {
@@ -129,119 +86,126 @@ TEST_F(Verify, AnOptimizerWritesWhatItReads) {
   EXPECT_THAT(refused(), HasSubstr("an optimizer reads and writes its slots"));
 }
 
-TEST_F(Verify, ParametersAndMomentsAreWrittenByUpdatesOnly) {
-  Builder backward(program, 1);
-  backward.store(backward.load(ids.w), ids.w);
-  EXPECT_THAT(refused(), HasSubstr("only update sections write \"w\", a parameter"));
-  graph(1).nodes.back().writes = {ids.m};
-  EXPECT_THAT(refused(), HasSubstr("only update sections write \"w.m\", a optimizer"));
-}
-
-TEST_F(Verify, TheHostWritesInputs) {
-  Builder forward(program, 0);
-  forward.store({0, 0}, ids.x);
-  EXPECT_THAT(refused(), HasSubstr("\"x\" is a input, which the host writes"));
-}
-
-TEST_F(Verify, AStashIsStoredOnce) {
-  Builder forward(program, 0);
-  forward.store({0, 0}, ids.stash);
-  EXPECT_THAT(refused(), HasSubstr("stash \"stash\" must be stored once"));
-}
-
-TEST_F(Verify, AStashIsStoredBeforeItIsLoaded) {
-  std::swap(program.sections[0].phase, program.sections[1].phase);
-  program.outputs.clear();
-  program.loss_sum = {};
-  EXPECT_THAT(refused(), HasSubstr("\"stash\" is loaded before it is stored"));
-}
-
 TEST_F(Verify, TheOrderOfTheListOfSectionsDoesNotMatter) {
   std::swap(program.sections[0], program.sections[2]);
   EXPECT_NO_THROW(verify(program, "a_pass"));
 }
 
-TEST_F(Verify, AMicroBatchsSlotsDoNotReachTheUpdate) {
-  Builder update(program, 2);
-  update.load(ids.stash);
-  EXPECT_THAT(refused(), HasSubstr("lives in a micro-batch, not in the update"));
+struct Broken {
+  const char* rule;
+  void (*change)(Verify&);
+  const char* words;
+};
+
+class BrokenRule : public Verify, public testing::WithParamInterface<Broken> {};
+
+TEST_P(BrokenRule, IsRefused) {
+  GetParam().change(*this);
+  EXPECT_THAT(refused(), HasSubstr(GetParam().words));
 }
 
-TEST_F(Verify, AGradientsFirstWriteIsAStoreOfTheFirstMicroBatch) {
-  Node& store = graph(1)[2];
-  ASSERT_EQ(store.op, Op::store);
-  store.when = When::rest;
-  EXPECT_THAT(refused(), HasSubstr("must be a store of the first micro-batch"));
-  store.when = When::first;
-  store.op = Op::accumulate;
-  EXPECT_THAT(refused(), HasSubstr("must be a store of the first micro-batch"));
-}
+const Broken kBroken[] = {
+    {"EdgesPointBackwards",
+     [](Verify& v) {
+       v.node(0, 2).in[1] = {2, 0};
+     },
+     "input %2 does not come before it"},
+    {"EdgesAreOfOutputs",
+     [](Verify& v) {
+       v.node(0, 2).in[1] = {1, 3};
+     },
+     "input %1 has no output 3"},
+    {"LayoutsAreWhatTheRulesInfer",
+     [](Verify& v) {
+       v.program.mesh.data = 2;
+       v.node(0, 2).out[0].layout = Layout::partial(MeshAxis::data);
+     },
+     "output 0 should be f32[batch, 3]"},
+    {"OutputsAreAsManyAsTheRulesGive", [](Verify& v) { v.node(0, 2).out.emplace_back(); }, "it has 2 outputs, the rules give 1"},
+    {"AttributesAreAllOfTheRow", [](Verify& v) { v.node(0, 4).attrs = {}; }, "attributes are not those of the op's row"},
+    {"AttributesAreOfTheRow",
+     [](Verify& v) {
+       v.node(0, 4).attrs = {{"axis", 1}};
+     },
+     "no attribute \"axis\""},
+    {"SlotsExist", [](Verify& v) { v.node(0, 0).reads[0] = 77; }, "slot 77 does not exist"},
+    {"OnlySlotOpsReadSlots", [](Verify& v) { v.node(0, 2).reads = {v.ids.w}; }, "it reads 1 slots"},
+    {"AStoreWritesASlot", [](Verify& v) { v.node(0, 3).writes = {}; }, "it writes 0 slots"},
+    {"SlotsAreWrittenWithTheirOwnType", [](Verify& v) { v.slot(v.ids.gradient).type.dtype = v.node(2, 0).out[0].dtype = DType::bf16; },
+     "the value is f32[3], slot \"w.gradient\" is bf16[3]"},
+    {"ParametersAreWrittenByUpdatesOnly", [](Verify& v) { v.store(1, v.load(1, v.ids.w), v.ids.w); },
+     "only update sections write \"w\", a parameter"},
+    {"MomentsAreWrittenByUpdatesOnly", [](Verify& v) { v.store(1, v.load(1, v.ids.w), v.ids.m); },
+     "only update sections write \"w.m\", a optimizer"},
+    {"TheHostWritesInputs",
+     [](Verify& v) {
+       v.store(0, {0, 0}, v.ids.x);
+     },
+     "\"x\" is a input, which the host writes"},
+    {"AStashIsStoredOnce",
+     [](Verify& v) {
+       v.store(0, {0, 0}, v.ids.stash);
+     },
+     "stash \"stash\" must be stored once"},
+    {"AStashIsStoredBeforeItIsLoaded",
+     [](Verify& v) {
+       std::swap(v.program.sections[0].phase, v.program.sections[1].phase);
+       v.program.outputs.clear();
+       v.program.loss_sum = {};
+     },
+     "\"stash\" is loaded before it is stored"},
+    {"AMicroBatchsSlotsDoNotReachTheUpdate", [](Verify& v) { v.load(2, v.ids.stash); }, "lives in a micro-batch, not in the update"},
+    {"AGradientsFirstWriteIsOfTheFirstMicroBatch", [](Verify& v) { v.node(1, 2).when = When::rest; },
+     "must be a store of the first micro-batch"},
+    {"AGradientsFirstWriteIsAStore", [](Verify& v) { v.node(1, 2).op = Op::accumulate; }, "must be a store of the first micro-batch"},
+    {"AGradientThatNobodyWritesIsNotLoaded", [](Verify& v) { v.graph(1).nodes.resize(2); }, "\"w.gradient\" is loaded before it is stored"},
+    {"AnUpdateRunsOnceAStep", [](Verify& v) { v.node(2, 1).when = When::last; }, "an update runs once a step"},
+    {"NamesOfSlotsAreUnique", [](Verify& v) { v.slot(1).name = "x"; }, "two slots are named \"x\""},
+    {"SlotsHaveNames", [](Verify& v) { v.slot(1).name = ""; }, "a parameter slot has no name"},
+    {"NamesOfOutputsAreUnique",
+     [](Verify& v) {
+       v.program.outputs.push_back({"y", {2, 0}});
+     },
+     "two outputs are named \"y\""},
+    {"NamesOfRegionsAreUnique",
+     [](Verify& v) {
+       v.program.regions = {{}, {.name = "a", .parent = 0}, {.name = "a", .parent = 0}};
+     },
+     "two regions are named \"a\""},
+    {"SectionsAreUnique", [](Verify& v) { v.program.sections.push_back({.graph = {}, .phase = Phase::update}); },
+     "two sections are update of stage 0, chunk 0"},
+    {"RegionsExist", [](Verify& v) { v.node(0, 2).region = 5; }, "region 5 does not exist"},
+    {"RegionsAreInsideEarlierOnes", [](Verify& v) { v.program.regions.push_back({.name = "a", .parent = 1}); },
+     "\"a\" is not inside an earlier one"},
+    {"AGradientIsOfAParameter", [](Verify& v) { v.slot(v.ids.gradient).of = v.ids.x; }, "\"w.gradient\", a gradient, names no parameter"},
+    {"AGradientIsOfASlot", [](Verify& v) { v.slot(v.ids.gradient).of = -1; }, "names no parameter"},
+    {"OnlyInputsAndStashesDependOnTheBatch", [](Verify& v) { v.slot(v.ids.w).type.shape = {kBatch}; },
+     "a parameter does not depend on the batch"},
+    {"NothingIsSymbolicOnceTheBatchIsBound", [](Verify& v) { v.program.batch = 4; }, "in a program that is bound to a batch of 4"},
+    {"TheLossIsAFloatingScalar",
+     [](Verify& v) {
+       v.program.loss_sum = {2, 0};
+     },
+     "the loss must be a floating scalar, it is f32[batch, 3]"},
+    {"TheLossIsOfTheLastForwardSection",
+     [](Verify& v) {
+       v.program.loss_sum = {99, 0};
+     },
+     "the loss is %99, which the last forward section does not have"},
+    {"ACountIsOfASum",
+     [](Verify& v) {
+       v.program.loss_sum = {};
+       v.program.loss_count = {4, 0};
+     },
+     "the loss has a count but no sum"},
+    {"OutputsExist",
+     [](Verify& v) {
+       v.program.outputs[0].value = {3, 0};
+     },
+     "output y is output 0 of %3, which has 0"},
+};
 
-TEST_F(Verify, AGradientThatNobodyWritesIsNotLoaded) {
-  graph(1).nodes.resize(2);
-  EXPECT_THAT(refused(), HasSubstr("\"w.gradient\" is loaded before it is stored"));
-}
-
-TEST_F(Verify, AnUpdateRunsOnceAStep) {
-  graph(2)[1].when = When::last;
-  EXPECT_THAT(refused(), HasSubstr("an update runs once a step"));
-}
-
-TEST_F(Verify, NamesAreUnique) {
-  program.slots[1].name = "x";
-  EXPECT_THAT(refused(), HasSubstr("two slots are named \"x\""));
-  program.slots[1].name = "";
-  EXPECT_THAT(refused(), HasSubstr("a parameter slot has no name"));
-  program.slots[1].name = "w";
-  program.outputs.push_back(program.outputs[0]);
-  EXPECT_THAT(refused(), HasSubstr("two outputs are named \"y\""));
-  program.outputs.pop_back();
-  program.regions = {{}, {.name = "a", .parent = 0}, {.name = "a", .parent = 0}};
-  EXPECT_THAT(refused(), HasSubstr("two regions are named \"a\""));
-}
-
-TEST_F(Verify, SectionsAreUnique) {
-  program.sections.push_back({.graph = {}, .phase = Phase::update});
-  EXPECT_THAT(refused(), HasSubstr("two sections are update of stage 0, chunk 0"));
-}
-
-TEST_F(Verify, RegionsExistInsideEarlierOnes) {
-  graph(0)[2].region = 5;
-  EXPECT_THAT(refused(), HasSubstr("region 5 does not exist"));
-  graph(0)[2].region = 0;
-  program.regions.push_back({.name = "a", .parent = 1});
-  EXPECT_THAT(refused(), HasSubstr("\"a\" is not inside an earlier one"));
-}
-
-TEST_F(Verify, AGradientIsOfAParameter) {
-  program.slots[static_cast<size_t>(ids.gradient)].of = ids.x;
-  EXPECT_THAT(refused(), HasSubstr("\"w.gradient\", a gradient, names no parameter"));
-  program.slots[static_cast<size_t>(ids.gradient)].of = -1;
-  EXPECT_THAT(refused(), HasSubstr("names no parameter"));
-}
-
-TEST_F(Verify, OnlyInputsAndStashesDependOnTheBatch) {
-  program.slots[static_cast<size_t>(ids.w)].type.shape = {kBatch};
-  EXPECT_THAT(refused(), HasSubstr("a parameter does not depend on the batch"));
-}
-
-TEST_F(Verify, NothingIsSymbolicOnceTheBatchIsBound) {
-  program.batch = 4;
-  EXPECT_THAT(refused(), HasSubstr("in a program that is bound to a batch of 4"));
-}
-
-TEST_F(Verify, TheLossIsAFloatingScalarOfTheLastForwardSection) {
-  program.loss_sum = {2, 0};
-  EXPECT_THAT(refused(), HasSubstr("the loss must be a floating scalar, it is f32[batch, 3]"));
-  program.loss_sum = {99, 0};
-  EXPECT_THAT(refused(), HasSubstr("the loss is %99, which the last forward section does not have"));
-  program.loss_sum = {};
-  program.loss_count = {4, 0};
-  EXPECT_THAT(refused(), HasSubstr("the loss has a count but no sum"));
-  program.loss_count = {};
-  program.outputs[0].value = {3, 0};
-  EXPECT_THAT(refused(), HasSubstr("output y is output 0 of %3, which has 0"));
-}
+INSTANTIATE_TEST_SUITE_P(Verify, BrokenRule, testing::ValuesIn(kBroken), [](const auto& test) { return std::string(test.param.rule); });
 
 /// Packs a weight [3, 5] in the forward section, and reads it behind.
 struct VerifyPacked : Verify {

@@ -1,21 +1,14 @@
 #include "passes/accumulate.h"
 
-#include <gtest/gtest.h>
-
 #include "ir/print.h"
-#include "ir/verify.h"
 #include "models/mlp.h"
-#include "passes/autodiff.h"
-#include "passes/scale_loss.h"
+#include "small_program.h"
 
 namespace st {
 namespace {
 
 Program differentiated(int64_t micro_batches) {
-  Program program = bind(build_mlp({.inputs = 3, .hidden = {4}, .outputs = 2, .activation = "relu", .loss = "mse"}), 2);
-  scale_loss(program, micro_batches);
-  autodiff(program);
-  return program;
+  return with_backward(bind(build_mlp({.inputs = 3, .hidden = {4}, .outputs = 2, .activation = "relu", .loss = "mse"}), 2), micro_batches);
 }
 
 TEST(Accumulate, OneMicroBatchLeavesTheProgramAsItIs) {
@@ -36,7 +29,7 @@ TEST(Accumulate, TheFirstMicroBatchWritesAndTheRestAdd) {
         EXPECT_EQ(node.when, When::every);
         continue;
       }
-      const Slot& slot = program.slots[static_cast<size_t>(node.writes[0])];
+      const Slot& slot = slot_of(program, node.writes[0]);
       if (slot.role == Role::stash) {  // belongs to its micro-batch
         EXPECT_TRUE(node.op == Op::store && node.when == When::every) << slot.name;
         continue;
@@ -57,7 +50,7 @@ TEST(Accumulate, TheFirstMicroBatchWritesAndTheRestAdd) {
 TEST(Accumulate, CarriesTheLossAndTheOutputsAlong) {
   Program program = differentiated(3);
   accumulate(program, 3);
-  const Graph& forward = program.find(Phase::forward)->graph;
+  const Graph& forward = forward_of(program);
   EXPECT_EQ(forward[program.loss_sum.node].op, Op::mse);
   EXPECT_EQ(forward[program.loss_count.node].op, Op::mse);
   EXPECT_EQ(forward[program.outputs.at(0).value.node].op, Op::add);

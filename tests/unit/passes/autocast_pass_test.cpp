@@ -1,19 +1,12 @@
 #include "passes/autocast.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <functional>
 
-#include "ir/build.h"
 #include "ir/print.h"
-#include "ir/verify.h"
-#include "models/gpt.h"
-#include "passes/autodiff.h"
 #include "passes/dropout.h"
 #include "passes/fuse.h"
-#include "passes/scale_loss.h"
 #include "passes/scope_patterns.h"
+#include "small_program.h"
 #include "small_stack.h"
 
 namespace st {
@@ -21,14 +14,11 @@ namespace {
 
 /// A gpt's program with backward, as the recipe makes it.
 Program cast_gpt(DType low) {
-  Program program = bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2);
+  Program program = bind(small_gpt(), 2);
   set_dropout(program, 0, 0);
   autocast(program, low);
   verify(program, "autocast");
-  scale_loss(program, 1);
-  autodiff(program);
-  verify(program, "autodiff");
-  return program;
+  return with_backward(std::move(program));
 }
 
 void for_each(const Program& program, const std::function<void(const Graph&, const Node&)>& body) {
@@ -37,17 +27,11 @@ void for_each(const Program& program, const std::function<void(const Graph&, con
 }
 
 /// A forward section over inputs "x", "w" and "r", and a parameter "b"; the results are its outputs.
-struct Small {
-  Program program;
-  Builder b{start(program), 0};
+struct Small : SmallProgram {
+  Small() : SmallProgram(2) {}
   Value x = b.input("x", DType::f32, {2, 3}), w = b.input("w", DType::f32, {3, 3}), r = b.input("r", DType::f32, {2, 3});
   Value bias = b.parameter("b", {3}, {});
 
-  static Program& start(Program& program) {
-    program.sections.push_back({{}, Phase::forward, 0, 0});
-    program.batch = 2;
-    return program;
-  }
   /// Outputs count, so what is under test ends in one.
   const Program& cast(Value y) {
     program.outputs = {{"y", y}};
@@ -58,12 +42,7 @@ struct Small {
   }
   DType type_of_output() const { return program.sections[0].graph.type(program.outputs[0].value).dtype; }
   /// Of the first output of the only node of this op.
-  DType type_of(Op op) const {
-    const auto& nodes = program.sections[0].graph.nodes;
-    const auto found = std::ranges::find(nodes, op, &Node::op);
-    return found->out[0].dtype;
-  }
-  int64_t count(Op op) const { return std::ranges::count(program.sections[0].graph.nodes, op, &Node::op); }
+  DType type_of(Op op) const { return nodes_of(program, op).at(0)->out[0].dtype; }
 };
 
 TEST(Autocast, ProductsAndAttentionTakeSixteenBitsInBothDirections) {
@@ -120,12 +99,12 @@ TEST(Autocast, RoundsNoWeightGradient) {
   const Program program = cast_gpt(DType::bf16);
   const Graph& backward = program.find(Phase::backward)->graph;
   int weights = 0;
-  for (const Node& node : backward.nodes) {
-    if (node.op != Op::store || node.out.size() > 0) continue;
-    const Slot& slot = program.slots[static_cast<size_t>(node.writes[0])];
-    if (slot.role != Role::gradient || slot.type.shape.rank() != 2 || backward[node.in[0].node].op != Op::matmul) continue;
+  for (const Node* store : nodes_of(backward, Op::store)) {
+    const Slot& slot = slot_of(program, store->writes[0]);
+    const Node& source = backward[store->in[0].node];
+    if (slot.role != Role::gradient || slot.type.shape.rank() != 2 || source.op != Op::matmul) continue;
     ++weights;
-    EXPECT_EQ(backward[node.in[0].node].attrs.word("result"), "f32") << slot.name;
+    EXPECT_EQ(source.attrs.word("result"), "f32") << slot.name;
   }
   EXPECT_EQ(weights, 2 * 4 + 1);
 }
@@ -138,11 +117,9 @@ TEST(Autocast, EachScopeCastsATiedWeightForItself) {
 
 TEST(Autocast, WorkingCopiesAreMadeOncePerMicroBatchOrOncePerStep) {
   for (const When when : {When::every, When::first}) {
-    Program program = bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2);
+    Program program = bind(small_gpt(), 2);
     autocast(program, DType::bf16, when);
-    scale_loss(program, 3);
-    autodiff(program);
-    verify(program, "autodiff");
+    program = with_backward(std::move(program), 3);
     int copies = 0, stores = 0, casts = 0;
     for (const Slot& slot : program.slots) {
       copies += slot.role == Role::working;
@@ -166,13 +143,10 @@ TEST(Autocast, WorkingCopiesAreMadeOncePerMicroBatchOrOncePerStep) {
 
 TEST(Autocast, AScopeThatIsToBeWideComputesInFp32) {
   const auto cast = [](std::string_view wide) {
-    Program program = bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2);
+    Program program = bind(small_gpt(), 2);
     autocast(program, DType::bf16, When::first, scopes_matching(program, wide, ScopeKind::any, "test"));
     verify(program, "autocast");
-    scale_loss(program, 1);
-    autodiff(program);
-    verify(program, "autodiff");
-    return program;
+    return with_backward(std::move(program));
   };
   const auto low_values = [](const Program& program, std::string_view scope) {
     int count = 0;
@@ -191,20 +165,19 @@ TEST(Autocast, AScopeThatIsToBeWideComputesInFp32) {
 }
 
 TEST(Autocast, Fp32ChangesNothing) {
-  const Program before = bind(build_gpt({.layers = 1, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2);
+  const Program before = bind(small_gpt(), 2);
   Program after = before;
   autocast(after, DType::f32);
   EXPECT_EQ(print(after), print(before));
 }
 
 TEST(Autocast, OtherTypesChangeNothing) {
-  Program program;
-  Builder b(Small::start(program), 0);
-  const Value x = b.input("x", DType::f64, {2, 3}), h = b.input("h", DType::bf16, {3, 3});
-  program.outputs = {{"y", b.matmul(x, x, false, true)}, {"z", b.matmul(h, h)}};
-  Program after = program;
+  SmallProgram s(2);
+  const Value x = s.b.input("x", DType::f64, {2, 3}), h = s.b.input("h", DType::bf16, {3, 3});
+  s.program.outputs = {{"y", s.b.matmul(x, x, false, true)}, {"z", s.b.matmul(h, h)}};
+  Program after = s.program;
   autocast(after, DType::bf16);
-  EXPECT_EQ(print(after), print(program));
+  EXPECT_EQ(print(after), print(s.program));
 }
 
 TEST(Autocast, AProductThatFp32WaitsForIsNotRounded) {
@@ -224,7 +197,7 @@ TEST(Autocast, AProductThatFp32WaitsForIsNotRounded) {
 
   output.cast(output.b.matmul(output.x, output.w));
   EXPECT_EQ(output.type_of(Op::matmul), DType::f32);
-  EXPECT_EQ(output.count(Op::cast), 2) << "of the operands alone";
+  EXPECT_EQ(count_of(output.program, Op::cast), 2) << "of the operands alone";
 }
 
 TEST(Autocast, AnyNumberOfOpsMayStandBehindAProduct) {
@@ -233,7 +206,7 @@ TEST(Autocast, AnyNumberOfOpsMayStandBehindAProduct) {
     Value y = s.b.matmul(s.x, s.w);
     for (int i = 0; i < 12'000; ++i) y = s.b(Op::relu, {y});
     s.cast(y);
-    EXPECT_EQ(s.count(Op::relu), 12'000);
+    EXPECT_EQ(count_of(s.program, Op::relu), 12'000);
   });
 }
 
@@ -243,7 +216,7 @@ TEST(Autocast, ABiasIsOfItsProductsType) {
   EXPECT_EQ(low.type_of(Op::add), DType::bf16);
   wide.cast(wide.b.add(wide.r, wide.b.add(wide.b.matmul(wide.x, wide.w), wide.bias)));
   EXPECT_EQ(wide.type_of(Op::add), DType::f32);
-  EXPECT_EQ(wide.count(Op::cast), 2);
+  EXPECT_EQ(count_of(wide.program, Op::cast), 2);
 }
 
 TEST(Autocast, WhatNeedsRangeOrDigitsGetsFp32) {
@@ -261,11 +234,10 @@ TEST(Autocast, FusesWithWhatStandsBehindAProduct) {
   fuse(program);
   verify(program, "fuse");
   int residuals = 0, activations = 0;
-  for_each(program, [&](const Graph&, const Node& node) {
-    if (node.op != Op::fused_linear) return;
-    residuals += node.attrs.flag("residual") && node.attrs.word("result") == "f32";
-    activations += node.attrs.word("activation") == "gelu_tanh" && node.out[0].dtype == DType::bf16;
-  });
+  for (const Node* node : nodes_of(program, Op::fused_linear)) {
+    residuals += node->attrs.flag("residual") && node->attrs.word("result") == "f32";
+    activations += node->attrs.word("activation") == "gelu_tanh" && node->out[0].dtype == DType::bf16;
+  }
   EXPECT_EQ(residuals, 2 * 2);
   EXPECT_EQ(activations, 2 * 2) << "forward and backward";
 }

@@ -1,28 +1,27 @@
 #include "passes/average.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
 #include "base/error.h"
-#include "ir/build.h"
-#include "ir/verify.h"
 #include "random_program.h"
+#include "small_program.h"
 
 namespace st {
 namespace {
 
 std::vector<std::string> averaged(const Program& program) {
   std::vector<std::string> names;
-  for (const Node& node : program.find(Phase::update)->graph.nodes)
-    if (node.op == Op::average) names.push_back(program.slots[static_cast<size_t>(node.writes[0])].name);
+  for (const Node* node : nodes_of(program, Phase::update, Op::average)) names.push_back(slot_of(program, node->writes[0]).name);
   return names;
 }
 
-TEST(Average, FollowsEachUpdatedParameterAndChangesNothingElse) {
+/// A step of a model that has a parameter "unused", which it does not update.
+Program step_with_an_unused_parameter() {
   Program model = random_program(5, 30);
   Builder(model, 0).parameter("unused", {4}, {.kind = Init::ones, .values = {}});
-  const Program before = training_program(model, 3, 1);
+  return training_program(model, 3, 1);
+}
+
+TEST(Average, FollowsEachUpdatedParameterAndChangesNothingElse) {
+  const Program before = step_with_an_unused_parameter();
   Program program = before;
   average(program, 0.75);
   verify(program, "average");
@@ -40,18 +39,16 @@ TEST(Average, FollowsEachUpdatedParameterAndChangesNothingElse) {
     EXPECT_GT(n, static_cast<size_t>(old.rend() - last_update) - 1) << "the weights of this update, not of the last one";
     EXPECT_EQ(now[n].attrs.real("decay"), 0.75);
     const Node& load = now[static_cast<size_t>(now[n].in[0].node)];
-    const Slot& slot = program.slots[static_cast<size_t>(now[n].writes[0])];
+    const Slot& slot = slot_of(program, now[n].writes[0]);
     EXPECT_EQ(load.reads[0], slot.of);
     EXPECT_EQ(slot.role, Role::optimizer);
-    EXPECT_EQ(slot.type, program.slots[static_cast<size_t>(slot.of)].type);
+    EXPECT_EQ(slot.type, slot_of(program, slot.of).type);
   }
 }
 
 // A step by the host's loss may leave a parameter alone that another step trains: its average goes on.
 TEST(Average, GoesOnWithAKeptAverageOfWhatThisProgramDoesNotUpdate) {
-  Program model = random_program(5, 30);
-  Builder(model, 0).parameter("unused", {4}, {.kind = Init::ones, .values = {}});
-  Program program = training_program(model, 3, 1);
+  Program program = step_with_an_unused_parameter();
   const SlotId unused = program.slot_named("unused");
   const SlotId kept = program.add_slot({.name = "average.unused",
                                         .type = {.dtype = DType::f32, .shape = {4}, .layout = {}},
@@ -60,8 +57,7 @@ TEST(Average, GoesOnWithAKeptAverageOfWhatThisProgramDoesNotUpdate) {
                                         .of = unused});
   average(program, 0.75);
   verify(program, "average");
-  const std::vector<std::string> names = averaged(program);
-  EXPECT_EQ(std::ranges::count(names, "average.unused"), 1);
+  EXPECT_EQ(std::ranges::count(averaged(program), "average.unused"), 1);
   EXPECT_EQ(program.slot_named("average.unused"), kept);
 }
 

@@ -1,19 +1,13 @@
 #include "passes/data_parallel.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <map>
 
 #include "ir/cuts.h"
-#include "ir/verify.h"
-#include "models/gpt.h"
 #include "passes/accumulate.h"
-#include "passes/autodiff.h"
 #include "passes/average.h"
 #include "passes/clip.h"
-#include "passes/scale_loss.h"
 #include "passes/zero_shard.h"
+#include "small_program.h"
 
 namespace st {
 namespace {
@@ -22,17 +16,9 @@ Program differentiated(int32_t ranks, int32_t rank, int64_t rounds) {
   Program program = bind(build_gpt({.layers = 2, .width = 66, .heads = 3, .context = 7, .vocabulary = 70}), 2);
   program.mesh.data = ranks;
   program.rank = rank;
-  scale_loss(program, rounds * ranks);
-  autodiff(program);
+  program = with_backward(std::move(program), rounds * ranks);
   accumulate(program, rounds);
   return program;
-}
-
-std::vector<const Node*> nodes_of(const Program& program, Phase phase, Op op) {
-  std::vector<const Node*> found;
-  for (const Node& node : program.find(phase)->graph.nodes)
-    if (node.op == op) found.push_back(&node);
-  return found;
 }
 
 TEST(Cuts, GiveEachElementToOneRankAndTheSameToAllButForOneGrain) {
@@ -125,9 +111,9 @@ TEST(ZeroShard, LeavesAMatrixThatIsUpdatedAsAWholeToOneRank) {
   for (int32_t rank = 0; rank < 3; ++rank) {
     const Program program = sharded(rank, 1, 1, Reduce::micro);
     for (const Node* node : nodes_of(program, Phase::update, Op::muon)) {
-      const Slot& part = program.slots[static_cast<size_t>(node->writes[0])];
+      const Slot& part = slot_of(program, node->writes[0]);
       EXPECT_EQ(part.role, Role::part);
-      EXPECT_EQ(part.type.shape, program.slots[static_cast<size_t>(part.part_of)].type.shape) << part.name;
+      EXPECT_EQ(part.type.shape, slot_of(program, part.part_of).type.shape) << part.name;
       ++whole;
     }
   }
@@ -150,7 +136,7 @@ TEST(ZeroShard, StateIsOfPiecesThatAreAllOfIt) {
 TEST(ZeroShard, KeepsGradientsWholeOnlyWhereTheyAreMadeOrAddedUp) {
   const auto is_whole = [](int64_t rounds, int64_t stage, Reduce reduce) {
     const Program program = sharded(1, rounds, stage, reduce);
-    return !program.slots[static_cast<size_t>(program.slot_named("gradient.final_norm.beta"))].whole;
+    return !slot_of(program, program.slot_named("gradient.final_norm.beta")).whole;
   };
   EXPECT_TRUE(is_whole(1, 1, Reduce::micro));
   EXPECT_FALSE(is_whole(1, 2, Reduce::micro));

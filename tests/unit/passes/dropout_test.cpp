@@ -1,69 +1,46 @@
 #include "passes/dropout.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <map>
 
-#include "ir/build.h"
-#include "ir/verify.h"
-#include "models/gpt.h"
-#include "passes/autodiff.h"
-#include "passes/scale_loss.h"
+#include "small_program.h"
 
 namespace st {
 namespace {
 
-Program gpt() { return bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2); }
-
 /// A forward section under construction, over an input "x" [2, 3].
-struct Small {
-  Program program;
-  Builder b{start(program), 0};
+struct Small : SmallProgram {
+  Small() : SmallProgram(2) {}
   Value x = b.input("x", DType::f32, {2, 3});
 
-  static Program& start(Program& program) {
-    program.sections.push_back({{}, Phase::forward, 0, 0});
-    program.batch = 2;
-    return program;
-  }
   void output(const std::string& name, Value value) { program.outputs.push_back({name, value}); }
   Op op_of_output(size_t i) const { return forward()[program.outputs.at(i).value.node].op; }
-  const Graph& forward() const { return program.find(Phase::forward)->graph; }
+  const Graph& forward() const { return forward_of(program); }
 };
 
-std::vector<Node> sites_of(const Program& program) {
-  std::vector<Node> sites;
-  for (const Node& node : program.find(Phase::forward)->graph.nodes)
-    if (node.op == Op::dropout) sites.push_back(node);
-  return sites;
-}
+std::vector<const Node*> sites_of(const Program& program) { return nodes_of(program, Phase::forward, Op::dropout); }
 
 std::vector<double> rates_of(const Program& program) {
   std::vector<double> rates;
-  for (const Node& site : sites_of(program)) rates.push_back(site.attrs.real("rate"));
+  for (const Node* site : sites_of(program)) rates.push_back(site->attrs.real("rate"));
   return rates;
 }
 
 int64_t loads_of_counters(const Program& program) {
   const std::vector<SlotId> counters = {program.slot_named("counters")};
-  const auto& nodes = program.find(Phase::forward)->graph.nodes;
-  return std::ranges::count_if(nodes, [&](const Node& node) { return node.op == Op::load && node.reads == counters; });
+  return std::ranges::count_if(nodes_of(program, Phase::forward, Op::load), [&](const Node* load) { return load->reads == counters; });
 }
 
 TEST(SetDropout, EverySiteHasRateSeedAndItsOwnNumberInBackwardToo) {
-  Program program = gpt();
+  Program program = bind(small_gpt(), 2);
   set_dropout(program, 0.1, 42);
   verify(program, "dropout");
-  scale_loss(program, 1);
-  autodiff(program);
+  program = with_backward(std::move(program));
   std::map<int64_t, std::map<Phase, int>> sites;
   for (const Section& section : program.sections)
-    for (const Node& node : section.graph.nodes) {
-      if (node.op != Op::dropout) continue;
-      EXPECT_EQ(node.attrs.real("rate"), 0.1);
-      EXPECT_EQ(node.attrs.integer("seed"), 42);
-      ++sites[node.attrs.integer("site")][section.phase];
+    for (const Node* node : nodes_of(section.graph, Op::dropout)) {
+      EXPECT_EQ(node->attrs.real("rate"), 0.1);
+      EXPECT_EQ(node->attrs.integer("seed"), 42);
+      ++sites[node->attrs.integer("site")][section.phase];
     }
   EXPECT_EQ(sites.size(), 5U);  // after the embedding, and two a block
   for (const auto& [site, phases] : sites) {
@@ -77,12 +54,12 @@ TEST(SetDropout, ASiteWithARateOfItsOwnKeepsItAndAllTakeTheSeed) {
   s.output("y", s.b.dropout(s.b.dropout(s.b.dropout(s.x), 0.5)));
   set_dropout(s.program, 0.25, 7);
   EXPECT_EQ(rates_of(s.program), (std::vector{0.25, 0.5, 0.25}));
-  for (const Node& site : sites_of(s.program)) EXPECT_EQ(site.attrs.integer("seed"), 7);
+  for (const Node* site : sites_of(s.program)) EXPECT_EQ(site->attrs.integer("seed"), 7);
   EXPECT_EQ(loads_of_counters(s.program), 3);
 }
 
 TEST(SetDropout, RateZeroLeavesNeitherASiteNorALoadOfItsCounters) {
-  Program program = gpt();
+  Program program = bind(small_gpt(), 2);
   const auto before = program.sections[0].graph.size();
   set_dropout(program, 0, 42);
   verify(program, "dropout");
@@ -98,7 +75,7 @@ TEST(SetDropout, RateZeroLeavesASiteWithARateOfItsOwnItsNumberAndItsCounters) {
   set_dropout(s.program, 0, 7);
   verify(s.program, "dropout");
   EXPECT_EQ(rates_of(s.program), std::vector{0.5});
-  const Node site = sites_of(s.program).front();
+  const Node& site = *sites_of(s.program).front();
   EXPECT_EQ(site.attrs.integer("site"), 1) << "masks do not depend on which other sites are on";
   EXPECT_EQ(s.forward()[site.in[0].node].op, Op::exp);
   EXPECT_EQ(loads_of_counters(s.program), 1);
@@ -139,11 +116,11 @@ TEST(SetDropout, LeavesAProgramWithoutSitesAsItWas) {
 }
 
 TEST(RemoveDropout, TakesTheSitesThatTheCallerNames) {
-  Program program = gpt();
+  Program program = bind(small_gpt(), 2);
   remove_dropout(program, [](const Node& site) { return site.attrs.integer("site") % 2 == 1; });
   verify(program, "dropout");
   std::vector<int64_t> left;
-  for (const Node& site : sites_of(program)) left.push_back(site.attrs.integer("site"));
+  for (const Node* site : sites_of(program)) left.push_back(site->attrs.integer("site"));
   EXPECT_EQ(left, (std::vector<int64_t>{0, 2, 4}));
   EXPECT_EQ(loads_of_counters(program), 3);
 }

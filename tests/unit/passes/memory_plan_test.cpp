@@ -1,14 +1,11 @@
 #include "passes/memory_plan.h"
 
-#include <gtest/gtest.h>
-
-#include "ir/build.h"
-#include "models/gpt.h"
 #include "models/mlp.h"
 #include "passes/for_inference.h"
 #include "passes/pack_weights.h"
 #include "random_program.h"
 #include "shadow_memory.h"
+#include "small_program.h"
 
 namespace st {
 namespace {
@@ -27,8 +24,6 @@ Plan inference_of(const Program& model, int64_t batch, const std::vector<std::st
   return planned(std::move(program), 1);
 }
 
-Program planned_gpt() { return build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}); }
-
 std::string first_of(const std::vector<std::string>& faults) {
   return faults.empty() ? "" : text(faults.size(), " faults, the first: ", faults[0]);
 }
@@ -44,17 +39,17 @@ TEST(MemoryPlan, NeverOverwritesWhatIsStillReadInRandomGraphs) {
 
 TEST(MemoryPlan, NeverOverwritesWhatIsStillReadInAGptAndAnMlp) {
   const Program mlp = build_mlp({.inputs = 3, .hidden = {5, 7}, .outputs = 2, .activation = "gelu", .loss = "mse"});
-  for (const Program& model : {planned_gpt(), mlp})
+  for (const Program& model : {small_gpt(), mlp})
     for (const double dropout : {0.0, 0.1})
       for (const int64_t micro_batches : {1, 3})
         for (const int64_t batch : {1, 3})
           EXPECT_EQ(first_of(faults_of(planned(training_program(model, batch, micro_batches, 1, dropout), micro_batches))), "");
-  EXPECT_EQ(first_of(faults_of(inference_of(planned_gpt(), 3, {"logits"}, true))), "");
-  EXPECT_EQ(first_of(faults_of(inference_of(planned_gpt(), 1, {}, true))), "");
+  EXPECT_EQ(first_of(faults_of(inference_of(small_gpt(), 3, {"logits"}, true))), "");
+  EXPECT_EQ(first_of(faults_of(inference_of(small_gpt(), 1, {}, true))), "");
 }
 
 TEST(MemoryPlan, KeepsAPackedWeightForAllMicroBatches) {
-  for (const Program& model : {planned_gpt(), random_program(7, 40)}) {
+  for (const Program& model : {small_gpt(), random_program(7, 40)}) {
     Program program = training_program(model, 3, 4);
     pack_weights(program, 4,
                  [](const Program&, const Section& section, const Node& node) { return section.graph.type(node.in[1]).bytes(); });
@@ -65,25 +60,22 @@ TEST(MemoryPlan, KeepsAPackedWeightForAllMicroBatches) {
 }
 
 TEST(MemoryPlan, KeepsEachOutputToTheEndAlsoWhenItIsCopied) {
-  Program program;
-  program.sections.push_back({{}, Phase::forward, 0, 0});
-  program.batch = 1;
-  Builder b(program, 0);
+  SmallProgram s(1);
+  Builder& b = s.b;
   const Value y = b(Op::exp, {b.input("z", DType::f32, {64})});
-  program.outputs = {{"x", b.input("x", DType::f32, {64})}, {"again", y}, {"y", y}, {"other", b(Op::exp, {y})}};
+  s.program.outputs = {{"x", b.input("x", DType::f32, {64})}, {"again", y}, {"y", y}, {"other", b(Op::exp, {y})}};
   const std::vector<std::string> outputs = {"x", "again", "y", "other"};
-  for_inference(program, outputs, false);
-  const Plan plan = planned(program, 1);
+  for_inference(s.program, outputs, false);
+  const Plan plan = planned(s.program, 1);
   EXPECT_EQ(first_of(faults_of(plan)), "");
   EXPECT_EQ(plan.memory.of(Arena::stash), 4 * 256) << "nothing can share";
 }
 
 TEST(MemoryPlan, KeepsAStashFromTheMakingOfItsValueToItsLastUseUnderAnyName) {
-  Program program;
-  program.sections.push_back({{}, Phase::forward, 0, 0});
-  Builder b(program, 0);
+  SmallProgram s(1);
+  Builder& b = s.b;
   const auto stash = [&](const std::string& name) {
-    return program.add_slot({.name = name, .type = {.dtype = DType::f32, .shape = {64}, .layout = {}}, .role = Role::stash, .init = {}});
+    return s.program.add_slot({.name = name, .type = {.dtype = DType::f32, .shape = {64}, .layout = {}}, .role = Role::stash, .init = {}});
   };
   const SlotId first = stash("first"), second = stash("second"), third = stash("third");
   const Value x = b.input("x", DType::f32, {64});
@@ -93,15 +85,14 @@ TEST(MemoryPlan, KeepsAStashFromTheMakingOfItsValueToItsLastUseUnderAnyName) {
   b.store(two, second);
   const Value three = b.mul(b.load(second), sum);
   b.store(three, third);
-  program.outputs.push_back({"y", b.sum(b.add(b.add(one, b.load(third)), x), {})});
+  s.program.outputs.push_back({"y", b.sum(b.add(b.add(one, b.load(third)), x), {})});
   const std::vector<std::string> outputs = {"y"};
-  program.batch = 1;
-  for_inference(program, outputs, false);
-  EXPECT_EQ(first_of(faults_of(planned(program, 1))), "");
+  for_inference(s.program, outputs, false);
+  EXPECT_EQ(first_of(faults_of(planned(s.program, 1))), "");
 }
 
 TEST(MemoryPlan, CheckerSeesOverlapsAndOperandsOverwritten) {  // the checker can fail
-  Plan plan = planned(training_program(planned_gpt(), 3, 1), 1);
+  Plan plan = planned(training_program(small_gpt(), 3, 1), 1);
   for (auto& section : plan.memory.values)
     for (auto& node : section)
       for (Place& place : node)
@@ -110,7 +101,7 @@ TEST(MemoryPlan, CheckerSeesOverlapsAndOperandsOverwritten) {  // the checker ca
 }
 
 TEST(MemoryPlan, PlacesLastingSlotsAlikeForEveryBatch) {
-  const Program model = planned_gpt();
+  const Program model = small_gpt();
   const Plan one = planned(training_program(model, 1, 1, 1, 0.1), 1), many = planned(training_program(model, 7, 4, 1, 0.1), 4);
   ASSERT_EQ(one.program.slots.size(), many.program.slots.size());
   for (size_t s = 0; s < one.program.slots.size(); ++s) {
@@ -137,12 +128,12 @@ TEST(MemoryPlan, CountsParametersGradientsAndMomentsExactly) {
 }
 
 TEST(MemoryPlan, OneMicroBatchMakesGradientsInTheirSlots) {
-  const Plan plan = planned(training_program(planned_gpt(), 2, 1), 1);
+  const Plan plan = planned(training_program(small_gpt(), 2, 1), 1);
   for (const Instruction& i : plan.instructions) {
     const Node& node = plan.program.sections[static_cast<size_t>(i.section)].graph[i.node];
     if (node.op != Op::store) continue;
-    const Role role = plan.program.slots[static_cast<size_t>(node.writes[0])].role;
-    EXPECT_TRUE(role != Role::gradient && role != Role::stash) << plan.program.slots[static_cast<size_t>(node.writes[0])].name;
+    const Slot& slot = slot_of(plan.program, node.writes[0]);
+    EXPECT_TRUE(slot.role != Role::gradient && slot.role != Role::stash) << slot.name;
   }
 }
 
@@ -155,7 +146,7 @@ TEST(MemoryPlan, TakesAtMostSixtyPercentOfTheNoReuseSumOnATwelveLayerGpt) {
     const int64_t shared = m.of(Arena::activations) + m.of(Arena::stash) + m.of(Arena::workspace);
     EXPECT_LE(static_cast<double>(shared), 0.6 * static_cast<double>(m.no_reuse_bytes));
     // The same without workspace, which is shared by all and flatters.
-    const MemoryLayout bare = memory_plan(plan.program, [](const Program&, const Section&, const Node&) { return int64_t{0}; });
+    const MemoryLayout bare = memory_without_workspace(plan.program);
     EXPECT_LE(static_cast<double>(bare.of(Arena::activations) + bare.of(Arena::stash)), 0.6 * static_cast<double>(bare.no_reuse_bytes));
     RecordProperty("percent", static_cast<int>(100 * shared / m.no_reuse_bytes));
     EXPECT_EQ(first_of(faults_of(plan)), "");

@@ -1,20 +1,12 @@
 // Exchange that goes on beside backward: where it is awaited, and what memory it takes.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <vector>
 
 #include "base/error.h"
-#include "ir/verify.h"
-#include "models/gpt.h"
 #include "passes/accumulate.h"
-#include "passes/autodiff.h"
 #include "passes/clip.h"
 #include "passes/data_parallel.h"
-#include "passes/memory_plan.h"
 #include "passes/overlap.h"
-#include "passes/scale_loss.h"
 #include "passes/zero_shard.h"
+#include "small_program.h"
 
 namespace st {
 namespace {
@@ -28,8 +20,7 @@ Program exchanged(int64_t rounds, Reduce reduce, int64_t stage) {
   Program program = bind(build_gpt({.layers = 2, .width = 66, .heads = 3, .context = 7, .vocabulary = 70}), 2);
   program.mesh.data = 3;
   program.rank = 1;
-  scale_loss(program, rounds * 3);
-  autodiff(program);
+  program = with_backward(std::move(program), rounds * 3);
   accumulate(program, rounds);
   if (stage == 0)
     data_parallel(program, reduce, kBucket);
@@ -70,9 +61,7 @@ TEST(Overlap, AwaitsEachExchangeThatHasComputingBesideItAndMovesNothing) {
 }
 
 TEST(Overlap, KeepsAtMostTwoBucketsOfGradientsForIt) {
-  const auto activations = [](const Program& program) {
-    return memory_plan(program, [](const Program&, const Section&, const Node&) { return int64_t{0}; }).of(Arena::activations);
-  };
+  const auto activations = [](const Program& program) { return memory_without_workspace(program).of(Arena::activations); };
   for (const int64_t stage : {0, 2}) {
     Program program = exchanged(2, Reduce::micro, stage);
     int64_t most = kBucket;

@@ -1,30 +1,17 @@
 #include "passes/recompute_choice.h"
 
-#include <gtest/gtest.h>
+#include <limits>
 
-#include <algorithm>
-#include <optional>
-
-#include "base/error.h"
-#include "models/gpt.h"
-#include "passes/autodiff.h"
 #include "passes/fuse.h"
-#include "passes/memory_plan.h"
 #include "passes/recompute.h"
 #include "passes/recompute_scopes.h"
-#include "passes/scale_loss.h"
+#include "refusal.h"
 #include "sanitized.h"
 #include "scoped_program.h"
+#include "small_program.h"
 
 namespace st {
 namespace {
-
-Program differentiated(const Program& model, int64_t batch) {
-  Program program = bind(model, batch);
-  scale_loss(program, 1);
-  autodiff(program);
-  return program;
-}
 
 /// What a program takes for activations on a backend without workspace.
 class Measured {
@@ -35,7 +22,7 @@ class Measured {
     Program copy = program_;
     recompute(copy, scopes);
     fuse(copy);
-    const MemoryLayout memory = memory_plan(copy, [](auto&&...) { return int64_t{0}; });
+    const MemoryLayout memory = memory_without_workspace(copy);
     return memory.of(Arena::activations) + memory.of(Arena::stash);
   }
   double weight(std::span<const RegionId> scopes) const {
@@ -79,22 +66,26 @@ class Measured {
   const Program& program_;
 };
 
+double cheapest_of(const std::vector<Measured::Point>& points, int64_t budget) {
+  double cheapest = std::numeric_limits<double>::infinity();
+  for (const auto& point : points)
+    if (point.bytes <= budget) cheapest = std::min(cheapest, point.weight);
+  return cheapest;
+}
+
 TEST(RecomputeChoice, IsTheCheapestOfAllThatFitOnSmallGraphs) {
   int recomputing = 0;
   constexpr uint64_t kSeeds = kSanitized ? 8 : 60;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const Program program = differentiated(scoped_program(seed, 3), 40);
+    const Program program = with_backward(bind(scoped_program(seed, 3), 40));
     const Measured measured(program);
     const auto points = measured.all();
     const int64_t least = std::ranges::min(points, {}, &Measured::Point::bytes).bytes, most = measured.bytes({});
     for (const int part : {0, 1, 2, 3, 4}) {
       const int64_t budget = least + (most - least) * part / 4;
-      std::optional<double> cheapest;
-      for (const auto& point : points)
-        if (point.bytes <= budget && (!cheapest || point.weight < *cheapest)) cheapest = point.weight;
       const auto scopes = measured.chosen(budget);
       EXPECT_LE(measured.bytes(scopes), budget) << "seed " << seed;
-      EXPECT_EQ(measured.weight(scopes), *cheapest) << "seed " << seed << ", budget " << budget;
+      EXPECT_EQ(measured.weight(scopes), cheapest_of(points, budget)) << "seed " << seed << ", budget " << budget;
       recomputing += scopes.empty() ? 0 : 1;
     }
   }
@@ -104,7 +95,7 @@ TEST(RecomputeChoice, IsTheCheapestOfAllThatFitOnSmallGraphs) {
 // Too many choices to plan each. Blocks are alike, so what counts is how many of them are treated in which way.
 TEST(RecomputeChoice, IsTheCheapestOfAllThatFitOnAGptOfManyBlocks) {
   constexpr int64_t kLayers = kSanitized ? 4 : 6;
-  const Program program = differentiated(build_gpt({.layers = kLayers, .width = 24, .heads = 3, .context = 16, .vocabulary = 31}), 4);
+  const Program program = with_backward(bind(build_gpt({.layers = kLayers, .width = 24, .heads = 3, .context = 16, .vocabulary = 31}), 4));
   const Measured measured(program);
   std::vector<std::vector<RegionId>> ways = {{}};
   const auto add_way = [&](const std::string& policy) { ways.push_back(scopes_to_recompute(program, policy)); };
@@ -129,31 +120,22 @@ TEST(RecomputeChoice, IsTheCheapestOfAllThatFitOnAGptOfManyBlocks) {
   EXPECT_LT(least, most / 2);
   for (int part = 0; part <= 10; ++part) {
     const int64_t budget = least + (most - least) * part / 10;
-    std::optional<double> cheapest;
-    for (const auto& point : points)
-      if (point.bytes <= budget && (!cheapest || point.weight < *cheapest)) cheapest = point.weight;
     const auto scopes = measured.chosen(budget);
     EXPECT_LE(measured.bytes(scopes), budget);
-    EXPECT_LE(measured.weight(scopes), *cheapest * (1 + 1e-12)) << "budget " << budget << " of " << least << " to " << most;
+    EXPECT_LE(measured.weight(scopes), cheapest_of(points, budget) * (1 + 1e-12))
+        << "budget " << budget << " of " << least << " to " << most;
   }
 }
 
 TEST(RecomputeChoice, WhatCannotBeReachedIsRefusedWithWhatCanBe) {
   for (const int64_t layers : {2, 8}) {
-    const Program program = differentiated(build_gpt({.layers = layers, .width = 24, .heads = 3, .context = 16, .vocabulary = 31}), 4);
+    const Program program = with_backward(bind(build_gpt({.layers = layers, .width = 24, .heads = 3, .context = 16, .vocabulary = 31}), 4));
     const Measured measured(program);
-    int64_t least = 0;
-    try {
-      measured.chosen(12345);
-      FAIL();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::out_of_memory);
-      const std::string& message = error.message();
-      for (const char* words : {"12345 bytes", "GFLOP", "recompute_budget"}) EXPECT_NE(message.find(words), std::string::npos) << message;
-      const std::string before = "the least it reaches is ";
-      const size_t open = message.find('(', message.find(before) + before.size());
-      least = whole_number(std::string_view(message).substr(open + 1), 0);
-    }
+    const std::string message = refusal(Code::out_of_memory, [&] { measured.chosen(12345); });
+    EXPECT_TRUE(says(message, {"12345 bytes", "GFLOP", "recompute_budget"}));
+    const std::string before = "the least it reaches is ";
+    const size_t open = message.find('(', message.find(before) + before.size());
+    const int64_t least = whole_number(std::string_view(message).substr(open + 1), 0);
     EXPECT_GT(least, 12345);
     EXPECT_EQ(measured.bytes(measured.chosen(least)), least);
     EXPECT_THROW(measured.chosen(least - 1), Error);

@@ -1,16 +1,12 @@
 #include "passes/scale_loss.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 
 #include "base/error.h"
-#include "ir/build.h"
-#include "models/gpt.h"
 #include "models/mlp.h"
-#include "passes/autodiff.h"
 #include "passes/clip.h"
 #include "program_run.h"
+#include "small_program.h"
 
 namespace st {
 namespace {
@@ -30,30 +26,25 @@ TEST(ScaleLoss, TheSeedIsThePowerOfTwoBelowTheInverseOfTheRows) {
 }
 
 TEST(ScaleLoss, ALossThatIsAMeanAlreadyCountsOnceAMicroBatch) {
-  Program program;
-  program.sections.push_back({{}, Phase::forward, 0, 0});
-  program.batch = 1;
-  Builder b(program, 0);
-  program.loss_sum = b.sum(b.mul(b.input("x", DType::f32, {4, 3}), b.parameter("w", {3}, {.values = {}})), {});
-  EXPECT_EQ(rows_of_loss(program), 1);
-  scale_loss(program, 4);
-  EXPECT_EQ(program.loss_seed, 0.25);
+  SmallProgram s(1);
+  s.program.loss_sum = s.b.sum(s.b.mul(s.b.input("x", DType::f32, {4, 3}), s.b.parameter("w", {3}, {.values = {}})), {});
+  EXPECT_EQ(rows_of_loss(s.program), 1);
+  scale_loss(s.program, 4);
+  EXPECT_EQ(s.program.loss_seed, 0.25);
 }
 
 TEST(ScaleLoss, RefusesAProgramWithoutLoss) {
-  Program program;
-  program.sections.push_back({{}, Phase::forward, 0, 0});
-  EXPECT_THROW(scale_loss(program, 1), Error);
+  SmallProgram s;
+  EXPECT_THROW(scale_loss(s.program, 1), Error);
 }
 
 constexpr int64_t kScaledRows = 6, kInputs = 3;
 
 /// Mean squared error of x w, as cross sums with a count, or as a mean that the graph itself takes.
 Program regression(bool mean_in_graph) {
-  Program program;
-  program.sections.push_back({{}, Phase::forward, 0, 0});
-  program.batch = kScaledRows;
-  Builder b(program, 0);
+  SmallProgram s(kScaledRows);
+  Program& program = s.program;
+  Builder& b = s.b;
   const Value x = b.input("x", DType::f32, {kScaledRows, kInputs}), y = b.input("y", DType::f32, {kScaledRows, 1});
   const Value z = b.matmul(x, b.parameter("w", {kInputs, 1}, {.kind = Init::normal, .values = {}}));
   if (mean_in_graph) {
@@ -73,9 +64,7 @@ TEST(ScaleLoss, TheFactorRestoresTheGradientOfTheMean) {
   std::vector<std::vector<float>> gradients;
   for (const bool mean_in_graph : {false, true})
     for (const int64_t nominal : {1, 5}) {  // what is said of the rows changes the seed, not the result
-      Program program = regression(mean_in_graph);
-      scale_loss(program, nominal);
-      autodiff(program);
+      Program program = with_backward(regression(mean_in_graph), nominal);
       clip(program, 0);
       ProgramRun run(program);
       run.bind("x", x.data());

@@ -1,29 +1,32 @@
 #include "passes/seed_outputs.h"
 
-#include <gtest/gtest.h>
-
 #include "base/error.h"
-#include "ir/build.h"
-#include "ir/verify.h"
-#include "passes/scale_loss.h"
 #include "program_run.h"
+#include "small_program.h"
 
 namespace st {
 namespace {
 
 /// p = x w, x [batch, 2], w [2, 3]; loss mse(p, y).
 Program product() {
-  Program program;
-  program.sections.emplace_back();
-  Builder b(program, 0);
+  SmallProgram s;
+  Builder& b = s.b;
   const Value x = b.input("x", DType::f32, {-1, 2}), y = b.input("y", DType::f32, {-1, 3});
   const Value w = b.parameter("w", {2, 3}, {.kind = Init::normal, .scale = 1, .values = {}});
   const Value p = b.matmul(x, w);
   const auto loss = b.append(Op::mse, {p, y});
-  program.loss_sum = loss[0];
-  program.loss_count = loss[1];
-  program.outputs.push_back({"p", p});
-  return bind(program, 2);
+  s.program.loss_sum = loss[0];
+  s.program.loss_count = loss[1];
+  s.program.outputs.push_back({"p", p});
+  return bind(s.program, 2);
+}
+
+/// Backward from the host's gradients alone.
+Program seeded(Program program) {
+  const OutputSeeds made = seed_outputs(program, false);
+  autodiff(program, made.seeds);
+  verify(program, "autodiff");
+  return program;
 }
 
 const std::vector<float> kX = {1, 2, 3, 4}, kG = {1, 0, -1, 2, 0.5F, 0};
@@ -37,11 +40,7 @@ std::vector<float> expected(const std::vector<float>& g, float times = 1) {
 }
 
 TEST(SeedOutputs, BackwardBeginsFromTheHostsGradients) {
-  Program program = product();
-  const OutputSeeds made = seed_outputs(program, false);
-  autodiff(program, made.seeds);
-  verify(program, "autodiff");
-  ProgramRun run(std::move(program));
+  ProgramRun run(seeded(product()));
   run.bind("x", kX.data());
   run.bind("output_gradient.p", kG.data());
   run.run();
@@ -54,11 +53,7 @@ TEST(SeedOutputs, GradientsOfSeveralOutputsAddUp) {
   const Value p = program.outputs[0].value;
   program.outputs.push_back({"twice", b.scale(p, 2)});
   program.outputs.push_back({"again", p});
-  const OutputSeeds made = seed_outputs(program, false);
-  EXPECT_EQ(made.seeds.size(), 3U);
-  autodiff(program, made.seeds);
-  verify(program, "autodiff");
-  ProgramRun run(std::move(program));
+  ProgramRun run(seeded(program));
   run.bind("x", kX.data());
   for (const char* name : {"p", "twice", "again"}) run.bind(std::string("output_gradient.") + name, kG.data());
   run.run();
@@ -76,21 +71,19 @@ TEST(SeedOutputs, WithoutTheOwnLossItsInputsAreNotRead) {
 }
 
 TEST(SeedOutputs, TheOwnLossIsOneMoreRoot) {
-  Program own = product(), seeded = product();
-  for (Program* program : {&own, &seeded}) scale_loss(*program, 1);
-  autodiff(own);
-  const OutputSeeds made = seed_outputs(seeded, true);
-  autodiff(seeded, made.seeds);
-  verify(seeded, "autodiff");
-  const double seed = seeded.loss_seed;
-  ProgramRun a(std::move(own)), b(std::move(seeded));
+  Program both = product();
+  scale_loss(both, 1);
+  const OutputSeeds made = seed_outputs(both, true);
+  autodiff(both, made.seeds);
+  verify(both, "autodiff");
+  ProgramRun a(with_backward(product())), b(both);
   const std::vector<float> zeros(6);
   for (ProgramRun* run : {&a, &b}) {
     run->bind("x", kX.data());
     run->bind("y", kG.data());
   }
   b.bind("output_gradient.p", zeros.data());
-  *b.data<double>("own_loss_seed") = seed;
+  *b.data<double>("own_loss_seed") = both.loss_seed;
   a.run();
   b.run();
   EXPECT_EQ(a.floats("gradient.w"), b.floats("gradient.w"));
@@ -104,10 +97,7 @@ TEST(SeedOutputs, AParameterMayBeAnOutputItself) {
   Program program = product();
   Builder b(program, 0);
   program.outputs = {{"w", b.load(program.slot_named("w"))}};
-  const OutputSeeds made = seed_outputs(program, false);
-  autodiff(program, made.seeds);
-  verify(program, "autodiff");
-  ProgramRun run(std::move(program));
+  ProgramRun run(seeded(program));
   run.bind("output_gradient.w", kG.data());
   run.run();
   EXPECT_EQ(run.floats("gradient.w"), kG);
@@ -130,8 +120,7 @@ TEST(SeedOutputs, OutputsThatNoParameterReachesAreNothingToTrainOn) {
   Program program = product();
   Builder b(program, 0);
   program.outputs = {{"x", b.load(program.slot_named("x"))}};
-  const OutputSeeds made = seed_outputs(program, false);
-  EXPECT_THROW(autodiff(program, made.seeds), Error);
+  EXPECT_THROW(seeded(program), Error);
 }
 
 }  // namespace

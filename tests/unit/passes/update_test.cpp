@@ -1,19 +1,13 @@
 #include "passes/update.h"
 
-#include <gtest/gtest.h>
-
 #include <set>
 
 #include "base/error.h"
-#include "ir/build.h"
-#include "ir/verify.h"
-#include "models/gpt.h"
 #include "passes/accumulate.h"
 #include "passes/autocast.h"
-#include "passes/autodiff.h"
 #include "passes/clip.h"
-#include "passes/scale_loss.h"
 #include "random_program.h"
+#include "small_program.h"
 
 namespace st {
 namespace {
@@ -23,18 +17,17 @@ TEST(Update, EveryParameterWithAGradientHasOneOptimizerNodeAndItsMoments) {
   verify(program, "update");
   int64_t gradients = 0, updates = 0;
   for (const Slot& slot : program.slots) gradients += slot.role == Role::gradient && slot.name.find(".use") == std::string::npos;
-  for (const Node& node : program.find(Phase::update)->graph.nodes) {
-    if (node.op != Op::adamw) continue;
+  for (const Node* node : nodes_of(program, Phase::update, Op::adamw)) {
     ++updates;
-    ASSERT_EQ(node.writes.size(), 3U);
-    const Slot& parameter = program.slots[static_cast<size_t>(node.writes[0])];
+    ASSERT_EQ(node->writes.size(), 3U);
+    const Slot& parameter = slot_of(program, node->writes[0]);
     EXPECT_EQ(parameter.role, Role::parameter);
     for (size_t m = 1; m < 3; ++m) {
-      const Slot& moment = program.slots[static_cast<size_t>(node.writes[m])];
+      const Slot& moment = slot_of(program, node->writes[m]);
       EXPECT_EQ(moment.name, text("moment", m, ".", parameter.name));
       EXPECT_EQ(moment.role, Role::optimizer);
       EXPECT_EQ(moment.type, parameter.type);
-      EXPECT_EQ(moment.of, node.writes[0]);
+      EXPECT_EQ(moment.of, node->writes[0]);
     }
   }
   EXPECT_EQ(updates, gradients);
@@ -44,10 +37,9 @@ TEST(Update, EveryParameterWithAGradientHasOneOptimizerNodeAndItsMoments) {
 // One that each micro-batch makes anew, as in a plan of a short one, would be made again all the same.
 TEST(Update, LeavesTheWorkingCopiesThatAStepMakesOnce) {
   for (const When when : {When::first, When::every}) {
-    Program program = bind(build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 2);
+    Program program = bind(small_gpt(), 2);
     autocast(program, DType::bf16, when);
-    scale_loss(program, 2);
-    autodiff(program);
+    program = with_backward(std::move(program), 2);
     accumulate(program, 2);
     clip(program, 1);
     update(program, [](const Slot&, bool) { return OptimizerChoice{}; });
@@ -55,8 +47,8 @@ TEST(Update, LeavesTheWorkingCopiesThatAStepMakesOnce) {
     std::set<SlotId> copies, left;
     for (size_t slot = 0; slot < program.slots.size(); ++slot)
       if (program.slots[slot].role == Role::working) copies.insert(static_cast<SlotId>(slot));
-    for (const Node& node : program.find(Phase::update)->graph.nodes)
-      if (node.op == Op::adamw && node.writes.size() == 4) left.insert(node.writes[3]);
+    for (const Node* node : nodes_of(program, Phase::update, Op::adamw))
+      if (node->writes.size() == 4) left.insert(node->writes[3]);
     EXPECT_FALSE(copies.empty());
     EXPECT_EQ(left, when == When::first ? copies : std::set<SlotId>());
   }
@@ -74,16 +66,12 @@ TEST(Update, AParameterWithoutAGradientIsLeftAlone) {
 }
 
 TEST(Update, NeedsClipBefore) {
-  Program program = bind(random_program(5, 10), 3);
-  scale_loss(program, 1);
-  autodiff(program);
+  Program program = with_backward(bind(random_program(5, 10), 3));
   EXPECT_THROW(update(program, [](const Slot&, bool) { return OptimizerChoice{}; }), Error);
 }
 
 TEST(Update, EachParameterIsUpdatedByWhatIsChosenForIt) {
-  Program program = bind(random_program(5, 30), 3);
-  scale_loss(program, 1);
-  autodiff(program);
+  Program program = with_backward(bind(random_program(5, 30), 3));
   clip(program, 1);
   int parameters = 0;
   update(program, [&](const Slot&, bool) {
@@ -91,19 +79,11 @@ TEST(Update, EachParameterIsUpdatedByWhatIsChosenForIt) {
     return OptimizerChoice{.op = Op::lion, .attrs = {{"lr_scale", 0.25}}};
   });
   verify(program, "update");
-  int sgd = 0, lion = 0;
-  for (const Node& node : program.find(Phase::update)->graph.nodes) {
-    if (node.op == Op::sgd) {
-      ++sgd;
-      EXPECT_TRUE(program.slots[static_cast<size_t>(node.writes[1])].name.starts_with("momentum."));
-    }
-    if (node.op == Op::lion) {
-      ++lion;
-      EXPECT_EQ(node.attrs.real("lr_scale"), 0.25);
-    }
-  }
-  EXPECT_EQ(sgd, 1);
-  EXPECT_EQ(lion, parameters - 1);
+  const auto sgd = nodes_of(program, Phase::update, Op::sgd), lion = nodes_of(program, Phase::update, Op::lion);
+  ASSERT_EQ(sgd.size(), 1U);
+  EXPECT_TRUE(slot_of(program, sgd[0]->writes[1]).name.starts_with("momentum."));
+  EXPECT_EQ(std::ssize(lion), parameters - 1);
+  for (const Node* node : lion) EXPECT_EQ(node->attrs.real("lr_scale"), 0.25);
 }
 
 }  // namespace

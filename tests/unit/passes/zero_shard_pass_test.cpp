@@ -1,24 +1,18 @@
 // ZeRO-3's units: what is gathered, where, for how long, and what that takes.
-#include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <set>
 
 #include "ir/cuts.h"
-#include "ir/verify.h"
-#include "models/gpt.h"
 #include "passes/accumulate.h"
 #include "passes/autocast.h"
-#include "passes/autodiff.h"
 #include "passes/freeze.h"
 #include "passes/fuse.h"
-#include "passes/memory_plan.h"
 #include "passes/pack_weights.h"
 #include "passes/recompute.h"
 #include "passes/recompute_scopes.h"
-#include "passes/scale_loss.h"
 #include "passes/zero_shard.h"
+#include "small_program.h"
 
 namespace st {
 namespace {
@@ -35,8 +29,7 @@ struct UnitsOf {
     p.rank = rank;
     if (freezes) freeze(p, [](const Slot& parameter) { return parameter.name.starts_with("block.0."); });
     autocast(p, low, When::first);
-    scale_loss(p, ranks);
-    autodiff(p);
+    p = with_backward(std::move(p), ranks);
     if (recomputes) recompute(p, scopes_to_recompute(p, "blocks"));
     accumulate(p, 2);
     zero_shard(p, 3, Reduce::micro, 40000,
@@ -46,14 +39,10 @@ struct UnitsOf {
   }
 };
 
-const Slot& slot_in(const Program& program, SlotId id) { return program.slots[static_cast<size_t>(id)]; }
-
-bool is_gather(const Node& node) { return node.op == Op::all_gather; }
-
 std::vector<std::string> gathered_scopes(const Program& program, Phase phase) {
   std::vector<std::string> scopes;
-  for (const Node& node : program.find(phase)->graph.nodes)
-    if (is_gather(node)) scopes.push_back(program.regions[static_cast<size_t>(node.region)].name);
+  for (const Node* node : nodes_of(program, phase, Op::all_gather))
+    scopes.push_back(program.regions[static_cast<size_t>(node->region)].name);
   return scopes;
 }
 
@@ -81,7 +70,7 @@ TEST(GatherUnits, LeaveNothingWholeThatLasts) {
             const Node& load = section.graph[v.node];
             if (section.phase == Phase::update || load.op != Op::load || program.parameter_of(load) < 0) continue;
             const bool makes_copy = node.op == Op::cast && node.when == When::first;
-            EXPECT_EQ(slot_in(program, load.reads[0]).role, makes_copy ? Role::parameter : Role::gathered);
+            EXPECT_EQ(slot_of(program, load.reads[0]).role, makes_copy ? Role::parameter : Role::gathered);
           }
     }
 }
@@ -95,8 +84,8 @@ TEST(GatherUnits, ComeBeforeTheUnitInFrontOfThemComputes) {
     for (int32_t n = 0; n < graph.size(); ++n) {
       const Node& node = graph[n];
       for (const SlotId slot : node.writes)
-        if (is_gather(node)) unit_of[slot] = gathers.size();
-      if (is_gather(node)) gathers.push_back(n);
+        if (node.op == Op::all_gather) unit_of[slot] = gathers.size();
+      if (node.op == Op::all_gather) gathers.push_back(n);
       if (node.op != Op::load || !unit_of.contains(node.reads[0])) continue;
       const size_t unit = unit_of.at(node.reads[0]);
       first_loads.resize(std::max(first_loads.size(), unit + 1), -1);
@@ -121,9 +110,8 @@ TEST(GatherUnits, GatherWhatTwoScopesUseInEachAndWhatRunsAgainOnce) {
     const Program program = UnitsOf{.recomputes = recomputes}.program();
     std::map<std::string, int> times;
     for (const Phase phase : {Phase::forward, Phase::backward})
-      for (const Node& node : program.find(phase)->graph.nodes)
-        if (is_gather(node))
-          for (const SlotId slot : node.writes) ++times[slot_in(program, slot_in(program, slot).of).name];
+      for (const Node* node : nodes_of(program, phase, Op::all_gather))
+        for (const SlotId slot : node->writes) ++times[slot_of(program, slot_of(program, slot).of).name];
     EXPECT_EQ(times["token_embedding.weight"], 3);  // embedding, head, and head again
     EXPECT_EQ(times["position_embedding.weight"], 1);
     EXPECT_EQ(times["block.0.mlp.expand.weight"], 2);
@@ -136,13 +124,13 @@ TEST(GatherUnits, AreSentInSixteenBitsWhereProductsTakeThem) {
   std::set<SlotId> made;
   for (const Node& node : program.find(Phase::forward)->graph.nodes) {
     if (node.op == Op::store) made.insert(node.writes[0]);
-    if (!is_gather(node)) continue;
+    if (node.op != Op::all_gather) continue;
     for (const SlotId piece : node.reads)
-      EXPECT_TRUE(slot_in(program, piece).role == Role::parameter || made.contains(piece)) << slot_in(program, piece).name;
+      EXPECT_TRUE(slot_of(program, piece).role == Role::parameter || made.contains(piece)) << slot_of(program, piece).name;
     for (const SlotId slot : node.writes) {
-      const bool is_weight = slot_in(program, slot).name.find(".weight") != std::string::npos;
-      if (is_weight && slot_in(program, slot).name.find("embedding.weight") == std::string::npos) {
-        EXPECT_EQ(slot_in(program, slot).type.dtype, DType::bf16) << slot_in(program, slot).name;
+      const bool is_weight = slot_of(program, slot).name.find(".weight") != std::string::npos;
+      if (is_weight && slot_of(program, slot).name.find("embedding.weight") == std::string::npos) {
+        EXPECT_EQ(slot_of(program, slot).type.dtype, DType::bf16) << slot_of(program, slot).name;
       }
     }
   }
@@ -155,7 +143,7 @@ TEST(GatherUnits, TakeNoMemoryButThatOfTheLiveOnes) {
     pack_weights(program, 2, [](const Program&, const Section&, const Node&) { return int64_t{64}; });
     verify(program, "pack_weights");
     EXPECT_EQ(std::ranges::count(program.slots, Role::packed, &Slot::role), 0);
-    const MemoryLayout layout = memory_plan(program, [](const Program&, const Section&, const Node&) { return int64_t{0}; });
+    const MemoryLayout layout = memory_without_workspace(program);
     std::map<SlotId, std::pair<int32_t, int32_t>> lives;
     int64_t most = 0;
     for (const Section& section : program.sections) {
@@ -163,13 +151,13 @@ TEST(GatherUnits, TakeNoMemoryButThatOfTheLiveOnes) {
       std::vector<int64_t> live(section.graph.nodes.size());
       for (int32_t n = 0; n < section.graph.size(); ++n) {
         const Node& node = section.graph[n];
-        if (is_gather(node))
+        if (node.op == Op::all_gather)
           for (const SlotId slot : node.writes) from[slot] = n;
         for (const Value v : node.in)
           if (const Node& load = section.graph[v.node]; load.op == Op::load && from.contains(load.reads[0])) to[load.reads[0]] = n;
       }
       for (const auto& [slot, begin] : from)
-        for (int32_t n = begin; n <= to.at(slot); ++n) live[static_cast<size_t>(n)] += align_up(slot_in(program, slot).type.bytes());
+        for (int32_t n = begin; n <= to.at(slot); ++n) live[static_cast<size_t>(n)] += align_up(slot_of(program, slot).type.bytes());
       if (!live.empty()) most = std::max(most, *std::ranges::max_element(live));
     }
     EXPECT_GE(layout.of(Arena::buckets), most) << layers << " layers";

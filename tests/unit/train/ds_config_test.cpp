@@ -1,14 +1,11 @@
 // DeepSpeed's ds_config.json as a recipe. What is expected is from https://www.deepspeed.ai/docs/config-json and, for schedules, the
 // formulas of DeepSpeed's runtime/lr_schedules.py written out by hand.
 #include "train/ds_config.h"
-
-#include <gtest/gtest.h>
+#include "refusal.h"
 
 #include <cmath>
-#include <initializer_list>
 #include <numbers>
 
-#include "base/error.h"
 #include "train/recipe.h"
 #include "train/schedule_choice.h"
 
@@ -21,28 +18,18 @@ Recipe read(const std::string& json) {
   return recipe;
 }
 
-testing::AssertionResult refuses(Code code, const std::string& json, std::initializer_list<const char*> words) {
+using Words = std::initializer_list<std::string_view>;
+
+testing::AssertionResult file_refused(Code code, const std::string& json, Words words) {
   Recipe recipe;
-  try {
-    recipe.merge(json);
-  } catch (const Error& error) {
-    if (error.code() != code) return testing::AssertionFailure() << "code " << static_cast<int>(error.code()) << ": " << error.message();
-    for (const char* word : words)
-      if (error.message().find(word) == std::string::npos)
-        return testing::AssertionFailure() << "no \"" << word << "\" in: " << error.message();
-    if (recipe.json() != Recipe{}.json()) return testing::AssertionFailure() << "a refused file changes something";
-    return testing::AssertionSuccess();
-  }
-  return testing::AssertionFailure() << "nothing was refused";
+  const auto result = refuses(code, words, [&] { recipe.merge(json); });
+  if (result && recipe.json() != Recipe{}.json()) return testing::AssertionFailure() << "a refused file changes something";
+  return result;
 }
 
-testing::AssertionResult is_wrong(const std::string& json, std::initializer_list<const char*> words) {
-  return refuses(Code::invalid_argument, json, words);
-}
+testing::AssertionResult is_wrong(const std::string& json, Words words) { return file_refused(Code::invalid_argument, json, words); }
 
-testing::AssertionResult is_not_here(const std::string& json, std::initializer_list<const char*> words) {
-  return refuses(Code::unsupported, json, words);
-}
+testing::AssertionResult is_not_here(const std::string& json, Words words) { return file_refused(Code::unsupported, json, words); }
 
 constexpr const char* kIssue = R"({"train_batch_size": 256, "gradient_accumulation_steps": 16, "fp16": {"enabled": true},
   "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}}})";
@@ -59,7 +46,7 @@ TEST(DsConfig, TheFileOfZeroThreeWithOffloadIsReadAsDeepSpeedReadsIt) {
   ASSERT_EQ(recipe.notes.size(), 1U);
   EXPECT_EQ(recipe.offload, "parameters");
   EXPECT_EQ(recipe.offload_folder, "") << "host memory";
-  for (const char* word : {"stage 3", "several ranks"}) EXPECT_NE(recipe.notes[0].find(word), std::string::npos) << recipe.notes[0];
+  EXPECT_TRUE(says(recipe.notes[0], {"stage 3", "several ranks"}));
 }
 
 TEST(DsConfig, IsKnownByItsKeysAndARecipeOfOursIsNot) {
@@ -70,13 +57,7 @@ TEST(DsConfig, IsKnownByItsKeysAndARecipeOfOursIsNot) {
 }
 
 TEST(DsConfig, ASlipInAFileThatHasNoOtherKeyOfIt) {
-  Recipe recipe;
-  try {
-    recipe.merge(R"({"train_batch_sise": 256})");
-    FAIL() << "it is no key";
-  } catch (const Error& error) {
-    EXPECT_NE(error.message().find("did you mean \"train_batch_size\" of a ds_config?"), std::string::npos) << error.message();
-  }
+  EXPECT_TRUE(is_wrong(R"({"train_batch_sise": 256})", {"did you mean \"train_batch_size\" of a ds_config?"}));
 }
 
 TEST(DsConfig, TwoOfTheThreeBatchSizesGiveTheThird) {
@@ -112,7 +93,7 @@ TEST(DsConfig, TheTotalIsThatOfAnyNumberOfRanksAndStepsWithoutItAreOfEach) {
   }
   const Recipe of_two = read(R"({"train_batch_size": 24, "train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 4})");
   ASSERT_EQ(of_two.notes.size(), 1U);
-  EXPECT_NE(of_two.notes[0].find("x 2 ranks"), std::string::npos) << of_two.notes[0];
+  EXPECT_TRUE(says(of_two.notes[0], {"x 2 ranks"}));
 }
 
 TEST(DsConfig, BatchSizesThatContradictEachOtherAreRefusedWithTheArithmetic) {
@@ -223,7 +204,7 @@ TEST(DsConfig, SchedulersWithAutoInThemAreOursOverTheRun) {
   EXPECT_EQ(decay.warmup, 7);
   EXPECT_EQ(decay.lr_steps, 0) << "the command line's --steps";
   ASSERT_EQ(decay.notes.size(), 1U);
-  EXPECT_NE(decay.notes[0].find("lr_schedule linear"), std::string::npos);
+  EXPECT_TRUE(says(decay.notes[0], {"lr_schedule linear"}));
   const Recipe warm_up = read(R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 0.25, "warmup_num_steps": "auto"}}})");
   EXPECT_EQ(warm_up.lr_schedule, "constant");
   EXPECT_EQ(warm_up.lr, 0.25);
@@ -276,7 +257,8 @@ TEST(DsConfig, Bf16IsOurs) {
 
 TEST(DsConfig, PrecisionsThatAreWrongAreRefused) {
   EXPECT_TRUE(is_wrong(R"({"fp16": {"enabled": 1}})", {"fp16.enabled is true or false, got 1"}));
-  EXPECT_TRUE(is_wrong(R"({"fp16": true})", {}) || is_wrong(R"({"train_batch_size": 1, "fp16": true})", {"fp16 is an object", "true"}));
+  EXPECT_TRUE(is_wrong(R"({"fp16": true})", {}));
+  EXPECT_TRUE(is_wrong(R"({"train_batch_size": 1, "fp16": true})", {"fp16 is an object", "true"}));
   EXPECT_TRUE(is_wrong(R"({"fp16": {"loss_scale": -1}})", {"fp16.loss_scale is -1"}));
   EXPECT_TRUE(is_wrong(R"({"fp16": {"initial_scale_power": 127}})", {"fp16.initial_scale_power is 127", "126"}));
   EXPECT_TRUE(is_wrong(R"({"fp16": {"hysteresis": 0}})", {"fp16.hysteresis is 0"}));
@@ -317,7 +299,7 @@ TEST(DsConfig, ZeroIsAcceptedWhereItIsRightAndSaysWhatItNeedsWhereItIsNot) {
   const Recipe recipe = read(R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8, "overlap_comm": true,
     "allgather_bucket_size": "auto", "offload_optimizer": {"device": "nvme", "nvme_path": "/x", "pin_memory": true}}})");
   ASSERT_EQ(recipe.notes.size(), 1U);
-  EXPECT_NE(recipe.notes[0].find("(stage 2, reduce_bucket_size, overlap_comm)"), std::string::npos) << recipe.notes[0];
+  EXPECT_TRUE(says(recipe.notes[0], {"(stage 2, reduce_bucket_size, overlap_comm)"}));
   EXPECT_EQ(recipe.offload, "optimizer");
   EXPECT_EQ(recipe.offload_folder, "/x");
   EXPECT_TRUE(read(R"({"zero_optimization": {"stage": 0}})").notes.empty());

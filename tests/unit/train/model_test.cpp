@@ -1,14 +1,12 @@
 #include "train/model.h"
 
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
-#include "base/error.h"
 #include "checkpoint/safetensors.h"
 #include "ir/build.h"
+#include "refusal.h"
 #include "training.h"
 
 namespace st {
@@ -30,7 +28,7 @@ class ModelFile : public ::testing::Test {
   /// A model of one parameter "w" [2, 3].
   Model one(DType dtype, uint64_t seed, const std::string& name = "w", const Shape& shape = {2, 3}) const {
     Program program;
-    program.sections.push_back({{}, Phase::forward, 0, 0});
+    program.sections.emplace_back();
     Builder(program, 0).parameter(name, shape, {.kind = Init::normal, .values = {}}, dtype);
     return {context_, program, seed};
   }
@@ -60,13 +58,7 @@ TEST_F(ModelInit, CountsElementsAndFindsParametersByName) {
   const Model model = gpt(1);
   EXPECT_EQ(model.elements(), parameter_count(odd_gpt()));
   EXPECT_EQ(model.slot(model.parameter_named("final_norm.gamma")).name, "final_norm.gamma");
-  try {
-    model.parameter_named("final_norm.gama");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::not_found);
-    EXPECT_NE(error.message().find("did you mean \"final_norm.gamma\"?"), std::string::npos) << error.message();
-  }
+  EXPECT_TRUE(refuses(Code::not_found, {"did you mean \"final_norm.gamma\"?"}, [&] { model.parameter_named("final_norm.gama"); }));
 }
 
 TEST_F(ModelFile, ReadsBackWhatItWroteBitForBit) {
@@ -96,24 +88,18 @@ TEST_F(ModelFile, ConvertsBetweenFloatingTypes) {
 TEST_F(ModelFile, AFileThatDoesNotFitChangesNothing) {
   Model model = gpt(3);
   const auto before = bytes_of_model(model);
-  const auto refusal = [&](const Model& other) {
+  const auto message = [&](const Model& other) {
     other.write(path_);
-    try {
-      model.read(path_);
-    } catch (const Error& error) {
-      EXPECT_EQ(bytes_of_model(model), before);
-      return error.message();
-    }
-    return std::string();
+    const Error error = error_of([&] { model.read(path_); });
+    EXPECT_EQ(bytes_of_model(model), before);
+    return error.message();
   };
-  EXPECT_NE(refusal(one(DType::f32, 1)).find("token_embedding.weight"), std::string::npos) << "the missing tensor is named";
-  const std::string shapes = refusal(one(DType::f32, 1, "token_embedding.weight"));
-  EXPECT_NE(shapes.find("[2, 3]"), std::string::npos) << shapes;
-  EXPECT_NE(shapes.find("[17, 12]"), std::string::npos) << shapes;
+  EXPECT_TRUE(says(message(one(DType::f32, 1)), {"token_embedding.weight"})) << "the missing tensor is named";
+  EXPECT_TRUE(says(message(one(DType::f32, 1, "token_embedding.weight")), {"[2, 3]", "[17, 12]"}));
   // All fit but the last one's shape.
   GptOptions longer = odd_gpt();
   longer.context = 9;
-  EXPECT_NE(refusal(Model(context_, build_gpt(longer), 4)).find("position_embedding.weight"), std::string::npos);
+  EXPECT_TRUE(says(message(Model(context_, build_gpt(longer), 4)), {"position_embedding.weight"}));
 }
 
 TEST_F(ModelFile, AMissingOrTornFileIsNamed) {
@@ -122,25 +108,13 @@ TEST_F(ModelFile, AMissingOrTornFileIsNamed) {
   EXPECT_THROW(model.read(path_), Error);
   model.write(path_);
   std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 5);
-  try {
-    model.read(path_);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(error.message().find(path_), std::string::npos) << error.message();
-  }
+  EXPECT_TRUE(says(error_of([&] { model.read(path_); }), path_));
   EXPECT_EQ(bytes_of_model(model), before);
 }
 
 TEST_F(ModelInit, IsRefusedBeforeMemoryIsTouchedWhenItDoesNotFit) {
-  const auto small = std::make_shared<Context>(
-      ContextOptions{.device = "reference", .threads = 1, .memory_limit = 4096, .log = {}, .parallel = {}, .memory = {}});
-  try {
-    Model(small, build_gpt(odd_gpt()), 1);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::out_of_memory);
-    EXPECT_NE(error.message().find("there is 4.00 KiB"), std::string::npos) << error.message();
-  }
+  const auto small = context_within(4096);
+  EXPECT_TRUE(refuses(Code::out_of_memory, {"there is 4.00 KiB"}, [&] { Model(small, build_gpt(odd_gpt()), 1); }));
   EXPECT_EQ(small->backend().allocated_bytes(), 0);
 }
 

@@ -1,10 +1,9 @@
 // The gradient noise scale of a training: its two norms are those of plain steps over the same rows.
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <optional>
 
-#include "base/error.h"
+#include "refusal.h"
 #include "training.h"
 
 namespace st {
@@ -97,13 +96,7 @@ TEST(NoiseScale, PassesOverStepsThatTellNothing) {
 TEST(NoiseScale, OfOneMicroBatchIsRefused) {
   Training training{.device = "cpu", .recipe = {.batch = 8}};
   training.recipe.gradient_noise_scale = true;
-  try {
-    training.trainer();
-    FAIL() << "one micro-batch";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    EXPECT_NE(error.message().find("one micro-batch of 8 rows; give accumulate 2 or more"), std::string::npos) << error.message();
-  }
+  EXPECT_TRUE(refuses({"one micro-batch of 8 rows; give accumulate 2 or more"}, [&] { training.trainer(); }));
 }
 
 }  // namespace

@@ -1,11 +1,9 @@
 #include "train/predictor.h"
 
-#include <gtest/gtest.h>
-
 #include <cstring>
 
-#include "base/error.h"
 #include "ir/build.h"
+#include "refusal.h"
 #include "training.h"
 
 namespace st {
@@ -13,18 +11,13 @@ namespace {
 
 template <class Call>
 Code code_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  return Code::ok;
+  return error_of(call).code();
 }
 
 /// sum = x + w, so that an answer shows the weight.
 std::shared_ptr<Model> adding_model(DType dtype) {
   Program program;
-  program.sections.push_back({{}, Phase::forward, 0, 0});
+  program.sections.emplace_back();
   Builder b(program, 0);
   const Value x = b.input("x", dtype, {kBatch, 3}), unused = b.input("unused", DType::f32, {kBatch, 2});
   const Value w = b.parameter("w", {3}, {.kind = Init::ones, .values = {}}, dtype);
@@ -38,11 +31,19 @@ HostView view_of(std::string_view name, std::vector<float>& values, const Shape&
   return {name, DType::f32, shape, row_major(shape), values.data()};
 }
 
+/// What it answers to these rows.
+std::vector<float> sum_of(Predictor& predictor, std::vector<float> x) {
+  std::vector<float> y(x.size());
+  const Shape shape{std::ssize(x) / 3, 3};
+  const HostView in = view_of("x", x, shape), out = view_of("sum", y, shape);
+  predictor.run({&in, 1}, {&out, 1});
+  return y;
+}
+
 TEST(Predictor, AnUpdateLeftHalfDoneMakesARefreshBusyAndKeepsTheSnapshot) {
   const auto model = adding_model(DType::f32);
   Predictor predictor(model);
-  std::vector<float> x = {1, 2, 3}, y(3), ten(3, 10);
-  const HostView in = view_of("x", x, {1, 3}), out = view_of("sum", y, {1, 3});
+  std::vector<float> ten(3, 10);
   const HostView w = view_of("", ten, {3});
   model->gate().begin_update();
   EXPECT_EQ(code_of([&] { predictor.refresh(); }), Code::busy) << "from within the update it would wait for itself";
@@ -51,16 +52,13 @@ TEST(Predictor, AnUpdateLeftHalfDoneMakesARefreshBusyAndKeepsTheSnapshot) {
   EXPECT_EQ(code_of([&] { Predictor another(model); }), Code::busy);
   EXPECT_EQ(code_of([&] { model->set(model->parameters()[0], w); }), Code::busy) << "writing would wait for ever";
   EXPECT_EQ(code_of([&] { model->get(model->parameters()[0], w); }), Code::busy);
-  predictor.run({&in, 1}, {&out, 1});
-  EXPECT_EQ(y, (std::vector<float>{2, 3, 4}));
+  EXPECT_EQ(sum_of(predictor, {1, 2, 3}), (std::vector<float>{2, 3, 4}));
   model->gate().resume_update();
   model->gate().end_update();
   model->set(model->parameters()[0], w);
-  predictor.run({&in, 1}, {&out, 1});
-  EXPECT_EQ(y, (std::vector<float>{2, 3, 4})) << "its own snapshot";
+  EXPECT_EQ(sum_of(predictor, {1, 2, 3}), (std::vector<float>{2, 3, 4})) << "its own snapshot";
   predictor.refresh();
-  predictor.run({&in, 1}, {&out, 1});
-  EXPECT_EQ(y, (std::vector<float>{11, 12, 13}));
+  EXPECT_EQ(sum_of(predictor, {1, 2, 3}), (std::vector<float>{11, 12, 13}));
 }
 
 TEST(Predictor, AnOutputThatNeedsNoInputNeedsNone) {
@@ -94,23 +92,20 @@ TEST(Predictor, GivesBackWhatItOnlyKeeps) {
   const auto model = adding_model(DType::f32);
   Predictor predictor(model);
   const int64_t alone = model->context().backend().allocated_bytes();
-  std::vector<float> x(300, 1), y(300);
-  const HostView in = view_of("x", x, {100, 3}), out = view_of("sum", y, {100, 3});
-  predictor.run({&in, 1}, {&out, 1});
+  const std::vector<float> rows(300, 1);
+  sum_of(predictor, rows);
   predictor.refresh();
-  predictor.run({&in, 1}, {&out, 1});
+  sum_of(predictor, rows);
   EXPECT_GT(model->context().backend().allocated_bytes(), alone);
   predictor.trim();
   EXPECT_EQ(model->context().backend().allocated_bytes(), alone);
-  predictor.run({&in, 1}, {&out, 1});
-  EXPECT_EQ(y, std::vector<float>(300, 2));
+  EXPECT_EQ(sum_of(predictor, rows), std::vector<float>(300, 2));
 }
 
 TEST(Predictor, AFullMemoryIsRefusedBeforeItIsTouched) {
-  const auto small = std::make_shared<Context>(
-      ContextOptions{.device = "reference", .threads = 1, .memory_limit = 16384, .log = {}, .parallel = {}, .memory = {}});
+  const auto small = context_within(16384);
   Program program;
-  program.sections.push_back({{}, Phase::forward, 0, 0});
+  program.sections.emplace_back();
   Builder b(program, 0);
   program.outputs.push_back({"w", b.parameter("w", {3000}, {.kind = Init::ones, .values = {}})});
   const auto model = std::make_shared<Model>(small, program, 1);

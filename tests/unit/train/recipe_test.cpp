@@ -1,13 +1,11 @@
 #include "train/recipe.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
 #include "base/json.h"
 #include "models/gpt.h"
+#include "refusal.h"
 #include "training.h"
 
 namespace st {
@@ -15,14 +13,9 @@ namespace {
 
 std::string refusal_of(const std::string& key, const std::string& value) {
   Recipe recipe;
-  try {
-    recipe.set(key, value);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    EXPECT_EQ(recipe.json(), Recipe{}.json()) << "a refused value changes nothing";
-    return error.message();
-  }
-  return "";
+  const std::string message = refusal([&] { recipe.set(key, value); });
+  EXPECT_EQ(recipe.json(), Recipe{}.json()) << "a refused value changes nothing";
+  return message;
 }
 
 /// Bounds of "[0,1)" and whether they belong to it.
@@ -45,9 +38,7 @@ TEST(Recipe, EveryKeyRefusesWhatIsOutOfItsRangeNamingKeyAndValue) {
     const Interval range(key.allowed);
     const auto wanted = [&](double value) {
       const std::string text = key.type == "integer" ? std::to_string(static_cast<int64_t>(value)) : json_of(value);
-      const std::string refusal = refusal_of(key.name, text);
-      EXPECT_NE(refusal.find(key.name + " is "), std::string::npos) << key.name << " " << text << ": \"" << refusal << "\"";
-      EXPECT_NE(refusal.find(key.allowed), std::string::npos) << refusal;
+      EXPECT_TRUE(says(refusal_of(key.name, text), {key.name + " is ", key.allowed})) << key.name << " " << text;
       ++checked;
     };
     wanted(range.low - 1);
@@ -57,7 +48,7 @@ TEST(Recipe, EveryKeyRefusesWhatIsOutOfItsRangeNamingKeyAndValue) {
     if (!range.high_inside) wanted(range.high);
   }
   EXPECT_GE(checked, 15);
-  EXPECT_NE(refusal_of("lr", "-0.25").find("-0.25"), std::string::npos);
+  EXPECT_TRUE(says(refusal_of("lr", "-0.25"), {"-0.25"}));
 }
 
 TEST(Recipe, EveryBooleanKeyTakesTrueAndFalseAndNothingElse) {
@@ -70,7 +61,7 @@ TEST(Recipe, EveryBooleanKeyTakesTrueAndFalseAndNothingElse) {
       recipe.set(key.name, value);
       EXPECT_EQ(recipe.get(key.name), value);
     }
-    for (const char* value : {"1", "\"true\"", "null", "0.5"}) EXPECT_NE(refusal_of(key.name, value).find(key.name), std::string::npos);
+    for (const char* value : {"1", "\"true\"", "null", "0.5"}) EXPECT_TRUE(says(refusal_of(key.name, value), {key.name}));
   }
   EXPECT_GE(keys, 1);
 }
@@ -79,10 +70,8 @@ TEST(Recipe, EveryWordKeyTakesItsWordsAndNoOther) {
   int words = 0;
   for (const RecipeKey& key : recipe_keys()) {
     if (key.type != "text" || key.allowed.empty()) continue;
-    const std::string refusal = refusal_of(key.name, "\"no such word\"");
-    EXPECT_NE(refusal.find(key.name), std::string::npos) << refusal;
-    EXPECT_NE(refusal.find(key.allowed), std::string::npos) << refusal;
-    EXPECT_NE(refusal_of(key.name, "3"), "") << "a number is not a word";
+    EXPECT_TRUE(says(refusal_of(key.name, "\"no such word\""), {key.name, key.allowed}));
+    refusal_of(key.name, "3");  // a number is not a word
     std::istringstream stream(key.allowed);
     for (std::string word; stream >> word; ++words) {
       Recipe recipe;
@@ -94,16 +83,16 @@ TEST(Recipe, EveryWordKeyTakesItsWordsAndNoOther) {
 }
 
 TEST(Recipe, RefusesNumbersOfTheWrongKind) {
-  EXPECT_NE(refusal_of("batch", "2.5").find("whole number"), std::string::npos);
-  EXPECT_NE(refusal_of("batch", "\"8\"").find("whole number"), std::string::npos);
-  EXPECT_NE(refusal_of("batch", "9223372036854775808").find("9223372036854775808"), std::string::npos);
-  EXPECT_NE(refusal_of("lr", "\"fast\"").find("number"), std::string::npos);
-  EXPECT_NE(refusal_of("lr", "nonsense"), "");
+  EXPECT_TRUE(says(refusal_of("batch", "2.5"), {"whole number"}));
+  EXPECT_TRUE(says(refusal_of("batch", "\"8\""), {"whole number"}));
+  EXPECT_TRUE(says(refusal_of("batch", "9223372036854775808"), {"9223372036854775808"}));
+  EXPECT_TRUE(says(refusal_of("lr", "\"fast\""), {"number"}));
+  refusal_of("lr", "nonsense");
 }
 
 TEST(Recipe, AnUnknownKeyNamesTheNearest) {
-  EXPECT_NE(refusal_of("acumulate", "2").find("did you mean \"accumulate\"?"), std::string::npos);
-  EXPECT_NE(refusal_of("weight-decay", "0").find("did you mean \"weight_decay\"?"), std::string::npos);
+  EXPECT_TRUE(says(refusal_of("acumulate", "2"), {"did you mean \"accumulate\"?"}));
+  EXPECT_TRUE(says(refusal_of("weight-decay", "0"), {"did you mean \"weight_decay\"?"}));
   EXPECT_THROW(Recipe{}.get("zzz"), Error);
 }
 
@@ -145,14 +134,7 @@ TEST(Recipe, MicroBatchesAndAccumulateMustNotContradict) {
   recipe.accumulate = 1;
   EXPECT_EQ(recipe.step_micro_batches(), 3);
   recipe.accumulate = 2;
-  try {
-    recipe.step_micro_batches();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    EXPECT_NE(error.message().find("accumulate 2"), std::string::npos);
-    EXPECT_NE(error.message().find("micro_batches is 3"), std::string::npos);
-  }
+  EXPECT_TRUE(refuses({"accumulate 2", "micro_batches is 3"}, [&] { recipe.step_micro_batches(); }));
 }
 
 TEST(Recipe, PlansRunItsPassesInOrderAndSkipByName) {
@@ -181,7 +163,7 @@ TEST(Recipe, ScopesToRecomputeAreWordsOrPatterns) {
     EXPECT_EQ(recipe.recompute, value);
   }
   for (const char* value : {"", " ", "block.1, head", "a\\tb", "a\\u0000"})
-    EXPECT_NE(refusal_of("recompute", text("\"", value, "\"")).find("none blocks attention full auto"), std::string::npos) << value;
+    EXPECT_TRUE(says(refusal_of("recompute", text("\"", value, "\"")), {"none blocks attention full auto"})) << value;
 }
 
 TEST(Recipe, Fp16AloneScalesTheLoss) {
@@ -212,13 +194,7 @@ TEST(Recipe, EveryLossScaleKeyReachesTheScaler) {
   EXPECT_FALSE(options.dynamic);
   EXPECT_EQ(options.scale, 128);
   recipe.merge(R"({"loss_scale": 0, "loss_scale_minimum": 1024})");
-  try {
-    recipe.loss_scaler();
-    FAIL() << "a first scale below the minimum";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    EXPECT_NE(error.message().find("512, below the minimum of 1024"), std::string::npos) << error.message();
-  }
+  EXPECT_TRUE(refuses({"512, below the minimum of 1024"}, [&] { recipe.loss_scaler(); }));
 }
 
 TEST(Recipe, DropoutAndSeedReachEverySite) {

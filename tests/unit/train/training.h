@@ -1,6 +1,7 @@
 // A small GPT and its trainer, for tests that compare trainings.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,12 @@ namespace st {
 /// Odd sizes: nothing is a multiple of a vector, a tile or a grain.
 inline GptOptions odd_gpt() { return {.layers = 2, .width = 12, .heads = 3, .context = 7, .vocabulary = 17}; }
 
+/// On the reference backend, within a limit of memory; 0: all there is.
+inline std::shared_ptr<Context> context_within(int64_t memory_limit) {
+  return std::make_shared<Context>(
+      ContextOptions{.device = "reference", .threads = 1, .memory_limit = memory_limit, .log = {}, .parallel = {}, .memory = {}});
+}
+
 struct Training {
   std::string device = "reference";
   int threads = 1;
@@ -26,12 +33,41 @@ struct Training {
   }
   std::shared_ptr<Model> model() const { return std::make_shared<Model>(context(), build_gpt(options), 1); }
   std::shared_ptr<const Dataset> data() const { return std::make_shared<Sequences>(50, options.context, options.vocabulary, ignored); }
-  std::unique_ptr<Trainer> trainer(bool with_data = true) const {
+  std::unique_ptr<Trainer> trainer(bool with_data = true) const { return trainer_of(model(), with_data ? data() : nullptr); }
+  std::unique_ptr<Trainer> trainer_of(std::shared_ptr<Model> trained, std::shared_ptr<const Dataset> rows) const {
     Recipe mine = recipe;
     mine.device = device;
-    return std::make_unique<Trainer>(model(), mine, with_data ? data() : nullptr);
+    return std::make_unique<Trainer>(std::move(trained), mine, std::move(rows));
   }
 };
+
+/// A parameter that makes every gradient infinite while this lives.
+class Overflow {
+ public:
+  explicit Overflow(Model& model)
+      : gamma_(reinterpret_cast<float*>(model.data(model.parameter_named("final_norm.gamma")))), kept_(*gamma_) {
+    *gamma_ = std::numeric_limits<float>::infinity();
+  }
+  ~Overflow() { *gamma_ = kept_; }
+  Overflow(const Overflow&) = delete;
+  Overflow& operator=(const Overflow&) = delete;
+
+ private:
+  float* gamma_;
+  float kept_;
+};
+
+inline StepReport skipped_step(Trainer& trainer) {
+  const Overflow overflow(trainer.model());
+  return trainer.step();
+}
+
+inline std::vector<float> weights_of(const Model& model, std::string_view name) {
+  const SlotId id = model.parameter_named(name);
+  std::vector<float> values(static_cast<size_t>(model.slot(id).type.shape.elements()));
+  model.get(id, plain_view(name, DType::f32, model.slot(id).type.shape, values.data()));
+  return values;
+}
 
 inline std::vector<double> losses_of(Trainer& trainer, int steps) {
   std::vector<double> losses;
