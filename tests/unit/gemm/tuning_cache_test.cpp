@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "plain_problem.h"
 
 namespace st {
 namespace {
@@ -206,7 +207,7 @@ TEST_F(TuningCacheFile, KeepsWhatSeveralProcessesWriteAtOnce) {
 }
 
 TEST(TuningKey, TellsProblemsThreadsAndWishesApart) {
-  const GemmProblem p = {.m = 3, .n = 5, .k = 7, .a = {7, 1}, .b = {5, 1}, .c = {5, 1}};
+  const GemmProblem p = plain_problem(3, 5, 7);
   const auto key_of = [](const GemmProblem& problem, const TileSchedule& wish = {}, bool order = false, int threads = 1,
                          std::string_view set = "avx2") { return tuning_key(os::cpu(), set, problem, wish, order, threads); };
   GemmProblem column = p, wide = p, half = p, added = p, biased = p, batched = p;

@@ -174,31 +174,31 @@ TEST(HostNode, IsPrintedByNameWithoutTheIdOfThisProcess) {
   EXPECT_THAT(line, HasSubstr("host(%0) {name=swirl} : f32[batch, 3]"));
 }
 
-TEST(HostNode, AShapeCallbackThatIsNoFunctionIsFoundOut) {
+/// What the verifier says of a node that was made with this shape callback.
+std::string refusal_of_node(decltype(HostOp::shape) shape) {
   HostOps ops;
   HostOp op = same("swirl");
-  auto calls = std::make_shared<int64_t>(0);
-  op.shape = [calls](auto in, auto out) {
+  op.shape = std::move(shape);
+  ops.add(op);
+  const OneNode one(ops);
+  return refusal(Code::callback, [&] { verify(one.program, "test"); });
+}
+
+TEST(HostNode, AShapeCallbackThatIsNoFunctionIsFoundOut) {
+  const auto counts = [calls = std::make_shared<int64_t>(0)](auto in, auto out) {
     out[0] = in[0];
     out[0].dims[1] = ++*calls;
     return 0;
   };
-  ops.add(op);
-  const OneNode one(ops);
-  EXPECT_THAT(refusal(Code::callback, [&] { verify(one.program, "test"); }), HasSubstr("\"swirl\" gave other types"));
+  EXPECT_THAT(refusal_of_node(counts), HasSubstr("\"swirl\" gave other types"));
 }
 
 TEST(HostNode, AShapeCallbackThatFailsLaterIsTheCallbacksError) {
-  HostOps ops;
-  HostOp op = same("swirl");
-  auto calls = std::make_shared<int64_t>(0);
-  op.shape = [calls](auto in, auto out) {
+  const auto fails_later = [calls = std::make_shared<int64_t>(0)](auto in, auto out) {
     out[0] = in[0];
     return (*calls)++ == 0 ? 0 : 21;
   };
-  ops.add(op);
-  const OneNode one(ops);
-  EXPECT_THAT(refusal(Code::callback, [&] { verify(one.program, "test"); }), HasSubstr("returned 21"));
+  EXPECT_THAT(refusal_of_node(fails_later), HasSubstr("returned 21"));
 }
 
 }  // namespace

@@ -1,27 +1,14 @@
 #include "models/gpt.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
-#include <functional>
 #include <map>
 #include <set>
 
-#include "base/error.h"
 #include "ir/verify.h"
+#include "refusal.h"
 
 namespace st {
 namespace {
-
-std::string refusal_of(const GptOptions& options) {
-  try {
-    check_options(options);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    return error.message();
-  }
-  return "";
-}
 
 GptOptions small() { return {.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}; }
 
@@ -121,12 +108,6 @@ TEST(Gpt, HasNumberedDropoutSitesThatLeaveTheRateToTheRecipe) {
     EXPECT_EQ(drops[i]->attrs.integer("site"), static_cast<int64_t>(i));
     EXPECT_EQ(drops[i]->attrs.real("rate"), 0);
   }
-  const SlotId counters = program.slot_named("counters");
-  ASSERT_GE(counters, 0);
-  const Slot& slot = program.slots[static_cast<size_t>(counters)];
-  EXPECT_EQ(slot.role, Role::control);
-  EXPECT_EQ(slot.type.dtype, DType::i64);
-  EXPECT_EQ(slot.type.shape, (Shape{2}));
   // A sample is a whole sequence: its mask does not depend on where it stands in the micro-batch.
   const Program bound = bind(program, 3);
   for (const Node* node : nodes_of(bound, Op::dropout)) EXPECT_EQ(node->attrs.integer("sample_elements"), 5 * 12);
@@ -136,9 +117,9 @@ TEST(Gpt, RefusesWhatCannotBeBuiltAndSaysWhy) {
   const auto with = [](auto change) {
     GptOptions options = small();
     change(options);
-    return refusal_of(options);
+    return refusal([&] { check_options(options); });
   };
-  EXPECT_EQ(refusal_of(small()), "");
+  EXPECT_NO_THROW(check_options(small()));
   EXPECT_EQ(with([](auto& o) { o.width = 100, o.heads = 3; }),
             "gpt: width must be divisible by heads, got width 100 and heads 3; the nearest width that fits is 99");
   EXPECT_EQ(with([](auto& o) { o.width = 1, o.heads = 3; }),
@@ -146,10 +127,10 @@ TEST(Gpt, RefusesWhatCannotBeBuiltAndSaysWhy) {
   EXPECT_EQ(with([](auto& o) { o.layers = 0; }), "gpt: layers must be at least 1, got 0");
   EXPECT_EQ(with([](auto& o) { o.layers = 1000000; }), "gpt: layers can be at most 4096, got 1000000");
   EXPECT_EQ(with([](auto& o) { o.context = -8; }), "gpt: context must be at least 1, got -8");
-  EXPECT_NE(with([](auto& o) { o.heads = 0; }), "");
-  EXPECT_NE(with([](auto& o) { o.width = 0; }), "");
-  EXPECT_NE(with([](auto& o) { o.vocabulary = 0; }), "");
-  EXPECT_NE(with([](auto& o) { o.vocabulary = int64_t{1} << 40; }), "");
+  EXPECT_TRUE(says(with([](auto& o) { o.heads = 0; }), {"heads"}));
+  EXPECT_TRUE(says(with([](auto& o) { o.width = 0; }), {"width"}));
+  EXPECT_TRUE(says(with([](auto& o) { o.vocabulary = 0; }), {"vocabulary"}));
+  EXPECT_TRUE(says(with([](auto& o) { o.vocabulary = int64_t{1} << 40; }), {"vocabulary"}));
   // Sizes that would wrap around are an error, not a small model.
   EXPECT_THROW(parameter_count({.layers = 4096, .width = int64_t{1} << 40, .heads = 1, .context = 1, .vocabulary = 1}), Error);
   EXPECT_THROW(build_gpt({.layers = 1, .width = int64_t{1} << 62, .heads = 1, .context = 1, .vocabulary = 4}), Error);

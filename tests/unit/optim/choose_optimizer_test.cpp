@@ -1,14 +1,9 @@
 #include "optim/choose_optimizer.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "base/error.h"
+#include "refusal.h"
 
 namespace st {
 namespace {
-
-using testing::HasSubstr;
 
 const Type kMatrix{.dtype = DType::f32, .shape = {64, 128}, .layout = {}};
 const Type kVector{.dtype = DType::f32, .shape = {64}, .layout = {}};
@@ -47,16 +42,9 @@ TEST(ChooseOptimizer, WhatIsNoMatrixOrNoWeightOrSmallIsLeftToAdamW) {
 }
 
 TEST(ChooseOptimizer, RefusesANameThatIsNoneAndNesterovWithoutMomentum) {
-  const auto refusal = [](const NamedOptimizer& optimizer) -> std::string {
-    try {
-      optimizer.choose("w", kMatrix, true);
-    } catch (const Error& error) {
-      return error.message();
-    }
-    return "accepted";
-  };
-  EXPECT_THAT(refusal(named("adagard")), HasSubstr("\"adagard\" is unknown; did you mean \"adagrad\"?"));
-  EXPECT_THAT(refusal(named("sgd", {{"weight_decay", "0"}, {"nesterov", "true"}})), HasSubstr("needs a momentum above 0"));
+  const auto refused = [](const NamedOptimizer& optimizer) { return error_of([&] { optimizer.choose("w", kMatrix, true); }); };
+  EXPECT_TRUE(says(refused(named("adagard")), "\"adagard\" is unknown; did you mean \"adagrad\"?"));
+  EXPECT_TRUE(says(refused(named("sgd", {{"weight_decay", "0"}, {"nesterov", "true"}})), "needs a momentum above 0"));
 }
 
 TEST(ChooseOptimizer, DefaultsAreOfKeysByName) {

@@ -1,17 +1,14 @@
 // The loss scale's state machine, beside torch.amp.GradScaler's recorded runs (fixtures/make_grad_scaler_fixture.py describes the file).
 #include "optim/loss_scaler.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <vector>
 
-#include "base/error.h"
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
+#include "refusal.h"
 
 namespace st {
 namespace {
@@ -132,39 +129,28 @@ TEST(LossScaler, GoesOnFromItsStateAsIfNothingHadHappened) {
   }
 }
 
-std::string refusal_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument) << error.message();
-    return error.message();
-  }
-  return "nothing was refused";
-}
-
 TEST(LossScaler, RefusesWhatIsNoScaleNamingIt) {
-  const auto says = [](const LossScale& options, const std::string& part) {
-    const std::string refusal = refusal_of([&] { LossScaler{options}; });
-    EXPECT_NE(refusal.find(part), std::string::npos) << refusal << "\nlacks: " << part;
+  const auto refused = [](const LossScale& options, std::string_view words) {
+    EXPECT_TRUE(refuses({words}, [&] { LossScaler{options}; }));
   };
-  says({.scale = -1}, "the scale is -1");
-  says({.scale = 0}, "the scale is 0");
-  says({.scale = kInf}, "the scale is inf");
-  says({.scale = NAN}, "the scale is nan");
-  says({.scale = 1e38}, "the scale is 1e+38");   // its inverse is denormal in fp32
-  says({.scale = 1e-39}, "the scale is 1e-39");  // is itself
-  says({.growth_factor = 1}, "growth factor is 1");
-  says({.growth_factor = NAN}, "growth factor is nan");
-  says({.growth_factor = kInf}, "growth factor is inf");
-  says({.backoff_factor = 0}, "backoff factor is 0");
-  says({.backoff_factor = 1}, "backoff factor is 1");
-  says({.backoff_factor = NAN}, "backoff factor is nan");
-  says({.growth_interval = 0}, "growth interval is 0");
-  says({.hysteresis = 0}, "hysteresis is 0");
-  says({.minimum = 0}, "minimum is 0");
-  says({.minimum = kInf}, "minimum is inf");
-  says({.minimum = NAN}, "minimum is nan");
-  says({.scale = 0.5}, "below the minimum of 1");
+  refused({.scale = -1}, "the scale is -1");
+  refused({.scale = 0}, "the scale is 0");
+  refused({.scale = kInf}, "the scale is inf");
+  refused({.scale = NAN}, "the scale is nan");
+  refused({.scale = 1e38}, "the scale is 1e+38");   // its inverse is denormal in fp32
+  refused({.scale = 1e-39}, "the scale is 1e-39");  // is itself
+  refused({.growth_factor = 1}, "growth factor is 1");
+  refused({.growth_factor = NAN}, "growth factor is nan");
+  refused({.growth_factor = kInf}, "growth factor is inf");
+  refused({.backoff_factor = 0}, "backoff factor is 0");
+  refused({.backoff_factor = 1}, "backoff factor is 1");
+  refused({.backoff_factor = NAN}, "backoff factor is nan");
+  refused({.growth_interval = 0}, "growth interval is 0");
+  refused({.hysteresis = 0}, "hysteresis is 0");
+  refused({.minimum = 0}, "minimum is 0");
+  refused({.minimum = kInf}, "minimum is inf");
+  refused({.minimum = NAN}, "minimum is nan");
+  refused({.scale = 0.5}, "below the minimum of 1");
 }
 
 // DeepSpeed's runtime/fp16/loss_scaler.py, followed by hand: i is a step that overflows, . one that does not.
@@ -208,8 +194,7 @@ TEST(LossScaler, RefusesAStateThatIsNoneAndKeepsItsOwn) {
                             R"({"scale":1e39,"good_steps":0})", R"({"scale":0.1,"good_steps":0})", R"({"scale":"1","good_steps":0})",
                             R"({"scale":1.0,"good_steps":5})", R"({"scale":1.0,"good_steps":-1})", R"({"scale":1.0,"good_steps":0.5})",
                             R"({"scale":1.0,"good_steps":0,"more":1})"}) {
-    refusal_of([&] { scaler.restore(state); });
-    EXPECT_THROW(scaler.restore(state), Error) << state;
+    EXPECT_TRUE(refuses({}, [&] { scaler.restore(state); })) << state;
     EXPECT_EQ(scaler.state(), mine) << state;
   }
 }

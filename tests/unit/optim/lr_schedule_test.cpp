@@ -1,13 +1,9 @@
 // Schedules by their formulas, and what is refused. Those that PyTorch has are held to its numbers in lr_schedule_fixture_test.cpp.
 #include "optim/lr_schedule.h"
-
-#include <gtest/gtest.h>
+#include "refusal.h"
 
 #include <cmath>
-#include <initializer_list>
 #include <numbers>
-
-#include "base/error.h"
 
 namespace st {
 namespace {
@@ -22,17 +18,8 @@ LrScheduleOptions hundred_steps(const char* schedule) {
   return {.lr_schedule = schedule, .lr = 0.5, .warmup = 20, .lr_steps = 100, .lr_min = 0.125, .lr_decay_steps = 40};
 }
 
-testing::AssertionResult refuses(const LrScheduleOptions& options, std::initializer_list<const char*> words) {
-  try {
-    const LrSchedule schedule(options);
-  } catch (const Error& error) {
-    if (error.code() != Code::invalid_argument) return testing::AssertionFailure() << "code " << static_cast<int>(error.code());
-    for (const char* word : words)
-      if (error.message().find(word) == std::string::npos)
-        return testing::AssertionFailure() << "no \"" << word << "\" in: " << error.message();
-    return testing::AssertionSuccess();
-  }
-  return testing::AssertionFailure() << "nothing was refused";
+testing::AssertionResult schedule_refused(const LrScheduleOptions& options, std::initializer_list<std::string_view> words) {
+  return refuses(words, [&] { const LrSchedule schedule(options); });
 }
 
 TEST(LrSchedule, RisesInEqualStepsFromTheFirstAndStays) {
@@ -158,60 +145,60 @@ TEST(LrSchedule, ATableHoldsEachRateUntilTheNext) {
 }
 
 TEST(LrSchedule, RefusesAnUnknownKindByName) {
-  EXPECT_TRUE(refuses({.lr_schedule = "cosinus"}, {"lr_schedule", "cosinus", "cosine", "one_cycle"}));
+  EXPECT_TRUE(schedule_refused({.lr_schedule = "cosinus"}, {"lr_schedule", "cosinus", "cosine", "one_cycle"}));
   LrScheduleOptions options = hundred_steps("wsd");
   options.lr_decay = "sqrt";
-  EXPECT_TRUE(refuses(options, {"lr_decay", "\"sqrt\"", "1-sqrt"}));
+  EXPECT_TRUE(schedule_refused(options, {"lr_decay", "\"sqrt\"", "1-sqrt"}));
 }
 
 TEST(LrSchedule, RefusesALengthThatItNeedsAndThatIsNotThere) {
   for (const char* word : kWithLength) {
     LrScheduleOptions options = hundred_steps(word);
     options.lr_steps = 0;
-    EXPECT_TRUE(refuses(options, {word, "needs lr_steps", "unset"}));
+    EXPECT_TRUE(schedule_refused(options, {word, "needs lr_steps", "unset"}));
   }
   LrScheduleOptions options = hundred_steps("wsd");
   options.lr_decay_steps = 0;
-  EXPECT_TRUE(refuses(options, {"wsd", "needs lr_decay_steps", "unset"}));
-  EXPECT_TRUE(refuses({.lr_schedule = "table"}, {"needs lr_table", "empty"}));
+  EXPECT_TRUE(schedule_refused(options, {"wsd", "needs lr_decay_steps", "unset"}));
+  EXPECT_TRUE(schedule_refused({.lr_schedule = "table"}, {"needs lr_table", "empty"}));
 }
 
 TEST(LrSchedule, RefusesContradictionsWithTheirNumbers) {
   for (const char* word : kWithLength) {
     LrScheduleOptions options = hundred_steps(word);
     options.warmup = 100;
-    EXPECT_TRUE(refuses(options, {word, "warmup 100", "lr_steps 100"}));
+    EXPECT_TRUE(schedule_refused(options, {word, "warmup 100", "lr_steps 100"}));
   }
   for (const char* word : {"linear", "cosine", "polynomial", "wsd", "inverse_sqrt"}) {
     LrScheduleOptions options = hundred_steps(word);
     options.lr_min = 0.75;
-    EXPECT_TRUE(refuses(options, {word, "lr_min 0.75", "lr 0.5"}));
+    EXPECT_TRUE(schedule_refused(options, {word, "lr_min 0.75", "lr 0.5"}));
   }
   LrScheduleOptions options = hundred_steps("wsd");
   options.lr_decay_steps = 81;
-  EXPECT_TRUE(refuses(options, {"lr_decay_steps 81", "warmup 20", "lr_steps 100"}));
+  EXPECT_TRUE(schedule_refused(options, {"lr_decay_steps 81", "warmup 20", "lr_steps 100"}));
   options = hundred_steps("cosine");
   options.lr_cycles = 81;
-  EXPECT_TRUE(refuses(options, {"81 lr_cycles", "80 steps", "lr_steps 100", "warmup 20"}));
+  EXPECT_TRUE(schedule_refused(options, {"81 lr_cycles", "80 steps", "lr_steps 100", "warmup 20"}));
   options.lr_cycles = 7;
   options.lr_cycle_growth = 2;  // 127 steps at least
-  EXPECT_TRUE(refuses(options, {"7 lr_cycles", "2 times", "80 steps"}));
+  EXPECT_TRUE(schedule_refused(options, {"7 lr_cycles", "2 times", "80 steps"}));
   options = hundred_steps("one_cycle");
   options.lr_div_factor = 1e-309;
-  EXPECT_TRUE(refuses(options, {"lr 0.5", "lr_div_factor 1e-309", "inf"}));
+  EXPECT_TRUE(schedule_refused(options, {"lr 0.5", "lr_div_factor 1e-309", "inf"}));
 }
 
 TEST(LrSchedule, RefusesATableThatIsNone) {
   const auto table = [](const char* text) { return LrScheduleOptions{.lr_schedule = "table", .lr_table = text}; };
-  EXPECT_TRUE(refuses(table("0:1 100:0.5 50:0.25"), {"step 50", "behind step 100"}));
-  EXPECT_TRUE(refuses(table("0:1 0:2"), {"step 0", "behind step 0", "once"}));
-  EXPECT_TRUE(refuses(table("10:1"), {"begins at step 10"}));
-  EXPECT_TRUE(refuses(table("-1:1"), {"begins at step -1"}));
-  EXPECT_TRUE(refuses(table("0:-0.5"), {"from step 0", "-0.5"}));
-  EXPECT_TRUE(refuses(table("0:1 5:nan"), {"from step 5", "nan"}));
-  EXPECT_TRUE(refuses(table("0:1 5:inf"), {"from step 5", "inf"}));
+  EXPECT_TRUE(schedule_refused(table("0:1 100:0.5 50:0.25"), {"step 50", "behind step 100"}));
+  EXPECT_TRUE(schedule_refused(table("0:1 0:2"), {"step 0", "behind step 0", "once"}));
+  EXPECT_TRUE(schedule_refused(table("10:1"), {"begins at step 10"}));
+  EXPECT_TRUE(schedule_refused(table("-1:1"), {"begins at step -1"}));
+  EXPECT_TRUE(schedule_refused(table("0:-0.5"), {"from step 0", "-0.5"}));
+  EXPECT_TRUE(schedule_refused(table("0:1 5:nan"), {"from step 5", "nan"}));
+  EXPECT_TRUE(schedule_refused(table("0:1 5:inf"), {"from step 5", "inf"}));
   for (const char* text : {"1e-3", "0:", ":1", "0:1e-3x", "0 :1", "zero:1", "0:1;5:2", "99999999999999999999:1", "0:1:2"})
-    EXPECT_TRUE(refuses(table(text), {"STEP:LR", "0:1e-3 100:5e-4"})) << text;
+    EXPECT_TRUE(schedule_refused(table(text), {"STEP:LR", "0:1e-3 100:5e-4"})) << text;
 }
 
 TEST(LrSchedule, DoesNotLookAtWhatItDoesNotUse) {

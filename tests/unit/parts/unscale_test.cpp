@@ -4,23 +4,13 @@
 
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <numeric>
-#include <vector>
 
 #include "base/error.h"
-#include "base/float16.h"
-#include "base/float_mode.h"
+#include "gradient_arrays.h"
 
 namespace st {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-
-template <class T>
-GradientArray array(DType dtype, std::vector<T>& values) {
-  return {.dtype = dtype, .shape = {std::ssize(values)}, .strides = {1}, .data = values.data()};
-}
 
 /// As the library computes: in its floating-point mode.
 class Unscale : public testing::Test {
@@ -104,14 +94,7 @@ TEST_F(Unscale, ByOneWritesNothing) {
 }
 
 TEST_F(Unscale, TouchesNothingBetweenTheElements) {
-  constexpr int64_t kRows = 5, kColumns = 3;
-  struct Case {
-    Shape shape;
-    std::array<int64_t, kMaxDims> strides;
-  };
-  // Rows with a gap; columns with gaps; a transposed array with gaps; without; a middle dimension of one, whose stride means nothing.
-  for (const Case& c : {Case{{kRows, kColumns}, {4, 1}}, Case{{kRows, kColumns}, {9, 2}}, Case{{kColumns, kRows}, {1, 4}},
-                        Case{{kColumns, kRows}, {1, 3}}, Case{{kRows, 1, kColumns}, {4, 1000, 1}}}) {
+  for (const StridedCase& c : kStridedCases) {
     std::vector<float> values(64, 8), want = values;
     for (int64_t i = 0; i < c.shape[0]; ++i)
       for (int64_t j = 0; j < c.shape[c.shape.rank() - 1]; ++j)

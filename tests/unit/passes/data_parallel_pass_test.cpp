@@ -13,10 +13,7 @@ namespace st {
 namespace {
 
 Program differentiated(int32_t ranks, int32_t rank, int64_t rounds) {
-  Program program = bind(build_gpt({.layers = 2, .width = 66, .heads = 3, .context = 7, .vocabulary = 70}), 2);
-  program.mesh.data = ranks;
-  program.rank = rank;
-  program = with_backward(std::move(program), rounds * ranks);
+  Program program = with_backward(gpt_of_rank(ranks, rank), rounds * ranks);
   accumulate(program, rounds);
   return program;
 }

@@ -1,5 +1,8 @@
 #include "passes/loss_terms.h"
 
+#include "refusal.h"
+#include "small_program.h"
+
 namespace st {
 namespace {
 
@@ -45,6 +48,3 @@ TEST(LossTerms, AreRefusedWithoutACrossEntropy) {
 
 }  // namespace
 }  // namespace st
-
-#include "refusal.h"
-#include "small_program.h"

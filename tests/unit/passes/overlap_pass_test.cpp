@@ -17,10 +17,7 @@ OptimizerChoice sgd_for_all(const Slot&, bool) { return {.op = Op::sgd, .attrs =
 
 /// A step of a small GPT on three ranks, up to clip().
 Program exchanged(int64_t rounds, Reduce reduce, int64_t stage) {
-  Program program = bind(build_gpt({.layers = 2, .width = 66, .heads = 3, .context = 7, .vocabulary = 70}), 2);
-  program.mesh.data = 3;
-  program.rank = 1;
-  program = with_backward(std::move(program), rounds * 3);
+  Program program = with_backward(gpt_of_rank(3, 1), rounds * 3);
   accumulate(program, rounds);
   if (stage == 0)
     data_parallel(program, reduce, kBucket);

@@ -32,6 +32,14 @@ struct SmallProgram {
 /// Two blocks; no size is a multiple of a vector or a tile.
 inline Program small_gpt() { return build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}); }
 
+/// As a rank of several has it; its weights are of more than one of the grains that ranks divide.
+inline Program gpt_of_rank(int32_t ranks, int32_t rank, int64_t layers = 2) {
+  Program program = bind(build_gpt({.layers = layers, .width = 66, .heads = 3, .context = 7, .vocabulary = 70}), 2);
+  program.mesh.data = ranks;
+  program.rank = rank;
+  return program;
+}
+
 inline Program with_backward(Program program, int64_t micro_batches = 1) {
   scale_loss(program, micro_batches);
   autodiff(program);

@@ -24,9 +24,7 @@ struct UnitsOf {
   bool recomputes = false, freezes = false;
 
   Program program() const {
-    Program p = bind(build_gpt({.layers = layers, .width = 66, .heads = 3, .context = 7, .vocabulary = 70}), 2);
-    p.mesh.data = ranks;
-    p.rank = rank;
+    Program p = gpt_of_rank(ranks, rank, layers);
     if (freezes) freeze(p, [](const Slot& parameter) { return parameter.name.starts_with("block.0."); });
     autocast(p, low, When::first);
     p = with_backward(std::move(p), ranks);

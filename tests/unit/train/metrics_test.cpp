@@ -33,19 +33,20 @@ std::string line_of(int64_t step) {
   return log_line(line, report_of(step));
 }
 
+const StepReport kReport{.step = 12,
+                         .loss = 3.21,
+                         .lr = 0.0003,
+                         .grad_norm = 1.7,
+                         .loss_scale = 65536,
+                         .skipped = false,
+                         .tokens = 24576,
+                         .tokens_per_second = 9000,
+                         .milliseconds = 120,
+                         .memory_bytes = 123};
+
 TEST(Metrics, WriteTheLineOfTheContract) {
   JsonLine line;
-  const StepReport report{.step = 12,
-                          .loss = 3.21,
-                          .lr = 0.0003,
-                          .grad_norm = 1.7,
-                          .loss_scale = 65536,
-                          .skipped = false,
-                          .tokens = 24576,
-                          .tokens_per_second = 9000,
-                          .milliseconds = 120,
-                          .memory_bytes = 123};
-  EXPECT_EQ(log_line(line, report),
+  EXPECT_EQ(log_line(line, kReport),
             "{\"step\":12,\"loss\":3.21,\"lr\":0.0003,\"grad_norm\":1.7,\"loss_scale\":65536,\"skipped\":false,\"tokens\":24576,"
             "\"tokens_per_second\":9000,\"milliseconds\":120,\"memory_bytes\":123}\n");
   EXPECT_TRUE(log_line(line, {.step = 1, .gradient_noise_scale = 37.5}).ends_with(",\"memory_bytes\":0,\"gradient_noise_scale\":37.5}\n"));
@@ -125,20 +126,12 @@ TEST(Metrics, ALogIsCutAfterTheLastWholeStep) {
 
 TEST(Metrics, ALineIsReadBack) {
   JsonLine line;
-  const StepReport report{.step = 12,
-                          .loss = 3.25,
-                          .lr = 0.5,
-                          .grad_norm = 1.75,
-                          .loss_scale = 65536,
-                          .skipped = true,
-                          .tokens = 24576,
-                          .tokens_per_second = 9000,
-                          .milliseconds = 120,
-                          .memory_bytes = 123,
-                          .gradient_noise_scale = 8,
-                          .exchange_milliseconds = 0.5,
-                          .exchange_hidden = 0.25,
-                          .straggler = 1.5};
+  StepReport report = kReport;
+  report.skipped = true;
+  report.gradient_noise_scale = 8;
+  report.exchange_milliseconds = 0.5;
+  report.exchange_hidden = 0.25;
+  report.straggler = 1.5;
   const std::string written = log_line(line, report);
   const auto read = report_of_line(written);
   ASSERT_TRUE(read.has_value());

@@ -1,5 +1,7 @@
 #include "train/schedule_choice.h"
 
+#include "refusal.h"
+
 namespace st {
 namespace {
 
@@ -54,5 +56,3 @@ TEST(ScheduleChoice, OfJsonRefusesWhatIsNoKeyOfSchedules) {
 
 }  // namespace
 }  // namespace st
-
-#include "refusal.h"

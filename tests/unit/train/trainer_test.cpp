@@ -348,10 +348,5 @@ TEST(Trainer, LossTermsAreOfTrainingAndNotOfEvaluations) {
   EXPECT_NE(a->evaluate(rows).loss, b->evaluate(rows).loss);
 }
 
-TEST(Trainer, LossTermsWithoutACrossEntropyAreRefused) {
-  const auto model = std::make_shared<Model>(Training{}.context(), build_mlp({.inputs = 2, .hidden = {3}, .outputs = 1, .loss = "mse"}), 1);
-  EXPECT_THROW(Trainer(model, {.device = "reference", .z_loss = 1e-4}, nullptr), Error);
-}
-
 }  // namespace
 }  // namespace st
