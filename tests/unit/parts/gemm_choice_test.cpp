@@ -1,36 +1,15 @@
 // Tiles that were wished for: kept, rounded and told, fitted to a budget of scratch, or refused with the numbers.
 #include "parts/gemm_choice.h"
 
-#include <gtest/gtest.h>
-
 #include "backend/backend.h"
-#include "base/error.h"
 #include "cpu_kernel.h"
+#include "plain_problem.h"
+#include "refusal.h"
 
 namespace st {
 namespace {
 
-GemmProblem square(int64_t size) {
-  GemmProblem p;
-  p.m = p.n = p.k = size;
-  p.a = p.b = p.c = {size, 1};
-  return p;
-}
-
-/// The error of a call that must fail.
-template <class Call>
-std::string refusal(Code code, const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.message();
-    return error.message();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
-}
-
-bool has(const std::string& text, const std::string& word) { return text.find(word) != std::string::npos; }
+GemmProblem square(int64_t size) { return plain_problem(size, size, size); }
 
 TEST(GemmChoice, KeepsAWishThatFitsTheMicroKernelAndTellsWhenItDoesNot) {
   for (const CpuSet& set : cpu_sets()) {
@@ -84,7 +63,7 @@ TEST(GemmChoice, RefusesATileBeyondTheBudgetAndNamesTheLargestThatFits) {
     wish.tiles.block_m = wish.tiles.block_n = 2000;
     wish.max_scratch_bytes = 1 << 20;
     const std::string message = refusal(Code::out_of_memory, [&] { choose_gemm(*set.gemm, square(2000), wish, 1); });
-    EXPECT_TRUE(has(message, "1048576") && has(message, "largest that fits is tile")) << message;
+    EXPECT_TRUE(says(message, {"1048576", "largest that fits is tile"}));
     // What it names does fit.
     const size_t at = message.find("largest that fits is tile ") + 26;
     GemmWish named;
@@ -95,15 +74,14 @@ TEST(GemmChoice, RefusesATileBeyondTheBudgetAndNamesTheLargestThatFits) {
     EXPECT_FALSE(choice.adjusted) << message << " / " << text_of(choice.schedule);
 
     wish.max_scratch_bytes = 64;
-    EXPECT_TRUE(has(refusal(Code::out_of_memory, [&] { choose_gemm(*set.gemm, square(2000), wish, 1); }), "even the smallest"));
+    EXPECT_TRUE(refuses(Code::out_of_memory, {"even the smallest"}, [&] { choose_gemm(*set.gemm, square(2000), wish, 1); }));
   }
 }
 
 TEST(GemmChoice, RefusesAbsurdTilesSizesAndStrides) {
   const GemmKernels& kernels = *cpu_sets().front().gemm;
   const auto refused = [&](const GemmProblem& p, const TileSchedule& tiles, const char* word) {
-    const std::string message = refusal(Code::invalid_argument, [&] { choose_gemm(kernels, p, {tiles}, 1); });
-    EXPECT_TRUE(has(message, word)) << message;
+    EXPECT_TRUE(refuses({word}, [&] { choose_gemm(kernels, p, {tiles}, 1); }));
   };
   TileSchedule tiles;
   tiles.mc = -1;
@@ -124,7 +102,7 @@ TEST(GemmChoice, RefusesAbsurdTilesSizesAndStrides) {
   p = square(8), p.m = p.batch = INT64_C(1) << 31, p.k = 0, p.a = {0, 0}, p.n = INT64_C(1) << 31, p.c = {1, 0};
   EXPECT_THROW(choose_gemm(kernels, p, {}, 1), Error);
   tiles = {}, tiles.b = Packing::in_place;
-  EXPECT_TRUE(has(refusal(Code::unsupported, [&] { choose_gemm(kernels, square(129), {tiles}, 1); }), "at most 128 rows"));
+  EXPECT_TRUE(refuses(Code::unsupported, {"at most 128 rows"}, [&] { choose_gemm(kernels, square(129), {tiles}, 1); }));
   p = square(8), p.b_type = DType::i32;
   refusal(Code::unsupported, [&] { choose_gemm(kernels, p, {}, 1); });
 }

@@ -6,6 +6,7 @@
 #include "base/float16.h"
 #include "cpu_kernel.h"
 #include "parts/gemm_plan.h"
+#include "plain_problem.h"
 
 namespace st {
 namespace {
@@ -51,9 +52,7 @@ Array op(const CpuSet& set, Op op, std::vector<Array*> in, const Shape& out, con
 }
 
 void run(const CpuSet& set, Layer& l, Array& c, const GemmEpilogue& epilogue, bool bias, int threads, int64_t tile) {
-  GemmProblem p;
-  p.m = kRows, p.n = kColumns, p.k = kInner;
-  p.a = {kInner, 1}, p.b = p.c = {kColumns, 1};
+  GemmProblem p = plain_problem(kRows, kColumns, kInner);
   p.a_type = p.b_type = p.c_type = c.dtype;
   GemmWish wish;
   wish.tiles.mc = wish.tiles.nc = tile;
@@ -82,8 +81,8 @@ const Shape kFull = {kRows, kColumns};
 constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::f16};
 
 TEST(GemmEpilogue, BiasActivationAndResidualAreLinearActivationAndAdd) {
-  for (const CpuSet& set : cpu_sets()) {
-    for (const DType type : kTypes) {
+  for (const CpuSet& set : cpu_sets())
+    for (const DType type : kTypes)
       for (const Named& named : kActivations) {
         Layer l(type);
         Array before = op(set, Op::linear, {&l.x, &l.weight, &l.bias}, kFull);
@@ -97,13 +96,11 @@ TEST(GemmEpilogue, BiasActivationAndResidualAreLinearActivationAndAdd) {
           ASSERT_EQ(c.bytes, expected.bytes) << set.name << " " << name_of(type) << " " << static_cast<int>(named.activation);
         }
       }
-    }
-  }
 }
 
 TEST(GemmEpilogue, TimesTheDerivativeIsMatmulAndTheActivationsGradient) {
-  for (const CpuSet& set : cpu_sets()) {
-    for (const DType type : kTypes) {
+  for (const CpuSet& set : cpu_sets())
+    for (const DType type : kTypes)
       for (const Named& named : kActivations) {
         Layer l(type);
         Array product = op(set, Op::matmul, {&l.x, &l.weight}, kFull);
@@ -113,12 +110,10 @@ TEST(GemmEpilogue, TimesTheDerivativeIsMatmulAndTheActivationsGradient) {
         run(set, l, c, epilogue, false, 2, 0);
         ASSERT_EQ(c.bytes, expected.bytes) << set.name << " " << name_of(type) << " " << static_cast<int>(named.activation);
       }
-    }
-  }
 }
 
 TEST(GemmEpilogue, ColumnSumsAreTheSumOpsForAnyThreadsAndTiles) {
-  for (const CpuSet& set : cpu_sets()) {
+  for (const CpuSet& set : cpu_sets())
     for (const DType type : kTypes) {
       Layer l(type);
       Array product = op(set, Op::matmul, {&l.x, &l.weight}, kFull);
@@ -132,7 +127,6 @@ TEST(GemmEpilogue, ColumnSumsAreTheSumOpsForAnyThreadsAndTiles) {
         ASSERT_EQ(sums.bytes, expected.bytes) << set.name << " " << name_of(type) << " " << threads;
       }
     }
-  }
 }
 
 }  // namespace

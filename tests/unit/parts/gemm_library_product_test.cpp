@@ -8,6 +8,7 @@
 #include "cpu_kernel.h"
 #include "gemm/gemm_library.h"
 #include "parts/gemm_plan.h"
+#include "plain_problem.h"
 
 namespace st {
 namespace {
@@ -25,9 +26,7 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  const auto of = [](int64_t m, int64_t n, int64_t k) {
-    return GemmProblem{.m = m, .n = n, .k = k, .a = {k, 1}, .b = {n, 1}, .c = {n, 1}};
-  };
+  const auto of = plain_problem;
   GemmProblem both = of(131, 97, 60), columns = of(70, 333, 41), gaps = of(33, 50, 20), batched = of(9, 33, 40), biased = of(40, 120, 33),
               turned = of(35, 90, 30), stretched = of(17, 29, 31);
   both.a = {1, 131}, both.b = {1, 60};
@@ -142,7 +141,7 @@ TEST(LibraryProduct, OfAnotherMakerIsNotMadeOfItsPackedB) {
 
 /// The stages behind a product as they stand in gemm/epilogue.h, of a library's bits.
 TEST(LibraryProduct, HasOurEpilogueBehindItInItsOrder) {
-  const GemmProblem p{.m = 800, .n = 790, .k = 20, .a = {20, 1}, .b = {790, 1}, .c = {790, 1}};
+  const GemmProblem p = plain_problem(800, 790, 20);
   const auto pre = random_floats(p.m * p.n, 7), residual = random_floats(p.m * p.n, 8);
   for (const GemmLibrary* library : libraries())
     for (const CpuSet& set : cpu_sets()) {

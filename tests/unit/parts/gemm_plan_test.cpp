@@ -7,6 +7,7 @@
 
 #include "base/float16.h"
 #include "cpu_kernel.h"
+#include "plain_problem.h"
 
 namespace st {
 namespace {
@@ -21,11 +22,13 @@ struct PlanCase {
   GemmProblem p;
   std::vector<float> a, b, c;
 
-  PlanCase(int64_t m, int64_t n, int64_t k, int64_t batch = 1) : a(random_floats(m * k * batch, 1)), b(random_floats(k * n * batch, 2)) {
-    p.m = m, p.n = n, p.k = k, p.batch = batch;
-    p.a = {k, 1}, p.b = {n, 1}, p.c = {n, 1};
+  PlanCase(int64_t m, int64_t n, int64_t k, int64_t batch = 1)
+      : p(plain_problem(m, n, k)),
+        a(random_floats(m * k * batch, 1)),
+        b(random_floats(k * n * batch, 2)),
+        c(random_floats(m * n * batch, 3)) {
+    p.batch = batch;
     if (batch > 1) p.a_batch = m * k, p.b_batch = k * n, p.c_batch = m * n;
-    c = random_floats(m * n * batch, 3);
   }
 
   std::vector<float> product(GemmPlan& plan, float beta = 0, const PackedMatrix* packed = nullptr) const {
@@ -41,8 +44,8 @@ constexpr std::array<std::array<int64_t, 3>, 9> kShapes = {
     {{1, 70, 130}, {8, 300, 400}, {16, 33, 1}, {37, 1013, 511}, {100, 130, 2500}, {300, 9, 64}, {5, 5, 0}, {0, 4, 4}, {129, 257, 65}}};
 
 TEST(GemmPlan, APackedBHasTheBitsOfBInEveryClassOfShapes) {
-  for (const CpuSet& set : cpu_sets()) {
-    for (const auto& [m, n, k] : kShapes) {
+  for (const CpuSet& set : cpu_sets())
+    for (const auto& [m, n, k] : kShapes)
       for (int way = 0; way < 8; ++way) {
         const bool transpose_a = (way & 1) != 0, transpose_b = (way & 2) != 0, column_major = (way & 4) != 0;
         for (const int64_t batch : {1, 3}) {
@@ -58,8 +61,6 @@ TEST(GemmPlan, APackedBHasTheBitsOfBInEveryClassOfShapes) {
                 << set.name << " " << m << "x" << n << "x" << k << " batch " << batch << ", way " << way;
         }
       }
-    }
-  }
 }
 
 TEST(GemmPlan, OnePackedBServesEveryNumberOfRows) {
@@ -100,8 +101,8 @@ TEST(GemmPlan, TilesAndThreadsChangeNoBitAndTheCutOfKDoes) {
     wish.tiles.kc = first.choice().schedule.kc;
     for (const float beta : {0.0F, 1.0F}) {
       const std::vector<float> expected = x.product(first, beta);
-      for (const int threads : {1, 2, 3}) {
-        for (const int64_t tile : {1, 32, 64, 1000}) {
+      for (const int threads : {1, 2, 3})
+        for (const int64_t tile : {1, 32, 64, 1000})
           for (const LoopOrder order : {LoopOrder::n_k_m, LoopOrder::n_m_k}) {
             wish.tiles.mc = wish.tiles.nc = tile;
             wish.tiles.block_m = wish.tiles.block_n = 2 * tile;
@@ -110,8 +111,6 @@ TEST(GemmPlan, TilesAndThreadsChangeNoBitAndTheCutOfKDoes) {
             GemmPlan plan = plan_of(set, x.p, wish, threads);
             ASSERT_EQ(x.product(plan, beta), expected) << set.name << ", " << threads << " threads, " << text_of(plan.choice().schedule);
           }
-        }
-      }
       GemmWish cut;
       cut.tiles.kc = 64;
       GemmPlan shorter = plan_of(set, x.p, cut);
@@ -134,7 +133,7 @@ TEST(GemmPlan, AFewRowsHaveTheSameBitsPackedAndInPlace) {
 
 TEST(GemmPlan, WithoutAlphaReadsNeitherANorBWithoutBetaNotC) {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-  for (const CpuSet& set : cpu_sets()) {
+  for (const CpuSet& set : cpu_sets())
     for (const int64_t batch : {1, 4}) {
       PlanCase x(90, 90, 90, batch);  // more than what threads share out, and without a product less
       GemmPlan plan = plan_of(set, x.p, {}, 3);
@@ -147,11 +146,10 @@ TEST(GemmPlan, WithoutAlphaReadsNeitherANorBWithoutBetaNotC) {
       x.product(plan);
       EXPECT_GT(plan.last_rate(), 0);
     }
-  }
 }
 
 TEST(GemmPlan, ABiasGoesAlongTheRowsOfAColumnMajorCToo) {
-  for (const CpuSet& set : cpu_sets()) {
+  for (const CpuSet& set : cpu_sets())
     for (const int64_t k : {30, 2500}) {
       PlanCase rows(40, 50, k), columns = rows;
       columns.p.c = {1, 40};
@@ -162,7 +160,6 @@ TEST(GemmPlan, ABiasGoesAlongTheRowsOfAColumnMajorCToo) {
       for (size_t i = 0; i < 40; ++i)
         for (size_t j = 0; j < 50; ++j) ASSERT_EQ(by_rows[i * 50 + j], by_columns[j * 40 + i]) << set.name << " " << i << ", " << j;
     }
-  }
 }
 
 }  // namespace
