@@ -107,6 +107,24 @@ TEST(AdamW8bit, FollowsTheReferenceOverTwentySteps) {
   }
 }
 
+// One element's gradient squares to beyond 2^126, or to beyond fp32; afterwards all are small again.
+TEST(AdamW8bit, ABlockWithAHugeSecondMomentKeepsItsWeights) {
+  for (const double huge : {1e20, 3e20, 1e21, 3e38})
+    for (const BackendUnderTest& candidate : backends_and_reference()) {
+      std::vector<OpCase> list;
+      Suite s(Op::adamw_8bit, {}, list);
+      const auto backend = candidate.make();
+      OpCase c = one_step(s, {512}, 1);
+      for (int64_t i = 0; i < 512; ++i) c.slots[0].set(i, 1);
+      for (int step = 1; step <= 3; ++step) {
+        for (int64_t i = 0; i < 512; ++i) c.in[0].set(i, i == 5 && step == 1 ? huge : 1e-3);
+        c.in[3] = Tensor::of({2}, {1e-3, static_cast<double>(step)}, DType::f64);
+        c.slots = run(*backend, c).slots;
+      }
+      for (int64_t i = 0; i < 512; ++i) EXPECT_NEAR(c.slots[0].at(i), 1, 0.01) << candidate.name << ", " << huge << ", element " << i;
+    }
+}
+
 TEST(AdamW8bit, TakesLittleMoreThanTwoBytesAParameter) {
   int64_t bytes = 0;
   for (const OptimizerState& state : optimizer_state(Op::adamw_8bit, {}, {.dtype = DType::f32, .shape = {768, 3072}, .layout = {}}))

@@ -229,6 +229,25 @@ TEST(RecomputeAuto, LeavesEachOfTheRanksAsThreadsItsPart) {
   EXPECT_FALSE(scarce->plan().recompute.scopes.empty());
 }
 
+// Uneven shards: what the first rank could do with is too little for the second.
+TEST(RecomputeAuto, NamesABudgetThatEveryRankTakes) {
+  Recipe recipe = recipe_of("fp32", 1, "auto");
+  recipe.ranks = 2;
+  recipe.micro_batches = 5;
+  recipe.gradient_noise_scale = true;
+  recipe.recompute_budget = 1000;
+  const auto trainer = [&] {
+    const GptOptions options = {.layers = 3, .width = 40, .heads = 5, .context = 33, .vocabulary = 256};
+    return Training{.device = "cpu", .threads = 2, .options = options, .recipe = recipe}.trainer(false);
+  };
+  const std::optional<Error> error = error_of([&] { trainer(); });
+  ASSERT_TRUE(error && error->code() == Code::out_of_memory);
+  const size_t least = error->message().find("reaches is"), number = error->message().find('(', least);
+  ASSERT_NE(least, std::string::npos) << error->message();
+  recipe.recompute_budget = std::stoll(error->message().substr(number + 1));
+  EXPECT_NO_THROW(trainer()) << error->message();
+}
+
 TEST(RecomputeRecipes, ThatContradictThemselvesAreRefusedWithAWayOut) {
   Recipe recipe = recipe_of("fp32", 1, "blocks");
   recipe.recompute_budget = 4096;

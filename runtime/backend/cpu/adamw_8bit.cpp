@@ -2,7 +2,6 @@
 // computed, encode what was computed. 16 bytes a parameter in place of 28.
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "backend/cpu/optimizer_pass.h"
 #include "backend/moment_codes.h"
@@ -51,7 +50,7 @@ void adamw_in_8_bits(const Call& call) {
   const double unbias1 = 1 / (1 - std::pow(beta1, inputs.number));
   const F32 step(static_cast<float>(inputs.rate * unbias1)), shrink(static_cast<float>(attrs.real("weight_decay") / unbias1));
   const F32 unbias2(static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, inputs.number))));
-  const F32 most(std::numeric_limits<float>::max());  // an infinite scale would make NaN of the whole block
+  const F32 most(kMostGradient8Bit);
   float* const parameter = call.writes[0].as<float>();
   const Operand* const copy = working_copy(call);
   const CodedMoment moment1(call.writes[1], call.writes[2]), moment2(call.writes[3], call.writes[4]);
@@ -64,9 +63,9 @@ void adamw_in_8_bits(const Call& call) {
       moment1.decode(from, n, moment_codes::kSigned, m);
       moment2.decode(from, n, moment_codes::kUnsigned, v);
       each_vector<float>(n, [&](int64_t i, int64_t count) {
-        const F32 g = inputs.true_gradient<float>(load_part(gradient + i, count));
+        const F32 g = xsimd::min(xsimd::max(inputs.true_gradient<float>(load_part(gradient + i, count)), -most), most);
         const F32 new_m = fma(keep1, load_part(m + i, count), take1 * g);
-        const F32 new_v = xsimd::min(fma(keep2, load_part(v + i, count), take2 * g * g), most);
+        const F32 new_v = fma(keep2, load_part(v + i, count), take2 * g * g);
         const F32 denominator = fma(xsimd::sqrt(new_v), unbias2, epsilon);
         const F32 p = load_part(parameter + from + i, count);
         store_part(parameter + from + i, decayed(p, shrink, step, new_m / denominator), count);

@@ -1,7 +1,6 @@
 // adamw_8bit: adamw's formula over moments that are kept as codes of 8 bits (backend/moment_codes.h) times the largest magnitude of their
 // block of 256 elements. The parameter is updated with the moments as computed, before they are coded.
 #include <algorithm>
-#include <limits>
 
 #include "backend/moment_codes.h"
 #include "backend/reference/reference_kernels.h"
@@ -10,9 +9,6 @@
 
 namespace st::reference {
 namespace {
-
-/// Of a second moment: its scale is an f32, and an infinite one would make NaN of the whole block.
-constexpr double kMost = std::numeric_limits<float>::max();
 
 /// Moments of one block.
 struct Block {
@@ -44,9 +40,10 @@ void adamw_8bit(const Call& call) {
     Block block;
     for (int64_t b = 0; b < n; ++b) {
       const int64_t i = from + b;
-      const double g = in.true_gradient(i);
+      constexpr double kMost = kMostGradient8Bit;
+      const double g = std::clamp(in.true_gradient(i), -kMost, kMost);
       const double m = beta1 * stored(1, moment_codes::kSigned, i) + (1 - beta1) * g;
-      const double v = std::min(beta2 * stored(2, moment_codes::kUnsigned, i) + (1 - beta2) * g * g, kMost);
+      const double v = beta2 * stored(2, moment_codes::kUnsigned, i) + (1 - beta2) * g * g;
       set(parameter, i, get(parameter, i) * (1 - in.rate * in.decay) - step * m / (std::sqrt(v) / root_of_bias2 + epsilon));
       block.m[static_cast<size_t>(b)] = m;
       block.v[static_cast<size_t>(b)] = v;
