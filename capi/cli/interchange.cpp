@@ -112,8 +112,14 @@ void import_checkpoint(const CheckpointRequest& o) {
   if (read.tensors.empty()) refuse("checkpoint import: ", o.first, " holds no tensors");
   const int64_t step = o.step.empty() ? read.step : whole_number("--step", o.step);
   if (step < 0) refuse("--step is ", step, "; give 0 or more");
+  if (read.has_state && read.step == 0 && o.step.empty())
+    refuse("checkpoint import: ", o.first,
+           " has an optimizer's state and does not say after how many updates (torch.optim.SGD's never does); give --step");
   if (read.step > 0 && step != read.step) refuse("--step is ", step, ", and the optimizer's state of ", o.first, " is of step ", read.step);
   save(o.second, step, read.tensors, {{"imported_from", std::filesystem::path(o.first).filename().string()}});
+  std::string rest;
+  for (const std::string& key : read.not_taken) rest += (rest.empty() ? "" : ", ") + key;
+  if (!rest.empty()) std::printf("not taken: %s\n", rest.c_str());
   std::printf("%s: %zu tensors, step %lld\n", o.second.c_str(), read.tensors.size(), static_cast<long long>(step));
 }
 

@@ -224,7 +224,24 @@ class PickleReader {
     if (made.dims.size() != made.strides.size())
       refuse_file("a tensor with ", made.dims.size(), " dims and ", made.strides.size(), " strides");
     check_inside(made);
+    if (given.size() > 6) made.is_negated = is_negated(*given[6]);
     return made;
+  }
+
+  /// What _rebuild_tensor_v2 is told of a tensor whose storage is not all of it.
+  bool is_negated(const TorchValue& metadata) const {
+    const auto* dict = metadata.as<TorchDict>();
+    if (dict == nullptr) return false;
+    bool negated = false;
+    for (const auto& [key, value] : dict->items) {
+      const auto* name = key->as<std::string>();
+      const auto* is_set = value->as<bool>();
+      if (is_set != nullptr && !*is_set) continue;
+      if (name == nullptr || is_set == nullptr || *name != "neg")
+        refuse_file("a tensor with \"", name == nullptr ? "?" : *name, "\" set; save its resolve_conj().clone()");
+      negated = true;
+    }
+    return negated;
   }
 
   std::vector<int64_t> whole_numbers(const TorchValue& value) const {

@@ -32,6 +32,7 @@ class TorchReading {
     if (const TorchValue* average = root.find("average"); model != nullptr && average != nullptr) add_all("average.", tensors_of(*average));
     if (const TorchValue* optimizer = first_of(root, {"optimizer", "optimizer_state_dict"}); model != nullptr && optimizer != nullptr)
       add_optimizer(*optimizer, root);
+    if (model != nullptr) note_rest(root);
     return std::move(made_);
   }
 
@@ -40,6 +41,16 @@ class TorchReading {
     for (const std::string_view key : keys)
       if (const TorchValue* found = root.find(key)) return found;
     return nullptr;
+  }
+
+  /// A file that has its weights under a key may have anything beside them.
+  void note_rest(const TorchValue& root) {
+    constexpr std::string_view kTaken[] = {"average",   "model", "model_state_dict", "names", "optimizer", "optimizer_state_dict",
+                                           "state_dict"};
+    for (const auto& [key, value] : root.as<TorchDict>()->items) {
+      const auto* name = key->as<std::string>();
+      if (name == nullptr || std::ranges::find(kTaken, *name) == std::end(kTaken)) made_.not_taken.push_back(name == nullptr ? "?" : *name);
+    }
   }
 
   void add_all(const std::string& kind, std::vector<StoredTensor> weights) {
@@ -57,7 +68,7 @@ class TorchReading {
     made_.tensors.push_back(std::move(tensor));
   }
 
-  StoredTensor stored(const std::string& name, const TorchTensor& tensor) const {
+  StoredTensor stored(const std::string& name, const TorchTensor& tensor) {
     const std::string entry = folder_ + "data/" + tensor.storage.key;
     const std::string_view all = entry_of(entry);
     const int64_t size = size_of(tensor.storage.dtype);
@@ -67,7 +78,19 @@ class TorchReading {
     if (made.elements() > 0)
       made.bytes =
           all.substr(static_cast<size_t>(tensor.offset * size), static_cast<size_t>((tensor.storage.elements - tensor.offset) * size));
+    if (tensor.is_negated) made.bytes = negated(name, made);
     return made;
+  }
+
+  /// The elements with the other sign: of floats the highest bit.
+  std::string_view negated(const std::string& name, const StoredTensor& tensor) {
+    constexpr st_dtype kFloats[] = {ST_F32, ST_F64, ST_BF16, ST_F16};
+    if (std::ranges::find(kFloats, tensor.dtype) == std::end(kFloats))
+      refuse(file_.path(), ": ", name, " is negated lazily and has no sign bit; save its resolve_neg()");
+    std::string& bytes = made_.made.emplace_back(tensor.bytes);
+    const auto size = static_cast<size_t>(size_of(tensor.dtype));
+    for (size_t last = size - 1; last < bytes.size(); last += size) bytes[last] = static_cast<char>(bytes[last] ^ '\x80');
+    return bytes;
   }
 
   /// Checked once, however many tensors lie in it.
@@ -77,7 +100,7 @@ class TorchReading {
     return found->second;
   }
 
-  std::vector<StoredTensor> tensors_of(const TorchValue& dict) const {
+  std::vector<StoredTensor> tensors_of(const TorchValue& dict) {
     const auto* items = dict.as<TorchDict>();
     if (items == nullptr) refuse(file_.path(), ": its weights are no dict of tensors by name");
     std::vector<StoredTensor> all;
@@ -147,6 +170,7 @@ class TorchReading {
       made.strides.erase(made.strides.begin() + static_cast<std::ptrdiff_t>(axis));
     }
     add(std::string(name->ours) + "." + weight, std::move(made));
+    made_.has_state = true;
   }
 
   void count_step(const std::string& weight, const TorchValue& value) {

@@ -1,6 +1,7 @@
 // A file of torch.save as tensors under a trainer's names: "NAME", "moment1.NAME", "average.NAME".
 #pragma once
 
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,11 @@
 namespace cli {
 
 struct TorchImport {
-  std::vector<StoredTensor> tensors;  // lie in the file
-  int64_t step = 0;                   // updates that the optimizer's state has seen; 0: it does not say
+  std::vector<StoredTensor> tensors;   // lie in the file
+  int64_t step = 0;                    // updates that the optimizer's state has seen; 0: it does not say
+  bool has_state = false;              // of an optimizer
+  std::vector<std::string> not_taken;  // keys of the file that have no counterpart here
+  std::deque<std::string> made;        // bytes of tensors that do not lie in the file as they are
 };
 
 /// Takes {"model": .., "optimizer": .., "names": [..], "average": ..}, the same under "model_state_dict", "state_dict" and

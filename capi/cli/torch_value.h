@@ -35,6 +35,7 @@ struct TorchTensor {
   TorchStorage storage;
   int64_t offset = 0;  // in elements, as the strides
   std::vector<int64_t> dims, strides;
+  bool is_negated = false;  // PyTorch's lazy minus: its values are those of the storage with the other sign
 };
 
 /// A class or function by its name: "collections.OrderedDict".

@@ -22,11 +22,7 @@ Metadata metadata_of(const char* json, const char* call) {
 
 std::string json_of(const Metadata& metadata) {
   JsonLine object;
-  for (const auto& [key, value] : metadata) {
-    std::string name;
-    append_json_string(name, key);
-    object.add(std::string_view(name).substr(1, name.size() - 2), value);  // JsonLine writes keys as they are given
-  }
+  for (const auto& [key, value] : metadata) object.add(key, value);
   return object.text();
 }
 

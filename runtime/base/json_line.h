@@ -10,7 +10,7 @@
 namespace st {
 
 /// JsonLine line; line.add("step", 12).add("loss", loss); stream << line.finish();
-/// Reusable: start() keeps the memory. Keys are written as given, in order; the caller does not repeat one.
+/// Reusable: start() keeps the memory. Keys are escaped and stay in order; the caller does not repeat one.
 class JsonLine {
  public:
   JsonLine() { start(); }

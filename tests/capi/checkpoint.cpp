@@ -87,12 +87,13 @@ TEST_F(CCheckpoint, BringsBackEveryTypeBitByBit) {
   std::vector<Buffer> saved = buffers_of_all_types(1), loaded = buffers_of_all_types(1000);
   const auto from = views_of(saved), to = views_of(loaded);
   auto report = filled(st_load_report_init);
-  ASSERT_TRUE(works(st_checkpoint_save(checkpoint_, 120, std::ssize(from), from.data(), R"({"who":"me","n":3,"yes":true})", nullptr)));
+  ASSERT_TRUE(works(
+      st_checkpoint_save(checkpoint_, 120, std::ssize(from), from.data(), R"({"who":"me","n":3,"yes":true,"a \"b\"\\\t":"c"})", nullptr)));
   ASSERT_TRUE(works(st_checkpoint_load(checkpoint_, nullptr, std::ssize(to), to.data(), nullptr, &report)));
   for (size_t i = 0; i < saved.size(); ++i) EXPECT_EQ(saved[i].bytes, loaded[i].bytes) << saved[i].name;
   EXPECT_EQ(report.step, 120);
   EXPECT_STREQ(report.name, "step-00000120");
-  EXPECT_STREQ(report.metadata, R"({"n":"3","who":"me","yes":"true"})");
+  EXPECT_STREQ(report.metadata, R"({"a \"b\"\\\t":"c","n":"3","who":"me","yes":"true"})");
   EXPECT_EQ(report.read, std::ssize(from));
   EXPECT_EQ(report.missing_count + report.unexpected_count + report.skipped_count + report.changed_count, 0);
 }

@@ -13,6 +13,7 @@ import torch_stub
 from command_line import PROGRAM, ROOT, TINY, CommandLineTest, run
 
 GPT2 = ROOT / "tests/conformance/fixtures/gpt2/model.safetensors"
+FIXTURES = ROOT / "tests/cli/fixtures"  # of torch.save and Lightning
 CODES = {"F32": "<f4", "F64": "<f8", "F16": "<f2", "I32": "<i4", "I64": "<i8", "U8": "u1", "BOOL": "?"}
 
 
@@ -381,7 +382,8 @@ class OfATrainer(CheckpointTest):
 
     def there_and_back(self, *recipe):
         file, tensors = self.exported(*recipe)
-        self.done("import", self.path("out.pt"), self.path("back"))
+        step = ["--step", 3] if "sgd" in recipe else []  # torch.optim.SGD's state has none
+        self.done("import", self.path("out.pt"), self.path("back"), *step)
         self.same(self.everything(self.path("back")), tensors)
         return file, tensors
 
@@ -429,6 +431,20 @@ class OfATrainer(CheckpointTest):
                 self.assertEqual(set(file["optimizer"]["state"][i]), states)
                 if optimizer == "adafactor":
                     self.assertEqual([file["optimizer"]["state"][i][key].shape for key in ("row_var", "col_var")], [(16, 1), (1, 64)])
+
+    def test_state_that_does_not_say_its_step_is_refused(self):
+        self.exported("--optimizer", "sgd", "--momentum", "0.9")
+        self.refused(2, ["out.pt", "SGD", "--step"], "import", self.path("out.pt"), self.path("back"))
+        self.assertFalse(self.path("back").exists())
+
+    def test_a_lazily_negated_tensor_keeps_its_sign(self):
+        self.done("import", FIXTURES / "negated_view.pt", self.path("back"))  # torch.tensor([1., 2.])._neg_view()
+        values = self.everything(self.path("back"))["w"]
+        self.assertEqual(values.tolist(), [-1, -2])
+
+    def test_what_an_import_does_not_take_is_said(self):
+        said = self.done("import", FIXTURES / "lightning.pt", self.path("back"))
+        self.assertRegex(said, r"(?m)^not taken: .*\boptimizer_states\b")
 
     def test_what_torch_has_not_is_named(self):
         for optimizer in ("lion", "adamw-8bit", "muon"):
