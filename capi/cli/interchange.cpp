@@ -55,8 +55,16 @@ void export_torch(const CheckpointFolder& folder, const CheckpointRequest& o, co
 /// By its first bytes: a safetensors file begins with a length and a brace, an archive with PK.
 bool is_archive(const MappedFile& file) { return file.bytes().starts_with("PK"); }
 
+/// What torch.save wrote before version 1.6: pickles one after the other, of which the first is this number.
+bool is_old_torch_file(const MappedFile& file) {
+  constexpr std::string_view kMagic("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20j\xa8P\x19", 14);
+  return file.bytes().starts_with(kMagic);
+}
+
 TorchImport read_weights(const MappedFile& file, const NameMap& names) {
   if (is_archive(file)) return read_torch_file(file, names);
+  if (is_old_torch_file(file))
+    refuse("checkpoint import: ", file.path(), " is of a torch.save before PyTorch 1.6; load it there and save it again");
   TorchImport made;
   made.tensors = read_safetensors(file);
   names.drop_copies(made.tensors);

@@ -117,7 +117,9 @@ class Temporary {
     for (;;) {
       name_ = text(stem, process_id(), "-", number.fetch_add(1));
       const int file = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-      if (file >= 0 || errno != EEXIST) return file;
+      if (file >= 0) return file;
+      if (errno == ENOENT) fail(Code::not_found, text("create ", path_, ": there is no folder ", folder_of(path_)));
+      if (errno != EEXIST) return file;
     }
   }
 

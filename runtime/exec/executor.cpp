@@ -249,7 +249,8 @@ void Executor::execute(const Step& step) {
   } catch (Error& error) {
     const Node& node = plan_.program.sections[static_cast<size_t>(step.at.section)].graph[step.at.node];
     const std::string& scope = plan_.program.regions[static_cast<size_t>(node.region)].name;
-    Error named(error.code(), scope.empty() ? error.message() : text(scope, ": ", error.message()));
+    const bool is_named = scope.empty() || error.message().starts_with(text(scope, ": "));  // a scope may be called as its op
+    Error named(error.code(), is_named ? error.message() : text(scope, ": ", error.message()));
     named.place = error.place;
     if (named.place.op.empty()) named.place.op = std::string(name_of(node.op));
     throw named;

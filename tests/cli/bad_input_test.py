@@ -96,6 +96,7 @@ class BadInput(CommandLineTest):
     def test_recipe_files_that_are_wrong_are_named(self):
         self.train_refused("--recipe", self.folder / "absent.json", words=["absent.json"])
         self.train_refused("--recipe", self.file("broken.json", "{"), words=["broken.json"])
+        self.train_refused("--recipe", self.file("empty.json", ""), words=["empty.json is empty"])
         self.train_refused("--recipe", self.file("typo.json", '{"btach": 3}'), words=["typo.json", "btach", '"batch"'])
         self.train_refused("--recipe", self.file("list.json", "[1]"), words=["list.json", "object"])
 

@@ -24,3 +24,8 @@ def test_an_epochs_end_is_as_asked():
         assert [list(sampler.next(3).rows) for _ in range(2)] == [[0, 1, 2], second]
     with pytest.raises(st.InvalidArgument, match="none of share, drop, join"):
         st.DistributedSampler(5, last="repeat")
+
+
+def test_a_count_below_one_is_refused_as_it_was_given():
+    with pytest.raises(st.InvalidArgument, match="count must be at least 1, got -1"):
+        st.DistributedSampler(9).next(-1)

@@ -6,6 +6,7 @@ from array import array
 from typing import NamedTuple
 
 from .arrays import choice
+from .errors import InvalidArgument
 from .handle import Handle, native, of_c
 
 _LAST = ("share", "drop", "join")
@@ -37,7 +38,9 @@ class DistributedSampler(Handle):
     @of_c("st_distributed_sampler_next")
     def next(self, count: int) -> SampledRows:
         """The next `count` rows of each rank; fewer at an epoch's end. Where `all` is 0 it is over, and the next call begins the next one."""
-        room = array("q", bytes(8 * max(count, 0)))
+        if count < 1:
+            raise InvalidArgument(f"DistributedSampler.next: count must be at least 1, got {count}")
+        room = array("q", bytes(8 * count))
         taken = native.NextRows(self._native, room)
         return SampledRows(room[: taken.own()], taken.all())
 
