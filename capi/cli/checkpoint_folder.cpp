@@ -27,7 +27,8 @@ void check_folder(st_status status) {
 CheckpointFolder::CheckpointFolder(const std::string& path) : path_(path), context_(make<Context>(st_context_create, nullptr)) {
   std::error_code unknown;
   const std::filesystem::file_status found = std::filesystem::status(path, unknown);
-  if (found.type() == std::filesystem::file_type::not_found) refuse("checkpoint: there is no folder ", path);
+  if (std::filesystem::symlink_status(path, unknown).type() == std::filesystem::file_type::not_found)
+    refuse("checkpoint: there is no folder ", path);
   if (std::filesystem::exists(found) && !std::filesystem::is_directory(found))
     refuse("checkpoint: ", path, " is no folder; name a run's folder, or one checkpoint");
   is_one_ = std::filesystem::exists(std::filesystem::symlink_status(std::filesystem::path(path) / "manifest.json", unknown));
