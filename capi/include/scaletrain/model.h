@@ -47,7 +47,8 @@ ST_API st_status st_model_digest(st_model* model, const char** hex);
 ST_API st_status st_model_get(st_model* model, const char* name, const st_view* to);
 ST_API st_status st_model_set(st_model* model, const char* name, const st_view* from);
 
-/* All parameters as one safetensors file. Writing leaves the old file or the new one, whatever happens; reading needs every parameter and
+/* All parameters as one safetensors file. Writing leaves the old file or the new one, whatever happens; links are followed, a file that was
+ * there keeps its mode, and a device or a pipe is written directly. Reading needs every parameter and
  * no other, with its shape (any floating type) and changes nothing when one does not fit. With pending, writing takes a copy of the
  * weights as they are now and returns; the file comes to be meanwhile. Of a model in pieces rank 0 alone writes, and the others' paths are
  * passed over; all return when it is done, or with its error (with pending: of the copy, which rank 0 has). */

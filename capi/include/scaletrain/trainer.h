@@ -194,7 +194,8 @@ ST_API st_status st_trainer_log(st_trainer* trainer, const char* path);
 ST_API st_status st_trainer_log_end(st_trainer* trainer, double validation_loss);
 
 /* One self-contained HTML page about the run so far: curves of the steps, evaluations and memory. facts: a JSON object of texts and
- * numbers shown as they are, {"title": "..", "data": "..", "bigram_loss": 2.5}; or NULL. */
+ * numbers shown as they are, {"title": "..", "data": "..", "bigram_loss": 2.5}; or NULL. The file is written as st_model_write_file() does.
+ */
 ST_API st_status st_trainer_write_report(st_trainer* trainer, const char* path, const char* facts);
 
 ST_END
