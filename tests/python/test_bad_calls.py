@@ -279,3 +279,12 @@ def test_a_refused_array_is_let_go(context):
 def test_no_terminal_and_no_stderr_is_no_bar(context, monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     trainer(context, st.Data.arrays(context, sine())).run(2, progress=True)
+
+
+def test_a_seed_is_any_integer_and_nothing_else():
+    with st.Context(threads=1) as context:
+        models = [st.Model.builtin(context, "mlp", seed=seed) for seed in (7, numpy.int64(7), numpy.uint8(7))]
+        assert len({model.digest() for model in models}) == 1
+        for wrong in (1.5, "1", None):
+            with pytest.raises(TypeError, match="seed: an integer is wanted"):
+                st.Model.builtin(context, "mlp", seed=wrong)
