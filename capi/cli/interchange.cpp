@@ -55,7 +55,7 @@ void export_torch(const CheckpointFolder& folder, const CheckpointRequest& o, co
 /// By its first bytes: a safetensors file begins with a length and a brace, an archive with PK.
 bool is_archive(const MappedFile& file) { return file.bytes().starts_with("PK"); }
 
-/// What torch.save wrote before version 1.6: pickles one after the other, of which the first is this number.
+/// Files of torch.save before PyTorch 1.6 are a sequence of pickles that begins with this magic number.
 bool is_old_torch_file(const MappedFile& file) {
   constexpr std::string_view kMagic("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20j\xa8P\x19", 14);
   return file.bytes().starts_with(kMagic);

@@ -77,10 +77,11 @@ int main(int argc, char** argv) {
   };
   try {
     const int exit_status = execute(argc, argv);
+    errno = 0;
     const bool is_written = std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
     if (is_written || exit_status != kDone) return exit_status;
-    return end(kFailed,
-               std::string("not all output could be written to stdout (") + std::strerror(errno) + "); files of the run are whole");
+    const std::string reason = errno == 0 ? "" : std::string(": ") + std::strerror(errno);
+    return end(kFailed, "not all output could be written to stdout" + reason);
   } catch (const Failure& failure) {
     return end(failure.exit_status, failure.what());
   } catch (const std::exception& error) {

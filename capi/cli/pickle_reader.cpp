@@ -228,7 +228,7 @@ class PickleReader {
     return made;
   }
 
-  /// What _rebuild_tensor_v2 is told of a tensor whose storage is not all of it.
+  /// Reads the metadata argument of _rebuild_tensor_v2.
   bool is_negated(const TorchValue& metadata) const {
     const auto* dict = metadata.as<TorchDict>();
     if (dict == nullptr) return false;

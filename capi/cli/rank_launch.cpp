@@ -42,7 +42,7 @@ std::string end_text(int wait_status) {
 
 /// Seconds that output is waited for when all who could write it were killed.
 constexpr std::chrono::seconds kLastOutput(1);
-// A rank that lost another one may be seen to end first: the other has so long to end by itself, with its own reason, before it is told to.
+// A rank that lost another rank may exit first. The other ranks get this long to exit with their own reason before SIGTERM.
 constexpr std::chrono::milliseconds kCause(250);
 constexpr std::chrono::milliseconds kLook(20);  // at a process group, whose end no signal tells
 

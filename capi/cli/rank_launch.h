@@ -59,7 +59,7 @@ class RankLaunch {
   RankKeeper keeper_;
   std::vector<Rank> ranks_;
   LaunchOutcome outcome_;
-  Time terminate_at_ = kNever;  // when those that are left are told to end, of a launch that has failed
+  Time terminate_at_ = kNever;  // when a failed launch sends SIGTERM to the remaining ranks
   bool has_reason_ = false;     // outcome_ tells what no other rank's end leads to: a signal, or a request that was wrong
 };
 

@@ -43,7 +43,7 @@ class TorchReading {
     return nullptr;
   }
 
-  /// A file that has its weights under a key may have anything beside them.
+  /// Lists the top-level keys that are not imported.
   void note_rest(const TorchValue& root) {
     constexpr std::string_view kTaken[] = {"average",   "model", "model_state_dict", "names", "optimizer", "optimizer_state_dict",
                                            "state_dict"};

@@ -15,31 +15,24 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/file_error.h"
 #include "base/write_signals.h"
 
 namespace st::os {
 namespace {
 
-[[noreturn]] void fail_access(Code code, const char* what, const std::string& path, int reason, int64_t offset = -1) {
-  Error error(code, offset < 0 ? text(what, " ", path, ": ", reason_of(reason))
-                               : text(what, " ", path, " at byte ", offset, ": ", reason_of(reason)));
-  error.place.file = path;
-  error.place.offset = offset;
-  throw error;
-}
-
 // Who writes had the folder a moment ago: that it is gone is a failure of the disk. Who reads may just have the wrong name.
 [[noreturn]] void fail_write(const char* what, const std::string& path, int64_t offset = -1) {
-  fail_access(Code::io, what, path, errno, offset);
+  fail_file(Code::io, what, path, errno, offset);
 }
 [[noreturn]] void fail_read(const char* what, const std::string& path, int64_t offset = -1) {
-  fail_access(errno == ENOENT ? Code::not_found : Code::io, what, path, errno, offset);
+  fail_file(errno == ENOENT ? Code::not_found : Code::io, what, path, errno, offset);
 }
 
 /// A pipe, a link or a folder cannot be opened as a file: that it is one tells more than the system's reason.
 [[noreturn]] void fail_open(Code code, const char* what, const std::string& path, int reason, const char* way_out) {
   const std::string stranger = stranger_at(path, PathKind::file);
-  if (stranger.empty()) fail_access(code, what, path, reason);
+  if (stranger.empty()) fail_file(code, what, path, reason);
   Error error(Code::io, text(what, " ", path, ": ", stranger, " stands where a file belongs; ", way_out));
   error.place.file = path;
   throw error;
@@ -67,7 +60,7 @@ bool list_into(std::vector<FolderEntry>& entries, const std::string& folder, int
   if (!listing) {
     const int reason = errno;
     ::close(file);
-    fail_access(Code::io, "read folder", folder, reason);
+    fail_file(Code::io, "read folder", folder, reason);
   }
   for (;;) {
     errno = 0;
@@ -117,7 +110,7 @@ void OutputFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
       continue;
     }
     if (written < 0) fail_write("write", path_, offset);
-    if (written == 0) fail_access(Code::io, "write", path_, ENOSPC, offset);  // no system does; but waiting for it to go on never ends
+    if (written == 0) fail_file(Code::io, "write", path_, ENOSPC, offset);  // no system does; but waiting for it to go on never ends
     bytes = bytes.subspan(static_cast<size_t>(written));
     offset += written;
   }
@@ -231,7 +224,7 @@ FileHold::~FileHold() {
 
 std::vector<FolderEntry> list_folder(const std::string& folder) {
   std::vector<FolderEntry> entries;
-  if (!list_into(entries, folder, 0)) fail_access(Code::not_found, "read folder", folder, ENOENT);
+  if (!list_into(entries, folder, 0)) fail_file(Code::not_found, "read folder", folder, ENOENT);
   return entries;
 }
 
@@ -272,13 +265,13 @@ void sync_folder(const std::string& folder) {
   // Some file systems cannot sync a folder (EINVAL); there a rename is as durable as they make it.
   const int reason = fsync(file) == 0 || errno == EINVAL ? 0 : errno;
   ::close(file);
-  if (reason != 0) fail_access(Code::io, "sync folder", folder, reason);
+  if (reason != 0) fail_file(Code::io, "sync folder", folder, reason);
 }
 
 void rename_file(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) return;
   const int reason = errno;
-  fail_access(Code::io, text("rename ", from, " to").c_str(), to, reason);
+  fail_file(Code::io, text("rename ", from, " to").c_str(), to, reason);
 }
 
 bool remove_file(const std::string& path) {

@@ -12,19 +12,11 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file_error.h"
 #include "base/os.h"
 
 namespace st::os {
 namespace {
-
-[[noreturn]] void fail_file(const char* what, const std::string& path, int reason, int64_t offset = -1) {
-  Error error(reason == ENOENT ? Code::not_found : Code::io, offset < 0
-                                                                 ? text(what, " ", path, ": ", reason_of(reason))
-                                                                 : text(what, " ", path, " at byte ", offset, ": ", reason_of(reason)));
-  error.place.file = path;
-  error.place.offset = offset;
-  throw error;
-}
 
 class Descriptor {
  public:
@@ -37,7 +29,6 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return fd_; }
-  int close() { return ::close(std::exchange(fd_, -1)); }
 
  private:
   int fd_;

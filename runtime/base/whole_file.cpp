@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file_error.h"
 #include "base/os.h"
 #include "base/text.h"
 #include "base/write_signals.h"
@@ -25,15 +26,6 @@ namespace {
 constexpr long kProcFileSystem = 0x9fa0;
 constexpr int kMostLinks = 40;  // as the kernel follows
 
-[[noreturn]] void fail_to(const char* what, const std::string& path, int reason, int64_t offset = -1) {
-  Error error(reason == ENOENT ? Code::not_found : Code::io, offset < 0
-                                                                 ? text(what, " ", path, ": ", reason_of(reason))
-                                                                 : text(what, " ", path, " at byte ", offset, ": ", reason_of(reason)));
-  error.place.file = path;
-  error.place.offset = offset;
-  throw error;
-}
-
 std::string folder_of(const std::string& path) {
   const size_t end = path.rfind('/');
   return end == std::string::npos ? "." : path.substr(0, std::max<size_t>(end, 1));
@@ -43,7 +35,7 @@ std::string folder_of(const std::string& path) {
 class Sink {
  public:
   Sink(int file, const std::string& path, const char* what) : path_(path), file_(file) {
-    if (file_ < 0) fail_to(what, path_, errno);
+    if (file_ < 0) fail_file(what, path_, errno);
   }
   ~Sink() {
     if (file_ >= 0) ::close(file_);
@@ -57,10 +49,10 @@ class Sink {
   }
   void sync() {
     const WriteSignalsBlocked blocked;
-    if (fsync(file_) != 0) fail_to("sync", path_, errno, offset_);
+    if (fsync(file_) != 0) fail_file("sync", path_, errno, offset_);
   }
   void close() {
-    if (::close(std::exchange(file_, -1)) != 0) fail_to("close", path_, errno, offset_);
+    if (::close(std::exchange(file_, -1)) != 0) fail_file("close", path_, errno, offset_);
   }
 
  private:
@@ -69,13 +61,13 @@ class Sink {
     while (!bytes.empty()) {
       const ssize_t written = ::write(file_, bytes.data(), bytes.size());
       if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail_to("write", path_, errno, offset_);
+      if (written < 0) fail_file("write", path_, errno, offset_);
       bytes = bytes.subspan(static_cast<size_t>(written));
       offset_ += written;
     }
   }
 
-  const std::string path_;  // as errors name it
+  const std::string& path_;  // as errors name it; outlives this
   int file_;
   int64_t offset_ = 0;
 };
@@ -93,22 +85,22 @@ class Temporary {
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
 
-  /// What the file that it replaces has.
+  /// Takes over the mode and, where permitted, the owner of the file that it replaces.
   void take_mode_and_owner(const struct stat& old) {
     if (fchown(sink_.file(), old.st_uid, old.st_gid) != 0) errno = 0;  // not permitted: it is ours then, as a new file would be
-    if (fchmod(sink_.file(), old.st_mode & 07777) != 0) fail_to("set the mode of", path_, errno);
+    if (fchmod(sink_.file(), old.st_mode & 07777) != 0) fail_file("set the mode of", path_, errno);
   }
 
   void replace(const FillFile& fill) {
     sink_.fill_by(fill);
     sink_.sync();
     sink_.close();
-    if (::rename(name_.c_str(), path_.c_str()) != 0) fail_to("rename to", path_, errno);
+    if (::rename(name_.c_str(), path_.c_str()) != 0) fail_file("rename to", path_, errno);
     is_taken_ = true;
     const std::string folder = folder_of(path_);
     const Sink opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), folder, "open folder");
     // Some file systems cannot sync a folder (EINVAL); there the rename is as durable as they make it.
-    if (fsync(opened.file()) != 0 && errno != EINVAL) fail_to("sync folder", folder, errno);
+    if (fsync(opened.file()) != 0 && errno != EINVAL) fail_file("sync folder", folder, errno);
   }
 
  private:
@@ -140,18 +132,18 @@ std::optional<std::string> file_reached_by(std::string path) {
     struct stat itself {};
     if (lstat(path.c_str(), &itself) != 0) {
       if (errno == ENOENT) return path;
-      fail_to("look at", path, errno);
+      fail_file("look at", path, errno);
     }
     if (S_ISREG(itself.st_mode)) return path;
-    if (S_ISDIR(itself.st_mode)) fail_to("write", path, EISDIR);
+    if (S_ISDIR(itself.st_mode)) fail_file("write", path, EISDIR);
     if (!S_ISLNK(itself.st_mode) || is_descriptor(path)) return std::nullopt;
     std::array<char, PATH_MAX> target;
     const ssize_t length = readlink(path.c_str(), target.data(), target.size());
-    if (length < 0) fail_to("read link", path, errno);
+    if (length < 0) fail_file("read link", path, errno);
     const std::string named(target.data(), static_cast<size_t>(length));
     path = named.starts_with('/') ? named : text(folder_of(path), "/", named);
   }
-  fail_to("write", path, ELOOP);
+  fail_file("write", path, ELOOP);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ class AttrValue : public std::variant<bool, int64_t, double, Ints, std::string> 
   AttrValue& operator=(const AttrValue&) = default;
   AttrValue& operator=(AttrValue&&) noexcept = default;
   ~AttrValue() = default;
-  /// Of reals the bits: NaN equals itself, so that a node with one is as it was made.
+  /// Compares reals by their bits, so that NaN equals itself.
   friend bool operator==(const AttrValue& a, const AttrValue& b);
 };
 

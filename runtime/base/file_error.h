@@ -1,0 +1,17 @@
+// The error of a call on a file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+
+namespace st::os {
+
+/// Throws "<what> <path> at byte <offset>: <reason of errno>", with path and offset as the error's place; offset -1: none.
+[[noreturn]] void fail_file(Code code, const char* what, const std::string& path, int reason, int64_t offset = -1);
+
+/// The same: not_found where nothing is at that path, else io.
+[[noreturn]] void fail_file(const char* what, const std::string& path, int reason, int64_t offset = -1);
+
+}  // namespace st::os
