@@ -1,4 +1,4 @@
-// What a measurement makes of its samples, and of a call of the C ABI that fails.
+// The median and spread of a measurement, and the check that ends it where a call of the C ABI fails.
 #pragma once
 
 #include <scaletrain/scaletrain.h>

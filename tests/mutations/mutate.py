@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Puts one fault after the other into the library and says which of them the tests catch.
 
-Usage: tests/mutations/mutate.py [NAME...] [--list FILE] [--results FILE] [--tree FOLDER]
+Usage: tests/mutations/mutate.py [NAME...] [--list FILE] [--results FILE] [--tree FOLDER] [--near-only]
 
 The faults are those of mutations.toml, or those with the given names. Each is built and tested in a copy of the committed tree
 (build/mutations, kept between runs, with its build): first the tests of the fault's own room, then all others, each stopping at the first failure,

@@ -5,9 +5,8 @@
 
 #include <string>
 
-#include "base/error.h"
+#include "refusal.h"
 #include "train/recipe.h"
-#include "train/schedule_choice.h"
 
 namespace st {
 namespace {
@@ -18,13 +17,8 @@ Recipe read(const std::string& json) {
   return recipe;
 }
 
-std::string refusal(const std::string& json) {
-  try {
-    read(json);
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return "";
+std::string refused_text(const std::string& json) {
+  return error_of([&] { read(json); }).message();
 }
 
 TEST(DsComments, BecomeSpacesAndStringsStay) {
@@ -51,9 +45,9 @@ TEST(DsComments, OfADeepSpeedFileAreSkipped) {
 }
 
 TEST(DsComments, OfAnotherRecipeAreRefusedAndSaidToBeTheReason) {
-  const std::string message = refusal("{\"lr\": 0.1, // high\n}");
+  const std::string message = refused_text("{\"lr\": 0.1, // high\n}");
   for (const char* words : {"line 1, column", "comments"}) EXPECT_NE(message.find(words), std::string::npos) << message;
-  EXPECT_NE(refusal(" \n").find("the text is empty"), std::string::npos) << refusal(" \n");
+  EXPECT_NE(refused_text(" \n").find("the text is empty"), std::string::npos) << refused_text(" \n");
 }
 
 TEST(DsComments, KeysOfOldFilesAreTaken) {
@@ -62,19 +56,9 @@ TEST(DsComments, KeysOfOldFilesAreTaken) {
   const std::string optimizer = R"("optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "max_grad_norm": 0.5}})";
   EXPECT_EQ(read("{\"train_batch_size\": 2, " + optimizer + "}").clip, 0.5);
   EXPECT_EQ(read("{\"train_batch_size\": 2, \"gradient_clipping\": 0.5, " + optimizer + "}").clip, 0.5);
-  const std::string message = refusal("{\"train_batch_size\": 2, \"gradient_clipping\": 1, " + optimizer + "}");
+  const std::string message = refused_text("{\"train_batch_size\": 2, \"gradient_clipping\": 1, " + optimizer + "}");
   EXPECT_NE(message.find("gradient_clipping is 1 and optimizer.params.max_grad_norm is 0.5"), std::string::npos) << message;
-  EXPECT_NE(refusal(R"({"zero_optimization": {"stage": 2, "zenflow": {}}})").find("DeepSpeed"), std::string::npos);
-}
-
-TEST(DefaultWarmUp, GivesWayToAShortRunAlone) {
-  Recipe recipe = read(R"({"lr": 1, "lr_schedule": "cosine", "lr_steps": 10})");
-  EXPECT_EQ(schedule_choice(recipe).at(0), 1) << "a tenth of ten steps";
-  recipe.set("lr_steps", "100");
-  EXPECT_EQ(schedule_choice(recipe).at(0), 0.05) << "the default of 20";
-  recipe.set("lr_steps", "10");
-  recipe.set("warmup", "20");
-  EXPECT_THROW(schedule_choice(recipe), Error) << "it was given";
+  EXPECT_NE(refused_text(R"({"zero_optimization": {"stage": 2, "zenflow": {}}})").find("DeepSpeed"), std::string::npos);
 }
 
 }  // namespace

@@ -54,5 +54,16 @@ TEST(ScheduleChoice, OfJsonRefusesWhatIsNoKeyOfSchedules) {
   EXPECT_TRUE(json_refused(R"({"schedule": "cosine"})", {"cosine", "lr_steps"}));
 }
 
+TEST(DefaultWarmUp, GivesWayToAShortRunAlone) {
+  Recipe recipe;
+  recipe.merge(R"({"lr": 1, "lr_schedule": "cosine", "lr_steps": 10})");
+  EXPECT_EQ(schedule_choice(recipe).at(0), 1) << "a tenth of ten steps";
+  recipe.set("lr_steps", "100");
+  EXPECT_EQ(schedule_choice(recipe).at(0), 0.05) << "the default of 20";
+  recipe.set("lr_steps", "10");
+  recipe.set("warmup", "20");
+  EXPECT_THROW(schedule_choice(recipe), Error) << "it was given";
+}
+
 }  // namespace
 }  // namespace st
