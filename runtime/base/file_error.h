@@ -8,7 +8,10 @@
 
 namespace st::os {
 
-/// Throws "<what> <path> at byte <offset>: <reason of errno>", with path and offset as the error's place; offset -1: none.
+/// Throws `message` with path and offset as the error's place; offset -1: none.
+[[noreturn]] void fail_at_file(Code code, const std::string& path, std::string message, int64_t offset = -1);
+
+/// Throws "<what> <path> at byte <offset>: <reason of errno>", with the same place.
 [[noreturn]] void fail_file(Code code, const char* what, const std::string& path, int reason, int64_t offset = -1);
 
 /// The same: not_found where nothing is at that path, else io.

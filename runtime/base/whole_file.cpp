@@ -110,7 +110,7 @@ class Temporary {
       name_ = text(stem, process_id(), "-", number.fetch_add(1));
       const int file = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
       if (file >= 0) return file;
-      if (errno == ENOENT) fail(Code::not_found, text("create ", path_, ": there is no folder ", folder_of(path_)));
+      if (errno == ENOENT) fail_at_file(Code::not_found, path_, text("create ", path_, ": there is no folder ", folder_of(path_)));
       if (errno != EEXIST) return file;
     }
   }
@@ -151,8 +151,8 @@ std::optional<std::string> file_reached_by(std::string path) {
 void write_file_atomically(const std::string& path, const FillFile& fill) {
   // The rename would put a file in the place of a device: of /dev/stdout, for every program.
   struct stat there {};
-  check(::stat(path.c_str(), &there) != 0 || S_ISREG(there.st_mode), "write ", path,
-        ": it is no regular file, whose place the new one could take; name a file");
+  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
+    fail_at_file(Code::invalid_argument, path, text("write ", path, ": not a regular file that a new one could replace; name a file"));
   Temporary(path, path + ".tmp-", 0666).replace(fill);
 }
 

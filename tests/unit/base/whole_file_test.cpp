@@ -21,6 +21,7 @@
 
 #include "base/error.h"
 #include "base/write_signals.h"
+#include "thrown_error.h"
 
 namespace st::os {
 namespace {
@@ -90,6 +91,19 @@ TEST_F(NamedFile, MayHaveTheLongestName) {
   EXPECT_EQ(content(longest), "new");
   EXPECT_THROW(write(at(longer), "new"), Error);
   EXPECT_EQ(entries(), 1);
+}
+
+TEST_F(NamedFile, ThatCannotBeWrittenIsNamedByItsError) {
+  const std::string missing = at("missing/weights");
+  const Error no_folder = error_of([&] { write(missing, "new"); });
+  EXPECT_TRUE(is_error(no_folder, Code::not_found, {missing, "there is no folder " + at("missing")}));
+  EXPECT_EQ(no_folder.place.file, missing);
+  const Error is_folder = error_of([&] { write(folder_.string(), "new"); });
+  EXPECT_TRUE(is_error(is_folder, Code::io, {folder_.string()}));
+  EXPECT_EQ(is_folder.place.file, folder_.string());
+  const Error is_device = error_of([] { write_file_atomically("/dev/null", [](const auto&) {}); });
+  EXPECT_TRUE(is_error(is_device, Code::invalid_argument, {"write /dev/null", "not a regular file"}));
+  EXPECT_EQ(is_device.place.file, "/dev/null");
 }
 
 TEST_F(NamedFile, ThatIsAPipeOrADescriptorIsWrittenToDirectly) {
