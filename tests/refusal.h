@@ -1,4 +1,4 @@
-// Says what a caller's mistake is answered with: the st::Error that `act` throws.
+// The message that a caller's mistake is answered with.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -9,22 +9,11 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "thrown_error.h"
 
 namespace st {
 
-/// Fails the test where nothing is thrown.
-template <class Act>
-Error error_of(Act&& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return {Code::ok, "(nothing was refused)"};
-}
-
-/// Its message.
+/// The message of what `act` throws, which has this code.
 template <class Act>
 std::string refusal(Code code, Act&& act) {
   const Error error = error_of(act);

@@ -125,9 +125,9 @@ StepReport step(Trainer& trainer) {
 }
 
 std::string refusal_of(Code code, const std::shared_ptr<Model>& model, const Recipe& recipe) {
-  const std::optional<Error> error = error_of([&] { Trainer(model, recipe, nullptr); });
-  EXPECT_TRUE(error && error->code() == code) << (error ? error->message() : "it was not refused");
-  return error ? error->message() : "";
+  const Error error = error_of([&] { Trainer(model, recipe, nullptr); });
+  EXPECT_EQ(error.code(), code) << error.message();
+  return error.message();
 }
 
 /// Pages of this process that no file has, bytes.

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "base/error.h"
+#include "thrown_error.h"
 #include "train/trainer.h"
 
 namespace st {
@@ -28,18 +28,6 @@ class TokenRows {
   std::vector<int32_t> tokens_;
 };
 
-inline std::optional<Error> error_of(const std::function<void()>& call) {
-  try {
-    call();
-    return std::nullopt;
-  } catch (const Error& error) {
-    return error;
-  }
-}
-
-inline Code code_of(const std::function<void()>& call) {
-  const std::optional<Error> error = error_of(call);
-  return error ? error->code() : Code::ok;
-}
+inline Code code_of(const std::function<void()>& call) { return error_of(call).code(); }
 
 }  // namespace st

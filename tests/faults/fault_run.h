@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "../unit/base/thrown_error.h"
+#include "thrown_error.h"
 #include "step_state.h"
 
 namespace st {

@@ -137,6 +137,18 @@ TEST(CpuProduct, OfABatchIsTheProductOfEachEntry) {
   });
 }
 
+TEST(CpuProduct, OfAPackedMatrixIsRightInEveryWidth) {
+  on_each([](const CpuSet& set, DType type) {
+    for (int64_t n = 1; n <= 80; ++n)
+      for (const int64_t m : {1, 5, 16, 40}) {
+        Product x(type, m, n, 20);
+        x.multiply(set, 1, {}, true);
+        x.expect_product(set);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+  });
+}
+
 // Each row's sums are its own: a product of some of the rows gives the same bits for them (micro-batches of other sizes).
 TEST(CpuProduct, HasTheSameBitsWhereverARowStands) {
   on_each([](const CpuSet& set, DType type) {

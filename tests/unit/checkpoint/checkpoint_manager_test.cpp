@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <thread>
 
-#include "../base/thrown_error.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "failing_disk.h"
 #include "formula_checkpoint.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

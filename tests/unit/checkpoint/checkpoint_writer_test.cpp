@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "../base/folder_test.h"
-#include "../base/thrown_error.h"
 #include "base/crc32c.h"
 #include "base/file_access.h"
 #include "checkpoint/safetensors.h"
 #include "failing_disk.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "../base/thrown_error.h"
 #include "checkpoint/guarded_line.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "../base/thrown_error.h"
 #include "checkpoint/export_weights.h"
 #include "checkpoint/safetensors.h"
 #include "formula_checkpoint.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "../base/thrown_error.h"
 #include "base/os.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoint_writer.h"
 #include "checkpoint/guarded_line.h"
 #include "formula_checkpoint.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "../base/folder_test.h"
-#include "../base/thrown_error.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

@@ -13,12 +13,12 @@
 #include <thread>
 #include <tuple>
 
-#include "../base/thrown_error.h"
 #include "base/os.h"
 #include "checkpoint/checkpoint_manager.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "failing_disk.h"
 #include "formula_checkpoint.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

@@ -13,10 +13,10 @@
 #include <thread>
 #include <vector>
 
-#include "../base/thrown_error.h"
 #include "comm/communicator.h"
 #include "comm/local/thread_group.h"
 #include "every_group.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

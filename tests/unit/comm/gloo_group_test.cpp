@@ -15,7 +15,6 @@
 #include <thread>
 #include <vector>
 
-#include "../base/thrown_error.h"
 #include "base/os.h"
 #include "base/text.h"
 #include "comm/communicator.h"
@@ -24,6 +23,7 @@
 #include "every_group.h"
 #include "plugin_place.h"
 #include "sanitized.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

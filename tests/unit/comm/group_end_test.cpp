@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "../base/thrown_error.h"
 #include "base/os.h"
 #include "comm/communicator.h"
 #include "comm/local/thread_group.h"
 #include "every_group.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

@@ -1,4 +1,4 @@
-// Pipes of bounded length in this process's memory, whose ends a test can cut.
+// Pipes of bounded length in this process's memory, which a test can stop and cut.
 #pragma once
 
 #include <algorithm>
@@ -26,6 +26,7 @@ class MemoryPipes {
   size_t put(int from, int to, std::span<const std::byte> bytes) {
     const std::lock_guard lock(mutex_);
     Stream& stream = of(from, to);
+    if (stream.is_stuck) return 0;
     if (stream.is_cut) throw Error(Code::rank_failed, "the wire is cut");
     const size_t n = std::min(bytes.size(), stream.ring.size() - (stream.put - stream.got));
     for (size_t i = 0; i < n; ++i) stream.ring[stream.put++ % stream.ring.size()] = bytes[i];
@@ -38,6 +39,11 @@ class MemoryPipes {
     for (size_t i = 0; i < n; ++i) bytes[i] = stream.ring[stream.got++ % stream.ring.size()];
     return n;
   }
+  /// As when a rank's process is stopped: nothing more comes from it.
+  void stop(int rank) {
+    const std::lock_guard lock(mutex_);
+    for (int other = 0; other < size_; ++other) of(rank, other).is_stuck = true;
+  }
   /// As when a rank's process ends: nothing more gets to it.
   void cut(int rank) {
     const std::lock_guard lock(mutex_);
@@ -48,7 +54,7 @@ class MemoryPipes {
   struct Stream {
     std::vector<std::byte> ring;
     size_t put = 0, got = 0;
-    bool is_cut = false;
+    bool is_cut = false, is_stuck = false;
   };
   Stream& of(int from, int to) { return streams_[static_cast<size_t>(from * size_ + to)]; }
 

@@ -19,7 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include "../base/thrown_error.h"
 #include "base/os.h"
 #include "base/text.h"
 #include "comm/communicator.h"
@@ -27,6 +26,7 @@
 #include "every_group.h"
 #include "memory_pipes.h"
 #include "sanitized.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {
@@ -77,6 +77,52 @@ TEST(PipeGroup, ARankWhosePipesBreakIsNamedWithTheReason) {
     EXPECT_EQ(error.place.rank, 1) << error.message();
     EXPECT_EQ(error.place.host, text(os::host_name(), ", process ", os::process_id()));
   }
+}
+
+TEST(PipeGroup, ASilentRankIsBlamedAndNotTheOneThatWaitsForIt) {
+  const auto pipes = std::make_shared<MemoryPipes>(3);
+  std::atomic<int> waiting{0}, ended{0};
+  const auto outcomes = outcomes_of(joined(pipes), with_deadline(1), [&](Communicator& group) {
+    group.barrier();
+    if (group.rank() == 2) {
+      while (waiting < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      pipes->stop(2);
+      while (ended < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return group.abort("it is over");
+    }
+    ++waiting;
+    try {
+      float value = 0;
+      group.receive(&value, 1, DType::f32, group.rank() + 1);
+    } catch (const Error&) {
+      ++ended;
+      throw;
+    }
+  });
+  for (const size_t rank : {0U, 1U}) {
+    const Error error = error_of(outcomes[rank]);
+    EXPECT_TRUE(is_error(error, Code::timeout, {"it is silent since"}));
+    EXPECT_EQ(error.place.rank, 2) << "rank " << rank << ": " << error.message();
+  }
+}
+
+TEST(PipeGroup, AWindowIsFilledToItsLastByteWhereNothingIsTaken) {
+  auto ends = joined(std::make_shared<MemoryPipes>(2));
+  std::vector<std::byte> sent(5 << 20), got;
+  for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::byte>(i % 251);
+  ends[0]->post(1, sent);
+  while (got.size() < sent.size()) {
+    for (bool moved = true; moved;) {
+      moved = ends[0]->progress();
+      moved = ends[1]->progress() || moved;
+    }
+    ASSERT_FALSE(ends[1]->failure()) << ends[1]->failure()->reason;
+    const std::span<const std::byte> window = ends[1]->arrived(0);
+    ASSERT_FALSE(window.empty());
+    got.insert(got.end(), window.begin(), window.end());
+    ends[1]->take(0, std::ssize(window));
+  }
+  EXPECT_EQ(got, sent);
 }
 
 TEST(PipeGroup, AnAbortReachesARankThatTakesNothing) {

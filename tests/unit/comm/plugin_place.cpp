@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "../base/thrown_error.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

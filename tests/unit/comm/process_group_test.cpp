@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "../base/allocations.h"
-#include "../base/thrown_error.h"
 #include "base/os.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -26,6 +25,7 @@
 #include "every_group.h"
 #include "sanitized.h"
 #include "shared_job.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

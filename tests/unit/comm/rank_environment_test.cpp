@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "../base/thrown_error.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

@@ -6,10 +6,10 @@
 #include <chrono>
 
 #include "../base/allocations.h"
-#include "../base/thrown_error.h"
 #include "data/prefetch.h"
 #include "data/row_wait.h"
 #include "data/subset.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

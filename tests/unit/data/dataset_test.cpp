@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include "../base/thrown_error.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

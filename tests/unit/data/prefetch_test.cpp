@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "../base/allocations.h"
-#include "../base/thrown_error.h"
 #include "base/os.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

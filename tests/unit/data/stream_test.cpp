@@ -10,8 +10,8 @@
 #include <set>
 #include <vector>
 
-#include "../base/thrown_error.h"
 #include "data/holdout.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "../base/folder_test.h"
-#include "../base/thrown_error.h"
+#include "refusal.h"
 
 namespace st {
 namespace {
@@ -29,8 +29,6 @@ std::string text_of(const TokenSource& source) {
 Error error_of_opening(const std::string& path) {
   return error_of([&] { const TokenSource source(path); });
 }
-
-bool says(const Error& error, std::string_view part) { return error.message().find(part) != std::string::npos; }
 
 TEST_F(Tokens, AreTheBytesOfAText) {
   const TokenSource source(put("a.txt", "h\xC3\xA9!\n"));

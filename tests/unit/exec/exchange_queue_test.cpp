@@ -10,19 +10,20 @@
 #include <thread>
 #include <vector>
 
-#include "../base/thrown_error.h"
 #include "comm/local/thread_group.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {
 
 /// A sum of one number over the ranks, added to what is there.
 struct Sum {
-  explicit Sum(Communicator& ranks, double own) : term(own) {
+  Sum(Communicator& ranks, double own, When when = When::every) : term(own) {
     Program program;
     program.add_slot({.name = "sum", .type = {.dtype = DType::f64, .shape = {}, .layout = {}}, .role = Role::report, .init = {}});
-    const Node node{
+    Node node{
         .op = Op::rank_sums, .in = {{0, 0}}, .out = {}, .reads = {}, .writes = {0}, .attrs = make_attrs(Op::rank_sums, {{"adds", true}})};
+    node.when = when;
     Call call;
     const Operand in{&term, DType::f64, {}}, out{&total, DType::f64, {}};
     call.in = {&in, 1};
@@ -48,6 +49,19 @@ class TwoRanks {
   }
   std::vector<Communicator> ranks;
 };
+
+TEST(PlannedExchange, AddsTheRanksThatHaveRowsInItsRoundOrInItsStep) {
+  const auto rank = [](Communicator& own) {
+    for (const Contributors rows : {Contributors{.in_round = 1, .in_step = 2}, Contributors{.in_round = 2, .in_step = 1}}) {
+      Sum of_round(own, own.rank() + 1), of_step(own, own.rank() + 1, When::last);
+      of_round.exchange->run(rows);
+      of_step.exchange->run(rows);
+      EXPECT_EQ(of_round.total, rows.in_round == 1 ? 1 : 3);
+      EXPECT_EQ(of_step.total, rows.in_step == 1 ? 1 : 3);
+    }
+  };
+  TwoRanks().run(rank, rank);
+}
 
 TEST(ExchangeQueue, MakesAllInTheirOrder) {
   for (const bool beside : {true, false}) {

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "../base/thrown_error.h"
 #include "models/gpt.h"
 #include "program_run.h"
 #include "random_program.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/os.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {
@@ -34,6 +35,19 @@ TEST_F(ContextOfARank, TakesItsPartOfTheCoresAndNoMoreThanItsPartOfTheMemory) {
   EXPECT_GT(context.available_memory(), 0);
   EXPECT_THROW(context.require_memory("a test", part + 1), Error);
   EXPECT_NO_THROW(context.require_memory("a test", part / 64));
+}
+
+TEST(Context, TakesItsThreadsFromTheEnvironmentWhereNoneAreAsked) {
+  const auto threads_of = [](const char* variable, int asked) {
+    setenv("SCALETRAIN_THREADS", variable, 1);
+    return Context(ContextOptions{.threads = asked, .log = {}, .parallel = {}, .memory = {}}).threads();
+  };
+  EXPECT_EQ(threads_of("3", 0), 3);
+  EXPECT_EQ(threads_of("3", 2), 2);
+  EXPECT_EQ(threads_of("", 0), os::available_cores());
+  for (const char* wrong : {"0", "-1", "4097", "2 ", "two", "99999999999"})
+    EXPECT_TRUE(is_error(error_of([&] { threads_of(wrong, 0); }), Code::invalid_argument, {"SCALETRAIN_THREADS", wrong, "1 to 4096"}));
+  unsetenv("SCALETRAIN_THREADS");
 }
 
 TEST(Context, DividesWhatIsThereAmongThoseThatLookTogether) {
