@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -32,6 +35,19 @@ int local_ranks() {
   return 1;
 }
 
+/// SCALETRAIN_THREADS, as OMP_NUM_THREADS is for OpenMP; unset or empty: this process's cores by the ranks here.
+int default_threads(int local_ranks) {
+  constexpr int kMost = 4096;
+  const char* value = std::getenv("SCALETRAIN_THREADS");
+  const std::string_view asked = value == nullptr ? "" : value;
+  if (asked.empty()) return std::max(1, os::available_cores() / local_ranks);
+  int threads = 0;
+  const auto [end, error] = std::from_chars(asked.begin(), asked.end(), threads);
+  check(error == std::errc() && end == asked.end() && threads >= 1 && threads <= kMost, "context: SCALETRAIN_THREADS is \"", asked,
+        "\", allowed is 1 to ", kMost, "; unset it to take this process's cores");
+  return threads;
+}
+
 }  // namespace
 
 Context::Context(ContextOptions options)
@@ -39,7 +55,7 @@ Context::Context(ContextOptions options)
       memory_(options_.memory ? options_.memory : std::make_shared<MemorySource>()),
       backend_(make_backend(options_.device, memory_)),
       local_ranks_(local_ranks()),
-      threads_(options_.threads > 0 ? options_.threads : std::max(1, os::available_cores() / local_ranks_)),
+      threads_(options_.threads > 0 ? options_.threads : default_threads(local_ranks_)),
       tuning_cache_(options_.tuning_cache ? *options_.tuning_cache : default_tuning_cache(), options_.log) {
   check(options_.threads >= 0, "context: threads is ", options_.threads, "; give a positive number, or 0 for this process's cores");
   check(options_.memory_limit >= 0, "context: memory_limit is ", options_.memory_limit,

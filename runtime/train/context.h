@@ -22,7 +22,7 @@ namespace st {
 
 struct ContextOptions {
   std::string device = "cpu";  // cpu, reference
-  int threads = 0;             // 0: this process's cores (affinity and cgroup quota), divided by a launcher's ranks on this machine
+  int threads = 0;             // 0: SCALETRAIN_THREADS, else this process's cores (affinity, cgroup quota) by a launcher's ranks here
   int64_t memory_limit = 0;    // bytes of all buffers together; 0: what the machine has
   Logger log;
   HostParallel parallel;

@@ -28,7 +28,8 @@ typedef void (*st_free_fn)(void* user, void* memory);
 
 typedef struct st_context_options {
   uint32_t struct_size;
-  int32_t threads;      /* per trainer, at most 4096; 0: this process's cores (affinity and cgroup quota) by a launcher's ranks here */
+  int32_t threads;      /* per trainer, at most 4096; 0: $SCALETRAIN_THREADS, else this process's cores (affinity and cgroup quota) by a
+                         * launcher's ranks here */
   const char* device;   /* "cpu" (default) or "reference": slow, double-accumulating */
   int64_t memory_limit; /* bytes of all buffers together; 0: what the machine has */
   st_log_fn log;        /* NULL: silent; nothing is ever printed */
