@@ -4,7 +4,7 @@
 Usage: tests/mutations/mutate.py [NAME...] [--list FILE] [--results FILE] [--tree FOLDER] [--near-only]
 
 The faults are those of mutations.toml, or those with the given names. Each is built and tested in a copy of the committed tree
-(build/mutations, kept between runs, with its build): first the tests of the fault's own room, then all others, each stopping at the first failure,
+(build/mutations, kept between runs, with its build): first the tests of the fault's own room, or those of its `near`, then all others, each stopping at the first failure,
 with the commands of tests/run without --all. A fault with `preset = "tsan"` is run by the tests labelled `threads` under ThreadSanitizer.
 A fault that does not compile is reported as such: it is a defect of the list.
 
@@ -81,7 +81,7 @@ class Tree:
         self.configure(preset)
         try:
             file.write_text(text.replace(mutation["find"], mutation["replace"]))
-            return self.verdict(preset, mutation["room"], near_only)
+            return self.verdict(preset, mutation.get("near") or near_tests(mutation["room"]), near_only)
         finally:
             file.write_text(text)
 
@@ -90,11 +90,9 @@ class Tree:
             run(["cmake", "--preset", preset], self.folder)
             self.configured.add(preset)
 
-    def verdict(self, preset, room, near_only):
+    def verdict(self, preset, near, near_only):
         only = ["-L", "^threads$"] if preset == "tsan" else ["-LE", "^floors$"]
         whole = "thread_tests" if preset == "tsan" else "all"
-        first = NEAR.get(room, NEAR.get(room.split("/")[0], room.split("/")[-1 if room.startswith("bindings") else 0]))
-        near = f"^({first})_"
         for targets, selection in ((self.targets(preset, [*only, "-R", near]), [*only, "-R", near]), ([whole], only)):
             if not self.build(preset, targets or [whole]):
                 return "does not compile", ""
@@ -134,6 +132,12 @@ class Tree:
         program = re.search(r"Test +#\d+: (\S+) .*(?:Failed|Exception|Timeout|Not Run)", text)
         case = re.search(r"^\[  FAILED  \] (\S+)|^FAIL: (.*)|^FAILED (\S+)", text, re.MULTILINE)
         return (program[1] if program else "?") + (" " + next(filter(None, case.groups())) if case else "")
+
+
+def near_tests(room):
+    """The names of the tests of a room, as an expression."""
+    first = NEAR.get(room, NEAR.get(room.split("/")[0], room.split("/")[-1 if room.startswith("bindings") else 0]))
+    return f"^({first})_"
 
 
 def output(command, folder):
