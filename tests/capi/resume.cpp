@@ -1,5 +1,6 @@
 // A trainer's checkpoints: saved now, behind the steps, by count; resumed to the same bits; weights alone.
 #include <atomic>
+#include <chrono>
 
 #include "checkpoint_folder.h"
 
@@ -89,6 +90,20 @@ TEST(Resume, SavesEverySoManyStepsAndTellsWhichIsOnTheDisk) {
   ASSERT_TRUE(works(st_checkpoint_progress(saved.checkpoint, &progress)));
   EXPECT_EQ(progress.saved, 5);
   EXPECT_EQ(progress.saved_step, 10);
+}
+
+TEST(Resume, SavesByMinutesCountThemFromTheLastSave) {
+  constexpr double kSeconds = 0.2;
+  SavedRun saved;
+  const auto seconds = [start = std::chrono::steady_clock::now()] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  ASSERT_TRUE(works(st_trainer_save_every(saved.run.trainer, saved.checkpoint, 0, kSeconds / 60)));
+  while (seconds() < 2.5 * kSeconds) saved.steps(1);
+  ASSERT_TRUE(works(st_checkpoint_wait(saved.checkpoint, -1)));
+  const auto progress = filled(st_save_progress_init, st_checkpoint_progress, saved.checkpoint);
+  EXPECT_GE(progress.saved, 1);
+  EXPECT_LE(progress.saved, seconds() / kSeconds);
 }
 
 TEST(Resume, TheSavesOfAStepInSlicesAndOfAHostsOwnLossAreTheSame) {
