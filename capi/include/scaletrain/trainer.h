@@ -34,35 +34,12 @@ ST_API st_status st_step_report_init(st_step_report* report, size_t size);
 /* Plans the step and allocates all of it; a step allocates nothing. Takes a copy of the recipe. data NULL: each step is given its batch.
  * ST_OUT_OF_MEMORY comes with need and supply, before anything is touched. */
 ST_API st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, st_trainer** trainer);
-/* The trainer of one rank of the communicator, which it keeps: every rank makes one, of the same model, recipe and data, and then the same
- * steps. Each sees all the data and takes its own micro-batches of it; a batch that is given holds this rank's own rows, those of its
- * micro-batches k = g * size + rank, in order, and none where it has none. The recipe's ranks are the communicator's size, or 1 for that.
- * Losses and states are those of threads as ranks, and with reduce micro of one rank. All ranks call step, run and advance alike; what
- * concerns this rank alone (evaluate, digest, save, a predictor) need not be called by others, and they wait for it at the next step, at
- * most for the communicator's deadline. While a step is made the communicator is ST_BUSY for others; between steps it is the host's to use.
- * At the start the ranks compare what their bits go by (version, kernels, recipe, graph, data, the order of collectives), before each step
- * its number, learning rate and loss scale, and before the first step, and that after a resume, their weights: ST_RANK_MISMATCH on all of
- * them tells the first rank that differs, in what, and both values; what differs can then be set, and the step tried again. Any other error
- * of this call, or of step, run and advance, on one rank (but ST_BUSY and ST_INVALID_HANDLE) ends the group, a cancel and an on_step that
- * ends a run too: the others get ST_RANK_FAILED with its reason at once. A stop ends the run of one rank alone: make it on all of them
- * after the same step. The state is then that of the last whole step; save it or destroy the trainer, and make a new communicator and
- * trainer to go on.
- * With zero 1 or 2 each rank has pieces of the optimizer's state alone (2: of gradients too) and all of the parameters, also in fp32 where
- * products take them in 16 bits. Then gradient, average, evaluate_average, use_average, digest, st_trainer_save, save_every and resume are
- * made together: every rank calls them, between the same steps, and who does not is named at the deadline. What one rank's call refuses
- * before anything is exchanged (a name, a view, memory) is told on all, and the group goes on. Weights are set, or loaded, on all ranks
- * alike. Of a group that has ended the others' pieces are gone: resume from a checkpoint. But of a context with
- * late_parameters, with precision bf16 or fp16 and a loss in the graph, what products alone take has its fp32 master in pieces too, the
- * 16-bit copies are whole, and a step gathers these in place of it: then the model is in pieces, as follows, and a host's own loss
- * (st_trainer_forward) is ST_UNSUPPORTED.
- * With zero 3 the model has this rank's pieces of the parameters alone from here on, also when the trainer is gone: what was there beside
- * them is given back, and of a context with late_parameters it never was. evaluate is then made together too, of the same rows on all
- * ranks, and its error on one ends the group. Setting and reading parameters takes this rank's part of what is given. What needs all of
- * them is made together by the ranks of the communicator while that lives, with or without this trainer: each of st_model_get, digest,
- * clone (which is whole, and on its own), write and write_file, and of a predictor create, refresh, run and generate is called by all
- * alike, between the same steps. An error before anything is exchanged (a view, a name, memory) is told on all and the group goes on, so is
- * one of a host's callback or a disk; who does not call is named at the deadline. st_model_blend and another trainer but of the same pieces
- * are ST_WRONG_STATE. A model that a trainer or a shared predictor uses is ST_BUSY here. */
+/* The trainer of one rank of the communicator, which it keeps. Every rank calls this with the same model, recipe and data, and then makes
+ * the same steps; the states are those of ranks as threads. A batch that is given holds this rank's rows: of micro-batches g * size + rank.
+ * ST_RANK_MISMATCH on all ranks: they differ, in what the text says. Any other error of a step on one rank ends the group: the others get
+ * ST_RANK_FAILED with its reason.
+ * With zero 1 and 2 calls that read or write the optimizer state, and with zero 3 calls that need whole parameters, are made by all ranks
+ * between the same steps. capi/trainer_in_group.md lists the calls, what is compared, what each stage keeps, and what an error costs. */
 ST_API st_status st_trainer_create_in_group(st_model* model, st_recipe* recipe, st_data* data, st_communicator* communicator,
                                             st_trainer** trainer);
 ST_API st_status st_trainer_destroy(st_trainer* trainer);
