@@ -101,6 +101,8 @@ TEST_F(Hpp, ViewsKeepTheirPointersWhenCopiedAndMoved) {
   {
     Views first{{"a name too long for the small string", view(x, {2, 3})}};
     copy = first;
+    EXPECT_NE(copy.raw()->name, first.raw()->name) << "the copy's own";
+    EXPECT_NE(copy.raw()->view.dims, first.raw()->view.dims);
     moved = std::move(first);
   }
   for (const Views* views : {&copy, &moved}) {
