@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/os.h"
+#include "guard.h"
 
 namespace st::capi {
 
@@ -227,6 +228,7 @@ void* add(Kind kind, std::shared_ptr<Object> object) {
   t.free = entry.next_free;
   entry.next_free = 0;
   const uint32_t generation = generation_of(entry) + 1;
+  object->hold_.emplace();
   object->kind_ = kind;
   object->slot_ = slot;
   entry.object = std::move(object);
@@ -275,6 +277,11 @@ void remove(Kind kind, const void* handle) {
   while (entry.pins.load() != 0) std::this_thread::yield();  // a cancel in its few instructions
   freed = std::move(entry.object);
   --t.live;
+}
+
+Parting destroyed(Kind kind, const void* handle, const char* call) noexcept {
+  const OnTheWayOut way;
+  return way.part(guard([&] { remove(kind, handle); }, call));
 }
 
 int64_t live(Kind kind) {

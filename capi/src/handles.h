@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -14,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "library_hold.h"
 
 namespace st::capi {
 
@@ -70,6 +72,7 @@ class Object {
 
   Kind kind_{};
   uint32_t slot_ = 0;
+  std::optional<LibraryHold> hold_;  // once it has a handle; the last to go
   std::atomic<Entry*> entry_ = nullptr;  // of its slot, which no other object has while this one lives, though its handle may be gone
   std::atomic<std::thread::id> runner_;  // none: no run
 };
@@ -85,6 +88,8 @@ Object* enter_at_once(Kind kind, const void* handle) noexcept;
 void remove(Kind kind, const void* handle);
 int64_t live(Kind kind);
 
+/// The same as all of a call, for leave(): with the object its hold on the library goes.
+Parting destroyed(Kind kind, const void* handle, const char* call) noexcept;
 /// A call among any number at once; while one lives, destroying the handle is BUSY.
 template <class T>
 class Use {

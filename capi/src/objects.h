@@ -273,8 +273,14 @@ st_status signal(const Handle* handle, const Act& act) noexcept {
 }
 
 template <class Handle>
-void drop(const Handle* handle) {
+void take_back(const Handle* handle) {
   remove(HandleTraits<Handle>::kind, handle);
 }
 
 }  // namespace st::capi
+/// All that an st_*_destroy does: `return drop(handle)`, and nothing around it (library_hold.h).
+template <class Handle>
+st_status drop(const Handle* handle, const char* call = __builtin_FUNCTION()) {
+  return leave(destroyed(HandleTraits<Handle>::kind, handle, call));
+}
+

@@ -35,9 +35,7 @@ st_status st_accumulator_create(st_context* context, int64_t steps, int64_t n, c
   });
 }
 
-st_status st_accumulator_destroy(st_accumulator* accumulator) {
-  return guard([&] { drop(accumulator); });
-}
+st_status st_accumulator_destroy(st_accumulator* accumulator) { return drop(accumulator); }
 
 st_status st_accumulator_add(st_accumulator* accumulator, double weight) {
   return guard([&] { find(accumulator)->accumulator->add(weight); });

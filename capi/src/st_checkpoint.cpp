@@ -151,9 +151,7 @@ st_status st_checkpoint_create(st_context* context, const char* folder, const st
   });
 }
 
-st_status st_checkpoint_destroy(st_checkpoint* checkpoint) {
-  return guard([&] { drop(checkpoint); });
-}
+st_status st_checkpoint_destroy(st_checkpoint* checkpoint) { return drop(checkpoint); }
 
 st_status st_checkpoint_save(st_checkpoint* checkpoint, int64_t step, int64_t n, const st_named_view* views, const char* metadata,
                              st_pending** pending) {

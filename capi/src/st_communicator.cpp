@@ -156,7 +156,7 @@ class NewHandles {
   NewHandles(const NewHandles&) = delete;
   NewHandles& operator=(const NewHandles&) = delete;
   ~NewHandles() {
-    for (const st_communicator* one : made_) drop(one);  // nobody has seen it, so nothing can be wrong with it
+    for (const st_communicator* one : made_) take_back(one);  // nobody has seen it, so nothing can be wrong with it
   }
   void add(std::shared_ptr<CommunicatorObject> object) {
     st_communicator* handle = nullptr;
@@ -256,9 +256,7 @@ st_status st_transport_callbacks_init(st_transport_callbacks* callbacks, size_t 
   return init(callbacks, size, st_transport_callbacks{});
 }
 
-st_status st_communicator_destroy(st_communicator* communicator) {
-  return guard([&] { drop(communicator); });
-}
+st_status st_communicator_destroy(st_communicator* communicator) { return drop(communicator); }
 
 st_status st_communicator_rank(st_communicator* communicator, int32_t* rank) {
   return guard([&] { given(rank, "st_communicator_rank: rank") = peek(communicator)->ranks->rank(); });

@@ -48,9 +48,7 @@ st_status st_context_create(const st_context_options* options, st_context** cont
   });
 }
 
-st_status st_context_destroy(st_context* context) {
-  return guard([&] { drop(context); });
-}
+st_status st_context_destroy(st_context* context) { return drop(context); }
 
 st_status st_context_cancel(st_context* context) {
   return signal(context, [](ContextObject& object) { object.context->cancel(); });

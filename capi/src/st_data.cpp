@@ -107,7 +107,7 @@ void hand_out_parts(st_data** train, std::shared_ptr<DataObject> training, st_da
   try {
     hand_out(validation, std::move(validating));
   } catch (...) {
-    drop(*train);
+    take_back(*train);
     *train = nullptr;
     throw;
   }
@@ -131,9 +131,7 @@ st_status st_data_files(st_context* context, const char* path, const char* json,
   });
 }
 
-st_status st_data_destroy(st_data* data) {
-  return guard([&] { drop(data); });
-}
+st_status st_data_destroy(st_data* data) { return drop(data); }
 
 st_status st_data_arrays(st_context* context, int64_t rows, int64_t n, const st_named_view* arrays, st_release_fn release, void* user,
                          st_data** data) {

@@ -77,9 +77,7 @@ st_status st_data_parallel_create(st_communicator* communicator, int64_t n, cons
   });
 }
 
-st_status st_data_parallel_destroy(st_data_parallel* data_parallel) {
-  return guard([&] { drop(data_parallel); });
-}
+st_status st_data_parallel_destroy(st_data_parallel* data_parallel) { return drop(data_parallel); }
 
 st_status st_data_parallel_gradient_ready(st_data_parallel* data_parallel, int64_t i) {
   return guard([&] {

@@ -38,9 +38,7 @@ st_status st_distributed_sampler_create(int64_t rows, const st_distributed_sampl
   });
 }
 
-st_status st_distributed_sampler_destroy(st_distributed_sampler* sampler) {
-  return guard([&] { drop(sampler); });
-}
+st_status st_distributed_sampler_destroy(st_distributed_sampler* sampler) { return drop(sampler); }
 
 st_status st_distributed_sampler_next(st_distributed_sampler* sampler, int64_t count, int64_t* rows, int64_t* own, int64_t* all) {
   return guard([&] {

@@ -51,9 +51,7 @@ st_status st_gemm_plan_create(st_context* context, const st_gemm_problem* proble
   });
 }
 
-st_status st_gemm_plan_destroy(st_gemm* gemm) {
-  return guard([&] { drop(gemm); });
-}
+st_status st_gemm_plan_destroy(st_gemm* gemm) { return drop(gemm); }
 
 st_status st_gemm_plan_info(st_gemm* gemm, st_gemm_info* info) {
   return guard([&] {
@@ -90,9 +88,7 @@ st_status st_gemm_repack(st_packed* packed, const st_view* b) {
   });
 }
 
-st_status st_packed_destroy(st_packed* packed) {
-  return guard([&] { drop(packed); });
-}
+st_status st_packed_destroy(st_packed* packed) { return drop(packed); }
 
 st_status st_gemm_run(st_gemm* gemm, float alpha, const st_view* a, const st_view* b, float beta, const st_view* c,
                       const st_epilogue* epilogue) {

@@ -62,9 +62,7 @@ st_status st_graph_create(st_context* context, st_graph** graph) {
   });
 }
 
-st_status st_graph_destroy(st_graph* graph) {
-  return guard([&] { drop(graph); });
-}
+st_status st_graph_destroy(st_graph* graph) { return drop(graph); }
 
 st_status st_graph_input(st_graph* graph, const char* name, st_dtype dtype, int32_t rank, const int64_t* dims, st_value* value) {
   return build(graph, "st_graph_input", 1, value, [&](GraphObject&, Builder& b) {

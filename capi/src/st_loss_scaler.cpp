@@ -53,9 +53,7 @@ st_status st_loss_scaler_create(st_context* context, const st_loss_scaler_option
   });
 }
 
-st_status st_loss_scaler_destroy(st_loss_scaler* scaler) {
-  return guard([&] { drop(scaler); });
-}
+st_status st_loss_scaler_destroy(st_loss_scaler* scaler) { return drop(scaler); }
 
 st_status st_loss_scaler_scale(st_loss_scaler* scaler, double* scale) {
   return guard([&] {

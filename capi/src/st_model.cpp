@@ -82,9 +82,7 @@ st_status st_model_builtin(st_context* context, const char* name, const char* js
   });
 }
 
-st_status st_model_destroy(st_model* model) {
-  return guard([&] { drop(model); });
-}
+st_status st_model_destroy(st_model* model) { return drop(model); }
 
 st_status st_parameter_info_init(st_parameter_info* info, size_t size) { return init(info, size, st_parameter_info{}); }
 

@@ -20,9 +20,7 @@ st_status st_optimizer_create(st_context* context, const char* json, int64_t n, 
   });
 }
 
-st_status st_optimizer_destroy(st_optimizer* optimizer) {
-  return guard([&] { drop(optimizer); });
-}
+st_status st_optimizer_destroy(st_optimizer* optimizer) { return drop(optimizer); }
 
 st_status st_optimizer_step(st_optimizer* optimizer, int64_t n, const st_view* gradients, st_optimizer_report* report) {
   return guard([&] {

@@ -16,6 +16,4 @@ st_status st_pending_poll(st_pending* pending, int32_t* done) {
   return guard([&] { given(done, "st_pending_poll: done") = peek(pending)->work->is_done() ? 1 : 0; });
 }
 
-st_status st_pending_destroy(st_pending* pending) {
-  return guard([&] { drop(pending); });
-}
+st_status st_pending_destroy(st_pending* pending) { return drop(pending); }

@@ -34,9 +34,7 @@ st_status st_predictor_create(st_model* model, const st_predictor_options* optio
   });
 }
 
-st_status st_predictor_destroy(st_predictor* predictor) {
-  return guard([&] { drop(predictor); });
-}
+st_status st_predictor_destroy(st_predictor* predictor) { return drop(predictor); }
 
 st_status st_predictor_run(st_predictor* predictor, int64_t n, const st_named_view* inputs, int64_t m, const st_named_view* outputs) {
   return guard([&] {

@@ -14,9 +14,7 @@ st_status st_recipe_create(const char* json, st_recipe** recipe) {
   });
 }
 
-st_status st_recipe_destroy(st_recipe* recipe) {
-  return guard([&] { drop(recipe); });
-}
+st_status st_recipe_destroy(st_recipe* recipe) { return drop(recipe); }
 
 st_status st_recipe_set(st_recipe* recipe, const char* key, const char* json_value) {
   return guard(

@@ -12,9 +12,7 @@ st_status st_schedule_create(const char* json, st_schedule** schedule) {
   });
 }
 
-st_status st_schedule_destroy(st_schedule* schedule) {
-  return guard([&] { drop(schedule); });
-}
+st_status st_schedule_destroy(st_schedule* schedule) { return drop(schedule); }
 
 st_status st_schedule_at(st_schedule* schedule, int64_t step, double* lr) {
   return guard([&] {

@@ -93,9 +93,7 @@ st_status st_sharded_optimizer_create(st_communicator* communicator, const char*
   });
 }
 
-st_status st_sharded_optimizer_destroy(st_sharded_optimizer* optimizer) {
-  return guard([&] { drop(optimizer); });
-}
+st_status st_sharded_optimizer_destroy(st_sharded_optimizer* optimizer) { return drop(optimizer); }
 
 st_status st_sharded_optimizer_gradient_ready(st_sharded_optimizer* optimizer, int64_t i, const st_view* gradient) {
   return guard([&] {

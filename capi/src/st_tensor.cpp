@@ -60,9 +60,16 @@ struct Export {
   DLManagedTensor managed{};
   std::array<int64_t, kMaxDims> dims{}, strides{};
   std::shared_ptr<void> owner;
+  LibraryHold hold;  // end_export() may be called when no handle is left
 };
 
-void end_export(DLManagedTensor* managed) { delete static_cast<Export*>(managed->manager_ctx); }
+Parting ended(const DLManagedTensor* managed) noexcept {
+  const OnTheWayOut way;
+  delete static_cast<Export*>(managed->manager_ctx);
+  return way.part(ST_OK);
+}
+
+void end_export(DLManagedTensor* managed) { leave(ended(managed)); }
 
 }  // namespace
 
@@ -88,9 +95,7 @@ st_status st_tensor_wrap(st_context* context, const st_view* view, st_release_fn
   });
 }
 
-st_status st_tensor_destroy(st_tensor* tensor) {
-  return guard([&] { drop(tensor); });
-}
+st_status st_tensor_destroy(st_tensor* tensor) { return drop(tensor); }
 
 st_status st_tensor_view(st_tensor* tensor, st_view* view) {
   return guard([&] {

@@ -179,9 +179,7 @@ st_status st_trainer_create_in_group(st_model* model, st_recipe* recipe, st_data
   });
 }
 
-st_status st_trainer_destroy(st_trainer* trainer) {
-  return guard([&] { drop(trainer); });
-}
+st_status st_trainer_destroy(st_trainer* trainer) { return drop(trainer); }
 
 st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_view* batch, st_step_report* report) {
   return guard([&] {

@@ -9,6 +9,8 @@
 #pragma weak dlopen
 #pragma weak dlsym
 #pragma weak dlerror
+#pragma weak dladdr
+#pragma weak dlclose
 
 namespace st::os {
 namespace {
@@ -31,6 +33,19 @@ LoadedLibrary::LoadedLibrary(const std::string& name) : name_(name) {
   if (!was_there_) handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) fail(Code::unavailable, text(name, ": ", reason_of_loader(name)));
 }
+
+void* open_own_library() noexcept {
+  if (&dladdr == nullptr || &dlopen == nullptr) return nullptr;
+  Dl_info own{};
+  if (dladdr(reinterpret_cast<const void*>(&open_own_library), &own) == 0) return nullptr;
+  return dlopen(own.dli_fname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+}
+
+#ifdef __OPTIMIZE__
+int close_own_library(void* library) { return dlclose(library); }
+#else
+int close_own_library(void*) { return 0; }
+#endif
 
 void* LoadedLibrary::symbol(const char* name) const { return dlsym(handle_, name); }
 

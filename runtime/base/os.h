@@ -112,6 +112,13 @@ class Pages {
   int64_t size_ = 0;
 };
 
+/// Opens the shared library that this code is in once more, so that it stays loaded when its host closes it. Null: it is in none, or the
+/// loader does not find it again.
+void* open_own_library() noexcept;
+/// Gives that back, and 0. Where it was the last reference the calling code is gone: the caller, all the way out of the library, must be
+/// code that ends in a jump here. Code that is not optimised does not, and there the library stays.
+int close_own_library(void* library);
+
 /// A shared library of others, opened while we run. It is never closed: what has started threads cannot be.
 class LoadedLibrary {
  public:

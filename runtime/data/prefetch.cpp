@@ -222,10 +222,12 @@ Prefetcher::~Prefetcher() {
   const RowWait wait(ahead ? ahead->maker() : nullptr);
   // Called back by the thread itself (also out of the release of a dataset that it was the last to keep), or by one that waits for this
   // one.
-  if (thread_.get_id() == std::this_thread::get_id() || wait.is_for_itself())
+  if (thread_.get_id() == std::this_thread::get_id() || wait.is_for_itself()) {
+    os::open_own_library();  // for good: nobody sees when the thread has left our code
     thread_.detach();
-  else
+  } else {
     thread_.join();
+  }
 }
 
 void Prefetcher::retire() {

@@ -9,9 +9,13 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "dlpack_of_others.h"
 
 namespace {
 
@@ -44,8 +48,9 @@ class Library {
 
 #define FIND(library, name) (library).find<decltype(name)>(#name)
 
-/// Trains a small net with threads of the library's own and makes a call fail; its digest.
-std::string trained_digest(const Library& library) {
+/// Of a context with threads of its own.
+st_trainer* make_trainer(const Library& library, std::vector<std::function<st_status()>>& destroys) {
+  const auto destroy_later = [&](auto* destroy, auto* handle) { destroys.push_back([=] { return destroy(handle); }); };
   st_context* context = nullptr;
   st_model* model = nullptr;
   st_recipe* recipe = nullptr;
@@ -54,9 +59,20 @@ std::string trained_digest(const Library& library) {
   EXPECT_EQ(FIND(library, st_context_options_init)(&options, sizeof options), ST_OK);
   options.threads = 3;
   EXPECT_EQ(FIND(library, st_context_create)(&options, &context), ST_OK);
+  destroy_later(FIND(library, st_context_destroy), context);
   EXPECT_EQ(FIND(library, st_model_builtin)(context, "mlp", R"({"hidden": [256, 256]})", 1, &model), ST_OK);
+  destroy_later(FIND(library, st_model_destroy), model);
   EXPECT_EQ(FIND(library, st_recipe_create)(R"({"batch": 64, "warmup": 0})", &recipe), ST_OK);
+  destroy_later(FIND(library, st_recipe_destroy), recipe);
   EXPECT_EQ(FIND(library, st_trainer_create)(model, recipe, nullptr, &trainer), ST_OK);
+  destroy_later(FIND(library, st_trainer_destroy), trainer);
+  return trainer;
+}
+
+/// Trains a small net with threads of the library's own and makes a call fail; its digest.
+std::string trained_digest(const Library& library) {
+  std::vector<std::function<st_status()>> destroys;
+  st_trainer* const trainer = make_trainer(library, destroys);
   std::vector<float> x(64), y(64);
   for (size_t i = 0; i < x.size(); ++i) y[i] = std::sin(x[i] = static_cast<float>(i) / 10);
   const int64_t dims[] = {64, 1};
@@ -68,10 +84,7 @@ std::string trained_digest(const Library& library) {
   EXPECT_EQ(FIND(library, st_features)(&features), ST_OK);
   EXPECT_EQ(FIND(library, st_require)(99, 0), ST_UNSUPPORTED);
   EXPECT_NE(std::string(FIND(library, st_last_error)()).find("99"), std::string::npos);
-  EXPECT_EQ(FIND(library, st_trainer_destroy)(trainer), ST_OK);
-  EXPECT_EQ(FIND(library, st_recipe_destroy)(recipe), ST_OK);
-  EXPECT_EQ(FIND(library, st_model_destroy)(model), ST_OK);
-  EXPECT_EQ(FIND(library, st_context_destroy)(context), ST_OK);
+  for (const auto& destroy : destroys) EXPECT_EQ(destroy(), ST_OK);
   return digest;
 }
 
@@ -117,6 +130,54 @@ TEST(Loading, AHundredTimesLeavesNothingBehind) {
   EXPECT_EQ(after.threads, before.threads);
   EXPECT_EQ(after.files, before.files);
   EXPECT_LE(after.resident, before.resident + (int64_t{2} << 20));
+}
+
+TEST(Loading, StaysForALiveHandleAndGoesWithTheLastOne) {
+  auto library = std::make_unique<Library>(SCALETRAIN_LIBRARY);
+  auto* const digest_of = FIND(*library, st_trainer_digest);
+  std::vector<std::function<st_status()>> destroys;
+  st_trainer* const trainer = make_trainer(*library, destroys);
+  library.reset();
+  EXPECT_TRUE(is_loaded(SCALETRAIN_LIBRARY));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // its threads look for work meanwhile
+  const char* hex = "";
+  EXPECT_EQ(digest_of(trainer, &hex), ST_OK);
+  for (const auto& destroy : destroys) {
+    EXPECT_TRUE(is_loaded(SCALETRAIN_LIBRARY));
+    EXPECT_EQ(destroy(), ST_OK);
+  }
+  EXPECT_FALSE(is_loaded(SCALETRAIN_LIBRARY));
+}
+
+TEST(Loading, GoesWithTheLastOfHandlesThatThreadsDestroy) {
+  for (int round = 0; round < 50; ++round) {
+    auto library = std::make_unique<Library>(SCALETRAIN_LIBRARY);
+    auto* const destroy = FIND(*library, st_recipe_destroy);
+    std::vector<st_recipe*> recipes(4);
+    for (st_recipe*& recipe : recipes) EXPECT_EQ(FIND(*library, st_recipe_create)(nullptr, &recipe), ST_OK);
+    library.reset();
+    std::vector<std::thread> threads;
+    for (st_recipe* recipe : recipes) threads.emplace_back([=] { EXPECT_EQ(destroy(recipe), ST_OK); });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_FALSE(is_loaded(SCALETRAIN_LIBRARY));
+  }
+}
+
+TEST(Loading, StaysForADlpackOfItsMemory) {
+  auto library = std::make_unique<Library>(SCALETRAIN_LIBRARY);
+  st_context* context = nullptr;
+  st_tensor* tensor = nullptr;
+  DLManagedTensor* managed = nullptr;
+  const int64_t dims[] = {4};
+  EXPECT_EQ(FIND(*library, st_context_create)(nullptr, &context), ST_OK);
+  EXPECT_EQ(FIND(*library, st_tensor_create)(context, ST_F32, 1, dims, &tensor), ST_OK);
+  EXPECT_EQ(FIND(*library, st_tensor_to_dlpack)(tensor, &managed), ST_OK);
+  EXPECT_EQ(FIND(*library, st_tensor_destroy)(tensor), ST_OK);
+  EXPECT_EQ(FIND(*library, st_context_destroy)(context), ST_OK);
+  library.reset();
+  EXPECT_TRUE(is_loaded(SCALETRAIN_LIBRARY));
+  managed->deleter(managed);
+  EXPECT_FALSE(is_loaded(SCALETRAIN_LIBRARY));
 }
 
 TEST(Loading, AThreadThatOutlivesTheLibraryEndsWell) {
