@@ -52,7 +52,7 @@ void save_if_due(TrainerObject& t, const StepReport& report) noexcept {
   try {
     try {
       if (is_due(t, report.step)) {
-        write_log_early(t, report);
+        write_log_early(t);
         save(t);
       }
     } catch (const Error& error) {
@@ -96,6 +96,7 @@ void prepare_saves(const TrainerObject& t, CheckpointManager& manager) noexcept 
 
 StepReport saved(TrainerObject& t, const StepReport& report) noexcept {
   t.saves.error.clear();
+  t.to_log = report;
   t.is_logged = false;
   if (t.saves.checkpoint) save_if_due(t, report);
   return report;

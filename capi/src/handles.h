@@ -63,6 +63,8 @@ class Object {
   /// A run is many calls: between them this thread may enter (the callback), others may not. False while a call or a run is on.
   bool begin_run();
   void end_run();
+  /// Whether this thread is in a callback of such a run.
+  bool is_run_here() const { return runner_.load() == std::this_thread::get_id(); }
 
   /// For calls that may be many at once: they count, so that the handle is not destroyed under one.
   std::atomic<int64_t> users{0};
@@ -70,9 +72,9 @@ class Object {
  private:
   friend void* add(Kind kind, std::shared_ptr<Object> object);
 
+  std::optional<LibraryHold> hold_;  // once it has a handle; the last to go
   Kind kind_{};
   uint32_t slot_ = 0;
-  std::optional<LibraryHold> hold_;  // once it has a handle; the last to go
   std::atomic<Entry*> entry_ = nullptr;  // of its slot, which no other object has while this one lives, though its handle may be gone
   std::atomic<std::thread::id> runner_;  // none: no run
 };
@@ -86,10 +88,10 @@ std::shared_ptr<Object> look_up(Kind kind, const void* handle);
 Object* enter_at_once(Kind kind, const void* handle) noexcept;
 /// Takes the object out; BUSY while a call is inside.
 void remove(Kind kind, const void* handle);
-int64_t live(Kind kind);
-
 /// The same as all of a call, for leave(): with the object its hold on the library goes.
 Parting destroyed(Kind kind, const void* handle, const char* call) noexcept;
+int64_t live(Kind kind);
+
 /// A call among any number at once; while one lives, destroying the handle is BUSY.
 template <class T>
 class Use {

@@ -123,10 +123,11 @@ struct TrainerObject final : Object, Trimmable {
   std::shared_ptr<CommunicatorObject> group;  // of which it is a rank; null: of none
   std::unique_ptr<Trainer> trainer;
   std::unique_ptr<MetricsLog> log;
-  bool is_logged = false;        // the last step, before its save
-  std::exception_ptr log_error;  // of that
-  std::vector<HostView> views;   // of the step's batch; kept so that a step allocates nothing
-  StepHistory history;           // for the report page
+  std::optional<StepReport> to_log;  // the step whose call has not returned yet
+  bool is_logged = false;            // that step
+  std::exception_ptr log_error;      // of its line, or of one before it
+  std::vector<HostView> views;       // of the step's batch; kept so that a step allocates nothing
+  StepHistory history;               // for the report page
   std::vector<std::pair<int64_t, double>> evaluations;
   std::pair<int64_t, double> average_loss = {-1, 0};  // of the last evaluation of the average, after so many steps
   std::atomic<bool> stop{false};
@@ -272,15 +273,16 @@ st_status signal(const Handle* handle, const Act& act) noexcept {
   return static_cast<st_status>(pin.code());
 }
 
+/// Takes back what a call has handed out before it failed.
 template <class Handle>
 void take_back(const Handle* handle) {
   remove(HandleTraits<Handle>::kind, handle);
 }
 
-}  // namespace st::capi
 /// All that an st_*_destroy does: `return drop(handle)`, and nothing around it (library_hold.h).
 template <class Handle>
 st_status drop(const Handle* handle, const char* call = __builtin_FUNCTION()) {
   return leave(destroyed(HandleTraits<Handle>::kind, handle, call));
 }
 
+}  // namespace st::capi

@@ -31,6 +31,7 @@ void forget_after(TrainerObject& t, int64_t step) {
   t.history.forget_after(step);
   std::erase_if(t.evaluations, [&](const auto& evaluation) { return evaluation.first > step; });
   if (t.average_loss.first > step) t.average_loss = {-1, 0};
+  if (t.to_log && t.to_log->step > step) t.to_log.reset();
 }
 
 /// Of ranks that resume together: what is wrong with what one's host gave is told on all, before they wait for each other, and so is a
@@ -112,6 +113,7 @@ st_status st_trainer_resume(st_trainer* trainer, st_checkpoint* checkpoint, cons
   return guard([&] {
     constexpr const char* kCall = "st_trainer_resume";
     const auto t = find(trainer);
+    write_log_early(*t);
     const PiecesTurn turn(*t);
     std::optional<Lease<CheckpointObject>> from;
     ReadOptions ours;

@@ -14,7 +14,7 @@ namespace {
 void finish(TrainerObject& t, const StepReport& made, st_step_report* report) {
   note(t, made);
   if (report != nullptr) give_report(t, report, made);
-  write_log(t, made);
+  write_log(t);
 }
 
 /// What a forward leaves, as views of the host's; they are filled in place once they were made.

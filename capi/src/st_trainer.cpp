@@ -103,6 +103,8 @@ double evaluate(TrainerObject& t, st_data* data, st_evaluation* evaluation, Eval
 class Run {
  public:
   explicit Run(TrainerObject& trainer) : trainer_(trainer) {
+    require(!trainer_.is_run_here(), Code::busy,
+            "st_trainer_run: this trainer's run is what calls on_step; make steps there by st_trainer_step");
     require(trainer_.begin_run(), Code::busy, "trainer: another call on this handle is running; wait, or end it with st_trainer_stop");
   }
   ~Run() {
@@ -134,7 +136,7 @@ void run_steps(st_trainer* trainer, TrainerObject& t, int64_t steps, st_on_step_
     behind_leases([&] {
       give_report(t, &report, made);
       const st_status status = on_step == nullptr ? ST_OK : call_host(on_step, user, &report);
-      write_log(*find(trainer), made);
+      write_log(*find(trainer));
       require(status == ST_OK, Code::callback, "st_trainer_run: on_step returned ", status, " after step ", report.step);
       require(cancels == cancels_before, Code::cancelled, "st_trainer_run: cancelled after step ", report.step);
     });
@@ -191,7 +193,7 @@ st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_view* b
       if (batch != nullptr) take_views(t->views, n, batch, "st_trainer_step");
     });
     if (report != nullptr) give_report(*t, report, made);
-    write_log(*t, made);
+    write_log(*t);
   });
 }
 
@@ -281,6 +283,7 @@ st_status st_trainer_log(st_trainer* trainer, const char* path) {
 st_status st_trainer_log_end(st_trainer* trainer, double validation_loss) {
   return guard([&] {
     const auto t = find(trainer);
+    write_log_early(*t);
     require(t->log != nullptr, Code::wrong_state, "st_trainer_log_end: there is no log; call st_trainer_log first");
     const Lease weights(Kind::model, t->model);
     t->trainer->require_whole_step("st_trainer_log_end");

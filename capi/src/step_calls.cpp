@@ -61,15 +61,16 @@ void note(TrainerObject& t, const StepReport& report) {
   if (report.skipped) logger(t).warning("trainer", "step ", report.step, " was skipped: its gradient is not finite");
 }
 
-void write_log(TrainerObject& t, const StepReport& report) {
-  if (!std::exchange(t.is_logged, false)) return write_line(t, report);
+void write_log(TrainerObject& t) {
+  write_log_early(t);
+  t.to_log.reset();
   if (t.log_error) std::rethrow_exception(std::exchange(t.log_error, nullptr));
 }
 
-void write_log_early(TrainerObject& t, const StepReport& report) noexcept {
-  t.log_error = nullptr;
+void write_log_early(TrainerObject& t) noexcept {
+  if (!t.to_log || t.is_logged) return;
   try {
-    write_line(t, report);
+    write_line(t, *t.to_log);
   } catch (...) {
     t.log_error = std::current_exception();
   }

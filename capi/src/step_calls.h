@@ -23,9 +23,10 @@ void take_batch(TrainerObject& trainer, int64_t n, const st_named_view* batch, c
 /// A step is done: what the report page and the logger are told of it.
 void note(TrainerObject& trainer, const StepReport& report);
 /// After the report was given: the step is done, whatever becomes of its line.
-void write_log(TrainerObject& trainer, const StepReport& report);
-/// The same before the step is saved: killed between the two, a run that resumes from it has its line. write_log tells what went wrong.
-void write_log_early(TrainerObject& trainer, const StepReport& report) noexcept;
+void write_log(TrainerObject& trainer);
+/// Writes the line that is due, if any, before something that must come after it: the step's save (killed between the two, a run that
+/// resumes from it has its line), or a step that on_step makes. The next write_log throws what went wrong.
+void write_log_early(TrainerObject& trainer) noexcept;
 
 /// A cancel ends one call and is then used up. The model is this call's already.
 template <class Call>
@@ -98,6 +99,7 @@ auto ending_group_on_error(CommunicatorObject* group, const Call& call) {
 /// in.
 template <class Take, class Call>
 auto stepping(TrainerObject& t, const Take& take, const Call& call) {
+  write_log_early(t);  // of the step that on_step is shown, from which this one is made
   const GroupTurn group(t);
   const Lease weights(Kind::model, t.model);
   const auto attempt = [&] {

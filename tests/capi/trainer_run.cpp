@@ -1,4 +1,6 @@
 // st_trainer_run: so many whole steps, and what ends it before.
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "small_run.h"
@@ -27,12 +29,27 @@ TEST(TrainerRun, EndsAfterAWholeStepWhenItsCallbackFails) {
   const std::string text = text_file("callback.txt", 3000);
   SmallRun run(text), undisturbed(text);
   const auto refuse = [](void*, const st_step_report* report) { return report->step == 2 ? st_status{42} : st_status{ST_OK}; };
-  EXPECT_TRUE(fails(ST_CALLBACK, st_trainer_run(run.trainer, 9, refuse, nullptr), {"on_step", "42", "step 2"}));
+  EXPECT_TRUE(fails(ST_CALLBACK, st_trainer_run(run.trainer, 9, refuse, nullptr), {"on_step returned 42 after step 2"}));
   ASSERT_TRUE(works(st_trainer_run(undisturbed.trainer, 2, nullptr, nullptr)));
   EXPECT_EQ(run.digest(), undisturbed.digest());
   EXPECT_TRUE(works(st_trainer_run(run.trainer, 4, nullptr, nullptr)));
   EXPECT_TRUE(works(st_trainer_run(undisturbed.trainer, 4, nullptr, nullptr)));
   EXPECT_EQ(run.digest(), undisturbed.digest());
+}
+
+TEST(TrainerRun, LogsTheStepsOfItsCallbackInTheirOrder) {
+  SmallRun run(text_file("order.txt", 3000));
+  const std::string path = file_of("order.jsonl", "");
+  ASSERT_TRUE(works(st_trainer_log(run.trainer, path.c_str())));
+  const auto step_too = [](void* trainer, const st_step_report* report) {
+    return report->step == 2 ? st_trainer_step(static_cast<st_trainer*>(trainer), 0, nullptr, nullptr) : st_status{ST_OK};
+  };
+  ASSERT_TRUE(works(st_trainer_run(run.trainer, 4, step_too, static_cast<st_trainer*>(run.trainer))));
+  std::ifstream file(path);
+  int64_t step = 0;
+  for (std::string line; std::getline(file, line);)
+    EXPECT_NE(line.find("\"step\":" + std::to_string(++step) + ","), std::string::npos) << line;
+  EXPECT_EQ(step, 4);
 }
 
 TEST(TrainerRun, LetsItsCallbackLookAtEverythingBetweenSteps) {

@@ -32,17 +32,54 @@ public class ScenariosTests {
   private static IEnumerable<string> LinesOf(Context context, string[] lines) {
     string name = lines[0];
     string[] model = lines[1].Split(' ');
+    var numbers = new Numbers();
     using (Model made = Model.Builtin(context, model[0], long.Parse(model[1]), lines[2]))
     using (var recipe = new Recipe(lines[3]))
-    using (var trainer = new Trainer(made, recipe)) {
-      uint state = 1;
-      for (int step = 0; step < int.Parse(model[2]); ++step) {
-        var batch = new Batch();
-        foreach (string[] array in lines.Skip(4).Select(line => line.Split(' '))) batch.Add(array[0], Drawn(array, ref state));
-        StepReport report = trainer.Step(batch);
-        yield return $"{name} {report.Step} {(report.Skipped ? 1 : 0)} {Bits(report.Loss)} {Bits(report.Lr)} {Bits(report.GradNorm)}";
-      }
+    using (Data data = model.Length > 3 ? Data.Arrays(context, numbers.Next(lines)) : null)
+    using (var trainer = new Trainer(made, recipe, data)) {
+      long steps = long.Parse(model[2]);
+      if (data != null) foreach (string line in LinesOfRun(context, name, trainer, data, steps)) yield return line;
+      for (int step = 0; data == null && step < steps; ++step) yield return LineOf(name, trainer.Step(numbers.Next(lines)));
       yield return name + " " + trainer.Digest();
+    }
+  }
+
+  private static List<string> LinesOfRun(Context context, string name, Trainer trainer, Data data, long steps) {
+    var lines = new List<string>();
+    bool hasResumed = false;
+    string folder = Path.Combine(Path.GetTempPath(), "scaletrain-scenario-" + Guid.NewGuid());
+    using (var checkpoint = new Checkpoint(context, folder))
+      trainer.Run(steps, report => {
+        lines.Add(LineOf(name, report));
+        if (report.Step == 2) lines.Add(LineOf(name, trainer.Step()));
+        if (report.Step == 4) lines.Add(name + " evaluation " + Bits(trainer.Evaluate(data).Loss));
+        if (report.Step == 5) trainer.Save(checkpoint);
+        if (report.Step == 7 && !hasResumed) {
+          hasResumed = true;
+          trainer.Resume(checkpoint);
+        }
+        if (report.Step == 8) {
+          Assert.Throws<BusyException>(() => trainer.Run(9));
+          lines.Add(name + " busy");
+        }
+        return true;
+      });
+    Directory.Delete(folder, true);
+    return lines;
+  }
+
+  private static string LineOf(string name, StepReport report) {
+    return $"{name} {report.Step} {(report.Skipped ? 1 : 0)} {Bits(report.Loss)} {Bits(report.Lr)} {Bits(report.GradNorm)}";
+  }
+
+  /// <summary>The numbers that every language draws alike.</summary>
+  private sealed class Numbers {
+    private uint state = 1;
+
+    internal Batch Next(string[] lines) {
+      var batch = new Batch();
+      foreach (string[] array in lines.Skip(4).Select(line => line.Split(' '))) batch.Add(array[0], Drawn(array, ref state));
+      return batch;
     }
   }
 

@@ -6,11 +6,15 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.*;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.scaletrain.*;
 
 /** The scenarios of tests/scenarios print what they print in C, to the last bit. */
 class ScenariosTest {
+  @TempDir Path folder;
+
   private static final Path FILE = Path.of(System.getenv("ST_SOURCES"), "tests/scenarios/scenarios.txt");
 
   /** The numbers that every language draws alike. */
@@ -37,19 +41,44 @@ class ScenariosTest {
     return HexFormat.of().toHexDigits(Double.doubleToRawLongBits(number));
   }
 
+  private static String line(String name, StepReport report) {
+    return name + " " + report.step() + " " + (report.skipped() ? 1 : 0) + " " + bits(report.loss()) + " " + bits(report.lr()) + " "
+        + bits(report.gradNorm());
+  }
+
+  private static Batch drawn(Numbers numbers, String[] scenario) {
+    Map<String, Array> arrays = new LinkedHashMap<>();
+    for (int i = 4; i < scenario.length; ++i) arrays.put(scenario[i].split(" ")[0], numbers.array(scenario[i].split(" ")));
+    return Batch.of(arrays);
+  }
+
+  private void steer(Context context, String name, Trainer trainer, Data data, long steps, List<String> lines) {
+    AtomicBoolean resumed = new AtomicBoolean();
+    try (Checkpoint checkpoint = new Checkpoint(context, folder)) {
+      trainer.run(steps, report -> {
+        lines.add(line(name, report));
+        if (report.step() == 2) lines.add(line(name, trainer.step()));
+        if (report.step() == 4) lines.add(name + " evaluation " + bits(trainer.evaluate(data).loss()));
+        if (report.step() == 5) trainer.save(checkpoint);
+        if (report.step() == 7 && !resumed.getAndSet(true)) trainer.resume(checkpoint);
+        if (report.step() == 8) {
+          assertThrows(Busy.class, () -> trainer.run(9));
+          lines.add(name + " busy");
+        }
+      });
+    }
+  }
+
   @SuppressWarnings("unchecked")
-  private static void run(Context context, String[] scenario, List<String> lines) {
+  private void run(Context context, String[] scenario, List<String> lines) {
     String[] kind = scenario[1].split(" ");
     Numbers numbers = new Numbers();
-    try (Model model = Model.builtin(context, kind[0], (Map<String, Object>) Json.parse(scenario[2]), Long.parseLong(kind[1]));
-        Trainer trainer = new Trainer(model, new Recipe(scenario[3]))) {
-      for (int step = 0; step < Integer.parseInt(kind[2]); ++step) {
-        Map<String, Array> arrays = new LinkedHashMap<>();
-        for (int i = 4; i < scenario.length; ++i) arrays.put(scenario[i].split(" ")[0], numbers.array(scenario[i].split(" ")));
-        StepReport report = trainer.step(Batch.of(arrays));
-        lines.add(scenario[0] + " " + report.step() + " " + (report.skipped() ? 1 : 0) + " " + bits(report.loss()) + " " + bits(report.lr())
-            + " " + bits(report.gradNorm()));
-      }
+    boolean isRun = kind.length > 3;
+    long steps = Long.parseLong(kind[2]);
+    try (Data data = isRun ? Data.arrays(context, drawn(numbers, scenario)) : null; Model model = Model.builtin(context, kind[0], (Map<String, Object>) Json.parse(scenario[2]), Long.parseLong(kind[1]));
+        Trainer trainer = new Trainer(model, new Recipe(scenario[3]), data)) {
+      if (isRun) steer(context, scenario[0], trainer, data, steps, lines);
+      for (int step = 0; !isRun && step < steps; ++step) lines.add(line(scenario[0], trainer.step(drawn(numbers, scenario))));
       lines.add(scenario[0] + " " + trainer.digest());
     }
   }

@@ -5,6 +5,7 @@ import os
 import pathlib
 import struct
 import subprocess
+import tempfile
 
 import numpy
 
@@ -29,14 +30,49 @@ def bits(number):
     return struct.pack(">d", number).hex()
 
 
+def line_of(name, report):
+    return f"{name} {report.step} {int(report.skipped)} {bits(report.loss)} {bits(report.lr)} {bits(report.grad_norm)}"
+
+
+def lines_of_run(context, name, trainer, data, steps):
+    lines, resumed = [], []
+
+    def on_step(report):
+        lines.append(line_of(name, report))
+        if report.step == 2:
+            lines.append(line_of(name, trainer.step()))
+        elif report.step == 4:
+            lines.append(f"{name} evaluation {bits(trainer.evaluate(data).loss)}")
+        elif report.step == 5:
+            trainer.save(checkpoint)
+        elif report.step == 7 and not resumed:
+            resumed.append(trainer.resume(checkpoint))
+        elif report.step == 8:
+            try:
+                trainer.run(9)
+            except st.Busy:
+                lines.append(f"{name} busy")
+
+    with tempfile.TemporaryDirectory() as folder, st.Checkpoint(context, folder) as checkpoint:
+        trainer.run(steps, on_step)
+    return lines
+
+
 def lines_of(context, scenario):
     name, kind, options, recipe, *arrays = scenario.splitlines()
-    model, seed, steps = kind.split()
-    trainer = st.Trainer(st.Model.builtin(context, model, seed=int(seed), **json.loads(options)), json.loads(recipe))
+    model, seed, steps, *way = kind.split()
     numbers = Numbers()
-    for _ in range(int(steps)):
-        report = trainer.step({array: numbers.array(dtype, dims) for array, dtype, *dims in map(str.split, arrays)})
-        yield f"{name} {report.step} {int(report.skipped)} {bits(report.loss)} {bits(report.lr)} {bits(report.grad_norm)}"
+
+    def drawn():
+        return {array: numbers.array(dtype, dims) for array, dtype, *dims in map(str.split, arrays)}
+
+    data = st.Data.arrays(context, drawn()) if way == ["run"] else None
+    trainer = st.Trainer(st.Model.builtin(context, model, seed=int(seed), **json.loads(options)), json.loads(recipe), data)
+    if data is not None:
+        yield from lines_of_run(context, name, trainer, data, int(steps))
+    else:
+        for _ in range(int(steps)):
+            yield line_of(name, trainer.step(drawn()))
     yield f"{name} {trainer.digest()}"
 
 

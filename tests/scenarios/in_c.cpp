@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -43,6 +44,16 @@ struct Array {
   std::vector<int32_t> integers;
 };
 
+/// The arrays with their next numbers, as views of them.
+std::vector<st_named_view> drawn(std::vector<Array>& arrays, uint32_t& state) {
+  std::vector<st_named_view> views;
+  for (Array& array : arrays) {
+    array.fill(state);
+    views.push_back(array.view());
+  }
+  return views;
+}
+
 std::string bits(double number) {
   uint64_t raw = 0;
   std::memcpy(&raw, &number, sizeof raw);
@@ -51,12 +62,74 @@ std::string bits(double number) {
   return text;
 }
 
+void print(const std::string& name, const st_step_report& report) {
+  std::printf("%s %d %d %s %s %s\n", name.c_str(), static_cast<int>(report.step), report.skipped, bits(report.loss).c_str(),
+              bits(report.lr).c_str(), bits(report.grad_norm).c_str());
+}
+
+void step_on(const std::string& name, st_trainer* trainer, std::vector<Array>& arrays, int64_t steps) {
+  uint32_t state = 1;
+  st_step_report report;
+  check(st_step_report_init(&report, sizeof report));
+  for (int64_t step = 0; step < steps; ++step) {
+    check(st_trainer_step(trainer, static_cast<int64_t>(arrays.size()), drawn(arrays, state).data(), &report));
+    print(name, report);
+  }
+}
+
+/// What on_step does to the run that calls it; README.md has the table.
+struct Steering {
+  const std::string& name;
+  st_trainer* trainer;
+  st_data* data;
+  st_checkpoint* checkpoint;
+  bool has_resumed = false;
+
+  void after(int64_t step) {
+    if (step == 2) {
+      st_step_report own;
+      check(st_step_report_init(&own, sizeof own));
+      check(st_trainer_step(trainer, 0, nullptr, &own));
+      print(name, own);
+    } else if (step == 4) {
+      st_evaluation evaluation;
+      check(st_evaluation_init(&evaluation, sizeof evaluation));
+      check(st_trainer_evaluate(trainer, data, &evaluation));
+      std::printf("%s evaluation %s\n", name.c_str(), bits(evaluation.loss).c_str());
+    } else if (step == 5) {
+      check(st_trainer_save(trainer, checkpoint, nullptr, nullptr));
+    } else if (step == 7 && !has_resumed) {
+      check(st_trainer_resume(trainer, checkpoint, nullptr, nullptr, nullptr));
+      has_resumed = true;
+    } else if (step == 8 && st_trainer_run(trainer, 9, nullptr, nullptr) == ST_BUSY) {
+      std::printf("%s busy\n", name.c_str());
+    }
+  }
+};
+
+void run_steered(const std::string& name, st_context* context, st_trainer* trainer, st_data* data, int64_t steps) {
+  const std::string folder = std::filesystem::temp_directory_path() / "scaletrain-scenario-XXXXXX";
+  std::vector<char> path(folder.c_str(), folder.c_str() + folder.size() + 1);
+  if (mkdtemp(path.data()) == nullptr) throw std::runtime_error(folder + " cannot be made");
+  Steering steering{name, trainer, data, nullptr};
+  check(st_checkpoint_create(context, path.data(), nullptr, &steering.checkpoint));
+  const auto on_step = [](void* user, const st_step_report* report) -> st_status {
+    auto& all = *static_cast<Steering*>(user);
+    print(all.name, *report);
+    all.after(report->step);
+    return ST_OK;
+  };
+  check(st_trainer_run(trainer, steps, on_step, &steering));
+  check(st_checkpoint_destroy(steering.checkpoint));
+  std::filesystem::remove_all(path.data());
+}
+
 /// Runs the scenario that begins with this name; its other lines come from the file.
 void run(st_context* context, const std::string& name, std::ifstream& file) {
-  std::string line, model_name, options, recipe_text;
+  std::string line, model_name, options, recipe_text, way;
   int64_t seed = 0, steps = 0;
   std::getline(file, line);
-  std::istringstream(line) >> model_name >> seed >> steps;
+  std::istringstream(line) >> model_name >> seed >> steps >> way;
   std::getline(file, options);
   std::getline(file, recipe_text);
   std::vector<Array> arrays;
@@ -67,26 +140,24 @@ void run(st_context* context, const std::string& name, std::ifstream& file) {
   st_trainer* trainer = nullptr;
   check(st_model_builtin(context, model_name.c_str(), options.c_str(), seed, &model));
   check(st_recipe_create(recipe_text.c_str(), &recipe));
-  check(st_trainer_create(model, recipe, nullptr, &trainer));
+  st_data* data = nullptr;
   uint32_t state = 1;
-  st_step_report report;
-  check(st_step_report_init(&report, sizeof report));
-  for (int64_t step = 0; step < steps; ++step) {
-    std::vector<st_named_view> batch;
-    for (Array& array : arrays) {
-      array.fill(state);
-      batch.push_back(array.view());
-    }
-    check(st_trainer_step(trainer, static_cast<int64_t>(batch.size()), batch.data(), &report));
-    std::printf("%s %d %d %s %s %s\n", name.c_str(), static_cast<int>(report.step), report.skipped, bits(report.loss).c_str(),
-                bits(report.lr).c_str(), bits(report.grad_norm).c_str());
+  if (way == "run") {
+    const std::vector<st_named_view> rows = drawn(arrays, state);
+    check(st_data_arrays(context, arrays.front().dims.front(), static_cast<int64_t>(rows.size()), rows.data(), nullptr, nullptr, &data));
   }
+  check(st_trainer_create(model, recipe, data, &trainer));
+  if (data == nullptr)
+    step_on(name, trainer, arrays, steps);
+  else
+    run_steered(name, context, trainer, data, steps);
   const char* digest = nullptr;
   check(st_trainer_digest(trainer, &digest));
   std::printf("%s %s\n", name.c_str(), digest);
   check(st_trainer_destroy(trainer));
   check(st_recipe_destroy(recipe));
   check(st_model_destroy(model));
+  check(st_data_destroy(data));
 }
 
 }  // namespace

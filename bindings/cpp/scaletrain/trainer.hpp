@@ -77,6 +77,7 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   StepReport step() const { return step(Views()); }
 
   /// Steps until `steps` in all are done, stop() is called, or on_step gives false. An exception of on_step ends the run and arrives here.
+  /// on_step may make every call of this trainer but run() and close().
   void run(int64_t steps, const StepFunction& on_step) const {
     Run run{on_step, {}, false};
     const st_status status = st_trainer_run(get(), steps, Run::call, &run);

@@ -49,8 +49,8 @@ public sealed class Trainer : Handle {
   /// <summary>Steps until <paramref name="steps"/> in all are done, or <see cref="Stop"/> is called.</summary>
   public void Run(long steps) { Run(steps, (Func<StepReport, bool>)null); }
 
-  /// <summary>The same, or until <paramref name="onStep"/> gives false. It sees each step, and may read, set and save; what it throws ends the run and
-  /// arrives here.</summary>
+  /// <summary>The same, or until <paramref name="onStep"/> gives false. It sees each step, and may make every call but Run; what it throws ends the run
+  /// and arrives here.</summary>
   [OfC("st_trainer_run")]
   public void Run(long steps, Func<StepReport, bool> onStep) {
     Func<StepReport, bool> sees = onStep;

@@ -95,7 +95,10 @@ class Trainer(Handle):
 
     @of_c("st_trainer_run")
     def run(self, steps: int, on_step: Callable[[StepReport], Any] | None = None, *, progress: bool = False) -> None:
-        """Steps until `steps` in all are done, or stop() is called, or on_step(report) gives False. progress: shows a bar."""
+        """Steps until `steps` in all are done, or stop() is called, or on_step(report) gives False. progress: shows a bar.
+
+        on_step may make every call of this trainer but run() and close().
+        """
         if not progress:
             self._native.run(steps, on_step)
             return

@@ -53,8 +53,10 @@ ST_API st_status st_trainer_destroy(st_trainer* trainer);
 ST_API st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_view* batch, st_step_report* report);
 
 /* Steps until `steps` in all are done, or stopped. on_step may be NULL; anything but ST_OK from it ends the run with ST_CALLBACK. It is
- * called between steps and may make every call but run and destroy on this trainer, read and set weights, and refresh predictors; for other
- * threads the trainer is ST_BUSY until the run ends. */
+ * called between steps, on the thread that made the call, and may make every call on this trainer but run and destroy, which are ST_BUSY.
+ * Steps that it makes count, without an on_step of their own, and after a resume the run goes on from that step. A step that it begins by
+ * advance or forward it ends too: else the run's next one is ST_WRONG_STATE. For other threads the trainer is ST_BUSY until the run ends.
+ */
 typedef st_status (*st_on_step_fn)(void* user, const st_step_report* report);
 ST_API st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_fn on_step, void* user);
 

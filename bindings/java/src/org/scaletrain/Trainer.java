@@ -17,16 +17,17 @@ import java.util.function.Predicate;
  * Trains a model as a recipe says, one optimizer step at a time. With data, steps draw from it; without, each step is given its batch. When
  * a call throws, the state is that of the last whole step.
  *
- * <p>One call at a time; {@link #stop} and {@link #cancel} are for any thread, and in {@code onStep} the program may set, get, refresh
- * predictors and save.
+ * <p>One call at a time; {@link #stop} and {@link #cancel} are for any thread. {@code onStep} may make every call but {@code run} and
+ * {@link #close}.
  */
+@SuppressWarnings("try")  // a turn is only held
 public final class Trainer extends Handle {
   private static final int RATE = 2;
   private static final double NANOSECONDS_A_MINUTE = 60e9;
 
   private final org.scaletrain.internal.Trainer raw;
   private final Model model;
-  private final AtomicBoolean inUse = new AtomicBoolean();  // while forward() copies what the trainer's next call changes
+  private final Turns turns = new Turns();  // forward() copies what the trainer's next call changes
   private final Object[] keeps;
   private final LastingBatch forwarded = new LastingBatch();  // until backward has read it
   private final LastingBatch sliced = new LastingBatch();  // until the step is whole
@@ -72,11 +73,8 @@ public final class Trainer extends Handle {
   /** One optimizer step on a batch; null: on the data's next rows. */
   @OfC("st_trainer_step")
   public StepReport step(Batch batch) {
-    enter("Trainer.step");
-    try {
+    try (Turns.Turn turn = turns.take("Trainer.step")) {
       return (StepReport) raw.step(Batch.pairsOf(batch));
-    } finally {
-      inUse.setRelease(false);
     }
   }
 
@@ -101,11 +99,8 @@ public final class Trainer extends Handle {
   /** Steps until {@code steps} in all are done, {@link #stop} is called, or {@code onStep} gives false. What it throws arrives here. */
   @OfC("st_trainer_run")
   public void runWhile(long steps, Predicate<StepReport> onStep) {
-    enter("Trainer.run");
-    try {
-      raw.run(steps, onStep);
-    } finally {
-      inUse.setRelease(false);
+    try (Turns.Turn turn = turns.take("Trainer.run")) {
+      raw.run(steps, turns.inside(onStep));
     }
   }
 
@@ -128,14 +123,11 @@ public final class Trainer extends Handle {
   /** Works on the step for about so long; its report when it is whole. Call again with the same batch until then. */
   @OfC("st_trainer_advance")
   public Optional<StepReport> advance(Batch batch, Duration budget) {
-    enter("Trainer.advance");
-    try {
+    try (Turns.Turn turn = turns.take("Trainer.advance")) {
       Object[] read = sliced.of(batch);
       StepReport report = sliced.reading(() -> (StepReport) raw.work(read, Call.nanoseconds(given(budget, "Trainer.advance: budget"))));
       if (report != null) sliced.end();
       return Optional.ofNullable(report);
-    } finally {
-      inUse.setRelease(false);
     }
   }
 
@@ -145,8 +137,7 @@ public final class Trainer extends Handle {
    */
   @OfC("st_trainer_forward")
   public Batch forward(Batch batch) {
-    enter("Trainer.forward");
-    try {
+    try (Turns.Turn turn = turns.take("Trainer.forward")) {
       Object[] read = forwarded.anew(batch);
       Object[] outputs = forwarded.reading(() -> raw.forward(read));
       forwarded.only();
@@ -154,31 +145,23 @@ public final class Trainer extends Handle {
       for (int i = 0; i < outputs.length; i += 3)
         copies.put((String) outputs[i], Callbacks.copied((ArrayType) outputs[i + 1], (ByteBuffer) outputs[i + 2]));
       return Batch.of(copies);
-    } finally {
-      inUse.setRelease(false);
     }
   }
 
   /** Gradients of the loss by outputs; null: of the graph's own loss. */
   @OfC("st_trainer_backward")
   public void backward(Batch outputGradients) {
-    enter("Trainer.backward");
-    try {
+    try (Turns.Turn turn = turns.take("Trainer.backward")) {
       raw.backward(Batch.pairsOf(outputGradients));
       forwarded.end();
-    } finally {
-      inUse.setRelease(false);
     }
   }
 
   /** Ends the step that {@link #forward} began. */
   @OfC("st_trainer_apply")
   public StepReport apply() {
-    enter("Trainer.apply");
-    try {
+    try (Turns.Turn turn = turns.take("Trainer.apply")) {
       return (StepReport) raw.apply();
-    } finally {
-      inUse.setRelease(false);
     }
   }
 
@@ -186,11 +169,8 @@ public final class Trainer extends Handle {
   @OfC("st_trainer_evaluate")
   public Evaluation evaluate(Data data) {
     given(data, "Trainer.evaluate");
-    enter("Trainer.evaluate");
-    try {
+    try (Turns.Turn turn = turns.take("Trainer.evaluate")) {
       return (Evaluation) raw.evaluate(data.raw);
-    } finally {
-      inUse.setRelease(false);
     }
   }
 
@@ -198,11 +178,8 @@ public final class Trainer extends Handle {
   @OfC("st_trainer_evaluate_average")
   public Evaluation evaluateAverage(Data data) {
     given(data, "Trainer.evaluateAverage");
-    enter("Trainer.evaluateAverage");
-    try {
+    try (Turns.Turn turn = turns.take("Trainer.evaluateAverage")) {
       return (Evaluation) raw.evaluate_average(data.raw);
-    } finally {
-      inUse.setRelease(false);
     }
   }
 
@@ -357,28 +334,17 @@ public final class Trainer extends Handle {
   /** The same from the checkpoint of a name; null: the newest that is whole. After an error the trainer is what it was. */
   @OfC("st_trainer_resume")
   public LoadReport resume(Checkpoint checkpoint, String name, ReadOptions options) {
-    enter("Trainer.resume");
-    try {
+    try (Turns.Turn turn = turns.take("Trainer.resume")) {
       return given(options, "Trainer.resume").resume(raw, given(checkpoint, "Trainer.resume").raw, name);
-    } finally {
-      inUse.setRelease(false);
     }
   }
 
   @Override
   @OfC("st_trainer_destroy")
   public void close() {
-    if (!inUse.compareAndSet(false, true)) throw new Busy("Trainer.close: another thread, or the caller of a callback, is in a call of it");
-    try {
+    try (Turns.Turn turn = turns.take("Trainer.close")) {
       raw.close();
-    } finally {
-      inUse.set(false);
     }
-  }
-
-  private void enter(String call) {
-    if (!inUse.compareAndSet(false, true))
-      throw new Busy(call + ": another thread, or the caller of a callback, is in a call of this trainer");
   }
 
   private Array floatsOf(String name) {
