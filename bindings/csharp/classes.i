@@ -21,6 +21,8 @@ Tensor* tensor_of_dlpack(const Context& context, void* managed) {
 void give(void* functions) { csharp::table() = *static_cast<const csharp::Table*>(functions); }
 /// At the program's end.
 void end_of_runtime() { csharp::end_of_runtime(); }
+/// Why the callback fails that this thread is in.
+void say_why(const std::string& text) { st_callback_error(text.c_str()); }
 /// Threads of ours that the runtime knows.
 int32_t guests() { return csharp::guests().load(); }
 /// One task of a parallel function's.

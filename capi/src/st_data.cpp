@@ -1,5 +1,6 @@
 #include <array>
 
+#include "base/callback_reason.h"
 #include "base/json.h"
 #include "data/callback_rows.h"
 #include "data/subset.h"
@@ -82,9 +83,10 @@ class HostFill {
       views_[i].data = out[i].data;
       views_[i].bytes = count * row_bytes_[i];
     }
-    const st_status status = call_host(fill_, user_, count, rows.data(), std::ssize(views_), views_.data());
-    require(status == ST_OK, Code::callback, "data: the host's fill returned ", status, " for ", count, " rows, the first of them row ",
-            count > 0 ? rows[0] : -1);
+    const st_status status = ask_host(fill_, user_, count, rows.data(), std::ssize(views_), views_.data());
+    if (status != ST_OK)
+      fail(Code::callback, text("data: the host's fill returned ", text_of_answer(status), " for ", count, " rows, the first of them row ",
+                                count > 0 ? rows[0] : -1));
   }
 
  private:

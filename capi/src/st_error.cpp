@@ -3,6 +3,7 @@
 #include <exception>
 #include <string_view>
 
+#include "base/callback_reason.h"
 #include "guard.h"
 
 namespace st::capi {
@@ -99,6 +100,11 @@ st_status remember_current(const char* call) noexcept {
 }
 
 }  // namespace st::capi
+
+st_status st_callback_error(const char* text) {
+  st::keep_callback_reason(text);
+  return ST_OK;
+}
 
 const char* st_last_error(void) { return st::capi::last.message(); }
 

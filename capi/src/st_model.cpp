@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/callback_reason.h"
 #include "group_call.h"
 #include "guard.h"
 #include "models/builtin.h"
@@ -30,8 +31,8 @@ SlotId parameter_named(const ModelObject& object, const char* name, const char* 
 ReadBytes read_through(st_read_fn read, void* user) {
   return [read, user](std::span<std::byte> room) {
     int64_t count = -1;
-    const st_status status = call_host(read, user, room.data(), std::ssize(room), &count);
-    require(status == ST_OK, Code::callback, "st_model_read: read returned ", status, "; nothing was changed");
+    const st_status status = ask_host(read, user, room.data(), std::ssize(room), &count);
+    if (status != ST_OK) fail(Code::callback, text("st_model_read: read returned ", text_of_answer(status), "; nothing was changed"));
     require(count >= 0 && count <= static_cast<int64_t>(room.size()), Code::callback, "st_model_read: read was given room for ",
             room.size(), " bytes and says it filled ", count, "; nothing was changed");
     return static_cast<size_t>(count);
@@ -194,8 +195,9 @@ st_status st_model_write(st_model* model, st_write_fn write, void* user) {
   return guard([&] {
     const auto object = find(model);
     const auto give = [&](std::span<const std::byte> bytes) {
-      const st_status status = call_host(write, user, bytes.data(), std::ssize(bytes));
-      require(status == ST_OK, Code::callback, "st_model_write: write returned ", status, "; the stream is not whole");
+      const st_status status = ask_host(write, user, bytes.data(), std::ssize(bytes));
+      if (status != ST_OK)
+        fail(Code::callback, text("st_model_write: write returned ", text_of_answer(status), "; the stream is not whole"));
     };
     make_jointly(group_of_pieces(*object), [&](JointCall* joint) {
       check(write != nullptr, "st_model_write: write is NULL");

@@ -2,6 +2,7 @@
 #include <array>
 #include <utility>
 
+#include "base/callback_reason.h"
 #include "guard.h"
 #include "host_face.h"
 #include "named_op.h"
@@ -61,7 +62,7 @@ HostOp::Shapes shapes_by(st_op_shape_fn shape, void* user) {
       inputs[i].rank = in[i].rank;
       std::ranges::copy(in[i].dims, inputs[i].dims);
     }
-    const st_status status = call_host(shape, user, count(in), inputs.data(), count(out), outputs.data());
+    const st_status status = ask_host(shape, user, count(in), inputs.data(), count(out), outputs.data());
     for (size_t i = 0; i < out.size(); ++i) {
       out[i] = {.dtype = outputs[i].dtype, .rank = outputs[i].rank, .dims = {}};
       std::ranges::copy(outputs[i].dims, out[i].dims.begin());
@@ -73,7 +74,7 @@ HostOp::Shapes shapes_by(st_op_shape_fn shape, void* user) {
 HostOp::Forward forward_by(st_op_forward_fn forward, void* user) {
   if (forward == nullptr) return {};
   return [forward, user](std::span<const OpView> in, std::span<const OpView> out) -> int32_t {
-    return call_host(forward, user, count(in), Inputs(in).data(), count(out), Outputs(out).data());
+    return ask_host(forward, user, count(in), Inputs(in).data(), count(out), Outputs(out).data());
   };
 }
 
@@ -81,8 +82,8 @@ HostOp::Backward backward_by(st_op_backward_fn backward, void* user) {
   if (backward == nullptr) return {};
   return [backward, user](std::span<const OpView> in, std::span<const OpView> out, std::span<const OpView> d_out,
                           std::span<const OpView> d_in) -> int32_t {
-    return call_host(backward, user, count(in), Inputs(in).data(), count(out), Outputs(out).data(), Outputs(d_out).data(),
-                     Inputs(d_in).data());
+    return ask_host(backward, user, count(in), Inputs(in).data(), count(out), Outputs(out).data(), Outputs(d_out).data(),
+                    Inputs(d_in).data());
   };
 }
 

@@ -1,4 +1,5 @@
 // A step in the host's hands: in slices of time, or with a loss that the host computes; and what can be asked and set between steps.
+#include "base/callback_reason.h"
 #include "base/os.h"
 #include "guard.h"
 #include "host_loan.h"
@@ -151,8 +152,9 @@ st_status st_trainer_set_schedule(st_trainer* trainer, st_learning_rate_fn rate,
     const auto loan = std::make_shared<HostLoan>(release, user);
     before = t->trainer->set_schedule([rate, user, loan](int64_t k) {
       double lr = 0;
-      const st_status status = call_host(rate, user, k, &lr);
-      require(status == ST_OK, Code::callback, "step: the host's learning rate returned ", status, " after ", k, " successful steps");
+      const st_status status = ask_host(rate, user, k, &lr);
+      if (status != ST_OK)
+        fail(Code::callback, text("step: the host's learning rate returned ", text_of_answer(status), " after ", k, " successful steps"));
       return lr;
     });
     loan->accept();

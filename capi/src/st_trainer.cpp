@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/callback_reason.h"
 #include "base/os.h"
 #include "base/whole_file.h"
 #include "guard.h"
@@ -135,9 +136,10 @@ void run_steps(st_trainer* trainer, TrainerObject& t, int64_t steps, st_on_step_
     const StepReport made = step(*find(trainer), nullptr, [] {});
     behind_leases([&] {
       give_report(t, &report, made);
-      const st_status status = on_step == nullptr ? ST_OK : call_host(on_step, user, &report);
+      const st_status status = on_step == nullptr ? ST_OK : ask_host(on_step, user, &report);
       write_log(*find(trainer));
-      require(status == ST_OK, Code::callback, "st_trainer_run: on_step returned ", status, " after step ", report.step);
+      if (status != ST_OK)
+        fail(Code::callback, text("st_trainer_run: on_step returned ", text_of_answer(status), " after step ", report.step));
       require(cancels == cancels_before, Code::cancelled, "st_trainer_run: cancelled after step ", report.step);
     });
   }

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/callback_reason.h"
 #include "base/error.h"
 #include "ir/host_op.h"
 
@@ -36,7 +37,7 @@ using Inputs = Views<kMaxHostInputs>;
 using Outputs = Views<kMaxHostOutputs>;
 
 void require_ok(const HostOp& op, const char* callback, int32_t status) {
-  require(status == 0, Code::callback, "host: the ", callback, " callback of \"", op.name, "\" returned ", status);
+  if (status != 0) fail(Code::callback, text("host: the ", callback, " callback of \"", op.name, "\" returned ", text_of_answer(status)));
 }
 
 }  // namespace

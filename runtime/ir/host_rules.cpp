@@ -1,6 +1,7 @@
 // Shape rules of the host's own ops. What a callback says is not trusted: memory is planned by it.
 #include <cmath>
 
+#include "base/callback_reason.h"
 #include "ir/host_op.h"
 #include "ir/shape_rules.h"
 
@@ -64,8 +65,9 @@ Outputs host(const OpTypes& op) {
   std::vector<HostType> in, out(static_cast<size_t>(host->outputs));
   for (const Type& type : op.in) in.push_back(host_type_of(type));
   const int32_t status = host->shape(in, out);
-  require(status == 0, Code::callback, name(op), ": the shape callback of \"", host->name, "\" returned ", status, " for inputs ",
-          inputs_of(op));
+  if (status != 0)
+    fail(Code::callback,
+         text(name(op), ": the shape callback of \"", host->name, "\" returned ", text_of_answer(status), " for inputs ", inputs_of(op)));
   Outputs types;
   for (size_t i = 0; i < out.size(); ++i) types.push_back(Answer(op, *host, out[i], i).checked());
   return types;

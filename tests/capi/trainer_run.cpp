@@ -37,6 +37,19 @@ TEST(TrainerRun, EndsAfterAWholeStepWhenItsCallbackFails) {
   EXPECT_EQ(run.digest(), undisturbed.digest());
 }
 
+TEST(TrainerRun, TellsWhyItsCallbackFails) {
+  SmallRun run(text_file("why.txt", 3000));
+  const auto fail_at = [](void* why, const st_step_report* report) {
+    if (report->step == 1) st_callback_error("not of the step that fails");
+    if (report->step == 2) st_callback_error(static_cast<const char*>(why));
+    return report->step < 2 ? st_status{ST_OK} : st_status{42};
+  };
+  std::string why = "the sensor is gone";
+  EXPECT_TRUE(fails(ST_CALLBACK, st_trainer_run(run.trainer, 9, fail_at, why.data()),
+                    {R"(on_step returned 42 ("the sensor is gone") after step 2)"}));
+  EXPECT_TRUE(fails(ST_CALLBACK, st_trainer_run(run.trainer, 9, fail_at, nullptr), {"on_step returned 42 after step 3"}));
+}
+
 TEST(TrainerRun, LogsTheStepsOfItsCallbackInTheirOrder) {
   SmallRun run(text_file("order.txt", 3000));
   const std::string path = file_of("order.jsonl", "");

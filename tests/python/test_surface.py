@@ -19,7 +19,7 @@ PACKAGE = pathlib.Path(st.__file__).parent
 ELSEWHERE = {
     r"st_\w+_init": "structs are Python's own arguments and named tuples",
     r"st_\w+_destroy": "Handle.close",
-    r"st_last_error|st_last_error_info": "exceptions",
+    r"st_last_error|st_last_error_info|st_callback_error": "exceptions",
     r"st_graph_op": "Graph.op is st_graph_apply, whose attributes have types",
 }  # fmt: skip
 

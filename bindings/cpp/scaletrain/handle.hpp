@@ -50,16 +50,20 @@ class Fault {
   std::atomic<bool> raised_{false};
 };
 
-/// Runs a callback's body; an exception is kept and becomes a status.
+/// Runs a callback's body; an exception is kept and becomes a status, and its text the reason: also who cannot get the exception itself,
+/// as another rank, sees why.
 template <class Body>
 st_status shielded(Fault& fault, Body&& body) noexcept {
   try {
     body();
     return ST_OK;
+  } catch (const std::exception& error) {
+    fault.keep();
+    st_callback_error(error.what());
   } catch (...) {
     fault.keep();
-    return ST_CALLBACK;
   }
+  return ST_CALLBACK;
 }
 
 /// What a context borrows from the host. Every object of the context holds it, since the library may use it as long as one lives.

@@ -58,7 +58,8 @@ internal static unsafe class Bridge {
 
   /// <summary>An exception on its way through native code.</summary>
   internal static IntPtr Thrown(Exception exception) {
-    if (exception is ThreadAbortException) Thread.ResetAbort();  // it would go on through native code; thrown again behind it
+    if (exception is ThreadAbortException) Thread.ResetAbort();  // it would go on through native code; thrown again after it
+    Native.native.say_why(exception.GetType().Name + ": " + exception.Message.Replace('\0', ' '));  // for whom the exception does not reach
     return Strong(ExceptionDispatchInfo.Capture(exception));
   }
 

@@ -44,7 +44,7 @@ public enum Status {
 
 /// <summary>A call that failed. The message says what was asked, with which values, and the way out. What a program's own callback throws
 /// is none of these: it arrives as itself.</summary>
-[OfC("st_last_error", "st_last_error_info")]
+[OfC("st_last_error", "st_last_error_info", "st_callback_error")]
 public class ScaleTrainException : Exception {
   internal ScaleTrainException(Status status, string message) : base(message) {
     Status = status;

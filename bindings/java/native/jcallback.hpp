@@ -156,7 +156,7 @@ class RankTransport {
     try {
       check(frame.env());
     } catch (const Raised& raised) {
-      throw Error(Status::callback, words_of(frame.env(), raised));
+      throw Error(Status::callback, raised.what());
     }
     return count;
   }

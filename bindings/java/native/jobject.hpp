@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,18 +13,22 @@ namespace scaletrain::java {
 
 [[noreturn]] inline void refuse(const std::string& what) { throw Error(Status::invalid_argument, what); }
 
+/// What was thrown, as it says it itself.
+std::string words_of(JNIEnv* env, jobject thrown);
+
 /// What a Java function threw, on its way through the library.
-class Raised {
+class Raised : public std::exception {
  public:
   /// Takes the thread's exception, which there must be.
   explicit Raised(JNIEnv* env) {
     const jthrowable thrown = env->ExceptionOccurred();
     env->ExceptionClear();
     thrown_ = std::shared_ptr<_jobject>(env->NewGlobalRef(thrown), drop);
+    words_ = words_of(env, thrown);
     env->DeleteLocalRef(thrown);
   }
+  const char* what() const noexcept override { return words_.c_str(); }
   void restore(JNIEnv* env) const { env->Throw(static_cast<jthrowable>(thrown_.get())); }
-  jobject get() const noexcept { return thrown_.get(); }
 
   static void drop(jobject global) noexcept {
     if (global == nullptr) return;
@@ -36,6 +41,7 @@ class Raised {
 
  private:
   std::shared_ptr<_jobject> thrown_;
+  std::string words_;
 };
 
 inline void check(JNIEnv* env) {
@@ -141,15 +147,17 @@ inline jstring new_text(JNIEnv* env, const std::string& text) {
   return made(env, env->NewString(reinterpret_cast<const jchar*>(units.data()), static_cast<jsize>(units.size())));
 }
 
-/// What was thrown, as it says it itself.
-inline std::string words_of(JNIEnv* env, const Raised& raised) {
+inline std::string words_of(JNIEnv* env, jobject thrown) {
   const jmethodID to_string = env->GetMethodID(Machine::here().object, "toString", "()Ljava/lang/String;");
-  const jobject text = to_string == nullptr ? nullptr : env->CallObjectMethod(raised.get(), to_string);
+  const jobject text = to_string == nullptr ? nullptr : env->CallObjectMethod(thrown, to_string);
   if (env->ExceptionCheck() == JNI_TRUE || text == nullptr) {
     env->ExceptionClear();
     return "something was thrown that says nothing";
   }
-  return text_of(env, static_cast<jstring>(text), "toString");
+  std::vector<jchar> units(static_cast<size_t>(env->GetStringLength(static_cast<jstring>(text))));
+  env->GetStringRegion(static_cast<jstring>(text), 0, static_cast<jsize>(units.size()), units.data());
+  env->DeleteLocalRef(text);
+  return utf8_of(units.data(), units.size());
 }
 
 /// Makes the library's error this thread's exception: Callbacks.error chooses the class.

@@ -178,7 +178,7 @@ int64_t moved_by(const Move& move) {
   try {
     return move();
   } catch (const Raised& raised) {
-    throw Error(Status::callback, shown(raised.value()));
+    throw Error(Status::callback, raised.what());
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <scaletrain/error.hpp>
 #include <string>
@@ -104,8 +105,11 @@ inline Object borrowed(PyObject* object) {
   return owned(object);
 }
 
+/// For messages: what repr() says of an exception.
+std::string words_of(PyObject* exception);
+
 /// What a Python function raised, on its way through the library.
-class Raised {
+class Raised : public std::exception {
  public:
   /// Takes the thread's error.
   Raised() {
@@ -114,6 +118,7 @@ class Raised {
     PyErr_NormalizeException(&type, &value, &trace);
     if (value != nullptr && trace != nullptr) PyException_SetTraceback(value, trace);
     type_ = owned(type), value_ = owned(value), trace_ = owned(trace);
+    if (value != nullptr) words_ = words_of(value);
   }
   /// Makes it the thread's error again.
   void restore() const {
@@ -123,9 +128,11 @@ class Raised {
     PyErr_Restore(type_.get(), value_.get(), trace_.get());
   }
   PyObject* value() const noexcept { return value_.get(); }
+  const char* what() const noexcept override { return words_.c_str(); }
 
  private:
   Object type_, value_, trace_;
+  std::string words_;
 };
 
 /// A new reference, or what went wrong as an exception.

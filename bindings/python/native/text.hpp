@@ -36,6 +36,7 @@ inline std::string plain(PyObject* text, Py_ssize_t most) {
 }
 /// For messages: what repr() says.
 inline std::string shown(PyObject* object) { return plain(PyObject_Repr(object), 60); }
+inline std::string words_of(PyObject* exception) { return plain(PyObject_Repr(exception), 300); }
 
 /// A str, or bytes as os.fsencode gives them. The C ABI's texts end with a NUL, so there is none inside.
 inline std::string text_of(PyObject* object, const std::string& name) {

@@ -47,6 +47,11 @@ typedef struct st_error_info {
   int32_t reserved;
 } st_error_info;
 
+/* For a callback of the host's, as its last call before it returns something else than ST_OK: why, in words. The error that its caller gets
+ * has them after the status, as in: on_step returned 42 ("the sensor is gone"). Copied, for this thread, at most 500 bytes; NULL: nothing.
+ */
+ST_API st_status st_callback_error(const char* text);
+
 ST_API st_status st_error_info_init(st_error_info* info, size_t size);
 ST_API st_status st_last_error_info(st_error_info* info);
 
