@@ -154,8 +154,7 @@ namespace java = scaletrain::java;
 %typemap(javain) scaletrain::Value, const scaletrain::Value& "$javainput"
 %typemap(javaout) scaletrain::Value { return $jnicall; }
 %typemap(in) const scaletrain::Value& (scaletrain::Value value) {
-  value = scaletrain::Value(arg1->get(), $input, scaletrain::detail::Access::host(*arg1).get());
-  $1 = &value;
+  %converted(value = scaletrain::Value(arg1->get(), $input, scaletrain::detail::Access::host(*arg1).get()); $1 = &value)
 }
 %typemap(out) scaletrain::Value { $result = $1.id(); }
 %object(const std::vector<scaletrain::Value>&, jintArray, int[])

@@ -103,10 +103,14 @@ class ErrorsTest {
     Map<Handle, Executable> calls = Map.of(packed, () -> packed.repack(Array.of(new float[4], 2, 2)), gemm, gemm::info, trainer,
         () -> trainer.step(Nets.batch()), tensor, tensor::array, recipe, recipe::json, model, model::digest, graph, () -> graph.input("x", 1),
         context, context::memory);
-    calls.forEach((object, call) -> assertEquals(Status.INVALID_HANDLE, assertThrows(InvalidHandle.class, call).status()));
-    for (Executable call : List.<Executable>of(() -> new Graph(context), () -> new Model(graph, 1), () -> new Trainer(model, new Recipe()),
-             () -> new Predictor(model), () -> new Tensor(context, DType.F32, 1)))
-      assertThrows(InvalidHandle.class, call);
+    List<Executable> all = new ArrayList<>(calls.values());
+    all.addAll(List.of(() -> new Graph(context), () -> new Model(graph, 1), () -> new Trainer(model, new Recipe()), () -> new Predictor(model),
+        () -> new Tensor(context, DType.F32, 1), trainer::cancel, trainer::stop, context::cancel));
+    for (Executable call : all) {
+      InvalidHandle refused = assertThrows(InvalidHandle.class, call);
+      assertEquals(Status.INVALID_HANDLE, refused.status());
+      assertTrue(refused.getMessage().contains("closed"), refused.getMessage());
+    }
   }
 
   @Test

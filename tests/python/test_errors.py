@@ -70,6 +70,7 @@ def test_closed_objects_say_so(context):
     for wrong in (lambda: x + x, lambda: x + 1, lambda: graph.output("y", x), lambda: st.Model(graph)):
         with pytest.raises(st.InvalidHandle):
             wrong()
+    assert str(caught.value).startswith("trainer: this object is closed")
 
 
 def test_wrong_types_are_type_errors_or_say_what_is_wrong(context):

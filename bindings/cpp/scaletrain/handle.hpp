@@ -91,6 +91,15 @@ inline void conclude(st_status status, Host* host, Fault* own) {
   throw error;
 }
 
+/// The name of T*, st_trainer, stands at the end of this function's own.
+template <class T>
+Error closed_error() {
+  const std::string name = __PRETTY_FUNCTION__;
+  const size_t begin = name.find("T = st_") + 7;
+  const std::string kind = name.substr(begin, name.find_first_of("];", begin) - begin);
+  return Error(Status::invalid_handle, kind + ": this object is closed; make another one, or close it after its last call");
+}
+
 /// A handle with one owner. close() destroys and throws; the destructor destroys and does not.
 template <class T, st_status (*destroy)(T*)>
 class Handle {
@@ -98,8 +107,12 @@ class Handle {
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 
-  /// The raw handle, for the C ABI; null after close() or a move.
-  T* get() const noexcept { return handle_.load(std::memory_order_relaxed); }
+  /// The raw handle, for the C ABI. Throws invalid_handle after close() or a move.
+  T* get() const {
+    T* const open = handle_.load(std::memory_order_relaxed);
+    if (open == nullptr) throw closed_error<T>();
+    return open;
+  }
 
   /// Destroys now. What was made of it keeps what it needs. Closing twice is fine.
   void close() {
@@ -160,15 +173,15 @@ class Handle {
   /// call that comes later a handle that is over.
   void end() {
     const Reading reading(reader_);
-    conclude(destroy(get()), host_.get(), nullptr);
+    conclude(destroy(handle_), host_.get(), nullptr);
     handle_ = nullptr;
   }
   void drop() noexcept {
     Leftover::end();
-    const st_status status = destroy(get());
+    const st_status status = destroy(handle_);
     if (status == ST_BUSY)
       Leftover::keep(
-          get(), [](void* handle) { return destroy(static_cast<T*>(handle)); }, host_);
+          handle_, [](void* handle) { return destroy(static_cast<T*>(handle)); }, host_);
     else if (status != ST_OK && host_)
       new (std::nothrow) std::shared_ptr<Host>(host_);  // the handle stays, as in the child of a fork, and so do the host's functions
     handle_ = nullptr;
@@ -202,6 +215,10 @@ struct Access {
   template <class Noun>
   static void end(Noun& noun) {
     noun.end();
+  }
+  template <class Noun>
+  static bool is_closed(const Noun& noun) noexcept {
+    return noun.handle_.load() == nullptr;
   }
   template <class Noun>
   static const std::shared_ptr<Host>& host(const Noun& noun) noexcept {
