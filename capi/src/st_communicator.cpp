@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -90,12 +91,14 @@ std::shared_ptr<CommunicatorObject> join_processes(const std::shared_ptr<Context
   return join(context, std::move(transport), times.deadline, process_group_bytes(group.size));
 }
 
-RankEnvironment launched_rank(const char* call) {
+/// None: no launcher has started this process, and the host would be one rank alone then.
+std::optional<RankEnvironment> launched_rank(const char* call, bool allow_single) {
   auto found = rank_environment([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
-  require(found.has_value(), Code::not_found, call,
-          ": no launcher has started this process: of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK and SLURM_PROCID none is set; start it by "
-          "`scaletrain launch -n 4 -- program`, or name the ranks yourself (st_communicator_processes)");
-  return *std::move(found);
+  require(
+      found.has_value() || allow_single, Code::not_found, call,
+      ": no launcher has started this process: of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK and SLURM_PROCID none is set; start it by "
+      "`scaletrain launch -n 4 -- program`, take one rank alone (allow_single), or name the ranks yourself (st_communicator_processes)");
+  return found;
 }
 
 /// "local", or a plug-in's name: the one that was asked for, else by where the ranks are.
@@ -212,10 +215,11 @@ st_status st_communicator_env(st_context* context, const st_communicator_options
     given(communicator, "st_communicator_env: communicator");
     const auto shared = peek(context)->context;
     const Times times = times_given(options, kCall);
-    const RankEnvironment found = launched_rank(kCall);
-    const std::string transport = transport_for(found);
-    hand_out(communicator, transport == "local" ? join_here(shared, found, times, kCall)
-                                                : join_by_plugin(shared, transport, launched_start(found), times));
+    const auto found = launched_rank(kCall, options != nullptr && options->allow_single != 0);
+    if (!found) return hand_out(communicator, join(shared, std::move(make_thread_group(1).front()), times.deadline));
+    const std::string transport = transport_for(*found);
+    hand_out(communicator, transport == "local" ? join_here(shared, *found, times, kCall)
+                                                : join_by_plugin(shared, transport, launched_start(*found), times));
   });
 }
 

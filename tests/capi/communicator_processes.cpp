@@ -114,8 +114,9 @@ class LaunchedRank : public testing::Test {
  protected:
   st_status join(const std::map<std::string, std::string>& variables) {
     const LauncherVariables set(variables);
-    return st_communicator_env(own.context, nullptr, own.communicator.out());
+    return st_communicator_env(own.context, &options, own.communicator.out());
   }
+  st_communicator_options options = filled(st_communicator_options_init);
   OwnRank own;
 };
 
@@ -131,6 +132,13 @@ TEST_F(LaunchedRank, IsTheLaunchersOne) {
 }
 
 TEST_F(LaunchedRank, IsNoneWithoutALauncher) { EXPECT_TRUE(fails(ST_NOT_FOUND, join({}), {"RANK", "scaletrain launch"})); }
+
+TEST_F(LaunchedRank, IsOneAloneWithoutALauncherWhereThatIsAllowed) {
+  options.allow_single = 1;
+  ASSERT_TRUE(works(join({})));
+  EXPECT_EQ(asked<int32_t>(st_communicator_size, own.communicator), 1);
+  EXPECT_TRUE(works(st_communicator_barrier(own.communicator, nullptr, nullptr)));
+}
 
 TEST_F(LaunchedRank, OfSeveralHostsNeedsAPlugin) {
   const std::map<std::string, std::string> one_of_several = {

@@ -26,6 +26,7 @@ enum class ReduceOp : int32_t {
 struct CommunicatorOptions {
   int64_t deadline_milliseconds = 60000;  // that a wait may take without a byte from whom it waits for
   int64_t start_milliseconds = 60000;     // that ranks wait for each other at the start
+  bool allow_single = false;              // env(): without a launcher one rank alone, not an error
 };
 
 /// What of an array's elements is one rank's.
@@ -101,7 +102,8 @@ class Communicator : public detail::Handle<st_communicator, st_communicator_dest
     made.done(st_communicator_processes(context.get(), job.c_str(), rank, size, &times, made.out()));
     return made;
   }
-  /// The rank that `scaletrain launch`, torchrun, mpirun or srun made this process.
+  /// The rank that `scaletrain launch`, torchrun, mpirun or srun made this process; with allow_single also of a program that was started
+  /// by none.
   static Communicator env(const Context& context, const CommunicatorOptions& options = CommunicatorOptions()) {
     Communicator made(detail::Access::host(context));
     const st_communicator_options times = raw_options(options);
@@ -215,6 +217,7 @@ class Communicator : public detail::Handle<st_communicator, st_communicator_dest
     check(st_communicator_options_init(&raw, sizeof raw));
     raw.deadline_milliseconds = options.deadline_milliseconds;
     raw.start_milliseconds = options.start_milliseconds;
+    raw.allow_single = options.allow_single ? 1 : 0;
     return raw;
   }
   template <class Call>

@@ -15,12 +15,14 @@ public enum ReduceOp {
   Min = 4
 }
 
-/// <summary>How long the ranks of a <see cref="Communicator"/> wait for each other.</summary>
+/// <summary>How long the ranks of a <see cref="Communicator"/> wait for each other, and whether there must be others.</summary>
 public sealed class CommunicatorOptions {
   /// <summary>That a wait may take without a byte from whom it waits for.</summary>
   public TimeSpan Deadline { get; set; } = TimeSpan.FromMinutes(1);
   /// <summary>That processes wait for each other at the start.</summary>
   public TimeSpan Start { get; set; } = TimeSpan.FromMinutes(1);
+  /// <summary>For <see cref="Communicator.Env"/>: where no launcher has started this process it is one rank alone, and not an error.</summary>
+  public bool AllowSingle { get; set; }
 }
 
 /// <summary>What of an array's elements is one rank's.</summary>
@@ -212,7 +214,7 @@ public sealed class Communicator : Handle {
   private static T With<T>(CommunicatorOptions options, Func<Native.CommunicatorOptions, T> call) {
     CommunicatorOptions wish = options ?? new CommunicatorOptions();
     var raw = new Native.CommunicatorOptions { deadline_milliseconds = (long)wish.Deadline.TotalMilliseconds,
-                                               start_milliseconds = (long)wish.Start.TotalMilliseconds };
+                                               start_milliseconds = (long)wish.Start.TotalMilliseconds, allow_single = wish.AllowSingle };
     try { return call(raw); } finally { raw.handle.Dispose(); }
   }
 

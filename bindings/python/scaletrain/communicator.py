@@ -17,10 +17,11 @@ from .pending import Pending
 _OPS = ("sum", "mean", "max", "min")
 
 
-def _options(deadline: float, start: float) -> Any:
+def _options(deadline: float, start: float, allow_single: bool = False) -> Any:
     options = native.CommunicatorOptions()
     options.deadline_milliseconds = round(deadline * 1000)
     options.start_milliseconds = round(start * 1000)
+    options.allow_single = allow_single
     return options
 
 
@@ -82,9 +83,12 @@ class Communicator(Handle):
 
     @staticmethod
     @of_c("st_communicator_env")
-    def env(context: Context, *, deadline: float = 60, start: float = 60) -> Communicator:
-        """The rank that scaletrain launch, torchrun, mpirun or srun made this process."""
-        return Communicator(native.Communicator.env(Context._native_of(context), _options(deadline, start)))
+    def env(context: Context, *, deadline: float = 60, start: float = 60, allow_single: bool = False) -> Communicator:
+        """The rank that scaletrain launch, torchrun, mpirun or srun made this process.
+
+        allow_single: where none of them has started it, it is one rank alone, and not an error.
+        """
+        return Communicator(native.Communicator.env(Context._native_of(context), _options(deadline, start, allow_single)))
 
     @staticmethod
     @of_c("st_communicator_host")

@@ -30,7 +30,7 @@ typedef struct st_communicator st_communicator;
 
 typedef struct st_communicator_options {
   uint32_t struct_size;
-  int32_t reserved;
+  int32_t allow_single;          /* st_communicator_env without a launcher: 1 makes one rank alone; default 0, an error */
   int64_t deadline_milliseconds; /* that a wait may take without a byte from whom it waits for; 1 or more, default 60000 */
   int64_t start_milliseconds;    /* that ranks wait for each other at the start; 1 or more, default 60000 */
 } st_communicator_options;
@@ -45,10 +45,11 @@ ST_API st_status st_communicator_processes(st_context* context, const char* job,
                                            const st_communicator_options* options, st_communicator** communicator);
 /* The rank that this process was started as, by the environment of `scaletrain launch`, torchrun, mpirun or srun: RANK, WORLD_SIZE,
  * MASTER_ADDR, MASTER_PORT; OMPI_COMM_WORLD_*; PMI_*; SLURM_*. Two of them that disagree, or one that is not complete, are
- * ST_INVALID_ARGUMENT with both sides; none is there: ST_NOT_FOUND. Ranks of one host meet in shared memory, those of several by the
- * plug-in gloo, at MASTER_PORT of MASTER_ADDR (under torchrun, which has that port itself, at the next). SCALETRAIN_TRANSPORT=local, gloo
- * or mpi says it otherwise; mpi is a duplicate of MPI_COMM_WORLD, of an MPI that serves several threads. ST_UNAVAILABLE: no such plug-in
- * beside this library, or in the folder SCALETRAIN_PLUGINS; ST_BUSY: the port is in use; ST_TIMEOUT names the ranks that did not come. */
+ * ST_INVALID_ARGUMENT with both sides; none is there: ST_NOT_FOUND, or with allow_single a group of this one rank. Ranks of one host meet
+ * in shared memory, those of several by the plug-in gloo, at MASTER_PORT of MASTER_ADDR (under torchrun, which has that port itself, at the
+ * next). SCALETRAIN_TRANSPORT=local, gloo or mpi says it otherwise; mpi is a duplicate of MPI_COMM_WORLD, of an MPI that serves several
+ * threads. ST_UNAVAILABLE: no such plug-in beside this library, or in the folder SCALETRAIN_PLUGINS; ST_BUSY: the port is in use;
+ * ST_TIMEOUT names the ranks that did not come. */
 ST_API st_status st_communicator_env(st_context* context, const st_communicator_options* options, st_communicator** communicator);
 /* The rank that this process is in a group which the host made with another library. transport "mpi": group is an MPI_Comm*, NULL for
  * MPI_COMM_WORLD, which is duplicated here, so that all of its ranks make this call, in the same order as its other collectives; its own

@@ -2,7 +2,7 @@ package org.scaletrain;
 
 import java.time.Duration;
 
-/** How long the ranks of a {@link Communicator} wait for each other. */
+/** How long the ranks of a {@link Communicator} wait for each other, and whether there must be others. */
 public final class CommunicatorOptions {
   private static final long NANOSECONDS = 1_000_000;  // of a millisecond
 
@@ -23,6 +23,12 @@ public final class CommunicatorOptions {
   /** One minute; that processes wait for each other at the start. */
   public CommunicatorOptions start(Duration most) {
     raw.setStart_milliseconds(milliseconds(most, "CommunicatorOptions.start"));
+    return this;
+  }
+
+  /** False; for {@link Communicator#env}: where no launcher has started this process it is one rank alone, and not an error. */
+  public CommunicatorOptions allowSingle(boolean allow) {
+    raw.setAllow_single(allow);
     return this;
   }
 
