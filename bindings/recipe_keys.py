@@ -1,7 +1,8 @@
-"""Writes RecipeKeys.java, the typed methods of Java's Recipe, or RecipeKeys.cs, the typed properties of C#'s, from the library's table of keys
-(runtime/train/recipe.def): run it after a row has changed. With --check it writes nothing and fails when the file is not what the table makes.
+"""Writes RecipeKeys.java, the typed methods of Java's Recipe, RecipeKeys.cs, the typed properties of C#'s, or recipe_settings.py, the typed dict
+of Python's, from the library's table of keys (runtime/train/recipe.def): run it after a row has changed. With --check it writes nothing and fails
+when the file is not what the table makes.
 
-recipe_keys.py [--check] LIBSCALETRAIN.so RecipeKeys.java|RecipeKeys.cs
+recipe_keys.py [--check] LIBSCALETRAIN.so RecipeKeys.java|RecipeKeys.cs|recipe_settings.py
 """
 
 import ctypes
@@ -88,6 +89,21 @@ CSHARP_TYPES = {
     "list": ("string", 'Value("{0}")', 'native.set("{0}", Given(value, "{0}"))'),  # as JSON
 }
 
+PYTHON_HEAD = '''"""The keys of a recipe, for type checkers.
+
+Made from runtime/train/recipe.def by bindings/recipe_keys.py: change the row, not this file.
+"""
+
+from typing import Any, Literal, Mapping, Sequence, TypedDict
+
+
+class RecipeSettings(TypedDict, total=False):
+    """What a dict for a Recipe may hold. What is not there has its default."""
+
+'''
+PYTHON_WORDS = {"batch": 'int | Literal["auto"]'}  # keys that take a word, too
+PYTHON_TYPES = {"boolean": "bool", "integer": "int", "real": "float", "text": "str", "list": "Sequence[Mapping[str, Any]]"}
+
 
 def keys_of(library: str) -> list[dict[str, Any]]:
     text = ctypes.c_char_p()
@@ -136,12 +152,20 @@ def in_csharp(key: dict[str, Any]) -> str:
     )
 
 
+def in_python(key: dict[str, Any]) -> str:
+    allowed = f" Allowed: {key['allowed']}." if key["allowed"] else ""
+    lines = textwrap.wrap(f"{key['help'][0].upper()}{key['help'][1:]}.{allowed} Default: {json.dumps(key['default'])}.", 130)
+    return "\n".join([f"    {key['name']}: {PYTHON_WORDS.get(key['name'], PYTHON_TYPES[key['type']])}", *(f"    # {line}" for line in lines)]) + "\n"
+
+
 def main(*arguments: str) -> None:
     check = arguments[0] == "--check"
     library, path = arguments[-2:]
     file = pathlib.Path(path)
     if file.suffix == ".java":
         made = JAVA_HEAD + "".join(map(in_java, keys_of(library))) + "}\n"
+    elif file.suffix == ".py":
+        made = PYTHON_HEAD + "".join(map(in_python, keys_of(library)))
     else:
         made = CSHARP_HEAD + "\n".join(map(in_csharp, keys_of(library))) + "}\n\n}\n"
     if not check:

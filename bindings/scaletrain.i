@@ -56,6 +56,7 @@ struct Transport;
 %ignore scaletrain::Noun::get() const;
 %extend scaletrain::Noun {
   void close() { scaletrain::detail::Access::end(*$self); }
+  bool is_closed() { return scaletrain::detail::Access::is_closed(*$self); }
 }
 %enddef
 %handle(Accumulator)

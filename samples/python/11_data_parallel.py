@@ -18,7 +18,7 @@ def linear(graph: st.Graph, name: str, x: st.Value, inputs: int, outputs: int) -
 
 def train(graph: st.Graph, ranks: int, batch: dict[str, st.Array]) -> str:
     """A digest of all weights and moments."""
-    recipe = {"batch": 8, "micro_batches": 8, "lr": 0.01, "weight_decay": 0, "ranks": ranks}
+    recipe: st.RecipeSettings = {"batch": 8, "micro_batches": 8, "lr": 0.01, "weight_decay": 0, "ranks": ranks}
     trainer = st.Trainer(st.Model(graph, seed=1), recipe)
     for _ in range(STEPS):
         report = trainer.step(batch)  # the rows of all ranks

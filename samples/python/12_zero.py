@@ -17,7 +17,7 @@ def make_model(context: st.Context) -> st.Model:
     return st.Model.builtin(context, "mlp", seed=1, inputs=1, hidden=[64, 64], outputs=1)
 
 
-def recipe(zero: int) -> dict[str, float]:
+def recipe(zero: int) -> st.RecipeSettings:
     return {"batch": BATCH, "micro_batches": ROWS // BATCH, "lr": 0.01, "weight_decay": 0, "zero": zero}
 
 

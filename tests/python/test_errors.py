@@ -52,6 +52,17 @@ def test_nan_in_a_batch_is_not_finite(context):
         trainer(context).step(batch)
 
 
+def test_every_object_says_what_it_is(context):
+    model = mlp(context)
+    train = st.Trainer(model, {"batch": 4, "lr": 0.5})
+    assert repr(model) == f"<scaletrain.Model of {len(model.parameters)} parameters>"
+    assert repr(train) == f"<scaletrain.Trainer of {model!r}>"
+    assert repr(st.Recipe(lr=0.5)) == '<scaletrain.Recipe {"lr": 0.5}>'
+    assert repr(context) == "<scaletrain.Context>"
+    train.close()
+    assert repr(train) == "<scaletrain.Trainer closed>"
+
+
 def test_closed_objects_say_so(context):
     train = trainer(context)
     train.close()
@@ -59,6 +70,7 @@ def test_closed_objects_say_so(context):
     with pytest.raises(st.InvalidHandle) as caught:
         train.step(sine())
     assert caught.value.status == "invalid_handle"
+    assert str(caught.value).startswith("trainer: this object is closed")
     model = mlp(context)
     with model:
         pass
@@ -70,7 +82,6 @@ def test_closed_objects_say_so(context):
     for wrong in (lambda: x + x, lambda: x + 1, lambda: graph.output("y", x), lambda: st.Model(graph)):
         with pytest.raises(st.InvalidHandle):
             wrong()
-    assert str(caught.value).startswith("trainer: this object is closed")
 
 
 def test_wrong_types_are_type_errors_or_say_what_is_wrong(context):

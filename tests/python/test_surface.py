@@ -80,6 +80,26 @@ def test_a_type_checker_accepts_package_and_samples(tmp_path):
     samples = sorted(str(path) for path in (ROOT / "samples/python").glob("*.py"))
     environment = {**os.environ, "MYPYPATH": str(PACKAGE.parent), "LD_PRELOAD": ""}
     command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "bindings/python/mypy.ini"), "--cache-dir", str(tmp_path)]
+    slips = tmp_path / "slips.py"
+    slips.write_text(SLIPS)
     # At once: most of the time goes to NumPy's types. Each sample is a module of its own.
-    done = subprocess.run([*command, "--scripts-are-modules", str(PACKAGE), *samples], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stdout
+    done = subprocess.run([*command, "--scripts-are-modules", str(PACKAGE), *samples, str(slips)], capture_output=True, text=True, env=environment)
+    found = re.findall(r"^(.*):(\d+): error:.*\[([\w-]+)\]$", done.stdout, re.MULTILINE)
+    assert [(pathlib.Path(file).name, int(line), kind) for file, line, kind in found] == [
+        ("slips.py", int(line), kind) for line, kind in re.findall(r"^# line (\d+): ([\w-]+)$", SLIPS, re.MULTILINE)
+    ], done.stdout
+
+
+# What a type checker must find in a program.
+SLIPS = """import scaletrain as st
+
+def slips(model: st.Model, trainer: st.Trainer, data: st.Data) -> None:
+    trainer.stepp()
+    st.Trainer(model, {"batch": 4, "learnin_rate": 1.0}, data)
+    st.Recipe(batch="many")
+    st.Trainer(model, {"batch": 4, "lr": 1.0}, data).run(3)
+
+# line 4: attr-defined
+# line 5: arg-type
+# line 6: arg-type
+"""

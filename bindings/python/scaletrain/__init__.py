@@ -47,6 +47,7 @@ from .optimizer import Optimizer, clip_norm
 from .pending import Pending
 from .predictor import Predictor
 from .recipe import Recipe
+from .recipe_settings import RecipeSettings
 from .reports import (
     Evaluation,
     GemmInfo,
@@ -72,6 +73,6 @@ __all__ = [
     "Context", "Data", "DataParallel", "DistributedSampler", "Evaluation", "FileNotFound", "FillFunction", "Gemm", "GemmInfo", "GemmLayout", "Graph", "HostOp", "InternalError",
     "InvalidArgument", "InvalidHandle", "LoadReport", "LogFunction", "LossScaler", "MemoryStats", "MemoryUse", "Model", "NotFinite",
     "NotFound", "Optimizer", "OptimizerReport", "OutOfMemory", "PackedMatrix", "ParameterInfo", "Pending", "Predictor", "RankError",
-    "ReadReport", "Recipe", "SaveProgress", "ScaleTrainError", "Schedule", "ShardedOptimizer", "StepReport", "Tensor", "Timeout", "Trainer", "Transport", "Unavailable",
+    "ReadReport", "Recipe", "RecipeSettings", "SaveProgress", "ScaleTrainError", "Schedule", "ShardedOptimizer", "StepReport", "Tensor", "Timeout", "Trainer", "Transport", "Unavailable",
     "Unsupported", "Value", "ValueInfo", "WrongState", "clip_norm", "features", "gpt2_names", "live_handles", "ops", "require", "version",
 ]  # fmt: skip

@@ -61,6 +61,9 @@ class Communicator(Handle):
             raise TypeError("a Communicator is made by Communicator.local(), processes(), env(), host() or callbacks()")
         self._native = made
 
+    def _about(self) -> str:
+        return f"rank {self._native.rank()} of {self._native.size()}"
+
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         if kind is not None:
             reason = traceback.format_exception_only(kind, value)[-1].strip()

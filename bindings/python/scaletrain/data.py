@@ -58,6 +58,9 @@ class Data(Handle):
                 raise InvalidArgument(f"fields: {name!r} is {field!r}; dtype and shape of a row are wanted, as ('f32', (2,))") from problem
         return Data(native.Data.of_rows(Context._native_of(context), rows, named, owned.weakly()), owned)
 
+    def _about(self) -> str:
+        return f"of {self._native.rows()} rows"
+
     @of_c("st_data_split")
     def split(self, fraction: float, seed: int = 0) -> tuple[Data, Data]:
         """Two over the same source: the first trains, the second, this fraction of the rows, validates."""

@@ -11,9 +11,9 @@ import threading
 import weakref
 from importlib import resources
 from types import TracebackType
-from typing import Any, Callable, Iterator, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Iterator, TypeVar
 
-from .errors import Busy, InvalidHandle
+from .errors import Busy, InvalidHandle, ScaleTrainError
 
 
 
@@ -79,11 +79,24 @@ class Handle:
             raise TypeError(f"a {cls.__name__} is wanted here, not {given!r:.60} ({type(given).__name__})")
         return given._native
 
-    def __getattr__(self, name: str) -> Any:
-        """Of what is not there."""
-        if any(name in getattr(kind, "__slots__", ()) for kind in type(self).__mro__):
-            raise InvalidHandle(f"this {type(self).__name__} was not made: a class of its own calls super().__init__(...)")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+    if not TYPE_CHECKING:  # a type checker would take any name for one that is there
+
+        def __getattr__(self, name):
+            """Of what is not there."""
+            if any(name in getattr(kind, "__slots__", ()) for kind in type(self).__mro__):
+                raise InvalidHandle(f"this {type(self).__name__} was not made: a class of its own calls super().__init__(...)")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def __repr__(self) -> str:
+        try:
+            about = "closed" if self._native.is_closed() else self._about()
+        except ScaleTrainError as error:  # in use by another thread, or not made
+            about = error.status
+        return f"<scaletrain.{type(self).__name__}{' ' if about else ''}{about}>"
+
+    def _about(self) -> str:
+        """For repr(): what tells it from others of its class."""
+        return ""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(

@@ -45,6 +45,9 @@ class Model(Handle):
         """Model.builtin(context, "gpt", layers=2, width=64, heads=2, context=32), or "mlp"."""
         return Model._of(native.Model(Context._native_of(context), name, to_json(options), seed))
 
+    def _about(self) -> str:
+        return f"of {self._native.parameter_count()} parameters"
+
     @of_c("st_model_clone")
     def clone(self) -> Model:
         """The same graph, its own copy of the parameters."""

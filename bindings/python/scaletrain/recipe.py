@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Mapping
+from typing import Any, Mapping, Unpack
 
 from .handle import Handle, native, of_c, plain_json
+from .recipe_settings import RecipeSettings
 
 
 class Recipe(Handle):
-    """How to train: Recipe(batch=64, lr=0.01), or of a dict, or of JSON text (also DeepSpeed's ds_config). Recipe.keys() tells all keys."""
+    """How to train: Recipe(batch=64, lr=0.01), or of a dict, or of JSON text; dict and text may also be DeepSpeed's ds_config.
+
+    RecipeSettings has the types of all keys, Recipe.keys() also their ranges and what they are for.
+    """
 
     __slots__ = ()
 
     @of_c("st_recipe_create")
-    def __init__(self, settings: Mapping[str, Any] | str | None = None, /, **keys: Any) -> None:
+    def __init__(self, settings: Mapping[str, Any] | str | None = None, /, **keys: Unpack[RecipeSettings]) -> None:
         if isinstance(settings, str):
             self._native = native.Recipe(settings)
             for key, value in keys.items():
@@ -30,6 +34,10 @@ class Recipe(Handle):
     def __getitem__(self, key: str) -> Any:
         return json.loads(self._native.value(key))
 
+    def _about(self) -> str:
+        usual = {key["name"]: key["default"] for key in self.keys()}
+        return json.dumps({key: value for key, value in self.to_dict().items() if value != usual.get(key)})
+
     @of_c("st_recipe_json")
     def to_dict(self) -> dict[str, Any]:
         """Every key, with its default where it was not set."""
@@ -42,5 +50,5 @@ class Recipe(Handle):
         return json.loads(native.Recipe.keys())  # type: ignore[no-any-return]
 
 
-def recipe_of(recipe: Recipe | Mapping[str, Any] | str) -> Recipe:
+def recipe_of(recipe: Recipe | RecipeSettings | str) -> Recipe:
     return recipe if isinstance(recipe, Recipe) else Recipe(recipe)

@@ -22,6 +22,9 @@ class Tensor(Handle):
         self._native = native.Tensor(Context._native_of(context), number_of(dtype), shape)
         self._writable = True
 
+    def _about(self) -> str:
+        return f"{self.dtype} {self.shape}"
+
     @staticmethod
     @of_c("st_tensor_wrap")
     def of(context: Context, array: Array) -> Tensor:

@@ -19,6 +19,7 @@ from .model import Model
 from .pending import Pending
 from .progress import Progress
 from .recipe import Recipe, recipe_of
+from .recipe_settings import RecipeSettings
 from .reports import Evaluation, LoadReport, StepReport
 
 _LONGEST = 1e9  # seconds: 64 bits of nanoseconds hold them
@@ -67,7 +68,7 @@ class Trainer(Handle):
     def __init__(
         self,
         model: Model,
-        recipe: Recipe | Mapping[str, Any] | str,
+        recipe: Recipe | RecipeSettings | str,
         data: Data | None = None,
         communicator: Communicator | None = None,
     ) -> None:
@@ -87,6 +88,9 @@ class Trainer(Handle):
             self._rate = None
             self._forwarded.end()
             self._slices.end()
+
+    def _about(self) -> str:
+        return f"of {self._model!r}"
 
     @of_c("st_trainer_step")
     def step(self, batch: Batch | None = None) -> StepReport:
