@@ -46,20 +46,24 @@ int64_t context_of(const char* json) {
 
 HostArray array_of(int64_t rows, const st_named_view& theirs) {
   const std::string name = text_given(theirs.name, "st_data_arrays: an array's name");
-  const std::string what = text("st_data_arrays: array \"", name, "\"");
-  const StridedLayout layout = layout_of(what, theirs.view);
-  check(layout.shape.rank() >= 1 && layout.shape[0] == rows, what, " has shape ", layout.shape, ", its first dimension must be the ", rows,
-        " rows");
-  require(layout.compact, Code::unsupported, what, " has strides of its own; arrays are taken row-major without gaps, so copy it");
-  return {{name, layout.dtype, Shape(layout.shape.dims().subspan(1))}, theirs.view.data};
+  return about_tensor(name, [&]() -> HostArray {
+    const std::string what = text("st_data_arrays: array \"", name, "\"");
+    const StridedLayout layout = layout_of(what, theirs.view);
+    check(layout.shape.rank() >= 1 && layout.shape[0] == rows, what, " has shape ", layout.shape, ", its first dimension must be the ",
+          rows, " rows");
+    require(layout.compact, Code::unsupported, what, " has strides of its own; arrays are taken row-major without gaps, so copy it");
+    return {{name, layout.dtype, Shape(layout.shape.dims().subspan(1))}, theirs.view.data};
+  });
 }
 
 Field field_of(const st_field& theirs) {
   const std::string name = text_given(theirs.name, "st_data_callback: a field's name");
-  const std::string what = text("st_data_callback: field \"", name, "\"");
-  check(theirs.rank < kMaxDims, what, " has rank ", theirs.rank, "; a row has at most ", kMaxDims - 1, " dimensions");
-  const StridedLayout layout = layout_of(what, theirs.dtype, theirs.rank, theirs.dims, nullptr);
-  return {name, layout.dtype, layout.shape};
+  return about_tensor(name, [&]() -> Field {
+    const std::string what = text("st_data_callback: field \"", name, "\"");
+    check(theirs.rank < kMaxDims, what, " has rank ", theirs.rank, "; a row has at most ", kMaxDims - 1, " dimensions");
+    const StridedLayout layout = layout_of(what, theirs.dtype, theirs.rank, theirs.dims, nullptr);
+    return {name, layout.dtype, layout.shape};
+  });
 }
 
 /// Hands a batch's room to the host's fill. Rows are made by one call at a time, so the views stand here and only their count changes.

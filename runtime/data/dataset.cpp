@@ -7,18 +7,23 @@
 
 namespace st {
 
+namespace {
+
+void check_field(const Field& field, std::span<const Field> before, int64_t rows) {
+  check(!field.name.empty(), "data: a field has an empty name");
+  check(std::ranges::find(before, field.name, &Field::name) == before.end(), "data: field \"", field.name, "\" is given twice");
+  check(std::ranges::none_of(field.shape, [](int64_t dim) { return dim < 0; }), "data: field \"", field.name, "\": a row's shape ",
+        field.shape, " has a dimension below 0");
+  const int64_t elements = field.shape.elements(), bytes = bytes_of(field.dtype);
+  check(elements <= INT64_MAX / bytes && (elements == 0 || rows <= INT64_MAX / (elements * bytes)), "data: field \"", field.name,
+        "\": ", rows, " rows of ", elements, " ", field.dtype, " do not fit 64 bits");
+}
+
+}  // namespace
+
 void check_fields(std::span<const Field> fields, int64_t rows) {
   check(!fields.empty(), "data: no field was given");
-  for (auto field = fields.begin(); field != fields.end(); ++field) {
-    check(!field->name.empty(), "data: a field has an empty name");
-    check(std::none_of(fields.begin(), field, [&](const Field& other) { return other.name == field->name; }), "data: field \"", field->name,
-          "\" is given twice");
-    check(std::ranges::none_of(field->shape, [](int64_t dim) { return dim < 0; }), "data: field \"", field->name, "\": a row's shape ",
-          field->shape, " has a dimension below 0");
-    const int64_t elements = field->shape.elements(), bytes = bytes_of(field->dtype);
-    check(elements <= INT64_MAX / bytes && (elements == 0 || rows <= INT64_MAX / (elements * bytes)), "data: field \"", field->name,
-          "\": ", rows, " rows of ", elements, " ", field->dtype, " do not fit 64 bits");
-  }
+  for (size_t i = 0; i < fields.size(); ++i) about_tensor(fields[i].name, [&] { check_field(fields[i], fields.first(i), rows); });
 }
 
 void Dataset::fill(std::span<const int64_t> rows, std::span<const FieldView> out) const {
@@ -26,8 +31,10 @@ void Dataset::fill(std::span<const int64_t> rows, std::span<const FieldView> out
   check(out.size() == wanted.size(), "data: ", out.size(), " views were given for ", wanted.size(), " fields");
   const auto n = static_cast<int64_t>(rows.size());
   for (size_t i = 0; i < out.size(); ++i)
-    check(!out[i].data || out[i].bytes >= n * wanted[i].row_bytes(), "data: field \"", wanted[i].name, "\": ", n, " rows of ",
-          wanted[i].row_bytes(), " bytes do not fit ", out[i].bytes);
+    about_tensor(wanted[i].name, [&] {
+      check(!out[i].data || out[i].bytes >= n * wanted[i].row_bytes(), "data: field \"", wanted[i].name, "\": ", n, " rows of ",
+            wanted[i].row_bytes(), " bytes do not fit ", out[i].bytes);
+    });
   for (const int64_t row : rows) check(row >= 0 && row < this->rows(), "data: row ", row, " is not among the ", this->rows(), " there are");
   fill_checked(rows, out);
 }
@@ -61,7 +68,8 @@ HostArrays::HostArrays(int64_t rows, std::vector<HostArray> arrays, std::shared_
   }
   check_fields(fields_, rows);
   for (size_t i = 0; i < fields_.size(); ++i)
-    check(data_[i] != nullptr || fields_[i].row_bytes() == 0, "data: array \"", fields_[i].name, "\" is null");
+    about_tensor(fields_[i].name,
+                 [&] { check(data_[i] != nullptr || fields_[i].row_bytes() == 0, "data: array \"", fields_[i].name, "\" is null"); });
 }
 
 void HostArrays::fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const {

@@ -162,18 +162,22 @@ Value Builder::dropout(Value x, double rate) {
 // --- model building
 
 Value Builder::input(const std::string& name, DType dtype, const Shape& shape) {
-  check(shape.rank() == 0 || shape[0] > INT64_MIN, "input: \"", name, "\" has shape ", shape, "; -n is n times the batch");
-  for (int32_t i = 1; i < shape.rank(); ++i)
-    check(shape[i] >= 0, "input: \"", name, "\" has shape ", shape, "; only the first dimension may be the batch");
+  about_tensor(name, [&] {
+    check(shape.rank() == 0 || shape[0] > INT64_MIN, "input: \"", name, "\" has shape ", shape, "; -n is n times the batch");
+    for (int32_t i = 1; i < shape.rank(); ++i)
+      check(shape[i] >= 0, "input: \"", name, "\" has shape ", shape, "; only the first dimension may be the batch");
+  });
   return load(program_.add_slot({.name = name, .type = {.dtype = dtype, .shape = shape, .layout = {}}, .role = Role::input, .init = {}}));
 }
 
 Value Builder::parameter(const std::string& name, const Shape& shape, Initializer init, DType dtype) {
   const auto full = scoped(name);
-  check(!shape.is_symbolic(), "parameter: \"", full, "\" has shape ", shape, "; a parameter's dimensions do not depend on the batch");
-  check(is_floating(dtype), "parameter: \"", full, "\" must be floating, got ", dtype);
-  check(init.kind != Init::values || static_cast<int64_t>(init.values.size()) == shape.elements(), "parameter: \"", full, "\" has shape ",
-        shape, " but ", init.values.size(), " values");
+  about_tensor(full, [&] {
+    check(!shape.is_symbolic(), "parameter: \"", full, "\" has shape ", shape, "; a parameter's dimensions do not depend on the batch");
+    check(is_floating(dtype), "parameter: \"", full, "\" must be floating, got ", dtype);
+    check(init.kind != Init::values || static_cast<int64_t>(init.values.size()) == shape.elements(), "parameter: \"", full, "\" has shape ",
+          shape, " but ", init.values.size(), " values");
+  });
   Slot slot{.name = full, .type = {.dtype = dtype, .shape = shape, .layout = {}}, .role = Role::parameter, .init = std::move(init)};
   return load(program_.add_slot(std::move(slot)));
 }

@@ -36,7 +36,8 @@ void for_inference(Program& program, std::span<const std::string> outputs, bool 
   Builder b(program, static_cast<int32_t>(&section - program.sections.data()));
   for (const auto& name : outputs) {
     const auto found = std::ranges::find(program.outputs, name, &Output::name);
-    require(found != program.outputs.end(), Code::not_found, "predict: the model has no output named \"", name, "\"");
+    about_tensor(
+        name, [&] { require(found != program.outputs.end(), Code::not_found, "predict: the model has no output named \"", name, "\""); });
     b.store(found->value, program.add_slot({.name = "output." + name, .type = b.type(found->value), .role = Role::output, .init = {}}));
   }
   drop_dead(program, section);

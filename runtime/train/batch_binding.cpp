@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "train/input_readers.h"
 
 namespace st {
 namespace {
@@ -28,14 +29,18 @@ void refuse_nan(const HostView& part, int64_t first) {
 }
 
 /// Throws for an input that is not in the batch.
-const HostView& view_of(std::span<const HostView> batch, const Slot& input) {
-  const auto found = std::ranges::find(batch, input.name, &HostView::name);
-  about_tensor(input.name, [&] { check(found != batch.end(), "step: the model's input \"", input.name, "\" is missing in the batch"); });
+const HostView& view_of(std::span<const HostView> batch, const Program& model, size_t slot) {
+  const std::string& name = model.slots[slot].name;
+  const auto found = std::ranges::find(batch, name, &HostView::name);
+  const std::string readers = found == batch.end() ? readers_of(model, static_cast<SlotId>(slot)) : "";
+  about_tensor(name, [&] {
+    check(found != batch.end(), "step: the model's input \"", name, "\" is missing in the batch", readers.empty() ? "" : "; it is read by ",
+          readers);
+  });
   return *found;
 }
 
-void check_input(const Slot& input, std::span<const HostView> batch, int64_t rows) {
-  const HostView& view = view_of(batch, input);
+void check_input(const Slot& input, const HostView& view, int64_t rows) {
   check(view.dtype == input.type.dtype, "step: input \"", input.name, "\" is ", input.type.dtype, ", the batch gives ", view.dtype);
   const Shape shape = input.type.shape.bind(rows);
   check(view.shape == shape, "step: input \"", input.name, "\" wants shape ", shape, ", the batch gives ", view.shape);
@@ -60,7 +65,7 @@ int64_t BatchBinding::rows_of(std::span<const HostView> batch, int64_t most, int
   for (size_t s = 0; s < compact_.size(); ++s) {
     const Slot& slot = model_->slots[s];
     if (!wanted_[s] || !slot.type.shape.is_symbolic()) continue;
-    const Shape& given = view_of(batch, slot).shape;
+    const Shape& given = view_of(batch, *model_, s).shape;
     const int64_t rows = given.rank() == 0 ? 0 : given[0] / -slot.type.shape[0];
     return rows >= least && rows < most ? rows : most;
   }
@@ -69,14 +74,14 @@ int64_t BatchBinding::rows_of(std::span<const HostView> batch, int64_t most, int
 
 void BatchBinding::check(std::span<const HostView> batch, int64_t rows) const {
   for (size_t s = 0; s < compact_.size(); ++s)
-    if (wanted_[s]) about_tensor(model_->slots[s].name, [&] { check_input(model_->slots[s], batch, rows); });
+    if (wanted_[s]) about_tensor(model_->slots[s].name, [&] { check_input(model_->slots[s], view_of(batch, *model_, s), rows); });
 }
 
 void BatchBinding::bind(std::span<const HostView> batch, int64_t first_row, int64_t rows, Executor& executor) {
   for (size_t s = 0; s < compact_.size(); ++s) {
     if (!wanted_[s]) continue;
     const Shape& symbolic = model_->slots[s].type.shape;
-    const HostView part = part_of(view_of(batch, model_->slots[s]), symbolic, first_row, rows);
+    const HostView part = part_of(view_of(batch, *model_, s), symbolic, first_row, rows);
     about_tensor(part.name, [&] { refuse_nan(part, symbolic.is_symbolic() ? first_row * -symbolic[0] : 0); });
     executor.bind(static_cast<SlotId>(s), compact_data(part, compact_[s], memory_));
   }

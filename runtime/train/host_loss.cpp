@@ -109,7 +109,7 @@ void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
 void HostLoss::backward(std::span<const HostView> gradients) {
   require(is_forward_done_, Code::wrong_state, "backward: there is no forward to go back from; call st_trainer_forward first");
   const Program& program = executor_->plan().program;
-  for (const HostView& gradient : gradients) {
+  const auto check_one = [&](const HostView& gradient) {
     const auto found = std::ranges::find(gradients_, gradient.name, &OutputGradient::name);
     check(found != gradients_.end(), "backward: \"", gradient.name,
           is_metric(gradient.name) ? "\" is a metric, which gets no gradient" : "\" is no floating output of the graph");
@@ -118,7 +118,8 @@ void HostLoss::backward(std::span<const HostView> gradients) {
     check(gradient.shape == type.shape, "backward: output \"", gradient.name, "\" has shape ", type.shape, ", its gradient ",
           gradient.shape);
     check(gradient.data != nullptr || type.bytes() == 0, "backward: the gradient of \"", gradient.name, "\" has no data (NULL)");
-  }
+  };
+  for (const HostView& gradient : gradients) about_tensor(gradient.name, [&] { check_one(gradient); });
   for (OutputGradient& output : gradients_) {
     const auto found = std::ranges::find(gradients, output.name, &HostView::name);
     const void* data = found == gradients.end() ? zeros(program.slots[static_cast<size_t>(output.slot)].type.bytes())

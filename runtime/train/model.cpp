@@ -333,14 +333,18 @@ void Model::blend(const Model& from, double t) {
   for (size_t i = 0; i < both; ++i) {
     const Slot& mine = slot(parameters_[i]);
     const Slot& theirs = from.slot(from.parameters_[i]);
-    check(mine.name == theirs.name && mine.type.shape == theirs.type.shape && mine.type.dtype == theirs.type.dtype, "blend: parameter ", i,
-          " is \"", mine.name, "\" ", mine.type, ", of the model blended from \"", theirs.name, "\" ", theirs.type);
+    about_tensor(mine.name, [&] {
+      check(mine.name == theirs.name && mine.type.shape == theirs.type.shape && mine.type.dtype == theirs.type.dtype, "blend: parameter ",
+            i, " is \"", mine.name, "\" ", mine.type, ", of the model blended from \"", theirs.name, "\" ", theirs.type);
+    });
   }
-  if (parameters_.size() > both)
-    fail(Code::invalid_argument, text("blend: the model blended from has no parameter \"", slot(parameters_[both]).name, "\""));
+  const auto refuse = [&](const std::string& name, const auto&... said) {
+    about_tensor(name, [&] { check(false, "blend: the model blended from ", said...); });
+  };
+  if (parameters_.size() > both) refuse(slot(parameters_[both]).name, "has no parameter \"", slot(parameters_[both]).name, "\"");
   if (from.parameters_.size() > both)
-    fail(Code::invalid_argument,
-         text("blend: the model blended from has a parameter \"", from.slot(from.parameters_[both]).name, "\" that the other has not"));
+    refuse(from.slot(from.parameters_[both]).name, "has a parameter \"", from.slot(from.parameters_[both]).name,
+           "\" that the other has not");
   if (&from == this) return;
   require_whole("blend");
   from.require_whole("blend");

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "exec/executor.h"
+#include "train/input_readers.h"
 #include "train/lent_parameters.h"
 
 namespace st {
@@ -39,8 +40,11 @@ template <class Names>
 [[noreturn]] void refuse_name(const char* what, std::string_view name, const Names& names) {
   const std::vector<std::string> known(names.begin(), names.end());
   const std::string near = nearest(name, known);
-  fail(Code::not_found,
-       text("predict: the model has no ", what, " named \"", name, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
+  about_tensor(name, [&] {
+    fail(Code::not_found,
+         text("predict: the model has no ", what, " named \"", name, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
+  });
+  __builtin_unreachable();
 }
 
 /// How many rows a view of a symbolic shape has: -1 when the shape has none or does not fit.
@@ -62,6 +66,16 @@ void refuse_nan(const HostView& view) {
   if (at < 0) return;
   const int64_t row_elements = view.shape.rank() == 0 ? 1 : view.shape.elements(1, view.shape.rank());
   fail(Code::not_finite, text("predict: input \"", view.name, "\" holds NaN in row ", at / row_elements, ", element ", at % row_elements));
+}
+
+/// The output asked for that depends on an input of the model's, of which there is one.
+std::string reader_among(std::span<const HostView> outputs, const Program& model, const std::string& input) {
+  const SlotId slot = model.slot_named(input);
+  const auto reader = std::ranges::find_if(outputs, [&](const HostView& view) {
+    const auto output = std::ranges::find(model.outputs, view.name, &Output::name);
+    return output != model.outputs.end() && depends_on(model, output->value, slot);
+  });
+  return std::string((reader == outputs.end() ? outputs.front() : *reader).name);
 }
 
 /// Which units are gathered goes by the outputs.
@@ -353,10 +367,13 @@ void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> 
   pass.cancelled->begin();
   for (size_t i = 0; i < form->inputs.size(); ++i) {
     const SlotId slot = form->inputs[i];
-    const HostView* view = view_named(inputs, form->slot(slot).name);
-    check(view != nullptr, "predict: output \"", outputs[0].name, "\"", outputs.size() > 1 ? " or another" : "", " depends on input \"",
-          form->slot(slot).name, "\", which is not given");
-    refuse_nan(*view);
+    const std::string& name = form->slot(slot).name;
+    const HostView* view = view_named(inputs, name);
+    about_tensor(name, [&] {
+      check(view != nullptr, "predict: output \"", reader_among(outputs, model_->program(), name), "\" depends on input \"", name,
+            "\", which is not given");
+      refuse_nan(*view);
+    });
     const void* data = view->data;
     if (!view->is_plain()) {
       pass.gathered[i].resize(static_cast<size_t>(view->bytes()));

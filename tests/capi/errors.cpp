@@ -101,6 +101,40 @@ TEST(Errors, OfATensorAndAStepNameThem) {
   expect_place(st_model_set(run.model, "second.bia", &view), "second.bia", -1);
   ASSERT_TRUE(works(run.step()));
   expect_place(st_trainer_gradient(run.trainer, "second.bias", &view), "second.bias", -1);
+
+  st_data* data = nullptr;
+  st_predictor* predictor = nullptr;
+  const st_named_view short_rows = {"x", view}, unknown = {"z", view};
+  expect_place(st_data_arrays(run.context, 8, 1, &short_rows, nullptr, nullptr, &data), "x", -1);
+  const st_field twice[] = {{"x", ST_F32, 1, two}, {"x", ST_F32, 1, two}};
+  const auto fill = [](void*, int64_t, const int64_t*, int64_t, const st_view*) { return st_status{ST_OK}; };
+  expect_place(st_data_callback(run.context, 8, 2, twice, fill, nullptr, nullptr, &data), "x", -1);
+  const auto without_y = hold<HeldData>(st_data_callback, run.context, 8, 1, twice, fill, nullptr, nullptr);
+  st_trainer* trainer = nullptr;
+  expect_place(st_trainer_create(run.model, run.recipe, without_y, &trainer), "x", -1);
+  ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, &predictor)));
+  expect_place(st_predictor_run(predictor, 1, &unknown, 1, &unknown), "z", -1);
+  ASSERT_TRUE(works(st_predictor_destroy(predictor)));
+  SineHalf half(run, 0);
+  ASSERT_TRUE(works(forward(run.trainer, 2, half.views)));
+  expect_place(st_trainer_backward(run.trainer, 1, &unknown), "z", 4);
+}
+
+TEST(Errors, OfAMissingInputNameWhoReadsIt) {
+  const auto context = hold<HeldContext>(st_context_create, nullptr);
+  const auto graph = hold<HeldGraph>(st_graph_create, context);
+  sine_graph(graph);
+  const int64_t column[] = {ST_BATCH, 1};
+  st_value label = 0;
+  ASSERT_TRUE(works(st_graph_input(graph, "label", ST_F32, 2, column, &label)));
+  ASSERT_TRUE(works(st_graph_output(graph, "metric.label", label)));
+  const auto model = hold<HeldModel>(st_model_create, graph, 1);
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 4, "warmup": 0})");
+  const auto trainer = hold<HeldTrainer>(st_trainer_create, model, recipe, nullptr);
+  SineRun other;
+  SineHalf half(other, 0);
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_step(trainer, 1, half.views, nullptr), {"\"y\" is missing", "read by the loss"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, forward(trainer, 1, half.views), {"\"label\" is missing", "read by output \"metric.label\""}));
 }
 
 TEST(Library, TellsItsVersionAndFeatures) {
