@@ -83,6 +83,11 @@ std::vector<Value> Builder::append(Op op, std::vector<Value> in, const Attrs& at
         ": needs a slot; use Builder::", name_of(op));
   check(!info_of(op).exchange, name_of(op), ": ranks do it together; data_parallel() places it");
   check(info_of(op).shape_rule != "optimizer", name_of(op), ": needs slots; use Builder::update");
+  if (op == Op::compare && in.size() == 2) {  // i32 with i64: widened, which loses nothing
+    const auto is = [&](Value v, DType dtype) { return v.node >= 0 && v.node < graph().size() && type(v).dtype == dtype; };
+    for (const size_t i : {0, 1})
+      if (is(in[i], DType::i32) && is(in[1 - i], DType::i64)) in[i] = append(Op::cast, {in[i]}, {{"dtype", std::string("i64")}})[0];
+  }
   return push({.op = op, .in = std::move(in), .out = {}, .reads = {}, .writes = {}, .attrs = attrs});
 }
 

@@ -35,7 +35,7 @@ ST_API st_status st_graph_parameter(st_graph* graph, const char* name, int32_t r
                                     st_value* value);
 
 /* Any op: n inputs, attributes as a JSON object or NULL, room for m values, which may be the inputs' own. Ops with several results fill the
- * first m; what is left of the room becomes 0. */
+ * first m; what is left of the room becomes 0. Operands have one dtype; only compare takes an i32 with an i64, and widens it. */
 ST_API st_status st_graph_op(st_graph* graph, const char* op, int32_t n, const st_value* inputs, const char* attributes, int32_t m,
                              st_value* values);
 

@@ -180,6 +180,18 @@ TEST_F(Build, AnOptimizerMayLeaveAWorkingCopyOfItsParameter) {
   update(slot("right", Role::working, DType::bf16, {3}, w));
 }
 
+TEST_F(Build, ComparesAnI32WithAnI64ByWideningIt) {
+  const Value few = b.input("few", DType::i32, {kBatch}), many = b.input("many", DType::i64, {kBatch}),
+              real = b.input("real", DType::f32, {kBatch});
+  for (const auto& [x, y] : {std::pair(few, many), std::pair(many, few)}) {
+    const Value same = b(Op::compare, {x, y}, {{"test", "equal"}});
+    EXPECT_EQ(b.type(same).dtype, DType::boolean);
+    for (const Value& operand : b.graph()[same.node].in) EXPECT_EQ(b.type(operand).dtype, DType::i64);
+  }
+  EXPECT_THAT(refusal([&] { b(Op::compare, {few, real}, {{"test", "equal"}}); }), HasSubstr("i32"));
+  verify(program, "build");
+}
+
 TEST_F(Build, SumToUndoesABroadcast) {
   const Value x = b.input("x", DType::f32, {kBatch, 3, 4});
   EXPECT_EQ(b.sum_to(x, {kBatch, 3, 4}), x);
