@@ -181,17 +181,17 @@ public class CallbacksTests : OneThreadTests {
     public void Forward(Lent[] inputs, Lent[] outputs) {
       if (InForward != null) ThrowIt(InForward);
       float[] x = inputs[0].ToArray<float>();
-      Span<float> y = outputs[0].Span<float>();
+      Span<float> y = outputs[0].As<float>();
       for (int i = 0; i < x.Length; ++i) y[i] = 2 * x[i];
-      Assert.Throws<InvalidArgumentException>(() => inputs[0].Span<float>());
-      Assert.Throws<InvalidArgumentException>(() => outputs[0].Span<double>());
+      Assert.Throws<InvalidArgumentException>(() => inputs[0].As<float>());
+      Assert.Throws<InvalidArgumentException>(() => outputs[0].As<double>());
     }
 
     public void Backward(Lent[] inputs, Lent[] outputs, Lent[] dOutputs, Lent[] dInputs) {
       if (InBackward != null) ThrowIt(InBackward);
       if (dInputs[0] == null) return;
       float[] above = dOutputs[0].ToArray<float>();
-      Span<float> below = dInputs[0].Span<float>();
+      Span<float> below = dInputs[0].As<float>();
       for (int i = 0; i < above.Length; ++i) below[i] = 2 * above[i];
     }
   }

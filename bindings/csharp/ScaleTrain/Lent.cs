@@ -27,7 +27,7 @@ public sealed unsafe class Lent {
   public bool IsReadOnly { get; }
 
   /// <summary>Its elements, to be written: float, double, int, long, byte, bool as its dtype is; bf16 and f16 as ushort.</summary>
-  public Span<T> Span<T>() where T : struct {
+  public Span<T> As<T>() where T : struct {
     if (IsReadOnly) throw new InvalidArgumentException("this array is an input of the call, and is only read: Read<T>()");
     return new Span<T>(Address(typeof(T)), Size);
   }
@@ -40,7 +40,7 @@ public sealed unsafe class Lent {
   public T[] ToArray<T>() where T : struct { return Read<T>().ToArray(); }
 
   /// <summary>A float array's elements, to be written.</summary>
-  public Span<float> Floats { get { return Span<float>(); } }
+  public Span<float> Floats { get { return As<float>(); } }
 
   private void* Address(Type type) {
     if (isOver) throw new InvalidHandleException("the array was lent for a call that has ended; keep a copy of it instead");
