@@ -17,7 +17,8 @@ ST_API st_status st_model_create(st_graph* graph, int64_t seed, st_model** model
 
 /* name "gpt": {"layers":4,"width":128,"heads":4,"context":64,"vocabulary":256}, GPT-2's architecture, inputs "tokens" and
  * "targets" i32 [batch, context], output "logits". name "mlp": {"inputs":1,"hidden":[64,64],"outputs":1,"activation":"gelu","loss":"mse"},
- * inputs "x" and "y". json NULL: the defaults. */
+ * activation gelu, relu, silu or tanh, inputs "x" f32 [batch, inputs] and "y" f32 [batch, outputs]; with loss cross_entropy, the only other
+ * one, outputs are classes and "y" is i32 [batch]. json NULL: the defaults. */
 ST_API st_status st_model_builtin(st_context* context, const char* name, const char* json, int64_t seed, st_model** model);
 ST_API st_status st_model_destroy(st_model* model);
 
