@@ -14,6 +14,27 @@ namespace {
 constexpr size_t kDeepest = 256;
 constexpr std::string_view kJsonBlanks = " \t\n\r";
 
+/// How many digits `text` begins with.
+size_t digits_of(std::string_view text) { return std::min(text.find_first_not_of("0123456789"), text.size()); }
+
+bool is_json_number(std::string_view word) {
+  if (word.starts_with('-')) word.remove_prefix(1);
+  const size_t whole = digits_of(word);
+  if (whole == 0 || (whole > 1 && word[0] == '0')) return false;
+  word.remove_prefix(whole);
+  if (word.starts_with('.')) {
+    const size_t fraction = digits_of(word.substr(1));
+    if (fraction == 0) return false;
+    word.remove_prefix(1 + fraction);
+  }
+  if (word.starts_with('e') || word.starts_with('E')) {
+    word.remove_prefix(1);
+    if (word.starts_with('+') || word.starts_with('-')) word.remove_prefix(1);
+    return !word.empty() && digits_of(word) == word.size();
+  }
+  return word.empty();
+}
+
 void append_utf8(std::string& out, uint32_t c) {
   if (c < 0x80) {
     out += static_cast<char>(c);
@@ -127,9 +148,17 @@ int64_t JsonCursor::whole() {
   if (error == std::errc::result_out_of_range) refuse("a number past 64 bits");
   if (error != std::errc{}) refuse("expected a whole number");
   if (const size_t sign = digits[0] == '-' ? 1 : 0; digits[sign] == '0' && digits.size() > sign + 1) refuse("a number that begins with 0");
+  if (digits == "-0") refuse("expected a whole number, got -0");
   at_ += digits.size();
   if (at_ < text_.size() && std::string_view(".eE").find(text_[at_]) != std::string_view::npos) refuse("expected a whole number");
   return value;
+}
+
+bool JsonCursor::null() {
+  look();
+  const bool there = text_.substr(at_, 4) == "null";
+  at_ += there ? 4 : 0;
+  return there;
 }
 
 std::string_view JsonCursor::skip() {
@@ -167,8 +196,7 @@ std::string_view JsonCursor::skip() {
 void JsonCursor::skip_word() {
   const size_t end = std::min(text_.find_first_of(" \t\n\r,:]}[{\"", at_), text_.size());
   const std::string_view word = text_.substr(at_, end - at_);
-  const bool number = !word.empty() && word.find_first_not_of("0123456789+-.eE") == std::string_view::npos;
-  if (!number && word != "true" && word != "false" && word != "null") refuse("expected a value");
+  if (!is_json_number(word) && word != "true" && word != "false" && word != "null") refuse("expected a value");
   at_ = end;
 }
 

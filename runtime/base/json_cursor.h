@@ -35,7 +35,9 @@ class JsonCursor {
 
   std::string text();
   int64_t whole();
-  /// Any value, nested at most 256 deep; its text, which is valid JSON as far as brackets, strings and words go.
+  /// Whether null stands there, and takes it.
+  bool null();
+  /// Any value, nested at most 256 deep; its text, which is valid JSON.
   std::string_view skip();
   /// Nothing but blanks may follow.
   void end();

@@ -72,7 +72,7 @@ TEST(JsonCursor, ReadsWholeNumbersOf64Bits) {
   EXPECT_EQ(JsonCursor("9223372036854775807", "a").whole(), INT64_MAX);
   EXPECT_EQ(JsonCursor(" -9223372036854775808", "a").whole(), INT64_MIN);
   EXPECT_EQ(JsonCursor("0", "a").whole(), 0);
-  for (const char* text : {"", "9223372036854775808", "-", "+1", "01", "-01", "1.0", "1e3", "1E3", "0x1", "\"1\"", "true", "--1"})
+  for (const char* text : {"", "9223372036854775808", "-", "+1", "01", "-01", "1.0", "1e3", "1E3", "0x1", "\"1\"", "true", "--1", "-0"})
     EXPECT_NE(refusal_of(text, [](JsonCursor& in) { in.whole(); }), "") << text;
 }
 
@@ -80,9 +80,15 @@ TEST(JsonCursor, RefusesWhatIsNoJson) {
   EXPECT_EQ(refusal_of(R"({"a":[1,{"b":null}],"c":"d"})"), "");
   EXPECT_EQ(refusal_of("[]"), "");
   EXPECT_EQ(refusal_of("{}"), "");
-  for (const char* text : {"",           "{",    "[",    "}",     "{]",         "[}",       "{\"a\"}",           "{\"a\":}",
-                           "{\"a\":1,}", "[1,]", "[,1]", "[1 2]", "{,}",        "{1:2}",    "{\"a\":1 \"b\":2}", "nul",
-                           "{} {}",      "1]",   "[1]]", "\x01",  "{\"a\":1}x", "[\"a\":1]"})
+  EXPECT_EQ(refusal_of("[-0,-0.50e+3,10E-2,0.0]"), "");
+  EXPECT_EQ(refusal_of(" null", [](JsonCursor& in) { EXPECT_TRUE(in.null()); }), "");
+  EXPECT_NE(refusal_of("nul", [](JsonCursor& in) { EXPECT_FALSE(in.null()); }), "");
+  for (const char* text : {"",     "{",       "[",        "}",          "{]",
+                           "[}",   "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "[1,]",
+                           "[,1]", "[1 2]",   "{,}",      "{1:2}",      "{\"a\":1 \"b\":2}",
+                           "nul",  "1-2",     "-01",      "1.",         "+1",
+                           ".5",   "1e",      "-",        "1e+",        "{} {}",
+                           "1]",   "[1]]",    "\x01",     "{\"a\":1}x", "[\"a\":1]"})
     EXPECT_NE(refusal_of(text), "") << text;
 }
 
