@@ -180,6 +180,7 @@ class DataSplit {
 %ignore scaletrain::Model::read(const ReadFunction&) const;
 %ignore scaletrain::Model::read(const ReadFunction&, const ReadOptions&) const;
 %ignore scaletrain::Model::read(const ReadFunction&, const ReadOptions&, ReadReport&) const;
+%ignore scaletrain::Model::read_file;
 %ignore scaletrain::Model::load;
 %rename(get_parameter) scaletrain::Model::get(const std::string&, const View&) const;
 %rename(set_parameter) scaletrain::Model::set;
@@ -200,6 +201,10 @@ scaletrain::ReadOptions load_options(bool partial, const std::vector<std::string
   scaletrain::ReadReport read_from(const scaletrain::ReadFunction& read, bool partial, const std::vector<std::string>& from,
                                    const std::vector<std::string>& into, const std::vector<std::string>& names) {
     return $self->read(read, load_options(partial, from, into, names));
+  }
+  scaletrain::ReadReport read_from_file(const std::string& path, bool partial, const std::vector<std::string>& from,
+                                        const std::vector<std::string>& into, const std::vector<std::string>& names) {
+    return $self->read_file(path, load_options(partial, from, into, names));
   }
   scaletrain::LoadReport load_from(const scaletrain::Checkpoint& checkpoint, const std::string& name, bool partial,
                                    const std::vector<std::string>& from, const std::vector<std::string>& into,

@@ -1,5 +1,3 @@
-#include <threads.h>
-
 #include <cstdlib>
 #include <cstring>
 
@@ -9,6 +7,7 @@
 #include "guard.h"
 #include "host_face.h"
 #include "objects.h"
+#include "thread_text.h"
 
 using namespace st;
 using namespace st::capi;
@@ -99,36 +98,6 @@ std::string processor() {
   return object.text();
 }
 
-/// A text of each thread's own. Freed by the C library's free when the thread ends: an object with a destructor of ours would keep the
-/// library from being unloaded while a thread lives that called it.
-class ThreadText {
- public:
-  const char* keep(const std::string& text) {
-    require(made_, Code::unavailable, "st_features: the process has no thread key left (PTHREAD_KEYS_MAX)");
-    char* copy = strdup(text.c_str());
-    if (copy == nullptr) throw std::bad_alloc();
-    char* old = static_cast<char*>(tss_get(key_));
-    if (tss_set(key_, copy) != thrd_success) {
-      std::free(copy);
-      throw std::bad_alloc();
-    }
-    std::free(old);
-    return copy;
-  }
-  ThreadText() : made_(tss_create(&key_, std::free) == thrd_success) {}
-  ~ThreadText() {
-    if (!made_) return;
-    std::free(tss_get(key_));
-    tss_delete(key_);
-  }
-  ThreadText(const ThreadText&) = delete;
-  ThreadText& operator=(const ThreadText&) = delete;
-
- private:
-  tss_t key_{};
-  bool made_;
-};
-
 }  // namespace
 
 st_status st_require(int32_t major, int32_t minor) {
@@ -150,7 +119,7 @@ st_status st_features(const char** json) {
     features.add("version", kVersion).add_json("devices", devices()).add_json("transports", transports());
     features.add_json("cpu", processor());
     features.add("cores", os::available_cores()).add("memory_bytes", os::available_memory()).add_json("ops", ops());
-    given(json, "st_features: json") = answer.keep(features.text());
+    given(json, "st_features: json") = answer.keep(features.text(), "st_features");
   });
 }
 

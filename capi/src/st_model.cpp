@@ -49,7 +49,7 @@ void keep_report(ModelObject& object, ReadReport made) {
   texts(object.read.unexpected, object.unexpected);
 }
 
-void give_report(st_read_report* theirs, const ModelObject& object) {
+void give_report(st_read_report* theirs, const ModelObject& object, const char* call) {
   if (theirs == nullptr) return;
   st_read_report ours{};
   ours.read = object.read.read;
@@ -57,7 +57,27 @@ void give_report(st_read_report* theirs, const ModelObject& object) {
   ours.unexpected_count = static_cast<int64_t>(object.unexpected.size());
   ours.missing = object.missing.data();
   ours.unexpected = object.unexpected.data();
-  give(theirs, ours, "st_model_read: report");
+  give(theirs, ours, text(call, ": report").c_str());
+}
+
+/// Calls read(model, options, report) and gives the host its report, also when that throws.
+template <class Read>
+void read_and_report(st_model* model, const st_read_options* options, st_read_report* report, const char* call, const Read& read) {
+  if (report != nullptr) take(report, text(call, ": report").c_str());
+  const ReadOptions ours = read_options(options, call);
+  const auto object = find(model);
+  ReadReport made;
+  const auto give_made = [&] {
+    keep_report(*object, std::move(made));
+    give_report(report, *object, call);
+  };
+  try {
+    read(*object->model, ours, made);
+  } catch (...) {
+    give_made();
+    throw;
+  }
+  give_made();
 }
 
 }  // namespace
@@ -187,8 +207,14 @@ st_status st_model_write_file(st_model* model, const char* path, st_pending** pe
   });
 }
 
-st_status st_model_read_file(st_model* model, const char* path) {
-  return guard([&] { find(model)->model->read(text_given(path, "st_model_read_file: path")); });
+st_status st_model_read_file(st_model* model, const char* path, const st_read_options* options, st_read_report* report) {
+  return guard([&] {
+    constexpr const char* kCall = "st_model_read_file";
+    const std::string file = text_given(path, "st_model_read_file: path");
+    check(!file.empty(), kCall, ": path is empty; name a safetensors file, a folder that has one, or the index of its shards");
+    read_and_report(model, options, report, kCall,
+                    [&](Model& into, const ReadOptions& ours, ReadReport& made) { into.read(file, ours, made); });
+  });
 }
 
 st_status st_model_write(st_model* model, st_write_fn write, void* user) {
@@ -213,18 +239,7 @@ st_status st_read_report_init(st_read_report* report, size_t size) { return init
 st_status st_model_read(st_model* model, st_read_fn read, void* user, const st_read_options* options, st_read_report* report) {
   return guard([&] {
     check(read != nullptr, "st_model_read: read is NULL");
-    if (report != nullptr) take(report, "st_model_read: report");
-    const ReadOptions ours = read_options(options, "st_model_read");
-    const auto object = find(model);
-    ReadReport made;
-    try {
-      object->model->read(read_through(read, user), ours, made);
-    } catch (...) {
-      keep_report(*object, std::move(made));
-      give_report(report, *object);
-      throw;
-    }
-    keep_report(*object, std::move(made));
-    give_report(report, *object);
+    read_and_report(model, options, report, "st_model_read",
+                    [&](Model& into, const ReadOptions& ours, ReadReport& made) { into.read(read_through(read, user), ours, made); });
   });
 }

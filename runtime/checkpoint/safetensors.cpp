@@ -109,10 +109,10 @@ void SafetensorsStream::read(std::span<std::byte> out) {
     throw_corrupt(source_, "", text("ends after ", position_, " of ", header_.data_bytes, " bytes of tensors"), position_);
 }
 
-void SafetensorsStream::skip(int64_t bytes) {
-  std::vector<std::byte> piece(std::min<size_t>(kStreamPiece, static_cast<size_t>(std::max<int64_t>(bytes, 0))));
-  for (; bytes > 0; bytes -= static_cast<int64_t>(piece.size())) {
-    if (bytes < static_cast<int64_t>(piece.size())) piece.resize(static_cast<size_t>(bytes));
+void SafetensorsStream::skip_to(int64_t offset) {
+  std::vector<std::byte> piece(static_cast<size_t>(std::clamp<int64_t>(offset - position_, 0, kStreamPiece)));
+  while (position_ < offset) {
+    piece.resize(static_cast<size_t>(std::min<int64_t>(offset - position_, std::ssize(piece))));
     read(piece);
   }
 }

@@ -32,7 +32,10 @@ class SafetensorsFile {
  public:
   explicit SafetensorsFile(std::string path);
 
+  const std::string& path() const { return path_; }
   const SafetensorsHeader& header() const { return header_; }
+  /// Where the data begin in the file.
+  int64_t data_begin() const { return static_cast<int64_t>(file_.bytes().size()) - header_.data_bytes; }
   std::span<const std::byte> bytes(const TensorRecord& record) const;
   /// Throws not_found with the file and the nearest name.
   const TensorRecord& record(std::string_view name) const;
@@ -44,7 +47,7 @@ class SafetensorsFile {
   std::span<const std::byte> data_;
 };
 
-/// The same from a stream, tensor after tensor in the order of header().tensors, so that nothing need be held twice.
+/// The same from a stream, front to back, so that nothing need be held twice.
 class SafetensorsStream {
  public:
   /// Reads the header. `source` names the stream in errors.
@@ -53,7 +56,8 @@ class SafetensorsStream {
   const SafetensorsHeader& header() const { return header_; }
   /// The next bytes of the data, all of `out`. Throws corrupt when the stream ends before.
   void read(std::span<std::byte> out);
-  void skip(int64_t bytes);
+  /// Passes over the data before `offset`, a tensor's or header().data_bytes.
+  void skip_to(int64_t offset);
 
  private:
   ReadBytes read_;

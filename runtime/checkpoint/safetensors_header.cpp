@@ -1,8 +1,10 @@
 #include "checkpoint/safetensors_header.h"
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
+#include <iterator>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -16,16 +18,36 @@ namespace {
 
 constexpr std::string_view kMetadata = "__metadata__";
 
-constexpr std::array<std::pair<DType, std::string_view>, 8> kDTypes = {{{DType::f32, "F32"},
-                                                                        {DType::f64, "F64"},
-                                                                        {DType::bf16, "BF16"},
-                                                                        {DType::f16, "F16"},
-                                                                        {DType::i32, "I32"},
-                                                                        {DType::i64, "I64"},
-                                                                        {DType::u8, "U8"},
-                                                                        {DType::boolean, "BOOL"}}};
+/// The format's dtypes, those of safetensors 0.8.0.
+struct DTypeRow {
+  std::string_view name;
+  int64_t bits;
+  std::optional<DType> ours = {};  // none: foreign
+};
+constexpr DTypeRow kDTypes[] = {{"F32", 32, DType::f32},
+                                {"F64", 64, DType::f64},
+                                {"BF16", 16, DType::bf16},
+                                {"F16", 16, DType::f16},
+                                {"I32", 32, DType::i32},
+                                {"I64", 64, DType::i64},
+                                {"U8", 8, DType::u8},
+                                {"BOOL", 8, DType::boolean},
+                                {"I8", 8},
+                                {"I16", 16},
+                                {"U16", 16},
+                                {"U32", 32},
+                                {"U64", 64},
+                                {"C64", 64},
+                                {"F8_E4M3", 8},
+                                {"F8_E5M2", 8},
+                                {"F8_E8M0", 8},
+                                {"F8_E4M3FNUZ", 8},
+                                {"F8_E5M2FNUZ", 8},
+                                {"F6_E2M3", 6},
+                                {"F6_E3M2", 6},
+                                {"F4", 4}};
 
-struct Found {  // a tensor as the file tells it
+struct Found {  // a tensor as the file has it
   std::string name, dtype;
   std::vector<int64_t> shape, offsets;
 };
@@ -37,6 +59,7 @@ class HeaderText {
 
   void read() {
     in_.object([&](std::string_view key) {
+      if (key == kMetadata && in_.null()) return;
       if (key == kMetadata)
         in_.object([&](std::string_view name) { metadata.emplace(name, in_.text()); });
       else
@@ -54,54 +77,54 @@ class HeaderText {
     tensor = name;
     Found& t = tensors.emplace_back();
     t.name = name;
-    size_t known = 0;
+    bool has_shape = false;
     in_.object([&](std::string_view key) {
-      ++known;
       if (key == "dtype")
         t.dtype = in_.text();
       else if (key == "shape")
-        read_numbers(t.shape, kMaxDims, "dimensions");
+        has_shape = read_numbers(t.shape, SIZE_MAX, "dimensions");
       else if (key == "data_offsets")
         read_numbers(t.offsets, 2, "data_offsets");
       else
-        throw_corrupt(file_, tensor, text("has an unknown key ", key));
+        in_.skip();
     });
-    if (known != 3 || t.offsets.size() != 2) throw_corrupt(file_, tensor, "needs dtype, shape and two data_offsets");
+    if (t.dtype.empty() || !has_shape || t.offsets.size() != 2) throw_corrupt(file_, tensor, "needs dtype, shape and two data_offsets");
     tensor.clear();
   }
 
-  void read_numbers(std::vector<int64_t>& numbers, size_t most, std::string_view what) {
+  bool read_numbers(std::vector<int64_t>& numbers, size_t most, std::string_view what) {
     in_.list([&] {
       if (numbers.size() == most) throw_corrupt(file_, tensor, text("has more than ", most, " ", what));
       numbers.push_back(in_.whole());
       if (numbers.back() < 0) throw_corrupt(file_, tensor, text("has the number ", numbers.back(), " among its ", what));
     });
+    return true;
   }
 
   std::string_view file_;
   JsonCursor in_;
 };
 
-DType dtype_of(const Found& found, std::string_view file) {
-  if (const auto dtype = dtype_of_safetensors(found.dtype)) return *dtype;
+const DTypeRow& dtype_of(const Found& found, std::string_view file) {
+  const auto row = std::ranges::find(kDTypes, found.dtype, &DTypeRow::name);
+  if (row != std::end(kDTypes)) return *row;
   std::string known;
-  for (const auto& row : kDTypes) known += (known.empty() ? "" : ", ") + std::string(row.second);
-  throw_corrupt(file, found.name, text("unknown dtype ", found.dtype, "; there are: ", known));
+  for (const DTypeRow& each : kDTypes) known += (known.empty() ? "" : ", ") + std::string(each.name);
+  throw_corrupt(file, found.name, text("unknown dtype ", found.dtype, "; the format has ", known));
 }
 
-TensorRecord record_of(const Found& found, std::string_view file) {
-  TensorRecord record{found.name, dtype_of(found, file), {}, found.offsets[0]};
-  int64_t bytes = bytes_of(record.dtype);
+/// What the offsets must hold.
+int64_t size_of(const Found& found, const DTypeRow& dtype, std::string_view file) {
+  int64_t elements = 1, bits = 0;
   for (const int64_t dim : found.shape)
-    if (__builtin_mul_overflow(bytes, dim, &bytes))
+    if (__builtin_mul_overflow(elements, dim, &elements))
       throw_corrupt(file, found.name, text("shape ", std::span(found.shape), " overflows 64 bits"));
-  record.shape = Shape(std::span(found.shape));
-  const auto [begin, end] = std::pair{found.offsets[0], found.offsets[1]};
-  if (end < begin || end - begin != bytes)
-    throw_corrupt(
-        file, found.name,
-        text("data_offsets ", std::span(found.offsets), " do not hold the ", bytes, " bytes of ", found.dtype, " ", record.shape));
-  return record;
+  if (__builtin_mul_overflow(elements, dtype.bits, &bits))
+    throw_corrupt(file, found.name, text("shape ", std::span(found.shape), " of ", dtype.name, " overflows 64 bits"));
+  if (bits % 8 != 0)
+    throw_corrupt(file, found.name,
+                  text("shape ", std::span(found.shape), " of ", dtype.name, " takes ", bits, " bits, which are no whole number of bytes"));
+  return bits / 8;
 }
 
 std::string quoted(const std::string& word) {
@@ -113,13 +136,11 @@ std::string quoted(const std::string& word) {
 
 }  // namespace
 
-std::string_view safetensors_name(DType dtype) {
-  return std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& row) { return row.first == dtype; })->second;
-}
+std::string_view safetensors_name(DType dtype) { return std::ranges::find(kDTypes, std::optional(dtype), &DTypeRow::ours)->name; }
 
 std::optional<DType> dtype_of_safetensors(std::string_view name) noexcept {
-  const auto row = std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& each) { return each.second == name; });
-  return row == kDTypes.end() ? std::optional<DType>() : row->first;
+  const auto row = std::ranges::find(kDTypes, name, &DTypeRow::name);
+  return row == std::end(kDTypes) ? std::nullopt : row->ours;
 }
 
 const TensorRecord* SafetensorsHeader::find(std::string_view name) const {
@@ -142,7 +163,7 @@ SafetensorsHeader arrange(std::vector<TensorRecord> tensors, Metadata metadata) 
     check(!__builtin_mul_overflow(tensor.shape.elements(), bytes_of(tensor.dtype), &bytes) && !__builtin_add_overflow(end, bytes, &end),
           "safetensors: ", tensor.name, " ", tensor.shape, " takes the file past 64 bits");
   }
-  return {std::move(tensors), std::move(metadata), end};
+  return {std::move(tensors), {}, std::move(metadata), end};
 }
 
 std::string print_header(const SafetensorsHeader& header) {
@@ -184,19 +205,29 @@ SafetensorsHeader parse_header(std::string_view json, std::string_view file) {
   HeaderText in(json, file);
   read_or_corrupt(file, in.tensor, [&] { in.read(); });
 
+  // Empty tensors share their offset with the next one: they come first.
+  std::ranges::sort(in.tensors, [](const Found& a, const Found& b) {
+    return std::tuple(a.offsets[0], a.offsets[1], std::string_view(a.name)) <
+           std::tuple(b.offsets[0], b.offsets[1], std::string_view(b.name));
+  });
   SafetensorsHeader header;
   header.metadata = std::move(in.metadata);
-  for (const Found& found : in.tensors) header.tensors.push_back(record_of(found, file));
-  // Empty tensors share their offset with the next one: they come first.
-  std::sort(header.tensors.begin(), header.tensors.end(), [](const TensorRecord& a, const TensorRecord& b) {
-    return std::tuple(a.offset, a.bytes(), std::string_view(a.name)) < std::tuple(b.offset, b.bytes(), std::string_view(b.name));
-  });
-  for (const TensorRecord& tensor : header.tensors) {
-    if (tensor.offset != header.data_bytes)
-      throw_corrupt(file, tensor.name,
-                    text("starts at byte ", tensor.offset, " of the data where byte ", header.data_bytes,
-                         " is next: ", tensor.offset < header.data_bytes ? "it overlaps another" : "there is a gap before it"));
-    header.data_bytes += tensor.bytes();  // cannot overflow: offset + bytes was an int64 in the file
+  for (Found& found : in.tensors) {
+    const DTypeRow& dtype = dtype_of(found, file);
+    const int64_t bytes = size_of(found, dtype, file), begin = found.offsets[0], end = found.offsets[1];
+    if (end < begin || end - begin != bytes)
+      throw_corrupt(file, found.name,
+                    text("data_offsets ", std::span(found.offsets), " do not hold the ", bytes, " bytes of ", found.dtype, " ",
+                         std::span(found.shape)));
+    if (begin != header.data_bytes)
+      throw_corrupt(file, found.name,
+                    text("starts at byte ", begin, " of the data where byte ", header.data_bytes,
+                         " is next: ", begin < header.data_bytes ? "it overlaps another" : "there is a gap before it"));
+    header.data_bytes = end;
+    if (dtype.ours && found.shape.size() <= size_t{kMaxDims})
+      header.tensors.push_back({std::move(found.name), *dtype.ours, Shape(std::span(found.shape)), begin});
+    else
+      header.foreign.push_back({std::move(found.name), std::move(found.dtype), std::move(found.shape), begin, bytes});
   }
   return header;
 }

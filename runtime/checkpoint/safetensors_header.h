@@ -25,12 +25,21 @@ struct TensorRecord {
   int64_t bytes() const { return shape.elements() * bytes_of(dtype); }
 };
 
+/// A tensor that the format has and we do not: its dtype is none of ours (I8, F8_E4M3, ...), or it has more than kMaxDims dimensions. It is
+/// counted and listed, and its bytes are passed over.
+struct ForeignTensor {
+  std::string name, dtype;  // "I8"
+  std::vector<int64_t> shape;
+  int64_t offset = 0, bytes = 0;
+};
+
 using Metadata = std::map<std::string, std::string>;
 
 struct SafetensorsHeader {
-  std::vector<TensorRecord> tensors;  // in the order of the data, without gaps
+  std::vector<TensorRecord> tensors;   // in the order of the data; foreign ones may lie between them
+  std::vector<ForeignTensor> foreign;  // in the order of the data
   Metadata metadata;
-  int64_t data_bytes = 0;
+  int64_t data_bytes = 0;  // of both, which tile the data without gaps
 
   const TensorRecord* find(std::string_view name) const;  // nullptr: none
 };
@@ -52,8 +61,9 @@ std::string print_header(const SafetensorsHeader& header);
 /// What the first kLengthBytes of a file say. Throws corrupt where the format does not allow it.
 int64_t header_length(std::span<const std::byte> start, std::string_view file);
 
-/// Trusts nothing: throws corrupt, with `file` and the tensor's name in message and place, on anything but flat JSON of the form above
-/// with known dtypes, at most 8 dimensions, sizes that match their offsets, and offsets that tile the data without overlap or gap.
+/// Trusts nothing: throws corrupt, with `file` and the tensor's name in message and place, on anything but JSON of the form above with
+/// dtypes of the format, sizes that match their offsets, and offsets that tile the data without overlap or gap. Unknown keys of a tensor
+/// are passed over. The verdicts are those of the package safetensors 0.8.0, but where the format's text is stricter (README.md).
 SafetensorsHeader parse_header(std::string_view json, std::string_view file);
 
 }  // namespace st

@@ -70,6 +70,9 @@ std::vector<int64_t> check_shard(const os::InputFile& file, const ShardFile& sha
     throw_corrupt(file.path(), "",
                   text("its tensors take ", header.data_bytes, " bytes of the ", shard.bytes - shard.header_bytes, " behind its header"));
 
+  if (!header.foreign.empty())
+    throw_corrupt(file.path(), header.foreign[0].name, text("is ", header.foreign[0].dtype, ", which no tensor of a checkpoint is"));
+
   RecordIndex index(header.tensors);
   std::vector<int64_t> offsets;
   for (const auto& [tensor, piece] : pieces) {

@@ -6,7 +6,7 @@
 #include "base/float_mode.h"
 #include "base/os.h"
 #include "base/whole_file.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/weight_files.h"
 #include "train/element_conversion.h"
 #include "train/model.h"
 
@@ -65,10 +65,9 @@ std::exception_ptr Model::stream(const WriteBytes& write, JointCall* joint) cons
   return failed;
 }
 
-void Model::read(const std::string& path) {
-  const SafetensorsFile file(path);
-  ReadReport report;
-  const WeightsMatch match = match_weights(file.header().tensors, program_, parameters_, {}, path, report);
+void Model::read(const std::string& path, const ReadOptions& options, ReadReport& report) {
+  const WeightFiles weights(path);
+  const WeightsMatch match = match_weights(weights.tensors(), program_, parameters_, options, path, report, weights.foreign());
   int64_t largest = 0;
   const auto bytes_here = [&](SlotId id) { return piece(id).elements * bytes_of(slot(id).type.dtype); };
   for (const SlotId id : parameters_) largest = std::max(largest, bytes_here(id));
@@ -76,20 +75,25 @@ void Model::read(const std::string& path) {
   std::vector<std::byte> values(static_cast<size_t>(largest));  // before anything changes: running out of memory halfway leaves a mixture
   const FloatMode mode;
   const WeightsGate::Writer writer(gate_);
-  for (size_t i = 0; i < match.parameters.size(); ++i) {
-    const TensorRecord& record = file.header().tensors[i];
-    const SlotId id = match.parameters[i];
-    const Piece own = piece(id);
-    convert_elements(record.dtype, file.bytes(record).data() + own.first * bytes_of(record.dtype), slot(id).type.dtype, values.data(),
-                     own.elements);
-    context_->backend().to_device(data(id), values.data(), bytes_here(id));
+  auto next = match.parameters.begin();
+  for (const SafetensorsFile& file : weights.files()) {
+    for (const TensorRecord& record : file.header().tensors) {
+      const SlotId id = *next++;
+      if (id < 0) continue;
+      const Piece own = piece(id);
+      convert_elements(record.dtype, file.bytes(record).data() + own.first * bytes_of(record.dtype), slot(id).type.dtype, values.data(),
+                       own.elements);
+      context_->backend().to_device(data(id), values.data(), bytes_here(id));
+      ++report.read;
+    }
   }
 }
 
 void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& report) {
   const std::string source = "the stream";
   SafetensorsStream stream(read, source);
-  const WeightsMatch match = match_weights(stream.header().tensors, program_, parameters_, options, source, report);
+  const WeightsMatch match =
+      match_weights(stream.header().tensors, program_, parameters_, options, source, report, stream.header().foreign);
 
   require_made();
   // All of it waits here until the stream has given the last byte: a stream that ends in the middle changes nothing.
@@ -101,10 +105,8 @@ void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& 
   for (size_t i = 0; i < match.parameters.size(); ++i) {
     const TensorRecord& record = stream.header().tensors[i];
     const SlotId id = match.parameters[i];
-    if (id < 0) {
-      stream.skip(record.bytes());
-      continue;
-    }
+    if (id < 0) continue;
+    stream.skip_to(record.offset);
     const DType as = slot(id).type.dtype;
     std::byte* const place = staged + offsets_[static_cast<size_t>(id)];
     const Piece own = this->piece(id);
@@ -120,6 +122,7 @@ void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& 
       at = next;
     }
   }
+  stream.skip_to(stream.header().data_bytes);
 
   std::vector<std::byte> room(static_cast<size_t>(kPiece));
   const WeightsGate::Writer writer(gate_);

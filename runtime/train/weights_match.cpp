@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string_view>
 
 #include "base/error.h"
@@ -26,15 +27,26 @@ void check_rename(const Rename& rename) {
   throw error;
 }
 
+constexpr std::string_view kReadable = "a floating type is needed: F32, F64, BF16 or F16";
+
+/// `"h.0.weight" (read as "block.0.weight") in model.safetensors is `
+std::string begin_of_refusal(const std::string& tensor, const std::string& slot, const std::string& source) {
+  return text("read: tensor \"", tensor, "\"", tensor == slot ? "" : text(" (read as \"", slot, "\")"), " in ", source, " is ");
+}
+
 /// What belongs together, before the rest is called missing or unexpected: a shape that differs is the better news.
 void check_fit(const TensorRecord& record, const Slot& slot, const std::string& source) {
-  const std::string as = record.name == slot.name ? "" : text(" (read as \"", slot.name, "\")");
+  const std::string begin = begin_of_refusal(record.name, slot.name, source);
   if (record.shape != slot.type.shape)
-    refuse(Code::invalid_argument, source, record.name,
-           text("read: tensor \"", record.name, "\"", as, " in ", source, " is ", record.shape, ", the model's is ", slot.type.shape));
+    refuse(Code::invalid_argument, source, record.name, text(begin, record.shape, ", the model's is ", slot.type.shape));
   if (!is_floating(record.dtype))
-    refuse(Code::invalid_argument, source, record.name,
-           text("read: tensor \"", record.name, "\"", as, " in ", source, " is ", record.dtype, ", a floating type is needed"));
+    refuse(Code::invalid_argument, source, record.name, text(begin, safetensors_name(record.dtype), ", ", kReadable));
+}
+
+[[noreturn]] void refuse_foreign(const ForeignTensor& tensor, const std::string& slot, const std::string& source) {
+  refuse(Code::invalid_argument, source, tensor.name,
+         text(begin_of_refusal(tensor.name, slot, source), tensor.dtype, " ", std::span(tensor.shape), ", ", kReadable, " of at most ",
+              kMaxDims, " dimensions; convert it, or leave it out by the options' names"));
 }
 
 void check_patterns(const ReadOptions& options, const Program& program, const std::vector<SlotId>& parameters) {
@@ -70,7 +82,8 @@ void check_renames(const ReadOptions& options) {
 }
 
 WeightsMatch match_weights(const std::vector<TensorRecord>& tensors, const Program& program, const std::vector<SlotId>& parameters,
-                           const ReadOptions& options, const std::string& source, ReadReport& report) {
+                           const ReadOptions& options, const std::string& source, ReadReport& report,
+                           const std::vector<ForeignTensor>& foreign) {
   check_renames(options);
   check_patterns(options, program, parameters);
   const auto slot = [&](SlotId id) -> const Slot& { return program.slots[static_cast<size_t>(id)]; };
@@ -90,6 +103,15 @@ WeightsMatch match_weights(const std::vector<TensorRecord>& tensors, const Progr
     else if (!taken.emplace(found->second, &record).second && twice == nullptr)
       twice = &record;
   }
+  const ForeignTensor* asked_for = nullptr;
+  for (const ForeignTensor& tensor : foreign) {
+    const std::string name = options.renamed(tensor.name);
+    if (!options.asks_for(name)) continue;
+    if (!by_name.contains(name))
+      report.unexpected.push_back(tensor.name);
+    else if (asked_for == nullptr)
+      asked_for = &tensor;
+  }
   for (const SlotId id : parameters)
     if (!taken.contains(id) && options.asks_for(slot(id).name)) report.missing.push_back(slot(id).name);
 
@@ -99,6 +121,7 @@ WeightsMatch match_weights(const std::vector<TensorRecord>& tensors, const Progr
            text("read: ", source, " has two tensors for parameter \"", slot(id).name, "\": \"", taken[id]->name, "\" and \"", twice->name,
                 "\"; rename one away"));
   }
+  if (asked_for != nullptr) refuse_foreign(*asked_for, options.renamed(asked_for->name), source);
   for (size_t i = 0; i < tensors.size(); ++i)
     if (match.parameters[i] >= 0) check_fit(tensors[i], slot(match.parameters[i]), source);
   if (options.partial) return match;

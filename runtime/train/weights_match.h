@@ -29,7 +29,7 @@ struct ReadOptions {
 struct ReadReport {
   int64_t read = 0;
   std::vector<std::string> missing;     // parameters, in the model's order
-  std::vector<std::string> unexpected;  // tensors as the stream calls them, in its order
+  std::vector<std::string> unexpected;  // tensors as the stream calls them, in its order; the foreign ones last
 };
 
 /// Throws invalid_argument for renames that cannot be.
@@ -41,8 +41,10 @@ struct WeightsMatch {
 
 /// Fills the report's names, also when it then throws: invalid_argument for renames that cannot be, a pattern that no parameter's name
 /// matches, two tensors for one parameter, another shape or a dtype that is not floating; not_found for a missing parameter and
-/// invalid_argument for an unexpected tensor unless partial. `source` names the stream in messages.
+/// invalid_argument for an unexpected tensor unless partial. `foreign` are tensors too, which can only be passed over: one that a parameter
+/// would take is refused. `source` names the stream in messages.
 WeightsMatch match_weights(const std::vector<TensorRecord>& tensors, const Program& program, const std::vector<SlotId>& parameters,
-                           const ReadOptions& options, const std::string& source, ReadReport& report);
+                           const ReadOptions& options, const std::string& source, ReadReport& report,
+                           const std::vector<ForeignTensor>& foreign = {});
 
 }  // namespace st

@@ -118,7 +118,7 @@ st_status read(AllKinds& w, AnyHandle h) {
 
 st_status read_file(AllKinds& w, AnyHandle h) {
   const std::string path = file_of("weights.safetensors", w.weights);
-  return st_model_read_file(h, path.c_str());
+  return st_model_read_file(h, path.c_str(), nullptr, nullptr);
 }
 
 st_status predict(AllKinds& w, AnyHandle h) {

@@ -115,14 +115,14 @@ TEST_F(Model, IsTheSameAfterAFile) {
   ASSERT_TRUE(works(st_model_write_file(model, path.c_str(), nullptr)));
   HeldModel other = mlp(2);
   ASSERT_FALSE(equal(parameters_of(model), parameters_of(other)));
-  ASSERT_TRUE(works(st_model_read_file(other, path.c_str())));
+  ASSERT_TRUE(works(st_model_read_file(other, path.c_str(), nullptr, nullptr)));
   EXPECT_TRUE(equal(parameters_of(model), parameters_of(other)));
 }
 
 TEST_F(Model, AFileThatDoesNotFitIsNamedAndChangesNothing) {
   const auto before = parameters_of(model);
   const auto expect_refused = [&](const std::string& path, st_status status, std::initializer_list<std::string_view> words) {
-    EXPECT_TRUE(fails(status, st_model_read_file(model, path.c_str()), words));
+    EXPECT_TRUE(fails(status, st_model_read_file(model, path.c_str(), nullptr, nullptr), words));
     EXPECT_NE(std::strstr(st_last_error(), path.c_str()), nullptr) << st_last_error();
     EXPECT_TRUE(equal(parameters_of(model), before)) << path;
   };
@@ -133,6 +133,25 @@ TEST_F(Model, AFileThatDoesNotFitIsNamedAndChangesNothing) {
   expect_refused(path, ST_CORRUPT, {});
   expect_refused(file_of("text.safetensors", "this is no tensor file at all, just text"), ST_CORRUPT, {});
   expect_refused("/no/such/weights", ST_NOT_FOUND, {});
+}
+
+TEST_F(Model, AFileIsListedAndReadByOptions) {
+  const std::string path = file_of("model.safetensors", "");
+  ASSERT_TRUE(works(st_model_write_file(mlp(7), path.c_str(), nullptr)));
+  const char* json = nullptr;
+  ASSERT_TRUE(works(st_weights_inspect(path.c_str(), &json)));
+  const std::string_view listed = json;
+  for (const char* words : {R"("metadata":{"format":"scaletrain"})", R"({"name":"layer.0.bias","dtype":"F32","shape":[)", R"("foreign":0)"})
+    EXPECT_NE(listed.find(words), std::string_view::npos) << words << " | " << listed;
+  EXPECT_TRUE(fails(ST_NOT_FOUND, st_weights_inspect("/no/such/weights", &json), {"/no/such/weights"}));
+  auto options = filled(st_read_options_init);
+  const char* const names[] = {"*.bias"};
+  options.name_count = 1;
+  options.names = names;
+  auto report = filled(st_read_report_init);
+  ASSERT_TRUE(works(st_model_read_file(model, path.c_str(), &options, &report)));
+  EXPECT_EQ(report.read, 2);
+  EXPECT_EQ(report.unexpected_count, 0);
 }
 
 TEST_F(Model, AFileThatCannotBeWrittenIsAnError) {

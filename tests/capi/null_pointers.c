@@ -57,6 +57,7 @@ static void library_and_structs(void) {
   int64_t count = -1;
   REFUSES(st_version(NULL));
   REFUSES(st_features(NULL));
+  REFUSES(st_weights_inspect(NULL, NULL));
   REFUSES(st_live_handles(NULL, NULL));
   WORKS(st_live_handles(NULL, &count));
   REFUSES(st_live_handles("nothing", &count));
@@ -173,7 +174,7 @@ static void arguments_of_model(st_context* context, st_model* model) {
   REFUSES(st_pending_poll(pending, NULL));
   WORKS(st_pending_wait(pending, -1));
   WORKS(st_pending_destroy(pending));
-  REFUSES(st_model_read_file(model, NULL));
+  REFUSES(st_model_read_file(model, NULL, NULL, NULL));
 }
 
 static void arguments_of_data(st_context* context, const char* file) {

@@ -74,7 +74,7 @@ TEST_F(Pendings, WriteTheWeightsAsTheyWereWhenTheCallReturned) {
   gate_.open();
   ASSERT_TRUE(works(st_pending_wait(pending_, -1)));
   EXPECT_NE(digest_of(model_), before);
-  ASSERT_TRUE(works(st_model_read_file(model_, path.c_str())));
+  ASSERT_TRUE(works(st_model_read_file(model_, path.c_str(), nullptr, nullptr)));
   EXPECT_EQ(digest_of(model_), before);
 }
 
@@ -86,7 +86,7 @@ TEST_F(Pendings, OutliveTheirModelAndContext) {
   ASSERT_TRUE(works(st_pending_wait(pending_, -1)));
   ASSERT_TRUE(works(st_context_create(nullptr, context_.out())));
   const auto again = hold<HeldModel>(st_model_builtin, context_, "mlp", R"({"hidden": [8]})", 3);
-  ASSERT_TRUE(works(st_model_read_file(again, path.c_str())));
+  ASSERT_TRUE(works(st_model_read_file(again, path.c_str(), nullptr, nullptr)));
   EXPECT_EQ(digest_of(again), before);
 }
 

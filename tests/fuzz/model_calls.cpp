@@ -5,6 +5,21 @@
 #include "host_callbacks.h"
 
 namespace st::fuzz {
+namespace {
+
+struct DrawnReadOptions {
+  explicit DrawnReadOptions(World& world) : renames{{world.name(), world.name()}, {"*", "a.*"}}, options(FILLED(st_read_options_init)) {
+    if (options == nullptr || options->struct_size < sizeof *options) return;
+    options->partial = world.bytes.next() % 2;
+    options->rename_count = world.bytes.rarely(4) ? -1 : world.bytes.next() % 3;
+    options->renames = world.bytes.rarely() ? nullptr : renames;
+  }
+  const st_rename renames[2];
+  st_read_options* const options;
+};
+
+}  // namespace
+
 void model_create(World& world) {
   static const std::array<const char*, 6> kKinds = {"mlp", "gpt", "mlp", "resnet", "", nullptr};
   static const std::array<const char*, 8> kJson = {R"({"inputs":1,"hidden":[4],"outputs":1})",
@@ -37,24 +52,23 @@ void model_use(World& world) {
       [&] { CALL(st_model_get, model, name, world.bytes.rarely(16) ? nullptr : &view); },
       [&] { CALL(st_model_set, model, name, world.bytes.rarely(16) ? nullptr : &view); },
       [&] { PEND(st_model_write_file, model, path(world, "write").c_str()); },
-      [&] { CALL(st_model_read_file, model, path(world, "write").c_str()); },
       [&] {
         world.stream.clear();
         CALL(st_model_write, model, world.bytes.rarely(16) ? nullptr : write_bytes, &caller);
       },
       [&] {
-        auto* options = FILLED(st_read_options_init);
-        const st_rename renames[] = {{world.name(), world.name()}, {"*", "a.*"}};
-        if (options != nullptr && options->struct_size >= sizeof *options) {
-          options->partial = world.bytes.next() % 2;
-          options->rename_count = world.bytes.rarely(4) ? -1 : world.bytes.next() % 3;
-          options->renames = world.bytes.rarely() ? nullptr : renames;
-        }
+        const DrawnReadOptions drawn(world);
         caller.replay = world.bytes.rarely(2) ? 0 : -1;
-        CALL(st_model_read, model, world.bytes.rarely(16) ? nullptr : read_bytes, &caller, options, FILLED(st_read_report_init));
+        CALL(st_model_read, model, world.bytes.rarely(16) ? nullptr : read_bytes, &caller, drawn.options, FILLED(st_read_report_init));
       },
+      [&] {
+        const DrawnReadOptions drawn(world);
+        CALL(st_model_read_file, model, path(world, "write").c_str(), world.bytes.rarely(2) ? nullptr : drawn.options,
+             FILLED(st_read_report_init));
+      },
+      [&] { CALL(st_weights_inspect, path(world, "write").c_str(), world.bytes.rarely() ? nullptr : &text); },
   };
-  world.bytes.choose(10, calls);
+  world.bytes.choose(12, calls);
 }
 
 void pending_use(World& world) {

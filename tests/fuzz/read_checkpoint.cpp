@@ -1,6 +1,6 @@
-// Hostile checkpoints: safetensors headers and streams, manifests, `latest`, and whole folders whose checksums fit, so that what lies
-// behind them is reached. Nothing may happen but an error that says corrupt. With clang and ST_SANITIZE=...,fuzzer-no-link a libFuzzer
-// program; otherwise the loop of mutation_loop.cpp.
+// Hostile checkpoints: safetensors headers and streams, maps of shards, manifests, `latest`, and whole folders whose checksums fit, so that
+// what lies behind them is reached. Nothing may happen but an error that says corrupt. With clang and ST_SANITIZE=...,fuzzer-no-link a
+// libFuzzer program; otherwise the loop of mutation_loop.cpp.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +17,7 @@
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/guarded_line.h"
 #include "checkpoint/run_folder.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/weight_files.h"
 
 namespace {
 
@@ -28,14 +28,14 @@ using namespace st;
   std::abort();
 }
 
-/// Runs read(); whether it was taken. Only what a bad file may be called is a refusal.
+/// Runs read(); whether it was taken. Only what a bad file may be called is a refusal; `other` may be, too.
 template <class Read>
-bool taken(const Read& read) {
+bool taken(const Read& read, Code other = Code::unsupported) {
   try {
     read();
     return true;
   } catch (const Error& error) {
-    if (error.code() != Code::corrupt && error.code() != Code::unsupported)
+    if (error.code() != Code::corrupt && error.code() != Code::unsupported && error.code() != other)
       found(text("refused as ", static_cast<int>(error.code()), ": ", error.message()));
     if (error.message().empty() || error.place.file.empty()) found("an error that does not say where: " + error.message());
     return false;
@@ -47,10 +47,14 @@ std::string_view words(std::span<const uint8_t> bytes) { return {reinterpret_cas
 void read_header(std::string_view json) {
   SafetensorsHeader header;
   if (!taken([&] { header = parse_header(json, "a header"); })) return;
+  std::vector<std::pair<int64_t, int64_t>> places;  // offset, bytes
+  for (const TensorRecord& tensor : header.tensors) places.emplace_back(tensor.offset, tensor.bytes());
+  for (const ForeignTensor& tensor : header.foreign) places.emplace_back(tensor.offset, tensor.bytes);
+  std::ranges::sort(places);
   int64_t next = 0;
-  for (const TensorRecord& tensor : header.tensors) {
-    if (tensor.offset != next || tensor.bytes() < 0) found("tensors that do not tile their file");
-    next += tensor.bytes();
+  for (const auto& [offset, size] : places) {
+    if (offset != next || size < 0) found("tensors that do not tile their file");
+    next += size;
   }
   if (next != header.data_bytes) found("data of another size");
 }
@@ -65,7 +69,7 @@ void read_stream(std::span<const uint8_t> bytes) {
           return size;
         },
         "a stream");
-    for (const TensorRecord& tensor : stream.header().tensors) stream.skip(tensor.bytes());
+    stream.skip_to(stream.header().data_bytes);
   });
 }
 
@@ -105,6 +109,20 @@ class HostileFolder {
       reader.digest();
     });
     if (fits && !changed && !taken([&] { const CheckpointReader reader(folder_); })) found("a checkpoint as it was written is refused");
+  }
+
+  /// A line that maps tensors to shards, and one shard.
+  void read_shards(std::string_view bytes) const {
+    const size_t line = std::min(bytes.find('\n'), bytes.size());
+    put("map.json", bytes.substr(0, line));
+    put("one.safetensors", bytes.substr(std::min(line + 1, bytes.size())));
+    const auto read = [&] {
+      const WeightFiles weights((folder_ / "map.json").string());
+      for (const SafetensorsFile& file : weights.files())
+        for (const TensorRecord& tensor : file.header().tensors)
+          if (std::ssize(file.bytes(tensor)) != tensor.bytes()) found("a tensor of another size");
+    };
+    taken(read, Code::not_found);
   }
 
  private:
@@ -197,7 +215,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   static HostileFolder folder;
   const std::span<const uint8_t> bytes(data + 1, size - 1);
-  switch (data[0] % 6) {
+  switch (data[0] % 7) {
     case 0:
       read_header(words(bytes));
       break;
@@ -214,8 +232,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       parse_latest(words(bytes));
       if (!bytes.empty()) parse_latest(guard_line(std::string(words(bytes))));
       break;
-    default:
+    case 5:
       folder.read(bytes);
+      break;
+    default:
+      folder.read_shards(words(bytes));
   }
   return 0;
 }

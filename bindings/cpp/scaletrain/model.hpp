@@ -125,7 +125,17 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
     done(st_model_write_file(get(), path.c_str(), pending.out()));
     return pending;
   }
-  void read_file(const std::string& path) const { done(st_model_read_file(get(), path.c_str())); }
+  /// A safetensors file, a folder that has one, or the index of its shards.
+  ReadReport read_file(const std::string& path, const ReadOptions& options = ReadOptions()) const {
+    ReadReport report;
+    read_file(path, options, report);
+    return report;
+  }
+  /// Fills `report` also when it throws because names did not fit.
+  void read_file(const std::string& path, const ReadOptions& options, ReadReport& report) const {
+    read_by(options, report, nullptr,
+            [&](const st_read_options* raw, st_read_report* found) { return st_model_read_file(get(), path.c_str(), raw, found); });
+  }
 
   /// All parameters as one safetensors stream, front to back.
   void write(const WriteFunction& write) const {
@@ -164,6 +174,21 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
  private:
   explicit Model(const std::shared_ptr<detail::Host>& host) : Handle(host) {}
 
+  template <class Call>
+  void read_by(const ReadOptions& options, ReadReport& report, detail::Fault* fault, const Call& call) const {
+    const detail::RawReadOptions raw(options);
+    st_read_report found;
+    done(st_read_report_init(&found, sizeof found));
+    const st_status status = reading([&] {
+      const st_status ended = call(raw.get(), &found);
+      report.read = found.read;
+      report.missing.assign(found.missing, found.missing + found.missing_count);
+      report.unexpected.assign(found.unexpected, found.unexpected + found.unexpected_count);
+      return ended;
+    });
+    done(status, fault);
+  }
+
   struct Writing {
     const WriteFunction& write;
     detail::Fault fault;
@@ -183,18 +208,16 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
 };
 
 inline void Model::read(const ReadFunction& read, const ReadOptions& options, ReadReport& report) const {
-  const detail::RawReadOptions raw(options);
-  st_read_report found;
-  done(st_read_report_init(&found, sizeof found));
   Source source{read, {}};
-  const st_status status = reading([&] {
-    const st_status ended = st_model_read(get(), Source::give, &source, raw.get(), &found);
-    report.read = found.read;
-    report.missing.assign(found.missing, found.missing + found.missing_count);
-    report.unexpected.assign(found.unexpected, found.unexpected + found.unexpected_count);
-    return ended;
-  });
-  done(status, &source.fault);
+  read_by(options, report, &source.fault,
+          [&](const st_read_options* raw, st_read_report* found) { return st_model_read(get(), Source::give, &source, raw, found); });
+}
+
+/// JSON: what a safetensors file, a folder that has one, or the index of its shards holds: files, metadata, and tensors of any dtype.
+inline std::string inspect_weights(const std::string& path) {
+  const char* json = "";
+  check(st_weights_inspect(path.c_str(), &json));
+  return json;
 }
 
 }  // namespace scaletrain

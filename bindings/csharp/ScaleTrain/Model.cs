@@ -97,9 +97,20 @@ public sealed class Model : Handle {
   /// <summary>The same as a task.</summary>
   public Task WriteFileAsync(string path) { return BeginWriteFile(path).AsTask(); }
 
-  /// <summary>All parameters, from safetensors.</summary>
+  /// <summary>Parameters from a safetensors file, a folder that has one, or the index of its shards. partial, rename and names are Read's.</summary>
   [OfC("st_model_read_file")]
-  public void ReadFile(string path) { native.read_file(Given(path, "path")); }
+  public ReadReport ReadFile(string path, bool partial = false, IReadOnlyDictionary<string, string> rename = null, IReadOnlyCollection<string> names = null) {
+    LoadOptions.Raw raw = LoadOptions.Of(partial, rename, names);
+    return new ReadReport(native.read_from_file(Given(path, "path"), raw.Partial, raw.From, raw.Into, raw.Names));
+  }
+
+  /// <summary>JSON: what a safetensors file, a folder that has one, or the index of its shards holds: files, metadata, and tensors of any dtype, those
+  /// that no call reads too.</summary>
+  [OfC("st_weights_inspect")]
+  public static string InspectWeights(string path) {
+    Loader.Require();
+    return Native.native.inspect_weights(Given(path, "path"));
+  }
 
   /// <summary>All parameters as one safetensors stream, front to back. What the stream throws arrives here.</summary>
   [OfC("st_model_write")]

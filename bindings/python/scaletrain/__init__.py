@@ -40,7 +40,7 @@ from .errors import (
 )
 from .gemm import Gemm, GemmLayout, PackedMatrix
 from .graph import BATCH, Graph, Value
-from .library import features, live_handles, require, version
+from .library import features, inspect_weights, live_handles, require, version
 from .loss_scaler import LossScaler
 from .model import Model, gpt2_names
 from .optimizer import Optimizer, clip_norm
@@ -74,5 +74,5 @@ __all__ = [
     "InvalidArgument", "InvalidHandle", "LoadReport", "LogFunction", "LossScaler", "MemoryStats", "MemoryUse", "Model", "NotFinite",
     "NotFound", "Optimizer", "OptimizerReport", "OutOfMemory", "PackedMatrix", "ParameterInfo", "Pending", "Predictor", "RankError",
     "ReadReport", "Recipe", "RecipeSettings", "SaveProgress", "ScaleTrainError", "Schedule", "ShardedOptimizer", "StepReport", "Tensor", "Timeout", "Trainer", "Transport", "Unavailable",
-    "Unsupported", "Value", "ValueInfo", "WrongState", "clip_norm", "features", "gpt2_names", "live_handles", "ops", "require", "version",
+    "Unsupported", "Value", "ValueInfo", "WrongState", "clip_norm", "features", "gpt2_names", "inspect_weights", "live_handles", "ops", "require", "version",
 ]  # fmt: skip

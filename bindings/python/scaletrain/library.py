@@ -50,6 +50,16 @@ def features() -> dict[str, Any]:
     return json.loads(native.features())  # type: ignore[no-any-return]
 
 
+@of_c("st_weights_inspect")
+def inspect_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a safetensors file, a folder that has one, or the index of its shards holds, without reading values.
+
+    {"files": [{"path", "bytes", "metadata"}], "tensors": [{"name", "dtype", "shape", "file", "begin", "end", "readable"}], "foreign": 0}:
+    readable is False for a dtype that no call reads ("I8"), and "foreign" counts these.
+    """
+    return json.loads(native.inspect_weights(os.fsencode(path)))  # type: ignore[no-any-return]
+
+
 @of_c("st_live_handles")
 def live_handles(kind: str | None = None) -> int:
     """Objects of the library that are not given back: of one kind ("trainer"), or all."""

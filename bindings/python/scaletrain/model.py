@@ -99,9 +99,16 @@ class Model(Handle):
         return Pending(self._native.write_file_async(os.fsencode(path)))
 
     @of_c("st_model_read_file")
-    def read_file(self, path: str | os.PathLike[str]) -> None:
-        """All parameters, from safetensors."""
-        self._native.read_file(os.fsencode(path))
+    def read_file(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        partial: bool = False,
+        rename: Mapping[str, str] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> ReadReport:
+        """Parameters from a safetensors file, a folder that has one, or the index of its shards. partial, rename and names are read()'s."""
+        return self._native.read_from_file(os.fsencode(path), *load_options(partial, rename, names))  # type: ignore[no-any-return]
 
     @of_c("st_model_write")
     def write(self, to: BinaryIO | Callable[[bytes], Any]) -> None:

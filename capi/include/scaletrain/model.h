@@ -48,25 +48,20 @@ ST_API st_status st_model_digest(st_model* model, const char** hex);
 ST_API st_status st_model_get(st_model* model, const char* name, const st_view* to);
 ST_API st_status st_model_set(st_model* model, const char* name, const st_view* from);
 
-/* All parameters as one safetensors file. Writing leaves the old file or the new one, whatever happens; links are followed, a file that was
- * there keeps its mode, and a device or a pipe is written directly. Reading needs every parameter and
- * no other, with its shape (any floating type) and changes nothing when one does not fit. With pending, writing takes a copy of the
- * weights as they are now and returns; the file comes to be meanwhile. Of a model in pieces rank 0 alone writes, and the others' paths are
- * passed over; all return when it is done, or with its error (with pending: of the copy, which rank 0 has). */
+/* All parameters as one safetensors file. Leaves the old file or the new one, whatever happens; links are followed, a file that was there
+ * keeps its mode, and a device or a pipe is written directly. With pending, writing takes a copy of the weights as they are now and
+ * returns; the file comes to be meanwhile. Of a model in pieces rank 0 alone writes, and the others' paths are passed over; all return when
+ * it is done, or with its error (with pending: of the copy, which rank 0 has). */
 ST_API st_status st_model_write_file(st_model* model, const char* path, st_pending** pending);
-ST_API st_status st_model_read_file(st_model* model, const char* path);
 
-/* The same through callbacks, front to back without seeking: a file, memory, a socket, an object store. Anything but ST_OK from a callback
- * ends the call with ST_CALLBACK. */
+/* The same through a callback, front to back without seeking: memory, a socket, an object store. Anything but ST_OK from it ends the call
+ * with ST_CALLBACK. */
 typedef st_status (*st_write_fn)(void* user, const void* bytes, int64_t count);
 ST_API st_status st_model_write(st_model* model, st_write_fn write, void* user);
 
-/* Fills at most `room` bytes and says how many; 0 is the end. */
-typedef st_status (*st_read_fn)(void* user, void* bytes, int64_t room, int64_t* count);
-
 /* Frozen, like st_view: an array of it is passed. */
 typedef struct st_rename {
-  const char* from; /* in the stream: a name; "*", once, stands for any text: "h.*.ln_1.weight" */
+  const char* from; /* in the file: a name; "*", once, stands for any text: "h.*.ln_1.weight" */
   const char* to;   /* in the model, "*" standing for what from's stood for */
 } st_rename;
 typedef struct st_read_options {
@@ -87,16 +82,33 @@ typedef struct st_read_report { /* texts are owned by the model until its next c
   uint32_t struct_size;
   int32_t reserved;
   int64_t read;
-  int64_t missing_count;    /* parameters of the model that the stream does not have */
-  int64_t unexpected_count; /* tensors of the stream that the model does not have */
+  int64_t missing_count;    /* parameters of the model that the file does not have */
+  int64_t unexpected_count; /* tensors of the file that the model does not have */
   const char* const* missing;
   const char* const* unexpected;
 } st_read_report;
 ST_API st_status st_read_report_init(st_read_report* report, size_t size);
 
-/* options NULL: strict, no renames. report may be NULL; it is filled also when names did not fit. A tensor of another shape is refused,
- * also when partial. Nothing is changed unless all of it could be read. */
+/* Reads parameters from safetensors, of any floating type. path: a file, the model.safetensors.index.json of shards, or a folder that has a
+ * model.safetensors or such an index; every shard is read. options NULL: strict, no renames. report may be NULL; it is filled also when
+ * names did not fit. Nothing is changed unless all of it could be read. Errors name file and tensor:
+ * ST_NOT_FOUND          a file, a shard or a parameter is not there
+ * ST_CORRUPT            not as the format has it; a tensor in two shards, in none, or not in the one that the index says
+ * ST_INVALID_ARGUMENT   a tensor of another shape, also when partial; one of a dtype that is not floating. Tensors of the format's other
+ *                       dtypes (I8, F8_E4M3, ..) are passed over unless a parameter asks for them */
+ST_API st_status st_model_read_file(st_model* model, const char* path, const st_read_options* options, st_read_report* report);
+
+/* Fills at most `room` bytes and says how many; 0 is the end. Anything but ST_OK ends the call with ST_CALLBACK. */
+typedef st_status (*st_read_fn)(void* user, void* bytes, int64_t room, int64_t* count);
+/* The same from a stream of one file, which is read front to back. */
 ST_API st_status st_model_read(st_model* model, st_read_fn read, void* user, const st_read_options* options, st_read_report* report);
+
+/* What such a path holds, of any dtype, without reading values (JSON, valid until this thread's next call):
+ * {"files":[{"path":"m.safetensors","bytes":236,"metadata":{"format":"pt"}}],
+ *  "tensors":[{"name":"w","dtype":"F32","shape":[2,2],"file":0,"begin":216,"end":232,"readable":true}, ..],"foreign":1}
+ * begin and end are bytes of the file. readable false: of a dtype that no call reads, or of more than 8 dimensions; "foreign" counts these.
+ */
+ST_API st_status st_weights_inspect(const char* path, const char** json);
 
 ST_END
 #endif

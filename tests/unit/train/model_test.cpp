@@ -4,7 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "checkpoint/safetensors.h"
+#include "../base/folder_test.h"
+#include "../checkpoint/safetensors_bytes.h"
 #include "ir/build.h"
 #include "refusal.h"
 #include "training.h"
@@ -31,6 +32,10 @@ class ModelFile : public ::testing::Test {
     program.sections.emplace_back();
     Builder(program, 0).parameter(name, shape, {.kind = Init::normal, .values = {}}, dtype);
     return {context_, program, seed};
+  }
+  void read_strictly(Model& model) const {
+    ReadReport report;
+    model.read(path_, {}, report);
   }
   ~ModelFile() override { std::filesystem::remove(path_); }
 };
@@ -65,7 +70,7 @@ TEST_F(ModelFile, ReadsBackWhatItWroteBitForBit) {
   const Model written = gpt(3);
   Model read = gpt(4);
   written.write(path_);
-  read.read(path_);
+  read_strictly(read);
   EXPECT_EQ(bytes_of_model(read), bytes_of_model(written));
 }
 
@@ -73,7 +78,7 @@ TEST_F(ModelFile, ReadsBackDoublesBitForBit) {
   Model written = one(DType::f64, 3), read = one(DType::f64, 4);
   reinterpret_cast<double*>(written.data(written.parameters()[0]))[1] = 1.0 / 3;  // has more bits than an f32
   written.write(path_);
-  read.read(path_);
+  read_strictly(read);
   EXPECT_EQ(bytes_of_model(read), bytes_of_model(written));
 }
 
@@ -81,7 +86,7 @@ TEST_F(ModelFile, ConvertsBetweenFloatingTypes) {
   const Model doubles = one(DType::f64, 3);
   Model floats = one(DType::f32, 4);
   doubles.write(path_);
-  floats.read(path_);
+  read_strictly(floats);
   EXPECT_EQ(bytes_of_model(floats), bytes_of_model(one(DType::f32, 3)));
 }
 
@@ -90,7 +95,7 @@ TEST_F(ModelFile, AFileThatDoesNotFitChangesNothing) {
   const auto before = bytes_of_model(model);
   const auto message = [&](const Model& other) {
     other.write(path_);
-    const Error error = error_of([&] { model.read(path_); });
+    const Error error = error_of([&] { read_strictly(model); });
     EXPECT_EQ(bytes_of_model(model), before);
     return error.message();
   };
@@ -105,11 +110,44 @@ TEST_F(ModelFile, AFileThatDoesNotFitChangesNothing) {
 TEST_F(ModelFile, AMissingOrTornFileIsNamed) {
   Model model = gpt(3);
   const auto before = bytes_of_model(model);
-  EXPECT_THROW(model.read(path_), Error);
+  EXPECT_THROW(read_strictly(model), Error);
   model.write(path_);
   std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 5);
-  EXPECT_TRUE(says(error_of([&] { model.read(path_); }), path_));
+  EXPECT_TRUE(says(error_of([&] { read_strictly(model); }), path_));
   EXPECT_EQ(bytes_of_model(model), before);
+}
+
+TEST_F(ModelFile, PassesOverADtypeOfTheFormatUnlessAParameterAsksForIt) {
+  // "h" lies between "w" and the end of the file, of a dtype that no parameter has.
+  Model written = one(DType::f32, 3);
+  written.write(path_);
+  const std::string plain = content_of_file(path_);
+  const std::string json =
+      R"({"h":{"dtype":"I8","shape":[3],"data_offsets":[0,3]},"w":{"dtype":"F32","shape":[2,3],"data_offsets":[3,27]}})";
+  const std::string file = with_length(json, "abc" + plain.substr(plain.size() - 24));
+  std::ofstream(path_, std::ios::binary) << file;
+  const auto from_stream = [&](Model& model, const ReadOptions& options, ReadReport& report) {
+    model.read(reader_of(file, 5), options, report);
+  };
+  const auto from_file = [&](Model& model, const ReadOptions& options, ReadReport& report) { model.read(path_, options, report); };
+  const auto try_it = [&](const auto& read) {
+    Model model = one(DType::f32, 4);
+    ReadReport report;
+    EXPECT_TRUE(refuses(Code::invalid_argument, {"holds tensor \"h\""}, [&] { read(model, ReadOptions{}, report); }));
+    read(model, ReadOptions{.partial = true, .renames = {}}, report = {});
+    EXPECT_EQ(report.unexpected, std::vector<std::string>{"h"});
+    EXPECT_EQ(bytes_of_model(model), bytes_of_model(written));
+    Model named = one(DType::f32, 4);
+    read(named, ReadOptions{.renames = {}, .names = {"w"}}, report = {});
+    EXPECT_EQ(report.read, 1);
+    EXPECT_TRUE(report.unexpected.empty());
+    EXPECT_EQ(bytes_of_model(named), bytes_of_model(written));
+    Model asking = one(DType::f32, 4, "h", {3});
+    EXPECT_TRUE(refuses(Code::invalid_argument, {"tensor \"h\"", "is I8 [3]", "F32, F64, BF16 or F16"},
+                        [&] { read(asking, ReadOptions{.partial = true, .renames = {}}, report = {}); }));
+  };
+  try_it(from_stream);
+  try_it(from_file);
 }
 
 TEST_F(ModelInit, IsRefusedBeforeMemoryIsTouchedWhenItDoesNotFit) {

@@ -100,10 +100,25 @@ public final class Model extends Handle {
     return beginWriteFile(path).toFuture();
   }
 
-  /** All parameters, from safetensors. */
-  @OfC("st_model_read_file")
+  /** All parameters, from a safetensors file, a folder that has one, or the index of its shards. */
   public void readFile(Path path) {
-    raw.read_file(path.toString());
+    readFile(path, new ReadOptions());
+  }
+
+  /** Parameters from such a file. */
+  @OfC("st_model_read_file")
+  public ReadReport readFile(Path path, ReadOptions options) {
+    return given(options, "Model.readFile").readFile(raw, given(path, "Model.readFile").toString());
+  }
+
+  /**
+   * As JSON, what a safetensors file, a folder that has one, or the index of its shards holds: files, metadata, and tensors of any dtype, those
+   * that no call reads too.
+   */
+  @OfC("st_weights_inspect")
+  public static String inspectWeights(Path path) {
+    NativeLibrary.require();
+    return Native.inspect_weights(given(path, "Model.inspectWeights").toString());
   }
 
   /** All parameters as one safetensors stream, front to back. The stream's exceptions arrive as themselves. */

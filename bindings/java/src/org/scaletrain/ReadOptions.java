@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** How {@link Model#read}, {@link Model#load}, {@link Checkpoint#load} and {@link Trainer#resume} find tensors by name. */
+/** How {@link Model#read}, {@link Model#readFile}, {@link Model#load}, {@link Checkpoint#load} and {@link Trainer#resume} find tensors by name. */
 public final class ReadOptions {
   private boolean partial;
   private boolean overwrite;
@@ -51,6 +51,10 @@ public final class ReadOptions {
 
   ReadReport read(org.scaletrain.internal.Model model, Object stream) {
     return (ReadReport) model.read_from(stream, partial, texts(from), texts(to), texts(names));
+  }
+
+  ReadReport readFile(org.scaletrain.internal.Model model, String path) {
+    return (ReadReport) model.read_from_file(path, partial, texts(from), texts(to), texts(names));
   }
 
   LoadReport load(org.scaletrain.internal.Model model, org.scaletrain.internal.Checkpoint checkpoint, String name) {
