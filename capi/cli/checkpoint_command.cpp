@@ -8,6 +8,7 @@
 #include "checkpoint_table.h"
 #include "interchange.h"
 #include "progress.h"
+#include "safetensors_file.h"
 
 namespace cli {
 namespace {
@@ -15,6 +16,12 @@ namespace {
 constexpr const char* kVerbs = "there is: inspect, verify, hash, reshard, export, import";
 
 void inspect(const CheckpointRequest& o) {
+  if (is_weights(o.first)) {
+    const Json weights = inspect_weights(o.first);
+    if (!o.json) return print_weights(weights);
+    std::printf("%s\n", weights.dump(2).c_str());
+    return;
+  }
   const CheckpointFolder folder(o.first);
   const char* json = nullptr;
   folder.newest([&](const char* name) { return st_checkpoint_inspect(folder.handle(), name, &json); });
@@ -100,7 +107,8 @@ int run_checkpoint(const CheckpointRequest& o) {
   const auto* verb = std::ranges::find(kAll, o.verb, &Verb::name);
   if (verb == std::end(kAll)) refuse("checkpoint: unknown ", o.verb, "; ", kVerbs);
   refuse_stray(o);
-  if (o.first.empty()) refuse("checkpoint ", o.verb, ": name a ", o.verb == "import" ? "file" : "run's folder, or one checkpoint");
+  if (o.first.empty())
+    refuse("checkpoint ", o.verb, ": name a ", o.verb == "import" ? "file, or a folder of weights" : "run's folder, or one checkpoint");
   if (verb->second != nullptr && o.second.empty()) refuse("checkpoint ", o.verb, ": name the ", verb->second, " that it writes to, too");
   if (verb->second == nullptr && !o.second.empty()) refuse("checkpoint ", o.verb, ": unexpected argument \"", o.second, "\"");
   verb->run(o);
@@ -116,7 +124,10 @@ Command checkpoint_command(CLI::App& app) {
                          "inspect DIR, verify DIR, hash DIR, reshard DIR TO, export DIR FILE, import FILE DIR; DIR is a run's "
                          "folder (its newest whole checkpoint; verify: all of them) or one checkpoint");
   command->add_option("verb", o->verb, "inspect, verify, hash, reshard, export, import");
-  command->add_option("from", o->first, "what is read: a run's folder or one checkpoint; import: a .safetensors or a .pt of torch.save");
+  command->add_option(
+      "from", o->first,
+      "what is read: a run's folder or one checkpoint; import and inspect: also a .safetensors file, a folder that has one, "
+      "or the .index.json of its shards; import: also a .pt of torch.save");
   command->add_option("to", o->second,
                       "what is made: reshard: a folder; export: a file; import: a run's folder, where a checkpoint is added");
   command->add_flag("--json", o->json, "inspect, verify: one JSON object");

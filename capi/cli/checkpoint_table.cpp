@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "progress.h"
 #include "safetensors_file.h"
@@ -51,24 +53,36 @@ std::string recipe_difference(const Json& recipe) {
   return text.empty() ? "all defaults" : text;
 }
 
-void print_tensors_of(const Json& tensors, std::string_view kind) {
-  size_t widest = 0, count = 0;
+struct TensorRow {
+  std::string name, dtype, shape, note;
   int64_t bytes = 0;
-  for (const Json& tensor : tensors) {
-    if (tensor["kind"] != kind) continue;
-    widest = std::max(widest, shown(tensor["name"]).size());
-    bytes += bytes_of_tensor(tensor);
-    ++count;
+};
+
+/// `note` follows the number of tensors and bytes.
+void print_rows(const std::vector<TensorRow>& rows, const std::string& kind, const std::string& note) {
+  size_t name = 0, dtype = 4;
+  int64_t bytes = 0;
+  for (const TensorRow& row : rows) {
+    name = std::max(name, row.name.size());
+    dtype = std::max(dtype, row.dtype.size());
+    bytes += row.bytes;
   }
-  if (count == 0) return;
-  std::printf("\n%zu %s tensor%s, %s bytes\n", count, std::string(kind).c_str(), count == 1 ? "" : "s", with_commas(bytes).c_str());
+  std::printf("\n%zu %stensor%s, %s bytes%s\n", rows.size(), kind.c_str(), rows.size() == 1 ? "" : "s", with_commas(bytes).c_str(),
+              note.c_str());
+  for (const TensorRow& row : rows)
+    std::printf("  %-*s  %-*s %15s  %s%s\n", static_cast<int>(name), row.name.c_str(), static_cast<int>(dtype), row.dtype.c_str(),
+                with_commas(row.bytes).c_str(), row.shape.c_str(), row.note.c_str());
+}
+
+void print_tensors_of(const Json& tensors, const std::string& kind) {
+  std::vector<TensorRow> rows;
   for (const Json& tensor : tensors) {
     if (tensor["kind"] != kind) continue;
     const size_t pieces = tensor["pieces"].size();
-    std::printf("  %-*s  %-4s %15s  %s%s\n", static_cast<int>(widest), shown(tensor["name"]).c_str(), shown(tensor["dtype"]).c_str(),
-                with_commas(bytes_of_tensor(tensor)).c_str(), tensor["shape"].dump().c_str(),
-                pieces > 1 ? (" in " + std::to_string(pieces) + " files").c_str() : "");
+    rows.push_back({shown(tensor["name"]), shown(tensor["dtype"]), tensor["shape"].dump(),
+                    pieces > 1 ? " in " + std::to_string(pieces) + " files" : "", bytes_of_tensor(tensor)});
   }
+  if (!rows.empty()) print_rows(rows, kind + " ", "");
 }
 
 }  // namespace
@@ -83,6 +97,20 @@ void print_checkpoint(const Json& m) {
   for (const auto& [key, value] : m["metadata"].items()) print_fact("metadata", shown(key) + ": " + shown(value));
   for (const Json& file : m["files"]) print_fact("file", shown(file["name"]) + ", " + with_commas(file["bytes"].get<int64_t>()) + " bytes");
   for (const char* kind : {"parameter", "optimizer", "host"}) print_tensors_of(m["tensors"], kind);
+}
+
+void print_weights(const Json& weights) {
+  for (const Json& file : weights["files"]) {
+    print_fact("file", shown(file["path"]) + ", " + with_commas(file["bytes"].get<int64_t>()) + " bytes");
+    for (const auto& [key, value] : file["metadata"].items()) print_fact("metadata", shown(key) + ": " + shown(value));
+  }
+  std::vector<TensorRow> rows;
+  for (const Json& tensor : weights["tensors"])
+    rows.push_back({shown(tensor["name"]), shown(tensor["dtype"]), tensor["shape"].dump(),
+                    tensor["readable"].get<bool>() ? "" : " not readable here, passed over",
+                    tensor["end"].get<int64_t>() - tensor["begin"].get<int64_t>()});
+  const auto foreign = weights["foreign"].get<int64_t>();
+  print_rows(rows, "", foreign == 0 ? "" : ", " + std::to_string(foreign) + " of them not readable here");
 }
 
 }  // namespace cli

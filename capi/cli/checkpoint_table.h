@@ -10,4 +10,7 @@ namespace cli {
 /// `manifest`: st_checkpoint_inspect's.
 void print_checkpoint(const Json& manifest);
 
+/// Of st_weights_inspect's answer: files with their metadata, and all tensors.
+void print_weights(const Json& weights);
+
 }  // namespace cli

@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "checkpoint_folder.h"
 #include "mapped_file.h"
@@ -40,16 +42,15 @@ class ExportedFile {
 
 void export_renamed(const CheckpointFolder& folder, const CheckpointRequest& o, const NameMap& names) {
   const ExportedFile all(folder, o.second, false);
-  const MappedFile file(all.path());
-  std::vector<StoredTensor> tensors = read_safetensors(file);
-  for (StoredTensor& tensor : tensors) tensor.name = names.theirs(tensor.name);
-  write_safetensors(o.second, std::move(tensors), {{"format", "pt"}});  // what transformers asks of a file
+  StoredWeights weights = read_safetensors(all.path());
+  for (StoredTensor& tensor : weights.tensors) tensor.name = names.theirs(tensor.name);
+  write_safetensors(o.second, std::move(weights.tensors), {{"format", "pt"}});  // what transformers asks of a file
 }
 
 void export_torch(const CheckpointFolder& folder, const CheckpointRequest& o, const NameMap& names) {
   const ExportedFile all(folder, o.second, true);
-  const MappedFile file(all.path());
-  write_torch_file(o.second, folder.manifest(all.name()), read_safetensors(file), names);
+  const StoredWeights weights = read_safetensors(all.path());
+  write_torch_file(o.second, folder.manifest(all.name()), weights.tensors, names);
 }
 
 /// By its first bytes: a safetensors file begins with a length and a brace, an archive with PK.
@@ -61,12 +62,24 @@ bool is_old_torch_file(const MappedFile& file) {
   return file.bytes().starts_with(kMagic);
 }
 
-TorchImport read_weights(const MappedFile& file, const NameMap& names) {
-  if (is_archive(file)) return read_torch_file(file, names);
-  if (is_old_torch_file(file))
-    refuse("checkpoint import: ", file.path(), " is of a torch.save before PyTorch 1.6; load it there and save it again");
+TorchImport read_weights(const std::string& path, const NameMap& names) {
+  std::deque<MappedFile> file;
+  std::error_code unknown;
+  if (!std::filesystem::is_directory(path, unknown)) {
+    file.emplace_back(path);
+    if (is_archive(file.front())) {
+      TorchImport made = read_torch_file(file.front(), names);
+      made.files = std::move(file);
+      return made;
+    }
+    if (is_old_torch_file(file.front()))
+      refuse("checkpoint import: ", path, " is of a torch.save before PyTorch 1.6; load it there and save it again");
+  }
+  StoredWeights found = read_safetensors(path);
   TorchImport made;
-  made.tensors = read_safetensors(file);
+  made.files = std::move(found.files);
+  made.tensors = std::move(found.tensors);
+  made.not_taken = std::move(found.foreign);
   names.drop_copies(made.tensors);
   for (StoredTensor& tensor : made.tensors) tensor.name = names.ours(tensor.name);
   return made;
@@ -83,6 +96,12 @@ void save(const std::string& folder, int64_t step, const std::vector<StoredTenso
   std::vector<st_named_view> views;
   for (const StoredTensor& tensor : tensors) views.push_back({tensor.name.c_str(), tensor.view()});
   check_folder(st_checkpoint_save(checkpoint.get(), step, std::ssize(views), views.data(), metadata.dump().c_str(), nullptr));
+}
+
+/// Of a file or a folder, without where it is.
+std::string name_of(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return std::filesystem::path(path).filename().string();
 }
 
 /// By its manifest's first bytes, which are those of every version; other programs have a manifest.json, too.
@@ -115,18 +134,18 @@ void export_checkpoint(const CheckpointRequest& o) {
 
 void import_checkpoint(const CheckpointRequest& o) {
   const NameMap names(o.map);
-  const MappedFile file(o.first);
-  const TorchImport read = read_weights(file, names);
-  if (read.tensors.empty()) refuse("checkpoint import: ", o.first, " holds no tensors");
+  const TorchImport read = read_weights(o.first, names);
+  std::string rest;
+  for (const std::string& key : read.not_taken) rest += (rest.empty() ? "" : ", ") + key;
+  if (read.tensors.empty())
+    refuse("checkpoint import: ", o.first, rest.empty() ? " holds no tensors" : " holds no tensors that can be read, only " + rest);
   const int64_t step = o.step.empty() ? read.step : whole_number("--step", o.step);
   if (step < 0) refuse("--step is ", step, "; give 0 or more");
   if (read.has_state && read.step == 0 && o.step.empty())
     refuse("checkpoint import: ", o.first,
            " has an optimizer's state and does not say after how many updates (torch.optim.SGD's never does); give --step");
   if (read.step > 0 && step != read.step) refuse("--step is ", step, ", and the optimizer's state of ", o.first, " is of step ", read.step);
-  save(o.second, step, read.tensors, {{"imported_from", std::filesystem::path(o.first).filename().string()}});
-  std::string rest;
-  for (const std::string& key : read.not_taken) rest += (rest.empty() ? "" : ", ") + key;
+  save(o.second, step, read.tensors, {{"imported_from", name_of(o.first)}});
   if (!rest.empty()) std::printf("not taken: %s\n", rest.c_str());
   std::printf("%s: %zu tensors, step %lld\n", o.second.c_str(), read.tensors.size(), static_cast<long long>(step));
 }

@@ -13,8 +13,8 @@ struct CheckpointRequest {
 
 /// The newest whole one of `first` into the file `second`.
 void export_checkpoint(const CheckpointRequest& options);
-/// The file `first` as a checkpoint in the run's folder `second`: weights under a trainer's names, and the optimizer's state where the file
-/// has it, for st_model_load and st_trainer_resume.
+/// The file or folder `first` as a checkpoint in the run's folder `second`: weights under a trainer's names, and the optimizer's state
+/// where the file has it, for st_model_load and st_trainer_resume.
 void import_checkpoint(const CheckpointRequest& options);
 
 }  // namespace cli

@@ -198,9 +198,10 @@ class PickleReader {
     const auto* elements = parts->items[4]->as<int64_t>();
     if (kind == nullptr || key == nullptr || elements == nullptr || *elements < 0) refuse_file("a persistent id that is no storage's");
     constexpr std::string_view kModule = "torch.";
-    const st_dtype dtype = kind->name.starts_with(kModule) ? storage_dtype(std::string_view(kind->name).substr(kModule.size())) : 0;
-    if (dtype == 0) refuse_file("a tensor of ", kind->name, "; there is float, double, bfloat16, half, int, long, byte, bool");
-    return {*key, dtype, *elements};
+    if (!kind->name.starts_with(kModule) || !kind->name.ends_with("Storage"))
+      refuse_file("a tensor of ", kind->name, ", which is no storage");
+    const st_dtype dtype = storage_dtype(std::string_view(kind->name).substr(kModule.size()));
+    return {*key, dtype, *elements, dtype == 0 ? kind->name : ""};
   }
 
   void call() {
@@ -211,6 +212,7 @@ class PickleReader {
     if (function == nullptr || given == nullptr) refuse_file("calls what is no function");
     if (function->name == "collections.OrderedDict" && given->items.empty()) return push({TorchDict{}});
     if (function->name == "torch._utils._rebuild_tensor_v2") return push({tensor(given->items)});
+    if (function->name == "torch._utils._rebuild_tensor_v3") return push({untyped_tensor(given->items)});
     if (function->name == "torch._utils._rebuild_parameter" && !given->items.empty() && given->items[0]->as<TorchTensor>() != nullptr)
       return push(*given->items[0]);
     refuse_file("calls ", function->name, ", which is refused: it makes no tensor, dict, list or number");
@@ -223,8 +225,18 @@ class PickleReader {
     TorchTensor made{*storage, *offset, whole_numbers(*given[2]), whole_numbers(*given[3])};
     if (made.dims.size() != made.strides.size())
       refuse_file("a tensor with ", made.dims.size(), " dims and ", made.strides.size(), " strides");
+    if (!storage->foreign.empty()) return made;  // its bytes are not looked at
     check_inside(made);
     if (given.size() > 6) made.is_negated = is_negated(*given[6]);
+    return made;
+  }
+
+  /// Of bytes and a dtype: so PyTorch writes the dtypes that have no storage class, which are all foreign.
+  TorchTensor untyped_tensor(const std::vector<const TorchValue*>& given) const {
+    const auto* dtype = given.size() < 7 ? nullptr : given[6]->as<TorchGlobal>();
+    if (dtype == nullptr) refuse_file("a tensor of bytes without a dtype");
+    TorchTensor made = tensor({given.begin(), given.begin() + 4});
+    made.storage.foreign = dtype->name;
     return made;
   }
 

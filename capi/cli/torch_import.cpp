@@ -14,6 +14,8 @@
 namespace cli {
 namespace {
 
+constexpr const char* kReadable = "float, double, bfloat16, half, int, long, byte, bool";
+
 class TorchReading {
  public:
   TorchReading(const MappedFile& file, const NameMap& names) : file_(file), names_(names), archive_(file.bytes(), file.path()) {}
@@ -26,6 +28,8 @@ class TorchReading {
     const TorchValue& root = unpickle(archive_.entry(folder_ + "data.pkl"), file_.path(), values_);
     const TorchValue* model = first_of(root, {"model", "model_state_dict", "state_dict"});
     std::vector<StoredTensor> weights = tensors_of(model == nullptr ? root : *model);
+    if (weights.empty() && !made_.not_taken.empty())
+      refuse(file_.path(), ": holds no weights that can be read, only ", made_.not_taken.front(), "; there is ", kReadable);
     if (weights.empty()) refuse(file_.path(), ": holds no weights; it must be a dict of tensors, or have one under \"model\"");
     names_.drop_copies(weights);
     add_all("", std::move(weights));
@@ -69,6 +73,7 @@ class TorchReading {
   }
 
   StoredTensor stored(const std::string& name, const TorchTensor& tensor) {
+    if (!tensor.storage.foreign.empty()) refuse(file_.path(), ": ", name, " is ", tensor.storage.foreign, "; there is ", kReadable);
     const std::string entry = folder_ + "data/" + tensor.storage.key;
     const std::string_view all = entry_of(entry);
     const int64_t size = size_of(tensor.storage.dtype);
@@ -109,7 +114,10 @@ class TorchReading {
       const auto* tensor = value->as<TorchTensor>();
       if (name == nullptr || tensor == nullptr)
         refuse(file_.path(), ": ", name == nullptr ? "a key" : *name, " of its weights is no ", name == nullptr ? "text" : "tensor");
-      all.push_back(stored(*name, *tensor));
+      if (tensor->storage.foreign.empty())
+        all.push_back(stored(*name, *tensor));
+      else
+        made_.not_taken.push_back(*name + " (" + tensor->storage.foreign + ")");
     }
     return all;
   }

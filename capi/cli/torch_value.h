@@ -29,6 +29,7 @@ struct TorchStorage {
   std::string key;
   st_dtype dtype = ST_F32;
   int64_t elements = 0;
+  std::string foreign = {};  // a dtype that cannot be read here, as PyTorch calls it: "torch.CharStorage", "torch.float8_e5m2"; else empty
 };
 
 struct TorchTensor {

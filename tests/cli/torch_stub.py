@@ -10,7 +10,7 @@ import zipfile
 
 import numpy
 
-STORAGES = {"FloatStorage": "f4", "DoubleStorage": "f8", "HalfStorage": "f2", "IntStorage": "i4", "LongStorage": "i8", "ByteStorage": "u1"}
+STORAGES = {"FloatStorage": "f4", "DoubleStorage": "f8", "HalfStorage": "f2", "IntStorage": "i4", "LongStorage": "i8", "ByteStorage": "u1", "CharStorage": "i1"}
 
 
 class Storage:
