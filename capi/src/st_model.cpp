@@ -94,12 +94,15 @@ st_status st_model_create(st_graph* graph, int64_t seed, st_model** model) {
 st_status st_model_builtin(st_context* context, const char* name, const char* json, int64_t seed, st_model** model) {
   return guard([&] {
     given(model, "st_model_builtin: model");
-    check(name != nullptr, "st_model_builtin: name is NULL; use \"gpt\" or \"mlp\"");
+    check(name != nullptr, "st_model_builtin: name is NULL; use \"gpt\", \"gpt2\" or \"mlp\"");
     const std::string options = json == nullptr ? "" : json;
     const auto c = peek(context)->context;
     const int64_t parameters = builtin_parameter_count(name, options);
     if (!c->options().late_parameters) c->require_memory(text("model ", name, ": its parameters"), 4 * parameters);
     hand_out(model, make_model(c, build_builtin(name, options), seed));
+    std::string rest;
+    for (const std::string& key : keys_not_taken(name, options)) rest += (rest.empty() ? "" : ", ") + key;
+    if (!rest.empty()) c->options().log.info("model", "config.json: not taken: ", rest);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "models/gpt2_config.h"
 #include "models/json_options.h"
 
 namespace st {
@@ -19,6 +20,8 @@ const std::vector<Builtin>& table() {
   static const auto rows = once_for_the_process([] {
     return std::vector<Builtin>{
         {"gpt", [](auto json) { return build_gpt(gpt_options(json)); }, [](auto json) { return parameter_count(gpt_options(json)); }},
+        {"gpt2", [](auto json) { return build_gpt(read_gpt2_config(json).options); },
+         [](auto json) { return parameter_count(read_gpt2_config(json).options); }},
         {"mlp", [](auto json) { return build_mlp(mlp_options(json)); }, [](auto json) { return parameter_count(mlp_options(json)); }},
     };
   });
@@ -36,7 +39,15 @@ const Builtin& builtin_named(std::string_view name) {
 GptOptions gpt_options(std::string_view json) {
   GptOptions o;
   read_options("gpt", json,
-               {{"layers", &o.layers}, {"width", &o.width}, {"heads", &o.heads}, {"context", &o.context}, {"vocabulary", &o.vocabulary}});
+               {{"layers", &o.layers},
+                {"width", &o.width},
+                {"heads", &o.heads},
+                {"context", &o.context},
+                {"vocabulary", &o.vocabulary},
+                {"activation", &o.activation},
+                {"layer_norm_epsilon", &o.layer_norm_epsilon},
+                {"scale_attn_weights", &o.scale_attn_weights},
+                {"scale_attn_by_inverse_layer_idx", &o.scale_attn_by_inverse_layer_idx}});
   check_options(o);
   return o;
 }
@@ -56,6 +67,10 @@ const std::vector<std::string>& builtin_models() {
     return all;
   });
   return names;
+}
+
+std::vector<std::string> keys_not_taken(std::string_view model, std::string_view json) {
+  return model == "gpt2" ? read_gpt2_config(json).not_taken : std::vector<std::string>{};
 }
 
 Program build_builtin(std::string_view model, std::string_view json) { return builtin_named(model).build(json); }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "ir/build.h"
+#include "models/json_options.h"
 
 namespace st {
 namespace {
@@ -17,6 +18,14 @@ constexpr Initializer kZeros{Init::zeros, 1, {}};
 
 Initializer normal(double deviation) { return {Init::normal, deviation, {}}; }
 Initializer ones() { return {Init::ones, 1, {}}; }
+
+struct GptActivation {
+  std::string_view name;
+  Op op;
+  std::string_view approximate;  // of gelu
+};
+constexpr GptActivation kActivations[] = {
+    {"gelu_new", Op::gelu, "tanh"}, {"gelu", Op::gelu, "erf"}, {"relu", Op::relu, ""}, {"silu", Op::silu, ""}, {"tanh", Op::tanh, ""}};
 
 /// Writes the forward pass down in the order a paper tells it. Between blocks activations are [B*T, C]: each matrix product is one
 /// product over all tokens, and so is each weight's gradient.
@@ -47,20 +56,20 @@ class GptBuilder {
   Value block(Value x, int64_t i) {
     const std::string name = text("block.", i);
     b_.enter(name);
-    x = b_.add(x, b_.dropout(attention(layer_norm(x, name + ".attention_norm"), name + ".attention")));
+    x = b_.add(x, b_.dropout(attention(layer_norm(x, name + ".attention_norm"), name + ".attention", i)));
     x = b_.add(x, b_.dropout(mlp(layer_norm(x, name + ".mlp_norm"), name + ".mlp")));
     b_.leave();
     return x;
   }
 
-  Value attention(Value x, const std::string& name) {
+  Value attention(Value x, const std::string& name, int64_t i) {
     const int64_t width = options_.width;
     const Shape by_head{kBatch, options_.context, options_.heads, width / options_.heads};
     b_.enter("attention");
     const Value qkv = linear(x, name + ".qkv", width, 3 * width, kDeviation);
     auto pieces = b_.append(Op::split, {qkv}, {{"axis", int64_t{-1}}, {"sizes", Ints{width, width, width}}});
     for (Value& piece : pieces) piece = b_.reshape(piece, by_head);
-    const Value o = b_(Op::attention, pieces, {{"causal", true}});
+    const Value o = b_(Op::attention, pieces, {{"causal", true}, {"scale", attention_scale(i)}});
     const Value y = linear(b_.reshape(o, tokens_by(width)), name + ".projection", width, width, residual_deviation());
     b_.leave();
     return y;
@@ -69,10 +78,15 @@ class GptBuilder {
   Value mlp(Value x, const std::string& name) {
     const int64_t width = options_.width;
     b_.enter("mlp");
-    const Value h = b_(Op::gelu, {linear(x, name + ".expand", width, 4 * width, kDeviation)}, {{"approximate", std::string("tanh")}});
+    const Value h = activation(linear(x, name + ".expand", width, 4 * width, kDeviation));
     const Value y = linear(h, name + ".contract", 4 * width, width, residual_deviation());
     b_.leave();
     return y;
+  }
+
+  Value activation(Value x) {
+    const auto& [name, op, approximate] = *std::ranges::find(kActivations, options_.activation, &GptActivation::name);
+    return approximate.empty() ? b_(op, {x}) : b_(op, {x}, {{"approximate", std::string(approximate)}});
   }
 
   void head(Value x) {
@@ -99,7 +113,7 @@ class GptBuilder {
   Value layer_norm(Value x, const std::string& name) {
     const Value gamma = parameter(name + ".gamma", {options_.width}, ones());
     const Value beta = parameter(name + ".beta", {options_.width}, kZeros);
-    return b_(Op::layer_norm, {x, gamma, beta});
+    return b_(Op::layer_norm, {x, gamma, beta}, {{"epsilon", options_.layer_norm_epsilon}});
   }
 
   // By full name: what checkpoints call a weight does not follow from the scope that first uses it.
@@ -116,6 +130,14 @@ class GptBuilder {
   // Each block adds two projections to the residual stream: their variance is divided by how many there are.
   double residual_deviation() const { return kDeviation / std::sqrt(2.0 * static_cast<double>(options_.layers)); }
 
+  /// As the op's attribute has it: 0 is 1 / sqrt(D).
+  double attention_scale(int64_t i) const {
+    if (options_.scale_attn_weights && !options_.scale_attn_by_inverse_layer_idx) return 0;
+    const double size = static_cast<double>(options_.width / options_.heads);
+    const double scale = options_.scale_attn_weights ? 1 / std::sqrt(size) : 1;
+    return options_.scale_attn_by_inverse_layer_idx ? scale / static_cast<double>(i + 1) : scale;
+  }
+
   const GptOptions& options_;
   Program& program_;
   Builder b_;
@@ -123,6 +145,12 @@ class GptBuilder {
 };
 
 }  // namespace
+
+void check_activation(std::string_view what, std::string_view key, std::string_view name) {
+  std::vector<std::string> names;
+  for (const GptActivation& activation : kActivations) names.emplace_back(activation.name);
+  check_word(what, key, name, names);
+}
 
 void check_options(const GptOptions& o) {
   const auto at_least_one = [](std::string_view key, int64_t value) {
@@ -139,6 +167,9 @@ void check_options(const GptOptions& o) {
   check(o.layers <= kMaxLayers, "gpt: layers can be at most ", kMaxLayers, ", got ", o.layers);
   // Ids are i32, and an id past 2^31 - 1 could not be written down.
   check(o.vocabulary <= INT32_MAX, "gpt: token ids are i32, so vocabulary can be at most 2147483647, got ", o.vocabulary);
+  check_activation("gpt", "activation", o.activation);
+  check(std::isfinite(o.layer_norm_epsilon) && o.layer_norm_epsilon > 0, "gpt: layer_norm_epsilon must be a number above 0, got ",
+        o.layer_norm_epsilon);
 }
 
 int64_t parameter_count(const GptOptions& o) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "ir/program.h"
 
@@ -14,10 +16,19 @@ struct GptOptions {
   int64_t heads = 4;         // divides width
   int64_t context = 64;      // T: tokens in a sequence
   int64_t vocabulary = 256;  // V: bytes
+  // Hugging Face's keys and words, with GPT-2's values: gelu_new is the GELU with tanh, gelu the exact one; relu, silu, tanh.
+  std::string activation = "gelu_new";
+  double layer_norm_epsilon = 1e-5;
+  bool scale_attn_weights = true;                // the scores of attention, by 1 / sqrt(C / heads)
+  bool scale_attn_by_inverse_layer_idx = false;  // and by 1 / (i + 1) in block i
 };
 
-/// Throws invalid_argument: a size below 1, more than 4096 layers, a width that the heads do not divide, sizes that overflow.
+/// Throws invalid_argument: a size below 1, more than 4096 layers, a width that the heads do not divide, sizes that overflow, an unknown
+/// activation, an epsilon that is not a number above 0.
 void check_options(const GptOptions& options);
+
+/// "gpt: no activation is called gello; did you mean gelu? ...": `key` is what the caller calls it.
+void check_activation(std::string_view what, std::string_view key, std::string_view name);
 
 /// Scalars in all parameters, the tied weight once. Cheap: a host asks before it builds. Checks the options.
 int64_t parameter_count(const GptOptions& options);

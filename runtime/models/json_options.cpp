@@ -50,10 +50,14 @@ void read_options(std::string_view what, std::string_view json, const std::vecto
   std::vector<std::string> names;
   for (const Option& option : options) names.push_back(option.name);
   for (const auto& [key, value] : object.members()) {
-    const auto found = std::ranges::find(options, key, &Option::name);
-    check(found != options.end(), what, ": unknown option ", key, suggestion(key, names));
-    std::visit([&, &given = value](auto* target) { take(text(what, ": ", found->name), given, target); }, found->target);
+    check(std::ranges::find(names, key) != names.end(), what, ": unknown option ", key, suggestion(key, names));
+    read_option(what, key, value, options);
   }
+}
+
+void read_option(std::string_view what, std::string_view name, const Json& value, const std::vector<Option>& options) {
+  const Option& option = *std::ranges::find(options, name, &Option::name);
+  std::visit([&](auto* target) { take(text(what, ": ", name), value, target); }, option.target);
 }
 
 void check_word(std::string_view what, std::string_view key, std::string_view word, const std::vector<std::string>& known) {

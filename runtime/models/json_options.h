@@ -10,6 +10,8 @@
 
 namespace st {
 
+class Json;
+
 /// Where the value of a key goes; what stands there already is the default.
 struct Option {
   std::string name;
@@ -19,6 +21,9 @@ struct Option {
 /// Empty text: the defaults. Throws invalid_argument that begins with `what`: an unknown key (the nearest is named), a value of the wrong
 /// kind. Whole numbers may be written as 128.0 and 1.28e2.
 void read_options(std::string_view what, std::string_view json, const std::vector<Option>& options);
+
+/// One of them, which must be there. Throws invalid_argument for a value of the wrong kind.
+void read_option(std::string_view what, std::string_view name, const Json& value, const std::vector<Option>& options);
 
 /// Throws invalid_argument when `word` is none of `known`: "mlp: no loss is called mze; did you mean mse? There are: mse, cross_entropy".
 void check_word(std::string_view what, std::string_view key, std::string_view word, const std::vector<std::string>& known);

@@ -20,8 +20,8 @@ public sealed class Model : Handle {
   [OfC("st_model_create")]
   public Model(Graph graph, long seed = 0) : this(new Native.Model(Given(graph, "graph").native, seed), graph.Safe) {}
 
-  /// <summary>One of ours: <c>Model.Builtin(context, "gpt", 1, new { layers = 2, width = 64, heads = 2, context = 32 })</c>, or "mlp". options: JSON text,
-  /// a dictionary or an anonymous object.</summary>
+  /// <summary>One of ours: <c>Model.Builtin(context, "gpt", 1, new { layers = 2, width = 64, heads = 2, context = 32 })</c>, "gpt2", whose options are
+  /// Hugging Face's config.json, or "mlp". options: JSON text, a dictionary or an anonymous object.</summary>
   [OfC("st_model_builtin")]
   public static Model Builtin(Context context, string name, long seed = 0, object options = null) {
     return new Model(new Native.Model(Given(context, "context").native, Given(name, "name"), Json.OfOptions(options), seed), context.Safe);
@@ -126,8 +126,7 @@ public sealed class Model : Handle {
   }
 
   /// <summary>Names in Hugging Face's files of GPT-2 to those of the model "gpt": <c>model.Read(file, rename: Model.Gpt2Names)</c> takes a model.safetensors
-  /// as it is; partial passes over the causal masks that old ones hold. Layers, width, heads and context are the file's n_layer, n_embd, n_head and
-  /// n_positions.</summary>
+  /// as it is; partial passes over the causal masks that old ones hold. The model "gpt2" is what the config.json beside the file describes.</summary>
   public static IReadOnlyDictionary<string, string> Gpt2Names {
     get {
       Loader.Require();

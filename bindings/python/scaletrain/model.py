@@ -19,8 +19,8 @@ from .reports import LoadReport, ParameterInfo, ReadReport
 
 def gpt2_names() -> dict[str, str]:
     """Names in Hugging Face's files of GPT-2 to those of the model "gpt": model.read(file, rename=gpt2_names()) takes a model.safetensors as it
-    is; partial=True passes over the causal masks that old ones hold. Layers, width, heads and context are the file's n_layer, n_embd, n_head
-    and n_positions."""
+    is; partial=True passes over the causal masks that old ones hold. Model.builtin(context, "gpt2", **json.load(config_json)) is the model that
+    the config.json beside the file describes."""
     return json.loads(native.gpt2_names_json())  # type: ignore[no-any-return]
 
 
@@ -42,7 +42,8 @@ class Model(Handle):
     @staticmethod
     @of_c("st_model_builtin")
     def builtin(context: Context, name: str, /, *, seed: int = 0, **options: Any) -> Model:
-        """Model.builtin(context, "gpt", layers=2, width=64, heads=2, context=32), or "mlp"."""
+        """Model.builtin(context, "gpt", layers=2, width=64, heads=2, context=32), "gpt2" with the keys of Hugging
+        Face's config.json, or "mlp"."""
         return Model._of(native.Model(Context._native_of(context), name, to_json(options), seed))
 
     def _about(self) -> str:

@@ -15,10 +15,16 @@ typedef struct st_model st_model;
  * before anything is touched. */
 ST_API st_status st_model_create(st_graph* graph, int64_t seed, st_model** model);
 
-/* name "gpt": {"layers":4,"width":128,"heads":4,"context":64,"vocabulary":256}, GPT-2's architecture, inputs "tokens" and
- * "targets" i32 [batch, context], output "logits". name "mlp": {"inputs":1,"hidden":[64,64],"outputs":1,"activation":"gelu","loss":"mse"},
- * activation gelu, relu, silu or tanh, inputs "x" f32 [batch, inputs] and "y" f32 [batch, outputs]; with loss cross_entropy, the only other
- * one, outputs are classes and "y" is i32 [batch]. json NULL: the defaults. */
+/* json NULL: the defaults, which stand here.
+ *   "gpt"   GPT-2's architecture, inputs "tokens" and "targets" i32 [batch, context], output "logits":
+ *           {"layers":4,"width":128,"heads":4,"context":64,"vocabulary":256,"activation":"gelu_new","layer_norm_epsilon":1e-5,
+ *            "scale_attn_weights":true,"scale_attn_by_inverse_layer_idx":false}
+ *           activation by Hugging Face's words: gelu_new (with tanh), gelu (exact), relu, silu, tanh
+ *   "gpt2"  the same, and json is the text of Hugging Face's config.json of a GPT-2. What "gpt" cannot be is refused with key and value;
+ *           dropout rates, which are the recipe's, are logged
+ *   "mlp"   {"inputs":1,"hidden":[64,64],"outputs":1,"activation":"gelu","loss":"mse"}, activation gelu (with tanh), relu, silu or tanh,
+ *           inputs "x" f32 [batch, inputs] and "y" f32 [batch, outputs]; with loss cross_entropy, the only other one, outputs are classes
+ *           and "y" is i32 [batch] */
 ST_API st_status st_model_builtin(st_context* context, const char* name, const char* json, int64_t seed, st_model** model);
 ST_API st_status st_model_destroy(st_model* model);
 

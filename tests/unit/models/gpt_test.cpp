@@ -113,6 +113,24 @@ TEST(Gpt, HasNumberedDropoutSitesThatLeaveTheRateToTheRecipe) {
   for (const Node* node : nodes_of(bound, Op::dropout)) EXPECT_EQ(node->attrs.integer("sample_elements"), 5 * 12);
 }
 
+TEST(Gpt, TakesActivationEpsilonAndScalesOfHuggingFace) {
+  GptOptions options = small();
+  options.activation = "gelu";
+  options.layer_norm_epsilon = 1e-3;
+  options.scale_attn_by_inverse_layer_idx = true;
+  const Program scaled = build_gpt(options);
+  EXPECT_EQ(nodes_of(scaled, Op::gelu)[0]->attrs.word("approximate"), "erf");
+  for (const Node* node : nodes_of(scaled, Op::layer_norm)) EXPECT_EQ(node->attrs.real("epsilon"), 1e-3);
+  const auto attention = nodes_of(scaled, Op::attention);
+  EXPECT_DOUBLE_EQ(attention[0]->attrs.real("scale"), 1 / std::sqrt(4.0));
+  EXPECT_DOUBLE_EQ(attention[1]->attrs.real("scale"), 1 / std::sqrt(4.0) / 2);
+  options.activation = "relu";
+  options.scale_attn_weights = false;
+  const Program plain = build_gpt(options);
+  EXPECT_EQ(nodes_of(plain, Op::relu).size(), 2U);
+  EXPECT_DOUBLE_EQ(nodes_of(plain, Op::attention)[1]->attrs.real("scale"), 0.5);
+}
+
 TEST(Gpt, RefusesWhatCannotBeBuiltAndSaysWhy) {
   const auto with = [](auto change) {
     GptOptions options = small();

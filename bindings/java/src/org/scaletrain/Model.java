@@ -27,8 +27,8 @@ public final class Model extends Handle {
   }
 
   /**
-   * One of ours, {@code "gpt"} or {@code "mlp"}; options such as {@code layers}, {@code width}, {@code heads}, {@code context}, {@code
-   * hidden}.
+   * One of ours, {@code "gpt"}, {@code "gpt2"} (options are the keys of Hugging Face's config.json) or {@code "mlp"}; options such as
+   * {@code layers}, {@code width}, {@code heads}, {@code context}, {@code hidden}.
    */
   @OfC("st_model_builtin")
   public static Model builtin(Context context, String name, Map<String, ?> options, long seed) {
@@ -141,7 +141,7 @@ public final class Model extends Handle {
   /**
    * Names in Hugging Face's files of GPT-2 to those of the model {@code "gpt"}: {@code model.read(file, new
    * ReadOptions().rename(Model.gpt2Names()))} takes a model.safetensors as it is; {@link ReadOptions#partial} passes over the causal masks that
-   * old ones hold. Layers, width, heads and context are the file's n_layer, n_embd, n_head and n_positions.
+   * old ones hold. The model {@code "gpt2"} is what the config.json beside the file describes.
    */
   @SuppressWarnings("unchecked")
   public static Map<String, String> gpt2Names() {
