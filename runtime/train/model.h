@@ -108,8 +108,8 @@ class Model {
   /// joint call on all ranks: each has a stream of its own, a file rank 0 alone.
   void write(const std::string& path, JointCall* joint = nullptr) const;
   void write(const WriteBytes& write, JointCall* joint = nullptr) const;
-  /// From what WeightFiles takes by that path; converts from the floating types. Throws not_found, corrupt, invalid_argument; then no
-  /// parameter has changed. The report's names are filled also when it throws since they did not fit.
+  /// From what WeightFiles takes by that path; converts from the floating types. Throws not_found, corrupt, invalid_argument, not_finite
+  /// (NaN); then no parameter has changed. The report's names are filled also when it throws since they did not fit.
   void read(const std::string& path, const ReadOptions& options, ReadReport& report);
   /// From a stream of one file, which is read to the end of its tensors and no further. Waits in memory of the parameters' size until all
   /// has come.

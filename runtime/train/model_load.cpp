@@ -18,7 +18,8 @@ void Model::load(const CheckpointReader& reader, const ReadOptions& options, Rea
                          .first = piece(id).first,
                          .elements = piece(id).elements,
                          .to = data(id),
-                         .dtype = slot(id).type.dtype});
+                         .dtype = slot(id).type.dtype,
+                         .may_hold_nan = false});
   const auto workers = context_->make_workers(context_->threads());
   bool is_mixed = false;  // the error says so
   const WeightsGate::Writer writer(gate_);

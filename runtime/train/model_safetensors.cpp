@@ -71,11 +71,15 @@ void Model::read(const std::string& path, const ReadOptions& options, ReadReport
   int64_t largest = 0;
   const auto bytes_here = [&](SlotId id) { return piece(id).elements * bytes_of(slot(id).type.dtype); };
   for (const SlotId id : parameters_) largest = std::max(largest, bytes_here(id));
+  auto next = match.parameters.begin();
+  for (const SafetensorsFile& file : weights.files())
+    for (const TensorRecord& record : file.header().tensors)
+      if (*next++ >= 0) require_no_nan(record, file.bytes(record).data(), 0, record.shape.elements(), file.path());
   require_made();
   std::vector<std::byte> values(static_cast<size_t>(largest));  // before anything changes: running out of memory halfway leaves a mixture
   const FloatMode mode;
   const WeightsGate::Writer writer(gate_);
-  auto next = match.parameters.begin();
+  next = match.parameters.begin();
   for (const SafetensorsFile& file : weights.files()) {
     for (const TensorRecord& record : file.header().tensors) {
       const SlotId id = *next++;
@@ -114,6 +118,7 @@ void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& 
     for (int64_t at = 0, elements = record.shape.elements(); at < elements;) {
       const std::span<std::byte> now = std::span(piece).first(static_cast<size_t>(std::min((elements - at) * width, kPiece)));
       stream.read(now);
+      require_no_nan(record, now.data(), at, std::ssize(now) / width, source);
       const int64_t next = at + std::ssize(now) / width, first = std::max(at, own.first), last = std::min(next, own.first + own.elements);
       if (first < last) {
         convert_elements(record.dtype, now.data() + (first - at) * width, as, values.data(), last - first);

@@ -71,6 +71,7 @@ class Resume {
   /// A host's own tensors: what is known of its run is the step.
   void take_hosts() {
     state_ = trainer_.training_state();
+    has_hosts_tensors_ = true;
     const int64_t step = reader_.manifest().step, rows = trainer_.rows_per_step();
     check(step >= 0 && step <= kCounted / rows, "resume: ", reader_.folder(), " is of step ", step, ", which is none of ", rows, " rows");
     state_.step = state_.updates = step;
@@ -113,6 +114,9 @@ class Resume {
     const std::vector<TensorRecord> records = weights_in(reader_.manifest());
     const WeightsMatch weights = match_weights(records, model.program(), model.parameters(), options_, reader_.folder(), report_);
     for (const TensorRecord& record : records) weights_.insert(record.name);
+    const bool is_weights_alone = has_hosts_tensors_ && records.size() == reader_.manifest().tensors.size();
+    starts_anew_ = is_weights_alone && !options_.partial && std::ranges::any_of(tensors_, is_state);
+    if (starts_anew_) start_anew();
     for (size_t i = 0; i < records.size(); ++i)
       if (weights.parameters[i] >= 0) theirs_[model.slot(weights.parameters[i]).name] = records[i].name;
     for (const StateTensor& tensor : tensors_) {
@@ -125,6 +129,16 @@ class Resume {
     if (!options_.partial) require_complete();
   }
 
+  static bool is_state(const StateTensor& tensor) { return tensor.role != Role::parameter; }
+  /// All state of the optimizer is zero still, as it was made.
+  bool is_fresh() const { return trainer_.updates_ == 0 && !trainer_.has_resumed_; }
+
+  /// Nothing of an update is known: the next one is the optimizer's first, whatever the step.
+  void start_anew() {
+    state_.updates = 0;
+    report_.changed.push_back(text("optimizer state: begins anew here, ", reader_.folder(), " holds weights alone"));
+  }
+
   const Slot& parameter_of(const StateTensor& state) const { return trainer_.plan().program.slots[static_cast<size_t>(state.of)]; }
 
   void match_state(const StateTensor& tensor) {
@@ -133,6 +147,7 @@ class Resume {
     const std::string_view state = state_of(tensor.name, parameter);
     const bool is_loaded = name != theirs_.end();
     if (is_loaded && take(tensor, text(state, name->second))) return;
+    if (starts_anew_) return;
     if (options_.asks_for(parameter)) report_.missing.push_back(tensor.name);
     // With updates behind it an average is not begun by the next one, which would blend the weight with nothing.
     if (state != kAverage || state_.updates == 0) return;
@@ -151,11 +166,16 @@ class Resume {
       refuse_resume(Code::invalid_argument, reader_.folder(), name,
                     text("resume: \"", name, "\" is ", from->dtype, " ", from->shape, " in ", reader_.folder(), ", ", type.dtype, " ",
                          type.shape, " here; weights alone can be loaded into a model, which converts"));
-    const bool is_zero = tensor.role == Role::optimizer && trainer_.updates_ == 0 && !trainer_.has_resumed_;
+    const bool is_zero = tensor.role == Role::optimizer && is_fresh();
     for (const StateTensor::Piece& piece : tensor.pieces)
       if (piece.data != nullptr)
-        targets_.push_back(
-            {.from = from, .first = piece.first, .elements = piece.elements, .to = piece.data, .dtype = type.dtype, .is_zero = is_zero});
+        targets_.push_back({.from = from,
+                            .first = piece.first,
+                            .elements = piece.elements,
+                            .to = piece.data,
+                            .dtype = type.dtype,
+                            .is_zero = is_zero,
+                            .may_hold_nan = !has_hosts_tensors_});
     ++report_.read;
     taken_.insert(name);
     return true;
@@ -204,6 +224,7 @@ class Resume {
       if (trainer_.is_mixed_ && trainer_.model().is_in_pieces()) trainer_.model().set_mixed(true);
       throw;
     }
+    if (starts_anew_ && !is_fresh()) clear_state();
     for (const StateTensor* average : own_averages_) {
       const int64_t width = bytes_of(average->type.dtype);
       const std::byte* weight = trainer_.model().data(average->of) - trainer_.model().piece(average->of).first * width;
@@ -213,6 +234,16 @@ class Resume {
           context.backend().to_host(piece.data(), weight + part.first * width + at, count);
           context.backend().to_device(part.data + at, piece.data(), count);
         }
+    }
+  }
+
+  void clear_state() {
+    const std::vector<std::byte> zeros(static_cast<size_t>(kPiece));
+    for (const StateTensor& tensor : tensors_) {
+      if (!is_state(tensor)) continue;
+      for (const StateTensor::Piece& part : tensor.pieces)
+        for (int64_t at = 0, bytes = part.data == nullptr ? 0 : part.elements * bytes_of(tensor.type.dtype); at < bytes; at += kPiece)
+          trainer_.model().context().backend().to_device(part.data + at, zeros.data(), std::min(kPiece, bytes - at));
     }
   }
 
@@ -247,8 +278,9 @@ class Resume {
   ResumeReport& report_;
   std::vector<StateTensor> tensors_;
   TrainingState state_;
-  std::map<std::string, std::string> theirs_;  // the checkpoint's name of each parameter that is loaded
-  std::set<std::string> weights_, taken_;      // of the checkpoint's tensors
+  std::map<std::string, std::string> theirs_;             // the checkpoint's name of each parameter that is loaded
+  std::set<std::string> weights_, taken_;                 // of the checkpoint's tensors
+  bool has_hosts_tensors_ = false, starts_anew_ = false;  // saved by a host, without a training state; and weights alone
   std::vector<TensorTarget> targets_;
   std::vector<const StateTensor*> own_averages_;  // those that begin as a weight that stays
   std::optional<LossScaler> scaler_;

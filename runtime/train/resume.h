@@ -23,9 +23,10 @@ struct ResumeReport : ReadReport {   // of weights and optimizer state
 /// partial: what fits is loaded; a moment that the checkpoint does not have stays what it is, and an average that it does not have begins
 /// as its weight. Renames and names are those of parameters, and their state follows them. A checkpoint of a host's own tensors, without a
 /// training state, is taken by their names: weights, and state as "moment1.<parameter>"; of the run only its step is known then, as so many
-/// successful ones on the data's stream. Throws wrong_state while a step is under way, corrupt with file, tensor and block, cancelled.
-/// After an error all is as it was. Of a trainer that has pieces (Trainer::is_in_pieces) all ranks call, each reads its own, and what fails
-/// on one fails on all.
+/// successful ones on the data's stream. Weights alone (not partial) are trained from: the optimizer's state, and an average, begin anew
+/// with the next update, and the report says so. No NaN is taken from a host's tensors (not_finite). Throws wrong_state while a step is
+/// under way, corrupt with file, tensor and block, cancelled. After an error all is as it was. Of a trainer that has pieces
+/// (Trainer::is_in_pieces) all ranks call, each reads its own, and what fails on one fails on all.
 void resume(Trainer& trainer, const CheckpointReader& reader, const ReadOptions& options, ResumeReport& report);
 
 /// The same where opening may fail, on one rank perhaps.

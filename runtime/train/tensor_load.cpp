@@ -4,12 +4,16 @@
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "train/element_conversion.h"
+#include "train/host_view.h"
+#include "train/weights_match.h"
 
 namespace st {
 namespace {
@@ -78,7 +82,7 @@ std::optional<Before> copies_of(std::span<const TensorTarget> targets, Context& 
 class Load {
  public:
   Load(const CheckpointReader& reader, std::span<const TensorTarget> targets, Context& context)
-      : reader_(reader), targets_(targets), backend_(context.backend()) {
+      : reader_(reader), targets_(targets), backend_(context.backend()), first_nan_(targets.size(), 0) {
     // Whole blocks of a piece: a part of one is read and checked with all of it.
     for (size_t t = 0; t < targets.size(); ++t) {
       const int64_t width = st::bytes_of(targets[t].from->dtype), block = kChecksumBlock / width;
@@ -103,18 +107,50 @@ class Load {
         throw;
       }
     });
+    require_no_nan();
+  }
+
+  /// Reads what may hold no NaN, and changes nothing.
+  void look_for_nan(Workers& workers) {
+    workers.run(std::ssize(stretches_), [&](int64_t i) {
+      const Stretch& part = stretches_[static_cast<size_t>(i)];
+      const TensorTarget& target = targets_[part.target];
+      if (target.may_hold_nan) return;
+      std::vector<std::byte> elements(static_cast<size_t>((part.end - part.begin) * st::bytes_of(target.from->dtype)));
+      reader_.read(*target.from, part.begin, part.end, elements);
+      look_for_nan(part, elements.data());
+    });
+    require_no_nan();
   }
 
  private:
+  /// All stretches are looked at before the first NaN is named, so that it does not depend on the threads.
+  void look_for_nan(const Stretch& part, const std::byte* elements) {
+    const TensorTarget& target = targets_[part.target];
+    if (target.may_hold_nan) return;
+    const int64_t at = first_nan(plain_view(target.from->name, target.from->dtype, {part.end - part.begin}, elements));
+    if (at < 0) return;
+    const std::lock_guard lock(finding_);
+    first_nan_ = std::min(first_nan_, std::pair(part.target, part.begin + at));
+  }
+
+  void require_no_nan() const {
+    const auto [target, element] = first_nan_;
+    if (target < targets_.size()) refuse_nan(targets_[target].from->name, element, reader_.folder());
+  }
+
   void read(const Stretch& part) {
     const TensorTarget& target = targets_[part.target];
     const LogicalTensor& from = *target.from;
     const int64_t elements = part.end - part.begin, width = st::bytes_of(target.dtype);
     std::byte* const place = target.to + (part.begin - target.first) * width;
-    if (from.dtype == target.dtype && backend_.is_host_memory())
-      return reader_.read(from, part.begin, part.end, {place, static_cast<size_t>(elements * width)});
+    if (from.dtype == target.dtype && backend_.is_host_memory()) {
+      reader_.read(from, part.begin, part.end, {place, static_cast<size_t>(elements * width)});
+      return look_for_nan(part, place);
+    }
     std::vector<std::byte> read(static_cast<size_t>(elements * st::bytes_of(from.dtype)));
     reader_.read(from, part.begin, part.end, read);
+    look_for_nan(part, read.data());
     if (from.dtype == target.dtype) return backend_.to_device(place, read.data(), elements * width);
     const FloatMode mode;
     std::vector<std::byte> converted(static_cast<size_t>(elements * width));
@@ -126,6 +162,8 @@ class Load {
   std::span<const TensorTarget> targets_;
   Backend& backend_;
   std::vector<Stretch> stretches_;  // in elements
+  std::mutex finding_;
+  std::pair<size_t, int64_t> first_nan_;  // target and element; past all targets: none was found
 };
 
 /// Of this rank and, where there are some, the others: whether all of them could.
@@ -170,7 +208,10 @@ void load_tensors(const CheckpointReader& reader, std::span<const TensorTarget> 
       throw;
     }
   }
-  meeting(meet, [&] { require_whole(reader, workers); });
+  meeting(meet, [&] {
+    require_whole(reader, workers);
+    load.look_for_nan(workers);
+  });
   try {
     load.run(workers, [] {});  // to the end, since there is no way back
   } catch (const Error& error) {

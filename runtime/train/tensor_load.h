@@ -17,6 +17,7 @@ struct TensorTarget {
   std::byte* to = nullptr;          // device memory of so many
   DType dtype = DType::f32;         // there; where it is not the tensor's both are floating, and elements are converted
   bool is_zero = false;             // all of it is zero now: nothing need be kept to undo the load
+  bool may_hold_nan = true;         // else the load throws not_finite with the tensor and its first such element
 };
 
 /// Whoever reads them sees a mixture while it runs, so nobody may. After an error, also a cancel (may be null; the reader's counts too) or

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/glob.h"
+#include "train/host_view.h"
 
 namespace st {
 namespace {
@@ -38,7 +39,9 @@ std::string begin_of_refusal(const std::string& tensor, const std::string& slot,
 void check_fit(const TensorRecord& record, const Slot& slot, const std::string& source) {
   const std::string begin = begin_of_refusal(record.name, slot.name, source);
   if (record.shape != slot.type.shape)
-    refuse(Code::invalid_argument, source, record.name, text(begin, record.shape, ", the model's is ", slot.type.shape));
+    refuse(Code::invalid_argument, source, record.name,
+           text(begin, record.shape, ", the model's is ", slot.type.shape, "; make the model with the sizes of ", source,
+                ", or leave the tensor out by names"));
   if (!is_floating(record.dtype))
     refuse(Code::invalid_argument, source, record.name, text(begin, safetensors_name(record.dtype), ", ", kReadable));
 }
@@ -139,6 +142,17 @@ WeightsMatch match_weights(const std::vector<TensorRecord>& tensors, const Progr
            text("read: ", source, " holds tensor \"", report.unexpected.front(), "\", which the model does not have (",
                 report.unexpected.size(), " unexpected); rename, or read with partial"));
   return match;
+}
+
+void require_no_nan(const TensorRecord& record, const std::byte* elements, int64_t first, int64_t count, const std::string& source) {
+  const int64_t at = first_nan(plain_view(record.name, record.dtype, {count}, elements));
+  if (at >= 0) refuse_nan(record.name, first + at, source);
+}
+
+void refuse_nan(const std::string& tensor, int64_t at, const std::string& source) {
+  refuse(Code::not_finite, source, tensor,
+         text("read: tensor \"", tensor, "\" in ", source, " holds NaN at element ", at,
+              "; nothing was changed. Give weights without NaN, such as those of an earlier checkpoint"));
 }
 
 }  // namespace st

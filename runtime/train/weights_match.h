@@ -1,6 +1,7 @@
 // Which tensor of a safetensors file or a checkpoint goes into which parameter of a model: renames, what is missing, what is left over.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -46,5 +47,11 @@ struct WeightsMatch {
 WeightsMatch match_weights(const std::vector<TensorRecord>& tensors, const Program& program, const std::vector<SlotId>& parameters,
                            const ReadOptions& options, const std::string& source, ReadReport& report,
                            const std::vector<ForeignTensor>& foreign = {});
+
+/// Weights that come from outside a run hold no NaN, whether they are set, read or loaded. Throws not_finite for the first one among these
+/// elements of a tensor of `source`, the first of which is its element `first`.
+void require_no_nan(const TensorRecord& record, const std::byte* elements, int64_t first, int64_t count, const std::string& source);
+/// That error, for element `at`.
+[[noreturn]] void refuse_nan(const std::string& tensor, int64_t at, const std::string& source);
 
 }  // namespace st

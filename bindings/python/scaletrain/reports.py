@@ -72,7 +72,7 @@ class LoadReport(NamedTuple):
     missing: tuple[str, ...]  # asked for, and not in the checkpoint
     unexpected: tuple[str, ...]  # the other way round
     skipped: tuple[str, ...]  # newer checkpoints that are not whole, and why
-    changed: tuple[str, ...]  # of a trainer: keys of the recipe that differ, with both values
+    changed: tuple[str, ...]  # of a trainer: keys of the recipe that differ, with both values; an optimizer that begins anew
 
 
 class SaveProgress(NamedTuple):

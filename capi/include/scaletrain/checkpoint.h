@@ -61,7 +61,8 @@ typedef struct st_load_report { /* texts are owned by the checkpoint until its n
   int64_t missing_count;    /* asked for, and not in the checkpoint */
   int64_t unexpected_count; /* in the checkpoint, and not asked for */
   int64_t skipped_count;    /* newer checkpoints that were passed over since they are not whole, and why */
-  int64_t changed_count;    /* of a trainer: keys of the recipe that differ from the checkpoint's, with both values */
+  int64_t changed_count; /* of a trainer: keys of the recipe that differ from the checkpoint's, with both values; an optimizer that begins
+                            anew */
   const char* const* missing;
   const char* const* unexpected;
   const char* const* skipped; /* "step-00000130: model.safetensors: block.0.attention.qkv.weight: block 2 ..." */
@@ -141,13 +142,14 @@ ST_API st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* check
  * and micro-batches must be the checkpoint's; the data by its number of rows, its fields and some of its values; the model by the names,
  * dtypes and dims of its parameters and, where this version of the library saved it and `partial` is 0, by its whole graph. Other keys of
  * the recipe may differ, and the report names them. options: partial and renames as for st_model_read, for weights and their optimizer
- * state together; NULL: strict. ST_NOT_FOUND: the folder holds no checkpoint; ST_CORRUPT: some, and none is whole. After an error the
- * trainer is what it was. report may be NULL. Ranks that have pieces of the state (zero 1 or more) all call, with the same name (another
- * one is ST_RANK_MISMATCH on all), on the same folder: each reads its own pieces, of whatever number of ranks and stage saved them; rank 0
- * says which is the newest, and what is not whole for one of them is passed over by all. */
+ * state together; NULL: strict. Of a checkpoint that a host or an import saved, weights alone are enough: the optimizer's state then begins
+ * anew, the report's `changed` says so, and NaN is refused (ST_NOT_FINITE). ST_NOT_FOUND: the folder holds no checkpoint; ST_CORRUPT: some,
+ * and none is whole. After an error the trainer is what it was. report may be NULL. Ranks that have pieces of the state (zero 1 or more)
+ * all call, with the same name (another one is ST_RANK_MISMATCH on all), on the same folder: each reads its own pieces, of whatever number
+ * of ranks and stage saved them; rank 0 says which is the newest, and what is not whole for one of them is passed over by all. */
 ST_API st_status st_trainer_resume(st_trainer* trainer, st_checkpoint* checkpoint, const char* name, const st_read_options* options,
                                    st_load_report* report);
-/* The weights alone, into a model: to predict, to fine-tune. */
+/* The weights alone, into a model: to predict, to fine-tune. NaN in them is refused (ST_NOT_FINITE, with tensor and first element). */
 ST_API st_status st_model_load(st_model* model, st_checkpoint* checkpoint, const char* name, const st_read_options* options,
                                st_load_report* report);
 

@@ -97,9 +97,11 @@ ST_API st_status st_read_report_init(st_read_report* report, size_t size);
 
 /* Reads parameters from safetensors, of any floating type. path: a file, the model.safetensors.index.json of shards, or a folder that has a
  * model.safetensors or such an index; every shard is read. options NULL: strict, no renames. report may be NULL; it is filled also when
- * names did not fit. Nothing is changed unless all of it could be read. Errors name file and tensor:
+ * names did not fit. Nothing is changed unless all of it could be read. A trainer of the model,
+ * made before or after, then trains from these weights. Errors name file and tensor:
  * ST_NOT_FOUND          a file, a shard or a parameter is not there
  * ST_CORRUPT            not as the format has it; a tensor in two shards, in none, or not in the one that the index says
+ * ST_NOT_FINITE         NaN, as st_model_set refuses it; with tensor and first element
  * ST_INVALID_ARGUMENT   a tensor of another shape, also when partial; one of a dtype that is not floating. Tensors of the format's other
  *                       dtypes (I8, F8_E4M3, ..) are passed over unless a parameter asks for them */
 ST_API st_status st_model_read_file(st_model* model, const char* path, const st_read_options* options, st_read_report* report);

@@ -1,5 +1,6 @@
 #include "train/model.h"
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -105,6 +106,26 @@ TEST_F(ModelFile, AFileThatDoesNotFitChangesNothing) {
   GptOptions longer = odd_gpt();
   longer.context = 9;
   EXPECT_TRUE(says(message(Model(context_, build_gpt(longer), 4)), {"position_embedding.weight"}));
+}
+
+TEST_F(ModelFile, NanIsNamedAndChangesNothing) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    Model bad = one(dtype, 3), model = one(DType::f32, 4);
+    const auto before = bytes_of_model(model);
+    if (dtype == DType::f32)
+      reinterpret_cast<float*>(bad.data(bad.parameters()[0]))[4] = NAN;
+    else
+      reinterpret_cast<double*>(bad.data(bad.parameters()[0]))[4] = NAN;
+    bad.write(path_);
+    ReadReport report;
+    EXPECT_TRUE(refuses(Code::not_finite, {"\"w\"", path_, "element 4"}, [&] { model.read(path_, {}, report); }));
+    std::ifstream file(path_, std::ios::binary);
+    const ReadBytes bytes = [&](std::span<std::byte> out) {
+      return static_cast<size_t>(file.read(reinterpret_cast<char*>(out.data()), std::ssize(out)).gcount());
+    };
+    EXPECT_TRUE(refuses(Code::not_finite, {"\"w\"", "element 4"}, [&] { model.read(bytes, {}, report); }));
+    EXPECT_EQ(bytes_of_model(model), before);
+  }
 }
 
 TEST_F(ModelFile, AMissingOrTornFileIsNamed) {

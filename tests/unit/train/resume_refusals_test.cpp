@@ -308,6 +308,53 @@ TEST_F(ResumeRefusals, AHostsOwnTensorsAreTakenByName) {
 
 // --- weights alone
 
+TEST_F(ResumeRefusals, WeightsAloneBeginWithAFreshOptimizer) {
+  CheckpointContent content = content_of(*saved_, {});
+  content.training = "{}";
+  content.step = 0;
+  std::erase_if(content.tensors, [](const SnapshotTensor& tensor) { return tensor.kind != TensorKind::parameter; });
+  for (SnapshotTensor& tensor : content.tensors) tensor.kind = TensorKind::host;
+  save(content, folder_ / "weights");
+  content.tensors.clear();
+  // The run that it must be: a trainer made of a model with these weights.
+  auto model = training_.model();
+  ReadReport loaded;
+  model->load(CheckpointReader(folder_ / "weights"), {}, loaded);
+  const auto fresh = training_.trainer_of(model, training_.data());
+  const std::string begun = fresh->state_digest();
+  const std::vector<double> losses = losses_of(*fresh, 3);
+  for (const int steps : {0, 2}) {
+    const auto trainer = other(training_, steps);
+    const ResumeReport report = resume_from(folder_ / "weights", *trainer);
+    EXPECT_THAT(report.changed, ElementsAre(AllOf(HasSubstr("optimizer state"), HasSubstr("weights alone"))));
+    EXPECT_THAT(report.missing, IsEmpty());
+    EXPECT_EQ(trainer->state_digest(), begun) << steps;
+    EXPECT_EQ(losses_of(*trainer, 3), losses) << steps;
+  }
+}
+
+TEST_F(ResumeRefusals, NanInAHostsTensorsIsNamed) {
+  CheckpointContent content = content_of(*saved_, {});
+  content.training = "{}";
+  for (SnapshotTensor& tensor : content.tensors) {
+    tensor.kind = TensorKind::host;
+    if (tensor.name != "final_norm.beta") continue;
+    tensor.copy = [](int64_t first, std::span<std::byte> out) {
+      const std::vector<float> values = {0, 0, NAN, 0, NAN, 0, 0, 0, 0, 0, 0, 0};
+      std::copy_n(reinterpret_cast<const std::byte*>(values.data()) + first, out.size(), out.data());
+    };
+  }
+  save(content, folder_ / "nan");
+  content.tensors.clear();
+  const auto trainer = other(training_), untouched = other(training_);
+  EXPECT_TRUE(refuses(Code::not_finite, {"final_norm.beta", "element 2"}, [&] { resume_from(folder_ / "nan", *trainer); }));
+  EXPECT_EQ(trainer->state_digest(), untouched->state_digest());
+  ReadReport report;
+  EXPECT_TRUE(refuses(Code::not_finite, {"final_norm.beta", "element 2"},
+                      [&] { trainer->model().load(CheckpointReader(folder_ / "nan"), {}, report); }));
+  EXPECT_EQ(trainer->state_digest(), untouched->state_digest());
+}
+
 TEST_F(ResumeRefusals, WeightsAloneGoIntoAModel) {
   Model model(training_.context(), build_gpt(training_.options), 9);
   ReadReport report;

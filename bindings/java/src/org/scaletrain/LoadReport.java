@@ -13,7 +13,7 @@ import java.util.Map;
  * @param missing asked for, not in the checkpoint
  * @param unexpected the other way round
  * @param skipped newer checkpoints that were passed over since they are not whole, and why
- * @param changed of a trainer: keys of its recipe that differ from the checkpoint's, with both values
+ * @param changed of a trainer: keys of its recipe that differ from the checkpoint's, with both values; an optimizer that begins anew
  */
 public record LoadReport(long step, String name, Map<String, String> metadata, long read, List<String> missing, List<String> unexpected,
     List<String> skipped, List<String> changed) {}
