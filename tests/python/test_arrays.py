@@ -73,6 +73,24 @@ def test_dlpack_is_seen_where_it_lies(name, dtype):
     assert described(OnlyDlpack(given[:, :1]))[:4] == (given.ctypes.data, dtype, (3, 1), (2, 1))
 
 
+class LazilyNegated(OnlyDlpack):
+    """As torch.tensor([1 + 2j]).conj().imag: the memory has 2, the tensor is -2."""
+
+    def is_neg(self):
+        return True
+
+
+def test_a_sign_that_is_in_no_memory_is_refused(context, tmp_path):
+    given = LazilyNegated(numpy.zeros(2, F32))
+    for take in (
+        lambda: st.Checkpoint(context, tmp_path).save(1, {"w": given}),
+        lambda: st.Tensor.from_dlpack(context, given),
+        lambda: st.Tensor.of(context, given),
+    ):
+        with pytest.raises(st.InvalidArgument, match=r"is_neg\(\).*resolve_neg\(\)"):
+            take()
+
+
 def test_dlpack_of_another_device_is_refused():
     with pytest.raises(st.InvalidArgument, match="device 2; give one in the CPU's memory"):
         described(OnlyDlpack(numpy.zeros(3, F32), (2, 0)))

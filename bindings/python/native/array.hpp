@@ -165,7 +165,16 @@ class Array {
     refuse(name + ": the array cannot be seen where it lies: " + plain(PyObject_Str(raised.value()), 300));
   }
 
+  /// PyTorch's lazy minus is in no memory, and DLPack has no word for it; for what is conjugated its __dlpack__() raises by itself.
+  static void require_no_lazy_sign(PyObject* object, const std::string& name) {
+    if (PyObject_HasAttrString(object, "is_neg") != 1) return;
+    const Object answer = made(PyObject_CallMethod(object, "is_neg", nullptr));
+    if (answer.get() == Py_True)
+      refuse(name + ": the tensor's minus sign is lazy (is_neg()), and not in its memory; give its resolve_neg()");
+  }
+
   void from_dlpack(PyObject* object, const std::string& name) {
+    require_no_lazy_sign(object, name);
     const Object device = made(PyObject_CallMethod(object, "__dlpack_device__", nullptr));
     const Object kind = made(PySequence_GetItem(device.get(), 0));
     constexpr long kCpu = 1, kPinned = 3;  // kDLCPU, kDLCUDAHost

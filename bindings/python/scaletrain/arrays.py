@@ -53,6 +53,13 @@ def choice(what: str, value: str, choices: Sequence[str]) -> int:
         raise InvalidArgument(f"{what} {value!r} is none of {', '.join(choices)}") from None
 
 
+def capsule_of(source: Any, what: str) -> Any:
+    """What it gives by DLPack. PyTorch's lazy minus is in no memory, and DLPack has no word for it."""
+    if hasattr(source, "is_neg") and source.is_neg() is True:
+        raise InvalidArgument(f"{what}: the tensor's minus sign is lazy (is_neg()), and not in its memory; give its resolve_neg()")
+    return source.__dlpack__()
+
+
 class _Capsule:
     """What an object gave by DLPack, once: its next capsule may be of other memory."""
 
@@ -60,7 +67,7 @@ class _Capsule:
 
     def __init__(self, source: Any) -> None:
         self._device = source.__dlpack_device__()
-        self._capsule = source.__dlpack__()
+        self._capsule = capsule_of(source, "array")
 
     def __dlpack__(self) -> Any:
         return self._capsule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from .arrays import Array, Bf16, held, name_of, number_of
+from .arrays import Array, Bf16, capsule_of, held, name_of, number_of
 from .context import Context
 from .handle import Handle, native, of_c
 
@@ -40,7 +40,7 @@ class Tensor(Handle):
         """Over the memory of whatever has __dlpack__ (PyTorch, NumPy, JAX), in the CPU's memory."""
         if not hasattr(source, "__dlpack__"):
             raise TypeError(f"from_dlpack: {source!r:.60} has no __dlpack__(); Tensor.of() takes what has the buffer protocol")
-        return Tensor._of(native.tensor_from_capsule(Context._native_of(context), source.__dlpack__()), True)
+        return Tensor._of(native.tensor_from_capsule(Context._native_of(context), capsule_of(source, "from_dlpack")), True)
 
     @staticmethod
     def _of(made: Any, writable: bool) -> Tensor:
