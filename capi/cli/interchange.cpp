@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "checkpoint_folder.h"
-#include "mapped_file.h"
-#include "name_map.h"
+#include "hugging_face_config.h"
+#include "model_choice.h"
 #include "progress.h"
 #include "safetensors_file.h"
 #include "torch_export.h"
@@ -62,13 +62,44 @@ bool is_old_torch_file(const MappedFile& file) {
   return file.bytes().starts_with(kMagic);
 }
 
-TorchImport read_weights(const std::string& path, const NameMap& names) {
+/// Of the model that a config.json describes: its keys must be such as the library can meet. What it does not take is said.
+void check_config(const Json& model, const std::string& source) {
+  st_context_options options;
+  ask(st_context_options_init(&options, sizeof options));
+  options.late_parameters = 1;  // the model is only looked at
+  options.log = [](void*, int32_t, const char* area, const char* text) {
+    if (std::string_view(area) == "model") std::printf("%s\n", text);
+  };
+  const Context context = make<Context>(st_context_create, &options);
+  st_model* made = nullptr;
+  const st_status status =
+      st_model_builtin(context.get(), model["name"].get<std::string>().c_str(), model["options"].dump().c_str(), 0, &made);
+  const Model held(made);
+  if (status != ST_OK) refuse("checkpoint import: ", source, ": ", st_last_error());
+}
+
+/// "tensor w holds NaN at element 3"; "": none does.
+std::string nan_in(const std::vector<StoredTensor>& tensors) {
+  for (const StoredTensor& tensor : tensors)
+    if (const int64_t at = first_nan(tensor); at >= 0) return "tensor " + tensor.name + " holds NaN at element " + std::to_string(at);
+  return "";
+}
+
+}  // namespace
+
+std::string list_of(const std::vector<std::string>& words) {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
+  return list;
+}
+
+TorchImport read_weights(const std::string& path, NameMap names, bool weights_alone) {
   std::deque<MappedFile> file;
   std::error_code unknown;
   if (!std::filesystem::is_directory(path, unknown)) {
     file.emplace_back(path);
     if (is_archive(file.front())) {
-      TorchImport made = read_torch_file(file.front(), names);
+      TorchImport made = read_torch_file(file.front(), names, weights_alone);
       made.files = std::move(file);
       return made;
     }
@@ -80,10 +111,13 @@ TorchImport read_weights(const std::string& path, const NameMap& names) {
   made.files = std::move(found.files);
   made.tensors = std::move(found.tensors);
   made.not_taken = std::move(found.foreign);
+  made.was_wrapped = names.unwrap(made.tensors);
   names.drop_copies(made.tensors);
   for (StoredTensor& tensor : made.tensors) tensor.name = names.ours(tensor.name);
   return made;
 }
+
+namespace {
 
 void save(const std::string& folder, int64_t step, const std::vector<StoredTensor>& tensors, const Json& metadata) {
   const Context context = make<Context>(st_context_create, nullptr);
@@ -135,8 +169,7 @@ void export_checkpoint(const CheckpointRequest& o) {
 void import_checkpoint(const CheckpointRequest& o) {
   const NameMap names(o.map);
   const TorchImport read = read_weights(o.first, names);
-  std::string rest;
-  for (const std::string& key : read.not_taken) rest += (rest.empty() ? "" : ", ") + key;
+  const std::string rest = list_of(read.not_taken);
   if (read.tensors.empty())
     refuse("checkpoint import: ", o.first, rest.empty() ? " holds no tensors" : " holds no tensors that can be read, only " + rest);
   const int64_t step = o.step.empty() ? read.step : whole_number("--step", o.step);
@@ -145,7 +178,16 @@ void import_checkpoint(const CheckpointRequest& o) {
     refuse("checkpoint import: ", o.first,
            " has an optimizer's state and does not say after how many updates (torch.optim.SGD's never does); give --step");
   if (read.step > 0 && step != read.step) refuse("--step is ", step, ", and the optimizer's state of ", o.first, " is of step ", read.step);
-  save(o.second, step, read.tensors, {{"imported_from", name_of(o.first)}});
+  if (const std::string nan = nan_in(read.tensors); !nan.empty())
+    refuse("checkpoint import: ", o.first, ": ", nan, ", and no training goes on from it; import a file without NaN");
+  Json metadata = {{"imported_from", name_of(o.first)}};
+  if (const std::string config = names.is_any() ? config_beside(o.first) : ""; !config.empty()) {
+    const Json model = read_config(config);
+    check_config(model, config);
+    metadata[kModelOfRun] = model.dump();
+  }
+  save(o.second, step, read.tensors, metadata);
+  if (read.was_wrapped) std::printf("names: without the _orig_mod. of torch.compile and the module. of DistributedDataParallel\n");
   if (!rest.empty()) std::printf("not taken: %s\n", rest.c_str());
   std::printf("%s: %zu tensors, step %lld\n", o.second.c_str(), read.tensors.size(), static_cast<long long>(step));
 }

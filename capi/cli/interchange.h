@@ -2,6 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "name_map.h"
+#include "torch_import.h"
 
 namespace cli {
 
@@ -10,6 +14,11 @@ struct CheckpointRequest {
   std::string verb, first, second, shards, format, map, step;
   bool json = false, everything = false;
 };
+
+/// What read_safetensors() takes, or a file of torch.save, by its first bytes. weights_alone: as read_torch_file().
+TorchImport read_weights(const std::string& path, NameMap names, bool weights_alone = false);
+/// "a, b"
+std::string list_of(const std::vector<std::string>& words);
 
 /// The newest whole one of `first` into the file `second`.
 void export_checkpoint(const CheckpointRequest& options);

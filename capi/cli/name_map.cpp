@@ -3,11 +3,14 @@
 #include <scaletrain/gpt2_names.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "failure.h"
 
 namespace cli {
 namespace {
+
+constexpr std::string_view kCompiledPrefix = "_orig_mod.", kParallelPrefix = "module.";
 
 /// `name` by the rename, "" where it does not fit.
 std::string by_rename(std::string_view name, std::string_view from, std::string_view to) {
@@ -25,7 +28,38 @@ NameMap::NameMap(const std::string& map) : name_(map) {
   if (!map.empty() && map != "gpt2") refuse("--map is \"", map, "\"; there is: gpt2, the names of Hugging Face's GPT-2");
 }
 
-std::string NameMap::ours(const std::string& theirs) const {
+NameMap NameMap::of(const std::vector<StoredTensor>& tensors) {
+  const auto is_gpt2s = [](const StoredTensor& t) { return t.name == "wte.weight" || t.name == "transformer.wte.weight"; };
+  return NameMap(std::ranges::any_of(tensors, is_gpt2s) ? "gpt2" : "");
+}
+
+bool NameMap::unwrap(std::vector<StoredTensor>& weights) {
+  bool is_wrapped = false;
+  const auto unwrap_all = [&] {
+    for (StoredTensor& weight : weights) {
+      std::string name = unwrapped(weight.name);
+      is_wrapped = is_wrapped || name != weight.name;
+      weight.name = std::move(name);
+    }
+  };
+  unwrap_all();
+  has_module_ = std::ranges::all_of(weights, [](const StoredTensor& weight) { return weight.name.starts_with(kParallelPrefix); });
+  unwrap_all();
+  return is_wrapped;
+}
+
+std::string NameMap::unwrapped(std::string name) const {
+  for (size_t at = 0; (at = name.find(kCompiledPrefix, at)) != std::string::npos;) {
+    if (at == 0 || name[at - 1] == '.')
+      name.erase(at, kCompiledPrefix.size());
+    else
+      ++at;
+  }
+  return has_module_ && name.starts_with(kParallelPrefix) ? name.substr(kParallelPrefix.size()) : name;
+}
+
+std::string NameMap::ours(const std::string& wrapped) const {
+  const std::string theirs = unwrapped(wrapped);
   if (!is_any()) return theirs;
   for (const auto& [from, to] : st_gpt2_names)
     if (std::string name = by_rename(theirs, from, to); !name.empty()) return name;

@@ -12,6 +12,12 @@ class NameMap {
  public:
   /// "" changes nothing. Throws Failure(kRefused) for a map that there is not.
   explicit NameMap(const std::string& map);
+  /// The one by which these tensors are called.
+  static NameMap of(const std::vector<StoredTensor>& tensors);
+
+  /// Takes off what torch.compile and DistributedDataParallel put before names, "_orig_mod." anywhere and "module." where all begin with
+  /// it, here and from names that ours() gets later. Returns whether there was any.
+  bool unwrap(std::vector<StoredTensor>& weights);
 
   /// Of a weight in the other library, by ours, and back. Throws Failure(kRefused) for a weight that the map does not know.
   std::string ours(const std::string& theirs) const;
@@ -22,7 +28,10 @@ class NameMap {
   bool is_any() const { return !name_.empty(); }
 
  private:
+  std::string unwrapped(std::string name) const;
+
   std::string name_;
+  bool has_module_ = false;
 };
 
 }  // namespace cli

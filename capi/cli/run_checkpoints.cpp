@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "checkpoint_folder.h"
+#include "model_choice.h"
 #include "seconds_now.h"
 #include "stop_signal.h"
 
@@ -61,12 +62,23 @@ st_checkpoint* RunCheckpoints::handle() {
   return made;
 }
 
+Json RunCheckpoints::newest_manifest() const {
+  const char* manifest = nullptr;
+  check_folder(st_checkpoint_inspect(checkpoint_.get(), readable_.front().c_str(), &manifest));
+  return Json::parse(manifest);
+}
+
+bool RunCheckpoints::can_resume() const { return ranks_.shared(!readable_.empty()).get<bool>(); }
+
+Json RunCheckpoints::model() const {
+  const bool is_asked = ranks_.is_first() && !readable_.empty();
+  return ranks_.shared(is_asked ? model_of_checkpoint(newest_manifest()) : Json());
+}
+
 Json RunCheckpoints::batch_keys(int64_t ranks) const {
   Json keys = Json::object();
   if (readable_.empty()) return keys;
-  const char* manifest = nullptr;
-  check_folder(st_checkpoint_inspect(checkpoint_.get(), readable_.front().c_str(), &manifest));
-  const Json saved = Json::parse(manifest);
+  const Json saved = newest_manifest();
   const Json &recipe = saved["recipe"], &training = saved["training"];
   for (const char* key : {"batch", "accumulate", "micro_batches", "global_batch"})
     if (recipe.contains(key)) keys[key] = recipe[key];

@@ -31,6 +31,10 @@ class RunCheckpoints {
   /// The keys of the recipe that cut the data's stream become those of the newest checkpoint whose manifest can be read. On another number
   /// of ranks than its own that is its number of micro-batches.
   void keep_batch(st_recipe* recipe) const;
+  /// Whether there are any to resume, on all ranks; and the model that the newest whose manifest can be read is of, as ModelChoice takes
+  /// it; null: it does not say.
+  bool can_resume() const;
+  Json model() const;
   /// Goes on where the newest whole checkpoint was, all ranks from the same, and says so. Its metadata; empty: there was none to resume.
   Json resume(st_trainer* trainer);
 
@@ -50,6 +54,7 @@ class RunCheckpoints {
   void begin_save(st_trainer* trainer, int64_t step, const Json& metadata);
   void hear_of_last_save();
   void tell_unsaved() const;
+  Json newest_manifest() const;
   Json batch_keys(int64_t ranks) const;
   Json resume_newest(st_trainer* trainer);
 

@@ -32,4 +32,7 @@ struct StoredTensor {
   }
 };
 
+/// The place of the first NaN in row-major order, -1: none.
+int64_t first_nan(const StoredTensor& tensor);
+
 }  // namespace cli

@@ -18,7 +18,8 @@ constexpr const char* kReadable = "float, double, bfloat16, half, int, long, byt
 
 class TorchReading {
  public:
-  TorchReading(const MappedFile& file, const NameMap& names) : file_(file), names_(names), archive_(file.bytes(), file.path()) {}
+  TorchReading(const MappedFile& file, const NameMap& names, bool weights_alone)
+      : file_(file), names_(names), weights_alone_(weights_alone), archive_(file.bytes(), file.path()) {}
 
   TorchImport operator()() {
     const std::string& first = archive_.first_name();
@@ -31,12 +32,14 @@ class TorchReading {
     if (weights.empty() && !made_.not_taken.empty())
       refuse(file_.path(), ": holds no weights that can be read, only ", made_.not_taken.front(), "; there is ", kReadable);
     if (weights.empty()) refuse(file_.path(), ": holds no weights; it must be a dict of tensors, or have one under \"model\"");
+    made_.was_wrapped = names_.unwrap(weights);
     names_.drop_copies(weights);
     add_all("", std::move(weights));
-    if (const TorchValue* average = root.find("average"); model != nullptr && average != nullptr) add_all("average.", tensors_of(*average));
-    if (const TorchValue* optimizer = first_of(root, {"optimizer", "optimizer_state_dict"}); model != nullptr && optimizer != nullptr)
-      add_optimizer(*optimizer, root);
-    if (model != nullptr) note_rest(root);
+    if (model == nullptr) return std::move(made_);
+    const TorchValue *average = root.find("average"), *optimizer = first_of(root, {"optimizer", "optimizer_state_dict"});
+    if (average != nullptr && !weights_alone_) add_all("average.", tensors_of(*average));
+    if (optimizer != nullptr && !weights_alone_) add_optimizer(*optimizer, root);
+    note_rest(root);
     return std::move(made_);
   }
 
@@ -49,11 +52,13 @@ class TorchReading {
 
   /// Lists the top-level keys that are not imported.
   void note_rest(const TorchValue& root) {
-    constexpr std::string_view kTaken[] = {"average",   "model", "model_state_dict", "names", "optimizer", "optimizer_state_dict",
-                                           "state_dict"};
+    constexpr std::string_view kWeightKeys[] = {"model", "model_state_dict", "names", "state_dict"};
+    constexpr std::string_view kStateKeys[] = {"average", "optimizer", "optimizer_state_dict"};
+    const auto has = [](const auto& keys, const std::string& name) { return std::ranges::find(keys, name) != std::end(keys); };
     for (const auto& [key, value] : root.as<TorchDict>()->items) {
       const auto* name = key->as<std::string>();
-      if (name == nullptr || std::ranges::find(kTaken, *name) == std::end(kTaken)) made_.not_taken.push_back(name == nullptr ? "?" : *name);
+      if (name != nullptr && (has(kWeightKeys, *name) || (!weights_alone_ && has(kStateKeys, *name)))) continue;
+      made_.not_taken.push_back(name == nullptr ? "?" : *name);
     }
   }
 
@@ -136,6 +141,7 @@ class TorchReading {
         refuse(file_.path(), ": its optimizer has state of parameter ", *index, ", there are names of ", names.size());
       for (const auto& [what, tensor] : kept->items) add_state(names[static_cast<size_t>(*index)], *what, *tensor);
     }
+    made_.not_taken.emplace_back("optimizer.param_groups (rates are the recipe's)");
   }
 
   std::vector<std::string> parameter_names(const TorchList& groups, const TorchValue& root) const {
@@ -167,7 +173,8 @@ class TorchReading {
     const auto* name = std::ranges::find(kTorchStateNames, *key, &TorchStateName::theirs);
     const auto* tensor = value.as<TorchTensor>();
     if (name == std::end(kTorchStateNames))
-      refuse(file_.path(), ": the optimizer's state \"", *key, "\" of ", weight, " has no counterpart here");
+      refuse(file_.path(), ": the optimizer's state \"", *key, "\" of ", weight,
+             " has no counterpart here; train --init takes the weights alone");
     if (tensor == nullptr) refuse(file_.path(), ": the optimizer's state \"", *key, "\" of ", weight, " is no tensor");
     StoredTensor made = stored(*key, *tensor);
     if (const bool is_row = *key == "row_var"; is_row || *key == "col_var") {
@@ -209,7 +216,8 @@ class TorchReading {
   }
 
   const MappedFile& file_;
-  const NameMap& names_;
+  NameMap names_;
+  bool weights_alone_;
   ZipReader archive_;
   TorchValues values_;
   std::string folder_;
@@ -221,6 +229,8 @@ class TorchReading {
 
 }  // namespace
 
-TorchImport read_torch_file(const MappedFile& file, const NameMap& names) { return TorchReading(file, names)(); }
+TorchImport read_torch_file(const MappedFile& file, const NameMap& names, bool weights_alone) {
+  return TorchReading(file, names, weights_alone)();
+}
 
 }  // namespace cli

@@ -12,6 +12,8 @@
 #include <memory>
 #include <utility>
 
+#include "init_weights.h"
+#include "model_choice.h"
 #include "new_file.h"
 #include "progress.h"
 #include "stop_signal.h"
@@ -26,9 +28,10 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostSteps = int64_t{1} << 40;  // more than any run makes; sums of steps stay far from overflow
 
 struct TrainOptions {
-  std::string model = "gpt", layers = "4", width = "128", heads = "4", context = "64", vocabulary;
+  std::string model = "gpt";
+  ModelOptions sizes;
   std::string data, validation = "0.1";
-  std::string steps, log, report, trace, sample, transport, deadline = "60";
+  std::string steps, init, log, report, trace, sample, transport, deadline = "60";
   std::string checkpoint, every, minutes, keep, keep_every, keep_best;
   bool explain = false, resume = false;
   RecipeOptions recipe;
@@ -39,15 +42,14 @@ void add_options(CLI::App& app, TrainOptions& o) {
     add_text(app, name, value, help + (value.empty() ? "" : " [" + value + "]"))->group(group);
   };
   add("Model", "--model", o.model, "gpt: GPT-2's architecture");
-  add("Model", "--layers", o.layers, "blocks");
-  add("Model", "--width", o.width, "of the residual stream");
-  add("Model", "--heads", o.heads, "of attention; they divide the width");
-  add("Model", "--context", o.context, "tokens in a row");
-  add("Model", "--vocabulary", o.vocabulary, "token ids; default: the data's, 256 for text");
+  o.sizes.add(app);
   add("Data", "--data", o.data, "a UTF-8 text file or a folder of them (bytes are tokens), or a .bin token file");
   add("Data", "--validation", o.validation, "share of the data, from its end, that validates; 0: none");
   o.recipe.add(app);
   add("Run", "--steps", o.steps, "optimizer steps");
+  add("Run", "--init", o.init,
+      "weights to begin with, with a fresh optimizer: a .safetensors or a file of torch.save (names of ours or of Hugging Face's GPT-2), a "
+      "folder of Hugging Face's, whose config.json says what the model is, or checkpoints; not read where --resume finds a checkpoint");
   add("Run", "--log", o.log, "file for one JSON object a step, and one with the final state");
   add("Run", "--report", o.report, "file for an HTML page about the run");
   add("Run", "--trace", o.trace, "file for what each rank did when, as chrome://tracing and Perfetto show it");
@@ -200,11 +202,12 @@ void tell_of_rank(int32_t level, const char* area, const char* text) {
   std::fprintf(stderr, "rank %s, %s%s: %s\n", rank == nullptr ? "?" : rank, level <= ST_LOG_WARNING ? "warning, " : "", area, text);
 }
 
-/// An st_log_fn: which libraries compete, and why one does not; what a file of DeepSpeed's says that has no effect.
+/// An st_log_fn: which libraries compete, and why one does not; what a file of DeepSpeed's or a config.json says that has no effect.
 void tell(void* user, int32_t level, const char* area, const char* text) {
   if (is_debugging_ranks()) tell_of_rank(level, area, text);
   if (std::string_view(area) == "gemm_library") std::printf("library          %s\n", text);
   if (std::string_view(area) == "recipe") std::printf("recipe           %s\n", text);
+  if (std::string_view(area) == "model") std::printf("model            %s\n", text);
   warn_of_tuning(user, level, area, text);
 }
 
@@ -218,18 +221,6 @@ Context make_context(const Recipe& recipe) {
   // A rank of a launcher makes its pieces alone: with zero 3, and with 1 and 2 of 16 bits the masters'.
   options.late_parameters = recipe_whole(recipe, "zero") == 3 || recipe_text(recipe, "precision") != "fp32" ? 1 : 0;
   return make<Context>(st_context_create, &options);
-}
-
-Json model_json(const TrainOptions& o, int64_t data_vocabulary) {
-  const int64_t vocabulary = o.vocabulary.empty() ? data_vocabulary : at_least_one("--vocabulary", o.vocabulary);
-  if (vocabulary < data_vocabulary)
-    refuse("--vocabulary ", vocabulary, " is too small: ", o.data, " has token ids up to ", data_vocabulary - 1, "; give at least ",
-           data_vocabulary);
-  return {{"layers", whole_number("--layers", o.layers)},
-          {"width", whole_number("--width", o.width)},
-          {"heads", whole_number("--heads", o.heads)},
-          {"context", whole_number("--context", o.context)},
-          {"vocabulary", vocabulary}};
 }
 
 int64_t parameters_of(const Model& model) {
@@ -290,6 +281,21 @@ void summarize(RunParts& parts, const TrainOptions& o, const Json& model, const 
   parts.facts["Data"] = {{"path", o.data}, {"training", training}, {"validation", validation}};
 }
 
+ModelChoice choose_model(const TrainOptions& o, const Json& of_checkpoints, const InitWeights* init) {
+  if (!of_checkpoints.is_null()) return {of_checkpoints, o.checkpoint, o.sizes};
+  if (init != nullptr && !init->model().is_null()) return {init->model(), init->model_source(), o.sizes};
+  return ModelChoice(o.sizes);
+}
+
+/// The trainer is there already: where ranks have pieces of the weights, each takes its own.
+void begin_with(const InitWeights& init, const RunParts& parts) {
+  init.read(parts.model.get());
+  if (parts.ranks->communicator() == nullptr) return;
+  const std::string digest = text(st_model_digest, parts.model.get());
+  if (parts.ranks->shared(digest) != digest)
+    refuse("--init: rank ", parts.ranks->rank(), " has read other weights than rank 0; give all ranks the same file");
+}
+
 int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& context, const RunRanks& ranks, const RunOptions& options,
                  const CheckpointOptions& checkpoints) {
   RunParts parts;
@@ -299,7 +305,10 @@ int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& con
     parts.checkpoints = std::make_unique<RunCheckpoints>(context.get(), checkpoints, ranks);
     parts.checkpoints->keep_batch(recipe.get());
   }
-  parts.context = at_least_one("--context", o.context);
+  const bool can_resume = parts.checkpoints && parts.checkpoints->can_resume();
+  const std::unique_ptr<InitWeights> init = o.init.empty() || can_resume ? nullptr : std::make_unique<InitWeights>(o.init);
+  ModelChoice choice = choose_model(o, can_resume ? parts.checkpoints->model() : Json(), init.get());
+  parts.context = choice.context();
   const double fraction = real_number("--validation", o.validation);
   if (fraction < 0 || fraction >= 1) refuse("--validation is ", o.validation, "; give a share from 0 up to but not 1");
   Data data = make<Data>(st_data_files, context.get(), o.data.c_str(), Json{{"context", parts.context}}.dump().c_str());
@@ -317,13 +326,15 @@ int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& con
     parts.train = std::move(data);
   }
 
-  const Json model = model_json(o, vocabulary);
-  parts.model = make<Model>(st_model_builtin, context.get(), o.model.c_str(), model.dump().c_str(), recipe_whole(recipe, "seed"));
+  choice.fit_vocabulary(vocabulary, o.data);
+  parts.known_model = choice.known();
+  parts.model = choice.make(context.get(), recipe_whole(recipe, "seed"));
   parts.trainer = ranks.communicator() == nullptr
                       ? make<Trainer>(st_trainer_create, parts.model.get(), recipe.get(), parts.train.get())
                       : make<Trainer>(st_trainer_create_in_group, parts.model.get(), recipe.get(), parts.train.get(), ranks.communicator());
   parts.rows_per_step = Json::parse(text(st_trainer_plan, parts.trainer.get()))["rows_per_step"].get<int64_t>();
-  summarize(parts, o, model, recipe);
+  if (init) begin_with(*init, parts);
+  summarize(parts, o, choice.sizes(), recipe);
   if (o.explain) std::printf("%s\n", text(st_trainer_explain, parts.trainer.get()));
   return train(parts, options);
 }
@@ -340,6 +351,7 @@ void check_alike(const TrainOptions& o, const RunRanks& ranks) {
                     {"--keep-every", o.keep_every},
                     {"--keep-best", o.keep_best},
                     {"--resume", given(o.resume)},
+                    {"--init", o.init},
                     {"--sample", o.sample},
                     {"--log", given(!o.log.empty())},
                     {"--report", given(!o.report.empty())},

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "evaluation_steps.h"
+#include "model_choice.h"
 #include "peak_memory.h"
 #include "progress.h"
 #include "rank_trace.h"
@@ -92,7 +93,7 @@ class TrainingRun {
   Json metadata() const {
     char best[32];
     std::snprintf(best, sizeof best, "%.17g", stopping_.best());
-    Json made = {{kBest, best}, {kWaited, stopping_.waited()}, {kEnded, ended_}};
+    Json made = {{kBest, best}, {kWaited, stopping_.waited()}, {kEnded, ended_}, {kModelOfRun, parts_.known_model.dump()}};
     if (last_evaluated_ == steps_) made["validation_loss"] = validation_loss_;
     if (last_evaluated_ == steps_ && options_.averages) made["ema_val_loss"] = average_loss_;
     for (Json& value : made)

@@ -29,6 +29,7 @@ struct RunParts {
   const RunRanks* ranks = nullptr;              // that make the run together; borrowed
   int64_t context = 0;                          // tokens in a row
   int64_t rows_per_step = 0;
+  Json known_model;             // ModelChoice::known(), which checkpoints keep
   std::string title, subtitle;  // of the report
   Json facts;                   // groups of facts for it
 };

@@ -155,7 +155,7 @@ class CheckpointTrain(CommandLineTest):
         self.ends_well(steps=10)
         self.assertRegex(self.ends_well("--lr", "0.0005", "--resume", steps=12),
                          r"(?m)^changed +lr: 0\.0005 here, 0\.001 in the checkpoint$")
-        for arguments, said in [(["--seed", 1], "seed is 1 here and 0"), (["--width", 32], "the model's is"),
+        for arguments, said in [(["--seed", 1], "seed is 1 here and 0"), (["--width", 32], "has width 16; leave --width out"),
                                 (["--validation", "0.5"], "rows of"), (["--optimizer", "lion"], "moment2")]:
             done = run(*self.arguments("--resume", *arguments, steps=14))
             self.assertEqual(done.returncode, 2, done.stderr)

@@ -1,0 +1,23 @@
+#include "hugging_face_config.h"
+
+#include <filesystem>
+
+#include "mapped_file.h"
+
+namespace cli {
+
+std::string config_beside(const std::string& weights) {
+  std::error_code unknown;
+  const std::filesystem::path path(weights);
+  const std::filesystem::path config = (std::filesystem::is_directory(path, unknown) ? path : path.parent_path()) / "config.json";
+  return std::filesystem::is_regular_file(config, unknown) ? config.string() : "";
+}
+
+Json read_config(const std::string& path) {
+  const MappedFile file(path);
+  Json config = Json::parse(file.bytes(), nullptr, false);
+  if (!config.is_object()) refuse(path, " is no JSON object; it must be the config.json of a GPT-2 of Hugging Face's");
+  return {{"name", "gpt2"}, {"options", std::move(config)}};
+}
+
+}  // namespace cli
