@@ -3,9 +3,11 @@
 
 #include "graph_call.h"
 #include "host_face.h"
+#include "ir/counted_loss.h"
 #include "ir/print.h"
 #include "named_op.h"
 #include "op_attributes.h"
+#include "passes/seed_outputs.h"
 #include "views.h"
 
 using namespace st;
@@ -39,6 +41,8 @@ std::vector<Value> parameter(GraphObject& g, Builder& b, const std::string& name
   count_parameters(g, slots);
   return {value};
 }
+
+bool is_scalar(const Type& type) { return is_floating(type.dtype) && type.shape.rank() == 0; }
 
 /// What st_graph_op and st_graph_apply have in common.
 std::vector<Value> apply(const GraphObject& g, Builder& b, const char* op, int32_t n, const st_value* inputs, const Attrs& attrs,
@@ -140,7 +144,14 @@ st_status st_graph_output(st_graph* graph, const char* name, st_value value) {
     const std::string given_name = name_given(name);
     const bool taken = std::ranges::any_of(g.program.outputs, [&](const Output& o) { return o.name == given_name; });
     check(!taken, "an output named \"", given_name, "\" is there already");
-    b.program().outputs.push_back({given_name, value_of(g, value)});
+    const Value given = value_of(g, value);
+    Output output{.name = given_name, .value = given};
+    if (is_metric(given_name) && is_scalar(b.type(given)) && reads_loss(b.graph(), given)) {
+      const CountedLoss mean = counted_loss(b, given);
+      output.value = mean.sum;
+      output.count = mean.count;
+    }
+    g.program.outputs.push_back(std::move(output));
     return std::vector<Value>{};
   });
 }
@@ -149,12 +160,10 @@ st_status st_graph_loss(st_graph* graph, st_value value) {
   return build(graph, "st_graph_loss", 0, nullptr, [&](GraphObject& g, Builder& b) {
     const Value loss = value_of(g, value);
     const Type& type = b.type(loss);
-    check(is_floating(type.dtype) && type.shape.rank() == 0, "the loss is ", text_of(type), "; a floating scalar of shape [] is needed");
-    const Op op = b.graph()[loss.node].op;
-    const bool counted = op == Op::cross_entropy || op == Op::mse || op == Op::huber || op == Op::bce_with_logits;
-    check(!counted || loss.output == 0, "the loss of ", name_of(op), " is its first result");
-    g.program.loss_sum = loss;
-    g.program.loss_count = counted ? Value{loss.node, 1} : Value{};
+    check(is_scalar(type), "the loss is ", text_of(type), "; a floating scalar of shape [] is needed");
+    const CountedLoss mean = counted_loss(b, loss);
+    g.program.loss_sum = mean.sum;
+    g.program.loss_count = mean.count;
     return std::vector<Value>{};
   });
 }

@@ -87,7 +87,8 @@ std::string slots_of(const Program& program) {
 
 std::string outputs_of(const Program& program) {
   std::string out;
-  for (const auto& output : program.outputs) out += text("output ", output.name, " = ", text_of(output.value), "\n");
+  for (const auto& output : program.outputs)
+    out += text("output ", output.name, " = ", text_of(output.value), output.count ? text(" / ", text_of(output.count)) : "", "\n");
   if (program.loss_sum) out += text("loss = ", text_of(program.loss_sum));
   if (program.loss_count) out += text(" / ", text_of(program.loss_count));
   return program.loss_sum ? out + "\n" : out;

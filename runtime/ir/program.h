@@ -71,7 +71,8 @@ struct Section {
 
 struct Output {
   std::string name;
-  Value value;  // in the forward section of the last stage
+  Value value;       // in the forward section of the last stage
+  Value count = {};  // a metric that is made of losses: value is a sum over it, and evaluation divides all sums by all counts
 };
 
 struct Program {
@@ -79,7 +80,7 @@ struct Program {
   std::vector<Slot> slots;
   std::vector<Region> regions = {Region{}};
   std::vector<Output> outputs;
-  Value loss_sum, loss_count;  // in the forward section; no count: the loss counts once per micro-batch
+  Value loss_sum, loss_count;  // in the forward section; a step's loss is all sums over all counts (ir/counted_loss.h)
   double loss_seed = 1;        // what backward is seeded with, a power of two (scale_loss)
   SlotId loss_scale = -1;      // control slot, f64: what each seed is multiplied with besides (add_loss_scale); none: by nothing
   Mesh mesh;

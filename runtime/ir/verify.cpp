@@ -395,6 +395,7 @@ class Verifier {
     for (const auto& output : program_.outputs) {
       hold(!output.name.empty() && names.insert(output.name).second, "two outputs are named \"", output.name, "\", or one has no name");
       output_type(text("output ", output.name), output.value);
+      if (output.count) check_loss(text("the count of output ", output.name), output.count);
     }
     hold(program_.loss_sum || !program_.loss_count, "the loss has a count but no sum");
     if (program_.loss_sum) check_loss("the loss", program_.loss_sum);

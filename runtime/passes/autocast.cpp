@@ -59,7 +59,10 @@ class Casting {
     const auto keep = [&](Value v) {
       if (v) kept_.push_back(v);
     };
-    for (const Output& output : program.outputs) keep(output.value);
+    for (const Output& output : program.outputs) {
+      keep(output.value);
+      keep(output.count);
+    }
     keep(program.loss_sum);
     keep(program.loss_count);
   }

@@ -20,6 +20,8 @@ void drop_dead(Program& program, Section& section) {
   const bool is_forward = section.phase == Phase::forward;  // where outputs and the loss are
   const auto dead = [&](Value v) { return is_forward && v && !live[static_cast<size_t>(v.node)]; };
   std::erase_if(program.outputs, [&](const Output& output) { return dead(output.value); });
+  for (Output& output : program.outputs)
+    if (dead(output.count)) output.count = {};
   if (dead(program.loss_sum)) program.loss_sum = program.loss_count = {};
   if (dead(program.loss_count)) program.loss_count = {};
 
@@ -38,7 +40,11 @@ void for_inference(Program& program, std::span<const std::string> outputs, bool 
     const auto found = std::ranges::find(program.outputs, name, &Output::name);
     about_tensor(
         name, [&] { require(found != program.outputs.end(), Code::not_found, "predict: the model has no output named \"", name, "\""); });
-    b.store(found->value, program.add_slot({.name = "output." + name, .type = b.type(found->value), .role = Role::output, .init = {}}));
+    const auto store = [&](const std::string& slot, Value value) {
+      b.store(value, program.add_slot({.name = slot, .type = b.type(value), .role = Role::output, .init = {}}));
+    };
+    store("output." + name, found->value);
+    if (found->count) store("output_count." + name, found->count);
   }
   drop_dead(program, section);
 }

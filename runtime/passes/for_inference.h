@@ -8,8 +8,9 @@
 
 namespace st {
 
-/// Takes dropout out, stores each output named in `outputs` in a slot "output.<name>" and, with `loss`, the loss's sum and count in
-/// "loss_sum" and "loss_count"; then drops what none of them needs, inputs too. Throws not_found for an unknown output.
+/// Takes dropout out, stores each output named in `outputs` in a slot "output.<name>", its count in "output_count.<name>", and, with
+/// `loss`, the loss's sum and count in "loss_sum" and "loss_count"; then drops what none of them needs, inputs too. Throws not_found for an
+/// unknown output.
 void for_inference(Program& program, std::span<const std::string> outputs, bool loss);
 
 /// Keeps of a section what a store depends on; outputs and loss that nothing stores are forgotten.

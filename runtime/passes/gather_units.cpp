@@ -79,7 +79,10 @@ class Gathering {
       add_use(v, old()[v.node].region);
       kept_.push_back(v);
     };
-    for (const Output& output : program_.outputs) keep(output.value);
+    for (const Output& output : program_.outputs) {
+      keep(output.value);
+      keep(output.count);
+    }
     keep(program_.loss_sum);
     keep(program_.loss_count);
   }

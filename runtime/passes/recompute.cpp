@@ -95,7 +95,10 @@ class Recomputation {
     const auto is_read_outside = [&](Value v) {
       if (v) readers_[static_cast<size_t>(v.node)].push_back(kOutside);
     };
-    for (const Output& output : program_.outputs) is_read_outside(output.value);
+    for (const Output& output : program_.outputs) {
+      is_read_outside(output.value);
+      is_read_outside(output.count);
+    }
     is_read_outside(program_.loss_sum);
     is_read_outside(program_.loss_count);
   }

@@ -29,7 +29,10 @@ void Rewrite::finish() {
   const auto carry = [&](Value& v) {
     if (v) v = map_.at(v);
   };
-  for (Output& output : program_.outputs) carry(output.value);
+  for (Output& output : program_.outputs) {
+    carry(output.value);
+    carry(output.count);
+  }
   carry(program_.loss_sum);
   carry(program_.loss_count);
 }
@@ -43,7 +46,10 @@ std::vector<std::vector<int32_t>> uses_of(const Program& program, const Section&
   for (const Node& node : section.graph.nodes)
     for (const Value v : node.in) use(v);
   if (section.phase == Phase::forward) {
-    for (const Output& output : program.outputs) use(output.value);
+    for (const Output& output : program.outputs) {
+      use(output.value);
+      use(output.count);
+    }
     use(program.loss_sum);
     use(program.loss_count);
   }

@@ -9,9 +9,10 @@
 namespace st {
 
 int64_t rows_of_loss(const Program& program) {
-  if (!program.loss_count) return 1;
   const Graph& graph = program.find(Phase::forward)->graph;
-  const Node& node = graph[program.loss_sum.node];
+  int32_t counted = program.loss_count.node;
+  while (graph[counted].op == Op::cast || graph[counted].op == Op::reshape) counted = graph[counted].in[0].node;
+  const Node& node = graph[counted];
   if (node.in.empty()) return 1;
   const Shape& operand = graph.type(node.in[0]).shape;
   const bool has_classes = node.op == Op::cross_entropy || node.op == Op::fused_cross_entropy;
@@ -19,19 +20,17 @@ int64_t rows_of_loss(const Program& program) {
 }
 
 void scale_loss(Program& program, int64_t micro_batches) {
-  check(static_cast<bool>(program.loss_sum), "scale_loss: the program has no loss; mark one with st_graph_loss");
+  check(program.loss_sum && program.loss_count, "scale_loss: the program has no loss; mark one with st_graph_loss");
   Section* forward = program.find(Phase::forward);
   const auto nominal = static_cast<double>(std::max<int64_t>(1, rows_of_loss(program) * micro_batches));
   program.loss_seed = std::exp2(-std::ceil(std::log2(nominal)));
 
   Builder b(program, static_cast<int32_t>(forward - program.sections.data()));
   const auto report = [&](const char* name, Value value) {
-    Value wide = value;
-    if (b.type(value).dtype != DType::f64) wide = b(Op::cast, {value}, {{"dtype", std::string("f64")}});
-    b.store(wide, program.add_slot({.name = name, .type = b.type(wide), .role = Role::report, .init = {}}));
+    b.store(value, program.add_slot({.name = name, .type = b.type(value), .role = Role::report, .init = {}}));
   };
   report("loss_sum", program.loss_sum);
-  report("loss_count", program.loss_count ? program.loss_count : b.fill({}, 1, DType::f64));
+  report("loss_count", program.loss_count);
 }
 
 void add_loss_scale(Program& program) {

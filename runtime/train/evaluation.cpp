@@ -89,12 +89,11 @@ Evaluation Evaluator::run_here(const std::shared_ptr<const Dataset>& data, std::
   require(has_loss || !metrics_.empty(), Code::wrong_state,
           "evaluate: the graph has no loss and no output named \"metric.*\"; add one, or compare predictions in the host");
   Evaluation made;
-  for (const std::string& name : metrics_) made.metrics.push_back({name, 0});
+  for (const std::string& name : metrics_) made.metrics.push_back({.name = name});
   rows_.each(data, [&](std::span<const HostView> rows, int64_t count) { add_up(rows, count, weights, made); });
-  const auto all = static_cast<double>(data->rows());
   made.loss = has_loss ? made.loss / made.count : std::numeric_limits<double>::quiet_NaN();
-  if (!has_loss) made.count = all;
-  for (Metric& metric : made.metrics) metric.mean /= all;
+  if (!has_loss) made.count = static_cast<double>(data->rows());
+  for (Metric& metric : made.metrics) metric.mean /= metric.count;
   return made;
 }
 
@@ -106,13 +105,18 @@ void Evaluator::add_up(std::span<const HostView> rows, int64_t count, std::span<
   if (lends_)
     lend_parameters(forward, model_, [&](size_t p) { return weights.empty() ? model_.data(model_.parameters()[p]) : weights[p]; });
   forward.run([&](int64_t) { inputs_.bind(rows, 0, count, forward); });
-  const auto slot = [&](const std::string& name) -> const Operand& { return forward.slot(forward.plan().program.slot_named(name)); };
+  const Program& program = forward.plan().program;
+  const auto slot = [&](const std::string& name) -> const Operand& { return forward.slot(program.slot_named(name)); };
   if (model_.program().loss_sum) {
     sums.loss += *slot("loss_sum").as<double>();
     sums.count += *slot("loss_count").as<double>();
   }
-  // By rows: an output that is a mean over its batch already counts for as many rows as it was made of.
-  for (Metric& metric : sums.metrics) metric.mean += static_cast<double>(count) * mean_of(slot("output." + metric.name));
+  for (Metric& metric : sums.metrics) {
+    const bool is_of_losses = program.slot_named("output_count." + metric.name) >= 0;
+    const auto of_batch = static_cast<double>(count);  // a mean over its batch counts for as many rows as it was made of
+    metric.mean += (is_of_losses ? 1 : of_batch) * mean_of(slot("output." + metric.name));
+    metric.count += is_of_losses ? *slot("output_count." + metric.name).as<double>() : of_batch;
+  }
 }
 
 Executor& Evaluator::plan_for(int64_t rows) {

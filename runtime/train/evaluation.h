@@ -17,7 +17,8 @@ namespace st {
 
 struct Metric {
   std::string name;
-  double mean = 0;  // over the output's elements and all rows
+  double mean = 0;   // over the output's elements and all rows; made of losses: over the rows they count
+  double count = 0;  // of these rows
 };
 
 struct Evaluation {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "sine_rows.h"
 #include "small_run.h"
 
 namespace {
@@ -165,6 +166,33 @@ TEST(Metrics, AreMeansOverAllRowsAlsoWithARaggedLastBatch) {
   EXPECT_GT(spaces, 0);
   EXPECT_EQ(evaluation.count, 11);
   EXPECT_TRUE(std::isnan(evaluation.loss)) << "the graph has none";
+}
+
+// As the loss itself, with a ragged last batch: ten rows, by fours.
+TEST(Metrics, OfLossesAreTheirMeans) {
+  const auto context = hold<HeldContext>(st_context_create, nullptr);
+  const SineRows rows;
+  const auto data = hold<HeldData>(st_data_arrays, context, kSineRows, 2, rows.views, nullptr, nullptr);
+  const auto graph = hold<HeldGraph>(st_graph_create, context);
+  const int64_t column[] = {ST_BATCH, 1};
+  st_value x = 0, y = 0, half = 0, root = 0;
+  ASSERT_TRUE(works(st_graph_input(graph, "x", ST_F32, 2, column, &x)));
+  ASSERT_TRUE(works(st_graph_input(graph, "y", ST_F32, 2, column, &y)));
+  ASSERT_TRUE(works(st_layer_linear(graph, "line", x, R"({"outputs": 1})", &x)));
+  const st_value loss = st_op_mse(graph, x, y, ST_NONE, nullptr);
+  ASSERT_TRUE(works(st_graph_op(graph, "affine", 1, &loss, R"({"scale": 0.5})", 1, &half)));
+  ASSERT_TRUE(works(st_graph_output(graph, "metric.half", half)));
+  ASSERT_TRUE(works(st_graph_loss(graph, loss)));
+  const auto model = hold<HeldModel>(st_model_create, graph, 1);
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 4})");
+  const auto trainer = hold<HeldTrainer>(st_trainer_create, model, recipe, nullptr);
+  const auto evaluation = filled(st_evaluation_init, st_trainer_evaluate, trainer, data);
+  ASSERT_EQ(evaluation.metric_count, 1);
+  EXPECT_DOUBLE_EQ(evaluation.metrics[0].mean, evaluation.loss / 2);
+  EXPECT_EQ(evaluation.count, kSineRows);
+
+  ASSERT_TRUE(works(st_graph_op(graph, "sqrt", 1, &loss, nullptr, 1, &root)));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_output(graph, "metric.root", root), {"st_graph_output", "sqrt (%"}));
 }
 
 TEST(Metrics, AGraphWithoutAnyHasNone) {

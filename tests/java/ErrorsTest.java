@@ -61,7 +61,7 @@ class ErrorsTest {
     String name = "größe 重み \uD83D\uDE80 \u0001";
     try (Context context = new Context(); Graph graph = new Graph(context)) {
       Value w = graph.parameter(name, Init.ONES, 0, 2);
-      graph.loss(Ops.sum(w.add(Ops.sum(graph.input("x", Graph.BATCH, 1)))));
+      graph.loss(Ops.mean(w.add(graph.input("x", Graph.BATCH, 2))));
       Model model = new Model(graph, 1);
       assertEquals(name, model.parameters().get(0).name());
       ScaleTrainException failure = assertThrows(NotFound.class, () -> model.get(name + "!", Array.of(new float[2])));

@@ -221,6 +221,7 @@ class Graph : public detail::Handle<st_graph, st_graph_destroy> {
     return Scope(get());
   }
   void output(const std::string& name, const Value& value) const { done(st_graph_output(get(), name.c_str(), value.id_in(get()))); }
+  /// Losses and means over the batch, also scaled, added and subtracted: a step has the formula's mean over its rows (st_graph_loss).
   void loss(const Value& value) const { done(st_graph_loss(get(), value.id_in(get()))); }
 
   ValueInfo info(const Value& value) const {

@@ -117,7 +117,10 @@ public sealed class Graph : Handle {
   [OfC("st_graph_output")]
   public void Output(string name, Value value) { native.output(Given(name, "name"), IdOf(value)); }
 
-  /// <summary>What training makes smaller.</summary>
+  /// <summary>
+  /// What training makes smaller: losses and means over the batch, also scaled, added and subtracted. A step has the formula's mean over its
+  /// rows, however they are cut into micro-batches; another function of them is an <see cref="InvalidArgumentException"/>.
+  /// </summary>
   [OfC("st_graph_loss")]
   public void Loss(Value value) { native.loss(IdOf(value)); }
 

@@ -72,9 +72,16 @@ ST_API st_status st_graph_parameter_values(st_graph* graph, const char* name, co
 ST_API st_status st_graph_scope(st_graph* graph, const char* name);
 ST_API st_status st_graph_scope_end(st_graph* graph);
 
+/* What is named "metric.*" is for st_trainer_evaluate. A scalar made of losses, as st_graph_loss takes it, gives their mean there; a
+ * predictor and st_trainer_forward give the sum that it is for the rows at hand. */
 ST_API st_status st_graph_output(st_graph* graph, const char* name, st_value value);
-/* A floating scalar. The first result of cross_entropy, mse, huber and bce_with_logits is a sum whose count is known: then the loss is the
- * mean over all counted rows of a step. */
+/* A floating scalar, of shape []: terms, and numbers and values that do not depend on the batch, added and subtracted; such values may also
+ * multiply and divide terms. The loss of a step is this formula over all its rows, for every cut into micro-batches and ranks. A term is
+ * - the first result of cross_entropy, mse, huber or bce_with_logits: a sum, which stands for its mean over the second result, a count;
+ * - a mean over all elements of a tensor with the batch; or a quotient of such sums or counts, the divisor of no trained parameter.
+ * Another function of terms is ST_INVALID_ARGUMENT; so is a sum of terms whose counts the data decide (labels, weights) and that differ in
+ * targets, ignore_index or weights. Batch statistics inside the model, of rank 1 or more, are each
+ * micro-batch's own. */
 ST_API st_status st_graph_loss(st_graph* graph, st_value value);
 
 /* The graph as text, a node a line. Owned by the graph until its next call. */

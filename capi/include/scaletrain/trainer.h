@@ -126,8 +126,8 @@ typedef struct st_evaluation {
   double loss;  /* mean over the counted rows, dropout off */
   double count; /* rows counted */
   int64_t metric_count;
-  const st_metric*
-      metrics; /* of each output named "metric.*": the mean over its elements and all rows; owned by the trainer until its next call */
+  const st_metric* metrics; /* of each output named "metric.*": the mean over its elements and all rows, of losses over what they count;
+                               owned by the trainer until its next call */
 } st_evaluation;
 
 ST_API st_status st_evaluation_init(st_evaluation* evaluation, size_t size);

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "allocation_count.h"
-#include "ir/build.h"
+#include "ir/counted_loss.h"
 #include "train/trainer.h"
 
 namespace st {
@@ -31,7 +31,10 @@ TEST(HostOpAllocations, AStepThroughTheHostsOpMakesNone) {
     program.sections.emplace_back();
     Builder b(program, 0);
     const Value product = b.matmul(b.input("x", DType::f32, {kBatch, 4}), b.parameter("w", {4, 4}, {.kind = Init::normal, .values = {}}));
-    program.loss_sum = b.sum(b.append(Op::host, {product}, *context->host_ops().attrs_of("twice"))[0], {});
+    const Value doubled = b(Op::host, {product}, *context->host_ops().attrs_of("twice"));
+    const CountedLoss loss = counted_loss(b, b(Op::mean, {doubled}, {{"axes", Ints{}}}));
+    program.loss_sum = loss.sum;
+    program.loss_count = loss.count;
     Recipe recipe;
     recipe.device = device;
     recipe.batch = 2;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "ir/counted_loss.h"
 #include "models/mlp.h"
 #include "passes/clip.h"
 #include "program_run.h"
@@ -25,14 +26,6 @@ TEST(ScaleLoss, TheSeedIsThePowerOfTwoBelowTheInverseOfTheRows) {
   }
 }
 
-TEST(ScaleLoss, ALossThatIsAMeanAlreadyCountsOnceAMicroBatch) {
-  SmallProgram s(1);
-  s.program.loss_sum = s.b.sum(s.b.mul(s.b.input("x", DType::f32, {4, 3}), s.b.parameter("w", {3}, {.values = {}})), {});
-  EXPECT_EQ(rows_of_loss(s.program), 1);
-  scale_loss(s.program, 4);
-  EXPECT_EQ(s.program.loss_seed, 0.25);
-}
-
 TEST(ScaleLoss, RefusesAProgramWithoutLoss) {
   SmallProgram s;
   EXPECT_THROW(scale_loss(s.program, 1), Error);
@@ -47,14 +40,11 @@ Program regression(bool mean_in_graph) {
   Builder& b = s.b;
   const Value x = b.input("x", DType::f32, {kScaledRows, kInputs}), y = b.input("y", DType::f32, {kScaledRows, 1});
   const Value z = b.matmul(x, b.parameter("w", {kInputs, 1}, {.kind = Init::normal, .values = {}}));
-  if (mean_in_graph) {
-    const Value d = b.sub(z, y);
-    program.loss_sum = b(Op::mean, {b.mul(d, d)}, {{"axes", Ints{}}});
-  } else {
-    const auto loss = b.append(Op::mse, {z, y});
-    program.loss_sum = loss[0];
-    program.loss_count = loss[1];
-  }
+  const Value d = b.sub(z, y);
+  const Value loss = mean_in_graph ? b(Op::mean, {b.mul(d, d)}, {{"axes", Ints{}}}) : b.append(Op::mse, {z, y})[0];
+  const CountedLoss counted = counted_loss(b, loss);
+  program.loss_sum = counted.sum;
+  program.loss_count = counted.count;
   return program;
 }
 

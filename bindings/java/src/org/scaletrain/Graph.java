@@ -160,7 +160,10 @@ public final class Graph extends Handle {
     raw.output(name, id(value));
   }
 
-  /** What training makes smaller. */
+  /**
+   * What training makes smaller: losses and means over the batch, also scaled, added and subtracted. A step has the formula's mean over its
+   * rows, however they are cut into micro-batches; another function of them is an {@link InvalidArgument}.
+   */
   @OfC("st_graph_loss")
   public void loss(Value value) {
     raw.loss(id(value));
