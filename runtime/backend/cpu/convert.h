@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <string_view>
 
@@ -144,10 +145,19 @@ void each_vector(int64_t n, Body body) {
   if (i < n) body(i, n - i);
 }
 
+/// Element by element in double: where the lanes of float leave their range.
+template <class T>
+[[gnu::noinline]] double sum_in_double(const T* x, int64_t n, int64_t step = 1) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(widen(x[i * step]));
+  return sum;
+}
+
 template <class T>
 double sum_of(const T* x, int64_t n) {
   using C = Compute<T>;
-  return sum_blocks<C, 1>(n, [&](int64_t i, int64_t count) { return std::array{load_part(x + i, count)}; })[0];
+  const double sum = sum_blocks<C, 1>(n, [&](int64_t i, int64_t count) { return std::array{load_part(x + i, count)}; })[0];
+  return std::isfinite(sum) ? sum : sum_in_double(x, n);
 }
 
 template <class C>

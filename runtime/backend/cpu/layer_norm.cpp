@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "backend/cpu/column_sums.h"
+#include "backend/cpu/norm_row.h"
 #include "backend/cpu/stream_ahead.h"
 
 namespace st::cpu::ST_ISA {
@@ -32,6 +33,7 @@ void layer_norm_of(const Call& call) {
     for (int64_t first = begin; first < end; first += at_once) {
       const int64_t rows = std::min(at_once, end - first);
       C origins[2], shifts[2];
+      bool is_held[2];
       for (int64_t r = 0; r < rows; ++r)
         origins[r] = static_cast<C>(sum_of(x + (first + r) * columns, quarter) / static_cast<double>(quarter));
       for (int64_t r = 0; r < rows; ++r) {
@@ -47,11 +49,21 @@ void layer_norm_of(const Call& call) {
         const double variance = sums[1] / size - shift * shift;
         shifts[r] = static_cast<C>(-shift);
         means[first + r] = static_cast<C>(static_cast<double>(origin) + shift);
-        rstds[first + r] = static_cast<C>(1 / std::sqrt((variance < 0 ? 0 : variance) + epsilon));
+        const double square = (variance < 0 ? 0 : variance) + epsilon;
+        rstds[first + r] = static_cast<C>(1 / std::sqrt(square));
+        is_held[r] = holds_squares<C>(square);
       }
       for (int64_t r = 0; r < rows; ++r) {
         const T* const row = x + (first + r) * columns;
         T* const normed = y + (first + r) * columns;
+        if (!is_held[r]) {
+          NormRow<T> wide(row, columns, true);
+          wide.take_root(epsilon);
+          means[first + r] = static_cast<C>(wide.mean);
+          rstds[first + r] = static_cast<C>(wide.rstd);
+          write_norm(wide, gamma, beta, normed);
+          continue;
+        }
         const B origin(origins[r]), rstd(rstds[first + r]), shift(shifts[r] * rstds[first + r]);
         each_vector<C>(columns, [=](int64_t i, int64_t count) {
           __builtin_prefetch(normed + i + ahead, 1);
@@ -85,6 +97,18 @@ void layer_norm_backward_of(const Call& call) {
       const T* const row = x + r * columns;
       const T* const up = dy + r * columns;
       T* const down = dx + r * columns;
+      const auto wide = [=] {
+        NormRow<T> made(row, columns, true);
+        made.take_root_of(rstds[r]);
+        return made;
+      };
+      if (!holds_squares_of<C>(rstds[r])) {
+        const NormRow<T> made = wide();
+        add_gamma_gradient(made, up, of_gamma);
+        for (int64_t i = 0; i < columns; ++i) of_beta[i] += widen(up[i]);
+        write_norm_gradient(made, true, gamma, up, down);
+        continue;
+      }
       const C middle = means[r];
       const B mean(middle), rstd(rstds[r]);
       const auto sums = sum_blocks<C, 2>(columns, [=](int64_t i, int64_t count) {
@@ -96,6 +120,10 @@ void layer_norm_backward_of(const Call& call) {
         store_part(of_beta + i, d + load_part(of_beta + i, count), count);
         return std::array{g, B(g * normal)};
       });
+      if (!holds_terms<C>(std::abs(sums[0]) + std::abs(sums[1]))) {
+        write_norm_gradient(wide(), true, gamma, up, down);
+        continue;
+      }
       const B along_one(static_cast<C>(sums[0] / size)), along_normal(static_cast<C>(sums[1] / size));
       each_vector<C>(columns, [=](int64_t i, int64_t count) {
         __builtin_prefetch(down + i + ahead, 1);

@@ -11,6 +11,19 @@ inline int64_t workspace_of_pairs(std::span<const Type> in, std::span<const Type
   return (in[0].shape.elements() + kGrain - 1) / kGrain * 2 * static_cast<int64_t>(sizeof(double));
 }
 
+/// sum w f(x, t) element by element: where fp32 does not hold the terms.
+template <class T, class Loss>
+[[gnu::noinline]] double loss_in_double(const T* x, const T* target, const T* weights, int64_t n, const Loss& loss) {
+  const auto wide = [](T element) { return F64(static_cast<double>(widen(element))); };
+  alignas(64) double lanes[F64::size];
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    F64(loss(wide(x[i]), wide(target[i]))).store_aligned(lanes);
+    sum += (weights == nullptr ? 1 : static_cast<double>(widen(weights[i]))) * lanes[0];
+  }
+  return sum;
+}
+
 template <class T, class Loss>
 void paired_loss_of(const Call& call, const Loss& loss) {
   using C = Compute<T>;
@@ -23,6 +36,11 @@ void paired_loss_of(const Call& call, const Loss& loss) {
 
   call.workers->run_range(n, kGrain, [&](int64_t begin, int64_t end) {
     double* const mine = partial + begin / kGrain * 2;
+    const auto give = [&](double sum, double counted) {
+      const T* const own_weights = weights == nullptr ? nullptr : weights + begin;
+      mine[0] = std::isfinite(sum) ? sum : loss_in_double(x + begin, target + begin, own_weights, end - begin, loss);
+      mine[1] = std::isfinite(counted) ? counted : sum_in_double(own_weights, end - begin);
+    };
     // Missing lanes hold weight 0 next to a loss of (0, 0), which is finite.
     const auto value = [&](int64_t i, int64_t count) {
       return B(loss(load_part(x + begin + i, count), load_part(target + begin + i, count)));
@@ -32,15 +50,13 @@ void paired_loss_of(const Call& call, const Loss& loss) {
         const B w = load_part(weights + begin + i, count);
         return std::array{B(w * value(i, count)), w};
       });
-      mine[0] = sums[0];
-      mine[1] = sums[1];
-      return;
+      return give(sums[0], sums[1]);
     }
     alignas(64) C ones[B::size];
     std::fill(ones, ones + B::size, C(1));
-    mine[0] =
-        sum_blocks<C, 1>(end - begin, [&](int64_t i, int64_t count) { return std::array{B(load_part(ones, count) * value(i, count))}; })[0];
-    mine[1] = static_cast<double>(end - begin);
+    give(
+        sum_blocks<C, 1>(end - begin, [&](int64_t i, int64_t count) { return std::array{B(load_part(ones, count) * value(i, count))}; })[0],
+        static_cast<double>(end - begin));
   });
 
   double sum = 0, count = 0;

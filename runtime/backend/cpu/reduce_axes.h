@@ -74,7 +74,8 @@ inline int64_t workspace_of_sum(std::span<const Type> in, std::span<const Type>,
   return blocks <= 1 ? 0 : axes.outer * blocks * axes.inner * bytes_of_compute(in[0].dtype);
 }
 
-/// y = scale * sum over the axes. Rows: chunks of kGrain, added in double. Columns: column_sums.h.
+/// y = scale * sum over the axes. Rows: chunks of kGrain, added in double. Columns: column_sums.h. A sum of floats whose lanes overflow is
+/// made again in double: the mean of large numbers is finite.
 template <class T>
 void sum_axes(const Call& call, const ReduceAxes& axes, double scale) {
   using C = Compute<T>;
@@ -142,8 +143,14 @@ void sum_axes(const Call& call, const ReduceAxes& axes, double scale) {
       });
     }
   });
-  if (blocks == 1) return;
-  for (int64_t k = 0; k < axes.outer; ++k) add_partials(workers, partial + k * blocks * inner, blocks, inner, inner, y + k * inner, scale);
+  if (blocks > 1)
+    for (int64_t k = 0; k < axes.outer; ++k)
+      add_partials(workers, partial + k * blocks * inner, blocks, inner, inner, y + k * inner, scale);
+  // A sum that left the range of float lanes, again.
+  workers.run_range(axes.outer * inner, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      if (!std::isfinite(widen(y[i]))) give(i, sum_in_double(x + i / inner * n * inner + i % inner, n, inner));
+  });
 }
 
 }  // namespace st::cpu::ST_ISA

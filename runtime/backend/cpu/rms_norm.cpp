@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backend/cpu/column_sums.h"
+#include "backend/cpu/norm_row.h"
 #include "backend/cpu/stream_ahead.h"
 
 namespace st::cpu::ST_ISA {
@@ -23,17 +24,27 @@ void rms_norm_of(const Call& call) {
   call.workers->run_range(call.out[1].elements(), rows_per_task(columns), [&](int64_t begin, int64_t end) {
     for (int64_t first = begin; first < end; first += at_once) {
       const int64_t rows = std::min(at_once, end - first);
+      bool is_held[2];
       for (int64_t r = first; r < first + rows; ++r) {
         const T* const row = x + r * columns;
         const double squares = sum_blocks<C, 1>(columns, [=](int64_t i, int64_t count) {
           const B v = load_part(row + i, count);
           return std::array{B(v * v)};
         })[0];
-        rstds[r] = static_cast<C>(1 / std::sqrt(squares / static_cast<double>(columns) + epsilon));
+        const double square = squares / static_cast<double>(columns) + epsilon;
+        rstds[r] = static_cast<C>(1 / std::sqrt(square));
+        is_held[r - first] = holds_squares<C>(square);
       }
       for (int64_t r = first; r < first + rows; ++r) {
         const T* const row = x + r * columns;
         T* const normed = y + r * columns;
+        if (!is_held[r - first]) {
+          NormRow<T> wide(row, columns, false);
+          wide.take_root(epsilon);
+          rstds[r] = static_cast<C>(wide.rstd);
+          write_norm<T>(wide, gamma, nullptr, normed);
+          continue;
+        }
         const B rstd(rstds[r]);
         each_vector<C>(columns, [=](int64_t i, int64_t count) {
           store_part(normed + i, load_part(row + i, count) * rstd * load_part(gamma + i, count), count);
@@ -62,6 +73,17 @@ void rms_norm_backward_of(const Call& call) {
       const T* const row = x + r * columns;
       const T* const up = dy + r * columns;
       T* const down = dx + r * columns;
+      const auto wide = [=] {
+        NormRow<T> made(row, columns, false);
+        made.take_root_of(rstds[r]);
+        return made;
+      };
+      if (!holds_squares_of<C>(rstds[r])) {
+        const NormRow<T> made = wide();
+        add_gamma_gradient(made, up, of_gamma);
+        write_norm_gradient(made, false, gamma, up, down);
+        continue;
+      }
       const B rstd(rstds[r]);
       const double sum = sum_blocks<C, 1>(columns, [=](int64_t i, int64_t count) {
         __builtin_prefetch(row + i + ahead);  // see layer_norm.cpp
@@ -70,6 +92,10 @@ void rms_norm_backward_of(const Call& call) {
         store_part(of_gamma + i, fma(d, normal, load_part(of_gamma + i, count)), count);
         return std::array{B(d * load_part(gamma + i, count) * normal)};
       })[0];
+      if (!holds_terms<C>(std::abs(sum))) {
+        write_norm_gradient(wide(), false, gamma, up, down);
+        continue;
+      }
       const B along_normal(static_cast<C>(sum / static_cast<double>(columns)));
       each_vector<C>(columns, [=](int64_t i, int64_t count) {
         __builtin_prefetch(down + i + ahead, 1);

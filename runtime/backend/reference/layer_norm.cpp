@@ -31,7 +31,13 @@ void layer_norm_backward(const Call& call) {
   const Operand &dx = call.out[0], &dgamma = call.out[1], &dbeta = call.out[2];
   const int64_t columns = x.shape.last(), rows = mean.elements();
   const auto size = static_cast<double>(columns);
-  const auto normal = [&](int64_t r, int64_t c) { return (get(x, r * columns + c) - get(mean, r)) * get(rstd, r); };
+  // Stored as 0 it is below its type's range, of a row so large that epsilon had no part in it.
+  const auto root = [&](int64_t r) {
+    double squares = 0;
+    for (int64_t c = 0; c < columns && get(rstd, r) == 0; ++c) squares += std::pow(get(x, r * columns + c) - get(mean, r), 2);
+    return squares > 0 ? 1 / std::sqrt(squares / static_cast<double>(columns)) : get(rstd, r);
+  };
+  const auto normal = [&](int64_t r, int64_t c) { return (get(x, r * columns + c) - get(mean, r)) * root(r); };
 
   for (int64_t r = 0; r < rows; ++r) {
     const auto g = [&](int64_t c) { return get(dy, r * columns + c) * get(gamma, c); };
@@ -41,7 +47,7 @@ void layer_norm_backward(const Call& call) {
       moment += g(c) * normal(r, c);
     }
     for (int64_t c = 0; c < columns; ++c) {
-      set(dx, r * columns + c, get(rstd, r) * (g(c) - sum / size - normal(r, c) * moment / size));
+      set(dx, r * columns + c, root(r) * (g(c) - sum / size - normal(r, c) * moment / size));
     }
   }
   for (int64_t c = 0; c < columns; ++c) {

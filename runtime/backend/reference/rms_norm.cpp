@@ -25,14 +25,20 @@ void rms_norm_backward(const Call& call) {
   const Operand &x = call.in[0], &gamma = call.in[1], &rstd = call.in[2], &dy = call.in[3];
   const Operand &dx = call.out[0], &dgamma = call.out[1];
   const int64_t columns = x.shape.last(), rows = rstd.elements();
-  const auto normal = [&](int64_t r, int64_t c) { return get(x, r * columns + c) * get(rstd, r); };
+  // Stored as 0 it is below its type's range, of a row so large that epsilon had no part in it.
+  const auto root = [&](int64_t r) {
+    double squares = 0;
+    for (int64_t c = 0; c < columns && get(rstd, r) == 0; ++c) squares += std::pow(get(x, r * columns + c), 2);
+    return squares > 0 ? 1 / std::sqrt(squares / static_cast<double>(columns)) : get(rstd, r);
+  };
+  const auto normal = [&](int64_t r, int64_t c) { return get(x, r * columns + c) * root(r); };
 
   for (int64_t r = 0; r < rows; ++r) {
     const auto g = [&](int64_t c) { return get(dy, r * columns + c) * get(gamma, c); };
     double moment = 0;
     for (int64_t c = 0; c < columns; ++c) moment += g(c) * normal(r, c);
     moment /= static_cast<double>(columns);
-    for (int64_t c = 0; c < columns; ++c) set(dx, r * columns + c, get(rstd, r) * (g(c) - normal(r, c) * moment));
+    for (int64_t c = 0; c < columns; ++c) set(dx, r * columns + c, root(r) * (g(c) - normal(r, c) * moment));
   }
   for (int64_t c = 0; c < columns; ++c) {
     double of_gamma = 0;
