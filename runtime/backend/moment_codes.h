@@ -8,14 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace st {
-
-/// The largest gradient whose square is finite in fp32. Larger ones count as this one: an infinite second moment would be the scale of its
-/// block, of whose 256 weights it made NaN. Adam's step does not depend on the gradient's size.
-constexpr float kMostGradient8Bit = 0x1.fffffep63F;
-
-}  // namespace st
-
 namespace st::moment_codes {
 
 constexpr int kDecades = 7;

@@ -44,6 +44,17 @@ TEST(StepFactor, UnscalesAndClipsByTheTrueNorm) {
   }
 }
 
+// A norm of 1e40 is finite in fp64; clipped by it, every gradient would be 0.
+TEST(StepFactor, SkipsAStepWhoseFactorIsNoNormalNumber) {
+  for (const BackendUnderTest& candidate : backends_and_reference()) {
+    const auto backend = candidate.make();
+    EXPECT_EQ(factor(*backend, 1e40, true, 1, 1, 1).out[2].at(0), 1) << candidate.name;
+    EXPECT_EQ(factor(*backend, 1e37, true, 1, 1, 1).out[2].at(0), 0) << candidate.name;
+    EXPECT_EQ(factor(*backend, 1e40, true, 1, 1, 0).out[2].at(0), 0) << candidate.name;
+    EXPECT_EQ(factor(*backend, 1, true, 1e-40, 1, 0).out[2].at(0), 1) << candidate.name;
+  }
+}
+
 TEST(StepFactor, SkipsAStepWithoutTokensOrWithInfinities) {
   for (const BackendUnderTest& candidate : backends_and_reference()) {
     const auto backend = candidate.make();

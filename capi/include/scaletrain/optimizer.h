@@ -13,7 +13,8 @@ typedef struct st_optimizer st_optimizer;
 
 typedef struct st_optimizer_report {
   uint32_t struct_size;
-  int32_t skipped; /* 1: an element of a gradient is inf or NaN. Nothing has changed: no parameter, no state, not `step` */
+  int32_t skipped; /* 1: an element of a gradient is inf or NaN, or `clip` over their norm is below 2^-126. Nothing has changed: no parameter,
+                    * no state, not `step` */
   int64_t step;    /* updates so far, this one included */
   double lr;       /* of this step, before a group's lr_scale */
   double norm;     /* L2 norm of all gradients together before clipping, fp64 in a fixed order */
@@ -41,7 +42,9 @@ ST_API st_status st_optimizer_destroy(st_optimizer* optimizer);
  * aligned to their dtype; that of a frozen parameter is not looked at. They are read twice and not written: unscale them before; an
  * optimizer with clip clips on the way. Where one is not finite, nothing changes and the report says so, as torch.amp.GradScaler would
  * have it: ST_OK. A bad view, and one that shares memory with another or with a parameter, is an error before anything is written.
- * report may be NULL. After the first step, and one with other dtypes, nothing is allocated. */
+ * report may be NULL. After the first step, and one with other dtypes, nothing is allocated.
+ * Any finite gradient makes a finite step: but for sgd's, elements beyond 2^63 (ST_F64: 2^511) count as that, as their squares are beyond
+ * the type; an epsilon below 2^-56 (2^-504) counts as that; sgd's momentum and adagrad's sum end at the largest finite number. */
 ST_API st_status st_optimizer_step(st_optimizer* optimizer, int64_t n, const st_view* gradients, st_optimizer_report* report);
 
 /* unscale, clip and step of `scaler`'s order in one, with two reads of the gradients, which are not written: they are the scaled ones, of a

@@ -13,7 +13,7 @@ typedef struct st_trainer st_trainer;
 
 typedef struct st_step_report {
   uint32_t struct_size;
-  int32_t skipped; /* 1: the gradient was not finite and nothing was updated */
+  int32_t skipped; /* 1: the gradient was not finite, or too large to be clipped (st_optimizer_report), and nothing was updated */
   int64_t step;    /* attempts from 1, skipped ones too */
   double loss;     /* mean over the counted rows of the step, before its update */
   double lr;

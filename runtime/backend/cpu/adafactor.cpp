@@ -49,6 +49,7 @@ class Adafactor {
         matrices_(call.writes[0].shape),
         pieces_(matrices_),
         epsilon_(call.attrs->real("epsilon") > 0 ? call.attrs->real("epsilon") : std::numeric_limits<P>::epsilon()),
+        least_(std::max(static_cast<P>(epsilon_ * epsilon_), std::numeric_limits<P>::min())),
         take_(std::pow(inputs_.number, call.attrs->real("beta2_decay"))),
         partial_(reinterpret_cast<P*>(call.workspace.data())),
         mean_variance_(reinterpret_cast<double*>(call.workspace.data() + partial_bytes(call.in[0].dtype, matrices_))),
@@ -70,7 +71,8 @@ class Adafactor {
     const double rho = std::min(inputs_.rate, 1 / std::sqrt(inputs_.number));
     const double alpha = std::max(call_.attrs->real("epsilon2"), rms(parameter_squares_)) * rho;
     const double step = alpha / std::max(1.0, rms(update_squares_) / call_.attrs->real("clip_threshold"));
-    const B shrink(static_cast<P>(step > 0 ? inputs_.rate * call_.attrs->real("weight_decay") / step : 0)), by(static_cast<P>(step));
+    const B by(static_cast<P>(step));
+    const B shrink(static_cast<P>(static_cast<P>(step) > 0 ? inputs_.rate * call_.attrs->real("weight_decay") / step : 0));
     P* const parameter = call_.writes[0].as<P>();
     each_piece([&](int64_t piece, int64_t begin, int64_t n) {
       each_update(piece, begin, n, [&](int64_t i, int64_t count, const B& update) {
@@ -96,11 +98,13 @@ class Adafactor {
     for (int64_t from = begin; from < begin + n; from += kBlock) {
       const int64_t length = std::min(kBlock, begin + n - from);
       const P* const gradient = gradient_of(call_.in[0], from, length, room);
-      each_vector<P>(length, [&](int64_t i, int64_t count) {
-        body(from + i, count, inputs_.template true_gradient<P>(load_part(gradient + i, count)));
-      });
+      each_vector<P>(length,
+                     [&](int64_t i, int64_t count) { body(from + i, count, inputs_.true_gradient(load_part(gradient + i, count))); });
     }
   }
+
+  /// Sums of the largest squares would leave the range: they are of so much smaller ones.
+  static constexpr P kDown = P(0x1p-16);
 
   void move_factors(int64_t matrix) {
     const int64_t rows = matrices_.rows, columns = matrices_.columns, first = matrix * rows;
@@ -114,13 +118,13 @@ class Adafactor {
         double squares = 0;
         B lanes(P(0));
         each_gradient(at, columns, [&](int64_t i, int64_t count, const B& g) {
-          const B square = keep_first(g * g, count);
+          const B square = keep_first(g * (g * B(kDown)), count);
           lanes += square;
           store_part(sums + (i - at), load_part(sums + (i - at), count) + square, count);
           if ((i - at) % kSumBlock >= kSumBlock - kLanes<P>) squares += static_cast<double>(add_lanes<P>(lanes)), lanes = B(P(0));
         });
         squares += static_cast<double>(add_lanes<P>(lanes));
-        row_variance[r] = moved(row_variance[r], squares / static_cast<double>(columns));
+        row_variance[r] = moved(row_variance[r], squares / (static_cast<double>(columns) * kDown));
       }
     });
     double sum_of_rows = 0;
@@ -130,7 +134,7 @@ class Adafactor {
       for (int64_t c = begin; c < end; ++c) {
         double sum = 0;
         for (int64_t block = 0; block < row_blocks(rows); ++block) sum += static_cast<double>(partial_[block * columns + c]);
-        column_variance[c] = moved(column_variance[c], sum / static_cast<double>(rows));
+        column_variance[c] = moved(column_variance[c], sum / (static_cast<double>(rows) * kDown));
       }
     });
   }
@@ -162,7 +166,7 @@ class Adafactor {
   /// body(element, count, u) over a piece.
   template <class Body>
   void each_update(int64_t piece, int64_t begin, int64_t n, const Body& body) {
-    const B least(static_cast<P>(epsilon_ * epsilon_));
+    const B least(least_);
     if (!matrices_.factored) {
       const P* const variance = call_.writes[1].template as<P>();
       return each_gradient(begin, n, [&](int64_t i, int64_t count, const B& g) {
@@ -186,14 +190,22 @@ class Adafactor {
       parameters += static_cast<double>(add_lanes<P>(p * p));
     });
     update_squares_[piece] = updates;
-    parameter_squares_[piece] = parameters;
+    parameter_squares_[piece] = std::isfinite(parameters) ? parameters : squares_in_double(parameter + begin, n);
+  }
+
+  static double squares_in_double(const P* x, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    return sum;
   }
 
   const Call& call_;
-  UpdateInputs inputs_;
+  UpdateInputs<P> inputs_;
   Matrices matrices_;
   Pieces pieces_;
-  double epsilon_, take_;
+  double epsilon_;
+  P least_;  // variance
+  double take_;
   P* partial_;
   double *mean_variance_, *update_squares_, *parameter_squares_;
 };

@@ -9,13 +9,14 @@ template <class P>
 void adagrad_of(const Call& call) {
   using B = Batch<P>;
   const Attrs& attrs = *call.attrs;
-  const UpdateInputs inputs(call);
-  const B penalty(static_cast<P>(attrs.real("weight_decay"))), epsilon(static_cast<P>(attrs.real("epsilon")));
+  const UpdateInputs<P> inputs(call);
+  const B penalty(static_cast<P>(attrs.real("weight_decay"))), epsilon(epsilon_of<P>(call));
   const B step(static_cast<P>(inputs.rate / (1 + (inputs.number - 1) * attrs.real("rate_decay"))));
   const B initial(static_cast<P>(inputs.number == 1 ? attrs.real("initial_accumulator_value") : 0));
-  update_elements<P, 1>(call, [=](const B& gradient, const B& p, std::array<B, 1>& state) {
-    const B g = fma(penalty, p, gradient);
-    state[0] = fma(g, g, state[0] + initial);
+  const B most(kMostGradient<P>), largest(std::numeric_limits<P>::max());
+  update_elements<P, 1>(call, inputs, [=](const B& gradient, const B& p, std::array<B, 1>& state) {
+    const B g = held(fma(penalty, p, gradient), most);
+    state[0] = xsimd::min(largest, fma(g, g, state[0] + initial));
     return fma(-step, g / (xsimd::sqrt(state[0]) + epsilon), p);
   });
 }

@@ -11,18 +11,18 @@ template <class P>
 void adamw_of(const Call& call) {
   using B = Batch<P>;
   const Attrs& attrs = *call.attrs;
-  const UpdateInputs inputs(call);
+  const UpdateInputs<P> inputs(call);
   const double beta1 = attrs.real("beta1"), beta2 = attrs.real("beta2"), decay = attrs.real("weight_decay");
   const bool decoupled = attrs.flag("decoupled");
-  const B epsilon(static_cast<P>(attrs.real("epsilon")));
+  const B epsilon(epsilon_of<P>(call)), most(kMostGradient<P>);
   const B keep1(static_cast<P>(beta1)), take1(static_cast<P>(1 - beta1)), keep2(static_cast<P>(beta2)), take2(static_cast<P>(1 - beta2));
   const B penalty(static_cast<P>(decoupled ? 0 : decay));
   const double unbias1 = 1 / (1 - std::pow(beta1, inputs.number));
   const B step(static_cast<P>(inputs.rate * unbias1)), shrink(static_cast<P>(decoupled ? decay / unbias1 : 0));
   const B unbias2(static_cast<P>(1 / std::sqrt(1 - std::pow(beta2, inputs.number))));
-  update_elements<P, 2>(call, [=](const B& gradient, const B& p, std::array<B, 2>& state) {
+  update_elements<P, 2>(call, inputs, [=](const B& gradient, const B& p, std::array<B, 2>& state) {
     auto& [m, v] = state;
-    const B g = fma(penalty, p, gradient);
+    const B g = held(fma(penalty, p, gradient), most);
     m = fma(keep1, m, take1 * g);
     v = fma(keep2, v, take2 * g * g);
     const B denominator = fma(xsimd::sqrt(v), unbias2, epsilon);

@@ -42,15 +42,14 @@ struct CodedMoment {
 
 void adamw_in_8_bits(const Call& call) {
   const Attrs& attrs = *call.attrs;
-  const UpdateInputs inputs(call);
+  const UpdateInputs<float> inputs(call);
   const double beta1 = attrs.real("beta1"), beta2 = attrs.real("beta2");
-  const F32 epsilon(static_cast<float>(attrs.real("epsilon")));
+  const F32 epsilon(epsilon_of<float>(call));
   const F32 keep1(static_cast<float>(beta1)), take1(static_cast<float>(1 - beta1));
   const F32 keep2(static_cast<float>(beta2)), take2(static_cast<float>(1 - beta2));
   const double unbias1 = 1 / (1 - std::pow(beta1, inputs.number));
   const F32 step(static_cast<float>(inputs.rate * unbias1)), shrink(static_cast<float>(attrs.real("weight_decay") / unbias1));
   const F32 unbias2(static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, inputs.number))));
-  const F32 most(kMostGradient8Bit);
   float* const parameter = call.writes[0].as<float>();
   const Operand* const copy = working_copy(call);
   const CodedMoment moment1(call.writes[1], call.writes[2]), moment2(call.writes[3], call.writes[4]);
@@ -63,7 +62,7 @@ void adamw_in_8_bits(const Call& call) {
       moment1.decode(from, n, moment_codes::kSigned, m);
       moment2.decode(from, n, moment_codes::kUnsigned, v);
       each_vector<float>(n, [&](int64_t i, int64_t count) {
-        const F32 g = xsimd::min(xsimd::max(inputs.true_gradient<float>(load_part(gradient + i, count)), -most), most);
+        const F32 g = inputs.true_gradient(load_part(gradient + i, count));
         const F32 new_m = fma(keep1, load_part(m + i, count), take1 * g);
         const F32 new_v = fma(keep2, load_part(v + i, count), take2 * g * g);
         const F32 denominator = fma(xsimd::sqrt(new_v), unbias2, epsilon);

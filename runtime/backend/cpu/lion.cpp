@@ -9,11 +9,14 @@ template <class P>
 void lion_of(const Call& call) {
   using B = Batch<P>;
   const Attrs& attrs = *call.attrs;
-  const UpdateInputs inputs(call);
+  const UpdateInputs<P> inputs(call);
   const double beta1 = attrs.real("beta1"), beta2 = attrs.real("beta2");
-  const B keep1(static_cast<P>(beta1)), take1(static_cast<P>(1 - beta1)), keep2(static_cast<P>(beta2)), take2(static_cast<P>(1 - beta2));
+  // The direction's share of the least gradient is below the normal range, and its sign lost: lifted, it is not.
+  constexpr P kLift = P(0x1p32);
+  const B keep1(static_cast<P>(beta1) * kLift), take1(static_cast<P>(1 - beta1) * kLift);
+  const B keep2(static_cast<P>(beta2)), take2(static_cast<P>(1 - beta2));
   const B shrink(static_cast<P>(attrs.real("weight_decay"))), step(static_cast<P>(inputs.rate));
-  update_elements<P, 1>(call, [=](const B& g, const B& p, std::array<B, 1>& state) {
+  update_elements<P, 1>(call, inputs, [=](const B& g, const B& p, std::array<B, 1>& state) {
     const B direction = xsimd::sign(fma(keep1, state[0], take1 * g));
     state[0] = fma(keep2, state[0], take2 * g);
     return decayed(p, shrink, step, direction);

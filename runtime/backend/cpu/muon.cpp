@@ -58,11 +58,11 @@ void copy(const float* from, float* to, int64_t n, Workers& workers) {
 
 /// Moves the momentum and leaves the direction, of unit norm, in x.
 template <class P>
-void take_direction(const Call& call, const UpdateInputs& inputs, float* x, double* squares) {
+void take_direction(const Call& call, const UpdateInputs<P>& inputs, float* x, double* squares) {
   using B = Batch<P>;
   const double momentum = call.attrs->real("momentum");
   const bool nesterov = call.attrs->flag("nesterov");
-  const B keep(static_cast<P>(momentum)), take(static_cast<P>(1 - momentum));
+  const B keep(static_cast<P>(momentum)), take(static_cast<P>(1 - momentum)), most(kMostGradient<float>);
   P* const buffer = call.writes[1].as<P>();
   const int64_t n = call.writes[0].elements();
   call.workers->run_range(n, kGrain, [&](int64_t begin, int64_t end) {
@@ -73,10 +73,10 @@ void take_direction(const Call& call, const UpdateInputs& inputs, float* x, doub
       const int64_t length = std::min(kBlock, end - from);
       const P* const gradient = gradient_of(call.in[0], from, length, room);
       each_vector<P>(length, [&](int64_t i, int64_t count) {
-        const B g = inputs.true_gradient<P>(load_part(gradient + i, count)), b = load_part(buffer + from + i, count);
+        const B g = inputs.true_gradient(load_part(gradient + i, count)), b = load_part(buffer + from + i, count);
         const B moved = fma(take, g - b, b);
         store_part(buffer + from + i, moved, count);
-        store_part(direction + i, nesterov ? fma(keep, moved - g, g) : moved, count);
+        store_part(direction + i, held(nesterov ? fma(keep, moved - g, g) : moved, most), count);
       });
       for (int64_t i = 0; i < length; ++i) {
         x[from + i] = static_cast<float>(direction[i]);
@@ -87,7 +87,7 @@ void take_direction(const Call& call, const UpdateInputs& inputs, float* x, doub
   });
   double sum = 0;
   for (int64_t piece = 0; piece * kGrain < n; ++piece) sum += squares[piece];
-  const auto scale = static_cast<float>(1 / std::max(std::sqrt(sum), call.attrs->real("ns_epsilon")));
+  const auto scale = static_cast<float>(1 / std::max({std::sqrt(sum), call.attrs->real("ns_epsilon"), kLeastEpsilon<float>}));
   call.workers->run_range(n, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) x[i] *= scale;
   });
@@ -96,7 +96,7 @@ void take_direction(const Call& call, const UpdateInputs& inputs, float* x, doub
 template <class P>
 void muon_of(const Call& call) {
   const Iteration it(call.writes[0].shape);
-  const UpdateInputs inputs(call);
+  const UpdateInputs<P> inputs(call, kMostGradient<float>);
   const int64_t n = it.rows * it.columns;
   auto* x = reinterpret_cast<float*>(call.workspace.data());
   float* y = x + aligned(n);

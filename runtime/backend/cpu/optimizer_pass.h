@@ -10,25 +10,38 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/scalar.h"
 #include "backend/cpu/stream_ahead.h"
+#include "backend/update_limits.h"
 
 namespace st::cpu::ST_ISA {
 
-/// What every optimizer is given.
+/// x held to [-most, most]; NaN stays, as the second of two.
+template <class B>
+B held(const B& x, const B& most) {
+  return xsimd::max(-most, xsimd::min(most, x));
+}
+
+/// What every optimizer is given. P: the parameter's type.
+template <class P>
 struct UpdateInputs {
-  explicit UpdateInputs(const Call& call)
+  explicit UpdateInputs(const Call& call, P largest = kMostGradient<P>)
       : rate(scalar_of(call.in[3], 0) * call.attrs->real("lr_scale")),
         number(scalar_of(call.in[3], 1)),
-        factor(scalar_of(call.in[1])),
-        clip_value(call.attrs->real("clip_value") > 0 ? call.attrs->real("clip_value") : std::numeric_limits<double>::infinity()) {}
-
-  double rate, number, factor, clip_value;  // number: of this update, from 1
-
-  template <class P>
-  Batch<P> true_gradient(const Batch<P>& stored) const {
-    const Batch<P> most(static_cast<P>(clip_value));
-    return xsimd::min(xsimd::max(stored * Batch<P>(static_cast<P>(factor)), -most), most);
+        factor(static_cast<P>(scalar_of(call.in[1]))),
+        most(largest) {
+    if (const double clip = call.attrs->real("clip_value"); clip > 0) most = static_cast<P>(std::min<double>(clip, largest));
   }
+
+  double rate, number;  // number: of this update, from 1
+  P factor, most;       // most: the largest magnitude of an element
+
+  Batch<P> true_gradient(const Batch<P>& stored) const { return held(stored * Batch<P>(factor), Batch<P>(most)); }
 };
+
+/// An optimizer's epsilon as it counts.
+template <class P>
+P epsilon_of(const Call& call) {
+  return static_cast<P>(std::max(call.attrs->real("epsilon"), kLeastEpsilon<P>));
+}
 
 inline bool is_skipped(const Call& call) { return *call.in[2].as<const uint8_t>() != 0; }
 
@@ -99,18 +112,18 @@ B decayed(const B& p, const B& decay, const B& step, const B& direction) {
 /// update_elements() of n elements, whole vectors of them. What the rule holds is copied: a vector's store may alias what is behind a
 /// reference, which would be read again behind each, and of a copy the compiler knows that it stays in registers.
 template <class P, size_t kStates, class Rule>
-[[gnu::noinline]] void update_vectors(const Rule& of_task, const UpdateInputs& inputs, int64_t ahead, const P* gradient, P* parameter,
+[[gnu::noinline]] void update_vectors(const Rule& of_task, const UpdateInputs<P>& inputs, int64_t ahead, const P* gradient, P* parameter,
                                       std::array<P*, kStates> states, int64_t n) {
   using B = Batch<P>;
   const Rule rule = of_task;
-  const B factor(static_cast<P>(inputs.factor)), most(static_cast<P>(inputs.clip_value)), least = -most;
+  const B factor(inputs.factor), most(inputs.most);
   for (int64_t i = 0; i < n; i += kLanes<P>) {
     __builtin_prefetch(gradient + i + ahead);
     for (size_t s = 0; s < kStates; ++s) __builtin_prefetch(states[s] + i + ahead, 1);
     __builtin_prefetch(parameter + i + ahead, 1);
     std::array<B, kStates> state;
     for (size_t s = 0; s < kStates; ++s) state[s] = load(states[s] + i);
-    const B g = xsimd::min(xsimd::max(load(gradient + i) * factor, least), most);
+    const B g = held(load(gradient + i) * factor, most);
     const B p = rule(g, load(parameter + i), state);
     for (size_t s = 0; s < kStates; ++s) store(states[s] + i, state[s]);
     store(parameter + i, p);
@@ -119,7 +132,7 @@ template <class P, size_t kStates, class Rule>
 
 /// update_elements() of one block.
 template <class P, size_t kStates, class Rule>
-void update_block(const Rule& rule, const UpdateInputs& inputs, int64_t ahead, const P* gradient, P* parameter,
+void update_block(const Rule& rule, const UpdateInputs<P>& inputs, int64_t ahead, const P* gradient, P* parameter,
                   const std::array<P*, kStates>& states, int64_t n) {
   const int64_t rest = n % kLanes<P>;
   update_vectors<P, kStates>(rule, inputs, ahead, gradient, parameter, states, n - rest);
@@ -138,9 +151,8 @@ void update_block(const Rule& rule, const UpdateInputs& inputs, int64_t ahead, c
 /// rule(g, p, state) -> the new p, of vectors; state: kStates of them, changed in place. call.writes: the parameter, then the state, then
 /// its working copy if there is one.
 template <class P, size_t kStates, class Rule>
-void update_elements(const Call& call, const Rule& rule) {
+void update_elements(const Call& call, const UpdateInputs<P>& inputs, const Rule& rule) {
   constexpr int64_t kBlock = 1024;  // elements
-  const UpdateInputs inputs(call);
   const int64_t ahead = stream_ahead();
   const Operand* const copy = working_copy(call);
 

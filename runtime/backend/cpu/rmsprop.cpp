@@ -12,13 +12,13 @@ void rmsprop_of(const Call& call) {
   using B = Batch<P>;
   constexpr size_t kStates = 1 + (kMomentum ? 1 : 0) + (kCentered ? 1 : 0);
   const Attrs& attrs = *call.attrs;
-  const UpdateInputs inputs(call);
+  const UpdateInputs<P> inputs(call);
   const double beta2 = attrs.real("beta2");
-  const B keep(static_cast<P>(beta2)), take(static_cast<P>(1 - beta2)), epsilon(static_cast<P>(attrs.real("epsilon")));
+  const B keep(static_cast<P>(beta2)), take(static_cast<P>(1 - beta2)), epsilon(epsilon_of<P>(call));
   const B penalty(static_cast<P>(attrs.real("weight_decay"))), step(static_cast<P>(inputs.rate));
-  const B momentum(static_cast<P>(attrs.real("momentum")));
-  update_elements<P, kStates>(call, [=](const B& gradient, const B& p, std::array<B, kStates>& state) {
-    const B g = fma(penalty, p, gradient);
+  const B momentum(static_cast<P>(attrs.real("momentum"))), most(kMostGradient<P>);
+  update_elements<P, kStates>(call, inputs, [=](const B& gradient, const B& p, std::array<B, kStates>& state) {
+    const B g = held(fma(penalty, p, gradient), most);
     state[0] = fma(keep, state[0], take * g * g);
     B variance = state[0];
     if constexpr (kCentered) {

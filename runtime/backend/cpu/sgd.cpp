@@ -9,19 +9,20 @@ template <class P>
 void sgd_of(const Call& call) {
   using B = Batch<P>;
   const Attrs& attrs = *call.attrs;
-  const UpdateInputs inputs(call);
+  constexpr P kLargest = std::numeric_limits<P>::max();
+  const UpdateInputs<P> inputs(call, kLargest);
   const bool is_first = inputs.number == 1;
   const bool nesterov = attrs.flag("nesterov");
   const B penalty(static_cast<P>(attrs.real("weight_decay"))), step(static_cast<P>(inputs.rate));
-  const B momentum(static_cast<P>(attrs.real("momentum")));
+  const B momentum(static_cast<P>(attrs.real("momentum"))), most(kLargest);
   const B keep(is_first ? B(0) : momentum), take(static_cast<P>(is_first ? 1 : 1 - attrs.real("dampening")));
   if (attrs.real("momentum") == 0)
     return update_elements<P, 0>(
-        call, [=](const B& gradient, const B& p, std::array<B, 0>&) { return fma(-step, fma(penalty, p, gradient), p); });
-  update_elements<P, 1>(call, [=](const B& gradient, const B& p, std::array<B, 1>& state) {
+        call, inputs, [=](const B& gradient, const B& p, std::array<B, 0>&) { return fma(-step, fma(penalty, p, gradient), p); });
+  update_elements<P, 1>(call, inputs, [=](const B& gradient, const B& p, std::array<B, 1>& state) {
     const B g = fma(penalty, p, gradient);
-    state[0] = fma(keep, state[0], take * g);
-    return fma(-step, nesterov ? fma(momentum, state[0], g) : state[0], p);
+    state[0] = held(fma(keep, state[0], take * g), most);
+    return fma(-step, nesterov ? held(fma(momentum, state[0], g), most) : state[0], p);
   });
 }
 

@@ -1,7 +1,8 @@
 // Gradients were seeded with `seed` per unit of loss: true = g / (seed count). factor = min(1, max_norm / (norm_true + 1e-6)) / (seed
-// count) in double, rounded once; skip when a gradient is not finite or nothing was counted.
+// count) in double, rounded once; skip when a gradient is not finite, nothing was counted or the factor is beyond fp32's normal range.
 #include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
+#include "backend/update_limits.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
@@ -14,7 +15,7 @@ void run_step_factor(const Call& call) {
   const double clip = max_norm == 0 ? 1 : std::min(1.0, max_norm / (true_norm + 1e-6));
   *call.out[0].as<float>() = static_cast<float>(clip / scale);
   *call.out[1].as<double>() = true_norm;
-  *call.out[2].as<uint8_t>() = !finite || count == 0 ? 1 : 0;
+  *call.out[2].as<uint8_t>() = finite && count != 0 && is_normal_f32(clip / scale) ? 0 : 1;
 }
 
 }  // namespace

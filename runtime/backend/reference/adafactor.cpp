@@ -63,7 +63,7 @@ constinit const Kernel kernel_adafactor{[](const Call& call) {
   if (n == 0) return;
   const double given = call.attrs->real("epsilon");
   const double machine = parameter.dtype == DType::f64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
-  const double epsilon = given > 0 ? given : machine;
+  const double epsilon = given > 0 ? given : machine, least = std::max(epsilon * epsilon, in.limits.least_square);
   const double take = std::pow(in.number, call.attrs->real("beta2_decay")), rho = std::min(in.rate, 1 / std::sqrt(in.number));
   const bool factored = parameter.shape.rank() > 1;
   if (factored)
@@ -75,7 +75,7 @@ constinit const Kernel kernel_adafactor{[](const Call& call) {
     }
   const auto direction = [&](int64_t i) {
     const double v = factored ? Factors(call).variance(i, epsilon) : get(call.writes[1], i);
-    return in.true_gradient(i) / std::sqrt(std::max(v, epsilon * epsilon));
+    return in.true_gradient(i) / std::sqrt(std::max(v, least));
   };
   double squares = 0, parameter_squares = 0;
   for (int64_t i = 0; i < n; ++i) {

@@ -9,11 +9,11 @@ constinit const Kernel kernel_adagrad{[](const Call& call) {
   if (is_skipped(call)) return;
   const UpdateInputs in(call);
   const Operand &parameter = call.writes[0], &sum = call.writes[1];
-  const double rate = in.rate / (1 + (in.number - 1) * call.attrs->real("rate_decay")), epsilon = call.attrs->real("epsilon");
+  const double rate = in.rate / (1 + (in.number - 1) * call.attrs->real("rate_decay")), epsilon = in.epsilon();
   const double initial = in.number == 1 ? call.attrs->real("initial_accumulator_value") : 0;
   for (int64_t i = 0; i < parameter.elements(); ++i) {
     const double g = in.penalised_gradient(i);
-    const double s = get(sum, i) + initial + g * g;
+    const double s = std::min(get(sum, i) + initial + g * g, in.limits.largest);
     set(sum, i, s);
     set(parameter, i, get(parameter, i) - rate * g / (std::sqrt(s) + epsilon));
   }

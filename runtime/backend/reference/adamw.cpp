@@ -11,7 +11,7 @@ constinit const Kernel kernel_adamw{[](const Call& call) {
   if (is_skipped(call)) return;
   const UpdateInputs in(call);
   const Operand &parameter = call.writes[0], &moment1 = call.writes[1], &moment2 = call.writes[2];
-  const double beta1 = call.attrs->real("beta1"), beta2 = call.attrs->real("beta2"), epsilon = call.attrs->real("epsilon");
+  const double beta1 = call.attrs->real("beta1"), beta2 = call.attrs->real("beta2"), epsilon = in.epsilon();
   const bool decoupled = call.attrs->flag("decoupled");
   const double step = in.rate / (1 - std::pow(beta1, in.number)), root_of_bias2 = std::sqrt(1 - std::pow(beta2, in.number));
   for (int64_t i = 0; i < parameter.elements(); ++i) {

@@ -29,7 +29,7 @@ void adamw_8bit(const Call& call) {
   if (is_skipped(call)) return;
   const UpdateInputs in(call);
   const Operand& parameter = call.writes[0];
-  const double beta1 = call.attrs->real("beta1"), beta2 = call.attrs->real("beta2"), epsilon = call.attrs->real("epsilon");
+  const double beta1 = call.attrs->real("beta1"), beta2 = call.attrs->real("beta2"), epsilon = in.epsilon();
   const double step = in.rate / (1 - std::pow(beta1, in.number)), root_of_bias2 = std::sqrt(1 - std::pow(beta2, in.number));
   const auto stored = [&](size_t moment, const std::array<float, 256>& values, int64_t i) {
     const size_t at = 2 * moment - 1;
@@ -40,8 +40,7 @@ void adamw_8bit(const Call& call) {
     Block block;
     for (int64_t b = 0; b < n; ++b) {
       const int64_t i = from + b;
-      constexpr double kMost = kMostGradient8Bit;
-      const double g = std::clamp(in.true_gradient(i), -kMost, kMost);
+      const double g = in.true_gradient(i);
       const double m = beta1 * stored(1, moment_codes::kSigned, i) + (1 - beta1) * g;
       const double v = beta2 * stored(2, moment_codes::kUnsigned, i) + (1 - beta2) * g * g;
       set(parameter, i, get(parameter, i) * (1 - in.rate * in.decay) - step * m / (std::sqrt(v) / root_of_bias2 + epsilon));

@@ -45,15 +45,16 @@ void muon(const Call& call) {
   double* const polynomial = gram + side * side;
 
   const auto place = [&](int64_t i) { return rows <= columns ? i : i % columns * rows + i / columns; };  // in X, of element i
+  constexpr double kMost = kMostGradient<float>;                                                         // X is f32 in the other backends
   double squares = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const double g = in.true_gradient(i), b = get(buffer, i) + (1 - momentum) * (g - get(buffer, i));
+    const double g = std::clamp(in.any_gradient(i), -kMost, kMost), b = get(buffer, i) + (1 - momentum) * (g - get(buffer, i));
     set(buffer, i, b);
-    const double u = call.attrs->flag("nesterov") ? g + momentum * (b - g) : b;
+    const double u = std::clamp(call.attrs->flag("nesterov") ? g + momentum * (b - g) : b, -kMost, kMost);
     x[place(i)] = u;
     squares += u * u;
   }
-  const double norm = std::max(std::sqrt(squares), call.attrs->real("ns_epsilon"));
+  const double norm = std::max({std::sqrt(squares), call.attrs->real("ns_epsilon"), kLeastEpsilon<float>});
   for (int64_t i = 0; i < n; ++i) x[i] /= norm;
   for (int64_t step = 0; step < call.attrs->integer("ns_steps"); ++step) {
     Product{side, side, length, true}.run(1, x, x, 0, gram);

@@ -10,7 +10,7 @@ constinit const Kernel kernel_rmsprop{[](const Call& call) {
   if (is_skipped(call)) return;
   const UpdateInputs in(call);
   const Operand &parameter = call.writes[0], &moment2 = call.writes[1];
-  const double beta2 = call.attrs->real("beta2"), epsilon = call.attrs->real("epsilon"), momentum = call.attrs->real("momentum");
+  const double beta2 = call.attrs->real("beta2"), epsilon = in.epsilon(), momentum = call.attrs->real("momentum");
   const bool centered = call.attrs->flag("centered");
   for (int64_t i = 0; i < parameter.elements(); ++i) {
     const double g = in.penalised_gradient(i);

@@ -11,11 +11,12 @@ constinit const Kernel kernel_sgd{[](const Call& call) {
   const Operand& parameter = call.writes[0];
   const double momentum = call.attrs->real("momentum"), dampening = call.attrs->real("dampening");
   for (int64_t i = 0; i < parameter.elements(); ++i) {
-    double direction = in.penalised_gradient(i);
+    double direction = in.any_gradient(i) + in.decay * get(parameter, i);
     if (momentum != 0) {
       const Operand& buffer = call.writes[1];
-      const double b = in.number == 1 ? direction : momentum * get(buffer, i) + (1 - dampening) * direction;
-      direction = call.attrs->flag("nesterov") ? direction + momentum * b : b;
+      const auto held = [&](double x) { return std::clamp(x, -in.limits.largest, in.limits.largest); };
+      const double b = held(in.number == 1 ? direction : momentum * get(buffer, i) + (1 - dampening) * direction);
+      direction = call.attrs->flag("nesterov") ? held(direction + momentum * b) : b;
       set(buffer, i, b);
     }
     set(parameter, i, get(parameter, i) - in.rate * direction);

@@ -1,10 +1,11 @@
 // step_factor: gradients were seeded with `seed` per unit of loss, so the true ones are g / (seed count). In f64, the factor rounded once:
 //   norm_true = norm / (seed count);  factor = min(1, max_norm / (norm_true + 1e-6)) / (seed count)  (max_norm 0: no clip)
-//   skip = not finite, or count is 0: then factor and norm are not meant to be used
+//   skip = not finite, or count is 0, or the factor is beyond fp32's normal range: then factor and norm are not meant to be used
 #include <algorithm>
 
 #include "backend/reference/elements.h"
 #include "backend/reference/reference_kernels.h"
+#include "backend/update_limits.h"
 
 namespace st::reference {
 
@@ -17,7 +18,7 @@ constinit const Kernel kernel_step_factor{[](const Call& call) {
   const double clip = max_norm == 0 ? 1 : std::min(1.0, max_norm / (true_norm + 1e-6));
   set(call.out[0], 0, clip / scale);
   set(call.out[1], 0, true_norm);
-  set_integer(call.out[2], 0, !finite || count == 0);
+  set_integer(call.out[2], 0, !finite || count == 0 || !is_normal_f32(clip / scale));
 }};
 
 }  // namespace st::reference

@@ -5,8 +5,25 @@
 #include <limits>
 
 #include "backend/reference/elements.h"
+#include "backend/update_limits.h"
 
 namespace st::reference {
+
+/// What a parameter's type holds (update_limits.h).
+struct UpdateLimits {
+  explicit UpdateLimits(const Operand& parameter)
+      : UpdateLimits(parameter.dtype == DType::f64 ? UpdateLimits(double{}) : UpdateLimits(float{})) {}
+
+  double most_gradient, least_epsilon, least_square, largest;
+
+ private:
+  template <class P>
+  explicit UpdateLimits(P)
+      : most_gradient(kMostGradient<P>),
+        least_epsilon(kLeastEpsilon<P>),
+        least_square(std::numeric_limits<P>::min()),
+        largest(std::numeric_limits<P>::max()) {}
+};
 
 struct UpdateInputs {
   explicit UpdateInputs(const Call& call)
@@ -16,14 +33,25 @@ struct UpdateInputs {
         rate(get(call.in[3], 0) * call.attrs->real("lr_scale")),
         number(get(call.in[3], 1)),
         decay(call.attrs->real("weight_decay")),
-        clip_value(call.attrs->real("clip_value") > 0 ? call.attrs->real("clip_value") : std::numeric_limits<double>::infinity()) {}
+        limits(parameter),
+        attrs(*call.attrs),
+        most(attrs.real("clip_value") > 0 ? std::min(attrs.real("clip_value"), limits.largest) : limits.largest) {}
 
   const Operand &gradient, &parameter;
-  double factor, rate, number, decay, clip_value;  // number: of this update, from 1
+  double factor, rate, number, decay;  // number: of this update, from 1
+  UpdateLimits limits;
+  const Attrs& attrs;
+  double most;  // of an element, for clip_value
 
-  double true_gradient(int64_t i) const { return std::clamp(get(gradient, i) * factor, -clip_value, clip_value); }
+  double epsilon() const { return std::max(attrs.real("epsilon"), limits.least_epsilon); }
+  /// Of any size, as sgd takes it.
+  double any_gradient(int64_t i) const { return std::clamp(get(gradient, i) * factor, -most, most); }
+  /// Held to where its square is finite.
+  double true_gradient(int64_t i) const { return std::clamp(any_gradient(i), -limits.most_gradient, limits.most_gradient); }
   /// With the decay that is a penalty on the loss.
-  double penalised_gradient(int64_t i) const { return true_gradient(i) + decay * get(parameter, i); }
+  double penalised_gradient(int64_t i) const {
+    return std::clamp(true_gradient(i) + decay * get(parameter, i), -limits.most_gradient, limits.most_gradient);
+  }
 };
 
 /// When it holds nothing is written: the slots keep their bits.
