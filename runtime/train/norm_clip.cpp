@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "parts/unscale.h"
@@ -39,10 +40,14 @@ double NormClip::clip(std::span<const HostView> gradients, double max_norm) {
   check(max_norm >= 0, "clip_norm: the largest norm is ", max_norm, "; give a positive number, or 0 to have the norm alone");
   const double norm = norm_of(gradients);
   if (max_norm == 0 || !std::isfinite(norm)) return norm;
-  const auto factor = static_cast<float>(std::min(1.0, max_norm / (norm + 1e-6)));  // as step_factor
-  if (factor == 1) return norm;
-  for (const HostView& gradient : gradients)
-    unscale({.dtype = gradient.dtype, .shape = gradient.shape, .strides = gradient.strides, .data = gradient.data}, factor, *workers_);
+  double factor = std::min(1.0, max_norm / (norm + 1e-6));  // as step_factor
+  const auto scale = [&](double by) {
+    for (const HostView& gradient : gradients)
+      unscale({.dtype = gradient.dtype, .shape = gradient.shape, .strides = gradient.strides, .data = gradient.data}, by, *workers_);
+  };
+  // A factor that fp32 does not hold, of large gradients, in steps.
+  for (; factor > 0 && factor < std::numeric_limits<float>::min(); factor *= 0x1p64) scale(0x1p-64);
+  if (const auto rounded = static_cast<float>(factor); rounded != 1) scale(rounded);
   return norm;
 }
 

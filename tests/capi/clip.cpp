@@ -65,6 +65,16 @@ TEST(CClipNorm, ScalesEveryElementByTheFactorRoundedOnce) {
   EXPECT_NEAR(after, 2.5, 2.5e-6);
 }
 
+// 1 / norm is below fp32's normal range.
+TEST(CClipNorm, ClipsTheLargestGradients) {
+  const auto context = context_of(1);
+  std::vector<float> a(10'000, 3e38F);
+  const int64_t dims[] = {10'000};
+  const st_view view = vector_of(a, dims);
+  EXPECT_NEAR(asked<double>(st_clip_norm, context, 1, &view, 1), 3e40, 1e34);
+  for (const float element : a) ASSERT_NEAR(element, 0.01F, 1e-7);
+}
+
 TEST(CClipNorm, WritesNothingWhereTheNormIsSmallerOrMaxIsZero) {
   const auto context = context_of(1);
   std::vector<float> a = {3, 4, 1e-40F};  // a denormal, which a product would make 0
