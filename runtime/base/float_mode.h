@@ -6,7 +6,8 @@
 namespace st {
 
 /// Sets flush-to-zero, denormals-are-zero and round-to-nearest for its lifetime; restores the caller's floating-point state as it was.
-/// Every thread that computes holds one: one floating-point mode everywhere.
+/// Every thread that computes holds one, so that a number below the normal range of f32, f64 or bf16 is a zero of its sign to every op and
+/// optimizer, and none is made. f16's are normal numbers of fp32, in which they are computed: they count. backend/README.md has the rule.
 class FloatMode {
  public:
   FloatMode();

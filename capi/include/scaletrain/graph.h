@@ -1,6 +1,10 @@
 /* A graph: a model as ops over values. A value is an id; 0 is invalid and carries the first error on, so a host may build a whole graph
  * and look at one status, st_model_create's, which names the call that was wrong. Ops, their inputs, attributes and shapes: st_features
- * lists them ("ops"), runtime/ir/ops.def says what they compute. */
+ * lists them ("ops"), runtime/ir/ops.def says what they compute.
+ *
+ * Numbers at the ends of the range. In every op and optimizer a number of f32, f64 or bf16 below the normal range (2^-126; f64: 2^-1022) is
+ * a zero of its sign, and a result below it is a zero; f16's subnormals count. An op that moves or chooses may hand such a number on. A sum
+ * is infinite or NaN where that of the magnitudes is beyond fp32, but for sum, mean and the losses; norms take rows of any finite size. */
 #ifndef SCALETRAIN_GRAPH_H
 #define SCALETRAIN_GRAPH_H
 

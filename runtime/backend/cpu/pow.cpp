@@ -10,12 +10,18 @@ namespace {
 
 bool is_regular(float a, float b) { return a > 0 && std::isfinite(a) && std::isfinite(b); }
 
+/// libm looks at bits, where a number below the normal range is no zero.
+template <class T>
+T counted(T x) {
+  return std::abs(x) < std::numeric_limits<T>::min() ? std::copysign(T(0), x) : x;
+}
+
 struct Pow {
   F64 operator()(const F64& a, const F64& b) const {
     alignas(64) double base[F64::size], exponent[F64::size];
     a.store_aligned(base);
     b.store_aligned(exponent);
-    for (size_t i = 0; i < F64::size; ++i) base[i] = std::pow(base[i], exponent[i]);
+    for (size_t i = 0; i < F64::size; ++i) base[i] = std::pow(counted(base[i]), counted(exponent[i]));
     return F64::load_aligned(base);
   }
   F32 operator()(const F32& a, const F32& b) const {
@@ -32,7 +38,7 @@ struct Pow {
       for (size_t i = 0; i < F64::size; ++i) result[half + i] = static_cast<float>(wide[i]);
     }
     for (size_t i = 0; i < F32::size; ++i) {
-      if (!is_regular(base[i], exponent[i])) result[i] = std::pow(base[i], exponent[i]);
+      if (!is_regular(base[i], exponent[i])) result[i] = std::pow(counted(base[i]), counted(exponent[i]));
     }
     return F32::load_aligned(result);
   }

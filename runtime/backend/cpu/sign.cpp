@@ -1,4 +1,4 @@
-// y = -1, 0 or 1; NaN stays
+// y = -1, 0 or 1; NaN stays, and so do zeros, which x + x makes of what is below the normal range
 #include "backend/cpu/pointwise.h"
 
 namespace st::cpu::ST_ISA {
@@ -8,7 +8,7 @@ struct Sign {
   template <class B>
   B operator()(const B& x) const {
     using T = typename B::value_type;
-    return xsimd::select(x > B(T(0)), B(T(1)), xsimd::select(x < B(T(0)), B(T(-1)), x));
+    return xsimd::select(x > B(T(0)), B(T(1)), xsimd::select(x < B(T(0)), B(T(-1)), x + x));
   }
 };
 
