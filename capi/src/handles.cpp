@@ -221,6 +221,7 @@ void* add(Kind kind, std::shared_ptr<Object> object) {
   if (int64_t nobody = 0; owner.load() == 0 && owner.compare_exchange_strong(nobody, os::process_id()))
     witness.is_owner = os::clear_in_forked_child(std::as_writable_bytes(std::span(&witness, 1)));
   check_process(kind);
+  object->hold_.emplace();  // before the lock: the loader has one too, under which it calls code of the host's that may come here
   Table& t = table(kind);
   const std::lock_guard lock(t.mutex);
   const uint32_t slot = free_slot(t, kind);
@@ -228,7 +229,6 @@ void* add(Kind kind, std::shared_ptr<Object> object) {
   t.free = entry.next_free;
   entry.next_free = 0;
   const uint32_t generation = generation_of(entry) + 1;
-  object->hold_.emplace();
   object->kind_ = kind;
   object->slot_ = slot;
   entry.object = std::move(object);

@@ -72,7 +72,7 @@ class Object {
  private:
   friend void* add(Kind kind, std::shared_ptr<Object> object);
 
-  std::optional<LibraryHold> hold_;  // once it has a handle; the last to go
+  std::optional<LibraryHold> hold_;  // once it has a handle
   Kind kind_{};
   uint32_t slot_ = 0;
   std::atomic<Entry*> entry_ = nullptr;  // of its slot, which no other object has while this one lives, though its handle may be gone
