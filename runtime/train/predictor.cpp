@@ -370,8 +370,9 @@ void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> 
     const std::string& name = form->slot(slot).name;
     const HostView* view = view_named(inputs, name);
     about_tensor(name, [&] {
-      check(view != nullptr, "predict: output \"", reader_among(outputs, model_->program(), name), "\" depends on input \"", name,
-            "\", which is not given");
+      if (view == nullptr)
+        fail(Code::invalid_argument, text("predict: output \"", reader_among(outputs, model_->program(), name), "\" depends on input \"",
+                                          name, "\", which is not given"));
       refuse_nan(*view);
     });
     const void* data = view->data;
