@@ -212,6 +212,9 @@ scaletrain::ReadOptions load_options(bool partial, const std::vector<std::string
     return $self->load(checkpoint, name, load_options(partial, from, into, names));
   }
 }
+namespace scaletrain {
+void convert(const View& from, const View& to);  // view.hpp
+}
 %inline %{
 namespace scaletrain {
 /// gpt2_names() as a JSON object.

@@ -41,7 +41,8 @@ const HostView& view_of(std::span<const HostView> batch, const Program& model, s
 }
 
 void check_input(const Slot& input, const HostView& view, int64_t rows) {
-  check(view.dtype == input.type.dtype, "step: input \"", input.name, "\" is ", input.type.dtype, ", the batch gives ", view.dtype);
+  check(view.dtype == input.type.dtype, "step: input \"", input.name, "\" is ", input.type.dtype, ", the batch gives ", view.dtype,
+        "; convert it first (st_view_convert)");
   const Shape shape = input.type.shape.bind(rows);
   check(view.shape == shape, "step: input \"", input.name, "\" wants shape ", shape, ", the batch gives ", view.shape);
   check(view.data != nullptr || view.shape.elements() == 0, "step: input \"", input.name, "\" has no data (NULL)");

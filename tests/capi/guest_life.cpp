@@ -68,6 +68,12 @@ void Life::call_without_handles() {
   refused("st_require of another version", st_require(99, 0));
   refused("st_recipe_set of no number", st_recipe_set(recipe, "lr", "many"));
   CALL(st_last_error_info(&info));
+  CALL(st_callback_error("of no callback"));
+  const int64_t dims[] = {2};
+  double from[] = {1, 2};
+  float to[2];
+  const st_view doubles = {ST_F64, 1, dims, nullptr, from, sizeof from}, floats = {ST_F32, 1, dims, nullptr, to, sizeof to};
+  CALL(st_view_convert(&doubles, &floats));
 }
 
 /// What leaves a handle as others need it comes first, then what ends a step, and destruction last.

@@ -116,6 +116,13 @@ public unsafe class ArraysTests : OneThreadTests {
     using (var tensor = new Tensor(context, DType.I64, 2)) Refused("I64, and cannot be seen as Int32", () => tensor.Memory<int>());
   }
 
+  [Test]
+  public void AnArrayIsConvertedWhereThatIsAskedFor() {
+    CollectionAssert.AreEqual(new[] { 0.1F, 2 }, View.Of(new[] { 0.1, 2 }).To(DType.F32).As<float>().ToArray());
+    CollectionAssert.AreEqual(new[] { 7, -3 }, View.Of(new long[] { 7, -3 }, 2, 1).To(DType.I32).As<int>().ToArray());
+    Refused("element 0 is 4294967296", () => View.Of(new[] { 1L << 32 }).To(DType.I32));
+  }
+
   private static void Refused(string said, TestDelegate call) { StringAssert.Contains(said, Assert.Throws<InvalidArgumentException>(call).Message); }
 
   [Test]

@@ -28,8 +28,9 @@ void library_use(World& world) {
         if (world.ok("st_last_error_info", status) && (info->status < ST_OK || info->status > ST_INTERNAL))
           finding("st_last_error_info", "no status");
       },
+      [&] { CALL(st_callback_error, world.bytes.rarely() ? nullptr : world.name()); },
   };
-  world.bytes.choose(6, calls);
+  world.bytes.choose(7, calls);
 }
 
 }  // namespace st::fuzz

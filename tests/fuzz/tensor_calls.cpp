@@ -2,6 +2,7 @@
 #include "api_calls.h"
 
 #include <cstring>
+#include <vector>
 
 #include "call_arguments.h"
 
@@ -33,8 +34,16 @@ void tensor_use(World& world) {
           }
         }
       },
+      [&] {
+        std::vector<char> room(view.bytes > 0 && view.bytes < (1 << 20) ? static_cast<size_t>(view.bytes) : 0);
+        st_view to = view;
+        to.data = room.data();
+        to.bytes = static_cast<int64_t>(room.size());
+        if (world.bytes.rarely(4)) to.dtype = static_cast<st_dtype>(world.number());
+        CALL(st_view_convert, &view, world.bytes.rarely(16) ? nullptr : &to);
+      },
   };
-  world.bytes.choose(4, calls);
+  world.bytes.choose(5, calls);
 }
 
 }  // namespace st::fuzz

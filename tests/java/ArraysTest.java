@@ -33,6 +33,13 @@ class ArraysTest {
   }
 
   @Test
+  void anArrayIsConvertedWhereThatIsAskedFor() {
+    assertEquals(0.1F, Array.of(new double[] {0.1}, 1).to(DType.F32).floats().get(0));
+    assertEquals(-3, Array.of(new long[] {7, -3}, 2, 1).to(DType.I32).ints().get(1));
+    assertTrue(assertThrows(InvalidArgument.class, () -> Array.of(new long[] {1L << 32}, 1).to(DType.I32)).getMessage().contains("element 0"));
+  }
+
+  @Test
   void aBufferCountsFromItsPositionToItsLimit() {
     FloatBuffer buffer = direct(10);
     Array part = Array.of(buffer.position(3).limit(7), 2, 2);

@@ -40,6 +40,17 @@ def test_bytes_are_read_only():
     assert described(b"abc")[4] is False
 
 
+def test_arrays_are_converted_where_that_is_asked_for():
+    x = numpy.array([[1.5, 2.5]])
+    made = st.converted(x, "f32")
+    assert numpy.asarray(made).dtype == F32 and numpy.asarray(made).tolist() == x.tolist()
+    assert numpy.asarray(st.converted(numpy.array([-4, 0, 3])[::2], "i32")).tolist() == [-4, 3]
+    assert numpy.asarray(st.converted(x, "bf16").bits).tolist() == [[0x3FC0, 0x4020]]
+    assert numpy.asarray(st.converted(st.converted(x, "bf16"), "f64")).tolist() == x.tolist()
+    with pytest.raises(st.InvalidArgument, match="element 1 is 4294967296"):
+        st.converted(numpy.array([0, 2**32]), "i32")
+
+
 def test_bf16_is_given_as_bits():
     bits = numpy.zeros((4, 2), numpy.uint16)
     assert described(st.Bf16(bits))[:3] == (bits.ctypes.data, 3, (4, 2))

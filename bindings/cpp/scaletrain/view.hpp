@@ -177,4 +177,12 @@ inline const View& writable(const char* call, const View& view) {
 }
 
 }  // namespace detail
+
+/// Copies the elements of `from` to `to`, of the same dims, as those of its dtype: integers that fit it, and anything that becomes
+/// floating.
+inline void convert(const View& from, const View& to) {
+  const st_view source = from.raw(), target = detail::writable("convert", to).raw();
+  check(st_view_convert(&source, &target));
+}
+
 }  // namespace scaletrain

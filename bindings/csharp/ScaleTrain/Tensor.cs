@@ -93,7 +93,7 @@ internal static class NativeArrays {
     return dtype;
   }
 
-  /// <summary>Its elements in an array of C#'s.</summary>
+  /// <summary>Its elements in an array of C#'s; all zero of no address.</summary>
   internal static View Copy(DType dtype, long[] dims, IntPtr address) {
     long size = View.SizeOf(dims);
     switch (dtype) {
@@ -109,7 +109,7 @@ internal static class NativeArrays {
   }
 
   private static unsafe T[] Filled<T>(T[] to, IntPtr from) where T : struct {
-    new ReadOnlySpan<T>((void*)from, to.Length).CopyTo(to);
+    if (from != IntPtr.Zero) new ReadOnlySpan<T>((void*)from, to.Length).CopyTo(to);
     return to;
   }
 }

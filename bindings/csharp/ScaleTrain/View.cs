@@ -101,6 +101,16 @@ public sealed class View {
   /// <summary>The same memory; calls that would fill it refuse it.</summary>
   public View AsReadOnly() { return new View(source, offset, DType, dims, strides, Bytes, true); }
 
+  /// <summary>A copy with elements of another dtype, for a call that takes that alone: integers that fit it, and anything that becomes
+  /// floating, rounded to the nearest. float from double, int from long, and so on.</summary>
+  [OfC("st_view_convert")]
+  public View To(DType dtype) {
+    View made = NativeArrays.Copy(dtype, dims, IntPtr.Zero);
+    using (Pins from = Pins.Borrow(this, "this"))
+      using (Pins to = Pins.Borrow(made, "to")) Native.native.convert(from.First, to.First);
+    return made;
+  }
+
   /// <summary>Its elements, of an array or memory of C#'s without strides.</summary>
   public Span<T> As<T>() where T : struct {
     DTypes.RequireFit(DType, typeof(T));

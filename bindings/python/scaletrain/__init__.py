@@ -12,7 +12,7 @@ ScaleTrainError. Threads: each object serves one call at a time (others raise Bu
 
 from . import ops
 from .accumulator import Accumulator
-from .arrays import Array, Bf16
+from .arrays import Array, Bf16, converted
 from .checkpoint import Checkpoint
 from .communicator import Communicator, Transport
 from .context import Context, HostOp, LogFunction
@@ -74,5 +74,5 @@ __all__ = [
     "InvalidArgument", "InvalidHandle", "LoadReport", "LogFunction", "LossScaler", "MemoryStats", "MemoryUse", "Model", "NotFinite",
     "NotFound", "Optimizer", "OptimizerReport", "OutOfMemory", "PackedMatrix", "ParameterInfo", "Pending", "Predictor", "RankError",
     "ReadReport", "Recipe", "RecipeSettings", "SaveProgress", "ScaleTrainError", "Schedule", "ShardedOptimizer", "StepReport", "Tensor", "Timeout", "Trainer", "Transport", "Unavailable",
-    "Unsupported", "Value", "ValueInfo", "WrongState", "clip_norm", "features", "gpt2_names", "inspect_weights", "live_handles", "ops", "require", "version",
+    "Unsupported", "Value", "ValueInfo", "WrongState", "clip_norm", "converted", "features", "gpt2_names", "inspect_weights", "live_handles", "ops", "require", "version",
 ]  # fmt: skip

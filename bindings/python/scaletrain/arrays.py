@@ -6,6 +6,7 @@ import math
 from typing import Any, Mapping, Sequence
 
 from .errors import InvalidArgument
+from .handle import native, of_c
 
 Array = Any
 """Whatever has the buffer protocol (NumPy, array.array, memoryview, bytearray) or DLPack (PyTorch). It is never copied."""
@@ -58,6 +59,20 @@ def capsule_of(source: Any, what: str) -> Any:
     if hasattr(source, "is_neg") and source.is_neg() is True:
         raise InvalidArgument(f"{what}: the tensor's minus sign is lazy (is_neg()), and not in its memory; give its resolve_neg()")
     return source.__dlpack__()
+
+
+@of_c("st_view_convert")
+def converted(array: Array, dtype: object) -> Any:
+    """A copy with elements of another dtype, for a call that takes that alone: integers that fit it, and anything that becomes floating.
+
+    converted(x, "f32") of a float64 array, converted(rows, "i32") of an int64 one. As memory, which numpy.asarray sees; "bf16" as a Bf16.
+    """
+    bits = array.bits if isinstance(array, Bf16) else array
+    shape: Any = bits.shape if hasattr(bits, "shape") else memoryview(bits).shape
+    number = number_of(dtype)
+    made: Any = new_array(number, tuple(shape))
+    native.convert(array, Bf16(made) if number == DTYPES["bf16"] else made)
+    return Bf16(made) if number == DTYPES["bf16"] else made
 
 
 class _Capsule:

@@ -33,5 +33,10 @@ typedef struct st_named_view {
   st_view view;
 } st_named_view;
 
+/* Copies the elements of `from` to `to`, of the same dims and whatever strides, as those of its dtype: for what a call takes in one dtype
+ * only. Floating dtypes and integers (ST_BOOL too) become floating ones rounded to the nearest. Integers become integers where each fits:
+ * ST_INVALID_ARGUMENT names one that does not, and those before it may be written. Floating ones do not become integers: ST_UNSUPPORTED. */
+ST_API st_status st_view_convert(const st_view* from, const st_view* to);
+
 ST_END
 #endif

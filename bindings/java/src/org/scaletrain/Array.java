@@ -184,6 +184,17 @@ public final class Array {
     return new Array(type, memory, header[0], heap, header[7], strides, true);
   }
 
+  /**
+   * A copy with elements of another dtype, for a call that takes that alone: integers that fit it, and anything that becomes floating,
+   * rounded to the nearest. A {@code double[]} as F32, a {@code long[]} as I32, and so on.
+   */
+  @OfC("st_view_convert")
+  public Array to(DType dtype) {
+    Array made = allocate(Handle.given(dtype, "Array.to"), dims());
+    Native.convert(this, made);
+    return made;
+  }
+
   /** Dtype and dims. */
   public ArrayType type() {
     return type;
