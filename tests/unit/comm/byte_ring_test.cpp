@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <random>
+#include <thread>
 #include <vector>
 
 namespace st {
@@ -32,6 +33,22 @@ TEST_F(Ring, GivesBytesInOrderWhateverThePieces) {
   }
   EXPECT_EQ(got, sent);
   EXPECT_EQ(writer.room(), kBytes);
+}
+
+TEST_F(Ring, ShowsAnotherThreadWholeBytesOnly) {
+  constexpr size_t kPiece = 700;  // not streamed: ThreadSanitizer sees the copy
+  std::vector<std::byte> sent(100'000), got;
+  for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::byte>(i % 251);
+  std::thread other([&] {
+    for (size_t at = 0; at < sent.size();) at += writer.put(std::span(sent).subspan(at, std::min(kPiece, sent.size() - at)));
+  });
+  while (got.size() < sent.size()) {
+    const auto front = reader.front();
+    got.insert(got.end(), front.begin(), front.end());
+    reader.take(front.size());
+  }
+  other.join();
+  EXPECT_EQ(got, sent);
 }
 
 TEST_F(Ring, TakesNoMoreThanThereIsRoomFor) {
