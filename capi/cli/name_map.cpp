@@ -10,7 +10,9 @@
 namespace cli {
 namespace {
 
-constexpr std::string_view kCompiledPrefix = "_orig_mod.", kParallelPrefix = "module.";
+// Of torch.compile, of FSDP and of activation checkpoints; and of DistributedDataParallel, which only all names together tell.
+constexpr std::string_view kWrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module."},
+                           kParallelPrefix = "module.";
 
 /// `name` by the rename, "" where it does not fit.
 std::string by_rename(std::string_view name, std::string_view from, std::string_view to) {
@@ -49,12 +51,13 @@ bool NameMap::unwrap(std::vector<StoredTensor>& weights) {
 }
 
 std::string NameMap::unwrapped(std::string name) const {
-  for (size_t at = 0; (at = name.find(kCompiledPrefix, at)) != std::string::npos;) {
-    if (at == 0 || name[at - 1] == '.')
-      name.erase(at, kCompiledPrefix.size());
-    else
-      ++at;
-  }
+  for (const std::string_view wrapper : kWrappers)
+    for (size_t at = 0; (at = name.find(wrapper, at)) != std::string::npos;) {
+      if (at == 0 || name[at - 1] == '.')
+        name.erase(at, wrapper.size());
+      else
+        ++at;
+    }
   return has_module_ && name.starts_with(kParallelPrefix) ? name.substr(kParallelPrefix.size()) : name;
 }
 

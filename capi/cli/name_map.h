@@ -15,8 +15,8 @@ class NameMap {
   /// The one by which these tensors are called.
   static NameMap of(const std::vector<StoredTensor>& tensors);
 
-  /// Takes off what torch.compile and DistributedDataParallel put before names, "_orig_mod." anywhere and "module." where all begin with
-  /// it, here and from names that ours() gets later. Returns whether there was any.
+  /// Takes off what PyTorch's wrappers put into names: "_orig_mod." and FSDP's anywhere, "module." where all begin with it, here and from
+  /// names that ours() gets later. Returns whether there was any.
   bool unwrap(std::vector<StoredTensor>& weights);
 
   /// Of a weight in the other library, by ours, and back. Throws Failure(kRefused) for a weight that the map does not know.

@@ -352,6 +352,11 @@ TEST_F(ResumeRefusals, NanInAHostsTensorsIsNamed) {
   ReadReport report;
   EXPECT_TRUE(refuses(Code::not_finite, {"final_norm.beta", "element 2"},
                       [&] { trainer->model().load(CheckpointReader(folder_ / "nan"), {}, report); }));
+  Model tight(context_within(5 * parameter_count(training_.options)), build_gpt(training_.options), 9);  // 4 bytes each, no room for copies
+  const std::string before = tight.digest();
+  EXPECT_TRUE(
+      refuses(Code::not_finite, {"final_norm.beta", "element 2"}, [&] { tight.load(CheckpointReader(folder_ / "nan"), {}, report); }));
+  EXPECT_EQ(tight.digest(), before);
   EXPECT_EQ(trainer->state_digest(), untouched->state_digest());
 }
 
