@@ -83,8 +83,13 @@ std::vector<RetainedCheckpoint> known_of(const RunFolder& folder, const std::str
   for (const CheckpointEntry& entry : folder.list()) {
     const bool good = entry.problem.empty();
     if (!good && os::kind_of(text(folder.path_to(entry.name), "/", kManifestName)) == os::PathKind::none) continue;
-    const bool has_metric = good && !best.empty();
-    known.push_back({entry.name, entry.step, has_metric ? metric_of(folder.manifest_of(entry.name), best) : std::nullopt, good});
+    RetainedCheckpoint checkpoint{entry.name, entry.step, {}, good};
+    if (good) {
+      const Manifest manifest = folder.manifest_of(entry.name);
+      checkpoint.metric = metric_of(manifest, best);
+      checkpoint.finite = manifest.has_finite_weights();
+    }
+    known.push_back(std::move(checkpoint));
   }
   return known;
 }
@@ -292,7 +297,7 @@ void CheckpointManager::State::follow(const std::string& name, const Manifest& m
     log.info("checkpoint", "saved ", name, ", ", text_of_bytes(manifest.bytes()));
     {
       const std::lock_guard lock(mutex);
-      known.insert(known.begin(), {name, manifest.step, metric_of(manifest, options.best), true});
+      known.insert(known.begin(), {name, manifest.step, metric_of(manifest, options.best), true, manifest.has_finite_weights()});
     }
     writer->set_latest(name, manifest.sequence);
     remove_older();

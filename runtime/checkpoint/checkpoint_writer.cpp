@@ -90,9 +90,10 @@ void write_shard(const std::string& folder, const std::string& name, Manifest& m
       writer.write(text(folder, "/", name), tensors, {{"format", "pt"}});  // a format of theirs, or transformers refuses it
   for (size_t k = 0; k < tensors.size(); ++k) {
     const ShardPiece& piece = pieces[k];
+    LogicalTensor& tensor = manifest.tensors[piece.tensor];
+    tensor.finite = tensor.finite && written.finite[k];
     if (piece.begin < piece.end)
-      manifest.tensors[piece.tensor].pieces.push_back(
-          {static_cast<int32_t>(manifest.files.size()), piece.begin, piece.end, std::move(written.blocks[k])});
+      tensor.pieces.push_back({static_cast<int32_t>(manifest.files.size()), piece.begin, piece.end, std::move(written.blocks[k])});
   }
   manifest.files.push_back({name, written.bytes, written.header_bytes, written.header_crc});
 }

@@ -33,7 +33,7 @@ void print_tensors(std::string& out, const std::vector<LogicalTensor>& tensors, 
     append_json_string(out, t.name);
     out += text(",\"kind\":\"", name_of(t.kind), "\",\"dtype\":\"", safetensors_name(t.dtype), "\",\"shape\":[");
     for (int32_t i = 0; i < t.shape.rank(); ++i) out += text(i == 0 ? "" : ",", t.shape[i]);
-    out += "],\"pieces\":[";
+    out += t.finite ? "],\"pieces\":[" : "],\"finite\":false,\"pieces\":[";
     const char* between = "";
     for (const TensorPiece& piece : t.pieces) {
       out += text(std::exchange(between, ","), "{\"file\":", piece.file, ",\"begin\":", piece.begin, ",\"end\":", piece.end);
@@ -106,6 +106,10 @@ int64_t Manifest::bytes() const {
   int64_t sum = 0;
   for (const LogicalTensor& t : tensors) sum += t.bytes();
   return sum;
+}
+
+bool Manifest::has_finite_weights() const {
+  return std::ranges::all_of(tensors, [](const LogicalTensor& t) { return t.finite || t.kind == TensorKind::optimizer; });
 }
 
 std::string piece_name(const LogicalTensor& tensor, const TensorPiece& piece) {

@@ -41,6 +41,7 @@ struct LogicalTensor {
   DType dtype = DType::f32;
   Shape shape;
   std::vector<TensorPiece> pieces;  // in order, each element once; none for a tensor without elements
+  bool finite = true;               // no NaN and no infinity in it; true of a writer that did not say
   int64_t bytes() const { return shape.elements() * bytes_of(dtype); }
 };
 
@@ -70,6 +71,7 @@ struct Manifest {
 
   const LogicalTensor* find(std::string_view name) const;  // nullptr: none
   int64_t bytes() const;                                   // of all tensors
+  bool has_finite_weights() const;                         // of all tensors but the optimizer's
 };
 
 /// The name of the safetensors tensor that a piece is.

@@ -124,6 +124,9 @@ class ManifestText {
         in_.list([&] { read_dim(t.shape); });
       } else if (key == "pieces") {
         in_.list([&] { read_piece(t.pieces.emplace_back()); });
+      } else if (key == "finite") {
+        --known;
+        t.finite = in_.skip() != "false";
       } else {
         --known;
         in_.skip();

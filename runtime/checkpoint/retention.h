@@ -20,10 +20,12 @@ struct RetainedCheckpoint {
   int64_t step = 0;
   std::optional<double> metric;  // none: it says nothing, or NaN
   bool valid = true;             // false: found corrupt; it takes nobody's place among the last
+  bool finite = true;            // its weights are
 };
 
-/// Names to remove, oldest first, of `checkpoints` newest first. The newest valid one always stays; of equally good ones the newer stays. A
-/// corrupt one goes when it is older than all that stay for being last.
+/// Names to remove, oldest first, of `checkpoints` newest first. The newest valid one always stays, and the newest valid one whose
+/// weights are finite: a run that has diverged can go on from there. Of equally good ones the newer stays. A corrupt one goes when it is
+/// older than all that stay for being last.
 std::vector<std::string> to_remove(const Retention& retention, const std::vector<RetainedCheckpoint>& checkpoints);
 
 }  // namespace st

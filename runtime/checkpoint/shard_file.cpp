@@ -7,6 +7,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "checkpoint/finite_bytes.h"
 
 namespace st {
 namespace {
@@ -57,8 +58,9 @@ void ShardWriter::wait_for_turn(int64_t bytes) {
   }
 }
 
-void ShardWriter::write_tensor(SequentialFile& output, const ShardTensor& tensor, std::vector<uint32_t>& blocks) {
+bool ShardWriter::write_tensor(SequentialFile& output, const ShardTensor& tensor, std::vector<uint32_t>& blocks) {
   const int64_t size = tensor.record.bytes();
+  bool finite = true;
   blocks.reserve(static_cast<size_t>((size + kChecksumBlock - 1) / kChecksumBlock));
   for (int64_t first = 0; first < size;) {
     std::span<const std::byte> window = tensor.bytes;
@@ -73,11 +75,13 @@ void ShardWriter::write_tensor(SequentialFile& output, const ShardTensor& tensor
       wait_for_turn(static_cast<int64_t>(piece.size()));
       if ((first + static_cast<int64_t>(done)) % kChecksumBlock == 0) blocks.push_back(0);
       blocks.back() = crc32c(piece, blocks.back());
+      finite = finite && are_finite(tensor.record.dtype, piece);
       naming(tensor.record.name, [&] { output.append(piece); });
       progress_.done += static_cast<int64_t>(piece.size());
     }
     first += static_cast<int64_t>(window.size());
   }
+  return finite;
 }
 
 WrittenShard ShardWriter::write(const std::string& path, std::span<const ShardTensor> tensors, Metadata metadata) {
@@ -92,11 +96,12 @@ WrittenShard ShardWriter::write(const std::string& path, std::span<const ShardTe
   const std::string head = print_header(header);
   const auto head_bytes = std::as_bytes(std::span(head));
 
-  WrittenShard written{0, static_cast<int64_t>(head.size()), crc32c(head_bytes), std::vector<std::vector<uint32_t>>(tensors.size())};
+  WrittenShard written{0, static_cast<int64_t>(head.size()), crc32c(head_bytes), std::vector<std::vector<uint32_t>>(tensors.size()),
+                       std::vector<bool>(tensors.size(), true)};
   SequentialFile output(path, static_cast<int64_t>(head.size()) + header.data_bytes, windows_);
   wait_for_turn(written.header_bytes);
   output.append(head_bytes);
-  for (const size_t i : order_of(header, tensors)) write_tensor(output, tensors[i], written.blocks[i]);
+  for (const size_t i : order_of(header, tensors)) written.finite[i] = write_tensor(output, tensors[i], written.blocks[i]);
   written.bytes = output.finish();
   return written;
 }
@@ -108,7 +113,7 @@ WrittenShard ShardWriter::write_text(const std::string& path, std::string_view t
   wait_for_turn(size);
   output.append(bytes);
   output.finish();
-  return {size, size, crc32c(bytes), {}};
+  return {size, size, crc32c(bytes), {}, {}};
 }
 
 }  // namespace st

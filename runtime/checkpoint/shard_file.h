@@ -36,6 +36,7 @@ struct WrittenShard {
   int64_t bytes = 0, header_bytes = 0;
   uint32_t header_crc = 0;
   std::vector<std::vector<uint32_t>> blocks;  // by tensor, in the order given: CRC32C of each kChecksumBlock bytes
+  std::vector<bool> finite;                   // by tensor: none of its numbers is NaN or infinite
 };
 
 /// Writes the files of one checkpoint, one after the other: all of them together keep to the cap.
@@ -53,7 +54,8 @@ class ShardWriter {
   WrittenShard write_text(const std::string& path, std::string_view text);
 
  private:
-  void write_tensor(SequentialFile& output, const ShardTensor& tensor, std::vector<uint32_t>& blocks);
+  /// Returns whether its numbers are finite.
+  bool write_tensor(SequentialFile& output, const ShardTensor& tensor, std::vector<uint32_t>& blocks);
   void wait_for_turn(int64_t bytes);
 
   double bytes_per_second_;

@@ -85,7 +85,8 @@ Manifest of_pieces(const Manifest& manifest) {
                               tensor.kind,
                               tensor.dtype,
                               whole ? tensor.shape : Shape{piece.end - piece.begin},
-                              {{piece.file, 0, piece.end - piece.begin, piece.blocks}}});
+                              {{piece.file, 0, piece.end - piece.begin, piece.blocks}},
+                              tensor.finite});
     }
   std::ranges::sort(part.tensors, {}, &LogicalTensor::name);
   return part;
@@ -413,6 +414,7 @@ Manifest SharedSaveEnd::write_all(const std::string& checkpoint, Manifest manife
       require(piece != nullptr && piece->pieces.size() == 1 && part.files[static_cast<size_t>(piece->pieces[0].file)].name == shard.name,
               Code::rank_mismatch, "checkpoint: ", save_->names[static_cast<size_t>(shard.rank)], " has written no ", name, " into ",
               shard.name);
+      tensor.finite = tensor.finite && piece->finite;
       tensor.pieces.push_back({static_cast<int32_t>(all.files.size()), begin, end, piece->pieces[0].blocks});
     }
     all.files.push_back(*file);

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <thread>
 
 #include "checkpoint/checkpoint_reader.h"
@@ -147,6 +149,28 @@ TEST_F(Manager, KeepsTheBestByMetadataOrTrainingStateAlsoInTheNextProcess) {
   EXPECT_EQ(names(), (Names{"step-00000005", "step-00000002"})) << "5 is better than 1";
   manager.save_now(content(6), workers_);
   EXPECT_EQ(names(), (Names{"step-00000006", "step-00000005", "step-00000002"}));
+}
+
+TEST_F(Manager, KeepsTheLastWhoseWeightsAreFiniteAlsoInTheNextProcess) {
+  const ManagerOptions options{.retention = {.last = 1}, .best = "", .write = {}, .queue = 0};
+  const auto diverged = [&](int64_t step, float value) {
+    CheckpointContent made = content(step);
+    weights_.back() = value;
+    return made;
+  };
+  {
+    CheckpointManager manager = make(options);
+    manager.save_now(content(1), workers_);
+    manager.save_now(content(2), workers_);
+    manager.save_now(diverged(3, std::nanf("")), workers_);
+    EXPECT_EQ(names(), (Names{"step-00000003", "step-00000002"}));
+  }
+  CheckpointManager manager = make(options);
+  manager.save(diverged(4, -std::numeric_limits<float>::infinity()), workers_)->wait(-1);
+  ASSERT_TRUE(manager.wait(-1));
+  EXPECT_EQ(names(), (Names{"step-00000004", "step-00000002"}));
+  manager.save_now(content(5), workers_);
+  EXPECT_EQ(names(), Names{"step-00000005"});
 }
 
 TEST_F(Manager, ACorruptOneDoesNotPushOutAWholeOne) {

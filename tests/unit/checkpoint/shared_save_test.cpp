@@ -7,6 +7,7 @@
 #include <barrier>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -149,6 +150,13 @@ TEST_F(SharedSaves, AreOneCheckpointOfTheirPieces) {
   EXPECT_EQ(managers_[1]->saved_step(), 7);
   for (const auto& entry : filesystem::recursive_directory_iterator(path_))
     EXPECT_FALSE(is_shared_save_file(entry.path().filename().string())) << entry.path();
+  EXPECT_TRUE(reader.manifest().has_finite_weights());
+}
+
+TEST_F(SharedSaves, SayWhetherTheWeightsOfAllRanksAreFinite) {
+  weight_.back() = std::nanf("");  // rank 1's
+  expect_both_save();
+  EXPECT_FALSE(CheckpointReader(path_ + "/step-00000007").manifest().has_finite_weights());
 }
 
 TEST_F(SharedSaves, AreCutIntoFilesAsRankZeroSays) {
