@@ -77,7 +77,7 @@ void read_features(CpuIdentity& cpu) {
 
 #endif
 
-/// A data cache of the first core by sysfs, for systems whose sysconf knows none.
+/// A data cache of the first core by sysfs; 0: it knows none.
 int64_t sysfs_cache(int wanted) {
   for (int i = 0; i < 8; ++i) {
     const std::string folder = text("/sys/devices/system/cpu/cpu0/cache/index", i, "/");
@@ -89,9 +89,10 @@ int64_t sysfs_cache(int wanted) {
   return 0;
 }
 
-int64_t cache_bytes(int name, int level) {
-  const int64_t size = sysconf(name);
-  return size > 0 ? size : sysfs_cache(level);
+/// sysconf's is glibc's reading of cpuid, which in a virtual machine may tell the host's L3: 320 MiB where a share of it is 32.
+int64_t cache_bytes([[maybe_unused]] int name, int level) {
+  const int64_t size = sysfs_cache(level);
+  return size > 0 ? size : std::max<int64_t>(sysconf(name), 0);
 }
 
 CpuIdentity identify() {

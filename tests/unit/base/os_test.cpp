@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -31,6 +32,23 @@ class Os : public FolderTest {
 };
 
 std::span<const std::byte> bytes_of_text(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
+
+TEST(Cpu, HasTheCachesThatTheKernelTellsOf) {
+  int found = 0;
+  for (int index = 0; index < 8; ++index) {
+    const fs::path folder = text("/sys/devices/system/cpu/cpu0/cache/index", index);
+    std::string type, size;
+    int level = 0;
+    std::ifstream(folder / "type") >> type;
+    std::ifstream(folder / "size") >> size;
+    std::ifstream(folder / "level") >> level;
+    if (type == "Instruction" || level < 1 || level > 3 || !size.ends_with("K")) continue;
+    EXPECT_EQ((std::array{cpu().l1_bytes, cpu().l2_bytes, cpu().l3_bytes}[static_cast<size_t>(level - 1)]), whole_number(size, 0) << 10)
+        << folder;
+    ++found;
+  }
+  if (found == 0) GTEST_SKIP() << "sysfs tells of no cache";
+}
 
 TEST_F(Os, CountsTheCoresOfTheAffinityMask) {
   EXPECT_GE(available_cores(), 1);
