@@ -79,20 +79,9 @@ const std::set<Op> kHandsOn = {Op::abs,          Op::neg,   Op::clamp, Op::relu,
                                Op::broadcast_to, Op::slice, Op::split, Op::concat,    Op::store,         Op::host,      Op::host_backward};
 
 /// Ops that add up to 2^9 operands, or products of two: fp32 holds a sum where it holds that of the magnitudes.
-const std::set<Op> kSums = {Op::sum,
-                            Op::softmax_backward,
-                            Op::log_softmax_backward,
-                            Op::embedding_backward,
-                            Op::gather_backward,
-                            Op::mse,
-                            Op::mse_backward,
-                            Op::bce_with_logits,
-                            Op::huber,
-                            Op::huber_backward,
-                            Op::fused_linear,
-                            Op::attention,
-                            Op::accumulate,
-                            Op::average};
+const std::set<Op> kSums = {
+    Op::sum,   Op::softmax_backward, Op::log_softmax_backward, Op::embedding_backward, Op::gather_backward, Op::mse,    Op::bce_with_logits,
+    Op::huber, Op::huber_backward,   Op::fused_linear,         Op::attention,          Op::accumulate,      Op::average};
 const std::set<Op> kProducts = {Op::matmul, Op::linear, Op::fused_linear, Op::attention};
 
 /// What an op's operand may be in place of x.
@@ -103,6 +92,7 @@ double in_domain(Op op, size_t input, double x) {
   if (input == 0 && op == Op::log_softmax_backward) return -std::abs(x);
   if (input > 0 && op == Op::bce_with_logits) return std::min(std::abs(x), 1.0);
   if (input > 1 && (op == Op::cross_entropy || op == Op::fused_cross_entropy)) return std::min(std::abs(x), 1.0);
+  if (op == Op::mse_backward) return std::abs(x) > 1 ? x / 2 : x;  // x - t is in range
   return kSums.contains(op) && std::abs(x) > 1 ? x * 0x1p-10 : x;
 }
 

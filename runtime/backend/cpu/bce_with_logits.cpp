@@ -15,6 +15,7 @@ struct Bce {
 };
 
 struct BceSlope {
+  static constexpr double kFactor = 1;
   template <class B>
   B operator()(const B& x, const B& target) const {
     const B one(typename B::value_type(1));

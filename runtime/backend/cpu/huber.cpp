@@ -15,6 +15,7 @@ struct Huber {
 };
 
 struct HuberSlope {
+  static constexpr double kFactor = 1;
   double delta;
   template <class B>
   B operator()(const B& x, const B& target) const {

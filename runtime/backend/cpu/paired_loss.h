@@ -68,6 +68,7 @@ void paired_loss_of(const Call& call, const Loss& loss) {
   *call.out[1].as<double>() = count;
 }
 
+/// dx = dsum w kFactor slope(x, t): a factor of the slope's is the seed's, which a mean makes small.
 template <class T, class Slope>
 void paired_loss_backward_of(const Call& call, const Slope& slope) {
   using C = Compute<T>;
@@ -76,7 +77,7 @@ void paired_loss_backward_of(const Call& call, const Slope& slope) {
   const T* const target = call.in[1].as<const T>();
   const T* const weights = call.in.size() > 3 ? call.in[3].as<const T>() : nullptr;
   T* const dx = call.out[0].as<T>();
-  const B seed(static_cast<C>(*call.in[2].as<const double>()));
+  const B seed(static_cast<C>(Slope::kFactor * *call.in[2].as<const double>()));
 
   call.workers->run_range(call.in[0].elements(), kGrain, [&](int64_t begin, int64_t end) {
     each_vector<C>(end - begin, [&](int64_t i, int64_t count) {
