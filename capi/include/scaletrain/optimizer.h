@@ -13,8 +13,8 @@ typedef struct st_optimizer st_optimizer;
 
 typedef struct st_optimizer_report {
   uint32_t struct_size;
-  int32_t skipped; /* 1: an element of a gradient is inf or NaN, or `clip` over their norm is below 2^-126. Nothing has changed: no parameter,
-                    * no state, not `step` */
+  int32_t skipped; /* 1: an element of a gradient is inf or NaN, or clip / norm is below 2^-126. Nothing has changed: no parameter, no
+                      state, not `step` */
   int64_t step;    /* updates so far, this one included */
   double lr;       /* of this step, before a group's lr_scale */
   double norm;     /* L2 norm of all gradients together before clipping, fp64 in a fixed order */
