@@ -62,7 +62,7 @@ bool is_old_torch_file(const MappedFile& file) {
   return file.bytes().starts_with(kMagic);
 }
 
-/// Of the model that a config.json describes: its keys must be such as the library can meet. What it does not take is said.
+/// Refuses a config.json with keys that the library cannot meet, and prints those that it does not take.
 void check_config(const Json& model, const std::string& source) {
   st_context_options options;
   ask(st_context_options_init(&options, sizeof options));
@@ -111,6 +111,7 @@ TorchImport read_weights(const std::string& path, NameMap names, bool weights_al
   made.files = std::move(found.files);
   made.tensors = std::move(found.tensors);
   made.not_taken = std::move(found.foreign);
+  made.metadata = std::move(found.metadata);
   made.was_wrapped = names.unwrap(made.tensors);
   names.drop_copies(made.tensors);
   for (StoredTensor& tensor : made.tensors) tensor.name = names.ours(tensor.name);
@@ -180,7 +181,8 @@ void import_checkpoint(const CheckpointRequest& o) {
   if (read.step > 0 && step != read.step) refuse("--step is ", step, ", and the optimizer's state of ", o.first, " is of step ", read.step);
   if (const std::string nan = nan_in(read.tensors); !nan.empty())
     refuse("checkpoint import: ", o.first, ": ", nan, ", and no training goes on from it; import a file without NaN");
-  Json metadata = {{"imported_from", name_of(o.first)}};
+  Json metadata = read.metadata;
+  metadata["imported_from"] = name_of(o.first);
   if (const std::string config = names.is_any() ? config_beside(o.first) : ""; !config.empty()) {
     const Json model = read_config(config);
     check_config(model, config);

@@ -10,7 +10,8 @@
 namespace cli {
 namespace {
 
-// Of torch.compile, of FSDP and of activation checkpoints; and of DistributedDataParallel, which only all names together tell.
+// What torch.compile, FSDP and activation checkpoints put into names. DistributedDataParallel's prefix is a module's own name, too, unless
+// all weights have it.
 constexpr std::string_view kWrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module."},
                            kParallelPrefix = "module.";
 

@@ -54,7 +54,11 @@ Json inspect_weights(const std::string& path) {
 StoredWeights read_safetensors(const std::string& path) {
   const Json found = inspect_weights(path);
   StoredWeights made;
-  for (const Json& row : found["files"]) made.files.emplace_back(row["path"].get<std::string>());
+  for (const Json& row : found["files"]) {
+    made.files.emplace_back(row["path"].get<std::string>());
+    made.metadata.update(row["metadata"]);
+  }
+  made.metadata.erase("format");
   for (const Json& row : found["tensors"]) {
     if (row["readable"].get<bool>())
       made.tensors.push_back(tensor_of(row, made.files[row["file"].get<size_t>()]));

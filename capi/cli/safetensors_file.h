@@ -23,6 +23,7 @@ struct StoredWeights {
   std::deque<MappedFile> files;
   std::vector<StoredTensor> tensors;  // lie in the files
   std::vector<std::string> foreign;   // passed over: "scale (I8)"
+  Json metadata = Json::object();     // of all files, but "format": whose layout it is
 };
 
 /// What `path` holds for st_model_read_file. Throws Failure(kRefused), with the library's text.

@@ -47,7 +47,7 @@ class CheckpointTest(CommandLineTest):
 
     def imported(self, name="run", tensors=None, *arguments):
         source = self.path("source.safetensors")
-        write_safetensors(source, tensors or self.some_tensors())
+        write_safetensors(source, tensors or self.some_tensors(), {"format": "pt", "epoch": "3"})
         self.done("import", source, self.path(name), *arguments)
         return self.path(name)
 
@@ -64,7 +64,7 @@ class Looks(CheckpointTest):
         self.assertEqual((manifest["checkpoint"], manifest["step"]), ("step-00000012", 12))
         self.assertEqual({t["name"]: (t["dtype"], t["shape"]) for t in manifest["tensors"]},
                          {"a": ("F32", [300, 1000]), "b.scalar": ("I64", []), "c.empty": ("F16", [0, 4]), "d": ("U8", [77])})
-        self.assertEqual(manifest["metadata"], {"imported_from": "source.safetensors"})
+        self.assertEqual(manifest["metadata"], {"imported_from": "source.safetensors", "epoch": "3"})
         table = self.done("inspect", folder)
         for words in ("step-00000012", "imported_from: source.safetensors", "F32        1,200,000  [300,1000]", "4 host tensors, 1,200,085 bytes"):
             self.assertIn(words, table)

@@ -37,6 +37,17 @@ class Init(CommandLineTest):
         (write_safetensors if name.endswith(".safetensors") else torch_stub.save)(path, tensors)
         return path
 
+    def shards(self, weights):
+        """A folder of Hugging Face's with two files of weights."""
+        folder = self.folder / "shards"
+        folder.mkdir()
+        shutil.copy(self.hf / "config.json", folder)
+        where = {name: f"model-0000{i % 2 + 1}-of-00002.safetensors" for i, name in enumerate(weights)}
+        for shard in set(where.values()):
+            write_safetensors(folder / shard, {name: array for name, array in weights.items() if where[name] == shard})
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": where}))
+        return folder
+
     def state(self, *arguments, steps=3):
         return self.train(*self.run, "--steps", steps, *arguments)[-1]["state"]
 
@@ -53,13 +64,14 @@ class Init(CommandLineTest):
 
     def test_a_folder_of_hugging_face_a_file_and_what_was_imported_begin_the_same_run(self):
         state = self.state("--init", self.hf)
-        self.assertRegex(self.output, r"(?m)^init .*hf/model.safetensors.*fresh optimizer$")
+        self.assertRegex(self.output, r"(?m)^init .*hf, and a fresh optimizer$")
         self.assertRegex(self.output, r"(?m)^model .*not taken: attn_pdrop 0.1")
         said = self.imported(self.hf / "model.safetensors", "imported", "--map", "gpt2")
         self.assertIn("attn_pdrop 0.1", said)
         self.assertEqual(self.state("--checkpoint", self.folder / "imported", "--resume"), state)
         self.assertRegex(self.output, r"(?m)^changed .*optimizer state.*weights alone$")
         weights = read_safetensors(FIXTURE)
+        self.assertEqual(self.state("--init", self.shards(weights)), state)
         self.assertEqual(self.state("--init", self.bare(weights), *SIZES), state)
         self.assertNotEqual(self.state("--init", self.bare(weights), *SIZES[:8]), state, "the activation of the config counts")
         wrapped = {"module._orig_mod." + name: array for name, array in weights.items()}

@@ -20,8 +20,8 @@ def read_safetensors(path):
     return tensors
 
 
-def write_safetensors(path, tensors):
-    header, body = {}, b""
+def write_safetensors(path, tensors, metadata=None):
+    header, body = {"__metadata__": metadata} if metadata else {}, b""
     for name, array in tensors.items():
         word = next(word for word, code in CODES.items() if numpy.dtype(code) == array.dtype)
         header[name] = {"dtype": word, "shape": list(array.shape), "data_offsets": [len(body), len(body) + array.nbytes]}

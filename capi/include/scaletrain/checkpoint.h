@@ -142,11 +142,12 @@ ST_API st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* check
  * and micro-batches must be the checkpoint's; the data by its number of rows, its fields and some of its values; the model by the names,
  * dtypes and dims of its parameters and, where this version of the library saved it and `partial` is 0, by its whole graph. Other keys of
  * the recipe may differ, and the report names them. options: partial and renames as for st_model_read, for weights and their optimizer
- * state together; NULL: strict. Of a checkpoint that a host or an import saved, weights alone are enough: the optimizer's state then begins
- * anew, the report's `changed` says so, and NaN is refused (ST_NOT_FINITE). ST_NOT_FOUND: the folder holds no checkpoint; ST_CORRUPT: some,
- * and none is whole. After an error the trainer is what it was. report may be NULL. Ranks that have pieces of the state (zero 1 or more)
- * all call, with the same name (another one is ST_RANK_MISMATCH on all), on the same folder: each reads its own pieces, of whatever number
- * of ranks and stage saved them; rank 0 says which is the newest, and what is not whole for one of them is passed over by all. */
+ * state together; NULL: strict. A checkpoint that a host or an import saved may hold weights alone: the optimizer's state then begins
+ * anew, and the report's `changed` says so. NaN in such a checkpoint is refused (ST_NOT_FINITE). ST_NOT_FOUND: the folder holds no
+ * checkpoint; ST_CORRUPT: some, and none is whole. After an error the trainer is what it was. report may be NULL. Ranks that have pieces of
+ * the state (zero 1 or more) all call, with the same name (another one is ST_RANK_MISMATCH on all), on the same folder: each reads its own
+ * pieces, of whatever number of ranks and stage saved them; rank 0 says which is the newest, and what is not whole for one of them is
+ * passed over by all. */
 ST_API st_status st_trainer_resume(st_trainer* trainer, st_checkpoint* checkpoint, const char* name, const st_read_options* options,
                                    st_load_report* report);
 /* The weights alone, into a model: to predict, to fine-tune. NaN in them is refused (ST_NOT_FINITE, with tensor and first element). */
