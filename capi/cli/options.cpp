@@ -12,6 +12,12 @@ namespace {
 
 // In the contract of the command line, but of later versions.
 const std::map<std::string, std::string> kNotYet = {{"--stages", "pipelines"}, {"--tensor", "tensor ranks"}};
+// What others call options that are no key of a recipe; st_recipe_keys has the keys'.
+const std::map<std::string, std::string> kOtherNames = {
+    {"--epochs", "--steps"},      {"--num-train-epochs", "--steps"}, {"--max-steps", "--steps"},   {"--n-layer", "--layers"},
+    {"--num-layers", "--layers"}, {"--n-embd", "--width"},           {"--hidden-size", "--width"}, {"--n-head", "--heads"},
+    {"--num-heads", "--heads"},   {"--block-size", "--context"},     {"--seq-len", "--context"},   {"--vocab-size", "--vocabulary"},
+    {"--dataset", "--data"},      {"--output-dir", "--checkpoint"},  {"--save-steps", "--every"},  {"--save-total-limit", "--keep"}};
 
 size_t distance(const std::string& a, const std::string& b) {  // Levenshtein's
   std::vector<size_t> row(b.size() + 1);
@@ -52,16 +58,21 @@ std::string contents(const std::string& path) {
   return text.str();
 }
 
-Json value_of(const std::string& option, const std::string& type, const std::string& value) {
-  if (type == "text") return value;
-  if (type == "integer" && value == "auto") return value;  // the recipe knows which keys may be
-  if (type == "integer") return whole_number(option, value);
-  if (type == "list") {
-    Json list = Json::parse(value, nullptr, false);
-    if (!list.is_array()) refuse(option, " is \"", value, "\"; give a list as JSON, [...]");
-    return list;
-  }
-  return real_number(option, value);
+/// As st_recipe_set takes it. The recipe knows what a key may be, and says so of any other value.
+std::string json_of(const std::string& type, const std::string& value) {
+  if (type != "text" && Json::accept(value)) return value;
+  double number = 0;  // ".5" is no JSON
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (type == "real" && error == std::errc() && end == value.data() + value.size() && std::isfinite(number)) return Json(number).dump();
+  return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Of other systems' names for keys of a recipe, as options.
+std::map<std::string, std::string> other_names() {
+  std::map<std::string, std::string> names = kOtherNames;
+  for (const Json& row : Json::parse(text(st_recipe_keys)))
+    for (const Json& other : row["other_names"]) names.emplace(hyphens(other.get<std::string>()), hyphens(row["name"].get<std::string>()));
+  return names;
 }
 
 }  // namespace
@@ -106,7 +117,10 @@ void refuse_extras(const CLI::App& command) {
   std::vector<std::string> known;
   for (const CLI::Option* known_option : command.get_options())
     for (const std::string& name : known_option->get_lnames()) known.push_back("--" + name);
-  const std::string near = nearest(option, known);
+  const auto others = other_names();
+  const auto other = others.find(option);
+  const bool is_here = other != others.end() && std::ranges::find(known, other->second) != known.end();
+  const std::string near = is_here ? other->second : nearest(option, known);
   refuse(command.get_name(), ": unknown option ", option,
          near.empty() ? "; scaletrain " + command.get_name() + " --help lists them" : "; did you mean " + near + "?");
 }
@@ -126,17 +140,26 @@ void RecipeOptions::add(CLI::App& app) {
       ->group("Recipe");
 }
 
-Recipe RecipeOptions::recipe() const {
-  const std::string base = file_.empty() ? "{}" : contents(file_);
+/// A file of ours may leave its schedule's length to the run.
+std::string RecipeOptions::with_length(std::string file, int64_t steps) const {
+  const Json object = Json::parse(file, nullptr, false);
+  if (!object.is_object() || !object.contains("lr_schedule") || object.contains("lr_steps")) return file;
+  const Key& length = keys_.at("lr_steps");
+  const std::string value = length.option->count() > 0 ? json_of(length.type, length.value) : std::to_string(steps);
+  return file.insert(file.find('{') + 1, "\"lr_steps\":" + value + ",");
+}
+
+Recipe RecipeOptions::recipe(int64_t steps) const {
+  const std::string base = file_.empty() ? "{}" : with_length(contents(file_), steps);
   st_recipe* made = nullptr;
   if (st_recipe_create(base.c_str(), &made) != ST_OK) refuse(file_.empty() ? "" : "--recipe " + file_ + ": ", st_last_error());
   Recipe recipe(made);
-  for (const auto& [name, key] : keys_)
-    if (key.option->count() > 0)
-      ask(st_recipe_set(made, name.c_str(),
-                        (key.type == "boolean" ? Json(key.flag) : value_of(hyphens(name), key.type, key.value))
-                            .dump(-1, ' ', false, Json::error_handler_t::replace)
-                            .c_str()));
+  for (const auto& [name, key] : keys_) {
+    if (key.option->count() == 0) continue;
+    const std::string json = key.type == "boolean" ? Json(key.flag).dump() : json_of(key.type, key.value);
+    if (st_recipe_set(made, name.c_str(), json.c_str()) != ST_OK) refuse(hyphens(name), ": ", st_last_error());
+  }
+  if (recipe_whole(recipe, "lr_steps") == 0) ask(st_recipe_set(made, "lr_steps", std::to_string(steps).c_str()));
   return recipe;
 }
 

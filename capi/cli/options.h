@@ -42,8 +42,8 @@ void refuse_extras(const CLI::App& command);
 class RecipeOptions {
  public:
   void add(CLI::App& app);
-  /// Defaults, then the file of --recipe, then the options given.
-  Recipe recipe() const;
+  /// Defaults, then the file of --recipe, then the options given. A schedule that has no length has that of the run.
+  Recipe recipe(int64_t steps) const;
 
  private:
   struct Key {
@@ -51,6 +51,8 @@ class RecipeOptions {
     bool flag = false;  // of a boolean
     CLI::Option* option = nullptr;
   };
+  std::string with_length(std::string file, int64_t steps) const;
+
   std::string file_;
   std::map<std::string, Key> keys_;  // nodes do not move: CLI11 keeps pointers to the values
 };

@@ -61,7 +61,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
   add("Checkpoints", "--checkpoint", o.checkpoint, "folder for checkpoints; the end of the run is always one");
   add("Checkpoints", "--every", o.every, "save after each so many steps");
   add("Checkpoints", "--minutes", o.minutes, "save when so many minutes have passed");
-  add("Checkpoints", "--keep", o.keep, "the newest so many stay; 0: all; default: 3");
+  add("Checkpoints", "--keep", o.keep, "the newest so many stay, and the newest whose weights are finite; 0: all; default: 3");
   add("Checkpoints", "--keep-every", o.keep_every, "those of each so many steps stay too");
   add("Checkpoints", "--keep-best", o.keep_best, "so many with the best validation loss stay too");
   app.add_flag("--resume", o.resume, "go on where the newest whole checkpoint was; with none, from the start")->group("Checkpoints");
@@ -202,12 +202,14 @@ void tell_of_rank(int32_t level, const char* area, const char* text) {
   std::fprintf(stderr, "rank %s, %s%s: %s\n", rank == nullptr ? "?" : rank, level <= ST_LOG_WARNING ? "warning, " : "", area, text);
 }
 
-/// An st_log_fn: which libraries compete, and why one does not; what a file of DeepSpeed's or a config.json says that has no effect.
+/// An st_log_fn: which libraries compete, and why one does not; what a file of DeepSpeed's or a config.json says that has no effect; a
+/// schedule that the run is longer than.
 void tell(void* user, int32_t level, const char* area, const char* text) {
   if (is_debugging_ranks()) tell_of_rank(level, area, text);
   if (std::string_view(area) == "gemm_library") std::printf("library          %s\n", text);
   if (std::string_view(area) == "recipe") std::printf("recipe           %s\n", text);
   if (std::string_view(area) == "model") std::printf("model            %s\n", text);
+  if (std::string_view(area) == "schedule") std::printf("schedule         %s\n", text);
   warn_of_tuning(user, level, area, text);
 }
 
@@ -375,10 +377,9 @@ int run_train(const TrainOptions& o) {
   RunOptions options = run_options(o);
   const CheckpointOptions checkpoints = checkpoint_options(o);
   if (!checkpoints.folder.empty()) catch_save_signal();  // before all that takes time: a scheduler's SIGUSR1 ends no run
-  const Recipe recipe = o.recipe.recipe();
+  const Recipe recipe = o.recipe.recipe(options.steps);
   options.stopping = early_stopping(recipe);
   options.averages = Json::parse(text(st_recipe_get, recipe.get(), "ema_decay")).get<double>() > 0;
-  if (recipe_whole(recipe, "lr_steps") == 0) ask(st_recipe_set(recipe.get(), "lr_steps", std::to_string(options.steps).c_str()));
   const Context context = make_context(recipe);
   const RunRanks ranks(context.get(), deadline_of(o), o.transport);
   try {

@@ -67,7 +67,7 @@ std::optional<AttrValue> attr_of(const st_attribute& given) {
 Attrs attrs_of(const char* json) {
   Attrs attrs;
   if (json == nullptr || *json == '\0') return attrs;
-  const Json object = parse_json(json, "attributes");
+  const Json object = parse_settings(json, "attributes");
   check(object.is(Json::Kind::object), "attributes: a JSON object is needed, got ", object.dump());
   for (const auto& [key, value] : object.members()) attrs.set(key, attr_of(value, key));
   return attrs;

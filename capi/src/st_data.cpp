@@ -33,15 +33,15 @@ std::shared_ptr<DataObject> windows(std::shared_ptr<const TokenSource> source, T
 
 int64_t context_of(const char* json) {
   check(json != nullptr, "st_data_files: json is NULL; give {\"context\": tokens in a row}");
-  const Json object = parse_json(json, "st_data_files: json");
+  const Json object = parse_settings(json, "st_data_files: json");
   check(object.is(Json::Kind::object), "st_data_files: a JSON object is needed, got ", object.dump());
   for (const auto& [key, value] : object.members())
     check(key == "context", "st_data_files: unknown key \"", key, "\"; the key is \"context\"");
-  const Json* given_context = object.find("context");
-  check(given_context != nullptr && given_context->is(Json::Kind::whole), "st_data_files: \"context\" (whole number) is missing");
-  const int64_t context = given_context->whole();
-  check(context >= 1, "st_data_files: context is ", context, "; give at least 1");
-  return context;
+  const Json* value = object.find("context");
+  check(value != nullptr, "st_data_files: \"context\" (whole number) is missing");
+  const auto context = value->as_whole();
+  check(context && *context >= 1, "st_data_files: context must be a whole number in [1, 2^63), got ", value->dump());
+  return *context;
 }
 
 HostArray array_of(int64_t rows, const st_named_view& theirs) {

@@ -44,7 +44,9 @@ st_status st_recipe_keys(const char** json) {
       for (const RecipeKey& key : recipe_keys()) {
         JsonLine row;
         row.add("name", key.name).add("type", key.type).add_json("default", key.standard);
-        list.push_back(row.add("allowed", key.allowed).add("help", key.help).text());
+        std::vector<std::string> others;
+        for (const std::string& name : other_names_of(key.name)) append_json_string(others.emplace_back(), name);
+        list.push_back(row.add("allowed", key.allowed).add("help", key.help).add_json("other_names", json_list(others)).text());
       }
       return json_list(list);
     });

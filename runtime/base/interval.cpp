@@ -16,4 +16,11 @@ bool is_inside(double value, std::string_view interval) {
   return (interval.front() == '[' ? value >= low : value > low) && (interval.back() == ']' ? value <= high : value < high);
 }
 
+std::string interval_text(std::string_view interval, bool whole) {
+  std::string out(interval);
+  out.insert(out.find(',') + 1, " ");
+  if (const size_t infinite = out.find("inf)"); whole && infinite != std::string::npos) out.replace(infinite, 3, "2^63");
+  return out;
+}
+
 }  // namespace st

@@ -1,11 +1,16 @@
 #include "base/json.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <unordered_set>
 
 #include "base/error.h"
 #include "base/json_line.h"
+#include "base/plain_locale.h"
 
 namespace st {
 namespace {
@@ -31,18 +36,68 @@ std::string_view reason_of(std::string_view message) {
   throw error;
 }
 
+/// A number that the parser would refuse.
+struct OddNumber {
+  size_t ordinal;  // among the values that are neither text, list nor object
+  double value;
+  std::string written;
+};
+
+std::optional<double> odd_value(std::string_view token) {
+  const bool is_negative = token.starts_with('-');
+  std::string word(token.substr(is_negative ? 1 : 0));
+  for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  if (word == "nan") return std::nan("");
+  double read = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), read);
+  const bool overflows = error == std::errc::result_out_of_range && end == word.data() + word.size() && [&] {
+    const PlainLocale plain;
+    return std::strtod(word.c_str(), nullptr) == HUGE_VAL;  // 0: it is too small, which the parser reads
+  }();
+  if (word != "inf" && word != "infinity" && !overflows) return std::nullopt;
+  return is_negative ? -HUGE_VAL : HUGE_VAL;
+}
+
+/// Takes them out of a text, which keeps its length: 0 stands there then.
+std::vector<OddNumber> take_odd_numbers(std::string& whole) {
+  constexpr std::string_view kToken = "+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  std::vector<OddNumber> odd;
+  for (size_t at = 0, ordinal = 0; at < whole.size();) {
+    if (whole[at] == '"') {
+      for (++at; at < whole.size() && whole[at] != '"'; ++at)
+        if (whole[at] == '\\') ++at;
+      ++at;
+      continue;
+    }
+    const size_t end = std::min(whole.find_first_not_of(kToken, at), whole.size());
+    if (end > at) {
+      const std::string token = whole.substr(at, end - at);
+      if (const auto value = odd_value(token)) {
+        odd.push_back({ordinal, *value, token});
+        whole.replace(at, token.size(), "0" + std::string(token.size() - 1, ' '));
+      }
+      ++ordinal;
+    }
+    at = std::max(end, at + 1);
+  }
+  return odd;
+}
+
 /// Builds the value from the parser's events.
 class TreeEvents : public nlohmann::json_sax<Library> {
  public:
-  TreeEvents(std::string_view whole, std::string_view what) : whole_(whole), what_(what) {}
+  TreeEvents(std::string_view whole, std::string_view what, std::span<const OddNumber> odd = {}) : whole_(whole), what_(what), odd_(odd) {}
 
   Json root;
 
-  bool null() override { return take(Json()); }
-  bool boolean(bool value) override { return take(Json(value)); }
-  bool number_integer(int64_t value) override { return take(Json(value)); }
-  bool number_unsigned(uint64_t value) override { return take(Json(value)); }
-  bool number_float(double value, const std::string&) override { return take(Json(value)); }
+  bool null() override { return take_bare(Json()); }
+  bool boolean(bool value) override { return take_bare(Json(value)); }
+  bool number_integer(int64_t value) override { return take_bare(Json(value)); }
+  bool number_unsigned(uint64_t value) override { return take_bare(Json(value)); }
+  bool number_float(double value, const std::string& token) override {
+    const bool is_integer = token.find_first_not_of("-0123456789") == std::string::npos;  // past 64 bits
+    return take_bare(is_integer ? Json(value, token) : Json(value));
+  }
   bool string(std::string& value) override { return take(Json(std::move(value))); }
   bool binary(Library::binary_t&) override { return false; }  // not in a text
   bool start_array(size_t) override { return open(Json::Kind::list); }
@@ -79,6 +134,13 @@ class TreeEvents : public nlohmann::json_sax<Library> {
     put(std::move(value));
     return true;
   }
+  bool take_bare(Json value) {
+    const bool is_odd = !odd_.empty() && odd_.front().ordinal == bare_++;
+    if (!is_odd) return take(std::move(value));
+    take(Json(odd_.front().value, odd_.front().written));
+    odd_ = odd_.subspan(1);
+    return true;
+  }
   bool open(Json::Kind kind) {
     check(open_.size() < kMaxDepth, what_, ": nested deeper than ", kMaxDepth);
     open_.push_back({&put(Json::empty(kind)), {}, {}});
@@ -91,6 +153,8 @@ class TreeEvents : public nlohmann::json_sax<Library> {
 
   std::string_view whole_, what_;
   std::vector<Level> open_;
+  std::span<const OddNumber> odd_;  // that are still to come
+  size_t bare_ = 0;                 // values so far that are neither text, list nor object
 };
 
 }  // namespace
@@ -106,6 +170,13 @@ Json Json::empty(Kind list_or_object) {
 double Json::number() const {
   if (kind_ == Kind::real) return real_;
   return kind_ == Kind::large ? static_cast<double>(static_cast<uint64_t>(whole_)) : static_cast<double>(whole_);
+}
+
+std::optional<int64_t> Json::as_whole() const {
+  if (kind_ == Kind::whole) return whole_;
+  constexpr double kExact = 0x1p53;
+  const bool is_exact = kind_ == Kind::real && real_ >= -kExact && real_ <= kExact && real_ == std::floor(real_);
+  return is_exact ? std::optional(static_cast<int64_t>(real_)) : std::nullopt;
 }
 
 const Json* Json::find(std::string_view key) const {
@@ -140,7 +211,7 @@ void Json::dump_to(std::string& out) const {
       out += std::to_string(static_cast<uint64_t>(whole_));
       break;
     case Kind::real:
-      out += json_of(real_);
+      out += text_.empty() ? json_of(real_) : text_;
       break;
     case Kind::text:
       append_json_string(out, text_);
@@ -168,6 +239,14 @@ void Json::dump_to(std::string& out) const {
 Json parse_json(std::string_view whole, std::string_view what) {
   TreeEvents events(whole, what);
   Library::sax_parse(whole.begin(), whole.end(), &events);
+  return std::move(events.root);
+}
+
+Json parse_settings(std::string_view whole, std::string_view what) {
+  std::string taken(whole);
+  const std::vector<OddNumber> odd = take_odd_numbers(taken);
+  TreeEvents events(taken, what, odd);
+  Library::sax_parse(taken.begin(), taken.end(), &events);
   return std::move(events.root);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +21,8 @@ class Json {
   explicit Json(int64_t value) : kind_(Kind::whole), whole_(value) {}
   explicit Json(uint64_t value);
   explicit Json(double value) : kind_(Kind::real), real_(value) {}
+  Json(double value, std::string written)
+      : kind_(Kind::real), real_(value), text_(std::move(written)) {}  // dump() has it as it was written
   explicit Json(std::string value) : kind_(Kind::text), text_(std::move(value)) {}
   static Json empty(Kind list_or_object);
   Json(Json&&) noexcept = default;
@@ -35,6 +38,8 @@ class Json {
   bool boolean() const { return whole_ != 0; }
   int64_t whole() const { return whole_; }
   double number() const;
+  /// A real one too, where it is whole and exact (8.0, 1e3): in some languages each number is real. Nothing: not a whole number of 64 bits.
+  std::optional<int64_t> as_whole() const;
   const std::string& text() const { return text_; }
   const std::vector<Json>& list() const { return list_; }
   const Members& members() const { return members_; }  // in the order in which they were written
@@ -58,6 +63,10 @@ class Json {
 
 /// Throws invalid_argument: "<what>: line 3, column 7: ...". A key given twice is refused: of two values one would be dropped silently.
 Json parse_json(std::string_view text, std::string_view what);
+
+/// As parse_json(), of what a caller set: numbers that JSON does not have or that no double holds (NaN, Infinity, -inf, 1e400) are real
+/// numbers too, and dump() shows them as they were written, so that whoever takes the value names its key and refuses it there.
+Json parse_settings(std::string_view text, std::string_view what);
 
 /// The shortest text that reads back as this number, and as a real one: 1.0, 1e-10.
 std::string json_of(double value);

@@ -64,6 +64,23 @@ std::string text_of_bytes(int64_t bytes) {
 
 namespace {
 
+struct OtherName {
+  std::string_view theirs, ours;
+};
+
+constexpr OtherName kOtherNames[] = {
+#define ST_OTHER_NAME(theirs, ours) {#theirs, #ours},
+#include "base/other_names.def"
+#undef ST_OTHER_NAME
+};
+
+/// As names are compared.
+std::string plain(std::string_view name) {
+  std::string made(name);
+  for (char& c : made) c = c == '-' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return made;
+}
+
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -79,19 +96,49 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+/// Whether a name of several words, a_b_c, begins or ends with these.
+bool has_words(const std::string& name, const std::string& words) { return name.starts_with(words + "_") || name.ends_with("_" + words); }
+
 }  // namespace
 
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
-  std::string best;
-  size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
+  const std::string wanted = plain(word);
+  for (const OtherName& other : kOtherNames)
+    if (wanted == other.theirs && std::ranges::find(candidates, other.ours) != candidates.end()) return std::string(other.ours);
+  std::string best, akin;
+  size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1, akin_distance = SIZE_MAX;
   for (const auto& candidate : candidates) {
-    const size_t distance = edit_distance(word, candidate);
+    const std::string name = plain(candidate);
+    const size_t distance = edit_distance(wanted, name);
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;
     }
+    if (distance < akin_distance && !wanted.empty() && (has_words(name, wanted) || has_words(wanted, name))) {
+      akin_distance = distance;
+      akin = candidate;
+    }
   }
-  return best;
+  return best.empty() ? akin : best;
+}
+
+std::vector<std::string> other_names_of(std::string_view name) {
+  std::vector<std::string> all;
+  for (const OtherName& other : kOtherNames)
+    if (other.ours == name) all.emplace_back(other.theirs);
+  return all;
+}
+
+std::string way_out(std::string_view word, std::span<const std::string> candidates, std::string_view all) {
+  const std::string near = nearest(word, candidates);
+  if (!near.empty()) return text("; did you mean \"", near, "\"?");
+  return all.empty() ? "" : text("; ", all);
+}
+
+std::string listed(std::span<const std::string> names) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+  return all;
 }
 
 }  // namespace st

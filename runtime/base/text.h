@@ -41,7 +41,18 @@ std::vector<std::string_view> lines_of(std::string_view text);
 /// The integer that a word begins with, whatever the host's locale.
 int64_t whole_number(std::string_view word, int64_t otherwise);
 
-/// The candidate nearest to `word` by edit distance, or empty when none is near enough to be a slip of the finger.
+/// The candidate that was probably meant: what other systems call `word` (other_names.def), else the nearest by edit distance, else one
+/// that begins or ends with the words of the other (weight_decay and weight_decay_scale). Case does not count, nor - for _. Empty: none is
+/// near.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
+
+/// What other systems call a name (other_names.def).
+std::vector<std::string> other_names_of(std::string_view name);
+
+/// After an unknown word: "; did you mean \"lr\"?", else "; " and `all`, which lists what there is or says how to; "": nothing.
+std::string way_out(std::string_view word, std::span<const std::string> candidates, std::string_view all = "");
+
+/// "a, b, c"
+std::string listed(std::span<const std::string> names);
 
 }  // namespace st

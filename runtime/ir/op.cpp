@@ -139,9 +139,9 @@ bool is_in_domain(const OpAttr& attr, const AttrValue& value) {
 
 void check_domain(const OpInfo& info, const OpAttr& attr, const AttrValue& value) {
   if (is_in_domain(attr, value)) return;
-  std::string domain = attr.domain;
-  domain.insert(domain.find(',') + 1, " ");
-  fail(Code::invalid_argument, text(info.name, ": ", attr.name, " must be in ", domain, ", got ", text_of(value)));
+  const bool whole = std::holds_alternative<int64_t>(value);
+  fail(Code::invalid_argument,
+       text(info.name, ": ", attr.name, " must be in ", interval_text(attr.domain, whole), ", got ", text_of(value)));
 }
 
 void check_word(const OpInfo& info, const OpAttr& attr, const std::string& word) {
@@ -166,11 +166,8 @@ void check_names(const OpInfo& info, const Attrs& given) {
     if (std::ranges::find(info.attrs, name, &OpAttr::name) != info.attrs.end()) continue;
     std::vector<std::string> known;
     for (const auto& attr : info.attrs) known.push_back(attr.name);
-    const auto near = nearest(name, known);
-    std::string all;
-    for (const auto& one : known) all += all.empty() ? one : ", " + one;
-    const auto way_out = !near.empty() ? text("did you mean \"", near, "\"?") : all.empty() ? "it has none" : text("it has ", all);
-    fail(Code::invalid_argument, text(info.name, ": no attribute \"", name, "\"; ", way_out));
+    const std::string all = known.empty() ? "it has none" : text("it has ", listed(known));
+    fail(Code::invalid_argument, text(info.name, ": no attribute \"", name, "\"", way_out(name, known, all)));
   }
 }
 
@@ -193,9 +190,7 @@ Op op_named(std::string_view name) {
     if (kRows[i].name == name) return static_cast<Op>(i);
     known.emplace_back(kRows[i].name);
   }
-  const auto near = nearest(name, known);
-  fail(Code::not_found, near.empty() ? text("op: \"", name, "\" is unknown; `ops.def` lists all ", kOps)
-                                     : text("op: \"", name, "\" is unknown; did you mean \"", near, "\"?"));
+  fail(Code::not_found, text("op: \"", name, "\" is unknown", way_out(name, known, text("`ops.def` lists all ", kOps))));
 }
 
 bool are_whole(Op op, const Attrs& given) {

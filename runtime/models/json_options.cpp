@@ -1,6 +1,7 @@
 #include "models/json_options.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -9,13 +10,9 @@ namespace st {
 namespace {
 
 int64_t whole_number(std::string_view what, const Json& value) {
-  // 1e3 and 128.0 are whole numbers to the person who wrote them, and to languages whose only number is a double.
-  if (value.is(Json::Kind::real)) {
-    const double real = value.number();
-    if (real >= -0x1p53 && real <= 0x1p53 && real == static_cast<double>(static_cast<int64_t>(real))) return static_cast<int64_t>(real);
-  }
-  check(value.is(Json::Kind::whole), what, " must be a whole number, got ", value.dump());
-  return value.whole();
+  const auto whole = value.as_whole();
+  check(whole.has_value(), what, " must be a whole number, got ", value.dump());
+  return *whole;
 }
 
 void take(const std::string& what, const Json& value, bool* target) {
@@ -26,7 +23,7 @@ void take(const std::string& what, const Json& value, bool* target) {
 void take(const std::string& what, const Json& value, int64_t* target) { *target = whole_number(what, value); }
 
 void take(const std::string& what, const Json& value, double* target) {
-  check(value.is_number(), what, " must be a number, got ", value.dump());
+  check(value.is_number() && std::isfinite(value.number()), what, " must be a finite number, got ", value.dump());
   *target = value.number();
 }
 
@@ -45,7 +42,7 @@ void take(const std::string& what, const Json& value, std::vector<int64_t>* targ
 
 void read_options(std::string_view what, std::string_view json, const std::vector<Option>& options) {
   if (json.empty()) return;
-  const Json object = parse_json(json, text(what, " options"));
+  const Json object = parse_settings(json, text(what, " options"));
   check(object.is(Json::Kind::object), what, ": options must be a JSON object, got ", json);
   std::vector<std::string> names;
   for (const Option& option : options) names.push_back(option.name);
@@ -65,10 +62,8 @@ void check_word(std::string_view what, std::string_view key, std::string_view wo
 }
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& known) {
-  std::string all;
-  for (const std::string& k : known) all += (all.empty() ? "" : ", ") + k;
   const std::string near = nearest(word, known);
-  return (near.empty() ? "; there are: " : "; did you mean " + near + "? There are: ") + all;
+  return (near.empty() ? "; there are: " : "; did you mean " + near + "? There are: ") + listed(known);
 }
 
 }  // namespace st

@@ -28,8 +28,7 @@ const Row& row_of(std::string_view name) {
   if (row != std::end(kRows)) return *row;
   std::vector<std::string> names;
   for (const Row& known : kRows) names.emplace_back(known.name);
-  const std::string near = nearest(name, names);
-  fail(Code::invalid_argument, text("optimizer: \"", name, "\" is unknown", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
+  fail(Code::invalid_argument, text("optimizer: \"", name, "\" is unknown", way_out(name, names, text("there are ", listed(names)))));
 }
 
 /// "a=1 b=false" as pairs.

@@ -8,18 +8,20 @@
 #include "base/glob.h"
 #include "base/json_line.h"
 #include "base/text.h"
+#include "optim/choose_optimizer.h"
 
 namespace st {
 namespace {
 
 double scale_of(const Json& value, const std::string& key) {
   check(value.is_number() && value.number() >= 0 && std::isfinite(value.number()), "parameter groups: ", key,
-        " is a number of 0 or more, got ", value.dump());
+        " must be a number in [0, inf), got ", value.dump());
   return value.number();
 }
 
 const std::string& text_of(const Json& value, const std::string& key) {
-  check(value.is(Json::Kind::text) && !value.text().empty(), "parameter groups: ", key, " is text, got ", value.dump());
+  check(value.is(Json::Kind::text) && !value.text().empty(), "parameter groups: ", key, " must be a text that is not empty, got ",
+        value.dump());
   return value.text();
 }
 
@@ -33,15 +35,14 @@ void take(ParameterGroup& group, const std::string& key, const Json& value) {
   } else if (key == "clip") {
     group.clip = scale_of(value, key);
   } else if (key == "frozen") {
-    check(value.is(Json::Kind::boolean), "parameter groups: frozen is true or false, got ", value.dump());
+    check(value.is(Json::Kind::boolean), "parameter groups: frozen must be true or false, got ", value.dump());
     group.frozen = value.boolean();
   } else if (key == "optimizer") {
     group.optimizer = text_of(value, key);
+    check_optimizer_name(group.optimizer);
   } else {
     const std::array<std::string, 6> keys = {"pattern", "lr_scale", "weight_decay_scale", "clip", "frozen", "optimizer"};
-    const std::string near = nearest(key, keys);
-    fail(Code::invalid_argument,
-         text("parameter groups: unknown key \"", key, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
+    fail(Code::invalid_argument, text("parameter groups: unknown key \"", key, "\"", way_out(key, keys, text("there are ", listed(keys)))));
   }
 }
 
@@ -70,12 +71,16 @@ ParameterGroup ParameterGroups::of(std::string_view parameter) const {
 }
 
 void ParameterGroups::check_against(std::span<const std::string> parameters) const {
-  for (const ParameterGroup& group : groups_) {
-    const auto fits = [&](const std::string& name) { return matches_glob(group.pattern, name); };
-    if (std::ranges::any_of(parameters, fits)) continue;
-    std::string names;
-    for (const std::string& name : parameters) names += text(names.empty() ? "" : ", ", name);
-    fail(Code::invalid_argument, text("parameter groups: no parameter fits the pattern \"", group.pattern, "\"; there are ", names));
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const std::string& pattern = groups_[i].pattern;
+    const auto fits = [&](const std::string& name) { return matches_glob(pattern, name); };
+    const auto is_in_it = [&](const std::string& name) { return index_of(name) == static_cast<int>(i); };
+    if (std::ranges::any_of(parameters, is_in_it)) continue;
+    const auto first = std::ranges::find_if(parameters, fits);
+    check(first != parameters.end(), "parameter groups: no parameter fits the pattern \"", pattern, "\"; there are ", listed(parameters));
+    fail(Code::invalid_argument,
+         text("parameter groups: each parameter that fits the pattern \"", pattern, "\" is in an earlier group, as ", *first,
+              " in that of \"", of(*first).pattern, "\"; the first pattern that fits counts, so put this group before it or leave it out"));
   }
 }
 

@@ -30,7 +30,7 @@ class ParameterGroups {
   const std::vector<ParameterGroup>& all() const { return groups_; }
   int index_of(std::string_view parameter) const;       // -1: in none
   ParameterGroup of(std::string_view parameter) const;  // the defaults where it is in none
-  /// Throws invalid_argument for a pattern that no name fits, with the names there are.
+  /// Throws invalid_argument for a pattern that no name fits, with the names there are, and for one whose names are all in earlier groups.
   void check_against(std::span<const std::string> parameters) const;
   std::string json() const;
 

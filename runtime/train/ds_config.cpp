@@ -249,8 +249,8 @@ void refuse_methods(DsSection& file, std::vector<std::string>& meaningless) {
 const std::vector<std::string>& ds_config_keys() {
   static const auto keys = once_for_the_process([] {
     return words_of(
-        "train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps gradient_clipping zero_optimization "
-        "activation_checkpointing steps_per_print wall_clock_breakdown");
+        "train_batch_size train_micro_batch_size_per_gpu gradient_clipping zero_optimization activation_checkpointing steps_per_print "
+        "wall_clock_breakdown");
   });
   return keys;
 }

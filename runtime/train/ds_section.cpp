@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "train/ds_config.h"
+#include "train/recipe.h"
 
 namespace st {
 namespace {
@@ -123,11 +124,16 @@ void DsSection::finish() const {
   if (object_ == nullptr) return;
   for (const auto& [key, value] : object_->members()) {
     if (is_comment(key) || std::ranges::find(known_, key) != known_.end()) continue;
-    const std::string near = nearest(key, known_), name = name_of(key), meant = name_of(near);
-    if (near.empty())
+    const std::string name = name_of(key);
+    const bool is_ours = path_.empty() && std::ranges::find(recipe_keys(), key, &RecipeKey::name) != recipe_keys().end();
+    if (is_ours)
       fail_with(Code::invalid_argument, {"unknown key \"", name,
-                                         "\"; a recipe's own keys are given beside the file, as options or by "
-                                         "st_recipe_set"});
+                                         "\"; a recipe's own keys are given beside the file, as options or by st_recipe_set, and a "
+                                         "recipe has none of DeepSpeed's keys"});
+    const std::string near = nearest(key, known_), meant = name_of(near);
+    if (near.empty())
+      fail_with(Code::invalid_argument,
+                {"unknown key \"", name, "\"; runtime/train/README.md lists the keys of DeepSpeed's that are read"});
     fail_with(Code::invalid_argument, {"unknown key \"", name, "\"; did you mean \"", meant, "\"?"});
   }
 }

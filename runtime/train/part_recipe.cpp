@@ -17,8 +17,7 @@ void require_key(const PartKeys& keys, std::string_view key) {
   if (std::ranges::find(keys.keys, key) != keys.keys.end()) return;
   std::vector<std::string> names(keys.keys.begin(), keys.keys.end());
   if (!keys.short_name.empty()) names.emplace_back(keys.short_name);
-  const std::string near = nearest(key, names);
-  fail(Code::invalid_argument, text(keys.part, ": unknown key \"", key, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
+  fail(Code::invalid_argument, text(keys.part, ": unknown key \"", key, "\"", way_out(key, names, text("there are ", listed(names)))));
 }
 
 void set_part(Recipe& recipe, const PartKeys& keys, const std::string& key, std::string_view value) {
@@ -34,7 +33,7 @@ void set_part(Recipe& recipe, const PartKeys& keys, const std::string& key, std:
 
 void merge_part(Recipe& recipe, const PartKeys& keys, std::string_view json) {
   if (json.empty()) return;
-  const Json object = parse_json(json, keys.part);
+  const Json object = parse_settings(json, keys.part);
   check(object.is(Json::Kind::object), keys.part, ": a JSON object is needed, got ", object.dump());
   check(keys.short_name.empty() || object.find(keys.short_name) == nullptr || object.find(keys.stands_for) == nullptr, keys.part, ": ",
         keys.short_name, " and ", keys.stands_for, " are one key; give one of them");

@@ -31,7 +31,8 @@ struct Recipe {
   std::vector<std::string> notes = {};
 
   /// Takes every key of a JSON object, or what a ds_config.json of DeepSpeed's says in our keys (ds_config.h). Throws invalid_argument:
-  /// unknown key (the nearest is named), wrong type, value out of range, keys that contradict each other.
+  /// unknown key (the nearest is named), a value that its domain does not have, keys that contradict each other, a lr_schedule without
+  /// its length; one that set() makes is refused by the trainer.
   void merge(std::string_view json);
   /// One key; `value` is JSON ("12", "\"adamw\"").
   void set(std::string_view key, std::string_view value);
@@ -52,7 +53,8 @@ struct Recipe {
 };
 
 struct RecipeKey {
-  std::string name, type, standard, allowed, help;  // type: "text", "integer", "real" or "boolean"; standard: JSON
+  std::string name, type, standard, allowed, help;  // type: "text", "integer", "real", "boolean" or "list"; standard: JSON
+  std::string domain;                               // allowed, as errors have it: "a number in [0, 1)"
 };
 const std::vector<RecipeKey>& recipe_keys();
 

@@ -1,7 +1,6 @@
 // Keys of the recipe: parsing, ranges, JSON in and out, all from recipe.def.
 #include <algorithm>
-#include <charconv>
-#include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "base/heap.h"
@@ -11,6 +10,7 @@
 #include "train/ds_comments.h"
 #include "train/ds_config.h"
 #include "train/recipe.h"
+#include "train/schedule_choice.h"
 
 namespace st {
 namespace {
@@ -36,50 +36,106 @@ bool is_scope_patterns(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) > ' '; });
 }
 
-void take(std::string& to, const Json& value, const std::string& key, const std::string& allowed) {
-  check(value.is(Json::Kind::text), "recipe: ", key, " is text, got ", value.dump());
+/// "[1,inf) auto": a number's interval, and the words that may stand in its place.
+std::string interval_of(const std::string& allowed) { return allowed.substr(0, allowed.find(' ')); }
+std::string words_after_interval(const std::string& allowed) { return allowed.substr(std::min(allowed.find(' '), allowed.size())); }
+
+std::string domain_of(const std::string&, const std::string& allowed) {
+  const auto words = words_of(allowed);
+  if (words.empty()) return "a text";
+  return text(words.size() > 1 ? "one of " : "", allowed);
+}
+std::string domain_of(const ParameterGroups&, const std::string&) { return "a list of objects"; }
+std::string domain_of(bool, const std::string&) { return "true or false"; }
+std::string domain_of(double, const std::string& allowed) { return "a number in " + interval_text(allowed); }
+std::string domain_of(int64_t, const std::string& allowed) {
+  const auto words = words_of(words_after_interval(allowed));
+  return text("a whole number in ", interval_text(interval_of(allowed), true), words.empty() ? "" : " or ", listed(words));
+}
+
+// Each takes a value that is in its domain, and says whether it was.
+
+bool take(std::string& to, const Json& value, const std::string& allowed) {
+  if (!value.is(Json::Kind::text)) return false;
   const std::string& word = value.text();
   const auto words = words_of(allowed);
   const auto is_allowed = [&](const std::string& one) { return one == word || (one == "SCOPES" && is_scope_patterns(word)); };
-  check(words.empty() || std::ranges::any_of(words, is_allowed), "recipe: ", key, " cannot be \"", word, "\" here; use ",
-        words.size() > 1 ? "one of " : "", allowed);
+  if (!words.empty() && std::ranges::none_of(words, is_allowed)) return false;
   to = word;
+  return true;
 }
 
-void take(ParameterGroups& to, const Json& value, const std::string&, const std::string&) { to = ParameterGroups(value); }
+bool take(ParameterGroups& to, const Json& value, const std::string&) {
+  if (!value.is(Json::Kind::list)) return false;
+  to = ParameterGroups(value);
+  return true;
+}
 
-void take(bool& to, const Json& value, const std::string& key, const std::string&) {
-  check(value.is(Json::Kind::boolean), "recipe: ", key, " is true or false, got ", value.dump());
+bool take(bool& to, const Json& value, const std::string&) {
+  if (!value.is(Json::Kind::boolean)) return false;
   to = value.boolean();
+  return true;
 }
 
-void take(double& to, const Json& value, const std::string& key, const std::string& allowed) {
-  check(value.is_number(), "recipe: ", key, " is a number, got ", value.dump());
-  const double number = value.number();
-  check(is_inside(number, allowed), "recipe: ", key, " is ", number, ", allowed is ", allowed);
-  to = number;
+bool take(double& to, const Json& value, const std::string& allowed) {
+  if (!value.is_number() || !is_inside(value.number(), allowed)) return false;
+  to = value.number();
+  return true;
 }
 
-void take(int64_t& to, const Json& value, const std::string& key, const std::string& allowed) {
-  check(value.is(Json::Kind::whole), "recipe: ", key, " is a whole number, got ", value.dump());
-  const int64_t number = value.whole();
-  check(is_inside(static_cast<double>(number), allowed), "recipe: ", key, " is ", number, ", allowed is ", allowed);
-  to = number;
+constexpr int64_t kAuto = 0;  // a batch that is left open
+
+bool take(int64_t& to, const Json& value, const std::string& allowed) {
+  if (value.is(Json::Kind::text) && std::ranges::count(words_of(words_after_interval(allowed)), value.text()) > 0) {
+    to = kAuto;
+    return true;
+  }
+  const auto number = value.as_whole();
+  if (!number || !is_inside(static_cast<double>(*number), interval_of(allowed))) return false;
+  to = *number;
+  return true;
 }
+
+/// Keys of other systems for what is none here.
+constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
+#define ST_RUN_LENGTH(key) {#key, "a run's length is no setting of its recipe: give run() its steps, or the command line --steps"},
+    ST_RUN_LENGTH(epochs) ST_RUN_LENGTH(num_epochs) ST_RUN_LENGTH(num_train_epochs) ST_RUN_LENGTH(max_epochs) ST_RUN_LENGTH(n_epochs)
+        ST_RUN_LENGTH(steps) ST_RUN_LENGTH(max_steps) ST_RUN_LENGTH(num_steps) ST_RUN_LENGTH(train_steps)
+#undef ST_RUN_LENGTH
+};
 
 [[noreturn]] void refuse_key(std::string_view key) {
   std::vector<std::string> names;
   for (const RecipeKey& row : recipe_keys()) names.push_back(row.name);
-  const std::string near = nearest(key, names), theirs = near.empty() ? nearest(key, ds_config_keys()) : "";
-  fail(Code::invalid_argument, text("recipe: unknown key \"", key, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?"),
-                                    theirs.empty() ? "" : text("; did you mean \"", theirs, "\" of a ds_config?")));
+  const auto* elsewhere = std::ranges::find(kElsewhere, key, &std::pair<std::string_view, std::string_view>::first);
+  if (elsewhere != std::end(kElsewhere)) fail(Code::invalid_argument, text("recipe: unknown key \"", key, "\"; ", elsewhere->second));
+  const std::string theirs = nearest(key, names).empty() ? nearest(key, ds_config_keys()) : "";
+  const std::string all = theirs.empty() ? text("st_recipe_keys, or scaletrain train --help, lists all ", names.size())
+                                         : text("did you mean \"", theirs, "\" of a ds_config?");
+  fail(Code::invalid_argument, text("recipe: unknown key \"", key, "\"", way_out(key, names, all)));
 }
 
 void take_value(Recipe& recipe, const std::string& key, const Json& value) {
 #define ST_RECIPE(type, name, standard, allowed, help) \
-  if (key == #name) return take(recipe.name, value, key, allowed);
+  if (key == #name)                                    \
+    return check(take(recipe.name, value, allowed), "recipe: ", key, " must be ", domain_of(recipe.name, allowed), ", got ", value.dump());
 #include "train/recipe.def"
 #undef ST_RECIPE
+  refuse_key(key);
+}
+
+/// A list may be long: of it the place of the mistake is told.
+Json parse_value(std::string_view key, std::string_view value) {
+  const std::string what = text("recipe: ", key);
+  try {
+    return parse_settings(value, what);
+  } catch (const Error&) {
+    if (value.find_first_of("[{") != std::string_view::npos) throw;
+  }
+  for (const RecipeKey& row : recipe_keys())
+    if (row.name == key)
+      fail(Code::invalid_argument, text(what, " must be ", row.domain, ", as JSON, got ", value.empty() ? "nothing" : value,
+                                        row.type == "text" ? "; a text has quotes, \"...\"" : ""));
   refuse_key(key);
 }
 
@@ -94,15 +150,10 @@ void take_defaults(Recipe& recipe) {
   for (const auto& [key, json] : optimizer_defaults(recipe.optimizer)) take_default(key, json);
 }
 
-constexpr int64_t kAuto = 0;  // a batch that is left open
-
 std::string or_auto(std::string_view key, const std::string& json) { return key == "batch" && json == "0" ? "\"auto\"" : json; }
 
 void take_key(Recipe& recipe, const std::string& key, const Json& value) {
-  if (key == "batch" && value.is(Json::Kind::text) && value.text() == "auto")
-    recipe.batch = kAuto;
-  else
-    take_value(recipe, key, value);
+  take_value(recipe, key, value);
   if (std::ranges::find(recipe.given, key) == recipe.given.end()) recipe.given.push_back(key);
   if (key == "optimizer") take_defaults(recipe);
 }
@@ -110,13 +161,13 @@ void take_key(Recipe& recipe, const std::string& key, const Json& value) {
 /// A file of DeepSpeed's may have comments. Of any other the error is that of the text as it is.
 Json parse_recipe(std::string_view json) {
   try {
-    return parse_json(json, "recipe");
+    return parse_settings(json, "recipe");
   } catch (const Error& error) {
     check(json.find_first_not_of(" \t\r\n") != std::string_view::npos,
           "recipe: the text is empty; give a JSON object, {} for the defaults");
     const std::string plain = without_comments(json);
     if (plain == json) throw;
-    Json object = parse_json(plain, "recipe");
+    Json object = parse_settings(plain, "recipe");
     if (!is_ds_config(object))
       fail(error.code(), text(error.message(), "; a recipe is JSON without comments and without a comma after the last entry"));
     return object;
@@ -128,7 +179,8 @@ Json parse_recipe(std::string_view json) {
 const std::vector<RecipeKey>& recipe_keys() {
   static const auto keys = once_for_the_process([] {
     return std::vector<RecipeKey>{
-#define ST_RECIPE(type, name, standard, allowed, help) {#name, type_name(type{}), value_json(type{standard}), allowed, help},
+#define ST_RECIPE(type, name, standard, allowed, help) \
+  {#name, type_name(type{}), value_json(type{standard}), allowed, help, domain_of(type{}, allowed)},
 #include "train/recipe.def"
 #undef ST_RECIPE
     };
@@ -143,18 +195,17 @@ void Recipe::merge(std::string_view json) {
   Recipe merged = *this;  // all keys or none
   if (is_ds_config(object)) {
     const DsRecipe file = read_ds_config(object);
-    for (const auto& [key, value] : file.keys) take_key(merged, key, parse_json(value, text("ds_config: ", key)));
+    for (const auto& [key, value] : file.keys) take_key(merged, key, parse_settings(value, text("ds_config: ", key)));
     merged.notes = file.notes;
     *this = merged;
     return;
   }
   for (const auto& [key, value] : object.members()) take_key(merged, key, value);
+  if (object.find("lr_schedule") != nullptr) static_cast<void>(schedule_choice(merged));  // refuses what lacks its length
   *this = merged;
 }
 
-void Recipe::set(std::string_view key, std::string_view value) {
-  take_key(*this, std::string(key), parse_json(value, text("recipe: ", key)));
-}
+void Recipe::set(std::string_view key, std::string_view value) { take_key(*this, std::string(key), parse_value(key, value)); }
 
 std::string Recipe::get(std::string_view key) const {
 #define ST_RECIPE(type, name, standard, allowed, help) \

@@ -38,7 +38,7 @@ TEST_F(Data, OptionsAreChecked) {
   const std::string path = text_file("options.txt", 100);
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, "{}"), {"context"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, ""), {"st_data_files"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, R"({"context": 0})"), {"context is 0"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, R"({"context": 0})"), {"context must be a whole number", "got 0"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, R"({"context": -3})"), {"-3"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, R"({"context": 9223372036854775807})"), {"9223372036854775807"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, R"({"context": 4.5})"), {"context"}));

@@ -35,14 +35,16 @@ TEST_F(Recipe, UnknownKeysNameTheNearest) {
 
 TEST_F(Recipe, ValuesOutOfRangeAreRefusedAndChangeNothing) {
   const std::string before = json();
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "lr", "-0.001"), {"lr", "-0.001", "[0,inf)"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "lr", "-0.001"), {"lr", "-0.001", "[0, inf)"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "lr", "\"fast\""), {"lr", "number", "fast"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "batch", "0"), {"batch", "0"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "batch", "1.5"), {"whole number"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "beta1", "1"), {"beta1"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "dropout", "1"), {"dropout", "[0,1)"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "dropout", "1"), {"dropout", "[0, 1)"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "optimizer", "\"adamm\""), {"adamm", "adamw"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "seed", "18446744073709551615"), {"seed"}));
+  EXPECT_TRUE(
+      fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "lr", "-nan"), {"recipe: lr must be a number in [0, inf), got -nan"}));  // by printf
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "lr", ""), {"lr"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "lr", "1 2"), {"lr"}));
   st_recipe* made = nullptr;
@@ -62,7 +64,8 @@ TEST_F(Recipe, IsCopiedByItsTrainer) {
 TEST(RecipeKeys, AreListedWithDefaultsAndHelp) {
   const char* keys = nullptr;
   ASSERT_TRUE(works(st_recipe_keys(&keys)));
-  for (const char* word : {"\"name\":\"lr\"", "\"default\":0.001", "\"allowed\":\"[0,inf)\"", "\"help\":", "\"name\":\"batch\""})
+  for (const char* word : {"\"name\":\"lr\"", "\"default\":0.001", "\"allowed\":\"[0,inf)\"", "\"help\":", "\"name\":\"batch\"",
+                           "\"other_names\":[\"learning_rate\""})
     EXPECT_NE(std::strstr(keys, word), nullptr) << word;
 }
 

@@ -38,7 +38,9 @@ class BadInput(CommandLineTest):
     def test_an_unknown_option_names_the_nearest(self):
         self.train_refused("--widht", 32, words=["--widht", "did you mean --width?"])
         self.train_refused("--learning-rat=1", words=["--learning-rat"])
-        self.train_refused("--groups", '{"pattern": "*"}', words=["--groups", "give a list as JSON"])
+        for option, ours in (("--learning-rate", "--lr"), ("--gradient-accumulation-steps", "--accumulate"), ("--epochs=3", "--steps")):
+            self.train_refused(option, 1, words=[f"did you mean {ours}?"])
+        self.train_refused("--groups", '{"pattern": "*"}', words=["--groups", "must be a list of objects"])
         self.refused("info", "--jason", words=["--jason", "did you mean --json?"])
 
     def test_options_of_later_versions_say_so(self):
@@ -47,7 +49,7 @@ class BadInput(CommandLineTest):
 
     def test_values_that_are_no_numbers_are_shown(self):
         self.train_refused("--batch", "many", words=["--batch", '"many"', "whole number"])
-        self.train_refused("--batch", "1.5", words=["--batch", '"1.5"', "whole number"])
+        self.train_refused("--batch", "1.5", words=["--batch", "got 1.5", "whole number"])
         for value in ("fast", "nan"):
             self.train_refused("--lr", value, words=["--lr", f'"{value}"', "number"])
         self.train_refused("--layers", "99999999999999999999", words=["--layers", "whole number"])
@@ -62,7 +64,7 @@ class BadInput(CommandLineTest):
         self.refused("train", "--data", self.text, words=["--steps is missing"])
 
     def test_what_the_library_refuses_is_said_in_its_words(self):
-        self.train_refused("--lr", -0.1, words=["lr", "-0.1", "[0,inf)"])
+        self.train_refused("--lr", -0.1, words=["--lr: recipe: lr must be a number in [0, inf), got -0.1"])
         self.train_refused("--optimizer", "adamww", words=["optimizer", "adamww", "adamw"])
         self.train_refused("--device", "tpu", words=["device", "tpu", "cpu"])
         self.train_refused("--batch", 3, "--global-batch", 4, words=["batch 3 x 1", "makes 3", "global_batch is 4", "a multiple of 3"])

@@ -115,6 +115,12 @@ public class ErrorsTests : OneThreadTests {
       long batch = 0;
       StringAssert.Contains("batch is \"auto\" now", Assert.Throws<WrongStateException>(() => batch = recipe.Batch).Message);
       Assert.AreEqual(0, batch);
+      foreach (object value in new object[] { double.NaN, float.NegativeInfinity })
+        Assert.AreEqual("recipe: lr must be a number in [0, inf), got " + System.FormattableString.Invariant($"{value}"),
+          Assert.Throws<InvalidArgumentException>(() => recipe.Set("lr", value)).Message);
+      foreach (object value in new object[] { 1UL << 63, 18446744073709551616m })
+        Assert.AreEqual("recipe: seed must be a whole number in [0, 2^63), got " + value,
+          Assert.Throws<InvalidArgumentException>(() => recipe.Set("seed", value)).Message);
       recipe.Groups = "[{\"pattern\":\"*.bias\",\"weight_decay_scale\":0}]";
       StringAssert.Contains("bias", recipe.Groups);
     }

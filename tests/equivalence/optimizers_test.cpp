@@ -178,9 +178,6 @@ TEST(ParameterGroups, RefuseWhatFitsNothingAndWhatLeavesNothing) {
   };
   EXPECT_THAT(refusal(R"([{"pattern": "blok.*"}])"), HasSubstr("no parameter fits the pattern \"blok.*\"; there are "));
   EXPECT_THAT(refusal(R"([{"pattern": "*", "frozen": true}])"), HasSubstr("every parameter is frozen"));
-  EXPECT_THAT(refusal(R"([{"pattern": "*", "optimizer": "adamm"}])"), HasSubstr("did you mean \"adamw\"?"));
-  EXPECT_THAT(refusal(R"([{"pattern": "*", "lr_scale": -1}])"), HasSubstr("lr_scale is a number of 0 or more, got -1"));
-  EXPECT_THAT(refusal(R"([{"patern": "*"}])"), HasSubstr("did you mean \"pattern\"?"));
   EXPECT_THAT(refusal(R"([{"lr_scale": 1}])"), HasSubstr("has no pattern"));
   EXPECT_THAT(refusal(R"({"pattern": "*"})"), HasSubstr("a list of objects is needed"));
 }

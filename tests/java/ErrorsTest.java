@@ -164,6 +164,12 @@ class ErrorsTest {
       assertThrows(WrongState.class, recipe::batch);
       assertEquals("auto", recipe.get("batch"));
       assertThrows(InvalidArgument.class, () -> recipe.lr(-1));
+      for (Number value : List.of(Double.NaN, Float.NEGATIVE_INFINITY, new java.math.BigDecimal("1E+400")))
+        assertEquals("recipe: lr must be a number in [0, inf), got " + value,
+            assertThrows(InvalidArgument.class, () -> recipe.set("lr", value)).getMessage());
+      java.math.BigInteger beyond = java.math.BigInteger.TWO.pow(64);
+      assertEquals("recipe: seed must be a whole number in [0, 2^63), got " + beyond,
+          assertThrows(InvalidArgument.class, () -> recipe.set("seed", beyond)).getMessage());
       assertEquals(Recipe.keys().size(), ((Map<?, ?>) Json.parse(recipe.json())).size());
     }
   }

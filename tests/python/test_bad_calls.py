@@ -5,6 +5,7 @@ import gc
 import math
 import os
 import pickle
+import re
 import sys
 import threading
 
@@ -139,6 +140,12 @@ def test_numpys_numbers_are_settings(context):
     assert st.Model.builtin(context, "mlp", hidden=numpy.array([8])).parameters[0].shape == (1, 8)
     with pytest.raises(TypeError, match="is no value for JSON"):
         st.Recipe(lr=object())
+    for value, said in ((math.nan, "NaN"), (numpy.float32(-math.inf), "-Infinity"), (10**400, str(10**400)), (numpy.True_, "true")):
+        for call in (lambda: st.Recipe(lr=value), lambda: recipe.__setitem__("lr", value), lambda: st.Schedule("constant", lr=value)):
+            with pytest.raises(st.InvalidArgument, match=re.escape(f": lr must be a number in [0, inf), got {said}")):
+                call()
+    with pytest.raises(st.InvalidArgument, match=rf"seed must be a whole number in \[0, 2\^63\), got {2**64}"):
+        st.Recipe(seed=2**64)
 
 
 def test_a_strided_tensor_is_seen_as_it_lies(context):

@@ -39,7 +39,6 @@ internal static class Json {
   }
 
   private static string Number(double real) {
-    if (double.IsNaN(real) || double.IsInfinity(real)) throw new InvalidArgumentException(real.ToString(CultureInfo.InvariantCulture) + " cannot be a value in JSON");
     return real.ToString("R", CultureInfo.InvariantCulture);
   }
 

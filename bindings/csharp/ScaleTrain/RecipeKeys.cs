@@ -80,7 +80,7 @@ public sealed partial class Recipe {
   }
 
   /// <summary>sequences per rank and micro-batch; auto: the largest that fits in memory and divides global_batch</summary>
-  /// <remarks>Usually 8. Allowed: [1,inf).</remarks>
+  /// <remarks>Usually 8. Allowed: [1,inf) auto.</remarks>
   public long Batch {
     get { return Integer("batch"); }
     set { Set("batch", value); }

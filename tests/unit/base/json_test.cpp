@@ -56,6 +56,28 @@ TEST(Json, RefusesWhatWouldLoseSomething) {
   EXPECT_NE(refusal_of("{\"a\":\"\xff\"}"), "");
 }
 
+TEST(Json, OfSettingsHasEveryNumberThatALanguageWrites) {
+  const std::string text =
+      R"({"a":["NaN\"", NaN, -inf , 1],"b":Infinity,"c":1e400,"d":-1E+999,"e":1e-400,"f":[null,true,nan],"g":18446744073709551616})";
+  const Json json = parse_settings(text, "recipe");
+  EXPECT_EQ(json.dump(),
+            R"({"a":["NaN\"",NaN,-inf,1],"b":Infinity,"c":1e400,"d":-1E+999,"e":0.0,"f":[null,true,nan],"g":18446744073709551616})");
+  EXPECT_TRUE(std::isnan(json.find("a")->list()[1].number()));
+  EXPECT_EQ(json.find("a")->list()[2].number(), -HUGE_VAL);
+  EXPECT_EQ(json.find("c")->number(), HUGE_VAL);
+  EXPECT_EQ(json.find("g")->number(), 0x1p64);
+  const auto message = [](const auto& parse, std::string_view broken) { return error_of([&] { parse(broken, "recipe"); }).message(); };
+  EXPECT_TRUE(message(parse_settings, R"({"lr": NaNo})").starts_with("recipe: line 1, column 8: "));
+  EXPECT_TRUE(message(parse_json, R"({"lr": NaN})").starts_with("recipe: line 1, column 8: "));
+}
+
+TEST(Json, KnowsWhichRealNumbersAreWhole) {
+  const Json list =
+      parse_settings("[8.0, 1e3, -9007199254740992.0, 2.5, 9007199254740994.0, 9223372036854775808, Infinity, NaN, true]", "test");
+  const std::vector<std::optional<int64_t>> wanted = {8, 1000, -9007199254740992, {}, {}, {}, {}, {}, {}};
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(list.list()[i].as_whole(), wanted[i]) << i;
+}
+
 TEST(Json, RefusesEndlessNesting) { EXPECT_NE(refusal_of(std::string(100000, '[')).find("nested deeper"), std::string::npos); }
 
 TEST(JsonLine, WritesTheStepLog) {

@@ -44,6 +44,24 @@ TEST(Text, FallsIntoWordsAndLines) {
   EXPECT_EQ(lines_of("one\n"), Lines{"one"});
 }
 
+TEST(Text, KnowsWhichNameWasMeant) {
+  const std::vector<std::string> keys = {"lr", "lr_steps", "weight_decay_scale", "accumulate", "beta1", "clip", "axis"};
+  for (const auto& [word, meant] : std::vector<std::pair<std::string, std::string>>{{"acumulate", "accumulate"},
+                                                                                    {"LR", "lr"},
+                                                                                    {"lr-steps", "lr_steps"},
+                                                                                    {"weight_decay", "weight_decay_scale"},
+                                                                                    {"adam_beta1", "beta1"},
+                                                                                    {"learning_rate", "lr"},
+                                                                                    {"Learning-Rate", "lr"},
+                                                                                    {"max_grad_norm", "clip"},
+                                                                                    {"dim", "axis"},
+                                                                                    {"batch_size", ""},
+                                                                                    {"nothing_like_it", ""}})
+    EXPECT_EQ(nearest(word, keys), meant) << word;
+  EXPECT_EQ(way_out("lrr", keys, "there are many"), "; did you mean \"lr\"?");
+  EXPECT_EQ(way_out("nothing_like_it", keys, text("there are ", listed(std::span(keys).first(2)))), "; there are lr, lr_steps");
+}
+
 TEST(Text, BeginsWithAWholeNumberOrNot) {
   EXPECT_EQ(whole_number("32K\n", 7), 32);
   EXPECT_EQ(whole_number("-5 kB", 7), -5);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <iterator>
+#include <sstream>
 
 #include "base/json.h"
 #include "models/gpt.h"
@@ -18,79 +21,105 @@ std::string refusal_of(const std::string& key, const std::string& value) {
   return message;
 }
 
-/// Bounds of "[0,1)" and whether they belong to it.
-struct Interval {
-  double low, high;
-  bool low_inside, high_inside;
-  explicit Interval(const std::string& text) {
-    const size_t comma = text.find(',');
-    low = std::stod(text.substr(1, comma - 1));
-    high = std::stod(text.substr(comma + 1));
-    low_inside = text.front() == '[';
-    high_inside = text.back() == ']';
-  }
-};
-
-TEST(Recipe, EveryKeyRefusesWhatIsOutOfItsRangeNamingKeyAndValue) {
-  int checked = 0;
-  for (const RecipeKey& key : recipe_keys()) {
-    if (key.type == "text" || key.type == "boolean" || key.type == "list") continue;
-    const Interval range(key.allowed);
-    const auto wanted = [&](double value) {
-      const std::string text = key.type == "integer" ? std::to_string(static_cast<int64_t>(value)) : json_of(value);
-      EXPECT_TRUE(says(refusal_of(key.name, text), {key.name + " is ", key.allowed})) << key.name << " " << text;
-      ++checked;
-    };
-    wanted(range.low - 1);
-    if (!range.low_inside) wanted(range.low);
-    if (std::isinf(range.high)) continue;
-    wanted(range.high + 1);
-    if (!range.high_inside) wanted(range.high);
-  }
-  EXPECT_GE(checked, 15);
-  EXPECT_TRUE(says(refusal_of("lr", "-0.25"), {"-0.25"}));
+/// Whether a number is in "[0,1)", or in the first word of "[1,inf) auto".
+bool has(const std::string& interval, double number) {
+  const size_t comma = interval.find(','), end = interval.find_first_of("])");
+  const double low = std::stod(interval.substr(1, comma - 1)), high = std::stod(interval.substr(comma + 1));
+  return (number > low || (number == low && interval[0] == '[')) && (number < high || (number == high && interval[end] == ']'));
 }
 
-TEST(Recipe, EveryBooleanKeyTakesTrueAndFalseAndNothingElse) {
-  int keys = 0;
-  for (const RecipeKey& key : recipe_keys()) {
-    if (key.type != "boolean") continue;
-    ++keys;
-    Recipe recipe;
-    for (const char* value : {"true", "false"}) {
-      recipe.set(key.name, value);
-      EXPECT_EQ(recipe.get(key.name), value);
-    }
-    for (const char* value : {"1", "\"true\"", "null", "0.5"}) EXPECT_TRUE(says(refusal_of(key.name, value), {key.name}));
-  }
-  EXPECT_GE(keys, 1);
+std::vector<std::string> words_in(const std::string& allowed) {
+  std::istringstream stream(allowed);
+  return {std::istream_iterator<std::string>(stream), {}};
 }
 
-TEST(Recipe, EveryWordKeyTakesItsWordsAndNoOther) {
-  int words = 0;
+/// What a row says of a value, as JSON or as a language writes what JSON does not have.
+bool is_in_domain(const RecipeKey& key, const std::string& value) {
+  const bool is_number = value.find_first_of("0123456789NI") <= 1 && value[0] != '"';
+  const auto words = words_in(key.allowed);
+  const auto is_word = [&](const std::string& word) { return value == '"' + word + '"'; };
+  const bool has_scopes = std::ranges::count(words, "SCOPES") > 0 && value.size() > 2 && value.find(' ') == std::string::npos;
+  if (key.type == "text") return value[0] == '"' && (words.empty() || has_scopes || std::ranges::any_of(words, is_word));
+  if (key.type == "boolean") return value == "true" || value == "false";
+  if (key.type == "list") return value == "[]";
+  if (!is_number) return words.size() > 1 && std::any_of(words.begin() + 1, words.end(), is_word);
+  const double number = std::strtod(value.c_str(), nullptr);
+  const bool is_whole = number == std::floor(number) && (std::abs(number) < 0x1p63 || value == "9223372036854775807");
+  return has(key.allowed, number) && (key.type == "real" || is_whole);
+}
+
+TEST(Recipe, EveryKeyTakesItsDomainAndRefusesTheRestWithKeyDomainAndValue) {
+  const std::vector<std::string> common = {"NaN",
+                                           "Infinity",
+                                           "-Infinity",
+                                           "1e400",
+                                           "-1e400",
+                                           "9223372036854775807",
+                                           "9223372036854775808",
+                                           "18446744073709551616",
+                                           "1e+300",
+                                           "1e-300",
+                                           "-1",
+                                           "0",
+                                           "1",
+                                           "-0.25",
+                                           "0.5",
+                                           "8.0",
+                                           "2.5",
+                                           "true",
+                                           "false",
+                                           "null",
+                                           "\"8\"",
+                                           "\"auto\"",
+                                           "\"no such word\"",
+                                           "\"\"",
+                                           "[]",
+                                           "{}"};
   for (const RecipeKey& key : recipe_keys()) {
-    if (key.type != "text" || key.allowed.empty()) continue;
-    EXPECT_TRUE(says(refusal_of(key.name, "\"no such word\""), {key.name, key.allowed}));
-    refusal_of(key.name, "3");  // a number is not a word
-    std::istringstream stream(key.allowed);
-    for (std::string word; stream >> word; ++words) {
+    std::vector<std::string> values = common;
+    if (key.type == "text")
+      for (const std::string& word : words_in(key.allowed)) values.push_back('"' + word + '"');
+    if (const size_t comma = key.allowed.find(','); key.allowed.starts_with('[') || key.allowed.starts_with('('))
+      for (const std::string& bound :
+           {key.allowed.substr(1, comma - 1), key.allowed.substr(comma + 1, key.allowed.find_first_of("])") - comma - 1)})
+        if (bound != "inf") values.push_back(bound);
+    EXPECT_TRUE(is_in_domain(key, key.standard)) << key.name;
+    for (const std::string& value : values) {
+      SCOPED_TRACE(text(key.name, " ", value));
+      if (!is_in_domain(key, value)) {
+        EXPECT_TRUE(says(refusal_of(key.name, value), {text("recipe: ", key.name, " must be ", key.domain, ", got ", value)}));
+        continue;
+      }
       Recipe recipe;
-      recipe.set(key.name, "\"" + word + "\"");
-      EXPECT_EQ(recipe.get(key.name), "\"" + word + "\"");
+      recipe.set(key.name, value);
+      const Json taken = parse_json(recipe.get(key.name), key.name), given = parse_json(value, key.name);
+      if (given.is_number()) {
+        EXPECT_EQ(taken.number(), given.number());
+      } else {
+        EXPECT_EQ(taken.dump(), value);
+      }
     }
   }
-  EXPECT_GE(words, 5);
 }
 
-TEST(Recipe, RefusesNumbersOfTheWrongKind) {
-  EXPECT_TRUE(says(refusal_of("batch", "2.5"), {"whole number"}));
-  EXPECT_TRUE(says(refusal_of("batch", "\"8\""), {"whole number"}));
-  EXPECT_TRUE(says(refusal_of("batch", "9223372036854775808"), {"9223372036854775808"}));
-  EXPECT_TRUE(says(refusal_of("lr", "\"fast\""), {"number"}));
-  refusal_of("lr", "nonsense");
+TEST(Recipe, AValueThatIsNoJsonIsNamedWithItsKey) {
+  EXPECT_EQ(refusal_of("lr", "fast"), "recipe: lr must be a number in [0, inf), as JSON, got fast");
+  EXPECT_TRUE(says(refusal_of("optimizer", "sgd"), {"recipe: optimizer must be one of", "got sgd", "a text has quotes"}));
+  EXPECT_TRUE(says(refusal_of("seed", ""), {"recipe: seed must be a whole number in [0, 2^63)", "got nothing"}));
+  EXPECT_TRUE(says(refusal_of("groups", R"([{"pattern" "*"}])"), {"groups", "line 1, column 15"}));
+}
+
+TEST(Recipe, AValueInAFileIsRefusedAsOneThatIsSet) {
+  EXPECT_EQ(refusal([] { Recipe{}.merge(R"({"lr": 1e999, "seed": 3})"); }), "recipe: lr must be a number in [0, inf), got 1e999");
 }
 
 TEST(Recipe, AnUnknownKeyNamesTheNearest) {
+  EXPECT_TRUE(says(refusal_of("learning_rate", "2"), {"unknown key \"learning_rate\"; did you mean \"lr\"?"}));
+  EXPECT_TRUE(says(refusal_of("gradient_accumulation_steps", "2"), {"did you mean \"accumulate\"?"}));
+  EXPECT_TRUE(says(refusal([] { Recipe{}.merge(R"({"lr": 0.1, "gradient_accumulation_steps": 2})"); }), {"did you mean \"accumulate\"?"}));
+  for (const char* length : {"epochs", "num_train_epochs", "max_steps"})
+    EXPECT_TRUE(says(refusal_of(length, "2"), {text("unknown key \"", length, "\""), "give run() its steps", "--steps"}));
+  EXPECT_TRUE(says(refusal_of("qqqqqqqq", "2"), {"st_recipe_keys", "lists all"}));
   EXPECT_TRUE(says(refusal_of("acumulate", "2"), {"did you mean \"accumulate\"?"}));
   EXPECT_TRUE(says(refusal_of("weight-decay", "0"), {"did you mean \"weight_decay\"?"}));
   EXPECT_THROW(Recipe{}.get("zzz"), Error);
@@ -113,6 +142,15 @@ TEST(Recipe, JsonComesBackAsItWentOut) {
     EXPECT_EQ(one.get(key.name), recipe.get(key.name));
     EXPECT_EQ(Recipe{}.get(key.name), key.standard);
   }
+}
+
+TEST(Recipe, AScheduleWithoutItsLengthIsRefusedWhenTheRecipeIsMade) {
+  for (const char* schedule : {"cosine", "linear", "polynomial", "wsd", "one_cycle"})
+    EXPECT_TRUE(refuses({schedule, "needs lr_steps"}, [&] { Recipe{}.merge(text(R"({"lr_schedule": ")", schedule, "\"}")); }));
+  EXPECT_TRUE(refuses({"needs lr_table"}, [] { Recipe{}.merge(R"({"lr_schedule": "table"})"); }));
+  Recipe recipe;
+  recipe.merge(R"({"lr_steps": 100, "lr_schedule": "cosine"})");
+  EXPECT_EQ(recipe.lr_steps, 100);
 }
 
 TEST(Recipe, MergeTakesAllKeysOrNone) {

@@ -44,8 +44,7 @@ public final class Json {
         || value instanceof Byte) {
       out.append(value);
     } else if (value instanceof Number number) {
-      if (!Double.isFinite(number.doubleValue())) throw new InvalidArgument("Json: " + number + " cannot be written as JSON");
-      out.append(number);
+      out.append(number);  // NaN and Infinity too: the library names the key that does not take them
     } else if (value instanceof Map<?, ?> map) {
       char before = '{';
       for (Map.Entry<?, ?> entry : map.entrySet()) {

@@ -159,7 +159,10 @@ public abstract class RecipeKeys extends Handle {
     return number("loss_scale_minimum").doubleValue();
   }
 
-  /** Sequences per rank and micro-batch; auto: the largest that fits in memory and divides global_batch. Allowed: [1,inf). Default: 8. */
+  /**
+   * Sequences per rank and micro-batch; auto: the largest that fits in memory and divides global_batch. Allowed: [1,inf) auto.
+   * Default: 8.
+   */
   public Recipe batch(long value) {
     return set("batch", value);
   }
