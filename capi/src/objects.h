@@ -128,7 +128,7 @@ struct TrainerObject final : Object, Trimmable {
   std::exception_ptr log_error;      // of its line, or of one before it
   std::vector<HostView> views;       // of the step's batch; kept so that a step allocates nothing
   StepHistory history;               // for the report page
-  std::vector<std::pair<int64_t, double>> evaluations;
+  std::vector<ValidationPoint> evaluations;
   std::pair<int64_t, double> average_loss = {-1, 0};  // of the last evaluation of the average, after so many steps
   std::atomic<bool> stop{false};
   double started = 0;

@@ -104,7 +104,8 @@ RunSummary summary_of(const TrainerObject& t, std::string_view facts) {
   run.steps = t.history.steps();
   const std::span<const StepTimes> timeline = t.trainer->timeline();
   run.timeline.assign(timeline.begin(), timeline.end());
-  for (const auto& [step, loss] : t.evaluations) run.validation.push_back({step, loss});
+  run.validation = t.evaluations;
+  run.step_past_schedule = t.trainer->step_past_schedule();
   const MemoryLayout& memory = t.trainer->plan().memory;
   for (int32_t a = 0; a < kArenas; ++a)
     if (memory.bytes[static_cast<size_t>(a)] > 0)

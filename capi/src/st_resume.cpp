@@ -29,7 +29,7 @@ namespace {
 /// What the page and the next report show of steps that did not happen on the way here.
 void forget_after(TrainerObject& t, int64_t step) {
   t.history.forget_after(step);
-  std::erase_if(t.evaluations, [&](const auto& evaluation) { return evaluation.first > step; });
+  std::erase_if(t.evaluations, [&](const auto& evaluation) { return evaluation.step > step; });
   if (t.average_loss.first > step) t.average_loss = {-1, 0};
   if (t.to_log && t.to_log->step > step) t.to_log.reset();
 }

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -87,8 +88,8 @@ void give_metrics(TrainerObject& t, const Evaluation& made, st_evaluation& ours)
 
 using Evaluate = Evaluation (Trainer::*)(const std::shared_ptr<const Dataset>& data);
 
-/// Returns the loss, for what is kept of it.
-double evaluate(TrainerObject& t, st_data* data, st_evaluation* evaluation, Evaluate call) {
+/// Returns what is kept of it.
+ValidationPoint evaluate(TrainerObject& t, st_data* data, st_evaluation* evaluation, Evaluate call, bool of_average) {
   const auto rows = peek(data)->dataset;
   const PiecesTurn turn(t);
   const Evaluation made = cancellable(t, [&] { return (t.trainer.get()->*call)(rows); });
@@ -97,7 +98,20 @@ double evaluate(TrainerObject& t, st_data* data, st_evaluation* evaluation, Eval
   ours.count = made.count;
   give_metrics(t, made, ours);
   give(evaluation, ours, "st_trainer_evaluate: evaluation");
-  return made.loss;
+  ValidationPoint point{t.trainer->steps(), made.loss, made.metrics};
+  if (t.log) t.log->write(point, of_average);
+  return point;
+}
+
+/// What the log of a run that was resumed tells of the steps before, for the report.
+void know_earlier(TrainerObject& t, std::string_view log) {
+  t.history.add_earlier(log);
+  std::vector<ValidationPoint> all;
+  for (const std::string_view line : lines_of(log))
+    if (auto point = evaluation_of_line(line); point && (t.evaluations.empty() || point->step < t.evaluations.front().step))
+      all.push_back(std::move(*point));
+  std::ranges::move(t.evaluations, std::back_inserter(all));
+  t.evaluations = std::move(all);
 }
 
 /// While it lives, calls from other threads are BUSY; between two steps the callback may evaluate, read weights or write the report.
@@ -221,7 +235,7 @@ st_status st_trainer_evaluate(st_trainer* trainer, st_data* data, st_evaluation*
   return guard([&] {
     take(evaluation, "st_trainer_evaluate: evaluation");
     const auto t = find(trainer);
-    t->evaluations.emplace_back(t->trainer->steps(), evaluate(*t, data, evaluation, &Trainer::evaluate));
+    t->evaluations.push_back(evaluate(*t, data, evaluation, &Trainer::evaluate, false));
   });
 }
 
@@ -229,7 +243,8 @@ st_status st_trainer_evaluate_average(st_trainer* trainer, st_data* data, st_eva
   return guard([&] {
     take(evaluation, "st_trainer_evaluate_average: evaluation");
     const auto t = find(trainer);
-    t->average_loss = {t->trainer->steps(), evaluate(*t, data, evaluation, &Trainer::evaluate_average)};
+    const ValidationPoint point = evaluate(*t, data, evaluation, &Trainer::evaluate_average, true);
+    t->average_loss = {point.step, point.loss};
   });
 }
 
@@ -276,7 +291,7 @@ st_status st_trainer_log(st_trainer* trainer, const char* path) {
     const std::string file = text_given(path, "st_trainer_log: path");
     t->is_logged = false;  // on_step may begin one with the step that it is told of
     if (t->trainer->has_resumed())
-      t->log = std::make_unique<MetricsLog>(file, t->trainer->steps(), [&](std::string_view kept) { t->history.add_earlier(kept); });
+      t->log = std::make_unique<MetricsLog>(file, t->trainer->steps(), [&](std::string_view kept) { know_earlier(*t, kept); });
     else
       t->log = std::make_unique<MetricsLog>(file);
   });

@@ -54,6 +54,8 @@ class LrSchedule {
 
   /// The learning rate of the step after k successful ones, k from 0. Allocates nothing.
   double at(int64_t k) const;
+  /// Whether the step after k successful ones is past lr_steps, so that at(k) is the last value. Never of a schedule without a length.
+  bool has_ended(int64_t k) const { return has_length() && k >= options_.lr_steps; }
 
  private:
   enum class Kind : uint8_t { constant, linear, polynomial, cosine, inverse_sqrt, wsd, one_cycle, table };

@@ -11,15 +11,10 @@
 #include "exec/executor.h"
 #include "train/batch_binding.h"
 #include "train/evaluation_rows.h"
+#include "train/metrics.h"
 #include "train/model.h"
 
 namespace st {
-
-struct Metric {
-  std::string name;
-  double mean = 0;   // over the output's elements and all rows; made of losses: over the rows they count
-  double count = 0;  // of these rows
-};
 
 struct Evaluation {
   double loss = 0;   // mean over the counted rows; NaN without a loss in the graph

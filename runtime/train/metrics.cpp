@@ -1,5 +1,6 @@
 #include "train/metrics.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -16,11 +17,16 @@ namespace st {
 namespace {
 
 constexpr std::string_view kStepKey = "{\"step\":";  // log_line() puts it first
+constexpr std::string_view kEvaluationKey = "{\"evaluation\":", kLoss = "validation_loss", kMetric = "metric.";
 
 [[noreturn]] void fail_io(const std::string& path, const char* verb) {
   Error error(Code::io, text("log: cannot ", verb, " ", path, ": ", std::strerror(errno)));
   error.place.file = path;
   throw error;
+}
+
+std::optional<int64_t> step_of_evaluation(std::string_view line) {
+  return line.starts_with(kEvaluationKey) ? step_of_line(line.substr(kEvaluationKey.size())) : std::nullopt;
 }
 
 bool exists(const std::string& path) {
@@ -44,6 +50,14 @@ const std::string& log_line(JsonLine& line, const StepReport& r) {
   return line.finish();
 }
 
+const std::string& log_line(JsonLine& line, const ValidationPoint& evaluation, bool of_average) {
+  JsonLine inner;
+  inner.add("step", evaluation.step).add(of_average ? "ema_val_loss" : kLoss, evaluation.loss);
+  for (const Metric& metric : evaluation.metrics) inner.add(metric.name, metric.mean);
+  line.start();
+  return line.add_json("evaluation", inner.text()).finish();
+}
+
 const std::string& log_line(JsonLine& line, std::string_view state, double validation_loss, std::optional<double> average_loss) {
   line.start();
   line.add("state", state).add("validation_loss", validation_loss);
@@ -62,9 +76,16 @@ MetricsLog::MetricsLog(const std::string& path, int64_t resumed, const std::func
       kept = log_until({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, resumed);
     }
     os::write_named_file(path, [&](const auto& write) { write(std::as_bytes(std::span(kept))); });
+    for (const std::string_view line : lines_of(kept))
+      if (const auto at = step_of_evaluation(line); at && *at == resumed) evaluated_.push_back(text(line, "\n"));
     if (see) see(kept);
   }
   open("ab");
+}
+
+void MetricsLog::write(const ValidationPoint& evaluation, bool of_average) {
+  const std::string& line = log_line(line_, evaluation, of_average);
+  if (std::ranges::find(evaluated_, line) == evaluated_.end()) append(line);
 }
 
 void MetricsLog::open(const char* mode) {
@@ -121,12 +142,30 @@ std::optional<StepReport> report_of_line(std::string_view line) {
   }
 }
 
+std::optional<ValidationPoint> evaluation_of_line(std::string_view line) {
+  if (!line.starts_with(kEvaluationKey)) return std::nullopt;
+  try {
+    const Json object = parse_json(line, "log");
+    const Json& told = *object.find("evaluation");
+    const Json* loss = told.find(kLoss);
+    if (loss == nullptr) return std::nullopt;  // of the average
+    const auto real = [](const Json& value) { return value.is_number() ? value.number() : std::numeric_limits<double>::quiet_NaN(); };
+    ValidationPoint point{.step = step_of_evaluation(line).value_or(0), .loss = real(*loss)};
+    for (const auto& [name, value] : told.members())
+      if (name.starts_with(kMetric)) point.metrics.push_back({name, real(value)});
+    return point;
+  } catch (const Error&) {
+    return std::nullopt;  // torn, or another program's
+  }
+}
+
 std::string_view log_until(std::string_view log, int64_t step) {
   size_t kept = 0;
   for (size_t begin = 0; begin < log.size();) {
     const size_t end = log.find('\n', begin);
     if (end == std::string_view::npos) break;
-    if (const auto at = step_of_line(log.substr(begin, end - begin))) {
+    const std::string_view line = log.substr(begin, end - begin);
+    if (const auto at = line.starts_with(kEvaluationKey) ? step_of_evaluation(line) : step_of_line(line)) {
       if (*at > step) break;
       kept = end + 1;
     }

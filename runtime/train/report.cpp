@@ -139,6 +139,26 @@ std::string step_figure(const RunSummary& run, const std::string& title, const s
   return figure(title, note, chart);
 }
 
+/// Of each "metric.*" that the evaluations tell.
+std::string metric_figures(const RunSummary& run) {
+  std::vector<std::string> names;
+  for (const ValidationPoint& point : run.validation)
+    for (const Metric& metric : point.metrics)
+      if (std::ranges::find(names, metric.name) == names.end()) names.push_back(metric.name);
+  std::string out;
+  for (const std::string& name : names) {
+    LineChart chart = chart_of(run, 530, 230);
+    chart.series.push_back({name, run.validation.size() <= kMostDots ? "validation dots" : "validation", {}});
+    auto& points = chart.series.back().points;
+    for (const ValidationPoint& point : run.validation)
+      for (const Metric& metric : point.metrics)
+        if (metric.name == name) points.push_back({static_cast<double>(point.step), metric.mean});
+    points = thin(points, kBuckets / 2);
+    out += figure(escape_html(name), "of each evaluation, the mean over its rows", chart);
+  }
+  return out;
+}
+
 std::string memory_figure(const RunSummary& run) {
   if (run.memory.empty()) return "";
   int64_t most = 1, all = 0;
@@ -209,8 +229,9 @@ std::string html_report(const RunSummary& run) {
     out += "<section class=\"card\"><p class=\"note\">No step was taken.</p></section>\n";
   } else {
     out += loss_figure(run);
-    out += "<section class=\"grid2\">\n";
-    out += step_figure(run, "Learning rate", "of each step", "learning rate", "rate", LineChart::Scale::zero,
+    out += "<section class=\"grid2\">\n" + metric_figures(run);
+    const std::string ended = run.step_past_schedule == 0 ? "" : text("; its schedule had ended before step ", run.step_past_schedule);
+    out += step_figure(run, "Learning rate", "of each step" + ended, "learning rate", "rate", LineChart::Scale::zero,
                        [](const StepReport& s) { return s.lr; });
     out += step_figure(run, "Gradient norm", "L2 over all parameters, before clipping", "norm", "norm", LineChart::Scale::spread,
                        [](const StepReport& s) { return s.grad_norm; });

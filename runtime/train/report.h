@@ -12,11 +12,6 @@
 
 namespace st {
 
-struct ValidationPoint {
-  int64_t step = 0;
-  double loss = 0;
-};
-
 struct MemoryUse {
   std::string role;  // "parameters", "gradients", ...
   int64_t bytes = 0;
@@ -38,6 +33,7 @@ struct RunSummary {
   std::vector<StepReport> steps;
   std::vector<StepTimes> timeline;  // of the last steps of several ranks
   std::vector<ValidationPoint> validation;
+  int64_t step_past_schedule = 0;                                 // the first one past the end of the learning rate's schedule; 0: none
   double bigram_loss = std::numeric_limits<double>::quiet_NaN();  // of the same validation tokens
   std::vector<MemoryUse> memory;
   int64_t parameters = 0;

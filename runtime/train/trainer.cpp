@@ -350,6 +350,7 @@ StepReport Trainer::report_of(const StepSlots& slots, double lr, double seconds,
   // Last of a step: what unscaled it is the scale that its loss was scaled with. A step that counted no row says nothing of overflow.
   if (scaler_ && gradients_.unit != 0) scaler_->update(report.skipped);
   report.step = ++attempts_;
+  warn_past_schedule(lr);
   others_change_too();
   if (average_ && !report.skipped) average_->follow();
   if (!report.skipped && ++updates_ % std::max<int64_t>(recipe_.trim_every, 1) == 0 && recipe_.trim_every > 0) {
@@ -361,6 +362,15 @@ StepReport Trainer::report_of(const StepSlots& slots, double lr, double seconds,
   report.tokens_per_second = static_cast<double>(tokens) / seconds;
   report.memory_bytes = memory_bytes();
   return report;
+}
+
+/// Once: a run that is longer than its schedule trains on at the last rate, which for most is 0.
+void Trainer::warn_past_schedule(double lr) {
+  if (host_schedule_ || step_past_schedule_ > 0 || !schedule_.has_ended(updates_)) return;
+  step_past_schedule_ = attempts_;
+  model_->context().options().log.warning("schedule", "lr_schedule ", recipe_.lr_schedule, " ended after lr_steps ", recipe_.lr_steps,
+                                          " successful steps; from step ", attempts_, " on the learning rate stays ", lr,
+                                          "; set lr_steps to the run's length, or end the run");
 }
 
 // --- looking
@@ -392,6 +402,7 @@ void Trainer::set(std::string_view key, std::string_view json) {
   changed.set(key, json);
   schedule_ = schedule_choice(changed);
   recipe_ = std::move(changed);
+  step_past_schedule_ = 0;
 }
 
 Trainer::LearningRate Trainer::set_schedule(LearningRate rate) { return std::exchange(host_schedule_, std::move(rate)); }

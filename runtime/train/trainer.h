@@ -80,6 +80,8 @@ class Trainer {
   using LearningRate = std::function<double(int64_t k)>;
   /// From the next step on; empty: the recipe's schedule again. Gives back what was there before.
   LearningRate set_schedule(LearningRate rate);
+  /// The first step that was made past the end of the recipe's schedule, which the log was warned of then; 0: none.
+  int64_t step_past_schedule() const { return step_past_schedule_; }
 
   /// Adds up loss and metrics over all rows of a dataset, with dropout off. Nothing changes. A cancel is seen also while rows are late;
   /// the fill that is then in progress keeps the dataset until it returns, and the destructor waits for it. Of a model in pieces all ranks
@@ -195,6 +197,7 @@ class Trainer {
   std::vector<const Executor*> executors() const;
   void know_others();
   StepReport report_of(const StepSlots& slots, double lr, double seconds, int64_t tokens);
+  void warn_past_schedule(double lr);
 
   std::shared_ptr<Model> model_;
   Recipe recipe_;
@@ -221,6 +224,7 @@ class Trainer {
     double unit = 1;
   } gradients_;
   int64_t attempts_ = 0, updates_ = 0, tokens_ = 0;
+  int64_t step_past_schedule_ = 0;
   int64_t items_taken_ = 0;                         // of the data's stream
   mutable std::string graph_digest_, data_digest_;  // made when they are first saved or compared
   std::vector<StateTensor> others_;                 // in pieces: those of the other ranks

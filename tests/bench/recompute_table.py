@@ -24,7 +24,7 @@ def run(program, data, log, policy, more):
     arenas = {name: int(size) for name, size in re.findall(r"(?m)^  (activations|stash|workspace) +(\d+)  ", out)}
     extra = re.search(r"(?m)^  total +\d+ +([0-9.]+) GFLOP", out)
     lines = [json.loads(line) for line in pathlib.Path(log).read_text().splitlines()]
-    return arenas, float(extra.group(1)) if extra else 0.0, lines[-1]["state"], [line["milliseconds"] for line in lines[1:-1]]
+    return arenas, float(extra.group(1)) if extra else 0.0, lines[-1]["state"], [line["milliseconds"] for line in lines if "milliseconds" in line][1:]
 
 
 def main():

@@ -1,5 +1,6 @@
 // What a trainer can be asked and told between steps: gradients, the learning rate, metrics.
 #include <cmath>
+#include <fstream>
 #include <vector>
 
 #include "sine_rows.h"
@@ -145,6 +146,8 @@ TEST(Metrics, AreMeansOverAllRowsAlsoWithARaggedLastBatch) {
   const auto model = hold<HeldModel>(st_model_create, graph, 1);
   const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 4})");
   const auto trainer = hold<HeldTrainer>(st_trainer_create, model, recipe, nullptr);
+  const std::string log = file_of("metrics.jsonl", "");
+  ASSERT_TRUE(works(st_trainer_log(trainer, log.c_str())));
   const auto evaluation = filled(st_evaluation_init, st_trainer_evaluate, trainer, data);
 
   FILE* file = std::fopen(path.c_str(), "rb");
@@ -166,6 +169,11 @@ TEST(Metrics, AreMeansOverAllRowsAlsoWithARaggedLastBatch) {
   EXPECT_GT(spaces, 0);
   EXPECT_EQ(evaluation.count, 11);
   EXPECT_TRUE(std::isnan(evaluation.loss)) << "the graph has none";
+  std::ifstream told(log);
+  std::string line;
+  std::getline(told, line);
+  EXPECT_TRUE(line.starts_with(R"({"evaluation":{"step":0,"validation_loss":null,"metric.target":)")) << line;
+  EXPECT_NE(line.find("\"metric.spaces\":"), std::string::npos) << line;
 }
 
 // As the loss itself, with a ragged last batch: ten rows, by fours.

@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from command_line import PROGRAM, ROOT, SANITIZED, TINY, CommandLineTest, log_lines, run
+from command_line import PROGRAM, ROOT, SANITIZED, TINY, CommandLineTest, log_lines, run, step_lines
 
 TIMES = {"tokens_per_second", "milliseconds", "memory_bytes"}
 STEPS = 100
@@ -42,10 +42,12 @@ class CheckpointTrain(CommandLineTest):
 
     def whole_run(self, *more, steps=STEPS):
         """The log of the run that nobody ends, and has no checkpoints."""
-        return self.train(*self.options, "--steps", steps, *more)
+        self.train(*self.options, "--steps", steps, *more)
+        return log_lines(self.log)
 
     def expect_log(self, wanted):
-        self.assertEqual(digits(log_lines(self.log)), digits(wanted))
+        """But for evaluations: a run that was shorter at first made them after other steps."""
+        self.assertEqual(digits(step_lines(self.log)), digits(line for line in wanted if "evaluation" not in line))
 
     def start(self, *more, steps=STEPS):
         process = subprocess.Popen([PROGRAM, *map(str, self.arguments(*more, steps=steps))], stdout=subprocess.PIPE,

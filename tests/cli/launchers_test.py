@@ -8,7 +8,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from command_line import PROGRAM, ROOT, TINY, CommandLineTest, log_lines, run
+from command_line import PROGRAM, ROOT, TINY, CommandLineTest, log_lines, run, step_lines
 
 CLUSTER = ROOT / "samples" / "cluster"
 LAUNCHERS = re.compile("RANK|WORLD_SIZE|LOCAL_|MASTER_|OMPI_|PMI|SLURM_|TORCHELASTIC_|SCALETRAIN_")
@@ -70,7 +70,7 @@ class Cluster(CommandLineTest):
         environment = {**clean, "PATH": f"{self.folder}:{os.environ['PATH']}", "TMPDIR": str(self.folder), **variables}
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, env=environment, timeout=300, cwd=self.folder)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        lines = log_lines(self.log)
+        lines = step_lines(self.log)
         self.assertEqual([line.get("step") for line in lines], [1, 2, 3, None])
         return lines[-1]["state"]
 

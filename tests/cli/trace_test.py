@@ -4,7 +4,7 @@ import json
 import re
 import unittest
 
-from command_line import PROGRAM, TINY, CommandLineTest, log_lines, run
+from command_line import PROGRAM, TINY, CommandLineTest, run, step_lines
 
 TRAIN = ("train", *TINY, "--steps", "4")
 
@@ -71,13 +71,13 @@ class Trace(CommandLineTest):
         more = ("--report", report, "--log", log)
         self.assert_shows_both_ranks(self.traced("launch", "-n", "2", "--", PROGRAM, more=more))
         self.assert_report_has_lanes(report, [1, 2, 3])  # the last step's times were not told: no step began behind it
-        self.assertEqual(["straggler" in line for line in log_lines(log)], [False, True, True, True, False])
+        self.assertEqual(["straggler" in line for line in step_lines(log)], [False, True, True, True, False])
 
     def test_threads_show_what_they_did(self):
         report, log = self.folder / "report.html", self.folder / "log.jsonl"
         self.assert_shows_both_ranks(self.traced(more=("--ranks", "2", "--report", report, "--log", log)))
         self.assert_report_has_lanes(report, [1, 2, 3, 4])
-        self.assertEqual(["straggler" in line for line in log_lines(log)], [True, True, True, True, False])
+        self.assertEqual(["straggler" in line for line in step_lines(log)], [True, True, True, True, False])
 
     def test_one_rank_shows_its_steps(self):
         events = self.traced()

@@ -11,7 +11,7 @@ import time
 import unittest
 import unittest.mock
 
-from command_line import PROGRAM, ROOT, SANITIZED, TINY, CommandLineTest, log_lines, run
+from command_line import PROGRAM, ROOT, SANITIZED, TINY, CommandLineTest, log_lines, run, step_lines
 
 KEYS = ["step", "loss", "lr", "grad_norm", "loss_scale", "skipped", "tokens", "tokens_per_second", "milliseconds", "memory_bytes"]
 TIMES = {"tokens_per_second", "milliseconds", "exchange_milliseconds", "exchange_hidden", "straggler"}
@@ -214,6 +214,19 @@ class Train(CommandLineTest):
         self.assertGreater(log[-1]["validation_loss"], 0)
         self.assertIn(log[-1]["state"], self.output)
 
+    def test_every_evaluation_is_in_the_log(self):
+        last = self.tiny("--validation", 0.02, "--ema-decay", 0.9, steps=100)[-1]
+        told = [line["evaluation"] for line in log_lines(self.folder / "log.jsonl") if "evaluation" in line]
+        shown = re.findall(r"(?m)^step (\d+)/100  validation loss (\S+)  of the average (\S+)$", self.output)
+        self.assertEqual([(str(of["step"]), f"{of['validation_loss']:.4f}", f"{average['ema_val_loss']:.4f}") for of, average in zip(told[::2], told[1::2])],
+                         shown)
+        self.assertGreater(len(shown), 3)
+        self.assertEqual((told[-2]["validation_loss"], told[-1]["ema_val_loss"]), (last["validation_loss"], last["ema_val_loss"]))
+
+    def test_a_run_longer_than_its_schedule_says_so_once(self):
+        self.tiny("--lr-schedule", "cosine", "--warmup", 0, "--lr-steps", 4, steps=8)
+        self.assertEqual(len(re.findall(r"(?m)^schedule +lr_schedule cosine ended after lr_steps 4 .* from step 5 on", self.output)), 1, self.output)
+
     def rates(self, *arguments, steps=8):
         return [line["lr"] for line in self.tiny("--lr", 0.5, *arguments, steps=steps)[:-1]]
 
@@ -296,7 +309,7 @@ class Train(CommandLineTest):
         error = process.communicate(timeout=60)[1]
         self.assertEqual(process.returncode, 128 + signal_number)
         self.assertEqual(error, b"")
-        return log_lines(log)
+        return step_lines(log)
 
     def test_a_signal_ends_the_run_after_a_step_with_the_log_whole(self):
         for signal_number in (signal.SIGINT, signal.SIGTERM):

@@ -14,7 +14,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
-from command_line import PROGRAM, TINY, CommandLineTest, log_lines, run  # noqa: E402
+from command_line import PROGRAM, TINY, CommandLineTest, log_lines, run, step_lines  # noqa: E402
 from training_ranks import Ranks  # noqa: E402
 
 FAILING_DISK = sys.argv.pop(1)
@@ -43,7 +43,7 @@ class RankTraining(CommandLineTest):
         for ranks in (2, 3):
             log = self.folder / f"of-{ranks}.jsonl"
             done = self.launched(ranks, *self.words("--steps", 6, "--log", log))
-            lines = log_lines(log)
+            lines = step_lines(log)
             self.assertEqual([(line.get("loss"), line.get("grad_norm")) for line in lines],
                              [(line.get("loss"), line.get("grad_norm")) for line in alone])
             self.assertEqual(lines[-1], alone[-1])

@@ -165,8 +165,10 @@ ST_API st_status st_trainer_explain(st_trainer* trainer, const char** text);
  * monotonic clock, and their exchanges as st_communicator_flight_record has them; of each the last 64 at most. */
 ST_API st_status st_trainer_timeline(st_trainer* trainer, const char** json);
 
-/* From the next step on, one JSON object a step is appended to `path`, which is started anew; of a trainer that was resumed, what is there
- * up to its step stays, and only what is behind that line is dropped. The steps that stay are shown in its report, too. */
+/* From the next step on, one JSON object a step is appended to `path`, which is started anew, and one for each st_trainer_evaluate and
+ * st_trainer_evaluate_average: {"evaluation":{"step":100,"validation_loss":2.9,"metric.accuracy":0.91}}, of the average with
+ * "ema_val_loss". Of a trainer that was resumed, what is there up to its step stays, its evaluation too, and what follows is dropped. What
+ * stays is shown in the report, too. */
 ST_API st_status st_trainer_log(st_trainer* trainer, const char* path);
 /* Writes the log's last line: state and validation loss (NaN: null), and with ema_decay also ema_val_loss, of an evaluate_average behind
  * the last step (else null). */

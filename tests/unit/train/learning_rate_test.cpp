@@ -45,6 +45,27 @@ TEST(LearningRate, IsChangedKeyByKeyFromTheNextStepOn) {
   EXPECT_DOUBLE_EQ(trainer->step().lr, 2.0 / 5);
 }
 
+TEST(LearningRate, PastTheEndOfItsScheduleIsToldOnce) {
+  struct Told {
+    std::vector<std::string> schedule;
+  } told;
+  const auto hear = [](void* user, int32_t, const char* area, const char* message) {
+    if (std::string_view(area) == "schedule") static_cast<Told*>(user)->schedule.emplace_back(message);
+  };
+  const Training training = with(R"({"lr_schedule": "cosine", "lr": 0.01, "warmup": 0, "lr_steps": 2})");
+  ContextOptions options{.device = training.device, .threads = 1, .log = {}, .parallel = {}, .memory = {}};
+  options.log = {.write = hear, .user = &told};
+  const auto trainer =
+      training.trainer_of(std::make_shared<Model>(std::make_shared<Context>(options), build_gpt(odd_gpt()), 1), training.data());
+  for (int step = 1; step <= 2; ++step) trainer->step();
+  EXPECT_TRUE(told.schedule.empty());
+  EXPECT_EQ(trainer->step_past_schedule(), 0);
+  for (int step = 3; step <= 5; ++step) EXPECT_EQ(trainer->step().lr, 0);
+  ASSERT_EQ(told.schedule.size(), 1U);
+  EXPECT_TRUE(says(told.schedule[0], {"lr_schedule cosine ended after lr_steps 2", "from step 3 on the learning rate stays 0"}));
+  EXPECT_EQ(trainer->step_past_schedule(), 3);
+}
+
 TEST(LearningRate, ASettingThatContradictsTheOthersChangesNothing) {
   const auto trainer = with(R"({"lr": 0.5, "warmup": 0, "lr_steps": 10, "lr_schedule": "linear"})").trainer();
   const std::string before = trainer->recipe().json();
@@ -57,7 +78,9 @@ TEST(LearningRate, ASettingThatContradictsTheOthersChangesNothing) {
 }
 
 TEST(LearningRate, OfARecipeThatContradictsItselfMakesNoTrainer) {
-  EXPECT_TRUE(refuses({"warmup 20", "lr_steps 10"}, [] { with(R"({"lr_schedule": "cosine", "warmup": 20, "lr_steps": 10})").trainer(); }));
+  Training training = with(R"({"warmup": 20, "lr_steps": 10})");
+  training.recipe.set("lr_schedule", "\"cosine\"");  // merge() would refuse it at once
+  EXPECT_TRUE(refuses({"warmup 20", "lr_steps 10"}, [&] { training.trainer(); }));
 }
 
 TEST(LearningRate, OfTheHostIsAskedOnceAStepForItsSuccessfulSteps) {

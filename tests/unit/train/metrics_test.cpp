@@ -55,6 +55,19 @@ TEST(Metrics, WriteTheLineOfTheContract) {
   EXPECT_EQ(log_line(line, "00ff", 2.9), "{\"state\":\"00ff\",\"validation_loss\":2.9}\n");
 }
 
+TEST(Metrics, WriteAndReadAnEvaluationsLine) {
+  JsonLine line;
+  const ValidationPoint point{.step = 100, .loss = 2.9, .metrics = {{"metric.accuracy", 0.91}, {"metric.x", NAN}}};
+  EXPECT_EQ(log_line(line, point), "{\"evaluation\":{\"step\":100,\"validation_loss\":2.9,\"metric.accuracy\":0.91,\"metric.x\":null}}\n");
+  const auto read = evaluation_of_line(log_line(line, point));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(log_line(line, *read), log_line(line, point));
+  EXPECT_EQ(log_line(line, {.step = 1, .loss = 2}, true), "{\"evaluation\":{\"step\":1,\"ema_val_loss\":2}}\n");
+  EXPECT_FALSE(evaluation_of_line(log_line(line, {.step = 1, .loss = 2}, true)));
+  for (const char* other : {"{\"step\":1}", "{\"evaluation\":3}", "{\"evaluation\":{\"step\":1,\"valid", ""})
+    EXPECT_FALSE(evaluation_of_line(other));
+}
+
 TEST(Metrics, WriteNineDigitsAndNullForWhatIsNotFinite) {
   JsonLine line;
   StepReport report = report_of(1);
@@ -107,6 +120,26 @@ TEST(Metrics, AResumedRunDropsWhatCameAfterItsStep) {
             "{\"model\":\"gpt\"}\n" + line_of(1) + line_of(2) + line_of(3) + line_of(4) + "{\"state\":\"cd\",\"validation_loss\":1}\n");
 }
 
+TEST(Metrics, AnEvaluationThatIsMadeAgainIsInTheLogOnce) {
+  const Scratch scratch;
+  const ValidationPoint first{.step = 2, .loss = 1.0 / 3}, second{.step = 2, .loss = 0.25};
+  {
+    MetricsLog log(scratch.path);
+    log.write(report_of(2));
+    log.write(first, false);
+    log.write(first, true);
+    log.finish("ab", 1.0 / 3);
+  }
+  const std::string whole = scratch.text();
+  MetricsLog log(scratch.path, 2);
+  log.write(first, false);
+  log.write(first, true);
+  log.finish("ab", 1.0 / 3);
+  EXPECT_EQ(scratch.text(), whole);
+  log.write(second, false);
+  EXPECT_TRUE(scratch.text().ends_with("\"validation_loss\":0.25}}\n"));
+}
+
 TEST(Metrics, AResumedRunWithoutALogStartsOne) {
   const Scratch scratch;
   MetricsLog(scratch.path, 3).write(report_of(4));
@@ -122,6 +155,10 @@ TEST(Metrics, ALogIsCutAfterTheLastWholeStep) {
   EXPECT_EQ(log_until("", 5), "");
   EXPECT_EQ(log_until(log.substr(0, log.size() - 1), 2), line_of(1));  // torn
   EXPECT_EQ(log_until(line_of(1) + "{\"state\":\"x\"}\n", 1), line_of(1));
+  JsonLine line;
+  const std::string evaluated = log_line(line, ValidationPoint{.step = 1, .loss = 2});
+  EXPECT_EQ(log_until(line_of(1) + evaluated + line_of(2), 1), line_of(1) + evaluated);
+  EXPECT_EQ(log_until(evaluated + line_of(1), 0), "");  // by on_step, before the step's own line
 }
 
 TEST(Metrics, ALineIsReadBack) {

@@ -32,7 +32,7 @@ RunSummary run_of(int64_t steps) {
     step.tokens = i * 768;
     step.tokens_per_second = 9000 + 100 * std::sin(static_cast<double>(7 * i));
     run.steps.push_back(step);
-    if (i % 100 == 0) run.validation.push_back({i, 2.1 + 4 / std::sqrt(static_cast<double>(i))});
+    if (i % 100 == 0) run.validation.push_back({.step = i, .loss = 2.1 + 4 / std::sqrt(static_cast<double>(i))});
   }
   run.memory = {{"parameters", 3 << 20}, {"activations", 20 << 20}};
   run.facts = {{"Machine", {{"threads", "2"}}}};
@@ -50,6 +50,17 @@ TEST(Report, StandsAlone) {
   EXPECT_EQ(count(page, "<section"), count(page, "</section>"));
   for (const std::string title : {"Loss", "Learning rate", "Gradient norm", "Speed", "Memory", "Machine"})
     EXPECT_TRUE(contains(page, "<h2>" + title + "</h2>")) << title;
+}
+
+TEST(Report, DrawsEachMetricAndSaysWhenTheScheduleEnded) {
+  RunSummary run = run_of(300);
+  for (ValidationPoint& point : run.validation) point.metrics = {{"metric.accuracy", 0.5}, {"metric.<b>", 1}};
+  EXPECT_FALSE(contains(html_report(run), "schedule had ended"));
+  run.step_past_schedule = 201;
+  const std::string page = html_report(run);
+  EXPECT_TRUE(contains(page, "<h2>metric.accuracy</h2>"));
+  EXPECT_TRUE(contains(page, "<h2>metric.&lt;b&gt;</h2>"));
+  EXPECT_TRUE(contains(page, "its schedule had ended before step 201"));
 }
 
 TEST(Report, IsSmallForALongRun) {
