@@ -60,7 +60,7 @@ std::string contents(const std::string& path) {
 
 /// As st_recipe_set takes it. The recipe knows what a key may be, and says so of any other value.
 std::string json_of(const std::string& type, const std::string& value) {
-  if (type != "text" && Json::accept(value)) return value;
+  if (type == "list" || (type != "text" && Json::accept(value))) return value;
   double number = 0;  // ".5" is no JSON
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (type == "real" && error == std::errc() && end == value.data() + value.size() && std::isfinite(number)) return Json(number).dump();
@@ -132,8 +132,10 @@ void RecipeOptions::add(CLI::App& app) {
     key.name = name;
     key.type = row["type"].get<std::string>();
     const bool is_flag = key.type == "boolean";
-    key.option = is_flag ? app.add_flag(hyphens(name), key.flag, row["help"].get<std::string>())
-                         : add_text(app, hyphens(name), key.value, help_of(row));
+    key.option =
+        is_flag
+            ? app.add_flag(hyphens(name), key.value, row["help"].get<std::string>())->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+            : add_text(app, hyphens(name), key.value, help_of(row));
     key.option->group("Recipe");
   }
   add_text(app, "--recipe", file_, "file of recipe keys, {\"lr\": 0.001, ...}, or a ds_config.json of DeepSpeed's; options beat it")
@@ -156,8 +158,7 @@ Recipe RecipeOptions::recipe(int64_t steps) const {
   Recipe recipe(made);
   for (const auto& [name, key] : keys_) {
     if (key.option->count() == 0) continue;
-    const std::string json = key.type == "boolean" ? Json(key.flag).dump() : json_of(key.type, key.value);
-    if (st_recipe_set(made, name.c_str(), json.c_str()) != ST_OK) refuse(hyphens(name), ": ", st_last_error());
+    if (st_recipe_set(made, name.c_str(), json_of(key.type, key.value).c_str()) != ST_OK) refuse(hyphens(name), ": ", st_last_error());
   }
   if (recipe_whole(recipe, "lr_steps") == 0) ask(st_recipe_set(made, "lr_steps", std::to_string(steps).c_str()));
   return recipe;

@@ -48,7 +48,6 @@ class RecipeOptions {
  private:
   struct Key {
     std::string name, type, value;
-    bool flag = false;  // of a boolean
     CLI::Option* option = nullptr;
   };
   std::string with_length(std::string file, int64_t steps) const;

@@ -246,6 +246,8 @@ std::optional<LossScaler> Recipe::loss_scaler() const {
 }
 
 int64_t Recipe::step_micro_batches() const {
+  check(accumulate <= INT64_MAX / ranks, "recipe: accumulate ", accumulate, " on ", ranks,
+        " ranks makes more micro-batches a step than 64 bits count; accumulate less");
   const int64_t accumulated = accumulate * ranks;
   if (micro_batches == 0) return accumulated;
   check(accumulate == 1 || accumulated == micro_batches, "recipe: accumulate ", accumulate, " on ", ranks, ranks == 1 ? " rank" : " ranks",

@@ -50,6 +50,7 @@ class BadInput(CommandLineTest):
     def test_values_that_are_no_numbers_are_shown(self):
         self.train_refused("--batch", "many", words=["--batch", '"many"', "whole number"])
         self.train_refused("--batch", "1.5", words=["--batch", "got 1.5", "whole number"])
+        self.train_refused("--nesterov=3", words=["--nesterov: recipe: nesterov must be true or false, got 3"])
         for value in ("fast", "nan"):
             self.train_refused("--lr", value, words=["--lr", f'"{value}"', "number"])
         self.train_refused("--layers", "99999999999999999999", words=["--layers", "whole number"])

@@ -179,7 +179,7 @@ TEST(ParameterGroups, RefuseWhatFitsNothingAndWhatLeavesNothing) {
   EXPECT_THAT(refusal(R"([{"pattern": "blok.*"}])"), HasSubstr("no parameter fits the pattern \"blok.*\"; there are "));
   EXPECT_THAT(refusal(R"([{"pattern": "*", "frozen": true}])"), HasSubstr("every parameter is frozen"));
   EXPECT_THAT(refusal(R"([{"lr_scale": 1}])"), HasSubstr("has no pattern"));
-  EXPECT_THAT(refusal(R"({"pattern": "*"})"), HasSubstr("a list of objects is needed"));
+  EXPECT_THAT(refusal(R"({"pattern": "*"})"), HasSubstr("groups must be a list of objects"));
 }
 
 // --- the values' clip

@@ -173,6 +173,8 @@ TEST(Recipe, MicroBatchesAndAccumulateMustNotContradict) {
   EXPECT_EQ(recipe.step_micro_batches(), 3);
   recipe.accumulate = 2;
   EXPECT_TRUE(refuses({"accumulate 2", "micro_batches is 3"}, [&] { recipe.step_micro_batches(); }));
+  EXPECT_TRUE(refuses({"accumulate 4611686018427387904 on 2 ranks"},
+                      [] { Recipe{.accumulate = int64_t{1} << 62, .ranks = 2}.step_micro_batches(); }));
 }
 
 TEST(Recipe, PlansRunItsPassesInOrderAndSkipByName) {
