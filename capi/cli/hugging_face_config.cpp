@@ -5,6 +5,11 @@
 #include "mapped_file.h"
 
 namespace cli {
+namespace {
+
+constexpr int kMostDepth = 64;  // printing it recurses
+
+}  // namespace
 
 std::string config_beside(const std::string& weights) {
   std::error_code unknown;
@@ -15,7 +20,13 @@ std::string config_beside(const std::string& weights) {
 
 Json read_config(const std::string& path) {
   const MappedFile file(path);
-  Json config = Json::parse(file.bytes(), nullptr, false);
+  bool is_deep = false;
+  const auto is_shallow = [&](int depth, Json::parse_event_t, const Json&) {
+    is_deep = is_deep || depth > kMostDepth;
+    return !is_deep;
+  };
+  Json config = Json::parse(file.bytes(), is_shallow, false);
+  if (is_deep) refuse(path, " is nested deeper than ", kMostDepth, "; it must be the config.json of a GPT-2 of Hugging Face's");
   if (!config.is_object()) refuse(path, " is no JSON object; it must be the config.json of a GPT-2 of Hugging Face's");
   return {{"name", "gpt2"}, {"options", std::move(config)}};
 }

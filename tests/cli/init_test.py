@@ -122,6 +122,8 @@ class Init(CommandLineTest):
             self.refused(["hf/config.json", *words], "checkpoint", "import", self.hf / "model.safetensors", self.folder / "x", "--map", "gpt2")
         (self.hf / "config.json").write_text("[")
         self.refused(["hf/config.json", "JSON"], *train, self.hf)
+        (self.hf / "config.json").write_text('{"x":' + "[" * 100000 + "]" * 100000 + "}")
+        self.refused(["hf/config.json", "deeper than 64"], *train, self.hf)
         self.assertFalse((self.folder / "x").exists())
 
     def test_nan_is_named_by_import_and_init(self):
