@@ -12,7 +12,7 @@ namespace {
 
 // In the contract of the command line, but of later versions.
 const std::map<std::string, std::string> kNotYet = {{"--stages", "pipelines"}, {"--tensor", "tensor ranks"}};
-// What others call options that are no key of a recipe; st_recipe_keys has the keys'.
+// Other systems' names for options that are no key of a recipe; st_recipe_keys has those for keys.
 const std::map<std::string, std::string> kOtherNames = {
     {"--epochs", "--steps"},      {"--num-train-epochs", "--steps"}, {"--max-steps", "--steps"},   {"--n-layer", "--layers"},
     {"--num-layers", "--layers"}, {"--n-embd", "--width"},           {"--hidden-size", "--width"}, {"--n-head", "--heads"},
@@ -67,7 +67,7 @@ std::string json_of(const std::string& type, const std::string& value) {
   return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// Of other systems' names for keys of a recipe, as options.
+/// Other systems' names, as options, and ours.
 std::map<std::string, std::string> other_names() {
   std::map<std::string, std::string> names = kOtherNames;
   for (const Json& row : Json::parse(text(st_recipe_keys)))

@@ -103,7 +103,7 @@ ValidationPoint evaluate(TrainerObject& t, st_data* data, st_evaluation* evaluat
   return point;
 }
 
-/// What the log of a run that was resumed tells of the steps before, for the report.
+/// Reads the steps and evaluations before a resume from the log, for the report.
 void know_earlier(TrainerObject& t, std::string_view log) {
   t.history.add_earlier(log);
   std::vector<ValidationPoint> all;

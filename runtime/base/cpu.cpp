@@ -89,7 +89,7 @@ int64_t sysfs_cache(int wanted) {
   return 0;
 }
 
-/// sysconf's is glibc's reading of cpuid, which in a virtual machine may tell the host's L3: 320 MiB where a share of it is 32.
+/// sysconf's is glibc's reading of cpuid, which in a virtual machine may be the host's L3: 320 MiB where a share of it is 32.
 int64_t cache_bytes([[maybe_unused]] int name, int level) {
   const int64_t size = sysfs_cache(level);
   return size > 0 ? size : std::max<int64_t>(sysconf(name), 0);

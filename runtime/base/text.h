@@ -46,7 +46,7 @@ int64_t whole_number(std::string_view word, int64_t otherwise);
 /// near.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
-/// What other systems call a name (other_names.def).
+/// Other systems' names for one of ours (other_names.def).
 std::vector<std::string> other_names_of(std::string_view name);
 
 /// After an unknown word: "; did you mean \"lr\"?", else "; " and `all`, which lists what there is or says how to; "": nothing.

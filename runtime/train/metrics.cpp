@@ -146,12 +146,12 @@ std::optional<ValidationPoint> evaluation_of_line(std::string_view line) {
   if (!line.starts_with(kEvaluationKey)) return std::nullopt;
   try {
     const Json object = parse_json(line, "log");
-    const Json& told = *object.find("evaluation");
-    const Json* loss = told.find(kLoss);
+    const Json& evaluation = *object.find("evaluation");
+    const Json* loss = evaluation.find(kLoss);
     if (loss == nullptr) return std::nullopt;  // of the average
     const auto real = [](const Json& value) { return value.is_number() ? value.number() : std::numeric_limits<double>::quiet_NaN(); };
     ValidationPoint point{.step = step_of_evaluation(line).value_or(0), .loss = real(*loss)};
-    for (const auto& [name, value] : told.members())
+    for (const auto& [name, value] : evaluation.members())
       if (name.starts_with(kMetric)) point.metrics.push_back({name, real(value)});
     return point;
   } catch (const Error&) {

@@ -92,7 +92,7 @@ class MetricsLog {
 /// What a line of log_line() tells; nothing of a line of another kind. NaN for null and for what is not in it.
 std::optional<int64_t> step_of_line(std::string_view line);
 std::optional<StepReport> report_of_line(std::string_view line);
-/// What an evaluation's line tells, of the weights themselves; nothing of a line of another kind.
+/// The evaluation of a line; nothing of another kind of line, or of the average's.
 std::optional<ValidationPoint> evaluation_of_line(std::string_view line);
 
 /// The part of a log that ends with the last line of a step <= `step`, its evaluation's too. What follows (later steps, a run's last line,

@@ -1,6 +1,6 @@
 // Keys of the recipe: parsing, ranges, JSON in and out, all from recipe.def.
 #include <algorithm>
-#include <utility>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/heap.h"
@@ -96,19 +96,15 @@ bool take(int64_t& to, const Json& value, const std::string& allowed) {
   return true;
 }
 
-/// Keys of other systems for what is none here.
-constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
-#define ST_RUN_LENGTH(key) {#key, "a run's length is no setting of its recipe: give run() its steps, or the command line --steps"},
-    ST_RUN_LENGTH(epochs) ST_RUN_LENGTH(num_epochs) ST_RUN_LENGTH(num_train_epochs) ST_RUN_LENGTH(max_epochs) ST_RUN_LENGTH(n_epochs)
-        ST_RUN_LENGTH(steps) ST_RUN_LENGTH(max_steps) ST_RUN_LENGTH(num_steps) ST_RUN_LENGTH(train_steps)
-#undef ST_RUN_LENGTH
-};
+/// Other systems' names for the length of a run, which is no key here.
+constexpr std::string_view kRunLengths[] = {"epochs", "num_epochs", "num_train_epochs", "max_epochs", "n_epochs",
+                                            "steps",  "max_steps",  "num_steps",        "train_steps"};
 
 [[noreturn]] void refuse_key(std::string_view key) {
   std::vector<std::string> names;
   for (const RecipeKey& row : recipe_keys()) names.push_back(row.name);
-  const auto* elsewhere = std::ranges::find(kElsewhere, key, &std::pair<std::string_view, std::string_view>::first);
-  if (elsewhere != std::end(kElsewhere)) fail(Code::invalid_argument, text("recipe: unknown key \"", key, "\"; ", elsewhere->second));
+  check(std::ranges::find(kRunLengths, key) == std::end(kRunLengths), "recipe: unknown key \"", key,
+        "\"; a run's length is no setting of its recipe: give run() its steps, or the command line --steps");
   const std::string theirs = nearest(key, names).empty() ? nearest(key, ds_config_keys()) : "";
   const std::string all = theirs.empty() ? text("st_recipe_keys, or scaletrain train --help, lists all ", names.size())
                                          : text("did you mean \"", theirs, "\" of a ds_config?");
@@ -124,7 +120,7 @@ void take_value(Recipe& recipe, const std::string& key, const Json& value) {
   refuse_key(key);
 }
 
-/// A list may be long: of it the place of the mistake is told.
+/// A list may be long: its error gives the place of the mistake.
 Json parse_value(std::string_view key, std::string_view value) {
   const std::string what = text("recipe: ", key);
   try {

@@ -139,7 +139,7 @@ std::string step_figure(const RunSummary& run, const std::string& title, const s
   return figure(title, note, chart);
 }
 
-/// Of each "metric.*" that the evaluations tell.
+/// A chart for each "metric.*" of the evaluations.
 std::string metric_figures(const RunSummary& run) {
   std::vector<std::string> names;
   for (const ValidationPoint& point : run.validation)

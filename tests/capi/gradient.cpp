@@ -169,9 +169,9 @@ TEST(Metrics, AreMeansOverAllRowsAlsoWithARaggedLastBatch) {
   EXPECT_GT(spaces, 0);
   EXPECT_EQ(evaluation.count, 11);
   EXPECT_TRUE(std::isnan(evaluation.loss)) << "the graph has none";
-  std::ifstream told(log);
+  std::ifstream written(log);
   std::string line;
-  std::getline(told, line);
+  std::getline(written, line);
   EXPECT_TRUE(line.starts_with(R"({"evaluation":{"step":0,"validation_loss":null,"metric.target":)")) << line;
   EXPECT_NE(line.find("\"metric.spaces\":"), std::string::npos) << line;
 }

@@ -216,12 +216,12 @@ class Train(CommandLineTest):
 
     def test_every_evaluation_is_in_the_log(self):
         last = self.tiny("--validation", 0.02, "--ema-decay", 0.9, steps=100)[-1]
-        told = [line["evaluation"] for line in log_lines(self.folder / "log.jsonl") if "evaluation" in line]
+        made = [line["evaluation"] for line in log_lines(self.folder / "log.jsonl") if "evaluation" in line]
         shown = re.findall(r"(?m)^step (\d+)/100  validation loss (\S+)  of the average (\S+)$", self.output)
-        self.assertEqual([(str(of["step"]), f"{of['validation_loss']:.4f}", f"{average['ema_val_loss']:.4f}") for of, average in zip(told[::2], told[1::2])],
+        self.assertEqual([(str(of["step"]), f"{of['validation_loss']:.4f}", f"{average['ema_val_loss']:.4f}") for of, average in zip(made[::2], made[1::2])],
                          shown)
         self.assertGreater(len(shown), 3)
-        self.assertEqual((told[-2]["validation_loss"], told[-1]["ema_val_loss"]), (last["validation_loss"], last["ema_val_loss"]))
+        self.assertEqual((made[-2]["validation_loss"], made[-1]["ema_val_loss"]), (last["validation_loss"], last["ema_val_loss"]))
 
     def test_a_run_longer_than_its_schedule_says_so_once(self):
         self.tiny("--lr-schedule", "cosine", "--warmup", 0, "--lr-steps", 4, steps=8)

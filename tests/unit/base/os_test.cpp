@@ -33,7 +33,7 @@ class Os : public FolderTest {
 
 std::span<const std::byte> bytes_of_text(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
-TEST(Cpu, HasTheCachesThatTheKernelTellsOf) {
+TEST(Cpu, HasTheCacheSizesOfTheKernel) {
   int found = 0;
   for (int index = 0; index < 8; ++index) {
     const fs::path folder = text("/sys/devices/system/cpu/cpu0/cache/index", index);
@@ -47,7 +47,7 @@ TEST(Cpu, HasTheCachesThatTheKernelTellsOf) {
         << folder;
     ++found;
   }
-  if (found == 0) GTEST_SKIP() << "sysfs tells of no cache";
+  if (found == 0) GTEST_SKIP() << "sysfs has no cache";
 }
 
 TEST_F(Os, CountsTheCoresOfTheAffinityMask) {

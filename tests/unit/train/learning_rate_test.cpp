@@ -45,24 +45,22 @@ TEST(LearningRate, IsChangedKeyByKeyFromTheNextStepOn) {
   EXPECT_DOUBLE_EQ(trainer->step().lr, 2.0 / 5);
 }
 
-TEST(LearningRate, PastTheEndOfItsScheduleIsToldOnce) {
-  struct Told {
-    std::vector<std::string> schedule;
-  } told;
+TEST(LearningRate, WarnsOncePastTheEndOfItsSchedule) {
+  std::vector<std::string> warnings;
   const auto hear = [](void* user, int32_t, const char* area, const char* message) {
-    if (std::string_view(area) == "schedule") static_cast<Told*>(user)->schedule.emplace_back(message);
+    if (std::string_view(area) == "schedule") static_cast<std::vector<std::string>*>(user)->emplace_back(message);
   };
   const Training training = with(R"({"lr_schedule": "cosine", "lr": 0.01, "warmup": 0, "lr_steps": 2})");
   ContextOptions options{.device = training.device, .threads = 1, .log = {}, .parallel = {}, .memory = {}};
-  options.log = {.write = hear, .user = &told};
+  options.log = {.write = hear, .user = &warnings};
   const auto trainer =
       training.trainer_of(std::make_shared<Model>(std::make_shared<Context>(options), build_gpt(odd_gpt()), 1), training.data());
   for (int step = 1; step <= 2; ++step) trainer->step();
-  EXPECT_TRUE(told.schedule.empty());
+  EXPECT_TRUE(warnings.empty());
   EXPECT_EQ(trainer->step_past_schedule(), 0);
   for (int step = 3; step <= 5; ++step) EXPECT_EQ(trainer->step().lr, 0);
-  ASSERT_EQ(told.schedule.size(), 1U);
-  EXPECT_TRUE(says(told.schedule[0], {"lr_schedule cosine ended after lr_steps 2", "from step 3 on the learning rate stays 0"}));
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_TRUE(says(warnings[0], {"lr_schedule cosine ended after lr_steps 2", "from step 3 on the learning rate stays 0"}));
   EXPECT_EQ(trainer->step_past_schedule(), 3);
 }
 

@@ -33,7 +33,7 @@ std::vector<std::string> words_in(const std::string& allowed) {
   return {std::istream_iterator<std::string>(stream), {}};
 }
 
-/// What a row says of a value, as JSON or as a language writes what JSON does not have.
+/// Whether a key's row allows a value, which is JSON or a number that JSON does not have.
 bool is_in_domain(const RecipeKey& key, const std::string& value) {
   const bool is_number = value.find_first_of("0123456789NI") <= 1 && value[0] != '"';
   const auto words = words_in(key.allowed);
