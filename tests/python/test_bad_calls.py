@@ -25,6 +25,11 @@ def test_values_of_another_graph_are_refused(context):
             call()
 
 
+def test_what_is_no_recipe_is_refused(context):
+    with pytest.raises(TypeError, match=r"a recipe is a Recipe, a dict or JSON text, not 5 \(int\)"):
+        st.Trainer(mlp(context), 5)
+
+
 def test_a_value_shows_itself(context, capfd):
     x = st.Graph(context).input("x", "f32", (st.BATCH, 3))
     assert repr(x) == "<scaletrain.Value 1 f32[-1, 3]>"

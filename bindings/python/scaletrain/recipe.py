@@ -23,8 +23,10 @@ class Recipe(Handle):
             self._native = native.Recipe(settings)
             for key, value in keys.items():
                 self[key] = value
-        else:
+        elif settings is None or isinstance(settings, Mapping):
             self._native = native.Recipe(plain_json({**(settings or {}), **keys}))
+        else:
+            raise TypeError(f"a recipe is a Recipe, a dict or JSON text, not {settings!r:.60} ({type(settings).__name__})")
 
     @of_c("st_recipe_set")
     def __setitem__(self, key: str, value: Any) -> None:
