@@ -110,7 +110,9 @@ public class CommunicatorTests {
       alone.AllReduce(values);
       Assert.AreEqual(3, values[0]);
     }
+    var watch = Stopwatch.StartNew();
     Assert.Throws<TimedOutException>(() => Communicator.Processes(context, job, 0, 2, soon));
+    Assert.Less(watch.Elapsed, soon.Deadline, "it waits as long as Start says");
     if (Environment.GetEnvironmentVariable("RANK") == null && Environment.GetEnvironmentVariable("SLURM_PROCID") == null)
       Assert.Throws<NotFoundException>(() => Communicator.Env(context, soon));
   }
