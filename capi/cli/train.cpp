@@ -61,7 +61,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
   add("Checkpoints", "--checkpoint", o.checkpoint, "folder for checkpoints; the end of the run is always one");
   add("Checkpoints", "--every", o.every, "save after each so many steps");
   add("Checkpoints", "--minutes", o.minutes, "save when so many minutes have passed");
-  add("Checkpoints", "--keep", o.keep, "the newest so many stay, and the newest whose weights are finite; 0: all; default: 3");
+  add("Checkpoints", "--keep", o.keep, "the newest so many stay, and the newest whose weights and loss are finite; 0: all; default: 3");
   add("Checkpoints", "--keep-every", o.keep_every, "those of each so many steps stay too");
   add("Checkpoints", "--keep-best", o.keep_best, "so many with the best validation loss stay too");
   app.add_flag("--resume", o.resume, "go on where the newest whole checkpoint was; with none, from the start")->group("Checkpoints");

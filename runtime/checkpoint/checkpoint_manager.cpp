@@ -52,6 +52,12 @@ std::optional<double> metric_of(const Manifest& manifest, const std::string& key
   }
 }
 
+/// True of a host's own buffers, which say nothing of a loss.
+bool has_loss(const Manifest& manifest) {
+  const Json* loss = manifest.training.find("loss");
+  return loss == nullptr || !loss->is(Json::Kind::null);
+}
+
 Error error_of(const std::exception_ptr& exception) {
   try {
     std::rethrow_exception(exception);
@@ -88,6 +94,7 @@ std::vector<RetainedCheckpoint> known_of(const RunFolder& folder, const std::str
       const Manifest manifest = folder.manifest_of(entry.name);
       checkpoint.metric = metric_of(manifest, best);
       checkpoint.finite = manifest.has_finite_weights();
+      checkpoint.has_loss = has_loss(manifest);
     }
     known.push_back(std::move(checkpoint));
   }
@@ -297,7 +304,8 @@ void CheckpointManager::State::follow(const std::string& name, const Manifest& m
     log.info("checkpoint", "saved ", name, ", ", text_of_bytes(manifest.bytes()));
     {
       const std::lock_guard lock(mutex);
-      known.insert(known.begin(), {name, manifest.step, metric_of(manifest, options.best), true, manifest.has_finite_weights()});
+      known.insert(known.begin(),
+                   {name, manifest.step, metric_of(manifest, options.best), true, manifest.has_finite_weights(), has_loss(manifest)});
     }
     writer->set_latest(name, manifest.sequence);
     remove_older();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace st {
 namespace {
@@ -31,13 +32,15 @@ std::vector<std::string> to_remove(const Retention& retention, const Checkpoints
   std::vector<std::string> names;
   if (retention.last <= 0) return names;
   const std::vector<size_t> best = best_of(retention, checkpoints);
-  const auto is_sound = [](const RetainedCheckpoint& checkpoint) { return checkpoint.valid && checkpoint.finite; };
+  const auto is_finite = [](const RetainedCheckpoint& checkpoint) { return checkpoint.valid && checkpoint.finite; };
+  const auto is_sound = [&](const RetainedCheckpoint& checkpoint) { return is_finite(checkpoint) && checkpoint.has_loss; };
+  const auto finite = std::ranges::find_if(checkpoints, is_finite) - checkpoints.begin();
   const auto sound = std::ranges::find_if(checkpoints, is_sound) - checkpoints.begin();
   int64_t newer = 0;  // valid ones
   for (size_t i = 0; i < checkpoints.size(); ++i) {
     const RetainedCheckpoint& checkpoint = checkpoints[i];
     // A corrupt one too: what came before it may be all that there is.
-    bool stays = newer < retention.last || static_cast<int64_t>(i) == sound;
+    bool stays = newer < retention.last || std::cmp_equal(i, finite) || std::cmp_equal(i, sound);
     if (checkpoint.valid) {
       stays = stays || (retention.every > 0 && checkpoint.step % retention.every == 0) || std::ranges::find(best, i) != best.end();
       ++newer;

@@ -21,11 +21,12 @@ struct RetainedCheckpoint {
   std::optional<double> metric;  // none: it says nothing, or NaN
   bool valid = true;             // false: found corrupt; it takes nobody's place among the last
   bool finite = true;            // its weights are
+  bool has_loss = true;          // the training object's loss is a number; a run that only skips has none any more
 };
 
-/// Names to remove, oldest first, of `checkpoints` newest first. The newest valid one always stays, and the newest valid one whose
-/// weights are finite: a run that has diverged can go on from there. Of equally good ones the newer stays. A corrupt one goes when it is
-/// older than all that stay for being last.
+/// Names to remove, oldest first, of `checkpoints` newest first. The newest valid one always stays. So do, for a run that has diverged, the
+/// newest valid one whose weights are finite, and the newest of these whose loss was finite too. Of equally good ones the newer stays. A
+/// corrupt one goes when it is older than all that stay for being last.
 std::vector<std::string> to_remove(const Retention& retention, const std::vector<RetainedCheckpoint>& checkpoints);
 
 }  // namespace st

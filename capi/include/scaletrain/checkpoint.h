@@ -20,7 +20,7 @@ typedef struct st_checkpoint_options {
   uint32_t struct_size;
   int32_t read_only;       /* 1: lists, verifies and loads only, also beside a process that saves; takes no lock. Default 0. By such a
                               handle ranks other than 0 save their pieces (st_trainer_save) */
-  int64_t keep_last;       /* the newest so many stay, and the newest whose weights are finite; 0: all. Default 3 */
+  int64_t keep_last;       /* the newest so many stay, and the newest whose weights and loss are finite; 0: all. Default 3 */
   int64_t keep_every;      /* and each whose step is a multiple of it; 0, the default: none */
   int64_t keep_best;       /* and the best so many by `best`; 0, the default: none */
   const char* best;        /* (C) a number in a checkpoint's metadata or training state, "validation_loss"; needed with keep_best */

@@ -171,6 +171,10 @@ TEST_F(Manager, KeepsTheLastWhoseWeightsAreFiniteAlsoInTheNextProcess) {
   EXPECT_EQ(names(), (Names{"step-00000004", "step-00000002"}));
   manager.save_now(content(5), workers_);
   EXPECT_EQ(names(), Names{"step-00000005"});
+  CheckpointContent skipping = content(6);  // weights that an update has made too large for a finite loss
+  skipping.training = R"({"loss":null})";
+  manager.save_now(skipping, workers_);
+  EXPECT_EQ(names(), (Names{"step-00000006", "step-00000005"}));
 }
 
 TEST_F(Manager, ACorruptOneDoesNotPushOutAWholeOne) {

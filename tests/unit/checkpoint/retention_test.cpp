@@ -53,6 +53,8 @@ TEST(Retention, KeepsTheNewestWhoseWeightsAreFinite) {
   for (size_t i = 0; i < 4; ++i) all[i].finite = false;  // steps 9 to 6
   all[4].valid = false;                                  // step 5
   EXPECT_EQ(to_remove({.last = 2, .every = 0, .best = 0, .higher_is_better = false}, all), (Names{"0", "1", "2", "3", "5", "6", "7"}));
+  all[5].has_loss = false;  // step 4
+  EXPECT_EQ(to_remove({.last = 2, .every = 0, .best = 0, .higher_is_better = false}, all), (Names{"0", "1", "2", "5", "6", "7"}));
 }
 
 /// Whether one stays, from its own place in the list alone.
@@ -61,8 +63,11 @@ bool stays(const Retention& r, const std::vector<RetainedCheckpoint>& all, size_
   if (r.last == 0) return true;
   if (std::count_if(all.begin(), all.begin() + static_cast<int64_t>(i), [](const auto& c) { return c.valid; }) < r.last) return true;
   if (!all[i].valid) return false;
-  const auto is_sound = [](const RetainedCheckpoint& c) { return c.valid && c.finite; };
-  if (is_sound(all[i]) && std::none_of(all.begin(), all.begin() + static_cast<int64_t>(i), is_sound)) return true;
+  const auto is_first = [&](const auto& is_so) {
+    return is_so(all[i]) && std::none_of(all.begin(), all.begin() + static_cast<int64_t>(i), is_so);
+  };
+  if (is_first([](const RetainedCheckpoint& c) { return c.valid && c.finite; })) return true;
+  if (is_first([](const RetainedCheckpoint& c) { return c.valid && c.finite && c.has_loss; })) return true;
   if (r.every > 0 && all[i].step % r.every == 0) return true;
   const auto good = [](const RetainedCheckpoint& c) { return c.valid && c.metric && !std::isnan(*c.metric); };
   if (!good(all[i])) return false;
@@ -83,7 +88,7 @@ TEST(Retention, IsWhatItsWordsSayOfAnyList) {
       const int64_t step = draw(30);  // in any order: there are rollbacks
       std::optional<double> metric;
       if (draw(4) > 0) metric = draw(8) == 0 ? std::nan("") : static_cast<double>(draw(5));
-      all.push_back({text(n), step, metric, draw(5) > 0, draw(3) > 0});
+      all.push_back({text(n), step, metric, draw(5) > 0, draw(3) > 0, draw(3) > 0});
     }
     Names expected;
     for (size_t i = all.size(); i-- > 0;)
