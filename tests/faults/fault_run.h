@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "thrown_error.h"
 #include "step_state.h"
+#include "thrown_error.h"
 
 namespace st {
 

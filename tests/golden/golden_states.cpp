@@ -167,10 +167,7 @@ const std::vector<std::pair<std::string, std::function<Golden()>>> kTrainings = 
      [] {
        return of_gpt(schedule("wsd", {{"lr_decay_steps", "3"}}));
      }},
-    {"one cycle",
-     [] {
-       return of_gpt(schedule("one_cycle"));
-     }},
+    {"one cycle", [] { return of_gpt(schedule("one_cycle")); }},
     {"2 ranks", [] { return of_gpt({}, 2); }},
     {"3 ranks in bf16",
      [] {
