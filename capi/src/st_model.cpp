@@ -213,10 +213,11 @@ st_status st_model_write_file(st_model* model, const char* path, st_pending** pe
 st_status st_model_read_file(st_model* model, const char* path, const st_read_options* options, st_read_report* report) {
   return guard([&] {
     constexpr const char* kCall = "st_model_read_file";
-    const std::string file = text_given(path, "st_model_read_file: path");
-    check(!file.empty(), kCall, ": path is empty; name a safetensors file, a folder that has one, or the index of its shards");
-    read_and_report(model, options, report, kCall,
-                    [&](Model& into, const ReadOptions& ours, ReadReport& made) { into.read(file, ours, made); });
+    read_and_report(model, options, report, kCall, [&](Model& into, const ReadOptions& ours, ReadReport& made) {
+      const std::string file = text_given(path, "st_model_read_file: path");
+      check(!file.empty(), kCall, ": path is empty; name a safetensors file, a folder that has one, or the index of its shards");
+      into.read(file, ours, made);
+    });
   });
 }
 

@@ -80,7 +80,8 @@ void WeightFiles::open_shards(const std::string& map_path) {
   for (const auto& [tensor, shard] : map) first_of.emplace(shard, tensor);
 
   std::map<std::string_view, std::string_view> found;  // by tensor, the shard that has it
-  for (const auto& [shard, tensor] : first_of) {
+  for (const auto& first : first_of) {
+    const std::string_view shard = first.first, tensor = first.second;  // clang 14's lambdas take no structured binding
     const std::string path = in_folder(folder, shard);
     if (os::kind_of(path) == os::PathKind::none)
       throw_not_found(path, std::string(tensor), text(map_path, ": shard ", shard, ", which has tensor ", tensor, ", is not there"));

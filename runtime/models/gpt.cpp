@@ -133,8 +133,8 @@ class GptBuilder {
   /// As the op's attribute has it: 0 is 1 / sqrt(D).
   double attention_scale(int64_t i) const {
     if (options_.scale_attn_weights && !options_.scale_attn_by_inverse_layer_idx) return 0;
-    const double size = static_cast<double>(options_.width / options_.heads);
-    const double scale = options_.scale_attn_weights ? 1 / std::sqrt(size) : 1;
+    const int64_t size = options_.width / options_.heads;
+    const double scale = options_.scale_attn_weights ? 1 / std::sqrt(static_cast<double>(size)) : 1;
     return options_.scale_attn_by_inverse_layer_idx ? scale / static_cast<double>(i + 1) : scale;
   }
 

@@ -35,7 +35,8 @@ class RecipeSettings(TypedDict, total=False):
     loss_scale_minimum: float
     # The dynamic loss scale falls no lower. Allowed: (0,inf). Default: 1.0.
     batch: int | Literal["auto"]
-    # Sequences per rank and micro-batch; auto: the largest that fits in memory and divides global_batch. Allowed: [1,inf). Default: 8.
+    # Sequences per rank and micro-batch; auto: the largest that fits in memory and divides global_batch. Allowed: [1,inf) auto.
+    # Default: 8.
     global_batch: int
     # Sequences per step in all; 0: batch times micro-batches. With it accumulate follows from the batch. Allowed: [0,1000000]. Default:
     # 0.
