@@ -63,7 +63,7 @@ std::string NameMap::unwrapped(std::string name) const {
 }
 
 std::string NameMap::ours(const std::string& wrapped) const {
-  const std::string theirs = unwrapped(wrapped);
+  std::string theirs = unwrapped(wrapped);
   if (!is_any()) return theirs;
   for (const auto& [from, to] : st_gpt2_names)
     if (std::string name = by_rename(theirs, from, to); !name.empty()) return name;

@@ -11,7 +11,6 @@ using namespace st::capi;
 
 namespace {
 
-constexpr const char* kCall = "st_view_convert";
 constexpr int64_t kChunk = 1024;  // elements
 
 template <class T>
@@ -57,7 +56,7 @@ void convert(DType from, const std::byte* source, DType to, std::byte* target, i
   const int64_t value = integer_at(from, source);
   if (is_floating(to)) return store_as_float(to, target, value);
   const auto [least, most] = limits_of(to);
-  check(value >= least && value <= most, kCall, ": element ", place, " is ", value, "; ", to, " holds ", least, " to ", most);
+  check(value >= least && value <= most, "st_view_convert: element ", place, " is ", value, "; ", to, " holds ", least, " to ", most);
   store_integer(to, target, value);
 }
 
@@ -65,6 +64,7 @@ void convert(DType from, const std::byte* source, DType to, std::byte* target, i
 
 st_status st_view_convert(const st_view* from, const st_view* to) {
   return guard([&] {
+    constexpr const char* kCall = "st_view_convert";
     const HostView source = read_view("from", from, kCall), target = written_view("to", to, kCall);
     check(source.shape == target.shape, kCall, ": from has shape ", source.shape, ", to has ", target.shape, "; give both the same dims");
     require(!is_floating(source.dtype) || is_floating(target.dtype), Code::unsupported, kCall, ": ", source.dtype, " is not made ",
