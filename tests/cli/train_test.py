@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import pty
 import re
 import signal
