@@ -27,9 +27,10 @@ LibraryHold::~LibraryHold() { holds.fetch_sub(1); }
 
 OnTheWayOut::OnTheWayOut() noexcept { leaving.fetch_add(1); }
 
-// Who made a hold meanwhile either saw the reference there, and it is put back, or takes one of its own.
+// A hold that is made meanwhile either sees the reference, which is then put back, or takes one of its own. A destroy that was refused lets
+// nothing go, since dlclose()'s answer would replace its status: the next destroy does.
 Parting OnTheWayOut::part(st_status status) const noexcept {
-  if (leaving.fetch_sub(1) != 1 || holds.load() != 0) return {status, nullptr};
+  if (leaving.fetch_sub(1) != 1 || holds.load() != 0 || status != ST_OK) return {status, nullptr};
   void* library = own_library.exchange(nullptr);
   if (library == nullptr || holds.load() == 0) return {status, library};
   keep(library);
