@@ -1,6 +1,7 @@
 // The host's parallel-for, in all the shapes that a host's pool may have: the bits are those of the library's own threads. And the number
 // of threads that the library takes when it is not told one.
 #include <sched.h>
+#include <cstdlib>
 
 #include <atomic>
 #include <condition_variable>
@@ -197,12 +198,14 @@ int cores_in_features() {
 
 // The calling thread is one of them.
 TEST(HostPools, OfTheLibraryAreOfTheThreadsAskedForOrOneACore) {
+  unsetenv("SCALETRAIN_THREADS");
   EXPECT_EQ(threads_of_a_trainer(1), 0);
   EXPECT_EQ(threads_of_a_trainer(5), 4);
   EXPECT_EQ(threads_of_a_trainer(0), cores_in_features() - 1);
 }
 
 TEST(HostPools, OfTheLibraryTakeTheCoresOfTheAffinityMask) {
+  unsetenv("SCALETRAIN_THREADS");
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
   CPU_ZERO(&one);

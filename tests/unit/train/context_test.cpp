@@ -21,6 +21,7 @@ class ContextOfARank : public testing::Test {
   void SetUp() override {
     const std::array<const char*, 6> values = {"1", "4", "1", "4", "127.0.0.1", "29500"};
     for (size_t i = 0; i < kNames.size(); ++i) setenv(kNames[i], values[i], 1);
+    unsetenv("SCALETRAIN_THREADS");
   }
   void TearDown() override {
     for (const char* name : kNames) unsetenv(name);
