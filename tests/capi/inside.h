@@ -15,6 +15,7 @@ class Inside {
   Inside() : options_(filled(st_context_options_init)) {
     options_.parallel = [](void* user, int64_t n, st_task_fn task, void* arg) { static_cast<Inside*>(user)->run(n, task, arg); };
     options_.parallel_user = this;
+    options_.threads = 2;  // one core's default, one thread, would ask for none
   }
   const st_context_options* options() const { return &options_; }
   int64_t calls() const { return calls_; }
