@@ -38,6 +38,12 @@ class OnTheWayOut {
 
 /// The last line of an entry, as `return leave(...)`: a function whose code may be gone when dlclose() has run must not be returned to, so
 /// this is a jump into dlclose(), which returns ST_OK to the host. Nothing with a destructor may be in the entry.
-inline st_status leave(Parting parting) { return parting.library == nullptr ? parting.status : os::close_own_library(parting.library); }
+/// Without optimisation a compiler makes no such jump: the library then stays loaded.
+inline st_status leave(Parting parting) {
+#ifdef __OPTIMIZE__
+  if (parting.library != nullptr) return os::close_own_library(parting.library);
+#endif
+  return parting.status;
+}
 
 }  // namespace st::capi
