@@ -40,9 +40,7 @@ class OnTheWayOut {
 /// this is a jump into dlclose(), which returns ST_OK to the host. Nothing with a destructor may be in the entry.
 /// Without optimisation a compiler makes no such jump: the library then stays loaded.
 inline st_status leave(Parting parting) {
-#ifdef __OPTIMIZE__
-  if (parting.library != nullptr) return os::close_own_library(parting.library);
-#endif
+  if (os::kMakesTailCalls && parting.library != nullptr) return os::close_own_library(parting.library);
   return parting.status;
 }
 

@@ -118,6 +118,12 @@ void* open_own_library() noexcept;
 /// Gives that back, and 0. Where it was the last reference the calling code is gone: the caller, all the way out of the library, must be
 /// code that ends in a jump here. Code that is not optimised does not, and there the library stays.
 int close_own_library(void* library);
+/// Whether this build's compiler turns a call at a function's end into a jump.
+#ifdef __OPTIMIZE__
+inline constexpr bool kMakesTailCalls = true;
+#else
+inline constexpr bool kMakesTailCalls = false;
+#endif
 
 /// A shared library of others, opened while we run. It is never closed: what has started threads cannot be.
 class LoadedLibrary {
