@@ -41,11 +41,7 @@ void* open_own_library() noexcept {
   return dlopen(own.dli_fname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
 }
 
-#ifdef __OPTIMIZE__
 int close_own_library(void* library) { return dlclose(library); }
-#else
-int close_own_library(void*) { return 0; }
-#endif
 
 void* LoadedLibrary::symbol(const char* name) const { return dlsym(handle_, name); }
 

@@ -116,13 +116,13 @@ class Pages {
 /// loader does not find it again.
 void* open_own_library() noexcept;
 /// Gives that back, and 0. Where it was the last reference the calling code is gone: the caller, all the way out of the library, must be
-/// code that ends in a jump here. Code that is not optimised does not, and there the library stays.
+/// code that ends in a jump here, which needs kMakesTailCalls.
 int close_own_library(void* library);
-/// Whether this build's compiler turns a call at a function's end into a jump.
+/// Whether the file that reads this is compiled so that a call at a function's end becomes a jump.
 #ifdef __OPTIMIZE__
-inline constexpr bool kMakesTailCalls = true;
+constexpr bool kMakesTailCalls = true;
 #else
-inline constexpr bool kMakesTailCalls = false;
+constexpr bool kMakesTailCalls = false;
 #endif
 
 /// A shared library of others, opened while we run. It is never closed: what has started threads cannot be.

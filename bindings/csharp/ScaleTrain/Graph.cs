@@ -118,7 +118,7 @@ public sealed class Graph : Handle {
   public void Output(string name, Value value) { native.output(Given(name, "name"), IdOf(value)); }
 
   /// <summary>
-  /// What training makes smaller: losses and means over the batch, also scaled, added and subtracted. A step has the formula's mean over its
+  /// The loss that training minimises: losses and means over the batch, also scaled, added and subtracted. A step has the formula's mean over its
   /// rows, however they are cut into micro-batches; another function of them is an <see cref="InvalidArgumentException"/>.
   /// </summary>
   [OfC("st_graph_loss")]

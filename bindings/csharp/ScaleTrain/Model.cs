@@ -126,7 +126,7 @@ public sealed class Model : Handle {
   }
 
   /// <summary>Names in Hugging Face's files of GPT-2 to those of the model "gpt": <c>model.Read(file, rename: Model.Gpt2Names)</c> takes a model.safetensors
-  /// as it is; partial passes over the causal masks that old ones hold. The model "gpt2" is what the config.json beside the file describes.</summary>
+  /// as it is; partial passes over the causal masks that old ones hold. The model "gpt2" is what the config.json next to the file describes.</summary>
   public static IReadOnlyDictionary<string, string> Gpt2Names {
     get {
       Loader.Require();

@@ -13,7 +13,7 @@ namespace scaletrain::java {
 
 [[noreturn]] inline void refuse(const std::string& what) { throw Error(Status::invalid_argument, what); }
 
-/// What was thrown, as it says it itself.
+/// The exception's own text.
 std::string words_of(JNIEnv* env, jobject thrown);
 
 /// What a Java function threw, on its way through the library.

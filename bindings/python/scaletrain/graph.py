@@ -160,7 +160,7 @@ class Graph(Handle):
 
     @of_c("st_graph_loss")
     def loss(self, value: Value) -> None:
-        """What training makes smaller: losses and means over the batch, also scaled, added and subtracted. A step has the formula's mean
+        """The loss that training minimises: losses and means over the batch, also scaled, added and subtracted. A step has the formula's mean
         over its rows, however they are cut into micro-batches; another function of them raises InvalidArgument."""
         self._native.loss(Value._native_of(value))
 

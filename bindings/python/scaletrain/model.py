@@ -20,7 +20,7 @@ from .reports import LoadReport, ParameterInfo, ReadReport
 def gpt2_names() -> dict[str, str]:
     """Names in Hugging Face's files of GPT-2 to those of the model "gpt": model.read(file, rename=gpt2_names()) takes a model.safetensors as it
     is; partial=True passes over the causal masks that old ones hold. Model.builtin(context, "gpt2", **json.load(config_json)) is the model that
-    the config.json beside the file describes."""
+    the config.json next to the file describes."""
     return json.loads(native.gpt2_names_json())  # type: ignore[no-any-return]
 
 

@@ -1,6 +1,6 @@
 /* What Hugging Face's GPT-2 calls the weights of the model "gpt", as renames for st_read_options: with these, st_model_read reads a
  * model.safetensors of GPT2LMHeadModel or GPT2Model as it is (partial 1 passes over the causal masks that old files hold). The model is
- * st_model_builtin's "gpt2" of the config.json beside the file. Both store a product's weight as [inputs, outputs] and tie the
+ * st_model_builtin's "gpt2" of the config.json next to the file. Both store a product's weight as [inputs, outputs] and tie the
  * head to the embedding, so nothing is transposed. Included by who needs it; scaletrain.h does not bring it. */
 #ifndef SCALETRAIN_GPT2_NAMES_H
 #define SCALETRAIN_GPT2_NAMES_H

@@ -161,7 +161,7 @@ public final class Graph extends Handle {
   }
 
   /**
-   * What training makes smaller: losses and means over the batch, also scaled, added and subtracted. A step has the formula's mean over its
+   * The loss that training minimises: losses and means over the batch, also scaled, added and subtracted. A step has the formula's mean over its
    * rows, however they are cut into micro-batches; another function of them is an {@link InvalidArgument}.
    */
   @OfC("st_graph_loss")

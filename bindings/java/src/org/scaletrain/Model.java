@@ -141,7 +141,7 @@ public final class Model extends Handle {
   /**
    * Names in Hugging Face's files of GPT-2 to those of the model {@code "gpt"}: {@code model.read(file, new
    * ReadOptions().rename(Model.gpt2Names()))} takes a model.safetensors as it is; {@link ReadOptions#partial} passes over the causal masks that
-   * old ones hold. The model {@code "gpt2"} is what the config.json beside the file describes.
+   * old ones hold. The model {@code "gpt2"} is what the config.json next to the file describes.
    */
   @SuppressWarnings("unchecked")
   public static Map<String, String> gpt2Names() {
