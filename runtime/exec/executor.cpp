@@ -161,7 +161,7 @@ bool Executor::go_on(Cursor& cursor, size_t end, double deadline, const PrepareM
 
 /// Whether a working copy is that of the weights when a step has ended: the update leaves it, or does not touch its parameter.
 bool Executor::lasts(SlotId copy) const {
-  const SlotId parameter = plan_.program.slots[static_cast<size_t>(copy)].of;
+  const SlotId parameter = plan_.program.slot(copy).of;
   const Section* const update = plan_.program.find(Phase::update);
   if (update == nullptr) return false;
   const auto is_written = [&](SlotId slot) {
@@ -183,10 +183,10 @@ std::map<std::pair<int32_t, int32_t>, Executor::Copy> Executor::makers_of_copies
       const Node& node = graph[n];
       if (node.when != When::first || node.writes.empty()) continue;
       const SlotId written = plan_.program.whole_of(node.writes[0]);
-      const Slot& slot = plan_.program.slots[static_cast<size_t>(written)];
+      const Slot& slot = plan_.program.slot(written);
       if (slot.role == Role::packed) makers[{section, n}] = Copy::packed_or_working;
       if (slot.role != Role::working) continue;
-      const bool is_of_pieces = !slot.whole && plan_.program.slots[static_cast<size_t>(slot.of)].whole;
+      const bool is_of_pieces = !slot.whole && plan_.program.slot(slot.of).whole;
       const Copy copy = is_of_pieces ? Copy::gathered : lasts(written) ? Copy::lasting : Copy::packed_or_working;
       makers[{section, n}] = copy;
       if (gathers_copies(plan_.program, node)) continue;

@@ -32,7 +32,7 @@ PlannedExchange::PlannedExchange(const Program& program, const Node& node, const
       if (piece.elements > 0) parts_[rank].push_back(piece);
     }
   };
-  const auto slot = [&](SlotId id) -> const Slot& { return program.slots[static_cast<size_t>(id)]; };
+  const auto slot = [&](SlotId id) -> const Slot& { return program.slot(id); };
   switch (op_) {
     case Op::reduce_scatter: {
       const Ints& parameters = node.attrs.ints("parameters");

@@ -13,12 +13,12 @@ namespace {
 const Slot& slot_of(const Program& program, std::string_view op, SlotId slot) {
   check(slot >= 0 && static_cast<size_t>(slot) < program.slots.size(), op, ": slot ", slot, " is not one of the program's ",
         program.slots.size());
-  return program.slots[static_cast<size_t>(slot)];
+  return program.slot(slot);
 }
 
 // An optimizer's parameter has the gradient's shape, whatever its dtype, and its state is what the op keeps of such a parameter.
 void check_optimizer_slots(const Program& program, const Graph& graph, const Node& node) {
-  const auto slot = [&](size_t i) -> const Slot& { return program.slots[static_cast<size_t>(node.writes[i])]; };
+  const auto slot = [&](size_t i) -> const Slot& { return program.slot(node.writes[i]); };
   const Type &gradient = graph.type(node.in[0]), &parameter = slot(0).type;
   check(gradient.shape == parameter.shape, name_of(node.op), ": the gradient is ", gradient, ", slot \"", slot(0).name, "\" is ", parameter,
         "; both must have one shape");
@@ -40,7 +40,7 @@ void check_optimizer_slots(const Program& program, const Graph& graph, const Nod
 void check_writes(const Program& program, const Graph& graph, const Node& node) {
   if (info_of(node.op).shape_rule == "optimizer") return check_optimizer_slots(program, graph, node);
   for (const SlotId id : node.writes) {
-    const Slot& slot = program.slots[static_cast<size_t>(id)];
+    const Slot& slot = program.slot(id);
     const Type& value = graph.type(node.in[0]);
     check(value == slot.type, name_of(node.op), ": the value is ", value, ", slot \"", slot.name, "\" is ", slot.type,
           "; both must have one dtype, shape and layout");
@@ -153,10 +153,12 @@ Value Builder::sum_to(Value x, const Shape& shape) {
 }
 
 Value Builder::dropout(Value x, double rate) {
-  SlotId counters = program_.slot_named("counters");
-  if (counters < 0) counters = program_.add_slot({.name = "counters", .type = {DType::i64, {2}, {}}, .role = Role::control, .init = {}});
-  check(program_.slots[static_cast<size_t>(counters)].role == Role::control,
-        "dropout: keeps its counters in a slot named \"counters\", which is taken; rename the parameter or input");
+  SlotId& counters = program_.step.counters;
+  if (counters < 0) {
+    check(program_.slot_named("counters") < 0,
+          "dropout: keeps its counters in a slot named \"counters\", which is taken; rename the parameter or input");
+    counters = program_.add_slot({.name = "counters", .type = {DType::i64, {2}, {}}, .role = Role::control, .init = {}});
+  }
   // Numbered in the order of the forward pass, so that a site's numbers do not depend on passes.
   const auto& nodes = graph().nodes;
   const auto last = std::ranges::find(nodes.rbegin(), nodes.rend(), Op::dropout, &Node::op);

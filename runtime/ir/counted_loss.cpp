@@ -67,7 +67,7 @@ class Formula {
       const auto any = [&](const std::vector<bool>& fact) {
         return std::ranges::any_of(node.in, [&](Value v) { return fact[static_cast<size_t>(v.node)]; });
       };
-      const Slot* loaded = node.op == Op::load ? &b_.program().slots[static_cast<size_t>(node.reads[0])] : nullptr;
+      const Slot* loaded = node.op == Op::load ? &b_.program().slot(node.reads[0]) : nullptr;
       const bool is_control = loaded != nullptr && loaded->role == Role::control;  // as dropout's counters
       const bool is_trained = loaded != nullptr && loaded->role == Role::parameter && loaded->trainable;
       const bool is_of_rows = std::ranges::any_of(node.out, [](const Type& type) { return type.shape.is_symbolic(); });

@@ -26,14 +26,14 @@ void cut_parameters(Program& program, const CutGrain& grain_of, bool frozen_too)
 }
 
 Shape piece_shape(const Program& program, SlotId parameter) {
-  const Shape& all = program.slots[static_cast<size_t>(parameter)].whole_shape();
+  const Shape& all = program.slot(parameter).whole_shape();
   const int64_t elements = piece_elements(program, parameter, program.rank);
   return elements == all.elements() ? all : Shape{elements};
 }
 
 SlotId part_of(Program& program, SlotId whole, SlotId parameter) {
   if (piece_elements(program, parameter, program.rank) == 0) return -1;
-  const Slot& slot = program.slots[static_cast<size_t>(whole)];
+  const Slot& slot = program.slot(whole);
   if (slot.whole) return whole;
   const std::string name = "part." + slot.name;
   if (const SlotId made = program.slot_named(name); made >= 0) return made;
@@ -47,11 +47,11 @@ SlotId part_of(Program& program, SlotId whole, SlotId parameter) {
 }
 
 bool gathers_copies(const Program& program, const Node& node) {
-  return node.op == Op::all_gather && node.when == When::first && program.slots[static_cast<size_t>(node.writes[0])].role == Role::working;
+  return node.op == Op::all_gather && node.when == When::first && program.slot(node.writes[0]).role == Role::working;
 }
 
 void shrink_to_piece(Program& program, SlotId whole, SlotId parameter) {
-  Slot& slot = program.slots[static_cast<size_t>(whole)];
+  Slot& slot = program.slot(whole);
   slot.whole = slot.type.shape;
   slot.type.shape = piece_shape(program, parameter);
   slot.first = piece_begin(program, parameter, program.rank);

@@ -44,7 +44,7 @@ std::string attrs_of(const Node& node) {
 
 std::string slot_name(const Program& program, SlotId slot) {
   const bool known = slot >= 0 && static_cast<size_t>(slot) < program.slots.size();
-  return known ? program.slots[static_cast<size_t>(slot)].name : text("slot ", slot, "?");  // the verifier prints broken nodes too
+  return known ? program.slot(slot).name : text("slot ", slot, "?");  // the verifier prints broken nodes too
 }
 
 // "%1, %2 -> w, w.m"; a load has nothing but its slot.

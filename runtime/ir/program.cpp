@@ -32,19 +32,16 @@ Section* Program::find(Phase phase, int32_t stage, int32_t chunk) {
 SlotId Program::parameter_of(const Node& load) const {
   if (load.op != Op::load) return -1;
   const SlotId id = load.reads[0];
-  const Slot& slot = slots[static_cast<size_t>(id)];
-  if (slot.role == Role::parameter) return id;
-  return slot.role == Role::working || slot.role == Role::gathered ? slot.of : -1;
+  const Slot& loaded = slot(id);
+  if (loaded.role == Role::parameter) return id;
+  return loaded.role == Role::working || loaded.role == Role::gathered ? loaded.of : -1;
 }
 
-SlotId Program::whole_of(SlotId part) const {
-  const Slot& slot = slots[static_cast<size_t>(part)];
-  return slot.role == Role::part ? slot.part_of : part;
-}
+SlotId Program::whole_of(SlotId part) const { return slot(part).role == Role::part ? slot(part).part_of : part; }
 
 bool is_working_copy(const Program& program, SlotId copy, SlotId parameter) {
-  const Slot &of_copy = program.slots[static_cast<size_t>(copy)], &of_parameter = program.slots[static_cast<size_t>(parameter)];
-  const Slot& whole = program.slots[static_cast<size_t>(program.whole_of(copy))];
+  const Slot &of_copy = program.slot(copy), &of_parameter = program.slot(parameter);
+  const Slot& whole = program.slot(program.whole_of(copy));
   return whole.role == Role::working && whole.of == program.whole_of(parameter) && of_copy.first == of_parameter.first &&
          of_copy.type.shape == of_parameter.type.shape;
 }

@@ -1,6 +1,7 @@
 // A program: what every pass takes, and leaves verified. Sections over shared slots; the plan lays sections x micro-batches out in time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -75,6 +76,26 @@ struct Output {
   Value count = {};  // a metric that is made of losses: value is a sum over it, and evaluation divides all sums by all counts
 };
 
+/// The numbers of a step that the host writes before it (control) or reads after it (report). -1: the program has no such slot.
+struct StepSlotIds {
+  SlotId counters = -1;          // i64[2]: step attempts, first row of the micro-batch (Builder::dropout)
+  SlotId rates = -1;             // f64[2]: learning rate, number of this update from 1 (update)
+  SlotId loss_scale = -1;        // f64: multiplies every seed of backward (add_loss_scale)
+  SlotId own_loss_seed = -1;     // f64: seeds the loss in the graph, 0 where the host has the loss (seed_outputs)
+  SlotId gradient_unit = -1;     // f64: clip divides by it in place of the loss's count
+  SlotId loss_sum = -1;          // f64 (scale_loss)
+  SlotId loss_count = -1;        // f64 (scale_loss)
+  SlotId grad_norm = -1;         // f64 (clip)
+  SlotId skipped = -1;           // bool: a gradient is not finite, so no optimizer runs (clip)
+  SlotId first_norm = -1;        // f64: norm of the first micro-batch's gradient on the first rank (first_norm)
+  SlotId first_loss_count = -1;  // f64: the count of that micro-batch's loss (first_norm)
+
+  auto all() {
+    return std::array{&counters,   &rates,     &loss_scale, &own_loss_seed, &gradient_unit,   &loss_sum,
+                      &loss_count, &grad_norm, &skipped,    &first_norm,    &first_loss_count};
+  }
+};
+
 struct Program {
   std::vector<Section> sections;
   std::vector<Slot> slots;
@@ -82,7 +103,7 @@ struct Program {
   std::vector<Output> outputs;
   Value loss_sum, loss_count;  // in the forward section; a step's loss is all sums over all counts (ir/counted_loss.h)
   double loss_seed = 1;        // what backward is seeded with, a power of two (scale_loss)
-  SlotId loss_scale = -1;      // control slot, f64: what each seed is multiplied with besides (add_loss_scale); none: by nothing
+  StepSlotIds step;
   Mesh mesh;
   int32_t rank = 0;        // along the data axis: whose program this is
   std::vector<Ints> cuts;  // by slot: the element that each data rank's piece of a parameter begins with, and the end; empty: not cut
@@ -91,6 +112,8 @@ struct Program {
 
   Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0);
   const Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0) const;
+  Slot& slot(SlotId id) { return slots[static_cast<size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return slots[static_cast<size_t>(id)]; }
   SlotId slot_named(std::string_view name) const;  // -1: none
   SlotId parameter_of(const Node& load) const;     // the parameter that it loads, or loads a copy of as products take it; -1: neither
   SlotId whole_of(SlotId part) const;              // the slot that a part lies in; another slot: itself

@@ -53,7 +53,7 @@ class Verifier {
     if (!holds)
       fail(Code::internal, text("after ", after_, ": ", name_of(section.phase), ": ", print(program_, section, node), ": ", parts...));
   }
-  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return program_.slot(id); }
   bool is_slot(SlotId id) const { return id >= 0 && static_cast<size_t>(id) < program_.slots.size(); }
 
   void check_slots() const {

@@ -10,7 +10,7 @@ void accumulate(Program& program, int64_t micro_batches) {
     Rewrite rewrite(program, section);
     for (int32_t n = 0; n < rewrite.old().size(); ++n) {
       const Node& node = rewrite.old()[n];
-      const auto role = [&] { return program.slots[static_cast<size_t>(node.writes[0])].role; };
+      const auto role = [&] { return program.slot(node.writes[0]).role; };
       if (node.op != Op::store || (role() != Role::gradient && role() != Role::report)) {
         rewrite.keep(n);
         continue;

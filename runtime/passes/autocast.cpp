@@ -197,7 +197,7 @@ class Casting {
   }
 
   std::string free_name(SlotId parameter) const {
-    std::string name = text(name_of(low_), ".", program_.slots[static_cast<size_t>(parameter)].name);
+    std::string name = text(name_of(low_), ".", program_.slot(parameter).name);
     while (program_.slot_named(name) >= 0) name += ".again";  // a parameter or an input is called so
     return name;
   }

@@ -78,8 +78,8 @@ class Differentiation final : public Chain {
   }
 
  private:
-  bool is_scaled() const { return program_.loss_scale >= 0; }
-  Value scale() { return b.load(program_.loss_scale); }
+  bool is_scaled() const { return program_.step.loss_scale >= 0; }
+  Value scale() { return b.load(program_.step.loss_scale); }
 
   /// In fp32 at least: a scale of 65536 is infinite in fp16.
   Value scaled(Value seed) {
@@ -102,7 +102,7 @@ class Differentiation final : public Chain {
   }
 
   bool is_parameter(Value v) const { return program_.parameter_of(graph()[v.node]) >= 0; }
-  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return program_.slot(id); }
 
   bool has_gradient() {
     for (int32_t i = 0; i < static_cast<int32_t>(node().out.size()); ++i)
@@ -169,11 +169,11 @@ class Differentiation final : public Chain {
       const int index = count[key.first]++;
       const std::string name = text("gradient.", parameter_name(key.first), index > 0 ? text(".use", index) : "");
       check(program_.slot_named(name) < 0, "autodiff: the slot name \"", name, "\" is taken; rename the parameter or input");
-      program_.slots[static_cast<size_t>(use.slot)].name = name;
+      program_.slot(use.slot).name = name;
     }
   }
 
-  const std::string& parameter_name(SlotId parameter) const { return program_.slots[static_cast<size_t>(parameter)].name; }
+  const std::string& parameter_name(SlotId parameter) const { return program_.slot(parameter).name; }
 
   /// A forward value, seen from backward: read again where it lies anyway, made again where that is free, else stashed.
   Value recall(Value v) {

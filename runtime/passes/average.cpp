@@ -7,16 +7,16 @@
 namespace st {
 
 SlotId average_of(const Program& program, SlotId parameter) {
-  const SlotId slot = program.slot_named("average." + program.slots[static_cast<size_t>(parameter)].name);
-  return slot >= 0 && program.slots[static_cast<size_t>(slot)].role == Role::optimizer ? slot : -1;
+  const SlotId slot = program.slot_named("average." + program.slot(parameter).name);
+  return slot >= 0 && program.slot(slot).role == Role::optimizer ? slot : -1;
 }
 
 void average(Program& program, double decay) {
   const Section* section = program.find(Phase::update);
-  const SlotId skipped = program.slot_named("skipped"), rates = program.slot_named("rates");
-  require(section != nullptr && skipped >= 0 && rates >= 0, Code::internal, "average: there are no updates; call update() first");
+  const StepSlotIds& step = program.step;
+  require(section != nullptr && step.skipped >= 0 && step.rates >= 0, Code::internal, "average: there are no updates; call update() first");
   Builder b(program, static_cast<int32_t>(section - program.sections.data()));
-  const Value skip = b.load(skipped), rate = b.load(rates);
+  const Value skip = b.load(step.skipped), rate = b.load(step.rates);
   const auto count = static_cast<SlotId>(program.slots.size());
   for (SlotId parameter = 0; parameter < count; ++parameter) {
     const auto at = static_cast<size_t>(parameter);
@@ -31,7 +31,7 @@ void average(Program& program, double decay) {
       type.shape = program.slots[at].whole_shape();
       kept = program.add_slot({.name = "average." + name, .type = type, .role = Role::optimizer, .init = {}, .of = parameter});
       if (program.in_pieces) shrink_to_piece(program, kept, parameter);
-    } else if (program.slots[static_cast<size_t>(kept)].whole) {  // another plan's
+    } else if (program.slot(kept).whole) {  // another plan's
       require(is_cut(program, parameter), Code::unsupported, "average: \"", program.slots[at].name,
               "\" has an average in pieces, but no output depends on it; give zero 0, or ema_decay 0");
       value = part_of(program, parameter, parameter);

@@ -23,10 +23,10 @@ class Norms {
     Ints parameters;
     int64_t blocks = 0;
     for (const SlotId gradient : gradients) {
-      const SlotId parameter = program.slots[static_cast<size_t>(gradient)].of;
+      const SlotId parameter = program.slot(gradient).of;
       if (const SlotId piece = part_of(program, gradient, parameter); piece >= 0) pieces.push_back(b.load(piece));
       parameters.push_back(parameter);
-      const int64_t of_this = norm_blocks(program.slots[static_cast<size_t>(parameter)].whole_shape().elements());
+      const int64_t of_this = norm_blocks(program.slot(parameter).whole_shape().elements());
       tensors_[gradient] = {blocks, of_this};
       blocks += of_this;
     }
@@ -66,7 +66,7 @@ class Norms {
 
 std::string factor_slot(int group) { return group < 0 ? "factor" : text("factor.", group); }
 
-void clip(Program& program, double max_norm, SlotId unit, const ClipGroups& groups) {
+void clip(Program& program, double max_norm, const ClipGroups& groups) {
   const auto check_norm = [](double norm) {
     check(norm >= 0, "clip: the largest norm is ", norm, "; give a positive number, or 0 for no clipping");
   };
@@ -81,25 +81,28 @@ void clip(Program& program, double max_norm, SlotId unit, const ClipGroups& grou
   for (const std::vector<SlotId>& uses : gradient_slots(program)) {
     for (size_t use = 1; use < uses.size() && !is_opened; ++use) b.accumulate(b.load(uses[use]), uses[0], When::every);
     gradients.push_back(uses[0]);
-    const Slot& gradient = program.slots[static_cast<size_t>(uses[0])];
-    const int group = groups.group_of ? groups.group_of(program.slots[static_cast<size_t>(gradient.of)]) : -1;
+    const Slot& gradient = program.slot(uses[0]);
+    const int group = groups.group_of ? groups.group_of(program.slot(gradient.of)) : -1;
     if (group >= 0) of_group[static_cast<size_t>(group)].push_back(uses[0]);
   }
 
   const Norms norms(b, gradients);
-  Value units = b.load(unit < 0 ? program.slot_named("loss_count") : unit);
-  if (program.loss_scale >= 0) units = b.mul(units, b.load(program.loss_scale));
-  const double seed = unit < 0 ? program.loss_seed : 1;
+  const bool has_unit = program.step.gradient_unit >= 0;
+  Value units = b.load(has_unit ? program.step.gradient_unit : program.step.loss_count);
+  if (program.step.loss_scale >= 0) units = b.mul(units, b.load(program.step.loss_scale));
+  const double seed = has_unit ? 1 : program.loss_seed;
   const auto factor_of = [&](const std::vector<Value>& of, double most) {
     return b.append(Op::step_factor, {of[0], of[1], units}, {{"seed", seed}, {"max_norm", most}});
   };
   const auto report = [&](Value value, const std::string& name) {
-    b.store(value, program.add_slot({.name = name, .type = b.type(value), .role = Role::report, .init = {}}));
+    const SlotId slot = program.add_slot({.name = name, .type = b.type(value), .role = Role::report, .init = {}});
+    b.store(value, slot);
+    return slot;
   };
   const auto factor = factor_of(norms.of(gradients), max_norm);
   report(factor[0], factor_slot(-1));
-  report(factor[1], "grad_norm");
-  report(factor[2], "skipped");
+  program.step.grad_norm = report(factor[1], "grad_norm");
+  program.step.skipped = report(factor[2], "skipped");
   for (size_t group = 0; group < of_group.size(); ++group)
     if (!of_group[group].empty())
       report(factor_of(norms.of(of_group[group]), groups.max_norms[group])[0], factor_slot(static_cast<int>(group)));

@@ -18,10 +18,9 @@ struct ClipGroups {
 /// Opens the update section, where ranks' exchange has not: adds the uses of tied parameters in graph order, takes the norm over all
 /// gradients (fp64, fixed order) and stores in report slots "factor" (f32: what each gradient is multiplied with), "grad_norm" (f64, true)
 /// and "skipped" (bool: something is not finite, so no optimizer runs); a group's factor in "factor.<group>". max_norm 0: no clipping, the
-/// norm is still reported. `unit` (none: loss_seed times the loss's count) is a control slot with what one unit of the true gradient is in
-/// the gradient slots, but for the loss scale: where the program has one, that is divided out too. Call after accumulate(), before
-/// update().
-void clip(Program& program, double max_norm, SlotId unit = -1, const ClipGroups& groups = {});
+/// norm is still reported. Gradients are divided by step.gradient_unit, or where the program has none by loss_seed times the loss's count;
+/// and by the loss scale, where the program has one. Call after accumulate(), before update().
+void clip(Program& program, double max_norm, const ClipGroups& groups = {});
 
 /// Where the factor of a group is; of -1 that of all gradients.
 std::string factor_slot(int group);

@@ -8,11 +8,10 @@ namespace {
 /// Loads of the counters that no dropout reads any more.
 void remove_idle_counters(Program& program, Section& section) {
   const auto uses = uses_of(program, section);
-  const SlotId counters = program.slot_named("counters");
   Rewrite rewrite(program, section);
   for (int32_t n = 0; n < rewrite.old().size(); ++n) {
     const Node& node = rewrite.old()[n];
-    const bool is_idle = node.op == Op::load && node.reads.front() == counters && uses[static_cast<size_t>(n)].front() == 0;
+    const bool is_idle = node.op == Op::load && node.reads.front() == program.step.counters && uses[static_cast<size_t>(n)].front() == 0;
     if (!is_idle) rewrite.keep(n);
   }
   rewrite.finish();

@@ -40,7 +40,7 @@ std::vector<Value> squares_as_made(Program& program, Section& section, const Gra
   for (int32_t n = 0; n < rewrite.old().size(); ++n) {
     const Node& node = rewrite.old()[n];
     rewrite.keep(n);
-    if (node.op != Op::store || program.slots[static_cast<size_t>(node.writes[0])].role != Role::gradient) continue;
+    if (node.op != Op::store || program.slot(node.writes[0]).role != Role::gradient) continue;
     made[static_cast<size_t>(node.writes[0])] = rewrite.at(node.in[0]);
     for (size_t i = 0; i < gradients.size(); ++i) {
       const std::vector<SlotId>& uses = gradients[i];
@@ -68,28 +68,31 @@ Value norm_of(Builder& b, const std::vector<Value>& squares) {
   return b(Op::norm_of_squares, {squares.size() == 1 ? squares[0] : b(Op::concat, squares, {{"axis", 0}})}, {{"tensors", tensors}});
 }
 
-void add_report(Builder& b, Value value, const std::string& name) {
-  b.store(value, b.program().add_slot({.name = name, .type = b.type(value), .role = Role::report, .init = {}}), When::first);
+SlotId add_report(Builder& b, Value value, const std::string& name) {
+  const SlotId slot = b.program().add_slot({.name = name, .type = b.type(value), .role = Role::report, .init = {}});
+  b.store(value, slot, When::first);
+  return slot;
 }
 
 /// In forward, the first rank's own count, to which the others add nothing when reports are summed.
 void report_own_count(Program& program) {
   Section& forward = *program.find(Phase::forward);
-  const SlotId count = program.slot_named("loss_count");
+  const SlotId count = program.step.loss_count;
   Builder b(program, static_cast<int32_t>(&forward - program.sections.data()));
   const auto is_count = [&](const Node& node) { return node.op == Op::store && node.writes[0] == count; };
   const auto found = std::ranges::find_if(forward.graph.nodes, is_count);
   require(found != forward.graph.nodes.end(), Code::internal, "first_norm: forward counts no loss");
   const Value own = found->in[0];
-  add_report(b, program.rank == 0 ? own : b.fill({}, 0, DType::f64), "first_loss_count");
+  program.step.first_loss_count = add_report(b, program.rank == 0 ? own : b.fill({}, 0, DType::f64), "first_loss_count");
 }
 
-/// All ranks are told what the first one has.
-void tell_norm(Builder& b, const std::vector<Value>& squares) {
+/// Reports the first rank's norm on all ranks.
+void share_norm(Builder& b, const std::vector<Value>& squares) {
   const Value own = b.program().rank == 0 ? norm_of(b, squares) : b.fill({}, 0, DType::f64);
-  const SlotId told = b.program().add_slot({.name = "first_norm", .type = b.type(own), .role = Role::report, .init = {}});
+  const SlotId slot = b.program().add_slot({.name = "first_norm", .type = b.type(own), .role = Role::report, .init = {}});
   b.graph().nodes.push_back(
-      {.op = Op::rank_sums, .in = {own}, .out = {}, .reads = {}, .writes = {told}, .attrs = make_attrs(Op::rank_sums, {{"adds", false}})});
+      {.op = Op::rank_sums, .in = {own}, .out = {}, .reads = {}, .writes = {slot}, .attrs = make_attrs(Op::rank_sums, {{"adds", false}})});
+  b.program().step.first_norm = slot;
 }
 
 }  // namespace
@@ -104,11 +107,11 @@ void first_norm(Program& program) {
   Builder b(program, static_cast<int32_t>(section - program.sections.data()));
   const int32_t begin = b.graph().size();
   if (has_ranks) {
-    tell_norm(b, squares);
+    share_norm(b, squares);
     report_own_count(program);
   } else {
-    add_report(b, norm_of_slots(b, gradients), "first_norm");
-    add_report(b, b.load(program.slot_named("loss_count")), "first_loss_count");
+    program.step.first_norm = add_report(b, norm_of_slots(b, gradients), "first_norm");
+    program.step.first_loss_count = add_report(b, b.load(program.step.loss_count), "first_loss_count");
   }
   for (int32_t n = begin; n < b.graph().size(); ++n) b.graph()[n].when = When::first;
 }

@@ -76,7 +76,7 @@ class LossFusion {
     while (uses(backward_uses_, v) == 1 && graph[v.node].op == Op::reshape) v = graph[v.node].in[0];
     if (uses(backward_uses_, v) != 1 || graph[v.node].op != Op::load) return -1;
     const SlotId slot = graph[v.node].reads[0];
-    const bool is_stash = program_.slots[static_cast<size_t>(slot)].role == Role::stash && stores_.contains(slot);
+    const bool is_stash = program_.slot(slot).role == Role::stash && stores_.contains(slot);
     return is_stash && loads_.at(slot) == 1 ? slot : -1;
   }
 
@@ -113,7 +113,7 @@ class LossFusion {
       if (!nodes.insert(n).second) continue;
       const Node& node = backward_.graph[n];
       if (node.op == Op::host || node.op == Op::host_backward || !node.writes.empty()) return false;
-      if (node.op == Op::load && node.reads[0] != program_.loss_scale) return false;
+      if (node.op == Op::load && node.reads[0] != program_.step.loss_scale) return false;
       for (const Value in : node.in) pending.push_back(in.node);
     }
     return true;
@@ -133,7 +133,7 @@ class LossFusion {
       }
     }
     for (Node& store : stores) {
-      Slot& slot = program_.slots[static_cast<size_t>(store.writes[0])];
+      Slot& slot = program_.slot(store.writes[0]);
       slot.type = rewrite.made().type(store.in[0]);
       slot.name += ".gradient";
       rewrite.append(std::move(store));

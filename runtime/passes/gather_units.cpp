@@ -45,7 +45,7 @@ class Gathering {
   };
 
   const Graph& old() const { return rewrite_.old(); }
-  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return program_.slot(id); }
   SlotId source_of(Value v) const { return sources_[static_cast<size_t>(v.node)]; }
 
   /// By node, the slot of pieces that it loads, or that what it reshapes is loaded from; -1: none.
@@ -176,7 +176,7 @@ class Gathering {
 void gather_units(Program& program) {
   const auto count = static_cast<SlotId>(program.slots.size());
   for (SlotId s = 0; s < count; ++s) {
-    const Slot& slot = program.slots[static_cast<size_t>(s)];
+    const Slot& slot = program.slot(s);
     const SlotId parameter = slot.role == Role::working ? slot.of : s;
     if ((slot.role == Role::parameter || slot.role == Role::working) && is_cut(program, parameter)) shrink_to_piece(program, s, parameter);
   }

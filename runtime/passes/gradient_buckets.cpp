@@ -39,13 +39,11 @@ class Buckets {
   }
 
  private:
-  bool is_gradient(const Node& node, Op op) const {
-    return node.op == op && program_.slots[static_cast<size_t>(node.writes[0])].role == Role::gradient;
-  }
+  bool is_gradient(const Node& node, Op op) const { return node.op == op && program_.slot(node.writes[0]).role == Role::gradient; }
 
   void add(const Node& write) {
     const SlotId gradient = write.writes[0];
-    const int64_t bytes = program_.slots[static_cast<size_t>(gradient)].type.bytes();
+    const int64_t bytes = program_.slot(gradient).type.bytes();
     if (bytes_ + bytes > bucket_bytes_) exchange();
     gradients_.push_back(gradient);
     values_.push_back(at_once_ ? rewrite_.at(write.in[0]) : load(gradient));
@@ -54,13 +52,8 @@ class Buckets {
   }
 
   Value load(SlotId slot) {
-    return {rewrite_.append({.op = Op::load,
-                             .in = {},
-                             .out = {program_.slots[static_cast<size_t>(slot)].type},
-                             .reads = {slot},
-                             .writes = {},
-                             .attrs = {},
-                             .when = first_}),
+    return {rewrite_.append(
+                {.op = Op::load, .in = {}, .out = {program_.slot(slot).type}, .reads = {slot}, .writes = {}, .attrs = {}, .when = first_}),
             0};
   }
 
@@ -69,7 +62,7 @@ class Buckets {
     Ints parameters;
     std::vector<SlotId> parts;
     for (const SlotId gradient : gradients_) {
-      const SlotId parameter = program_.slots[static_cast<size_t>(gradient)].of;
+      const SlotId parameter = program_.slot(gradient).of;
       parameters.push_back(parameter);
       if (shrinks_) shrink_to_piece(program_, gradient, parameter);
       if (const SlotId part = part_of(program_, gradient, parameter); part >= 0) parts.push_back(part);
@@ -132,7 +125,7 @@ void exchange_loss(Program& program) {
   std::vector<Value> terms, later_terms;
   std::vector<SlotId> slots, later_slots;
   const auto is_report = [&](const Node& node) {
-    return (node.op == Op::store || node.op == Op::accumulate) && program.slots[static_cast<size_t>(node.writes[0])].role == Role::report;
+    return (node.op == Op::store || node.op == Op::accumulate) && program.slot(node.writes[0]).role == Role::report;
   };
   for (int32_t n = 0; n < rewrite.old().size(); ++n) {
     const Node& node = rewrite.old()[n];
@@ -165,7 +158,7 @@ void add_uses_in_pieces(Program& program) {
   program.sections.push_back({.graph = {}, .phase = Phase::update});
   Builder b(program, static_cast<int32_t>(program.sections.size()) - 1);
   for (const std::vector<SlotId>& uses : gradients) {
-    const SlotId parameter = program.slots[static_cast<size_t>(uses[0])].of, first = part_of(program, uses[0], parameter);
+    const SlotId parameter = program.slot(uses[0]).of, first = part_of(program, uses[0], parameter);
     for (size_t use = 1; use < uses.size() && first >= 0; ++use)
       b.accumulate(b.load(part_of(program, uses[use], parameter)), first, When::every);
   }

@@ -22,8 +22,8 @@ std::vector<std::vector<SlotId>> gradient_slots(const Program& program) {
 }
 
 bool is_of_one_use(const Program& program, SlotId gradient) {
-  const SlotId parameter = program.slots[static_cast<size_t>(gradient)].of;
-  return program.slot_named(text("gradient.", program.slots[static_cast<size_t>(parameter)].name, ".use1")) < 0;
+  const SlotId parameter = program.slot(gradient).of;
+  return program.slot_named(text("gradient.", program.slot(parameter).name, ".use1")) < 0;
 }
 
 }  // namespace st

@@ -79,8 +79,8 @@ class Planner {
   }
 
   bool lies_in(Arena arena, SlotId slot) const { return role(slot) != Role::part && arena_of(role(slot)) == arena; }
-  Role role(SlotId slot) const { return program_.slots[static_cast<size_t>(slot)].role; }
-  int64_t bytes_of_slot(SlotId slot) const { return program_.slots[static_cast<size_t>(slot)].type.bytes(); }
+  Role role(SlotId slot) const { return program_.slot(slot).role; }
+  int64_t bytes_of_slot(SlotId slot) const { return program_.slot(slot).type.bytes(); }
 
   void place_lasting_slots() {
     layout_.slots.resize(program_.slots.size());

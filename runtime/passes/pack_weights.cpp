@@ -15,7 +15,7 @@ bool make_fused_linear(const Program& program, const Graph& graph, Node& node) {
   const bool is_matmul = node.op == Op::matmul, is_linear = node.op == Op::linear;
   if (!is_matmul && !is_linear && node.op != Op::fused_linear) return false;
   const Node& weight = graph[node.in[1].node];
-  if (program.parameter_of(weight) < 0 || program.slots[static_cast<size_t>(weight.reads[0])].role == Role::gathered) return false;
+  if (program.parameter_of(weight) < 0 || program.slot(weight.reads[0]).role == Role::gathered) return false;
   if (weight.out[0].shape.rank() != 2 || (is_matmul && node.attrs.flag("transpose_a"))) return false;
   if (node.op == Op::fused_linear) return true;
   const bool transposed = node.attrs.flag(is_matmul ? "transpose_b" : "transpose_weight");
@@ -80,9 +80,8 @@ class Packing {
            .region = product.region,
            .when = When::first});
     }
-    const Type type = program_.slots[static_cast<size_t>(slot)].type;
-    check(type.shape[0] == bytes, "pack_weights: ", program_.slots[static_cast<size_t>(slot)].name, " takes ", type.shape[0], " and ",
-          bytes, " bytes");
+    const Type type = program_.slot(slot).type;
+    check(type.shape[0] == bytes, "pack_weights: ", program_.slot(slot).name, " takes ", type.shape[0], " and ", bytes, " bytes");
     const int32_t load = rewrite.append({.op = Op::load,
                                          .in = {},
                                          .out = {type},
@@ -94,7 +93,7 @@ class Packing {
   }
 
   std::string free_name(SlotId parameter, bool transposed) const {
-    std::string name = text("packed.", program_.slots[static_cast<size_t>(parameter)].name, transposed ? ".transposed" : "");
+    std::string name = text("packed.", program_.slot(parameter).name, transposed ? ".transposed" : "");
     while (program_.slot_named(name) >= 0) name += ".again";  // for other rows or tiles, or a parameter is called so
     return name;
   }

@@ -78,9 +78,7 @@ class Recomputation {
       if (is_stash_store(node)) stashed_.emplace(node.in[0], node.writes[0]);
   }
 
-  bool is_stash_store(const Node& node) const {
-    return node.op == Op::store && program_.slots[static_cast<size_t>(node.writes[0])].role == Role::stash;
-  }
+  bool is_stash_store(const Node& node) const { return node.op == Op::store && program_.slot(node.writes[0]).role == Role::stash; }
 
   void find_readers() {
     readers_.resize(static_cast<size_t>(graph().size()));

@@ -22,7 +22,7 @@ void remove_slots(Program& program, const std::function<bool(SlotId slot)>& is_g
     renumber(slot.of);
     renumber(slot.part_of);
   }
-  renumber(program.loss_scale);
+  for (SlotId* slot : program.step.all()) renumber(*slot);
   for (Section& section : program.sections)
     for (Node& node : section.graph.nodes) {
       std::ranges::for_each(node.reads, renumber);

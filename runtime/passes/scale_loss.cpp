@@ -27,14 +27,16 @@ void scale_loss(Program& program, int64_t micro_batches) {
 
   Builder b(program, static_cast<int32_t>(forward - program.sections.data()));
   const auto report = [&](const char* name, Value value) {
-    b.store(value, program.add_slot({.name = name, .type = b.type(value), .role = Role::report, .init = {}}));
+    const SlotId slot = program.add_slot({.name = name, .type = b.type(value), .role = Role::report, .init = {}});
+    b.store(value, slot);
+    return slot;
   };
-  report("loss_sum", program.loss_sum);
-  report("loss_count", program.loss_count);
+  program.step.loss_sum = report("loss_sum", program.loss_sum);
+  program.step.loss_count = report("loss_count", program.loss_count);
 }
 
 void add_loss_scale(Program& program) {
-  program.loss_scale =
+  program.step.loss_scale =
       program.add_slot({.name = "loss_scale", .type = {.dtype = DType::f64, .shape = {}, .layout = {}}, .role = Role::control, .init = {}});
 }
 

@@ -14,7 +14,7 @@ SlotId add_number(Program& program, const char* name) {
 
 bool is_metric(std::string_view output) { return output.starts_with("metric."); }
 
-OutputSeeds seed_outputs(Program& program, bool own_loss) {
+std::vector<Seed> seed_outputs(Program& program, bool own_loss) {
   Section& forward = *program.find(Phase::forward);
   Builder b(program, static_cast<int32_t>(&forward - program.sections.data()));
   for (Output& output : program.outputs) {
@@ -26,16 +26,19 @@ OutputSeeds seed_outputs(Program& program, bool own_loss) {
   }
   if (!own_loss) drop_dead(program, forward);
 
-  OutputSeeds made;
+  std::vector<Seed> seeds;
   for (const Output& output : program.outputs) {
     const Type& type = b.type(output.value);
     if (is_metric(output.name) || !is_floating(type.dtype)) continue;
     const SlotId slot = program.add_slot({.name = "output_gradient." + output.name, .type = type, .role = Role::input, .init = {}});
-    made.seeds.push_back({output.value, slot});
+    seeds.push_back({output.value, slot});
   }
-  if (own_loss) made.seeds.push_back({program.loss_sum, add_number(program, "own_loss_seed")});
-  made.unit = add_number(program, "gradient_unit");
-  return made;
+  if (own_loss) {
+    program.step.own_loss_seed = add_number(program, "own_loss_seed");
+    seeds.push_back({program.loss_sum, program.step.own_loss_seed});
+  }
+  program.step.gradient_unit = add_number(program, "gradient_unit");
+  return seeds;
 }
 
 }  // namespace st

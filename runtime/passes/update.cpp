@@ -24,15 +24,14 @@ std::vector<SlotId> working_copies(const Program& program) {
     for (const Node& node : section.graph.nodes) {
       const bool makes = node.when == When::first && (node.op == Op::store || node.op == Op::all_gather);
       for (const SlotId written : makes ? std::span(node.writes) : std::span<const SlotId>())
-        if (const Slot& slot = program.slots[static_cast<size_t>(written)]; slot.role == Role::working)
-          copies[static_cast<size_t>(slot.of)] = written;
+        if (const Slot& slot = program.slot(written); slot.role == Role::working) copies[static_cast<size_t>(slot.of)] = written;
     }
   return copies;
 }
 
 /// Slots of what the optimizer keeps of a parameter, or of this rank's piece of it, to `slots`.
 void add_state(Program& program, const OptimizerChoice& optimizer, SlotId parameter, std::vector<SlotId>& slots) {
-  const Slot slot = program.slots[static_cast<size_t>(parameter)];
+  const Slot slot = program.slot(parameter);
   const auto states_of = [&](const Shape& shape) {
     return optimizer_state(optimizer.op, make_attrs(optimizer.op, optimizer.attrs),
                            {.dtype = slot.type.dtype, .shape = shape, .layout = slot.type.layout});
@@ -44,7 +43,7 @@ void add_state(Program& program, const OptimizerChoice& optimizer, SlotId parame
   for (size_t i = 0; i < own.size(); ++i) {
     const std::string name = text(own[i].name, ".", slot.name);
     const SlotId kept = program.slot_named(name);
-    if (kept >= 0 && program.slots[static_cast<size_t>(kept)].role == Role::optimizer) {
+    if (kept >= 0 && program.slot(kept).role == Role::optimizer) {
       slots.push_back(kept);
       continue;
     }
@@ -62,10 +61,10 @@ void update(Program& program, const ChooseOptimizer& choose, std::span<const Slo
   Section* section = program.find(Phase::update);
   require(section != nullptr, Code::internal, "update: no update section; call clip() first");
   Builder b(program, static_cast<int32_t>(section - program.sections.data()));
-  const SlotId rates =
+  program.step.rates =
       program.add_slot({.name = "rates", .type = {.dtype = DType::f64, .shape = {2}, .layout = {}}, .role = Role::control, .init = {}});
-  const Value skip = b.load(program.slot_named("skipped"));
-  const Value rate = b.load(rates);
+  const Value skip = b.load(program.step.skipped);
+  const Value rate = b.load(program.step.rates);
   std::map<int, Value> factors;  // by group
   const std::vector<bool> is_weight = weights_of_products(program);
   const std::vector<SlotId> copies = working_copies(program);
@@ -73,17 +72,17 @@ void update(Program& program, const ChooseOptimizer& choose, std::span<const Slo
   const auto count = static_cast<SlotId>(program.slots.size());
   std::map<DType, std::vector<SlotId>> wholes;  // of which other ranks have pieces
   for (SlotId parameter = 0; parameter < count; ++parameter) {
-    Slot slot = program.slots[static_cast<size_t>(parameter)];
+    Slot slot = program.slot(parameter);
     slot.type.shape = Shape(slot.whole_shape());
     const SlotId gradient = slot.role == Role::parameter ? program.slot_named("gradient." + slot.name) : -1;
     if (gradient < 0) continue;
     const SlotId copy = copies[static_cast<size_t>(parameter)];
     if (program.in_pieces) {
       const auto gather = [&](SlotId id) {
-        if (const Slot& it = program.slots[static_cast<size_t>(id)]; !it.whole) wholes[it.type.dtype].push_back(id);
+        if (const Slot& it = program.slot(id); !it.whole) wholes[it.type.dtype].push_back(id);
       };
       if (std::ranges::find(shared, parameter) == shared.end()) gather(parameter);
-      if (copy >= 0 && !program.slots[static_cast<size_t>(copy)].lent) gather(copy);
+      if (copy >= 0 && !program.slot(copy).lent) gather(copy);
     }
     const auto own = [&](SlotId whole) { return program.in_pieces ? part_of(program, whole, parameter) : whole; };
     if (own(parameter) < 0) continue;

@@ -34,8 +34,8 @@ std::vector<CopyMaker> makers_in(const Program& program, const Section& forward)
   for (int32_t n = 0; n < forward.graph.size(); ++n) {
     const Node& store = forward.graph[n];
     if (store.op != Op::store) continue;
-    const SlotId copy = store.writes[0], parameter = program.slots[static_cast<size_t>(copy)].of;
-    if (program.slots[static_cast<size_t>(copy)].role != Role::working || !is_cut(program, parameter)) continue;
+    const SlotId copy = store.writes[0], parameter = program.slot(copy).of;
+    if (program.slot(copy).role != Role::working || !is_cut(program, parameter)) continue;
     const int32_t cast = store.in[0].node, load = forward.graph[cast].in[0].node;
     const bool is_master = forward.graph[cast].op == Op::cast && forward.graph[load].op == Op::load &&
                            forward.graph[load].reads[0] == parameter && readers[static_cast<size_t>(parameter)] == 1 &&
@@ -50,8 +50,8 @@ void make_piece(Program& program, Rewrite& rewrite, const CopyMaker& maker) {
   const SlotId part = part_of(program, maker.copy, maker.parameter);
   if (part < 0) return;
   Node load = rewrite.old()[maker.nodes[0]], cast = rewrite.old()[maker.nodes[1]], store = rewrite.old()[maker.nodes[2]];
-  load.out = {program.slots[static_cast<size_t>(maker.parameter)].type};
-  cast.out = {program.slots[static_cast<size_t>(part)].type};
+  load.out = {program.slot(maker.parameter).type};
+  cast.out = {program.slot(part).type};
   cast.in = {{rewrite.append(std::move(load)), 0}};
   store.in = {{rewrite.append(std::move(cast)), 0}};
   store.writes = {part};
@@ -82,7 +82,7 @@ std::vector<SlotId> share_masters(Program& program) {
   for (const Slot& copy : program.slots)
     if (copy.role == Role::working && is_cut(program, copy.of)) masters.push_back(copy.of);
   if (program.rank > 0)
-    for (const SlotId master : masters) program.slots[static_cast<size_t>(master)].lent = true;
+    for (const SlotId master : masters) program.slot(master).lent = true;
   for (Slot& slot : program.slots) slot.lent = slot.lent || (slot.role == Role::parameter && slot.whole);
   return masters;
 }
@@ -97,7 +97,7 @@ void keep_master_pieces(Program& program, bool lends_copies) {
   for (const CopyMaker& maker : makers) {
     for (const int32_t node : maker.nodes) is_gone[static_cast<size_t>(node)] = true;
     shrink_to_piece(program, maker.parameter, maker.parameter);
-    program.slots[static_cast<size_t>(maker.copy)].lent = lends_copies;
+    program.slot(maker.copy).lent = lends_copies;
     copies.push_back(maker.copy);
     if (!lends_copies) make_piece(program, rewrite, maker);
   }

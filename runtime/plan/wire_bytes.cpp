@@ -58,7 +58,7 @@ class Payload {
   int64_t own_pieces(const Node& node) const {
     int64_t sum = 0;
     for (const SlotId written : node.writes) {
-      const Slot& slot = program_.slots[static_cast<size_t>(written)];
+      const Slot& slot = program_.slot(written);
       sum += own_elements(slot.role == Role::parameter ? written : slot.of) * bytes_of(slot.type.dtype);
     }
     return sum;

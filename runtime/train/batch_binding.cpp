@@ -55,7 +55,7 @@ std::vector<bool> inputs_read_by(const Program& program) {
   for (const Section& section : program.sections)
     for (const Node& node : section.graph.nodes)
       for (const SlotId slot : node.reads)
-        if (program.slots[static_cast<size_t>(slot)].role == Role::input) read[static_cast<size_t>(slot)] = true;
+        if (program.slot(slot).role == Role::input) read[static_cast<size_t>(slot)] = true;
   return read;
 }
 

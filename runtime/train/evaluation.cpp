@@ -108,8 +108,8 @@ void Evaluator::add_up(std::span<const HostView> rows, int64_t count, std::span<
   const Program& program = forward.plan().program;
   const auto slot = [&](const std::string& name) -> const Operand& { return forward.slot(program.slot_named(name)); };
   if (model_.program().loss_sum) {
-    sums.loss += *slot("loss_sum").as<double>();
-    sums.count += *slot("loss_count").as<double>();
+    sums.loss += *forward.slot(program.step.loss_sum).as<double>();
+    sums.count += *forward.slot(program.step.loss_count).as<double>();
   }
   for (Metric& metric : sums.metrics) {
     const bool is_of_losses = program.slot_named("output_count." + metric.name) >= 0;

@@ -142,9 +142,9 @@ std::optional<Error> FindNan::check(const Plan& plan, const Instruction& at, con
   const Graph& graph = program.sections[static_cast<size_t>(at.section)].graph;
   const Node& node = graph[at.node];
   const auto slot_name = [&](SlotId id) {
-    const Slot& slot = program.slots[static_cast<size_t>(id)];
-    if (slot.role == Role::gathered) return program.slots[static_cast<size_t>(slot.of)].name;
-    return slot.role == Role::part ? program.slots[static_cast<size_t>(slot.part_of)].name : slot.name;
+    const Slot& slot = program.slot(id);
+    if (slot.role == Role::gathered) return program.slot(slot.of).name;
+    return slot.role == Role::part ? program.slot(slot.part_of).name : slot.name;
   };
 
   std::string tensor, bad, slot;

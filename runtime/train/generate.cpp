@@ -51,21 +51,21 @@ Generator::Generator(std::shared_ptr<Model> model, Storage& weights, int threads
   tokens_ = program.slot_named("tokens");
   logits_ = program.slot_named("output.logits");
   about_tensor("tokens", [&] { check(tokens_ >= 0, "generate: the model has no input \"tokens\""); });
-  const Type& logits = program.slots[static_cast<size_t>(logits_)].type;
+  const Type& logits = program.slot(logits_).type;
   about_tensor("logits", [&] {
     check(logits.shape.rank() == 3 && logits.dtype == DType::f32, "generate: output \"logits\" is ", logits,
           ", f32 [batch, context, vocabulary] is needed");
   });
   context_ = logits.shape[1];
   vocabulary_ = logits.shape[2];
-  const Type& tokens = program.slots[static_cast<size_t>(tokens_)].type;
+  const Type& tokens = program.slot(tokens_).type;
   about_tensor("tokens", [&] {
     check(tokens.dtype == DType::i32 && tokens.shape == Shape{1, context_}, "generate: input \"tokens\" is ", tokens, ", i32 [batch, ",
           context_, "] is needed");
   });
   for (const Node& node : program.sections[0].graph.nodes) {
     if (node.op != Op::load) continue;
-    const Slot& slot = program.slots[static_cast<size_t>(node.reads[0])];
+    const Slot& slot = program.slot(node.reads[0]);
     about_tensor(slot.name, [&] {
       check(slot.role != Role::input || slot.name == "tokens", "generate: the logits depend on input \"", slot.name,
             "\"; only \"tokens\" can be given");

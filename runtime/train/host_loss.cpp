@@ -21,7 +21,7 @@ void require_same_moments(const Program& program, const Program& beside) {
             "\" than the outputs; make the model from a graph without a loss, or give zero 2");
   for (const Slot& slot : program.slots)
     require(slot.role != Role::optimizer || beside.slot_named(slot.name) >= 0, Code::unsupported, "forward: an output depends on \"",
-            slot.of < 0 ? slot.name : program.slots[static_cast<size_t>(slot.of)].name,
+            slot.of < 0 ? slot.name : program.slot(slot.of).name,
             "\", which the graph's own loss does not train; make the model from a graph without a loss, or without that output");
 }
 
@@ -56,8 +56,6 @@ HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options
 void HostLoss::find_slots() {
   const Program& program = executor_->plan().program;
   slots_ = StepSlots(*executor_);
-  own_seed_ = StepSlots::find<double>(*executor_, "own_loss_seed");
-  unit_ = StepSlots::find<double>(*executor_, "gradient_unit");
   std::vector<bool> inputs = inputs_read_by(program);
   inputs.resize(parts_.model.program().slots.size());
   inputs_.emplace(parts_.model.program(), std::move(inputs), parts_.model.context().memory());
@@ -113,7 +111,7 @@ void HostLoss::backward(std::span<const HostView> gradients) {
     const auto found = std::ranges::find(gradients_, gradient.name, &OutputGradient::name);
     check(found != gradients_.end(), "backward: \"", gradient.name,
           is_metric(gradient.name) ? "\" is a metric, which gets no gradient" : "\" is no floating output of the graph");
-    const Type& type = program.slots[static_cast<size_t>(found->slot)].type;
+    const Type& type = program.slot(found->slot).type;
     check(gradient.dtype == type.dtype, "backward: output \"", gradient.name, "\" is ", type.dtype, ", its gradient is ", gradient.dtype);
     check(gradient.shape == type.shape, "backward: output \"", gradient.name, "\" has shape ", type.shape, ", its gradient ",
           gradient.shape);
@@ -122,11 +120,11 @@ void HostLoss::backward(std::span<const HostView> gradients) {
   for (const HostView& gradient : gradients) about_tensor(gradient.name, [&] { check_one(gradient); });
   for (OutputGradient& output : gradients_) {
     const auto found = std::ranges::find(gradients, output.name, &HostView::name);
-    const void* data = found == gradients.end() ? zeros(program.slots[static_cast<size_t>(output.slot)].type.bytes())
+    const void* data = found == gradients.end() ? zeros(program.slot(output.slot).type.bytes())
                                                 : compact_data(*found, output.compact, parts_.model.context().memory());
     executor_->bind(output.slot, data);
   }
-  if (own_seed_ != nullptr) *own_seed_ = 0;
+  if (slots_.own_loss_seed != nullptr) *slots_.own_loss_seed = 0;
   run_backward(Kind::host);
 }
 
@@ -136,9 +134,8 @@ void HostLoss::backward_own_loss() {
           "backward: the graph's own loss was not computed, since the graph has none or forward was not given all of its inputs; give the "
           "gradients of the outputs");
   const Program& program = executor_->plan().program;
-  for (const OutputGradient& output : gradients_)
-    executor_->bind(output.slot, zeros(program.slots[static_cast<size_t>(output.slot)].type.bytes()));
-  *own_seed_ = program.loss_seed;
+  for (const OutputGradient& output : gradients_) executor_->bind(output.slot, zeros(program.slot(output.slot).type.bytes()));
+  *slots_.own_loss_seed = program.loss_seed;
   run_backward(Kind::own);
 }
 
@@ -256,15 +253,14 @@ void HostLoss::update(double lr, int64_t number) {
   }
   slots_.rates[0] = lr;
   slots_.rates[1] = static_cast<double>(number);
-  *unit_ = kind_ == Kind::own ? executor_->plan().program.loss_seed * loss_count_ : 1;
+  *slots_.gradient_unit = kind_ == Kind::own ? executor_->plan().program.loss_seed * loss_count_ : 1;
   run(executor_->begin_of_update(), executor_->end());
 }
 
 const void* HostLoss::zeros(int64_t bytes) {
   if (!zeros_ || zeros_->size() < bytes) {
     int64_t room = 1;
-    for (const OutputGradient& output : gradients_)
-      room = std::max(room, executor_->plan().program.slots[static_cast<size_t>(output.slot)].type.bytes());
+    for (const OutputGradient& output : gradients_) room = std::max(room, executor_->plan().program.slot(output.slot).type.bytes());
     zeros_ = parts_.model.context().backend().allocate(room, MemoryRole::workspace);
   }
   return zeros_->data();

@@ -39,7 +39,7 @@ class HostLoss {
 
   /// The inputs that a batch must have, by slot of the model.
   const std::vector<bool>& inputs() const { return inputs_->wanted(); }
-  bool own_loss() const { return own_seed_ != nullptr; }
+  bool own_loss() const { return slots_.own_loss_seed != nullptr; }
 
   /// Forgets the pairs so far. What backwards take, the host's gradients too, is multiplied with `loss_scale` (1 where the recipe scales no
   /// loss), and the update takes it out: the host knows nothing of it.
@@ -67,7 +67,7 @@ class HostLoss {
   const StepSlots& slots() const { return slots_; }
   const Executor& executor() const { return *executor_; }
   /// One unit of the true gradient in the gradient slots; known once update() was called.
-  double unit() const { return slots_.loss_scale == nullptr ? *unit_ : *unit_ * *slots_.loss_scale; }
+  double unit() const { return *slots_.gradient_unit * (slots_.loss_scale == nullptr ? 1 : *slots_.loss_scale); }
   int64_t own_bytes() const;
   double exposed_seconds() const { return queue_ ? queue_->exposed_seconds() - exposed_before_ : 0; }  // since begin()
   const ExchangeQueue* exchanges() const { return queue_.get(); }                                      // null: there is one rank
@@ -107,8 +107,6 @@ class HostLoss {
   std::vector<std::string> names_;  // of outputs
   std::vector<HostView> outputs_;
   StepSlots slots_;
-  double* own_seed_ = nullptr;
-  double* unit_ = nullptr;
   size_t begins_[2][2]{}, ends_[2][2]{};  // instructions of forward and backward in the first and in later micro-batches
   int64_t pairs_ = 0, pairs_of_all_ = 0;
   int64_t attempts_ = 0;  // of the step that the pairs are of

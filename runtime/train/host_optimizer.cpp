@@ -14,7 +14,6 @@
 namespace st {
 namespace {
 
-constexpr const char* kUnit = "unit";
 constexpr const char* kInOnePiece = " has gaps, is not row-major or not aligned to its elements; give it in one piece";
 
 PartKeys keys_of_part() { return {.part = "optimizer", .keys = optimizer_keys()}; }
@@ -138,17 +137,16 @@ void HostOptimizer::plan(std::vector<ParameterSlots> slots) {
     slots[i].copy = program.add_slot(
         {.name = text("copy.", i), .type = type, .role = Role::working, .init = {}, .of = slots[i].parameter, .lent = true});
   }
-  const SlotId unit =
-      program.add_slot({.name = kUnit, .type = {.dtype = DType::f64, .shape = {}, .layout = {}}, .role = Role::control, .init = {}});
+  program.step.gradient_unit =
+      program.add_slot({.name = "unit", .type = {.dtype = DType::f64, .shape = {}, .layout = {}}, .role = Role::control, .init = {}});
   if (shards_.ranks != nullptr) cut(program, slots);
   const auto name = [this](const Slot& parameter) -> std::string_view { return name_of(parameter); };
-  Plan plan = plan_update(std::move(program), unit, recipe_, name, context_->backend(), workers_->threads());
+  Plan plan = plan_update(std::move(program), recipe_, name, context_->backend(), workers_->threads());
   if (!executor_) context_->require_memory("optimizer: its state", plan.memory.total());
   executor_ = std::make_unique<Executor>(std::move(plan), storage_, *workers_, nullptr, exchanges_.get());
   slots_ = std::move(slots);
   find_bounds();
   step_ = StepSlots(*executor_);
-  unit_ = StepSlots::find<double>(*executor_, kUnit);
   bind_lasting();
 }
 
@@ -284,7 +282,7 @@ void HostOptimizer::take(std::span<const HostView> gradients) {
 }
 
 HostOptimizer::Report HostOptimizer::update(double scale) {
-  *unit_ = scale;
+  *step_.gradient_unit = scale;
   step_.rates[0] = recipe_.lr;
   step_.rates[1] = static_cast<double>(updates_ + 1);
   executor_->run({});

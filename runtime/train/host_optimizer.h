@@ -146,7 +146,6 @@ class HostOptimizer {
   std::vector<int64_t> own_sums_at_;  // by parameter
   std::unique_ptr<Executor> executor_;
   StepSlots step_;
-  double* unit_ = nullptr;                  // of the executor: what the gradients are to be divided by
   std::vector<HostView> state_, together_;  // together: parameters, copies and gradients of a step, by address
   int64_t updates_ = 0;
 };

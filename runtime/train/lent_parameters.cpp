@@ -6,7 +6,7 @@ namespace st {
 
 Program lending(const Model& model) {
   Program program = model.program();
-  for (const SlotId parameter : model.parameters()) program.slots[static_cast<size_t>(parameter)].lent = true;
+  for (const SlotId parameter : model.parameters()) program.slot(parameter).lent = true;
   return program;
 }
 

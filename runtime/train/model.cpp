@@ -78,7 +78,7 @@ void Model::allocate() const {
 Model::Model(std::shared_ptr<Context> context, Program program, uint64_t seed) : Model(std::move(context), std::move(program)) {
   seed_ = seed;
   for (const SlotId id : parameters_)  // each plan of the model would hold them again
-    if (Initializer& init = program_.slots[static_cast<size_t>(id)].init; init.kind == Init::values) given_[id] = std::exchange(init, {});
+    if (Initializer& init = program_.slot(id).init; init.kind == Init::values) given_[id] = std::exchange(init, {});
   if (!context_->options().late_parameters) {
     require_made();
     return;
@@ -152,7 +152,7 @@ void Model::keep_pieces(const Program& plan, const std::function<void()>& agree)
   for (const SlotId id : parameters_) {
     const Slot& piece = plan.slots[static_cast<size_t>(id)];
     pieces[static_cast<size_t>(id)] = {piece.first, piece.type.shape.elements()};
-    own.slots[static_cast<size_t>(id)].type.shape = piece.type.shape;
+    own.slot(id).type.shape = piece.type.shape;
   }
   std::string whose = text("rank ", plan.rank, " of ", plan.mesh.data);
   const std::lock_guard one(making_);

@@ -40,7 +40,7 @@ class Model {
 
   /// Slots of role parameter, in graph order.
   const std::vector<SlotId>& parameters() const { return parameters_; }
-  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return program_.slot(id); }
   int64_t elements() const;                             // of all parameters
   SlotId parameter_named(std::string_view name) const;  // throws not_found, names the nearest
   std::byte* data(SlotId parameter) const;              // device memory, row-major; in pieces: this rank's

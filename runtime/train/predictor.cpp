@@ -98,7 +98,7 @@ struct Predictor::Form {
   bool answers(int64_t other_rows, std::span<const HostView> views) const {
     return rows == other_rows && std::ranges::equal(outputs, views, {}, {}, &HostView::name);
   }
-  const Slot& slot(SlotId id) const { return plan.program.slots[static_cast<size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return plan.program.slot(id); }
 };
 
 struct Predictor::Pass {

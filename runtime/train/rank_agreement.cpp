@@ -48,7 +48,7 @@ std::string collectives_of(const Plan& plan) {
   Digest digest;
   int64_t count = 0;
   const auto add = [&](SlotId id) {
-    const Slot& slot = program.slots[static_cast<size_t>(id)];
+    const Slot& slot = program.slot(id);
     if (slot.role != Role::part) digest.update_sized(slot.name);
   };
   for (const Instruction& at : plan.instructions) {
@@ -146,7 +146,7 @@ int odd_one(std::span<const Hex> by_rank) {
   require(first < count, Code::internal, "replica check: digests that differ are of parameters that do not");
   for (size_t rank = 0; rank < size; ++rank) by_rank[rank] = all[rank * count + first];
   const int odd = odd_one(by_rank), other = odd == 0 ? 1 : 0;
-  const std::string& name = program.slots[static_cast<size_t>(parameters[first])].name;
+  const std::string& name = program.slot(parameters[first]).name;
   refuse_rank(ranks.transport(), odd, name,
               text("replica check: \"", name, "\" of ", text_of_rank(ranks.transport(), odd), " has digest ",
                    text_of(by_rank[static_cast<size_t>(odd)]), ", that of rank ", other, " ", text_of(by_rank[static_cast<size_t>(other)]),
@@ -230,7 +230,7 @@ void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std
 void require_replicas(Communicator& ranks, const Executor& executor, Backend& backend) {
   const Program& program = executor.plan().program;
   std::vector<SlotId> parameters = parameters_of(program);
-  std::erase_if(parameters, [&](SlotId id) { return program.slots[static_cast<size_t>(id)].whole.has_value(); });  // in pieces: one each
+  std::erase_if(parameters, [&](SlotId id) { return program.slot(id).whole.has_value(); });  // in pieces: one each
   std::vector<Hex> own;
   Digest together;
   for (const SlotId parameter : parameters) {

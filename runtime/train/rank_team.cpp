@@ -186,7 +186,7 @@ void RankTeam::follow() {
       const WeightsGate::Writer writer(member->model->gate());
       const Executor& to = member->step->executor();
       for (const SlotId id : parts_.model.parameters())
-        if (const Slot& slot = to.plan().program.slots[static_cast<size_t>(id)]; !slot.lent)
+        if (const Slot& slot = to.plan().program.slot(id); !slot.lent)
           copy(parts_.storage.backend(), to.slot(id).as<std::byte>(), parts_.model.data(id), slot.type.bytes());
     }
     weights_at_ = changes;

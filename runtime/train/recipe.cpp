@@ -152,7 +152,7 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
       if (options.shares_masters) shared = share_masters(p);
       if (options.keeps_master_pieces) keep_master_pieces(p, is_short);
     });
-  runner.run("clip", [&](Program& p) { clip(p, recipe.clip, -1, clip_groups(recipe)); });  // norm, finite check, one factor
+  runner.run("clip", [&](Program& p) { clip(p, recipe.clip, clip_groups(recipe)); });  // norm, finite check, one factor
   runner.run("update", [&](Program& p) { update(p, updates_of(recipe), shared); });        // on the layout found
   if (recipe.ema_decay > 0) runner.run("average", [&](Program& p) { average(p, recipe.ema_decay); });
   runner.run("fuse", [](Program& p) { fuse(p); });
@@ -184,7 +184,7 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
   program.mesh.data = static_cast<int32_t>(recipe.ranks);
   program.rank = options.rank;
   Runner runner(program, options.skip, options.print);
-  OutputSeeds outputs;
+  std::vector<Seed> seeds;
   runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
   runner.run("freeze", [&](Program& p) { freeze_groups(p, recipe); });
   runner.run("autocast", [&](Program& p) { cast_by(p, recipe, When::every); });
@@ -192,8 +192,8 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
     runner.run("loss_terms", [&](Program& p) { set_loss_terms(p, recipe.label_smoothing, recipe.z_loss); });
   if (own_loss) runner.run("scale_loss", [&](Program& p) { scale_loss(p, recipe.step_micro_batches()); });
   if (recipe.loss_scaler()) runner.run("loss_scale", [](Program& p) { add_loss_scale(p); });
-  runner.run("seed_outputs", [&](Program& p) { outputs = seed_outputs(p, own_loss); });
-  runner.run("autodiff", [&](Program& p) { autodiff(p, outputs.seeds); });
+  runner.run("seed_outputs", [&](Program& p) { seeds = seed_outputs(p, own_loss); });
+  runner.run("autodiff", [&](Program& p) { autodiff(p, seeds); });
   RecomputeRecord recomputed;
   const auto replan = [&](const PlanOptions& other) { return plan_host_loss(model, recipe, own_loss, beside, backend, threads, other); };
   runner.run("recompute", [&](Program& p) { recomputed = recompute_by(p, recipe, options, replan); });
@@ -202,7 +202,7 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
     runner.run("data_parallel", [&](Program& p) { data_parallel(p, reduce_of(recipe), recipe.bucket, false); });
   if (recipe.ranks > 1 && recipe.zero > 0)
     runner.run("zero_shard", [&](Program& p) { zero_shard(p, recipe.zero, reduce_of(recipe), recipe.bucket, updates_of(recipe), false); });
-  runner.run("clip", [&](Program& p) { clip(p, recipe.clip, outputs.unit, clip_groups(recipe)); });
+  runner.run("clip", [&](Program& p) { clip(p, recipe.clip, clip_groups(recipe)); });
   if (beside != nullptr) runner.run("keep_moments", [&](Program& p) { keep_moments(p, beside->program); });
   runner.run("update", [&](Program& p) { update(p, updates_of(recipe)); });
   if (recipe.ema_decay > 0) runner.run("average", [&](Program& p) { average(p, recipe.ema_decay); });
@@ -214,9 +214,9 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
   return plan;
 }
 
-Plan plan_update(Program program, SlotId unit, const Recipe& recipe, const ParameterName& name, const Backend& backend, int threads) {
+Plan plan_update(Program program, const Recipe& recipe, const ParameterName& name, const Backend& backend, int threads) {
   Runner runner(program, {}, {});
-  runner.run("clip", [&](Program& p) { clip(p, recipe.clip, unit, clip_groups(recipe, name)); });
+  runner.run("clip", [&](Program& p) { clip(p, recipe.clip, clip_groups(recipe, name)); });
   std::vector<SlotId> lent(program.slots.size());  // who has pieces of them gathers them
   std::iota(lent.begin(), lent.end(), 0);
   runner.run("update", [&](Program& p) {

@@ -95,10 +95,10 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
 /// The name that a parameter's groups go by.
 using ParameterName = std::function<std::string_view(const Slot& parameter)>;
 
-/// The plan of clip and update alone, over a program of nothing but parameters, their gradients ("gradient.<slot>") and `unit`, as clip()
-/// has it. Every matrix counts as a weight of products: there are no products to tell. Of a program in
-/// pieces (zero_shard) this rank's are updated; parameters and copies are the host's to gather.
-Plan plan_update(Program program, SlotId unit, const Recipe& recipe, const ParameterName& name, const Backend& backend, int threads);
+/// The plan of clip and update alone, over a program of nothing but parameters, their gradients ("gradient.<slot>") and
+/// step.gradient_unit. Every matrix counts as a weight of products, since there are no products to tell. In a sharded program (zero_shard)
+/// this rank's shards are updated; the host gathers parameters and copies.
+Plan plan_update(Program program, const Recipe& recipe, const ParameterName& name, const Backend& backend, int threads);
 
 /// The plan of a forward pass over `batch` rows that leaves the named outputs and, if asked for, the loss.
 Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const Backend& backend,

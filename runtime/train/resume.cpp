@@ -139,7 +139,7 @@ class Resume {
     report_.changed.push_back(text("optimizer state: begins anew here, ", reader_.folder(), " holds weights alone"));
   }
 
-  const Slot& parameter_of(const StateTensor& state) const { return trainer_.plan().program.slots[static_cast<size_t>(state.of)]; }
+  const Slot& parameter_of(const StateTensor& state) const { return trainer_.plan().program.slot(state.of); }
 
   void match_state(const StateTensor& tensor) {
     const std::string& parameter = parameter_of(tensor).name;

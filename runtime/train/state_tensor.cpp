@@ -16,7 +16,7 @@ namespace {
 StateTensor::Piece piece_in(const Executor& rank, SlotId slot) {
   const Operand& operand = rank.slot(slot);
   const Program& program = rank.plan().program;
-  return {program.slots[static_cast<size_t>(slot)].first, operand.elements(), operand.as<std::byte>(), program.rank};
+  return {program.slot(slot).first, operand.elements(), operand.as<std::byte>(), program.rank};
 }
 
 /// Those of one rank, in the order of its slots.
@@ -123,9 +123,9 @@ StateTensor gradient_of(std::span<const Executor* const> ranks, const Slot& para
     const Program& program = rank->plan().program;
     SlotId slot = program.slot_named(tensor.name);
     if (slot < 0) return tensor;
-    tensor.type.dtype = program.slots[static_cast<size_t>(slot)].type.dtype;
+    tensor.type.dtype = program.slot(slot).type.dtype;
     tensor.in_pieces = program.in_pieces;
-    if (program.in_pieces && !program.slots[static_cast<size_t>(slot)].whole) slot = program.slot_named("part." + tensor.name);
+    if (program.in_pieces && !program.slot(slot).whole) slot = program.slot_named("part." + tensor.name);
     if (slot < 0 || rank->slot(slot).elements() == 0) continue;  // other ranks have all of it
     tensor.pieces.push_back(piece_in(*rank, slot));
     if (!program.in_pieces) break;

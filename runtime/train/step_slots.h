@@ -1,41 +1,41 @@
-// The few numbers that the host writes before a step and reads after it, found once by name.
+// The numbers of a step that the host writes before it and reads after it, as an executor holds them.
 #pragma once
 
 #include "exec/executor.h"
 
 namespace st {
 
+/// Null: the program has no such slot. Meanings and types are StepSlotIds' (ir/program.h).
 struct StepSlots {
-  double* rates = nullptr;       // learning rate, number of this update from 1
-  double* loss_scale = nullptr;  // none without loss scaling
-  int64_t* counters = nullptr;   // attempts, first row of the micro-batch; none without dropout
-  double* loss_sum = nullptr;    // none without a loss in the program
-  double* loss_count = nullptr;  // likewise
+  double* rates = nullptr;
+  double* loss_scale = nullptr;
+  double* own_loss_seed = nullptr;
+  double* gradient_unit = nullptr;
+  int64_t* counters = nullptr;
+  double* loss_sum = nullptr;
+  double* loss_count = nullptr;
   double* grad_norm = nullptr;
   bool* skipped = nullptr;
-  double* first_norm = nullptr;        // none where nobody asks for the gradient noise scale
-  double* first_loss_count = nullptr;  // likewise
+  double* first_norm = nullptr;
+  double* first_loss_count = nullptr;
 
   StepSlots() = default;
-  explicit StepSlots(const Executor& executor)
-      : rates(find<double>(executor, "rates")),
-        loss_scale(find<double>(executor, "loss_scale")),
-        counters(find<int64_t>(executor, "counters")),
-        loss_sum(find<double>(executor, "loss_sum")),
-        loss_count(find<double>(executor, "loss_count")),
-        grad_norm(find<double>(executor, "grad_norm")),
-        skipped(find<bool>(executor, "skipped")),
-        first_norm(find<double>(executor, "first_norm")),
-        first_loss_count(find<double>(executor, "first_loss_count")) {}
-
-  /// Null: the program has no such slot; a parameter or an input of the host's may have the name.
-  template <class T>
-  static T* find(const Executor& executor, std::string_view name) {
-    const Program& program = executor.plan().program;
-    const SlotId slot = program.slot_named(name);
-    if (slot < 0) return nullptr;
-    const Role role = program.slots[static_cast<size_t>(slot)].role;
-    return role == Role::control || role == Role::report ? executor.slot(slot).as<T>() : nullptr;
+  explicit StepSlots(const Executor& executor) {
+    const StepSlotIds& step = executor.plan().program.step;
+    const auto bind = [&]<class T>(T*& number, SlotId slot) {
+      if (slot >= 0) number = executor.slot(slot).as<T>();
+    };
+    bind(rates, step.rates);
+    bind(loss_scale, step.loss_scale);
+    bind(own_loss_seed, step.own_loss_seed);
+    bind(gradient_unit, step.gradient_unit);
+    bind(counters, step.counters);
+    bind(loss_sum, step.loss_sum);
+    bind(loss_count, step.loss_count);
+    bind(grad_norm, step.grad_norm);
+    bind(skipped, step.skipped);
+    bind(first_norm, step.first_norm);
+    bind(first_loss_count, step.first_loss_count);
   }
 };
 

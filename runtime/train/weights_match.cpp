@@ -54,7 +54,7 @@ void check_fit(const TensorRecord& record, const Slot& slot, const std::string& 
 
 void check_patterns(const ReadOptions& options, const Program& program, const std::vector<SlotId>& parameters) {
   for (const std::string& pattern : options.names) {
-    const auto fits = [&](SlotId id) { return matches_glob(pattern, program.slots[static_cast<size_t>(id)].name); };
+    const auto fits = [&](SlotId id) { return matches_glob(pattern, program.slot(id).name); };
     check(std::ranges::any_of(parameters, fits), "read: no parameter of the model is called \"", pattern, "\"; * is any text");
   }
 }
@@ -89,7 +89,7 @@ WeightsMatch match_weights(const std::vector<TensorRecord>& tensors, const Progr
                            const std::vector<ForeignTensor>& foreign) {
   check_renames(options);
   check_patterns(options, program, parameters);
-  const auto slot = [&](SlotId id) -> const Slot& { return program.slots[static_cast<size_t>(id)]; };
+  const auto slot = [&](SlotId id) -> const Slot& { return program.slot(id); };
   std::map<std::string_view, SlotId> by_name;
   for (const SlotId id : parameters) by_name.emplace(slot(id).name, id);
 

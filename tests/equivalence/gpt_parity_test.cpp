@@ -60,7 +60,7 @@ double norm_of(const Tensor& x) {
 
 /// The gradient of the mean loss: all uses of the parameter together, over the count.
 Tensor whole_gradient(const Interpreter& interpreter, const Program& program, SlotId parameter, double count) {
-  Tensor sum(DType::f64, program.slots[static_cast<size_t>(parameter)].type.shape);
+  Tensor sum(DType::f64, program.slot(parameter).type.shape);
   for (const Slot& slot : program.slots) {
     if (slot.role != Role::gradient || slot.of != parameter) continue;
     const Tensor use = interpreter.get(slot.name);
@@ -101,7 +101,7 @@ TEST_P(GptParity, GradientsAreThoseOfPyTorch) {
   }
   EXPECT_EQ(wanted.size(), 4U + 12U * static_cast<size_t>(fixture().number("layers")));
   for (SlotId id = 0; id < static_cast<SlotId>(program.slots.size()); ++id) {
-    const Slot& slot = program.slots[static_cast<size_t>(id)];
+    const Slot& slot = program.slot(id);
     if (slot.role != Role::parameter) continue;
     const Tensor& want = wanted[slot.name];
     Tensor difference = whole_gradient(interpreter, program, id, count);

@@ -64,7 +64,7 @@ TEST(LossScale, OthersKeepTheirPrograms) {
     plain.precision = scaled.precision = precision;
     scaled.loss_scale = 1024;
     const auto a = Training{.device = "cpu", .recipe = plain}.trainer(), b = Training{.device = "cpu", .recipe = scaled}.trainer();
-    EXPECT_LT(a->plan().program.slot_named("loss_scale"), 0) << precision;
+    EXPECT_LT(a->plan().program.step.loss_scale, 0) << precision;
     EXPECT_EQ(losses_of(*a, 3), losses_of(*b, 3));
     EXPECT_EQ(a->state_digest(), b->state_digest());
     EXPECT_EQ(a->step().loss_scale, 1);

@@ -157,7 +157,7 @@ TEST(MasterPieces, TakeTheBytesThatArePlanned) {
       EXPECT_EQ(account(Arena::parameters).peak, planned.of(Arena::parameters));
       int64_t own_masters = 0, own_cut = 0, own_whole = 0;
       for (const SlotId id : model->parameters()) {
-        const Slot& slot = program.slots[static_cast<size_t>(id)];
+        const Slot& slot = program.slot(id);
         (slot.whole ? own_cut : own_whole) += slot.whole_shape().elements();
         if (slot.whole) own_masters += slot.type.shape.elements();
       }

@@ -100,7 +100,7 @@ std::vector<float> values_of(const Trainer& trainer, const std::string& slot) {
   const Executor& executor = trainer.executor();
   const SlotId id = executor.plan().program.slot_named(slot);
   const auto* data = executor.slot(id).as<float>();
-  return {data, data + executor.plan().program.slots[static_cast<size_t>(id)].type.shape.elements()};
+  return {data, data + executor.plan().program.slot(id).type.shape.elements()};
 }
 
 TEST(ParameterGroups, WhatIsFrozenKeepsItsValuesAndHasNeitherGradientNorState) {
@@ -133,7 +133,7 @@ TEST(ParameterGroups, AScaleOfTheDecayIsOneOfTheDecay) {
   double scaled = -1, others = -1;
   for (const Node& node : trainer->plan().program.find(Phase::update)->graph.nodes) {
     if (node.op != Op::adamw) continue;
-    const std::string& name = trainer->plan().program.slots[static_cast<size_t>(node.writes[0])].name;
+    const std::string& name = trainer->plan().program.slot(node.writes[0]).name;
     (name.starts_with("block.0.") ? scaled : others) = node.attrs.real("weight_decay");
   }
   EXPECT_EQ(scaled, 0.5);
@@ -161,7 +161,7 @@ TEST(ParameterGroups, TheFirstPatternThatFitsCounts) {
   const auto trainer = with_groups(R"([{"pattern": "*.bias", "optimizer": "sgd"}, {"pattern": "block.*", "optimizer": "lion"}])").trainer();
   for (const Node& node : trainer->plan().program.find(Phase::update)->graph.nodes) {
     if (node.writes.empty() || info_of(node.op).shape_rule != "optimizer") continue;
-    const std::string& name = trainer->plan().program.slots[static_cast<size_t>(node.writes[0])].name;
+    const std::string& name = trainer->plan().program.slot(node.writes[0]).name;
     const Op wanted = name.ends_with(".bias") ? Op::sgd : name.starts_with("block.") ? Op::lion : Op::adamw;
     EXPECT_EQ(node.op, wanted) << name;
   }

@@ -235,9 +235,8 @@ int64_t planned(const Program& program, Role role) {
 bool is_tied(const Slot& parameter) { return parameter.name == "token_embedding.weight"; }
 
 bool has_copy(const Program& program, const Slot& parameter) {
-  return std::ranges::any_of(program.slots, [&](const Slot& slot) {
-    return slot.role == Role::working && &program.slots[static_cast<size_t>(slot.of)] == &parameter;
-  });
+  return std::ranges::any_of(program.slots,
+                             [&](const Slot& slot) { return slot.role == Role::working && &program.slot(slot.of) == &parameter; });
 }
 
 Plan plan_of(const Training& training, const Model& model, int32_t rank, bool shares_masters = false) {

@@ -51,7 +51,7 @@ struct Verify : testing::Test {
 
   Graph& graph(size_t section) { return program.sections[section].graph; }
   Node& node(size_t section, size_t n) { return graph(section).nodes[n]; }
-  Slot& slot(SlotId id) { return program.slots[static_cast<size_t>(id)]; }
+  Slot& slot(SlotId id) { return program.slot(id); }
   Value load(int32_t section, SlotId from) { return Builder(program, section).load(from); }
   void store(int32_t section, Value value, SlotId to) { Builder(program, section).store(value, to); }
   std::string refused() {

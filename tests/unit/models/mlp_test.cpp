@@ -36,7 +36,7 @@ TEST(Mlp, IsVerifiedWithEveryActivationAndLoss) {
 TEST(Mlp, TakesClassesOrValuesAsItsTargets) {
   const auto target = [](const std::string& loss) {
     const Program program = build_mlp({.inputs = 3, .hidden = {}, .outputs = 4, .activation = "relu", .loss = loss});
-    return program.slots[static_cast<size_t>(program.slot_named("y"))].type;
+    return program.slot(program.slot_named("y")).type;
   };
   EXPECT_EQ(target("mse").dtype, DType::f32);
   EXPECT_EQ(target("mse").shape, (Shape{kBatch, 4}));

@@ -124,12 +124,12 @@ TEST(Autocast, WorkingCopiesAreMadeOncePerMicroBatchOrOncePerStep) {
     for (const Slot& slot : program.slots) {
       copies += slot.role == Role::working;
       if (slot.role != Role::working) continue;
-      EXPECT_EQ(slot.name, "bf16." + program.slots[static_cast<size_t>(slot.of)].name);
+      EXPECT_EQ(slot.name, "bf16." + program.slot(slot.of).name);
       EXPECT_EQ(slot.type.dtype, DType::bf16);
     }
     for_each(program, [&](const Graph& graph, const Node& node) {
       const bool casts_parameter = node.op == Op::cast && program.parameter_of(graph[node.in[0].node]) >= 0;
-      const bool stores_copy = node.op == Op::store && program.slots[static_cast<size_t>(node.writes[0])].role == Role::working;
+      const bool stores_copy = node.op == Op::store && program.slot(node.writes[0]).role == Role::working;
       casts += casts_parameter, stores += stores_copy;
       if (casts_parameter || stores_copy) {
         EXPECT_EQ(node.when, when);

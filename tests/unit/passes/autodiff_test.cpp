@@ -85,7 +85,7 @@ TEST(Autodiff, AParameterThatTheLossDoesNotSeeGetsNoGradient) {
 TEST(Autodiff, AFrozenParameterGetsNoGradientAndPassesItOn) {
   SmallGraph s;
   const Value below = s.parameter("below", {3, 3}), frozen = s.parameter("frozen", {3, 3});
-  s.program.slots[static_cast<size_t>(s.program.slot_named("frozen"))].trainable = false;
+  s.program.slot(s.program.slot_named("frozen")).trainable = false;
   s.differentiate(s.b.sum(s.b.matmul(s.b.matmul(s.x, below), frozen), {}));
   EXPECT_TRUE(s.has("gradient.below"));
   EXPECT_FALSE(s.has("gradient.frozen"));

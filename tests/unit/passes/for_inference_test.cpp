@@ -24,7 +24,7 @@ Program gpt(std::optional<double> dropout, std::span<const std::string> outputs,
 std::set<std::string> slots_read(const Program& program) {
   std::set<std::string> names;
   for (const Node& node : program.sections.at(0).graph.nodes)
-    for (const SlotId slot : node.reads) names.insert(program.slots[static_cast<size_t>(slot)].name);
+    for (const SlotId slot : node.reads) names.insert(program.slot(slot).name);
   return names;
 }
 

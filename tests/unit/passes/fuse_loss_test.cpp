@@ -50,7 +50,7 @@ TEST(FuseLoss, JoinsALossWithItsGradientWhereTheSeedIsKnown) {
 TEST(FuseLoss, SeedsWithTheLossScaleOfTheStep) {
   const Program program = fused(differentiated(sum_of, true));
   EXPECT_TRUE(std::ranges::any_of(nodes_of(program, Phase::forward, Op::load),
-                                  [&](const Node* load) { return load->reads[0] == program.loss_scale; }));
+                                  [&](const Node* load) { return load->reads[0] == program.step.loss_scale; }));
 }
 
 TEST(FuseLoss, KeepsWeightsOfRowsAndTheIgnoredIndex) {

@@ -92,7 +92,7 @@ TEST(Overlap, IsRefusedWhereAnAwaitIsNotWhereItHasToBe) {
     nodes.pop_back();
     const Node& exchange = nodes[static_cast<size_t>(await.attrs.integer("exchange"))];
     const SlotId slot = whole.whole_of(exchange.writes.at(0));
-    const Type type = whole.slots[static_cast<size_t>(slot)].type;
+    const Type type = whole.slot(slot).type;
     const auto at = static_cast<int32_t>(nodes.size());
     nodes.push_back({.op = Op::load, .in = {}, .out = {type}, .reads = {slot}, .writes = {}, .attrs = {}});
     if (reads) nodes.push_back({.op = Op::neg, .in = {{at, 0}}, .out = {type}, .reads = {}, .writes = {}, .attrs = {}});

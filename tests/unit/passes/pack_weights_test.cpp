@@ -42,7 +42,7 @@ TEST(PackWeights, TheMemoryPlanAndItsExplanationHaveTheBytes) {
   const Program program = packed(2, of_columns(0));
   int64_t bytes = 0;
   for (const Slot& slot : program.slots)
-    if (slot.role == Role::packed) bytes += align_up(program.slots[static_cast<size_t>(slot.of)].type.bytes() + 32);
+    if (slot.role == Role::packed) bytes += align_up(program.slot(slot.of).type.bytes() + 32);
   EXPECT_GT(bytes, 0);
   const Plan plan = make_plan(program, memory_without_workspace(program), 2);
   EXPECT_EQ(plan.memory.of(Arena::packed), bytes);

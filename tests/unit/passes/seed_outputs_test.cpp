@@ -23,8 +23,7 @@ Program product() {
 
 /// Backward from the host's gradients alone.
 Program seeded(Program program) {
-  const OutputSeeds made = seed_outputs(program, false);
-  autodiff(program, made.seeds);
+  autodiff(program, seed_outputs(program, false));
   verify(program, "autodiff");
   return program;
 }
@@ -73,8 +72,7 @@ TEST(SeedOutputs, WithoutTheOwnLossItsInputsAreNotRead) {
 TEST(SeedOutputs, TheOwnLossIsOneMoreRoot) {
   Program both = product();
   scale_loss(both, 1);
-  const OutputSeeds made = seed_outputs(both, true);
-  autodiff(both, made.seeds);
+  autodiff(both, seed_outputs(both, true));
   verify(both, "autodiff");
   ProgramRun a(with_backward(product())), b(both);
   const std::vector<float> zeros(6);
@@ -109,8 +107,7 @@ TEST(SeedOutputs, MetricsAndWholeNumbersGetNoGradient) {
   const Value p = program.outputs[0].value;
   program.outputs.push_back({"metric.mean", b(Op::mean, {p})});
   program.outputs.push_back({"class", b(Op::argmax, {p})});
-  const OutputSeeds made = seed_outputs(program, false);
-  EXPECT_EQ(made.seeds.size(), 1U);
+  EXPECT_EQ(seed_outputs(program, false).size(), 1U);
   EXPECT_GE(program.slot_named("output.metric.mean"), 0);
   EXPECT_LT(program.slot_named("output_gradient.metric.mean"), 0);
   EXPECT_LT(program.slot_named("output_gradient.class"), 0);

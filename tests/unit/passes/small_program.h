@@ -71,6 +71,6 @@ inline std::vector<const Node*> nodes_of(const Program& program, Op op) {
 
 inline int64_t count_of(const Program& program, Op op) { return std::ssize(nodes_of(program, op)); }
 
-inline const Slot& slot_of(const Program& program, SlotId id) { return program.slots[static_cast<size_t>(id)]; }
+inline const Slot& slot_of(const Program& program, SlotId id) { return program.slot(id); }
 
 }  // namespace st

@@ -214,7 +214,7 @@ TEST(Recipe, Fp16AloneScalesTheLoss) {
     EXPECT_EQ(scaler.has_value(), recipe.precision == "fp16") << precision;
     const Plan plan = plan_training(build_gpt(odd_gpt()), recipe, *make_reference_backend(), 1);
     EXPECT_EQ(std::ranges::count(plan.passes, "loss_scale", &PassRecord::name), scaler ? 1 : 0) << precision;
-    EXPECT_EQ(plan.program.loss_scale >= 0, scaler.has_value()) << precision;
+    EXPECT_EQ(plan.program.step.loss_scale >= 0, scaler.has_value()) << precision;
   }
 }
 
