@@ -26,6 +26,7 @@ class LeaksTest {
         "--show-leak-kinds=definite", "--num-callers=40", "--xml=yes", "--xml-file=" + found));
     ProcessBuilder trial = JavaProgram.ofTests(LeakTrial.class, List.of("-Xint", "-Xmx16m"));
     command.addAll(trial.command());
+    trial.environment().remove("SCALETRAIN_ISA");  // valgrind's processor has no AVX-512
     assertEquals("handles left: 0\n", JavaProgram.printed(trial.command(command)));
     return read(DocumentBuilderFactory.newInstance().newDocumentBuilder().parse(found.toFile()));
   }
