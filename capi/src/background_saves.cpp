@@ -3,7 +3,7 @@
 #include <exception>
 #include <new>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "step_calls.h"
 #include "train/trainer_state.h"
 

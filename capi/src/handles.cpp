@@ -4,7 +4,7 @@
 #include <new>
 #include <span>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "guard.h"
 
 namespace st::capi {

@@ -5,7 +5,7 @@
 
 #include <scaletrain/error.h>
 
-#include "base/os.h"
+#include "base/os/loaded_library.h"
 
 namespace st::capi {
 

@@ -2,7 +2,8 @@
 
 #include "base/json.h"
 #include "base/json_line.h"
-#include "base/os.h"
+#include "base/os/cpu.h"
+#include "base/os/machine.h"
 #include "plan/wire_bytes.h"
 
 namespace st::capi {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/os/files.h"
 #include "base/utf8.h"
 #include "checkpoint_choice.h"
 #include "host_metadata.h"

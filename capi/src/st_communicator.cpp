@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "checkpoint_choice.h"
 #include "comm/local/process_group.h"
 #include "comm/local/thread_group.h"

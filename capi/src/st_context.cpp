@@ -1,4 +1,4 @@
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "guard.h"
 #include "objects.h"
 

@@ -2,7 +2,9 @@
 #include <cstring>
 
 #include "base/json_line.h"
-#include "base/os.h"
+#include "base/os/cpu.h"
+#include "base/os/files.h"
+#include "base/os/machine.h"
 #include "comm/plugins/transport_plugin.h"
 #include "guard.h"
 #include "host_face.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "background_saves.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "checkpoint_choice.h"
 #include "comm/group_error.h"
 #include "host_metadata.h"

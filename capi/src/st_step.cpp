@@ -1,6 +1,6 @@
 // A step in the host's hands: in slices of time, or with a loss that the host computes; and what can be asked and set between steps.
 #include "base/callback_reason.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "guard.h"
 #include "host_loan.h"
 #include "objects.h"

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "base/callback_reason.h"
-#include "base/os.h"
-#include "base/whole_file.h"
+#include "base/os/machine.h"
+#include "base/os/whole_file.h"
 #include "guard.h"
 #include "objects.h"
 #include "plan/plan.h"

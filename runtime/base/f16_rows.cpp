@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/half_lanes.h"
-#include "base/os.h"
+#include "base/os/cpu.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 
 namespace st::os {

@@ -8,7 +8,7 @@
 
 #include "base/host_allocator.h"
 #include "base/memory_account.h"
-#include "base/os.h"
+#include "base/os/pages.h"
 
 namespace st {
 

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/heap.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

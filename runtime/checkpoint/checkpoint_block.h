@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/file_access.h"
+#include "base/os/file_access.h"
 #include "checkpoint/manifest.h"
 
 namespace st {

@@ -9,7 +9,8 @@
 #include <utility>
 
 #include "base/json.h"
-#include "base/os.h"
+#include "base/os/files.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 #include "checkpoint/utc_time.h"
 

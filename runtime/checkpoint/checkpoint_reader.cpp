@@ -6,6 +6,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/os/files.h"
 #include "checkpoint/checkpoint_block.h"
 #include "checkpoint/corrupt.h"
 #include "checkpoint/shard_check.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_access.h"
+#include "base/os/file_access.h"
 #include "base/workers.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/safetensors.h"

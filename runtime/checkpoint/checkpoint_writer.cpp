@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file_access.h"
 #include "base/json_line.h"
+#include "base/os/file_access.h"
 
 namespace st {
 namespace {

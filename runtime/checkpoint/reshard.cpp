@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file_access.h"
+#include "base/os/file_access.h"
+#include "base/os/files.h"
 
 namespace st {
 namespace {

@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_line.h"
-#include "base/os.h"
+#include "base/os/files.h"
+#include "base/os/whole_file.h"
 #include "base/text.h"
-#include "base/whole_file.h"
 #include "checkpoint/guarded_line.h"
 #include "checkpoint/shared_save.h"
 

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file_access.h"
+#include "base/os/file_access.h"
 #include "checkpoint/manifest.h"
 
 namespace st {

@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file_access.h"
-#include "base/os.h"
+#include "base/os/file_access.h"
+#include "base/os/files.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 #include "checkpoint/run_folder.h"
 #include "checkpoint/utc_time.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/whole_file.h"
+#include "base/os/whole_file.h"
 #include "checkpoint/corrupt.h"
 
 namespace st {

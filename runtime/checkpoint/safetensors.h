@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/os.h"
+#include "base/os/files.h"
 #include "checkpoint/safetensors_header.h"
 
 namespace st {

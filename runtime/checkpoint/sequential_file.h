@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "base/file_access.h"
+#include "base/os/file_access.h"
 #include "checkpoint/write_windows.h"
 
 namespace st {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "base/file_access.h"
+#include "base/os/file_access.h"
 #include "checkpoint/manifest.h"
 
 namespace st {

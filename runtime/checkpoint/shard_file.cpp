@@ -7,6 +7,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/os/machine.h"
 #include "checkpoint/finite_bytes.h"
 
 namespace st {

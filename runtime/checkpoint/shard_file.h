@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/os.h"
+#include "base/os/pages.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/sequential_file.h"
 #include "checkpoint/write_windows.h"

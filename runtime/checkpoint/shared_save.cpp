@@ -11,8 +11,9 @@
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/heap.h"
-#include "base/os.h"
-#include "base/whole_file.h"
+#include "base/os/files.h"
+#include "base/os/machine.h"
+#include "base/os/whole_file.h"
 
 namespace st {
 namespace {

@@ -20,8 +20,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/file_access.h"
 #include "base/log.h"
+#include "base/os/file_access.h"
 #include "checkpoint/checkpoint_writer.h"
 
 namespace st {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/json_cursor.h"
+#include "base/os/files.h"
 #include "checkpoint/corrupt.h"
 
 namespace st {

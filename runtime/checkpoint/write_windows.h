@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
-#include "base/file_access.h"
-#include "base/os.h"
+#include "base/os/file_access.h"
+#include "base/os/pages.h"
 #include "base/pending.h"
 #include "base/work_queue.h"
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "comm/text_of_seconds.h"

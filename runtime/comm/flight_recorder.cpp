@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/json_line.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "comm/flight_board.h"

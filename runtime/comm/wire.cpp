@@ -4,7 +4,7 @@
 #include <new>
 #include <utility>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 #include "base/vector_copy.h"
 #include "comm/text_of_seconds.h"

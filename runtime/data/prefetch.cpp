@@ -12,7 +12,8 @@
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/heap.h"
-#include "base/os.h"
+#include "base/os/loaded_library.h"
+#include "base/os/machine.h"
 #include "data/row_wait.h"
 
 namespace st {

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/os/whole_file.h"
 #include "base/utf8.h"
-#include "base/whole_file.h"
 #include "data/token_header.h"
 
 namespace st {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/os.h"
+#include "base/os/files.h"
 
 namespace st {
 

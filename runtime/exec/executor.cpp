@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/float_mode.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "ir/cuts.h"
 
 namespace st {

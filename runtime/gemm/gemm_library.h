@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/os.h"
+#include "base/os/loaded_library.h"
 #include "gemm/problem.h"
 
 namespace st {

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "base/os.h"
+#include "base/os/cpu.h"
 #include "gemm/schedule.h"
 
 namespace st {

@@ -11,7 +11,9 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
-#include "base/whole_file.h"
+#include "base/os/file_lock.h"
+#include "base/os/files.h"
+#include "base/os/whole_file.h"
 #include "gemm/gemm_library.h"
 
 namespace st {

@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "base/log.h"
-#include "base/os.h"
+#include "base/os/cpu.h"
 #include "gemm/candidates.h"
 #include "gemm/tile_sizes.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/os/cpu.h"
 #include "gemm/machine_model.h"
 
 namespace st {

@@ -1,6 +1,6 @@
 #include "parts/gemm_plan.h"
 
-#include "base/os.h"
+#include "base/os/machine.h"
 
 namespace st {
 

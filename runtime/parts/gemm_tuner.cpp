@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/os/cpu.h"
 #include "gemm/gemm_library.h"
 #include "parts/drawn_operands.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/memory_source.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "gemm/candidates.h"
 #include "gemm/tuning_cache.h"
 #include "parts/gemm_choice.h"

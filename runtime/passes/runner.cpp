@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "ir/print.h"
 #include "ir/verify.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "comm/rank_environment.h"
 #include "gemm/gemm_library.h"
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 
 namespace st {
 

@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/os.h"
-#include "base/whole_file.h"
-#include "base/write_signals.h"
+#include "base/os/files.h"
+#include "base/os/whole_file.h"
+#include "base/os/write_signals.h"
 
 namespace st {
 namespace {

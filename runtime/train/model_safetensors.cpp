@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "base/float_mode.h"
-#include "base/os.h"
-#include "base/whole_file.h"
+#include "base/os/whole_file.h"
 #include "checkpoint/weight_files.h"
 #include "train/element_conversion.h"
 #include "train/model.h"

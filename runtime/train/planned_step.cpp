@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "data/stream.h"
 #include "passes/scale_loss.h"
 #include "train/evaluation.h"

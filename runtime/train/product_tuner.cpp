@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "base/os.h"
+#include "base/os/cpu.h"
+#include "base/os/machine.h"
 #include "gemm/gemm_library.h"
 
 namespace st {

@@ -11,7 +11,7 @@
 #include "base/float_mode.h"
 #include "base/heap.h"
 #include "base/json_line.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "comm/local/thread_group.h"
 
 namespace st {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "train/input_fields.h"
 #include "train/product_tuner.h"
 #include "train/rank_agreement.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/digest.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "checkpoint/shared_save.h"
 #include "comm/group_error.h"
 #include "ir/cuts.h"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/dtype.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 #include "comm/communicator.h"
 #include "comm/local/process_group.h"

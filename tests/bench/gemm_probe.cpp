@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "backend/cpu/gemm/entry.h"
-#include "base/os.h"
+#include "base/os/machine.h"
+#include "base/os/pages.h"
 #include "samples.h"
 
 namespace {

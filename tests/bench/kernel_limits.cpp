@@ -14,7 +14,7 @@
 
 #include "backend/backend.h"
 #include "base/float_mode.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 #include "fma_peak.h"
 #include "ir/op.h"

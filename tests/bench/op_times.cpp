@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "exec/executor.h"
 #include "models/builtin.h"
 #include "train/model.h"

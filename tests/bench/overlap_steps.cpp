@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "fma_peak.h"
 #include "models/gpt.h"
 #include "samples.h"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "comm/combine.h"
 #include "comm/local/thread_group.h"
 #include "comm/transport.h"

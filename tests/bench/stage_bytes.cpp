@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/os.h"
+#include "base/os/files.h"
 #include "models/gpt.h"
 #include "train/trainer.h"
 

@@ -1,6 +1,6 @@
 // What st_trainer_step costs beyond its kernels: the smallest step (mlp 64-64-8, batch 1, one thread, borrowed batches) through the C ABI,
 // beside a loop over the same plan's kernels on memory of its own. Usage: step_overhead [rounds] [steps a round]
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "exec/executor.h"
 #include "models/builtin.h"
 #include "samples.h"

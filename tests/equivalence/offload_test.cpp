@@ -12,6 +12,7 @@
 #include <numeric>
 #include <thread>
 
+#include "base/os/files.h"
 #include "models/mlp.h"
 #include "rank_group.h"
 #include "rank_training.h"

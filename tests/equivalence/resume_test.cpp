@@ -6,7 +6,7 @@
 #include <functional>
 #include <tuple>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "rank_group.h"
 #include "saved_trainer.h"
 #include "token_rows.h"

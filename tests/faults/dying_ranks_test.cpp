@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 #include "forked_ranks.h"
 #include "shared_job.h"

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 
 namespace st {
 

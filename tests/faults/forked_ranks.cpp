@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 #include "shared_job.h"
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "fault_run.h"
 
 namespace st {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/digest.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 #include "comm/local/shared_segment.h"
 #include "forked_ranks.h"

@@ -14,6 +14,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/os/machine.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/guarded_line.h"
 #include "checkpoint/run_folder.h"

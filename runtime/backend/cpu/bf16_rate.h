@@ -1,7 +1,7 @@
 // How this CPU multiplies bf16 by bf16 fastest, from a table of CPU identities: rates were measured beforehand, nothing is timed.
 #pragma once
 
-#include "base/os.h"
+#include "base/os/cpu.h"
 
 namespace st {
 

@@ -8,7 +8,7 @@
 #include "backend/cpu/table.h"
 #include "backend/host_memory.h"
 #include "base/error.h"
-#include "base/os.h"
+#include "base/os/cpu.h"
 
 namespace st {
 namespace {

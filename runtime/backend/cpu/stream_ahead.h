@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "base/os.h"
+#include "base/os/cpu.h"
 
 namespace st::cpu {
 

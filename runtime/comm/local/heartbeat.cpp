@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/float_mode.h"
-#include "base/shared_word.h"
+#include "base/os/shared_word.h"
 #include "base/text.h"
 
 namespace st {

@@ -6,7 +6,7 @@
 #include <exception>
 #include <thread>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "comm/local/shared_segment.h"
 
 namespace st {

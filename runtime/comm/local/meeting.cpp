@@ -8,7 +8,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 
 namespace st {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/spin.h"
 #include "base/text.h"
 #include "comm/local/byte_ring.h"

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/os.h"
-#include "base/shared_word.h"
+#include "base/os/machine.h"
+#include "base/os/shared_word.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "comm/local/process_group.h"

@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "base/shared_memory.h"
+#include "base/os/shared_memory.h"
 #include "comm/flight_board.h"
 #include "comm/local/byte_ring.h"
 #include "comm/transport.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 #include "comm/flight_board.h"
 #include "comm/local/bell.h"

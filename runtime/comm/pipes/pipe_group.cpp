@@ -15,8 +15,8 @@
 
 #include "base/error.h"
 #include "base/float_mode.h"
-#include "base/os.h"
-#include "base/shared_word.h"
+#include "base/os/machine.h"
+#include "base/os/shared_word.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "comm/pipes/frame.h"

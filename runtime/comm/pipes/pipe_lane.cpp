@@ -5,7 +5,7 @@
 #include <exception>
 #include <new>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 
 namespace st {
 namespace {

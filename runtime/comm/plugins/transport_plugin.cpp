@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/float_mode.h"
-#include "base/os.h"
+#include "base/os/loaded_library.h"
 #include "base/text.h"
 #include "comm/plugins/callback_pipes.h"
 #include "comm/plugins/library_folder.h"

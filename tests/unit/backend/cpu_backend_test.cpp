@@ -6,6 +6,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/bf16_rate.h"
 #include "base/error.h"
+#include "base/os/cpu.h"
 #include "cpu_kernel.h"
 
 namespace st {

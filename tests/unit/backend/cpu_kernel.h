@@ -10,7 +10,8 @@
 
 #include "backend/cpu/gemm/entry.h"
 #include "backend/cpu/table.h"
-#include "base/os.h"
+#include "base/os/cpu.h"
+#include "base/os/pages.h"
 #include "ir/op.h"
 
 namespace st {

@@ -1,4 +1,4 @@
-#include "base/file_access.h"
+#include "base/os/file_access.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/memory_source.h"
-#include "base/os.h"
+#include "base/os/pages.h"
 #include "folder_test.h"
 #include "thrown_error.h"
 

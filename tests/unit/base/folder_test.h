@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 
 namespace st {

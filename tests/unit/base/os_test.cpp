@@ -1,4 +1,7 @@
-#include "base/os.h"
+#include "base/os/cpu.h"
+#include "base/os/files.h"
+#include "base/os/machine.h"
+#include "base/os/pages.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -16,8 +19,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/cgroup.h"
-#include "base/whole_file.h"
+#include "base/os/cgroup.h"
+#include "base/os/whole_file.h"
 #include "folder_test.h"
 #include "thrown_error.h"
 

@@ -1,5 +1,5 @@
 // Files that a user names are reached as open() reaches them, and what cannot be written is an error, never a signal.
-#include "base/whole_file.h"
+#include "base/os/whole_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/write_signals.h"
+#include "base/os/write_signals.h"
 #include "thrown_error.h"
 
 namespace st::os {

@@ -11,6 +11,7 @@
 #include <limits>
 #include <thread>
 
+#include "base/os/machine.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "failing_disk.h"
 #include "formula_checkpoint.h"

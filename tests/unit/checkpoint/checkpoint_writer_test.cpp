@@ -14,7 +14,8 @@
 
 #include "../base/folder_test.h"
 #include "base/crc32c.h"
-#include "base/file_access.h"
+#include "base/os/file_access.h"
+#include "base/os/machine.h"
 #include "checkpoint/safetensors.h"
 #include "failing_disk.h"
 #include "thrown_error.h"

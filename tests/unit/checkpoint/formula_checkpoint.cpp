@@ -5,7 +5,7 @@
 #include <fstream>
 #include <utility>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 
 namespace st {
 

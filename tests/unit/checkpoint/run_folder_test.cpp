@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoint_writer.h"
 #include "checkpoint/guarded_line.h"

@@ -14,7 +14,7 @@
 #include <thread>
 #include <tuple>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "checkpoint/checkpoint_manager.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "failing_disk.h"

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 #include "comm/communicator.h"
 #include "comm/pipes/pipe_group.h"

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "comm/communicator.h"
 #include "comm/local/thread_group.h"
 #include "every_group.h"

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 #include "comm/communicator.h"
 #include "comm/pipes/frame.h"

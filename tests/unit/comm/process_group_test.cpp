@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "../base/allocations.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "comm/local/shared_segment.h"

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "base/digest.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 
 namespace st {

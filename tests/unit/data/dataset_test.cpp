@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "base/os/machine.h"
 #include "thrown_error.h"
 
 namespace st {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "../base/allocations.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "thrown_error.h"
 
 namespace st {

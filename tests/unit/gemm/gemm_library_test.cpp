@@ -1,5 +1,6 @@
 // A library of others is opened as what it is, kept to one thread, asked for a product it must know, and refused with the reason.
 #include "gemm/gemm_library.h"
+#include "base/os/loaded_library.h"
 #include "plain_problem.h"
 #include "refusal.h"
 

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/os/cpu.h"
 #include "plain_problem.h"
 
 namespace st {

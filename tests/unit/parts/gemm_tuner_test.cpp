@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "base/float16.h"
+#include "base/os/cpu.h"
+#include "base/os/machine.h"
 #include "cpu_kernel.h"
 #include "gemm/gemm_library.h"
 #include "plain_problem.h"

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "thrown_error.h"
 
 namespace st {

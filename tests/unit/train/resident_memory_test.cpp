@@ -1,7 +1,7 @@
 // A program of its own: what it measures is the whole process.
 #include <gtest/gtest.h>
 
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "training.h"
 
 namespace st {

@@ -5,7 +5,7 @@
 
 #include "backend/cpu/gemm/lanes.h"
 #include "backend/cpu/gemm/product.h"
-#include "base/os.h"
+#include "base/os/cpu.h"
 
 namespace st::cpu::ST_ISA {
 

@@ -15,7 +15,7 @@
 #include "backend/cpu/gemm/float_rows.h"
 #include "backend/cpu/gemm/micro.h"
 #include "backend/cpu/gemm/pack.h"
-#include "base/os.h"
+#include "base/os/cpu.h"
 #if defined(ST_BF16_PAIRS)
 #include "backend/cpu/gemm/bf16_store.h"
 #include "backend/cpu/gemm/pack_pairs.h"

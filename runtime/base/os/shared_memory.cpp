@@ -1,4 +1,4 @@
-#include "base/shared_memory.h"
+#include "base/os/shared_memory.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -17,8 +17,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file_access.h"
-#include "base/os.h"
+#include "base/os/file_access.h"
+#include "base/os/files.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 
 namespace st::os {

@@ -1,4 +1,4 @@
-#include "base/file_access.h"
+#include "base/os/file_access.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "base/file_error.h"
-#include "base/write_signals.h"
+#include "base/os/write_signals.h"
 
 namespace st::os {
 namespace {

@@ -1,10 +1,11 @@
-#include "base/cgroup.h"
+#include "base/os/cgroup.h"
 
 #include <algorithm>
 #include <string_view>
 #include <vector>
 
-#include "base/os.h"
+#include "base/os/cpu.h"
+#include "base/os/files.h"
 #include "base/text.h"
 
 namespace st::os {

@@ -1,9 +1,9 @@
-// dlopen, for os.h.
+#include "base/os/loaded_library.h"
+
 #include <dlfcn.h>
 
 #include "base/error.h"
 #include "base/float_mode.h"
-#include "base/os.h"
 
 // A program that is linked statically, libc too, has no loader: there they stay null, and the linker does not warn of them.
 #pragma weak dlopen

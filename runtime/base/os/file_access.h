@@ -10,7 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/os.h"
+#include "base/os/files.h"
+#include "base/os/machine.h"
 
 namespace st::os {
 

@@ -1,4 +1,4 @@
-#include "base/shared_word.h"
+#include "base/os/shared_word.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -11,7 +11,7 @@
 #include <ctime>
 
 #include "base/error.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 
 namespace st::os {
 

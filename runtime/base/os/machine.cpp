@@ -1,4 +1,4 @@
-#include "base/os.h"
+#include "base/os/machine.h"
 
 #include <sched.h>
 #include <sys/mman.h>
@@ -13,11 +13,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "base/cgroup.h"
-#include "base/error.h"
+#include "base/os/cgroup.h"
+#include "base/os/files.h"
 #include "base/text.h"
 
 namespace st::os {
@@ -42,8 +41,6 @@ int64_t kilobytes_of(const char* path, std::string_view name) {
   return -1;
 }
 
-constexpr int64_t kHugePage = int64_t{2} << 20;
-
 }  // namespace
 
 int available_cores() { return available_cores_under(""); }
@@ -67,6 +64,8 @@ int64_t total_memory() {
   if (const auto limit = cgroup_limits("").memory; limit >= 0) total = std::min(total, limit);
   return total;
 }
+
+int64_t free_swap() { return std::max<int64_t>(kilobytes_of("/proc/meminfo", "SwapFree:"), 0); }
 
 int64_t resident_memory() { return std::max<int64_t>(kilobytes_of("/proc/self/status", "VmRSS:"), 0); }
 
@@ -105,35 +104,6 @@ bool clear_in_forked_child([[maybe_unused]] std::span<std::byte> pages) {
 #else
   return false;
 #endif
-}
-
-Pages::Pages(int64_t bytes) : size_(bytes) {
-  check(bytes >= 0, "pages: ", bytes, " bytes were asked for");
-  if (bytes == 0) return;
-  const auto refuse = [&](const char* why) {
-    fail(Code::out_of_memory, text("pages: ", text_of_bytes(bytes), " (", bytes, " bytes) were asked for, ",
-                                   text_of_bytes(available_memory()), " can be had", why));
-  };
-  // Linux hands out more than it has and kills later; a large request is held against what there is. Small ones are not worth the look.
-  if (bytes >= (int64_t{64} << 20) && bytes > available_memory() + kilobytes_of("/proc/meminfo", "SwapFree:")) refuse("");
-  void* memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) refuse(text(": ", reason_of(errno)).c_str());
-#ifdef MADV_HUGEPAGE
-  if (bytes >= 2 * kHugePage) madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // advice: a refusal changes nothing
-#endif
-  data_ = static_cast<std::byte*>(memory);
-}
-
-Pages::~Pages() {
-  if (data_) munmap(data_, static_cast<size_t>(size_));
-}
-
-Pages::Pages(Pages&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-
-Pages& Pages::operator=(Pages&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  return *this;
 }
 
 }  // namespace st::os

@@ -1,4 +1,4 @@
-#include "base/write_signals.h"
+#include "base/os/write_signals.h"
 
 #include <cerrno>
 #include <ctime>

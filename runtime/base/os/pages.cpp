@@ -1,4 +1,5 @@
-// Pages of a file that has no name: room on a disk in place of memory.
+#include "base/os/pages.h"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -8,13 +9,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <utility>
 
 #include "base/error.h"
-#include "base/os.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 
 namespace st::os {
 namespace {
+
+constexpr int64_t kHugePage = int64_t{2} << 20;
 
 class NamelessFile {
  public:
@@ -80,6 +84,35 @@ class NamelessFile {
 };
 
 }  // namespace
+
+Pages::Pages(int64_t bytes) : size_(bytes) {
+  check(bytes >= 0, "pages: ", bytes, " bytes were asked for");
+  if (bytes == 0) return;
+  const auto refuse = [&](const char* why) {
+    fail(Code::out_of_memory, text("pages: ", text_of_bytes(bytes), " (", bytes, " bytes) were asked for, ",
+                                   text_of_bytes(available_memory()), " can be had", why));
+  };
+  // Linux hands out more than it has and kills later; a large request is held against what there is. Small ones are not worth the look.
+  if (bytes >= (int64_t{64} << 20) && bytes > available_memory() + free_swap()) refuse("");
+  void* memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) refuse(text(": ", reason_of(errno)).c_str());
+#ifdef MADV_HUGEPAGE
+  if (bytes >= 2 * kHugePage) madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // advice: a refusal changes nothing
+#endif
+  data_ = static_cast<std::byte*>(memory);
+}
+
+Pages::~Pages() {
+  if (data_) munmap(data_, static_cast<size_t>(size_));
+}
+
+Pages::Pages(Pages&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+Pages& Pages::operator=(Pages&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
 
 Pages::Pages(int64_t bytes, const std::string& folder) : size_(bytes) {
   check(bytes >= 0, "pages: ", bytes, " bytes were asked for");

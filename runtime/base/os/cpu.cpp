@@ -1,4 +1,6 @@
-// Which processor this is, for os.h. An instruction set counts only when the operating system saves its registers too.
+// An instruction set counts only when the operating system saves its registers too.
+#include "base/os/cpu.h"
+
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -7,7 +9,8 @@
 #include <cstring>
 
 #include "base/heap.h"
-#include "base/os.h"
+#include "base/os/files.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-#include "base/whole_file.h"
+#include "base/os/whole_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,9 +16,9 @@
 
 #include "base/error.h"
 #include "base/file_error.h"
-#include "base/os.h"
+#include "base/os/machine.h"
+#include "base/os/write_signals.h"
 #include "base/text.h"
-#include "base/write_signals.h"
 
 namespace st::os {
 namespace {

@@ -1,4 +1,5 @@
-// Files, for os.h: mapping one, and what lies in a folder.
+#include "base/os/files.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,7 +14,6 @@
 
 #include "base/error.h"
 #include "base/file_error.h"
-#include "base/os.h"
 
 namespace st::os {
 namespace {
@@ -32,6 +32,11 @@ class Descriptor {
 
  private:
   int fd_;
+};
+
+struct Opened {
+  int file;
+  ~Opened() { ::close(file); }
 };
 
 struct CloseFolder {
@@ -114,5 +119,42 @@ MappedFile::~MappedFile() {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+
+std::string read_file(const std::string& path, int64_t most) {
+  constexpr int kTries = 4;
+  for (int tries = 1;; ++tries) {
+    // A file of another machine that was replaced there meanwhile: what stands at its path now is found by opening that again.
+    const auto is_stale = [&] { return errno == ESTALE && tries < kTries; };
+    const Opened opened{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a pipe would wait for a writer
+    if (opened.file < 0 && is_stale()) continue;
+    if (opened.file < 0) fail_file("open", path, errno);
+    struct stat status {};
+    if (fstat(opened.file, &status) != 0 && is_stale()) continue;
+    if (status.st_mode == 0) fail_file("stat", path, errno);
+    if (!S_ISREG(status.st_mode)) fail_file("read", path, S_ISDIR(status.st_mode) ? EISDIR : ENODEV);
+    std::string content;
+    ssize_t count = 0;
+    do {
+      std::array<char, 4096> piece;
+      count = ::read(opened.file, piece.data(), piece.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && is_stale()) break;
+      if (count < 0) fail_file("read", path, errno);
+      content.append(piece.data(), static_cast<size_t>(count));
+      if (static_cast<int64_t>(content.size()) > most) fail_file("read", path, EFBIG);
+    } while (count != 0);
+    if (count == 0) return content;
+  }
+}
+
+void make_folders(const std::string& path) {
+  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string folder = path.substr(0, end);
+    const int reason = mkdir(folder.c_str(), 0777) == 0 ? EEXIST : errno;
+    if (reason != EEXIST && kind_of(folder) != PathKind::folder) fail_file("make folder", folder, reason);
+    if (end == std::string::npos) break;
+  }
+  if (kind_of(path) != PathKind::folder) fail_file("make folder", path, ENOTDIR);
+}
 
 }  // namespace st::os
