@@ -8,7 +8,7 @@ guide_test.py GUIDE.md BUILD
 | ```sh | commands, run in their order in one folder, where build/release is BUILD; a step that fails fails the test |
 | ```text after ```sh | what these commands print, whole; `...` stands for any text in a line, alone on its line for any lines |
 
-A guide fits two screens, and its C programs compile without a warning under -std=c99 -Wall -Wextra -Wpedantic -Wshadow.
+A guide fits two screens, names only what is in the C headers, and its C programs compile without a warning under -std=c99 -Wall -Wextra -Wpedantic -Wshadow.
 """
 
 import os
@@ -60,6 +60,9 @@ class Guide:
         (self.folder / "build").mkdir()
         (self.folder / "build/release").symlink_to(self.build)
         (self.folder / "README.md").symlink_to(ROOT / "README.md")
+        headers = "".join(header.read_text(encoding="utf-8") for header in (ROOT / "capi/include/scaletrain").glob("*.h"))
+        for name in sorted(set(re.findall(r"\bst_[a-z]\w+", self.text)) - set(re.findall(r"\bst_\w+", headers))):
+            self.problem(f"no header has {name}")
         blocks = BLOCK.findall(self.text)
         commands = "".join(block for language, block in blocks if language == "sh")
         for language, block in blocks:
