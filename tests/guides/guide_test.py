@@ -6,7 +6,7 @@ guide_test.py GUIDE.md BUILD
 |---|---|
 | ```c, cpp, python, java, csharp, cmake | a file, named by the comment in its first line; a command below must use it |
 | ```sh | commands, run in their order in one folder, where build/release is BUILD; a step that fails fails the test |
-| ```text after ```sh | what these commands print, whole; `...` stands for any text in a line, alone on its line for any lines |
+| ```text after ```sh | what these commands print, whole; `...` is any text in a line, alone on its line any lines |
 
 A guide fits two screens, names only what is in the C headers, and its C programs compile without a warning under -std=c99 -Wall -Wextra -Wpedantic -Wshadow.
 """
