@@ -5,11 +5,11 @@ doc_comments.py HEADER     writes the header with its comments rewritten to stdo
 | comment | belongs to |
 |---|---|
 | the first of the file | the file |
-| behind code on its line | what that line declares |
-| on lines of its own, directly above a declaration | that declaration, in C also the following ones up to the next comment or empty line |
+| after code on the same line | the declaration on that line |
+| on separate lines, directly above a declaration | that declaration; in C also the following ones up to the next comment or empty line |
 
-Comments in function bodies and comments followed by an empty line stay as they are. A comment's text is prose: what Doxygen would read as a
-command or as HTML is escaped, except between backticks. Lists and tables are Markdown.
+Comments in function bodies and comments followed by an empty line stay as they are. The text is prose: characters that
+Doxygen would read as a command or as HTML are escaped, except between backticks. Lists and tables are Markdown; indented columns stay as they are.
 """
 
 import re
@@ -27,7 +27,7 @@ TOOLS = ("clang-format", "NOLINT")
 
 
 def escaped(text):
-    """Prose for Doxygen; indented lines that continue no list item, such as columns, stay as they are."""
+    """Prose for Doxygen. Indented lines that do not continue a list item, such as columns, are copied verbatim."""
     lines, columns, in_list = [], [], False
     for line in [*text.split("\n"), None]:
         if line is not None and line.startswith("  ") and not in_list:
@@ -55,7 +55,7 @@ def words_of(comment):
 
 
 def joined_lines(tokens):
-    """Line comments that continue each other, one below the other, as one token (kind, text, column)."""
+    """Tokens as (kind, text, column), with consecutive line comments of the same column joined."""
     column, joined = 0, []
     for kind, text in tokens:
         if kind == "line" and len(joined) > 1 and joined[-1][0] in ("newline", "space"):
@@ -75,10 +75,10 @@ class Header:
     def __init__(self, text, is_c):
         self.tokens = joined_lines([(match.lastgroup, match.group()) for match in TOKEN.finditer(text)])
         self.is_c = is_c
-        self.scopes = []  # of each open brace: whether declarations stand in it
+        self.scopes = []  # for each open brace: whether it encloses declarations
         self.opened = self.statement = ""  # the code before the last {; code since the last ; { or }
         self.line = ""  # code of this line
-        self.own = self.shared = ""  # the comment of this declaration; the one that the following ones share
+        self.own = self.shared = ""  # the comment of this declaration; the comment that the next one shares
         self.file_is_documented = False
 
     def rewritten(self):
@@ -122,7 +122,7 @@ class Header:
         if not self.file_is_documented:
             self.file_is_documented = True
             return f"/** @file\n{words} */"
-        if self.line.endswith("{"):  # of the struct that begins here
+        if self.line.endswith("{"):  # describes the struct that begins here
             return f"/** @struct {' '.join(re.findall('struct (.*) ', self.opened))}\n{words} */"
         if self.line:
             return text if re.fullmatch(r"[};\s]*", self.line) else f"/**< {words} */"
@@ -135,7 +135,7 @@ class Header:
         return f"/** {words} */"
 
     def destroys(self, i):
-        """Whether the function that begins here ends a handle: the comment above is about the one that makes it."""
+        """Whether the function that begins here destroys a handle: it does not share the comment of the function that creates it."""
         return re.search(r"_destroy\(", "".join(token[1] for token in self.tokens[i : i + 6]))
 
     def after(self, i):

@@ -1,8 +1,8 @@
 """Python's help() and stubs as HTML.
 
-python_pages.py FOLDER STUBS     with the built package on PYTHONPATH; an import that warns fails
+python_pages.py FOLDER STUBS     with the built package on PYTHONPATH; a warning fails
 
-help() is of the package and of its modules of functions. STUBS, a folder of .pyi files, may be absent.
+help() covers the package and the modules that are not re-exported by it. STUBS, a folder of .pyi files, may be absent.
 """
 
 import html
@@ -21,14 +21,14 @@ class Page(pydoc.HTMLDoc):
         return ""
 
     def page(self, title, contents):
-        """Links to modules that have no page here, as those of Python's own, become text."""
+        """Links to modules without a page here, such as Python's own, become text."""
         link = re.compile(r'<a href="([\w.]+)\.html(?:#[^"]*)?">(.*?)</a>')
         contents = contents.replace('<a href=".">index</a>', '<a href="../index.html">ScaleTrain</a>')
         return super().page(title, link.sub(lambda found: found[0] if found[1] in MODULES else found[2], contents))
 
 
 def stubs_page(stubs):
-    """All stubs on one page, but those of generated modules."""
+    """All stubs on one page, except those of the generated modules."""
     files = [file for file in sorted(pathlib.Path(stubs).glob("*.pyi")) if not file.stem.endswith("native")]
     parts = [f"<h2 id='{file.stem}'>scaletrain/{file.name}</h2>\n<pre>{html.escape(file.read_text())}</pre>\n" for file in files]
     return "<!DOCTYPE html>\n<meta charset='utf-8'>\n<title>Python: stubs</title>\n<p><a href='../index.html'>ScaleTrain</a></p>\n" + "".join(parts)

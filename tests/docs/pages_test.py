@@ -1,4 +1,4 @@
-"""What the target `docs` has made: every link leads somewhere, every function and class has its place, and the jars and packages their files.
+"""Checks the output of the target `docs`: links resolve, every function and class has an entry, jars and packages hold their files.
 
 pages_test.py BUILD     after cmake --build --preset release --target docs
 """

@@ -1,14 +1,14 @@
-"""Does what a guide says: writes its programs, runs its commands, and compares what they print.
+"""Follows a guide: writes its programs, runs its commands, and compares their output.
 
 guide_test.py GUIDE.md BUILD
 
 | block | |
 |---|---|
-| ```c, cpp, python, java, csharp, cmake | a file, named by the comment in its first line; a command below must use it |
-| ```sh | commands, run in their order in one folder, where build/release is BUILD; a step that fails fails the test |
-| ```text after ```sh | what these commands print, whole; `...` is any text in a line, alone on its line any lines |
+| ```c, cpp, python, java, csharp, cmake | a file, named by the comment in its first line; a command must use it |
+| ```sh | commands, run in order in one folder, where build/release is BUILD; each must succeed |
+| ```text after ```sh | their whole output; `...` stands for any text in a line, or for any lines if alone on its line |
 
-A guide fits two screens, names only what is in the C headers, and its C programs compile without a warning under -std=c99 -Wall -Wextra -Wpedantic -Wshadow.
+A guide fits two screens and names only C functions that exist; its C programs compile without a warning under -std=c99 -Wall -Wextra -Wpedantic -Wshadow.
 """
 
 import os
@@ -25,7 +25,7 @@ SCREENS = 110  # lines
 
 
 def environment(folder, build):
-    """As after the install of each language's package (README.md, Install)."""
+    """The environment of a user who has installed the package of each language (README.md, Install)."""
     prefix = build / "tests/guides/prefix"
     paths = {
         "PATH": [ROOT / ".venv/bin", prefix / "bin", build / "capi", os.environ["PATH"]],
