@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "objects.h"
+#include "trainer_object.h"
 
 namespace st::capi {
 

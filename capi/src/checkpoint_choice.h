@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "objects.h"
+#include "checkpoint_object.h"
 #include "train/resume.h"
 
 namespace st::capi {

@@ -46,6 +46,7 @@ Undo::Undo(GraphObject& graph)
       outputs_(graph.program.outputs.size()),
       scopes_(graph.scopes.size()),
       values_(graph.values.size()),
+      step_(graph.program.step),
       parameter_elements_(graph.parameter_elements) {}
 
 void Undo::run() noexcept {
@@ -53,6 +54,7 @@ void Undo::run() noexcept {
   Program& program = graph_.program;
   shorten(program.sections[0].graph.nodes, nodes_);
   shorten(program.slots, slots_);
+  program.step = step_;
   shorten(program.regions, regions_);
   shorten(program.outputs, outputs_);
   shorten(graph_.scopes, scopes_);

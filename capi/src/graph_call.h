@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "graph_object.h"
 #include "guard.h"
-#include "objects.h"
 
 namespace st::capi {
 
@@ -28,6 +28,7 @@ class Undo {
  private:
   GraphObject& graph_;
   size_t nodes_, slots_, regions_, outputs_, scopes_, values_;
+  StepSlotIds step_;
   double parameter_elements_;
 };
 

@@ -4,7 +4,9 @@
 #include <functional>
 #include <memory>
 
-#include "objects.h"
+#include "communicator_object.h"
+#include "model_object.h"
+#include "parts/gradient_exchange.h"
 
 namespace st::capi {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "objects.h"
 #include "train/report.h"
+#include "trainer_object.h"
 
 namespace st::capi {
 

@@ -5,6 +5,7 @@
 #include "checkpoint/export_weights.h"
 #include "checkpoint/reshard.h"
 #include "checkpoint_choice.h"
+#include "context_object.h"
 
 using namespace st;
 using namespace st::capi;

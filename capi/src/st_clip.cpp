@@ -1,5 +1,5 @@
+#include "context_object.h"
 #include "guard.h"
-#include "objects.h"
 
 using namespace st;
 using namespace st::capi;

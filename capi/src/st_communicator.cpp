@@ -17,10 +17,11 @@
 #include "comm/plugins/callback_pipes.h"
 #include "comm/plugins/transport_plugin.h"
 #include "comm/rank_environment.h"
+#include "communicator_object.h"
+#include "context_object.h"
 #include "exchange.h"
 #include "guard.h"
 #include "host_loan.h"
-#include "objects.h"
 
 using namespace st;
 using namespace st::capi;

@@ -1,6 +1,6 @@
 #include "base/os/machine.h"
+#include "context_object.h"
 #include "guard.h"
-#include "objects.h"
 
 using namespace st;
 using namespace st::capi;

@@ -2,11 +2,13 @@
 
 #include "base/callback_reason.h"
 #include "base/json.h"
+#include "context_object.h"
 #include "data/callback_rows.h"
 #include "data/subset.h"
+#include "data_objects.h"
 #include "guard.h"
 #include "host_loan.h"
-#include "objects.h"
+#include "strided_layout.h"
 #include "train/bigram.h"
 
 using namespace st;

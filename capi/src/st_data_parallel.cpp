@@ -2,9 +2,10 @@
 
 #include <utility>
 
+#include "communicator_object.h"
 #include "group_call.h"
 #include "guard.h"
-#include "objects.h"
+#include "optimizer_objects.h"
 #include "views.h"
 
 using namespace st;

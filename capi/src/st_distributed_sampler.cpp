@@ -1,8 +1,8 @@
 #include <scaletrain/distributed_sampler.h>
 
 #include "data/distributed_sampler.h"
+#include "data_objects.h"
 #include "guard.h"
-#include "objects.h"
 
 using namespace st;
 using namespace st::capi;

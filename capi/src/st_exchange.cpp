@@ -4,9 +4,10 @@
 #include <string>
 
 #include "base/utf8.h"
+#include "communicator_object.h"
 #include "exchange.h"
 #include "guard.h"
-#include "objects.h"
+#include "pending_object.h"
 
 using namespace st;
 using namespace st::capi;

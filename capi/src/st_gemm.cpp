@@ -1,6 +1,7 @@
+#include "context_object.h"
 #include "gemm_arguments.h"
+#include "gemm_objects.h"
 #include "guard.h"
-#include "objects.h"
 
 using namespace st;
 using namespace st::capi;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "context_object.h"
 #include "graph_call.h"
 #include "host_face.h"
 #include "ir/counted_loss.h"

@@ -8,8 +8,9 @@
 #include "comm/plugins/transport_plugin.h"
 #include "guard.h"
 #include "host_face.h"
-#include "objects.h"
+#include "object_handles.h"
 #include "thread_text.h"
+#include "train/context.h"
 
 using namespace st;
 using namespace st::capi;

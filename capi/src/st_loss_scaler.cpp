@@ -1,5 +1,6 @@
+#include "context_object.h"
 #include "guard.h"
-#include "objects.h"
+#include "optimizer_objects.h"
 
 using namespace st;
 using namespace st::capi;

@@ -4,10 +4,13 @@
 #include <optional>
 
 #include "base/callback_reason.h"
+#include "context_object.h"
+#include "graph_object.h"
 #include "group_call.h"
 #include "guard.h"
+#include "model_object.h"
 #include "models/builtin.h"
-#include "objects.h"
+#include "pending_object.h"
 #include "read_options.h"
 #include "views.h"
 

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "base/callback_reason.h"
+#include "context_object.h"
 #include "guard.h"
 #include "host_face.h"
 #include "named_op.h"
-#include "objects.h"
 
 namespace st::capi {
 

@@ -1,5 +1,5 @@
 #include "guard.h"
-#include "objects.h"
+#include "pending_object.h"
 
 using namespace st;
 using namespace st::capi;

@@ -2,7 +2,8 @@
 
 #include "group_call.h"
 #include "guard.h"
-#include "objects.h"
+#include "model_object.h"
+#include "predictor_object.h"
 #include "views.h"
 
 using namespace st;

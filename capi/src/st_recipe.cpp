@@ -1,6 +1,6 @@
 #include "base/json_line.h"
 #include "guard.h"
-#include "objects.h"
+#include "recipe_object.h"
 
 using namespace st;
 using namespace st::capi;

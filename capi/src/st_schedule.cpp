@@ -1,5 +1,5 @@
 #include "guard.h"
-#include "objects.h"
+#include "optimizer_objects.h"
 #include "train/schedule_choice.h"
 
 using namespace st;

@@ -3,8 +3,8 @@
 #include "base/os/machine.h"
 #include "guard.h"
 #include "host_loan.h"
-#include "objects.h"
 #include "step_calls.h"
+#include "trainer_object.h"
 
 using namespace st;
 using namespace st::capi;

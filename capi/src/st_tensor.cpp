@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <array>
 
+#include "context_object.h"
 #include "dlpack_abi.h"
 #include "guard.h"
 #include "host_loan.h"
-#include "objects.h"
+#include "tensor_object.h"
 
 using namespace st;
 using namespace st::capi;

@@ -7,13 +7,17 @@
 #include "base/callback_reason.h"
 #include "base/os/machine.h"
 #include "base/os/whole_file.h"
+#include "communicator_object.h"
+#include "data_objects.h"
 #include "guard.h"
-#include "objects.h"
+#include "model_object.h"
 #include "plan/plan.h"
+#include "recipe_object.h"
 #include "report_facts.h"
 #include "step_calls.h"
 #include "train/batch_choice.h"
 #include "train/rank_agreement.h"
+#include "trainer_object.h"
 
 using namespace st;
 using namespace st::capi;

@@ -5,8 +5,9 @@
 #include <optional>
 
 #include "background_saves.h"
+#include "communicator_object.h"
 #include "guard.h"
-#include "objects.h"
+#include "trainer_object.h"
 #include "views.h"
 
 namespace st::capi {

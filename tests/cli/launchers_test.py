@@ -11,7 +11,7 @@ from pathlib import Path
 from command_line import PROGRAM, ROOT, TINY, CommandLineTest, log_lines, run, step_lines
 
 CLUSTER = ROOT / "samples" / "cluster"
-LAUNCHERS = re.compile("RANK|WORLD_SIZE|LOCAL_|MASTER_|OMPI_|PMI|SLURM_|TORCHELASTIC_|SCALETRAIN_")
+LAUNCHERS = re.compile("RANK|WORLD_SIZE|LOCAL_|MASTER_|OMPI_|PMI|SLURM_|TORCHELASTIC_|SCALETRAIN_(?!ISA$|THREADS$)")
 
 # Starts two tasks and ends with the sum of their statuses.
 TWO_TASKS = """

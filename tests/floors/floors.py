@@ -178,7 +178,7 @@ def stands_in(name, place):
 
 
 def check_conditionals(name, text):
-    if not name.startswith(("runtime/", "capi/src/")):
+    if not name.startswith(("runtime/", "capi/src/", "capi/generators/")):
         return
     low = name.startswith(tuple(f"runtime/{room}/" for room in LOW_ROOMS))
     device_room = name.startswith(("runtime/backend/", "runtime/comm/"))

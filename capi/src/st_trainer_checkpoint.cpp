@@ -17,6 +17,7 @@
 #include "checkpoint_choice.h"
 #include "comm/group_error.h"
 #include "host_metadata.h"
+#include "pending_object.h"
 #include "read_options.h"
 #include "step_calls.h"
 #include "train/rank_texts.h"
