@@ -1,4 +1,4 @@
-// What is looked at before a collective sends anything.
+// Checks before a collective sends anything.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace st {
 
-/// Throws invalid_argument with the call in front. Texts are made where they are needed alone: a collective allocates nothing.
+/// Throws invalid_argument, prefixed with the call. Texts are built only on failure, because a collective allocates nothing.
 template <class... Parts>
 void check_call(bool holds, const CollectiveCall& call, const Parts&... why) {
   if (!holds) fail(Code::invalid_argument, text(text_of(call), ": ", why...));
 }
 
-/// What ranks must have alike besides the call: a digest of numbers, in order.
+/// A digest of numbers, in order, that must be equal on all ranks in addition to the call.
 class AlikeOnAll {
  public:
   AlikeOnAll& add(int64_t number) {

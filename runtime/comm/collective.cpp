@@ -23,7 +23,7 @@ std::string_view name_of(Collective collective) {
     case Collective::barrier:
       return "barrier";
   }
-  return "unknown collective";  // as a header that is none of ours may say
+  return "unknown collective";  // a damaged header may hold any value
 }
 
 std::string_view name_of(ReduceOp op) {

@@ -1,4 +1,4 @@
-// What ranks do together, and what must be alike on all of them.
+// The collectives, and what must be equal on all ranks that take part in one.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ enum class Collective : int32_t { all_reduce = 1, reduce_scatter, all_gather, al
 std::string_view name_of(Collective collective);
 bool is_reduction(Collective collective);
 
-/// mean: the sum, divided by the number of ranks in fp32 (fp64 of f64) before it is rounded; floating types alone.
+/// mean: the sum, divided by the number of ranks in fp32 (f64: fp64) before it is rounded; floating types only.
 enum class ReduceOp : int32_t { sum = 1, mean, max, min };
 std::string_view name_of(ReduceOp op);
 
-/// One collective as its rank sees it. What ranks that take part must agree in is all but the label.
+/// One collective as a rank calls it. Ranks must agree in everything except the label.
 struct CollectiveCall {
   Collective what = Collective::barrier;
   ReduceOp op = ReduceOp::sum;
   DType dtype = DType::f32;
-  int64_t elements = 0;    // of the whole, as the collective's comment says
-  int32_t root = -1;       // broadcast: who has it; send, receive: the other rank
+  int64_t elements = 0;    // of the whole tensor, as in communicator.h
+  int32_t root = -1;       // broadcast: the source; send, receive: the other rank
   std::string_view label;  // a tensor or a bucket, for errors and the flight recorder
 };
 

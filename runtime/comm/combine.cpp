@@ -11,7 +11,7 @@
 namespace st {
 namespace {
 
-constexpr int64_t kBlock = 512;  // elements widened at a time: they stay in the first cache
+constexpr int64_t kBlock = 512;  // elements widened at a time: they fit the L1 cache
 
 template <class T>
 T load(const std::byte* from, int64_t i) {
@@ -35,10 +35,10 @@ void each(const std::byte* __restrict piece, std::byte* __restrict sums, int64_t
   for (int64_t i = 0; i < n; ++i) store<T>(sums, i, one(load<T>(sums, i), load<T>(piece, i)));
 }
 
-/// Add: what T's sums are made by.
+/// Add: the addition of T.
 template <class T, class Add>
 void combine_wide(ReduceOp op, const std::byte* piece, std::byte* sums, int64_t n, const Add& add) {
-  // Where neither is greater the second stands, a NaN there too; a NaN in the first stays.
+  // If neither is greater the result is b, so a NaN in b propagates; a NaN in a is kept explicitly.
   if (op == ReduceOp::max) return each<T>(piece, sums, n, [](T a, T b) { return a > b || a != a ? a : b; });
   if (op == ReduceOp::min) return each<T>(piece, sums, n, [](T a, T b) { return a < b || a != a ? a : b; });
   each<T>(piece, sums, n, add);

@@ -1,7 +1,7 @@
-// The arithmetic of reductions: pieces of one element type, sums in a wider one, rounded once.
+// The arithmetic of reductions: terms of one element type, sums in a wider one, rounded once.
 //
-// Sums are fp32 for f32, bf16 and f16; fp64 for f64; 64-bit integers for integers, whose sums wrap around. Max and min pass a NaN on, as
-// torch's do. Memory may stand at any address, and does not overlap. Called in the library's floating-point mode.
+// Sums are fp32 for f32, bf16 and f16; fp64 for f64; 64-bit integers, which wrap around, for integers. Max and min propagate NaN, as
+// torch's do. Pointers need no alignment; the ranges do not overlap. Called in the library's floating-point mode.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace st {
 
-/// Of an element of a sum.
+/// Bytes of one sum.
 int64_t sum_bytes_of(DType dtype);
 
 /// sums[i] = piece[i]
 void widen(DType dtype, const std::byte* piece, std::byte* sums, int64_t n);
 /// sums[i] = sums[i] op piece[i]; mean adds.
 void combine(DType dtype, ReduceOp op, const std::byte* piece, std::byte* sums, int64_t n);
-/// sums[i] /= count. Floating types alone.
+/// sums[i] /= count. Floating types only.
 void divide(DType dtype, int count, std::byte* sums, int64_t n);
 /// to[i] = sums[i], rounded to nearest even; integers keep their low bits.
 void narrow(DType dtype, const std::byte* sums, std::byte* to, int64_t n);

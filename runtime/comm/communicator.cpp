@@ -14,13 +14,14 @@ namespace st {
 namespace {
 
 void check_data(const CollectiveCall& call, const void* data) {
-  check_call(call.elements >= 0 && call.elements <= INT64_MAX / 16, call, "that is no number of elements");
+  check_call(call.elements >= 0 && call.elements <= INT64_MAX / 16, call, "the number of elements must be 0 to 2^59 - 1");
   check_call(data != nullptr || call.elements == 0, call, "the data is null");
 }
 
 void check_reduction(const CollectiveCall& call) {
-  check_call(call.op >= ReduceOp::sum && call.op <= ReduceOp::min, call, "there is no such op");
-  check_call(call.dtype != DType::boolean, call, "booleans are not reduced; use u8 and max");
+  check_call(call.op >= ReduceOp::sum && call.op <= ReduceOp::min, call, "op must be sum, mean, max or min, got ",
+             static_cast<int32_t>(call.op));
+  check_call(call.dtype != DType::boolean, call, "booleans cannot be reduced; use u8 and max");
   check_call(call.op != ReduceOp::mean || is_floating(call.dtype), call, "integers have no mean; use the sum");
 }
 
@@ -49,7 +50,7 @@ int64_t Communicator::share(int64_t elements, int rank) const {
 
 // Reductions.
 
-/// n elements of all ranks' streams and of `own` into sums, in the order of the ranks.
+/// Folds n elements of each rank's stream, and of `own`, into sums in rank order.
 void Communicator::fold(std::byte* sums, const std::byte* own, int64_t n, DType dtype, ReduceOp op, int contributors, bool adds) {
   const int64_t width = bytes_of(dtype), wide = sum_bytes_of(dtype);
   for (int r = 0; r < contributors; ++r) {
@@ -94,8 +95,8 @@ void Communicator::all_reduce_at_once(std::byte* data, int64_t elements, DType d
   reduce_to(data, data, elements, dtype, op);
 }
 
-/// Round by round, so that a chunk is gathered while it is in the caches of who reduced it. Ranks may be kLead rounds apart before one
-/// waits for another: a round's pieces are posted so much earlier than they are reduced, its results fetched so much later.
+/// In rounds, so that a chunk is gathered while it is in the caches of the rank that reduced it. Ranks may be kLead rounds apart before one
+/// waits for another: chunks are posted kLead rounds before they are reduced, and results fetched kLead rounds after.
 void Communicator::all_reduce_by_shares(std::byte* data, int64_t elements, DType dtype, ReduceOp op) {
   constexpr int64_t kLead = 4;
   const int64_t width = bytes_of(dtype);
@@ -137,7 +138,7 @@ void Communicator::all_reduce_by_shares(std::byte* data, int64_t elements, DType
 void Communicator::reduce_scatter(const void* data, void* own, int64_t elements, DType dtype, ReduceOp op, std::string_view label) {
   const CollectiveCall call{Collective::reduce_scatter, op, dtype, elements, -1, label};
   check_data(call, data);
-  check_call(own != nullptr || share(elements, rank()) == share(elements, rank() + 1), call, "the memory of the own share is null");
+  check_call(own != nullptr || share(elements, rank()) == share(elements, rank() + 1), call, "the memory for this rank's shard is null");
   check_reduction(call);
   const auto* const whole = static_cast<const std::byte*>(data);
   const int64_t width = bytes_of(dtype);
@@ -159,7 +160,7 @@ void Communicator::reduce_scatter(const void* data, void* own, int64_t elements,
 void Communicator::all_gather(const void* own, void* data, int64_t elements, DType dtype, std::string_view label) {
   const CollectiveCall call{Collective::all_gather, ReduceOp::sum, dtype, elements, -1, label};
   check_data(call, data);
-  check_call(own != nullptr || share(elements, rank()) == share(elements, rank() + 1), call, "the own share is null");
+  check_call(own != nullptr || share(elements, rank()) == share(elements, rank() + 1), call, "this rank's shard is null");
   auto* const whole = static_cast<std::byte*>(data);
   const int64_t width = bytes_of(dtype), begin = share(elements, rank()) * width, bytes = share(elements, rank() + 1) * width - begin;
   wire_->in_call(call, 0, [&] {
@@ -169,7 +170,7 @@ void Communicator::all_gather(const void* own, void* data, int64_t elements, DTy
   });
 }
 
-/// This rank's share is in its place.
+/// This rank's shard is already in place.
 void Communicator::gather_shares(std::byte* data, int64_t elements, int64_t width) {
   const auto begin = [&](int rank) { return share(elements, rank) * width; };
   for (int step = 1; step < size(); ++step) wire_->post(wire_->after(step), data + begin(rank()), begin(rank() + 1) - begin(rank()));
@@ -185,7 +186,7 @@ void Communicator::all_to_all(const void* from, void* to, int64_t elements, DTyp
   const CollectiveCall call{Collective::all_to_all, ReduceOp::sum, dtype, elements, -1, label};
   check_data(call, from);
   check_data(call, to);
-  check_call(elements % size() == 0, call, "they do not make ", size(), " equal parts");
+  check_call(elements % size() == 0, call, "the number of elements must be a multiple of the number of ranks, ", size());
   const auto* const source = static_cast<const std::byte*>(from);
   auto* const target = static_cast<std::byte*>(to);
   const int64_t part = elements / size() * bytes_of(dtype);
@@ -202,7 +203,7 @@ void Communicator::all_to_all(const void* from, void* to, int64_t elements, DTyp
 void Communicator::broadcast(void* data, int64_t elements, DType dtype, int root, std::string_view label) {
   const CollectiveCall call{Collective::broadcast, ReduceOp::sum, dtype, elements, root, label};
   check_data(call, data);
-  check_call(root >= 0 && root < size(), call, "the group has ", size(), " ranks");
+  check_call(root >= 0 && root < size(), call, "root must be 0 to ", size() - 1, ", got ", root);
   auto* const bytes = static_cast<std::byte*>(data);
   const int64_t length = elements * bytes_of(dtype);
   wire_->in_call(call, 0, [&] {
@@ -219,7 +220,7 @@ void Communicator::broadcast(void* data, int64_t elements, DType dtype, int root
   });
 }
 
-/// The root sends each rank its share, and its own; the others gather the rest among themselves.
+/// The root sends each rank that rank's shard and the root's own shard; the others gather the rest among themselves.
 void Communicator::broadcast_by_shares(std::byte* data, int64_t elements, int64_t width, int root) {
   const auto begin = [&](int rank) { return share(elements, rank) * width; };
   const auto post = [&](int to, int owner) { wire_->post(to, data + begin(owner), begin(owner + 1) - begin(owner)); };
@@ -248,7 +249,8 @@ void Communicator::broadcast_by_shares(std::byte* data, int64_t elements, int64_
 void Communicator::send(const void* data, int64_t elements, DType dtype, int to, std::string_view label) {
   const CollectiveCall call{Collective::send, ReduceOp::sum, dtype, elements, to, label};
   check_data(call, data);
-  check_call(to >= 0 && to < size() && to != rank(), call, "it is rank ", rank(), " of ", size());
+  check_call(to >= 0 && to < size() && to != rank(), call, "the receiver must be another rank of 0 to ", size() - 1, "; this is rank ",
+             rank());
   const auto* const bytes = static_cast<const std::byte*>(data);
   const int64_t length = elements * bytes_of(dtype);
   wire_->in_call(call, 0, [&] {
@@ -262,7 +264,8 @@ void Communicator::send(const void* data, int64_t elements, DType dtype, int to,
 void Communicator::receive(void* data, int64_t elements, DType dtype, int from, std::string_view label) {
   const CollectiveCall call{Collective::receive, ReduceOp::sum, dtype, elements, from, label};
   check_data(call, data);
-  check_call(from >= 0 && from < size() && from != rank(), call, "it is rank ", rank(), " of ", size());
+  check_call(from >= 0 && from < size() && from != rank(), call, "the sender must be another rank of 0 to ", size() - 1, "; this is rank ",
+             rank());
   wire_->in_call(call, 0, [&] {
     wire_->meet(from);
     wire_->fetch(from, data, elements * bytes_of(dtype));

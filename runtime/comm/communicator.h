@@ -1,8 +1,8 @@
-// Collectives over ranks, whose bits depend neither on the transport nor on who comes first.
+// Collectives over ranks. Their bits depend neither on the transport nor on the order of arrival.
 //
-// Reductions are by direct exchange (traps.md, order of sums): each element has an owner, who receives all ranks' pieces of it and adds
-// them in the order of the ranks, in fp32 (f64: fp64), rounding once at the end. The same bytes on the wire as a ring, and a result that
-// depends on neither the cut into pieces nor the bucket.
+// Reductions are by direct exchange (traps.md, order of sums): each element has an owner, which receives every rank's contribution and adds
+// them in rank order, in fp32 (f64: fp64), rounding once at the end. This sends as many bytes as a ring, and the result does not depend on
+// sharding or bucket size.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,22 @@
 
 namespace st {
 
-/// One rank of a group. One call at a time, by any thread; calls are in the same order on all ranks (send and receive on the two). Each
-/// call returns when its memory may be used again.
+/// One rank of a group. One call at a time, from any thread; all ranks make their calls in the same order (send and receive: the two
+/// ranks). A call returns when its memory may be used again.
 ///
-/// Errors: rank_failed with rank, host and collective where a rank is gone or has aborted; timeout with the same where a rank is silent
-/// (stopped) or alive but not there past the deadline; rank_mismatch with both sides where ranks call different collectives. After an error
-/// the group is over: every later call here throws it again, and the others are told.
+/// Errors name the rank, its host and the collective:
+/// - rank_failed: a rank has died, left or aborted
+/// - timeout: at the deadline a rank is silent (stopped), or alive but not in the call
+/// - rank_mismatch: ranks call different collectives; the message shows both calls
+///
+/// An error ends the group: every later call here throws it again, and the other ranks throw it too.
 class Communicator {
  public:
-  /// Throws invalid_argument where an option is out of its range.
+  /// Throws invalid_argument if an option is out of its range.
   explicit Communicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options = {});
-  ~Communicator();  // of a group that is whole: what others still read of ours is waited for, at most for the deadline
+  ~Communicator();  // unless the group has ended, waits until no other rank reads our memory, at most for the deadline
   Communicator(Communicator&&) noexcept;
-  /// The end of another group in place of this one.
+  /// Replaces this group by another one.
   Communicator& operator=(Communicator&&) noexcept;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -37,53 +40,55 @@ class Communicator {
   int rank() const;
   int size() const;
   const Transport& transport() const;
-  double deadline() const;    // seconds, of its waits
-  uint64_t sequence() const;  // of the last collective of all ranks: alike on them while they are between two
+  double deadline() const;    // of each wait, in seconds
+  uint64_t sequence() const;  // number of the last collective of all ranks; equal on all of them between two collectives
 
-  // Calls that cannot be made (a null pointer, a rank that is not there) throw invalid_argument before anything is sent: the group is
-  // whole, but others wait for this rank. `label` is borrowed for the call. Booleans are not reduced, and integers have no mean.
+  // An impossible call (a null pointer, a rank out of range) throws invalid_argument before anything is sent: the group goes on, but the
+  // other ranks wait for this one. `label` is borrowed for the call. Booleans cannot be reduced; integers have no mean.
 
-  // On plain memory of one element type. `elements` is of the whole; a rank's share of it is [share(r), share(r + 1)), even but for the
-  // rest: the first ranks have one more.
-  /// Small ones (size() times the bytes <= 32 KiB) are sent whole to each rank, to be there in one hop; others by shares. The same bits.
+  // On contiguous memory of one element type. `elements` counts the whole tensor; rank r's shard is [share(r), share(r + 1)). Shards are
+  // equal, except that the first ranks hold one element more where the number of ranks does not divide `elements`.
+  /// Small tensors (size() times the bytes <= 32 KiB) are sent whole to each rank, in one hop; larger ones in shards. The bits are equal.
   void all_reduce(void* data, int64_t elements, DType dtype, ReduceOp op, std::string_view label = {});
-  /// `data` (whole, size() shares) is read; `own` gets this rank's share, and may be that part of `data`.
+  /// Reads `data`, the whole tensor; writes this rank's shard to `own`, which may be that range of `data`.
   void reduce_scatter(const void* data, void* own, int64_t elements, DType dtype, ReduceOp op, std::string_view label = {});
-  /// `own` is this rank's share, and may be that part of `data` (whole), which gets all.
+  /// Reads this rank's shard, `own`, which may be that range of `data`; writes the whole tensor to `data`.
   void all_gather(const void* own, void* data, int64_t elements, DType dtype, std::string_view label = {});
-  /// The i-th of size() equal parts of `from` goes to rank i, whose part stands at this rank's place there. They do not overlap.
+  /// Sends the i-th of size() equal blocks of `from` to rank i; block i of `to` comes from rank i. The two do not overlap.
   void all_to_all(const void* from, void* to, int64_t elements, DType dtype, std::string_view label = {});
   void broadcast(void* data, int64_t elements, DType dtype, int root, std::string_view label = {});
-  /// Messages between two ranks arrive in their order. A send of up to 16 KiB (4 KiB among 90 processes or more) returns at once where the
-  /// one before it was received; a larger one may return when it is received, so two ranks that both send first wait for each other.
+  /// Messages between two ranks arrive in order. A send of up to 16 KiB (4 KiB in a group of 90 processes or more) returns at once if the
+  /// previous one was received. A larger send may not return until it is received: two ranks that both send first wait for each other.
   void send(const void* data, int64_t elements, DType dtype, int to, std::string_view label = {});
   void receive(void* data, int64_t elements, DType dtype, int from, std::string_view label = {});
   void barrier(std::string_view label = {});
 
-  int64_t share(int64_t elements, int rank) const;  // where it begins
+  int64_t share(int64_t elements, int rank) const;  // first element of that rank's shard
 
-  // The same on memory that lies in pieces, cut as the caller likes: how a bucket of gradients is exchanged where it was made.
+  // The same on scattered memory, split as the caller likes: a bucket of gradients is exchanged in place, without being packed.
   struct Piece {
     void* data = nullptr;
     int64_t elements = 0;
   };
   using Pieces = std::span<const Piece>;
-  /// `parts[q]`: the elements of this rank that rank q owns; all ranks give the same lengths. `into`: f32 (of f64: f64), for this rank's
-  /// own elements. Pieces are of `dtype` (f32, f64, bf16 or f16), and of ranks 0 to `contributors` - 1 alone: others read their parts no
-  /// further than their lengths. First rank 0's piece, then rank 1's ... are added in the type of `into`; `adds`: onto what `into` has,
-  /// else the first one writes. `into` may be this rank's own part exactly.
+  /// Sums each rank's elements at their owner, rank 0's first, in the type of `into`.
+  /// - parts[q]: this rank's elements that rank q owns, of `dtype` (f32, f64, bf16 or f16). All ranks give equal lengths.
+  /// - into: the sums of the elements that this rank owns, f32 (for f64: f64). May be exactly parts[rank()].
+  /// - contributors: only ranks 0 to contributors - 1 contribute; the memory of the others' parts is not read, only its lengths.
+  /// - adds: adds onto the values in `into`; otherwise rank 0's elements overwrite them.
   void reduce_pieces(std::span<const Pieces> parts, Pieces into, DType dtype, int contributors, bool adds, std::string_view label);
-  /// `parts[q]`: where rank q's elements go; this rank's own are where they come from.
+  /// parts[rank()] is sent to every rank; parts[q] receives rank q's elements.
   void gather_pieces(std::span<const Pieces> parts, DType dtype, std::string_view label);
 
-  /// Ends the group, from any thread: waits here and on the other ranks throw rank_failed with the reason.
+  /// Ends the group, from any thread: waits on this and all other ranks throw rank_failed with the reason.
   void abort(std::string_view reason) noexcept;
-  /// Whether the group is over, here or on another rank: for who waits for something else. By who makes the calls.
+  /// Whether the group has ended, here or on another rank; for a caller that waits for something else. Called by the thread that makes the
+  /// calls.
   bool has_ended() const;
 
-  // From any thread too.
+  // From any thread, too.
 
-  /// Bytes of elements that this rank has sent so far, without our own headers (T6).
+  /// Bytes of elements sent by this rank so far, without headers (T6).
   int64_t sent_bytes() const;
   const FlightRecorder& recorder() const;
 
@@ -97,7 +102,7 @@ class Communicator {
 
   std::unique_ptr<class Wire> wire_;
   int64_t chunk_;
-  std::vector<std::byte> sums_;  // of a chunk
+  std::vector<std::byte> sums_;  // of one chunk
 };
 
 }  // namespace st

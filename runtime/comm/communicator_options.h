@@ -1,4 +1,4 @@
-// How long ranks wait for each other, and whom they ask and tell meanwhile.
+// How long ranks wait for each other, and the callbacks of a wait.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 namespace st {
 
 struct CommunicatorOptions {
-  double deadline = 60;                               // seconds that a wait may take without a byte from or to whom it waits for
-  std::function<bool()> is_cancelled = {};            // looked at in each wait; a wait that it ends aborts the group
-  std::function<void(const std::string&)> warn = {};  // a rank that is slow: once for each wait, at a quarter of the deadline
-  int64_t chunk = 16384;  // elements that are reduced at a time: 1 to 2^24; no result depends on it; alike on all ranks
+  double deadline = 60;                               // seconds that a wait may last while no byte moves to or from the awaited rank
+  std::function<bool()> is_cancelled = {};            // polled in each wait; returning true ends the wait and aborts the group
+  std::function<void(const std::string&)> warn = {};  // names a slow rank: once per wait, after a quarter of the deadline
+  int64_t chunk = 16384;                              // elements reduced at a time, 1 to 2^24; equal on all ranks; does not affect results
 };
 
 }  // namespace st

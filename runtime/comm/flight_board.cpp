@@ -14,7 +14,7 @@
 namespace st {
 namespace {
 
-/// A record as it lies on the board.
+/// A record as it is stored on the board.
 struct Shown {
   uint64_t sequence = 0;
   int64_t elements = 0, bytes = 0;
@@ -23,7 +23,7 @@ struct Shown {
   uint8_t what = 0, op = 0, dtype = 0, unused = 0;
   std::array<char, 48> label{};
 };
-constexpr size_t kMostLines = 24;  // of an error's text: where ranks differ, or what a rank left is nonsense, each has lines of its own
+constexpr size_t kMostLines = 24;  // in an error: ranks that differ, or whose board is damaged, each get their own lines
 constexpr size_t kShownWords = sizeof(Shown) / sizeof(uint64_t) + (sizeof(Shown) % sizeof(uint64_t) == 0 ? 0 : 1);
 using Words = std::array<uint64_t, kShownWords>;
 
@@ -44,9 +44,9 @@ Words words_of(const FlightRecord& record) {
   return words;
 }
 
-bool is_time(double seconds) { return seconds >= 0 && seconds < 1e12; }  // no NaN, by which nothing can be sorted
+bool is_time(double seconds) { return seconds >= 0 && seconds < 1e12; }  // excludes NaN, which would break the sort
 
-/// Of any bytes.
+/// Accepts any bytes; nullopt if they are no record.
 std::optional<FlightRecord> record_of(const Words& words) {
   Shown shown;
   std::memcpy(static_cast<void*>(&shown), words.data(), sizeof shown);
@@ -68,7 +68,7 @@ std::optional<FlightRecord> record_of(const Words& words) {
   const std::string_view label = shown.label.data();
   std::copy_n(label.data(), utf8_valid_until(label), record.label.data());
   std::ranges::replace_if(
-      record.label, [](char c) { return (c > 0 && c < ' ') || c == '\x7f'; }, '?');  // a line is a line
+      record.label, [](char c) { return (c > 0 && c < ' ') || c == '\x7f'; }, '?');  // keeps a record on one line
   return record;
 }
 
@@ -89,7 +89,7 @@ void FlightBoard::show(uint64_t count, const FlightRecord& record) noexcept {
   const uint64_t version = place.version.load(std::memory_order_relaxed);
   place.version.store(version | 1, std::memory_order_relaxed);
   for (size_t i = 0; i < kWords; ++i)
-    place.words[i].store(words[i], std::memory_order_release);  // who reads it finds the version odd, or later
+    place.words[i].store(words[i], std::memory_order_release);  // a reader of this word then sees the odd version or a later one
   place.version.store((version | 1) + 1, std::memory_order_release);
 }
 
@@ -107,13 +107,13 @@ std::vector<FlightRecord> FlightBoard::shown() const {
 
 namespace {
 
-/// What ranks call together, or one of them alone: a send or receive, whose numbers count those between two ranks.
+/// A collective of all ranks, or one rank's send or receive, whose sequence numbers count the messages between two ranks.
 struct SharedCall {
   uint64_t sequence = 0;
   int alone = -1;
   std::string text;
   std::vector<int> done = {}, under_way = {};
-  double began = 0, longest = 0, since = 0;  // the first rank's begin; the longest of who is done; the first begin of who is not
+  double began = 0, longest = 0, since = 0;  // first begin of any rank; longest time of a rank that is done; first begin of one that is not
 
   bool is(const SharedCall& other) const { return sequence == other.sequence && alone == other.alone && text == other.text; }
 };
@@ -149,7 +149,8 @@ std::string merged_text(const std::vector<const FlightBoard*>& boards) {
       add(known == calls.end() ? calls.emplace_back(std::move(call)) : *known, record, static_cast<int>(rank));
     }
   }
-  // By the clock, which the ranks have in common: each two of them count their messages by themselves. What is under way is not left out.
+  // Sorted by the clock, which the ranks share, because sequence numbers of messages count per pair of ranks. Running calls come last, so
+  // they are never left out.
   std::ranges::stable_sort(calls, {}, [](const SharedCall& call) { return std::pair(!call.under_way.empty(), call.began); });
   const size_t left_out = calls.size() - std::min(calls.size(), kMostLines);
   std::string out;

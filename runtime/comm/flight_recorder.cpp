@@ -25,7 +25,7 @@ void FlightRecorder::begin(uint64_t sequence, const CollectiveCall& call) {
   record.call = call;
   record.call.label = {};
   const std::string_view label = call.label.substr(0, record.label.size() - 1);
-  std::copy_n(label.data(), utf8_valid_until(label), record.label.data());  // no character is cut
+  std::copy_n(label.data(), utf8_valid_until(label), record.label.data());  // truncates between characters
   record.began = os::seconds();
   if (board_ != nullptr) board_->show(count_, record);
 }

@@ -26,7 +26,7 @@ void refuse_rank(const Transport& transport, int rank, std::string_view tensor, 
 
 namespace {
 
-/// Of all ranks where they can be seen.
+/// All ranks' collectives if they share memory, otherwise this rank's.
 std::string last_collectives(const Transport& transport, const FlightRecorder& recorder) {
   std::vector<const FlightBoard*> boards;
   for (int rank = 0; rank < transport.size(); ++rank) boards.push_back(transport.board(rank));

@@ -1,4 +1,4 @@
-// What ended a group, said on one rank: who, where, in which collective, and what was done before.
+// The error that one rank throws when its group has ended: which rank, where, in which collective, and the collectives before it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace st {
 
-/// A collective under way, for texts.
+/// A running collective, for messages.
 struct CallUnderWay {
   CollectiveCall call;
   uint64_t sequence = 0;
@@ -20,13 +20,13 @@ struct CallUnderWay {
   std::string text() const;  // "all_reduce (sum) of 1024 f32 (bucket.3, #41)"
 };
 
-/// The error of a failure that this rank has found or was told of, with its place as data.
+/// The error for a failure that this rank found or received; error.place holds rank, host, collective and tensor.
 Error group_error(const RankFailure& failure, const CallUnderWay& here, const Transport& transport, const FlightRecorder& recorder);
 
 /// "rank 2 (node7, process 4711)"
 std::string text_of_rank(const Transport& transport, int rank);
 
-/// Throws rank_mismatch with that rank and its host as data, and the tensor, "" where it is none's: what all ranks have found together.
+/// Throws rank_mismatch with the rank, its host and the tensor ("": none) in error.place. For mismatches that all ranks find together.
 [[noreturn]] void refuse_rank(const Transport& transport, int rank, std::string_view tensor, std::string message);
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// Collectives on memory in pieces: a bucket of gradients, exchanged where it was made.
+// Collectives on scattered memory: a bucket of gradients, exchanged in place.
 #include <algorithm>
 
 #include "base/vector_copy.h"
@@ -16,7 +16,7 @@ int64_t length_of(Communicator::Pieces pieces) {
   return length;
 }
 
-/// Where the next elements of a list of pieces lie.
+/// Iterates over the elements of a list of pieces in contiguous runs.
 class Walk {
  public:
   Walk(Communicator::Pieces pieces, int64_t width) : pieces_(pieces), width_(width) { skip_empty(); }
@@ -45,9 +45,9 @@ class Walk {
 void Communicator::reduce_pieces(std::span<const Pieces> parts, Pieces into, DType dtype, int contributors, bool adds,
                                  std::string_view label) {
   CollectiveCall call{Collective::reduce_scatter, ReduceOp::sum, dtype, 0, -1, label};
-  check_call(std::ssize(parts) == size() && contributors >= 1 && contributors <= size(), call, parts.size(), " parts and ", contributors,
-             " contributors for ", size(), " ranks");
-  check_call(is_floating(dtype), call, "pieces are f32, f64, bf16 or f16");
+  check_call(std::ssize(parts) == size() && contributors >= 1 && contributors <= size(), call, "needs ", size(), " parts and 1 to ", size(),
+             " contributors, got ", parts.size(), " and ", contributors);
+  check_call(is_floating(dtype), call, "the dtype must be f32, f64, bf16 or f16");
   AlikeOnAll detail;
   detail.add(contributors);
   for (const Pieces part : parts) {
@@ -56,7 +56,7 @@ void Communicator::reduce_pieces(std::span<const Pieces> parts, Pieces into, DTy
   }
   const Pieces own = parts[static_cast<size_t>(rank())];
   const int64_t owned = length_of(own), width = bytes_of(dtype), wide = sum_bytes_of(dtype);
-  check_call(length_of(into) == owned, call, length_of(into), " sums for ", owned, " elements of this rank");
+  check_call(length_of(into) == owned, call, "`into` has ", length_of(into), " elements, but this rank owns ", owned);
   wire_->in_call(call, detail.value(), [&] {
     wire_->greet_all();
     for (int step = 1; step < size() && rank() < contributors; ++step) {
@@ -69,7 +69,7 @@ void Communicator::reduce_pieces(std::span<const Pieces> parts, Pieces into, DTy
       const int64_t count = std::min({from.together(), to.together(), chunk_});
       const std::byte* const mine = from.take(count);
       std::byte* const sums = to.take(count);
-      // In place the first ranks' pieces would be written over this rank's own.
+      // Not directly into `sums`: where that is this rank's own part, rank 0's elements would overwrite it before it is read.
       if (adds) vector_copy(sums_.data(), sums, static_cast<size_t>(count * wide));
       fold(sums_.data(), mine, count, dtype, ReduceOp::sum, contributors, adds);
       vector_copy(sums, sums_.data(), static_cast<size_t>(count * wide));
@@ -81,7 +81,7 @@ void Communicator::reduce_pieces(std::span<const Pieces> parts, Pieces into, DTy
 
 void Communicator::gather_pieces(std::span<const Pieces> parts, DType dtype, std::string_view label) {
   CollectiveCall call{Collective::all_gather, ReduceOp::sum, dtype, 0, -1, label};
-  check_call(std::ssize(parts) == size(), call, parts.size(), " parts for ", size(), " ranks");
+  check_call(std::ssize(parts) == size(), call, "needs one part per rank, ", size(), ", got ", parts.size());
   AlikeOnAll detail;
   for (const Pieces part : parts) {
     call.elements += length_of(part);

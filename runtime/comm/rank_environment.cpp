@@ -34,14 +34,14 @@ class Environment {
   bool has(const char* name) const { return lookup_(name) != nullptr; }
   std::string value(const char* name) const { return has(name) ? lookup_(name) : ""; }
 
-  /// A whole number of [least, most], and nothing around it.
+  /// The variable as a whole number in [least, most]; nullopt if it is not set. Throws on anything else.
   std::optional<int64_t> number(const char* name, int64_t least, int64_t most) const {
     if (!has(name)) return std::nullopt;
     const std::string_view word = lookup_(name);
     int64_t number = -1;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     check(error == std::errc() && end == word.data() + word.size() && number >= least && number <= most, "ranks: ", name, " is \"", word,
-          "\"; it should be a whole number from ", least, " to ", most);
+          "\"; it must be a whole number from ", least, " to ", most);
     return number;
   }
 
@@ -49,7 +49,7 @@ class Environment {
   const EnvironmentLookup& lookup_;
 };
 
-/// What one source says of rank and size, as far as it says it.
+/// The rank and size that one source gives, either of which may be missing.
 struct Claim {
   const Source* source;
   std::optional<int64_t> rank, size;
@@ -58,9 +58,10 @@ struct Claim {
 
 std::string assignment(const Environment& environment, const char* name) { return text(name, "=", environment.value(name)); }
 
-/// A job's script, or its shell, is in no step that srun made: what it starts by other means is not Slurm's.
+/// A batch script or interactive shell of a job runs outside the steps that srun makes. Slurm's variables do not describe what it starts by
+/// other means.
 bool is_batch_script(const Environment& environment) {
-  constexpr int64_t kFirstSpecial = 0xfffffff0;  // steps that Slurm makes for the script and the shell have numbers at the end
+  constexpr int64_t kFirstSpecial = 0xfffffff0;  // Slurm numbers the steps of scripts and shells from here on
   if (!environment.has("SLURM_JOB_ID")) return false;
   return environment.number("SLURM_STEP_ID", 0, UINT32_MAX).value_or(kFirstSpecial) >= kFirstSpecial;
 }
@@ -70,22 +71,22 @@ std::string variables_of(const Environment& environment, const Claim& claim) {
   return text(assignment(environment, claim.source->rank), " and ", assignment(environment, claim.source->size));
 }
 
-/// Those that are about this process, the first first.
+/// The claims about this process, in order of precedence.
 std::vector<Claim> claims_of(const Environment& environment) {
   const std::string wanted = environment.value(kOverride);
   const bool is_known = wanted == "none" || std::ranges::any_of(kSources, [&](const Source& source) { return wanted == source.name; });
   check(!environment.has(kOverride) || is_known, "ranks: ", kOverride, " is \"", wanted,
-        "\"; it can be torchrun, openmpi, pmi, slurm or none");
+        "\"; it must be torchrun, openmpi, pmi, slurm or none");
   std::vector<Claim> claims;
   for (const Source& source : kSources) {
     const bool is_named = wanted == source.name;
     if (environment.has(kOverride) && !is_named) continue;
-    if (&source == &kSlurm && !environment.has(source.rank) && !is_named) continue;  // an allocation, in which nothing was started
+    if (&source == &kSlurm && !environment.has(source.rank) && !is_named) continue;  // an allocation without a started task
     if (&source == &kSlurm && std::ranges::any_of(claims, &Claim::is_whole) && is_batch_script(environment)) continue;
     Claim claim{&source, environment.number(source.rank, 0, kMostRanks - 1), environment.number(source.size, 1, kMostRanks)};
     if (!claim.rank && !claim.size && !is_named) continue;
     claims.push_back(claim);
-    // torchrun's own mark: what stands further out has started torchrun, not us.
+    // Set by torchrun only: any other source describes how torchrun was started, not this process.
     if (&source == &kTorchrun && claim.is_whole() && environment.has("TORCHELASTIC_RUN_ID")) break;
   }
   return claims;
@@ -94,8 +95,8 @@ std::vector<Claim> claims_of(const Environment& environment) {
 void check_agreement(const Environment& environment, const Claim& chosen, const Claim& other) {
   const bool agrees = (!other.rank || other.rank == chosen.rank) && (!other.size || other.size == chosen.size);
   check(agrees, "ranks: two launchers disagree: ", variables_of(environment, chosen), ", but ", variables_of(environment, other),
-        "; where one runs inside the other, set ", kOverride, " to the inner one (", chosen.source->name, " or ", other.source->name,
-        "), else unset what is left over");
+        "; if one runs inside the other, set ", kOverride, " to the inner one (", chosen.source->name, " or ", other.source->name,
+        "); otherwise unset the stale variables");
 }
 
 const Claim& chosen_of(const Environment& environment, const std::vector<Claim>& claims) {
@@ -106,14 +107,15 @@ const Claim& chosen_of(const Environment& environment, const std::vector<Claim>&
     check(has_rank || claims.front().size, "ranks: ", kOverride, " is ", source.name, ", but neither ", source.rank, " nor ", source.size,
           " is set");
     check(false, "ranks: ", variables_of(environment, claims.front()), ", but ", has_rank ? source.size : source.rank,
-          " is not set; set both, or neither for a process on its own");
+          " is not set; set both, or neither for a single process");
   }
   for (const Claim& other : claims) check_agreement(environment, *chosen, other);
   check(*chosen->rank < *chosen->size, "ranks: ", variables_of(environment, *chosen), "; ranks are 0 to ", *chosen->size - 1);
   return *chosen;
 }
 
-/// What "2(x3),1" says of node `node`: tasks on each, in order, equal ones together. Nothing where it says nothing.
+/// The tasks on node `node` in a list like "2(x3),1": tasks per node in node order, with repeats in parentheses. nullopt if it is not
+/// there.
 std::optional<int64_t> tasks_on_node(std::string_view list, int64_t node) {
   while (!list.empty()) {
     const std::string_view entry = list.substr(0, list.find(','));
@@ -126,7 +128,7 @@ std::optional<int64_t> tasks_on_node(std::string_view list, int64_t node) {
   return std::nullopt;
 }
 
-/// SLURM_NTASKS_PER_NODE is what was asked for, and set only then; a node may have fewer.
+/// SLURM_NTASKS_PER_NODE is the requested number, set only on request; a node may have fewer tasks.
 std::optional<int64_t> slurm_local_size(const Environment& environment) {
   const auto node = environment.number("SLURM_NODEID", 0, kMostRanks);
   if (node)
@@ -137,17 +139,17 @@ std::optional<int64_t> slurm_local_size(const Environment& environment) {
 void read_local(const Environment& environment, const Source& source, RankEnvironment& made) {
   const auto rank = environment.number(source.local_rank, 0, kMostRanks - 1);
   const auto size = source.local_size == nullptr ? slurm_local_size(environment) : environment.number(source.local_size, 1, kMostRanks);
-  // One that was asked for may be above what there is.
+  // A requested number may exceed the number of ranks.
   if (size) made.local_size = static_cast<int>(&source == &kSlurm ? std::min<int64_t>(*size, made.size) : *size);
   if (rank) made.local_rank = static_cast<int>(*rank);
   const char* size_name = source.local_size == nullptr ? "SLURM_NTASKS_PER_NODE" : source.local_size;
   check(made.local_size <= made.size, "ranks: ", assignment(environment, size_name), " is above ", assignment(environment, source.size));
   check(made.local_rank < (size ? made.local_size : made.size), "ranks: ", assignment(environment, source.local_rank),
-        " is not below the number of ranks on this host, ", size ? made.local_size : made.size);
+        " must be below the number of ranks on this host, ", size ? made.local_size : made.size);
 }
 
 std::string slurm_master(const Environment& environment) {
-  // Rank 0 is on the first node of its step, which may be another than the job's.
+  // Rank 0 is on the first node of its step, which may differ from the job's.
   for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"})
     if (environment.has(name)) return first_slurm_node(name, environment.value(name));
   return "";
@@ -163,14 +165,14 @@ void read_master(const Environment& environment, const Source& source, RankEnvir
   made.master_port = static_cast<int>(environment.number("MASTER_PORT", 1, 65535).value_or(0));
   if (&source == &kSlurm) {
     if (made.master_host.empty()) made.master_host = slurm_master(environment);
-    // Below the ports that systems give out; steps of a job apart from each other.
+    // Below the ephemeral ports; different for each step of a job.
     const auto job = environment.number("SLURM_JOB_ID", 0, INT32_MAX), step = environment.number("SLURM_STEP_ID", 0, UINT32_MAX);
     if (made.master_port == 0 && job) made.master_port = static_cast<int>(10'000 + (*job + 7919 * step.value_or(0)) % 20'000);
   }
   if (made.master_host.empty() && made.local_size == made.size) made.master_host = "127.0.0.1";
 }
 
-/// What only this job's ranks have in common.
+/// A name that only the ranks of this job share.
 std::string job_of(const Environment& environment, const Source& source, const RankEnvironment& made) {
   std::string job;
   if (environment.has("MASTER_PORT")) job = text(made.master_host, ":", made.master_port);
@@ -179,7 +181,7 @@ std::string job_of(const Environment& environment, const Source& source, const R
   if (&source != &kTorchrun)
     for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID"})
       if (job.empty() && environment.has(name)) job = text(name, " ", environment.value(name));
-  // One that is left over from an earlier start does not belong to this one.
+  // The start number keeps apart a rank left over from an earlier start.
   for (const char* name : {"SCALETRAIN_RESTART", "TORCHELASTIC_RESTART_COUNT"})
     if (!job.empty() && environment.has(name)) job += text(", start ", environment.value(name));
   if (!job.empty() && environment.has("SCALETRAIN_LAUNCH")) job += text(", launch ", environment.value("SCALETRAIN_LAUNCH"));
@@ -189,7 +191,7 @@ std::string job_of(const Environment& environment, const Source& source, const R
 }  // namespace
 
 std::string first_slurm_node(std::string_view variable, std::string_view list) {
-  const auto fail_in = [&] { check(false, "ranks: ", variable, " is \"", list, "\"; it should be like node[003-007,9],other"); };
+  const auto fail_in = [&] { check(false, "ranks: ", variable, " is \"", list, "\"; it must be like node[003-007,9],other"); };
   std::string name;
   for (size_t at = 0; at < list.size() && list[at] != ',';) {
     if (list[at] != '[') {

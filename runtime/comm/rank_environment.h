@@ -1,4 +1,4 @@
-// Who this process is among the ranks that a launcher started, by what the launcher left in the environment.
+// This process's rank, read from the environment variables of the launcher that started it.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@ namespace st {
 
 struct RankEnvironment {
   int rank = 0, size = 1;
-  // On this host; -1: not said. All ranks are on this host exactly where local_size == size.
+  // On this host; -1: unknown. All ranks are on this host exactly if local_size == size.
   int local_rank = -1, local_size = -1;
-  std::string master_host;  // where rank 0 is; empty: not said
-  int master_port = 0;      // 0: not said
-  /// The ranks of one job, and of one start of it, have the same; no other job of these hosts has it. Empty: nothing tells this job from
-  /// another (MPICH's mpiexec without MASTER_PORT).
+  std::string master_host;  // rank 0's host; empty: unknown
+  int master_port = 0;      // 0: unknown
+  /// Equal on all ranks of one start of one job, and different from every other job on these hosts. Empty: nothing identifies the job
+  /// (MPICH's mpiexec without MASTER_PORT).
   std::string job;
   std::string_view source;  // "torchrun", "openmpi", "pmi" or "slurm"
 };
 
-/// The value of an environment variable; null where there is none.
+/// The value of an environment variable; null if it is not set.
 using EnvironmentLookup = std::function<const char*(const char* name)>;
 
-/// None where no launcher has said anything.
+/// nullopt if no launcher has set anything.
 ///
 /// | source   | rank, size                                  | local rank, local size                            |
 /// |----------|---------------------------------------------|---------------------------------------------------|
@@ -33,15 +33,16 @@ using EnvironmentLookup = std::function<const char*(const char* name)>;
 /// | pmi      | PMI_RANK, PMI_SIZE                          | MPI_LOCALRANKID, MPI_LOCALNRANKS                  |
 /// | slurm    | SLURM_PROCID, SLURM_NTASKS                  | SLURM_LOCALID, SLURM_NTASKS_PER_NODE              |
 ///
-/// The first source of which both are set counts. MASTER_ADDR and MASTER_PORT count beside each; torchrun's form needs both for more than
-/// one rank. Without them Slurm's first node is the master, and its port one that is made of the job's number.
+/// - The first source with both rank and size set is used.
+/// - MASTER_ADDR and MASTER_PORT are read with every source; torchrun needs both for more than one rank. Without them, Slurm's first node
+///   is the master and its port is derived from the job number.
+/// - SLURM_NTASKS without SLURM_PROCID is an allocation, not a rank.
+/// - Where launchers nest, the inner one is right. `srun torchrun ..` is recognised by TORCHELASTIC_RUN_ID; `mpirun` or anything else in a
+///   batch script by a Slurm job outside a step (SLURM_JOB_ID without SLURM_STEP_ID). Otherwise SCALETRAIN_RANKS_FROM names the source, or
+///   "none".
 ///
-/// Throws invalid_argument: where sources disagree in rank or size, with the variables and values of both; where a source is set by half,
-/// with what is missing; where a value makes no sense, with the variable. SLURM_NTASKS without SLURM_PROCID is an allocation, and no rank.
-///
-/// Launchers nest, and then the inner one is right: `srun torchrun ..` is known by TORCHELASTIC_RUN_ID, and an `mpirun` or anything else
-/// in a batch script by a Slurm job that is in no step (SLURM_JOB_ID without SLURM_STEP_ID). In all other cases SCALETRAIN_RANKS_FROM names
-/// the source that counts, or none.
+/// Throws invalid_argument: two sources disagree in rank or size (names both variables and values); a source is half set (names the missing
+/// variable); a value is malformed (names the variable).
 std::optional<RankEnvironment> rank_environment(const EnvironmentLookup& lookup);
 
 /// The first of "node[003-007,9],other": node003. Throws invalid_argument naming `variable`.

@@ -1,4 +1,4 @@
-// Times in messages.
+// Durations in messages.
 #pragma once
 
 #include <cmath>

@@ -12,14 +12,14 @@
 namespace st {
 namespace {
 
-constexpr uint32_t kMagic = 0x53544331;  // "STC1"; another layout gets another number
-constexpr double kLook = 0.05;           // seconds asleep at most: how soon a cancellation is seen
+constexpr uint32_t kMagic = 0x53544331;  // "STC1"; a changed layout gets another number
+constexpr double kLook = 0.05;           // longest sleep in seconds: how soon a cancellation is seen
 
 bool is_single(Collective what) { return what == Collective::send || what == Collective::receive; }
 
 }  // namespace
 
-/// What stands before the elements of each call in each stream, the same bytes on both sides.
+/// Precedes the elements of each call in each stream; the same bytes on both ranks.
 struct Wire::Header {
   uint32_t magic = kMagic;
   uint8_t what = 0, op = 0, dtype = 0, unused = 0;
@@ -31,9 +31,9 @@ struct Wire::Header {
 
   bool operator==(const Header&) const = default;
 
-  /// Of any bytes.
+  /// Accepts any bytes.
   std::string text() const {
-    if (dtype < static_cast<int>(DType::f32) || dtype > static_cast<int>(DType::boolean)) return "what no rank calls";
+    if (dtype < static_cast<int>(DType::f32) || dtype > static_cast<int>(DType::boolean)) return "an unknown collective";
     return CallUnderWay{{static_cast<Collective>(what), static_cast<ReduceOp>(op), static_cast<DType>(dtype), elements, root, {}}, sequence}
         .text();
   }
@@ -42,7 +42,7 @@ struct Wire::Header {
 struct Wire::Patience {
   double began = os::seconds(), looked = began;
   bool has_warned = false;
-  uint64_t read = 0;  // by whom it waits for
+  uint64_t read = 0;  // by the awaited rank
 };
 
 Wire::Wire(std::unique_ptr<Transport> transport, CommunicatorOptions options)
@@ -52,7 +52,7 @@ Wire::Wire(std::unique_ptr<Transport> transport, CommunicatorOptions options)
       eager_(sizeof(Header) + kEager),
       peers_(static_cast<size_t>(transport_->size())) {
   check(options_.deadline > 0, "communicator: the deadline must be positive, got ", options_.deadline, " s");
-  check(options_.chunk >= 1 && options_.chunk <= 1 << 24, "communicator: a chunk is 1 to 2^24 elements, got ", options_.chunk);
+  check(options_.chunk >= 1 && options_.chunk <= 1 << 24, "communicator: chunk must be 1 to 2^24 elements, got ", options_.chunk);
 }
 
 Wire::~Wire() {
@@ -63,14 +63,14 @@ Wire::~Wire() {
         if (!transport_->progress()) transport_->idle(kLook);
   } catch (...) {  // no memory for a failure's reason: the group is over
   }
-  transport_->withdraw();  // what others may still read goes with us
+  transport_->withdraw();  // memory that others may still read is freed after this
 }
 
 void Wire::abort(std::string_view reason) noexcept {
   try {
     transport_->abort({rank(), Code::rank_failed, text("it has aborted: ", reason)});
   } catch (const std::bad_alloc&) {
-    transport_->abort({rank(), Code::rank_failed, "it has aborted"});  // short enough to need no memory
+    transport_->abort({rank(), Code::rank_failed, "it has aborted"});  // short enough not to allocate
   }
 }
 
@@ -82,7 +82,7 @@ void Wire::begin(const CollectiveCall& call, uint64_t detail) {
   if (over_) throw Error(*over_);
   if (is_over_)
     fail(Code::rank_failed,
-         text(text_of(call), ": an earlier collective of rank ", rank(), " failed, and with it the group; make another"));
+         text(text_of(call), ": an earlier collective of rank ", rank(), " failed and ended the group; make a new communicator"));
   here_.call = call;
   here_.sequence = call.what == Collective::send      ? ++peers_[static_cast<size_t>(call.root)].sent
                    : call.what == Collective::receive ? ++peers_[static_cast<size_t>(call.root)].received
@@ -95,14 +95,14 @@ void Wire::begin(const CollectiveCall& call, uint64_t detail) {
 }
 
 void Wire::end() {
-  wait_for_all(Awaited::room);  // or the rest of it would stay here while this rank computes, and others wait for it
+  wait_for_all(Awaited::room);  // or the rest would stay unsent while this rank computes and others wait for it
   recorder_.end(sent_bytes() - sent_before_);
-  here_.call.label = {};  // it is the caller's
+  here_.call.label = {};  // borrowed from the caller
 }
 
 void Wire::give_up() noexcept {
   is_over_ = true;
-  transport_->abort({rank(), Code::rank_failed, "it has failed"});  // where nothing else has ended it; short enough to need no memory
+  transport_->abort({rank(), Code::rank_failed, "it has failed"});  // if nothing else has ended the group; short enough not to allocate
   transport_->withdraw();
   here_.call.label = {};
 }
@@ -137,7 +137,7 @@ Wire::Header Wire::header(int receiver) const {
 }
 
 std::span<const std::byte> Wire::prepare(int to, std::span<const std::byte> eager) {
-  settle();  // of the call before
+  settle();  // the previous call
   const Header ours = header(to);
   std::memcpy(eager_.data(), &ours, sizeof ours);
   if (!eager.empty()) std::memcpy(eager_.data() + sizeof ours, eager.data(), eager.size());
@@ -173,10 +173,13 @@ void Wire::meet_all() {
 
 void Wire::refuse(int from, const Header& theirs, const Header& ours) {
   if (theirs.magic != ours.magic)
-    end_group({from, Code::rank_mismatch, "what it sent is not what this rank expects: another version of the library, or damaged memory"});
+    end_group(
+        {from, Code::rank_mismatch,
+         "it sent bytes that are no header of this version: it runs another version of the library, or its memory is damaged; run one "
+         "version on all ranks"});
   std::string reason = text("it calls ", theirs.text(), " where rank ", rank(), " calls ", here_.text());
   if (theirs.size != ours.size) reason += text("; its group has ", theirs.size, " ranks, this one ", ours.size);
-  if (theirs.what == ours.what && theirs.detail != ours.detail) reason += "; they cut the elements in other ways";
+  if (theirs.what == ours.what && theirs.detail != ours.detail) reason += "; they shard the elements differently";
   end_group({from, Code::rank_mismatch, std::move(reason)});
 }
 
@@ -196,7 +199,7 @@ void Wire::fetch(int from, void* to, int64_t bytes) {
 // Waits.
 
 std::span<const std::byte> Wire::arrived(int from) {
-  transport_->progress();  // what is ours moves too, however much there is to be read
+  transport_->progress();  // our own posts move too, however much there is to read
   if (const auto bytes = transport_->arrived(from); !bytes.empty()) return bytes;
   wait(from, Awaited::bytes);
   return transport_->arrived(from);
@@ -222,7 +225,7 @@ void Wire::wait(int other, Awaited awaited) {
       patience = {};
       patience.read = read;
     }
-    look_around(other, patience);  // before what follows: a rank that has left may have been told of another one's failure
+    look_around(other, patience);  // first: a rank may have left because another one failed
     if (has_left) end_group({other, Code::rank_failed, "it has left the group"});
     if (!has_moved) transport_->idle(std::min(kLook, options_.deadline / 4));
   }
@@ -232,7 +235,7 @@ void Wire::look_around(int other, Patience& patience) {
   if (const auto failure = transport_->failure()) end_group(*failure);
   if (options_.is_cancelled && options_.is_cancelled()) cancel();
   const double now = os::seconds();
-  if (now - patience.looked > 1) patience.began += now - patience.looked;  // this process was stopped itself
+  if (now - patience.looked > 1) patience.began += now - patience.looked;  // this process itself was stopped
   patience.looked = now;
   const double waited = now - patience.began;
   if (waited > options_.deadline) time_out(other);
@@ -244,7 +247,7 @@ void Wire::look_around(int other, Patience& patience) {
 
 bool Wire::is_silent(int rank) const { return transport_->silence_of(rank) >= std::clamp(options_.deadline / 2, 0.5, 2.0); }
 
-/// Whom it waits for may itself wait for one that is silent.
+/// The awaited rank may itself be waiting for a rank that is silent.
 int Wire::who_is_late(int other) const {
   if (is_silent(other)) return other;
   for (int rank = 0; rank < size(); ++rank)
@@ -256,11 +259,13 @@ void Wire::time_out(int other) {
   const int late = who_is_late(other);
   RankFailure failure{late, Code::timeout, {}};
   if (is_silent(late))
-    failure.reason = text("it is silent since ", text_of_seconds(transport_->silence_of(late)), ": it was stopped, or its machine hangs");
+    failure.reason = text("it has given no sign of life for ", text_of_seconds(transport_->silence_of(late)),
+                          ": its process is stopped or its machine hangs; resume or replace it, then restart the group");
   else
-    failure.reason = text(
-        peers_[static_cast<size_t>(late)].is_met ? "it has not gone on in this collective for " : "it has not come to this collective for ",
-        options_.deadline, " s, but is alive: it computes, or waits for something else; raise the deadline where it is only slow");
+    failure.reason =
+        text("it is alive but has ",
+             peers_[static_cast<size_t>(late)].is_met ? "made no progress in this collective for " : "not entered this collective for ",
+             options_.deadline, " s: it is computing or waiting for something else; raise the deadline if it is only slow");
   end_group(failure);
 }
 

@@ -1,4 +1,4 @@
-// A rank's streams to the others, with what every collective needs around them: headers that must agree, deadlines, one end for all errors.
+// A rank's streams to the others, with what every collective needs: headers that must agree, deadlines, and one way to end on an error.
 #pragma once
 
 #include <algorithm>
@@ -23,19 +23,19 @@
 
 namespace st {
 
-/// Used by one thread at a time, but for abort(), sent_bytes() and the recorder. Whatever is thrown within a call ends the group.
+/// Used by one thread at a time, except abort(), sent_bytes() and the recorder. Any exception within a call ends the group.
 class Wire {
  public:
-  static constexpr int64_t kEager = 16 << 10;  // bytes that are copied and posted with their header, so that few wait for the reader
+  static constexpr int64_t kEager = 16 << 10;  // up to this many bytes are copied behind their header, so the sender need not wait
 
   Wire(std::unique_ptr<Transport> transport, CommunicatorOptions options);
-  ~Wire();  // of a group that is whole: what others still read is waited for, at most for the deadline
+  ~Wire();  // unless the group has ended, waits until no other rank reads our memory, at most for the deadline
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
   int rank() const { return transport_->rank(); }
   int size() const { return transport_->size(); }
-  int after(int step) const { return (rank() + step) % size(); }  // the ranks, from this one's neighbour on: no two begin with the same
+  int after(int step) const { return (rank() + step) % size(); }  // each rank starts with another peer, which spreads the load
   const Transport& transport() const { return *transport_; }
   const FlightRecorder& recorder() const { return recorder_; }
   int64_t sent_bytes() const { return sent_bytes_.load(std::memory_order_relaxed); }
@@ -44,8 +44,8 @@ class Wire {
   double deadline() const { return options_.deadline; }
   uint64_t sequence() const { return sequence_; }
 
-  /// Runs body() as one collective, in the library's floating-point mode. `detail`: what ranks must agree in besides, such as how elements
-  /// are shared out.
+  /// Runs body() as one collective, in the library's floating-point mode. `detail`: a digest of what else ranks must agree in, such as how
+  /// elements are sharded.
   template <class Body>
   void in_call(const CollectiveCall& call, uint64_t detail, const Body& body) {
     const FloatMode mode;
@@ -59,21 +59,21 @@ class Wire {
     }
   }
 
-  // Within a call, for ranks that are others than this one.
+  // Within a call; the argument is another rank.
 
-  /// Tells what is called here. With `eager`, at most kEager bytes of elements that follow at once and may be written again on return.
+  /// Sends the header of this call, followed by `eager`: at most kEager bytes of elements, which may be overwritten on return.
   void greet(int to, std::span<const std::byte> eager = {});
   void greet_all(std::span<const std::byte> eager = {}, int but = -1);
-  /// Waits for its header and compares it. Throws rank_mismatch with both sides.
+  /// Waits for that rank's header and compares it with ours. Throws rank_mismatch with both calls.
   void meet(int from);
   void meet_all();
 
-  /// Elements for it; borrowed until settle().
+  /// Posts elements to that rank; borrowed until settle().
   void post(int to, const void* data, int64_t bytes);
-  /// Waits until nothing of ours is read any more.
+  /// Waits until no rank reads our memory any more.
   void settle() { wait_for_all(Awaited::reader); }
 
-  /// Calls use(offset, data, bytes) for what comes from it, in runs of whole elements of `width` (at most 8) bytes.
+  /// Receives `bytes` from that rank; calls use(offset, data, bytes) for each run of whole elements of `width` (at most 8) bytes.
   template <class Use>
   void each_run(int from, int64_t bytes, int64_t width, const Use& use) {
     for (int64_t done = 0; done < bytes;) {
@@ -83,7 +83,7 @@ class Wire {
       if (count > 0) {
         use(done, run.data(), count);
         transport_->take(from, count);
-      } else {  // an element that is cut, as at the end of a ring
+      } else {  // an element that is split, as at the end of a ring
         std::array<std::byte, 8> element;
         fetch(from, element.data(), count = width);
         use(done, element.data(), count);
@@ -94,7 +94,7 @@ class Wire {
   void fetch(int from, void* to, int64_t bytes);
 
  private:
-  static constexpr int64_t kRun = 1 << 20;  // bytes that are read at a time, so that their sender sees that they are
+  static constexpr int64_t kRun = 1 << 20;  // bytes read at a time, so that the sender sees progress
   struct Header;
   enum class Awaited : int32_t { bytes, reader, room };
   struct Patience;
@@ -108,7 +108,7 @@ class Wire {
   [[noreturn]] void cancel();
   [[noreturn]] void refuse(int from, const Header& theirs, const Header& ours);
 
-  /// At least a byte.
+  /// At least one byte; waits for it.
   std::span<const std::byte> arrived(int from);
   bool is_there(int other, Awaited awaited);
   void wait(int other, Awaited awaited);
@@ -121,19 +121,19 @@ class Wire {
   std::unique_ptr<Transport> transport_;
   CommunicatorOptions options_;
   FlightRecorder recorder_;
-  std::vector<std::byte> eager_;  // a header and what follows it at once
+  std::vector<std::byte> eager_;  // a header and its eager elements
   std::atomic<int64_t> sent_bytes_{0};
   struct Peer {
-    uint64_t sent = 0, received = 0;  // messages between the two alone
-    bool is_met = false;              // its header of this call has come
+    uint64_t sent = 0, received = 0;  // messages of send() and receive()
+    bool is_met = false;              // its header of this call has arrived
   };
   std::vector<Peer> peers_;
   uint64_t sequence_ = 0;  // of collectives of all ranks
   CallUnderWay here_;
   uint64_t detail_ = 0;
-  int64_t sent_before_ = 0;  // this call
+  int64_t sent_before_ = 0;  // sent_bytes() before this call
   bool is_over_ = false;
-  std::optional<Error> over_;  // none where there was no memory to say why
+  std::optional<Error> over_;  // empty if there was no memory for the reason
 };
 
 }  // namespace st

@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
     const MPI_Comm world = MPI_COMM_WORLD;
     st_communicator* own = NULL;
     expect(st_communicator_host(context, "mpi", &world, &options, &own) == ST_WRONG_STATE, "a group without MPI");
-    expect(strstr(st_last_error(), "MPI was not initialised") != NULL, "its message");
+    expect(strstr(st_last_error(), "MPI is not initialised") != NULL, "its message");
     MPI_Initialized(&is_there);
     expect(!is_there, "MPI was initialised for the host");
   }

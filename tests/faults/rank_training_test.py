@@ -162,7 +162,7 @@ class RankTraining(CommandLineTest):
         outcomes, _ = Ranks(self, 3, self.words("--steps", 3, "--deadline", 0.5), last=2).ends()
         for status, err in outcomes:
             self.assertEqual(status, 3, err)
-            self.assertIn("of 3 ranks these have not come in 0.5 s: 2", err)
+            self.assertIn("not all 3 ranks joined within 0.5 s; missing: 2", err)
 
     def test_a_rank_of_another_run_is_refused_with_both_sides(self):
         other = self.file("other.txt", self.text.read_text().replace("red", "sea"))

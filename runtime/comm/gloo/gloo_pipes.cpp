@@ -22,8 +22,8 @@
 namespace st::plugin {
 namespace {
 
-/// Gloo asks a store for the addresses of each rank in turn, when it is about to connect to it; and before that, under the key "rank_3",
-/// for its host's name, to count the ranks of a host: which nobody here asks for, so each is told its own.
+/// Gloo asks a store for the addresses of each rank, just before it connects to that rank. Before that it asks for each rank's host name
+/// (key "rank_3") to count the ranks per host; nothing here uses that count, so it gets this rank's own host name.
 class MeetingStore final : public gloo::rendezvous::Store {
  public:
   explicit MeetingStore(TcpMeeting& meeting) : meeting_(meeting) {}
@@ -50,7 +50,7 @@ class MeetingStore final : public gloo::rendezvous::Store {
   int asked_ = -1;
 };
 
-/// Before and behind what a frame carries. The stamp is of the place in the stream, so that no earlier lap's looks like it.
+/// Precedes the bytes of a frame. The stamp includes the position in the stream, so the frame of an earlier lap cannot be mistaken for it.
 struct Head {
   uint64_t stamp, taken, bytes;
 };
@@ -66,11 +66,14 @@ uint64_t stamp_of(uint64_t position, uint64_t taken, uint64_t bytes) {
 
 MeetingPlace place_of(const st_plugin_start& start) {
   if (start.rank < 0 || start.size < 1 || start.rank >= start.size)
-    throw Refusal(ST_INVALID_ARGUMENT, "give rank and size, got rank " + std::to_string(start.rank) + " of " + std::to_string(start.size));
+    throw Refusal(ST_INVALID_ARGUMENT,
+                  "rank must be 0 to size - 1, got rank " + std::to_string(start.rank) + " and size " + std::to_string(start.size));
   const std::string host = start.host == nullptr ? "" : start.host;
   if (start.size > 1 && (host.empty() || start.port < 1 || start.port > 65535))
-    throw Refusal(ST_INVALID_ARGUMENT, "give the host of rank 0 and a free port there (MASTER_ADDR and MASTER_PORT), got host \"" + host +
-                                           "\" and port " + std::to_string(start.port));
+    throw Refusal(ST_INVALID_ARGUMENT,
+                  "needs the host of rank 0 and a free port from 1 to 65535 there (MASTER_ADDR and MASTER_PORT), got "
+                  "host \"" +
+                      host + "\" and port " + std::to_string(start.port));
   return {start.rank,
           start.size,
           host,
@@ -79,7 +82,7 @@ MeetingPlace place_of(const st_plugin_start& start) {
           [asks = start.is_cancelled, user = start.user] { return asks(user) != 0; }};
 }
 
-/// Of memory that Gloo's thread writes into meanwhile.
+/// Loads a word that Gloo's thread may be writing.
 uint64_t word_at(std::byte* place) { return std::atomic_ref(*reinterpret_cast<uint64_t*>(place)).load(std::memory_order_acquire); }
 
 }  // namespace
@@ -90,9 +93,9 @@ struct GlooPipes::Mesh {
     meeting.meet();
     MeetingStore store(meeting);
     const std::string& own_address = meeting.address_of(place.rank);
-    // Gloo waits five times as long for a connection, and so long for the end of a message that has come, if its own thread is held up.
-    // Who is connected to has come, so that half of the time is left for it at most: else a start would take twice what was asked for.
-    // Of a short time it is more, 10 s: who ends between its coming and its connection is named as late as that.
+    // Gloo waits five times this timeout for a connection, and once for the end of a message whose start has arrived, if its own thread is
+    // held up. All ranks have joined by now, so a tenth of the time left gives connecting at most half of it. With kLeast that may be as
+    // much as 10 s: a rank that ends between joining and connecting is named that late.
     constexpr double kLeast = 2;
     context.setTimeout(std::chrono::milliseconds(static_cast<int64_t>(std::max(kLeast, meeting.time_left() / 10) * 1e3)));
     try {
@@ -100,23 +103,23 @@ struct GlooPipes::Mesh {
       attributes.hostname = own_address;
       auto device = gloo::transport::tcp::CreateDevice(attributes);
       context.connectFullMesh(store, device);
-      // A connection that has gone again before the other rank's Gloo has seen it makes that throw on its own thread, which ends the
-      // process there. So none of ours ends before all have seen theirs.
+      // If a connection closes before the other rank's Gloo has seen it, Gloo throws on its own thread, which ends that process. So no rank
+      // continues, and possibly ends, before all ranks have seen all their connections.
       meeting.exchange({});
     } catch (const Refusal&) {
       throw;
-    } catch (const std::bad_alloc&) {  // nobody else's fault
+    } catch (const std::bad_alloc&) {  // not another rank's fault
       throw;
     } catch (const std::exception& error) {
       if (store.last_asked() < 0)
-        throw Refusal(ST_IO, std::string("no connection can be made at this host's address ") + own_address + ": " + error.what() +
-                                 "; is MASTER_ADDR that of rank 0's host?");
+        throw Refusal(ST_IO, std::string("cannot open a connection at this host's address ") + own_address + ": " + error.what() +
+                                 "; check that MASTER_ADDR is the address of rank 0's host");
       const int other = store.last_asked();
       throw Refusal(ST_RANK_FAILED,
-                    "rank " + std::to_string(other) + " came, but there is no connection between " + own_address + " and its address " +
-                        meeting.address_of(other) + ": " + error.what() +
-                        "; has it ended since, or is a firewall or a translation of addresses (NAT) between the two? Every rank must reach "
-                        "every other one",
+                    "rank " + std::to_string(other) + " joined, but no connection could be made between " + own_address +
+                        " and its address " + meeting.address_of(other) + ": " + error.what() +
+                        "; it has ended since, or a firewall or address translation (NAT) is between the two; every rank must be able to "
+                        "reach every other rank",
                     other);
     }
   }
@@ -124,12 +127,12 @@ struct GlooPipes::Mesh {
   gloo::rendezvous::Context context;
 };
 
-/// Both directions between this rank and another. A frame in a ring: Head, the bytes, padding to words, the stamp's complement. A ring's
-/// last bytes stay free where no frame fits. Each frame says how much of the other direction was taken; where nothing else is to be sent,
-/// an empty one says it, for which there is always room.
+/// Both directions between this rank and another. A frame in a ring is: Head, the bytes, padding to words, the stamp's complement. The last
+/// bytes of a ring stay unused if no frame fits there. Each frame acknowledges what was taken of the other direction; if there is nothing
+/// else to send, an empty frame does, for which there is always room.
 class GlooPipes::Pipe {
  public:
-  /// A group of `size`.
+  /// `size`: ranks in the group.
   Pipe(gloo::transport::Pair& pair, int size)
       : pair_(pair),
         ring_(std::clamp(std::bit_floor(kAll / static_cast<uint64_t>(size)), kLeastRing, kMostRing)),
@@ -137,7 +140,7 @@ class GlooPipes::Pipe {
         in_(static_cast<uint64_t*>(std::calloc(ring_ / sizeof(uint64_t), sizeof(uint64_t)))),
         receiver_(pair.createRecvBuffer(kSlot, checked(in_.get()), ring_)),
         sender_(pair.createSendBuffer(kSlot, out_.get(), ring_)) {}
-  ~Pipe() { pair_.close(); }  // Gloo's thread lets go of our memory before it is freed
+  ~Pipe() { pair_.close(); }  // so that Gloo's thread no longer uses our memory when it is freed
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
 
@@ -157,9 +160,9 @@ class GlooPipes::Pipe {
       if (left_ == 0) close_frame();
     }
     try {
-      if (read_ - told_ >= ring_ / 4) put({}, ring_);
+      if (read_ - acknowledged_ >= ring_ / 4) put({}, ring_);
     } catch (const std::exception&) {
-      if (done == 0) throw;  // else what has come first: perhaps it says why nothing more can be sent
+      if (done == 0) throw;  // otherwise first return what has arrived: it may say why nothing more can be sent
     }
     return static_cast<int64_t>(done);
   }
@@ -167,9 +170,9 @@ class GlooPipes::Pipe {
  private:
   static constexpr int kSlot = 0;
   static constexpr uint64_t kMostRing = 2 << 20, kLeastRing = 128 << 10, kAll = 32 << 20, kReserve = 1 << 10;
-  static constexpr uint64_t kMostBytes = (64 << 10) + (2 << 10);       // of the library's 64 KiB with what it says beside them, one message
-  static constexpr uint64_t kFrame = sizeof(Head) + sizeof(uint64_t);  // without what it carries
-  static constexpr uint64_t kLeast = kFrame + 64;                      // no frame begins where less is left of the ring
+  static constexpr uint64_t kMostBytes = (64 << 10) + (2 << 10);       // the library's 64 KiB and its control frames, in one message
+  static constexpr uint64_t kFrame = sizeof(Head) + sizeof(uint64_t);  // of a frame without bytes
+  static constexpr uint64_t kLeast = kFrame + 64;                      // no frame begins with less left before the ring's end
 
   static uint64_t padded(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
   uint64_t place_of_next(uint64_t position) const {
@@ -182,7 +185,7 @@ class GlooPipes::Pipe {
     return words;
   }
 
-  /// A frame, with as much as it takes where `most` bytes may be on their way. How many bytes.
+  /// Sends a frame with as many of `bytes` as fit while at most `most` bytes of the ring are in flight; returns how many.
   uint64_t put(std::span<const std::byte> bytes, uint64_t most) {
     const uint64_t position = place_of_next(written_), offset = position % ring_;
     const uint64_t on_their_way = position - taken_by_other_;
@@ -198,13 +201,13 @@ class GlooPipes::Pipe {
     const uint64_t tail = ~head.stamp;
     std::memcpy(frame + sizeof head + padded(carried), &tail, sizeof tail);
     written_ = position + kFrame + padded(carried);
-    told_ = read_;
+    acknowledged_ = read_;
     const PipeSignal quiet;
     sender_->send(offset, kFrame + padded(carried), offset);
     return carried;
   }
 
-  /// The next frame that has come with something in it. False: none has.
+  /// Opens the next frame that has arrived and carries bytes. False: there is none.
   bool open_frame() {
     for (;;) {
       const uint64_t position = place_of_next(read_);
@@ -213,8 +216,8 @@ class GlooPipes::Pipe {
       if (head.stamp != stamp_of(position, head.taken, head.bytes) || head.bytes > kMostBytes) return false;
       if (word_at(frame + sizeof head + padded(head.bytes)) != ~head.stamp) return false;
       try {
-        receiver_->waitRecv();           // all of it is here: Gloo's thread says so in this moment, and what it wrote is ours to read
-      } catch (const std::exception&) {  // the connection is gone, behind a frame that is whole: perhaps it says why
+        receiver_->waitRecv();           // returns at once, since the frame is complete; makes the writes of Gloo's thread visible here
+      } catch (const std::exception&) {  // the connection broke after this complete frame, which may say why
       }
       taken_by_other_ = std::clamp(head.taken, taken_by_other_, written_);
       front_ = position + sizeof head;
@@ -231,13 +234,13 @@ class GlooPipes::Pipe {
   struct Free {
     void operator()(uint64_t* words) const { std::free(words); }
   };
-  // Ours, and what the other rank writes into: zeros, lest what an earlier group has left there be taken for a frame. By calloc, which
-  // touches no page that is zero already: a group that says little takes little.
+  // out_ is written here, in_ by the other rank. in_ is zeroed, or bytes of an earlier group could be taken for a frame; by calloc, which
+  // touches no page that is already zero, so a group that sends little uses little memory.
   std::unique_ptr<uint64_t[]> out_;
   std::unique_ptr<uint64_t[], Free> in_;
   uint64_t written_ = 0, taken_by_other_ = 0;
-  uint64_t read_ = 0, told_ = 0;                   // up to where frames are read, and the other one knows it
-  uint64_t front_ = 0, left_ = 0, frame_end_ = 0;  // of the frame that is being read
+  uint64_t read_ = 0, acknowledged_ = 0;           // end of the frames that are read, and what the other rank knows of it
+  uint64_t front_ = 0, left_ = 0, frame_end_ = 0;  // the frame that is being read
   std::unique_ptr<gloo::transport::Buffer> receiver_, sender_;
 };
 

@@ -1,4 +1,4 @@
-// A rank's pipes to the others by Gloo: rings of bytes that each rank writes into the other's memory.
+// A rank's pipes to the others over Gloo: byte rings that each rank writes into the other's memory.
 #pragma once
 
 #include <scaletrain/transport.h>
@@ -15,7 +15,7 @@ namespace st::plugin {
 
 class GlooPipes {
  public:
-  /// Meets the other ranks at the host and port, and connects to each. Throws Refusal.
+  /// Finds the other ranks at the host and port, and connects to each of them. Throws Refusal.
   explicit GlooPipes(const st_plugin_start& start);
   ~GlooPipes();
   GlooPipes(const GlooPipes&) = delete;
@@ -24,7 +24,7 @@ class GlooPipes {
   int rank() const { return place_.rank; }
   int size() const { return place_.size; }
 
-  // As st_transport_callbacks has it. Throws what Gloo throws where the other rank can be reached no more.
+  // As in st_transport_callbacks. Throws what Gloo throws if the other rank is unreachable.
   int64_t write(int to, std::span<const std::byte> bytes);
   int64_t read(int from, std::span<std::byte> bytes);
 
@@ -33,7 +33,7 @@ class GlooPipes {
   class Pipe;
   const MeetingPlace place_;
   std::unique_ptr<Mesh> mesh_;
-  std::vector<std::unique_ptr<Pipe>> pipes_;  // null: this rank's own
+  std::vector<std::unique_ptr<Pipe>> pipes_;  // null for this rank
 };
 
 }  // namespace st::plugin

@@ -1,4 +1,4 @@
-// Gloo writes to sockets without MSG_NOSIGNAL: where the other end has closed, SIGPIPE would end the host.
+// Gloo writes to sockets without MSG_NOSIGNAL: SIGPIPE would end the host if the other side has closed.
 #pragma once
 
 #include <csignal>
@@ -6,8 +6,8 @@
 
 namespace st::plugin {
 
-/// Keeps SIGPIPE from this thread, and from threads that it starts, for its lifetime. One that came meanwhile is forgotten; one that the
-/// host had kept waiting stays.
+/// Blocks SIGPIPE, for its lifetime, on this thread and on threads that it starts. Discards a SIGPIPE raised meanwhile; one that was
+/// already pending for the host stays pending.
 class PipeSignal {
  public:
   PipeSignal() {

@@ -23,11 +23,11 @@
 namespace st::plugin {
 namespace {
 
-constexpr uint32_t kMagic = 0x53544d32;  // "STM2"; another layout gets another number
-constexpr int kLook = 20;                // milliseconds between two looks at cancellation and patience
+constexpr uint32_t kMagic = 0x53544d32;  // "STM2"; a changed layout gets another number
+constexpr int kLook = 20;                // milliseconds between two checks of cancellation and patience
 constexpr int64_t kMostBytes = int64_t{16} << 20;
 
-/// What a guest says first; what it brings follows.
+/// What a joining rank ("guest") sends first; its `bytes` bytes follow.
 struct Arrival {
   uint32_t magic = kMagic;
   int32_t rank = 0, size = 0;
@@ -35,7 +35,7 @@ struct Arrival {
   int64_t bytes = 0;
 };
 
-/// Rank 0's answer; then what all bring, one behind the other with its length, or the reason of a refusal.
+/// Rank 0's answer, followed by every rank's bytes, each after its length, or by the reason of a refusal.
 struct Answer {
   uint32_t magic = kMagic;
   st_status status = ST_OK;
@@ -85,7 +85,8 @@ Addresses addresses_of(const char* host, int port, int flags) {
   const int error = getaddrinfo(host, std::to_string(port).c_str(), &hints, &list);
   if (error != 0)
     throw Refusal(ST_INVALID_ARGUMENT, std::string("the address of rank 0's host, \"") + (host == nullptr ? "" : host) +
-                                           "\", cannot be found: " + gai_strerror(error) + "; set MASTER_ADDR to its name or number");
+                                           "\", was not found: " + gai_strerror(error) +
+                                           "; set MASTER_ADDR to its host name or IP address");
   return Addresses(list);
 }
 
@@ -93,7 +94,7 @@ std::string text_of_address(const sockaddr_storage& address, socklen_t length) {
   std::array<char, NI_MAXHOST> text{};
   if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0)
     return {};
-  constexpr std::string_view kMapped = "::ffff:";  // so a socket of both families shows an IPv4 address
+  constexpr std::string_view kMapped = "::ffff:";  // how a dual-stack socket shows an IPv4 address
   const std::string_view shown = text.data();
   return std::string(shown.starts_with(kMapped) && shown.find('.') != std::string_view::npos ? shown.substr(kMapped.size()) : shown);
 }
@@ -101,7 +102,7 @@ std::string text_of_address(const sockaddr_storage& address, socklen_t length) {
 bool is_ipv6(const std::string& address) { return address.find(':') != std::string::npos; }
 bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
 
-/// This host's side of a connection; empty: it cannot be told.
+/// The local address of a connection; empty if it is unknown.
 std::string own_side_of(int file) {
   sockaddr_storage own{};
   socklen_t length = sizeof own;
@@ -113,7 +114,7 @@ bool wait_for(int file, short events) {
   return poll(&wanted, 1, kLook) > 0;
 }
 
-/// What can be read now is put behind `bytes`, up to `wanted` in all. False: the other end has closed.
+/// Appends what can be read now to `bytes`, up to `wanted` bytes in total. False: the other side has closed.
 bool read_some(int file, std::vector<char>& bytes, size_t wanted) {
   while (bytes.size() < wanted) {
     std::array<char, 4096> piece;
@@ -141,7 +142,7 @@ T at(const std::vector<char>& bytes, size_t offset) {
   return value;
 }
 
-/// All of it, as far as the other end takes it within a second. False: it is gone, or takes nothing.
+/// Writes all bytes, waiting up to a second for the other side. False: it is gone or takes nothing.
 bool write_all(int file, const std::vector<char>& bytes) {
   const double end = seconds_now() + 1;
   for (size_t done = 0; done < bytes.size();) {
@@ -173,7 +174,7 @@ double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_
 double TcpMeeting::time_left() const { return end_ - seconds_now(); }
 
 void TcpMeeting::check_patience() const {
-  if (place_.is_cancelled && place_.is_cancelled()) throw Refusal(ST_CANCELLED, "cancelled while it waited for other ranks");
+  if (place_.is_cancelled && place_.is_cancelled()) throw Refusal(ST_CANCELLED, "cancelled while waiting for other ranks");
 }
 
 // Rank 0.
@@ -182,8 +183,8 @@ namespace {
 
 enum class Families { one, both };
 
-/// Listens at all of this host's addresses of that family, or of both: at those of IPv6, which takes IPv4's in. -1: it cannot, and errno
-/// says why.
+/// Listens at all of this host's addresses of that family, or of both families: then at IPv6's, which accepts IPv4, too. -1: failed, see
+/// errno.
 int listening_at(int family, Families families, int port) {
   Socket listener(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int yes = 1, is_alone = families == Families::one ? 1 : 0;
@@ -202,7 +203,7 @@ int listening_at(int family, Families families, int port) {
   return is_open ? listener.release() : -1;
 }
 
-/// Whether it is an address of this host.
+/// Whether this host has that address.
 bool is_own(const addrinfo& address) {
   sockaddr_storage place{};
   std::memcpy(&place, address.ai_addr, address.ai_addrlen);
@@ -214,10 +215,10 @@ bool is_own(const addrinfo& address) {
 
 }  // namespace
 
-/// All ranks connect to each other in one family of addresses: IPv4 where rank 0's host has one under that name and others come by it, else
-/// IPv6. They may come in either: under one name others may know this host by addresses that it does not know itself.
+/// All ranks connect to each other in one address family: IPv4 if rank 0's host has an IPv4 address under its name and others use it, else
+/// IPv6. Ranks may join over either, because other hosts may resolve rank 0's name to addresses that it does not know itself.
 void TcpMeeting::open_port() {
-  const Addresses list = addresses_of(place_.host.c_str(), place_.port, 0);  // one that no other rank can find is refused here as well
+  const Addresses list = addresses_of(place_.host.c_str(), place_.port, 0);  // refuses a host name that no other rank could resolve
   own_address_ = place_.host;
   int family = list->ai_family;
   bool is_found = false;
@@ -238,17 +239,17 @@ void TcpMeeting::open_port() {
   throw Refusal(
       error == EADDRINUSE ? ST_BUSY : ST_IO,
       "rank 0 cannot open port " + std::to_string(place_.port) + ": " + reason_of(error) +
-          (error == EADDRINUSE ? "; another program, or a second rank 0, has it: set MASTER_PORT to a free one, on all ranks" : ""),
+          (error == EADDRINUSE ? "; another program, or a second rank 0, uses it: set MASTER_PORT to a free port, on all ranks" : ""),
       0);
 }
 
 struct TcpMeeting::Guest {
   Socket socket;
-  int rank = -1;  // of one that has been here before
+  int rank = -1;  // known once it has joined; -1 in the first exchange
   std::vector<char> bytes = {};
   std::optional<Arrival> arrival = {};
 
-  /// False: it has gone, or is none of ours.
+  /// False: it has closed the connection or is not a rank.
   bool read() {
     if (!arrival) {
       if (!read_some(socket.file(), bytes, sizeof(Arrival))) return false;
@@ -278,8 +279,8 @@ TcpMeeting::~TcpMeeting() {
   if (socket_ >= 0) close(socket_);
 }
 
-/// All who are not on this host have come by another address than a loopback one, and by that the others will reach it too. The one of its
-/// name is of no use where all of them have come in the other family.
+/// Ranks on other hosts have reached this host at an address that is not a loopback one, so all can reach it there. The address of its name
+/// is of no use if all of them joined over the other family.
 void TcpMeeting::choose_address() {
   std::vector<std::string> reached;
   for (const Guest& guest : guests_)
@@ -295,10 +296,10 @@ void TcpMeeting::choose_address() {
 }
 
 std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const std::function<Bytes()>& own) {
-  constexpr double kLeast = 2;  // who has come goes on soon
+  constexpr double kLeast = 2;  // seconds; enough for ranks that have already joined
   const double end = is_whole_ ? std::max(end_, seconds_now() + kLeast) : end_;
   std::vector<Guest*> by_rank(static_cast<size_t>(place_.size), nullptr);
-  int not_let_in = 0;  // why, if the last one was not
+  int not_let_in = 0;  // errno, if the last connection could not be accepted
   const auto missing = [&] {
     std::string list;
     for (int rank = 1; rank < place_.size; ++rank)
@@ -310,22 +311,25 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const std::function<By
     const bool goes_on = guest.read();
     const int rank = guest.arrival ? guest.arrival->rank : -1;
     if (!goes_on && guest.arrival && guest.arrival->magic != kMagic)
-      write_all(guest.socket.file(), answer_of({ST_RANK_MISMATCH, "rank 0 is of another version; start one version everywhere", 0}));
+      write_all(guest.socket.file(),
+                answer_of({ST_RANK_MISMATCH, "rank 0 runs another version of the library; run one version on all ranks", 0}));
     if (!goes_on && guest.rank >= 0)
-      throw Refusal(ST_RANK_FAILED, "rank " + std::to_string(guest.rank) + " has ended before all were connected", guest.rank);
-    if (was_there && !goes_on) throw Refusal(ST_RANK_FAILED, "rank " + std::to_string(rank) + " has ended before all had come", rank);
+      throw Refusal(ST_RANK_FAILED, "rank " + std::to_string(guest.rank) + " ended before all ranks were connected; its own error says why",
+                    guest.rank);
+    if (was_there && !goes_on)
+      throw Refusal(ST_RANK_FAILED, "rank " + std::to_string(rank) + " ended before all ranks had joined; its own error says why", rank);
     if (was_there || !goes_on || !guest.is_there()) return goes_on;
     if (guest.arrival->size != place_.size || rank < 1 || rank >= place_.size)
       throw Refusal(ST_RANK_MISMATCH,
-                    "rank " + std::to_string(rank) + " comes as one of " + std::to_string(guest.arrival->size) +
-                        " ranks, rank 0 as one of " + std::to_string(place_.size) + "; start all ranks alike",
+                    "rank " + std::to_string(rank) + " was started as one of " + std::to_string(guest.arrival->size) +
+                        " ranks, rank 0 as one of " + std::to_string(place_.size) + "; start all ranks with the same number of ranks",
                     rank);
     if (Guest*& there = by_rank[static_cast<size_t>(rank)]; there == nullptr) {
-      there = &guest;  // until all have been looked at, which may move it
+      there = &guest;  // valid in this pass only: erase_if may move the guests
       return true;
     }
     write_all(guest.socket.file(),
-              answer_of({ST_BUSY, "rank " + std::to_string(rank) + " is there already; give each process a rank of its own", rank}));
+              answer_of({ST_BUSY, "rank " + std::to_string(rank) + " has already joined; give each process its own rank", rank}));
     return false;
   };
   try {
@@ -337,7 +341,7 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const std::function<By
         const int file = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
         not_let_in = file >= 0 ? 0 : errno;
         if (file >= 0) guests_.push_back({Socket(file)});
-        // Whoever it was still waits at the port, for a descriptor perhaps: so the next poll() would return at once, again and again.
+        // The connection is still pending, perhaps for want of a file descriptor, so the next poll() would return at once, again and again.
         if (not_let_in != 0) poll(nullptr, 0, kLook);
       }
       std::erase_if(guests_, [&](Guest& guest) { return !look_at(guest); });
@@ -347,21 +351,21 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const std::function<By
       check_patience();
       if (seconds_now() > end && !missing().empty())
         throw Refusal(ST_TIMEOUT,
-                      "of " + std::to_string(place_.size) +
-                          (is_whole_ ? " ranks these say nothing more at " : " ranks these have not come to ") + place_.host + ":" +
-                          std::to_string(place_.port) + " in " + number(place_.patience) + " s: " + missing() +
-                          (not_let_in == 0 ? "" : " (the last to come could not be let in: " + reason_of(not_let_in) + ")") +
-                          "; start every rank with the same MASTER_ADDR and MASTER_PORT, or wait for longer",
+                      "not all " + std::to_string(place_.size) + (is_whole_ ? " ranks answered again at " : " ranks reached ") +
+                          place_.host + ":" + std::to_string(place_.port) + " within " + number(place_.patience) +
+                          " s; missing: " + missing() +
+                          (not_let_in == 0 ? "" : " (the last connection could not be accepted: " + reason_of(not_let_in) + ")") +
+                          "; start every rank with the same MASTER_ADDR and MASTER_PORT, or raise the deadline",
                       std::stoi(missing()));
     }
   } catch (const Refusal& refusal) {
-    const bool is_ours_alone = refusal.status() == ST_CANCELLED;  // nobody has cancelled the others
-    const Refusal told = is_ours_alone ? Refusal(ST_RANK_FAILED, "rank 0 has aborted: cancelled", 0) : refusal;
-    for (const Guest& guest : guests_) write_all(guest.socket.file(), answer_of(told));
+    const bool is_ours_alone = refusal.status() == ST_CANCELLED;  // the other ranks were not cancelled
+    const Refusal reported = is_ours_alone ? Refusal(ST_RANK_FAILED, "rank 0 has aborted: cancelled", 0) : refusal;
+    for (const Guest& guest : guests_) write_all(guest.socket.file(), answer_of(reported));
     throw;
   }
   if (!std::exchange(is_whole_, true)) close(std::exchange(socket_, -1));
-  std::erase_if(guests_, [](const Guest& guest) { return !guest.is_there(); });  // who came too, and is no rank
+  std::erase_if(guests_, [](const Guest& guest) { return !guest.is_there(); });  // other connections are not ranks
   std::ranges::sort(guests_, {}, [](const Guest& guest) { return guest.arrival->rank; });
   std::vector<Bytes> all{own()};
   for (Guest& guest : guests_) {
@@ -376,7 +380,7 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const std::function<By
   Bytes answer;
   append(answer, Answer{kMagic, ST_OK, -1, 0, static_cast<int64_t>(joined.size())});
   answer.insert(answer.end(), joined.begin(), joined.end());
-  for (const Guest& guest : guests_) write_all(guest.socket.file(), answer);  // one that is gone is found when it is connected to
+  for (const Guest& guest : guests_) write_all(guest.socket.file(), answer);  // a rank that is gone is noticed when it is connected to
   return all;
 }
 
@@ -384,12 +388,12 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const std::function<By
 
 void TcpMeeting::come() {
   const Addresses list = addresses_of(place_.host.c_str(), place_.port, 0);
-  std::vector<const addrinfo*> places;  // IPv4 first: all ranks are to come in one family, and each host has an order of its own
+  std::vector<const addrinfo*> places;  // IPv4 first: all ranks should join over one family, and the resolver's order differs per host
   for (const bool is_first : {true, false})
     for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next)
       if ((address->ai_family == AF_INET) == is_first) places.push_back(address);
   int pause = 1;
-  bool was_refused = false;  // of IPv4, once: rank 0 may have come between that and IPv6
+  bool was_refused = false;  // IPv4 was refused once while IPv6 connected: rank 0 may have opened its port between the two attempts
   for (int last = ETIMEDOUT;;) {
     bool is_refused = false;
     for (const addrinfo* const address : places) {
@@ -400,7 +404,7 @@ void TcpMeeting::come() {
       }
       if (connect(guest.file(), address->ai_addr, address->ai_addrlen) != 0) {
         int error = errno;
-        // Where a name has several addresses, one that says nothing leaves time for the others.
+        // If the name has several addresses, one that does not answer leaves time for the others.
         const double now = seconds_now(), until = address == places.back() ? end_ : std::min(end_, now + std::max(1.0, (end_ - now) / 4));
         while (error == EINPROGRESS && seconds_now() < until) {
           check_patience();
@@ -421,38 +425,40 @@ void TcpMeeting::come() {
     check_patience();
     if (seconds_now() > end_)
       throw Refusal(ST_TIMEOUT,
-                    "rank 0 was not to be reached at " + place_.host + ":" + std::to_string(place_.port) + " in " +
+                    "rank 0 could not be reached at " + place_.host + ":" + std::to_string(place_.port) + " within " +
                         number(place_.patience) + " s: " + reason_of(last) +
-                        "; start rank 0 there, and set MASTER_ADDR and MASTER_PORT alike on all ranks",
+                        "; start rank 0 there, and set the same MASTER_ADDR and MASTER_PORT on all ranks",
                     0);
-    poll(nullptr, 0, pause);  // rank 0 may be later than we are
+    poll(nullptr, 0, pause);  // rank 0 may start later than this rank
     pause = std::min(2 * pause, kLook);
   }
 }
 
 std::vector<TcpMeeting::Bytes> TcpMeeting::ask_rank_0(const Bytes& own) {
   const std::string at_port = place_.host + ":" + std::to_string(place_.port);
-  const Refusal gone(ST_RANK_FAILED, "rank 0 at " + at_port + " has ended before all were connected; its own error says why", 0);
+  const Refusal gone(ST_RANK_FAILED, "rank 0 at " + at_port + " ended before all ranks were connected; its own error says why", 0);
   Bytes question;
   append(question, Arrival{kMagic, place_.rank, place_.size, 0, static_cast<int64_t>(own.size())});
   question.insert(question.end(), own.begin(), own.end());
   if (!write_all(socket_, question)) throw Refusal(gone);
-  constexpr double kLater = 2;  // rank 0, which may have begun later, says itself who has not come
+  constexpr double kLater = 2;  // seconds: rank 0 may have started later, and its error names the missing ranks
   Bytes bytes;
   std::optional<Answer> answer;
   while (!answer || bytes.size() < sizeof(Answer) + static_cast<size_t>(answer->bytes)) {
     check_patience();
     if (seconds_now() > std::max(end_, connected_at_ + place_.patience) + kLater)
       throw Refusal(ST_TIMEOUT,
-                    "rank 0 does not answer at " + at_port + "; is another program there? set MASTER_PORT to a free port, on all ranks", 0);
+                    "rank 0 did not answer at " + at_port + " within " + number(place_.patience) +
+                        " s; another program may use that port: set MASTER_PORT to a free port, on all ranks",
+                    0);
     if (!wait_for(socket_, POLLIN)) continue;
     if (!read_some(socket_, bytes, sizeof(Answer) + (answer ? static_cast<size_t>(answer->bytes) : 0))) throw Refusal(gone);
     if (answer || bytes.size() < sizeof(Answer)) continue;
     answer = at<Answer>(bytes, 0);
     if (answer->magic != kMagic || answer->bytes < 0 || answer->bytes > kMostBytes * place_.size)
       throw Refusal(ST_RANK_MISMATCH,
-                    "what answers at " + at_port +
-                        " is not rank 0 of this version; start one version everywhere, and set MASTER_PORT to a free port, on all ranks",
+                    "the program that answers at " + at_port +
+                        " is not rank 0 of this version; run one version on all ranks, and set MASTER_PORT to a free port, on all ranks",
                     0);
   }
   bytes.erase(bytes.begin(), bytes.begin() + sizeof(Answer));
@@ -466,7 +472,10 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::ask_rank_0(const Bytes& own) {
     offset += length;
   }
   if (all.size() != static_cast<size_t>(place_.size))
-    throw Refusal(ST_RANK_MISMATCH, "rank 0 at " + at_port + " does not say where all ranks are", 0);
+    throw Refusal(ST_RANK_MISMATCH,
+                  "rank 0 at " + at_port + " sent the addresses of " + std::to_string(all.size()) + " ranks, expected " +
+                      std::to_string(place_.size) + "; start all ranks with the same number of ranks and the same version",
+                  0);
   return all;
 }
 
@@ -488,8 +497,8 @@ void TcpMeeting::meet() {
     if (const std::string& address = address_of(rank); is_ipv6(address) != is_ipv6(addresses_[0]))
       throw Refusal(ST_RANK_MISMATCH,
                     "rank " + std::to_string(rank) + " is at " + address + ", rank 0 at " + addresses_[0] +
-                        ", and IPv4 and IPv6 do not go together; set MASTER_ADDR to an address, or to a name that has those of one "
-                        "family on all hosts",
+                        ", but all ranks must use the same of IPv4 and IPv6; set MASTER_ADDR to an address, or to a name that resolves to "
+                        "one of the two on all hosts",
                     rank);
 }
 

@@ -1,4 +1,4 @@
-// How ranks find each other: at a port of rank 0's host. What Gloo calls a store, in one exchange.
+// How ranks find each other: at a port of rank 0's host. Gloo's store, in one exchange.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,29 @@ struct MeetingPlace {
   std::function<bool()> is_cancelled;
 };
 
-/// Throws Refusal: busy where the port is in use, or a rank there already; invalid_argument where the host has no address; timeout naming
-/// the ranks that did not come; rank_failed where one ended meanwhile; rank_mismatch with both sides; cancelled. All who are there learn
-/// it.
+/// Throws Refusal, also on all ranks that have joined: busy if the port is in use or a rank has already joined; invalid_argument if the
+/// host has no address; timeout, naming the ranks that did not join; rank_failed if one ended meanwhile; rank_mismatch with both sides;
+/// cancelled (on the other ranks rank_failed).
 class TcpMeeting {
  public:
-  /// Rank 0 opens the port; the others come to it, and wait until it is open.
+  /// Rank 0 opens the port; the others connect to it, waiting until it is open.
   explicit TcpMeeting(MeetingPlace place);
   ~TcpMeeting();
   TcpMeeting(const TcpMeeting&) = delete;
   TcpMeeting& operator=(const TcpMeeting&) = delete;
 
-  /// Waits until all have come. Before all that follows.
+  /// Waits until all ranks have joined. Called before everything below.
   void meet();
-  /// Where a rank's host is reached by the others. A rank that came by a loopback address is on rank 0's host, whose address it has too.
-  /// Rank 0's is that of its name, or where that is a loopback one (as Debian's /etc/hosts has it) or none of its own (as behind a
-  /// translation of addresses), the one at which others have reached it.
+  /// The address at which the other ranks reach that rank's host.
+  /// - A rank that joined over a loopback address is on rank 0's host and has rank 0's address.
+  /// - Rank 0's address is that of its host name, unless that is a loopback address (Debian's /etc/hosts) or not an address of the host
+  ///   (address translation): then it is the address at which other ranks reached it.
   const std::string& address_of(int rank) const { return addresses_.at(static_cast<size_t>(rank)); }
 
   using Bytes = std::vector<char>;
-  /// What each rank brings, in their order. As often as all ranks call it.
+  /// All-gather: returns every rank's bytes in rank order. All ranks must call it equally often.
   std::vector<Bytes> exchange(const Bytes& own);
-  /// Of the patience, in seconds.
+  /// Seconds of the patience that are left.
   double time_left() const;
 
  private:
@@ -52,10 +53,10 @@ class TcpMeeting {
   const MeetingPlace place_;
   const double end_;
   double connected_at_ = 0;  // to rank 0
-  int socket_ = -1;          // rank 0: it listens, until all have come; else: to rank 0
+  int socket_ = -1;          // rank 0: listens until all ranks have joined; others: connected to rank 0
   std::vector<Guest> guests_;
-  bool is_whole_ = false;    // all have come
-  bool is_reached_ = false;  // rank 0: the address is one of its own that is no loopback one
+  bool is_whole_ = false;    // all ranks have joined
+  bool is_reached_ = false;  // rank 0: own_address_ is an address of this host and not a loopback one
   std::string own_address_;
   std::vector<std::string> addresses_;
 };

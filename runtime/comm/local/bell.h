@@ -1,4 +1,4 @@
-// Wakes the one thread that waits for something to happen.
+// Wakes the one thread that waits for an event.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,20 @@
 
 namespace st {
 
-/// Rung by any thread when something has happened; waited for by one, which sees what was done before the ring.
+/// Any thread may ring it; one thread waits for it and then sees all writes before the ring.
 class Bell {
  public:
   void ring() noexcept {
     rings_.fetch_add(1);
     if (!is_asleep_.load()) return;
-    const std::lock_guard lock(mutex_);  // or it would fall asleep between its last look and the call
+    const std::lock_guard lock(mutex_);  // or the waiter could fall asleep between its last check and the notification
     call_.notify_one();
   }
 
   uint32_t rings() const { return rings_.load(std::memory_order_acquire); }
 
-  /// Returns when it has been rung more often than `heard`, or after `seconds`: first awake, where a core is to be had, then asleep.
+  /// Returns when it has been rung more than `heard` times, or after `seconds`. Polls for kAwake, spinning between yields if `spins` (there
+  /// is a core for each rank); then sleeps.
   void wait(uint32_t heard, double seconds, bool spins) {
     const auto began = std::chrono::steady_clock::now();
     const auto awake_to = began + std::min<std::chrono::duration<double>>(kAwake, std::chrono::duration<double>(seconds));
@@ -34,7 +35,7 @@ class Bell {
         if (rings() != heard) return;
         spin_pause();
       }
-      std::this_thread::yield();  // whom it waits for may stand behind it on this core
+      std::this_thread::yield();  // the awaited thread may be queued on this core
     } while (std::chrono::steady_clock::now() < awake_to);
     std::unique_lock lock(mutex_);
     is_asleep_.store(true);
@@ -44,7 +45,7 @@ class Bell {
   }
 
  private:
-  static constexpr std::chrono::microseconds kAwake{20};  // longer than another rank takes to answer, too short to matter to anybody
+  static constexpr std::chrono::microseconds kAwake{20};  // longer than another rank takes to answer, too short to cost other threads much
 
   alignas(64) std::atomic<uint32_t> rings_{0};
   std::atomic<bool> is_asleep_{false};

@@ -14,7 +14,7 @@ namespace st {
 namespace {
 
 constexpr double kPeriod = 0.1;                   // seconds
-constexpr int64_t kStoppedAfter = 1'000'000'000;  // a beat that is so late means that the process was stopped, or the machine asleep
+constexpr int64_t kStoppedAfter = 1'000'000'000;  // nanoseconds; a beat this late: the process was stopped, or the machine suspended
 
 int64_t nanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -29,17 +29,18 @@ Heartbeat::Heartbeat(RankSlot& slot, int rank) {
       run(slot);
     });
   } catch (const std::system_error& refusal) {
-    fail(Code::unavailable, text("process group: a thread could not be started (", refusal.what(), ")"));
+    fail(Code::unavailable,
+         text("process group: the heartbeat thread could not be started (", refusal.what(), "); raise the limit on threads or processes"));
   }
   while (state_.load() == starting) os::sleep_while(state_, starting, 1);
   if (state_.load() == beating) return;
   thread_.join();
   if (error_) std::rethrow_exception(error_);
-  fail(Code::busy, text("process group: rank ", rank, " is there already; give each process a rank of its own, and each job a name"));
+  fail(Code::busy, text("process group: rank ", rank, " has already joined; give each process its own rank, and each job its own name"));
 }
 
 Heartbeat::~Heartbeat() {
-  if (process_ != os::process_id()) {  // a forked child has no such thread, and is no rank
+  if (process_ != os::process_id()) {  // a forked child has no such thread and is not a rank
     thread_.detach();
     return;
   }
@@ -69,7 +70,7 @@ void Heartbeat::run(RankSlot& slot) noexcept {
 
 void Heartbeat::beat(RankSlot& slot) noexcept {
   const int64_t now = nanoseconds();
-  if (now - last_beat_.load() > kStoppedAfter) awake_since_.store(now);  // before the beat: silence_of() reads them the other way round
+  if (now - last_beat_.load() > kStoppedAfter) awake_since_.store(now);  // before the beat: silence_of() reads them in reverse order
   last_beat_.store(now);
   slot.beat.store(now);
 }

@@ -1,4 +1,4 @@
-// Shows the other processes that this one lives, also while it computes.
+// Shows the other processes that this one is alive, even while it computes.
 #pragma once
 
 #include <atomic>
@@ -11,17 +11,17 @@
 
 namespace st {
 
-/// A thread that owns a rank's place in a segment and writes the time there, ten times a second. It ends with the process whatever ends
-/// that, and stands still when the process is stopped.
+/// A thread that owns a rank's slot in a segment and writes the time there ten times a second. It ends with the process, whatever ends
+/// that, and pauses while the process is stopped.
 class Heartbeat {
  public:
-  /// Throws busy where the place is taken, unavailable where no such thread can be had. The slot outlives it.
+  /// Throws busy if the slot is taken, unavailable if the thread cannot be started. Borrows the slot for its lifetime.
   Heartbeat(RankSlot& slot, int rank);
-  ~Heartbeat();  // the rank has left, in order
+  ~Heartbeat();  // marks the rank as having left in good order
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  /// Seconds for which another's heart stood still while ours beat: what passes while we are stopped ourselves is nobody's silence.
+  /// Seconds without a beat of another rank while ours went on beating: time in which this process itself was stopped does not count.
   double silence_of(const RankSlot& other) const;
 
  private:
@@ -30,9 +30,9 @@ class Heartbeat {
   void beat(RankSlot& slot) noexcept;
 
   std::atomic<uint32_t> state_{starting};
-  std::exception_ptr error_;             // why it was refused, if not because the place is taken
-  std::atomic<int64_t> last_beat_{0};    // as in the slot, which others could write to
-  std::atomic<int64_t> awake_since_{0};  // of this process: its start, or the end of its last stop
+  std::exception_ptr error_;             // why it was refused, unless the slot is taken
+  std::atomic<int64_t> last_beat_{0};    // a copy, because others could overwrite the slot
+  std::atomic<int64_t> awake_since_{0};  // this process's start, or the end of its last stop
   const int64_t process_ = os::process_id();
   std::thread thread_;
 };

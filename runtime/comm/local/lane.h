@@ -1,4 +1,4 @@
-// What one thread-rank has posted to another: where it lies, and how much of it. One thread posts, one reads; neither locks.
+// The byte ranges that one thread rank has posted to another. One thread posts, one reads; neither locks.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@ class Lane {
  public:
   using Bytes = std::span<const std::byte>;
 
-  // The poster's.
+  // For the poster.
 
-  /// Throws bad_alloc where there is neither a slot nor memory to keep it until there is one; then it was not posted.
+  /// Throws bad_alloc if there is neither a free slot nor memory to queue the range; then nothing was posted.
   void post(Bytes bytes) {
     if (next_waiting_ == waiting_.size() && put(bytes)) return;
     waiting_.push_back(bytes);
   }
-  /// Moves what found no slot. Whether any did.
+  /// Moves queued ranges into free slots; returns whether any moved.
   bool refill() {
     const size_t before = next_waiting_;
     while (next_waiting_ < waiting_.size() && put(waiting_[next_waiting_])) ++next_waiting_;
@@ -35,28 +35,28 @@ class Lane {
     }
     return moved;
   }
-  /// The reader finds all of it without the poster.
+  /// The reader can reach everything without the poster's help.
   bool is_in_slots() const { return waiting_.empty(); }
-  /// Bytes that were taken of the piece that is being read, and of those before it.
+  /// All bytes taken so far, including those of the range that is being read.
   uint64_t read_bytes() const { return read_.load(std::memory_order_relaxed); }
   bool is_drained() const { return waiting_.empty() && taken_.load(std::memory_order_acquire) == posted_count_; }
-  /// From here on the reader sees nothing; returns when it looks at nothing of it any more.
+  /// Hides everything from the reader; returns once it no longer reads the poster's memory.
   void withdraw() noexcept {
     withdrawn_.store(true);
     for (int i = 0; is_reading_.load(); ++i)
       if (i % 64 < 63)
         spin_pause();
       else
-        std::this_thread::yield();  // who reads may stand behind us on this core
+        std::this_thread::yield();  // the reader may be queued on this core
     waiting_.clear();
     next_waiting_ = 0;
   }
 
-  // The reader's.
+  // For the reader.
 
   Bytes front() {
     if (taken_count_ == posted_.load(std::memory_order_acquire)) return {};
-    // Says so before it looks, as withdraw() does: one of the two sees the other.
+    // Both this and withdraw() store their own flag before they load the other's, so at least one of them sees the other.
     is_reading_.store(true);
     if (withdrawn_.load()) {
       is_reading_.store(false);
@@ -64,7 +64,7 @@ class Lane {
     }
     return slots_[taken_count_ % kSlots].subspan(offset_);
   }
-  /// Whether all of a posted piece has been taken.
+  /// Returns whether a posted range has now been taken completely.
   bool take(size_t bytes) {
     offset_ += bytes;
     read_.store(read_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
@@ -91,7 +91,7 @@ class Lane {
   }
 
   std::array<Bytes, kSlots> slots_;
-  // A line each for what one of the two writes.
+  // One cache line for what the poster writes and one for what the reader writes.
   alignas(64) std::atomic<uint64_t> posted_{0};
   std::atomic<bool> withdrawn_{false};
   uint64_t posted_count_ = 0;
@@ -101,7 +101,7 @@ class Lane {
   std::atomic<uint64_t> read_{0};
   std::atomic<bool> is_reading_{false};
   uint64_t taken_count_ = 0;
-  size_t offset_ = 0;  // in the front one
+  size_t offset_ = 0;  // in the front slot
 };
 
 }  // namespace st

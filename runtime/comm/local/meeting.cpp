@@ -14,8 +14,8 @@
 namespace st {
 namespace {
 
-constexpr double kLookForOthers = 0.01;  // seconds
-constexpr double kForgetAfter = 60;
+constexpr double kLookForOthers = 0.01;  // seconds between polls
+constexpr double kForgetAfter = 60;      // seconds
 
 class Start {
  public:
@@ -35,9 +35,9 @@ class Start {
       meeting.segment.file().close();
       return meeting;
     } catch (const Error& error) {
-      // Of the error that they have told us of the others know already: the first one stays.
+      // If the others reported this error, aborting again changes nothing: the first failure is kept.
       const bool is_own = error.code() == Code::cancelled || error.place.rank < 0;
-      tell(meeting.segment, is_own ? options_.rank : error.place.rank, error);
+      meeting.segment.abort(failure_of(is_own ? options_.rank : error.place.rank, error));
       leave(meeting);
       throw;
     } catch (...) {
@@ -66,7 +66,7 @@ class Start {
       std::optional<SharedSegment> segment = SharedSegment::open(name_);
       const bool is_new = !segment;
       if (is_new) segment.emplace(SharedSegment::make(shape_));
-      if (segment->is_spoilt()) {  // what a start that failed has left
+      if (segment->is_spoilt()) {  // left by a failed start
         if (const auto refusal = segment->refusal_for(options_.rank)) {
           let_go(*segment);
           fail_with(*segment, *refusal);
@@ -76,40 +76,40 @@ class Start {
       }
       if (segment->shape() != shape_) refuse_shape(*segment);
       try {
-        // Before it has a name: so a segment that can be found has somebody living in it, or is spoilt.
+        // The heartbeat starts before the segment gets its name, so any segment that can be found has a live rank or is spoilt.
         auto heart = std::make_unique<Heartbeat>(segment->slot(options_.rank), options_.rank);
         if (!is_new || segment->file().publish(name_)) return {std::move(*segment), std::move(heart)};
       } catch (const Error& error) {
-        if (error.code() != Code::busy || !segment->is_spoilt()) throw;  // else whoever was there is gone by now
+        if (error.code() != Code::busy || !segment->is_spoilt()) throw;  // otherwise the rank in that slot has gone meanwhile
       }
     }
   }
 
   void refuse_shape(SharedSegment& segment) const {
-    const Error error = problem(Code::rank_mismatch, options_.rank, "rank ", options_.rank, " has ", text_of(shape_),
-                                "; those that are there have ", text_of(segment.shape()), "; start all ranks alike");
-    segment.refuse(told(options_.rank, error), std::max(options_.size, segment.size()));
+    const Error error = problem(Code::rank_mismatch, options_.rank, "rank ", options_.rank, " expects ", text_of(shape_),
+                                "; the ranks before it expect ", text_of(segment.shape()), "; start all ranks with equal settings");
+    segment.refuse(failure_of(options_.rank, error), std::max(options_.size, segment.size()));
     let_go(segment);
     throw error;
   }
 
-  /// What jobs of other names have left, which nobody may start again.
+  /// Removes what jobs of other names have left: no later job may have that name.
   static void remove_others() {
     try {
       SharedSegment::remove_leftovers(kForgetAfter);
-    } catch (const Error&) {  // /dev/shm cannot be listed: whether it serves is seen next
+    } catch (const Error&) {  // /dev/shm cannot be listed; the next call shows whether it is usable
       return;
     }
   }
 
   void wait_for_others(SharedSegment& segment) const {
     for (;; segment.wait_until_open(kLookForOthers)) {
-      // Looked at before the rings are: once they are open the others may do as they like.
+      // Read before are_rings_open(): once the rings are open, the start has succeeded and other ranks may leave or fail.
       const auto failure = segment.failure();
       const int gone = one_that_left(segment);
       if (segment.are_rings_open()) return;
       if (failure) fail_with(segment, *failure);
-      if (gone >= 0) fail_with(segment, {gone, Code::rank_failed, "it has left before all had come"});
+      if (gone >= 0) fail_with(segment, {gone, Code::rank_failed, "it left before all ranks had joined; its own error says why"});
       if (segment.all_are_here()) {
         segment.file().remove_name();
         segment.open_rings();
@@ -129,13 +129,13 @@ class Start {
   static bool is_missing_one(const SharedSegment& segment) {
     for (int rank = 0; rank < segment.size(); ++rank)
       if (segment.host_of(rank).empty()) return true;
-    return false;  // the last one came too late
+    return false;  // the last rank joined after the deadline
   }
 
   [[noreturn]] void fail_with(const SharedSegment& segment, const RankFailure& failure) const {
-    if (failure.code == Code::timeout && is_missing_one(segment)) fail_missing(segment);  // whose patience has ended first
+    if (failure.code == Code::timeout && is_missing_one(segment)) fail_missing(segment);  // another rank's deadline passed first
     const std::string host = failure.rank < 0 ? std::string() : segment.host_of(failure.rank);
-    const std::string who = failure.rank < 0 ? std::string()  // it came with a size of its own, and is none of these
+    const std::string who = failure.rank < 0 ? std::string()  // it joined with another size, so it has no slot here
                                              : text("rank ", failure.rank, host.empty() ? "" : " (", host, host.empty() ? "" : ")", ": ");
     Error error = problem(failure.code, failure.rank, who, failure.reason);
     error.place.host = host;
@@ -150,31 +150,31 @@ class Start {
       missing += text(missing.empty() ? "" : ", ", rank);
       if (first < 0) first = rank;
     }
-    throw problem(Code::timeout, first, "of ", segment.size(), " ranks these have not come in ", options_.patience, " s: ", missing,
-                  "; start every rank on this machine, with the same job, or wait for longer");
+    throw problem(Code::timeout, first, "not all ", segment.size(), " ranks joined within ", options_.patience, " s; missing: ", missing,
+                  "; start every rank on this machine with the same job name, or raise the deadline");
   }
 
   void check_cancelled() const {
     if (options_.is_cancelled && options_.is_cancelled())
-      throw problem(Code::cancelled, options_.rank, "cancelled while it waited for others");
+      throw problem(Code::cancelled, options_.rank, "cancelled while waiting for other ranks");
   }
 
   void check_patience() const {
     check_cancelled();
-    if (os::seconds() > end_) throw problem(Code::timeout, -1, "what a job of this name has left in /dev/shm could not be removed");
+    if (os::seconds() > end_)
+      throw problem(Code::timeout, -1, "the file that an earlier job of this name left in /dev/shm could not be removed within ",
+                    options_.patience, " s; remove it, or give the job another name");
   }
 
-  /// To those who are there: they say the same, after the same prefix.
-  void tell(SharedSegment& segment, int rank, const Error& error) const noexcept { segment.abort(told(rank, error)); }
-
-  RankFailure told(int rank, const Error& error) const noexcept {
+  /// The error as reported to the other ranks, which put the same prefix before it.
+  RankFailure failure_of(int rank, const Error& error) const noexcept {
     RankFailure failure;
     failure.rank = rank;
     failure.code = error.code() == Code::cancelled ? Code::rank_failed : error.code();
     try {
       const std::string& message = error.message();
       failure.reason = message.starts_with(prefix()) ? message.substr(prefix().size()) : message;
-    } catch (const std::bad_alloc&) {  // they learn who it was, if not why
+    } catch (const std::bad_alloc&) {  // they learn the rank but not the reason
     }
     return failure;
   }
@@ -184,7 +184,7 @@ class Start {
     let_go(meeting.segment);
   }
 
-  /// A refusal stays for those who come later: without it they would wait for ranks that have gone.
+  /// A refused segment stays for ranks that join later: without it they would wait for ranks that have gone.
   void let_go(SharedSegment& segment) const noexcept {
     if (segment.is_last_to_hear(options_.rank)) segment.file().remove_name();
   }

@@ -1,4 +1,4 @@
-// How the processes of a group find each other.
+// The start of a process group: how its processes find each other.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace st {
 
-/// A rank's place in a segment in which all are. The heart beats in the segment, and stops before that is unmapped.
+/// The segment that all ranks have joined, and this rank's heartbeat in it. The heartbeat stops before the segment is unmapped.
 struct Meeting {
   SharedSegment segment;
   std::unique_ptr<Heartbeat> heart;
 };
 
-/// Comes into the segment of the job, or makes it, and waits for the others: process_group.h has the errors.
+/// Joins the segment of the job, or creates it, and waits for the other ranks. Errors: see join_process_group().
 Meeting meet(const ProcessGroupOptions& options);
 
 }  // namespace st

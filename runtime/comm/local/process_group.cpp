@@ -16,10 +16,10 @@
 namespace st {
 namespace {
 
-constexpr double kSpin = 50e-6;  // seconds: longer than it takes to fall asleep and be woken
-constexpr double kSleep = 0.02;  // the most: nobody wakes who waits for a rank that is killed
+constexpr double kSpin = 50e-6;  // seconds: longer than falling asleep and being woken takes
+constexpr double kSleep = 0.02;  // longest sleep in seconds: a killed rank wakes nobody
 
-/// What was posted to a rank and is not in its ring yet.
+/// Bytes that were posted to a rank and are not in its ring yet.
 class Outbox {
  public:
   bool is_empty() const { return first_ == waiting_.size(); }
@@ -28,7 +28,7 @@ class Outbox {
     waiting_.clear();
     first_ = 0;
   }
-  /// Whether anything went.
+  /// Returns whether anything moved.
   bool flush(RingWriter& ring) {
     bool moved = false;
     while (!is_empty()) {
@@ -104,7 +104,7 @@ class ProcessEnd final : public Transport {
     if (auto failure = segment().failure()) return failure;
     for (int other = 0; other < size(); ++other)
       if (other != rank_ && (peer_of(other).in.is_broken() || peer_of(other).out.is_broken()))
-        return RankFailure{other, Code::rank_failed, "it has left nonsense in the memory that the ranks share"};
+        return RankFailure{other, Code::rank_failed, "it has corrupted the ring counters in the group's shared memory; restart the group"};
     return std::nullopt;
   }
   bool has_left(int rank) const override { return segment().has_left(rank); }
@@ -118,7 +118,7 @@ class ProcessEnd final : public Transport {
     RingWriter out;
     RingReader in;
     Outbox outbox;
-    uint64_t seen = 0;  // what had come from it at the last progress()
+    uint64_t seen = 0;  // bytes that had arrived at the last progress()
   };
 
   const SharedSegment& segment() const { return meeting_.segment; }
@@ -154,7 +154,7 @@ void ProcessEnd::idle(double seconds) {
       if (has_news()) return;
       spin_pause();
     }
-    std::this_thread::yield();  // whom it waits for may want this very core
+    std::this_thread::yield();  // the awaited rank may need this core
   } while (os::seconds() < end);
   const bool waits_for_room = std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return !peer.outbox.is_empty(); });
   const auto wait = waits_for_room ? SharedSegment::for_room : SharedSegment::for_bytes;
@@ -167,12 +167,13 @@ void ProcessEnd::idle(double seconds) {
 }  // namespace
 
 std::unique_ptr<Transport> join_process_group(const ProcessGroupOptions& options) {
-  check(options.size >= 1 && options.size <= kMaxProcessRanks, "process group: 1 to ", kMaxProcessRanks, " ranks, got ", options.size);
+  check(options.size >= 1 && options.size <= kMaxProcessRanks, "process group: size must be 1 to ", kMaxProcessRanks, " ranks, got ",
+        options.size);
   check(options.rank >= 0 && options.rank < options.size, "process group: rank must be 0 to ", options.size - 1, ", got ", options.rank);
   check(options.ring_bytes == 0 ||
             (options.ring_bytes >= 4096 && options.ring_bytes <= kMaxRingBytes && (options.ring_bytes & (options.ring_bytes - 1)) == 0),
-        "process group: a ring is a power of two from 4096 bytes to 1 GiB, got ", options.ring_bytes);
-  check(!options.job.empty(), "process group: the job needs a name");
+        "process group: ring_bytes must be 0, or a power of two from 4096 to 1 GiB, got ", options.ring_bytes);
+  check(!options.job.empty(), "process group: the job name must not be empty");
   return std::make_unique<ProcessEnd>(meet(options), options.rank);
 }
 

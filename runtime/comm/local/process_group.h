@@ -11,30 +11,35 @@
 namespace st {
 
 struct ProcessGroupOptions {
-  std::string job;  // what the ranks of one group have in common and no other group of this machine has: "host:29500 start 0"
+  std::string job;  // equal on the ranks of a group, different from every other group on this machine: "host:29500 start 0"
   int rank = 0, size = 1;
   double patience = 60;                     // seconds to wait for the others at the start
-  int64_t ring_bytes = 0;                   // of each ordered pair of ranks, a power of two; 0: 256 KiB, less in a large group
-  std::function<bool()> is_cancelled = {};  // looked at while it waits for the others
+  int64_t ring_bytes = 0;                   // per ordered pair of ranks, a power of two; 0: 256 KiB, less in a large group
+  std::function<bool()> is_cancelled = {};  // polled while it waits for the others
 };
 
 constexpr int kMaxProcessRanks = 1024;
 
-/// A ring of such a group, where the host does not say it; and a rank's part of all of them.
+/// The default ring_bytes; and the bytes of the rings of one rank.
 int64_t process_ring_bytes(int size);
 inline int64_t process_group_bytes(int size) { return (size - 1) * process_ring_bytes(size); }
 
-/// Meets the other ranks in a segment of shared memory that has no name any more when all are there: whatever becomes of them, nothing is
-/// left behind. What a job left that was killed before that (a page or two) is replaced by the next one of its name, or taken away by any
-/// later one of this user's, after a minute. So it is with a start that is refused: its page tells the reason to ranks that come late, if
-/// their processes began before.
+/// Joins the other ranks in a segment of shared memory. Its name is removed once all have joined, so nothing remains however they end.
+/// - A job that is killed before that leaves a page or two. The next job of the same name replaces them, or any later job of this user
+///   removes them after a minute.
+/// - A refused start leaves its segment too: it gives the reason to ranks that join late, if their processes began before the refusal.
+/// - A killed rank is noticed at once, whoever its parent is; a stopped rank is silent.
+/// - Starts a thread, which shows the others that this rank is alive while it computes. Ranks may also be threads of one process.
 ///
-/// Throws timeout naming the ranks that did not come, rank_failed where one ended while it waited, rank_mismatch with both sides where one
-/// came with another size, ring or version of this library, busy where the rank is there already, cancelled, out_of_memory where /dev/shm
-/// is full, unavailable where there is none. But for busy and cancelled, who waits on the other ranks gets the same.
-///
-/// A rank that was killed is known at once, whoever its parent is. One that is stopped is silent. It starts a thread, which shows the
-/// others that this rank lives while it computes. Ranks may be threads of one process as well.
+/// | throws        | when                                                                         | also on waiting ranks |
+/// |---------------|------------------------------------------------------------------------------|-----------------------|
+/// | timeout       | ranks did not join in time; names them                                       | yes                   |
+/// | rank_failed   | a rank ended during the start                                                | yes                   |
+/// | rank_mismatch | a rank has another size, ring or library version; shows both sides           | yes                   |
+/// | out_of_memory | /dev/shm is full                                                             | yes                   |
+/// | unavailable   | there is no /dev/shm                                                         | yes                   |
+/// | busy          | this rank has already joined                                                 | no                    |
+/// | cancelled     | is_cancelled returned true                                                   | as rank_failed        |
 std::unique_ptr<Transport> join_process_group(const ProcessGroupOptions& options);
 
 }  // namespace st

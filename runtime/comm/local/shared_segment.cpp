@@ -15,18 +15,18 @@
 namespace st {
 
 namespace {
-constexpr size_t kHeardWords = kMaxProcessRanks / 64 + 1;  // who comes with a size of its own may have any number
+constexpr size_t kHeardWords = kMaxProcessRanks / 64 + 1;  // a rank that joins with another size may have any number
 }
 
 struct SharedSegment::Header {
   SegmentShape shape;
   alignas(64) std::atomic<uint32_t> rings_are_open;
-  alignas(64) std::atomic<uint32_t> end;  // none, being written, written: what follows
+  alignas(64) std::atomic<uint32_t> end;  // an End: the state of the fields up to end_at
   int32_t end_rank, end_code;
   std::array<char, 200> end_reason;
-  double end_at;                                         // by os::seconds()
-  std::atomic<int32_t> ranks_to_hear;                    // of a refusal; 0: it is none
-  std::array<std::atomic<uint64_t>, kHeardWords> heard;  // a bit a rank
+  double end_at;                                         // os::seconds()
+  std::atomic<int32_t> ranks_to_hear;                    // number of ranks that must receive the refusal; 0: not refused
+  std::array<std::atomic<uint64_t>, kHeardWords> heard;  // one bit per rank
 };
 
 namespace {
@@ -35,14 +35,14 @@ enum End : uint32_t { none, being_written, written };
 
 int64_t whole_pages(int64_t bytes) { return (bytes + os::SharedFile::kPage - 1) / os::SharedFile::kPage * os::SharedFile::kPage; }
 
-/// As far as there is room, the rest zero.
+/// Truncates to the room; fills the rest with zeros.
 template <size_t kRoom>
 void put_text(std::array<char, kRoom>& room, std::string_view text) {
   room.fill(0);
   std::copy_n(text.begin(), std::min(text.size(), kRoom - 1), room.begin());
 }
 
-/// What another process has put there, as far as it is text.
+/// Text that another process has written, up to the first byte that is not UTF-8.
 template <size_t kRoom>
 std::string text_in(const std::array<char, kRoom>& room) {
   std::string out(room.begin(), std::find(room.begin(), room.end(), '\0'));
@@ -50,7 +50,7 @@ std::string text_in(const std::array<char, kRoom>& room) {
   return out;
 }
 
-/// The file: a header and a slot for each rank; from the start of a page on the counts of all rings, and again their bytes.
+/// Layout of the file: the header and a slot per rank; from a page boundary, the counters of all rings; from another, their bytes.
 struct SegmentPlan {
   int64_t head, counts, rings;
   SegmentPlan(const SegmentShape& shape, int64_t header) {
@@ -98,7 +98,7 @@ std::optional<SharedSegment> SharedSegment::open(const std::string& name) {
   auto file = os::SharedFile::open(name);
   if (!file) return std::nullopt;
   const auto refuse = [&](const std::string& what) {
-    Error error(Code::rank_mismatch, text("process group: ", file->path(), " is ", what, "; if no such job runs, remove it"));
+    Error error(Code::rank_mismatch, text("process group: ", file->path(), " was ", what, "; remove it if its job is no longer running"));
     error.place.file = file->path();
     throw error;
   };
@@ -110,7 +110,7 @@ std::optional<SharedSegment> SharedSegment::open(const std::string& name) {
   if (shape.layout != ours.layout || !is_possible(shape))
     refuse(text("made by version ", text_in(shape.version), " of this library, this one is ", ST_LIBRARY_VERSION));
   const SegmentPlan plan(shape, sizeof(Header));
-  if (file->size() < plan.head) refuse("cut short");
+  if (file->size() < plan.head) refuse("truncated");
   auto head = file->map(0, plan.head);
   return SharedSegment(std::move(*file), std::move(head), shape);
 }
@@ -190,7 +190,7 @@ std::optional<RankFailure> SharedSegment::failure() const {
                        is_code ? static_cast<Code>(all.end_code) : Code::rank_failed, text_in(all.end_reason)};
   }
   for (int rank = 0; rank < size(); ++rank)
-    if (is_dead(rank)) return RankFailure{rank, Code::rank_failed, "its process has ended"};
+    if (is_dead(rank)) return RankFailure{rank, Code::rank_failed, "its process has ended; its own output or exit status says why"};
   return std::nullopt;
 }
 
@@ -217,7 +217,7 @@ bool SharedSegment::is_last_to_hear(int rank) noexcept {
   return heard >= all.ranks_to_hear.load();
 }
 
-/// Whoever was in it is dead or has left, and was so long ago; a refusal is there for so long.
+/// All ranks that were in it died or left at least `seconds` ago. A refusal stays that long, too.
 bool SharedSegment::is_abandoned(double seconds) const {
   const auto before = static_cast<int64_t>((os::seconds() - seconds) * 1e9);
   bool was_used = false;
@@ -233,7 +233,7 @@ void SharedSegment::remove_leftovers(double seconds) {
   for (const std::string& name : os::SharedFile::names()) {
     try {
       if (auto segment = open(name); segment && segment->is_abandoned(seconds)) segment->file().remove_name();
-    } catch (const Error&) {  // of another version, or no segment: not ours to judge
+    } catch (const Error&) {  // another version's, or no segment: leave it alone
       continue;
     }
   }

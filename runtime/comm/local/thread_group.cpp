@@ -15,7 +15,7 @@
 namespace st {
 namespace {
 
-/// What the ends have in common; it lives as long as the last of them.
+/// State shared by all ends; lives as long as the last of them.
 class Hub {
  public:
   explicit Hub(int size)
@@ -50,9 +50,9 @@ class Hub {
       failure_.code = failure.code;
       try {
         failure_.reason = failure.reason;
-      } catch (const std::bad_alloc&) {  // the others learn who it was, if not why
+      } catch (const std::bad_alloc&) {  // the others learn the rank but not the reason
       }
-      has_failed_.store(true, std::memory_order_release);  // and nobody writes failure_ again
+      has_failed_.store(true, std::memory_order_release);  // failure_ is not written after this
     }
     ring_all();
   }
@@ -69,7 +69,7 @@ class Hub {
   }
 
   const int size_;
-  const bool spins_;  // where there are more ranks than cores, who spins takes the core from who is waited for
+  const bool spins_;  // false if there are more ranks than cores: a spinning rank would take the core from the awaited one
   const std::string host_;
   std::unique_ptr<Lane[]> lanes_;
   std::unique_ptr<Rank[]> ranks_;
@@ -103,7 +103,7 @@ class ThreadEnd final : public Transport {
   bool is_handed_over(int to) const override { return to == rank_ || hub_->lane(rank_, to).is_in_slots(); }
   uint64_t read_by(int to) const override { return to == rank_ ? 0 : hub_->lane(rank_, to).read_bytes(); }
   void withdraw() noexcept override {
-    // Who withdraws reads nothing either, or two that do so would wait for each other.
+    // Stop reading first, or two ranks that withdraw at the same time would wait for each other.
     stop_reading();
     for (int to = 0; to < size(); ++to) hub_->lane(rank_, to).withdraw();
   }
@@ -139,13 +139,13 @@ class ThreadEnd final : public Transport {
 
   std::shared_ptr<Hub> hub_;
   const int rank_;
-  uint32_t heard_ = 0;  // rings of our bell before the last progress()
+  uint32_t heard_ = 0;  // rings of our bell as of the last progress()
 };
 
 }  // namespace
 
 std::vector<std::unique_ptr<Transport>> make_thread_group(int size) {
-  check(size >= 1 && size <= kMaxThreadRanks, "thread group: 1 to ", kMaxThreadRanks, " ranks, got ", size);
+  check(size >= 1 && size <= kMaxThreadRanks, "thread group: size must be 1 to ", kMaxThreadRanks, " ranks, got ", size);
   const auto hub = std::make_shared<Hub>(size);
   std::vector<std::unique_ptr<Transport>> ends;
   for (int rank = 0; rank < size; ++rank) ends.push_back(std::make_unique<ThreadEnd>(hub, rank));

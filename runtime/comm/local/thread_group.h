@@ -1,4 +1,4 @@
-// Ranks that are threads of one process: what one posts, the other reads where it lies.
+// Ranks that are threads of one process: one reads the memory of the other in place.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace st {
 
 constexpr int kMaxThreadRanks = 256;
 
-/// One end a rank, 1 to kMaxThreadRanks of them. An end may outlive the others; a rank whose end is gone has left.
+/// Returns one end per rank; size is 1 to kMaxThreadRanks. Ends may be destroyed in any order; a rank whose end is destroyed has left.
 std::vector<std::unique_ptr<Transport>> make_thread_group(int size);
 
 }  // namespace st

@@ -18,14 +18,14 @@
 namespace st::plugin {
 namespace {
 
-constexpr int kTag = 1;  // of a communicator that nobody else has
+constexpr int kTag = 1;  // in a communicator that nobody else uses
 
 double seconds_of_mpi() { return MPI_Wtime(); }
 
 std::string said(int error) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
-  if (MPI_Error_string(error, text.data(), &length) != MPI_SUCCESS) return "MPI's error " + std::to_string(error);
+  if (MPI_Error_string(error, text.data(), &length) != MPI_SUCCESS) return "MPI error " + std::to_string(error);
   return {text.data(), static_cast<size_t>(length)};
 }
 
@@ -40,7 +40,7 @@ const char* name_of_level(int level) {
   return "MPI_THREAD_MULTIPLE";
 }
 
-std::mutex in_use;  // of MPI by a group's own thread, which may be at work while the process ends
+std::mutex in_use;  // keeps MPI_Finalize, at the end of the process, apart from MPI calls of a group's thread
 
 bool is_finalized() {
   int is_over = 0;
@@ -53,18 +53,18 @@ void finalize() {
 }
 
 void need_going() {
-  if (is_finalized()) throw Refusal(ST_WRONG_STATE, "MPI_Finalize was called");
+  if (is_finalized()) throw Refusal(ST_WRONG_STATE, "MPI_Finalize was called while the communicator was in use; destroy it first");
 }
 
-/// Begins it where nobody has; but a group that the host gives stands on an MPI that the host has begun.
+/// Initialises MPI if nobody has. With a group of the host's, the host must have initialised it.
 void need_mpi(bool has_group) {
   int is_over = 0, is_there = 0, level = MPI_THREAD_SINGLE;
   need(MPI_Finalized(&is_over));
-  if (is_over != 0) throw Refusal(ST_WRONG_STATE, "MPI_Finalize was called before; make communicators while MPI is there");
+  if (is_over != 0) throw Refusal(ST_WRONG_STATE, "MPI_Finalize was already called; create communicators before it");
   need(MPI_Initialized(&is_there));
   if (is_there == 0 && has_group)
     throw Refusal(ST_WRONG_STATE,
-                  "MPI was not initialised, so the communicator is none of this MPI; call MPI_Init_thread first, and build "
+                  "MPI is not initialised, so the communicator does not belong to this MPI; call MPI_Init_thread first, and build "
                   "this plug-in against the program's own MPI");
   if (is_there == 0) {
     need(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level));
@@ -73,14 +73,13 @@ void need_mpi(bool has_group) {
   need(MPI_Query_thread(&level));
   if (level < MPI_THREAD_MULTIPLE)
     throw Refusal(ST_WRONG_STATE, std::string("MPI was initialised with ") + name_of_level(level) +
-                                      ", and MPI_THREAD_MULTIPLE is needed, since a thread of this library shows the other ranks that this "
-                                      "one lives while the host calls MPI itself; begin with MPI_Init_thread(&argc, &argv, "
-                                      "MPI_THREAD_MULTIPLE, &provided)");
+                                      ", but MPI_THREAD_MULTIPLE is needed: a thread of this library sends heartbeats while the host "
+                                      "calls MPI itself; start MPI with MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided)");
 }
 
 }  // namespace
 
-/// Its handle is freed where every message has come to its end, or else is MPI's for good.
+/// Our communicator: freed if every message has completed, otherwise leaked to MPI.
 struct MpiPipes::Ours {
   MPI_Comm communicator = MPI_COMM_NULL;
   bool is_quiet = true;
@@ -91,9 +90,9 @@ struct MpiPipes::Frame {
 
   std::vector<std::byte> memory;
   MPI_Request request = MPI_REQUEST_NULL;
-  int filled = 0, taken = 0;  // of one that has come
+  int filled = 0, taken = 0;  // bytes of a received message
 
-  /// Whether the message is done; true where there is none.
+  /// Whether the message is complete; true if there is none.
   bool is_done() {
     if (request == MPI_REQUEST_NULL) return true;
     int done = 0;
@@ -117,18 +116,17 @@ MpiPipes::MpiPipes(const st_plugin_start& start) {
   int has_two_sides = 0;
   need(MPI_Comm_test_inter(theirs, &has_two_sides));
   if (has_two_sides != 0)
-    throw Refusal(ST_INVALID_ARGUMENT,
-                  "the host's communicator has two sides (it is an intercommunicator); merge them by MPI_Intercomm_merge");
+    throw Refusal(ST_INVALID_ARGUMENT, "the host's communicator is an intercommunicator; merge its two groups with MPI_Intercomm_merge");
   ours_ = std::make_unique<Ours>();
   need(MPI_Comm_rank(theirs, &rank_));
   need(MPI_Comm_size(theirs, &size_));
   const bool agrees = (start.rank < 0 || start.rank == rank_) && (start.size < 0 || start.size == size_);
   if (!agrees)
     throw Refusal(ST_INVALID_ARGUMENT, "asked for rank " + std::to_string(start.rank) + " of " + std::to_string(start.size) +
-                                           ", but MPI's communicator has this process as rank " + std::to_string(rank_) + " of " +
-                                           std::to_string(size_));
+                                           ", but this process is rank " + std::to_string(rank_) + " of the MPI communicator's " +
+                                           std::to_string(size_) + "; the launcher's variables and MPI must agree");
   MPI_Request begun = MPI_REQUEST_NULL;
-  // On the heap and not freed where it does not end: MPI may still write to it.
+  // On the heap, and leaked if it does not complete: MPI may still write to it.
   auto made = std::make_unique<MPI_Comm>(MPI_COMM_NULL);
   need(MPI_Comm_idup(theirs, made.get(), &begun));
   const double end = seconds_of_mpi() + static_cast<double>(start.milliseconds) / 1e3;
@@ -138,16 +136,17 @@ MpiPipes::MpiPipes(const st_plugin_start& start) {
     const bool is_cancelled = start.is_cancelled(start.user) != 0;
     if (is_cancelled || seconds_of_mpi() > end) {
       (void)made.release();
-      if (is_cancelled) throw Refusal(ST_CANCELLED, "cancelled while it waited for other ranks");
-      throw Refusal(ST_TIMEOUT, "not all " + std::to_string(size_) + " ranks of MPI's communicator have come in " +
-                                    std::to_string(start.milliseconds) + " ms; every one of them makes this call, in the same order");
+      if (is_cancelled) throw Refusal(ST_CANCELLED, "cancelled while waiting for other ranks");
+      throw Refusal(ST_TIMEOUT, "not all " + std::to_string(size_) + " ranks of the MPI communicator joined within " +
+                                    std::to_string(start.milliseconds) +
+                                    " ms; every rank must make this call, in the same order as its other calls on that communicator");
     }
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   ours_->communicator = *made;
   need(MPI_Comm_set_errhandler(ours_->communicator, MPI_ERRORS_RETURN));
 
-  // At most the library's 64 KiB with what it says beside them, one message.
+  // Up to the library's 64 KiB and its control frames, in one message.
   constexpr int kMost = (64 << 10) + (2 << 10), kLeast = 4 << 10, kAll = 64 << 20;
   frame_bytes_ = std::clamp(kAll / (2 * static_cast<int>(Pipe::kFrames) * size_), kLeast, kMost);
   for (int other = 0; other < size_; ++other) {
@@ -164,7 +163,7 @@ MpiPipes::MpiPipes(const st_plugin_start& start) {
       if (other != rank_)
         for (Frame& frame : pipes_[static_cast<size_t>(other)]->in) receive(other, frame);
   } catch (...) {
-    let_go();  // MPI writes into what was posted
+    let_go();  // MPI writes into the posted receive buffers
     throw;
   }
 }
@@ -192,7 +191,7 @@ void MpiPipes::let_go() noexcept {
       if (is_over == 0 && frame.request != MPI_REQUEST_NULL) MPI_Cancel(&frame.request);
       is_quiet = ends_in_time(frame) && is_quiet;
     }
-    // To a rank that died a message never ends, and cannot be called back: its memory stays MPI's.
+    // A send to a dead rank never completes and cannot be cancelled: leak its memory to MPI.
     if (!is_quiet) (void)pipe.release();
     ours_->is_quiet = ours_->is_quiet && is_quiet;
   }

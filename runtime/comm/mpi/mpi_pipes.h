@@ -1,4 +1,4 @@
-// A rank's pipes to the others by messages of MPI, in a communicator of our own.
+// A rank's pipes to the others over MPI messages, in a communicator of our own.
 #pragma once
 
 #include <scaletrain/transport.h>
@@ -13,9 +13,9 @@ namespace st::plugin {
 
 class MpiPipes {
  public:
-  /// Duplicates the host's communicator (start.group is an MPI_Comm*), or MPI_COMM_WORLD, in which all ranks have to call this. Initialises
-  /// MPI where nobody has, and then finalises it when the process ends. Throws Refusal: wrong_state where MPI is over, or serves no several
-  /// threads; invalid_argument where the communicator has another rank or size than was said; timeout, cancelled.
+  /// Duplicates the host's communicator (start.group is an MPI_Comm*), or MPI_COMM_WORLD; all of its ranks must call this. Initialises MPI
+  /// if that has not happened, and then finalises it when the process ends. Throws Refusal: wrong_state if MPI is finalised or was not
+  /// initialised with MPI_THREAD_MULTIPLE; invalid_argument if the communicator's rank or size differs from start's; timeout; cancelled.
   explicit MpiPipes(const st_plugin_start& start);
   ~MpiPipes();
   MpiPipes(const MpiPipes&) = delete;
@@ -24,7 +24,7 @@ class MpiPipes {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  // As st_transport_callbacks has it. Throws what MPI says where it says anything: most of its versions do not notice a rank that died.
+  // As in st_transport_callbacks. Throws MPI's errors; most MPI versions report none when a rank dies.
   int64_t write(int to, std::span<const std::byte> bytes);
   int64_t read(int from, std::span<std::byte> bytes);
 
@@ -38,7 +38,7 @@ class MpiPipes {
   int rank_ = 0, size_ = 1;
   int frame_bytes_ = 0;
   std::unique_ptr<Ours> ours_;                // the communicator
-  std::vector<std::unique_ptr<Pipe>> pipes_;  // null: this rank's own
+  std::vector<std::unique_ptr<Pipe>> pipes_;  // null for this rank
 };
 
 }  // namespace st::plugin

@@ -18,7 +18,7 @@ const st_plugin* st_plugin_v1(void) {
   static const st_plugin plugin = [] {
     int length = 0;
     if (MPI_Get_library_version(library.data(), &length) != MPI_SUCCESS) library[0] = '\0';
-    *std::find(library.begin(), library.end() - 1, ',') = '\0';  // what follows says who built it
+    *std::find(library.begin(), library.end() - 1, ',') = '\0';  // drops who built it
     return st::plugin::make_plugin<st::plugin::MpiPipes>("mpi", library.data());
   }();
   return &plugin;

@@ -1,4 +1,4 @@
-// What goes through a pipe: frames, one behind the other. All ranks are of one byte order.
+// The frames that follow each other in a pipe. All ranks have the same byte order.
 #pragma once
 
 #include <array>
@@ -9,23 +9,23 @@
 namespace st {
 
 enum class FrameKind : uint32_t {
-  hello = 0x53545031,  // who is here, first of all: another layout of any frame gets another number
-  elements,            // a rank's stream
-  taken,               // TakenFrame: so many bytes of the other's stream were taken since the start
-  beat,                // it lives
-  failure,             // FailureFrame: the group is over
-  left,                // it goes, in order, and posts no more
-  farewell,            // it has seen that the other goes
+  hello = 0x53545031,  // HelloFrame, the first frame; a changed layout of any frame gets another number
+  elements,            // bytes of the sender's stream
+  taken,               // TakenFrame: bytes of the other rank's stream taken since the start
+  beat,                // the sender is alive
+  failure,             // FailureFrame: the group has ended
+  left,                // the sender leaves in good order and posts no more
+  farewell,            // the sender knows that the other rank is leaving
 };
 
 struct FrameHeader {
   FrameKind kind = FrameKind::beat;
-  uint32_t bytes = 0;  // that follow
+  uint32_t bytes = 0;  // after the header
 };
 
 struct HelloFrame {
   int32_t size = 0;    // ranks
-  int32_t window = 0;  // bytes of a stream that may be on their way
+  int32_t window = 0;  // bytes of a stream that may be in flight
   std::array<char, 32> version{};
   std::array<char, 96> host{};  // "node7, process 4711"
 };
@@ -40,7 +40,7 @@ struct FailureFrame {
   std::array<char, 408> reason{};
 };
 
-constexpr uint32_t kMostControl = sizeof(FailureFrame);  // of what follows the header of a frame without elements
+constexpr uint32_t kMostControl = sizeof(FailureFrame);  // most bytes after the header of a frame without elements
 static_assert(sizeof(HelloFrame) <= kMostControl);
 
 }  // namespace st

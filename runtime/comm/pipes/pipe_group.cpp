@@ -25,11 +25,11 @@
 namespace st {
 namespace {
 
-constexpr double kBeat = 0.1;                                 // seconds, more in a large group
-constexpr double kStopped = 0.5;                              // seconds between two looks: this process was stopped
-constexpr double kAwake = 100e-6;                             // seconds that a wait takes no nap
-constexpr double kShortestNap = 20e-6, kLongestNap = 0.5e-3;  // seconds: nobody wakes us
-constexpr double kLooks = 0.025;                              // seconds between the keeper's
+constexpr double kBeat = 0.1;                                 // seconds; longer in a large group
+constexpr double kStopped = 0.5;                              // seconds between two polls that mean that this process was stopped
+constexpr double kAwake = 100e-6;                             // seconds that a wait yields before it sleeps
+constexpr double kShortestNap = 20e-6, kLongestNap = 0.5e-3;  // seconds of a sleep, from which nothing wakes it
+constexpr double kLooks = 0.025;                              // seconds between the polls of the keeper thread
 
 template <size_t N>
 void copy_text(std::array<char, N>& to, std::string_view from) noexcept {
@@ -37,7 +37,7 @@ void copy_text(std::array<char, N>& to, std::string_view from) noexcept {
   std::memcpy(to.data(), from.data(), bytes);
 }
 
-/// As far as it is text: others have sent it.
+/// Text received from another rank, up to the first byte that is not UTF-8.
 template <size_t N>
 std::string_view words_of(const std::array<char, N>& text) {
   const std::string_view words{text.data(), strnlen(text.data(), N)};
@@ -76,7 +76,7 @@ class PipeEnd final : public Transport {
       : pipes_(std::move(pipes)), rank_(pipes_->rank()), own_(own_hello(pipes_->size())), beat_(std::max(kBeat, 4e-3 * own_.size)) {
     lanes_.reserve(static_cast<size_t>(size()));
     HelloFrame nobody = own_;
-    nobody.window = 1;  // to ourselves nothing goes, so there is no memory for it
+    nobody.window = 1;  // a rank sends nothing to itself, so that lane needs no memory
     for (int other = 0; other < size(); ++other) lanes_.emplace_back(*pipes_, other, other == rank_ ? nobody : own_);
     try {
       keeper_ = std::thread([this] {
@@ -84,7 +84,8 @@ class PipeEnd final : public Transport {
         keep();
       });
     } catch (const std::system_error& refusal) {
-      fail(Code::unavailable, text("pipes: a thread could not be started (", refusal.what(), ")"));
+      fail(Code::unavailable,
+           text("pipes: the heartbeat thread could not be started (", refusal.what(), "); raise the limit on threads or processes"));
     }
   }
   ~PipeEnd() override;
@@ -120,7 +121,7 @@ class PipeEnd final : public Transport {
   void take(int from, int64_t bytes) override {
     const std::lock_guard lock(mutex_);
     lane(from).take(static_cast<uint64_t>(bytes));
-    move(from, os::seconds());  // the other one may wait for the room
+    move(from, os::seconds());  // the other rank may be waiting for room
   }
 
   bool progress() override {
@@ -133,7 +134,7 @@ class PipeEnd final : public Transport {
   std::optional<RankFailure> failure() override {
     if (!has_failed_.load(std::memory_order_acquire)) {
       const std::lock_guard lock(mutex_);
-      look();  // or who calls now would know less than who waits
+      look();  // or a call that begins now would know less than one that waits
     }
     if (!has_failed_.load(std::memory_order_acquire)) return std::nullopt;
     return failure_;
@@ -177,21 +178,21 @@ class PipeEnd final : public Transport {
   const double beat_;
   const int64_t process_ = os::process_id();
 
-  mutable std::mutex mutex_;  // of all that follows; nobody waits who holds it
+  mutable std::mutex mutex_;  // guards the members below; never held during a wait
   std::vector<PipeLane> lanes_;
   double looked_at_ = os::seconds(), awake_since_ = looked_at_;
-  bool has_news_ = false;  // elements have moved since the last progress(), whoever looked
+  bool has_news_ = false;  // elements have moved since the last progress(), on whichever thread
   bool has_told_ = false;
-  RankFailure failure_;  // not written any more once has_failed_
+  RankFailure failure_;  // not written once has_failed_ is set
   std::atomic<bool> has_failed_{false};
   std::atomic<uint32_t> is_leaving_{0};
   std::thread keeper_;
 };
 
 PipeEnd::~PipeEnd() {
-  if (process_ != os::process_id()) {  // a forked child has no such thread, and is no rank
+  if (process_ != os::process_id()) {  // a forked child has no such thread and is not a rank
     keeper_.detach();
-    (void)pipes_.release();  // whose end may want the parent's threads
+    (void)pipes_.release();  // their destructor may need threads of the parent
     return;
   }
   is_leaving_.store(1);
@@ -200,7 +201,7 @@ PipeEnd::~PipeEnd() {
   say_that_we_leave();
 }
 
-/// Until all have heard it, or leave too: who sees a broken pipe first takes us for dead.
+/// Waits until all ranks know it or leave too: a rank that saw the broken pipe first would take this one for dead.
 void PipeEnd::say_that_we_leave() noexcept {
   constexpr double kPatience = 1, kPatienceAfterFailure = 0.5, kMoment = 0.1;
   for (PipeLane& lane : lanes_) {
@@ -222,8 +223,8 @@ void PipeEnd::say_that_we_leave() noexcept {
   }
 }
 
-/// Of a group that has failed: not who is why, be it dead or silent, nor who had not come by then. A moment is theirs all the same, since
-/// what they were told may still be on its way.
+/// False only in a failed group, for the rank at fault (dead or silent) and for ranks that had not joined. Even these get kMoment, since
+/// the failure may still be on its way to them.
 bool PipeEnd::can_hear(int other) const {
   if (!has_failed_.load(std::memory_order_relaxed) || failure_.code == Code::rank_mismatch) return true;
   return other != failure_.rank && lane(other).hello().has_value();
@@ -236,7 +237,7 @@ void PipeEnd::keep() noexcept {
   }
 }
 
-/// At all lanes.
+/// Polls all lanes.
 void PipeEnd::look() noexcept {
   const double now = os::seconds();
   if (now - looked_at_ > kStopped) awake_since_ = now;
@@ -254,7 +255,7 @@ void PipeEnd::move(int other, double now) noexcept {
       const bool is_known = said->rank >= 0 && said->rank < size() && said->code >= Code::invalid_argument && said->code <= Code::internal;
       set_failure({is_known ? said->rank : other, is_known ? said->code : Code::rank_failed, std::string(words_of(said->reason))});
     } else if (to.is_broken() && !to.has_left()) {
-      set_failure({other, Code::rank_failed, text("it can be reached no more: ", to.break_reason())});
+      set_failure({other, Code::rank_failed, text("its connection is broken: ", to.break_reason())});
     }
   } catch (const std::bad_alloc&) {
     set_failure({other, Code::rank_failed, {}});
@@ -267,7 +268,7 @@ void PipeEnd::set_failure(const RankFailure& failure) noexcept {
   failure_.code = failure.code;
   try {
     failure_.reason = failure.reason;
-  } catch (const std::bad_alloc&) {  // the others learn who it was, if not why
+  } catch (const std::bad_alloc&) {  // the others learn the rank but not the reason
   }
   has_failed_.store(true, std::memory_order_release);
 }
@@ -277,9 +278,9 @@ void PipeEnd::idle(double seconds) {
   for (double now = began; now < end; now = os::seconds()) {
     if (progress() || has_failed_.load(std::memory_order_relaxed)) return;
     if (now - began < kAwake) {
-      std::this_thread::yield();  // whom it waits for may want this very core
+      std::this_thread::yield();  // the awaited rank may need this core
     } else {
-      nap(std::min(std::clamp((now - began) / 8, kShortestNap, kLongestNap), end - now));  // an eighth too late at most
+      nap(std::min(std::clamp((now - began) / 8, kShortestNap, kLongestNap), end - now));  // wakes at most an eighth too late
     }
   }
 }
@@ -313,10 +314,11 @@ void PipeEnd::meet(const PipeGroupOptions& options) {
     if (is_whole) return;
     if (const auto failure = this->failure()) fail_with(*failure);
     for (int other = 0; other < size(); ++other)
-      if (other != rank_ && has_left(other)) fail_with({other, Code::rank_failed, "it has left before all had come"});
+      if (other != rank_ && has_left(other))
+        fail_with({other, Code::rank_failed, "it left before all ranks had joined; its own error says why"});
     if (options.is_cancelled && options.is_cancelled()) {
       abort({rank_, Code::rank_failed, "it has aborted: cancelled"});
-      fail(Code::cancelled, text(name(), ": cancelled while it waited for other ranks"));
+      fail(Code::cancelled, text(name(), ": cancelled while waiting for other ranks"));
     }
     if (os::seconds() > end) fail_missing(options.patience);
   }
@@ -324,10 +326,10 @@ void PipeEnd::meet(const PipeGroupOptions& options) {
 
 void PipeEnd::refuse(int other) {
   const auto side = [](int rank, const HelloFrame& hello) {
-    return text("rank ", rank, " has ", hello.size, " ranks and version ", words_of(hello.version), " of the library");
+    return text("rank ", rank, " expects ", hello.size, " ranks and runs version ", words_of(hello.version), " of the library");
   };
   const HelloFrame theirs = *lane(other).hello();
-  fail_with({other, Code::rank_mismatch, text(side(other, theirs), ", ", side(rank_, own_), "; start all ranks alike")});
+  fail_with({other, Code::rank_mismatch, text(side(other, theirs), ", ", side(rank_, own_), "; start all ranks with equal settings")});
 }
 
 void PipeEnd::fail_missing(double patience) {
@@ -339,7 +341,9 @@ void PipeEnd::fail_missing(double patience) {
     missing += text(missing.empty() ? "" : ", ", other);
     if (first < 0) first = other;
   }
-  fail_with({first, Code::timeout, text("of ", size(), " ranks these have said nothing in ", patience, " s: ", missing)});
+  fail_with({first, Code::timeout,
+             text("not all ", size(), " ranks joined within ", patience, " s; missing: ", missing,
+                  "; start every rank, and check that each can reach all others, or raise the deadline")});
 }
 
 void PipeEnd::fail_with(const RankFailure& failure) {
@@ -356,7 +360,8 @@ void PipeEnd::fail_with(const RankFailure& failure) {
 int64_t pipe_group_bytes(int size) { return (size - 1) * window_of(size); }
 
 std::unique_ptr<Transport> join_pipe_group(std::unique_ptr<Pipes> pipes, const PipeGroupOptions& options) {
-  check(pipes->size() >= 1 && pipes->size() <= kMostPipeRanks, pipes->name(), ": 1 to ", kMostPipeRanks, " ranks, got ", pipes->size());
+  check(pipes->size() >= 1 && pipes->size() <= kMostPipeRanks, pipes->name(), ": size must be 1 to ", kMostPipeRanks, " ranks, got ",
+        pipes->size());
   check(pipes->rank() >= 0 && pipes->rank() < pipes->size(), pipes->name(), ": rank must be 0 to ", pipes->size() - 1, ", got ",
         pipes->rank());
   auto end = std::make_unique<PipeEnd>(std::move(pipes));

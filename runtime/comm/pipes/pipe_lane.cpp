@@ -10,7 +10,7 @@
 namespace st {
 namespace {
 
-constexpr double kLastWords = 0.1;  // seconds in which what a rank had sent before its end may still come
+constexpr double kLastWords = 0.1;  // seconds in which frames that a rank sent before its end may still arrive
 
 }  // namespace
 
@@ -23,7 +23,7 @@ PipeLane::PipeLane(Pipes& pipes, int other, const HelloFrame& hello)
       said_at_(os::seconds()),
       ring_(std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(window_))),
       heard_at_(said_at_) {
-  constexpr size_t kUsual = 64;  // pieces that wait at once
+  constexpr size_t kUsual = 64;  // posted ranges that wait at once
   posted_.reserve(kUsual);
   append(FrameKind::hello, &hello, sizeof hello);
 }
@@ -31,7 +31,7 @@ PipeLane::PipeLane(Pipes& pipes, int other, const HelloFrame& hello)
 // Elements.
 
 void PipeLane::post(std::span<const std::byte> bytes) {
-  if (first_ > 0 && posted_.size() == posted_.capacity()) {  // rather than grow
+  if (first_ > 0 && posted_.size() == posted_.capacity()) {  // reuse the front rather than grow
     posted_.erase(posted_.begin(), posted_.begin() + static_cast<std::ptrdiff_t>(first_));
     first_ = 0;
   }
@@ -62,16 +62,16 @@ void PipeLane::append(FrameKind kind, const void* data, size_t bytes) {
 void PipeLane::say_what_is_due(double now, double silence) {
   if (has_to_say_farewell_) append(FrameKind::farewell, nullptr, 0);
   has_to_say_farewell_ = false;
-  if (has_left_) {  // it may be gone, and what comes later could reach another group of that process
+  if (has_left_) {  // it may be gone, and further frames could reach another group of that process
     failure_to_say_.reset();
     has_to_say_left_ = false;
     return;
   }
   if (failure_to_say_) append(FrameKind::failure, &*failure_to_say_, sizeof *failure_to_say_);
   failure_to_say_.reset();
-  // Once in a quarter of the window: the other one has room until then.
-  if (taken_ - told_ >= window_ / 4) {
-    const TakenFrame taken{told_ = taken_};
+  // Once per quarter of the window: the other rank has room until then.
+  if (taken_ - acknowledged_ >= window_ / 4) {
+    const TakenFrame taken{acknowledged_ = taken_};
     append(FrameKind::taken, &taken, sizeof taken);
   }
   if (now - said_at_ >= silence) append(FrameKind::beat, nullptr, 0);
@@ -82,7 +82,7 @@ void PipeLane::say_what_is_due(double now, double silence) {
   }
 }
 
-/// One frame of what was posted, as much as there is room for here and there. Whether there was any.
+/// Appends one frame of posted elements, as much as the buffer and the other rank's window have room for; returns whether there was any.
 bool PipeLane::append_elements() {
   const size_t header = end_;
   const size_t room = std::min<size_t>(out_bytes_ - kControlRoom - sizeof(FrameHeader) - end_, window_ - (sent_ - taken_by_other_));
@@ -108,7 +108,7 @@ bool PipeLane::append_elements() {
 bool PipeLane::push(double now, double silence) {
   bool moved = false;
   for (;;) {
-    // A new batch only when the last one has gone: so there is always room for all that is due.
+    // A new batch only once the last one has gone, so there is always room for all control frames that are due.
     if (begin_ == end_) {
       begin_ = end_ = 0;
       moved = append_elements() || moved;
@@ -155,9 +155,10 @@ bool PipeLane::pull(double now) {
     if (header.kind == FrameKind::elements) {
       frame_left_ = header.bytes;
       in_bytes_ = 0;
-      if (frame_left_ > window_ - (arrived_ - taken_)) throw Error(Code::rank_failed, "it sends more than there is room for");
+      if (frame_left_ > window_ - (arrived_ - taken_))
+        throw Error(Code::rank_failed, "it sent more bytes than its window allows: another version of the library, or damaged bytes");
     } else if (header.bytes > kMostControl) {
-      throw Error(Code::rank_failed, "what it sends is not what this rank expects: another version of the library, or damaged bytes");
+      throw Error(Code::rank_failed, "it sent an invalid frame: another version of the library, or damaged bytes");
     } else if (in_bytes_ == sizeof header + header.bytes) {
       in_bytes_ = 0;
       understand(header.kind, in_.data() + sizeof header, header.bytes);
@@ -167,7 +168,8 @@ bool PipeLane::pull(double now) {
 
 void PipeLane::understand(FrameKind kind, const std::byte* data, size_t bytes) {
   const auto take_into = [&](auto& frame) {
-    if (bytes != sizeof frame) throw Error(Code::rank_failed, "it sends a frame of another size: another version of the library");
+    if (bytes != sizeof frame)
+      throw Error(Code::rank_failed, "it sent a frame of the wrong size: another version of the library; run one version on all ranks");
     std::memcpy(&frame, data, bytes);
   };
   switch (kind) {
@@ -177,7 +179,8 @@ void PipeLane::understand(FrameKind kind, const std::byte* data, size_t bytes) {
     case FrameKind::taken: {
       TakenFrame taken;
       take_into(taken);
-      if (taken.bytes > sent_ || taken.bytes < taken_by_other_) throw Error(Code::rank_failed, "it has taken what was never sent");
+      if (taken.bytes > sent_ || taken.bytes < taken_by_other_)
+        throw Error(Code::rank_failed, "it acknowledged bytes that were never sent: another version of the library, or damaged bytes");
       taken_by_other_ = taken.bytes;
       return;
     }
@@ -186,7 +189,7 @@ void PipeLane::understand(FrameKind kind, const std::byte* data, size_t bytes) {
       return;
     case FrameKind::left:
       has_left_ = true;
-      has_to_say_farewell_ = !has_said_left_;  // which says as much
+      has_to_say_farewell_ = !has_said_left_;  // our own `left` tells it as much
       return;
     case FrameKind::farewell:
       knows_that_we_left_ = true;
@@ -196,7 +199,7 @@ void PipeLane::understand(FrameKind kind, const std::byte* data, size_t bytes) {
     case FrameKind::elements:
       break;
   }
-  throw Error(Code::rank_failed, "it sends frames that this rank does not know: another version of the library");
+  throw Error(Code::rank_failed, "it sent a frame of an unknown kind: another version of the library; run one version on all ranks");
 }
 
 // Both.
@@ -210,7 +213,7 @@ bool PipeLane::move(double now, double silence) noexcept {
     keep_reason(error.what());
   }
   try {
-    moved = (!is_cut_ && push(now, silence)) || moved;  // one that sends nonsense may still hear why the group ends
+    moved = (!is_cut_ && push(now, silence)) || moved;  // a rank that sends invalid frames may still learn why the group ends
   } catch (const std::exception& error) {
     cut(now, error.what());
   }
@@ -218,7 +221,7 @@ bool PipeLane::move(double now, double silence) noexcept {
   return moved;
 }
 
-/// Nothing more goes into the pipe; what it carries is still read for a while: why the other one went, if it said so.
+/// Stops writing to the pipe. Reading goes on for kLastWords: the other rank may have sent why it ended.
 void PipeLane::cut(double now, const char* reason) noexcept {
   is_cut_ = true;
   cut_at_ = now;
@@ -230,7 +233,7 @@ void PipeLane::keep_reason(const char* reason) noexcept {
   if (!break_reason_.empty()) return;
   try {
     break_reason_ = reason;
-  } catch (const std::bad_alloc&) {  // that it broke is known
+  } catch (const std::bad_alloc&) {  // the break is reported without its reason
   }
 }
 

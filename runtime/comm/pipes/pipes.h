@@ -1,4 +1,4 @@
-// Bytes between ranks that others carry: a plug-in for clusters, or the host.
+// Byte pipes between ranks, provided by a plug-in for clusters or by the host.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace st {
 
-/// One rank's pipes to the others. Calls return at once and come one at a time, but from several threads.
+/// One rank's pipes to the others. Calls return at once. They are made one at a time, but from several threads.
 class Pipes {
  public:
   virtual ~Pipes() = default;
@@ -17,10 +17,10 @@ class Pipes {
   virtual int size() const = 0;
   virtual std::string_view name() const = 0;
 
-  /// Takes what it can for `to`, behind what it took before; how many bytes. Throws an Error where that rank can be reached no more: its
-  /// message is the reason.
+  /// Appends as many bytes as it can to the pipe to that rank; returns how many. Throws an Error if that rank is unreachable: its message
+  /// is the reason.
   virtual int64_t write(int to, std::span<const std::byte> bytes) = 0;
-  /// Gives what has come from `from`; how many bytes. Throws as write() does.
+  /// Reads bytes that have arrived from that rank; returns how many. Throws as write() does.
   virtual int64_t read(int from, std::span<std::byte> bytes) = 0;
 };
 

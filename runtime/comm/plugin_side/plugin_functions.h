@@ -1,4 +1,4 @@
-// The functions of C that a transport plug-in exports, over a class of C++. Header only: a plug-in shares no code with the library.
+// The C functions that a transport plug-in exports, implemented over a C++ class. Header only: a plug-in shares no code with the library.
 #pragma once
 
 #include <scaletrain/transport.h>
@@ -17,8 +17,8 @@
 
 namespace st::plugin {
 
-/// `Group` is made of a st_plugin_start, and throws Refusal where there is none to be had. It has rank(), size(), write(to, bytes) and
-/// read(from, bytes) as st_transport_callbacks says, which throw where the other rank can be reached no more.
+/// `Group` is constructed from an st_plugin_start and throws Refusal if the group cannot be made. It has rank(), size(), write(to, bytes)
+/// and read(from, bytes) as in st_transport_callbacks; write and read throw once the other rank is unreachable.
 template <class Group>
 class PluginFunctions {
  public:
@@ -37,13 +37,13 @@ class PluginFunctions {
       say(*end, refusal.rank(), refusal.what());
       return refusal.status();
     } catch (const std::bad_alloc&) {
-      say(*end, -1, "there is no memory for the connections");
+      say(*end, -1, "out of memory for the connections");
       return ST_OUT_OF_MEMORY;
     } catch (const std::exception& error) {
       say(*end, -1, error.what());
       return ST_IO;
     } catch (...) {
-      say(*end, -1, "something was thrown that says nothing");
+      say(*end, -1, "an unknown exception was thrown");
       return ST_INTERNAL;
     }
   }
@@ -67,7 +67,7 @@ class PluginFunctions {
   static void release(void* user) noexcept {
     try {
       delete static_cast<End*>(user);
-    } catch (...) {  // what a library's destructor throws is nobody's any more
+    } catch (...) {  // nobody is left to handle what a destructor throws
     }
   }
 
@@ -75,7 +75,7 @@ class PluginFunctions {
   static st_status moved(void* user, int64_t* bytes, const Move& move) noexcept {
     End& end = *static_cast<End*>(user);
     *bytes = 0;
-    const char* why = "something was thrown that says nothing";
+    const char* why = "an unknown exception was thrown";
     try {
       *bytes = move(end.group);
       return ST_OK;

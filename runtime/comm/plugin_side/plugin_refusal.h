@@ -1,4 +1,4 @@
-// Why a group was not made, or is no more: as a plug-in tells it.
+// The exception by which a plug-in says why a group could not be made or has ended.
 #pragma once
 
 #include <scaletrain/transport.h>
@@ -15,7 +15,7 @@ class Refusal : public std::exception {
 
   const char* what() const noexcept override { return reason_.c_str(); }
   st_status status() const noexcept { return status_; }
-  int rank() const noexcept { return rank_; }  // whose fault it is; -1: nobody's
+  int rank() const noexcept { return rank_; }  // the rank at fault; -1: none
 
  private:
   st_status status_;

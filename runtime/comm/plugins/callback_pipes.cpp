@@ -38,10 +38,11 @@ class CallbackPipes final : public Pipes {
   void answer(st_status status) const {
     if (status == ST_OK) return;
     const char* reason = callbacks_.reason == nullptr ? nullptr : call_host(callbacks_.reason, user_);
-    fail(Code::rank_failed, reason == nullptr || *reason == '\0' ? text("the transport says status ", status) : std::string(reason));
+    fail(Code::rank_failed,
+         reason == nullptr || *reason == '\0' ? text("the transport returned status ", status, " without a reason") : std::string(reason));
   }
   int64_t checked(const char* call, int64_t bytes, int64_t most) const {
-    require(bytes >= 0 && bytes <= most, Code::callback, name_, ": ", call, " of up to ", most, " bytes says that it moved ", bytes);
+    require(bytes >= 0 && bytes <= most, Code::callback, name_, ": the callback ", call, " must report 0 to ", most, " bytes, got ", bytes);
     return bytes;
   }
 
@@ -52,7 +53,7 @@ class CallbackPipes final : public Pipes {
   void* const user_;
 };
 
-/// Releases what nobody has taken over.
+/// Calls release unless the callbacks were taken over.
 struct Unclaimed {
   const st_transport_callbacks& callbacks;
   void* user;

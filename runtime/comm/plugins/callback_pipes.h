@@ -1,4 +1,4 @@
-// Pipes behind functions of C: the host's own, or a plug-in's.
+// Pipes over C functions of the host or of a plug-in.
 #pragma once
 
 #include <scaletrain/transport.h>
@@ -10,8 +10,8 @@
 
 namespace st {
 
-/// Takes the callbacks over: release is called when the pipes end, and where this throws; `kept` goes after that. Throws invalid_argument
-/// where one is missing.
+/// Takes over the callbacks: calls release when the pipes are destroyed, or if this throws. Holds `kept` until after that. Throws
+/// invalid_argument if write or read is NULL.
 std::unique_ptr<Pipes> make_callback_pipes(std::string name, int rank, int size, const st_transport_callbacks& callbacks, void* user,
                                            std::shared_ptr<void> kept = nullptr);
 

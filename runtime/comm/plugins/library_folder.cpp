@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-// A program that is linked statically, libc too, has no loader.
+// Weak, because a fully static program has no dynamic loader.
 #pragma weak dladdr
 
 namespace st::os {

@@ -21,7 +21,7 @@ bool is_plain_name(const std::string& name) {
 }
 
 const char* way_out(const std::string& name) {
-  if (name == "gloo") return "; it is built where Gloo is (Debian: libgloo-dev), and needs it there (libgloo0)";
+  if (name == "gloo") return "; building it needs Gloo (Debian: libgloo-dev), and so does running it (libgloo0)";
   if (name == "mpi") return "; build it against the MPI of this machine: cmake -S <prefix>/share/scaletrain/mpi";
   return "";
 }
@@ -52,14 +52,14 @@ std::string TransportPlugin::file_of(const std::string& name) {
 }
 
 TransportPlugin::TransportPlugin(const std::string& name) : name_(name) {
-  check(is_plain_name(name), "transport: there is none called \"", name, "\"; there are gloo and mpi");
+  check(is_plain_name(name), "transport: name must be 1 to 32 of a-z, 0-9 and _, such as gloo or mpi, got \"", name, "\"");
   const os::LoadedLibrary library = library_of(name);
   plugin_ = call_host(library.need<st_plugin_entry>("st_plugin_v1"));
   require(plugin_ != nullptr && plugin_->struct_size >= offsetof(st_plugin, open), Code::unavailable, library.name(),
-          ": it has no table of functions");
-  // What stands in front of `open` is in every version; who has a shorter table than ours is older.
+          ": st_plugin_v1 returned no valid table of functions");
+  // The fields before `open` are the same in every version; a shorter table than ours is an older version's.
   require(plugin_->abi == ST_PLUGIN_ABI && plugin_->struct_size >= sizeof(st_plugin), Code::unavailable, library.name(),
-          ": it is built for version ", plugin_->version == nullptr ? "?" : plugin_->version, " of ScaleTrain (plug-in interface ",
+          ": it was built for version ", plugin_->version == nullptr ? "?" : plugin_->version, " of ScaleTrain (plug-in interface ",
           plugin_->abi, ", ", plugin_->struct_size, " bytes), this is version ", ST_LIBRARY_VERSION, " (interface ", ST_PLUGIN_ABI, ", ",
           sizeof(st_plugin), " bytes); install the plug-in of this version");
 }

@@ -1,4 +1,4 @@
-// A transport in a shared library of its own, beside this one: libscaletrain_gloo.so, libscaletrain_mpi.so.
+// A transport in a separate shared library: libscaletrain_gloo.so, libscaletrain_mpi.so.
 #pragma once
 
 #include <scaletrain/transport.h>
@@ -13,11 +13,11 @@ namespace st {
 
 class TransportPlugin {
  public:
-  /// `name`: "gloo", "mpi", or another one's. Looked for in the folder $SCALETRAIN_PLUGINS, then beside this library. Loads it for good.
-  /// Throws unavailable with what is missing, and how to get it; or with both versions, where it is another version's.
+  /// Loads the plug-in `name` ("gloo", "mpi" or another one) and never unloads it. Throws unavailable: naming what is missing and how to
+  /// get it, or both versions if the plug-in was built for another one.
   explicit TransportPlugin(const std::string& name);
 
-  /// Where it is looked for.
+  /// The path that is loaded: in the folder $SCALETRAIN_PLUGINS if that is set, else in this library's folder.
   static std::string file_of(const std::string& name);
 
   const std::string& name() const { return name_; }
@@ -25,13 +25,13 @@ class TransportPlugin {
 
   struct Start {
     int rank = -1, size = -1;     // -1: the transport knows them
-    std::string master_host;      // rank 0's; empty: not said
-    int master_port = 0;          // 0: not said
-    const void* group = nullptr;  // the host's own
+    std::string master_host;      // rank 0's; empty: not given
+    int master_port = 0;          // 0: not given
+    const void* group = nullptr;  // the host's own group, such as an MPI_Comm*; null: none; borrowed
     double patience = 60;         // seconds
     std::function<bool()> is_cancelled = {};
   };
-  /// Meets the other ranks. Throws what the plug-in says, with the rank whose fault it is: timeout, rank_failed, rank_mismatch, busy,
+  /// Connects to the other ranks. Throws the plug-in's error, with the rank at fault: timeout, rank_failed, rank_mismatch, busy,
   /// wrong_state, invalid_argument, io, cancelled.
   std::unique_ptr<Pipes> open(const Start& start) const;
 

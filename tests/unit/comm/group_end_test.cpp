@@ -74,7 +74,7 @@ TEST_P(EveryGroup, ShowsBothSidesWhereRanksCallDifferentThings) {
     for (const auto& end : ends) {
       const Error error = error_of(end);
       EXPECT_TRUE(is_error(error, Code::rank_mismatch, {its_text, "all_reduce (sum) of 4 f32 ("}));
-      EXPECT_TRUE(!is_other_kind || error.message().find("in other ways") == std::string::npos) << error.what();
+      EXPECT_TRUE(!is_other_kind || error.message().find("differently") == std::string::npos) << error.what();
     }
   }
 }
@@ -95,8 +95,8 @@ TEST_P(EveryGroup, RefusesARootOfAnotherRankAndAnotherWayToCut) {
   });
   for (const auto& end : ends) {
     ASSERT_TRUE(end);
-    EXPECT_TRUE(blames(end, Code::rank_mismatch, 0, {"they cut the elements in other ways"}) ||
-                blames(end, Code::rank_mismatch, 1, {"they cut the elements in other ways"}));
+    EXPECT_TRUE(blames(end, Code::rank_mismatch, 0, {"they shard the elements differently"}) ||
+                blames(end, Code::rank_mismatch, 1, {"they shard the elements differently"}));
   }
 }
 
@@ -359,14 +359,14 @@ TEST_P(EveryGroup, CallsThatCannotBeMadeLeaveTheGroupWhole) {
       EXPECT_TRUE(is_error(error_of(call), Code::invalid_argument, {why}));
     };
     refused("the data is null", [&] { group.all_reduce(nullptr, 4, DType::f32, ReduceOp::sum); });
-    refused("that is no number of elements", [&] { group.broadcast(data.data(), -1, DType::f32, 0); });
-    refused("booleans are not reduced", [&] { group.all_reduce(data.data(), 4, DType::boolean, ReduceOp::max); });
+    refused("elements must be 0 to", [&] { group.broadcast(data.data(), -1, DType::f32, 0); });
+    refused("booleans cannot be reduced", [&] { group.all_reduce(data.data(), 4, DType::boolean, ReduceOp::max); });
     refused("integers have no mean", [&] { group.all_reduce(data.data(), 4, DType::i32, ReduceOp::mean); });
-    refused("no such op", [&] { group.all_reduce(data.data(), 4, DType::f32, static_cast<ReduceOp>(9)); });
-    refused("the group has 2 ranks", [&] { group.broadcast(data.data(), 4, DType::f32, 2); });
-    refused("it is rank ", [&] { group.send(data.data(), 4, DType::f32, group.rank()); });
-    refused("it is rank ", [&] { group.receive(data.data(), 4, DType::f32, -1); });
-    refused("3 f32: they do not make 2 equal parts", [&] { group.all_to_all(data.data(), data.data(), 3, DType::f32); });
+    refused("op must be sum, mean, max or min, got 9", [&] { group.all_reduce(data.data(), 4, DType::f32, static_cast<ReduceOp>(9)); });
+    refused("root must be 0 to 1, got 2", [&] { group.broadcast(data.data(), 4, DType::f32, 2); });
+    refused("another rank of 0 to 1; this is rank ", [&] { group.send(data.data(), 4, DType::f32, group.rank()); });
+    refused("another rank of 0 to 1; this is rank ", [&] { group.receive(data.data(), 4, DType::f32, -1); });
+    refused("must be a multiple of the number of ranks, 2", [&] { group.all_to_all(data.data(), data.data(), 3, DType::f32); });
     all_reduce(group);
   });
 }

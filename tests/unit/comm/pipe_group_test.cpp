@@ -95,7 +95,7 @@ TEST(PipeGroup, ASilentRankIsBlamedAndNotTheOneThatIsWaitedFor) {
     group.abort("it is over");
   });
   const Error error = error_of(outcomes[0]);
-  EXPECT_TRUE(is_error(error, Code::timeout, {"it is silent since"}));
+  EXPECT_TRUE(is_error(error, Code::timeout, {"no sign of life for"}));
   EXPECT_EQ(error.place.rank, 2) << error.message();
 }
 
@@ -238,7 +238,8 @@ TEST(PipeGroup, ARankOfAnotherVersionIsRefusedWithBothVersions) {
   std::strcpy(version, "9.8.7");
   pipes->put(1, 0, said);
   joining.join();
-  EXPECT_TRUE(is_error(error, Code::rank_mismatch, {"rank 1 has 2 ranks and version 9.8.7", "rank 0 has 2 ranks and version " + own}));
+  EXPECT_TRUE(is_error(error, Code::rank_mismatch,
+                       {"rank 1 expects 2 ranks and runs version 9.8.7", "rank 0 expects 2 ranks and runs version " + own}));
   EXPECT_EQ(error.place.rank, 1);
 }
 

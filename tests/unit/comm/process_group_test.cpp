@@ -110,7 +110,7 @@ TEST(ProcessGroup, NamesTheRanksThatDoNotCome) {
   const std::string job = own_job("missing");
   run_ranks(2, [&](int rank) {  // of 4; the second to give up says the same as the first
     const auto error = refusal_of(options_of(job, 2 * rank, 4, rank == 0 ? 0.5 : 20));
-    EXPECT_TRUE(is_error(error, Code::timeout, {"of 4 ranks these have not come in", ": 1, 3;"}));
+    EXPECT_TRUE(is_error(error, Code::timeout, {"not all 4 ranks joined within", "missing: 1, 3;"}));
     EXPECT_EQ(error.place.rank, 1);
   });
   EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
@@ -120,17 +120,17 @@ TEST(ProcessGroup, ShowsBothSidesWhereTheyDiffer) {
   const std::string job = own_job("sizes");
   std::thread waiting([&] {
     const auto error = refusal_of(options_of(job, 0, 4));
-    EXPECT_TRUE(is_error(error, Code::rank_mismatch, {"rank 1 has 3 ranks"}));
+    EXPECT_TRUE(is_error(error, Code::rank_mismatch, {"rank 1 expects 3 ranks"}));
     EXPECT_EQ(error.place.rank, 1);
   });
   await_segment(job);
   const Error error = refusal_of(options_of(job, 1, 3));
   waiting.join();
-  EXPECT_TRUE(is_error(error, Code::rank_mismatch, {"rank 1 has 3 ranks", "those that are there have 4 ranks"}));
+  EXPECT_TRUE(is_error(error, Code::rank_mismatch, {"rank 1 expects 3 ranks", "the ranks before it expect 4 ranks"}));
 
   for (const int late : {2, 3}) {  // and does not wait for those who have gone
     EXPECT_TRUE(std::filesystem::exists(path_of_segment(job)));
-    EXPECT_TRUE(is_error(refusal_of(options_of(job, late, 4)), Code::rank_mismatch, {"rank 1 has 3 ranks"}));
+    EXPECT_TRUE(is_error(refusal_of(options_of(job, late, 4)), Code::rank_mismatch, {"rank 1 expects 3 ranks"}));
   }
   EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
 }
@@ -158,7 +158,7 @@ TEST(ProcessGroup, RefusesRanksOfAnotherVersionWithBothVersions) {
   const auto error = refusal_of(options_of(job, 1, 2));
   waiting.join();
   for (const Error& refusal : {first, error}) {
-    EXPECT_TRUE(is_error(refusal, Code::rank_mismatch, {text("version ", own, "; those that are there have 2 ranks"), "version 9.8.7"}));
+    EXPECT_TRUE(is_error(refusal, Code::rank_mismatch, {text("version ", own, "; the ranks before it expect 2 ranks"), "version 9.8.7"}));
     EXPECT_EQ(refusal.place.rank, 1);
   }
   EXPECT_FALSE(std::filesystem::exists(path_of_segment(job)));
@@ -168,7 +168,7 @@ TEST(ProcessGroup, RefusesARankThatIsThereAndLetsTheFirstGoOn) {
   const std::string job = own_job("twice");
   std::thread first([&] { EXPECT_TRUE(is_error(refusal_of(options_of(job, 0, 2)), Code::ok)); });
   await_segment(job);
-  EXPECT_TRUE(is_error(refusal_of(options_of(job, 0, 2)), Code::busy, {"rank 0 is there already"}));
+  EXPECT_TRUE(is_error(refusal_of(options_of(job, 0, 2)), Code::busy, {"rank 0 has already joined"}));
   EXPECT_TRUE(is_error(refusal_of(options_of(job, 1, 2)), Code::ok));
   first.join();
 }

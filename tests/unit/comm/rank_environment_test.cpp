@@ -151,7 +151,7 @@ TEST(RankEnvironment, SourceCanBeNamed) {
   EXPECT_FALSE(named("none"));
   expect_refused(together(both, {{"SCALETRAIN_RANKS_FROM", "openmpi"}}), {"OMPI_COMM_WORLD_RANK", "is set"});
   for (const char* nonsense : {"", "mpi", "torchrun "})
-    expect_refused(together(both, {{"SCALETRAIN_RANKS_FROM", nonsense}}), {"SCALETRAIN_RANKS_FROM", "it can be torchrun"});
+    expect_refused(together(both, {{"SCALETRAIN_RANKS_FROM", nonsense}}), {"SCALETRAIN_RANKS_FROM", "it must be torchrun"});
 }
 
 TEST(RankEnvironment, WhatIsMissingIsNamed) {
