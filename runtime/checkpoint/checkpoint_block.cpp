@@ -12,8 +12,8 @@ void read_block(const os::InputFile& file, const BlockPlace& place, std::span<st
   const uint32_t crc = crc32c(out), written = place.piece->blocks[static_cast<size_t>(place.block)];
   if (crc == written) return;
   throw_corrupt(file.path(), place.tensor->name,
-                text("block ", place.block, ", bytes ", offset, " to ", offset + place.bytes(),
-                     " of the file, is not what was written: it has CRC32C ", hex8(crc), ", it had ", hex8(written)),
+                text("block ", place.block, ", bytes ", offset, " to ", offset + place.bytes(), " of the file, is damaged: its CRC32C is ",
+                     hex8(crc), ", expected ", hex8(written)),
                 offset);
 }
 

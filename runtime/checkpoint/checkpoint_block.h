@@ -1,4 +1,4 @@
-// A block of a checkpoint's tensor: the bytes that one checksum guards.
+// A block of a checkpoint's tensor: the bytes that one checksum covers.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ struct BlockPlace {
   int64_t bytes() const { return end() - begin(); }
 };
 
-/// Reads the block into `out`, which has its size, and checks it while it is in the cache. Throws corrupt with file, tensor, block and
-/// offset, or what the disk says.
+/// Reads the block into `out`, which has its size, and verifies the checksum while the bytes are in the cache. Throws corrupt with file,
+/// tensor, block and offset, or the disk's error.
 void read_block(const os::InputFile& file, const BlockPlace& place, std::span<std::byte> out);
 
 }  // namespace st

@@ -18,7 +18,7 @@ namespace st {
 namespace {
 
 constexpr std::chrono::milliseconds kLookAtCancel{20};
-constexpr int64_t kWindowPiece = int64_t{1} << 20;  // of a window that workers fill together
+constexpr int64_t kWindowPiece = int64_t{1} << 20;  // bytes per task when workers fill a window together
 
 Json object_of(const std::string& json, const char* what) {
   Json object = parse_json(json, what);
@@ -49,11 +49,11 @@ std::optional<double> metric_of(const Manifest& manifest, const std::string& key
     const Json value = parse_json(found->second, key);
     return number_of(&value);
   } catch (const Error&) {
-    return {};  // a text, "nan"
+    return {};  // not a number: a text, "nan"
   }
 }
 
-/// True of a host's own buffers, which say nothing of a loss.
+/// True also for a host's own buffers, which have no loss.
 bool has_loss(const Manifest& manifest) {
   const Json* loss = manifest.training.find("loss");
   return loss == nullptr || !loss->is(Json::Kind::null);
@@ -65,13 +65,13 @@ Error error_of(const std::exception_ptr& exception) {
   } catch (const Error& error) {
     return error;
   } catch (const std::bad_alloc&) {
-    return {Code::out_of_memory, "checkpoint: no memory to write with"};
+    return {Code::out_of_memory, "checkpoint: out of memory while writing"};
   } catch (const std::exception& other) {
     return {Code::internal, text("checkpoint: ", other.what())};
   }
 }
 
-/// Of ranks that save together, what fails on one fails on all.
+/// If ranks save together, a failure on one is thrown on all.
 template <class Call>
 void agreeing(const CheckpointContent& content, const Call& call) {
   if (!content.shared) return call(std::string());
@@ -84,7 +84,7 @@ void agreeing(const CheckpointContent& content, const Call& call) {
   content.shared->agree(own);
 }
 
-/// What retention begins with. A folder without a manifest is not ours to remove: it may be being copied here.
+/// The checkpoints that retention starts with. A folder without a manifest is left alone: it may be a copy in progress.
 std::vector<RetainedCheckpoint> known_of(const RunFolder& folder, const std::string& best) {
   std::vector<RetainedCheckpoint> known;
   for (const CheckpointEntry& entry : folder.list()) {
@@ -104,7 +104,7 @@ std::vector<RetainedCheckpoint> known_of(const RunFolder& folder, const std::str
 
 }  // namespace
 
-/// Saves are numbered as they are begun, and written in that order: the one whose number `ended` is has its turn.
+/// Saves are numbered as they begin and written in that order: the next to be written is number `ended`.
 struct CheckpointManager::State {
   State(std::string path, ManagerOptions wishes, std::shared_ptr<MemorySource> source, Logger logger, Place place)
       : folder(path), options(std::move(wishes)), memory(std::move(source)), log(logger) {
@@ -114,19 +114,19 @@ struct CheckpointManager::State {
   }
 
   const RunFolder folder;
-  std::optional<RunFolderWriter> writer;  // of whose turn it is; none: another process has the folder
+  std::optional<RunFolderWriter> writer;  // used by the save that is being written; none: another process owns the folder
   const ManagerOptions options;
   const std::shared_ptr<MemorySource> memory;
   const Logger log;
   WriteProgress written;
 
-  std::mutex callers;        // held from a save's first copy to the last
-  mutable std::mutex mutex;  // over all that follows
+  std::mutex callers;        // held from a save's first copy to its last
+  mutable std::mutex mutex;  // guards the members below
   std::condition_variable changed;
   int64_t begun = 0, ended = 0;
   bool writing = false, write_failed = false;
   std::vector<std::unique_ptr<Snapshot>> free;
-  int64_t snapshots = 0;  // free or not
+  int64_t snapshots = 0;  // free and in use
   std::vector<RetainedCheckpoint> known;
   std::vector<std::shared_ptr<Pending>> pending;
   std::optional<Error> error;
@@ -137,7 +137,7 @@ struct CheckpointManager::State {
   template <class Condition>
   void await(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_cancelled, const Condition& is_so) {
     while (!changed.wait_for(lock, kLookAtCancel, is_so))
-      require(!is_cancelled || !is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled while it waited for another one");
+      require(!is_cancelled || !is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled while waiting for an earlier one");
   }
   void keep_error(const std::exception_ptr& exception);
   void reap();
@@ -150,7 +150,7 @@ struct CheckpointManager::State {
   void remove_older();
 };
 
-/// From here to its end nobody else writes into the folder. The end is the last that its thread has to do with the manager.
+/// While it lives no other save writes into the folder. Its destructor is the last use of the manager by its thread.
 class CheckpointManager::Turn {
  public:
   Turn(State& state, int64_t number) : state_(state) {
@@ -172,10 +172,10 @@ class CheckpointManager::Turn {
   State& state_;
 };
 
-/// A snapshot, ours until this goes.
+/// Borrows a snapshot for its lifetime.
 class CheckpointManager::Lease {
  public:
-  /// Waits until there is one, and a place in the queue.
+  /// Waits for a snapshot and a place in the queue.
   Lease(State& state, const std::function<bool()>& is_cancelled) : state_(state) {
     std::unique_lock lock(state_.mutex);
     state_.await(lock, is_cancelled, [&] {
@@ -191,7 +191,7 @@ class CheckpointManager::Lease {
   }
   ~Lease() {
     const std::lock_guard lock(state_.mutex);
-    state_.free.push_back(std::move(snapshot_));  // there is room for all
+    state_.free.push_back(std::move(snapshot_));  // reserved for all
     state_.changed.notify_all();
   }
   Lease(const Lease&) = delete;
@@ -208,10 +208,10 @@ struct CheckpointManager::Job {
   Manifest manifest;
   std::vector<WrittenTensor> tensors;
   std::unique_ptr<Lease> lease;
-  std::unique_ptr<SharedSaveEnd> together;  // null: it is saved alone
+  std::unique_ptr<SharedSaveEnd> together;  // null: this rank saves alone
 };
 
-/// With `callers` held, so that nobody begins another.
+/// Called with `callers` held, so that no other save begins.
 void CheckpointManager::State::wait_for_others(const std::function<bool()>& is_cancelled) {
   std::unique_lock lock(mutex);
   await(lock, is_cancelled, [&] { return ended == begun; });
@@ -221,7 +221,7 @@ void CheckpointManager::State::keep_error(const std::exception_ptr& exception) {
   if (!error) error = error_of(exception);
 }
 
-/// Lets go of what is done, and keeps the error of what nobody can ask any more.
+/// Drops the saves that are done, and keeps the error of those whose Pending nobody holds any more.
 void CheckpointManager::State::reap() {
   const std::lock_guard lock(mutex);
   std::erase_if(pending, [&](const std::shared_ptr<Pending>& save) {
@@ -233,8 +233,8 @@ void CheckpointManager::State::reap() {
   });
 }
 
-/// A pending save is done a moment after its turn has ended, and only then can take_error() tell of it: for whoever is told that one has
-/// ended, the moment is over.
+/// A Pending is done a moment after its turn has ended, and take_error() needs it done. Waits for that moment, so that a caller that sees a
+/// save as ended can also see its error.
 void CheckpointManager::State::let_ended_be_done(std::unique_lock<std::mutex>& lock) const {
   const auto is_under_way = [](const std::shared_ptr<Pending>& save) { return !save->is_done(); };
   while (std::ranges::count_if(pending, is_under_way) > begun - ended) {
@@ -244,7 +244,7 @@ void CheckpointManager::State::let_ended_be_done(std::unique_lock<std::mutex>& l
   }
 }
 
-/// In its turn: all of one save.
+/// Performs one save; called in its turn.
 void CheckpointManager::State::write(Manifest manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together,
                                      const std::function<bool()>& is_cancelled) {
   written.is_cancelled = is_cancelled;
@@ -290,16 +290,18 @@ std::string CheckpointManager::State::commit(Manifest& manifest, const std::vect
   return name;
 }
 
-/// Null: it is saved alone.
+/// Null: this rank saves alone.
 std::unique_ptr<SharedSaveEnd> CheckpointManager::State::join(const CheckpointContent& content, std::string save) const {
-  require(content.shared || writer, Code::wrong_state, "checkpoint: ", folder.path(), " is another process's to save into");
+  require(content.shared || writer, Code::wrong_state, "checkpoint: another process saves into ", folder.path(),
+          "; this one opened it read_only and can only save together with the other ranks");
   if (!content.shared) return nullptr;
-  require((content.shared->rank == 0) == writer.has_value(), Code::wrong_state, "checkpoint: of ranks that save together rank 0 alone has ",
-          folder.path(), "; the others open it read_only");
+  require((content.shared->rank == 0) == writer.has_value(), Code::wrong_state, "checkpoint: rank ", content.shared->rank, " opened ",
+          folder.path(), writer ? " for saving" : " read_only",
+          "; when ranks save together, rank 0 opens it for saving and the others read_only");
   return std::make_unique<SharedSaveEnd>(content.shared, folder.path(), std::move(save), log);
 }
 
-/// What comes behind a commit. The save has not failed, whatever goes wrong here.
+/// The work after a commit. The save has succeeded, whatever fails here.
 void CheckpointManager::State::follow(const std::string& name, const Manifest& manifest) {
   try {
     log.info("checkpoint", "saved ", name, ", ", text_of_bytes(manifest.bytes()));
@@ -313,7 +315,7 @@ void CheckpointManager::State::follow(const std::string& name, const Manifest& m
   } catch (const std::exception& why) {
     const std::lock_guard lock(mutex);
     keep_error(std::current_exception());
-    log.warning("checkpoint", name, " is saved, but: ", why.what());
+    log.warning("checkpoint", name, " is saved, but updating `latest` or removing older checkpoints failed: ", why.what());
   }
 }
 
@@ -324,7 +326,7 @@ void CheckpointManager::State::remove_older() {
     names = to_remove(options.retention, known);
   }
   for (const std::string& name : names) {
-    if (!writer->remove(name)) continue;  // somebody reads it: after the next save
+    if (!writer->remove(name)) continue;  // a reader holds it: tried again after the next save
     const std::lock_guard lock(mutex);
     std::erase_if(known, [&](const RetainedCheckpoint& checkpoint) { return checkpoint.name == name; });
   }
@@ -333,7 +335,7 @@ void CheckpointManager::State::remove_older() {
 
 CheckpointManager::CheckpointManager(std::string folder, ManagerOptions options, std::shared_ptr<MemorySource> memory, Logger log,
                                      Place place) {
-  check(options.queue >= 0, "checkpoint: a queue of ", options.queue, " was asked for; 0 or more");
+  check(options.queue >= 0, "checkpoint: queue must be 0 or more, got ", options.queue);
   state_ = std::make_unique<State>(std::move(folder), std::move(options), std::move(memory), log, place);
 }
 
@@ -370,9 +372,9 @@ std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& conten
 
   const std::lock_guard lock(state.mutex);
   auto pending = std::make_shared<Pending>([&state, job, number = state.begun] {
-    os::give_way_to_other_threads();  // what a save takes of a core, every thread of a step would wait for
+    os::give_way_to_other_threads();  // or a training step's threads would wait for the core that the save takes
     const Turn turn(state, number);
-    struct EndLease {  // before the turn ends
+    struct EndLease {  // destroyed before the turn ends
       Job& job;
       ~EndLease() {
         job.lease.reset();
@@ -434,7 +436,7 @@ void CheckpointManager::prepare(const CheckpointContent& content, Workers& worke
 void CheckpointManager::trim() {
   State& state = *state_;
   for (;;) {
-    std::unique_ptr<Snapshot> unused;  // freed without the lock: the memory may be the host's
+    std::unique_ptr<Snapshot> unused;  // freed after the lock is released, because the host may own the memory
     const std::lock_guard lock(state.mutex);
     if (state.free.empty()) return;
     unused = std::move(state.free.back());
@@ -450,7 +452,7 @@ std::optional<Error> CheckpointManager::take_error() {
 }
 
 bool CheckpointManager::wait(int64_t milliseconds) {
-  constexpr int64_t kMost = int64_t{1} << 40;  // past it the clock would wrap around
+  constexpr int64_t kMost = int64_t{1} << 40;  // longer waits would overflow the clock
   State& state = *state_;
   std::unique_lock lock(state.mutex);
   const auto idle = [&] { return state.ended == state.begun; };

@@ -14,7 +14,7 @@
 namespace st {
 namespace {
 
-constexpr size_t kOpenFiles = 64;  // stay open: a process has 1024 descriptors by default. Shards beyond are opened each time
+constexpr size_t kOpenFiles = 64;  // stay open (a process has 1024 descriptors by default); further shards are opened for each read
 constexpr int64_t kWindow = 4 * kChecksumBlock;
 
 [[noreturn]] void throw_none(const std::string& folder, std::string_view why) {
@@ -31,16 +31,16 @@ os::FileHold hold(const std::string& folder) {
     if (error.code() != Code::not_found) throw;
     if (os::kind_of(folder) != os::PathKind::folder) throw_none(folder, "there is no such folder");
     const std::string stranger = os::stranger_at(manifest, os::PathKind::file);
-    if (!stranger.empty()) throw_corrupt(manifest, "", text(stranger, " stands where a file belongs; put the file back"));
-    throw_none(folder, text("is no checkpoint, or the leftover of a save that was killed: it has no ", kManifestName));
+    if (!stranger.empty()) throw_corrupt(manifest, "", text(stranger, " is where a file belongs; put the file back"));
+    throw_none(folder, text("is not a checkpoint: it has no ", kManifestName, "; a save that was killed leaves such a folder"));
   }
-  throw_none(folder, "is being removed");
+  throw_none(folder, "is being removed by another process; read a newer checkpoint");
 }
 
 Manifest read_manifest(const std::string& folder) {
   const os::InputFile file(text(folder, "/", kManifestName));
   if (file.size() > kMaxManifestBytes)
-    throw_corrupt(file.path(), "", text("has ", file.size(), " bytes, at most ", kMaxManifestBytes, " are read"));
+    throw_corrupt(file.path(), "", text("a manifest has at most ", kMaxManifestBytes, " bytes, got ", file.size()));
   std::string all(static_cast<size_t>(file.size()), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(all)));
   return parse_manifest(all, file.path());
@@ -84,7 +84,7 @@ os::InputFile CheckpointReader::open_shard(size_t file) const {
     return os::InputFile(path);
   } catch (const Error& error) {
     if (error.code() != Code::not_found) throw;
-    throw_corrupt(path, "", text("is missing, and ", kManifestName, " has it"));
+    throw_corrupt(path, "", text("is missing, but ", kManifestName, " lists it; put the file back, or use another checkpoint"));
   }
 }
 
@@ -101,8 +101,8 @@ const std::vector<int64_t>& CheckpointReader::offsets_of(const LogicalTensor& te
 }
 
 std::vector<CheckpointReader::Overlap> CheckpointReader::overlaps(const LogicalTensor& tensor, int64_t begin, int64_t end) const {
-  st::check(0 <= begin && begin <= end && end <= tensor.shape.elements(), "checkpoint: elements [", begin, ", ", end, ") of ", tensor.name,
-            ", which is ", tensor.shape);
+  st::check(0 <= begin && begin <= end && end <= tensor.shape.elements(), "checkpoint: the range of ", tensor.name, " ", tensor.shape,
+            " must be within 0 to ", tensor.shape.elements(), ", got [", begin, ", ", end, ")");
   const int64_t size = st::bytes_of(tensor.dtype);
   std::vector<Overlap> found;
   auto piece = std::ranges::upper_bound(tensor.pieces, begin, {}, &TensorPiece::end);
@@ -121,10 +121,10 @@ std::vector<ReadRange> CheckpointReader::plan(const LogicalTensor& tensor, int64
 }
 
 void CheckpointReader::read(const LogicalTensor& tensor, int64_t begin, int64_t end, std::span<std::byte> out) const {
-  st::check(std::ssize(out) == (end - begin) * st::bytes_of(tensor.dtype), "checkpoint: ", out.size(), " bytes for elements [", begin, ", ",
-            end, ") of ", tensor.name, ", which is ", tensor.dtype);
+  st::check(std::ssize(out) == (end - begin) * st::bytes_of(tensor.dtype), "checkpoint: elements [", begin, ", ", end, ") of ", tensor.name,
+            " need ", (end - begin) * st::bytes_of(tensor.dtype), " bytes (", tensor.dtype, "), got a buffer of ", out.size());
   if (out.empty()) return;
-  std::vector<std::byte> edge;  // a block of which a part is asked for
+  std::vector<std::byte> edge;  // a block of which only a part is requested
   for (const Overlap& o : overlaps(tensor, begin, end)) {
     const auto target = out.subspan(static_cast<size_t>(o.to), static_cast<size_t>(o.last - o.first));
     use_file(*o.piece, [&](const os::InputFile& file) {
@@ -158,7 +158,7 @@ void CheckpointReader::stream(const LogicalTensor& tensor, const WriteBytes& wri
 }
 
 std::string CheckpointReader::digest() const {
-  // A trainer's state is its parameters and its optimizer's; what else a checkpoint holds of it follows from the run.
+  // A trainer's state is its parameters and its optimizer state; the other tensors of its checkpoint follow from the run.
   const bool of_host = std::ranges::all_of(manifest_.tensors, [](const LogicalTensor& t) { return t.kind == TensorKind::host; });
   Digest digest;
   for (const LogicalTensor& tensor : manifest_.tensors) {

@@ -1,4 +1,4 @@
-// The half of checkpoint_reader.h that reads all of a checkpoint only to see whether it is whole.
+// The part of checkpoint_reader.h that reads all of a checkpoint to verify it.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -12,9 +12,9 @@
 namespace st {
 namespace {
 
-constexpr int64_t kRunBlocks = 16;  // that one worker reads in a row, so that the disk sees long reads
+constexpr int64_t kRunBlocks = 16;  // blocks that one worker reads in a row, so that the disk sees long reads
 
-/// Blocks of one piece, one behind the other.
+/// Consecutive blocks of one piece.
 struct BlockRun {
   BlockPlace first;
   int64_t blocks;
@@ -27,15 +27,15 @@ struct CheckpointReader::BadBlock {
   BlockPlace place;
 };
 
-/// Reads the blocks of `tensors` on all workers, each with memory for one of its own; those that are no good, at most `most`, in the order
-/// of `tensors`.
+/// Reads the blocks of `tensors` on all workers, each with a buffer of one block. Returns the damaged ones, at most `most`, in the order of
+/// `tensors`.
 std::vector<CheckpointReader::BadBlock> CheckpointReader::read_blocks(std::span<const LogicalTensor* const> tensors, Workers& workers,
                                                                       int64_t most) const {
   std::vector<BlockRun> runs;
   for (const LogicalTensor* tensor : tensors)
     for (size_t p = 0; p < tensor->pieces.size(); ++p) {
       const int64_t offset = offsets_of(*tensor)[p], blocks = std::ssize(tensor->pieces[p].blocks);
-      if (offset < 0) continue;  // its shard is no good, which has been told
+      if (offset < 0) continue;  // its shard is damaged, which has been reported
       for (int64_t b = 0; b < blocks; b += kRunBlocks)
         runs.push_back({{tensor, &tensor->pieces[p], offset, b}, std::min(kRunBlocks, blocks - b)});
     }

@@ -24,17 +24,17 @@ std::string_view stem_of(TensorKind kind) {
   return "tensors";
 }
 
-/// The tensors in name order, which does not depend on who gives them.
+/// The tensors in name order, so that the layout does not depend on the order in which they are given.
 std::vector<const WrittenTensor*> in_order(std::span<const WrittenTensor> tensors) {
   std::vector<const WrittenTensor*> order;
   for (const WrittenTensor& tensor : tensors) order.push_back(&tensor);
   std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
   const auto twice = std::adjacent_find(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->name == b->name; });
-  check(twice == order.end(), "checkpoint: two tensors are called ", twice == order.end() ? "" : (*twice)->name);
+  check(twice == order.end(), "checkpoint: tensor names must be unique, got ", twice == order.end() ? "" : (*twice)->name, " twice");
   return order;
 }
 
-/// One kind's tensors, each whole, in shards of at most file_bytes where they fit.
+/// The tensors of one kind, each whole, in shards of at most file_bytes; a larger tensor has a shard of its own.
 std::vector<std::vector<ShardPiece>> shards_of(std::span<const WrittenTensor* const> order, TensorKind kind, int64_t file_bytes) {
   std::vector<std::vector<ShardPiece>> shards;
   int64_t left = 0;
@@ -52,7 +52,7 @@ std::vector<std::vector<ShardPiece>> shards_of(std::span<const WrittenTensor* co
   return shards;
 }
 
-/// What Hugging Face's loaders look into to find a tensor among several files.
+/// The index in which Hugging Face's loaders find the file of a tensor.
 std::string print_index(std::span<const IndexPlace> places, int64_t bytes) {
   std::string map;
   for (const auto& [tensor, file] : places) {
@@ -86,8 +86,7 @@ void write_shard(const std::string& folder, const std::string& name, Manifest& m
          piece.bytes,
          piece.copy});
   }
-  WrittenShard written =
-      writer.write(text(folder, "/", name), tensors, {{"format", "pt"}});  // a format of theirs, or transformers refuses it
+  WrittenShard written = writer.write(text(folder, "/", name), tensors, {{"format", "pt"}});  // transformers refuses a file without it
   for (size_t k = 0; k < tensors.size(); ++k) {
     const ShardPiece& piece = pieces[k];
     LogicalTensor& tensor = manifest.tensors[piece.tensor];
@@ -127,7 +126,7 @@ void commit_manifest(const std::string& folder, const Manifest& manifest) {
   file.write_at(0, std::as_bytes(std::span(content)));
   file.sync();
   file.close();
-  os::sync_folder(folder);  // the shards' names, before the one that says that they are there
+  os::sync_folder(folder);  // the names of the shards must be durable before the manifest's
   os::rename_file(temporary, path);
   os::sync_folder(folder);
 }

@@ -1,4 +1,4 @@
-// Files that are not as they were written.
+// Errors for files that are not as they were written.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace st {
 
-/// Code::corrupt, "<file>: tensor <tensor>: <message>", with all of them as data too. No tensor: empty.
+/// Throws corrupt, "<file>: tensor <tensor>: <message>", with file, tensor and offset also in error.place. `tensor` may be empty.
 [[noreturn]] void throw_corrupt(std::string_view file, std::string_view tensor, std::string_view message, int64_t offset = -1);
 
-/// Calls read(). What it throws as invalid_argument is corrupt: of text in a file nobody is to blame but the file. `tensor` is looked at
-/// then.
+/// Calls read() and rethrows its invalid_argument as corrupt, because the text comes from the file and not from the caller. `tensor` is
+/// read after the throw.
 template <class Read>
 void read_or_corrupt(std::string_view file, const std::string& tensor, const Read& read) {
   try {

@@ -14,7 +14,7 @@ void export_weights(const CheckpointReader& reader, const std::string& path, boo
   std::vector<TensorRecord> records;
   for (const LogicalTensor& t : manifest.tensors)
     if (all || t.kind == TensorKind::parameter) records.push_back({t.name, t.dtype, t.shape, 0});
-  // transformers takes a file only when it says whose layout it has.
+  // transformers refuses a file without this key.
   write_safetensors_file(path, std::move(records), {{"format", "pt"}},
                          [&](const TensorRecord& record, const WriteBytes& write) { reader.stream(*manifest.find(record.name), write); });
 }

@@ -1,4 +1,4 @@
-// A checkpoint as one safetensors file, for other tools.
+// Writes a checkpoint as one safetensors file, for other tools.
 #pragma once
 
 #include <string>
@@ -7,9 +7,8 @@
 
 namespace st {
 
-/// Writes the parameters, or, with `everything`, all tensors; of a host's checkpoint, which has no parameters, always all. Whatever shards
-/// they lie in, they are whole in the file. All bytes are checked on the way; after a kill or an error there is the old file or the new
-/// one.
+/// Writes the parameters, or all tensors if `everything` is set or the checkpoint is a host's, which has no parameters. Each tensor is
+/// whole in the file, however it was sharded. All bytes are verified; after a kill or an error there is either the old file or the new one.
 void export_weights(const CheckpointReader& reader, const std::string& path, bool everything);
 
 }  // namespace st

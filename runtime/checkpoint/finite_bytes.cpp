@@ -6,9 +6,9 @@
 namespace st {
 namespace {
 
-/// An element is finite unless all bits of its exponent are set. No early end: the loop then takes vectors.
+/// True if all elements are finite, that is, none has all exponent bits set. No early exit, so that the loop is vectorised.
 template <class Bits>
-bool lack(Bits exponent, std::span<const std::byte> bytes) {
+bool all_finite(Bits exponent, std::span<const std::byte> bytes) {
   bool finite = true;
   for (size_t at = 0; at + sizeof(Bits) <= bytes.size(); at += sizeof(Bits)) {
     Bits bits;
@@ -23,13 +23,13 @@ bool lack(Bits exponent, std::span<const std::byte> bytes) {
 bool are_finite(DType dtype, std::span<const std::byte> bytes) {
   switch (dtype) {
     case DType::f32:
-      return lack<uint32_t>(0x7f80'0000, bytes);
+      return all_finite<uint32_t>(0x7f80'0000, bytes);
     case DType::f64:
-      return lack<uint64_t>(0x7ff0'0000'0000'0000, bytes);
+      return all_finite<uint64_t>(0x7ff0'0000'0000'0000, bytes);
     case DType::bf16:
-      return lack<uint16_t>(0x7f80, bytes);
+      return all_finite<uint16_t>(0x7f80, bytes);
     case DType::f16:
-      return lack<uint16_t>(0x7c00, bytes);
+      return all_finite<uint16_t>(0x7c00, bytes);
     default:
       return true;
   }

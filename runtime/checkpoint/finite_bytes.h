@@ -1,4 +1,4 @@
-// Whether a checkpoint's numbers are numbers: retention keeps the newest checkpoint whose weights are finite.
+// Whether a checkpoint's numbers are finite: retention keeps the newest checkpoint whose weights are.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace st {
 
-/// False where an element is NaN or infinite. `bytes`: whole elements, at any address. Integers always are.
+/// False if an element is NaN or infinite; always true for integers. `bytes`: whole elements, at any address.
 bool are_finite(DType dtype, std::span<const std::byte> bytes);
 
 }  // namespace st

@@ -17,7 +17,7 @@ uint32_t crc_of(std::string_view text) { return crc32c(std::as_bytes(std::span(t
 }  // namespace
 
 std::string guard_line(std::string object) {
-  object.pop_back();  // its }
+  object.pop_back();  // the closing }
   const uint32_t crc = crc_of(object);
   object += text(kGuard, hex8(crc), kEnd);
   return object;
@@ -28,7 +28,7 @@ void check_guarded_line(std::string_view line, std::string_view file) {
     throw_corrupt(file, "", text("has ", line.size(), " bytes and no checksum at its end: it was cut short, or is another file"));
   const std::string_view body = line.substr(0, line.size() - kTail);
   const auto written = hex8_value(line.substr(body.size() + kGuard.size(), kDigits));
-  if (written != crc_of(body)) throw_corrupt(file, "", "its checksum (CRC32C) does not fit its text: one or the other has changed");
+  if (written != crc_of(body)) throw_corrupt(file, "", "its checksum (CRC32C) does not match its content: the file is damaged");
 }
 
 std::string hex8(uint32_t value) {

@@ -1,4 +1,4 @@
-// A JSON object on one line that guards itself: its last member is the CRC32C of every byte before it. The manifest is one, and `latest`.
+// A JSON object on one line whose last member is the CRC32C of every byte before it. The manifest and `latest` are such lines.
 //   {"format":...,"tensors":[...],"crc32c":"0a1b2c3d"}\n          of the bytes {"format":...,"tensors":[...]
 #pragma once
 
@@ -9,15 +9,15 @@
 
 namespace st {
 
-/// `object` is such an object without the guard, as JsonLine::text() gives it: not empty.
+/// `object`: a JSON object without the checksum, as JsonLine::text() returns it; not empty.
 std::string guard_line(std::string object);
 
-/// Throws corrupt, with `file` in message and place, unless every byte is as guard_line() wrote it.
+/// Throws corrupt, with `file` in the message and error.place, unless every byte is as guard_line() wrote it.
 void check_guarded_line(std::string_view line, std::string_view file);
 
-/// 8 digits, lower case.
+/// 8 hexadecimal digits, lower case.
 std::string hex8(uint32_t value);
-/// None: it is not as hex8() writes it.
+/// nullopt if it is not in the form that hex8() writes.
 std::optional<uint32_t> hex8_value(std::string_view digits);
 
 }  // namespace st

@@ -51,8 +51,8 @@ void print_tensors(std::string& out, const std::vector<LogicalTensor>& tensors, 
 
 std::string state_text(const Json& state, std::string_view what) {
   std::string json = state.is(Json::Kind::object) ? state.dump() : "{}";
-  check(std::ssize(json) <= kMaxStateBytes, "checkpoint: ", what, " takes ", json.size(), " bytes as JSON, at most ", kMaxStateBytes,
-        " are kept; save it as a tensor");
+  check(std::ssize(json) <= kMaxStateBytes, "checkpoint: ", what, " must be at most ", kMaxStateBytes, " bytes as JSON, got ", json.size(),
+        "; save it as a tensor");
   return json;
 }
 
@@ -70,7 +70,7 @@ void print_metadata(std::string& out, const Metadata& metadata) {
     append_json_string(out, value);
   }
   out += '}';
-  check(bytes <= kMaxMetadataBytes, "checkpoint: metadata has ", bytes, " bytes, at most ", kMaxMetadataBytes, " are kept");
+  check(bytes <= kMaxMetadataBytes, "checkpoint: metadata must be at most ", kMaxMetadataBytes, " bytes, got ", bytes);
 }
 
 std::string print_object(const Manifest& m, bool checksums) {
@@ -121,8 +121,8 @@ int64_t block_count(int64_t bytes) { return (bytes + kChecksumBlock - 1) / kChec
 
 std::string print_manifest(const Manifest& manifest) {
   std::string out = print_object(manifest, true);
-  check(std::ssize(out) < kMaxManifestBytes - 64, "checkpoint: the manifest would take ", out.size(), " bytes, at most ", kMaxManifestBytes,
-        " are read; save fewer or larger tensors");
+  check(std::ssize(out) < kMaxManifestBytes - 64, "checkpoint: the manifest must be below ", kMaxManifestBytes - 64, " bytes, got ",
+        out.size(), "; save fewer tensors, or larger ones");
   return guard_line(std::move(out));
 }
 

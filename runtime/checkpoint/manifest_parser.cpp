@@ -1,4 +1,4 @@
-// The reading half of manifest.h, which trusts nothing.
+// The reading half of manifest.h, for untrusted text.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kHexDigits = 8;  // of a checksum
 
-/// Reads the text into a manifest, and refuses what does not fit as soon as it comes. Members that it does not know are passed over: later
-/// writers of the same version may add some.
+/// Reads the text into a manifest and throws at the first member that is wrong. Ignores unknown members, since later writers of the same
+/// version may add some.
 class ManifestText {
  public:
   ManifestText(std::string_view text, std::string_view file) : file_(file), in_(text, file) {}
@@ -27,13 +27,13 @@ class ManifestText {
     need(known == 13, "format, version, library, checkpoint, sequence, step, time, host, training, recipe, metadata, files, tensors");
   }
   Manifest take() { return std::move(m_); }
-  const std::string& tensor() const { return tensor_; }  // that is being read
+  const std::string& tensor() const { return tensor_; }  // the one being read
 
  private:
   bool read_member(std::string_view key) {
     if (key == "version") {
       m_.version = small();
-      if (m_.version < 1) throw_corrupt(file_, "", text("there is no version ", m_.version));
+      if (m_.version < 1) throw_corrupt(file_, "", text("the format version must be 1 or more, got ", m_.version));
     } else if (key == "library") {
       m_.library = in_.text();
       if (m_.version > kManifestVersion) throw_newer();
@@ -59,14 +59,15 @@ class ManifestText {
       in_.list([&] { read_tensor(m_.tensors.emplace_back()); });
     } else {
       in_.skip();
-      return key == "format";  // its value has been looked at
+      return key == "format";  // its value has already been checked
     }
     return true;
   }
 
   [[noreturn]] void throw_newer() const {
-    Error error(Code::unsupported, text(file_, ": has format version ", m_.version, ", this library reads those up to ", kManifestVersion,
-                                        "; it was written by ScaleTrain ", m_.library, ": use that or a newer one"));
+    Error error(Code::unsupported,
+                text(file_, ": has format version ", m_.version, ", this library reads versions up to ", kManifestVersion,
+                     "; it was written by ScaleTrain ", m_.library, ": use that version or a newer one"));
     error.place.file = file_;
     throw error;
   }
@@ -74,9 +75,9 @@ class ManifestText {
   Json read_state(std::string_view what) {
     const std::string_view json = in_.skip();
     if (std::ssize(json) > kMaxStateBytes)
-      throw_corrupt(file_, "", text(what, " has ", json.size(), " bytes, at most ", kMaxStateBytes, " are read"));
+      throw_corrupt(file_, "", text(what, " must be at most ", kMaxStateBytes, " bytes, got ", json.size()));
     Json state = parse_json(json, text(file_, ": ", what));
-    if (!state.is(Json::Kind::object)) throw_corrupt(file_, "", text(what, " is no object"));
+    if (!state.is(Json::Kind::object)) throw_corrupt(file_, "", text(what, " must be an object"));
     return state;
   }
 
@@ -166,7 +167,7 @@ class ManifestText {
     const std::string word = in_.text();
     for (const TensorKind kind : {TensorKind::parameter, TensorKind::optimizer, TensorKind::host})
       if (name_of(kind) == word) return kind;
-    throw_corrupt(file_, tensor_, text("unknown kind ", word, "; there are parameter, optimizer and host"));
+    throw_corrupt(file_, tensor_, text("kind must be parameter, optimizer or host, got ", word));
   }
 
   DType read_dtype() {
@@ -183,13 +184,13 @@ class ManifestText {
 
   uint32_t checksum(std::string_view digits) {
     const auto value = hex8_value(digits);
-    if (!value) throw_corrupt(file_, tensor_, text("a checksum has 8 hexadecimal digits, not ", digits.substr(0, kHexDigits)));
+    if (!value) throw_corrupt(file_, tensor_, text("a checksum must have 8 hexadecimal digits, got ", digits.substr(0, kHexDigits)));
     return *value;
   }
 
   int64_t count() {
     const int64_t value = in_.whole();
-    if (value < 0) throw_corrupt(file_, tensor_, text("has the number ", value, " where none is below 0"));
+    if (value < 0) throw_corrupt(file_, tensor_, text("numbers must be 0 or more, got ", value));
     return value;
   }
 
@@ -208,22 +209,22 @@ class ManifestText {
 void check_file_names(const Manifest& m, std::string_view file) {
   std::set<std::string_view> names;
   for (const ShardFile& f : m.files) {
-    // A name that is no plain one could lead out of the folder.
+    // Any other name could lead out of the folder.
     const bool plain = !f.name.empty() && f.name.front() != '.' && f.name != kManifestName && f.name.size() < 256 &&
                        std::ranges::none_of(f.name, [](char c) { return c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20; });
-    if (!plain) throw_corrupt(file, "", text("\"", f.name, "\" cannot be the name of one of its files"));
-    if (!names.insert(f.name).second) throw_corrupt(file, "", text("the file ", f.name, " stands there twice"));
+    if (!plain) throw_corrupt(file, "", text("a file's name must be a plain file name, got \"", f.name, "\""));
+    if (!names.insert(f.name).second) throw_corrupt(file, "", text("the file ", f.name, " is listed twice"));
     if (f.header_bytes > kMaxHeaderBytes + kLengthBytes || (f.is_safetensors() && f.header_bytes < kLengthBytes))
       throw_corrupt(file, "", text(f.name, " cannot have a header of ", f.header_bytes, " bytes"));
     if (f.header_bytes > f.bytes)
-      throw_corrupt(file, "", text(f.name, " has ", f.bytes, " bytes, ", f.header_bytes, " of them in its header"));
-    if (!f.is_safetensors() && f.header_bytes != f.bytes) throw_corrupt(file, "", text(f.name, " has bytes that no checksum guards"));
+      throw_corrupt(file, "", text(f.name, " has ", f.bytes, " bytes, but its header would have ", f.header_bytes));
+    if (!f.is_safetensors() && f.header_bytes != f.bytes) throw_corrupt(file, "", text(f.name, " has bytes that no checksum covers"));
   }
 }
 
 void check_pieces(const LogicalTensor& t, const Manifest& m, std::string_view file) {
   int64_t bytes = bytes_of(t.dtype);
-  // Sizes first: 0 of a dimension must not hide a product that does not fit.
+  // Sizes first: a dimension of 0 must not hide a product that overflows.
   for (const int64_t dim : t.shape)
     if (__builtin_mul_overflow(bytes, std::max<int64_t>(dim, 1), &bytes))
       throw_corrupt(file, t.name, text("shape ", t.shape, " overflows 64 bits"));
@@ -231,17 +232,17 @@ void check_pieces(const LogicalTensor& t, const Manifest& m, std::string_view fi
   int64_t next = 0;
   for (const TensorPiece& piece : t.pieces) {
     if (std::cmp_greater_equal(piece.file, m.files.size()) || !m.files[static_cast<size_t>(piece.file)].is_safetensors())
-      throw_corrupt(file, t.name, text("lies in file ", piece.file, ", which is none of its safetensors files"));
+      throw_corrupt(file, t.name, text("has a piece in file ", piece.file, ", which is not one of the checkpoint's safetensors files"));
     if (piece.begin != next || piece.end <= piece.begin)
       throw_corrupt(file, t.name,
-                    text("has a piece of elements [", piece.begin, ", ", piece.end, ") where element ", next, " is next: ",
+                    text("has a piece of elements [", piece.begin, ", ", piece.end, ") where a piece from element ", next, " is expected: ",
                          piece.begin < next   ? "pieces overlap"
                          : piece.begin > next ? "one is missing"
                                               : "it is empty"));
     next = piece.end;
     if (next > t.shape.elements()) break;
     if (const int64_t blocks = block_count((piece.end - piece.begin) * bytes_of(t.dtype)); std::ssize(piece.blocks) != blocks)
-      throw_corrupt(file, t.name, text("has ", piece.blocks.size(), " checksums for the ", blocks, " blocks of a piece"));
+      throw_corrupt(file, t.name, text("has ", piece.blocks.size(), " checksums for a piece of ", blocks, " blocks"));
   }
   if (next != t.shape.elements()) throw_corrupt(file, t.name, text("has ", t.shape.elements(), " elements, its pieces have ", next));
 }
@@ -251,10 +252,11 @@ void check_tensors(const Manifest& m, std::string_view file) {
   const LogicalTensor* before = nullptr;
   for (const LogicalTensor& t : m.tensors) {
     if (before != nullptr && before->name >= t.name)
-      throw_corrupt(file, t.name,
-                    before->name == t.name ? "stands there twice" : text("stands behind ", before->name, ", not in the order of names"));
+      throw_corrupt(
+          file, t.name,
+          before->name == t.name ? "is listed twice" : text("is listed after ", before->name, ", but tensors must be in name order"));
     check_pieces(t, m, file);
-    if (__builtin_add_overflow(bytes, t.bytes(), &bytes)) throw_corrupt(file, t.name, "takes all tensors past 64 bits");
+    if (__builtin_add_overflow(bytes, t.bytes(), &bytes)) throw_corrupt(file, t.name, "makes the size of all tensors overflow 64 bits");
     before = &t;
   }
 }

@@ -13,7 +13,7 @@
 namespace st {
 namespace {
 
-/// Of what is no tensor; the library's version is ours.
+/// A manifest with the state of `from` that is not a tensor; the library version is ours.
 Manifest state_of(const Manifest& from) {
   Manifest to;
   to.checkpoint = from.checkpoint;
@@ -42,7 +42,7 @@ void write_whole(const CheckpointReader& reader, const std::string& folder, cons
   write_checkpoint(folder, state_of(reader.manifest()), tensors, options, progress);
 }
 
-/// Each tensor of that kind in `shards` parts; those without elements are in the first shard. Empty: there is none of the kind.
+/// Each tensor of that kind in `shards` parts; tensors without elements go to the first shard. Empty if the kind has no tensors.
 std::vector<std::vector<ShardPiece>> parts_of(const CheckpointReader& reader, TensorKind kind, int32_t shards) {
   const std::vector<LogicalTensor>& tensors = reader.manifest().tensors;
   std::vector<std::vector<ShardPiece>> parts;
@@ -73,7 +73,7 @@ void write_parts(const CheckpointReader& reader, const std::string& folder, int3
 void discard(const std::string& folder) noexcept {
   try {
     os::remove_folder(folder);
-  } catch (...) {  // what ended the writing is what is told
+  } catch (...) {  // the error that ended the writing is the one reported
     return;
   }
 }
@@ -88,10 +88,10 @@ ShardRange shard_range(int64_t elements, int32_t shard, int32_t shards) {
 }
 
 void reshard(const CheckpointReader& reader, const std::string& folder, int32_t shards, const WriteOptions& options) {
-  check(0 <= shards && shards <= kMaxShards, "reshard: ", shards, " shards; give 1 to ", kMaxShards, ", or 0 for whole tensors");
+  check(0 <= shards && shards <= kMaxShards, "reshard: shards must be 1 to ", kMaxShards, ", or 0 for whole tensors, got ", shards);
   os::require_no_stranger(folder, os::PathKind::folder);
   os::make_folders(folder);
-  check(os::list_folder(folder).empty(), "reshard: ", folder, " is not empty, and a checkpoint's folder holds nothing else; name another");
+  check(os::list_folder(folder).empty(), "reshard: ", folder, " is not empty; name an empty or new folder");
   try {
     if (shards == 0)
       write_whole(reader, folder, options);

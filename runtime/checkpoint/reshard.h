@@ -1,4 +1,4 @@
-// A checkpoint cut anew, without a trainer: for another number of ranks, or whole again for other tools.
+// Writes a checkpoint with other shards, without a trainer: for another number of ranks, or whole for other tools.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 namespace st {
 
 constexpr int32_t kMaxShards = 65536;
-/// Tensors are cut at multiples of so many elements: where the sums of a sharded optimizer are cut, so that a rank's shard is one read.
+/// Tensors are split at multiples of this many elements, like the sums of a sharded optimizer, so that a rank's shard is one read.
 constexpr int64_t kShardGrain = 1024;
 
-/// Elements that shard `shard` of `shards` has of a tensor: as equal as the grain allows; none of a small one, perhaps.
+/// The elements of a tensor in shard `shard` of `shards`: as equal as the grain allows; empty for some shards of a small tensor.
 struct ShardRange {
   int64_t begin = 0, end = 0;
 };
 ShardRange shard_range(int64_t elements, int32_t shard, int32_t shards);
 
-/// Writes the checkpoint again into `folder`, which must not be there or be empty: `shards` files of each kind with a part of each tensor,
-/// or, with 0, tensors whole, in files as `options` say. Name, step, state and digest stay. All bytes are checked on the way; streams in
-/// windows of some MB. Throws as read() and write_checkpoint(), cancelled as the reader is; then the folder is gone.
+/// Writes the checkpoint to `folder`, which must be empty or not exist, as `shards` files of each kind that hold a part of each tensor; 0:
+/// whole tensors, in files as `options` say. Keeps name, step, state and digest. Verifies all bytes and streams in windows of a few MB.
+/// Throws as CheckpointReader::read() and write_checkpoint(), and cancelled by the reader's is_cancelled; then removes the folder.
 void reshard(const CheckpointReader& reader, const std::string& folder, int32_t shards, const WriteOptions& options);
 
 }  // namespace st

@@ -11,12 +11,12 @@ using Checkpoints = std::vector<RetainedCheckpoint>;
 
 bool has_metric(const RetainedCheckpoint& checkpoint) { return checkpoint.metric && !std::isnan(*checkpoint.metric); }
 
-/// Places in `checkpoints` of the best ones.
+/// Indices in `checkpoints` of the best ones.
 std::vector<size_t> best_of(const Retention& retention, const Checkpoints& checkpoints) {
   std::vector<size_t> places;
   for (size_t i = 0; i < checkpoints.size(); ++i)
     if (checkpoints[i].valid && has_metric(checkpoints[i])) places.push_back(i);
-  // Equally good ones stay in order, newest first. Not std::stable_sort, which asks for memory behind our back and makes much code.
+  // Equally good ones stay in order, newest first. Not by std::stable_sort, which allocates a buffer of its own and generates much code.
   std::ranges::sort(places, [&](size_t a, size_t b) {
     const double of_a = *checkpoints[a].metric, of_b = *checkpoints[b].metric;
     if (of_a == of_b) return a < b;
@@ -39,7 +39,7 @@ std::vector<std::string> to_remove(const Retention& retention, const Checkpoints
   int64_t newer = 0;  // valid ones
   for (size_t i = 0; i < checkpoints.size(); ++i) {
     const RetainedCheckpoint& checkpoint = checkpoints[i];
-    // A corrupt one too: what came before it may be all that there is.
+    // Also a corrupt one: parts of it may be needed while few valid ones are newer.
     bool stays = newer < retention.last || std::cmp_equal(i, finite) || std::cmp_equal(i, sound);
     if (checkpoint.valid) {
       stays = stays || (retention.every > 0 && checkpoint.step % retention.every == 0) || std::ranges::find(best, i) != best.end();

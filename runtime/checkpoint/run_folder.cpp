@@ -32,7 +32,7 @@ std::string print(const StepName& name) {
   return out;
 }
 
-/// None: not a name that we give.
+/// nullopt: not the name of a checkpoint.
 std::optional<StepName> step_name(std::string_view text) {
   if (!text.starts_with(kStep)) return {};
   const std::string_view numbers = text.substr(kStep.size());
@@ -50,7 +50,7 @@ bool is_leftover(const os::FolderEntry& entry) {
   return step_name(name.substr(0, name.size() - kPart.size())).has_value();
 }
 
-/// Nothing where there is no such folder.
+/// Empty if the folder does not exist.
 std::vector<os::FolderEntry> entries_of(const std::string& folder) {
   try {
     return os::list_folder(folder);
@@ -60,7 +60,7 @@ std::vector<os::FolderEntry> entries_of(const std::string& folder) {
   }
 }
 
-/// Unless a rank that lives holds it; none can take it while it goes.
+/// Removes the file unless a live rank holds its lock; the lock taken here keeps ranks from taking it meanwhile.
 void remove_unheld(const std::string& path) {
   try {
     if (const auto hold = os::FileHold::take(path, os::FileHold::Kind::exclusive)) os::remove_file(path);
@@ -77,14 +77,14 @@ CheckpointEntry entry_of(const RunFolder& folder, const std::string& name, const
     entry.sequence = manifest.sequence;
     if (manifest.checkpoint != name)
       entry.problem =
-          text(kManifestName, ": is that of ", manifest.checkpoint, ": the folder is a copy under another name; rename it back");
+          text(kManifestName, ": belongs to ", manifest.checkpoint, ": the folder is a copy under another name; rename it back");
   } catch (const Error& error) {
     entry.problem = error.message();
   }
   return entry;
 }
 
-/// Where a newest-first list takes one whose sequence nobody knows: before the first that its name says is older.
+/// Inserts an entry of unknown sequence into a newest-first list: before the first entry that is older by name.
 void insert_by_name(std::vector<CheckpointEntry>& newest_first, CheckpointEntry entry) {
   const auto name = step_name(entry.name);
   const auto older = std::ranges::find_if(newest_first, [&](const CheckpointEntry& other) { return step_name(other.name) < name; });
@@ -106,14 +106,16 @@ std::optional<LatestCheckpoint> parse_latest(std::string_view text) {
   }
 }
 
-RunFolder::RunFolder(std::string path) : path_(std::move(path)) { check(!path_.empty(), "checkpoint: the folder's name is empty"); }
+RunFolder::RunFolder(std::string path) : path_(std::move(path)) {
+  check(!path_.empty(), "checkpoint: the folder's name must not be empty");
+}
 
 std::string RunFolder::path_to(std::string_view name) const { return text(path_, "/", name); }
 
 Manifest RunFolder::manifest_of(std::string_view name) const {
   const os::InputFile file(text(path_, "/", name, "/", kManifestName));
-  require(file.size() <= kMaxManifestBytes, Code::corrupt, file.path(), ": has ", file.size(), " bytes, a manifest at most ",
-          kMaxManifestBytes);
+  require(file.size() <= kMaxManifestBytes, Code::corrupt, file.path(), ": a manifest has at most ", kMaxManifestBytes, " bytes, got ",
+          file.size());
   std::string content(static_cast<size_t>(file.size()), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(content)));
   return parse_manifest(content, file.path());
@@ -139,12 +141,12 @@ std::string RunFolder::path_of(std::string_view name) const {
     if (newest ? entry.problem.empty() : entry.name == name) return path_to(entry.name);
     names.push_back(entry.name);
   }
-  std::string why = names.empty() ? std::string("it holds none") : "none of it has a manifest that is good";
+  std::string why = names.empty() ? "; the folder holds no checkpoint" : "; no checkpoint there has a valid manifest";
   if (!newest && !names.empty()) {
     const std::string near = nearest(name, names);
-    why = text("it holds none of that name; ", near.empty() ? "the newest is " : "did you mean ", near.empty() ? names.front() : near);
+    why = near.empty() ? text("; the newest is ", names.front()) : text("; did you mean ", near, "?");
   }
-  Error error(Code::not_found, text("checkpoint: ", newest ? "the newest" : name, " was asked for in ", path_, ": ", why));
+  Error error(Code::not_found, text("checkpoint: ", newest ? "no valid checkpoint" : text("no ", name), " in ", path_, why));
   error.place.file = path_;
   throw error;
 }
@@ -173,20 +175,20 @@ RunFolderWriter::RunFolderWriter(std::string path) : folder_(std::move(path)) {
     os::require_no_stranger(folder_.path_to(name), os::PathKind::file);
   take_lock();
   remove_leftovers();
-  // One whose manifest is no good may have had the highest: `latest` knows it.
+  // A checkpoint whose manifest is damaged may have had the highest sequence; `latest` has it, too.
   if (const auto latest = folder_.latest()) sequence_ = latest->sequence;
   for (const CheckpointEntry& entry : folder_.list()) sequence_ = std::max(sequence_, entry.sequence);
 }
 
 std::string RunFolderWriter::begin(int64_t step) {
-  check(step >= 0, "checkpoint: step ", step, " is negative");
+  check(step >= 0, "checkpoint: step must be 0 or more, got ", step);
   if (!has_lock()) take_lock();
   StepName name{step, 1};
   while (os::kind_of(folder_.path_to(print(name))) != os::PathKind::none) ++name.repeat;
   std::string made = print(name);
   const std::string part = part_path(made);
-  os::remove_folder(part);  // where a discard() met a bad disk
-  require(os::make_folder(part), Code::io, "checkpoint: ", part, " was made by someone else meanwhile");
+  os::remove_folder(part);  // left if a discard() failed
+  require(os::make_folder(part), Code::io, "checkpoint: another process has just created ", part, "; give each run its own folder");
   return made;
 }
 
@@ -196,7 +198,7 @@ void RunFolderWriter::commit(const std::string& name) {
   try {
     os::sync_folder(folder_.path());
   } catch (...) {
-    os::rename_file(whole, part);  // what is told to have failed is not to be found later
+    os::rename_file(whole, part);  // a save that is reported as failed must not be found later
     throw;
   }
 }
@@ -222,7 +224,7 @@ void RunFolderWriter::discard(const std::string& name) noexcept {
   try {
     os::remove_folder(part_path(name));
   } catch (...) {
-    return;  // the disk says no: remove_leftovers() will
+    return;  // a disk error: left to remove_leftovers()
   }
 }
 

@@ -1,4 +1,4 @@
-// Who may write into a run's folder, for run_folder.h.
+// The lock of a run's folder, for run_folder.h.
 #include <atomic>
 #include <cstdint>
 #include <span>
@@ -17,9 +17,9 @@
 namespace st {
 namespace {
 
-constexpr size_t kTextBytes = 192;  // always, so that a shorter text leaves nothing of the one before
+constexpr size_t kTextBytes = 192;  // fixed, so that a shorter text overwrites all of the previous one
 
-/// Different for each lock that is taken anywhere: by it a process knows its own.
+/// Different for each lock taken by any process, so that a process recognises its own.
 std::string text_of_owner() {
   static std::atomic<int64_t> count{0};
   std::string out = text("process ", os::process_id(), " on ", os::host_name(), " since ", utc_time(), ", lock ", ++count);
@@ -50,8 +50,8 @@ void RunFolderWriter::take_lock() {
   lock_.reset();
   auto hold = os::FileHold::take(path, os::FileHold::Kind::exclusive);
   if (!hold) {
-    Error error(Code::busy, text("checkpoint: ", folder_.path(), " is being saved to by ", owner_of(os::read_file(path, 4096)),
-                                 "; give this run a folder of its own, or end that one first"));
+    Error error(Code::busy, text("checkpoint: ", folder_.path(), " is in use by ", owner_of(os::read_file(path, 4096)),
+                                 ", which saves into it; give this run another folder, or stop that process first"));
     error.place.file = path;
     throw error;
   }

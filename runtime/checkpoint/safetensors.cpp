@@ -20,13 +20,13 @@ constexpr size_t kStreamPiece = 1 << 16;
 
 std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-/// Reads until `out` is full or the stream ends; how much came.
+/// Reads until `out` is full or the stream ends; returns how many bytes.
 size_t read_up_to(const ReadBytes& read, std::span<std::byte> out) {
   size_t done = 0;
   while (done < out.size()) {
     const size_t got = read(out.subspan(done));
     if (got == 0) break;
-    check(got <= out.size() - done, "safetensors: the read callback was asked for ", out.size() - done, " bytes and says it gave ", got);
+    check(got <= out.size() - done, "safetensors: the read callback must return at most ", out.size() - done, " bytes, got ", got);
     done += got;
   }
   return done;
@@ -58,7 +58,7 @@ SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)), fil
   const auto size = static_cast<int64_t>(all.size());
   if (size < kLengthBytes) throw_corrupt(path_, "", text("has ", size, " bytes, too few for a safetensors file"), size);
   const int64_t length = header_length(all, path_);
-  if (length > size - kLengthBytes) throw_corrupt(path_, "", text("says its header has ", length, " bytes, the whole file has ", size), 0);
+  if (length > size - kLengthBytes) throw_corrupt(path_, "", text("gives its header ", length, " bytes, but the whole file has ", size), 0);
 
   header_ = parse_header(text_of(all.subspan(kLengthBytes, static_cast<size_t>(length))), path_);
   data_ = all.subspan(static_cast<size_t>(kLengthBytes + length));
@@ -77,8 +77,7 @@ const TensorRecord& SafetensorsFile::record(std::string_view name) const {
   std::vector<std::string> names;
   for (const TensorRecord& tensor : header_.tensors) names.push_back(tensor.name);
   const std::string near = nearest(name, names);
-  Error error(Code::not_found,
-              text(path_, ": no tensor is called ", name, near.empty() ? "" : "; did you mean ", near, near.empty() ? "" : "?"));
+  Error error(Code::not_found, text(path_, ": has no tensor ", name, near.empty() ? "" : "; did you mean ", near, near.empty() ? "" : "?"));
   error.place.file = path_;
   error.place.tensor = name;
   throw error;
@@ -89,7 +88,7 @@ SafetensorsStream::SafetensorsStream(ReadBytes read, std::string source) : read_
   if (read_up_to(read_, start) != start.size()) throw_corrupt(source_, "", "ends before the header's length");
   const auto length = static_cast<size_t>(header_length(start, source_));
 
-  // In pieces: a length that lies must not cost its memory.
+  // In steps, so that a wrong length does not cost memory of its size.
   std::string json;
   while (json.size() < length) {
     const size_t had = json.size(), want = std::min(kStreamPiece, length - had);
@@ -101,8 +100,8 @@ SafetensorsStream::SafetensorsStream(ReadBytes read, std::string source) : read_
 }
 
 void SafetensorsStream::read(std::span<std::byte> out) {
-  check(static_cast<int64_t>(out.size()) <= header_.data_bytes - position_, "safetensors: ", out.size(), " bytes asked for, ",
-        header_.data_bytes - position_, " of ", source_, " are left");
+  check(static_cast<int64_t>(out.size()) <= header_.data_bytes - position_, "safetensors: ", source_, " has ",
+        header_.data_bytes - position_, " bytes left, but ", out.size(), " were requested");
   const auto got = static_cast<int64_t>(read_up_to(read_, out));
   position_ += got;
   if (got < static_cast<int64_t>(out.size()))

@@ -1,4 +1,4 @@
-// Weights on disk and through sockets, as safetensors: every tool of the field reads it.
+// Reads and writes weights as safetensors, in files and streams.
 #pragma once
 
 #include <cstddef>
@@ -13,28 +13,28 @@
 
 namespace st {
 
-/// Takes all bytes or throws.
+/// Writes all bytes or throws.
 using WriteBytes = std::function<void(std::span<const std::byte>)>;
-/// Gives at most so many bytes and says how many; 0 is the end.
+/// Reads at most as many bytes as the span has; returns how many, 0 at the end.
 using ReadBytes = std::function<size_t(std::span<std::byte>)>;
-/// Writes one tensor's bytes (row-major, little-endian), in as many pieces as it likes, exactly record.bytes() in all.
+/// Writes one tensor's bytes (row-major, little-endian) in any number of calls of `write`, exactly record.bytes() in total.
 using FillTensor = std::function<void(const TensorRecord& record, const WriteBytes& write)>;
 
-/// Streams the tensors to `write`; `fill` is called for each in the order of the file (see arrange). The same tensors and metadata give
-/// the same bytes. Throws invalid_argument when `fill` wrote more or less than the tensor has.
+/// Streams the tensors to `write`; calls `fill` for each, in the order of the file (see arrange). Equal tensors and metadata give equal
+/// bytes. Throws invalid_argument if `fill` writes more or fewer bytes than the tensor has.
 void write_safetensors(const WriteBytes& write, std::vector<TensorRecord> tensors, Metadata metadata, const FillTensor& fill);
 
-/// The same into a file: after a kill or a full disk there is the old file or the new one, never a part.
+/// The same into a file: after a kill or on a full disk there is either the old file or the new one, never a partial one.
 void write_safetensors_file(const std::string& path, std::vector<TensorRecord> tensors, Metadata metadata, const FillTensor& fill);
 
-/// A file mapped into memory, its header checked (corrupt names file and tensor). Spans stay valid as long as this object.
+/// A file mapped into memory with its header checked (throws corrupt, naming file and tensor). Spans are valid as long as this object.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(std::string path);
 
   const std::string& path() const { return path_; }
   const SafetensorsHeader& header() const { return header_; }
-  /// Where the data begin in the file.
+  /// Offset of the data in the file.
   int64_t data_begin() const { return static_cast<int64_t>(file_.bytes().size()) - header_.data_bytes; }
   std::span<const std::byte> bytes(const TensorRecord& record) const;
   /// Throws not_found with the file and the nearest name.
@@ -47,16 +47,16 @@ class SafetensorsFile {
   std::span<const std::byte> data_;
 };
 
-/// The same from a stream, front to back, so that nothing need be held twice.
+/// The same from a stream, read front to back, so that no tensor is in memory twice.
 class SafetensorsStream {
  public:
   /// Reads the header. `source` names the stream in errors.
   SafetensorsStream(ReadBytes read, std::string source);
 
   const SafetensorsHeader& header() const { return header_; }
-  /// The next bytes of the data, all of `out`. Throws corrupt when the stream ends before.
+  /// Reads the next bytes of the data until `out` is full. Throws corrupt if the stream ends before.
   void read(std::span<std::byte> out);
-  /// Passes over the data before `offset`, a tensor's or header().data_bytes.
+  /// Skips the data up to `offset`: that of a tensor, or header().data_bytes.
   void skip_to(int64_t offset);
 
  private:

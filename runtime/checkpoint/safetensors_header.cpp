@@ -18,11 +18,11 @@ namespace {
 
 constexpr std::string_view kMetadata = "__metadata__";
 
-/// The format's dtypes, those of safetensors 0.8.0.
+/// The dtypes of the format, as of safetensors 0.8.0.
 struct DTypeRow {
   std::string_view name;
   int64_t bits;
-  std::optional<DType> ours = {};  // none: foreign
+  std::optional<DType> ours = {};  // nullopt: foreign
 };
 constexpr DTypeRow kDTypes[] = {{"F32", 32, DType::f32},
                                 {"F64", 64, DType::f64},
@@ -47,12 +47,12 @@ constexpr DTypeRow kDTypes[] = {{"F32", 32, DType::f32},
                                 {"F6_E3M2", 6},
                                 {"F4", 4}};
 
-struct Found {  // a tensor as the file has it
+struct Found {  // a tensor as described in the file
   std::string name, dtype;
   std::vector<int64_t> shape, offsets;
 };
 
-/// Reads a header member by member and refuses what is none as soon as it comes: nothing deep or large is ever built.
+/// Reads a header member by member and throws at the first that is wrong, so nothing deep or large is ever built.
 class HeaderText {
  public:
   HeaderText(std::string_view json, std::string_view file) : file_(file), in_(json, file) {}
@@ -70,7 +70,7 @@ class HeaderText {
 
   std::vector<Found> tensors;
   Metadata metadata;
-  std::string tensor;  // that is being read
+  std::string tensor;  // the one being read
 
  private:
   void read_tensor(std::string_view name) {
@@ -96,7 +96,7 @@ class HeaderText {
     in_.list([&] {
       if (numbers.size() == most) throw_corrupt(file_, tensor, text("has more than ", most, " ", what));
       numbers.push_back(in_.whole());
-      if (numbers.back() < 0) throw_corrupt(file_, tensor, text("has the number ", numbers.back(), " among its ", what));
+      if (numbers.back() < 0) throw_corrupt(file_, tensor, text("its ", what, " must be 0 or more, got ", numbers.back()));
     });
     return true;
   }
@@ -113,7 +113,7 @@ const DTypeRow& dtype_of(const Found& found, std::string_view file) {
   throw_corrupt(file, found.name, text("unknown dtype ", found.dtype, "; the format has ", known));
 }
 
-/// What the offsets must hold.
+/// The bytes of the tensor, which its offsets must span.
 int64_t size_of(const Found& found, const DTypeRow& dtype, std::string_view file) {
   int64_t elements = 1, bits = 0;
   for (const int64_t dim : found.shape)
@@ -123,7 +123,7 @@ int64_t size_of(const Found& found, const DTypeRow& dtype, std::string_view file
     throw_corrupt(file, found.name, text("shape ", std::span(found.shape), " of ", dtype.name, " overflows 64 bits"));
   if (bits % 8 != 0)
     throw_corrupt(file, found.name,
-                  text("shape ", std::span(found.shape), " of ", dtype.name, " takes ", bits, " bits, which are no whole number of bytes"));
+                  text("shape ", std::span(found.shape), " of ", dtype.name, " takes ", bits, " bits, not a whole number of bytes"));
   return bits / 8;
 }
 
@@ -155,13 +155,13 @@ SafetensorsHeader arrange(std::vector<TensorRecord> tensors, Metadata metadata) 
   std::set<std::string_view> names;
   int64_t end = 0;
   for (TensorRecord& tensor : tensors) {
-    check(names.insert(tensor.name).second, "safetensors: two tensors are called ", tensor.name);
-    check(tensor.name != kMetadata, "safetensors: a tensor cannot be called ", kMetadata, ", the format keeps that name for itself");
-    check(!tensor.shape.is_symbolic(), "safetensors: ", tensor.name, " has no fixed shape, got ", tensor.shape);
+    check(names.insert(tensor.name).second, "safetensors: tensor names must be unique, got ", tensor.name, " twice");
+    check(tensor.name != kMetadata, "safetensors: a tensor cannot be called ", kMetadata, ", which the format reserves");
+    check(!tensor.shape.is_symbolic(), "safetensors: the shape of ", tensor.name, " must be fixed, got ", tensor.shape);
     tensor.offset = end;
     int64_t bytes = 0;
     check(!__builtin_mul_overflow(tensor.shape.elements(), bytes_of(tensor.dtype), &bytes) && !__builtin_add_overflow(end, bytes, &end),
-          "safetensors: ", tensor.name, " ", tensor.shape, " takes the file past 64 bits");
+          "safetensors: ", tensor.name, " ", tensor.shape, " makes the size of the file overflow 64 bits");
   }
   return {std::move(tensors), {}, std::move(metadata), end};
 }
@@ -195,7 +195,7 @@ int64_t header_length(std::span<const std::byte> bytes, std::string_view file) {
   uint64_t length = 0;
   for (size_t i = 0; i < size_t{kLengthBytes}; ++i) length |= std::to_integer<uint64_t>(bytes[i]) << (8 * i);
   if (length > kMaxHeaderBytes)
-    throw_corrupt(file, "", text("says its header has ", length, " bytes, the format allows ", kMaxHeaderBytes, ": not a safetensors file"),
+    throw_corrupt(file, "", text("gives its header ", length, " bytes, the format allows ", kMaxHeaderBytes, ": not a safetensors file"),
                   0);
   return static_cast<int64_t>(length);
 }
@@ -205,7 +205,7 @@ SafetensorsHeader parse_header(std::string_view json, std::string_view file) {
   HeaderText in(json, file);
   read_or_corrupt(file, in.tensor, [&] { in.read(); });
 
-  // Empty tensors share their offset with the next one: they come first.
+  // An empty tensor has the same offset as the next one and sorts before it.
   std::ranges::sort(in.tensors, [](const Found& a, const Found& b) {
     return std::tuple(a.offsets[0], a.offsets[1], std::string_view(a.name)) <
            std::tuple(b.offsets[0], b.offsets[1], std::string_view(b.name));
@@ -217,12 +217,12 @@ SafetensorsHeader parse_header(std::string_view json, std::string_view file) {
     const int64_t bytes = size_of(found, dtype, file), begin = found.offsets[0], end = found.offsets[1];
     if (end < begin || end - begin != bytes)
       throw_corrupt(file, found.name,
-                    text("data_offsets ", std::span(found.offsets), " do not hold the ", bytes, " bytes of ", found.dtype, " ",
+                    text("data_offsets ", std::span(found.offsets), " do not span the ", bytes, " bytes of ", found.dtype, " ",
                          std::span(found.shape)));
     if (begin != header.data_bytes)
       throw_corrupt(file, found.name,
-                    text("starts at byte ", begin, " of the data where byte ", header.data_bytes,
-                         " is next: ", begin < header.data_bytes ? "it overlaps another" : "there is a gap before it"));
+                    text("starts at byte ", begin, " of the data, expected byte ", header.data_bytes, ": ",
+                         begin < header.data_bytes ? "it overlaps another tensor" : "there is a gap before it"));
     header.data_bytes = end;
     if (dtype.ours && found.shape.size() <= size_t{kMaxDims})
       header.tensors.push_back({std::move(found.name), *dtype.ours, Shape(std::span(found.shape)), begin});

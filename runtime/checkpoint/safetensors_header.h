@@ -25,8 +25,8 @@ struct TensorRecord {
   int64_t bytes() const { return shape.elements() * bytes_of(dtype); }
 };
 
-/// A tensor that the format has and we do not: its dtype is none of ours (I8, F8_E4M3, ...), or it has more than kMaxDims dimensions. It is
-/// counted and listed, and its bytes are passed over.
+/// A tensor that the format allows and we do not support: another dtype (I8, F8_E4M3, ...) or more than kMaxDims dimensions. It is counted
+/// and listed; its bytes are skipped.
 struct ForeignTensor {
   std::string name, dtype;  // "I8"
   std::vector<int64_t> shape;
@@ -36,34 +36,34 @@ struct ForeignTensor {
 using Metadata = std::map<std::string, std::string>;
 
 struct SafetensorsHeader {
-  std::vector<TensorRecord> tensors;   // in the order of the data; foreign ones may lie between them
+  std::vector<TensorRecord> tensors;   // in the order of the data; foreign ones may be in between
   std::vector<ForeignTensor> foreign;  // in the order of the data
   Metadata metadata;
-  int64_t data_bytes = 0;  // of both, which tile the data without gaps
+  int64_t data_bytes = 0;  // of tensors and foreign together, which tile the data without gaps
 
-  const TensorRecord* find(std::string_view name) const;  // nullptr: none
+  const TensorRecord* find(std::string_view name) const;  // nullptr if there is none
 };
 
 std::string_view safetensors_name(DType dtype);                             // "F32", ...
-std::optional<DType> dtype_of_safetensors(std::string_view name) noexcept;  // none: we have no such
+std::optional<DType> dtype_of_safetensors(std::string_view name) noexcept;  // nullopt if not supported
 
-constexpr int64_t kLengthBytes = 8;               // of the header's length, little-endian, in front of it
+constexpr int64_t kLengthBytes = 8;               // of the little-endian header length before the header
 constexpr int64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
 
-/// Orders tensors by size of element, widest first, then by name, and lays them out without gaps: so each is aligned to its element and
-/// the same tensors make the same file. Throws invalid_argument: a name twice, "__metadata__" as a name, a size past int64.
+/// Orders tensors by element size, widest first, then by name, and lays them out without gaps: each is aligned to its element size, and
+/// equal tensors make equal files. Throws invalid_argument for a duplicate name, "__metadata__" as a name, or a size beyond int64.
 SafetensorsHeader arrange(std::vector<TensorRecord> tensors, Metadata metadata);
 
-/// The 8 bytes of length and the JSON, padded with spaces so that the data starts at a multiple of 8. Throws invalid_argument on text that
-/// is not UTF-8.
+/// The 8 bytes of length and the JSON, padded with spaces so that the data starts at a multiple of 8. Throws invalid_argument if a text is
+/// not UTF-8.
 std::string print_header(const SafetensorsHeader& header);
 
-/// What the first kLengthBytes of a file say. Throws corrupt where the format does not allow it.
+/// Decodes the first kLengthBytes of a file. Throws corrupt if the length is beyond the format's limit.
 int64_t header_length(std::span<const std::byte> start, std::string_view file);
 
-/// Trusts nothing: throws corrupt, with `file` and the tensor's name in message and place, on anything but JSON of the form above with
-/// dtypes of the format, sizes that match their offsets, and offsets that tile the data without overlap or gap. Unknown keys of a tensor
-/// are passed over. The verdicts are those of the package safetensors 0.8.0, but where the format's text is stricter (README.md).
+/// Validates untrusted text. Accepts only JSON of the form above with dtypes of the format, sizes that match their offsets, and offsets
+/// that tile the data without overlap or gap; throws corrupt, with `file` and the tensor's name in the message and error.place. Ignores
+/// unknown keys of a tensor. Accepts what the package safetensors 0.8.0 does, except where the format's text is stricter (README.md).
 SafetensorsHeader parse_header(std::string_view json, std::string_view file);
 
 }  // namespace st

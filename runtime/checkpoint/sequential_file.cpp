@@ -41,7 +41,7 @@ void SequentialFile::append_through_cache(std::span<const std::byte> bytes) {
 int64_t SequentialFile::finish() {
   if (is_direct_) windows_.finish();
   if (const int64_t rest = end_ % WriteWindows::kBytes; is_direct_ && rest > 0) {
-    file_.go_through_cache();  // the end of a file is seldom a multiple of anything
+    file_.go_through_cache();  // the rest need not be a multiple of the direct-I/O alignment
     file_.write_at(end_ - rest, windows_.open().first(static_cast<size_t>(rest)));
   }
   file_.sync();

@@ -1,4 +1,4 @@
-// A file that grows from its beginning and is on the disk when it is finished.
+// A file that is written front to back and is durable once it is finished.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,19 @@
 
 namespace st {
 
-/// A large one is written past the page cache where that is possible: through it, the system's copy takes a training step as much time as
-/// the disk takes. Meanwhile its writer makes the next bytes ready.
+/// Writes a large file past the page cache if possible: the system's copy through the cache would slow a training step by as long as the
+/// disk takes. Its writer prepares the next bytes meanwhile.
 class SequentialFile {
  public:
-  /// `path` must not be there; `size` is what it will have. The windows stay the caller's, for one file at a time.
+  /// `path` must not exist; `size`: the final size. Borrows `windows`, which serve one file at a time.
   SequentialFile(const std::string& path, int64_t size, WriteWindows& windows);
   ~SequentialFile() { windows_.abandon(); }
   SequentialFile(const SequentialFile&) = delete;
   SequentialFile& operator=(const SequentialFile&) = delete;
 
-  /// The bytes are the caller's again when it returns. Throws io with path, offset and reason, also of bytes that were appended before.
+  /// Borrows the bytes for the call. Throws io with path, offset and reason, also for bytes appended earlier.
   void append(std::span<const std::byte> bytes);
-  /// How many bytes there are, all of them on the disk.
+  /// Syncs and closes the file; returns its size.
   int64_t finish();
 
  private:
@@ -32,7 +32,7 @@ class SequentialFile {
   os::OutputFile file_;
   WriteWindows& windows_;
   bool is_direct_;
-  int64_t end_ = 0, begun_ = 0, written_ = 0;  // what there is, what is on its way to the disk, what has arrived
+  int64_t end_ = 0, begun_ = 0, written_ = 0;  // bytes appended; bytes whose write-back has begun; bytes on the disk
 };
 
 }  // namespace st

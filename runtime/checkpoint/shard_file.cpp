@@ -13,13 +13,13 @@
 namespace st {
 namespace {
 
-// Small enough that the system copies from the cache what the checksum has just read.
+// Small enough that the system call copies from the cache what the checksum has just read.
 constexpr size_t kCachedPiece = 256 << 10;
 static_assert(kChecksumBlock % kCachedPiece == 0);
-constexpr double kGrace = 0.05;      // seconds that a writer who was held up may catch up
-constexpr double kLookEvery = 0.02;  // seconds between two looks at whether it is cancelled
+constexpr double kGrace = 0.05;      // seconds that a delayed writer may catch up
+constexpr double kLookEvery = 0.02;  // seconds between two polls of is_cancelled
 
-/// Runs call(); what the disk says then tells whose bytes they were.
+/// Runs call(); adds the tensor to its errors.
 template <class Call>
 void naming(const std::string& tensor, const Call& call) {
   try {
@@ -32,7 +32,7 @@ void naming(const std::string& tensor, const Call& call) {
   }
 }
 
-/// For each tensor as the file orders them, which of `tensors` it is.
+/// Indices into `tensors`, in the order of the file.
 std::vector<size_t> order_of(const SafetensorsHeader& header, std::span<const ShardTensor> tensors) {
   std::vector<size_t> by_name(tensors.size()), order;
   for (size_t i = 0; i < by_name.size(); ++i) by_name[i] = i;
@@ -47,8 +47,8 @@ std::vector<size_t> order_of(const SafetensorsHeader& header, std::span<const Sh
 
 void ShardWriter::wait_for_turn(int64_t bytes) {
   for (;;) {
-    require(!progress_.is_cancelled || !progress_.is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled, ",
-            progress_.done.load(), " of ", progress_.all.load(), " bytes were written");
+    require(!progress_.is_cancelled || !progress_.is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled after ",
+            progress_.done.load(), " of ", progress_.all.load(), " bytes");
     if (bytes_per_second_ <= 0 || progress_.is_urgent) return;
     const double now = os::seconds();
     if (now >= next_) {
@@ -90,7 +90,7 @@ WrittenShard ShardWriter::write(const std::string& path, std::span<const ShardTe
   for (const ShardTensor& tensor : tensors) {
     const int64_t size = tensor.record.bytes();
     check(tensor.bytes.empty() ? size == 0 || tensor.copy : static_cast<int64_t>(tensor.bytes.size()) == size,
-          "checkpoint: ", tensor.record.name, " ", tensor.record.shape, " has ", size, " bytes, ", tensor.bytes.size(), " were given");
+          "checkpoint: ", tensor.record.name, " ", tensor.record.shape, " needs ", size, " bytes, got ", tensor.bytes.size());
     records.push_back(tensor.record);
   }
   const SafetensorsHeader header = arrange(std::move(records), std::move(metadata));

@@ -1,4 +1,4 @@
-// One shard of a checkpoint: a safetensors file, durable when it is written, and what the manifest guards it with.
+// One shard of a checkpoint: a durable safetensors file, and the checksums that the manifest keeps of it.
 #pragma once
 
 #include <atomic>
@@ -17,21 +17,21 @@
 
 namespace st {
 
-/// For other threads to look at, and for its caller to end it.
+/// Shows the progress of a write to other threads, and lets its caller end it.
 struct WriteProgress {
   std::atomic<int64_t> done{0}, all{0};  // bytes of tensors
-  std::atomic<bool> is_urgent{false};    // somebody waits: no cap from here on
-  std::function<bool()> is_cancelled;    // asked by the thread that writes: then it ends with Code::cancelled. Empty: never
+  std::atomic<bool> is_urgent{false};    // a caller waits: ignore the cap from now on
+  std::function<bool()> is_cancelled;    // polled by the writing thread, which then throws cancelled; empty: never
 };
 
-/// A tensor of a shard: its row-major bytes where they lie, or from a function that writes [first, first + out.size()) of them.
+/// A tensor of a shard: its row-major bytes, borrowed, or a function that writes [first, first + out.size()) of them to `out`.
 struct ShardTensor {
-  TensorRecord record;                                                // its offset is found by the writer
-  std::span<const std::byte> bytes;                                   // empty: copy gives them
-  std::function<void(int64_t first, std::span<std::byte> out)> copy;  // `first` is a multiple of kCopyWindow; so are all but the last size
+  TensorRecord record;                                                // the writer computes its offset
+  std::span<const std::byte> bytes;                                   // empty: use copy
+  std::function<void(int64_t first, std::span<std::byte> out)> copy;  // `first` and all sizes except the last: multiples of kCopyWindow
 };
 
-/// What a manifest keeps of a shard that has been written.
+/// What a manifest records of a written shard.
 struct WrittenShard {
   int64_t bytes = 0, header_bytes = 0;
   uint32_t header_crc = 0;
@@ -39,18 +39,18 @@ struct WrittenShard {
   std::vector<bool> finite;                   // by tensor: none of its numbers is NaN or infinite
 };
 
-/// Writes the files of one checkpoint, one after the other: all of them together keep to the cap.
+/// Writes the files of one checkpoint, one after the other; the cap applies to all of them together.
 class ShardWriter {
  public:
   static constexpr int64_t kCopyWindow = 4 * kChecksumBlock;
 
-  /// 0 bytes a second: no cap. `progress` stays the caller's.
+  /// 0 bytes a second: no cap. Borrows `progress` for its lifetime.
   ShardWriter(double bytes_per_second, WriteProgress& progress) : bytes_per_second_(bytes_per_second), progress_(progress) {}
 
-  /// Makes `path`, which must not be there, and returns when it is on the disk. Throws io with path, offset, reason and tensor, cancelled,
-  /// and what `copy` throws; what there is of the file stays.
+  /// Creates `path`, which must not exist, and returns when it is on the disk. Throws io with path, offset, reason and tensor; cancelled;
+  /// and what `copy` throws. After an error the partial file remains.
   WrittenShard write(const std::string& path, std::span<const ShardTensor> tensors, Metadata metadata);
-  /// A file that is no safetensors: all of it is header.
+  /// Writes a file that is not safetensors: all of it counts as header.
   WrittenShard write_text(const std::string& path, std::string_view text);
 
  private:
@@ -60,8 +60,8 @@ class ShardWriter {
 
   double bytes_per_second_;
   WriteProgress& progress_;
-  double next_ = 0;  // when the cap allows the next piece, as os::seconds()
-  os::Pages copy_;   // what ShardTensor::copy fills
+  double next_ = 0;  // os::seconds() from which the cap allows the next write
+  os::Pages copy_;   // the window for ShardTensor::copy
   WriteWindows windows_;
 };
 

@@ -18,17 +18,16 @@
 namespace st {
 namespace {
 
-constexpr std::string_view kSignPrefix = "ranks-", kFailedSave = ".failed", kPartFolder = ".part", kTold = "failed";
+constexpr std::string_view kSignPrefix = "ranks-", kFailedSave = ".failed", kPartFolder = ".part", kFailedPart = "failed";
 constexpr double kLookAtOthers = 0.005, kLookAtSlow = 0.05, kHearEvery = 0.25;  // seconds
 constexpr std::chrono::milliseconds kBeatEvery{50};
-// At the beginning of a sign the count of beats and that of how often it came on; behind them rank 0's checkpoint, a space, its file_bytes
-// and a newline.
+// A rank's sign file holds the count of beats and the progress count; in rank 0's follow the checkpoint, a space, file_bytes and a newline.
 constexpr size_t kCountDigits = 16, kBeatDigits = 2 * kCountDigits;
-constexpr double kFirstTells = 4;  // deadlines longer than rank 0, which knows whom it waits for, its others wait
+constexpr double kFirstTells = 4;  // deadlines that the others wait longer than rank 0, which knows which rank it waits for
 constexpr int64_t kMostText = 1 << 16;
 constexpr std::array kKindsInOrder = {TensorKind::parameter, TensorKind::optimizer, TensorKind::host};
 
-/// Empty: it is not there.
+/// The file's text; empty if it does not exist.
 std::string text_at(const std::string& path, int64_t most = kMostText) {
   try {
     return os::read_file(path, most);
@@ -40,7 +39,7 @@ std::string text_at(const std::string& path, int64_t most = kMostText) {
 
 bool exists(const std::string& path) { return os::kind_of(path) != os::PathKind::none; }
 
-/// A file system between machines may keep for a while what a folder held. To open it asks again.
+/// A network file system may cache the content of a folder; opening the folder refreshes it.
 void look_again(const std::string& folder) {
   try {
     static_cast<void>(os::list_folder(folder));
@@ -53,7 +52,7 @@ void write_text(const std::string& path, const std::string& content) {
   os::write_file_atomically(path, [&](const auto& write) { write(std::as_bytes(std::span(content))); });
 }
 
-/// A rank that lives holds it.
+/// Whether a live rank holds the lock on it.
 bool is_in_use(const std::string& sign) {
   try {
     return !os::FileHold::take(sign, os::FileHold::Kind::exclusive).has_value();
@@ -63,8 +62,8 @@ bool is_in_use(const std::string& sign) {
   }
 }
 
-/// "14 1 ": the code, and the rank that the message names or -1; then the message.
-std::string told_text(const std::exception& why) {
+/// A failure report: "14 1 ", which is the code and the rank that the message names (or -1), then the message.
+std::string report_text(const std::exception& why) {
   Code code = dynamic_cast<const std::bad_alloc*>(&why) != nullptr ? Code::out_of_memory : Code::internal;
   int32_t rank = -1;
   if (const auto* error = dynamic_cast<const Error*>(&why)) {
@@ -74,7 +73,7 @@ std::string told_text(const std::exception& why) {
   return text(static_cast<int32_t>(code), " ", rank, " ", std::string(why.what()).substr(0, kMostText / 2));
 }
 
-/// What is in a file of pieces: each as a tensor of its own.
+/// The manifest of this rank's files alone, in which each piece is a tensor.
 Manifest of_pieces(const Manifest& manifest) {
   Manifest part;
   part.step = manifest.step;
@@ -97,7 +96,7 @@ Manifest of_pieces(const Manifest& manifest) {
 
 bool is_shared_save_file(std::string_view name) { return name.starts_with(kSignPrefix); }
 
-/// Of all ranks, in the order of their files: which tensors a file has parts of.
+/// One file of the save, of any rank, and the parts of tensors in it.
 struct SharedSaveEnd::Shard {
   std::string name;
   TensorKind kind;
@@ -109,13 +108,13 @@ struct SharedSaveEnd::Shard {
   std::vector<Part> parts;
 };
 
-/// The writer of a file asks now and then whether it is cancelled: that is a time to hear of a save that has failed elsewhere, which ends
-/// the writing by an error as a cancel does; and to see that bytes were written.
+/// Hooks into the writer's poll of is_cancelled. Checks there whether the save has failed on another rank, which ends the writing by an
+/// error as a cancel does, and counts progress.
 class SharedSaveEnd::Listening {
  public:
   Listening(SharedSaveEnd& end, WriteProgress& progress) : progress_(progress), is_cancelled_(std::move(progress.is_cancelled)) {
     progress.is_cancelled = [this, &end] {
-      if (const int64_t done = progress_.done; std::exchange(done_, done) != done) ++end.came_on_;
+      if (const int64_t done = progress_.done; std::exchange(done_, done) != done) ++end.progress_count_;
       end.look_at_others();
       return is_cancelled_ && is_cancelled_();
     };
@@ -137,8 +136,9 @@ SharedSaveEnd::SharedSaveEnd(std::shared_ptr<const SharedSave> save, std::string
   os::make_folders(folder_);
   const std::string path = sign_of(save_->rank);
   bool is_made = false;
-  for (int i = 0; !hold_; ++i) {  // rank 0 may take it for a leftover before it is held
-    require(i < kTries, Code::io, "checkpoint: ", path, " cannot be held");
+  for (int i = 0; !hold_; ++i) {  // until it is locked, rank 0 may remove it as a leftover
+    require(i < kTries, Code::io, "checkpoint: ", path, " could not be locked in ", kTries,
+            " attempts; check that no other job saves there");
     if (!is_made) {
       os::remove_file(path);
       os::OutputFile(path, os::OutputFile::Open::fresh).close();
@@ -151,7 +151,7 @@ SharedSaveEnd::SharedSaveEnd(std::shared_ptr<const SharedSave> save, std::string
         std::this_thread::sleep_for(kHeldByAnother);
     } catch (const Error& error) {
       if (error.code() != Code::not_found) throw;
-      is_made = false;  // it was taken for one
+      is_made = false;  // it was removed as a leftover
     }
   }
   beat();
@@ -162,7 +162,8 @@ SharedSaveEnd::SharedSaveEnd(std::shared_ptr<const SharedSave> save, std::string
       beat_on();
     });
   } catch (const std::system_error& refusal) {
-    fail(Code::unavailable, text("checkpoint: the thread of a save could not be started (", refusal.what(), ")"));
+    fail(Code::unavailable, text("checkpoint: the heartbeat thread of a save could not be started (", refusal.what(),
+                                 "); raise the limit on threads or processes"));
   }
 }
 
@@ -173,13 +174,13 @@ SharedSaveEnd::~SharedSaveEnd() {
 
 void SharedSaveEnd::end() noexcept {
   try {
-    const std::lock_guard lock(mutex_);  // no beat makes it again
+    const std::lock_guard lock(mutex_);  // so that no beat creates it again
     is_over_ = true;
     os::remove_file(sign_of(save_->rank));
   } catch (...) {  // a leftover, which the next save removes
   }
   changed_.notify_all();
-  hold_.reset();  // behind it: that the sign is there and nobody holds it means a rank that has ended in the save
+  hold_.reset();  // after the removal: a sign that exists unlocked means a rank that ended during the save
 }
 
 std::string SharedSaveEnd::sign_of(int32_t rank) const { return text(folder_, "/", kSignPrefix, name_, ".", rank); }
@@ -193,37 +194,37 @@ void SharedSaveEnd::require_one_folder() const {
   std::exception_ptr own;
   try {
     require(exists(sign_of(0)), Code::rank_mismatch,
-            "checkpoint: the ranks do not save into one folder: ", save_->names[static_cast<size_t>(save_->rank)], " has ", folder_,
-            ", and does not see there what ", save_->names[0], " has begun in its ", first,
-            "; give all ranks a folder on a file system that all of them share");
+            "checkpoint: the ranks do not save into one folder: ", save_->names[static_cast<size_t>(save_->rank)], " saves into ", folder_,
+            " and does not see there the files of ", save_->names[0], ", which saves into ", first,
+            "; give all ranks the same folder on a file system that they share");
   } catch (...) {
     own = std::current_exception();
   }
   save_->agree(own);
 }
 
-/// Closed each time: a file system between machines shows others only then what was written.
+/// Closes the file each time: a network file system shows the write to other machines only then.
 void SharedSaveEnd::beat() {
   const std::lock_guard lock(mutex_);
   if (is_over_) return;
   std::string digits = std::to_string(++beats_);
   digits.resize(kCountDigits, ' ');
-  digits += std::to_string(came_on_);
+  digits += std::to_string(progress_count_);
   digits.resize(kBeatDigits, ' ');
-  digits += told_;
+  digits += announced_;
   os::OutputFile sign(sign_of(save_->rank), os::OutputFile::Open::shared);
   sign.write_at(0, std::as_bytes(std::span(digits)));
   sign.close();
 }
 
-/// On its own thread: what this rank waits for, its disk too, is no silence.
+/// Runs on its own thread, so that this rank is not silent while it waits, even for its disk.
 void SharedSaveEnd::beat_on() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kBeatEvery, [&] { return is_over_; })) {
     lock.unlock();
     try {
       beat();
-    } catch (const std::exception&) {  // the next one may come through; if none does, the others find it silent
+    } catch (const std::exception&) {  // the next beat may succeed; if none does, the others find this rank silent
     }
     lock.lock();
   }
@@ -233,20 +234,20 @@ void SharedSaveEnd::look_at_others() {
   const double now = os::seconds();
   if (now - looked_ < kHearEvery) return;
   looked_ = now;
-  if (save_->rank != 0) return throw_if_told(text(folder_, "/", kSignPrefix, name_, kFailedSave), 0);
-  for (int32_t rank = 1; rank < save_->ranks; ++rank) throw_if_told(text(part_of(checkpoint_, rank), "/", kTold), rank);
+  if (save_->rank != 0) return throw_if_reported(text(folder_, "/", kSignPrefix, name_, kFailedSave), 0);
+  for (int32_t rank = 1; rank < save_->ranks; ++rank) throw_if_reported(text(part_of(checkpoint_, rank), "/", kFailedPart), rank);
 }
 
-void SharedSaveEnd::throw_if_told(const std::string& path, int32_t by) const {
-  const std::string told = text_at(path);
-  if (told.empty()) return;
-  const size_t code = told.find(' '), rank = told.find(' ', code + 1);
-  require(rank != std::string::npos, Code::io, "checkpoint: ", path, " is not what a rank tells");
-  std::string message = told.substr(rank + 1);
+void SharedSaveEnd::throw_if_reported(const std::string& path, int32_t by) const {
+  const std::string report = text_at(path);
+  if (report.empty()) return;
+  const size_t code = report.find(' '), rank = report.find(' ', code + 1);
+  require(rank != std::string::npos, Code::io, "checkpoint: ", path, " is no valid failure report of a rank: it is damaged");
+  std::string message = report.substr(rank + 1);
   message.erase(message.find_last_not_of(' ') + 1);
-  const int64_t named = whole_number(told.substr(code + 1, rank - code - 1), -1);
+  const int64_t named = whole_number(report.substr(code + 1, rank - code - 1), -1);
   const int32_t who = named < save_->ranks ? static_cast<int32_t>(std::max<int64_t>(named, -1)) : -1;
-  const int64_t said = whole_number(told.substr(0, code), 0);
+  const int64_t said = whole_number(report.substr(0, code), 0);
   const bool is_one = said > static_cast<int64_t>(Code::ok) && said <= static_cast<int64_t>(Code::internal);
   Error error(is_one ? static_cast<Code>(said) : Code::internal,
               who < 0 ? text("checkpoint: ", save_->names[static_cast<size_t>(by)], ": ", message) : message);
@@ -254,8 +255,8 @@ void SharedSaveEnd::throw_if_told(const std::string& path, int32_t by) const {
   throw error;
 }
 
-/// Until is_there() says so of what comes into `folder`, while the other rank lives, is not silent, and comes on. Of rank 0, who comes on
-/// when those do for whom it waits, others hear whose disk it is.
+/// Waits until is_there(), which looks for a file in `folder`. Throws if the other rank ends, is silent or makes no progress. Rank 0 makes
+/// progress when the ranks it waits for do, so it is the first to give up and can name the rank whose disk hangs.
 template <class There>
 void SharedSaveEnd::await(int32_t other, const std::string& folder, const WriteProgress& progress, const There& is_there) {
   const std::string sign = sign_of(other), &who = save_->names[static_cast<size_t>(other)];
@@ -271,32 +272,33 @@ void SharedSaveEnd::await(int32_t other, const std::string& folder, const WriteP
   };
   std::string last;
   const double start = os::seconds(), still = (save_->still_deadlines + (other == 0 ? kFirstTells : 0)) * save_->deadline;
-  double heard = start, came_on = start, looked = start, warn_after = save_->deadline;
-  ++came_on_;
+  double heard = start, progressed = start, looked = start, warn_after = save_->deadline;
+  ++progress_count_;
   while (!is_there()) {
     require(!progress.is_cancelled || !progress.is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled");
     const std::string beat = text_at(sign);
     if (!is_in_use(sign)) {
       if (look()) return;
-      failed(Code::rank_failed, text("checkpoint: ", who, " has ended in the save, or has given it up"));
+      failed(Code::rank_failed, text("checkpoint: ", who, " ended during the save, or gave it up; its own output says why"));
     }
     const double now = os::seconds();
     if (beat != last) {
       if (beat.substr(std::min(kCountDigits, beat.size())) != last.substr(std::min(kCountDigits, last.size()))) {
-        came_on = now;
-        ++came_on_;
+        progressed = now;
+        ++progress_count_;
       }
       last = beat;
       heard = now;
     } else if (now - heard > save_->deadline) {
-      failed(Code::timeout, text("checkpoint: ", who, " is silent in the save for ", save_->deadline, " s"));
+      failed(Code::timeout, text("checkpoint: ", who, " has given no sign of life in this save for ", save_->deadline,
+                                 " s: its process is stopped or its machine hangs; resume or replace it"));
     }
-    if (now - came_on > still)
-      failed(Code::timeout, text("checkpoint: ", who, " lives, but has not come on in the save for ", static_cast<int64_t>(now - came_on),
-                                 " s: does its disk hang?"));
+    if (now - progressed > still)
+      failed(Code::timeout, text("checkpoint: ", who, " is alive but has made no progress in this save for ",
+                                 static_cast<int64_t>(now - progressed), " s; its disk may be hung"));
     if (now - start > warn_after) {
-      log_.warning("checkpoint", "waiting for ", who, ", which lives and is still at the save after ", static_cast<int64_t>(now - start),
-                   " s: its disk may be slow");
+      log_.warning("checkpoint", "waiting for ", who, ", which is alive and still saving after ", static_cast<int64_t>(now - start),
+                   " s; its disk may be slow");
       warn_after *= 4;
     }
     if (now - looked > kHearEvery) {
@@ -307,7 +309,7 @@ void SharedSaveEnd::await(int32_t other, const std::string& folder, const WriteP
   }
 }
 
-/// By kind, then by rank; a rank's in the order of names, so many bytes to a file.
+/// All files of the save: by kind, then by rank; each rank's tensors in name order, split into files of file_bytes.
 std::vector<SharedSaveEnd::Shard> SharedSaveEnd::shards(int64_t file_bytes) const {
   std::vector<Shard> all;
   for (const TensorKind kind : kKindsInOrder) {
@@ -334,7 +336,7 @@ std::vector<SharedSaveEnd::Shard> SharedSaveEnd::shards(int64_t file_bytes) cons
   return all;
 }
 
-/// The manifest has what is in this rank's files alone.
+/// Writes this rank's files; returns the manifest of these alone.
 Manifest SharedSaveEnd::write_own(const std::string& folder, Manifest manifest, std::span<const WrittenTensor> own,
                                   const WriteOptions& options, WriteProgress& progress) {
   std::vector<const WrittenTensor*> of_tensor(save_->tensors.size());
@@ -345,13 +347,14 @@ Manifest SharedSaveEnd::write_own(const std::string& folder, Manifest manifest, 
     manifest.tensors.push_back({tensor.name, tensor.kind, tensor.dtype, tensor.shape, {}});
     for (const SharedSave::Range& range : tensor.ranges)
       if (range.rank == save_->rank) {
-        require(of_tensor[t] == nullptr, Code::internal, "checkpoint: ", tensor.name, " has two ranges of this rank; one can be");
+        require(of_tensor[t] == nullptr, Code::internal, "checkpoint: ", tensor.name,
+                " has two ranges on this rank; at most one is allowed");
         if (next < own.size()) of_tensor[t] = &own[next];
         ++next;
         bytes += (range.end - range.begin) * bytes_of(tensor.dtype);
       }
   }
-  require(next == own.size(), Code::internal, "checkpoint: ", own.size(), " pieces of tensors were given, ", next, " are this rank's");
+  require(next == own.size(), Code::internal, "checkpoint: got ", own.size(), " ranges of tensors, but this rank has ", next);
   progress.done = 0;
   progress.all = bytes;
   ShardWriter writer(options.bytes_per_second, progress);
@@ -365,11 +368,11 @@ Manifest SharedSaveEnd::write_own(const std::string& folder, Manifest manifest, 
   return manifest;
 }
 
-/// Beside rank 0's own, where the manifest looks for them.
+/// Waits for that rank's manifest, then moves its files next to rank 0's, where the common manifest expects them.
 Manifest SharedSaveEnd::take_over(const std::string& checkpoint, int32_t rank, const WriteProgress& progress) {
   const std::string from = part_of(checkpoint, rank), last = text(from, "/", kManifestName);
   await(rank, from, progress, [&] {
-    throw_if_told(text(from, "/", kTold), rank);
+    throw_if_reported(text(from, "/", kFailedPart), rank);
     return exists(last);
   });
   Manifest part = parse_manifest(os::read_file(last, kMaxManifestBytes), last);
@@ -385,7 +388,7 @@ Manifest SharedSaveEnd::write_all(const std::string& checkpoint, Manifest manife
   checkpoint_ = checkpoint;
   {
     const std::lock_guard lock(mutex_);
-    told_ = text(checkpoint, " ", options.file_bytes, "\n");
+    announced_ = text(checkpoint, " ", options.file_bytes, "\n");
   }
   beat();
   const Listening listening(*this, progress);
@@ -403,8 +406,8 @@ Manifest SharedSaveEnd::write_all(const std::string& checkpoint, Manifest manife
   for (const Shard& shard : shards(options.file_bytes)) {
     const Manifest& part = parts[static_cast<size_t>(shard.rank)];
     const auto file = std::ranges::find(part.files, shard.name, &ShardFile::name);
-    require(file != part.files.end(), Code::rank_mismatch, "checkpoint: ", save_->names[static_cast<size_t>(shard.rank)],
-            " has written no ", shard.name);
+    require(file != part.files.end(), Code::rank_mismatch, "checkpoint: ", save_->names[static_cast<size_t>(shard.rank)], " did not write ",
+            shard.name, "; all ranks must save the same tensors with the same version of the library");
     for (const auto& [t, begin, end] : shard.parts) {
       LogicalTensor& tensor = all.tensors[t];
       const std::string name = piece_name(tensor, {0, begin, end, {}});
@@ -413,8 +416,8 @@ Manifest SharedSaveEnd::write_all(const std::string& checkpoint, Manifest manife
       if (begin == end) continue;
       const LogicalTensor* piece = part.find(name);
       require(piece != nullptr && piece->pieces.size() == 1 && part.files[static_cast<size_t>(piece->pieces[0].file)].name == shard.name,
-              Code::rank_mismatch, "checkpoint: ", save_->names[static_cast<size_t>(shard.rank)], " has written no ", name, " into ",
-              shard.name);
+              Code::rank_mismatch, "checkpoint: ", save_->names[static_cast<size_t>(shard.rank)], " did not write ", name, " into ",
+              shard.name, "; all ranks must save the same tensors with the same version of the library");
       tensor.finite = tensor.finite && piece->finite;
       tensor.pieces.push_back({static_cast<int32_t>(all.files.size()), begin, end, piece->pieces[0].blocks});
     }
@@ -430,16 +433,16 @@ Manifest SharedSaveEnd::write_all(const std::string& checkpoint, Manifest manife
 
 void SharedSaveEnd::tell_failed(const std::exception& why) noexcept {
   try {
-    tell(text(folder_, "/", kSignPrefix, name_, kFailedSave), why);
-  } catch (...) {  // the disk says no; the others see that this rank has given up
+    report(text(folder_, "/", kSignPrefix, name_, kFailedSave), why);
+  } catch (...) {  // a disk error; the others notice that this rank has given up
     return;
   }
 }
 
-/// On a disk that is full there is room in this rank's sign, which then becomes that file.
-void SharedSaveEnd::tell(const std::string& path, const std::exception& why) {
-  constexpr size_t kRoom = 3000;  // of a file's first block
-  std::string said = told_text(why);
+/// On a full disk there is still room in this rank's sign file, which is then renamed to `path`.
+void SharedSaveEnd::report(const std::string& path, const std::exception& why) {
+  constexpr size_t kRoom = 3000;  // fits the first block of a file
+  std::string said = report_text(why);
   try {
     return write_text(path, said);
   } catch (const Error&) {
@@ -447,7 +450,7 @@ void SharedSaveEnd::tell(const std::string& path, const std::exception& why) {
   }
   const std::lock_guard lock(mutex_);
   is_over_ = true;
-  said.resize(std::max(said.size(), kBeatDigits + told_.size()), ' ');
+  said.resize(std::max(said.size(), kBeatDigits + announced_.size()), ' ');
   os::OutputFile sign(sign_of(save_->rank), os::OutputFile::Open::shared);
   sign.write_at(0, std::as_bytes(std::span(said)));
   sign.close();
@@ -459,14 +462,15 @@ void SharedSaveEnd::write_part(int64_t step, std::span<const WrittenTensor> own,
   WriteOptions alike = options;
   try {
     await(0, folder_, progress, [&] {
-      throw_if_told(failed, 0);
+      throw_if_reported(failed, 0);
       const std::string sign = text_at(sign_of(0));
       if (sign.size() <= kBeatDigits || !sign.ends_with('\n')) return false;
-      const std::string told = sign.substr(kBeatDigits, sign.size() - kBeatDigits - 1);
-      const size_t space = told.find(' ');
-      alike.file_bytes = space == std::string::npos ? -1 : whole_number(told.substr(space + 1), -1);
-      require(alike.file_bytes >= 0, Code::rank_mismatch, "checkpoint: ", save_->names[0], " tells a save of \"", told, "\"");
-      checkpoint_ = told.substr(0, space);
+      const std::string announced = sign.substr(kBeatDigits, sign.size() - kBeatDigits - 1);
+      const size_t space = announced.find(' ');
+      alike.file_bytes = space == std::string::npos ? -1 : whole_number(announced.substr(space + 1), -1);
+      require(alike.file_bytes >= 0, Code::rank_mismatch, "checkpoint: ", save_->names[0], " announced an invalid save, \"", announced,
+              "\"; run one version of the library on all ranks");
+      checkpoint_ = announced.substr(0, space);
       return true;
     });
     const std::string folder = part_of(checkpoint_, save_->rank), last = text(folder, "/", kManifestName);
@@ -477,14 +481,14 @@ void SharedSaveEnd::write_part(int64_t step, std::span<const WrittenTensor> own,
     os::sync_folder(folder);
     write_text(last, print_manifest(of_pieces(manifest)));
     await(0, text(folder_, "/", checkpoint_), progress, [&] {
-      throw_if_told(failed, 0);
+      throw_if_reported(failed, 0);
       return !exists(sign_of(0)) && exists(text(folder_, "/", checkpoint_, "/", kManifestName));
     });
   } catch (const std::exception& why) {
-    throw_if_told(failed, 0);  // rank 0 knows what came first
+    throw_if_reported(failed, 0);  // rank 0 knows the first failure
     try {
-      if (!checkpoint_.empty()) tell(text(part_of(checkpoint_, save_->rank), "/", kTold), why);
-    } catch (...) {  // its folder is gone, or the disk says no: the sign goes, and that tells it
+      if (!checkpoint_.empty()) report(text(part_of(checkpoint_, save_->rank), "/", kFailedPart), why);
+    } catch (...) {  // the folder is gone or the disk fails: rank 0 notices when this rank's sign disappears
     }
     throw;
   }

@@ -9,7 +9,7 @@
 namespace st {
 namespace {
 
-constexpr int64_t kPiece = int64_t{4} << 20;  // of one task: many enough for all workers, and large against the cost of a call
+constexpr int64_t kPiece = int64_t{4} << 20;  // bytes per task: enough tasks for all workers, each large against the cost of a call
 constexpr int64_t kPage = 4096;
 
 }  // namespace
@@ -38,11 +38,11 @@ void Snapshot::reserve(int64_t bytes) {
   if (bytes <= memory_.size()) return;
   try {
     if (require_memory_) require_memory_(bytes - memory_.size());
-    memory_ = Memory();  // before the larger one, not beside it
+    memory_ = Memory();  // free first, so that the two do not exist together
     memory_ = Memory(bytes, source_, MemoryRole::other);
   } catch (const Error& refusal) {
     fail(refusal.code(), text("checkpoint: no memory for a snapshot of ", text_of_bytes(bytes), ": ", refusal.message(),
-                              "; a save that is waited for needs none"));
+                              "; a save that is waited for needs no snapshot"));
   }
 }
 
@@ -59,7 +59,7 @@ void Snapshot::take(std::span<const SnapshotTensor> tensors, Workers& workers) {
   const int64_t bytes = lay_out(tensors);
   reserve(bytes);
   workers.run_range(bytes, kPiece, [&](int64_t begin, int64_t end) {
-    // From the last tensor that begins at or before `begin`; empty ones lie where the next one does.
+    // Starts at the last tensor that begins at or before `begin`; an empty tensor has the same offset as the next one.
     size_t i = static_cast<size_t>(std::ranges::upper_bound(offsets_, begin) - offsets_.begin()) - 1;
     for (; i < tensors.size() && offsets_[i] < end; ++i) {
       const int64_t first = std::max(begin - offsets_[i], int64_t{0}), last = std::min(end - offsets_[i], sizes_[i]);

@@ -1,4 +1,4 @@
-// Tensors as they were at one moment, in memory that is kept from save to save.
+// Copies of tensors as of one moment, in memory that is reused from save to save.
 #pragma once
 
 #include <cstddef>
@@ -16,33 +16,33 @@
 
 namespace st {
 
-/// A tensor as it is now, to be copied: its row-major bytes where they lie, or from `copy`, which writes [first, first + out.size()) of
-/// them. `first` is a multiple of 64, and so are all sizes but the last: no element is cut. Called from several threads at once, for
-/// different ranges, all before the call returns that was given the tensor.
+/// A tensor to copy: its row-major bytes, borrowed, or `copy`, which writes [first, first + out.size()) of them to `out`. `first` and all
+/// sizes except the last are multiples of 64, so no element is split. Several threads call `copy` at once, for different ranges, all before
+/// the call that takes the tensor returns.
 struct SnapshotTensor {
   std::string name;
   TensorKind kind = TensorKind::parameter;
   DType dtype = DType::f32;
   Shape shape;
-  std::span<const std::byte> bytes{};  // empty: copy gives them
+  std::span<const std::byte> bytes{};  // empty: use copy
   std::function<void(int64_t first, std::span<std::byte> out)> copy;
 
   int64_t size() const { return shape.elements() * bytes_of(dtype); }
-  /// Some of it, from where it lies or by `copy`.
+  /// Copies a range, from `bytes` or by `copy`.
   void copy_to(int64_t first, std::span<std::byte> out) const;
 };
 
 class Snapshot {
  public:
-  /// `require_memory` (may be empty) is asked before the memory grows, with by how much, and throws where that is too much.
+  /// `require_memory` (may be empty) is called with the growth in bytes before the memory grows; it throws to refuse.
   explicit Snapshot(std::shared_ptr<MemorySource> source, std::function<void(int64_t bytes)> require_memory = {})
       : source_(std::move(source)), require_memory_(std::move(require_memory)) {}
 
-  /// Memory for such tensors, every page of it touched: then take() waits for none. Throws out_of_memory with the size.
+  /// Allocates memory for such tensors and touches every page, so that take() need not. Throws out_of_memory with the size.
   void make_room(std::span<const SnapshotTensor> tensors, Workers& workers);
-  /// Copies them, making room where there is none yet. Throws what a `copy` throws.
+  /// Copies the tensors; allocates memory if there is not enough. Throws what a `copy` throws.
   void take(std::span<const SnapshotTensor> tensors, Workers& workers);
-  /// Of the i-th tensor of the last take().
+  /// The bytes of the i-th tensor of the last take().
   std::span<const std::byte> bytes_of(size_t i) const;
   int64_t capacity() const { return memory_.size(); }
 

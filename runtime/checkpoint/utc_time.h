@@ -1,4 +1,4 @@
-// When a checkpoint was saved, for people.
+// The time at which a checkpoint was saved, for people.
 #pragma once
 
 #include <string>

@@ -29,12 +29,13 @@ std::string in_folder(const std::string& folder, std::string_view name) {
   return folder.empty() || folder.ends_with('/') ? text(folder, name) : text(folder, "/", name);
 }
 
-/// The file of a folder that says which weights there are; the whole one first, as transformers looks for them.
+/// The folder's weights or index; a whole file takes precedence, as in transformers.
 std::string weights_in_folder(const std::string& folder) {
   for (const std::string_view name : {kFile, kMap})
     if (std::string path = in_folder(folder, name); os::kind_of(path) != os::PathKind::none) return path;
-  throw_not_found(folder, "",
-                  text(folder, ": the folder has neither ", kFile, " nor ", kMap, "; name a safetensors file, or a folder that has one"));
+  throw_not_found(
+      folder, "",
+      text(folder, ": the folder has neither ", kFile, " nor ", kMap, "; name a safetensors file, or a folder with one of these"));
 }
 
 }  // namespace
@@ -54,7 +55,8 @@ WeightMap parse_weight_map(std::string_view json, std::string_view file) {
       in.object([&](std::string_view name) {
         tensor = name;
         const std::string shard = in.text();
-        if (!is_plain(shard)) throw_corrupt(file, tensor, text("the shard \"", shard, "\" is not the name of a file in the map's folder"));
+        if (!is_plain(shard))
+          throw_corrupt(file, tensor, text("the shard \"", shard, "\" is not the name of a file in the index's folder"));
         map.emplace(name, shard);
       });
       tensor.clear();
@@ -76,21 +78,21 @@ WeightFiles::WeightFiles(const std::string& path) {
 void WeightFiles::open_shards(const std::string& map_path) {
   const os::MappedFile text_file(map_path);
   const WeightMap map = parse_weight_map({reinterpret_cast<const char*>(text_file.bytes().data()), text_file.bytes().size()}, map_path);
-  const std::string folder = map_path.substr(0, map_path.rfind('/') + 1);  // empty: the current one
-  std::map<std::string_view, std::string_view> first_of;                   // by shard, a tensor that it has
+  const std::string folder = map_path.substr(0, map_path.rfind('/') + 1);  // empty: the current folder
+  std::map<std::string_view, std::string_view> first_of;                   // shard to a tensor in it
   for (const auto& [tensor, shard] : map) first_of.emplace(shard, tensor);
 
-  std::map<std::string_view, std::string_view> found;  // by tensor, the shard that has it
+  std::map<std::string_view, std::string_view> found;  // tensor to its shard
   for (const auto& first : first_of) {
     const std::string_view shard = first.first, tensor = first.second;  // clang 14's lambdas take no structured binding
     const std::string path = in_folder(folder, shard);
     if (os::kind_of(path) == os::PathKind::none)
-      throw_not_found(path, std::string(tensor), text(map_path, ": shard ", shard, ", which has tensor ", tensor, ", is not there"));
+      throw_not_found(path, std::string(tensor), text(map_path, ": shard ", shard, ", which has tensor ", tensor, ", does not exist"));
     const SafetensorsFile& file = files_.emplace_back(path);
     const auto take = [&](std::string_view name) {
       const auto mapped = map.find(name);
       if (mapped != map.end() && mapped->second != shard)
-        throw_corrupt(map_path, name, text("is in shard ", shard, "; the map says ", mapped->second));
+        throw_corrupt(map_path, name, text("is in shard ", shard, ", but the index names ", mapped->second));
       const auto [other, is_new] = found.emplace(name, shard);
       if (!is_new) throw_corrupt(map_path, name, text("is in two shards, ", other->second, " and ", shard));
     };
@@ -98,7 +100,7 @@ void WeightFiles::open_shards(const std::string& map_path) {
     for (const ForeignTensor& record : file.header().foreign) take(record.name);
   }
   for (const auto& [tensor, shard] : map)
-    if (!found.contains(tensor)) throw_corrupt(map_path, tensor, text("is in no shard; the map says ", shard));
+    if (!found.contains(tensor)) throw_corrupt(map_path, tensor, text("is in no shard, but the index names ", shard));
 }
 
 std::vector<TensorRecord> WeightFiles::tensors() const {

@@ -1,4 +1,4 @@
-// Two windows of a file's bytes: one is written past the page cache while the other is being filled.
+// Two staging buffers for a file: one is written past the page cache while the other is filled.
 #pragma once
 
 #include <cstddef>
@@ -12,24 +12,24 @@
 
 namespace st {
 
-/// Its memory and its thread, which writes, are there from the first use on, for one file after the other.
+/// Its memory and its writing thread are made at the first use and serve one file after the other.
 class WriteWindows {
  public:
-  static constexpr int64_t kBytes = 4 << 20;  // of each: 1 to 16 MiB take a disk as long
+  static constexpr int64_t kBytes = 4 << 20;  // of each window; disks are equally fast from 1 to 16 MiB
 
-  /// To be filled. Throws out_of_memory.
+  /// The window to fill. Throws out_of_memory.
   std::span<std::byte> open();
-  /// Begins to write the open window. The other one is open when this returns, and `file` is the thread's until
-  /// finish() or abandon(). Throws what writing the other one threw.
+  /// Starts writing the open window; waits until the other one is written and opens it. The thread uses `file` until finish() or abandon().
+  /// Throws what writing the other window threw.
   void write(os::OutputFile& file, int64_t offset);
-  /// All has been written that was begun; throws what that threw.
+  /// Waits until everything started is written; throws what that threw.
   void finish() { written_.wait(-1); }
   void abandon() noexcept { thread_.drain(); }
 
  private:
   os::Pages memory_;
-  int64_t open_ = 0;  // where the open one begins
-  Pending written_;   // the other one
+  int64_t open_ = 0;  // offset of the open window in memory_
+  Pending written_;   // the write of the other window
   WorkQueue thread_;
 };
 

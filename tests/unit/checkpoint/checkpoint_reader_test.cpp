@@ -206,7 +206,7 @@ TEST(CheckpointReader, SaysWhatIsNoCheckpoint) {
   fs::create_directories(tmp / "leftover");
   put_file(tmp / "leftover/model.safetensors", "half");
   const Error error = refusal_of(tmp / "leftover");
-  EXPECT_TRUE(is_error(error, Code::not_found, {"the leftover of a save that was killed: it has no manifest.json"}));
+  EXPECT_TRUE(is_error(error, Code::not_found, {"is not a checkpoint: it has no manifest.json; a save that was killed"}));
   EXPECT_EQ(error.place.file, (tmp / "leftover").string());
   EXPECT_THROW(CheckpointReader::problems_of(tmp / "leftover", workers), Error);
 }
@@ -238,7 +238,7 @@ Error refusal_when_changed(std::string_view from, std::string_view to) {
 
 TEST(CheckpointReader, RefusesAManifestThatItsFilesContradict) {
   EXPECT_EQ(refusal_when_changed("120", "121").code(), Code::ok);  // nothing else knows the step
-  EXPECT_NE(refusal_when_changed("\"weight\"", "\"wait\"").message().find("tensor wait: the file has no wait"), std::string::npos);
+  EXPECT_NE(refusal_when_changed("\"weight\"", "\"wait\"").message().find("tensor wait: the file has no tensor wait"), std::string::npos);
   EXPECT_NE(refusal_when_changed("[5,3]", "[15]").message().find("tensor weight: is f32 [5, 3] in the file and f32 [15] in the manifest"),
             std::string::npos);
   EXPECT_NE(refusal_when_changed("\"F16\"", "\"BF16\"").message().find("is f16 [7] in the file and bf16 [7]"), std::string::npos);
@@ -246,7 +246,7 @@ TEST(CheckpointReader, RefusesAManifestThatItsFilesContradict) {
   EXPECT_EQ(other_file.code(), Code::corrupt);
   const Error unguarded =
       refusal_when_changed("\"shape\":[7],\"pieces\":[{\"file\":1,\"begin\":0,\"end\":7,", "\"shape\":[0],\"pieces\":[],\"was\":[{");
-  EXPECT_NE(unguarded.message().find("optimizer.safetensors: tensor moment: the manifest does not know it"), std::string::npos)
+  EXPECT_NE(unguarded.message().find("optimizer.safetensors: tensor moment: is not in the manifest"), std::string::npos)
       << unguarded.message();
   EXPECT_NE(refusal_when_changed("\"model.safetensors\"", "\"optimizer (2).safetensors\"").message().find("is missing"), std::string::npos);
 }

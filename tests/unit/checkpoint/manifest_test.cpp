@@ -115,16 +115,15 @@ TEST(Manifest, PassesOverMembersOfLaterWriters) {
 
 TEST(Manifest, SaysWhichLibraryReadsANewerVersion) {
   const std::string text = R"({"format":"scaletrain-checkpoint","version":2,"library":"3.1.4","other":[[]]})";
-  EXPECT_EQ(
-      refusal_of(guard_line(text), Code::unsupported),
-      "run/manifest.json: has format version 2, this library reads those up to 1; it was written by ScaleTrain 3.1.4: use that or a newer "
-      "one");
+  EXPECT_EQ(refusal_of(guard_line(text), Code::unsupported),
+            "run/manifest.json: has format version 2, this library reads versions up to 1; it was written by ScaleTrain 3.1.4: use that "
+            "version or a newer one");
 }
 
 TEST(Manifest, RefusesNamesThatLeadElsewhere) {
   for (const char* name : {"", ".", "..", "../x.safetensors", "a/b.safetensors", "/etc/x.safetensors", "..\\\\x.safetensors",
                            ".hidden.safetensors", "manifest.json", "a\\u0000.safetensors", "a\\n.safetensors"})
-    EXPECT_NE(refusal_with("\"model.safetensors\"", '"' + std::string(name) + '"').find("cannot be the name"), std::string::npos) << name;
+    EXPECT_NE(refusal_with("\"model.safetensors\"", '"' + std::string(name) + '"').find("plain file name"), std::string::npos) << name;
   EXPECT_NE(refusal_with("\"model.safetensors\"", '"' + std::string(300, 'a') + ".safetensors\""), "");
   EXPECT_NE(refusal_with("optimizer.safetensors", "model.safetensors").find("twice"), std::string::npos);
 }
@@ -136,20 +135,20 @@ struct Hostile {
 TEST(Manifest, RefusesWhatDoesNotFit) {
   for (const auto& [from, to, why] : std::initializer_list<Hostile>{
            {"scaletrain-checkpoint", "other-checkpoint", "is not the manifest"},
-           {"\"version\":1", "\"version\":0", "there is no version 0"},
+           {"\"version\":1", "\"version\":0", "version must be 1 or more, got 0"},
            {"\"version\":1", "\"version\":\"1\"", "whole number"},
            {"\"step\":120", "\"step\":-1", "-1"},
            {"\"step\":120", "\"step\":1e3", "whole number"},
            {"\"step\":120,", "", "needs the members"},
            {"\"step\":120", "\"step\":120,\"step\":121", "twice"},
            {"\"recipe\":{", "\"recipe\":[{", "expected"},
-           {"{\"lr\":0.001}", "[]", "recipe is no object"},
+           {"{\"lr\":0.001}", "[]", "recipe must be an object"},
            {"{\"lr\":0.001}", "{\"lr\":1,\"lr\":2}", "twice"},
            {"{\"lr\":0.001}", "{\"lr\":NaN}", "expected a value"},
-           {"\"header_bytes\":200", "\"header_bytes\":4001", "4001 of them in its header"},
+           {"\"header_bytes\":200", "\"header_bytes\":4001", "its header would have 4001"},
            {"\"header_bytes\":200", "\"header_bytes\":7", "cannot have a header of 7"},
            {"\"header_bytes\":200", "\"header_bytes\":100000009", "cannot have a header of"},
-           {"\"bytes\":10", "\"bytes\":11", "no checksum guards"},
+           {"\"bytes\":10", "\"bytes\":11", "no checksum covers"},
            {"\"0a1b2c3d\"", "\"0A1B2C3D\"", "8 hexadecimal digits"},
            {"\"0a1b2c3d\"", "\"0a1b2c3\"", "8 hexadecimal digits"},
            {"\"bytes\":4000,", "", "needs the members"},
@@ -162,7 +161,7 @@ TEST(Manifest, NamesTheTensorThatDoesNotFit) {
   const char* overflow = "[3037000500,3037000500,0]";  // of 2^63 and some, though one dimension is 0
   for (const auto& [from, to, why] : std::initializer_list<Hostile>{
            {"\"F32\"", "\"NaN\"", "unknown dtype NaN"},
-           {"\"parameter\"", "\"weights\"", "unknown kind weights"},
+           {"\"parameter\"", "\"weights\"", "host, got weights"},
            {"[2,3]", "[2,-3]", "-3"},
            {"[2,3]", "[2,4]", "has 8 elements, its pieces have 6"},
            {"[2,3]", "[2,2]", "has 4 elements, its pieces have 6"},
@@ -171,15 +170,15 @@ TEST(Manifest, NamesTheTensorThatDoesNotFit) {
            {"[2,3]", "[4611686018427387904]", "overflows 64 bits"},
            {"[2,3]", "[9223372036854775808]", "past 64 bits"},
            {"\"kind\":\"parameter\",", "", "needs the members"},
-           {"\"file\":0", "\"file\":2", "lies in file 2"},  // that is no safetensors file
-           {"\"file\":0", "\"file\":3", "lies in file 3"},
+           {"\"file\":0", "\"file\":2", "a piece in file 2"},  // not a safetensors file
+           {"\"file\":0", "\"file\":3", "a piece in file 3"},
            {"\"file\":0", "\"file\":-1", "-1"},
-           {"\"file\":0", "\"file\":4294967296", "lies in file"},
+           {"\"file\":0", "\"file\":4294967296", "a piece in file"},
            {"\"begin\":0", "\"begin\":1", "one is missing"},
            {"\"end\":6", "\"end\":7", "its pieces have 7"},
            {"\"end\":6", "\"end\":0", "it is empty"},
-           {"\"deadbeef\"", "\"deadbeefdeadbeef\"", "has 2 checksums for the 1 blocks"},
-           {"\"deadbeef\"", "\"\"", "has 0 checksums for the 1 blocks"},
+           {"\"deadbeef\"", "\"deadbeefdeadbeef\"", "has 2 checksums for a piece of 1 blocks"},
+           {"\"deadbeef\"", "\"\"", "has 0 checksums for a piece of 1 blocks"},
            {"\"deadbeef\"", "\"deadbee\"", "8 hexadecimal digits"},
        }) {
     const std::string refusal = refusal_with(from, to);
@@ -187,11 +186,10 @@ TEST(Manifest, NamesTheTensorThatDoesNotFit) {
     EXPECT_NE(refusal.find(refusal.find("at byte") == std::string::npos ? "tensor bias" : "manifest"), std::string::npos) << refusal;
   }
   EXPECT_NE(refusal_with("\"begin\":1024", "\"begin\":1000")
-                .find("tensor moment: has a piece of elements [1000, 1048576) where element 1024 is "
-                      "next: pieces overlap"),
+                .find("tensor moment: has a piece of elements [1000, 1048576) where a piece from element 1024 is expected: pieces overlap"),
             std::string::npos);
-  EXPECT_NE(refusal_with("\"moment\"", "\"bias\"").find("tensor bias: stands there twice"), std::string::npos);
-  EXPECT_NE(refusal_with("\"moment\"", "\"a\"").find("order of names"), std::string::npos);
+  EXPECT_NE(refusal_with("\"moment\"", "\"bias\"").find("tensor bias: is listed twice"), std::string::npos);
+  EXPECT_NE(refusal_with("\"moment\"", "\"a\"").find("in name order"), std::string::npos);
   EXPECT_NE(refusal_with("\"pieces\":[]", "\"pieces\":[{\"file\":0,\"begin\":0,\"end\":0,\"crc32c\":\"\"}]").find("it is empty"),
             std::string::npos);
 }
@@ -199,7 +197,7 @@ TEST(Manifest, NamesTheTensorThatDoesNotFit) {
 TEST(Manifest, ReadsNoMoreStateThanMayBe) {
   std::string many = "{\"a\":[0";
   for (int i = 0; i < 600000; ++i) many += ",0";
-  EXPECT_NE(refusal_with("{\"lr\":0.001}", many + "]}").find("recipe has 1200009 bytes, at most 1048576 are read"), std::string::npos);
+  EXPECT_NE(refusal_with("{\"lr\":0.001}", many + "]}").find("recipe must be at most 1048576 bytes, got 1200009"), std::string::npos);
   EXPECT_NE(refusal_with("\"why\":\"\"", "\"why\":\"" + std::string(size_t{17} << 20, 'x') + '"').find("metadata has more than"),
             std::string::npos);
   EXPECT_NE(refusal_with("{\"lr\":0.001}", "{\"a\":" + std::string(1000, '[') + std::string(1000, ']') + "}").find("nested deeper"),

@@ -223,7 +223,7 @@ TEST_F(SharedSaves, OfARankThatIsSilentEndAtTheDeadline) {
   const Error error = save_beside([] {}, 0.2);
   told.arrive_and_wait();
   silent.join();
-  EXPECT_TRUE(is_error(error, Code::timeout, {"rank 1 (there) is silent"}));
+  EXPECT_TRUE(is_error(error, Code::timeout, {"rank 1 (there) has given no sign of life"}));
   expect_nothing_of_it();
 }
 
@@ -244,7 +244,7 @@ TEST_F(SharedSaves, OfARankThatLivesAndWritesNothingEndAtLast) {
   const_cast<SharedSave&>(*contents[0].shared).still_deadlines = 0.5;              // made above
   make_slow(contents[1].tensors[0], std::chrono::milliseconds(2000));
   for (const Error& error : save_both(contents[0], contents[1])) {
-    EXPECT_TRUE(is_error(error, Code::timeout, {"rank 1 (there) lives, but has not come on"}));
+    EXPECT_TRUE(is_error(error, Code::timeout, {"rank 1 (there) is alive but has made no progress"}));
     EXPECT_EQ(error.place.rank, 1);
   }
   expect_nothing_of_it();
