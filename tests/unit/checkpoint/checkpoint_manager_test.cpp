@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kElements = 3 << 20;  // 12 MiB of f32: some tasks of a snapshot, some windows of a write
+constexpr int64_t kElements = 3 << 20;  // 12 MiB of f32: several tasks of a snapshot and windows of a write
 
 /// A folder, and a state that is a function of the step.
 class Manager : public testing::Test {
@@ -33,7 +33,7 @@ class Manager : public testing::Test {
 
   static float value_at(int64_t step, int64_t i) { return static_cast<float>(step * 1000 + i % 1000); }
 
-  /// The state at that step: one tensor where it lies, one by a function, one that is empty.
+  /// The state at that step: one borrowed tensor, one from a function, one that is empty.
   CheckpointContent content(int64_t step, int64_t elements = 5000) {
     weights_.resize(static_cast<size_t>(elements));
     for (int64_t i = 0; i < elements; ++i) weights_[static_cast<size_t>(i)] = value_at(step, i);
@@ -52,7 +52,7 @@ class Manager : public testing::Test {
     return content;
   }
 
-  /// That this is a checkpoint whose every value is that of `step`.
+  /// Expects a valid checkpoint with every value that of `step`.
   void expect_whole(const std::string& name, int64_t step) {
     const CheckpointReader reader(path_ + "/" + name);
     EXPECT_TRUE(reader.verify(workers_).empty());
@@ -80,10 +80,10 @@ class Manager : public testing::Test {
 
 using Names = std::vector<std::string>;
 
-/// Of about a quarter of a second for 12 MiB.
+/// A write of 12 MiB then takes about a quarter of a second.
 WriteOptions slowly() { return {.file_bytes = int64_t{4} << 30, .bytes_per_second = 48e6}; }
 
-/// Holds the thread that saves, once a save is committed, until it is opened.
+/// Blocks the saving thread after a commit until the gate is opened.
 class Gate {
  public:
   Logger logger() {
@@ -104,7 +104,7 @@ TEST_F(Manager, SavesWhatThereWasWhenItWasAsked) {
   Gate gate;
   CheckpointManager manager(path_, {.retention = {}, .best = "", .write = slowly(), .queue = 0}, memory_, gate.logger());
   const auto pending = manager.save(content(7, kElements), workers_);
-  std::ranges::fill(weights_, -1.0F);  // the next step, as the files come to be
+  std::ranges::fill(weights_, -1.0F);  // the next step runs while the files are written
   EXPECT_FALSE(pending->is_done());
   gate.open();
   pending->wait(-1);
@@ -172,7 +172,7 @@ TEST_F(Manager, KeepsTheLastWhoseWeightsAreFiniteAlsoInTheNextProcess) {
   EXPECT_EQ(names(), (Names{"step-00000004", "step-00000002"}));
   manager.save_now(content(5), workers_);
   EXPECT_EQ(names(), Names{"step-00000005"});
-  CheckpointContent skipping = content(6);  // weights that an update has made too large for a finite loss
+  CheckpointContent skipping = content(6);  // finite weights that give no finite loss
   skipping.training = R"({"loss":null})";
   manager.save_now(skipping, workers_);
   EXPECT_EQ(names(), (Names{"step-00000006", "step-00000005"}));
@@ -185,7 +185,7 @@ TEST_F(Manager, ACorruptOneDoesNotPushOutAWholeOne) {
   }
   put_file(fs::path(path_) / "step-00000002" / "manifest.json", "{}");
   CheckpointManager manager = make({.retention = {.last = 2}, .best = "", .write = {}, .queue = 0});
-  manager.mark_corrupt("step-00000003");  // by who read its data
+  manager.mark_corrupt("step-00000003");  // as by a reader of its data
   manager.save_now(content(4), workers_);
   EXPECT_EQ(names(), (Names{"step-00000004", "step-00000003", "step-00000002", "step-00000001"}));
   manager.save_now(content(5), workers_);
@@ -214,7 +214,7 @@ TEST_F(Manager, LeavesOneThatIsReadUntilTheNextSave) {
 
 TEST_F(Manager, TakesMemoryOnceForEachSaveThatMayBeUnderWay) {
   CheckpointManager manager = make({.retention = {}, .best = "", .write = slowly(), .queue = 1});
-  const int64_t bytes = kElements * 4 + 832;  // 100 i64, up to a multiple of 64
+  const int64_t bytes = kElements * 4 + 832;  // 100 i64, padded to a multiple of 64
   manager.prepare(content(0, kElements), workers_);
   EXPECT_EQ(memory_->account().bytes(), 2 * bytes);
   for (int64_t step = 1; step <= 4; ++step) {
@@ -332,7 +332,7 @@ TEST_F(Manager, SavesFromSeveralThreadsOneAfterTheOther) {
   EXPECT_EQ(names().front(), "step-00000001.12");
 }
 
-/// With a disk that fails.
+/// A manager on a disk that fails.
 class ManagerErrors : public Manager {
  protected:
   ManagerErrors() { failing_disk_watch((scratch_ / "").c_str(), nullptr); }
@@ -373,7 +373,7 @@ TEST_F(ManagerErrors, AreToldOnceToWhoWaitsOrToWhoAsks) {
 TEST_F(ManagerErrors, BehindTheCommitAreNoFailureOfTheSave) {
   CheckpointManager manager = make({.retention = {.last = 1}, .best = "", .write = {}, .queue = 0});
   manager.save_now(content(1), workers_);
-  failing_disk_fail("rename", "3", EIO);  // the manifest's, the folder's, that of `latest`
+  failing_disk_fail("rename", "3", EIO);  // the first is of the manifest, the second of the folder, the third of `latest`
   manager.save(content(2), workers_)->wait(-1);
   const auto error = manager.take_error();
   ASSERT_TRUE(error);

@@ -22,7 +22,7 @@ std::vector<std::byte> read(const CheckpointReader& reader, const LogicalTensor&
   return out;
 }
 
-/// The one problem with a checkpoint, wherever it is found: when it is opened, or when its data are.
+/// The error of a damaged checkpoint, whether it is found on opening or on reading the data.
 Error refusal_of(const fs::path& folder) {
   return error_of([&] {
     Workers workers(1);
@@ -67,7 +67,7 @@ TEST(CheckpointReader, ReadsAcrossBlocksOfAMebibyte) {
       EXPECT_TRUE(std::ranges::equal(read(reader, t, begin, last), std::span(all).subspan(begin, last - begin))) << begin << " " << last;
     }
 
-  // Only the range that is asked for counts: a bad block elsewhere is nobody's.
+  // Only blocks of the requested range are verified.
   const int64_t start = reader.plan(t, 0, 1)[0].offset, at = start + kChecksumBlock + 12345;
   std::string file = content_of_file(tmp / "a/tensors.safetensors");
   file[static_cast<size_t>(at)] ^= 4;
@@ -117,7 +117,7 @@ TEST(CheckpointReader, RefusesEveryChangedByteOfEveryFile) {  // T21
   write_formula_checkpoint(tmp / "a", tiny_tensors());
   struct File {
     const char *name, *tensor;
-    size_t data;  // where it begins
+    size_t data;  // offset of the data
   };
   std::vector<File> files = {{"manifest.json", "", SIZE_MAX}, {"model.safetensors", "weight", 0}, {"optimizer.safetensors", "moment", 0}};
   for (size_t f = 1; f < files.size(); ++f)
@@ -162,12 +162,12 @@ TEST(CheckpointReader, RefusesFilesOfAnotherCheckpoint) {
       EXPECT_TRUE(is_error(error, Code::corrupt, {".safetensors"})) << name << " of " << other;
       put_file(tmp / "a" / name, good);
     }
-  // One of its own files in the place of another.
+  // One of its own files in place of another.
   const std::string good = content_of_file(tmp / "a/optimizer.safetensors");
   put_file(tmp / "a/optimizer.safetensors", content_of_file(tmp / "a/model.safetensors"));
   EXPECT_EQ(refusal_of(tmp / "a").code(), Code::corrupt);
   put_file(tmp / "a/optimizer.safetensors", good);
-  // Under a name that nobody asks for it does no harm.
+  // An extra file is ignored.
   put_file(tmp / "a/optimizer (copy).safetensors", good);
   EXPECT_EQ(refusal_of(tmp / "a").code(), Code::ok);
 }
@@ -224,7 +224,7 @@ TEST(CheckpointReader, HoldsWhatItReads) {
   EXPECT_NE(refusal_of(tmp / "a").message().find("is being removed"), std::string::npos);
 }
 
-/// The tiny checkpoint with a manifest that somebody changed, guard included.
+/// The error of the tiny checkpoint after a change of its manifest with a matching checksum.
 Error refusal_when_changed(std::string_view from, std::string_view to) {
   const TestFolder tmp("reader_hostile");
   write_formula_checkpoint(tmp / "a", tiny_tensors());
@@ -237,7 +237,7 @@ Error refusal_when_changed(std::string_view from, std::string_view to) {
 }
 
 TEST(CheckpointReader, RefusesAManifestThatItsFilesContradict) {
-  EXPECT_EQ(refusal_when_changed("120", "121").code(), Code::ok);  // nothing else knows the step
+  EXPECT_EQ(refusal_when_changed("120", "121").code(), Code::ok);  // no other file has the step
   EXPECT_NE(refusal_when_changed("\"weight\"", "\"wait\"").message().find("tensor wait: the file has no tensor wait"), std::string::npos);
   EXPECT_NE(refusal_when_changed("[5,3]", "[15]").message().find("tensor weight: is f32 [5, 3] in the file and f32 [15] in the manifest"),
             std::string::npos);
@@ -261,7 +261,7 @@ TEST(CheckpointReader, OpensMoreShardsThanAProcessHasFiles) {
   const auto before = open_files();
   const CheckpointReader reader(tmp / "a");
   EXPECT_EQ(reader.manifest().files.size(), 70U);
-  EXPECT_EQ(open_files() - before, 64 + 1);  // and its hold
+  EXPECT_EQ(open_files() - before, 64 + 1);  // plus the file that holds the checkpoint
   expect_formula(reader, tensors);
 }
 

@@ -77,7 +77,7 @@ class CheckpointWriter : public FolderTest {
     return all;
   }
 
-  /// Every piece of the manifest is in its file, with these bytes and checksums; and the files are as it says.
+  /// Expects every piece of the manifest in its file with the right bytes and checksums, and the files as the manifest lists them.
   void expect_as_written(const Manifest& manifest) const {
     for (const ShardFile& file : manifest.files) {
       const std::string content = content_of(file.name);
@@ -118,11 +118,11 @@ TEST_F(CheckpointWriter, WritesEachKindIntoAFileOfItsOwn) {
   EXPECT_EQ(files_of(manifest), "model.safetensors optimizer.safetensors tensors.safetensors ");
   expect_as_written(manifest);
   EXPECT_EQ(content_of(kManifestName), print_manifest(manifest));
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 4);  // and nothing of another name
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 4);  // no other file
   EXPECT_EQ(progress_.done, manifest.bytes());
   EXPECT_EQ(progress_.all, manifest.bytes());
   const SafetensorsFile model((folder_ / "model.safetensors").string());
-  EXPECT_EQ(model.record("none").shape, (Shape{0, 4}));  // for other tools it is there, though it has no bytes
+  EXPECT_EQ(model.record("none").shape, (Shape{0, 4}));  // stored for other tools, though it has no bytes
   EXPECT_EQ(model.header().metadata.at("format"), "pt");
 }
 
@@ -134,7 +134,7 @@ TEST_F(CheckpointWriter, WritesNothingButAManifestOfNothing) {
 
 TEST_F(CheckpointWriter, ChecksumsEachBlockOfLargeTensors) {
   add("even", TensorKind::host, DType::u8, {2 << 20});
-  add("odd", TensorKind::host, DType::u8, {(9 << 20) + 1}, true);  // two whole copy windows, and a part
+  add("odd", TensorKind::host, DType::u8, {(9 << 20) + 1}, true);  // two full copy windows and a partial one
   add("one", TensorKind::host, DType::f32, {1});
   const Manifest manifest = write();
   expect_as_written(manifest);
@@ -203,11 +203,11 @@ TEST_F(CheckpointWriter, RefusesTensorsThatItCannotTellApartOrThatLackBytes) {
   tensors_[0].shape = {2};
   EXPECT_THROW(write(), Error);
   tensors_[0].bytes = {};
-  EXPECT_THROW(write(), Error);  // nor a function that gives them
+  EXPECT_THROW(write(), Error);  // neither bytes nor a copy function
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 
-/// What the disk is asked, in short: "fsync model", "rename manifest".
+/// A call of the disk, in short: "fsync model", "rename manifest".
 std::string told(const std::string& line) {
   const std::string call = line.substr(0, line.find(' '));
   const std::string path = line.substr(call.size() + 1, line.find(' ', call.size() + 1) - call.size() - 1);
@@ -222,7 +222,7 @@ TEST_F(CheckpointWriter, CommitsInAnOrderThatSurvivesAKill) {
   failing_disk_watch(nullptr, nullptr);
   std::vector<std::string> calls;
   for (const std::string& line : lines_of_file(log()))
-    if (calls.empty() || calls.back() != told(line)) calls.push_back(told(line));  // several writes of a file are one
+    if (calls.empty() || calls.back() != told(line)) calls.push_back(told(line));  // successive writes to a file count once
   EXPECT_EQ(calls, (std::vector<std::string>{"open model", "pwrite model", "fsync model", "open optimizer", "pwrite optimizer",
                                              "fsync optimizer", "open tensors", "pwrite tensors", "fsync tensors", "open manifest",
                                              "pwrite manifest", "fsync manifest", "fsync folder", "rename manifest", "fsync folder"}));
@@ -238,7 +238,7 @@ TEST_F(CheckpointWriter, SaysWhichCallOfTheDiskFailedAndLeavesNoManifest) {
       failing_disk_watch(folder_.c_str(), log().c_str());
       failing_disk_fail(call, std::to_string(at).c_str(), reason);
       const Error error = error_of([&] { write(); });
-      if (error.code() == Code::ok) break;  // there is no at-th one
+      if (error.code() == Code::ok) break;  // fewer than `at` such calls
       ++failures;
       EXPECT_TRUE(is_error(error, Code::io, {os::reason_of(reason), error.place.file}));
       EXPECT_TRUE(error.place.file.starts_with(folder_.string())) << error.message();
@@ -251,7 +251,7 @@ TEST_F(CheckpointWriter, SaysWhichCallOfTheDiskFailedAndLeavesNoManifest) {
   EXPECT_EQ(failures, 4 + 9 + 6 + 1);  // 3 shards and the manifest; 3 headers, 5 tensors, the manifest; 4 files, the folder twice
 }
 
-// What writing back tells of, fsync does not tell again.
+// fsync does not repeat an error that write-back has already reported.
 TEST_F(CheckpointWriter, TakesAnErrorOfWritingBackForOneAndAFileSystemThatCannotForNone) {
   add("t", TensorKind::host, DType::u8, {9 << 20});
   failing_disk_watch(folder_.c_str(), nullptr);
@@ -309,7 +309,7 @@ TEST_F(CheckpointWriter, EndsSoonWhenCancelledAlsoWhileItWaits) {
   EXPECT_TRUE(is_error(error_of(slowly), Code::cancelled));
   const double ended = os::seconds();
   other.join();
-  EXPECT_LT(ended - cancelled, 2.0);  // some 20 ms, on a machine that is busy with others too
+  EXPECT_LT(ended - cancelled, 2.0);  // about 20 ms on an idle machine
   EXPECT_FALSE(fs::exists(folder_ / kManifestName));
 }
 

@@ -1,4 +1,4 @@
-// A checkpoint whose bytes follow from a formula, so that a test knows what it must read without a second copy of it.
+// A checkpoint whose bytes follow from a formula, so that a test knows what it must read without a second copy.
 #pragma once
 
 #include <cstddef>
@@ -21,23 +21,23 @@ struct FormulaTensor {
   Shape shape;
 };
 
-/// Byte i of a tensor of that name, in the checkpoint of that seed.
+/// Byte i of the tensor `name` in the checkpoint of that seed.
 std::byte formula_byte(std::string_view name, int64_t i, int32_t seed);
 std::vector<std::byte> formula_bytes(const FormulaTensor& tensor, int32_t seed = 0);
 
-/// All kinds, many dtypes, sizes from none to some grains; about 40 kB.
+/// All kinds, many dtypes, sizes from zero to several grains; about 40 kB.
 std::vector<FormulaTensor> small_tensors();
-/// Some hundred bytes, for tests that try each of them.
+/// A few hundred bytes, for tests that change each byte.
 std::vector<FormulaTensor> tiny_tensors();
 
-/// That it holds these tensors and nothing else, each of their bytes as the formula has it.
+/// Expects these tensors and nothing else, each byte as the formula gives it.
 void expect_formula(const CheckpointReader& reader, const std::vector<FormulaTensor>& tensors, int32_t seed = 0);
 
-/// Writes them into `folder`, which is made anew.
+/// Writes them into `folder`, which is replaced.
 void write_formula_checkpoint(const std::filesystem::path& folder, const std::vector<FormulaTensor>& tensors, int32_t seed = 0,
                               const WriteOptions& options = {});
 
-/// A folder that goes when the test ends.
+/// A folder that is removed when the test ends.
 class TestFolder {
  public:
   explicit TestFolder(std::string_view name);
@@ -51,7 +51,7 @@ class TestFolder {
 };
 
 void put_file(const std::filesystem::path& path, std::string_view content);
-/// Over the byte that stands there.
+/// Overwrites one byte of a file.
 void put_byte(const std::filesystem::path& path, size_t at, char byte);
 
 }  // namespace st

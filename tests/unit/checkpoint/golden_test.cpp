@@ -1,5 +1,5 @@
-// Checkpoints of every version that was ever written, in tests/golden/checkpoint-v<version>, open for ever. Their values follow from a
-// formula (formula_checkpoint.h), and their manifests are pinned here: a file that was written anew is refused.
+// Checkpoints of every released format version, in tests/golden/checkpoint-v<version>, stay readable. Their values follow from a formula
+// (formula_checkpoint.h); their manifests are pinned here, so a regenerated file fails the test.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr int32_t kSeed = 1;
 
-/// Of version 1: every dtype, kinds, no elements, no dimensions, eight dimensions, a name to be escaped, and one larger than a grain.
+/// Version 1: every dtype and kind, no elements, no dimensions, eight dimensions, a name with escapes, and a tensor larger than a grain.
 std::vector<FormulaTensor> tensors_of_version_1() {
   using enum TensorKind;
   return {{"block.weight", parameter, DType::f32, {27, 40}},
@@ -61,7 +61,7 @@ TEST(GoldenCheckpoint, OpensForEver) {
   }
 }
 
-// Run once for a new version, by hand: ST_GOLDEN_TO=tests/golden/checkpoint-v2 checkpoint_format_test --gtest_also_run_disabled_tests
+// Run by hand once for a new version: ST_GOLDEN_TO=tests/golden/checkpoint-v2 checkpoint_format_test --gtest_also_run_disabled_tests
 // --gtest_filter='GoldenCheckpoint.*'
 TEST(GoldenCheckpoint, DISABLED_WritesThisVersion) {
   const char* to = std::getenv("ST_GOLDEN_TO");

@@ -10,7 +10,7 @@
 namespace st {
 namespace {
 
-/// One tensor in two files, one whole, one without elements.
+/// A manifest with one tensor in two files, one whole tensor and one without elements.
 Manifest example() {
   Manifest m;
   m.library = "0.1.0";
@@ -39,7 +39,7 @@ std::string refusal_of(std::string_view text, Code code = Code::corrupt) {
   return error.message();
 }
 
-/// The example's object without its guard, one place of it changed.
+/// The example without its checksum and with one change.
 std::string changed(std::string_view from, std::string_view to) {
   std::string text = print_manifest(example());
   text.erase(text.rfind(",\"crc32c\":"));
@@ -49,7 +49,7 @@ std::string changed(std::string_view from, std::string_view to) {
   return text.replace(at, from.size(), to);
 }
 
-/// Why the example is refused with one place changed and a guard that fits.
+/// The error of the example with one change and a matching checksum.
 std::string refusal_with(std::string_view from, std::string_view to) { return refusal_of(guard_line(changed(from, to))); }
 
 TEST(Manifest, ReadsBackWhatItPrinted) {
@@ -76,7 +76,7 @@ TEST(Manifest, ReadsBackWhatItPrinted) {
 }
 
 TEST(Manifest, IsTheTextOfItsDescription) {
-  // Spelt out from README.md of the room; the guard by Python's crc32c of the text before it.
+  // Written by hand from runtime/checkpoint/README.md; the checksum is by a CRC-32C in Python.
   Manifest m;
   m.library = "0.1.0";
   m.checkpoint = "step-00000001";
@@ -158,7 +158,7 @@ TEST(Manifest, RefusesWhatDoesNotFit) {
 }
 
 TEST(Manifest, NamesTheTensorThatDoesNotFit) {
-  const char* overflow = "[3037000500,3037000500,0]";  // of 2^63 and some, though one dimension is 0
+  const char* overflow = "[3037000500,3037000500,0]";  // overflows 2^63, though one dimension is 0
   for (const auto& [from, to, why] : std::initializer_list<Hostile>{
            {"\"F32\"", "\"NaN\"", "unknown dtype NaN"},
            {"\"parameter\"", "\"weights\"", "host, got weights"},

@@ -35,7 +35,7 @@ TEST(Reshard, GivesEachElementToOneShardAtTheGrain) {
     }
 }
 
-/// What `readers` ranks read, each its equal part of each tensor, not at the grain.
+/// Checks what `readers` ranks read, each an equal part of each tensor, not aligned to the grain.
 void expect_formula_on(const CheckpointReader& reader, int64_t readers) {
   for (const FormulaTensor& t : small_tensors()) {
     const auto all = formula_bytes(t);
@@ -57,7 +57,7 @@ void expect_formula_on(const CheckpointReader& reader, int64_t readers) {
   }
 }
 
-/// Every file of `folder` is the same in `other`, which may have more.
+/// Expects every file of `folder` in `other`, which may have more.
 void expect_same_files(const fs::path& folder, const fs::path& other) {
   for (const auto& entry : fs::directory_iterator(folder))
     EXPECT_EQ(content_of_file(other / entry.path().filename()), content_of_file(entry.path())) << entry.path() << " and " << other;
@@ -72,11 +72,11 @@ TEST(Reshard, ReadsTheSameFromAnyNumberOnAnyNumber) {  // T22
     reshard(whole, tmp / text(count), count, {});
     const CheckpointReader reader(tmp / text(count));
     EXPECT_EQ(reader.digest(), whole.digest());
-    EXPECT_EQ(reader.manifest().files.size(), static_cast<size_t>(3 * count + (count > 1 ? 1 : 0)));  // of three kinds, and an index
+    EXPECT_EQ(reader.manifest().files.size(), static_cast<size_t>(3 * count + (count > 1 ? 1 : 0)));  // three kinds, and an index
     EXPECT_EQ(reader.manifest().training.dump(), whole.manifest().training.dump());
     for (const int64_t readers : counts) expect_formula_on(reader, readers);
   }
-  // And what a checkpoint is cut to does not tell what it was cut from.
+  // The result of resharding does not depend on the shards before.
   for (size_t i = 0; i < counts.size(); ++i) {
     const int32_t to = counts[(i + 1) % counts.size()];
     const CheckpointReader reader(tmp / text(counts[i]));
@@ -102,7 +102,7 @@ TEST(Reshard, LeavesNothingBehindWhenItFails) {
     EXPECT_EQ(error.place.tensor, "text \"of\" a host");
     EXPECT_FALSE(fs::exists(tmp / "b"));
   }
-  EXPECT_THROW(reshard(reader, tmp / "a", 2, {}), Error);  // it holds something
+  EXPECT_THROW(reshard(reader, tmp / "a", 2, {}), Error);  // not empty
   EXPECT_TRUE(fs::exists(tmp / "a/manifest.json"));
   EXPECT_THROW(reshard(reader, tmp / "b", -1, {}), Error);
   EXPECT_THROW(reshard(reader, tmp / "b", kMaxShards + 1, {}), Error);

@@ -57,7 +57,7 @@ TEST(Retention, KeepsTheNewestWhoseWeightsAreFinite) {
   EXPECT_EQ(to_remove({.last = 2, .every = 0, .best = 0, .higher_is_better = false}, all), (Names{"0", "1", "2", "5", "6", "7"}));
 }
 
-/// Whether one stays, from its own place in the list alone.
+/// Whether one is kept, by the definition: from its position in the list.
 bool stays(const Retention& r, const std::vector<RetainedCheckpoint>& all, size_t i) {
   const auto counts = [&](const auto& of) { return std::ranges::count_if(all, of); };
   if (r.last == 0) return true;
@@ -85,7 +85,7 @@ TEST(Retention, IsWhatItsWordsSayOfAnyList) {
     const Retention retention{draw(5), draw(4), draw(4), draw(2) == 1};
     std::vector<RetainedCheckpoint> all;
     for (int64_t n = draw(12); n > 0; --n) {
-      const int64_t step = draw(30);  // in any order: there are rollbacks
+      const int64_t step = draw(30);  // in any order, as after rollbacks
       std::optional<double> metric;
       if (draw(4) > 0) metric = draw(8) == 0 ? std::nan("") : static_cast<double>(draw(5));
       all.push_back({text(n), step, metric, draw(5) > 0, draw(3) > 0, draw(3) > 0});

@@ -21,12 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A run's folder in one of the test's own.
+/// A run's folder inside a temporary folder.
 class Run : public testing::Test {
  protected:
   Run() : scratch_("run_folder"), path_((scratch_ / "run").string()) {}
 
-  /// One more checkpoint of that step, as a save makes it; its name.
+  /// Makes a checkpoint of that step as a save does; returns its name.
   static std::string save(RunFolderWriter& writer, int64_t step) {
     std::string name = writer.begin(step);
     Manifest manifest;
@@ -112,9 +112,9 @@ TEST_F(Run, RemovesOnStartWhatAKillLeftAndNothingElse) {
     save(writer, 2);
     put_file(fs::path(writer.part_path(writer.begin(3))) / "model.safetensors", "half a file");
   }
-  fs::rename(at("step-00000001"), at("step-00000001.gone"));  // killed while it was removed
+  fs::rename(at("step-00000001"), at("step-00000001.gone"));  // as if killed during a removal
   put_file(at("latest.tmp-123-0"), "{");
-  put_file(at("ranks-5f3a-1.1"), "7");  // of a rank that was killed as it saved with others
+  put_file(at("ranks-5f3a-1.1"), "7");  // as of a rank that was killed in a shared save
   const Names ours = {"latest.tmp-123-0", "ranks-5f3a-1.1", "step-00000001.gone", "step-00000003.part"};
   EXPECT_EQ(RunFolder(path_).leftovers(), ours);
   const Names others = {"step-4.part", "step-00000005", "notes.part", "latest.tmp", "step-00000006.part.txt"};
@@ -156,7 +156,7 @@ TEST_F(Run, ItsLockEndsWithItsProcessThoughAChildLivesOn) {
   ASSERT_EQ(pipe(pipe_ends), 0);
   auto writer = std::make_unique<RunFolderWriter>(path_);
   const pid_t child = fork();
-  if (child == 0) {  // has the lock's file open too, until it reads the end of the pipe
+  if (child == 0) {  // keeps the lock file open, too, until the pipe closes
     close(pipe_ends[1]);
     char byte = 0;
     [[maybe_unused]] const ssize_t got = read(pipe_ends[0], &byte, 1);

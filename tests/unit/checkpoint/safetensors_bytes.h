@@ -1,4 +1,4 @@
-// Bytes of a safetensors file, made by hand and read as a stream.
+// The bytes of a safetensors file, built by hand and read as a stream.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ inline std::string with_length(const std::string& json, const std::string& data 
   return file + json + data;
 }
 
-/// At most `most` bytes a call.
+/// Returns at most `most` bytes per call.
 inline ReadBytes reader_of(const std::string& bytes, size_t most) {
   return [&bytes, most, at = size_t{0}](std::span<std::byte> out) mutable {
     const size_t size = std::min({most, out.size(), bytes.size() - at});

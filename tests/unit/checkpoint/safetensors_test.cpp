@@ -34,7 +34,7 @@ FillTensor fill_with(const Contents& all) {
   return [&all](const TensorRecord& record, const WriteBytes& write) {
     const auto found = all.find(record.name);
     if (found == all.end()) return;
-    for (const char c : found->second) write(std::as_bytes(std::span(&c, 1)));  // in as many pieces as there can be
+    for (const char c : found->second) write(std::as_bytes(std::span(&c, 1)));  // byte by byte
   };
 }
 
@@ -46,13 +46,13 @@ std::string written(std::vector<TensorRecord> tensors, const Metadata& metadata 
   return out;
 }
 
-struct Scratch {  // a file that goes when the test ends
+struct Scratch {  // a file that is removed when the test ends
   std::string path = testing::TempDir() + "safetensors_" + testing::UnitTest::GetInstance()->current_test_info()->name();
   ~Scratch() { std::filesystem::remove(path); }
   void put(const std::string& bytes) const { std::ofstream(path, std::ios::binary) << bytes; }
 };
 
-/// The message with which a file of these bytes is refused; empty when it is taken.
+/// The error for a file of these bytes; empty if it is accepted.
 std::string refusal_of(const std::string& bytes) {
   const Scratch scratch;
   scratch.put(bytes);
@@ -84,7 +84,7 @@ TEST(Safetensors, ReadsBackWhatItWrote) {
 }
 
 TEST(Safetensors, WritesTheBytesOfTheFormat) {
-  // Spelt out from the format's description; the header is padded so that the data starts at a multiple of 8.
+  // Written by hand from the format's description; the header is padded so that the data starts at a multiple of 8.
   const std::string json = R"({"__metadata__":{"a":"b"},"bias":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   const std::string file = written({{"bias", DType::f32, {1}, 0}}, {{"a", "b"}});
   const std::string padded = json + std::string((8 - json.size() % 8) % 8, ' ');
@@ -131,7 +131,7 @@ TEST(Safetensors, RefusesAFileCutAnywhere) {
 }
 
 TEST(Safetensors, NeverReadsOutsideAFileWithAnyByteChanged) {
-  // Not every flip can be seen (a name is as good as another): what is taken must lie within the file. The sanitizers watch.
+  // Not every flip can be detected (a name may change to another name), but reads must stay within the file. The sanitizers watch.
   const std::string file = written(records(), {{"k", "v"}});
   const Scratch scratch;
   int64_t refused = 0;
@@ -148,7 +148,7 @@ TEST(Safetensors, NeverReadsOutsideAFileWithAnyByteChanged) {
         SafetensorsStream stream(reader_of(changed, 1000), "a socket");
         stream.skip_to(stream.header().data_bytes);
       });
-      if (at % 8 != 0) continue;  // a file each time takes longer
+      if (at % 8 != 0) continue;  // writing a file each time would take too long
       scratch.put(changed);
       try_it([&] {
         const SafetensorsFile taken(scratch.path);
@@ -166,7 +166,7 @@ TEST(Safetensors, RefusesHostileHeaders) {
   const auto tensor = [](const std::string& dtype, const std::string& shape, const std::string& offsets) {
     return R"({"t":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
   };
-  EXPECT_EQ(refusal_of(with_length(tensor("F32", "[2]", "[0,8]"), "12345678")), "");  // the others differ from this one in one thing
+  EXPECT_EQ(refusal_of(with_length(tensor("F32", "[2]", "[0,8]"), "12345678")), "");  // each file below differs from this one in one thing
 
   const std::map<std::string, std::string> hostile = {
       {"unknown dtype", with_length(tensor("F8_E4M9", "[8]", "[0,8]"), "12345678")},
@@ -207,7 +207,8 @@ TEST(Safetensors, RefusesHostileHeaders) {
       {"too few ", ""},
   };
   for (const auto& [reason, bytes] : hostile) {
-    const std::string wanted = reason.substr(0, reason.find_last_not_of(' ') + 1);  // blanks only tell keys of this table apart
+    const std::string wanted =
+        reason.substr(0, reason.find_last_not_of(' ') + 1);  // trailing blanks only make the keys of this table unique
     EXPECT_NE(refusal_of(bytes).find(wanted), std::string::npos) << reason << " | " << refusal_of(bytes);
   }
 }
@@ -242,7 +243,7 @@ TEST(Safetensors, KeysAndMetadataAreWrittenEscapedOnceAndComeBackUnescaped) {
   const SafetensorsFile file(scratch.path);
   EXPECT_EQ(file.header().tensors.at(0).name, odd);
   EXPECT_EQ(file.header().metadata, (Metadata{{odd, odd}}));
-  // Escapes of other writers: a pair of surrogates is one character.
+  // Escapes of other writers: a surrogate pair is one character.
   scratch.put(with_length(R"({"\u0077\ud83d\ude00\/":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})"));
   EXPECT_EQ(SafetensorsFile(scratch.path).header().tensors.at(0).name, "w\xF0\x9F\x98\x80/");
 }
@@ -259,7 +260,7 @@ TEST(Safetensors, NamesTheTensorInItsErrors) {
 }
 
 TEST(Safetensors, ALyingLengthCostsNoMemory) {
-  // The stream says 100 MB and ends: only the pieces that came were held.
+  // The stream announces 100 MB and ends: only what arrived was allocated.
   std::string start(8, '\0');
   const int64_t length = kMaxHeaderBytes;
   std::memcpy(start.data(), &length, sizeof length);
@@ -280,8 +281,8 @@ TEST(Safetensors, RefusesToWriteWhatCannotBeRead) {
   EXPECT_FALSE(refused(records()));
   EXPECT_TRUE(refused({{"bias", DType::f32, {1}, 0}, {"bias", DType::f32, {1}, 0}}));
   EXPECT_TRUE(refused({{"__metadata__", DType::f32, {0}, 0}}));
-  EXPECT_TRUE(refused({{"bias", DType::f32, {2}, 0}}));    // less is written
-  EXPECT_TRUE(refused({{"weight", DType::f32, {1}, 0}}));  // more is written
+  EXPECT_TRUE(refused({{"bias", DType::f32, {2}, 0}}));    // too few bytes are written
+  EXPECT_TRUE(refused({{"weight", DType::f32, {1}, 0}}));  // too many bytes are written
   EXPECT_TRUE(refused({{"x\xFF", DType::f32, {0}, 0}}));
   EXPECT_TRUE(refused({{"x", DType::f32, {0}, 0}}, {{"k", "\xFF"}}));
   EXPECT_TRUE(refused({{"x", DType::f32, {kBatch}, 0}}));

@@ -26,9 +26,9 @@ namespace {
 
 namespace filesystem = std::filesystem;
 
-constexpr int64_t kCount = 5000;  // elements, of which rank 0 has 2048
+constexpr int64_t kCount = 5000;  // elements; rank 0 has 2048 of them
 
-/// Two ranks that have weights in pieces, each with a manager of its own.
+/// Two ranks with sharded weights, each with its own manager.
 class SharedSaves : public testing::Test {
  protected:
   SharedSaves() : scratch_("shared_save"), path_((scratch_ / "run").string()) {
@@ -37,7 +37,7 @@ class SharedSaves : public testing::Test {
     for (int64_t i = 0; i < kCount; ++i) weight_.push_back(static_cast<float>(i));
   }
 
-  /// From here on with a manager of these.
+  /// Replaces a rank's manager.
   void manage(size_t rank, WriteOptions write, const std::string& path) {
     ManagerOptions options;
     options.write = write;
@@ -81,7 +81,7 @@ class SharedSaves : public testing::Test {
     return made;
   }
 
-  /// The error of a rank's save; Code::ok: it saved.
+  /// The error of a rank's save; Code::ok if it succeeded.
   Error save(size_t rank, const CheckpointContent& mine) {
     return error_of([&] { managers_[rank]->save_now(mine, workers_); });
   }
@@ -128,7 +128,7 @@ void make_failing(SnapshotTensor& tensor, Code code) {
   tensor.bytes = {};
   tensor.copy = [code](int64_t, std::span<std::byte>) { fail(code, "no byte can be had"); };
 }
-/// Gives the tensor a copy function that takes this time.
+/// Gives the tensor a copy function that takes `time`.
 void make_slow(SnapshotTensor& tensor, std::chrono::milliseconds time) {
   tensor.copy = [time, bytes = tensor.bytes](int64_t first, std::span<std::byte> out) {
     std::this_thread::sleep_for(time);
@@ -183,7 +183,7 @@ TEST_F(SharedSaves, AreCutIntoFilesAsRankZeroSays) {
 
 TEST_F(SharedSaves, ThatFailOnOneEndWhatAnotherStillWrites) {
   for (const size_t fails : {size_t{0}, size_t{1}}) {
-    manage(1 - fails, {.bytes_per_second = 100});  // minutes, for all of it
+    manage(1 - fails, {.bytes_per_second = 100});  // takes minutes in total
     manage(fails, {});
     std::array<CheckpointContent, 2> contents = {content(0, 20, {"a", "b"}), content(1, 20, {"a", "b"})};
     make_failing(contents[fails].tensors[0], Code::not_finite);
@@ -214,7 +214,7 @@ TEST_F(SharedSaves, OfARankThatIsSilentEndAtTheDeadline) {
     const CheckpointContent mine = content(1);
     const std::string sign = text(path_, "/ranks-", mine.shared->begin(), ".1");
     os::OutputFile(sign, os::OutputFile::Open::fresh).close();
-    const auto hold = os::FileHold::take(sign, os::FileHold::Kind::exclusive);  // and no beat, as of a process that is stopped
+    const auto hold = os::FileHold::take(sign, os::FileHold::Kind::exclusive);  // without a heartbeat, as of a stopped process
     mine.shared->agree(nullptr);
     mine.shared->said_by_first({});
     mine.shared->agree(nullptr);
@@ -240,8 +240,8 @@ TEST_F(SharedSaves, OfARankWhoseDiskIsSlowAreWaitedFor) {
 }
 
 TEST_F(SharedSaves, OfARankThatLivesAndWritesNothingEndAtLast) {
-  std::array<CheckpointContent, 2> contents = {content(0, 2.0), content(1, 2.0)};  // room for a beat on a busy machine
-  const_cast<SharedSave&>(*contents[0].shared).still_deadlines = 0.5;              // made above
+  std::array<CheckpointContent, 2> contents = {content(0, 2.0), content(1, 2.0)};  // long enough for a heartbeat on a busy machine
+  const_cast<SharedSave&>(*contents[0].shared).still_deadlines = 0.5;              // it was made non-const above
   make_slow(contents[1].tensors[0], std::chrono::milliseconds(2000));
   for (const Error& error : save_both(contents[0], contents[1])) {
     EXPECT_TRUE(is_error(error, Code::timeout, {"rank 1 (there) is alive but has made no progress"}));
@@ -267,7 +267,7 @@ TEST_F(SharedSaves, OfARankThatLivesAndWritesNothingCanBeCancelled) {
   expect_nothing_of_it();
 }
 
-// As of a file system between machines, where it was replaced on another one.
+// As on a network file system, where another machine has replaced the file.
 TEST_F(SharedSaves, ReadAFileAgainThatIsAnotherOneNow) {
   failing_disk_watch((scratch_ / "").c_str(), nullptr);
   for (const char* const which : {"1", "2", "5", "9"}) {
@@ -295,7 +295,7 @@ TEST_F(SharedSaves, ThatOneCannotBeginAreToldOnAll) {
   mine.recipe = "[]";
   for (const Error& error : save_both(mine, content(1)))
     EXPECT_NE(error.message().find("must be a JSON object"), std::string::npos) << error.message();
-  expect_both_save();  // of one name again
+  expect_both_save();  // under the same name
 }
 
 TEST_F(SharedSaves, ThatRankZeroCannotWriteAreToldOnAll) {
@@ -314,7 +314,7 @@ TEST_F(SharedSaves, AreToldOfOnADiskThatHasNoRoomForIt) {
     std::array<CheckpointContent, 2> contents = {content(0), content(1)};
     contents[fails].tensors[0].bytes = {};
     contents[fails].tensors[0].copy = [](int64_t, std::span<std::byte>) {
-      failing_disk_fail("write", "1+", ENOSPC);  // as of a new file; what a file has may be written
+      failing_disk_fail("write", "1+", ENOSPC);  // a new file has no room, but existing bytes can be overwritten
       fail(Code::io, "no byte can be had");
     };
     const auto thrown = save_both(contents[0], contents[1]);

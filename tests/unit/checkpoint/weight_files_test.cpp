@@ -17,7 +17,7 @@ constexpr const char* kMap = "model.safetensors.index.json";
 
 class WeightFilesTest : public FolderTest {
  protected:
-  /// Of one byte each.
+  /// Writes a shard with tensors of one byte each.
   void put_shard(const std::string& name, const std::vector<std::string>& tensors, const std::string& dtype = "U8") const {
     std::string json = "{", data;
     for (const std::string& tensor : tensors) {
@@ -49,7 +49,7 @@ TEST_F(WeightFilesTest, ReadsEveryShardOfAFolderOrItsMap) {
     ASSERT_EQ(files.foreign().size(), 1U);
     EXPECT_EQ(files.foreign()[0].name, "d");
   }
-  // As transformers: the whole file comes before the map.
+  // As in transformers, the whole file takes precedence over the index.
   put_shard("model.safetensors", {"whole"});
   EXPECT_EQ(WeightFiles(folder_.string()).tensors().at(0).name, "whole");
   EXPECT_EQ(WeightFiles((folder_ / "two.safetensors").string()).tensors().at(0).name, "c");

@@ -1,4 +1,4 @@
-// Bytes through a ring, and a peer that has lost its mind.
+// Bytes through a ring, and a peer whose counters are wrong.
 #include "comm/local/byte_ring.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST_F(Ring, AWriterThatClaimsTheImpossibleIsNotRead) {
     counts.written.store(claim);
     EXPECT_TRUE(fresh.front().empty());
     EXPECT_TRUE(fresh.is_broken());
-    counts.written.store(10);  // and is not believed again
+    counts.written.store(10);  // stays broken
     EXPECT_TRUE(fresh.front().empty());
   }
 }
@@ -77,7 +77,7 @@ TEST_F(Ring, AReaderThatClaimsTheImpossibleIsNotWrittenTo) {
   for (const uint64_t claim : {uint64_t{1}, UINT64_MAX, uint64_t{1} << 63}) {
     RingWriter fresh({&counts, memory.data(), kBytes});
     counts.taken.store(claim);
-    EXPECT_EQ(fresh.put(some), claim == UINT64_MAX ? 100U : 0U) << claim;  // one too few taken looks like one that is still to be taken
+    EXPECT_EQ(fresh.put(some), claim == UINT64_MAX ? 100U : 0U) << claim;  // -1 taken looks like one byte that is still to be taken
   }
 }
 

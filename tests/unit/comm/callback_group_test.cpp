@@ -1,4 +1,4 @@
-// Ranks over functions of a host's own, as C has them.
+// Ranks over C functions of a host.
 #include <gtest/gtest.h>
 
 #include <memory>

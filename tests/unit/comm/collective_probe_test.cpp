@@ -1,4 +1,4 @@
-// The benchmark of collectives counts no time of a call that is wrong.
+// The benchmark of collectives does not time a call whose result is wrong.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -19,7 +19,8 @@
 namespace st {
 namespace {
 
-/// Ours over threads. With a fault an all_reduce spoils the last element, and the results of rank 1's reduce_scatter go elsewhere.
+/// Our collectives over threads. If `spoils`, all_reduce corrupts the last element and rank 1's reduce_scatter writes its results
+/// elsewhere.
 class Calls final : public cli::CollectiveCalls {
  public:
   Calls(Communicator group, bool spoils) : CollectiveCalls(group.rank(), group.size()), group_(std::move(group)), spoils_(spoils) {}
@@ -41,7 +42,7 @@ class Calls final : public cli::CollectiveCalls {
   bool spoils_;
 };
 
-/// What `ranks` ranks answer to an order, each its line.
+/// The answers of `ranks` ranks to an order, one line each.
 std::vector<std::string> answers(int ranks, bool spoils, const std::string& order) {
   std::string folder = (std::filesystem::temp_directory_path() / "probe-XXXXXX").string();
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
@@ -50,7 +51,7 @@ std::vector<std::string> answers(int ranks, bool spoils, const std::string& orde
   auto ends = make_thread_group(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
-    std::ofstream(cli::order_pipe(folder, rank)) << order << '\n';  // a file is an order pipe that has ended
+    std::ofstream(cli::order_pipe(folder, rank)) << order << '\n';  // a file acts as an order pipe that has ended
     threads.emplace_back([&, rank] {
       Calls calls(Communicator(std::move(ends[static_cast<size_t>(rank)])), spoils);
       cli::serve_collectives(calls, folder);
@@ -75,7 +76,7 @@ TEST(CollectiveProbe, TimesWhatIsRight) {
 
 TEST(CollectiveProbe, CountsNoTimeOfAWrongResult) {
   EXPECT_TRUE(all_contain(answers(2, true, "all_reduce 1001 20 7"), "error a wrong result: element 1000 of 1001 is "));
-  // Its other rank is right, or finds rank 1 gone.
+  // The other rank's result is right, or it finds that rank 1 has gone.
   const auto parts = answers(2, true, "reduce_scatter 1001 20 7");
   EXPECT_NE((parts[0] + parts[1]).find("1 error a wrong result: element 501 of 1001 is nan, it should be "), std::string::npos);
 }

@@ -51,7 +51,7 @@ TEST_P(EveryGroup, ReducesInTheOrderOfRanksEveryTypeAndOp) {
   };
   for (const int size : kSizes) {
     if (size > GetParam().most) continue;
-    // At once, and by shares of several chunks, the last one short.
+    // Small tensors sent whole, and large ones in shards of several chunks, the last one short.
     std::vector<Case> cases;
     for (const int64_t elements : {0, 1, 7, 257, 4507}) {
       for (const DType dtype : kDTypes) {
@@ -119,7 +119,7 @@ TEST_P(EveryGroup, MemoryMayStandAnywhere) {
     const auto ranks = drawn_by_ranks(3, DType::f32, 9001, 1);
     Bytes data(9001 * 4 + 1);
     std::copy(ranks[static_cast<size_t>(group.rank())].begin(), ranks[static_cast<size_t>(group.rank())].end(), data.begin() + 1);
-    // An odd number of bytes before it: elements are cut at the end of a ring.
+    // An odd number of bytes first, so that an element is split at the end of a ring.
     std::vector<uint8_t> odd(20001);
     group.all_reduce(odd.data(), 20001, DType::u8, ReduceOp::max);
     group.all_reduce(data.data() + 1, 9001, DType::f32, ReduceOp::sum);
@@ -165,7 +165,7 @@ TEST_P(EveryGroup, ExchangesEqualParts) {
 TEST_P(EveryGroup, BroadcastsFromEveryRoot) {
   for (const int size : kSizes) {
     run(size, [&](Communicator& group) {
-      // Copied and posted, read where it lies, and by shares.
+      // Eager, posted in place, and in shards.
       for (const int64_t elements : {0, 1, 20001, 140007}) {
         const Bytes expected = drawn(DType::u8, elements, 4);
         for (int root = 0; root < size; ++root) {
@@ -182,7 +182,7 @@ TEST_P(EveryGroup, SendsMessagesInTheirOrder) {
   run(3, [](Communicator& group) {
     const int next = (group.rank() + 1) % 3, before = (group.rank() + 2) % 3;
     for (int64_t round = 0; round < 50; ++round) {
-      // Small ones that all send first; then a large one, around the ring.
+      // Small messages, which all ranks send first; then a large one around the ring.
       std::vector<int64_t> small = {group.rank() * 1000 + round}, got(1);
       group.send(small.data(), 1, DType::i64, next);
       group.receive(got.data(), 1, DType::i64, before);
@@ -214,7 +214,7 @@ TEST_P(EveryGroup, TwoHundredCollectivesInAnyRhythm) {
     const auto ranks = drawn_by_ranks(size, DType::f32, 20000, 2);
     const Bytes reduced = plainly_reduced(DType::f32, ReduceOp::sum, ranks);
     run(size, [&](Communicator& group) {
-      std::mt19937 same(7), own(static_cast<uint32_t>(group.rank()));  // what is called; how long each takes before it
+      std::mt19937 same(7), own(static_cast<uint32_t>(group.rank()));  // the calls, equal on all ranks; each rank's own delays
       for (int call = 0; call < 200; ++call) {
         if (own() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 300));
         const auto what = same() % 5;
@@ -250,7 +250,7 @@ TEST_P(EveryGroup, CountsTheBytesOfItsElements) {
       return group.sent_bytes() - before;
     };
     const int64_t owned = group.rank() == 0 ? 10001 : 10000;
-    // What the others own; what this rank owns, to each of them.
+    // reduce_scatter sends what the others own; all_gather sends what this rank owns to each of them.
     EXPECT_EQ(sent([&] { group.reduce_scatter(data.data(), own.data(), 30001, DType::f32, ReduceOp::sum); }), (30001 - owned) * 4);
     EXPECT_EQ(sent([&] { group.all_gather(own.data(), data.data(), 30001, DType::f32); }), owned * 2 * 4);
     EXPECT_EQ(sent([&] { group.all_reduce(data.data(), 30001, DType::f32, ReduceOp::sum); }), (30001 - owned + owned * 2) * 4);
@@ -261,7 +261,7 @@ TEST_P(EveryGroup, CountsTheBytesOfItsElements) {
 }
 
 TEST_P(EveryGroup, AllocatesNothingInACollectiveAfterTheFirst) {
-  if (GetParam().name == "gloo") GTEST_SKIP() << "Gloo allocates for what its socket does not take at once";
+  if (GetParam().name == "gloo") GTEST_SKIP() << "Gloo allocates for bytes that its socket does not take at once";
   run(2, [](Communicator& group) {
     std::vector<float> data(100000), whole(200000);
     const auto all = [&] {
@@ -280,7 +280,7 @@ TEST_P(EveryGroup, AllocatesNothingInACollectiveAfterTheFirst) {
     const int64_t before = allocations();
     for (int round = 0; round < 10; ++round) all();
     EXPECT_EQ(allocations() - before, 0);
-    group.barrier();  // the other rank's thread ends after this one has counted
+    group.barrier();  // keeps the other rank's thread from ending before this one has counted
   });
 }
 

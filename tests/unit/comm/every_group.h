@@ -21,11 +21,11 @@ namespace st {
 struct GroupKind {
   std::string name;
   std::function<std::vector<std::unique_ptr<Transport>>(int size)> make;
-  int most = 8;  // ranks, where more would take too long: larger groups are left out
+  int most = 8;  // larger groups would take too long and are left out
 };
 inline void PrintTo(const GroupKind& kind, std::ostream* out) { *out << kind.name; }
 
-/// What each rank has thrown; null: nothing.
+/// The exception of each rank; null: none.
 using Outcomes = std::vector<std::exception_ptr>;
 
 /// Calls rank(communicator) on a thread each.
@@ -39,7 +39,7 @@ inline Outcomes outcomes_of(std::vector<std::unique_ptr<Transport>> ends, const 
 
 class EveryGroup : public testing::TestWithParam<GroupKind> {
  protected:
-  /// None of them may throw.
+  /// Fails the test if any rank throws.
   void run(int size, const std::function<void(Communicator&)>& rank, const CommunicatorOptions& options = {}) {
     if (size > GetParam().most) return;
     rethrow_first(outcomes(size, rank, options));

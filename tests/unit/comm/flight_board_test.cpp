@@ -1,4 +1,4 @@
-// What all ranks did last, in one text: read where it lies, whatever has become of the rank that wrote it.
+// The last collectives of all ranks in one text, even of ranks that have died.
 #include "comm/flight_board.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ FlightRecord message(Collective what, uint64_t sequence, int other, double began
 TEST(FlightBoard, ShowsMessagesBetweenCollectivesByTheClockAndEachRanksByThemselves) {
   std::array<FlightBoard, 3> boards{};
   boards[0].show(1, reduction(40, "", 1, 1.25));
-  boards[0].show(2, message(Collective::send, 1, 2, 2));  // the first that it sends there; so is the other rank's
+  boards[0].show(2, message(Collective::send, 1, 2, 2));  // its first message to that rank, like the other rank's
   boards[1].show(1, message(Collective::send, 1, 2, 3));
   boards[2].show(1, message(Collective::receive, 1, 0, 2.5));
   boards[2].show(2, reduction(41, "", 4, 4.25));
@@ -86,7 +86,7 @@ TEST(FlightBoard, OfARankThatLeftNonsenseHarmsNobody) {
   };
   FlightRecord record = reduction(7, "bucket", 1, 2);
   ASSERT_EQ(shown(record), "#7 all_reduce (sum) of 8 f32 bucket: rank 0 in 1 s");
-  // What has no name is left out, or said to have none.
+  // A record with an invalid dtype is left out; another invalid value is shown as unknown.
   for (const int dtype : {0, 9, 255}) {
     record.call.dtype = static_cast<DType>(dtype);
     EXPECT_EQ(shown(record), "") << dtype;
@@ -103,7 +103,7 @@ TEST(FlightBoard, OfARankThatLeftNonsenseHarmsNobody) {
     record.began = no_time;
     EXPECT_EQ(shown(record), "") << no_time;
   }
-  // A label without an end, with half a character at it, with bytes that are none, and with what would begin a line.
+  // Labels without a terminator, with half a character at the end, with invalid UTF-8, and with control characters.
   record = reduction(7, "", 1, 2);
   record.label.fill('x');
   EXPECT_EQ(shown(record), "#7 all_reduce (sum) of 8 f32 " + std::string(47, 'x') + ": rank 0 in 1 s");
@@ -113,7 +113,7 @@ TEST(FlightBoard, OfARankThatLeftNonsenseHarmsNobody) {
   EXPECT_EQ(shown(record), "#7 all_reduce (sum) of 8 f32 x: rank 0 in 1 s");
   record.label[0] = '\n';
   EXPECT_EQ(shown(record), "#7 all_reduce (sum) of 8 f32 ?: rank 0 in 1 s");
-  // One that is being written, for ever since its rank died there.
+  // A record that stays half written because its rank died there.
   FlightBoard board{};
   board.show(FlightBoard::kShown, reduction(7, "bucket", 1, 2));
   board.show(1, reduction(8, "bucket", 1, 2));

@@ -28,9 +28,9 @@
 namespace st {
 namespace {
 
-constexpr bool kCanBeSeen = !kThreadSanitized;  // Gloo is Debian's binary: ThreadSanitizer does not see how its threads agree
+constexpr bool kCanBeSeen = !kThreadSanitized;  // Gloo is Debian's binary: ThreadSanitizer does not see how its threads synchronise
 
-/// A rank of a group on this machine, or of one whose others never come.
+/// How a rank of a group on this machine starts.
 TransportPlugin::Start start_of(int rank, int size, int port, double patience, const std::string& host = "127.0.0.1") {
   return {.rank = rank, .size = size, .master_host = host, .master_port = port, .patience = patience};
 }
@@ -47,7 +47,7 @@ std::vector<std::unique_ptr<Transport>> make_gloo_group(int size) {
 
 std::vector<GroupKind> gloo_kinds() {
   if (!kCanBeSeen || !why_no_plugin("gloo").empty()) return {};
-  return {GroupKind{"gloo", make_gloo_group, 5}};  // each with two threads of its own, here on few cores
+  return {GroupKind{"gloo", make_gloo_group, 5}};  // each rank has two threads of its own, and there may be few cores
 }
 
 INSTANTIATE_TEST_SUITE_P(Gloo, EveryGroup, testing::ValuesIn(gloo_kinds()), [](const auto& instance) { return instance.param.name; });
@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Gloo, EveryGroup, testing::ValuesIn(gloo_kinds()), [](c
 class Gloo : public testing::Test {
  protected:
   void SetUp() override {
-    if (!kCanBeSeen) GTEST_SKIP() << "ThreadSanitizer does not see how Gloo's threads agree";
+    if (!kCanBeSeen) GTEST_SKIP() << "ThreadSanitizer does not see how Gloo's threads synchronise";
     if (const std::string why = why_no_plugin("gloo"); !why.empty()) GTEST_SKIP() << "no Gloo: " << why;
   }
 
@@ -125,7 +125,7 @@ TEST_F(Gloo, OneThatCannotBeLetInForWantOfDescriptorsIsSaidAndTakesNoCore) {
   const auto come = [&](int file) { return connect(file, reinterpret_cast<const sockaddr*>(&place), sizeof place) == 0; };
   const int first = socket(AF_INET, SOCK_STREAM, 0);
   for (int i = 0; i < 1000 && !come(first); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it is let in
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until it is accepted
   const int guest = socket(AF_INET, SOCK_STREAM, 0);
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -162,7 +162,7 @@ TEST_F(Gloo, AnotherSizeAndARankThatIsThereTwiceAreRefused) {
     EXPECT_EQ(error.place.rank, 1);
   }
   const TransportPlugin::Start rank_1 = start_of(1, 3, port, 0.5);
-  const auto errors = starts({start_of(0, 3, port, 0.5), rank_1, rank_1});  // none of rank 2
+  const auto errors = starts({start_of(0, 3, port, 0.5), rank_1, rank_1});  // rank 2 is missing
   EXPECT_EQ(errors[0].code(), Code::timeout) << errors[0].message();
   EXPECT_TRUE((errors[1].code() == Code::busy) != (errors[2].code() == Code::busy)) << errors[1].message() << errors[2].message();
 }

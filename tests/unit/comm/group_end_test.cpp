@@ -1,4 +1,4 @@
-// How groups end: what each rank is told when one is missing, late, of another opinion, or gone.
+// How groups end: the error on each rank when one is missing, late, makes another call, or is gone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ void all_reduce(Communicator& group, int64_t elements = 4, DType dtype = DType::
   group.all_reduce(data.data(), elements, dtype, op, "bucket.3");
 }
 
-/// Until that rank has left the group. A thread's end waits for who reads what it has sent, so it is only given time to come there.
+/// Waits until that rank has left the group. A thread's end first waits for readers of what it has sent, so that only gets some time.
 void await_end_of(int rank, const Communicator& group) {
   const bool waits_for_reader = group.transport().name() == "threads";
   const double end = os::seconds() + 0.02;
@@ -41,7 +41,7 @@ void await_end_of(int rank, const Communicator& group) {
 
 CommunicatorOptions with_deadline(double seconds) { return {.deadline = seconds, .is_cancelled = {}, .warn = {}, .chunk = 8192}; }
 
-/// An Error of that code that blames `rank` and says each of the words.
+/// Succeeds for an Error of that code that names `rank` as at fault and contains each of the words.
 testing::AssertionResult blames(const std::exception_ptr& outcome, Code code, int rank, const std::vector<std::string>& words = {}) {
   const Error error = error_of(outcome);
   if (error.code() == code && error.place.rank != rank)
@@ -53,7 +53,7 @@ testing::AssertionResult blames(const std::exception_ptr& outcome, Code code, in
 
 TEST_P(EveryGroup, ShowsBothSidesWhereRanksCallDifferentThings) {
   struct Difference {
-    std::function<void(Communicator&)> one;  // rank 1 calls it, the others the reduction of 4 f32
+    std::function<void(Communicator&)> one;  // called by rank 1; the others reduce 4 f32
     std::string its_text;
   };
   const std::array differences = {
@@ -118,7 +118,7 @@ TEST_P(EveryGroup, ARankThatDoesNotComeIsNamedAtTheDeadline) {
       EXPECT_TRUE(blames(end, Code::timeout, late, {"all_reduce (sum) of 50000 f32 (bucket.3, #2)", "1 s", "#1 all_reduce"}));
     EXPECT_LT(os::seconds() - began, 5) << "a machine may be busy, but this is a hang";
   };
-  // The rank that is waited for first is not the one that is late. Two groups wait at the same time.
+  // The rank that is awaited first is not the late one. Two groups wait at the same time.
   auto first = GetParam().make(4), second = GetParam().make(4);
   std::thread other(is_named, 0, std::move(first));
   is_named(2, std::move(second));
@@ -159,7 +159,7 @@ TEST_P(EveryGroup, ARankThatLeavesInTheEndDoesNotDisturbTheOthers) {
     for (int round = 0; round < 5; ++round) all_reduce(group, 30000);
     if (group.rank() == 1) return;
     std::array<int64_t, 1> data = {group.rank()};
-    // It is not needed here any more.
+    // Rank 1 is not needed from here on.
     if (group.rank() == 0) group.send(data.data(), 1, DType::i64, 2);
     if (group.rank() == 2) group.receive(data.data(), 1, DType::i64, 0);
     if (group.rank() == 2) group.send(data.data(), 1, DType::i64, 3);
@@ -173,7 +173,7 @@ TEST_P(EveryGroup, ARankThatLeavesInTheEndDoesNotDisturbTheOthers) {
 TEST_P(EveryGroup, AnAbortFromAnotherThreadEndsEveryWait) {
   const auto ends = outcomes(3, [](Communicator& group) {
     all_reduce(group);
-    if (group.rank() == 2) {  // never comes, until it is too late
+    if (group.rank() == 2) {  // makes its call only after the group has ended
       for (const double end = os::seconds() + 20; !group.has_ended() && os::seconds() < end;) std::this_thread::sleep_for(milliseconds(1));
       return all_reduce(group, 0);
     }
@@ -195,7 +195,7 @@ TEST_P(EveryGroup, AnAbortFromAnotherThreadEndsEveryWait) {
   for (const auto& end : ends) EXPECT_TRUE(blames(end, Code::rank_failed, 1, {"it has aborted: the host says so"}));
 }
 
-/// Sets a flag when it goes.
+/// Sets a flag in its destructor.
 class Sets {
  public:
   explicit Sets(std::atomic<bool>* flag) : flag_(flag) {}
@@ -210,7 +210,7 @@ class Sets {
 };
 
 TEST_P(EveryGroup, ACancelledWaitEndsTheGroup) {
-  // Only one of them is asked to stop.
+  // Only one rank is cancelled.
   std::atomic<bool> is_cancelled{false}, has_ended{false};
   auto ends = GetParam().make(3);
   const auto outcomes = caught_on_ranks(3, [&](int rank) {
@@ -233,7 +233,7 @@ TEST_P(EveryGroup, ACancelledWaitEndsTheGroup) {
 }
 
 TEST_P(EveryGroup, WhatIsThrownWithinACallEndsTheGroup) {
-  // As memory that is missing there would.
+  // As a failed allocation there would.
   std::atomic<bool> waits{false}, has_thrown{false};
   CommunicatorOptions options = with_deadline(1.2);
   options.warn = [&](const std::string&) {
@@ -245,7 +245,7 @@ TEST_P(EveryGroup, WhatIsThrownWithinACallEndsTheGroup) {
         group.barrier();
         while (group.rank() == 1 && !has_thrown) std::this_thread::sleep_for(milliseconds(1));
         if (group.rank() == 1) {
-          group.barrier();  // it may be through before the news comes over a network
+          group.barrier();  // over a network it may succeed before the failure arrives
           return group.barrier();
         }
         waits = true;
@@ -296,7 +296,7 @@ TEST_P(EveryGroup, GroupsOfOneProcessAreIndependent) {
 }
 
 TEST_P(EveryGroup, FreedMemoryIsNotReadAfterAnError) {
-  // The root's memory is gone as soon as its call has thrown, while the others are still copying it: for sanitizers.
+  // The root frees its memory as soon as its call has thrown, while the others may still copy it: sanitizers watch.
   for (int trial = 0; trial < 6; ++trial) {
     const auto ends = outcomes(3, [&](Communicator& group) {
       std::vector<uint8_t> data(size_t{2} << 20);
@@ -329,7 +329,7 @@ TEST_P(EveryGroup, WhatWasSentArrivesThoughItsSenderHasLeft) {
 }
 
 TEST_P(EveryGroup, WhatAReturnedCallSentArrivesWhileItsSenderComputes) {
-  // Two of them do not fit where a process's bytes wait for their reader.
+  // Two of these do not fit a ring of the process group.
   constexpr int64_t kBytes = 6000;
   for (const bool sends : {true, false}) {
     std::atomic<bool> is_over{false};
@@ -411,7 +411,7 @@ TEST(ThreadGroup, WhoReadsALargePieceSlowlyIsNotLate) {
     return std::ssize(reader.arrived(0));
   };
   reader.take(0, arrived());  // its header
-  // A warning a quarter of the deadline after each byte: more than a deadline together.
+  // A warning a quarter of the deadline after each byte, so all together take more than a deadline.
   for (int bytes = 1; bytes < 6; ++bytes) {
     arrived();
     while (warned < bytes && !reader.failure()) std::this_thread::sleep_for(milliseconds(1));
@@ -419,7 +419,7 @@ TEST(ThreadGroup, WhoReadsALargePieceSlowlyIsNotLate) {
     reader.take(0, 1);
   }
   if (!reader.failure()) reader.take(0, arrived());
-  ends[1].reset();  // or a sender that has failed would wait until it reads no more
+  ends[1].reset();  // or a failed sender would wait until the reader stops reading
   sender.join();
 }
 

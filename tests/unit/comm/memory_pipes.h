@@ -1,4 +1,4 @@
-// Pipes of bounded length in this process's memory, which a test can stop and cut.
+// Pipes of bounded capacity in this process's memory, which a test can stop and cut.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace st {
 
-/// What lies between `size` ranks.
+/// The pipes between `size` ranks.
 class MemoryPipes {
  public:
   explicit MemoryPipes(int size, size_t length = 50'000) : size_(size), streams_(static_cast<size_t>(size * size)) {
@@ -39,12 +39,12 @@ class MemoryPipes {
     for (size_t i = 0; i < n; ++i) bytes[i] = stream.ring[stream.got++ % stream.ring.size()];
     return n;
   }
-  /// As when a rank's process is stopped: nothing more comes from it.
+  /// As if the rank's process were stopped: nothing more arrives from it.
   void stop(int rank) {
     const std::lock_guard lock(mutex_);
     for (int other = 0; other < size_; ++other) of(rank, other).is_stuck = true;
   }
-  /// As when a rank's process ends: nothing more gets to it.
+  /// As if the rank's process had ended: writes to it fail.
   void cut(int rank) {
     const std::lock_guard lock(mutex_);
     for (int other = 0; other < size_; ++other) of(other, rank).is_cut = true;
@@ -63,7 +63,7 @@ class MemoryPipes {
   std::vector<Stream> streams_;
 };
 
-/// A rank's end of them.
+/// One rank's end of the pipes.
 class MemoryPipesEnd final : public Pipes {
  public:
   MemoryPipesEnd(std::shared_ptr<MemoryPipes> pipes, int rank) : pipes_(std::move(pipes)), rank_(rank) {}

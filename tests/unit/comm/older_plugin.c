@@ -1,4 +1,4 @@
-/* What a plug-in of an earlier interface looks like: its table ends sooner. */
+/* A plug-in of an earlier interface: its table is shorter. */
 #include <scaletrain/transport.h>
 #include <stddef.h>
 

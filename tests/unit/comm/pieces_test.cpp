@@ -19,7 +19,7 @@ namespace {
 using Piece = Communicator::Piece;
 using Pieces = Communicator::Pieces;
 
-/// Cut as it comes, empty pieces among them.
+/// Random pieces, some of them empty.
 std::vector<Piece> cut(std::byte* data, int64_t elements, int64_t width, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<Piece> pieces;
@@ -31,7 +31,7 @@ std::vector<Piece> cut(std::byte* data, int64_t elements, int64_t width, uint32_
   return pieces;
 }
 
-/// A bucket whose shards are uneven: rank q owns lengths[q] elements, of all ranks' data in this order.
+/// A bucket with uneven shards: rank q owns lengths[q] elements; the shards are in rank order.
 struct Bucket {
   Bucket(int size, int64_t elements, uint32_t seed) : lengths(static_cast<size_t>(size)) {
     std::mt19937 random(seed);
@@ -54,7 +54,7 @@ struct Parts {
   std::vector<Pieces> views;
 };
 
-/// fp32 sums of the ranks' pieces, rank 0's first.
+/// fp32 sums over the ranks, rank 0's elements first.
 std::vector<float> plain_sums(DType dtype, const std::vector<Bytes>& ranks, int contributors, const std::vector<float>* onto) {
   const FloatMode mode;
   std::vector<float> sums(ranks[0].size() / static_cast<size_t>(bytes_of(dtype)));
@@ -84,7 +84,7 @@ TEST_P(EveryGroup, PiecesAreReducedWhereTheyLie) {
   for (const int size : {1, 2, 3, 4, 5, 8}) {
     if (size > GetParam().most) continue;
     const Bucket bucket(size, kElements, 1);
-    // As a last round in which not every rank has a micro-batch; and a round onto what the ones before it left.
+    // Includes a last round in which not every rank has a micro-batch, and a round that adds onto earlier ones.
     const int few = (size + 1) / 2;
     std::vector<Case> cases;
     for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
@@ -123,7 +123,7 @@ TEST_P(EveryGroup, PiecesAreGatheredWhereTheyLie) {
       Bytes data(expected.size());
       const int64_t begin = bucket.begin(group.rank()) * 2, end = begin + bucket.length(group.rank()) * 2;
       std::copy(expected.begin() + begin, expected.begin() + end, data.begin() + begin);
-      // Cut in other ways on each rank, which is nobody's business.
+      // Each rank may split its memory differently.
       const Parts parts(bucket, data.data(), 2, static_cast<uint32_t>(group.rank() * 100));
       const int64_t before = group.sent_bytes();
       group.gather_pieces(parts.views, DType::bf16, "weights");

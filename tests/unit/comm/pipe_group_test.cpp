@@ -39,7 +39,7 @@ std::vector<std::unique_ptr<Transport>> joined(const std::shared_ptr<MemoryPipes
   return ends_of_ranks(pipes->size(), [&](int rank) { return join(pipes, rank); });
 }
 
-// Shorter than a frame, so that frames come in pieces.
+// Shorter than a frame, so that frames arrive in parts.
 std::vector<std::unique_ptr<Transport>> make_memory_group(int size) { return joined(std::make_shared<MemoryPipes>(size)); }
 
 INSTANTIATE_TEST_SUITE_P(Pipes, EveryGroup, testing::Values(GroupKind{"pipes", make_memory_group}),
@@ -58,8 +58,8 @@ TEST(PipeGroup, ARankWhosePipesBreakIsNamedWithTheReason) {
     group.barrier();
     if (group.rank() == 1) {
       pipes->cut(1);
-      while (told < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it lives on, but nobody hears of that
-      group.abort("they know");                                                    // or its end would wait for what it has to say to them
+      while (told < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it is alive, but no rank can see that
+      group.abort("they know");                                                    // or its end would wait to tell the others
       return;
     }
     const double began = os::seconds();
@@ -127,7 +127,7 @@ TEST(PipeGroup, AnAbortReachesARankThatTakesNothing) {
         group.abort("the host has had enough");
       });
       const auto thrown = caught_on_ranks(1, [&](int) {
-        group.send(much.data(), std::ssize(much), DType::f32, 1);  // of which the other one takes nothing
+        group.send(much.data(), std::ssize(much), DType::f32, 1);  // the other rank takes none of it
       });
       other.join();
       return rethrow_first(thrown);
@@ -154,7 +154,7 @@ TEST(PipeGroup, ALateRankIsWaitedForAndAMissingOneNamed) {
   }
 }
 
-/// Whether one of a few tries takes less: a machine may be busy, but not each time. What is broken takes longer each time.
+/// Whether one of a few trials takes less time: a busy machine delays some of them, a bug delays all.
 bool is_soon_once(double seconds, const std::function<double()>& took) {
   for (int trial = 0; trial < 8; ++trial)
     if (took() < seconds) return true;
@@ -175,7 +175,7 @@ TEST(PipeGroup, AStartIsCancelledWithoutAWaitForThoseWhoHaveNotCome) {
 TEST(PipeGroup, ALivingRankIsNotSilentThoughNobodyLooksAtIt) {
   const auto ends = make_memory_group(2);
   EXPECT_TRUE(is_soon_once(0.35, [&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(400));  // neither end is looked at, but by its keeper
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));  // only the keeper threads poll the ends
     return ends[0]->silence_of(1);
   }));
   EXPECT_EQ(ends[0]->silence_of(0), 0);
@@ -189,7 +189,7 @@ TEST(PipeGroup, AnEndAfterAFailureIsSoon) {
       Communicator group(std::move(ends[static_cast<size_t>(rank)]), with_deadline(20));
       if (rank == 1) group.abort("enough");
       EXPECT_EQ(error_of([&] { group.barrier(); }).code(), Code::rank_failed);
-      std::this_thread::sleep_for(std::chrono::milliseconds(40 * rank));  // the last one finds nobody
+      std::this_thread::sleep_for(std::chrono::milliseconds(40 * rank));  // the last rank finds no other
       const double began = os::seconds();
       { const Communicator gone(std::move(group)); }
       const double took = os::seconds() - began;
@@ -219,20 +219,20 @@ TEST(PipeGroup, WhatARankSaysOfItselfIsShownAsFarAsItIsText) {
   const auto pipes = std::make_shared<MemoryPipes>(2);
   std::unique_ptr<Transport> end;
   std::thread joining([&] { end = join(pipes, 0); });
-  std::vector<std::byte> said = hello_of_rank_0(*pipes);  // the other one says the same, but for its host
+  std::vector<std::byte> said = hello_of_rank_0(*pipes);  // rank 1 sends the same with another host
   constexpr std::string_view kHost = "node7\xff\xfe, process 1";
   std::memcpy(said.data() + sizeof(FrameHeader) + offsetof(HelloFrame, host), kHost.data(), kHost.size() + 1);
   pipes->put(1, 0, said);
   joining.join();
   EXPECT_EQ(end->host_of(1), "node7");
-  pipes->cut(1);  // or its end would wait for one that never answers
+  pipes->cut(1);  // or its end would wait for a rank that never answers
 }
 
 TEST(PipeGroup, ARankOfAnotherVersionIsRefusedWithBothVersions) {
   const auto pipes = std::make_shared<MemoryPipes>(2);
   Error error(Code::ok, "nothing was thrown");
   std::thread joining([&] { error = error_of([&] { join(pipes, 0); }); });
-  std::vector<std::byte> said = hello_of_rank_0(*pipes);  // the other one says the same, but for its version
+  std::vector<std::byte> said = hello_of_rank_0(*pipes);  // rank 1 sends the same with another version
   char* const version = reinterpret_cast<char*>(said.data() + sizeof(FrameHeader) + offsetof(HelloFrame, version));
   const std::string own = version;
   std::strcpy(version, "9.8.7");
@@ -267,7 +267,7 @@ TEST(PipeGroup, NonsenseInAPipeIsAFailureAndNoCrash) {
     auto ends = joined(pipes);
     Communicator group(std::move(ends[0]), with_deadline(0.1));
     std::vector<std::byte> nonsense(4000);
-    // Words that may be headers, lengths and other words.
+    // Random words, some of them valid headers and lengths.
     for (size_t i = 0; i + 4 <= nonsense.size(); i += 4) {
       const auto word = static_cast<uint32_t>(trial % 2 == 0 ? 0x53545031 + random() % 9 : random() >> (random() % 32));
       std::memcpy(&nonsense[i], &word, 4);

@@ -1,4 +1,4 @@
-// What a reduction is to give, by the shortest loops: communicator.h says the order, base/float16.h how halves are rounded.
+// The expected results of reductions, by the shortest loops. communicator.h defines the order, base/float16.h the rounding.
 #pragma once
 
 #include <cmath>
@@ -30,7 +30,7 @@ void set_element(Bytes& bytes, int64_t i, T value) {
   std::memcpy(bytes.data() + static_cast<size_t>(i) * sizeof(T), &value, sizeof(T));
 }
 
-/// visit(zero, load, store): the type that elements of this dtype are summed in, and how they are read and written.
+/// Calls visit(zero, load, store): a zero of the type in which elements of this dtype are summed, and how they are read and written.
 template <class Visit>
 void with_elements(DType dtype, const Visit& visit) {
   const auto plain = [&](auto zero) { visit(zero, element<decltype(zero)>, set_element<decltype(zero)>); };
@@ -74,7 +74,7 @@ inline Bytes drawn(DType dtype, int64_t elements, uint32_t seed) {
   return bytes;
 }
 
-/// Integers wrap around, which C++ says of unsigned ones alone; max and min are of signed ones.
+/// Integer sums wrap around, so they are computed unsigned; max and min compare signed.
 template <class T>
 T applied(ReduceOp op, T a, T b) {
   if constexpr (std::is_integral_v<T>) {
@@ -87,7 +87,7 @@ T applied(ReduceOp op, T a, T b) {
   return op == ReduceOp::max ? (a > b ? a : b) : (a < b ? a : b);
 }
 
-/// Of all ranks' data, rank 0's first, rounded once.
+/// Reduces all ranks' data, rank 0's first, rounding once.
 inline Bytes plainly_reduced(DType dtype, ReduceOp op, const std::vector<Bytes>& ranks) {
   const FloatMode mode;
   const auto count = static_cast<int64_t>(ranks[0].size()) / bytes_of(dtype);

@@ -13,7 +13,7 @@
 namespace st {
 namespace {
 
-/// Bound to a port that the system chooses.
+/// A socket bound to a port that the system chooses.
 int bound_socket(int& number) {
   const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};

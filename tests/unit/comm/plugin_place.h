@@ -1,4 +1,4 @@
-// Where a test finds plug-ins, and ports for their ranks to meet at.
+// Plug-ins and ports for tests.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace st {
 
-/// From the build's folder.
+/// Loads the plug-in from the build folder.
 TransportPlugin plugin_of(const std::string& name);
-/// Why it cannot be had; empty: it can.
+/// Why it cannot be loaded; empty if it can.
 std::string why_no_plugin(const std::string& name);
 
-/// A port of this machine at which nobody listens, and which others do not get for a while.
+/// A port of this machine at which nobody listens, and which the system does not give to others for a while.
 int free_port();
 
 /// A port at which this process listens.

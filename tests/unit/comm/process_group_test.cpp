@@ -1,4 +1,4 @@
-// Ranks over shared memory, as threads of this process: their bytes, their start, their end. As processes: tests/faults.
+// Ranks over shared memory, as threads of this process: their bytes, start and end. tests/faults has them as processes.
 #include "comm/local/process_group.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@
 namespace st {
 namespace {
 
-// Small rings, so that they run full and around.
+// Small rings, so that they fill up and wrap around.
 INSTANTIATE_TEST_SUITE_P(Processes, EveryGroup,
                          testing::Values(GroupKind{"processes", [](int size) { return make_process_group(own_job("every"), size, 8192); }}),
                          [](const auto& instance) { return instance.param.name; });
@@ -39,15 +39,15 @@ Error refusal_of(const ProcessGroupOptions& options) {
   return error_of([&] { join_process_group(options); });
 }
 
-/// Until the first rank of a job is there.
+/// Waits until the first rank of a job has joined.
 void await_segment(const std::string& job) {
   while (!std::filesystem::exists(path_of_segment(job))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-/// The n-th byte that goes from one rank to another.
+/// The n-th byte sent from one rank to another.
 std::byte byte_of(int from, int to, size_t n) { return static_cast<std::byte>(n * 7 + n / 251 + static_cast<size_t>(from * 16 + to)); }
 
-/// Sends everyone `bytes` in pieces of its own, receives the like from everyone, and compares.
+/// Sends `bytes` bytes to every rank in random portions, receives as many from each, and compares.
 void exchange(Transport& end, size_t bytes) {
   std::mt19937 random(static_cast<unsigned>(end.rank()));
   std::vector<std::vector<std::byte>> out(static_cast<size_t>(end.size()));
@@ -108,7 +108,7 @@ TEST(ProcessGroup, StartsFiftyTimesUnderOneName) {
 
 TEST(ProcessGroup, NamesTheRanksThatDoNotCome) {
   const std::string job = own_job("missing");
-  run_ranks(2, [&](int rank) {  // of 4; the second to give up says the same as the first
+  run_ranks(2, [&](int rank) {  // of 4; the second to give up reports the same as the first
     const auto error = refusal_of(options_of(job, 2 * rank, 4, rank == 0 ? 0.5 : 20));
     EXPECT_TRUE(is_error(error, Code::timeout, {"not all 4 ranks joined within", "missing: 1, 3;"}));
     EXPECT_EQ(error.place.rank, 1);
@@ -128,7 +128,7 @@ TEST(ProcessGroup, ShowsBothSidesWhereTheyDiffer) {
   waiting.join();
   EXPECT_TRUE(is_error(error, Code::rank_mismatch, {"rank 1 expects 3 ranks", "the ranks before it expect 4 ranks"}));
 
-  for (const int late : {2, 3}) {  // and does not wait for those who have gone
+  for (const int late : {2, 3}) {  // late ranks do not wait for those that have gone
     EXPECT_TRUE(std::filesystem::exists(path_of_segment(job)));
     EXPECT_TRUE(is_error(refusal_of(options_of(job, late, 4)), Code::rank_mismatch, {"rank 1 expects 3 ranks"}));
   }
@@ -149,7 +149,7 @@ TEST(ProcessGroup, RefusesRanksOfAnotherVersionWithBothVersions) {
   Error first(Code::ok, "");
   std::thread waiting([&] { first = refusal_of(options_of(job, 0, 2)); });
   await_segment(job);
-  {  // as if rank 0's library had made it
+  {  // as if rank 0 had another version of the library
     std::fstream segment(path_of_segment(job), std::ios::in | std::ios::out | std::ios::binary);
     segment.seekp(offsetof(SegmentShape, version));
     segment << std::string("9.8.7") + '\0';
@@ -211,7 +211,7 @@ TEST(ProcessGroup, AnAbortReachesEveryoneAndTheFirstOneStays) {
   std::thread sleeper([&] {
     while (!ends[2]->failure()) ends[2]->idle(10);
   });
-  std::string reason;  // longer than there is room for, and cut within a character
+  std::string reason;  // longer than the room for it, and truncated within a character
   for (int i = 0; i < 100; ++i) reason += "xü€";
   ends[0]->abort({1, Code::timeout, reason});
   ends[1]->abort({0, Code::rank_failed, "too late"});
@@ -239,7 +239,7 @@ TEST(ProcessGroup, OneThatLeavesIsNoFailureAndItsBytesStay) {
   const auto front = ends[1]->arrived(0);
   EXPECT_TRUE(std::equal(front.begin(), front.end(), bytes.begin(), bytes.end()));
   ends[1]->take(0, 1000);
-  ends[1]->post(0, bytes);  // nobody reads it; the memory is still there
+  ends[1]->post(0, bytes);  // no rank reads it
 }
 
 TEST(ProcessGroup, WithdrawsWhatWasNotSent) {
@@ -257,8 +257,8 @@ TEST(ProcessGroup, WithdrawsWhatWasNotSent) {
 
 TEST(ProcessGroup, ARankThatComputesIsNotSilent) {
   const auto ends = make_process_group(own_job("silence"), 2);
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // neither end is looked at
-  const double end = os::seconds() + 10;                        // hearts may be late on a busy machine, but beat on
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // neither end is polled
+  const double end = os::seconds() + 10;                        // a busy machine may delay heartbeats, but not stop them
   while (ends[0]->silence_of(1) > 0.3 && os::seconds() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_LT(ends[0]->silence_of(1), 0.3);
   EXPECT_EQ(ends[0]->silence_of(0), 0);
@@ -302,7 +302,7 @@ TEST(ProcessGroup, AStartThatRunsOutOfMemoryAnywhereLeavesNothing) {
   EXPECT_GT(n, 5);
 }
 
-/// What this process has mapped of segments that have no name any more.
+/// This process's mappings of segments whose names have been removed.
 std::vector<std::span<std::byte>> mapped_segments() {
   std::vector<std::span<std::byte>> found;
   std::ifstream maps("/proc/self/maps");
@@ -321,7 +321,7 @@ TEST(ProcessGroup, NonsenseInTheSharedMemoryIsAFailureAndNoCrash) {
   for (int trial = 0; trial < 60; ++trial) {
     auto ends = make_process_group(own_job("nonsense"), 2, 4096);
     const auto memory = mapped_segments();
-    ASSERT_EQ(memory.size(), 4U);  // of each end the head, and the rings
+    ASSERT_EQ(memory.size(), 4U);  // the head and the rings of each end
     ends[1]->post(0, bytes);
     for (int hit = 0; hit < 200; ++hit) {
       const auto part = memory[random() % memory.size()];

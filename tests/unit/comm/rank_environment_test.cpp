@@ -36,7 +36,7 @@ const Variables kSlurm = {{"SLURM_PROCID", "5"},
                           {"SLURM_STEP_ID", "2"},
                           {"SLURM_JOB_NODELIST", "gpu[003-007,9],login"}};
 
-Variables together(Variables one, const Variables& other) {  // other beats one
+Variables together(Variables one, const Variables& other) {  // `other` overrides `one`
   for (const auto& [name, value] : other) one[name] = value;
   return one;
 }
@@ -53,7 +53,7 @@ void expect_refused(const Variables& variables, const std::vector<std::string>& 
 TEST(RankEnvironment, NothingSetIsNoRank) {
   EXPECT_FALSE(environment_of({}));
   EXPECT_FALSE(environment_of({{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}}));
-  // A shell in an allocation, in which nothing was started yet.
+  // A shell in an allocation without a started task.
   EXPECT_FALSE(environment_of({{"SLURM_JOB_ID", "1"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_NODELIST", "a,b"}}));
 }
 
@@ -100,7 +100,7 @@ TEST(RankEnvironment, SlurmsRanksOfANodeAreCountedNotAskedFor) {
   EXPECT_EQ(size_on("3", "3,2(x2),5"), 5);
   EXPECT_EQ(size_on("0", "8"), 8);
   for (const char* nonsense : {"", "many", "-3", ",,", "2(x"}) EXPECT_EQ(size_on("1", nonsense), 4) << nonsense;
-  // Eight were asked for on each node, of a step of two.
+  // Eight tasks per node were requested, but the step has two.
   const auto small = environment_of(together(kSlurm, {{"SLURM_NTASKS_PER_NODE", "8"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}}));
   EXPECT_EQ(small->local_size, 2);
 }
@@ -136,7 +136,7 @@ TEST(RankEnvironment, InnerLauncherIsRight) {
   expect_refused(together(agent, kTorchrun), {"two launchers disagree"});
   EXPECT_EQ(environment_of(together(agent, together(kTorchrun, {{"TORCHELASTIC_RUN_ID", "none"}})))->source, "torchrun");
 
-  // mpirun in a batch script, whose own variables are those of the job; its steps' numbers are at the end where it has one at all.
+  // mpirun in a batch script, which has the job's variables and either no step or one of the special step numbers.
   const Variables script = together(without(kSlurm, "SLURM_STEP_ID"), {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "16"}});
   EXPECT_EQ(environment_of(together(script, kOpenMpi))->source, "openmpi");
   EXPECT_EQ(environment_of(together(together(script, {{"SLURM_STEP_ID", "4294967291"}}), kOpenMpi))->source, "openmpi");
@@ -162,7 +162,7 @@ TEST(RankEnvironment, WhatIsMissingIsNamed) {
   expect_refused(without(kOpenMpi, "OMPI_COMM_WORLD_SIZE"), {"OMPI_COMM_WORLD_SIZE is not set"});
   expect_refused(without(kPmi, "PMI_RANK"), {"PMI_SIZE=8", "PMI_RANK is not set"});
   expect_refused(without(kSlurm, "SLURM_NTASKS"), {"SLURM_NTASKS is not set"});
-  EXPECT_EQ(environment_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}})->size, 1);  // needs nobody's address
+  EXPECT_EQ(environment_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}})->size, 1);  // a single rank needs no address
 }
 
 TEST(RankEnvironment, ValuesThatMakeNoSenseAreNamed) {
