@@ -1,8 +1,8 @@
-/* A rank of a cluster, as a host in C is one: it finds the others by the environment, reduces, and sees what becomes of them.
- *   cluster_rank sums            prints the sum that all ranks must have, and checks every other collective
- *   cluster_rank dies VICTIM     that rank is killed; the others print whom they were told of, and go on
- *   cluster_rank stops VICTIM    the same of one that is stopped; the deadline is a second
- *   cluster_rank parts           the same of all, where the link between two hosts goes after the first to say "going" */
+/* A rank of a cluster, as a host in C: it finds the others by the environment and runs collectives.
+ *   cluster_rank sums            prints a digest of sums, which must be equal on all ranks, and checks every other collective
+ *   cluster_rank dies VICTIM     that rank kills itself; the others print which rank the error names, and continue
+ *   cluster_rank stops VICTIM    the same with a rank that stops itself; the deadline is a second
+ *   cluster_rank parts           the same on all ranks; the test cuts the link between two hosts after the ranks print "going" */
 #include <scaletrain/scaletrain.h>
 #include <signal.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static st_view view_of(float* first, int64_t* elements) {
   return view;
 }
 
-/* Integers and 16 bits, of which all that is reduced here is a whole number that the dtype has. */
+/* Integers and bf16; all values here are whole numbers that the dtype represents exactly. */
 static int others_than_f32(st_communicator* ranks, int32_t rank, int32_t size) {
   enum { kFew = 3001 };
   static int32_t whole[kFew];
@@ -58,7 +58,7 @@ static int others_than_f32(st_communicator* ranks, int32_t rank, int32_t size) {
   return wrong;
 }
 
-/* Each of them undoes another one, or brings what can be said beforehand. How many went wrong. */
+/* Each collective reverses another one, or has a result that is known beforehand. Returns how many were wrong. */
 static int others(st_communicator* ranks, int32_t rank, int32_t size) {
   static float own[kElements], back[kElements];
   int64_t whole = 10001, begin = 0, share = 0, parts = 1000 * (int64_t)size, few = 777;
@@ -128,7 +128,7 @@ static int ends(st_communicator* ranks, int32_t rank, int32_t victim, int signal
   st_last_error_info(&info);
   printf("%s of host %.*s: status %d rank %d in time %d\n", info.collective, (int)strcspn(info.host, ","), info.host, (int)status,
          (int)info.rank, now() - began < 1.5);
-  fflush(stdout); /* over MPI the end waits for the others */
+  fflush(stdout); /* over MPI the process waits for the others at its end */
   return 0;
 }
 

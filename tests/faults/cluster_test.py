@@ -1,4 +1,4 @@
-"""Ranks of a cluster as processes: the same sums over every transport, on one host and on two, and a lost rank is named.
+"""Ranks of a cluster as processes: equal sums over every transport, on one host and on two, and a lost rank is named.
 
 Usage: cluster_test.py CLUSTER_RANK HOST_MPI PLUGIN_FOLDER
 """
@@ -26,7 +26,7 @@ def needs(transport):
 
 
 def processes(transport, size, *arguments):
-    """Starts ranks as torchrun would, and waits for them: (exit status, what it said) of each."""
+    """Starts ranks as torchrun would and waits for them; returns (exit status, output) of each."""
     number = free_port()
     ranks = []
     for rank in range(size):
@@ -77,7 +77,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(sorted(run.stdout.splitlines()), sorted(sums_of_shared_memory(self, 3).splitlines() * 3))
 
-    # One that is killed is its launcher's to see, which ends them all.
+    # There is no test of a killed rank: mpirun notices it and ends all ranks.
     @needs("mpi")
     def test_mpi_names_a_stopped_rank_at_the_deadline(self):
         words, environment = [*MPIRUN, "-n", "3", RANK, "stops", "2"], KEPT | {"SCALETRAIN_TRANSPORT": "mpi"}
@@ -93,7 +93,7 @@ class Cluster(unittest.TestCase):
 @unittest.skipUnless(os.path.exists(HOST_MPI), "no MPI for C, so there is no host that has it")
 @needs("mpi")
 class HostWithMpi(unittest.TestCase):
-    """Communicators of the host's own (st_communicator_host)."""
+    """Communicators of the host (st_communicator_host)."""
 
     def runs(self, size, what):
         run = mpirun("-n", str(size), HOST_MPI, what)
@@ -122,13 +122,13 @@ class TwoHostsTest(unittest.TestCase):
 
     def setUp(self):
         try:
-            self.hosts = TwoHosts()  # new ones: a test may pull the cable
+            self.hosts = TwoHosts()  # new for each test, which may cut the cable
         except NotPermitted as problem:
             self.skipTest(f"no two hosts here: {problem}")
         self.addCleanup(self.hosts.end)
 
     def start(self, *arguments, address="10.77.0.1", names=None):
-        """names: what /etc/hosts has for each rank."""
+        """names: the content of /etc/hosts for each rank."""
         ranks = []
         for rank, (host, local) in enumerate((("near", (0, 2)), ("near", (1, 2)), ("far", (0, 1)))):
             environment = KEPT | rank_environment(rank, 3, local, host=address, port=29511)
@@ -140,7 +140,7 @@ class TwoHostsTest(unittest.TestCase):
         return ranks
 
     def with_names(self, lines):
-        """The words before a command that finds these in /etc/hosts."""
+        """The words that make a command see these lines as /etc/hosts."""
         hosts = tempfile.NamedTemporaryFile("w", encoding="ascii")
         self.addCleanup(hosts.close)
         hosts.write(lines)
@@ -159,7 +159,7 @@ class TwoHostsTest(unittest.TestCase):
 
     def test_meet_where_the_name_of_rank_0_is_a_loopback_address_or_a_strange_one_on_its_own_host(self):
         wanted = [(0, sums_of_shared_memory(self, 3))] * 3
-        loopback, strange, seen = "127.0.1.1", "10.77.0.99", "10.77.0.1"  # as Debian's installer writes it; as a translated address is
+        loopback, strange, seen = "127.0.1.1", "10.77.0.99", "10.77.0.1"  # Debian's loopback entry; a translated address
         for addresses in ((loopback, loopback, seen), (strange, seen, seen)):
             with self.subTest(addresses=addresses):
                 names = [f"{address} chief\n" for address in addresses]
@@ -192,7 +192,7 @@ class TwoHostsTest(unittest.TestCase):
     @needs("mpi")
     def test_have_the_bits_of_shared_memory_over_mpi(self):
         with tempfile.TemporaryDirectory() as folder:
-            agent = pathlib.Path(folder, "agent")  # what ssh is elsewhere
+            agent = pathlib.Path(folder, "agent")  # in place of ssh
             agent.write_text(f'#!/bin/sh\nshift\nexec {" ".join(self.hosts.inside("far", is_outside=False))} sh -c "$*"\n', encoding="ascii")
             agent.chmod(0o700)
             network = [word for layer in ("btl_tcp", "oob_tcp") for word in ("--mca", f"{layer}_if_include", "10.77.0.0/24")]

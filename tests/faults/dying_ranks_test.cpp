@@ -1,4 +1,4 @@
-// What the other ranks see of one that is killed, stopped, slow: T26 and T27 of traps.md, over shared memory.
+// What the other ranks report of one that is killed, stopped or slow: T26 and T27 of traps.md, over shared memory.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -15,7 +15,7 @@
 namespace st {
 namespace {
 
-/// All-reduces of many sizes, one after another, for ever or until `is_over` says so on rank 0.
+/// Runs all-reduces of many sizes, one after another, until `is_over` returns true on rank 0.
 void reduce_on(
     Communicator& group, const std::function<bool()>& is_over = [] { return false; }) {
   std::vector<float> values(60'000);
@@ -26,13 +26,13 @@ void reduce_on(
   }
 }
 
-/// A rank of four that says when it is there, and what ends its reductions.
+/// A rank of four that reports when it is ready, and the error that ends its reductions.
 void reduce_until_it_fails(Communicator& group, const ForkedRanks::Say& say) {
   say("ready");
   say_outcome(say, [&] { reduce_on(group); });
 }
 
-/// What a rank says of the one that ended its reductions.
+/// The error of a rank, expected to name `culprit`.
 Outcome next_blames(ForkedRanks& ranks, int rank, Code code, int culprit) {
   const Outcome outcome = outcome_from(ranks.next_line(rank));
   EXPECT_EQ(outcome.code, code) << outcome.message;
@@ -50,7 +50,7 @@ TEST(DyingRanks, AKilledOneIsNamedOnAllOthersWithinASecondAndTheyGoOn) {
     ForkedRanks ranks(4, [&](int rank, const ForkedRanks::Say& say) {
       auto group = join(job, rank, 4);
       reduce_until_it_fails(*group, say);
-      say_outcome(say, [&] { group->barrier(); });  // it is over, not forgotten
+      say_outcome(say, [&] { group->barrier(); });  // the ended group throws again
       group.reset();
       auto smaller = join(job, rank < victim ? rank : rank - 1, 3);
       int32_t sum = 1;
@@ -95,7 +95,7 @@ TEST(DyingRanks, AStoppedOneIsNamedAtTheDeadline) {
     EXPECT_LT(outcome.when - stopped, 1.7);
     EXPECT_NE(outcome.message.find("no sign of life for"), std::string::npos) << outcome.message;
   }
-  ranks.signal(2, SIGCONT);  // and learns what the others have decided
+  ranks.signal(2, SIGCONT);  // it then gets the others' error
   next_blames(ranks, 2, Code::timeout, 2);
 }
 
@@ -111,7 +111,7 @@ TEST(DyingRanks, OneThatIsStoppedForAWhileIsWaitedFor) {
   });
   ASSERT_EQ(ranks.all_say("ready"), "ready");
   ranks.signal(1, SIGSTOP);
-  sleep_for(1.2);  // longer than a heart is late on a busy machine
+  sleep_for(1.2);  // longer than a busy machine delays a heartbeat
   ranks.signal(1, SIGCONT);
   sleep_for(0.1);
   for (int rank = 0; rank < 3; ++rank) ranks.signal(rank, SIGSTOP);  // all of them, as by ^Z
@@ -128,7 +128,7 @@ TEST(DyingRanks, ASlowOneIsWarnedOfAndNotFailed) {
     options.warn = say;
     const auto group = join(job, rank, 3, options);
     group->barrier();
-    if (rank == 1) sleep_for(1.2);  // three times what a warning takes
+    if (rank == 1) sleep_for(1.2);  // three times as long as until a warning
     float value = 1;
     say_outcome(say, [&] { group->all_reduce(&value, 1, DType::f32, ReduceOp::sum, "late"); });
   });

@@ -1,5 +1,5 @@
-// Trainers that are ranks in processes of their own, of which one is killed or stopped on purpose: as it starts, in its forward, in an
-// exchange, in a save. What st_trainer_step tells the others, how soon after the kill it returns, and that their process goes on.
+// Trainers that are ranks in separate processes, one of which is killed or stopped: at its start, in its forward, in an exchange, in a
+// save. Checks what st_trainer_step reports on the others, how soon it returns, and that their processes continue.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace st::test;
 
-/// What a call of the C ABI says, thrown as what say_outcome() knows.
+/// Throws the error of a C call as an Error, for say_outcome().
 void must(st_status status) {
   if (status == ST_OK) return;
   Error error(static_cast<Code>(status), st_last_error());
@@ -38,7 +38,7 @@ const char* name_of(Moment moment) {
   return kNames[static_cast<int>(moment)];
 }
 
-/// A process that is one rank of a training. At its moment the victim says "now", and so it does where another rank keeps it waiting.
+/// A process that is one rank of a training. "now" is sent at the chosen moment, by the victim or by the rank that keeps it waiting.
 struct Rank {
   std::string job;
   int rank = 0, size = 3, victim = 0;
@@ -47,7 +47,7 @@ struct Rank {
   int signal_to_self = SIGKILL;
 
   void live(const ForkedRanks::Say& say) const {
-    constexpr int kCalls = 5;  // of forwards before the moment
+    constexpr int kCalls = 5;  // forwards before the moment
     int calls = 0;
     HostSquare square;
     const SquaredText run(&square);
@@ -64,7 +64,7 @@ struct Rank {
         say(text("now ", static_cast<int64_t>(os::seconds() * 1e6)));
         raise(signal_to_self);
       }
-      if (moment == Moment::exchange && rank == (victim + 1) % size) {  // for which the victim waits
+      if (moment == Moment::exchange && rank == (victim + 1) % size) {  // the victim waits for this rank
         say("now");
         sleep_for(0.3);
       }
@@ -83,7 +83,7 @@ struct Rank {
     });
     trainer.reset();
     group.reset();
-    must(st_trainer_step(run.trainer, 0, nullptr, nullptr));  // the process lives, and trains on alone
+    must(st_trainer_step(run.trainer, 0, nullptr, nullptr));  // the process continues and trains alone
     say("lives");
   }
 
@@ -98,7 +98,7 @@ struct Rank {
   }
 };
 
-/// Each survivor's outcome, and that it lives on; the longest time from `killed` to it.
+/// Checks the outcome of each survivor and that it continues; returns the longest time from `killed` to an outcome.
 double expect_named(ForkedRanks& ranks, const Rank& each, Code code, double killed) {
   double longest = 0;
   for (int rank = 0; rank < each.size; ++rank) {
@@ -116,7 +116,8 @@ double expect_named(ForkedRanks& ranks, const Rank& each, Code code, double kill
   return longest;
 }
 
-/// What was committed is there, whatever became of the save. In a process of its own: none that has used the library forks ranks.
+/// Expects the committed checkpoint, whatever happened to the save. In a child, because a process that has used the library cannot fork
+/// ranks.
 void expect_whole_checkpoint(const Rank& each) {
   ForkedRanks reader(1, [&](int, const ForkedRanks::Say& say) {
     HeldContext context;
@@ -180,7 +181,7 @@ TEST(DyingTrainers, AStoppedOneIsNamedByEveryStepAtTheDeadline) {
   const std::string now = ranks.next_line(each.victim);
   ASSERT_TRUE(now.starts_with("now")) << now;
   const double longest = expect_named(ranks, each, Code::timeout, seconds_in(now));
-  EXPECT_GT(longest, 0.6);  // they may have waited before it stopped
+  EXPECT_GT(longest, 0.6);  // their wait may have begun before the stop
   EXPECT_LT(longest, 1.2 + 0.5);
   std::printf("stopped with a deadline of 1.2 s: named on all survivors in %.0f ms\n", longest * 1e3);
 }

@@ -1,5 +1,5 @@
-// Every call of the disk that a save makes, failing once or from then on: the error is told, what was saved is there, and saves go on as
-// soon as the disk does.
+// Every disk call of a save fails, once or from then on: the error is reported, older checkpoints are intact, and saves work again as soon
+// as the disk does.
 #include <cerrno>
 #include <cstring>
 
@@ -26,7 +26,7 @@ TEST_P(FailingCalls, TellTheErrorKeepWhatIsSavedAndGoOn) {
   CheckpointManager manager = make(2);
   ASSERT_FALSE(save(manager, 1));
   ASSERT_FALSE(save(manager, 2));
-  int64_t step = 2;  // of the newest that was told to be saved
+  int64_t step = 2;  // the newest step that was reported as saved
   int told = 0;
   for (int n = 1;; ++n) {
     const int64_t next = 2 + n;
@@ -45,7 +45,7 @@ TEST_P(FailingCalls, TellTheErrorKeepWhatIsSavedAndGoOn) {
       ASSERT_TRUE(newest(there) == std::to_string(step)) << GetParam() << " " << n << ": " << there;
     }
     told += error || behind ? 1 : 0;
-    if (!error && !behind) break;  // it makes fewer calls than that
+    if (!error && !behind) break;  // a save makes fewer such calls
     ASSERT_LT(n, 200);
   }
   EXPECT_GE(told, 1) << "a save makes such calls";

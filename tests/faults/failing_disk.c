@@ -18,7 +18,7 @@ static char failing[16], under[kPath];
 static long at, seen;
 static int and_after, error_number, log_file = -1;
 static unsigned slow_seconds;
-static int is_on; /* atomic: most calls look at it alone */
+static int is_on; /* atomic: most calls read nothing else */
 
 /* Holds the lock. */
 static void look_whether_on(void) { __atomic_store_n(&is_on, failing[0] != '\0' || log_file >= 0, __ATOMIC_RELEASE); }
@@ -53,7 +53,7 @@ __attribute__((constructor)) static void read_environment(void) {
   failing_disk_watch(getenv("ST_FAIL_UNDER"), getenv("ST_CALL_LOG"));
 }
 
-/* The absolute path of what a call names; may be cut short. */
+/* The absolute path of a call's argument; may be truncated. */
 static void resolve(char* out, int folder, const char* path) {
   char link[64];
   out[0] = '\0';
@@ -74,7 +74,7 @@ static void resolve_file(char* out, int file) {
   out[length < 0 ? 0 : length] = '\0';
 }
 
-/* Whether this call is to fail, with errno set; `rest` is what the log says behind the path. */
+/* Whether this call must fail; sets errno then. `rest`: logged after the path. */
 static int fails(const char* call, const char* path, const char* rest) {
   if (!__atomic_load_n(&is_on, __ATOMIC_ACQUIRE)) return 0;
   pthread_mutex_lock(&lock);
@@ -137,7 +137,7 @@ OPENAT(openat64)
 
 static int write_fails(const char* call, int file, const char* rest) {
   char path[kPath];
-  if (!__atomic_load_n(&is_on, __ATOMIC_ACQUIRE)) return 0; /* standard output too comes along here */
+  if (!__atomic_load_n(&is_on, __ATOMIC_ACQUIRE)) return 0; /* writes to standard output pass here, too */
   resolve_file(path, file);
   return fails(call, path, rest);
 }

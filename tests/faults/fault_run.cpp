@@ -36,7 +36,7 @@ std::optional<Error> FaultRun::save(CheckpointManager& manager, int64_t step) {
 namespace {
 
 struct Pipe {
-  std::array<int, 2> ends{-1, -1};  // to read from, to write to
+  std::array<int, 2> ends{-1, -1};  // reading end, writing end
   Pipe() {
     if (pipe(ends.data()) != 0) throw std::runtime_error("no pipe");
   }

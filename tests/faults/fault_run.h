@@ -1,4 +1,4 @@
-// A run's folder in one of the test's own, saved to as a trainer does, and what is left of it.
+// A run's folder in a temporary folder: saves to it as a trainer does, and checks what is left.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,9 +21,9 @@ class FaultRun : public testing::Test {
 
   static ManagerOptions keep_last(int64_t n);
   CheckpointManager make(int64_t keep = 2) { return {path_, keep_last(keep), std::make_shared<MemorySource>(), {}}; }
-  /// Waits for it; its error.
+  /// Saves and waits; returns the error.
   std::optional<Error> save(CheckpointManager& manager, int64_t step);
-  /// Of all that is there, each of them read and compared: "30 20".
+  /// Reads and compares all checkpoints in the folder; returns their steps, "30 20".
   std::string steps() { return steps_of(path_, workers_); }
 
   std::filesystem::path scratch_;
@@ -31,14 +31,14 @@ class FaultRun : public testing::Test {
   Workers workers_{2};
 };
 
-/// Calls `body` in a forked child, which may change what it is and what it sees, and returns what it returns: "" is fine, and "skipped:
-/// why".
+/// Calls `body` in a forked child, which may change its user or its mounts, and returns its result: "" for success, "skipped: why", or what
+/// is wrong.
 std::string in_child(const std::function<std::string()>& body);
 
-/// A child that does something and then stays until it is killed.
+/// A child that runs `body` and then stays until it is killed.
 class StayingChild {
  public:
-  /// Returns when `body` has; what that returns is left alone while the child lives.
+  /// Returns when `body` has returned; the child keeps its result alive.
   explicit StayingChild(const std::function<std::shared_ptr<void>()>& body);
   ~StayingChild() { kill(); }
   StayingChild(const StayingChild&) = delete;

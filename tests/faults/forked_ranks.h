@@ -1,4 +1,4 @@
-// Ranks that are real processes, to be stopped and killed.
+// Ranks that are processes, which tests stop and kill.
 #pragma once
 
 #include <functional>
@@ -11,27 +11,27 @@
 
 namespace st {
 
-/// Forks a child for each rank, which says lines to its parent and ends when its body does. No threads may run here as it forks.
+/// Forks a child for each rank, which sends lines to its parent and ends when its body does. No other threads may run during the fork.
 class ForkedRanks {
  public:
   using Say = std::function<void(const std::string& line)>;
   ForkedRanks(int size, const std::function<void(int rank, const Say& say)>& body);
-  ~ForkedRanks();  // SIGKILL to those that are left
+  ~ForkedRanks();  // sends SIGKILL to those that still run
   ForkedRanks(const ForkedRanks&) = delete;
   ForkedRanks& operator=(const ForkedRanks&) = delete;
 
   int size() const { return static_cast<int>(children_.size()); }
   int process_of(int rank) const { return children_[static_cast<size_t>(rank)].process; }
   void signal(int rank, int number) const;
-  /// What a rank says next; "ended" when it says no more, "silent" when it has said nothing for 20 s.
+  /// The next line from a rank; "ended" if it has ended, "silent" if it sends nothing for 20 s.
   std::string next_line(int rank);
-  /// Waits for this line from all; the first other one.
+  /// Waits for this line from all ranks; returns the first different line.
   std::string all_say(const std::string& line);
 
  private:
   struct Child {
     int process = -1;
-    int lines = -1;  // the end of a pipe to read from
+    int lines = -1;  // the reading end of a pipe
     std::string unread;
   };
   std::vector<Child> children_;
@@ -42,7 +42,7 @@ std::unique_ptr<Communicator> join(const std::string& job, int rank, int size, C
 
 void sleep_for(double seconds);
 
-/// Calls and says what is thrown, for outcome_from() to read: code, rank, collective, microseconds, message; nothing: "fine".
+/// Calls `call` and sends its exception for outcome_from(): code, rank, collective, microseconds, message; "fine" if there is none.
 void say_outcome(const ForkedRanks::Say& say, const std::function<void()>& call);
 
 struct Outcome {

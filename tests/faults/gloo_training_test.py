@@ -1,4 +1,4 @@
-"""Ranks that train over Gloo, as those of a cluster do: whom they lose is named by all others, wherever the training is.
+"""Ranks that train over Gloo, as in a cluster: all others name a lost rank, at whatever point of the training.
 
     gloo_training_test.py SCALETRAIN PLUGIN_FOLDER
 """
@@ -55,7 +55,7 @@ class GlooTraining(CommandLineTest):
         pause = random.Random().uniform(0, 0.2)
         time.sleep(pause)
         ranks[2].kill()
-        # It may not have come at all, or be gone before Gloo has a connection, which it waits for at least so long.
+        # It may not have joined at all, or be gone before Gloo has connected to it, for which Gloo waits at least this long.
         self.assert_named(ranks, 2, time.monotonic(), GLOO_CONNECTS + DEADLINE + 1, f"rank 2 is killed {pause} s after its start")
 
     def test_what_a_lost_rank_leaves_goes_on_over_shared_memory(self):

@@ -1,8 +1,8 @@
-/* A host in C that has MPI itself, and gives ScaleTrain communicators of its own, while it goes on using MPI:
+/* A host in C that uses MPI itself and passes its own communicators to ScaleTrain:
  *   mpirun -n 4 host_mpi groups      two halves of the world at once, and the world; sums are checked against MPI_Allreduce
  *   mpirun -n 2 host_mpi funneled    an MPI that serves one thread only is refused
- *   mpirun -n 2 host_mpi uninitialised  a group without MPI_Init is refused, and MPI is left alone
- *   mpirun -n 2 host_mpi gone        after MPI_Finalize a start is refused, and all can be freed
+ *   mpirun -n 2 host_mpi uninitialised  a group without MPI_Init is refused, and MPI stays uninitialised
+ *   mpirun -n 2 host_mpi gone        after MPI_Finalize a start is refused, and everything can be freed
  * It calls MPI_Init_thread and MPI_Finalize itself; ScaleTrain must call neither. */
 #include <mpi.h>
 #include <scaletrain/scaletrain.h>
@@ -47,7 +47,7 @@ static void check_place(st_communicator* ranks, MPI_Comm group) {
 static void groups(st_context* context, const st_communicator_options* options) {
   MPI_Comm half = MPI_COMM_NULL, none = MPI_COMM_NULL;
   st_communicator *own = NULL, *world = NULL, *no = NULL;
-  MPI_Comm_split(MPI_COMM_WORLD, rank_in_world % 2, -rank_in_world, &half); /* the last one is rank 0 */
+  MPI_Comm_split(MPI_COMM_WORLD, rank_in_world % 2, -rank_in_world, &half); /* the last rank becomes rank 0 */
   expect(st_communicator_host(context, "mpi", &half, options, &own) == ST_OK, "half");
   expect(st_communicator_host(context, "mpi", NULL, options, &world) == ST_OK, "world");
   expect(st_communicator_host(context, "mpi", &none, options, &no) == ST_INVALID_ARGUMENT, "MPI_COMM_NULL");
@@ -60,7 +60,7 @@ static void groups(st_context* context, const st_communicator_options* options) 
     check_sums(world, MPI_COMM_WORLD, round);
   }
   expect(st_communicator_destroy(own) == ST_OK && st_communicator_destroy(world) == ST_OK, "end");
-  int sum = 1; /* the host's communicators are whole */
+  int sum = 1; /* the host's communicators still work */
   MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, half);
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Comm_free(&half);

@@ -1,4 +1,4 @@
-"""Trap T20: a process that saves, rotates and resumes, killed at random moments: what was committed is there, whole, and nothing else is.
+"""Trap T20: a process that saves, rotates and resumes is killed at random moments: committed checkpoints survive, and nothing else is left.
 
     kill_test.py SAVING_PROCESS [--kills 1000] [--seed 1]
 """
@@ -17,7 +17,7 @@ import unittest
 
 OURS = re.compile(r"latest|lock|step-\d{8}(\.\d+)?")
 LEFTOVER = re.compile(r"latest\.tmp-\d+-\d+|step-\d{8}(\.\d+)?\.(part|gone)")
-LONGEST = 0.12  # seconds that a process lives: some starts with a clean-up and a resume, and some saves
+LONGEST = 0.12  # seconds that a process lives: enough for a start with a clean-up and a resume, and for several saves
 
 arguments = None
 
@@ -31,11 +31,11 @@ class KilledRun(unittest.TestCase):
         scratch = tempfile.TemporaryDirectory(prefix="scaletrain-kill-")
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name) / "run"
-        self.committed = 0  # the last step that a process said it had committed
+        self.committed = 0  # the last step that a process reported as committed
         self.seen = collections.Counter()
 
     def killed_after(self, seconds):
-        """What it said until then."""
+        """Returns the lines it printed until then."""
         process = subprocess.Popen([arguments.program, "save", self.folder], stdout=subprocess.PIPE, text=True)
         time.sleep(seconds)
         process.kill()
@@ -44,13 +44,13 @@ class KilledRun(unittest.TestCase):
         return lines
 
     def steps(self):
-        """Of all checkpoints in the folder, newest first, each of them read and compared."""
+        """Reads and compares all checkpoints in the folder; returns their steps, newest first."""
         done = subprocess.run([arguments.program, "check", self.folder], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return [int(step) for step in done.stdout.split()[1:]]
 
     def look_around(self, where):
-        """Nothing but checkpoints and what is known to be a leftover."""
+        """Expects only checkpoints and known leftovers."""
         names = [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
         for name in names:
             if LEFTOVER.fullmatch(name):
@@ -59,7 +59,7 @@ class KilledRun(unittest.TestCase):
                 self.assertRegex(name, rf"^({OURS.pattern})$", where)
         if (self.folder / "latest").exists():
             latest = json.loads((self.folder / "latest").read_text())["checkpoint"]
-            self.assertLessEqual(int(latest.split("-")[1]), self.newest, f"latest is moved behind the commit: {where}")
+            self.assertLessEqual(int(latest.split("-")[1]), self.newest, f"latest is moved after the commit: {where}")
 
     def test_the_newest_commit_survives(self):
         chance = random.Random(arguments.seed)
@@ -77,7 +77,7 @@ class KilledRun(unittest.TestCase):
             self.assertGreaterEqual(self.newest, self.committed, where)
             rotated = sum(line.startswith("committed") for line in lines) > 1
             most = 3 if rotated else max(3, before + 1)
-            self.assertLessEqual(len(steps), most, f"two are kept, and one more until the commit behind it is followed up: {where}")
+            self.assertLessEqual(len(steps), most, f"two are kept, and one more until retention has run after a commit: {where}")
             self.assertGreaterEqual(len(steps), min(2, self.newest), f"the older one is kept: {where}")
             self.look_around(where)
         self.assertGreater(self.committed, arguments.kills // 10, "it did save")

@@ -1,4 +1,4 @@
-"""`scaletrain train` as several processes: the state of one, and what becomes of them where a rank is killed, stopped, missing or of another run.
+"""`scaletrain train` as several processes: they reach the state of one, and end well if a rank is killed, stopped, missing or of another run.
 
     rank_training_test.py SCALETRAIN FAILING_DISK
 """
@@ -27,7 +27,7 @@ class RankTraining(CommandLineTest):
         return ["--data", self.text, *TINY, "--micro-batches", 6, "--dropout", 0.1, *more]
 
     def launched(self, ranks, *words):
-        """Ends well, and says nothing on stderr."""
+        """Expects status 0 and nothing on stderr."""
         done = run("launch", "-n", ranks, "--", PROGRAM, "train", *words)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done
@@ -62,12 +62,12 @@ class RankTraining(CommandLineTest):
         out, err = process.communicate(timeout=60)
         self.assertEqual((process.returncode, err), (143, "scaletrain: launch: ended by SIGTERM\n"))
         self.assertIn("ended by signal 15 after a whole step", out)
-        # Of 6 micro-batches on 3 ranks each has 2; they are 6 on 2 ranks, too.
+        # 6 micro-batches on 3 ranks are --accumulate 2, and stay 6 on 2 ranks.
         done = self.launched(2, *["--accumulate" if word == "--micro-batches" else 2 if word == 6 else word for word in words])
         self.assertIn("resumed", done.stdout)
         self.assertEqual(log_lines(self.folder / "log.jsonl")[-1], undisturbed)
 
-    # --- each with pieces of the state (zero 1 to 3), which they save together
+    # --- with sharded state (zero 1 to 3), which the ranks save together
 
     def test_with_pieces_of_the_state_goes_on_with_other_numbers_of_ranks(self):
         undisturbed = self.train(*self.words("--steps", 12))[-1]
@@ -103,7 +103,7 @@ class RankTraining(CommandLineTest):
             checkpoints, log = self.folder / f"killed{trial}", self.folder / f"killed{trial}.jsonl"
             words = self.words("--zero", 1 + trial, "--steps", 300, "--checkpoint", checkpoints, "--resume", "--log", log)
             ranks = Ranks(self, 3, [*words, "--every", 1])
-            victim = trial  # rank 0, which commits, too
+            victim = trial  # including rank 0, which commits
             ranks.until_saved(checkpoints)
             pause = chance.uniform(0, 0.05)
             time.sleep(pause)
@@ -116,7 +116,7 @@ class RankTraining(CommandLineTest):
                 if rank != victim:
                     self.assertEqual(status, 3, (where, err))
                     self.assertIn(f"rank {victim} ({socket.gethostname()}, process {ranks[victim].pid})", err, where)
-            done = run("launch", "-n", 2, "--", PROGRAM, "train", *words)  # what is left is whole, and nothing of the save that was killed
+            done = run("launch", "-n", 2, "--", PROGRAM, "train", *words)  # nothing of the killed save is used
             self.assertEqual(done.returncode, 0, (where, done.stderr))
             self.assertIn("resumed", done.stdout, where)
             self.assertNotIn("passed over", done.stdout, where)
@@ -218,7 +218,7 @@ class RankTraining(CommandLineTest):
         self.assertEqual(outcomes[0][0], 2)
         self.assertIn("holds checkpoints of a run", outcomes[0][1])
         self.assertIn("holds checkpoints of a run", outcomes[1][1])
-        # Where a launcher sees who only hears of it, that is no wrong request: it would not restart what lost a rank at its start.
+        # A rank that only gets the error of another ends with 3: with 2 a launcher would not restart a job that lost a rank at its start.
         outcomes, _ = Ranks(self, 2, self.words("--steps", 3), of_rank=lambda rank: ("--data", self.folder / "none") if rank == 1 else ()).ends()
         self.assertEqual([status for status, _ in outcomes], [3, 2], outcomes)
         self.assertIn("rank 1", outcomes[0][1])

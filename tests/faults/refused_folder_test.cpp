@@ -1,4 +1,4 @@
-// Folders that cannot be written: full, read-only, forbidden, removed meanwhile, somebody else's, being read.
+// Folders that cannot be written: full, read-only, forbidden, removed during a save, in use by another process, being read.
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 class RefusedFolder : public FaultRun {
  protected:
-  /// In a child: a file system of its own at path_, which goes with the child. "" or why not.
+  /// Called in a child: mounts a file system at path_, which ends with the child. Returns "" or why not.
   std::string mount_here(const char* options) const {
     fs::create_directories(path_);
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
@@ -29,7 +29,7 @@ class RefusedFolder : public FaultRun {
   std::string remount(unsigned long flags) const {
     return mount("none", path_.c_str(), nullptr, MS_REMOUNT | flags, nullptr) == 0 ? "" : "remount: " + os::reason_of(errno);
   }
-  /// "" when that save fails with this reason, the older ones are whole, and no part of it is left.
+  /// "" if that save fails with this reason, the older checkpoints are intact, and no part of it is left.
   std::string refused_save(CheckpointManager& manager, int64_t step, const std::string& reason, const std::string& whole) {
     const auto error = save(manager, step);
     if (!error) return text("step ", step, " was saved");
@@ -51,7 +51,7 @@ class RefusedFolder : public FaultRun {
 
 TEST_F(RefusedFolder, AFullDiskKeepsTheOlderOnesUntilThereIsRoomAgain) {
   EXPECT_FINE(in_child([&]() -> std::string {
-    RETURN_UNLESS_EMPTY(mount_here("size=1500k"));  // three of 400 kB, and less than a fourth
+    RETURN_UNLESS_EMPTY(mount_here("size=1500k"));  // room for three checkpoints of 400 kB, not for a fourth
     CheckpointManager manager(path_, keep_last(3), std::make_shared<MemorySource>(), {});
     for (const int64_t step : {1, 2, 3})
       if (const auto error = save(manager, step)) return error->message();
@@ -59,7 +59,7 @@ TEST_F(RefusedFolder, AFullDiskKeepsTheOlderOnesUntilThereIsRoomAgain) {
       RETURN_UNLESS_EMPTY(refused_save(manager, step, "No space left on device", "3 2 1"));
       if (!manager.folder().leftovers().empty()) return "a part of it was left";
     }
-    fs::remove_all(path_ + "/step-00000001");  // by the user
+    fs::remove_all(path_ + "/step-00000001");  // as a user would
     if (const auto error = save(manager, 6)) return error->message();
     return steps() == "6 3 2" ? "" : steps();
   }));
@@ -89,7 +89,7 @@ TEST_F(RefusedFolder, APermissionThatIsTakenAwayIsToldAndMayComeBack) {
   ASSERT_EQ(chown(path_.c_str(), kNobody, kNobody), 0);
   EXPECT_FINE(in_child([&]() -> std::string {
     if (chdir(scratch_.c_str()) != 0 || setgid(kNobody) != 0 || setuid(kNobody) != 0) return "skipped: " + os::reason_of(errno);
-    path_ = "run";  // the folders above may be root's alone
+    path_ = "run";  // the parent folders may be accessible to root only
     CheckpointManager manager = make();
     if (const auto error = save(manager, 1)) return error->message();
     chmod("run", 0555);
@@ -107,7 +107,7 @@ TEST_F(RefusedFolder, OneThatIsRemovedWhileItIsWrittenIsMadeAnew) {
   ASSERT_FALSE(save(manager, 1));
   CheckpointContent content = state_at(2);
   content.tensors[1].copy = [&, copy = content.tensors[1].copy](int64_t first, std::span<std::byte> out) {
-    fs::remove_all(path_);  // behind the weights' file, in the middle of the next
+    fs::remove_all(path_);  // after the weights' file, in the middle of the next one
     copy(first, out);
   };
   EXPECT_TRUE(is_error(error_of([&] { manager.save_now(content, workers_); }), Code::io));

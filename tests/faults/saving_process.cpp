@@ -1,6 +1,6 @@
 // A run that does nothing but save and resume, for kill_test.py to kill.
-//   saving_process check FOLDER   "steps 31 30", newest first, each of them read and compared; or what is wrong, and 3
-//   saving_process save FOLDER    resumes the newest and saves the steps behind it for ever, in the background and not, two of them kept:
+//   saving_process check FOLDER   reads and compares all checkpoints; prints "steps 31 30", newest first, or what is wrong, with status 3
+//   saving_process save FOLDER    resumes the newest and saves the steps after it forever, three of four in the background; keeps two:
 //                                 "resumed 31", "committed 32", ...
 #include <cstdio>
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 
 void say(const std::string& line) {
   std::puts(line.c_str());
-  std::fflush(stdout);  // what is said is said, whoever kills us
+  std::fflush(stdout);  // so that a kill loses no output
 }
 
 int refuse(const std::string& why) {

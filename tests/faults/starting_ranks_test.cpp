@@ -1,4 +1,4 @@
-// Ranks that die as their group starts, and machines that have no room for it. Whatever becomes of it, the next start works.
+// Ranks that die while their group starts, and machines without room for it. In every case the next start works.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A group of this job that starts, works and ends.
+/// Runs a group of this job from start to end.
 std::string work_of(const std::string& job, int size) {
   ForkedRanks ranks(size, [&](int rank, const ForkedRanks::Say& say) {
     const auto group = join(job, rank, size);
@@ -32,7 +32,7 @@ std::string work_of(const std::string& job, int size) {
   return ranks.all_say(text("sum ", size * (size - 1) / 2));
 }
 
-/// The ranks of `size` that are started here only, waiting for the others.
+/// Starts only the first `started` of `size` ranks; they wait for the others.
 std::unique_ptr<ForkedRanks> some_of(const std::string& job, int started, int size, double patience = 20) {
   return std::make_unique<ForkedRanks>(started, [=](int rank, const ForkedRanks::Say& say) {
     say("starts");
@@ -40,7 +40,7 @@ std::unique_ptr<ForkedRanks> some_of(const std::string& job, int started, int si
   });
 }
 
-/// Returns when ranks 0 to `count` - 1 are there, waiting for the others.
+/// Returns once ranks 0 to `count` - 1 have joined and wait for the others.
 void await_ranks(const std::string& job, int count) {
   Digest name;
   name.update(job);
@@ -78,8 +78,8 @@ TEST(StartingRanks, WhatAllLeftThatWereKilledAsTheyWaitedIsReplaced) {
     await_ranks(job, 3);
     for (int rank = 0; rank < 3; ++rank) ranks->signal(rank, SIGKILL);
   }
-  EXPECT_EQ(fs::file_size(path_of_segment(job)), 4096);  // the rings have no memory yet
-  EXPECT_EQ(work_of(job, 2), "sum 1");                   // of another size, too
+  EXPECT_EQ(fs::file_size(path_of_segment(job)), 4096);  // the rings are not allocated yet
+  EXPECT_EQ(work_of(job, 2), "sum 1");                   // also with another size
   EXPECT_FALSE(fs::exists(path_of_segment(job)));
 }
 
@@ -127,9 +127,9 @@ TEST(StartingRanks, AKillAtAnyMomentOfAStartLeavesNoHangAndNoFile) {
         if (rank == victim) continue;
         ASSERT_EQ(ranks->next_line(rank), "starts");
         const std::string line = ranks->next_line(rank);
-        if (line == "fine") continue;  // all had come
+        if (line == "fine") continue;  // all had joined
         const Outcome outcome = outcome_from(line);
-        if (outcome.code == Code::timeout) {  // it came when the others had given up, and has met nobody
+        if (outcome.code == Code::timeout) {  // it joined after the others had given up, and found nobody
           const std::string missing = outcome.message.substr(outcome.message.rfind(": ") + 2);
           EXPECT_NE(missing.substr(0, missing.find(';')).find(std::to_string(victim)), std::string::npos) << line;
         } else {
@@ -161,7 +161,7 @@ std::vector<std::string> said_in(const char* options, unsigned long flags) {
 }
 
 TEST(StartingRanks, AFullDevShmIsAnErrorOnAllOfThem) {
-  const auto said = said_in("size=300k", 0);  // two rings of 256 KiB are asked for
+  const auto said = said_in("size=300k", 0);  // two rings of 256 KiB do not fit
   if (said[0].starts_with("skipped")) GTEST_SKIP() << said[0];
   for (int rank = 0; rank < 2; ++rank) {
     const Outcome outcome = outcome_from(said[static_cast<size_t>(rank)]);

@@ -1,4 +1,4 @@
-// The state of a run whose every value follows from its step, so that who finds a checkpoint knows what must be in it.
+// The state of a run whose values all follow from its step, so that a test knows what a checkpoint must contain.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace st {
 
-/// Some hundred kB in three tensors, of which one lies in memory and is valid until the next call.
+/// A few hundred kB in three tensors; one of them borrows memory that is valid until the next call.
 CheckpointContent state_at(int64_t step);
 
-/// What is wrong with a checkpoint that should be whole and hold the state of its step; empty: nothing.
+/// Verifies that a checkpoint is valid and holds the state of its step; returns the problem, "" if there is none.
 std::string problem_of(const std::string& folder, int64_t step, Workers& workers);
-/// The same of all that a run's folder holds: that each is whole, and of which steps they are, "30 20", newest first.
+/// The same for all checkpoints in a run's folder; returns their steps, newest first, "30 20", or "problem: ...".
 std::string steps_of(const std::string& run, Workers& workers);
 
 }  // namespace st

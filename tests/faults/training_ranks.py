@@ -1,4 +1,4 @@
-"""Ranks of `scaletrain train` that know of each other by the environment alone, as torchrun starts them."""
+"""Ranks of `scaletrain train` that find each other by the environment, as torchrun starts them."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ from torchrun_environment import free_port, rank_environment  # noqa: E402
 
 
 class Ranks:
-    """of_rank: more words, set_for: more of the environment of one of them; last: those from there on never come."""
+    """of_rank: further arguments of a rank; set_for: further variables of a rank; last: ranks from this one on are not started."""
 
     def __init__(self, test, size, words, of_rank=lambda rank: (), last=None, set_for=lambda rank: {}, environment=os.environ):
         port = free_port()
@@ -38,6 +38,6 @@ class Ranks:
             time.sleep(0.002)
 
     def ends(self, seconds=60):
-        """Status and stderr of each, and when the last of them was seen to have ended."""
+        """Returns status and stderr of each rank, and the time at which all had ended."""
         outcomes = [(process.communicate(timeout=seconds)[1], process.returncode) for process in self.processes]
         return [(status, err) for err, status in outcomes], time.monotonic()

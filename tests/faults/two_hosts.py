@@ -1,4 +1,4 @@
-"""Two hosts on this machine: network namespaces with names of their own and a cable between them, made without root where that is allowed."""
+"""Two hosts on this machine: network namespaces with their own host names and a virtual cable, made without root if that is allowed."""
 
 import os
 import shutil
@@ -9,11 +9,11 @@ import time
 
 
 class NotPermitted(Exception):
-    """Why this machine lets nobody make them."""
+    """Why this machine does not permit them."""
 
 
-# What the system says where there are no namespaces or cables to be had. All else that goes wrong is a failure.
-_REFUSALS = ("Operation not permitted", "Permission denied", "Operation not supported", "No space left on device")  # the last: none are allowed
+# The system's errors where namespaces or virtual cables are not available. Any other error is a failure.
+_REFUSALS = ("Operation not permitted", "Permission denied", "Operation not supported", "No space left on device")  # last: the limit is 0
 _TOOLS = ("unshare", "nsenter", "ip")
 
 
@@ -28,7 +28,7 @@ def _run(words):
 
 
 class TwoHosts:
-    """"near" is 10.77.0.1 and fd77::1, "far" is 10.77.0.2 and fd77::2. All of it goes with end()."""
+    """"near" is 10.77.0.1 and fd77::1, "far" is 10.77.0.2 and fd77::2. end() removes everything."""
 
     ADDRESSES = {"near": ("10.77.0.1", "fd77::1"), "far": ("10.77.0.2", "fd77::2")}
     _CABLES = {"near": "st-near", "far": "st-far"}
@@ -47,7 +47,7 @@ class TwoHosts:
         try:
             self._hold("near", ["unshare", "--user", "--map-root-user", "--net", "--uts"])
             self._is_user = True
-        except NotPermitted:  # root may do it where no user namespaces are to be had
+        except NotPermitted:  # root needs no user namespace
             self._is_user = False
             self._hold("near", ["unshare", "--net", "--uts"])
         self._hold("far", [*self.inside("near"), "unshare", "--net", "--uts"])
@@ -67,7 +67,7 @@ class TwoHosts:
         holder = subprocess.Popen([*words, "sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self._holders[name] = holder
         own = os.readlink("/proc/self/ns/uts") if name == "near" else os.readlink(f"/proc/{self._holders['near'].pid}/ns/uts")
-        for _ in range(500):  # until it is where it should be
+        for _ in range(500):  # until it is in its namespace
             time.sleep(0.01)
             if holder.poll() is not None:
                 _refuse(words, holder.stderr.read().strip())
@@ -75,12 +75,12 @@ class TwoHosts:
                 with open(f"/proc/{holder.pid}/comm", encoding="ascii") as command:
                     if command.read().strip() == "sleep" and os.readlink(f"/proc/{holder.pid}/ns/uts") != own:
                         return
-            except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            except (FileNotFoundError, ProcessLookupError):  # it has just ended
                 pass
-        raise RuntimeError(f"{' '.join(words)} has not come to its end")
+        raise RuntimeError(f"{' '.join(words)} did not start within 5 s")
 
     def inside(self, name, is_outside=True):
-        """The words before a command that runs there; is_outside: of this process, not of one that runs on a host already."""
+        """The words that make a command run there. is_outside: the caller is not already inside one of the hosts."""
         user = ["--user", "--preserve-credentials"] if self._is_user and is_outside else []
         return ["nsenter", "--target", str(self._holders[name].pid), *user, "--net", "--uts"]
 
