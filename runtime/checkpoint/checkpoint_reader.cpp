@@ -34,7 +34,7 @@ os::FileHold hold(const std::string& folder) {
     if (!stranger.empty()) throw_corrupt(manifest, "", text(stranger, " is where a file belongs; put the file back"));
     throw_none(folder, text("is not a checkpoint: it has no ", kManifestName, "; a save that was killed leaves such a folder"));
   }
-  throw_none(folder, "is being removed by another process; read a newer checkpoint");
+  throw_none(folder, "is being removed; read a newer checkpoint");
 }
 
 Manifest read_manifest(const std::string& folder) {

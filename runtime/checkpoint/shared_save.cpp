@@ -242,7 +242,7 @@ void SharedSaveEnd::throw_if_reported(const std::string& path, int32_t by) const
   const std::string report = text_at(path);
   if (report.empty()) return;
   const size_t code = report.find(' '), rank = report.find(' ', code + 1);
-  require(rank != std::string::npos, Code::io, "checkpoint: ", path, " is no valid failure report of a rank: it is damaged");
+  require(rank != std::string::npos, Code::io, "checkpoint: ", path, " is not a valid failure report of a rank; the file is damaged");
   std::string message = report.substr(rank + 1);
   message.erase(message.find_last_not_of(' ') + 1);
   const int64_t named = whole_number(report.substr(code + 1, rank - code - 1), -1);

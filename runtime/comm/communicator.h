@@ -43,8 +43,8 @@ class Communicator {
   double deadline() const;    // of each wait, in seconds
   uint64_t sequence() const;  // number of the last collective of all ranks; equal on all of them between two collectives
 
-  // An impossible call (a null pointer, a rank out of range) throws invalid_argument before anything is sent: the group goes on, but the
-  // other ranks wait for this one. `label` is borrowed for the call. Booleans cannot be reduced; integers have no mean.
+  // An impossible call (a null pointer, a rank out of range) throws invalid_argument before anything is sent: the group stays usable, but
+  // the other ranks wait for this one. `label` is borrowed for the call. Booleans cannot be reduced; integers have no mean.
 
   // On contiguous memory of one element type. `elements` counts the whole tensor; rank r's shard is [share(r), share(r + 1)). Shards are
   // equal, except that the first ranks hold one element more where the number of ranks does not divide `elements`.

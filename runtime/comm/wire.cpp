@@ -175,11 +175,11 @@ void Wire::refuse(int from, const Header& theirs, const Header& ours) {
   if (theirs.magic != ours.magic)
     end_group(
         {from, Code::rank_mismatch,
-         "it sent bytes that are no header of this version: it runs another version of the library, or its memory is damaged; run one "
-         "version on all ranks"});
+         "it sent an invalid header: it runs another version of the library, or its memory is damaged; run one version on all ranks"});
   std::string reason = text("it calls ", theirs.text(), " where rank ", rank(), " calls ", here_.text());
   if (theirs.size != ours.size) reason += text("; its group has ", theirs.size, " ranks, this one ", ours.size);
   if (theirs.what == ours.what && theirs.detail != ours.detail) reason += "; they shard the elements differently";
+  reason += "; all ranks must make the same calls in the same order";
   end_group({from, Code::rank_mismatch, std::move(reason)});
 }
 

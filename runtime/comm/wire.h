@@ -26,7 +26,7 @@ namespace st {
 /// Used by one thread at a time, except abort(), sent_bytes() and the recorder. Any exception within a call ends the group.
 class Wire {
  public:
-  static constexpr int64_t kEager = 16 << 10;  // up to this many bytes are copied behind their header, so the sender need not wait
+  static constexpr int64_t kEager = 16 << 10;  // up to this many bytes are copied after their header, so the sender need not wait
 
   Wire(std::unique_ptr<Transport> transport, CommunicatorOptions options);
   ~Wire();  // unless the group has ended, waits until no other rank reads our memory, at most for the deadline

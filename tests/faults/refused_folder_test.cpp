@@ -123,7 +123,7 @@ TEST_F(RefusedFolder, OfTwoProcessesOneSavesAndTheOtherIsToldWhich) {
     return manager;
   });
   EXPECT_TRUE(is_error(error_of([&] { make(); }), Code::busy, {text("process ", child.process(), " on ", os::host_name())}));
-  EXPECT_EQ(steps(), "1") << "whoever reads needs no lock";
+  EXPECT_EQ(steps(), "1") << "a reader needs no lock";
   child.kill();
   CheckpointManager manager = make();
   EXPECT_FALSE(save(manager, 2));

@@ -143,7 +143,7 @@ TEST(StartingRanks, AKillAtAnyMomentOfAStartLeavesNoHangAndNoFile) {
   EXPECT_FALSE(fs::exists(path_of_segment(job)));
 }
 
-/// What two ranks say in a mount namespace whose /dev/shm is this one.
+/// The outcomes of two ranks in a mount namespace with such a /dev/shm.
 std::vector<std::string> said_in(const char* options, unsigned long flags) {
   const std::string job = own_job("small");
   ForkedRanks ranks(1, [&](int, const ForkedRanks::Say& say) {

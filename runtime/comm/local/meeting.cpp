@@ -93,7 +93,7 @@ class Start {
     throw error;
   }
 
-  /// Removes what jobs of other names have left: no later job may have that name.
+  /// Removes leftovers of jobs with other names, which may never be started again.
   static void remove_others() {
     try {
       SharedSegment::remove_leftovers(kForgetAfter);

@@ -21,7 +21,7 @@ bool is_plain_name(const std::string& name) {
 }
 
 const char* way_out(const std::string& name) {
-  if (name == "gloo") return "; building it needs Gloo (Debian: libgloo-dev), and so does running it (libgloo0)";
+  if (name == "gloo") return "; it needs Gloo (Debian: libgloo0 to run it, libgloo-dev to build it)";
   if (name == "mpi") return "; build it against the MPI of this machine: cmake -S <prefix>/share/scaletrain/mpi";
   return "";
 }

@@ -73,7 +73,7 @@ TEST_F(WeightFilesTest, NamesShardAndTensorOfWhatIsNotAsTheMapSays) {
   put_shard("two.safetensors", {"b", "x"});
   EXPECT_TRUE(is_error(error(), Code::corrupt, {"tensor x: is in two shards, one.safetensors and two.safetensors"}));
   put_shard("two.safetensors", {"b"});
-  EXPECT_EQ(WeightFiles(folder_.string()).tensors().size(), 3U) << "a tensor that the map leaves out is there all the same";
+  EXPECT_EQ(WeightFiles(folder_.string()).tensors().size(), 3U) << "a tensor that the index leaves out is read all the same";
 }
 
 TEST_F(WeightFilesTest, RefusesAMapThatIsNone) {
