@@ -39,7 +39,7 @@ std::vector<std::string> to_remove(const Retention& retention, const Checkpoints
   int64_t newer = 0;  // valid ones
   for (size_t i = 0; i < checkpoints.size(); ++i) {
     const RetainedCheckpoint& checkpoint = checkpoints[i];
-    // Also a corrupt one: parts of it may be needed while few valid ones are newer.
+    // A corrupt one stays, too, until `last` valid ones are newer.
     bool stays = newer < retention.last || std::cmp_equal(i, finite) || std::cmp_equal(i, sound);
     if (checkpoint.valid) {
       stays = stays || (retention.every > 0 && checkpoint.step % retention.every == 0) || std::ranges::find(best, i) != best.end();

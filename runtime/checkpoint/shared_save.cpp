@@ -255,8 +255,9 @@ void SharedSaveEnd::throw_if_reported(const std::string& path, int32_t by) const
   throw error;
 }
 
-/// Waits until is_there(), which looks for a file in `folder`. Throws if the other rank ends, is silent or makes no progress. Rank 0 makes
-/// progress when the ranks it waits for do, so it is the first to give up and can name the rank whose disk hangs.
+/// Waits until is_there(), which looks for a file in `folder`. Throws if the other rank ends, is silent or makes no progress. Rank 0 counts
+/// the progress of the ranks it waits for, and the others wait kFirstTells deadlines longer for rank 0: so it can name the rank whose disk
+/// hangs before they give up on rank 0.
 template <class There>
 void SharedSaveEnd::await(int32_t other, const std::string& folder, const WriteProgress& progress, const There& is_there) {
   const std::string sign = sign_of(other), &who = save_->names[static_cast<size_t>(other)];
