@@ -1,5 +1,5 @@
-/* Statuses and errors. Every call but st_last_error returns st_status; the message of the last failed call of this thread is
- * st_last_error(): what was asked, with which values, and the way out. Nothing is thrown, printed or exited across this boundary. */
+/* Statuses and errors. Every call except st_last_error returns st_status. st_last_error() is the message of this thread's last failed call:
+ * the operation, its values and the way out. The library never throws, prints or exits. */
 #ifndef SCALETRAIN_ERROR_H
 #define SCALETRAIN_ERROR_H
 
@@ -11,11 +11,11 @@ typedef int32_t st_status;
 enum {
   ST_OK = 0,
   ST_INVALID_ARGUMENT = 1,
-  ST_INVALID_HANDLE = 2, /* NULL, stale, of another kind, or never one of ours */
+  ST_INVALID_HANDLE = 2, /* NULL, stale, foreign, or of another kind */
   ST_WRONG_STATE = 3,
   ST_NOT_FOUND = 4,
-  ST_OUT_OF_MEMORY = 5, /* told before anything was touched, with need and supply */
-  ST_UNAVAILABLE = 6,   /* a device or plug-in that is not here */
+  ST_OUT_OF_MEMORY = 5, /* nothing was changed; the message has the bytes needed and available */
+  ST_UNAVAILABLE = 6,   /* a device or plug-in is missing */
   ST_UNSUPPORTED = 7,
   ST_CANCELLED = 8,
   ST_BUSY = 9, /* another thread is inside a call on this handle */
@@ -25,11 +25,12 @@ enum {
   ST_CORRUPT = 13,
   ST_IO = 14,
   ST_NOT_FINITE = 15,
-  ST_CALLBACK = 16, /* a callback of the host's returned an error */
-  ST_INTERNAL = 17  /* a defect of ours: please report it */
+  ST_CALLBACK = 16, /* a callback of the host returned an error */
+  ST_INTERNAL = 17  /* a bug in the library: please report it */
 };
 
-/* This thread's last error; "" when there was none. Beyond 8 KB it loses its middle. Never NULL; valid until this thread's next call. */
+/* This thread's last error; "" if there was none. Longer than 8 KB, it is cut in the middle. Never NULL; valid until this thread's next
+ * call. */
 ST_API const char* st_last_error(void);
 
 /* The same as data. Texts are NULL and numbers -1 where unknown; texts are valid until this thread's next call. */
@@ -37,19 +38,19 @@ typedef struct st_error_info {
   uint32_t struct_size;
   st_status status;
   const char* op;     /* "matmul" */
-  const char* tensor; /* a parameter, an input or an output: "block.3.mlp.expand.weight" */
+  const char* tensor; /* a parameter, input or output: "block.3.mlp.expand.weight" */
   const char* file;
   const char* host;
   const char* collective;
-  int64_t offset; /* in the file, bytes */
-  int64_t step;   /* the attempt, from 1, that step, advance, forward, backward or apply failed in */
+  int64_t offset; /* in the file, in bytes */
+  int64_t step;   /* the attempt, from 1, in which step, advance, forward, backward or apply failed */
   int32_t rank;
   int32_t reserved;
 } st_error_info;
 
-/* For a callback of the host's, as its last call before it returns something else than ST_OK: why, in words. The error that its caller gets
- * has them after the status, as in: on_step returned 42 ("the sensor is gone"). Copied, for this thread, at most 500 bytes; NULL: nothing.
- */
+/* Gives the reason for a failure of a host callback: the callback calls this last, before it returns a status other than ST_OK. The error
+ * of the outer call then includes the text: on_step returned 42 ("the sensor is gone"). (C), for this thread, at most 500 bytes; NULL: no
+ * text. */
 ST_API st_status st_callback_error(const char* text);
 
 ST_API st_status st_error_info_init(st_error_info* info, size_t size);

@@ -1,4 +1,4 @@
-/* What every header of the C ABI begins with: calling convention, visibility, version. C99; also valid C++. */
+/* Included first by every header of the C ABI: linkage, visibility, version. C99; also valid C++. */
 #ifndef SCALETRAIN_EXPORT_H
 #define SCALETRAIN_EXPORT_H
 

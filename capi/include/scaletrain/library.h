@@ -6,19 +6,20 @@
 
 ST_BEGIN
 
-/* Fails with ST_UNSUPPORTED when this library cannot serve a program written for major.minor. Call it first. */
+/* Fails with ST_UNSUPPORTED if this library cannot serve a program built for major.minor. Call it first. */
 ST_API st_status st_require(int32_t major, int32_t minor);
 
-/* "0.1.0"; valid for ever. */
+/* "0.1.0"; never freed. */
 ST_API st_status st_version(const char** text);
 
-/* JSON: version, devices and transports between ranks and why one is missing, instruction sets, cores, memory. Valid until this thread's
- * next call. */
+/* JSON: version, devices, transports between ranks (each with the reason if it is missing), ops, instruction sets, cores, memory. Valid
+ * until this thread's next call. */
 ST_API st_status st_features(const char** json);
 
-/* Handles of a kind ("context", "graph", "model", "data", "recipe", "trainer", "predictor", "tensor", "pending", "gemm", "packed",
+/* Counts handles that are not destroyed yet, of one kind ("context", "graph", "model", "data", "recipe", "trainer", "predictor", "tensor",
+ * "pending", "gemm", "packed",
  * "schedule", "loss_scaler", "optimizer", "accumulator", "checkpoint", "communicator", "distributed_sampler", "data_parallel",
- * "sharded_optimizer"; NULL: all) that are not destroyed. */
+ * "sharded_optimizer") or of all (NULL). */
 ST_API st_status st_live_handles(const char* kind, int64_t* count);
 
 ST_END

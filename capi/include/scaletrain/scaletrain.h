@@ -1,10 +1,14 @@
-/* ScaleTrain: a training runtime behind a stable C ABI. This header brings all of it; each noun has one of its own.
+/* ScaleTrain: a training runtime behind a stable C ABI. This header includes all the others; each noun has its own.
  *
- * Rules. A handle is created by st_X_create or the like, destroyed once by st_X_destroy (NULL is fine), and kept alive by what was made of
- * it, so the order of destruction is free. A call on a stale or foreign handle is ST_INVALID_HANDLE, never a crash. One call at a time on a
- * handle, else ST_BUSY; different handles are independent. Structs with a struct_size are filled by their st_X_init(x, sizeof *x) first.
- * After a fork, the child's calls on handles are ST_WRONG_STATE when the parent had made any. Texts are UTF-8. Sizes are bytes or elements,
- * as said. */
+ * Rules for every call:
+ * - Handles. Destroy each once, by its st_X_destroy (NULL is allowed), in any order: an object keeps alive what it was made from. A call on
+ *   a stale or foreign handle is ST_INVALID_HANDLE, never a crash.
+ * - Threads. One call at a time on a handle, else ST_BUSY. Different handles are independent.
+ * - Structs with a struct_size: call st_X_init(x, sizeof *x) first.
+ * - Memory. (B): borrowed during the call. (H): held, and must stay valid until the stated release. (C): copied. (O): owned by the handle,
+ *   valid until its next call.
+ * - Fork. In a child, calls on handles are ST_WRONG_STATE if the parent had any handle.
+ * - Texts are UTF-8. Sizes are in bytes or elements, as stated. */
 #ifndef SCALETRAIN_SCALETRAIN_H
 #define SCALETRAIN_SCALETRAIN_H
 

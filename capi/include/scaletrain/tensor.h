@@ -1,4 +1,4 @@
-/* A tensor: an array with an owner, to hand between libraries (DLPack, https://dmlc.github.io/dlpack) without a copy. */
+/* A tensor: an array with an owner, passed between libraries without a copy (DLPack, https://dmlc.github.io/dlpack). */
 #ifndef SCALETRAIN_TENSOR_H
 #define SCALETRAIN_TENSOR_H
 
@@ -7,21 +7,21 @@
 ST_BEGIN
 
 typedef struct st_tensor st_tensor;
-struct DLManagedTensor; /* dlpack.h's */
+struct DLManagedTensor; /* of dlpack.h */
 
-/* Memory of the library's (the context's allocator), 64-byte aligned, all zero. */
+/* Allocates memory from the context's allocator, 64-byte aligned and all zero. */
 ST_API st_status st_tensor_create(st_context* context, st_dtype dtype, int32_t rank, const int64_t* dims, st_tensor** tensor);
-/* The host's memory, held until release(user), which is called once, when the tensor and every DLPack made of it is gone; not when this
- * call fails. */
+/* Wraps the host's memory (H) until release(user), which is called once, when the tensor and every DLPack tensor made from it are gone. It
+ * is not called if this call fails. */
 ST_API st_status st_tensor_wrap(st_context* context, const st_view* view, st_release_fn release, void* user, st_tensor** tensor);
 ST_API st_status st_tensor_destroy(st_tensor* tensor);
 
-/* Pointers in it are owned by the tensor while it lives. */
+/* The view's pointers are owned by the tensor and valid while it lives. */
 ST_API st_status st_tensor_view(st_tensor* tensor, st_view* view);
 
-/* Takes the DLManagedTensor over: its deleter is called with the tensor's end; not when this call fails. CPU memory only. */
+/* Takes ownership of the DLManagedTensor: its deleter is called when the tensor ends, but not if this call fails. CPU memory only. */
 ST_API st_status st_tensor_from_dlpack(st_context* context, struct DLManagedTensor* managed, st_tensor** tensor);
-/* A new DLManagedTensor over the same memory, which its deleter gives up; it may outlive the tensor and its context. */
+/* Makes a DLManagedTensor over the same memory, which it keeps until its deleter is called; it may outlive the tensor and its context. */
 ST_API st_status st_tensor_to_dlpack(st_tensor* tensor, struct DLManagedTensor** managed);
 
 ST_END

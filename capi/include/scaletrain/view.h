@@ -1,5 +1,5 @@
-/* Views of arrays: the host's memory, described. Both structs are frozen, since arrays of them are passed: a field more would move the
- * second element. They have no struct_size and never grow; nor do st_field, st_attribute, st_op_type, st_rename and st_metric. */
+/* Views: descriptions of arrays in the host's memory. Both structs are frozen, because arrays of them are passed and a new field would move
+ * the second element: they have no struct_size and never grow. So are st_field, st_attribute, st_op_type, st_rename and st_metric. */
 #ifndef SCALETRAIN_VIEW_H
 #define SCALETRAIN_VIEW_H
 
@@ -22,10 +22,10 @@ enum {
 typedef struct st_view {
   st_dtype dtype;
   int32_t rank;           /* at most 8 */
-  const int64_t* dims;    /* rank of them */
-  const int64_t* strides; /* in elements, none negative; NULL: row-major without gaps */
-  void* data;             /* of any alignment, but in st_gemm calls, which work where it lies: there a multiple of its element's size */
-  int64_t bytes;          /* room behind data, at least what the dims need */
+  const int64_t* dims;    /* `rank` of them */
+  const int64_t* strides; /* in elements, not negative; NULL: row-major without gaps */
+  void* data;             /* any alignment, unless a call requires that of the element, as st_gemm, which works in place */
+  int64_t bytes;          /* size of the memory at data; at least what dims and strides need */
 } st_view;
 
 typedef struct st_named_view {
@@ -33,9 +33,11 @@ typedef struct st_named_view {
   st_view view;
 } st_named_view;
 
-/* Copies the elements of `from` to `to`, of the same dims and whatever strides, as those of its dtype: for what a call takes in one dtype
- * only. Floating dtypes and integers (ST_BOOL too) become floating ones rounded to the nearest. Integers become integers where each fits:
- * ST_INVALID_ARGUMENT names one that does not, and those before it may be written. Floating ones do not become integers: ST_UNSUPPORTED. */
+/* Copies and converts the elements of `from` into `to`: same dims, any strides, any dtypes.
+ * - Any dtype to a floating one: rounded to nearest.
+ * - Integer or ST_BOOL to integer or ST_BOOL: every value must fit. ST_INVALID_ARGUMENT names one that does not; elements before it may
+ *   have been written.
+ * - Floating to integer: ST_UNSUPPORTED. */
 ST_API st_status st_view_convert(const st_view* from, const st_view* to);
 
 ST_END
