@@ -1,13 +1,13 @@
-/* What Hugging Face's GPT-2 calls the weights of the model "gpt", as renames for st_read_options: with these, st_model_read reads a
- * model.safetensors of GPT2LMHeadModel or GPT2Model as it is (partial 1 passes over the causal masks that old files hold). The model is
- * st_model_builtin's "gpt2" of the config.json next to the file. Both store a product's weight as [inputs, outputs] and tie the
- * head to the embedding, so nothing is transposed. Included by who needs it; scaletrain.h does not bring it. */
+/* Hugging Face's names for the weights of GPT-2, as renames for st_read_options: with these, st_model_read reads a model.safetensors of
+ * GPT2LMHeadModel or GPT2Model unchanged (partial 1 skips the causal masks in old files). The model is st_model_builtin "gpt2" of the
+ * config.json next to the file. Both store a product's weight as [inputs, outputs] and tie the head to the embedding, so nothing is
+ * transposed. scaletrain.h does not include this header. */
 #ifndef SCALETRAIN_GPT2_NAMES_H
 #define SCALETRAIN_GPT2_NAMES_H
 
 #include <scaletrain/model.h>
 
-/* As GPT2LMHeadModel.save_pretrained writes them, and then as files of the bare GPT2Model have them. */
+/* First the names that GPT2LMHeadModel.save_pretrained writes, then those in files of the bare GPT2Model. */
 #define ST_GPT2_NAMES(prefix)                                                                                                           \
   {prefix "wte.weight", "token_embedding.weight"}, {prefix "wpe.weight", "position_embedding.weight"},                                  \
       {prefix "h.*.ln_1.weight", "block.*.attention_norm.gamma"}, {prefix "h.*.ln_1.bias", "block.*.attention_norm.beta"},              \

@@ -71,7 +71,7 @@ ST_API st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_f
  * - Until done, the trainer's step, run, evaluate, digest, gradient, forward, backward, apply, log_end, write_report and the calls on the
  *   average are ST_WRONG_STATE. Once the update has begun, calls that read or write weights are ST_BUSY.
  * - A cancel undoes the step unless its update has begun.
- * - With the recipe's `ranks` 2 or more, one call makes the whole step. */
+ * - With 2 or more ranks, one call makes the whole step. */
 ST_API st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t nanoseconds, int32_t* done,
                                     st_step_report* report);
 
