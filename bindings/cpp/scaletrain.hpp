@@ -1,9 +1,10 @@
 // ScaleTrain for C++17: the C ABI as move-only objects and exceptions. Header-only; link scaletrain::scaletrain.
 //
-// Rules. An object destroys its handle with its scope; close() does it now and says when it cannot. The order is free: what was made of an
-// object keeps what it needs. A failed call throws Error, which carries the library's status and message. A callback may throw: its
-// exception waits until the library has returned and arrives at the caller. Threads, lifetimes and formats are the C headers'
-// (scaletrain/<noun>.h), whose names these follow: st_trainer_step is Trainer::step.
+// - An object destroys its handle at the end of its scope; close() destroys it now and reports why if it cannot. In any order: an object
+//   keeps what it was made from alive.
+// - A failed call throws Error with the library's status and message.
+// - A callback may throw: its exception is kept until the library has returned, and is then rethrown in the caller.
+// - Threads, lifetimes and formats are those of the C headers (scaletrain/<noun>.h). Names follow them: st_trainer_step is Trainer::step.
 #pragma once
 
 #include <scaletrain/scaletrain.h>

@@ -1,4 +1,4 @@
-// Checkpoints: a run's folder, saved into in the background, and loaded from, whatever happened to its newest one.
+// Checkpoints: a run's folder, saved into in the background. Loads use the newest valid checkpoint.
 #pragma once
 
 #include <scaletrain/checkpoint.h>
@@ -15,15 +15,15 @@
 namespace scaletrain {
 
 struct CheckpointOptions {
-  bool read_only = false;  // also beside a process that saves; ranks other than 0 save their pieces by it (Trainer::save)
+  bool read_only = false;  // also while a process saves there; ranks other than 0 save their shards through it (Trainer::save)
   int64_t keep_last = 3;   // 0: all
-  int64_t keep_every = 0;  // and each whose step is a multiple; 0: none
-  int64_t keep_best = 0;   // and the best so many by `best`
-  std::string best;        // a number in the metadata or the training state
+  int64_t keep_every = 0;  // keep also each whose step is a multiple; 0: none
+  int64_t keep_best = 0;   // keep also the best so many by `best`
+  std::string best;        // a number in the metadata or training state
   bool best_is_higher = false;
-  int32_t queue = 0;                // saves that may wait behind the one being written
-  double bytes_per_second = 0;      // of the disk; 0: all there is
-  int64_t file_bytes = 4294967296;  // 4 GiB; SWIG reads it
+  int32_t queue = 0;                // saves that may wait for the one being written
+  double bytes_per_second = 0;      // write limit; 0: none
+  int64_t file_bytes = 4294967296;  // 4 GiB, as a literal that SWIG can read
 };
 
 struct LoadReport {
@@ -32,19 +32,19 @@ struct LoadReport {
   std::string metadata;  // JSON
   int64_t read = 0;      // tensors
   std::vector<std::string> missing, unexpected;
-  std::vector<std::string> skipped;  // newer checkpoints that are not whole, and why
-  std::vector<std::string> changed;  // keys of the recipe, with both values
+  std::vector<std::string> skipped;  // newer checkpoints that are not valid, and why
+  std::vector<std::string> changed;  // recipe keys that differ, with both values
 };
 
 struct SaveProgress {
   int64_t bytes_done = 0, bytes_all = 0;  // 0 of 0: no save is being written
-  int64_t waiting = 0;                    // saves behind it
+  int64_t waiting = 0;                    // saves in the queue
   int64_t saved = 0, failed = 0;
-  int64_t saved_step = -1;  // of the newest that is on the disk; -1: none
+  int64_t saved_step = -1;  // of the newest checkpoint on disk; -1: none
   double blocked_seconds = 0, write_seconds = 0;
 };
 
-/// The manager of one folder. A name "" means the newest checkpoint that is whole.
+/// The manager of one folder. The name "" means the newest valid checkpoint.
 class Checkpoint : public detail::Handle<st_checkpoint, st_checkpoint_destroy> {
  public:
   Checkpoint(const Context& context, const std::string& folder, const CheckpointOptions& options = CheckpointOptions())
@@ -63,23 +63,24 @@ class Checkpoint : public detail::Handle<st_checkpoint, st_checkpoint_destroy> {
     done(st_checkpoint_create(context.get(), folder.c_str(), &raw, out()));
   }
 
-  /// The program's own buffers as they are now. metadata: a JSON object, or "". Returns when all is on the disk.
+  /// Saves the program's own buffers. metadata: a JSON object, or "". Returns when everything is on disk.
   void save(int64_t step, const Views& views, const std::string& metadata = "") const {
     done(st_checkpoint_save(get(), step, views.size(), views.raw(), given(metadata), nullptr));
   }
-  /// Returns when they are copied; the files come to be meanwhile.
+  /// Returns when the buffers are copied; the files are written in the background.
   Pending save_async(int64_t step, const Views& views, const std::string& metadata = "") const {
     Pending pending(host());
     done(st_checkpoint_save(get(), step, views.size(), views.raw(), given(metadata), pending.out()));
     return pending;
   }
-  /// Into views of the tensors' dims; floating types are converted. When it throws, none has changed, but with options.overwrite.
+  /// Loads into views of the tensors' dims; floating dtypes are converted. If it throws, no view has changed, except with
+  /// options.overwrite.
   LoadReport load(const Views& views, const std::string& name = "", const ReadOptions& options = ReadOptions()) const {
     LoadReport report;
     load(views, name, options, report);
     return report;
   }
-  /// Fills `report` also when it throws because names did not fit.
+  /// Fills `report` also when it throws because names did not match.
   void load(const Views& views, const std::string& name, const ReadOptions& options, LoadReport& report) const {
     for (const NamedView& named : views) detail::writable(("Checkpoint::load: " + named.name).c_str(), named.view);
     loaded(options, report, [&](const st_read_options* raw, st_load_report* found) {
@@ -87,24 +88,24 @@ class Checkpoint : public detail::Handle<st_checkpoint, st_checkpoint_destroy> {
     });
   }
 
-  // JSON of the C header's shapes.
+  // JSON as described in the C header.
   std::string list() const { return text(st_checkpoint_list); }
   std::string inspect(const std::string& name = "") const { return told(st_checkpoint_inspect, name); }
   std::string verify(const std::string& name = "") const { return told(st_checkpoint_verify, name); }
-  /// 32 hex digits; of a trainer's its digest().
+  /// 32 hex digits; for a trainer's checkpoint its digest().
   std::string hash(const std::string& name = "") const { return told(st_checkpoint_hash, name); }
-  /// The same checkpoint as `shards` files of each kind, 0: as whole tensors, in a folder that is not there or empty.
+  /// Writes the same checkpoint as `shards` files of each kind (0: as whole tensors) into a folder that is absent or empty.
   void reshard(const std::string& folder, int32_t shards, const std::string& name = "") const {
     done(st_checkpoint_reshard(get(), given(name), folder.c_str(), shards));
   }
-  /// The weights as one safetensors file; everything: the optimizer's state too.
+  /// Writes the weights, with `everything` also the optimizer state, as one safetensors file.
   void export_to(const std::string& path, bool everything = false, const std::string& name = "") const {
     done(st_checkpoint_export(get(), given(name), path.c_str(), everything ? 1 : 0));
   }
 
-  /// Until no save is under way. Throws the error of one that nobody was told of yet, once. From any thread, as progress().
+  /// Waits until no save is running. Throws the error of a save that was not reported yet, once. From any thread, as progress().
   void wait() const { done(st_checkpoint_wait(get(), -1)); }
-  /// At most so long; false: one still is.
+  /// Waits at most so long; false: a save is still running.
   bool wait(std::chrono::milliseconds most) const {
     const st_status status = st_checkpoint_wait(get(), most.count() < 0 ? 0 : most.count());
     if (status == ST_TIMEOUT) return false;
@@ -136,7 +137,7 @@ class Checkpoint : public detail::Handle<st_checkpoint, st_checkpoint_destroy> {
   std::string told(Call call, const std::string& name) const {
     return text([&](st_checkpoint* checkpoint, const char** answer) { return call(checkpoint, given(name), answer); });
   }
-  /// What every load does: call(options, report), and the report.
+  /// Common to all loads: makes call(options, report) and returns the report.
   template <class Call>
   void loaded(const ReadOptions& options, LoadReport& report, const Call& call) const {
     const detail::RawReadOptions raw(options);

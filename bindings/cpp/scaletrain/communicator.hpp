@@ -1,4 +1,4 @@
-// Ranks that exchange arrays: threads of this process, or processes of this machine or of several.
+// Ranks that exchange arrays: threads of this process, or processes on one or several machines.
 #pragma once
 
 #include <scaletrain/communicator.h>
@@ -19,33 +19,33 @@ namespace scaletrain {
 enum class ReduceOp : int32_t {
   sum = 1,
   mean = 2,  // of floating types
-  max = 3,   // NaN where a rank has one
+  max = 3,   // NaN if a rank has one
   min = 4
 };
 
 struct CommunicatorOptions {
-  int64_t deadline_milliseconds = 60000;  // that a wait may take without a byte from whom it waits for
-  int64_t start_milliseconds = 60000;     // that ranks wait for each other at the start
-  bool allow_single = false;              // env(): without a launcher one rank alone, not an error
+  int64_t deadline_milliseconds = 60000;  // longest wait without a byte from the rank that is waited for
+  int64_t start_milliseconds = 60000;     // longest wait of ranks for each other at the start
+  bool allow_single = false;              // env() without a launcher: one rank alone, instead of an error
 };
 
-/// What of an array's elements is one rank's.
+/// The range of an array's elements that belongs to one rank.
 struct Share {
   int64_t begin = 0, count = 0;
 };
 
-/// How a rank reaches the others by functions of the program's own. Each returns at once, and they are called one at a time, but from
-/// several threads: one of the library's looks after the group. An exception says that the other rank can be reached no more, and why.
+/// How a rank reaches the others by functions of the program. Each returns at once. They are called one at a time, but from several
+/// threads: one of the library's serves the group. An exception means that the other rank cannot be reached any more, and says why.
 struct Transport {
-  /// Takes what it can of the bytes for rank `to`, behind what it took before; how many.
+  /// Takes as many bytes for rank `to` as it can, after those it took before; returns how many.
   std::function<int64_t(int32_t to, const void* data, int64_t bytes)> write;
-  /// Gives what has come from rank `from`, at most so many bytes; how many, 0 where there is nothing.
+  /// Gives bytes from rank `from`, at most so many; returns how many, 0 if there are none.
   std::function<int64_t(int32_t from, void* data, int64_t bytes)> read;
 };
 
 namespace detail {
 
-/// A transport of the program's, which the library holds until it is released.
+/// A transport of the program, which the library holds until it is released.
 struct TransportEnd {
   Transport transport;
   std::string reason;
@@ -62,7 +62,7 @@ struct TransportEnd {
   template <class Move>
   static st_status moved(void* user, int64_t* bytes, const Move& move) noexcept {
     TransportEnd& own = *static_cast<TransportEnd*>(user);
-    Fault unseen;  // there is no one call that could throw it
+    Fault unseen;  // no call is left that could throw it
     return shielded(unseen, [&] {
       try {
         *bytes = move(own.transport);
@@ -79,13 +79,13 @@ struct TransportEnd {
 
 }  // namespace detail
 
-/// One rank of a group. Every rank makes the same calls in the same order; `name` is what errors call the array. Those that end in _async
+/// One rank of a group. Every rank makes the same calls in the same order; `name` labels the array in errors. Calls that end in _async
 /// return at once and borrow the arrays until the Pending is done.
 class Communicator : public detail::Handle<st_communicator, st_communicator_destroy> {
  public:
-  /// n ranks of this process: one for each of n threads.
+  /// n ranks of this process, one for each of n threads.
   static std::vector<Communicator> local(const Context& context, int32_t n, const CommunicatorOptions& options = CommunicatorOptions()) {
-    constexpr int32_t kMost = 256;  // the library refuses more
+    constexpr int32_t kMost = 256;  // the library's limit
     std::vector<st_communicator*> raw(static_cast<size_t>(std::clamp(n, 1, kMost)));
     std::vector<Communicator> made;
     for (size_t i = 0; i < raw.size(); ++i) made.push_back(Communicator(detail::Access::host(context)));
@@ -94,7 +94,7 @@ class Communicator : public detail::Handle<st_communicator, st_communicator_dest
     for (size_t i = 0; i < raw.size(); ++i) *static_cast<st_communicator**>(made[i].out()) = raw[i];
     return made;
   }
-  /// One of `size` processes of this machine; what they have in common is `job`. Returns when all are there.
+  /// One of `size` processes of this machine that pass the same `job`. Returns when all are there.
   static Communicator processes(const Context& context, const std::string& job, int32_t rank, int32_t size,
                                 const CommunicatorOptions& options = CommunicatorOptions()) {
     Communicator made(detail::Access::host(context));
@@ -102,8 +102,7 @@ class Communicator : public detail::Handle<st_communicator, st_communicator_dest
     made.done(st_communicator_processes(context.get(), job.c_str(), rank, size, &times, made.out()));
     return made;
   }
-  /// The rank that `scaletrain launch`, torchrun, mpirun or srun made this process; with allow_single also of a program that was started
-  /// by none.
+  /// This process's rank by `scaletrain launch`, torchrun, mpirun or srun; with allow_single one rank alone if there is no launcher.
   static Communicator env(const Context& context, const CommunicatorOptions& options = CommunicatorOptions()) {
     Communicator made(detail::Access::host(context));
     const st_communicator_options times = raw_options(options);
@@ -111,7 +110,7 @@ class Communicator : public detail::Handle<st_communicator, st_communicator_dest
     return made;
   }
 
-  /// The rank that this process is in the program's own group: "mpi" and an MPI_Comm*, which is duplicated (null: MPI_COMM_WORLD).
+  /// This process's rank in the program's own group: "mpi" and an MPI_Comm*, which is duplicated (null: MPI_COMM_WORLD).
   static Communicator of_host(const Context& context, const std::string& transport, const void* group,
                               const CommunicatorOptions& options = CommunicatorOptions()) {
     Communicator made(detail::Access::host(context));
@@ -119,8 +118,8 @@ class Communicator : public detail::Handle<st_communicator, st_communicator_dest
     made.done(st_communicator_host(context.get(), transport.c_str(), group, &times, made.out()));
     return made;
   }
-  /// Rank `rank` of `size` that reach each other by the program's own functions, which go when the communicator and all that uses it is
-  /// gone.
+  /// Rank `rank` of `size` that reach each other by the program's own functions, which are destroyed when the communicator and everything
+  /// that uses it are gone.
   static Communicator callbacks(const Context& context, int32_t rank, int32_t size, const Transport& transport,
                                 const CommunicatorOptions& options = CommunicatorOptions()) {
     Communicator made(detail::Access::host(context));
@@ -134,7 +133,7 @@ class Communicator : public detail::Handle<st_communicator, st_communicator_dest
     raw.reason = detail::TransportEnd::why;
     raw.release = detail::TransportEnd::end;
     const st_status status = st_communicator_callbacks(context.get(), rank, size, &raw, own.get(), &times, made.out());
-    if (status == ST_OK) static_cast<void>(own.release());  // the library's now, whatever done() throws
+    if (status == ST_OK) static_cast<void>(own.release());  // the library owns it, whatever done() throws
     made.done(status);
     return made;
   }
@@ -149,7 +148,7 @@ class Communicator : public detail::Handle<st_communicator, st_communicator_dest
     done(st_communicator_size(get(), &size));
     return size;
   }
-  /// How reduce_scatter and all_gather cut so many elements.
+  /// The share of so many elements, as reduce_scatter and all_gather divide them.
   Share share(int64_t elements, int32_t rank) const {
     Share share;
     done(st_communicator_share(get(), elements, rank, &share.begin, &share.count));
@@ -164,7 +163,7 @@ class Communicator : public detail::Handle<st_communicator, st_communicator_dest
   Pending all_reduce_async(const View& view, ReduceOp op = ReduceOp::sum, const std::string& name = "") const {
     return begun([&](st_pending** pending) { all_reduce_to(pending, view, op, name); });
   }
-  /// own: this rank's share of whole, there or in memory of its own.
+  /// own: this rank's share of whole, within it or in its own memory.
   void reduce_scatter(const View& whole, const View& own, ReduceOp op = ReduceOp::sum, const std::string& name = "") const {
     reduce_scatter_to(nullptr, whole, own, op, name);
   }
@@ -175,7 +174,7 @@ class Communicator : public detail::Handle<st_communicator, st_communicator_dest
   Pending all_gather_async(const View& own, const View& whole, const std::string& name = "") const {
     return begun([&](st_pending** pending) { all_gather_to(pending, own, whole, name); });
   }
-  /// Part i of `from` goes to rank i, whose part for us becomes part i of `to`.
+  /// Block i of `from` goes to rank i, and rank i's block for this rank into block i of `to`.
   void all_to_all(const View& from, const View& to, const std::string& name = "") const { all_to_all_to(nullptr, from, to, name); }
   Pending all_to_all_async(const View& from, const View& to, const std::string& name = "") const {
     return begun([&](st_pending** pending) { all_to_all_to(pending, from, to, name); });
@@ -200,7 +199,7 @@ class Communicator : public detail::Handle<st_communicator, st_communicator_dest
   /// Ends the group on every rank. From any thread at any time.
   void abort(const std::string& reason = "") const { done(st_communicator_abort(get(), reason.c_str())); }
 
-  /// Of elements, to other ranks, so far.
+  /// Bytes of elements that this rank has sent to others so far.
   int64_t sent_bytes() const {
     int64_t bytes = 0;
     done(st_communicator_sent_bytes(get(), &bytes));

@@ -1,4 +1,4 @@
-// A context: where computing happens, and what the host lends for it.
+// A context: the device, threads, allocator and log that computing uses.
 #pragma once
 
 #include <scaletrain/context.h>
@@ -16,43 +16,44 @@ namespace scaletrain {
 enum class LogLevel : int32_t { error = 0, warning = 1, info = 2, debug = 3 };
 
 using LogFunction = std::function<void(LogLevel, const char* area, const char* text)>;
-/// Calls task(i) for every 0 <= i < n and returns when all calls have returned; throwing, no call may still be running or come.
+/// Calls task(i) for every 0 <= i < n and returns when all calls have returned. If it throws, no call may be running or start later.
 using ParallelFunction = std::function<void(int64_t n, const std::function<void(int64_t)>& task)>;
 
-/// Functions are called from any thread and live as long as an object of the context does. An exception out of log or parallel does not
-/// end the call that it was thrown in; it is rethrown when that call, or the context's next one, is done.
+/// The functions are called from any thread and live as long as an object of the context. An exception from log or parallel does not end
+/// the call that it was thrown in; it is rethrown when that call, or the context's next one, has ended.
 struct ContextOptions {
   int32_t threads = 0;  // per trainer; 0: this process's cores
   std::string device = "cpu";
   int64_t memory_limit = 0;  // bytes; 0: what the machine has
   LogFunction log;
   ParallelFunction parallel;
-  std::function<void*(size_t bytes, size_t align)> alloc;  // with free, or not at all; null or an exception: out of memory
+  std::function<void*(size_t bytes, size_t align)> alloc;  // set with free or not at all; null or an exception: out of memory
   std::function<void(void*)> free;
-  std::optional<std::string> tuning_cache{};  // its file; "": none; nothing: the environment's
-  bool late_parameters = false;  // models get theirs when asked for: in a group, at zero 3 or in 16 bits, a rank's pieces alone
+  std::optional<std::string> tuning_cache{};  // its file; "": none; nullopt: as the environment says
+  bool late_parameters = false;  // models allocate parameters at first use: in a group with zero 3, or 1 or 2 in 16 bits, only a rank's
+                                 // shards
 };
 
 struct MemoryUse {
-  std::string role;  // "parameters", ..., as st_memory_role_name has them
+  std::string role;  // "parameters", ...: st_memory_role_name
   int64_t bytes = 0, peak_bytes = 0;
 };
 
 struct MemoryStats {
   int64_t allocated_bytes = 0, available_bytes = 0, resident_bytes = 0;
-  int64_t peak_bytes = 0;        // the most that allocated_bytes has been
+  int64_t peak_bytes = 0;        // maximum of allocated_bytes
   int64_t limit_bytes = 0;       // 0: none
-  std::vector<MemoryUse> roles;  // those that have been used; their bytes are allocated_bytes
+  std::vector<MemoryUse> roles;  // roles used so far; their bytes add up to allocated_bytes
 };
 
-/// A type that a host op takes or gives: dims[0] < 0 is that many times the batch.
+/// The type of a host op's input or output: dims[0] < 0 is a multiple of the batch.
 struct OpType {
   DType dtype = DType::f32;
   std::vector<int64_t> dims;
 };
 
-/// An op of the host's own. Types of outputs from types of inputs, and outputs from inputs; an exception ends the call that ran it and is
-/// rethrown there. In backward, an element of d_inputs with data() null wants no gradient.
+/// An op of the host: computes types of outputs from types of inputs, and outputs from inputs. An exception ends the call that ran it and
+/// is rethrown there. In backward, an element of d_inputs with data() null needs no gradient.
 struct HostOp {
   std::function<std::vector<OpType>(const std::vector<OpType>& inputs)> shape;
   std::function<void(const std::vector<View>& inputs, const std::vector<View>& outputs)> forward;
@@ -68,7 +69,7 @@ class Context : public detail::Handle<st_context, st_context_destroy> {
   Context() : Context(ContextOptions()) {}
   explicit Context(const ContextOptions& options);
 
-  /// Ends what is running, with Status::cancelled. In a signal handler: st_context_cancel(context.get()).
+  /// Ends what is running, with Status::cancelled. In a signal handler use st_context_cancel(context.get()).
   void cancel() const { check(st_context_cancel(get())); }
   void trim() const { done(st_context_trim(get())); }
   MemoryStats memory() const {
@@ -84,9 +85,9 @@ class Context : public detail::Handle<st_context, st_context_destroy> {
     }
     return stats;
   }
-  /// Every peak of memory() is what is there now, and grows from here.
+  /// Sets every peak of memory() to the present value.
   void reset_peak() const { done(st_context_reset_peak(get())); }
-  /// From now on this context's graphs have the op `name`.
+  /// Adds the op `name` to this context's graphs.
   void register_op(const std::string& name, const HostOp& op) const;
 
  private:
@@ -99,7 +100,7 @@ inline void log_record(void* user, int32_t level, const char* area, const char* 
   shielded(host.service, [&] { host.log(level, area, text); });
 }
 
-/// Whichever index the host calls for, the next one is done. So every task runs once, also when the host throws halfway.
+/// Whatever index the host passes, the next task is run, so every task runs once, even if the host throws halfway.
 class TaskRange {
  public:
   TaskRange(int64_t n, st_task_fn task, void* arg) : n_(n), task_(task), arg_(arg) {}
@@ -134,7 +135,7 @@ inline void* allocate(void* user, size_t bytes, size_t align) {
   void* memory = nullptr;
   try {
     memory = host.alloc(bytes, align);
-  } catch (const std::bad_alloc&) {  // the library's own message says how much was wanted
+  } catch (const std::bad_alloc&) {  // the library's own message has the bytes needed
   } catch (...) {
     host.callback.keep();
   }

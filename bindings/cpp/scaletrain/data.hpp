@@ -1,4 +1,4 @@
-// Data: rows that training draws from, in an endless shuffled stream that is a function of the seed alone.
+// Data: rows for training, in an endless shuffled stream that depends on the seed only.
 #pragma once
 
 #include <scaletrain/data.h>
@@ -10,32 +10,32 @@
 
 namespace scaletrain {
 
-/// A field of rows that the host makes: its dims are of one row.
+/// A field of rows that the host makes; dims are those of one row.
 struct Field {
   std::string name;
   DType dtype = DType::f32;
   std::vector<int64_t> dims;
 };
 
-/// Writes rows row_ids[0..count) into the views, in the order of the fields, each [count, dims...]. An exception ends the step that wanted
+/// Writes rows row_ids[0..count) into the views, in the order of the fields, each [count, dims...]. An exception ends the step that needed
 /// the rows and is rethrown there.
 using FillFunction = std::function<void(const int64_t* row_ids, int64_t count, const std::vector<View>& views)>;
 
-/// Gives back what was lent; called once, from any thread.
+/// Releases borrowed memory; called once, from any thread.
 using ReleaseFunction = std::function<void()>;
 
 namespace detail {
 
-/// What the library holds of the host's until it is released.
+/// What the library holds until it releases it.
 struct Loan {
   ReleaseFunction release;
   FillFunction fill;
   std::shared_ptr<Fault> fault = std::make_shared<Fault>();
-  std::vector<View> views;  // kept for its room: fills come one at a time
+  std::vector<View> views;  // reused: fills come one at a time
 
   static void end(void* user) {
     const std::unique_ptr<Loan> loan(static_cast<Loan*>(user));
-    Fault unseen;  // there is no call left that could throw it
+    Fault unseen;  // no call is left that could throw it
     if (loan->release) shielded(unseen, [&] { loan->release(); });
   }
   static st_status rows(void* user, int64_t k, const int64_t* row_ids, int64_t n, const st_view* raw) {
@@ -58,8 +58,8 @@ class Data : public detail::Handle<st_data, st_data_destroy> {
     data.done(st_data_files(context.get(), path.c_str(), json.empty() ? nullptr : json.c_str(), data.out()));
     return data;
   }
-  /// The host's arrays, not copied; their first dimension is `rows`. They stay as they are until release is called, once, from any thread,
-  /// when the data and all that uses it is gone; not when this throws. Its exceptions reach nobody.
+  /// The host's arrays, not copied; their first dimension is `rows`. They must not change until release is called, once, from any thread,
+  /// when the data and everything that uses it are gone; not if this throws. Its exceptions are dropped.
   static Data arrays(const Context& context, int64_t rows, const Views& arrays, const ReleaseFunction& release) {
     Data data(detail::Access::host(context));
     auto loan = std::make_unique<detail::Loan>();
@@ -70,7 +70,7 @@ class Data : public detail::Handle<st_data, st_data_destroy> {
   static Data arrays(const Context& context, int64_t rows, const Views& arrays) {
     return Data::arrays(context, rows, arrays, ReleaseFunction());
   }
-  /// Rows made when they are wanted. `fill` and what it captured goes when the data and all that uses it is gone.
+  /// Rows made on demand. `fill` and its captures are destroyed when the data and everything that uses it are gone.
   static Data callback(const Context& context, int64_t rows, const std::vector<Field>& fields, const FillFunction& fill) {
     Data data(detail::Access::host(context));
     auto loan = std::make_unique<detail::Loan>();
@@ -85,7 +85,7 @@ class Data : public detail::Handle<st_data, st_data_destroy> {
     return data;
   }
 
-  /// First trains, second validates; `fraction` validates.
+  /// Returns training and validation data; `fraction` is for validation.
   std::pair<Data, Data> split(double fraction, int64_t seed) const {
     std::pair<Data, Data> parts{Data(host()), Data(host())};
     parts.first.fault_ = parts.second.fault_ = fault_;
@@ -102,7 +102,7 @@ class Data : public detail::Handle<st_data, st_data_destroy> {
     done(st_data_vocabulary(get(), &vocabulary));
     return vocabulary;
   }
-  /// What a table of token pairs, counted on this data, makes of `validation`: nats a token.
+  /// Loss on `validation`, in nats a token, of a bigram table counted on this data.
   double bigram_loss(const Data& validation) const {
     double loss = 0;
     done(st_data_bigram_loss(get(), validation.get(), &loss));
@@ -113,7 +113,7 @@ class Data : public detail::Handle<st_data, st_data_destroy> {
   friend class Trainer;
   explicit Data(const std::shared_ptr<detail::Host>& host) : Handle(host) {}
   void take(st_status status, std::unique_ptr<detail::Loan>& loan) const {
-    if (status == ST_OK) static_cast<void>(loan.release());  // the library's now, whatever done() throws
+    if (status == ST_OK) static_cast<void>(loan.release());  // the library owns it, whatever done() throws
     done(status);
   }
   std::shared_ptr<detail::Fault> fault_;  // of fill

@@ -1,4 +1,4 @@
-// Which rows a rank reads next, for training loops of the program's own.
+// Which rows a rank reads next, for the program's own training loop.
 #pragma once
 
 #include <scaletrain/distributed_sampler.h>
@@ -12,14 +12,14 @@
 
 namespace scaletrain {
 
-/// What becomes of an epoch's last rows, where all ranks together would take more.
+/// How an epoch ends when fewer rows are left than all ranks together would take.
 enum class LastRows : int32_t {
-  share = 1,  // each row once: dealt out evenly
-  drop = 2,   // no rank gets them
+  share = 1,  // each row once, divided evenly
+  drop = 2,   // no rank reads them
   join = 3    // epochs have no end: the next one's first rows follow
 };
 
-/// Alike on all ranks, but for rank.
+/// The same on all ranks, except rank.
 struct DistributedSamplerOptions {
   int32_t rank = 0, size = 1;
   int64_t seed = 0;
@@ -45,16 +45,16 @@ class DistributedSampler : public detail::Handle<st_distributed_sampler, st_dist
     done(st_distributed_sampler_create(rows, &raw, out()));
   }
 
-  /// The next `count` rows of each rank; fewer at an epoch's end, and none where it is over, after which the next epoch begins.
+  /// The next `count` rows of this rank; fewer at an epoch's end, and none when it has ended, after which the next epoch begins.
   SampledRows next(int64_t count) const {
     SampledRows taken;
-    taken.rows.resize(static_cast<size_t>(std::max<int64_t>(count, 1)));  // the library refuses fewer
+    taken.rows.resize(static_cast<size_t>(std::max<int64_t>(count, 1)));  // the library refuses less than 1
     int64_t own = 0;
     done(st_distributed_sampler_next(get(), count, taken.rows.data(), &own, &taken.all));
     taken.rows.resize(static_cast<size_t>(own));
     return taken;
   }
-  /// The same into an array of i64, as many as it has; how many were written, and all ranks' together.
+  /// The same into an i64 array, as many rows as fit; returns the number written and that of all ranks together.
   std::pair<int64_t, int64_t> next_to(const View& to) const {
     const st_view raw = detail::writable("DistributedSampler::next", to).raw();
     if (raw.dtype != ST_I64 || raw.rank != 1 || (raw.strides != nullptr && raw.strides[0] != 1))
@@ -64,9 +64,9 @@ class DistributedSampler : public detail::Handle<st_distributed_sampler, st_dist
     return {own, all};
   }
 
-  /// To its first row.
+  /// Moves to the epoch's first row.
   void set_epoch(int64_t epoch) const { done(st_distributed_sampler_set_epoch(get(), epoch)); }
-  /// Items that all ranks have taken since epoch 0: what a checkpoint keeps. It says nothing of how many ranks there are.
+  /// Items that all ranks have taken since epoch 0, for a checkpoint. It does not depend on the number of ranks.
   int64_t cursor() const {
     int64_t cursor = 0;
     done(st_distributed_sampler_cursor(get(), &cursor));

@@ -1,4 +1,4 @@
-// What an array's elements are.
+// Element types of arrays.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ namespace scaletrain {
 
 enum class DType : int32_t { f32 = 1, f64 = 2, bf16 = 3, f16 = 4, i32 = 5, i64 = 6, u8 = 7, boolean = 8 };
 
-/// Of one element.
+/// Bytes of one element.
 inline int64_t bytes_of(DType dtype) {
   switch (dtype) {
     case DType::f64:

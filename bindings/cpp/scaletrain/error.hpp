@@ -11,7 +11,7 @@
 
 namespace scaletrain {
 
-/// The statuses of error.h.
+/// The statuses of C's error.h.
 enum class Status : int32_t {
   ok = 0,
   invalid_argument = 1,
@@ -33,7 +33,7 @@ enum class Status : int32_t {
   internal = 17
 };
 
-/// What is known about an error besides its message. Texts are empty and numbers -1 where unknown.
+/// Details of an error. Texts are empty and numbers -1 where unknown.
 struct ErrorInfo {
   std::string op, tensor, file, host, collective;
   int64_t offset = -1;
@@ -41,7 +41,7 @@ struct ErrorInfo {
   int32_t rank = -1;
 };
 
-/// A call that failed: what() says what was asked, with which values, and the way out.
+/// A failed call. what() has the operation, its values and the way out.
 class Error : public std::runtime_error {
  public:
   Error(Status status, const std::string& message, ErrorInfo info) : std::runtime_error(message), status_(status), info_(std::move(info)) {}
@@ -57,7 +57,7 @@ class Error : public std::runtime_error {
 
 /// This thread's last error.
 inline Error last_error(Status status) {
-  const std::string message = st_last_error();  // first: the next call may replace it
+  const std::string message = st_last_error();  // read first: the next call may replace it
   const auto text = [](const char* known) { return std::string(known != nullptr ? known : ""); };
   ErrorInfo info;
   st_error_info raw;
@@ -67,14 +67,14 @@ inline Error last_error(Status status) {
   return Error(status, message, info);
 }
 
-/// Throws what went wrong. For calls of the C ABI beside this header.
+/// Throws this thread's last error. For direct calls of the C ABI.
 inline void check(st_status status) {
   if (status != ST_OK) throw last_error(static_cast<Status>(status));
 }
 
-/// Throws Status::unsupported when the library found at run time cannot serve a program written for major.minor.
+/// Throws Status::unsupported if the library found at run time cannot serve a program built for major.minor.
 inline void require(int32_t major, int32_t minor) { check(st_require(major, minor)); }
-/// The same for the headers that this program was compiled with.
+/// The same for the headers of this build.
 inline void require() { require(ST_VERSION_MAJOR, ST_VERSION_MINOR); }
 
 inline std::string version() {
@@ -83,21 +83,21 @@ inline std::string version() {
   return text;
 }
 
-/// JSON: version, devices and transports between ranks and why one is missing, instruction sets, cores, memory, ops.
+/// JSON: version, devices, transports between ranks (each with the reason if it is missing), instruction sets, cores, memory, ops.
 inline std::string features() {
   const char* json = "";
   check(st_features(&json));
   return json;
 }
 
-/// Handles that are not destroyed.
+/// Counts handles that are not destroyed.
 inline int64_t live_handles() {
   int64_t count = 0;
   detail::Leftover::end();
   check(st_live_handles(nullptr, &count));
   return count;
 }
-/// Those of one kind: "context", "graph", "model", "data", "recipe", "trainer", "predictor", "tensor", and so on.
+/// The same for one kind: "context", "graph", "model", "data", "recipe", "trainer", "predictor", "tensor", and so on.
 inline int64_t live_handles(const std::string& kind) {
   int64_t count = 0;
   detail::Leftover::end();

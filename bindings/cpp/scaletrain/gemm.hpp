@@ -1,4 +1,4 @@
-// Matrix products by themselves: C = alpha A B + beta C over the host's arrays, and what is fused behind it.
+// Matrix products without a trainer, over the host's arrays: C = alpha A B + beta C, with a fused epilogue.
 #pragma once
 
 #include <scaletrain/gemm.h>
@@ -16,7 +16,7 @@ enum class GemmSource : int32_t { table = 0, wish = 1, cache = 2, tuned = 3 };
 enum class GemmLibrary : int32_t { own = 0, automatic = 1 };
 enum class GemmPacking : int32_t { choose = 0, packed = 1, in_place = 2 };
 
-/// Strides in elements; row and column 0: row-major without gaps. batch 0 behind them: one matrix behind the other.
+/// Strides in elements; row and column 0: row-major without gaps. batch, the stride between matrices, 0: contiguous.
 struct GemmLayout {
   DType dtype = DType::f32;
   int64_t row = 0, column = 0, batch = 0;
@@ -31,15 +31,15 @@ struct GemmProblem {
   GemmLayout c{};
 };
 
-/// A wish; 0: choose.
+/// A requested schedule; 0: the library chooses.
 struct GemmSchedule {
   int32_t threads = 0;
   int64_t tile_m = 0, tile_n = 0, tile_k = 0, block_m = 0, block_n = 0, micro_m = 0;
   GemmOrder order = GemmOrder::choose;
   GemmPacking packing = GemmPacking::choose;
   int64_t max_scratch_bytes = 0;
-  int32_t tune_ms = 0;                     // measured for at most so long when the plan is made; 0: never
-  GemmLibrary library = GemmLibrary::own;  // automatic: libraries of others are measured too, and the bits are the winner's
+  int32_t tune_ms = 0;                     // limit for measuring when the plan is made; 0: never
+  GemmLibrary library = GemmLibrary::own;  // automatic: other libraries are measured too, and the bits are the winner's
 };
 
 struct GemmInfo {
@@ -53,23 +53,23 @@ struct GemmInfo {
   double flops_per_second = 0;  // of the last run
   double predicted_flops_per_second = 0;
   GemmSource source = GemmSource::table;
-  std::string library;  // "own", or a library of others and its version
+  std::string library;  // "own", or another library and its version
 };
 
-/// Behind alpha A B + beta C, in this order.
+/// Applied after alpha A B + beta C, in this order.
 struct Epilogue {
   std::optional<View> bias;            // [n]
   std::optional<View> pre_activation;  // filled
   Activation activation = Activation::none;
-  std::optional<View> derivative_at;  // times the activation's derivative at these, in its place
+  std::optional<View> derivative_at;  // multiplies by the activation's derivative at these, instead of the activation
   std::optional<View> residual;
   std::optional<View> column_sums;  // [n], filled
 };
 
-/// B, laid out for the plans that pack alike.
+/// B, packed for plans that pack alike.
 class PackedMatrix : public detail::Handle<st_packed, st_packed_destroy> {
  public:
-  /// Another B, in place.
+  /// Packs another B, in place.
   void repack(const View& b) const {
     const st_view raw = b.raw();
     done(st_gemm_repack(get(), &raw));
@@ -80,7 +80,7 @@ class PackedMatrix : public detail::Handle<st_packed, st_packed_destroy> {
   explicit PackedMatrix(const std::shared_ptr<detail::Host>& host) : Handle(host) {}
 };
 
-/// A plan: made once, run often without allocating.
+/// A plan: made once; runs allocate nothing.
 class Gemm : public detail::Handle<st_gemm, st_gemm_plan_destroy> {
  public:
   Gemm(const Context& context, const GemmProblem& problem) : Gemm(context, problem, GemmSchedule()) {}
@@ -111,7 +111,7 @@ class Gemm : public detail::Handle<st_gemm, st_gemm_plan_destroy> {
             raw.flops_per_second,
             raw.predicted_flops_per_second,
             static_cast<GemmSource>(raw.source),
-            raw.library == nullptr ? "own" : raw.library};  // null: a library older than this header
+            raw.library == nullptr ? "own" : raw.library};  // null: the library is older than this header
   }
 
   PackedMatrix pack(const View& b) const {
@@ -121,7 +121,7 @@ class Gemm : public detail::Handle<st_gemm, st_gemm_plan_destroy> {
     return packed;
   }
 
-  /// C = alpha A B + beta C, then the epilogue. beta 0 does not read C.
+  /// C = alpha A B + beta C, then the epilogue. With beta 0, C is not read.
   void run(float alpha, const View& a, const View& b, float beta, const View& c, const Epilogue& epilogue = {}) const {
     const st_view of_a = a.raw(), of_b = b.raw(), of_c = detail::writable("Gemm::run", c).raw();
     const RawEpilogue behind(*this, epilogue);

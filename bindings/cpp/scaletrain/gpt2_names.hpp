@@ -1,5 +1,5 @@
 // Hugging Face's names of GPT-2's weights as renames: ReadOptions options; options.renames = gpt2_names(); model.read(file, options).
-// Included by who needs it; scaletrain.hpp does not bring it.
+// scaletrain.hpp does not include this header.
 #pragma once
 
 #include <scaletrain/gpt2_names.h>
@@ -9,7 +9,7 @@
 
 namespace scaletrain {
 
-/// From names of a model.safetensors of GPT2LMHeadModel, and of the bare GPT2Model, to those of the model "gpt".
+/// Maps the names in a model.safetensors of GPT2LMHeadModel, or of the bare GPT2Model, to those of the model "gpt".
 inline std::vector<Rename> gpt2_names() { return {ST_GPT2_NAMES("transformer."), ST_GPT2_NAMES("")}; }
 
 }  // namespace scaletrain

@@ -1,4 +1,4 @@
-// A graph: a model as ops over values. Here the call that is wrong throws, so there is nothing to look at later.
+// A graph: a model as ops over values. Unlike in C, a wrong call throws at once.
 #pragma once
 
 #include <scaletrain/graph.h>
@@ -19,7 +19,7 @@ enum class Init : int32_t { zeros = 0, ones = 1, normal = 2, uniform = 3, xavier
 
 class Graph;
 
-/// A value of a graph: an id and where it belongs. Valid while its Graph (or what that was moved to) is.
+/// A value: an id and its graph. Valid while its Graph, or the one that was moved to, lives.
 class Value {
  public:
   Value() = default;
@@ -27,13 +27,13 @@ class Value {
   // For the C ABI: x.made(st_op_softmax(x.graph(), x.id(), -1)).
   st_value id() const noexcept { return id_; }
   st_graph* graph() const noexcept { return graph_; }
-  /// Its id for a call of `graph`. Throws when it is another graph's, where the same id would be some other value.
+  /// The id, for a call of `graph`. Throws if the value belongs to another graph, where the same id would be another value.
   st_value id_in(const st_graph* graph) const {
     if (graph != nullptr && graph_ != nullptr && graph_ != graph)
       throw Error(Status::invalid_argument, "value " + std::to_string(id_) + " belongs to another graph; make it in this one");
     return id_;
   }
-  /// What a wrapper of ops.h gave; for 0 throws what that call said.
+  /// Wraps the result of a wrapper of ops.h; if it is 0, throws that call's error.
   Value made(st_value id) const;
 
   friend Value operator+(const Value& a, const Value& b) { return apply("add", {a, b}, nullptr); }
@@ -59,7 +59,7 @@ class Value {
 
 namespace detail {
 
-/// Of the thread's last call, when it gave 0 instead of a value.
+/// The error of this thread's last call, which gave 0.
 inline st_status status_of_last_error() {
   st_error_info info;
   check(st_error_info_init(&info, sizeof info));
@@ -80,7 +80,7 @@ inline std::vector<st_value> ids_of(const std::vector<Value>& values, const st_g
   return ids;
 }
 
-/// The value that tells which graph is meant.
+/// The value whose graph a list is for.
 inline const Value& first_of(const std::vector<Value>& values) {
   if (values.empty()) throw Error(Status::invalid_argument, "ops: a list of values is empty, so there is no graph to work on");
   return values.front();
@@ -134,10 +134,10 @@ class Attribute {
 
 struct ValueInfo {
   DType dtype = DType::f32;
-  std::vector<int64_t> dims;  // dims[0] < 0 is that many times the batch
+  std::vector<int64_t> dims;  // dims[0] = -n is n times the batch
 };
 
-/// Ends with its block: { const Scope scope = graph.scope("encoder"); ... }
+/// A scope that ends with the C++ block: { const Scope scope = graph.scope("encoder"); ... }
 class Scope {
  public:
   explicit Scope(st_graph* graph) noexcept : graph_(graph) {}
@@ -161,12 +161,12 @@ class Graph : public detail::Handle<st_graph, st_graph_destroy> {
     st_value made = 0;
     return value(st_graph_input(get(), name.c_str(), static_cast<st_dtype>(dtype), rank(dims), dims.data(), &made), made);
   }
-  /// scale: standard deviation, half width or gain, as Init says.
+  /// scale: standard deviation, half width or gain, depending on Init.
   Value parameter(const std::string& name, const std::vector<int64_t>& dims, Init init, double scale) const {
     st_value made = 0;
     return value(st_graph_parameter(get(), name.c_str(), rank(dims), dims.data(), static_cast<int32_t>(init), scale, &made), made);
   }
-  /// Begins as these values, copied; not trainable: no step changes it.
+  /// A parameter with these initial values, copied. Not trainable: no step changes it.
   Value parameter(const std::string& name, const View& values, bool trainable) const {
     st_value made = 0;
     const st_view raw = values.raw();
@@ -178,7 +178,7 @@ class Graph : public detail::Handle<st_graph, st_graph_destroy> {
     return op(name, inputs, attributes, 1).front();
   }
   Value op(const std::string& name, const std::vector<Value>& inputs) const { return op(name, inputs, std::string()); }
-  /// Its first `count` results.
+  /// Returns its first `count` results.
   std::vector<Value> op(const std::string& name, const std::vector<Value>& inputs, const std::string& attributes, int32_t count) const {
     std::vector<st_value> ids = detail::ids_of(inputs, get()), made = room(count);
     done(st_graph_op(get(), name.c_str(), static_cast<int32_t>(ids.size()), ids.data(), attributes.empty() ? nullptr : attributes.c_str(),
@@ -215,13 +215,13 @@ class Graph : public detail::Handle<st_graph, st_graph_destroy> {
     return layer(st_layer_dropout, name, x, options);
   }
 
-  /// Names what follows "name." while the result lives.
+  /// Prefixes the names that follow with "name." while the result lives.
   [[nodiscard]] Scope scope(const std::string& name) const {
     done(st_graph_scope(get(), name.c_str()));
     return Scope(get());
   }
   void output(const std::string& name, const Value& value) const { done(st_graph_output(get(), name.c_str(), value.id_in(get()))); }
-  /// Losses and means over the batch, also scaled, added and subtracted: a step has the formula's mean over its rows (st_graph_loss).
+  /// Losses and means over the batch, also scaled, added and subtracted; a step minimises the formula's mean over its rows (st_graph_loss).
   void loss(const Value& value) const { done(st_graph_loss(get(), value.id_in(get()))); }
 
   ValueInfo info(const Value& value) const {
@@ -230,16 +230,16 @@ class Graph : public detail::Handle<st_graph, st_graph_destroy> {
     done(st_graph_value(get(), value.id_in(get()), &raw));
     return {static_cast<DType>(raw.dtype), std::vector<int64_t>(raw.dims, raw.dims + raw.rank)};
   }
-  /// What a wrapper of ops.h gave; for 0 throws what that call said.
+  /// Wraps the result of a wrapper of ops.h; if it is 0, throws that call's error.
   Value made(st_value id) const { return detail::made(get(), id, host().get()); }
-  /// The value of an id. Throws when the graph has none.
+  /// The value of an id. Throws if the graph has none.
   Value value(st_value id) const {
     st_value_info raw;
     done(st_value_info_init(&raw, sizeof raw));
     done(st_graph_value(get(), id, &raw));
     return {get(), id, host().get()};
   }
-  /// The graph as text, a node a line.
+  /// The graph as text, one node a line.
   std::string text() const { return Handle::text(st_graph_text); }
 
  private:

@@ -1,4 +1,4 @@
-// What every noun is made of: an owned handle, and exceptions of the host's callbacks carried over the C boundary.
+// The base of every noun: an owned handle, and exceptions of host callbacks carried across the C boundary.
 #pragma once
 
 #include <scaletrain/context.h>
@@ -24,7 +24,7 @@ namespace detail {
 
 struct Access;
 
-/// The first exception out of a callback. It must not unwind through C, so it waits here until the call has returned.
+/// Keeps the first exception of a callback until the call has returned, since it must not unwind through C.
 class Fault {
  public:
   void keep() noexcept {
@@ -50,8 +50,8 @@ class Fault {
   std::atomic<bool> raised_{false};
 };
 
-/// Runs a callback's body; an exception is kept and becomes a status, and its text the reason: also who cannot get the exception itself,
-/// as another rank, sees why.
+/// Runs a callback's body; keeps an exception, and turns it into a status with its text as the reason, for those whom the exception itself
+/// does not reach, such as other ranks.
 template <class Body>
 st_status shielded(Fault& fault, Body&& body) noexcept {
   try {
@@ -66,7 +66,7 @@ st_status shielded(Fault& fault, Body&& body) noexcept {
   return ST_CALLBACK;
 }
 
-/// What a context borrows from the host. Every object of the context holds it, since the library may use it as long as one lives.
+/// What a context borrows from the host. Every object of the context holds it, since the library may use it while one lives.
 struct Host {
   std::function<void(int32_t, const char*, const char*)> log;
   std::function<void(int64_t, const std::function<void(int64_t)>&)> parallel;
@@ -76,10 +76,10 @@ struct Host {
   std::mutex ops_mutex;
   Fault callback;  // of an op or the allocator: the call that ran it fails
   st_context* context = nullptr;
-  Fault service;  // of the logger or the parallel-for: the call goes on, and throws when it is done
+  Fault service;  // of the logger or the parallel-for: the call continues, and throws at its end
 };
 
-/// The outcome of a call: the callback's own exception before the library's word for it.
+/// Throws a call's failure: the callback's own exception if there is one, else the library's error.
 inline void conclude(st_status status, Host* host, Fault* own) {
   if (status == ST_OK) {
     if (host != nullptr) host->service.rethrow();
@@ -91,7 +91,7 @@ inline void conclude(st_status status, Host* host, Fault* own) {
   throw error;
 }
 
-/// The name of T*, st_trainer, stands at the end of this function's own.
+/// The name of T*, such as st_trainer, taken from the end of this function's own name.
 template <class T>
 Error closed_error() {
   const std::string name = __PRETTY_FUNCTION__;
@@ -100,7 +100,7 @@ Error closed_error() {
   return Error(Status::invalid_handle, kind + ": this object is closed; make another one, or close it after its last call");
 }
 
-/// A handle with one owner. close() destroys and throws; the destructor destroys and does not.
+/// A handle with one owner. close() destroys and throws; the destructor destroys and does not throw.
 template <class T, st_status (*destroy)(T*)>
 class Handle {
  public:
@@ -114,7 +114,7 @@ class Handle {
     return open;
   }
 
-  /// Destroys now. What was made of it keeps what it needs. Closing twice is fine.
+  /// Destroys now. Objects made from this one keep what they need. Closing twice is allowed.
   void close() {
     end();
     host_.reset();
@@ -135,7 +135,7 @@ class Handle {
   }
   ~Handle() { drop(); }
 
-  /// Where a call puts a new handle; it is this object's when the call has returned.
+  /// Receives a new handle from a call; this object owns it when the call has returned.
   class Out {
    public:
     explicit Out(std::atomic<T*>& to) noexcept : to_(to) {}
@@ -150,10 +150,10 @@ class Handle {
   };
   Out out() noexcept { return Out(handle_); }
   const std::shared_ptr<Host>& host() const noexcept { return host_; }
-  /// For const char* getters and the like: the handle's outcome of a call.
+  /// Makes a call on the handle and throws its failure; for getters of const char* and the like.
   void done(st_status status) const { conclude(status, host_.get(), nullptr); }
   void done(st_status status, Fault* own) const { conclude(status, host_.get(), own); }
-  /// read() makes a call and copies texts that are the library's until its next one: meanwhile other texts and close() are Busy.
+  /// read() makes a call and copies texts that the library owns until its next call; meanwhile other texts and close() are Busy.
   template <class Read>
   auto reading(const Read& read) const {
     const Reading reading(reader_);
@@ -169,8 +169,8 @@ class Handle {
   }
 
  private:
-  /// close() where a garbage collector ends the object: a thread that is inside of a call of it finds the host's functions there, and a
-  /// call that comes later a handle that is over.
+  /// close() for a garbage collector's end of the object: a thread that is inside a call still finds the host's functions, and a later call
+  /// an invalid handle.
   void end() {
     const Reading reading(reader_);
     conclude(destroy(handle_), host_.get(), nullptr);
@@ -183,7 +183,8 @@ class Handle {
       Leftover::keep(
           handle_, [](void* handle) { return destroy(static_cast<T*>(handle)); }, host_);
     else if (status != ST_OK && host_)
-      new (std::nothrow) std::shared_ptr<Host>(host_);  // the handle stays, as in the child of a fork, and so do the host's functions
+      new (std::nothrow) std::shared_ptr<Host>(host_);  // leaked on purpose: the handle stays, as in a forked child, and may use the host's
+                                                        // functions
     handle_ = nullptr;
     host_.reset();
   }
@@ -193,7 +194,7 @@ class Handle {
     explicit Reading(std::atomic<pid_t>& reader) : reader_(reader) {
       pid_t before = 0;
       const pid_t here = getpid();
-      // In the child of a fork who read stayed in the parent: the call goes on, to the library's own word for it.
+      // In a forked child the reading thread exists only in the parent: make the call, and let the library refuse it.
       if (!reader.compare_exchange_strong(before, here) && before == here)
         throw Error(Status::busy, "another thread is in a call of this object, or ends it; call again when it has returned");
     }
@@ -207,10 +208,10 @@ class Handle {
 
   std::shared_ptr<Host> host_;
   std::atomic<T*> handle_{nullptr};
-  mutable std::atomic<pid_t> reader_{0};  // the process of the thread that is reading
+  mutable std::atomic<pid_t> reader_{0};  // process of the thread that is reading
 };
 
-/// How the nouns see each other's hosts, and the bindings the end of a handle.
+/// Gives nouns access to each other's hosts, and bindings to the end of a handle.
 struct Access {
   template <class Noun>
   static void end(Noun& noun) {
@@ -224,7 +225,7 @@ struct Access {
   static const std::shared_ptr<Host>& host(const Noun& noun) noexcept {
     return noun.host();
   }
-  /// To cancel what the noun is doing; null when it is closed.
+  /// For cancelling what the noun is doing; null when it is closed.
   template <class Noun>
   static st_context* context(const Noun& noun) noexcept {
     return noun.host() ? noun.host()->context : nullptr;

@@ -1,4 +1,4 @@
-// Handles that nobody owns any more, and that could not be destroyed yet.
+// Handles without an owner that could not be destroyed yet.
 #pragma once
 
 #include <scaletrain/error.h>
@@ -9,20 +9,20 @@
 
 namespace scaletrain::detail {
 
-/// A handle whose owner went while a call was inside: another object's, such as a trainer's of its model. It ends when the next owner goes,
-/// or when live handles are counted.
+/// A handle whose owner was destroyed while a call of another object, such as a trainer of the model, was using it. It is destroyed when
+/// another owner goes, or when live handles are counted.
 struct Leftover {
   void* handle;
   st_status (*destroy)(void*);
-  std::shared_ptr<void> host;  // whose functions the call that is inside may want
+  std::shared_ptr<void> host;  // its functions may be needed by the running call
   Leftover* next = nullptr;
 
-  /// Without memory for it, the handle stays for ever.
+  /// Without memory for the record the handle leaks.
   static void keep(void* handle, st_status (*destroy)(void*), const std::shared_ptr<void>& host) noexcept {
     if (auto* one = new (std::nothrow) Leftover{handle, destroy, host}) push(one);
   }
 
-  /// Destroys those that no call is inside of any more.
+  /// Destroys those that no call is using any more.
   static void end() noexcept {
     if (first.load() == nullptr) return;
     for (Leftover *one = first.exchange(nullptr), *next = nullptr; one != nullptr; one = next) {

@@ -20,23 +20,23 @@ struct ParameterInfo {
 };
 
 struct Rename {
-  std::string from;  // in the stream: a name; "*", once, stands for any text: "h.*.ln_1.weight"
-  std::string to;    // in the model
+  std::string from;  // name in the stream; one "*" matches any text: "h.*.ln_1.weight"
+  std::string to;    // name in the model
 };
 struct ReadOptions {
-  bool partial = false;  // read what fits by name, report the rest
+  bool partial = false;  // read names that match, report the rest
   std::vector<Rename> renames;
-  std::vector<std::string> names;  // patterns of names in the model, "block.*.mlp.*"; others are passed over. None: all
-  bool overwrite = false;          // Checkpoint::load: read once; after an error in the data the views may hold a mixture
+  std::vector<std::string> names;  // patterns of names in the model, "block.*.mlp.*"; others are ignored. Empty: all
+  bool overwrite = false;          // Checkpoint::load: read once; after an error in the data some views may have changed
 };
 struct ReadReport {
   int64_t read = 0;
   std::vector<std::string> missing, unexpected;
 };
 
-/// Takes bytes; throws when it cannot.
+/// Takes bytes; throws if it cannot.
 using WriteFunction = std::function<void(const void* bytes, int64_t count)>;
-/// Fills at most `room` bytes and says how many; 0 is the end.
+/// Fills at most `room` bytes and returns how many; 0 is the end.
 using ReadFunction = std::function<int64_t(void* bytes, int64_t room)>;
 
 class Checkpoint;
@@ -44,7 +44,7 @@ struct LoadReport;
 
 namespace detail {
 
-/// Options for the C ABI; points into what it is made of.
+/// Options for the C ABI; points into the options it is made of.
 class RawReadOptions {
  public:
   explicit RawReadOptions(const ReadOptions& options) {
@@ -78,7 +78,7 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
   Model(const Context& context, const std::string& name, const std::string& json, int64_t seed) : Handle(detail::Access::host(context)) {
     done(st_model_builtin(context.get(), name.c_str(), json.empty() ? nullptr : json.c_str(), seed, out()));
   }
-  /// The same graph, its own copy of the parameters.
+  /// A copy with the same graph and its own parameters.
   Model clone() const {
     Model copy(host());
     done(st_model_clone(get(), copy.out()));
@@ -103,7 +103,7 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
     return all;
   }
 
-  /// A whole parameter, copied and converted.
+  /// Copies and converts a whole parameter.
   void get(const std::string& name, const View& to) const {
     const st_view raw = detail::writable("Model::get", to).raw();
     done(st_model_get(get(), name.c_str(), &raw));
@@ -119,19 +119,19 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
   std::string digest() const { return text(st_model_digest); }
 
   void write_file(const std::string& path) const { done(st_model_write_file(get(), path.c_str(), nullptr)); }
-  /// The weights as they are now, written while the caller goes on.
+  /// Copies the weights and writes them in the background.
   Pending write_file_async(const std::string& path) const {
     Pending pending(host());
     done(st_model_write_file(get(), path.c_str(), pending.out()));
     return pending;
   }
-  /// A safetensors file, a folder that has one, or the index of its shards.
+  /// A safetensors file, a folder with one, or the index of its shards.
   ReadReport read_file(const std::string& path, const ReadOptions& options = ReadOptions()) const {
     ReadReport report;
     read_file(path, options, report);
     return report;
   }
-  /// Fills `report` also when it throws because names did not fit.
+  /// Fills `report` also when it throws because names did not match.
   void read_file(const std::string& path, const ReadOptions& options, ReadReport& report) const {
     read_by(options, report, nullptr,
             [&](const st_read_options* raw, st_read_report* found) { return st_model_read_file(get(), path.c_str(), raw, found); });
@@ -163,12 +163,12 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
         options);
   }
   ReadReport read(std::istream& stream) const { return read(stream, ReadOptions()); }
-  /// Fills `report` also when it throws because names did not fit.
+  /// Fills `report` also when it throws because names did not match.
   void read(const ReadFunction& read, const ReadOptions& options, ReadReport& report) const;
 
-  /// The weights of a checkpoint, "": of the newest that is whole. When it throws, none has changed. Defined in checkpoint.hpp.
+  /// Loads the weights of a checkpoint ("": the newest valid). If it throws, no weight has changed. Defined in checkpoint.hpp.
   LoadReport load(const Checkpoint& checkpoint, const std::string& name = "", const ReadOptions& options = ReadOptions()) const;
-  /// Fills `report` also when it throws because names did not fit.
+  /// Fills `report` also when it throws because names did not match.
   void load(const Checkpoint& checkpoint, const std::string& name, const ReadOptions& options, LoadReport& report) const;
 
  private:
@@ -213,7 +213,7 @@ inline void Model::read(const ReadFunction& read, const ReadOptions& options, Re
           [&](const st_read_options* raw, st_read_report* found) { return st_model_read(get(), Source::give, &source, raw, found); });
 }
 
-/// JSON: what a safetensors file, a folder that has one, or the index of its shards holds: files, metadata, and tensors of any dtype.
+/// JSON: the files, metadata and tensors, of any dtype, in a safetensors file, a folder with one, or the index of its shards.
 inline std::string inspect_weights(const std::string& path) {
   const char* json = "";
   check(st_weights_inspect(path.c_str(), &json));

@@ -1,4 +1,4 @@
-// Optimizers and clipping by themselves, over the program's own parameters and gradients.
+// Optimizers and clipping without a trainer, over the program's own parameters and gradients.
 #pragma once
 
 #include <scaletrain/clip.h>
@@ -24,8 +24,8 @@ inline std::vector<st_view> raw_views(const std::vector<View>& views) {
 
 }  // namespace detail
 
-/// The norm of all gradients together before clipping; above `max` they are scaled down to it in place. max 0: they are only read. A norm
-/// that is not finite is returned, and they stay as they are.
+/// Returns the norm of all gradients together before clipping; if it is above `max` they are scaled down to it in place. max 0: they are
+/// only read. If the norm is not finite, they do not change.
 inline double clip_norm(const Context& context, const std::vector<View>& gradients, double max) {
   for (const View& gradient : gradients)
     if (max != 0) detail::writable("clip_norm", gradient);
@@ -58,22 +58,23 @@ class Optimizer : public detail::Handle<st_optimizer, st_optimizer_destroy> {
     done(st_optimizer_step(get(), static_cast<int64_t>(raw.size()), raw.data(), &report));
     return {report.skipped != 0, report.step, report.lr, report.norm};
   }
-  /// The scaler's unscale and step, and this step, in one: of scaled gradients, which stay as they are. Its update() comes next.
+  /// unscale() and step() of the scaler, and this step, in one call on the scaled gradients, which do not change. Call the scaler's
+  /// update() next.
   OptimizerReport step(const LossScaler& scaler, const std::vector<View>& gradients) const {
     const std::vector<st_view> raw = detail::raw_views(gradients);
     st_optimizer_report report = fresh();
     done(st_optimizer_step_scaled(get(), scaler.get(), static_cast<int64_t>(raw.size()), raw.data(), &report));
     return {report.skipped != 0, report.step, report.lr, report.norm};
   }
-  /// The weights in 16 bits, f32 parameters being their masters: written now and by every step. In the order of the parameters, View()
-  /// where there is none of one; {}: no more copies. Borrows them until the next call, or until it is closed.
+  /// The 16-bit weights whose masters the f32 parameters are: written now and by every step. One for each parameter in order, View() for
+  /// none; {}: no more copies. Borrowed until the next call, or until it is closed.
   void keep_copies(const std::vector<View>& copies) const {
     for (const View& copy : copies) detail::writable("Optimizer::keep_copies", copy);
     const std::vector<st_view> raw = detail::raw_views(copies);
     done(st_optimizer_keep_copies(get(), static_cast<int64_t>(raw.size()), raw.data()));
   }
   void set(const std::string& key, const std::string& json) const { done(st_optimizer_set(get(), key.c_str(), json.c_str())); }
-  /// The optimizer's own memory, for a checkpoint; written to, it goes on from there.
+  /// The optimizer's own memory, for a checkpoint. Write a saved state into it to resume.
   Views state() const {
     int64_t n = 0;
     const st_named_view* views = nullptr;

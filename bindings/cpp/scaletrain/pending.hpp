@@ -1,4 +1,4 @@
-// What goes on after the call which began it.
+// Work that continues after the call that started it.
 #pragma once
 
 #include <scaletrain/pending.h>
@@ -8,15 +8,15 @@
 
 namespace scaletrain {
 
-/// Destroying it waits for the end, as std::async's future does; but with a checkpoint's save the checkpoint goes on.
+/// Its destructor waits for the end, as std::async's future; but a checkpoint's save continues.
 class Pending : public detail::Handle<st_pending, st_pending_destroy> {
  public:
-  /// Until it is done. Throws what the work failed with, each time.
+  /// Waits until it is done. Throws the work's error, each time.
   void wait() const { done(st_pending_wait(get(), -1)); }
-  /// At most so long; false: still under way.
+  /// Waits at most so long; false: still running.
   bool wait(std::chrono::milliseconds most) const {
     st_status status = st_pending_wait(get(), most.count() < 0 ? 0 : most.count());
-    if (status == ST_TIMEOUT) {  // of this wait, or what a collective ended with
+    if (status == ST_TIMEOUT) {  // this wait's time-out, or the one that ended a collective
       if (!is_done()) return false;
       status = st_pending_wait(get(), 0);
     }

@@ -9,7 +9,7 @@
 namespace scaletrain {
 
 struct PredictorOptions {
-  bool shared = false;  // the model's weights as they are, instead of a snapshot
+  bool shared = false;  // the model's present weights, instead of a snapshot
   int32_t threads = 1;  // of one run
 };
 
@@ -20,7 +20,7 @@ struct GenerateOptions {
   int64_t seed = 0;
 };
 
-/// Gets each new token; false ends the text.
+/// Called with each new token; false ends the text.
 using TokenFunction = std::function<bool(int32_t token)>;
 
 class Predictor : public detail::Handle<st_predictor, st_predictor_destroy> {
@@ -34,15 +34,15 @@ class Predictor : public detail::Handle<st_predictor, st_predictor_destroy> {
     done(st_predictor_create(model.get(), &raw, out()));
   }
 
-  /// Fills `outputs`, any number of rows. From any thread, several at once, also while a trainer steps.
+  /// Fills `outputs`, with any number of rows. From any thread, several at once, also while a trainer steps.
   void run(const Views& inputs, const Views& outputs) const {
     for (const NamedView& output : outputs) detail::writable("Predictor::run", output.view);
     done(st_predictor_run(get(), inputs.size(), inputs.raw(), outputs.size(), outputs.raw()));
   }
-  /// Takes the newest whole step's weights.
+  /// Takes the weights of the newest whole step.
   void refresh() const { done(st_predictor_refresh(get())); }
 
-  /// Continues `prompt`; on_token gets each new one and gives false to end. Its exceptions arrive here.
+  /// Continues `prompt`; on_token gets each new token and returns false to end. Its exceptions are rethrown here.
   void generate(const std::vector<int32_t>& prompt, const GenerateOptions& options, const TokenFunction& on_token) const {
     st_generate_options raw;
     done(st_generate_options_init(&raw, sizeof raw));

@@ -11,7 +11,7 @@ namespace scaletrain {
 class Recipe : public detail::Handle<st_recipe, st_recipe_destroy> {
  public:
   Recipe() { done(st_recipe_create(nullptr, out())); }
-  /// json: an object of keys. An unknown key is refused and the nearest named.
+  /// json: an object of keys. An unknown key is refused; the error names the nearest.
   explicit Recipe(const std::string& json) { done(st_recipe_create(json.c_str(), out())); }
 
   /// json_value: "12", "\"adamw\"".

@@ -1,4 +1,4 @@
-// A schedule: the learning rate as a function of successful steps, by itself.
+// A schedule without a trainer: the learning rate as a function of successful steps.
 #pragma once
 
 #include <scaletrain/schedule.h>
@@ -10,10 +10,10 @@ namespace scaletrain {
 
 class Schedule : public detail::Handle<st_schedule, st_schedule_destroy> {
  public:
-  /// json: {"schedule": "cosine", "lr": 1e-3, "warmup": 20, "lr_steps": 1000}; keys, formulas and defaults are those of schedule.h.
+  /// json: {"schedule": "cosine", "lr": 1e-3, "warmup": 20, "lr_steps": 1000}; keys, formulas and defaults are in schedule.h.
   explicit Schedule(const std::string& json) { done(st_schedule_create(json.c_str(), out())); }
 
-  /// Of the step after `step` successful ones, from 0 on.
+  /// The rate of the step after `step` successful ones, from 0 on.
   double at(int64_t step) const {
     double lr = 0;
     done(st_schedule_at(get(), step, &lr));

@@ -1,4 +1,4 @@
-// A tensor: an array with an owner, to hand between libraries (DLPack) without a copy.
+// A tensor: an array with an owner, passed between libraries (DLPack) without a copy.
 #pragma once
 
 #include <scaletrain/tensor.h>
@@ -11,34 +11,34 @@ namespace scaletrain {
 
 class Tensor : public detail::Handle<st_tensor, st_tensor_destroy> {
  public:
-  /// The library's memory, all zero.
+  /// Allocates the library's memory, all zero.
   Tensor(const Context& context, DType dtype, const std::vector<int64_t>& dims) : Handle(detail::Access::host(context)) {
     done(st_tensor_create(context.get(), static_cast<st_dtype>(dtype), static_cast<int32_t>(dims.size()), dims.data(), out()));
   }
-  /// The host's memory, held until release is called, once, when the tensor and every DLPack of it is gone; not when this throws.
+  /// Wraps the host's memory until release is called, once, when the tensor and every DLPack tensor of it are gone; not if this throws.
   static Tensor wrap(const Context& context, const View& memory, const ReleaseFunction& release) {
     Tensor tensor(detail::Access::host(context));
     auto loan = std::make_unique<detail::Loan>();
     loan->release = release;
     const st_view raw = memory.raw();
     const st_status status = st_tensor_wrap(context.get(), &raw, detail::Loan::end, loan.get(), tensor.out());
-    if (status == ST_OK) static_cast<void>(loan.release());  // the library's now, whatever done() throws
+    if (status == ST_OK) static_cast<void>(loan.release());  // the library owns it, whatever done() throws
     tensor.done(status);
     return tensor;
   }
-  /// Takes it over; not when this throws.
+  /// Takes ownership, unless this throws.
   static Tensor from_dlpack(const Context& context, DLManagedTensor* managed) {
     Tensor tensor(detail::Access::host(context));
     tensor.done(st_tensor_from_dlpack(context.get(), managed, tensor.out()));
     return tensor;
   }
-  /// The same memory, until its deleter is called. It may outlive the tensor and the context, but not ContextOptions::free where given.
+  /// The same memory, until its deleter is called. It may outlive the tensor and the context, but not ContextOptions::free if given.
   DLManagedTensor* to_dlpack() const {
     DLManagedTensor* managed = nullptr;
     done(st_tensor_to_dlpack(get(), &managed));
     return managed;
   }
-  /// Its memory, owned by the tensor.
+  /// The tensor's memory.
   View view() const {
     st_view raw{};
     done(st_tensor_view(get(), &raw));

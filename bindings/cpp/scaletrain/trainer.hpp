@@ -1,4 +1,4 @@
-// A trainer: one optimizer step at a time, planned whole beforehand.
+// A trainer: makes one optimizer step at a time, planned completely in advance.
 #pragma once
 
 #include <scaletrain/trainer.h>
@@ -26,8 +26,8 @@ struct StepReport {
   double milliseconds = 0;
   int64_t memory_bytes = 0;
   double gradient_noise_scale = 0;  // NaN: not measured, or not known yet
-  std::string save_error;           // why a save of save_every() failed, told once; "": none did
-  int64_t saved_step = -1;          // of the newest checkpoint that these saves brought to the disk; -1: none yet
+  std::string save_error;           // why a save of save_every() failed, reported once; "": none did
+  int64_t saved_step = -1;          // of the newest checkpoint on disk from these saves; -1: none yet
 };
 
 struct Metric {
@@ -37,10 +37,10 @@ struct Metric {
 struct Evaluation {
   double loss = 0;
   double count = 0;
-  std::vector<Metric> metrics;  // of each output named "metric.*"
+  std::vector<Metric> metrics;  // one for each output named "metric.*"
 };
 
-/// Sees each step; false ends the run.
+/// Called with each step's report; false ends the run.
 using StepFunction = std::function<bool(const StepReport&)>;
 /// The learning rate of the step after k successful ones.
 using RateFunction = std::function<double(int64_t k)>;
@@ -51,11 +51,11 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   Trainer(const Model& model, const Recipe& recipe) : Handle(detail::Access::host(model)) {
     done(st_trainer_create(model.get(), recipe.get(), nullptr, out()));
   }
-  /// Steps draw from `data`, which is kept alive.
+  /// Steps draw from `data`, which stays alive.
   Trainer(const Model& model, const Recipe& recipe, const Data& data) : Handle(detail::Access::host(model)), fault_(data.fault_) {
     done(st_trainer_create(model.get(), recipe.get(), data.get(), out()));
   }
-  /// The trainer of one rank of the communicator: each rank makes one, of the same model, recipe and data, and makes the same steps.
+  /// The trainer of one rank of the communicator. Every rank makes one with the same model, recipe and data, and makes the same steps.
   /// Without data a step is given this rank's own rows.
   Trainer(const Model& model, const Recipe& recipe, const Communicator& ranks) : Handle(detail::Access::host(model)) {
     done(st_trainer_create_in_group(model.get(), recipe.get(), nullptr, ranks.get(), out()));
@@ -65,7 +65,7 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
     done(st_trainer_create_in_group(model.get(), recipe.get(), data.get(), ranks.get(), out()), fault_.get());
   }
 
-  /// One optimizer step on `batch`. When it throws, the state is that of the last whole step.
+  /// Makes one optimizer step on `batch`. If it throws, the state is that of the last whole step.
   StepReport step(const Views& batch) const {
     return reading([&] {
       st_step_report raw = fresh();
@@ -73,11 +73,11 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
       return report(raw);
     });
   }
-  /// One step on the data's next rows.
+  /// Makes one step on the data's next rows.
   StepReport step() const { return step(Views()); }
 
-  /// Steps until `steps` in all are done, stop() is called, or on_step gives false. An exception of on_step ends the run and arrives here.
-  /// on_step may make every call of this trainer but run() and close().
+  /// Makes steps until `steps` in all are done, stop() is called, or on_step returns false. An exception of on_step ends the run and is
+  /// rethrown here. on_step may make every call of this trainer except run() and close().
   void run(int64_t steps, const StepFunction& on_step) const {
     Run run{on_step, {}, false};
     const st_status status = st_trainer_run(get(), steps, Run::call, &run);
@@ -87,7 +87,7 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   }
   void run(int64_t steps) const { done(st_trainer_run(get(), steps, nullptr, nullptr), fault_.get()); }
 
-  /// Works on the step for about `budget`; the report when it is whole. Call again with the same batch until then.
+  /// Works on the step for about `budget`; returns the report when it is complete. Until then call it again with the same batch.
   std::optional<StepReport> advance(const Views& batch, std::chrono::nanoseconds budget) const {
     return reading([&]() -> std::optional<StepReport> {
       st_step_report raw = fresh();
@@ -107,7 +107,7 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
     return Views(m, outputs);
   }
   void backward(const Views& output_gradients) const { done(st_trainer_backward(get(), output_gradients.size(), output_gradients.raw())); }
-  /// Of the graph's own loss.
+  /// Backward of the graph's own loss.
   void backward() const { backward(Views()); }
   StepReport apply() const {
     return reading([&] {
@@ -119,8 +119,8 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
 
   Evaluation evaluate(const Data& data) const { return evaluation(data, st_trainer_evaluate); }
 
-  // The moving average of the weights, of the recipe's ema_decay.
-  /// evaluate() with the averages in the weights' place.
+  // The moving average of the weights, with the recipe's ema_decay.
+  /// evaluate() with the averages in place of the weights.
   Evaluation evaluate_average(const Data& data) const { return evaluation(data, st_trainer_evaluate_average); }
   /// Copies a parameter's average.
   void average(const std::string& name, const View& to) const {
@@ -141,45 +141,44 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
     return text([&](st_trainer* trainer, const char** json) { return st_trainer_get(trainer, key.c_str(), json); });
   }
 
-  /// The learning rate of the step after k successful ones, by the host, in place of the recipe's schedule; empty: the recipe's again.
-  /// Called once at the beginning of each step. Its exception ends the step and arrives there. It goes when another takes its place, or
-  /// with the trainer.
+  /// Sets the host's function for the learning rate after k successful steps, in place of the recipe's schedule; empty: the recipe's again.
+  /// Called once at the start of each step. Its exception ends the step and is rethrown there. It is destroyed when it is replaced, or with
+  /// the trainer.
   void set_schedule(const RateFunction& rate) const {
     if (!rate) return done(st_trainer_set_schedule(get(), nullptr, nullptr, nullptr));
     auto made = std::make_unique<Rate>(Rate{rate, host()});
     const st_status status = st_trainer_set_schedule(get(), Rate::call, Rate::end, made.get());
-    if (status == ST_OK) static_cast<void>(made.release());  // the library's now, whatever done() throws
+    if (status == ST_OK) static_cast<void>(made.release());  // the library owns it, whatever done() throws
     done(status);
   }
 
-  // From any thread, while another one is in a step, a run or an evaluation.
+  // From any thread, while another is in a step, a run or an evaluation.
   void stop() const { check(st_trainer_stop(get())); }
   void cancel() const { check(st_trainer_cancel(get())); }
 
   // Checkpoints; defined in checkpoint.hpp.
-  /// All that the run is. metadata: a JSON object, or "". Returns when it is on the disk. Ranks of a communicator that have pieces of the
-  /// state (zero 1 to 3) all call, this and the next three: they make one checkpoint together, and go on from it together.
+  /// Saves the whole run. metadata: a JSON object, or "". Returns when it is on disk. When ranks of a communicator have sharded state (zero
+  /// 1 to 3), all call this and the next three: they write and resume one checkpoint together.
   void save(const Checkpoint& checkpoint, const std::string& metadata = "") const;
-  /// Returns when it is copied; the files come to be meanwhile.
+  /// Returns when the state is copied; the files are written in the background.
   Pending save_async(const Checkpoint& checkpoint, const std::string& metadata = "") const;
-  /// From now on in the background after every so many steps, and when so many minutes have passed since the last such save; 0: not by
-  /// this. An error is told in the report of a later step.
+  /// Saves in the background after every so many steps, and when so many minutes have passed since the last such save; 0: not by this. An
+  /// error is in the report of a later step.
   void save_every(const Checkpoint& checkpoint, int64_t steps, double minutes = 0) const;
   void save_no_more() const;
-  /// Goes on where the checkpoint's run was, "": of the newest that is whole: the steps from here on have its bits. When it throws, the
-  /// trainer is what it was.
+  /// Restores the checkpoint's state ("": the newest valid): later steps have the bits of its run. If it throws, the trainer is unchanged.
   LoadReport resume(const Checkpoint& checkpoint, const std::string& name = "", const ReadOptions& options = ReadOptions()) const;
-  /// Fills `report` also when it throws because names did not fit.
+  /// Fills `report` also when it throws because names did not match.
   void resume(const Checkpoint& checkpoint, const std::string& name, const ReadOptions& options, LoadReport& report) const;
 
-  /// Of ranks that have pieces of the state all call.
+  /// If ranks have sharded state, all call it.
   std::string digest() const { return text(st_trainer_digest); }
   std::string plan() const { return text(st_trainer_plan); }
   std::string explain() const { return text(st_trainer_explain); }
   /// JSON: where the time of the last steps went, by rank.
   std::string timeline() const { return text(st_trainer_timeline); }
 
-  /// From the next step on, one JSON object a step goes to `path`.
+  /// Logs one JSON object a step to `path`, from the next step on.
   void log(const std::string& path) const { done(st_trainer_log(get(), path.c_str())); }
   void log_end(double validation_loss) const { done(st_trainer_log_end(get(), validation_loss)); }
   /// One HTML page about the run so far. facts: a JSON object, or "".
@@ -200,7 +199,7 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   };
   struct Rate {
     RateFunction at;
-    std::shared_ptr<detail::Host> host;  // where an exception waits until the call has returned
+    std::shared_ptr<detail::Host> host;  // keeps an exception until the call has returned
     static st_status call(void* user, int64_t k, double* lr) {
       const Rate& rate = *static_cast<Rate*>(user);
       return detail::shielded(rate.host->callback, [&] { *lr = rate.at(k); });

@@ -1,4 +1,4 @@
-// Views: the host's memory, described. A view borrows; whoever makes one keeps the array.
+// Views: descriptions of arrays in the host's memory. A view borrows; the program keeps the array alive.
 #pragma once
 
 #include <scaletrain/view.h>
@@ -42,7 +42,7 @@ class View {
   View(DType dtype, void* data, const std::vector<int64_t>& dims, int64_t bytes) : View(dtype, data, dims.data(), dims.size(), bytes) {}
   /// Read only: functions that fill a view refuse it.
   View(DType dtype, const void* data, const std::vector<int64_t>& dims, int64_t bytes)
-      : View(dtype, const_cast<void*>(data), dims.data(), dims.size(), bytes) {  // the ABI's data is not const; nothing writes to an input
+      : View(dtype, const_cast<void*>(data), dims.data(), dims.size(), bytes) {  // the ABI's data is not const; inputs are never written
     writable_ = false;
   }
   explicit View(const st_view& raw) : View(static_cast<DType>(raw.dtype), raw.data, raw.dims, static_cast<size_t>(raw.rank), raw.bytes) {
@@ -70,7 +70,7 @@ class View {
     for (size_t i = 0; i < static_cast<size_t>(rank_); ++i) product *= dims_[i];
     return product;
   }
-  /// The elements as T, which must be what they are.
+  /// The elements as T, which must be their type.
   template <class T>
   T* as() const {
     if (dtype_of<T>() != dtype_) throw Error(Status::invalid_argument, "View::as: the array is of another dtype");
@@ -106,12 +106,12 @@ View view(T* data, std::initializer_list<int64_t> dims) {
   return View(dtype_of<T>(), data, std::vector<int64_t>(dims), bytes);
 }
 
-/// view(x, {rows, columns}) of a std::vector, std::array, std::span: what has data() and size().
+/// view(x, {rows, columns}) of a std::vector, std::array, std::span: any x with data() and size().
 template <class Array, class T = std::remove_pointer_t<decltype(std::declval<Array&>().data())>>
 View view(Array& array, std::initializer_list<int64_t> dims) {
   return View(dtype_of<T>(), array.data(), std::vector<int64_t>(dims), static_cast<int64_t>(array.size() * sizeof(T)));
 }
-/// The whole of it, of rank 1.
+/// All of x, with rank 1.
 template <class Array, class T = std::remove_pointer_t<decltype(std::declval<Array&>().data())>>
 View view(Array& array) {
   return view(array, {static_cast<int64_t>(array.size())});
@@ -122,7 +122,7 @@ struct NamedView {
   View view;
 };
 
-/// A batch, inputs, outputs: views by name. Make it once and step with it often: a step then allocates nothing.
+/// A batch, inputs, outputs: views by name. Reuse one for many steps: a step then allocates nothing.
 class Views {
  public:
   Views() = default;
@@ -133,7 +133,7 @@ class Views {
     describe();
   }
   Views(const Views& other) : views_(other.views_) { describe(); }
-  Views(Views&&) noexcept = default;  // what raw_ points into moves along on the heap
+  Views(Views&&) noexcept = default;  // raw_ points into heap memory, which moves along
   Views& operator=(Views other) noexcept {
     views_.swap(other.views_);
     raw_.swap(other.raw_);
@@ -178,8 +178,7 @@ inline const View& writable(const char* call, const View& view) {
 
 }  // namespace detail
 
-/// Copies the elements of `from` to `to`, of the same dims, as those of its dtype: integers that fit it, and anything that becomes
-/// floating.
+/// Copies and converts elements between views of the same dims: any dtype to a floating one, integers to integers that hold them.
 inline void convert(const View& from, const View& to) {
   const st_view source = from.raw(), target = detail::writable("convert", to).raw();
   check(st_view_convert(&source, &target));
