@@ -1,4 +1,4 @@
-// DLPack 1.x's exchange structs, as far as they are used: https://dmlc.github.io/dlpack/latest/c_api.html. An ABI of others, kept as it is.
+// The structs of DLPack 1.x that are used here: https://dmlc.github.io/dlpack/latest/c_api.html. A foreign ABI, so do not change them.
 #pragma once
 
 #include <cstdint>

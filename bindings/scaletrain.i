@@ -1,6 +1,6 @@
-// What Python, Java and C# have of ScaleTrain: the classes of scaletrain.hpp. A language's own file, included below, says how arrays,
-// functions, texts and errors cross over; this one says which classes there are, and gives those of C++ that no other language has
-// (pairs, optionals, overloaded streams) another shape. Valid for SWIG 4.1 and newer; Python's limited API needs 4.4.
+// The classes of scaletrain.hpp for Python, Java and C#. This file selects the classes, and replaces types that only C++ has (pairs, optionals,
+// overloaded streams). Each language's own files, included below, convert arrays, functions, texts and errors. Needs SWIG 4.1 or newer;
+// Python's limited API needs 4.4.
 #if defined(SWIGPYTHON)
 %module(package="scaletrain", threads="1") native
 #else
@@ -14,16 +14,16 @@
 
 %include <stdint.i>
 %include <std_string.i>
-typedef int32_t st_value;  // else it were a pointer to something that nobody frees
+typedef int32_t st_value;  // or SWIG would make it a pointer that is never freed
 
-// The C ABI stays below; so does what serves C++ alone.
+// Not wrapped: the C ABI, and what only C++ uses.
 %rename("$ignore", regextarget=1, fullname=1) "^st_.*";
 %rename("$ignore", regextarget=1, fullname=1) "^scaletrain::detail::.*";
 %ignore scaletrain::operator+;
 %ignore scaletrain::operator-;
 %ignore scaletrain::operator*;
 %ignore scaletrain::operator/;
-%feature("compactdefaultargs");  // defaults are the languages' own: an overload for each would have to be told from the others
+%feature("compactdefaultargs");  // each language has its own defaults; overloads for them would be ambiguous
 #pragma SWIG nowarn=314,315,362,383,389,401,503
 
 namespace scaletrain {
@@ -49,8 +49,8 @@ struct Transport;
 %include "csharp/typemaps.i"
 #endif
 
-// A class that owns a handle: close() ends it at once and throws when it cannot, also while another thread is in a call of it; what was made of
-// it keeps what it needs. The object itself goes with the language's own.
+// A class that owns a handle. close() ends the handle at once and throws if it cannot, also while another thread is in a call of it; objects
+// made from it keep what they need. The language's object deletes the C++ object.
 %define %handle(Noun)
 %ignore scaletrain::Noun::Noun(Noun&&);
 %ignore scaletrain::Noun::get() const;
@@ -84,7 +84,7 @@ struct Transport;
 %ignore scaletrain::Error;
 %ignore scaletrain::last_error;
 %ignore scaletrain::check;
-%rename(require_as_compiled) scaletrain::require();  // by a language as it loads the library
+%rename(require_as_compiled) scaletrain::require();  // called when a language loads the library
 %rename(live_handles_of) scaletrain::live_handles(const std::string&);
 %include <scaletrain/error.hpp>
 
@@ -106,7 +106,7 @@ struct Transport;
 }
 %include <scaletrain/context.hpp>
 
-// graph.hpp: attributes are a language's own map; a scope is begun and ended.
+// graph.hpp: attributes are the language's map; a scope has a begin and an end.
 %ignore scaletrain::Attribute;
 %ignore scaletrain::Scope;
 %ignore scaletrain::Graph::scope;
@@ -126,11 +126,11 @@ struct Transport;
 %include <scaletrain/schedule.hpp>
 %include <scaletrain/recipe.hpp>
 
-// data.hpp: two new objects are given one after the other.
+// data.hpp: the two objects of split() are taken one by one.
 %ignore scaletrain::Field;
 %ignore scaletrain::Data::split;
 %ignore scaletrain::Data::arrays(const Context&, int64_t, const Views&);
-%ignore scaletrain::Data::callback;  // SWIG writes int64_t* as another type than C++ has: the function goes in a struct
+%ignore scaletrain::Data::callback;  // SWIG gives int64_t* another type than C++, so a struct wraps the function
 %{
 namespace scaletrain {
 struct Fill {
@@ -150,7 +150,7 @@ struct Fill {
 %include <scaletrain/data.hpp>
 %inline %{
 namespace scaletrain {
-/// Data::split's two parts, each to be taken once.
+/// The two results of Data::split, each to be taken once.
 class DataSplit {
  public:
   DataSplit(const Data& data, double fraction, int64_t seed) : parts_(data.split(fraction, seed)) {}
@@ -170,7 +170,7 @@ class DataSplit {
 }
 %include <scaletrain/pending.hpp>
 
-// model.hpp: streams are functions; which tensors a load takes, and by which names, is arguments, from[i] being renamed into[i].
+// model.hpp: streams are functions. ReadOptions are arguments; from[i] is renamed to into[i].
 %ignore scaletrain::Rename;
 %ignore scaletrain::ReadOptions;
 %ignore scaletrain::Model::parameters;
@@ -226,7 +226,7 @@ std::string gpt2_names_json() {
 }  // namespace scaletrain
 %}
 
-// trainer.hpp: a step that is not whole yet is no report.
+// trainer.hpp: while a step is not complete there is no report (null).
 %ignore scaletrain::Metric;
 %ignore scaletrain::Trainer::advance;
 %ignore scaletrain::Trainer::step() const;
@@ -268,7 +268,7 @@ std::string gpt2_names_json() {
 // tensor.hpp
 %include <scaletrain/tensor.hpp>
 
-// gemm.hpp: an epilogue is the arguments of run.
+// gemm.hpp: an epilogue is arguments of run.
 %ignore scaletrain::Epilogue;
 %ignore scaletrain::Gemm::run;
 %{
@@ -300,7 +300,7 @@ scaletrain::Epilogue epilogue_of(const scaletrain::View* bias, const scaletrain:
 %include <scaletrain/optimizer.hpp>
 %include <scaletrain/accumulator.hpp>
 
-// distributed_sampler.hpp: rows are written where a language has them.
+// distributed_sampler.hpp: rows are written to the language's array.
 %ignore scaletrain::SampledRows;
 %ignore scaletrain::DistributedSampler::next;
 %ignore scaletrain::DistributedSampler::next_to;
@@ -320,7 +320,7 @@ class NextRows {
 }  // namespace scaletrain
 %}
 
-// communicator.hpp: the ranks of a group are given one after the other, a share as where it begins and ends, a host's group by its address.
+// communicator.hpp: the ranks of a group are taken one by one, a share is its begin and end, a host's group is its address.
 %ignore scaletrain::Transport;
 %ignore scaletrain::Communicator::of_host;
 %newobject scaletrain::Communicator::host_at;
@@ -346,7 +346,7 @@ class NextRows {
 %newobject scaletrain::LocalRanks::take;
 %inline %{
 namespace scaletrain {
-/// Communicator::local's ranks, each to be taken once.
+/// The ranks of Communicator::local, each to be taken once.
 class LocalRanks {
  public:
   LocalRanks(const Context& context, int32_t n, const CommunicatorOptions& options) : ranks_(Communicator::local(context, n, options)) {}

@@ -108,7 +108,7 @@ public unsafe class ArraysTests : OneThreadTests {
     Refused("UInt16, which has no dtype; float, double, int, long, byte and bool have one; bf16 and f16 are given by their bits: View.Bf16", () => View.Of(new ushort[3]));
     Refused("String", () => View.Of(new[] { "a" }));
     Refused("an array of [3] cannot be seen as [2, 2]: 3 elements, not 4", () => View.Of(new float[3], 2, 2));
-    Refused("rank 9 is above 8", () => View.Of(new float[1], 1, 1, 1, 1, 1, 1, 1, 1, 1));
+    Refused("rank must be at most 8, got 9", () => View.Of(new float[1], 1, 1, 1, 1, 1, 1, 1, 1, 1));
     Refused("an array is null", () => View.Of(null));
     Refused("reach beyond the array, which has 6 elements", () => View.Of(new float[6]).Strided(1, new long[] { 2, 3 }, new long[] { 3, 1 }));
     Refused("reach beyond the array", () => View.Of(new float[6]).Strided(0, new long[] { 3 }, new long[] { -1 }));

@@ -166,7 +166,8 @@ inline st_status op_shape(void* user, int32_t n, const st_op_type* inputs, int32
                   "host op: shape gave " + std::to_string(out.size()) + " types for " + std::to_string(m) + " outputs");
     for (const OpType& type : out) {
       if (type.dims.size() > 8)
-        throw Error(Status::invalid_argument, "host op: shape gave rank " + std::to_string(type.dims.size()) + ", above 8");
+        throw Error(Status::invalid_argument,
+                    "host op: shape returned rank " + std::to_string(type.dims.size()) + "; at most 8 is allowed");
       outputs->dtype = static_cast<st_dtype>(type.dtype);
       outputs->rank = static_cast<int32_t>(type.dims.size());
       for (size_t d = 0; d < type.dims.size(); ++d) outputs->dims[d] = type.dims[d];

@@ -58,7 +58,7 @@ class DistributedSampler : public detail::Handle<st_distributed_sampler, st_dist
   std::pair<int64_t, int64_t> next_to(const View& to) const {
     const st_view raw = detail::writable("DistributedSampler::next", to).raw();
     if (raw.dtype != ST_I64 || raw.rank != 1 || (raw.strides != nullptr && raw.strides[0] != 1))
-      throw Error(Status::invalid_argument, "DistributedSampler::next: rows are written to a list of i64 without gaps");
+      throw Error(Status::invalid_argument, "DistributedSampler::next: rows must be a one-dimensional i64 array without gaps");
     int64_t own = 0, all = 0;
     done(st_distributed_sampler_next(get(), raw.dims[0], static_cast<int64_t*>(raw.data), &own, &all));
     return {own, all};

@@ -257,7 +257,7 @@ class Graph : public detail::Handle<st_graph, st_graph_destroy> {
     for (const st_value id : ids) {
       if (id == 0)
         throw Error(Status::invalid_argument, "Graph: op \"" + op + "\" has " + std::to_string(made.size()) + " results, " +
-                                                  std::to_string(ids.size()) + " were asked for");
+                                                  std::to_string(ids.size()) + " were requested");
       made.emplace_back(get(), id, host().get());
     }
     return made;
@@ -265,8 +265,8 @@ class Graph : public detail::Handle<st_graph, st_graph_destroy> {
   static std::vector<st_value> room(int32_t count) {
     constexpr int32_t most = 65536;
     if (count < 1 || count > most)
-      throw Error(Status::invalid_argument, "Graph: " + std::to_string(count) + " results were asked for; an op has at least one, and " +
-                                                std::to_string(most) + " are the most");
+      throw Error(Status::invalid_argument,
+                  "Graph: " + std::to_string(count) + " results were requested; must be 1 to " + std::to_string(most));
     return std::vector<st_value>(static_cast<size_t>(count), 0);
   }
   static int32_t rank(const std::vector<int64_t>& dims) { return static_cast<int32_t>(dims.size()); }

@@ -196,7 +196,7 @@ class Handle {
       const pid_t here = getpid();
       // In a forked child the reading thread exists only in the parent: make the call, and let the library refuse it.
       if (!reader.compare_exchange_strong(before, here) && before == here)
-        throw Error(Status::busy, "another thread is in a call of this object, or ends it; call again when it has returned");
+        throw Error(Status::busy, "another thread is in a call of this object, or closes it; call again when it has returned");
     }
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;

@@ -51,7 +51,9 @@ class View {
 
   /// The same memory with these strides, in elements.
   View& strided(const std::vector<int64_t>& strides) {
-    if (strides.size() != static_cast<size_t>(rank_)) throw Error(Status::invalid_argument, "View::strided: a stride for each dimension");
+    if (strides.size() != static_cast<size_t>(rank_))
+      throw Error(Status::invalid_argument, "View::strided: got " + std::to_string(strides.size()) + " strides for rank " +
+                                                std::to_string(rank_) + "; give one for each dimension");
     for (size_t i = 0; i < strides.size(); ++i) strides_[i] = strides[i];
     has_strides_ = true;
     return *this;
@@ -73,7 +75,7 @@ class View {
   /// The elements as T, which must be their type.
   template <class T>
   T* as() const {
-    if (dtype_of<T>() != dtype_) throw Error(Status::invalid_argument, "View::as: the array is of another dtype");
+    if (dtype_of<T>() != dtype_) throw Error(Status::invalid_argument, "View::as: T is not the array's element type; see dtype()");
     return static_cast<T*>(data_);
   }
 
@@ -85,7 +87,7 @@ class View {
  private:
   View(DType dtype, void* data, const int64_t* dims, size_t rank, int64_t bytes)
       : dtype_(dtype), rank_(static_cast<int32_t>(rank)), data_(data), bytes_(bytes) {
-    if (rank > dims_.size()) throw Error(Status::invalid_argument, "View: rank " + std::to_string(rank) + " is above 8");
+    if (rank > dims_.size()) throw Error(Status::invalid_argument, "View: rank must be at most 8, got " + std::to_string(rank));
     for (size_t i = 0; i < rank; ++i) dims_[i] = dims[i];
   }
 
