@@ -1,4 +1,4 @@
-/* A first training step: a net of two layers, made op by op, learns y = sin x from arrays of this program.
+/* A first training step: a two-layer net, built op by op, learns y = sin x from arrays of this program.
  * Build: cc 01_first_step.c -lscaletrain -lm */
 #include <math.h>
 #include <scaletrain/scaletrain.h>
@@ -14,7 +14,7 @@
 
 enum { ROWS = 64, WIDTH = 32, STEPS = 400 };
 
-/* y = x w + b. A call that goes wrong gives value 0, and 0 carries the error on to st_model_create: no need to look here. */
+/* y = x w + b. A failed call gives value 0, which propagates the error to st_model_create: no check is needed here. */
 static st_value linear(st_graph* graph, const char* name, st_value x, int64_t in, int64_t out) {
   const int64_t shape[] = {in, out};
   st_value w = 0, b = 0, xw = 0, y = 0;
@@ -50,7 +50,7 @@ int main(void) {
   st_model* model = NULL;
   st_recipe* recipe = NULL;
   st_trainer* trainer = NULL;
-  CHECK(st_model_create(graph, 1, &model)); /* the one look at all of the graph's calls */
+  CHECK(st_model_create(graph, 1, &model)); /* checks all of the graph's calls */
   CHECK(st_recipe_create("{\"batch\": 64, \"lr\": 0.01, \"weight_decay\": 0}", &recipe));
   CHECK(st_trainer_create(model, recipe, NULL, &trainer));
 
@@ -64,7 +64,7 @@ int main(void) {
   const int learned = report.loss < 0.01;
   printf("%s\n", learned ? "it learned the sine" : "it did not learn the sine");
 
-  st_trainer_destroy(trainer); /* in any order: what is still needed stays */
+  st_trainer_destroy(trainer); /* any order is allowed: objects keep what they need */
   st_recipe_destroy(recipe);
   st_model_destroy(model);
   st_graph_destroy(graph);

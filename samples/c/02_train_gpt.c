@@ -1,4 +1,4 @@
-/* Trains a small GPT on a text file, looks at its loss on text it has not seen, lets it write, and keeps its weights.
+/* Trains a small GPT on a text file, measures its loss on text it has not seen, generates text, and saves its weights.
  * Usage: 02_train_gpt TEXT [WEIGHTS.safetensors] */
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 static st_status show(void* user, const st_step_report* report) {
   (void)user;
   if (report->step % 20 == 0) printf("step %3d  loss %.3f\n", (int)report->step, report->loss);
-  return ST_OK; /* anything else would end the run */
+  return ST_OK; /* any other status would end the run */
 }
 
 static st_status put(void* user, int32_t token) { /* tokens are bytes here */
@@ -24,11 +24,11 @@ static st_status put(void* user, int32_t token) { /* tokens are bytes here */
   return ST_OK;
 }
 
-/* Weights written to a file and read by another model are the same numbers. */
+/* Weights written to a file and read by another model have the same values. */
 static int round_trip(st_context* context, const char* options, st_model* model, const char* path) {
   static const char* const name = "block.0.attention.qkv.weight";
   st_model* copy = NULL;
-  CHECK(st_model_builtin(context, "gpt", options, 2, &copy)); /* another seed: other numbers, before the file is read */
+  CHECK(st_model_builtin(context, "gpt", options, 2, &copy)); /* another seed: other values before the file is read */
   CHECK(st_model_write_file(model, path, NULL));
   CHECK(st_model_read_file(copy, path, NULL, NULL));
 
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   st_data *data = NULL, *train = NULL, *validation = NULL;
   CHECK(st_context_create(NULL, &context));
   CHECK(st_data_files(context, argv[1], "{\"context\": 32}", &data));
-  CHECK(st_data_split(data, 0.1, 0, &train, &validation)); /* the last tenth of the text is not trained on */
+  CHECK(st_data_split(data, 0.1, 0, &train, &validation)); /* the last tenth of the text is for validation */
 
   st_model* model = NULL;
   st_recipe* recipe = NULL;
@@ -88,5 +88,5 @@ int main(int argc, char** argv) {
   st_data_destroy(train);
   st_data_destroy(data);
   st_context_destroy(context);
-  return failed || after.loss >= before.loss - 1.0; /* bytes at random cost 5.5 nats */
+  return failed || after.loss >= before.loss - 1.0; /* uniformly random bytes cost 5.5 nats */
 }

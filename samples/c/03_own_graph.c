@@ -1,4 +1,4 @@
-/* A model of this program's own: two numbers in, one out, fitted to arrays that this program holds and the library reads where they lie.
+/* An own graph: a model with two inputs and one output, fitted to arrays that this program owns and the library reads in place.
  * Build: cc 03_own_graph.c -lscaletrain -lm */
 #include <math.h>
 #include <scaletrain/scaletrain.h>
@@ -18,7 +18,7 @@ static float points[ROWS][2], heights[ROWS][1];
 /* A hill on a slope. */
 static float height(float x, float y) { return expf(-2 * (x * x + y * y)) + 0.5f * x; }
 
-/* Ops by their typed functions, layers where there are some. A wrong call gives value 0 and is told by st_model_create. */
+/* Built from typed op functions, and from layers where they exist. A wrong call gives value 0 and is reported by st_model_create. */
 static void describe(st_graph* graph) {
   const int64_t two[] = {ST_BATCH, 2}, one[] = {ST_BATCH, 1};
   st_value point = 0, wanted = 0, hidden = 0, found = 0;

@@ -1,5 +1,5 @@
-/* Answers while it learns: one thread trains a net on y = sin x, another asks it the same question again and again. Each answer comes from
- * the weights of one whole step, taken by st_predictor_refresh; nobody waits for anybody.
+/* Predicts while it trains: one thread trains a net on y = sin x, another asks it the same question repeatedly. Each answer uses the
+ * weights of one whole step, taken by st_predictor_refresh; no thread waits for the other.
  * Build: cc 04_predict_while_training.c -lscaletrain -lm -lpthread */
 #include <math.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 
 enum { ROWS = 64, ROUNDS = 4, STEPS = 150 };
 
-/* What the training thread works on. Rounds are asked for one after the other, so that the printed numbers are the same in every run. */
+/* State of the training thread. Rounds run one after the other, so that the printed numbers are the same in every run. */
 struct training {
   st_trainer* trainer;
   st_named_view batch[2];
@@ -29,7 +29,7 @@ static void* train(void* argument) {
   return NULL;
 }
 
-/* One forward pass of one row. From any thread, at any time. */
+/* One forward pass of one row. May be called from any thread, at any time. */
 static st_status ask(st_predictor* predictor, float x, float* y) {
   const int64_t one[] = {1, 1};
   const st_named_view in = {"x", {ST_F32, 2, one, NULL, &x, sizeof x}}, out = {"prediction", {ST_F32, 2, one, NULL, y, sizeof *y}};
@@ -50,19 +50,19 @@ int main(void) {
   CHECK(st_model_builtin(context, "mlp", "{\"hidden\": [32]}", 1, &model));
   CHECK(st_recipe_create("{\"batch\": 64, \"lr\": 0.01, \"weight_decay\": 0}", &recipe));
   CHECK(st_trainer_create(model, recipe, NULL, &t.trainer));
-  CHECK(st_predictor_create(model, NULL, &predictor)); /* a snapshot of its own: 4 bytes a parameter */
+  CHECK(st_predictor_create(model, NULL, &predictor)); /* a snapshot: 4 bytes a parameter */
 
   int steady = 1;
   CHECK(ask(predictor, 1.5f, &answer));
   for (int round = 1; round <= ROUNDS; ++round) {
     pthread_t trainer;
     if (pthread_create(&trainer, NULL, train, &t) != 0) return 1;
-    for (int i = 0; i < 200; ++i) { /* whatever the trainer does meanwhile, the snapshot answers the same */
+    for (int i = 0; i < 200; ++i) { /* while the trainer steps, the snapshot gives the same answer */
       CHECK(ask(predictor, 1.5f, &again));
       steady = steady && again == answer;
     }
     if (pthread_join(trainer, NULL) != 0 || t.status != ST_OK) return 1;
-    CHECK(st_predictor_refresh(predictor)); /* also allowed in the middle of a step: it takes the newest whole one */
+    CHECK(st_predictor_refresh(predictor)); /* also allowed in the middle of a step: takes the newest whole one */
     CHECK(ask(predictor, 1.5f, &answer));
     printf("after %3d steps  sin 1.5 is about %.3f\n", round * STEPS, answer);
   }

@@ -1,5 +1,5 @@
-/* A loss that no library has: stock that is missing costs nine times what stock left over costs, so the net learns the order that 90 % of
- * the days stay below. The host computes it between forward and backward. */
+/* An own loss, computed by the host between forward and backward: missing stock costs nine times as much as left-over stock, so the net
+ * learns the order that is sufficient on 90 % of the days. */
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@
 
 enum { ROWS = 64 };
 
-/* What is sold is 2 x + 1 and something between 0 and 1. */
+/* Demand is 2 x + 1 plus a random number between 0 and 1. */
 static void some_days(float* x, float* sold) {
   static unsigned state = 1;
   for (int i = 0; i < ROWS; ++i) {
@@ -22,13 +22,13 @@ static void some_days(float* x, float* sold) {
   }
 }
 
-/* The mean cost of the orders, and its gradient by each of them. */
+/* The mean cost of the orders, and its gradient for each of them. */
 static double cost_of(const float* order, const float* sold, float* gradient) {
   double sum = 0;
   for (int i = 0; i < ROWS; ++i) {
     const double missing = (double)sold[i] - order[i];
     sum += missing > 0 ? 0.9 * missing : -0.1 * missing;
-    gradient[i] = (missing > 0 ? -0.9F : 0.1F) / ROWS; /* the library divides by nothing */
+    gradient[i] = (missing > 0 ? -0.9F : 0.1F) / ROWS; /* the library does not divide */
   }
   return sum / ROWS;
 }
@@ -45,7 +45,7 @@ int main(void) {
 
   float x[ROWS], sold[ROWS], gradient[ROWS];
   const int64_t dims[] = {ROWS, 1};
-  const st_named_view batch = {"x", {ST_F32, 2, dims, NULL, x, sizeof x}}; /* no "y": the graph's own loss is not wanted */
+  const st_named_view batch = {"x", {ST_F32, 2, dims, NULL, x, sizeof x}}; /* no "y": only the graph's own loss reads it */
   const st_named_view by_order = {"prediction", {ST_F32, 2, dims, NULL, gradient, sizeof gradient}};
   double first = 0, cost = 0;
   int enough = 0, days = 0;
@@ -69,5 +69,5 @@ int main(void) {
   st_recipe_destroy(recipe);
   st_model_destroy(model);
   st_context_destroy(context);
-  return cost > 0.1 * first || share < 0.85 || share > 0.95; /* the best order costs 0.045 and is enough on 90 % */
+  return cost > 0.1 * first || share < 0.85 || share > 0.95; /* the best order costs 0.045 and is sufficient on 90 % of the days */
 }

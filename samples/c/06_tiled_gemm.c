@@ -1,4 +1,4 @@
-/* Why the tile matters: one product, cut into tiles of several sizes, beside the plain triple loop. */
+/* Why tile sizes matter: one product with several tile sizes, compared with the plain triple loop. */
 #include <math.h>
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static void some_numbers(float* x) {
   for (int i = 0; i < SIZE * SIZE; ++i) x[i] = (float)((state = state * 1664525u + 1013904223u) >> 8) / (1 << 23) - 1;
 }
 
-/* The definition; its rate in flop/s. */
+/* The definition as a loop; returns its rate in flop/s. */
 static double multiply_plainly(void) {
   const clock_t begin = clock();
   for (int i = 0; i < SIZE; ++i)
@@ -59,7 +59,7 @@ int main(void) {
     CHECK(st_gemm_info_init(&info, sizeof info));
     problem.m = problem.n = problem.k = SIZE;
     wish.tile_m = wish.tile_n = wish.tile_k = tiles[t];
-    wish.block_m = wish.block_n = tiles[t]; /* packed at a time: that tile alone */
+    wish.block_m = wish.block_n = tiles[t]; /* packed at a time: one tile */
     CHECK(st_gemm_plan_create(context, &problem, &wish, &gemm));
 
     double best = 0; /* the first run finds cold caches */

@@ -1,5 +1,5 @@
-/* Trains the same small GPT in fp32, bf16 and fp16, from the same weights on the same text, and shows the losses side by side. In fp16 the
- * loss is scaled; the scale begins too high, so that the first steps are skipped until it fits. Usage: 07_mixed_precision TEXT */
+/* Trains the same small GPT in fp32, bf16 and fp16, from the same weights on the same text, and prints the losses side by side. In fp16 the
+ * loss is scaled; the initial scale is too high, so the first steps are skipped until it fits. Usage: 07_mixed_precision TEXT */
 #include <math.h>
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   st_data_destroy(training);
   st_data_destroy(data);
   st_context_destroy(context);
-  for (int i = 0; i < 3; ++i) /* bytes at random cost 5.5 nats; what fp16 skips at the start costs it a little */
+  for (int i = 0; i < 3; ++i) /* uniformly random bytes cost 5.5 nats; fp16 loses a little by its skipped steps */
     if (runs[i].validation > 4.5 || fabs(runs[i].validation / runs[0].validation - 1) > 0.05) return 1;
   return runs[0].skipped != 0 || runs[1].skipped != 0 || runs[2].skipped == 0;
 }

@@ -1,5 +1,5 @@
 /* Gradient accumulation: the gradient of 12 rows at once, and of the same rows as 4 micro-batches of 3. Rows have different numbers of
- * tokens and the last micro-batch is short of them, so that a mean of the four means is another number. */
+ * tokens, and the last micro-batch has few, so that the mean of the four means would be wrong. */
 #include <math.h>
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
@@ -17,10 +17,10 @@ enum { ROWS = 12, MICRO_BATCH = 3, WIDTH = 8 };
 static const int kTokens[ROWS] = {9, 4, 7, 8, 8, 2, 5, 9, 6, 1, 3, 2};
 static float w[WIDTH], dw[WIDTH];
 
-/* Between -1 and 1, the same for the same i. */
+/* A number between -1 and 1, a function of i. */
 static float noise(unsigned i) { return (float)(((i * 1664525u + 1013904223u) * 22695477u) >> 8) / (1 << 23) - 1; }
 
-/* Of rows [begin, end): dw becomes the gradient of the squared error, *summed* over tokens; returns their number. */
+/* For rows [begin, end): sets dw to the gradient of the squared error *summed* over tokens; returns their number. */
 static int backward(int begin, int end) {
   int tokens = 0;
   for (int j = 0; j < WIDTH; ++j) dw[j] = 0;
@@ -66,7 +66,7 @@ int main(void) {
   for (int begin = 0; begin < ROWS; begin += MICRO_BATCH) {
     const int count = backward(begin, begin + MICRO_BATCH);
     for (int j = 0; j < WIDTH; ++j) means[j] += dw[j] / (float)count * MICRO_BATCH / ROWS;
-    CHECK(st_accumulator_add(accumulator, count)); /* the last one writes the mean into dw */
+    CHECK(st_accumulator_add(accumulator, count)); /* the last call writes the mean into dw */
     CHECK(st_accumulator_should_step(accumulator, &whole_step));
     printf("  %2d tokens%s\n", count, whole_step ? ", and now dw is for the optimizer" : "");
   }

@@ -1,5 +1,5 @@
-/* A loop of the host's own: a net of two layers with its forward and backward by hand, over its own arrays. The library scales the loss,
- * clips, schedules and updates. Once the gradients overflow, and that step is skipped. */
+/* An own training loop: a two-layer net with hand-written forward and backward, over its own arrays. The library scales the loss, clips,
+ * computes the learning rate and updates. One step's gradients overflow, and it is skipped. */
 #include <math.h>
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
@@ -70,7 +70,7 @@ int main(void) {
     char text[32];
     CHECK(st_loss_scaler_scale(scaler, &scale));
     loss = forward_backward(scale);
-    if (step == 300) dw[7] = INFINITY; /* as 16 bits would overflow */
+    if (step == 300) dw[7] = INFINITY; /* as if 16 bits had overflowed */
     CHECK(st_loss_scaler_unscale(scaler, 3, gradients, &run));
     CHECK(st_clip_norm(context, 3, gradients, 1, &norm));
     CHECK(st_loss_scaler_step(scaler, &run));

@@ -1,5 +1,5 @@
-/* A run that is interrupted: ten steps, a checkpoint, ten more. A second trainer goes on from the checkpoint and makes the same ten, to the
- * last bit: with the same rows of the data, the same dropout, learning rate and moments. The program removes what it wrote. */
+/* An interrupted run: ten steps, a checkpoint, ten more. A second trainer resumes from the checkpoint and makes the same ten, bit by bit:
+ * with the same rows, dropout, learning rate and moments. The program removes the files that it wrote. */
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum { ROWS = 96 };
 
 static float x[ROWS], y[ROWS];
 
-/* y = x^2 in a shuffled order, as the library draws it from these arrays. */
+/* y = x^2 in a shuffled order, which the library draws from these arrays. */
 static int make_trainer(st_context* context, st_model** model, st_trainer** trainer) {
   const int64_t rows[] = {ROWS, 1};
   const st_named_view arrays[] = {{"x", {ST_F32, 2, rows, NULL, x, sizeof x}}, {"y", {ST_F32, 2, rows, NULL, y, sizeof y}}};
@@ -27,7 +27,7 @@ static int make_trainer(st_context* context, st_model** model, st_trainer** trai
   CHECK(st_recipe_create("{\"batch\": 32, \"lr\": 0.01, \"dropout\": 0.1, \"warmup\": 15}", &recipe));
   CHECK(st_trainer_create(*model, recipe, data, trainer));
   st_recipe_destroy(recipe);
-  st_data_destroy(data); /* the trainer keeps it */
+  st_data_destroy(data); /* the trainer keeps it alive */
   return 0;
 }
 
@@ -41,7 +41,7 @@ static int train(st_trainer* trainer, int64_t until) {
   return 0;
 }
 
-/* All that there is of the run: the newest one's name, who saves here, and the checkpoint, its weights a file that every tool reads. */
+/* Removes the run's files: the name of the newest checkpoint, the lock, and the checkpoint with its safetensors weights. */
 static int remove_run(const char* folder) {
   static const char* const kFiles[] = {
       "latest",        "lock", "step-00000010/manifest.json", "step-00000010/model.safetensors", "step-00000010/optimizer.safetensors",
@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
 
   printf("the first trainer\n");
   if (make_trainer(context, &first_model, &first) != 0 || train(first, 10) != 0) return 1;
-  st_pending* saved = NULL; /* the step goes on when the state is copied; the files come to be meanwhile */
+  st_pending* saved = NULL; /* training continues when the state is copied; the files are written in the background */
   CHECK(st_trainer_save(first, checkpoint, "{\"note\": \"half of it\"}", &saved));
   if (train(first, 20) != 0) return 1;
   CHECK(st_pending_wait(saved, -1));
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
   st_load_report loaded;
   CHECK(st_load_report_init(&loaded, sizeof loaded));
   if (make_trainer(context, &second_model, &second) != 0) return 1;
-  CHECK(st_trainer_resume(second, checkpoint, NULL, NULL, &loaded)); /* NULL: the newest that is whole */
+  CHECK(st_trainer_resume(second, checkpoint, NULL, NULL, &loaded)); /* NULL: the newest valid one */
   printf("  resumed from %s, %d tensors, %s\n", loaded.name, (int)loaded.read, loaded.metadata);
   if (train(second, 20) != 0) return 1;
 

@@ -1,5 +1,5 @@
-/* Data parallel: the micro-batches of a step are shared among ranks, which here are threads of this process. One recipe key says how many;
- * losses and weights are those of one rank, bit by bit, whatever the number. */
+/* Data parallel: the micro-batches of a step are distributed over ranks, here threads of this process. One recipe key sets their number;
+ * losses and weights are those of one rank, bit by bit, for any number. */
 #include <math.h>
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static st_status make_graph(st_context* context, st_graph** graph) {
   return st_graph_loss(*graph, loss[0]);
 }
 
-/* state: 32 digits, a digest of all weights and moments. */
+/* state: 32 hex digits, a digest of all weights and moments. */
 static int train(st_graph* graph, int ranks, const st_named_view* batch, char* state) {
   st_model* model = NULL;
   st_recipe* recipe = NULL;

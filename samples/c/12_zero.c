@@ -1,5 +1,5 @@
-/* ZeRO between processes: each rank keeps only its pieces of parameters, gradients and optimizer state; the bits are those of one rank.
- * All ranks save one checkpoint together, each its own pieces; one process alone goes on from it. Run: scaletrain launch -n 2 -- 12_zero
+/* ZeRO between processes: each rank holds only its shards of parameters, gradients and optimizer state; the bits are those of one rank. All
+ * ranks save one checkpoint together, each its own shards; then a single process resumes from it. Run: scaletrain launch -n 2 -- 12_zero
  * FOLDER */
 #include <math.h>
 #include <scaletrain/scaletrain.h>
@@ -16,12 +16,12 @@
 
 enum { ROWS = 64, BATCH = 8, STEPS = 50 };
 
-/* y = sin x by a small network that the library knows. */
+/* y = sin x by a small built-in model. */
 static st_status make_model(st_context* context, st_model** model) {
   return st_model_builtin(context, "mlp", "{\"inputs\": 1, \"hidden\": [64, 64], \"outputs\": 1}", 1, model);
 }
 
-/* The rows of this rank: of the micro-batches of a step every size-th. */
+/* The rows of this rank: every size-th micro-batch of a step. */
 static int64_t own_rows(int rank, int size, float* x, float* y) {
   int64_t count = 0;
   for (int i = 0; i < ROWS; ++i) {
@@ -42,7 +42,7 @@ static int train(st_trainer* trainer, int rank, int size, st_step_report* report
   return 0;
 }
 
-/* From the checkpoint on by one rank, which has all of the state. */
+/* Resumes from the checkpoint on one rank, which has the whole state. */
 static int go_on_alone(st_context* context, st_checkpoint* checkpoint, st_recipe* recipe, char* state) {
   st_model* model = NULL;
   st_trainer* trainer = NULL;
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   st_checkpoint* checkpoint = NULL;
   int32_t rank = 0, size = 1;
   CHECK(st_context_create(NULL, &context));
-  CHECK(st_communicator_env(context, NULL, &ranks)); /* as scaletrain launch, torchrun, mpirun or srun started us */
+  CHECK(st_communicator_env(context, NULL, &ranks)); /* as started by scaletrain launch, torchrun, mpirun or srun */
   CHECK(st_communicator_rank(ranks, &rank));
   CHECK(st_communicator_size(ranks, &size));
   CHECK(make_model(context, &model));
@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
 
   st_checkpoint_options options;
   CHECK(st_checkpoint_options_init(&options, sizeof options));
-  options.read_only = rank != 0; /* rank 0 has the folder; the others write beside it */
+  options.read_only = rank != 0; /* rank 0 owns the folder; the others write into it */
   const char* folder = argc > 1 ? argv[1] : "zero_run";
   if (rank == 0) CHECK(st_checkpoint_create(context, folder, &options, &checkpoint));
   CHECK(st_communicator_barrier(ranks, "the folder is there", NULL));
@@ -89,9 +89,9 @@ int main(int argc, char** argv) {
   st_step_report report;
   const char* hex = NULL;
   if (train(trainer, rank, size, &report) != 0) return 1;
-  CHECK(st_trainer_save(trainer, checkpoint, NULL, NULL)); /* by all ranks */
+  CHECK(st_trainer_save(trainer, checkpoint, NULL, NULL)); /* all ranks call it */
   if (train(trainer, rank, size, &report) != 0) return 1;
-  CHECK(st_trainer_digest(trainer, &hex)); /* by all ranks, too: each has pieces */
+  CHECK(st_trainer_digest(trainer, &hex)); /* all ranks call it: each has shards */
 
   int alike = 1;
   if (rank == 0) {

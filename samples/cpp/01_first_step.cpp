@@ -1,4 +1,4 @@
-// A first training step in C++: a net of two layers learns y = sin x from arrays of this program. The same numbers as 01_first_step.c.
+// A first training step in C++: a two-layer net learns y = sin x from arrays of this program. Prints the numbers of 01_first_step.c.
 // Build: c++ -std=c++17 01_first_step.cpp -lscaletrain
 #include <cmath>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Data parallel: the micro-batches of a step are shared among ranks, which here are threads of this process. One recipe key says how many;
-// losses and weights are those of one rank, bit by bit, whatever the number. The same numbers as 11_data_parallel.c.
+// Data parallel: the micro-batches of a step are distributed over ranks, here threads of this process. One recipe key sets their number;
+// losses and weights are those of one rank, bit by bit, for any number. Prints the numbers of 11_data_parallel.c.
 // Build: c++ -std=c++17 11_data_parallel.cpp -lscaletrain
 #include <cmath>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// ZeRO between processes: each rank keeps only its pieces of parameters, gradients and optimizer state; the bits are those of one rank.
-// All ranks save one checkpoint together, each its own pieces; one process alone goes on from it. The same numbers as 12_zero.c.
+// ZeRO between processes: each rank holds only its shards of parameters, gradients and optimizer state; the bits are those of one rank. All
+// ranks save one checkpoint together, each its own shards; then a single process resumes from it. Prints the numbers of 12_zero.c.
 // Build: c++ -std=c++17 12_zero.cpp -lscaletrain    Run: scaletrain launch -n 2 -- 12_zero FOLDER
 #include <cmath>
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kRows = 64, kBatch = 8;
 constexpr int kSteps = 50;
 
-/// y = sin x by a small network that the library knows.
+/// y = sin x by a small built-in model.
 scaletrain::Model make_model(const scaletrain::Context& context) {
   return {context, "mlp", R"({"inputs": 1, "hidden": [64, 64], "outputs": 1})", 1};
 }
@@ -24,7 +24,7 @@ scaletrain::Recipe recipe(int zero) {
   return made;
 }
 
-/// On the rows of this rank: of the micro-batches of a step every size-th.
+/// Trains on the rows of this rank: every size-th micro-batch of a step.
 scaletrain::StepReport train(const scaletrain::Trainer& trainer, int rank, int size) {
   std::vector<float> x, y;
   for (int64_t i = 0; i < kRows; ++i) {
@@ -39,7 +39,7 @@ scaletrain::StepReport train(const scaletrain::Trainer& trainer, int rank, int s
   return report;
 }
 
-/// From the checkpoint on by one rank, which has all of the state.
+/// Resumes from the checkpoint on one rank, which has the whole state.
 std::string go_on_alone(const scaletrain::Context& context, const scaletrain::Checkpoint& checkpoint) {
   const scaletrain::Model model = make_model(context);
   const scaletrain::Trainer trainer(model, recipe(0));
@@ -53,13 +53,13 @@ std::string go_on_alone(const scaletrain::Context& context, const scaletrain::Ch
 
 int main(int argc, char** argv) try {
   const scaletrain::Context context;
-  const auto ranks = scaletrain::Communicator::env(context);  // as scaletrain launch, torchrun, mpirun or srun started us
+  const auto ranks = scaletrain::Communicator::env(context);  // as started by scaletrain launch, torchrun, mpirun or srun
   const int rank = ranks.rank(), size = ranks.size();
   const scaletrain::Model model = make_model(context);
   const scaletrain::Trainer trainer(model, recipe(3), ranks);
 
   scaletrain::CheckpointOptions options;
-  options.read_only = rank != 0;  // rank 0 has the folder; the others write beside it
+  options.read_only = rank != 0;  // rank 0 owns the folder; the others write into it
   std::unique_ptr<scaletrain::Checkpoint> checkpoint;
   const std::string folder = argc > 1 ? argv[1] : "zero_run";
   if (rank == 0) checkpoint = std::make_unique<scaletrain::Checkpoint>(context, folder, options);
@@ -67,9 +67,9 @@ int main(int argc, char** argv) try {
   if (rank != 0) checkpoint = std::make_unique<scaletrain::Checkpoint>(context, folder, options);
 
   train(trainer, rank, size);
-  trainer.save(*checkpoint);  // by all ranks
+  trainer.save(*checkpoint);  // all ranks call it
   const auto report = train(trainer, rank, size);
-  const std::string state = trainer.digest();  // by all ranks, too: each has pieces
+  const std::string state = trainer.digest();  // all ranks call it: each has shards
   if (rank != 0) return 0;
 
   std::printf("%d ranks  step %d  loss %.5f\n", size, static_cast<int>(report.step), report.loss);

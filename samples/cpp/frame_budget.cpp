@@ -1,5 +1,5 @@
-// Training inside a game's loop: each frame lends 3 ms, and a step goes on where the frame before left it, while a sensor's thread asks the
-// net that is being trained. A slice ends at the first instruction after its time, so a frame is late by one instruction at most.
+// Training inside a game loop: each frame gives 3 ms to a step that continues over several frames, while a sensor thread queries the net
+// being trained. A slice ends at the first instruction after its time, so a frame is late by at most one instruction.
 // Build: c++ -std=c++17 frame_budget.cpp -lscaletrain -lpthread
 #include <algorithm>
 #include <atomic>
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 constexpr int64_t kRows = 1024, kWidth = 256;
 constexpr int kSteps = 60;
 
-/// What a character should do: aim at a target that moves along a wave.
+/// The task of a character: aim at a target that moves along a wave.
 scaletrain::Model aiming_model(const scaletrain::Context& context) {
   const scaletrain::Graph graph(context);
   const auto state = graph.input("state", scaletrain::DType::f32, {scaletrain::kBatch, 2});
@@ -35,7 +35,7 @@ scaletrain::Model aiming_model(const scaletrain::Context& context) {
   return scaletrain::Model(graph, 1);
 }
 
-/// Sees the target at one angle again and again, and asks for the aim of the newest whole step.
+/// Queries the target at one angle repeatedly, with the weights of the newest whole step.
 class Sensor {
  public:
   explicit Sensor(const scaletrain::Model& model) : predictor_(model), work_(std::async(std::launch::async, [this] { watch(); })) {}
@@ -44,7 +44,7 @@ class Sensor {
     on_ = false;
     work_.get();
   }
-  float aim = 0;  // its last answer, once it has ended
+  float aim = 0;  // its last answer, when it has ended
   int answers = 0;
 
  private:
@@ -53,7 +53,7 @@ class Sensor {
       more = on_;
       try {
         predictor_.refresh();
-      } catch (const scaletrain::Error& error) {  // between two frames an update is half done: the answer is of the step before
+      } catch (const scaletrain::Error& error) {  // an update is half done between two frames: answer with the step before
         if (error.status() != scaletrain::Status::busy) throw;
       }
       std::vector<float> state = {std::cos(1.0F), std::sin(1.0F)};
@@ -67,7 +67,7 @@ class Sensor {
   std::future<void> work_;
 };
 
-/// Milliseconds of processor time of this thread: what it took, however many others wait for the same core.
+/// Processor time of this thread in milliseconds, independent of other threads on the same core.
 double milliseconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -109,8 +109,8 @@ int main() try {
   }
   const scaletrain::Views batch{{"state", scaletrain::view(state, {kRows, 2})}, {"wanted", scaletrain::view(wanted, {kRows, 1})}};
 
-  const double first_loss = trainer.step(batch).loss;  // a whole one: memory is touched for the first time
-  double instruction = 0;                              // slices of no time are single instructions
+  const double first_loss = trainer.step(batch).loss;  // a whole step: touches all memory for the first time
+  double instruction = 0;                              // slices of zero time are single instructions
   for (int step = 0; step < 3; ++step) instruction = std::max(instruction, Slices(trainer, batch, 0ns).longest);
 
   Sensor sensor(model);
@@ -127,7 +127,7 @@ int main() try {
               instruction);
   std::printf("loss from %.4f to %.4f\n", first_loss, loss);
   std::printf("the sensor asked %d times and aims at %.2f, the target is at %.2f\n", sensor.answers, sensor.aim, std::sin(2.0));
-  // A processor's time varies, so only what is far beyond 3 ms and one instruction is a failure: a whole step takes more than that.
+  // Processor time varies, so a failure is only what is far beyond 3 ms and one instruction; a whole step takes more than that.
   const bool in_time = worst < 3 + 1 + 4 * instruction, aims = std::abs(sensor.aim - std::sin(2.0)) < 0.1;
   return in_time && aims && loss < first_loss / 10 ? 0 : 1;
 } catch (const std::exception& error) {
