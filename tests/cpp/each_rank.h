@@ -1,4 +1,4 @@
-// Ranks as threads of a test.
+// Runs ranks as threads of a test.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace scaletrain::test {
 
-/// act(rank) on each rank's own thread.
+/// Calls act(rank) on a thread for each rank.
 inline void on_ranks(const Context& context, int32_t n, const std::function<void(const Communicator&)>& act) {
   const std::vector<Communicator> ranks = Communicator::local(context, n);
   std::vector<std::thread> threads;

@@ -1,4 +1,4 @@
-// An exception of a host's callback never unwinds through C: it arrives at the caller as it was, and the library stays usable.
+// An exception of a host callback never unwinds through C: the caller gets it unchanged, and the library stays usable.
 #include <filesystem>
 #include <fstream>
 
@@ -30,7 +30,7 @@ TEST_F(Hpp, AnExceptionOfOnStepEndsTheRunAndArrives) {
             }),
             1);
   EXPECT_EQ(calls, 1);
-  trainer.run(10, [&](const StepReport& report) { return report.step < 4; });  // false ends it, without an error
+  trainer.run(10, [&](const StepReport& report) { return report.step < 4; });  // false ends the run without an error
   EXPECT_EQ(trainer.step().step, 5);
   trainer.run(7);
   EXPECT_EQ(trainer.step().step, 8);
@@ -47,7 +47,7 @@ TEST_F(Hpp, AnExceptionOfFillArrivesAtTheStepThatWantedTheRows) {
   const Trainer trainer(sine.model, sine.recipe, data);
   EXPECT_EQ(thrown_number([&] { trainer.step(); }), 7);
   fails = false;
-  // What was fetched ahead may have failed too; then the same rows are asked for again.
+  // Prefetched rows may have failed too; then the same rows are requested again.
   for (int tries = 0; tries < 4 && thrown_number([&] { trainer.step(); }) == 7; ++tries) {
   }
   EXPECT_GE(trainer.step().step, 2);
@@ -86,7 +86,7 @@ TEST_F(Hpp, ArraysAreReleasedOnceAndNotWhenTheyWereRefused) {
   EXPECT_EQ(released, 1);
   Data::arrays(sine.context, 8, sine.batch, [&] {
     ++released;
-    throw Mine{1};  // there is no call that could tell
+    throw Mine{1};  // no call is left that could throw it
   });
   EXPECT_EQ(released, 2);
 }
@@ -166,7 +166,7 @@ TEST_F(Hpp, FilesAreReadWrittenAndLogged) {
   sine.model.read_file((folder / "later.safetensors").string());
   const Pending never = sine.model.write_file_async((folder / "none" / "w.safetensors").string());
   for (int time = 0; time < 2; ++time) EXPECT_EQ(thrown_status([&] { never.wait(); }), Status::not_found);
-  sine.trainer.cancel();  // none is running: the next one ends
+  sine.trainer.cancel();  // nothing is running: the next call is cancelled
   EXPECT_EQ(thrown_status([&] { sine.trainer.step(sine.batch); }), Status::cancelled);
   sine.trainer.stop();
   EXPECT_EQ(sine.trainer.step(sine.batch).step, 2);

@@ -10,7 +10,7 @@ namespace {
 using namespace scaletrain;
 using namespace scaletrain::test;
 
-/// Gone with the test.
+/// A folder that is removed at the end of the test.
 class Folder {
  public:
   explicit Folder(const std::string& name)

@@ -1,4 +1,4 @@
-// scaletrain.hpp: ranks, a thread each.
+// scaletrain.hpp: ranks as threads.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ TEST(HppCommunicator, ExchangesEveryWay) {
     own.all_to_all(view(trade), view(traded));
     EXPECT_EQ(traded, (std::vector<float>{10 * me, 10 * me + 1, 10 * me + 2}));
     if (own.rank() == 1) {
-      own.broadcast(view(weights), 1);  // whose root only reads
+      own.broadcast(view(weights), 1);  // its root only reads
     } else {
       own.broadcast(view(told), 1);
       EXPECT_EQ(told, weights);
@@ -103,7 +103,7 @@ TEST(HppCommunicator, JoinsOtherProcesses) {
   EXPECT_THROW(Communicator::env(context), Error) << "no launcher started this";
 }
 
-/// A transport of the program's own: bytes from each rank to each in this process's memory.
+/// A transport of the program: bytes between ranks in this process's memory.
 struct Queues {
   Transport of(int32_t own) {
     return {[this, own](int32_t to, const void* data, int64_t bytes) {

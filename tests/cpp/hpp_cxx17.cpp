@@ -1,4 +1,4 @@
-// Each class of scaletrain.hpp, and each of its templates, once as C++17: the header is that, whatever the other tests are.
+// Uses each class and each template of scaletrain.hpp once, compiled as C++17, which the header promises.
 #include <unistd.h>
 
 #include <array>

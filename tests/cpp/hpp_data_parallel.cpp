@@ -1,4 +1,4 @@
-// scaletrain.hpp: gradients exchanged between ranks while backward goes on.
+// scaletrain.hpp: gradients exchanged between ranks during backward.
 #include <gtest/gtest.h>
 
 #include "each_rank.h"

@@ -1,4 +1,4 @@
-// Products through scaletrain.hpp.
+// Matrix products through scaletrain.hpp.
 #include "sine_objects.h"
 
 namespace {

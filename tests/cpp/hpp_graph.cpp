@@ -1,4 +1,4 @@
-// Graphs, the host's own ops and its services through scaletrain.hpp.
+// Graphs, host ops and host services through scaletrain.hpp.
 #include <cstdlib>
 #include <mutex>
 
@@ -121,7 +121,7 @@ TEST_F(Hpp, EveryBufferComesFromTheHostsAllocatorAndGoesBack) {
     sine.context.reset_peak();
     EXPECT_EQ(sine.context.memory().peak_bytes, memory.allocated_bytes);
     sine.context.trim();
-    sine.context.cancel();  // nothing runs
+    sine.context.cancel();  // nothing is running
     EXPECT_EQ(sine.trainer.step(sine.batch).step, 2);
   }
   EXPECT_GT(made, 0);

@@ -1,5 +1,4 @@
-// Every function of scaletrain::ops makes the node that its op makes by name and JSON: with what is usual left out, and with all of it
-// given.
+// Every function of scaletrain::ops makes the node that its op makes by name and JSON: with defaults left out, and with every argument.
 #include <functional>
 #include <sstream>
 
@@ -10,11 +9,11 @@ namespace {
 using namespace scaletrain;
 using namespace scaletrain::test;
 
-/// The values that the calls below work on.
+/// Inputs of the calls below.
 struct Parts {
   explicit Parts(const Context& context) : graph(context) {}
 
-  /// Compares the node of `typed`, which was just made, with that of the op by its name.
+  /// Compares the node of `typed`, which was just made, with that of the op made by name.
   void same(const std::string& op, const Value& typed, const std::vector<Value>& inputs, const std::string& json = "") const {
     EXPECT_GT(typed.id(), 0) << op;
     const std::string made = last_node();
@@ -22,7 +21,7 @@ struct Parts {
     graph.op(op, inputs, json);
     EXPECT_EQ(last_node(), made) << op << " " << json;
   }
-  /// Without its number.
+  /// The node's text without its number.
   std::string last_node() const {
     std::istringstream lines(graph.text());
     std::string last;

@@ -32,7 +32,7 @@ TEST_F(Hpp, CloseDestroysNowAndOnce) {
   EXPECT_NO_THROW(context.close());
   EXPECT_EQ(thrown_status([&] { context.memory(); }), Status::invalid_handle);
   try {
-    context.cancel();  // by a status alone: the C ABI has no message for it
+    context.cancel();  // only a status: the C ABI has no message for it
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.what(), std::string("context: this object is closed; make another one, or close it after its last call"));
@@ -53,7 +53,7 @@ TEST_F(Hpp, AnOwnerThatGoesDuringACallOfAnotherObjectLeavesNoHandle) {
   ContextOptions options = Sine::one_thread();
   options.log = [&](LogLevel, const std::string&, const std::string& text) {
     if (text.find("planned") == std::string::npos) return;
-    model.reset();  // the trainer that is being made is inside of it
+    model.reset();  // the trainer that is being made is in a call of it
     during = live_handles("model");
   };
   const Context context(options);

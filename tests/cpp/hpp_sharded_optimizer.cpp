@@ -1,4 +1,4 @@
-// scaletrain.hpp: an optimizer in shards, and its state on another number of ranks.
+// scaletrain.hpp: a sharded optimizer, and its state on another number of ranks.
 #include <gtest/gtest.h>
 
 #include "each_rank.h"

@@ -1,4 +1,4 @@
-// Steps in parts through scaletrain.hpp: slices, the host's own loss, gradients, changed recipes.
+// Partial steps through scaletrain.hpp: slices, the host's own loss, gradients, changed recipes.
 #include "sine_objects.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// One object in two threads: a call is whole, or Busy. ThreadSanitizer sees what a small window hides.
+// Two threads use one object: each call succeeds or is Busy. ThreadSanitizer finds races that are too short to show.
 #include <atomic>
 #include <sstream>
 #include <string>
@@ -11,7 +11,7 @@ namespace {
 using namespace scaletrain;
 using namespace scaletrain::test;
 
-/// In two threads at once, how many calls gave another answer than `wanted`; Busy is none.
+/// Runs the calls in two threads at once; returns how many gave another answer than `wanted` (Busy is no answer).
 template <class First, class Second>
 int other_answers(const std::string& first_wanted, const First& first, const std::string& second_wanted, const Second& second) {
   std::atomic<int> other{0};

@@ -1,4 +1,4 @@
-// Weights through scaletrain.hpp: streams, copies, tensors, prediction beside training.
+// Weights through scaletrain.hpp: streams, copies, tensors, prediction during training.
 #include <cstring>
 #include <fstream>
 #include <scaletrain/gpt2_names.hpp>

@@ -1,4 +1,4 @@
-// A small regression as objects of scaletrain.hpp, and what the tests of that header say.
+// A small regression with the objects of scaletrain.hpp, and helpers for tests of that header.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,12 +12,12 @@ namespace scaletrain::test {
 
 inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// An exception that no library throws.
+/// An exception type that the library never throws.
 struct Mine {
   int number;
 };
 
-/// The number of the Mine that `call` throws; -1: nothing or something else.
+/// The number of the Mine that `call` throws; -1: it throws nothing or something else.
 template <class Call>
 int thrown_number(Call&& call) {
   try {
@@ -29,7 +29,7 @@ int thrown_number(Call&& call) {
   return -1;
 }
 
-/// The status of the Error that `call` throws; ok: nothing.
+/// The status of the Error that `call` throws; ok: it throws nothing.
 template <class Call>
 Status thrown_status(Call&& call) {
   try {
@@ -78,7 +78,7 @@ struct Sine {
   Views batch;
 };
 
-/// Every test must leave the library empty.
+/// Every test must leave no handle behind.
 class Hpp : public testing::Test {
  protected:
   void TearDown() override { EXPECT_EQ(live_handles(), 0); }
