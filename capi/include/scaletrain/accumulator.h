@@ -11,9 +11,9 @@ ST_BEGIN
 typedef struct st_accumulator st_accumulator;
 
 /* steps: micro-batches of an optimizer step, 1 to 2^20.
- * - n gradients, 1 or more: the arrays that each backward overwrites. (H) of their data until st_accumulator_destroy has returned, (C) of
- *   dims and strides. ST_F32, ST_F64, ST_BF16 or ST_F16 in any mix, any dims, strides without overlap, aligned to the dtype; no two share
- *   memory.
+ * - n gradients, 1 or more: the arrays that each backward overwrites. Their data is held (H) until st_accumulator_destroy has returned;
+ *   dims and strides are copied (C). ST_F32, ST_F64, ST_BF16 or ST_F16 in any mix, any dims, strides without overlap, aligned to the dtype;
+ *   no two share memory.
  * - The sums are the accumulator's, allocated here: fp64 for ST_F64, fp32 for all others. Later calls allocate nothing.
  * - ST_INVALID_ARGUMENT names the wrong argument. ST_OUT_OF_MEMORY has the bytes that the sums need. */
 ST_API st_status st_accumulator_create(st_context* context, int64_t steps, int64_t n, const st_view* gradients,

@@ -101,8 +101,8 @@ ST_API st_status st_checkpoint_reshard(st_checkpoint* checkpoint, const char* na
 /* Writes one (NULL: the newest valid) as one safetensors file: its weights, and with everything 1 the optimizer state too. */
 ST_API st_status st_checkpoint_export(st_checkpoint* checkpoint, const char* name, const char* path, int32_t everything);
 
-/* Waits until no save is running; milliseconds below 0: no limit. ST_TIMEOUT: one still is. Returns the error of a save that was not
- * reported yet, once. From any thread at any time. read_only: returns at once. */
+/* Waits until no save is running; milliseconds below 0: no limit. ST_TIMEOUT: one still is. Returns, once, the error of a failed save that
+ * was not reported yet. From any thread at any time. read_only: returns at once. */
 ST_API st_status st_checkpoint_wait(st_checkpoint* checkpoint, int64_t milliseconds);
 
 typedef struct st_save_progress {

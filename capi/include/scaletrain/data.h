@@ -24,7 +24,7 @@ ST_API st_status st_data_arrays(st_context* context, int64_t rows, int64_t n, co
                                 void* user, st_data** data);
 
 /* Rows that the host makes on demand: fill writes rows row_ids[0..k) into n views, in the order of `fields`, each [k, dims of the field...]
- * row-major. (C) of names and dims; release as above. st_field is frozen, like st_view, because arrays of it are passed.
+ * row-major. Names and dims are copied; release as above. st_field is frozen, like st_view, because arrays of it are passed.
  * - fill is called ahead of use, one call at a time however many trainers use the data, from threads of the library in the default
  *   floating-point mode. If the system gives no thread, st_trainer_evaluate calls it on its caller's, in the caller's mode.
  * - It may be slow: a step or evaluation that waits for rows can be cancelled, and an advance returns in time, not done. A cancelled

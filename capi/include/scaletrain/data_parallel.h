@@ -26,9 +26,9 @@ ST_API st_status st_data_parallel_options_init(st_data_parallel_options* options
 
 /* All ranks call it, and check that they exchange the same: ST_RANK_MISMATCH, on all, names the rank and the gradient, with both sides.
  * options NULL: the defaults.
- * - n gradients, 1 to 2^20: (H) of their data until st_data_parallel_destroy has returned; (C) of names, dims and strides. ST_F32, ST_F64,
- *   ST_BF16 or ST_F16 in any mix, row-major without gaps, aligned to their dtype; no two share memory. name NULL: "gradient 3", by its
- *   index.
+ * - n gradients, 1 to 2^20: their data is held (H) until st_data_parallel_destroy has returned; names, dims and strides are copied (C).
+ *   ST_F32, ST_F64, ST_BF16 or ST_F16 in any mix, row-major without gaps, aligned to their dtype; no two share memory. name NULL: "gradient
+ *   3", by its index.
  * - Consecutive gradients of one dtype form a bucket, beginning with the last gradient. They are exchanged in place; 16-bit ones need a
  *   buffer for this rank's share of a bucket in fp32.
  * - Calls here count as calls on the communicator. Only the exchange runs in the background, in the order in which it was started, as

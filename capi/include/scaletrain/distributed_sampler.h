@@ -36,10 +36,10 @@ ST_API st_status st_distributed_sampler_create(int64_t rows, const st_distribute
                                                st_distributed_sampler** sampler);
 ST_API st_status st_distributed_sampler_destroy(st_distributed_sampler* sampler);
 
-/* The next `count` rows of this rank, 1 to 2^30, the same on all ranks: slice `rank` of the next size x count items. `rows` has room for
- * count; `own` is the number written, less than count only at an epoch's end. `all`: the number for all ranks together, equal on each:
- * weight means by own / all, and all ranks make the same number of steps. all 0: the epoch has ended, and the next call begins the next
- * one, with or without set_epoch. ST_INVALID_ARGUMENT: ST_LAST_ROWS_DROP would drop a whole epoch. */
+/* The next `count` rows of this rank: slice `rank` of the next size x count items. count, 1 to 2^30, is the same on all ranks. `rows` has
+ * room for count; `own` is the number written, less than count only at an epoch's end. `all`: the number for all ranks together, equal on
+ * each, so all ranks make the same number of steps; weight means by own / all. all 0: the epoch has ended, and the next call begins the
+ * next one, with or without set_epoch. ST_INVALID_ARGUMENT: ST_LAST_ROWS_DROP would drop a whole epoch. */
 ST_API st_status st_distributed_sampler_next(st_distributed_sampler* sampler, int64_t count, int64_t* rows, int64_t* own, int64_t* all);
 
 /* Moves to the first row of an epoch, from 0 on. */

@@ -1,7 +1,7 @@
 /* Matrix products without a trainer, over the host's arrays: C = alpha A B + beta C, with a fused epilogue. A plan is made once for a
  * problem, with requested or chosen tiles; runs of it allocate nothing. Bits depend only on tile_k and the instruction set: not on threads,
- * other tile sizes, packing, or a row's position. With ST_GEMM_LIBRARY_AUTO they are the library's. Follows Goto and van de Geijn, "Anatomy
- * of high-performance matrix multiplication" (2008). */
+ * other tile sizes, packing, or a row's position. With ST_GEMM_LIBRARY_AUTO they are those of the library used. Follows Goto and van de
+ * Geijn, "Anatomy of high-performance matrix multiplication" (2008). */
 #ifndef SCALETRAIN_GEMM_H
 #define SCALETRAIN_GEMM_H
 

@@ -2,9 +2,9 @@
  * check only the status of st_model_create, which names the call that failed. st_features lists the ops with inputs, attributes and shapes
  * ("ops"); runtime/ir/ops.def defines what they compute.
  *
- * Range of numbers. Every op and optimizer treats an f32, f64 or bf16 number below the normal range (2^-126; f64: 2^-1022) as a zero of its
- * sign, and so rounds such a result; f16's subnormals count. An op that moves or selects elements may pass such a number on. A sum is
- * infinite or NaN if the sum of magnitudes exceeds fp32, except in sum, mean and the losses; norms take rows of any finite size. */
+ * Range of numbers. Every op and optimizer treats f32, f64 and bf16 numbers below the normal range (2^-126; f64: 2^-1022) as zeros of their
+ * sign, in inputs and in results; f16's subnormals count. An op that moves or selects elements may pass such a number on. A sum is infinite
+ * or NaN if the sum of magnitudes exceeds fp32, except in sum, mean and the losses; norms take rows of any finite size. */
 #ifndef SCALETRAIN_GRAPH_H
 #define SCALETRAIN_GRAPH_H
 

@@ -11,8 +11,8 @@ ST_BEGIN
  * that read all parameters are made by all ranks together. */
 typedef struct st_model st_model;
 
-/* (C) of the graph. Returns the first error of the graph's calls, with the call. ST_OUT_OF_MEMORY has the bytes needed and available;
- * nothing was changed. */
+/* Copies the graph. Returns the first error of the graph's calls, which names the call. ST_OUT_OF_MEMORY has the bytes needed and
+ * available; nothing was changed. */
 ST_API st_status st_model_create(st_graph* graph, int64_t seed, st_model** model);
 
 /* json NULL: the defaults, which are shown here.
@@ -56,8 +56,8 @@ ST_API st_status st_model_get(st_model* model, const char* name, const st_view* 
 ST_API st_status st_model_set(st_model* model, const char* name, const st_view* from);
 
 /* Writes all parameters as one safetensors file.
- * - On any failure the old file is unchanged. Links are followed, an existing file keeps its mode, and a device or pipe is written
- *   directly.
+ * - Whatever happens, the path has the old file or the complete new one. Links are followed, an existing file keeps its mode, and a device
+ *   or pipe is written directly.
  * - With pending the call copies the weights and returns; the file is written in the background.
  * - Of a sharded model rank 0 alone writes, and other ranks' paths are ignored. All ranks return when it is done, or with its error (with
  *   pending: when the copy is done, which only rank 0 has). */

@@ -27,9 +27,9 @@ ST_API st_status st_optimizer_report_init(st_optimizer_report* report, size_t si
  *   momentum, dampening, nesterov, centered, rate_decay, initial_accumulator_value, beta2_decay, epsilon2, clip_threshold, ns_steps,
  *   adjust_lr; groups, clip, clip_value, threads (0: the context's). There is no schedule: set lr.
  * - muon updates every matrix: use a group to give embeddings, and other matrices that are not weights of products, another "optimizer".
- * - n parameters, 1 or more, separate arrays or slices of one flat buffer: (H) of their data until st_optimizer_destroy has returned; (C)
- *   of names, dims and strides. ST_F32 or ST_F64 (for 16-bit weights: an fp32 master), row-major without gaps, aligned to their dtype. name
- *   NULL: "param_0", by its index; groups match names. No two share a name or memory.
+ * - n parameters, 1 or more, separate arrays or slices of one flat buffer: their data is held (H) until st_optimizer_destroy has returned;
+ *   names, dims and strides are copied (C). ST_F32 or ST_F64 (for 16-bit weights: an fp32 master), row-major without gaps, aligned to their
+ *   dtype. name NULL: "param_0", by its index; groups match names. No two share a name or memory.
  * - ST_INVALID_ARGUMENT names the key (and the nearest), the value, the pattern that matches nothing, the parameter; or says that all are
  *   frozen. ST_UNSUPPORTED: ST_F64 with adamw-8bit. ST_OUT_OF_MEMORY has the bytes that the state needs. */
 ST_API st_status st_optimizer_create(st_context* context, const char* json, int64_t n, const st_named_view* parameters,
@@ -40,9 +40,9 @@ ST_API st_status st_optimizer_destroy(st_optimizer* optimizer);
  * - n gradients (B), one for each parameter in order, with its dims: ST_F32, ST_BF16 or ST_F16 for an ST_F32 parameter, ST_F64 for an
  *   ST_F64 one; row-major without gaps, aligned to their dtype. They are read twice and not written; the optimizer's clip is applied on the
  *   way. Unscale them before. A frozen parameter's is not read.
- * - If one is not finite nothing changes, and the report says so, as with torch.amp.GradScaler: ST_OK. A bad view, or one that shares
- *   memory with another or with a parameter, is an error before anything is written.
- * - Nothing is allocated after the first step, and after one with other dtypes.
+ * - If an element is not finite nothing changes, and the report says so, as with torch.amp.GradScaler: ST_OK. A bad view, or one that
+ *   shares memory with another or with a parameter, is an error before anything is written.
+ * - Only the first step, and the first with other dtypes, allocates memory.
  * - Finite gradients make a finite step. Elements beyond 2^63 (ST_F64: 2^511), whose squares overflow, count as that, except for sgd; an
  *   epsilon below 2^-56 (2^-504) counts as that; sgd's momentum and adagrad's sum saturate at the largest finite number. */
 ST_API st_status st_optimizer_step(st_optimizer* optimizer, int64_t n, const st_view* gradients, st_optimizer_report* report);

@@ -18,7 +18,7 @@ ST_API st_status st_predictor_options_init(st_predictor_options* options, size_t
 
 /* options NULL: the defaults. If ranks hold the model in shards (model.h) all ranks make a predictor, and then the same refreshes, runs and
  * generates, which gather parameters scope by scope. It keeps the communicator alive, which is ST_BUSY during these calls. Each rank may
- * run its own rows, of any number, for the same outputs, and continue its own text by the same number of tokens; all texts end when one
+ * run any number of its own rows, for the same outputs, and continue its own text by the same number of tokens; all texts end when one
  * ends. The bits are those of one rank. */
 ST_API st_status st_predictor_create(st_model* model, const st_predictor_options* options, st_predictor** predictor);
 ST_API st_status st_predictor_destroy(st_predictor* predictor);

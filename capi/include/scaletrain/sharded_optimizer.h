@@ -68,7 +68,7 @@ ST_API st_status st_sharded_optimizer_step(st_sharded_optimizer* optimizer, int6
 ST_API st_status st_sharded_optimizer_step_scaled(st_sharded_optimizer* optimizer, st_loss_scaler* scaler, int64_t n,
                                                   const st_view* gradients, st_optimizer_report* report);
 
-/* As st_optimizer_keep_copies; a step gathers the copies too. Each rank calls it by itself, but with the same dtypes. ST_WRONG_STATE:
+/* As st_optimizer_keep_copies; a step gathers the copies too. Every rank calls it, independently, with the same dtypes. ST_WRONG_STATE:
  * gradients of a step were given already; or masters_in_pieces is set and the masters are not whole here since a step. */
 ST_API st_status st_sharded_optimizer_keep_copies(st_sharded_optimizer* optimizer, int64_t n, const st_view* copies);
 
@@ -80,7 +80,7 @@ ST_API st_status st_sharded_optimizer_set(st_sharded_optimizer* optimizer, const
  * also makes the parameters whole on those ranks, in place. */
 ST_API st_status st_sharded_optimizer_gather_state(st_sharded_optimizer* optimizer, int32_t rank, int64_t* n, const st_named_view** views);
 /* Continues from such a state (B), given whole, in any order; also from an st_optimizer's, or from another number of ranks or stage, if
- * json and parameters are the same. All ranks call it, each by itself, and take their shards. Views are row-major without gaps; one element
+ * json and parameters are the same. Every rank calls it, independently, and takes its shards. Views are row-major without gaps; one element
  * may have any dims. The host loads the parameters itself, whole, before the next keep_copies. ST_NOT_FOUND names what is missing,
  * ST_INVALID_ARGUMENT what does not belong to this optimizer; then nothing has changed. */
 ST_API st_status st_sharded_optimizer_load_state(st_sharded_optimizer* optimizer, int64_t n, const st_named_view* views);

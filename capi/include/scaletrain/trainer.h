@@ -30,7 +30,7 @@ typedef struct st_step_report {
 
 ST_API st_status st_step_report_init(st_step_report* report, size_t size);
 
-/* Plans the step and allocates all its memory; a step allocates nothing. (C) of the recipe. data NULL: each step is given its batch.
+/* Plans the step and allocates all its memory; a step allocates nothing. Copies the recipe. data NULL: each step is given its batch.
  * ST_OUT_OF_MEMORY has the bytes needed and available; nothing was changed. */
 ST_API st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, st_trainer** trainer);
 /* Makes the trainer of one rank of the communicator, which it keeps alive. Every rank calls this with the same model, recipe and data, and
@@ -64,9 +64,9 @@ ST_API st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_
 typedef st_status (*st_on_step_fn)(void* user, const st_step_report* report);
 ST_API st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_fn on_step, void* user);
 
-/* The same step in slices, with the bits of st_trainer_step. Works for about `nanoseconds` and sets `done`, 1 when the step is finished.
- * Until then call it again, with the same batch (borrowed until then), or n 0 for the data's rows. report may be NULL; it is filled when
- * done.
+/* The same step in slices, with the bits of st_trainer_step. Works for about `nanoseconds`, and sets `done` to 1 when the step is finished,
+ * else to 0. Until then call it again, with the same batch (borrowed until then), or n 0 for the data's rows. report may be NULL; it is
+ * filled when done.
  * - It overruns by at most one instruction, also when a callback is late with rows.
  * - Until done, the trainer's step, run, evaluate, digest, gradient, forward, backward, apply, log_end, write_report and the calls on the
  *   average are ST_WRONG_STATE. Once the update has begun, calls that read or write weights are ST_BUSY.
