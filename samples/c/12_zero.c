@@ -43,7 +43,7 @@ static int train(st_trainer* trainer, int rank, int size, st_step_report* report
 }
 
 /* Resumes from the checkpoint on one rank, which has the whole state. */
-static int go_on_alone(st_context* context, st_checkpoint* checkpoint, st_recipe* recipe, char* state) {
+static int resume_alone(st_context* context, st_checkpoint* checkpoint, st_recipe* recipe, char* state) {
   st_model* model = NULL;
   st_trainer* trainer = NULL;
   st_step_report report;
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   if (rank == 0) {
     char alone[64];
     printf("%d ranks  step %d  loss %.5f\n", (int)size, (int)report.step, report.loss);
-    if (go_on_alone(context, checkpoint, recipe, alone) != 0) return 1;
+    if (resume_alone(context, checkpoint, recipe, alone) != 0) return 1;
     alike = strcmp(hex, alone) == 0;
     printf("%s\n", alike ? "the same bits" : "they differ");
   }

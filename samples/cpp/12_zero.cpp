@@ -40,7 +40,7 @@ scaletrain::StepReport train(const scaletrain::Trainer& trainer, int rank, int s
 }
 
 /// Resumes from the checkpoint on one rank, which has the whole state.
-std::string go_on_alone(const scaletrain::Context& context, const scaletrain::Checkpoint& checkpoint) {
+std::string resume_alone(const scaletrain::Context& context, const scaletrain::Checkpoint& checkpoint) {
   const scaletrain::Model model = make_model(context);
   const scaletrain::Trainer trainer(model, recipe(0));
   trainer.resume(checkpoint);
@@ -73,7 +73,7 @@ int main(int argc, char** argv) try {
   if (rank != 0) return 0;
 
   std::printf("%d ranks  step %d  loss %.5f\n", size, static_cast<int>(report.step), report.loss);
-  const bool alike = go_on_alone(context, *checkpoint) == state;
+  const bool alike = resume_alone(context, *checkpoint) == state;
   std::printf("%s\n", alike ? "the same bits" : "they differ");
   return alike ? 0 : 1;
 } catch (const std::exception& error) {

@@ -25,7 +25,7 @@ TEST(HppCommunicator, ExchangesEveryWay) {
     const auto me = static_cast<float>(own.rank());
     std::vector<float> whole(7, me + 1), gathered(7), trade = {me, me + 10, me + 20}, traded(3);
     const std::vector<float> weights(2, 5);
-    std::vector<float> told(2);
+    std::vector<float> received(2);
     EXPECT_EQ(own.size(), 3);
     own.all_reduce(view(whole), ReduceOp::mean, "gradients");
     EXPECT_EQ(whole, std::vector<float>(7, 2));
@@ -41,11 +41,11 @@ TEST(HppCommunicator, ExchangesEveryWay) {
     if (own.rank() == 1) {
       own.broadcast(view(weights), 1);  // its root only reads
     } else {
-      own.broadcast(view(told), 1);
-      EXPECT_EQ(told, weights);
+      own.broadcast(view(received), 1);
+      EXPECT_EQ(received, weights);
     }
     if (own.rank() == 0) own.send(view(weights), 2, "letter");
-    if (own.rank() == 2) own.receive(view(told), 0, "letter");
+    if (own.rank() == 2) own.receive(view(received), 0, "letter");
     own.barrier("end");
     EXPECT_GT(own.sent_bytes(), 0);
     EXPECT_TRUE(has(own.flight_record(), "gradients"));

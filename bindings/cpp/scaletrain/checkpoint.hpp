@@ -90,10 +90,10 @@ class Checkpoint : public detail::Handle<st_checkpoint, st_checkpoint_destroy> {
 
   // JSON as described in the C header.
   std::string list() const { return text(st_checkpoint_list); }
-  std::string inspect(const std::string& name = "") const { return told(st_checkpoint_inspect, name); }
-  std::string verify(const std::string& name = "") const { return told(st_checkpoint_verify, name); }
+  std::string inspect(const std::string& name = "") const { return text_of(st_checkpoint_inspect, name); }
+  std::string verify(const std::string& name = "") const { return text_of(st_checkpoint_verify, name); }
   /// 32 hex digits; for a trainer's checkpoint its digest().
-  std::string hash(const std::string& name = "") const { return told(st_checkpoint_hash, name); }
+  std::string hash(const std::string& name = "") const { return text_of(st_checkpoint_hash, name); }
   /// Writes the same checkpoint as `shards` files of each kind (0: as whole tensors) into a folder that is absent or empty.
   void reshard(const std::string& folder, int32_t shards, const std::string& name = "") const {
     done(st_checkpoint_reshard(get(), given(name), folder.c_str(), shards));
@@ -134,7 +134,7 @@ class Checkpoint : public detail::Handle<st_checkpoint, st_checkpoint_destroy> {
 
   static const char* given(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
   template <class Call>
-  std::string told(Call call, const std::string& name) const {
+  std::string text_of(Call call, const std::string& name) const {
     return text([&](st_checkpoint* checkpoint, const char** answer) { return call(checkpoint, given(name), answer); });
   }
   /// Common to all loads: makes call(options, report) and returns the report.

@@ -124,13 +124,13 @@ class Gemm : public detail::Handle<st_gemm, st_gemm_plan_destroy> {
   /// C = alpha A B + beta C, then the epilogue. With beta 0, C is not read.
   void run(float alpha, const View& a, const View& b, float beta, const View& c, const Epilogue& epilogue = {}) const {
     const st_view of_a = a.raw(), of_b = b.raw(), of_c = detail::writable("Gemm::run", c).raw();
-    const RawEpilogue behind(*this, epilogue);
-    done(st_gemm_run(get(), alpha, &of_a, &of_b, beta, &of_c, &behind.raw));
+    const RawEpilogue fused(*this, epilogue);
+    done(st_gemm_run(get(), alpha, &of_a, &of_b, beta, &of_c, &fused.raw));
   }
   void run(float alpha, const View& a, const PackedMatrix& b, float beta, const View& c, const Epilogue& epilogue = {}) const {
     const st_view of_a = a.raw(), of_c = detail::writable("Gemm::run", c).raw();
-    const RawEpilogue behind(*this, epilogue);
-    done(st_gemm_run_packed(get(), alpha, &of_a, b.get(), beta, &of_c, &behind.raw));
+    const RawEpilogue fused(*this, epilogue);
+    done(st_gemm_run_packed(get(), alpha, &of_a, b.get(), beta, &of_c, &fused.raw));
   }
 
  private:
