@@ -144,7 +144,7 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
   }
   void write(std::ostream& stream) const {
     write([&](const void* bytes, int64_t count) {
-      if (!stream.write(static_cast<const char*>(bytes), count)) throw Error(Status::io, "Model::write: the stream took no more bytes");
+      if (!stream.write(static_cast<const char*>(bytes), count)) throw Error(Status::io, "Model::write: writing to the stream failed");
     });
   }
   ReadReport read(const ReadFunction& read, const ReadOptions& options) const {
@@ -157,7 +157,7 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
     return read(
         [&](void* bytes, int64_t room) {
           stream.read(static_cast<char*>(bytes), room);
-          if (stream.bad()) throw Error(Status::io, "Model::read: the stream could not be read");
+          if (stream.bad()) throw Error(Status::io, "Model::read: reading from the stream failed");
           return static_cast<int64_t>(stream.gcount());
         },
         options);
