@@ -62,7 +62,7 @@ ST_API st_status st_context_destroy(st_context* context);
  * - Checkpoint calls (a save that is waited for, load, verify, hash, reshard, export) end as soon as the disk allows. Unfinished files are
  *   removed; views of a load are changed only if it has overwrite.
  * - A rank that waits in a collective ends its group for good, on every rank: make a new group.
- * Async-signal-safe, from any thread: it reports a failure by its status only and leaves st_last_error unchanged. */
+ * - Async-signal-safe, from any thread: it reports a failure by its status only and leaves st_last_error unchanged. */
 ST_API st_status st_context_cancel(st_context* context);
 
 /* Frees memory that is only kept for speed: buffers of idle predictors and evaluations, checkpoint snapshots that no save is writing. */

@@ -80,11 +80,12 @@ ST_API st_status st_graph_scope_end(st_graph* graph);
  * and st_trainer_forward give its sum over their rows. */
 ST_API st_status st_graph_output(st_graph* graph, const char* name, st_value value);
 /* A floating scalar, of shape []: a sum or difference of terms, numbers and values that do not depend on the batch; such values may also
- * multiply or divide terms. A step's loss is this formula over all its rows, however they are divided into micro-batches and ranks. A term
- * is
+ * multiply or divide terms. A step's loss is this formula over all its rows, however they are divided into micro-batches and ranks. A
+ * term is
  * - the first result of cross_entropy, mse, huber or bce_with_logits: a sum, which stands for its mean over the second result, a count;
  * - a mean over all elements of a tensor with the batch; or a quotient of such sums or counts, whose divisor depends on no trained
  *   parameter.
+ *
  * ST_INVALID_ARGUMENT: another function of terms; or a sum of terms whose counts depend on the data (labels, weights) and that differ in
  * targets, ignore_index or weights. Batch statistics inside the model, of rank 1 or more, are those of each micro-batch. */
 ST_API st_status st_graph_loss(st_graph* graph, st_value value);

@@ -102,11 +102,11 @@ ST_API st_status st_read_report_init(st_read_report* report, size_t size);
  * model.safetensors or such an index, whose shards are all read. options NULL: strict, no renames. report may be NULL; it is filled also if
  * names do not match. Nothing changes unless everything could be read. Trainers of the model, made before or after, then train from these
  * weights. Errors name file and tensor:
- * ST_NOT_FOUND          a file, a shard or a parameter is missing
- * ST_CORRUPT            not valid safetensors; a tensor in two shards, in none, or not in the one that the index names
- * ST_NOT_FINITE         NaN, as in st_model_set; with tensor and first element
- * ST_INVALID_ARGUMENT   another shape, also when partial; or a dtype that is not floating. Tensors of other dtypes (I8, F8_E4M3, ..) are
- *                       ignored unless a parameter needs them */
+ *   ST_NOT_FOUND          a file, a shard or a parameter is missing
+ *   ST_CORRUPT            not valid safetensors; a tensor in two shards, in none, or not in the one that the index names
+ *   ST_NOT_FINITE         NaN, as in st_model_set; with tensor and first element
+ *   ST_INVALID_ARGUMENT   another shape, also when partial; or a dtype that is not floating. Tensors of other dtypes (I8, F8_E4M3, ..) are
+ *                         ignored unless a parameter needs them */
 ST_API st_status st_model_read_file(st_model* model, const char* path, const st_read_options* options, st_read_report* report);
 
 /* Writes at most `room` bytes to `bytes` and their number to `count`; 0 is the end. Any status but ST_OK ends the call with ST_CALLBACK. */
@@ -115,8 +115,8 @@ typedef st_status (*st_read_fn)(void* user, void* bytes, int64_t room, int64_t* 
 ST_API st_status st_model_read(st_model* model, st_read_fn read, void* user, const st_read_options* options, st_read_report* report);
 
 /* Lists what such a path holds, of any dtype, without reading values (JSON, valid until this thread's next call):
- * {"files":[{"path":"m.safetensors","bytes":236,"metadata":{"format":"pt"}}],
- *  "tensors":[{"name":"w","dtype":"F32","shape":[2,2],"file":0,"begin":216,"end":232,"readable":true}, ..],"foreign":1}
+ *   {"files":[{"path":"m.safetensors","bytes":236,"metadata":{"format":"pt"}}],
+ *    "tensors":[{"name":"w","dtype":"F32","shape":[2,2],"file":0,"begin":216,"end":232,"readable":true}, ..],"foreign":1}
  * begin and end are byte offsets in the file. readable false: a dtype that no call reads, or more than 8 dimensions; "foreign" is their
  * number. */
 ST_API st_status st_weights_inspect(const char* path, const char** json);

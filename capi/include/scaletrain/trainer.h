@@ -40,7 +40,7 @@ ST_API st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* 
  *   ends the group: the others get ST_RANK_FAILED with its reason.
  * - With zero 1 and 2, calls that read or write the optimizer state are made by all ranks between the same steps; with zero 3, also calls
  *   that need whole parameters.
- * capi/trainer_in_group.md lists these calls, what is compared, what each rank holds at each stage, and what an error ends. */
+ * - capi/trainer_in_group.md lists these calls, what is compared, what each rank holds at each stage, and what an error ends. */
 ST_API st_status st_trainer_create_in_group(st_model* model, st_recipe* recipe, st_data* data, st_communicator* communicator,
                                             st_trainer** trainer);
 ST_API st_status st_trainer_destroy(st_trainer* trainer);
@@ -146,6 +146,7 @@ ST_API st_status st_trainer_use_average(st_trainer* trainer);
 
 /* 32 hex digits: XXH3-128 over every parameter and optimizer value in name order (name, dtype, shape, bytes). Equal digests mean equal
  * runs. This text and the next two: (O).
+ *
  * When the ranks of a group have sharded state (zero 1 or more), all call it, the same number of times: they agree whether the state has
  * changed. log_end and write_report on one rank use the digest that all ranks made since the last step; ST_WRONG_STATE if this rank's
  * weights were set after that. */
@@ -161,9 +162,9 @@ ST_API st_status st_trainer_plan(st_trainer* trainer, const char** json);
 /* For people: passes with their times, the program, memory by role. */
 ST_API st_status st_trainer_explain(st_trainer* trainer, const char** text);
 /* Where the time of the last steps went, by rank; with one rank both lists are empty. (O)
- * {"steps":[{"step":12,"straggler":1.04,"ranks":[{"milliseconds":..,"computing":..,"exchange":..,"hidden":..},..]},..],
- *  "ranks":[{"rank":0,"step":12,"milliseconds":..,"computing":..,"exchange":..,"hidden":..,"began_us":..,"ended_us":..,
- *            "computed_us":[[began,ended],..],"exchanges":[..]},..]}
+ *   {"steps":[{"step":12,"straggler":1.04,"ranks":[{"milliseconds":..,"computing":..,"exchange":..,"hidden":..},..]},..],
+ *    "ranks":[{"rank":0,"step":12,"milliseconds":..,"computing":..,"exchange":..,"hidden":..,"began_us":..,"ended_us":..,
+ *              "computed_us":[[began,ended],..],"exchanges":[..]},..]}
  * - "steps": all ranks, at most the last 16 steps. Ranks of a communicator share these when the next st_trainer_step or st_trainer_advance
  *   begins, so a step is missing until then.
  * - "ranks": the ranks of this process, in their newest step: when each computed, by the monotonic clock, and its exchanges as in
