@@ -45,7 +45,7 @@ ST_API st_status st_trainer_create_in_group(st_model* model, st_recipe* recipe, 
                                             st_trainer** trainer);
 ST_API st_status st_trainer_destroy(st_trainer* trainer);
 
-/* Makes one optimizer step. report may be NULL.
+/* One optimizer step. report may be NULL.
  * - batch: n named views (B) with micro_batches x batch rows each, of any strides (copied unless row-major). n 0 and NULL: the data's next
  *   rows.
  * - With fewer rows, the last micro-batch that has any is short and later ones add nothing: the loss is the mean over the rows given.
