@@ -26,7 +26,7 @@ using ReleaseFunction = std::function<void()>;
 
 namespace detail {
 
-/// What the library holds until it releases it.
+/// Callbacks, captures and views that the library holds until it releases them.
 struct Loan {
   ReleaseFunction release;
   FillFunction fill;

@@ -66,7 +66,7 @@ st_status shielded(Fault& fault, Body&& body) noexcept {
   return ST_CALLBACK;
 }
 
-/// What a context borrows from the host. Every object of the context holds it, since the library may use it while one lives.
+/// The host's functions that a context uses. Every object of the context holds it, since the library may call them while one lives.
 struct Host {
   std::function<void(int32_t, const char*, const char*)> log;
   std::function<void(int64_t, const std::function<void(int64_t)>&)> parallel;
