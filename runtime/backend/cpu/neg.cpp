@@ -7,7 +7,7 @@ namespace {
 struct Neg {
   template <class B>
   B operator()(const B& x) const {
-    return -x;
+    return B(-0.0F) - x;  // the vectors' -x is 0 - x on AVX-512, where -0 would be lost
   }
 };
 
