@@ -9,7 +9,7 @@
 namespace st {
 namespace {
 
-// Without a destructor, which would keep the library from being unloaded while the thread lives.
+// No destructor: one would keep the library from being unloaded while the thread lives.
 constinit thread_local std::array<char, kMostReason + 1> why{};
 
 }  // namespace

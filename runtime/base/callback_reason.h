@@ -1,4 +1,4 @@
-// Why a callback of the host's fails, in its own words: kept for its thread until the error that it becomes is made.
+// Why a host's callback failed, in the host's words: kept per thread until the error is made.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace st {
 
-/// At most kMostReason bytes of it are kept; null: nothing.
+/// Keeps at most kMostReason bytes; null: none.
 void keep_callback_reason(const char* text) noexcept;
 void forget_callback_reason() noexcept;
 constexpr int kMostReason = 500;
 
-/// For a message: `42`, or `42 ("the sensor is gone")` where the callback has said so, which is then forgotten.
+/// For a message: `42`, or `42 ("the sensor is gone")` with the callback's reason, which is then forgotten.
 std::string text_of_answer(int32_t status);
 
-/// A callback that answers with a status. What was said before it, on this thread, is not its reason.
+/// Calls a callback that returns a status. Forgets any reason that this thread gave before.
 template <class... Parameters, class... Arguments>
 int32_t ask_host(int32_t (*function)(Parameters...), Arguments... arguments) {
   forget_callback_reason();

@@ -1,6 +1,6 @@
-// The message is a polynomial over two elements, its crc the remainder of a division by P. Both are reflected: a word's highest bit is its
-// lowest power of x. Folding (Gopal et al., "Fast CRC computation for generic polynomials using PCLMULQDQ", Intel 2009) multiplies a piece
-// by the power of x that its distance to a later one is worth, modulo P, and adds it there: the remainder stays, the message gets shorter.
+// The message is a polynomial over two elements; its crc is the remainder of a division by P. Both are reflected: a word's highest bit is
+// its lowest power of x. Folding (Gopal et al., "Fast CRC computation for generic polynomials using PCLMULQDQ", Intel 2009) multiplies a
+// block by x^distance mod P and adds it to the block at that distance: the remainder stays the same and the message gets shorter.
 #include "base/crc32c.h"
 
 #include <array>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kPolynomial = 0x82F63B78;
 
-// Row k answers: what does this byte do to the crc when k more zero bytes follow? So eight bytes are eight look-ups without a chain.
+// Row k: the effect of a byte on the crc when k zero bytes follow. So eight bytes take eight independent look-ups.
 using Table = std::array<std::array<uint32_t, 256>, 8>;
 
 constexpr Table make_table() {
@@ -88,8 +88,8 @@ ST_SSE uint32_t by_instruction(std::span<const std::byte> bytes, uint32_t crc) {
   return ~last;
 }
 
-/// Moves a crc ahead by so many bytes, but for the last division: what the instruction makes of it. A product of reflected 32-bit words is
-/// worth x more in its 64, and the instruction adds x^32.
+/// Advances a crc by kBytes, except for the last division, which the crc instruction does. The product of two reflected 32-bit words gains
+/// a factor x in its 64 bits, and the instruction adds x^32.
 template <size_t kBytes>
 ST_SSE inline uint64_t moved(uint64_t crc) {
   constexpr uint32_t kBy = power(8 * kBytes - 33);
@@ -97,7 +97,7 @@ ST_SSE inline uint64_t moved(uint64_t crc) {
   return static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_clmulepi64_si128(_mm_cvtsi32_si128(static_cast<int>(crc)), by, 0x00)));
 }
 
-/// Three parts side by side, since one chain of instructions waits two of three cycles for itself. Short ones: parts that lie far apart are
+/// Three interleaved chains, since one chain of dependent instructions idles two of three cycles. The parts are short: distant parts are
 /// fetched from memory less well.
 ST_SSE uint32_t by_three_chains(std::span<const std::byte> bytes, uint32_t crc) {
   constexpr size_t kPart = 336;
@@ -120,18 +120,18 @@ ST_SSE uint32_t by_three_chains(std::span<const std::byte> bytes, uint32_t crc) 
   return by_instruction(bytes.subspan(done), ~static_cast<uint32_t>(first));
 }
 
-/// What a half of a 16-byte vector is multiplied by to move it by so many bits. 32 of them come of themselves: a 32-bit remainder in a
-/// 64-bit word is worth x^32 more, a product of reflected words x more, and the 2 takes that one away.
+/// The factor that moves half of a 16-byte vector by `bits`. 32 of them are implied: a 32-bit remainder in a 64-bit word is worth x^32
+/// more. A product of reflected words is worth x more, and the 2 cancels that.
 constexpr long long folding(uint64_t bits) { return 2 * static_cast<long long>(power(bits - 32)); }
 
-/// `x`, each 16 bytes of it moved by what `by` was made for, added to `there`.
+/// Adds `x` to `there`, each 16 bytes of `x` moved by the distance that `by` was made for.
 ST_AVX512 inline __m512i fold(__m512i x, __m512i by, __m512i there) {
   constexpr int kXorOfThree = 0x96;
   return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(x, by, 0x00), _mm512_clmulepi64_epi128(x, by, 0x11), there, kXorOfThree);
 }
 
 ST_AVX512 uint32_t by_folding(std::span<const std::byte> bytes, uint32_t crc) {
-  constexpr size_t kChains = 4;  // a product takes some four times as long as the next one has to wait for it to begin
+  constexpr size_t kChains = 4;  // a product's latency is about four times the interval at which products can start
   constexpr size_t kVector = 64, kStep = kChains * kVector;
   constexpr long long kFarLow = folding(8 * kStep + 64), kFarHigh = folding(8 * kStep);
   constexpr long long kNearLow = folding(8 * kVector + 64), kNearHigh = folding(8 * kVector);

@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli, RFC 3720 appendix B.4): guards each tensor of a checkpoint against a disk or a copy that went wrong.
+// CRC-32C (Castagnoli, RFC 3720 appendix B.4): detects damage to a checkpoint's tensors by a disk or a copy.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace st {
 
-/// Of `bytes`, going on from `crc` of what came before: crc32c(b, crc32c(a)) is the crc of a and b together.
+/// The crc of `bytes` that follow data with the crc `crc`: crc32c(b, crc32c(a)) is the crc of a and b together.
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);
 
-/// The crc of a and b together, from those of each: for who has only one of them. Takes microseconds.
+/// The crc of a and b together from the crc of each, without their bytes. Takes microseconds.
 uint32_t crc32c_combine(uint32_t crc_of_a, uint32_t crc_of_b, int64_t bytes_of_b);
 
-/// The ways to compute it, the fastest first: crc32c() takes the first that this machine has. The last one runs anywhere; all give the
-/// same.
+/// The implementations, fastest first; all give the same result. crc32c() uses the first that this machine supports; the last runs
+/// anywhere.
 struct Crc32cWay {
   const char* name;
   bool (*is_here)();

@@ -1,6 +1,6 @@
 #include "base/digest.h"
 
-// Header only: nothing of it is linked or exported.
+// Header-only use: nothing of it is linked or exported.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

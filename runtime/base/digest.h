@@ -17,11 +17,11 @@ class Digest {
   Digest& operator=(Digest&&) noexcept;
 
   void update(std::span<const std::byte> bytes);
-  /// The characters alone. Where two texts follow each other, update_sized() keeps "ab","c" apart from "a","bc".
+  /// The characters only. For consecutive texts use update_sized(), which distinguishes "ab","c" from "a","bc".
   void update(std::string_view text);
   void update_sized(std::string_view text);
 
-  /// 32 digits, the canonical (big-endian) form, as `xxhsum -H2` prints it. More may be added afterwards.
+  /// 32 digits, the canonical (big-endian) form that `xxhsum -H2` prints. update() may follow.
   std::string hex() const;
 
  private:

@@ -25,7 +25,7 @@ constexpr std::array<Row, 8> kRows = {{{DType::f32, "f32", 4},
 const Row& row_of(DType dtype) {
   for (const auto& row : kRows)
     if (row.dtype == dtype) return row;
-  fail(Code::invalid_argument, text("dtype: ", static_cast<int32_t>(dtype), " is not a dtype; use one of 1 (f32) to 8 (bool)"));
+  fail(Code::invalid_argument, text("dtype: ", static_cast<int32_t>(dtype), " is not a dtype; use 1 (f32) to 8 (bool)"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Element types of tensors. Values are pinned: they are st_dtype in the C ABI.
+// Element types of tensors. The values are fixed: they are st_dtype in the C ABI.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ enum class DType : int32_t { f32 = 1, f64 = 2, bf16 = 3, f16 = 4, i32 = 5, i64 =
 
 int64_t bytes_of(DType dtype);
 std::string_view name_of(DType dtype);     // "f32", ...
-DType dtype_named(std::string_view name);  // throws invalid_argument, names the known ones
+DType dtype_named(std::string_view name);  // throws invalid_argument with the known names
 bool is_floating(DType dtype);
 bool is_integer(DType dtype);  // i32, i64, u8
 

@@ -1,4 +1,4 @@
-// Errors: one class, thrown for a caller's mistake or an environment that says no. Broken invariants of ours are asserts.
+// Errors: one class, thrown for a caller's mistake or a failure of the environment. Broken invariants of ours are asserts.
 // A message names the operation, the values and the way out: check(rows > 0, "gather: rows must be positive, got ", rows).
 #pragma once
 
@@ -51,7 +51,7 @@ class Error : public std::exception {
   const std::string& message() const noexcept { return message_; }
 
   ErrorPlace place;
-  bool is_on_all_ranks = false;  // they have found it together and each throws it, so that their group is whole
+  bool is_on_all_ranks = false;  // every rank throws it, so the group stays usable
 
  private:
   Code code_;
@@ -66,13 +66,13 @@ void check(bool holds, const Parts&... parts) {
   if (!holds) fail(Code::invalid_argument, text(parts...));
 }
 
-/// The same for another code, where the caller's argument is fine but the environment is not.
+/// The same with another code, for failures that are not a mistake in an argument.
 template <class... Parts>
 void require(bool holds, Code code, const Parts&... parts) {
   if (!holds) fail(code, text(parts...));
 }
 
-/// Runs call(); its errors name the tensor as data, besides what their message says.
+/// Runs call(); adds the tensor's name to the place of its errors.
 template <class Call>
 auto about_tensor(std::string_view name, const Call& call) {
   try {

@@ -1,4 +1,4 @@
-// The error of a call on a file.
+// Errors of file operations.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace st::os {
 /// Throws "<what> <path> at byte <offset>: <reason of errno>", with the same place.
 [[noreturn]] void fail_file(Code code, const char* what, const std::string& path, int reason, int64_t offset = -1);
 
-/// The same: not_found where nothing is at that path, else io.
+/// The same: not_found when nothing is at that path, else io.
 [[noreturn]] void fail_file(const char* what, const std::string& path, int reason, int64_t offset = -1);
 
 }  // namespace st::os

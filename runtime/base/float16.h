@@ -1,11 +1,11 @@
-// The 16-bit floats as bits, and the way to fp32 and back: round to nearest, ties to even; a NaN stays a NaN (made quiet, upper payload
-// kept), overflow gives infinity. Pure integer arithmetic: no floating-point mode changes a result, so denormals are kept everywhere.
+// The 16-bit floats as bits, and their conversion to and from fp32: round to nearest, ties to even; a NaN stays a (quiet) NaN and keeps its
+// upper payload; overflow gives infinity. Integer arithmetic only: the floating-point mode has no effect, so denormals are always kept.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
-// Always inlined: kernels of several instruction sets include this, and one of them must not lend its copy to a machine without the set.
+// Always inlined: files of several instruction sets include this, and the linker must not keep a copy that some machines cannot run.
 #define ST_INLINE [[gnu::always_inline]] constexpr
 
 namespace st {
@@ -40,7 +40,7 @@ ST_INLINE uint16_t f16_of(float value) {
     return static_cast<uint16_t>(sign | ((rebased + 0xFFF + ((rebased >> 13) & 1)) >> 13));
   }
   if (magnitude < 0x33000000) return static_cast<uint16_t>(sign);  // below half of the least denormal, 2^-25
-  const uint32_t shift = 126 - (magnitude >> 23);                  // 14 to 24 bits fall off
+  const uint32_t shift = 126 - (magnitude >> 23);                  // 14 to 24 bits are dropped
   const uint32_t full = (magnitude & 0x7FFFFF) | 0x800000;
   const uint32_t kept = full >> shift;
   const uint32_t rest = full & ((uint32_t{1} << shift) - 1);

@@ -14,12 +14,12 @@ thread_local FloatMode* innermost = nullptr;
 #if defined(__x86_64__)
 
 constexpr uint32_t kThreadStart = 0x1F80;  // all exceptions masked, round to nearest
-constexpr uint32_t kMet = 0x003F;          // what arithmetic has met so far: no result depends on it
+constexpr uint32_t kMet = 0x003F;          // sticky exception flags: no result depends on them
 
 uint32_t float_mode() { return _mm_getcsr(); }
 void set_float_mode(uint32_t mode) { _mm_setcsr(mode); }
 
-#else  // the modes of other processors are not set: bits are the same on one machine, denormals cost what they cost there
+#else  // other processors' modes are not set: results are still the same on one machine; denormals are slow
 
 constexpr uint32_t kThreadStart = 0, kMet = 0;
 
@@ -31,7 +31,7 @@ void set_float_mode(uint32_t) {}
 }  // namespace
 
 FloatMode::FloatMode() : innermost_(innermost), outer_(std::exchange(innermost_, this)), saved_(float_mode()) {
-  // Flush-to-zero (bit 15) and denormals-are-zero (bit 6). What the host has met stays: to clear it takes Intel longer than the rest of a
+  // Flush-to-zero (bit 15) and denormals-are-zero (bit 6). The sticky flags are kept: clearing them takes Intel longer than the rest of a
   // call.
   set_float_mode(kThreadStart | 0x8000 | 0x0040 | (saved_ & kMet));
 }

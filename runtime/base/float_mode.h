@@ -1,13 +1,13 @@
-// Whose rounding holds: ours where the library computes, the host's where one of its functions is called.
+// Floating-point modes: ours while the library computes, the host's while one of its functions is called.
 #pragma once
 
 #include <cstdint>
 
 namespace st {
 
-/// Sets flush-to-zero, denormals-are-zero and round-to-nearest for its lifetime; restores the caller's floating-point state as it was.
-/// Every thread that computes holds one, so that a number below the normal range of f32, f64 or bf16 is a zero of its sign to every op and
-/// optimizer, and none is made. f16's are normal numbers of fp32, in which they are computed: they count. backend/README.md has the rule.
+/// Sets flush-to-zero, denormals-are-zero and round-to-nearest for its lifetime, then restores the caller's floating-point state.
+/// Every computing thread holds one. So every op and optimizer reads f32, f64 and bf16 denormals as zeros of their sign and produces none.
+/// f16 denormals are normal numbers in fp32, where they are computed: they count. backend/README.md has the rule.
 class FloatMode {
  public:
   FloatMode();
@@ -17,13 +17,13 @@ class FloatMode {
 
  private:
   friend class HostsFloatMode;
-  FloatMode*& innermost_;  // this thread's, which takes a call to find
+  FloatMode*& innermost_;  // this thread's; kept because finding it takes a call
   FloatMode* outer_;
   uint32_t saved_;
 };
 
-/// Gives the caller of the library its own mode back for its lifetime: around each call of a function of the host's, and around nothing
-/// else, since arithmetic of ours would round as the host does. On a thread of the library's it is the default mode.
+/// Restores the library caller's own mode for its lifetime; on a library thread, the default mode. Only around calls of host functions:
+/// arithmetic of ours would round as the host does.
 class HostsFloatMode {
  public:
   HostsFloatMode();
@@ -36,15 +36,15 @@ class HostsFloatMode {
   FloatMode* inner_;
 };
 
-/// Calls a function of the host's in its own mode; all of them are called through this.
+/// Calls a function of the host in the host's mode. Every host function is called through this.
 template <class Result, class... Parameters, class... Arguments>
 Result call_host(Result (*function)(Parameters...), Arguments... arguments) {
   const HostsFloatMode mode;
   return function(arguments...);
 }
 
-/// The first line of each thread of the library's: a thread starts in the mode of the one that started it, which is ours or a strange one
-/// of the host's, and a function of the host's that is called on it is to find the default mode.
+/// First statement of every library thread. A thread inherits the mode of its creator, which is ours or an unusual one of the host's; host
+/// functions called on it must see the default mode.
 void start_in_default_float_mode();
 
 }  // namespace st

@@ -4,7 +4,7 @@ namespace st {
 
 bool matches_glob(std::string_view pattern, std::string_view name) {
   size_t p = 0, n = 0;
-  size_t after_star = std::string_view::npos, resume = 0;  // where the last * could take one character more
+  size_t after_star = std::string_view::npos, resume = 0;  // where the last * can match one more character
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       after_star = ++p;

@@ -1,4 +1,4 @@
-// Names by pattern: "block.*.mlp.*". * is any text, empty too; ? is one character; nothing else is special.
+// Patterns of names: "block.*.mlp.*". * matches any text, also none; ? matches one character; nothing else is special.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// What base/float16.h says, with selects for its branches, so that compilers make vectors of it. Where fp32 is flushed to zero
-// (base/float_mode.h) these are right too: what is denormal in f16 is normal there.
+// The conversions of base/float16.h with selects instead of branches, so that compilers vectorise them. They are also right where fp32
+// denormals are flushed to zero (base/float_mode.h): an f16 denormal is a normal fp32 number.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@ inline uint16_t bf16_from(float value) {
 inline float wide_of_f16(uint16_t h) {
   const uint32_t sign = (uint32_t{h} & 0x8000) << 16, shifted = (uint32_t{h} & 0x7FFF) << 13;
   const uint32_t exponent = shifted & 0x0F800000;
-  // A denormal, put behind the point of 2^-14, less 2^-14: the subtraction is exact.
+  // A denormal becomes the fraction of a number at 2^-14; subtracting 2^-14 is exact.
   const auto denormal = std::bit_cast<uint32_t>(std::bit_cast<float>(shifted + (uint32_t{113} << 23)) - 0x1p-14F);
   const uint32_t normal = shifted + (uint32_t{112} << 23), special = shifted | (shifted > 0x0F800000 ? 0x7FC00000 : 0x7F800000);
   return std::bit_cast<float>(sign | (exponent == 0 ? denormal : exponent == 0x0F800000 ? special : normal));
@@ -27,7 +27,7 @@ inline float wide_of_f16(uint16_t h) {
 inline uint16_t f16_from(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 16) & 0x8000, magnitude = bits & 0x7FFFFFFF;
-  // Below 2^-14 the adder rounds: half of fp32's digits stand below the last one of an f16 denormal.
+  // Below 2^-14 the addition rounds: half of fp32's digits are below the last one of an f16 denormal.
   const uint32_t denormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000;
   const uint32_t rebased = magnitude - (uint32_t{112} << 23);
   const uint32_t normal = (rebased + 0xFFF + ((rebased >> 13) & 1)) >> 13;

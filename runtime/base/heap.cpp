@@ -8,10 +8,10 @@ namespace {
 
 constinit thread_local Heap* serving = nullptr;
 
-/// Stands before every block.
+/// Precedes every block.
 struct Header {
   Heap* heap;
-  size_t offset;  // of the block from the memory that it was cut from
+  size_t offset;  // of the block within its allocation
 };
 
 constexpr size_t kAlign = alignof(std::max_align_t);
@@ -39,7 +39,7 @@ void* Heap::take(size_t bytes, size_t align) {
   Heap* heap = serving;
   const size_t offset = std::max(align, sizeof(Header));
   if (bytes > PTRDIFF_MAX - 2 * offset) return nullptr;
-  const size_t whole = (bytes + offset + offset - 1) / offset * offset;  // aligned_alloc wants a multiple
+  const size_t whole = (bytes + offset + offset - 1) / offset * offset;  // aligned_alloc requires a multiple
   void* memory = heap != nullptr   ? heap->host_.take(whole, offset)
                  : offset > kAlign ? std::aligned_alloc(offset, whole)
                                    : std::malloc(whole);

@@ -1,5 +1,5 @@
-// Whose memory small things are made of: names, graphs, plans, lists. Inside the library `operator new` asks here
-// (capi/src/operator_new.cpp), so every container's memory is that of the context which it is made for.
+// Which allocator serves small objects: names, graphs, plans, lists. Inside the library `operator new` calls Heap::take
+// (capi/src/operator_new.cpp), so every container's memory comes from the context that it is made for.
 #pragma once
 
 #include <atomic>
@@ -11,25 +11,25 @@
 
 namespace st {
 
-/// The host's allocator as a heap of small blocks. Each block names its heap, which lives as long as its last block: where a block is freed
-/// does not matter, nor who is served there.
+/// The host's allocator as a heap of small blocks. Each block points to its heap, which lives as long as its last block, so a block may be
+/// freed on any thread and in any scope.
 class Heap {
  public:
   struct Release {
     void operator()(Heap* heap) const noexcept { heap->release(); }
   };
   using Own = std::unique_ptr<Heap, Release>;
-  /// In the host's memory too. Throws HostMemoryError.
+  /// The heap object is in the host's memory too. Throws HostMemoryError.
   static Own create(const HostAllocator& host);
 
-  /// What this thread's blocks are made of; null: the process's own malloc.
+  /// The heap that serves this thread; null: the process's malloc.
   static Heap* current() noexcept;
-  /// From now on, to the end of the HeapScope around; the first one of a scope stays, and null changes nothing.
+  /// Serves this thread from `heap` until the enclosing HeapScope ends. Only a scope's first call has an effect; null has none.
   static void serve(Heap* heap) noexcept {
     if (heap != nullptr) serve_first(heap);
   }
 
-  /// Null where the process has no memory left; throws HostMemoryError where the host has none.
+  /// Null when the process is out of memory; throws HostMemoryError when the host's allocator fails.
   static void* take(size_t bytes, size_t align);
   static void give_back(void* block) noexcept;
 
@@ -40,10 +40,10 @@ class Heap {
   void release() noexcept;
 
   HostAllocator host_;
-  std::atomic<int64_t> references_{1};  // of its maker and of each block
+  std::atomic<int64_t> references_{1};  // one of its creator, one per block
 };
 
-/// Blocks made on this thread while it lives are of `heap`; null: of the process, for what no context owns.
+/// While it lives, this thread's blocks come from `heap`; null: from the process, for objects that belong to no context.
 class HeapScope {
  public:
   explicit HeapScope(Heap* heap) noexcept;
@@ -52,11 +52,11 @@ class HeapScope {
   HeapScope& operator=(const HeapScope&) = delete;
 
  private:
-  Heap*& serving_;  // this thread's, which takes a call to find
+  Heap*& serving_;  // this thread's; kept because finding it takes a call
   Heap* outer_;
 };
 
-/// What is made once and kept to the end of the process is no context's, whichever call came first.
+/// Makes an object that lives until the process ends. It belongs to no context, whichever call came first.
 template <class Make>
 auto once_for_the_process(const Make& make) {
   const HeapScope process(nullptr);

@@ -15,13 +15,14 @@ void* HostAllocator::take(size_t bytes, size_t align) const {
   void* memory = call_host(alloc, user, bytes, align);
   if (memory == nullptr)
     throw HostMemoryError(Code::out_of_memory,
-                          "memory: the host's alloc gave NULL for %zu bytes, aligned to %zu; give it more, or use a smaller model or batch",
+                          "memory: the host's alloc returned NULL for %zu bytes aligned to %zu; raise its limit, "
+                          "or use a smaller model or batch",
                           bytes, align);
   if (const auto rest = reinterpret_cast<uintptr_t>(memory) % align; rest != 0) {
     give_back(memory);
     throw HostMemoryError(Code::callback,
-                          "memory: the host's alloc gave an address %zu bytes past a multiple of %zu; it must keep to the "
-                          "alignment that it is asked for",
+                          "memory: the host's alloc returned an address %zu bytes past a multiple of %zu; it must respect the "
+                          "requested alignment",
                           rest, align);
   }
   return memory;

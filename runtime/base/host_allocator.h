@@ -1,4 +1,4 @@
-// The host's own allocator, which a context may be given.
+// The host's own allocator, which a context may use.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace st {
 
-/// The host's alloc refused. A bad_alloc, as everything that calls `new` expects, and its text needs no memory.
+/// The host's alloc failed. A bad_alloc, as callers of `new` expect; its text needs no memory.
 class HostMemoryError final : public std::bad_alloc {
  public:
   HostMemoryError(Code code, const char* format, size_t first, size_t second) noexcept;
@@ -27,7 +27,7 @@ struct HostAllocator {
   void (*free)(void* user, void* memory) = nullptr;
   void* user = nullptr;
 
-  /// Aligned as asked and not cleared. Throws HostMemoryError: out_of_memory for a NULL, callback for an address that is not aligned.
+  /// Aligned as requested, not cleared. Throws HostMemoryError: out_of_memory for a NULL, callback for a misaligned address.
   void* take(size_t bytes, size_t align) const;
   void give_back(void* memory) const noexcept;
 };

@@ -8,7 +8,7 @@ bool is_inside(double value, std::string_view interval) {
   const size_t comma = interval.find(',');
   const auto bound = [](std::string_view number) {
     double read = 0;
-    std::from_chars(number.data(), number.data() + number.size(), read);  // "inf" too; not strtod: the host's locale
+    std::from_chars(number.data(), number.data() + number.size(), read);  // reads "inf" too; not strtod, which obeys the host's locale
     return read;
   };
   const double low = bound(interval.substr(1, comma - 1));

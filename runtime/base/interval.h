@@ -1,4 +1,4 @@
-// The domain of a number as tables state it: "[0,1)", "(0,inf)".
+// Ranges of numbers as tables write them: "[0,1)", "(0,inf)".
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace st {
 
-/// False for NaN. `interval`: two numbers or -inf, inf, in brackets; a round one leaves its bound out.
+/// False for NaN. `interval`: two numbers, -inf or inf in brackets; a round bracket excludes its bound.
 bool is_inside(double value, std::string_view interval);
 
-/// "[0, 1)", as errors have it. Of whole numbers inf is 2^63, their type's.
+/// "[0, 1)", for error messages. With `whole`, inf is written as 2^63, the limit of the type.
 std::string interval_text(std::string_view interval, bool whole = false);
 
 }  // namespace st

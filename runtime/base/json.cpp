@@ -17,9 +17,9 @@ namespace {
 
 using Library = nlohmann::json;
 
-constexpr size_t kMaxDepth = 256;  // of a hostile file's value the destructor must not recurse without end
+constexpr size_t kMaxDepth = 256;  // bounds the destructor's recursion for hostile files
 
-/// nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while ..." without what we say ourselves.
+/// nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while ..." without the parts that we add.
 std::string_view reason_of(std::string_view message) {
   if (const auto place = message.find("parse error"); place != std::string_view::npos)
     if (const auto colon = message.find(": ", place); colon != std::string_view::npos) return message.substr(colon + 2);
@@ -36,9 +36,9 @@ std::string_view reason_of(std::string_view message) {
   throw error;
 }
 
-/// A number that the parser would refuse.
+/// A number that nlohmann's parser would refuse.
 struct OddNumber {
-  size_t ordinal;  // among the values that are neither text, list nor object
+  size_t ordinal;  // among the values that are not strings, lists or objects
   double value;
   std::string written;
 };
@@ -52,13 +52,13 @@ std::optional<double> odd_value(std::string_view token) {
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), read);
   const bool overflows = error == std::errc::result_out_of_range && end == word.data() + word.size() && [&] {
     const PlainLocale plain;
-    return std::strtod(word.c_str(), nullptr) == HUGE_VAL;  // 0: it is too small, which the parser reads
+    return std::strtod(word.c_str(), nullptr) == HUGE_VAL;  // 0: underflow, which the parser accepts
   }();
   if (word != "inf" && word != "infinity" && !overflows) return std::nullopt;
   return is_negative ? -HUGE_VAL : HUGE_VAL;
 }
 
-/// Takes them out of a text, which keeps its length: 0 stands there then.
+/// Replaces such numbers by 0 and returns them. The text keeps its length.
 std::vector<OddNumber> take_odd_numbers(std::string& whole) {
   constexpr std::string_view kToken = "+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   std::vector<OddNumber> odd;
@@ -99,7 +99,7 @@ class TreeEvents : public nlohmann::json_sax<Library> {
     return take_bare(is_integer ? Json(value, token) : Json(value));
   }
   bool string(std::string& value) override { return take(Json(std::move(value))); }
-  bool binary(Library::binary_t&) override { return false; }  // not in a text
+  bool binary(Library::binary_t&) override { return false; }  // not in JSON text
   bool start_array(size_t) override { return open(Json::Kind::list); }
   bool end_array() override { return close(); }
   bool start_object(size_t) override { return open(Json::Kind::object); }
@@ -114,12 +114,12 @@ class TreeEvents : public nlohmann::json_sax<Library> {
 
   bool parse_error(size_t byte, const std::string&, const nlohmann::detail::exception& error) override {
     if (dynamic_cast<const Library::parse_error*>(&error) != nullptr) fail_at(whole_, what_, byte, reason_of(error.what()));
-    fail_at(whole_, what_, byte, "a number that is too large for 64 bits");
+    fail_at(whole_, what_, byte, "a number that does not fit 64 bits");
   }
 
  private:
   struct Level {  // a list or an object that is open
-    Json* value;  // stays where it is: nothing is added beside it until it is closed
+    Json* value;  // stable: its parent gets no other member until this is closed
     std::string key;
     std::unordered_set<std::string> keys;
   };
@@ -153,8 +153,8 @@ class TreeEvents : public nlohmann::json_sax<Library> {
 
   std::string_view whole_, what_;
   std::vector<Level> open_;
-  std::span<const OddNumber> odd_;  // that are still to come
-  size_t bare_ = 0;                 // values so far that are neither text, list nor object
+  std::span<const OddNumber> odd_;  // those not reached yet
+  size_t bare_ = 0;                 // values so far that are not strings, lists or objects
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kDeepest = 256;
 constexpr std::string_view kJsonBlanks = " \t\n\r";
 
-/// How many digits `text` begins with.
+/// Number of digits at the start of `text`.
 size_t digits_of(std::string_view text) { return std::min(text.find_first_not_of("0123456789"), text.size()); }
 
 bool is_json_number(std::string_view word) {
@@ -40,7 +40,7 @@ void append_utf8(std::string& out, uint32_t c) {
     out += static_cast<char>(c);
     return;
   }
-  const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;  // bytes behind the first, six bits each
+  const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;  // bytes after the first, six bits each
   static constexpr std::array<uint32_t, 4> kFirst = {0, 0xC0, 0xE0, 0xF0};
   out += static_cast<char>(kFirst[static_cast<size_t>(more)] | c >> (6 * more));
   for (int i = more - 1; i >= 0; --i) out += static_cast<char>(0x80 | (c >> (6 * i) & 0x3F));
@@ -66,7 +66,7 @@ bool JsonCursor::take(char c) {
 }
 
 void JsonCursor::expect(char c) {
-  if (!take(c)) refuse(at_ == text_.size() ? st::text("ends where ", c, " belongs") : st::text("expected ", c));
+  if (!take(c)) refuse(at_ == text_.size() ? st::text("the text ends, expected ", c) : st::text("expected ", c));
 }
 
 bool JsonCursor::next_member(Keys& keys, std::string& key) {
@@ -99,14 +99,14 @@ void JsonCursor::read_text(std::string* out) {
     const std::string_view run = text_.substr(at_, plain - at_);
     if (const size_t valid = utf8_valid_until(run); valid < run.size()) {
       at_ += valid;
-      refuse("text that is not UTF-8");
+      refuse("a string that is not UTF-8");
     }
     if (out != nullptr) *out += run;
     at_ = plain;
-    if (at_ == text_.size()) refuse("ends within a text");
+    if (at_ == text_.size()) refuse("the text ends inside a string");
     const char c = text_[at_++];
     if (c == '"') return;
-    if (c != '\\') refuse("a control character in a text");
+    if (c != '\\') refuse("a control character in a string");
 
     static constexpr std::string_view kEscapes = "\"\\/bfnrt", kMeant = "\"\\/\b\f\n\r\t";
     const char escape = at_ < text_.size() ? text_[at_++] : '\0';
@@ -118,10 +118,10 @@ void JsonCursor::read_text(std::string* out) {
       if (code >= 0xD800 && code < 0xDC00 && text_.substr(at_, 2) == "\\u") {
         at_ += 2;
         const uint32_t low = hex4();
-        if (low < 0xDC00 || low > 0xDFFF) refuse("half a character");
+        if (low < 0xDC00 || low > 0xDFFF) refuse("an unpaired surrogate");
         code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
       } else if (code >= 0xD800 && code <= 0xDFFF) {
-        refuse("half a character");
+        refuse("an unpaired surrogate");
       }
     } else {
       refuse("an escape that JSON does not have");
@@ -134,7 +134,7 @@ uint32_t JsonCursor::hex4() {
   const std::string_view digits = text_.substr(at_, 4);
   uint32_t code = 0;
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
-  if (digits.size() < 4 || error != std::errc{} || stop != digits.data() + 4) refuse("\\u without four hexadecimal digits");
+  if (digits.size() < 4 || error != std::errc{} || stop != digits.data() + 4) refuse("\\u must be followed by four hexadecimal digits");
   at_ += 4;
   return code;
 }
@@ -145,9 +145,9 @@ int64_t JsonCursor::whole() {
   const std::string_view rest = text_.substr(at_);
   const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
   const std::string_view digits = rest.substr(0, static_cast<size_t>(stop - rest.data()));
-  if (error == std::errc::result_out_of_range) refuse("a number past 64 bits");
+  if (error == std::errc::result_out_of_range) refuse("a number that does not fit 64 bits");
   if (error != std::errc{}) refuse("expected a whole number");
-  if (const size_t sign = digits[0] == '-' ? 1 : 0; digits[sign] == '0' && digits.size() > sign + 1) refuse("a number that begins with 0");
+  if (const size_t sign = digits[0] == '-' ? 1 : 0; digits[sign] == '0' && digits.size() > sign + 1) refuse("a number with a leading 0");
   if (digits == "-0") refuse("expected a whole number, got -0");
   at_ += digits.size();
   if (at_ < text_.size() && std::string_view(".eE").find(text_[at_]) != std::string_view::npos) refuse("expected a whole number");
@@ -165,7 +165,7 @@ std::string_view JsonCursor::skip() {
   look();
   const size_t begin = at_;
   std::vector<char> open;  // '{' and '[', innermost last
-  bool first = true;       // of what was opened last
+  bool first = true;       // no item yet in the innermost one
   do {
     const char close = open.empty() ? '\0' : open.back() == '{' ? '}' : ']';
     if (close != '\0' && take(close)) {
@@ -201,7 +201,7 @@ void JsonCursor::skip_word() {
 }
 
 void JsonCursor::end() {
-  if (look() != '\0' || at_ < text_.size()) refuse("more text behind its end");
+  if (look() != '\0' || at_ < text_.size()) refuse("unexpected text after the end");
 }
 
 }  // namespace st

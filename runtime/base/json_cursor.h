@@ -1,5 +1,5 @@
-// JSON read as it comes, by a reader who knows what is to stand there: nothing is built that nobody asked for, so a hostile text costs no
-// memory. For a value whose form is not known, see json.h.
+// A streaming JSON reader for texts of known form. It builds nothing that the caller does not ask for, so a hostile text costs no memory.
+// For a value of unknown form, see json.h.
 //   JsonCursor in(text, "manifest.json");
 //   in.object([&](std::string_view key) { if (key == "step") step = in.whole(); else in.skip(); });
 //   in.end();
@@ -13,12 +13,12 @@
 
 namespace st {
 
-/// Each call throws invalid_argument, "<what>: at byte 17: ...", with that place as data, where something else stands there.
+/// Each call throws invalid_argument, "<what>: at byte 17: ...", with that place as data, when the text holds something else.
 class JsonCursor {
  public:
   JsonCursor(std::string_view text, std::string_view what) : text_(text), what_(what) {}
 
-  /// Calls member(key) for each member, in their order; it reads the value or skips it. A key that is given twice is refused.
+  /// Calls member(key) for each member, in their order; it must read or skip the value. Refuses a duplicate key.
   template <class Member>
   void object(const Member& member) {
     expect('{');
@@ -26,7 +26,7 @@ class JsonCursor {
     for (Keys keys; next_member(keys, key);) member(std::string_view(key));
   }
 
-  /// Calls item() for each item; it reads the item or skips it.
+  /// Calls item() for each item; it must read or skip the item.
   template <class Item>
   void list(const Item& item) {
     expect('[');
@@ -35,11 +35,11 @@ class JsonCursor {
 
   std::string text();
   int64_t whole();
-  /// Whether null stands there, and takes it.
+  /// Whether the next value is null; consumes it if so.
   bool null();
-  /// Any value, nested at most 256 deep; its text, which is valid JSON.
+  /// Any value, nested at most 256 deep. Returns its text, which is valid JSON.
   std::string_view skip();
-  /// Nothing but blanks may follow.
+  /// Throws unless only blanks follow.
   void end();
 
   [[noreturn]] void refuse(std::string_view reason) const;
@@ -47,12 +47,12 @@ class JsonCursor {
  private:
   using Keys = std::set<std::string, std::less<>>;
 
-  char look();  // the next character that is no blank; 0 at the end
+  char look();  // the next non-blank character; 0 at the end
   bool take(char c);
   void expect(char c);
   bool next_member(Keys& keys, std::string& key);
   bool next_item(bool& first);
-  void read_text(std::string* out);  // null: skips it
+  void read_text(std::string* out);  // null: skip it
   uint32_t hex4();
   void skip_word();
 

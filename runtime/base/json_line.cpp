@@ -59,7 +59,7 @@ void append_json_number(std::string& out, double value) {
     out += "null";
     return;
   }
-  // to_chars and not printf: a host's locale may write a comma, which is not JSON.
+  // to_chars, not printf: a host's locale may write a comma, which is not JSON.
   std::array<char, 32> buffer;
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::general, 9).ptr;
   out.append(buffer.data(), end);

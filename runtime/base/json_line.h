@@ -1,4 +1,4 @@
-// One JSON object on one line, written as it grows: the step log is written on every step and must cost next to nothing.
+// Writes one JSON object as one line. It must be cheap: the step log is written on every step.
 #pragma once
 
 #include <concepts>
@@ -10,14 +10,14 @@
 namespace st {
 
 /// JsonLine line; line.add("step", 12).add("loss", loss); stream << line.finish();
-/// Reusable: start() keeps the memory. Keys are escaped and stay in order; the caller does not repeat one.
+/// Reusable: start() keeps the memory. Keys are escaped and stay in order; the caller must not repeat one.
 class JsonLine {
  public:
   JsonLine() { start(); }
 
   void start() { out_ = "{"; }
 
-  JsonLine& add(std::string_view key, double value);  // 9 significant digits; what is not finite is null
+  JsonLine& add(std::string_view key, double value);  // 9 significant digits; null if not finite
   JsonLine& add(std::string_view key, std::string_view value);
   JsonLine& add(std::string_view key, const char* value) { return add(key, std::string_view(value)); }
   JsonLine& add(std::string_view key, bool value);
@@ -32,7 +32,7 @@ class JsonLine {
 
   /// Closes the object and ends the line. Valid until the next start().
   const std::string& finish();
-  /// The object so far, closed, without the end of the line: a value to be put elsewhere.
+  /// The object so far, closed, without the newline: for use as a value elsewhere.
   std::string text() const { return out_ + '}'; }
 
  private:
@@ -51,7 +51,7 @@ class JsonLine {
   std::string out_;
 };
 
-/// Appends `value` as a JSON string, quotes included. What is not UTF-8 becomes U+FFFD, so that every reader takes the line.
+/// Appends `value` as a quoted JSON string. Bytes that are not UTF-8 become U+FFFD, so that every reader accepts the line.
 void append_json_string(std::string& out, std::string_view value);
 
 /// "[a,b]" of values that are JSON already.

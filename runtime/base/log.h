@@ -1,4 +1,4 @@
-// Where messages go: a function of the host's, or nowhere. The runtime itself writes to no stream.
+// Where messages go: to a function of the host, or nowhere. The runtime itself writes to no stream.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace st {
 
 enum class LogLevel : int32_t { error = 0, warning = 1, info = 2, debug = 3 };  // st_log_level in the C ABI
 
-/// A value that is copied freely; `user` belongs to the host and outlives every copy. Each record is one call, from any thread; the text
-/// has no newline at its end. A null `write` is silent, and then the parts are not even joined.
+/// Copied freely; `user` belongs to the host and must outlive every copy. `write` is called once per record, from any thread, with text
+/// that does not end in a newline. A null `write` is silent, and the parts are then not even joined.
 struct Logger {
   void (*write)(void* user, int32_t level, const char* area, const char* text) = nullptr;
   void* user = nullptr;

@@ -1,4 +1,4 @@
-// How much memory is out, for what, and the most that it has been.
+// How many bytes are allocated for each purpose, now and at the peak.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace st {
 
-/// What a buffer is for. The first are the arenas of a plan (ir/memory.h), in their order; the numbers are those of the C ABI.
+/// Purpose of a buffer. The first eight are the arenas of a plan (ir/memory.h), in their order; the values are those of the C ABI.
 enum class MemoryRole : int32_t {
   parameters,
   gradients,
@@ -22,30 +22,29 @@ enum class MemoryRole : int32_t {
   inputs,
   tensors,
   other,
-  file  // mapped: not memory, whatever it holds, and in no sum
+  file  // mapped: excluded from every sum
 };
 constexpr int32_t kMemoryRoles = 13;
 std::string_view name_of(MemoryRole role);
 
-/// Bytes, as they were asked for. `peak` is the most that `now` has been since the last reset_peak().
+/// Requested bytes. `peak` is the maximum of `now` since the last reset_peak().
 struct CountedBytes {
   int64_t now = 0, peak = 0;
 };
 
-/// Counts the buffers of one source, where they come and go: nothing is counted while they are used. Safe to call from several threads;
-/// each call sees whole buffers.
+/// Counts the buffers of one source when they are allocated and freed. Safe to call from several threads; each call sees whole buffers.
 class MemoryAccount {
  public:
   struct Uses {
-    CountedBytes all;                             // all.now is the sum over the roles but `file`
-    std::array<CountedBytes, kMemoryRoles> of{};  // by role; they need not have been at their peaks at once
+    CountedBytes all;                             // sum over all roles except `file`
+    std::array<CountedBytes, kMemoryRoles> of{};  // by role; the peaks may be of different moments
   };
 
-  /// `bytes` more of a role; below 0: as many fewer.
+  /// Adds `bytes` to a role; negative: subtracts.
   void add(MemoryRole role, int64_t bytes);
-  int64_t bytes() const;  // of all but `file`
+  int64_t bytes() const;  // all roles except `file`
   Uses uses() const;
-  /// Each peak is what is there now, and grows from here: torch.cuda.reset_peak_memory_stats.
+  /// Sets each peak to the current value, like torch.cuda.reset_peak_memory_stats.
   void reset_peak();
 
  private:

@@ -13,20 +13,20 @@ std::byte* take_from(const HostAllocator& host, int64_t bytes) {
     void* memory = host.take(static_cast<size_t>(bytes), MemorySource::kAlign);
     return static_cast<std::byte*>(std::memset(memory, 0, static_cast<size_t>(bytes)));
   } catch (const HostMemoryError& refusal) {
-    fail(refusal.code(), refusal.what());  // of a buffer, to which callers add what it was for
+    fail(refusal.code(), refusal.what());  // an Error, to which callers add what the buffer is for
   }
 }
 
 }  // namespace
 
 MemorySource::MemorySource(const HostAllocator& host) : host_(host) {
-  check((host.alloc == nullptr) == (host.free == nullptr),
-        "memory: ", host.alloc == nullptr ? "free is given without alloc" : "alloc is given without free", "; give both or neither");
+  check((host.alloc == nullptr) == (host.free == nullptr), "memory: ", host.alloc == nullptr ? "free without alloc" : "alloc without free",
+        "; set both or neither");
 }
 
 Memory::Memory(int64_t bytes, std::shared_ptr<MemorySource> source, MemoryRole role)
     : source_(std::move(source)), size_(bytes), role_(role) {
-  check(bytes >= 0, "memory: ", bytes, " bytes were asked for");
+  check(bytes >= 0, "memory: bytes must be 0 or more, got ", bytes);
   if (bytes > 0 && source_ && source_->is_hosts())
     hosts_ = take_from(source_->host(), bytes);
   else
@@ -42,8 +42,8 @@ Memory::Memory(int64_t bytes, std::shared_ptr<MemorySource> source, const std::s
 void Memory::move_to_file(const std::string& folder) {
   if (role_ == MemoryRole::file || size_ == 0) return;
   require(hosts_ == nullptr, Code::unsupported,
-          "offload: the memory of this context is what the host's alloc gave, which no file takes the "
-          "place of; make the context without alloc, or offload the optimizer alone");
+          "offload: this context uses the host's alloc, whose memory cannot be moved to "
+          "a file; create the context without alloc, or offload the optimizer only");
   pages_.move_to_file(folder);
   if (source_) source_->account().add(role_, -size_);
   role_ = MemoryRole::file;

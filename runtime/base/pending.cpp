@@ -20,7 +20,7 @@ Pending::Pending(std::function<void()> work) {
       run(std::move(work));
     });
   } catch (const std::system_error& refusal) {
-    fail(Code::unavailable, text("pending: its thread could not be started (", refusal.what(), "); do the same without one"));
+    fail(Code::unavailable, text("pending: cannot start a thread (", refusal.what(), "); use the blocking call instead"));
   }
 }
 
@@ -59,20 +59,20 @@ bool Pending::is_done() const {
 }
 
 bool Pending::wait(int64_t milliseconds) const {
-  constexpr int64_t kMost = int64_t{1} << 40;  // past it the clock would wrap around
+  constexpr int64_t kMost = int64_t{1} << 40;  // above it the clock's arithmetic would overflow
   std::unique_lock lock(mutex_);
   if (milliseconds < 0)
     ended_.wait(lock, [&] { return done_; });
   else if (!ended_.wait_for(lock, std::chrono::milliseconds(std::min(milliseconds, kMost)), [&] { return done_; }))
     return false;
   if (!error_) return true;
-  error_told_ = true;
+  error_reported_ = true;
   std::rethrow_exception(error_);
 }
 
 std::exception_ptr Pending::untold_error() const {
   const std::lock_guard lock(mutex_);
-  return error_told_ ? nullptr : error_;
+  return error_reported_ ? nullptr : error_;
 }
 
 }  // namespace st

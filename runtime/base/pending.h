@@ -1,4 +1,4 @@
-// Work that goes on after the call which began it.
+// Work that continues after the call that started it.
 #pragma once
 
 #include <condition_variable>
@@ -10,16 +10,15 @@
 
 namespace st {
 
-/// One piece of work on a thread of its own, or on somebody else's. Its error is kept, and is everyone's who waits. Safe to ask from
-/// several threads.
+/// One work item on its own thread or on another. Its error is kept and thrown to everyone who waits. Safe to query from several threads.
 class Pending {
  public:
-  /// Throws unavailable when no thread can be started. The work is let go of, with all that it holds, before it counts as done.
+  /// Throws unavailable when no thread can be started. The work and all that it holds is destroyed before it counts as done.
   explicit Pending(std::function<void()> work);
-  /// Of work that somebody else does, who calls begin() and, once, end(). Until it begins nothing is under way.
+  /// For work on another thread, which calls begin() and then end(), once. Done until it begins.
   Pending() : done_(true) {}
   void begin();
-  /// With what the work threw, or null. Afterwards this may be gone.
+  /// `error`: what the work threw, or null. This object may be gone when end() returns.
   void end(std::exception_ptr error);
   /// Waits for the end.
   ~Pending();
@@ -27,9 +26,9 @@ class Pending {
   Pending& operator=(const Pending&) = delete;
 
   bool is_done() const;
-  /// At most so long, below 0 as long as it takes; false: still under way. Throws what the work threw, each time.
+  /// Waits at most `milliseconds`; negative: without limit. False: still running. Throws what the work threw, each time.
   bool wait(int64_t milliseconds) const;
-  /// What the work threw, while nobody has got it from wait(); null: nothing, or it is still under way.
+  /// What the work threw, if no wait() has thrown it yet; null: nothing, or still running.
   std::exception_ptr untold_error() const;
 
  private:
@@ -38,7 +37,7 @@ class Pending {
   mutable std::mutex mutex_;
   mutable std::condition_variable ended_;
   bool done_ = false;
-  mutable bool error_told_ = false;
+  mutable bool error_reported_ = false;
   std::exception_ptr error_;
   std::thread thread_;
 };

@@ -1,5 +1,5 @@
-// Philox4x32-10, counter-based random numbers (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11). A number depends on
-// its key and counter alone, so every rank, thread and recomputation sees the same one without exchanging anything.
+// Philox4x32-10, counter-based random numbers (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11). A number depends only
+// on its key and counter, so every rank, thread and recomputation gets the same one without communication.
 #pragma once
 
 #include <array>

@@ -3,7 +3,7 @@
 namespace st {
 namespace {
 
-// glibc's and musl's C locale is a constant: nothing is allocated, so nothing is freed.
+// The C locale of glibc and musl is a constant: nothing is allocated, so nothing is freed.
 locale_t plain() {
   static const locale_t c = newlocale(LC_ALL_MASK, "C", locale_t{});
   return c;
@@ -11,7 +11,7 @@ locale_t plain() {
 
 }  // namespace
 
-// Without a C locale (no memory, elsewhere) uselocale(0) only asks: the host's stays.
+// If newlocale fails, uselocale(0) changes nothing and the host's locale stays.
 PlainLocale::PlainLocale() : saved_(uselocale(plain())) {}
 PlainLocale::~PlainLocale() { uselocale(saved_); }
 

@@ -1,12 +1,12 @@
-// A host may call setlocale(LC_ALL, "de_DE.UTF-8"): printf then writes "0,5", which is no number in a page, a plan or an SVG path.
+// A host may call setlocale(LC_ALL, "de_DE.UTF-8"). printf then writes "0,5", which is not a number in a page, a plan or an SVG path.
 #pragma once
 
 #include <clocale>
 
 namespace st {
 
-/// For its lifetime this thread, and no other, formats in the C locale. Where a whole line is formatted; single numbers take std::to_chars
-/// and std::from_chars, which know no locale.
+/// For its lifetime this thread, and no other, formats in the C locale. For formatting whole lines; single numbers use std::to_chars and
+/// std::from_chars, which ignore the locale.
 class PlainLocale {
  public:
   PlainLocale();

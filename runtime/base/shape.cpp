@@ -7,7 +7,7 @@
 namespace st {
 
 Shape::Shape(std::span<const int64_t> dims) {
-  check(dims.size() <= kMaxDims, "shape: ", dims.size(), " dimensions, at most ", kMaxDims, " are supported");
+  check(dims.size() <= kMaxDims, "shape: at most ", kMaxDims, " dimensions are supported, got ", dims.size());
   std::copy(dims.begin(), dims.end(), dims_.begin());
   rank_ = static_cast<int32_t>(dims.size());
 }
@@ -15,7 +15,7 @@ Shape::Shape(std::span<const int64_t> dims) {
 bool Shape::operator==(const Shape& other) const { return std::ranges::equal(dims(), other.dims()); }
 
 void Shape::push_back(int64_t dim) {
-  check(rank_ < kMaxDims, "shape: more than ", kMaxDims, " dimensions");
+  check(rank_ < kMaxDims, "shape: at most ", kMaxDims, " dimensions are supported");
   dims_[static_cast<size_t>(rank_++)] = dim;
 }
 

@@ -32,10 +32,11 @@ class Shape {
   void push_back(int64_t dim);
   int64_t last() const { return dims_[static_cast<size_t>(rank_ - 1)]; }
 
-  bool is_symbolic() const;  // some dimension is a multiple of the batch
+  bool is_symbolic() const;  // some dimension depends on the batch
   Shape bind(int64_t batch) const;
 
-  /// Product of the dimensions; throws on overflow of int64. Of a symbolic shape: the coefficient, sign kept (negative: one batch factor).
+  /// Product of the dimensions; throws on overflow of int64. For a symbolic shape: the coefficient with its sign (negative: one batch
+  /// factor).
   int64_t elements() const;
   /// Product of dimensions [from, to).
   int64_t elements(int32_t from, int32_t to) const;
@@ -47,7 +48,7 @@ class Shape {
 
 inline void append_text(std::string& out, const Shape& shape) { append_text(out, shape.dims()); }
 
-/// NumPy's rule: align at the right, 1 stretches. Throws invalid_argument that names `op` and both shapes.
+/// NumPy's rule: align at the right, stretch 1. Throws invalid_argument with `op` and both shapes.
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b);
 
 /// -1 counts from the end. Throws invalid_argument when out of range.

@@ -1,4 +1,4 @@
-// A moment of a loop that waits for another core.
+// One iteration's pause in a loop that waits for another core.
 #pragma once
 
 #if !defined(__x86_64__)

@@ -36,7 +36,7 @@ void stream_copy(std::span<std::byte> to, std::span<const std::byte> from) {
   if (at > 0) std::memcpy(to.data(), from.data(), at);
   for (; at + kLine <= n; at += kLine) stream_line(to.data() + at, from.data() + at);
   if (at < n) std::memcpy(to.data() + at, from.data() + at, n - at);
-  _mm_sfence();  // such stores are seen by other threads in order only behind it
+  _mm_sfence();  // orders the streaming stores before later ones
 }
 #else
 void stream_copy(std::span<std::byte> to, std::span<const std::byte> from) {

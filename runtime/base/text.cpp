@@ -7,7 +7,7 @@
 namespace st {
 
 void append_text(std::string& out, double part) {
-  // Not printf, which writes a comma in a host's locale; this is its %.9g.
+  // Not printf, which obeys the host's locale and may write a comma; this equals %.9g.
   std::array<char, 32> buffer;
   out.append(buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), part, std::chars_format::general, 9).ptr);
 }
@@ -74,7 +74,7 @@ constexpr OtherName kOtherNames[] = {
 #undef ST_OTHER_NAME
 };
 
-/// As names are compared.
+/// A name in the form in which names are compared.
 std::string plain(std::string_view name) {
   std::string made(name);
   for (char& c : made) c = c == '-' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -96,7 +96,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// Whether a name of several words, a_b_c, begins or ends with these.
+/// Whether `name`, such as a_b_c, begins or ends with these whole words.
 bool has_words(const std::string& name, const std::string& words) { return name.starts_with(words + "_") || name.ends_with("_" + words); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Joins values into text for messages: text("rows ", 3, ", rate ", 0.5). Overload append_text to teach it a type.
+// Joins values into text for messages: text("rows ", 3, ", rate ", 0.5). Overload append_text to support another type.
 #pragma once
 
 #include <concepts>
@@ -11,7 +11,7 @@
 namespace st {
 
 inline void append_text(std::string& out, std::string_view part) { out += part; }
-inline void append_text(std::string& out, const char* part) { out += part; }  // else a literal would be taken as a bool
+inline void append_text(std::string& out, const char* part) { out += part; }  // else a literal converts to bool
 inline void append_text(std::string& out, char part) { out += part; }
 inline void append_text(std::string& out, bool part) { out += part ? "true" : "false"; }
 void append_text(std::string& out, double part);                    // 9 significant digits, shortest form
@@ -29,27 +29,27 @@ std::string text(const Parts&... parts) {
   return out;
 }
 
-/// "1.50 GiB", "12 B": for people; machines get the integer.
+/// "1.50 GiB", "12 B": for people; machine-readable output has the integer.
 std::string text_of_bytes(int64_t bytes);
 
-/// The words between blanks and ends of lines.
+/// The words of a text, split at blanks and newlines.
 std::vector<std::string> words_of(std::string_view text);
 
-/// Without their ends; the last may have none.
+/// The lines of a text without their newlines; the last line may have none.
 std::vector<std::string_view> lines_of(std::string_view text);
 
 /// The integer that a word begins with, whatever the host's locale.
 int64_t whole_number(std::string_view word, int64_t otherwise);
 
-/// The candidate that was probably meant: what other systems call `word` (other_names.def), else the nearest by edit distance, else one
-/// that begins or ends with the words of the other (weight_decay and weight_decay_scale). Case does not count, nor - for _. Empty: none is
-/// near.
+/// The candidate that was probably meant: another system's name for it (other_names.def), else the nearest by edit distance, else one that
+/// starts or ends with the other's words (weight_decay and weight_decay_scale). Ignores case and treats - as _. Empty: none is near.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
 /// Other systems' names for one of ours (other_names.def).
 std::vector<std::string> other_names_of(std::string_view name);
 
-/// After an unknown word: "; did you mean \"lr\"?", else "; " and `all`, which lists what there is or says how to; "": nothing.
+/// The end of an error about an unknown word: "; did you mean \"lr\"?", else "; " and `all`, which lists the valid words or says how to get
+/// them. Empty when `all` is empty too.
 std::string way_out(std::string_view word, std::span<const std::string> candidates, std::string_view all = "");
 
 /// "a, b, c"

@@ -35,7 +35,7 @@ size_t utf8_length(std::string_view text) {
 
 size_t utf8_valid_until(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
-    uint64_t word = 0;  // eight letters of plain text at a time
+    uint64_t word = 0;  // eight ASCII characters at a time
     if (text.size() - i >= sizeof word) {
       std::memcpy(&word, text.data() + i, sizeof word);
       if ((word & 0x8080808080808080) == 0) {

@@ -1,4 +1,4 @@
-// UTF-8 as the standard has it (Unicode 15, table 3-7): no overlong forms, no surrogates, nothing above U+10FFFF.
+// UTF-8 as in the standard (Unicode 15, table 3-7): no overlong forms, no surrogates, nothing above U+10FFFF.
 #pragma once
 
 #include <cstddef>
@@ -6,10 +6,10 @@
 
 namespace st {
 
-/// Bytes of the character that `text` starts with: 1 to 4; 0 when these bytes are not one (or `text` is empty).
+/// Bytes of the character at the start of `text`, 1 to 4; 0 when `text` is empty or starts with an invalid sequence.
 size_t utf8_length(std::string_view text);
 
-/// Position of the first byte that is not part of a character, or text.size().
+/// Position of the first byte that is not part of a valid character, or text.size().
 size_t utf8_valid_until(std::string_view text);
 
 }  // namespace st

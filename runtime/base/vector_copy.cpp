@@ -34,7 +34,7 @@ void vector_copy(void* to, const void* from, size_t bytes) {
   auto* const target = static_cast<std::byte*>(to);
   const auto* const source = static_cast<const std::byte*>(from);
   const size_t whole = bytes / kStride * kStride;
-  // A read whose address in its page is that of a write just before waits for it: the writes are to run behind the reads.
+  // A read whose page offset equals that of a recent write waits for it, so the copy runs in the direction where writes trail the reads.
   const bool is_behind = (reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(from)) % kPageBytes < kPageBytes / 2;
   if (is_behind)
     for (size_t at = whole; at > 0; at -= kStride) copy_line(target + at - kStride, source + at - kStride);

@@ -22,7 +22,7 @@ WorkQueue::~WorkQueue() {
 
 WorkQueue::Prepared WorkQueue::prepare(std::function<void()> work) {
   Prepared prepared;
-  prepared.piece_.push_back({std::move(work), nullptr});
+  prepared.item_.push_back({std::move(work), nullptr});
   if (!thread_.joinable()) start();
   return prepared;
 }
@@ -36,16 +36,16 @@ void WorkQueue::start() {
       run();
     });
   } catch (const std::system_error& refusal) {
-    fail(Code::unavailable, text("pending: its thread could not be started (", refusal.what(), "); do the same without one"));
+    fail(Code::unavailable, text("pending: cannot start a thread (", refusal.what(), "); use the blocking call instead"));
   }
 }
 
 void WorkQueue::post(Prepared prepared, Pending& pending) noexcept {
   pending.begin();
-  prepared.piece_.front().pending = &pending;
+  prepared.item_.front().pending = &pending;
   {
     const std::lock_guard lock(mutex_);
-    pieces_.splice(pieces_.end(), prepared.piece_);
+    items_.splice(items_.end(), prepared.item_);
     ++left_;
   }
   came_.notify_one();
@@ -59,10 +59,10 @@ void WorkQueue::drain() {
 void WorkQueue::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    came_.wait(lock, [&] { return over_ || !pieces_.empty(); });
-    if (pieces_.empty()) return;
-    std::list<Piece> now;
-    now.splice(now.end(), pieces_, pieces_.begin());
+    came_.wait(lock, [&] { return over_ || !items_.empty(); });
+    if (items_.empty()) return;
+    std::list<Item> now;
+    now.splice(now.end(), items_, items_.begin());
     lock.unlock();
     std::exception_ptr error;
     try {

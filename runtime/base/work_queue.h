@@ -1,4 +1,4 @@
-// Pieces of work that are done one after the other, in the order in which they came, while whoever posted them goes on.
+// Runs work items one after the other, in the order of posting, while the posting thread continues.
 #pragma once
 
 #include <condition_variable>
@@ -11,31 +11,31 @@
 
 namespace st {
 
-/// A thread of its own, started for the first piece, does the work. Posted to by one thread at a time.
+/// Its thread starts with the first item. Only one thread may post at a time.
 class WorkQueue {
-  struct Piece {
+  struct Item {
     std::function<void()> work;
     Pending* pending = nullptr;
   };
 
  public:
   WorkQueue() = default;
-  /// Does what is left first.
+  /// Finishes all posted work first.
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  /// A piece with all that it needs to be posted: what is prepared cannot fail to be.
+  /// An item with everything that post() needs, so that posting cannot fail.
   class Prepared {
     friend class WorkQueue;
-    std::list<Piece> piece_;
+    std::list<Item> item_;
   };
   /// Throws unavailable when the thread cannot be started.
   Prepared prepare(std::function<void()> work);
-  /// `pending` is told when it is done, and lives until then. The work is let go of, with all that it holds, before that.
+  /// `pending` is completed when the item is done and must live until then. The work and all that it holds is destroyed before that.
   void post(Prepared prepared, Pending& pending) noexcept;
 
-  /// Returns when all that was posted is done.
+  /// Returns when all posted work is done.
   void drain();
 
  private:
@@ -44,8 +44,8 @@ class WorkQueue {
 
   std::mutex mutex_;
   std::condition_variable came_, done_;
-  std::list<Piece> pieces_;
-  size_t left_ = 0;  // the one under way too
+  std::list<Item> items_;
+  size_t left_ = 0;  // including the running one
   bool over_ = false;
   std::thread thread_;
 };

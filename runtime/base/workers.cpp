@@ -26,8 +26,8 @@ namespace {
 // Long enough to bridge the gap between two kernels of a step, short enough that an idle trainer costs nothing.
 constexpr auto kSpin = std::chrono::microseconds(30);
 
-// Threads of all pools of this process, callers counted: ranks as threads share the cores, and a spinning thread of one rank would take the
-// core that another needs.
+// Threads of all pools of this process, callers included. Ranks as threads share the cores, so a spinning thread of one rank would take a
+// core that another rank needs.
 std::atomic<int> all_threads{0};
 
 thread_local bool inside_task = false;
@@ -40,7 +40,7 @@ void pause() {
 #endif
 }
 
-/// Waits for `word` to differ from `old`: first awake, then asleep.
+/// Waits for `word` to differ from `old`: spins first, then sleeps.
 void wait_while(const std::atomic<uint32_t>& word, uint32_t old, bool spin) {
   if (spin) {
     const auto end = std::chrono::steady_clock::now() + kSpin;
@@ -54,7 +54,7 @@ void wait_while(const std::atomic<uint32_t>& word, uint32_t old, bool spin) {
   word.wait(old, std::memory_order_acquire);
 }
 
-/// Keeps the exception of the lowest task, so that the error a caller sees does not depend on the number of threads.
+/// Keeps the exception of the lowest task, so that the error thrown does not depend on the number of threads.
 class FirstError {
  public:
   void keep(int64_t task) noexcept {
@@ -113,7 +113,7 @@ struct HostJob {
   Heap* heap;
 };
 
-// An exception must not pass through the host's frames, and the host's threads have a floating-point mode of their own.
+// An exception must not pass through the host's frames, and the host's threads have their own floating-point mode.
 void host_task(void* arg, int64_t i) {
   const FloatMode mode;
   const InsideTask inside;
@@ -131,9 +131,9 @@ void run_by_host(const HostParallel& host, const Job& job) {
 
 }  // namespace
 
-// A job is published through a gate: an `open` bit and the number of workers inside. Workers enter only while it is open, the caller closes
-// it when the tasks are claimed and waits for those inside. So a worker that wakes late is not waited for, and the job's fields change only
-// while the gate is shut and empty.
+// A job is published through a gate: an `open` bit and the number of workers inside. Workers enter only while it is open. The caller closes
+// it when all tasks are claimed and waits for the workers inside. So a worker that wakes late is not waited for, and the job's fields
+// change only while the gate is closed and empty.
 struct Workers::Pool {
   static constexpr uint32_t kOpen = 1U << 31;
 
@@ -145,10 +145,10 @@ struct Workers::Pool {
     } catch (const std::system_error& refusal) {
       const auto started = threads.size();
       stop();
-      fail(Code::unavailable, text("workers: thread ", started + 1, " of ", helpers, " could not be started (", refusal.what(),
+      fail(Code::unavailable, text("workers: thread ", started + 1, " of ", helpers, " cannot be started (", refusal.what(),
                                    "); ask for fewer threads or raise the process limit"));
     } catch (...) {
-      stop();  // no memory for a thread: those that run are ended before their handles are
+      stop();  // no memory for a thread: stop the running ones before their handles are destroyed
       throw;
     }
   }
@@ -184,7 +184,7 @@ struct Workers::Pool {
       if (stopping.load(std::memory_order_acquire)) return;
       if (!enter()) continue;
       claim();
-      if (gate.fetch_sub(1) == 1) gate.notify_one();  // shut and now empty: the caller may be asleep at the join
+      if (gate.fetch_sub(1) == 1) gate.notify_one();  // closed and now empty: the caller may be asleep at the join
     }
   }
 
@@ -215,7 +215,7 @@ struct Workers::Pool {
     all_threads.fetch_sub(counted);
   }
 
-  // A line each for what many threads write.
+  // One cache line each, since many threads write them.
   alignas(64) std::atomic<uint32_t> round{0};  // jobs published so far
   alignas(64) std::atomic<uint32_t> gate{0};
   alignas(64) std::atomic<int64_t> next{0};

@@ -1,5 +1,4 @@
-// Worker threads of one rank. Work is cut into tasks by the size of the problem, never by the number of threads: so bits do not depend on
-// it.
+// Worker threads of one rank. Work is cut into tasks by problem size, never by the number of threads, so results do not depend on it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@ class Workers {
 
   int threads() const { return threads_; }
 
-  /// Calls body(i) for i in [0, tasks), each once; returns when all are done. A task's exception is rethrown here after the others ended.
+  /// Calls body(i) once for each i in [0, tasks); returns when all are done. A task's exception is rethrown here after the others ended.
   /// No task may wait for another. Allocates nothing. One caller at a time; nested calls run serially in the calling task.
   template <class Body>
   void run(int64_t tasks, Body&& body) {
@@ -33,7 +32,7 @@ class Workers {
         tasks, [](void* arg, int64_t i) { (*static_cast<Plain*>(arg))(i); }, const_cast<void*>(static_cast<const void*>(&body)));
   }
 
-  /// Cuts [0, n) into pieces of `grain` and calls body(begin, end) for each. The pieces depend on n and grain only.
+  /// Cuts [0, n) into ranges of `grain` and calls body(begin, end) for each. The ranges depend on n and grain only.
   template <class Body>
   void run_range(int64_t n, int64_t grain, Body&& body) {
     run((n + grain - 1) / grain, [&](int64_t i) {

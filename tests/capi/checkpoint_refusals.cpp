@@ -72,7 +72,7 @@ TEST_F(CCheckpointRefusals, FoldersThatAreNone) {
   EXPECT_TRUE(fails(ST_NOT_FOUND, create(&options), {"no folder", folder_.path()}));
   const std::string file = file_of("no_folder", "text");
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_checkpoint_create(context_, file.c_str(), nullptr, checkpoint_.out()),
-                    {file, "a file stands where a folder belongs"}));
+                    {file, "expected a folder, found a file"}));
   save_two();
   const std::string one = folder_.in("step-00000001");
   HeldCheckpoint other;

@@ -119,7 +119,7 @@ class BadRequests(CheckpointTest):
             (["is empty"], b""),
             (["too few for a safetensors file"], b"text"),
             (["the tensors take"], good[:-1]),
-            (["at byte 54: more text behind its end"], struct.pack("<Q", len(text) + 1) + text + b"\0" + b"1234"),
+            (["at byte 54: unexpected text after the end"], struct.pack("<Q", len(text) + 1) + text + b"\0" + b"1234"),
             (["a\\u0000b", "NUL in its name"], struct.pack("<Q", len(text) + 7) + text.replace(b'"a"', b'"a\\u0000b"') + b"1234"),
         ]:
             with self.subTest(words):
@@ -137,7 +137,7 @@ class Strangers(CheckpointTest):
         folder = self.path("run")
         folder.mkdir()
         os.mkfifo(folder / "lock")
-        refusal = self.refused(2, [f"{folder}/lock", "a pipe", "belongs", "remove"], "import", GPT2, folder).stderr
+        refusal = self.refused(2, [f"{folder}/lock", "a pipe", "remove"], "import", GPT2, folder).stderr
         done = self.training(folder)
         self.assertEqual((done.returncode, done.stderr), (2, refusal))
         self.assertEqual([path.name for path in folder.iterdir()], ["lock"])
@@ -145,7 +145,7 @@ class Strangers(CheckpointTest):
     def test_in_place_of_a_runs_folder(self):
         folder = self.path("run")
         folder.symlink_to("nowhere")
-        words = [str(folder), "a link to nowhere, which is not there", "belongs"]
+        words = [str(folder), "a broken link to nowhere"]
         refusal = self.refused(2, words, "import", GPT2, folder).stderr
         done = self.training(folder)
         self.assertEqual((done.returncode, done.stderr), (2, refusal))
@@ -162,7 +162,7 @@ class Strangers(CheckpointTest):
                 file.rename(kept)
                 os.mkfifo(file)
                 what = rf"{name}.* a pipe"
-                self.assertRegex(self.refused(3, ["1 of 2"], "verify", folder).stdout, rf"step-00000002: .*{what}.* belongs.*put the file back")
+                self.assertRegex(self.refused(3, ["1 of 2"], "verify", folder).stdout, rf"step-00000002: .*{what}.*put the file back")
                 done = run("checkpoint", "hash", folder)
                 self.assertEqual((done.returncode, done.stdout), (0, older))
                 self.assertRegex(done.stderr, rf"passed over step-00000002: .*{what}")

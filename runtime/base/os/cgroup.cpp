@@ -11,10 +11,10 @@
 namespace st::os {
 namespace {
 
-/// Where a hierarchy is mounted, and which of its groups shows there as the top.
+/// Where a hierarchy is mounted, and which of its groups is the mount's root.
 struct Mount {
   std::string point, top;
-  std::string controllers;  // of version 1: the super options, "rw,cpu,cpuacct"; empty: version 2
+  std::string controllers;  // version 1: the super options, "rw,cpu,cpuacct"; empty: version 2
 };
 
 bool lists(std::string_view commas, std::string_view word) {
@@ -40,7 +40,7 @@ std::vector<Mount> mounts_of(const std::string& root) {
   return mounts;
 }
 
-/// Our group's path for a controller; `controller` empty: version 2.
+/// Our group's path for a controller; an empty `controller` means version 2.
 std::string group_of(const std::string& root, std::string_view controller) {
   const std::string file = short_file(root + "/proc/self/cgroup");
   for (const std::string_view line : lines_of(file)) {
@@ -53,7 +53,7 @@ std::string group_of(const std::string& root, std::string_view controller) {
   return "/";
 }
 
-/// The folders of our group and its parents within the mount. A container may see only the mount's top.
+/// The folders of our group and its parents within the mount. A container may see only the mount's root.
 std::vector<std::string> folders_of(const std::string& root, const Mount& mount, std::string group) {
   if (mount.top != "/" && group.starts_with(mount.top)) group.erase(0, mount.top.size());
   std::vector<std::string> folders;
@@ -66,10 +66,10 @@ std::vector<std::string> folders_of(const std::string& root, const Mount& mount,
   return folders;
 }
 
-/// A file with one number; -1 when it is not there or says "max".
+/// A file that holds one number; -1 when it is missing or says "max".
 int64_t number_in(const std::string& path) { return whole_number(short_file(path), -1); }
 
-/// Page cache of a group, which can be dropped; `prefix` is "total_" in version 1, whose plain numbers leave out the groups below.
+/// Reclaimable page cache of a group; `prefix` is "total_" in version 1, whose plain numbers exclude child groups.
 int64_t page_cache_in(const std::string& path, const std::string& prefix) {
   const std::string file = short_file(path);
   int64_t sum = 0;
@@ -80,7 +80,7 @@ int64_t page_cache_in(const std::string& path, const std::string& prefix) {
   return sum;
 }
 
-/// What a version calls the files about memory.
+/// File names of one version's memory controller.
 struct MemoryFiles {
   const char *limit, *used, *prefix;
 };
@@ -95,7 +95,7 @@ struct Limits : CgroupLimits {
   void cap_memory(const std::string& folder, const MemoryFiles& files) {
     constexpr int64_t kUnlimited = int64_t{1} << 60;  // version 1 says "no limit" with a number near 2^63
     const int64_t limit = number_in(folder + files.limit);
-    // Most groups have none: then the kernel need not be asked for its statistics, which are a good part of a context's start.
+    // Most groups have no limit. Then skip the kernel's statistics, which are a good part of a context's start.
     if (limit < 0 || limit >= kUnlimited) return;
     const int64_t used = number_in(folder + files.used) - page_cache_in(folder + "/memory.stat", files.prefix);
     const int64_t left = std::max<int64_t>(limit - std::max<int64_t>(used, 0), 0);

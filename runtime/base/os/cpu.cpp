@@ -1,4 +1,4 @@
-// An instruction set counts only when the operating system saves its registers too.
+// An instruction set counts only if the operating system saves its registers too.
 #include "base/os/cpu.h"
 
 #include <sys/syscall.h>
@@ -34,7 +34,7 @@ Registers cpuid(unsigned leaf, unsigned subleaf = 0) {
 
 constexpr bool bit(unsigned word, int i) { return ((word >> i) & 1) != 0; }
 
-// By hand: the intrinsic asks for -mxsave in the whole file.
+// Inline assembly: the intrinsic requires -mxsave for the whole file.
 uint64_t saved_states() {
   unsigned low = 0, high = 0;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -70,17 +70,17 @@ void read_features(CpuIdentity& cpu) {
   const auto saves = [&](uint64_t mask) { return (states & mask) == mask; };
   const Registers seven = cpuid(7);
   const Registers seven_one = seven.a >= 1 ? cpuid(7, 1) : Registers{};
-  const bool helpers = bit(one.c, 29) && bit(seven.b, 8);  // F16C and BMI2, which the kernels of both sets are compiled with
+  const bool helpers = bit(one.c, 29) && bit(seven.b, 8);  // F16C and BMI2: the kernels of both sets are compiled with them
   cpu.avx2_fma = saves(0x6) && bit(seven.b, 5) && bit(one.c, 12) && bit(one.c, 28) && helpers;
   cpu.avx512 = cpu.avx2_fma && saves(0xE6) && bit(seven.b, 16) && bit(seven.b, 17) && bit(seven.b, 30) && bit(seven.b, 31);
   cpu.avx512_bf16 = cpu.avx512 && bit(seven_one.a, 5);
-  // Linux grants the tile registers to a process that asks (ARCH_REQ_XCOMP_PERM); whoever uses them asks (may_use_tiles()).
+  // Linux grants the tile registers only on request (ARCH_REQ_XCOMP_PERM): see may_use_tiles().
   cpu.amx_bf16 = cpu.avx512 && saves(0x60000) && bit(seven.d, 22) && bit(seven.d, 24);
 }
 
 #endif
 
-/// A data cache of the first core by sysfs; 0: it knows none.
+/// Size of a data cache of the first core according to sysfs; 0: unknown.
 int64_t sysfs_cache(int wanted) {
   for (int i = 0; i < 8; ++i) {
     const std::string folder = text("/sys/devices/system/cpu/cpu0/cache/index", i, "/");
@@ -92,7 +92,7 @@ int64_t sysfs_cache(int wanted) {
   return 0;
 }
 
-/// sysconf's is glibc's reading of cpuid, which in a virtual machine may be the host's L3: 320 MiB where a share of it is 32.
+/// Prefers sysfs: glibc's sysconf reads cpuid, which in a virtual machine may report the host's whole L3, 320 MiB where the share is 32.
 int64_t cache_bytes([[maybe_unused]] int name, int level) {
   const int64_t size = sysfs_cache(level);
   return size > 0 ? size : std::max<int64_t>(sysconf(name), 0);
@@ -119,13 +119,13 @@ CpuIdentity identify() {
 double measured_clock() {
   constexpr int kRounds = 5, kLoops = 1024, kUnrolled = 8;
   double least = 1;
-  for (int round = 0; round < kRounds; ++round) {  // an interrupted one is slower
+  for (int round = 0; round < kRounds; ++round) {  // the fastest round was not interrupted
     uint64_t sum = 0, step = 3;
     const double begin = seconds();
     for (int i = 0; i < kLoops; ++i) {
       for (int j = 0; j < kUnrolled; ++j) {
         sum += step;
-        __asm__ volatile("" : "+r"(sum), "+r"(step));  // else the compiler adds them up beforehand
+        __asm__ volatile("" : "+r"(sum), "+r"(step));  // else the compiler computes the sum at compile time
       }
     }
     least = std::min(least, seconds() - begin);

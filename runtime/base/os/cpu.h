@@ -14,10 +14,10 @@ struct CpuIdentity {
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;  // data caches as the OS reports them; 0: unknown
 };
 const CpuIdentity& cpu();
-/// Asks the system to let this process use the CPU's tile registers (AMX), the first time; whether it does. Linux then refuses signal
-/// stacks that are too small for them, and refuses us where a thread has one: so only who is about to use tiles asks.
+/// Asks the system, once, for permission to use the CPU's tile registers (AMX); returns whether this process has it. Linux then refuses
+/// signal stacks too small for them, and refuses the permission where a thread already has such a stack: call it only before using tiles.
 bool may_use_tiles();
-/// Cycles of this core a second: by the time of a chain of additions, each of which takes one. Measured once, in some 20 us.
+/// Cycles of this core per second, measured once (about 20 us) by timing a chain of one-cycle additions.
 double clock_rate();
 
 }  // namespace st::os

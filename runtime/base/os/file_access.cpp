@@ -21,7 +21,7 @@
 namespace st::os {
 namespace {
 
-// Who writes had the folder a moment ago: that it is gone is a failure of the disk. Who reads may just have the wrong name.
+// A writer had the folder a moment ago, so a missing one is a disk failure. A reader may have the wrong name.
 [[noreturn]] void fail_write(const char* what, const std::string& path, int64_t offset = -1) {
   fail_file(Code::io, what, path, errno, offset);
 }
@@ -29,11 +29,11 @@ namespace {
   fail_file(errno == ENOENT ? Code::not_found : Code::io, what, path, errno, offset);
 }
 
-/// A pipe, a link or a folder cannot be opened as a file: that it is one tells more than the system's reason.
+/// Opening a pipe, a link or a folder as a file fails: its kind says more than the system's reason.
 [[noreturn]] void fail_open(Code code, const char* what, const std::string& path, int reason, const char* way_out) {
   const std::string stranger = stranger_at(path, PathKind::file);
   if (stranger.empty()) fail_file(code, what, path, reason);
-  Error error(Code::io, text(what, " ", path, ": ", stranger, " stands where a file belongs; ", way_out));
+  Error error(Code::io, text(what, " ", path, ": expected a file, found ", stranger, "; ", way_out));
   error.place.file = path;
   throw error;
 }
@@ -47,11 +47,11 @@ PathKind kind_from(mode_t mode) {
   return S_ISDIR(mode) ? PathKind::folder : PathKind::other;
 }
 
-/// A file of another machine that was replaced there since it was opened here is another one's now (ESTALE): what stands at its path is
-/// found by opening that again. Not without end: all of it may be gone from the other machine.
+/// ESTALE: another machine has replaced the file since it was opened here. Opening the path again finds the new one, if it has not been
+/// removed as well, so the tries are limited.
 constexpr int kStaleTries = 4;
 
-/// False: the folder is not there.
+/// False: the folder does not exist.
 bool list_into(std::vector<FolderEntry>& entries, const std::string& folder, int flags, int tries = kStaleTries) {
   const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
   if (file < 0 && errno == ENOENT) return false;
@@ -92,7 +92,7 @@ OutputFile::OutputFile(std::string path, Open how)
   if (file_ < 0) fail_open(Code::io, kCreate, path_, errno, kWayOut);
   struct stat status {};
   if (how == Open::fresh || (fstat(file_, &status) == 0 && S_ISREG(status.st_mode))) return;
-  ::close(file_);  // a device, or a pipe that somebody reads
+  ::close(file_);  // a device, or a pipe with a reader
   fail_open(Code::io, kCreate, path_, ENODEV, kWayOut);
 }
 
@@ -105,12 +105,12 @@ void OutputFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::pwrite(file_, bytes.data(), bytes.size(), offset);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0 && errno == EINVAL && is_direct_) {  // it took the wish and cannot do it: through the cache, as any file
+    if (written < 0 && errno == EINVAL && is_direct_) {  // O_DIRECT was accepted but does not work: use the cache
       go_through_cache();
       continue;
     }
     if (written < 0) fail_write("write", path_, offset);
-    if (written == 0) fail_file(Code::io, "write", path_, ENOSPC, offset);  // no system does; but waiting for it to go on never ends
+    if (written == 0) fail_file(Code::io, "write", path_, ENOSPC, offset);  // should not happen, but would loop forever
     bytes = bytes.subspan(static_cast<size_t>(written));
     offset += written;
   }
@@ -136,7 +136,7 @@ void OutputFile::finish_writeback(int64_t offset, int64_t bytes) {
 }
 
 void OutputFile::write_back(int64_t offset, int64_t bytes, unsigned how) {
-  // An error that this tells of is not told again by fsync. That a file system cannot do it is none.
+  // fsync does not repeat an error reported here. An unsupported call is not an error.
   if (sync_file_range(file_, offset, bytes, how) != 0 && errno != EINVAL && errno != ENOSYS && errno != ESPIPE)
     fail_write("write", path_, offset);
 }
@@ -147,10 +147,10 @@ void OutputFile::sync() {
 }
 
 void OutputFile::close() {
-  if (::close(std::exchange(file_, -1)) != 0 && errno != EINTR) fail_write("close", path_);  // EINTR: Linux has closed it all the same
+  if (::close(std::exchange(file_, -1)) != 0 && errno != EINTR) fail_write("close", path_);  // EINTR: Linux has closed it anyway
 }
 
-// O_NONBLOCK: a pipe would wait for a writer.
+// O_NONBLOCK: opening a pipe would wait for a writer.
 InputFile::InputFile(std::string path) : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
   constexpr const char *kOpen = "open", *kWayOut = "put the file back";
   if (file_ < 0) fail_open(errno == ENOENT ? Code::not_found : Code::io, kOpen, path_, errno, kWayOut);
@@ -177,7 +177,8 @@ void InputFile::read_at(int64_t offset, std::span<std::byte> out) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_read("read", path_, offset);
     if (got == 0) {
-      Error error(Code::corrupt, text(path_, ": ends at or before byte ", offset, ", ", out.size(), " more are needed from there on"));
+      Error error(Code::corrupt,
+                  text(path_, ": the file ends at or before byte ", offset, ", where ", out.size(), " more bytes are needed"));
       error.place.file = path_;
       error.place.offset = offset;
       throw error;
@@ -193,7 +194,7 @@ std::optional<FileHold> FileHold::take(const std::string& path, Kind kind) {
     const auto fail_or_again = [&] {
       if (errno != ESTALE || ++stale == kStaleTries) fail_read("hold", path);
     };
-    // On NFS a lock is the server's, which gives an exclusive one only to who may write.
+    // On NFS the server holds the lock and grants an exclusive one only for a file opened for writing.
     int file = kind == Kind::shared ? -1 : ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) {
@@ -211,13 +212,13 @@ std::optional<FileHold> FileHold::take(const std::string& path, Kind kind) {
       fail_or_again();
       continue;
     }
-    if (same_file(held, there)) return hold;  // else another one was put in its place: hold that
+    if (same_file(held, there)) return hold;  // else the file was replaced: lock the new one
   }
 }
 
 FileHold::~FileHold() {
   if (file_ < 0) return;
-  // The lock is the open file's, which a forked child has too: closing ours would leave it held there. But a child ends its own only.
+  // A forked child shares the lock, so closing our descriptor would not release it. A child must not release its parent's lock.
   if (process_ == process_id()) flock(file_, LOCK_UN);
   ::close(file_);
 }
@@ -236,7 +237,7 @@ std::string stranger_at(const std::string& path, PathKind belongs) {
     std::array<char, 4096> target{};
     const ssize_t size = readlink(path.c_str(), target.data(), target.size());
     const std::string_view to(target.data(), static_cast<size_t>(std::max<ssize_t>(size, 0)));
-    return text("a link to ", to, ::stat(path.c_str(), &status) == 0 ? "" : ", which is not there,");
+    return text(::stat(path.c_str(), &status) == 0 ? "a link to " : "a broken link to ", to);
   }
   if (kind_from(status.st_mode) == belongs) return "";
   if (S_ISREG(status.st_mode)) return "a file";
@@ -247,8 +248,8 @@ std::string stranger_at(const std::string& path, PathKind belongs) {
 void require_no_stranger(const std::string& path, PathKind belongs) {
   const std::string stranger = stranger_at(path, belongs);
   if (stranger.empty()) return;
-  Error error(Code::invalid_argument, text(path, ": ", stranger, " stands where a ", belongs == PathKind::file ? "file" : "folder",
-                                           " belongs; remove it, or name another folder"));
+  Error error(Code::invalid_argument, text(path, ": expected a ", belongs == PathKind::file ? "file" : "folder", ", found ", stranger,
+                                           "; remove it, or name another folder"));
   error.place.file = path;
   throw error;
 }
@@ -293,13 +294,13 @@ bool remove_folder(const std::string& path) {
     }
     if (::rmdir(path.c_str()) == 0) return true;
     if (errno == ENOENT) return true;
-    if ((errno != ENOTEMPTY && errno != EEXIST) || attempt == 8) fail_write("remove folder", path);  // who fills it faster keeps it
+    if ((errno != ENOTEMPTY && errno != EEXIST) || attempt == 8) fail_write("remove folder", path);  // another process keeps filling it
   }
 }
 
 int64_t free_space(const std::string& folder) {
   struct statvfs status {};
-  if (statvfs(folder.c_str(), &status) != 0) fail_read("ask for free space of", folder);
+  if (statvfs(folder.c_str(), &status) != 0) fail_read("get the free space of", folder);
   int64_t bytes = 0;
   return __builtin_mul_overflow(status.f_bavail, status.f_frsize, &bytes) ? INT64_MAX : bytes;
 }

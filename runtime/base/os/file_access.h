@@ -1,5 +1,5 @@
-// Files by offset, folders, and who may touch them: what a checkpoint is written and read with. Errors name path, offset and reason:
-// Code::io, and not_found where what is to be read, listed or held is not there. Whoever writes gets io for that too: it was there before.
+// Files by offset, folders and locks, for checkpoints. Errors name path, offset and reason. Their code is io, or not_found when a file to
+// read, list or lock does not exist; a writer gets io for that too, since the file existed before.
 #pragma once
 
 #include <cstddef>
@@ -15,26 +15,25 @@
 
 namespace st::os {
 
-/// A file that is written at any offset, by one or several writers. Nothing is durable before sync().
+/// A file written at any offset, by one or several writers. Nothing is durable before sync().
 class OutputFile {
  public:
-  enum class Open { fresh /* must not be there */, shared /* made if need be; others write other bytes of it */ };
+  enum class Open { fresh /* must not exist */, shared /* created if needed; other writers write other bytes */ };
   OutputFile(std::string path, Open how);
-  ~OutputFile();  // closes; an error of that is lost, so close() before it matters
+  ~OutputFile();  // closes and ignores errors: call close() to see them
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
   void write_at(int64_t offset, std::span<const std::byte> bytes);
-  /// From here on past the page cache: the system copies nothing and keeps nothing. Offsets, sizes and addresses are then multiples of
-  /// kDirectAlign, until go_through_cache(). False: the file system cannot.
+  /// Bypasses the page cache until go_through_cache(). Offsets, sizes and addresses must then be multiples of kDirectAlign. False: the file
+  /// system cannot.
   bool go_direct();
   void go_through_cache();
   static constexpr int64_t kDirectAlign = 4096;
-  /// Asks the system to begin writing this range to the disk, so that a checkpoint of many gigabytes does not pile up in memory until
-  /// sync().
+  /// Asks the system to start writing this range to disk, so that a large checkpoint does not pile up in memory until sync().
   void start_writeback(int64_t offset, int64_t bytes);
-  /// Waits for what it began, and asks it not to keep the range in memory, where it would push out what others have there. Neither makes
-  /// anything durable: that is sync()'s.
+  /// Waits for the started writes and asks the system to drop the range from the page cache. Neither call makes anything durable; sync()
+  /// does.
   void finish_writeback(int64_t offset, int64_t bytes);
   void sync();
   void close();
@@ -48,8 +47,8 @@ class OutputFile {
   bool is_direct_ = false;
 };
 
-/// A file that is read at any offset, from any threads at once. Not mapped: of a mapped file that is cut short, or that its disk cannot
-/// read, the process would die (SIGBUS); here that is an error.
+/// A file read at any offset, from any number of threads. Not mapped: reading a mapped file that was truncated or that the disk cannot
+/// read kills the process (SIGBUS); here it is an error.
 class InputFile {
  public:
   explicit InputFile(std::string path);  // a regular file
@@ -58,8 +57,8 @@ class InputFile {
   InputFile& operator=(InputFile&&) = delete;
   InputFile(const InputFile&) = delete;
 
-  int64_t size() const { return size_; }  // when it was opened
-  /// All of `out`, or throws: corrupt where the file ends before.
+  int64_t size() const { return size_; }  // at opening
+  /// Fills `out` or throws: corrupt when the file is too short.
   void read_at(int64_t offset, std::span<std::byte> out) const;
   const std::string& path() const { return path_; }
 
@@ -69,12 +68,12 @@ class InputFile {
   int64_t size_ = 0;
 };
 
-/// An advisory lock (flock) on a file that is there; ends with this object or the process, whatever children it forked. Never waits: none
-/// where somebody holds it.
+/// An advisory lock (flock) on an existing file; released with this object or the process, even if forked children live on. Never waits:
+/// nullopt when another process holds it.
 class FileHold {
  public:
   enum class Kind { shared, exclusive };
-  /// Throws not_found where the file is not there (any more: it is looked at again once it is held).
+  /// Throws not_found when the file does not exist; checked again once locked.
   static std::optional<FileHold> take(const std::string& path, Kind kind);
   ~FileHold();
   FileHold(FileHold&& other) noexcept : file_(std::exchange(other.file_, -1)), process_(other.process_) {}
@@ -89,26 +88,26 @@ class FileHold {
 
 struct FolderEntry {
   std::string name;
-  PathKind kind = PathKind::none;  // links are `other`: nothing of ours is one
+  PathKind kind = PathKind::none;  // links are `other`: we create none
 };
-/// What stands in a folder, sorted by name; without "." and "..".
+/// Entries of a folder, sorted by name; without "." and "..".
 std::vector<FolderEntry> list_folder(const std::string& folder);
 
-/// What stands at a path where a file or a folder belongs, in words: "a pipe", "a link to old, which is not there". Empty where nothing
-/// does, or what belongs there: a folder also behind a link, a file itself.
+/// Describes the object at a path where `belongs` is expected: "a pipe", "a broken link to old". Empty when the path is free
+/// or holds what is expected: a folder may be a link, a file may not.
 std::string stranger_at(const std::string& path, PathKind belongs);
-/// Throws invalid_argument with its words where there is one.
+/// Throws invalid_argument with that description.
 void require_no_stranger(const std::string& path, PathKind belongs);
 
-/// False: it is there already.
+/// False: it exists already.
 bool make_folder(const std::string& path);
 void sync_folder(const std::string& folder);
 void rename_file(const std::string& from, const std::string& to);
-/// False: it was not there.
+/// False: it did not exist.
 bool remove_file(const std::string& path);
-/// A folder and all in it, links not followed. False: it was not there.
+/// Removes a folder and its contents; does not follow links. False: it did not exist.
 bool remove_folder(const std::string& path);
-/// Bytes that this user can still write there.
+/// Bytes that this user can still write in `folder`.
 int64_t free_space(const std::string& folder);
 
 }  // namespace st::os

@@ -5,8 +5,8 @@
 
 namespace st::os {
 
-/// One process at a time, by an advisory lock on a file that stays: `path` is made if need be. Waits at most `patience` seconds, and throws
-/// io with path and reason where the file cannot be had or is held for longer.
+/// Excludes other processes by an advisory lock on `path`, which is created if needed and never removed. Waits at most `patience` seconds;
+/// throws io with path and reason when the file cannot be opened or stays locked.
 class FileLock {
  public:
   FileLock(const std::string& path, double patience);

@@ -92,10 +92,10 @@ std::string short_file(const std::string& path) {
   std::string content;
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return content;
-  std::array<char, 4096> piece;
+  std::array<char, 4096> buffer;
   for (ssize_t count = 1; count > 0;) {
-    count = ::read(file, piece.data(), piece.size());
-    if (count > 0) content.append(piece.data(), static_cast<size_t>(count));
+    count = ::read(file, buffer.data(), buffer.size());
+    if (count > 0) content.append(buffer.data(), static_cast<size_t>(count));
   }
   ::close(file);
   return content;
@@ -108,7 +108,7 @@ MappedFile::MappedFile(const std::string& path) {
   if (S_ISDIR(status.st_mode)) fail_file("map", path, EISDIR);
   if (!S_ISREG(status.st_mode)) fail_file("map (it is a device or a pipe, not a file)", path, ENODEV);
   const auto size = static_cast<size_t>(status.st_size);
-  if (size == 0) return;  // an empty mapping is refused by the system
+  if (size == 0) return;  // the system refuses an empty mapping
   void* memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
   if (memory == MAP_FAILED) fail_file("map", path, errno);
   bytes_ = {static_cast<const std::byte*>(memory), size};
@@ -123,7 +123,7 @@ MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other
 std::string read_file(const std::string& path, int64_t most) {
   constexpr int kTries = 4;
   for (int tries = 1;; ++tries) {
-    // A file of another machine that was replaced there meanwhile: what stands at its path now is found by opening that again.
+    // ESTALE: another machine has replaced the file since it was opened. Opening the path again finds the new one.
     const auto is_stale = [&] { return errno == ESTALE && tries < kTries; };
     const Opened opened{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a pipe would wait for a writer
     if (opened.file < 0 && is_stale()) continue;
@@ -135,12 +135,12 @@ std::string read_file(const std::string& path, int64_t most) {
     std::string content;
     ssize_t count = 0;
     do {
-      std::array<char, 4096> piece;
-      count = ::read(opened.file, piece.data(), piece.size());
+      std::array<char, 4096> buffer;
+      count = ::read(opened.file, buffer.data(), buffer.size());
       if (count < 0 && errno == EINTR) continue;
       if (count < 0 && is_stale()) break;
       if (count < 0) fail_file("read", path, errno);
-      content.append(piece.data(), static_cast<size_t>(count));
+      content.append(buffer.data(), static_cast<size_t>(count));
       if (static_cast<int64_t>(content.size()) > most) fail_file("read", path, EFBIG);
     } while (count != 0);
     if (count == 0) return content;

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/float_mode.h"
 
-// A program that is linked statically, libc too, has no loader: there they stay null, and the linker does not warn of them.
+// A statically linked program, libc included, has no loader: these symbols are then null, and the linker does not warn about them.
 #pragma weak dlopen
 #pragma weak dlsym
 #pragma weak dlerror
@@ -15,10 +15,10 @@
 namespace st::os {
 namespace {
 
-/// glibc's message begins with the name, which the caller knows.
+/// glibc's message starts with the library's name, which the caller adds itself.
 std::string reason_of_loader(const std::string& name) {
   const char* said = dlerror();
-  const std::string reason = said == nullptr ? "the loader gives no reason" : said;
+  const std::string reason = said == nullptr ? "the loader gave no reason" : said;
   return reason.starts_with(name + ": ") ? reason.substr(name.size() + 2) : reason;
 }
 
@@ -26,8 +26,8 @@ std::string reason_of_loader(const std::string& name) {
 
 LoadedLibrary::LoadedLibrary(const std::string& name) : name_(name) {
   require(&dlopen != nullptr && &dlsym != nullptr && &dlerror != nullptr, Code::unavailable, name,
-          ": this program is linked statically and loads no libraries");
-  const HostsFloatMode mode;  // threads that it starts have the mode of this one for good
+          ": this program is linked statically and cannot load libraries");
+  const HostsFloatMode mode;  // threads that it starts keep this thread's mode
   handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   was_there_ = handle_ != nullptr;
   if (!was_there_) handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);

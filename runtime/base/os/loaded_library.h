@@ -5,35 +5,35 @@
 
 namespace st::os {
 
-/// Opens the shared library that this code is in once more, so that it stays loaded when its host closes it. Null: it is in none, or the
-/// loader does not find it again.
+/// Takes one more reference to the shared library of this code, so that it stays loaded when the host closes it. Null: the code is in no
+/// shared library, or the loader does not find it.
 void* open_own_library() noexcept;
-/// Gives that back, and 0. Where it was the last reference the calling code is gone: the caller, all the way out of the library, must be
-/// code that ends in a jump here, which needs kMakesTailCalls.
+/// Drops that reference and returns 0. If it was the last, the library's code is gone: every caller up to the host must end in a tail call
+/// here, which needs kMakesTailCalls.
 int close_own_library(void* library);
-/// Whether the file that reads this is compiled so that a call at a function's end becomes a jump.
+/// Whether the including file is compiled so that a call at a function's end becomes a jump.
 #ifdef __OPTIMIZE__
 constexpr bool kMakesTailCalls = true;
 #else
 constexpr bool kMakesTailCalls = false;
 #endif
 
-/// A shared library of others, opened while we run. It is never closed: what has started threads cannot be.
+/// A third-party shared library, opened at run time. It is never closed, because it may have started threads.
 class LoadedLibrary {
  public:
-  /// `name`: a path, or a name that the loader looks for. Runs the library's initialisers. Throws unavailable with the loader's reason.
+  /// `name`: a path, or a name for the loader to search. Runs the library's initialisers. Throws unavailable with the loader's reason.
   explicit LoadedLibrary(const std::string& name);
 
   const std::string& name() const { return name_; }
-  /// Somebody else in this process has opened it before.
+  /// Whether this process had it open already.
   bool was_there() const { return was_there_; }
 
-  /// Null: it has no such function, nor has a library that it needs. `Function` is a pointer to a function.
+  /// Null: neither it nor a library that it depends on has the function. `Function` is a pointer to a function.
   template <class Function>
   Function find(const char* name) const {
     return reinterpret_cast<Function>(symbol(name));
   }
-  /// Throws unavailable where it has no such function.
+  /// Throws unavailable when the function is missing.
   template <class Function>
   Function need(const char* name) const {
     return reinterpret_cast<Function>(needed(name));

@@ -84,21 +84,22 @@ std::string host_name() {
 int64_t process_id() { return getpid(); }
 
 void give_way_to_other_threads() {
-  // As linux/sched/types.h has it; glibc does not. A slice as short as Linux allows: else one that wakes up waits for milliseconds.
+  // Defined in linux/sched/types.h, not by glibc. The shortest slice that Linux allows: with a longer one a waking thread waits
+  // milliseconds.
   struct {
     uint32_t size = sizeof(*this), policy = SCHED_OTHER;
     uint64_t flags = 0;
-    int32_t nice = 15;  // of 0 to 19: 1/28 of a core that another thread wants whole, so a save does not starve
+    int32_t nice = 15;  // 0 to 19: gets 1/28 of a core that another thread keeps busy, so a save does not starve
     uint32_t priority = 0;
     uint64_t slice = 100'000, deadline = 0, period = 0;  // ns
   } const wish;
-  static_cast<void>(syscall(SYS_sched_setattr, 0, &wish, 0));  // of this thread alone; refused, it runs as the others
+  static_cast<void>(syscall(SYS_sched_setattr, 0, &wish, 0));  // this thread only; if refused, it keeps its priority
 }
 
 bool clear_in_forked_child([[maybe_unused]] std::span<std::byte> pages) {
 #if defined(MADV_WIPEONFORK)
-  if (pages.size() % static_cast<size_t>(sysconf(_SC_PAGESIZE)) != 0) return false;  // it would clear what stands behind them too
-  // Emulators answer every advice with yes: one that takes an advice that there is not is not believed.
+  if (pages.size() % static_cast<size_t>(sysconf(_SC_PAGESIZE)) != 0) return false;  // it would also clear the bytes after them
+  // Emulators accept every advice: do not believe one that accepts an invalid advice.
   if (madvise(pages.data(), pages.size(), -1) == 0) return false;
   return madvise(pages.data(), pages.size(), MADV_WIPEONFORK) == 0;
 #else

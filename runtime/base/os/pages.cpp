@@ -26,7 +26,7 @@ class NamelessFile {
     std::string path = folder + "/scaletrain-offload-XXXXXX";
     file_ = mkostemp(path.data(), O_CLOEXEC);
     if (file_ < 0) refuse(errno);
-    unlink(path.c_str());  // at once: however the process ends, nothing is left behind
+    unlink(path.c_str());  // at once, so that nothing is left when the process dies
     try {
       reserve();
     } catch (...) {
@@ -47,7 +47,7 @@ class NamelessFile {
     }
   }
 
-  /// `at` null: wherever there is room; else in place of what lies there.
+  /// `at` null: at any address; else replaces the mapping there.
   std::byte* map(std::byte* at) {
     void* memory = mmap(at, static_cast<size_t>(bytes_), PROT_READ | PROT_WRITE, MAP_SHARED | (at == nullptr ? 0 : MAP_FIXED), file_, 0);
     if (memory == MAP_FAILED) refuse(errno);
@@ -55,10 +55,10 @@ class NamelessFile {
   }
 
  private:
-  /// A page that the disk has no room for when it is written would end the process: so all of them are had now.
+  /// Writing a page for which the disk has no room would kill the process, so all space is reserved now.
   void reserve() {
     rlimit limit{};
-    // Past it the system would not refuse but send a signal.
+    // Past this limit the system sends a signal instead of an error.
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && static_cast<rlim_t>(bytes_) > limit.rlim_cur)
       refuse(EFBIG);
     int error = 0;
@@ -72,7 +72,7 @@ class NamelessFile {
     std::string free = "an unknown number of";
     if (statvfs(folder_.c_str(), &there) == 0)
       free = std::to_string(static_cast<int64_t>(there.f_bavail) * static_cast<int64_t>(there.f_frsize));
-    Error refusal(Code::io, text("offload: a file of ", text_of_bytes(bytes_), " (", bytes_, " bytes) is needed in ", folder_, ": ",
+    Error refusal(Code::io, text("offload: cannot create a file of ", text_of_bytes(bytes_), " (", bytes_, " bytes) in ", folder_, ": ",
                                  reason_of(error), "; ", free, " bytes are free there"));
     refusal.place.file = folder_;
     throw refusal;
@@ -86,18 +86,18 @@ class NamelessFile {
 }  // namespace
 
 Pages::Pages(int64_t bytes) : size_(bytes) {
-  check(bytes >= 0, "pages: ", bytes, " bytes were asked for");
+  check(bytes >= 0, "pages: bytes must be 0 or more, got ", bytes);
   if (bytes == 0) return;
   const auto refuse = [&](const char* why) {
-    fail(Code::out_of_memory, text("pages: ", text_of_bytes(bytes), " (", bytes, " bytes) were asked for, ",
-                                   text_of_bytes(available_memory()), " can be had", why));
+    fail(Code::out_of_memory,
+         text("pages: ", text_of_bytes(bytes), " (", bytes, " bytes) requested, ", text_of_bytes(available_memory()), " available", why));
   };
-  // Linux hands out more than it has and kills later; a large request is held against what there is. Small ones are not worth the look.
+  // Linux overcommits and kills later, so a large request is checked against available memory. Small ones are not worth the check.
   if (bytes >= (int64_t{64} << 20) && bytes > available_memory() + free_swap()) refuse("");
   void* memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) refuse(text(": ", reason_of(errno)).c_str());
 #ifdef MADV_HUGEPAGE
-  if (bytes >= 2 * kHugePage) madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // advice: a refusal changes nothing
+  if (bytes >= 2 * kHugePage) madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // advice: a refusal is harmless
 #endif
   data_ = static_cast<std::byte*>(memory);
 }
@@ -115,7 +115,7 @@ Pages& Pages::operator=(Pages&& other) noexcept {
 }
 
 Pages::Pages(int64_t bytes, const std::string& folder) : size_(bytes) {
-  check(bytes >= 0, "pages: ", bytes, " bytes were asked for");
+  check(bytes >= 0, "pages: bytes must be 0 or more, got ", bytes);
   if (bytes > 0) data_ = NamelessFile(folder, bytes).map(nullptr);
 }
 

@@ -7,16 +7,16 @@
 
 namespace st::os {
 
-/// Memory straight from the OS, page-aligned and zero: anonymous, or a file's. Throws out_of_memory with the size asked for and what there
-/// is.
+/// Page-aligned, zeroed memory from the OS, anonymous or file-backed. Throws out_of_memory with the requested and the available size.
 class Pages {
  public:
   Pages() = default;
   explicit Pages(int64_t bytes);
-  /// Of a file without a name in `folder`, whose room on the disk is reserved here: gone with the process, however that ends. The system
-  /// writes to it what memory has no room for. Throws io with folder, need and what is free there.
+  /// Backed by an unnamed file in `folder`, to which the system writes what does not fit in memory. Disk space is reserved here; the file
+  /// disappears with the process. Throws io with folder, required and free size.
   Pages(int64_t bytes, const std::string& folder);
-  /// Such ones from here on, at the same address with the same bytes. Nobody writes them meanwhile; what throws has changed nothing.
+  /// Makes these pages file-backed, at the same address with the same contents. No thread may write them meanwhile. Nothing changes on
+  /// error.
   void move_to_file(const std::string& folder);
   ~Pages();
   Pages(Pages&& other) noexcept;

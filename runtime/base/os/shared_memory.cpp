@@ -59,7 +59,7 @@ std::optional<SharedFile> SharedFile::open(const std::string& name) {
   if (file < 0 && errno != EACCES) refuse_shared("open", opened.path_, errno);
   struct stat status {};
   if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid())
-    refuse_shared(Code::busy, "open", opened.path_, "it is no file of this user; remove it, or name the job otherwise");
+    refuse_shared(Code::busy, "open", opened.path_, "it is not a regular file of this user; remove it, or give the job another name");
   return opened;
 }
 
@@ -83,8 +83,8 @@ bool SharedFile::publish(const std::string& name) {
 }
 
 void SharedFile::remove_name() noexcept {
-  // Whoever takes a file's name away holds the file. So between this look at the name and its removal nobody else can have removed it, and
-  // nobody can have given it to another file.
+  // A file's name is removed only by a process that holds the file's lock. So between the check of the name and its removal no other
+  // process can have removed it or given it to another file.
   const double end = seconds() + 1;
   while (flock(file_, LOCK_EX | LOCK_NB) != 0) {
     if (seconds() > end) return;
@@ -94,7 +94,7 @@ void SharedFile::remove_name() noexcept {
   }, named{};
   if (fstat(file_, &own) == 0 && lstat(path_.c_str(), &named) == 0 && own.st_dev == named.st_dev && own.st_ino == named.st_ino)
     unlink(path_.c_str());
-  flock(file_, LOCK_UN);  // a forked child may have this file too: closing it would not be enough
+  flock(file_, LOCK_UN);  // a forked child may share the lock: closing the file would not release it
 }
 
 int64_t SharedFile::size() const {
@@ -109,7 +109,7 @@ void SharedFile::reserve(int64_t bytes) {
   struct statvfs status {};
   const int64_t free = fstatvfs(file_, &status) == 0 ? static_cast<int64_t>(status.f_bavail * status.f_frsize) : 0;
   refuse_shared(Code::out_of_memory, "reserve memory in", kSharedFolder,
-                text(text_of_bytes(bytes), " (", bytes, " bytes) were asked for, ", text_of_bytes(free), " are free: ", reason_of(reason)));
+                text(text_of_bytes(bytes), " (", bytes, " bytes) requested, ", text_of_bytes(free), " free: ", reason_of(reason)));
 }
 
 SharedPages SharedFile::map(int64_t offset, int64_t bytes) const {
@@ -120,7 +120,7 @@ SharedPages SharedFile::map(int64_t offset, int64_t bytes) const {
 }
 
 double process_start() {
-  constexpr int kStartTime = 22;  // proc(5): in ticks since the machine began; the name, which is the second, may have spaces
+  constexpr int kStartTime = 22;  // proc(5): in ticks since boot; the second field, the name, may contain spaces
   const double now = seconds();
   std::string all;
   try {

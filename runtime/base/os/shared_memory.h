@@ -1,4 +1,4 @@
-// Memory that processes of one machine have in common: a file that is nowhere but in memory (/dev/shm), found by its name.
+// Memory shared by processes of one machine: named files that exist in memory only (/dev/shm).
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace st::os {
 
-/// Pages of a SharedFile, mapped for reading and writing; what one process writes the others see. They outlive the file's object and name.
+/// Pages of a SharedFile, mapped read-write: all processes see each other's writes. They outlive the SharedFile object and its name.
 class SharedPages {
  public:
   SharedPages() = default;
@@ -30,37 +30,37 @@ class SharedPages {
   std::span<std::byte> bytes_;
 };
 
-/// It lives as long as it has a name, or a process holds or maps it. Errors name its path: unavailable where the system has no such files,
-/// busy where a name is taken by what is no file of this user.
+/// Exists as long as it has a name or any process has it open or mapped. Errors name its path: unavailable where the system has no such
+/// files, busy where a name is taken by something other than a file of this user.
 class SharedFile {
  public:
   static constexpr int64_t kPage = 4096;
 
-  /// New, without a name, empty: nothing is left of it should this process die.
+  /// New, empty and unnamed: nothing remains if this process dies.
   static SharedFile make();
-  /// The one that has this name now, if any. Each user has names of his own; there is no '/' in them.
+  /// The file that has this name now, if any. Names are per user and contain no '/'.
   static std::optional<SharedFile> open(const std::string& name);
-  /// Those that this user has, each of which may be gone by now.
+  /// Names of this user's files; any of them may be gone by now.
   static std::vector<std::string> names();
   ~SharedFile() { close(); }
   SharedFile(SharedFile&& other) noexcept : file_(std::exchange(other.file_, -1)), path_(std::move(other.path_)) {}
   SharedFile& operator=(SharedFile&&) = delete;
   SharedFile(const SharedFile&) = delete;
 
-  /// Others can open it from here on. False: another file has the name.
+  /// Gives the file a name, by which others can open it. False: another file has that name.
   bool publish(const std::string& name);
-  /// Takes the name away with which it was opened or published, unless another file has it by now. Waits for nobody for more than a second.
+  /// Removes the name by which it was opened or published, unless another file has it by now. Waits at most a second.
   void remove_name() noexcept;
-  const std::string& path() const { return path_; }  // empty: it never had a name
+  const std::string& path() const { return path_; }  // empty: never named
 
-  /// What is mapped of it stays.
+  /// Existing mappings stay valid.
   void close() noexcept;
 
   int64_t size() const;
-  /// Makes it at least so long, and its memory sure to be there: without that a write to a full /dev/shm kills (SIGBUS). New bytes are
-  /// zero. Throws out_of_memory with what was asked for and what there is.
+  /// Grows it to at least `bytes` and reserves the memory: without that a write to a full /dev/shm kills the process (SIGBUS). New bytes
+  /// are zero. Throws out_of_memory with the requested and the free size.
   void reserve(int64_t bytes);
-  /// `offset` is a multiple of kPage; all of it is reserved.
+  /// `offset` is a multiple of kPage; the whole range is reserved.
   SharedPages map(int64_t offset, int64_t bytes) const;
 
  private:
@@ -69,8 +69,8 @@ class SharedFile {
   std::string path_;
 };
 
-/// When this process began, by seconds(), which all processes of a machine have in common; to a
-/// hundredth of one, and never too early; where that is not known, now.
+/// Start time of this process on the clock of seconds(), which all processes of a machine share; precise to 0.01 s, never too early. Now,
+/// when the system does not report it.
 double process_start();
 
 }  // namespace st::os

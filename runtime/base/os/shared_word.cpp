@@ -33,7 +33,7 @@ OwnedWord::OwnedWord(std::atomic<uint32_t>& word) : word_(word) {
   size_t bytes = 0;
   head_.word = &word;
   if (syscall(SYS_get_robust_list, 0, &of_thread_, &bytes) != 0 || syscall(SYS_set_robust_list, &head_, sizeof head_) != 0)
-    fail(Code::unavailable, text("shared memory: the system does not tell of threads that die (set_robust_list): ", reason_of(errno)));
+    fail(Code::unavailable, text("shared memory: the system does not report the death of threads (set_robust_list): ", reason_of(errno)));
 }
 
 OwnedWord::~OwnedWord() { syscall(SYS_set_robust_list, of_thread_, sizeof(robust_list_head)); }

@@ -1,4 +1,4 @@
-// A word of memory that several processes have mapped: they sleep on it, and the system says in it when a thread has died.
+// A word of memory mapped by several processes: threads sleep on it, and the system marks it when its owner thread dies.
 #pragma once
 
 #include <atomic>
@@ -6,29 +6,29 @@
 
 namespace st::os {
 
-/// Sleeps while the word is `value`, until woken, at most so long; may return for no reason.
+/// Sleeps while the word is `value`, until woken, at most `seconds`; may return without a reason.
 void sleep_while(const std::atomic<uint32_t>& word, uint32_t value, double seconds);
-/// All threads of all processes that sleep on it.
+/// Wakes all threads of all processes that sleep on it.
 void wake_sleepers(const std::atomic<uint32_t>& word);
 
-/// A word that says whether the thread which owns it is alive. However it ends (a kill, an exit, exec), the system sets kOwnerDied in the
-/// word, at once: before it has even given back the process's memory. A forked child has no part in it. One object a thread, made and
-/// destroyed by that thread; meanwhile it takes no robust mutex (pthread_mutexattr_setrobust), which is told of in the same way.
+/// A word that says whether the thread that owns it is alive. However the thread ends (kill, exit, exec), the system sets kOwnerDied at
+/// once, even before it frees the process's memory. A forked child does not own it. One object per thread, created and destroyed by that
+/// thread, which must hold no robust mutex (pthread_mutexattr_setrobust) meanwhile: the system reports both through the same list.
 class OwnedWord {
  public:
   static constexpr uint32_t kOwnerDied = 1U << 30;
 
-  /// Throws unavailable where the system has no such thing.
+  /// Throws unavailable where the system does not support it.
   explicit OwnedWord(std::atomic<uint32_t>& word);
   ~OwnedWord();
   OwnedWord(const OwnedWord&) = delete;
   OwnedWord& operator=(const OwnedWord&) = delete;
 
-  /// Writes this thread into the word, if that is 0; else false.
+  /// Writes this thread's id into the word if the word is 0; else returns false.
   bool take();
 
  private:
-  // What the system reads when the thread ends (struct robust_list_head): a list of words that is always empty, and one more.
+  // Read by the system when the thread ends (struct robust_list_head): an always empty list of words, and one more word.
   struct Head {
     Head* next = this;
     long offset = 0;
@@ -36,7 +36,7 @@ class OwnedWord {
   };
   Head head_;
   std::atomic<uint32_t>& word_;
-  void* of_thread_ = nullptr;  // the C library's own
+  void* of_thread_ = nullptr;  // the C library's list
 };
 
 }  // namespace st::os

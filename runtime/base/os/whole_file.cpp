@@ -24,14 +24,14 @@ namespace st::os {
 namespace {
 
 constexpr long kProcFileSystem = 0x9fa0;
-constexpr int kMostLinks = 40;  // as the kernel follows
+constexpr int kMostLinks = 40;  // the kernel's limit
 
 std::string folder_of(const std::string& path) {
   const size_t end = path.rfind('/');
   return end == std::string::npos ? "." : path.substr(0, std::max<size_t>(end, 1));
 }
 
-/// A descriptor that is written from its start to its end.
+/// A descriptor that is written sequentially.
 class Sink {
  public:
   Sink(int file, const std::string& path, const char* what) : path_(path), file_(file) {
@@ -67,16 +67,16 @@ class Sink {
     }
   }
 
-  const std::string& path_;  // as errors name it; outlives this
+  const std::string& path_;  // for errors; outlives this
   int file_;
   int64_t offset_ = 0;
 };
 
-/// A file under a name of its own, removed unless it has taken `path`'s place.
+/// A temporary file, removed on destruction unless it has replaced `path`.
 class Temporary {
  public:
-  /// Opens the first free name, `stem` and two numbers. One that is taken belongs to a killed save or to a process of the same number on
-  /// another host: not ours.
+  /// Opens the first free name of the form `stem` and two numbers. A taken name belongs to a killed save or to a process of the same id on
+  /// another host.
   Temporary(std::string path, const std::string& stem, mode_t mode)
       : path_(std::move(path)), sink_(open_new(stem, mode), path_, "create") {}
   ~Temporary() {
@@ -87,7 +87,7 @@ class Temporary {
 
   /// Takes over the mode and, where permitted, the owner of the file that it replaces.
   void take_mode_and_owner(const struct stat& old) {
-    if (fchown(sink_.file(), old.st_uid, old.st_gid) != 0) errno = 0;  // not permitted: it is ours then, as a new file would be
+    if (fchown(sink_.file(), old.st_uid, old.st_gid) != 0) errno = 0;  // not permitted: it stays ours, like a new file
     if (fchmod(sink_.file(), old.st_mode & 07777) != 0) fail_file("set the mode of", path_, errno);
   }
 
@@ -126,7 +126,7 @@ bool is_descriptor(const std::string& link) {
   return statfs(folder_of(link).c_str(), &system) == 0 && static_cast<long>(system.f_type) == kProcFileSystem;
 }
 
-/// The regular file, there or not yet, that opening `path` reaches by its links; none where it reaches something else.
+/// The regular file, existing or not, that opening `path` reaches through links; nullopt for anything else.
 std::optional<std::string> file_reached_by(std::string path) {
   for (int links = 0; links < kMostLinks; ++links) {
     struct stat itself {};
@@ -149,10 +149,10 @@ std::optional<std::string> file_reached_by(std::string path) {
 }  // namespace
 
 void write_file_atomically(const std::string& path, const FillFile& fill) {
-  // The rename would put a file in the place of a device: of /dev/stdout, for every program.
+  // The rename would replace a device by a file: /dev/stdout, for every program.
   struct stat there {};
   if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
-    fail_at_file(Code::invalid_argument, path, text("write ", path, ": not a regular file that a new one could replace; name a file"));
+    fail_at_file(Code::invalid_argument, path, text("write ", path, ": it is not a regular file, so it cannot be replaced; name a file"));
   Temporary(path, path + ".tmp-", 0666).replace(fill);
 }
 
@@ -165,7 +165,7 @@ void write_named_file(const std::string& path, const FillFile& fill) {
   }
   struct stat old {};
   const bool is_there = ::stat(file->c_str(), &old) == 0;
-  // A short name, so that a name near the longest that the file system takes can be written.
+  // A short name, so that a `path` of the longest name that the file system allows can be written.
   Temporary made(*file, folder_of(*file) + "/.scaletrain-", is_there ? 0600 : 0666);
   if (is_there) made.take_mode_and_owner(old);
   made.replace(fill);

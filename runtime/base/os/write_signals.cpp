@@ -14,7 +14,7 @@ WriteSignalsBlocked::WriteSignalsBlocked() noexcept {
   sigset_t ours;
   sigemptyset(&ours);
   for (const int signal : kSignals) sigaddset(&ours, signal);
-  sigprocmask(SIG_BLOCK, &ours, &host_);  // on Linux of the calling thread; pthread_sigmask would need a glibc of 2020
+  sigprocmask(SIG_BLOCK, &ours, &host_);  // on Linux this affects the calling thread only; pthread_sigmask needs glibc 2.32 (2020)
 }
 
 WriteSignalsBlocked::~WriteSignalsBlocked() {

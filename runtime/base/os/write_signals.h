@@ -1,13 +1,13 @@
-// Writing without the signals that would end a host.
+// Writes that report errors without the signals that would end a host.
 #pragma once
 
 #include <csignal>
 
 namespace st::os {
 
-/// While it lives, what this thread writes fails by errno alone: past the process's file size limit (ulimit -f) with EFBIG, into a pipe
-/// that nobody reads with EPIPE. The signals that the system sends as well, SIGXFSZ and SIGPIPE, are blocked and discarded. A signal that
-/// the host blocks itself is left to it. Keeps errno.
+/// While it lives, writes of this thread fail through errno only: EFBIG past the process's file size limit (ulimit -f), EPIPE for a pipe
+/// without a reader. The signals that the system also sends, SIGXFSZ and SIGPIPE, are blocked and discarded, unless the host itself blocks
+/// them. Preserves errno.
 class WriteSignalsBlocked {
  public:
   WriteSignalsBlocked() noexcept;

@@ -67,12 +67,12 @@ TEST_F(FileAccess, MakesAFreshFileOnlyWhereNoneIs) {
 
 TEST_F(FileAccess, SharesAFileAndNoPipeOrLink) {
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);  // nobody reads it: it must not wait for ever
-  expect_refused(Code::io, path("pipe"), "a pipe stands where a file belongs", [&] { OutputFile(path("pipe"), OutputFile::Open::shared); });
+  expect_refused(Code::io, path("pipe"), "expected a file, found a pipe", [&] { OutputFile(path("pipe"), OutputFile::Open::shared); });
   const int reader = ::open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);  // then it can be opened
-  expect_refused(Code::io, path("pipe"), "a pipe stands", [&] { OutputFile(path("pipe"), OutputFile::Open::shared); });
+  expect_refused(Code::io, path("pipe"), "found a pipe", [&] { OutputFile(path("pipe"), OutputFile::Open::shared); });
   ::close(reader);
   ASSERT_EQ(symlink(path("elsewhere").c_str(), path("link").c_str()), 0);
-  expect_refused(Code::io, path("link"), "which is not there, stands", [&] { OutputFile(path("link"), OutputFile::Open::shared); });
+  expect_refused(Code::io, path("link"), "found a broken link to ", [&] { OutputFile(path("link"), OutputFile::Open::shared); });
   EXPECT_FALSE(std::filesystem::exists(path("elsewhere")));
 }
 
@@ -85,9 +85,9 @@ TEST_F(FileAccess, SaysThatAFolderWentWhileItWasWrittenTo) {
 
 TEST_F(FileAccess, SaysWhatCannotBeRead) {
   expect_refused(Code::not_found, path("none"), "No such file", [&] { InputFile file(path("none")); });
-  expect_refused(Code::io, path(""), "a folder stands", [&] { InputFile file(path("")); });
+  expect_refused(Code::io, path(""), "found a folder", [&] { InputFile file(path("")); });
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
-  expect_refused(Code::io, path("pipe"), "a pipe stands", [&] { InputFile file(path("pipe")); });  // and does not wait for a writer
+  expect_refused(Code::io, path("pipe"), "found a pipe", [&] { InputFile file(path("pipe")); });  // and does not wait for a writer
   put("a", "abcd");
   std::array<std::byte, 3> out{};
   const InputFile file(path("a"));
@@ -112,8 +112,8 @@ TEST_F(FileAccess, NamesWhatStandsWhereAFileOrAFolderBelongs) {
   EXPECT_EQ(stranger_at("/dev/null", PathKind::file), "a device");
   EXPECT_EQ(is("to_file", PathKind::file), "a link to file");
   EXPECT_EQ(is("to_file", PathKind::folder), "a link to file");
-  EXPECT_EQ(is("to_nothing", PathKind::folder), "a link to nothing, which is not there,");
-  expect_refused(Code::invalid_argument, path("pipe"), "a pipe stands where a folder belongs",
+  EXPECT_EQ(is("to_nothing", PathKind::folder), "a broken link to nothing");
+  expect_refused(Code::invalid_argument, path("pipe"), "expected a folder, found a pipe",
                  [&] { require_no_stranger(path("pipe"), PathKind::folder); });
 }
 

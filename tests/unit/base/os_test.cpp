@@ -227,7 +227,7 @@ TEST_F(Os, GivesZeroedPagesAndSaysWhatThereIsWhenItCannot) {
   EXPECT_EQ(taken.size(), 100000);
   taken = Pages();
   EXPECT_EQ(Pages(0).data(), nullptr);
-  EXPECT_TRUE(is_error(error_of([] { const Pages many(int64_t{1} << 46); }), Code::out_of_memory, {"64.00 TiB", "can be had"}));
+  EXPECT_TRUE(is_error(error_of([] { const Pages many(int64_t{1} << 46); }), Code::out_of_memory, {"64.00 TiB", "requested", "available"}));
 }
 
 TEST_F(Os, ReplacesAFileAsAWhole) {

@@ -168,7 +168,7 @@ TEST(Manifest, NamesTheTensorThatDoesNotFit) {
            {"[2,3]", "[1,1,1,1,1,1,1,1,6]", "more than 8 dimensions"},
            {"[2,3]", overflow, "overflows 64 bits"},
            {"[2,3]", "[4611686018427387904]", "overflows 64 bits"},
-           {"[2,3]", "[9223372036854775808]", "past 64 bits"},
+           {"[2,3]", "[9223372036854775808]", "does not fit 64 bits"},
            {"\"kind\":\"parameter\",", "", "needs the members"},
            {"\"file\":0", "\"file\":2", "a piece in file 2"},  // not a safetensors file
            {"\"file\":0", "\"file\":3", "a piece in file 3"},

@@ -85,7 +85,7 @@ TEST_F(WeightFilesTest, RefusesAMapThatIsNone) {
                                                         {"is not the name of a file", R"({"weight_map":{"a":""}})"},
                                                         {"is not the name of a file", R"({"weight_map":{"a":"one\u0000"}})"},
                                                         {"expected \"", R"({"weight_map":{"a":1}})"},
-                                                        {"more text", "{\"weight_map\":{}}x"}}) {
+                                                        {"unexpected text", "{\"weight_map\":{}}x"}}) {
     put(kMap, map);
     EXPECT_TRUE(is_error(error(), Code::corrupt, {kMap, reason})) << map;
   }
