@@ -7,16 +7,16 @@
 #include "data/row_wait.h"
 
 namespace st {
-/// Being the one thread inside `make`.
+/// Holds the exclusive right to call `make`.
 class CallbackRows::Turn {
  public:
   explicit Turn(const CallbackRows& data) : data_(data) {
     const RowWait wait(&data_);
     std::unique_lock lock(data_.mutex_);
     while (data_.filler_ != std::thread::id()) {
-      lock.unlock();  // a circle is looked for over all data
+      lock.unlock();  // the check for a deadlock covers all datasets
       require(!wait.is_for_itself(), Code::busy,
-              "data: the callback that makes rows asked for rows of its own data, or for some that wait for them; it may use other data");
+              "data: a row callback requested rows of its own dataset, or rows that wait for them; use another dataset inside it");
       lock.lock();
       data_.free_.wait_for(lock, RowWait::kLook, [&] { return data_.filler_ == std::thread::id(); });
     }
@@ -38,8 +38,8 @@ class CallbackRows::Turn {
 
 CallbackRows::CallbackRows(int64_t rows, std::vector<Field> fields, MakeRows make)
     : rows_(rows), fields_(std::move(fields)), make_(std::move(make)) {
-  check(rows >= 1, "data: a callback needs rows to make, got ", rows);
-  check(make_ != nullptr, "data: no callback was given");
+  check(rows >= 1, "data: the rows of a callback dataset must be 1 or more, got ", rows);
+  check(make_ != nullptr, "data: the callback must not be null");
   check_fields(fields_, rows);
 }
 
@@ -51,7 +51,7 @@ std::thread::id CallbackRows::filler() const {
 void CallbackRows::fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const {
   for (size_t i = 0; i < out.size(); ++i)
     check(out[i].data != nullptr || out[i].bytes == 0, "data: field \"", fields_[i].name,
-          "\" has no room, but a callback makes whole rows");
+          "\" has no buffer, but a callback fills every field");
   const Turn turn(*this);
   make_(rows, out);
 }

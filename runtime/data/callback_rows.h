@@ -1,4 +1,4 @@
-// Rows that the host makes when they are wanted.
+// Rows that a host's callback makes on demand.
 #pragma once
 
 #include <condition_variable>
@@ -11,13 +11,11 @@
 
 namespace st {
 
-/// Writes the i-th row asked for as the i-th row of each view; the views are those of the fields, in their order, and none is null. Throws
-/// what went wrong.
+/// Writes row rows[i] as the i-th row of each view. The views are in the order of the fields; none is null. Throws on failure.
 using MakeRows = std::function<void(std::span<const int64_t> rows, std::span<const FieldView> out)>;
 
-/// Asks `make` for one batch at a time, however many trainers draw from it: threads that come meanwhile wait for their turn, and no lock is
-/// held while `make` runs, so it may use the library. What it must not do is wait for rows of its own, be it through other callbacks: that
-/// is refused with busy.
+/// Calls `make` for one batch at a time, even when several trainers draw from it: other threads wait for their turn. No lock is held during
+/// `make`, so it may use the library. It must not wait for its own rows, not even through other callbacks: that is refused with busy.
 class CallbackRows final : public Dataset {
  public:
   CallbackRows(int64_t rows, std::vector<Field> fields, MakeRows make);
@@ -25,7 +23,7 @@ class CallbackRows final : public Dataset {
   int64_t rows() const override { return rows_; }
   std::span<const Field> fields() const override { return fields_; }
   const CallbackRows* maker() const override { return this; }
-  /// The thread that is inside `make`; none: nobody is.
+  /// The thread that is inside `make`; a default id: none.
   std::thread::id filler() const;
   bool may_be_late() const override { return true; }
 
@@ -41,7 +39,7 @@ class CallbackRows final : public Dataset {
 
   mutable std::mutex mutex_;
   mutable std::condition_variable free_;
-  mutable std::thread::id filler_;  // under the mutex; none: nobody is inside `make`
+  mutable std::thread::id filler_;  // under the mutex; default: no thread is inside `make`
 };
 
 }  // namespace st

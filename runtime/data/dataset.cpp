@@ -22,20 +22,20 @@ void check_field(const Field& field, std::span<const Field> before, int64_t rows
 }  // namespace
 
 void check_fields(std::span<const Field> fields, int64_t rows) {
-  check(!fields.empty(), "data: no field was given");
+  check(!fields.empty(), "data: at least one field is needed");
   for (size_t i = 0; i < fields.size(); ++i) about_tensor(fields[i].name, [&] { check_field(fields[i], fields.first(i), rows); });
 }
 
 void Dataset::fill(std::span<const int64_t> rows, std::span<const FieldView> out) const {
   const auto wanted = fields();
-  check(out.size() == wanted.size(), "data: ", out.size(), " views were given for ", wanted.size(), " fields");
+  check(out.size() == wanted.size(), "data: expected a view for each of ", wanted.size(), " fields, got ", out.size());
   const auto n = static_cast<int64_t>(rows.size());
   for (size_t i = 0; i < out.size(); ++i)
     about_tensor(wanted[i].name, [&] {
       check(!out[i].data || out[i].bytes >= n * wanted[i].row_bytes(), "data: field \"", wanted[i].name, "\": ", n, " rows of ",
             wanted[i].row_bytes(), " bytes do not fit ", out[i].bytes);
     });
-  for (const int64_t row : rows) check(row >= 0 && row < this->rows(), "data: row ", row, " is not among the ", this->rows(), " there are");
+  for (const int64_t row : rows) check(row >= 0 && row < this->rows(), "data: row must be 0 to ", this->rows() - 1, ", got ", row);
   fill_checked(rows, out);
 }
 
@@ -44,9 +44,9 @@ TokenWindows::TokenWindows(std::shared_ptr<const TokenSource> source, TokenRange
       range_(range),
       context_(context),
       fields_({{"tokens", DType::i32, Shape{context}}, {"targets", DType::i32, Shape{context}}}) {
-  check(context >= 1, "data: a context is at least one token, got ", context);
+  check(context >= 1, "data: the context must be 1 or more tokens, got ", context);
   check(range.first >= 0 && range.count >= 0 && range.count <= source_->size() - range.first, "data: tokens [", range.first, ", ",
-        range.first, " + ", range.count, ") are not within the ", source_->size(), " of ", source_->path());
+        range.first, " + ", range.count, ") are outside the ", source_->size(), " tokens of ", source_->path());
 }
 
 void TokenWindows::fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const {
@@ -61,7 +61,7 @@ void TokenWindows::fill_checked(std::span<const int64_t> rows, std::span<const F
 }
 
 HostArrays::HostArrays(int64_t rows, std::vector<HostArray> arrays, std::shared_ptr<void> owner) : rows_(rows), owner_(std::move(owner)) {
-  check(rows >= 1, "data: arrays need rows, got ", rows);
+  check(rows >= 1, "data: the rows of an array dataset must be 1 or more, got ", rows);
   for (auto& array : arrays) {
     data_.push_back(static_cast<const std::byte*>(array.data));
     fields_.push_back(std::move(array.field));

@@ -1,4 +1,4 @@
-// Rows of named fields: what a Trainer draws its batches from. A dataset knows nothing of order or batches (stream.h, prefetch.h).
+// Rows of named fields, the source of a trainer's batches. A dataset knows neither order nor batches (stream.h, prefetch.h).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace st {
 
-/// `shape` is of one row: {context} for tokens, {} for a number.
+/// `shape` is the shape of one row: {context} for tokens, {} for a number.
 struct Field {
   std::string name;
   DType dtype = DType::f32;
@@ -23,13 +23,13 @@ struct Field {
   int64_t row_bytes() const { return shape.elements() * bytes_of(dtype); }
 };
 
-/// Room for a field's values, row after row without gaps. The caller owns it. Null: this field is not wanted.
+/// A caller's buffer for a field's values, row after row without gaps. Null: skip this field.
 struct FieldView {
   std::byte* data = nullptr;
   int64_t bytes = 0;
 };
 
-/// Refuses fields without a name or with the same one, dimensions below 0, and `rows` of them that 64 bits cannot count; names the field.
+/// Refuses empty or duplicate field names, negative dimensions, and a total of elements or bytes over 64 bits; names the field.
 void check_fields(std::span<const Field> fields, int64_t rows);
 
 class CallbackRows;
@@ -41,22 +41,22 @@ class Dataset {
   virtual int64_t rows() const = 0;
   virtual std::span<const Field> fields() const = 0;
 
-  /// Writes the rows asked for into out[i], which is for fields()[i], in the order of `rows`; a row may occur twice. Throws what went wrong
-  /// with the data; checks rows and room. May be called by several threads: two trainers may draw from one dataset.
+  /// Writes the given rows into out[i] for fields()[i], in the order of `rows`; a row may occur twice. Checks rows and buffer sizes; throws
+  /// on bad data. Safe to call from several threads: two trainers may draw from one dataset.
   void fill(std::span<const int64_t> rows, std::span<const FieldView> out) const;
 
-  /// What asks the host for these rows; null: they are there. Who waits for rows looks whether it waits for itself (row_wait.h).
+  /// The callback that makes these rows; null: they exist already. A thread that waits for rows checks for a deadlock (row_wait.h).
   virtual const CallbackRows* maker() const { return nullptr; }
 
-  /// Rows of the host's making, who may take any time: who needs them is to have them filled on another thread, or cannot be cancelled.
+  /// Whether filling calls the host, which may take any time. Then fill on another thread, or the wait cannot be cancelled.
   virtual bool may_be_late() const { return false; }
 
  protected:
-  /// The same, for rows in range and views with room enough.
+  /// Like fill(), with rows and buffers already checked.
   virtual void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const = 0;
 };
 
-/// Windows of a range of tokens: "tokens" i32 [context] and "targets" i32 [context], the same one further on.
+/// Windows of a range of tokens: "tokens" i32 [context] and "targets" i32 [context], the same window shifted by one token.
 class TokenWindows final : public Dataset {
  public:
   TokenWindows(std::shared_ptr<const TokenSource> source, TokenRange range, int64_t context);
@@ -74,13 +74,13 @@ class TokenWindows final : public Dataset {
   std::vector<Field> fields_;
 };
 
-/// What the host holds already. `data` has rows x row_bytes() bytes, row after row, and needs no alignment.
+/// An array of the host: rows x row_bytes() bytes at `data`, row after row, of any alignment.
 struct HostArray {
   Field field;
   const void* data = nullptr;
 };
 
-/// Arrays of the host, read in place. They must stay as they are while `owner` lives, which the dataset keeps.
+/// Arrays of the host, read in place. They must not change while `owner` lives; the dataset holds it.
 class HostArrays final : public Dataset {
  public:
   HostArrays(int64_t rows, std::vector<HostArray> arrays, std::shared_ptr<void> owner = nullptr);

@@ -1,4 +1,4 @@
-// Which rows this rank reads next, where ranks share the rows of an epoch: for training loops of a host's own.
+// Which rows this rank reads next when ranks share an epoch's rows, for a host's own training loop.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace st {
 
-/// What becomes of an epoch's last rows, where all ranks together would take more.
+/// What happens to the last rows of an epoch when they are fewer than all ranks together request.
 enum class LastRows : int32_t {
-  share = 1,  // each row once: they are dealt out evenly, so some ranks have fewer, or none
+  share = 1,  // each row once: they are divided evenly, so some ranks get fewer, or none
   drop = 2,   // no rank gets them
-  join = 3,   // there is no end: the next epoch's first rows follow, as in a trainer's stream
+  join = 3,   // no end: the next epoch's first rows follow, as in a trainer's stream
 };
 
 struct SamplerOptions {
@@ -23,24 +23,24 @@ struct SamplerOptions {
   LastRows last = LastRows::share;
 };
 
-/// A trainer's order: the items of epoch e are the permutation of (seed, e), and where it stands is one number, the items that all ranks
-/// together have taken, which says nothing of how many ranks there are.
+/// A trainer's order: the items of epoch e are the permutation of (seed, e). The position is one number, the count of items taken by all
+/// ranks, which does not depend on the number of ranks.
 class DistributedSampler {
  public:
-  /// Throws invalid_argument where an option is out of its range.
+  /// Throws invalid_argument when an option is out of range.
   explicit DistributedSampler(const SamplerOptions& options);
 
   struct Taken {
     int64_t own = 0;  // rows of this rank
-    int64_t all = 0;  // of all ranks together; 0: the epoch has ended, and the next call begins the next one
+    int64_t all = 0;  // rows of all ranks; 0: the epoch has ended; the next call starts the next epoch
   };
-  /// This rank's rows of the next size x `rows.size()`: the rank-th slice of them. All ranks ask for as many. Throws invalid_argument
-  /// where an epoch has fewer than all ranks ask for, and those are dropped.
+  /// Writes the rank-th slice of the next size x `rows.size()` rows. All ranks must request the same number. Throws invalid_argument when
+  /// an epoch has fewer rows than all ranks request and `last` is drop.
   Taken next(std::span<int64_t> rows);
 
-  /// To the first row of an epoch, 0 or more.
+  /// Moves to the first row of an epoch, 0 or later.
   void set_epoch(int64_t epoch);
-  /// Items that all ranks have taken, from epoch 0 on: epoch * rows and those of the epoch. At an epoch's end it stands at the next one.
+  /// Items taken by all ranks since epoch 0: epoch * rows + items of the epoch. At an epoch's end it is the start of the next one.
   int64_t cursor() const { return cursor_; }
   void set_cursor(int64_t cursor);
 
@@ -50,7 +50,7 @@ class DistributedSampler {
   SamplerOptions options_;
   DataStream stream_;
   int64_t cursor_ = 0;
-  bool is_at_end_ = false;  // of an epoch, of which next() has not told
+  bool is_at_end_ = false;  // at an epoch's end that next() has not reported yet
 };
 
 }  // namespace st

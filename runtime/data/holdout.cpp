@@ -8,10 +8,10 @@
 namespace st {
 
 Split split_tokens(int64_t tokens, double fraction, int64_t context, std::string_view what) {
-  check(context >= 1 && context < (int64_t{1} << 31), "data: a context is 1 to 2147483647 tokens, got ", context);
-  check(fraction >= 0 && fraction < 1, "data: the validation fraction is 0 up to but not 1, got ", fraction);
-  const int64_t window = context + 1;  // the last target lies one beyond the inputs
-  check(tokens >= window, "data: ", what, " has ", tokens, " tokens, a sequence of context ", context, " needs ", window,
+  check(context >= 1 && context < (int64_t{1} << 31), "data: the context must be 1 to 2147483647 tokens, got ", context);
+  check(fraction >= 0 && fraction < 1, "data: the validation fraction must be at least 0 and below 1, got ", fraction);
+  const int64_t window = context + 1;  // the last target is one token after the inputs
+  check(tokens >= window, "data: ", what, " has ", tokens, " tokens; a sequence of context ", context, " needs ", window,
         "; give more text or a shorter --context");
   if (fraction == 0) return {{0, tokens}, {tokens, 0}};
   const auto tail = static_cast<int64_t>(std::floor(fraction * static_cast<double>(tokens)));

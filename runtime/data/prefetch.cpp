@@ -20,7 +20,7 @@ namespace st {
 namespace {
 
 constexpr int64_t kAlign = 64;
-constexpr int64_t kMaxBytes = int64_t{1} << 48;  // of a field in a batch: beyond any memory, and sums of it do not overflow
+constexpr int64_t kMaxBytes = int64_t{1} << 48;  // of a field in a batch: larger than any memory, small enough that sums do not overflow
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
@@ -31,13 +31,13 @@ class Prefetcher::Ahead {
   Ahead(std::shared_ptr<const Dataset> data, const RowOrder& order, const MicroBatches& batches, int64_t cursor, int64_t depth,
         std::shared_ptr<MemorySource> memory);
 
-  /// The thread's life: fills until told to stop; after an error it waits to be rewound.
+  /// The thread's main function: fills until stopped; after an error it waits for a rewind.
   void fill_ahead();
-  /// Fills in the calling thread, when there is no other.
+  /// Fills in the calling thread, when there is no prefetch thread.
   const Batch& fill_next();
   const Batch* wait_next(const Patience& patience);
   void rewind(int64_t cursor);
-  /// The thread fills no more; whether it is still at one.
+  /// Asks the thread to stop filling; returns whether a fill is in progress.
   bool stop();
   const CallbackRows* maker() const { return data_->maker(); }
   int64_t buffer_bytes() const { return static_cast<int64_t>(slots_.size()) * slot_bytes_; }
@@ -49,12 +49,12 @@ class Prefetcher::Ahead {
     Batch batch;
   };
 
-  /// Fills the `number`-th micro-batch since the step that begins at `cursor`.
+  /// Fills micro-batch `number`, counted from the step at `cursor`.
   void fill(int64_t number, int64_t cursor);
   bool wait_until_known(std::unique_lock<std::mutex>& lock, const Patience& patience);
   bool wait_a_while(std::unique_lock<std::mutex>& lock, const Patience& patience);
   bool is_next_known() const { return filled_count_ > taken_count_ || error_; }
-  /// The batch handed out last keeps its slot until the next one is asked for.
+  /// The batch handed out last keeps its slot until the next one is requested.
   bool has_room() const { return filled_count_ - std::max<int64_t>(taken_count_ - 1, 0) < std::ssize(slots_); }
   Slot& slot_of(int64_t number) { return slots_[static_cast<size_t>(number) % slots_.size()]; }
 
@@ -68,23 +68,23 @@ class Prefetcher::Ahead {
   std::mutex mutex_;
   std::condition_variable filled_, taken_;
   // Under the mutex.
-  int64_t cursor_;            // where it starts
+  int64_t cursor_;            // start position
   int64_t filled_count_ = 0;  // batches ready since the start
-  int64_t taken_count_ = 0;   // batches handed out; the last one is in the trainer's hands
-  std::exception_ptr error_;  // of the batch after the filled ones
-  int64_t rewinds_ = 0;       // a batch whose filling began before the last one is dropped
-  bool resting_ = false;      // rewound, and nothing was asked for since
-  bool filling_ = false;      // the thread is at a batch, without the mutex
+  int64_t taken_count_ = 0;   // batches handed out; the trainer still uses the last one
+  std::exception_ptr error_;  // error of the batch after the filled ones
+  int64_t rewinds_ = 0;       // a fill started before the last rewind is dropped
+  bool resting_ = false;      // rewound, and no batch was requested since
+  bool filling_ = false;      // the thread fills a batch, without holding the mutex
   bool stopping_ = false;
 };
 
 Prefetcher::Ahead::Ahead(std::shared_ptr<const Dataset> data, const RowOrder& order, const MicroBatches& batches, int64_t cursor,
                          int64_t depth, std::shared_ptr<MemorySource> memory)
     : data_(std::move(data)), order_(order), batches_(batches), cursor_(cursor) {
-  check(depth >= 0 && depth <= 1024, "prefetch: the depth is 0 to 1024 batches, got ", depth);
-  check(cursor >= 0, "prefetch: the data cursor is ", cursor, ", below 0");
-  check(batches.rows >= 1 && batches.per_step >= 1, "prefetch: ", batches.per_step, " micro-batches of ", batches.rows,
-        " rows were asked for, both must be positive");
+  check(depth >= 0 && depth <= 1024, "prefetch: the depth must be 0 to 1024 batches, got ", depth);
+  check(cursor >= 0, "prefetch: the data cursor must be 0 or more, got ", cursor);
+  check(batches.rows >= 1 && batches.per_step >= 1, "prefetch: micro-batches and their rows must be 1 or more, got ", batches.per_step,
+        " micro-batches of ", batches.rows, " rows");
   check(batches.rank >= 0 && batches.rank < batches.ranks && batches.own() >= 1, "prefetch: rank ", batches.rank, " of ", batches.ranks,
         " has none of the ", batches.per_step, " micro-batches of a step");
   for (const auto& field : data_->fields()) {
@@ -127,13 +127,13 @@ const Batch* Prefetcher::Ahead::wait_next(const Patience& patience) {
   return &batch;
 }
 
-/// False: the patience has ended.
+/// False: the patience ended.
 bool Prefetcher::Ahead::wait_until_known(std::unique_lock<std::mutex>& lock, const Patience& patience) {
   const RowWait wait(maker());
   while (!is_next_known()) {
-    require(
-        !wait.is_for_itself(), Code::busy,
-        "data: the callback that makes these rows waits for rows that a callback on this thread makes; use other data, or step outside");
+    require(!wait.is_for_itself(), Code::busy,
+            "data: deadlock: the callback for these rows waits for a callback that runs on this thread; use another dataset, or step "
+            "outside it");
     if (!wait_a_while(lock, patience)) return false;
   }
   return true;
@@ -212,7 +212,7 @@ Prefetcher::Prefetcher(std::shared_ptr<const Dataset> data, const RowOrder& orde
       ahead->fill_ahead();
     });
   } catch (const std::system_error& error) {
-    fail(Code::unavailable, text("prefetch: its thread could not be started (", error.what(), "); a depth of 0 needs none"));
+    fail(Code::unavailable, text("prefetch: cannot start its thread (", error.what(), "); a depth of 0 needs none"));
   }
 }
 
@@ -221,10 +221,10 @@ Prefetcher::~Prefetcher() {
   if (!thread_.joinable()) return;
   const auto ahead = ahead_ ? ahead_ : retired_.lock();
   const RowWait wait(ahead ? ahead->maker() : nullptr);
-  // Called back by the thread itself (also out of the release of a dataset that it was the last to keep), or by one that waits for this
-  // one.
+  // This call may come from the thread itself (even while it releases the last reference to a dataset), or from a callback that it waits
+  // for.
   if (thread_.get_id() == std::this_thread::get_id() || wait.is_for_itself()) {
-    os::open_own_library();  // for good: nobody sees when the thread has left our code
+    os::open_own_library();  // never closed: the moment when the thread leaves our code is unknown
     thread_.detach();
   } else {
     thread_.join();
@@ -239,7 +239,7 @@ void Prefetcher::retire() {
 
 const Batch* Prefetcher::next(const Patience& patience) {
   require(!RowWait(ahead_->maker()).is_for_itself(), Code::busy,
-          "data: a step inside the callback that makes its rows would wait for itself; use other data, or step outside");
+          "data: a step inside its own row callback would wait for itself; use another dataset, or step outside the callback");
   return thread_.joinable() ? ahead_->wait_next(patience) : &ahead_->fill_next();
 }
 

@@ -1,4 +1,4 @@
-// Which rows the batches have, one after the other: the endless shuffled stream's, or each row once.
+// The order of rows in the batches: the endless shuffled stream, or each row once.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@ namespace st {
 
 class RowOrder {
  public:
-  /// Without end: what training reads. A stream is such an order, so it may stand for one.
+  /// Endless, for training. Implicit: a stream is such an order.
   RowOrder(const DataStream& stream) : stream_(stream), rows_(stream.rows()) {}
-  /// 0 to rows - 1, and then no more: what an evaluation reads.
+  /// 0 to rows - 1, then ends; for evaluation.
   static RowOrder once(int64_t rows) { return RowOrder(rows); }
 
-  /// Writes the rows of the items from `first` >= 0 on into `out`; how many there are: fewer than it has room for at the end, 0 after it.
+  /// Writes the rows of the items from `first` >= 0 on into `out`; returns how many: fewer than `out` holds at the end, 0 after it.
   int64_t fill(int64_t first, std::span<int64_t> out) const;
 
  private:
   explicit RowOrder(int64_t rows) : rows_(rows) {}
 
-  std::optional<DataStream> stream_;  // none: each row once
+  std::optional<DataStream> stream_;  // nullopt: each row once
   int64_t rows_;
 };
 

@@ -30,7 +30,7 @@ RowWait::~RowWait() {
 bool RowWait::is_for_itself() const {
   if (maker_ == nullptr) return false;
   const std::lock_guard lock(waits_mutex);
-  size_t left = 1;  // as many as wait: more would be a circle of others, who are told themselves
+  size_t left = 1;  // number of waits: a longer chain is a cycle of other threads, which detect it themselves
   for (const RowWait* wait = waits; wait != nullptr; wait = wait->after_) ++left;
   for (const CallbackRows* maker = maker_; left > 0; --left) {
     const std::thread::id filler = maker->filler();

@@ -1,4 +1,4 @@
-// Who waits for rows that a callback of the host's makes: so that callbacks which wait for each other's rows are told, and do not hang.
+// Records which thread waits for rows of which callback, so that callbacks that wait for each other's rows fail instead of hanging.
 #pragma once
 
 #include <chrono>
@@ -8,24 +8,24 @@ namespace st {
 
 class CallbackRows;
 
-/// This thread waits, or is about to, for rows of `maker` (null: rows that nobody has to make). Allocates nothing; on the stack.
+/// This thread waits, or is about to wait, for rows of `maker` (null: rows that need no callback). Lives on the stack; allocates nothing.
 class RowWait {
  public:
-  static constexpr std::chrono::milliseconds kLook{1};  // who waits looks again after so long
+  static constexpr std::chrono::milliseconds kLook{1};  // a waiting thread repeats the check at this interval
 
   explicit RowWait(const CallbackRows* maker);
   ~RowWait();
   RowWait(const RowWait&) = delete;
   RowWait& operator=(const RowWait&) = delete;
 
-  /// The callback that makes the rows is called on this thread, or waits for rows whose callback is, through any number of others: it
-  /// cannot return before this thread goes on. A circle may close after this was asked, so who waits asks again.
+  /// Whether the callback for these rows runs on this thread, or waits for rows whose callback does, through any number of others: a
+  /// deadlock. It can arise after this check, so a waiting thread repeats it.
   bool is_for_itself() const;
 
  private:
   const CallbackRows* maker_;
   std::thread::id waiter_;
-  RowWait *before_ = nullptr, *after_ = nullptr;  // all that wait, under one mutex
+  RowWait *before_ = nullptr, *after_ = nullptr;  // list of all waits, under one mutex
 };
 
 }  // namespace st

@@ -9,7 +9,7 @@
 namespace st {
 namespace {
 
-// Four suffice for a cipher's proof on wide halves; ours may be a bit each, where more rounds mix what is left.
+// Four rounds suffice for a cipher's proof on wide halves. Ours may be one bit wide, where more rounds improve the mixing.
 constexpr uint32_t kRounds = 12;
 
 constexpr uint64_t mask_of(uint32_t bits) { return (uint64_t{1} << bits) - 1; }
@@ -29,18 +29,18 @@ int64_t Permutation::operator()(int64_t i) const {
   do {
     uint64_t high = value >> low_bits_;
     uint64_t low = value & mask_of(low_bits_);
-    // Each half in turn is changed by the other; the halves may differ by a bit, so they do not swap places.
+    // The halves change each other in turn. They may differ by a bit in width, so they do not swap places.
     for (uint32_t round = 0; round < kRounds; round += 2) {
       high ^= random_({static_cast<uint32_t>(low), round, 0, 0})[0] & mask_of(high_bits_);
       low ^= random_({static_cast<uint32_t>(high), round + 1, 0, 0})[0] & mask_of(low_bits_);
     }
     value = (high << low_bits_) | low;
-  } while (value >= n_);  // the power of two is less than 2n (but for n = 1): fewer than two turns on average
+  } while (value >= n_);  // the power of two is less than 2n (except for n = 1): fewer than two iterations on average
   return static_cast<int64_t>(value);
 }
 
 DataStream::DataStream(int64_t rows, uint64_t seed) : rows_(rows), seed_(seed) {
-  check(rows >= 1, "data: a stream needs rows, got ", rows);
+  check(rows >= 1, "data: the rows of a stream must be 1 or more, got ", rows);
 }
 
 int64_t DataStream::operator[](int64_t index) const {

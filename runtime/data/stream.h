@@ -1,5 +1,5 @@
-// The order in which rows are trained on: endless, the permutations of (seed, 0), (seed, 1), ... joined. An item's row is a function of its
-// index alone, so a position is one number (the count of items taken), any rank finds its items without the others, and resuming is free.
+// The order of rows in training: endless, the permutations of (seed, 0), (seed, 1), ... concatenated. An item's row depends only on its
+// index, so the position is one number (the count of items taken), a rank finds its items without the others, and resuming is free.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace st {
 
-/// A permutation of [0, n), computed for one element at a time in no memory: a Feistel network over the next power of two, whose results
-/// outside [0, n) are sent through again until they fall inside (cycle walking: Black and Rogaway, "Ciphers with arbitrary finite domains",
-/// CT-RSA 2002). A shuffled table would cost 8 bytes a row on each rank, and time at each start of an epoch and each resume.
+/// A permutation of [0, n), computed per element without memory: a Feistel network over the next power of two. Results outside [0, n) are
+/// sent through again until they fall inside (cycle walking: Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). A
+/// shuffled table would cost 8 bytes a row on each rank, and time at each epoch and each resume.
 class Permutation {
  public:
   Permutation(int64_t n, uint64_t key);  // n >= 1
@@ -25,7 +25,7 @@ class Permutation {
 
 class DataStream {
  public:
-  /// Throws invalid_argument without rows.
+  /// Throws invalid_argument if `rows` is below 1.
   DataStream(int64_t rows, uint64_t seed);
 
   int64_t rows() const { return rows_; }
@@ -39,7 +39,7 @@ class DataStream {
   uint64_t seed_;
 };
 
-/// How steps cut the stream. A step has `per_step` micro-batches (K) of `rows` (b), all data ranks together; the k-th takes the k-th slice.
+/// How steps cut the stream. A step has `per_step` (K) micro-batches of `rows` (b) over all data ranks; micro-batch k takes the k-th slice.
 /// Data rank r of D computes k = round * D + r, so the items of a step do not depend on D.
 struct MicroBatches {
   int64_t rows = 1, per_step = 1;

@@ -9,14 +9,14 @@
 namespace st {
 namespace {
 
-constexpr uint64_t kSplitSite = hash_name("data.split");  // no epoch's number: the split must not be an epoch's order
+constexpr uint64_t kSplitSite = hash_name("data.split");  // not an epoch's number: the split must differ from every epoch's order
 
 }  // namespace
 
 Subset::Subset(std::shared_ptr<const Dataset> whole, const Permutation& order, int64_t first, int64_t count)
     : whole_(std::move(whole)), order_(order), first_(first), count_(count) {
   check(first >= 0 && count >= 1 && count <= whole_->rows() - first, "data: rows [", first, ", ", first, " + ", count,
-        ") are not among the ", whole_->rows(), " there are");
+        ") are outside the dataset's ", whole_->rows(), " rows");
 }
 
 void Subset::fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const {
@@ -45,10 +45,10 @@ void Subset::give_back(std::vector<int64_t> ids) const {
 }
 
 RowSplit split_rows(const std::shared_ptr<const Dataset>& whole, double fraction, uint64_t seed) {
-  check(fraction > 0 && fraction < 1, "data: the validation fraction is ", fraction, "; give a part between 0 and 1");
+  check(fraction > 0 && fraction < 1, "data: the validation fraction is ", fraction, "; give a value above 0 and below 1");
   const int64_t rows = whole->rows();
-  check(rows >= 2, "data: ", rows, " row cannot be split, each side needs one; give more rows");
-  // Clamped as a double: beyond 2^53 rows the product may round up to more than all.
+  check(rows >= 2, "data: a split needs at least 2 rows, got ", rows);
+  // Clamped as a double: above 2^53 rows the product may round up to more than `rows`.
   const double share = std::clamp(std::round(fraction * static_cast<double>(rows)), 1.0, static_cast<double>(rows));
   const int64_t validation = std::min(static_cast<int64_t>(std::min(share, 0x1p62)), rows - 1);
   const Permutation order(rows, mix(seed, kSplitSite));

@@ -1,4 +1,4 @@
-// Some rows of a dataset, drawn by a seed: what a split of it leaves on either side.
+// A subset of a dataset's rows, drawn by a seed: one side of a split.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace st {
 
-/// Row i is the row `order(first + i)` of the whole, which it keeps alive.
+/// Row i is the row `order(first + i)` of the whole dataset, which it keeps alive.
 class Subset final : public Dataset {
  public:
   Subset(std::shared_ptr<const Dataset> whole, const Permutation& order, int64_t first, int64_t count);
@@ -32,16 +32,16 @@ class Subset final : public Dataset {
   int64_t first_, count_;
 
   mutable std::mutex mutex_;
-  mutable std::vector<std::vector<int64_t>> idle_ids_;  // kept so that a batch allocates nothing, also with several threads filling
+  mutable std::vector<std::vector<int64_t>> idle_ids_;  // reused, so that a batch allocates nothing, also with several filling threads
 };
 
 struct RowSplit {
   std::shared_ptr<const Dataset> train, validation;
 };
 
-/// round(fraction x rows) rows validate, at least one and not all: the first ones of the permutation that `seed` gives. Every row is on one
-/// side, and with a greater fraction and the same seed all that validated still does. Throws invalid_argument for a fraction outside (0, 1)
-/// and for fewer than two rows.
+/// The first round(fraction x rows) rows of the seed's permutation validate, at least one and not all. Every row is on one side. With the
+/// same seed, a larger fraction keeps all earlier validation rows. Throws invalid_argument for a fraction outside (0, 1) or fewer than two
+/// rows.
 RowSplit split_rows(const std::shared_ptr<const Dataset>& whole, double fraction, uint64_t seed);
 
 }  // namespace st

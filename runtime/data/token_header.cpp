@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kMagic = "STTOKENS";
 constexpr uint64_t kVersion = 1;
 
-// Fields, by where they start.
+// Offsets of the fields.
 constexpr size_t kVersionAt = 8, kWidthAt = 12, kVocabularyAt = 16, kCountAt = 24;
 
 uint64_t number_at(std::span<const std::byte> bytes, size_t at, size_t size) {
@@ -39,19 +39,20 @@ TokenHeader TokenHeader::read(std::span<const std::byte> file, const std::string
     error.place.offset = static_cast<int64_t>(at);
     throw error;
   };
-  demand(file.size() >= kBytes, file.size(), "the header has 32 bytes, the file has ", file.size());
+  demand(file.size() >= kBytes, file.size(), "the header takes 32 bytes, the file has ", file.size());
   const uint64_t version = number_at(file, kVersionAt, 4);
   const uint64_t width = number_at(file, kWidthAt, 4);
   const uint64_t vocabulary = number_at(file, kVocabularyAt, 8);
   const uint64_t count = number_at(file, kCountAt, 8);
-  demand(version == kVersion, kVersionAt, "version ", version, " is unknown, this library reads ", kVersion);
-  demand(width == 2 || width == 4, kWidthAt, "dtype ", width, " is unknown, 2 is uint16 and 4 is uint32");
-  demand(vocabulary >= 1 && vocabulary <= kMaxVocabulary, kVocabularyAt, "vocabulary ", vocabulary, " is not 1 to ", kMaxVocabulary);
+  demand(version == kVersion, kVersionAt, "version must be ", kVersion, ", got ", version);
+  demand(width == 2 || width == 4, kWidthAt, "bytes of an id must be 2 (uint16) or 4 (uint32), got ", width);
+  demand(vocabulary >= 1 && vocabulary <= kMaxVocabulary, kVocabularyAt, "vocabulary must be 1 to ", kMaxVocabulary, ", got ", vocabulary);
   const uint64_t room = file.size() - kBytes;
-  // By division: the product of a hostile count may wrap around.
-  demand(count <= room / width, kCountAt, "its header promises ", count, " tokens of ", width, " bytes, but only ", room, " bytes follow; ",
-         "it was cut short");
-  demand(count * width == room, kBytes + count * width, room - count * width, " bytes follow the ", count, " tokens of its header");
+  // By division: the product with a hostile count may overflow.
+  demand(count <= room / width, kCountAt, "the header declares ", count, " tokens of ", width, " bytes, but only ", room, " bytes follow; ",
+         "the file is truncated");
+  demand(count * width == room, kBytes + count * width, room - count * width, " bytes follow the ", count,
+         " tokens that the header declares");
   demand(count > 0, kCountAt, "it holds no tokens");
   return {static_cast<int64_t>(width), static_cast<int64_t>(vocabulary), static_cast<int64_t>(count)};
 }

@@ -16,9 +16,9 @@ struct TokenHeader {
   int64_t vocabulary = 0;
   int64_t count = 0;
 
-  /// Whether a file that starts so wants to be a token file.
+  /// Whether a file starts like a token file.
   static bool is_at(std::span<const std::byte> file);
-  /// Throws corrupt, with `path`, unless every field is in range and the file ends where it says.
+  /// Throws corrupt, with `path`, unless every field is in range and the file's size matches.
   static TokenHeader read(std::span<const std::byte> file, const std::string& path);
 
   std::array<std::byte, kBytes> bytes() const;

@@ -21,7 +21,7 @@ namespace {
 
 std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-/// Of every file but hidden ones and those of a build.
+/// All files except hidden ones and those in folders named `build`.
 std::vector<std::string> files_in(const std::string& folder) {
   return os::files_below(folder,
                          [](std::string_view name, bool is_folder) { return !name.starts_with('.') && !(is_folder && name == "build"); });
@@ -34,7 +34,7 @@ bool is_text(std::string_view content) {
 int32_t id_at(const std::byte* bytes, int64_t width) {
   uint32_t id = 0;
   for (int64_t i = 0; i < width; ++i) id |= static_cast<uint32_t>(bytes[i]) << (8 * i);
-  // An id above int32 is turned into one that no vocabulary has.
+  // An id above int32 becomes one that no vocabulary contains.
   return static_cast<int32_t>(std::min<uint32_t>(id, std::numeric_limits<int32_t>::max()));
 }
 
@@ -62,13 +62,13 @@ void TokenSource::open_text(const std::string& path) {
   data_ = mapped_->bytes();
   if (path.ends_with(".bin"))
     fail_in(path, Code::invalid_argument,
-            text("data: ", path, " is no token file: it does not start with \"STTOKENS\" (the format is in runtime/data/README.md)"), 0);
+            text("data: ", path, " is not a token file: it does not start with \"STTOKENS\" (the format is in runtime/data/README.md)"), 0);
   if (const size_t wrong = utf8_valid_until(text_of(data_)); wrong < data_.size())
     fail_in(path, Code::invalid_argument,
-            text("data: ", path, " is not UTF-8 text: byte ", wrong, " of ", data_.size(), " is part of no character"),
+            text("data: ", path, " is not UTF-8 text: byte ", wrong, " of ", data_.size(), " is not part of a valid character"),
             static_cast<int64_t>(wrong));
   size_ = static_cast<int64_t>(data_.size());
-  pieces_.push_back({0, path});
+  files_.push_back({0, path});
 }
 
 void TokenSource::open_folder(const std::string& path) {
@@ -82,13 +82,12 @@ void TokenSource::open_folder(const std::string& path) {
       continue;
     }
     if (!joined_.empty()) joined_ += '\n';
-    pieces_.push_back({static_cast<int64_t>(joined_.size()), file});
+    files_.push_back({static_cast<int64_t>(joined_.size()), file});
     joined_ += content;
   }
   if (joined_.empty())
-    fail_in(
-        path, Code::invalid_argument,
-        text("data: folder ", path, " holds no text (", skipped, " files were empty or not UTF-8 text; hidden ones are not looked at)"));
+    fail_in(path, Code::invalid_argument,
+            text("data: folder ", path, " holds no text (", skipped, " files are empty or not UTF-8 text; hidden files are skipped)"));
   data_ = std::as_bytes(std::span(joined_));
   size_ = static_cast<int64_t>(joined_.size());
 }
@@ -99,18 +98,18 @@ void TokenSource::open_token_file(const std::string& path) {
   size_ = header.count;
   vocabulary_ = header.vocabulary;
   width_ = header.width;
-  pieces_.push_back({0, path});
+  files_.push_back({0, path});
 }
 
 std::string TokenSource::place_of(int64_t position) const {
-  const auto after = std::ranges::upper_bound(pieces_, position, {}, &Piece::first);
-  const Piece& piece = *(after - 1);
-  return text(piece.path, ", position ", position - piece.first);
+  const auto after = std::ranges::upper_bound(files_, position, {}, &SourceFile::first);
+  const SourceFile& file = *(after - 1);
+  return text(file.path, ", position ", position - file.first);
 }
 
 void TokenSource::read(int64_t first, std::span<int32_t> out) const {
   check(first >= 0 && static_cast<int64_t>(out.size()) <= size_ - first, "data: positions [", first, ", ", first, " + ", out.size(),
-        ") were asked of ", path_, ", which has ", size_, " tokens");
+        ") are outside the ", size_, " tokens of ", path_);
   const std::byte* from = data_.data() + first * width_;
   if (width_ == 1) {
     std::ranges::transform(std::span(from, out.size()), out.begin(), [](std::byte byte) { return std::to_integer<int32_t>(byte); });
@@ -133,7 +132,7 @@ void write_tokens(const std::string& path, int64_t vocabulary, std::span<const i
   header.width = vocabulary <= 65536 ? 2 : 4;
   header.vocabulary = vocabulary;
   header.count = static_cast<int64_t>(tokens.size());
-  check(vocabulary >= 1 && vocabulary <= TokenHeader::kMaxVocabulary, "tokens: a vocabulary is 1 to ", TokenHeader::kMaxVocabulary,
+  check(vocabulary >= 1 && vocabulary <= TokenHeader::kMaxVocabulary, "tokens: the vocabulary must be 1 to ", TokenHeader::kMaxVocabulary,
         ", got ", vocabulary);
   for (size_t i = 0; i < tokens.size(); ++i)
     check(tokens[i] >= 0 && tokens[i] < vocabulary, "tokens: id ", tokens[i], " at position ", i, " is outside the vocabulary of ",

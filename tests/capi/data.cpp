@@ -30,7 +30,7 @@ TEST_F(Data, ThatIsNotThereOrTooLittleIsRefused) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(file_of("short.txt", "abcd")), {"short.txt", "4 tokens", "context 4", "needs 5"}));
   EXPECT_TRUE(works(open(file_of("enough.txt", "abcde"))));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open("/dev/null"), {"/dev/null"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(file_of("tokens.bin", "no token file")), {"tokens.bin", "STTOKENS"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(file_of("tokens.bin", "not a token file")), {"tokens.bin", "STTOKENS"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(file_of("binary.txt", "ab\xC3\x28 cdefgh")), {"UTF-8", "byte 2"}));
 }
 

@@ -183,7 +183,7 @@ TEST_F(DataArrays, AreSplitBySeedWithEveryRowOnOneSide) {
   SineFill single;
   HeldData train_of_one, validation_of_one, one;
   ASSERT_TRUE(works(single.open(context, one.out(), 1)));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_data_split(one, 0.5, 0, train_of_one.out(), validation_of_one.out()), {"1 row"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_data_split(one, 0.5, 0, train_of_one.out(), validation_of_one.out()), {"2 rows, got 1"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_data_split(whole, 1, 0, train_of_one.out(), validation_of_one.out()), {"fraction is 1"}));
 }
 

@@ -123,7 +123,7 @@ TEST(Heap, SaysWhatTheHostRefused) {
   const Heap::Own heap = Heap::create(host.allocator());
   const HeapScope scope(heap.get());
   host.is_empty = true;
-  expect_refused(Code::out_of_memory, "NULL for 64 bytes, aligned to 16");
+  expect_refused(Code::out_of_memory, "NULL for 64 bytes aligned to 16");
   host.is_empty = false;
   host.skew = 8;
   const int64_t out = host.out;

@@ -146,7 +146,7 @@ TEST(Split, TakesTheTailForValidation) {
 TEST(Split, KeepsAWindowForValidation) { EXPECT_EQ(split_tokens(100, 0.01, 10, "corpus.txt").validation.count, 11); }
 
 TEST(Split, SaysHowManyTokensAreMissing) {
-  EXPECT_NE(refusal_of(10, 0, 10).find("corpus.txt has 10 tokens, a sequence of context 10 needs 11"), std::string::npos);
+  EXPECT_NE(refusal_of(10, 0, 10).find("corpus.txt has 10 tokens; a sequence of context 10 needs 11"), std::string::npos);
   EXPECT_NE(refusal_of(21, 0.1, 10).find("10 are left for training, which needs 11"), std::string::npos);
   EXPECT_EQ(refusal_of(22, 0.1, 10), "");
   for (const double fraction : {-0.1, 1.0, 1.5}) EXPECT_NE(refusal_of(1000, fraction, 10), "");

@@ -167,18 +167,19 @@ TEST_F(Header, OfEveryLengthThatIsWrongIsRefused) {
     EXPECT_TRUE(says(error, "cut.bin")) << length;
     EXPECT_EQ(error.code() == Code::corrupt, length >= 8) << length;  // below, it is not known for a token file
   }
-  EXPECT_TRUE(says(error_of_opening(put("cut.bin", good_.substr(0, 45))), "promises 10 tokens of 2 bytes, but only 13 bytes follow"));
+  EXPECT_TRUE(says(error_of_opening(put("cut.bin", good_.substr(0, 45))), "declares 10 tokens of 2 bytes, but only 13 bytes follow"));
   EXPECT_TRUE(says(error_of_opening(put("long.bin", good_ + "x")), "1 bytes follow the 10 tokens"));
 }
 
 TEST_F(Header, ThatLiesIsRefused) {
-  EXPECT_TRUE(says(error_with(8, 4, 2), "version 2 is unknown"));
-  for (const uint64_t width : {0U, 1U, 3U, 8U, 0xFFFFFFFFU}) EXPECT_TRUE(says(error_with(12, 4, width), "dtype ")) << width;
+  EXPECT_TRUE(says(error_with(8, 4, 2), "version must be 1, got 2"));
+  for (const uint64_t width : {0U, 1U, 3U, 8U, 0xFFFFFFFFU})
+    EXPECT_TRUE(says(error_with(12, 4, width), "bytes of an id must be 2 (uint16) or 4 (uint32)")) << width;
   for (const uint64_t vocabulary : {uint64_t{0}, uint64_t{1} << 31, ~uint64_t{0}})
     EXPECT_TRUE(says(error_with(16, 8, vocabulary), "vocabulary ")) << vocabulary;
   // Counts whose size in bytes wraps around to the right one, or to nothing.
   for (const uint64_t count : {uint64_t{11}, (uint64_t{1} << 63) + 10, uint64_t{1} << 63, ~uint64_t{0}})
-    EXPECT_TRUE(says(error_with(24, 8, count), "promises ")) << count;
+    EXPECT_TRUE(says(error_with(24, 8, count), "declares ")) << count;
   EXPECT_TRUE(says(error_with(24, 8, 9), "2 bytes follow the 9 tokens"));
   const std::string none = good_.substr(0, 24) + std::string(8, '\0');
   EXPECT_TRUE(says(error_of_opening(put("none.bin", none)), "holds no tokens"));
@@ -186,7 +187,7 @@ TEST_F(Header, ThatLiesIsRefused) {
 }
 
 TEST_F(Header, IsMissedWhereTheNamePromisesIt) {
-  EXPECT_TRUE(says(error_of_opening(put("raw.bin", "0123456789")), "no token file"));
+  EXPECT_TRUE(says(error_of_opening(put("raw.bin", "0123456789")), "not a token file"));
   EXPECT_EQ(TokenSource(put("named_otherwise", good_)).vocabulary(), 1000);
 }
 
