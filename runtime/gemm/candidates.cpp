@@ -9,22 +9,22 @@
 namespace st {
 namespace {
 
-constexpr int64_t kTasksOfM[] = {0, 2, 4, 8, 12, 16, 24, 32}, kTasksOfN[] = {0, 2, 4, 8, 16, 24, 32};  // in tiles; 0: as chosen
+constexpr int64_t kTasksOfM[] = {0, 2, 4, 8, 12, 16, 24, 32}, kTasksOfN[] = {0, 2, 4, 8, 16, 24, 32};  // in tiles; 0: the default
 constexpr int64_t kBlocks[] = {0, 512, 1024, 4096, 8192};
-constexpr size_t kSameTask = 2;  // of so many candidates the tasks may be alike
+constexpr size_t kSameTask = 2;  // at most this many candidates may have the same task
 
-/// The sizes to try for one that the wish leaves open; a wished one is tried alone.
+/// The sizes to try for one dimension: only the caller's if set, else multiples of `unit`.
 std::vector<int64_t> choices(int64_t wished, std::span<const int64_t> factors, int64_t unit, int64_t extent) {
   if (wished != 0) return {wished};
   std::vector<int64_t> sizes;
   for (const int64_t factor : factors) {
     sizes.push_back(factor * unit);
-    if (factor * unit >= extent) break;  // greater ones are the same
+    if (factor * unit >= extent) break;  // larger ones have the same effect
   }
   return sizes;
 }
 
-/// Whether `made` has every size that was wished for as the default has it.
+/// Whether `made` keeps the default's value of every size that the caller set.
 bool keeps(const TileSchedule& open, const TileSchedule& base, const TileSchedule& made) {
   const TileSizes wished = sizes_of(open), standard = sizes_of(base), sizes = sizes_of(made);
   for (size_t i = 0; i < 7; ++i)
@@ -38,7 +38,7 @@ class Search {
       : kernels_(kernels),
         problem_(problem),
         run_(as_run(problem)),
-        open_(as_wished(problem, wish)),  // turning is its own inverse
+        open_(as_wished(problem, wish)),  // the transposition is its own inverse
         base_(kernels.schedule(problem, wish)),
         machine_(machine),
         threads_(threads) {}
@@ -47,7 +47,7 @@ class Search {
   const TileSchedule& open() const { return open_; }
   const GemmProblem& as_it_runs() const { return run_; }
 
-  /// As seen from the product that runs.
+  /// `wanted`: for the product as_run().
   void consider(const TileSchedule& wanted) {
     try {
       const TileSchedule made = kernels_.schedule(problem_, as_wished(problem_, wanted));

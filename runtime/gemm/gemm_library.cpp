@@ -12,7 +12,7 @@
 namespace st {
 namespace {
 
-// Of cblas.h, mkl_service.h and dnnl_types.h.
+// Values from cblas.h, mkl_service.h and dnnl_types.h.
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
 constexpr int kMklSequential = 1;
 constexpr unsigned kDnnlSequential = 1, kDnnlOpenmp = 2;
@@ -27,7 +27,7 @@ struct DnnlVersion {
   unsigned cpu_runtime, gpu_runtime;
 };
 
-/// Where a library is looked for: the first variable that is set names its file.
+/// Where to look for a library: the first variable that is set names its file.
 struct Place {
   std::string_view name;
   std::array<const char*, 2> variables;
@@ -59,7 +59,7 @@ void look_for(const Place& place, GemmLibraries& libraries) {
   libraries.absent.push_back(text(place.name, ": ", why));
 }
 
-/// A line of the tuning cache is words, and a key's parts are between slashes and commas.
+/// Makes a word: a tuning cache line consists of words, and a key's fields are separated by slashes and commas.
 std::string word_of(std::string said) {
   constexpr size_t kMost = 80;
   for (char& c : said)
@@ -74,12 +74,12 @@ bool is_written(const MatrixStrides& at, int64_t rows, int64_t columns) {
 
 }  // namespace
 
-/// This thread's number of threads for the library is one while it lives, and then what it was: it may be the host's.
+/// Sets the library's number of threads to one for this thread during its lifetime, then restores it: it may be the host's.
 class GemmLibrary::OneThread {
  public:
   explicit OneThread(const GemmLibrary& library) : library_(library) {
     if (library_.mkl_threads_ != nullptr) mkl_ = library_.mkl_threads_(1);
-    if (library_.openblas_threads_ != nullptr && library_.openblas_threads_() != 1) library_.set_openblas_threads_(1);  // the host's since
+    if (library_.openblas_threads_ != nullptr && library_.openblas_threads_() != 1) library_.set_openblas_threads_(1);  // host's change
     if (library_.set_omp_threads_ == nullptr) return;
     omp_ = library_.omp_threads_();
     if (omp_ != 1) library_.set_omp_threads_(1);
@@ -100,41 +100,41 @@ GemmLibrary::GemmLibrary(std::string_view name, const std::string& file) : libra
   set_omp_threads_ = library_.find<void (*)(int)>("omp_set_num_threads");
   omp_threads_ = library_.find<int (*)()>("omp_get_max_threads");
   if (omp_threads_ == nullptr) set_omp_threads_ = nullptr;
-  const OneThread one(*this);  // OpenBLAS, when told its number of threads, tells OpenMP
+  const OneThread one(*this);  // setting OpenBLAS's number of threads also sets OpenMP's
   const std::string version = name == "openblas" ? open_openblas() : name == "mkl" ? open_mkl() : open_onednn();
   identity_ = word_of(text(name, "-", version));
-  require(multiplies_rightly(), Code::unavailable, file, " (", identity_, ") multiplies wrongly");
+  require(multiplies_rightly(), Code::unavailable, file, " (", identity_, ") computes wrong products");
 }
 
 std::string GemmLibrary::open_openblas() {
-  // The OpenBLAS project's own wheel, scipy_openblas32, puts a prefix before its names.
+  // The OpenBLAS project's own wheel, scipy_openblas32, prefixes its symbols.
   const std::string prefix = library_.find<void*>("scipy_cblas_sgemm") != nullptr ? "scipy_" : "";
   const auto named = [&](const char* name) { return prefix + name; };
   cblas_ = library_.need<Cblas<int>>(named("cblas_sgemm").c_str());
   set_openblas_threads_ = library_.need<void (*)(int)>(named("openblas_set_num_threads").c_str());
   openblas_threads_ = library_.need<int (*)()>(named("openblas_get_num_threads").c_str());
-  // Its number of threads is the whole process's.
-  require(!library_.was_there() || openblas_threads_() == 1, Code::unavailable, library_.name(), " is used by this process already, with ",
-          openblas_threads_(), " threads, and these would have to become one");
+  // Its number of threads is process-wide.
+  require(!library_.was_there() || openblas_threads_() == 1, Code::unavailable, library_.name(), " is already in use by this process with ",
+          openblas_threads_(), " threads, which would have to be set to one");
   set_openblas_threads_(1);
   const char* config = library_.need<const char* (*)()>(named("openblas_get_config").c_str())();  // "OpenBLAS 0.3.21 DYNAMIC_ARCH ..."
   const auto core = library_.find<const char* (*)()>(named("openblas_get_corename").c_str());
   const std::vector<std::string> words = words_of(config == nullptr ? "" : config);
   const auto parallel = library_.find<int (*)()>(named("openblas_get_parallel").c_str());
   require(parallel == nullptr || parallel() != 0, Code::unavailable, library_.name(),
-          " is built without threads, and may not be called from several at once");
+          " is built without threads, so it must not be called from several threads at once");
   require(std::ranges::find(words, "USE64BITINT") == words.end(), Code::unavailable, library_.name(),
-          " has integers of 64 bits; a build with 32 can be called");
+          " uses 64-bit integers; use a build with 32-bit integers");
   return text(words.size() > 1 ? words[1] : "of-no-version", core == nullptr ? "" : "-", core == nullptr ? "" : core());
 }
 
 std::string GemmLibrary::open_mkl() {
-  // Not cblas_sgemm, whose integers are as wide as the whole process has it.
+  // Not cblas_sgemm: its integer width depends on the whole process.
   cblas64_ = library_.need<Cblas<int64_t>>("cblas_sgemm_64");
   mkl_threads_ = library_.need<int (*)(int)>("MKL_Set_Num_Threads_Local");
   const auto tell_version = library_.need<void (*)(MklVersion*)>("MKL_Get_Version");
   const auto set_layer = library_.find<int (*)(int)>("MKL_Set_Threading_Layer");
-  if (set_layer != nullptr && !library_.was_there()) set_layer(kMklSequential);  // else it would start an OpenMP
+  if (set_layer != nullptr && !library_.was_there()) set_layer(kMklSequential);  // else it would start an OpenMP runtime
   MklVersion version{};
   tell_version(&version);
   return text(version.major, ".", version.minor, ".", version.update);
@@ -144,7 +144,8 @@ std::string GemmLibrary::open_onednn() {
   dnnl_ = library_.need<Dnnl>("dnnl_sgemm");
   const DnnlVersion* version = library_.need<const DnnlVersion* (*)()>("dnnl_version")();
   require(version->cpu_runtime == kDnnlSequential || version->cpu_runtime == kDnnlOpenmp, Code::unavailable, library_.name(),
-          " has threads of its own that cannot be kept to one (runtime ", version->cpu_runtime, "); a build with OpenMP or none can");
+          " has its own threads, which cannot be limited to one (runtime ", version->cpu_runtime,
+          "); use a build with OpenMP or without threads");
   return text(version->major, ".", version->minor, ".", version->patch);
 }
 
@@ -160,10 +161,10 @@ void GemmLibrary::multiply(int64_t m, int64_t n, int64_t k, float alpha, const L
   if (cblas_ != nullptr) return call(cblas_);
   const int status =
       dnnl_(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, alpha, a.data, a.stride, b.data, b.stride, beta, c, row);
-  require(status == 0, Code::internal, "gemm: dnnl_sgemm of ", identity_, " failed with ", status);
+  require(status == 0, Code::internal, "gemm: dnnl_sgemm of ", identity_, " failed with status ", status);
 }
 
-/// Whole numbers, so that every order of sums is right; alpha, beta, both transposes and gaps between rows.
+/// Tests with whole numbers, whose sums are exact in any order: alpha, beta, both transposes and gaps between rows.
 bool GemmLibrary::multiplies_rightly() const {
   constexpr int64_t kM = 3, kN = 5, kK = 4, kRow = 7;
   std::array<float, kRow * kRow> a{}, b{};
@@ -198,7 +199,7 @@ const GemmLibraries& gemm_libraries() {
   static const auto& libraries = *once_for_the_process([] {
     auto made = std::make_unique<GemmLibraries>();
     for (const Place& place : kPlaces) look_for(place, *made);
-    return made.release();  // its libraries are never closed, and threads may run at the process's end
+    return made.release();  // never freed: its libraries are never closed, and threads may still run when the process ends
   });
   return libraries;
 }
@@ -206,7 +207,7 @@ const GemmLibraries& gemm_libraries() {
 const GemmLibrary& gemm_library_of(std::string_view identity) {
   for (const auto& library : gemm_libraries().found)
     if (library->identity() == identity) return *library;
-  fail(Code::unavailable, text("gemm: there is no library ", identity, " in this process"));
+  fail(Code::unavailable, text("gemm: library ", identity, " was not found by this process"));
 }
 
 }  // namespace st

@@ -1,5 +1,5 @@
-// A library of others that multiplies fp32 matrices, opened while we run and only when somebody asked for it: OpenBLAS, MKL, oneDNN. Never
-// linked, never required; what its sums look like to the bit is its own matter.
+// A third-party library that multiplies fp32 matrices, opened at run time and only on request: OpenBLAS, MKL, oneDNN. Never linked, never
+// required. Its sums may differ from ours in the last bits.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace st {
 
-/// A or B of a library's call: rows `stride` elements apart, or the transpose of such a matrix.
+/// A or B of a library call: rows `stride` elements apart, or the transpose of such a matrix.
 struct LibraryFactor {
   const float* data = nullptr;
   int64_t stride = 0;
@@ -21,16 +21,16 @@ struct LibraryFactor {
 
 class GemmLibrary {
  public:
-  /// `name`: openblas, mkl or onednn; `file` as LoadedLibrary has it. Throws unavailable with the reason: it does not load, is not such a
-  /// library, is set up for others in this process, or multiplies a few small numbers wrongly.
+  /// `name`: openblas, mkl or onednn; `file` as for LoadedLibrary. Throws unavailable with the reason: it cannot be loaded, is another
+  /// library, is already set up differently in this process, or multiplies a small example wrongly.
   GemmLibrary(std::string_view name, const std::string& file);
 
-  /// Name, version and, where the library says it, its kernels: "openblas-0.3.21-SkylakeX". One word: what its bits depend on.
+  /// Name, version and, if the library reports it, its kernels: "openblas-0.3.21-SkylakeX". One word; its bits depend on nothing else.
   const std::string& identity() const { return identity_; }
   const std::string& file() const { return library_.name(); }
 
-  /// C [m, n] = alpha A B + beta C on this thread alone, whatever number of threads the library has for others; rows of C `row` elements
-  /// apart. All sizes at least 1.
+  /// C [m, n] = alpha A B + beta C on this thread only, whatever number of threads the library uses for others. Rows of C are `row`
+  /// elements apart. All sizes are at least 1.
   void multiply(int64_t m, int64_t n, int64_t k, float alpha, const LibraryFactor& a, const LibraryFactor& b, float beta, float* c,
                 int64_t row) const;
 
@@ -50,28 +50,28 @@ class GemmLibrary {
   Cblas<int> cblas_ = nullptr;
   Cblas<int64_t> cblas64_ = nullptr;
   Dnnl dnnl_ = nullptr;
-  int (*mkl_threads_)(int) = nullptr;    // of the calling thread; returns what was set before
-  int (*openblas_threads_)() = nullptr;  // of the process
+  int (*mkl_threads_)(int) = nullptr;    // of the calling thread; returns the previous value
+  int (*openblas_threads_)() = nullptr;  // process-wide
   void (*set_openblas_threads_)(int) = nullptr;
   void (*set_omp_threads_)(int) = nullptr;
   int (*omp_threads_)() = nullptr;
   std::string identity_;
 };
 
-/// Whether a library's call can have this product (as_run()): fp32, each matrix with unit rows or columns.
+/// Whether a library can compute this product (as_run()): fp32, each matrix with unit row or column stride.
 bool library_multiplies(const GemmProblem& problem);
 
-/// All that this process has found, for as long as it lives.
+/// The libraries found by this process; kept until it ends.
 struct GemmLibraries {
   std::vector<std::unique_ptr<const GemmLibrary>> found;
-  std::vector<std::string> absent;  // "mkl: libmkl_rt.so.3: ...": why one is not among them
+  std::vector<std::string> absent;  // reasons: "mkl: libmkl_rt.so.3: ..."
 };
 
-/// Looked for once, when first called: the file named in SCALETRAIN_OPENBLAS, SCALETRAIN_MKL, SCALETRAIN_ONEDNN_OPENMP or
-/// SCALETRAIN_ONEDNN and no other, else the usual names.
+/// Searches once, at the first call: only the file named in SCALETRAIN_OPENBLAS, SCALETRAIN_MKL, SCALETRAIN_ONEDNN_OPENMP or
+/// SCALETRAIN_ONEDNN, else the usual names.
 const GemmLibraries& gemm_libraries();
 
-/// Of those found. Throws unavailable where there is none of this identity.
+/// The library of this identity. Throws unavailable if it was not found.
 const GemmLibrary& gemm_library_of(std::string_view identity);
 
 }  // namespace st

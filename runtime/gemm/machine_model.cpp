@@ -5,22 +5,21 @@
 namespace st {
 namespace {
 
-// Cycles and bytes a cycle, as they are on the server cores of the last years: what differs between them is less than what the model leaves
-// out.
+// Cycles, and bytes per cycle, typical of recent server cores. They differ between cores by less than the model's own error.
 constexpr double kLatencyOfFma = 4, kLoadsPerCycle = 2, kBytesFromL2 = 48, kBytesFromL3 = 12, kBytesFromMemory = 6, kBytesPacked = 12;
-constexpr double kLate = 0.3;          // share of the bytes of the L3 that a core waits for, the rest being fetched ahead
-constexpr double kCyclesToMeet = 3e3;  // of all threads, at the end of each step
+constexpr double kLate = 0.3;          // share of the L3 bytes that a core waits for; the rest is prefetched
+constexpr double kCyclesToMeet = 3e3;  // synchronising all threads at the end of each step
 
 double pieces(int64_t size, int64_t of) {
   const int64_t whole = of <= 0 ? 1 : (size + of - 1) / of;
   return static_cast<double>(whole);
 }
 
-/// Cycles that one step along K takes a tile: by arithmetic, by the latency of too few sums, by loads.
+/// Cycles per step along K for one tile: the maximum of arithmetic, latency (with too few sums) and loads.
 double cycles_of_step(const TileSchedule& s, const MachineModel& machine) {
   const double vectors = static_cast<double>(s.nr) / static_cast<double>(machine.lanes), sums = static_cast<double>(s.mr) * vectors;
   const double fma_per_cycle = machine.flops_per_cycle / (2.0 * static_cast<double>(machine.lanes));
-  const auto together = static_cast<double>(std::max<int64_t>(s.kr, 1));  // so many steps for one latency, and for the same loads
+  const auto together = static_cast<double>(std::max<int64_t>(s.kr, 1));  // this many steps share one latency and the same loads
   return std::max({sums / fma_per_cycle, kLatencyOfFma / together, (static_cast<double>(s.mr) + vectors) / kLoadsPerCycle / together});
 }
 
@@ -38,12 +37,12 @@ MachineModel machine_model(const os::CpuIdentity& cpu, std::string_view kernel_c
   if (cpu.l1_bytes > 0) machine.caches.l1 = cpu.l1_bytes;
   if (cpu.l2_bytes > 0) machine.caches.l2 = cpu.l2_bytes;
   if (cpu.l3_bytes > 0) machine.caches.l3 = cpu.l3_bytes;
-  // Before family 26 AMD's cores do a 512-bit FMA in two halves.
+  // AMD cores before family 26 split a 512-bit FMA into two halves.
   const bool halves = cpu.vendor == "AuthenticAMD" && cpu.family < 26;
   if (kernel_class == "portable") machine.flops_per_cycle = 16;
   if (kernel_class.starts_with("avx512") || kernel_class == "amx_bf16") machine.lanes = 16, machine.flops_per_cycle = halves ? 32 : 64;
   if (kernel_class.starts_with("avx2")) machine.lanes = 8, machine.flops_per_cycle = 32;
-  // vdpbf16ps does twice what an FMA does on AMD's, half of it on Intel's; a product of tiles takes 16 cycles.
+  // vdpbf16ps does twice the work of an FMA on AMD, half of it on Intel; a tile product takes 16 cycles.
   if (problem.a_type == DType::bf16 && problem.b_type == DType::bf16) {
     if (kernel_class == "avx512_bf16") machine.flops_per_cycle *= cpu.vendor == "AuthenticAMD" ? 2 : 0.5;
     if (kernel_class == "amx_bf16") machine.flops_per_cycle = 1024;
@@ -54,24 +53,24 @@ MachineModel machine_model(const os::CpuIdentity& cpu, std::string_view kernel_c
 double predicted_seconds(const GemmProblem& p, const TileSchedule& s, const MachineModel& machine, int threads) {
   if (p.m == 0 || p.n == 0 || p.k == 0 || p.batch == 0 || machine.peak() == 0) return 0;
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
-  const double piece = static_cast<double>(std::min(s.kc, p.k)) * 4;  // bytes of a row or column of packed floats
+  const double piece = static_cast<double>(std::min(s.kc, p.k)) * 4;  // bytes of a packed row or column
   const double blocks_n = pieces(p.n, s.block_n), blocks_m = pieces(p.m, s.block_m), blocks_k = pieces(p.k, s.kc);
   const auto holds = [](int64_t cache, double bytes) { return bytes <= 0.75 * static_cast<double>(cache); };
 
-  // The registers' tiles: arithmetic, beside which their A and B come from the L1 or the L2.
+  // Register tiles: arithmetic, overlapped with loads of A and B from L1 or L2.
   const double steps = pieces(p.m, s.mr) * pieces(p.n, s.nr) * k;
   const bool panel_stays = holds(machine.caches.l1, piece * static_cast<double>(s.nr));
   const double bytes_of_step = 4.0 * static_cast<double>(s.mr + (panel_stays ? 0 : s.nr));
   const double tiles = steps * std::max(cycles_of_step(s, machine), bytes_of_step / kBytesFromL2);
 
-  // The tasks': A stays in the L2 while panels of B pass, if it has the room.
+  // Tasks: A stays in L2, if it fits, while panels of B pass.
   const bool a_stays = holds(machine.caches.l2, piece * static_cast<double>(s.mc + s.nr));
   const double from_l3 = 4 * (m * k * pieces(p.n, a_stays ? s.nc : s.nr) + n * k * pieces(p.m, s.mc));
   const double tasks = pieces(std::min(p.m, s.block_m), s.mc) * pieces(std::min(p.n, s.block_n), s.nc);
   const double rounds = pieces(static_cast<int64_t>(tasks), threads);
-  const double waiting = rounds * threads / tasks;  // 1: every thread has work to the end
+  const double waiting = rounds * threads / tasks;  // 1: every thread is busy to the end
 
-  // The blocks': what is packed anew, and C once for each piece of K, twice from the second on.
+  // Blocks: packing, and traffic of C: one pass per K block, two from the second on.
   const bool keeps_a = blocks_m * blocks_k == 1, keeps_b = blocks_n * blocks_k == 1 || s.order == LoopOrder::n_k_m || blocks_m == 1;
   const double packed_a = m * k * (keeps_a ? 1 : blocks_n), packed_b = s.packs_b() ? n * k * (keeps_b ? 1 : blocks_m) : 0;
   const double through_c = m * n * size_of(p.c_type) * (p.beta != 0 ? 2 : 1) + 8 * m * n * (blocks_k - 1);

@@ -12,7 +12,7 @@ struct Axis {
   int64_t size, stride;
 };
 
-/// Elements from the first to the end of the last; -1: more than memory has, in bytes of the widest type.
+/// Elements from the first to the end of the last; -1: their bytes, in the widest type, exceed any memory.
 int64_t extent(std::array<Axis, 3> axes) {
   int64_t reach = 1;
   for (const auto& [size, stride] : axes) {
@@ -23,7 +23,7 @@ int64_t extent(std::array<Axis, 3> axes) {
   return reach > INT64_MAX / 8 ? -1 : reach;
 }
 
-/// Whether each element has a place of its own: from the smallest stride on, each steps over all that is inside.
+/// Whether no two elements share memory: from the smallest stride on, each stride exceeds the extent of the axes before it.
 bool is_nested(std::array<Axis, 3> axes) {
   std::ranges::sort(axes, {}, &Axis::stride);
   int64_t inside = 1;
@@ -40,13 +40,13 @@ void check_matrix(const char* op, const char* name, int64_t rows, int64_t column
   check(strides.row >= 0 && strides.column >= 0 && step >= 0, op, ": strides of ", name, " must not be negative, got ", strides.row,
         " between rows, ", strides.column, " between columns, ", step, " between matrices");
   const Axis down{rows, strides.row}, across{columns, strides.column}, next{batch, step};
-  check(extent({down, across, next}) >= 0, op, ": ", name, " of ", rows, "x", columns, ", ", batch,
-        " of them, reaches further than any memory by its strides ", strides.row, ", ", strides.column, ", ", step);
+  check(extent({down, across, next}) >= 0, op, ": ", name, " of ", rows, "x", columns, ", batch ", batch,
+        ", reaches further than any memory with strides ", strides.row, ", ", strides.column, ", ", step);
   if (rows == 0 || columns == 0) return;
-  check(is_nested({down, across, Axis{1, 0}}), op, ": elements of ", name, " of ", rows, "x", columns, " share memory by strides of ",
-        strides.row, " between rows and ", strides.column, " between columns; a row-major one needs at least ", columns, " and 1");
+  check(is_nested({down, across, Axis{1, 0}}), op, ": elements of ", name, " of ", rows, "x", columns, " share memory with strides of ",
+        strides.row, " between rows and ", strides.column, " between columns; a row-major matrix needs at least ", columns, " and 1");
   check(!written || is_nested({down, across, next}), op, ": the ", batch, " matrices of ", name, " overlap, ", step,
-        " elements apart; give each a place of its own");
+        " elements apart; increase the distance");
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ void check_problem(const GemmProblem& p, const char* op) {
         ", batch ", p.batch);
   for (const DType type : {p.a_type, p.b_type, p.c_type}) {
     require(type == DType::f32 || type == DType::bf16 || type == DType::f16, Code::unsupported, op,
-            ": the cpu backend multiplies f32, bf16 and f16, not ", type, "; cast first, or run on the reference backend");
+            ": the cpu backend multiplies f32, bf16 and f16, got ", type, "; cast first, or use the reference backend");
   }
 }
 
@@ -67,7 +67,7 @@ void check_layout(const GemmProblem& p, const char* op) {
   int64_t work = 1;
   for (const int64_t size : {p.m, p.n, p.k, p.batch, int64_t{64}})
     check(!__builtin_mul_overflow(work, std::max<int64_t>(size, 1), &work), op, ": m ", p.m, ", n ", p.n, ", k ", p.k, ", batch ", p.batch,
-          " are more work than can be counted");
+          " are too large: the number of operations overflows 64 bits");
 }
 
 bool runs_transposed(const GemmProblem& p) { return p.c.row == 1 && p.c.column != 1; }

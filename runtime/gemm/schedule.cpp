@@ -14,11 +14,11 @@ namespace {
 struct Row {
   InstructionSet set;
   int64_t mr, nr, kc, task_panels, kr;
-  int64_t rows_together = 1, block_k = 0;  // block_k 0: one piece
+  int64_t rows_together = 1, block_k = 0;  // block_k 0: one K block
 };
 
-// kc is long, since re-reading C for each piece of K is the loss: at 1024 a panel of B (128 KiB) and a task's A (448 KiB) share the L2.
-// Tiles want a panel of A and one of B in the L1, 16 KiB each; their sums stay in the L2 meanwhile, so all of K is packed beforehand.
+// kc is long, because C is read again for each K block: at 1024 a panel of B (128 KiB) and a task's A (448 KiB) share L2.
+// Tile kernels need a panel of A and one of B in L1, 16 KiB each. Their sums stay in L2 meanwhile, so all of K is packed in advance.
 constexpr Row kTable[] = {
     {InstructionSet::portable, 6, 8, 512, 16, 1},
     {InstructionSet::avx2, 6, 16, 768, 16, 1},
@@ -30,13 +30,13 @@ constexpr Row kTable[] = {
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-/// Kernels that multiply tiles take 32 of K at a time.
+/// Tile kernels take 32 elements of K at a time.
 bool is_of_tiles(const TileSchedule& s) { return s.kr == 32; }
 
 /// Bytes of one element in a packed panel.
 int64_t packed_bytes_of(int64_t kr) { return kr == 1 ? 4 : 2; }
 
-/// Few rows, whose B is whole vectors as it lies, or is made pairs of a few lines at a time.
+/// Few rows, and B either has contiguous fp32 rows, or its lines are interleaved a few at a time (kr > 1).
 bool may_stay_in_place(const GemmProblem& p, const TileSchedule& s) {
   return p.m <= rows_in_place(s.kr) && (s.kr > 1 || (p.b.column == 1 && p.b_type == DType::f32));
 }
@@ -48,7 +48,7 @@ TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, con
   TileSchedule s = wanted;
   s.nr = row.nr;
   s.kr = row.kr;
-  // Rows are shared out evenly among the tiles (16 is 8 + 8, not 14 + 2), so that no tile is too short to hide the latency of FMA.
+  // Rows are divided evenly among the tiles (16 is 8 + 8, not 14 + 2), so that no tile is too short to hide the FMA latency.
   if (s.mr <= 0 || s.mr > row.mr) s.mr = row.mr;
   if (problem.m > 0) s.mr = ceil_div(problem.m, ceil_div(problem.m, s.mr));
   s.mr = round_up(s.mr, row.rows_together);
@@ -58,10 +58,10 @@ TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, con
   s.kc = round_up(s.kc, s.kr);
   s.block_k = round_up(std::clamp(row.block_k, s.kc, std::max(problem.k, s.kc)), s.kc);
 
-  require(s.b != Packing::in_place || may_stay_in_place(problem, s), Code::unsupported, "gemm: B is read in place for at most ",
-          rows_in_place(s.kr), " rows, and among f32 kernels an f32 B of unit columns only, here are ", problem.m, " rows, ",
-          problem.b_type, ", columns ", problem.b.column, " apart; let it be packed");
-  // From two tiles of rows on, those that a task packs its own piece of B for are faster.
+  require(s.b != Packing::in_place || may_stay_in_place(problem, s), Code::unsupported, "gemm: B can be read in place for at most ",
+          rows_in_place(s.kr), " rows, and by f32 kernels only if it is f32 with unit columns; got ", problem.m, " rows, ", problem.b_type,
+          ", columns ", problem.b.column, " apart; use packing");
+  // From two tiles of rows on, the schedule in which each task packs its own block of B is faster.
   const bool few = may_stay_in_place(problem, s) && (!is_of_tiles(s) || problem.m <= row.mr);
   if (s.b == Packing::choose) s.b = few ? Packing::in_place : Packing::packed;
   if (s.mc <= 0 && !s.packs_b()) s.mc = std::max<int64_t>(problem.m, 1);  // all rows: B is read once
@@ -70,21 +70,21 @@ TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, con
     s.mc = s.mr * std::clamp<int64_t>(fits, 2, row.task_panels);
   }
   s.mc = round_up(s.mc, s.mr);
-  // Few rows read far along each row of B, while their sums are as many as the L1 holds, or the L2 from 41 rows on.
+  // Few rows read far along each row of B, as long as their sums fit L1, or L2 from 41 rows on.
   if (!s.packs_b()) s.nc = (problem.m <= 4 ? 32 : problem.m <= 16 ? 16 : problem.m <= 64 ? 8 : 4) * s.nr;
   if (s.nc <= 0) s.nc = 8 * s.nr;
   s.nc = round_up(s.nc, s.nr);
 
-  // Elements along M or N of a packed block: half of L3 each at most.
+  // Elements along M or N of a packed block: at most half of L3 each.
   const int64_t block = caches.l3 / 2 / (std::max(row.kc, s.block_k) * packed_bytes_of(s.kr));
   if (s.block_m <= 0) s.block_m = std::max(block, s.mc);
   s.block_m = round_up(std::min(s.block_m, std::max<int64_t>(problem.m, 1)), s.mc);
-  // Blocks of a B in place are cut as packed ones by default are: one packed B fits few rows and many.
+  // Blocks of B in place have the default cuts of packed ones: one packed B serves few rows and many.
   const int64_t columns = s.packs_b() ? s.nc : kWidthsInPlace * s.nr;
   if (s.block_n <= 0) s.block_n = std::max(block, columns);
   s.block_n = round_up(std::min(s.block_n, std::max<int64_t>(problem.n, 1)), columns);
 
-  if (!s.packs_b() && is_of_tiles(s)) s.block_k = std::max(s.kc, round_up(problem.k, s.kc));  // a task makes its sums whole
+  if (!s.packs_b() && is_of_tiles(s)) s.block_k = std::max(s.kc, round_up(problem.k, s.kc));  // a task completes its sums
   if (sums_apart(problem, s)) s.order = LoopOrder::n_m_k;
   return s;
 }
@@ -98,7 +98,7 @@ TileSchedule transposed(const TileSchedule& s) {
 }
 
 int64_t sum_rooms(const GemmProblem& p, const TileSchedule& s) {
-  constexpr int64_t kMostThreads = 64;  // with more at work, some wait a little
+  constexpr int64_t kMostThreads = 64;  // with more threads, some wait a little
   const int64_t tasks = ceil_div(std::min(s.block_m, p.m), s.mc) * ceil_div(std::min(s.block_n, p.n), s.nc);
   return p.k > s.block_k ? tasks : std::min(tasks, kMostThreads);
 }
@@ -114,7 +114,7 @@ namespace {
 
 int64_t packed_bytes_of_b(const GemmProblem& p, const TileSchedule& s) {
   if (packs_by_task(p, s)) return sum_rooms(p, s) * std::min(s.nc, round_up(p.n, s.nr)) * s.kc * packed_bytes_of(s.kr);
-  const int64_t columns = s.packs_b() ? std::min(s.block_n, round_up(p.n, s.nr)) : s.kr > 1 ? 0 : s.nr;  // in place: the ragged last panel
+  const int64_t columns = s.packs_b() ? std::min(s.block_n, round_up(p.n, s.nr)) : s.kr > 1 ? 0 : s.nr;  // in place: the partial last panel
   return columns * s.block_k * packed_bytes_of(s.kr);
 }
 
@@ -123,7 +123,7 @@ int64_t packed_bytes_of_b(const GemmProblem& p, const TileSchedule& s) {
 ScratchLayout scratch_layout(const GemmProblem& p, const TileSchedule& s) {
   ScratchLayout layout;
   const int64_t depth_bytes = s.block_k * packed_bytes_of(s.kr);
-  layout.b = round_up(std::min(s.block_m, round_up(p.m, s.mr)) * depth_bytes + 64, 64);  // packing rounds its last store up to a vector
+  layout.b = round_up(std::min(s.block_m, round_up(p.m, s.mr)) * depth_bytes + 64, 64);  // packing's last store writes a whole vector
   layout.sums = layout.b + round_up(packed_bytes_of_b(p, s), 64);
   layout.bytes = layout.sums;
   if (!sums_apart(p, s)) return layout;
@@ -135,7 +135,7 @@ ScratchLayout scratch_layout(const GemmProblem& p, const TileSchedule& s) {
 int64_t scratch_bytes(const GemmProblem& problem, const TileSchedule& schedule) { return scratch_layout(problem, schedule).bytes; }
 
 BPacking packing_of(const GemmProblem& p, const TileSchedule& s) {
-  const bool turned = runs_transposed(p);  // then B is what the kernel takes for A
+  const bool turned = runs_transposed(p);  // then the kernel's A is B
   const int64_t matrices = p.b_batch == 0 ? 1 : p.batch;
   if (s.library != nullptr) return {.n = p.n, .k = p.k, .matrices = matrices, .transposed = p.b.column != 1, .library = s.library};
   return {p.n, p.k, matrices, turned ? s.mr : s.nr, s.kc, turned ? s.block_m : s.block_n, s.kr, turned};

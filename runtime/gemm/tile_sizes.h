@@ -1,4 +1,4 @@
-// A tile schedule as a list of numbers: a node's attribute, a line of the tuning cache.
+// A tile schedule as a list of numbers, for a node's attribute or a line of the tuning cache.
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@ namespace st {
 using TileSizes = std::array<int64_t, 9>;
 TileSizes sizes_of(const TileSchedule& schedule);
 
-/// Nothing where these are not such a list: another length, a size below 0 or above 2^20, no such order or packing.
+/// Nothing unless this is such a list: wrong length, a size below 0 or above 2^20, an unknown order or packing.
 std::optional<TileSchedule> schedule_of(std::span<const int64_t> sizes);
-/// The same for a wish: nothing is wished for.
+/// The same for a wish; an invalid list gives an empty wish.
 TileSchedule wish_of_sizes(std::span<const int64_t> sizes);
 
 }  // namespace st

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kHead = "scaletrain-tuning ", kFirstLine = "scaletrain-tuning 2";
 constexpr int64_t kMostBytes = int64_t{16} << 20;
-constexpr double kPatience = 2;  // seconds for the lock: a writer holds it for milliseconds
+constexpr double kPatience = 2;  // seconds to wait for the lock, which a writer holds for milliseconds
 constexpr std::string_view kOwn = "own";
 constexpr size_t kSizes = std::tuple_size_v<TileSizes>, kRates = 1 + kSizes, kWords = kRates + 3;
 
@@ -31,7 +31,7 @@ bool reads(std::string_view word, Number& number, int base) {
   if constexpr (std::is_integral_v<Number>)
     read = std::from_chars(word.data(), word.data() + word.size(), number, base);
   else
-    read = std::from_chars(word.data(), word.data() + word.size(), number);  // not strtod: the host's locale
+    read = std::from_chars(word.data(), word.data() + word.size(), number);  // not strtod, which obeys the host's locale
   return read.ec == std::errc{} && read.ptr == word.data() + word.size();
 }
 
@@ -60,7 +60,7 @@ bool read_line(std::string_view line, std::string& key, TunedSchedule& tuned) {
   return true;
 }
 
-/// "": all entries are taken; else what is wrong with the file.
+/// "" if all entries were read, else what is wrong with the file.
 std::string parse(std::string_view file, std::map<std::string, TunedSchedule>& entries) {
   const size_t first_end = file.find('\n'), last = file.substr(0, file.empty() ? 0 : file.size() - 1).rfind('\n');
   if (first_end == std::string_view::npos || last == std::string_view::npos || file.back() != '\n') return "it is truncated";
@@ -108,7 +108,7 @@ std::string tuning_key(const os::CpuIdentity& cpu, std::string_view kernel_class
   }
   if (!contest.libraries.empty()) key += contest.tiles ? "/tiles" : "/default-tiles";
   for (const GemmLibrary* library : contest.libraries) key += text(",", library->identity());
-  std::ranges::replace(key, ' ', '_');  // in a vendor's name; a line is words
+  std::ranges::replace(key, ' ', '_');  // a vendor's name may contain spaces, which separate the words of a line
   return key;
 }
 
@@ -134,22 +134,22 @@ void TuningCache::keep(const std::string& key, const TunedSchedule& tuned) {
     const std::string whole = as_text(all);
     os::write_file_atomically(path_, [&](const auto& write) { write(std::as_bytes(std::span(std::string_view(whole)))); });
   } catch (const Error& error) {
-    if (!std::exchange(is_told_, true)) log_.warning("tuning", "schedules are not kept: ", error.message());
+    if (!std::exchange(is_reported_, true)) log_.warning("tuning", "measured schedules are not saved: ", error.message());
   }
 }
 
-TuningCache::State TuningCache::read(Entries& into, bool tell) {
+TuningCache::State TuningCache::read(Entries& into, bool report) {
   const auto leave = [&](State state, const std::string& why) {
-    if (tell && !std::exchange(is_told_, true)) log_.warning("tuning", "the cache ", path_, " is not used: ", why);
+    if (report && !std::exchange(is_reported_, true)) log_.warning("tuning", "the cache ", path_, " is not used: ", why);
     return state;
   };
   if (path_.empty()) return State::none;
   try {
     const std::string file = os::read_file(path_, kMostBytes);
     const bool ours = std::string_view(file).substr(0, kHead.size()) == kHead.substr(0, file.size());  // or the beginning of ours
-    if (!ours) return leave(State::foreign, "it is another kind of file, which stays as it is");
+    if (!ours) return leave(State::foreign, "it is another kind of file and is left unchanged");
     Entries entries;
-    if (const std::string wrong = parse(file, entries); !wrong.empty()) return leave(State::damaged, wrong + "; it will be written anew");
+    if (const std::string wrong = parse(file, entries); !wrong.empty()) return leave(State::damaged, wrong + "; it will be replaced");
     into.merge(entries);
     return State::fine;
   } catch (const Error& error) {

@@ -1,11 +1,10 @@
-// Schedules that were measured, kept on disk from one process to the next: lines of text, which may be lost at any time.
+// Measured schedules, kept on disk between processes: lines of text, which may be lost at any time.
 //
 //   scaletrain-tuning 2
 //   GenuineIntel-6-173-... /avx512/... 512x3072x768/... 14 32 112 256 768 512 2048 0 1 201.5e9 190.2e9 own
-//   end 1 5A3C01FF                                             number of lines, their CRC-32C
+//   end 1 5A3C01FF                                             number of lines, CRC-32C of the lines
 //
-// What cannot be read is a message and never an error: the file is left aside, and what is kept next takes its place, unless it is no such
-// file at all.
+// An unreadable file is logged, never an error. The next save replaces it, unless it is another kind of file.
 #pragma once
 
 #include <map>
@@ -21,22 +20,21 @@
 
 namespace st {
 
-/// What a measured product is known by: the CPU, this library's version, the kernels, the problem, the threads, what was wished for and
-/// what could win. Libraries of others are in it by their identities: what was measured with another version of one, or with other ones, is
-/// not known.
+/// Identifies a measurement: CPU, library version, kernels, problem, threads, the caller's wish, and what could win. It includes the
+/// identities of third-party libraries, so a measurement with another version or other libraries does not match.
 std::string tuning_key(const os::CpuIdentity& cpu, std::string_view kernel_class, const GemmProblem& problem, const TileSchedule& wish,
                        bool order_is_wished, int threads, const GemmContest& contest = {});
 
 struct TunedSchedule {
-  TileSchedule schedule;               // as run; the default where none was faster
-  double rate = 0, standard_rate = 0;  // flop/s: its own, and the default's in the same rounds
-  std::string library = {};            // the identity of what is faster than our kernels; "": none is
+  TileSchedule schedule;               // as_run(); the default if none was faster
+  double rate = 0, standard_rate = 0;  // flop/s of it, and of the default in the same rounds
+  std::string library = {};            // identity of the library that beat our kernels; "": none did
 };
 
-/// Any thread. Several processes may use one file: each writes what it and the others found.
+/// Safe on any thread. Several processes may share one file: each writes its own and the others' entries.
 class TuningCache {
  public:
-  /// `path` "": in memory alone.
+  /// `path` "": in memory only.
   TuningCache(std::string path, Logger log) : path_(std::move(path)), log_(log) {}
 
   std::optional<TunedSchedule> find(const std::string& key);
@@ -46,12 +44,12 @@ class TuningCache {
  private:
   using Entries = std::map<std::string, TunedSchedule>;
   enum class State { fine, none, damaged, foreign };
-  State read(Entries& into, bool tell);
+  State read(Entries& into, bool report);
 
   std::mutex mutex_;
   std::string path_;
   Logger log_;
-  bool is_read_ = false, is_told_ = false;
+  bool is_read_ = false, is_reported_ = false;
   Entries entries_;
 };
 

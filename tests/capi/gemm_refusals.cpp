@@ -46,7 +46,7 @@ TEST_F(GemmRefusals, OfProblems) {
   invalid({"m -4"}, [](st_gemm_problem& p) { p.m = -4; });
   invalid({"batch -1"}, [](st_gemm_problem& p) { p.batch = -1; });
   invalid({"A of", "further than any memory"}, [](st_gemm_problem& p) { p.m = p.k = INT64_MAX; });
-  invalid({"more work than can be counted"}, [](st_gemm_problem& p) { p.m = p.n = p.k = int64_t{1} << 28; });
+  invalid({"overflows 64 bits"}, [](st_gemm_problem& p) { p.m = p.n = p.k = int64_t{1} << 28; });
   invalid({"elements of A of 4x6 share memory", "at least 6"}, [](st_gemm_problem& p) { p.a_row = 5; });
   invalid({"elements of B"}, [](st_gemm_problem& p) { p.b_column = 5; });
   invalid({"elements of C of 4x5"}, [](st_gemm_problem& p) { p.c_row = 4; });

@@ -49,13 +49,13 @@ TEST(GemmLibrary, IsRefusedWithTheReasonWhereItCannotBeUsed) {
   expect_refused("mkl", file_of("nameless"), "has no function cblas_sgemm_64");
   expect_refused("onednn", file_of("nameless"), "has no function dnnl_sgemm");
   expect_refused("onednn", file_of("sycl"), "runtime 512");
-  expect_refused("openblas", file_of("betaless"), "multiplies wrongly");
+  expect_refused("openblas", file_of("betaless"), "computes wrong products");
 }
 
 TEST(GemmLibrary, IsLeftToTheHostThatHasSetItsThreads) {
   const os::LoadedLibrary hosts(file_of("busy"));
   EXPECT_FALSE(hosts.was_there());
-  expect_refused("openblas", file_of("busy"), "used by this process already, with 4 threads");
+  expect_refused("openblas", file_of("busy"), "in use by this process with 4 threads");
   EXPECT_EQ(hosts.need<int (*)()>("openblas_get_num_threads")(), 4);
   hosts.need<void (*)(int)>("openblas_set_num_threads")(1);
   EXPECT_EQ(product_of(GemmLibrary("openblas", file_of("busy"))), 29);
@@ -72,7 +72,7 @@ TEST(GemmLibraries, AreLookedForWhereTheEnvironmentSaysAndTheAbsentAreTold) {
   ASSERT_EQ(libraries.absent.size(), 2U);
   EXPECT_TRUE(libraries.absent[0].starts_with("mkl: /nowhere/libmkl_rt.so: ")) << libraries.absent[0];
   EXPECT_TRUE(libraries.absent[1].starts_with("onednn: ")) << libraries.absent[1];
-  EXPECT_NE(libraries.absent[1].find("multiplies wrongly"), std::string::npos) << libraries.absent[1];
+  EXPECT_NE(libraries.absent[1].find("computes wrong products"), std::string::npos) << libraries.absent[1];
   EXPECT_EQ(&gemm_libraries(), &libraries);
   EXPECT_EQ(&gemm_library_of("openblas-0.0.1-Three_Loops_1"), libraries.found[0].get());
   EXPECT_THROW(gemm_library_of("mkl-1999.2.3"), Error);
