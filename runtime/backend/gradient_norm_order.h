@@ -1,10 +1,10 @@
-// The order in which gradient_norm adds, shared by every backend so that their bits agree, for any number of ranks, stages and threads.
+// The order of additions in gradient_norm, shared by all backends: the same bits for any number of ranks, stages and threads.
 //
 //   block   1024 consecutive elements of one logical tensor (the last one may be shorter), counted from the tensor's start.
 //           16 lanes: lane i adds the fp64 squares of elements i, i + 16, i + 32, ... in that order, starting from zero;
 //           then lanes are halved: lane i += lane i + 8, then i + 4, i + 2, i + 1.
-//   tensor  a balanced tree over its blocks: n blocks split at the largest power of two below n. The same as halving level by level,
-//           where an odd last one moves up as it is; so any aligned run of 2^k blocks is a subtree that a rank can own and hand on.
+//   tensor  a balanced tree over its blocks: n blocks split at the largest power of two below n. This equals halving level by level, where
+//           an odd last block moves up unchanged. So any aligned run of 2^k blocks is a subtree that one rank can own and send.
 //   norm    square root of the sum over tensors in order, starting from zero.
 //
 // The square of an f32, bf16 or f16 is exact in fp64, so a fused multiply-add gives the same bits.
@@ -24,7 +24,7 @@ constexpr int64_t kLanes = 16;
 
 constexpr int64_t blocks_of(int64_t elements) { return (elements + kBlock - 1) / kBlock; }
 
-/// Lanes into the block's sum.
+/// Adds the lanes to the block's sum.
 inline double sum_of_lanes(std::array<double, kLanes> lanes) {
   for (size_t half = kLanes / 2; half > 0; half /= 2) {
     for (size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
@@ -32,7 +32,7 @@ inline double sum_of_lanes(std::array<double, kLanes> lanes) {
   return lanes[0];
 }
 
-/// Sum of squares of `n` <= 1024 elements; `element(i)` is the block's i-th as double.
+/// Sum of squares of `n` <= 1024 elements; `element(i)` is element i of the block as double.
 template <class Element>
 double sum_of_block(int64_t n, Element&& element) {
   std::array<double, kLanes> lanes{};
@@ -43,22 +43,22 @@ double sum_of_block(int64_t n, Element&& element) {
   return sum_of_lanes(lanes);
 }
 
-/// The tree over the blocks of one tensor, fed from left to right; holds one partial sum per level.
+/// The tree over the blocks of one tensor, fed in order; holds one partial sum per level.
 class BlockTree {
  public:
   void add(double block) {
-    // As a binary counter carries: a full subtree on the left of the same size is its sibling.
+    // Like the carry of a binary counter: a full subtree of the same size on the left is the sibling.
     size_t level = 0;
     for (uint64_t count = blocks_; count & 1; count >>= 1) block = levels_[level++] + block;
     levels_[level] = block;
     ++blocks_;
   }
 
-  /// Of everything added so far; 0 of nothing.
+  /// The sum of everything added so far; 0 if nothing was.
   double sum() const {
     double sum = 0;
     bool first = true;
-    for (uint64_t count = blocks_; count != 0; count &= count - 1) {  // the smallest subtree stands rightmost
+    for (uint64_t count = blocks_; count != 0; count &= count - 1) {  // the smallest subtree is the rightmost
       const double subtree = levels_[static_cast<size_t>(std::countr_zero(count))];
       sum = first ? subtree : subtree + sum;
       first = false;
@@ -76,8 +76,8 @@ struct Norm {
   bool finite = true;
 };
 
-/// Of the blocks' sums; tensors: the first block and how many, of each. The squares of a block of f32 are far from overflowing in fp64, so
-/// its sum is finite where all its elements are; of f64 what overflows counts as infinite.
+/// The norm from the blocks' sums; `tensors`: first block and number of blocks of each tensor. A block of f32 squares cannot overflow in
+/// fp64, so its sum is finite if all its elements are; an overflowing block of f64 counts as infinite.
 inline Norm norm_of_squares(const double* blocks, std::span<const int64_t> tensors) {
   double squares = 0;
   bool finite = true;

@@ -24,7 +24,7 @@ class Views {
   explicit Views(std::span<const Operand> operands) {
     for (const Operand& operand : operands) add(view_of(operand));
   }
-  void add(const OpView& view) { views_[count_++] = view; }  // the shape rule has counted
+  void add(const OpView& view) { views_[count_++] = view; }  // the shape rule has checked the count
   OpView& operator[](size_t i) { return views_[i]; }
   operator std::span<const OpView>() const { return {views_.data(), count_}; }
 
@@ -49,7 +49,7 @@ void call_host_forward(const Call& call) {
   require_ok(*op, "forward", op->forward(in, out));
 }
 
-// Operands are xs, ys, and dy of each floating y. Results are the gradients of the wanted xs, in their order.
+// Operands: xs, ys, and dy of each floating y. Results: the gradients of the wanted xs, in their order.
 void call_host_backward(const Call& call) {
   const auto op = host_op_of("host_backward", call.attrs->integer("id"));
   const auto n = static_cast<size_t>(call.attrs->integer("inputs")), m = static_cast<size_t>(op->outputs);

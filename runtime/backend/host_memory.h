@@ -1,4 +1,4 @@
-// Memory and copies of a backend whose device is the host itself; what the reference and cpu backends share.
+// Memory and copies of backends whose device is the host; the reference and cpu backends share it.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace st {
 
-/// Buffers are zeroed memory of the source's, given back by the destructor. A buffer may outlive its backend: it keeps the source, which
-/// counts it. Safe to call from several threads.
+/// Buffers are zeroed memory of the source, freed by their destructors. A buffer may outlive its backend: it keeps the source, which counts
+/// it. Safe to call from several threads.
 class HostBackend : public Backend {
  public:
   /// `memory` null: the system's pages.

@@ -1,4 +1,4 @@
-// What a kernel throws when data hold an index that is out of range; the same message in every backend.
+// Errors for indices in data that are out of range; the same message in every backend.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 namespace st {
 
 /// Throws invalid_argument: "embedding: token 50300 at [1, 7] is outside the vocabulary 0..50256; <way out>". `element` is the row-major
-/// place in a tensor of `shape`; `range` is what 0..size-1 is called.
+/// position in a tensor of `shape`; `range` names the interval 0..size-1.
 [[noreturn]] void fail_index(std::string_view op, std::string_view what, int64_t value, int64_t element, const Shape& shape,
                              std::string_view range, int64_t size, std::string_view way_out);
 
-/// The three ops that read indices from data. Each passes when 0 <= value < size.
+/// Checks for the three ops that read indices from data. Each passes if 0 <= value < size.
 inline void check_token(std::string_view op, int64_t value, int64_t element, const Shape& shape, int64_t size) {
   if (value < 0 || value >= size) {
     fail_index(op, "token", value, element, shape, "the vocabulary", size, "check the tokenizer and the weight's first dimension");

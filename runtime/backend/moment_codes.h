@@ -1,7 +1,9 @@
-// Eight bits for an element of a moment, relative to the largest of its block of 256: the dynamic tree map of Dettmers et al. 2022 (the
-// codes of bitsandbytes' create_dynamic_map). Seven decades below 1, the upper ones divided more finely: decade d of 0..6 is
-// (10^(d-7), 10^(d-6)], cut into 2^d equal bins (unsigned: 2^(d+1)); a code stands for the middle of its bin, one more for 0, one for 1.
-// In order of their values: unsigned 0, then the bins, 255 is 1. Signed -127..-1 (127 bins), 0 and bins up from 0, all shifted by 127.
+// Eight-bit codes of a moment's elements, relative to the largest of a block of 256: the dynamic tree map of Dettmers et al. 2022 (the
+// codes of bitsandbytes' create_dynamic_map).
+// - There are seven decades below 1; decade d of 0..6 is (10^(d-7), 10^(d-6)], cut into 2^d equal bins (unsigned: 2^(d+1)).
+// - A code stands for the middle of its bin. There is one more code for 0 and one for 1.
+// - Codes are in the order of their values. Unsigned: 0, the bins, 255 for 1. Signed: -127..-1 (127 bins), 0, the positive bins, all
+//   shifted by 127.
 #pragma once
 
 #include <array>
@@ -12,7 +14,7 @@ namespace st::moment_codes {
 
 constexpr int kDecades = 7;
 
-/// Of the `code`-th bin from 0 upwards, `first` bins in the lowest decade; 0 is the code 0.
+/// The values of the bins in increasing order, with `first` bins in the lowest decade; index 0 is the value 0.
 constexpr std::array<float, 256> magnitudes(int first) {
   std::array<float, 256> values{};
   std::size_t code = 1;
@@ -33,10 +35,10 @@ inline constexpr std::array<float, 256> kSigned = [] {
   return values;
 }();
 
-/// The bin of a magnitude in (0, 1], counted as in magnitudes(); below all of them the lowest. Without a branch, its loop unrolled, and so
-/// the two below: compilers make vectors of loops over them.
+/// The index in magnitudes() of the bin of a magnitude in (0, 1]; smaller ones get the lowest bin. This and the two functions below have no
+/// branches and unrolled loops, so that compilers vectorise loops over them.
 inline int32_t bin_of(float a, int32_t first) {
-  float in_decade = a;        // times 10 for each decade it lies below the top
+  float in_decade = a;        // times 10 for each decade below the top one
   int32_t bins = first << 6;  // of its decade
 #pragma GCC unroll 6
   for (int d = 1; d < kDecades; ++d) {
@@ -47,17 +49,17 @@ inline int32_t bin_of(float a, int32_t first) {
   }
   const auto wanted = static_cast<int32_t>((in_decade - 0.1F) * (static_cast<float>(bins) * (1 / 0.9F)));
   const int32_t bin = wanted < 0 ? 0 : wanted > bins - 1 ? bins - 1 : wanted;
-  return bins - first + bin + 1;  // the decades below hold bins - first
+  return bins - first + bin + 1;  // the decades below have bins - first bins
 }
 
-/// What is above 0 never becomes 0: a second moment of 0 would make a step as long as epsilon is small.
+/// A value above 0 never becomes 0: with a second moment of 0 a step would be as large as epsilon is small.
 inline uint8_t encode_unsigned(float a) {
   constexpr float kNearOne = (kUnsigned[254] + 1) / 2;
   const int32_t bin = bin_of(a, 2), code = a > 0 ? bin : 0;
   return static_cast<uint8_t>(a > kNearOne ? 255 : code);
 }
 
-/// x in [-1, 1]; -1 has no code of its own.
+/// x in [-1, 1]; -1 has no code of its own and gets the lowest bin.
 inline uint8_t encode_signed(float x) {
   constexpr float kNearOne = (kSigned[254] + 1) / 2, kNearZero = kSigned[128] / 2;
   const float a = x < 0 ? -x : x;

@@ -1,4 +1,4 @@
-// What the tune pass has asked of a product's node.
+// The schedule that the tune pass has requested for a product's node.
 #pragma once
 
 #include "gemm/schedule.h"
@@ -6,7 +6,7 @@
 
 namespace st {
 
-/// The attributes `tiles` and, where the op has it, `library`. Throws unavailable where this process has no such library.
+/// Reads the attributes `tiles` and, if the op has it, `library`. Throws unavailable if this process has not found that library.
 TileSchedule product_wish(const Attrs& attrs);
 
 }  // namespace st

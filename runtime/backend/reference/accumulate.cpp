@@ -3,7 +3,7 @@
 
 namespace st::reference {
 
-// One addition an element, rounded once to the slot's dtype: for f32 storage the bits of an f32 addition.
+// One addition per element, rounded once to the slot's dtype: for f32 the bits of an f32 addition.
 constinit const Kernel kernel_accumulate{[](const Call& call) {
   const Operand &value = call.in[0], &slot = call.writes[0];
   const int64_t n = slot.elements();

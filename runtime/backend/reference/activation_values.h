@@ -1,7 +1,7 @@
-// Activations and their slopes in double precision. With Phi the normal distribution function:
+// Activations and their derivatives in double precision. With Phi the normal distribution function:
 //   erf   y = x Phi(x),             y' = Phi(x) + x phi(x)
 //   tanh  y = x s,                  y' = s + 2 x s (1 - s) u',   s = (1 + tanh u) / 2,   u = sqrt(2 / pi) (x + 0.044715 x^3)
-// s and 1 - s are taken as logistic functions, 1 / (1 + e^(-2u)) and 1 / (1 + e^(2u)): there nothing cancels.
+// s and 1 - s are computed as logistic functions, 1 / (1 + e^(-2u)) and 1 / (1 + e^(2u)), which do not cancel.
 #pragma once
 
 #include <cmath>

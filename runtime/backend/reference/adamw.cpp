@@ -1,7 +1,7 @@
 // adamw: torch.optim.AdamW on g = gradient * factor, at update t from 1, in the order torch applies it:
 //   p *= 1 - lr weight_decay;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //   p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
-// Not decoupled it is torch.optim.Adam: g += weight_decay p instead of the first.
+// Not decoupled it is torch.optim.Adam: g += weight_decay p replaces the decay of p.
 #include "backend/reference/reference_kernels.h"
 #include "backend/reference/update_inputs.h"
 

@@ -1,5 +1,5 @@
-// adamw_8bit: adamw's formula over moments that are kept as codes of 8 bits (backend/moment_codes.h) times the largest magnitude of their
-// block of 256 elements. The parameter is updated with the moments as computed, before they are coded.
+// adamw_8bit: adamw's formula with moments stored as 8-bit codes (backend/moment_codes.h) times the largest magnitude of their block of 256
+// elements. The parameter is updated with the computed moments, before they are encoded.
 #include <algorithm>
 
 #include "backend/moment_codes.h"

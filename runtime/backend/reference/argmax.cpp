@@ -1,4 +1,4 @@
-// argmax: index of the first largest element along axis; the first NaN is larger than anything.
+// argmax: index of the first largest element along axis; NaN is larger than anything, so the first NaN wins.
 #include "backend/reference/elements.h"
 #include "backend/reference/reference_kernels.h"
 #include "backend/reference/strides.h"

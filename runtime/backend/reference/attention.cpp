@@ -1,8 +1,8 @@
 // attention: o = softmax(scale q k^T) v for each head, and its backward. q, o [B, T, H, D]; k, v [B, S, G, D]; head h reads k and v of
 // group h / (H / G); lse [B, H, T]. Causal: query t sees keys 0 .. t + S - T. A row's scores and probabilities lie in the workspace.
-//
+// group h / (H / G); lse [B, H, T]. Causal: query t sees keys 0 .. t + S - T. A row's scores and probabilities are in the workspace.
 // Backward, per row:  dp = do v^T,  ds = p (dp - sum(p dp)) scale,  dq = ds k,  dk += ds^T q,  dv += p^T do.
-// It makes the probabilities anew from q and k: the stored o and lse have been rounded.
+// It recomputes the probabilities from q and k, because the stored o and lse are rounded.
 #include <algorithm>
 #include <limits>
 
@@ -50,7 +50,7 @@ double dot(const Operand& a, int64_t at_a, const Operand& b, int64_t at_b, int64
   return sum;
 }
 
-/// Fills p[0, seen) of one row and returns log sum exp of its scores: -inf when it sees nothing.
+/// Fills p[0, seen) of one row and returns the log of the sum of exp of its scores: -inf when it sees nothing.
 double probabilities(const Heads& shape, const Operand& q, const Operand& k, int64_t b, int64_t h, int64_t t, double* p) {
   const int64_t seen = shape.seen(t), group = shape.group_of(h);
   double peak = -std::numeric_limits<double>::infinity(), sum = 0;
@@ -86,7 +86,7 @@ void attention_backward(const Call& call) {
   const Heads shape(call);
   auto* p = reinterpret_cast<double*>(call.workspace.data());
   double* ds = p + shape.keys;
-  double* sum_dk = ds + shape.keys;  // all rows add to dk and dv: they are rounded once, at the end
+  double* sum_dk = ds + shape.keys;  // sums over all rows, rounded once at the end
   double* sum_dv = sum_dk + dk.elements();
   std::fill(sum_dk, sum_dv + dv.elements(), 0.0);
 

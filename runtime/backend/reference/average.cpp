@@ -1,4 +1,4 @@
-// average: an exponential moving average, a = a + (1 - decay) (w - a), as torch's lerp; at the first update a = w
+// average: an exponential moving average, a = a + (1 - decay) (w - a), like torch's lerp; at the first update a = w
 #include "backend/reference/elements.h"
 #include "backend/reference/reference_kernels.h"
 

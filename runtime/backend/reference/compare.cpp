@@ -13,7 +13,7 @@ constinit const Kernel kernel_compare{[](const Call& call) {
   if (test == "less") return with(std::less<>{});
   if (test == "less_equal") return with(std::less_equal<>{});
   if (test == "greater") return with(std::greater<>{});
-  with(std::greater_equal<>{});  // the row of ops.def lets no other word through
+  with(std::greater_equal<>{});  // ops.def allows no other word
 }};
 
 }  // namespace st::reference

@@ -1,7 +1,7 @@
-// cross_entropy: sum = sum_r w_r (lse_r - logits[r, target_r]), count = sum_r w_r over rows whose target is not ignore_index (weights: 1
-// when not given), and its backward: dlogits[r, c] = dsum w_r (softmax(logits)[r, c] - [c = target_r]), zero in ignored rows. With
-// smoothing s the target is 1 - s + s / V of class target_r and s / V of the others; a z-loss z adds z lse^2 to a row. Backward makes the
-// softmax anew from the logits: the stored lse has been rounded.
+// cross_entropy: sum = sum_r w_r (lse_r - logits[r, target_r]), count = sum_r w_r over rows whose target is not ignore_index (weights: 1 if
+// not given). Backward: dlogits[r, c] = dsum w_r (softmax(logits)[r, c] - [c = target_r]), zero in ignored rows. With smoothing s the
+// target is 1 - s + s / V for class target_r and s / V for the others; a z-loss z adds z lse^2 to a row. Backward recomputes the softmax
+// from the logits, because the stored lse is rounded.
 #include <algorithm>
 #include <limits>
 
@@ -31,7 +31,7 @@ double row_loss(const Call& call, int64_t row, int64_t target, double log_sum) {
   return z_loss == 0 ? loss : loss + z_loss * log_sum * log_sum;
 }
 
-/// Of a row, an ignored one's 0; dlogits may lie over the logits. Another type rounds as a cast behind it would.
+/// The gradient of a row; 0 if it is ignored. dlogits may be the logits' memory. If its type differs, it is rounded like a cast after it.
 void set_gradient(const Call& call, const Operand& dlogits, int64_t row, bool is_ignored, double seed, double log_sum) {
   const int64_t classes = call.in[0].shape.last(), target = is_ignored ? -1 : get_integer(call.in[1], row);
   const double smoothing = call.attrs->real("label_smoothing"), z_loss = call.attrs->real("z_loss");
@@ -44,7 +44,7 @@ void set_gradient(const Call& call, const Operand& dlogits, int64_t row, bool is
   }
 }
 
-/// The loss, and of each row what is wanted of it.
+/// The loss, and the requested outputs of each row.
 void cross_entropy_rows(const Call& call, size_t weights, const Operand* lse, const Operand* dlogits, double dsum) {
   const Operand &logits = call.in[0], &targets = call.in[1];
   const int64_t ignored = call.attrs->integer("ignore_index"), classes = logits.shape.last();

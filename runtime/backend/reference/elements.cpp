@@ -24,7 +24,7 @@ double get(const Operand& x, int64_t i) {
   return 0;
 }
 
-/// Of an integer or boolean operand.
+/// For an integer or boolean operand.
 int64_t get_integer(const Operand& x, int64_t i) {
   switch (x.dtype) {
     case DType::i32:
@@ -60,7 +60,7 @@ void set_integer(const Operand& y, int64_t i, int64_t value) {
   }
 }
 
-/// The integer part of `value`, held to [low, high]; 0 of NaN. (A plain conversion would be undefined outside the range.)
+/// The integer part of `value`, clamped to [low, high]; 0 for NaN. (A plain conversion is undefined outside the range.)
 int64_t truncate(double value, int64_t low, int64_t high) {
   if (std::isnan(value)) return 0;
   if (value <= static_cast<double>(low)) return low;
@@ -68,7 +68,7 @@ int64_t truncate(double value, int64_t low, int64_t high) {
   return static_cast<int64_t>(value);
 }
 
-/// Rounds once, to nearest even; to an integer it truncates.
+/// Rounds once, to nearest even; truncates for an integer.
 void set(const Operand& y, int64_t i, double value) {
   switch (y.dtype) {
     case DType::f32:

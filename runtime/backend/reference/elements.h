@@ -1,4 +1,4 @@
-// One element of an operand as a double or an int64, whatever its storage.
+// Reads and writes one element of an operand as a double or an int64, whatever its type.
 #pragma once
 
 #include <bit>
@@ -10,8 +10,8 @@
 
 namespace st::reference {
 
-/// To f32 by rounding to odd: an inexact result takes the neighbour whose last bit is 1. Rounding that to the nearest bf16 or f16 is then
-/// the same as rounding the double once, since f32 has more than two bits to spare.
+/// To f32 by rounding to odd: an inexact result takes the neighbour whose last bit is 1. Rounding that to the nearest bf16 or f16 equals
+/// rounding the double once, since f32 has more than two extra bits.
 inline float odd_float_of(double value) {
   const auto nearest = static_cast<float>(value);
   const auto bits = std::bit_cast<uint32_t>(nearest);
@@ -29,13 +29,13 @@ inline double odd_double_of(int64_t value) {
   return static_cast<double>(upper) * 4096.0;
 }
 
-// Out of line on purpose: inlined, the compiler made a copy of every loop for every storage type of every operand.
+// Out of line on purpose: when inlined, the compiler copied every loop for every type of every operand.
 double get(const Operand& x, int64_t i);
-int64_t get_integer(const Operand& x, int64_t i);              // of an integer or boolean operand
+int64_t get_integer(const Operand& x, int64_t i);              // for an integer or boolean operand
 void set_integer(const Operand& y, int64_t i, int64_t value);  // integers wrap around
-void set(const Operand& y, int64_t i, double value);           // rounds once, to nearest even; to an integer it truncates
+void set(const Operand& y, int64_t i, double value);           // rounds once, to nearest even; truncates for an integer
 
-/// Integers and booleans are computed in int64, which doubles cannot hold.
+/// Integers and booleans are computed in int64, since double cannot represent all of them.
 inline bool is_whole(DType dtype) { return !is_floating(dtype); }
 
 }  // namespace st::reference

@@ -1,4 +1,4 @@
-// The loops under the elementwise ops.
+// Loops of the elementwise ops.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace st::reference {
 inline bool is_nan(double x) { return std::isnan(x); }
 inline bool is_nan(int64_t) { return false; }
 
-/// a formula b; integers wrap around.
+/// formula(a, b); integers wrap around.
 template <class T, class Formula>
 T wrapping(T a, T b, Formula formula) {
   if constexpr (std::is_integral_v<T>) {
@@ -43,7 +43,7 @@ void map2(const Call& call, Formula formula) {
   }
 }
 
-/// The same for ops that take integers too: `formula` is generic and is called with int64 for them, with double otherwise.
+/// The same for ops that also take integers: `formula` is generic; called with int64 for integers, with double otherwise.
 template <class Formula>
 void any_map2(const Call& call, Formula formula) {
   const Operand &a = call.in[0], &b = call.in[1], &c = call.out[0];

@@ -1,4 +1,4 @@
-// embedding: y[..., :] = weight[tokens[...], :], and its backward: dweight[v, :] = sum of dy rows whose token is v, in token order.
+// embedding: y[..., :] = weight[tokens[...], :]. Backward: dweight[v, :] = sum of the dy rows whose token is v, in token order.
 #include <algorithm>
 #include <cstring>
 

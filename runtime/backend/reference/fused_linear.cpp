@@ -1,4 +1,4 @@
-// fused_linear by the product's formula and its stages one after the other; a packed weight is its elements as doubles.
+// fused_linear by the product's formula and its stages in order; a packed weight is its elements as doubles.
 #include "backend/linear_call.h"
 #include "backend/reference/reference_gemm.h"
 #include "backend/reference/reference_kernels.h"
@@ -11,7 +11,7 @@ constinit const Kernel kernel_fused_linear{[](const Call& call) {
   gemm_kernels().run(linear.problem, {}, linear.operands, call.workspace, *call.workers);
 }};
 
-// Only where it is asked for: packing gains nothing here, so the kernel above does not ask for any.
+// Runs only on request: packing gains nothing here, so the kernel above never requests it.
 constinit const Kernel kernel_pack{[](const Call& call) {
   const Operand& weight = call.in[0];
   const Attrs& attrs = *call.attrs;

@@ -1,5 +1,5 @@
-// gather: y[i][j] = x[i][index[i][j]] along axis (torch.gather), and its backward, which adds dy where gather read.
-// x and index agree in every dimension but the axis.
+// gather: y[i][j] = x[i][index[i][j]] along axis (torch.gather); its backward adds dy to the elements that gather read.
+// x and index agree in every dimension except the axis.
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +11,7 @@
 namespace st::reference {
 namespace {
 
-/// Calls body(i, at): element i of index chooses element `at` of a tensor of shape `source`.
+/// Calls body(i, at): element i of index selects element `at` of a tensor of shape `source`.
 template <class Body>
 void each_choice(const char* op, const Call& call, const Operand& index, const Shape& source, Body body) {
   const auto axis = static_cast<size_t>(normalize_axis(op, call.attrs->integer("axis"), source.rank()));

@@ -1,6 +1,6 @@
 // gradient_norm: L2 norm of all gradients together, in the order of backend/gradient_norm_order.h, and whether every element is finite.
 // gradient_squares, norm_of_squares: the same in two halves, for ranks that each have some of the blocks.
-// The finite check looks at the elements, not at the sum of squares: that may overflow without any of them being infinite.
+// The finite check reads the elements, not the sum of squares, which may overflow for finite elements.
 #include <algorithm>
 
 #include "backend/gradient_norm_order.h"

@@ -31,7 +31,7 @@ void layer_norm_backward(const Call& call) {
   const Operand &dx = call.out[0], &dgamma = call.out[1], &dbeta = call.out[2];
   const int64_t columns = x.shape.last(), rows = mean.elements();
   const auto size = static_cast<double>(columns);
-  // Stored as 0 it is below its type's range, of a row so large that epsilon had no part in it.
+  // A stored 0 means that rstd is below its type's range, for a row so large that epsilon is negligible.
   const auto root = [&](int64_t r) {
     double squares = 0;
     for (int64_t c = 0; c < columns && get(rstd, r) == 0; ++c) squares += std::pow(get(x, r * columns + c) - get(mean, r), 2);

@@ -1,5 +1,5 @@
 // matmul: c = op(a) op(b) over the last two dimensions, and linear: y = x op(weight) + bias.
-// Both matrices are first laid out as doubles with K last, a as [M, K] and b as [N, K], so that each output is one dot product.
+// Both matrices are first copied as doubles with K last, a as [M, K] and b as [N, K], so that each output is one dot product.
 #include "backend/reference/elements.h"
 #include "backend/reference/reference_kernels.h"
 #include "backend/reference/strides.h"
@@ -11,13 +11,13 @@ struct Matrix {
   int64_t rows, columns;
 };
 
-/// The matrix that op() makes of the last two dimensions.
+/// The shape of op(X) for the last two dimensions.
 Matrix matrix_of(const Shape& shape, bool transpose) {
   const Matrix m{shape[shape.rank() - 2], shape.last()};
   return transpose ? Matrix{m.columns, m.rows} : m;
 }
 
-/// Copies the matrix at element `from` of x, as rows x columns (transposed in memory or not).
+/// Copies the matrix at element `from` of x as rows x columns; `transposed`: it is stored transposed.
 void unpack(const Operand& x, int64_t from, Matrix m, bool transposed, double* to) {
   for (int64_t r = 0; r < m.rows; ++r) {
     for (int64_t c = 0; c < m.columns; ++c) to[r * m.columns + c] = get(x, from + (transposed ? c * m.rows + r : r * m.columns + c));

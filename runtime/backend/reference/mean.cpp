@@ -6,7 +6,7 @@ constinit const Kernel kernel_mean{[](const Call& call) {
   reduce(call, [](int64_t n, auto element) {
     double sum = 0;
     for (int64_t j = 0; j < n; ++j) sum += element(j);
-    return sum / static_cast<double>(n);  // of nothing: 0 / 0 is the NaN that torch gives
+    return sum / static_cast<double>(n);  // without elements: 0 / 0 = NaN, as in torch
   });
 }};
 

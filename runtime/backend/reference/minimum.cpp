@@ -3,7 +3,7 @@
 namespace st::reference {
 
 constinit const Kernel kernel_minimum{[](const Call& call) {
-  any_map2(call, [](auto a, auto b) { return is_nan(a) || a < b ? a : b; });  // b as NaN wins too: a < NaN is false
+  any_map2(call, [](auto a, auto b) { return is_nan(a) || a < b ? a : b; });  // a NaN in b wins too: a < NaN is false
 }};
 
 }  // namespace st::reference

@@ -1,4 +1,4 @@
-// Moving elements as bytes, whatever their dtype.
+// Copies elements as bytes, whatever their dtype.
 #pragma once
 
 #include <cstring>
@@ -14,7 +14,7 @@ inline void move(const Operand& x, int64_t at, const Operand& y, int64_t to, int
   if (n > 0) std::memcpy(y.as<std::byte>() + to * width, x.as<std::byte>() + at * width, static_cast<size_t>(n * width));
 }
 
-/// y = x read with `strides`, one for each dimension of y.
+/// y = x read with `strides`, one per dimension of y.
 inline void move_strided(const Operand& x, const Strides& strides, const Operand& y) {
   for (int64_t i = 0; i < y.elements(); ++i) move(x, place(i, y.shape, strides), y, i, 1);
 }

@@ -1,4 +1,4 @@
-// muon: torch.optim.Muon (Jordan 2024) on g = gradient * factor of a matrix [rows, columns], all in double where torch iterates in bf16:
+// muon: torch.optim.Muon (Jordan 2024) on g = gradient * factor of a matrix [rows, columns], in double where torch iterates in bf16:
 //   b += (1 - momentum) (g - b);  u = nesterov ? g + momentum (b - g) : b
 //   X = u / max(|u|, ns_epsilon), transposed if it has more rows than columns
 //   ns_steps times: G = X X^T, X = 3.4445 X + (-4.775 G + 2.0315 G G) X
@@ -44,7 +44,7 @@ void muon(const Call& call) {
   double* const gram = y + n;
   double* const polynomial = gram + side * side;
 
-  const auto place = [&](int64_t i) { return rows <= columns ? i : i % columns * rows + i / columns; };  // in X, of element i
+  const auto place = [&](int64_t i) { return rows <= columns ? i : i % columns * rows + i / columns; };  // position in X of element i
   constexpr double kMost = kMostGradient<float>;                                                         // X is f32 in the other backends
   double squares = 0;
   for (int64_t i = 0; i < n; ++i) {

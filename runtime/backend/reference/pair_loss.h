@@ -1,4 +1,4 @@
-// Losses over pairs (x, target) with optional weights, each element's own: sum = sum w f(x, t), count = sum w (without weights: elements).
+// Losses over pairs (x, target) with optional weights per element: sum = sum w f(x, t), count = sum w (without weights: elements).
 #pragma once
 
 #include "backend/reference/elements.h"
@@ -23,7 +23,7 @@ void pair_loss(const Call& call, Loss loss) {
   set(call.out[1], 0, count);
 }
 
-/// in: x target dsum weights?; out: dx. `slope` is the loss's derivative by x.
+/// in: x target dsum weights?; out: dx. `slope` is the derivative of the loss with respect to x.
 template <class Slope>
 void pair_loss_backward(const Call& call, Slope slope) {
   const Operand &x = call.in[0], &target = call.in[1], &dx = call.out[0];

@@ -1,4 +1,4 @@
-// The frame of sum, mean and max: every output element is made from the elements of x that it stands for, in row-major order.
+// The loop of sum, mean and max: each output element is computed from its elements of x in row-major order.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace st::reference {
 
-/// Attribute axes: those that go; none given: all.
+/// Attribute axes: the reduced axes; empty: all.
 struct Reduction {
   Shape kept, gone;
   Strides kept_strides{}, gone_strides{};
@@ -28,7 +28,7 @@ struct Reduction {
   }
 };
 
-/// y = result(n, element), where element(j) is the j-th of the n that y stands for.
+/// y = result(n, element), where element(j) is the j-th of the n elements reduced to y.
 template <class Result>
 void reduce(const Call& call, Result result) {
   const Operand &x = call.in[0], &y = call.out[0];

@@ -1,5 +1,5 @@
-// C = alpha A B + beta C by the formula: each element is one sum in double precision, read through the strides, rounded once; then its
-// epilogue, stage by stage as ops of their own would do it.
+// C = alpha A B + beta C by the formula: each element is one sum in double, read through the strides and rounded once; then the epilogue,
+// stage by stage like separate ops.
 #include "backend/reference/reference_gemm.h"
 
 #include "backend/reference/activation_values.h"
@@ -60,7 +60,7 @@ int64_t no_workspace(const GemmProblem&, const TileSchedule&, int) { return 0; }
 
 int64_t packed_bytes(const GemmProblem& p, const TileSchedule&) { return elements_of_b(p) * 8; }
 
-/// Row by row as doubles, one matrix after the other.
+/// The elements in row-major order as doubles, one matrix after the other.
 void pack(const GemmProblem& p, const TileSchedule&, const void* b, std::byte* to, Workers&) {
   auto* packed = reinterpret_cast<double*>(to);
   const Operand from = elements_of(b, p.b_type);
@@ -68,7 +68,7 @@ void pack(const GemmProblem& p, const TileSchedule&, const void* b, std::byte* t
     packed[i] = get(from, element_offset(i / (p.k * p.n), p.b_batch, p.b, i / p.n % p.k, i % p.n));
 }
 
-/// One entry of the batch.
+/// One matrix of the batch.
 class Entry {
  public:
   Entry(const GemmProblem& p, const GemmOperands& x, int64_t entry)

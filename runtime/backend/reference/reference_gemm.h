@@ -1,4 +1,4 @@
-// The reference backend's product by itself.
+// The reference backend's matrix product.
 #pragma once
 
 #include "gemm/gemm_kernels.h"

@@ -1,6 +1,6 @@
-// The reference backend's kernels: one for each row of ops.def, in the file of the op's name. They are slow and obvious: they read each
-// element as double whatever its storage, follow the op's formula in ops.def (PyTorch's semantics), and round once at the output. They run
-// on the calling thread and work on f64 storage too, which finite differences need.
+// The reference backend's kernels: one per row of ops.def, in the file named after the op. They are slow and obvious: they read every
+// element as double, follow the op's formula in ops.def (PyTorch's semantics), and round once at the output. They run on the calling thread
+// and also work on f64 storage, which finite differences need.
 #pragma once
 
 #include "backend/backend.h"

@@ -25,7 +25,7 @@ void rms_norm_backward(const Call& call) {
   const Operand &x = call.in[0], &gamma = call.in[1], &rstd = call.in[2], &dy = call.in[3];
   const Operand &dx = call.out[0], &dgamma = call.out[1];
   const int64_t columns = x.shape.last(), rows = rstd.elements();
-  // Stored as 0 it is below its type's range, of a row so large that epsilon had no part in it.
+  // A stored 0 means that rstd is below its type's range, for a row so large that epsilon is negligible.
   const auto root = [&](int64_t r) {
     double squares = 0;
     for (int64_t c = 0; c < columns && get(rstd, r) == 0; ++c) squares += std::pow(get(x, r * columns + c), 2);

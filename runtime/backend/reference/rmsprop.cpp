@@ -21,7 +21,7 @@ constinit const Kernel kernel_rmsprop{[](const Call& call) {
       const Operand& mean = call.writes[momentum != 0 ? 3 : 2];
       const double a = beta2 * get(mean, i) + (1 - beta2) * g;
       set(mean, i, a);
-      variance = std::max(v - a * a, 0.0);  // rounding may take it below
+      variance = std::max(v - a * a, 0.0);  // rounding may make it negative
     }
     double direction = g / (std::sqrt(variance) + epsilon);
     if (momentum != 0) {

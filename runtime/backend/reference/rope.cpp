@@ -1,4 +1,4 @@
-// rope: rotates the pair (d, d + D/2) of x [B, T, H, D] by (t + offset) * base^(-2d/D); inverse turns back, which is its gradient.
+// rope: rotates the pair (d, d + D/2) of x [B, T, H, D] by (t + offset) * base^(-2d/D); inverse rotates back, which is its gradient.
 #include "backend/reference/elements.h"
 #include "backend/reference/reference_kernels.h"
 

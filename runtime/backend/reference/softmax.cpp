@@ -9,7 +9,7 @@
 namespace st::reference {
 namespace {
 
-/// Calls body(at) for each line along the op's axis; at(a) is the place of its element a.
+/// Calls body(at, n) for each line along the op's axis; at(a) is the position of its element a.
 template <class Body>
 void each_line(const Call& call, Body body) {
   const Shape& shape = call.in[0].shape;

@@ -1,6 +1,7 @@
-// step_factor: gradients were seeded with `seed` per unit of loss, so the true ones are g / (seed count). In f64, the factor rounded once:
+// step_factor: gradients were seeded with `seed` per unit of loss, so the true ones are g / (seed count). In f64; the factor is rounded
+// once:
 //   norm_true = norm / (seed count);  factor = min(1, max_norm / (norm_true + 1e-6)) / (seed count)  (max_norm 0: no clip)
-//   skip = not finite, or count is 0, or the factor is beyond fp32's normal range: then factor and norm are not meant to be used
+//   skip = not finite, or count is 0, or the factor is outside fp32's normal range: then factor and norm must not be used
 #include <algorithm>
 
 #include "backend/reference/elements.h"

@@ -1,4 +1,4 @@
-// Places of elements in row-major tensors: strides, broadcasting, and a tensor seen as [outer, axis, inner].
+// Positions of elements in row-major tensors: strides, broadcasting, and a tensor seen as [outer, axis, inner].
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ inline Strides strides_of(const Shape& shape) {
   return strides;
 }
 
-/// Strides of `shape` stretched to `to` (aligned at the right): 0 where a dimension of size 1 repeats.
+/// Strides of `shape` broadcast to `to` (aligned at the right): 0 where a dimension of size 1 repeats.
 inline Strides stretched(const Shape& shape, const Shape& to) {
   const Strides own = strides_of(shape);
   const int32_t missing = to.rank() - shape.rank();
@@ -32,7 +32,7 @@ inline Strides stretched(const Shape& shape, const Shape& to) {
   return strides;
 }
 
-/// Element `i` of a tensor of `shape` in row-major order: where it is under other strides.
+/// The position under `strides` of element `i`, in row-major order, of a tensor of `shape`.
 inline int64_t place(int64_t i, const Shape& shape, const Strides& strides) {
   int64_t at = 0;
   for (int32_t axis = shape.rank() - 1; axis >= 0; --axis) {

@@ -1,4 +1,4 @@
-// What every optimizer of the reference backend is given, as doubles.
+// The inputs of every optimizer of the reference backend, as doubles.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace st::reference {
 
-/// What a parameter's type holds (update_limits.h).
+/// The limits of a parameter's type (update_limits.h).
 struct UpdateLimits {
   explicit UpdateLimits(const Operand& parameter)
       : UpdateLimits(parameter.dtype == DType::f64 ? UpdateLimits(double{}) : UpdateLimits(float{})) {}
@@ -38,26 +38,26 @@ struct UpdateInputs {
         most(attrs.real("clip_value") > 0 ? std::min(attrs.real("clip_value"), limits.largest) : limits.largest) {}
 
   const Operand &gradient, &parameter;
-  double factor, rate, number, decay;  // number: of this update, from 1
+  double factor, rate, number, decay;  // number: index of this update, from 1
   UpdateLimits limits;
   const Attrs& attrs;
-  double most;  // of an element, for clip_value
+  double most;  // limit of an element, for clip_value
 
   double epsilon() const { return std::max(attrs.real("epsilon"), limits.least_epsilon); }
-  /// Of any size, as sgd takes it.
+  /// Without the range limit, for sgd.
   double any_gradient(int64_t i) const { return std::clamp(get(gradient, i) * factor, -most, most); }
-  /// Held to where its square is finite.
+  /// Clamped so that its square is finite.
   double true_gradient(int64_t i) const { return std::clamp(any_gradient(i), -limits.most_gradient, limits.most_gradient); }
-  /// With the decay that is a penalty on the loss.
+  /// With weight decay as a penalty on the loss.
   double penalised_gradient(int64_t i) const {
     return std::clamp(true_gradient(i) + decay * get(parameter, i), -limits.most_gradient, limits.most_gradient);
   }
 };
 
-/// When it holds nothing is written: the slots keep their bits.
+/// Whether the step is skipped: then nothing is written and the slots keep their bits.
 inline bool is_skipped(const Call& call) { return get_integer(call.in[2], 0) != 0; }
 
-/// The parameter as it is now to the 16-bit copy that an update leaves of it, its last slot, if it was given one.
+/// Writes the updated parameter to its 16-bit copy, the last slot, if there is one.
 inline void leave_copy(const Call& call) {
   const Operand& copy = call.writes.back();
   if (copy.dtype == call.writes[0].dtype || (copy.dtype != DType::bf16 && copy.dtype != DType::f16)) return;

@@ -1,4 +1,4 @@
-// Ops that compute nothing: the executor hands their operand's memory on.
+// Ops that compute nothing: the executor reuses their operand's memory.
 #include "backend/reference/reference_kernels.h"
 
 namespace st::reference {
