@@ -1,7 +1,7 @@
-// What attention's forward and backward share: the shape, a block of scores, and products of packed heads with it.
+// Shared by attention's forward and backward: the shape, a block of scores, and products of packed heads with it.
 //
-// Scores are kept transposed, [keys, queries]: then each query is a lane, and its maximum and its sum over the keys are plain vertical
-// operations. A block of kBlock x kBlock scores is all that exists of the score matrix at a time (Dao et al., "FlashAttention", 2022).
+// Scores are stored transposed, [keys, queries]: each query is a lane, and its maximum and sum over the keys are vertical operations. Only
+// one block of kBlock x kBlock scores exists at a time (Dao et al., "FlashAttention", 2022).
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace st::cpu::ST_ISA {
 
-// A multiple of the tile's rows and of a vector: scores serve as either operand's side without a ragged edge.
+// A multiple of the tile's rows and of a vector, so that scores fit either side of a product without partial tiles.
 constexpr int64_t kBlock = micro::kTileRows == 14 ? 112 : micro::kTileColumns == 16 ? 96 : 48;
 static_assert(kBlock % micro::kTileRows == 0 && kBlock % micro::kWidth == 0);
 
@@ -39,7 +39,7 @@ struct Heads {
   int64_t key(int64_t b, int64_t s, int64_t g) const { return ((b * keys + s) * groups + g) * width; }
   /// Keys that some query before t_end sees.
   int64_t keys_seen(int64_t t_end) const { return causal ? std::clamp<int64_t>(t_end + keys - queries, 0, keys) : keys; }
-  /// Whether packed keys and values leave room in the L2 for those of another head.
+  /// Whether L2 has room for the packed keys and values of this and another head.
   bool fits_twice() const { return keys * width <= 32768; }
   /// The first query that sees key s.
   int64_t first_query(int64_t s) const { return causal ? s - (keys - queries) : 0; }
@@ -47,10 +47,10 @@ struct Heads {
 
 inline int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-/// Columns of a head's sums and packed panels: whole vectors.
+/// Columns of a head's sums and packed panels, rounded up to whole vectors.
 inline int64_t padded_width(const Heads& shape) { return rounded_up(shape.width, micro::kWidth); }
 
-/// Rows `n` of a head (`row_stride` apart) as panels of the left operand: [panel][element of head][row].
+/// Packs `n` rows of a head (`row_stride` apart) as panels of the left operand: [panel][element of head][row].
 template <class T>
 void pack_rows(const T* from, int64_t row_stride, int64_t n, int64_t width, float* to) {
   for (int64_t r = 0; r < n; r += micro::kTileRows) {
@@ -59,7 +59,7 @@ void pack_rows(const T* from, int64_t row_stride, int64_t n, int64_t width, floa
   }
 }
 
-/// The same rows as panels of the right operand whose columns are the head's elements: [panel][row][kTileColumns].
+/// Packs the same rows as panels of the right operand whose columns are the head's elements: [panel][row][kTileColumns].
 template <class T>
 void pack_columns(const T* from, int64_t row_stride, int64_t n, int64_t width, float* to) {
   for (int64_t c = 0; c < width; c += micro::kTileColumns) {
@@ -68,7 +68,7 @@ void pack_columns(const T* from, int64_t row_stride, int64_t n, int64_t width, f
   }
 }
 
-/// The same rows transposed, as panels of the right operand whose columns are the rows; the last one in use is filled up with zeros.
+/// Packs the same rows transposed, as panels of the right operand whose columns are the rows; pads the last used panel with zeros.
 template <class T>
 void pack_transposed(const T* from, int64_t row_stride, int64_t n, int64_t width, float* to) {
   for (int64_t c = 0; c < n; c += micro::kTileColumns) {
@@ -78,54 +78,54 @@ void pack_transposed(const T* from, int64_t row_stride, int64_t n, int64_t width
   }
 }
 
-/// Which of a block's scores count: those of its `keys` and `queries`, and of them, when causal, those whose key the query sees. The rest
-/// is neither computed nor, where it would add nothing, multiplied.
+/// Which scores of a block count: those of its `keys` and `queries` and, if causal, only those whose key the query sees. The others are
+/// neither computed nor multiplied, except where they add nothing.
 struct BlockSight {
   int64_t keys, queries;
-  int64_t hidden_from_first;  // how many of the first queries do not see key 0; below 0, key 0 is not the newest that query 0 sees
+  int64_t hidden_from_first;  // first queries that do not see key 0; negative: query 0 sees keys after key 0
   bool causal;
 
   BlockSight(const Heads& shape, int64_t s0, int64_t n_keys, int64_t t0, int64_t n_queries)
       : keys(n_keys), queries(n_queries), hidden_from_first(shape.first_query(s0) - t0), causal(shape.causal) {}
 
-  /// Queries 0 .. this - 1 do not see key r, the others do.
+  /// Queries below this number do not see key r, the others do.
   int64_t hidden_from(int64_t r) const { return causal ? std::clamp<int64_t>(hidden_from_first + r, 0, kBlock) : 0; }
-  /// Keys 0 .. this - 1 are seen by some of queries 0 .. last.
+  /// Keys below this number are seen by some of queries 0 .. last.
   int64_t seen_by(int64_t last) const { return causal ? std::clamp<int64_t>(last + 1 - hidden_from_first, 0, keys) : keys; }
-  /// Queries, filled up to a whole vector.
+  /// Queries, rounded up to whole vectors.
   int64_t lanes() const { return rounded_up(queries, micro::kWidth); }
 };
 
-/// Rows that are needed soon, brought into the L2 by the products meanwhile: a head's rows lie far apart, so the hardware does not see them
-/// coming, and packing them would wait for each.
+/// Rows that are needed soon, prefetched into L2 during the products. A head's rows are far apart, so the hardware does not prefetch them
+/// and packing would wait for each.
 class RowsAhead {
  public:
-  /// Of elements of `size` bytes, `stride` of them from row to row.
+  /// Rows of `width` elements of `size` bytes, `stride` elements apart.
   [[gnu::noinline]] void add(const void* first, int64_t size, int64_t stride, int64_t rows, int64_t width) {
     constexpr auto kCell = static_cast<int64_t>(sizeof(float));
     if (rows > 0 && stride * size % kCell == 0)
-      pieces_[count_++] = {static_cast<const float*>(first), stride * size / kCell, rows, width * size / kCell};
+      ranges_[count_++] = {static_cast<const float*>(first), stride * size / kCell, rows, width * size / kCell};
   }
 
-  /// Lets a product of k steps bring the next k lines.
+  /// Lets a product of k steps prefetch the next k lines.
   [[gnu::noinline]] void hand_to(micro::TileOut& out, int64_t k) {
-    if (at_ == count_ || (turn_ = !turn_)) return;  // each second one: memory is not to be waited for
-    const Piece& piece = pieces_[at_];
-    out.ahead = piece.first + row_ * piece.stride + column_;
-    out.ahead_step = piece.stride;
-    if ((row_ += k) < piece.rows) return;
+    if (at_ == count_ || (turn_ = !turn_)) return;  // every second product, so that none waits for memory
+    const Range& range = ranges_[at_];
+    out.ahead = range.first + row_ * range.stride + column_;
+    out.ahead_step = range.stride;
+    if ((row_ += k) < range.rows) return;
     row_ = 0;
-    if ((column_ += micro::kLine / static_cast<int64_t>(sizeof(float))) < piece.width) return;
+    if ((column_ += micro::kLine / static_cast<int64_t>(sizeof(float))) < range.width) return;
     column_ = 0;
     ++at_;
   }
 
  private:
-  struct Piece {
+  struct Range {
     const float* first;
     int64_t stride, rows, width;  // in floats
   };
-  std::array<Piece, 8> pieces_;
+  std::array<Range, 8> ranges_;
   size_t count_ = 0, at_ = 0;
   int64_t row_ = 0, column_ = 0;
   bool turn_ = false;
@@ -146,7 +146,7 @@ class RowsAhead {
   }
 }
 
-/// sums[query][padded] += p . values over the keys: `values` is packed by pack_columns, a row a key.
+/// sums[query][padded] += p . values over the keys: `values` is packed by pack_columns, one row per key.
 [[gnu::noinline]] inline void add_over_keys(const BlockSight& sight, const float* block, const float* values, int64_t width, float* sums,
                                             RowsAhead& ahead) {
   const int64_t padded = rounded_up(width, micro::kWidth);
@@ -163,7 +163,7 @@ class RowsAhead {
   }
 }
 
-/// sums[key][padded] += p' . rows over the queries: `rows` is packed by pack_columns, a row a query.
+/// sums[key][padded] += p' . rows over the queries: `rows` is packed by pack_columns, one row per query.
 [[gnu::noinline]] inline void add_over_queries(const BlockSight& sight, const float* block, const float* rows, int64_t width, float* sums,
                                                RowsAhead& ahead) {
   const int64_t padded = rounded_up(width, micro::kWidth);
@@ -181,7 +181,7 @@ class RowsAhead {
   }
 }
 
-/// Puts -inf where a query does not see a key, in the vectors of which another query does.
+/// Writes -inf where a query does not see a key, in vectors that another query sees.
 inline void mask_block(const BlockSight& sight, float* block) {
   for (int64_t r = 0; r < sight.keys; ++r) {
     const int64_t hidden = sight.hidden_from(r), ragged = hidden % micro::kWidth;
@@ -189,11 +189,11 @@ inline void mask_block(const BlockSight& sight, float* block) {
   }
 }
 
-/// e^x: vector_exp.h's, so that attention and softmax agree.
+/// e^x from vector_exp.h, so that attention and softmax agree.
 ST_MICRO micro::Lanes exp_of(micro::Lanes x) { return exp_of<float>(F32(x)).data; }
 
-/// Runs body(task, guess, scratch) for every task, with one piece of scratch a thread; `guess`: the task that this thread will take next
-/// when all are as fast, or none. Which thread takes which task changes no bit.
+/// Runs body(task, guess, scratch) for every task, with one scratch area per thread; `guess`: the task that this thread takes next if all
+/// are equally fast, or none. No bit depends on which thread takes which task.
 template <class Body>
 void run_with_scratch(Workers& workers, int64_t tasks, std::span<std::byte> workspace, int64_t floats, const Body& body) {
   std::atomic<int64_t> next = 0;
@@ -205,7 +205,7 @@ void run_with_scratch(Workers& workers, int64_t tasks, std::span<std::byte> work
   });
 }
 
-/// Hands out consecutive pieces of one task's scratch, each a multiple of 64 bytes; with no memory behind it, it only counts.
+/// Hands out consecutive parts of one task's scratch, each a multiple of 64 bytes. Without memory it only counts.
 class Scratch {
  public:
   explicit Scratch(float* data) : data_(data) {}
@@ -221,7 +221,7 @@ class Scratch {
   int64_t used_ = 0;
 };
 
-/// The element types attention computes; f64 is the reference's.
+/// The element types that attention computes; f64 only in the reference backend.
 template <class Body>
 void with_attention_type(const char* op, DType dtype, const Body& body) {
   switch (dtype) {
@@ -233,7 +233,7 @@ void with_attention_type(const char* op, DType dtype, const Body& body) {
       return body(f16{});
     default:
       fail(Code::unsupported,
-           text(op, ": the cpu backend computes it for f32, bf16 and f16, not ", dtype, "; cast first, or run on the reference backend"));
+           text(op, ": the cpu backend computes f32, bf16 and f16, got ", dtype, "; cast first, or use the reference backend"));
   }
 }
 

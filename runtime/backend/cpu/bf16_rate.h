@@ -1,4 +1,4 @@
-// How this CPU multiplies bf16 by bf16 fastest, from a table of CPU identities: rates were measured beforehand, nothing is timed.
+// The fastest way for this CPU to multiply bf16 by bf16, from a table of CPU identities measured beforehand; nothing is timed.
 #pragma once
 
 #include "base/os/cpu.h"
@@ -6,12 +6,12 @@
 namespace st {
 
 enum class Bf16Product : int32_t {
-  widened,  // to floats while packing, and then as those
+  widened,  // widened to floats while packing
   pairs,    // vdpbf16ps
   tiles,    // AMX
 };
 
-/// The fastest of what the CPU has; what is not in the table is widened.
+/// The fastest that the CPU supports; `widened` if it is not in the table.
 Bf16Product fastest_bf16_product(const os::CpuIdentity& cpu);
 
 }  // namespace st

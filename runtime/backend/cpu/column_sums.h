@@ -1,5 +1,5 @@
-// Sums over rows, column by column: the shape of every bias gradient. Blocks of kRowBlock rows are added in order into one partial row
-// each, in the workspace; the partial rows are then added in double, in order. So the order depends on the number of rows only.
+// Column sums over rows, as in every bias gradient. Blocks of kRowBlock rows are added in order, each into one partial row in the
+// workspace. The partial rows are then added in double, in order. So the order depends only on the number of rows.
 #pragma once
 
 #include "backend/cpu/convert.h"

@@ -1,4 +1,4 @@
-// Between storage and compute types. Kernels load bf16 and f16 into float vectors and round on store.
+// Conversion between storage and compute types. Kernels load bf16 and f16 into float vectors and round on store.
 #pragma once
 
 #include <bit>
@@ -25,7 +25,7 @@ constexpr bool kIsHalf = std::is_same_v<T, bf16> || std::is_same_v<T, f16>;
 template <class T>
 constexpr bool kIsFloat = std::is_same_v<T, float> || std::is_same_v<T, double> || kIsHalf<T>;
 
-/// The type that T is computed in.
+/// The type in which T is computed.
 template <class T>
 using Compute = std::conditional_t<kIsHalf<T>, float, T>;
 
@@ -91,7 +91,7 @@ void store(T* p, const F32& v) {
     const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, to_even), 16);
     const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
     const __m256i words = _mm256_blendv_epi8(rounded, _mm256_or_si256(high, _mm256_set1_epi32(0x40)), nan);
-    const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), 0x08);  // packs within halves
+    const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), 0x08);  // packus works within 128-bit halves
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
     return;
   }
@@ -123,7 +123,7 @@ void store_tail(T* p, const F32& v, int64_t n) {
   for (int64_t i = 0; i < n; ++i) p[i] = narrow<T>(image[i]);
 }
 
-/// `count` elements, the rest filled; with count == kLanes known when compiled it is a plain load.
+/// Loads `count` elements and fills the rest; with count == kLanes known at compile time it is a plain load.
 template <class T>
 Batch<Compute<T>> load_part(const T* p, int64_t count, Compute<T> fill = 0) {
   return count == kLanes<Compute<T>> ? load(p) : load_tail(p, count, fill);
@@ -137,7 +137,7 @@ void store_part(T* p, const Batch<Compute<T>>& v, int64_t count) {
   }
 }
 
-/// body(i, count) for each vector of n elements; the last may be short.
+/// body(i, count) for each vector of n elements; the last may be partial.
 template <class C, class Body>
 void each_vector(int64_t n, Body body) {
   int64_t i = 0;
@@ -145,7 +145,7 @@ void each_vector(int64_t n, Body body) {
   if (i < n) body(i, n - i);
 }
 
-/// Element by element in double: where the lanes of float leave their range.
+/// Element by element in double, for sums that overflow float lanes.
 template <class T>
 [[gnu::noinline]] double sum_in_double(const T* x, int64_t n, int64_t step = 1) {
   double sum = 0;
@@ -168,7 +168,7 @@ xsimd::batch_bool<C> either_is_nan(const Batch<C>& a, const Batch<C>& b) {
   return xsimd::isnan(a) | xsimd::isnan(b);
 }
 
-/// The largest element; NaN when there is one.
+/// The largest element; NaN if there is one.
 template <class T>
 [[gnu::noinline]] Compute<T> max_of(const T* x, int64_t n) {
   using C = Compute<T>;
@@ -180,7 +180,7 @@ template <class T>
   for (; i + 4 * L <= n; i += 4 * L) {
     const Batch<C> a = load(x + i), b = load(x + i + L), c = load(x + i + 2 * L), d = load(x + i + 3 * L);
     nan = nan | either_is_nan(a, b) | either_is_nan(c, d);
-    best = xsimd::max(a, best);  // of NaN and a number, the second one
+    best = xsimd::max(a, best);  // if either is NaN, returns the second operand
     others[0] = xsimd::max(b, others[0]);
     others[1] = xsimd::max(c, others[1]);
     others[2] = xsimd::max(d, others[2]);
@@ -194,7 +194,7 @@ template <class T>
   return xsimd::any(nan) ? std::numeric_limits<C>::quiet_NaN() : max_lanes<C>(best);
 }
 
-/// A double as a float rounded to odd, so that rounding it on to 16 bits is the same as rounding the double once.
+/// A double as a float rounded to odd, so that rounding it to 16 bits equals rounding the double once.
 inline float odd_float_of(double value) {
   const auto nearest = static_cast<float>(value);
   const auto bits = std::bit_cast<uint32_t>(nearest);
@@ -203,7 +203,7 @@ inline float odd_float_of(double value) {
   return std::bit_cast<float>(away ? bits - 1 : bits + 1);
 }
 
-/// The integer part of `value`, held to T's range; 0 of NaN. A plain conversion would be undefined outside the range.
+/// The integer part of `value`, clamped to T's range; 0 for NaN. A plain conversion is undefined outside the range.
 template <class T>
 T truncate_to(double value) {
   constexpr T low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
@@ -236,19 +236,19 @@ void with_type(DType dtype, Body&& body) {
   }
 }
 
-/// Whether this set computes in double: the portable one does it for all of them (table.cpp).
+/// Whether this set computes in double: only the portable set does, for all sets (table.cpp).
 constexpr bool kComputesDouble = std::string_view(ST_ISA_NAME) == "portable";
 template <class T>
 constexpr bool kIsComputed = kComputesDouble || !std::is_same_v<T, double>;
 
-/// with_type() of what a kernel computes in.
+/// with_type() for the types that this set computes.
 template <class Body>
 void with_computed_type(DType dtype, Body&& body) {
   with_type(dtype, [&](auto t) {
     if constexpr (kIsComputed<decltype(t)>) {
       body(t);
     } else {
-      fail(Code::internal, "cpu: this set's kernels were called in f64");
+      fail(Code::internal, "cpu: f64 kernels exist in the portable set only");
     }
   });
 }
@@ -259,7 +259,7 @@ void with_float(std::string_view op, DType dtype, Body&& body) {
     if constexpr (kIsFloat<decltype(t)>) {
       body(t);
     } else {
-      fail(Code::unsupported, text(op, ": the cpu backend computes it in floating point only, got ", dtype, "; cast first"));
+      fail(Code::unsupported, text(op, ": the cpu backend computes floating point only, got ", dtype, "; cast first"));
     }
   });
 }

@@ -1,4 +1,4 @@
-// Copies of strided blocks of bytes, shared by the ops that move pieces along an axis.
+// Copies of strided blocks of bytes, shared by the ops that move slices along an axis.
 #pragma once
 
 #include "backend/cpu/kernels.h"
@@ -7,12 +7,12 @@
 
 namespace st::cpu::ST_ISA {
 
-/// `count` blocks of `bytes`, each `from_step` and `to_step` bytes from the one before. A task moves at least kCopyGrain bytes.
+/// `count` blocks of `bytes`, each `from_step` and `to_step` bytes after the previous one. A task moves at least kCopyGrain bytes.
 inline void copy_blocks(Workers& workers, const std::byte* from, int64_t from_step, std::byte* to, int64_t to_step, int64_t bytes,
                         int64_t count) {
   constexpr int64_t kCopyGrain = 4 * kGrain;
   if (bytes == 0 || count == 0) return;
-  const int64_t pieces = (bytes + kCopyGrain - 1) / kCopyGrain;  // a long block is cut, short ones are gathered
+  const int64_t pieces = (bytes + kCopyGrain - 1) / kCopyGrain;  // long blocks are split, short ones grouped
   const int64_t gathered = std::max<int64_t>(1, kCopyGrain / bytes);
   workers.run_range(count * pieces, pieces > 1 ? 1 : gathered, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -22,7 +22,7 @@ inline void copy_blocks(Workers& workers, const std::byte* from, int64_t from_st
   });
 }
 
-/// A tensor cut along an axis: `outer` blocks of `line` bytes, one element of the axis taking `step` bytes.
+/// A tensor split along an axis: `outer` blocks of `line` bytes; one index of the axis takes `step` bytes.
 struct AlongAxis {
   int64_t outer, step, line;
   AlongAxis(const Operand& x, int32_t axis)

@@ -1,5 +1,5 @@
-// A tensor as lines along one axis. Lines along the last axis are rows of vectors; others are taken a vector of neighbours at a time, each
-// lane its own line.
+// A tensor as lines along one axis. Lines along the last axis are processed as rows of vectors. Others are processed a vector of
+// neighbouring lines at a time, one per lane.
 #pragma once
 
 #include "backend/cpu/convert.h"
@@ -14,8 +14,8 @@ struct Lines {
       : outer(shape.elements(0, axis)), size(shape[axis]), inner(shape.elements(axis + 1, shape.rank())) {}
 };
 
-/// row(first element) for each line when the axis is the last one, else column(first element, lanes in use) for each vector of lines;
-/// the elements of a column's lines are `inner` apart.
+/// If the axis is the last one: row(first element) for each line. Else column(first element, lanes in use) for each vector of lines, whose
+/// elements are `inner` apart.
 template <class C, class Row, class Column>
 void each_line(Workers& workers, const Lines& lines, const Row& row, const Column& column) {
   if (lines.inner == 1) {
@@ -33,7 +33,7 @@ void each_line(Workers& workers, const Lines& lines, const Row& row, const Colum
   });
 }
 
-/// A running sum in every lane with the rounding of each step carried along (Kahan): long columns stay as exact as rows.
+/// A running sum per lane that carries each step's rounding error (Kahan), so that long columns are as exact as rows.
 template <class C>
 struct LaneSum {
   Batch<C> sum = Batch<C>(C(0)), lost = sum;

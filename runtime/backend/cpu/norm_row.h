@@ -1,5 +1,5 @@
-// A row whose squares leave the range of fp32: its norm and the gradient of it in double, element by element. What the vector loops of
-// layer_norm.cpp and rms_norm.cpp make of other rows has other bits, so whether a row comes here depends on its own elements alone.
+// A row whose squares leave fp32's range: its norm and the norm's gradient in double, element by element. The vector loops of
+// layer_norm.cpp and rms_norm.cpp give different bits, so the choice depends on the row's own elements only.
 #pragma once
 
 #include <cmath>
@@ -8,18 +8,18 @@
 
 namespace st::cpu::ST_ISA {
 
-/// Whether fp32 held the squares of a row: `square` is their mean, with epsilon. Below, terms that count may have been flushed to zero.
+/// Whether fp32 represents the squares of a row; `square`: their mean plus epsilon. Below the bound, significant terms may be flushed to 0.
 template <class C>
 bool holds_squares(double square) {
   return !std::is_same_v<C, float> || (square >= 0x1p-80 && std::isfinite(square));
 }
-/// The same of a row whose 1 / root of that is known, for its gradient.
+/// The same, from the stored rstd, for the gradient.
 template <class C>
 bool holds_squares_of(C rstd) {
   return !std::is_same_v<C, float> || (rstd >= C(0x1p-60) && rstd <= C(0x1p40));
 }
 
-/// Whether it held the terms of the gradient, whose sums these are: near the end of the range their differences would overflow.
+/// Whether fp32 represents the terms of the gradient, given their sums: near the end of the range their differences would overflow.
 template <class C>
 bool holds_terms(double sums) {
   return !std::is_same_v<C, float> || sums < 0x1p120;
@@ -29,20 +29,20 @@ template <class T>
 struct NormRow {
   using C = Compute<T>;
 
-  /// centered: about the row's mean, else about 0.
+  /// centered: squares about the row's mean, else about 0.
   NormRow(const T* row, int64_t row_columns, bool centered) : x(row), columns(row_columns) {
     if (centered) mean = sum_in_double(x, columns) / static_cast<double>(columns);
   }
 
   double value(int64_t i) const { return static_cast<double>(widen(x[i])) - mean; }
 
-  /// rstd of the row.
+  /// Computes the row's rstd.
   void take_root(double epsilon) {
     double squares = 0;
     for (int64_t i = 0; i < columns; ++i) squares += value(i) * value(i);
     rstd = 1 / std::sqrt(squares / static_cast<double>(columns) + epsilon);
   }
-  /// As it was stored; 0 is one below fp32's range, and epsilon had no part in it.
+  /// Uses the stored rstd; a stored 0 is below fp32's range, for a row where epsilon is negligible, and is recomputed.
   void take_root_of(C stored) {
     rstd = static_cast<double>(stored);
     if (stored == 0) take_root(0);
@@ -53,7 +53,7 @@ struct NormRow {
   double mean = 0, rstd = 0;
 };
 
-/// y = n gamma + beta (null: without), n = (x - mean) rstd
+/// y = n gamma + beta (null: no beta), n = (x - mean) rstd
 template <class T>
 [[gnu::noinline]] void write_norm(const NormRow<T>& row, const T* gamma, const T* beta, T* y) {
   for (int64_t i = 0; i < row.columns; ++i) {
@@ -62,7 +62,7 @@ template <class T>
   }
 }
 
-/// dx = rstd (g - sum(g) / C - n sum(g n) / C), g = dy gamma; not centered: without the middle term.
+/// dx = rstd (g - sum(g) / C - n sum(g n) / C), g = dy gamma; without the middle term if not centered.
 template <class T>
 [[gnu::noinline]] void write_norm_gradient(const NormRow<T>& row, bool centered, const T* gamma, const T* dy, T* dx) {
   const auto g = [&](int64_t i) { return static_cast<double>(widen(dy[i])) * static_cast<double>(widen(gamma[i])); };

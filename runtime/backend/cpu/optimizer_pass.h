@@ -1,7 +1,6 @@
-// The frame of an optimizer that goes over a parameter element by element: one pass over gradient, parameter and state. Gradients of 16
-// bits are widened a block at a time on the stack, so that a rule is compiled for f32 and f64 alone.
-// Plain stores: the lines were just read, so non-temporal ones would only throw them out of the cache first.
-// Include only from files compiled per instruction set (ST_ISA given by CMake).
+// The loop of an elementwise optimizer: one pass over gradient, parameter and state. 16-bit gradients are widened on the stack, a block at
+// a time, so that a rule is compiled for f32 and f64 only. Plain stores: the lines were just read, so non-temporal stores would only evict
+// them first. Include only from files compiled per instruction set (ST_ISA given by CMake).
 #pragma once
 
 #include <cmath>
@@ -14,13 +13,13 @@
 
 namespace st::cpu::ST_ISA {
 
-/// x held to [-most, most]; NaN stays, as the second of two.
+/// x clamped to [-most, most]; NaN stays, as min and max return their second operand for it.
 template <class B>
 B held(const B& x, const B& most) {
   return xsimd::max(-most, xsimd::min(most, x));
 }
 
-/// What every optimizer is given. P: the parameter's type.
+/// The inputs of every optimizer. P: the parameter's type.
 template <class P>
 struct UpdateInputs {
   explicit UpdateInputs(const Call& call, P largest = kMostGradient<P>)
@@ -31,13 +30,13 @@ struct UpdateInputs {
     if (const double clip = call.attrs->real("clip_value"); clip > 0) most = static_cast<P>(std::min<double>(clip, largest));
   }
 
-  double rate, number;  // number: of this update, from 1
+  double rate, number;  // number: index of this update, from 1
   P factor, most;       // most: the largest magnitude of an element
 
   Batch<P> true_gradient(const Batch<P>& stored) const { return held(stored * Batch<P>(factor), Batch<P>(most)); }
 };
 
-/// An optimizer's epsilon as it counts.
+/// An optimizer's epsilon, raised to kLeastEpsilon.
 template <class P>
 P epsilon_of(const Call& call) {
   return static_cast<P>(std::max(call.attrs->real("epsilon"), kLeastEpsilon<P>));
@@ -53,10 +52,10 @@ void with_parameter(const char* op, const Call& call, const Body& body) {
   if constexpr (kComputesDouble)
     if (parameter == DType::f64 && gradient == DType::f64) return body(double{});
   fail(Code::unsupported,
-       text(op, ": the cpu backend has no update of ", parameter, " parameters from ", gradient, " gradients; keep f32 master weights"));
+       text(op, ": the cpu backend cannot update ", parameter, " parameters from ", gradient, " gradients; keep f32 master weights"));
 }
 
-/// The gradient's elements [at, at + count) as P: where they lie, or widened into `room`.
+/// The gradient's elements [at, at + count) as P: in place, or widened into `room`.
 template <class P>
 const P* gradient_of(const Operand& gradient, int64_t at, int64_t count, P* room) {
   if (gradient.dtype == DType::f32 || gradient.dtype == DType::f64) return gradient.as<const P>() + at;
@@ -76,13 +75,13 @@ const P* gradient_of(const Operand& gradient, int64_t at, int64_t count, P* room
   return room;
 }
 
-/// The 16-bit copy that an update leaves of its parameter: its last slot. Null: it leaves none.
+/// The 16-bit copy of the parameter that an update writes, its last slot; null: none.
 inline const Operand* working_copy(const Call& call) {
   const Operand& last = call.writes.back();
   return last.dtype == DType::bf16 || last.dtype == DType::f16 ? &last : nullptr;
 }
 
-/// Elements [at, at + count) of the parameter as they are now, to the copy.
+/// Copies elements [at, at + count) of the updated parameter.
 inline void leave_copy(const Operand& copy, const float* parameter, int64_t at, int64_t count) {
   const auto narrow_to = [=](auto* to) {
     each_vector<float>(count, [=](int64_t i, int64_t n) { store_part(to + at + i, load_part(parameter + at + i, n), n); });
@@ -93,7 +92,7 @@ inline void leave_copy(const Operand& copy, const float* parameter, int64_t at, 
     narrow_to(copy.as<f16>());
 }
 
-/// The same of all of it, behind an update that does not go over the parameter in one pass.
+/// Copies the whole parameter, after an update that takes several passes.
 inline void leave_copy(const Call& call) {
   const Operand* const copy = working_copy(call);
   if (copy == nullptr) return;
@@ -101,16 +100,15 @@ inline void leave_copy(const Call& call) {
   call.workers->run_range(copy->elements(), kGrain, [&](int64_t begin, int64_t end) { leave_copy(*copy, parameter, begin, end - begin); });
 }
 
-/// (1 - step decay) p - step direction, with p rounded once. In torch's order it is rounded twice, and 1 - step decay too, to 24 bits and
-/// the same way in every step: with 1e-5 to take away that is off by up to 0.3 % (tests/conformance/README.md has what it makes in 100
-/// steps).
+/// (1 - step decay) p - step direction, with p rounded once. torch's order rounds it twice, and also rounds 1 - step decay to 24 bits, the
+/// same way in every step: for a decay of 1e-5 that is off by up to 0.3 % (tests/conformance/README.md has the effect over 100 steps).
 template <class B>
 B decayed(const B& p, const B& decay, const B& step, const B& direction) {
   return fma(-step, fma(decay, p, direction), p);
 }
 
-/// update_elements() of n elements, whole vectors of them. What the rule holds is copied: a vector's store may alias what is behind a
-/// reference, which would be read again behind each, and of a copy the compiler knows that it stays in registers.
+/// update_elements() of n elements, whole vectors. The rule is copied: a store may alias what a reference points to, which would then be
+/// read again after each store. The compiler keeps a copy in registers.
 template <class P, size_t kStates, class Rule>
 [[gnu::noinline]] void update_vectors(const Rule& of_task, const UpdateInputs<P>& inputs, int64_t ahead, const P* gradient, P* parameter,
                                       std::array<P*, kStates> states, int64_t n) {
@@ -137,7 +135,7 @@ void update_block(const Rule& rule, const UpdateInputs<P>& inputs, int64_t ahead
   const int64_t rest = n % kLanes<P>;
   update_vectors<P, kStates>(rule, inputs, ahead, gradient, parameter, states, n - rest);
   if (rest == 0) return;
-  // The last few in images of whole vectors, so that the loop above is the only one there is.
+  // The last few elements go through padded vectors, so that the loop above is the only one.
   alignas(64) P images[kStates + 2][kLanes<P>] = {};
   std::array<P*, kStates> state_images;
   std::copy_n(gradient + n - rest, rest, images[0]);
@@ -148,8 +146,8 @@ void update_block(const Rule& rule, const UpdateInputs<P>& inputs, int64_t ahead
   for (size_t s = 0; s < kStates; ++s) std::copy_n(state_images[s], rest, states[s] + n - rest);
 }
 
-/// rule(g, p, state) -> the new p, of vectors; state: kStates of them, changed in place. call.writes: the parameter, then the state, then
-/// its working copy if there is one.
+/// rule(g, p, state) returns the new p, as vectors; state: kStates vectors, changed in place. call.writes: the parameter, the state, and
+/// the 16-bit copy if there is one.
 template <class P, size_t kStates, class Rule>
 void update_elements(const Call& call, const UpdateInputs<P>& inputs, const Rule& rule) {
   constexpr int64_t kBlock = 1024;  // elements

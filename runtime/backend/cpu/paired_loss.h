@@ -1,5 +1,5 @@
 // Losses over pairs (x, target) of one shape: sum = sum w f(x, t), count = sum w, and dx = dsum w f'(x, t). A loss is two functors on
-// vectors. Tasks of kGrain elements leave their sums in the workspace; these are added in order.
+// vectors. Tasks of kGrain elements write their sums to the workspace; these are added in order.
 #pragma once
 
 #include "backend/cpu/convert.h"
@@ -11,7 +11,7 @@ inline int64_t workspace_of_pairs(std::span<const Type> in, std::span<const Type
   return (in[0].shape.elements() + kGrain - 1) / kGrain * 2 * static_cast<int64_t>(sizeof(double));
 }
 
-/// sum w f(x, t) element by element: where fp32 does not hold the terms.
+/// sum w f(x, t) element by element, for terms that fp32 cannot represent.
 template <class T, class Loss>
 [[gnu::noinline]] double loss_in_double(const T* x, const T* target, const T* weights, int64_t n, const Loss& loss) {
   const auto wide = [](T element) { return F64(static_cast<double>(widen(element))); };
@@ -41,7 +41,7 @@ void paired_loss_of(const Call& call, const Loss& loss) {
       mine[0] = std::isfinite(sum) ? sum : loss_in_double(x + begin, target + begin, own_weights, end - begin, loss);
       mine[1] = std::isfinite(counted) ? counted : sum_in_double(own_weights, end - begin);
     };
-    // Missing lanes hold weight 0 next to a loss of (0, 0), which is finite.
+    // Missing lanes have weight 0 and the loss of (0, 0), which is finite.
     const auto value = [&](int64_t i, int64_t count) {
       return B(loss(load_part(x + begin + i, count), load_part(target + begin + i, count)));
     };
@@ -68,7 +68,7 @@ void paired_loss_of(const Call& call, const Loss& loss) {
   *call.out[1].as<double>() = count;
 }
 
-/// dx = dsum w kFactor slope(x, t): a factor of the slope's is the seed's, which a mean makes small.
+/// dx = dsum w kFactor slope(x, t). A slope's constant factor is applied to the seed, which is small for a mean.
 template <class T, class Slope>
 void paired_loss_backward_of(const Call& call, const Slope& slope) {
   using C = Compute<T>;

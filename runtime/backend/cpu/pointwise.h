@@ -1,6 +1,6 @@
-// Elementwise kernels: a functor on vectors is all that an op's file holds. Inputs broadcast to the output; bf16 and f16 are computed in
-// float; integers go through the functor's static `whole` where it has one. Per functor and type only its loop is compiled: the walk and
-// the tails are pointwise_walk.cpp's.
+// Elementwise kernels: an op's file contains only a functor on vectors. Inputs broadcast to the output; bf16 and f16 are computed in float;
+// integers use the functor's static `whole` if it has one. Only the inner loop is compiled per functor and type; the walk and the tails are
+// in pointwise_walk.cpp.
 #pragma once
 
 #include <utility>
@@ -11,7 +11,7 @@
 
 namespace st::cpu::ST_ISA {
 
-/// kMoves: bit k set when input k advances, else it stands still.
+/// kMoves: bit k set when input k advances, else it stays.
 template <unsigned kMoves, class T, class F, size_t N, size_t... I>
 void run_moving(const F& f, const std::array<const T*, N>& from, T* out, int64_t n, std::index_sequence<I...>) {
   using B = Batch<Compute<T>>;
@@ -23,7 +23,7 @@ void run_moving(const F& f, const std::array<const T*, N>& from, T* out, int64_t
 template <size_t N, class T, class F>
 void run_vectors(const void* functor, const void* a, const void* b, unsigned moves, void* out, int64_t n) {
   constexpr auto indices = std::make_index_sequence<N>{};
-  const F f = *static_cast<const F*>(functor);  // a copy: a store may alias what is behind a reference
+  const F f = *static_cast<const F*>(functor);  // a copy: a store may alias what a reference points to
   T* const to = static_cast<T*>(out);
   if constexpr (N == 1) {
     run_moving<1>(f, std::array{static_cast<const T*>(a)}, to, n, indices);
@@ -35,7 +35,7 @@ void run_vectors(const void* functor, const void* a, const void* b, unsigned mov
   }
 }
 
-/// A PointwiseRun on integers, one by one.
+/// A PointwiseRun for integers, one element at a time.
 template <class T, class F>
 void run_whole(const void* /*functor*/, const void* a, const void* b, unsigned moves, void* out, int64_t n) {
   const T *const x = static_cast<const T*>(a), *const y = static_cast<const T*>(b);
@@ -49,7 +49,7 @@ concept OnWhole = requires(T x) {
   F::whole(x, x);
 };
 
-/// Null where F is not computed in T.
+/// Null if F is not computed in T.
 template <size_t N, class T, class F>
 constexpr PointwiseRun run_of() {
   if constexpr (kIsFloat<T>) return kIsComputed<T> ? run_vectors<N, T, F> : nullptr;
@@ -84,7 +84,7 @@ void pointwise(std::string_view op, const Call& call, const F& f) {
   run_pointwise(call, N, loop, &f);
 }
 
-/// Integers wrap: signed overflow is computed in the unsigned type.
+/// Integers wrap around: signed arithmetic is computed in the unsigned type.
 template <class T>
 constexpr std::make_unsigned_t<T> bits_of(T x) {
   return static_cast<std::make_unsigned_t<T>>(x);

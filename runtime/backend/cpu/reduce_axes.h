@@ -1,5 +1,5 @@
-// Reductions over axes. Neighbouring axes of one fate merge, so nearly every case is [outer, gone, inner]: rows when inner is 1, columns
-// otherwise; anything else (kept and gone axes in turns) takes a plain loop.
+// Reductions over axes. Neighbouring axes that are all kept or all reduced merge, so nearly every case is [outer, gone, inner]: rows when
+// inner is 1, else columns. Anything else (kept and reduced axes alternate) takes a plain loop.
 #pragma once
 
 #include "backend/cpu/column_sums.h"
@@ -9,8 +9,8 @@ namespace st::cpu::ST_ISA {
 struct ReduceAxes {
   int64_t outer = 1, gone = 1, inner = 1;
   bool regular = true;
-  int64_t removed = 1;  // elements that become one
-  // The plain loop's view: kept and gone dimensions with their strides.
+  int64_t removed = 1;  // elements reduced to one
+  // For the plain loop: kept and reduced dimensions with their strides.
   int kept_rank = 0, gone_rank = 0;
   std::array<int64_t, kMaxDims> kept_size{}, kept_stride{}, gone_size{}, gone_stride{};
 
@@ -18,7 +18,7 @@ struct ReduceAxes {
     std::array<bool, kMaxDims> goes{};
     for (const int64_t axis : axes) goes[static_cast<size_t>(normalize_axis(op, axis, x.rank()))] = true;
     if (axes.empty()) goes.fill(true);
-    int turns = 0;  // how often the fate changes along the shape
+    int turns = 0;  // changes between kept and reduced along the shape
     bool last = false;
     for (int32_t i = 0; i < x.rank(); ++i) {
       const bool now = goes[static_cast<size_t>(i)];
@@ -45,7 +45,7 @@ struct ReduceAxes {
     return n;
   }
 
-  /// Calls body(offset) for the elements that become output element `index`, in row-major order.
+  /// Calls body(offset) for the elements reduced to output element `index`, in row-major order.
   template <class Body>
   void each(int64_t index, const Body& body) const {
     int64_t base = 0;
@@ -74,8 +74,8 @@ inline int64_t workspace_of_sum(std::span<const Type> in, std::span<const Type>,
   return blocks <= 1 ? 0 : axes.outer * blocks * axes.inner * bytes_of_compute(in[0].dtype);
 }
 
-/// y = scale * sum over the axes. Rows: chunks of kGrain, added in double. Columns: column_sums.h. A sum of floats whose lanes overflow is
-/// made again in double: the mean of large numbers is finite.
+/// y = scale * sum over the axes. Rows: chunks of kGrain, added in double. Columns: column_sums.h. A sum whose float lanes overflow is
+/// recomputed in double, so that the mean of large numbers is finite.
 template <class T>
 void sum_axes(const Call& call, const ReduceAxes& axes, double scale) {
   using C = Compute<T>;
@@ -146,7 +146,7 @@ void sum_axes(const Call& call, const ReduceAxes& axes, double scale) {
   if (blocks > 1)
     for (int64_t k = 0; k < axes.outer; ++k)
       add_partials(workers, partial + k * blocks * inner, blocks, inner, inner, y + k * inner, scale);
-  // A sum that left the range of float lanes, again.
+  // Recompute sums that overflowed float lanes.
   workers.run_range(axes.outer * inner, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       if (!std::isfinite(widen(y[i]))) give(i, sum_in_double(x + i / inner * n * inner + i % inner, n, inner));

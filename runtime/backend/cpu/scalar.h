@@ -1,4 +1,4 @@
-// One element of an operand, whatever floating dtype it has: the seeds, rates and counters that kernels read once.
+// One element of an operand of any floating dtype: seeds, rates and counters, which kernels read once.
 #pragma once
 
 #include "backend/cpu/convert.h"

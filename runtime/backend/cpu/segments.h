@@ -1,5 +1,5 @@
-// Walks an output whose inputs broadcast to it: dimensions that every operand crosses alike are merged, and what remains is cut into
-// segments along the last one, where each input either advances with the output or stands still.
+// Walks an output to which inputs broadcast. Dimensions that all operands cross alike are merged; the rest is cut into segments along the
+// last one, in which each input either advances with the output or stays.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ template <size_t N>
 struct Segments {
   int rank = 1;
   std::array<int64_t, kMaxDims> size{1};
-  std::array<std::array<int64_t, kMaxDims>, N> stride{};  // of each input, elements; 0 where it is stretched
+  std::array<std::array<int64_t, kMaxDims>, N> stride{};  // of each input, in elements; 0 where it is broadcast
   int64_t elements = 1;
 
   Segments(const Shape& out, const std::array<const Shape*, N>& in) {
@@ -21,7 +21,7 @@ struct Segments {
     std::array<int64_t, kMaxDims> sizes{};
     std::array<std::array<int64_t, kMaxDims>, N> strides{};
     int count = 0;
-    // From the last dimension outwards; a dimension joins the one inside it when every input goes on where that one ended.
+    // From the last dimension outwards; a dimension merges with the inner one if every input continues where the inner one ended.
     std::array<int64_t, N> step;
     step.fill(1);
     for (int32_t back = 1; back <= out.rank(); ++back) {

@@ -1,6 +1,6 @@
-// Vectors of this instruction set and the few rules every kernel shares: grains of work, masked tails, fixed-order sums.
-// A tail goes through the same vector operations as the body, on a padded register image: an element's bits do not depend on where it
-// stands in the array. Work is cut by the problem's size only, so they do not depend on the number of threads either.
+// Vectors of this instruction set and rules shared by all kernels: task sizes, masked tails, sums in a fixed order.
+// A tail uses the same vector operations as the body, on a padded register image, so an element's bits do not depend on its position. Work
+// is cut by problem size only, so they do not depend on the number of threads either.
 #pragma once
 
 #include <algorithm>
@@ -24,9 +24,9 @@ template <class T>
 constexpr int64_t kLanes = static_cast<int64_t>(Batch<T>::size);
 
 constexpr int64_t kRowBlock = 32;    // rows added into one partial sum of a column reduction
-constexpr int64_t kSumBlock = 1024;  // elements added in float lanes before the sum goes on in double
+constexpr int64_t kSumBlock = 1024;  // elements added in float lanes before the sum continues in double
 
-/// Rows of one task when a row has `columns` elements.
+/// Rows per task when a row has `columns` elements.
 inline int64_t rows_per_task(int64_t columns) { return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, columns)); }
 
 template <class T>
@@ -34,7 +34,7 @@ requires std::is_arithmetic_v<T> Batch<T> load(const T* p) { return Batch<T>::lo
 template <class T>
 requires std::is_arithmetic_v<T>
 void store(T* p, const Batch<T>& v) { v.store_unaligned(p); }
-/// The first n < kLanes elements, the rest filled.
+/// The first n < kLanes elements; the rest is filled.
 template <class T>
 requires std::is_arithmetic_v<T> Batch<T> load_tail(const T* p, int64_t n, T fill = T(0)) {
   alignas(64) T image[Batch<T>::size];
@@ -50,10 +50,10 @@ void store_tail(T* p, const Batch<T>& v, int64_t n) {
   std::memcpy(p, image, static_cast<size_t>(n) * sizeof(T));
 }
 
-/// x * y + z, rounded once where the instruction set can.
+/// x * y + z, rounded once if the instruction set can.
 inline F32 fma(const F32& x, const F32& y, const F32& z) {
 #ifdef __AVX512F__
-  return _mm512_fmadd_ps(x, y, z);  // xsimd 8.1 has none for AVX-512
+  return _mm512_fmadd_ps(x, y, z);  // xsimd 8.1 lacks it for AVX-512
 #else
   return xsimd::fma(x, y, z);
 #endif
@@ -66,7 +66,7 @@ inline F64 fma(const F64& x, const F64& y, const F64& z) {
 #endif
 }
 
-/// The sum of the lanes, by halves: lane i + lane i + n/2, and so on.
+/// The sum of the lanes by halving: lane i + lane i + n/2, and so on.
 template <class T>
 T add_lanes(const Batch<T>& v) {
 #ifdef __AVX2__
@@ -97,9 +97,9 @@ T max_lanes(const Batch<T>& v) {
   return best;
 }
 
-/// K sums over i < n at once; term(i, count) gives K vectors of the elements from i on, of which `count` exist and the others are 0, or
-/// term(i, count, sums) adds them itself. Four vector accumulators within a block of kSumBlock elements, blocks added in double, in order.
-/// A term that holds what it needs by value ([=]) keeps it in registers: what it refers to is read again behind each store.
+/// K sums over i < n at once. term(i, count) returns K vectors of the elements from i on, of which `count` exist and the others are 0;
+/// term(i, count, sums) adds them itself. Four vector accumulators within a block of kSumBlock elements; blocks are added in double, in
+/// order. A term that captures by value ([=]) stays in registers; references are read again after each store.
 template <class C, size_t K, class Term>
 std::array<double, K> sum_blocks(int64_t n, Term term) {
   constexpr int64_t L = kLanes<C>;

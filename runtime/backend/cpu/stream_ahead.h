@@ -1,6 +1,6 @@
-// How far ahead of its loads a kernel asks for lines. Intel's own prefetcher ends with the page, and one that comes to the next page by
-// itself waits there each time. Zen's goes on, and what comes a page early only pushes lines in use out of the L1, where arrays that begin
-// with a page share their sets: the few lines ahead that it is asked for there are as good as none (tests/bench/README.md).
+// How far ahead of its loads a kernel prefetches. Intel's prefetcher stops at the end of a page, so a kernel without prefetches waits at
+// every page. Zen's continues, and lines fetched a page early only evict lines in use from L1, where arrays that start at a page share
+// their sets. So the distance there is short and has hardly any effect (tests/bench/README.md).
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,13 @@ inline bool prefetches_across_pages() {
   return is;
 }
 
-/// Elements, of a pass over large arrays.
+/// Elements, for a pass over large arrays.
 inline int64_t stream_ahead() { return prefetches_across_pages() ? 64 : 1024; }
 
-/// Of passes over rows that stay in the L1: the next row, or several, so many elements.
+/// Elements, for passes over rows that stay in L1: `elements`, the next row or several.
 inline int64_t rows_ahead(int64_t elements) { return prefetches_across_pages() ? 64 : elements; }
 
-/// Rows that are normed together where they stay in the L1, what is read and what is written: one's sums run beside the slow operations
-/// behind the other's.
+/// Rows that are normalised together as long as input and output stay in L1: the sums of one overlap with the slow operations of another.
 inline int64_t rows_at_once(int64_t columns) { return columns <= 1536 ? 2 : 1; }
 
 }  // namespace st::cpu

@@ -1,4 +1,4 @@
-// The kernel tables, one per instruction set: the only symbols that leave the objects of a set.
+// The kernel tables, one per instruction set: the only symbols exported from a set's objects.
 #pragma once
 
 #include "backend/backend.h"

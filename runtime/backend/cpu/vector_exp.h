@@ -1,10 +1,11 @@
-// e^x and tanh x on vectors, for every kernel that has an exponential: one function, so that the same x has the same exponential in
-// softmax, in the losses and in attention. xsimd's own exp ends at 88.37, where e^x still has a third of a binade to go.
+// e^x and tanh x on vectors, for every kernel that needs an exponential: one function, so that softmax, the losses and attention agree.
+// xsimd's own exp ends at 88.37, a third of a binade too early.
 //
-// x = n ln 2 + r, |r| <= ln 2 / 2; a polynomial gives e^r and 2^n goes into the exponent (Cody and Waite, 1980; coefficients of Cephes'
-// expf, Taylor's for doubles). Within 2 units of the last place over the whole range: up to 88.72 and 709.78, infinity beyond, 0 for
-// -infinity, NaN stays. 2^n is applied in two steps, so results below the normal range lose bits gradually where the floating mode keeps
-// them; base/float_mode.h' FloatMode flushes them to zero.
+// x = n ln 2 + r, |r| <= ln 2 / 2. A polynomial gives e^r, and 2^n goes into the exponent (Cody and Waite, 1980; coefficients of Cephes'
+// expf, Taylor's for doubles). Error: at most 2 units in the last place over the whole range, up to 88.72 and 709.78. Infinity beyond, 0
+// for
+// -infinity; NaN stays. 2^n is applied in two steps, so results below the normal range lose bits gradually if the floating-point mode keeps
+// them; FloatMode (base/float_mode.h) flushes them to zero.
 #pragma once
 
 #include "backend/cpu/simd.h"
@@ -19,7 +20,7 @@ template <>
 struct ExpRange<float> {
   using Bits = int32_t;
   static constexpr float kMagic = 0x1.8p23F;             // adding it leaves the nearest integer in the lowest bits
-  static constexpr float kHighest = 89, kLowest = -104;  // infinity, and less than half of the least number, from here on
+  static constexpr float kHighest = 89, kLowest = -104;  // from here on: infinity, and less than half of the smallest number
   static constexpr float kLn2Upper = 0x1.62e4p-1F, kLn2Rest = 0x1.7f7d1cp-20F;
   static constexpr int kMantissa = 23, kBias = 127;
 };
@@ -55,7 +56,7 @@ ST_VECTOR_INLINE Batch<T> scale_by_power(const Batch<T>& y, const Batch<T>& n) {
 }
 
 template <class T, size_t N>
-ST_VECTOR_INLINE Batch<T> polynomial(const T (&coefficients)[N], const Batch<T>& x) {  // the highest power first
+ST_VECTOR_INLINE Batch<T> polynomial(const T (&coefficients)[N], const Batch<T>& x) {  // highest power first
   Batch<T> y(coefficients[0]);
   for (size_t i = 1; i < N; ++i) y = fma(y, x, Batch<T>(coefficients[i]));
   return y;
@@ -72,7 +73,7 @@ ST_VECTOR_INLINE Batch<T> exp_of(const Batch<T>& given) {
   using Range = ExpRange<T>;
   using B = Batch<T>;
   constexpr T kPerLn2 = T(1.44269504088896340736);
-  const B x = xsimd::max(B(Range::kLowest), xsimd::min(B(Range::kHighest), given));  // of a number and NaN, the second one: NaN stays
+  const B x = xsimd::max(B(Range::kLowest), xsimd::min(B(Range::kHighest), given));  // both return their second operand for NaN
   const B magic(Range::kMagic);
   const B n = fma(x, B(kPerLn2), magic) - magic;
   B r = fma(n, B(-Range::kLn2Upper), x);
