@@ -37,7 +37,7 @@ void run_accumulate(const Call& call) {
   }
   if (to == DType::f32 && from == DType::bf16) return accumulate_half<bf16>(call);
   if (to == DType::f32 && from == DType::f16) return accumulate_half<f16>(call);
-  fail(Code::unsupported, text("accumulate: the cpu backend does not add ", from, " to a slot of ", to, "; cast the value first"));
+  fail(Code::unsupported, text("accumulate: the cpu backend cannot add ", from, " to a slot of ", to, "; cast the value first"));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// torch.optim.Adafactor (Shazeer and Stern 2018); the formula stands in reference/adafactor.cpp. Three passes: squares of the gradient, by
-// row and by column (column_sums.h), which also gives |p|; the size of the update; the update. What an element's update is follows from
-// the gradient and its row's and column's variance alone, so it is made twice and kept nowhere.
+// torch.optim.Adafactor (Shazeer and Stern 2018); the formula is in reference/adafactor.cpp. Three passes: squares of the gradient by row
+// and by column (column_sums.h), with |p|; the size of the update; the update. An element's update depends only on the gradient and on its
+// row's and column's variance, so it is computed twice and not stored.
 // Workspace: partial column sums [blocks of rows][columns]; then, in double, the mean of each matrix's row variances, and the sums of
 // squares of each row, of the update and of the parameter.
 #include "backend/cpu/column_sums.h"
@@ -9,7 +9,7 @@
 namespace st::cpu::ST_ISA {
 namespace {
 
-/// Matrices of rows x columns; below two dimensions the parameter is one row.
+/// Matrices of rows x columns; a parameter of fewer than two dimensions is one row.
 struct Matrices {
   explicit Matrices(const Shape& shape)
       : factored(shape.rank() > 1),
@@ -22,7 +22,7 @@ struct Matrices {
   int64_t all_rows() const { return count * rows; }
 };
 
-/// Rows of a parameter that is one row are pieces of kGrain elements.
+/// Units of work: rows, or chunks of kGrain elements when the parameter is one row.
 struct Pieces {
   explicit Pieces(const Matrices& m) : of(m.factored ? m.columns : kGrain), count(m.factored ? m.all_rows() : chunks(m.columns)) {}
   static int64_t chunks(int64_t n) { return (n + kGrain - 1) / kGrain; }
@@ -90,7 +90,7 @@ class Adafactor {
     });
   }
 
-  /// body(element, count, gradients) of `n` elements from `begin` on.
+  /// body(element, count, gradients) for `n` elements from `begin` on.
   template <class Body>
   void each_gradient(int64_t begin, int64_t n, const Body& body) {
     constexpr int64_t kBlock = 1024;
@@ -103,7 +103,7 @@ class Adafactor {
     }
   }
 
-  /// Sums of the largest squares would leave the range: they are of so much smaller ones.
+  /// Scales the squares down, since sums of the largest ones would overflow.
   static constexpr P kDown = P(0x1p-16);
 
   void move_factors(int64_t matrix) {
@@ -141,7 +141,7 @@ class Adafactor {
 
   void move_variance() {
     P* const variance = call_.writes[1].template as<P>();
-    // torch.lerp's two forms: at the first update v becomes g^2 exactly, however small it is beside v.
+    // torch.lerp's two forms: at the first update v becomes exactly g^2, however small it is compared with v.
     const bool far = take_ >= 0.5;
     const B take(static_cast<P>(take_)), rest(static_cast<P>(take_ - 1));
     each_piece([&](int64_t, int64_t begin, int64_t n) {
@@ -155,7 +155,7 @@ class Adafactor {
 
   P moved(P from, double to) const { return static_cast<P>(static_cast<double>(from) + take_ * (to - static_cast<double>(from))); }
 
-  /// 0 behind the first `count` lanes: a sum over all lanes is one over these.
+  /// Zeroes the lanes after the first `count`, so that a sum over all lanes is a sum over these.
   static B keep_first(const B& v, int64_t count) {
     if (count == kLanes<P>) return v;
     alignas(64) P image[kLanes<P>] = {};
@@ -163,7 +163,7 @@ class Adafactor {
     return B::load_aligned(image);
   }
 
-  /// body(element, count, u) over a piece.
+  /// body(element, count, u) over a unit of work.
   template <class Body>
   void each_update(int64_t piece, int64_t begin, int64_t n, const Body& body) {
     const B least(least_);

@@ -1,7 +1,7 @@
-// 28 bytes a parameter in fp32. With g = gradient * factor, torch.optim.AdamW's:
+// 28 bytes per parameter in fp32. With g = gradient * factor, torch.optim.AdamW's:
 //   p *= 1 - lr decay;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //   p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
-// and torch.optim.Adam's: g += decay p instead of the first.
+// and torch.optim.Adam's: g += decay p replaces the decay of p.
 #include "backend/cpu/optimizer_pass.h"
 
 namespace st::cpu::ST_ISA {

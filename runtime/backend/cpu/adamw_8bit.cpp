@@ -1,5 +1,5 @@
-// adamw.cpp's formula over moments in 8 bits (backend/moment_codes.h), a block of 256 elements at a time: decode, update with what was
-// computed, encode what was computed. 16 bytes a parameter in place of 28.
+// adamw.cpp's formula with 8-bit moments (backend/moment_codes.h), a block of 256 elements at a time: decode, update the parameter with the
+// new moments, encode them. 16 bytes per parameter instead of 28.
 #include <algorithm>
 #include <array>
 
@@ -10,7 +10,7 @@
 namespace st::cpu::ST_ISA {
 namespace {
 
-/// A moment of 8 bits: codes and a scale a block, and room for one block of its values.
+/// An 8-bit moment: codes, one scale per block, and a buffer for the values of one block.
 struct CodedMoment {
   CodedMoment(const Operand& codes_of, const Operand& scales) : codes(codes_of.as<uint8_t>()), scale(scales.as<float>()) {}
 
@@ -27,10 +27,10 @@ struct CodedMoment {
     most.store_aligned(lanes.data());
     const float largest = *std::max_element(lanes.begin(), lanes.end());
     scale[from / kMomentBlock] = largest;
-    // 1 / largest would be a denormal, which is flushed to 0, beyond 2^126.
+    // Beyond 2^126, 1 / largest would be a denormal, which is flushed to 0.
     const float down = largest > 0x1p125F ? 0x1p-4F : 1, by = largest > 0 ? 1 / (largest * down) : 0;
     uint8_t* const to = codes + from;
-    for (int64_t i = 0; i < n; ++i) {  // without std::clamp, whose references stop the compiler from making vectors of it
+    for (int64_t i = 0; i < n; ++i) {  // without std::clamp, whose references prevent vectorisation
       const float share = x[i] * down * by, held = share < -1 ? -1 : share;
       to[i] = code_of(held > 1 ? 1 : held);
     }
@@ -71,7 +71,7 @@ void adamw_in_8_bits(const Call& call) {
         store_part(m + i, new_m, count);
         store_part(v + i, new_v, count);
       });
-      // Lambdas, since a call through a pointer to a function does not become vectors.
+      // Lambdas, since a call through a function pointer is not vectorised.
       moment1.encode(from, n, m, [](float x) { return moment_codes::encode_signed(x); });
       moment2.encode(from, n, v, [](float x) { return moment_codes::encode_unsigned(x); });
       if (copy != nullptr) leave_copy(*copy, parameter, from, n);
@@ -82,7 +82,7 @@ void adamw_in_8_bits(const Call& call) {
 void run_adamw_8bit(const Call& call) {
   if (is_skipped(call)) return;
   with_parameter("adamw_8bit", call, [&](auto p) {
-    require(sizeof p == sizeof(float), Code::unsupported, "adamw_8bit: parameters are f32, this one is f64; use adamw");
+    require(sizeof p == sizeof(float), Code::unsupported, "adamw_8bit: parameters must be f32, got f64; use adamw");
     adamw_in_8_bits(call);
   });
 }

@@ -1,4 +1,4 @@
-// y = scale * x + shift; the product is rounded before the sum, on every instruction set alike
+// y = scale * x + shift; the product is rounded before the sum on every instruction set
 #include "backend/cpu/pointwise.h"
 
 namespace st::cpu::ST_ISA {

@@ -1,4 +1,4 @@
-// Index of the first largest element along an axis; the first NaN is larger than anything.
+// Index of the first largest element along an axis; NaN is larger than anything, so the first NaN wins.
 #include "backend/cpu/lines.h"
 
 namespace st::cpu::ST_ISA {
@@ -18,7 +18,7 @@ int32_t first_largest(const T* x, int64_t n, int64_t step) {
   return static_cast<int32_t>(at);
 }
 
-/// A row: its maximum with vectors, then the first element that equals it.
+/// For a row: its maximum with vectors, then the first element that equals it.
 template <class T>
 int32_t first_largest_of_row(const T* x, int64_t n) {
   const auto best = max_of(x, n);

@@ -1,7 +1,7 @@
-// o = softmax(scale q k^T) v for each head, and the log of each row's sum. One task is a head of a sequence: its keys and values are packed
-// once, then each block of queries passes over the blocks of keys it sees with a running maximum m, sum l and unnormalised output:
+// o = softmax(scale q k^T) v for each head, and the log of each row's sum. A task is one head of one sequence: its keys and values are
+// packed once, then each block of queries passes over the blocks of keys it sees with a running maximum m, sum l and unnormalised output:
 //   m' = max(m, max_s x_s);  p_s = e^(x_s - m');  l = l e^(m - m') + sum p_s;  o = o e^(m - m') + sum p_s v_s;  at the end o / l.
-// Causal blocks that no query sees are skipped. The order over keys is fixed by kBlock.
+// Causal blocks that no query sees are skipped. kBlock fixes the order over keys.
 #include "backend/cpu/attention_block.h"
 #include "backend/cpu/kernels.h"
 
@@ -29,7 +29,7 @@ struct ForwardScratch {
   }
 };
 
-/// Of `before` and a column of vectors: four at a time, since one waits for the one before.
+/// The maximum of `before` and a column of vectors, in four independent chains to hide the latency.
 ST_MICRO Lanes greatest(Lanes before, const float* column, int64_t rows) {
   const auto greater = [](Lanes a, Lanes b) __attribute__((always_inline)) { return a > b ? a : b; };
   Lanes peaks[4] = {before, before, before, before};
@@ -40,8 +40,8 @@ ST_MICRO Lanes greatest(Lanes before, const float* column, int64_t rows) {
   return greater(greater(peaks[0], peaks[1]), greater(peaks[2], peaks[3]));
 }
 
-/// Turns a block of scores into e^(score - maximum), moves the running maximum and sum on, and leaves in `rescale` what earlier sums
-/// shrink by. A query that has seen nothing keeps the maximum -inf; 0 then stands in for it, so that e^(-inf - 0) is 0 and not NaN.
+/// Turns a block of scores into e^(score - maximum), updates the running maximum and sum, and writes the factor for earlier sums to
+/// `rescale`. A query that has seen nothing keeps the maximum -inf; 0 replaces it, so that e^(-inf - 0) is 0 and not NaN.
 void soften(const BlockSight& sight, const ForwardScratch& x) {
   const Lanes none = micro::broadcast(-std::numeric_limits<float>::infinity());
   for (int64_t c = 0; c < sight.lanes(); c += kWidth) {
@@ -66,14 +66,14 @@ void soften(const BlockSight& sight, const ForwardScratch& x) {
 
 void shrink_rows(const float* by, int64_t rows, int64_t padded, float* sums) {
   for (int64_t r = 0; r < rows; ++r) {
-    if (by[r] == 1) continue;  // most rows, once they have seen their maximum
+    if (by[r] == 1) continue;  // true for most rows after their maximum
     const Lanes factor = micro::broadcast(by[r]);
     for (int64_t d = 0; d < padded; d += kWidth) micro::store(sums + r * padded + d, micro::load(sums + r * padded + d) * factor);
   }
 }
 
-/// What the products of a block of queries bring meanwhile: the rows it writes, those of the next block, and a share of the keys and values
-/// of the next task.
+/// What to prefetch during a block's products: the rows that it writes, those of the next block, and a share of the next task's keys and
+/// values.
 [[gnu::noinline]] RowsAhead look_ahead(const Call& call, const Heads& shape, int64_t task, std::optional<int64_t> guess, int64_t t) {
   RowsAhead ahead;
   const int64_t size = bytes_of(call.in[0].dtype), queries = std::min(kBlock, shape.queries - t);
@@ -86,7 +86,7 @@ void shrink_rows(const float* by, int64_t rows, int64_t padded, float* sums) {
   if (!guess || !shape.fits_twice()) return ahead;
   const int64_t b2 = *guess / shape.heads, h2 = *guess % shape.heads;
   if (rest == 0) add(call.in[0], shape.query(b2, 0, h2), shape.heads, std::min(kBlock, shape.queries));
-  const int64_t from = shape.keys * t / shape.queries, to = shape.keys * (t + queries) / shape.queries;  // a share for each block
+  const int64_t from = shape.keys * t / shape.queries, to = shape.keys * (t + queries) / shape.queries;  // a share per block
   for (const size_t in : {1, 2}) add(call.in[in], shape.key(b2, from, h2 / shape.heads_per_group()), shape.groups, to - from);
   return ahead;
 }
@@ -112,7 +112,7 @@ void run_head(const Call& call, const Heads& shape, int64_t task, std::optional<
     std::fill_n(x.total, kBlock, 0.0F);
     std::fill_n(x.peak, kBlock, -std::numeric_limits<float>::infinity());
     RowsAhead ahead = look_ahead(call, shape, task, guess, t);
-    // The blocks' edges are the packed ones; a block that ends past what these queries see is masked.
+    // Blocks end where the packed ones do; scores beyond what these queries see are masked.
     const int64_t seen = shape.keys_seen(t + queries);
     for (int64_t s = 0; s < seen; s += kBlock) {
       const int64_t rows = std::min(kBlock, seen_at_all - s);

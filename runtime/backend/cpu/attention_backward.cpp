@@ -1,5 +1,5 @@
-// Gradients of attention. One task is a group of a sequence, with all the query heads that read it, so dk and dv have one writer and a
-// fixed order: heads, then blocks of queries, then blocks of keys. With p remade from the scores and lse, and delta_t = sum_d do_td o_td:
+// Gradients of attention. A task is one group of one sequence with all query heads that read it, so dk and dv have one writer and a fixed
+// order: heads, blocks of queries, blocks of keys. With p recomputed from the scores and lse, and delta_t = sum_d do_td o_td:
 //   dv = p^T do;  dp = do v^T;  ds = p (dp - delta) scale;  dq = ds k;  dk = ds^T q.
 #include "backend/cpu/attention_block.h"
 #include "backend/cpu/kernels.h"
@@ -11,10 +11,10 @@ using micro::kWidth;
 using micro::Lanes;
 
 struct BackwardScratch {
-  float *key_rows, *value_rows, *key_columns;                    // packed once for the group
-  float *q_transposed, *do_transposed, *q_columns, *do_columns;  // of a block of queries
+  float *key_rows, *value_rows, *key_columns;                    // packed once per group
+  float *q_transposed, *do_transposed, *q_columns, *do_columns;  // for a block of queries
   float *p, *ds;                                                 // blocks, [keys][queries]
-  float *dq, *dk, *dv;                                           // sums: dq of a block of queries, dk and dv of the whole group
+  float *dq, *dk, *dv;                                           // sums: dq for a block of queries, dk and dv for the whole group
   float *lse, *delta;
   int64_t floats;
 
@@ -39,7 +39,7 @@ struct BackwardScratch {
   }
 };
 
-/// From scores and dp to p and ds, in place.
+/// Turns scores and dp into p and ds, in place.
 void soften_backward(const BlockSight& sight, float scale, const BackwardScratch& x) {
   const Lanes factor = micro::broadcast(scale);
   for (int64_t c = 0; c < sight.lanes(); c += kWidth) {
@@ -58,10 +58,10 @@ void soften_backward(const BlockSight& sight, float scale, const BackwardScratch
   }
 }
 
-/// delta = sum_d do_d o_d of a block of n queries, each a lane, from both packed by pack_transposed: two panels' columns at a time.
+/// delta = sum_d do_d o_d for a block of n queries, one per lane, both packed by pack_transposed: the columns of two panels at a time.
 void sum_products(const float* o, const float* d_o, int64_t n, int64_t width, float* delta) {
   for (int64_t c = 0; c < n; c += micro::kTileColumns) {
-    const int64_t panel = std::min<int64_t>(micro::kTileColumns, kBlock - c), second = panel - kWidth;  // the same one, where it is alone
+    const int64_t panel = std::min<int64_t>(micro::kTileColumns, kBlock - c), second = panel - kWidth;  // the same one if there is only one
     const float *left = o + c * width, *right = d_o + c * width;
     Lanes sum = {}, other = {};
     for (int64_t d = 0; d < width; ++d) {
@@ -74,7 +74,7 @@ void sum_products(const float* o, const float* d_o, int64_t n, int64_t width, fl
   }
 }
 
-/// lse and delta of a block of n queries. Where there is no query, or one that sees nothing, lse is +inf and delta 0: its p are 0.
+/// lse and delta for a block of n queries. For missing queries, and those that see nothing, lse is +inf and delta 0, so p is 0.
 [[gnu::noinline]] void prepare_rows(const float* lse, int64_t n, const float* o_transposed, int64_t width, const BackwardScratch& x) {
   sum_products(o_transposed, x.do_transposed, n, width, x.delta);
   for (int64_t r = 0; r < kBlock; ++r) {
@@ -92,8 +92,8 @@ void copy_rows(const float* sums, int64_t n, int64_t width, T* to, int64_t strid
                        [&](int64_t d, int64_t count) { store_part(to + r * stride + d, F32(micro::load(sums + r * padded + d)), count); });
 }
 
-/// What the products of a block of queries bring meanwhile: the rows it writes, those of the next block, and a share of the keys and values
-/// of the next task.
+/// What to prefetch during a block's products: the rows that it writes, those of the next block, and a share of the next task's keys and
+/// values.
 [[gnu::noinline]] RowsAhead look_ahead(const Call& call, const Heads& shape, int64_t b, int64_t h, int64_t t,
                                        std::optional<int64_t> guess) {
   RowsAhead ahead;
@@ -110,7 +110,7 @@ void copy_rows(const float* sums, int64_t n, int64_t width, T* to, int64_t strid
     for (const size_t in : {0, 5, 3}) add(call.in[in], next, shape.heads, rows);
   }
   const int64_t done = h % per_group * shape.queries + t, all = per_group * shape.queries;
-  const int64_t from = shape.keys * done / all, to = shape.keys * (done + queries) / all;  // a share for each block
+  const int64_t from = shape.keys * done / all, to = shape.keys * (done + queries) / all;  // a share per block
   if (guess && shape.fits_twice())
     for (const size_t in : {1, 2}) add(call.in[in], shape.key(*guess / shape.groups, from, *guess % shape.groups), shape.groups, to - from);
   for (const size_t out : {1, 2}) add(call.out[out], shape.key(b, from, h / per_group), shape.groups, to - from);
@@ -128,7 +128,7 @@ void run_block(const Call& call, const Heads& shape, int64_t b, int64_t h, int64
   pack_transposed(d_o + at, stride, queries, shape.width, x.do_transposed);
   pack_columns(q + at, stride, queries, shape.width, x.q_columns);
   pack_columns(d_o + at, stride, queries, shape.width, x.do_columns);
-  pack_transposed(o + at, stride, queries, shape.width, x.dq);  // not in use yet
+  pack_transposed(o + at, stride, queries, shape.width, x.dq);  // dq's memory is still free
   prepare_rows(lse, queries, x.dq, shape.width, x);
   std::fill_n(x.dq, queries * padded, 0.0F);
 

@@ -1,5 +1,5 @@
-// a = a + (1 - decay) (w - a), as torch's lerp; at the first update a = w.
-// Three operations an element that is read and written: every set takes the portable one's, and the library stays small.
+// a = a + (1 - decay) (w - a), like torch's lerp; at the first update a = w.
+// Memory limits it (three operations per element read and written), so every set uses the portable one and the library stays small.
 #include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/scalar.h"
@@ -36,7 +36,7 @@ void run_average(const Call& call) {
     const DType type = call.writes[0].dtype;
     if (type == DType::f32) return average_of<float>(call);
     if (type == DType::f64) return average_of<double>(call);
-    fail(Code::unsupported, text("average: the cpu backend keeps none of ", type, "; keep f32 master weights"));
+    fail(Code::unsupported, text("average: the cpu backend has no average of ", type, "; keep f32 master weights"));
   } else {
     (*st_cpu_table_portable())[static_cast<size_t>(Op::average)].run(call);
   }

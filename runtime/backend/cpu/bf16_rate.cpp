@@ -5,7 +5,7 @@ namespace {
 
 constexpr bool is_within(int model, int first, int last) { return model >= first && model <= last; }
 
-/// Zen 4 and 5: twice the rate of FMA. Intel's vdpbf16ps has half of it (Sapphire Rapids: 100 and 200 GFLOP/s a core), widening is faster.
+/// Zen 4 and 5: twice the rate of FMA. Intel's vdpbf16ps has half of it (Sapphire Rapids: 100 and 200 GFLOP/s per core), so widening wins.
 bool has_fast_pairs(const os::CpuIdentity& cpu) {
   if (cpu.vendor != "AuthenticAMD") return false;
   const int m = cpu.model;

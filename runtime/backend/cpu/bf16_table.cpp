@@ -1,4 +1,4 @@
-// The table of a set that has bf16 products of its own: AVX-512's, but for the ops that are products.
+// The table of a set with its own bf16 products: AVX-512's, except for the ops that are products.
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/table.h"
 

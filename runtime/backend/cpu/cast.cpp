@@ -1,4 +1,4 @@
-// y = x in another dtype: rounds to nearest even; a float to an integer truncates, held to the integer's range, NaN to 0
+// y = x in another dtype: rounds to nearest even; float to integer truncates and clamps to the integer's range, NaN gives 0
 #include "backend/cpu/pointwise.h"
 
 namespace st::cpu::ST_ISA {

@@ -1,4 +1,4 @@
-// c = a test b, as bool. The portable set's in every table: no set has vectors for it, and each had 18 kB of the same.
+// c = a test b, as bool. All tables use the portable set's: no set has vectors for it, and each copy took 18 kB.
 #include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/segments.h"

@@ -1,5 +1,5 @@
-// Chooses the instruction set once, by the CPU's identity and never by timing: the choice is the kernel class of the job hash. Sets that
-// differ in their bf16 products alone are classes too: bits of bf16 jobs depend on them.
+// Chooses the instruction set once, by CPU identity and never by timing: the choice is the kernel class in the job hash. Sets that differ
+// only in bf16 products are separate classes, since the bits of bf16 jobs depend on them.
 #include <cstdlib>
 #include <string>
 
@@ -18,7 +18,7 @@ struct BuiltSet {
   const OpTable* (*table)();
   const GemmKernels* (*gemm)();
   bool (*runs_on)(const os::CpuIdentity& cpu);
-  bool (*is_best_on)(const os::CpuIdentity& cpu) = nullptr;  // else it must be asked for; null: wherever it runs
+  bool (*is_best_on)(const os::CpuIdentity& cpu) = nullptr;  // elsewhere only on request; null: wherever it runs
 };
 
 // From the widest to the one that runs everywhere.
@@ -57,8 +57,8 @@ const BuiltSet& choose() {
   }
   for (const BuiltSet& set : kInstructionSets) {
     if (set.name != forced) continue;
-    require(set.runs_on(cpu), Code::unavailable, "cpu backend: SCALETRAIN_ISA=", set.name, " was asked for but this CPU (", cpu.brand,
-            ") lacks it; unset it, or choose a narrower one of ", known_names());
+    require(set.runs_on(cpu), Code::unavailable, "cpu backend: SCALETRAIN_ISA=", set.name, " is not supported by this CPU (", cpu.brand,
+            "); unset it, or choose a narrower one of ", known_names());
     return set;
   }
   fail(Code::unavailable, text("cpu backend: SCALETRAIN_ISA=", forced, " is not an instruction set of this build; it has ", known_names()));

@@ -1,8 +1,8 @@
-// sum = sum_r w_r (lse_r - logits[r, target_r]), lse = max + log sum e^(x - max): a row is read for its maximum, during the sum of the row
-// before, and then, from the cache, for its sum. Backward makes both again and writes dlogits once: w dsum (e^(x - max) / sum - [c =
-// target]). e^(x - lse) would be off by the rounding of lse, which grows with an offset that all logits share. Fused, a row's dlogits are
-// written while the row is still in the cache, often over it. With smoothing s and a z-loss z a row's loss is lse - (1 - s) x_target - s
-// mean(x) + z lse^2 and its gradient softmax (1 + 2 z lse) - (1 - s) [c = target] - s / V.
+// sum = sum_r w_r (lse_r - logits[r, target_r]), lse = max + log sum e^(x - max). A row is read for its maximum during the sum of the
+// previous row, and then, from the cache, for its sum. Backward recomputes both and writes dlogits once: w dsum (e^(x - max) / sum - [c =
+// target]); e^(x - lse) would carry the rounding of lse, which grows with an offset common to all logits. When fused, a row's dlogits are
+// written while the row is in the cache, often over it. With smoothing s and a z-loss z a row's loss is lse - (1 - s) x_target - s mean(x)
+// + z lse^2 and its gradient softmax (1 + 2 z lse) - (1 - s) [c = target] - s / V.
 #include <cmath>
 #include <optional>
 
@@ -15,10 +15,10 @@
 namespace st::cpu::ST_ISA {
 namespace {
 
-constexpr int64_t kClassesAhead = 512;  // elements of the next row: from memory the hardware's own prefetcher is late
+constexpr int64_t kClassesAhead = 512;  // elements of the next row: the hardware prefetches from memory too late
 
-/// sum e^(x - peak) of a row, in the order of sum_blocks(), and max_of() the next row between the exponentials: it is waited for while
-/// there is something to compute.
+/// sum e^(x - peak) of a row, in the order of sum_blocks(), and max_of() the next row between the exponentials, which hide the wait for
+/// memory.
 template <class T>
 double sum_beside_max(const T* row, const T* next, int64_t n, Compute<T> peak, Compute<T>& next_peak) {
   using C = Compute<T>;
@@ -56,10 +56,10 @@ double sum_beside_max(const T* row, const T* next, int64_t n, Compute<T> peak, C
   return total;
 }
 
-/// What is added to the likelihood of the target.
+/// Terms added to the target's likelihood.
 struct Terms {
   explicit Terms(const Attrs& attrs) : smoothing(attrs.real("label_smoothing")), z_loss(attrs.real("z_loss")) {}
-  /// Of the softmax in the gradient. Without a z-loss lse may be infinite.
+  /// The factor of the softmax in the gradient. Without a z-loss lse may be infinite.
   double share(double lse) const { return z_loss == 0 ? 1 : 1 + 2 * z_loss * lse; }
   double square(double lse) const { return z_loss == 0 ? 0 : z_loss * lse * lse; }
 
@@ -74,7 +74,7 @@ struct Softmax {
   double log_sum() const { return static_cast<double>(peak) + std::log(sum); }
 };
 
-/// A row of dlogits, which may lie over the row of logits; zero where the target is ignored. `seed` is w dsum.
+/// Writes a row of dlogits, possibly over the row of logits; zero if the target is ignored. `seed` is w dsum.
 template <class T, class R>
 [[gnu::noinline]] void write_gradient(const T* row, void* to, int64_t classes, std::optional<int64_t> target, double seed,
                                       const Softmax<Compute<T>>& softmax, const Terms& terms) {
@@ -85,17 +85,17 @@ template <class T, class R>
     std::memset(drow, 0, static_cast<size_t>(classes) * sizeof(R));
     return;
   }
-  // At the target the difference is taken in double: there the softmax may be close to 1.
+  // At the target the difference is computed in double, since the softmax may be close to 1.
   const double p = std::exp(static_cast<double>(widen(row[*target])) - static_cast<double>(softmax.peak)) / softmax.sum;
   const double share = terms.share(softmax.log_sum()), even = terms.smoothing / static_cast<double>(classes);
   const B scale(static_cast<C>(seed * share / softmax.sum)), shift(softmax.peak);
-  const B rest(even == 0 ? C(-0.0) : static_cast<C>(-seed * even));  // -0 is the zero that changes nothing it is added to
+  const B rest(even == 0 ? C(-0.0) : static_cast<C>(-seed * even));  // adding -0 changes nothing
   each_vector<C>(
       classes, [&](int64_t i, int64_t count) { store_part(drow + i, fma(scale, exp_of(load_part(row + i, count) - shift), rest), count); });
   drow[*target] = narrow<R>(static_cast<C>(seed * (p * share - (1 - terms.smoothing) - even)));
 }
 
-/// What both directions read of each row.
+/// The inputs that both directions read.
 template <class T>
 struct Rows {
   Rows(std::string_view op, const Call& call, size_t weights_at)
@@ -134,7 +134,7 @@ double rest_of_loss(const Rows<T>& rows, const T* row, double log_sum) {
   return smoothing == 0 ? loss : loss - smoothing / static_cast<double>(rows.classes) * sum_of(row, rows.classes);
 }
 
-/// Where dlogits go and in what type.
+/// Where dlogits are written and in what type.
 template <class T>
 struct Gradient {
   std::byte* to;
@@ -143,13 +143,13 @@ struct Gradient {
   decltype(&write_gradient<T, T>) write;
 };
 
-/// The loss, lse of each row where it is wanted, and the gradient where one is.
+/// The loss, and if requested lse and the gradient of each row.
 template <class T>
 void loss_of(const Call& call, const Rows<T>& rows, Compute<T>* lse, const Gradient<T>* gradient) {
   using C = Compute<T>;
   double* const losses = reinterpret_cast<double*>(call.workspace.data());
   const int64_t classes = rows.classes;
-  // A task has several rows where there are many: all but the first are looked at beside another.
+  // A task has several rows if there are many: the maximum of all but the first overlaps with another row's sum.
   const int64_t together = std::max(rows_per_task(classes), std::clamp<int64_t>(rows.count / 64, 1, 8));
   call.workers->run_range(rows.count, together, [&](int64_t begin, int64_t end) {
     C peak = max_of(rows.logits + begin * classes, classes);

@@ -1,5 +1,5 @@
-// y[i] = weight[tokens[i]], by rows. Backward adds dy rows in token order: each task owns a range of the vocabulary, clears it, and looks
-// through all tokens for its own; so no two tasks write one row and the order is that of the tokens.
+// y[i] = weight[tokens[i]], by rows. Backward adds dy rows in token order: each task owns a range of the vocabulary, clears it, and scans
+// all tokens for its own. So no two tasks write one row, and the order is that of the tokens.
 #include "backend/cpu/column_sums.h"
 #include "backend/cpu/scalar.h"
 #include "backend/index_check.h"
@@ -7,7 +7,7 @@
 namespace st::cpu::ST_ISA {
 namespace {
 
-constexpr int64_t kRanges = 64;  // of the vocabulary: enough tasks for any machine, few enough scans of the tokens
+constexpr int64_t kRanges = 64;  // of the vocabulary: enough tasks for any machine, few scans of the tokens
 
 void check_tokens(std::string_view op, const Operand& tokens, int64_t rows) {
   for (int64_t i = 0; i < tokens.elements(); ++i) check_token(op, integer_of(tokens, i), i, tokens.shape, rows);

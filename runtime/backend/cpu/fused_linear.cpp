@@ -1,5 +1,5 @@
-// y = f(x op(weight) + bias) + residual and its kin: the tiled product, and what comes behind it while each piece of y is in the cache.
-// Beside it `pack`: the weight as the product reads it, laid out once for the products of several micro-batches.
+// y = f(x op(weight) + bias) + residual and its variants: the tiled product with an epilogue on each tile of y while it is in the cache.
+// Also `pack`: lays out the weight as the product reads it, once for the products of several micro-batches.
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/small_product.h"
 #include "backend/cpu/kernels.h"
@@ -20,14 +20,14 @@ GemmProblem product_of_fused_linear(std::span<const Type> in, std::span<const Ty
   return linear_problem(in, attrs);
 }
 
-/// Packing costs as much for few rows as for many: of 1024 it is 1 % of a training step (tests/bench/README.md), and not worth a second
-/// copy of the weight. The fewest rows and the smallest products read the weight in place, as fast as packed.
+/// Packing costs the same for few rows as for many: for 1024 rows it is 1 % of a training step (tests/bench/README.md), not worth a second
+/// copy of the weight. Very few rows and the smallest products read the weight in place, as fast as packed.
 constexpr int64_t kRowsWorthPacking = 512, kFewestRows = 40;
 
 int64_t packed_weight_of(std::span<const Type> in, const Attrs& attrs) {
   const GemmProblem p = linear_problem(in, attrs);
   const TileSchedule schedule = schedule_of(p, attrs);
-  if (schedule.library != nullptr) return 0;  // reads it as it lies
+  if (schedule.library != nullptr) return 0;  // reads it unpacked
   const bool in_place = (!schedule.packs_b() && p.m <= kFewestRows) || is_small(p, schedule, 1);
   return in_place || p.m > kRowsWorthPacking ? 0 : gemm_packed_bytes(p, schedule);
 }

@@ -1,5 +1,5 @@
-// y[o, j, i] = x[o, index[o, j, i], i] around the axis. Backward clears dx and adds dy where gather read, in index order; tasks own whole
-// outer slices, so no two of them write one element.
+// y[o, j, i] = x[o, index[o, j, i], i] around the axis. Backward clears dx and adds dy to the elements that gather read, in index order.
+// Tasks own whole outer slices, so no two of them write one element.
 #include "backend/cpu/lines.h"
 #include "backend/cpu/scalar.h"
 #include "backend/index_check.h"

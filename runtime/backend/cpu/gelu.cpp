@@ -1,4 +1,4 @@
-// y = x Phi(x) and its derivative; activation_vectors.h has the formulas.
+// y = x Phi(x) and its derivative; the formulas are in activation_vectors.h.
 #include "backend/cpu/activation_vectors.h"
 #include "backend/cpu/pointwise.h"
 

@@ -1,6 +1,6 @@
 // The sums of backend/gradient_norm_order.h: 16 double lanes over blocks of 1024 elements, a tree over the blocks of a tensor, tensors in
-// order. Runs of blocks are summed in parallel into the workspace; the trees over them are short. Squares of f32 are exact in double, so
-// vectors and scalars give the same bits here, on every instruction set.
+// order. Runs of blocks are summed in parallel into the workspace; the trees above them are short. Squares of f32 are exact in double, so
+// vectors and scalars give the same bits on every instruction set.
 #include "backend/gradient_norm_order.h"
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 namespace order = gradient_norm_order;
 
-/// Sixteen lanes of squares, in registers through a block where the set has vectors of doubles.
+/// Sixteen lanes of squares, kept in registers through a block if the set has vectors of doubles.
 #if defined(__AVX512F__)
 struct SumLanes {
   __m512d low = _mm512_setzero_pd(), high = low;
@@ -55,7 +55,7 @@ struct SumLanes {
 };
 #endif
 
-// The hardware's own prefetcher ends with the page, which is one block of f32.
+// The hardware's prefetcher stops at the end of a page, which is one block of f32.
 constexpr int64_t kBlockAhead = order::kBlock;
 
 /// lanes[i] += the square of x[i], i < n
@@ -85,18 +85,18 @@ double sum_of_block(const T* x, int64_t n) {
   return order::sum_of_lanes(lanes);
 }
 
-/// Squares of f32 and of 16 bits are far from overflowing in double, so their sum is finite where all of them are.
+/// Squares of f32 and of 16-bit floats cannot overflow in double, so their sum is finite if all of them are.
 template <class T>
 bool all_finite(const T* x, int64_t n, double sum) {
   if constexpr (!std::is_same_v<T, double>) return std::isfinite(sum);
   return std::all_of(x, x + n, [](T g) { return std::isfinite(widen(g)); });
 }
 
-constexpr int64_t kRun = kGrain / order::kBlock;  // blocks of one task: an aligned power of two, so their sum is a subtree's
+constexpr int64_t kRun = kGrain / order::kBlock;  // blocks per task: an aligned power of two, so that their sum is a subtree
 
 struct Scratch {
   double* sums;       // of each run
-  uint8_t* infinite;  // of each run: something is not finite
+  uint8_t* infinite;  // of each run: whether an element is not finite
 };
 
 int64_t runs_of(int64_t elements) { return (order::blocks_of(elements) + kRun - 1) / kRun; }
@@ -128,7 +128,7 @@ void run_gradient_norm(const Call& call) {
   bool finite = true;
   for (const Operand& gradient : call.in) {
     with_float("gradient_norm", gradient.dtype, [&](auto t) { sum_runs_of<decltype(t)>(gradient, *call.workers, scratch); });
-    order::BlockTree tree;  // goes on over the runs: the last one, which may be shorter, is the smallest subtree of all
+    order::BlockTree tree;  // over the runs; the last one may be shorter and is then the smallest subtree
     for (int64_t run = 0; run < runs_of(gradient.elements()); ++run) {
       tree.add(scratch.sums[run]);
       finite = finite && scratch.infinite[run] == 0;

@@ -1,4 +1,4 @@
-// the host's own op: its callbacks compute, on any instruction set the same
+// the host's own op: its callbacks compute, the same on every instruction set
 #include "backend/cpu/kernels.h"
 #include "backend/host_call.h"
 

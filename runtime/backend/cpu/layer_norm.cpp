@@ -1,9 +1,9 @@
-// y = (x - mean) rstd gamma + beta over rows of C elements. Far from zero, sums of the elements themselves lose what tells them apart, so
-// they are taken around an origin: the mean of the row's first quarter. What that misses the mean by is part of the row's spread,
-// (origin - mean)^2 <= 4 variance, so the variance is at most 5 times as far off as around the mean itself, and of common rows hardly more.
+// y = (x - mean) rstd gamma + beta over rows of C elements. Far from zero, sums of the raw elements would lose their differences, so the
+// sums are taken around an origin, the mean of the row's first quarter. (origin - mean)^2 <= 4 variance, so the variance's error is at most
+// 5 times that of sums around the mean, and hardly more for ordinary rows.
 // Backward, with n = (x - mean) rstd and g = dy gamma: dx = rstd (g - sum(g) / C - n sum(g n) / C); dgamma = sum_rows dy n and
-// dbeta = sum_rows dy ride on the same pass, as partial rows (column_sums.h). Behind a row's sums stands a chain of slow operations, in
-// which memory would be idle: a pass prefetches what the next rows read and write, and forward the next row's sums run beside it.
+// dbeta = sum_rows dy are computed in the same pass, as partial rows (column_sums.h). Slow operations follow a row's sums and would leave
+// memory idle: a pass prefetches what the next rows read and write, and forward overlaps them with the next row's sums.
 #include <cmath>
 
 #include "backend/cpu/column_sums.h"

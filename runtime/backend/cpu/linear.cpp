@@ -1,4 +1,4 @@
-// y = x op(weight) + bias: the tiled product over all leading dimensions as rows, the bias added in its last write.
+// y = x op(weight) + bias: the tiled product with all leading dimensions as rows; the bias is added in the last write.
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/kernels.h"
 #include "backend/linear_call.h"

@@ -11,7 +11,7 @@ void lion_of(const Call& call) {
   const Attrs& attrs = *call.attrs;
   const UpdateInputs<P> inputs(call);
   const double beta1 = attrs.real("beta1"), beta2 = attrs.real("beta2");
-  // The direction's share of the least gradient is below the normal range, and its sign lost: lifted, it is not.
+  // For the smallest gradients the direction would fall below the normal range and lose its sign, so it is scaled up.
   constexpr P kLift = P(0x1p32);
   const B keep1(static_cast<P>(beta1) * kLift), take1(static_cast<P>(1 - beta1) * kLift);
   const B keep2(static_cast<P>(beta2)), take2(static_cast<P>(1 - beta2));

@@ -1,7 +1,7 @@
-// c = op(a) op(b) over the last two dimensions: one tiled product, batched where leading dimensions ask for it.
+// c = op(a) op(b) over the last two dimensions: one tiled product, batched over leading dimensions where needed.
 //
-// Where b is one matrix and a is not transposed, a's leading dimensions are rows like any other: [B, T, K] x [K, N] is one product of B*T
-// rows. Else the leading dimensions that a and b cross evenly become the product's batch; what remains outside is a loop.
+// If b is one matrix and a is not transposed, a's leading dimensions are rows like any other: [B, T, K] x [K, N] is one product of B*T
+// rows. Else the leading dimensions with constant strides in a and b become the product's batch; the remaining ones are an outer loop.
 #include <array>
 
 #include "backend/cpu/gemm/gemm.h"
@@ -13,11 +13,11 @@ namespace {
 
 struct Batches {
   GemmProblem problem;
-  int32_t rank = 0;                                     // of the loop outside
+  int32_t rank = 0;                                     // of the outer loop
   std::array<int64_t, kMaxDims> size{}, a{}, b{}, c{};  // innermost first; strides in elements
 };
 
-/// Stride of each leading dimension of `shape` aligned at the right with `rank` ones: 0 where it is stretched.
+/// Stride of each leading dimension of `shape`, aligned at the right with `rank` dimensions: 0 where it is broadcast.
 std::array<int64_t, kMaxDims> leading_strides(const Shape& shape, int32_t rank) {
   std::array<int64_t, kMaxDims> strides{};
   const int32_t own = shape.rank() - 2;
@@ -48,7 +48,7 @@ Batches plan(const Shape& a, DType a_type, const Shape& b, DType b_type, const S
   const int32_t rank = c.rank() - 2;
   const auto of_a = leading_strides(a, rank), of_b = leading_strides(b, rank);
   int64_t of_c = p.m * p.n;
-  bool inner = true;  // still growing the product's own batch
+  bool inner = true;  // still extending the product's batch
   p.a_batch = p.b_batch = p.c_batch = 0;
   for (int32_t d = rank - 1; d >= 0; --d) {
     const auto i = static_cast<size_t>(d);
@@ -72,7 +72,7 @@ const std::byte* shifted(const void* base, int64_t elements, DType type) {
   return static_cast<const std::byte*>(base) + elements * bytes_of(type);
 }
 
-/// Of one turn of the loop outside.
+/// The product of one iteration of the outer loop.
 GemmProblem product_of_matmul(std::span<const Type> in, std::span<const Type> out, const Attrs& attrs) {
   return plan(in[0].shape, in[0].dtype, in[1].shape, in[1].dtype, out[0].shape, out[0].dtype, attrs).problem;
 }

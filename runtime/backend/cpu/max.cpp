@@ -1,4 +1,4 @@
-// y = largest of x over axes, NaN when there is one; exact, so no order matters
+// y = largest of x over axes, NaN if there is one; exact, so the order does not matter
 #include "backend/cpu/reduce_axes.h"
 
 namespace st::cpu::ST_ISA {

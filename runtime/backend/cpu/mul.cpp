@@ -11,7 +11,7 @@ struct Mul {
   }
   template <class T>
   static T whole(T a, T b) {
-    return static_cast<T>(uint64_t{bits_of(a)} * bits_of(b));  // 64 bits: a narrower unsigned type would turn into int
+    return static_cast<T>(uint64_t{bits_of(a)} * bits_of(b));  // 64 bits: a narrower unsigned type would be promoted to int
   }
 };
 

@@ -1,9 +1,9 @@
-// torch.optim.Muon (Jordan 2024) of a matrix [rows, columns]. With g = gradient * factor:
+// torch.optim.Muon (Jordan 2024) for a matrix [rows, columns]. With g = gradient * factor:
 //   b += (1 - momentum) (g - b);  u = nesterov ? g + momentum (b - g) : b
 //   X = u / max(|u|, ns_epsilon);  ns_steps times: G = X X^T, X = 3.4445 X + (-4.775 G + 2.0315 G G) X
 //   p *= 1 - lr decay;  p -= lr r X, with r = sqrt(max(1, rows / columns)) or, to match AdamW's size, 0.2 sqrt(max(rows, columns))
-// With more rows than columns it is X^T X and products from the right: the smaller Gram matrix. X is f32 whatever the parameter is; torch
-// iterates in bf16. Workspace: X twice, G, the polynomial of G, sums of squares, and the products' own.
+// With more rows than columns it uses X^T X and products from the right: the smaller Gram matrix. X is f32 whatever the parameter's type;
+// torch iterates in bf16. Workspace: X twice, G, the polynomial of G, sums of squares, and the products' own workspace.
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/optimizer_pass.h"
 
@@ -56,7 +56,7 @@ void copy(const float* from, float* to, int64_t n, Workers& workers) {
   workers.run_range(n, kGrain, [&](int64_t begin, int64_t end) { std::copy(from + begin, from + end, to + begin); });
 }
 
-/// Moves the momentum and leaves the direction, of unit norm, in x.
+/// Updates the momentum and writes the direction, of unit norm, to x.
 template <class P>
 void take_direction(const Call& call, const UpdateInputs<P>& inputs, float* x, double* squares) {
   using B = Batch<P>;

@@ -1,5 +1,5 @@
-// Operands of one shape are one segment a task. Those that broadcast go segment by segment, or, where segments are short, block by block,
-// with what is stretched written out first: a few elements take longer to come to than to compute.
+// Operands of one shape are one segment per task. Operands that broadcast go segment by segment. If segments are short, they go block by
+// block with the broadcast operand expanded first, since a short segment costs more to set up than to compute.
 #include "backend/cpu/pointwise_walk.h"
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 namespace st::cpu {
 namespace {
 
-constexpr size_t kVectorBytes = 64;     // of the widest set
-constexpr int64_t kBlock = 512;         // elements written out at once
+constexpr size_t kVectorBytes = 64;     // of the widest instruction set
+constexpr int64_t kBlock = 512;         // elements expanded at once
 constexpr int64_t kShortSegment = 128;  // elements
 
-/// 1 in each lane, for lanes that no element fills: nothing is computed there that a host could take for an error, as 1 / 0.
+/// 1 in every lane, for padding lanes: computing on 0 could raise a floating-point exception that a host would take for an error, as 1 / 0.
 uint64_t ones_in(DType dtype) {
   switch (dtype) {
     case DType::f64:
@@ -83,7 +83,7 @@ class Pointwise {
     });
   }
 
-  /// Elements [at, at + n) of an input as the output has them.
+  /// Writes elements [at, at + n) of an input, broadcast to the output.
   void write_out(const Segments<1>& segments, const std::byte* x, std::byte* room, int64_t at, int64_t n) const {
     if (width_ == 1) return write_out<uint8_t>(segments, x, room, at, n);
     if (width_ == 2) return write_out<uint16_t>(segments, x, room, at, n);
@@ -100,7 +100,7 @@ class Pointwise {
     });
   }
 
-  /// n elements of the output from `at` on: whole vectors, then what is left, in images of vectors.
+  /// n elements of the output from `at` on: whole vectors, then the rest through padded vectors.
   void run_piece(unsigned moves, const std::byte* a, const std::byte* b, int64_t at, int64_t n) const {
     const int64_t rest = n & (loop_.lanes - 1), whole = n - rest;
     std::byte* const out = out_ + at * width_;
@@ -130,7 +130,7 @@ class Pointwise {
   size_t inputs_;
   int64_t width_;  // bytes of an element
   std::byte* out_;
-  const std::byte *a_, *b_;  // b: a again where there is one input
+  const std::byte *a_, *b_;  // b: equals a if there is one input
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// c = a ^ b. Floats through e^(b ln a) in double, since the exponent magnifies the rounding of ln a; doubles have nothing wider and go to
-// libm. So do zeros, negative bases and what is not finite: C's pow has a rule for each. Lane by lane, so neighbours change no bit.
+// c = a ^ b. Floats use e^(b ln a) in double, since the exponent magnifies the rounding of ln a. Doubles have no wider type and use libm,
+// and so do zeros, negative bases and non-finite numbers: C's pow has a rule for each. Lane by lane, so that neighbours change no bit.
 #include <cmath>
 
 #include "backend/cpu/pointwise.h"
@@ -10,7 +10,7 @@ namespace {
 
 bool is_regular(float a, float b) { return a > 0 && std::isfinite(a) && std::isfinite(b); }
 
-/// libm looks at bits, where a number below the normal range is no zero.
+/// Flushes subnormals to zero: libm inspects bits and would not treat them as zero.
 template <class T>
 T counted(T x) {
   return std::abs(x) < std::numeric_limits<T>::min() ? std::copysign(T(0), x) : x;

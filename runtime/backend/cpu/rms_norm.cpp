@@ -1,5 +1,5 @@
 // y = x rstd gamma, rstd = 1 / sqrt(mean(x^2) + epsilon) over rows of C elements.
-// Backward, with n = x rstd and g = dy gamma: dx = rstd (g - n sum(g n) / C); dgamma = sum_rows dy n rides along (column_sums.h).
+// Backward, with n = x rstd and g = dy gamma: dx = rstd (g - n sum(g n) / C); dgamma = sum_rows dy n in the same pass (column_sums.h).
 #include <cmath>
 
 #include "backend/cpu/column_sums.h"

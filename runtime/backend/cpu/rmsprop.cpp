@@ -1,4 +1,4 @@
-// torch.optim.RMSprop, whose alpha is beta2 here. With g = gradient * factor + decay p:
+// torch.optim.RMSprop; its alpha is beta2 here. With g = gradient * factor + decay p:
 //   v = beta2 v + (1 - beta2) g^2;  centered: a = beta2 a + (1 - beta2) g;  d = sqrt(v - a^2) + epsilon, a = 0 if not centered
 //   momentum: b = momentum b + g / d, p -= lr b;  without: p -= lr g / d
 // State: v, then b (if there is momentum), then a (if centered).
@@ -24,7 +24,7 @@ void rmsprop_of(const Call& call) {
     if constexpr (kCentered) {
       B& mean = state[kStates - 1];
       mean = fma(keep, mean, take * g);
-      variance = xsimd::max(fma(-mean, mean, variance), B(0));  // rounding may take it below
+      variance = xsimd::max(fma(-mean, mean, variance), B(0));  // rounding may make it negative
     }
     const B normal = g / (xsimd::sqrt(variance) + epsilon);
     if constexpr (!kMomentum) return fma(-step, normal, p);

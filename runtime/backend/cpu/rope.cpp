@@ -1,5 +1,5 @@
-// Rotates the pair (d, d + D/2) of x [B, T, H, D] by (t + offset) base^(-2d/D). Sines and cosines are made once for each t, in double: 16
-// steps of t start from an exact angle and go on by rotation, whose error stays below 1e-14.
+// Rotates the pair (d, d + D/2) of x [B, T, H, D] by (t + offset) base^(-2d/D). Sines and cosines are computed once per t, in double: 16
+// steps of t start from an exact angle and continue by rotation, with an error below 1e-14.
 #include <cmath>
 
 #include "backend/cpu/convert.h"

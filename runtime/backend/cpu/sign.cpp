@@ -1,4 +1,4 @@
-// y = -1, 0 or 1; NaN stays, and so do zeros, which x + x makes of what is below the normal range
+// y = -1, 0 or 1; NaN and zeros stay; x + x turns numbers below the normal range into zeros
 #include "backend/cpu/pointwise.h"
 
 namespace st::cpu::ST_ISA {

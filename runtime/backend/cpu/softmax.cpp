@@ -22,7 +22,7 @@ void softmax_of(const Call& call, const Lines& lines) {
     };
     const B scale(static_cast<C>(1 / sum_blocks<C, 1>(n, term)[0]));
     each_vector<C>(n, [&](int64_t i, int64_t count) {
-      // 16 bits are too few to hold the numerators, so they are computed again.
+      // 16 bits are too few for the numerators, so they are recomputed.
       const B e = kIsHalf<T> ? B(exp_of(load_part(x + at + i, count) - peak)) : load_part(y + at + i, count);
       store_part(y + at + i, e * scale, count);
     });

@@ -1,4 +1,4 @@
-// pieces of x along axis
+// slices of x along axis
 #include "backend/cpu/copy_blocks.h"
 
 namespace st::cpu::ST_ISA {

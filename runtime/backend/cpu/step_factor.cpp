@@ -1,5 +1,5 @@
 // Gradients were seeded with `seed` per unit of loss: true = g / (seed count). factor = min(1, max_norm / (norm_true + 1e-6)) / (seed
-// count) in double, rounded once; skip when a gradient is not finite, nothing was counted or the factor is beyond fp32's normal range.
+// count) in double, rounded once; skip if a gradient is not finite, count is 0 or the factor is outside fp32's normal range.
 #include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
 #include "backend/update_limits.h"

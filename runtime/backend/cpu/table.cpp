@@ -1,6 +1,6 @@
 // The table of this instruction set, from ops.def. Views have empty rows: the executor binds them without a call.
-// What is computed in double is the portable set's in every table: it is for checks of gradients, products have no kernel for it, and in
-// each set it took as much room as the rest of an optimizer. Scalars that are f64 beside f32 operands are no such thing.
+// All tables use the portable set's kernels for f64: f64 is for gradient checks, products have no kernel for it, and it doubled the size of
+// an optimizer in each set. f64 scalars next to f32 operands do not count as f64.
 #include "backend/cpu/table.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ bool computes_in_double(const Call& call) {
   return !call.out.empty() && call.out[0].dtype == DType::f64;
 }
 
-/// Of gradients that are not all of one type.
+/// For gradients that are not all of one type.
 bool has_doubles(const Call& call) {
   return std::any_of(call.in.begin(), call.in.end(), [](const Operand& operand) { return operand.dtype == DType::f64; });
 }

@@ -1,12 +1,12 @@
-// y dimension i is x dimension order[i]. Dimensions that stay together merge; if the last one stays last, whole runs are copied; else the
-// two dimensions that are contiguous in x and in y are crossed in square tiles, so that both sides use whole cache lines.
+// Dimension i of y is dimension order[i] of x. Dimensions that stay together merge. If the last one stays last, whole runs are copied; else
+// the two dimensions that are contiguous in x and in y are transposed in square tiles, so that both sides use whole cache lines.
 #include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
 
-/// Output dimensions after merging: sizes, and how far each moves in x.
+/// Output dimensions after merging: sizes, and their strides in x.
 struct Permutation {
   int rank = 0;
   std::array<int64_t, kMaxDims> size{}, stride{};
@@ -55,12 +55,12 @@ void transpose_bits(const Call& call) {
   }
   if (elements == 0) return;
 
-  // `crossed`: the dimension that is contiguous in x; when it is also the last of y, runs are copied.
+  // `crossed`: the dimension that is contiguous in x; if it is also the last of y, runs are copied.
   size_t crossed = 0;
   while (p.stride[crossed] != 1) ++crossed;
   const bool runs = crossed == last;
   const int64_t columns = p.size[last], rows = runs ? 1 : p.size[crossed];
-  const int64_t bands = (rows + kTile - 1) / kTile;  // rows of tiles: the unit of work
+  const int64_t bands = (rows + kTile - 1) / kTile;  // rows of tiles, the unit of work
   const int64_t others = elements / (rows * columns);
   call.workers->run_range(others * bands, rows_per_task(std::min(rows, kTile) * columns), [&](int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; ++unit) {

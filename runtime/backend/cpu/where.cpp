@@ -1,4 +1,4 @@
-// c = condition ? a : b; moves bits, so one loop serves all types of a size
+// c = condition ? a : b; copies bits, so one loop serves all types of a size
 #include "backend/cpu/grain.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/segments.h"
