@@ -1,4 +1,4 @@
-// Floats of a finished tile as bf16, 32 at a time.
+// Stores floats of a finished tile as bf16, 32 at a time.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace st::cpu::ST_ISA::micro {
 
-/// The upper halves of 16 floats, rounded as bf16_of() does.
+/// 16 floats rounded as by bf16_of(); each result is in the upper half of its lane.
 ST_MICRO __m512i rounded_up_halves(Lanes x) {
   const __m512i bits = _mm512_castps_si512(x);
   const __m512i to_even = _mm512_add_epi32(_mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1)), _mm512_set1_epi32(0x7FFF));
@@ -16,7 +16,7 @@ ST_MICRO __m512i rounded_up_halves(Lanes x) {
   return _mm512_mask_or_epi32(_mm512_add_epi32(bits, to_even), nan, bits, _mm512_set1_epi32(0x400000));
 }
 
-/// 32 elements in one store: a tile of products is so fast that rounding it would show.
+/// 32 elements in one store: a tile product is so fast that the cost of rounding would be visible.
 ST_MICRO void store_bf16(Lanes low, Lanes high, bf16* to) {
   alignas(64) static constexpr auto kUpper = [] {
     std::array<int16_t, 32> odd{};

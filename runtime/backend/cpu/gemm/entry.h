@@ -1,4 +1,4 @@
-// The product of one instruction set as seen from outside its objects: one of the few symbols that leave them.
+// The entry point of an instruction set's product: one of the few symbols exported from its objects.
 #pragma once
 
 #include "gemm/gemm_kernels.h"

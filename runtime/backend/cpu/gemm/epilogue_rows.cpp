@@ -1,5 +1,5 @@
-// A chunk of a row goes through all stages as floats in the L1; between stages it is rounded to C's type, as it would be in memory. Of fp32
-// rows a vector at a time does, where it lies, and of bf16 rows with AVX-512, whose classes multiply bf16.
+// A chunk of a row goes through all stages as floats in L1; between stages it is rounded to C's type, as it would be in memory. fp32 rows,
+// and with AVX-512 bf16 rows, are processed in place, a vector at a time.
 #include "backend/cpu/gemm/epilogue_rows.h"
 
 #include "backend/cpu/activation_vectors.h"
@@ -14,7 +14,7 @@ constexpr bool kTakesHalves = true;
 #else
 constexpr bool kTakesHalves = false;
 #endif
-constexpr int64_t kChunk = 256;  // floats; four of them and what they are made of fit the L1
+constexpr int64_t kChunk = 256;  // floats; four chunks and their inputs fit L1
 
 void round_to(DType type, float* x, int64_t n) {
   if (type == DType::bf16) {
@@ -29,7 +29,7 @@ void each_lane(const F& f, float* x, int64_t n) {
   each_vector<float>(n, [&](int64_t i, int64_t count) { store_part(x + i, F32(f(load_part(x + i, count, 1.0F))), count); });
 }
 
-/// x = dy in, dx out.
+/// x: dy on entry, dx on return.
 template <class F>
 void each_lane(const F& f, const float* at, float* x, int64_t n) {
   each_vector<float>(n, [&](int64_t i, int64_t count) {
@@ -67,7 +67,7 @@ void times_derivative(GemmActivation activation, const float* at, float* x, int6
   }
 }
 
-/// What the activation makes of x, elements i .. i + count - 1 of a row; `at`: of the same row, where the derivative is taken.
+/// The activation of x, elements i .. i + count - 1 of a row; `at`: the same row of the values at which the derivative is taken.
 template <class F>
 struct Forward {
   template <class T>
@@ -113,7 +113,7 @@ bool is_plain(const GemmEpilogue& e, const EpiloguePiece& piece) {
          has_unit_columns(e.residual);
 }
 
-/// As it would be read back from memory.
+/// Rounds x as storing it as T and reading it back would.
 template <class T>
 F32 rounded_to(const F32& x) {
   if constexpr (std::is_same_v<T, float>) return x;
@@ -122,8 +122,8 @@ F32 rounded_to(const F32& x) {
   return load(image);
 }
 
-/// Rows of T without gaps: each vector goes through all stages where it lies. The next row of what is read is fetched meanwhile, since
-/// a piece's rows are too short and too far apart for the machine to see them coming.
+/// Rows of T without gaps: each vector goes through all stages in place. The inputs' next row is prefetched, since a tile's rows are too
+/// short and too far apart for the hardware to prefetch.
 template <class T>
 void finish_plain_rows(const GemmEpilogue& e, const EpiloguePiece& piece) {
   with_stage(e, [&](const auto& stage) {

@@ -1,4 +1,4 @@
-// A finished piece of C through its epilogue, row by row. Sets with bf16 products of their own take avx512's, which has all it needs.
+// Applies the epilogue to a finished tile of C, row by row. Sets with their own bf16 products use avx512's.
 #pragma once
 
 #include "backend/cpu/gemm/entry.h"
@@ -19,7 +19,7 @@ inline void sum_columns(const GemmProblem& problem, const void* c, void* sums, W
 
 void apply_epilogue(const GemmEpilogue& epilogue, const EpiloguePiece& piece);
 
-/// Of the problem's own orientation, C finished.
+/// For the problem in its own orientation, after C is finished.
 void sum_columns(const GemmProblem& problem, const void* c, void* sums, Workers& workers);
 
 #endif

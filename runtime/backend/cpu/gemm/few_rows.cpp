@@ -1,5 +1,5 @@
-// Few rows of C: B is read where it lies, once, some of its rows at a time over a whole task, and the sums wait in between. Each sum is the
-// same chain of additions as over packed panels, since it goes on from where it left off. Of bf16 pairs: pairs_in_place.cpp.
+// Few rows of C: B is read once, in place, some rows at a time over a whole task, while the sums are kept. A sum is the same chain of
+// additions as with packed panels, because it continues from the previous rows. For bf16 pairs see pairs_in_place.cpp.
 #include <algorithm>
 #include <utility>
 
@@ -22,7 +22,7 @@ struct FewRows {
   float* sums;  // row r at sums + r * columns
 };
 
-/// As many vectors of columns as the registers hold beside one of A: independent sums hide the latency of a multiplication.
+/// Vectors of columns that fit the registers next to one of A: independent sums hide the latency of a multiplication.
 constexpr int vectors_beside(int rows) {
   constexpr int kRegisters = kWidth == 16 ? 32 : 16;
   for (const int vectors : {8, 4})
@@ -30,16 +30,16 @@ constexpr int vectors_beside(int rows) {
   return 2;
 }
 
-/// A tile's part of the work: `rows` elements of A for each step, columns in V vectors.
+/// A tile's share of the work: `rows` elements of A per step, columns in V vectors.
 struct Part {
   int64_t steps;
   const float *a, *b;
   int64_t b_stride;
   float* sums;
   int64_t sums_stride;
-  bool first;     // the sums are zero so far, whatever stands there
-  int64_t ahead;  // floats from a row of B to the one that is brought near beside it
-  bool into_l2;   // or into the L1
+  bool first;     // the sums start at zero; their memory is not read
+  int64_t ahead;  // floats from a row of B to the row that is prefetched with it
+  bool into_l2;   // prefetch into L2, else into L1
 };
 
 template <int R, int V>
@@ -85,8 +85,8 @@ constexpr Add add_for(std::index_sequence<R...>, int64_t rows, bool wide) {
   return (wide ? kWide : kTwo)[rows - 1];
 }
 
-// How many rows of B are read at a time. Those that are a multiple of 4 KiB apart share a few lines of the L1: only few where each is used
-// just once or twice. Zen 4, whose L1 is smaller and whose L2 is near, is faster with a quarter of its L2 at a time.
+// How many rows of B are read at a time. Rows a multiple of 4 KiB apart share a few lines of L1, so only few rows if each is used just once
+// or twice. Zen 4, with a smaller L1 and a fast L2, is faster with a quarter of its L2 at a time.
 int64_t visit_from_l1(int64_t rows) {
   constexpr int64_t kUsedOnce = 8, kUsedOften = 64;
   return rows <= kUsedOnce ? 8 : rows <= kUsedOften ? 32 : 64;
@@ -97,14 +97,14 @@ int64_t visit_from_l2(int64_t columns) {
   return std::max(kLeast, kQuarter / std::max<int64_t>(1, columns));
 }
 
-/// The products' sums over all of `depth`.
+/// The product's sums over all of `depth`.
 void sum_few_rows(const FewRows& x) {
   static const bool from_l2 = kWidth == 16 && os::cpu().vendor == "AuthenticAMD";
   const int64_t visit = from_l2 ? visit_from_l2(x.columns) : visit_from_l1(x.rows);
   const int64_t widest = x.rows <= x.tile ? vectors_beside(static_cast<int>(x.rows)) * kWidth : kTileColumns;
   for (int64_t k = 0; k < x.depth; k += visit) {
     for (int64_t j = 0, width = widest; j < x.columns; j += width) {
-      if (x.columns - j < width) width = kTileColumns;  // whole tiles, but not always as many as are wide
+      if (x.columns - j < width) width = kTileColumns;  // whole tiles, too few for a wide step
       for (int64_t i = 0; i < x.rows; i += x.tile) {
         const int64_t rows = std::min(x.tile, x.rows - i);
         add_for(std::make_index_sequence<kTileRows>(), rows, width != kTileColumns)({.steps = std::min(visit, x.depth - k),
@@ -123,7 +123,7 @@ void sum_few_rows(const FewRows& x) {
 
 }  // namespace
 
-/// The ragged last panel of B is packed.
+/// Only the partial last panel of B is packed.
 void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, float* waiting) const {
   const int64_t depth = depth_of(k0), sum_stride = columns_of(n0);
   const int64_t row_begin = row_task * s.mc, rows = std::min(rows_of(m0) - row_begin, s.mc);

@@ -1,4 +1,4 @@
-// A batch of products: each by itself on all threads, or, where they are small, shared out among the threads.
+// A batch of products: each one on all threads or, if they are small, distributed among the threads.
 #include "backend/cpu/gemm/gemm.h"
 
 #include <algorithm>
@@ -14,16 +14,16 @@
 namespace st::cpu::ST_ISA {
 namespace {
 
-constexpr int64_t kSmallProduct = 1 << 18;  // multiply-adds below which threads share out the batch instead of one product
+constexpr int64_t kSmallProduct = 1 << 18;  // multiply-adds; below it the products of a batch are distributed among the threads
 constexpr int64_t kLineCells = 16;
 
 const std::byte* offset(const void* base, int64_t elements, DType type) {
-  if (base == nullptr) return nullptr;  // B where it is packed
+  if (base == nullptr) return nullptr;  // B, if it is packed
   return static_cast<const std::byte*>(base) + elements * (type == DType::f32 ? 4 : 2);
 }
 
 #if defined(ST_BF16_PAIRS)
-/// The set whose product this is, where it is not bf16 times bf16.
+/// The set that computes this product, unless it is bf16 times bf16.
 const GemmKernels* made_elsewhere(const GemmProblem& p) {
   return p.a_type == DType::bf16 && p.b_type == DType::bf16 ? nullptr : st_cpu_gemm_avx512();
 }
@@ -33,7 +33,7 @@ constexpr const GemmKernels* made_elsewhere(const GemmProblem&) { return nullptr
 
 bool shares_batch(const GemmProblem& p) { return p.batch > 1 && p.m * p.n * p.k <= kSmallProduct; }
 
-/// Of one packed matrix of B, with room for what is read ahead of its end.
+/// Cells of one packed matrix of B, with room for reads past its end.
 int64_t packed_cells(const GemmProblem& problem, const TileSchedule& schedule) {
   const GemmProblem p = as_run(problem);
   const Product shape{p, schedule, {}};
@@ -47,16 +47,16 @@ GemmSide entry_of(GemmSide side, int64_t entry, DType type, bool turned) {
   return side;
 }
 
-/// One thread packs a task's rows of A at a time: they stay in its L2, and so does the memory they are packed to. Not where something
-/// would be packed twice for it, nor from a transposed A, of which a few rows are a few bytes here and there. Several threads would wait
-/// for each other. Of pairs it was not measured.
+/// With one thread, packs only one task's rows of A at a time: they and their packed copy stay in L2. Not if something would be packed
+/// twice, nor for a transposed A, of which a few rows are a few bytes here and there. Several threads would wait for each other. Not
+/// measured for pairs.
 TileSchedule as_run(TileSchedule s, const GemmProblem& p, bool packs_a, int threads) {
   const bool packs_once = p.n <= s.block_n && (s.order == LoopOrder::n_k_m || p.k <= s.block_k);
   if (!micro::kPairs && packs_a && packs_once && p.a.column == 1 && threads == 1) s.block_m = std::min(s.block_m, s.mc);
   return s;
 }
 
-/// The epilogue as one product of the batch sees it.
+/// The epilogue for one product of the batch.
 GemmEpilogue entry_of(const GemmEpilogue& e, int64_t entry, DType type, bool turned) {
   return {e.activation, entry_of(e.pre_activation, entry, type, turned), entry_of(e.derivative_at, entry, type, turned),
           entry_of(e.residual, entry, type, turned), nullptr};
@@ -90,7 +90,7 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
   [[maybe_unused]] const bool by_library = schedule.library != nullptr && p.k > 0 && p.alpha != 0;
   GemmOperands given = operands;
   if (turned) std::swap(given.a, given.b);
-  if (p.k == 0) given.a = given.b = workspace.data();  // theirs may be null, and nothing is read through these
+  if (p.k == 0) given.a = given.b = workspace.data();  // the caller's may be null; nothing is read through these
   bool small = false;
   if constexpr (!micro::kPairs) small = !turned && !by_library && is_small(p, schedule, workers.threads());
   const ScratchLayout layout = small ? ScratchLayout{} : scratch_layout(p, schedule);
@@ -130,7 +130,8 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
   } else if (!shares_batch(p)) {
     for (int64_t entry = 0; entry < p.batch; ++entry) one(entry, 0);
   } else {
-    // Small products: one lane of scratch a thread, each lane takes the next entry of the batch. Which lane takes which changes no bit.
+    // Small products: one lane of scratch per thread; each lane takes the next product of the batch. No bit depends on which lane takes
+    // which.
     std::atomic<int64_t> next = 0;
     workers.run(std::min<int64_t>(workers.threads(), p.batch), [&](int64_t lane) {
       for (int64_t entry = next++; entry < p.batch; entry = next++) one(entry, lane);

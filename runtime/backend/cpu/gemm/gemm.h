@@ -1,4 +1,4 @@
-// The product for kernels of this instruction set.
+// The matrix product for kernels of this instruction set.
 #pragma once
 
 #include "gemm/gemm_kernels.h"

@@ -1,6 +1,5 @@
-// The vector of fp32 lanes of the instruction set this file is compiled for, and the few things the products need of it.
-// Plain arithmetic (+ * and comparisons) is the compiler's own on vector types; contraction is off, so a fused multiply-add is only
-// written.
+// The vector of fp32 lanes of the instruction set that this file is compiled for, and the operations that products need.
+// Plain arithmetic (+ * and comparisons) uses the compiler's vector types. Contraction is off: a fused multiply-add is always explicit.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +71,7 @@ ST_MICRO __m256i lane_mask(int64_t n) {
 }
 #endif
 
-/// The first n lanes (0..kWidth), the others zero; memory past them is not touched.
+/// The first n lanes (0..kWidth), the others zero; does not touch memory beyond them.
 ST_MICRO Lanes load(const float* p, int64_t n) {
 #if defined(__AVX512F__)
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << n) - 1), p);

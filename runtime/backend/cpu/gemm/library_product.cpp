@@ -8,13 +8,13 @@
 namespace st::cpu::ST_ISA {
 namespace {
 
-// A slice packs its rows of A and columns of B again: few and large ones, but some for each of a few threads.
+// Each slice packs its rows of A and columns of B again, so slices are few and large, but enough for a few threads.
 constexpr int64_t kMostSlices = 8, kLeastSide = 384;
-constexpr int64_t kWholeRows = 16;  // slices begin at lines of memory, and where a library's own tiles would
+constexpr int64_t kWholeRows = 16;  // slices begin at cache lines, and at the tiles of a library
 
 LibraryFactor factor_of(const void* data, const MatrixStrides& at, int64_t rows, int64_t columns, int64_t row, int64_t column) {
   const bool transposed = at.column != 1;
-  const int64_t stride = transposed ? std::max(at.column, rows) : std::max(at.row, columns);  // of one row, any stride is as good
+  const int64_t stride = transposed ? std::max(at.column, rows) : std::max(at.row, columns);  // for a single row any stride will do
   return {static_cast<const float*>(data) + row * at.row + column * at.column, stride, transposed};
 }
 

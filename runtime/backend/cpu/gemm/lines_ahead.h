@@ -1,5 +1,5 @@
-// What a later piece of a task reads, brought into the L2 a few lines at a time while this piece is multiplied: all at once they would keep
-// the multiplication's own loads waiting.
+// Prefetches what a later step of a task reads into L2, a few lines at a time during this step's multiplication: all at once they would
+// delay the multiplication's own loads.
 #pragma once
 
 #include <algorithm>
@@ -12,23 +12,23 @@ namespace st::cpu::ST_ISA::micro {
 
 class LinesAhead {
  public:
-  /// `rows` of `bytes` each, `stride` bytes from one to the next. At most two such parts.
+  /// `rows` of `bytes` each, `stride` bytes apart. At most two such ranges.
   void add(const void* at, int64_t bytes, int64_t rows, int64_t stride) {
     if (bytes <= 0 || rows <= 0) return;
     const auto* const first = static_cast<const char*>(at);
-    // Of a row that does not begin with a line, the end is left: it begins the row of the next columns.
+    // If a row does not begin at a line, its last line is skipped: that is the start of the row of the next columns.
     parts_[count_++] = {first, first + bytes - 1, rows, stride};
     lines_ += rows * ((bytes + kLine - 1) / kLine);
   }
   void add(const Cell* at, int64_t cells) { add(at, cells * 4, 1, 0); }
 
-  /// Over so many steps of the multiplication.
+  /// Distributes the lines over this many steps of the multiplication.
   void spread(int64_t steps) {
     step_ = (lines_ + steps - 1) / std::max<int64_t>(steps, 1);
     if (count_ > 0) begin_row();
   }
 
-  /// A copy in registers: fetch() for each step, and where it got to goes back in the end.
+  /// A copy in registers: call fetch() in each step and leave() at the end, which stores the position.
   struct Cursor {
     LinesAhead* lines;
     const char *at, *last;

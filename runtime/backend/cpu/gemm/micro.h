@@ -1,6 +1,6 @@
-// The micro-kernel: an R x (V vectors) tile of C in registers, updated once for every k by the outer product of a column of A (each element
+// The micro-kernel: an R x (V vectors) tile of C in registers, updated for every k by the outer product of a column of A (each element
 // broadcast) and a row of B. 14 x 2 vectors take 28 of AVX-512's 32 registers, 6 x 2 take 12 of AVX2's 16: enough independent sums to hide
-// the latency of a fused multiply-add. Rows and vectors are template arguments so that every sum is a register of its own.
+// the latency of a fused multiply-add. Rows and vectors are template arguments, so that every sum has its own register.
 #pragma once
 
 #include <algorithm>
@@ -14,29 +14,28 @@ namespace st::cpu::ST_ISA::micro {
 
 class LinesAhead;
 
-/// Where a tile goes, and what happens to it on the way.
+/// Where a tile is written, and how it is finished.
 struct TileOut {
   float* c;
   int64_t stride;                 // elements between rows of c
-  int64_t columns;                // valid ones, up to V * kWidth; the rest is neither read nor written
-  int64_t rows = 0;               // valid ones, where the kernel is of whole tiles
-  const float* resume = nullptr;  // whole vectors the sums start from: a piece of K left off here before
+  int64_t columns;                // valid columns, up to V * kWidth; others are neither read nor written
+  int64_t rows = 0;               // valid rows, for tile kernels
+  const float* resume = nullptr;  // sums so far of this K block, in whole vectors; null: start at zero
   int64_t resume_stride = 0;
-  const float* sum = nullptr;  // partial sums of earlier pieces of K, added first; often c itself
+  const float* sum = nullptr;  // partial sums of earlier K blocks, added first; often c itself
   int64_t sum_stride = 0;
-  bool finish = true;  // the last piece of K: apply alpha, beta and bias
+  bool finish = true;  // last K block: apply alpha, beta and bias
   float alpha = 1, beta = 0;
-  const float* bias = nullptr;  // of these columns
-  const void* target =
-      nullptr;  // where the finished tile goes in the end, if a kernel of tiles shall bring it in: rows target_step bytes apart
+  const float* bias = nullptr;   // for these columns
+  const void* target = nullptr;  // memory of the finished tile, for tile kernels to prefetch: rows target_step bytes apart; null: do not
   int64_t target_step = 0;
-  const Cell* ahead = nullptr;  // what a later tile reads: brought into the L2 meanwhile, `ahead_step` cells for each k
+  const Cell* ahead = nullptr;  // input of a later tile: prefetched into L2, `ahead_step` cells per k
   int64_t ahead_step = 0;
-  LinesAhead* lines = nullptr;  // the same for a kernel of tiles
-  Cell* packed = nullptr;       // where packing_kernel() leaves B
+  LinesAhead* lines = nullptr;  // the same for tile kernels
+  Cell* packed = nullptr;       // where packing_kernel() writes B
 };
 
-/// Sum over k of a(r, k) * b(k, :): a(r, k) = a[r * kRowStride + k * kStep], row k of B starts at b + k * b_stride. In cells, k too.
+/// Sum over k of a(r, k) * b(k, :): a(r, k) = a[r * kRowStride + k * kStep], row k of B starts at b + k * b_stride. All in cells, k too.
 using MicroKernel = void (*)(int64_t k, const Cell* a, const Cell* b, int64_t b_stride, const TileOut& out);
 
 namespace detail {
@@ -73,8 +72,8 @@ ST_MICRO TileRow<V> load_row(const float* p) {
   return row;
 }
 
-/// A tile at the edge, or one that C is added to, row by row out of memory: one copy for all shapes of tiles. The same arithmetic as
-/// finish_tile()'s.
+/// Finishes a partial tile, or one accumulated into C, row by row from memory: one copy for all tile shapes. The same arithmetic as
+/// finish_tile().
 [[gnu::noinline]] inline void finish_rows(int64_t rows, int64_t width, const float* tile, const TileOut& out) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t j = 0; j < std::min(width, out.columns); j += kWidth) {
@@ -132,8 +131,8 @@ ST_MICRO void finish_tile(std::index_sequence<R...>, TileRow<V> (&sums)[sizeof..
   (store_row<V>(out.c + static_cast<int64_t>(R) * out.stride, sums[R]), ...);
 }
 
-/// The panels come from the L2 faster than the hardware's own prefetcher brings them (AVX-512 on Zen 4). For narrower vectors it was not
-/// measured, and is left to the hardware.
+/// Prefetches the panels from L2 earlier than the hardware does (AVX-512 on Zen 4). Narrower vectors were not measured and rely on the
+/// hardware.
 template <int V, int64_t kStep>
 ST_MICRO void prefetch_panels(const Cell* a, const Cell* b, int64_t b_stride) {
   constexpr int64_t kStepsOfA = 12, kStepsOfB = 8;
@@ -150,7 +149,7 @@ ST_MICRO void tile(std::index_sequence<R...>, int64_t k, const Cell* a, const Ce
   if constexpr (V > 1) (__builtin_prefetch(out.c + static_cast<int64_t>(R) * out.stride + kWidth, 1), ...);
   TileRow<V> sums[sizeof...(R)] = {};
   if (out.resume != nullptr) ((sums[R] = load_row<V>(out.resume + static_cast<int64_t>(R) * out.resume_stride)), ...);
-  // The last rows of a block of scores are few: those kernels would be most of the library's code, and little of its time.
+  // The last rows of a block of scores are few: unrolling their kernels would take most of the library's code for little time.
   constexpr bool kUnrolled = kStep == static_cast<int64_t>(sizeof...(R)) || sizeof...(R) == kTileRows;
   const Cell* ahead = out.ahead != nullptr ? out.ahead : b;
   [[maybe_unused]] Cell* packed = out.packed;
@@ -196,8 +195,8 @@ constexpr MicroKernel packed_kernel(std::index_sequence<R...>, int rows, int vec
 
 constexpr bool kHasPackingKernel = !kPairs && kWidth == 16;
 
-/// The kernel for a packed panel of A and a whole one of B that is read where it lies, and packed on the way. Null: there is none for so
-/// many rows; more than two tiles have these when rows are shared out evenly among them.
+/// The kernel for a packed panel of A and a whole panel of B that is read in place and packed on the way. Null: none for this number of
+/// rows; rows divided evenly among more than two tiles always have one.
 inline MicroKernel packing_kernel([[maybe_unused]] int64_t rows) {
   if constexpr (kHasPackingKernel) {
     if (rows == kTileRows) return micro_kernel<kTileRows, 2, 1, kTileRows, true>;
@@ -207,19 +206,19 @@ inline MicroKernel packing_kernel([[maybe_unused]] int64_t rows) {
 }
 
 #if !defined(ST_BF16_TILES)
-/// The kernel for a packed panel of A: `rows` (1..kTileRows) elements for each k, one after the other.
+/// The kernel for a packed panel of A: `rows` (1..kTileRows) consecutive elements for each k.
 inline MicroKernel packed_kernel(int64_t rows, int64_t vectors) {
   return detail::packed_kernel(std::make_index_sequence<kTileRows>(), static_cast<int>(rows), static_cast<int>(vectors));
 }
 #endif
 
-/// Rows that strided_kernel() takes next of `left`: a whole tile's, or a power of two. A kernel for each number would be 50 kB of code for
-/// the last rows of a block of scores.
+/// Rows that strided_kernel() takes next of `left`: a whole tile or a power of two. A kernel for each number would be 50 kB of code for the
+/// last rows of a block of scores.
 inline int64_t rows_at_once(int64_t left) {
   return left >= kTileRows ? kTileRows : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(left)));
 }
 
-/// The kernel for A read where it lies, strides known when compiling. `rows`: of rows_at_once().
+/// The kernel for A read in place, with strides known at compile time. `rows`: a value of rows_at_once().
 template <int64_t kRowStride, int64_t kStep>
 MicroKernel strided_kernel(int64_t rows, int64_t vectors) {
   const auto of = [vectors](auto r) -> MicroKernel {

@@ -1,5 +1,5 @@
-// Packing: a panel is `width` rows of op(A) (or columns of op(B)) laid out so that the micro-kernel reads it straight through:
-// all of the panel's elements for k = 0, then for k = 1, ... Elements of 16 bits are widened on the way.
+// Packing: a panel is `width` rows of op(A) (or columns of op(B)) in the order in which the micro-kernel reads it: all of the panel's
+// elements for k = 0, then for k = 1, ... 16-bit elements are widened.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace st::cpu::ST_ISA::micro {
 
-/// One operand seen from its panels: element (across, k) stands at across * across_stride + k * k_stride.
+/// An operand in the coordinates of its panels: element (across, k) is at across * across_stride + k * k_stride.
 template <class T>
 struct PanelSource {
   const T* data;
@@ -51,7 +51,7 @@ ST_MICRO Lanes interleave_high(Lanes a, Lanes b, std::index_sequence<I...>) {
   return __builtin_shufflevector(a, b, static_cast<int>(I % 2 * kWidth + I / 2 + kWidth / 2)...);
 }
 
-/// A perfect shuffle of whole rows, log2(kWidth) times, is a transpose.
+/// log2(kWidth) perfect shuffles of whole rows are a transpose.
 template <size_t... I>
 ST_MICRO void shuffle_once(Lanes (&rows)[kWidth], std::index_sequence<I...>) {
   const Lanes next[kWidth] = {(I % 2 == 0 ? interleave_low(rows[I / 2], rows[I / 2 + kWidth / 2], std::make_index_sequence<kWidth>())
@@ -69,7 +69,7 @@ ST_MICRO void transpose(Lanes (&rows)[kWidth]) {
 
 }  // namespace detail
 
-/// One row of a contiguous panel: `valid` elements and zeros up to `width`. Whole vectors are stored where they end before `end`.
+/// One row of a contiguous panel: `valid` elements and zeros up to `width`. Stores whole vectors unless they would cross `end`.
 template <class T>
 ST_MICRO void pack_row(const T* row, int64_t valid, int64_t width, float* to, const float* end) {
   const auto put = [end](float* at, Lanes v, int64_t n) {
@@ -85,14 +85,14 @@ ST_MICRO void pack_row(const T* row, int64_t valid, int64_t width, float* to, co
   for (j = (valid + kWidth - 1) / kWidth * kWidth; j < width; j += kWidth) put(to + j, Lanes{}, width - j);
 }
 
-/// Packs `panels` whole panels that stand side by side and whose elements do too, row by row: long reads, each from the next few lines.
-/// `to` takes one panel after the other.
+/// Packs `panels` adjacent whole panels with adjacent elements, row by row: long reads, each from the next few lines. `to` receives the
+/// panels one after the other.
 template <class T>
 void pack_side_by_side(const PanelSource<T>& from, int64_t panels, int64_t width, int64_t k, int64_t panel_size, float* to) {
   for (int64_t i = 0; i < k; ++i) {
     const T* row = from.data + i * from.k_stride;
-    // A row is far from the one before, so the hardware sees no stream to run ahead on. Into the L2: rows a power of two apart share a few
-    // sets of the L1 and would push each other out.
+    // Rows are too far apart for the hardware to prefetch. Into L2: rows a power of two apart share a few sets of L1 and would evict each
+    // other.
     for (int64_t j = 0; j < panels * width; j += kLine / static_cast<int64_t>(sizeof(T)))
       __builtin_prefetch(row + kRowsAhead * from.k_stride + j, 0, 2);
     for (int64_t p = 0; p < panels; ++p) {
@@ -105,14 +105,14 @@ void pack_side_by_side(const PanelSource<T>& from, int64_t panels, int64_t width
 /// Packs `valid` <= width elements for each k; the panel's other elements become zero. `to` has room for width * k floats.
 template <class T>
 void pack_panel(const PanelSource<T>& from, int64_t valid, int64_t width, int64_t k, float* to) {
-  // A whole vector may be stored where the rest of it falls on rows of this panel that are written later; the neighbour's is never touched.
+  // A whole vector may overlap later rows of this panel, which are written afterwards, but never the next panel.
   const float* const end = to + k * width;
   if (from.across_stride == 1) {
     for (int64_t i = 0; i < k; ++i) pack_row(from.data + i * from.k_stride, valid, width, to + i * width, end);
     return;
   }
   int64_t done = 0;
-  if (from.k_stride == 1) {  // square blocks are transposed in registers, each few rows read to their end as the streams that they are
+  if (from.k_stride == 1) {  // square blocks are transposed in registers; a few rows at a time are read to their end, as streams
     done = k / kWidth * kWidth;
     for (int64_t j = 0; j < width; j += kWidth) {
       for (int64_t d = 0; d < done; d += kWidth) {

@@ -1,5 +1,5 @@
-// Packing without widening: all of a panel's pairs for k = 0 and 1, then for k = 2 and 3, ... What pack.h does for floats. Where products
-// are of tiles, 16 x 16 of them lie one after the other.
+// pack.h for bf16 pairs, without widening: all of a panel's pairs for k = 0 and 1, then for k = 2 and 3, ... For tile kernels 16 x 16 pairs
+// are contiguous.
 #pragma once
 
 #include <array>
@@ -14,20 +14,20 @@ namespace detail {
 ST_MICRO __mmask16 first_of_16(int64_t n) { return static_cast<__mmask16>(n >= 16 ? 0xFFFF : (1U << n) - 1); }
 ST_MICRO __mmask32 first_of_32(int64_t n) { return n >= 32 ? 0xFFFFFFFF : (1U << n) - 1; }
 
-/// Of pair c, and element j across, a multiple of 16.
+/// Position of pair c and element j across, a multiple of 16.
 ST_MICRO int64_t place_of_pairs(int64_t c, int64_t j, int64_t width) {
   if (kTogether == 2) return c * width + j;
   return c / kWidth * (kWidth * width) + j * kWidth + c % kWidth * kWidth;
 }
 
-/// Word i: of the first vector where i is even, of the second where it is odd, both from word `first` on.
+/// Index of word i: from the first vector if i is even, from the second if odd, both starting at word `first`.
 constexpr std::array<int16_t, 32> alternating(int first) {
   std::array<int16_t, 32> words{};
   for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<int16_t>(static_cast<size_t>(first) + i / 2 + i % 2 * 32);
   return words;
 }
 
-/// Two rows of K that are multiplied together; null where K ended.
+/// Two rows of K that are multiplied together; null beyond the end of K.
 struct RowPair {
   const bf16 *even, *odd;
 
@@ -35,7 +35,7 @@ struct RowPair {
       : even(2 * c < k ? from.data + 2 * c * from.k_stride : nullptr),
         odd(2 * c + 1 < k ? from.data + (2 * c + 1) * from.k_stride : nullptr) {}
 
-  /// 16 pairs side by side.
+  /// 16 adjacent pairs.
   ST_MICRO __m512i at(int64_t j, int64_t valid) const {
     const __mmask16 mask = first_of_16(valid);
     if (even == nullptr) return _mm512_setzero_si512();
@@ -44,7 +44,7 @@ struct RowPair {
     return _mm512_or_si512(low, _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, odd + j)), 16));
   }
 
-  /// From element `first` on, `valid` pairs and zeros up to `width`: pair c of a panel.
+  /// Pair c of a panel: `valid` pairs from element `first` on, and zeros up to `width`.
   ST_MICRO void pack(int64_t first, int64_t valid, int64_t width, int64_t c, Cell* panel) const {
     for (int64_t j = 0; j < width; j += kWidth) {
       _mm512_mask_storeu_epi32(panel + place_of_pairs(c, j, width), first_of_16(width - j),
@@ -53,7 +53,7 @@ struct RowPair {
   }
 };
 
-/// Pairs that lie as they are multiplied: 16 rows of 16 pairs at a time, transposed in registers.
+/// Pairs that are contiguous in memory: 16 rows of 16 pairs at a time, transposed in registers.
 inline void pack_pair_columns(const PanelSource<bf16>& from, int64_t valid, int64_t width, int64_t k, Cell* to) {
   const int64_t cells = cells_of(k);
   for (int64_t j = 0; j < width; j += kWidth) {
@@ -73,7 +73,7 @@ inline void pack_pair_columns(const PanelSource<bf16>& from, int64_t valid, int6
 
 }  // namespace detail
 
-/// Up to 16 pairs of rows, 32 columns of them. Few instructions, so that many loads are under way.
+/// Up to 16 pairs of rows, 32 columns each. Few instructions, so that many loads are in flight.
 ST_MICRO void pack_pairs_32(const PanelSource<bf16>& from, int64_t pairs, Cell* to) {
   alignas(64) static constexpr auto kLow = detail::alternating(0), kHigh = detail::alternating(16);
   constexpr int64_t kStep = kTogether == 2 ? 2 * kWidth : kWidth, kOther = kTogether == 2 ? kWidth : kWidth * kWidth;
@@ -88,8 +88,7 @@ ST_MICRO void pack_pairs_32(const PanelSource<bf16>& from, int64_t pairs, Cell* 
 }
 
 inline void pack_side_by_side(const PanelSource<bf16>& from, int64_t panels, int64_t width, int64_t k, int64_t panel_size, Cell* to) {
-  // 16 pairs of rows at a time, panel by panel: each row is a stream that the hardware runs ahead on, and does better than prefetches
-  // would.
+  // 16 pairs of rows at a time, panel by panel: each row is a stream that the hardware prefetches better than software would.
   for (int64_t c = 0; c < cells_of(k); c += kWidth) {
     const int64_t whole = std::min<int64_t>(kWidth, k / 2 - c), here = std::min<int64_t>(kWidth, cells_of(k) - c);
     for (int64_t p = 0; p < panels; ++p) {

@@ -1,11 +1,11 @@
-// A's panels as tiles: for each 32 elements of K, 16 or 32 rows of 16 pairs, one after the other. B's are pack_pairs.h's.
+// A's panels as tiles: for every 32 elements of K, 16 or 32 rows of 16 pairs, one after the other. B's are in pack_pairs.h.
 #pragma once
 
 #include "backend/cpu/gemm/pack_pairs.h"
 
 namespace st::cpu::ST_ISA::micro {
 
-/// Packs `valid` <= width rows; what is beyond them, and beyond k, becomes zero. width is a multiple of 16.
+/// Packs `valid` <= width rows; elements beyond them, and beyond k, become zero. width is a multiple of 16.
 inline void pack_tiles(const PanelSource<bf16>& from, int64_t valid, int64_t width, int64_t k, Cell* to) {
   constexpr int64_t kDepth = 2 * kWidth;  // elements of K in a tile
   for (int64_t d = 0; d < k; d += kDepth, to += width * kWidth) {

@@ -1,6 +1,6 @@
-// Few rows of C where products are of pairs: B is read where it lies, once. 32 elements of K at a time, its rows (or columns) are streams
-// that the hardware runs ahead on; each 32 columns of them become pairs in the L1 and are multiplied by all rows at once, and the sums wait
-// in between. Each sum is the same chain of additions as over packed panels, since it goes on from where it left off.
+// Few rows of C with products of pairs: B is read once, in place. Its rows (or columns) are read as streams, 32 elements of K at a time; 32
+// columns at a time are turned into pairs in L1 and multiplied by all rows, while the sums are kept. A sum is the same chain of additions
+// as with packed panels, because it continues from the previous elements.
 #include <algorithm>
 
 #include "backend/cpu/gemm/micro.h"
@@ -46,7 +46,7 @@ void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task
 #endif
   int64_t last = k0;
   pieces([&](int64_t k) { last = k; });
-  /// body(tile, sums) for the tiles of a few columns; sums stand as the kernel writes them.
+  /// body(tile, sums) for the tiles of a few columns; sums have the kernel's layout.
   const auto each_tile = [&](int64_t j, const auto& body) {
     for (int64_t i = 0; i < rows; i += s.mr) {
       const int64_t high = std::min(s.mr, rows - i);
@@ -76,7 +76,7 @@ void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task
         for (int64_t j = first; j < end; j += s.nr) visit(k, d, j);
     });
   };
-  // Along the streams, that is: rows of B side by side, or columns one after the other.
+  // In the direction of the streams: rows of B next to each other, or columns one after the other.
   const int64_t together = p.b.row == 1 ? s.nr : columns;
   for (int64_t j = 0; j < columns; j += together) visits(j, std::min(columns, j + together));
   for (int64_t j = 0; j < columns; j += s.nr) {

@@ -1,9 +1,9 @@
 // C = alpha * op(A) op(B) + beta * C by packed panels, for one problem or a batch.
 //
-// The block loops (in the schedule's order) cut N, K and M; for each step the pieces of A and B that changed are packed by all threads (or
-// B by the tasks), then all threads take tasks of mc x nc. A task goes over its panels of B, for each over its panels of A: the panel of B
-// and the task's A stay in L2. Pieces of K are added in order, none is shared between threads, so neither threads nor blocks change a bit;
-// kc does.
+// The block loops (in the schedule's order) cut N, K and M. In each step all threads pack the blocks of A and B that changed (or the tasks
+// pack B), then all threads take tasks of mc x nc. A task loops over its panels of B and, for each, over its panels of A: the panel of B
+// and the task's A stay in L2. K blocks are added in order and none is shared between threads, so threads and blocks change no bit; kc
+// does.
 #include "backend/cpu/gemm/product.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ void with_element(DType type, Body&& body) {
   }
 }
 
-/// Where products are of pairs, operands are bf16.
+/// Kernels of pairs have bf16 operands.
 template <class Body>
 void with_operand([[maybe_unused]] DType type, Body&& body) {
   if constexpr (kPairs) {
@@ -57,7 +57,7 @@ void with_operand([[maybe_unused]] DType type, Body&& body) {
   }
 }
 
-/// Packs panels first .. last - 1 of `extent` rows or columns: whole ones and, if it is among them, the ragged one behind them.
+/// Packs panels first .. last - 1 of `extent` rows or columns: whole ones and, if included, the partial last one.
 template <class T>
 void pack_panels(const PanelSource<T>& from, int64_t first, int64_t last, int64_t extent, int64_t width, int64_t ragged_width,
                  int64_t depth, Cell* to) {
@@ -71,8 +71,8 @@ void pack_panels(const PanelSource<T>& from, int64_t first, int64_t last, int64_
   if (first < last) pack_panel(source(first), extent - first * width, ragged_width, depth, to + first * step);
 }
 
-/// Zen 4 gains what a pass before takes, an Intel Xeon lost (tests/bench/README.md); rows that are not whole lines gain nothing. For tests
-/// SCALETRAIN_PACK_B, before or on_the_way, decides.
+/// On Zen 4 packing on the way is faster than a separate pass, on an Intel Xeon slower (tests/bench/README.md); rows that are not whole
+/// lines gain nothing. For tests, SCALETRAIN_PACK_B=before or on_the_way forces the choice.
 bool gains_on_the_way(int64_t row_bytes) {
   static const char* const forced = std::getenv("SCALETRAIN_PACK_B");
   if (forced != nullptr) return std::string_view(forced) == "on_the_way";
@@ -84,7 +84,7 @@ bool gains_on_the_way(int64_t row_bytes) {
 
 void Product::run(Workers& workers) const {
   const int64_t kn = ceil_div(p.n, s.block_n), km = ceil_div(p.m, s.block_m), kk = std::max<int64_t>(1, ceil_div(p.k, s.block_k));
-  int64_t last_a = -1, last_b = -1;  // what is packed now
+  int64_t last_a = -1, last_b = -1;  // blocks packed at present
   for (int64_t i = 0; i < kn * km * kk; ++i) {
     const int64_t n = i / (km * kk);
     const int64_t rest = i % (km * kk);
@@ -147,34 +147,33 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
     });
 #endif
     if (!changed_after) return;
-    const int64_t row = row_task * s.mc, column = column_task * s.nc;  // the task's C is in the L2 still
+    const int64_t row = row_task * s.mc, column = column_task * s.nc;  // the task's C is still in L2
     apply_epilogue(*x.epilogue,
                    {x.c, p.c, p.c_type, m0 + row, std::min(s.mc, rows_of(m0) - row), n0 + column, std::min(s.nc, columns_of(n0) - column)});
   };
   const auto run_tasks = [&](int64_t first, int64_t last_one, bool packing) {
     workers.run(last_one - first, [&](int64_t t) { run_task(first + t, packing); });
   };
-  const int64_t packing =
-      kHasPackingKernel && on_the_way ? column_tasks : 0;  // the first tasks of rows leave all of B packed for the others
+  const int64_t packing = kHasPackingKernel && on_the_way ? column_tasks : 0;  // the first tasks of rows pack all of B for the others
   if (packing > 0) run_tasks(0, packing, true);
   run_tasks(packing, row_tasks * column_tasks, false);
 }
 
-/// Whether the first tile on each panel of B reads it where it lies and leaves it packed, rather than a pass before. No bit depends on it.
+/// Whether the first tile on each panel of B reads it in place and packs it, instead of a separate pass. No bit depends on it.
 bool Product::packs_on_the_way(int64_t n0, int64_t m0, int threads) const {
   if (!kHasPackingKernel || !gains_on_the_way(p.b.row * 4) || !s.packs_b() || ready_b != nullptr ||
       packing_kernel(std::min(s.mr, rows_of(m0))) == nullptr)
     return false;
   if (p.b_type != DType::f32 || p.b.column != 1 || p.k == 0) return false;
   const int64_t column_tasks = ceil_div(columns_of(n0), s.nc);
-  return column_tasks % threads == 0 || column_tasks >= 8 * threads;  // all threads wait for the first tasks of rows
+  return column_tasks % threads == 0 || column_tasks >= 8 * threads;  // since all threads wait for the first tasks of rows
 }
 
 int64_t Product::pack_tasks_of_b(int64_t n0, bool on_the_way) const {
   if (ready_b != nullptr || packs_by_task(p, s)) return 0;
   if (on_the_way) return columns_of(n0) % s.nr != 0 ? 1 : 0;
   if (s.packs_b()) return ceil_div(ceil_div(columns_of(n0), s.nr), kPanelsPerPackTask);
-  return !kPairs && columns_of(n0) % s.nr != 0 ? 1 : 0;  // the ragged last panel of one that is read in place
+  return !kPairs && columns_of(n0) % s.nr != 0 ? 1 : 0;  // in place: only the partial last panel
 }
 
 void Product::pack_rows_of_a(int64_t m0, int64_t k0, int64_t first, int64_t last, Cell* to) const {
@@ -215,7 +214,7 @@ int64_t Product::padded_columns(int64_t columns) const {
   return columns - ragged + (ragged == 0 ? 0 : ragged > kWidth ? s.nr : kWidth);
 }
 
-/// Block by block, each piece of K after the one before.
+/// Block by block, one K block after the other.
 void Product::pack_all_a(Cell* to, Workers& workers) const {
   for (int64_t m0 = 0; m0 < p.m; m0 += s.block_m) {
     for (int64_t k0 = 0; k0 < p.k; k0 += s.kc) {
@@ -237,8 +236,8 @@ void Product::pack_all_b(Cell* to, Workers& workers) const {
 }
 
 bool Product::fetches_next_panel(Tile& t, int64_t n0, int64_t j, int64_t tile) const {
-  const int64_t line = (tile - 1) * kLine / static_cast<int64_t>(sizeof(Cell));  // each tile a line of every row
-  if (tile < 1 || line > s.nr || j + s.nr > columns_of(n0)) return false;        // the last where lines are not aligned
+  const int64_t line = (tile - 1) * kLine / static_cast<int64_t>(sizeof(Cell));  // each tile fetches a line of every row
+  if (tile < 1 || line > s.nr || j + s.nr > columns_of(n0)) return false;        // if lines are not aligned, also the last
   t.ahead = static_cast<const Cell*>(x.b) + t.k0 * p.b.row + n0 + j + std::min(line, s.nr - 1);
   t.ahead_step = p.b.row;
   return true;
@@ -314,7 +313,7 @@ void Product::compute(const Tile& t) const {
   kernel(t.depth, t.a, t.b, t.b_stride, out);
 }
 
-/// The last write of a C that is not rows of fp32: same arithmetic as the micro-kernel's, row by row.
+/// The last write of a C that is not in fp32 rows: the micro-kernel's arithmetic, row by row.
 void Product::finish(const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
   float c[kTileColumns], bias[kTileColumns];
   if (p.bias && !bias_stays) read_floats(x.bias, p.c_type, column, 1, columns, bias);

@@ -1,4 +1,4 @@
-// One product of the batch, as blocks, tasks and tiles; gemm.cpp has the batch around it.
+// One product of the batch as blocks, tasks and tiles; gemm.cpp handles the batch.
 #pragma once
 
 #include <algorithm>
@@ -10,35 +10,35 @@ namespace st::cpu::ST_ISA {
 
 using micro::Cell;
 
-/// A tile of C and the `depth` steps of piece k0 of K to be added to it.
+/// A tile of C and the `depth` steps of the K block at k0 that are added to it.
 struct Tile {
   int64_t row, rows, column, columns, k0, depth = 0;  // depth in cells
   const Cell *a = nullptr, *b = nullptr;
   int64_t b_stride = 0;
-  float* sum = nullptr;  // where partial sums over the pieces of K wait, if not in C
+  float* sum = nullptr;  // partial sums over the K blocks, if not in C
   int64_t sum_stride = 0;
-  const float* resume = nullptr;  // this piece's sums so far
+  const float* resume = nullptr;  // this K block's sums so far
   int64_t resume_stride = 0;
-  const Cell* ahead = nullptr;  // read by a later tile
+  const Cell* ahead = nullptr;  // input of a later tile, to prefetch
   int64_t ahead_step = 0;
-  micro::LinesAhead* lines = nullptr;  // the same for a kernel of tiles
-  Cell* packed = nullptr;              // where B, read where it lies, is packed on the way; null: b is packed
+  micro::LinesAhead* lines = nullptr;  // the same for tile kernels
+  Cell* packed = nullptr;              // if B is read in place: where to pack it on the way; null: b is packed
 };
 
-/// One product: operands of this entry of the batch, its scratch.
+/// One product of the batch: its operands and scratch.
 struct Product {
   GemmProblem p;
   TileSchedule s;
   GemmOperands x;
   Cell *packed_a = nullptr, *packed_b = nullptr;
   float* sums = nullptr;                              // row-major block of C, or null
-  const Cell *ready_a = nullptr, *ready_b = nullptr;  // packed as a whole beforehand
-  bool bias_stays = false;                            // along a row, since C is the transpose of the caller's
+  const Cell *ready_a = nullptr, *ready_b = nullptr;  // packed completely in advance
+  bool bias_stays = false;                            // the bias is constant along a row: C is the transpose of the caller's
 
   void run(Workers& workers) const;
   void pack_all_a(Cell* to, Workers& workers) const;
   void pack_all_b(Cell* to, Workers& workers) const;
-  int64_t padded_columns(int64_t columns) const;  // of packed B: the last panel may be a vector wide
+  int64_t padded_columns(int64_t columns) const;  // of packed B: the last panel may be one vector wide
 
  private:
   void step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b, Workers& workers) const;
@@ -47,17 +47,17 @@ struct Product {
   void pack_rows_of_a(int64_t m0, int64_t k0, int64_t first, int64_t last, Cell* to) const;
   void pack_columns_of_b(int64_t n0, int64_t k0, int64_t first, int64_t last, Cell* to) const;
   void task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, bool packing) const;
-  /// Has the `tile`th tile of a task bring near what it can of the panel of B that is packed on the way next, at column j of the block.
+  /// Makes tile number `tile` of a task prefetch its share of the next panel of B to be packed on the way, at column j of the block.
   bool fetches_next_panel(Tile& t, int64_t n0, int64_t j, int64_t tile) const;
   void tile_task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, int64_t room) const;
   void fetch_columns_of_b(micro::LinesAhead& ahead, int64_t column, int64_t columns, int64_t k) const;
-  /// `waiting`: room for a task's sums.
+  /// `waiting`: buffer for a task's sums.
   void task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, float* waiting) const;
-  int64_t place_of_a(int64_t m0, int64_t k0) const;  // in ready_a, of a block's piece of K
+  int64_t place_of_a(int64_t m0, int64_t k0) const;  // position in ready_a of a block's K block
   int64_t place_of_b(int64_t n0, int64_t k0) const;
-  int64_t place_in_block_of_a(int64_t m0, int64_t k0) const;  // in packed_a
+  int64_t place_in_block_of_a(int64_t m0, int64_t k0) const;  // position in packed_a
   int64_t place_in_block_of_b(int64_t n0, int64_t k0) const;
-  /// body(k) for each piece of K that is packed with that at k0; for the one without elements where there are none.
+  /// body(k) for each K block that is packed together with the one at k0; once for an empty K.
   template <class Body>
   void each_piece(int64_t k0, const Body& body) const {
     const int64_t end = std::min(p.k, k0 + s.block_k);

@@ -8,7 +8,7 @@ using namespace micro;
 
 namespace {
 
-/// R rows of A, `row` bytes apart: five to a pointer, since 1, 2, 3 and 4 strides from it are addresses that a multiplication can take.
+/// R rows of A, `row` bytes apart. One pointer serves five rows: x86 addresses them with offsets of 0 to 4 strides.
 template <int R>
 struct RowsOfA {
   static constexpr int kFive = 5;
@@ -29,7 +29,7 @@ struct RowsOfA {
   }
 };
 
-/// finish_tile() of the only piece of K. With masks, vectors that are a part cost no more than whole ones.
+/// finish_tile() for the only K block. With masks, partial vectors cost no more than whole ones.
 template <int V, size_t... R>
 ST_MICRO void finish(std::index_sequence<R...> rows, detail::TileRow<V> (&sums)[sizeof...(R)], const TileOut& out) {
   if constexpr (kWidth < 16) return detail::finish_tile<V>(rows, sums, out);
@@ -56,7 +56,7 @@ ST_MICRO void finish(std::index_sequence<R...> rows, detail::TileRow<V> (&sums)[
   (store_row(out.c + static_cast<int64_t>(R) * out.stride, sums[R]), ...);
 }
 
-/// Where the rows of B lie that a tile takes.
+/// The rows of B for a tile.
 struct RowsOfB {
   const float* first;
   int64_t row;
@@ -92,7 +92,7 @@ TileFunction tile_function(std::index_sequence<R...>, int64_t rows) {
   return kOfRows[rows - 1];
 }
 
-/// A tile that is one vector wide has registers for more rows, where there are 32.
+/// A tile one vector wide has registers for more rows if there are 32.
 constexpr int64_t kNarrowRows = kWidth == 16 ? 16 : kTileRows;
 
 }  // namespace

@@ -19,7 +19,7 @@ void Product::tile_task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, in
   };
   const bool ready = ready_b != nullptr || !packs_by_task(p, s);  // packed before
   const int64_t widest = std::min(s.nc, (p.n + s.nr - 1) / s.nr * s.nr);
-  Cell* const own = packed_b + room * widest * cells_of(s.kc);  // this task's piece of B
+  Cell* const own = packed_b + room * widest * cells_of(s.kc);  // this task's block of B
   const int64_t end = std::min(p.k, k0 + s.block_k);
   each_piece(k0, [&](int64_t k) {
     const int64_t depth = cells_of(depth_of(k)), next = k + s.kc;
@@ -61,7 +61,7 @@ void Product::tile_task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, in
   });
 }
 
-/// Of a piece of B as it lies.
+/// Prefetches a block of an unpacked B.
 void Product::fetch_columns_of_b(LinesAhead& ahead, int64_t column, int64_t columns, int64_t k) const {
   constexpr int64_t kSize = 2;
   const auto* const b = static_cast<const std::byte*>(x.b) + (column * p.b.column + k * p.b.row) * kSize;

@@ -1,7 +1,6 @@
-// A task of a set that multiplies tiles. One product of tiles is so fast that sums must not leave the L2 between the pieces of K: a task
-// goes through all pieces that are packed, its sums wait tile by tile in a few pages of their own, and meanwhile the next piece is fetched.
-// Where no other task has its columns, it packs B itself, piece by piece, into room of its own in the L2: a B that is packed as a whole
-// goes out to the L3 and comes back.
+// A task of tile kernels. A tile product is so fast that sums must not leave L2 between the K blocks. So a task goes through all packed K
+// blocks, keeps its sums tile by tile in a few pages of its own, and prefetches the next block meanwhile. If no other task has its columns,
+// it packs B itself, block by block, into its own buffer in L2: a B packed completely would go out to L3 and come back.
 #pragma once
 
 #include <atomic>
@@ -12,10 +11,10 @@
 
 namespace st::cpu::ST_ISA {
 
-/// Rooms for the sums of the tasks that run at a time: the lowest free one, so that few threads stay in the same few pages.
+/// Buffers for the sums of the tasks that run at a time: takes the lowest free one, so that few threads stay in the same few pages.
 class SumRooms {
  public:
-  /// `kept`: sums are still needed when a task is done, each needs a room of its own. Else rooms <= 64.
+  /// `kept`: sums are still needed after a task, so each task has its own buffer. Else rooms <= 64.
   SumRooms(int64_t rooms, bool kept) : rooms_(rooms), shared_(!kept) {}
 
   int64_t take(int64_t task) {
@@ -23,7 +22,7 @@ class SumRooms {
     for (uint64_t taken = taken_.load();;) {
       const int room = std::countr_one(taken);
       if (room >= rooms_) {
-        taken = taken_.load();  // its holder runs, and waits for nobody
+        taken = taken_.load();  // spin: the holders are running and do not block
       } else if (taken_.compare_exchange_weak(taken, taken | uint64_t{1} << room)) {
         return room;
       }

@@ -1,6 +1,6 @@
-// The micro-kernel of a processor that multiplies tiles: 32 x 32 of C in four tile registers of 16 x 16, updated once for every 32 elements
-// of K by two tiles of A (16 rows of 16 pairs) and two of B (16 pairs of rows, 16 columns wide). Four products for four loads, so the loads
-// keep up as long as one side comes from the L1.
+// The micro-kernel for processors with tile registers: 32 x 32 of C in four registers of 16 x 16, updated for every 32 elements of K by two
+// tiles of A (16 rows of 16 pairs) and two of B (16 pairs of rows, 16 columns wide). Four products per four loads: the loads keep up as
+// long as one side comes from L1.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@ namespace st::cpu::ST_ISA::micro {
 
 constexpr int64_t kTile = 16;  // rows, and cells in a row: 64 bytes
 
-/// Eight tiles, all of them zero. A thread has them between construction and destruction, and no tile state before and after: the host's
-/// threads are left as they were found, and a switch of threads saves nothing for nothing.
+/// Eight tiles, initially zero. A thread has tile state only during the lifetime of this object, so the host's threads are left as they
+/// were and a context switch need not save it.
 class TileRegisters {
  public:
-  /// Of a task with so many rows of C: where one tile of 32 holds them all, those of A and C have no more.
+  /// For a task with `task_rows` rows of C: if one tile of 32 holds them all, the tiles of A and C have no more rows.
   explicit TileRegisters(int64_t task_rows = 2 * kTile) {
     struct alignas(64) Configuration {
       std::array<uint8_t, 16> palette = {1};
@@ -73,7 +73,7 @@ template <int R, int V>
 ST_MICRO void multiply_tiles(int64_t k, const Cell* a, const Cell* b, int64_t b_stride, const TileOut& out) {
   LinesAhead::Cursor ahead(out.lines);
   const int64_t target_rows =
-      out.target == nullptr || k == 0 ? 0 : (out.rows * kTile + k - 1) / k;  // a few at a time: all at once they would block the loads
+      out.target == nullptr || k == 0 ? 0 : (out.rows * kTile + k - 1) / k;  // a few rows at a time: all at once would block the loads
   const char* target = static_cast<const char*>(out.target);
   const char* const target_end = target + out.rows * out.target_step;
   for (; k > 0; k -= kTile) {
@@ -100,7 +100,7 @@ ST_MICRO void multiply_tiles(int64_t k, const Cell* a, const Cell* b, int64_t b_
   ahead.leave();
 }
 
-/// Sums start from those of the piece of K before, whichever way they come and go: their bits are the same.
+/// Sums start from those of the previous K block, in either of its layouts; the bits are the same.
 template <int R, int V>
 void tile_kernel(int64_t k, const Cell* a, const Cell* b, int64_t b_stride, const TileOut& out) {
   if (k == 0 && out.resume != nullptr) {
@@ -135,7 +135,7 @@ void tile_kernel(int64_t k, const Cell* a, const Cell* b, int64_t b_stride, cons
 
 }  // namespace detail
 
-/// Of a panel of A that is padded to whole tiles.
+/// For a panel of A padded to whole tiles.
 inline MicroKernel packed_kernel(int64_t rows, int64_t vectors) {
   if (rows > kTile) return vectors > 1 ? detail::tile_kernel<2, 2> : detail::tile_kernel<2, 1>;
   return vectors > 1 ? detail::tile_kernel<1, 2> : detail::tile_kernel<1, 1>;
