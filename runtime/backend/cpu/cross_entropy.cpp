@@ -20,7 +20,7 @@ constexpr int64_t kClassesAhead = 512;  // elements of the next row: the hardwar
 /// sum e^(x - peak) of a row, in the order of sum_blocks(), and max_of() the next row between the exponentials, which hide the wait for
 /// memory.
 template <class T>
-double sum_beside_max(const T* row, const T* next, int64_t n, Compute<T> peak, Compute<T>& next_peak) {
+double sum_and_next_max(const T* row, const T* next, int64_t n, Compute<T> peak, Compute<T>& next_peak) {
   using C = Compute<T>;
   using B = Batch<C>;
   constexpr C kLowest = -std::numeric_limits<C>::infinity();
@@ -157,7 +157,7 @@ void loss_of(const Call& call, const Rows<T>& rows, Compute<T>* lse, const Gradi
       const T* const row = rows.logits + r * classes;
       const T* const next = r + 1 < end ? row + classes : row;
       C next_peak;
-      const double sum = sum_beside_max(row, next, classes, peak, next_peak);
+      const double sum = sum_and_next_max(row, next, classes, peak, next_peak);
       const Softmax<C> softmax{peak, sum};
       const double log_sum = softmax.log_sum();
       const auto target = rows.target(r);
@@ -195,7 +195,7 @@ void cross_entropy_backward_of(const Call& call) {
     for (int64_t r = begin; r < end; ++r) {
       const T* const row = rows.logits + r * rows.classes;
       Compute<T> peak = max_of(row, rows.classes), unused;
-      const double sum = sum_beside_max(row, row, rows.classes, peak, unused);
+      const double sum = sum_and_next_max(row, row, rows.classes, peak, unused);
       write_gradient<T, T>(row, dlogits + r * rows.classes, rows.classes, rows.target(r), dsum * rows.weight(r), {peak, sum}, rows.terms);
     }
   });

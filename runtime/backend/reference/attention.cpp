@@ -1,6 +1,6 @@
 // attention: o = softmax(scale q k^T) v for each head, and its backward. q, o [B, T, H, D]; k, v [B, S, G, D]; head h reads k and v of
-// group h / (H / G); lse [B, H, T]. Causal: query t sees keys 0 .. t + S - T. A row's scores and probabilities lie in the workspace.
 // group h / (H / G); lse [B, H, T]. Causal: query t sees keys 0 .. t + S - T. A row's scores and probabilities are in the workspace.
+//
 // Backward, per row:  dp = do v^T,  ds = p (dp - sum(p dp)) scale,  dq = ds k,  dk += ds^T q,  dv += p^T do.
 // It recomputes the probabilities from q and k, because the stored o and lse are rounded.
 #include <algorithm>
