@@ -1,4 +1,4 @@
-// Which instruction set the cpu backend takes, and what it says when it cannot.
+// Which instruction set the cpu backend chooses, and its errors when it cannot.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ class CpuBackendChoice : public ::testing::Test {
   void TearDown() override { unsetenv("SCALETRAIN_ISA"); }
 };
 
-/// Without the sets whose bf16 products another set of this CPU makes faster.
+/// Ignores sets whose bf16 products another set computes faster on this CPU.
 std::string best_set() {
   const Bf16Product fastest = fastest_bf16_product(os::cpu());
   std::string best;

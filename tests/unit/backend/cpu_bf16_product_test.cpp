@@ -1,4 +1,4 @@
-// What is bf16's own in products: the sets that multiply pairs of bf16, their tiles and packed operands. cpu_matmul_test.cpp has the rest.
+// What is specific to bf16 products: sets that multiply bf16 pairs, their tiles and packed operands. For the rest see cpu_matmul_test.cpp.
 #include <algorithm>
 #include <array>
 
@@ -72,7 +72,7 @@ TEST(Bf16Product, LetsInfinitiesAndNaNsOfARowReachThatRowAlone) {
   }
 }
 
-/// Which states of this thread's are in use; bits 17 and 18 are the tiles'.
+/// The state components that this thread uses; bits 17 and 18 are those of tiles.
 uint64_t states_in_use() {
   unsigned low = 0, high = 0;
 #if defined(__x86_64__)

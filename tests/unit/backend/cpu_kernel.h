@@ -1,4 +1,4 @@
-// Runs one kernel of every instruction set this machine has: operands in host memory, workspace of exactly the bytes asked for, full of
+// Runs a kernel on every instruction set of this machine: operands in host memory, a workspace of exactly the requested size, filled with
 // NaN.
 #pragma once
 
@@ -24,7 +24,7 @@ struct CpuSet {
 
 inline std::vector<CpuSet> cpu_sets() {
   std::vector<CpuSet> sets = {{"portable", st_cpu_table_portable(), st_cpu_gemm_portable()}};
-#ifdef ST_CPU_HAS_AVX2  // built, and then asked of the machine
+#ifdef ST_CPU_HAS_AVX2  // built, and then supported by the machine
   if (os::cpu().avx2_fma) sets.push_back({"avx2", st_cpu_table_avx2(), st_cpu_gemm_avx2()});
 #endif
 #ifdef ST_CPU_HAS_AVX512
@@ -51,7 +51,7 @@ inline std::vector<float> random_floats(int64_t n, uint64_t seed) {
   return values;
 }
 
-/// 64-byte aligned bytes with a guard behind them that shows a write past the end.
+/// 64-byte aligned bytes followed by a guard that detects writes past the end.
 class GuardedScratch {
  public:
   explicit GuardedScratch(int64_t bytes) : bytes_(bytes), pages_(bytes + kGuard) {
@@ -71,7 +71,7 @@ class GuardedScratch {
   os::Pages pages_;
 };
 
-/// Runs `op`; returns false where it wrote past its workspace.
+/// Runs `op`; returns false if it wrote past its workspace.
 inline bool run_kernel(const CpuSet& set, Op op, const std::vector<Operand>& in, const std::vector<Operand>& out, const Attrs& attrs,
                        int threads) {
   const auto types = [](const std::vector<Operand>& operands) {

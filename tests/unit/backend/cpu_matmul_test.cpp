@@ -1,5 +1,5 @@
-// The cpu product of f32 by f32 and of bf16 by bf16 against products in double precision: every instruction set, every class of shape,
-// strides, alpha and beta, and the same bits for any number of threads. The conformance suite has matmul and linear.
+// cpu products of f32 by f32 and of bf16 by bf16 against products in double: every instruction set, every class of shape, strides, alpha
+// and beta, and the same bits for any number of threads. matmul and linear are in the conformance suite.
 #include <array>
 #include <cstring>
 
@@ -14,7 +14,7 @@ constexpr DType kTypes[] = {DType::f32, DType::bf16};
 /// Types that C may have.
 std::vector<DType> results_of(DType type) { return type == DType::bf16 ? std::vector{DType::f32, DType::bf16} : std::vector{DType::f32}; }
 
-/// On each set and type, until one has failed.
+/// Runs a check on each set and type until one fails.
 template <class Check>
 void on_each(const Check& check) {
   for (const CpuSet& set : cpu_sets())
@@ -149,7 +149,7 @@ TEST(CpuProduct, OfAPackedMatrixIsRightInEveryWidth) {
   });
 }
 
-// Each row's sums are its own: a product of some of the rows gives the same bits for them (micro-batches of other sizes).
+// Each row's sums are independent: a product of some rows gives the same bits for them (micro-batches of other sizes).
 TEST(CpuProduct, HasTheSameBitsWhereverARowStands) {
   on_each([](const CpuSet& set, DType type) {
     for (const int64_t k : {900, 901}) {
@@ -191,7 +191,7 @@ TEST(CpuProduct, HasTheSameBitsForAnyNumberOfThreads) {
       }
 }
 
-/// Blocks of M that end in a few rows, blocks of N that end in part of a panel, pieces of K: each time what is packed changes.
+/// Blocks of M that end in a few rows, blocks of N that end in a partial panel, several K blocks: whenever the packed data changes.
 TEST(CpuProduct, HasTheSameBitsForAnyBlocks) {
   for (const CpuSet& set : cpu_sets())
     for (const bool transpose_b : {false, true}) {
@@ -213,7 +213,7 @@ TEST(CpuProduct, HasTheSameBitsForAnyBlocks) {
     }
 }
 
-/// Few rows read B where it lies, in widths that depend on their number; the smallest products pack nothing.
+/// Few rows read B in place, in widths that depend on their number; the smallest products pack nothing.
 TEST(CpuProduct, HasTheSameBitsForAnyNumberOfRows) {
   for (const CpuSet& set : cpu_sets())
     for (const int64_t n : {31, 96, 130, 160, 224, 544}) {
@@ -247,8 +247,7 @@ TEST(CpuMatmul, RefusesDoublesAndNamesTheWayOut) {
   }
 }
 
-/// 16-bit elements: the operands are exact in fp32, so the result is the fp32 sum rounded once; half a unit of the last place plus the
-/// sum's own error.
+/// 16-bit operands are exact in fp32, so the result is the fp32 sum rounded once: half a unit in the last place plus the sum's own error.
 TEST(CpuMatmul, RoundsHalvesOnce) {
   const int64_t m = 35, n = 50;
   for (const DType dtype : {DType::bf16, DType::f16})

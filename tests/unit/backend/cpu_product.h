@@ -1,4 +1,4 @@
-// One product of the cpu backend against double precision, on f32 or bf16 operands.
+// Compares one product of the cpu backend, on f32 or bf16 operands, with double precision.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,10 +13,10 @@ namespace st {
 inline uint16_t half_of(DType type, float x) { return type == DType::bf16 ? bf16_of(x) : f16_of(x); }
 inline float float_of(DType type, uint16_t x) { return type == DType::bf16 ? f32_of_bf16(x) : f32_of_f16(x); }
 
-/// The same numbers as a kernel sees them.
+/// The numbers as a kernel reads them.
 struct StoredNumbers {
   std::vector<float> floats;
-  std::vector<uint16_t> halves;  // of 16-bit types
+  std::vector<uint16_t> halves;  // for 16-bit types
   StoredNumbers(const std::vector<float>& values, DType type) : floats(values) {
     if (type == DType::f32) return;
     for (const float x : values) halves.push_back(half_of(type, x));
@@ -28,9 +28,9 @@ struct Product {
   static constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
   GemmProblem p;
-  std::vector<float> a, b, c, bias;  // values that the operands' type holds
+  std::vector<float> a, b, c, bias;  // values representable in the operands' type
 
-  /// Row-major operands, transposed in memory where asked, `gap` unused columns at the end of each row.
+  /// Row-major operands, stored transposed if requested, with `gap` unused columns at the end of each row.
   Product(DType type, int64_t m, int64_t n, int64_t k, bool transpose_a = false, bool transpose_b = false, int64_t gap = 0,
           int64_t batch = 1) {
     p.m = m, p.n = n, p.k = k, p.batch = batch;
@@ -43,7 +43,7 @@ struct Product {
     p.c_batch = m * (n + gap);
     draw();
   }
-  /// Fills the places of A and B that the problem's strides name; all others, and C, are NaN.
+  /// Fills the elements of A and B; everything else, and C, is NaN.
   void draw() {
     const auto random = [&](int64_t count, uint64_t seed) {
       std::vector<float> values = random_floats(count, seed);
@@ -83,9 +83,9 @@ struct Product {
     for (size_t i = 0; i < of_c.halves.size(); ++i) c[i] = float_of(p.c_type, of_c.halves[i]);
   }
 
-  /// Checks C against alpha * A B + beta * before + bias. The bound is fp32's for a sum of k products, exact ones of bf16 (error grows like
-  /// the sum of magnitudes times eps times a small number of roundings; 4 sqrt(k) of them are never seen, k would be the proof); a bf16 C
-  /// rounds once more.
+  /// Checks C against alpha * A B + beta * before + bias. The bound is for an fp32 sum of k products, exact ones for bf16: the sum of
+  /// magnitudes times eps times a small number of roundings (4 sqrt(k) is never exceeded in practice; k is the proven bound). A bf16 C is
+  /// rounded once more.
   void expect_product(const CpuSet& set, const std::vector<float>& before = {}) {
     const double unit = p.c_type == DType::bf16 ? 0x1p-8 : 0, growth = 4 + 4 * std::sqrt(static_cast<double>(p.k));
     for (int64_t i = 0; i < p.batch * p.m * p.n; ++i) {

@@ -1,5 +1,5 @@
-# Run by CTest: each joined object of an instruction set defines two global symbols, its kernel table and its product, and no other; so
-# nothing compiled with AVX-512 can be taken by code that runs elsewhere.
+# Run by CTest: the joined object of each instruction set defines exactly two global symbols, its kernel table and its product. So code for
+# other machines cannot link to anything compiled with AVX-512.
 foreach(object IN LISTS OBJECTS)
   string(REGEX REPLACE ".*st_cpu_([a-z0-9_]+)\\.o$" "\\1" isa "${object}")
   execute_process(COMMAND ${NM} --defined-only --extern-only --format=posix ${object} OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)

@@ -1,19 +1,19 @@
-# Included by CMakeLists.txt of this folder: the cpu kernels by themselves, on every instruction set of this machine.
+# Included by this folder's CMakeLists.txt: the cpu kernels alone, on every instruction set of this machine.
 st_add_test(backend_cpu_test SUITE unit NUMBERS
   SOURCES cpu_backend_test.cpp cpu_bf16_product_test.cpp LIBRARIES st_backend_cpu)
 st_add_test(backend_cpu_matmul_test SUITE unit NUMBERS SOURCES cpu_matmul_test.cpp LIBRARIES st_backend_cpu)
 
-# The sets that were built are the backend's own business; these tests look inside.
+# Which sets were built is private to the backend; these tests need it.
 foreach(program backend_cpu_test backend_cpu_matmul_test)
   target_compile_definitions(${program} PRIVATE $<TARGET_PROPERTY:st_backend_cpu,COMPILE_DEFINITIONS>)
 endforeach()
 
-# Which of the two is right depends on the processor; both must be.
+# The processor decides which of the two is used; both must be correct.
 foreach(way before on_the_way)
   add_test(NAME backend_cpu_matmul_packed_${way} COMMAND backend_cpu_matmul_test)
   set_tests_properties(backend_cpu_matmul_packed_${way} PROPERTIES LABELS unit ENVIRONMENT SCALETRAIN_PACK_B=${way})
 endforeach()
-# Together two would choose the same name for their reports, and tests/tally.py count one of them.
+# Running together, two would use the same name for their reports, and tests/tally.py would count only one.
 set_tests_properties(backend_cpu_matmul_test backend_cpu_matmul_packed_before backend_cpu_matmul_packed_on_the_way
   PROPERTIES RESOURCE_LOCK backend_cpu_matmul_test)
 

@@ -26,7 +26,7 @@ int64_t st::allocations() { return count.load(); }
 void st::fail_allocation(int64_t n) { until_one_fails = n; }
 
 void* operator new(size_t bytes) { return counted(std::malloc(bytes)); }
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept {  // std::stable_sort's; a sanitizer has one of its own
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {  // used by std::stable_sort; a sanitizer has its own
   try {
     return operator new(bytes);
   } catch (...) {

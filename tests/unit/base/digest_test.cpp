@@ -19,7 +19,7 @@ std::vector<std::byte> counting(size_t n) {
 std::span<const std::byte> bytes_of_text(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
 TEST(Digest, IsXxh3Of128Bits) {
-  // What `xxhsum -H2` prints.
+  // The output of `xxhsum -H2`.
   Digest digest;
   EXPECT_EQ(digest.hex(), "99aa06d3014798d86001c324468d497f");
   digest.update("abc");
@@ -88,7 +88,7 @@ TEST(Crc32c, GoesOnFromWhatCameBefore) {
 }
 
 TEST(Crc32c, CombinesPartsThatAreFarApart) {
-  // 6 GB of zeros behind one byte, as 2^k parts joined again and again.
+  // 6 GB of zeros after one byte, as 2^k parts joined repeatedly.
   const std::vector<std::byte> one(1, std::byte{7}), zeros(3 << 10);
   uint32_t of_zeros = crc32c(zeros);
   int64_t size = static_cast<int64_t>(zeros.size());

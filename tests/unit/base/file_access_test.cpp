@@ -23,7 +23,7 @@ class FileAccess : public FolderTest {};
 
 std::span<const std::byte> bytes_of_text(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
-/// Runs call(), which must throw `code` with path and reason in its message and the path as data.
+/// Runs call(), which must throw `code` with path and reason in its message, and the path as data.
 template <class Call>
 void expect_refused(Code code, const std::string& path, const std::string& reason, const Call& call) {
   const Error error = error_of(call);
@@ -66,9 +66,9 @@ TEST_F(FileAccess, MakesAFreshFileOnlyWhereNoneIs) {
 }
 
 TEST_F(FileAccess, SharesAFileAndNoPipeOrLink) {
-  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);  // nobody reads it: it must not wait for ever
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);  // without a reader: must not wait for ever
   expect_refused(Code::io, path("pipe"), "expected a file, found a pipe", [&] { OutputFile(path("pipe"), OutputFile::Open::shared); });
-  const int reader = ::open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);  // then it can be opened
+  const int reader = ::open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);  // with a reader it can be opened
   expect_refused(Code::io, path("pipe"), "found a pipe", [&] { OutputFile(path("pipe"), OutputFile::Open::shared); });
   ::close(reader);
   ASSERT_EQ(symlink(path("elsewhere").c_str(), path("link").c_str()), 0);
@@ -93,7 +93,7 @@ TEST_F(FileAccess, SaysWhatCannotBeRead) {
   const InputFile file(path("a"));
   expect_refused(Code::corrupt, path("a"), "ends", [&] { file.read_at(2, out); });
   fs::resize_file(path("a"), 1);
-  expect_refused(Code::corrupt, path("a"), "ends", [&] { file.read_at(0, out); });  // cut while it was open
+  expect_refused(Code::corrupt, path("a"), "ends", [&] { file.read_at(0, out); });  // truncated while it was open
 }
 
 TEST_F(FileAccess, NamesWhatStandsWhereAFileOrAFolderBelongs) {
@@ -146,7 +146,7 @@ TEST_F(FileAccess, HoldsAFileForReadersOrForOneAlone) {
   EXPECT_FALSE(FileHold::take(path("a"), FileHold::Kind::shared));
   const FileHold moved = std::move(*alone);
   alone.reset();
-  EXPECT_FALSE(FileHold::take(path("a"), FileHold::Kind::shared));  // held by who has it now
+  EXPECT_FALSE(FileHold::take(path("a"), FileHold::Kind::shared));  // held by its new owner
 }
 
 TEST_F(FileAccess, HoldsOnlyWhatIsStillThere) {
@@ -155,10 +155,10 @@ TEST_F(FileAccess, HoldsOnlyWhatIsStillThere) {
   const auto old = FileHold::take(path("a"), FileHold::Kind::exclusive);
   put("b", "");
   fs::rename(path("b"), path("a"));
-  EXPECT_TRUE(FileHold::take(path("a"), FileHold::Kind::exclusive));  // the new file under that name is nobody's
+  EXPECT_TRUE(FileHold::take(path("a"), FileHold::Kind::exclusive));  // nobody holds the new file of that name
 }
 
-/// A forked child that lives until `call` returns; before that it runs `first`.
+/// Forks a child that runs `first` and lives until `call` returns.
 template <class First, class Call>
 void beside_a_child(const First& first, const Call& call) {
   std::array<int, 2> ready{}, over{};
@@ -181,8 +181,9 @@ void beside_a_child(const First& first, const Call& call) {
 TEST_F(FileAccess, EndsAHoldWhateverAForkedChildDoes) {
   put("a", "");
   auto held = FileHold::take(path("a"), FileHold::Kind::exclusive);
-  beside_a_child([&] { held.reset(); },
-                 [&] { EXPECT_FALSE(FileHold::take(path("a"), FileHold::Kind::exclusive)); });  // the child's copy is not the hold
+  beside_a_child(
+      [&] { held.reset(); },
+      [&] { EXPECT_FALSE(FileHold::take(path("a"), FileHold::Kind::exclusive)); });  // the child's copy does not release the hold
   beside_a_child([] {},
                  [&] {
                    held.reset();

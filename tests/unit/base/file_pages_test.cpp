@@ -59,7 +59,7 @@ TEST_F(FilePages, AreRefusedWhereThereIsNoSuchFolder) {
   EXPECT_NE(refusal_of([&] { Pages(4096, "/proc/self/status"); }).find("Not a directory"), std::string::npos);
 }
 
-// More than the system lets this process write: it would send a signal rather than refuse.
+// More than this process may write, in which case the system sends a signal instead of an error.
 TEST_F(FilePages, AreRefusedUpFrontWithNeedAndWhatIsFree) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -87,7 +87,7 @@ TEST_F(FilePages, AreCountedApartFromMemory) {
     EXPECT_TRUE(made.is_in_file());
     EXPECT_EQ(source->account().bytes(), 1000);
     moved.move_to_file(folder_);
-    moved.move_to_file(folder_);  // it is there already
+    moved.move_to_file(folder_);  // already in a file
     EXPECT_EQ(source->account().bytes(), 0);
     EXPECT_EQ(uses(MemoryRole::parameters).now, 0);
     EXPECT_EQ(uses(MemoryRole::file).now, 1500);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// A 16-bit float as its definition has it: sign, exponent of `exponent_bits`, fraction.
+/// The value of a 16-bit float by definition: sign, exponent of `exponent_bits`, fraction.
 double value_of(uint32_t bits, int exponent_bits) {
   const int fraction_bits = 15 - exponent_bits;
   const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -69,8 +69,8 @@ TEST(Float16, ReturnsEveryValueToItself) {
     }
 }
 
-// Rounding is monotone, so its boundaries say all: between two neighbours everything below the middle goes down, everything above goes up,
-// and the middle to the even one. For the last finite value the neighbour is where the next one would be, and it is infinity.
+// Rounding is monotone, so testing its boundaries suffices: between two neighbours everything below the middle rounds down, everything
+// above rounds up, and the middle to the even one. The last finite value's upper neighbour would be the next one, and it is infinity.
 TEST(Float16, RoundsToNearestEvenAtEveryBoundary) {
   for (const auto& format : kFormats)
     for (uint32_t bits = 0; bits < format.infinity; ++bits) {
@@ -125,9 +125,9 @@ TEST(F16Rows, EveryWayGivesTheBitsOfOneAfterAnother) {
   };
   for (const F16Way& way : f16_ways()) {
     if (!way.is_here()) continue;
-    const FloatMode mode;  // denormals of fp32 are zeros in it
+    const FloatMode mode;  // fp32 denormals are zeros in this mode
     std::vector<std::byte> row(kFloats * 4 + 1);
-    for (const int64_t n : {kHalves, kHalves - 5}) {  // to odd addresses, and with a rest
+    for (const int64_t n : {kHalves, kHalves - 5}) {  // odd addresses, and a partial vector
       way.widen(bytes_of(halves), &row[1], n);
       equal(row, wide, way.name);
     }

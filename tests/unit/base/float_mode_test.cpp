@@ -13,15 +13,15 @@
 namespace st {
 namespace {
 
-/// Whether half of the least normal number is a number: asked at run time, and answered in the mode in which it was asked, since ours takes
-/// what is left of it for zero. Not inlined, as no function of the host's is: a compiler that knows nothing of modes would move the sum.
+/// Whether half of the smallest normal number is not zero, computed at run time in the current mode; ours flushes it to zero. Not inlined,
+/// like any host function: a compiler that does not know of modes would move the computation.
 [[gnu::noinline]] bool keeps_denormals() {
   volatile float least = 0x1p-126F;
   volatile float half = 0.5F;
   return least * half != 0;
 }
 
-/// What a pool of the host's saw around the tasks and in them.
+/// What a host's pool saw before, in and after the tasks.
 struct Pool {
   bool before = false, between = false, after = false;
   static void on_the_caller(void* user, int64_t n, void (*task)(void* arg, int64_t i), void* arg) {

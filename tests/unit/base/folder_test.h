@@ -1,4 +1,4 @@
-// A test with a folder of its own, which goes when the test ends.
+// A test fixture with its own folder, which is removed when the test ends.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ inline std::string content_of_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The file descriptors that this process has open.
+/// Number of file descriptors that this process has open.
 inline size_t open_files() { return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {})); }
 
 class FolderTest : public testing::Test {
@@ -37,7 +37,7 @@ class FolderTest : public testing::Test {
     std::filesystem::create_directories(folder_);
   }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  /// Writes a file, and makes the folders above it.
+  /// Writes a file, creating the folders above it.
   std::string put(const std::string& name, std::string_view content) const {
     std::filesystem::create_directories((folder_ / name).parent_path());
     std::ofstream(folder_ / name, std::ios::binary) << content;

@@ -9,7 +9,7 @@
 namespace st {
 namespace {
 
-/// A host that counts; `skew` bytes past the alignment that is asked for.
+/// A host allocator that counts; its addresses are `skew` bytes past the requested alignment.
 struct CountingHost {
   HostAllocator allocator() {
     return {[](void* user, size_t bytes, size_t align) { return static_cast<CountingHost*>(user)->take(bytes, align); },

@@ -114,7 +114,7 @@ TEST(JsonLine, IsReadBackAsItWasWritten) {
   EXPECT_EQ(json.find("broken")->text(), "a\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBDz");
 }
 
-/// The characters by their definition: encode every code point.
+/// UTF-8 by definition: encodes a code point.
 std::string encoded(uint32_t point) {
   const auto byte = [](uint32_t value) { return static_cast<char>(value); };
   if (point < 0x80) return {byte(point)};

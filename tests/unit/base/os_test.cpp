@@ -131,7 +131,7 @@ TEST_F(Os, TakesNoLimitForNone) {
   EXPECT_EQ(limits.memory, -1);
 }
 
-// The number that a context takes when it is not told one.
+// The default number of threads of a context.
 TEST_F(Os, LowersTheCoresToTheQuotaRoundedUp) {
   const int all = available_cores_under(folder_.string());  // an empty folder: no groups, the mask alone
   EXPECT_GE(all, available_cores());
@@ -175,7 +175,7 @@ TEST_F(Os, TellsWhatStandsAtAPath) {
   EXPECT_EQ(kind_of(path("")), PathKind::folder);
   EXPECT_EQ(kind_of(path("pipe")), PathKind::other);
   for (const char* name : {"nothing", "dangling", "file/below"}) EXPECT_EQ(kind_of(path(name)), PathKind::none) << name;
-  EXPECT_THROW(kind_of(path(std::string(5000, 'a'))), Error);  // a name that no file system takes
+  EXPECT_THROW(kind_of(path(std::string(5000, 'a'))), Error);  // a name too long for any file system
 }
 
 TEST_F(Os, ListsTheFilesBelowAFolder) {
@@ -265,7 +265,7 @@ TEST_F(Os, PutsNoFileInThePlaceOfADeviceOrAFolder) {
 }
 
 TEST_F(Os, SaysWhereWritingStopped) {
-  // A limit on file sizes stands for the full disk: the same failed write, without a disk to fill.
+  // A limit on file sizes replaces a full disk: the same failed write without filling one.
   const std::string file = put("state", "old");
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);

@@ -16,7 +16,7 @@ TEST(VectorCopy, CopiesAnyBytesToAnyPlaceAndTouchesNoOthers) {
   std::vector<std::byte> target(source.size());
   for (const size_t size : {1, 63, 64, 1000, 1023, 1024, 1025, 1087, 1088, 4096, 4500})
     for (const size_t from : {0, 1, 33})
-      for (const size_t to : {0, 8, 63, 64, 1500, 2047, 2048, 3000, 4095, 4096}) {  // behind the source in its page, and before
+      for (const size_t to : {0, 8, 63, 64, 1500, 2047, 2048, 3000, 4095, 4096}) {  // after the source in its page, and before it
         std::ranges::fill(target, std::byte{0xAB});
         vector_copy(target.data() + to, source.data() + from, size);
         const auto begin = target.begin() + static_cast<ptrdiff_t>(to), end = begin + static_cast<ptrdiff_t>(size);

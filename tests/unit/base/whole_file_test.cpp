@@ -1,4 +1,4 @@
-// Files that a user names are reached as open() reaches them, and what cannot be written is an error, never a signal.
+// Files that a user names are opened as by open(), and a failed write is an error, never a signal.
 #include "base/os/whole_file.h"
 
 #include <fcntl.h>
@@ -138,7 +138,7 @@ TEST_F(NamedFile, ThatNobodyReadsIsAnErrorAndNoSignal) {
   close(ends[1]);
 }
 
-/// What a child with a limit of 100 bytes a file ends with: its exit status, or 128 and the signal.
+/// How a child limited to 100 bytes per file ends: its exit status, or 128 + the signal.
 int end_under_limit(const std::string& path, bool host_blocks) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// Work that is done in its order on another thread.
+// Work that is done in order on another thread.
 #include "base/work_queue.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using namespace st;
 void post(WorkQueue& queue, Pending& pending, std::function<void()> work) { queue.post(queue.prepare(std::move(work)), pending); }
 
 TEST(WorkQueue, DoesItsPiecesInTheirOrder) {
-  std::vector<int> done;  // by one thread, and read behind drain()
+  std::vector<int> done;  // written by one thread, read after drain()
   std::vector<std::unique_ptr<Pending>> pendings;
   WorkQueue queue;
   for (int i = 0; i < 100; ++i) {

@@ -51,7 +51,7 @@ TEST(Workers, WakeAfterSleeping) {
 
 TEST(Workers, ShareTheTasks) {
   Workers workers(2);
-  // Neither task ends before the other has begun (for up to 30 s): a pool that ran both on one thread would never see it.
+  // Neither task ends before the other has started (for up to 30 s): a pool that ran both on one thread would fail.
   std::atomic<int> begun{0};
   std::atomic<int> met{0};
   workers.run(2, [&](int64_t) {
@@ -90,7 +90,7 @@ TEST(Workers, RethrowTheLowestTasksErrorAfterAllEnded) {
       }
     }
     std::atomic<int> calls{0};
-    workers.run(10, [&](int64_t) { ++calls; });  // the pool goes on, and the old error is gone
+    workers.run(10, [&](int64_t) { ++calls; });  // the pool still works, and the old error is gone
     EXPECT_EQ(calls.load(), 10);
   }
 }
@@ -129,7 +129,7 @@ TEST(Workers, RefuseNoThreads) {
   EXPECT_THROW(Workers(-3), Error);
 }
 
-// A host whose parallel-for runs backwards on a thread of its own.
+// A host whose parallel-for runs backwards on its own thread.
 struct Host {
   int64_t calls = 0;
   static void run(void* user, int64_t n, void (*task)(void* arg, int64_t i), void* arg) {

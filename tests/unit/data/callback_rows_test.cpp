@@ -120,7 +120,7 @@ TEST(CallbackRows, MayNotWaitForAPrefetcherOfTheirOwn) {
   second = nullptr;
 }
 
-// What happens when a host's fill destroys its trainer, or another one of the same data: neither may wait for the thread it is called in.
+// A host's fill destroys its own trainer, or another one of the same data: neither may wait for the thread on which it is called.
 TEST(CallbackRows, MayEndPrefetchersOfTheirOwn) {
   struct Host {
     std::unique_ptr<Prefetcher> first, second;

@@ -14,7 +14,7 @@
 namespace st {
 namespace {
 
-/// Row r holds r and -r; fails on one row, and says how often it was asked.
+/// Row r holds r and -r; fails at one row, and counts its calls.
 class Counting final : public Dataset {
  public:
   explicit Counting(int64_t rows, int64_t bad_row = -1) : rows_(rows), bad_row_(bad_row) {}
@@ -39,7 +39,7 @@ class Counting final : public Dataset {
 };
 
 /// A dataset that outlives its prefetcher anyway.
-std::shared_ptr<const Dataset> lent(const Dataset& data) { return {std::shared_ptr<void>(), &data}; }
+std::shared_ptr<const Dataset> borrowed(const Dataset& data) { return {std::shared_ptr<void>(), &data}; }
 
 void expect_batch(const Batch& batch, const DataStream& stream, int64_t first) {
   for (size_t i = 0; i < batch.rows.size(); ++i) {
@@ -54,7 +54,7 @@ TEST(Prefetcher, GivesTheStreamInOrderAtEveryDepth) {
   const Counting data(101);
   const DataStream stream(101, 9);
   for (const int64_t depth : {0, 1, 2, 7}) {
-    Prefetcher prefetcher(lent(data), stream, {3, 4}, 24, depth);
+    Prefetcher prefetcher(borrowed(data), stream, {3, 4}, 24, depth);
     for (int64_t i = 0; i < 400; ++i) {
       const Batch& batch = prefetcher.next();
       ASSERT_EQ(batch.cursor, 24 + i / 4 * 12);
@@ -69,8 +69,8 @@ TEST(Prefetcher, GivesARankItsOwnMicroBatches) {
   const Counting data(50);
   const DataStream stream(50, 9);
   // 5 micro-batches on 3 ranks: rank 1 computes 1 and 4, rank 2 computes 2.
-  Prefetcher one(lent(data), stream, {2, 5, 3, 1}, 0, 2);
-  Prefetcher two(lent(data), stream, {2, 5, 3, 2}, 0, 2);
+  Prefetcher one(borrowed(data), stream, {2, 5, 3, 1}, 0, 2);
+  Prefetcher two(borrowed(data), stream, {2, 5, 3, 2}, 0, 2);
   for (int64_t step = 0; step < 20; ++step) {
     for (const int64_t k : {1, 4}) {
       const Batch& batch = one.next();
@@ -83,21 +83,21 @@ TEST(Prefetcher, GivesARankItsOwnMicroBatches) {
 
 TEST(Prefetcher, FillsAheadButNotFurtherThanItsDepth) {
   const Counting data(1000);
-  Prefetcher prefetcher(lent(data), DataStream(1000, 1), {4, 1}, 0, 3);
+  Prefetcher prefetcher(borrowed(data), DataStream(1000, 1), {4, 1}, 0, 3);
   prefetcher.next();
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (data.fills() < 4 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_EQ(data.fills(), 4);  // the one in our hands and three ahead
+  EXPECT_EQ(data.fills(), 4);  // the one in use and three ahead
 }
 
 TEST(Prefetcher, KeepsTheBatchUntilTheNextCall) {
   const Counting data(1000);
   const DataStream stream(1000, 1);
-  Prefetcher prefetcher(lent(data), stream, {8, 1}, 0, 1);
+  Prefetcher prefetcher(borrowed(data), stream, {8, 1}, 0, 1);
   for (int64_t i = 0; i < 200; ++i) {
     const Batch& batch = prefetcher.next();
-    while (data.fills() < i + 2) std::this_thread::yield();  // the one ahead is filled: it has not spoilt this one
+    while (data.fills() < i + 2) std::this_thread::yield();  // the next one is filled and has not overwritten this one
     expect_batch(batch, stream, 8 * i);
   }
 }
@@ -106,7 +106,7 @@ TEST(Prefetcher, ThrowsAnErrorWhenItsBatchIsDue) {
   const DataStream stream(100, 4);
   const Counting data(100, stream[3 * 10 + 5]);  // in the fourth batch
   for (const int64_t depth : {0, 1, 5}) {
-    Prefetcher prefetcher(lent(data), stream, {10, 1}, 0, depth);
+    Prefetcher prefetcher(borrowed(data), stream, {10, 1}, 0, depth);
     for (int64_t i = 0; i < 3; ++i) expect_batch(prefetcher.next(), stream, 10 * i);
     for (int again = 0; again < 3; ++again) EXPECT_TRUE(is_error(error_of([&] { prefetcher.next(); }), Code::corrupt, {"is broken"}));
   }
@@ -116,7 +116,7 @@ TEST(Prefetcher, BeginsAgainWhereItIsTold) {
   const Counting data(101);
   const DataStream stream(101, 9);
   for (const int64_t depth : {0, 1, 2, 7}) {
-    Prefetcher prefetcher(lent(data), stream, {3, 2}, 0, depth);
+    Prefetcher prefetcher(borrowed(data), stream, {3, 2}, 0, depth);
     for (int64_t round = 0; round < 50; ++round) {
       for (int64_t i = 0; i < round % 5; ++i) prefetcher.next();
       prefetcher.rewind(6 * round);
@@ -135,7 +135,7 @@ TEST(Prefetcher, ForgetsAnErrorWhenItBeginsAgain) {
   const DataStream stream(100, 4);
   const Counting data(100, stream[3 * 10 + 5]);  // in the fourth batch
   for (const int64_t depth : {0, 1, 5}) {
-    Prefetcher prefetcher(lent(data), stream, {10, 1}, 20, depth);
+    Prefetcher prefetcher(borrowed(data), stream, {10, 1}, 20, depth);
     for (int again = 0; again < 3; ++again) {
       expect_batch(prefetcher.next(), stream, 20);
       EXPECT_THROW(prefetcher.next(), Error);
@@ -144,7 +144,7 @@ TEST(Prefetcher, ForgetsAnErrorWhenItBeginsAgain) {
   }
 }
 
-/// Rows that come when the test lets them.
+/// Rows that are available only when the test allows it.
 class Late final : public Dataset {
  public:
   int64_t rows() const override { return 8; }
@@ -169,7 +169,7 @@ class Late final : public Dataset {
 
 TEST(Prefetcher, WaitsAsLongAsItsCallerHasPatience) {
   Late data;
-  Prefetcher prefetcher(lent(data), DataStream(8, 1), {2, 1}, 0, 2);
+  Prefetcher prefetcher(borrowed(data), DataStream(8, 1), {2, 1}, 0, 2);
   int asked = 0;
   EXPECT_EQ(prefetcher.next({.cancelled = [&] { return ++asked == 3; }}), nullptr);
   EXPECT_EQ(asked, 3);
@@ -188,7 +188,7 @@ TEST(Prefetcher, GivesEachRowOnceAndThenBatchesWithout) {
   for (const int64_t rows : {1, 2, 3, 4, 9, 10})
     for (const int64_t depth : {0, 1, 2, 7}) {
       const Counting data(rows);
-      Prefetcher prefetcher(lent(data), RowOrder::once(rows), {.rows = 3}, 0, depth);
+      Prefetcher prefetcher(borrowed(data), RowOrder::once(rows), {.rows = 3}, 0, depth);
       std::vector<int64_t> seen;
       for (const Batch* batch = &prefetcher.next(); !batch->rows.empty(); batch = &prefetcher.next()) {
         EXPECT_EQ(batch->cursor, std::ssize(seen));
@@ -208,7 +208,7 @@ TEST(Prefetcher, GivesEachRowOnceAndThenBatchesWithout) {
 TEST(Prefetcher, BeginsAgainAfterTheEnd) {
   const Counting data(7);
   for (const int64_t depth : {0, 1, 5}) {
-    Prefetcher prefetcher(lent(data), RowOrder::once(7), {.rows = 4}, 0, depth);
+    Prefetcher prefetcher(borrowed(data), RowOrder::once(7), {.rows = 4}, 0, depth);
     for (int round = 0; round < 20; ++round) {
       for (int i = 0; i < 3; ++i) prefetcher.next();
       prefetcher.rewind(4);
@@ -241,7 +241,7 @@ TEST(Prefetcher, ThatIsRetiredOutsideAFillIsOverAtOnce) {
   for (const int64_t depth : {0, 1}) {
     const auto data = std::make_shared<Counting>(4, 0);
     Prefetcher prefetcher(data, RowOrder::once(4), {.rows = 2}, 0, depth);
-    EXPECT_THROW(prefetcher.next(), Error);  // from then on it rests
+    EXPECT_THROW(prefetcher.next(), Error);  // afterwards it fills nothing
     prefetcher.retire();
     EXPECT_TRUE(prefetcher.is_over());
     EXPECT_EQ(data.use_count(), 1);
@@ -251,14 +251,14 @@ TEST(Prefetcher, ThatIsRetiredOutsideAFillIsOverAtOnce) {
 TEST(Prefetcher, StopsWhenItIsNotWantedAnyMore) {
   const Counting data(100);
   for (int round = 0; round < 100; ++round) {
-    Prefetcher prefetcher(lent(data), DataStream(100, 1), {5, 2}, 0, 4);
+    Prefetcher prefetcher(borrowed(data), DataStream(100, 1), {5, 2}, 0, 4);
     for (int i = 0; i < round % 7; ++i) prefetcher.next();
   }
 }
 
 TEST(Prefetcher, AllocatesNothingABatch) {
   const Counting data(100);
-  Prefetcher prefetcher(lent(data), DataStream(100, 1), {5, 2}, 0, 2);
+  Prefetcher prefetcher(borrowed(data), DataStream(100, 1), {5, 2}, 0, 2);
   prefetcher.next();
   const int64_t before = allocations();
   for (int i = 0; i < 200; ++i) prefetcher.next();
@@ -268,11 +268,11 @@ TEST(Prefetcher, AllocatesNothingABatch) {
 TEST(Prefetcher, RefusesWhatCannotBe) {
   const Counting data(100);
   const DataStream stream(100, 1);
-  EXPECT_THROW(Prefetcher(lent(data), stream, {5, 2}, 0, -1), Error);
-  EXPECT_THROW(Prefetcher(lent(data), stream, {5, 2}, -1, 1), Error);
-  EXPECT_THROW(Prefetcher(lent(data), stream, {0, 2}, 0, 1), Error);
-  EXPECT_THROW(Prefetcher(lent(data), stream, {5, 2, 3, 2}, 0, 1), Error);  // a rank without a micro-batch
-  EXPECT_THROW(Prefetcher(lent(data), stream, {int64_t{1} << 60, 2}, 0, 1), Error);
+  EXPECT_THROW(Prefetcher(borrowed(data), stream, {5, 2}, 0, -1), Error);
+  EXPECT_THROW(Prefetcher(borrowed(data), stream, {5, 2}, -1, 1), Error);
+  EXPECT_THROW(Prefetcher(borrowed(data), stream, {0, 2}, 0, 1), Error);
+  EXPECT_THROW(Prefetcher(borrowed(data), stream, {5, 2, 3, 2}, 0, 1), Error);  // a rank without a micro-batch
+  EXPECT_THROW(Prefetcher(borrowed(data), stream, {int64_t{1} << 60, 2}, 0, 1), Error);
 }
 
 }  // namespace

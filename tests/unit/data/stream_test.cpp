@@ -49,8 +49,8 @@ TEST(Stream, GoesOnFromAnyNumber) {
     EXPECT_EQ(items(stream, cursor, 200 - cursor), std::vector<int64_t>(whole.begin() + cursor, whole.end()));
 }
 
-// From an implementation in Python of what stream.h and philox.h say. A change of the order would change what every seed means and break
-// each resume, so it must not pass unseen.
+// From a Python implementation of stream.h and philox.h. A change of the order would change the meaning of every seed and break every
+// resume, so it must not go unnoticed.
 TEST(Stream, KeepsItsOrderForEver) {
   EXPECT_EQ(items(DataStream(10, 0), 0, 10), (std::vector<int64_t>{5, 8, 3, 6, 0, 2, 1, 9, 4, 7}));
   EXPECT_EQ(items(DataStream(1000003, 42), 1000003, 4), (std::vector<int64_t>{395779, 164862, 695090, 733616}));
@@ -76,13 +76,13 @@ TEST(Permutation, FavoursNoPlace) {
 }
 
 TEST(Permutation, LeavesNoNeighboursTogether) {
-  // In a random order of n, about two pairs (i, i +- 1) stay side by side (Poisson of mean 2): 20 would be far out.
+  // In a random order of n, about two pairs (i, i +- 1) stay adjacent (Poisson, mean 2): 20 would be far out.
   const DataStream stream(100000, 5);
   const auto order = items(stream, 0, 100000);
   int64_t together = 0;
   for (size_t i = 1; i < order.size(); ++i) together += std::abs(order[i] - order[i - 1]) == 1;
   EXPECT_LT(together, 20);
-  // Places and rows are not correlated: r has a deviation of 1 / sqrt(n) = 0.003.
+  // Positions and rows are not correlated: r has a deviation of 1 / sqrt(n) = 0.003.
   double sum = 0;
   for (size_t i = 0; i < order.size(); ++i) sum += (static_cast<double>(i) - 49999.5) * (static_cast<double>(order[i]) - 49999.5);
   EXPECT_NEAR(sum / (1e5 * 1e10 / 12), 0, 6 * 0.0032);

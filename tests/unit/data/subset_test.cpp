@@ -58,7 +58,7 @@ TEST(RowSplit, IsAFunctionOfTheSeed) {
 }
 
 TEST(RowSplit, DrawsFromEverywhere) {
-  // Of 1000 rows 200 validate. In each tenth of the rows that is hypergeometric with mean 20 and a deviation of 3.8: 5 deviations.
+  // 200 of 1000 rows validate. Their number in each tenth of the rows is hypergeometric with mean 20 and deviation 3.8: 5 deviations.
   const auto validation = rows_of(*split_rows(numbers(1000), 0.2, 3).validation);
   for (int64_t tenth = 0; tenth < 10; ++tenth) {
     const auto inside = std::ranges::count_if(validation, [&](int64_t row) { return row / 100 == tenth; });

@@ -165,7 +165,7 @@ TEST_F(Header, OfEveryLengthThatIsWrongIsRefused) {
     const Error error = error_of_opening(put("cut.bin", std::string_view(good_).substr(0, length)));
     EXPECT_NE(error.code(), Code::ok) << length;
     EXPECT_TRUE(says(error, "cut.bin")) << length;
-    EXPECT_EQ(error.code() == Code::corrupt, length >= 8) << length;  // below, it is not known for a token file
+    EXPECT_EQ(error.code() == Code::corrupt, length >= 8) << length;  // shorter ones are not recognised as token files
   }
   EXPECT_TRUE(says(error_of_opening(put("cut.bin", good_.substr(0, 45))), "declares 10 tokens of 2 bytes, but only 13 bytes follow"));
   EXPECT_TRUE(says(error_of_opening(put("long.bin", good_ + "x")), "1 bytes follow the 10 tokens"));
@@ -177,7 +177,7 @@ TEST_F(Header, ThatLiesIsRefused) {
     EXPECT_TRUE(says(error_with(12, 4, width), "bytes of an id must be 2 (uint16) or 4 (uint32)")) << width;
   for (const uint64_t vocabulary : {uint64_t{0}, uint64_t{1} << 31, ~uint64_t{0}})
     EXPECT_TRUE(says(error_with(16, 8, vocabulary), "vocabulary ")) << vocabulary;
-  // Counts whose size in bytes wraps around to the right one, or to nothing.
+  // Counts whose size in bytes overflows to the right one, or to 0.
   for (const uint64_t count : {uint64_t{11}, (uint64_t{1} << 63) + 10, uint64_t{1} << 63, ~uint64_t{0}})
     EXPECT_TRUE(says(error_with(24, 8, count), "declares ")) << count;
   EXPECT_TRUE(says(error_with(24, 8, 9), "2 bytes follow the 9 tokens"));

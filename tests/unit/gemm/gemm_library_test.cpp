@@ -1,4 +1,4 @@
-// A library of others is opened as what it is, kept to one thread, asked for a product it must know, and refused with the reason.
+// A third-party library is identified, limited to one thread, tested with a known product, and refused with the reason.
 #include "gemm/gemm_library.h"
 #include "base/os/loaded_library.h"
 #include "plain_problem.h"
@@ -28,7 +28,7 @@ TEST(GemmLibrary, IsKnownByItsNameVersionAndKernelsAsOneWord) {
 }
 
 TEST(GemmLibrary, MultipliesOnOneThreadAndGivesTheHostItsNumbersBack) {
-  // A file of its own: it is MKL's first user in this process that chooses the layer of threads.
+  // In its own file: MKL's first user in a process chooses the threading layer.
   const GemmLibrary mkl("mkl", file_of("sycl"));
   EXPECT_EQ(mkl.identity(), "mkl-1999.2.3");
   const os::LoadedLibrary library(file_of("sycl"));
@@ -43,7 +43,7 @@ TEST(GemmLibrary, MultipliesOnOneThreadAndGivesTheHostItsNumbersBack) {
 
 TEST(GemmLibrary, IsRefusedWithTheReasonWhereItCannotBeUsed) {
   expect_refused("openblas", "/nowhere/libopenblas.so.0", "cannot open shared object file");
-  expect_refused("openblas", "/proc/self/status", "");  // words of its own with each version of glibc
+  expect_refused("openblas", "/proc/self/status", "");  // the text depends on the version of glibc
   expect_refused("openblas", ST_LIBRARIES, "Is a directory");
   expect_refused("openblas", file_of("nameless"), "has no function cblas_sgemm");
   expect_refused("mkl", file_of("nameless"), "has no function cblas_sgemm_64");

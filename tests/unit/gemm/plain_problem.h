@@ -1,4 +1,4 @@
-// A product of matrices that lie row by row without gaps: the problem that tests begin with.
+// A product of row-major matrices without gaps, the starting point of tests.
 #pragma once
 
 #include "gemm/gemm_kernels.h"

@@ -1,4 +1,4 @@
-// The tile schedule: a pure function that shares rows out evenly, cuts K evenly, and says its scratch up front.
+// The tile schedule: a pure function that divides rows and K evenly and predicts its scratch.
 #include "gemm/schedule.h"
 #include "gemm/gemm_kernels.h"
 

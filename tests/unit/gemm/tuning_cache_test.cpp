@@ -1,4 +1,4 @@
-// The tuning cache: what one process keeps the next one finds, and whatever stands at its path, nothing fails.
+// The tuning cache: a process finds what an earlier one saved, and nothing fails whatever is at its path.
 #include "gemm/tuning_cache.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder of the test's own, and the messages of the caches that it makes.
+/// The test's own folder, and the messages of the caches that it makes.
 class TuningCacheFile : public testing::Test {
  protected:
   void SetUp() override {
@@ -63,7 +63,7 @@ void expect_found(const std::string& path, const std::string& key, int64_t mc) {
 }
 
 TEST_F(TuningCacheFile, GivesTheNextProcessWhatWasKept) {
-  path_ = (folder_ / "a" / "b" / "cache.txt").string();  // folders that are not there yet
+  path_ = (folder_ / "a" / "b" / "cache.txt").string();  // folders that do not exist yet
   {
     TuningCache first = cache();
     EXPECT_FALSE(first.find("one").has_value());
@@ -92,7 +92,7 @@ TEST_F(TuningCacheFile, InMemoryAloneHasNoFile) {
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 
-/// What is there is not used, is told of once, and is replaced by the next that is kept.
+/// A damaged file is not used, is reported once, and is replaced at the next save.
 TEST_F(TuningCacheFile, ThatIsDamagedIsToldOfOnceAndWrittenAnew) {
   cache().keep("one", tuned(12));
   const std::string whole = content();
@@ -160,7 +160,7 @@ TEST_F(TuningCacheFile, ThatIsAFolderAPipeOrBehindAFileFailsNothing) {
 TEST_F(TuningCacheFile, ThatCannotBeReadFailsNothing) {
   cache().keep("one", tuned(12));
   fs::permissions(path_, fs::perms::none);
-  if (access(path_.c_str(), R_OK) == 0) {  // root reads all: a child without that right looks instead
+  if (access(path_.c_str(), R_OK) == 0) {  // root can read everything: use a child without that right
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
