@@ -9,7 +9,7 @@
 namespace st::conformance {
 namespace {
 
-constexpr int64_t kElements = 4 * 16384 + 77;  // several tasks, and a block that is not whole
+constexpr int64_t kElements = 4 * 16384 + 77;  // several tasks, and a partial block
 
 OpCase one_step(Suite& s, const Shape& shape, double number) {
   OpCase c{.op = Op::adamw_8bit, .name = "step", .in = {}, .slots = {}, .attrs = make_attrs(Op::adamw_8bit, {})};
@@ -21,7 +21,7 @@ OpCase one_step(Suite& s, const Shape& shape, double number) {
   return c;
 }
 
-// Gradients of one magnitude: no moment is near the edge of a bin, to which side another rounding would let it fall.
+// Gradients of one magnitude: no moment is near the edge of a bin, where rounding could go either way.
 const Cases adamw_8bit_cases(Op::adamw_8bit, {.each = 4, .largest = 1}, [](Suite& s) {
   for (const Shape& shape : {Shape{1}, Shape{300}, Shape{3, 1000}})
     for (const bool skip : {false, true}) {
@@ -51,11 +51,12 @@ TEST(MomentCodes, StandForRisingValuesAndAreTheirOwn) {
   EXPECT_EQ(moment_codes::kSigned[255], 1);
 }
 
-// A bin of the top decade is 0.9 / 128 (signed: 64) wide, one of decade d 2^(6 - d) times that against a top 10^(6 - d) times smaller.
+// A bin of the top decade has the width 0.9 / 128 (signed: 0.9 / 64), one of decade d 2^(6 - d) times that, relative to a top 10^(6 - d)
+// times smaller.
 TEST(MomentCodes, AreWithinHalfABin) {
   for (int decade = 0; decade < 7; ++decade) {
     const double top = std::pow(10.0, decade - 6);
-    for (int i = 1; i < 1000; ++i) {  // its top may fall to the next one
+    for (int i = 1; i < 1000; ++i) {  // the top of a decade may fall into the next one
       const double x = top * (0.1 + 0.9 * i / 1000);
       const double bin = top * 0.9 / (1 << decade);
       const auto stored = [](const auto& values, uint8_t code) { return static_cast<double>(values[code]); };
@@ -69,7 +70,7 @@ TEST(MomentCodes, AreWithinHalfABin) {
 
 TEST(MomentCodes, KeepEverySecondMomentAboveZero) { EXPECT_GT(moment_codes::kUnsigned[moment_codes::encode_unsigned(1e-30F)], 0); }
 
-// The parameter is updated with moments as they were computed: only what is left over from the step before is coarse.
+// The parameter is updated with the computed moments: only those of the previous step are coarse.
 TEST(AdamW8bit, ItsFirstStepIsAdamWs) {
   for (const BackendUnderTest& candidate : backends_and_reference()) {
     std::vector<OpCase> list;
@@ -84,7 +85,7 @@ TEST(AdamW8bit, ItsFirstStepIsAdamWs) {
   }
 }
 
-// Codes may fall to either side of a bin's edge, for a moment that is computed in fp32 here and in fp64 there.
+// A code may fall on either side of a bin's edge, since the moments are computed in fp32 here and in fp64 in the reference.
 TEST(AdamW8bit, FollowsTheReferenceOverTwentySteps) {
   for (const BackendUnderTest& candidate : backends()) {
     std::vector<OpCase> list;
@@ -107,7 +108,7 @@ TEST(AdamW8bit, FollowsTheReferenceOverTwentySteps) {
   }
 }
 
-// One element's gradient squares to beyond 2^126, or to beyond fp32; afterwards all are small again.
+// One element's squared gradient is beyond 2^126 or beyond fp32's range; afterwards all are small again.
 TEST(AdamW8bit, ABlockWithAHugeSecondMomentKeepsItsWeights) {
   for (const double huge : {1e20, 3e20, 1e21, 3e38})
     for (const BackendUnderTest& candidate : backends_and_reference()) {

@@ -14,7 +14,7 @@ const Heads kHeads[] = {
     {1, 129, 129, 1, 1, 8}, {1, 6, 4, 2, 1, 4}, {0, 3, 3, 2, 2, 4}, {1, 0, 3, 2, 2, 4}, {1, 237, 237, 2, 2, 64},
 };
 
-// Several blocks of every instruction set's size and a part of one. Most of the time goes there, so it comes with one scale.
+// Several blocks of every instruction set, and a partial one. They take most of the time, so they run with one scale only.
 bool is_large(const Heads& heads) { return heads.queries > 200; }
 
 std::vector<Tensor> head_operands(Suite& s, const Heads& h) {
@@ -22,15 +22,15 @@ std::vector<Tensor> head_operands(Suite& s, const Heads& h) {
   return {s.normal({h.batch, h.queries, h.query_heads, h.size}), s.normal(keys), s.normal(keys)};
 }
 
-// At, below and above the instruction sets' blocks of 48, 96 and 112 rows, ragged in every dimension, and queries that see nothing.
+// At, below and above the instruction sets' blocks of 48, 96 and 112 rows, uneven in every dimension, and queries that see nothing.
 const Heads kBlocks[] = {
     {2, 5, 5, 2, 2, 3},     {1, 112, 112, 2, 2, 16}, {1, 113, 113, 2, 1, 64}, {2, 250, 250, 4, 2, 32}, {1, 37, 129, 3, 3, 20},
     {1, 129, 37, 2, 1, 33}, {1, 1, 300, 4, 1, 64},   {1, 130, 5, 1, 1, 8},    {2, 130, 150, 4, 2, 24},
 };
 const Heads kUnmasked[] = {{1, 100, 230, 6, 2, 64}, {1, 300, 300, 1, 1, 128}, {1, 97, 49, 2, 2, 8}};
 
-/// Scores that are spread, so that the softmax is not flat: of magnitude up to 10 they carry 6e-7, which the exponent makes a relative
-/// error of a weight.
+/// Spread scores, so that the softmax is not flat: scores of magnitude up to 10 have an error of 6e-7, which the exponential turns into a
+/// relative error of a weight.
 constexpr Tolerance kSpread = {.largest = 84};
 
 std::vector<Tensor> spread_operands(Suite& s, const Heads& h) {
@@ -44,7 +44,7 @@ void each_block(const Add& add) {
   for (const Heads& heads : kUnmasked) add(heads, Attrs{{"causal", false}});
 }
 
-// Scores are sums, so is the output; a score of 10 magnifies its own rounding in the exponential: some units of the largest element.
+// Scores and outputs are sums; a score of 10 magnifies its own rounding in the exponential: some units of the largest element.
 const Cases attention_cases(Op::attention, {.largest = 16}, [](Suite& s) {
   for (const bool causal : {true, false})
     for (const double scale : {0.0, 0.3})
@@ -53,8 +53,8 @@ const Cases attention_cases(Op::attention, {.largest = 16}, [](Suite& s) {
   each_block([&](const Heads& heads, const Attrs& attrs) { s.add_large(spread_operands(s, heads), attrs).tolerance = kSpread; });
 });
 
-// Three sums one after another, over up to 237 rows. In 16 bits dy . o takes the place of the sum over keys, and o has been rounded: units
-// of storage. Reference makes o and lse anew from its q and k, so each storage gets those of its own.
+// Three successive sums over up to 237 rows. In 16 bits dy . o replaces the sum over keys, and o is rounded: units of storage. The
+// reference recomputes o and lse from its q and k, so each storage type gets its own.
 const Cases attention_backward_cases(Op::attention_backward, {.largest = 64, .stored = 1}, [](Suite& s) {
   const auto reference = make_reference();
   for (const bool causal : {true, false})
@@ -82,7 +82,7 @@ const Cases attention_backward_cases(Op::attention_backward, {.largest = 64, .st
 
 // Angles are computed in fp64 or nearly so: two products and a sum, which may cancel.
 const Cases rope_cases(Op::rope, {.each = 2, .largest = 2}, [](Suite& s) {
-  const std::vector<DType> dtypes = {DType::f32, DType::bf16, DType::f16};  // in f64 the rounding of the angle itself shows
+  const std::vector<DType> dtypes = {DType::f32, DType::bf16, DType::f16};  // in f64 the rounding of the angle is visible
   const Shape inputs[] = {{1, 1, 1, 2}, {2, 7, 3, 8}, {1, 37, 1, 6}, {0, 3, 2, 4}, {1, 0, 2, 4}, {2, 129, 4, 64}, {1, 3, 2, 0}};
   for (const Shape& x : inputs)
     for (const bool inverse : {false, true}) {
@@ -106,7 +106,7 @@ OneHead run_one_head(Backend& backend, std::vector<Tensor> in, const Attrs& attr
 TEST(Attention, GivesZeroAndMinusInfinityWhereAQuerySeesNothing) {
   std::vector<OpCase> none;
   Suite s(Op::attention, {}, none);
-  const auto in = head_operands(s, {1, 130, 5, 1, 1, 8});  // queries 0..124 see nothing, a whole block of them and part of another
+  const auto in = head_operands(s, {1, 130, 5, 1, 1, 8});  // queries 0..124 see nothing: a whole block and part of another
   for (const BackendUnderTest& candidate : backends_and_reference()) {
     const OneHead got = run_one_head(*candidate.make(), in);
     for (int64_t i = 0; i < 125 * 8; ++i) ASSERT_TRUE(got.o.at(i) == 0 && got.dq.at(i) == 0) << candidate.name << " at " << i;
@@ -145,7 +145,7 @@ struct AttentionRow {
   double lse;
 };
 
-/// One row of one head by the definition, keys repeated for each head of a group: no running maximum, a mask instead of a bound.
+/// One row of one head by definition, keys repeated for each head of a group: no running maximum, a mask instead of a bound.
 AttentionRow naive_row(const Heads& n, const Tensor& q, const Tensor& k, const Tensor& v, bool causal, double scale, int64_t b, int64_t h,
                        int64_t t) {
   const int64_t group = h / (n.query_heads / n.key_heads);

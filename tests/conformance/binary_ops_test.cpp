@@ -1,4 +1,4 @@
-// Elementwise ops of two operands and more, which may be broadcast.
+// Elementwise ops of two or more operands, which may broadcast.
 #include "conformance.h"
 
 namespace st::conformance {
@@ -34,7 +34,7 @@ const Cases div_cases(Op::div, {}, [](Suite& s) {
   s.add_special({special_values(), divisors()});
 });
 
-// A choice: the same bits everywhere.
+// A selection: the same bits everywhere.
 const Cases minimum_cases(Op::minimum, {}, two_operands_with_ties);
 const Cases maximum_cases(Op::maximum, {}, two_operands_with_ties);
 const Cases compare_cases(Op::compare, {}, [](Suite& s) {
@@ -54,10 +54,10 @@ const Cases where_cases(Op::where, {}, [](Suite& s) {
     s.add({s.flags(b), s.normal(a), s.normal(b)});
   }
   s.add({s.flags({3, 37}), s.integers({37}, 9), s.integers({3, 1}, 9)}).parameters.clear();
-  s.add_special({s.flags({14}), special_values(), s.normal({14})});  // the one not chosen does not shine through
+  s.add_special({s.flags({14}), special_values(), s.normal({14})});  // the operand that is not selected has no effect
 });
 
-// The exponent magnifies the rounding of ln a, so kernels take it in double: one rounding to either side.
+// The exponent magnifies the rounding of ln a, so kernels compute it in double: one rounding either way.
 const Cases pow_cases(Op::pow, {.each = 1}, [](Suite& s) {
   for (const Shape& shape : shapes()) s.add({s.uniform(shape, 0.2, 5), s.normal(shape)});
   for (const auto& [a, b] : broadcast_pairs()) s.add({s.uniform(a, 0.2, 5), s.normal(b)});

@@ -47,7 +47,7 @@ double largest_of(const Tensor& x) {
   const auto compute_unit = [](DType dtype) { return is_half(dtype) ? unit_of(DType::f32) : unit_of(dtype); };
   const double unit = std::max(compute_unit(got.dtype()), compute_unit(computed_in));
   const double own = is_half(got.dtype()) ? unit_of(got.dtype()) : 0;
-  // Results below the normal range are flushed to zero; f16's own least step is 2^-24.
+  // Results below the normal range are flushed to zero; f16's own smallest step is 2^-24.
   const double floor = got.dtype() == DType::f16 ? 0x1p-24 : got.dtype() == DType::f64 ? 1e-300 : 0x1p-126;
   const double largest = (tolerance.largest * unit + tolerance.stored * own) * largest_of(want);
   return compare(got, want, [=](double w) { return (tolerance.each * unit + own) * std::abs(w) + largest + floor; });

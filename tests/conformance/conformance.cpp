@@ -14,7 +14,7 @@
 namespace st::conformance {
 namespace {
 
-constexpr int64_t kFewElements = 150;  // finite differences run the program twice for each
+constexpr int64_t kFewElements = 150;  // finite differences run the program twice per element
 
 struct Declaration {
   Op op;
@@ -35,8 +35,7 @@ std::string word_of(const Shape& shape) {
 
 constexpr const char* kInstructionSet = "SCALETRAIN_ISA";
 
-/// Blocks of the heap: pages of their own, which a backend would take, cost more than most cases, and a sanitizer does not see past their
-/// ends.
+/// Allocates blocks from the heap. A backend's own pages would cost more than most cases, and a sanitizer does not check beyond their ends.
 std::shared_ptr<MemorySource> heap() {
   const auto take = [](void*, size_t bytes, size_t align) { return std::aligned_alloc(align, (bytes + align - 1) / align * align); };
   const auto give_back = [](void*, void* memory) { std::free(memory); };
@@ -84,7 +83,7 @@ bool has_gradient(Op op) {
 const std::vector<BackendUnderTest>& backends() {
   static const std::vector<BackendUnderTest> all = [] {
     std::vector<BackendUnderTest> list = {{"cpu", [] { return make_cpu_backend(heap()); }}};
-    if (std::getenv(kInstructionSet) != nullptr) return list;  // the caller asks for one set
+    if (std::getenv(kInstructionSet) != nullptr) return list;  // the caller selects one set
     const std::string chosen(make_cpu_backend()->kernel_class());
     const BackendUnderTest narrower[] = {{"cpu_avx512_bf16", [] { return make_cpu_with("avx512_bf16"); }},
                                          {"cpu_avx512", [] { return make_cpu_with("avx512"); }},

@@ -13,7 +13,7 @@
 namespace st::conformance {
 namespace {
 
-// One suite for each property, of the cases that can show it.
+// One suite per property, with the cases that can test it.
 class Kernels : public ::testing::TestWithParam<const OpCase*> {};
 class Elementwise : public ::testing::TestWithParam<const OpCase*> {};
 class Windows : public ::testing::TestWithParam<const OpCase*> {};
@@ -21,7 +21,7 @@ class Gradients : public ::testing::TestWithParam<const OpCase*> {};
 
 bool has_kernel(const OpCase& c) { return !is_view(c.op); }
 bool may_run_in_place(const OpCase& c) { return has_kernel(c) && info_of(c.op).elementwise && !c.in.empty(); }
-bool has_windows(const OpCase& c) {  // dropout's mask depends on the place
+bool has_windows(const OpCase& c) {  // dropout's mask depends on the position
   return may_run_in_place(c) && c.op != Op::dropout && c.in[0].elements() > 1000 &&
          std::all_of(c.in.begin(), c.in.end(), [&](const Tensor& x) { return x.shape() == c.in[0].shape(); });
 }
@@ -32,7 +32,7 @@ void expect_near(const std::vector<Tensor>& got, const std::vector<Tensor>& want
   for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(near(got[i], want[i], tolerance, computed_in)) << "output " << i;
 }
 
-/// A backend may leave f64 to `reference` by saying so; nothing else.
+/// A backend may refuse f64, with the code unsupported; nothing else.
 std::optional<Result> run_unless_refused(Backend& backend, const OpCase& c, DType dtype) {
   try {
     return run(backend, c);
@@ -43,7 +43,7 @@ std::optional<Result> run_unless_refused(Backend& backend, const OpCase& c, DTyp
 }
 
 std::vector<DType> dtypes_of(const OpCase& c) {
-  if (c.dtypes.size() == 1) return c.dtypes;  // made for this storage
+  if (c.dtypes.size() == 1) return c.dtypes;  // declared for one storage type
   const bool floating = std::any_of(c.in.begin(), c.in.end(), [](const Tensor& x) { return x.dtype() == DType::f32; });
   if (!floating) return {DType::f32};
   return c.dtypes;
@@ -125,7 +125,7 @@ TEST_P(Windows, HaveTheBitsOfTheWholeWhereverTheyStand) {
       for (const int64_t n : {1, 2, 3, 7, 15, 16, 17, 31, 33, 100}) {
         OpCase c = *GetParam();
         for (Tensor& x : c.in) x = window(x, from, n);
-        // At an address that no wide vector is aligned to.
+        // At an address to which no wide vector is aligned.
         EXPECT_EQ(run(*backend, c, 1, -1, 16).out[0], window(whole, from, n)) << candidate.name << ", " << n << " elements from " << from;
       }
   }
@@ -133,7 +133,7 @@ TEST_P(Windows, HaveTheBitsOfTheWholeWhereverTheyStand) {
 
 /// d loss / d element by central differences, in fp64 on `reference`.
 Tensor central_differences(Interpreter& interpreter, const Program& program, const std::string& slot, const Tensor& at) {
-  // The step balances the rounding of the loss (1e-16 / h) against the cubic term (h^2): both stay below 1e-8 of the largest here.
+  // The step balances the rounding of the loss (1e-16 / h) against the cubic term (h^2): both stay below 1e-8 of the largest element here.
   constexpr double kStep = 1e-5;
   Tensor gradient(DType::f64, at.shape());
   const auto loss_at = [&](const Tensor& x) {
@@ -175,7 +175,7 @@ TEST_P(Gradients, AreThoseOfFiniteDifferences) {
   for (const int32_t i : c.parameters) {
     const Tensor got = interpreter.get(text("gradient.in.", i));
     const Tensor want = central_differences(interpreter, program, text("in.", i), c.in[static_cast<size_t>(i)]);
-    // Differences are good to some 1e-9 here; the kernels work in fp64 throughout (mean, rstd and lse too) and are far better.
+    // Finite differences are accurate to about 1e-9 here; the kernels work in fp64 throughout (mean, rstd and lse too) and are far better.
     double largest = 1;
     for (int64_t k = 0; k < want.elements(); ++k) largest = std::max(largest, std::abs(want.at(k)));
     for (int64_t k = 0; k < want.elements(); ++k) {

@@ -17,13 +17,13 @@ Tensor targets(Suite& s, const LossRows& rows, DType dtype, double ignored) {
   return t;
 }
 
-/// Logits that share an offset: the loss and its gradient are those of what is left, as exactly as the logits are stored.
+/// Logits with a common offset: the loss and its gradient are those without it, as exactly as the logits are stored.
 Tensor shifted(Tensor logits, double offset) {
   for (int64_t i = 0; i < logits.elements(); ++i) logits.set(i, logits.at(i) + offset);
   return logits;
 }
 
-// Each row is log sum exp less a logit, which cancels; the sum is fp64.
+// Each row is log sum exp minus a logit, which cancels; the sum is fp64.
 const Cases cross_entropy_cases(Op::cross_entropy, {.each = 4, .largest = 4}, [](Suite& s) {
   for (const DType dtype : {DType::i32, DType::i64})
     for (const LossRows& rows : kLogits) {
@@ -32,13 +32,14 @@ const Cases cross_entropy_cases(Op::cross_entropy, {.each = 4, .largest = 4}, []
       auto& weighted = s.add({s.normal(rows.logits, 3), targets(s, rows, dtype, -100), s.uniform(rows.targets, 0.1, 2)});
       if (!weighted.parameters.empty()) weighted.parameters = {0};
       for (const double z_loss : {0.0, 1e-2})
-        if (rows.logits.last() > 1)  // of one class the loss is 0, and all that is left is rounding
+        if (rows.logits.last() > 1)  // with one class the loss is 0 and only rounding remains
           s.add({s.normal(rows.logits, 3), targets(s, rows, dtype, -100)}, {{"label_smoothing", 0.1}, {"z_loss", z_loss}});
     }
   for (const Shape& x : large_rows()) s.add_large({s.uniform(x, -4, 4), s.integers({x[0]}, x[1], DType::i64), s.uniform({x[0]}, 0.05, 1)});
 });
 
-// p - 1 cancels: relative to the largest. Reference makes lse anew from the logits, so each storage gets the lse of its own logits.
+// p - 1 cancels: relative to the largest. The reference recomputes lse from the logits, so each storage type gets the lse of its own
+// logits.
 const Cases cross_entropy_backward_cases(Op::cross_entropy_backward, {.each = 8, .largest = 8}, [](Suite& s) {
   const auto reference = make_reference();
   for (const DType index : {DType::i32, DType::i64})
@@ -67,7 +68,7 @@ const Cases cross_entropy_backward_cases(Op::cross_entropy_backward, {.each = 8,
   }
 });
 
-// As the two ops.
+// Like the two separate ops.
 const Cases fused_cross_entropy_cases(Op::fused_cross_entropy, {.each = 8, .largest = 8, .stored = 1}, [](Suite& s) {
   for (const double offset : {1e2, -1e4, 1e6})
     s.add({shifted(s.normal({5, 37}, 3), offset), s.integers({5}, 37, DType::i32), Tensor::scalar(0.37, DType::f64)}).dtypes = {DType::f32};

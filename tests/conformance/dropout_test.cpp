@@ -12,7 +12,7 @@ Tensor counters(int64_t attempt, int64_t first_sample) {
 /// A sample is a slice along the first dimension.
 int64_t sample_elements(const Shape& shape) { return shape.rank() < 2 || shape.elements() == 0 ? 1 : shape.elements(1, shape.rank()); }
 
-// The mask is the same everywhere; 1 / (1 - rate) is rounded to fp32 first, or not.
+// The mask is the same everywhere; 1 / (1 - rate) may be rounded to fp32 first.
 const Cases dropout_cases(Op::dropout, {.each = 2}, [](Suite& s) {
   for (const double rate : {0.0, 0.1, 0.5, 0.9}) {
     const auto attrs = [&](const Shape& shape) {
@@ -61,7 +61,7 @@ TEST_P(Dropout, KeepsItsShareAndScalesIt) {
 }
 
 TEST_P(Dropout, GivesASampleTheSameMaskInWhicheverMicroBatchItLies) {
-  for (const Shape& sample : {Shape{37}, Shape{7, 11}}) {  // no multiple of the four words of a block
+  for (const Shape& sample : {Shape{37}, Shape{7, 11}}) {  // not multiples of a block's four words
     const auto of = [&](int64_t first, int64_t count) {
       Shape shape = {count};
       for (const int64_t dim : sample) shape.push_back(dim);

@@ -23,7 +23,7 @@ const Cases embedding_backward_cases(Op::embedding_backward, {.each = 2, .larges
         dy.push_back(width);
         s.add({s.integers(tokens, 11, dtype), s.normal(dy)}, {{"rows", int64_t{11}}});
       }
-  s.add_large({s.integers({4, 150}, 97, DType::i64), s.normal({4, 150, 129})}, {{"rows", int64_t{997}}});  // most rows get nothing
+  s.add_large({s.integers({4, 150}, 97, DType::i64), s.normal({4, 150, 129})}, {{"rows", int64_t{997}}});  // most rows receive nothing
 });
 
 TEST(Embedding, NamesTheTokenOutsideTheVocabularyAndItsPlace) {

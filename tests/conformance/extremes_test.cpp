@@ -1,6 +1,6 @@
 // Every op and optimizer on operands over the whole exponent range, against the reference with fp64 storage: numbers near the ends of the
-// range, subnormals, zeros of both signs, and magnitudes that differ within a row. A new row of ops.def is drawn from its own cases; an op
-// whose operands may not be any number has a line in in_domain().
+// range, subnormals, zeros of both signs, and magnitudes that differ within a row. Operands for a new row of ops.def are drawn from its own
+// cases; an op whose operands must be limited has a line in in_domain().
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,7 +14,7 @@
 namespace st::conformance {
 namespace {
 
-/// A storage type's numbers are below 2^(most + 1); the least normal one is 2^normal, the least of all 2^least.
+/// Numbers of a storage type are below 2^(most + 1); the smallest normal one is 2^normal, the smallest of all 2^least.
 struct Exponents {
   int least, normal, most;
   double largest() const { return std::ldexp(2 - std::ldexp(1.0, least - normal), most); }
@@ -25,7 +25,7 @@ Exponents exponents_of(DType dtype) {
   return {dtype == DType::bf16 ? -133 : -149, -126, 127};
 }
 
-/// Where the magnitudes of operands lie; mixed: anywhere, with zeros and the ends of the range among them.
+/// The range of the operands' magnitudes; mixed: everything, including zeros and the ends of the range.
 enum class Spread { mixed, top, large, small, bottom };
 const std::vector<Spread> kSpreads = kSanitized ? std::vector{Spread::mixed, Spread::top}
                                                 : std::vector{Spread::mixed, Spread::top, Spread::large, Spread::small, Spread::bottom};
@@ -73,18 +73,18 @@ class Numbers {
   uint32_t count_ = 0;
 };
 
-/// Ops that hand a number below the normal range on as it is. The others make none.
+/// Ops that pass a number below the normal range on unchanged. Other ops produce none.
 const std::set<Op> kHandsOn = {Op::abs,          Op::neg,   Op::clamp, Op::relu,      Op::relu_backward, Op::minimum,   Op::maximum,
                                Op::max,          Op::where, Op::cast,  Op::embedding, Op::gather,        Op::transpose, Op::pad,
                                Op::broadcast_to, Op::slice, Op::split, Op::concat,    Op::store,         Op::host,      Op::host_backward};
 
-/// Ops that add up to 2^9 operands, or products of two: fp32 holds a sum where it holds that of the magnitudes.
+/// Ops that add up to 2^9 operands, or products of two: fp32 represents such a sum if it represents the sum of the magnitudes.
 const std::set<Op> kSums = {
     Op::sum,   Op::softmax_backward, Op::log_softmax_backward, Op::embedding_backward, Op::gather_backward, Op::mse,    Op::bce_with_logits,
     Op::huber, Op::huber_backward,   Op::fused_linear,         Op::attention,          Op::accumulate,      Op::average};
 const std::set<Op> kProducts = {Op::matmul, Op::linear, Op::fused_linear, Op::attention};
 
-/// What an op's operand may be in place of x.
+/// The value of an op's operand instead of x.
 double in_domain(Op op, size_t input, double x) {
   if (input < 2 && kProducts.contains(op)) return std::copysign(std::sqrt(std::abs(x)) * 0x1p-5, x);
   if (input == 0 && (op == Op::softmax_backward || op == Op::sigmoid_backward)) return std::min(std::abs(x), 0x1p-9);
@@ -92,7 +92,7 @@ double in_domain(Op op, size_t input, double x) {
   if (input == 0 && op == Op::log_softmax_backward) return -std::abs(x);
   if (input > 0 && op == Op::bce_with_logits) return std::min(std::abs(x), 1.0);
   if (input > 1 && (op == Op::cross_entropy || op == Op::fused_cross_entropy)) return std::min(std::abs(x), 1.0);
-  if (op == Op::mse_backward) return std::abs(x) > 1 ? x / 2 : x;  // x - t is in range
+  if (op == Op::mse_backward) return std::abs(x) > 1 ? x / 2 : x;  // so that x - t stays in range
   return kSums.contains(op) && std::abs(x) > 1 ? x * 0x1p-10 : x;
 }
 
@@ -102,7 +102,7 @@ Tensor drawn(const Tensor& like, DType dtype, Numbers& numbers, Op op, size_t in
   return x;
 }
 
-/// As kernels take it (backend/README.md): a number below the normal range is a zero, but for f16's.
+/// A number as kernels read it (backend/README.md): zero if below the normal range, except for f16.
 double counted(double x, DType stored) {
   return stored != DType::f16 && std::abs(x) < std::ldexp(1.0, exponents_of(stored).normal) ? std::copysign(0.0, x) : x;
 }
@@ -119,8 +119,8 @@ OpCase widened(const OpCase& c) {
   return wide;
 }
 
-/// `got` is `want`, rounded to its type, which may be infinite there. Of ops whose elements stand alone each is near; of the others the
-/// tolerance goes by the largest, too, and what is flushed below the normal range adds up.
+/// `got` is `want` rounded to its type, where it may be infinite. For elementwise ops each element is near; for the others the tolerance is
+/// also relative to the largest, and numbers flushed below the normal range add up.
 ::testing::AssertionResult follows(const Tensor& got, const Tensor& want, const OpCase& c) {
   const bool alone = info_of(c.op).elementwise;
   const Tolerance& t = c.tolerance;
@@ -145,7 +145,7 @@ OpCase widened(const OpCase& c) {
   return ::testing::AssertionSuccess();
 }
 
-/// One small case for each set of attributes.
+/// One small case per set of attributes.
 std::vector<const OpCase*> drawn_from(Op op, const std::function<bool(const OpCase&)>& takes) {
   std::vector<const OpCase*> cases;
   for (const OpCase& c : all_cases()) {
@@ -182,7 +182,7 @@ class Extremes : public ::testing::TestWithParam<Op> {
 class GradientExtremes : public Extremes {};
 
 TEST_P(Extremes, AgreeWithReference) {
-  // A backward op's statistics are its forward's: GradientExtremes has these.
+  // The statistics of a backward op come from its forward op: see GradientExtremes.
   const auto takes = [](const OpCase& c) {
     return c.statistics.empty() && c.op != Op::attention_backward && (c.op != Op::average || c.in[2].at(1) > 1);
   };
@@ -213,7 +213,7 @@ TEST_P(GradientExtremes, AgreeWithReference) {
     for (const Spread spread : kSpreads) {
       Numbers numbers(c->name, spread, DType::f32);
       OpCase made = *c;
-      // Rounding of scores near the end of the range is any gradient of q and k.
+      // Near the end of the range, rounding of the scores makes the gradients of q and k arbitrary.
       const size_t input = c->op == Op::attention ? 2 : 0;
       made.in[input] = drawn(made.in[input], DType::f32, numbers, c->op, input);
       made.tolerance = {.each = 16, .largest = 64};
@@ -250,7 +250,7 @@ TEST_P(GradientExtremes, AgreeWithReference) {
 
 class OptimizerExtremes : public Extremes {};
 
-/// The case as a run's first step: empty states, no clip.
+/// The case as the first step of a run: empty states, no clip.
 OpCase first_step(const OpCase& c) {
   OpCase made = c;
   made.attrs = make_attrs(c.op, c.attrs);
@@ -276,7 +276,7 @@ TEST_P(OptimizerExtremes, FollowTheReferenceAndStayFinite) {
             made.in[3].set(1, number);
             const Result want = run(*reference_, made), got = run(*backend, made);
             for (size_t s = 0; s < got.slots.size(); ++s) {
-              const bool codes = got.slots[s].dtype() == DType::u8;  // may fall to either side of a bin's edge
+              const bool codes = got.slots[s].dtype() == DType::u8;  // may fall on either side of a bin's edge
               EXPECT_TRUE(codes || follows(got.slots[s], want.slots[s], *c))
                   << text(c->name, " on ", name, " in ", dtype, ", ") << kSpreadNames[static_cast<size_t>(spread)] << ", slot " << s
                   << " in step " << number;
@@ -289,7 +289,7 @@ TEST_P(OptimizerExtremes, FollowTheReferenceAndStayFinite) {
       }
 }
 
-// The first step by gradients of one magnitude: but for sgd's it is that of any other magnitude, which fp64 has without limits.
+// The first step with gradients of one magnitude: except for sgd it is the same for any magnitude, which fp64 computes without limits.
 TEST_P(OptimizerExtremes, TakeTheFirstStepOfTheFormula) {
   for (const OpCase* c : drawn_from(GetParam(), updates))
     for (const double magnitude : {1e38, 1e25, 1e-10}) {
@@ -305,7 +305,7 @@ TEST_P(OptimizerExtremes, TakeTheFirstStepOfTheFormula) {
     }
 }
 
-// Where a second moment is flushed to zero, a step is not as long as epsilon is small.
+// Where a second moment is flushed to zero, a step is not as large as epsilon is small.
 TEST_P(OptimizerExtremes, TakeNoLongStepByTheLeastEpsilon) {
   for (const OpCase* c : drawn_from(GetParam(), updates))
     for (const double magnitude : {0x1p-40, 0x1p-59, 0x1p-64, 0x1p-80, 0x1p-126, 0.0}) {

@@ -20,8 +20,8 @@ Shape like_y(const Sizes& sizes) {
   return y;
 }
 
-// As linear, and then what follows: an activation or a slope of at most 1.13, one more term, column sums of up to 67 rows. A 16-bit
-// pre-activation is rounded, to one side here and to the other there, before the activation sees it.
+// As linear, plus what follows: an activation or a derivative of at most 1.13, one more term, column sums of up to 67 rows. A 16-bit
+// pre-activation is rounded before the activation, and the two backends may round it differently.
 const Cases fused_linear_cases(Op::fused_linear, {.largest = 16, .stored = 4}, [](Suite& s) {
   const auto weight = [&](const Sizes& sizes, bool transposed) {
     const int64_t inner = sizes.x.last();
@@ -45,7 +45,7 @@ const Cases fused_linear_cases(Op::fused_linear, {.largest = 16, .stored = 4}, [
       }
       s.add(product(), {{"transpose_weight", transposed}, {"column_sums", true}});
     }
-  // As autocast leaves it: fp32 results of 16-bit operands, and everything behind the product in fp32.
+  // As autocast produces it: fp32 results of 16-bit operands, and fp32 for everything after the product.
   for (const Sizes& sizes : kSizes)
     for (const bool backward : {false, true}) {
       OpCase& made = s.add_special({s.normal(sizes.x), s.normal({sizes.x.last(), sizes.columns}),
@@ -65,14 +65,14 @@ const Cases fused_linear_cases(Op::fused_linear, {.largest = 16, .stored = 4}, [
 const Attrs kEverything = {
     {"bias", true}, {"activation", std::string("silu")}, {"residual", true}, {"pre_activation", true}, {"column_sums", true}};
 
-/// The same with the weight packed by the backend itself.
+/// The same with the weight packed by the backend.
 Result run_packed(Backend& backend, OpCase c, int threads) {
   const Tensor& weight = c.in[1];
   const Shape x = c.in[0].shape();
   OpCase packing{.op = Op::pack, .name = "", .in = {weight}, .attrs = {{"rows", x.elements(0, x.rank() - 1)}}};
   packing.attrs.set("transpose_weight", c.attrs.flag("transpose_weight"));
   if (c.attrs.has("result")) packing.attrs.set("result", c.attrs.word("result"));
-  packing.slots = {Tensor(DType::u8, {8 * weight.elements() + (1 << 16)})};  // doubles, or whole panels, are the most it takes
+  packing.slots = {Tensor(DType::u8, {8 * weight.elements() + (1 << 16)})};  // at most doubles, or whole panels
   c.in.push_back(run(backend, packing, threads).slots[0]);
   c.attrs.set("packed", true);
   return run(backend, c, threads);
@@ -94,7 +94,7 @@ TEST(FusedLinear, HasTheSameBitsFromAPackedWeight) {
         const OpCase of = in_dtype(c, dtype);
         EXPECT_EQ(run_packed(*backend, of, 2).out, run(*backend, of).out) << candidate.name << " " << c.name << " in " << name_of(dtype);
       }
-    for (OpCase c : made) {  // fp32 results of 16-bit operands, whose bias and residual are fp32 too
+    for (OpCase c : made) {  // fp32 results of 16-bit operands, with an fp32 bias and residual
       c.statistics = {2, 3};
       OpCase of = in_dtype(c, DType::bf16);
       of.attrs.set("result", std::string("f32"));
@@ -103,7 +103,7 @@ TEST(FusedLinear, HasTheSameBitsFromAPackedWeight) {
   }
 }
 
-/// The ops that a fused_linear stands for, one after the other.
+/// The ops that a fused_linear replaces, in order.
 std::vector<Tensor> one_by_one(Backend& backend, const OpCase& c, Op activation, const Attrs& of_activation) {
   const auto one = [&](Op op, std::vector<Tensor> in, const Attrs& attrs = {}) {
     return run(backend, {.op = op, .name = "", .in = std::move(in), .attrs = attrs}).out[0];

@@ -40,7 +40,7 @@ const Cases norm_of_squares_cases(Op::norm_of_squares, {}, [](Suite& s) {
   s.add_special({Tensor::of({3}, {1, std::numeric_limits<double>::infinity(), 2}, DType::f64)}, {{"tensors", Ints{0, 1, 2, 1}}});
 });
 
-// Of ranks that have pieces of the gradients, whole blocks of them, each gets the norm of all.
+// Ranks that hold shards of the gradients, in whole blocks, all get the norm of all gradients.
 TEST(GradientNorm, OfThePiecesSquaresHasTheSameBits) {
   for (const BackendUnderTest& candidate : backends_and_reference()) {
     const auto backend = candidate.make();
@@ -92,7 +92,7 @@ TEST(GradientNorm, FindsOneElementThatIsNotFinite) {
   }
 }
 
-// --- the order of the sums, as gradient_norm_order.h says it
+// --- the order of the sums in gradient_norm_order.h
 
 using namespace gradient_norm_order;
 
@@ -110,7 +110,7 @@ std::vector<double> random_sums(int64_t n) {
   return sums;
 }
 
-// The header's definition, as it says it: split at the largest power of two below n.
+// The header's definition, literally: split at the largest power of two below n.
 double split_tree(std::span<const double> blocks) {
   if (blocks.empty()) return 0;
   if (blocks.size() == 1) return blocks[0];

@@ -1,4 +1,4 @@
-// Ops of a host's own, written here as a host would: every backend must hand their operands over right, and autodiff their gradients.
+// Custom ops, as a host would write them: every backend must pass their operands correctly, and autodiff their gradients.
 #include "base/error.h"
 #include "conformance.h"
 #include "ir/host_op.h"
@@ -66,7 +66,7 @@ HostOp blend() {
 }
 
 Attrs registered(const std::string& name) {
-  static auto& ops = *new HostOps;  // as long as the cases
+  static auto& ops = *new HostOps;  // never freed: the cases use it
   static const bool once = (ops.add(cube()), ops.add(blend()), true);
   static_cast<void>(once);
   return *ops.attrs_of(name);
@@ -74,7 +74,7 @@ Attrs registered(const std::string& name) {
 
 const Shape kShapes[] = {{}, {3}, {0, 4}, {2, 3, 5}, {7, 11}};
 
-// Both backends run the same callback: the same bits. 16-bit storage is for the callback to read, and these do not.
+// Both backends run the same callback: the same bits. A callback may read 16-bit storage; these do not.
 const Cases host_cases(Op::host, {}, [](Suite& s) {
   for (const Shape& shape : kShapes) {
     s.add({s.normal(shape)}, registered("cube")).dtypes = {DType::f32, DType::f64};
@@ -82,7 +82,7 @@ const Cases host_cases(Op::host, {}, [](Suite& s) {
     both.dtypes = {DType::f32, DType::f64};
     both.seeded = {0, 1};
   }
-  OpCase& second = s.add({s.normal({4}), s.normal({4})}, registered("blend"));  // nothing comes for the first output: zeros
+  OpCase& second = s.add({s.normal({4}), s.normal({4})}, registered("blend"));  // the first output gets no gradient: zeros
   second.dtypes = {DType::f32, DType::f64};
   second.seeded = {1};
 });

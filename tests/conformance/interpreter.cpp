@@ -10,7 +10,7 @@ namespace st::conformance {
 namespace {
 
 constexpr int64_t kGuard = 64;
-constexpr std::byte kRubbish{0xCB};  // as a float -2.7e7, as an index far outside
+constexpr std::byte kRubbish{0xCB};  // as a float -2.7e7, as an index far out of range
 
 std::vector<std::byte> rubbish(int64_t bytes) { return std::vector<std::byte>(static_cast<size_t>(bytes), kRubbish); }
 
@@ -134,7 +134,7 @@ void Interpreter::run(const Node& node, Blocks& out) {
   for (const Value v : node.in) in.push_back(values_[static_cast<size_t>(v.node)][static_cast<size_t>(v.output)]);
   for (const SlotId slot : node.writes.empty() ? node.reads : node.writes) slots.push_back(slot_block(slot));
   if (is_view(node.op)) {
-    // A copy stands for the view: same bits, and a kernel that writes where it may not is still found out.
+    // A copy instead of the view: the bits are the same, and a kernel that writes where it must not is still detected.
     const Tensor source = (node.op == Op::load ? slots : in)[0]->read();
     out.push_back(std::make_shared<Block>(backend_, source.reshaped(node.out[0].shape)));
     return;

@@ -1,5 +1,5 @@
-// Runs nodes and whole programs straight through a backend's table of kernels, without plan and executor: every value has memory of its
-// own with a guard behind it, filled with rubbish before a kernel writes it. Slow, and easy to trust.
+// Runs nodes and whole programs directly through a backend's kernel table, without plan and executor. Every value has its own memory, with
+// a guard after it, filled with garbage before a kernel writes it. Slow and easy to trust.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace st::conformance {
 /// Memory of one operand on the backend.
 class Block {
  public:
-  Block(Backend& backend, const Type& type, int64_t displaced = 0);  // rubbish
+  Block(Backend& backend, const Type& type, int64_t displaced = 0);  // filled with garbage
   Block(Backend& backend, const Tensor& value, int64_t displaced = 0);
 
   Operand operand() const;
@@ -34,26 +34,26 @@ class Block {
 
 using Blocks = std::vector<std::shared_ptr<Block>>;
 
-/// Threads that all runs of so many share: starting them takes longer than most cases. One caller at a time.
+/// Threads shared by all runs with this number of threads: starting them takes longer than most cases. One caller at a time.
 Workers& workers_of(int threads);
 
-/// Calls the kernel of `node` with workspace as large as it asked for and not a byte more. Throws internal when the backend has no kernel
-/// for it, when it wrote past an output or its workspace, or changed an input that is not also an output.
+/// Calls the kernel of `node` with exactly the workspace that it requested. Throws internal when the backend has no kernel for it, or when
+/// it wrote past an output or its workspace, or changed an input that is not also an output.
 void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks& in, const Blocks& out, const Blocks& slots = {});
 
-/// A program's slots and sections, one micro-batch. load and reshape are views of memory, as they are in the executor.
+/// A program's slots and sections, for one micro-batch. load and reshape are views of memory, as in the executor.
 class Interpreter {
  public:
-  /// Borrows both. Slots start as zeros.
+  /// Borrows both. Slots start at zero.
   Interpreter(Backend& backend, const Program& program, int threads = 2);
 
   void set(SlotId slot, const Tensor& value);
   void set(std::string_view slot, const Tensor& value);
   Tensor get(std::string_view slot) const;
 
-  /// Runs all nodes of that phase in order, as the first of the step's micro-batches.
+  /// Runs all nodes of a phase in order, as the first micro-batch of a step.
   void run(Phase phase);
-  Tensor value(Value v) const;  // of the section run last
+  Tensor value(Value v) const;  // from the section run last
 
  private:
   std::shared_ptr<Block>& slot_block(SlotId slot) { return slots_[static_cast<size_t>(slot)]; }

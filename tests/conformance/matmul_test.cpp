@@ -6,7 +6,7 @@
 namespace st::conformance {
 namespace {
 
-// fp32 sums of up to 300 random terms, in any order: some units of the largest element (its terms add up, theirs cancel).
+// fp32 sums of up to 300 random terms, in any order: some units of the largest element (errors add up while terms cancel).
 const Cases matmul_cases(Op::matmul, {.largest = 8}, [](Suite& s) {
   struct Product {
     Shape a, b;  // not transposed
@@ -46,7 +46,7 @@ const Cases matmul_cases(Op::matmul, {.largest = 8}, [](Suite& s) {
     for (const bool tb : {false, true})
       for (const auto& [a, b] : products)
         s.add({s.normal(ta ? swapped(a) : a), s.normal(tb ? swapped(b) : b)}, {{"transpose_a", ta}, {"transpose_b", tb}});
-  // Sums of 16-bit operands as they are.
+  // Sums of 16-bit operands, not rounded to 16 bits.
   for (const bool ta : {false, true})
     for (const bool tb : {false, true}) {
       const Attrs attrs = {{"transpose_a", ta}, {"transpose_b", tb}, {"result", std::string("f32")}};
@@ -76,16 +76,16 @@ const Cases linear_cases(Op::linear, {.largest = 8}, [](Suite& s) {
       s.add({s.normal(x), s.normal({37, columns}), s.normal({columns})});
       s.add({s.normal(x), s.normal({columns, 37}), s.normal({columns})}, {{"transpose_weight", true}});
     }
-  for (const Shape& x : inputs) {  // fp32 results of 16-bit operands, and a bias like them
+  for (const Shape& x : inputs) {  // fp32 results of 16-bit operands, with an fp32 bias
     OpCase& summed = s.add_special({s.normal(x), s.normal({37, 129}), s.normal({129})}, {{"result", std::string("f32")}});
     summed.dtypes = {DType::f32, DType::bf16, DType::f16};
     summed.statistics = {2};
   }
-  s.add({s.normal({3, 0}), s.normal({0, 5}), s.normal({5})});  // the bias alone
+  s.add({s.normal({3, 0}), s.normal({0, 5}), s.normal({5})});  // only the bias
   s.add({s.normal({2, 3}), s.normal({3, 4}), s.normal({4})});
 });
 
-// The layout is each backend's own, so only that of nothing is the same; that products read it right is in fused_linear_test.cpp.
+// The layout is private to each backend, so only an empty weight gives the same; fused_linear_test.cpp checks that products read it right.
 const Cases pack_cases(Op::pack, {}, [](Suite& s) {
   for (const bool transposed : {false, true})
     s.add({s.normal({0, 5})}, {{"transpose_weight", transposed}, {"rows", int64_t{3}}}).slots = {Tensor(DType::u8, {64})};

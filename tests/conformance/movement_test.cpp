@@ -60,7 +60,7 @@ const Cases split_cases(Op::split, {}, [](Suite& s) {
   add({0, 6}, 1, {3, 3});
   add({7, 5001}, 1, {1667, 1667, 1667});
   for (const int32_t axis : {0, 1, 2}) s.add_large({s.normal(kCube)}, {{"axis", int64_t{axis}}, {"sizes", Ints{7, 0, kCube[axis] - 7}}});
-  s.add({s.normal({3, 9})}, {{"axis", int64_t{1}}, {"sizes", Ints{4, 5}}}).seeded = {1};  // the loss sees one piece only
+  s.add({s.normal({3, 9})}, {{"axis", int64_t{1}}, {"sizes", Ints{4, 5}}}).seeded = {1};  // the loss uses only one of the parts
 });
 
 const Cases concat_cases(Op::concat, {}, [](Suite& s) {
@@ -111,7 +111,7 @@ const Cases broadcast_to_cases(Op::broadcast_to, {}, [](Suite& s) {
   add({71, 1}, {37, 71, 53});
 });
 
-// Views, not kernels. The gradient of reshape is one too; the executor hands a loaded slot's memory on, as each test that runs a program
+// Views, not kernels. The gradient of reshape is a view too. The executor reuses a loaded slot's memory, as every test that runs a program
 // shows.
 const Cases reshape_cases(Op::reshape, {}, [](Suite& s) {
   s.add({s.normal({3, 4, 5})}, {{"shape", Ints{6, 10}}});
@@ -120,7 +120,7 @@ const Cases reshape_cases(Op::reshape, {}, [](Suite& s) {
 });
 const Cases load_cases(Op::load, {}, [](Suite& s) { s.add({}); });
 
-/// Into a slot of its type.
+/// Copies into a slot of the value's type.
 void copies(Suite& s, const std::vector<DType>& dtypes) {
   for (const DType dtype : dtypes)
     for (const Shape& shape : shapes()) {

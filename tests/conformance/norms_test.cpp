@@ -3,7 +3,7 @@
 namespace st::conformance {
 namespace {
 
-// Rows of 0 and 1 elements, and of many.
+// Rows of 0, 1 and many elements.
 const Shape kForward[] = {{37}, {3, 37}, {2, 3, 16}, {129, 1}, {1, 129}, {0, 37}, {70, 513}, {2, 3, 4}};
 const Shape kBackward[] = {{37}, {3, 37}, {2, 3, 16}, {1, 129}, {0, 37}, {300, 129}};
 
@@ -14,8 +14,9 @@ const Cases layer_norm_cases(Op::layer_norm, {.each = 4, .largest = 8}, [](Suite
     s.add({s.normal(x, 2, 1), s.normal(width), s.normal(width)});
     s.add({s.normal(x, 2, 1), s.normal(width), s.normal(width)}, {{"epsilon", 0.1}});
   }
-  // Far from zero, where sums of the elements themselves would leave no digit of their variance; and rows of which just what is looked at
-  // beforehand is unlike the rest, so that a variance may be five times as far off. Not in f64: the reference's own mean is no better.
+  // Far from zero, where sums of the raw elements would lose every digit of the variance; and rows whose first quarter, from which the
+  // origin is taken, differs from the rest, so that the variance's error may be five times as large. Not in f64: the reference's own mean
+  // is no better.
   std::vector<Tensor> far = {s.normal({5, 200}, 1, 1e4)};
   for (const int64_t width : {700, 5000}) {
     Tensor& x = far.emplace_back(s.normal({3, width}, 1, 1e3));
@@ -28,7 +29,7 @@ const Cases layer_norm_cases(Op::layer_norm, {.each = 4, .largest = 8}, [](Suite
     c.tolerance = {.each = 4, .largest = 5 * 8};
     c.dtypes = {DType::f32, DType::bf16, DType::f16};
   }
-  for (const Shape& x : large_rows())  // a mean near zero would be nothing but the rounding of its terms
+  for (const Shape& x : large_rows())  // a mean near zero would consist of rounding errors
     s.add_large({s.uniform(x, -2, 4), s.normal({x.last()}), s.normal({x.last()})});
 });
 

@@ -1,4 +1,4 @@
-// Every optimizer against PyTorch's (Lion: the paper's) over 100 steps of recorded gradients.
+// Every optimizer against PyTorch's (Lion: the paper's) over 100 steps with recorded gradients.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -25,7 +25,7 @@ OpCase first_case(const TorchOptimizer& want, const TorchGradients& given) {
   return c;
 }
 
-/// The largest difference from PyTorch's parameters as a share of their largest way so far, "1 step 2.1e-08, ...", for README.md.
+/// The largest difference from PyTorch's parameters relative to their largest displacement so far, "1 step 2.1e-08, ...", for README.md.
 std::string follow(const TorchOptimizer& want, const TorchGradients& given, Backend& backend) {
   std::string differences;
   OpCase c = first_case(want, given);
@@ -46,7 +46,7 @@ std::string follow(const TorchOptimizer& want, const TorchGradients& given, Back
                   difference / largest);
     differences += line;
     for (int64_t i = 0; i < n; ++i) {
-      // One rounding of the parameter a step.
+      // One rounding of the parameter per step.
       const double rounding = 0x1p-24 * std::abs(after.at(i)) * static_cast<double>(step + 1);
       EXPECT_NEAR(c.slots[0].at(i), after.at(i), want.tolerance * largest + rounding) << "step " << step << " element " << i;
     }
@@ -63,7 +63,7 @@ TEST(OptimizerParity, EachFollowsPyTorchOverAHundredSteps) {
     }
 }
 
-// What a peer has; adamw_8bit is tested against adamw (adamw_8bit_test.cpp).
+// The optimizers that PyTorch or the paper has; adamw_8bit is tested against adamw (adamw_8bit_test.cpp).
 TEST(OptimizerParity, NoOptimizerIsForgotten) {
   std::set<Op> tested = {Op::adamw_8bit};
   for (const TorchOptimizer& want : optimizer_fixture().optimizers()) tested.insert(want.op);

@@ -1,4 +1,4 @@
-// Every optimizer's step, and the average of parameters; adamw_8bit_test.cpp has what is that one's own.
+// One step of every optimizer, and the average of parameters; adamw_8bit_test.cpp tests what is specific to that one.
 #include <limits>
 
 #include "conformance.h"
@@ -7,14 +7,14 @@
 namespace st::conformance {
 namespace {
 
-/// A gradient, its factor, whether the step is skipped, the rates.
+/// A gradient, its factor, whether the step is skipped, the rate and the number of the update.
 std::vector<Tensor> step_inputs(Suite& s, const Shape& shape, bool skip, double rate, double number) {
   return {s.normal(shape), Tensor::scalar(0.25, DType::f32), Tensor::scalar(skip, DType::boolean),
           Tensor::of({2}, {rate, number}, DType::f64)};
 }
 
-/// The parameter, and states that begin as positive numbers, which a variance must be, and far from their squares, so that a centered
-/// variance is far from 0. Codes begin as 0.
+/// The parameter, and states that start as positive numbers, as a variance must be, and far from their squares, so that a centered variance
+/// is far from 0. Codes start at 0.
 std::vector<Tensor> step_slots(Suite& s, const OpCase& c) {
   const Shape& shape = c.in[0].shape();
   std::vector<Tensor> slots = {s.normal(shape)};
@@ -23,7 +23,7 @@ std::vector<Tensor> step_slots(Suite& s, const OpCase& c) {
   return slots;
 }
 
-/// Each shape, skipped or not, the first update and a later one, with a value's clip and a group's rate.
+/// Each shape, skipped or not, the first update and a later one, with clip_value and a group's lr_scale.
 std::function<void(Suite&)> steps(const std::vector<Attrs>& all, const std::vector<Shape>& over = shapes()) {
   return [=](Suite& s) {
     for (const Attrs& given : all)
@@ -43,13 +43,13 @@ std::function<void(Suite&)> steps(const std::vector<Attrs>& all, const std::vect
   };
 }
 
-// A division and a square root apart from products; the parameter itself is rounded once.
+// A division and a square root besides products; the parameter is rounded once.
 const Cases adamw_cases(Op::adamw, {.each = 4, .largest = 1},
                         steps({{}, {{"weight_decay", 0.0}}, {{"beta1", 0.8}, {"beta2", 0.95}, {"epsilon", 1e-6}}}));
 const Cases adagrad_cases(Op::adagrad, {.each = 4, .largest = 1},
                           steps({{}, {{"weight_decay", 0.1}, {"rate_decay", 0.5}}, {{"initial_accumulator_value", 0.5}}}));
 
-// Sums of products of either sign; the parameter itself is rounded once.
+// Sums of products of either sign; the parameter is rounded once.
 const Cases sgd_cases(Op::sgd, {.each = 4, .largest = 1},
                       steps({{},
                              {{"weight_decay", 0.1}},
@@ -57,11 +57,11 @@ const Cases sgd_cases(Op::sgd, {.each = 4, .largest = 1},
                              {{"momentum", 0.9}, {"nesterov", true}},
                              {{"momentum", 0.9}, {"dampening", 0.5}, {"weight_decay", 0.1}}}));
 
-// The moment is a difference where the gradient opposes it. Where the direction is near 0 a rounding may turn its sign: with random
+// The moment is a difference if the gradient opposes it. Where the direction is near 0, rounding may change its sign; with these random
 // operands none is.
 const Cases lion_cases(Op::lion, {.each = 8, .largest = 1}, steps({{}, {{"weight_decay", 0.1}}, {{"beta1", 0.5}, {"beta2", 0.75}}}));
 
-// Centered, a difference of two like numbers stands under the root.
+// Centered: the root of a difference of two similar numbers.
 const Cases rmsprop_cases(Op::rmsprop, {.each = 8, .largest = 1},
                           steps({{},
                                  {{"weight_decay", 0.1}, {"epsilon", 1e-4}},
@@ -74,13 +74,13 @@ const Cases adafactor_cases(
     Op::adafactor, {.each = 16, .largest = 4},
     steps({{}, {{"beta2_decay", -0.5}, {"epsilon", 1e-6}, {"epsilon2", 1e-2}, {"clip_threshold", 1.5}, {"weight_decay", 0.1}}}));
 
-// Fifteen products in float after each other.
+// Fifteen successive products in float.
 const Cases muon_cases(
     Op::muon, {.each = 64, .largest = 64},
     steps({{}, {{"nesterov", false}, {"ns_steps", int64_t{2}}, {"adjust_lr", std::string("match_rms_adamw")}, {"weight_decay", 0.0}}},
           {{1, 1}, {3, 5}, {5, 3}, {33, 17}, {40, 129}, {0, 4}}));
 
-// One subtraction, one multiplication and one addition an element: the difference may cancel.
+// One subtraction, one multiplication and one addition per element: the difference may cancel.
 const Cases average_cases(Op::average, {.each = 8, .largest = 1}, [](Suite& s) {
   for (const double decay : {0.0, 0.5, 0.999})
     for (const bool skip : {false, true})
@@ -93,7 +93,7 @@ const Cases average_cases(Op::average, {.each = 8, .largest = 1}, [](Suite& s) {
         }
 });
 
-// --- one step of many tasks by each
+// --- one step of many tasks for each
 
 constexpr Op kOptimizers[] = {Op::adamw, Op::adamw_8bit, Op::sgd, Op::lion, Op::rmsprop, Op::adagrad, Op::adafactor, Op::muon};
 
@@ -109,7 +109,7 @@ const std::vector<Cases> kLargeSteps = [] {
   return all;
 }();
 
-// --- what they leave besides
+// --- other effects of a step
 
 class Updates : public ::testing::TestWithParam<const OpCase*> {
  protected:
@@ -128,7 +128,8 @@ TEST_P(Updates, LeaveEveryBitWhereTheyAreSkipped) {
   for (const BackendUnderTest& candidate : backends_and_reference()) EXPECT_EQ(run(*candidate.make(), c).slots, c.slots) << candidate.name;
 }
 
-// Of a parameter that products take in 16 bits, an update leaves what a cast would make of it; the parameter and its state are as without.
+// If products read a parameter in 16 bits, an update also writes the 16-bit copy, as a cast would; parameter and state are the same
+// without.
 TEST_P(Updates, LeaveAWorkingCopy) {
   if (GetParam()->op == Op::average) return;
   for (const BackendUnderTest& candidate : backends_and_reference()) {

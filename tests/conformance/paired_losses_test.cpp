@@ -1,4 +1,4 @@
-// Losses of a prediction and a target of its shape.
+// Losses of a prediction and a target of the same shape.
 #include "conformance.h"
 
 namespace st::conformance {
@@ -23,7 +23,7 @@ const PairedLoss kLosses[] = {
 void declare_forward(const PairedLoss& loss, Suite& s) {
   const auto declare = [&](OpCase& c) {
     if (!c.parameters.empty()) c.parameters = loss.parameters;
-    if (c.in[0].elements() > 10'000) c.dtypes = {DType::f32, DType::bf16, DType::f16};  // the order of so many f64 terms shows
+    if (c.in[0].elements() > 10'000) c.dtypes = {DType::f32, DType::bf16, DType::f16};  // in f64 the order of so many terms is visible
   };
   for (const Attrs& attrs : loss.attrs)
     for (const Shape& shape : shapes()) {
@@ -44,7 +44,7 @@ void declare_backward(const PairedLoss& loss, Suite& s) {
 const std::vector<Cases> kPairedLossCases = [] {
   std::vector<Cases> all;
   for (const PairedLoss& loss : kLosses) {
-    // An fp64 sum of terms that may be fp32. Backward sigmoid(x) - t cancels: relative to the largest.
+    // An fp64 sum of terms that may be fp32. In backward, sigmoid(x) - t cancels: relative to the largest.
     all.emplace_back(loss.forward, Tolerance{.each = 4}, [&loss](Suite& s) { declare_forward(loss, s); });
     all.emplace_back(loss.backward, Tolerance{.each = 4, .largest = 4}, [&loss](Suite& s) { declare_backward(loss, s); });
   }

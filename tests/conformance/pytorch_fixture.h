@@ -1,5 +1,5 @@
-// Reads fixtures/ops.safetensors and optimizers.safetensors: PyTorch's values (made by the scripts beside them, which describe the
-// contents).
+// Reads fixtures/ops.safetensors and optimizers.safetensors: PyTorch's values. The scripts in that folder make them and describe the
+// contents.
 #pragma once
 
 #include <map>
@@ -11,24 +11,24 @@
 
 namespace st::conformance {
 
-/// A case and what PyTorch gave for it.
+/// A case and PyTorch's results for it.
 struct TorchCase {
   OpCase op_case;                             // `seeded` and `parameters` as in the file
-  double tolerance = 0;                       // 0: the usual one; else relative to the largest, with its reason in make_fixtures.py
+  double tolerance = 0;                       // 0: the default; else relative to the largest element, with a reason in make_fixtures.py
   std::vector<Tensor> out, seeds, gradients;  // seeds by `seeded`, gradients by `parameters`
 };
 
-/// Updates by an optimizer of torch.optim on recorded gradients (fixtures/make_optimizer_fixtures.py).
+/// Updates of a torch.optim optimizer on recorded gradients (fixtures/make_optimizer_fixtures.py).
 struct TorchOptimizer {
   std::string name;
   Op op{};
   Attrs attrs;
   Shape shape;
   double lr = 0, tolerance = 0;     // tolerance: of the largest displacement
-  std::map<int64_t, Tensor> after;  // the parameter after so many steps
+  std::map<int64_t, Tensor> after;  // the parameter after this number of steps
 };
 
-/// What all of them are given.
+/// The inputs common to all optimizers.
 struct TorchGradients {
   double factor = 1;               // of each gradient
   Tensor first, rates, gradients;  // the parameter; [steps]; [steps, rows, columns]

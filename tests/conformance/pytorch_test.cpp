@@ -1,4 +1,4 @@
-// Forward and backward against the values PyTorch gave, on every backend and on `reference`.
+// Forward and backward against PyTorch's values, on every backend and on `reference`.
 #include <algorithm>
 #include <cmath>
 
@@ -26,16 +26,16 @@ std::vector<const TorchCase*> pointers() {
   return all;
 }
 
-/// Expected values are fp64 rounded once. Sums of up to 129 random terms in fp32 are off by some units of the largest element; inputs of 50
-/// to 500 under an exponential magnify their own rounding: 1e-5 holds all of that, and a wrong formula misses it by far. In fp64 the same
-/// reasoning gives 1e-12. A loss's sum is fp64, of fp32 terms.
+/// Expected values are fp64, rounded once. fp32 sums of up to 129 random terms are off by some units of the largest element, and inputs of
+/// 50 to 500 to an exponential magnify their own rounding: 1e-5 covers all of that, and a wrong formula misses it by far. In fp64 the same
+/// reasoning gives 1e-12. A loss's sum is fp64 of fp32 terms.
 double tolerance_of(const TorchCase& c, const Tensor& got) {
   if (!is_floating(got.dtype())) return 0;
   if (c.tolerance > 0) return c.tolerance;
   return got.dtype() == DType::f64 && c.op_case.in[0].dtype() == DType::f64 ? 1e-12 : 1e-5;
 }
 
-/// A backend may leave f64 to `reference` by saying so; nothing else. False: it did.
+/// A backend may refuse f64, with the code unsupported; nothing else. False: it did.
 bool run_unless_refused(Interpreter& interpreter, Phase phase, const TorchCase& c) {
   try {
     interpreter.run(phase);

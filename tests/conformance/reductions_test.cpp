@@ -5,7 +5,7 @@
 namespace st::conformance {
 namespace {
 
-/// Over all axes, one or some: of one element, of short and long rows, of none.
+/// Over all axes, one or some: of one element, of short and long rows, of no elements.
 void reductions(Suite& s) {
   for (const bool keep : {false, true}) {
     const auto attrs = [&](const Ints& axes) { return Attrs{{"axes", axes}, {"keep_dims", keep}}; };
@@ -35,11 +35,11 @@ void reductions_of_nothing_too(Suite& s) {
   }
 }
 
-// Sums of random terms in any order, 5003 at most: some units of the largest element or of its terms. A mean is one division more.
+// Sums of up to 5003 random terms in any order: some units of the largest element or of its terms. A mean is one more division.
 const Cases sum_cases(Op::sum, {.each = 8, .largest = 8}, reductions_of_nothing_too);
 const Cases mean_cases(Op::mean, {.each = 8, .largest = 8}, reductions_of_nothing_too);
 
-// A choice: the same bits everywhere.
+// A selection: the same bits everywhere.
 const Cases max_cases(Op::max, {}, [](Suite& s) {
   reductions(s);
   s.add_special({Tensor::of({2, 4}, {1, 3, 3, 2, 0, 0, 0, 0})}, {{"axes", Ints{1}}});

@@ -15,7 +15,7 @@ Tensor vector_of(const std::vector<double>& values, DType dtype = DType::f64) {
   return Tensor::of({static_cast<int64_t>(values.size())}, values, dtype);
 }
 
-/// Exactly: a double does not hold all of them.
+/// Exact: double cannot represent all of them.
 Tensor longs_of(const std::vector<int64_t>& values) {
   Tensor x(DType::i64, {static_cast<int64_t>(values.size())});
   std::memcpy(x.bytes().data(), values.data(), x.bytes().size());
@@ -26,7 +26,7 @@ Tensor first_of(Op op, const std::vector<Tensor>& in, const Attrs& attrs = {}) {
 Tensor cast_to(const Tensor& x, const char* dtype) { return first_of(Op::cast, {x}, {{"dtype", std::string(dtype)}}); }
 
 TEST(ReferenceElements, RoundADoubleToSixteenBitsOnce) {
-  // Just above the middle of two bf16: rounding to f32 first would land on the middle and then go down to even.
+  // Just above the middle of two bf16: rounding to f32 first would give the middle, which then rounds down to even.
   const double above = 1 + 0x1p-8 + 0x1p-40, below = 1 + 3 * 0x1p-8 - 0x1p-40;
   EXPECT_EQ(cast_to(vector_of({above, 1 + 0x1p-8, below, -above}), "bf16"),
             vector_of({1 + 0x1p-7, 1, 1 + 0x1p-7, -1 - 0x1p-7}, DType::bf16));
@@ -35,7 +35,7 @@ TEST(ReferenceElements, RoundADoubleToSixteenBitsOnce) {
 }
 
 TEST(ReferenceElements, RoundALongIntegerToAFloatOnce) {
-  // 2^62 + 2^38 is the middle of two floats; as a double, the last 1 would be lost and the tie would go down to even.
+  // 2^62 + 2^38 is the middle of two floats; as a double the last 1 would be lost, and the tie would round down to even.
   const int64_t middle = (int64_t{1} << 62) + (int64_t{1} << 38);
   const double up = 0x1p62 + 0x1p39;
   EXPECT_EQ(cast_to(longs_of({middle + 1, middle, middle - 1, -middle - 1, -middle + 1}), "f32"),

@@ -44,7 +44,7 @@ TEST(StepFactor, UnscalesAndClipsByTheTrueNorm) {
   }
 }
 
-// A norm of 1e40 is finite in fp64; clipped by it, every gradient would be 0.
+// A norm of 1e40 is finite in fp64, but clipping by it would make every gradient 0.
 TEST(StepFactor, SkipsAStepWhoseFactorIsNoNormalNumber) {
   for (const BackendUnderTest& candidate : backends_and_reference()) {
     const auto backend = candidate.make();

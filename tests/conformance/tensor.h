@@ -1,4 +1,4 @@
-// A tensor in the tests' own memory: cases, fixtures and expected values are made of it.
+// A tensor in the tests' own memory, for cases, fixtures and expected values.
 #pragma once
 
 #include <cstddef>
@@ -33,12 +33,12 @@ class Tensor {
   std::vector<std::byte> bytes_;
 };
 
-/// How far two kernels may be apart, in units of the last place of the type that is computed in (fp32 for bf16 and fp16 storage, which are
-/// allowed one unit of their own on top: a rounding may fall to either side). {}: every bit is the same but for the sign of zero.
+/// Allowed distance between two kernels, in units in the last place of the compute type (fp32 for bf16 and fp16 storage, which are allowed
+/// one unit of their own in addition, since rounding may go either way). {}: all bits equal except for the sign of zero.
 struct Tolerance {
-  double each = 0;     // of the wanted element: elementwise formulas
-  double largest = 0;  // of the largest wanted element of the tensor: sums, whose terms cancel
-  double stored = 0;   // of the largest, in units of 16-bit storage: kernels that round intermediates to it
+  double each = 0;     // relative to the expected element: elementwise formulas
+  double largest = 0;  // relative to the largest expected element: sums, whose terms cancel
+  double stored = 0;   // relative to the largest, in units of 16-bit storage: kernels that round intermediates to it
   bool exact() const { return each == 0 && largest == 0; }
 };
 

@@ -30,7 +30,7 @@ std::function<void(Suite&)> backward(double low, double high, const std::functio
   };
 }
 
-// Change a sign, or choose: the same bits everywhere.
+// Change a sign or select: the same bits everywhere.
 const Cases abs_cases(Op::abs, {}, one_operand(any));
 const Cases neg_cases(Op::neg, {}, one_operand(any));
 const Cases sign_cases(Op::sign, {}, one_operand(any));
@@ -42,7 +42,7 @@ const Cases relu_backward_cases(Op::relu_backward, {}, backward(0, 0, [](Suite& 
 // Correctly rounded: the same bits everywhere.
 const Cases sqrt_cases(Op::sqrt, {}, one_operand(positive, [](Suite& s) { s.add_special({s.uniform({129}, 0, 1e30)}); }));
 
-// A polynomial against libm, right to the ends of the range: e^88.7 is the last finite one.
+// A polynomial against libm, up to the ends of the range: e^88.7 is the last finite one.
 const Cases exp_cases(Op::exp, {.each = 2}, one_operand(any, [](Suite& s) {
                         s.add({s.normal({129}, 20)});
                         s.add_special({s.uniform({7, 5003}, -87.3, 88.72)});
@@ -62,7 +62,7 @@ const Cases tanh_cases(Op::tanh, {.each = 3}, one_operand(any, [](Suite& s) {
                          s.add_special({s.uniform({7, 5003}, -10, 10)});
                        }));
 
-// (1 - y)(1 + y): no step of it cancels inexactly.
+// (1 - y)(1 + y) has no inexact cancellation.
 const Cases tanh_backward_cases(Op::tanh_backward, {.each = 3}, backward(-1, 1, [](Suite& s) {
                                   s.add({s.uniform({129}, 0.9, 1), s.normal({129})});
                                   s.add({s.uniform({129}, -1, -0.9999), s.normal({129})});
@@ -84,7 +84,7 @@ const Cases silu_backward_cases(Op::silu_backward, {.each = 4, .largest = 4}, ba
 
 const Attrs kApproximations[] = {{{"approximate", std::string("tanh")}}, {{"approximate", std::string("erf")}}};
 
-// The tail of Phi: its exponent, x^2 / 2 or so, magnifies the rounding of x. Far out it is relative to the largest.
+// The tail of Phi: its exponent, about x^2 / 2, magnifies the rounding of x. Far out it is relative to the largest.
 const Cases gelu_cases(Op::gelu, {.each = 12}, [](Suite& s) {
   for (const Attrs& attrs : kApproximations) {
     for (const Shape& shape : shapes()) s.add({s.normal(shape)}, attrs);
@@ -93,7 +93,7 @@ const Cases gelu_cases(Op::gelu, {.each = 12}, [](Suite& s) {
   }
 });
 
-// x Phi'(x) + Phi(x) crosses zero: relative to the largest there. The rounding of s is multiplied by x and the slope of u.
+// x Phi'(x) + Phi(x) crosses zero: relative to the largest there. The rounding of s is multiplied by x and the derivative of u.
 const Cases gelu_backward_cases(Op::gelu_backward, {.each = 8, .largest = 8}, [](Suite& s) {
   for (const Attrs& attrs : kApproximations) {
     for (const Shape& shape : shapes()) s.add({s.normal(shape), s.normal(shape)}, attrs);
@@ -101,7 +101,7 @@ const Cases gelu_backward_cases(Op::gelu_backward, {.each = 8, .largest = 8}, []
   }
 });
 
-// scale and shift are rounded to fp32 first, or not; where the sum cancels, that shows in the largest.
+// scale and shift may be rounded to fp32 first; where the sum cancels, the difference is relative to the largest.
 const Cases affine_cases(Op::affine, {.each = 2, .largest = 1}, [](Suite& s) {
   for (const Attrs& attrs : {Attrs{}, Attrs{{"scale", 2.5}}, Attrs{{"scale", -0.1}, {"shift", 0.3}}, Attrs{{"shift", 1.0}}}) {
     for (const Shape& shape : shapes()) s.add({s.normal(shape)}, attrs);
@@ -109,7 +109,7 @@ const Cases affine_cases(Op::affine, {.each = 2, .largest = 1}, [](Suite& s) {
   }
 });
 
-// A choice: the same bits everywhere.
+// A selection: the same bits everywhere.
 const Cases clamp_cases(Op::clamp, {}, [](Suite& s) {
   for (const Attrs& attrs : {Attrs{{"low", -0.5}, {"high", 0.75}}, Attrs{{"low", 0.0}}, Attrs{{"high", 0.25}}, Attrs{}}) {
     for (const Shape& shape : shapes()) s.add({s.normal(shape)}, attrs);
